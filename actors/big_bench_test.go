@@ -77,16 +77,16 @@ func BenchmarkTurnLatency(b *testing.B) {
 	p.rows = bigFacts(*bigMessages)
 	d := &bigDisk{slowDisk: &slowDisk{diskContents: p}}
 	began := time.Now()
-	h := openServer(b, d)
-	defer closeServer(b, h)
+	srv := openServer(b, d)
+	defer closeServer(b, srv)
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	b.Logf("%d messages open in %v, heap %d MB", *bigMessages, time.Since(began).Round(time.Millisecond), m.HeapAlloc>>20)
-	h.pushEnabled.Store(true)
-	h.mailEnabled.Store(true)
+	srv.pushEnabled.Store(true)
+	srv.mailEnabled.Store(true)
 	for range b.N {
-		measureAll(b, h, d.big)
+		measureAll(b, srv, d.big)
 	}
 }
 
@@ -115,7 +115,7 @@ type benchRequest struct {
 	longest    string // kind of the one that took max
 }
 
-func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
+func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 	var all []benchRequest
 	// try carries one request out several times; each gets its parameters anew.
 	tryAs := func(name string, who func(i int) realm.UserID, endpoint string, p func(i int) params) {
@@ -129,13 +129,13 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 			if p != nil {
 				q = p(i)
 			}
-			holds := recordLatencies(h)
-			out := <-call(h, who(i), endpoint, q)
+			holds := recordLatencies(srv)
+			out := <-call(srv, who(i), endpoint, q)
 			if out.status != 200 {
 				b.Errorf("%s: %d %.300v", name, out.status, out.body)
 				return
 			}
-			waitUntilIdle(h)
+			waitUntilIdle(srv)
 			tries = append(tries, holds())
 			for kind, list := range tries[i] {
 				if d := slices.Max(list); d > a.max {
@@ -153,13 +153,13 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	everything := params{"apply_markdown": true, "client_gravatar": true, "include_subscribers": true, "client_capabilities": map[string]any{"archived_channels": true, "bulk_message_deletion": true, "empty_topic_name": true,
 		"notification_settings_null": true, "user_avatar_url_field_optional": true, "user_list_incomplete": true}}
 	last := func(c realm.ChannelID, topic string) realm.MessageID {
-		id, err := h.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { m, _ := v.LastMessageInTopic(c, topic); return m, nil })
+		id, err := srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { m, _ := v.LastMessageInTopic(c, topic); return m, nil })
 		if err != nil {
 			b.Fatal(err)
 		}
 		return id.(realm.MessageID)
 	}
-	waitUntilIdle(h)
+	waitUntilIdle(srv)
 	try("register, behind", x.ManyUnread, "POST /register", same(everything))
 	try("register, all channels", x.InAllChannels, "POST /register", same(everything))
 	try("register, few channels", x.InFewChannels, "POST /register", same(everything))
@@ -194,7 +194,7 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	try("flags by narrow", x.InAllChannels, "POST /messages/flags/narrow", func(i int) params {
 		return params{"anchor": "oldest", "num_before": 0, "num_after": 5000, "narrow": []any{map[string]any{"operator": "channel", "operand": 1}}, "op": []string{"remove", "add"}[i%2], "flag": "read"}
 	})
-	visible, err := h.View(1, realm.Caller{User: x.InAllChannels}, func(v realm.View) (any, error) {
+	visible, err := srv.View(1, realm.Caller{User: x.InAllChannels}, func(v realm.View) (any, error) {
 		n, err := v.Narrow(nil, nil)
 		return n.AllIDs(nil), err
 	})
@@ -210,7 +210,7 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 		return slices.Compact(out)
 	}
 	role := func(name string) (id realm.GroupID) {
-		h.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
+		srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
 			v.EachGroup(func(g *realm.Group) {
 				if g.Name == name {
 					id = g.ID
@@ -241,7 +241,7 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	try("send everybody", x.InAllChannels, "POST /messages", func(int) params {
 		return params{"type": "channel", "to": 2, "topic": "topic 5", "content": "@**all** hello"}
 	})
-	count, _ := h.View(1, realm.Caller{User: x.InAllChannels}, func(v realm.View) (any, error) {
+	count, _ := srv.View(1, realm.Caller{User: x.InAllChannels}, func(v realm.View) (any, error) {
 		n, err := v.Narrow([]realm.Term{{Operator: "channel", SentOperator: "channel", Operand: realm.Operand{IsID: true, ID: 1}}, {Operator: "topic", SentOperator: "topic", Operand: realm.Operand{Text: "topic 3"}}}, nil)
 		return len(n.AllIDs(nil)), err
 	})
@@ -257,7 +257,7 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	})
 	try("typing", x.InAllChannels, "POST /typing", same(params{"type": "stream", "op": "start", "stream_id": 1, "topic": "topic 3"}))
 	try("edit with @all", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		sent := mustCall(b, h, x.InAllChannels, "POST /messages", send("topic 3", 1)(i))
+		sent := mustCall(b, srv, x.InAllChannels, "POST /messages", send("topic 3", 1)(i))
 		return params{"message_id": sent["id"], "content": "@**all** of you"}
 	})
 	try("delete one message", x.InAllChannels, "DELETE /messages/{message_id}", func(i int) params { return params{"message_id": last(1, "topic 10")} })
@@ -316,7 +316,7 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	try("create a group of 10,000", x.InAllChannels, "POST /user_groups/create", func(i int) params {
 		return params{"name": fmt.Sprint("group ", i), "description": "", "members": everyone}
 	})
-	h.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
+	srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
 		v.EachGroup(func(g *realm.Group) { group = max(group, g.ID) })
 		return nil, nil
 	})
@@ -335,7 +335,7 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 		return params{"type": "channel", "to": 2, "topic": "topic 5", "content": "@*group 0* hello"}
 	})
 	try("edit with a group", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		sent := mustCall(b, h, x.InAllChannels, "POST /messages", send("topic 3", 2)(i))
+		sent := mustCall(b, srv, x.InAllChannels, "POST /messages", send("topic 3", 2)(i))
 		return params{"message_id": sent["id"], "content": "@*group 0* hello"}
 	})
 	try("a channel for a group", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params {
@@ -345,7 +345,7 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 		return params{"user_group_id": group - 1, []string{"add", "delete"}[i%2]: []any{group}}
 	})
 	try("end a group", x.InAllChannels, "POST /user_groups/{user_group_id}/deactivate", func(i int) params {
-		made := mustCall(b, h, x.InAllChannels, "POST /user_groups/create", params{"name": fmt.Sprint("short-lived ", i), "description": "", "members": everyone})
+		made := mustCall(b, srv, x.InAllChannels, "POST /user_groups/create", params{"name": fmt.Sprint("short-lived ", i), "description": "", "members": everyone})
 		return params{"user_group_id": made["group_id"]}
 	})
 	someone := x.First + 6000
@@ -373,11 +373,11 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 		}
 		least, a := map[string]time.Duration{}, benchRequest{name: "export " + kind} // least of each view
 		for range *bigTimes {
-			resetLatencies(h)
-			if err := wire.WriteExport(&viewCounter{Server: h}, 1, testSite(""), kind, io.Discard); err != nil {
+			resetLatencies(srv)
+			if err := wire.WriteExport(&viewCounter{Server: srv}, 1, testSite(""), kind, io.Discard); err != nil {
 				b.Fatal(err)
 			}
-			for _, k := range h.SlowestTurns(1, math.MaxInt) {
+			for _, k := range srv.SlowestTurns(1, math.MaxInt) {
 				if d, ok := least[k.Kind]; !ok || k.Max < d {
 					least[k.Kind] = k.Max
 				}
@@ -389,7 +389,7 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 		}
 		all = append(all, a)
 	}
-	h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+	srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 		t.Record(&realm.TopicPoliciesSet{Users: everyone, Channel: 2, Topic: "followed", Policy: realm.TopicFollowed, At: t.Now})
 		return nil, nil
 	})
@@ -400,7 +400,7 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	try("create a channel for 10,000", x.InAllChannels, "POST /channels/create", func(i int) params { return params{"name": fmt.Sprint("for all ", i), "subscribers": everyone} })
 	try("hide one's address", x.ManyUnread, "PATCH /settings", func(i int) params { return params{"email_address_visibility": []int{4, 1}[i%2]} })
 	try("a channel for 5,000 fewer", x.InAllChannels, "POST /user_groups/{user_group_id}/members", func(int) params {
-		mustCall(b, h, x.InAllChannels, "PATCH /streams/{stream_id}", params{"stream_id": 10, "can_subscribe_group": map[string]any{"new": group}})
+		mustCall(b, srv, x.InAllChannels, "PATCH /streams/{stream_id}", params{"stream_id": 10, "can_subscribe_group": map[string]any{"new": group}})
 		return outAndIn()
 	})
 	try("200 drafts", x.InFewChannels, "POST /drafts", func(int) params {
@@ -412,7 +412,7 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	})
 	try("500 scheduled messages", x.InAllChannels, "GET /scheduled_messages", func(i int) params {
 		for k := range 500 {
-			h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+			srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 				t.Record(&realm.MessageScheduled{Message: realm.ScheduledMessage{ID: int64(1000 + 500*i + k), User: x.InAllChannels, Channel: 1, Topic: "topic 3", Client: "website", At: t.Now}})
 				return nil, nil
 			})
@@ -421,10 +421,10 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	})
 	// What one channel is asked in which everything is long: one topic has 100,000 messages, 20,000 have one each, and one
 	// message has 10,000 reactions.
-	long := realm.ChannelID(mustCall(b, h, x.InAllChannels, "POST /channels/create", params{"name": "long", "subscribers": []realm.UserID{x.InAllChannels}})["id"].(float64))
+	long := realm.ChannelID(mustCall(b, srv, x.InAllChannels, "POST /channels/create", params{"name": "long", "subscribers": []realm.UserID{x.InAllChannels}})["id"].(float64))
 	topics := map[string]realm.TopicID{}
 	write := func(n int, topic func(k int) string) {
-		h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+		srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 			for k := range n {
 				name := topic(k)
 				id, known := topics[name]
@@ -440,7 +440,7 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	if benchSelected("very long") {
 		write(20_000, func(k int) string { return fmt.Sprint("subject ", k) })
 		write(100_000, func(int) string { return "endless" })
-		h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+		srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 			for _, u := range everyone {
 				t.Record(&realm.ReactionAdded{Message: t.LastMessageID(), Reaction: realm.Reaction{User: u, Name: "wave", Code: "1f44b", Type: "unicode_emoji"}})
 			}
@@ -464,7 +464,7 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	account := func(method, path string) func(int) params { // of one in all channels, after the other of the two
 		return func(i int) params {
 			if i > 0 || method == "DELETE" && !benchSelected("deactivate a user") {
-				mustCall(b, h, x.InAllChannels, method+" "+path, params{"user_id": x.ManyUnread})
+				mustCall(b, srv, x.InAllChannels, method+" "+path, params{"user_id": x.ManyUnread})
 			}
 			return params{"user_id": x.ManyUnread}
 		}
@@ -473,19 +473,19 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	try("reactivate a user", x.InAllChannels, "POST /users/{user_id}/reactivate", account("DELETE", "/users/{user_id}"))
 	try("deactivate with messages", x.InAllChannels, "DELETE /users/{user_id}", func(i int) params {
 		u := x.ManyUnread + realm.UserID(i)
-		mustCall(b, h, x.InAllChannels, "POST /users/me/subscriptions", params{"subscriptions": all1000, "principals": []realm.UserID{u}})
+		mustCall(b, srv, x.InAllChannels, "POST /users/me/subscriptions", params{"subscriptions": all1000, "principals": []realm.UserID{u}})
 		return params{"user_id": u, "actions": map[string]any{"delete_profile": true, "delete_public_channel_messages": true, "delete_private_channel_messages": true, "delete_direct_messages": true}}
 	})
 	try("archive a channel", x.InAllChannels, "DELETE /streams/{stream_id}", func(i int) params { return params{"stream_id": 1 + i} })
 	if benchSelected("snapshot") { // of everything: no row has been written yet
-		resetLatencies(h)
-		mustCall(b, h, x.InAllChannels, "POST /messages", send("topic 3", realmtest.LargeChannels/2)(0)) // the first ones are archived by now
+		resetLatencies(srv)
+		mustCall(b, srv, x.InAllChannels, "POST /messages", send("topic 3", realmtest.LargeChannels/2)(0)) // the first ones are archived by now
 		done := make(chan error, 1)
-		h.runtime.send(h.find(1).pid, closeRealm{done})
+		srv.runtime.send(srv.find(1).pid, closeRealm{done})
 		if err := <-done; err != nil {
 			b.Fatal(err)
 		}
-		for _, k := range h.SlowestTurns(1, 100) {
+		for _, k := range srv.SlowestTurns(1, 100) {
 			if k.Kind == "snapshot" {
 				all = append(all, benchRequest{name: "snapshot", least: k.Total / time.Duration(k.Count), max: k.Max})
 				b.Logf("a snapshot in %d slices", k.Count)
@@ -505,9 +505,9 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 		move := func(topic string) params {
 			return params{"message_id": m, "topic": topic, "propagate_mode": "change_all"}
 		}
-		mustCall(b, h, x.InAllChannels, "PATCH /messages/{message_id}", move("elsewhere"))
-		resetLatencies(h)
-		h.runtime.send(h.find(1).pid, closeRealm{written})
+		mustCall(b, srv, x.InAllChannels, "PATCH /messages/{message_id}", move("elsewhere"))
+		resetLatencies(srv)
+		srv.runtime.send(srv.find(1).pid, closeRealm{written})
 		return move("topic 3")
 	})
 	slowestTable(b, all)
@@ -518,13 +518,13 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 }
 
 // waitUntilIdle has the organization do all that is left to do by itself.
-func waitUntilIdle(h *Server) {
+func waitUntilIdle(srv *Server) {
 	for seq := realm.Seq(0); ; {
-		for h.Metrics.Undelivered.Load() > 0 {
+		for srv.Metrics.Undelivered.Load() > 0 {
 			runtime.Gosched()
 		}
-		h.runtime.send(h.find(1).pid, continueJobs{})
-		now, _ := h.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Seq(), nil })
+		srv.runtime.send(srv.find(1).pid, continueJobs{})
+		now, _ := srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Seq(), nil })
 		if now == seq {
 			return
 		}
@@ -534,16 +534,16 @@ func waitUntilIdle(h *Server) {
 
 // recordLatencies has every single hold noted from now on, and returns what ends that and says how long each was, by kind and in
 // order.
-func recordLatencies(h *Server) func() map[string][]time.Duration {
-	x := &h.find(1).latencies
-	x.mu.Lock()
-	defer x.mu.Unlock()
+func recordLatencies(srv *Server) func() map[string][]time.Duration {
+	l := &srv.find(1).latencies
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	all := map[string][]time.Duration{}
-	x.onObserve = func(kind string, took time.Duration) { all[kind] = append(all[kind], took) }
+	l.onObserve = func(kind string, took time.Duration) { all[kind] = append(all[kind], took) }
 	return func() map[string][]time.Duration {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.onObserve = nil
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.onObserve = nil
 		return all
 	}
 }
@@ -578,11 +578,11 @@ func longestLatency(tries []map[string][]time.Duration) (longest time.Duration, 
 }
 
 // resetLatencies has what held the realm until now not count.
-func resetLatencies(h *Server) {
-	x := &h.find(1).latencies
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.kinds = nil
+func resetLatencies(srv *Server) {
+	l := &srv.find(1).latencies
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kinds = nil
 }
 
 func slowestTable(b *testing.B, all []benchRequest) {

@@ -68,14 +68,14 @@ func valuesOf(e *wire.Endpoint, p params) *form.Values {
 }
 
 // call carries out a request as httpd would; the answer arrives on the channel. A name that the path has goes there.
-func call(h *Server, u realm.UserID, name string, p params) responseChan {
+func call(srv *Server, u realm.UserID, name string, p params) responseChan {
 	e, out := endpoint(name), make(responseChan, 1)
 	v := valuesOf(e, p)
 	a := &realm.Account{}
-	if known := h.accounts.byUser[userKey{1, u}]; known != nil {
+	if known := srv.accounts.byUser[userKey{1, u}]; known != nil {
 		a = known
 	}
-	c := &wire.Call{Server: h, Tools: &wire.Tools{Renderer: h.renderer.(*wire.Renderer), Token: Token, HashKey: HashKey, Version: wire.Version}, Realm: 1,
+	c := &wire.Call{Server: srv, Tools: &wire.Tools{Renderer: srv.renderer.(*wire.Renderer), Token: Token, HashKey: HashKey, Version: wire.Version}, Realm: 1,
 		Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: a, Params: v, Agent: "test",
 		Files: func() ([]wire.File, error) { return nil, nil }}
 	c.Park = func(func()) wire.Reply { return out }
@@ -99,10 +99,10 @@ func testSite(name string) wire.Site {
 }
 
 // mustCall is a call that is answered at once, with success.
-func mustCall(t testing.TB, h *Server, u realm.UserID, name string, p params) map[string]any {
+func mustCall(t testing.TB, srv *Server, u realm.UserID, name string, p params) map[string]any {
 	t.Helper()
 	select {
-	case a := <-call(h, u, name, p):
+	case a := <-call(srv, u, name, p):
 		if a.status != 200 {
 			t.Fatalf("%s %v: %d %v", name, p, a.status, a.body)
 		}
@@ -114,14 +114,14 @@ func mustCall(t testing.TB, h *Server, u realm.UserID, name string, p params) ma
 }
 
 // createOrganization founds an organization with people who are all in one channel.
-func createOrganization(t testing.TB, h *Server, names ...string) (people []realm.UserID) {
+func createOrganization(t testing.TB, srv *Server, names ...string) (people []realm.UserID) {
 	t.Helper()
 	system := realm.Caller{System: true, Client: "Internal"}
-	if _, err := h.CreateRealm("", "Test"); err != nil {
+	if _, err := srv.CreateRealm("", "Test"); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range names {
-		u, err := h.Turn(1, system, func(tn *realm.Turn) (any, error) {
+		u, err := srv.Turn(1, system, func(tn *realm.Turn) (any, error) {
 			return realm.CreateUser{Email: n + "@example.org", Name: n, Role: realm.Member, Key: Token(32), First: true, NoDefaults: true}.Decide(tn)
 		})
 		if err != nil {
@@ -130,7 +130,7 @@ func createOrganization(t testing.TB, h *Server, names ...string) (people []real
 		people = append(people, u.(realm.UserID))
 	}
 	for _, c := range []string{"one", "two"} {
-		mustCall(t, h, people[0], "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": c}}, "principals": people})
+		mustCall(t, srv, people[0], "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": c}}, "principals": people})
 	}
 	return people
 }

@@ -10,12 +10,12 @@ const offlineAfter = 600
 
 // DeliveryState tells whether a user sits at a client now: one of his queues is polled, and he was active lately. heard tells
 // whether a client has taken everything up to a fact.
-func (h *Server) DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (here, heard bool) {
+func (srv *Server) DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (here, heard bool) {
 	m := &deliveryCheck{realm: id, user: u, seq: fact, reply: make(chan deliveryState, 1)}
-	h.runtime.send(h.shards[shardOf(u)], m)
+	srv.runtime.send(srv.shards[shardOf(u)], m)
 	x := <-m.reply
-	row := h.PresenceOf(id, u)
-	active := row != nil && h.now().Unix()-row.Active < presence.OfflineAfter
+	row := srv.PresenceOf(id, u)
+	active := row != nil && srv.now().Unix()-row.Active < presence.OfflineAfter
 	return x.polling && active, x.received
 }
 

@@ -85,13 +85,13 @@ func (d *slowDisk) Claim(realm.ID) (uint64, realm.Seq, realm.Seq, error) {
 	return d.epoch, last, d.rows, nil
 }
 
-func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, book *presence.Table) (kept []realm.Told, err error) {
+func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, table *presence.Table) (kept []realm.Told, err error) {
 	for _, row := range d.table {
 		switch row.Table {
 		case realm.PresenceTable:
 			var p presence.Row
 			err = codec.Decoder(row.Value)(&p)
-			book.Restore(p)
+			table.Restore(p)
 		case realm.UnackedEventsTable:
 			var t realm.Told
 			t, err = codec.DecodeUnacked(row.Value)
@@ -107,14 +107,14 @@ func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, book *presence.Table) (kept 
 	return kept, nil
 }
 
-func (d *slowDisk) LoadPresence(_ realm.ID, book *presence.Table) error {
+func (d *slowDisk) LoadPresence(_ realm.ID, table *presence.Table) error {
 	for _, row := range d.table {
 		if row.Table == realm.PresenceTable {
 			var p presence.Row
 			if err := codec.Decoder(row.Value)(&p); err != nil {
 				return err
 			}
-			book.Restore(p)
+			table.Restore(p)
 		}
 	}
 	return nil

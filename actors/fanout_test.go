@@ -26,8 +26,8 @@ func (p *bufferReply) Answer(_ int, parts ...[]byte) bool {
 
 // fanout is one session actor with a queue for each of its users, and their polls.
 type fanout struct {
-	s       *shard
-	r       *shardRealm
+	shard   *shard
+	realm   *shardRealm
 	users   []realm.UserID
 	polls   pollBatch
 	replies []bufferReply
@@ -35,28 +35,28 @@ type fanout struct {
 }
 
 func newFanout(t testing.TB, n int) *fanout {
-	h := openServer(t, &slowDisk{diskContents: newDiskContents()})
-	createOrganization(t, h, "ann")
-	c := &fanout{s: newShard(h, 0), replies: make([]bufferReply, n), seq: 1}
-	c.r = c.s.realm(h.find(1))
+	srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
+	createOrganization(t, srv, "ann")
+	f := &fanout{shard: newShard(srv, 0), replies: make([]bufferReply, n), seq: 1}
+	f.realm = f.shard.realm(srv.find(1))
 	for i := range n {
 		q := realm.Queue{ID: realm.QueueID(fmt.Sprintf("%036d", i)), User: realm.UserID((i + 1) * Shards), At: 1, EventTypes: []string{"message"}, Idle: 600}
-		c.s.openQueue(c.r, q, false)
-		c.users = append(c.users, q.User)
-		c.polls = append(c.polls, &wire.PollRequest{Realm: 1, User: q.User, Queue: q.ID, Last: -1, Reply: &c.replies[i]})
+		f.shard.openQueue(f.realm, q, false)
+		f.users = append(f.users, q.User)
+		f.polls = append(f.polls, &wire.PollRequest{Realm: 1, User: q.User, Queue: q.ID, Last: -1, Reply: &f.replies[i]})
 	}
-	return c
+	return f
 }
 
 // round has everybody poll and hear of one message.
-func (c *fanout) round() {
-	c.s.handlePolls(c.polls)
-	c.seq++
+func (f *fanout) round() {
+	f.shard.handlePolls(f.polls)
+	f.seq++
 	text := strings.Repeat("some text ", 20)
-	e := &realm.MessageArrived{Message: realm.MessageInfo{ID: realm.MessageID(c.seq), Channel: 1, ChannelName: "general", Topic: "proof", Body: &realm.Body{Text: text, HTML: "<p>" + text + "</p>"}}}
-	c.s.deliver(&deliver{c.r.handle, []realm.Told{{Seq: c.seq, Notices: []realm.Notice{{To: c.users, Event: e}}}}, 0})
-	for _, p := range c.polls {
-		p.Last = int64(c.seq-1) << 8
+	e := &realm.MessageArrived{Message: realm.MessageInfo{ID: realm.MessageID(f.seq), Channel: 1, ChannelName: "general", Topic: "proof", Body: &realm.Body{Text: text, HTML: "<p>" + text + "</p>"}}}
+	f.shard.deliver(&deliver{f.realm.handle, []realm.Told{{Seq: f.seq, Notices: []realm.Notice{{To: f.users, Event: e}}}}, 0})
+	for _, p := range f.polls {
+		p.Last = int64(f.seq-1) << 8
 	}
 }
 
@@ -66,10 +66,10 @@ func TestFanoutAllocatesPerMessageOnly(t *testing.T) {
 		t.Skip("under the race detector pools forget at random what they are given")
 	}
 	few, many := newFanout(t, 10), newFanout(t, 1000)
-	for _, c := range []*fanout{few, many} {
-		defer closeServer(t, c.s.h)
+	for _, f := range []*fanout{few, many} {
+		defer closeServer(t, f.shard.srv)
 		for range 3 {
-			c.round()
+			f.round()
 		}
 	}
 	a, b := testing.AllocsPerRun(20, few.round), testing.AllocsPerRun(20, many.round)
@@ -88,12 +88,12 @@ func TestFanoutAllocatesPerMessageOnly(t *testing.T) {
 //
 //	go test -run - -bench Fanout ./actors
 func BenchmarkFanout(b *testing.B) {
-	c := newFanout(b, 10_000)
-	defer closeServer(b, c.s.h)
-	c.round()
+	f := newFanout(b, 10_000)
+	defer closeServer(b, f.shard.srv)
+	f.round()
 	b.ReportAllocs()
 	b.ResetTimer()
-	for range max(1, b.N/len(c.users)) {
-		c.round()
+	for range max(1, b.N/len(f.users)) {
+		f.round()
 	}
 }

@@ -26,10 +26,10 @@ func TestLinearizability(t *testing.T) {
 	t.Logf("seed %d", seed)
 	platter := newDiskContents()
 	disk := &slowDisk{diskContents: platter}
-	h := openServer(t, disk)
-	people := createOrganization(t, h, "ann", "bo", "cy", "di")
-	first := mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "flags", "content": "to star"})
-	l := &historyRecorder{began: time.Now(), people: people, message: int64(first["id"].(float64)), seed: seed}
+	srv := openServer(t, disk)
+	people := createOrganization(t, srv, "ann", "bo", "cy", "di")
+	first := mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "flags", "content": "to star"})
+	rec := &historyRecorder{began: time.Now(), people: people, message: int64(first["id"].(float64)), seed: seed}
 
 	lossy := make(chan *pendingWrite, 64)
 	disk.mu.Lock()
@@ -48,9 +48,9 @@ func TestLinearizability(t *testing.T) {
 			}
 		}
 	}()
-	round := l.round(h, 0)
-	l.waitForAnswers(60) // of the round's 240
-	l.crashed.Store(true)
+	round := rec.round(srv, 0)
+	rec.waitForAnswers(60) // of the round's 240
+	rec.crashed.Store(true)
 	close(crash)
 	<-stopped
 	disk.crash()
@@ -69,20 +69,20 @@ func TestLinearizability(t *testing.T) {
 		break
 	}
 	round.Wait()
-	closeServer(t, h)
+	closeServer(t, srv)
 
-	h = openServer(t, &slowDisk{diskContents: platter})
-	l.crashed.Store(false)
-	l.round(h, 1).Wait()
-	switch r := porcupine.CheckOperationsTimeout(linearModel(people), l.history, 5*time.Minute); r {
+	srv = openServer(t, &slowDisk{diskContents: platter})
+	rec.crashed.Store(false)
+	rec.round(srv, 1).Wait()
+	switch r := porcupine.CheckOperationsTimeout(linearModel(people), rec.history, 5*time.Minute); r {
 	case porcupine.Ok:
 	case porcupine.Unknown:
 		t.Skipf("seed %d: too many orders to try for a machine this busy", seed)
 	default:
-		t.Errorf("%d operations, %d of them without an answer, are not linear: %v", len(l.history), l.unknown, r)
+		t.Errorf("%d operations, %d of them without an answer, are not linear: %v", len(rec.history), rec.unknown, r)
 	}
-	t.Logf("%d operations, %d of them without an answer", len(l.history), l.unknown)
-	closeServer(t, h)
+	t.Logf("%d operations, %d of them without an answer", len(rec.history), rec.unknown)
+	closeServer(t, srv)
 }
 
 // historyRecorder is a history in the making.
@@ -99,23 +99,23 @@ type historyRecorder struct {
 }
 
 // round has every program do its share at once, until the process crashes.
-func (l *historyRecorder) round(h *Server, n int) *sync.WaitGroup {
+func (rec *historyRecorder) round(srv *Server, n int) *sync.WaitGroup {
 	var all sync.WaitGroup
-	for i := range 2 * len(l.people) {
+	for i := range 2 * len(rec.people) {
 		all.Add(1)
 		go func() {
 			defer all.Done()
 			client := n*100 + i
-			random := rand.New(rand.NewPCG(l.seed, uint64(client)))
+			random := rand.New(rand.NewPCG(rec.seed, uint64(client)))
 			for k := range 30 {
-				if l.crashed.Load() {
+				if rec.crashed.Load() {
 					return
 				}
-				in := userOp{kind: random.IntN(7), text: fmt.Sprintf("%d/%d", client, k), user: l.people[i/2], message: l.message}
-				op := porcupine.Operation{ClientId: client, Input: in, Call: time.Since(l.began).Nanoseconds()}
-				op.Output = in.do(h)
-				op.Return = time.Since(l.began).Nanoseconds()
-				l.record(op, in)
+				in := userOp{kind: random.IntN(7), text: fmt.Sprintf("%d/%d", client, k), user: rec.people[i/2], message: rec.message}
+				op := porcupine.Operation{ClientId: client, Input: in, Call: time.Since(rec.began).Nanoseconds()}
+				op.Output = in.do(srv)
+				op.Return = time.Since(rec.began).Nanoseconds()
+				rec.record(op, in)
 			}
 		}()
 	}
@@ -123,25 +123,25 @@ func (l *historyRecorder) round(h *Server, n int) *sync.WaitGroup {
 }
 
 // record adds an operation. One that was answered behind the crash was answered by nobody.
-func (l *historyRecorder) record(op porcupine.Operation, in userOp) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.crashed.Load() {
+func (rec *historyRecorder) record(op porcupine.Operation, in userOp) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if rec.crashed.Load() {
 		if in.kind == read || in.kind == readFlag {
 			return // what it read is lost
 		}
 		op.Output, op.Return = userOpResult{unknown: true}, math.MaxInt64
-		l.unknown++
+		rec.unknown++
 	}
-	l.history = append(l.history, op)
+	rec.history = append(rec.history, op)
 }
 
 // waitForAnswers waits until so many operations have been waitForAnswers.
-func (l *historyRecorder) waitForAnswers(n int) {
+func (rec *historyRecorder) waitForAnswers(n int) {
 	for {
-		l.mu.Lock()
-		have := len(l.history)
-		l.mu.Unlock()
+		rec.mu.Lock()
+		have := len(rec.history)
+		rec.mu.Unlock()
 		if have >= n {
 			return
 		}
@@ -175,13 +175,13 @@ type userOpResult struct {
 	unknown bool
 }
 
-func (x userOp) do(h *Server) userOpResult {
-	switch x.kind {
+func (op userOp) do(srv *Server) userOpResult {
+	switch op.kind {
 	case send:
-		a := <-call(h, x.user, "POST /messages", params{"type": "stream", "to": "one", "topic": "linear", "content": x.text})
+		a := <-call(srv, op.user, "POST /messages", params{"type": "stream", "to": "one", "topic": "linear", "content": op.text})
 		return userOpResult{changed: a.status == 200}
 	case read:
-		a := <-call(h, x.user, "GET /messages", params{"anchor": "newest", "num_before": 1000, "num_after": 0, "apply_markdown": "false", "narrow": []any{[]string{"topic", "linear"}}})
+		a := <-call(srv, op.user, "GET /messages", params{"anchor": "newest", "num_before": 1000, "num_after": 0, "apply_markdown": "false", "narrow": []any{[]string{"topic", "linear"}}})
 		var d userOpResult
 		list, _ := a.body["messages"].([]any)
 		for _, m := range list {
@@ -189,19 +189,19 @@ func (x userOp) do(h *Server) userOpResult {
 		}
 		return d
 	case leave:
-		a := <-call(h, x.user, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"two"}})
+		a := <-call(srv, op.user, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"two"}})
 		removed, _ := a.body["removed"].([]any)
 		return userOpResult{changed: len(removed) > 0}
 	case star, unstar:
-		a := <-call(h, x.user, "POST /messages/flags", params{"messages": []int64{x.message}, "op": []string{"add", "remove"}[x.kind-star], "flag": "starred"})
+		a := <-call(srv, op.user, "POST /messages/flags", params{"messages": []int64{op.message}, "op": []string{"add", "remove"}[op.kind-star], "flag": "starred"})
 		return userOpResult{changed: a.status == 200}
 	case readFlag:
-		a := <-call(h, x.user, "GET /messages/{message_id}", params{"message_id": x.message})
+		a := <-call(srv, op.user, "GET /messages/{message_id}", params{"message_id": op.message})
 		m, _ := a.body["message"].(map[string]any)
 		flags, _ := m["flags"].([]any)
 		return userOpResult{changed: slices.Contains(flags, any("starred"))}
 	}
-	a := <-call(h, x.user, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}}})
+	a := <-call(srv, op.user, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}}})
 	joined, _ := a.body["subscribed"].(map[string]any)
 	return userOpResult{changed: len(joined) > 0}
 }
@@ -220,12 +220,12 @@ func linearModel(people []realm.UserID) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return linearState{members: everybody} },
 		Step: func(state, input, output any) (bool, any) {
-			w, x, d := state.(linearState), input.(userOp), output.(userOpResult)
-			me := uint64(1) << x.user
+			w, op, d := state.(linearState), input.(userOp), output.(userOpResult)
+			me := uint64(1) << op.user
 			was := w.members&me != 0
-			switch x.kind {
+			switch op.kind {
 			case send:
-				w.messages += x.text + "\n"
+				w.messages += op.text + "\n"
 				return d.changed || d.unknown, w
 			case read:
 				return strings.Join(append(slices.Clone(d.texts), ""), "\n") == w.messages, w

@@ -96,19 +96,19 @@ type syncRuntime struct {
 	busy bool
 }
 
-func (d *syncRuntime) spawn(a actor.Actor) *actor.PID { return d.simRuntime.spawn(a) }
+func (r *syncRuntime) spawn(a actor.Actor) *actor.PID { return r.simRuntime.spawn(a) }
 
-func (d *syncRuntime) send(to *actor.PID, m any) { d.simRuntime.send(to, m); d.runAll() }
-func (d *syncRuntime) runInBackground(do func()) { d.simRuntime.runInBackground(do); d.runAll() }
+func (r *syncRuntime) send(to *actor.PID, m any) { r.simRuntime.send(to, m); r.runAll() }
+func (r *syncRuntime) runInBackground(do func()) { r.simRuntime.runInBackground(do); r.runAll() }
 
-func (d *syncRuntime) runAll() {
-	if d.busy {
+func (r *syncRuntime) runAll() {
+	if r.busy {
 		return
 	}
-	d.busy = true
-	for d.simRuntime.runOne() {
+	r.busy = true
+	for r.simRuntime.runOne() {
 	}
-	d.busy = false
+	r.busy = false
 }
 
 // fakeFiles are the files of a mirrored house: kept nowhere, named by what they are.
@@ -149,19 +149,19 @@ func (s mirrorCounts) String() string {
 // mirrorRun is one crowd.
 type mirrorRun struct {
 	*mirrorCounts
-	t       *testing.T
-	seed    uint64
-	random  *rand.Rand
-	platter *diskContents
-	disk    *slowDisk
-	runtime *syncRuntime
-	house   *Server
-	tools   *wire.Tools
-	wall    int64
-	askers  *crowd.Askers
-	aside   *rand.Rand // of what happens beside the story: a story is the same with it and without
-	clients []*mirrorClient
-	recent  []string // requests of late
+	t           *testing.T
+	seed        uint64
+	random      *rand.Rand
+	contents    *diskContents
+	disk        *slowDisk
+	runtime     *syncRuntime
+	srv         *Server
+	tools       *wire.Tools
+	wallClock   int64
+	askers      *crowd.Askers
+	asideRandom *rand.Rand // of what happens beside the story: a story is the same with it and without
+	clients     []*mirrorClient
+	recent      []string // requests of late
 }
 
 // mirrorClient is somebody's program that keeps a mirror.
@@ -186,76 +186,76 @@ var (
 const mirrorSteps = 160
 
 func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
-	s := &mirrorRun{mirrorCounts: counts, t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 11)), aside: rand.New(rand.NewPCG(seed, 12)), platter: newDiskContents(), wall: seededStart}
-	s.runtime = &syncRuntime{simRuntime: simRuntime{random: s.random, mailboxes: map[string]*simMailbox{}}}
-	s.open()
-	s.createOrganization()
+	run := &mirrorRun{mirrorCounts: counts, t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 11)), asideRandom: rand.New(rand.NewPCG(seed, 12)), contents: newDiskContents(), wallClock: seededStart}
+	run.runtime = &syncRuntime{simRuntime: simRuntime{random: run.random, mailboxes: map[string]*simMailbox{}}}
+	run.open()
+	run.createOrganization()
 	for range mirrorSteps {
-		s.step()
-		if s.aside.IntN(6) == 0 {
-			s.runAside(func() { s.ask(func() crowd.Ask { return s.askers.Beside(s.aside) }) })
+		run.step()
+		if run.asideRandom.IntN(6) == 0 {
+			run.runAside(func() { run.ask(func() crowd.Ask { return run.askers.Beside(run.asideRandom) }) })
 		}
 		if t.Failed() {
 			return
 		}
 	}
-	s.compare()
-	s.crash()
-	s.compare()
+	run.compare()
+	run.crash()
+	run.compare()
 }
 
-func (s *mirrorRun) open() {
-	s.runtime = &syncRuntime{simRuntime: simRuntime{random: s.random, mailboxes: map[string]*simMailbox{}, uuids: s.runtime.uuids}}
-	s.disk = &slowDisk{diskContents: s.platter}
-	h, err := Open(s.disk, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, runtime: s.runtime, Log: slog.New(slog.DiscardHandler), Secret: []byte("mirror"), Site: testSite,
-		Now: func() time.Time { return time.Unix(s.wall, 0) }, Elapsed: func() time.Duration { return time.Duration(s.wall-seededStart) * time.Second },
-		Fatal: func(err error) { s.fail("fatal: %v", err) }})
+func (run *mirrorRun) open() {
+	run.runtime = &syncRuntime{simRuntime: simRuntime{random: run.random, mailboxes: map[string]*simMailbox{}, uuids: run.runtime.uuids}}
+	run.disk = &slowDisk{diskContents: run.contents}
+	srv, err := Open(run.disk, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, runtime: run.runtime, Log: slog.New(slog.DiscardHandler), Secret: []byte("mirror"), Site: testSite,
+		Now: func() time.Time { return time.Unix(run.wallClock, 0) }, Elapsed: func() time.Duration { return time.Duration(run.wallClock-seededStart) * time.Second },
+		Fatal: func(err error) { run.fail("fatal: %v", err) }})
 	if err != nil {
-		s.t.Fatalf("seed %d: open: %v", s.seed, err)
+		run.t.Fatalf("seed %d: open: %v", run.seed, err)
 	}
-	s.house = h
+	run.srv = srv
 	files := &fakeFiles{}
-	if s.tools != nil {
-		files = s.tools.Files.(*fakeFiles)
+	if run.tools != nil {
+		files = run.tools.Files.(*fakeFiles)
 	}
-	s.tools = &wire.Tools{Renderer: h.renderer.(*wire.Renderer), Token: s.runtime.token, HashKey: HashKey, Version: wire.Version, Files: files, Generation: s.wall, MailEnabled: true,
+	run.tools = &wire.Tools{Renderer: srv.renderer.(*wire.Renderer), Token: run.runtime.token, HashKey: HashKey, Version: wire.Version, Files: files, Generation: run.wallClock, MailEnabled: true,
 		Sign: func(string) string { return "signed" }, VerifySignature: func(string, string) bool { return true }, DailyInvites: 1000,
 		HashPassword: func(string) (string, error) { return "hash", nil }, CheckPassword: func(string, string) (bool, error) { return true, nil },
 		LinkToken: func(_ realm.ID, id int64) string { return fmt.Sprint("link", id) }}
 }
 
-func (s *mirrorRun) fail(format string, args ...any) {
-	s.t.Errorf("seed %d: %s\nlately:\n  %s", s.seed, fmt.Sprintf(format, args...), strings.Join(s.recent, "\n  "))
+func (run *mirrorRun) fail(format string, args ...any) {
+	run.t.Errorf("seed %d: %s\nlately:\n  %s", run.seed, fmt.Sprintf(format, args...), strings.Join(run.recent, "\n  "))
 }
 
 // createOrganization makes an organization: an owner, an administrator, two members, a guest and a bot, and three channels.
-func (s *mirrorRun) createOrganization() {
-	if _, err := s.house.CreateRealm("", "Mirror"); err != nil {
-		s.t.Fatal(err)
+func (run *mirrorRun) createOrganization() {
+	if _, err := run.srv.CreateRealm("", "Mirror"); err != nil {
+		run.t.Fatal(err)
 	}
 	var people []int64
 	roles := []realm.Role{realm.Owner, realm.Administrator, realm.Member, realm.Member, realm.Guest, realm.Guest}
 	for i, role := range roles {
-		u, err := s.house.Turn(1, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
+		u, err := run.srv.Turn(1, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
 			return realm.CreateUser{Email: fmt.Sprintf("user%d@example.org", i), Name: fmt.Sprintf("User %d", i), Role: role, Key: fmt.Sprintf("key%d", i), First: i == 0, NoDefaults: i == 5}.Decide(t)
 		})
 		if err != nil {
-			s.t.Fatal(err)
+			run.t.Fatal(err)
 		}
 		people = append(people, int64(u.(realm.UserID)))
 	}
 	owner := people[0]
-	people = append(people, twin.Int(s.must(owner, "POST /bots", params{"full_name": "Robot", "short_name": "robot"})["user_id"]))
-	s.must(owner, "PATCH /realm", params{"enable_spectator_access": true})
+	people = append(people, twin.Int(run.must(owner, "POST /bots", params{"full_name": "Robot", "short_name": "robot"})["user_id"]))
+	run.must(owner, "PATCH /realm", params{"enable_spectator_access": true})
 	for i, p := range []params{{}, {"invite_only": true, "history_public_to_subscribers": false}, {"is_web_public": true}} {
 		p["name"], p["subscribers"] = []string{"one", "two", "three"}[i], people[:3+i]
-		s.must(owner, "POST /channels/create", p)
+		run.must(owner, "POST /channels/create", p)
 	}
-	if s.skipsDays() {
-		s.must(owner, "PATCH /realm", params{"waiting_period_threshold": 2})
+	if run.skipsDays() {
+		run.must(owner, "PATCH /realm", params{"waiting_period_threshold": 2})
 	}
-	if s.seed%3 == 0 { // guests may know only whom they meet
-		s.must(owner, "PATCH /realm", params{"can_access_all_users_group": params{"new": 7}})
+	if run.seed%3 == 0 { // guests may know only whom they meet
+		run.must(owner, "PATCH /realm", params{"can_access_all_users_group": params{"new": 7}})
 	}
 	clients := []*mirrorClient{
 		{user: 0, name: "web owner", params: caps(webCaps, params{"include_subscribers": true})},
@@ -270,14 +270,14 @@ func (s *mirrorRun) createOrganization() {
 	for _, c := range clients {
 		c.user = people[c.user]
 		c.params["idle_queue_timeout"], c.params["client_gravatar"] = 604800, false
-		s.register(c)
+		run.register(c)
 	}
-	s.clients = clients
-	full, err := decodeObject(s.request(owner, "POST /register", params{}, ""))
+	run.clients = clients
+	full, err := decodeObject(run.request(owner, "POST /register", params{}, ""))
 	if err != nil {
-		s.t.Fatal(err)
+		run.t.Fatal(err)
 	}
-	s.askers = crowd.NewAskers(s.seed, people, full)
+	run.askers = crowd.NewAskers(run.seed, people, full)
 }
 
 func caps(names []string, p params) params {
@@ -300,24 +300,24 @@ func decodeObject(status int, body []byte) (map[string]any, error) {
 	return o, nil
 }
 
-func (s *mirrorRun) must(u int64, name string, p params) map[string]any {
-	o, err := decodeObject(s.request(u, name, p, ""))
+func (run *mirrorRun) must(u int64, name string, p params) map[string]any {
+	o, err := decodeObject(run.request(u, name, p, ""))
 	if err != nil {
-		s.t.Fatalf("seed %d: %s %v: %v", s.seed, name, p, err)
+		run.t.Fatalf("seed %d: %s %v: %v", run.seed, name, p, err)
 	}
 	return o
 }
 
 // request carries out a request to the end, as httpd would.
-func (s *mirrorRun) request(user int64, name string, p params, file string) (int, []byte) {
+func (run *mirrorRun) request(user int64, name string, p params, file string) (int, []byte) {
 	u := realm.UserID(user)
-	account := s.house.accounts.byUser[userKey{1, u}]
+	account := run.srv.accounts.byUser[userKey{1, u}]
 	if account == nil || !account.Active {
 		return 401, []byte(`{"result":"error","msg":"Account is deactivated"}`)
 	}
 	e, reply := endpoint(name), &seededReply{}
 	v := valuesOf(e, p)
-	c := &wire.Call{Server: s.house, Tools: s.tools, Realm: 1, Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: account, Params: v, Agent: "test",
+	c := &wire.Call{Server: run.srv, Tools: run.tools, Realm: 1, Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: account, Params: v, Agent: "test",
 		Park: func(func()) wire.Reply { return reply }, CountPasswordAttempt: func(string) error { return nil }, ForgetPasswordAttempts: func(string) {}, CountAddressChange: func(string) error { return nil },
 		Files: func() ([]wire.File, error) {
 			if file == "" {
@@ -333,7 +333,7 @@ func (s *mirrorRun) request(user int64, name string, p params, file string) (int
 		var r *realm.Refusal
 		var f *form.Error
 		if !errors.As(err, &r) && !errors.As(err, &f) {
-			s.fail("%s %v: %v", name, p, err)
+			run.fail("%s %v: %v", name, p, err)
 		}
 		return wire.Failure(err)
 	}
@@ -344,16 +344,16 @@ func (s *mirrorRun) request(user int64, name string, p params, file string) (int
 	return 200, wire.Success(a, nil)
 }
 
-func (s *mirrorRun) register(c *mirrorClient) {
+func (run *mirrorRun) register(c *mirrorClient) {
 	c.kind = twin.Kind{Caps: map[string]bool{}, AllPublic: c.params["all_public_streams"] == true}
 	if all, ok := c.params["client_capabilities"].(map[string]bool); ok {
 		c.kind.Caps = all
 	}
 	c.mirror = twin.New(c.kind)
-	status, body := s.request(c.user, "POST /register", c.params, "")
+	status, body := run.request(c.user, "POST /register", c.params, "")
 	if status == 400 && c.kind.AllPublic { // a guest by now
 		delete(c.params, "all_public_streams")
-		s.register(c)
+		run.register(c)
 		return
 	}
 	o, err := decodeObject(status, body)
@@ -361,69 +361,69 @@ func (s *mirrorRun) register(c *mirrorClient) {
 		err = c.mirror.Start(body)
 	}
 	if err != nil {
-		s.t.Fatalf("seed %d: register of %s: %v", s.seed, c.name, err)
+		run.t.Fatalf("seed %d: register of %s: %v", run.seed, c.name, err)
 	}
 	c.queue, c.at = o["queue_id"].(string), -1
-	c.invites = s.invites(c)
-	s.runAside(func() { s.attachments(c, c.mirror) })
+	c.invites = run.invites(c)
+	run.runAside(func() { run.attachments(c, c.mirror) })
 }
 
-func (s *mirrorRun) attachments(c *mirrorClient, m *twin.Mirror) {
-	status, body := s.request(c.user, "GET /attachments", params{}, "")
+func (run *mirrorRun) attachments(c *mirrorClient, m *twin.Mirror) {
+	status, body := run.request(c.user, "GET /attachments", params{}, "")
 	if err := m.Attachments(body); err != nil || status != 200 {
-		s.fail("%s: attachments: %d %v", c.name, status, err)
+		run.fail("%s: attachments: %d %v", c.name, status, err)
 	}
 }
 
-func (s *mirrorRun) invites(c *mirrorClient) any {
-	o, err := decodeObject(s.request(c.user, "GET /invites", params{}, ""))
+func (run *mirrorRun) invites(c *mirrorClient) any {
+	o, err := decodeObject(run.request(c.user, "GET /invites", params{}, ""))
 	if err != nil {
 		return nil
 	}
 	return fmt.Sprint(o["invites"])
 }
 
-func (s *mirrorRun) step() {
-	switch p := s.random.IntN(100); {
+func (run *mirrorRun) step() {
+	switch p := run.random.IntN(100); {
 	case p < 78:
-		s.act()
+		run.act()
 	case p < 93:
-		s.poll(s.clients[s.random.IntN(len(s.clients))])
+		run.poll(run.clients[run.random.IntN(len(run.clients))])
 	case p < 96:
-		s.advance(int64(1 + s.random.IntN(90)))
-	case p < 97 && s.skipsDays():
-		s.advance(86400)
+		run.advance(int64(1 + run.random.IntN(90)))
+	case p < 97 && run.skipsDays():
+		run.advance(86400)
 	case p < 97:
-		s.advance(int64(snapshotAge/time.Second) + 10)
+		run.advance(int64(snapshotAge/time.Second) + 10)
 	case p < 98:
-		s.crash()
+		run.crash()
 	default:
-		s.compareClient(s.clients[s.random.IntN(len(s.clients))])
+		run.compareClient(run.clients[run.random.IntN(len(run.clients))])
 	}
 }
 
 // skipsDays: days go by in this story, and new accounts become full members.
-func (s *mirrorRun) skipsDays() bool { return s.seed%5 == 0 }
+func (run *mirrorRun) skipsDays() bool { return run.seed%5 == 0 }
 
-func (s *mirrorRun) advance(seconds int64) {
-	s.wall += seconds
-	s.house.sweepQueues()
-	s.house.tickRealms()
+func (run *mirrorRun) advance(seconds int64) {
+	run.wallClock += seconds
+	run.srv.sweepQueues()
+	run.srv.tickRealms()
 }
 
 // crash loses the process; what it told anybody is on disk.
-func (s *mirrorRun) crash() {
-	s.Crashes++
-	s.logRequest("crash")
-	s.disk.crash()
-	s.wall++
-	s.open()
+func (run *mirrorRun) crash() {
+	run.Crashes++
+	run.logRequest("crash")
+	run.disk.crash()
+	run.wallClock++
+	run.open()
 }
 
-func (s *mirrorRun) logRequest(what string) {
-	s.recent = append(s.recent, what)
-	if len(s.recent) > mirrorRecent {
-		s.recent = s.recent[1:]
+func (run *mirrorRun) logRequest(what string) {
+	run.recent = append(run.recent, what)
+	if len(run.recent) > mirrorRecent {
+		run.recent = run.recent[1:]
 	}
 }
 
@@ -431,66 +431,66 @@ func (s *mirrorRun) logRequest(what string) {
 var mirrorRecent = 60
 
 // runAside does something the dice of the story know nothing of.
-func (s *mirrorRun) runAside(do func()) {
-	defer func(r *rand.Rand) { s.runtime.random = r }(s.runtime.random)
-	s.runtime.random = s.aside
+func (run *mirrorRun) runAside(do func()) {
+	defer func(r *rand.Rand) { run.runtime.random = r }(run.runtime.random)
+	run.runtime.random = run.asideRandom
 	do()
 }
 
-func (s *mirrorRun) act() { s.ask(s.askers.Next) }
+func (run *mirrorRun) act() { run.ask(run.askers.Next) }
 
-func (s *mirrorRun) ask(next func() crowd.Ask) {
-	s.askers.Now = s.wall
+func (run *mirrorRun) ask(next func() crowd.Ask) {
+	run.askers.Now = run.wallClock
 	x := next()
 	if x.Name == "" {
 		return
 	}
-	s.Asked++
-	status, body := s.request(s.askers.People[x.User], x.Name, x.Params, x.File)
+	run.Asked++
+	status, body := run.request(run.askers.People[x.User], x.Name, x.Params, x.File)
 	o, _ := decodeObject(status, body)
 	if status == 200 {
-		s.Done++
-		s.logRequest(fmt.Sprintf("user %d: %s %v", s.askers.People[x.User], x.Name, x.Params))
+		run.Done++
+		run.logRequest(fmt.Sprintf("user %d: %s %v", run.askers.People[x.User], x.Name, x.Params))
 	} else {
-		s.Refused++
+		run.Refused++
 		if os.Getenv("REFUSED") != "" {
-			s.t.Logf("user %d: %s %v: %.200s", s.askers.People[x.User], x.Name, x.Params, body)
+			run.t.Logf("user %d: %s %v: %.200s", run.askers.People[x.User], x.Name, x.Params, body)
 		}
 	}
 	if status >= 500 {
-		s.fail("%s %v: %d %s", x.Name, x.Params, status, body)
+		run.fail("%s %v: %d %s", x.Name, x.Params, status, body)
 	}
-	s.askers.Done(x, status, o)
-	s.house.tickRealms() // what is done behind the answers
+	run.askers.Done(x, status, o)
+	run.srv.tickRealms() // what is done behind the answers
 }
 
 // checkForms holds events against the forms they may have.
-func (s *mirrorRun) checkForms(c *mirrorClient, body []byte) {
+func (run *mirrorRun) checkForms(c *mirrorClient, body []byte) {
 	var v struct{ Events []json.RawMessage }
 	json.Unmarshal(body, &v)
 	for _, e := range v.Events {
-		for _, f := range s.forms.Check(e) {
-			s.fail("%s (user %d): %v: %s", c.name, c.user, f, e)
+		for _, f := range run.forms.Check(e) {
+			run.fail("%s (user %d): %v: %s", c.name, c.user, f, e)
 		}
 	}
 }
 
 // poll takes in all there is; false: its owner may not ask.
-func (s *mirrorRun) poll(c *mirrorClient) bool {
+func (run *mirrorRun) poll(c *mirrorClient) bool {
 	for {
-		status, body := s.request(c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.at, "dont_block": true}, "")
+		status, body := run.request(c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.at, "dont_block": true}, "")
 		if status == 401 {
 			return false
 		}
 		if status != 200 && strings.Contains(string(body), "BAD_EVENT_QUEUE_ID") && c.mirror != nil { // his account was closed meanwhile, and his queues with it
-			s.register(c)
+			run.register(c)
 			return true
 		}
 		was := c.at
-		s.checkForms(c, body)
+		run.checkForms(c, body)
 		var err error
 		if c.at, err = c.mirror.Events(body, c.at); err != nil || status != 200 {
-			s.fail("%s (user %d): %d %v", c.name, c.user, status, err)
+			run.fail("%s (user %d): %d %v", c.name, c.user, status, err)
 			return false
 		}
 		if c.at == was {
@@ -499,25 +499,25 @@ func (s *mirrorRun) poll(c *mirrorClient) bool {
 	}
 }
 
-func (s *mirrorRun) compare() {
+func (run *mirrorRun) compare() {
 	var here []*mirrorClient
-	for _, c := range s.clients {
-		s.compareClient(c)
-		if s.house.accounts.byUser[userKey{1, realm.UserID(c.user)}].Active {
+	for _, c := range run.clients {
+		run.compareClient(c)
+		if run.srv.accounts.byUser[userKey{1, realm.UserID(c.user)}].Active {
 			here = append(here, c)
 		}
 	}
-	if !s.t.Failed() {
-		s.runAside(func() { s.receipts(here) })
+	if !run.t.Failed() {
+		run.runAside(func() { run.receipts(here) })
 	}
 }
 
 // receipts compares who is said to have read a message with what everybody's clients know.
-func (s *mirrorRun) receipts(clients []*mirrorClient) {
+func (run *mirrorRun) receipts(clients []*mirrorClient) {
 	for _, c := range clients {
 		ids := c.mirror.Messages()
 		for _, id := range ids[max(0, len(ids)-10):] {
-			status, body := s.request(c.user, "GET /messages/{message_id}/read_receipts", params{"message_id": id}, "")
+			status, body := run.request(c.user, "GET /messages/{message_id}/read_receipts", params{"message_id": id}, "")
 			if status != 200 { // the organization has none
 				break
 			}
@@ -528,21 +528,21 @@ func (s *mirrorRun) receipts(clients []*mirrorClient) {
 			for _, o := range clients {
 				read, known := o.mirror.Read(id, c.user)
 				if said := slices.Contains(v.Users, o.user); known && !c.mirror.Muted(o.user) && said != read {
-					s.fail("%s (user %d): receipts of message %d are %v, %s (user %d) has read it: %v", c.name, c.user, id, v.Users, o.name, o.user, read)
+					run.fail("%s (user %d): receipts of message %d are %v, %s (user %d) has read it: %v", c.name, c.user, id, v.Users, o.name, o.user, read)
 				}
-				s.Receipts++
+				run.Receipts++
 			}
 		}
 	}
 }
 
-func (s *mirrorRun) compareClient(c *mirrorClient) {
-	if !s.poll(c) || s.t.Failed() {
+func (run *mirrorRun) compareClient(c *mirrorClient) {
+	if !run.poll(c) || run.t.Failed() {
 		return
 	}
-	s.Compared++
+	run.Compared++
 	fresh := twin.New(c.kind)
-	status, body := s.request(c.user, "POST /register", c.params, "")
+	status, body := run.request(c.user, "POST /register", c.params, "")
 	o, err := decodeObject(status, body)
 	if err == nil {
 		err = fresh.Start(body)
@@ -551,45 +551,45 @@ func (s *mirrorRun) compareClient(c *mirrorClient) {
 		return
 	}
 	if err != nil {
-		s.fail("%s: register: %v", c.name, err)
+		run.fail("%s: register: %v", c.name, err)
 		return
 	}
-	s.must(c.user, "DELETE /events", params{"queue_id": o["queue_id"]})
-	s.runAside(func() { s.attachments(c, fresh) })
+	run.must(c.user, "DELETE /events", params{"queue_id": o["queue_id"]})
+	run.runAside(func() { run.attachments(c, fresh) })
 	for _, x := range c.mirror.Diff(fresh) {
-		s.fail("%s (user %d): %s", c.name, c.user, x)
+		run.fail("%s (user %d): %s", c.name, c.user, x)
 	}
 	ask := params{"message_ids": c.mirror.Messages(), "apply_markdown": c.params["apply_markdown"], "client_gravatar": false, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}
 	if len(c.mirror.Messages()) > 0 {
-		status, body = s.request(c.user, "GET /messages", ask, "")
+		status, body = run.request(c.user, "GET /messages", ask, "")
 		if err := c.mirror.DiffMessages(body); err != nil {
-			s.fail("%s (user %d): %d: %v", c.name, c.user, status, err)
+			run.fail("%s (user %d): %d: %v", c.name, c.user, status, err)
 		}
 	}
-	s.runAside(func() { s.fetch(c) })
-	if told := s.invites(c); c.mirror.Dirty("invites") || told == nil || c.invites == nil {
+	run.runAside(func() { run.fetch(c) })
+	if told := run.invites(c); c.mirror.Dirty("invites") || told == nil || c.invites == nil {
 		c.invites = told
 	} else if told != c.invites {
-		s.fail("%s (user %d): invitations are %v, were %v, and no event said so", c.name, c.user, told, c.invites)
+		run.fail("%s (user %d): invitations are %v, were %v, and no event said so", c.name, c.user, told, c.invites)
 	}
 }
 
 // fetch compares what a client knows with what endpoints say that answer a part each.
-func (s *mirrorRun) fetch(c *mirrorClient) {
+func (run *mirrorRun) fetch(c *mirrorClient) {
 	for _, f := range twin.Fetches {
-		status, body := s.request(c.user, f.Name, params(f.Params), "")
+		status, body := run.request(c.user, f.Name, params(f.Params), "")
 		if status != 200 { // bots have no groups, and who keeps no drafts may not ask for them
 			continue
 		}
 		if err := c.mirror.DiffFetched(f, body); err != nil {
-			s.fail("%s (user %d): %v", c.name, c.user, err)
+			run.fail("%s (user %d): %v", c.name, c.user, err)
 		}
 	}
 	for _, id := range c.mirror.Pasts() {
-		status, body := s.request(c.user, "GET /messages/{message_id}/history", params{"message_id": id, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}, "")
+		status, body := run.request(c.user, "GET /messages/{message_id}/history", params{"message_id": id, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}, "")
 		if err := c.mirror.DiffHistory(id, status, body); err != nil {
-			s.fail("%s (user %d): message %d: %v", c.name, c.user, id, err)
+			run.fail("%s (user %d): message %d: %v", c.name, c.user, id, err)
 		}
-		s.Histories++
+		run.Histories++
 	}
 }

@@ -20,43 +20,43 @@ func TestPartialSubscribersInEvents(t *testing.T) {
 	wall.Store(1_700_000_000)
 	d := &slowDisk{diskContents: newDiskContents()}
 	open := func() *Server {
-		h, err := Open(d, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite, Now: func() time.Time { return time.Unix(wall.Load(), 0) }, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+		srv, err := Open(d, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite, Now: func() time.Time { return time.Unix(wall.Load(), 0) }, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return h
+		return srv
 	}
-	h := open()
+	srv := open()
 	var names []string
 	for i := range realm.FullSubscriberListLimit + 5 {
 		names = append(names, fmt.Sprintf("u%d", i))
 	}
-	crowd := createOrganization(t, h, names...)
+	crowd := createOrganization(t, srv, names...)
 	ann, gone, here := crowd[0], crowd[7], crowd[9]
-	bot := realm.UserID(mustCall(t, h, ann, "POST /bots", params{"full_name": "Robo", "short_name": "robo"})["user_id"].(float64))
-	mustCall(t, h, gone, "POST /users/me/presence", params{"status": "active"})
+	bot := realm.UserID(mustCall(t, srv, ann, "POST /bots", params{"full_name": "Robo", "short_name": "robo"})["user_id"].(float64))
+	mustCall(t, srv, gone, "POST /users/me/presence", params{"status": "active"})
 	wall.Add(10 * 86400)
-	mustCall(t, h, here, "POST /users/me/presence", params{"status": "active"})
-	if err := h.Save(t.Context()); err != nil {
+	mustCall(t, srv, here, "POST /users/me/presence", params{"status": "active"})
+	if err := srv.Save(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	closeServer(t, h)
-	h = open()
-	defer closeServer(t, h)
+	closeServer(t, srv)
+	srv = open()
+	defer closeServer(t, srv)
 	wall.Add(5 * 86400)
 
 	var others []realm.UserID
-	mustCall(t, h, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"one", "two"}})
-	mustCall(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}}, "principals": []realm.UserID{bot}})
-	mustCall(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "small"}}, "principals": crowd[2 : realm.FullSubscriberListLimit/2]})
-	mustCall(t, h, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"small"}, "principals": append(others, here)})
+	mustCall(t, srv, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"one", "two"}})
+	mustCall(t, srv, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}}, "principals": []realm.UserID{bot}})
+	mustCall(t, srv, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "small"}}, "principals": crowd[2 : realm.FullSubscriberListLimit/2]})
+	mustCall(t, srv, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"small"}, "principals": append(others, here)})
 	listen := func(how string) map[string]any {
-		return mustCall(t, h, ann, "POST /register", params{"include_subscribers": how, "event_types": []string{"subscription"}, "fetch_event_types": []string{"subscription"}})
+		return mustCall(t, srv, ann, "POST /register", params{"include_subscribers": how, "event_types": []string{"subscription"}, "fetch_event_types": []string{"subscription"}})
 	}
 	partial, full, none := listen("partial"), listen("true"), listen("false")
 	told := func(q map[string]any) map[string]map[string]any {
 		out := map[string]map[string]any{}
-		for _, e := range mustCall(t, h, ann, "GET /events", params{"queue_id": q["queue_id"], "last_event_id": -1, "dont_block": true})["events"].([]any) {
+		for _, e := range mustCall(t, srv, ann, "GET /events", params{"queue_id": q["queue_id"], "last_event_id": -1, "dont_block": true})["events"].([]any) {
 			if e := e.(map[string]any); e["op"] == "add" {
 				for _, s := range e["subscriptions"].([]any) {
 					out[s.(map[string]any)["name"].(string)] = s.(map[string]any)
@@ -65,8 +65,8 @@ func TestPartialSubscribersInEvents(t *testing.T) {
 		}
 		return out
 	}
-	mustCall(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}}})
-	mustCall(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}, map[string]any{"name": "small"}}})
+	mustCall(t, srv, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}}})
+	mustCall(t, srv, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}, map[string]any{"name": "small"}}})
 	ids := func(v any) (out []realm.UserID) {
 		list, _ := v.([]any)
 		for _, x := range list {

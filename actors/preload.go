@@ -26,8 +26,8 @@ type realmLoader interface {
 
 // loadedRealm is a realm as it was when a disk's journal ended where it has been replayed to.
 type loadedRealm struct {
-	r            *realm.Realm
-	book         *presence.Table
+	realm        *realm.Realm
+	presence     *presence.Table
 	rowsSeq      realm.Seq     // the number the rows it came from stand at
 	queues       []realm.Queue // of the rows
 	told         []realm.Told  // what queues may not have acknowledged
@@ -39,17 +39,17 @@ type loadedRealm struct {
 
 // load reads a realm's rows and plays the facts behind them.
 func load(disk realmLoader, id realm.ID, rows realm.Seq, now time.Time) (*loadedRealm, error) {
-	l := &loadedRealm{r: realm.New(id), book: presence.New(), rowsSeq: rows}
-	l.r.SetClock(now.Unix())
+	l := &loadedRealm{realm: realm.New(id), presence: presence.New(), rowsSeq: rows}
+	l.realm.SetClock(now.Unix())
 	var err error
-	if l.told, err = disk.Load(id, l.r, l.book); err != nil {
+	if l.told, err = disk.Load(id, l.realm, l.presence); err != nil {
 		return nil, fmt.Errorf("load realm %d: %w", id, err)
 	}
 	l.toldFromRows = len(l.told)
 	t := readJournalTail(disk, id, rows)
 	defer t.close()
-	l.r.SetSeq(rows, runParallel)
-	l.r.EachQueue(func(q *realm.Queue) { l.queues = append(l.queues, *q) })
+	l.realm.SetSeq(rows, runParallel)
+	l.realm.EachQueue(func(q *realm.Queue) { l.queues = append(l.queues, *q) })
 	return l, l.replay(t)
 }
 
@@ -121,9 +121,9 @@ func (t *journalTail) close() {
 func (l *loadedRealm) replay(t *journalTail) error {
 	for batch := range t.batches {
 		for _, n := range batch {
-			told := l.r.Replay(n.fact)
+			told := l.realm.Replay(n.fact)
 			if told.Seq != n.seq {
-				return fmt.Errorf("replay realm %d: BUG: fact %d applied as %d", l.r.ID(), n.seq, told.Seq)
+				return fmt.Errorf("replay realm %d: BUG: fact %d applied as %d", l.realm.ID(), n.seq, told.Seq)
 			}
 			if len(told.Notices) > 0 {
 				l.told = append(l.told, told)
@@ -139,7 +139,7 @@ func (l *loadedRealm) replay(t *journalTail) error {
 		}
 	}
 	if t.err != nil {
-		return fmt.Errorf("replay realm %d: %w", l.r.ID(), t.err)
+		return fmt.Errorf("replay realm %d: %w", l.realm.ID(), t.err)
 	}
 	return nil
 }
@@ -167,8 +167,8 @@ func Preload(disk ReadOnlyDisk, now time.Time) (*Preloaded, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.r.Founded() {
-			p.accounts.addRealm(l.r)
+		if l.realm.Founded() {
+			p.accounts.addRealm(l.realm)
 			l.accountsToUpdate = nil
 		}
 		p.realms[id] = l

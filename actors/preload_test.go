@@ -22,14 +22,14 @@ func (p *diskContents) copied() *diskContents {
 }
 
 // openSuccessor is one house that gives way to another: lent is what the successor reads before, late what happens after.
-func openSuccessor(t *testing.T, h *Server, p *diskContents, frozen bool, late func()) *Server {
+func openSuccessor(t *testing.T, srv *Server, p *diskContents, frozen bool, late func()) *Server {
 	t.Helper()
 	ctx := context.Background()
-	if err := h.Save(ctx); err != nil {
+	if err := srv.Save(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if frozen {
-		if err := h.Freeze(ctx); err != nil {
+		if err := srv.Freeze(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,7 +39,7 @@ func openSuccessor(t *testing.T, h *Server, p *diskContents, frozen bool, late f
 		t.Fatal(err)
 	}
 	late()
-	closeServer(t, h)
+	closeServer(t, srv)
 	p.mu.Lock()
 	moved := p.rows != lent.rows
 	p.mu.Unlock()
@@ -60,23 +60,23 @@ func TestSuccessorMissesNothing(t *testing.T) {
 		t.Run(fmt.Sprintf("frozen %v", frozen), func(t *testing.T) {
 			runSynctest(t, func(t *testing.T) {
 				p := newDiskContents()
-				h := openServer(t, &slowDisk{diskContents: p})
-				people := createOrganization(t, h, "ann", "bo", "cy")
-				away, here := follow(t, h, people[1]), follow(t, h, people[2])
+				srv := openServer(t, &slowDisk{diskContents: p})
+				people := createOrganization(t, srv, "ann", "bo", "cy")
+				away, here := follow(t, srv, people[1]), follow(t, srv, people[2])
 				n := 0
-				say := func(h *Server, times int) {
+				say := func(srv *Server, times int) {
 					for range times {
-						mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint("number ", n)})
+						mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint("number ", n)})
 						n++
 					}
 				}
-				say(h, 20)
+				say(srv, 20)
 				here.poll(t)
-				h.ReportPresence(1, people[1], true)
+				srv.ReportPresence(1, people[1], true)
 				var dora realm.UserID
 				for round := range 3 { // one successor after another
-					old := h
-					h = openSuccessor(t, h, p, frozen, func() {
+					old := srv
+					srv = openSuccessor(t, srv, p, frozen, func() {
 						say(old, 10)
 						here.poll(t)
 						time.Sleep(2 * time.Minute)
@@ -91,32 +91,32 @@ func TestSuccessorMissesNothing(t *testing.T) {
 						mustCall(t, old, people[0], "PATCH /settings", params{"full_name": fmt.Sprint("Ann ", round)})
 						say(old, 10)
 					})
-					away.h, here.h = h, h
+					away.srv, here.srv = srv, srv
 					synctest.Wait()
-					if a, ok := h.AccountByEmail(1, fmt.Sprintf("dora%d@example.org", round)); !ok || a.User != dora {
+					if a, ok := srv.AccountByEmail(1, fmt.Sprintf("dora%d@example.org", round)); !ok || a.User != dora {
 						t.Errorf("who joined while the successor read: %v %v", a, ok)
 					}
-					if a, ok := h.AccountByEmail(1, "ann@example.org"); !ok || a.User != people[0] {
+					if a, ok := srv.AccountByEmail(1, "ann@example.org"); !ok || a.User != people[0] {
 						t.Errorf("who was there before: %v %v", a, ok)
 					}
-					if r := h.PresenceOf(1, people[2]); r == nil || r.Active != time.Now().Unix() {
+					if r := srv.PresenceOf(1, people[2]); r == nil || r.Active != time.Now().Unix() {
 						t.Errorf("presence of who came while the successor read: %+v, now %d", r, time.Now().Unix())
 					}
-					if r := h.PresenceOf(1, people[1]); r == nil {
+					if r := srv.PresenceOf(1, people[1]); r == nil {
 						t.Error("presence from before is gone")
 					}
-					say(h, 5)
+					say(srv, 5)
 				}
 				here.poll(t)
 				away.poll(t)
 				synctest.Wait()
-				if a := here.poll(t); a.status != 200 || here.got != n {
-					t.Errorf("who polled: %d, heard %d of %d messages", a.status, here.got, n)
+				if a := here.poll(t); a.status != 200 || here.messages != n {
+					t.Errorf("who polled: %d, heard %d of %d messages", a.status, here.messages, n)
 				}
-				if a := away.poll(t); a.status != 200 || away.got != n {
-					t.Errorf("who was away: %d, heard %d of %d messages", a.status, away.got, n)
+				if a := away.poll(t); a.status != 200 || away.messages != n {
+					t.Errorf("who was away: %d, heard %d of %d messages", a.status, away.messages, n)
 				}
-				closeServer(t, h)
+				closeServer(t, srv)
 			})
 		})
 	}
@@ -126,11 +126,11 @@ func TestSuccessorMissesNothing(t *testing.T) {
 func TestFrozenRealmJournalIsBounded(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		p := newDiskContents()
-		h := openServer(t, &slowDisk{diskContents: p})
+		srv := openServer(t, &slowDisk{diskContents: p})
 		const limit = 50_000
-		h.maxFrozenBytes.Store(limit)
-		people := createOrganization(t, h, "ann", "bo")
-		if err := h.Freeze(context.Background()); err != nil {
+		srv.maxFrozenBytes.Store(limit)
+		people := createOrganization(t, srv, "ann", "bo")
+		if err := srv.Freeze(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		stood := p.copied().rows
@@ -139,12 +139,12 @@ func TestFrozenRealmJournalIsBounded(t *testing.T) {
 			if sent > limit/10 {
 				t.Fatalf("no rows after %d messages", sent)
 			}
-			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hello"})
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hello"})
 			synctest.Wait()
 		}
 		if sent < limit/1000 {
 			t.Errorf("rows after %d messages already", sent)
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }

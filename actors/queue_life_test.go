@@ -14,17 +14,17 @@ import (
 func TestQueueLifetime(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
-		ann := createOrganization(t, h, "ann")[0]
-		asked := mustCall(t, h, ann, "POST /register", params{"event_types": []string{"message"}, "idle_queue_timeout": 60})
-		usual := mustCall(t, h, ann, "POST /register", params{"event_types": []string{"message"}})
+		srv := openServer(t, d)
+		ann := createOrganization(t, srv, "ann")[0]
+		asked := mustCall(t, srv, ann, "POST /register", params{"event_types": []string{"message"}, "idle_queue_timeout": 60})
+		usual := mustCall(t, srv, ann, "POST /register", params{"event_types": []string{"message"}})
 		if asked["idle_queue_timeout_secs"] != 60.0 || usual["idle_queue_timeout_secs"] != 600.0 {
 			t.Errorf("told %v and %v seconds", asked["idle_queue_timeout_secs"], usual["idle_queue_timeout_secs"])
 		}
 		last := -1.0
 		for range 3 { // three minutes, three times as long as the queue may be idle
 			began := time.Now()
-			a := <-call(h, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last})
+			a := <-call(srv, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last})
 			events, _ := a.body["events"].([]any)
 			if a.status != 200 || len(events) != 1 || events[0].(map[string]any)["type"] != "heartbeat" {
 				t.Fatalf("waiting in vain is answered with %d %v", a.status, a.body)
@@ -36,20 +36,20 @@ func TestQueueLifetime(t *testing.T) {
 		}
 		time.Sleep(50 * time.Second)
 		synctest.Wait()
-		if a := <-call(h, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last, "dont_block": true}); a.status != 200 {
+		if a := <-call(srv, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last, "dont_block": true}); a.status != 200 {
 			t.Errorf("ended before its time: %v", a.body)
 		}
 		time.Sleep(70 * time.Second)
 		synctest.Wait()
 		for _, dontBlock := range []bool{true, false} {
-			if a := <-call(h, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last, "dont_block": dontBlock}); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" {
+			if a := <-call(srv, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last, "dont_block": dontBlock}); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" {
 				t.Errorf("after its time: %d %v", a.status, a.body)
 			}
 		}
-		if a := <-call(h, ann, "GET /events", params{"queue_id": usual["queue_id"], "last_event_id": -1, "dont_block": true}); a.status != 200 {
+		if a := <-call(srv, ann, "GET /events", params{"queue_id": usual["queue_id"], "last_event_id": -1, "dont_block": true}); a.status != 200 {
 			t.Errorf("the other queue: %v", a.body)
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
@@ -58,17 +58,17 @@ func TestQueueLifetime(t *testing.T) {
 func TestRepeatedPollsGetHeartbeats(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
-		ann := createOrganization(t, h, "ann")[0]
-		queue := mustCall(t, h, ann, "POST /register", params{"event_types": []string{"message"}, "idle_queue_timeout": 60})
+		srv := openServer(t, d)
+		ann := createOrganization(t, srv, "ann")[0]
+		queue := mustCall(t, srv, ann, "POST /register", params{"event_types": []string{"message"}, "idle_queue_timeout": 60})
 		reply := make(responseChan, 1)
 		poll := &wire.PollRequest{Realm: 1, User: ann, Queue: realm.QueueID(queue["queue_id"].(string)), Last: -1, Reply: reply}
 		for n := range 4 { // three minutes, three times as long as the queue may be idle
-			h.PollAll([]*wire.PollRequest{poll})
+			srv.PollAll([]*wire.PollRequest{poll})
 			if n == 2 {
 				time.Sleep(30 * time.Second)
-				h.CancelPoll(*poll)
-				h.PollAll([]*wire.PollRequest{poll})
+				srv.CancelPoll(*poll)
+				srv.PollAll([]*wire.PollRequest{poll})
 			}
 			time.Sleep(40 * time.Second)
 			synctest.Wait()
@@ -89,10 +89,10 @@ func TestRepeatedPollsGetHeartbeats(t *testing.T) {
 		}
 		time.Sleep(70 * time.Second)
 		synctest.Wait()
-		h.PollAll([]*wire.PollRequest{poll})
+		srv.PollAll([]*wire.PollRequest{poll})
 		if a := <-reply; a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" {
 			t.Errorf("after its time: %v", a)
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }

@@ -50,9 +50,9 @@ type (
 
 // realmActor is the shell around one organization: it owns the plain data and holds back what is not on disk yet.
 type realmActor struct {
-	h      *Server
+	srv    *Server
 	handle *realmHandle
-	r      *realm.Realm
+	realm  *realm.Realm
 	epoch  uint64
 	env    realm.TurnEnv // of its turns, but for the time
 
@@ -109,68 +109,68 @@ type pendingOutput struct {
 const replayedBytes = 200
 
 // openRealm loads a realm, or goes on from what was loaded of it before, plays the journal behind it, and starts its actor.
-func (h *Server) openRealm(id realm.ID, before *loadedRealm) error {
-	began := h.now()
-	epoch, last, rows, err := h.disk.Claim(id)
+func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
+	began := srv.now()
+	epoch, last, rows, err := srv.disk.Claim(id)
 	if err != nil {
 		return fmt.Errorf("claim realm %d: %w", id, err)
 	}
 	l, from := before, rows
-	if l == nil || l.rowsSeq != rows || l.r.Seq() > last {
+	if l == nil || l.rowsSeq != rows || l.realm.Seq() > last {
 		if l != nil {
-			h.log.Info("the rows have moved since they were preloaded: loading them again", "realm", id)
-			h.accounts.removeRealm(id)
+			srv.log.Info("the rows have moved since they were preloaded: loading them again", "realm", id)
+			srv.accounts.removeRealm(id)
 		}
-		if l, err = load(h.disk, id, rows, began); err != nil {
+		if l, err = load(srv.disk, id, rows, began); err != nil {
 			return err
 		}
 		before = nil
 	} else {
-		from = l.r.Seq()
-		l.book = presence.New() // of this alone the newest is in the rows, and not in the journal
-		if err := h.disk.LoadPresence(id, l.book); err != nil {
+		from = l.realm.Seq()
+		l.presence = presence.New() // of this alone the newest is in the rows, and not in the journal
+		if err := srv.disk.LoadPresence(id, l.presence); err != nil {
 			return fmt.Errorf("load presence of realm %d: %w", id, err)
 		}
-		t := readJournalTail(h.disk, id, from)
+		t := readJournalTail(srv.disk, id, from)
 		defer t.close()
 		if err := l.replay(t); err != nil {
 			return err
 		}
 	}
-	a := &realmActor{h: h, r: l.r, epoch: epoch, lastSnapshot: began, rowsSeq: rows}
-	a.r.SetClock(began.Unix())
+	a := &realmActor{srv: srv, realm: l.realm, epoch: epoch, lastSnapshot: began, rowsSeq: rows}
+	a.realm.SetClock(began.Unix())
 	a.keepLoadedUnacked(l)
 	a.journalBytes = int64(last-rows) * replayedBytes
-	a.unacked.graceUntil, a.noSnapshotBefore = h.elapsed()+evictionGrace, h.elapsed()+snapshotDelay
-	a.durable = a.r.Seq()
+	a.unacked.graceUntil, a.noSnapshotBefore = srv.elapsed()+evictionGrace, srv.elapsed()+snapshotDelay
+	a.durable = a.realm.Seq()
 	if a.durable != last {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
 	}
-	h.search.Attach(id, last, rows, h.searchTextReader(id))
-	h.startRealm(a, l.book)
-	if a.r.Founded() {
-		a.handle.setClosed(h, a.r.Closed())
+	srv.search.Attach(id, last, rows, srv.searchTextReader(id))
+	srv.startRealm(a, l.presence)
+	if a.realm.Founded() {
+		a.handle.setClosed(srv, a.realm.Closed())
 		if before == nil {
-			h.accounts.addRealm(a.r)
+			srv.accounts.addRealm(a.realm)
 		}
 		for _, u := range l.accountsToUpdate {
-			h.updateAccount(a.r, u)
+			srv.updateAccount(a.realm, u)
 		}
 	}
-	h.restoreQueues(a, l.queues, l.told)
-	h.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-from), "preloaded", before != nil, "took", h.now().Sub(began).Round(time.Millisecond).String())
+	srv.restoreQueues(a, l.queues, l.told)
+	srv.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-from), "preloaded", before != nil, "took", srv.now().Sub(began).Round(time.Millisecond).String())
 	return nil
 }
 
 // CreateRealm founds an organization under a subdomain ("" is the root) and returns its number.
-func (h *Server) CreateRealm(stringID, name string) (realm.ID, error) {
-	h.mu.RLock()
-	_, taken := h.byName[stringID]
+func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
+	srv.mu.RLock()
+	_, taken := srv.byName[stringID]
 	var id realm.ID
-	for x := range h.realms {
+	for x := range srv.realms {
 		id = max(id, x)
 	}
-	h.mu.RUnlock()
+	srv.mu.RUnlock()
 	switch {
 	case taken && stringID == "":
 		return 0, realm.BadRequest("There is a root organization already; another one needs a subdomain")
@@ -178,55 +178,55 @@ func (h *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 		return 0, realm.BadRequest("Organization '%s' exists already", stringID)
 	}
 	id++
-	epoch, _, _, err := h.disk.Claim(id)
+	epoch, _, _, err := srv.disk.Claim(id)
 	if err != nil {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, lastSnapshot: h.now()}
-	h.search.Attach(id, 0, 0, h.searchTextReader(id))
-	h.startRealm(a, presence.New())
-	for _, k := range h.shards { // also the ones without users report how far they are
-		h.runtime.send(k, &restoreQueues{realm: a.handle})
+	a := &realmActor{srv: srv, realm: realm.New(id), epoch: epoch, lastSnapshot: srv.now()}
+	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
+	srv.startRealm(a, presence.New())
+	for _, k := range srv.shards { // also the ones without users report how far they are
+		srv.runtime.send(k, &restoreQueues{realm: a.handle})
 	}
-	_, err = h.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
+	_, err = srv.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
 		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)
 	})
 	if err != nil {
 		return 0, err
 	}
-	h.mu.Lock()
-	a.handle.name, a.handle.site = stringID, h.site(stringID)
-	h.byName[stringID] = a.handle
-	h.mu.Unlock()
-	h.accounts.version.Add(1)
+	srv.mu.Lock()
+	a.handle.name, a.handle.site = stringID, srv.site(stringID)
+	srv.byName[stringID] = a.handle
+	srv.mu.Unlock()
+	srv.accounts.version.Add(1)
 	return id, nil
 }
 
-func (h *Server) startRealm(a *realmActor, book *presence.Table) {
-	a.handle = &realmHandle{id: a.r.ID(), replayedThrough: a.durable, latencies: turnLatencies{observer: h.turnLatency}}
-	if a.r.Founded() {
-		a.handle.name = a.r.Org().StringID
-		a.handle.site = h.site(a.handle.name)
+func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
+	a.handle = &realmHandle{id: a.realm.ID(), replayedThrough: a.durable, latencies: turnLatencies{observer: srv.turnLatency}}
+	if a.realm.Founded() {
+		a.handle.name = a.realm.Org().StringID
+		a.handle.site = srv.site(a.handle.name)
 	}
 	a.handle.durable.Store(uint64(a.durable))
 	a.handle.lastSnapshot.Store(a.lastSnapshot.Unix())
-	a.handle.markdownConfigSeq.Store(uint64(a.r.MarkdownConfigVersion()))
-	a.handle.pid = h.spawn(a)
+	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
+	a.handle.pid = srv.spawn(a)
 	handle := a.handle
 	handle.recentlyActive = func(u realm.UserID) bool {
-		return handle.lastSeen.since(u, h.now().Unix()-presence.PartialSubscriberDays*86400)
+		return handle.lastSeen.since(u, srv.now().Unix()-presence.PartialSubscriberDays*86400)
 	}
-	for _, row := range book.ChangedSince(0, math.MinInt64) {
+	for _, row := range table.ChangedSince(0, math.MinInt64) {
 		a.handle.lastSeen.times.Store(row.User, max(row.Active, row.Connected))
 	}
-	a.handle.presence = h.spawn(&presenceActor{h, book, &a.handle.lastSeen})
-	h.mu.Lock()
-	h.realms[a.handle.id] = a.handle
-	if a.r.Founded() {
-		h.byName[a.handle.name] = a.handle
+	a.handle.presence = srv.spawn(&presenceActor{srv, table, &a.handle.lastSeen})
+	srv.mu.Lock()
+	srv.realms[a.handle.id] = a.handle
+	if a.realm.Founded() {
+		srv.byName[a.handle.name] = a.handle
 	}
-	h.mu.Unlock()
-	h.accounts.version.Add(1)
+	srv.mu.Unlock()
+	srv.accounts.version.Add(1)
 }
 
 func (a *realmActor) Receive(c actor.Context) {
@@ -255,7 +255,7 @@ func (a *realmActor) receive(message any) {
 		a.handleClockTick(m.now)
 	case continueJobs:
 		a.continuing = false
-		a.runDueCommand(a.h.now().Unix())
+		a.runDueCommand(a.srv.now().Unix())
 	case ackReport:
 		a.handleAckReport(m)
 	case snapshotStep:
@@ -283,13 +283,13 @@ func (a *realmActor) receive(message any) {
 func (a *realmActor) ask(m *ask) {
 	var p pendingOutput
 	if m.look != nil {
-		a.h.Metrics.Views.Add(1)
+		a.srv.Metrics.Views.Add(1)
 		p = pendingOutput{reply: m.reply, answer: a.view(m)}
 	} else {
-		a.h.Metrics.Turns.Add(1)
+		a.srv.Metrics.Turns.Add(1)
 		p = a.turn(m)
 	}
-	p.seq, p.markdownConfigSeq, p.closed = a.r.Seq(), a.r.MarkdownConfigVersion(), a.r.Closed()
+	p.seq, p.markdownConfigSeq, p.closed = a.realm.Seq(), a.realm.MarkdownConfigVersion(), a.realm.Closed()
 	a.pending = append(a.pending, p)
 	if a.durable == p.seq {
 		a.release(p.seq)
@@ -300,15 +300,15 @@ func (a *realmActor) ask(m *ask) {
 func (a *realmActor) view(m *ask) (x answer) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.h.log.Error("panic in a view", "panic", p, "stack", string(debug.Stack()))
+			a.srv.log.Error("panic in a view", "panic", p, "stack", string(debug.Stack()))
 			x = answer{err: errInternal}
 		}
 	}()
-	now := a.h.now().Unix()
-	a.r.SetClock(now)
-	v, err := m.look(a.r.ViewAs(m.caller, now))
+	now := a.srv.now().Unix()
+	a.realm.SetClock(now)
+	v, err := m.look(a.realm.ViewAs(m.caller, now))
 	if err != nil {
-		a.h.countRefusal(err)
+		a.srv.countRefusal(err)
 	}
 	return answer{v, err}
 }
@@ -325,24 +325,24 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 			if half, ok := x.(realm.IncompleteTurn); ok {
 				panic(half)
 			}
-			a.h.log.Error("panic in a turn", "panic", x, "stack", string(debug.Stack()))
+			a.srv.log.Error("panic in a turn", "panic", x, "stack", string(debug.Stack()))
 			p.answer = answer{err: errInternal}
 		}
 	}()
 	if a.env.Token == nil {
-		a.env = a.h.turnEnv(a.handle)
+		a.env = a.srv.turnEnv(a.handle)
 	}
 	moment := a.env
-	moment.Now, moment.PushEnabled, moment.PushBouncer, moment.EmailEnabled = a.h.now().Unix(), a.h.pushEnabled.Load(), a.h.bouncerEnabled.Load(), a.h.mailEnabled.Load()
-	a.r.SetClock(moment.Now)
-	v, facts, told, err := realm.RunTurn(a.r, m.caller, moment, decide)
+	moment.Now, moment.PushEnabled, moment.PushBouncer, moment.EmailEnabled = a.srv.now().Unix(), a.srv.pushEnabled.Load(), a.srv.bouncerEnabled.Load(), a.srv.mailEnabled.Load()
+	a.realm.SetClock(moment.Now)
+	v, facts, told, err := realm.RunTurn(a.realm, m.caller, moment, decide)
 	p.answer, p.told = answer{v, err}, told
 	if err != nil {
-		a.h.countRefusal(err)
+		a.srv.countRefusal(err)
 	}
 	if len(facts) > 0 {
 		p.accounts = a.appendToJournal(facts)
-		if a.r.HasJobs() {
+		if a.realm.HasJobs() {
 			a.scheduleContinue()
 		}
 	}
@@ -355,7 +355,7 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	for i, f := range facts {
 		switch f := f.(type) {
 		case *realm.QueueOpened: // from here on the shard owes an acknowledgement
-			k, n := shardOf(f.Queue.User), a.r.Seq()-realm.Seq(len(facts)-1-i)
+			k, n := shardOf(f.Queue.User), a.realm.Seq()-realm.Seq(len(facts)-1-i)
 			a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
 		case *realm.OutboxJobsAdded:
 			p.jobs = append(p.jobs, f)
@@ -366,28 +366,28 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 
 // appendToJournal hands facts on and returns whose credentials they touch.
 func (a *realmActor) appendToJournal(facts []realm.Fact) (accounts []realm.UserID) {
-	b := realm.Batch{Realm: a.r.ID(), Epoch: a.epoch, After: a.r.Seq() - realm.Seq(len(facts))}
+	b := realm.Batch{Realm: a.realm.ID(), Epoch: a.epoch, After: a.realm.Seq() - realm.Seq(len(facts))}
 	for _, f := range facts {
-		data := a.h.disk.Encode(f)
+		data := a.srv.disk.Encode(f)
 		a.journalBytes += int64(len(data))
 		b.Facts = append(b.Facts, data)
 		if w, ok := f.(realm.TextWriter); ok {
 			for ref, body := range w.Bodies() {
 				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref, Body: body})
-				a.h.texts.put(a.r.ID(), ref, *body)
+				a.srv.texts.put(a.realm.ID(), ref, *body)
 			}
 		}
 		if e, ok := f.(realm.TextEraser); ok {
 			for _, ref := range e.Erased() {
 				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref})
-				a.h.texts.drop(a.r.ID(), ref)
+				a.srv.texts.drop(a.realm.ID(), ref)
 			}
 		}
 		if acc, ok := f.(realm.CredentialChange); ok {
 			accounts = append(accounts, acc.Accounts()...)
 		}
 	}
-	a.h.runtime.send(a.h.journal, &appendFacts{batch: b, from: a.handle.pid})
+	a.srv.runtime.send(a.srv.journal, &appendFacts{batch: b, from: a.handle.pid})
 	return accounts
 }
 
@@ -399,21 +399,21 @@ func (a *realmActor) release(seq realm.Seq) {
 	for ; n < len(a.pending) && a.pending[n].seq <= a.durable; n++ {
 		p := &a.pending[n]
 		a.handle.markdownConfigSeq.Store(uint64(p.markdownConfigSeq))
-		a.handle.setClosed(a.h, p.closed)
+		a.handle.setClosed(a.srv, p.closed)
 		for _, u := range p.accounts {
-			a.h.updateAccount(a.r, u)
+			a.srv.updateAccount(a.realm, u)
 		}
 		if len(p.told) > 0 {
-			a.h.deliver(a.handle, p.told)
+			a.srv.deliver(a.handle, p.told)
 		}
 		if p.reply != nil {
 			p.reply <- p.answer
 		}
 		if p.async != nil {
 			a.handle.inFlight.Add(-1)
-			p.async.Done(p.answer.v, p.answer.err)
+			p.async.Done(p.answer.result, p.answer.err)
 		}
-		a.h.addOutboxJobs(a.handle, p.jobs)
+		a.srv.addOutboxJobs(a.handle, p.jobs)
 	}
 	if rest := a.pending[n:]; len(rest) <= n { // to the front, where there is room behind
 		copy(a.pending, rest)
@@ -429,7 +429,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	if a.iterator != nil && a.allEncoded && a.durable >= a.iterator.Seq {
 		a.continueSnapshot()
 	}
-	if a.journalBytes >= SnapshotBytes && (a.journalBytes >= snapshotDelayBytes || a.h.elapsed() >= a.noSnapshotBefore) || a.snapshotState == snapshotFrozen && a.journalBytes >= a.h.maxFrozenBytes.Load() {
+	if a.journalBytes >= SnapshotBytes && (a.journalBytes >= snapshotDelayBytes || a.srv.elapsed() >= a.noSnapshotBefore) || a.snapshotState == snapshotFrozen && a.journalBytes >= a.srv.maxFrozenBytes.Load() {
 		a.beginSnapshot()
 	}
 	if a.snapshotState == snapshotFrozen || a.snapshotState == presenceDone {
@@ -445,21 +445,21 @@ func (a *realmActor) runSystemCommand(decide func(*realm.Turn) (any, error)) {
 func (a *realmActor) handleClockTick(now int64) {
 	a.runDueCommand(now)
 	a.limitUnacked()
-	if a.journalBytes > 0 && a.h.now().Sub(a.lastSnapshot) > snapshotAge {
+	if a.journalBytes > 0 && a.srv.now().Sub(a.lastSnapshot) > snapshotAge {
 		a.beginSnapshot()
 	}
 }
 
 // runDueCommand does what the organization wants done by itself, if anything.
 func (a *realmActor) runDueCommand(now int64) {
-	a.r.SetClock(now)
-	if !a.r.Founded() {
+	a.realm.SetClock(now)
+	if !a.realm.Founded() {
 		return
 	}
-	if due := a.r.Due(now); due != nil {
-		before := a.r.Seq()
+	if due := a.realm.Due(now); due != nil {
+		before := a.realm.Seq()
 		a.runSystemCommand(due)
-		if a.r.Seq() > before { // one that did nothing waits for the clock
+		if a.realm.Seq() > before { // one that did nothing waits for the clock
 			a.scheduleContinue()
 		}
 	}
@@ -469,6 +469,6 @@ func (a *realmActor) runDueCommand(now int64) {
 func (a *realmActor) scheduleContinue() {
 	if !a.continuing {
 		a.continuing = true
-		a.h.runtime.send(a.handle.pid, continueJobs{})
+		a.srv.runtime.send(a.handle.pid, continueJobs{})
 	}
 }

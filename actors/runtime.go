@@ -36,18 +36,18 @@ func newProtoactorRuntime() actorRuntime {
 	return protoactorRuntime{actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet })), newGeneralDispatcher(stop), newSessionDispatcher(stop), stop}
 }
 
-func (t protoactorRuntime) spawn(a actor.Actor) *actor.PID { return t.spawnOn(a, t.generalDispatcher) }
-func (t protoactorRuntime) spawnSession(a actor.Actor) *actor.PID {
-	return t.spawnOn(a, t.sessionDispatcher)
+func (r protoactorRuntime) spawn(a actor.Actor) *actor.PID { return r.spawnOn(a, r.generalDispatcher) }
+func (r protoactorRuntime) spawnSession(a actor.Actor) *actor.PID {
+	return r.spawnOn(a, r.sessionDispatcher)
 }
 
-func (t protoactorRuntime) spawnOn(a actor.Actor, d actor.Dispatcher) *actor.PID {
-	return t.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithDispatcher(d)))
+func (r protoactorRuntime) spawnOn(a actor.Actor, d actor.Dispatcher) *actor.PID {
+	return r.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithDispatcher(d)))
 }
 
-func (t protoactorRuntime) send(to *actor.PID, message any) { t.system.Root.Send(to, message) }
+func (r protoactorRuntime) send(to *actor.PID, message any) { r.system.Root.Send(to, message) }
 func (protoactorRuntime) runInBackground(do func())         { go do() }
-func (t protoactorRuntime) shutdown()                       { t.system.Shutdown(); close(t.stop) }
+func (r protoactorRuntime) shutdown()                       { r.system.Shutdown(); close(r.stop) }
 func (protoactorRuntime) token(length int) string           { return Token(length) }
 func (protoactorRuntime) uuid() string                      { return uuid.NewString() }
 func (protoactorRuntime) randomBelow(sides int64) int64     { return rand.Int64N(sides) }

@@ -26,14 +26,14 @@ func (noSearch) Find(realm.ID, realm.Seq, string, func(realm.TopicID) ([]realm.T
 const topicsPerView = 5000
 
 // Search looks words up in the full-text index.
-func (h *Server) Search(id realm.ID, words string) (realm.SearchHits, realm.Highlighter, error) {
+func (srv *Server) Search(id realm.ID, words string) (realm.SearchHits, realm.Highlighter, error) {
 	system := realm.Caller{System: true, Client: "Internal"}
-	seq, err := h.View(id, system, func(v realm.View) (any, error) { return v.Seq(), nil })
+	seq, err := srv.View(id, system, func(v realm.View) (any, error) { return v.Seq(), nil })
 	if err != nil {
 		return nil, nil, err
 	}
-	hits, marks, ready, err := h.search.Find(id, seq.(realm.Seq), words, func(after realm.TopicID) ([]realm.TopicName, error) {
-		list, err := h.View(id, system, func(v realm.View) (any, error) { return v.TopicsAfter(after, topicsPerView), nil })
+	hits, marks, ready, err := srv.search.Find(id, seq.(realm.Seq), words, func(after realm.TopicID) ([]realm.TopicName, error) {
+		list, err := srv.View(id, system, func(v realm.View) (any, error) { return v.TopicsAfter(after, topicsPerView), nil })
 		names, _ := list.([]realm.TopicName)
 		return names, err
 	})

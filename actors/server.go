@@ -62,17 +62,17 @@ type Renderer interface {
 
 // SetOutbox has errands done from now on, those of missed messages among them; pushes says that there is a service that
 // notifies phones, bouncer that it passes notifications on for us.
-func (h *Server) SetOutbox(o Outbox, pushes, bouncer bool) {
-	h.pushEnabled.Store(pushes)
-	h.bouncerEnabled.Store(bouncer)
-	h.mailEnabled.Store(true)
-	h.outbox.Store(&o)
+func (srv *Server) SetOutbox(o Outbox, pushes, bouncer bool) {
+	srv.pushEnabled.Store(pushes)
+	srv.bouncerEnabled.Store(bouncer)
+	srv.mailEnabled.Store(true)
+	srv.outbox.Store(&o)
 }
 
 // addOutboxJobs hands jobs that are on disk to the outbox. Before SetOutbox nothing is lost: when the outbox starts it
 // reads every job that waits from the realm.
-func (h *Server) addOutboxJobs(r *realmHandle, list []*realm.OutboxJobsAdded) {
-	if o := h.outbox.Load(); o != nil {
+func (srv *Server) addOutboxJobs(r *realmHandle, list []*realm.OutboxJobsAdded) {
+	if o := srv.outbox.Load(); o != nil {
 		for _, f := range list {
 			(*o).AddJobs(r.id, r.site, f)
 		}
@@ -163,14 +163,14 @@ type RealmMetrics struct {
 }
 
 // RealmMetrics reads them.
-func (h *Server) RealmMetrics() RealmMetrics {
+func (srv *Server) RealmMetrics() RealmMetrics {
 	m := RealmMetrics{map[realm.ID]int64{}, map[realm.ID]int64{}, map[realm.ID]int64{}, map[string]int64{}}
-	now := h.now().Unix()
-	h.eachRealm(func(r *realmHandle) {
+	now := srv.now().Unix()
+	srv.eachRealm(func(r *realmHandle) {
 		m.InFlight[r.id], m.DurableFacts[r.id] = r.inFlight.Load(), int64(r.durable.Load())
 		m.SnapshotAgeSeconds[r.id] = max(0, now-r.lastSnapshot.Load())
 	})
-	h.refusals.Range(func(code, n any) bool {
+	srv.refusals.Range(func(code, n any) bool {
 		m.Refusals[code.(string)] = n.(*atomic.Int64).Load()
 		return true
 	})
@@ -178,15 +178,15 @@ func (h *Server) RealmMetrics() RealmMetrics {
 }
 
 // countRefusal counts a refusal by its code; there are as many codes as the protocol has.
-func (h *Server) countRefusal(err error) {
+func (srv *Server) countRefusal(err error) {
 	code := "INTERNAL"
 	var r *realm.Refusal
 	if errors.As(err, &r) {
 		code = r.Code
 	}
-	n, ok := h.refusals.Load(code)
+	n, ok := srv.refusals.Load(code)
 	if !ok {
-		n, _ = h.refusals.LoadOrStore(code, new(atomic.Int64))
+		n, _ = srv.refusals.LoadOrStore(code, new(atomic.Int64))
 	}
 	n.(*atomic.Int64).Add(1)
 }
@@ -236,159 +236,159 @@ func Open(disk Disk, o Options) (*Server, error) {
 	if o.Protocol == nil || o.Renderer == nil {
 		return nil, errors.New("BUG: actors.Open needs Options.Protocol and Options.Renderer")
 	}
-	h := &Server{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, protocol: o.Protocol, renderer: o.Renderer, turnLatency: o.TurnLatency, search: o.Search, realms: map[realm.ID]*realmHandle{}, byName: map[string]*realmHandle{}, accounts: newAccountTable(), stop: make(chan struct{})}
-	h.maxUnackedBytes.Store(MaxUnackedBytes)
-	h.maxUnackedTotal.Store(MaxUnackedTotal)
-	h.maxFrozenBytes.Store(MaxFrozenBytes)
-	if h.log == nil {
-		h.log = slog.Default()
+	srv := &Server{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, protocol: o.Protocol, renderer: o.Renderer, turnLatency: o.TurnLatency, search: o.Search, realms: map[realm.ID]*realmHandle{}, byName: map[string]*realmHandle{}, accounts: newAccountTable(), stop: make(chan struct{})}
+	srv.maxUnackedBytes.Store(MaxUnackedBytes)
+	srv.maxUnackedTotal.Store(MaxUnackedTotal)
+	srv.maxFrozenBytes.Store(MaxFrozenBytes)
+	if srv.log == nil {
+		srv.log = slog.Default()
 	}
-	if h.now == nil {
-		h.now = time.Now
+	if srv.now == nil {
+		srv.now = time.Now
 	}
 	if o.Elapsed == nil {
 		began := time.Now()
 		o.Elapsed = func() time.Duration { return time.Since(began) }
 	}
-	h.elapsed = func() int64 { return int64(o.Elapsed() / time.Second) }
-	if h.fatal == nil {
-		h.fatal = func(err error) {
-			h.log.Error("cannot go on; stopping at once so that a restart recovers", "error", err)
+	srv.elapsed = func() int64 { return int64(o.Elapsed() / time.Second) }
+	if srv.fatal == nil {
+		srv.fatal = func(err error) {
+			srv.log.Error("cannot go on; stopping at once so that a restart recovers", "error", err)
 			os.Exit(2)
 		}
 	}
-	if h.search == nil {
-		h.search = noSearch{}
+	if srv.search == nil {
+		srv.search = noSearch{}
 	}
-	if h.secret = o.Secret; len(h.secret) == 0 {
-		h.secret = []byte(Token(32))
+	if srv.secret = o.Secret; len(srv.secret) == 0 {
+		srv.secret = []byte(Token(32))
 	}
-	h.texts = newTextCache(TextCacheBytes)
-	if h.runtime = o.runtime; h.runtime == nil {
-		h.runtime = newProtoactorRuntime()
+	srv.texts = newTextCache(TextCacheBytes)
+	if srv.runtime = o.runtime; srv.runtime == nil {
+		srv.runtime = newProtoactorRuntime()
 	}
-	h.journal = h.spawn(&journalActor{h: h})
+	srv.journal = srv.spawn(&journalActor{srv: srv})
 	for i := range Shards {
-		h.shards = append(h.shards, h.runtime.spawnSession(fatalOnPanic{h, newShard(h, i)}))
+		srv.shards = append(srv.shards, srv.runtime.spawnSession(fatalOnPanic{srv, newShard(srv, i)}))
 	}
 	if o.Preloaded != nil {
-		h.accounts = o.Preloaded.accounts
+		srv.accounts = o.Preloaded.accounts
 	}
 	ids, err := disk.Realms()
 	if err != nil {
 		return nil, fmt.Errorf("list realms: %w", err)
 	}
 	for _, id := range ids {
-		if err := h.openRealm(id, o.Preloaded.take(id)); err != nil {
+		if err := srv.openRealm(id, o.Preloaded.take(id)); err != nil {
 			return nil, err
 		}
 	}
 	if o.runtime == nil {
-		h.stopped.Add(1)
-		go h.runClock()
+		srv.stopped.Add(1)
+		go srv.runClock()
 	}
-	return h, nil
+	return srv, nil
 }
 
 // fatalOnPanic is an actor whose panic ends the process: supervision must never bring back half-changed state.
 type fatalOnPanic struct {
-	h     *Server
+	srv   *Server
 	inner actor.Actor
 }
 
 func (g fatalOnPanic) Receive(c actor.Context) {
 	defer func() {
 		if p := recover(); p != nil {
-			g.h.fatal(fmt.Errorf("panic in %T: %v\n%s", g.inner, p, debug.Stack()))
+			g.srv.fatal(fmt.Errorf("panic in %T: %v\n%s", g.inner, p, debug.Stack()))
 		}
 	}()
 	g.inner.Receive(c)
 }
 
-func (h *Server) spawn(a actor.Actor) *actor.PID {
-	return h.runtime.spawn(fatalOnPanic{h, a})
+func (srv *Server) spawn(a actor.Actor) *actor.PID {
+	return srv.runtime.spawn(fatalOnPanic{srv, a})
 }
 
 // runClock drives every timer of the house: one coarse clock instead of a timer a queue.
-func (h *Server) runClock() {
-	defer h.stopped.Done()
+func (srv *Server) runClock() {
+	defer srv.stopped.Done()
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for n := 0; ; n++ {
 		select {
-		case <-h.stop:
+		case <-srv.stop:
 			return
 		case <-t.C:
 		}
-		h.sweepQueues()
+		srv.sweepQueues()
 		if n%5 == 0 {
-			h.tickRealms()
+			srv.tickRealms()
 		}
 	}
 }
 
-func (h *Server) sweepQueues() {
-	now := h.elapsed()
-	for _, s := range h.shards {
-		h.runtime.send(s, sweepQueues{now})
+func (srv *Server) sweepQueues() {
+	now := srv.elapsed()
+	for _, s := range srv.shards {
+		srv.runtime.send(s, sweepQueues{now})
 	}
 }
 
-func (h *Server) tickRealms() {
-	now := h.now().Unix()
-	h.eachRealm(func(r *realmHandle) { h.runtime.send(r.pid, clockTick{now}) })
+func (srv *Server) tickRealms() {
+	now := srv.now().Unix()
+	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, clockTick{now}) })
 }
 
-func (h *Server) eachRealm(fn func(*realmHandle)) {
-	h.mu.RLock()
-	list := make([]*realmHandle, 0, len(h.realms))
-	for _, r := range h.realms {
+func (srv *Server) eachRealm(fn func(*realmHandle)) {
+	srv.mu.RLock()
+	list := make([]*realmHandle, 0, len(srv.realms))
+	for _, r := range srv.realms {
 		list = append(list, r)
 	}
-	h.mu.RUnlock()
+	srv.mu.RUnlock()
 	for _, r := range list {
 		fn(r)
 	}
 }
 
-func (h *Server) find(id realm.ID) *realmHandle {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return h.realms[id]
+func (srv *Server) find(id realm.ID) *realmHandle {
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	return srv.realms[id]
 }
 
 // Save writes a snapshot of every realm while turns go on, so that a Close soon after has little left to write.
-func (h *Server) Save(ctx context.Context) error {
-	return h.askAllRealms(ctx, func(r *realmHandle, done chan error) { h.runtime.send(r.pid, saveRealm{done}) })
+func (srv *Server) Save(ctx context.Context) error {
+	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, saveRealm{done}) })
 }
 
 // Freeze waits for snapshots under way and lets no other begin: the rows on disk stay as they are, and what happens is in
 // the journal behind them, for a successor that has read the rows. Thaw ends it, and so does a realm whose journal gets
 // MaxFrozenBytes long. A Close of a frozen house writes no last snapshot, only what is in no journal: presence.
-func (h *Server) Freeze(ctx context.Context) error {
-	return h.askAllRealms(ctx, func(r *realmHandle, done chan error) { h.runtime.send(r.pid, setFrozen{true, done}) })
+func (srv *Server) Freeze(ctx context.Context) error {
+	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, setFrozen{true, done}) })
 }
 
 // Unfreeze ends Freeze.
-func (h *Server) Unfreeze() {
-	h.eachRealm(func(r *realmHandle) { h.runtime.send(r.pid, setFrozen{false, make(chan error, 1)}) })
+func (srv *Server) Unfreeze() {
+	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, setFrozen{false, make(chan error, 1)}) })
 }
 
 // Close lets pending turns reach the disk, writes a last snapshot of every realm, and stops the actors.
-func (h *Server) Close(ctx context.Context) error {
-	close(h.stop)
-	h.stopped.Wait()
-	if err := h.askAllRealms(ctx, func(r *realmHandle, done chan error) { h.runtime.send(r.pid, closeRealm{done}) }); err != nil {
+func (srv *Server) Close(ctx context.Context) error {
+	close(srv.stop)
+	srv.stopped.Wait()
+	if err := srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, closeRealm{done}) }); err != nil {
 		return err
 	}
-	h.runtime.shutdown()
+	srv.runtime.shutdown()
 	return nil
 }
 
 // askAllRealms asks every realm for something and waits until each has said that it is done.
-func (h *Server) askAllRealms(ctx context.Context, ask func(*realmHandle, chan error)) error {
+func (srv *Server) askAllRealms(ctx context.Context, ask func(*realmHandle, chan error)) error {
 	var all []chan error
-	h.eachRealm(func(r *realmHandle) {
+	srv.eachRealm(func(r *realmHandle) {
 		done := make(chan error, 1)
 		all = append(all, done)
 		ask(r, done)
@@ -408,80 +408,80 @@ func (h *Server) askAllRealms(ctx context.Context, ask func(*realmHandle, chan e
 
 // answer is what a realm actor sends back.
 type answer struct {
-	v   any
-	err error
+	result any
+	err    error
 }
 
 // replies are reused: a channel a request would cost more than the turn.
 var replies = sync.Pool{New: func() any { return make(chan answer, 1) }}
 
 // Turn gives decide one turn in a realm and returns when its facts are on disk.
-func (h *Server) Turn(id realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
-	return h.ask(id, &ask{caller: c, decide: decide})
+func (srv *Server) Turn(id realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
+	return srv.ask(id, &ask{caller: c, decide: decide})
 }
 
 // View lets look at a realm between turns and returns when everything it could see is on disk.
-func (h *Server) View(id realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
-	return h.ask(id, &ask{caller: c, look: look})
+func (srv *Server) View(id realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+	return srv.ask(id, &ask{caller: c, look: look})
 }
 
 var errUnknownRealm = realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
 
-func (h *Server) ask(id realm.ID, a *ask) (any, error) {
-	r := h.find(id)
+func (srv *Server) ask(id realm.ID, a *ask) (any, error) {
+	r := srv.find(id)
 	if r == nil {
 		return nil, errUnknownRealm
 	}
-	if err := h.admit(r, a.look == nil); err != nil {
+	if err := srv.admit(r, a.look == nil); err != nil {
 		return nil, err
 	}
 	a.reply = replies.Get().(chan answer)
-	h.runtime.send(r.pid, a)
+	srv.runtime.send(r.pid, a)
 	x := <-a.reply
 	replies.Put(a.reply)
 	r.inFlight.Add(-1)
-	return x.v, x.err
+	return x.result, x.err
 }
 
 // admit counts a command or view in, or refuses it where too many wait.
-func (h *Server) admit(r *realmHandle, command bool) error {
-	if r.inFlight.Add(1) > MaxInFlight || command && h.Metrics.Undelivered.Load() > MaxUndelivered {
+func (srv *Server) admit(r *realmHandle, command bool) error {
+	if r.inFlight.Add(1) > MaxInFlight || command && srv.Metrics.Undelivered.Load() > MaxUndelivered {
 		r.inFlight.Add(-1)
-		h.Metrics.Busy.Add(1)
+		srv.Metrics.Busy.Add(1)
 		return realm.Refuse(realm.Busy, "BAD_REQUEST", "The server is busy; try again.")
 	}
 	return nil
 }
 
 // RunAsync gives commands that nobody waits for their turns. Those of one realm that follow each other come to it together.
-func (h *Server) RunAsync(list []realm.AsyncCommand) {
+func (srv *Server) RunAsync(list []realm.AsyncCommand) {
 	for len(list) > 0 {
 		n := 1
 		for n < len(list) && list[n].Realm == list[0].Realm {
 			n++
 		}
-		r := h.find(list[0].Realm)
+		r := srv.find(list[0].Realm)
 		batch := make(asyncBatch, 0, n)
 		for i := range list[:n] {
 			o := &list[i]
 			if r == nil {
 				o.Done(nil, errUnknownRealm)
-			} else if err := h.admit(r, true); err != nil {
+			} else if err := srv.admit(r, true); err != nil {
 				o.Done(nil, err)
 			} else {
 				batch = append(batch, ask{caller: o.Caller, async: o.CommandWithCallback})
 			}
 		}
 		if len(batch) > 0 {
-			h.runtime.send(r.pid, batch)
+			srv.runtime.send(r.pid, batch)
 		}
 		list = list[n:]
 	}
 }
 
 // MarkdownConfigSeq is the number of the newest fact on disk that may have changed how texts are rendered.
-func (h *Server) MarkdownConfigSeq(id realm.ID) realm.Seq {
-	if r := h.find(id); r != nil {
+func (srv *Server) MarkdownConfigSeq(id realm.ID) realm.Seq {
+	if r := srv.find(id); r != nil {
 		return realm.Seq(r.markdownConfigSeq.Load())
 	}
 	return 0
@@ -491,54 +491,54 @@ func (h *Server) MarkdownConfigSeq(id realm.ID) realm.Seq {
 var errInternal = errors.New("internal error")
 
 // Text is one version of a message's text, from memory or disk.
-func (h *Server) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
-	if b, ok := h.texts.get(id, ref); ok {
+func (srv *Server) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
+	if b, ok := srv.texts.get(id, ref); ok {
 		return b, true
 	}
-	b, ok, err := h.disk.Text(id, ref)
+	b, ok, err := srv.disk.Text(id, ref)
 	if err != nil {
-		h.log.Error("read message text", "realm", id, "message", ref.Message, "error", err)
+		srv.log.Error("read message text", "realm", id, "message", ref.Message, "error", err)
 		return realm.Body{}, false
 	}
 	if ok {
-		h.texts.put(id, ref, b)
+		srv.texts.put(id, ref, b)
 	}
 	return b, ok
 }
 
 // searchTextReader reads an organization's textGeneration for the search index. Each is read once, so those that are not in the cache are
 // not put there: they would drive out what people read.
-func (h *Server) searchTextReader(id realm.ID) realm.TextReader {
+func (srv *Server) searchTextReader(id realm.ID) realm.TextReader {
 	return func(ref realm.BodyRef) (realm.Body, bool, error) {
-		if b, ok := h.texts.peek(id, ref); ok {
+		if b, ok := srv.texts.peek(id, ref); ok {
 			return b, true, nil
 		}
-		return h.disk.Text(id, ref)
+		return srv.disk.Text(id, ref)
 	}
 }
 
 // turnEnv is what a turn gets to know of the world.
-func (h *Server) turnEnv(r *realmHandle) realm.TurnEnv {
-	return realm.TurnEnv{Now: h.now().Unix(), Token: h.runtime.token, UUID: h.runtime.uuid, Hash: HashKey,
-		APIKey:          func(u realm.UserID, epoch int64) string { return h.apiKey(r.id, u, epoch) },
-		PushEnabled:     h.pushEnabled.Load(),
-		PushBouncer:     h.bouncerEnabled.Load(),
-		InviteLinkToken: func(id int64) string { return h.LinkToken(r.id, id) },
+func (srv *Server) turnEnv(r *realmHandle) realm.TurnEnv {
+	return realm.TurnEnv{Now: srv.now().Unix(), Token: srv.runtime.token, UUID: srv.runtime.uuid, Hash: HashKey,
+		APIKey:          func(u realm.UserID, epoch int64) string { return srv.apiKey(r.id, u, epoch) },
+		PushEnabled:     srv.pushEnabled.Load(),
+		PushBouncer:     srv.bouncerEnabled.Load(),
+		InviteLinkToken: func(id int64) string { return srv.LinkToken(r.id, id) },
 		RenderMessage: func(text string, v realm.View) (realm.Body, realm.ContentInfo) {
-			return h.renderer.RenderInTurn(text, v, r.site)
+			return srv.renderer.RenderInTurn(text, v, r.site)
 		},
-		RenderDescription: func(text string, v realm.View) string { return h.renderer.RenderDescription(text, v, r.site) },
-		TopicLinks:        func(topic string, v realm.View) []realm.TopicLink { return h.renderer.TopicLinks(topic, v, r.site) }}
+		RenderDescription: func(text string, v realm.View) string { return srv.renderer.RenderDescription(text, v, r.site) },
+		TopicLinks:        func(topic string, v realm.View) []realm.TopicLink { return srv.renderer.TopicLinks(topic, v, r.site) }}
 }
 
 // apiKey is an account's API apiKey: a keyed hash of who it is, so that it can be made again but not guessed.
-func (h *Server) apiKey(id realm.ID, u realm.UserID, epoch int64) string {
-	return deriveToken(h.secret, fmt.Sprintf("api key %d %d %d", id, u, epoch))
+func (srv *Server) apiKey(id realm.ID, u realm.UserID, epoch int64) string {
+	return deriveToken(srv.secret, fmt.Sprintf("api key %d %d %d", id, u, epoch))
 }
 
 // LinkToken is what an organization's invitation link of that number ends in.
-func (h *Server) LinkToken(id realm.ID, link int64) string {
-	return LinkToken(h.secret, id, link)
+func (srv *Server) LinkToken(id realm.ID, link int64) string {
+	return LinkToken(srv.secret, id, link)
 }
 
 // LinkToken is Server.LinkToken of a server with that secret.

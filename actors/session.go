@@ -44,13 +44,13 @@ type (
 
 // shard is the session actor of every user whose id falls into it.
 type shard struct {
-	h             *Server
-	n             int
+	srv           *Server
+	index         int
 	realms        map[realm.ID]*shardRealm
 	now           int64 // the house's elapsed seconds: no queue lives longer or shorter because somebody set the clock
 	unackedEvents int   // events in all its queues at the last sweep
 	draining      bool
-	optionsOf     func(*realm.Queue) any
+	queueOptions  func(*realm.Queue) any
 	lastPolled    *shardRealm // the realm of the last poll: polls of one realm arrive together
 	prefetched    int64       // see prefetchQueues
 }
@@ -68,8 +68,8 @@ func shardIndex(u realm.UserID) int64 { return int64(u) / Shards }
 
 func (r *shardRealm) session(u realm.UserID) *session.Session { return r.sessions.Get(shardIndex(u)) }
 
-func newShard(h *Server, n int) *shard {
-	return &shard{h: h, n: n, realms: map[realm.ID]*shardRealm{}, now: h.elapsed(), optionsOf: h.protocol.NewQueueOptions()}
+func newShard(srv *Server, n int) *shard {
+	return &shard{srv: srv, index: n, realms: map[realm.ID]*shardRealm{}, now: srv.elapsed(), queueOptions: srv.protocol.NewQueueOptions()}
 }
 
 func shardOf(u realm.UserID) int { return int(uint64(u) % Shards) }
@@ -105,12 +105,12 @@ func (s *shard) realm(h *realmHandle) *shardRealm {
 }
 
 // deliver splits notices by shard. An audience is resolved and final: nothing is filtered by today's state.
-func (h *Server) deliver(r *realmHandle, told []realm.Told) {
+func (srv *Server) deliver(r *realmHandle, told []realm.Told) {
 	parts, sizes := splitByShard(told)
 	for k, p := range parts {
 		if p != nil {
-			h.Metrics.Undelivered.Add(sizes[k])
-			h.runtime.send(h.shards[k], &deliver{r, p, sizes[k]})
+			srv.Metrics.Undelivered.Add(sizes[k])
+			srv.runtime.send(srv.shards[k], &deliver{r, p, sizes[k]})
 		}
 	}
 }
@@ -151,7 +151,7 @@ func splitByShard(told []realm.Told) (parts [Shards][]realm.Told, sizes [Shards]
 
 // restoreQueues opens the queues that came back with a realm's rows, then tells what they may not have acknowledged: all in one
 // message, because the first polls may be there already, and a client may have seen the newest fact there is.
-func (h *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []realm.Told) {
+func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []realm.Told) {
 	var parts [Shards][]realm.Queue
 	for _, q := range queues {
 		k := shardOf(q.User)
@@ -160,11 +160,11 @@ func (h *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []realm
 	events, _ := splitByShard(told)
 	for k := range parts {
 		owed, size := dropAcknowledged(events[k], a.unacked.acked[k])
-		h.Metrics.Undelivered.Add(size)
-		h.runtime.send(h.shards[k], &restoreQueues{a.handle, parts[k], deliver{a.handle, owed, size}, a.durable})
+		srv.Metrics.Undelivered.Add(size)
+		srv.runtime.send(srv.shards[k], &restoreQueues{a.handle, parts[k], deliver{a.handle, owed, size}, a.durable})
 	}
 	// Every queue hears that the server started anew; also queues that the replay opened are then known as revived.
-	h.runtime.send(a.handle.pid, &ask{decide: func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }, caller: realm.Caller{System: true}, reply: make(chan answer, 1)})
+	srv.runtime.send(a.handle.pid, &ask{decide: func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }, caller: realm.Caller{System: true}, reply: make(chan answer, 1)})
 }
 
 // dropAcknowledged is what of events a session actor needs whose queues have acknowledged everything up to a number, and how
@@ -198,9 +198,9 @@ func (s *shard) restoreQueues(m *restoreQueues) {
 
 func (s *shard) openQueue(r *shardRealm, q realm.Queue, revived bool) {
 	mine := queue.New(&q, s.now, revived)
-	mine.Options = s.optionsOf(&q)
+	mine.Options = s.queueOptions(&q)
 	if r.sessions.GetOrCreate(shardIndex(q.User)).Add(mine) {
-		s.h.Metrics.OpenQueues.Add(1)
+		s.srv.Metrics.OpenQueues.Add(1)
 		if revived {
 			r.unconfirmed++
 		}
@@ -208,7 +208,7 @@ func (s *shard) openQueue(r *shardRealm, q realm.Queue, revived bool) {
 }
 
 func (s *shard) deliver(m *deliver) {
-	defer s.h.Metrics.Undelivered.Add(-m.recipients)
+	defer s.srv.Metrics.Undelivered.Add(-m.recipients)
 	r := s.realm(m.realm)
 	for i := range m.told {
 		t := &m.told[i]
@@ -238,7 +238,7 @@ func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, at 
 	case *realm.Ticked:
 		return // only the number matters
 	}
-	shaped := s.h.protocol.RenderNotice(n, session.RenderContext{Realm: r.handle.id, Site: r.handle.site, Texts: s.h, SeenRecently: r.handle.recentlyActive})
+	shaped := s.srv.protocol.RenderNotice(n, session.RenderContext{Realm: r.handle.id, Site: r.handle.site, Texts: s.srv, SeenRecently: r.handle.recentlyActive})
 	for i, u := range n.To {
 		if i%prefetchCount == 0 {
 			s.prefetchQueues(r, n.To[i:min(i+prefetchCount, len(n.To))])
@@ -305,22 +305,22 @@ func (s *shard) prefetchPolls(list pollBatch) {
 // answerPoll answers the waiting poll of a queue that got something, and minds the queue's bounds.
 func (s *shard) answerPoll(r *shardRealm, q *queue.Queue) {
 	if p, events := q.TakePoll(s.now); p != nil {
-		s.h.Metrics.ParkedPolls.Add(-1)
-		s.h.Metrics.Deliveries.Add(1)
-		s.h.protocol.AnswerPoll(p, q.Reg.ID, events)
+		s.srv.Metrics.ParkedPolls.Add(-1)
+		s.srv.Metrics.Deliveries.Add(1)
+		s.srv.protocol.AnswerPoll(p, q.Reg.ID, events)
 	} else if q.Full() {
-		s.h.Metrics.QueuesEvicted.Add(1)
-		s.h.log.Warn("event queue given up: too far behind", "realm", r.handle.id, "user", int64(q.Reg.User), "queue", string(q.Reg.ID), "events", q.UnackedCount())
+		s.srv.Metrics.QueuesEvicted.Add(1)
+		s.srv.log.Warn("event queue given up: too far behind", "realm", r.handle.id, "user", int64(q.Reg.User), "queue", string(q.Reg.ID), "events", q.UnackedCount())
 		s.requestClose(r, q)
 	}
 	if q.NeedsTick(r.seq) {
-		s.h.runSystemAsync(r.handle, func(t *realm.Turn) (any, error) { return nil, t.Tick() })
+		s.srv.runSystemAsync(r.handle, func(t *realm.Turn) (any, error) { return nil, t.Tick() })
 	}
 }
 
 // runSystemAsync runs a command of the server itself without waiting for it.
-func (h *Server) runSystemAsync(r *realmHandle, decide func(*realm.Turn) (any, error)) {
-	h.runtime.send(r.pid, &ask{caller: realm.Caller{System: true, Client: "Internal"}, decide: decide, reply: make(chan answer, 1)})
+func (srv *Server) runSystemAsync(r *realmHandle, decide func(*realm.Turn) (any, error)) {
+	srv.runtime.send(r.pid, &ask{caller: realm.Caller{System: true, Client: "Internal"}, decide: decide, reply: make(chan answer, 1)})
 }
 
 func (s *shard) requestClose(r *shardRealm, q *queue.Queue) {
@@ -329,29 +329,29 @@ func (s *shard) requestClose(r *shardRealm, q *queue.Queue) {
 	}
 	q.CloseRequested = true
 	id := q.Reg.ID
-	s.h.runSystemAsync(r.handle, func(t *realm.Turn) (any, error) { return realm.CloseQueue{ID: id}.Decide(t) })
+	s.srv.runSystemAsync(r.handle, func(t *realm.Turn) (any, error) { return realm.CloseQueue{ID: id}.Decide(t) })
 }
 
 func (s *shard) closeQueue(r *shardRealm, e *realm.QueueClosed) {
 	if q := r.session(e.User).Remove(e.ID); q != nil {
-		s.h.Metrics.OpenQueues.Add(-1)
+		s.srv.Metrics.OpenQueues.Add(-1)
 		s.confirmQueue(r, q.Restored())
 		if p := q.Close(); p != nil {
-			s.h.Metrics.ParkedPolls.Add(-1)
-			s.h.protocol.AnswerPoll(p, e.ID, nil)
+			s.srv.Metrics.ParkedPolls.Add(-1)
+			s.srv.protocol.AnswerPoll(p, e.ID, nil)
 		}
 	}
 }
 
 // Poll hands a request for events to the session that owns the queue; the session answers it, now or later.
-func (h *Server) Poll(p queue.PollRequest) {
-	h.Metrics.Polls.Add(1)
-	h.runtime.send(h.shards[shardOf(p.User)], pollBatch{&p})
+func (srv *Server) Poll(p queue.PollRequest) {
+	srv.Metrics.Polls.Add(1)
+	srv.runtime.send(srv.shards[shardOf(p.User)], pollBatch{&p})
 }
 
 // PollAll is Poll for many requests at once: a mailbox's price is paid once for each session actor.
-func (h *Server) PollAll(list []*queue.PollRequest) {
-	h.Metrics.Polls.Add(int64(len(list)))
+func (srv *Server) PollAll(list []*queue.PollRequest) {
+	srv.Metrics.Polls.Add(int64(len(list)))
 	var sizes [Shards]int
 	for _, p := range list {
 		sizes[shardOf(p.User)]++
@@ -367,14 +367,14 @@ func (h *Server) PollAll(list []*queue.PollRequest) {
 	}
 	for k, p := range parts {
 		if len(p) > 0 {
-			h.runtime.send(h.shards[k], p)
+			srv.runtime.send(srv.shards[k], p)
 		}
 	}
 }
 
 // CancelPoll says that the client of a waiting poll has left.
-func (h *Server) CancelPoll(p queue.PollRequest) {
-	h.runtime.send(h.shards[shardOf(p.User)], &cancelPoll{p.Realm, p.User, p.Queue, p.Reply})
+func (srv *Server) CancelPoll(p queue.PollRequest) {
+	srv.runtime.send(srv.shards[shardOf(p.User)], &cancelPoll{p.Realm, p.User, p.Queue, p.Reply})
 }
 
 // polledRealm returns the shard's part of a realm, or nil if it has none.
@@ -401,26 +401,26 @@ func (s *shard) handlePoll(m *queue.PollRequest) {
 		q = r.session(m.User).Find(m.Queue)
 	}
 	if q == nil {
-		s.h.protocol.AnswerError(m.Reply, realm.ErrBadQueue(m.Queue))
+		s.srv.protocol.AnswerError(m.Reply, realm.ErrBadQueue(m.Queue))
 		return
 	}
 	was := q.Restored()
-	a, err := q.Poll(m.Reply, m.Last, m.DontBlock || s.draining, s.now, s.h.runtime.randomBelow(queue.HeartbeatSpread), r.seq)
+	a, err := q.Poll(m.Reply, m.Last, m.DontBlock || s.draining, s.now, s.srv.runtime.randomBelow(queue.HeartbeatSpread), r.seq)
 	if err != nil {
-		s.h.protocol.AnswerError(m.Reply, err)
+		s.srv.protocol.AnswerError(m.Reply, err)
 		return
 	}
 	s.confirmQueue(r, was && !q.Restored())
 	if a.Replaced != nil {
-		s.h.Metrics.ParkedPolls.Add(-1)
-		s.h.protocol.AnswerPoll(a.Replaced, m.Queue, nil)
+		s.srv.Metrics.ParkedPolls.Add(-1)
+		s.srv.protocol.AnswerPoll(a.Replaced, m.Queue, nil)
 	}
 	if a.Parked {
-		s.h.Metrics.ParkedPolls.Add(1)
+		s.srv.Metrics.ParkedPolls.Add(1)
 		return
 	}
-	s.h.Metrics.Deliveries.Add(1)
-	s.h.protocol.AnswerPoll(m.Reply, m.Queue, a.Events)
+	s.srv.Metrics.Deliveries.Add(1)
+	s.srv.protocol.AnswerPoll(m.Reply, m.Queue, a.Events)
 }
 
 func (s *shard) cancelPoll(m *cancelPoll) {
@@ -429,7 +429,7 @@ func (s *shard) cancelPoll(m *cancelPoll) {
 			was := q.HasPoll()
 			q.CancelPoll(m.reply, s.now)
 			if was && !q.HasPoll() {
-				s.h.Metrics.ParkedPolls.Add(-1)
+				s.srv.Metrics.ParkedPolls.Add(-1)
 			}
 		}
 	}
@@ -443,8 +443,8 @@ func (s *shard) sweepQueues(now int64) {
 		low := realm.Seq(math.MaxUint64)
 		r.sessions.EachQueue(func(q *queue.Queue) {
 			if q.HeartbeatDue(now) {
-				s.h.Metrics.Heartbeats.Add(1)
-				q.AppendEphemeral(r.seq, s.h.protocol.Heartbeat())
+				s.srv.Metrics.Heartbeats.Add(1)
+				q.AppendEphemeral(r.seq, s.srv.protocol.Heartbeat())
 				s.answerPoll(r, q)
 			} else if q.Expired(now) {
 				s.requestClose(r, q)
@@ -454,14 +454,14 @@ func (s *shard) sweepQueues(now int64) {
 		})
 		s.reportAcks(r, low, false)
 	}
-	s.h.Metrics.UnackedEvents.Add(int64(held - s.unackedEvents))
+	s.srv.Metrics.UnackedEvents.Add(int64(held - s.unackedEvents))
 	s.unackedEvents = held
 }
 
 func (s *shard) reportAcks(r *shardRealm, low realm.Seq, sure bool) {
-	if report := (ackReport{s.n, low, r.seq, sure}); report != r.reported {
+	if report := (ackReport{s.index, low, r.seq, sure}); report != r.reported {
 		r.reported = report
-		s.h.runtime.send(r.handle.pid, report)
+		s.srv.runtime.send(r.handle.pid, report)
 	}
 }
 
@@ -485,7 +485,7 @@ func (s *shard) drainPolls(m drainPolls) {
 	for _, r := range s.realms {
 		r.sessions.EachQueue(func(q *queue.Queue) {
 			if q.HasPoll() {
-				q.AppendEphemeral(r.seq, s.h.protocol.Heartbeat())
+				q.AppendEphemeral(r.seq, s.srv.protocol.Heartbeat())
 				s.answerPoll(r, q)
 			}
 		})
@@ -494,12 +494,12 @@ func (s *shard) drainPolls(m drainPolls) {
 }
 
 // Drain answers all waiting polls; clients poll again and find the next process.
-func (h *Server) Drain() {
+func (srv *Server) Drain() {
 	done := make(chan struct{}, Shards)
-	for _, s := range h.shards {
-		h.runtime.send(s, drainPolls{done})
+	for _, s := range srv.shards {
+		srv.runtime.send(s, drainPolls{done})
 	}
-	for range h.shards {
+	for range srv.shards {
 		<-done
 	}
 }

@@ -38,56 +38,56 @@ type simContext struct {
 func (s simContext) Self() *actor.PID { return s.self }
 func (s simContext) Message() any     { return s.message }
 
-func (b *simRuntime) spawn(a actor.Actor) *actor.PID {
-	x := &simMailbox{id: actor.NewPID("tale", strconv.Itoa(len(b.order))), actor: a}
-	b.mailboxes[x.id.Id] = x
-	b.order = append(b.order, x)
-	return x.id
+func (r *simRuntime) spawn(a actor.Actor) *actor.PID {
+	m := &simMailbox{id: actor.NewPID("tale", strconv.Itoa(len(r.order))), actor: a}
+	r.mailboxes[m.id.Id] = m
+	r.order = append(r.order, m)
+	return m.id
 }
 
-func (b *simRuntime) spawnSession(a actor.Actor) *actor.PID { return b.spawn(a) }
+func (r *simRuntime) spawnSession(a actor.Actor) *actor.PID { return r.spawn(a) }
 
-func (b *simRuntime) send(to *actor.PID, m any) {
-	x := b.mailboxes[to.Id]
+func (r *simRuntime) send(to *actor.PID, m any) {
+	x := r.mailboxes[to.Id]
 	x.messages = append(x.messages, m)
 }
 
-func (b *simRuntime) runInBackground(do func()) { b.background = append(b.background, do) }
+func (r *simRuntime) runInBackground(do func()) { r.background = append(r.background, do) }
 func (*simRuntime) shutdown()                   {}
 
-func (b *simRuntime) token(n int) string {
+func (r *simRuntime) token(n int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyz"
 	out := make([]byte, n)
 	for i := range out {
-		out[i] = letters[b.random.IntN(len(letters))]
+		out[i] = letters[r.random.IntN(len(letters))]
 	}
 	return string(out)
 }
 
-func (b *simRuntime) uuid() string {
-	b.uuids++
-	return fmt.Sprintf("00000000-0000-4000-8000-%012x", b.random.Uint64()>>16)
+func (r *simRuntime) uuid() string {
+	r.uuids++
+	return fmt.Sprintf("00000000-0000-4000-8000-%012x", r.random.Uint64()>>16)
 }
 
-func (b *simRuntime) randomBelow(sides int64) int64 { return b.random.Int64N(sides) }
+func (r *simRuntime) randomBelow(sides int64) int64 { return r.random.Int64N(sides) }
 
 // runOne hands one message over, or lets one piece of work beside the actors finish; false: there is nothing to do.
-func (b *simRuntime) runOne() bool {
+func (r *simRuntime) runOne() bool {
 	var waiting []*simMailbox
-	for _, x := range b.order {
-		if len(x.messages) > 0 {
-			waiting = append(waiting, x)
+	for _, m := range r.order {
+		if len(m.messages) > 0 {
+			waiting = append(waiting, m)
 		}
 	}
-	n := len(waiting) + len(b.background)
+	n := len(waiting) + len(r.background)
 	if n == 0 {
 		return false
 	}
-	i := b.random.IntN(n)
+	i := r.random.IntN(n)
 	if i >= len(waiting) {
 		i -= len(waiting)
-		do := b.background[i]
-		b.background = slices.Delete(b.background, i, i+1)
+		do := r.background[i]
+		r.background = slices.Delete(r.background, i, i+1)
 		do()
 		return true
 	}

@@ -35,7 +35,7 @@ func TestSimulation(t *testing.T) {
 	for i := range n {
 		seed := seed + uint64(i)
 		runSynctest(t, func(t *testing.T) {
-			s := &simulation{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), platter: newDiskContents()}
+			s := &simulation{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), contents: newDiskContents()}
 			s.play(simSteps)
 			all.add(s.simCounts)
 		})
@@ -60,9 +60,9 @@ type simulation struct {
 	t             *testing.T
 	seed          uint64
 	random        *rand.Rand
-	platter       *diskContents
+	contents      *diskContents
 	disk          *slowDisk
-	house         *Server
+	srv           *Server
 	pendingWrites []*pendingWrite
 	clients       []*simClient
 	messages      map[string]*simMessage // by the text it began with
@@ -102,12 +102,12 @@ type simMessageView struct {
 func (s *simulation) play(steps int) {
 	s.messages = map[string]*simMessage{}
 	s.open()
-	people := createOrganization(s.t, s.house, "ann", "bo", "cy", "di")
+	people := createOrganization(s.t, s.srv, "ann", "bo", "cy", "di")
 	for _, u := range append(people, people[:2]...) {
-		a := mustCall(s.t, s.house, u, "POST /register", params{"event_types": []string{"message", "update_message", "reaction", "update_message_flags"}, "apply_markdown": "false",
+		a := mustCall(s.t, s.srv, u, "POST /register", params{"event_types": []string{"message", "update_message", "reaction", "update_message_flags"}, "apply_markdown": "false",
 			"idle_queue_timeout": 604800})
 		c := &simClient{user: u, queue: a["queue_id"].(string), last: -1, mirror: map[int64]*simMessageView{}}
-		at, err := s.house.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.FindQueue(realm.QueueID(c.queue)).At, nil })
+		at, err := s.srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.FindQueue(realm.QueueID(c.queue)).At, nil })
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -125,8 +125,8 @@ func (s *simulation) play(steps int) {
 }
 
 func (s *simulation) open() {
-	s.disk = &slowDisk{diskContents: s.platter}
-	s.house = openServer(s.t, s.disk)
+	s.disk = &slowDisk{diskContents: s.contents}
+	s.srv = openServer(s.t, s.disk)
 }
 
 // holdWrites has writes wait for the story from now on.
@@ -207,7 +207,7 @@ func (s *simulation) crash() {
 			c.op = nil
 		}
 	}
-	closeServer(s.t, s.house)
+	closeServer(s.t, s.srv)
 	s.open()
 	synctest.Wait()
 	s.holdWrites()
@@ -216,7 +216,7 @@ func (s *simulation) crash() {
 // poll polls for a client that has no poll under way.
 func (s *simulation) poll(c *simClient) {
 	if c.poll == nil {
-		c.poll = call(s.house, c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.last})
+		c.poll = call(s.srv, c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.last})
 	}
 }
 
@@ -250,8 +250,8 @@ func (s *simulation) takeEvents(c *simClient, a response) {
 		if id <= c.last {
 			s.t.Errorf("seed %d: event %d after %d", s.seed, id, c.last)
 		}
-		if n := c.at + realm.Seq(id>>8); e["type"] != "heartbeat" && n > s.platter.last() {
-			s.t.Errorf("seed %d: user %d hears of fact %d, the disk has %d: %v", s.seed, c.user, n, s.platter.last(), e)
+		if n := c.at + realm.Seq(id>>8); e["type"] != "heartbeat" && n > s.contents.last() {
+			s.t.Errorf("seed %d: user %d hears of fact %d, the disk has %d: %v", s.seed, c.user, n, s.contents.last(), e)
 		}
 		c.last = id
 		s.events++
@@ -330,14 +330,14 @@ func (s *simulation) act(c *simClient) {
 		s.edit(c, old)
 	case kind == 6 || kind == 7:
 		emoji := []string{"wave", "tada", "heart"}[s.random.IntN(3)]
-		c.op = call(s.house, c.user, "POST /messages/{message_id}/reactions", params{"message_id": old.id, "emoji_name": emoji})
+		c.op = call(s.srv, c.user, "POST /messages/{message_id}/reactions", params{"message_id": old.id, "emoji_name": emoji})
 		c.onAnswer = func(a response) {
 			if a.status == 200 || a.body["code"] == "REACTION_ALREADY_EXISTS" {
 				old.reacted[fmt.Sprint(c.user, emoji)] = true
 			}
 		}
 	case kind == 8:
-		c.op = call(s.house, c.user, "POST /messages/flags", params{"messages": []int64{old.id}, "op": "add", "flag": "starred"})
+		c.op = call(s.srv, c.user, "POST /messages/flags", params{"messages": []int64{old.id}, "op": "add", "flag": "starred"})
 		c.onAnswer = func(a response) {
 			if a.status == 200 {
 				old.starred[c.user] = true
@@ -345,9 +345,9 @@ func (s *simulation) act(c *simClient) {
 		}
 	default:
 		if s.random.IntN(2) == 0 {
-			c.op = call(s.house, c.user, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"two"}})
+			c.op = call(s.srv, c.user, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"two"}})
 		} else {
-			c.op = call(s.house, c.user, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}}})
+			c.op = call(s.srv, c.user, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}}})
 		}
 	}
 }
@@ -360,14 +360,14 @@ func (s *simulation) sendMessage(c *simClient) {
 	if s.random.IntN(4) == 0 {
 		p = params{"type": "direct", "to": []realm.UserID{s.clients[s.random.IntN(4)].user}, "content": text}
 	}
-	c.op = call(s.house, c.user, "POST /messages", p)
+	c.op = call(s.srv, c.user, "POST /messages", p)
 	c.onAnswer = func(a response) {
 		if a.status != 200 {
 			delete(s.messages, text) // not in the channel any more
 			return
 		}
 		x.id = int64(a.body["id"].(float64))
-		if !s.platter.holds(realm.MessageID(x.id), text) {
+		if !s.contents.holds(realm.MessageID(x.id), text) {
 			s.t.Errorf("seed %d: %q was acknowledged as %d and is not on disk", s.seed, text, x.id)
 		}
 	}
@@ -375,7 +375,7 @@ func (s *simulation) sendMessage(c *simClient) {
 
 func (s *simulation) edit(c *simClient, x *simMessage) {
 	text := fmt.Sprintf("%s, edit %d", x.original, s.count)
-	c.op = call(s.house, c.user, "PATCH /messages/{message_id}", params{"message_id": x.id, "content": text})
+	c.op = call(s.srv, c.user, "PATCH /messages/{message_id}", params{"message_id": x.id, "content": text})
 	x.texts = append(x.texts, text)
 	c.onAnswer = func(a response) {
 		if a.status != 200 { // only the sender may
@@ -415,17 +415,17 @@ func (s *simulation) end() {
 	for _, c := range s.clients {
 		for more := true; more; {
 			p := params{"queue_id": c.queue, "last_event_id": c.last, "dont_block": true}
-			a := mustCall(s.t, s.house, c.user, "GET /events", p)
+			a := mustCall(s.t, s.srv, c.user, "GET /events", p)
 			more = len(a["events"].([]any)) > 0
 			s.takeEvents(c, response{a, 200})
 		}
 		s.compare(c)
 	}
-	closeServer(s.t, s.house)
+	closeServer(s.t, s.srv)
 }
 
 func (s *simulation) compare(c *simClient) {
-	a := mustCall(s.t, s.house, c.user, "GET /messages", params{"anchor": "oldest", "num_before": 0, "num_after": 5000, "apply_markdown": "false"})
+	a := mustCall(s.t, s.srv, c.user, "GET /messages", params{"anchor": "oldest", "num_before": 0, "num_after": 5000, "apply_markdown": "false"})
 	fresh := map[int64]*simMessageView{}
 	times := map[string]int{}
 	for _, x := range a["messages"].([]any) {

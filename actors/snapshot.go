@@ -27,16 +27,16 @@ func (a *realmActor) addSnapshotRow(row realm.EncodedRow) {
 
 // beginSnapshot begins to write the changed rows; turns go on between the slices.
 func (a *realmActor) beginSnapshot() {
-	if a.r.Seq() == 0 || a.snapshotState != snapshotIdle && (a.snapshotState != snapshotFrozen || a.journalBytes < a.h.maxFrozenBytes.Load()) {
+	if a.realm.Seq() == 0 || a.snapshotState != snapshotIdle && (a.snapshotState != snapshotFrozen || a.journalBytes < a.srv.maxFrozenBytes.Load()) {
 		return
 	}
 	a.snapshotState, a.snapshotRows = snapshotWriting, nil
-	a.iterator = a.r.BeginSnapshot(func(table uint16, key, row any) {
-		a.addSnapshotRow(a.h.disk.EncodeRow(table, key, row))
+	a.iterator = a.realm.BeginSnapshot(func(table uint16, key, row any) {
+		a.addSnapshotRow(a.srv.disk.EncodeRow(table, key, row))
 	})
-	a.journalBytes, a.lastSnapshot, a.presenceRows, a.allEncoded = 0, a.h.now(), nil, false
-	a.h.runtime.send(a.handle.presence, savePresence{a.handle.pid})
-	a.h.runtime.send(a.handle.pid, snapshotStep{})
+	a.journalBytes, a.lastSnapshot, a.presenceRows, a.allEncoded = 0, a.srv.now(), nil, false
+	a.srv.runtime.send(a.handle.presence, savePresence{a.handle.pid})
+	a.srv.runtime.send(a.handle.pid, snapshotStep{})
 }
 
 func (a *realmActor) continueSnapshot() {
@@ -47,7 +47,7 @@ func (a *realmActor) continueSnapshot() {
 		a.stepRows, a.stepBytes = 0, 0
 		enough := func() bool { return a.stepRows >= rowsPerStep || a.stepBytes >= bytesPerStep }
 		if a.allEncoded = a.iterator.NextRows(enough) && a.encodeUnackedRows(a.iterator.Seq, enough); !a.allEncoded {
-			a.h.runtime.send(a.handle.pid, snapshotStep{})
+			a.srv.runtime.send(a.handle.pid, snapshotStep{})
 			return
 		}
 	}
@@ -56,20 +56,20 @@ func (a *realmActor) continueSnapshot() {
 	}
 	at, rows := a.iterator.Seq, append(a.snapshotRows, a.presenceRows)
 	a.iterator = nil
-	a.h.runtime.runInBackground(func() {
-		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, slices.Concat(rows...))
-		a.h.runtime.send(a.handle.pid, snapshotWritten{at, err})
+	a.srv.runtime.runInBackground(func() {
+		err := a.srv.disk.Snapshot(a.realm.ID(), a.epoch, at, slices.Concat(rows...))
+		a.srv.runtime.send(a.handle.pid, snapshotWritten{at, err})
 	})
 }
 
 func (a *realmActor) handleSnapshotWritten(m snapshotWritten) {
 	a.snapshotRows = nil
 	if m.err != nil {
-		a.h.fatal(fmt.Errorf("snapshot of realm %d at %d: %w", a.r.ID(), m.at, m.err))
+		a.srv.fatal(fmt.Errorf("snapshot of realm %d at %d: %w", a.realm.ID(), m.at, m.err))
 		return
 	}
-	a.h.Metrics.Snapshots.Add(1)
-	a.handle.lastSnapshot.Store(a.h.now().Unix())
+	a.srv.Metrics.Snapshots.Add(1)
+	a.handle.lastSnapshot.Store(a.srv.now().Unix())
 	a.rowsSeq = m.at
 	switch a.snapshotState {
 	case snapshotWriting:
@@ -126,9 +126,9 @@ func (a *realmActor) writeLastPresence(rows []realm.EncodedRow) {
 		return
 	}
 	at := a.rowsSeq
-	a.h.runtime.runInBackground(func() {
-		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, rows)
-		a.h.runtime.send(a.handle.pid, snapshotWritten{at, err})
+	a.srv.runtime.runInBackground(func() {
+		err := a.srv.disk.Snapshot(a.realm.ID(), a.epoch, at, rows)
+		a.srv.runtime.send(a.handle.pid, snapshotWritten{at, err})
 	})
 }
 
@@ -153,12 +153,12 @@ func (a *realmActor) continueClose() {
 			return
 		}
 	case snapshotFrozen, presenceDone:
-		if a.durable < a.r.Seq() {
+		if a.durable < a.realm.Seq() {
 			return // release comes back here
 		}
 		if a.snapshotState == snapshotFrozen {
 			a.snapshotState = presenceWriting
-			a.h.runtime.send(a.handle.presence, savePresence{a.handle.pid})
+			a.srv.runtime.send(a.handle.presence, savePresence{a.handle.pid})
 			return
 		}
 	}

@@ -92,35 +92,35 @@ func (c *textCache) drop(id realm.ID, ref realm.BodyRef) {
 	delete(c.old.index, k)
 }
 
-func (x *textGeneration) read(k textKey) (realm.Body, bool) {
-	p, ok := x.index[k]
+func (g *textGeneration) read(k textKey) (realm.Body, bool) {
+	p, ok := g.index[k]
 	if !ok {
 		return realm.Body{}, false
 	}
-	s := x.chunks[p.chunk].String()
+	s := g.chunks[p.chunk].String()
 	return realm.Body{Text: strings.Clone(s[p.from:p.middle]), HTML: strings.Clone(s[p.middle:p.to])}, true
 }
 
-func (x *textGeneration) write(k textKey, b realm.Body) {
+func (g *textGeneration) write(k textKey, b realm.Body) {
 	n := len(b.Text) + len(b.HTML)
-	if i := len(x.chunks) - 1; i < 0 || x.chunks[i].Cap()-x.chunks[i].Len() < n {
+	if i := len(g.chunks) - 1; i < 0 || g.chunks[i].Cap()-g.chunks[i].Len() < n {
 		p := &strings.Builder{}
 		p.Grow(max(n, chunkBytes))
-		x.chunks = append(x.chunks, p)
-		x.size += p.Cap()
+		g.chunks = append(g.chunks, p)
+		g.size += p.Cap()
 	}
-	i := len(x.chunks) - 1
-	p := x.chunks[i]
+	i := len(g.chunks) - 1
+	p := g.chunks[i]
 	from := p.Len()
 	p.WriteString(b.Text)
 	p.WriteString(b.HTML)
-	x.index[k] = textSpan{uint32(i), uint32(from), uint32(from + len(b.Text)), uint32(p.Len())}
-	x.size += textOverhead
+	g.index[k] = textSpan{uint32(i), uint32(from), uint32(from + len(b.Text)), uint32(p.Len())}
+	g.size += textOverhead
 }
 
 // TextCacheSize is how many bytes the texts kept in memory take, about.
-func (h *Server) TextCacheSize() int64 {
-	h.texts.mu.Lock()
-	defer h.texts.mu.Unlock()
-	return int64(h.texts.young.size + h.texts.old.size)
+func (srv *Server) TextCacheSize() int64 {
+	srv.texts.mu.Lock()
+	defer srv.texts.mu.Unlock()
+	return int64(srv.texts.young.size + srv.texts.old.size)
 }

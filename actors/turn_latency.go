@@ -44,22 +44,22 @@ type turnLatencies struct {
 	onObserve func(kind string, took time.Duration) // hears of every single hold; nil but in benchmarks
 }
 
-func (x *turnLatencies) observe(kind string, user realm.UserID, began time.Time, took time.Duration) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.onObserve != nil {
-		x.onObserve(kind, took)
+func (l *turnLatencies) observe(kind string, user realm.UserID, began time.Time, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.onObserve != nil {
+		l.onObserve(kind, took)
 	}
-	k := x.kinds[kind]
+	k := l.kinds[kind]
 	if k == nil {
-		if x.kinds == nil {
-			x.kinds = map[string]*TurnLatency{}
+		if l.kinds == nil {
+			l.kinds = map[string]*TurnLatency{}
 		}
 		k = &TurnLatency{Kind: kind}
-		if x.observer != nil {
-			k.observer = x.observer(kind)
+		if l.observer != nil {
+			k.observer = l.observer(kind)
 		}
-		x.kinds[kind] = k
+		l.kinds[kind] = k
 	}
 	k.Count++
 	k.Total += took
@@ -75,11 +75,11 @@ func (x *turnLatencies) observe(kind string, user realm.UserID, began time.Time,
 }
 
 // list is a copy, slowest first.
-func (x *turnLatencies) list() []TurnLatency {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	out := make([]TurnLatency, 0, len(x.kinds))
-	for _, k := range x.kinds {
+func (l *turnLatencies) list() []TurnLatency {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]TurnLatency, 0, len(l.kinds))
+	for _, k := range l.kinds {
 		out = append(out, *k)
 	}
 	slices.SortFunc(out, func(a, b TurnLatency) int {
@@ -89,8 +89,8 @@ func (x *turnLatencies) list() []TurnLatency {
 }
 
 // SlowestTurns is what held a realm longest since the process began, at most n kinds, by the longest hold of each.
-func (h *Server) SlowestTurns(id realm.ID, n int) []TurnLatency {
-	r := h.find(id)
+func (srv *Server) SlowestTurns(id realm.ID, n int) []TurnLatency {
+	r := srv.find(id)
 	if r == nil {
 		return nil
 	}
@@ -99,10 +99,10 @@ func (h *Server) SlowestTurns(id realm.ID, n int) []TurnLatency {
 }
 
 // TurnLatencies is what held the realms, by kind, all realms together.
-func (h *Server) TurnLatencies() []TurnLatency {
+func (srv *Server) TurnLatencies() []TurnLatency {
 	var all turnLatencies
 	all.kinds = map[string]*TurnLatency{}
-	h.eachRealm(func(r *realmHandle) {
+	srv.eachRealm(func(r *realmHandle) {
 		for _, x := range r.latencies.list() {
 			k := all.kinds[x.Kind]
 			if k == nil {

@@ -22,7 +22,7 @@ func (o *fakeObserver) Observe(seconds float64) { o.count, o.seconds = o.count+1
 func TestSlowestTurns(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		observers := map[string]*fakeObserver{}
-		h, err := Open(&slowDisk{diskContents: newDiskContents()}, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite,
+		srv, err := Open(&slowDisk{diskContents: newDiskContents()}, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite,
 			TurnLatency: func(kind string) Observer {
 				observers[kind] = &fakeObserver{}
 				return observers[kind]
@@ -30,19 +30,19 @@ func TestSlowestTurns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ann := createOrganization(t, h, "ann")[0]
-		mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hi"})
+		ann := createOrganization(t, srv, "ann")[0]
+		mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hi"})
 		for _, ms := range []int{7, 30, 2} {
-			h.View(1, realm.Caller{User: ann, Operation: "GET /long"}, func(realm.View) (any, error) {
+			srv.View(1, realm.Caller{User: ann, Operation: "GET /long"}, func(realm.View) (any, error) {
 				time.Sleep(time.Duration(ms) * time.Millisecond)
 				return nil, nil
 			})
 		}
-		h.View(1, realm.Caller{System: true}, func(realm.View) (any, error) {
+		srv.View(1, realm.Caller{System: true}, func(realm.View) (any, error) {
 			time.Sleep(4 * time.Millisecond)
 			return nil, nil
 		})
-		list := h.SlowestTurns(1, 10)
+		list := srv.SlowestTurns(1, 10)
 		if x := list[0]; x.Kind != "GET /long" || x.Max != 30*time.Millisecond || x.Count != 3 || x.Slow != 2 || x.Total != 39*time.Millisecond || x.MaxUser != ann {
 			t.Errorf("slowest: %+v", x)
 		}
@@ -50,13 +50,13 @@ func TestSlowestTurns(t *testing.T) {
 			t.Errorf("second: %+v", x)
 		}
 		named := map[string]TurnLatency{}
-		for _, x := range h.TurnLatencies() {
+		for _, x := range srv.TurnLatencies() {
 			named[x.Kind] = x
 		}
 		if named["POST /messages"].Count != 1 || named["answers and notices"].Count == 0 {
 			t.Errorf("all: %+v", named)
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 		if o := observers["GET /long"]; o.count != 3 || math.Abs(o.seconds-0.039) > 1e-9 {
 			t.Errorf("observed: %+v", o)
 		}

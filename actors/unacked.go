@@ -50,24 +50,24 @@ type evictQueues struct {
 	seq   realm.Seq
 }
 
-func (k *unackedEvents) add(t realm.Told, m *Metrics) {
+func (u *unackedEvents) add(t realm.Told, m *Metrics) {
 	e := unackedFact{t, estimateBytes(&t)}
-	k.list = append(k.list, e)
-	k.bytes += e.bytes
+	u.list = append(u.list, e)
+	u.bytes += e.bytes
 	m.UnackedFacts.Add(1)
 	m.UnackedBytes.Add(e.bytes)
 }
 
-func (k *unackedEvents) drop(n int, m *Metrics) {
-	for i := range k.list[:n] {
-		k.bytes -= k.list[i].bytes
-		if k.list[i].Seq < k.evictedBefore {
-			k.evictingBytes -= k.list[i].bytes
+func (u *unackedEvents) drop(n int, m *Metrics) {
+	for i := range u.list[:n] {
+		u.bytes -= u.list[i].bytes
+		if u.list[i].Seq < u.evictedBefore {
+			u.evictingBytes -= u.list[i].bytes
 		}
-		m.UnackedBytes.Add(-k.list[i].bytes)
+		m.UnackedBytes.Add(-u.list[i].bytes)
 	}
-	clear(k.list[:n])
-	k.list = k.list[n:]
+	clear(u.list[:n])
+	u.list = u.list[n:]
 	m.UnackedFacts.Add(int64(-n))
 }
 
@@ -77,7 +77,7 @@ func (a *realmActor) keepUnacked(t realm.Told) {
 		notices = slices.DeleteFunc(slices.Clone(notices), internalOnly)
 	}
 	if len(notices) > 0 {
-		a.unacked.add(realm.Told{Seq: t.Seq, Notices: notices}, &a.h.Metrics)
+		a.unacked.add(realm.Told{Seq: t.Seq, Notices: notices}, &a.srv.Metrics)
 	}
 }
 
@@ -87,52 +87,52 @@ func internalOnly(n realm.Notice) bool { return n.Event.EventType() == "" }
 // handleAckReport drops kept notices that every queue has acknowledged. A report from before a queue of the shard was opened
 // says nothing of that queue.
 func (a *realmActor) handleAckReport(m ackReport) {
-	k := &a.unacked
-	if m.newest < k.newestQueue[m.shard] {
+	u := &a.unacked
+	if m.newest < u.newestQueue[m.shard] {
 		return
 	}
-	k.acked[m.shard] = max(k.acked[m.shard], m.seq)
-	if seq := min(m.seq, m.newest); m.confirmed && len(k.list) > 0 && k.list[0].Seq <= seq {
+	u.acked[m.shard] = max(u.acked[m.shard], m.seq)
+	if seq := min(m.seq, m.newest); m.confirmed && len(u.list) > 0 && u.list[0].Seq <= seq {
 		a.runSystemCommand(func(t *realm.Turn) (any, error) {
 			t.RecordCaughtUp(&realm.QueuesCaughtUp{Shard: m.shard, Shards: Shards, Through: seq})
 			return nil, nil
 		})
 	}
-	low, n := k.ackedThrough(), 0
-	for n < len(k.list) && k.list[n].Seq <= low {
+	low, n := u.ackedThrough(), 0
+	for n < len(u.list) && u.list[n].Seq <= low {
 		n++
 	}
 	if n > 0 {
-		k.drop(n, &a.h.Metrics)
+		u.drop(n, &a.srv.Metrics)
 	}
 }
 
 // ackedThrough is the number up to which every queue has acknowledged everything, as far as is known.
-func (k *unackedEvents) ackedThrough() realm.Seq { return slices.Min(k.acked[:]) }
+func (u *unackedEvents) ackedThrough() realm.Seq { return slices.Min(u.acked[:]) }
 
 // keepLoadedUnacked keeps what was kept when the organization's last process ended, but for what is known to be acknowledged.
 func (a *realmActor) keepLoadedUnacked(l *loadedRealm) {
-	k := &a.unacked
-	k.acked = l.ackedThrough
+	u := &a.unacked
+	u.acked = l.ackedThrough
 	var listening [Shards]bool
-	a.r.EachQueue(func(q *realm.Queue) {
+	a.realm.EachQueue(func(q *realm.Queue) {
 		i := shardOf(q.User)
-		listening[i], k.newestQueue[i] = true, max(k.newestQueue[i], q.At)
+		listening[i], u.newestQueue[i] = true, max(u.newestQueue[i], q.At)
 	})
 	for i, some := range listening {
 		if !some {
-			k.acked[i] = a.r.Seq()
+			u.acked[i] = a.realm.Seq()
 		}
 	}
-	low := k.ackedThrough()
+	low := u.ackedThrough()
 	for i, t := range l.told {
 		if i < l.toldFromRows {
-			k.storedSeqs = append(k.storedSeqs, t.Seq)
+			u.storedSeqs = append(u.storedSeqs, t.Seq)
 		}
 		switch {
 		case t.Seq <= low:
 		case i < l.toldFromRows:
-			k.add(t, &a.h.Metrics)
+			u.add(t, &a.srv.Metrics)
 		default:
 			a.keepUnacked(t)
 		}
@@ -141,39 +141,39 @@ func (a *realmActor) keepLoadedUnacked(l *loadedRealm) {
 
 // limitUnacked gives up the queues farthest behind when too much is kept for them.
 func (a *realmActor) limitUnacked() {
-	k := &a.unacked
-	limit := a.h.unackedLimit()
-	if k.bytes <= limit || len(k.list) == 0 || a.h.elapsed() < k.graceUntil && k.bytes <= 2*limit {
+	u := &a.unacked
+	limit := a.srv.unackedLimit()
+	if u.bytes <= limit || len(u.list) == 0 || a.srv.elapsed() < u.graceUntil && u.bytes <= 2*limit {
 		return
 	}
-	if k.bytes-k.evictingBytes <= limit { // enough are on their way out; every turn asks until they are gone
+	if u.bytes-u.evictingBytes <= limit { // enough are on their way out; every turn asks until they are gone
 		return
 	}
-	left, n := k.bytes, 0
-	for n < len(k.list)-1 && float64(left) > float64(limit)*unackedAfterEviction {
-		left -= k.list[n].bytes
+	left, n := u.bytes, 0
+	for n < len(u.list)-1 && float64(left) > float64(limit)*unackedAfterEviction {
+		left -= u.list[n].bytes
 		n++
 	}
-	seq := k.list[n].Seq
-	if seq <= k.evictedBefore {
+	seq := u.list[n].Seq
+	if seq <= u.evictedBefore {
 		return
 	}
-	k.evictedBefore, k.evictingBytes = seq, k.bytes-left
-	a.h.log.Warn("too many events are kept for clients that do not fetch them: giving up the queues farthest behind",
-		"realm", a.r.ID(), "bytes", k.bytes, "limit", limit, "facts", len(k.list), "behind", uint64(seq))
-	for _, s := range a.h.shards {
-		a.h.runtime.send(s, evictQueues{a.r.ID(), seq})
+	u.evictedBefore, u.evictingBytes = seq, u.bytes-left
+	a.srv.log.Warn("too many events are kept for clients that do not fetch them: giving up the queues farthest behind",
+		"realm", a.realm.ID(), "bytes", u.bytes, "limit", limit, "facts", len(u.list), "behind", uint64(seq))
+	for _, s := range a.srv.shards {
+		a.srv.runtime.send(s, evictQueues{a.realm.ID(), seq})
 	}
 }
 
 // unackedLimit is how many bytes of events one organization may keep now.
-func (h *Server) unackedLimit() int64 {
-	if h.Metrics.UnackedBytes.Load() <= h.maxUnackedTotal.Load() {
-		return h.maxUnackedBytes.Load()
+func (srv *Server) unackedLimit() int64 {
+	if srv.Metrics.UnackedBytes.Load() <= srv.maxUnackedTotal.Load() {
+		return srv.maxUnackedBytes.Load()
 	}
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return min(h.maxUnackedBytes.Load(), h.maxUnackedTotal.Load()/max(1, int64(len(h.realms))))
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	return min(srv.maxUnackedBytes.Load(), srv.maxUnackedTotal.Load()/max(1, int64(len(srv.realms))))
 }
 
 // evictQueues ends a realm's queues that are behind.
@@ -184,8 +184,8 @@ func (s *shard) evictQueues(m evictQueues) {
 	}
 	r.sessions.EachQueue(func(q *queue.Queue) {
 		if !q.CloseRequested && q.AckedThrough(r.seq)+1 < m.seq {
-			s.h.Metrics.QueuesEvicted.Add(1)
-			s.h.Metrics.QueuesEvictedForMemory.Add(1)
+			s.srv.Metrics.QueuesEvicted.Add(1)
+			s.srv.Metrics.QueuesEvictedForMemory.Add(1)
 			s.requestClose(r, q)
 		}
 	})
@@ -322,26 +322,26 @@ func hasNoPointers(t reflect.Type) bool {
 // enough for once, and reports whether that was all. Notices are kept in the order of their facts and dropped from the
 // oldest on, so what is on disk is behind, at both ends.
 func (a *realmActor) encodeUnackedRows(at realm.Seq, enough func() bool) bool {
-	k := &a.unacked
-	for ; len(k.storedSeqs) > 0 && (len(k.list) == 0 || k.storedSeqs[0] < k.list[0].Seq); k.storedSeqs = k.storedSeqs[1:] {
+	u := &a.unacked
+	for ; len(u.storedSeqs) > 0 && (len(u.list) == 0 || u.storedSeqs[0] < u.list[0].Seq); u.storedSeqs = u.storedSeqs[1:] {
 		if enough() {
 			return false
 		}
-		row := a.h.disk.EncodeUnacked(realm.Told{Seq: k.storedSeqs[0]})
+		row := a.srv.disk.EncodeUnacked(realm.Told{Seq: u.storedSeqs[0]})
 		row.Value = nil
 		a.addSnapshotRow(row)
 	}
 	next := realm.Seq(0)
-	if n := len(k.storedSeqs); n > 0 {
-		next = k.storedSeqs[n-1] + 1
+	if n := len(u.storedSeqs); n > 0 {
+		next = u.storedSeqs[n-1] + 1
 	}
-	i, _ := slices.BinarySearchFunc(k.list, next, func(t unackedFact, seq realm.Seq) int { return cmp.Compare(t.Seq, seq) })
-	for ; i < len(k.list) && k.list[i].Seq <= at; i++ {
+	i, _ := slices.BinarySearchFunc(u.list, next, func(t unackedFact, seq realm.Seq) int { return cmp.Compare(t.Seq, seq) })
+	for ; i < len(u.list) && u.list[i].Seq <= at; i++ {
 		if enough() {
 			return false
 		}
-		a.addSnapshotRow(a.h.disk.EncodeUnacked(k.list[i].Told))
-		k.storedSeqs = append(k.storedSeqs, k.list[i].Seq)
+		a.addSnapshotRow(a.srv.disk.EncodeUnacked(u.list[i].Told))
+		u.storedSeqs = append(u.storedSeqs, u.list[i].Seq)
 	}
 	return true
 }

@@ -14,30 +14,30 @@ import (
 
 // follower polls one queue without waiting and notes what it heard.
 type follower struct {
-	h    *Server
-	who  realm.UserID
-	id   any
-	last float64
-	got  int
+	srv      *Server
+	user     realm.UserID
+	id       any
+	last     float64
+	messages int
 }
 
 func (f *follower) poll(t *testing.T) response {
 	t.Helper()
-	a := <-call(f.h, f.who, "GET /events", params{"queue_id": f.id, "last_event_id": f.last, "dont_block": true})
+	a := <-call(f.srv, f.user, "GET /events", params{"queue_id": f.id, "last_event_id": f.last, "dont_block": true})
 	events, _ := a.body["events"].([]any)
 	for _, x := range events {
 		e := x.(map[string]any)
 		f.last = e["id"].(float64)
 		if e["type"] == "message" {
-			f.got++
+			f.messages++
 		}
 	}
 	return a
 }
 
-func follow(t *testing.T, h *Server, who realm.UserID) *follower {
-	a := mustCall(t, h, who, "POST /register", params{"event_types": []string{"message", "restart"}, "idle_queue_timeout": 604800})
-	return &follower{h: h, who: who, id: a["queue_id"], last: -1}
+func follow(t *testing.T, srv *Server, who realm.UserID) *follower {
+	a := mustCall(t, srv, who, "POST /register", params{"event_types": []string{"message", "restart"}, "idle_queue_timeout": 604800})
+	return &follower{srv: srv, user: who, id: a["queue_id"], last: -1}
 }
 
 // What is kept for clients that do not come stays within its bytes: the queue farthest behind ends, the ones beside it
@@ -45,17 +45,17 @@ func follow(t *testing.T, h *Server, who realm.UserID) *follower {
 func TestUnackedEventsAreBounded(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
+		srv := openServer(t, d)
 		const limit = 1 << 20
-		h.maxUnackedBytes.Store(limit)
-		people := createOrganization(t, h, "ann", "bo", "cy")
-		early, late, alive := follow(t, h, people[1]), follow(t, h, people[1]), follow(t, h, people[2])
+		srv.maxUnackedBytes.Store(limit)
+		people := createOrganization(t, srv, "ann", "bo", "cy")
+		early, late, alive := follow(t, srv, people[1]), follow(t, srv, people[1]), follow(t, srv, people[2])
 		text := strings.Repeat("many words ", 50)
 		sent, most := 0, int64(0)
-		for ; h.Metrics.QueuesEvicted.Load() == 0; sent++ {
-			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(sent, text)})
+		for ; srv.Metrics.QueuesEvicted.Load() == 0; sent++ {
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(sent, text)})
 			synctest.Wait()
-			if most = max(most, h.Metrics.UnackedBytes.Load()); most > limit+limit/10 {
+			if most = max(most, srv.Metrics.UnackedBytes.Load()); most > limit+limit/10 {
 				t.Fatalf("%d bytes are kept, and nobody has been given up", most)
 			}
 			if sent == 50 {
@@ -68,28 +68,28 @@ func TestUnackedEventsAreBounded(t *testing.T) {
 		alive.poll(t)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if n := h.Metrics.QueuesEvicted.Load(); n != 1 || h.Metrics.OpenQueues.Load() != 2 {
-			t.Errorf("%d queues are metered as given up, %d as open", n, h.Metrics.OpenQueues.Load())
+		if n := srv.Metrics.QueuesEvicted.Load(); n != 1 || srv.Metrics.OpenQueues.Load() != 2 {
+			t.Errorf("%d queues are metered as given up, %d as open", n, srv.Metrics.OpenQueues.Load())
 		}
 		if a := early.poll(t); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" || a.body["queue_id"] != early.id {
 			t.Errorf("the queue farthest behind: %d %v", a.status, a.body)
 		}
 		for name, f := range map[string]*follower{"less behind": late, "polled": alive} {
-			if a := f.poll(t); a.status != 200 || f.got != sent {
-				t.Errorf("the queue that is %s: %d, heard %d of %d messages", name, a.status, f.got, sent)
+			if a := f.poll(t); a.status != 200 || f.messages != sent {
+				t.Errorf("the queue that is %s: %d, heard %d of %d messages", name, a.status, f.messages, sent)
 			}
 			f.poll(t)
 		}
-		if n := h.Metrics.UnackedBytes.Load(); n > limit*3/4 {
+		if n := srv.Metrics.UnackedBytes.Load(); n > limit*3/4 {
 			t.Errorf("%d bytes are kept still", n)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if n, b := h.Metrics.UnackedFacts.Load(), h.Metrics.UnackedBytes.Load(); n > 2 || b > 4096 {
+		if n, b := srv.Metrics.UnackedFacts.Load(), srv.Metrics.UnackedBytes.Load(); n > 2 || b > 4096 {
 			t.Errorf("%d facts with %d bytes are kept for queues that have acknowledged them", n, b)
 		}
 		t.Logf("%d messages of %d bytes, at most %d bytes kept, limit %d", sent, len(text), most, limit)
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
@@ -97,24 +97,24 @@ func TestUnackedEventsAreBounded(t *testing.T) {
 func TestUnackedEventsAfterStart(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		p := newDiskContents()
-		h := openServer(t, &slowDisk{diskContents: p})
-		people := createOrganization(t, h, "ann", "bo", "cy")
-		gone, back := follow(t, h, people[1]), follow(t, h, people[2])
-		say := func(h *Server, i int) {
-			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+		srv := openServer(t, &slowDisk{diskContents: p})
+		people := createOrganization(t, srv, "ann", "bo", "cy")
+		gone, back := follow(t, srv, people[1]), follow(t, srv, people[2])
+		say := func(srv *Server, i int) {
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
 		}
 		for i := range 100 {
-			say(h, i)
+			say(srv, i)
 		}
 		back.poll(t)
-		closeServer(t, h)
-		h = openServer(t, &slowDisk{diskContents: p})
-		h.maxUnackedBytes.Store(h.Metrics.UnackedBytes.Load() * 2 / 3)
-		gone.h, back.h = h, h
+		closeServer(t, srv)
+		srv = openServer(t, &slowDisk{diskContents: p})
+		srv.maxUnackedBytes.Store(srv.Metrics.UnackedBytes.Load() * 2 / 3)
+		gone.srv, back.srv = srv, srv
 		time.Sleep(30 * time.Second)
-		say(h, 100)
+		say(srv, 100)
 		synctest.Wait()
-		if n := h.Metrics.QueuesEvicted.Load(); n != 0 {
+		if n := srv.Metrics.QueuesEvicted.Load(); n != 0 {
 			t.Errorf("%d queues were given up before their clients could come", n)
 		}
 		for range 2 {
@@ -124,13 +124,13 @@ func TestUnackedEventsAfterStart(t *testing.T) {
 		}
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
-		if a := back.poll(t); a.status != 200 || back.got != 101 {
-			t.Errorf("who came back: %d %v, heard %d messages", a.status, a.body, back.got)
+		if a := back.poll(t); a.status != 200 || back.messages != 101 {
+			t.Errorf("who came back: %d %v, heard %d messages", a.status, a.body, back.messages)
 		}
 		if a := gone.poll(t); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" {
 			t.Errorf("who did not come: %d %v", a.status, a.body)
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
@@ -139,13 +139,13 @@ func TestUnackedEventsAfterStart(t *testing.T) {
 func TestUnackedEventsAfterManyCrashes(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
-		people := createOrganization(t, h, "ann", "bo", "cy")
-		clients := []*follower{follow(t, h, people[1]), follow(t, h, people[2])}
+		srv := openServer(t, d)
+		people := createOrganization(t, srv, "ann", "bo", "cy")
+		clients := []*follower{follow(t, srv, people[1]), follow(t, srv, people[2])}
 		const lives, each = 10, 20
 		for life := range lives {
 			for i := range each {
-				mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(life, i)})
+				mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(life, i)})
 			}
 			comes := clients[life%len(clients)]
 			for range 2 { // to hear, and to say so
@@ -155,25 +155,25 @@ func TestUnackedEventsAfterManyCrashes(t *testing.T) {
 			}
 			synctest.Wait()
 			d.crash()
-			closeServer(t, h)
+			closeServer(t, srv)
 			d = &slowDisk{diskContents: d.diskContents}
-			h = openServer(t, d)
+			srv = openServer(t, d)
 			for _, f := range clients {
-				f.h = h
+				f.srv = srv
 			}
 		}
 		synctest.Wait()
-		if n := h.Metrics.UnackedFacts.Load(); n > 3*each {
+		if n := srv.Metrics.UnackedFacts.Load(); n > 3*each {
 			t.Errorf("%d facts are kept, of %d messages", n, lives*each)
 		}
 		for i, f := range clients {
 			for range 2 {
-				if a := f.poll(t); a.status != 200 || f.got != lives*each {
-					t.Errorf("client %d: %d %v, heard %d of %d messages", i, a.status, a.body, f.got, lives*each)
+				if a := f.poll(t); a.status != 200 || f.messages != lives*each {
+					t.Errorf("client %d: %d %v, heard %d of %d messages", i, a.status, a.body, f.messages, lives*each)
 				}
 			}
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
@@ -182,16 +182,16 @@ func TestUnackedEventsAfterManyCrashes(t *testing.T) {
 func TestUnackedEventsAfterAnotherQueueEnded(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
-		people := createOrganization(t, h, "ann", "bo", "cy")
+		srv := openServer(t, d)
+		people := createOrganization(t, srv, "ann", "bo", "cy")
 		say := func() {
-			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "text"})
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "text"})
 		}
-		often := follow(t, h, people[1])
-		ended := follow(t, h, people[2])
+		often := follow(t, srv, people[1])
+		ended := follow(t, srv, people[2])
 		say()
-		mustCall(t, h, people[2], "DELETE /events", params{"queue_id": ended.id})
-		late := follow(t, h, people[2])
+		mustCall(t, srv, people[2], "DELETE /events", params{"queue_id": ended.id})
+		late := follow(t, srv, people[2])
 		const each = 5
 		for life := range 2 {
 			for range each {
@@ -206,69 +206,69 @@ func TestUnackedEventsAfterAnotherQueueEnded(t *testing.T) {
 				synctest.Wait()
 			}
 			d.crash()
-			closeServer(t, h)
+			closeServer(t, srv)
 			d = &slowDisk{diskContents: d.diskContents}
-			h = openServer(t, d)
-			often.h, late.h = h, h
+			srv = openServer(t, d)
+			often.srv, late.srv = srv, srv
 		}
 		for range 2 {
-			if a := late.poll(t); a.status != 200 || late.got != 2*each+1 {
-				t.Errorf("%d %v, heard %d of %d messages", a.status, a.body, late.got, 2*each+1)
+			if a := late.poll(t); a.status != 200 || late.messages != 2*each+1 {
+				t.Errorf("%d %v, heard %d of %d messages", a.status, a.body, late.messages, 2*each+1)
 			}
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
 // Organizations that keep much make room when all together keep too much; one that keeps little is left alone.
 func TestUnackedEventsOfAllRealms(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
-		h := openServer(t, &slowDisk{diskContents: newDiskContents()})
-		people := createOrganization(t, h, "ann", "bo")
-		idle := follow(t, h, people[1])
+		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
+		people := createOrganization(t, srv, "ann", "bo")
+		idle := follow(t, srv, people[1])
 		for i := range 20 {
-			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
 		}
-		h.maxUnackedTotal.Store(300_000)
-		h.Metrics.UnackedBytes.Add(290_000) // somebody else's
+		srv.maxUnackedTotal.Store(300_000)
+		srv.Metrics.UnackedBytes.Add(290_000) // somebody else's
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if a := idle.poll(t); a.status != 200 || idle.got != 20 {
+		if a := idle.poll(t); a.status != 200 || idle.messages != 20 {
 			t.Errorf("one organization has the whole share, and yet its queue is given up: %d %v", a.status, a.body)
 		}
-		h.maxUnackedTotal.Store(10_000)
+		srv.maxUnackedTotal.Store(10_000)
 		for i := range 2 {
-			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if a := idle.poll(t); a.status != 400 || h.Metrics.QueuesEvicted.Load() != 1 {
+		if a := idle.poll(t); a.status != 400 || srv.Metrics.QueuesEvicted.Load() != 1 {
 			t.Errorf("more than its share is kept for a queue: %d %v", a.status, a.body)
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
 // Commands are refused while the sessions are far behind with telling; reads go on, and the count returns to nothing.
 func TestCommandsRefusedWhileDeliveryIsBehind(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
-		h := openServer(t, &slowDisk{diskContents: newDiskContents()})
-		people := createOrganization(t, h, "ann", "bo")
-		follow(t, h, people[1])
-		mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
+		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
+		people := createOrganization(t, srv, "ann", "bo")
+		follow(t, srv, people[1])
+		mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
 		synctest.Wait()
-		if n := h.Metrics.Undelivered.Load(); n != 0 {
+		if n := srv.Metrics.Undelivered.Load(); n != 0 {
 			t.Errorf("%d recipients wait, with nothing to do", n)
 		}
-		h.Metrics.Undelivered.Add(MaxUndelivered + 1)
-		a := <-call(h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
-		if a.status != 503 || h.Metrics.Busy.Load() != 1 {
-			t.Errorf("answered %d %v, %d metered as refused", a.status, a.body, h.Metrics.Busy.Load())
+		srv.Metrics.Undelivered.Add(MaxUndelivered + 1)
+		a := <-call(srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
+		if a.status != 503 || srv.Metrics.Busy.Load() != 1 {
+			t.Errorf("answered %d %v, %d metered as refused", a.status, a.body, srv.Metrics.Busy.Load())
 		}
-		mustCall(t, h, people[0], "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0})
-		h.Metrics.Undelivered.Add(-MaxUndelivered - 1)
-		mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
-		closeServer(t, h)
+		mustCall(t, srv, people[0], "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0})
+		srv.Metrics.Undelivered.Add(-MaxUndelivered - 1)
+		mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
+		closeServer(t, srv)
 	})
 }
 
@@ -276,22 +276,22 @@ func TestCommandsRefusedWhileDeliveryIsBehind(t *testing.T) {
 func TestSave(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
-		ann := createOrganization(t, h, "ann")[0]
-		mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hi"})
+		srv := openServer(t, d)
+		ann := createOrganization(t, srv, "ann")[0]
+		mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hi"})
 		for range 2 { // the second finds nothing to do
-			if err := h.Save(t.Context()); err != nil {
+			if err := srv.Save(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if n := h.Metrics.Snapshots.Load(); n != 1 {
+		if n := srv.Metrics.Snapshots.Load(); n != 1 {
 			t.Errorf("%d snapshots", n)
 		}
 		_, last, rows, err := d.Claim(1)
 		if err != nil || rows != last || last == 0 {
 			t.Errorf("rows at %d of %d: %v", rows, last, err)
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
@@ -301,13 +301,13 @@ func TestNoSnapshotWhileClientsReconnect(t *testing.T) {
 	for _, long := range []bool{false, true} {
 		runSynctest(t, func(t *testing.T) {
 			d := &slowDisk{diskContents: newDiskContents()}
-			h := openServer(t, d)
-			ann := createOrganization(t, h, "ann")[0]
+			srv := openServer(t, d)
+			ann := createOrganization(t, srv, "ann")[0]
 			facts := SnapshotBytes / replayedBytes
 			if long {
 				facts = snapshotDelayBytes / replayedBytes
 			}
-			_, err := h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+			_, err := srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 				for range facts {
 					t.Tick()
 				}
@@ -317,13 +317,13 @@ func TestNoSnapshotWhileClientsReconnect(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.crash()
-			closeServer(t, h)
+			closeServer(t, srv)
 
-			h = openServer(t, &slowDisk{diskContents: d.diskContents})
+			srv = openServer(t, &slowDisk{diskContents: d.diskContents})
 			send := func() int64 {
-				mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "back"})
+				mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "back"})
 				synctest.Wait()
-				return h.Metrics.Snapshots.Load()
+				return srv.Metrics.Snapshots.Load()
 			}
 			if n := send(); n > 0 != long {
 				t.Errorf("%d snapshots while everybody comes back (long: %t)", n, long)
@@ -332,7 +332,7 @@ func TestNoSnapshotWhileClientsReconnect(t *testing.T) {
 			if n := send(); n != 1 {
 				t.Errorf("%d snapshots when they are back (long: %t)", n, long)
 			}
-			closeServer(t, h)
+			closeServer(t, srv)
 		})
 	}
 }

@@ -15,12 +15,12 @@ const messagesPerRun = 300
 
 // newWorkerPool makes a dispatcher of n goroutines, on which room mailboxes may wait.
 func newWorkerPool(n, room int, stop <-chan struct{}) actor.Dispatcher {
-	h := workerPool{make(chan func(), room)}
+	p := workerPool{make(chan func(), room)}
 	for range n {
 		go func() {
 			for {
 				select {
-				case fn := <-h.tasks:
+				case fn := <-p.tasks:
 					fn()
 				case <-stop:
 					return
@@ -28,7 +28,7 @@ func newWorkerPool(n, room int, stop <-chan struct{}) actor.Dispatcher {
 			}
 		}()
 	}
-	return h
+	return p
 }
 
 // generalWorkers is how many goroutines, each with a stack of some 16 KB, serve the journal and a few realms at once: there
@@ -50,9 +50,9 @@ func newSessionDispatcher(stop <-chan struct{}) actor.Dispatcher {
 }
 
 // Schedule never waits: when no goroutine is idle, nor room to wait for one, there is a new one.
-func (h workerPool) Schedule(fn func()) {
+func (p workerPool) Schedule(fn func()) {
 	select {
-	case h.tasks <- fn:
+	case p.tasks <- fn:
 	default:
 		go fn()
 	}
