@@ -1,20 +1,10 @@
-// Package actors is where Parley lives: mailboxes, supervision and timers around the plain data of its sub-packages.
-//
-// A realm actor gives each command its turn and hands the facts to the journal actor, which commits the facts of many
-// turns in one synced batch. Only then do answers and notices leave: nobody is told what a crash could take back.
-// Notices go to session actors. One session actor holds a shard of all users with their event queues, because one
-// mailbox a queue costs more than the queue: see BenchmarkFanout.
 package actors
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"os"
 	"runtime/debug"
 	"sync"
@@ -23,88 +13,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/actors/session"
-)
-
-// Disk is the journal, the rows and the texts, in the realm's own terms.
-type Disk interface {
-	Realms() ([]realm.ID, error)
-	// Claim makes this process the realm's only writer; rows is the number its rows stand at, last the journal's end.
-	Claim(id realm.ID) (epoch uint64, last, rows realm.Seq, err error)
-	// Load puts the rows into r and the book of presence, and returns the events kept for queues that had not acknowledged them.
-	Load(id realm.ID, r *realm.Realm, book *presence.Table) ([]realm.Told, error)
-	// LoadPresence puts what the rows say of presence alone into the book.
-	LoadPresence(id realm.ID, book *presence.Table) error
-	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
-	Encode(f realm.Fact) []byte
-	EncodeRow(table uint16, key, row any) realm.EncodedRow
-	EncodeUnacked(t realm.Told) realm.EncodedRow
-	// Append commits batches with one sync. An error means nothing later can be trusted either.
-	Append([]realm.Batch) error
-	Snapshot(id realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error
-	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
-}
-
-// Outbox does the errands of organizations: what leaves the server. Errands must not block.
-type Outbox interface {
-	AddJobs(realm.ID, realm.Site, *realm.OutboxJobsAdded)
-}
-
-// Renderer renders, inside a turn, texts that become part of facts: messages of the server itself, descriptions and
-// topics. Package wire implements it.
-type Renderer interface {
-	RenderInTurn(text string, v realm.View, site realm.Site) (realm.Body, realm.ContentInfo)
-	RenderDescription(text string, v realm.View, site realm.Site) string
-	TopicLinks(topic string, v realm.View, site realm.Site) []realm.TopicLink
-}
-
-// SetOutbox has errands done from now on, those of missed messages among them; pushes says that there is a service that
-// notifies phones, bouncer that it passes notifications on for us.
-func (srv *Server) SetOutbox(o Outbox, pushes, bouncer bool) {
-	srv.pushEnabled.Store(pushes)
-	srv.bouncerEnabled.Store(bouncer)
-	srv.mailEnabled.Store(true)
-	srv.outbox.Store(&o)
-}
-
-// addOutboxJobs hands jobs that are on disk to the outbox. Before SetOutbox nothing is lost: when the outbox starts it
-// reads every job that waits from the realm.
-func (srv *Server) addOutboxJobs(r *realmHandle, list []*realm.OutboxJobsAdded) {
-	if o := srv.outbox.Load(); o != nil {
-		for _, f := range list {
-			(*o).AddJobs(r.id, r.site, f)
-		}
-	}
-}
-
-// Limits of the house; each protects the process from one busy part.
-const (
-	// Shards is how many session actors there are: enough that two cores never wait for one, few enough that a
-	// notice to everybody is a handful of sends.
-	Shards = 16
-	// MaxInFlight is how many commands and views may wait for one realm before more are refused as busy: at 50,000
-	// turns a second a full mailbox is a fifth of a second.
-	MaxInFlight = 10000
-	// MaxUndelivered is how many recipients of notices may wait for the sessions before commands are refused as busy: 8
-	// bytes each, and some seconds of work. Without it a realm could tell faster than anybody can hear.
-	MaxUndelivered = 4 << 20
-	// SnapshotBytes and snapshotAge: the changed rows are written when the journal behind them has so many bytes, or when
-	// the last snapshot is so old. So many bytes are about 45,000 messages, which are replayed in an eighth of a second
-	// after a crash.
-	SnapshotBytes = 4 << 20
-	snapshotAge   = 5 * time.Minute
-	// snapshotDelay is for how many seconds after a realm was opened no snapshot begins, unless its journal gets snapshotDelayBytes long: those
-	// who all come back at once need the processors. What was replayed counts, so a server that is killed every few seconds
-	// writes one too.
-	snapshotDelay      = 5
-	snapshotDelayBytes = 4 * SnapshotBytes
-	// MaxFrozenBytes is how much of a realm's journal gathers while a successor reads the rows: enough for what is sent
-	// meanwhile, little enough to be replayed in a moment. Past it rows are written, and the successor reads them again.
-	MaxFrozenBytes = 8 * SnapshotBytes
-	// TextCacheBytes bounds the message texts kept in memory.
-	TextCacheBytes = 64 << 20
 )
 
 // Server is every actor of one process.
@@ -141,54 +51,6 @@ type Server struct {
 	bouncerEnabled atomic.Bool
 	mailEnabled    atomic.Bool
 	refusals       sync.Map // code -> *atomic.Int64
-}
-
-// Metrics are counted where things happen and read by the metrics page.
-type Metrics struct {
-	Turns, Views, Busy, Deliveries, Polls, Heartbeats, QueuesEvicted, Snapshots atomic.Int64
-	// Parked polls, open queues, events their clients have not acknowledged, and facts whose events are kept for them.
-	ParkedPolls, OpenQueues, UnackedEvents, UnackedFacts atomic.Int64
-	// KeptBytes is about what these events take in memory; Undelivered is the recipients of notices that wait for sessions.
-	UnackedBytes, Undelivered atomic.Int64
-	// GivenUpBytes of the queues given up are those that fell to MaxUnackedBytes or MaxUnackedTotal.
-	QueuesEvictedForMemory atomic.Int64
-}
-
-// RealmMetrics are the meters of each organization.
-type RealmMetrics struct {
-	InFlight           map[realm.ID]int64 // commands and views in its mailbox or waiting for the disk
-	DurableFacts       map[realm.ID]int64
-	SnapshotAgeSeconds map[realm.ID]int64 // presenceSince its rows were last written, or it was opened
-	Refusals           map[string]int64   // commands and views refused, by the protocol's code
-}
-
-// RealmMetrics reads them.
-func (srv *Server) RealmMetrics() RealmMetrics {
-	m := RealmMetrics{map[realm.ID]int64{}, map[realm.ID]int64{}, map[realm.ID]int64{}, map[string]int64{}}
-	now := srv.now().Unix()
-	srv.eachRealm(func(r *realmHandle) {
-		m.InFlight[r.id], m.DurableFacts[r.id] = r.inFlight.Load(), int64(r.durable.Load())
-		m.SnapshotAgeSeconds[r.id] = max(0, now-r.lastSnapshot.Load())
-	})
-	srv.refusals.Range(func(code, n any) bool {
-		m.Refusals[code.(string)] = n.(*atomic.Int64).Load()
-		return true
-	})
-	return m
-}
-
-// countRefusal counts a refusal by its code; there are as many codes as the protocol has.
-func (srv *Server) countRefusal(err error) {
-	code := "INTERNAL"
-	var r *realm.Refusal
-	if errors.As(err, &r) {
-		code = r.Code
-	}
-	n, ok := srv.refusals.Load(code)
-	if !ok {
-		n, _ = srv.refusals.LoadOrStore(code, new(atomic.Int64))
-	}
-	n.(*atomic.Int64).Add(1)
 }
 
 // realmHandle is how the rest of the process reaches a realm.
@@ -406,174 +268,10 @@ func (srv *Server) askAllRealms(ctx context.Context, ask func(*realmHandle, chan
 	return nil
 }
 
-// answer is what a realm actor sends back.
-type answer struct {
-	result any
-	err    error
-}
-
-// replies are reused: a channel a request would cost more than the turn.
-var replies = sync.Pool{New: func() any { return make(chan answer, 1) }}
-
-// Turn gives decide one turn in a realm and returns when its facts are on disk.
-func (srv *Server) Turn(id realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
-	return srv.ask(id, &ask{caller: c, decide: decide})
-}
-
-// View lets look at a realm between turns and returns when everything it could see is on disk.
-func (srv *Server) View(id realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
-	return srv.ask(id, &ask{caller: c, look: look})
-}
-
-var errUnknownRealm = realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
-
-func (srv *Server) ask(id realm.ID, a *ask) (any, error) {
-	r := srv.find(id)
-	if r == nil {
-		return nil, errUnknownRealm
-	}
-	if err := srv.admit(r, a.look == nil); err != nil {
-		return nil, err
-	}
-	a.reply = replies.Get().(chan answer)
-	srv.runtime.send(r.pid, a)
-	x := <-a.reply
-	replies.Put(a.reply)
-	r.inFlight.Add(-1)
-	return x.result, x.err
-}
-
-// admit counts a command or view in, or refuses it where too many wait.
-func (srv *Server) admit(r *realmHandle, command bool) error {
-	if r.inFlight.Add(1) > MaxInFlight || command && srv.Metrics.Undelivered.Load() > MaxUndelivered {
-		r.inFlight.Add(-1)
-		srv.Metrics.Busy.Add(1)
-		return realm.Refuse(realm.Busy, "BAD_REQUEST", "The server is busy; try again.")
-	}
-	return nil
-}
-
-// RunAsync gives commands that nobody waits for their turns. Those of one realm that follow each other come to it together.
-func (srv *Server) RunAsync(list []realm.AsyncCommand) {
-	for len(list) > 0 {
-		n := 1
-		for n < len(list) && list[n].Realm == list[0].Realm {
-			n++
-		}
-		r := srv.find(list[0].Realm)
-		batch := make(asyncBatch, 0, n)
-		for i := range list[:n] {
-			o := &list[i]
-			if r == nil {
-				o.Done(nil, errUnknownRealm)
-			} else if err := srv.admit(r, true); err != nil {
-				o.Done(nil, err)
-			} else {
-				batch = append(batch, ask{caller: o.Caller, async: o.CommandWithCallback})
-			}
-		}
-		if len(batch) > 0 {
-			srv.runtime.send(r.pid, batch)
-		}
-		list = list[n:]
-	}
-}
-
 // MarkdownConfigSeq is the number of the newest fact on disk that may have changed how texts are rendered.
 func (srv *Server) MarkdownConfigSeq(id realm.ID) realm.Seq {
 	if r := srv.find(id); r != nil {
 		return realm.Seq(r.markdownConfigSeq.Load())
 	}
 	return 0
-}
-
-// errInternal is the answer to a caller who ran into a bug before anything was recorded.
-var errInternal = errors.New("internal error")
-
-// Text is one version of a message's text, from memory or disk.
-func (srv *Server) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
-	if b, ok := srv.texts.get(id, ref); ok {
-		return b, true
-	}
-	b, ok, err := srv.disk.Text(id, ref)
-	if err != nil {
-		srv.log.Error("read message text", "realm", id, "message", ref.Message, "error", err)
-		return realm.Body{}, false
-	}
-	if ok {
-		srv.texts.put(id, ref, b)
-	}
-	return b, ok
-}
-
-// searchTextReader reads an organization's textGeneration for the search index. Each is read once, so those that are not in the cache are
-// not put there: they would drive out what people read.
-func (srv *Server) searchTextReader(id realm.ID) realm.TextReader {
-	return func(ref realm.BodyRef) (realm.Body, bool, error) {
-		if b, ok := srv.texts.peek(id, ref); ok {
-			return b, true, nil
-		}
-		return srv.disk.Text(id, ref)
-	}
-}
-
-// turnEnv is what a turn gets to know of the world.
-func (srv *Server) turnEnv(r *realmHandle) realm.TurnEnv {
-	return realm.TurnEnv{Now: srv.now().Unix(), Token: srv.runtime.token, UUID: srv.runtime.uuid, Hash: HashKey,
-		APIKey:          func(u realm.UserID, epoch int64) string { return srv.apiKey(r.id, u, epoch) },
-		PushEnabled:     srv.pushEnabled.Load(),
-		PushBouncer:     srv.bouncerEnabled.Load(),
-		InviteLinkToken: func(id int64) string { return srv.LinkToken(r.id, id) },
-		RenderMessage: func(text string, v realm.View) (realm.Body, realm.ContentInfo) {
-			return srv.renderer.RenderInTurn(text, v, r.site)
-		},
-		RenderDescription: func(text string, v realm.View) string { return srv.renderer.RenderDescription(text, v, r.site) },
-		TopicLinks:        func(topic string, v realm.View) []realm.TopicLink { return srv.renderer.TopicLinks(topic, v, r.site) }}
-}
-
-// apiKey is an account's API apiKey: a keyed hash of who it is, so that it can be made again but not guessed.
-func (srv *Server) apiKey(id realm.ID, u realm.UserID, epoch int64) string {
-	return deriveToken(srv.secret, fmt.Sprintf("api key %d %d %d", id, u, epoch))
-}
-
-// LinkToken is what an organization's invitation link of that number ends in.
-func (srv *Server) LinkToken(id realm.ID, link int64) string {
-	return LinkToken(srv.secret, id, link)
-}
-
-// LinkToken is Server.LinkToken of a server with that secret.
-func LinkToken(secret []byte, id realm.ID, link int64) string {
-	return deriveToken(secret, fmt.Sprintf("invitation link %d %d", id, link))
-}
-
-// deriveToken is 32 characters that follow from the server's secret and what they are for.
-func deriveToken(secret []byte, what string) string {
-	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(what))
-	n := new(big.Int).SetBytes(mac.Sum(nil))
-	b, base, digit := make([]byte, 32), big.NewInt(int64(len(tokenAlphabet))), new(big.Int)
-	for i := range b {
-		n.DivMod(n, base, digit)
-		b[i] = tokenAlphabet[digit.Int64()]
-	}
-	return string(b)
-}
-
-// HashKey is the one-way form of API keys and tokens. They are long and random, so a plain hash is enough and lookup by
-// hash stays possible.
-func HashKey(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
-
-const tokenAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-
-// Token is random characters of [A-Za-z0-9].
-func Token(length int) string {
-	b := make([]byte, length)
-	for i := range b {
-		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(tokenAlphabet))))
-		if err != nil {
-			panic("BUG: no randomness: " + err.Error())
-		}
-		b[i] = tokenAlphabet[n.Int64()]
-	}
-	return string(b)
 }

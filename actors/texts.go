@@ -124,3 +124,30 @@ func (srv *Server) TextCacheSize() int64 {
 	defer srv.texts.mu.Unlock()
 	return int64(srv.texts.young.size + srv.texts.old.size)
 }
+
+// Text is one version of a message's text, from memory or disk.
+func (srv *Server) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
+	if b, ok := srv.texts.get(id, ref); ok {
+		return b, true
+	}
+	b, ok, err := srv.disk.Text(id, ref)
+	if err != nil {
+		srv.log.Error("read message text", "realm", id, "message", ref.Message, "error", err)
+		return realm.Body{}, false
+	}
+	if ok {
+		srv.texts.put(id, ref, b)
+	}
+	return b, ok
+}
+
+// searchTextReader reads an organization's textGeneration for the search index. Each is read once, so those that are not in the cache are
+// not put there: they would drive out what people read.
+func (srv *Server) searchTextReader(id realm.ID) realm.TextReader {
+	return func(ref realm.BodyRef) (realm.Body, bool, error) {
+		if b, ok := srv.texts.peek(id, ref); ok {
+			return b, true, nil
+		}
+		return srv.disk.Text(id, ref)
+	}
+}

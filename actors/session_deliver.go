@@ -1,0 +1,133 @@
+package actors
+
+import (
+	"parley/actors/queue"
+	"parley/actors/realm"
+	"parley/actors/session"
+)
+
+// deliver splits notices by shard. An audience is resolved and final: nothing is filtered by today's state.
+func (srv *Server) deliver(r *realmHandle, told []realm.Told) {
+	parts, sizes := splitByShard(told)
+	for k, p := range parts {
+		if p != nil {
+			srv.Metrics.Undelivered.Add(sizes[k])
+			srv.runtime.send(srv.shards[k], &deliver{r, p, sizes[k]})
+		}
+	}
+}
+
+func splitByShard(told []realm.Told) (parts [Shards][]realm.Told, sizes [Shards]int64) {
+	for _, t := range told {
+		var mine [Shards][]realm.Notice
+		for _, n := range t.Notices {
+			if len(n.To) == 1 {
+				k := shardOf(n.To[0])
+				mine[k] = append(mine[k], n)
+				sizes[k]++
+				continue
+			}
+			var to [Shards][]realm.UserID
+			for _, u := range n.To {
+				k := shardOf(u)
+				if to[k] == nil {
+					to[k] = make([]realm.UserID, 0, len(n.To)/Shards+4)
+				}
+				to[k] = append(to[k], u)
+			}
+			for k, list := range to {
+				if list != nil {
+					sizes[k] += int64(len(list))
+					mine[k] = append(mine[k], realm.Notice{To: list, Event: n.Event, PublicOnly: n.PublicOnly})
+				}
+			}
+		}
+		for k, notices := range mine {
+			if notices != nil {
+				parts[k] = append(parts[k], realm.Told{Seq: t.Seq, Ephemeral: t.Ephemeral, Notices: notices})
+			}
+		}
+	}
+	return parts, sizes
+}
+
+func (s *shard) deliver(m *deliver) {
+	defer s.srv.Metrics.Undelivered.Add(-m.recipients)
+	r := s.realm(m.realm)
+	for i := range m.told {
+		t := &m.told[i]
+		r.seq = max(r.seq, t.Seq)
+		var places eventCounts
+		if len(t.Notices) > 1 {
+			places = map[*queue.Queue]int{}
+		}
+		for j := range t.Notices {
+			s.deliverNotice(r, t, &t.Notices[j], places)
+		}
+	}
+}
+
+// eventCounts counts, for each queue, the events one fact has told it so far: the k of their ids. It is only used when a
+// fact has more than one notice.
+type eventCounts = map[*queue.Queue]int
+
+func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, at eventCounts) {
+	switch e := n.Event.(type) {
+	case *realm.QueueOpened:
+		s.openQueue(r, e.Queue, t.Seq <= r.handle.replayedThrough)
+		return
+	case *realm.QueueClosed:
+		s.closeQueue(r, e)
+		return
+	case *realm.Ticked:
+		return // only the number matters
+	}
+	shaped := s.srv.protocol.RenderNotice(n, session.RenderContext{Realm: r.handle.id, Site: r.handle.site, Texts: s.srv, SeenRecently: r.handle.recentlyActive})
+	for i, u := range n.To {
+		if i%prefetchCount == 0 {
+			s.prefetchQueues(r, n.To[i:min(i+prefetchCount, len(n.To))])
+		}
+		ss := r.session(u)
+		if ss == nil {
+			continue
+		}
+		for q := ss.First; q != nil; q = q.Next {
+			events := shaped.EventsFor(u, q.Reg, q.Options)
+			if len(events) == 0 {
+				continue
+			}
+			if t.Ephemeral {
+				for _, e := range events {
+					q.AppendEphemeral(t.Seq, e)
+				}
+			} else {
+				first := 0
+				if len(t.Notices) > 1 {
+					first = at[q]
+					at[q] += len(events)
+				}
+				q.Append(t.Seq, first, events)
+			}
+			s.answerPoll(r, q)
+		}
+	}
+}
+
+// prefetchCount is how many queues are reached for at once. Of 10,000 none is in a cache: to touch sixteen in a row, nothing in
+// between depending on them, takes hardly longer than to wait for one.
+const prefetchCount = 16
+
+// prefetchQueues touches what an event for these users is going to need.
+func (s *shard) prefetchQueues(r *shardRealm, to []realm.UserID) {
+	for _, u := range to {
+		ss := r.session(u)
+		if ss == nil || ss.First == nil {
+			continue
+		}
+		p, n := ss.First.Prefetch()
+		if w, ok := p.(queue.Prefetcher); ok {
+			n += int64(w.Prefetch())
+		}
+		s.prefetched += n
+	}
+}
