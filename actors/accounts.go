@@ -9,15 +9,16 @@ import (
 	"parley/actors/realm"
 )
 
-// accountTable is the directory of accountTable: what login goes by, across realms, without asking any realm actor. It changes
-// only when the facts behind a change are on disk, and before anybody is told. What it points to never changes.
+// accountTable finds accounts for login, across realms, without asking a realm actor. An account changes only when the
+// facts of the change are on disk, and before any client gets an answer or event about it. The accounts themselves are
+// never modified.
 type accountTable struct {
 	mu      sync.RWMutex
 	byUser  map[userKey]*realm.Account
 	byKey   map[[32]byte]*realm.Account // by hash of an API key
 	byEmail map[emailKey]*realm.Account
 
-	version atomic.Uint64 // raised behind each change
+	version atomic.Uint64 // increased after each change
 }
 
 type userKey struct {
@@ -34,6 +35,7 @@ func newAccountTable() *accountTable {
 	return &accountTable{byUser: map[userKey]*realm.Account{}, byKey: map[[32]byte]*realm.Account{}, byEmail: map[emailKey]*realm.Account{}}
 }
 
+// put adds or replaces an account, with all its keys.
 func (t *accountTable) put(a *realm.Account) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,15 +56,15 @@ func (t *accountTable) put(a *realm.Account) {
 	}
 }
 
-// addRealm puts every account of a realm that was just loaded into the directory.
+// addRealm adds every account of a realm that was just loaded.
 func (t *accountTable) addRealm(r *realm.Realm) {
 	r.EachUser(func(u *realm.User) { t.update(r, u.ID) })
 }
 
-// updateAccount brings one updateAccount's entry up to date.
+// updateAccount replaces one account after its user changed.
 func (srv *Server) updateAccount(r *realm.Realm, id realm.UserID) { srv.accounts.update(r, id) }
 
-// removeRealm takes out every account of a realm, which is to be introduced again.
+// removeRealm removes every account of a realm. The realm is loaded again after it.
 func (t *accountTable) removeRealm(id realm.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,6 +74,8 @@ func (t *accountTable) removeRealm(id realm.ID) {
 	maps.DeleteFunc(t.byEmail, func(k emailKey, _ *realm.Account) bool { return k.realm == id })
 }
 
+// update replaces one account by what the realm knows of its user. Accounts of the server itself are left out: they
+// cannot log in.
 func (t *accountTable) update(r *realm.Realm, id realm.UserID) {
 	u := r.Find(id)
 	if u == nil || u.System {
@@ -80,17 +84,18 @@ func (t *accountTable) update(r *realm.Realm, id realm.UserID) {
 	t.put(&realm.Account{Realm: r.ID(), User: u.ID, Email: u.Email, Keys: slices.Clone(u.Keys), Password: u.Password, Active: u.Active, Bot: u.Bot, Role: u.Role})
 }
 
-// AuthVersion changes with every account and organization.
+// AuthVersion changes whenever a cached key lookup becomes invalid: an account changed, or an organization was added,
+// deactivated or reactivated. The change is visible here before any client gets an answer that depends on it.
 func (srv *Server) AuthVersion() uint64 { return srv.accounts.version.Load() }
 
-// setClosed says whether an organization is deactivated.
+// setClosed records whether the organization is deactivated.
 func (r *realmHandle) setClosed(srv *Server, closed bool) {
 	if r.closed.Swap(closed) != closed {
 		srv.accounts.version.Add(1)
 	}
 }
 
-// AccountByKeyHash is the account an API key belongs to.
+// AccountByKeyHash returns the account with that API key. The account must not be modified.
 func (srv *Server) AccountByKeyHash(hash [32]byte) (*realm.Account, bool) {
 	srv.accounts.mu.RLock()
 	a := srv.accounts.byKey[hash]
@@ -98,7 +103,7 @@ func (srv *Server) AccountByKeyHash(hash [32]byte) (*realm.Account, bool) {
 	return a, a != nil
 }
 
-// AccountByEmail is the account with that real address in a realm.
+// AccountByEmail returns the account with that real email address in a realm. The account must not be modified.
 func (srv *Server) AccountByEmail(id realm.ID, email string) (*realm.Account, bool) {
 	srv.accounts.mu.RLock()
 	defer srv.accounts.mu.RUnlock()
@@ -106,7 +111,7 @@ func (srv *Server) AccountByEmail(id realm.ID, email string) (*realm.Account, bo
 	return a, a != nil
 }
 
-// HasAccountElsewhere reports whether somebody has an account with that address in another open organization.
+// HasAccountElsewhere reports whether another active organization has an active human account with that address.
 func (srv *Server) HasAccountElsewhere(id realm.ID, email string) bool {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
@@ -121,7 +126,7 @@ func (srv *Server) HasAccountElsewhere(id realm.ID, email string) bool {
 	return false
 }
 
-// RealmByName is the organization with that string id.
+// RealmByName returns the organization with that string id.
 func (srv *Server) RealmByName(stringID string) (realm.ID, realm.Site, bool) {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
@@ -134,7 +139,7 @@ func (srv *Server) RealmByName(stringID string) (realm.ID, realm.Site, bool) {
 	return r.id, site, true
 }
 
-// Realms lists the organizations by string id.
+// Realms returns every organization by its string id.
 func (srv *Server) Realms() map[string]realm.ID {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()

@@ -7,27 +7,28 @@ import (
 	"parley/actors/realm"
 )
 
-// answer is what a realm actor sends back.
+// answer is the result of a command or view.
 type answer struct {
 	result any
 	err    error
 }
 
-// replies are reused: a channel a request would cost more than the turn.
+// replies are reused: a new channel for each request would cost more than the turn.
 var replies = sync.Pool{New: func() any { return make(chan answer, 1) }}
 
-// Turn gives decide one turn in a realm and returns when its facts are on disk.
+// Turn runs decide in a turn of a realm. It returns when the recorded facts, and all facts before them, are on disk.
 func (srv *Server) Turn(id realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
 	return srv.ask(id, &ask{caller: c, decide: decide})
 }
 
-// View lets look at a realm between turns and returns when everything it could see is on disk.
+// View runs look between turns of a realm. It returns when every fact that look could see is on disk.
 func (srv *Server) View(id realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
 	return srv.ask(id, &ask{caller: c, look: look})
 }
 
 var errUnknownRealm = realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
 
+// ask sends a command or view to a realm actor and waits for the answer.
 func (srv *Server) ask(id realm.ID, a *ask) (any, error) {
 	r := srv.find(id)
 	if r == nil {
@@ -44,7 +45,7 @@ func (srv *Server) ask(id realm.ID, a *ask) (any, error) {
 	return x.result, x.err
 }
 
-// admit counts a command or view in, or refuses it where too many wait.
+// admit counts a command or view in, or rejects it as busy.
 func (srv *Server) admit(r *realmHandle, command bool) error {
 	if r.inFlight.Add(1) > MaxInFlight || command && srv.Metrics.Undelivered.Load() > MaxUndelivered {
 		r.inFlight.Add(-1)
@@ -54,7 +55,8 @@ func (srv *Server) admit(r *realmHandle, command bool) error {
 	return nil
 }
 
-// RunAsync gives commands that nobody waits for their turns. Those of one realm that follow each other come to it together.
+// RunAsync runs commands whose callers do not wait. Each command's Done gets the result. Commands of one realm that are
+// next to each other in the list go to it in one message. RunAsync does not keep the list.
 func (srv *Server) RunAsync(list []realm.AsyncCommand) {
 	for len(list) > 0 {
 		n := 1
@@ -80,5 +82,5 @@ func (srv *Server) RunAsync(list []realm.AsyncCommand) {
 	}
 }
 
-// errInternal is the answer to a caller who ran into a bug before anything was recorded.
+// errInternal is the answer if a bug happens before anything was recorded.
 var errInternal = errors.New("internal error")

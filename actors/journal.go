@@ -14,22 +14,23 @@ type appendFacts struct {
 	from  *actor.PID
 }
 
+// flush makes the journal actor commit what it has collected.
 type flush struct{}
 
-// journalActor commits the facts of many turns, of many realms, in one synced batch: what arrives while a commit runs
-// rides in the next one.
+// journalActor commits the facts of many turns, of many realms, in one synced batch. Facts that arrive during a commit
+// go into the next one.
 type journalActor struct {
 	srv     *Server
-	waiting []*appendFacts
-	batches []realm.Batch
-	batchOf map[realm.ID]int
+	waiting []*appendFacts   // since the last commit
+	batches []realm.Batch    // one a realm, reused
+	batchOf map[realm.ID]int // place in batches
 }
 
 func (j *journalActor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *appendFacts:
 		if j.waiting = append(j.waiting, m); len(j.waiting) == 1 {
-			j.srv.runtime.send(c.Self(), flush{}) // comes round behind everything that is in the mailbox now
+			j.srv.runtime.send(c.Self(), flush{}) // arrives after everything that is in the mailbox now
 		}
 	case flush:
 		j.commit()
@@ -59,11 +60,11 @@ func (j *journalActor) commit() {
 	for _, b := range j.batches {
 		j.srv.search.Feed(b.Realm, b.After+realm.Seq(len(b.Facts)), b.Texts)
 	}
-	told := map[realm.ID]bool{}
-	for i := len(j.waiting) - 1; i >= 0; i-- { // the last turn of each realm carries its newest number
+	sent := map[realm.ID]bool{}
+	for i := len(j.waiting) - 1; i >= 0; i-- { // one message a realm, with its newest number
 		w := j.waiting[i]
-		if !told[w.batch.Realm] {
-			told[w.batch.Realm] = true
+		if !sent[w.batch.Realm] {
+			sent[w.batch.Realm] = true
 			b := j.batches[j.batchOf[w.batch.Realm]]
 			j.srv.runtime.send(w.from, factsDurable{b.After + realm.Seq(len(b.Facts))})
 		}

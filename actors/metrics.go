@@ -7,26 +7,29 @@ import (
 	"parley/actors/realm"
 )
 
-// Metrics are counted where things happen and read by the metrics page.
+// Metrics are the counters and gauges of the whole server. Each is updated where the thing happens.
 type Metrics struct {
 	Turns, Views, Busy, Deliveries, Polls, Heartbeats, QueuesEvicted, Snapshots atomic.Int64
-	// Parked polls, open queues, events their clients have not acknowledged, and facts whose events are kept for them.
+	// Gauges: polls that wait, open event queues, unacked events in them, and facts whose events are stored because
+	// some queue has not acknowledged them.
 	ParkedPolls, OpenQueues, UnackedEvents, UnackedFacts atomic.Int64
-	// KeptBytes is about what these events take in memory; Undelivered is the recipients of notices that wait for sessions.
+	// UnackedBytes is an estimate of the memory of these events. Undelivered is how many recipients of notices wait for
+	// the session actors.
 	UnackedBytes, Undelivered atomic.Int64
-	// GivenUpBytes of the queues given up are those that fell to MaxUnackedBytes or MaxUnackedTotal.
+	// QueuesEvictedForMemory counts the queues among QueuesEvicted that were closed because of MaxUnackedBytes or
+	// MaxUnackedTotal.
 	QueuesEvictedForMemory atomic.Int64
 }
 
-// RealmMetrics are the meters of each organization.
+// RealmMetrics are the gauges of each realm, and the refusals of all.
 type RealmMetrics struct {
 	InFlight           map[realm.ID]int64 // commands and views in its mailbox or waiting for the disk
-	DurableFacts       map[realm.ID]int64
-	SnapshotAgeSeconds map[realm.ID]int64 // presenceSince its rows were last written, or it was opened
-	Refusals           map[string]int64   // commands and views refused, by the protocol's code
+	DurableFacts       map[realm.ID]int64 // the number of its last fact on disk
+	SnapshotAgeSeconds map[realm.ID]int64 // since its rows were last written, or it was opened
+	Refusals           map[string]int64   // rejected commands and views, by the protocol's code
 }
 
-// RealmMetrics reads them.
+// RealmMetrics reads the gauges of every realm.
 func (srv *Server) RealmMetrics() RealmMetrics {
 	m := RealmMetrics{map[realm.ID]int64{}, map[realm.ID]int64{}, map[realm.ID]int64{}, map[string]int64{}}
 	now := srv.now().Unix()
@@ -41,7 +44,7 @@ func (srv *Server) RealmMetrics() RealmMetrics {
 	return m
 }
 
-// countRefusal counts a refusal by its code; there are as many codes as the protocol has.
+// countRefusal counts a refusal by its code. There are as many counters as the protocol has codes.
 func (srv *Server) countRefusal(err error) {
 	code := "INTERNAL"
 	var r *realm.Refusal

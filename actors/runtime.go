@@ -8,25 +8,25 @@ import (
 	"github.com/google/uuid"
 )
 
-// actorRuntime is what actors play on, and all of chance there is in them: who runs when, and what is drawn. A simulation
-// brings its own, on which one seed is one story.
+// actorRuntime runs the actors and draws random values. A simulation brings its own one, on which a seed decides
+// everything: which actor runs next, and every random value.
 type actorRuntime interface {
 	spawn(actor.Actor) *actor.PID
 	spawnSession(actor.Actor) *actor.PID
 	send(to *actor.PID, message any)
-	runInBackground(func()) // beside the actors, as long as it takes
+	runInBackground(func()) // outside the actors, for as long as it takes
 	shutdown()
 
-	token(length int) string       // random characters of [A-Za-z0-9]
-	uuid() string                  // random version 4
-	randomBelow(sides int64) int64 // 0 to sides-1
+	token(length int) string   // random characters of [A-Za-z0-9]
+	uuid() string              // random version 4
+	randomBelow(n int64) int64 // 0 to n-1
 }
 
-// protoactorRuntime is the stage of a server: protoactor's mailboxes and dispatchers.
+// protoactorRuntime is the runtime of a server: protoactor's mailboxes on two worker pools.
 type protoactorRuntime struct {
 	system            *actor.ActorSystem
-	generalDispatcher actor.Dispatcher
-	sessionDispatcher actor.Dispatcher // of the sessions
+	generalDispatcher actor.Dispatcher // of realm, presence and journal actors
+	sessionDispatcher actor.Dispatcher // of session actors
 	stop              chan struct{}
 }
 

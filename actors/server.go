@@ -17,30 +17,32 @@ import (
 	"parley/actors/session"
 )
 
-// Server is every actor of one process.
+// Server is every actor of one process, and the interface through which endpoints reach them. Its methods may be called
+// by any goroutine.
 type Server struct {
 	disk    Disk
 	log     *slog.Logger
-	now     func() time.Time // the wall clock, which may be set
-	elapsed func() int64     // seconds since the house was opened, which only grow
+	now     func() time.Time // the wall clock; it may jump
+	elapsed func() int64     // seconds since the server was opened; it never jumps
 	fatal   func(error)
 	secret  []byte
 	runtime actorRuntime
 	journal *actor.PID
-	shards  []*actor.PID
+	shards  []*actor.PID // session actors; see shardOf
 	texts   *textCache
 	search  Search
 	site    func(stringID string) realm.Site
 
-	maxUnackedBytes, maxUnackedTotal atomic.Int64 // MaxUnackedBytes and MaxUnackedTotal, but for tests, which set them while realms look
+	// MaxUnackedBytes, MaxUnackedTotal and MaxFrozenBytes. Tests lower them while realm actors read them.
+	maxUnackedBytes, maxUnackedTotal atomic.Int64
 
-	maxFrozenBytes atomic.Int64 // MaxFrozenBytes, but for tests
+	maxFrozenBytes atomic.Int64
 
 	mu             sync.RWMutex // guards realms and byName; both only grow
 	realms         map[realm.ID]*realmHandle
-	byName         map[string]*realmHandle
+	byName         map[string]*realmHandle // by string id
 	accounts       *accountTable
-	stop           chan struct{}
+	stop           chan struct{} // closed by Close
 	stopped        sync.WaitGroup
 	Metrics        Metrics
 	protocol       session.Protocol
@@ -50,50 +52,54 @@ type Server struct {
 	pushEnabled    atomic.Bool
 	bouncerEnabled atomic.Bool
 	mailEnabled    atomic.Bool
-	refusals       sync.Map // code -> *atomic.Int64
+	refusals       sync.Map // protocol code -> *atomic.Int64
 }
 
-// realmHandle is how the rest of the process reaches a realm.
+// realmHandle is what the rest of the process knows of a realm actor. Fields without atomics do not change after the
+// realm was opened, except name and site: CreateRealm sets them before it publishes the name.
 type realmHandle struct {
 	id                realm.ID
-	name              string // string id
-	pid               *actor.PID
-	presence          *actor.PID
+	name              string     // string id
+	pid               *actor.PID // the realm actor
+	presence          *actor.PID // the presence actor
 	lastSeen          lastSeenTable
-	recentlyActive    func(realm.UserID) bool // who was seen in the last presence.PartialSubscriberDays
-	inFlight          atomic.Int64
-	durable           atomic.Uint64
-	lastSnapshot      atomic.Int64 // when its rows were last written, Unix seconds
-	markdownConfigSeq atomic.Uint64
-	replayedThrough   realm.Seq // facts up to here were replayed: their queues had a life before this process
-	site              realm.Site
-	closed            atomic.Bool // the organization is deactivated, on disk
-	latencies         turnLatencies
+	recentlyActive    func(realm.UserID) bool // users seen in the last presence.PartialSubscriberDays
+	inFlight          atomic.Int64            // commands and views in progress; see MaxInFlight
+	durable           atomic.Uint64           // last fact on disk
+	lastSnapshot      atomic.Int64            // when its rows were last written, Unix seconds
+	markdownConfigSeq atomic.Uint64           // see Server.MarkdownConfigSeq
+	// Facts up to this one were replayed. The queues that they opened existed before this process.
+	replayedThrough realm.Seq
+	site            realm.Site
+	closed          atomic.Bool // a fact on disk says that the organization is deactivated
+	latencies       turnLatencies
 }
 
-// Options of a house.
+// Options configure a server.
 type Options struct {
-	Secret []byte // API keys follow from it; nil: a random one that ends with the process
+	Secret []byte // API keys are derived from it; nil: a random one for this process only
 	Log    *slog.Logger
 	Now    func() time.Time // the wall clock; nil: the system's
-	// Elapsed is a clock that nobody sets: event queues live and heartbeats come by it. nil: the system's.
-	Elapsed  func() time.Duration
-	Fatal    func(error) // nil: log and exit at once, so that the restart recovers
+	// Elapsed is a clock that never jumps. Queue lifetimes and heartbeats go by it. nil: the system's.
+	Elapsed func() time.Duration
+	// called when the process must not go on; nil: log and exit at once, so that the restart recovers
+	Fatal func(error)
+	// Site returns the address of the organization with a string id.
 	Site     func(stringID string) realm.Site
 	Protocol session.Protocol // required
 	Renderer Renderer         // required
-	// Search is the full-text index; nil: none, and searches are refused.
+	// Search is the full-text index. nil: none, and searches are rejected as busy.
 	Search Search
-	// TurnLatency returns where to report the latency of one kind of turn; nil: it is not reported. It is asked once for
-	// each kind and realm.
+	// TurnLatency returns the observer of one kind of turn. It is called once for each kind and realm. nil: latencies
+	// are not reported.
 	TurnLatency func(kind string) Observer
-	// Preloaded is what was read of a copy of the disk before; nil: nothing. Open takes it.
+	// Preloaded is what Preload read from a copy of the disk; nil: nothing. Open takes it over.
 	Preloaded *Preloaded
 
-	runtime actorRuntime // nil: actors that run by themselves, and the clock's ticks
+	runtime actorRuntime // nil: protoactor, and a ticker
 }
 
-// Open starts the actors and brings every realm of the disk back.
+// Open starts the actors and opens every realm of the disk. It returns when all of them are ready.
 func Open(disk Disk, o Options) (*Server, error) {
 	if o.Protocol == nil || o.Renderer == nil {
 		return nil, errors.New("BUG: actors.Open needs Options.Protocol and Options.Renderer")
@@ -152,7 +158,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 	return srv, nil
 }
 
-// fatalOnPanic is an actor whose panic ends the process: supervision must never bring back half-changed state.
+// fatalOnPanic is an actor whose panic ends the process. protoactor would restart the actor with half-changed state.
 type fatalOnPanic struct {
 	srv   *Server
 	inner actor.Actor
@@ -167,11 +173,12 @@ func (g fatalOnPanic) Receive(c actor.Context) {
 	g.inner.Receive(c)
 }
 
+// spawn starts an actor whose panic ends the process.
 func (srv *Server) spawn(a actor.Actor) *actor.PID {
 	return srv.runtime.spawn(fatalOnPanic{srv, a})
 }
 
-// runClock drives every timer of the house: one coarse clock instead of a timer a queue.
+// runClock drives every timer of the server: one ticker instead of one timer a queue.
 func (srv *Server) runClock() {
 	defer srv.stopped.Done()
 	t := time.NewTicker(time.Second)
@@ -189,6 +196,7 @@ func (srv *Server) runClock() {
 	}
 }
 
+// sweepQueues lets every session actor send heartbeats, close idle queues and report acknowledgements.
 func (srv *Server) sweepQueues() {
 	now := srv.elapsed()
 	for _, s := range srv.shards {
@@ -196,11 +204,13 @@ func (srv *Server) sweepQueues() {
 	}
 }
 
+// tickRealms lets every realm actor run the commands that are due.
 func (srv *Server) tickRealms() {
 	now := srv.now().Unix()
 	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, clockTick{now}) })
 }
 
+// eachRealm calls fn with every realm, without holding the lock.
 func (srv *Server) eachRealm(fn func(*realmHandle)) {
 	srv.mu.RLock()
 	list := make([]*realmHandle, 0, len(srv.realms))
@@ -213,6 +223,7 @@ func (srv *Server) eachRealm(fn func(*realmHandle)) {
 	}
 }
 
+// find returns a realm's handle, or nil.
 func (srv *Server) find(id realm.ID) *realmHandle {
 	srv.mu.RLock()
 	defer srv.mu.RUnlock()
@@ -224,9 +235,9 @@ func (srv *Server) Save(ctx context.Context) error {
 	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, saveRealm{done}) })
 }
 
-// Freeze waits for snapshots under way and lets no other begin: the rows on disk stay as they are, and what happens is in
-// the journal behind them, for a successor that has read the rows. Thaw ends it, and so does a realm whose journal gets
-// MaxFrozenBytes long. A Close of a frozen house writes no last snapshot, only what is in no journal: presence.
+// Freeze stops snapshots, for a successor process that reads the rows: it waits for those in progress and lets no other
+// begin. New facts go to the journal only. Unfreeze ends it, and so does a journal of MaxFrozenBytes. Close then writes
+// no last snapshot, only presence, which is not in the journal.
 func (srv *Server) Freeze(ctx context.Context) error {
 	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, setFrozen{true, done}) })
 }
@@ -236,7 +247,8 @@ func (srv *Server) Unfreeze() {
 	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, setFrozen{false, make(chan error, 1)}) })
 }
 
-// Close lets pending turns reach the disk, writes a last snapshot of every realm, and stops the actors.
+// Close waits until the facts of pending turns are on disk, writes a last snapshot of every realm, and stops the
+// actors.
 func (srv *Server) Close(ctx context.Context) error {
 	close(srv.stop)
 	srv.stopped.Wait()
@@ -247,7 +259,7 @@ func (srv *Server) Close(ctx context.Context) error {
 	return nil
 }
 
-// askAllRealms asks every realm for something and waits until each has said that it is done.
+// askAllRealms sends a request to every realm actor and waits for all the answers. It returns the first error.
 func (srv *Server) askAllRealms(ctx context.Context, ask func(*realmHandle, chan error)) error {
 	var all []chan error
 	srv.eachRealm(func(r *realmHandle) {
@@ -268,7 +280,8 @@ func (srv *Server) askAllRealms(ctx context.Context, ask func(*realmHandle, chan
 	return nil
 }
 
-// MarkdownConfigSeq is the number of the newest fact on disk that may have changed how texts are rendered.
+// MarkdownConfigSeq returns the number of the newest fact on disk that may have changed how texts of a realm are
+// rendered.
 func (srv *Server) MarkdownConfigSeq(id realm.ID) realm.Seq {
 	if r := srv.find(id); r != nil {
 		return realm.Seq(r.markdownConfigSeq.Load())

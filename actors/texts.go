@@ -12,35 +12,37 @@ type textKey struct {
 	ref   realm.BodyRef
 }
 
-// textCache keeps message texts in memory up to a number of bytes, in two generations: when the young one is full it
-// becomes the old one, and the old one is forgotten. A text that is read from the old one is young again.
+// textCache keeps message texts in memory, up to a number of bytes, in two generations. When the young generation is
+// full it becomes the old one, and the old one is dropped. A text that is read from the old generation moves to the
+// young one.
 type textCache struct {
 	mu              sync.Mutex
-	generationBytes int
+	generationBytes int // limit of one generation
 	young, old      textGeneration
 }
 
-// textGeneration is one generation. The textGeneration stand behind each other in large pieces, and where says at which place: the collector
-// has a few hundred pieces to look at. A hundred thousand strings were most of what it did while others sent.
+// textGeneration stores texts one after the other in large chunks; an index says where each one is. So the garbage
+// collector visits a few hundred chunks. With a hundred thousand strings, visiting them was most of its work.
 type textGeneration struct {
 	index  map[textKey]textSpan
-	chunks []*strings.Builder // each with room for all it is to hold: what is in it does not move
-	size   int
+	chunks []*strings.Builder // each has room for everything it will hold, so its content never moves
+	size   int                // bytes of the chunks and the index, about
 }
 
+// textSpan is where a text is in a chunk: the text between from and middle, its HTML between middle and to.
 type textSpan struct{ chunk, from, middle, to uint32 } // the text, then its HTML
 
-// chunkBytes is how large a piece is, in bytes; a longer text has one of its own.
+// chunkBytes is the size of a chunk, in bytes. A longer text gets a chunk of its own.
 const chunkBytes = 256 << 10
 
 func newTextCache(bytes int) *textCache {
 	return &textCache{generationBytes: bytes / 2, young: textGeneration{index: map[textKey]textSpan{}}}
 }
 
-// textOverhead is about what a map entry costs, in bytes.
+// textOverhead is about the size of an index entry, in bytes.
 const textOverhead = 80
 
-// get returns copies: one string of a piece would keep all of it.
+// get returns copies: a substring of a chunk would keep the whole chunk in memory.
 func (c *textCache) get(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	k := textKey{id, ref}
 	c.mu.Lock()
@@ -56,7 +58,7 @@ func (c *textCache) get(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	return b, ok
 }
 
-// peek is get for who reads a text once: it grows no younger by it.
+// peek reads an entry without marking it as recently used.
 func (c *textCache) peek(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	k := textKey{id, ref}
 	c.mu.Lock()
@@ -118,14 +120,14 @@ func (g *textGeneration) write(k textKey, b realm.Body) {
 	g.size += textOverhead
 }
 
-// TextCacheSize is how many bytes the texts kept in memory take, about.
+// TextCacheSize returns how many bytes the cached texts take, about.
 func (srv *Server) TextCacheSize() int64 {
 	srv.texts.mu.Lock()
 	defer srv.texts.mu.Unlock()
 	return int64(srv.texts.young.size + srv.texts.old.size)
 }
 
-// Text is one version of a message's text, from memory or disk.
+// Text returns one version of a message's text, from memory or disk. It reports false if the text was erased.
 func (srv *Server) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	if b, ok := srv.texts.get(id, ref); ok {
 		return b, true
@@ -141,8 +143,8 @@ func (srv *Server) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	return b, ok
 }
 
-// searchTextReader reads an organization's textGeneration for the search index. Each is read once, so those that are not in the cache are
-// not put there: they would drive out what people read.
+// searchTextReader returns a function that reads a realm's texts for the search index. Each text is read only once, so
+// a text that comes from the disk is not put into the cache: it would displace texts that users read.
 func (srv *Server) searchTextReader(id realm.ID) realm.TextReader {
 	return func(ref realm.BodyRef) (realm.Body, bool, error) {
 		if b, ok := srv.texts.peek(id, ref); ok {

@@ -10,22 +10,22 @@ import (
 	"parley/actors/realm"
 )
 
-// apiKey is an account's API apiKey: a keyed hash of who it is, so that it can be made again but not guessed.
+// apiKey derives a user's API key from the server's secret. It can be made again, but not guessed.
 func (srv *Server) apiKey(id realm.ID, u realm.UserID, epoch int64) string {
 	return deriveToken(srv.secret, fmt.Sprintf("api key %d %d %d", id, u, epoch))
 }
 
-// LinkToken is what an organization's invitation link of that number ends in.
+// LinkToken returns the last part of an organization's invitation link with that number.
 func (srv *Server) LinkToken(id realm.ID, link int64) string {
 	return LinkToken(srv.secret, id, link)
 }
 
-// LinkToken is Server.LinkToken of a server with that secret.
+// LinkToken returns what Server.LinkToken returns on a server with that secret.
 func LinkToken(secret []byte, id realm.ID, link int64) string {
 	return deriveToken(secret, fmt.Sprintf("invitation link %d %d", id, link))
 }
 
-// deriveToken is 32 characters that follow from the server's secret and what they are for.
+// deriveToken returns 32 characters that follow from the server's secret and from the purpose.
 func deriveToken(secret []byte, what string) string {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(what))
@@ -38,13 +38,13 @@ func deriveToken(secret []byte, what string) string {
 	return string(b)
 }
 
-// HashKey is the one-way form of API keys and tokens. They are long and random, so a plain hash is enough and lookup by
-// hash stays possible.
+// HashKey returns the one-way form of an API key or token. Keys are long and random, so a plain hash is enough, and a
+// lookup by hash is possible.
 func HashKey(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
 const tokenAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// Token is random characters of [A-Za-z0-9].
+// Token returns random characters of [A-Za-z0-9].
 func Token(length int) string {
 	b := make([]byte, length)
 	for i := range b {

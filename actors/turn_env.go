@@ -2,15 +2,15 @@ package actors
 
 import "parley/actors/realm"
 
-// Renderer renders, inside a turn, texts that become part of facts: messages of the server itself, descriptions and
-// topics. Package wire implements it.
+// Renderer renders texts that become part of facts: messages of the server itself, descriptions and topics. Its methods
+// are called inside a turn. Package wire implements it.
 type Renderer interface {
 	RenderInTurn(text string, v realm.View, site realm.Site) (realm.Body, realm.ContentInfo)
 	RenderDescription(text string, v realm.View, site realm.Site) string
 	TopicLinks(topic string, v realm.View, site realm.Site) []realm.TopicLink
 }
 
-// turnEnv is what a turn gets to know of the world.
+// turnEnv returns what a turn of a realm may know of the outside world. The actor sets the time for each turn.
 func (srv *Server) turnEnv(r *realmHandle) realm.TurnEnv {
 	return realm.TurnEnv{Now: srv.now().Unix(), Token: srv.runtime.token, UUID: srv.runtime.uuid, Hash: HashKey,
 		APIKey:          func(u realm.UserID, epoch int64) string { return srv.apiKey(r.id, u, epoch) },
