@@ -6,12 +6,12 @@ import (
 	"parley/actors/realm"
 )
 
-// eventRefBytes is what one queue's reference to an event takes.
+// eventRefBytes is the size of one queue's reference to an event.
 const eventRefBytes = 16
 
-// estimateBytes estimates the memory of what a fact tells: the event, its encoding once for each shard that some of the audience
-// belong to, and a reference for everybody. It is an upper bound where clients are alike and have one queue each; texts
-// also count when the text cache has them anyway.
+// estimateBytes estimates the memory of a fact's events, in bytes: the event, its encoding once for each shard of the
+// audience, and a reference for each recipient. It is an upper bound if the clients are of one kind and have one queue
+// each. Texts count even if the text cache holds them too.
 func estimateBytes(t *realm.Told) int64 {
 	sum := int64(96)
 	for i := range t.Notices {
@@ -22,8 +22,9 @@ func estimateBytes(t *realm.Told) int64 {
 	return sum
 }
 
-// estimateEvent is about how many bytes an event takes. This happens inside the turn, so the commonest events, and those that
-// may name ten thousand users, are estimated from a few of their fields; only the others are walked through.
+// estimateEvent estimates the size of an event, in bytes. It runs inside the turn. So the most frequent events, and
+// those that may name ten thousand users, are estimated from a few of their fields; the others are inspected by
+// reflection.
 func estimateEvent(e realm.Event) int64 {
 	switch e := e.(type) {
 	case *realm.MessageArrived:
@@ -53,26 +54,28 @@ func estimateMessage(m *realm.MessageArrived) int64 {
 	return int64(sum)
 }
 
-// readMessageBytes is what a message takes in an event that says it is read: its number.
+// readMessageBytes is the size of one message in an event that marks messages as read: its id.
 const readMessageBytes = 8
 
-// newSubscriberBytes is what one of those who join takes in the event subscription/add: his own settings of the channel, with a
-// colour such as #76ce90 and five pointers to notification settings, what he inherits, and his number.
+// newSubscriberBytes is the size of one new subscriber in the event subscription/add: their settings of the channel,
+// with a color such as #76ce90 and five pointers to notification settings, the settings they inherit, and their id.
 const newSubscriberBytes = 192
 
-// settingChangeBytes is what a change of one's own setting of a channel takes, with its name and a colour.
+// settingChangeBytes is the size of one change of a personal channel setting, with its name and a color.
 const settingChangeBytes = 128
 
-// channelBytes is about what a channel takes in it, but for its texts: a thousand of them are joined at once.
+// channelBytes is about the size of a channel in such an event, without its texts: one event may have a thousand
+// channels.
 const channelBytes = 1500
 
 func estimateSubscription(e *realm.SubscriptionAdded) int64 {
 	return channelBytes + int64(len(e.Info.Name)+len(e.Info.Description)+len(e.Info.DescriptionHTML)) + 8*int64(len(e.Members)+len(e.Here)+e.Roster.Len()+e.Present.Len()) + newSubscriberBytes*int64(len(e.Users))
 }
 
-// maxEstimateDepth is how deep events are looked into.
+// maxEstimateDepth is how deep events are inspected.
 const maxEstimateDepth = 8
 
+// estimateValue estimates the size of a value and of everything that it points to.
 func estimateValue(v reflect.Value, depth int) int64 {
 	if depth == maxEstimateDepth {
 		return 0
@@ -90,7 +93,7 @@ func estimateValue(v reflect.Value, depth int) int64 {
 			return 24 + int64(v.Len())*int64(v.Type().Elem().Size())
 		}
 		sum := int64(24)
-		if v.Type() == reflect.TypeFor[[]string]() && v.CanInterface() { // ten thousand of them, one by one through reflection, are felt
+		if v.Type() == reflect.TypeFor[[]string]() && v.CanInterface() { // reflection on each of ten thousand strings would be slow
 			for _, x := range v.Interface().([]string) {
 				sum += 16 + int64(len(x))
 			}
@@ -116,7 +119,7 @@ func estimateValue(v reflect.Value, depth int) int64 {
 	return int64(v.Type().Size())
 }
 
-// hasNoPointers reports whether values of a type lead to no memory but their own.
+// hasNoPointers reports whether values of a type point to no other memory.
 func hasNoPointers(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.String, reflect.Slice, reflect.Pointer, reflect.Interface, reflect.Map:

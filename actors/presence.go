@@ -28,28 +28,28 @@ type (
 	presenceRows struct{ rows []realm.EncodedRow }
 )
 
-// presenceActor keeps who of one realm is here.
+// presenceActor keeps the presence of one realm's users.
 type presenceActor struct {
 	srv   *Server
 	table *presence.Table
 	seen  *lastSeenTable
 }
 
-// lastSeenTable is when each user of a realm was here at last, to be read by everybody without asking the presence actor,
-// which alone writes it. It is right to lastSeenStep.
+// lastSeenTable is when each user of a realm was last connected. The presence actor writes it; every goroutine may read
+// it without asking that actor. A time may be lastSeenStep too old.
 type lastSeenTable struct{ times sync.Map } // realm.UserID: Unix seconds
 
-// lastSeenStep is how many seconds must have passed before a user's being here is noted anew: it only matters whether
-// he was here in the last days.
+// lastSeenStep is how many seconds pass before a user's time is updated. Readers only ask about days.
 const lastSeenStep = 3600
 
+// record notes that a user is connected now.
 func (t *lastSeenTable) record(u realm.UserID, now int64) {
 	if at, ok := t.times.Load(u); !ok || now-at.(int64) >= lastSeenStep {
 		t.times.Store(u, now)
 	}
 }
 
-// presenceSince reports whether a user was here at that time or later, or at most lastSeenStep earlier.
+// since reports whether a user was connected at that time or later, or at most lastSeenStep earlier.
 func (t *lastSeenTable) since(u realm.UserID, oldest int64) bool {
 	at, ok := t.times.Load(u)
 	return ok && at.(int64)+lastSeenStep > oldest
@@ -83,13 +83,15 @@ func (p *presenceActor) Receive(c actor.Context) {
 	}
 }
 
-// ReportPresence notes that a user is active or idle; tell says whether others should hear that he came online.
-func (srv *Server) ReportPresence(id realm.ID, u realm.UserID, active bool) (presence.Row, bool) {
+// ReportPresence records that a user is active or idle. announce says whether other users are to be told that the user
+// came online.
+func (srv *Server) ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, announce bool) {
 	return srv.report(id, &presenceReport{user: u, active: active})
 }
 
-// ReportPresenceAsync is ReportPresence that nobody waits for. The presence actor calls done, which must not block.
-func (srv *Server) ReportPresenceAsync(id realm.ID, u realm.UserID, active bool, done func(row presence.Row, tell bool)) {
+// ReportPresenceAsync is ReportPresence without waiting. The presence actor calls done, which must not block.
+func (srv *Server) ReportPresenceAsync(id realm.ID, u realm.UserID, active bool,
+	done func(row presence.Row, announce bool)) {
 	if r := srv.find(id); r != nil {
 		srv.runtime.send(r.presence, &presenceReport{user: u, active: active, done: done})
 	} else {
@@ -118,7 +120,8 @@ func (srv *Server) report(id realm.ID, m *presenceReport) (row presence.Row, tel
 	return row, tell
 }
 
-// PresenceSince is the rows that changed after an update id, or whose last contact is not older than oldest.
+// PresenceSince returns the rows that changed after an update id. If update is 0 or less, it returns the users that
+// were connected at oldest, in Unix seconds, or later.
 func (srv *Server) PresenceSince(id realm.ID, update, oldest int64) []presence.Row {
 	r := srv.find(id)
 	if r == nil {
@@ -129,7 +132,7 @@ func (srv *Server) PresenceSince(id realm.ID, update, oldest int64) []presence.R
 	return <-m.reply
 }
 
-// PresenceOf is one user's row, or nil.
+// PresenceOf returns one user's row, or nil.
 func (srv *Server) PresenceOf(id realm.ID, u realm.UserID) *presence.Row {
 	r := srv.find(id)
 	if r == nil {
@@ -140,8 +143,8 @@ func (srv *Server) PresenceOf(id realm.ID, u realm.UserID) *presence.Row {
 	return <-m.reply
 }
 
-// ActiveSince tells whether users of an organization were here at a time, in Unix seconds, or later; some who left up to an
-// hour before it count as well.
+// ActiveSince returns a function that reports whether a user was connected at a time, in Unix seconds, or later. Users
+// who left up to an hour before it count too. The function may be called at any time.
 func (srv *Server) ActiveSince(id realm.ID, oldest int64) func(realm.UserID) bool {
 	r := srv.find(id)
 	if r == nil {

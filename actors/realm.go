@@ -9,86 +9,93 @@ import (
 	"parley/actors/realm"
 )
 
-// ask is one command or view on its way to a realm. Exactly one of decide, look and order is set.
+// ask is one command or view on its way to a realm actor. Exactly one of decide, look and async is set.
 type ask struct {
 	caller realm.Caller
 	decide func(*realm.Turn) (any, error)
 	look   func(realm.View) (any, error)
-	async  realm.CommandWithCallback // nobody waits for it
-	reply  chan answer
+	async  realm.CommandWithCallback // its caller does not wait
+	reply  chan answer               // nil with async
 }
 
-// asyncBatch are commands that came together.
+// asyncBatch is commands that arrived together.
 type asyncBatch []ask
 
 // Messages of a realm actor besides ask.
 type (
-	factsDurable    struct{ seq realm.Seq } // everything up to seq is on disk
-	clockTick       struct{ now int64 }
-	continueJobs    struct{} // the next turn of what takes many
-	snapshotStep    struct{} // pendingWrite a slice of the running snapshot
-	snapshotWritten struct { // a snapshot reached the disk
+	factsDurable struct{ seq realm.Seq } // everything up to seq is on disk
+	clockTick    struct{ now int64 }     // Unix seconds
+	continueJobs struct{}                // run the next turn of a job
+	snapshotStep struct{}                // encode the next part of the running snapshot
+	// snapshotWritten says that a snapshot, or the last presence rows, are on disk.
+	snapshotWritten struct {
 		at  realm.Seq
 		err error
 	}
-	ackReport struct { // every queue of a shard has acknowledged everything up to seq
+	// ackReport says how far the clients of a shard have acknowledged the realm's facts.
+	ackReport struct {
 		shard     int
-		seq       realm.Seq
-		newest    realm.Seq // newest number the shard had heard of
-		confirmed bool      // the clients of all its queues have come, just now, since the start
+		seq       realm.Seq // every queue has acknowledged everything up to this fact
+		newest    realm.Seq // newest fact that the shard has received
+		confirmed bool      // the last of its restored queues has just been polled
 	}
 	closeRealm struct{ done chan error }
-	saveRealm  struct{ done chan error } // userOpResult gets nil when the rows are at most as old as a snapshot takes
-	setFrozen  struct {                  // userOpResult gets nil when no snapshot is under way
+	// saveRealm asks for a snapshot. done gets nil when it is written, or at once if there is nothing to write.
+	saveRealm struct{ done chan error }
+	// setFrozen stops or allows snapshots. done gets nil when none is in progress.
+	setFrozen struct {
 		on   bool
 		done chan error
 	}
 )
 
-// realmActor is the shell around one organization: it owns the plain data and holds back what is not on disk yet.
+// realmActor is the shell around one organization. It owns the plain data, gives commands and views their turns, and
+// holds back their answers and events until the facts that they depend on are on disk. Its fields belong to its
+// mailbox.
 type realmActor struct {
 	srv    *Server
 	handle *realmHandle
 	realm  *realm.Realm
 	epoch  uint64
-	env    realm.TurnEnv // of its turns, but for the time
+	env    realm.TurnEnv // what its turns may know; the time is set for each turn
 
-	durable    realm.Seq
-	pending    []pendingOutput // in order of seq
-	continuing bool            // continueJobs is on its way
+	durable    realm.Seq       // last fact on disk
+	pending    []pendingOutput // by seq
+	continuing bool            // continueJobs is in the mailbox
 
-	unacked unackedEvents // what some queue may not have acknowledged
+	unacked unackedEvents // events that some queue may not have acknowledged
 
-	// The running snapshot, if any.
-	iterator         *realm.SnapshotIterator
-	snapshotRows     [][]realm.EncodedRow // rowsPerStep each: a list of all would be copied when it grows, which takes tens of milliseconds
-	stepRows         int                  // rows and bytes of them that this slice has encoded
+	// The snapshot in progress, if any.
+	iterator *realm.SnapshotIterator
+	// rowsPerStep in each part. Growing one list of all rows would copy it, which takes tens of milliseconds.
+	snapshotRows     [][]realm.EncodedRow
+	stepRows         int // rows and bytes that this step has encoded
 	stepBytes        int
 	allEncoded       bool               // every row is encoded
-	presenceRows     []realm.EncodedRow // nil until the presence actor has handed them in
-	journalBytes     int64              // journal bytes since the last snapshot
-	noSnapshotBefore int64              // elapsed seconds until which none begins, if it can be helped
+	presenceRows     []realm.EncodedRow // nil until the presence actor has sent them
+	journalBytes     int64              // bytes of the journal since the last snapshot
+	noSnapshotBefore int64              // elapsed seconds; see snapshotDelay
 	lastSnapshot     time.Time
-	closeWaiters     []chan error
-	snapshotWaiters  []chan error
+	closeWaiters     []chan error // answered when the realm is closed
+	snapshotWaiters  []chan error // answered when the snapshot is written
 
-	rowsSeq       realm.Seq // the number the rows on disk stand at
+	rowsSeq       realm.Seq // sequence number of the rows on disk
 	snapshotState snapshotState
 }
 
-// snapshotState is what becomes of a realm's rows on disk.
+// snapshotState says what may happen to a realm's rows on disk.
 type snapshotState int
 
 const (
-	snapshotIdle     snapshotState = iota // the next snapshot moves them on
-	snapshotWriting                       // one is under way
-	snapshotFreezing                      // one is under way, and then they are to stay
-	snapshotFrozen                        // they are to stay as they are
-	presenceWriting                       // the realm has come to its end frozen; what is in no journal is being written
-	presenceDone
+	snapshotIdle     snapshotState = iota // a snapshot may begin
+	snapshotWriting                       // one is in progress
+	snapshotFreezing                      // one is in progress; the realm is frozen after it
+	snapshotFrozen                        // the rows must not change
+	presenceWriting                       // a frozen realm is closing; presence, which is not in the journal, is being written
+	presenceDone                          // that is written
 )
 
-// pendingOutput is what may leave when everything up to seq is on disk.
+// pendingOutput is what may leave the process when everything up to seq is on disk.
 type pendingOutput struct {
 	seq               realm.Seq
 	reply             chan answer
@@ -96,11 +103,12 @@ type pendingOutput struct {
 	answer            answer
 	told              []realm.Told
 	jobs              []*realm.OutboxJobsAdded // for the outbox
-	accounts          []realm.UserID
+	accounts          []realm.UserID           // users whose accounts may have changed
 	markdownConfigSeq realm.Seq
 	closed            bool
 }
 
+// Receive handles one message and measures how long that took.
 func (a *realmActor) Receive(c actor.Context) {
 	if list, ok := c.Message().(asyncBatch); ok {
 		for i := range list {
@@ -117,6 +125,7 @@ func (a *realmActor) Receive(c actor.Context) {
 	}
 }
 
+// receive is the table of the actor's messages.
 func (a *realmActor) receive(message any) {
 	switch m := message.(type) {
 	case *ask:
@@ -152,6 +161,8 @@ func (a *realmActor) receive(message any) {
 	}
 }
 
+// ask runs one command or view. Its output leaves when everything that it could see is on disk: at once, if that is so
+// already.
 func (a *realmActor) ask(m *ask) {
 	var p pendingOutput
 	if m.look != nil {
@@ -168,7 +179,7 @@ func (a *realmActor) ask(m *ask) {
 	}
 }
 
-// view answers a read. A bug in it costs one answer: nothing was changed.
+// view runs a view. A bug in it costs one answer, because a view changes nothing.
 func (a *realmActor) view(m *ask) (x answer) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -185,7 +196,7 @@ func (a *realmActor) view(m *ask) (x answer) {
 	return answer{v, err}
 }
 
-// turn gives a command its moment. A bug before the first recorded fact costs one answer; after it the process ends.
+// turn runs a command. A bug before the first recorded fact costs one answer; a bug after it ends the process.
 func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	p.reply, p.async = m.reply, m.async
 	decide := m.decide
@@ -226,7 +237,7 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	a.limitUnacked()
 	for i, f := range facts {
 		switch f := f.(type) {
-		case *realm.QueueOpened: // from here on the shard owes an acknowledgement
+		case *realm.QueueOpened: // what its shard reported before says nothing about this queue
 			k, n := shardOf(f.Queue.User), a.realm.Seq()-realm.Seq(len(facts)-1-i)
 			a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
 		case *realm.OutboxJobsAdded:
@@ -236,7 +247,8 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	return p
 }
 
-// appendToJournal hands facts on and returns whose credentials they touch.
+// appendToJournal sends facts, and the texts that belong to them, to the journal actor. It returns the users whose
+// accounts the facts may have changed.
 func (a *realmActor) appendToJournal(facts []realm.Fact) (accounts []realm.UserID) {
 	b := realm.Batch{Realm: a.realm.ID(), Epoch: a.epoch, After: a.realm.Seq() - realm.Seq(len(facts))}
 	for _, f := range facts {
@@ -263,7 +275,9 @@ func (a *realmActor) appendToJournal(facts []realm.Fact) (accounts []realm.UserI
 	return accounts
 }
 
-// release lets everything leave that rests on facts up to seq.
+// release lets the output leave that depends on facts up to seq, in the order of the turns. Accounts and the Markdown
+// configuration are published before the answers and events that tell about them. Then work that waited for these facts
+// goes on.
 func (a *realmActor) release(seq realm.Seq) {
 	a.durable = max(a.durable, seq)
 	a.handle.durable.Store(uint64(a.durable))
@@ -287,7 +301,7 @@ func (a *realmActor) release(seq realm.Seq) {
 		}
 		a.srv.addOutboxJobs(a.handle, p.jobs)
 	}
-	if rest := a.pending[n:]; len(rest) <= n { // to the front, where there is room behind
+	if rest := a.pending[n:]; len(rest) <= n { // reuse the space at the front
 		copy(a.pending, rest)
 		clear(a.pending[len(rest):])
 		a.pending = a.pending[:len(rest)]
@@ -309,11 +323,13 @@ func (a *realmActor) release(seq realm.Seq) {
 	}
 }
 
-// runSystemCommand runs a command of the server itself.
+// runSystemCommand gives a command of the server itself its turn.
 func (a *realmActor) runSystemCommand(decide func(*realm.Turn) (any, error)) {
 	a.ask(&ask{caller: realm.Caller{System: true, Client: "Internal"}, decide: decide})
 }
 
+// handleClockTick runs the command that is due, checks the limit of unacked events, and begins a snapshot if the last
+// one is old.
 func (a *realmActor) handleClockTick(now int64) {
 	a.runDueCommand(now)
 	a.limitUnacked()
@@ -322,7 +338,8 @@ func (a *realmActor) handleClockTick(now int64) {
 	}
 }
 
-// runDueCommand does what the organization wants done by itself, if anything.
+// runDueCommand runs the command that the organization's data says is due now, if any: a scheduled message, the next
+// turn of a job.
 func (a *realmActor) runDueCommand(now int64) {
 	a.realm.SetClock(now)
 	if !a.realm.Founded() {
@@ -331,13 +348,13 @@ func (a *realmActor) runDueCommand(now int64) {
 	if due := a.realm.Due(now); due != nil {
 		before := a.realm.Seq()
 		a.runSystemCommand(due)
-		if a.realm.Seq() > before { // one that did nothing waits for the clock
+		if a.realm.Seq() > before { // without a fact, the next one waits for the clock
 			a.scheduleContinue()
 		}
 	}
 }
 
-// scheduleContinue has what is due done at once, but behind whoever waits already.
+// scheduleContinue makes the actor look for more due work soon, after the messages that wait already.
 func (a *realmActor) scheduleContinue() {
 	if !a.continuing {
 		a.continuing = true

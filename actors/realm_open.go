@@ -9,11 +9,12 @@ import (
 	"parley/actors/realm"
 )
 
-// replayedBytes is what a replayed fact counts for until the next snapshot, in bytes: about an ordinary message's. If
+// replayedBytes is what a replayed fact counts for in the journal's size, in bytes: about an ordinary message's. If
 // replayed facts did not count, a server that is killed often would never write a snapshot.
 const replayedBytes = 200
 
-// openRealm loads a realm, or goes on from what was loaded of it before, plays the journal behind it, and starts its actor.
+// openRealm opens a realm: it loads the rows, or takes over what Preload loaded, replays the journal after them, starts
+// the actors and restores the event queues.
 func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 	began := srv.now()
 	epoch, last, rows, err := srv.disk.Claim(id)
@@ -23,7 +24,7 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 	l, from := before, rows
 	if l == nil || l.rowsSeq != rows || l.realm.Seq() > last {
 		if l != nil {
-			srv.log.Info("the rows have moved since they were preloaded: loading them again", "realm", id)
+			srv.log.Info("rows changed after they were preloaded; loading them again", "realm", id)
 			srv.accounts.removeRealm(id)
 		}
 		if l, err = load(srv.disk, id, rows, began); err != nil {
@@ -32,7 +33,7 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 		before = nil
 	} else {
 		from = l.realm.Seq()
-		l.presence = presence.New() // of this alone the newest is in the rows, and not in the journal
+		l.presence = presence.New() // presence is not in the journal: only the rows have the newest
 		if err := srv.disk.LoadPresence(id, l.presence); err != nil {
 			return fmt.Errorf("load presence of realm %d: %w", id, err)
 		}
@@ -67,7 +68,7 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 	return nil
 }
 
-// CreateRealm founds an organization under a subdomain ("" is the root) and returns its number.
+// CreateRealm founds an organization under a string id ("" is the root organization) and returns the new realm's id.
 func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	srv.mu.RLock()
 	_, taken := srv.byName[stringID]
@@ -90,7 +91,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	a := &realmActor{srv: srv, realm: realm.New(id), epoch: epoch, lastSnapshot: srv.now()}
 	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
 	srv.startRealm(a, presence.New())
-	for _, k := range srv.shards { // also the ones without users report how far they are
+	for _, k := range srv.shards { // shards without users must report acknowledgements too
 		srv.runtime.send(k, &restoreQueues{realm: a.handle})
 	}
 	_, err = srv.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
@@ -107,6 +108,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	return id, nil
 }
 
+// startRealm starts the realm actor and the presence actor, and publishes the realm's handle.
 func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
 	a.handle = &realmHandle{id: a.realm.ID(), replayedThrough: a.durable, latencies: turnLatencies{observer: srv.turnLatency}}
 	if a.realm.Founded() {

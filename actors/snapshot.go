@@ -7,14 +7,15 @@ import (
 	"parley/actors/realm"
 )
 
-// rowsPerStep and bytesPerStep are how much of a snapshot is encoded before callers get their turn: about a millisecond. Rows
-// differ much in size: one may hold a thousand subscriptions, or what somebody has read of a million messages.
+// rowsPerStep and bytesPerStep are how much of a snapshot is encoded before other messages get their turn: about a
+// millisecond of work. Rows differ in size: one may hold a thousand subscriptions, or the read state of a million
+// messages.
 const (
 	rowsPerStep  = 200
 	bytesPerStep = 64 << 10
 )
 
-// addSnapshotRow takes a row of the running snapshot.
+// addSnapshotRow adds an encoded row to the snapshot in progress.
 func (a *realmActor) addSnapshotRow(row realm.EncodedRow) {
 	n := len(a.snapshotRows)
 	if n == 0 || len(a.snapshotRows[n-1]) == rowsPerStep {
@@ -25,7 +26,8 @@ func (a *realmActor) addSnapshotRow(row realm.EncodedRow) {
 	a.stepBytes += len(row.Value)
 }
 
-// beginSnapshot begins to write the changed rows; turns go on between the slices.
+// beginSnapshot begins to write the changed rows. Turns go on between the steps. It does nothing if a snapshot is in
+// progress, or if the realm is frozen and its journal is not too large.
 func (a *realmActor) beginSnapshot() {
 	if a.realm.Seq() == 0 || a.snapshotState != snapshotIdle && (a.snapshotState != snapshotFrozen || a.journalBytes < a.srv.maxFrozenBytes.Load()) {
 		return
@@ -39,6 +41,8 @@ func (a *realmActor) beginSnapshot() {
 	a.srv.runtime.send(a.handle.pid, snapshotStep{})
 }
 
+// continueSnapshot encodes the next rows. When all rows are encoded, the presence rows have arrived and the snapshot's
+// facts are on disk, it writes the snapshot in the background.
 func (a *realmActor) continueSnapshot() {
 	if a.iterator == nil {
 		return
@@ -52,7 +56,7 @@ func (a *realmActor) continueSnapshot() {
 		}
 	}
 	if a.durable < a.iterator.Seq || a.presenceRows == nil {
-		return // release, or the presence actor's rows, come back here
+		return // release or the presence rows call this again
 	}
 	at, rows := a.iterator.Seq, append(a.snapshotRows, a.presenceRows)
 	a.iterator = nil
@@ -62,6 +66,7 @@ func (a *realmActor) continueSnapshot() {
 	})
 }
 
+// handleSnapshotWritten ends a snapshot and answers the waiters.
 func (a *realmActor) handleSnapshotWritten(m snapshotWritten) {
 	a.snapshotRows = nil
 	if m.err != nil {
@@ -86,7 +91,7 @@ func (a *realmActor) handleSnapshotWritten(m snapshotWritten) {
 	a.continueClose()
 }
 
-// handleSaveRealm writes a snapshot, unless one is under way or there is nothing to write.
+// handleSaveRealm writes a snapshot, unless one is in progress or there is nothing to write.
 func (a *realmActor) handleSaveRealm(m saveRealm) {
 	if a.journalBytes > 0 {
 		a.beginSnapshot()
@@ -94,6 +99,7 @@ func (a *realmActor) handleSaveRealm(m saveRealm) {
 	a.replyAfterSnapshot(m.done)
 }
 
+// handleSetFrozen freezes the rows, or ends that.
 func (a *realmActor) handleSetFrozen(m setFrozen) {
 	switch {
 	case m.on && a.snapshotState == snapshotIdle:
@@ -106,10 +112,10 @@ func (a *realmActor) handleSetFrozen(m setFrozen) {
 		a.snapshotState = snapshotWriting
 	}
 	a.replyAfterSnapshot(m.done)
-	a.continueClose() // what is thawed at its end gets its last snapshot
+	a.continueClose() // a closing realm that is not frozen any more gets its last snapshot
 }
 
-// replyAfterSnapshot answers when no snapshot is under way.
+// replyAfterSnapshot answers when no snapshot is in progress.
 func (a *realmActor) replyAfterSnapshot(done chan error) {
 	if a.snapshotState == snapshotWriting || a.snapshotState == snapshotFreezing {
 		a.snapshotWaiters = append(a.snapshotWaiters, done)
@@ -118,7 +124,7 @@ func (a *realmActor) replyAfterSnapshot(done chan error) {
 	}
 }
 
-// writeLastPresence writes the presence that the last snapshot does not have, with the number the rows stand at anyway.
+// writeLastPresence writes presence rows of a frozen realm that is closing. The rows' sequence number stays the same.
 func (a *realmActor) writeLastPresence(rows []realm.EncodedRow) {
 	if len(rows) == 0 {
 		a.snapshotState = presenceDone
@@ -132,29 +138,30 @@ func (a *realmActor) writeLastPresence(rows []realm.EncodedRow) {
 	})
 }
 
-// beginClose writes a last snapshot so that the next start has nothing to replay.
+// beginClose writes a last snapshot, so that the next start has nothing to replay.
 func (a *realmActor) beginClose(m closeRealm) {
 	a.closeWaiters = append(a.closeWaiters, m.done)
 	a.continueClose()
 }
 
-// continueClose answers those who wait for the end once every fact is on disk and in the rows. A snapshot that was under way
-// turnLatencies only what was before it, so another follows. Frozen rows are left to the successor, who reads the rest in the journal.
+// continueClose answers the waiters of Close once every fact is on disk and in the rows. A snapshot that was in
+// progress holds only the facts before it, so another one follows. The rows of a frozen realm stay: the successor reads
+// the rest in the journal.
 func (a *realmActor) continueClose() {
 	if len(a.closeWaiters) == 0 {
 		return
 	}
 	switch a.snapshotState {
 	case snapshotWriting, snapshotFreezing, presenceWriting:
-		return // snapshotWritten comes back here
+		return // handleSnapshotWritten calls this again
 	case snapshotIdle:
 		if a.journalBytes > 0 {
-			a.beginSnapshot() // at the newest number; it waits for that to be on disk
+			a.beginSnapshot() // of the newest fact; it waits until that is on disk
 			return
 		}
 	case snapshotFrozen, presenceDone:
 		if a.durable < a.realm.Seq() {
-			return // release comes back here
+			return // release calls this again
 		}
 		if a.snapshotState == snapshotFrozen {
 			a.snapshotState = presenceWriting

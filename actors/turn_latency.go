@@ -12,8 +12,8 @@ import (
 	"parley/actors/realm"
 )
 
-// MaxTurnLatency is how long one turn, view or slice of work may hold a realm with 10,000 users and 1,000,000 messages: nobody
-// else is answered meanwhile (architecture).
+// MaxTurnLatency is how long one turn, view or part of a job may take in a realm with 10,000 users and 1,000,000
+// messages: nothing else is answered in that time.
 const MaxTurnLatency = 5 * time.Millisecond
 
 // Observer gets the latency of every turn of one kind, in seconds. A Prometheus histogram is one. It is called by several
@@ -22,28 +22,29 @@ type Observer interface {
 	Observe(seconds float64)
 }
 
-// TurnLatency is how long one kind of work held a realm, each time by the wall clock: what waits for a processor or for the
-// garbage collector counts, because whoever stood behind it waited too.
+// TurnLatency is how long turns of one kind took, by the wall clock. Waiting for a processor or for the garbage
+// collector counts, because later requests waited for it too.
 type TurnLatency struct {
-	Kind    string // the endpoint, or what the server itself does
+	Kind    string // the endpoint, or the work of the server itself
 	Count   int64
-	Slow    int64 // of them, longer than MaxTurnLatency
+	Slow    int64 // how many took longer than MaxTurnLatency
 	Total   time.Duration
 	Max     time.Duration
-	MaxAt   time.Time // of the longest
-	MaxUser realm.UserID
+	MaxAt   time.Time    // when the slowest one began
+	MaxUser realm.UserID // its user
 
 	observer Observer // nil: none
 }
 
-// turnLatencies is every kind of work one realm was held by. There are as many as the code has endpoints and system commands.
+// turnLatencies are the latencies of one realm by kind. There are as many kinds as endpoints and system commands.
 type turnLatencies struct {
-	mu        sync.Mutex // the realm's actor notes, the metrics page reads
+	mu        sync.Mutex // the realm actor writes, metrics read
 	kinds     map[string]*TurnLatency
 	observer  func(kind string) Observer            // nil: none
-	onObserve func(kind string, took time.Duration) // hears of every single hold; nil but in benchmarks
+	onObserve func(kind string, took time.Duration) // gets every turn; only benchmarks set it
 }
 
+// observe records one turn.
 func (l *turnLatencies) observe(kind string, user realm.UserID, began time.Time, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +75,7 @@ func (l *turnLatencies) observe(kind string, user realm.UserID, began time.Time,
 	}
 }
 
-// list is a copy, slowest first.
+// list returns a copy, slowest first.
 func (l *turnLatencies) list() []TurnLatency {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +89,8 @@ func (l *turnLatencies) list() []TurnLatency {
 	return out
 }
 
-// SlowestTurns is what held a realm longest since the process began, at most n kinds, by the longest hold of each.
+// SlowestTurns returns the n slowest kinds of turns of a realm since the process started, ordered by their slowest
+// turn.
 func (srv *Server) SlowestTurns(id realm.ID, n int) []TurnLatency {
 	r := srv.find(id)
 	if r == nil {
@@ -98,7 +100,7 @@ func (srv *Server) SlowestTurns(id realm.ID, n int) []TurnLatency {
 	return list[:min(n, len(list))]
 }
 
-// TurnLatencies is what held the realms, by kind, all realms together.
+// TurnLatencies returns the latencies of all realms together, by kind, slowest first.
 func (srv *Server) TurnLatencies() []TurnLatency {
 	var all turnLatencies
 	all.kinds = map[string]*TurnLatency{}
@@ -118,7 +120,8 @@ func (srv *Server) TurnLatencies() []TurnLatency {
 	return all.list()
 }
 
-// kind is what an ask is counted under: what its caller does, or else the function that was sent.
+// kind returns the name under which an ask is counted: its caller's operation, or else the name of the function that
+// was sent.
 func (m *ask) kind() string {
 	if m.caller.Operation != "" {
 		return m.caller.Operation
@@ -131,7 +134,8 @@ func (m *ask) kind() string {
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// messageKind names a message of the realm's mailbox, and whom it is for.
+// messageKind returns the name under which a message of a realm actor is counted, and its user. It is "" for messages
+// that are not counted.
 func messageKind(message any) (kind string, user realm.UserID) {
 	switch m := message.(type) {
 	case *ask:

@@ -8,47 +8,49 @@ import (
 	"parley/actors/realm"
 )
 
-// Limits of kept events: what the facts since the queue farthest behind have told stays in memory, and is written with
-// snapshots. Past a limit the queues farthest behind are given up, as many as it takes to come down to unackedAfterEviction of it:
-// their clients hear BAD_EVENT_QUEUE_ID and register anew; it is counted (GivenUp) and logged. What one sweep of the
-// queues brings may come on top, since they report once a second.
+// Limits of unacked events. The events since the fact that the slowest queue has acknowledged stay in memory and are
+// written with snapshots. Beyond a limit the slowest queues are evicted until unackedAfterEviction of the limit is
+// left. Their clients get BAD_EVENT_QUEUE_ID and register again; each eviction is counted (QueuesEvicted) and logged.
+// The queues report once a second, so the events of one second may come on top.
 const (
-	// MaxUnackedBytes is of one organization: about 25,000 messages to an organization that listens in every shard.
+	// MaxUnackedBytes limits one organization: about 25,000 messages if every shard has users with queues.
 	MaxUnackedBytes = 512 << 20
-	// MaxUnackedTotal is of all organizations. Past it each may keep an equal share, and more as long as it was less than
-	// MaxUnackedBytes before somebody else grew.
+	// MaxUnackedTotal limits all organizations together. Beyond it each organization may use an equal share of it, but
+	// at most MaxUnackedBytes.
 	MaxUnackedTotal = 1 << 30
-	// unackedAfterEviction is the part of a limit that is left when queues have been given up, so that it does not happen all the time.
+	// unackedAfterEviction is the part of a limit that is left after an eviction, so that evictions are rare.
 	unackedAfterEviction = 0.75
-	// evictionGrace is for how many seconds after a start nobody is given up, unless twice the limit is unackedEvents: until its client
-	// pollBatch, nobody knows how far a queue had come, and the replay adds no more than was kept before, and snapshotDelayBytes of
-	// journal. A server that never lives so long would add that each time.
+	// evictionGrace is for how many seconds after a start no queue is evicted, unless twice the limit is used. Until
+	// its client polls, the server does not know how far a queue has come. The replay adds at most snapshotDelayBytes
+	// of journal to the stored events. A server that never runs so long would add that each time.
 	evictionGrace = 60
 )
 
-// unackedEvents is what a realm keeps for its queues.
+// unackedEvents are the events that a realm stores for its queues.
 type unackedEvents struct {
-	list          []unackedFact // oldest first
+	list          []unackedFact // by seq
 	bytes         int64
-	storedSeqs    []realm.Seq // those that are on disk, oldest first
-	acked         [Shards]realm.Seq
+	storedSeqs    []realm.Seq       // facts whose events are on disk, by seq
+	acked         [Shards]realm.Seq // fact that every queue of the shard has acknowledged
 	newestQueue   [Shards]realm.Seq // newest registration of each shard
-	evictedBefore realm.Seq         // queues behind it have been given up
-	evictingBytes int64             // bytes of what is kept for them alone, and goes when they have ended
-	graceUntil    int64             // elapsed seconds until which nobody is
+	evictedBefore realm.Seq         // queues behind this fact have been evicted
+	evictingBytes int64             // bytes of the events before it: they go when those queues have closed
+	graceUntil    int64             // elapsed seconds; see evictionGrace
 }
 
+// unackedFact is the events of one fact, with an estimate of their memory.
 type unackedFact struct {
 	realm.Told
 	bytes int64
 }
 
-// evictQueues tells a shard to end the queues of a realm that have not acknowledged the facts before seq.
+// evictQueues tells a shard to close the queues of a realm that have not acknowledged the facts before seq.
 type evictQueues struct {
 	realm realm.ID
 	seq   realm.Seq
 }
 
+// add appends the events of the newest fact.
 func (u *unackedEvents) add(t realm.Told, m *Metrics) {
 	e := unackedFact{t, estimateBytes(&t)}
 	u.list = append(u.list, e)
@@ -57,6 +59,7 @@ func (u *unackedEvents) add(t realm.Told, m *Metrics) {
 	m.UnackedBytes.Add(e.bytes)
 }
 
+// drop removes the n oldest facts.
 func (u *unackedEvents) drop(n int, m *Metrics) {
 	for i := range u.list[:n] {
 		u.bytes -= u.list[i].bytes
@@ -70,6 +73,7 @@ func (u *unackedEvents) drop(n int, m *Metrics) {
 	m.UnackedFacts.Add(int64(-n))
 }
 
+// keepUnacked stores the events of a fact until every queue has acknowledged them.
 func (a *realmActor) keepUnacked(t realm.Told) {
 	notices := t.Notices
 	if slices.ContainsFunc(notices, internalOnly) {
@@ -80,11 +84,12 @@ func (a *realmActor) keepUnacked(t realm.Told) {
 	}
 }
 
-// internalOnly notices are for the sessions, not for clients.
+// internalOnly reports whether a notice is for the session actors, not for clients.
 func internalOnly(n realm.Notice) bool { return n.Event.EventType() == "" }
 
-// handleAckReport drops kept notices that every queue has acknowledged. A report from before a queue of the shard was opened
-// says nothing of that queue.
+// handleAckReport drops the events that every queue has acknowledged. A report from before a queue of the shard was
+// opened says nothing about that queue, and is ignored. A confirmed report is journaled, so that the next start does
+// not restore events that were acknowledged.
 func (a *realmActor) handleAckReport(m ackReport) {
 	u := &a.unacked
 	if m.newest < u.newestQueue[m.shard] {
@@ -106,20 +111,21 @@ func (a *realmActor) handleAckReport(m ackReport) {
 	}
 }
 
-// ackedThrough is the number up to which every queue has acknowledged everything, as far as is known.
+// ackedThrough returns the fact up to which every queue has acknowledged everything, as far as is known.
 func (u *unackedEvents) ackedThrough() realm.Seq { return slices.Min(u.acked[:]) }
 
-// keepLoadedUnacked keeps what was kept when the organization's last process ended, but for what is known to be acknowledged.
+// keepLoadedUnacked stores the events that were unacked when the organization's last process ended, except those that
+// the journal says are acknowledged.
 func (a *realmActor) keepLoadedUnacked(l *loadedRealm) {
 	u := &a.unacked
 	u.acked = l.ackedThrough
-	var listening [Shards]bool
+	var hasQueue [Shards]bool
 	a.realm.EachQueue(func(q *realm.Queue) {
 		i := shardOf(q.User)
-		listening[i], u.newestQueue[i] = true, max(u.newestQueue[i], q.At)
+		hasQueue[i], u.newestQueue[i] = true, max(u.newestQueue[i], q.At)
 	})
-	for i, some := range listening {
-		if !some {
+	for i, has := range hasQueue {
+		if !has {
 			u.acked[i] = a.realm.Seq()
 		}
 	}
@@ -138,14 +144,14 @@ func (a *realmActor) keepLoadedUnacked(l *loadedRealm) {
 	}
 }
 
-// limitUnacked gives up the queues farthest behind when too much is kept for them.
+// limitUnacked evicts the slowest queues when too many events are stored for them.
 func (a *realmActor) limitUnacked() {
 	u := &a.unacked
 	limit := a.srv.unackedLimit()
 	if u.bytes <= limit || len(u.list) == 0 || a.srv.elapsed() < u.graceUntil && u.bytes <= 2*limit {
 		return
 	}
-	if u.bytes-u.evictingBytes <= limit { // enough are on their way out; every turn asks until they are gone
+	if u.bytes-u.evictingBytes <= limit { // enough queues are closing already
 		return
 	}
 	left, n := u.bytes, 0
@@ -158,14 +164,14 @@ func (a *realmActor) limitUnacked() {
 		return
 	}
 	u.evictedBefore, u.evictingBytes = seq, u.bytes-left
-	a.srv.log.Warn("too many events are kept for clients that do not fetch them: giving up the queues farthest behind",
+	a.srv.log.Warn("too many unacked events: evicting the slowest queues",
 		"realm", a.realm.ID(), "bytes", u.bytes, "limit", limit, "facts", len(u.list), "behind", uint64(seq))
 	for _, s := range a.srv.shards {
 		a.srv.runtime.send(s, evictQueues{a.realm.ID(), seq})
 	}
 }
 
-// unackedLimit is how many bytes of events one organization may keep now.
+// unackedLimit returns how many bytes of unacked events one organization may have now.
 func (srv *Server) unackedLimit() int64 {
 	if srv.Metrics.UnackedBytes.Load() <= srv.maxUnackedTotal.Load() {
 		return srv.maxUnackedBytes.Load()
@@ -175,7 +181,7 @@ func (srv *Server) unackedLimit() int64 {
 	return min(srv.maxUnackedBytes.Load(), srv.maxUnackedTotal.Load()/max(1, int64(len(srv.realms))))
 }
 
-// evictQueues ends a realm's queues that are behind.
+// evictQueues closes a realm's queues that are behind a fact.
 func (s *shard) evictQueues(m evictQueues) {
 	r := s.realms[m.realm]
 	if r == nil {
@@ -190,9 +196,9 @@ func (s *shard) evictQueues(m evictQueues) {
 	})
 }
 
-// encodeUnackedRows writes what a snapshot at a number must add to the kept notices on disk and remove from them, until it is
-// enough for once, and reports whether that was all. Notices are kept in the order of their facts and dropped from the
-// oldest on, so what is on disk is behind, at both ends.
+// encodeUnackedRows adds to a snapshot of fact at which unacked events must be written and which must be deleted. It
+// stops when enough returns true, and reports whether it is done. Events are stored in the order of their facts and
+// dropped from the oldest on, so the rows on disk lag behind at both ends.
 func (a *realmActor) encodeUnackedRows(at realm.Seq, enough func() bool) bool {
 	u := &a.unacked
 	for ; len(u.storedSeqs) > 0 && (len(u.list) == 0 || u.storedSeqs[0] < u.list[0].Seq); u.storedSeqs = u.storedSeqs[1:] {
