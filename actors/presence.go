@@ -14,7 +14,7 @@ type (
 	presenceReport struct {
 		user         realm.UserID
 		active, hide bool
-		done         func(row presence.Row, tell bool) // mustCall not block
+		done         func(row presence.Row, announce bool) // must not block
 	}
 	presenceSince struct {
 		update, oldest int64
@@ -37,7 +37,7 @@ type presenceActor struct {
 
 // lastSeenTable is when each user of a realm was last connected. The presence actor writes it; every goroutine may read
 // it without asking that actor. A time may be lastSeenStep too old.
-type lastSeenTable struct{ times sync.Map } // realm.UserID: Unix seconds
+type lastSeenTable struct{ times sync.Map } // realm.UserID -> Unix seconds
 
 // lastSeenStep is how many seconds pass before a user's time is updated. Readers only ask about days.
 const lastSeenStep = 3600
@@ -63,9 +63,9 @@ func (p *presenceActor) Receive(c actor.Context) {
 			m.done(p.table.Hide(m.user, now), true)
 			return
 		}
-		row, tell := p.table.Report(m.user, m.active, now)
+		row, announce := p.table.Report(m.user, m.active, now)
 		p.seen.record(m.user, now)
-		m.done(row, tell)
+		m.done(row, announce)
 	case *presenceSince:
 		m.reply <- p.table.ChangedSince(m.update, m.oldest)
 	case *presenceOf:

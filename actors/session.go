@@ -11,17 +11,17 @@ import (
 	"parley/actors/session"
 )
 
-// Messages of a session actor. To lists of deliver hold only the shard's own users.
+// Messages of a session actor. The recipients in a deliver are only users of the shard.
 type (
 	deliver struct {
 		realm      *realmHandle
 		told       []realm.Told
-		recipients int64 // recipients, counted in Undelivered until they have been served
+		recipients int64 // counted in Metrics.Undelivered until they are served
 	}
 	restoreQueues struct {
 		realm   *realmHandle
 		queues  []realm.Queue
-		unacked deliver   // what they may not have acknowledged
+		unacked deliver   // events that they may not have acknowledged
 		seq     realm.Seq // newest fact on disk
 	}
 	pollBatch  []*queue.PollRequest
@@ -38,40 +38,47 @@ type (
 		reply chan deliveryState
 	}
 	deliveryState struct{ polling, received bool }
-	sweepQueues   struct{ now int64 } // elapsed seconds
+	sweepQueues   struct{ now int64 } // Server.elapsed
 	drainPolls    struct{ done chan struct{} }
 )
 
-// shard is the session actor of every user whose id falls into it.
+// shard is a session actor: it owns the event queues of every user with a certain id modulo Shards, in all realms. Its
+// fields belong to its mailbox.
 type shard struct {
-	srv           *Server
-	index         int
-	realms        map[realm.ID]*shardRealm
-	now           int64 // the house's elapsed seconds: no queue lives longer or shorter because somebody set the clock
-	unackedEvents int   // events in all its queues at the last sweep
-	draining      bool
-	queueOptions  func(*realm.Queue) any
-	lastPolled    *shardRealm // the realm of the last poll: polls of one realm arrive together
-	prefetched    int64       // see prefetchQueues
+	srv    *Server
+	index  int
+	realms map[realm.ID]*shardRealm
+	// Server.elapsed at the last sweep: a jump of the wall clock changes no queue's lifetime
+	now           int64
+	unackedEvents int                    // in all its queues at the last sweep
+	draining      bool                   // no poll may wait any more
+	queueOptions  func(*realm.Queue) any // see session.Protocol
+	lastPolled    *shardRealm            // the realm of the last poll: polls of one realm arrive together
+	prefetched    int64                  // a sum without meaning; see prefetchQueues
 }
 
+// shardRealm is a shard's part of one realm.
 type shardRealm struct {
 	handle      *realmHandle
-	sessions    session.Table // of the shard's own users: see seat
-	seq         realm.Seq     // newest fact heard of
-	reported    ackReport     // what the realm was last told
-	unconfirmed int           // queues that came back and have not been asked yet
+	sessions    session.Table // by shardIndex
+	seq         realm.Seq     // newest fact received
+	reported    ackReport     // the last report to the realm
+	unconfirmed int           // restored queues that no client has polled yet
 }
 
-// shardIndex is a user's place among those of his shard.
+// shardIndex returns a user's index among the users of their shard. User ids of a realm have no large gaps, so the
+// indexes are dense.
 func shardIndex(u realm.UserID) int64 { return int64(u) / Shards }
 
+// session returns a user's session, or nil.
 func (r *shardRealm) session(u realm.UserID) *session.Session { return r.sessions.Get(shardIndex(u)) }
 
+// newShard makes the session actor with that index.
 func newShard(srv *Server, n int) *shard {
 	return &shard{srv: srv, index: n, realms: map[realm.ID]*shardRealm{}, now: srv.elapsed(), queueOptions: srv.protocol.NewQueueOptions()}
 }
 
+// shardOf returns the index of a user's session actor.
 func shardOf(u realm.UserID) int { return int(uint64(u) % Shards) }
 
 func (s *shard) Receive(c actor.Context) {
@@ -95,6 +102,7 @@ func (s *shard) Receive(c actor.Context) {
 	}
 }
 
+// realm returns the shard's part of a realm, and makes it if needed.
 func (s *shard) realm(h *realmHandle) *shardRealm {
 	r := s.realms[h.id]
 	if r == nil {
@@ -104,8 +112,9 @@ func (s *shard) realm(h *realmHandle) *shardRealm {
 	return r
 }
 
-// restoreQueues opens the queues that came back with a realm's rows, then tells what they may not have acknowledged: all in one
-// message, because the first polls may be there already, and a client may have seen the newest fact there is.
+// restoreQueues opens the queues of a realm's rows and then delivers the events that they may not have acknowledged.
+// Each shard gets one message with all of it, because polls may be waiting already, and a client may have seen the
+// newest fact.
 func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []realm.Told) {
 	var parts [Shards][]realm.Queue
 	for _, q := range queues {
@@ -118,12 +127,12 @@ func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []rea
 		srv.Metrics.Undelivered.Add(size)
 		srv.runtime.send(srv.shards[k], &restoreQueues{a.handle, parts[k], deliver{a.handle, owed, size}, a.durable})
 	}
-	// Every queue hears that the server started anew; also queues that the replay opened are then known as revived.
+	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
 	srv.runtime.send(a.handle.pid, &ask{decide: func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }, caller: realm.Caller{System: true}, reply: make(chan answer, 1)})
 }
 
-// dropAcknowledged is what of events a session actor needs whose queues have acknowledged everything up to a number, and how
-// many recipients that has: before it, only what is for the actor itself.
+// dropAcknowledged returns the events that a session actor needs if all its queues have acknowledged everything up to a
+// fact, and their number of recipients. Of the facts up to that one, only notices for the actor itself remain.
 func dropAcknowledged(told []realm.Told, through realm.Seq) (out []realm.Told, size int64) {
 	for _, t := range told {
 		if t.Seq <= through {
@@ -139,9 +148,10 @@ func dropAcknowledged(told []realm.Told, through realm.Seq) (out []realm.Told, s
 	return out, size
 }
 
+// restoreQueues opens queues and delivers their events.
 func (s *shard) restoreQueues(m *restoreQueues) {
 	r := s.realm(m.realm)
-	r.unconfirmed++ // what ends among the kept facts must not report for queues that open further on
+	r.unconfirmed++ // a queue that closes among these facts must not report for queues that open after it
 	for _, q := range m.queues {
 		s.openQueue(r, q, true)
 	}
@@ -151,18 +161,20 @@ func (s *shard) restoreQueues(m *restoreQueues) {
 	r.unconfirmed--
 }
 
-func (s *shard) openQueue(r *shardRealm, q realm.Queue, revived bool) {
-	mine := queue.New(&q, s.now, revived)
+// openQueue opens a queue, unless it exists. restored says that its client may have acknowledged events before this
+// process started.
+func (s *shard) openQueue(r *shardRealm, q realm.Queue, restored bool) {
+	mine := queue.New(&q, s.now, restored)
 	mine.Options = s.queueOptions(&q)
 	if r.sessions.GetOrCreate(shardIndex(q.User)).Add(mine) {
 		s.srv.Metrics.OpenQueues.Add(1)
-		if revived {
+		if restored {
 			r.unconfirmed++
 		}
 	}
 }
 
-// answerPoll answers the waiting poll of a queue that got something, and minds the queue's bounds.
+// answerPoll answers the waiting poll of a queue that got an event. If none waits, it checks the queue's limits.
 func (s *shard) answerPoll(r *shardRealm, q *queue.Queue) {
 	if p, events := q.TakePoll(s.now); p != nil {
 		s.srv.Metrics.ParkedPolls.Add(-1)
@@ -170,7 +182,8 @@ func (s *shard) answerPoll(r *shardRealm, q *queue.Queue) {
 		s.srv.protocol.AnswerPoll(p, q.Reg.ID, events)
 	} else if q.Full() {
 		s.srv.Metrics.QueuesEvicted.Add(1)
-		s.srv.log.Warn("event queue given up: too far behind", "realm", r.handle.id, "user", int64(q.Reg.User), "queue", string(q.Reg.ID), "events", q.UnackedCount())
+		s.srv.log.Warn("event queue evicted: too many unacked events", "realm", r.handle.id,
+			"user", int64(q.Reg.User), "queue", string(q.Reg.ID), "events", q.UnackedCount())
 		s.requestClose(r, q)
 	}
 	if q.NeedsTick(r.seq) {
@@ -178,11 +191,12 @@ func (s *shard) answerPoll(r *shardRealm, q *queue.Queue) {
 	}
 }
 
-// runSystemAsync runs a command of the server itself without waiting for it.
+// runSystemAsync runs a command of the server itself and does not wait for it.
 func (srv *Server) runSystemAsync(r *realmHandle, decide func(*realm.Turn) (any, error)) {
 	srv.runtime.send(r.pid, &ask{caller: realm.Caller{System: true, Client: "Internal"}, decide: decide, reply: make(chan answer, 1)})
 }
 
+// requestClose asks the realm to close a queue, once.
 func (s *shard) requestClose(r *shardRealm, q *queue.Queue) {
 	if q.CloseRequested {
 		return
@@ -192,6 +206,7 @@ func (s *shard) requestClose(r *shardRealm, q *queue.Queue) {
 	s.srv.runSystemAsync(r.handle, func(t *realm.Turn) (any, error) { return realm.CloseQueue{ID: id}.Decide(t) })
 }
 
+// closeQueue removes a queue that the realm has closed, and answers its waiting poll with no events.
 func (s *shard) closeQueue(r *shardRealm, e *realm.QueueClosed) {
 	if q := r.session(e.User).Remove(e.ID); q != nil {
 		s.srv.Metrics.OpenQueues.Add(-1)
@@ -203,10 +218,10 @@ func (s *shard) closeQueue(r *shardRealm, e *realm.QueueClosed) {
 	}
 }
 
-// sweepQueues beats, expires, and tells each realm how far its queues have acknowledged.
+// sweepQueues sends heartbeats, closes idle queues, and tells each realm which facts its queues have acknowledged.
 func (s *shard) sweepQueues(now int64) {
 	s.now = now
-	held := 0
+	unacked := 0
 	for _, r := range s.realms {
 		low := realm.Seq(math.MaxUint64)
 		r.sessions.EachQueue(func(q *queue.Queue) {
@@ -218,26 +233,27 @@ func (s *shard) sweepQueues(now int64) {
 				s.requestClose(r, q)
 			}
 			low = min(low, q.AckedThrough(r.seq))
-			held += q.UnackedCount()
+			unacked += q.UnackedCount()
 		})
 		s.reportAcks(r, low, false)
 	}
-	s.srv.Metrics.UnackedEvents.Add(int64(held - s.unackedEvents))
-	s.unackedEvents = held
+	s.srv.Metrics.UnackedEvents.Add(int64(unacked - s.unackedEvents))
+	s.unackedEvents = unacked
 }
 
-func (s *shard) reportAcks(r *shardRealm, low realm.Seq, sure bool) {
-	if report := (ackReport{s.index, low, r.seq, sure}); report != r.reported {
+// reportAcks tells the realm actor up to which fact all queues have acknowledged, if that is news.
+func (s *shard) reportAcks(r *shardRealm, low realm.Seq, confirmed bool) {
+	if report := (ackReport{s.index, low, r.seq, confirmed}); report != r.reported {
 		r.reported = report
 		s.srv.runtime.send(r.handle.pid, report)
 	}
 }
 
-// confirmQueue notes, if one is true, that one more revived queue's client has polled, so that it is known how far it has come. When
-// the last has, the realm is told at once how far all have come: until then it keeps the events of every queue, and a
-// server that is killed again before the next sweep would add this life's events to them.
-func (s *shard) confirmQueue(r *shardRealm, one bool) {
-	if !one {
+// confirmQueue counts down the restored queues that no client has polled, if one of them just was. After the last one
+// the realm is told at once what all have acknowledged. Until then the realm stores the events of every queue, and a
+// server that is killed again before the next sweep would add the events of this process to them.
+func (s *shard) confirmQueue(r *shardRealm, confirmed bool) {
+	if !confirmed {
 		return
 	}
 	if r.unconfirmed--; r.unconfirmed == 0 {

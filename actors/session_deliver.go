@@ -6,7 +6,8 @@ import (
 	"parley/actors/session"
 )
 
-// deliver splits notices by shard. An audience is resolved and final: nothing is filtered by today's state.
+// deliver sends notices to the session actors of their audience. The audience was resolved when the fact was applied
+// and is final: nothing is filtered by the state of now.
 func (srv *Server) deliver(r *realmHandle, told []realm.Told) {
 	parts, sizes := splitByShard(told)
 	for k, p := range parts {
@@ -17,6 +18,7 @@ func (srv *Server) deliver(r *realmHandle, told []realm.Told) {
 	}
 }
 
+// splitByShard returns the notices of each shard, and how many recipients they have.
 func splitByShard(told []realm.Told) (parts [Shards][]realm.Told, sizes [Shards]int64) {
 	for _, t := range told {
 		var mine [Shards][]realm.Notice
@@ -51,26 +53,29 @@ func splitByShard(told []realm.Told) (parts [Shards][]realm.Told, sizes [Shards]
 	return parts, sizes
 }
 
+// deliver delivers the notices of some facts, in order.
 func (s *shard) deliver(m *deliver) {
 	defer s.srv.Metrics.Undelivered.Add(-m.recipients)
 	r := s.realm(m.realm)
 	for i := range m.told {
 		t := &m.told[i]
 		r.seq = max(r.seq, t.Seq)
-		var places eventCounts
+		var counts eventCounts
 		if len(t.Notices) > 1 {
-			places = map[*queue.Queue]int{}
+			counts = map[*queue.Queue]int{}
 		}
 		for j := range t.Notices {
-			s.deliverNotice(r, t, &t.Notices[j], places)
+			s.deliverNotice(r, t, &t.Notices[j], counts)
 		}
 	}
 }
 
-// eventCounts counts, for each queue, the events one fact has told it so far: the k of their ids. It is only used when a
-// fact has more than one notice.
+// eventCounts counts, for each queue, the events that one fact has had for it so far: the k of their ids. It is only
+// used if a fact has several notices.
 type eventCounts = map[*queue.Queue]int
 
+// deliverNotice puts the events of a notice into the queues of its audience and answers the polls that wait for them.
+// Notices for the session actor itself open and close queues.
 func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, at eventCounts) {
 	switch e := n.Event.(type) {
 	case *realm.QueueOpened:
@@ -80,7 +85,7 @@ func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, at 
 		s.closeQueue(r, e)
 		return
 	case *realm.Ticked:
-		return // only the number matters
+		return // only its sequence number is needed
 	}
 	shaped := s.srv.protocol.RenderNotice(n, session.RenderContext{Realm: r.handle.id, Site: r.handle.site, Texts: s.srv, SeenRecently: r.handle.recentlyActive})
 	for i, u := range n.To {
@@ -113,11 +118,11 @@ func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, at 
 	}
 }
 
-// prefetchCount is how many queues are reached for at once. Of 10,000 none is in a cache: to touch sixteen in a row, nothing in
-// between depending on them, takes hardly longer than to wait for one.
+// prefetchCount is how many queues are prefetched at once. Of 10,000 queues none is in the processor's cache. Reading
+// sixteen in a row, with no dependency between them, takes hardly longer than waiting for one.
 const prefetchCount = 16
 
-// prefetchQueues touches what an event for these users is going to need.
+// prefetchQueues reads the memory that an event for these users is going to need.
 func (s *shard) prefetchQueues(r *shardRealm, to []realm.UserID) {
 	for _, u := range to {
 		ss := r.session(u)

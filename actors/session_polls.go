@@ -5,20 +5,21 @@ import (
 	"parley/actors/realm"
 )
 
-// Poll hands a request for events to the session that owns the queue; the session answers it, now or later.
+// Poll sends a request for events to the session actor that owns the queue. The actor answers it, at once or later.
 func (srv *Server) Poll(p queue.PollRequest) {
 	srv.Metrics.Polls.Add(1)
 	srv.runtime.send(srv.shards[shardOf(p.User)], pollBatch{&p})
 }
 
-// PollAll is Poll for many requests at once: a mailbox's price is paid once for each session actor.
+// PollAll is Poll for many requests: each session actor gets one message. Each request is kept until it is answered;
+// the list is not kept.
 func (srv *Server) PollAll(list []*queue.PollRequest) {
 	srv.Metrics.Polls.Add(int64(len(list)))
 	var sizes [Shards]int
 	for _, p := range list {
 		sizes[shardOf(p.User)]++
 	}
-	all := make(pollBatch, len(list)) // all parts lie in it
+	all := make(pollBatch, len(list)) // the memory of all parts
 	var parts [Shards]pollBatch
 	for k, n := range sizes {
 		parts[k], all = all[:0:n], all[n:]
@@ -47,6 +48,7 @@ func (s *shard) polledRealm(id realm.ID) *shardRealm {
 	return s.lastPolled
 }
 
+// handlePolls answers or parks polls.
 func (s *shard) handlePolls(list pollBatch) {
 	for i, p := range list {
 		if i%prefetchCount == 0 {
@@ -56,6 +58,7 @@ func (s *shard) handlePolls(list pollBatch) {
 	}
 }
 
+// handlePoll answers a poll, or parks it until there is an event.
 func (s *shard) handlePoll(m *queue.PollRequest) {
 	r := s.polledRealm(m.Realm)
 	var q *queue.Queue
@@ -66,13 +69,13 @@ func (s *shard) handlePoll(m *queue.PollRequest) {
 		s.srv.protocol.AnswerError(m.Reply, realm.ErrBadQueue(m.Queue))
 		return
 	}
-	was := q.Restored()
+	wasRestored := q.Restored()
 	a, err := q.Poll(m.Reply, m.Last, m.DontBlock || s.draining, s.now, s.srv.runtime.randomBelow(queue.HeartbeatSpread), r.seq)
 	if err != nil {
 		s.srv.protocol.AnswerError(m.Reply, err)
 		return
 	}
-	s.confirmQueue(r, was && !q.Restored())
+	s.confirmQueue(r, wasRestored && !q.Restored())
 	if a.Replaced != nil {
 		s.srv.Metrics.ParkedPolls.Add(-1)
 		s.srv.protocol.AnswerPoll(a.Replaced, m.Queue, nil)
@@ -85,19 +88,20 @@ func (s *shard) handlePoll(m *queue.PollRequest) {
 	s.srv.protocol.AnswerPoll(m.Reply, m.Queue, a.Events)
 }
 
+// cancelPoll forgets a waiting poll. Another poll that has replaced it stays.
 func (s *shard) cancelPoll(m *cancelPoll) {
 	if r := s.realms[m.realm]; r != nil {
 		if q := r.session(m.user).Find(m.queue); q != nil {
-			was := q.HasPoll()
+			waiting := q.HasPoll()
 			q.CancelPoll(m.reply, s.now)
-			if was && !q.HasPoll() {
+			if waiting && !q.HasPoll() {
 				s.srv.Metrics.ParkedPolls.Add(-1)
 			}
 		}
 	}
 }
 
-// prefetchPolls touches what these polls are going to need.
+// prefetchPolls reads the memory that these polls are going to need.
 func (s *shard) prefetchPolls(list pollBatch) {
 	for _, p := range list {
 		r := s.polledRealm(p.Realm)
@@ -111,7 +115,8 @@ func (s *shard) prefetchPolls(list pollBatch) {
 	}
 }
 
-// drainPolls answers every waiting poll with nothing and lets no further one wait: the server is about to stop.
+// drainPolls answers every waiting poll with a heartbeat and lets no further one wait, because the server is about to
+// stop.
 func (s *shard) drainPolls(m drainPolls) {
 	s.draining = true
 	for _, r := range s.realms {
@@ -125,7 +130,7 @@ func (s *shard) drainPolls(m drainPolls) {
 	m.done <- struct{}{}
 }
 
-// Drain answers all waiting polls; clients poll again and find the next process.
+// Drain answers all waiting polls. The clients poll again and reach the next process.
 func (srv *Server) Drain() {
 	done := make(chan struct{}, Shards)
 	for _, s := range srv.shards {
