@@ -32,7 +32,11 @@ type emailKey struct {
 }
 
 func newAccountTable() *accountTable {
-	return &accountTable{byUser: map[userKey]*realm.Account{}, byKey: map[[32]byte]*realm.Account{}, byEmail: map[emailKey]*realm.Account{}}
+	return &accountTable{
+		byUser:  map[userKey]*realm.Account{},
+		byKey:   map[[32]byte]*realm.Account{},
+		byEmail: map[emailKey]*realm.Account{},
+	}
 }
 
 // put adds or replaces an account, with all its keys.
@@ -74,14 +78,23 @@ func (t *accountTable) removeRealm(id realm.ID) {
 	maps.DeleteFunc(t.byEmail, func(k emailKey, _ *realm.Account) bool { return k.realm == id })
 }
 
-// update replaces one account by what the realm knows of its user. Accounts of the server itself are left out: they
+// update replaces the account of one user by the user's present data. The server's own users have no accounts: they
 // cannot log in.
 func (t *accountTable) update(r *realm.Realm, id realm.UserID) {
 	u := r.Find(id)
 	if u == nil || u.System {
 		return
 	}
-	t.put(&realm.Account{Realm: r.ID(), User: u.ID, Email: u.Email, Keys: slices.Clone(u.Keys), Password: u.Password, Active: u.Active, Bot: u.Bot, Role: u.Role})
+	t.put(&realm.Account{
+		Realm:    r.ID(),
+		User:     u.ID,
+		Email:    u.Email,
+		Keys:     slices.Clone(u.Keys),
+		Password: u.Password,
+		Active:   u.Active,
+		Bot:      u.Bot,
+		Role:     u.Role,
+	})
 }
 
 // AuthVersion changes whenever a cached key lookup becomes invalid: an account changed, or an organization was added,

@@ -18,13 +18,13 @@
 //
 // What holds:
 //
-//   - Nothing leaves that a crash could take back. Answers, events and outbox jobs wait until the facts that they depend
-//     on are on disk; a view waits for the facts that it could see.
+//   - Nothing leaves that a crash could take back. Answers, events and outbox jobs wait until the facts that they
+//     depend on are on disk; a view waits for the facts that it could see.
 //   - A turn that panics before its first fact costs one answer. Any other panic in an actor, and a failed write, calls
 //     Options.Fatal: the process ends and the restart recovers.
 //   - Events of a fact reach each queue in the order of the facts, under the same ids before and after a crash.
-//   - Every mailbox, cache and list has a limit (limits.go, unacked.go). Beyond it commands are rejected as busy, or the
-//     slowest queues are evicted.
+//   - Every mailbox, cache and list has a limit (limits.go, unacked.go). Beyond it commands are rejected as busy, or
+//     the slowest queues are evicted.
 //
 // The package imports plain data only. The disk, the search index, the client protocol, the renderer and the outbox are
 // interfaces that others implement.

@@ -14,7 +14,7 @@ type appendFacts struct {
 	from  *actor.PID
 }
 
-// flush makes the journal actor commit what it has collected.
+// flush makes the journal actor commit the facts that it has collected.
 type flush struct{}
 
 // journalActor commits the facts of many turns, of many realms, in one synced batch. Facts that arrive during a commit

@@ -47,7 +47,9 @@ func estimateEvent(e realm.Event) int64 {
 
 func estimateMessage(m *realm.MessageArrived) int64 {
 	i := &m.Message
-	sum := 600 + len(i.ChannelName) + len(i.Topic) + 100*len(i.People) + 8*(len(m.Mentioned)+len(m.GroupMentioned)+len(m.TopicMentioned)+len(m.Alerted)+len(m.ReadBy)+len(m.Unknown))
+	users := len(m.Mentioned) + len(m.GroupMentioned) + len(m.TopicMentioned)
+	users += len(m.Alerted) + len(m.ReadBy) + len(m.Unknown)
+	sum := 600 + len(i.ChannelName) + len(i.Topic) + 100*len(i.People) + 8*users
 	if i.Body != nil {
 		sum += len(i.Body.Text) + len(i.Body.HTML)
 	}
@@ -69,7 +71,9 @@ const settingChangeBytes = 128
 const channelBytes = 1500
 
 func estimateSubscription(e *realm.SubscriptionAdded) int64 {
-	return channelBytes + int64(len(e.Info.Name)+len(e.Info.Description)+len(e.Info.DescriptionHTML)) + 8*int64(len(e.Members)+len(e.Here)+e.Roster.Len()+e.Present.Len()) + newSubscriberBytes*int64(len(e.Users))
+	texts := len(e.Info.Name) + len(e.Info.Description) + len(e.Info.DescriptionHTML)
+	ids := len(e.Members) + len(e.Here) + e.Roster.Len() + e.Present.Len()
+	return channelBytes + int64(texts) + 8*int64(ids) + newSubscriberBytes*int64(len(e.Users))
 }
 
 // maxEstimateDepth is how deep events are inspected.
@@ -93,7 +97,8 @@ func estimateValue(v reflect.Value, depth int) int64 {
 			return 24 + int64(v.Len())*int64(v.Type().Elem().Size())
 		}
 		sum := int64(24)
-		if v.Type() == reflect.TypeFor[[]string]() && v.CanInterface() { // reflection on each of ten thousand strings would be slow
+		// Reflection on each of ten thousand strings would be slow.
+		if v.Type() == reflect.TypeFor[[]string]() && v.CanInterface() {
 			for _, x := range v.Interface().([]string) {
 				sum += 16 + int64(len(x))
 			}

@@ -91,7 +91,7 @@ const (
 	snapshotWriting                       // one is in progress
 	snapshotFreezing                      // one is in progress; the realm is frozen after it
 	snapshotFrozen                        // the rows must not change
-	presenceWriting                       // a frozen realm is closing; presence, which is not in the journal, is being written
+	presenceWriting                       // a frozen realm closes: presence is being written, as no journal has it
 	presenceDone                          // that is written
 )
 
@@ -183,7 +183,7 @@ func (a *realmActor) ask(m *ask) {
 func (a *realmActor) view(m *ask) (x answer) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.srv.log.Error("panic in a view", "panic", p, "stack", string(debug.Stack()))
+			a.srv.log.Error("panic in a view", "realm", a.realm.ID(), "panic", p, "stack", string(debug.Stack()))
 			x = answer{err: errInternal}
 		}
 	}()
@@ -208,17 +208,19 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 			if half, ok := x.(realm.IncompleteTurn); ok {
 				panic(half)
 			}
-			a.srv.log.Error("panic in a turn", "panic", x, "stack", string(debug.Stack()))
+			a.srv.log.Error("panic in a turn", "realm", a.realm.ID(), "panic", x, "stack", string(debug.Stack()))
 			p.answer = answer{err: errInternal}
 		}
 	}()
 	if a.env.Token == nil {
 		a.env = a.srv.turnEnv(a.handle)
 	}
-	moment := a.env
-	moment.Now, moment.PushEnabled, moment.PushBouncer, moment.EmailEnabled = a.srv.now().Unix(), a.srv.pushEnabled.Load(), a.srv.bouncerEnabled.Load(), a.srv.mailEnabled.Load()
-	a.realm.SetClock(moment.Now)
-	v, facts, told, err := realm.RunTurn(a.realm, m.caller, moment, decide)
+	env := a.env
+	env.Now = a.srv.now().Unix()
+	env.PushEnabled, env.PushBouncer = a.srv.pushEnabled.Load(), a.srv.bouncerEnabled.Load()
+	env.EmailEnabled = a.srv.mailEnabled.Load()
+	a.realm.SetClock(env.Now)
+	v, facts, told, err := realm.RunTurn(a.realm, m.caller, env, decide)
 	p.answer, p.told = answer{v, err}, told
 	if err != nil {
 		a.srv.countRefusal(err)
@@ -315,12 +317,26 @@ func (a *realmActor) release(seq realm.Seq) {
 	if a.iterator != nil && a.allEncoded && a.durable >= a.iterator.Seq {
 		a.continueSnapshot()
 	}
-	if a.journalBytes >= SnapshotBytes && (a.journalBytes >= snapshotDelayBytes || a.srv.elapsed() >= a.noSnapshotBefore) || a.snapshotState == snapshotFrozen && a.journalBytes >= a.srv.maxFrozenBytes.Load() {
+	if a.snapshotDue() {
 		a.beginSnapshot()
 	}
 	if a.snapshotState == snapshotFrozen || a.snapshotState == presenceDone {
 		a.continueClose()
 	}
+}
+
+// snapshotDue reports whether the journal is so long that a snapshot must begin.
+func (a *realmActor) snapshotDue() bool {
+	if a.frozenTooLong() {
+		return true
+	}
+	delayed := a.journalBytes < snapshotDelayBytes && a.srv.elapsed() < a.noSnapshotBefore
+	return a.journalBytes >= SnapshotBytes && !delayed
+}
+
+// frozenTooLong reports whether a frozen realm's journal is so long that its rows must be written all the same.
+func (a *realmActor) frozenTooLong() bool {
+	return a.snapshotState == snapshotFrozen && a.journalBytes >= a.srv.maxFrozenBytes.Load()
 }
 
 // runSystemCommand gives a command of the server itself its turn.

@@ -9,7 +9,7 @@ import (
 	"parley/actors/realm"
 )
 
-// replayedBytes is what a replayed fact counts for in the journal's size, in bytes: about an ordinary message's. If
+// replayedBytes is how much a replayed fact adds to the journal's size, in bytes: about as much as a usual message. If
 // replayed facts did not count, a server that is killed often would never write a snapshot.
 const replayedBytes = 200
 
@@ -64,7 +64,8 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 		}
 	}
 	srv.restoreQueues(a, l.queues, l.told)
-	srv.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-from), "preloaded", before != nil, "took", srv.now().Sub(began).Round(time.Millisecond).String())
+	srv.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-from),
+		"preloaded", before != nil, "took", srv.now().Sub(began).Round(time.Millisecond).String())
 	return nil
 }
 
@@ -110,7 +111,11 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 
 // startRealm starts the realm actor and the presence actor, and publishes the realm's handle.
 func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
-	a.handle = &realmHandle{id: a.realm.ID(), replayedThrough: a.durable, latencies: turnLatencies{observer: srv.turnLatency}}
+	a.handle = &realmHandle{
+		id:              a.realm.ID(),
+		replayedThrough: a.durable,
+		latencies:       turnLatencies{observer: srv.turnLatency},
+	}
 	if a.realm.Founded() {
 		a.handle.name = a.realm.Org().StringID
 		a.handle.site = srv.site(a.handle.name)

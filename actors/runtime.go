@@ -31,9 +31,14 @@ type protoactorRuntime struct {
 }
 
 func newProtoactorRuntime() actorRuntime {
-	quiet := slog.New(slog.DiscardHandler)
+	noLog := func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }
 	stop := make(chan struct{})
-	return protoactorRuntime{actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet })), newGeneralDispatcher(stop), newSessionDispatcher(stop), stop}
+	return protoactorRuntime{
+		system:            actor.NewActorSystem(actor.WithLoggerFactory(noLog)),
+		generalDispatcher: newGeneralDispatcher(stop),
+		sessionDispatcher: newSessionDispatcher(stop),
+		stop:              stop,
+	}
 }
 
 func (r protoactorRuntime) spawn(a actor.Actor) *actor.PID { return r.spawnOn(a, r.generalDispatcher) }

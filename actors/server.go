@@ -55,7 +55,7 @@ type Server struct {
 	refusals       sync.Map // protocol code -> *atomic.Int64
 }
 
-// realmHandle is what the rest of the process knows of a realm actor. Fields without atomics do not change after the
+// realmHandle gives the rest of the process access to a realm actor. Fields without atomics do not change after the
 // realm was opened, except name and site: CreateRealm sets them before it publishes the name.
 type realmHandle struct {
 	id                realm.ID
@@ -104,7 +104,21 @@ func Open(disk Disk, o Options) (*Server, error) {
 	if o.Protocol == nil || o.Renderer == nil {
 		return nil, errors.New("BUG: actors.Open needs Options.Protocol and Options.Renderer")
 	}
-	srv := &Server{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, protocol: o.Protocol, renderer: o.Renderer, turnLatency: o.TurnLatency, search: o.Search, realms: map[realm.ID]*realmHandle{}, byName: map[string]*realmHandle{}, accounts: newAccountTable(), stop: make(chan struct{})}
+	srv := &Server{
+		disk:        disk,
+		log:         o.Log,
+		now:         o.Now,
+		fatal:       o.Fatal,
+		site:        o.Site,
+		protocol:    o.Protocol,
+		renderer:    o.Renderer,
+		turnLatency: o.TurnLatency,
+		search:      o.Search,
+		realms:      map[realm.ID]*realmHandle{},
+		byName:      map[string]*realmHandle{},
+		accounts:    newAccountTable(),
+		stop:        make(chan struct{}),
+	}
 	srv.maxUnackedBytes.Store(MaxUnackedBytes)
 	srv.maxUnackedTotal.Store(MaxUnackedTotal)
 	srv.maxFrozenBytes.Store(MaxFrozenBytes)
@@ -121,7 +135,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 	srv.elapsed = func() int64 { return int64(o.Elapsed() / time.Second) }
 	if srv.fatal == nil {
 		srv.fatal = func(err error) {
-			srv.log.Error("cannot go on; stopping at once so that a restart recovers", "error", err)
+			srv.log.Error("cannot go on: stopping at once, so that a restart recovers", "err", err)
 			os.Exit(2)
 		}
 	}
@@ -239,7 +253,9 @@ func (srv *Server) Save(ctx context.Context) error {
 // begin. New facts go to the journal only. Unfreeze ends it, and so does a journal of MaxFrozenBytes. Close then writes
 // no last snapshot, only presence, which is not in the journal.
 func (srv *Server) Freeze(ctx context.Context) error {
-	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, setFrozen{true, done}) })
+	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) {
+		srv.runtime.send(r.pid, setFrozen{true, done})
+	})
 }
 
 // Unfreeze ends Freeze.
@@ -252,7 +268,8 @@ func (srv *Server) Unfreeze() {
 func (srv *Server) Close(ctx context.Context) error {
 	close(srv.stop)
 	srv.stopped.Wait()
-	if err := srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, closeRealm{done}) }); err != nil {
+	err := srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, closeRealm{done}) })
+	if err != nil {
 		return err
 	}
 	srv.runtime.shutdown()

@@ -74,8 +74,14 @@ func shardIndex(u realm.UserID) int64 { return int64(u) / Shards }
 func (r *shardRealm) session(u realm.UserID) *session.Session { return r.sessions.Get(shardIndex(u)) }
 
 // newShard makes the session actor with that index.
-func newShard(srv *Server, n int) *shard {
-	return &shard{srv: srv, index: n, realms: map[realm.ID]*shardRealm{}, now: srv.elapsed(), queueOptions: srv.protocol.NewQueueOptions()}
+func newShard(srv *Server, index int) *shard {
+	return &shard{
+		srv:          srv,
+		index:        index,
+		realms:       map[realm.ID]*shardRealm{},
+		now:          srv.elapsed(),
+		queueOptions: srv.protocol.NewQueueOptions(),
+	}
 }
 
 // shardOf returns the index of a user's session actor.
@@ -128,7 +134,9 @@ func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []rea
 		srv.runtime.send(srv.shards[k], &restoreQueues{a.handle, parts[k], deliver{a.handle, owed, size}, a.durable})
 	}
 	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
-	srv.runtime.send(a.handle.pid, &ask{decide: func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }, caller: realm.Caller{System: true}, reply: make(chan answer, 1)})
+	restarted := func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }
+	caller := realm.Caller{System: true}
+	srv.runtime.send(a.handle.pid, &ask{decide: restarted, caller: caller, reply: make(chan answer, 1)})
 }
 
 // dropAcknowledged returns the events that a session actor needs if all its queues have acknowledged everything up to a
@@ -193,7 +201,8 @@ func (s *shard) answerPoll(r *shardRealm, q *queue.Queue) {
 
 // runSystemAsync runs a command of the server itself and does not wait for it.
 func (srv *Server) runSystemAsync(r *realmHandle, decide func(*realm.Turn) (any, error)) {
-	srv.runtime.send(r.pid, &ask{caller: realm.Caller{System: true, Client: "Internal"}, decide: decide, reply: make(chan answer, 1)})
+	caller := realm.Caller{System: true, Client: "Internal"}
+	srv.runtime.send(r.pid, &ask{caller: caller, decide: decide, reply: make(chan answer, 1)})
 }
 
 // requestClose asks the realm to close a queue, once.

@@ -87,7 +87,12 @@ func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, at 
 	case *realm.Ticked:
 		return // only its sequence number is needed
 	}
-	shaped := s.srv.protocol.RenderNotice(n, session.RenderContext{Realm: r.handle.id, Site: r.handle.site, Texts: s.srv, SeenRecently: r.handle.recentlyActive})
+	renderer := s.srv.protocol.RenderNotice(n, session.RenderContext{
+		Realm:        r.handle.id,
+		Site:         r.handle.site,
+		Texts:        s.srv,
+		SeenRecently: r.handle.recentlyActive,
+	})
 	for i, u := range n.To {
 		if i%prefetchCount == 0 {
 			s.prefetchQueues(r, n.To[i:min(i+prefetchCount, len(n.To))])
@@ -97,7 +102,7 @@ func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, at 
 			continue
 		}
 		for q := ss.First; q != nil; q = q.Next {
-			events := shaped.EventsFor(u, q.Reg, q.Options)
+			events := renderer.EventsFor(u, q.Reg, q.Options)
 			if len(events) == 0 {
 				continue
 			}

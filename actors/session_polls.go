@@ -70,7 +70,8 @@ func (s *shard) handlePoll(m *queue.PollRequest) {
 		return
 	}
 	wasRestored := q.Restored()
-	a, err := q.Poll(m.Reply, m.Last, m.DontBlock || s.draining, s.now, s.srv.runtime.randomBelow(queue.HeartbeatSpread), r.seq)
+	delay := s.srv.runtime.randomBelow(queue.HeartbeatSpread)
+	a, err := q.Poll(m.Reply, m.Last, m.DontBlock || s.draining, s.now, delay, r.seq)
 	if err != nil {
 		s.srv.protocol.AnswerError(m.Reply, err)
 		return

@@ -29,7 +29,7 @@ func (a *realmActor) addSnapshotRow(row realm.EncodedRow) {
 // beginSnapshot begins to write the changed rows. Turns go on between the steps. It does nothing if a snapshot is in
 // progress, or if the realm is frozen and its journal is not too large.
 func (a *realmActor) beginSnapshot() {
-	if a.realm.Seq() == 0 || a.snapshotState != snapshotIdle && (a.snapshotState != snapshotFrozen || a.journalBytes < a.srv.maxFrozenBytes.Load()) {
+	if a.realm.Seq() == 0 || a.snapshotState != snapshotIdle && !a.frozenTooLong() {
 		return
 	}
 	a.snapshotState, a.snapshotRows = snapshotWriting, nil

@@ -134,7 +134,7 @@ func (srv *Server) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	}
 	b, ok, err := srv.disk.Text(id, ref)
 	if err != nil {
-		srv.log.Error("read message text", "realm", id, "message", ref.Message, "error", err)
+		srv.log.Error("reading a message text failed", "realm", id, "message", ref.Message, "err", err)
 		return realm.Body{}, false
 	}
 	if ok {

@@ -10,9 +10,10 @@ type Renderer interface {
 	TopicLinks(topic string, v realm.View, site realm.Site) []realm.TopicLink
 }
 
-// turnEnv returns what a turn of a realm may know of the outside world. The actor sets the time for each turn.
+// turnEnv returns the access that a realm's turns have to the outside world. The actor sets the time for each turn.
 func (srv *Server) turnEnv(r *realmHandle) realm.TurnEnv {
-	return realm.TurnEnv{Now: srv.now().Unix(), Token: srv.runtime.token, UUID: srv.runtime.uuid, Hash: HashKey,
+	return realm.TurnEnv{
+		Now: srv.now().Unix(), Token: srv.runtime.token, UUID: srv.runtime.uuid, Hash: HashKey,
 		APIKey:          func(u realm.UserID, epoch int64) string { return srv.apiKey(r.id, u, epoch) },
 		PushEnabled:     srv.pushEnabled.Load(),
 		PushBouncer:     srv.bouncerEnabled.Load(),
@@ -20,6 +21,11 @@ func (srv *Server) turnEnv(r *realmHandle) realm.TurnEnv {
 		RenderMessage: func(text string, v realm.View) (realm.Body, realm.ContentInfo) {
 			return srv.renderer.RenderInTurn(text, v, r.site)
 		},
-		RenderDescription: func(text string, v realm.View) string { return srv.renderer.RenderDescription(text, v, r.site) },
-		TopicLinks:        func(topic string, v realm.View) []realm.TopicLink { return srv.renderer.TopicLinks(topic, v, r.site) }}
+		RenderDescription: func(text string, v realm.View) string {
+			return srv.renderer.RenderDescription(text, v, r.site)
+		},
+		TopicLinks: func(topic string, v realm.View) []realm.TopicLink {
+			return srv.renderer.TopicLinks(topic, v, r.site)
+		},
+	}
 }

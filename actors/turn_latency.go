@@ -16,8 +16,8 @@ import (
 // messages: nothing else is answered in that time.
 const MaxTurnLatency = 5 * time.Millisecond
 
-// Observer gets the latency of every turn of one kind, in seconds. A Prometheus histogram is one. It is called by several
-// realm actors at once and must not block.
+// Observer gets the latency of every turn of one kind, in seconds. A Prometheus histogram is one. It is called by
+// several realm actors at once and must not block.
 type Observer interface {
 	Observe(seconds float64)
 }

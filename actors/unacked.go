@@ -201,19 +201,21 @@ func (s *shard) evictQueues(m evictQueues) {
 // dropped from the oldest on, so the rows on disk lag behind at both ends.
 func (a *realmActor) encodeUnackedRows(at realm.Seq, enough func() bool) bool {
 	u := &a.unacked
-	for ; len(u.storedSeqs) > 0 && (len(u.list) == 0 || u.storedSeqs[0] < u.list[0].Seq); u.storedSeqs = u.storedSeqs[1:] {
+	for len(u.storedSeqs) > 0 && (len(u.list) == 0 || u.storedSeqs[0] < u.list[0].Seq) {
 		if enough() {
 			return false
 		}
 		row := a.srv.disk.EncodeUnacked(realm.Told{Seq: u.storedSeqs[0]})
 		row.Value = nil
 		a.addSnapshotRow(row)
+		u.storedSeqs = u.storedSeqs[1:]
 	}
 	next := realm.Seq(0)
 	if n := len(u.storedSeqs); n > 0 {
 		next = u.storedSeqs[n-1] + 1
 	}
-	i, _ := slices.BinarySearchFunc(u.list, next, func(t unackedFact, seq realm.Seq) int { return cmp.Compare(t.Seq, seq) })
+	bySeq := func(t unackedFact, seq realm.Seq) int { return cmp.Compare(t.Seq, seq) }
+	i, _ := slices.BinarySearchFunc(u.list, next, bySeq)
 	for ; i < len(u.list) && u.list[i].Seq <= at; i++ {
 		if enough() {
 			return false

@@ -46,7 +46,8 @@ func newGeneralDispatcher(stop <-chan struct{}) actor.Dispatcher {
 const processorsPerSessionWorker = 2
 
 func newSessionDispatcher(stop <-chan struct{}) actor.Dispatcher {
-	return newWorkerPool(max(1, runtime.GOMAXPROCS(0)/processorsPerSessionWorker), Shards, stop) // a mailbox waits at most once
+	workers := max(1, runtime.GOMAXPROCS(0)/processorsPerSessionWorker)
+	return newWorkerPool(workers, Shards, stop) // a mailbox waits at most once
 
 }
 

@@ -3,6 +3,6 @@
 //	client's report ──► Report ──► Row ──► ChangedSince(update id), Get ──► answers
 //	"appear offline" ─► Hide ───────┘ └──► TakeChanged ──► rows of the next snapshot ──► Restore
 //
-// Nothing is journaled: a crash may lose the last reports, and clients report again within a minute. The caller gives the
-// time in Unix seconds.
+// Nothing is journaled: a crash may lose the last reports, and clients report again within a minute. The caller gives
+// the time in Unix seconds.
 package presence

@@ -11,7 +11,7 @@ const (
 	OfflineAfter  = 200 // a user without contact for so long is offline
 	PingInterval  = 60  // how often clients report
 	throttle      = 55  // reports closer together than this change nothing
-	announceAfter = 130 // other users are told of a user who is active again after so long
+	announceAfter = 130 // a user who is active again after so long is announced to others
 	LegacyOffset  = 70  // in the old format, activity so long before the last contact counts as active
 	hideSeconds   = 265 // how far Hide sets a user back
 	// MaxAudience is the number of connected users above which no user is told: their clients poll presence.

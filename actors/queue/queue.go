@@ -68,7 +68,14 @@ type Queue struct {
 // New returns an empty queue. A restored queue accepts every last_event_id that its client may have got from an earlier
 // process.
 func New(reg *realm.Queue, now int64, restored bool) *Queue {
-	return &Queue{Reg: reg, registeredAt: reg.At, ackedID: -1, newestID: -1, lastContact: int32(now), restored: restored}
+	return &Queue{
+		Reg:          reg,
+		registeredAt: reg.At,
+		ackedID:      -1,
+		newestID:     -1,
+		lastContact:  int32(now),
+		restored:     restored,
+	}
 }
 
 // add appends an event.
