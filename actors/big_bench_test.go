@@ -21,9 +21,9 @@ import (
 
 var (
 	bigMessages = flag.Int("big", 100_000, "how many messages the benchmark's organization has")
-	bigAsked    = flag.String("asked", "", "only what has this, or one of several with | between them, in its name is asked of the benchmark's organization")
-	bigTimes    = flag.Int("times", 5, "how often each thing is asked of the benchmark's organization")
-	bigListen   = flag.Bool("listen", true, "everybody in the benchmark's organization has a queue")
+	bigAsked    = flag.String("asked", "", "part of the name of the requests to send; several are separated by |")
+	bigTimes    = flag.Int("times", 5, "how often each request is sent")
+	bigListen   = flag.Bool("listen", true, "every user of the benchmark's organization has an event queue")
 )
 
 // bigDisk is a disk with a large organization on it.
@@ -32,7 +32,7 @@ type bigDisk struct {
 	big *realmtest.LargeRealm
 }
 
-// bigFacts is how many facts bigDisk plays for so many messages: it says so before it plays them.
+// bigFacts returns how many facts bigDisk replays for that many messages. The disk must say so before it replays them.
 func bigFacts(messages int) realm.Seq {
 	r := realm.New(1)
 	b := realmtest.FillLargeRealm(r)
@@ -42,7 +42,7 @@ func bigFacts(messages int) realm.Seq {
 	return r.Seq() + realm.Seq(messages) - 1
 }
 
-// openBenchQueues gives everybody a profile, a phone, and a queue.
+// openBenchQueues gives every user a profile, a phone and an event queue.
 func openBenchQueues(b *realmtest.LargeRealm) {
 	for f := range int64(8) {
 		b.Realm.Replay(&realm.ProfileFieldChanged{Field: realm.ProfileField{ID: f + 1, Type: 1, Name: fmt.Sprint("About ", f), Order: int(f) + 1, Editable: true}})
@@ -70,8 +70,11 @@ func (d *bigDisk) Load(_ realm.ID, r *realm.Realm, _ *presence.Table) ([]realm.T
 	return nil, nil
 }
 
-// BenchmarkTurnLatency asks everything a large organization is asked that can be long, through the endpoints, and names the ten
-// kinds that held the realm longest: each turn and view by the least of several times, and by the longest. The goal is 5 ms with a million messages: go test -run XXX -bench TurnLatency -benchtime 1x -big 1000000 ./actors
+// BenchmarkTurnLatency sends a large organization every kind of request that can take long, through the endpoints. It
+// prints the slowest kinds: the least of several tries of each turn and view, and the longest. The goal is 5 ms with a
+// million messages:
+//
+//	go test -run XXX -bench TurnLatency -benchtime 1x -big 1000000 ./actors
 func BenchmarkTurnLatency(b *testing.B) {
 	p := newDiskContents()
 	p.rows = bigFacts(*bigMessages)
@@ -90,7 +93,7 @@ func BenchmarkTurnLatency(b *testing.B) {
 	}
 }
 
-// viewCounter has each view count by itself: the same one may be compared with itself of another time.
+// viewCounter gives each view a kind of its own, so that it can be compared with the same view of another try.
 type viewCounter struct {
 	*Server
 	views int
@@ -102,22 +105,22 @@ func (h *viewCounter) View(id realm.ID, c realm.Caller, look func(realm.View) (a
 	return h.Server.View(id, c, look)
 }
 
-// benchSelected reports whether something is to be asked.
+// benchSelected reports whether the -asked flag selects a request.
 func benchSelected(name string) bool {
 	return slices.ContainsFunc(strings.Split(*bigAsked, "|"), func(part string) bool { return strings.Contains(name, part) })
 }
 
-// benchRequest is a kind of request as the benchmark names it, and how long it held the realm.
+// benchRequest is a kind of request under the benchmark's name, and how long its turns took.
 type benchRequest struct {
 	name       string
-	least, max time.Duration
-	which      string // of its holds the longest was
-	longest    string // kind of the one that took max
+	least, max time.Duration // least of several tries of the slowest turn; the longest turn of all
+	which      string        // which of the turns was slowest
+	longest    string        // kind of the turn that took max
 }
 
 func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 	var all []benchRequest
-	// try carries one request out several times; each gets its parameters anew.
+	// try sends one request several times; p makes the parameters of each.
 	tryAs := func(name string, who func(i int) realm.UserID, endpoint string, p func(i int) params) {
 		if !benchSelected(name) {
 			return
@@ -201,7 +204,7 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ids := func(n int) []realm.MessageID { // what is spread over the whole history
+	ids := func(n int) []realm.MessageID { // messages spread over the whole history
 		all := visible.([]realm.MessageID)
 		out := make([]realm.MessageID, 0, n)
 		for k := range n {
@@ -321,7 +324,7 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		return nil, nil
 	})
 	out := false
-	outAndIn := func() params { // takes 5,000 out, and the next time puts them back
+	outAndIn := func() params { // unsubscribes 5,000 users, and the next time subscribes them again
 		out = !out
 		return params{"user_group_id": group, map[bool]string{true: "delete", false: "add"}[out]: everyone[:5000]}
 	}
@@ -371,7 +374,7 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		if !benchSelected("export " + kind) {
 			continue
 		}
-		least, a := map[string]time.Duration{}, benchRequest{name: "export " + kind} // least of each view
+		least, a := map[string]time.Duration{}, benchRequest{name: "export " + kind} // the least of each view
 		for range *bigTimes {
 			resetLatencies(srv)
 			if err := wire.WriteExport(&viewCounter{Server: srv}, 1, testSite(""), kind, io.Discard); err != nil {
@@ -419,8 +422,8 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		}
 		return params{}
 	})
-	// What one channel is asked in which everything is long: one topic has 100,000 messages, 20,000 have one each, and one
-	// message has 10,000 reactions.
+	// Requests about one channel that is large in every respect: one topic has 100,000 messages, 20,000 topics have one
+	// message each, and one message has 10,000 reactions.
 	long := realm.ChannelID(mustCall(b, srv, x.InAllChannels, "POST /channels/create", params{"name": "long", "subscribers": []realm.UserID{x.InAllChannels}})["id"].(float64))
 	topics := map[string]realm.TopicID{}
 	write := func(n int, topic func(k int) string) {
@@ -461,7 +464,7 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		return params{"stream_id": long, "topic_name": fmt.Sprint("short-lived ", i)}
 	})
 	try("retention", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params { return params{"stream_id": 6 + i, "message_retention_days": 1} })
-	account := func(method, path string) func(int) params { // of one in all channels, after the other of the two
+	account := func(method, path string) func(int) params { // of two users who are in all channels, in turns
 		return func(i int) params {
 			if i > 0 || method == "DELETE" && !benchSelected("deactivate a user") {
 				mustCall(b, srv, x.InAllChannels, method+" "+path, params{"user_id": x.ManyUnread})
@@ -477,7 +480,7 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		return params{"user_id": u, "actions": map[string]any{"delete_profile": true, "delete_public_channel_messages": true, "delete_private_channel_messages": true, "delete_direct_messages": true}}
 	})
 	try("archive a channel", x.InAllChannels, "DELETE /streams/{stream_id}", func(i int) params { return params{"stream_id": 1 + i} })
-	if benchSelected("snapshot") { // of everything: no row has been written yet
+	if benchSelected("snapshot") { // of everything, as no row has been written yet
 		resetLatencies(srv)
 		mustCall(b, srv, x.InAllChannels, "POST /messages", send("topic 3", realmtest.LargeChannels/2)(0)) // the first ones are archived by now
 		done := make(chan error, 1)
@@ -492,8 +495,8 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 			}
 		}
 	}
-	// A row that is about to change and waits to be written is encoded in the turn: a topic that was moved is moved back, in
-	// the largest channel that is not archived by now, while what has changed is written.
+	// A row that waits to be written and is about to change is encoded in the turn. So a topic is moved, and moved back
+	// while the snapshot of that change is written, in the largest channel that is not archived.
 	busy := realm.ChannelID(*bigTimes + 1)
 	written := make(chan error, 1)
 	written <- nil
@@ -514,10 +517,10 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
-	b.Logf("heap %d MB after all that", m.HeapAlloc>>20)
+	b.Logf("heap %d MB at the end", m.HeapAlloc>>20)
 }
 
-// waitUntilIdle has the organization do all that is left to do by itself.
+// waitUntilIdle lets the organization run everything that is due.
 func waitUntilIdle(srv *Server) {
 	for seq := realm.Seq(0); ; {
 		for srv.Metrics.Undelivered.Load() > 0 {
@@ -532,8 +535,8 @@ func waitUntilIdle(srv *Server) {
 	}
 }
 
-// recordLatencies has every single hold noted from now on, and returns what ends that and says how long each was, by kind and in
-// order.
+// recordLatencies records the latency of every turn from now on. The function that it returns ends that and returns the
+// latencies by kind, in order.
 func recordLatencies(srv *Server) func() map[string][]time.Duration {
 	l := &srv.find(1).latencies
 	l.mu.Lock()
@@ -548,16 +551,17 @@ func recordLatencies(srv *Server) func() map[string][]time.Duration {
 	}
 }
 
-// longestLatency is the longest hold of what was asked several times, each by the least of those times, as other work on the
-// machine only ever adds. Where one kind held the realm a different number of times, they cannot be told from each other,
-// and the least of its longest ones counts. What every other time undoes the one before counts by the slower of the two.
+// longestLatency returns the slowest turn of a request that was sent several times. Other work on the machine only adds
+// time, so the least of the tries counts for each turn. If the tries have different numbers of turns of one kind, the
+// turns cannot be matched, and the least of the tries' longest turns counts. A request that every second try undoes
+// counts by the slower of the two directions.
 func longestLatency(tries []map[string][]time.Duration) (longest time.Duration, which string) {
 	for parity := range min(2, len(tries)) {
 		least := maps.Clone(tries[parity])
 		for i := parity + 2; i < len(tries); i += 2 {
 			for kind, l := range least {
 				switch list := tries[i][kind]; {
-				case list == nil: // other work of the server's own, which came in between once
+				case list == nil: // the server's own work, which happened in only one of the tries
 					delete(least, kind)
 				case len(l) != len(list):
 					least[kind] = []time.Duration{min(slices.Max(l), slices.Max(list))}
@@ -577,7 +581,7 @@ func longestLatency(tries []map[string][]time.Duration) (longest time.Duration, 
 	return longest, which
 }
 
-// resetLatencies has what held the realm until now not count.
+// resetLatencies forgets the latencies so far.
 func resetLatencies(srv *Server) {
 	l := &srv.find(1).latencies
 	l.mu.Lock()
@@ -608,5 +612,5 @@ func slowestTable(b *testing.B, all []benchRequest) {
 	b.ReportMetric(float64(over), "kinds-over-5ms")
 }
 
-// slowestShown is how many the benchmark names.
+// slowestShown is how many requests the benchmark prints.
 const slowestShown = 20

@@ -12,7 +12,7 @@ import (
 	"parley/wire/form"
 )
 
-// endpoint finds an endpoint by method and path, such as "POST /messages".
+// endpoint returns the endpoint with a method and path, such as "POST /messages".
 func endpoint(name string) *wire.Endpoint {
 	for _, e := range wire.Endpoints() {
 		if e.Method+" "+e.Path == name {
@@ -22,13 +22,13 @@ func endpoint(name string) *wire.Endpoint {
 	panic("BUG: no endpoint " + name)
 }
 
-// response is what came back: a body, or the refusal.
+// response is the answer to a call.
 type response struct {
 	body   map[string]any
 	status int
 }
 
-// responseChan is a Reply that remembers.
+// responseChan is a Reply whose answer can be received.
 type responseChan chan response
 
 func (m responseChan) Answer(status int, parts ...[]byte) bool {
@@ -46,7 +46,8 @@ func (m responseChan) Answer(status int, parts ...[]byte) bool {
 
 type params map[string]any
 
-// valuesOf is what a request to e says: what has a place in the path stands there.
+// valuesOf returns the parameters of a request to e. A parameter that is named in the path goes there, others into the
+// query.
 func valuesOf(e *wire.Endpoint, p params) *form.Values {
 	v := &form.Values{}
 	for k, x := range p {
@@ -67,7 +68,7 @@ func valuesOf(e *wire.Endpoint, p params) *form.Values {
 	return v
 }
 
-// call carries out a request as httpd would; the answer arrives on the channel. A name that the path has goes there.
+// call sends a request to an endpoint, as httpd would. The answer arrives on the channel.
 func call(srv *Server, u realm.UserID, name string, p params) responseChan {
 	e, out := endpoint(name), make(responseChan, 1)
 	v := valuesOf(e, p)
@@ -98,7 +99,7 @@ func testSite(name string) wire.Site {
 	return wire.Site{URL: "http://chat.test", Host: "chat.test", Name: name}
 }
 
-// mustCall is a call that is answered at once, with success.
+// mustCall is call for a request that must be answered at once, with success.
 func mustCall(t testing.TB, srv *Server, u realm.UserID, name string, p params) map[string]any {
 	t.Helper()
 	select {
@@ -113,7 +114,7 @@ func mustCall(t testing.TB, srv *Server, u realm.UserID, name string, p params) 
 	return nil
 }
 
-// createOrganization founds an organization with people who are all in one channel.
+// createOrganization creates an organization with users who are all in the channels one and two.
 func createOrganization(t testing.TB, srv *Server, names ...string) (people []realm.UserID) {
 	t.Helper()
 	system := realm.Caller{System: true, Client: "Internal"}

@@ -14,9 +14,13 @@ import (
 // (a message that is ten minutes late by then fails, and its author is told), invitations and signed addresses end when it
 // says so and are good again when it was wrong. Presence that lies in the future is brought back to now.
 
+// A jump of the wall clock has these effects. Event queues, heartbeats and rate limits go by a clock that never jumps,
+// so nothing changes for them. Dates go by the wall clock: reminders and scheduled messages are due when it says so (a
+// message that is ten minutes late by then fails, and its author is told). Invitations and signed URLs end when it says
+// so and are valid again after it was corrected. Presence that is in the future is set to now.
 const day = 86400
 
-// newClockRun is a tale in which only the test acts.
+// newClockRun returns a run in which only the test acts.
 func newClockRun(t *testing.T) *seededRun {
 	run := newSeededRun(t, newSeededBase(t), 1)
 	run.open()
@@ -27,13 +31,13 @@ func newClockRun(t *testing.T) *seededRun {
 	return run
 }
 
-// settleAll lets everything under way come to its end.
+// settleAll runs everything that is in progress.
 func (run *seededRun) settleAll() {
 	run.runUntilIdle()
 	run.collectAnswers()
 }
 
-// mustDo is a command that must succeed.
+// mustDo runs a command that must succeed.
 func mustDo[A any](run *seededRun, u realm.UserID, c realm.Command[A]) (out A) {
 	run.t.Helper()
 	run.do(u, decideOf(c), func(a answer) {
@@ -46,7 +50,7 @@ func mustDo[A any](run *seededRun, u realm.UserID, c realm.Command[A]) (out A) {
 	return out
 }
 
-// fetch asks for what a queue has, and returns the answer.
+// fetch polls a queue without waiting and returns the answer.
 func (run *seededRun) fetch(q *seededQueue) string {
 	r := &seededReply{}
 	run.srv.Poll(wire.PollRequest{Realm: 1, User: q.user, Queue: q.reg.ID, Last: q.last, DontBlock: true, Reply: r})
@@ -60,7 +64,7 @@ func (run *seededRun) queueOf(u realm.UserID, idle int64) *seededQueue {
 	return run.queues[len(run.queues)-1]
 }
 
-// jump sets the wall clock, and lets the house notice.
+// jump sets the wall clock and lets the server notice.
 func (run *seededRun) jump(seconds int64) {
 	run.wallClock += seconds
 	run.advance(1)
@@ -164,7 +168,7 @@ func TestClockJumpsAndDueWork(t *testing.T) {
 	}
 }
 
-// readableTexts is the texts of all messages.
+// readableTexts returns the texts of all messages.
 func (run *seededRun) readableTexts() map[string]bool {
 	texts := map[string]bool{}
 	for ref := range run.contents.texts {

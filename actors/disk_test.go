@@ -11,11 +11,11 @@ import (
 	"parley/snapshot/codec"
 )
 
-// diskContents is what survives a crash: facts, rows and texts as bytes.
+// diskContents is what a crash leaves: facts, rows and texts as bytes.
 type diskContents struct {
 	mu    sync.Mutex
 	epoch uint64
-	facts [][]byte // of realm 1, behind the rows
+	facts [][]byte // of realm 1, after the rows
 	rows  realm.Seq
 	table map[string]realm.EncodedRow
 	texts map[realm.BodyRef][]byte
@@ -25,23 +25,23 @@ func newDiskContents() *diskContents {
 	return &diskContents{table: map[string]realm.EncodedRow{}, texts: map[realm.BodyRef][]byte{}}
 }
 
-// last is the number of the newest fact that a crash cannot take back.
+// last returns the number of the last fact on disk.
 func (p *diskContents) last() realm.Seq {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.rows + realm.Seq(len(p.facts))
 }
 
-// slowDisk is a disk whose writes stay under way until the test lets one of them through. After a crash nothing it is
-// told reaches the platter, and it answers as if all were well: who still talks to it is a ghost.
+// slowDisk is a disk whose writes stay in progress until the test lets them finish. After a crash nothing more is
+// written, but every write reports success: actors of the crashed process may still be running.
 type slowDisk struct {
 	*diskContents
-	writes chan *pendingWrite // nil: everything is written at once
+	writes chan *pendingWrite // nil: writes finish at once
 	mu     sync.Mutex
 	dead   bool
 }
 
-// pendingWrite is one append or snapshot under way.
+// pendingWrite is one append or snapshot in progress.
 type pendingWrite struct {
 	what string
 	do   func() error
@@ -63,7 +63,7 @@ func (d *slowDisk) perform(what string, do func() error) error {
 	return <-w.done
 }
 
-// crash loses what is under way, but for what the caller has let through.
+// crash loses the writes in progress, except those that the test has let finish.
 func (d *slowDisk) crash() {
 	d.mu.Lock()
 	d.dead = true

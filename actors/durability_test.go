@@ -10,8 +10,8 @@ import (
 	"parley/wire"
 )
 
-// runSynctest runs a test whose goroutines and clock are its own. Reply channels are reused through a pool, and must not
-// leave the bubble they were made in.
+// runSynctest runs a test with goroutines and a clock of its own. Reply channels are pooled, and must not leave the
+// synctest bubble in which they were made.
 func runSynctest(t *testing.T, test func(t *testing.T)) {
 	fresh := func() { replies = sync.Pool{New: func() any { return make(chan answer, 1) }} }
 	fresh()
@@ -28,8 +28,8 @@ func openServer(t testing.TB, d Disk) *Server {
 	return srv
 }
 
-// While a write is under way nothing it holds may be known to anybody: not to the sender, not to who listens, not to who
-// reads. And others' refusals that rest on it wait as well.
+// While a write is in progress, nothing may leave that depends on it: no answer to the sender, no event, no read.
+// Refusals of other commands that depend on it wait as well.
 func TestNothingIsSentBeforeItIsDurable(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
@@ -54,13 +54,13 @@ func TestNothingIsSentBeforeItIsDurable(t *testing.T) {
 			synctest.Wait()
 		}
 		waiting["GET /messages"] = call(srv, bo, "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0})
-		// This one is refused because of a fact that is under way: who hears of it could infer the fact.
+		// The reason of this refusal is a fact that is not on disk: the refusal would tell about it.
 		waiting["again"] = call(srv, ann, "POST /messages/{message_id}/reactions", params{"message_id": sent["id"], "emoji_name": "wave"})
 		synctest.Wait()
 		for name, m := range waiting {
 			select {
 			case a := <-m:
-				t.Errorf("%s was answered before the disk had written: %d %v", name, a.status, a.body)
+				t.Errorf("%s was answered before the write finished: %d %v", name, a.status, a.body)
 			default:
 			}
 		}
@@ -72,7 +72,7 @@ func TestNothingIsSentBeforeItIsDurable(t *testing.T) {
 			closeServer(t, srv)
 			return
 		}
-		for range 2 { // the second append carries what came while the first was under way
+		for range 2 { // the second append has the facts that arrived during the first
 			w := <-d.writes
 			w.done <- w.do()
 			synctest.Wait()
@@ -84,7 +84,7 @@ func TestNothingIsSentBeforeItIsDurable(t *testing.T) {
 			t.Errorf("read %v", a.body["messages"])
 		}
 		if a := <-waiting["poll"]; len(a.body["events"].([]any)) == 0 {
-			t.Error("the poll was answered with nothing")
+			t.Error("the poll was answered without events")
 		}
 		for _, name := range []string{"POST /messages", "POST /messages/{message_id}/reactions"} {
 			if a := <-waiting[name]; a.status != 200 {
@@ -96,7 +96,7 @@ func TestNothingIsSentBeforeItIsDurable(t *testing.T) {
 	})
 }
 
-// closeServer stops a house whose disk has crashed: it must not hang.
+// closeServer stops a server. It must not hang, even after its disk has crashed.
 func closeServer(t testing.TB, srv *Server) {
 	t.Helper()
 	if err := srv.Close(t.Context()); err != nil {

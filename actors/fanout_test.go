@@ -9,7 +9,7 @@ import (
 	"parley/wire"
 )
 
-// bufferReply is a Reply that writes the answer into memory of its own, as a connection does.
+// bufferReply is a Reply that copies the answer into its own memory, as a connection does.
 type bufferReply struct {
 	out     []byte
 	answers int
@@ -24,7 +24,7 @@ func (p *bufferReply) Answer(_ int, parts ...[]byte) bool {
 	return true
 }
 
-// fanout is one session actor with a queue for each of its users, and their polls.
+// fanout is one session actor with a queue and a poll for each of its users.
 type fanout struct {
 	shard   *shard
 	realm   *shardRealm
@@ -48,7 +48,7 @@ func newFanout(t testing.TB, n int) *fanout {
 	return f
 }
 
-// round has everybody poll and hear of one message.
+// round sends every user's poll and delivers one message to all.
 func (f *fanout) round() {
 	f.shard.handlePolls(f.polls)
 	f.seq++
@@ -60,7 +60,7 @@ func (f *fanout) round() {
 	}
 }
 
-// Whatever memory a message takes on its way through a session actor, it does not grow with those who hear of it.
+// The memory that delivering a message takes in a session actor does not depend on the number of recipients.
 func TestFanoutAllocatesPerMessageOnly(t *testing.T) {
 	if testing.Short() {
 		t.Skip("under the race detector pools forget at random what they are given")
@@ -83,8 +83,8 @@ func TestFanoutAllocatesPerMessageOnly(t *testing.T) {
 	}
 }
 
-// BenchmarkFanout is a delivery from poll to bytes, without connections: one session actor, 10,000 users. One operation is
-// one delivery.
+// BenchmarkFanout measures a delivery from poll to bytes, without connections: one session actor with 10,000 users. One
+// operation is one delivery.
 //
 //	go test -run - -bench Fanout ./actors
 func BenchmarkFanout(b *testing.B) {

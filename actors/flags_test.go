@@ -8,8 +8,8 @@ import (
 	"parley/actors/realm"
 )
 
-// A change of the flags of very many messages takes several turns, and is one for who asks: all of it is done, what it
-// refuses is refused as a whole, and the answer tells of all parts.
+// Changing the flags of very many messages takes several turns, but is one request to its caller: all of it is done, a
+// refusal refuses all of it, and the answer covers all parts.
 func TestFlagManyMessages(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
@@ -24,7 +24,7 @@ func TestFlagManyMessages(t *testing.T) {
 		flags := func(id int64) []any {
 			return mustCall(t, srv, bob, "GET /messages/{message_id}", params{"message_id": id})["message"].(map[string]any)["flags"].([]any)
 		}
-		// many is messages so far apart in a list that each lies in another part of it.
+		// many repeats messages in a list so often that each is in another part of it.
 		many := func(ids ...int64) (out []int64) {
 			for _, id := range ids {
 				out = append(out, slices.Repeat([]int64{id}, realm.MaxFlagged)...)
@@ -38,10 +38,10 @@ func TestFlagManyMessages(t *testing.T) {
 			}
 		}
 		if a := <-call(srv, bob, "POST /messages/flags", params{"messages": many(ids[0], ids[1], 1_000_000), "op": "add", "flag": "starred"}); a.status != 400 || a.body["msg"] != "Invalid message(s)" {
-			t.Errorf("starring what is not there: %d %v", a.status, a.body)
+			t.Errorf("starring a message that does not exist: %d %v", a.status, a.body)
 		}
 		if slices.Contains(flags(ids[0]), any("starred")) {
-			t.Error("of what was refused a part was done")
+			t.Error("a part of a refused request was done")
 		}
 		mustCall(t, srv, bob, "POST /messages/flags", params{"messages": many(ids...), "op": "add", "flag": "starred"})
 		mustCall(t, srv, bob, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"left", "left too"}})

@@ -11,8 +11,8 @@ import (
 	"parley/actors/realm"
 )
 
-// What takes many turns is done wholly, wherever a crash comes between them: by the server itself if nobody waits for it
-// any more. If not even the first turn was written nothing has happened.
+// A job of several turns is completed after a crash between any two of them, by the server itself if no caller waits
+// any more. If the crash was before the first turn was on disk, nothing has happened.
 func TestJobSurvivesCrashes(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		base := newDiskContents()
@@ -82,7 +82,7 @@ func TestJobSurvivesCrashes(t *testing.T) {
 				d := &slowDisk{diskContents: base.clone()}
 				srv := openServer(t, d)
 				if got := x.look(srv); !slices.Equal(got, x.before) {
-					t.Fatalf("%s: before it there are %v, want %v", x.endpoint, got, x.before)
+					t.Fatalf("%s: counts before it are %v, want %v", x.endpoint, got, x.before)
 				}
 				d.mu.Lock()
 				d.writes = make(chan *pendingWrite, 100)
@@ -112,16 +112,16 @@ func TestJobSurvivesCrashes(t *testing.T) {
 				if written == 0 {
 					want = x.before
 				}
-				closeServer(t, openServer(t, &slowDisk{diskContents: d.diskContents})) // what remains is in the rows now
+				closeServer(t, openServer(t, &slowDisk{diskContents: d.diskContents})) // writes the rest of the job into the rows
 				srv = openServer(t, &slowDisk{diskContents: d.diskContents})
-				time.Sleep(10 * time.Second) // the clock's first tick
+				time.Sleep(10 * time.Second) // until the clock ticks
 				synctest.Wait()
 				if got := x.look(srv); !slices.Equal(got, want) {
-					t.Errorf("%s: after a crash behind %d writes there are %v, want %v", x.endpoint, written, got, want)
+					t.Errorf("%s: counts after a crash that followed %d writes are %v, want %v", x.endpoint, written, got, want)
 				}
 				again := openServer(t, &slowDisk{diskContents: d.diskContents.clone()})
 				if got := x.look(again); !slices.Equal(got, want) {
-					t.Errorf("%s: after another crash there are %v, want %v", x.endpoint, got, want)
+					t.Errorf("%s: counts after another crash are %v, want %v", x.endpoint, got, want)
 				}
 				closeServer(t, again)
 				closeServer(t, srv)

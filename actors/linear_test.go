@@ -17,10 +17,10 @@ import (
 	"parley/actors/realm"
 )
 
-// TestLinearizability has several people act on the same things at once, each from two programs, and asks whether what
-// each was answered can be explained by one order of all they did, in which everything takes effect between its request
-// and its answer. Halfway the process crashes: what had no answer by then may have happened, at any time since, or not;
-// everything else must still be there. What is acted on: what was said, who is in a channel, and personal flags.
+// TestLinearizability lets several users act on the same data at once, each from two programs. It checks that one order
+// of all operations explains every answer, with each operation taking effect between its request and its answer. In the
+// middle the process crashes: operations without an answer may have happened, at any time since, or not; all others
+// must still be there. The data are messages, the members of a channel, and personal flags.
 func TestLinearizability(t *testing.T) {
 	seed := uint64(time.Now().UnixNano() % 1e9)
 	t.Logf("seed %d", seed)
@@ -36,7 +36,7 @@ func TestLinearizability(t *testing.T) {
 	disk.writes = lossy
 	disk.mu.Unlock()
 	stopped, crash := make(chan struct{}), make(chan struct{})
-	go func() { // the disk, until the power goes
+	go func() { // the disk, until the crash
 		defer close(stopped)
 		for {
 			select {
@@ -49,7 +49,7 @@ func TestLinearizability(t *testing.T) {
 		}
 	}()
 	round := rec.round(srv, 0)
-	rec.waitForAnswers(60) // of the round's 240
+	rec.waitForAnswers(60) // of 240 in the round
 	rec.crashed.Store(true)
 	close(crash)
 	<-stopped
@@ -77,15 +77,15 @@ func TestLinearizability(t *testing.T) {
 	switch r := porcupine.CheckOperationsTimeout(linearModel(people), rec.history, 5*time.Minute); r {
 	case porcupine.Ok:
 	case porcupine.Unknown:
-		t.Skipf("seed %d: too many orders to try for a machine this busy", seed)
+		t.Skipf("seed %d: too many orders to check on this machine", seed)
 	default:
-		t.Errorf("%d operations, %d of them without an answer, are not linear: %v", len(rec.history), rec.unknown, r)
+		t.Errorf("%d operations, %d of them without an answer, are not linearizable: %v", len(rec.history), rec.unknown, r)
 	}
 	t.Logf("%d operations, %d of them without an answer", len(rec.history), rec.unknown)
 	closeServer(t, srv)
 }
 
-// historyRecorder is a history in the making.
+// historyRecorder collects the operations of all clients.
 type historyRecorder struct {
 	began   time.Time
 	people  []realm.UserID
@@ -98,7 +98,7 @@ type historyRecorder struct {
 	unknown int
 }
 
-// round has every program do its share at once, until the process crashes.
+// round lets every program send its operations, until the process crashes.
 func (rec *historyRecorder) round(srv *Server, n int) *sync.WaitGroup {
 	var all sync.WaitGroup
 	for i := range 2 * len(rec.people) {
@@ -122,13 +122,13 @@ func (rec *historyRecorder) round(srv *Server, n int) *sync.WaitGroup {
 	return &all
 }
 
-// record adds an operation. One that was answered behind the crash was answered by nobody.
+// record adds an operation. An answer after the crash does not count.
 func (rec *historyRecorder) record(op porcupine.Operation, in userOp) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	if rec.crashed.Load() {
 		if in.kind == read || in.kind == readFlag {
-			return // what it read is lost
+			return // a read without an answer changes nothing
 		}
 		op.Output, op.Return = userOpResult{unknown: true}, math.MaxInt64
 		rec.unknown++
@@ -136,7 +136,7 @@ func (rec *historyRecorder) record(op porcupine.Operation, in userOp) {
 	rec.history = append(rec.history, op)
 }
 
-// waitForAnswers waits until so many operations have been waitForAnswers.
+// waitForAnswers waits until that many operations have been answered.
 func (rec *historyRecorder) waitForAnswers(n int) {
 	for {
 		rec.mu.Lock()
@@ -149,7 +149,7 @@ func (rec *historyRecorder) waitForAnswers(n int) {
 	}
 }
 
-// userOp is what somebody does: send, read all, leave or join channel two, and look who is in it.
+// userOp is one operation of a user: send, read all, leave or join channel two, add or remove a star, read the star.
 type userOp struct {
 	kind    int
 	text    string
@@ -157,7 +157,7 @@ type userOp struct {
 	message int64
 }
 
-// Kinds of deeds.
+// Kinds of operations.
 const (
 	send = iota
 	read
@@ -168,7 +168,7 @@ const (
 	readFlag
 )
 
-// userOpResult is what came of it: the texts read, or whether it changed anything, or the flag that was seen.
+// userOpResult is the answer: the texts that were read, or whether it changed anything, or whether the star is set.
 type userOpResult struct {
 	texts   []string
 	changed bool
@@ -206,7 +206,8 @@ func (op userOp) do(srv *Server) userOpResult {
 	return userOpResult{changed: len(joined) > 0}
 }
 
-// linearState is the model: what was said, in order, who is in channel two, and who has the star, a bit each.
+// linearState is the model: the messages in order, and as one bit for each user, the members of channel two and the
+// stars.
 type linearState struct {
 	messages         string
 	members, starred uint64

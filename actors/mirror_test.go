@@ -23,41 +23,41 @@ import (
 	"parley/wire/form"
 )
 
-// mirrorSeeds are crowds that once found something, and what.
+// mirrorSeeds are seeds that once found a bug, and which.
 var mirrorSeeds = map[uint64]string{
-	9:      "who is made a member was not told as a full member",
-	21:     "an archived channel made private vanished for clients that had lost it before",
-	22:     "a setting of an archived channel was told to clients that do not know it",
-	24:     "the groups of closed accounts were told when their role changed",
-	43:     "messages moved to a channel one is not in stayed unread, and came back with a subscription",
-	47:     "who came to know a private channel counted its subscribers twice",
-	54:     "settings that name a closed account read otherwise in a registration, and nobody said so",
-	118:    "a notice in an archived channel was unread for ever",
-	171:    "a bot's default channel was told as none",
-	174:    "messages of other spellings moved to another channel took on one spelling, and nobody said so",
-	61193:  "the mirror forgot the status of who was away when two states were compared",
-	61000:  "who left a channel did not hear that a preference for a topic of it was gone with the name of the topic",
-	5016:   "a guest was not told that a message he had starred was deleted, in a channel he only reads",
-	20253:  "a guest did not hear whom he lost sight of when channels were left together",
-	40057:  "a guest did not hear whom he lost sight of when all of a conversation was deleted",
-	100045: "a bot's owner was not told that the bot's default channel has another name",
-	101139: "a guest was not told that a message he had received moved on in a web-public channel",
-	300047: "who had starred a message and could not read it any more was not told that it is gone where he cannot follow",
-	400263: "permissions of the organization that name a closed account were told with it",
-	410597: "of accounts that were opened again nobody was told what they show of themselves",
-	410938: "what closed accounts had not read in a channel that was archived meanwhile came back with it",
-	412498: "the values of accounts that are closed went with their profile field, though the mirror kept them",
-	412641: "what closed accounts had not read and was moved out of their channels came back with them",
-	411162: "clients that know no deactivated groups heard who is in them",
-	101305: "who had starred a message and could not read it any more was not told that it is gone",
-	940205: "a queue that nobody had asked lost its events in the second of two crashes, when one before it in the same shard had ended",
+	9:      "a user who became a member was not shown as a full member",
+	21:     "an archived channel made private disappeared for clients that had lost access before",
+	22:     "a setting of an archived channel was sent to clients without access to it",
+	24:     "role changes of deactivated users sent their groups",
+	43:     "messages moved to a channel without the user stayed unread, and came back with a subscription",
+	47:     "a client that got access to a private channel counted its subscribers twice",
+	54:     "settings that name a deactivated user changed in a registration, without an event",
+	118:    "a notice in an archived channel stayed unread for ever",
+	171:    "a bot's default channel was sent as none",
+	174:    "topics with several spellings took one spelling in a move, without an event",
+	61193:  "the mirror lost the status of absent users when two states were compared",
+	61000:  "a user who left a channel got no event that a topic preference was removed with the topic's name",
+	5016:   "a guest got no event for the deletion of a starred message in a channel that the guest only reads",
+	20253:  "a guest got no event for users who became invisible when several channels were left together",
+	40057:  "a guest got no event for users who became invisible when a whole conversation was deleted",
+	100045: "a bot's owner got no event for the new name of the bot's default channel",
+	101139: "a guest got no event for the move of a received message in a web-public channel",
+	300047: "a user with a starred but unreadable message got no event when it moved to a channel without access",
+	400263: "organization permissions that name a deactivated user were sent with that user",
+	410597: "no event showed the visible details of reactivated users",
+	410938: "unread messages of deactivated users in a channel archived since came back with the channel",
+	412498: "profile values of deactivated users were removed with the field, but the mirror kept them",
+	412641: "unread messages of deactivated users that had moved out of their channels came back with the users",
+	411162: "clients without deactivated groups got the members of such groups",
+	101305: "a user with a starred but unreadable message got no event for its deletion",
+	940205: "a queue that was never polled lost its events in the second of two crashes, if an older one in its shard had ended",
 }
 
-// TestMirrors plays N random crowds from SEED on against the real house, through the endpoints, without a network.
-// Clients of several kinds keep what a register told them up to date by events alone. At random moments, after a crash
-// and at the end each must know what a fresh register of the same client and fresh fetches say.
+// TestMirrors runs N random crowds from SEED on against the real server, through the endpoints, without a network.
+// Clients of several kinds update their copy of the register response by events alone. At random times, after a crash
+// and at the end, each copy must equal a new register response and new fetches of the same client.
 func TestMirrors(t *testing.T) {
-	n, seed := 6, uint64(1) // the same ones each time: a change is judged by what it changed
+	n, seed := 6, uint64(1) // the same seeds each time, so that a failure comes from the change under test
 	if x, err := strconv.Atoi(os.Getenv("N")); err == nil {
 		n = x
 	}
@@ -75,10 +75,10 @@ func TestMirrors(t *testing.T) {
 			t.Fatalf("repeat with SEED=%d N=1", seed+uint64(i))
 		}
 		if i%100 == 99 {
-			t.Logf("%d crowds in %v: %v", i+1, time.Since(began).Round(time.Second), all)
+			t.Logf("%d runs in %v: %v", i+1, time.Since(began).Round(time.Second), all)
 		}
 	}
-	t.Logf("%d crowds from SEED=%d in %v: %v; not heard:\n  %s", n, seed, time.Since(began).Round(time.Millisecond), all, strings.Join(all.forms.Unseen(), "\n  "))
+	t.Logf("%d runs from SEED=%d in %v: %v; forms not seen:\n  %s", n, seed, time.Since(began).Round(time.Millisecond), all, strings.Join(all.forms.Unseen(), "\n  "))
 }
 
 func TestMirrorSeeds(t *testing.T) {
@@ -90,7 +90,7 @@ func TestMirrorSeeds(t *testing.T) {
 	}
 }
 
-// syncRuntime is a stage on which whatever is said is done before the sender goes on.
+// syncRuntime is a runtime on which every message is handled before send returns.
 type syncRuntime struct {
 	simRuntime
 	busy bool
@@ -111,7 +111,7 @@ func (r *syncRuntime) runAll() {
 	r.busy = false
 }
 
-// fakeFiles are the files of a mirrored house: kept nowhere, named by what they are.
+// fakeFiles are uploaded files that are not stored, only named.
 type fakeFiles struct {
 	wire.Files
 	names int
@@ -135,14 +135,14 @@ func (p *fakeFiles) SaveAvatar(io.Reader, int64) (string, error) {
 }
 func (p *fakeFiles) SaveLogo(r io.Reader, n int64) (string, error) { return p.SaveAvatar(r, n) }
 
-// mirrorCounts counts what was played.
+// mirrorCounts counts what happened in the runs.
 type mirrorCounts struct {
 	Asked, Done, Refused, Compared, Crashes, Histories, Receipts int
 	forms                                                        wire.SeenEventShapes
 }
 
 func (s mirrorCounts) String() string {
-	return fmt.Sprintf("asked %d, done %d, refused %d, compared %d, crashes %d, pasts %d, receipts %d, forms of events %d",
+	return fmt.Sprintf("asked %d, done %d, refused %d, compared %d, crashes %d, histories %d, receipts %d, event forms %d",
 		s.Asked, s.Done, s.Refused, s.Compared, s.Crashes, s.Histories, s.Receipts, len(s.forms))
 }
 
@@ -159,12 +159,12 @@ type mirrorRun struct {
 	tools       *wire.Tools
 	wallClock   int64
 	askers      *crowd.Askers
-	asideRandom *rand.Rand // of what happens beside the story: a story is the same with it and without
+	asideRandom *rand.Rand // for requests that must not change the rest of the run
 	clients     []*mirrorClient
-	recent      []string // requests of late
+	recent      []string // requests, for failure messages
 }
 
-// mirrorClient is somebody's program that keeps a mirror.
+// mirrorClient is a program that keeps a copy of the state by events.
 type mirrorClient struct {
 	user    int64
 	name    string
@@ -173,16 +173,16 @@ type mirrorClient struct {
 	queue   string
 	at      int64
 	mirror  *twin.Mirror
-	invites any // what it was told of invitations
+	invites any // invitations as last fetched
 }
 
-// capabilities by kind of client: of the web application, of the phone application, of a program that declares none.
+// Capabilities of the web app and of the phone app.
 var (
 	webCaps   = []string{"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional", "stream_typing_notifications", "user_settings_object", "include_deactivated_groups", "empty_topic_name", "linkifier_url_template", "user_list_incomplete", "archived_channels", "simplified_presence_events"}
 	phoneCaps = []string{"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional", "stream_typing_notifications", "user_settings_object", "include_deactivated_groups", "empty_topic_name", "individual_emoji_changes"}
 )
 
-// mirrorSteps is how much happens in a crowd's story.
+// mirrorSteps is how many steps a run has.
 const mirrorSteps = 160
 
 func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
@@ -225,10 +225,10 @@ func (run *mirrorRun) open() {
 }
 
 func (run *mirrorRun) fail(format string, args ...any) {
-	run.t.Errorf("seed %d: %s\nlately:\n  %s", run.seed, fmt.Sprintf(format, args...), strings.Join(run.recent, "\n  "))
+	run.t.Errorf("seed %d: %s\nrecent requests:\n  %s", run.seed, fmt.Sprintf(format, args...), strings.Join(run.recent, "\n  "))
 }
 
-// createOrganization makes an organization: an owner, an administrator, two members, a guest and a bot, and three channels.
+// createOrganization creates an owner, an administrator, two members, two guests, a bot and three channels.
 func (run *mirrorRun) createOrganization() {
 	if _, err := run.srv.CreateRealm("", "Mirror"); err != nil {
 		run.t.Fatal(err)
@@ -254,7 +254,7 @@ func (run *mirrorRun) createOrganization() {
 	if run.skipsDays() {
 		run.must(owner, "PATCH /realm", params{"waiting_period_threshold": 2})
 	}
-	if run.seed%3 == 0 { // guests may know only whom they meet
+	if run.seed%3 == 0 { // guests see only users who share a channel with them
 		run.must(owner, "PATCH /realm", params{"can_access_all_users_group": params{"new": 7}})
 	}
 	clients := []*mirrorClient{
@@ -262,7 +262,7 @@ func (run *mirrorRun) createOrganization() {
 		{user: 1, name: "phone administrator", params: caps(phoneCaps, params{"include_subscribers": true})},
 		{user: 2, name: "old member", params: params{"apply_markdown": true, "include_subscribers": true}},
 		{user: 2, name: "web member", params: caps(webCaps, params{"include_subscribers": "partial"})},
-		{user: 3, name: "member who hears everything", params: caps(phoneCaps, params{"all_public_streams": true})},
+		{user: 3, name: "member with all public channels", params: caps(phoneCaps, params{"all_public_streams": true})},
 		{user: 4, name: "web guest", params: caps(webCaps, params{"include_subscribers": true})},
 		{user: 5, name: "phone guest", params: caps(phoneCaps, params{"include_subscribers": true})},
 		{user: 6, name: "bot", params: params{"apply_markdown": false, "include_subscribers": false}},
@@ -308,7 +308,7 @@ func (run *mirrorRun) must(u int64, name string, p params) map[string]any {
 	return o
 }
 
-// request carries out a request to the end, as httpd would.
+// request runs a request to its end, as httpd would.
 func (run *mirrorRun) request(user int64, name string, p params, file string) (int, []byte) {
 	u := realm.UserID(user)
 	account := run.srv.accounts.byUser[userKey{1, u}]
@@ -351,7 +351,7 @@ func (run *mirrorRun) register(c *mirrorClient) {
 	}
 	c.mirror = twin.New(c.kind)
 	status, body := run.request(c.user, "POST /register", c.params, "")
-	if status == 400 && c.kind.AllPublic { // a guest by now
+	if status == 400 && c.kind.AllPublic { // the user has become a guest
 		delete(c.params, "all_public_streams")
 		run.register(c)
 		return
@@ -402,7 +402,7 @@ func (run *mirrorRun) step() {
 	}
 }
 
-// skipsDays: days go by in this story, and new accounts become full members.
+// skipsDays reports whether days pass in this run, so that new accounts become full members.
 func (run *mirrorRun) skipsDays() bool { return run.seed%5 == 0 }
 
 func (run *mirrorRun) advance(seconds int64) {
@@ -411,7 +411,7 @@ func (run *mirrorRun) advance(seconds int64) {
 	run.srv.tickRealms()
 }
 
-// crash loses the process; what it told anybody is on disk.
+// crash ends the process. Everything that it has sent is on disk.
 func (run *mirrorRun) crash() {
 	run.Crashes++
 	run.logRequest("crash")
@@ -430,7 +430,7 @@ func (run *mirrorRun) logRequest(what string) {
 // mirrorRecent is how many requests a failure shows.
 var mirrorRecent = 60
 
-// runAside does something the dice of the story know nothing of.
+// runAside does something without using the run's random numbers.
 func (run *mirrorRun) runAside(do func()) {
 	defer func(r *rand.Rand) { run.runtime.random = r }(run.runtime.random)
 	run.runtime.random = run.asideRandom
@@ -461,10 +461,10 @@ func (run *mirrorRun) ask(next func() crowd.Ask) {
 		run.fail("%s %v: %d %s", x.Name, x.Params, status, body)
 	}
 	run.askers.Done(x, status, o)
-	run.srv.tickRealms() // what is done behind the answers
+	run.srv.tickRealms() // run the due jobs
 }
 
-// checkForms holds events against the forms they may have.
+// checkForms checks that events have one of the documented forms.
 func (run *mirrorRun) checkForms(c *mirrorClient, body []byte) {
 	var v struct{ Events []json.RawMessage }
 	json.Unmarshal(body, &v)
@@ -475,14 +475,14 @@ func (run *mirrorRun) checkForms(c *mirrorClient, body []byte) {
 	}
 }
 
-// poll takes in all there is; false: its owner may not ask.
+// poll fetches and applies all events. It reports false if the user may not poll.
 func (run *mirrorRun) poll(c *mirrorClient) bool {
 	for {
 		status, body := run.request(c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.at, "dont_block": true}, "")
 		if status == 401 {
 			return false
 		}
-		if status != 200 && strings.Contains(string(body), "BAD_EVENT_QUEUE_ID") && c.mirror != nil { // his account was closed meanwhile, and his queues with it
+		if status != 200 && strings.Contains(string(body), "BAD_EVENT_QUEUE_ID") && c.mirror != nil { // the account was deactivated for a time, and its queues ended
 			run.register(c)
 			return true
 		}
@@ -512,13 +512,13 @@ func (run *mirrorRun) compare() {
 	}
 }
 
-// receipts compares who is said to have read a message with what everybody's clients know.
+// receipts compares the read receipts of messages with the copies of all clients.
 func (run *mirrorRun) receipts(clients []*mirrorClient) {
 	for _, c := range clients {
 		ids := c.mirror.Messages()
 		for _, id := range ids[max(0, len(ids)-10):] {
 			status, body := run.request(c.user, "GET /messages/{message_id}/read_receipts", params{"message_id": id}, "")
-			if status != 200 { // the organization has none
+			if status != 200 { // the organization has no read receipts
 				break
 			}
 			var v struct {
@@ -570,15 +570,15 @@ func (run *mirrorRun) compareClient(c *mirrorClient) {
 	if told := run.invites(c); c.mirror.Dirty("invites") || told == nil || c.invites == nil {
 		c.invites = told
 	} else if told != c.invites {
-		run.fail("%s (user %d): invitations are %v, were %v, and no event said so", c.name, c.user, told, c.invites)
+		run.fail("%s (user %d): invitations are %v, were %v, without an event", c.name, c.user, told, c.invites)
 	}
 }
 
-// fetch compares what a client knows with what endpoints say that answer a part each.
+// fetch compares a client's copy with the endpoints that return a part of the state.
 func (run *mirrorRun) fetch(c *mirrorClient) {
 	for _, f := range twin.Fetches {
 		status, body := run.request(c.user, f.Name, params(f.Params), "")
-		if status != 200 { // bots have no groups, and who keeps no drafts may not ask for them
+		if status != 200 { // not allowed for bots, or the user has turned drafts off
 			continue
 		}
 		if err := c.mirror.DiffFetched(f, body); err != nil {

@@ -13,8 +13,8 @@ import (
 	"parley/wire"
 )
 
-// TestPartialSubscribersInEvents: who asked for partial lists of subscribers is told, when he is subscribed, what a
-// registration would say: everybody in a small channel, and in a large one bots and the people of the last two weeks.
+// A client that asked for partial lists of subscribers gets, when its user is subscribed, the same list that a
+// registration has: all subscribers of a small channel; of a large one only bots and users of the last two weeks.
 func TestPartialSubscribersInEvents(t *testing.T) {
 	var wall atomic.Int64
 	wall.Store(1_700_000_000)
@@ -77,11 +77,11 @@ func TestPartialSubscribersInEvents(t *testing.T) {
 	events := told(partial)
 	for name, want := range map[string][]realm.UserID{"one": {ann, here, bot}, "two": {ann, here}} {
 		if _, whole := events[name]["subscribers"]; whole || !slices.Equal(ids(events[name]["partial_subscribers"]), want) {
-			t.Errorf("%s is told with the partial list %v, wanted %v", name, events[name]["partial_subscribers"], want)
+			t.Errorf("partial list of %s is %v, want %v", name, events[name]["partial_subscribers"], want)
 		}
 	}
 	if _, part := events["small"]["partial_subscribers"]; part || len(ids(events["small"]["subscribers"])) != realm.FullSubscriberListLimit/2-2 {
-		t.Errorf("of a small channel all are told: %v", events["small"])
+		t.Errorf("a small channel has a partial list: %v", events["small"])
 	}
 	for _, s := range listen("partial")["subscriptions"].([]any) {
 		s := s.(map[string]any)
@@ -93,11 +93,11 @@ func TestPartialSubscribersInEvents(t *testing.T) {
 	}
 	for name, n := range map[string]int{"one": len(crowd) + 1, "two": len(crowd), "small": realm.FullSubscriberListLimit/2 - 2} {
 		if o := told(full)[name]; len(ids(o["subscribers"])) != n {
-			t.Errorf("who wants all subscribers of %s is told %d of %d", name, len(ids(o["subscribers"])), n)
+			t.Errorf("a client that wants all subscribers of %s got %d of %d", name, len(ids(o["subscribers"])), n)
 		}
 		for _, list := range []string{"subscribers", "partial_subscribers"} {
 			if _, any := told(none)[name][list]; any {
-				t.Errorf("who wants no subscribers is told %s of %s", list, name)
+				t.Errorf("a client that wants no subscribers got %s of %s", list, name)
 			}
 		}
 	}

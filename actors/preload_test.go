@@ -14,14 +14,15 @@ import (
 	"parley/wire"
 )
 
-// copied is what a successor is lent.
+// copied returns a copy, as a successor process gets it.
 func (p *diskContents) copied() *diskContents {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return &diskContents{epoch: p.epoch, facts: slices.Clone(p.facts), rows: p.rows, table: maps.Clone(p.table), texts: maps.Clone(p.texts)}
 }
 
-// openSuccessor is one house that gives way to another: lent is what the successor reads before, late what happens after.
+// openSuccessor lets a server hand over to another one. The successor reads a copy of the disk before late is called,
+// and the rest after it.
 func openSuccessor(t *testing.T, srv *Server, p *diskContents, frozen bool, late func()) *Server {
 	t.Helper()
 	ctx := context.Background()
@@ -44,7 +45,7 @@ func openSuccessor(t *testing.T, srv *Server, p *diskContents, frozen bool, late
 	moved := p.rows != lent.rows
 	p.mu.Unlock()
 	if moved == frozen {
-		t.Errorf("frozen %v, and rows that have moved: %v", frozen, moved)
+		t.Errorf("frozen: %v, rows changed: %v", frozen, moved)
 	}
 	next, err := Open(&slowDisk{diskContents: p}, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite, Preloaded: before, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 	if err != nil {
@@ -53,8 +54,9 @@ func openSuccessor(t *testing.T, srv *Server, p *diskContents, frozen bool, late
 	return next
 }
 
-// What happens while a successor reads is there when it serves: messages, accounts, presence, and events for who was away,
-// in order and once. Also when rows were written meanwhile, so that it had read in vain.
+// Everything that happens while a successor reads is there when it serves: messages, accounts, presence, and the events
+// of a client that was away, in order and once. The same holds if rows were written in between, so that the successor
+// must read again.
 func TestSuccessorMissesNothing(t *testing.T) {
 	for _, frozen := range []bool{true, false} {
 		t.Run(fmt.Sprintf("frozen %v", frozen), func(t *testing.T) {
@@ -74,7 +76,7 @@ func TestSuccessorMissesNothing(t *testing.T) {
 				here.poll(t)
 				srv.ReportPresence(1, people[1], true)
 				var dora realm.UserID
-				for round := range 3 { // one successor after another
+				for round := range 3 { // several successors in a row
 					old := srv
 					srv = openSuccessor(t, srv, p, frozen, func() {
 						say(old, 10)
@@ -94,16 +96,16 @@ func TestSuccessorMissesNothing(t *testing.T) {
 					away.srv, here.srv = srv, srv
 					synctest.Wait()
 					if a, ok := srv.AccountByEmail(1, fmt.Sprintf("dora%d@example.org", round)); !ok || a.User != dora {
-						t.Errorf("who joined while the successor read: %v %v", a, ok)
+						t.Errorf("user who joined while the successor read: %v %v", a, ok)
 					}
 					if a, ok := srv.AccountByEmail(1, "ann@example.org"); !ok || a.User != people[0] {
-						t.Errorf("who was there before: %v %v", a, ok)
+						t.Errorf("user from before: %v %v", a, ok)
 					}
 					if r := srv.PresenceOf(1, people[2]); r == nil || r.Active != time.Now().Unix() {
-						t.Errorf("presence of who came while the successor read: %+v, now %d", r, time.Now().Unix())
+						t.Errorf("presence reported while the successor read: %+v, now %d", r, time.Now().Unix())
 					}
 					if r := srv.PresenceOf(1, people[1]); r == nil {
-						t.Error("presence from before is gone")
+						t.Error("presence from before is lost")
 					}
 					say(srv, 5)
 				}
@@ -111,10 +113,10 @@ func TestSuccessorMissesNothing(t *testing.T) {
 				away.poll(t)
 				synctest.Wait()
 				if a := here.poll(t); a.status != 200 || here.messages != n {
-					t.Errorf("who polled: %d, heard %d of %d messages", a.status, here.messages, n)
+					t.Errorf("client that polled: status %d, got %d of %d messages", a.status, here.messages, n)
 				}
 				if a := away.poll(t); a.status != 200 || away.messages != n {
-					t.Errorf("who was away: %d, heard %d of %d messages", a.status, away.messages, n)
+					t.Errorf("client that was away: status %d, got %d of %d messages", a.status, away.messages, n)
 				}
 				closeServer(t, srv)
 			})
@@ -122,7 +124,7 @@ func TestSuccessorMissesNothing(t *testing.T) {
 	}
 }
 
-// A realm that happens too much while it is frozen writes its rows again, and goes on.
+// A frozen realm whose journal gets too long writes its rows all the same.
 func TestFrozenRealmJournalIsBounded(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		p := newDiskContents()
@@ -137,13 +139,13 @@ func TestFrozenRealmJournalIsBounded(t *testing.T) {
 		sent := 0
 		for ; p.copied().rows == stood; sent++ {
 			if sent > limit/10 {
-				t.Fatalf("no rows after %d messages", sent)
+				t.Fatalf("no rows were written after %d messages", sent)
 			}
 			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hello"})
 			synctest.Wait()
 		}
 		if sent < limit/1000 {
-			t.Errorf("rows after %d messages already", sent)
+			t.Errorf("rows were written after only %d messages", sent)
 		}
 		closeServer(t, srv)
 	})

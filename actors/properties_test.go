@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What many changes of one request tell a client is what as many requests would: each change, in order, a muted channel in
-// two events. One answer to a poll has them all.
+// Many changes in one request cause the same events as one request for each: every change, in order, two events for a
+// muted channel. One answer to a poll has them all.
 func TestManySubscriptionProperties(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
@@ -34,11 +34,11 @@ func TestManySubscriptionProperties(t *testing.T) {
 			one = append(one, heard()...)
 		}
 		if len(one) != 300 {
-			t.Fatalf("%d events tell of 200 changes, of which 100 mute or unmute", len(one))
+			t.Fatalf("%d events for 200 changes, of which 100 mute or unmute", len(one))
 		}
 		mustCall(t, srv, ann, "POST /users/me/subscriptions/properties", params{"subscription_data": changes})
 		if all := heard(); fmt.Sprint(all) != fmt.Sprint(one) {
-			t.Errorf("together they are told as\n%v\nwant\n%v", all, one)
+			t.Errorf("events of one request:\n%v\nwant\n%v", all, one)
 		}
 		closeServer(t, srv)
 	})

@@ -24,22 +24,26 @@ import (
 // seed decides whose mailbox is served next, when the disk finishes, when the power goes, what people do, what is drawn
 // and what the clocks show. One seed is one story, to the byte.
 
-// knownSeeds are stories that once found something, and what.
+// knownSeeds are seeds that once found a bug, and which.
 var knownSeeds = map[uint64]string{
-	281787490: "a poll that was there before the restart event named a fact its shard had not heard of: Event 3584 was not in this queue",
+	281787490: "a poll that arrived before the restart event named a fact that its shard had not received: " +
+		"Event 3584 was not in this queue",
 }
 
-// TestSeeds tells N stories from SEED on. What must hold in each:
+// TestSeeds runs the seeds from SEED on, N of them. The runs use the real server with its realm, journal, session and
+// presence actors, on a runtime with one thread. The seed decides which actor runs next, when the disk finishes, when
+// the process crashes, what users do, every random value, and the clocks. The same seed is the same run, to the byte.
+// In each run:
 //
-//   - nothing is answered or heard that is not on disk, and nothing on disk is lost;
-//   - a message that was acknowledged is there once, one that was not at most once, one that was deleted never again;
-//   - every queue goes on under its id, its events rise, and are exactly those that the journal, replayed from the
-//     beginning by somebody who was not there, says its owner was told;
+//   - nothing is answered or delivered that is not on disk, and nothing on disk is lost;
+//   - an acknowledged message exists once, any other at most once, a deleted one never again;
+//   - every queue goes on under its id, its event ids rise, and its events are exactly those that a replay of the whole
+//     journal has for its user;
 //   - no queue ends before its time, however the wall clock jumps;
-//   - the state in memory, the state loaded from disk and the state replayed from the beginning are one.
+//   - the state in memory, the state loaded from disk and the state replayed from the beginning are equal.
 func TestSeeds(t *testing.T) {
 	n, seed := 150, uint64(time.Now().UnixNano()%1e9)
-	if testing.Short() { // one thread: the race detector learns nothing from more
+	if testing.Short() { // one thread: the race detector finds nothing in more runs
 		n = 10
 	}
 	if x, err := strconv.Atoi(os.Getenv("N")); err == nil {
@@ -60,10 +64,10 @@ func TestSeeds(t *testing.T) {
 			t.Fatalf("repeat with SEED=%d N=1", seed+uint64(i))
 		}
 		if i%10_000 == 9999 {
-			t.Logf("%d stories in %v: %+v", i+1, time.Since(began).Round(time.Second), all)
+			t.Logf("%d runs in %v: %+v", i+1, time.Since(began).Round(time.Second), all)
 		}
 	}
-	t.Logf("%d stories from SEED=%d in %v, digest %x: %+v", n, seed, time.Since(began).Round(time.Millisecond), sum.Sum(nil)[:8], all)
+	t.Logf("%d runs from SEED=%d in %v, digest %x: %+v", n, seed, time.Since(began).Round(time.Millisecond), sum.Sum(nil)[:8], all)
 }
 
 func TestKnownSeeds(t *testing.T) {
@@ -76,13 +80,13 @@ func TestKnownSeeds(t *testing.T) {
 	}
 }
 
-// One seed is one story: whatever differs between two runs would make a found bug hard to find again.
+// The same seed is the same run: any difference would make a bug hard to find again.
 func TestSameSeedSameRun(t *testing.T) {
 	seed := uint64(time.Now().UnixNano() % 1e9)
 	base, again := newSeededBase(t), newSeededBase(t)
 	for i := range uint64(20) {
 		if a, b := newSeededRun(t, base, seed+i).play(), newSeededRun(t, again, seed+i).play(); a != b {
-			t.Fatalf("seed %d is two stories:\n%s\n%s", seed+i, a, b)
+			t.Fatalf("seed %d has two different runs:\n%s\n%s", seed+i, a, b)
 		}
 	}
 }
@@ -94,7 +98,7 @@ func (c *seededCounts) add(o seededCounts) {
 	c.Crashes, c.Snapshots, c.Jumps, c.Expired = c.Crashes+o.Crashes, c.Snapshots+o.Snapshots, c.Jumps+o.Jumps, c.Expired+o.Expired
 }
 
-// seededRun is one story.
+// seededRun is one run.
 type seededRun struct {
 	seededCounts
 	t         *testing.T
@@ -106,7 +110,7 @@ type seededRun struct {
 	runtime   *simRuntime
 	disk      seededDisk
 	srv       *Server
-	wallClock int64 // what the wall clock shows, Unix seconds
+	wallClock int64 // Unix seconds
 	elapsed   int64
 	queues    []*seededQueue
 	ops       []*seededOp
@@ -114,13 +118,13 @@ type seededRun struct {
 	nextText  int
 }
 
-// seededQueue is one client: a queue, and what it has heard from it.
+// seededQueue is one client: a queue and the events it has got.
 type seededQueue struct {
 	user    realm.UserID
 	reg     *realm.Queue
 	last    int64
 	poll    *seededReply
-	contact int64 // when it last asked or was answered, elapsed
+	contact int64 // elapsed seconds of the last poll or answer
 	events  map[int64]string
 	closed  bool
 }
@@ -128,14 +132,14 @@ type seededQueue struct {
 type seededMessage struct {
 	text    string
 	id      realm.MessageID
-	deleted bool // benchRequest for: it may be gone
-	absent  bool // acknowledged: it must be gone
+	deleted bool // asked for: the message may be gone
+	absent  bool // acknowledged: the message must be gone
 }
 
-// seededOp is a command under way.
+// seededOp is a command in progress.
 type seededOp struct {
 	reply chan answer
-	seq   *realm.Seq // the newest fact its turn rests on
+	seq   *realm.Seq // the newest fact that its turn could see
 	then  func(a answer)
 }
 
@@ -163,12 +167,12 @@ func (run *seededRun) fail(format string, args ...any) {
 	run.t.Errorf("seed %d: "+format, append([]any{run.seed}, args...)...)
 }
 
-// seededSteps is how many things happen in a story: a crash or two, a snapshot or two, and time for both to meet.
+// seededSteps is how many steps a run has: a crash or two, a snapshot or two, and time for both to meet.
 const seededSteps = 140
 
 func (run *seededRun) play() string {
 	run.open()
-	for _, u := range run.base.people[:[]int{2, 4, 3}[run.seed%3]] { // the others come later: nobody in their shards listens
+	for _, u := range run.base.people[:[]int{2, 4, 3}[run.seed%3]] { // the others register later: at first their shards have no queues
 		run.register(u, realm.MaxIdle)
 	}
 	for range seededSteps {
@@ -218,14 +222,14 @@ func (run *seededRun) step() {
 	}
 }
 
-// advance lets time go by, as the house's ticks notice it.
+// advance lets time pass and lets the server notice.
 func (run *seededRun) advance(seconds int64) {
 	run.wallClock, run.elapsed = run.wallClock+seconds, run.elapsed+seconds
 	run.srv.sweepQueues()
 	run.srv.tickRealms()
 }
 
-// crash loses the process and what it had not written. What was on its way to the disk may have arrived.
+// crash ends the process and loses everything that is not on disk. Writes in progress may have reached the disk.
 func (run *seededRun) crash() {
 	run.Crashes++
 	if run.random.IntN(2) == 0 {
@@ -241,7 +245,7 @@ func (run *seededRun) crash() {
 	run.disk.crash()
 	for _, o := range run.ops {
 		select {
-		case a := <-o.reply: // it was on its way to the client
+		case a := <-o.reply: // the client got the answer just before
 			run.finishOp(o, a)
 		default:
 			run.Unknown++
@@ -257,7 +261,7 @@ func (run *seededRun) crash() {
 	run.open()
 }
 
-// collectAnswers takes in what has been answered.
+// collectAnswers handles every answer that has arrived.
 func (run *seededRun) collectAnswers() {
 	run.ops = slices.DeleteFunc(run.ops, func(o *seededOp) bool {
 		select {
@@ -277,7 +281,7 @@ func (run *seededRun) collectAnswers() {
 
 func (run *seededRun) finishOp(o *seededOp, a answer) {
 	if *o.seq > run.contents.last() {
-		run.fail("answered on the strength of fact %d, the disk has %d", *o.seq, run.contents.last())
+		run.fail("the answer depends on fact %d, the disk has %d", *o.seq, run.contents.last())
 	}
 	if a.err != nil {
 		run.Refused++
@@ -294,7 +298,7 @@ func (run *seededRun) poll(q *seededQueue) {
 	}
 }
 
-// ephemeralTypes are the events no fact stands behind.
+// ephemeralTypes are the events without a fact.
 var ephemeralTypes = map[string]bool{"heartbeat": true, "typing": true, "restart": true}
 
 func (run *seededRun) takeEvents(q *seededQueue) {
@@ -319,11 +323,11 @@ func (run *seededRun) takeEvents(q *seededQueue) {
 	for _, e := range body.Events {
 		run.Events++
 		if e.ID <= q.last {
-			run.fail("user %d hears event %d after %d", q.user, e.ID, q.last)
+			run.fail("user %d got event %d after %d", q.user, e.ID, q.last)
 		}
 		q.last = e.ID
 		if n := q.reg.At + realm.Seq(e.ID>>8); n > run.contents.last() {
-			run.fail("user %d hears of fact %d, the disk has %d: %s", q.user, n, run.contents.last(), p.body)
+			run.fail("user %d got an event of fact %d, the disk has %d: %s", q.user, n, run.contents.last(), p.body)
 		}
 		if !ephemeralTypes[e.Type] {
 			q.events[e.ID] = e.Type
@@ -331,13 +335,13 @@ func (run *seededRun) takeEvents(q *seededQueue) {
 	}
 }
 
-// mayExpire: only a queue that was to live shortly may end without being asked to.
+// mayExpire reports whether a queue may have ended without being asked to: only one with a short lifetime.
 func (q *seededQueue) mayExpire(run *seededRun, idle int64) bool {
 	run.Expired++
 	return q.reg.Idle < 3600 && idle >= 0
 }
 
-// do has somebody give a command; u 0 is the server itself.
+// do sends a command of a user; user 0 is the server itself.
 func (run *seededRun) do(u realm.UserID, decide func(*realm.Turn) (any, error), then func(answer)) {
 	o := &seededOp{reply: make(chan answer, 1), seq: new(realm.Seq), then: then}
 	run.ops = append(run.ops, o)
@@ -348,7 +352,7 @@ func (run *seededRun) do(u realm.UserID, decide func(*realm.Turn) (any, error), 
 	}})
 }
 
-// decideOf makes any command one that do takes.
+// decideOf returns a command's Decide in the form that do takes.
 func decideOf[A any](c realm.Command[A]) func(*realm.Turn) (any, error) {
 	return func(t *realm.Turn) (any, error) { return c.Decide(t) }
 }
@@ -360,13 +364,13 @@ func (run *seededRun) register(u realm.UserID, idle int64) {
 			run.queues = append(run.queues, &seededQueue{user: u, reg: a.result.(realm.Registered).Queue, last: -1, contact: run.elapsed, events: map[int64]string{}})
 		}
 	})
-	for len(run.queues) == 0 { // there is always somebody to tell
+	for len(run.queues) == 0 { // a run needs at least one queue
 		run.runtime.runOne()
 		run.collectAnswers()
 	}
 }
 
-// act has somebody do something.
+// act lets a random user do something.
 func (run *seededRun) act() {
 	run.nextText++
 	u := run.base.people[run.random.IntN(len(run.base.people))]
@@ -395,7 +399,7 @@ func (run *seededRun) act() {
 	case k == 18:
 		run.register(u, 86400)
 	case k == 19:
-		if !slices.ContainsFunc(run.queues, func(q *seededQueue) bool { return q.reg.Idle == 60 }) { // two that end at once would end in any order
+		if !slices.ContainsFunc(run.queues, func(q *seededQueue) bool { return q.reg.Idle == 60 }) { // two queues that end at once may end in either order
 			run.register(u, 60)
 		}
 	case k == 20:
@@ -412,7 +416,7 @@ func (run *seededRun) act() {
 }
 
 func (run *seededRun) newMessage() *seededMessage {
-	s := &seededMessage{text: fmt.Sprintf("saying %d", run.nextText)}
+	s := &seededMessage{text: fmt.Sprintf("message %d", run.nextText)}
 	run.messages = append(run.messages, s)
 	return s
 }
@@ -437,7 +441,7 @@ func (run *seededRun) sendMessage(u realm.UserID) {
 	})
 }
 
-// end lets everything finish, brings every client up to date, and compares.
+// end lets everything finish, fetches every client's events, and compares.
 func (run *seededRun) end() string {
 	run.runUntilIdle()
 	if len(run.ops) > 0 {
@@ -456,10 +460,10 @@ func (run *seededRun) end() string {
 	state := snapshot.StateDigest(run.runtime.mailboxes[live.pid.Id].actor.(fatalOnPanic).inner.(*realmActor).realm).String()
 	run.Snapshots = int(run.srv.Metrics.Snapshots.Load())
 	if again := run.reload(); again != state {
-		run.fail("in memory it is\n%s, loaded from disk\n%s", state, again)
+		run.fail("state in memory:\n%s, loaded from disk\n%s", state, again)
 	}
 	if again := run.replayAll(); again != state {
-		run.fail("in memory it is\n%s, replayed from the beginning\n%s", state, again)
+		run.fail("state in memory:\n%s, replayed from the beginning\n%s", state, again)
 	}
 	run.checkTexts()
 	sum := sha256.New()
@@ -468,7 +472,7 @@ func (run *seededRun) end() string {
 			fmt.Fprintln(sum, q.user, q.reg.ID, id, q.events[id])
 		}
 	}
-	return fmt.Sprintf("seed %d: %s, heard %x, %+v", run.seed, state, sum.Sum(nil)[:8], run.seededCounts)
+	return fmt.Sprintf("seed %d: %s, events %x, %+v", run.seed, state, sum.Sum(nil)[:8], run.seededCounts)
 }
 
 func (run *seededRun) runUntilIdle() {
@@ -478,10 +482,10 @@ func (run *seededRun) runUntilIdle() {
 			return
 		}
 	}
-	run.fail("it never comes to rest")
+	run.fail("the actors never become idle")
 }
 
-// reload is the state as the next start would have it.
+// reload returns the state as the next start would load it.
 func (run *seededRun) reload() string {
 	r := realm.New(1)
 	if _, err := run.disk.Load(1, r, presence.New()); err != nil {
@@ -498,7 +502,7 @@ func (run *seededRun) reload() string {
 	return snapshot.StateDigest(r).String()
 }
 
-// replayAll replays the journal from the beginning and compares what it tells with what each queue heard.
+// replayAll replays the journal from the beginning, and compares its events with those that each queue has got.
 func (run *seededRun) replayAll() string {
 	r := realm.New(1)
 	r.SetClock(seededStart)
@@ -531,19 +535,19 @@ func (run *seededRun) replayAll() string {
 		}
 		for id, what := range q.events {
 			if told[i][id] == "" {
-				run.fail("user %d heard %s as event %d of queue %d, which nobody told", q.user, what, id, i)
+				run.fail("user %d got %s as event %d of queue %d, which no fact has", q.user, what, id, i)
 			}
 		}
 		for id, what := range told[i] {
 			if q.events[id] == "" && what != "erased" {
-				run.fail("user %d was told %s as event %d of queue %d and did not hear it", q.user, what, id, i)
+				run.fail("user %d did not get %s as event %d of queue %d", q.user, what, id, i)
 			}
 		}
 	}
 	return snapshot.StateDigest(r).String()
 }
 
-// addExpectedEvents notes which events a fact is for a queue, and under which ids.
+// addExpectedEvents adds the events that a fact has for a queue, by id.
 func (run *seededRun) addExpectedEvents(t realm.Told, q *seededQueue, told map[int64]string) {
 	k := int64(0)
 	for i := range t.Notices {
@@ -562,7 +566,7 @@ func (run *seededRun) addExpectedEvents(t realm.Told, q *seededQueue, told map[i
 	}
 }
 
-// checkTexts looks that what was said is on disk as often as it should be.
+// checkTexts checks that the disk has each message as often as it should.
 func (run *seededRun) checkTexts() {
 	times := map[string]int{}
 	for ref, data := range run.contents.texts {
@@ -575,9 +579,9 @@ func (run *seededRun) checkTexts() {
 	for _, s := range run.messages {
 		switch n := times[s.text]; {
 		case n > 1:
-			run.fail("%q is there %d times", s.text, n)
+			run.fail("%q is stored %d times", s.text, n)
 		case n == 1 && s.absent:
-			run.fail("%q was deleted and is there", s.text)
+			run.fail("%q was deleted and is still stored", s.text)
 		case n == 0 && s.id != 0 && !s.deleted:
 			run.fail("%q was acknowledged as %d and is lost", s.text, s.id)
 		}

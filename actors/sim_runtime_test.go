@@ -13,7 +13,7 @@ import (
 	"parley/snapshot/codec"
 )
 
-// simRuntime is the stage of a tale: mailboxes that are served when the tale says so.
+// simRuntime is the runtime of a seeded run: it handles one message at a time, in a random order of the actors.
 type simRuntime struct {
 	random     *rand.Rand
 	mailboxes  map[string]*simMailbox
@@ -28,7 +28,7 @@ type simMailbox struct {
 	messages []any
 }
 
-// simContext is the context of one message: all that our actors ask of it.
+// simContext is the context of one message, with the methods that our actors use.
 type simContext struct {
 	actor.Context
 	self    *actor.PID
@@ -71,7 +71,8 @@ func (r *simRuntime) uuid() string {
 
 func (r *simRuntime) randomBelow(sides int64) int64 { return r.random.Int64N(sides) }
 
-// runOne hands one message over, or lets one piece of work beside the actors finish; false: there is nothing to do.
+// runOne lets a random actor handle its next message, or runs a random background function. It reports false if there
+// is nothing to do.
 func (r *simRuntime) runOne() bool {
 	var waiting []*simMailbox
 	for _, m := range r.order {
@@ -101,7 +102,7 @@ func (x *simMailbox) receiveNext() {
 	x.actor.Receive(simContext{self: x.id, message: m})
 }
 
-// seededDisk remembers every fact that ever reached it, also those that rows took over.
+// seededDisk keeps every fact that was ever appended, also those that are in the rows now.
 type seededDisk struct {
 	*slowDisk
 	history *[][]byte
@@ -120,7 +121,8 @@ func (d seededDisk) Append(batches []realm.Batch) error {
 	return nil
 }
 
-// seededBase is what every seededRun begins with: four people, an open channel and one of two of them.
+// seededBase is the organization that every seeded run begins with: four users, a public channel, and a private channel
+// of two of them.
 type seededBase struct {
 	rows   map[string]realm.EncodedRow
 	at     realm.Seq

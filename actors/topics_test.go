@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The topics of a channel are listed by their newest message, and named as it spells them.
+// The topics of a channel are listed by their newest message, and spelled as in that message.
 func TestTopicsNewestFirst(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})

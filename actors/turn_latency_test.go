@@ -10,7 +10,7 @@ import (
 	"parley/wire"
 )
 
-// fakeObserver counts what it gets.
+// fakeObserver adds up the latencies that it gets.
 type fakeObserver struct {
 	count   int
 	seconds float64
@@ -18,7 +18,7 @@ type fakeObserver struct {
 
 func (o *fakeObserver) Observe(seconds float64) { o.count, o.seconds = o.count+1, o.seconds+seconds }
 
-// What holds a realm is counted under the name of what was asked, and the slowest is named first.
+// Turns are counted under the name of their operation, and the slowest kind comes first.
 func TestSlowestTurns(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		observers := map[string]*fakeObserver{}
