@@ -45,20 +45,37 @@ func bigFacts(messages int) realm.Seq {
 // openBenchQueues gives every user a profile, a phone and an event queue.
 func openBenchQueues(b *realmtest.LargeRealm) {
 	for f := range int64(8) {
-		b.Realm.Replay(&realm.ProfileFieldChanged{Field: realm.ProfileField{ID: f + 1, Type: 1, Name: fmt.Sprint("About ", f), Order: int(f) + 1, Editable: true}})
+		b.Realm.Replay(&realm.ProfileFieldChanged{Field: realm.ProfileField{
+			ID:       f + 1,
+			Type:     1,
+			Name:     fmt.Sprint("About ", f),
+			Order:    int(f) + 1,
+			Editable: true,
+		}})
 	}
 	for i := range realm.UserID(realmtest.LargeUsers) {
 		for f := range int64(8) {
 			b.Realm.Replay(&realm.ProfileChanged{User: b.First + i, Field: f + 1, Value: "something"})
 		}
-		b.Realm.Replay(&realm.PushTokensChanged{User: b.First + i, List: []realm.PushToken{{Kind: realm.PushFCM, Token: "token"}}})
+		b.Realm.Replay(&realm.PushTokensChanged{
+			User: b.First + i,
+			List: []realm.PushToken{{Kind: realm.PushFCM, Token: "token"}},
+		})
 	}
 	if !*bigListen {
 		return
 	}
 	for i := range realm.UserID(realmtest.LargeUsers) {
-		b.Realm.Replay(&realm.QueueOpened{Queue: realm.Queue{ID: realm.QueueID(fmt.Sprint("queue-", i)), User: b.First + i, At: b.Realm.Seq() + 1, Created: time.Now().Unix(), Idle: realm.MaxIdle,
-			Markdown: true, Subscribers: "partial", Caps: 1<<12 - 1}})
+		b.Realm.Replay(&realm.QueueOpened{Queue: realm.Queue{
+			ID:          realm.QueueID(fmt.Sprint("queue-", i)),
+			User:        b.First + i,
+			At:          b.Realm.Seq() + 1,
+			Created:     time.Now().Unix(),
+			Idle:        realm.MaxIdle,
+			Markdown:    true,
+			Subscribers: "partial",
+			Caps:        1<<12 - 1,
+		}})
 	}
 }
 
@@ -85,7 +102,8 @@ func BenchmarkTurnLatency(b *testing.B) {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
-	b.Logf("%d messages open in %v, heap %d MB", *bigMessages, time.Since(began).Round(time.Millisecond), m.HeapAlloc>>20)
+	b.Logf("%d messages open in %v, heap %d MB", *bigMessages, time.Since(began).Round(time.Millisecond),
+		m.HeapAlloc>>20)
 	srv.pushEnabled.Store(true)
 	srv.mailEnabled.Store(true)
 	for range b.N {
@@ -107,7 +125,8 @@ func (h *viewCounter) View(id realm.ID, c realm.Caller, look func(realm.View) (a
 
 // benchSelected reports whether the -asked flag selects a request.
 func benchSelected(name string) bool {
-	return slices.ContainsFunc(strings.Split(*bigAsked, "|"), func(part string) bool { return strings.Contains(name, part) })
+	return slices.ContainsFunc(strings.Split(*bigAsked, "|"),
+		func(part string) bool { return strings.Contains(name, part) })
 }
 
 // benchRequest is a kind of request under the benchmark's name, and how long its turns took.
@@ -153,10 +172,15 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		tryAs(name, func(int) realm.UserID { return u }, endpoint, p)
 	}
 	same := func(p params) func(int) params { return func(int) params { return p } }
-	everything := params{"apply_markdown": true, "client_gravatar": true, "include_subscribers": true, "client_capabilities": map[string]any{"archived_channels": true, "bulk_message_deletion": true, "empty_topic_name": true,
-		"notification_settings_null": true, "user_avatar_url_field_optional": true, "user_list_incomplete": true}}
+	everything := params{"apply_markdown": true, "client_gravatar": true, "include_subscribers": true,
+		"client_capabilities": map[string]any{"archived_channels": true, "bulk_message_deletion": true,
+			"empty_topic_name":           true,
+			"notification_settings_null": true, "user_avatar_url_field_optional": true, "user_list_incomplete": true}}
 	last := func(c realm.ChannelID, topic string) realm.MessageID {
-		id, err := srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { m, _ := v.LastMessageInTopic(c, topic); return m, nil })
+		id, err := srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
+			m, _ := v.LastMessageInTopic(c, topic)
+			return m, nil
+		})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -174,10 +198,12 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 	try("subscriptions", x.InAllChannels, "GET /users/me/subscriptions", same(params{"include_subscribers": true}))
 	try("channels of a user", x.InAllChannels, "GET /users/{user_id}/channels", same(params{"user_id": x.ManyUnread}))
 	try("groups", x.InAllChannels, "GET /user_groups", nil)
-	try("members of a role", x.InAllChannels, "GET /user_groups/{user_group_id}/members", same(params{"user_group_id": 4}))
+	try("members of a role", x.InAllChannels, "GET /user_groups/{user_group_id}/members",
+		same(params{"user_group_id": 4}))
 	try("consents", x.InAllChannels, "GET /export/realm/consents", nil)
 	try("presence", x.InAllChannels, "GET /realm/presence", nil)
-	try("receipts", x.InAllChannels, "GET /messages/{message_id}/read_receipts", func(i int) params { return params{"message_id": last(1, "topic 3")} })
+	try("receipts", x.InAllChannels, "GET /messages/{message_id}/read_receipts",
+		func(i int) params { return params{"message_id": last(1, "topic 3")} })
 	try("channels", x.InAllChannels, "GET /streams", same(params{"include_all_active": false}))
 	try("all channels", x.InAllChannels, "GET /streams", same(params{"include_all": true, "include_default": true}))
 	try("topics of a channel", x.InAllChannels, "GET /users/me/{stream_id}/topics", same(params{"stream_id": 1}))
@@ -187,15 +213,25 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		term := func(operator string, operand any) map[string]any {
 			return map[string]any{"operator": operator, "operand": operand}
 		}
-		for name, narrow := range map[string][]any{"all": {}, "unread": is("unread"), "dm": is("dm"), "starred": is("starred"), "mentioned": is("mentioned"), "alerted": is("alerted"), "resolved": is("resolved"), "followed": is("followed"),
-			"muted": is("muted"), "channel": {term("channel", 1)}, "topic": {term("channel", 1), term("topic", "topic 3")}, "sender": {term("sender", x.OneMessage)}, "dm-with": {term("dm-including", x.OneMessage)}, "link": {term("has", "link")},
-			"reaction": {term("has", "reaction")}, "public": {term("channels", "public")}, "not": {map[string]any{"operator": "channel", "operand": 1, "negated": true}, term("sender", x.InFewChannels)}} {
-			try("messages "+name+" "+anchor, x.InAllChannels, "GET /messages", same(params{"anchor": anchor, "num_before": 50, "num_after": 50, "narrow": narrow}))
+		for name, narrow := range map[string][]any{"all": {}, "unread": is("unread"), "dm": is("dm"),
+			"starred": is("starred"), "mentioned": is("mentioned"), "alerted": is("alerted"),
+			"resolved": is("resolved"), "followed": is("followed"),
+			"muted": is("muted"), "channel": {term("channel", 1)},
+			"topic": {term("channel", 1), term("topic", "topic 3")}, "sender": {term("sender", x.OneMessage)},
+			"dm-with": {term("dm-including", x.OneMessage)}, "link": {term("has", "link")},
+			"reaction": {term("has", "reaction")}, "public": {term("channels", "public")},
+			"not": {map[string]any{"operator": "channel", "operand": 1, "negated": true},
+				term("sender", x.InFewChannels)}} {
+			try("messages "+name+" "+anchor, x.InAllChannels, "GET /messages",
+				same(params{"anchor": anchor, "num_before": 50, "num_after": 50, "narrow": narrow}))
 		}
 	}
-	try("5000 messages", x.InAllChannels, "GET /messages", same(params{"anchor": "newest", "num_before": 5000, "num_after": 0}))
+	try("5000 messages", x.InAllChannels, "GET /messages",
+		same(params{"anchor": "newest", "num_before": 5000, "num_after": 0}))
 	try("flags by narrow", x.InAllChannels, "POST /messages/flags/narrow", func(i int) params {
-		return params{"anchor": "oldest", "num_before": 0, "num_after": 5000, "narrow": []any{map[string]any{"operator": "channel", "operand": 1}}, "op": []string{"remove", "add"}[i%2], "flag": "read"}
+		return params{"anchor": "oldest", "num_before": 0, "num_after": 5000,
+			"narrow": []any{map[string]any{"operator": "channel", "operand": 1}}, "op": []string{"remove", "add"}[i%2],
+			"flag": "read"}
 	})
 	visible, err := srv.View(1, realm.Caller{User: x.InAllChannels}, func(v realm.View) (any, error) {
 		n, err := v.Narrow(nil, nil)
@@ -229,9 +265,12 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 	try("stars of 50,000", x.InAllChannels, "POST /messages/flags", func(i int) params {
 		return params{"messages": ids(50_000), "op": []string{"add", "remove"}[i%2], "flag": "starred"}
 	})
-	try("mark topic as read", x.InAllChannels, "POST /mark_topic_as_read", func(i int) params { return params{"stream_id": 3, "topic_name": fmt.Sprint("topic ", i)} })
-	try("mute a user", x.InAllChannels, "POST /users/me/muted_users/{muted_user_id}", func(i int) params { return params{"muted_user_id": x.OneMessage + 20 + realm.UserID(i)} })
-	tryAs("mark all as read, most", func(i int) realm.UserID { return x.First + 5000 + realm.UserID(i) }, "POST /mark_all_as_read", nil)
+	try("mark topic as read", x.InAllChannels, "POST /mark_topic_as_read",
+		func(i int) params { return params{"stream_id": 3, "topic_name": fmt.Sprint("topic ", i)} })
+	try("mute a user", x.InAllChannels, "POST /users/me/muted_users/{muted_user_id}",
+		func(i int) params { return params{"muted_user_id": x.OneMessage + 20 + realm.UserID(i)} })
+	tryAs("mark all as read, most", func(i int) realm.UserID { return x.First + 5000 + realm.UserID(i) },
+		"POST /mark_all_as_read", nil)
 	try("mark all as read, behind", x.ManyUnread, "POST /mark_all_as_read", nil)
 	try("mark all as read", x.InFewChannels, "POST /mark_all_as_read", nil)
 	try("mark channel as read", x.InAllChannels, "POST /mark_stream_as_read", same(params{"stream_id": 1}))
@@ -245,12 +284,16 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		return params{"type": "channel", "to": 2, "topic": "topic 5", "content": "@**all** hello"}
 	})
 	count, _ := srv.View(1, realm.Caller{User: x.InAllChannels}, func(v realm.View) (any, error) {
-		n, err := v.Narrow([]realm.Term{{Operator: "channel", SentOperator: "channel", Operand: realm.Operand{IsID: true, ID: 1}}, {Operator: "topic", SentOperator: "topic", Operand: realm.Operand{Text: "topic 3"}}}, nil)
+		n, err := v.Narrow([]realm.Term{
+			{Operator: "channel", SentOperator: "channel", Operand: realm.Operand{IsID: true, ID: 1}},
+			{Operator: "topic", SentOperator: "topic", Operand: realm.Operand{Text: "topic 3"}},
+		}, nil)
 		return len(n.AllIDs(nil)), err
 	})
 	b.Logf("topic 3 has %v messages", count)
 	try("resolve a topic", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		return params{"message_id": last(1, []string{"topic 3", "✔ topic 3"}[i%2]), "topic": []string{"✔ topic 3", "topic 3"}[i%2], "propagate_mode": "change_all"}
+		return params{"message_id": last(1, []string{"topic 3", "✔ topic 3"}[i%2]),
+			"topic": []string{"✔ topic 3", "topic 3"}[i%2], "propagate_mode": "change_all"}
 	})
 	try("move a topic to a channel", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
 		return params{"message_id": last(1, fmt.Sprint("topic ", 4+i)), "stream_id": 2, "propagate_mode": "change_all"}
@@ -258,21 +301,26 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 	try("react", x.InAllChannels, "POST /messages/{message_id}/reactions", func(i int) params {
 		return params{"message_id": last(1, fmt.Sprint("topic ", 9+i)), "emoji_name": "wave"}
 	})
-	try("typing", x.InAllChannels, "POST /typing", same(params{"type": "stream", "op": "start", "stream_id": 1, "topic": "topic 3"}))
+	try("typing", x.InAllChannels, "POST /typing",
+		same(params{"type": "stream", "op": "start", "stream_id": 1, "topic": "topic 3"}))
 	try("edit with @all", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
 		sent := mustCall(b, srv, x.InAllChannels, "POST /messages", send("topic 3", 1)(i))
 		return params{"message_id": sent["id"], "content": "@**all** of you"}
 	})
-	try("delete one message", x.InAllChannels, "DELETE /messages/{message_id}", func(i int) params { return params{"message_id": last(1, "topic 10")} })
-	try("delete a topic", x.InAllChannels, "POST /streams/{stream_id}/delete_topic", func(i int) params { return params{"stream_id": 1, "topic_name": fmt.Sprint("topic ", 12+i)} })
-	try("privacy of a channel", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params { return params{"stream_id": 3, "is_private": i%2 == 0} })
+	try("delete one message", x.InAllChannels, "DELETE /messages/{message_id}",
+		func(i int) params { return params{"message_id": last(1, "topic 10")} })
+	try("delete a topic", x.InAllChannels, "POST /streams/{stream_id}/delete_topic",
+		func(i int) params { return params{"stream_id": 1, "topic_name": fmt.Sprint("topic ", 12+i)} })
+	try("privacy of a channel", x.InAllChannels, "PATCH /streams/{stream_id}",
+		func(i int) params { return params{"stream_id": 3, "is_private": i%2 == 0} })
 	try("history of a channel", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params {
 		return params{"stream_id": 3, "is_private": true, "history_public_to_subscribers": i%2 == 0}
 	})
 	try("who may send", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params {
 		return params{"stream_id": 3, "can_send_message_group": map[string]any{"new": []int{3, 4}[i%2]}}
 	})
-	try("rename a channel", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params { return params{"stream_id": 2, "new_name": fmt.Sprint("other ", i)} })
+	try("rename a channel", x.InAllChannels, "PATCH /streams/{stream_id}",
+		func(i int) params { return params{"stream_id": 2, "new_name": fmt.Sprint("other ", i)} })
 	everyone := make([]realm.UserID, realmtest.LargeUsers)
 	for i := range everyone {
 		everyone[i] = x.First + realm.UserID(i)
@@ -291,23 +339,32 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 	var left []string
 	for c := realm.ChannelID(4); c <= realmtest.LargeChannels; c++ {
 		for i := range colors {
-			colors[i] = append(colors[i], map[string]any{"stream_id": c, "property": "color", "value": fmt.Sprint("#12345", i)}, map[string]any{"stream_id": c, "property": "is_muted", "value": i == 0})
+			colors[i] = append(colors[i],
+				map[string]any{"stream_id": c, "property": "color", "value": fmt.Sprint("#12345", i)},
+				map[string]any{"stream_id": c, "property": "is_muted", "value": i == 0})
 		}
 		if c%10 != 0 {
-			all1000, left = append(all1000, map[string]any{"name": fmt.Sprint("channel ", c)}), append(left, fmt.Sprint("channel ", c))
+			all1000, left = append(all1000, map[string]any{"name": fmt.Sprint("channel ", c)}),
+				append(left, fmt.Sprint("channel ", c))
 		}
 	}
-	try("2,000 properties", x.InAllChannels, "POST /users/me/subscriptions/properties", func(i int) params { return params{"subscription_data": colors[i%2]} })
+	try("2,000 properties", x.InAllChannels, "POST /users/me/subscriptions/properties",
+		func(i int) params { return params{"subscription_data": colors[i%2]} })
 	many := [2][]any{}
 	for i := range many {
 		for k := range realm.MaxPropertiesPerRequest {
 			c := colors[i][k/6%len(colors[i])].(map[string]any)["stream_id"]
-			many[i] = append(many[i], map[string]any{"stream_id": c, "property": []string{"is_muted", "pin_to_top", "push_notifications", "audible_notifications", "desktop_notifications", "email_notifications"}[k%6], "value": i == 0})
+			property := []string{"is_muted", "pin_to_top", "push_notifications", "audible_notifications",
+				"desktop_notifications", "email_notifications"}[k%6]
+			many[i] = append(many[i], map[string]any{"stream_id": c, "property": property, "value": i == 0})
 		}
 	}
-	try("most properties", x.InAllChannels, "POST /users/me/subscriptions/properties", func(i int) params { return params{"subscription_data": many[i%2]} })
-	tryAs("subscribe to 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) }, "POST /users/me/subscriptions", same(params{"subscriptions": all1000}))
-	tryAs("unsubscribe from 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) }, "DELETE /users/me/subscriptions", same(params{"subscriptions": left}))
+	try("most properties", x.InAllChannels, "POST /users/me/subscriptions/properties",
+		func(i int) params { return params{"subscription_data": many[i%2]} })
+	tryAs("subscribe to 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) },
+		"POST /users/me/subscriptions", same(params{"subscriptions": all1000}))
+	tryAs("unsubscribe from 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) },
+		"DELETE /users/me/subscriptions", same(params{"subscriptions": left}))
 	hundred := everyone[8000:8100]
 	try("subscribe 20 to 900", x.InAllChannels, "POST /users/me/subscriptions", func(i int) params {
 		return params{"subscriptions": all1000, "principals": hundred[20*(i%5) : 20*(i%5)+20]}
@@ -348,28 +405,43 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		return params{"user_group_id": group - 1, []string{"add", "delete"}[i%2]: []any{group}}
 	})
 	try("end a group", x.InAllChannels, "POST /user_groups/{user_group_id}/deactivate", func(i int) params {
-		made := mustCall(b, srv, x.InAllChannels, "POST /user_groups/create", params{"name": fmt.Sprint("short-lived ", i), "description": "", "members": everyone})
+		made := mustCall(b, srv, x.InAllChannels, "POST /user_groups/create",
+			params{"name": fmt.Sprint("short-lived ", i), "description": "", "members": everyone})
 		return params{"user_group_id": made["group_id"]}
 	})
 	someone := x.First + 6000
-	try("role of a user", x.InAllChannels, "PATCH /users/{user_id}", func(i int) params { return params{"user_id": someone, "role": []int{600, 400, 200, 300, 400}[i%5]} })
-	try("name of a user", x.InAllChannels, "PATCH /users/{user_id}", func(i int) params { return params{"user_id": someone, "full_name": fmt.Sprint("Anew ", i)} })
-	try("name of one in all channels", x.InAllChannels, "PATCH /users/{user_id}", func(i int) params { return params{"user_id": x.ManyUnread, "full_name": fmt.Sprint("Behind ", i)} })
-	try("status", x.InAllChannels, "POST /users/me/status", func(i int) params { return params{"status_text": fmt.Sprint("away ", i)} })
-	try("a new field", x.InAllChannels, "POST /realm/profile_fields", func(i int) params { return params{"name": fmt.Sprint("Field ", i), "field_type": 1} })
-	try("rename a field", x.InAllChannels, "PATCH /realm/profile_fields/{field_id}", func(i int) params { return params{"field_id": 1, "name": fmt.Sprint("Other ", i)} })
-	try("end a field", x.InAllChannels, "DELETE /realm/profile_fields/{field_id}", func(i int) params { return params{"field_id": 1 + i} })
-	try("waiting period", x.InAllChannels, "PATCH /realm", func(i int) params { return params{"waiting_period_threshold": 100_000 * (1 - i%2)} })
+	try("role of a user", x.InAllChannels, "PATCH /users/{user_id}",
+		func(i int) params { return params{"user_id": someone, "role": []int{600, 400, 200, 300, 400}[i%5]} })
+	try("name of a user", x.InAllChannels, "PATCH /users/{user_id}",
+		func(i int) params { return params{"user_id": someone, "full_name": fmt.Sprint("Renamed ", i)} })
+	try("name of one in all channels", x.InAllChannels, "PATCH /users/{user_id}",
+		func(i int) params { return params{"user_id": x.ManyUnread, "full_name": fmt.Sprint("Behind ", i)} })
+	try("status", x.InAllChannels, "POST /users/me/status",
+		func(i int) params { return params{"status_text": fmt.Sprint("away ", i)} })
+	try("a new field", x.InAllChannels, "POST /realm/profile_fields",
+		func(i int) params { return params{"name": fmt.Sprint("Field ", i), "field_type": 1} })
+	try("rename a field", x.InAllChannels, "PATCH /realm/profile_fields/{field_id}",
+		func(i int) params { return params{"field_id": 1, "name": fmt.Sprint("Other ", i)} })
+	try("end a field", x.InAllChannels, "DELETE /realm/profile_fields/{field_id}",
+		func(i int) params { return params{"field_id": 1 + i} })
+	try("waiting period", x.InAllChannels, "PATCH /realm",
+		func(i int) params { return params{"waiting_period_threshold": 100_000 * (1 - i%2)} })
 	try("whom guests see", x.InAllChannels, "PATCH /realm", func(i int) params {
-		return params{"can_access_all_users_group": map[string]any{"new": role([]string{"role:members", "role:everyone"}[i%2])}}
+		return params{"can_access_all_users_group": map[string]any{
+			"new": role([]string{"role:members", "role:everyone"}[i%2])}}
 	})
-	try("name of the organization", x.InAllChannels, "PATCH /realm", func(i int) params { return params{"name": fmt.Sprint("Big ", i)} })
-	try("a default channel", x.InAllChannels, "POST /default_streams", func(i int) params { return params{"stream_id": 4 + i} })
+	try("name of the organization", x.InAllChannels, "PATCH /realm",
+		func(i int) params { return params{"name": fmt.Sprint("Big ", i)} })
+	try("a default channel", x.InAllChannels, "POST /default_streams",
+		func(i int) params { return params{"stream_id": 4 + i} })
 	try("follow a topic", x.InAllChannels, "POST /user_topics", func(i int) params {
 		return params{"stream_id": 2, "topic": fmt.Sprint("topic ", i), "visibility_policy": 3}
 	})
 	try("a view for exports", x.InAllChannels, "GET /export/realm", nil)
-	tryAs("consent", func(i int) realm.UserID { return []realm.UserID{x.InAllChannels, x.ManyUnread, x.InFewChannels}[i%3] }, "PATCH /settings", same(params{"allow_private_data_export": true}))
+	oneOfThree := func(i int) realm.UserID {
+		return []realm.UserID{x.InAllChannels, x.ManyUnread, x.InFewChannels}[i%3]
+	}
+	tryAs("consent", oneOfThree, "PATCH /settings", same(params{"allow_private_data_export": true}))
 	for _, kind := range []string{realm.PublicExport, realm.CompleteExport, realm.ConsentExport} {
 		if !benchSelected("export " + kind) {
 			continue
@@ -393,21 +465,32 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		all = append(all, a)
 	}
 	srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
-		t.Record(&realm.TopicPoliciesSet{Users: everyone, Channel: 2, Topic: "followed", Policy: realm.TopicFollowed, At: t.Now})
+		t.Record(&realm.TopicPoliciesSet{
+			Users:   everyone,
+			Channel: 2,
+			Topic:   "followed",
+			Policy:  realm.TopicFollowed,
+			At:      t.Now,
+		})
 		return nil, nil
 	})
 	try("send, 10,000 are told outside", x.InAllChannels, "POST /messages", send("followed", 2))
 	try("resolve what 10,000 follow", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		return params{"message_id": last(2, []string{"followed", "✔ followed"}[i%2]), "topic": []string{"✔ followed", "followed"}[i%2], "propagate_mode": "change_all"}
+		return params{"message_id": last(2, []string{"followed", "✔ followed"}[i%2]),
+			"topic": []string{"✔ followed", "followed"}[i%2], "propagate_mode": "change_all"}
 	})
-	try("create a channel for 10,000", x.InAllChannels, "POST /channels/create", func(i int) params { return params{"name": fmt.Sprint("for all ", i), "subscribers": everyone} })
-	try("hide one's address", x.ManyUnread, "PATCH /settings", func(i int) params { return params{"email_address_visibility": []int{4, 1}[i%2]} })
+	try("create a channel for 10,000", x.InAllChannels, "POST /channels/create",
+		func(i int) params { return params{"name": fmt.Sprint("for all ", i), "subscribers": everyone} })
+	try("hide one's address", x.ManyUnread, "PATCH /settings",
+		func(i int) params { return params{"email_address_visibility": []int{4, 1}[i%2]} })
 	try("a channel for 5,000 fewer", x.InAllChannels, "POST /user_groups/{user_group_id}/members", func(int) params {
-		mustCall(b, srv, x.InAllChannels, "PATCH /streams/{stream_id}", params{"stream_id": 10, "can_subscribe_group": map[string]any{"new": group}})
+		mustCall(b, srv, x.InAllChannels, "PATCH /streams/{stream_id}",
+			params{"stream_id": 10, "can_subscribe_group": map[string]any{"new": group}})
 		return outAndIn()
 	})
 	try("200 drafts", x.InFewChannels, "POST /drafts", func(int) params {
-		return params{"drafts": slices.Repeat([]any{params{"type": "stream", "to": []int{1}, "topic": "t", "content": "later"}}, 200)}
+		draft := params{"type": "stream", "to": []int{1}, "topic": "t", "content": "later"}
+		return params{"drafts": slices.Repeat([]any{draft}, 200)}
 	})
 	try("drafts", x.InFewChannels, "GET /drafts", nil)
 	try("matches of 5,000", x.InAllChannels, "GET /messages/matches_narrow", func(int) params {
@@ -416,7 +499,14 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 	try("500 scheduled messages", x.InAllChannels, "GET /scheduled_messages", func(i int) params {
 		for k := range 500 {
 			srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
-				t.Record(&realm.MessageScheduled{Message: realm.ScheduledMessage{ID: int64(1000 + 500*i + k), User: x.InAllChannels, Channel: 1, Topic: "topic 3", Client: "website", At: t.Now}})
+				t.Record(&realm.MessageScheduled{Message: realm.ScheduledMessage{
+					ID:      int64(1000 + 500*i + k),
+					User:    x.InAllChannels,
+					Channel: 1,
+					Topic:   "topic 3",
+					Client:  "website",
+					At:      t.Now,
+				}})
 				return nil, nil
 			})
 		}
@@ -424,7 +514,8 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 	})
 	// Requests about one channel that is large in every respect: one topic has 100,000 messages, 20,000 topics have one
 	// message each, and one message has 10,000 reactions.
-	long := realm.ChannelID(mustCall(b, srv, x.InAllChannels, "POST /channels/create", params{"name": "long", "subscribers": []realm.UserID{x.InAllChannels}})["id"].(float64))
+	long := realm.ChannelID(mustCall(b, srv, x.InAllChannels, "POST /channels/create",
+		params{"name": "long", "subscribers": []realm.UserID{x.InAllChannels}})["id"].(float64))
 	topics := map[string]realm.TopicID{}
 	write := func(n int, topic func(k int) string) {
 		srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
@@ -435,7 +526,17 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 					id = t.Org().NextTopic
 					topics[name] = id
 				}
-				t.Record(&realm.MessageSent{ID: t.LastMessageID() + 1, Sender: x.InAllChannels, At: t.Now, Client: "website", ClientID: 1, Channel: long, Topic: id, TopicName: name, NewTopic: !known})
+				t.Record(&realm.MessageSent{
+					ID:        t.LastMessageID() + 1,
+					Sender:    x.InAllChannels,
+					At:        t.Now,
+					Client:    "website",
+					ClientID:  1,
+					Channel:   long,
+					Topic:     id,
+					TopicName: name,
+					NewTopic:  !known,
+				})
 			}
 			return nil, nil
 		})
@@ -445,26 +546,35 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		write(100_000, func(int) string { return "endless" })
 		srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 			for _, u := range everyone {
-				t.Record(&realm.ReactionAdded{Message: t.LastMessageID(), Reaction: realm.Reaction{User: u, Name: "wave", Code: "1f44b", Type: "unicode_emoji"}})
+				t.Record(&realm.ReactionAdded{
+					Message:  t.LastMessageID(),
+					Reaction: realm.Reaction{User: u, Name: "wave", Code: "1f44b", Type: "unicode_emoji"},
+				})
 			}
 			return nil, nil
 		})
 	}
 	try("topics, very long", x.InAllChannels, "GET /users/me/{stream_id}/topics", same(params{"stream_id": long}))
-	try("messages, very long", x.InAllChannels, "GET /messages", same(params{"anchor": "newest", "num_before": 100, "num_after": 0, "narrow": []any{map[string]any{"operator": "channel", "operand": long}}}))
+	try("messages, very long", x.InAllChannels, "GET /messages",
+		same(params{"anchor": "newest", "num_before": 100, "num_after": 0,
+			"narrow": []any{map[string]any{"operator": "channel", "operand": long}}}))
 	try("react, very long", x.InAllChannels, "POST /messages/{message_id}/reactions", func(i int) params {
-		return params{"message_id": last(long, "endless"), "emoji_name": []string{"+1", "heart", "tada", "smile", "eyes"}[i%5]}
+		emoji := []string{"+1", "heart", "tada", "smile", "eyes"}[i%5]
+		return params{"message_id": last(long, "endless"), "emoji_name": emoji}
 	})
-	try("read a topic, very long", x.InAllChannels, "POST /mark_topic_as_read", same(params{"stream_id": long, "topic_name": "endless"}))
+	try("read a topic, very long", x.InAllChannels, "POST /mark_topic_as_read",
+		same(params{"stream_id": long, "topic_name": "endless"}))
 	try("move a topic, very long", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		return params{"message_id": last(long, []string{"endless", "elsewhere"}[i%2]), "topic": []string{"elsewhere", "endless"}[i%2], "propagate_mode": "change_all"}
+		return params{"message_id": last(long, []string{"endless", "elsewhere"}[i%2]),
+			"topic": []string{"elsewhere", "endless"}[i%2], "propagate_mode": "change_all"}
 	})
 	try("delete a topic, very long", x.InAllChannels, "POST /streams/{stream_id}/delete_topic", func(i int) params {
 		write(20_000, func(int) string { return fmt.Sprint("short-lived ", i) })
 		return params{"stream_id": long, "topic_name": fmt.Sprint("short-lived ", i)}
 	})
-	try("retention", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params { return params{"stream_id": 6 + i, "message_retention_days": 1} })
-	account := func(method, path string) func(int) params { // of two users who are in all channels, in turns
+	try("retention", x.InAllChannels, "PATCH /streams/{stream_id}",
+		func(i int) params { return params{"stream_id": 6 + i, "message_retention_days": 1} })
+	account := func(method, path string) func(int) params { // of two users in all channels, in turns
 		return func(i int) params {
 			if i > 0 || method == "DELETE" && !benchSelected("deactivate a user") {
 				mustCall(b, srv, x.InAllChannels, method+" "+path, params{"user_id": x.ManyUnread})
@@ -476,13 +586,18 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 	try("reactivate a user", x.InAllChannels, "POST /users/{user_id}/reactivate", account("DELETE", "/users/{user_id}"))
 	try("deactivate with messages", x.InAllChannels, "DELETE /users/{user_id}", func(i int) params {
 		u := x.ManyUnread + realm.UserID(i)
-		mustCall(b, srv, x.InAllChannels, "POST /users/me/subscriptions", params{"subscriptions": all1000, "principals": []realm.UserID{u}})
-		return params{"user_id": u, "actions": map[string]any{"delete_profile": true, "delete_public_channel_messages": true, "delete_private_channel_messages": true, "delete_direct_messages": true}}
+		mustCall(b, srv, x.InAllChannels, "POST /users/me/subscriptions",
+			params{"subscriptions": all1000, "principals": []realm.UserID{u}})
+		return params{"user_id": u, "actions": map[string]any{"delete_profile": true,
+			"delete_public_channel_messages": true, "delete_private_channel_messages": true,
+			"delete_direct_messages": true}}
 	})
-	try("archive a channel", x.InAllChannels, "DELETE /streams/{stream_id}", func(i int) params { return params{"stream_id": 1 + i} })
+	try("archive a channel", x.InAllChannels, "DELETE /streams/{stream_id}",
+		func(i int) params { return params{"stream_id": 1 + i} })
 	if benchSelected("snapshot") { // of everything, as no row has been written yet
 		resetLatencies(srv)
-		mustCall(b, srv, x.InAllChannels, "POST /messages", send("topic 3", realmtest.LargeChannels/2)(0)) // the first ones are archived by now
+		// the first ones are archived by now
+		mustCall(b, srv, x.InAllChannels, "POST /messages", send("topic 3", realmtest.LargeChannels/2)(0))
 		done := make(chan error, 1)
 		srv.runtime.send(srv.find(1).pid, closeRealm{done})
 		if err := <-done; err != nil {
@@ -604,7 +719,8 @@ func slowestTable(b *testing.B, all []benchRequest) {
 			over++
 		}
 		if i < slowestShown {
-			fmt.Fprintf(&table, "\n%2d. %-32s least %8.3f ms (%s), longest %8.3f ms (%s)", i+1, a.name, float64(a.least.Microseconds())/1000, a.which, float64(a.max.Microseconds())/1000, a.longest)
+			fmt.Fprintf(&table, "\n%2d. %-32s least %8.3f ms (%s), longest %8.3f ms (%s)", i+1, a.name,
+				float64(a.least.Microseconds())/1000, a.which, float64(a.max.Microseconds())/1000, a.longest)
 		}
 	}
 	fmt.Fprintln(os.Stderr, table.String()) // a benchmark's log is cut off at ten lines

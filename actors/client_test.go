@@ -76,7 +76,8 @@ func call(srv *Server, u realm.UserID, name string, p params) responseChan {
 	if known := srv.accounts.byUser[userKey{1, u}]; known != nil {
 		a = known
 	}
-	c := &wire.Call{Server: srv, Tools: &wire.Tools{Renderer: srv.renderer.(*wire.Renderer), Token: Token, HashKey: HashKey, Version: wire.Version}, Realm: 1,
+	c := &wire.Call{Server: srv, Tools: &wire.Tools{Renderer: srv.renderer.(*wire.Renderer), Token: Token,
+		HashKey: HashKey, Version: wire.Version}, Realm: 1,
 		Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: a, Params: v, Agent: "test",
 		Files: func() ([]wire.File, error) { return nil, nil }}
 	c.Park = func(func()) wire.Reply { return out }
@@ -114,7 +115,7 @@ func mustCall(t testing.TB, srv *Server, u realm.UserID, name string, p params) 
 	return nil
 }
 
-// createOrganization creates an organization with users who are all in the channels one and two.
+// createOrganization creates an organization whose users are all in the channels one and two.
 func createOrganization(t testing.TB, srv *Server, names ...string) (people []realm.UserID) {
 	t.Helper()
 	system := realm.Caller{System: true, Client: "Internal"}
@@ -123,7 +124,14 @@ func createOrganization(t testing.TB, srv *Server, names ...string) (people []re
 	}
 	for _, n := range names {
 		u, err := srv.Turn(1, system, func(tn *realm.Turn) (any, error) {
-			return realm.CreateUser{Email: n + "@example.org", Name: n, Role: realm.Member, Key: Token(32), First: true, NoDefaults: true}.Decide(tn)
+			return realm.CreateUser{
+				Email:      n + "@example.org",
+				Name:       n,
+				Role:       realm.Member,
+				Key:        Token(32),
+				First:      true,
+				NoDefaults: true,
+			}.Decide(tn)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +139,8 @@ func createOrganization(t testing.TB, srv *Server, names ...string) (people []re
 		people = append(people, u.(realm.UserID))
 	}
 	for _, c := range []string{"one", "two"} {
-		mustCall(t, srv, people[0], "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": c}}, "principals": people})
+		mustCall(t, srv, people[0], "POST /users/me/subscriptions",
+			params{"subscriptions": []any{map[string]any{"name": c}}, "principals": people})
 	}
 	return people
 }

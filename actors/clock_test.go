@@ -9,11 +9,6 @@ import (
 	"parley/wire"
 )
 
-// What a jump of the wall clock means. Queues, heartbeats and budgets of requests go by a clock that nobody sets: a jump
-// means nothing to them. What has a date goes by the wall clock: reminders and scheduled messages are due when it says so
-// (a message that is ten minutes late by then fails, and its author is told), invitations and signed addresses end when it
-// says so and are good again when it was wrong. Presence that lies in the future is brought back to now.
-
 // A jump of the wall clock has these effects. Event queues, heartbeats and rate limits go by a clock that never jumps,
 // so nothing changes for them. Dates go by the wall clock: reminders and scheduled messages are due when it says so (a
 // message that is ten minutes late by then fails, and its author is told). Invitations and signed URLs end when it says
@@ -72,7 +67,8 @@ func (run *seededRun) jump(seconds int64) {
 }
 
 func TestClockJumpsEndNoQueue(t *testing.T) {
-	for what, jumps := range map[string][]int64{"forward": {day}, "back": {-day}, "there and back": {day, -day, -day, day}} {
+	for what, jumps := range map[string][]int64{"forward": {day}, "back": {-day}, "there and back": {day, -day, -day,
+		day}} {
 		for _, restart := range []bool{false, true} {
 			run := newClockRun(t)
 			ann := run.base.people[0]
@@ -118,15 +114,29 @@ func TestClockJumpsAndDueWork(t *testing.T) {
 	run := newClockRun(t)
 	ann, q := run.base.people[0], run.queues[0]
 	message := func(text string) realm.SendMessage {
-		return realm.SendMessage{ToChannel: true, Channel: run.base.open, Topic: "later", Body: realm.Body{Text: text, HTML: text}}
+		return realm.SendMessage{
+			ToChannel: true,
+			Channel:   run.base.open,
+			Topic:     "later",
+			Body:      realm.Body{Text: text, HTML: text},
+		}
 	}
 	sent := mustDo(run, ann, message("remember this"))
 	mustDo(run, ann, realm.ScheduleMessage{Message: message("passed over"), At: run.wallClock + 3600})
 	mustDo(run, ann, realm.ScheduleMessage{Message: message("just in time"), At: run.wallClock + day - 300})
 	mustDo(run, ann, realm.ScheduleMessage{Message: message("not yet"), At: run.wallClock + 2*day})
-	mustDo(run, ann, realm.AddReminder{Message: sent.ID, At: run.wallClock + 3600, Note: "the note", Text: "remember this"})
-	owner, minutes := mustDo(run, 0, realm.CreateUser{Email: "owner@example.org", Name: "Owner", Role: realm.Owner, Key: "owner"}), int64(12*60)
-	link := mustDo(run, owner, realm.MakeInviteLink{InviteOptions: realm.InviteOptions{Role: realm.Member, Minutes: &minutes}})
+	mustDo(run, ann, realm.AddReminder{
+		Message: sent.ID,
+		At:      run.wallClock + 3600,
+		Note:    "the note",
+		Text:    "remember this",
+	})
+	owner, minutes := mustDo(run, 0, realm.CreateUser{Email: "owner@example.org", Name: "Owner", Role: realm.Owner,
+		Key: "owner"}), int64(12*60)
+	link := mustDo(run, owner, realm.MakeInviteLink{InviteOptions: realm.InviteOptions{
+		Role:    realm.Member,
+		Minutes: &minutes,
+	}})
 	open := func() bool {
 		var err error
 		run.do(0, func(t *realm.Turn) (any, error) {
@@ -149,7 +159,8 @@ func TestClockJumpsAndDueWork(t *testing.T) {
 	}
 	run.jump(2 * day)
 	a := run.fetch(q)
-	for what, want := range map[string]string{"a message that is due": `"content":"just in time"`, "the failure of one that is a day late": `"failed":true`, "the reminder": "the note"} {
+	for what, want := range map[string]string{"a message that is due": `"content":"just in time"`,
+		"the failure of one that is a day late": `"failed":true`, "the reminder": "the note"} {
 		if !strings.Contains(a, want) {
 			t.Errorf("after a jump of a day nobody hears of %s: %s", what, a)
 		}

@@ -11,7 +11,7 @@ import (
 	"parley/snapshot/codec"
 )
 
-// diskContents is what a crash leaves: facts, rows and texts as bytes.
+// diskContents is the part of a disk that a crash leaves: facts, rows and texts as bytes.
 type diskContents struct {
 	mu    sync.Mutex
 	epoch uint64
@@ -154,7 +154,11 @@ func (d *slowDisk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
 }
 
 func (d *slowDisk) EncodeUnacked(t realm.Told) realm.EncodedRow {
-	return realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(t.Seq), Value: codec.EncodeUnacked(t)}
+	return realm.EncodedRow{
+		Table: realm.UnackedEventsTable,
+		Key:   codec.UnackedKey(t.Seq),
+		Value: codec.EncodeUnacked(t),
+	}
 }
 
 func (d *slowDisk) Append(batches []realm.Batch) error {
@@ -165,7 +169,8 @@ func (d *slowDisk) Append(batches []realm.Batch) error {
 		defer p.mu.Unlock()
 		for _, b := range batches {
 			if last := p.rows + realm.Seq(len(p.facts)); b.Epoch != p.epoch || b.After != last {
-				return fmt.Errorf("append after %d in epoch %d, the journal is at %d in epoch %d", b.After, b.Epoch, last, p.epoch)
+				return fmt.Errorf("append after %d in epoch %d, the journal is at %d in epoch %d", b.After, b.Epoch,
+					last, p.epoch)
 			}
 			p.facts = append(p.facts, b.Facts...)
 			for _, t := range b.Texts {

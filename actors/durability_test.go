@@ -21,7 +21,18 @@ func runSynctest(t *testing.T, test func(t *testing.T)) {
 
 func openServer(t testing.TB, d Disk) *Server {
 	t.Helper()
-	srv, err := Open(d, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	return openServerWith(t, d, Options{})
+}
+
+// openServerWith opens a server with some options of its own.
+func openServerWith(t testing.TB, d Disk, o Options) *Server {
+	t.Helper()
+	o.Protocol, o.Renderer = wire.SessionProtocol{}, &wire.Renderer{}
+	o.Log, o.Site = slog.New(slog.DiscardHandler), testSite
+	if o.Fatal == nil {
+		o.Fatal = func(err error) { t.Errorf("fatal: %v", err) }
+	}
+	srv, err := Open(d, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,9 +48,11 @@ func TestNothingIsSentBeforeItIsDurable(t *testing.T) {
 		people := createOrganization(t, srv, "ann", "bo")
 		ann, bo := people[0], people[1]
 		q := mustCall(t, srv, bo, "POST /register", params{"event_types": []string{"message", "reaction"}})
-		sent := mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "before"})
+		sent := mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "before"})
 		events := params{"queue_id": q["queue_id"], "last_event_id": q["last_event_id"]}
-		events["last_event_id"] = mustCall(t, srv, bo, "GET /events", events)["events"].([]any)[0].(map[string]any)["id"]
+		events["last_event_id"] = mustCall(t, srv, bo, "GET /events",
+			events)["events"].([]any)[0].(map[string]any)["id"]
 
 		d.mu.Lock()
 		d.writes = make(chan *pendingWrite, 100)
@@ -47,15 +60,18 @@ func TestNothingIsSentBeforeItIsDurable(t *testing.T) {
 		waiting := map[string]responseChan{"poll": call(srv, bo, "GET /events", events)}
 		synctest.Wait()
 		for name, p := range map[string]params{
-			"POST /messages":                        {"type": "stream", "to": "one", "topic": "t", "content": "under way"},
+			"POST /messages": {"type": "stream", "to": "one", "topic": "t",
+				"content": "under way"},
 			"POST /messages/{message_id}/reactions": {"message_id": sent["id"], "emoji_name": "wave"},
 		} {
 			waiting[name] = call(srv, ann, name, p)
 			synctest.Wait()
 		}
-		waiting["GET /messages"] = call(srv, bo, "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0})
+		waiting["GET /messages"] = call(srv, bo, "GET /messages", params{"anchor": "newest", "num_before": 10,
+			"num_after": 0})
 		// The reason of this refusal is a fact that is not on disk: the refusal would tell about it.
-		waiting["again"] = call(srv, ann, "POST /messages/{message_id}/reactions", params{"message_id": sent["id"], "emoji_name": "wave"})
+		waiting["again"] = call(srv, ann, "POST /messages/{message_id}/reactions",
+			params{"message_id": sent["id"], "emoji_name": "wave"})
 		synctest.Wait()
 		for name, m := range waiting {
 			select {
@@ -111,8 +127,8 @@ func (o *fakeOutbox) AddJobs(_ realm.ID, _ realm.Site, f *realm.OutboxJobsAdded)
 	o.jobs = append(o.jobs, f.List...)
 }
 
-// The outbox gets a job when its fact is on disk, once. After a restart it does not get it again: it reads the jobs that
-// wait from the realm.
+// The outbox gets a job when its fact is on disk, once. After a restart it does not get the job again: it reads the
+// waiting jobs from the realm.
 func TestOutboxGetsDurableJobs(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}

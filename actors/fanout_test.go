@@ -40,10 +40,22 @@ func newFanout(t testing.TB, n int) *fanout {
 	f := &fanout{shard: newShard(srv, 0), replies: make([]bufferReply, n), seq: 1}
 	f.realm = f.shard.realm(srv.find(1))
 	for i := range n {
-		q := realm.Queue{ID: realm.QueueID(fmt.Sprintf("%036d", i)), User: realm.UserID((i + 1) * Shards), At: 1, EventTypes: []string{"message"}, Idle: 600}
+		q := realm.Queue{
+			ID:         realm.QueueID(fmt.Sprintf("%036d", i)),
+			User:       realm.UserID((i + 1) * Shards),
+			At:         1,
+			EventTypes: []string{"message"},
+			Idle:       600,
+		}
 		f.shard.openQueue(f.realm, q, false)
 		f.users = append(f.users, q.User)
-		f.polls = append(f.polls, &wire.PollRequest{Realm: 1, User: q.User, Queue: q.ID, Last: -1, Reply: &f.replies[i]})
+		f.polls = append(f.polls, &wire.PollRequest{
+			Realm: 1,
+			User:  q.User,
+			Queue: q.ID,
+			Last:  -1,
+			Reply: &f.replies[i],
+		})
 	}
 	return f
 }
@@ -53,8 +65,15 @@ func (f *fanout) round() {
 	f.shard.handlePolls(f.polls)
 	f.seq++
 	text := strings.Repeat("some text ", 20)
-	e := &realm.MessageArrived{Message: realm.MessageInfo{ID: realm.MessageID(f.seq), Channel: 1, ChannelName: "general", Topic: "proof", Body: &realm.Body{Text: text, HTML: "<p>" + text + "</p>"}}}
-	f.shard.deliver(&deliver{f.realm.handle, []realm.Told{{Seq: f.seq, Notices: []realm.Notice{{To: f.users, Event: e}}}}, 0})
+	e := &realm.MessageArrived{Message: realm.MessageInfo{
+		ID:          realm.MessageID(f.seq),
+		Channel:     1,
+		ChannelName: "general",
+		Topic:       "proof",
+		Body:        &realm.Body{Text: text, HTML: "<p>" + text + "</p>"},
+	}}
+	f.shard.deliver(&deliver{f.realm.handle,
+		[]realm.Told{{Seq: f.seq, Notices: []realm.Notice{{To: f.users, Event: e}}}}, 0})
 	for _, p := range f.polls {
 		p.Last = int64(f.seq-1) << 8
 	}
@@ -77,7 +96,8 @@ func TestFanoutAllocatesPerMessageOnly(t *testing.T) {
 		t.Errorf("%v allocations for 10 who hear, %v for 1,000", a, b)
 	}
 	for i := range many.replies {
-		if p := &many.replies[i]; p.answers != 24 || !strings.Contains(string(p.out), fmt.Sprintf(`"id":%d}],"queue_id":"%036d"`, int64(many.seq-1)<<8, i)) {
+		if p := &many.replies[i]; p.answers != 24 || !strings.Contains(string(p.out),
+			fmt.Sprintf(`"id":%d}],"queue_id":"%036d"`, int64(many.seq-1)<<8, i)) {
 			t.Fatalf("user %d was told %d times, at last %s", i, p.answers, p.out)
 		}
 	}

@@ -28,7 +28,8 @@ func TestLinearizability(t *testing.T) {
 	disk := &slowDisk{diskContents: platter}
 	srv := openServer(t, disk)
 	people := createOrganization(t, srv, "ann", "bo", "cy", "di")
-	first := mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "flags", "content": "to star"})
+	first := mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "flags",
+		"content": "to star"})
 	rec := &historyRecorder{began: time.Now(), people: people, message: int64(first["id"].(float64)), seed: seed}
 
 	lossy := make(chan *pendingWrite, 64)
@@ -79,7 +80,8 @@ func TestLinearizability(t *testing.T) {
 	case porcupine.Unknown:
 		t.Skipf("seed %d: too many orders to check on this machine", seed)
 	default:
-		t.Errorf("%d operations, %d of them without an answer, are not linearizable: %v", len(rec.history), rec.unknown, r)
+		t.Errorf("%d operations, %d of them without an answer, are not linearizable: %v", len(rec.history), rec.unknown,
+			r)
 	}
 	t.Logf("%d operations, %d of them without an answer", len(rec.history), rec.unknown)
 	closeServer(t, srv)
@@ -111,7 +113,12 @@ func (rec *historyRecorder) round(srv *Server, n int) *sync.WaitGroup {
 				if rec.crashed.Load() {
 					return
 				}
-				in := userOp{kind: random.IntN(7), text: fmt.Sprintf("%d/%d", client, k), user: rec.people[i/2], message: rec.message}
+				in := userOp{
+					kind:    random.IntN(7),
+					text:    fmt.Sprintf("%d/%d", client, k),
+					user:    rec.people[i/2],
+					message: rec.message,
+				}
 				op := porcupine.Operation{ClientId: client, Input: in, Call: time.Since(rec.began).Nanoseconds()}
 				op.Output = in.do(srv)
 				op.Return = time.Since(rec.began).Nanoseconds()
@@ -178,10 +185,12 @@ type userOpResult struct {
 func (op userOp) do(srv *Server) userOpResult {
 	switch op.kind {
 	case send:
-		a := <-call(srv, op.user, "POST /messages", params{"type": "stream", "to": "one", "topic": "linear", "content": op.text})
+		a := <-call(srv, op.user, "POST /messages", params{"type": "stream", "to": "one", "topic": "linear",
+			"content": op.text})
 		return userOpResult{changed: a.status == 200}
 	case read:
-		a := <-call(srv, op.user, "GET /messages", params{"anchor": "newest", "num_before": 1000, "num_after": 0, "apply_markdown": "false", "narrow": []any{[]string{"topic", "linear"}}})
+		a := <-call(srv, op.user, "GET /messages", params{"anchor": "newest", "num_before": 1000, "num_after": 0,
+			"apply_markdown": "false", "narrow": []any{[]string{"topic", "linear"}}})
 		var d userOpResult
 		list, _ := a.body["messages"].([]any)
 		for _, m := range list {
@@ -193,7 +202,8 @@ func (op userOp) do(srv *Server) userOpResult {
 		removed, _ := a.body["removed"].([]any)
 		return userOpResult{changed: len(removed) > 0}
 	case star, unstar:
-		a := <-call(srv, op.user, "POST /messages/flags", params{"messages": []int64{op.message}, "op": []string{"add", "remove"}[op.kind-star], "flag": "starred"})
+		a := <-call(srv, op.user, "POST /messages/flags", params{"messages": []int64{op.message},
+			"op": []string{"add", "remove"}[op.kind-star], "flag": "starred"})
 		return userOpResult{changed: a.status == 200}
 	case readFlag:
 		a := <-call(srv, op.user, "GET /messages/{message_id}", params{"message_id": op.message})
@@ -201,7 +211,8 @@ func (op userOp) do(srv *Server) userOpResult {
 		flags, _ := m["flags"].([]any)
 		return userOpResult{changed: slices.Contains(flags, any("starred"))}
 	}
-	a := <-call(srv, op.user, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}}})
+	a := <-call(srv, op.user, "POST /users/me/subscriptions",
+		params{"subscriptions": []any{map[string]any{"name": "two"}}})
 	joined, _ := a.body["subscribed"].(map[string]any)
 	return userOpResult{changed: len(joined) > 0}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -50,7 +49,7 @@ var mirrorSeeds = map[uint64]string{
 	412641: "unread messages of deactivated users that had moved out of their channels came back with the users",
 	411162: "clients without deactivated groups got the members of such groups",
 	101305: "a user with a starred but unreadable message got no event for its deletion",
-	940205: "a queue that was never polled lost its events in the second of two crashes, if an older one in its shard had ended",
+	940205: "a queue without polls lost its events in a second crash, if an older one of its shard had ended",
 }
 
 // TestMirrors runs N random crowds from SEED on against the real server, through the endpoints, without a network.
@@ -78,7 +77,8 @@ func TestMirrors(t *testing.T) {
 			t.Logf("%d runs in %v: %v", i+1, time.Since(began).Round(time.Second), all)
 		}
 	}
-	t.Logf("%d runs from SEED=%d in %v: %v; forms not seen:\n  %s", n, seed, time.Since(began).Round(time.Millisecond), all, strings.Join(all.forms.Unseen(), "\n  "))
+	t.Logf("%d runs from SEED=%d in %v: %v; forms not seen:\n  %s", n, seed, time.Since(began).Round(time.Millisecond),
+		all, strings.Join(all.forms.Unseen(), "\n  "))
 }
 
 func TestMirrorSeeds(t *testing.T) {
@@ -142,8 +142,9 @@ type mirrorCounts struct {
 }
 
 func (s mirrorCounts) String() string {
-	return fmt.Sprintf("asked %d, done %d, refused %d, compared %d, crashes %d, histories %d, receipts %d, event forms %d",
-		s.Asked, s.Done, s.Refused, s.Compared, s.Crashes, s.Histories, s.Receipts, len(s.forms))
+	return fmt.Sprintf("asked %d, done %d, refused %d, compared %d, ", s.Asked, s.Done, s.Refused, s.Compared) +
+		fmt.Sprintf("crashes %d, histories %d, receipts %d, ", s.Crashes, s.Histories, s.Receipts) +
+		fmt.Sprintf("event forms %d", len(s.forms))
 }
 
 // mirrorRun is one crowd.
@@ -178,15 +179,31 @@ type mirrorClient struct {
 
 // Capabilities of the web app and of the phone app.
 var (
-	webCaps   = []string{"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional", "stream_typing_notifications", "user_settings_object", "include_deactivated_groups", "empty_topic_name", "linkifier_url_template", "user_list_incomplete", "archived_channels", "simplified_presence_events"}
-	phoneCaps = []string{"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional", "stream_typing_notifications", "user_settings_object", "include_deactivated_groups", "empty_topic_name", "individual_emoji_changes"}
+	webCaps = []string{
+		"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional",
+		"stream_typing_notifications", "user_settings_object", "include_deactivated_groups", "empty_topic_name",
+		"linkifier_url_template", "user_list_incomplete", "archived_channels", "simplified_presence_events",
+	}
+	phoneCaps = []string{
+		"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional",
+		"stream_typing_notifications", "user_settings_object", "include_deactivated_groups", "empty_topic_name",
+		"individual_emoji_changes",
+	}
 )
 
 // mirrorSteps is how many steps a run has.
 const mirrorSteps = 160
 
 func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
-	run := &mirrorRun{mirrorCounts: counts, t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 11)), asideRandom: rand.New(rand.NewPCG(seed, 12)), contents: newDiskContents(), wallClock: seededStart}
+	run := &mirrorRun{
+		mirrorCounts: counts,
+		t:            t,
+		seed:         seed,
+		random:       rand.New(rand.NewPCG(seed, 11)),
+		asideRandom:  rand.New(rand.NewPCG(seed, 12)),
+		contents:     newDiskContents(),
+		wallClock:    seededStart,
+	}
 	run.runtime = &syncRuntime{simRuntime: simRuntime{random: run.random, mailboxes: map[string]*simMailbox{}}}
 	run.open()
 	run.createOrganization()
@@ -205,27 +222,44 @@ func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
 }
 
 func (run *mirrorRun) open() {
-	run.runtime = &syncRuntime{simRuntime: simRuntime{random: run.random, mailboxes: map[string]*simMailbox{}, uuids: run.runtime.uuids}}
+	run.runtime = &syncRuntime{simRuntime: simRuntime{
+		random:    run.random,
+		mailboxes: map[string]*simMailbox{},
+		uuids:     run.runtime.uuids,
+	}}
 	run.disk = &slowDisk{diskContents: run.contents}
-	srv, err := Open(run.disk, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, runtime: run.runtime, Log: slog.New(slog.DiscardHandler), Secret: []byte("mirror"), Site: testSite,
-		Now: func() time.Time { return time.Unix(run.wallClock, 0) }, Elapsed: func() time.Duration { return time.Duration(run.wallClock-seededStart) * time.Second },
-		Fatal: func(err error) { run.fail("fatal: %v", err) }})
-	if err != nil {
-		run.t.Fatalf("seed %d: open: %v", run.seed, err)
-	}
+	srv := openServerWith(run.t, run.disk, Options{
+		runtime: run.runtime,
+		Secret:  []byte("mirror"),
+		Now:     func() time.Time { return time.Unix(run.wallClock, 0) },
+		Elapsed: func() time.Duration { return time.Duration(run.wallClock-seededStart) * time.Second },
+		Fatal:   func(err error) { run.fail("fatal: %v", err) },
+	})
 	run.srv = srv
 	files := &fakeFiles{}
 	if run.tools != nil {
 		files = run.tools.Files.(*fakeFiles)
 	}
-	run.tools = &wire.Tools{Renderer: srv.renderer.(*wire.Renderer), Token: run.runtime.token, HashKey: HashKey, Version: wire.Version, Files: files, Generation: run.wallClock, MailEnabled: true,
-		Sign: func(string) string { return "signed" }, VerifySignature: func(string, string) bool { return true }, DailyInvites: 1000,
-		HashPassword: func(string) (string, error) { return "hash", nil }, CheckPassword: func(string, string) (bool, error) { return true, nil },
-		LinkToken: func(_ realm.ID, id int64) string { return fmt.Sprint("link", id) }}
+	run.tools = &wire.Tools{
+		Renderer:        srv.renderer.(*wire.Renderer),
+		Token:           run.runtime.token,
+		HashKey:         HashKey,
+		Version:         wire.Version,
+		Files:           files,
+		Generation:      run.wallClock,
+		MailEnabled:     true,
+		Sign:            func(string) string { return "signed" },
+		VerifySignature: func(string, string) bool { return true },
+		DailyInvites:    1000,
+		HashPassword:    func(string) (string, error) { return "hash", nil },
+		CheckPassword:   func(string, string) (bool, error) { return true, nil },
+		LinkToken:       func(_ realm.ID, id int64) string { return fmt.Sprint("link", id) },
+	}
 }
 
 func (run *mirrorRun) fail(format string, args ...any) {
-	run.t.Errorf("seed %d: %s\nrecent requests:\n  %s", run.seed, fmt.Sprintf(format, args...), strings.Join(run.recent, "\n  "))
+	run.t.Errorf("seed %d: %s\nrecent requests:\n  %s", run.seed, fmt.Sprintf(format, args...),
+		strings.Join(run.recent, "\n  "))
 }
 
 // createOrganization creates an owner, an administrator, two members, two guests, a bot and three channels.
@@ -237,7 +271,14 @@ func (run *mirrorRun) createOrganization() {
 	roles := []realm.Role{realm.Owner, realm.Administrator, realm.Member, realm.Member, realm.Guest, realm.Guest}
 	for i, role := range roles {
 		u, err := run.srv.Turn(1, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
-			return realm.CreateUser{Email: fmt.Sprintf("user%d@example.org", i), Name: fmt.Sprintf("User %d", i), Role: role, Key: fmt.Sprintf("key%d", i), First: i == 0, NoDefaults: i == 5}.Decide(t)
+			return realm.CreateUser{
+				Email:      fmt.Sprintf("user%d@example.org", i),
+				Name:       fmt.Sprintf("User %d", i),
+				Role:       role,
+				Key:        fmt.Sprintf("key%d", i),
+				First:      i == 0,
+				NoDefaults: i == 5,
+			}.Decide(t)
 		})
 		if err != nil {
 			run.t.Fatal(err)
@@ -245,9 +286,11 @@ func (run *mirrorRun) createOrganization() {
 		people = append(people, int64(u.(realm.UserID)))
 	}
 	owner := people[0]
-	people = append(people, twin.Int(run.must(owner, "POST /bots", params{"full_name": "Robot", "short_name": "robot"})["user_id"]))
+	people = append(people,
+		twin.Int(run.must(owner, "POST /bots", params{"full_name": "Robot", "short_name": "robot"})["user_id"]))
 	run.must(owner, "PATCH /realm", params{"enable_spectator_access": true})
-	for i, p := range []params{{}, {"invite_only": true, "history_public_to_subscribers": false}, {"is_web_public": true}} {
+	for i, p := range []params{{}, {"invite_only": true, "history_public_to_subscribers": false},
+		{"is_web_public": true}} {
 		p["name"], p["subscribers"] = []string{"one", "two", "three"}[i], people[:3+i]
 		run.must(owner, "POST /channels/create", p)
 	}
@@ -317,13 +360,25 @@ func (run *mirrorRun) request(user int64, name string, p params, file string) (i
 	}
 	e, reply := endpoint(name), &seededReply{}
 	v := valuesOf(e, p)
-	c := &wire.Call{Server: run.srv, Tools: run.tools, Realm: 1, Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: account, Params: v, Agent: "test",
-		Park: func(func()) wire.Reply { return reply }, CountPasswordAttempt: func(string) error { return nil }, ForgetPasswordAttempts: func(string) {}, CountAddressChange: func(string) error { return nil },
+	c := &wire.Call{
+		Server:                 run.srv,
+		Tools:                  run.tools,
+		Realm:                  1,
+		Site:                   testSite(""),
+		Caller:                 realm.Caller{User: u, Client: "test"},
+		Account:                account,
+		Params:                 v,
+		Agent:                  "test",
+		Park:                   func(func()) wire.Reply { return reply },
+		CountPasswordAttempt:   func(string) error { return nil },
+		ForgetPasswordAttempts: func(string) {},
+		CountAddressChange:     func(string) error { return nil },
 		Files: func() ([]wire.File, error) {
 			if file == "" {
 				return nil, nil
 			}
-			return []wire.File{{Name: "file.txt", Size: int64(len(file)), Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(file)), nil }}}, nil
+			open := func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(file)), nil }
+			return []wire.File{{Name: "file.txt", Size: int64(len(file)), Open: open}}, nil
 		}}
 	x, err := e.Run(c)
 	if _, parked := x.(wire.Parked); parked && err == nil {
@@ -478,11 +533,13 @@ func (run *mirrorRun) checkForms(c *mirrorClient, body []byte) {
 // poll fetches and applies all events. It reports false if the user may not poll.
 func (run *mirrorRun) poll(c *mirrorClient) bool {
 	for {
-		status, body := run.request(c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.at, "dont_block": true}, "")
+		status, body := run.request(c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.at,
+			"dont_block": true}, "")
 		if status == 401 {
 			return false
 		}
-		if status != 200 && strings.Contains(string(body), "BAD_EVENT_QUEUE_ID") && c.mirror != nil { // the account was deactivated for a time, and its queues ended
+		// the account was deactivated for a time, and its queues ended
+		if status != 200 && strings.Contains(string(body), "BAD_EVENT_QUEUE_ID") && c.mirror != nil {
 			run.register(c)
 			return true
 		}
@@ -517,7 +574,8 @@ func (run *mirrorRun) receipts(clients []*mirrorClient) {
 	for _, c := range clients {
 		ids := c.mirror.Messages()
 		for _, id := range ids[max(0, len(ids)-10):] {
-			status, body := run.request(c.user, "GET /messages/{message_id}/read_receipts", params{"message_id": id}, "")
+			status, body := run.request(c.user, "GET /messages/{message_id}/read_receipts", params{"message_id": id},
+				"")
 			if status != 200 { // the organization has no read receipts
 				break
 			}
@@ -528,7 +586,8 @@ func (run *mirrorRun) receipts(clients []*mirrorClient) {
 			for _, o := range clients {
 				read, known := o.mirror.Read(id, c.user)
 				if said := slices.Contains(v.Users, o.user); known && !c.mirror.Muted(o.user) && said != read {
-					run.fail("%s (user %d): receipts of message %d are %v, %s (user %d) has read it: %v", c.name, c.user, id, v.Users, o.name, o.user, read)
+					run.fail("%s (user %d): receipts of message %d are %v, %s (user %d) has read it: %v", c.name,
+						c.user, id, v.Users, o.name, o.user, read)
 				}
 				run.Receipts++
 			}
@@ -559,7 +618,8 @@ func (run *mirrorRun) compareClient(c *mirrorClient) {
 	for _, x := range c.mirror.Diff(fresh) {
 		run.fail("%s (user %d): %s", c.name, c.user, x)
 	}
-	ask := params{"message_ids": c.mirror.Messages(), "apply_markdown": c.params["apply_markdown"], "client_gravatar": false, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}
+	ask := params{"message_ids": c.mirror.Messages(), "apply_markdown": c.params["apply_markdown"],
+		"client_gravatar": false, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}
 	if len(c.mirror.Messages()) > 0 {
 		status, body = run.request(c.user, "GET /messages", ask, "")
 		if err := c.mirror.DiffMessages(body); err != nil {
@@ -586,7 +646,8 @@ func (run *mirrorRun) fetch(c *mirrorClient) {
 		}
 	}
 	for _, id := range c.mirror.Pasts() {
-		status, body := run.request(c.user, "GET /messages/{message_id}/history", params{"message_id": id, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}, "")
+		status, body := run.request(c.user, "GET /messages/{message_id}/history",
+			params{"message_id": id, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}, "")
 		if err := c.mirror.DiffHistory(id, status, body); err != nil {
 			run.fail("%s (user %d): message %d: %v", c.name, c.user, id, err)
 		}

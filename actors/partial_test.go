@@ -2,7 +2,6 @@ package actors
 
 import (
 	"fmt"
-	"log/slog"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"parley/actors/realm"
-	"parley/wire"
 )
 
 // A client that asked for partial lists of subscribers gets, when its user is subscribed, the same list that a
@@ -20,11 +18,7 @@ func TestPartialSubscribersInEvents(t *testing.T) {
 	wall.Store(1_700_000_000)
 	d := &slowDisk{diskContents: newDiskContents()}
 	open := func() *Server {
-		srv, err := Open(d, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite, Now: func() time.Time { return time.Unix(wall.Load(), 0) }, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return srv
+		return openServerWith(t, d, Options{Now: func() time.Time { return time.Unix(wall.Load(), 0) }})
 	}
 	srv := open()
 	var names []string
@@ -33,7 +27,8 @@ func TestPartialSubscribersInEvents(t *testing.T) {
 	}
 	crowd := createOrganization(t, srv, names...)
 	ann, gone, here := crowd[0], crowd[7], crowd[9]
-	bot := realm.UserID(mustCall(t, srv, ann, "POST /bots", params{"full_name": "Robo", "short_name": "robo"})["user_id"].(float64))
+	bot := realm.UserID(mustCall(t, srv, ann, "POST /bots",
+		params{"full_name": "Robo", "short_name": "robo"})["user_id"].(float64))
 	mustCall(t, srv, gone, "POST /users/me/presence", params{"status": "active"})
 	wall.Add(10 * 86400)
 	mustCall(t, srv, here, "POST /users/me/presence", params{"status": "active"})
@@ -47,16 +42,22 @@ func TestPartialSubscribersInEvents(t *testing.T) {
 
 	var others []realm.UserID
 	mustCall(t, srv, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"one", "two"}})
-	mustCall(t, srv, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}}, "principals": []realm.UserID{bot}})
-	mustCall(t, srv, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "small"}}, "principals": crowd[2 : realm.FullSubscriberListLimit/2]})
-	mustCall(t, srv, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"small"}, "principals": append(others, here)})
+	mustCall(t, srv, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}},
+		"principals": []realm.UserID{bot}})
+	mustCall(t, srv, ann, "POST /users/me/subscriptions",
+		params{"subscriptions": []any{map[string]any{"name": "small"}},
+			"principals": crowd[2 : realm.FullSubscriberListLimit/2]})
+	mustCall(t, srv, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"small"},
+		"principals": append(others, here)})
 	listen := func(how string) map[string]any {
-		return mustCall(t, srv, ann, "POST /register", params{"include_subscribers": how, "event_types": []string{"subscription"}, "fetch_event_types": []string{"subscription"}})
+		return mustCall(t, srv, ann, "POST /register", params{"include_subscribers": how,
+			"event_types": []string{"subscription"}, "fetch_event_types": []string{"subscription"}})
 	}
 	partial, full, none := listen("partial"), listen("true"), listen("false")
 	told := func(q map[string]any) map[string]map[string]any {
 		out := map[string]map[string]any{}
-		for _, e := range mustCall(t, srv, ann, "GET /events", params{"queue_id": q["queue_id"], "last_event_id": -1, "dont_block": true})["events"].([]any) {
+		for _, e := range mustCall(t, srv, ann, "GET /events", params{"queue_id": q["queue_id"], "last_event_id": -1,
+			"dont_block": true})["events"].([]any) {
 			if e := e.(map[string]any); e["op"] == "add" {
 				for _, s := range e["subscriptions"].([]any) {
 					out[s.(map[string]any)["name"].(string)] = s.(map[string]any)
@@ -66,7 +67,8 @@ func TestPartialSubscribersInEvents(t *testing.T) {
 		return out
 	}
 	mustCall(t, srv, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}}})
-	mustCall(t, srv, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}, map[string]any{"name": "small"}}})
+	mustCall(t, srv, ann, "POST /users/me/subscriptions",
+		params{"subscriptions": []any{map[string]any{"name": "two"}, map[string]any{"name": "small"}}})
 	ids := func(v any) (out []realm.UserID) {
 		list, _ := v.([]any)
 		for _, x := range list {
@@ -76,22 +78,26 @@ func TestPartialSubscribersInEvents(t *testing.T) {
 	}
 	events := told(partial)
 	for name, want := range map[string][]realm.UserID{"one": {ann, here, bot}, "two": {ann, here}} {
-		if _, whole := events[name]["subscribers"]; whole || !slices.Equal(ids(events[name]["partial_subscribers"]), want) {
+		if _, whole := events[name]["subscribers"]; whole || !slices.Equal(ids(events[name]["partial_subscribers"]),
+			want) {
 			t.Errorf("partial list of %s is %v, want %v", name, events[name]["partial_subscribers"], want)
 		}
 	}
-	if _, part := events["small"]["partial_subscribers"]; part || len(ids(events["small"]["subscribers"])) != realm.FullSubscriberListLimit/2-2 {
+	if _, part := events["small"]["partial_subscribers"]; part ||
+		len(ids(events["small"]["subscribers"])) != realm.FullSubscriberListLimit/2-2 {
 		t.Errorf("a small channel has a partial list: %v", events["small"])
 	}
 	for _, s := range listen("partial")["subscriptions"].([]any) {
 		s := s.(map[string]any)
 		for _, list := range []string{"subscribers", "partial_subscribers"} {
 			if !reflect.DeepEqual(s[list], events[s["name"].(string)][list]) {
-				t.Errorf("%s of %v: %v by events, %v by register", list, s["name"], events[s["name"].(string)][list], s[list])
+				t.Errorf("%s of %v: %v by events, %v by register", list, s["name"], events[s["name"].(string)][list],
+					s[list])
 			}
 		}
 	}
-	for name, n := range map[string]int{"one": len(crowd) + 1, "two": len(crowd), "small": realm.FullSubscriberListLimit/2 - 2} {
+	for name, n := range map[string]int{"one": len(crowd) + 1, "two": len(crowd),
+		"small": realm.FullSubscriberListLimit/2 - 2} {
 		if o := told(full)[name]; len(ids(o["subscribers"])) != n {
 			t.Errorf("a client that wants all subscribers of %s got %d of %d", name, len(ids(o["subscribers"])), n)
 		}

@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"testing"
@@ -11,14 +10,19 @@ import (
 	"time"
 
 	"parley/actors/realm"
-	"parley/wire"
 )
 
 // copied returns a copy, as a successor process gets it.
 func (p *diskContents) copied() *diskContents {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &diskContents{epoch: p.epoch, facts: slices.Clone(p.facts), rows: p.rows, table: maps.Clone(p.table), texts: maps.Clone(p.texts)}
+	return &diskContents{
+		epoch: p.epoch,
+		facts: slices.Clone(p.facts),
+		rows:  p.rows,
+		table: maps.Clone(p.table),
+		texts: maps.Clone(p.texts),
+	}
 }
 
 // openSuccessor lets a server hand over to another one. The successor reads a copy of the disk before late is called,
@@ -47,11 +51,7 @@ func openSuccessor(t *testing.T, srv *Server, p *diskContents, frozen bool, late
 	if moved == frozen {
 		t.Errorf("frozen: %v, rows changed: %v", frozen, moved)
 	}
-	next, err := Open(&slowDisk{diskContents: p}, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite, Preloaded: before, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return next
+	return openServerWith(t, &slowDisk{diskContents: p}, Options{Preloaded: before})
 }
 
 // Everything that happens while a successor reads is there when it serves: messages, accounts, presence, and the events
@@ -68,7 +68,8 @@ func TestSuccessorMissesNothing(t *testing.T) {
 				n := 0
 				say := func(srv *Server, times int) {
 					for range times {
-						mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint("number ", n)})
+						mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one",
+							"topic": "t", "content": fmt.Sprint("number ", n)})
 						n++
 					}
 				}
@@ -83,9 +84,17 @@ func TestSuccessorMissesNothing(t *testing.T) {
 						here.poll(t)
 						time.Sleep(2 * time.Minute)
 						old.ReportPresence(1, people[2], true)
-						id, err := old.Turn(1, realm.Caller{System: true, Client: "Internal"}, func(tn *realm.Turn) (any, error) {
-							return realm.CreateUser{Email: fmt.Sprintf("dora%d@example.org", round), Name: "Dora", Role: realm.Member, Key: Token(32), First: true, NoDefaults: true}.Decide(tn)
-						})
+						id, err := old.Turn(1, realm.Caller{System: true, Client: "Internal"},
+							func(tn *realm.Turn) (any, error) {
+								return realm.CreateUser{
+									Email:      fmt.Sprintf("dora%d@example.org", round),
+									Name:       "Dora",
+									Role:       realm.Member,
+									Key:        Token(32),
+									First:      true,
+									NoDefaults: true,
+								}.Decide(tn)
+							})
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -141,7 +150,8 @@ func TestFrozenRealmJournalIsBounded(t *testing.T) {
 			if sent > limit/10 {
 				t.Fatalf("no rows were written after %d messages", sent)
 			}
-			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hello"})
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": "hello"})
 			synctest.Wait()
 		}
 		if sent < limit/1000 {

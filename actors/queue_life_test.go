@@ -16,10 +16,12 @@ func TestQueueLifetime(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
 		srv := openServer(t, d)
 		ann := createOrganization(t, srv, "ann")[0]
-		asked := mustCall(t, srv, ann, "POST /register", params{"event_types": []string{"message"}, "idle_queue_timeout": 60})
+		asked := mustCall(t, srv, ann, "POST /register", params{"event_types": []string{"message"},
+			"idle_queue_timeout": 60})
 		usual := mustCall(t, srv, ann, "POST /register", params{"event_types": []string{"message"}})
 		if asked["idle_queue_timeout_secs"] != 60.0 || usual["idle_queue_timeout_secs"] != 600.0 {
-			t.Errorf("timeouts in the answers: %v and %v seconds", asked["idle_queue_timeout_secs"], usual["idle_queue_timeout_secs"])
+			t.Errorf("timeouts in the answers: %v and %v seconds", asked["idle_queue_timeout_secs"],
+				usual["idle_queue_timeout_secs"])
 		}
 		last := -1.0
 		for range 3 { // three minutes, three times the queue's idle timeout
@@ -36,17 +38,20 @@ func TestQueueLifetime(t *testing.T) {
 		}
 		time.Sleep(50 * time.Second)
 		synctest.Wait()
-		if a := <-call(srv, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last, "dont_block": true}); a.status != 200 {
+		if a := <-call(srv, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last,
+			"dont_block": true}); a.status != 200 {
 			t.Errorf("the queue ended too early: %v", a.body)
 		}
 		time.Sleep(70 * time.Second)
 		synctest.Wait()
 		for _, dontBlock := range []bool{true, false} {
-			if a := <-call(srv, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last, "dont_block": dontBlock}); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" {
+			if a := <-call(srv, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last,
+				"dont_block": dontBlock}); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" {
 				t.Errorf("after the queue's timeout: %d %v", a.status, a.body)
 			}
 		}
-		if a := <-call(srv, ann, "GET /events", params{"queue_id": usual["queue_id"], "last_event_id": -1, "dont_block": true}); a.status != 200 {
+		if a := <-call(srv, ann, "GET /events", params{"queue_id": usual["queue_id"], "last_event_id": -1,
+			"dont_block": true}); a.status != 200 {
 			t.Errorf("the other queue: %v", a.body)
 		}
 		closeServer(t, srv)
@@ -60,9 +65,16 @@ func TestRepeatedPollsGetHeartbeats(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
 		srv := openServer(t, d)
 		ann := createOrganization(t, srv, "ann")[0]
-		queue := mustCall(t, srv, ann, "POST /register", params{"event_types": []string{"message"}, "idle_queue_timeout": 60})
+		queue := mustCall(t, srv, ann, "POST /register", params{"event_types": []string{"message"},
+			"idle_queue_timeout": 60})
 		reply := make(responseChan, 1)
-		poll := &wire.PollRequest{Realm: 1, User: ann, Queue: realm.QueueID(queue["queue_id"].(string)), Last: -1, Reply: reply}
+		poll := &wire.PollRequest{
+			Realm: 1,
+			User:  ann,
+			Queue: realm.QueueID(queue["queue_id"].(string)),
+			Last:  -1,
+			Reply: reply,
+		}
 		for n := range 4 { // three minutes, three times the queue's idle timeout
 			srv.PollAll([]*wire.PollRequest{poll})
 			if n == 2 {

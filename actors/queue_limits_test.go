@@ -28,11 +28,13 @@ func runWithManySends(t *testing.T, play func(t *testing.T, d *slowDisk, srv *Se
 func TestQueueTooFarBehindIsEvicted(t *testing.T) {
 	runWithManySends(t, func(t *testing.T, d *slowDisk, srv *Server, ann, bo realm.UserID) {
 		register := params{"event_types": []string{"message"}, "idle_queue_timeout": 604800}
-		idle, alive := mustCall(t, srv, bo, "POST /register", register), mustCall(t, srv, bo, "POST /register", register)
+		idle, alive := mustCall(t, srv, bo, "POST /register", register), mustCall(t, srv, bo, "POST /register",
+			register)
 		polled, last := 0, float64(-1)
 		poll := func() { // until nothing is left: a long answer is split
 			for {
-				a := mustCall(t, srv, bo, "GET /events", params{"queue_id": alive["queue_id"], "last_event_id": last, "dont_block": true})
+				a := mustCall(t, srv, bo, "GET /events", params{"queue_id": alive["queue_id"], "last_event_id": last,
+					"dont_block": true})
 				events := a["events"].([]any)
 				if len(events) == 0 {
 					return
@@ -44,7 +46,8 @@ func TestQueueTooFarBehindIsEvicted(t *testing.T) {
 			}
 		}
 		for i := range queue.MaxUnacked + 1 {
-			mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": fmt.Sprint(i)})
 			if i%5000 == 0 {
 				poll()
 			}
@@ -78,12 +81,16 @@ func TestQueueTooFarBehindIsEvicted(t *testing.T) {
 // After a crash every client goes on with its queue, however many events were stored for the slowest one.
 func TestQueuesSurviveCrashWithManyUnackedEvents(t *testing.T) {
 	runWithManySends(t, func(t *testing.T, d *slowDisk, srv *Server, ann, bo realm.UserID) {
-		sent := mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "first"})
-		slow := mustCall(t, srv, bo, "POST /register", params{"event_types": []string{"reaction"}, "idle_queue_timeout": 604800})
+		sent := mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "first"})
+		slow := mustCall(t, srv, bo, "POST /register", params{"event_types": []string{"reaction"},
+			"idle_queue_timeout": 604800})
 		alive := follow(t, srv, bo)
-		mustCall(t, srv, ann, "POST /messages/{message_id}/reactions", params{"message_id": sent["id"], "emoji_name": "wave"})
+		mustCall(t, srv, ann, "POST /messages/{message_id}/reactions",
+			params{"message_id": sent["id"], "emoji_name": "wave"})
 		for i := range queue.MaxUnacked + 1 {
-			mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": fmt.Sprint(i)})
 			if i%100 == 0 {
 				alive.poll(t)
 			}
@@ -101,13 +108,15 @@ func TestQueuesSurviveCrashWithManyUnackedEvents(t *testing.T) {
 		if a := alive.poll(t); a.status != 200 || alive.messages != queue.MaxUnacked+1 {
 			t.Errorf("after the crash: %d %v, got %d messages", a.status, a.body, alive.messages)
 		}
-		a := mustCall(t, srv, bo, "GET /events", params{"queue_id": slow["queue_id"], "last_event_id": -1, "dont_block": true})
+		a := mustCall(t, srv, bo, "GET /events", params{"queue_id": slow["queue_id"], "last_event_id": -1,
+			"dont_block": true})
 		if events := a["events"].([]any); len(events) != 1 {
 			t.Errorf("the slow client got %d events", len(events))
 		}
 		// The stored events are dropped as soon as every client has polled, without waiting for a sweep.
 		alive.poll(t)
-		mustCall(t, srv, bo, "GET /events", params{"queue_id": slow["queue_id"], "last_event_id": a["events"].([]any)[0].(map[string]any)["id"], "dont_block": true})
+		mustCall(t, srv, bo, "GET /events", params{"queue_id": slow["queue_id"],
+			"last_event_id": a["events"].([]any)[0].(map[string]any)["id"], "dont_block": true})
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if n := srv.Metrics.UnackedFacts.Load(); n > 2 {
@@ -126,13 +135,16 @@ func TestBusyRealmRefuses(t *testing.T) {
 		d.mu.Lock()
 		d.writes = make(chan *pendingWrite, 10)
 		d.mu.Unlock()
-		waiting := []responseChan{call(srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "held"})}
+		waiting := []responseChan{call(srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "held"})}
 		synctest.Wait()
 		for range MaxInFlight - 1 { // all wait for the first write
-			waiting = append(waiting, call(srv, ann, "POST /messages/flags", params{"messages": []int64{1}, "op": "add", "flag": "starred"}))
+			waiting = append(waiting, call(srv, ann, "POST /messages/flags", params{"messages": []int64{1}, "op": "add",
+				"flag": "starred"}))
 		}
 		synctest.Wait()
-		a := <-call(srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "too much"})
+		a := <-call(srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "too much"})
 		if a.status < 400 || srv.Metrics.Busy.Load() == 0 {
 			t.Errorf("answered %d %v, %d counted as rejected", a.status, a.body, srv.Metrics.Busy.Load())
 		}

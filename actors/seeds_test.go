@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -19,10 +18,6 @@ import (
 	"parley/snapshot/codec"
 	"parley/wire"
 )
-
-// The seeded stories run the real house, its realm, journal, session and presence actors, on a stage with one thread: the
-// seed decides whose mailbox is served next, when the disk finishes, when the power goes, what people do, what is drawn
-// and what the clocks show. One seed is one story, to the byte.
 
 // knownSeeds are seeds that once found a bug, and which.
 var knownSeeds = map[uint64]string{
@@ -67,7 +62,8 @@ func TestSeeds(t *testing.T) {
 			t.Logf("%d runs in %v: %+v", i+1, time.Since(began).Round(time.Second), all)
 		}
 	}
-	t.Logf("%d runs from SEED=%d in %v, digest %x: %+v", n, seed, time.Since(began).Round(time.Millisecond), sum.Sum(nil)[:8], all)
+	t.Logf("%d runs from SEED=%d in %v, digest %x: %+v", n, seed, time.Since(began).Round(time.Millisecond),
+		sum.Sum(nil)[:8], all)
 }
 
 func TestKnownSeeds(t *testing.T) {
@@ -94,8 +90,10 @@ func TestSameSeedSameRun(t *testing.T) {
 type seededCounts struct{ Acked, Unknown, Refused, Events, Crashes, Snapshots, Jumps, Expired int }
 
 func (c *seededCounts) add(o seededCounts) {
-	c.Acked, c.Unknown, c.Refused, c.Events = c.Acked+o.Acked, c.Unknown+o.Unknown, c.Refused+o.Refused, c.Events+o.Events
-	c.Crashes, c.Snapshots, c.Jumps, c.Expired = c.Crashes+o.Crashes, c.Snapshots+o.Snapshots, c.Jumps+o.Jumps, c.Expired+o.Expired
+	c.Acked, c.Unknown, c.Refused, c.Events = c.Acked+o.Acked, c.Unknown+o.Unknown, c.Refused+o.Refused,
+		c.Events+o.Events
+	c.Crashes, c.Snapshots, c.Jumps, c.Expired = c.Crashes+o.Crashes, c.Snapshots+o.Snapshots, c.Jumps+o.Jumps,
+		c.Expired+o.Expired
 }
 
 // seededRun is one run.
@@ -158,7 +156,14 @@ func (r *seededReply) Answer(status int, parts ...[]byte) bool {
 }
 
 func newSeededRun(t *testing.T, base *seededBase, seed uint64) *seededRun {
-	run := &seededRun{t: t, seed: seed, base: base, random: rand.New(rand.NewPCG(seed, 7)), contents: newDiskContents(), wallClock: seededStart + 1000}
+	run := &seededRun{
+		t:         t,
+		seed:      seed,
+		base:      base,
+		random:    rand.New(rand.NewPCG(seed, 7)),
+		contents:  newDiskContents(),
+		wallClock: seededStart + 1000,
+	}
 	run.contents.table, run.contents.rows = maps.Clone(base.rows), base.at
 	return run
 }
@@ -172,7 +177,8 @@ const seededSteps = 140
 
 func (run *seededRun) play() string {
 	run.open()
-	for _, u := range run.base.people[:[]int{2, 4, 3}[run.seed%3]] { // the others register later: at first their shards have no queues
+	// the others register later: at first their shards have no queues
+	for _, u := range run.base.people[:[]int{2, 4, 3}[run.seed%3]] {
 		run.register(u, realm.MaxIdle)
 	}
 	for range seededSteps {
@@ -188,13 +194,13 @@ func (run *seededRun) play() string {
 func (run *seededRun) open() {
 	run.runtime = &simRuntime{random: run.random, mailboxes: map[string]*simMailbox{}}
 	run.disk = seededDisk{&slowDisk{diskContents: run.contents}, &run.history}
-	srv, err := Open(run.disk, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, runtime: run.runtime, Log: slog.New(slog.DiscardHandler), Secret: []byte("tale"), Site: testSite,
-		Now: func() time.Time { return time.Unix(run.wallClock, 0) }, Elapsed: func() time.Duration { return time.Duration(run.elapsed) * time.Second },
-		Fatal: func(err error) { run.fail("fatal: %v", err) }})
-	if err != nil {
-		run.t.Fatalf("seed %d: open: %v", run.seed, err)
-	}
-	run.srv = srv
+	run.srv = openServerWith(run.t, run.disk, Options{
+		runtime: run.runtime,
+		Secret:  []byte("seeded"),
+		Now:     func() time.Time { return time.Unix(run.wallClock, 0) },
+		Elapsed: func() time.Duration { return time.Duration(run.elapsed) * time.Second },
+		Fatal:   func(err error) { run.fail("fatal: %v", err) },
+	})
 }
 
 func (run *seededRun) step() {
@@ -345,11 +351,12 @@ func (q *seededQueue) mayExpire(run *seededRun, idle int64) bool {
 func (run *seededRun) do(u realm.UserID, decide func(*realm.Turn) (any, error), then func(answer)) {
 	o := &seededOp{reply: make(chan answer, 1), seq: new(realm.Seq), then: then}
 	run.ops = append(run.ops, o)
-	run.runtime.send(run.srv.find(1).pid, &ask{caller: realm.Caller{User: u, System: u == 0, Client: "test"}, reply: o.reply, decide: func(t *realm.Turn) (any, error) {
-		a, err := decide(t)
-		*o.seq = t.Seq()
-		return a, err
-	}})
+	run.runtime.send(run.srv.find(1).pid, &ask{caller: realm.Caller{User: u, System: u == 0, Client: "test"},
+		reply: o.reply, decide: func(t *realm.Turn) (any, error) {
+			a, err := decide(t)
+			*o.seq = t.Seq()
+			return a, err
+		}})
 }
 
 // decideOf returns a command's Decide in the form that do takes.
@@ -358,10 +365,22 @@ func decideOf[A any](c realm.Command[A]) func(*realm.Turn) (any, error) {
 }
 
 func (run *seededRun) register(u realm.UserID, idle int64) {
-	c := realm.Register{Queue: realm.Queue{Idle: idle, Caps: realm.CapBulkMessageDeletion | realm.CapStreamTyping | realm.CapEmptyTopicName}, State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }}
+	c := realm.Register{
+		Queue: realm.Queue{
+			Idle: idle,
+			Caps: realm.CapBulkMessageDeletion | realm.CapStreamTyping | realm.CapEmptyTopicName,
+		},
+		State: func(realm.View, *realm.Queue) (any, error) { return nil, nil },
+	}
 	run.do(u, decideOf(c), func(a answer) {
 		if a.err == nil {
-			run.queues = append(run.queues, &seededQueue{user: u, reg: a.result.(realm.Registered).Queue, last: -1, contact: run.elapsed, events: map[int64]string{}})
+			run.queues = append(run.queues, &seededQueue{
+				user:    u,
+				reg:     a.result.(realm.Registered).Queue,
+				last:    -1,
+				contact: run.elapsed,
+				events:  map[int64]string{},
+			})
 		}
 	})
 	for len(run.queues) == 0 { // a run needs at least one queue
@@ -388,18 +407,23 @@ func (run *seededRun) act() {
 	case k < 12:
 		run.do(u, decideOf(realm.AddReaction{Message: old.id, Name: "wave", NameCode: "1f44b"}), nothing)
 	case k < 14:
-		run.do(u, decideOf(realm.Flag{Messages: []realm.MessageID{old.id}, Op: []string{"add", "remove"}[run.random.IntN(2)], Flag: []string{"read", "starred"}[run.random.IntN(2)]}), nothing)
+		run.do(u, decideOf(realm.Flag{Messages: []realm.MessageID{old.id},
+			Op: []string{"add", "remove"}[run.random.IntN(2)], Flag: []string{"read", "starred"}[run.random.IntN(2)]}),
+			nothing)
 	case k < 16:
 		old.deleted = true
-		run.do(run.base.people[0], decideOf(realm.DeleteMessage{Message: old.id}), func(a answer) { old.absent = old.absent || a.err == nil })
+		run.do(run.base.people[0], decideOf(realm.DeleteMessage{Message: old.id}),
+			func(a answer) { old.absent = old.absent || a.err == nil })
 	case k == 16:
 		run.do(u, decideOf(realm.Unsubscribe{Names: []string{"open"}}), nothing)
 	case k == 17:
-		run.do(u, decideOf(realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: []string{"open", "closed"}[run.random.IntN(2)]}}}), nothing)
+		run.do(u, decideOf(realm.Subscribe{
+			Channels: []realm.ChannelToJoin{{Name: []string{"open", "closed"}[run.random.IntN(2)]}}}), nothing)
 	case k == 18:
 		run.register(u, 86400)
 	case k == 19:
-		if !slices.ContainsFunc(run.queues, func(q *seededQueue) bool { return q.reg.Idle == 60 }) { // two queues that end at once may end in either order
+		// two queues that end at once may end in either order
+		if !slices.ContainsFunc(run.queues, func(q *seededQueue) bool { return q.reg.Idle == 60 }) {
 			run.register(u, 60)
 		}
 	case k == 20:
@@ -427,7 +451,12 @@ func (s *seededMessage) body() realm.Body {
 
 func (run *seededRun) sendMessage(u realm.UserID) {
 	s := run.newMessage()
-	c := realm.SendMessage{ToChannel: true, Channel: []realm.ChannelID{run.base.open, run.base.closed}[run.random.IntN(2)], Topic: "tale", Body: s.body()}
+	c := realm.SendMessage{
+		ToChannel: true,
+		Channel:   []realm.ChannelID{run.base.open, run.base.closed}[run.random.IntN(2)],
+		Topic:     "tale",
+		Body:      s.body(),
+	}
 	if run.random.IntN(4) == 0 {
 		c = realm.SendMessage{People: []realm.Principal{{ID: run.base.people[run.random.IntN(4)]}}, Body: s.body()}
 	}
@@ -451,13 +480,20 @@ func (run *seededRun) end() string {
 		for more := true; more && !q.closed && !run.t.Failed(); {
 			was := q.last
 			q.poll = &seededReply{}
-			run.srv.Poll(wire.PollRequest{Realm: 1, User: q.user, Queue: q.reg.ID, Last: q.last, DontBlock: true, Reply: q.poll})
+			run.srv.Poll(wire.PollRequest{
+				Realm:     1,
+				User:      q.user,
+				Queue:     q.reg.ID,
+				Last:      q.last,
+				DontBlock: true,
+				Reply:     q.poll,
+			})
 			run.runUntilIdle()
 			more = q.last > was
 		}
 	}
-	live := run.srv.find(1)
-	state := snapshot.StateDigest(run.runtime.mailboxes[live.pid.Id].actor.(fatalOnPanic).inner.(*realmActor).realm).String()
+	live := run.runtime.mailboxes[run.srv.find(1).pid.Id].actor.(fatalOnPanic).inner.(*realmActor)
+	state := snapshot.StateDigest(live.realm).String()
 	run.Snapshots = int(run.srv.Metrics.Snapshots.Load())
 	if again := run.reload(); again != state {
 		run.fail("state in memory:\n%s, loaded from disk\n%s", state, again)
@@ -555,7 +591,8 @@ func (run *seededRun) addExpectedEvents(t realm.Told, q *seededQueue, told map[i
 		if n.Event.EventType() == "" || !slices.Contains(n.To, q.user) {
 			continue
 		}
-		for _, e := range wire.NewNoticeRenderer(n, wire.RenderContext{Realm: 1, Site: testSite(""), Texts: run.srv}).EventsFor(q.user, q.reg, wire.QueueOptionsOf(q.reg)) {
+		for _, e := range wire.NewNoticeRenderer(n, wire.RenderContext{Realm: 1, Site: testSite(""),
+			Texts: run.srv}).EventsFor(q.user, q.reg, wire.QueueOptionsOf(q.reg)) {
 			what := n.Event.EventType()
 			if e.Bytes() == nil {
 				what = "erased"

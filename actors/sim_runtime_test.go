@@ -136,7 +136,13 @@ const seededStart = 1_700_000_000
 func newSeededBase(t *testing.T) *seededBase {
 	b, r := &simRuntime{random: rand.New(rand.NewPCG(1, 1))}, realm.New(1)
 	base := &seededBase{rows: map[string]realm.EncodedRow{}}
-	moment := realm.TurnEnv{Now: seededStart, Token: b.token, UUID: b.uuid, Hash: HashKey, APIKey: func(u realm.UserID, epoch int64) string { return fmt.Sprint("key ", u, epoch) }}
+	moment := realm.TurnEnv{
+		Now:    seededStart,
+		Token:  b.token,
+		UUID:   b.uuid,
+		Hash:   HashKey,
+		APIKey: func(u realm.UserID, epoch int64) string { return fmt.Sprint("key ", u, epoch) },
+	}
 	r.SetClock(seededStart)
 	play := func(u realm.UserID, decide func(*realm.Turn) (any, error)) any {
 		a, _, _, err := realm.RunTurn(r, realm.Caller{User: u, System: u == 0, Client: "test"}, moment, decide)
@@ -147,15 +153,24 @@ func newSeededBase(t *testing.T) *seededBase {
 	}
 	play(0, func(t *realm.Turn) (any, error) { return realm.FoundRealm{Name: "Tale"}.Decide(t) })
 	for _, n := range []string{"ann", "bo", "cy", "di"} {
-		c := realm.CreateUser{Email: n + "@example.org", Name: n, Role: realm.Member, Key: n, First: n == "ann", NoDefaults: true}
-		base.people = append(base.people, play(0, func(t *realm.Turn) (any, error) { return c.Decide(t) }).(realm.UserID))
+		c := realm.CreateUser{
+			Email:      n + "@example.org",
+			Name:       n,
+			Role:       realm.Member,
+			Key:        n,
+			First:      n == "ann",
+			NoDefaults: true,
+		}
+		base.people = append(base.people,
+			play(0, func(t *realm.Turn) (any, error) { return c.Decide(t) }).(realm.UserID))
 	}
 	channel := func(name string, private bool, people []realm.UserID) realm.ChannelID {
 		c := realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: name}}, New: realm.NewChannel{Private: private}}
 		for _, u := range people {
 			c.Principals = append(c.Principals, realm.Principal{ID: u})
 		}
-		return play(people[0], func(t *realm.Turn) (any, error) { return c.Decide(t) }).(realm.SubscribeResult).Created[0]
+		return play(people[0],
+			func(t *realm.Turn) (any, error) { return c.Decide(t) }).(realm.SubscribeResult).Created[0]
 	}
 	base.open, base.closed = channel("open", false, base.people), channel("closed", true, base.people[:2])
 	base.at = r.Seq()

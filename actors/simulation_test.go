@@ -53,7 +53,8 @@ const simSteps = 600
 type simCounts struct{ acked, unknown, events, crashes, snapshots int }
 
 func (c *simCounts) add(o simCounts) {
-	c.acked, c.unknown, c.events, c.crashes, c.snapshots = c.acked+o.acked, c.unknown+o.unknown, c.events+o.events, c.crashes+o.crashes, c.snapshots+o.snapshots
+	c.acked, c.unknown, c.events, c.crashes, c.snapshots = c.acked+o.acked, c.unknown+o.unknown, c.events+o.events,
+		c.crashes+o.crashes, c.snapshots+o.snapshots
 }
 
 type simulation struct {
@@ -105,10 +106,13 @@ func (s *simulation) play(steps int) {
 	s.open()
 	people := createOrganization(s.t, s.srv, "ann", "bo", "cy", "di")
 	for _, u := range append(people, people[:2]...) {
-		a := mustCall(s.t, s.srv, u, "POST /register", params{"event_types": []string{"message", "update_message", "reaction", "update_message_flags"}, "apply_markdown": "false",
-			"idle_queue_timeout": 604800})
+		a := mustCall(s.t, s.srv, u, "POST /register",
+			params{"event_types": []string{"message", "update_message", "reaction", "update_message_flags"},
+				"apply_markdown":     "false",
+				"idle_queue_timeout": 604800})
 		c := &simClient{user: u, queue: a["queue_id"].(string), last: -1, mirror: map[int64]*simMessageView{}}
-		at, err := s.srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.FindQueue(realm.QueueID(c.queue)).At, nil })
+		at, err := s.srv.View(1, realm.Caller{System: true},
+			func(v realm.View) (any, error) { return v.FindQueue(realm.QueueID(c.queue)).At, nil })
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -252,7 +256,8 @@ func (s *simulation) takeEvents(c *simClient, a response) {
 			s.t.Errorf("seed %d: event %d after %d", s.seed, id, c.last)
 		}
 		if n := c.at + realm.Seq(id>>8); e["type"] != "heartbeat" && n > s.contents.last() {
-			s.t.Errorf("seed %d: user %d got an event of fact %d, the disk has %d: %v", s.seed, c.user, n, s.contents.last(), e)
+			s.t.Errorf("seed %d: user %d got an event of fact %d, the disk has %d: %v", s.seed, c.user, n,
+				s.contents.last(), e)
 		}
 		c.last = id
 		s.events++
@@ -331,14 +336,16 @@ func (s *simulation) act(c *simClient) {
 		s.edit(c, old)
 	case kind == 6 || kind == 7:
 		emoji := []string{"wave", "tada", "heart"}[s.random.IntN(3)]
-		c.op = call(s.srv, c.user, "POST /messages/{message_id}/reactions", params{"message_id": old.id, "emoji_name": emoji})
+		c.op = call(s.srv, c.user, "POST /messages/{message_id}/reactions",
+			params{"message_id": old.id, "emoji_name": emoji})
 		c.onAnswer = func(a response) {
 			if a.status == 200 || a.body["code"] == "REACTION_ALREADY_EXISTS" {
 				old.reacted[fmt.Sprint(c.user, emoji)] = true
 			}
 		}
 	case kind == 8:
-		c.op = call(s.srv, c.user, "POST /messages/flags", params{"messages": []int64{old.id}, "op": "add", "flag": "starred"})
+		c.op = call(s.srv, c.user, "POST /messages/flags", params{"messages": []int64{old.id}, "op": "add",
+			"flag": "starred"})
 		c.onAnswer = func(a response) {
 			if a.status == 200 {
 				old.starred[c.user] = true
@@ -348,14 +355,20 @@ func (s *simulation) act(c *simClient) {
 		if s.random.IntN(2) == 0 {
 			c.op = call(s.srv, c.user, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"two"}})
 		} else {
-			c.op = call(s.srv, c.user, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}}})
+			c.op = call(s.srv, c.user, "POST /users/me/subscriptions",
+				params{"subscriptions": []any{map[string]any{"name": "two"}}})
 		}
 	}
 }
 
 func (s *simulation) sendMessage(c *simClient) {
 	text := fmt.Sprintf("saying %d", s.count)
-	x := &simMessage{texts: []string{text}, reacted: map[string]bool{}, starred: map[realm.UserID]bool{}, original: text}
+	x := &simMessage{
+		texts:    []string{text},
+		reacted:  map[string]bool{},
+		starred:  map[realm.UserID]bool{},
+		original: text,
+	}
 	s.messages[text] = x
 	p := params{"type": "stream", "to": []string{"one", "two"}[s.random.IntN(2)], "topic": "sim", "content": text}
 	if s.random.IntN(4) == 0 {
@@ -426,7 +439,8 @@ func (s *simulation) end() {
 }
 
 func (s *simulation) compare(c *simClient) {
-	a := mustCall(s.t, s.srv, c.user, "GET /messages", params{"anchor": "oldest", "num_before": 0, "num_after": 5000, "apply_markdown": "false"})
+	a := mustCall(s.t, s.srv, c.user, "GET /messages", params{"anchor": "oldest", "num_before": 0, "num_after": 5000,
+		"apply_markdown": "false"})
 	fresh := map[int64]*simMessageView{}
 	times := map[string]int{}
 	for _, x := range a["messages"].([]any) {
@@ -455,7 +469,8 @@ func (s *simulation) compare(c *simClient) {
 		if f := fresh[id]; f == nil {
 			s.t.Errorf("seed %d: user %d got message %d, which does not exist", s.seed, c.user, id)
 		} else if fmt.Sprint(*f) != fmt.Sprint(*m) {
-			s.t.Errorf("seed %d: message %d is %v when read and %v from events, for user %d", s.seed, id, *f, *m, c.user)
+			s.t.Errorf("seed %d: message %d is %v when read and %v from events, for user %d", s.seed, id, *f, *m,
+				c.user)
 		}
 	}
 	for original, y := range s.messages {

@@ -11,11 +11,13 @@ func TestTopicsNewestFirst(t *testing.T) {
 		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
 		ann := createOrganization(t, srv, "ann")[0]
 		for _, topic := range []string{"Alpha", "beta", "gamma", "alpha", ""} {
-			mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": topic, "content": "hi"})
+			mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": topic,
+				"content": "hi"})
 		}
 		channel := mustCall(t, srv, ann, "GET /get_stream_id", params{"stream": "one"})["stream_id"]
 		var names []string
-		for _, x := range mustCall(t, srv, ann, "GET /users/me/{stream_id}/topics", params{"stream_id": channel, "allow_empty_topic_name": true})["topics"].([]any) {
+		for _, x := range mustCall(t, srv, ann, "GET /users/me/{stream_id}/topics",
+			params{"stream_id": channel, "allow_empty_topic_name": true})["topics"].([]any) {
 			names = append(names, x.(map[string]any)["name"].(string))
 		}
 		if got := names[:min(4, len(names))]; !slices.Equal(got, []string{"", "alpha", "gamma", "beta"}) {

@@ -1,13 +1,11 @@
 package actors
 
 import (
-	"log/slog"
 	"math"
 	"testing"
 	"time"
 
 	"parley/actors/realm"
-	"parley/wire"
 )
 
 // fakeObserver adds up the latencies that it gets.
@@ -22,14 +20,12 @@ func (o *fakeObserver) Observe(seconds float64) { o.count, o.seconds = o.count+1
 func TestSlowestTurns(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		observers := map[string]*fakeObserver{}
-		srv, err := Open(&slowDisk{diskContents: newDiskContents()}, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite,
+		srv := openServerWith(t, &slowDisk{diskContents: newDiskContents()}, Options{
 			TurnLatency: func(kind string) Observer {
 				observers[kind] = &fakeObserver{}
 				return observers[kind]
-			}})
-		if err != nil {
-			t.Fatal(err)
-		}
+			},
+		})
 		ann := createOrganization(t, srv, "ann")[0]
 		mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hi"})
 		for _, ms := range []int{7, 30, 2} {
@@ -43,7 +39,8 @@ func TestSlowestTurns(t *testing.T) {
 			return nil, nil
 		})
 		list := srv.SlowestTurns(1, 10)
-		if x := list[0]; x.Kind != "GET /long" || x.Max != 30*time.Millisecond || x.Count != 3 || x.Slow != 2 || x.Total != 39*time.Millisecond || x.MaxUser != ann {
+		if x := list[0]; x.Kind != "GET /long" || x.Max != 30*time.Millisecond || x.Count != 3 || x.Slow != 2 ||
+			x.Total != 39*time.Millisecond || x.MaxUser != ann {
 			t.Errorf("slowest: %+v", x)
 		}
 		if x := list[1]; x.Kind != "actors.TestSlowestTurns.func1.3" || x.Max != 4*time.Millisecond || x.Slow != 0 {

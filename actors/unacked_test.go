@@ -37,7 +37,8 @@ func (f *follower) poll(t *testing.T) response {
 
 // follow registers a queue for a user.
 func follow(t *testing.T, srv *Server, who realm.UserID) *follower {
-	a := mustCall(t, srv, who, "POST /register", params{"event_types": []string{"message", "restart"}, "idle_queue_timeout": 604800})
+	a := mustCall(t, srv, who, "POST /register", params{"event_types": []string{"message", "restart"},
+		"idle_queue_timeout": 604800})
 	return &follower{srv: srv, user: who, id: a["queue_id"], last: -1}
 }
 
@@ -54,7 +55,8 @@ func TestUnackedEventsAreBounded(t *testing.T) {
 		text := strings.Repeat("many words ", 50)
 		sent, most := 0, int64(0)
 		for ; srv.Metrics.QueuesEvicted.Load() == 0; sent++ {
-			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(sent, text)})
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": fmt.Sprint(sent, text)})
 			synctest.Wait()
 			if most = max(most, srv.Metrics.UnackedBytes.Load()); most > limit+limit/10 {
 				t.Fatalf("%d bytes are stored, and no queue was evicted", most)
@@ -72,7 +74,8 @@ func TestUnackedEventsAreBounded(t *testing.T) {
 		if n := srv.Metrics.QueuesEvicted.Load(); n != 1 || srv.Metrics.OpenQueues.Load() != 2 {
 			t.Errorf("%d queues are counted as evicted, %d as open", n, srv.Metrics.OpenQueues.Load())
 		}
-		if a := early.poll(t); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" || a.body["queue_id"] != early.id {
+		if a := early.poll(t); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" ||
+			a.body["queue_id"] != early.id {
 			t.Errorf("the slowest queue: %d %v", a.status, a.body)
 		}
 		for name, f := range map[string]*follower{"faster": late, "polled": alive} {
@@ -103,7 +106,8 @@ func TestUnackedEventsAfterStart(t *testing.T) {
 		people := createOrganization(t, srv, "ann", "bo", "cy")
 		gone, back := follow(t, srv, people[1]), follow(t, srv, people[2])
 		say := func(srv *Server, i int) {
-			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": fmt.Sprint(i)})
 		}
 		for i := range 100 {
 			say(srv, i)
@@ -147,10 +151,11 @@ func TestUnackedEventsAfterManyCrashes(t *testing.T) {
 		const lives, each = 10, 20
 		for life := range lives {
 			for i := range each {
-				mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(life, i)})
+				mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+					"content": fmt.Sprint(life, i)})
 			}
 			comes := clients[life%len(clients)]
-			for range 2 { // to hear, and to say so
+			for range 2 { // the second acknowledges
 				if a := comes.poll(t); a.status != 200 {
 					t.Fatalf("start %d: %d %v", life, a.status, a.body)
 				}
@@ -187,7 +192,8 @@ func TestUnackedEventsAfterAnotherQueueEnded(t *testing.T) {
 		srv := openServer(t, d)
 		people := createOrganization(t, srv, "ann", "bo", "cy")
 		say := func() {
-			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "text"})
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": "text"})
 		}
 		often := follow(t, srv, people[1])
 		ended := follow(t, srv, people[2])
@@ -230,7 +236,8 @@ func TestUnackedEventsOfAllRealms(t *testing.T) {
 		people := createOrganization(t, srv, "ann", "bo")
 		idle := follow(t, srv, people[1])
 		for i := range 20 {
-			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": fmt.Sprint(i)})
 		}
 		srv.maxUnackedTotal.Store(300_000)
 		srv.Metrics.UnackedBytes.Add(290_000) // of other organizations
@@ -242,7 +249,8 @@ func TestUnackedEventsOfAllRealms(t *testing.T) {
 		}
 		srv.maxUnackedTotal.Store(10_000)
 		for i := range 2 {
-			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": fmt.Sprint(i)})
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -260,19 +268,22 @@ func TestCommandsRefusedWhileDeliveryIsBehind(t *testing.T) {
 		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
 		people := createOrganization(t, srv, "ann", "bo")
 		follow(t, srv, people[1])
-		mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
+		mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "x"})
 		synctest.Wait()
 		if n := srv.Metrics.Undelivered.Load(); n != 0 {
 			t.Errorf("%d recipients wait although all is delivered", n)
 		}
 		srv.Metrics.Undelivered.Add(MaxUndelivered + 1)
-		a := <-call(srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
+		a := <-call(srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "x"})
 		if a.status != 503 || srv.Metrics.Busy.Load() != 1 {
 			t.Errorf("answered %d %v, %d counted as rejected", a.status, a.body, srv.Metrics.Busy.Load())
 		}
 		mustCall(t, srv, people[0], "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0})
 		srv.Metrics.Undelivered.Add(-MaxUndelivered - 1)
-		mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
+		mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "x"})
 		closeServer(t, srv)
 	})
 }
@@ -326,7 +337,8 @@ func TestNoSnapshotWhileClientsReconnect(t *testing.T) {
 
 			srv = openServer(t, &slowDisk{diskContents: d.diskContents})
 			send := func() int64 {
-				mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "back"})
+				mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+					"content": "back"})
 				synctest.Wait()
 				return srv.Metrics.Snapshots.Load()
 			}
@@ -350,11 +362,21 @@ func TestEstimateManySubscribers(t *testing.T) {
 	for u := range realm.UserID(2000) {
 		e.Users, e.Knows = append(e.Users, u+1), append(e.Knows, true)
 		e.Roster.Add(int64(u) + 1)
-		e.Own = append(e.Own, realm.Subscription{Channel: 7, Active: true, Color: realm.Palette[0], Desktop: &yes, Audible: &yes, Push: &yes, Email: &yes, Wildcard: &yes})
+		e.Own = append(e.Own, realm.Subscription{
+			Channel:  7,
+			Active:   true,
+			Color:    realm.Palette[0],
+			Desktop:  &yes,
+			Audible:  &yes,
+			Push:     &yes,
+			Email:    &yes,
+			Wildcard: &yes,
+		})
 		e.Inherited = append(e.Inherited, realm.ChannelNotifications{Desktop: true})
 	}
 	set := realm.SubscriptionSet{Property: "audible_notifications", Color: realm.Palette[0]}
-	for _, x := range []realm.Event{e, &realm.SubscriptionsAdded{Each: []realm.SubscriptionAdded{*e, *e}}, &realm.SubscriptionsSet{Each: slices.Repeat([]realm.SubscriptionSet{set}, 60)}} {
+	for _, x := range []realm.Event{e, &realm.SubscriptionsAdded{Each: []realm.SubscriptionAdded{*e, *e}},
+		&realm.SubscriptionsSet{Each: slices.Repeat([]realm.SubscriptionSet{set}, 60)}} {
 		if walked, got := estimateValue(reflect.ValueOf(x), 0), estimateEvent(x); got < walked || got > 2*walked {
 			t.Errorf("%T is estimated as %d bytes, inspected as %d", x, got, walked)
 		}
