@@ -20,6 +20,7 @@ import (
 	twin "parley/bench/mirror"
 	"parley/wire"
 	"parley/wire/form"
+	"parley/wire/mail"
 )
 
 // mirrorSeeds are seeds that once found a bug, and which.
@@ -247,7 +248,7 @@ func (run *mirrorRun) open() {
 		Version:         wire.Version,
 		Files:           files,
 		Generation:      run.wallClock,
-		MailEnabled:     true,
+		Emails:          mail.Composer{},
 		Sign:            func(string) string { return "signed" },
 		VerifySignature: func(string, string) bool { return true },
 		DailyInvites:    1000,
@@ -321,6 +322,8 @@ func (run *mirrorRun) createOrganization() {
 		run.t.Fatal(err)
 	}
 	run.askers = crowd.NewAskers(run.seed, people, full)
+	_, named := mirrorSeeds[run.seed]
+	run.askers.WithOrders = !named
 }
 
 func caps(names []string, p params) params {

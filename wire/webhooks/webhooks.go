@@ -40,14 +40,14 @@ const (
 // MaxCalling is how many bots' services are called at a time.
 const MaxCalling = 16
 
-// House is what the calls need of the running server.
-type House = wire.Server
+// Server is what the calls need of the running server.
+type Server = wire.Server
 
 // Options of a caller.
 type Options struct {
-	House House
-	Tools *wire.Tools
-	Log   *slog.Logger
+	Server Server
+	Tools  *wire.Tools
+	Log    *slog.Logger
 	// Allow are networks inside that may be called nevertheless.
 	Allow      []netip.Prefix
 	RetryPause time.Duration    // before the second attempt; 0: a second
@@ -89,7 +89,7 @@ func (c *Client) Handle(ctx context.Context, j *dispatch.Attempt) dispatch.Outco
 		e  *realm.ServiceTriggered
 		id string
 	}
-	v, err := c.o.House.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
+	v, err := c.o.Server.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
 		e, _ := v.ServiceCall(&j.Job)
 		return found{e, v.Org().UUID + "-" + strconv.FormatInt(j.Job.ID, 10)}, nil
 	})
@@ -100,14 +100,20 @@ func (c *Client) Handle(ctx context.Context, j *dispatch.Attempt) dispatch.Outco
 	if f.e == nil {
 		return dispatch.Outcome{} // the message, or the bot, is gone
 	}
-	kind, body, ok := wire.BuildServiceRequest(f.e, wire.RenderContext{Realm: j.Realm, Site: j.Site, Texts: c.o.House})
-	if !ok {
-		return dispatch.Outcome{} // erased before anybody was told
+	var text realm.Body
+	if f.e.Message.Body != nil {
+		text = *f.e.Message.Body
+	} else {
+		var ok bool
+		if text, ok = c.o.Server.Text(j.Realm, f.e.Message.Ref); !ok {
+			return dispatch.Outcome{} // erased meanwhile
+		}
 	}
+	kind, body := buildRequest(f.e, text, j.Realm, j.Site)
 	answer, err := c.post(ctx, f.e.Service.URL, kind, f.id, body)
-	request := &wire.Call{Server: c.o.House, Tools: c.o.Tools, Realm: j.Realm, Site: j.Site}
+	request := &wire.Call{Server: c.o.Server, Tools: c.o.Tools, Realm: j.Realm, Site: j.Site}
 	if err == nil {
-		text, widget, understood := wire.ParseServiceResponse(f.e, answer)
+		text, widget, understood := parseAnswer(f.e, answer)
 		if !understood {
 			err = &serviceError{why: "The service's answer is not JSON: " + quote(answer)}
 		} else if text == "" {
@@ -141,7 +147,9 @@ func (c *Client) reportFailure(request *wire.Call, e *realm.ServiceTriggered, er
 	if sayErr := wire.SendServiceReply(request, e, say, "", 0); sayErr != nil {
 		c.o.Log.Info("bot may not say that its service failed", "realm", request.Realm, "bot", bot, "error", sayErr)
 	}
-	if tellErr := wire.ReportServiceFailure(request, e, err.Error()); tellErr != nil {
+	request.Caller = realm.Caller{System: true, Client: "Internal"}
+	_, tellErr := wire.Execute(request, realm.ReportServiceFailure{Bot: e.Bot.ID, Message: e.Message.ID, Why: err.Error()})
+	if tellErr != nil {
 		c.o.Log.Warn("bot's owner not told of a failure", "realm", request.Realm, "bot", bot, "error", tellErr)
 	}
 }

@@ -27,7 +27,7 @@ import (
 
 // fakeServer is a realm without actors or disk, as the calls see the server: every turn is done at once.
 type fakeServer struct {
-	House
+	Server
 	t           *testing.T
 	mu          sync.Mutex
 	r           *realm.Realm
@@ -114,7 +114,7 @@ func send(s *fakeServer, from realm.Caller, to realm.UserID, text, html string) 
 }
 
 func (s *fakeServer) client(allow ...string) *Client {
-	o := Options{House: s, Log: s.log, Tools: &wire.Tools{Renderer: &wire.Renderer{}}, RetryPause: time.Millisecond, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }}
+	o := Options{Server: s, Log: s.log, Tools: &wire.Tools{Renderer: &wire.Renderer{}}, RetryPause: time.Millisecond, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }}
 	for _, p := range allow {
 		o.Allow = append(o.Allow, netip.MustParsePrefix(p))
 	}
@@ -123,7 +123,7 @@ func (s *fakeServer) client(allow ...string) *Client {
 
 // startDispatcher has the services called that wait.
 func (s *fakeServer) startDispatcher(allow ...string) *dispatch.Dispatcher {
-	c := dispatch.New(dispatch.Options{House: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxWebhook: s.client(allow...)}, Concurrency: map[realm.OutboxJobKind]int{realm.OutboxWebhook: MaxCalling}})
+	c := dispatch.New(dispatch.Options{Server: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxWebhook: s.client(allow...)}, Concurrency: map[realm.OutboxJobKind]int{realm.OutboxWebhook: MaxCalling}})
 	c.Begin(0, map[realm.ID]wire.Site{1: {Host: "h"}})
 	s.t.Cleanup(func() { c.Close(context.Background()) })
 	return c
@@ -214,7 +214,7 @@ func TestLegacyAnswers(t *testing.T) {
 		t.Errorf("said %q", x)
 	}
 	for _, nothing := range []string{`""`, "\n", "{}", "null", `{"response_not_required": true, "content": "x"}`} {
-		if text, _, ok := wire.ParseServiceResponse(&realm.ServiceTriggered{}, []byte(nothing)); text != "" || !ok {
+		if text, _, ok := parseAnswer(&realm.ServiceTriggered{}, []byte(nothing)); text != "" || !ok {
 			t.Errorf("%q says %q, understood: %v", nothing, text, ok)
 		}
 	}
