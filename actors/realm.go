@@ -125,7 +125,7 @@ func (a *realmActor) Receive(c actor.Context) {
 	}
 }
 
-// receive is the table of the actor's messages.
+// receive calls the method for a message.
 func (a *realmActor) receive(message any) {
 	switch m := message.(type) {
 	case *ask:
@@ -205,8 +205,8 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	}
 	defer func() {
 		if x := recover(); x != nil {
-			if half, ok := x.(realm.IncompleteTurn); ok {
-				panic(half)
+			if incomplete, ok := x.(realm.IncompleteTurn); ok {
+				panic(incomplete)
 			}
 			a.srv.log.Error("panic in a turn", "realm", a.realm.ID(), "panic", x, "stack", string(debug.Stack()))
 			p.answer = answer{err: errInternal}

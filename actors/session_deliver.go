@@ -76,7 +76,7 @@ type eventCounts = map[*queue.Queue]int
 
 // deliverNotice puts the events of a notice into the queues of its audience and answers the polls that wait for them.
 // Notices for the session actor itself open and close queues.
-func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, at eventCounts) {
+func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, counts eventCounts) {
 	switch e := n.Event.(type) {
 	case *realm.QueueOpened:
 		s.openQueue(r, e.Queue, t.Seq <= r.handle.replayedThrough)
@@ -113,8 +113,8 @@ func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, at 
 			} else {
 				first := 0
 				if len(t.Notices) > 1 {
-					first = at[q]
-					at[q] += len(events)
+					first = counts[q]
+					counts[q] += len(events)
 				}
 				q.Append(t.Seq, first, events)
 			}
