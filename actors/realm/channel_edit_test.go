@@ -151,7 +151,7 @@ func TestChannelGroupSettings(t *testing.T) {
 	refused(s, s.guest, set(s.public, "can_send_message_group", one),
 		"You do not have permission to administer this channel.")
 
-	// A single subgroup becomes that group, and an empty value becomes the group Nobody.
+	// A single subgroup becomes that group, and an empty value becomes role:nobody.
 	do(s, s.ann, set(s.public, "can_send_message_group",
 		GroupValue{Subgroups: []GroupID{s.Realm.SystemGroup("role:members")}}))
 	v := s.Realm.ChannelSetting(s.Realm.FindChannel(s.public), "can_send_message_group")
