@@ -32,31 +32,36 @@ func addressSignatureText(id realm.ID, a realm.EmailChange) string {
 	return fmt.Sprintf("address of %d %d from %q to %q until %d", id, a.User, a.From, a.To, a.Until)
 }
 
-// ConfirmAddress applies the address change that a confirmation link describes and returns the new address. An
-// invalid or expired link is a refusal with status 404.
-func ConfirmAddress(c *Call, token string) (string, error) {
+// FindAddressChange returns the address change that a confirmation link describes, and changes nothing. An invalid or
+// expired link is a refusal with status 404.
+func FindAddressChange(c *Call, token string) (a realm.EmailChange, err error) {
 	invalid := realm.Missing("This link is not valid, or not any longer.")
 	body, mark, _ := strings.Cut(token, ".")
 	text, err := base64.RawURLEncoding.DecodeString(body)
 	if err != nil {
-		return "", invalid
+		return a, invalid
 	}
-	var a realm.EmailChange
 	if n, err := fmt.Sscanf(string(text), "%d %d %s", &a.User, &a.Until, &a.To); err != nil || n != 3 {
-		return "", invalid
+		return a, invalid
 	}
 	c.Caller = realm.Caller{System: true, Client: c.Caller.Client}
 	a.From, err = Read(c, func(v realm.View) (string, error) {
-		if u := v.Find(a.User); u != nil {
+		if u := v.Find(a.User); u != nil && v.Now <= a.Until {
 			return u.Email, nil
 		}
 		return "", invalid
 	})
+	if err == nil && !c.Tools.VerifySignature(addressSignatureText(c.Realm, a), mark) {
+		err = invalid
+	}
+	return a, err
+}
+
+// ConfirmAddress applies the address change that a confirmation link describes and returns the new address.
+func ConfirmAddress(c *Call, token string) (string, error) {
+	a, err := FindAddressChange(c, token)
 	if err != nil {
 		return "", err
-	}
-	if !c.Tools.VerifySignature(addressSignatureText(c.Realm, a), mark) {
-		return "", invalid
 	}
 	cmd := realm.ConfirmEmailChange{EmailChange: a}
 	if c.Tools.Emails != nil {

@@ -33,7 +33,7 @@ button { font: inherit; padding: .5rem 1rem; }
 <body>
 <h1>{{.Title}}</h1>
 {{with .Text}}<p>{{.}}</p>{{end}}
-{{with .Wrong}}<p class="wrong" role="alert">{{.}}</p>{{end}}
+{{with .Error}}<p class="wrong" role="alert">{{.}}</p>{{end}}
 {{if .Form}}<form method="post">
 <label>Email address
 <input type="email" name="email" required autocomplete="email" value="{{.Email}}"
@@ -44,6 +44,7 @@ button { font: inherit; padding: .5rem 1rem; }
 <input type="password" name="password" required maxlength="100" autocomplete="new-password"></label>
 <button>Join</button>
 </form>{{end}}
+{{with .Button}}<form method="post"><button>{{.}}</button></form>{{end}}
 </body>
 </html>
 `))
@@ -52,6 +53,7 @@ type pageData struct {
 	Title, Text, Error string
 	Form, Multi        bool
 	Email, Name        string
+	Button             string // of a form without fields
 }
 
 // addPageRoutes adds the routes of pages that people open in a browser.
@@ -60,6 +62,8 @@ func (s *Server) addPageRoutes() {
 	s.router.HEAD(wire.JoinPath+"{token}", s.serveJoin)
 	s.router.POST(wire.JoinPath+"{token}", s.serveJoin)
 	s.router.GET(wire.ConfirmAddressPath+"{token}", s.serveAddressConfirmation)
+	s.router.HEAD(wire.ConfirmAddressPath+"{token}", s.serveAddressConfirmation)
+	s.router.POST(wire.ConfirmAddressPath+"{token}", s.serveAddressConfirmation)
 	s.router.GET(strings.TrimSuffix(loginPath, "/"), s.serveLogin)
 	s.router.HEAD(strings.TrimSuffix(loginPath, "/"), s.serveLogin)
 }
@@ -116,18 +120,23 @@ func (s *Server) linkCall(ctx *fasthttp.RequestCtx) (*wire.Call, string) {
 	return c, token
 }
 
-// serveAddressConfirmation confirms a new email address. Opening the link is enough.
+// serveAddressConfirmation shows a page that asks for confirmation of a new email address; its button confirms. Opening
+// the link changes nothing: programs that check the links of emails open it, too.
 func (s *Server) serveAddressConfirmation(ctx *fasthttp.RequestCtx) {
 	c, token := s.linkCall(ctx)
 	v := pageData{Title: "New address"}
 	err := s.limitCall(ctx, c)
-	if err == nil {
+	if err == nil && ctx.IsPost() {
 		var address string
 		address, err = wire.ConfirmAddress(c, token)
 		v.Text = "From now on, log in as " + address + "."
+	} else if err == nil {
+		var change realm.EmailChange
+		change, err = wire.FindAddressChange(c, token)
+		v.Text, v.Button = "Use "+change.To+" as your address from now on?", "Confirm"
 	}
 	if err != nil {
-		v.Text, v.Error = "", s.errorText(err)
+		v.Text, v.Button, v.Error = "", "", s.errorText(err)
 	}
 	s.writePage(ctx, err, v)
 }
