@@ -46,6 +46,7 @@ type Server struct {
 	park    *park.Server
 
 	users, visitors, logins *limiter // nil: no limit
+	accountLogins           *limiter // failed logins of an account from all client networks; nil: no limit
 	addressChanges          []*limiter
 	identicons              *identiconCache
 	largeBodies             chan struct{}
@@ -84,6 +85,7 @@ func New(o Options) *Server {
 	}
 	if n := o.Limits.Login; n > 0 {
 		s.logins = newLimiter(n, loginWindow)
+		s.accountLogins = newLimiter(loginNetworks*n, loginWindow)
 	}
 	for _, r := range routes(o.Tools.Dev) {
 		for _, prefix := range []string{"/api/v1", "/json"} {

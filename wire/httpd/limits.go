@@ -20,7 +20,7 @@ import (
 type Limits struct {
 	User    int            // requests per minute of one account
 	Visitor int            // requests per minute of one client network without login
-	Login   int            // failed logins of one account per loginWindow
+	Login   int            // failed logins of one account from one client network per loginWindow
 	Proxies []netip.Prefix // proxies whose X-Forwarded-For is trusted
 }
 
@@ -31,6 +31,9 @@ const (
 	DefaultLoginLimit   = 5
 	requestWindow       = time.Minute
 	loginWindow         = 30 * time.Minute
+	// loginNetworks is how many times the limit of logins an account may fail from all client networks together: so a
+	// stranger who guesses does not lock out the user, and many strangers cannot guess without end.
+	loginNetworks = 10
 	// addressChangesPerHour and addressChangesPerDay limit how often one account may ask to change its email
 	// address (protocol). Each request sends an email to an address of the caller's choice.
 	addressChangesPerHour = 2
@@ -112,7 +115,7 @@ func (l *limiter) tracked() int64 {
 
 // Tracked returns the largest number of keys that one of the limiters tracks.
 func (s *Server) Tracked() int64 {
-	most := max(s.users.tracked(), s.visitors.tracked(), s.logins.tracked())
+	most := max(s.users.tracked(), s.visitors.tracked(), s.logins.tracked(), s.accountLogins.tracked())
 	for _, l := range s.addressChanges {
 		most = max(most, l.tracked())
 	}
@@ -187,6 +190,34 @@ func (s *Server) countAddressChange(key string) error {
 		}
 	}
 	return nil
+}
+
+// countLogin counts an attempt to log in to an account, for the pair of account and client network, and for the account.
+// An attempt that the first limit refuses does not count for the second.
+func (s *Server) countLogin(account, network string) error {
+	if err := s.logins.countAttempt(account + " " + network); err != nil {
+		return err
+	}
+	return s.accountLogins.countAttempt(account)
+}
+
+// forgetLogins gives a pair of account and client network its full budget after a correct password. Of the account's
+// budget only this attempt is given back: otherwise each login of the user would allow a stranger more guesses.
+func (s *Server) forgetLogins(account, network string) {
+	s.logins.reset(account + " " + network)
+	s.accountLogins.giveBack(account)
+}
+
+// giveBack takes one counted attempt back.
+func (l *limiter) giveBack(key string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if full, ok := l.fullAt[key]; ok {
+		l.fullAt[key] = full.Add(-max(1, l.window/time.Duration(l.max)))
+	}
 }
 
 // reset gives a key its full budget.

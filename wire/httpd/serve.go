@@ -105,8 +105,9 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call 
 	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: params, Agent: string(ctx.UserAgent())}
 	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	c.Caller.Client = clientName(params, c.Agent)
-	c.CountPasswordAttempt, c.ForgetPasswordAttempts, c.CountAddressChange = s.logins.countAttempt, s.logins.reset,
-		s.countAddressChange
+	c.CountPasswordAttempt = func(account string) error { return s.countLogin(account, s.remote(ctx)) }
+	c.ForgetPasswordAttempts = func(account string) { s.forgetLogins(account, s.remote(ctx)) }
+	c.CountAddressChange = s.countAddressChange
 	return c
 }
 

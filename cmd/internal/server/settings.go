@@ -217,8 +217,9 @@ var AllSettings = []Setting{
 	},
 	{
 		Name: "login-limit", Type: Number, Default: strconv.Itoa(httpd.DefaultLoginLimit), Group: groupLimits,
-		Meaning: "failed logins of one account in half an hour",
-		field:   func(s *Settings) any { return &s.LoginLimit },
+		Meaning: "failed logins of one account from one IP address in half an hour; from all addresses together ten times " +
+			"as many; 0: no limit",
+		field: func(s *Settings) any { return &s.LoginLimit },
 	},
 	{
 		Name: "max-body", Type: Number, Default: strconv.Itoa(1 << 20), Group: groupLimits,
