@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"parley/actors/realm"
 	"parley/wire/form"
 )
@@ -132,10 +133,10 @@ func JoinByInvite(c *Call, token, email, name, password string) error {
 	if _, err := FindInvite(c, token); err != nil { // before hashing the password, which is expensive
 		return err
 	}
-	if !validPasswordLength(password) {
+	hash, err := c.Tools.HashPassword(password)
+	if errors.Is(err, ErrWeakPassword) {
 		return errWeakPassword()
 	}
-	hash, err := c.Tools.HashPassword(password)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"parley/actors/presence"
@@ -85,6 +86,7 @@ type (
 
 // Tools is the functions and settings that endpoints need besides the realm.
 type Tools struct {
+	// HashPassword returns the hash of a new password, or ErrWeakPassword.
 	HashPassword  func(password string) (string, error)
 	CheckPassword func(password, hash string) (bool, error)
 	HashKey       func(secret string) [32]byte // hash of an API key or token
@@ -120,6 +122,19 @@ type Tools struct {
 	ChannelMailPattern string
 }
 
+// Limits of new passwords; registrations send them to clients. Lengths are in characters. A password must need at least
+// MinPasswordGuesses by the estimate of zxcvbn, which clients show while the user types (protocol).
+const (
+	MinPasswordLength  = 8
+	MaxPasswordLength  = 100
+	MinPasswordGuesses = 10_000
+)
+
+// ErrWeakPassword is the error of Tools.HashPassword for a password outside the limits. Endpoints replace it by the
+// protocol's refusal; operators read its text.
+var ErrWeakPassword = fmt.Errorf("the password is too weak: use %d to %d characters that are not a common password, "+
+	"a name or a simple pattern", MinPasswordLength, MaxPasswordLength)
+
 // Call is one request while an endpoint handles it. It is used by one goroutine.
 type Call struct {
 	Server  Server
@@ -139,8 +154,8 @@ type Call struct {
 	// Park detaches the request from its handler; the answer is sent through the Reply. gone is called if the client
 	// disconnects first.
 	Park func(gone func()) Reply
-	// CountPasswordAttempt counts an attempt to log in and refuses if there were too many recently.
-	// ForgetPasswordAttempts resets the count after a correct password.
+	// CountPasswordAttempt counts an attempt to log in, for the account and the caller's address, and refuses if there
+	// were too many recently. ForgetPasswordAttempts takes attempts back after a correct password.
 	CountPasswordAttempt   func(account string) error
 	ForgetPasswordAttempts func(account string)
 	// CountAddressChange counts a request for a new email address and refuses if there were too many recently.

@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"unicode/utf8"
+	"errors"
 
 	"parley/actors/realm"
 	"parley/wire/form"
@@ -62,22 +62,11 @@ func createUser(c *Call, f createUserForm) (realm.CreateUser, error) {
 	if err != nil {
 		return realm.CreateUser{}, err
 	}
-	if !validPasswordLength(f.Password) {
-		return realm.CreateUser{}, errWeakPassword()
-	}
 	hash, err := c.Tools.HashPassword(f.Password)
+	if errors.Is(err, ErrWeakPassword) {
+		err = errWeakPassword()
+	}
 	return realm.CreateUser{Email: f.Email, Name: f.Name, Password: hash}, err
-}
-
-// Limits of passwords in characters; registrations tell them to clients.
-const (
-	minPassword = 6
-	maxPassword = 100
-)
-
-func validPasswordLength(p string) bool {
-	n := utf8.RuneCountInString(p)
-	return n >= minPassword && n <= maxPassword
 }
 
 // errWeakPassword refuses the password of a new account.

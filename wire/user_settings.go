@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -286,10 +287,11 @@ func hashNewPassword(c *Call, old, password string) (string, error) {
 	if !right {
 		return "", realm.BadRequest("Wrong password!")
 	}
-	if !validPasswordLength(password) {
-		return "", realm.BadRequest("New password is too weak!")
+	hash, err := c.Tools.HashPassword(password)
+	if errors.Is(err, ErrWeakPassword) {
+		err = realm.BadRequest("New password is too weak!")
 	}
-	return c.Tools.HashPassword(password)
+	return hash, err
 }
 
 // updatePresence shows or hides the presence of a user who just changed the presence setting, and announces it.

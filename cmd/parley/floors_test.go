@@ -59,6 +59,7 @@ var libraryHomes = map[string][]string{
 	"github.com/blevesearch":              {"snapshot/search"},
 	"golang.org/x/crypto/acme":            {"cmd/internal/server"},
 	"github.com/golang-jwt/jwt/v5":        {"wire"},
+	"github.com/trustelem/zxcvbn":         {"wire/httpd"},
 	"github.com/klauspost/compress":       {"wire/httpd"},
 	"github.com/prometheus":               {"cmd/internal/server"},
 	"github.com/spf13":                    {"cmd/parley"},

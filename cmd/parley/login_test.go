@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -75,6 +76,55 @@ func TestLogin(t *testing.T) {
 	}
 	expectCode(t, ida, "RATE_LIMIT_HIT", "PATCH", "settings", change(password))
 	expectCode(t, nobody, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login("ida@example.org", password))
+}
+
+// Weak passwords are refused wherever a password is set over HTTP, each time with the protocol's text.
+func TestWeakPasswordsAreRefused(t *testing.T) {
+	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--login-limit", "0"))
+	at := p.serving()
+	olive, nobody := demoAccount(t, at, "olive@example.org"), &account{url: at}
+	const strong = "correct horse battery staple"
+	user := func(password string) url.Values {
+		return url.Values{"email": {"ida@example.org"}, "password": {password}, "full_name": {"Ida"}}
+	}
+	link := olive.must(t, "POST", "invites/multiuse", nil)["invite_link"].(string)
+	join := func(password string) (int, string) {
+		a, err := http.PostForm(link, url.Values{"email": {"jo@example.org"}, "password": {password}, "full_name": {"Jo"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		body, err := io.ReadAll(a.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.StatusCode, string(body)
+	}
+	weak := []string{"k8#Vq2!", "password1", "aaaaaaaaaaaa", strings.Repeat("k8#Vq2!zP4", 10) + "x"}
+	for _, password := range weak {
+		if a, err := olive.call("POST", "users", user(password)); err == nil || a["msg"] != "The password is too weak." {
+			t.Errorf("a new account with the password %q: %v", password, a)
+		}
+		if status, body := join(password); status != 400 || !strings.Contains(body, "The password is too weak.") {
+			t.Errorf("joining with the password %q: %d %s", password, status, body)
+		}
+	}
+	olive.must(t, "POST", "users", user(strong))
+	if status, body := join(strong); status != 200 {
+		t.Errorf("joining with a strong password: %d %s", status, body)
+	}
+	a := nobody.must(t, "POST", "fetch_api_key", url.Values{"username": {"ida@example.org"}, "password": {strong}})
+	ida := &account{url: at, email: "ida@example.org", key: a["api_key"].(string)}
+	for _, password := range weak {
+		change := url.Values{"old_password": {strong}, "new_password": {password}}
+		if a, err := ida.call("PATCH", "settings", change); err == nil || a["msg"] != "New password is too weak!" {
+			t.Errorf("the new password %q: %v", password, a)
+		}
+	}
+	r := olive.must(t, "POST", "register", url.Values{"fetch_event_types": {`["realm"]`}})
+	if r["password_min_length"] != 8.0 || r["password_min_guesses"] != 10000.0 || r["password_max_length"] != 100.0 {
+		t.Errorf("limits in register: %v, %v, %v", r["password_min_length"], r["password_min_guesses"], r["password_max_length"])
+	}
 }
 
 // TestConcurrentLoginsAreCounted guesses one password many times before the first guess is answered.
@@ -214,9 +264,16 @@ func TestNewEmailAddressIsConfirmed(t *testing.T) {
 			t.Errorf("%s: %d", wrong, status)
 		}
 	}
+	path := address[strings.Index(address, "/accounts"):]
 	if status := open(address); status != 200 {
 		t.Fatalf("the link: %d", status)
 	}
+	ann.must(t, "GET", "users/me", nil) // opening the link changes nothing: mail filters do it, too
+	a, err := http.PostForm(at+path, nil)
+	if err != nil || a.StatusCode != 200 {
+		t.Fatalf("the button of the page: %v, %v", a, err)
+	}
+	a.Body.Close()
 	expectCode(t, ann, "UNAUTHORIZED", "GET", "users/me", nil)
 	ann.email = "lee@example.net"
 	if me := ann.must(t, "GET", "users/me", nil); me["delivery_email"] != "lee@example.net" {

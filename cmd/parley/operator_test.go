@@ -56,6 +56,9 @@ func TestOperatorCommands(t *testing.T) {
 	fails(`no user "oliver@example.org"`, "", "user api-key --email oliver@example.org")
 	fails("read the password", "", "user password --email olive@example.org")
 	prints("", "another password\n", "user password --email olive@example.org")
+	fails("the password is too weak: use 8 to 100 characters", "password1\n", "user password --email olive@example.org")
+	fails("the password is too weak", "", "user create --email weak@example.org --name Weak --password short")
+	fails("the password is too weak", "\n", "user password --email olive@example.org")
 	prints("", "", "user grant --email olive@example.org --create-users true")
 
 	prints("id: 2", "", "realm close --realm two")

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/trustelem/zxcvbn"
 	"golang.org/x/crypto/argon2"
 
 	"parley/actors/realm"
+	"parley/wire"
 )
 
 // Costs of Argon2id: the second choice of OWASP, 19 MiB and two passes, about 20 ms for a login.
@@ -58,12 +61,19 @@ func (p *Passwords) release() { <-p.hashing; <-p.waiting }
 
 var b64 = base64.RawStdEncoding
 
-// Hash returns the Argon2id hash of a password in PHC form. It returns a refusal if too many passwords wait.
+// Hash returns the Argon2id hash of a new password in PHC form, or wire.ErrWeakPassword. Everything that sets a password
+// calls it, so no weak one is ever stored. It returns a refusal if too many passwords wait.
 func (p *Passwords) Hash(password string) (string, error) {
-	if err := p.acquire(); err != nil {
+	if n := utf8.RuneCountInString(password); n < wire.MinPasswordLength || n > wire.MaxPasswordLength {
+		return "", wire.ErrWeakPassword
+	}
+	if err := p.acquire(); err != nil { // the estimate can take as long as the hash
 		return "", err
 	}
 	defer p.release()
+	if zxcvbn.PasswordStrength(password, nil).Guesses < wire.MinPasswordGuesses {
+		return "", wire.ErrWeakPassword
+	}
 	salt := make([]byte, 16)
 	if _, err := rand.Read(salt); err != nil {
 		return "", fmt.Errorf("read random bytes: %w", err)

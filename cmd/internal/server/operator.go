@@ -232,9 +232,6 @@ func userPassword(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if args["password"] == "" {
-		return nil, errors.New("the password is empty")
-	}
 	hash, err := o.passwords.Hash(args["password"])
 	if err != nil {
 		return nil, err
