@@ -38,7 +38,7 @@ type addPlaygroundForm struct {
 // playgroundFault returns the first error in the URL template of a playground, or nil.
 func playgroundFault(text string) error {
 	t, err := uritemplate.New(text)
-	if err != nil || text == "" {
+	if err != nil || !opensWebPage(text) {
 		return realm.ErrBadField("url_template", "Invalid URL template.")
 	}
 	names := t.Varnames()
@@ -49,6 +49,18 @@ func playgroundFault(text string) error {
 		return realm.ErrBadField("__all__", `"code" should be the only variable present in the URL template`)
 	}
 	return nil
+}
+
+// opensWebPage reports whether every URL of a template is one of http or https, at a host that the template begins with.
+// Clients open the URL at a click, so javascript: and data: would run what a member has written.
+func opensWebPage(template string) bool {
+	lower := strings.ToLower(template)
+	for _, scheme := range []string{"https://", "http://"} {
+		if rest, ok := strings.CutPrefix(lower, scheme); ok {
+			return rest != "" && !strings.ContainsRune("{/?#:@", rune(rest[0]))
+		}
+	}
+	return false
 }
 
 // playgroundObjects sends the language under two keys, because older clients read the older key.
