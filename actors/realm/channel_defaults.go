@@ -115,7 +115,7 @@ func (t *Turn) removeFromAllDefaultGroups(c ChannelID) {
 // already have it.
 func (r *Realm) checkDefaultGroupName(name string, except int64) (string, error) {
 	name = strings.TrimSpace(name)
-	if _, ok := findUnprintable(name); name == "" || !ok {
+	if _, ok := findSpoofing(name); name == "" || !ok {
 		return "", BadRequest("Invalid default channel group name '%s'", name)
 	}
 	if runeCount(name) > MaxChannelName {

@@ -77,7 +77,7 @@ func (r *Realm) checkFolderName(name string, except int64) (string, error) {
 	if runeCount(name) > MaxFolderName {
 		return "", BadRequest("name is too long (limit: %d characters)", MaxFolderName)
 	}
-	if at, ok := findUnprintable(name); !ok {
+	if at, ok := findSpoofing(name); !ok {
 		return "", BadRequest("Invalid character in channel folder name, at position %d.", at)
 	}
 	for _, f := range r.small.folders.all() {

@@ -230,7 +230,7 @@ func checkChannelName(name string) (string, error) {
 	if runeCount(name) > MaxChannelName {
 		return "", BadRequest("Channel name too long (limit: %d characters).", MaxChannelName)
 	}
-	if at, ok := findUnprintable(name); !ok {
+	if at, ok := findSpoofing(name); !ok {
 		return "", BadRequest("Invalid character in channel name, at position %d.", at)
 	}
 	return name, nil

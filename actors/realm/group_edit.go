@@ -22,6 +22,9 @@ func (v View) checkGroupName(name string, except GroupID) (string, error) {
 	case runeCount(name) > maxGroupName:
 		return "", BadRequest("User group name cannot exceed %d characters.", maxGroupName)
 	}
+	if at, ok := findSpoofing(name); !ok {
+		return "", BadRequest("Invalid character in user group name, at position %d.", at)
+	}
 	for _, prefix := range groupPrefixes {
 		if strings.HasPrefix(name, prefix) {
 			return "", BadRequest("User group name cannot start with '%s'.", prefix)

@@ -74,6 +74,9 @@ func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
 		case runeCount(name) > maxOrgName:
 			return Done{}, BadRequest("name is too long (limit: %d characters)", maxOrgName)
 		}
+		if at, ok := findSpoofing(name); !ok {
+			return Done{}, BadRequest("Invalid character in name, at position %d.", at)
+		}
 		if name != t.Org().Name {
 			facts = append(facts, &OrganizationChanged{Setting: "name", Value: name})
 		}

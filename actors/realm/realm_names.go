@@ -17,7 +17,7 @@ const (
 )
 
 // findUnprintable returns the 1-based position of the first character that names must not contain, with ok = false.
-// These are control characters, surrogates and Unicode non-characters.
+// These are control characters, surrogates and Unicode non-characters, as in the protocol. findSpoofing adds to them.
 func findUnprintable(s string) (int, bool) {
 	n := 0
 	for _, c := range s {
@@ -27,6 +27,20 @@ func findUnprintable(s string) (int, bool) {
 		}
 	}
 	return 0, true
+}
+
+// findSpoofing is findUnprintable for names of accounts, channels, folders and groups: they also must not contain
+// controls of the text direction. With these a name could be shown as another one, and turn around the text behind it.
+// Topics may contain them, as messages may: a topic claims no identity.
+func findSpoofing(s string) (int, bool) {
+	n := 0
+	for _, c := range s {
+		n++
+		if unicode.Is(unicode.Bidi_Control, c) {
+			return n, false
+		}
+	}
+	return findUnprintable(s)
 }
 
 // runeCount returns the number of code points of a text.
@@ -55,7 +69,7 @@ func (v View) checkName(name string, except UserID) error {
 	case n > MaxUserName:
 		return BadRequest("Name too long!")
 	}
-	if _, ok := findUnprintable(name); !ok || strings.ContainsAny(name, "*`\\>\"@") {
+	if _, ok := findSpoofing(name); !ok || strings.ContainsAny(name, "*`\\>\"@") {
 		return BadRequest("Invalid characters in name!")
 	}
 	if i := strings.LastIndexByte(name, '|'); i >= 0 && isDigits(name[i+1:]) {
