@@ -207,6 +207,14 @@ func NewByNumber(number uint16) (any, error) {
 	return reflect.New(reflect.TypeOf(k).Elem()).Interface(), nil
 }
 
+// NewestNumber returns the largest number of a fact or event that this program knows.
+func NewestNumber() (newest uint16) {
+	for n := range typeByNumber {
+		newest = max(newest, n)
+	}
+	return newest
+}
+
 // TypesByNumber returns all types by number, for tests that pin them.
 func TypesByNumber() map[uint16]reflect.Type {
 	m := map[uint16]reflect.Type{}

@@ -271,14 +271,20 @@ func clientNetworkKey(a netip.Addr) string {
 	return h.String() + "/64"
 }
 
-func (s *Server) trusted(a netip.Addr) bool {
-	for _, p := range s.options.Limits.Proxies {
+func (s *Server) trusted(a netip.Addr) bool { return s.options.Limits.trusts(a) }
+
+func (l Limits) trusts(a netip.Addr) bool {
+	for _, p := range l.Proxies {
 		if p.Contains(a) {
 			return true
 		}
 	}
 	return false
 }
+
+// Unlimited reports whether an address may open any number of connections: a trusted proxy, which brings the clients of
+// many addresses, or a program on this machine.
+func (l Limits) Unlimited(a netip.Addr) bool { return a.IsLoopback() || l.trusts(a) }
 
 // ParseProxies parses a comma-separated list of addresses and networks.
 func ParseProxies(list string) (out []netip.Prefix, err error) {

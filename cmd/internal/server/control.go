@@ -105,6 +105,9 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 	if _, err := os.Stat(dir); err != nil && name != "realm-create" {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
+	if err := checkDataVersion(dir); err != nil {
+		return nil, err
+	}
 	log := slog.New(slog.DiscardHandler)
 	store, err := snapshot.Open(dir, snapshot.Options{Log: log})
 	if err != nil {

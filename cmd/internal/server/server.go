@@ -154,6 +154,10 @@ func Start(c Config) (*Server, error) {
 	for _, l := range s.listeners {
 		go func() { s.acceptErrors <- s.http.Serve(l) }()
 	}
+	// A start that failed leaves no trace: the program of before can start again.
+	if err := noteDataVersion(s.Data); err != nil {
+		s.log.Warn("writing the version of the data directory failed", "err", err)
+	}
 	s.startOutbox()
 	s.log.Info("serving", "url", s.URL, "listen", s.Listen, "data", s.Data, "version", wire.Version,
 		"organizations", len(s.orgs.Realms()), "took", time.Since(began).Round(time.Millisecond).String())
@@ -187,6 +191,7 @@ func newServer(c Config) (s *Server, err error) {
 	if s.tlsConfig, err = c.loadTLS(); err != nil {
 		return nil, err
 	}
+	s.warnOfExposure()
 	if c.NoSync {
 		s.log.Warn("unsafe-no-sync: messages are acknowledged before they are on disk; a crash loses them. " +
 			"For measurements only")
@@ -225,6 +230,10 @@ func (s *Server) collectBacklog() (backlog *park.Backlog, preloaded *actors.Prel
 
 // open opens the store and loads the organizations.
 func (s *Server) open(preloaded *actors.Preloaded) (err error) {
+	if err := checkDataVersion(s.Data); err != nil {
+		return err
+	}
+	s.warnOfOpenModes()
 	if s.store, err = openStore(s.Data, s.handover.isSuccessor(), s.NoSync, s.log); err != nil {
 		return StartError(s.Data, err)
 	}
@@ -393,6 +402,7 @@ func (s *Server) createDemo() error {
 func (s *Server) openEndpoints() (err error) {
 	p := s.parkConfig()
 	p.OnDrain, p.AnswersLatePolls, p.TLS = s.orgs.Drain, true, s.tlsConfig
+	p.Unlimited = s.limits.Unlimited
 	s.http = httpd.New(httpd.Options{
 		Server: s.orgs,
 		Tools:  s.tools,

@@ -27,6 +27,7 @@ type Settings struct {
 	TrustedProxies string
 	DebugListen    string
 	MaxConnections int
+	MaxPerAddress  int
 	ReadTimeout    time.Duration
 	WriteTimeout   time.Duration
 	IdleTimeout    time.Duration
@@ -161,6 +162,12 @@ var AllSettings = []Setting{
 		Name: "max-connections", Type: Number, Default: "0", Group: groupNetwork,
 		Meaning: "maximum number of open connections; 0: the process's limit of open files, less a reserve",
 		field:   func(s *Settings) any { return &s.MaxConnections },
+	},
+	{
+		Name: "max-address-connections", Type: Number, Default: "4096", Group: groupNetwork,
+		Meaning: "maximum number of open connections from one IPv4 address or IPv6 /64, so that one client cannot take all; " +
+			"0: no limit. Loopback addresses and trusted-proxies are not limited",
+		field: func(s *Settings) any { return &s.MaxPerAddress },
 	},
 	{
 		Name: "read-timeout", Type: Duration, Default: formatDuration(parkDefaults.ReadTimeout), Group: groupNetwork,
@@ -482,6 +489,8 @@ func (s *Settings) parkConfig() park.Config {
 		ReadTimeout:  s.ReadTimeout,
 		WriteTimeout: s.WriteTimeout,
 		IdleTimeout:  s.IdleTimeout,
+
+		MaxConnsPerIP: s.MaxPerAddress,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -244,6 +245,21 @@ func TestMaxConnsPerIP(t *testing.T) {
 			c = o.dial()
 			c.get("/")
 			c.expectBody("hello /")
+		})
+	}
+}
+
+// Addresses that are not limited, such as proxies, open as many connections as they like.
+func TestUnlimitedAddresses(t *testing.T) {
+	for _, kind := range kinds[:2] {
+		t.Run(kind, func(t *testing.T) {
+			o := serve(t, kind, Config{MaxConnsPerIP: 1, Unlimited: netip.Addr.IsLoopback, AnswerHeader: viaTest})
+			for range 3 {
+				c := o.dial()
+				defer c.Close()
+				c.get("/")
+				c.expectBody("hello /")
+			}
 		})
 	}
 }

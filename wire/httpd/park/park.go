@@ -90,6 +90,8 @@ type Config struct {
 	// MaxConnsPerIP is the number of open connections of one IPv4 address or IPv6 /64. 0 is no limit, because offices
 	// and proxies share one address.
 	MaxConnsPerIP int
+	// Unlimited reports the addresses to which MaxConnsPerIP does not apply, such as proxies; nil: none.
+	Unlimited func(netip.Addr) bool
 	// MaxActive is the number of requests handled at a time, each about 20 kB of stack and buffers. Default 8,192.
 	MaxActive int
 	// MaxSlow is the number of requests that wait for a slow body or reader at a time; without epoll they count as
@@ -466,12 +468,17 @@ func (s *Server) setDate(t time.Time) {
 	}
 }
 
+// countsNetwork reports whether the connections of an address are limited by MaxConnsPerIP.
+func (s *Server) countsNetwork(ip netip.Addr) bool {
+	return s.cfg.MaxConnsPerIP > 0 && ip.IsValid() && (s.cfg.Unlimited == nil || !s.cfg.Unlimited(ip.Unmap()))
+}
+
 // admitConn counts a new connection, or returns why it is refused.
 func (s *Server) admitConn(ip netip.Addr) *refusal {
 	if n := s.open.Add(1); n > int64(s.cfg.MaxConns) {
 		return refuseConns
 	}
-	if s.cfg.MaxConnsPerIP <= 0 || !ip.IsValid() {
+	if !s.countsNetwork(ip) {
 		return nil
 	}
 	ip = ClientNetwork(ip)
@@ -487,7 +494,7 @@ func (s *Server) admitConn(ip netip.Addr) *refusal {
 // releaseConn undoes admitConn. admitted says whether the connection was admitted.
 func (s *Server) releaseConn(ip netip.Addr, admitted bool) {
 	s.open.Add(-1)
-	if !admitted || s.cfg.MaxConnsPerIP <= 0 || !ip.IsValid() {
+	if !admitted || !s.countsNetwork(ip) {
 		return
 	}
 	ip = ClientNetwork(ip)
