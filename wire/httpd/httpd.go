@@ -48,6 +48,7 @@ type Server struct {
 	users, visitors, logins *limiter // nil: no limit
 	accountLogins           *limiter // failed logins of an account from all client networks; nil: no limit
 	addressChanges          []*limiter
+	hsts                    bool // every answer tells browsers to use TLS for the next half year
 	identicons              *identiconCache
 	largeBodies             chan struct{}
 	largeBodiesWaiting      atomic.Int64
@@ -121,6 +122,10 @@ func New(o Options) *Server {
 	cfg.AnswerHeader = []byte(strings.Join(commonHeaderLines(corsMethods), "\r\n") + "\r\n")
 	// only event polls are parked for long
 	cfg.PollHeader = []byte(strings.Join(commonHeaderLines(eventMethods), "\r\n") + "\r\n")
+	if s.hsts = cfg.TLS != nil; s.hsts {
+		cfg.AnswerHeader = append(cfg.AnswerHeader, hstsHeader+": "+hstsValue+"\r\n"...)
+		cfg.PollHeader = append(cfg.PollHeader, hstsHeader+": "+hstsValue+"\r\n"...)
+	}
 	s.park = park.New(cfg)
 	return s
 }
@@ -253,6 +258,13 @@ const (
 	eventMethods       = "OPTIONS, GET, DELETE"
 )
 
+// The header that tells browsers to use TLS from now on, for half a year. It is sent only by a server that speaks TLS
+// itself. Other subdomains are left to their owners.
+const (
+	hstsHeader = "Strict-Transport-Security"
+	hstsValue  = "max-age=15768000"
+)
+
 // commonHeaderLines returns the header lines of every answer: no caching, and web pages of any origin may call.
 func commonHeaderLines(methods string) []string {
 	return []string{
@@ -275,9 +287,12 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	h, _ := s.router.Lookup(string(ctx.Method()), path, ctx)
 	if h == nil {
 		s.writeError(ctx, 404, "Not found")
-		return
+	} else {
+		h(ctx)
 	}
-	h(ctx)
+	if s.hsts {
+		ctx.Response.Header.Set(hstsHeader, hstsValue)
+	}
 }
 
 func (s *Server) writeError(ctx *fasthttp.RequestCtx, status int, msg string) {
