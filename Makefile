@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: help hooks build docs man run test race poison check bench conform kill upgrades sim sim-actors crash mirror
+.PHONY: licenses help hooks build docs man run test race poison check bench conform kill upgrades sim sim-actors crash mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -14,6 +14,10 @@ build: ## build bin/parley; VERSION=v1.2.3 sets its version
 
 docs: ## write the reference pages in .github/docs/reference
 	$(GO) run -trimpath ./cmd/parley docs reference .github/docs/reference
+
+licenses: ## write the notices of third-party code that the program prints
+	$(GO) run -trimpath ./cmd/internal/licenses/collect >notices.new
+	mv notices.new cmd/internal/licenses/notices.txt
 
 man: ## write the man pages to bin/man
 	$(GO) run -trimpath ./cmd/parley docs man bin/man

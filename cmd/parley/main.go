@@ -61,7 +61,8 @@ func newRootCommand() *cobra.Command {
 	addAll(root, orgGroup, newOperatorGroup("realm"), newOperatorGroup("user"))
 	addAll(root, dataGroup, newBackupCommand(), newVerifyCommand(), newRestoreCommand(), newExportCommand(),
 		newImportCommand(), newLogCommand(), newSearchCommand())
-	addAll(root, toolGroup, newOpenAPICommand(), newBenchCommand(), newDocsCommand())
+	addAll(root, toolGroup, newOpenAPICommand(), newBenchCommand(), newDocsCommand(),
+		newLicensesCommand())
 	return root
 }
 
