@@ -171,6 +171,9 @@ func secureGet(at, name string, roots *x509.CertPool) (string, *x509.Certificate
 	}
 	defer r.Body.Close()
 	b, err := io.ReadAll(r.Body)
+	if hsts := r.Header.Get("Strict-Transport-Security"); err == nil && hsts != "max-age=15768000" {
+		err = fmt.Errorf("an answer over TLS has Strict-Transport-Security %q", hsts)
+	}
 	return string(b), r.TLS.PeerCertificates[0], err
 }
 

@@ -34,6 +34,44 @@ type zeroReader struct{}
 
 func (zeroReader) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
+// An upload cannot run scripts in a browser that opens it, under any of its addresses, and plain answers have no HSTS.
+func TestUploadsRunNoScripts(t *testing.T) {
+	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
+	at := p.serving()
+	ann := demoAccount(t, at, "ann@example.org")
+	const page = "<script>alert(1)</script>"
+	for _, name := range []string{"page.html", "drawing.svg", "data.xml", "plain.txt", "noext"} {
+		status, a, err := ann.upload(map[string]io.Reader{name: strings.NewReader(page)})
+		if status != 200 || err != nil {
+			t.Fatalf("upload of %s: %d, %v, %v", name, status, a, err)
+		}
+		path := a["url"].(string)
+		temporary := ann.must(t, "GET", strings.TrimPrefix(path, "/"), nil)["url"].(string)
+		download := strings.Replace(path, "/user_uploads/", "/user_uploads/download/", 1)
+		for _, address := range []string{path + "?api_key=" + ann.key, download + "?api_key=" + ann.key, temporary} {
+			r, err := http.Get(at + address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(r.Body)
+			r.Body.Close()
+			if err != nil || r.StatusCode != 200 || string(body) != page {
+				t.Fatalf("GET %s: %d, %v, %q", address, r.StatusCode, err, body)
+			}
+			for header, want := range map[string]string{
+				"X-Content-Type-Options":    "nosniff",
+				"Content-Security-Policy":   "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox",
+				"Cache-Control":             "private, immutable",
+				"Strict-Transport-Security": "",
+			} {
+				if got := r.Header.Get(header); got != want {
+					t.Errorf("GET %s: %s is %q, want %q", address, header, got, want)
+				}
+			}
+		}
+	}
+}
+
 // upload sends files in one multipart body without ever holding them, and returns the answer.
 func (p *account) upload(files map[string]io.Reader) (status int, answer map[string]any, err error) {
 	return p.uploadTo("user_uploads", files)
