@@ -190,6 +190,7 @@ type settingsForm struct {
 	Email       form.Opt[string] `form:"email,strip"`
 	OldPassword string           `form:"old_password"`
 	NewPassword string           `form:"new_password"`
+	KeepKeys    bool             `form:"keep_api_keys"` // our own: a new password revokes API keys unless it is true
 	Timezone    form.Opt[string] `form:"timezone"`
 	Target      *targetUsersForm `form:"target_users"`
 }
@@ -269,13 +270,17 @@ func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answe
 		if err != nil {
 			return nil, err
 		}
-		cmd.Password = &hash
+		cmd.Password, cmd.KeepKeys = &hash, f.KeepKeys
 	}
 	a, err := Execute(c, cmd)
 	if err != nil {
 		return nil, err
 	}
-	return Answer{}, updatePresence(c, a)
+	answer := Answer{}
+	if a.Key != "" { // the caller's key is revoked, too: this is the one to go on with
+		answer["api_key"] = a.Key
+	}
+	return answer, updatePresence(c, a)
 }
 
 // hashNewPassword checks the old password and hashes the new one. Both are slow, so they run outside the realm.

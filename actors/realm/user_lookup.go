@@ -433,8 +433,9 @@ func (f *PasswordChanged) tell(r *Realm) []Notice { return nil }
 // SetPassword asks to set a password, for the operator or the page for forgotten passwords. Hash is Argon2id in PHC
 // form.
 type SetPassword struct {
-	User UserID
-	Hash string
+	User     UserID
+	Hash     string
+	KeepKeys bool // the API keys stay valid; otherwise all are revoked
 }
 
 func (c SetPassword) Decide(t *Turn) (Done, error) {
@@ -443,6 +444,9 @@ func (c SetPassword) Decide(t *Turn) (Done, error) {
 		return Done{}, errNoUser()
 	}
 	t.Record(&PasswordChanged{u.ID, c.Hash})
+	if !c.KeepKeys {
+		t.issueKey(u, true)
+	}
 	return Done{}, nil
 }
 

@@ -26,6 +26,7 @@ type ChangeSettings struct {
 	Email    *string
 	Timezone *string
 	Password *string // the new one, as Argon2id in PHC form; the old one was already checked
+	KeepKeys bool    // a new password does not revoke the API keys
 
 	// Confirm returns the email that asks the new address for confirmation. If it is nil, the address changes at once.
 	Confirm func(c EmailChange, org string) Email
@@ -34,6 +35,8 @@ type ChangeSettings struct {
 // ChangeSettingsResult answers ChangeSettings. The server uses it to update presence, which is outside the realm.
 type ChangeSettingsResult struct {
 	PresenceOff, PresenceOn bool // presence was switched off or on
+
+	Key string // the new API key if a new password revoked the old ones, or ""
 }
 
 func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
@@ -85,6 +88,9 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
 	}
 	for _, f := range facts {
 		t.Record(f)
+	}
+	if c.Password != nil && !c.KeepKeys {
+		a.Key = t.issueKey(me, true)
 	}
 	t.SendEmails(emails...)
 	return a, nil

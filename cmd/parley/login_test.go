@@ -70,7 +70,19 @@ func TestLogin(t *testing.T) {
 	for range 4 {
 		expectCode(t, ida, "BAD_REQUEST", "PATCH", "settings", change("wrong"))
 	}
-	ida.must(t, "PATCH", "settings", change(password))
+	// A new password ends every API key, the caller's too, and the answer has the next one; keep_api_keys prevents it.
+	kept := change(password)
+	kept.Set("keep_api_keys", "true")
+	if a := ida.must(t, "PATCH", "settings", kept); a["api_key"] != nil {
+		t.Errorf("keys were kept, and the answer has %v", a["api_key"])
+	}
+	ida.must(t, "GET", "users/me", nil)
+	next, _ := ida.must(t, "PATCH", "settings", change(password))["api_key"].(string)
+	expectCode(t, ida, "UNAUTHORIZED", "GET", "users/me", nil)
+	ida.key = next
+	if a := nobody.must(t, "POST", "fetch_api_key", login("ida@example.org", password)); a["api_key"] != next {
+		t.Errorf("the next login gets the key %v, the change of the password gave %v", a["api_key"], next)
+	}
 	for range 5 {
 		expectCode(t, ida, "BAD_REQUEST", "PATCH", "settings", change("wrong"))
 	}

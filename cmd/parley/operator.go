@@ -61,6 +61,7 @@ var operatorCommands = []operatorCommand{
 	{Group: "user", Name: "password", Meaning: "Set the password of a user", Flags: []operatorFlag{
 		emailFlag,
 		{Name: "password", Default: "-", Meaning: "password; - reads it from standard input"},
+		{Name: "keep-keys", Meaning: "do not revoke the API keys of the user", Switch: true},
 	}},
 	{Group: "user", Name: "grant", Meaning: "Set the special rights of a user", Flags: []operatorFlag{
 		emailFlag,

@@ -236,7 +236,8 @@ func userPassword(o *operator, args map[string]string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = execute(o.orgs, id, systemCaller, realm.SetPassword{User: u, Hash: hash})
+	_, err = execute(o.orgs, id, systemCaller, realm.SetPassword{
+		User: u, Hash: hash, KeepKeys: args["keep-keys"] == "true"})
 	return map[string]any{"email": args["email"]}, err
 }
 
