@@ -166,7 +166,7 @@ func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error
 		return fmt.Errorf("restore: %w", err)
 	}
 	if _, err := fs.Stat(fs.PathJoin(dir, subDir)); err == nil {
-		return fmt.Errorf("restore: %s holds a store already", dir)
+		return fmt.Errorf("restore: %s already contains a store", dir)
 	} else if !errors.Is(err, iofs.ErrNotExist) {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -225,7 +225,7 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 	for {
 		h, err := t.Next()
 		if err == io.EOF {
-			return errors.New("the backup has no end; it is cut off")
+			return errors.New("the backup is incomplete: its manifest is missing")
 		}
 		if err != nil {
 			return fmt.Errorf("read backup: %w", err)
@@ -255,7 +255,7 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 		if h.Typeflag != tar.TypeReg || inside && strings.ContainsAny(name, "/\\") ||
 			!inside && name != durabilityManifestFile ||
 			name == ".." {
-			return fmt.Errorf("the backup holds %q, which is no file of a store", h.Name)
+			return fmt.Errorf("unknown file %q in the backup", h.Name)
 		}
 		path := fs.PathJoin(dir, name)
 		if inside {
@@ -327,10 +327,10 @@ func compareManifest(have, want []byte) error {
 	h, w := bufio.NewScanner(bytes.NewReader(have)), bufio.NewScanner(bytes.NewReader(want))
 	for h.Scan() {
 		if !w.Scan() || h.Text() != w.Text() {
-			return fmt.Errorf("the backup is damaged: its manifest says %q, it has %q", w.Text(), h.Text())
+			return fmt.Errorf("the backup is damaged: its manifest has %q, its files %q", w.Text(), h.Text())
 		}
 	}
-	return errors.New("the backup is damaged: its manifest does not agree with itself")
+	return errors.New("the backup is damaged: its manifest has a wrong checksum")
 }
 
 // rewind removes the facts after a number.

@@ -108,8 +108,8 @@ func TestBackupAndRestore(t *testing.T) {
 	mustClose(t, r)
 
 	if err := restore(bytes.NewReader(file.Bytes()), "data", nil, smallOptions(other)); err == nil ||
-		!strings.Contains(err.Error(), "holds a store already") {
-		t.Fatalf("restore over a store: %v", err)
+		!strings.Contains(err.Error(), "already contains a store") {
+		t.Fatalf("restore into a directory with a store: %v", err)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestBackupOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.new")); len(left) > 0 {
-		t.Errorf("a backup left %v", left)
+		t.Errorf("files left after a backup: %v", left)
 	}
 	mustClose(t, s)
 
@@ -315,7 +315,7 @@ func TestBackupIncludesExtraFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := restore(&evil, "data", nil, smallOptions(vfs.NewMem())); err == nil ||
-			!strings.Contains(err.Error(), "no file of a store") {
+			!strings.Contains(err.Error(), "unknown file") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -32,11 +32,11 @@ func (f Finding) String() string {
 	return text
 }
 
-// Check reads the whole data directory without changing it and reports every difference to what was written. It checks
-// lengths and positions against the durability manifest, the checksum and the previous hash of every record, that no
-// number is missing, and the checksum of every row, body and other value. Reading also checks Pebble's own block
-// checksums. After a defect Check continues where it can. The error is the reason why it could not finish; defects are
-// not errors.
+// Check reads the whole data directory without changing it and reports every difference from the data as written. It
+// checks lengths and positions against the durability manifest, the checksum and the previous hash of every record,
+// that no number is missing, and the checksum of every row, body and other value. Reading also checks Pebble's own
+// block checksums. After a defect Check continues where it can. The error is the reason why it could not finish;
+// defects are not errors.
 func Check(dir string, o Options, report func(Finding)) error {
 	found := func(err error) error {
 		var d *DamageError
@@ -109,7 +109,7 @@ func (s *Store) checkJournal(realm uint32, found func(error) error) error {
 			continue
 		}
 		if linked && follows != before {
-			if err := found(s.damaged(it.Key(), "it follows another record")); err != nil {
+			if err := found(s.damaged(it.Key(), "its previous hash does not match")); err != nil {
 				return err
 			}
 		}

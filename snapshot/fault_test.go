@@ -68,7 +68,7 @@ func TestEveryFailingWrite(t *testing.T) {
 		}
 	}
 	if failed == 0 {
-		t.Error("no fault ever failed the store")
+		t.Error("no fault made the store fail")
 	}
 	t.Logf("%d stores failed", failed)
 }
@@ -168,7 +168,7 @@ func TestFailedSyncIsNotRetried(t *testing.T) {
 	}
 	s.Close()
 	if n := syncs.Load(); n != 1 {
-		t.Errorf("the log was synced %d times more after its sync had failed", n-1)
+		t.Errorf("the log was synced %d times after a failed sync", n-1)
 	}
 }
 

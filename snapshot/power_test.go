@@ -378,11 +378,11 @@ func (o *organization) checkRecovery(p organizationCrashPoint) error {
 		return err
 	}
 	if got, want := StateDigest(r).String(), o.digests[last]; got != want {
-		return fmt.Errorf("the state is\n%s, was\n%s", got, want)
+		return fmt.Errorf("state is\n%s, want\n%s", got, want)
 	}
 	for seq := realm.Seq(1); seq <= last; seq++ {
 		if told[seq] != o.unacked[seq] {
-			return fmt.Errorf("fact %d tells something else", seq)
+			return fmt.Errorf("fact %d has other notices", seq)
 		}
 	}
 	texts := map[realm.BodyRef]string{}
@@ -395,7 +395,7 @@ func (o *organization) checkRecovery(p organizationCrashPoint) error {
 		return err
 	}
 	if fmt.Sprint(texts) != fmt.Sprint(o.texts[last]) {
-		return fmt.Errorf("texts are %v, were %v", texts, o.texts[last])
+		return fmt.Errorf("texts are %v, want %v", texts, o.texts[last])
 	}
 	return nil
 }

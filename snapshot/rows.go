@@ -161,9 +161,11 @@ func (s *Store) hashAt(st *realmState, at Seq) (chain, error) {
 
 // rowWriter collects changed rows and stages them when they exceed a batch.
 type rowWriter struct {
-	s      *Store
-	st     *realmState
-	ops    []byte // rows, each as table (2 bytes), length of key, key, then 0 for a deletion or length of value + 1, value
+	s  *Store
+	st *realmState
+	// ops are rows, each as table (2 bytes), length of key, key, and then 0 for a deletion or the length of the value +
+	// 1 and the value.
+	ops    []byte
 	chunks uint32
 }
 
@@ -277,7 +279,7 @@ func (s *Store) forgetRequests(b *pebble.Batch, realm uint32, old func(Seq) bool
 
 // addRows adds the rows in ops to a batch.
 func addRows(b *pebble.Batch, realm uint32, ops []byte) error {
-	bad := errors.New("staged rows do not parse")
+	bad := errors.New("staged rows cannot be decoded")
 	for len(ops) > 0 {
 		if len(ops) < 2 {
 			return bad

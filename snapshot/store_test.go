@@ -127,14 +127,14 @@ func TestReadBackAfterReopen(t *testing.T) {
 	same(t, "tail behind 2", tail(t, s, 3, 2), []string{"3 c"})
 	same(t, "tail behind the last", len(tail(t, s, 3, 3)), 0)
 	if _, found, err := s.Body(3, []byte("m1")); found || err != nil {
-		t.Fatalf("a deleted body is there: %v %v", found, err)
+		t.Fatalf("a deleted body still exists: %v %v", found, err)
 	}
 	text, found, err := s.Body(3, []byte("m2"))
 	if !found || err != nil || string(text) != "there" {
 		t.Fatalf("body: %q %v %v", text, found, err)
 	}
 	if _, found, _ := s.Body(4, []byte("m2")); found {
-		t.Fatal("a body is seen from another realm")
+		t.Fatal("a body is visible in another realm")
 	}
 	v, err := s.Meta("server")
 	if err != nil || string(v) != "id" {
@@ -401,7 +401,7 @@ func TestImportRows(t *testing.T) {
 	mustAppend(t, s, Entry{Realm: 2, Epoch: 1, After: 9, Facts: facts("it goes on")})
 	want := dumpStore(s)
 	if strings.Contains(want, "left over") {
-		t.Error("a body outlived the clearing")
+		t.Error("a body was not cleared")
 	}
 	crashed := mustOpen(t, fs.CrashClone(vfs.CrashCloneCfg{}))
 	same(t, "contents", dumpStore(crashed), want)

@@ -18,16 +18,16 @@ import (
 
 // An exported organization is a file of lines. Each line is a JSON object with one member:
 //
-//	{"organization": {…}}                first: version, subdomain, name, number, last fact, count and digest of the rows
+//	{"organization": {…}}                first: version, names, number, last fact, count and digest of the rows
 //	{"file": {kind, name, size}}         followed by {"bytes": base64} lines of at most exportChunk bytes each
 //	{"row": {table, key, value}}         each row of each table, with named fields
 //	{"presence": {…}}                    when each user was active last
-//	{"told": {seq, notices}}             unacknowledged events, so that the queues of absent clients remain valid
+//	{"told": {seq, notices}}             unacknowledged events, so that queues of absent clients stay valid
 //	{"text": {message, version, body}}   each version of each message's text
 //	{"end": {lines, sha256}}             last: the number of lines before it, and the hash of all their bytes
 //
-// Values are encoded by codec.JSON. All tables are exported, and all files that their rows name, so a new table needs no
-// change here. Files come before rows: an import names files by new hashes, and puts these into the rows.
+// Values are encoded by codec.JSON. All tables are exported, and all files that their rows name, so a new table needs
+// no change here. Files come before rows: an import names files by new hashes, and puts these into the rows.
 const exportVersion = 1
 
 const (
@@ -166,7 +166,7 @@ func (w *exportWriter) jsonValue(v any) json.RawMessage {
 	return data
 }
 
-// Export writes an organization. open calls each with the files that a name in a row stands for, under their own names;
+// Export writes an organization. open calls each with the files that a name in a row refers to, under their own names;
 // there may be none. The memory this takes is that of the loaded organization; files and texts are streamed.
 func Export(
 	d Disk,
@@ -276,8 +276,9 @@ func ReadExport(
 ) (x *Imported, err error) {
 	r := &exportReader{r: bufio.NewReaderSize(from, 64<<10), sum: sha256.New()}
 	defer func() {
-		if p := recover(); p != nil { // the rows have the right digest but are not consistent; another program wrote them
-			err = fmt.Errorf("line %d: the rows are no organization: %v", r.lines, p)
+		// The rows may have the right digest and still not be consistent, if another program wrote them.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("line %d: the rows are not a valid organization: %v", r.lines, p)
 		}
 	}()
 	l, err := r.nextLine()
@@ -285,7 +286,7 @@ func ReadExport(
 		return nil, err
 	}
 	if l.Organization == nil {
-		return nil, errors.New("this is no exported organization")
+		return nil, errors.New("this is not an exported organization")
 	}
 	if l.Organization.Version != exportVersion {
 		return nil, fmt.Errorf("the export is of version %d; this program reads version %d",
@@ -298,7 +299,7 @@ func ReadExport(
 		l, err := r.nextLine()
 		if err == nil && l.End != nil {
 			if l.End.Lines != lines || l.End.Sum != hex.EncodeToString(sum) {
-				return nil, errors.New("the export is damaged: its hash is another")
+				return nil, errors.New("the export is damaged: its hash does not match")
 			}
 			break
 		}
@@ -313,7 +314,7 @@ func ReadExport(
 	}
 	digest := StateDigest(x.Realm)
 	if digest.Rows != x.Head.Rows || hex.EncodeToString(digest.Sum[:]) != x.Head.Digest {
-		return nil, fmt.Errorf("the rows are not what was exported: digest %x, should be %s",
+		return nil, fmt.Errorf("the rows differ from the exported ones: digest %x instead of %s",
 			digest.Sum[:], x.Head.Digest)
 	}
 	x.Realm.EachRow(func(_ uint16, _, row any) {
@@ -325,7 +326,7 @@ func ReadExport(
 	})
 	x.Realm.SetSeq(realm.Seq(x.Head.Seq), realm.RunSequentially)
 	if !x.Realm.Founded() {
-		return nil, errors.New("the export holds no organization")
+		return nil, errors.New("the export contains no organization")
 	}
 	return x, nil
 }
@@ -361,10 +362,10 @@ func (x *Imported) addLine(l exportLine, text func(realm.BodyRef, *realm.Body) e
 		}
 		return text(realm.BodyRef{Message: l.Text.Message, Version: l.Text.Version}, &b)
 	}
-	return errors.New("nothing an export has")
+	return errors.New("unknown kind of line")
 }
 
-var errNotAnEvent = errors.New("it cannot be told")
+var errNotAnEvent = errors.New("not an event")
 
 type exportReader struct {
 	r     *bufio.Reader
@@ -381,7 +382,7 @@ func (r *exportReader) nextLine() (l exportLine, err error) {
 			break
 		}
 		if err == io.EOF {
-			return l, errors.New("the export has no end; it is cut off")
+			return l, errors.New("the export is incomplete: its last line is missing")
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return l, err
@@ -395,7 +396,7 @@ func (r *exportReader) nextLine() (l exportLine, err error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&l); err != nil {
-		return l, fmt.Errorf("no line of an export: %w", err)
+		return l, fmt.Errorf("invalid line: %w", err)
 	}
 	return l, nil
 }
@@ -434,7 +435,7 @@ func (c *exportContent) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		if len(l.Bytes) == 0 || int64(len(l.Bytes)) > c.left {
-			return 0, errors.New("its bytes do not add up")
+			return 0, errors.New("its bytes do not have the announced size")
 		}
 		c.have = l.Bytes
 		c.left -= int64(len(l.Bytes))
