@@ -31,7 +31,7 @@ const (
 // Backup writes a backup of everything that was durable at some moment during the call. Appends continue meanwhile.
 // beside names other directories of the data directory that are included. A file in them must be written completely
 // before the fact that names it, and must never change.
-func (s *Store) Backup(w io.Writer, beside ...string) error {
+func (s *Store) Backup(w io.Writer, extra ...string) error {
 	s.checkpointMu.Lock() // there is one backupDir
 	defer s.checkpointMu.Unlock()
 	if s.readOnly {
@@ -68,7 +68,7 @@ func (s *Store) Backup(w io.Writer, beside ...string) error {
 	if err := b.addBytes(durabilityManifestFile, mark.encode()); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	for _, name := range beside { // after the store, so that every file that its facts name exists
+	for _, name := range extra { // after the store, so that every file that its facts name exists
 		if err := b.addTree(s.fs, s.fs.PathJoin(s.dir, name), extraFilesDir+"/"+name); err != nil {
 			return fmt.Errorf("backup %s: %w", name, err)
 		}

@@ -69,7 +69,7 @@ func Check(dir string, o Options, report func(Finding)) error {
 
 // checkJournal verifies each record and its link to the previous one. After a defect it continues with the next record.
 func (s *Store) checkJournal(realm uint32, found func(error) error) error {
-	stand, err := s.readSnapshotState(realm)
+	snap, err := s.readSnapshotState(realm)
 	if err != nil {
 		if err := found(err); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (s *Store) checkJournal(realm uint32, found func(error) error) error {
 	}
 	defer it.Close()
 	var h hasher
-	next, before, linked := stand.seq+1, stand.hash, err == nil
+	next, before, linked := snap.seq+1, snap.hash, err == nil
 	for it.First(); it.Valid(); it.Next() {
 		if len(it.Key()) != journalKeyLen {
 			if err := found(s.damaged(it.Key(), "not a record's key")); err != nil {

@@ -169,18 +169,18 @@ func Export(
 	x.Realm.EachRow(func(table uint16, key, row any) {
 		w.writeLine(exportLine{Row: &exportRow{table, w.jsonValue(key), w.jsonValue(row)}})
 	})
-	for _, p := range x.Book.ChangedSince(0, 0) {
+	for _, p := range x.Presence.ChangedSince(0, 0) {
 		w.writeLine(exportLine{Presence: w.jsonValue(&p)})
 	}
 	for _, t := range x.Unacked {
-		told := &exportUnacked{Seq: Seq(t.Seq)}
+		line := &exportUnacked{Seq: Seq(t.Seq)}
 		for _, n := range t.Notices {
-			told.Notices = append(
-				told.Notices,
+			line.Notices = append(
+				line.Notices,
 				exportNotice{n.To, n.PublicOnly, realm.NumberOf(n.Event), w.jsonValue(n.Event)},
 			)
 		}
-		w.writeLine(exportLine{Told: told})
+		w.writeLine(exportLine{Told: line})
 	}
 	err = d.EachText(id, func(ref realm.BodyRef, body func() (realm.Body, error)) error {
 		b, err := body()
@@ -202,14 +202,14 @@ func Export(
 
 func (w *exportWriter) writeFile(kind, name string, size int64, content io.Reader) error {
 	w.writeLine(exportLine{File: &exportFile{kind, name, size}})
-	piece := make([]byte, exportChunk)
-	for left := size; left > 0 && w.err == nil; {
-		n, err := io.ReadFull(content, piece[:min(left, exportChunk)])
+	chunk := make([]byte, exportChunk)
+	for remaining := size; remaining > 0 && w.err == nil; {
+		n, err := io.ReadFull(content, chunk[:min(remaining, exportChunk)])
 		if err != nil {
 			return err
 		}
-		w.writeLine(exportLine{Bytes: piece[:n]})
-		left -= int64(n)
+		w.writeLine(exportLine{Bytes: chunk[:n]})
+		remaining -= int64(n)
 	}
 	return w.err
 }

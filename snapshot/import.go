@@ -20,7 +20,7 @@ import (
 type Imported struct {
 	Head ExportHead
 	Recovered
-	presence []presence.Row
+	presenceRows []presence.Row
 }
 
 // ReadExport reads and verifies an exported organization: every line is valid, the last line has the hash of all lines,
@@ -50,7 +50,7 @@ func ReadExport(
 		return nil, fmt.Errorf("the export is of version %d; this program reads version %d",
 			l.Organization.Version, exportVersion)
 	}
-	x = &Imported{Head: *l.Organization, Recovered: Recovered{Realm: realm.New(id), Book: presence.New()}}
+	x = &Imported{Head: *l.Organization, Recovered: Recovered{Realm: realm.New(id), Presence: presence.New()}}
 	names := map[[2]string]string{}
 	for {
 		sum, lines := r.sum.Sum(nil), r.lines
@@ -96,7 +96,7 @@ func (x *Imported) addLine(l exportLine, text func(realm.BodyRef, *realm.Body) e
 	case l.Presence != nil:
 		var p presence.Row
 		err := codec.FromJSON(l.Presence)(&p)
-		x.presence = append(x.presence, p)
+		x.presenceRows = append(x.presenceRows, p)
 		return err
 	case l.Told != nil:
 		t := realm.Told{Seq: realm.Seq(l.Told.Seq)}
@@ -237,7 +237,7 @@ func (x *Imported) Install(d Disk, id realm.ID, epoch uint64) error {
 			}
 		}
 		x.Realm.EachRow(func(table uint16, key, row any) { put(d.EncodeRow(table, key, row)) })
-		for _, p := range x.presence {
+		for _, p := range x.presenceRows {
 			put(d.EncodeRow(realm.PresenceTable, int64(p.User), &p))
 		}
 		for _, t := range x.Unacked {

@@ -295,7 +295,7 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error)
 		return nil
 	}
 	// An iterator sees the store at one moment. Opened under the lock, it agrees with the numbers.
-	last, stand, damage := st.last, st.snapshot, st.damage
+	last, snap, damage := st.last, st.snapshot, st.damage
 	var it *pebble.Iterator
 	err := damage
 	if err == nil {
@@ -308,20 +308,20 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error)
 		return err
 	}
 	defer it.Close()
-	if after < stand.seq {
+	if after < snap.seq {
 		return fmt.Errorf("%w: realm %d, its rows are at number %d, facts after %d were requested",
-			ErrSnapshotted, realm, stand.seq, after)
+			ErrSnapshotted, realm, snap.seq, after)
 	}
 	if after > last {
 		return fmt.Errorf("%w: realm %d ends at number %d, facts after %d were requested", ErrMoved, realm, last, after)
 	}
-	bytes, err := s.verifyRecords(it, realm, after, last, stand, fn)
+	bytes, err := s.verifyRecords(it, realm, after, last, snap, fn)
 	if err != nil {
 		return err
 	}
-	if after == stand.seq {
+	if after == snap.seq {
 		s.mu.Lock()
-		if st.snapshot.seq == stand.seq && st.last == last {
+		if st.snapshot.seq == snap.seq && st.last == last {
 			st.journalBytes = bytes
 		}
 		s.mu.Unlock()
@@ -334,13 +334,13 @@ func (s *Store) verifyRecords(
 	it *pebble.Iterator,
 	realm uint32,
 	after, last Seq,
-	stand snapshotState,
+	snap snapshotState,
 	fn func(Seq, []byte) error,
 ) (bytes int64, err error) {
 	var h hasher
-	next, before := after+1, stand.hash
+	next, before := after+1, snap.hash
 	it.First()
-	if after > stand.seq {
+	if after > snap.seq {
 		// The record before is still in the journal; the next one contains its hash.
 		_, _, hash, err := s.readRecord(it, &h, realm, after)
 		if err != nil {

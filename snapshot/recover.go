@@ -10,7 +10,7 @@ import (
 // Recovered is an organization loaded from rows and journal, as at a start.
 type Recovered struct {
 	Realm   *realm.Realm
-	Book    *presence.Table
+	Presence    *presence.Table
 	Unacked []realm.Told // events that some queue may not have acknowledged, oldest first
 }
 
@@ -20,8 +20,8 @@ func Recover(d Disk, id realm.ID) (x Recovered, err error) {
 	if err != nil {
 		return x, err
 	}
-	x.Realm, x.Book = realm.New(id), presence.New()
-	if x.Unacked, err = d.Load(id, x.Realm, x.Book); err != nil {
+	x.Realm, x.Presence = realm.New(id), presence.New()
+	if x.Unacked, err = d.Load(id, x.Realm, x.Presence); err != nil {
 		return x, fmt.Errorf("load realm %d: %w", id, err)
 	}
 	x.Realm.SetSeq(rows, realm.RunSequentially)

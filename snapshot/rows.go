@@ -434,15 +434,15 @@ func (s *Store) TableRows(realm uint32, table uint16, fn func(Row) error) error 
 	return s.rowsInRange(realm, rowKey(realm, table, nil), tableEnd(realm, table), fn)
 }
 
-// RowsParallel is like Rows, but calls apart with the rows of one table, which has most rows, in a goroutine of its
+// RowsParallel is like Rows, but calls parallel with the rows of one table, which has most rows, in a goroutine of its
 // own.
-func (s *Store) RowsParallel(realm uint32, table uint16, fn, apart func(Row) error) error {
+func (s *Store) RowsParallel(realm uint32, table uint16, fn, parallel func(Row) error) error {
 	return s.withStableRows(realm, func(scan func(from, to []byte, fn func(Row) error) error) error {
 		done := make(chan error)
-		go func() { done <- scan(rowKey(realm, table, nil), tableEnd(realm, table), apart) }()
+		go func() { done <- scan(rowKey(realm, table, nil), tableEnd(realm, table), parallel) }()
 		before := scan(spaceKey(realm, spaceRows), rowKey(realm, table, nil), fn)
-		behind := scan(tableEnd(realm, table), spaceEnd(realm, spaceRows), fn)
-		return errors.Join(before, behind, <-done)
+		after := scan(tableEnd(realm, table), spaceEnd(realm, spaceRows), fn)
+		return errors.Join(before, after, <-done)
 	})
 }
 
@@ -488,14 +488,14 @@ func (s *Store) withStableRows(
 
 // overlayStagedChunks shows a read-only store the rows as if interrupted snapshots had been completed, without writing.
 func (s *Store) overlayStagedChunks() error {
-	var top *pebble.Batch
+	var overlay *pebble.Batch
 	for _, st := range s.realms {
 		if st.damage != nil || st.snapshot.stagedChunks == 0 {
 			continue
 		}
-		if top == nil {
-			top = s.db.NewIndexedBatch()
-			s.rows = top
+		if overlay == nil {
+			overlay = s.db.NewIndexedBatch()
+			s.rows = overlay
 		}
 		first, err := s.firstStagedChunk(st)
 		if err != nil {
@@ -505,7 +505,7 @@ func (s *Store) overlayStagedChunks() error {
 		for i := first; i < st.snapshot.stagedChunks; i++ {
 			ops, _, err := s.get(stagedKey(st.id, i))
 			if err == nil {
-				err = addRows(top, st.id, ops)
+				err = addRows(overlay, st.id, ops)
 			}
 			if err != nil {
 				st.damage = err
@@ -517,8 +517,8 @@ func (s *Store) overlayStagedChunks() error {
 }
 
 func (s *Store) closeOverlay() error {
-	if top, ok := s.rows.(*pebble.Batch); ok {
-		return top.Close()
+	if overlay, ok := s.rows.(*pebble.Batch); ok {
+		return overlay.Close()
 	}
 	return nil
 }

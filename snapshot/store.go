@@ -266,10 +266,10 @@ func (s *Store) open() error {
 	if s.readOnly {
 		return s.overlayStagedChunks()
 	}
-	for _, left := range []string{backupDir, checkpointDir} { // of a process that crashed
-		if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, left)); err != nil {
+	for _, name := range []string{backupDir, checkpointDir} { // of a process that crashed
+		if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, name)); err != nil {
 			s.o.Log.Warn("remains of a backup or upgrade not removed",
-				"directory", s.fs.PathJoin(s.dir, left), "err", err)
+				"directory", s.fs.PathJoin(s.dir, name), "err", err)
 		}
 	}
 	go s.committer()
