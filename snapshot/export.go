@@ -140,32 +140,16 @@ func Export(
 	digest := StateDigest(x.Realm)
 	w := &exportWriter{w: bufio.NewWriter(to), sum: sha256.New()}
 	org := x.Realm.Org()
-	w.writeLine(
-		exportLine{
-			Organization: &ExportHead{
-				exportVersion,
-				org.StringID,
-				org.Name,
-				id,
-				Seq(digest.Seq),
-				digest.Rows,
-				hex.EncodeToString(digest.Sum[:]),
-			},
-		},
-	)
-	written := map[[2]string]bool{}
-	x.Realm.EachRow(func(_ uint16, _, row any) {
-		for _, f := range realm.RowFiles(row) {
-			if k := [2]string{f.Kind, *f.Name}; w.err == nil && !written[k] {
-				written[k] = true
-				if err := open(f.Kind, *f.Name, func(name string, size int64, content io.Reader) error {
-					return w.writeFile(f.Kind, name, size, content)
-				}); err != nil && w.err == nil {
-					w.err = fmt.Errorf("%s %s: %w", f.Kind, *f.Name, err)
-				}
-			}
-		}
-	})
+	w.writeLine(exportLine{Organization: &ExportHead{
+		Version:   exportVersion,
+		Subdomain: org.StringID,
+		Name:      org.Name,
+		Realm:     id,
+		Seq:       Seq(digest.Seq),
+		Rows:      digest.Rows,
+		Digest:    hex.EncodeToString(digest.Sum[:]),
+	}})
+	w.writeFiles(x.Realm, open)
 	x.Realm.EachRow(func(table uint16, key, row any) {
 		w.writeLine(exportLine{Row: &exportRow{table, w.jsonValue(key), w.jsonValue(row)}})
 	})
@@ -173,14 +157,7 @@ func Export(
 		w.writeLine(exportLine{Presence: w.jsonValue(&p)})
 	}
 	for _, t := range x.Unacked {
-		line := &exportUnacked{Seq: Seq(t.Seq)}
-		for _, n := range t.Notices {
-			line.Notices = append(
-				line.Notices,
-				exportNotice{n.To, n.PublicOnly, realm.NumberOf(n.Event), w.jsonValue(n.Event)},
-			)
-		}
-		w.writeLine(exportLine{Told: line})
+		w.writeUnacked(t)
 	}
 	err = d.EachText(id, func(ref realm.BodyRef, body func() (realm.Body, error)) error {
 		b, err := body()
@@ -198,6 +175,38 @@ func Export(
 		w.err = w.w.Flush()
 	}
 	return digest, w.err
+}
+
+// writeFiles writes the files that rows name, each once.
+func (w *exportWriter) writeFiles(
+	r *realm.Realm, open func(kind, name string, each func(file string, size int64, content io.Reader) error) error,
+) {
+	written := map[[2]string]bool{}
+	r.EachRow(func(_ uint16, _, row any) {
+		for _, f := range realm.RowFiles(row) {
+			k := [2]string{f.Kind, *f.Name}
+			if w.err != nil || written[k] {
+				continue
+			}
+			written[k] = true
+			err := open(f.Kind, *f.Name, func(name string, size int64, content io.Reader) error {
+				return w.writeFile(f.Kind, name, size, content)
+			})
+			if err != nil && w.err == nil {
+				w.err = fmt.Errorf("%s %s: %w", f.Kind, *f.Name, err)
+			}
+		}
+	})
+}
+
+// writeUnacked writes the notices of one fact.
+func (w *exportWriter) writeUnacked(t realm.Told) {
+	line := &exportUnacked{Seq: Seq(t.Seq)}
+	for _, n := range t.Notices {
+		event := exportNotice{n.To, n.PublicOnly, realm.NumberOf(n.Event), w.jsonValue(n.Event)}
+		line.Notices = append(line.Notices, event)
+	}
+	w.writeLine(exportLine{Told: line})
 }
 
 func (w *exportWriter) writeFile(kind, name string, size int64, content io.Reader) error {

@@ -93,8 +93,8 @@ type organization struct {
 	unackedSaved realm.Seq            // events up to this number are in the rows
 	digests      map[realm.Seq]string
 	texts        map[realm.Seq]map[realm.BodyRef]string
-	users       []realm.UserID
-	messages         []realm.MessageID
+	users        []realm.UserID
+	messages     []realm.MessageID
 	queues       []realm.QueueID
 }
 

@@ -9,9 +9,9 @@ import (
 
 // Recovered is an organization loaded from rows and journal, as at a start.
 type Recovered struct {
-	Realm   *realm.Realm
-	Presence    *presence.Table
-	Unacked []realm.Told // events that some queue may not have acknowledged, oldest first
+	Realm    *realm.Realm
+	Presence *presence.Table
+	Unacked  []realm.Told // events that some queue may not have acknowledged, oldest first
 }
 
 // Recover loads an organization as a start does, without claiming it.

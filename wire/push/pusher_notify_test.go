@@ -109,15 +109,13 @@ func TestFCMNotification(t *testing.T) {
 		sent = append(sent, m.Token+" "+m.Android.Priority+" "+m.Data["event"]+" "+m.Data["zulip_message_id"])
 	}))
 	defer s.Close()
-	account, _ := json.Marshal(
-		map[string]string{
-			"type":         "service_account",
-			"project_id":   "acme",
-			"client_email": "x@example.com",
-			"private_key":  string(pkcs8(t, key)),
-			"token_uri":    s.URL + "/token",
-		},
-	)
+	account, _ := json.Marshal(map[string]string{
+		"type":         "service_account",
+		"project_id":   "acme",
+		"client_email": "x@example.com",
+		"private_key":  string(pkcs8(t, key)),
+		"token_uri":    s.URL + "/token",
+	})
 	p := newPusher(t, Config{FCMAccount: writeFile(t, "account.json", account), FCMServer: s.URL})
 	for _, remove := range []bool{false, true} {
 		if _, _, err := p.notify(notice(remove, realm.PushToken{Kind: realm.PushFCM, Token: "phone"})); err != nil {

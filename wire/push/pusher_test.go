@@ -98,15 +98,13 @@ func TestFCMTestNotification(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	account, _ := json.Marshal(
-		map[string]string{
-			"type":         "service_account",
-			"project_id":   "acme",
-			"client_email": "x@example.com",
-			"private_key":  string(pkcs8(t, key)),
-			"token_uri":    s.URL + "/token",
-		},
-	)
+	account, _ := json.Marshal(map[string]string{
+		"type":         "service_account",
+		"project_id":   "acme",
+		"client_email": "x@example.com",
+		"private_key":  string(pkcs8(t, key)),
+		"token_uri":    s.URL + "/token",
+	})
 	p := newPusher(t, Config{FCMAccount: writeFile(t, "account.json", account), FCMServer: s.URL})
 	if err := p.Test(note, realm.PushToken{Kind: realm.PushFCM, Token: "here"}); err != nil {
 		t.Error(err)

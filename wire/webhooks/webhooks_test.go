@@ -152,13 +152,11 @@ func (s *fakeServer) client(allow ...string) *Client {
 
 // startDispatcher has the services called that wait.
 func (s *fakeServer) startDispatcher(allow ...string) *dispatch.Dispatcher {
-	c := dispatch.New(
-		dispatch.Options{
-			Server:      s,
-			Handlers:    map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxWebhook: s.client(allow...)},
-			Concurrency: map[realm.OutboxJobKind]int{realm.OutboxWebhook: MaxCalling},
-		},
-	)
+	c := dispatch.New(dispatch.Options{
+		Server:      s,
+		Handlers:    map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxWebhook: s.client(allow...)},
+		Concurrency: map[realm.OutboxJobKind]int{realm.OutboxWebhook: MaxCalling},
+	})
 	c.Begin(0, map[realm.ID]wire.Site{1: {Host: "h"}})
 	s.t.Cleanup(func() { c.Close(context.Background()) })
 	return c
