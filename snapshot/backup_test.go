@@ -22,18 +22,14 @@ func newFilledStore(t testing.TB, fs vfs.FS) *Store {
 	for realm := uint32(1); realm <= 2; realm++ {
 		mustClaim(t, s, realm)
 		for n := range Seq(6) {
-			mustAppend(
-				t,
-				s,
-				Entry{
-					Realm:   realm,
-					Epoch:   1,
-					After:   n,
-					Request: fmt.Sprintf("r%d", n),
-					Facts:   facts(fmt.Sprintf("fact %d", n+1)),
-					Bodies:  []Put{{fmt.Appendf(nil, "m%d", n), fmt.Appendf(nil, "text %d of %d", n, realm)}},
-				},
-			)
+			mustAppend(t, s, Entry{
+				Realm:   realm,
+				Epoch:   1,
+				After:   n,
+				Request: fmt.Sprintf("r%d", n),
+				Facts:   facts(fmt.Sprintf("fact %d", n+1)),
+				Bodies:  []Put{{fmt.Appendf(nil, "m%d", n), fmt.Appendf(nil, "text %d of %d", n, realm)}},
+			})
 			if n == 3 {
 				if err := s.Snapshot(realm, 1, 3, yieldRows(
 					Row{1, []byte("a"), []byte("row a")}, Row{7, []byte("b"), []byte("row b")})); err != nil {
@@ -229,11 +225,8 @@ func TestBackupOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustClaim(t, s, 1)
-	mustAppend(
-		t,
-		s,
-		Entry{Realm: 1, Epoch: 1, Facts: facts("a", "b", "c"), Bodies: []Put{{[]byte("m"), []byte("text")}}},
-	)
+	mustAppend(t, s,
+		Entry{Realm: 1, Epoch: 1, Facts: facts("a", "b", "c"), Bodies: []Put{{[]byte("m"), []byte("text")}}})
 	if err := s.Snapshot(1, 1, 1, yieldRows(Row{1, []byte("k"), []byte("v")})); err != nil {
 		t.Fatal(err)
 	}

@@ -23,11 +23,8 @@ func TestCompactionsWaitAfterOpen(t *testing.T) {
 	s := open(time.Hour)
 	c := mustClaim(t, s, 1)
 	for i := range Seq(8) { // each makes a table
-		mustAppend(
-			t,
-			s,
-			Entry{Realm: 1, Epoch: c.Epoch, After: i, Facts: [][]byte{bytes.Repeat([]byte{byte(i)}, 200<<10)}},
-		)
+		mustAppend(t, s,
+			Entry{Realm: 1, Epoch: c.Epoch, After: i, Facts: [][]byte{bytes.Repeat([]byte{byte(i)}, 200<<10)}})
 		if err := s.db.Flush(); err != nil {
 			t.Fatal(err)
 		}

@@ -199,10 +199,8 @@ func TestDamageToEveryByteOfACrashedStore(t *testing.T) {
 // editPebble changes the store directly, with valid Pebble checksums.
 func editPebble(t testing.TB, fs vfs.FS, change func(db *pebble.DB)) {
 	t.Helper()
-	db, err := pebble.Open(
-		"data/store",
-		&pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatTableFormatV6, Logger: silentLogger{}},
-	)
+	db, err := pebble.Open("data/store",
+		&pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatTableFormatV6, Logger: silentLogger{}})
 	if err != nil {
 		t.Fatal(err)
 	}

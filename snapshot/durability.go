@@ -234,10 +234,8 @@ func (s *Store) readDurabilityManifest() (*durabilityManifest, error) {
 	}
 	w, err := decodeDurabilityManifest(data)
 	if err != nil {
-		return nil, s.damagedFile(
-			durabilityManifestFile,
-			err.Error()+" (the store may be undamaged: it can be opened without this file)",
-		)
+		return nil, s.damagedFile(durabilityManifestFile,
+			err.Error()+" (the store may be undamaged: it can be opened without this file)")
 	}
 	return w, nil
 }
@@ -351,20 +349,14 @@ func (s *Store) checkDurablePositions(w *durabilityManifest) error {
 		}
 		switch {
 		case st.epoch < p.epoch:
-			return s.damagedFile(
-				subDir,
-				fmt.Sprintf("realm %d has epoch %d; epoch %d was durable", p.realm, st.epoch, p.epoch),
-			)
+			return s.damagedFile(subDir,
+				fmt.Sprintf("realm %d has epoch %d; epoch %d was durable", p.realm, st.epoch, p.epoch))
 		case st.snapshot.seq < p.rows:
-			return s.damagedFile(
-				subDir,
-				fmt.Sprintf("the rows of realm %d are at number %d; %d was durable", p.realm, st.snapshot.seq, p.rows),
-			)
+			return s.damagedFile(subDir,
+				fmt.Sprintf("the rows of realm %d are at number %d; %d was durable", p.realm, st.snapshot.seq, p.rows))
 		case st.last < p.last:
-			return s.damagedFile(
-				subDir,
-				fmt.Sprintf("the journal of realm %d ends at number %d; %d was durable", p.realm, st.last, p.last),
-			)
+			return s.damagedFile(subDir,
+				fmt.Sprintf("the journal of realm %d ends at number %d; %d was durable", p.realm, st.last, p.last))
 		case st.last == p.last && st.lastHash != p.lastHash:
 			why := fmt.Sprintf("fact %d of realm %d differs from the durable one", p.last, p.realm)
 			return s.damagedFile(subDir, why)

@@ -136,11 +136,8 @@ func TestDurabilityManifestIsNeverAhead(t *testing.T) {
 	s := mustOpen(t, fs)
 	mustClaim(t, s, 1)
 	for n := range Seq(10) {
-		mustAppend(
-			t,
-			s,
-			Entry{Realm: 1, Epoch: 1, After: n, Facts: facts("fact"), Bodies: []Put{{[]byte("m"), fmt.Append(nil, n)}}},
-		)
+		mustAppend(t, s,
+			Entry{Realm: 1, Epoch: 1, After: n, Facts: facts("fact"), Bodies: []Put{{[]byte("m"), fmt.Append(nil, n)}}})
 	}
 	if err := s.PutMeta("realms", []byte("1")); err != nil {
 		t.Fatal(err)

@@ -55,14 +55,8 @@ func TestEveryFailingWrite(t *testing.T) {
 		for n := int64(1); n <= total && !t.Failed(); n += step {
 			disk := vfs.NewCrashableMem()
 			f := newFaultyFS(disk, n, once, syscall.EIO)
-			if runFaulty(
-				t,
-				seed,
-				steps,
-				f,
-				disk,
-				fmt.Sprintf("seed %d, fault at %d of %d, once %v", seed, n, total, once),
-			) {
+			name := fmt.Sprintf("seed %d, fault at %d of %d, once %v", seed, n, total, once)
+			if runFaulty(t, seed, steps, f, disk, name) {
 				failed++
 			}
 		}

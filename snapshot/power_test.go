@@ -174,41 +174,27 @@ func (o *organization) step() realm.Batch {
 	case o.count == 1:
 		return runCommand(o, 0, realm.FoundRealm{Name: "Power"})
 	case len(o.users) < 3:
-		return runCommand(
-			o,
-			0,
-			realm.CreateUser{
-				Name:       text,
-				Email:      fmt.Sprintf("p%d@example.org", o.count),
-				Role:       realm.Member,
-				Key:        text,
-				NoDefaults: true,
-			},
-		)
+		return runCommand(o, 0, realm.CreateUser{
+			Name:       text,
+			Email:      fmt.Sprintf("p%d@example.org", o.count),
+			Role:       realm.Member,
+			Key:        text,
+			NoDefaults: true,
+		})
 	case o.count == 5:
-		return runCommand(
-			o,
-			o.users[0],
-			realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "open"}}, Principals: principals(o.users...)},
-		)
+		return runCommand(o, o.users[0],
+			realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "open"}}, Principals: principals(o.users...)})
 	case o.count == 6:
-		return runCommand(
-			o,
-			o.users[0],
-			realm.Subscribe{
-				Channels:   []realm.ChannelToJoin{{Name: "closed"}},
-				Principals: principals(o.users[:2]...),
-				New:        realm.NewChannel{Private: true},
-			},
-		)
+		return runCommand(o, o.users[0], realm.Subscribe{
+			Channels:   []realm.ChannelToJoin{{Name: "closed"}},
+			Principals: principals(o.users[:2]...),
+			New:        realm.NewChannel{Private: true},
+		})
 	}
 	switch k := o.random.IntN(12); {
 	case k == 0 || len(o.queues) == 0:
-		return runCommand(
-			o,
-			someone(),
-			realm.Register{State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }},
-		)
+		return runCommand(o, someone(),
+			realm.Register{State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
 	case k == 1 && len(o.queues) > 1:
 		return runCommand(o, 0, realm.CloseQueue{ID: o.queues[o.random.IntN(len(o.queues))]})
 	case k == 2 && len(o.messages) > 0:
@@ -222,16 +208,12 @@ func (o *organization) step() realm.Batch {
 	case k == 6 && len(o.messages) > 0:
 		return runCommand(o, someone(), realm.Flag{Messages: o.messages, Op: "add", Flag: "read"})
 	}
-	return runCommand(
-		o,
-		someone(),
-		realm.SendMessage{
-			ToChannel:   true,
-			ChannelName: []string{"open", "closed"}[o.random.IntN(2)],
-			Topic:       "t",
-			Body:        realm.Body{Text: text, HTML: text},
-		},
-	)
+	return runCommand(o, someone(), realm.SendMessage{
+		ToChannel:   true,
+		ChannelName: []string{"open", "closed"}[o.random.IntN(2)],
+		Topic:       "t",
+		Body:        realm.Body{Text: text, HTML: text},
+	})
 }
 
 func principals(users ...realm.UserID) (out []realm.Principal) {
@@ -259,12 +241,8 @@ func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) real
 		APIKey: func(u realm.UserID, epoch int64) string { return fmt.Sprint("key ", u, epoch) },
 	}
 	o.realm.SetClock(env.Now)
-	a, facts, notices, err := realm.RunTurn(
-		o.realm,
-		realm.Caller{User: u, System: u == 0, Client: "test"},
-		env,
-		c.Decide,
-	)
+	a, facts, notices, err := realm.RunTurn(o.realm, realm.Caller{User: u, System: u == 0, Client: "test"}, env,
+		c.Decide)
 	if err != nil {
 		return b
 	}
@@ -333,10 +311,8 @@ func (o *organization) snapshot() {
 	cut.NextRows(func() bool { return false })
 	for seq := o.unackedSaved + 1; seq <= cut.Seq; seq++ {
 		if k := o.unacked[seq]; k != "" {
-			rows = append(
-				rows,
-				realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(seq), Value: []byte(k)},
-			)
+			rows = append(rows,
+				realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(seq), Value: []byte(k)})
 		}
 	}
 	o.unackedSaved = cut.Seq

@@ -454,10 +454,8 @@ func tableEnd(realm uint32, table uint16) []byte {
 }
 
 func (s *Store) rowsInRange(realm uint32, from, to []byte, fn func(Row) error) error {
-	return s.withStableRows(
-		realm,
-		func(scan func(from, to []byte, fn func(Row) error) error) error { return scan(from, to, fn) },
-	)
+	return s.withStableRows(realm,
+		func(scan func(from, to []byte, fn func(Row) error) error) error { return scan(from, to, fn) })
 }
 
 // withStableRows calls read with a function that scans the rows between two keys. The rows do not change meanwhile.

@@ -154,18 +154,10 @@ func TestThumbnails(t *testing.T) {
 	if err != nil || img.Bounds().Dx() != 840 || img.Bounds().Dy() != 420 {
 		t.Fatalf("%v %v", img.Bounds(), err)
 	}
+	distance := func(a uint32, b uint8) int { return max(int(a>>8)-int(b), int(b)-int(a>>8)) }
 	for p, want := range map[image.Point]color.RGBA{{100, 100}: {255, 0, 0, 255}, {700, 100}: {255, 255, 255, 255}} {
 		r, g, b, _ := img.At(p.X, p.Y).RGBA()
-		if d := func(a uint32, b uint8) int { return max(int(a>>8)-int(b), int(b)-int(a>>8)) }; d(
-			r,
-			want.R,
-		)+d(
-			g,
-			want.G,
-		)+d(
-			b,
-			want.B,
-		) > 12 {
+		if distance(r, want.R)+distance(g, want.G)+distance(b, want.B) > 12 {
 			t.Errorf("at %v: %d %d %d", p, r>>8, g>>8, b>>8)
 		}
 	}
@@ -278,22 +270,8 @@ func TestDecoderLimit(t *testing.T) {
 	if _, err := s.Thumbnail(x.Hash, false); err != nil || s.decodeRequests.Load() != 0 {
 		t.Errorf("afterwards: %v", err)
 	}
-	deep := append(
-		[]byte("IHDR"),
-		0,
-		0,
-		8000>>8,
-		8000&255,
-		0,
-		0,
-		5000>>8,
-		5000&255,
-		16,
-		6,
-		0,
-		0,
-		0,
-	) // 40 million pixels of eight bytes
+	// 40 million pixels of eight bytes
+	deep := append([]byte("IHDR"), 0, 0, 8000>>8, 8000&255, 0, 0, 5000>>8, 5000&255, 16, 6, 0, 0, 0)
 	b := append(
 		[]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"),
 		binary.BigEndian.AppendUint32(deep, crc32.ChecksumIEEE(deep))...)

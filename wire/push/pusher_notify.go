@@ -130,20 +130,17 @@ func (p *Pusher) notifyByBouncer(n notification) (gone []realm.PushToken, err er
 	if len(android) > 0 {
 		forAndroid = n.fcm
 	}
-	answer, code, err := p.sendJSONToBouncer(
-		"notify",
-		map[string]any{
-			"realm_uuid":   n.RealmUUID,
-			"user_id":      n.User,
-			"apns_payload": forApple,
-			"gcm_payload":  forAndroid,
-			"gcm_options": map[string]string{
-				"priority": priority(n),
-			},
-			"android_devices": android,
-			"apple_devices":   apple,
+	answer, code, err := p.sendJSONToBouncer("notify", map[string]any{
+		"realm_uuid":   n.RealmUUID,
+		"user_id":      n.User,
+		"apns_payload": forApple,
+		"gcm_payload":  forAndroid,
+		"gcm_options": map[string]string{
+			"priority": priority(n),
 		},
-	)
+		"android_devices": android,
+		"apple_devices":   apple,
+	})
 	if err == nil && code != "" {
 		err = fmt.Errorf("%w: %s", wire.ErrPushRefused, code)
 	}
@@ -196,10 +193,8 @@ func (p *Pusher) notifyEncryptedByBouncer(n notification) (gone []realm.Device, 
 	if len(requests) == 0 {
 		return nil, nil
 	}
-	answer, code, err := p.sendJSONToBouncer(
-		"e2ee/notify",
-		map[string]any{"realm_uuid": n.RealmUUID, "push_requests": requests},
-	)
+	answer, code, err := p.sendJSONToBouncer("e2ee/notify",
+		map[string]any{"realm_uuid": n.RealmUUID, "push_requests": requests})
 	if err == nil && code != "" {
 		err = fmt.Errorf("%w: %s", wire.ErrPushRefused, code)
 	}

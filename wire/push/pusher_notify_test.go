@@ -65,10 +65,8 @@ func TestAPNsNotification(t *testing.T) {
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
-	p := newPusher(
-		t,
-		Config{APNsKey: writeFile(t, "key.p8", pkcs8(t, key)), APNsKeyID: "ABC", APNsTeam: "DEF", APNsServer: s.URL},
-	)
+	p := newPusher(t,
+		Config{APNsKey: writeFile(t, "key.p8", pkcs8(t, key)), APNsKeyID: "ABC", APNsTeam: "DEF", APNsServer: s.URL})
 	p.apns.HTTPClient.Transport = s.Client().Transport
 	apple := func(token string) realm.PushToken {
 		return realm.PushToken{Kind: realm.PushAPNs, Token: token, App: "org.example.App"}
@@ -180,11 +178,8 @@ func TestBouncerEncryptedNotification(t *testing.T) {
 	}))
 	defer s.Close()
 	p := newPusher(t, Config{Bouncer: s.URL, BouncerOrg: "org", BouncerKey: "key"})
-	n := notice(
-		false,
-		realm.PushToken{Kind: realm.PushFCM, Token: "old"},
-		realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"},
-	)
+	n := notice(false, realm.PushToken{Kind: realm.PushFCM, Token: "old"},
+		realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"})
 	n.devices = []realm.Device{{ID: 1, TokenKind: "fcm", TokenID: &token, KeyID: &keyID, Key: secret}}
 	left, gone, err := p.notify(n)
 	if err != nil || len(left.tokens)+len(left.devices) != 0 || len(gone.Tokens) != 1 ||

@@ -100,18 +100,14 @@ func newFakeServer(t *testing.T, service string, slack bool) *fakeServer {
 	if slack {
 		kind = 2
 	}
-	b := runCommand(
-		s,
-		ann,
-		realm.CreateBot{
-			Name:      "Robo",
-			Email:     "robo-bot@example.org",
-			ShortName: "robo",
-			Type:      realm.OutgoingWebhook,
-			URL:       service,
-			Interface: kind,
-		},
-	)
+	b := runCommand(s, ann, realm.CreateBot{
+		Name:      "Robo",
+		Email:     "robo-bot@example.org",
+		ShortName: "robo",
+		Type:      realm.OutgoingWebhook,
+		URL:       service,
+		Interface: kind,
+	})
 	send(s, ann, b.ID, "hi *bot*", "<p>hi <em>bot</em></p>")
 	v := s.r.ViewAs(system, 1_700_000_000)
 	errands := v.OutboxJobs()
@@ -128,11 +124,8 @@ func newFakeServer(t *testing.T, service string, slack bool) *fakeServer {
 // send sends a message to the bot and takes it out of botMessages.
 func send(s *fakeServer, from realm.Caller, to realm.UserID, text, html string) {
 	s.t.Helper()
-	runCommand(
-		s,
-		from,
-		realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: text, HTML: html}},
-	)
+	runCommand(s, from,
+		realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: text, HTML: html}})
 	<-s.botMessages
 }
 
@@ -339,10 +332,8 @@ func TestInternalAddressesAreBlocked(t *testing.T) {
 // address, nor whether it has one. The operator's log contains it.
 func TestInternalAddressesStayPrivate(t *testing.T) {
 	called := make(chan bool, 10)
-	port := strings.TrimPrefix(
-		startService(t, func(http.ResponseWriter, *http.Request) { called <- true }),
-		"http://127.0.0.1:",
-	)
+	port := strings.TrimPrefix(startService(t, func(http.ResponseWriter, *http.Request) { called <- true }),
+		"http://127.0.0.1:")
 	s := newFakeServer(t, "http://localhost:"+port, false)
 	var log bytes.Buffer
 	s.log = slog.New(slog.NewTextHandler(&log, nil))
