@@ -100,7 +100,7 @@ func TestBackupAndRestore(t *testing.T) {
 	same(t, "contents", dumpStore(r), want)
 	c := mustClaim(t, r, 1)
 	same(t, "claim", c, Claimed{Epoch: 2, Last: 6, Rows: 3})
-	mustAppend(t, r, Entry{Realm: 1, Epoch: 2, After: 6, Facts: facts("it goes on")})
+	mustAppend(t, r, Entry{Realm: 1, Epoch: 2, After: 6, Facts: facts("continued")})
 	mustClose(t, r)
 
 	if err := restore(bytes.NewReader(file.Bytes()), "data", nil, smallOptions(other)); err == nil ||
@@ -124,7 +124,7 @@ func TestRestoreUpTo(t *testing.T) {
 	same(t, "realm 2", tail(t, r, 2, 3), []string{"4 fact 4", "5 fact 5"})
 	c := mustClaim(t, r, 2)
 	mustAppend(t, r, Entry{Realm: 2, Epoch: c.Epoch, After: 5, Request: "r5", Facts: facts("another 6")})
-	same(t, "realm 2 goes on", tail(t, r, 2, 5), []string{"6 another 6"})
+	same(t, "realm 2 continues", tail(t, r, 2, 5), []string{"6 another 6"})
 	mustClose(t, r)
 
 	for upTo, want := range map[Seq]string{2: "realm 2 can end at 3 to 6", 7: "realm 2 can end at 3 to 6"} {

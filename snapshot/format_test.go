@@ -97,5 +97,5 @@ func TestFormat1Opens(t *testing.T) {
 		t.Errorf("contents: %s", difference(got, string(want)))
 	}
 	c := mustClaim(t, s, 1)
-	mustAppend(t, s, Entry{Realm: 1, Epoch: c.Epoch, After: c.Last, Facts: facts("it goes on")})
+	mustAppend(t, s, Entry{Realm: 1, Epoch: c.Epoch, After: c.Last, Facts: facts("continued")})
 }

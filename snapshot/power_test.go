@@ -198,7 +198,8 @@ func (o *organization) step() realm.Batch {
 	case k == 1 && len(o.queues) > 1:
 		return runCommand(o, 0, realm.CloseQueue{ID: o.queues[o.random.IntN(len(o.queues))]})
 	case k == 2 && len(o.messages) > 0:
-		return runCommand(o, someone(), realm.AddReaction{Message: o.messages[o.random.IntN(len(o.messages))], Name: "wave"})
+		message := o.messages[o.random.IntN(len(o.messages))]
+		return runCommand(o, someone(), realm.AddReaction{Message: message, Name: "wave"})
 	case k == 3 && len(o.messages) > 0:
 		return runCommand(o, o.users[0], realm.DeleteMessage{Message: o.messages[o.random.IntN(len(o.messages))]})
 	case k == 4:

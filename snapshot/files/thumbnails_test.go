@@ -198,10 +198,10 @@ func TestThumbnails(t *testing.T) {
 	}
 	s.evictThumbnails()
 	if _, err := os.Stat(path); err == nil {
-		t.Error("too many thumbnails are kept")
+		t.Error("too many thumbnails are left")
 	}
 	if _, err := os.Stat(kept); err != nil {
-		t.Error("one that was wanted lately is gone")
+		t.Error("a recently used thumbnail was evicted")
 	}
 	if _, err := s.Thumbnail(m.Hash, true); err != nil {
 		t.Error(err)
@@ -236,11 +236,11 @@ func TestJPEGMemoryLimit(t *testing.T) {
 		file []byte
 		want error
 	}{
-		"as it should be":         {plain, nil},
-		"progressive":             {claim(0xc2, 5000), ErrPixels}, // 25 million pixels of ten bytes
-		"progressive, small":      {claim(0xc2, 160), ErrNoImage}, // its data is invalid
-		"behind what is no frame": {claim(0xc2, 5000, 0), ErrPixels},
-		"behind padding":          {claim(0xc2, 5000, 0xff), ErrPixels},
+		"as it should be":          {plain, nil},
+		"progressive":              {claim(0xc2, 5000), ErrPixels}, // 25 million pixels of ten bytes
+		"progressive, small":       {claim(0xc2, 160), ErrNoImage}, // its data is invalid
+		"after an unknown segment": {claim(0xc2, 5000, 0), ErrPixels},
+		"after padding":            {claim(0xc2, 5000, 0xff), ErrPixels},
 	} {
 		if _, err := s.SaveAvatar(bytes.NewReader(x.file), 5<<20); !errors.Is(err, x.want) {
 			t.Errorf("%s: %v", name, err)

@@ -49,10 +49,10 @@ func (s *fakeServer) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (
 	return a, err
 }
 
-func (s *fakeServer) View(_ realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+func (s *fakeServer) View(_ realm.ID, c realm.Caller, read func(realm.View) (any, error)) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return look(s.r.ViewAs(c, then))
+	return read(s.r.ViewAs(c, then))
 }
 
 func (s *fakeServer) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool) {
@@ -71,7 +71,7 @@ type service struct {
 	sent chan notification
 }
 
-func (p *service) notify(n notification) (left notification, gone wire.UnregisteredDevices, err error) {
+func (p *service) notify(n notification) (left notification, unregistered wire.UnregisteredDevices, err error) {
 	if err = p.errs[0]; len(p.errs) > 1 {
 		p.errs = p.errs[1:]
 	}
@@ -79,7 +79,7 @@ func (p *service) notify(n notification) (left notification, gone wire.Unregiste
 	if errors.Is(err, wire.ErrDeviceUnknown) {
 		return left, wire.UnregisteredDevices{Tokens: n.tokens}, nil
 	}
-	return n, gone, err
+	return n, unregistered, err
 }
 
 func runCommand[A any](s *fakeServer, c realm.Caller, cmd realm.Command[A]) A {

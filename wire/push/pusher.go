@@ -204,7 +204,7 @@ func (p *Pusher) sendFCM(token, priority string, data map[string]any) error {
 			Details []struct{ ErrorCode string }
 		}
 	}
-	json.Unmarshal(answer, &failure) // one that does not parse says nothing of the device
+	json.Unmarshal(answer, &failure) // no details if the answer is not JSON
 	for _, d := range failure.Error.Details {
 		if d.ErrorCode == "UNREGISTERED" ||
 			d.ErrorCode == "INVALID_ARGUMENT" && failure.Error.Status == "INVALID_ARGUMENT" {

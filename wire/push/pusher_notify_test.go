@@ -72,11 +72,11 @@ func TestAPNsNotification(t *testing.T) {
 		return realm.PushToken{Kind: realm.PushAPNs, Token: token, App: "org.example.App"}
 	}
 	n := notice(false, apple("f00d"), apple("dead"), apple("b15e"))
-	left, gone, err := p.notify(n)
+	left, unregistered, err := p.notify(n)
 	if !errors.Is(err, wire.ErrPushFailed) || len(left.tokens) != 1 || left.tokens[0].Token != "b15e" ||
-		len(gone.Tokens) != 1 ||
-		gone.Tokens[0].Token != "dead" {
-		t.Errorf("left %v, gone %v: %v", left.tokens, gone.Tokens, err)
+		len(unregistered.Tokens) != 1 ||
+		unregistered.Tokens[0].Token != "dead" {
+		t.Errorf("left %v, gone %v: %v", left.tokens, unregistered.Tokens, err)
 	}
 	p.notify(left)
 	if len(ids) != 3 {
@@ -181,11 +181,11 @@ func TestBouncerEncryptedNotification(t *testing.T) {
 	n := notice(false, realm.PushToken{Kind: realm.PushFCM, Token: "old"},
 		realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"})
 	n.devices = []realm.Device{{ID: 1, TokenKind: "fcm", TokenID: &token, KeyID: &keyID, Key: secret}}
-	left, gone, err := p.notify(n)
-	if err != nil || len(left.tokens)+len(left.devices) != 0 || len(gone.Tokens) != 1 ||
-		gone.Tokens[0].Token != "old" ||
-		len(gone.Devices) != 1 {
-		t.Errorf("left %v %v, gone %v: %v", left.tokens, left.devices, gone, err)
+	left, unregistered, err := p.notify(n)
+	if err != nil || len(left.tokens)+len(left.devices) != 0 || len(unregistered.Tokens) != 1 ||
+		unregistered.Tokens[0].Token != "old" ||
+		len(unregistered.Devices) != 1 {
+		t.Errorf("left %v %v, gone %v: %v", left.tokens, left.devices, unregistered, err)
 	}
 	if len(asked) != 2 {
 		t.Errorf("asked %v", asked)

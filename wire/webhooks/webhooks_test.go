@@ -59,10 +59,10 @@ func (s *fakeServer) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (
 	return a, err
 }
 
-func (s *fakeServer) View(_ realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+func (s *fakeServer) View(_ realm.ID, c realm.Caller, read func(realm.View) (any, error)) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return look(s.r.ViewAs(c, 1_700_000_000))
+	return read(s.r.ViewAs(c, 1_700_000_000))
 }
 
 func (s *fakeServer) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool) {
