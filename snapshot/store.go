@@ -109,8 +109,7 @@ type Store struct {
 	rows         pebble.Reader // db; in a read-only store with an interrupted snapshot, a batch over db
 	checkpointMu sync.Mutex
 
-	// Commits are made by one goroutine, so that Close does not need a commit that blocks for ever (see fatalLogger) to
-	// return.
+	// One goroutine commits, so that Close can return even if a commit blocks for ever (see fatalLogger).
 	commitQueue   chan *pebble.Batch
 	commitResults chan error
 	committing    bool
@@ -129,8 +128,8 @@ type Store struct {
 
 	mu      sync.Mutex // held by the writer, while a commit syncs
 	realms  map[uint32]*realmState
-	commits uint64 // number of the last commit; part of every batch
-	pending map[string]Seq
+	commits uint64         // number of the last commit; part of every batch
+	pending map[string]Seq // request keys of the current Append; under mu
 	hash    hasher
 
 	logs               logFiles
