@@ -166,7 +166,7 @@ func TestRestoreUpToAFact(t *testing.T) {
 	if out, code := runParley("restore", file, filepath.Join(dir, "never"), "--upto", "1=99999"); code != exitError || !strings.Contains(out, "can end at") {
 		t.Errorf("code %d: %s", code, out)
 	}
-	if out, code := runParley("restore", file, data); code != exitError || !strings.Contains(out, "holds a store already") {
+	if out, code := runParley("restore", file, data); code != exitError || !strings.Contains(out, "already contains a store") {
 		t.Errorf("over a store: code %d: %s", code, out)
 	}
 }
