@@ -2,15 +2,21 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: help hooks build run test race poison check bench conform kill upgrades sim sim-actors crash mirror
+.PHONY: help hooks build docs man run test race poison check bench conform kill upgrades sim sim-actors crash mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 hooks: ## install the commit-msg hook that checks commit subjects
 	git config core.hooksPath .github/hooks
 
-build: ## build bin/parley
-	$(GO) build -trimpath -o bin/parley ./cmd/parley
+build: ## build bin/parley; VERSION=v1.2.3 sets its version
+	$(GO) build -trimpath $(if $(VERSION),-ldflags "-X main.version=$(VERSION)") -o bin/parley ./cmd/parley
+
+docs: ## write the reference pages in .github/docs/reference
+	$(GO) run -trimpath ./cmd/parley docs reference .github/docs/reference
+
+man: ## write the man pages to bin/man
+	$(GO) run -trimpath ./cmd/parley docs man bin/man
 
 run: build ## serve a demo organization on 127.0.0.1:9991
 	bin/parley serve --data ./data --listen 127.0.0.1:9991 --demo

@@ -40,8 +40,7 @@ func getEvents(c *Call, f getEventsForm) (Answer, error) {
 	if !f.Queue.Set {
 		return openQueue(c)
 	}
-	p := PollRequest{Realm: c.Realm, User: c.Caller.User, Queue: realm.QueueID(f.Queue.Value), Last: f.Last.Value,
-		DontBlock: f.DontBlock}
+	p := f.request(c)
 	// Polls are compared by the identity of their Reply, so CancelPoll must pass the same one.
 	server := c.Server
 	w := &pollReply{ignored: ignoredByPolls(c)}

@@ -1,15 +1,14 @@
 package wire
 
 import (
-	"strconv"
-
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire/form"
 )
 
-// FastPresenceReport is POST /users/me/presence with ping_only, for the loop that reads requests and must not wait.
-// Except for polls, it is the most frequent request in large organizations.
+// FastPresenceReport is the fast path of POST /users/me/presence with ping_only, for callers that must not block,
+// such as the loop that reads requests. The clients of a large organization send it more often than anything else
+// but polls.
 type FastPresenceReport struct {
 	server  Server
 	realm   realm.ID
@@ -20,13 +19,14 @@ type FastPresenceReport struct {
 	reply   func(status int, body []byte, err error)
 }
 
-// fastReportName is the endpoint's name, so that metrics count both together.
+// fastReportName is the name of the endpoint in metrics.
 const fastReportName = "POST /users/me/presence"
 
 var reportingForm = form.Of[postPresenceForm]()
 
-// Prepare decodes a report. reply receives the answer, exactly once. Prepare returns false and does nothing if the
-// request is unusual; then the endpoint handles it, which implements all rules.
+// Prepare decodes a report. reply is called once, with the answer. Prepare reports false, without side effects,
+// if the report is out of the ordinary or must be refused. Then the caller uses the endpoint, which knows all
+// rules.
 func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte, err error)) bool {
 	if c.Account == nil || c.Account.Bot != realm.Human {
 		return false
@@ -42,13 +42,13 @@ func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte
 	return true
 }
 
-// Decide reads in a turn whether presence is enabled for the organization and the user.
+// Decide returns the organization's policy for presence reports.
 func (r *FastPresenceReport) Decide(t *realm.Turn) (any, error) {
 	policy, err := t.PresencePolicy()
 	return policy, err
 }
 
-// Done passes the report to the presence store.
+// Done stores the report, unless the policy forbids it.
 func (r *FastPresenceReport) Done(v any, err error) {
 	if err != nil {
 		r.answer(err)
@@ -75,13 +75,7 @@ func (r *FastPresenceReport) answer(err error) {
 		r.reply(status, body, err)
 		return
 	}
-	if len(r.ignored) > 0 {
-		r.reply(200, Success(pingAnswer(r.last), r.ignored), nil)
-		return
-	}
-	b := append(make([]byte, 0, 80), `{"msg":"","presence_last_update_id":`...)
-	b = strconv.AppendInt(b, r.last, 10)
-	r.reply(200, append(b, `,"result":"success"}`+"\n"...), nil)
+	r.reply(200, Success(pingAnswer(r.last), r.ignored), nil)
 }
 
 // presenceAnnouncement sends the presence event to other users before the report is answered.

@@ -2,67 +2,53 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"parley/actors/realm"
+	"parley/cmd/internal/server"
 	"parley/snapshot"
-	"parley/snapshot/files"
 )
 
-// backupFolders is what of a data directory is in a backup besides the store. The search index is made anew, the secret
-// stays where it is.
-var backupFolders = []string{"uploads/content", "uploads/pictures", "uploads/exports"}
-
-// parseMixed parses flags that may stand before, between and behind the other arguments, which it returns.
-func parseMixed(fs *flag.FlagSet, args []string) (rest []string, err error) {
-	for {
-		if err := fs.Parse(args); err != nil {
-			return nil, err
-		}
-		if fs.NArg() == 0 {
-			return rest, nil
-		}
-		rest, args = append(rest, fs.Arg(0)), fs.Args()[1:]
+func newBackupCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write a backup of a running or a stopped server",
+		Long: "Write a backup of a running or a stopped server to FILE; - is standard output. A running server goes on " +
+			"serving.\nThe file \"" + server.SecretFile + "\" of the data directory and the search index are not in a backup.",
+		Args: exactArgs(1, "- is standard output"),
 	}
+	data := dataFlag(c, anyServer)
+	c.RunE = func(c *cobra.Command, args []string) error { return backup(data(), args[0], c.OutOrStdout()) }
+	return c
 }
 
-// runBackup is `parley runBackup FILE`: of a running server, which goes on, or of a stopped one.
-func runBackup(args []string, out io.Writer) error {
-	fs := flag.NewFlagSet("backup", flag.ContinueOnError)
-	data := fs.String("data", environmentOr("DATA", "./data"), "data directory, of a running or a stopped server")
-	files, err := parseMixed(fs, args)
+func backup(data, file string, out io.Writer) error {
+	if file == "-" {
+		return server.WriteBackup(data, out)
+	}
+	size, err := backupTo(data, file)
 	if err != nil {
 		return err
 	}
-	if len(files) != 1 {
-		return errors.New("usage: parley backup FILE [--data DIR]; - is standard output")
-	}
-	if files[0] == "-" {
-		return writeBackup(*data, out)
-	}
-	size, err := backupTo(*data, files[0])
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "%s: %d bytes\n", files[0], size)
+	_, err = fmt.Fprintf(out, "%s: %d bytes\n", file, size)
 	return err
 }
 
-// backupTo writes a runBackup under another name first: a file with the right name is a whole runBackup, on stable storage.
+// backupTo writes a backup to a file and returns its size. It uses a temporary name first, so that a file with the final
+// name is a complete backup that is on the disk.
 func backupTo(data, name string) (size int64, err error) {
 	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return 0, err
 	}
-	err = writeBackup(data, f)
+	err = server.WriteBackup(data, f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -78,6 +64,7 @@ func backupTo(data, name string) (size int64, err error) {
 	return size, syncDirectory(filepath.Dir(name))
 }
 
+// syncDirectory makes the names of new files in a directory durable.
 func syncDirectory(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -86,75 +73,51 @@ func syncDirectory(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func writeBackup(data string, w io.Writer) error {
-	r, err := controlClient(data, 0).Post("http://parley/backup", "application/json", strings.NewReader("{}"))
-	if err == nil {
-		defer r.Body.Close()
-		if r.StatusCode != http.StatusOK {
-			text, _ := io.ReadAll(io.LimitReader(r.Body, maxCommandBytes))
-			return fmt.Errorf("backup: the server answered %s", text)
-		}
-		if _, err := io.Copy(w, r.Body); err != nil {
-			return fmt.Errorf("backup: %w (if the server broke off, its log says why)", err)
-		}
-		return nil
+func newRestoreCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "restore FILE DIR",
+		Short: "Make a data directory from a backup",
+		Long: "Make the data directory DIR from the backup FILE; - is standard input. The directory has the state at the end " +
+			"of the backup, or after the fact of --upto.",
+		Args: exactArgs(2, "- is standard input"),
 	}
-	store, err := snapshot.Open(data, snapshot.Options{})
-	if err != nil {
-		return startFailure(data, err)
+	upto := c.Flags().String("upto", "",
+		"drop facts after this number; N is for organization 1, REALM=N for others, comma-separated")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ends, err := parseEnds(*upto)
+		if err != nil {
+			return err
+		}
+		return restore(args[0], c.InOrStdin(), args[1], ends, c.OutOrStdout())
 	}
-	return errors.Join(store.Backup(w, backupFolders...), store.Close())
+	return c
 }
 
-// serveBackup streams a backup. A failure midway cuts the connection, so that half a backup is not taken for one; why it
-// failed is only in this server's log.
-func serveBackup(store *snapshot.Store, kept *files.Store, log *slog.Logger) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		defer kept.PauseRemoval()()
-		w.Header().Set("Content-Type", "application/x-tar")
-		if err := store.Backup(w, backupFolders...); err != nil {
-			log.Error("backup broke off", "error", err)
-			panic(http.ErrAbortHandler)
-		}
-	}
-}
-
-// runRestore is `parley runRestore FILE DIR [--upto N]`.
-func runRestore(args []string, in io.Reader, out io.Writer) error {
-	fs := flag.NewFlagSet("restore", flag.ContinueOnError)
-	upto := fs.String("upto", "", "take back what came after this fact; of organization 1, or REALM=NUMBER, several with commas")
-	names, err := parseMixed(fs, args)
-	if err != nil {
+func restore(file string, in io.Reader, dir string, ends map[uint32]snapshot.Seq, out io.Writer) error {
+	if err := restoreFrom(file, in, dir, ends); err != nil {
 		return err
 	}
-	if len(names) != 2 {
-		return errors.New("usage: parley restore FILE DIR [--upto N]; - is standard input")
-	}
-	ends, err := parseEnds(*upto)
-	if err != nil {
+	if err := replayJournal(journalRange{dir: dir}, out); err != nil {
 		return err
 	}
-	if err := restoreFrom(names[0], in, names[1], ends); err != nil {
-		return err
-	}
-	if err := replayJournal(journalRange{dir: names[1]}, out); err != nil {
-		return err
-	}
-	if _, err := os.Stat(filepath.Join(names[1], secretFile)); errors.Is(err, os.ErrNotExist) {
-		_, err = fmt.Fprintf(out, restoreNotice, filepath.Join(names[1], secretFile))
+	secret := filepath.Join(dir, server.SecretFile)
+	if _, err := os.Stat(secret); errors.Is(err, os.ErrNotExist) {
+		_, err = fmt.Fprintf(out, secretNotice, secret)
 		return err
 	}
 	return nil
 }
 
-// restoreNotice is what an operator may not expect of a directory that was restored: a backup does not carry what API keys
-// follow from, so that who finds one cannot make them.
-const restoreNotice = `
-The server's secret is not in a backup. If you have the old server's, put it at %s
-before the first start. Without it API keys in use and invitation links that were sent go on, but who logs in gets
-a new key, and the links that lists of invitations show from before are dead: revoke those invitations, and invite anew.
+// secretNotice is printed after a restore. A backup does not contain the secret that API keys are derived from, so that a
+// stolen backup does not contain them either.
+const secretNotice = `
+The server's secret is not in a backup. If you have the old server's secret, put it at %s
+before the first start. Without it, API keys in use and invitation links that were sent stay valid. But users who log in
+get a new API key, and the links that lists of invitations show from before do not work: revoke those invitations and
+invite again.
 `
 
+// parseEnds parses the value of --upto: the last fact to keep, by organization.
 func parseEnds(text string) (map[uint32]snapshot.Seq, error) {
 	if text == "" {
 		return nil, nil
@@ -168,13 +131,14 @@ func parseEnds(text string) (map[uint32]snapshot.Seq, error) {
 		r, err := strconv.ParseUint(id, 10, 32)
 		n, err2 := strconv.ParseUint(number, 10, 64)
 		if err != nil || err2 != nil {
-			return nil, fmt.Errorf("--upto: %q is neither N nor REALM=N", part)
+			return nil, fmt.Errorf("--upto must be N or REALM=N, not %q", part)
 		}
 		ends[uint32(r)] = n
 	}
 	return ends, nil
 }
 
+// restoreFrom restores a backup from a file; - is in.
 func restoreFrom(file string, in io.Reader, dir string, ends map[uint32]snapshot.Seq) error {
 	if file == "-" {
 		return snapshot.Restore(in, dir, ends)
@@ -186,25 +150,29 @@ func restoreFrom(file string, in io.Reader, dir string, ends map[uint32]snapshot
 	return errors.Join(snapshot.Restore(f, dir, ends), f.Close())
 }
 
-// runVerify is `parley runVerify FILE`: the backup is restored into a directory of its own, every checksum is verified, each
-// organization is replayed, and what a snapshot of the replayed state loads to must be the same state.
-func runVerify(args []string, in io.Reader, out io.Writer) error {
-	fs := flag.NewFlagSet("verify", flag.ContinueOnError)
-	temp := fs.String("temp", "", "where to restore the backup for a moment; default is the system's place")
-	names, err := parseMixed(fs, args)
-	if err != nil {
-		return err
+func newVerifyCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Check that a backup is complete and can be restored",
+		Args:  exactArgs(1, "- is standard input"),
 	}
-	if len(names) != 1 {
-		return errors.New("usage: parley verify FILE")
+	temp := c.Flags().String("temp", "", "folder for temporary data (default: the system's)")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return verify(args[0], c.InOrStdin(), *temp, c.OutOrStdout())
 	}
-	dir, err := os.MkdirTemp(*temp, "parley-verify-")
+	return c
+}
+
+// verify restores a backup into a temporary directory, checks every checksum and replays each organization. It also
+// writes a snapshot of the replayed state and checks that the state loaded from it is the same.
+func verify(file string, in io.Reader, temp string, out io.Writer) error {
+	dir, err := os.MkdirTemp(temp, "parley-verify-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := restoreFrom(names[0], in, dir, nil); err != nil {
-		return fmt.Errorf("%s: %w", names[0], err)
+	if err := restoreFrom(file, in, dir, nil); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	if err := checkJournal(journalRange{dir: dir}, io.Discard); err != nil {
 		return err
@@ -223,10 +191,11 @@ func runVerify(args []string, in io.Reader, out io.Writer) error {
 	if err = errors.Join(err, store.Close()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: every checksum and the chain of facts are right, replayed and loaded states agree\n", names[0])
+	_, err = fmt.Fprintf(out, "%s: every checksum and the chain of facts are right; replayed and loaded states are the same\n", file)
 	return err
 }
 
+// verifyRealm checks that an organization is the same when it is replayed and when it is loaded from a snapshot.
 func verifyRealm(disk snapshot.Disk, id realm.ID, out io.Writer) error {
 	state, replayed, err := rebuild(disk, id, 0)
 	if err != nil {
@@ -238,8 +207,10 @@ func verifyRealm(disk snapshot.Disk, id realm.ID, out io.Writer) error {
 		return err
 	}
 	var rows []realm.EncodedRow
-	cut := state.BeginSnapshot(func(table uint16, key, row any) { rows = append(rows, disk.EncodeRow(table, key, row)) })
-	cut.NextRows(func() bool { return false })
+	iterator := state.BeginSnapshot(func(table uint16, key, row any) {
+		rows = append(rows, disk.EncodeRow(table, key, row))
+	})
+	iterator.NextRows(func() bool { return false })
 	if err := disk.Snapshot(id, epoch, last, rows); err != nil {
 		return err
 	}
@@ -248,7 +219,7 @@ func verifyRealm(disk snapshot.Disk, id realm.ID, out io.Writer) error {
 		return err
 	}
 	if again := snapshot.StateDigest(loaded); again != digest {
-		return fmt.Errorf("realm %d: replayed it is\n%s\nbut loaded from the rows of a snapshot\n%s", id, digest, again)
+		return fmt.Errorf("realm %d: the replayed state is\n%s\nbut the state loaded from a snapshot is\n%s", id, digest, again)
 	}
 	_, err = fmt.Fprintf(out, "%s (%d facts replayed)\n", digest, replayed)
 	return err

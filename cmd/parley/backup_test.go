@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"parley/cmd/internal/server"
 )
 
 func TestBackupOfARunningServer(t *testing.T) {
@@ -148,14 +150,14 @@ func TestRestoreUpToAFact(t *testing.T) {
 	for _, there := range []bool{false, true} {
 		to := filepath.Join(dir, fmt.Sprint("with secret ", there))
 		if there {
-			secret, err := os.ReadFile(filepath.Join(data, secretFile))
+			secret, err := os.ReadFile(filepath.Join(data, server.SecretFile))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := os.Mkdir(to, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			writeFile(t, filepath.Join(to, secretFile), string(secret))
+			writeFile(t, filepath.Join(to, server.SecretFile), string(secret))
 		}
 		if out, code := runParley("restore", file, to); code != 0 || strings.Contains(out, "links that lists of invitations show") == there {
 			t.Errorf("secret there: %v; code %d: %s", there, code, out)

@@ -3,61 +3,58 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"reflect"
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"parley/actors/presence"
 	"parley/actors/realm"
+	"parley/cmd/internal/server"
 	"parley/snapshot"
 )
 
-const journalUsage = "usage: parley log print|check|replay [flags] DIR"
-
-// runLog is `parley log …`: looking into a data directory without changing it.
-func runLog(args []string, out io.Writer) error {
-	if len(args) == 0 {
-		return errors.New(journalUsage)
-	}
-	do := map[string]func(journalRange, io.Writer) error{"print": printJournal, "check": checkJournal, "replay": replayJournal}[args[0]]
-	if do == nil {
-		return errors.New(journalUsage)
-	}
-	var r journalRange
-	fs := flag.NewFlagSet("log "+args[0], flag.ContinueOnError)
-	fs.Uint64Var(&r.realm, "realm", 0, "number of the organization; 0 is all")
-	fs.Uint64Var(&r.from, "from", 0, "first fact to print")
-	fs.Uint64Var(&r.to, "to", 0, "last fact to print or to replay; 0 is the newest")
-	dirs, err := parseMixed(fs, args[1:])
-	if err != nil {
-		return err
-	}
-	if len(dirs) != 1 {
-		return errors.New(journalUsage)
-	}
-	r.dir = dirs[0]
-	return do(r, out)
+// newLogCommand returns `parley log`, which reads the data directory of a stopped server and does not change it.
+func newLogCommand() *cobra.Command {
+	return newGroupCommand("log", "Inspect a stopped server's facts",
+		newJournalCommand("print", "Print facts: organization, number, type and fields", printJournal),
+		newJournalCommand("check", "Verify every checksum and the chain of facts", checkJournal),
+		newJournalCommand("replay", "Rebuild the state and print its digest", replayJournal),
+	)
 }
 
-// journalRange is which facts of which data directory.
+func newJournalCommand(name, short string, run func(journalRange, io.Writer) error) *cobra.Command {
+	c := &cobra.Command{Use: name + " DIR", Short: short, Args: exactArgs(1, "")}
+	var r journalRange
+	c.Flags().Uint64Var(&r.realm, "realm", 0, "number of the organization; 0: all")
+	c.Flags().Uint64Var(&r.from, "from", 0, "first fact to print")
+	c.Flags().Uint64Var(&r.to, "to", 0, "last fact to print or to replay; 0: the newest")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		r.dir = args[0]
+		return run(r, c.OutOrStdout())
+	}
+	return c
+}
+
+// journalRange selects facts of a data directory. A number of 0 selects all organizations, or no limit.
 type journalRange struct {
 	dir             string
 	realm, from, to uint64
 }
 
-// each opens the directory for reading and calls fn with each organization asked for.
+// each opens the directory for reading and calls fn with each selected organization.
 func (r journalRange) each(fn func(d snapshot.Disk, id realm.ID) error) error {
 	store, err := snapshot.OpenReadOnly(r.dir, snapshot.Options{})
 	if err != nil {
-		return startFailure(r.dir, err)
+		return server.StartError(r.dir, err)
 	}
 	d := snapshot.Disk{Store: store}
 	ids, err := d.Realms()
 	if r.realm != 0 {
 		if !slices.Contains(ids, realm.ID(r.realm)) {
-			err = errors.Join(err, fmt.Errorf("no organization %d; there are %v", r.realm, ids))
+			err = errors.Join(err, fmt.Errorf("no organization %d; the directory has %v", r.realm, ids))
 		}
 		ids = []realm.ID{realm.ID(r.realm)}
 	}
@@ -69,7 +66,7 @@ func (r journalRange) each(fn func(d snapshot.Disk, id realm.ID) error) error {
 	return errors.Join(err, store.Close())
 }
 
-// printJournal writes a line a fact: organization, number, type, fields.
+// printJournal prints a line for each fact: organization, number, type, fields.
 func printJournal(r journalRange, out io.Writer) error {
 	return r.each(func(d snapshot.Disk, id realm.ID) error {
 		rows, _, err := d.Bounds(id)
@@ -96,7 +93,7 @@ func printJournal(r journalRange, out io.Writer) error {
 	})
 }
 
-// checkJournal verifies every checksum of a data directory and the chain of the facts.
+// checkJournal verifies every checksum of a data directory and the chain of facts.
 func checkJournal(r journalRange, out io.Writer) error {
 	found := 0
 	err := snapshot.Check(r.dir, snapshot.Options{}, func(f snapshot.Finding) {
@@ -113,7 +110,7 @@ func checkJournal(r journalRange, out io.Writer) error {
 	return nil
 }
 
-// replayJournal builds each organization from rows and journal, as a start does, and prints the digest of its state.
+// replayJournal builds each organization from its rows and its journal, as a start does, and prints the digest.
 func replayJournal(r journalRange, out io.Writer) error {
 	return r.each(func(d snapshot.Disk, id realm.ID) error {
 		state, replayed, err := rebuild(d, id, realm.Seq(r.to))
@@ -126,10 +123,11 @@ func replayJournal(r journalRange, out io.Writer) error {
 	})
 }
 
-// errEnough ends a replay early.
+// errEnough ends a replay before the last fact.
 var errEnough = errors.New("enough")
 
-// rebuild is an organization as of fact number upto (0: the newest), from its rows and the facts behind them.
+// rebuild returns an organization as it was after fact number upto (0: the newest), and how many facts were replayed. It
+// loads the rows of the last snapshot and applies the facts after it.
 func rebuild(d snapshot.Disk, id realm.ID, upto realm.Seq) (r *realm.Realm, replayed int, err error) {
 	rows, last, err := d.Bounds(id)
 	if err != nil {
@@ -139,7 +137,7 @@ func rebuild(d snapshot.Disk, id realm.ID, upto realm.Seq) (r *realm.Realm, repl
 		upto = last
 	}
 	if upto < rows || upto > last {
-		return nil, 0, fmt.Errorf("realm %d can be replayed to %d to %d, not to %d", id, rows, last, upto)
+		return nil, 0, fmt.Errorf("realm %d can be replayed to a fact from %d to %d, not to %d", id, rows, last, upto)
 	}
 	r = realm.New(id)
 	if _, err := d.Load(id, r, presence.New()); err != nil {

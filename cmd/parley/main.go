@@ -1,73 +1,223 @@
 // Command parley is a realtime team-chat server that speaks the Zulip REST and events API, with its tools.
+//
+// Each file defines a group of commands: serve.go the server, operator.go organizations, users and upgrades, backup.go and
+// organization.go copies of data, log.go and search.go a stopped server's data, docs.go the reference pages.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
 
 	"parley/bench"
+	"parley/cmd/internal/server"
 	"parley/wire"
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	root := newRootCommand()
+	root.SetArgs(normalizeFlags(root, os.Args[1:]))
+	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "parley: "+err.Error())
 		os.Exit(exitError)
 	}
 }
 
-const usage = `usage: parley COMMAND …
+// The groups of commands in the help text.
+const (
+	serverGroup = "server"
+	orgGroup    = "organizations"
+	dataGroup   = "data"
+	toolGroup   = "tools"
+)
 
-  serve                          serve; parley serve --help lists the settings
-  realm create|list|digest|slowest|close|reopen
-                                 organizations of a running or a stopped server
-  user create|list|api-key|password|grant
-                                 accounts of one of them
-  backup FILE                    of a running or a stopped server
-  restore FILE DIR [--upto N]    a data directory from a backup, to its end or to an earlier fact
-  verify FILE                    prove that a backup is whole and replays
-  export FILE [--realm NAME]     an organization of a running or a stopped server, as lines of JSON
-  import FILE [--realm NAME]     an exported organization into a stopped server's data directory, or a new one
-  upgrade                        a running server gives way to the program file as it is now, unnoticed
-  log print|check|replay DIR     look into a stopped server's data directory
-  search rebuild DIR             make a stopped server's full-text indexes anew
-  openapi                        what the server takes and answers, as an OpenAPI 3.1 document
-  bench                          load harness; parley bench help
-`
+// newRootCommand returns the command parley with all its subcommands. Input and output are those of the process until the
+// caller sets others.
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "parley",
+		Short:         "Realtime team-chat server that speaks the Zulip API",
+		Args:          unknownCommand,
+		RunE:          func(*cobra.Command, []string) error { return errors.New("no command; parley --help lists them") },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(os.Stdin)
+	root.SetOut(os.Stdout)
+	root.SetErr(os.Stderr)
+	root.AddGroup(
+		&cobra.Group{ID: serverGroup, Title: "Server:"},
+		&cobra.Group{ID: orgGroup, Title: "Organizations and users:"},
+		&cobra.Group{ID: dataGroup, Title: "Data:"},
+		&cobra.Group{ID: toolGroup, Title: "Tools:"},
+	)
+	root.SetHelpCommandGroupID(toolGroup)
+	root.SetCompletionCommandGroupID(toolGroup)
+	addAll(root, serverGroup, newServeCommand(), newUpgradeCommand(), newVersionCommand())
+	addAll(root, orgGroup, newOperatorGroup("realm"), newOperatorGroup("user"))
+	addAll(root, dataGroup, newBackupCommand(), newVerifyCommand(), newRestoreCommand(), newExportCommand(),
+		newImportCommand(), newLogCommand(), newSearchCommand())
+	addAll(root, toolGroup, newOpenAPICommand(), newBenchCommand(), newDocsCommand())
+	return root
+}
 
-func run(args []string) error {
-	if len(args) == 0 {
-		return fmt.Errorf("no command\n%s", usage)
+func addAll(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, c := range commands {
+		c.GroupID = group
+		root.AddCommand(c)
 	}
-	switch args[0] {
-	case "serve":
-		return serve(args[1:])
-	case "realm", "user":
-		return runOperator(args[0], args[1:], os.Stdin, os.Stdout)
-	case "backup":
-		return runBackup(args[1:], os.Stdout)
-	case "restore":
-		return runRestore(args[1:], os.Stdin, os.Stdout)
-	case "verify":
-		return runVerify(args[1:], os.Stdin, os.Stdout)
-	case "export":
-		return runExport(args[1:], os.Stdout)
-	case "import":
-		return runImport(args[1:], os.Stdin, os.Stdout)
-	case "upgrade":
-		return runUpgrade(args[1:], os.Stdout)
-	case "log":
-		return runLog(args[1:], os.Stdout)
-	case "search":
-		return runSearchRebuild(args[1:], os.Stdout)
-	case "openapi":
-		_, err := os.Stdout.Write(wire.OpenAPI())
-		return err
-	case "bench":
-		os.Exit(bench.Main(args[1:], os.Stdout, os.Stderr))
-	case "help", "--help", "-h":
-		fmt.Print(usage)
-		return nil
+}
+
+// version is the version of this program. A release sets it: go build -ldflags "-X main.version=v1.2.3".
+var version string
+
+// buildVersion returns the version of this program: the one set by the linker, or the one of the module, or the commit.
+func buildVersion() string {
+	if version != "" {
+		return version
 	}
-	return fmt.Errorf("unknown command %q\n%s", args[0], usage)
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return "commit " + s.Value
+		}
+	}
+	return "development build"
+}
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of the program and of the protocol",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(c.OutOrStdout(), "parley %s\nZulip API feature level %d (server version %s)\n",
+				buildVersion(), wire.FeatureLevel, wire.Version)
+			return err
+		},
+	}
+}
+
+func newOpenAPICommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "openapi",
+		Short: "Print the API that the server accepts as an OpenAPI 3.1 document",
+		Args:  noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := c.OutOrStdout().Write(wire.OpenAPI())
+			return err
+		},
+	}
+}
+
+// newBenchCommand returns the load harness. It parses its own flags.
+func newBenchCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                "bench [COMMAND | SCENARIO] [flags]",
+		Short:              "Load a server, check its answers and measure it",
+		Long:               "Load a Zulip-compatible server, check its answers and measure it. parley bench help lists the commands.",
+		DisableFlagParsing: true,
+		Run: func(c *cobra.Command, args []string) {
+			os.Exit(bench.Main(args, c.OutOrStdout(), c.ErrOrStderr()))
+		},
+	}
+}
+
+// newGroupCommand returns a command that only has subcommands.
+func newGroupCommand(use, short string, subcommands ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: unknownCommand}
+	c.AddCommand(subcommands...)
+	var names []string
+	for _, s := range c.Commands() {
+		names = append(names, s.Name())
+	}
+	c.RunE = func(*cobra.Command, []string) error {
+		return fmt.Errorf("usage: parley %s %s", use, strings.Join(names, "|"))
+	}
+	return c
+}
+
+// unknownCommand rejects arguments of a command that only has subcommands.
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unknown command %q; %s --help lists the commands", args[0], c.CommandPath())
+	}
+	return nil
+}
+
+// noArgs rejects arguments.
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q", args[0])
+	}
+	return nil
+}
+
+// exactArgs rejects a number of arguments other than the one of the command's usage line, which note explains.
+func exactArgs(n int, note string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return errors.New("usage: " + strings.TrimSuffix(c.UseLine()+"; "+note, "; "))
+	}
+}
+
+// dataFlag adds the flag --data to a command and returns a function that returns its value: the flag, else the
+// environment variable PARLEY_DATA, else ./data.
+func dataFlag(c *cobra.Command, meaning string) func() string {
+	const name = "data"
+	defaultDir := server.DefaultSettings().Data
+	dir := c.Flags().String(name, defaultDir, meaning)
+	c.MarkFlagDirname(name)
+	return func() string {
+		if fromEnv := os.Getenv(server.EnvironmentPrefix + "DATA"); fromEnv != "" && !c.Flags().Changed(name) {
+			return fromEnv
+		}
+		return *dir
+	}
+}
+
+// anyServer is the meaning of --data for commands that work on a running and on a stopped server.
+const anyServer = "data directory of a running or a stopped server"
+
+// normalizeFlags gives long flags that are written with one dash a second one. Go's flag package, which older versions of
+// this program used, accepts both; cobra would read -data as the short flags -d -a -t -a.
+func normalizeFlags(root *cobra.Command, args []string) []string {
+	c, out := root, []string{}
+	for len(args) > 0 {
+		sub, _, err := c.Find(args[:1])
+		if err != nil || sub == c {
+			break
+		}
+		c, out, args = sub, append(out, args[0]), args[1:]
+	}
+	if c.DisableFlagParsing {
+		return append(out, args...)
+	}
+	for len(args) > 0 && args[0] != "--" {
+		arg := args[0]
+		args = args[1:]
+		name, _, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		f := c.Flags().Lookup(name)
+		if arg[:min(1, len(arg))] != "-" || len(name) < 2 || f == nil && name != "help" {
+			out = append(out, arg)
+			continue
+		}
+		out = append(out, "--"+strings.TrimLeft(arg, "-"))
+		if f != nil && f.NoOptDefVal == "" && !hasValue && len(args) > 0 { // the next argument is the value, whatever it looks like
+			out, args = append(out, args[0]), args[1:]
+		}
+	}
+	return append(out, args...)
 }

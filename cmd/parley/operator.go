@@ -2,294 +2,122 @@ package main
 
 import (
 	"bufio"
-	"flag"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"parley/actors"
-	"parley/actors/realm"
-	"parley/snapshot"
+	"github.com/spf13/cobra"
+
+	"parley/cmd/internal/server"
 )
 
-// operatorCommands is every command of the operator, by name.
-var operatorCommands = map[string]operatorCommand{
-	"realm-create":  realmCreate,
-	"realm-list":    realmList,
-	"realm-close":   realmClose,
-	"realm-reopen":  realmReopen,
-	"realm-digest":  realmDigest,
-	"realm-slowest": realmSlowest,
-	"server-info":   serverInfoCommand,
-	"upgrade":       upgradeCommand,
-	"user-create":   userCreate,
-	"user-list":     userList,
-	"user-api-key":  userKey,
-	"user-password": userPassword,
-	"user-grant":    userGrant,
+// operatorFlag is a flag of an operator's command. Its value is an argument of the command that the server executes.
+type operatorFlag struct {
+	Name    string
+	Default string
+	Meaning string
+	Switch  bool // true or false without a value
 }
 
-func (o *operator) realm(args map[string]string) (realm.ID, error) {
-	id, _, ok := o.house.RealmByName(args["realm"])
-	if !ok {
-		return 0, fmt.Errorf("no organization %q; parley realm list shows them", args["realm"])
-	}
-	return id, nil
+// operatorCommand is a command that a running server executes, or this process on the directory of a stopped one.
+type operatorCommand struct {
+	Group   string // realm or user
+	Name    string
+	Meaning string
+	Flags   []operatorFlag
 }
 
-var systemCaller = realm.Caller{System: true, Client: "Internal"}
+// Flags of several commands.
+var (
+	realmFlag = operatorFlag{Name: "realm", Meaning: "subdomain of the organization; empty: the root organization"}
+	emailFlag = operatorFlag{Name: "email", Meaning: "email address of the user"}
+)
 
-func realmCreate(o *operator, args map[string]string) (any, error) {
-	name := args["name"]
-	if name == "" {
-		return nil, fmt.Errorf("an organization needs a --name")
-	}
-	if !validSubdomain(args["realm"]) {
-		return nil, fmt.Errorf("%q is not a subdomain: letters, digits and dashes, at most 40", args["realm"])
-	}
-	id, err := o.house.CreateRealm(args["realm"], name)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := execute(o.house, id, systemCaller, realm.CreateFirstChannels{}); err != nil {
-		return nil, err
-	}
-	return map[string]any{"id": id, "url": o.sites.site(args["realm"]).URL}, nil
+// operatorCommands lists the commands below `parley realm` and `parley user`.
+var operatorCommands = []operatorCommand{
+	{Group: "realm", Name: "create", Meaning: "Create an organization with two channels", Flags: []operatorFlag{
+		{Name: "name", Meaning: "name of the organization"},
+	}},
+	{Group: "realm", Name: "list", Meaning: "List the organizations"},
+	{Group: "realm", Name: "digest", Meaning: "Print digests of the whole state, to compare servers"},
+	{Group: "realm", Name: "slowest", Meaning: "List the ten kinds of work that blocked the organization longest"},
+	{Group: "realm", Name: "close", Meaning: "Deactivate the organization: no user can log in any more"},
+	{Group: "realm", Name: "reopen", Meaning: "Reactivate the organization"},
+	{Group: "user", Name: "create", Meaning: "Create a user and print an API key", Flags: []operatorFlag{
+		emailFlag,
+		{Name: "name", Meaning: "full name"},
+		{Name: "role", Default: "member", Meaning: "owner, administrator, moderator, member or guest"},
+		{Name: "password", Meaning: "password; - reads it from standard input"},
+	}},
+	{Group: "user", Name: "list", Meaning: "List the users"},
+	{Group: "user", Name: "api-key", Meaning: "Print a new API key of a user", Flags: []operatorFlag{
+		emailFlag,
+		{Name: "only", Meaning: "revoke every other key of the user", Switch: true},
+	}},
+	{Group: "user", Name: "password", Meaning: "Set the password of a user", Flags: []operatorFlag{
+		emailFlag,
+		{Name: "password", Default: "-", Meaning: "password; - reads it from standard input"},
+	}},
+	{Group: "user", Name: "grant", Meaning: "Set the special rights of a user", Flags: []operatorFlag{
+		emailFlag,
+		{Name: "create-users", Default: "false", Meaning: "true: may create users through the API"},
+		{Name: "change-emails", Default: "false", Meaning: "true: may change email addresses of other users"},
+	}},
 }
 
-func validSubdomain(s string) bool {
-	if len(s) > 40 || strings.HasPrefix(s, "-") || strings.HasSuffix(s, "-") || s == "www" {
-		return false
-	}
-	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
-}
-
-func realmClose(o *operator, args map[string]string) (any, error) {
-	id, err := o.realm(args)
-	if err != nil {
-		return nil, err
-	}
-	_, err = execute(o.house, id, systemCaller, realm.CloseRealm{})
-	return map[string]any{"id": id}, err
-}
-
-func realmReopen(o *operator, args map[string]string) (any, error) {
-	id, err := o.realm(args)
-	if err != nil {
-		return nil, err
-	}
-	_, err = execute(o.house, id, systemCaller, realm.ReopenRealm{})
-	return map[string]any{"id": id}, err
-}
-
-func realmList(o *operator, args map[string]string) (any, error) {
-	list := []any{}
-	realms := o.house.Realms()
-	for _, name := range slices.Sorted(maps.Keys(realms)) {
-		x, err := o.house.View(realms[name], systemCaller, func(v realm.View) (any, error) {
-			people := 0
-			v.EachUser(func(u *realm.User) {
-				if u.Active && !u.IsBot() && !u.System {
-					people++
-				}
-			})
-			return map[string]any{"id": v.ID(), "subdomain": name, "name": v.Org().Name, "people": people, "closed": v.Closed(), "facts": v.Seq(), "url": o.sites.site(name).URL}, nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, x)
-	}
-	return map[string]any{"realms": list}, nil
-}
-
-// realmDigest is the digest of every organization's state; it holds each one while it reads all its rows.
-func realmDigest(o *operator, args map[string]string) (any, error) {
-	list := []any{}
-	realms := o.house.Realms()
-	for _, name := range slices.Sorted(maps.Keys(realms)) {
-		x, err := o.house.View(realms[name], systemCaller, func(v realm.View) (any, error) { return snapshot.StateDigest(v.Realm).String(), nil })
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, map[string]any{"state": x})
-	}
-	return map[string]any{"digests": list}, nil
-}
-
-// slowestShown is how many kinds of work realm slowest names.
-const slowestShown = 10
-
-// realmSlowest names what held an organization longest since the server began, one line a kind of work.
-func realmSlowest(o *operator, args map[string]string) (any, error) {
-	id, err := o.realm(args)
-	if err != nil {
-		return nil, err
-	}
-	list := []any{}
-	for i, k := range o.house.SlowestTurns(id, slowestShown) {
-		list = append(list, map[string]any{"rank": i + 1, "kind": k.Kind, "ms": inMilliseconds(k.Max), "at": k.MaxAt.UTC().Format(time.RFC3339), "user": k.MaxUser, "times": k.Count,
-			"mean_ms": inMilliseconds(k.Total / time.Duration(k.Count)), fmt.Sprintf("over_%dms", actors.MaxTurnLatency.Milliseconds()): k.Slow})
-	}
-	return map[string]any{"slowest": list}, nil
-}
-
-func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-var roles = map[string]realm.Role{"owner": realm.Owner, "administrator": realm.Administrator, "moderator": realm.Moderator, "member": realm.Member, "guest": realm.Guest}
-
-func userCreate(o *operator, args map[string]string) (any, error) {
-	id, err := o.realm(args)
-	if err != nil {
-		return nil, err
-	}
-	role, ok := roles[args["role"]]
-	if !ok {
-		return nil, fmt.Errorf("--role is owner, administrator, moderator, member or guest")
-	}
-	cmd := realm.CreateUser{Email: args["email"], Name: args["name"], Role: role}
-	if p := args["password"]; p != "" {
-		if cmd.Password, err = o.passwords.Hash(p); err != nil {
-			return nil, err
+// newOperatorGroup returns `parley realm` or `parley user`.
+func newOperatorGroup(group string) *cobra.Command {
+	var subcommands []*cobra.Command
+	for i := range operatorCommands {
+		if x := &operatorCommands[i]; x.Group == group {
+			subcommands = append(subcommands, x.command())
 		}
 	}
-	u, err := execute(o.house, id, systemCaller, cmd)
-	if err != nil {
-		return nil, err
+	short := map[string]string{
+		"realm": "Create, list and close organizations",
+		"user":  "Create users, and set passwords, keys and rights",
 	}
-	key, err := execute(o.house, id, systemCaller, realm.IssueAPIKey{User: u})
-	return map[string]any{"user_id": u, "email": args["email"], "api_key": key}, err
+	return newGroupCommand(group, short[group], subcommands...)
 }
 
-func userList(o *operator, args map[string]string) (any, error) {
-	id, err := o.realm(args)
-	if err != nil {
-		return nil, err
+// command returns the command line of an operator's command.
+func (x *operatorCommand) command() *cobra.Command {
+	c := &cobra.Command{Use: x.Name, Short: x.Meaning, Args: noArgs}
+	data := dataFlag(c, anyServer)
+	for _, f := range append([]operatorFlag{realmFlag}, x.Flags...) {
+		if f.Switch {
+			c.Flags().Bool(f.Name, false, f.Meaning)
+		} else {
+			c.Flags().String(f.Name, f.Default, f.Meaning)
+		}
 	}
-	return o.house.View(id, systemCaller, func(v realm.View) (any, error) {
-		list := []any{}
-		v.EachUser(func(u *realm.User) {
-			if !u.System {
-				list = append(list, map[string]any{"user_id": u.ID, "email": u.Email, "name": u.Name, "role": u.Role, "bot": u.IsBot(), "active": u.Active})
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		args := map[string]string{}
+		for _, f := range append([]operatorFlag{realmFlag}, x.Flags...) {
+			args[f.Name] = c.Flags().Lookup(f.Name).Value.String()
+		}
+		if args["password"] == "-" {
+			line, err := bufio.NewReader(c.InOrStdin()).ReadString('\n')
+			if err != nil && line == "" {
+				return fmt.Errorf("read the password from standard input: %w", err)
 			}
-		})
-		return map[string]any{"users": list}, nil
-	})
-}
-
-func (o *operator) user(args map[string]string) (realm.ID, realm.UserID, error) {
-	id, err := o.realm(args)
-	if err != nil {
-		return 0, 0, err
-	}
-	a, ok := o.house.AccountByEmail(id, args["email"])
-	if !ok {
-		return 0, 0, fmt.Errorf("no user %q", args["email"])
-	}
-	return id, a.User, nil
-}
-
-func userKey(o *operator, args map[string]string) (any, error) {
-	id, u, err := o.user(args)
-	if err != nil {
-		return nil, err
-	}
-	key, err := execute(o.house, id, systemCaller, realm.IssueAPIKey{User: u, Only: args["only"] == "true"})
-	return map[string]any{"email": args["email"], "api_key": key}, err
-}
-
-func userPassword(o *operator, args map[string]string) (any, error) {
-	id, u, err := o.user(args)
-	if err != nil {
-		return nil, err
-	}
-	if args["password"] == "" {
-		return nil, fmt.Errorf("an empty password")
-	}
-	hash, err := o.passwords.Hash(args["password"])
-	if err != nil {
-		return nil, err
-	}
-	_, err = execute(o.house, id, systemCaller, realm.SetPassword{User: u, Hash: hash})
-	return map[string]any{"email": args["email"]}, err
-}
-
-func userGrant(o *operator, args map[string]string) (any, error) {
-	id, u, err := o.user(args)
-	if err != nil {
-		return nil, err
-	}
-	_, err = execute(o.house, id, systemCaller, realm.Grant{User: u, CreateUsers: args["create-users"] == "true", ChangeEmails: args["change-emails"] == "true"})
-	return map[string]any{"email": args["email"]}, err
-}
-
-// runOperator is `parley realm …` and `parley user …`.
-func runOperator(noun string, args []string, in io.Reader, out io.Writer) error {
-	if len(args) == 0 {
-		return fmt.Errorf("usage: parley %s %s", noun, map[string]string{"realm": "create|list|digest|slowest|close|reopen", "user": "create|list|api-key|password|grant"}[noun])
-	}
-	fs := flag.NewFlagSet(noun+" "+args[0], flag.ContinueOnError)
-	data := fs.String("data", environmentOr("DATA", "./data"), "data directory, of a running or a stopped server")
-	values := map[string]*string{}
-	add := func(name, value, help string) { values[name] = fs.String(name, value, help) }
-	add("realm", "", "subdomain of the organization; empty is the root organization")
-	only := new(bool)
-	switch noun + "-" + args[0] {
-	case "realm-create":
-		add("name", "", "name of the organization")
-	case "user-create":
-		add("email", "", "address")
-		add("name", "", "full name")
-		add("role", "member", "owner, administrator, moderator, member or guest")
-		add("password", "", "password; - reads it from standard input")
-	case "user-api-key":
-		add("email", "", "address")
-		fs.BoolVar(only, "only", false, "take back every other key of the account")
-	case "user-password":
-		add("email", "", "address")
-		add("password", "-", "password; - reads it from standard input")
-	case "user-grant":
-		add("email", "", "address")
-		add("create-users", "false", "may create users through the API")
-		add("change-emails", "false", "may change addresses of others")
-	case "realm-list", "realm-close", "realm-reopen", "realm-digest", "realm-slowest", "user-list":
-	default:
-		return fmt.Errorf("unknown command %q", noun+" "+args[0])
-	}
-	if err := fs.Parse(args[1:]); err != nil {
-		return err
-	}
-	send := map[string]string{"only": fmt.Sprint(*only)}
-	for k, v := range values {
-		send[k] = *v
-	}
-	if send["password"] == "-" {
-		line, err := bufio.NewReader(in).ReadString('\n')
-		if err != nil && line == "" {
-			return fmt.Errorf("read the password from standard input: %w", err)
+			args["password"] = strings.TrimRight(line, "\r\n")
 		}
-		send["password"] = strings.TrimRight(line, "\r\n")
+		answer, err := server.Command(data(), x.Group+"-"+x.Name, args)
+		if err != nil {
+			return err
+		}
+		printAnswer(c.OutOrStdout(), answer)
+		return nil
 	}
-	answer, err := runOnData(*data, noun+"-"+args[0], send)
-	if err != nil {
-		return err
-	}
-	printAnswer(out, answer)
-	return nil
+	return c
 }
 
-func environmentOr(name, otherwise string) string {
-	if v := os.Getenv(environmentPrefix + name); v != "" {
-		return v
-	}
-	return otherwise
-}
-
-// printAnswer prints an answer: a list as a line each, otherwise a line a field.
+// printAnswer prints the answer to an operator's command: a line for each element of a list, else a line for each field.
 func printAnswer(out io.Writer, answer map[string]any) {
 	for _, k := range slices.Sorted(maps.Keys(answer)) {
 		list, ok := answer[k].([]any)
@@ -306,4 +134,43 @@ func printAnswer(out io.Writer, answer map[string]any) {
 			fmt.Fprintln(out, strings.Join(fields, "  "))
 		}
 	}
+}
+
+// upgradeTimeout is how long `parley upgrade` waits for the successor to serve.
+const upgradeTimeout = 2 * time.Minute
+
+func newUpgradeCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "upgrade",
+		Short: "Replace a running server by the current program file, without interrupting clients",
+		Args:  noArgs,
+	}
+	data := dataFlag(c, "data directory of a running server")
+	c.RunE = func(c *cobra.Command, _ []string) error { return upgrade(data(), c.OutOrStdout()) }
+	return c
+}
+
+// upgrade starts a successor of the server that runs in a data directory, and returns when the successor serves.
+func upgrade(data string, out io.Writer) error {
+	began := time.Now()
+	answer, ran, err := server.RemoteCommand(data, "upgrade", nil)
+	if !ran {
+		return fmt.Errorf("no server is running in %s", data)
+	}
+	if err != nil {
+		return err
+	}
+	for time.Since(began) < upgradeTimeout {
+		info, ran, err := server.RemoteCommand(data, "server-info", nil)
+		if ran && err == nil && info["pid"] == answer["pid"] {
+			_, err := fmt.Fprintf(out, "process %v, version %v, serves %.2f s after the command\n",
+				info["pid"], info["version"], time.Since(began).Seconds())
+			return err
+		}
+		if ran && err == nil && info["successor"] == false {
+			return errors.New("the successor ended before it took over; the old server continues, and its log has the reason")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return fmt.Errorf("process %v did not take over within %v", answer["pid"], upgradeTimeout)
 }

@@ -8,63 +8,66 @@ import (
 	"testing"
 )
 
-// Accounts and organizations of a server that does not run.
+// The commands of an operator on a server that does not run.
 func TestOperatorCommands(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
-	try := func(input, line string, more ...string) (string, error) {
+	run := func(input, line string, more ...string) (string, error) {
 		t.Helper()
-		words := strings.Fields(line)
-		var out strings.Builder
-		err := runOperator(words[0], append(append(words[1:], more...), "--data", data), strings.NewReader(input), &out)
+		root, out := newRootCommand(), &strings.Builder{}
+		root.SetIn(strings.NewReader(input))
+		root.SetOut(out)
+		root.SetArgs(append(append(strings.Fields(line), more...), "--data", data))
+		err := root.Execute()
 		return out.String(), err
 	}
-	says := func(want, input, line string, more ...string) {
+	prints := func(want, input, line string, more ...string) {
 		t.Helper()
-		out, err := try(input, line, more...)
+		out, err := run(input, line, more...)
 		if err != nil || !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("%s: %q, %v; want %s", line, out, err, want)
 		}
 	}
-	refuses := func(want, input, line string, more ...string) {
+	fails := func(want, input, line string, more ...string) {
 		t.Helper()
-		if out, err := try(input, line, more...); err == nil || !strings.Contains(err.Error(), want) {
+		if out, err := run(input, line, more...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %q, %v; want %s", line, out, err, want)
 		}
 	}
 
-	refuses("data directory: ", "", "realm list")
-	refuses("data directory: ", "", "user create --email a@example.org --name A")
+	fails("data directory: ", "", "realm list")
+	fails("data directory: ", "", "user create --email a@example.org --name A")
 	if _, err := os.Stat(data); err == nil {
-		t.Error("a command about nothing made a data directory")
+		t.Error("a command that needs a data directory created one")
 	}
-	says("id: 1\n", "", "realm create", "--name", "Example")
-	says("id: 2\n", "", "realm create --realm two", "--name", "Two")
-	refuses("There is a root organization already", "", "realm create --name Other")
-	refuses("Organization 'two' exists already", "", "realm create --name Other --realm two")
-	refuses("is not a subdomain", "", "realm create --name Other", "--realm", "Bad Name")
-	refuses("unknown command", "", "realm rename")
-	if err := runOperator("user", nil, nil, nil); err == nil || !strings.Contains(err.Error(), "usage: parley user") {
-		t.Error(err)
+	prints("id: 1\n", "", "realm create", "--name", "Example")
+	prints("id: 2\n", "", "realm create --realm two", "--name", "Two")
+	fails("There is a root organization already", "", "realm create --name Other")
+	fails("Organization 'two' exists already", "", "realm create --name Other --realm two")
+	fails("is not a subdomain", "", "realm create --name Other", "--realm", "Bad Name")
+	prints("api_key: [A-Za-z0-9]{32}\nemail: olive@example.org\n", "a long password\n", "user create --email olive@example.org --name Olive --role owner --password -")
+	prints("api_key: ", "", "user create --email olive@example.org --name Olive --realm two")
+	fails("Email is already in use", "", "user create --email olive@example.org --name Other")
+	fails("Enter a valid email address", "", "user create --email olive --name Other")
+	fails("--role must be owner, administrator", "", "user create --email o@example.org --name Other --role emperor")
+	fails(`no organization "three"`, "", "user list --realm three")
+	prints("email=olive@example.org  name=Olive  role=100", "", "user list")
+	prints("email=olive@example.org  name=Olive  role=400", "", "user list --realm two")
+	prints("api_key: ", "", "user api-key --email olive@example.org")
+	fails(`no user "oliver@example.org"`, "", "user api-key --email oliver@example.org")
+	fails("read the password", "", "user password --email olive@example.org")
+	prints("", "another password\n", "user password --email olive@example.org")
+	prints("", "", "user grant --email olive@example.org --create-users true")
+
+	prints("id: 2", "", "realm close --realm two")
+	prints("closed=false .* subdomain= ", "", "realm list")
+	prints("closed=true .* subdomain=two", "", "realm list")
+	prints("", "", "realm reopen --realm two")
+	prints("closed=false .* subdomain=two", "", "realm list")
+	prints("state=realm 1 at .*\nstate=realm 2 at ", "", "realm digest")
+
+	for line, want := range map[string]string{"realm rename": `unknown command "rename"`, "user": "usage: parley user "} {
+		if out, code := runParley(strings.Fields(line)...); code != exitError || !strings.Contains(out, want) {
+			t.Errorf("%s: code %d: %s", line, code, out)
+		}
 	}
-
-	says("api_key: [A-Za-z0-9]{32}\nemail: olive@example.org\n", "a long password\n", "user create --email olive@example.org --name Olive --role owner --password -")
-	says("api_key: ", "", "user create --email olive@example.org --name Olive --realm two")
-	refuses("Email is already in use", "", "user create --email olive@example.org --name Other")
-	refuses("Enter a valid email address", "", "user create --email olive --name Other")
-	refuses("--role is owner, administrator", "", "user create --email o@example.org --name Other --role emperor")
-	refuses(`no organization "three"`, "", "user list --realm three")
-	says("email=olive@example.org  name=Olive  role=100", "", "user list")
-	says("email=olive@example.org  name=Olive  role=400", "", "user list --realm two")
-	says("api_key: ", "", "user api-key --email olive@example.org")
-	refuses(`no user "oliver@example.org"`, "", "user api-key --email oliver@example.org")
-	refuses("read the password", "", "user password --email olive@example.org")
-	says("", "another password\n", "user password --email olive@example.org")
-	says("", "", "user grant --email olive@example.org --create-users true")
-
-	says("id: 2", "", "realm close --realm two")
-	says("closed=false .* subdomain= ", "", "realm list")
-	says("closed=true .* subdomain=two", "", "realm list")
-	says("", "", "realm reopen --realm two")
-	says("closed=false .* subdomain=two", "", "realm list")
-	says("state=realm 1 at .*\nstate=realm 2 at ", "", "realm digest")
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -11,64 +10,72 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/server"
 	"parley/snapshot"
 	"parley/snapshot/files"
 )
 
-// runExport is `parley runExport FILE`: one organization, of a running or a stopped server, as lines of JSON. Of a running one
-// a backup is taken first, into a directory of its own: the export is of one moment, and costs the server no more than that.
-func runExport(args []string, out io.Writer) (err error) {
-	fs := flag.NewFlagSet("export", flag.ContinueOnError)
-	data := fs.String("data", environmentOr("DATA", "./data"), "data directory, of a running or a stopped server")
-	name := fs.String("realm", "", "subdomain of the organization; empty is the root organization")
-	temp := fs.String("temp", "", "where a running server's data may lie for a moment; default is the system's place")
-	names, err := parseMixed(fs, args)
-	if err != nil {
-		return err
+func newExportCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "export FILE",
+		Short: "Write an organization of a running or a stopped server as JSON lines",
+		Long: "Write an organization of a running or a stopped server to FILE as JSON lines; - is standard output. Of a running " +
+			"server a backup is taken first, so the export is the state at one moment.",
+		Args: exactArgs(1, "- is standard output"),
 	}
-	if len(names) != 1 {
-		return errors.New("usage: parley export FILE [--realm NAME] [--data DIR]; - is standard output")
+	data := dataFlag(c, anyServer)
+	subdomain := c.Flags().String("realm", "", realmFlag.Meaning)
+	temp := c.Flags().String("temp", "", "folder for temporary data (default: the system's)")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return export(data(), *subdomain, args[0], *temp, c.OutOrStdout())
 	}
-	dir := *data
-	if _, running, _ := runOnServer(dir, "realm-list", nil); running {
-		copied, err := os.MkdirTemp(*temp, "parley-export-")
+	return c
+}
+
+// export writes an organization to a file and prints its digest. The file gets its name when it is complete.
+func export(dir, subdomain, file, temp string, out io.Writer) error {
+	if _, running, _ := server.RemoteCommand(dir, "realm-list", nil); running {
+		copied, err := os.MkdirTemp(temp, "parley-export-")
 		if err != nil {
 			return err
 		}
 		defer os.RemoveAll(copied)
+		running := dir
 		dir = filepath.Join(copied, "data")
-		if err := copyRunning(*data, filepath.Join(copied, "backup"), dir); err != nil {
+		if err := copyRunning(running, filepath.Join(copied, "backup"), dir); err != nil {
 			return err
 		}
 	}
-	if names[0] == "-" {
-		_, err := exportFrom(dir, *name, out)
+	if file == "-" {
+		_, err := exportFrom(dir, subdomain, out)
 		return err
 	}
-	f, err := os.OpenFile(names[0]+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	digest, err := exportFrom(dir, *name, f)
+	digest, err := exportFrom(dir, subdomain, f)
 	if err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	if err := os.Rename(f.Name(), names[0]); err != nil {
+	if err := os.Rename(f.Name(), file); err != nil {
 		return err
 	}
-	if err := syncDirectory(filepath.Dir(names[0])); err != nil {
+	if err := syncDirectory(filepath.Dir(file)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(out, digest)
 	return err
 }
 
-// copyRunning makes a data directory of what a running server has now.
+// copyRunning makes the data directory dir from a running server's data; file is a temporary name for the backup.
 func copyRunning(data, file, dir string) error {
 	if _, err := backupTo(data, file); err != nil {
 		return err
@@ -76,10 +83,11 @@ func copyRunning(data, file, dir string) error {
 	return errors.Join(restoreFrom(file, nil, dir, nil), os.Remove(file))
 }
 
-func exportFrom(dir, name string, out io.Writer) (digest snapshot.Digest, err error) {
+// exportFrom exports an organization from the data directory of a stopped server.
+func exportFrom(dir, subdomain string, out io.Writer) (digest snapshot.Digest, err error) {
 	store, err := snapshot.OpenReadOnly(dir, snapshot.Options{})
 	if err != nil {
-		return digest, startFailure(dir, err)
+		return digest, server.StartError(dir, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	d := snapshot.Disk{Store: store}
@@ -87,9 +95,9 @@ func exportFrom(dir, name string, out io.Writer) (digest snapshot.Digest, err er
 	if err != nil {
 		return digest, err
 	}
-	id, ok := have.bySubdomain[name]
+	id, ok := have.bySubdomain[subdomain]
 	if !ok {
-		return digest, fmt.Errorf("no organization %q; parley realm list shows them", name)
+		return digest, fmt.Errorf("no organization %q; parley realm list shows them", subdomain)
 	}
 	kept := files.OpenReadOnly(filepath.Join(dir, "uploads"))
 	return snapshot.Export(d, id, func(kind, name string, each func(string, int64, io.Reader) error) error {
@@ -170,41 +178,48 @@ func findInUse(d snapshot.Disk) (inUse, error) {
 	return k, nil
 }
 
-// runImport is `parley import FILE`: the organization of an export becomes one of a stopped server's, or of a new data
-// directory. The whole file is read and verified before anything is written, and what is written is an organization at
-// one moment; before it, nobody can tell it was tried.
-func runImport(args []string, in io.Reader, out io.Writer) error {
-	fs := flag.NewFlagSet("import", flag.ContinueOnError)
-	data := fs.String("data", environmentOr("DATA", "./data"), "data directory of a stopped server, or a new one")
-	name := fs.String("realm", "", "another subdomain than the exported one; . is the root organization")
-	newKeys := fs.Bool("new-keys", false, "take back all API keys: whoever used one logs in again")
-	names, err := parseMixed(fs, args)
-	if err != nil {
-		return err
+func newImportCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Add an exported organization to a stopped server's data directory, or to a new one",
+		Long: "Add the organization of the export FILE to the data directory of a stopped server, or to a new directory; - is " +
+			"standard input.\nThe whole file is checked before anything is written. An import that is interrupted leaves nothing.",
+		Args: exactArgs(1, "- is standard input"),
 	}
-	if len(names) != 1 {
-		return errors.New("usage: parley import FILE [--realm NAME] [--data DIR]; - is standard input")
+	data := dataFlag(c, "data directory of a stopped server, or a new one")
+	subdomain := c.Flags().String("realm", "", "subdomain instead of the exported one; . is the root organization")
+	newKeys := c.Flags().Bool("new-keys", false, "revoke all API keys: their users have to log in again")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		i := importer{dir: data(), subdomain: *subdomain, newKeys: *newKeys}
+		return i.importFile(args[0], c.InOrStdin(), c.OutOrStdout())
 	}
-	if n := *name; n != "" && n != "." && !validSubdomain(n) {
-		return fmt.Errorf("%q is not a subdomain: letters, digits and dashes, at most 40", n)
+	return c
+}
+
+// importFile imports the organization of an export and prints its digest. The file is read and checked before anything is
+// written, not even a directory. The organization becomes visible at one moment; before, nothing shows that an import ran.
+func (i *importer) importFile(file string, in io.Reader, out io.Writer) error {
+	if i.subdomain != "." {
+		if err := server.CheckSubdomain(i.subdomain); err != nil {
+			return err
+		}
 	}
-	f, done, err := seekable(names[0], in)
+	f, done, err := seekable(file, in)
 	if err != nil {
 		return err
 	}
 	defer done()
-	// Nothing is made before the file is known to be right: not even a directory.
 	if _, err := snapshot.ReadExport(f, 1, discardFile, nil); err != nil {
-		return fmt.Errorf("import %s: %w", names[0], err)
+		return fmt.Errorf("import %s: %w", file, err)
 	}
-	store, err := snapshot.Open(*data, snapshot.Options{})
+	store, err := snapshot.Open(i.dir, snapshot.Options{})
 	if err != nil {
-		return startFailure(*data, err)
+		return server.StartError(i.dir, err)
 	}
-	i := importer{d: snapshot.Disk{Store: store}, dir: *data, name: *name, newKeys: *newKeys}
+	i.disk = snapshot.Disk{Store: store}
 	digest, err := i.run(f)
 	if err = errors.Join(err, store.Close()); err != nil {
-		return fmt.Errorf("import %s: %w", names[0], err)
+		return fmt.Errorf("import %s: %w", file, err)
 	}
 	_, err = fmt.Fprintln(out, digest)
 	return err
@@ -237,16 +252,19 @@ func seekable(name string, in io.Reader) (f *os.File, done func(), err error) {
 	return f, done, err
 }
 
+// importer adds an exported organization to a data directory.
 type importer struct {
-	d       snapshot.Disk
-	dir     string
-	name    string
-	newKeys bool
-	written []string // files that were not there before
+	dir       string
+	subdomain string // instead of the exported one; . is the root organization, "" keeps the exported one
+	newKeys   bool   // revoke all API keys
+
+	disk    snapshot.Disk
+	created []string // files that did not exist before
 }
 
+// run writes the organization of a checked file. On an error it removes what it has written.
 func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
-	have, err := findInUse(i.d)
+	have, err := findInUse(i.disk)
 	if err != nil {
 		return digest, err
 	}
@@ -265,25 +283,25 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 	if err != nil {
 		return digest, err
 	}
-	epoch, _, _, err := i.d.Claim(id)
+	epoch, _, _, err := i.disk.Claim(id)
 	if err != nil {
 		return digest, err
 	}
 	defer func() {
 		if err != nil {
-			for _, path := range i.written {
+			for _, path := range i.created {
 				os.Remove(path)
 			}
-			i.d.ClearEmptyRealm(uint32(id)) // a store that failed clears it at the next import
+			i.disk.ClearEmptyRealm(uint32(id)) // a store that failed clears it at the next import
 		}
 	}()
-	if err := i.d.ClearEmptyRealm(uint32(id)); err != nil {
+	if err := i.disk.ClearEmptyRealm(uint32(id)); err != nil {
 		return digest, err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return digest, err
 	}
-	text, flush := i.d.TextWriter(id, epoch)
+	text, flush := i.disk.TextWriter(id, epoch)
 	x, err = snapshot.ReadExport(f, id, func(kind, name string, content io.Reader) (string, error) {
 		return i.save(kept, id, kind, name, content)
 	}, text)
@@ -298,10 +316,10 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 		return digest, err
 	}
 	want := snapshot.StateDigest(x.Realm)
-	if err := x.Install(i.d, id, epoch); err != nil {
+	if err := x.Install(i.disk, id, epoch); err != nil {
 		return digest, err
 	}
-	again, err := snapshot.Recover(i.d, id)
+	again, err := snapshot.Recover(i.disk, id)
 	if err != nil {
 		return digest, err
 	}
@@ -344,8 +362,8 @@ func (i *importer) applyOptions(x *snapshot.Imported) {
 	x.Realm.EachRow(func(_ uint16, _, row any) {
 		switch r := row.(type) {
 		case *realm.Organization:
-			if i.name != "" {
-				r.StringID = strings.TrimPrefix(i.name, ".")
+			if i.subdomain != "" {
+				r.StringID = strings.TrimPrefix(i.subdomain, ".")
 			}
 		case *realm.User:
 			if i.newKeys {
@@ -359,7 +377,7 @@ func (i *importer) applyOptions(x *snapshot.Imported) {
 // addLinkTokens makes the links that lists of invitations show good here: what a link ends in follows from the server's secret.
 // The links that were sent go on.
 func (i *importer) addLinkTokens(x *snapshot.Imported, id realm.ID) error {
-	secret, err := readSecret(i.dir)
+	secret, err := server.LoadSecret(i.dir)
 	if err != nil {
 		return err
 	}
@@ -385,7 +403,7 @@ func (i *importer) save(kept *files.Store, id realm.ID, kind, name string, conte
 	}
 	saved, err := kept.Save(strconv.Itoa(int(id)), content, maxImportedFile)
 	if err == nil { // no other organization has content of that name: the number was free
-		i.written = append(i.written, kept.Path(saved.Hash))
+		i.created = append(i.created, kept.Path(saved.Hash))
 	}
 	return saved.Hash, err
 }
@@ -393,6 +411,6 @@ func (i *importer) save(kept *files.Store, id realm.ID, kind, name string, conte
 // rememberFile remembers a file that was not there before.
 func (i *importer) rememberFile(path string) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		i.written = append(i.written, path)
+		i.created = append(i.created, path)
 	}
 }

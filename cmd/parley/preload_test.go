@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -14,49 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/snapshot"
+	"parley/cmd/internal/server"
 )
-
-// A successor that cannot read its predecessor's store before it stops reads it afterwards: whatever the reason, it goes
-// on without, and leaves nothing behind.
-func TestUpgradeAfterFailedPreload(t *testing.T) {
-	for name, lend := range map[string]http.HandlerFunc{
-		"an older program": func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, `no command "lend"`, http.StatusBadRequest)
-		},
-		"no room": func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "no space left", http.StatusInternalServerError)
-		},
-		"nothing is there":  func(http.ResponseWriter, *http.Request) {},
-		"it ends meanwhile": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			l, err := net.Listen("unix", filepath.Join(dir, controlSocketName))
-			if err != nil {
-				t.Fatal(err)
-			}
-			mux := http.NewServeMux()
-			mux.HandleFunc("POST /lend", lend)
-			s := &http.Server{Handler: mux}
-			go s.Serve(l)
-			defer s.Close()
-			if p := preload(dir, slog.New(slog.DiscardHandler)); p != nil {
-				t.Error("something was loaded")
-			}
-			store, err := snapshot.Open(dir, snapshot.Options{})
-			if err != nil {
-				t.Fatalf("the store afterwards: %v", err)
-			}
-			if err := store.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if left, _ := filepath.Glob(filepath.Join(dir, "*.new")); left != nil {
-				t.Errorf("left: %v", left)
-			}
-		})
-	}
-}
 
 // The same as a whole, while somebody sends and somebody listens: what was lent is damaged, or gone, or there was no room
 // for it. The successor serves all the same, and no request fails.
@@ -111,10 +69,10 @@ func TestSeamlessUpgradeAfterFailedPreload(t *testing.T) {
 			}()
 			// Between the two, what the successor asks its predecessor passes here.
 			real := filepath.Join(data, "control.real")
-			if err := os.Rename(filepath.Join(data, controlSocketName), real); err != nil {
+			if err := os.Rename(filepath.Join(data, server.ControlSocketName), real); err != nil {
 				t.Fatal(err)
 			}
-			l, err := net.Listen("unix", filepath.Join(data, controlSocketName))
+			l, err := net.Listen("unix", filepath.Join(data, server.ControlSocketName))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -172,7 +172,7 @@ func fastRequests(t *testing.T, debug string) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fmt.Sscanf(string(text[strings.Index(string(text), "\nparley_http_quick_requests_total ")+1:]), "parley_http_quick_requests_total %d", &n); err != nil {
+	if _, err := fmt.Sscanf(string(text[strings.Index(string(text), "\nparley_http_fast_path_requests_total ")+1:]), "parley_http_fast_path_requests_total %d", &n); err != nil {
 		t.Fatal(err)
 	}
 	return n

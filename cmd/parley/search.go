@@ -1,41 +1,44 @@
 package main
 
 import (
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 
+	"github.com/spf13/cobra"
+
 	"parley/actors/realm"
+	"parley/cmd/internal/server"
 	"parley/snapshot"
 	"parley/snapshot/search"
 	"parley/wire"
 )
 
-const searchUsage = "usage: parley search rebuild [flags] DIR"
-
-// runSearchRebuild is `parley search rebuild DIR`: the full-text indexes of a stopped server are made anew from the texts.
-func runSearchRebuild(args []string, out io.Writer) error {
-	if len(args) == 0 || args[0] != "rebuild" {
-		return errors.New(searchUsage)
+// newSearchCommand returns `parley search`.
+func newSearchCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rebuild DIR",
+		Short: "Rebuild the full-text indexes of a stopped server from the message texts",
+		Args:  exactArgs(1, ""),
 	}
 	var r journalRange
-	fs := flag.NewFlagSet("search rebuild", flag.ContinueOnError)
-	fs.Uint64Var(&r.realm, "realm", 0, "number of the organization; 0 is all")
-	if err := fs.Parse(args[1:]); err != nil {
-		return err
+	c.Flags().Uint64Var(&r.realm, "realm", 0, "number of the organization; 0: all")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		r.dir = args[0]
+		return rebuildSearch(r, c.OutOrStdout())
 	}
-	if fs.NArg() != 1 {
-		return errors.New(searchUsage)
-	}
-	r.dir = fs.Arg(0)
+	return newGroupCommand("search", "Rebuild full-text indexes", c)
+}
+
+// rebuildSearch rebuilds the full-text index of each selected organization.
+func rebuildSearch(r journalRange, out io.Writer) error {
 	return r.each(func(d snapshot.Disk, id realm.ID) error {
 		_, last, err := d.Bounds(id)
 		if err != nil {
 			return err
 		}
-		count, err := search.Rebuild(searchDir(r.dir), d, wire.SearchText, slog.New(slog.DiscardHandler), id, last)
+		log := slog.New(slog.DiscardHandler)
+		count, err := search.Rebuild(server.SearchDir(r.dir), d, wire.SearchText, log, id, last)
 		if err != nil {
 			return fmt.Errorf("realm %d: %w", id, err)
 		}

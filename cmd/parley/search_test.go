@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"parley/cmd/internal/server"
 )
 
 // searchIDs is the ids a search finds, as the server answers them.
@@ -61,7 +63,7 @@ func TestSearchSurvives(t *testing.T) {
 	want("zebra", first, second)
 	want(`"the lightho"`, first)
 	p.kill()
-	if err := os.RemoveAll(searchDir(dir)); err != nil {
+	if err := os.RemoveAll(server.SearchDir(dir)); err != nil {
 		t.Fatal(err)
 	}
 	again()

@@ -91,7 +91,7 @@ func TestUnreferencedFilesAreRemoved(t *testing.T) {
 		return dead.Path(x.Hash)
 	}
 	gone = append(gone, orphan("never answered"))
-	old := time.Now().Add(-sweepAge - time.Hour)
+	old := time.Now().Add(-25 * time.Hour)
 	for _, f := range filesUnder(t, uploads) {
 		if err := os.Chtimes(f, old, old); err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestUnreferencedFilesAreRemoved(t *testing.T) {
 	orphan("not answered yet")
 	want := slices.DeleteFunc(filesUnder(t, uploads), func(f string) bool { return slices.Contains(gone, f) })
 	again()
-	eventually(t, "the server has looked through its files", func() bool { return strings.Contains(p.output(), "files that nobody names are gone") })
+	eventually(t, "the server has looked through its files", func() bool { return strings.Contains(p.output(), "removed unreferenced files") })
 	if got := filesUnder(t, uploads); !slices.Equal(got, want) {
 		t.Errorf("left is\n%s\nshould be\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

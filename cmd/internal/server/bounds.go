@@ -1,0 +1,416 @@
+package server
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"parley/actors"
+	"parley/actors/queue"
+	"parley/actors/realm"
+	"parley/snapshot"
+	"parley/snapshot/files"
+	"parley/snapshot/search"
+	"parley/wire/form"
+	"parley/wire/httpd"
+	"parley/wire/mail"
+)
+
+// Bound is the limit of something that could grow: a mailbox, a queue, a cache, a part of a request.
+type Bound struct {
+	Name     string // also the value of the label "of" in the metrics
+	Of       string // what is counted, with its unit
+	Overflow string // what happens at the limit
+	Reason   string // why the limit has this value, or why there is one
+
+	limit func(r *metricReading) int64
+	used  func(r *metricReading) int64 // nil if a single request is bounded
+	hits  func(r *metricReading) int64 // how often the limit was reached; nil if that is not counted
+}
+
+// AllBounds lists every bound of a server. The metrics parley_bound_* and the reference page are made from it.
+var AllBounds = []Bound{
+	{
+		Name:     "connections",
+		Of:       "open connections",
+		Overflow: "answered 503 and closed",
+		Reason:   "each connection needs a file, and files are limited per process",
+		limit:    func(r *metricReading) int64 { return int64(r.park.MaxConns) },
+		used:     func(r *metricReading) int64 { return int64(r.http.Open) },
+		hits:     func(r *metricReading) int64 { return r.http.Refused["conns"] },
+	},
+	{
+		Name:     "requests",
+		Of:       "requests in handlers",
+		Overflow: "503",
+		Reason:   "each takes about 20 kB for its stack and buffers",
+		limit:    func(r *metricReading) int64 { return int64(r.park.MaxActive) },
+		used:     func(r *metricReading) int64 { return int64(r.http.Active) },
+		hits:     func(r *metricReading) int64 { return r.http.Refused["active"] },
+	},
+	{
+		Name:     "slow_requests",
+		Of:       "requests that wait for a slow sender or receiver",
+		Overflow: "503",
+		Reason:   "each takes about 20 kB, and 64 kB while a large answer is sent",
+		limit:    func(r *metricReading) int64 { return int64(r.park.MaxSlow) },
+		used:     func(r *metricReading) int64 { return int64(r.http.Slow) },
+		hits:     func(r *metricReading) int64 { return r.http.Refused["slow_clients"] },
+	},
+	{
+		Name:     "header_bytes",
+		Of:       "bytes of a request line and its headers",
+		Overflow: "431",
+		Reason:   "a long narrow in a URL with cookies fits twice",
+		limit:    func(r *metricReading) int64 { return int64(r.park.MaxHeader) },
+		hits:     func(r *metricReading) int64 { return r.http.Refused["header_size"] },
+	},
+	{
+		Name:     "body_bytes",
+		Of:       "bytes of a request body; uploads and some other endpoints accept more",
+		Overflow: "413",
+		Reason:   "forms are small",
+		limit:    func(r *metricReading) int64 { return int64(r.park.MaxBody) },
+		hits:     func(r *metricReading) int64 { return r.http.Refused["body_size"] },
+	},
+	{
+		Name:     "total_body_bytes",
+		Of:       "bytes of all request bodies in memory; multipart bodies count twice",
+		Overflow: "503",
+		Reason:   "memory for an announced body is allocated before it arrives",
+		limit:    func(r *metricReading) int64 { return int64(r.park.MaxBodies) },
+		used:     func(r *metricReading) int64 { return int64(r.http.Bodies) },
+		hits:     func(r *metricReading) int64 { return r.http.Refused["bodies"] },
+	},
+	{
+		Name:     "uploads",
+		Of:       "uploads in progress",
+		Overflow: "503",
+		Reason:   "each takes about 150 kB of buffers and a file",
+		limit:    func(r *metricReading) int64 { return int64(r.park.MaxStreams) },
+		used:     func(r *metricReading) int64 { return int64(r.http.Streams) },
+		hits:     func(r *metricReading) int64 { return r.http.Refused["streams"] },
+	},
+	{
+		Name: "unfinished_uploads",
+		Of: "resumable uploads that are unfinished or were finished lately; at most 40 unfinished ones " +
+			"per user",
+		Overflow: "the upload finished longest ago is forgotten; if there is none, 429",
+		Reason:   "each takes about 500 bytes of memory",
+		limit:    constant(files.MaxPartialUploads),
+		used:     func(r *metricReading) int64 { return r.server.files.PartialUploads() },
+	},
+	{
+		Name:     "image_decodings",
+		Of:       "requests that decode an image or wait for it",
+		Overflow: "503",
+		Reason:   "a decoded image takes up to 200 MB, so they are decoded one after the other",
+		limit:    constant(files.MaxDecodeRequests),
+		used:     func(r *metricReading) int64 { return r.server.files.DecodeRequests() },
+	},
+	{
+		Name:     "thumbnail_bytes",
+		Of:       "bytes of thumbnails on the disk",
+		Overflow: "the least recently used ones are removed",
+		Reason:   "thumbnails can be made again",
+		limit:    constant(files.MaxThumbnailBytes),
+		used:     func(r *metricReading) int64 { return r.server.files.ThumbnailBytes() },
+	},
+	{
+		Name:     "avatar_drawings",
+		Of:       "requests that draw a generated avatar or wait for it",
+		Overflow: "503",
+		Reason:   "drawing takes processor time",
+		limit:    constant(httpd.MaxIdenticonsPending),
+		used:     func(r *metricReading) int64 { return r.server.http.IdenticonsPending() },
+	},
+	{
+		Name:     "cached_avatars",
+		Of:       "generated avatars in memory, about 2 kB each",
+		Overflow: "all are dropped and drawn again",
+		Reason:   "they can be drawn again",
+		limit:    constant(httpd.MaxIdenticonsCached),
+		used:     func(r *metricReading) int64 { return r.server.http.IdenticonsCached() },
+	},
+	{
+		Name:     "compressed_cache_bytes",
+		Of:       "bytes of short compressed pieces of answers in memory",
+		Overflow: "all are dropped and compressed again",
+		Reason:   "they can be compressed again",
+		limit:    constant(httpd.MaxChainedBytes),
+		used:     func(r *metricReading) int64 { return r.server.http.ChainedBytes() },
+	},
+	{
+		Name:     "unsent_bytes",
+		Of:       "bytes of events that sockets did not accept at once",
+		Overflow: "the connection is closed",
+		Reason:   "clients that do not read must not fill the memory",
+		limit:    func(r *metricReading) int64 { return int64(r.park.MaxPending) },
+		used:     func(r *metricReading) int64 { return int64(r.http.Pending) },
+		hits:     func(r *metricReading) int64 { return r.http.Refused["pending"] },
+	},
+	{
+		Name:     "parameters",
+		Of:       "parameters of a request",
+		Overflow: "400",
+		Reason:   "no endpoint has nearly as many",
+		limit:    constant(form.MaxParams),
+	},
+	{
+		Name:     "json_depth",
+		Of:       "nested lists and objects in a parameter",
+		Overflow: "400",
+		Reason:   "each level takes stack while it is decoded",
+		limit:    constant(form.MaxJSONDepth),
+	},
+	{
+		Name:     "json_values",
+		Of:       "JSON values in a parameter",
+		Overflow: "400",
+		Reason:   "a decoded value takes about 60 times its text",
+		limit:    constant(form.MaxJSONValues),
+	},
+	{
+		Name:     "large_requests",
+		Of:       "requests with bodies over 64 kB in handlers",
+		Overflow: "they wait",
+		Reason:   "a decoded body takes a multiple of its size",
+		limit:    constant(httpd.MaxLargeBodies),
+		used:     func(r *metricReading) int64 { return r.server.http.LargeBodies() },
+	},
+	{
+		Name:     "large_requests_waiting",
+		Of:       "requests with bodies over 64 kB that wait for a handler",
+		Overflow: "503",
+		Reason:   "their bodies are in memory",
+		limit:    constant(httpd.MaxLargeBodiesWaiting),
+		used:     func(r *metricReading) int64 { return largeBodiesWaiting(r) },
+		hits:     func(r *metricReading) int64 { return largeBodiesRefused(r) },
+	},
+	{
+		Name:     "rate_limited_callers",
+		Of:       "users and addresses whose request rate is counted, of each kind",
+		Overflow: "the oldest is forgotten, then any",
+		Reason:   "each takes some bytes for every address that ever asked",
+		limit:    constant(httpd.MaxTracked),
+		used:     func(r *metricReading) int64 { return r.server.http.Tracked() },
+	},
+	{
+		Name:     "password_hashings",
+		Of:       "passwords that are hashed or wait for it",
+		Overflow: "429",
+		Reason:   "a hash takes a processor and memory on purpose",
+		limit:    constant(httpd.MaxPasswords),
+		used:     func(r *metricReading) int64 { return r.server.passwords.Waiting() },
+	},
+	{
+		Name:     "commands",
+		Of:       "commands and views waiting in the fullest mailbox of an organization, or for the disk",
+		Overflow: "503",
+		Reason:   "at 50,000 turns a second a full mailbox takes a fifth of a second",
+		limit:    constant(actors.MaxInFlight),
+		used:     func(r *metricReading) int64 { return largest(r.realm.InFlight) },
+		hits:     func(r *metricReading) int64 { return r.orgs.Busy.Load() },
+	},
+	{
+		Name:     "undelivered_recipients",
+		Of:       "recipients of events that wait in the mailboxes of sessions",
+		Overflow: "commands get 503",
+		Reason:   "8 bytes and some microseconds each; events must not be produced faster than they are delivered",
+		limit:    constant(actors.MaxUndelivered),
+		used:     func(r *metricReading) int64 { return r.orgs.Undelivered.Load() },
+		hits:     func(r *metricReading) int64 { return r.orgs.Busy.Load() },
+	},
+	{
+		Name:     "queues_per_user",
+		Of:       "event queues of one user",
+		Overflow: "429",
+		Reason:   "a client that leaks queues must not fill the server",
+		limit:    constant(realm.MaxQueues),
+	},
+	{
+		Name:     "subscriptions_per_request",
+		Of:       "subscriptions that one request adds or removes: users times channels",
+		Overflow: "400",
+		Reason:   "they take a fifth of a second of the organization's turns",
+		limit:    constant(realm.MaxSubscriptionsPerRequest),
+	},
+	{
+		Name:     "subscription_settings_per_request",
+		Of:       "channel settings of a user that one request changes",
+		Overflow: "400",
+		Reason:   "each change is an event for the user's clients",
+		limit:    constant(realm.MaxPropertiesPerRequest),
+	},
+	{
+		Name:     "jobs",
+		Of:       "unfinished requests of one organization that take several turns",
+		Overflow: "503",
+		Reason:   "each takes some kilobytes",
+		limit:    constant(realm.MaxJobs),
+	},
+	{
+		Name: "notification_jobs",
+		Of: "messages of one organization to very many users whose emails and push notifications are " +
+			"not prepared yet",
+		Overflow: "dropped and logged",
+		Reason:   "each takes some kilobytes",
+		limit:    constant(realm.MaxNotifyJobs),
+	},
+	{
+		Name:     "queue_events",
+		Of:       "unacknowledged events of a queue",
+		Overflow: "the queue ends: BAD_EVENT_QUEUE_ID",
+		Reason:   "about an hour of a very busy organization for a client that is gone",
+		limit:    constant(queue.MaxUnacked),
+		hits: func(r *metricReading) int64 {
+			return r.orgs.QueuesEvicted.Load() - r.orgs.QueuesEvictedForMemory.Load()
+		},
+	},
+	{
+		Name: "unacked_bytes",
+		Of: "bytes of events in memory for the queues of all organizations; one organization can use " +
+			"half of it",
+		Overflow: "the queues farthest behind end: BAD_EVENT_QUEUE_ID",
+		Reason:   "clients that do not acknowledge must not fill the memory",
+		limit:    constant(actors.MaxUnackedTotal),
+		used:     func(r *metricReading) int64 { return r.orgs.UnackedBytes.Load() },
+		hits:     func(r *metricReading) int64 { return r.orgs.QueuesEvictedForMemory.Load() },
+	},
+	{
+		Name:     "text_cache_bytes",
+		Of:       "bytes of message texts in memory",
+		Overflow: "the least recently read ones are dropped",
+		Reason:   "they can be read from the disk",
+		limit:    constant(actors.TextCacheBytes),
+		used:     func(r *metricReading) int64 { return r.server.orgs.TextCacheSize() },
+	},
+	{
+		Name: "journal_bytes",
+		Of:   "bytes of the longest journal since its snapshot",
+		Overflow: "a snapshot is written while the journal grows on; in the first seconds after a start only " +
+			"at four times the limit",
+		Reason: "about 45,000 messages, which a start after a crash replays in an eighth of a second",
+		limit:  constant(actors.SnapshotBytes),
+		used:   func(r *metricReading) int64 { return largest(r.store.Journal) },
+		hits:   func(r *metricReading) int64 { return r.orgs.Snapshots.Load() },
+	},
+	{
+		Name:     "store_cache_bytes",
+		Of:       "bytes of the store's blocks in memory",
+		Overflow: "the least recently read ones are dropped",
+		Reason:   "keeps an idle server under 60 MB",
+		limit:    constant(snapshot.DefaultCache),
+		used:     func(r *metricReading) int64 { return r.store.Cache },
+	},
+	{
+		Name:     "search_queue",
+		Of:       "texts of one organization that wait to be indexed",
+		Overflow: "the queue is dropped, and the index is compared with the disk",
+		Reason:   "32 bytes each; a comparison takes a scan but no memory",
+		limit:    constant(search.MaxQueued),
+		used:     func(r *metricReading) int64 { return r.server.search.Queued() },
+	},
+	{
+		Name:     "emails",
+		Of:       "emails of one organization that wait to be sent",
+		Overflow: "dropped and logged",
+		Reason:   "a few hundred bytes each; a mail server that is down must not fill the memory",
+		limit:    constant(realm.MaxEmails),
+		used:     func(r *metricReading) int64 { return r.waiting(realm.OutboxEmail) },
+	},
+	{
+		Name:     "webhook_calls",
+		Of:       "outgoing webhook calls of one organization that wait; one bot can use a tenth",
+		Overflow: "dropped and logged",
+		Reason:   "each contains a message; a service that is down must not fill the memory",
+		limit:    constant(realm.MaxWebhookCalls),
+		used:     func(r *metricReading) int64 { return r.waiting(realm.OutboxWebhook) },
+	},
+	{
+		Name:     "missed_messages",
+		Of:       "messages of one organization that may have to be emailed",
+		Overflow: "not emailed, and logged",
+		Reason:   "about a hundred bytes each",
+		limit:    constant(realm.MaxMissedMessages),
+		used:     func(r *metricReading) int64 { return r.waiting(realm.OutboxMissedMessage) },
+	},
+	{
+		Name:     "push_notifications",
+		Of:       "push notifications of one organization that wait",
+		Overflow: "dropped and logged",
+		Reason:   "about a hundred bytes each",
+		limit:    constant(realm.MaxPushes),
+		used:     func(r *metricReading) int64 { return r.waiting(realm.OutboxPush) },
+	},
+	{
+		Name:     "push_registrations",
+		Of:       "devices of one organization that wait to be registered at the push bouncer; one user can have 32",
+		Overflow: "dropped and logged, or 503",
+		Reason:   "half a kilobyte each; 25 kB each if a client misuses it",
+		limit:    constant(realm.MaxDeviceRegistrations),
+		used:     func(r *metricReading) int64 { return r.waiting(realm.OutboxRegistration) },
+	},
+	{
+		Name:     "link_previews",
+		Of:       "messages of one organization whose linked pages wait to be fetched; one user can have 50",
+		Overflow: "the message gets no preview, and it is logged",
+		Reason:   "about a hundred bytes each",
+		limit:    constant(realm.MaxPreviews),
+		used:     func(r *metricReading) int64 { return r.waiting(realm.OutboxPreview) },
+	},
+	{
+		Name:     "data_exports",
+		Of:       "data exports that wait",
+		Overflow: "the export fails",
+		Reason:   "exports are written one after the other",
+		limit:    constant(maxWaitingExports),
+		used:     func(r *metricReading) int64 { return int64(len(r.server.exports.jobs)) },
+	},
+	{
+		Name:     "mail_connections",
+		Of:       "connections that send email to channels",
+		Overflow: "they wait",
+		Reason:   "each takes up to the size of an email in memory",
+		limit:    constant(mail.MaxConnections),
+	},
+	{
+		Name:     "log_lines",
+		Of:       "lines per minute of one text of warnings or errors in the log",
+		Overflow: "suppressed and counted: attribute suppressed",
+		Reason:   "an error for every message would fill the disk",
+		limit:    constant(maxLinesPerMinute),
+		hits:     func(r *metricReading) int64 { return suppressedLines(r.server.log) },
+	},
+}
+
+func constant(n int64) func(*metricReading) int64 { return func(*metricReading) int64 { return n } }
+
+// waiting returns the largest number of outbox jobs of a kind that wait in one organization.
+func (r *metricReading) waiting(kind realm.OutboxJobKind) int64 {
+	return r.server.dispatcher.Waiting()[kind]
+}
+
+func largeBodiesWaiting(r *metricReading) int64 {
+	n, _ := r.server.http.LargeBodiesWaiting()
+	return n
+}
+
+func largeBodiesRefused(r *metricReading) int64 {
+	_, n := r.server.http.LargeBodiesWaiting()
+	return n
+}
+
+// largest returns the largest value of a map, or 0 if it is empty.
+func largest[K comparable](m map[K]int64) int64 {
+	return slices.Max(append(slices.Collect(maps.Values(m)), 0))
+}
+
+// DefaultLimit returns the limit of a server with default settings, as the reference page shows it.
+func (b *Bound) DefaultLimit() string {
+	if b.Name == "connections" { // follows from the process's limit of open files
+		return "`max-connections`"
+	}
+	s := DefaultSettings()
+	return fmt.Sprint(b.limit(&metricReading{park: s.parkConfig().WithDefaults()}))
+}

@@ -1,0 +1,177 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"parley/actors"
+	"parley/snapshot"
+	"parley/snapshot/files"
+	"parley/wire"
+	"parley/wire/httpd"
+)
+
+// ControlSocketName is the name of a running server's control socket, which takes the operator's commands. It is in the
+// data directory, and only the owner of the directory can open it. A command does the same on a stopped server: it then
+// opens the directory itself.
+const ControlSocketName = "control"
+
+// maxCommandBytes limits the body of one command.
+const maxCommandBytes = 1 << 20
+
+// maxCommandAnswerBytes limits the answer to one command.
+const maxCommandAnswerBytes = 64 << 20
+
+// operator is what the operator's commands use.
+type operator struct {
+	orgs      *actors.Server
+	sites     *siteTable
+	passwords *httpd.Passwords
+	store     *snapshot.Store
+
+	// Nil on a stopped server.
+	handover *handover
+	files    *files.Store
+}
+
+// operatorCommand executes one command of the operator and returns its answer, which is encoded as JSON.
+type operatorCommand func(o *operator, args map[string]string) (any, error)
+
+// serveControl opens the control socket and answers commands until the returned function closes it.
+func serveControl(dir string, o *operator, log *slog.Logger) (stop func() error, err error) {
+	path := filepath.Join(dir, ControlSocketName)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /{command}", o.handleCommand)
+	mux.HandleFunc("POST /backup", handleBackup(o.store, o.files, log))
+	mux.HandleFunc("POST /lend", o.handover.handleCopyStore)
+	mux.HandleFunc("POST /yield", o.handover.handleYield)
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("control socket failed", "err", err)
+		}
+	}()
+	return s.Close, nil
+}
+
+func (o *operator) handleCommand(w http.ResponseWriter, r *http.Request) {
+	var args map[string]string
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommandBytes)).Decode(&args)
+	var answer any
+	if err == nil {
+		answer, err = o.run(r.PathValue("command"), args)
+	}
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		answer = map[string]string{"error": err.Error()}
+	}
+	json.NewEncoder(w).Encode(answer)
+}
+
+func (o *operator) run(name string, args map[string]string) (any, error) {
+	command, ok := operatorCommands[name]
+	if !ok {
+		return nil, fmt.Errorf("no command %q", name)
+	}
+	return command(o, args)
+}
+
+// Command executes a command of the operator: on the server that runs in a data directory, or on the directory itself if
+// no server runs there.
+func Command(dir, name string, args map[string]string) (map[string]any, error) {
+	if answer, ran, err := RemoteCommand(dir, name, args); ran {
+		return answer, err
+	}
+	if _, err := os.Stat(dir); err != nil && name != "realm-create" {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	store, err := snapshot.Open(dir, snapshot.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	secret, err := LoadSecret(dir)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	sites := newSiteTable("http://" + DefaultSettings().Listen)
+	orgs, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{
+		Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Secret: secret, Log: log, Site: sites.site})
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	sites.orgs = orgs
+	o := &operator{orgs: orgs, sites: sites, passwords: httpd.NewPasswords(), store: store}
+	answer, err := o.run(name, args)
+	if err = errors.Join(err, withShutdownTimeout(orgs.Close), store.Close()); err != nil {
+		return nil, err
+	}
+	return toMap(answer)
+}
+
+// toMap converts an answer to the form in which the control socket transmits it.
+func toMap(v any) (m map[string]any, err error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return m, json.Unmarshal(data, &m)
+}
+
+// ControlClient returns an HTTP client that is connected to the control socket of a data directory. The host name in its
+// requests is ignored. A timeout of 0 means none.
+func ControlClient(dir string, timeout time.Duration) *http.Client {
+	path := filepath.Join(dir, ControlSocketName)
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", path)
+	}
+	return &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
+}
+
+// controlURL returns the URL of a request to the control socket.
+func controlURL(request string) string { return "http://parley/" + request }
+
+// RemoteCommand sends a command to the server that runs in a data directory; ran is false if no server runs there.
+func RemoteCommand(dir, name string, args map[string]string) (answer map[string]any, ran bool, err error) {
+	body, err := json.Marshal(args)
+	if err != nil {
+		return nil, true, err
+	}
+	r, err := ControlClient(dir, time.Minute).Post(controlURL(name), "application/json", bytes.NewReader(body))
+	if err != nil {
+		return nil, false, nil
+	}
+	defer r.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(r.Body, maxCommandAnswerBytes))
+	if err != nil {
+		return nil, true, err
+	}
+	if err := json.Unmarshal(data, &answer); err != nil {
+		return nil, true, fmt.Errorf("the server answered %q", data)
+	}
+	if r.StatusCode != http.StatusOK {
+		return nil, true, fmt.Errorf("%v", answer["error"])
+	}
+	return answer, true, nil
+}

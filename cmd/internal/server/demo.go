@@ -1,0 +1,179 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+
+	"parley/actors"
+	"parley/actors/realm"
+)
+
+// execute runs a command in an organization.
+func execute[A any](orgs *actors.Server, id realm.ID, c realm.Caller, cmd realm.Command[A]) (A, error) {
+	c.Operation = reflect.TypeOf(cmd).String()
+	v, err := orgs.Turn(id, c, func(t *realm.Turn) (any, error) {
+		a, err := cmd.Decide(t)
+		return a, err
+	})
+	a, _ := v.(A)
+	return a, err
+}
+
+// demoRealm creates the demo organization.
+type demoRealm struct {
+	orgs  *actors.Server
+	realm realm.ID
+	ids   map[string]realm.UserID // by login
+}
+
+// demoUsers are the accounts of the demo organization. The login is the part of the email address before the @.
+var demoUsers = []struct {
+	name, login string
+	role        realm.Role
+}{
+	{"Olive Owner", "olive", realm.Owner},
+	{"Ada Admin", "ada", realm.Administrator},
+	{"Mo Moderator", "mo", realm.Moderator},
+	{"Ann Lee", "ann", realm.Member},
+	{"Bo Park", "bo", realm.Member},
+	{"Cy Diaz", "cy", realm.Member},
+	{"Di Novak", "di", realm.Member},
+	{"Ed Okoro", "ed", realm.Member},
+	{"Fay Rossi", "fay", realm.Member},
+	{"Gus Guest", "gus", realm.Guest},
+	{"Demo Bot", "demo-bot", realm.Member},
+}
+
+// createDemo creates the demo organization in an empty data directory and prints its API keys and an example request.
+func createDemo(orgs *actors.Server, url string, out io.Writer) error {
+	id, err := orgs.CreateRealm("", "Parley Demo")
+	if err != nil {
+		return err
+	}
+	d := &demoRealm{orgs, id, map[string]realm.UserID{}}
+	keys, err := d.createUsers()
+	if err != nil {
+		return err
+	}
+	for _, step := range []func() error{d.createChannels, d.sendMessages, d.createWebPublicChannel} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(out, "Demo organization at %s\n\n", url)
+	for _, u := range demoUsers {
+		fmt.Fprintf(out, "  %-22s %-14s %s\n", demoEmail(u.login), u.name, keys[u.login])
+	}
+	fmt.Fprintf(out, "\nTry:\n  curl -su %s:%s %s/api/v1/messages -d type=stream -d to=general -d topic=hello "+
+		"--data-urlencode 'content=Hello, *Parley*!'\n\n", demoEmail("ann"), keys["ann"], url)
+	return nil
+}
+
+func demoEmail(login string) string { return login + "@example.org" }
+
+// caller returns a user of the demo organization as the caller of a command.
+func (d *demoRealm) caller(login string) realm.Caller {
+	return realm.Caller{User: d.ids[login], Client: "Internal"}
+}
+
+// createUsers creates the accounts and returns their API keys by login.
+func (d *demoRealm) createUsers() (map[string]string, error) {
+	keys := map[string]string{}
+	for _, u := range demoUsers {
+		create := realm.CreateUser{Email: demoEmail(u.login), Name: u.name, Role: u.role, First: true}
+		if u.login == "demo-bot" {
+			create.Bot, create.BotOwner = realm.GenericBot, d.ids["olive"]
+		}
+		id, err := execute(d.orgs, d.realm, systemCaller, create)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", create.Email, err)
+		}
+		d.ids[u.login] = id
+		if keys[u.login], err = execute(d.orgs, d.realm, systemCaller, realm.IssueAPIKey{User: id}); err != nil {
+			return nil, err
+		}
+	}
+	for _, login := range []string{"olive", "ada"} {
+		grant := realm.Grant{User: d.ids[login], CreateUsers: true, ChangeEmails: true}
+		if _, err := execute(d.orgs, d.realm, systemCaller, grant); err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
+}
+
+func (d *demoRealm) createChannels() error {
+	var members []string
+	for _, p := range demoUsers {
+		if p.role != realm.Guest && p.login != "demo-bot" {
+			members = append(members, p.login)
+		}
+	}
+	if err := d.createChannel("general", "Everything that concerns everybody", realm.NewChannel{}, members); err != nil {
+		return err
+	}
+	if err := d.createChannel("engineering", "How it works", realm.NewChannel{}, members); err != nil {
+		return err
+	}
+	return d.createChannel("leads", "Among a few", realm.NewChannel{Private: true}, members[:3])
+}
+
+// createChannel creates a channel as Olive and subscribes the members.
+func (d *demoRealm) createChannel(name, about string, kind realm.NewChannel, members []string) error {
+	var principals []realm.Principal
+	for _, login := range members {
+		principals = append(principals, realm.Principal{ID: d.ids[login]})
+	}
+	channel := realm.ChannelToJoin{Name: name, Description: about, DescriptionHTML: "<p>" + about + "</p>"}
+	_, err := execute(d.orgs, d.realm, d.caller("olive"), realm.Subscribe{
+		Channels:     []realm.ChannelToJoin{channel},
+		New:          kind,
+		Principals:   principals,
+		AllOrNothing: true,
+	})
+	return err
+}
+
+func (d *demoRealm) sendMessages() error {
+	for _, m := range []struct{ from, to, topic, text string }{
+		{"olive", "general", "welcome", "Welcome to Parley!"},
+		{"ann", "general", "welcome", "Glad to be here."},
+		{"bo", "engineering", "queues", "Event queues survive a restart."},
+	} {
+		_, err := execute(d.orgs, d.realm, d.caller(m.from), realm.SendMessage{
+			ToChannel:    true,
+			ChannelName:  m.to,
+			Topic:        m.topic,
+			Body:         realm.Body{Text: m.text, HTML: "<p>" + m.text + "</p>"},
+			ReadBySender: true,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createWebPublicChannel creates a web-public channel. That is possible only while logged-out visitors have access, so
+// it switches access on for a moment. Whether visitors have access afterwards is left to the person who tries the demo.
+func (d *demoRealm) createWebPublicChannel() error {
+	allowVisitors := func(allow bool) error {
+		_, err := execute(d.orgs, d.realm, d.caller("olive"), realm.ChangeOrganization{
+			Values: []realm.SettingValue{{Name: "enable_spectator_access", Value: allow}},
+		})
+		return err
+	}
+	if err := allowVisitors(true); err != nil {
+		return err
+	}
+	var all []string
+	for _, u := range demoUsers {
+		all = append(all, u.login)
+	}
+	about := "For everybody, guests and visitors included"
+	if err := d.createChannel("open house", about, realm.NewChannel{WebPublic: true}, all); err != nil {
+		return err
+	}
+	return allowVisitors(false)
+}

@@ -1,0 +1,126 @@
+package server
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strconv"
+
+	"parley/actors/realm"
+	"parley/snapshot/files"
+	"parley/wire"
+)
+
+// fileStore adapts the store of files to the interface and the errors that endpoints use.
+type fileStore struct{ s *files.Store }
+
+func (f fileStore) SaveUpload(id realm.ID, r io.Reader, limit int64) (wire.SavedFile, error) {
+	x, err := f.s.Save(strconv.Itoa(int(id)), r, limit)
+	return wire.SavedFile(x), wireError(err)
+}
+
+func (f fileStore) Release(hash string, used func() (bool, error)) error {
+	return f.s.Release(hash, used)
+}
+
+func (f fileStore) SaveAvatar(r io.Reader, limit int64) (string, error) {
+	name, err := f.s.SaveAvatar(r, limit)
+	return name, wireError(err)
+}
+
+func (f fileStore) SaveLogo(r io.Reader, limit int64) (string, error) {
+	name, err := f.s.SaveLogo(r, limit)
+	return name, wireError(err)
+}
+
+func (f fileStore) Begin(id realm.ID, u wire.UnfinishedUpload) (wire.UnfinishedUpload, error) {
+	x, err := f.s.BeginUpload(files.PartialUpload{
+		ID: u.ID, Space: strconv.Itoa(int(id)), Owner: u.Owner.String(), Name: u.Name, Extra: u.Metadata, Size: u.Size,
+	})
+	return unfinished(x), wireError(err)
+}
+
+func (f fileStore) Unfinished(id realm.ID, u realm.UserID, name string) (wire.UnfinishedUpload, bool) {
+	x, ok := f.s.PartialUpload(name)
+	return unfinished(x), ok && x.Space == strconv.Itoa(int(id)) && x.Owner == u.String()
+}
+
+func (f fileStore) Announced(id realm.ID) int64 { return f.s.PartialUploadBytes(strconv.Itoa(int(id))) }
+
+func (f fileStore) Append(name string, offset int64, r io.Reader) (wire.UnfinishedUpload, error) {
+	x, err := f.s.AppendUpload(name, offset, r)
+	return unfinished(x), wireError(err)
+}
+
+func (f fileStore) Finish(name string, note func(wire.SavedFile) (string, error)) (wire.UnfinishedUpload, error) {
+	x, err := f.s.FinishUpload(name, func(_ files.PartialUpload, s files.Saved) (string, error) {
+		return note(wire.SavedFile(s))
+	})
+	return unfinished(x), wireError(err)
+}
+
+func (f fileStore) Thumbnail(hash string, moving bool) (string, error) {
+	path, err := f.s.Thumbnail(hash, moving)
+	return path, wireError(err)
+}
+
+func (f fileStore) Still(hash string) (string, error) {
+	path, err := f.s.FirstFrame(hash)
+	return path, wireError(err)
+}
+
+func (f fileStore) Abandon(name string) error { return wireError(f.s.AbandonUpload(name)) }
+
+func unfinished(x files.PartialUpload) wire.UnfinishedUpload {
+	return wire.UnfinishedUpload{
+		ID: x.ID, Name: x.Name, Metadata: x.Extra, Size: x.Size, Offset: x.Offset, Expires: x.Expires, Answer: x.Answer,
+	}
+}
+
+func (f fileStore) Remove(hash string, used func() (bool, error)) error {
+	return f.s.Remove(hash, used)
+}
+
+func (f fileStore) RemoveExport(name string) error { return f.s.RemoveExport(name) }
+
+// wireError returns the error of package wire that corresponds to an error of package files.
+func wireError(err error) error {
+	switch {
+	case errors.Is(err, files.ErrTooLarge):
+		return wire.ErrFileTooLarge
+	case errors.Is(err, files.ErrEmpty):
+		return wire.ErrEmptyFile
+	case errors.Is(err, files.ErrUnknownUpload):
+		return wire.ErrNoUpload
+	case errors.Is(err, files.ErrWrongOffset):
+		return wire.ErrUploadOffset
+	case errors.Is(err, files.ErrUploadBusy):
+		return wire.ErrUploadBusy
+	case errors.Is(err, files.ErrTooManyUploads):
+		return wire.ErrTooManyUploads
+	case errors.Is(err, files.ErrDecodersBusy):
+		return wire.ErrThumbnailsBusy
+	case errors.Is(err, files.ErrNoImage):
+		return wire.ErrNotAnImage
+	case errors.Is(err, files.ErrPixels):
+		return wire.ErrTooManyPixels
+	}
+	return err
+}
+
+// newSigner returns a function that signs text with the server's secret (HMAC-SHA256, in hexadecimal).
+func newSigner(secret []byte) func(string) string {
+	return func(text string) string {
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte("signed " + text))
+		return hex.EncodeToString(mac.Sum(nil))
+	}
+}
+
+// newSignatureChecker returns a function that reports whether a signature is the one that newSigner makes of text.
+func newSignatureChecker(secret []byte) func(text, signature string) bool {
+	sign := newSigner(secret)
+	return func(text, signature string) bool { return hmac.Equal([]byte(sign(text)), []byte(signature)) }
+}

@@ -1,0 +1,92 @@
+package server
+
+import (
+	"log/slog"
+	"time"
+
+	"parley/actors"
+	"parley/actors/realm"
+	"parley/snapshot/files"
+)
+
+// Timing of the sweep.
+const (
+	// sweepAge is how old an unreferenced file must be before it is removed. Clients that do not know a new picture yet may
+	// still request the old one, and an operator who wonders about a file has a day to look at it.
+	sweepAge = 24 * time.Hour
+	// sweepInterval is the time between two sweeps; the first one begins when the server starts.
+	sweepInterval = 24 * time.Hour
+	// sweepPause is the time between two steps of a sweep, so that requests come first.
+	sweepPause = 100 * time.Millisecond
+)
+
+// sweeper removes files that no organization's rows refer to.
+type sweeper struct {
+	orgs  *actors.Server
+	files *files.Store
+	log   *slog.Logger
+	stop  chan struct{}
+	done  chan struct{}
+}
+
+func newSweeper(orgs *actors.Server, f *files.Store, log *slog.Logger) *sweeper {
+	s := &sweeper{orgs: orgs, files: f, log: log, stop: make(chan struct{}), done: make(chan struct{})}
+	go s.run()
+	return s
+}
+
+func (s *sweeper) run() {
+	defer close(s.done)
+	for s.sweep(); s.wait(sweepInterval); s.sweep() {
+	}
+}
+
+// wait waits for d. It returns false at once if the sweeper is closed.
+func (s *sweeper) wait(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-s.stop:
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func (s *sweeper) sweep() {
+	removed, err := s.files.Sweep(time.Now().Add(-sweepAge), s.referenced, func() bool { return s.wait(sweepPause) })
+	if err != nil {
+		s.log.Error("sweep of unreferenced files failed", "err", err)
+	}
+	if removed > 0 {
+		s.log.Info("removed unreferenced files", "count", removed)
+	}
+}
+
+// referenced returns those of the named files that rows of any organization refer to. It has to ask every organization:
+// a file of content belongs to one, but its name does not say to which, and pictures are shared.
+func (s *sweeper) referenced(kind string, names []string) (found []string, err error) {
+	wanted := make(map[string]bool, len(names))
+	for _, n := range names {
+		wanted[n] = true
+	}
+	for _, id := range s.orgs.Realms() {
+		for from := int64(1); from != 0; {
+			_, err := s.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+				part, next := v.ReferencedFiles(kind, wanted, from)
+				found, from = append(found, part...), next
+				return nil, nil
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// Close stops the sweeper after the current step.
+func (s *sweeper) Close() {
+	close(s.stop)
+	<-s.done
+}

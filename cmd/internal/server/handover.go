@@ -1,0 +1,352 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/actors"
+	"parley/snapshot"
+	"parley/wire/httpd/park"
+)
+
+// A handover replaces a server by a new process (the successor) without interrupting clients. It starts on SIGHUP or
+// `parley upgrade`:
+//
+//	predecessor                              successor
+//	starts the program file, passes          reads its configuration
+//	  listening sockets
+//	serves                            <----  POST /lend: asks for a copy of the store
+//	copies the store (hard links),    ---->  loads every organization from the copy
+//	  writes no more rows
+//	serves until long requests end    <----  POST /yield: is ready to take over
+//	passes waiting polls and idle     ---->  accepts connections; requests wait in its backlog
+//	  connections, stops, closes the store
+//	                                         opens the store, applies the facts since the copy, serves
+//
+// The predecessor goes on if the successor ends before it asks to take over. From the copy on, the predecessor writes no
+// rows, so that the journal contains everything that the copy lacks. If the copy fails, or rows were written after it,
+// the successor loads the organizations after the predecessor has stopped, and requests wait longer. Event queues are in
+// the data directory, so no client has to register again.
+
+// predecessorEnv is the environment variable that tells a successor the process id of its predecessor.
+const predecessorEnv = EnvironmentPrefix + "PREDECESSOR"
+
+// Limits of a handover.
+const (
+	// successorTimeout is how long a successor waits for its predecessor to give way, and then again for the data
+	// directory. It is longer than either can take: requests in progress, the last snapshot, and email being sent.
+	successorTimeout = 5 * shutdownTimeout
+	// longRequestTimeout is how long a server that is to give way waits for long request bodies to arrive.
+	longRequestTimeout = 30 * time.Second
+	// downloadTimeout is how long a process that has given way stays for clients that are still receiving responses.
+	downloadTimeout = 10 * time.Minute
+	// closingDelay is how long a server that gives way answers each request with "Connection: close", if it has
+	// connections that cannot be handed over (TLS). Connections in use are then gone before idle ones are closed.
+	closingDelay = 300 * time.Millisecond
+	// snapshotTimeout is how long a successor waits for a snapshot before the predecessor stops. A longer snapshot
+	// continues, and the next step waits for it.
+	snapshotTimeout = 10 * time.Second
+	// storeCopyTimeout is how long a successor waits for the copy of the store: for a snapshot, and for data in memory to
+	// be written.
+	storeCopyTimeout = snapshotTimeout + shutdownTimeout
+	// preloadTimeout is how long a successor may read the copy before the predecessor writes rows again. The successor
+	// then has read in vain, but the predecessor's journal stays short enough for a fast start after a crash.
+	preloadTimeout = 5 * time.Minute
+	// lockPollInterval is the time between two attempts to lock the data directory.
+	lockPollInterval = 2 * time.Millisecond
+)
+
+// Handover is what a process needs to be replaced by a successor, and to replace its predecessor.
+type Handover struct {
+	Program     string        // path of the program file to start: an upgrade has put another file there
+	Args        []string      // command line of the successor, with the program's name first
+	Predecessor string        // process id of the predecessor; "" unless this process is a successor
+	Connections *park.Handoff // where the predecessor sends its connections; nil if it sends none
+}
+
+// InheritHandover returns this process's handover, and the sockets that the process was started with by a service manager
+// or a predecessor. It takes them: a second call returns no sockets.
+func InheritHandover() (*Handover, []net.Listener, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	h := &Handover{Program: program, Args: os.Args, Predecessor: os.Getenv(predecessorEnv)}
+	os.Unsetenv(predecessorEnv)
+	listeners, err := park.InheritListeners()
+	if err != nil {
+		return nil, nil, err
+	}
+	if h.Predecessor != "" {
+		h.Connections = park.InheritHandoff()
+	}
+	return h, listeners, nil
+}
+
+// handover is the state of a server's handover.
+type handover struct {
+	config    *Handover // nil: the server cannot be replaced
+	log       *slog.Logger
+	listeners []net.Listener
+
+	// Set when the server is open; nobody can ask for a handover before.
+	orgs           *actors.Server
+	store          *snapshot.Store
+	longRequests   func() int   // number of requests in progress whose bodies cannot be handed over
+	stopBackground func() error // stops the work beside requests, which may take a while
+
+	ready   chan struct{} // receives one value when the successor is ready to take over
+	yielded bool          // this process has given way; used by the goroutine that stops the server
+
+	mu           sync.Mutex
+	copyExpiry   *time.Timer // ends the validity of the copy of the store; nil if there is no copy
+	successorPID int         // 0 if no successor runs
+	// connections is where this process sends its connections; nil if the successor takes none. It is decided when the
+	// successor asks to take over.
+	connections *park.Handoff
+}
+
+func newHandover(config *Handover, log *slog.Logger, listeners []net.Listener) *handover {
+	return &handover{config: config, log: log, listeners: listeners, ready: make(chan struct{}, 1)}
+}
+
+// isSuccessor reports whether this process replaces another one.
+func (h *handover) isSuccessor() bool { return h.config != nil && h.config.Predecessor != "" }
+
+// connect makes the handover possible: the server is open.
+func (h *handover) connect(s *Server) {
+	h.orgs, h.store = s.orgs, s.store
+	h.longRequests = func() int { return s.http.Stats().LongRequests }
+	h.stopBackground = func() error {
+		s.search.HandOff()
+		return s.closeBackground()
+	}
+}
+
+// StartSuccessor starts the process that replaces this one and returns its id. Successor receives a value when that
+// process is ready.
+func (s *Server) StartSuccessor() (int, error) { return s.handover.startSuccessor() }
+
+// Successor returns the channel that receives a value when a successor is ready to take over; the caller then calls
+// Yield and stops the server.
+func (s *Server) Successor() <-chan struct{} { return s.handover.ready }
+
+// Yield notes that this process gives way to its successor, so that the server hands over its connections when it stops.
+func (s *Server) Yield() { s.handover.yielded = true }
+
+func (h *handover) startSuccessor() (int, error) {
+	if h.config == nil {
+		return 0, errors.New("this server cannot be replaced")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.successorPID != 0 {
+		return 0, fmt.Errorf("process %d is taking over already", h.successorPID)
+	}
+	env := append(os.Environ(), predecessorEnv+"="+strconv.Itoa(os.Getpid()))
+	p, connections, err := park.StartSuccessor(h.config.Program, h.config.Args, env, h.listeners...)
+	if err != nil {
+		return 0, err
+	}
+	h.successorPID, h.connections = p.Pid, connections
+	h.log.Info("successor started", "pid", p.Pid)
+	go h.watchSuccessor(p, connections)
+	return p.Pid, nil
+}
+
+// watchSuccessor undoes the preparations if the successor ends before this process does.
+func (h *handover) watchSuccessor(p *os.Process, connections *park.Handoff) {
+	state, err := p.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.successorPID = 0
+	connections.Close()
+	if h.copyExpiry != nil {
+		h.copyExpiry.Stop()
+		h.copyExpiry = nil
+		h.resumeSnapshots()
+		if err := h.store.RemoveCheckpoint(); err != nil {
+			h.log.Warn("removing the copy of the store failed", "err", err)
+		}
+	}
+	h.log.Error("the successor ended before it took over; this process continues", "state", fmt.Sprint(state), "err", err)
+}
+
+// resumeSnapshots allows rows to be written again.
+func (h *handover) resumeSnapshots() { h.orgs.Unfreeze() }
+
+// handleCopyStore handles the successor's request for a copy of the store. It answers when the copy exists; the server
+// serves meanwhile. The successor removes the copy when it has read it.
+func (h *handover) handleCopyStore(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.successorPID == 0 || h.orgs == nil || h.copyExpiry != nil {
+		http.Error(w, "no successor was started, or it has asked before", http.StatusConflict)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), snapshotTimeout)
+	defer cancel()
+	err := h.orgs.Save(ctx) // so that the rows are new and the journal after them is short
+	if err == nil {
+		err = h.orgs.Freeze(ctx)
+	}
+	if err == nil {
+		err = h.store.CreateCheckpoint()
+	}
+	if err != nil {
+		h.resumeSnapshots()
+		h.log.Warn("copying the store for the successor failed", "err", err)
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	h.copyExpiry = time.AfterFunc(preloadTimeout, h.resumeSnapshots)
+	fmt.Fprintln(w, `{}`)
+}
+
+// handleYield handles the successor's request to take over. It answers before this process begins to stop. A successor
+// that takes connections says so in the query: an older program would leave them unread.
+func (h *handover) handleYield(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	successor := h.successorPID
+	if h.connections != nil && r.URL.Query().Get("connections") == "" {
+		h.connections.Close()
+		h.connections = nil
+	}
+	h.mu.Unlock()
+	if successor == 0 || h.orgs == nil {
+		http.Error(w, "no successor was started", http.StatusConflict)
+		return
+	}
+	h.waitForLongRequests(r.Context())
+	h.save(r.Context())
+	if err := h.stopBackground(); err != nil {
+		h.log.Warn("stopping background work for the successor failed", "err", err)
+	}
+	// An unread body would make the kernel reset the connection, and the successor might miss the answer.
+	io.Copy(io.Discard, r.Body)
+	fmt.Fprintln(w, `{}`)
+	if err := http.NewResponseController(w).Flush(); err != nil {
+		h.log.Warn("answering the successor failed", "err", err)
+	}
+	select {
+	case h.ready <- struct{}{}:
+	default: // it has asked before
+	}
+}
+
+// save writes a snapshot while this process still serves: all clients wait for data that is written during the stop.
+// It writes nothing if the successor has a copy of the store.
+func (h *handover) save(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	if err := h.orgs.Save(ctx); err != nil {
+		h.log.Warn("snapshot before the handover failed", "err", err)
+	}
+}
+
+// waitForLongRequests waits until no request is in progress that a stopping server must finish, at most
+// longRequestTimeout. Otherwise all clients would wait for that request, and it would be cut off if it took long.
+func (h *handover) waitForLongRequests(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, longRequestTimeout)
+	defer cancel()
+	n := h.longRequests()
+	if n > 0 {
+		h.log.Info("waiting for long requests before the handover", "count", n)
+	}
+	for ; n > 0 && ctx.Err() == nil; n = h.longRequests() {
+		time.Sleep(lockPollInterval)
+	}
+}
+
+// preload loads the organizations from a copy of the predecessor's store while the predecessor serves. It returns nil if
+// that fails; the organizations are then loaded later.
+func preload(data string, log *slog.Logger) *actors.Preloaded {
+	began := time.Now()
+	p, err := preloadCopy(data, log)
+	if err != nil {
+		log.Warn("preloading failed; requests will wait longer during the handover", "err", err)
+		return nil
+	}
+	log.Info("preloaded", "took", time.Since(began).Round(time.Millisecond).String())
+	return p
+}
+
+func preloadCopy(data string, log *slog.Logger) (p *actors.Preloaded, err error) {
+	r, err := ControlClient(data, storeCopyTimeout).Post(controlURL("lend"), "application/json", strings.NewReader("{}"))
+	if err != nil {
+		return nil, err
+	}
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusOK { // also if the predecessor's program does not know this request
+		why, _ := io.ReadAll(io.LimitReader(r.Body, 1<<10))
+		return nil, fmt.Errorf("the predecessor did not copy its store: %s %s", r.Status, strings.TrimSpace(string(why)))
+	}
+	// Use half of the processors at most: the predecessor has clients.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2)))
+	store, err := snapshot.OpenCheckpoint(data, snapshot.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	p, err = actors.Preload(snapshot.Disk{Store: store}, time.Now())
+	if err := store.CloseCheckpoint(); err != nil {
+		log.Warn("removing the copy of the store failed", "err", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	runtime.GC() // now, while no request waits for it
+	return p, nil
+}
+
+// takeOver asks the predecessor to give way. From then on new connections, and those that the predecessor hands over,
+// are in the backlog that it returns.
+func (s *Server) takeOver() (*park.Backlog, error) {
+	c := s.config.Handover
+	request := controlURL("yield")
+	if c.Connections != nil {
+		request += "?connections=1"
+	}
+	r, err := ControlClient(s.Data, successorTimeout).Post(request, "application/json", strings.NewReader("{}"))
+	if err != nil {
+		c.Connections.Close()
+		return nil, fmt.Errorf("ask process %s to give way: %w", c.Predecessor, err)
+	}
+	r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		c.Connections.Close()
+		return nil, fmt.Errorf("process %s does not give way: %s", c.Predecessor, r.Status)
+	}
+	backlog, err := park.CollectBacklog(s.MaxConnections, s.listeners...)
+	if err != nil {
+		c.Connections.Close()
+		return nil, err
+	}
+	backlog.ReceiveHandoff(c.Connections)
+	return backlog, nil
+}
+
+// openStore opens the store of a data directory. A successor waits until its predecessor has closed it.
+func openStore(dir string, successor, noSync bool, log *slog.Logger) (*snapshot.Store, error) {
+	o := snapshot.Options{Log: log, Unsynced: noSync, CompactionDelay: compactionDelay}
+	if !successor {
+		return snapshot.Open(dir, o)
+	}
+	for end := time.Now().Add(successorTimeout); ; {
+		store, err := snapshot.Open(dir, o)
+		if !errors.Is(err, snapshot.ErrInUse) || time.Now().After(end) {
+			return store, err
+		}
+		time.Sleep(lockPollInterval)
+	}
+}

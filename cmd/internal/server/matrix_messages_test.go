@@ -1,0 +1,477 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// matrixQuestion is one thing to ask about a message or its channel, and what the protocol says of who is told what: "" is
+// done, "shown" and "absent" are about lists, hidden(…) is a refusal that reads exactly as if there were no such thing;
+// anything else is the refusal's text.
+type matrixQuestion struct {
+	name     string
+	visitors bool
+	ask      func(s *matrixStage, p *matrixUser, x *matrixChannel) string
+	rule     func(p *matrixUser, x *matrixChannel) string
+}
+
+const hiddenPrefix = "hidden: "
+
+func hiddenError(msg string) string { return hiddenPrefix + msg }
+
+const noMessage = "Invalid message(s)"
+const noChannel = "Invalid channel ID"
+const noLogin = "Not logged in: API authentication or user session required"
+
+// missing is x as if it did not exist.
+func (x *matrixChannel) missing() *matrixChannel {
+	v := *x
+	v.id, v.name, v.message, v.file, v.topic = missingID, "no such channel", missingID, "user_uploads/1/aa/aa/none.txt", "no such topic"
+	v.spare, v.own = []int64{missingID, missingID, missingID}, nil
+	return &v
+}
+
+// askAll asks everybody a question about every channel.
+func (s *matrixStage) askAll(people []*matrixUser, spots []*matrixChannel, questions []matrixQuestion) {
+	s.Helper()
+	for _, q := range questions {
+		for _, p := range people {
+			for _, x := range spots {
+				s.askOne(q, p, x)
+			}
+		}
+	}
+}
+
+func (s *matrixStage) askOne(q matrixQuestion, p *matrixUser, x *matrixChannel) {
+	s.Helper()
+	want := loginError(p, q.visitors)
+	if want == "" {
+		want = q.rule(p, x)
+	}
+	msg, isHidden := strings.CutPrefix(want, hiddenPrefix)
+	got := q.ask(s, p, x)
+	if s.check(got, msg, "%s: %s in a %s", p.name, q.name, x) && isHidden {
+		if missing := q.ask(s, p, x.missing()); missing != got {
+			s.check(got, missing, "%s: %s in a %s, as where there is nothing", p.name, q.name, x)
+		}
+	}
+}
+
+// messageShown is whether a message is among those of an answer; a refusal is its text.
+func messageShown(r reply, id int64) string {
+	if m := r.msg(); m != "" {
+		return m
+	}
+	if slices.Contains(ids(r.body["messages"], "id"), id) {
+		return "shown"
+	}
+	return "absent"
+}
+
+func shownOrAbsent(b bool) string {
+	if b {
+		return "shown"
+	}
+	return "absent"
+}
+
+// narrow is a question that lists messages by a narrow; base says whether the message is to be among them.
+func narrow(name string, base func(p *matrixUser, x *matrixChannel) bool, terms func(x *matrixChannel) []any) matrixQuestion {
+	return matrixQuestion{"narrow " + name, true, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+		list := terms(x)
+		if p.isVisitor() {
+			list = append(list, term("channels", "web-public"))
+		}
+		return messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1, "narrow", list), x.message)
+	}, func(p *matrixUser, x *matrixChannel) string { return shownOrAbsent(base(p, x)) }}
+}
+
+// readsWholeChannel: all of a channel is listed, where its history is shared and he may read it; otherwise his own records.
+func readsWholeChannel(p *matrixUser, x *matrixChannel) bool {
+	return x.hasSharedHistory() && x.canReadContent(p) || x.keepsRecord(p)
+}
+
+// hasRecordToRead: only what he has a record of. Visitors ask among web-public channels, and have nothing else.
+func hasRecordToRead(p *matrixUser, x *matrixChannel) bool {
+	return x.keepsRecord(p) || p.isVisitor() && x.kind == "web-public"
+}
+
+func term(operator string, operand any) map[string]any {
+	return map[string]any{"operator": operator, "operand": operand}
+}
+
+func readQuestions() []matrixQuestion {
+	list := []matrixQuestion{
+		{"read", true, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			r := s.call(p, "GET", fmt.Sprintf("/messages/%d", x.message))
+			if r.msg() == "" && !strings.Contains(r.raw, x.word) {
+				return "another message"
+			}
+			return r.msg()
+		}, func(p *matrixUser, x *matrixChannel) string {
+			if x.canReadMessage(p) {
+				return ""
+			}
+			return hiddenError(noMessage)
+		}},
+		{"read by list", true, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			params := pairs{"message_ids", []int64{x.message}}
+			if p.isVisitor() {
+				params = append(params, "narrow", []any{term("channels", "web-public")})
+			}
+			return messageShown(s.call(p, "GET", "/messages", params...), x.message)
+		}, func(p *matrixUser, x *matrixChannel) string { return shownOrAbsent(x.canReadMessage(p)) }},
+		{"matches of a narrow", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			r := s.call(p, "GET", "/messages/matches_narrow", "msg_ids", []int64{x.message}, "narrow", []any{term("search", x.word)})
+			if m := r.msg(); m != "" {
+				return m
+			}
+			return shownOrAbsent(strings.Contains(r.raw, `\"highlight\">`+x.word))
+		}, func(p *matrixUser, x *matrixChannel) string { return shownOrAbsent(x.keepsRecord(p)) }},
+		{"search, with the hit marked", true, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			list := []any{term("channel", x.id), term("search", x.word)}
+			if p.isVisitor() {
+				list = append(list, term("channels", "web-public"))
+			}
+			r := s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1, "narrow", list)
+			if m := r.msg(); m != "" {
+				return m
+			}
+			return shownOrAbsent(strings.Contains(r.raw, `\"highlight\">`+x.word))
+		}, func(p *matrixUser, x *matrixChannel) string {
+			if p.isVisitor() && x.kind != "web-public" {
+				return fmt.Sprintf("Invalid narrow operator: unknown channel %d", x.id)
+			}
+			return shownOrAbsent(readsWholeChannel(p, x))
+		}},
+		{"narrow with the message", true, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			list := []any{term("with", x.message)}
+			if p.isVisitor() {
+				list = append(list, term("channels", "web-public"))
+			}
+			return messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1, "narrow", list), x.message)
+		}, func(p *matrixUser, x *matrixChannel) string {
+			if x.canReadMessage(p) {
+				return "shown"
+			}
+			return hiddenError("Invalid narrow operator: Invalid 'with' operator")
+		}},
+		{"narrow of public channels", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 0, "num_after", 0, "narrow", []any{term("channels", "public")}), x.message)
+		}, func(p *matrixUser, x *matrixChannel) string {
+			open := x.kind == "public" || x.kind == "web-public"
+			return shownOrAbsent(open && (!p.isGuest() || x.keepsRecord(p)))
+		}},
+		{"narrow by a channel's name", true, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			list := []any{term("channel", x.name)}
+			if p.isVisitor() {
+				list = append(list, term("channels", "web-public"))
+			}
+			return messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1, "narrow", list), x.message)
+		}, func(p *matrixUser, x *matrixChannel) string {
+			if p.isVisitor() && x.kind != "web-public" {
+				return "Invalid narrow operator: unknown channel " + x.name
+			}
+			return shownOrAbsent(readsWholeChannel(p, x))
+		}},
+		{"history of edits", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "GET", fmt.Sprintf("/messages/%d/history", x.message)).msg()
+		}, readerOnly},
+		{"read receipts", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "GET", fmt.Sprintf("/messages/%d/read_receipts", x.message)).msg()
+		}, readerOnly},
+		{"address of a file", true, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "GET", "/"+x.file).msg()
+		}, func(p *matrixUser, x *matrixChannel) string {
+			if x.canReadMessage(p) {
+				return ""
+			}
+			return hiddenError("File not found")
+		}},
+		{"thumbnail of a file", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "GET", strings.Replace("/"+x.file, "user_uploads", "thumbnail/status", 1)).msg()
+		}, func(p *matrixUser, x *matrixChannel) string {
+			if x.canReadMessage(p) {
+				return ""
+			}
+			return hiddenError("File not found")
+		}},
+		{"topics", true, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			r := s.call(p, "GET", fmt.Sprintf("/users/me/%d/topics", x.id))
+			if m := r.msg(); m != "" {
+				return m
+			}
+			return shownOrAbsent(strings.Contains(r.raw, x.topic))
+		}, func(p *matrixUser, x *matrixChannel) string {
+			if !x.canReadContent(p) {
+				return hiddenError(noChannel)
+			}
+			return shownOrAbsent(x.canReadMessage(p))
+		}},
+		{"mark a topic read", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "POST", "/mark_topic_as_read", "stream_id", x.id, "topic_name", x.topic).msg()
+		}, func(p *matrixUser, x *matrixChannel) string {
+			if !x.canReadContent(p) {
+				return hiddenError(noChannel)
+			}
+			if !x.canReadMessage(p) {
+				return "No such topic 'a topic'"
+			}
+			return ""
+		}},
+		{"mark a channel read", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "POST", "/mark_stream_as_read", "stream_id", x.id).msg()
+		}, contentOnly},
+	}
+	one := func(x *matrixChannel) []any { return []any{term("channel", x.id)} }
+	list = append(list,
+		narrow("id", hasRecordToRead, func(x *matrixChannel) []any { return []any{term("id", x.message)} }),
+		narrow("near", hasRecordToRead, func(x *matrixChannel) []any { return []any{term("near", fmt.Sprint(x.message))} }),
+		narrow("all", hasRecordToRead, func(x *matrixChannel) []any { return []any{} }),
+		narrow("topic", hasRecordToRead, func(x *matrixChannel) []any { return []any{term("topic", x.topic)} }),
+		narrow("search", hasRecordToRead, func(x *matrixChannel) []any { return []any{term("search", x.word)} }),
+		narrow("search for a phrase", hasRecordToRead, func(x *matrixChannel) []any { return []any{term("search", `"The `+x.word+` is"`)} }),
+		narrow("search for what is not there", hasRecordToRead, func(x *matrixChannel) []any {
+			return []any{map[string]any{"operator": "search", "operand": `not "here at all"`, "negated": true}}
+		}),
+		narrow("has attachment", hasRecordToRead, func(x *matrixChannel) []any { return []any{term("has", "attachment")} }),
+		narrow("without another channel", func(p *matrixUser, x *matrixChannel) bool { return hasRecordToRead(p, x) }, func(x *matrixChannel) []any {
+			return []any{map[string]any{"operator": "topic", "operand": "some other topic", "negated": true}}
+		}),
+	)
+	for _, more := range []struct {
+		name string
+		term map[string]any
+	}{{"channel, topic", term("topic", "a topic")}, {"channel, has link", term("has", "link")}, {"channel, near", term("near", "1")}} {
+		list = append(list, hiddenToVisitors(narrow(more.name, readsWholeChannel, func(x *matrixChannel) []any { return append(one(x), more.term) })))
+	}
+	for _, is := range []string{"read", "unread", "unstarred"} {
+		t := map[string]any{"operator": "is", "operand": "unread", "negated": is == "read"}
+		if is == "unstarred" {
+			t = map[string]any{"operator": "is", "operand": "starred", "negated": true}
+		}
+		q := narrow("channel, is "+is, nil, func(x *matrixChannel) []any { return append(one(x), t) })
+		ask := q.ask
+		if is != "unstarred" { // one of the two
+			other := map[string]any{"operator": "is", "operand": "unread", "negated": is != "read"}
+			q.ask = func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+				a := ask(s, p, x)
+				b := messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1, "narrow", append(one(x), other)), x.message)
+				if a != b && (a == "shown" || b == "shown") {
+					return "shown"
+				}
+				return a
+			}
+		}
+		q.visitors = true
+		q.rule = func(p *matrixUser, x *matrixChannel) string {
+			if p.isVisitor() {
+				return noLogin
+			}
+			return shownOrAbsent(x.keepsRecord(p))
+		}
+		if is == "unread" {
+			continue // asked with "read"
+		}
+		list = append(list, q)
+	}
+	return list
+}
+
+// hiddenToVisitors: to visitors, a channel that is not web-public is unknown.
+func hiddenToVisitors(q matrixQuestion) matrixQuestion {
+	rule := q.rule
+	q.rule = func(p *matrixUser, x *matrixChannel) string {
+		if p.isVisitor() && x.kind != "web-public" {
+			return fmt.Sprintf("Invalid narrow operator: unknown channel %d", x.id)
+		}
+		return rule(p, x)
+	}
+	return q
+}
+
+func readerOnly(p *matrixUser, x *matrixChannel) string {
+	if x.canReadMessage(p) {
+		return ""
+	}
+	return hiddenError(noMessage)
+}
+
+func contentOnly(p *matrixUser, x *matrixChannel) string {
+	if x.canReadContent(p) {
+		return ""
+	}
+	return hiddenError(noChannel)
+}
+
+// senders: what sending to a channel is answered.
+func canSend(p *matrixUser, x *matrixChannel) bool {
+	switch {
+	case p.isGuest():
+		return x.isSubscribed() || x.kind == "web-public"
+	case x.kind == "web-public" || x.kind == "public" || x.isSubscribed():
+		return true
+	}
+	return x.relation == maySubscribe && x.hasSharedHistory() // with shared history, also who may subscribe himself
+}
+
+func writeQuestions() []matrixQuestion {
+	onMessage := func(name string, ask func(s *matrixStage, p *matrixUser, m int64) reply, allowed func(p *matrixUser) string) matrixQuestion {
+		return matrixQuestion{name, false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string { return ask(s, p, x.nextSpare()).msg() }, func(p *matrixUser, x *matrixChannel) string {
+			if !x.canReadMessage(p) {
+				return hiddenError(noMessage)
+			}
+			return allowed(p)
+		}}
+	}
+	anyone := func(*matrixUser) string { return "" }
+	deleting := func(p *matrixUser) string {
+		if p.isAdmin() {
+			return ""
+		}
+		return "You don't have permission to delete this message"
+	}
+	onOwn := func(name string, ask func(s *matrixStage, p *matrixUser, m int64) reply) matrixQuestion {
+		return matrixQuestion{name, false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			m := int64(missingID)
+			if list := x.own[p.name]; len(list) > 0 {
+				m, x.own[p.name] = list[0], list[1:]
+			}
+			return ask(s, p, m).msg()
+		}, func(p *matrixUser, x *matrixChannel) string {
+			if x.hasRecord() && x.canReadContent(p) {
+				return ""
+			}
+			return hiddenError(noMessage)
+		}}
+	}
+	m := func(m int64, rest string) string { return fmt.Sprintf("/messages/%d%s", m, rest) }
+	send := func(how func(x *matrixChannel) any) func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+		return func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "POST", "/messages", "type", "channel", "to", how(x), "topic", "said", "content", "x").msg()
+		}
+	}
+	writes := func(p *matrixUser, x *matrixChannel) string {
+		if canSend(p, x) {
+			return ""
+		}
+		return "Not authorized to send to channel '" + x.name + "'" // the reference names it, also by id
+	}
+	return []matrixQuestion{
+		onMessage("react", func(s *matrixStage, p *matrixUser, id int64) reply {
+			return s.call(p, "POST", m(id, "/reactions"), "emoji_name", "wave")
+		}, anyone),
+		onMessage("take back a reaction never made", func(s *matrixStage, p *matrixUser, id int64) reply {
+			return s.call(p, "DELETE", m(id, "/reactions"), "emoji_name", "wave")
+		}, func(*matrixUser) string { return "Reaction doesn't exist." }),
+		{"star", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "POST", "/messages/flags", "messages", []int64{x.nextSpare()}, "op", "add", "flag", "starred").msg()
+		}, func(p *matrixUser, x *matrixChannel) string {
+			if x.hasRecord() || x.canReadMessage(p) { // his own record is his to mark, also where he may not read any more
+				return ""
+			}
+			return hiddenError(noMessage)
+		}},
+		onMessage("send a submessage", func(s *matrixStage, p *matrixUser, id int64) reply {
+			return s.call(p, "POST", "/submessage", "message_id", id, "msg_type", "widget", "content", "{}")
+		}, func(*matrixUser) string { return "You cannot attach a submessage to this message." }),
+		onMessage("report", func(s *matrixStage, p *matrixUser, id int64) reply {
+			return s.call(p, "POST", m(id, "/report"), "report_type", "spam")
+		}, anyone),
+		onMessage("be reminded", func(s *matrixStage, p *matrixUser, id int64) reply {
+			return s.call(p, "POST", "/reminders", "message_id", id, "scheduled_delivery_timestamp", s.now.Load()+10*day)
+		}, anyone),
+		onMessage("type an edit", func(s *matrixStage, p *matrixUser, id int64) reply {
+			return s.call(p, "POST", m(id, "/typing"), "op", "start")
+		}, func(*matrixUser) string { return "You don't have permission to edit this message" }),
+		onMessage("edit", func(s *matrixStage, p *matrixUser, id int64) reply {
+			return s.call(p, "PATCH", m(id, ""), "content", "edited")
+		},
+			func(*matrixUser) string { return "You don't have permission to edit this message" }),
+		onMessage("move to a topic", func(s *matrixStage, p *matrixUser, id int64) reply {
+			return s.call(p, "PATCH", m(id, ""), "topic", "elsewhere")
+		}, anyone),
+		onMessage("move to a channel", func(s *matrixStage, p *matrixUser, id int64) reply {
+			return s.call(p, "PATCH", m(id, ""), "stream_id", s.targetChannel(), "topic", "moved")
+		}, func(p *matrixUser) string {
+			if p.isGuest() {
+				return "You don't have permission to move this message"
+			}
+			return ""
+		}),
+		onMessage("delete", func(s *matrixStage, p *matrixUser, id int64) reply { return s.call(p, "DELETE", m(id, "")) }, deleting),
+		onOwn("type an edit of his own", func(s *matrixStage, p *matrixUser, id int64) reply {
+			return s.call(p, "POST", m(id, "/typing"), "op", "start")
+		}),
+		onOwn("edit his own", func(s *matrixStage, p *matrixUser, id int64) reply {
+			return s.call(p, "PATCH", m(id, ""), "content", "edited")
+		}),
+		onOwn("delete his own", func(s *matrixStage, p *matrixUser, id int64) reply { return s.call(p, "DELETE", m(id, "")) }),
+		{"send", false, send(func(x *matrixChannel) any { return x.id }), writes},
+		{"send by name", false, send(func(x *matrixChannel) any { return x.name }), writes},
+		{"schedule", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "POST", "/scheduled_messages", "type", "channel", "to", x.id, "topic", "later", "content", "x", "scheduled_delivery_timestamp", s.now.Load()+10*day).msg()
+		}, writes},
+		{"draft", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "POST", "/drafts", "drafts", []any{map[string]any{"type": "stream", "to": []int64{x.id}, "topic": "t", "content": "x"}}).msg()
+		}, contentOnly},
+		{"follow a topic", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "POST", "/user_topics", "stream_id", x.id, "topic", "t", "visibility_policy", 3).msg()
+		}, contentOnly},
+		{"type in a channel", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "POST", "/typing", "type", "channel", "op", "start", "stream_id", x.id, "topic", "t").msg()
+		}, func(p *matrixUser, x *matrixChannel) string {
+			switch {
+			case canSend(p, x):
+				return ""
+			case x.canReadContent(p):
+				return "Not authorized to send to channel '" + x.name + "'"
+			}
+			return hiddenError(noChannel)
+		}},
+		{"delete a topic", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "POST", fmt.Sprintf("/streams/%d/delete_topic", x.id), "topic_name", "none").msg()
+		}, func(p *matrixUser, x *matrixChannel) string {
+			switch {
+			case !x.canReadContent(p):
+				return hiddenError(noChannel)
+			case p.isAdmin():
+				return ""
+			}
+			return "Must be an organization administrator"
+		}},
+	}
+}
+
+// targetChannel is a public channel that everybody is in, to move things to.
+func (s *matrixStage) targetChannel() int64 {
+	if id := s.groups["harbour"]; id != 0 {
+		return id
+	}
+	var everyone []int64
+	for _, p := range s.people {
+		if p.name != "gone" {
+			everyone = append(everyone, p.id)
+		}
+	}
+	s.groups["harbour"] = s.must(s.keeper, "POST", "/channels/create", "name", "harbour", "subscribers", everyone, "send_new_subscription_messages", false).int("id")
+	return s.groups["harbour"]
+}
+
+func (s *matrixStage) setModerationChannel() {
+	id := s.must(s.keeper, "POST", "/channels/create", "name", "moderation", "subscribers", []int64{s.keeper.id}, "invite_only", true).int("id")
+	s.must(s.keeper, "PATCH", "/realm", "moderation_request_channel_id", id)
+}
+
+func matrixMessages(t *testing.T, l *coverage) {
+	s := newMatrixStage(t, l)
+	s.createChannels()
+	s.setModerationChannel()
+	all := append(slices.Clone(s.people), s.outsiders()...)
+	s.askAll(all, s.channels, readQuestions())
+	s.askAll(all, s.channels, writeQuestions())
+	s.summary()
+}

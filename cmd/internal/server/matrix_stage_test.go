@@ -1,0 +1,268 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/actors/realm"
+)
+
+// matrixStage is the organization the matrix asks about: people of every role, and channels of every kind in which all of
+// them stand in the same relation. In each channel the keeper, whom nobody asks, wrote the messages.
+type matrixStage struct {
+	*matrixServer
+	keeper   *matrixUser // an owner who is everywhere and made everything
+	people   []*matrixUser
+	by       map[string]*matrixUser
+	channels []*matrixChannel
+	outsider *matrixUser // owner of the other organization, asking at home
+	groups   map[string]int64
+	// Queues of clients that understand nothing new, beside everybody's own, if they are wanted.
+	oldClients bool
+	old        []*matrixUser
+	settings   map[int64]map[string]any // of channels, as they were at the beginning
+}
+
+const (
+	ours   realm.ID = 1
+	theirs realm.ID = 2
+)
+
+// The relations somebody can have to a channel. The messages were sent while those who are subscribed, have left, or are
+// resubscribed were subscribed.
+const (
+	subscribed      = "subscribed"
+	subscribedLater = "subscribed later"
+	neverSubscribed = "never subscribed"
+	unsubscribed    = "left"
+	resubscribed    = "left and back"
+	maySubscribe    = "may subscribe himself"   // by can_subscribe_group, never subscribed
+	mayAdminister   = "administers the channel" // by can_administer_channel_group, never subscribed
+)
+
+var relations = []string{subscribed, subscribedLater, neverSubscribed, unsubscribed, resubscribed, maySubscribe, mayAdminister}
+
+var kinds = []string{"web-public", "public", "private", "protected"}
+
+// matrixChannel is a channel where everybody has one relation.
+type matrixChannel struct {
+	kind, relation string
+	id             int64
+	name           string
+	topic          string
+	message        int64   // the keeper's
+	word           string  // in that message alone
+	file           string  // which it links to
+	spare          []int64 // more of the keeper's, for cells that use them up
+	own            map[string][]int64
+	followed       int64 // a message in a topic that those follow who were there
+}
+
+func (s *matrixChannel) String() string { return s.kind + " channel, " + s.relation }
+
+// nextSpare is a message nobody has touched yet.
+func (s *matrixChannel) nextSpare() int64 {
+	id := s.spare[0]
+	s.spare = s.spare[1:]
+	return id
+}
+
+// missingID is an id that nothing has.
+const missingID = 2_000_000
+
+// spareMessages is how many messages of a channel may be used up.
+const spareMessages = 140
+
+const day = 86400
+
+func newMatrixStage(t *testing.T, l *coverage) *matrixStage {
+	s := &matrixStage{matrixServer: newMatrixServer(t, l), by: map[string]*matrixUser{}, groups: map[string]int64{}, settings: map[int64]map[string]any{}}
+	for _, name := range []string{"", "other"} {
+		if _, err := s.house.CreateRealm(name, "Ours"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.outsider = s.join(theirs, theirHost, "outsider", realm.Owner, 0, 0)
+	s.keeper = s.join(ours, ourHost, "keeper", realm.Owner, 0, 0)
+	add := func(name string, role realm.Role, bot realm.BotType, owner int64) *matrixUser {
+		p := s.join(ours, ourHost, name, role, bot, owner)
+		s.people, s.by[name] = append(s.people, p), p
+		return p
+	}
+	add("owner", realm.Owner, 0, 0)
+	add("admin", realm.Administrator, 0, 0)
+	add("moderator", realm.Moderator, 0, 0)
+	member := add("member", realm.Member, 0, 0)
+	add("guest", realm.Guest, 0, 0)
+	add("bot", realm.Member, realm.GenericBot, member.id)
+	add("gone", realm.Member, 0, 0)
+	s.by["webhook bot"] = s.join(ours, ourHost, "webhook bot", realm.Member, realm.IncomingWebhook, member.id)
+	s.now.Add(10 * day)
+	s.must(s.keeper, "PATCH", "/realm", "waiting_period_threshold", 3, "enable_spectator_access", true)
+	add("newcomer", realm.Member, 0, 0)
+	for _, g := range objects(s.must(s.keeper, "GET", "/user_groups").body["user_groups"]) {
+		s.groups[g["name"].(string)] = num(g["id"])
+	}
+	return s
+}
+
+// outsiders are those who have no place in the organization: a visitor, and the owner of another one.
+func (s *matrixStage) outsiders() []*matrixUser {
+	visitor := &matrixUser{name: "visitor", host: ourHost}
+	s.by["visitor"] = visitor
+	other := *s.outsider
+	other.name, other.host = "owner elsewhere", ourHost
+	return []*matrixUser{visitor, &other}
+}
+
+// createChannels makes the channels, and has everybody stand where he should.
+func (s *matrixStage) createChannels() {
+	var everyone []int64
+	for _, p := range s.people {
+		everyone = append(everyone, p.id)
+	}
+	for _, kind := range kinds {
+		for _, relation := range relations {
+			x := &matrixChannel{kind: kind, relation: relation, name: kind + " " + relation, topic: "a topic", word: fmt.Sprintf("zebra%dx", len(s.channels)), own: map[string][]int64{}}
+			s.createChannel(x, everyone)
+			s.channels = append(s.channels, x)
+		}
+	}
+	for _, x := range s.channels {
+		switch x.relation {
+		case unsubscribed, resubscribed:
+			s.must(s.keeper, "DELETE", "/users/me/subscriptions", "subscriptions", []string{x.name}, "principals", everyone)
+		}
+		switch x.relation {
+		case subscribedLater, resubscribed:
+			s.must(s.keeper, "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]string{"name": x.name}}, "principals", everyone)
+		}
+	}
+	s.waitForRead()
+	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
+}
+
+// waitForRead waits until what people left behind is read for them, which the server does by itself, the first channel first.
+func (s *matrixStage) waitForRead() {
+	s.Helper()
+	at := slices.IndexFunc(s.channels, func(x *matrixChannel) bool { return x.kind == kinds[len(kinds)-1] && x.relation == resubscribed })
+	ids := []int64{s.channels[at].message}
+	eventually(s.T, "what was left is read", func() bool {
+		found := objects(s.must(s.people[0], "GET", "/messages", "message_ids", ids).body["messages"])
+		flags, _ := found[0]["flags"].([]any)
+		return slices.Contains(flags, any("read"))
+	})
+}
+
+func (s *matrixStage) createChannel(x *matrixChannel, everyone []int64) {
+	in := []int64{s.keeper.id}
+	if slices.Contains([]string{subscribed, unsubscribed, resubscribed}, x.relation) {
+		in = append(in, everyone...)
+	}
+	params := pairs{"name", x.name, "subscribers", in, "send_new_subscription_messages", false}
+	switch x.kind {
+	case "web-public":
+		params = append(params, "is_web_public", true)
+	case "private":
+		params = append(params, "invite_only", true, "history_public_to_subscribers", true)
+	case "protected":
+		params = append(params, "invite_only", true, "history_public_to_subscribers", false)
+	}
+	x.id = s.must(s.keeper, "POST", "/channels/create", params...).int("id")
+	value := map[string]any{"direct_members": append([]int64{s.keeper.id}, everyone...), "direct_subgroups": []int64{}}
+	switch x.relation {
+	case maySubscribe:
+		s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%d", x.id), "can_subscribe_group", map[string]any{"new": value})
+	case mayAdminister:
+		s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%d", x.id), "can_administer_channel_group", map[string]any{"new": value})
+	}
+	up := s.must(s.keeper, "POST", "/user_uploads", "file", "text of "+x.name)
+	x.file = strings.TrimPrefix(up.body["url"].(string), "/")
+	x.followed = s.must(s.keeper, "POST", "/messages", "type", "stream", "to", x.id, "topic", "followed", "content", "x").int("id")
+	x.message = s.say(s.keeper, x, "The "+x.word+" is in [f.txt](/"+x.file+")")
+	for range spareMessages {
+		x.spare = append(x.spare, s.say(s.keeper, x, "another one"))
+	}
+	if slices.Contains([]string{subscribed, unsubscribed, resubscribed}, x.relation) {
+		for _, p := range s.people {
+			s.must(p, "POST", "/user_topics", "stream_id", x.id, "topic", "followed", "visibility_policy", 3)
+			for range 6 {
+				x.own[p.name] = append(x.own[p.name], s.say(p, x, "of "+p.name))
+			}
+		}
+	}
+}
+
+func (s *matrixStage) say(p *matrixUser, x *matrixChannel, text string) int64 {
+	s.Helper()
+	return s.must(p, "POST", "/messages", "type", "stream", "to", x.id, "topic", x.topic, "content", text).int("id")
+}
+
+// The rules, in words of the protocol.
+
+// isSubscribed: subscribed now.
+func (x *matrixChannel) isSubscribed() bool {
+	return slices.Contains([]string{subscribed, subscribedLater, resubscribed}, x.relation)
+}
+
+// hasRecord: subscribed when the messages were sent, so that he has a record of them.
+func (x *matrixChannel) hasRecord() bool {
+	return slices.Contains([]string{subscribed, unsubscribed, resubscribed}, x.relation)
+}
+
+// hasSharedHistory: whoever may read the channel may read what was said before he came.
+func (x *matrixChannel) hasSharedHistory() bool { return x.kind != "protected" }
+
+func (p *matrixUser) isGuest() bool   { return p.name == "guest" || p.name == "limited guest" }
+func (p *matrixUser) isAdmin() bool   { return p.name == "owner" || p.name == "admin" }
+func (p *matrixUser) isVisitor() bool { return p.name == "visitor" }
+
+// canReadContent: subscribed; or public, for all but guests; or web-public; or, for all but guests, granted by the channel.
+func (x *matrixChannel) canReadContent(p *matrixUser) bool {
+	switch {
+	case x.kind == "web-public":
+		return true
+	case p.isVisitor():
+		return false
+	case x.isSubscribed():
+		return true
+	case p.isGuest():
+		return false
+	}
+	return x.kind == "public" || x.relation == maySubscribe
+}
+
+// canReadMetadata: content; or administrator of the organization or, for all but guests, of the channel.
+func (x *matrixChannel) canReadMetadata(p *matrixUser) bool {
+	return x.canReadContent(p) || p.isAdmin() || x.relation == mayAdminister && !p.isGuest() && !p.isVisitor()
+}
+
+// canReadMessage: content now, and where history is protected a record of the message.
+func (x *matrixChannel) canReadMessage(p *matrixUser) bool {
+	return x.canReadContent(p) && (x.hasSharedHistory() || x.hasRecord())
+}
+
+// keepsRecord: has a record of the message, and may still read it.
+func (x *matrixChannel) keepsRecord(p *matrixUser) bool {
+	return x.canReadContent(p) && x.hasRecord() && !p.isVisitor()
+}
+
+// canAdminister: may administer the channel.
+func (x *matrixChannel) canAdminister(p *matrixUser) bool {
+	return p.isAdmin() || x.relation == mayAdminister && !p.isGuest() && !p.isVisitor()
+}
+
+// loginError is what those who may not even log in are told.
+func loginError(p *matrixUser, visitors bool) string {
+	switch {
+	case p.name == "gone":
+		return "Account is deactivated"
+	case p.name == "owner elsewhere":
+		return "Account is not associated with this subdomain"
+	case p.isVisitor() && !visitors:
+		return "Not logged in: API authentication or user session required"
+	}
+	return ""
+}

@@ -1,0 +1,261 @@
+package server
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/wire"
+	"parley/wire/contract"
+)
+
+// TestPermissionMatrix is the matrix of permissions: every table of it, and then whether they left anything out. A table alone is
+// run by its name: go test -run TestPermissionMatrix/Tables/Messages.
+func TestPermissionMatrix(t *testing.T) {
+	tables := []struct {
+		name string
+		ask  func(*testing.T, *coverage)
+	}{
+		{"Doors", matrixAuthentication},
+		{"Hooks", matrixWebhooks},
+		{"Offices", matrixRoles},
+		{"Belongings", matrixOwned},
+		{"Channels", matrixChannels},
+		{"Messages", matrixMessages},
+		{"DirectMessages", matrixDirectMessages},
+		{"Addresses", matrixEmailAddresses},
+		{"LimitedGuests", matrixLimitedGuests},
+		{"OtherOrganizations", matrixOtherOrganizations},
+		{"Nothing", matrixMissingObjects},
+		{"Events", matrixEvents},
+		{"EventsInChannels", matrixChannelEvents},
+		{"Changes", matrixChanges},
+		{"Limits", matrixTimeLimits},
+		{"Rights", matrixPermissionSettings},
+	}
+	l := &coverage{asked: map[string]map[string]int{}, done: map[string]bool{}, events: map[string]int{}, counts: map[string][2]int{}}
+	t.Run("Tables", func(t *testing.T) {
+		for _, x := range tables {
+			t.Run(x.name, func(t *testing.T) {
+				t.Parallel()
+				x.ask(t, l)
+			})
+		}
+	})
+	cells, wrong := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(l.counts)) {
+		n := l.counts[name]
+		t.Logf("%-20s %6d cells, %d wrong", name, n[0], n[1])
+		cells, wrong = cells+n[0], wrong+n[1]
+	}
+	t.Logf("%d cells, %d wrong", cells, wrong)
+	if len(l.counts) < len(tables) {
+		t.Log("not every table was asked: whether the matrix is whole cannot be said")
+		return
+	}
+	l.checkEndpoints(t)
+	l.checkEvents(t)
+}
+
+// matrixRequest is one request that a cell is about.
+type matrixRequest struct {
+	who, method, path string
+	done              bool // it was not refused
+}
+
+// coverage is what the tables have asked so far, and heard.
+type coverage struct {
+	sync.Mutex
+	asked  map[string]map[string]int // requests by endpoint and kind of caller
+	done   map[string]bool           // endpoints that somebody was allowed to use
+	events map[string]int            // forms of events, by how often one was compared
+	counts map[string][2]int         // of each table: cells, and wrong ones
+}
+
+func (l *coverage) noteRequests(asked []matrixRequest) {
+	l.Lock()
+	defer l.Unlock()
+	for _, a := range asked {
+		e := endpointOf(a.method, a.path)
+		if l.asked[e] == nil {
+			l.asked[e] = map[string]int{}
+		}
+		l.asked[e][a.who]++
+		l.done[e] = l.done[e] || a.done
+	}
+}
+
+func (l *coverage) noteEvent(form string) {
+	l.Lock()
+	defer l.Unlock()
+	l.events[form]++
+}
+
+func (l *coverage) finish(name string, cells, wrong int) {
+	l.Lock()
+	defer l.Unlock()
+	name = name[strings.LastIndex(name, "/")+1:]
+	n := l.counts[name]
+	l.counts[name] = [2]int{n[0] + cells, n[1] + wrong}
+}
+
+// endpointOf is the row of the endpoint table that a request is for, as "METHOD path". Where two differ only in what
+// fills the path, a number is an id.
+func endpointOf(method, path string) string {
+	best, score := "", -1
+	path, _, _ = strings.Cut(path, "?")
+	parts := strings.Split(path, "/")
+	for _, e := range wire.Endpoints() {
+		if e.Method != method {
+			continue
+		}
+		segments := strings.Split(e.Path, "/")
+		n := 0
+		for i, s := range segments {
+			if strings.HasSuffix(s, ":*}") && i < len(parts) {
+				n += 1
+				segments = segments[:i]
+				break
+			}
+			if i >= len(parts) || s != parts[i] && !strings.HasPrefix(s, "{") {
+				n = -1
+				break
+			}
+			switch numeric := strings.Trim(parts[i], "0123456789") == ""; {
+			case s == parts[i]:
+				n += 100
+			case numeric == strings.HasSuffix(s, "id}"):
+				n += 2
+			}
+		}
+		if n < 0 || len(segments) < len(parts) && !strings.HasSuffix(e.Path, ":*}") {
+			continue
+		}
+		if n > score {
+			best, score = e.Method+" "+e.Path, n
+		}
+	}
+	return best
+}
+
+// callerKinds are the kinds of accounts, and of those without one, that every endpoint must have been asked by.
+var callerKinds = []string{"owner", "admin", "moderator", "member", "newcomer", "guest", "bot", "webhook bot", "gone", "owner elsewhere", "visitor"}
+
+// skippedEndpoints are endpoints without a cell, and why. A row that is not needed any more fails the test.
+var skippedEndpoints = []struct{ endpoint, callers, why string }{
+	{"POST /dev_fetch_api_key", "*", "served in development only"},
+	{"GET /dev_list_users", "*", "served in development only"},
+}
+
+// neverAllowed are endpoints that everybody in the matrix is refused, and why. A row that is not needed any more fails the test.
+var neverAllowed = []struct{ endpoint, why string }{
+	{"GET /calls/bigbluebutton/create", "needs a service of others"},
+	{"POST /calls/constructorgroups/create", "needs a service of others"},
+	{"POST /calls/nextcloud_talk/create", "needs a service of others"},
+	{"POST /calls/webex/create", "needs a service of others"},
+	{"POST /calls/zoom/create", "needs a service of others"},
+	{"DELETE /export/realm/{export_id}", "needs an export that is done, which takes a disk"},
+	{"POST /jwt/fetch_api_key", "needs a key in the configuration"},
+	{"GET /messages/summary", "needs a service of others"},
+	{"POST /mobile_push/test_notification", "needs a push service"},
+	{"POST /mobile_push/register", "needs a push service"},
+	{"POST /mobile_push/e2ee/test_notification", "needs a push service"},
+	{"POST /remotes/push/e2ee/register", "is for push services"},
+}
+
+// checkEndpoints fails for every endpoint and kind of caller without a cell, and for every endpoint that nobody was let use.
+func (l *coverage) checkEndpoints(t *testing.T) {
+	used := make([]bool, len(skippedEndpoints))
+	excused := func(e, who string) bool {
+		for i, x := range skippedEndpoints {
+			if x.endpoint == e && (x.callers == "*" || slices.Contains(strings.Split(x.callers, ", "), who)) {
+				used[i] = true
+				return true
+			}
+		}
+		return false
+	}
+	asked, cells := 0, 0
+	for _, endpoint := range wire.Endpoints() {
+		e := endpoint.Method + " " + endpoint.Path
+		var missing []string
+		for _, who := range callerKinds {
+			switch n := l.asked[e][who]; {
+			case n > 0:
+				cells += n
+			case !excused(e, who):
+				missing = append(missing, who)
+			}
+		}
+		if len(missing) > 0 {
+			t.Errorf("%s: no cell of %s. Ask it in a table, or say in exempt why it has none", e, strings.Join(missing, ", "))
+			continue
+		}
+		asked++
+		at := slices.IndexFunc(neverAllowed, func(b struct{ endpoint, why string }) bool { return b.endpoint == e })
+		switch {
+		case l.done[e] && at >= 0:
+			t.Errorf("%s was not refused: it is not barred any more", e)
+		case l.done[e], len(l.asked[e]) == 0:
+		case at < 0:
+			t.Errorf("%s: everybody was refused. Ask it as somebody who may, with what it needs, or say in barred why not", e)
+		default:
+			t.Logf("refused to everybody: %s: %s", e, neverAllowed[at].why)
+		}
+	}
+	for _, b := range neverAllowed {
+		if len(l.asked[b.endpoint]) == 0 {
+			t.Errorf("%s is barred, and none of the endpoints asked", b.endpoint)
+		}
+	}
+	for i, x := range skippedEndpoints {
+		if !used[i] {
+			t.Errorf("%s is asked by %s: it is not exempt any more", x.endpoint, x.callers)
+			continue
+		}
+		t.Logf("not asked: %s by %s: %s", x.endpoint, x.callers, x.why)
+	}
+	t.Logf("%d of %d endpoints asked by every kind of caller, %d requests", asked, len(wire.Endpoints()), cells)
+}
+
+// skippedEvents are forms of events that nobody in the matrix hears, and why. A row that is not needed any more fails the test.
+var skippedEvents = []struct{ form, why string }{
+	{"has_zoom_token", "needs an account at a service of others"},
+	{"has_webex_token", "needs an account at a service of others"},
+	{"device/update", "needs a push service"},
+	{"heartbeat", "belongs to a poll that waits, whoever waits"},
+	{"restart", "comes after a start of the server, to everybody"},
+	{"web_reload_client", "is for the web client that a server brings along, and this one brings none"},
+	{"realm_filters", "is described, and never sent"},
+	{"realm_bot/remove", "is described, and never sent"},
+}
+
+// checkEvents fails for every form of event that no table has compared.
+func (l *coverage) checkEvents(t *testing.T) {
+	c, err := contract.Load()
+	if err != nil {
+		t.Skip(err)
+	}
+	used := map[string]bool{}
+	n := 0
+	for _, form := range c.Events() {
+		at := slices.IndexFunc(skippedEvents, func(u struct{ form, why string }) bool { return u.form == form })
+		switch {
+		case l.events[form] > 0:
+			n++
+		case at >= 0:
+			used[form] = true
+			t.Logf("not heard: %s: %s", form, skippedEvents[at].why)
+		default:
+			t.Errorf("event %s: nobody heard it. Bring it about in a table, or say in unheard why it is not there", form)
+		}
+	}
+	for _, u := range skippedEvents {
+		if !used[u.form] {
+			t.Errorf("event %s is heard, or none of the protocol's: it is not excused any more", u.form)
+		}
+	}
+	t.Logf("%d of %d forms of events compared", n, len(c.Events()))
+}

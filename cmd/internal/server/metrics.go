@@ -1,0 +1,461 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"parley/actors"
+	"parley/snapshot"
+	"parley/wire/httpd/park"
+)
+
+// metricsServer serves /metrics and Go's profiles; nil if there is none.
+type metricsServer struct {
+	listener net.Listener
+	http     *http.Server
+}
+
+// openMetrics serves /metrics (Prometheus text) and Go's profiles at an address of their own, if the settings say so.
+// They require no login, so they must not be reachable for clients.
+func (s *Server) openMetrics() (*metricsServer, error) {
+	if s.DebugListen == "" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", s.DebugListen)
+	if err != nil {
+		return nil, fmt.Errorf("debug-listen: %w", err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&metricsCollector{s}, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	m := &metricsServer{l, &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}}
+	go m.http.Serve(l)
+	return m, nil
+}
+
+func (m *metricsServer) addr() string {
+	if m == nil {
+		return ""
+	}
+	return m.listener.Addr().String()
+}
+
+// Close stops serving metrics; it does not wait for requests.
+func (m *metricsServer) Close() error {
+	if m == nil {
+		return nil
+	}
+	if err := m.http.Close(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// metricsCollector reads all metrics of a server when /metrics is requested.
+type metricsCollector struct{ server *Server }
+
+// metricReading is one reading of everything that metrics and bounds are computed from.
+type metricReading struct {
+	server *Server
+	orgs   *actors.Metrics
+	park   park.Config
+	http   park.Stats
+	realm  actors.RealmMetrics
+	store  snapshot.Metrics
+}
+
+// metric is a number without labels that the server counts anyway.
+type metric struct {
+	name    string
+	kind    prometheus.ValueType
+	meaning string
+	read    func(r *metricReading) int64
+	desc    *prometheus.Desc
+}
+
+// allMetrics lists the metrics without labels.
+var allMetrics = describe([]metric{
+	{
+		name: "parley_turns_total", kind: prometheus.CounterValue,
+		meaning: "Commands that organizations decided.",
+		read:    func(r *metricReading) int64 { return r.orgs.Turns.Load() },
+	},
+	{
+		name: "parley_views_total", kind: prometheus.CounterValue,
+		meaning: "Requests that only read the state of an organization.",
+		read:    func(r *metricReading) int64 { return r.orgs.Views.Load() },
+	},
+	{
+		name: "parley_busy_rejections_total", kind: prometheus.CounterValue,
+		meaning: "Commands and views rejected because the mailbox of an organization or of the sessions was full.",
+		read:    func(r *metricReading) int64 { return r.orgs.Busy.Load() },
+	},
+	{
+		name: "parley_polls_total", kind: prometheus.CounterValue,
+		meaning: "Requests for events.",
+		read:    func(r *metricReading) int64 { return r.orgs.Polls.Load() },
+	},
+	{
+		name: "parley_deliveries_total", kind: prometheus.CounterValue,
+		meaning: "Answers to polls.",
+		read:    func(r *metricReading) int64 { return r.orgs.Deliveries.Load() },
+	},
+	{
+		name: "parley_heartbeats_total", kind: prometheus.CounterValue,
+		meaning: "Heartbeat events added to queues.",
+		read:    func(r *metricReading) int64 { return r.orgs.Heartbeats.Load() },
+	},
+	{
+		name: "parley_queues_evicted_total", kind: prometheus.CounterValue,
+		meaning: "Queues ended because they held too many unacknowledged events.",
+		read:    func(r *metricReading) int64 { return r.orgs.QueuesEvicted.Load() },
+	},
+	{
+		name: "parley_snapshots_total", kind: prometheus.CounterValue,
+		meaning: "Snapshots of organizations that were written.",
+		read:    func(r *metricReading) int64 { return r.orgs.Snapshots.Load() },
+	},
+	{
+		name: "parley_queues", kind: prometheus.GaugeValue,
+		meaning: "Open event queues.",
+		read:    func(r *metricReading) int64 { return r.orgs.OpenQueues.Load() },
+	},
+	{
+		name: "parley_polls_parked", kind: prometheus.GaugeValue,
+		meaning: "Polls that wait for an event.",
+		read:    func(r *metricReading) int64 { return r.orgs.ParkedPolls.Load() },
+	},
+	{
+		name: "parley_unacked_events", kind: prometheus.GaugeValue,
+		meaning: "Events in queues that clients have not acknowledged, as of the last sweep.",
+		read:    func(r *metricReading) int64 { return r.orgs.UnackedEvents.Load() },
+	},
+	{
+		name: "parley_unacked_facts", kind: prometheus.GaugeValue,
+		meaning: "Facts whose events are kept in memory for queues.",
+		read:    func(r *metricReading) int64 { return r.orgs.UnackedFacts.Load() },
+	},
+	{
+		name: "parley_unacked_bytes", kind: prometheus.GaugeValue,
+		meaning: "Approximate memory of the events kept for queues, in bytes.",
+		read:    func(r *metricReading) int64 { return r.orgs.UnackedBytes.Load() },
+	},
+	{
+		name: "parley_undelivered_recipients", kind: prometheus.GaugeValue,
+		meaning: "Recipients of events on their way to the sessions.",
+		read:    func(r *metricReading) int64 { return r.orgs.Undelivered.Load() },
+	},
+	{
+		name: "parley_store_facts_total", kind: prometheus.CounterValue,
+		meaning: "Facts written to the journal.",
+		read:    func(r *metricReading) int64 { return int64(r.store.Facts) },
+	},
+	{
+		name: "parley_store_written_bytes_total", kind: prometheus.CounterValue,
+		meaning: "Bytes of all committed batches.",
+		read:    func(r *metricReading) int64 { return int64(r.store.Bytes) },
+	},
+	{
+		name: "parley_store_disk_bytes", kind: prometheus.GaugeValue,
+		meaning: "Size of the store's files.",
+		read:    func(r *metricReading) int64 { return int64(r.store.Disk) },
+	},
+	{
+		name: "parley_store_log_bytes", kind: prometheus.GaugeValue,
+		meaning: "Size of the log that a start after a crash replays.",
+		read:    func(r *metricReading) int64 { return int64(r.store.Log) },
+	},
+	{
+		name: "parley_store_memtable_bytes", kind: prometheus.GaugeValue,
+		meaning: "Size of the store's memtables.",
+		read:    func(r *metricReading) int64 { return int64(r.store.MemTable) },
+	},
+	{
+		name: "parley_store_cache_bytes", kind: prometheus.GaugeValue,
+		meaning: "Size of the store's block cache.",
+		read:    func(r *metricReading) int64 { return r.store.Cache },
+	},
+	{
+		name: "parley_http_connections", kind: prometheus.GaugeValue,
+		meaning: "Open connections.",
+		read:    func(r *metricReading) int64 { return int64(r.http.Open) },
+	},
+	{
+		name: "parley_http_parked_requests", kind: prometheus.GaugeValue,
+		meaning: "Requests that wait for their answer without a goroutine.",
+		read:    func(r *metricReading) int64 { return int64(r.http.Parked) },
+	},
+	{
+		name: "parley_http_active_requests", kind: prometheus.GaugeValue,
+		meaning: "Requests in handlers, or being received or answered.",
+		read:    func(r *metricReading) int64 { return int64(r.http.Active) },
+	},
+	{
+		name: "parley_http_slow_requests", kind: prometheus.GaugeValue,
+		meaning: "Requests that wait for their client to send or receive.",
+		read:    func(r *metricReading) int64 { return int64(r.http.Slow) },
+	},
+	{
+		name: "parley_http_body_bytes", kind: prometheus.GaugeValue,
+		meaning: "Bytes of request bodies that are in memory or announced.",
+		read:    func(r *metricReading) int64 { return int64(r.http.Bodies) },
+	},
+	{
+		name: "parley_http_streamed_requests", kind: prometheus.GaugeValue,
+		meaning: "Requests whose handlers read the body as it arrives.",
+		read:    func(r *metricReading) int64 { return int64(r.http.Streams) },
+	},
+	{
+		name: "parley_http_unsent_bytes", kind: prometheus.GaugeValue,
+		meaning: "Bytes of answers to parked requests that sockets did not accept at once.",
+		read:    func(r *metricReading) int64 { return int64(r.http.Pending) },
+	},
+	{
+		name: "parley_http_connections_accepted_total", kind: prometheus.CounterValue,
+		meaning: "Connections accepted.",
+		read:    func(r *metricReading) int64 { return r.http.Accepted },
+	},
+	{
+		name: "parley_http_requests_total", kind: prometheus.CounterValue,
+		meaning: "Requests.",
+		read:    func(r *metricReading) int64 { return r.http.Requests },
+	},
+	{
+		name: "parley_http_fast_path_requests_total", kind: prometheus.CounterValue,
+		meaning: "Requests answered on the event loop, without a goroutine.",
+		read:    func(r *metricReading) int64 { return r.http.FastPath },
+	},
+	{
+		name: "parley_http_parked_requests_total", kind: prometheus.CounterValue,
+		meaning: "Requests that were parked.",
+		read:    func(r *metricReading) int64 { return r.http.Parks },
+	},
+	{
+		name: "parley_http_parked_answers_total", kind: prometheus.CounterValue,
+		meaning: "Answers to parked requests.",
+		read:    func(r *metricReading) int64 { return r.http.Answers },
+	},
+	{
+		name: "parley_http_parked_disconnects_total", kind: prometheus.CounterValue,
+		meaning: "Parked requests whose client disconnected.",
+		read:    func(r *metricReading) int64 { return r.http.Gone },
+	},
+	{
+		name: "parley_http_connections_handed_over_total", kind: prometheus.CounterValue,
+		meaning: "Connections handed over to a successor.",
+		read:    func(r *metricReading) int64 { return r.http.HandedOff },
+	},
+	{
+		name: "parley_http_write_timeouts_total", kind: prometheus.CounterValue,
+		meaning: "Connections closed because the client did not receive an answer in time.",
+		read:    func(r *metricReading) int64 { return r.http.WriteTimeouts },
+	},
+	{
+		name: "parley_http_panics_total", kind: prometheus.CounterValue,
+		meaning: "Handlers that panicked.",
+		read:    func(r *metricReading) int64 { return r.http.Panics },
+	},
+	{
+		name: "parley_http_received_bytes_total", kind: prometheus.CounterValue,
+		meaning: "Bytes received; with TLS, of the content.",
+		read:    func(r *metricReading) int64 { return r.http.BytesIn },
+	},
+	{
+		name: "parley_http_sent_bytes_total", kind: prometheus.CounterValue,
+		meaning: "Bytes sent; with TLS, of the content.",
+		read:    func(r *metricReading) int64 { return r.http.BytesOut },
+	},
+})
+
+// describe makes the descriptions that the Prometheus client needs.
+func describe(list []metric) []metric {
+	for i := range list {
+		list[i].desc = prometheus.NewDesc(list[i].name, list[i].meaning, nil, nil)
+	}
+	return list
+}
+
+// labeledMetric describes a metric with a label, or a histogram.
+type labeledMetric struct {
+	name    string
+	kind    string // counter, gauge or histogram
+	label   string // empty if it has none
+	meaning string
+	desc    *prometheus.Desc
+}
+
+func newLabeledMetric(m labeledMetric) *labeledMetric {
+	var labels []string
+	if m.label != "" {
+		labels = []string{m.label}
+	}
+	m.desc = prometheus.NewDesc(m.name, m.meaning, labels, nil)
+	return &m
+}
+
+// The metrics with a label, and the histograms.
+var (
+	refusals = newLabeledMetric(labeledMetric{
+		name: "parley_refusals_total", kind: "counter", label: "code",
+		meaning: "Commands and views refused, by the protocol's error code.",
+	})
+	httpRefusals = newLabeledMetric(labeledMetric{
+		name: "parley_http_refusals_total", kind: "counter", label: "reason",
+		meaning: "Requests and connections refused before any handler ran, by reason.",
+	})
+	realmInFlight = newLabeledMetric(labeledMetric{
+		name: "parley_realm_in_flight", kind: "gauge", label: "realm",
+		meaning: "Commands and views that wait in the mailbox of an organization or for the disk.",
+	})
+	realmFacts = newLabeledMetric(labeledMetric{
+		name: "parley_realm_durable_facts", kind: "gauge", label: "realm",
+		meaning: "Number of the last fact of an organization that is on disk.",
+	})
+	realmAge = newLabeledMetric(labeledMetric{
+		name: "parley_realm_snapshot_age_seconds", kind: "gauge", label: "realm",
+		meaning: "Time since the rows of an organization were written, or since it was opened.",
+	})
+	realmJournal = newLabeledMetric(labeledMetric{
+		name: "parley_realm_journal_bytes", kind: "gauge", label: "realm",
+		meaning: "Bytes of the facts of an organization since its last snapshot.",
+	})
+	turnLatency = newLabeledMetric(labeledMetric{
+		name: "parley_realm_turn_latency_seconds", kind: "histogram", label: "kind",
+		meaning: "How long each kind of work blocked its organization.",
+	})
+	turnLatencyMax = newLabeledMetric(labeledMetric{
+		name: "parley_realm_turn_latency_max_seconds", kind: "gauge", label: "kind",
+		meaning: "The longest time of each kind of work.",
+	})
+	commitLatency = newLabeledMetric(labeledMetric{
+		name: "parley_store_commit_seconds", kind: "histogram",
+		meaning: "How long synced batches took.",
+	})
+	commitLatencyMax = newLabeledMetric(labeledMetric{
+		name: "parley_store_commit_max_seconds", kind: "gauge",
+		meaning: "The longest time of a synced batch.",
+	})
+	boundLimit = newLabeledMetric(labeledMetric{
+		name: "parley_bound_limit", kind: "gauge", label: "of",
+		meaning: "Limit of a bound; bounds.md lists them.",
+	})
+	boundUsed = newLabeledMetric(labeledMetric{
+		name: "parley_bound_used", kind: "gauge", label: "of",
+		meaning: "How much of a bound is used.",
+	})
+	boundHits = newLabeledMetric(labeledMetric{
+		name: "parley_bound_hits_total", kind: "counter", label: "of",
+		meaning: "How often a bound was reached.",
+	})
+)
+
+// labeledMetrics returns the metrics with a label and the histograms, in the order of the reference page.
+func labeledMetrics() []*labeledMetric {
+	return []*labeledMetric{
+		refusals, httpRefusals, realmInFlight, realmFacts, realmAge, realmJournal, turnLatency, turnLatencyMax,
+		commitLatency, commitLatencyMax, boundLimit, boundUsed, boundHits,
+	}
+}
+
+// Describe sends the description of every metric that Collect sends.
+func (c *metricsCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, m := range allMetrics {
+		out <- m.desc
+	}
+	for _, m := range labeledMetrics() {
+		out <- m.desc
+	}
+}
+
+// Collect reads and sends every metric.
+func (c *metricsCollector) Collect(out chan<- prometheus.Metric) {
+	s := c.server
+	r := &metricReading{
+		server: s,
+		orgs:   &s.orgs.Metrics,
+		park:   s.http.Bounds(),
+		http:   s.http.Stats(),
+		realm:  s.orgs.RealmMetrics(),
+		store:  s.store.Metrics(),
+	}
+	send := func(m *labeledMetric, v float64, labels ...string) {
+		kind := prometheus.GaugeValue
+		if m.kind == "counter" {
+			kind = prometheus.CounterValue
+		}
+		out <- prometheus.MustNewConstMetric(m.desc, kind, v, labels...)
+	}
+	for _, m := range allMetrics {
+		out <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.read(r)))
+	}
+	sendMap(send, refusals, r.realm.Refusals)
+	sendMap(send, httpRefusals, r.http.Refused)
+	sendMap(send, realmInFlight, r.realm.InFlight)
+	sendMap(send, realmFacts, r.realm.DurableFacts)
+	sendMap(send, realmAge, r.realm.SnapshotAgeSeconds)
+	sendMap(send, realmJournal, r.store.Journal)
+	for _, h := range s.orgs.TurnLatencies() {
+		below, n := map[float64]uint64{}, uint64(0)
+		for i, le := range actors.LatencyBounds {
+			n += uint64(h.Buckets[i])
+			below[le.Seconds()] = n
+		}
+		out <- prometheus.MustNewConstHistogram(turnLatency.desc, uint64(h.Count), h.Total.Seconds(), below, h.Kind)
+		send(turnLatencyMax, h.Max.Seconds(), h.Kind)
+	}
+	out <- prometheus.MustNewConstHistogram(commitLatency.desc, r.store.Commits, r.store.Total.Seconds(), r.store.Within)
+	send(commitLatencyMax, r.store.Slowest.Seconds())
+	for i := range AllBounds {
+		b := &AllBounds[i]
+		send(boundLimit, float64(b.limit(r)), b.Name)
+		if b.used != nil {
+			send(boundUsed, float64(b.used(r)), b.Name)
+		}
+		if b.hits != nil {
+			send(boundHits, float64(b.hits(r)), b.Name)
+		}
+	}
+}
+
+// sendMap sends a metric once for each key of a map; the key is the label.
+func sendMap[K comparable](send func(*labeledMetric, float64, ...string), m *labeledMetric, values map[K]int64) {
+	for k, v := range values {
+		send(m, float64(v), fmt.Sprint(k))
+	}
+}
+
+// MetricDescription describes a metric for the reference page.
+type MetricDescription struct {
+	Name    string
+	Type    string // counter, gauge or histogram
+	Label   string // empty if it has none
+	Meaning string
+}
+
+// AllMetrics describes every metric of a server except those of Go and of the process.
+func AllMetrics() (list []MetricDescription) {
+	for _, m := range allMetrics {
+		kind := "gauge"
+		if m.kind == prometheus.CounterValue {
+			kind = "counter"
+		}
+		list = append(list, MetricDescription{Name: m.name, Type: kind, Meaning: m.meaning})
+	}
+	for _, m := range labeledMetrics() {
+		list = append(list, MetricDescription{m.name, m.kind, m.label, m.meaning})
+	}
+	return list
+}

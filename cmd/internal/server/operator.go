@@ -1,0 +1,277 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/actors"
+	"parley/actors/realm"
+	"parley/snapshot"
+	"parley/wire"
+)
+
+// operatorCommands is every command of the operator by its name in requests to the control socket.
+var operatorCommands = map[string]operatorCommand{
+	"realm-create":  realmCreate,
+	"realm-list":    realmList,
+	"realm-close":   realmClose,
+	"realm-reopen":  realmReopen,
+	"realm-digest":  realmDigest,
+	"realm-slowest": realmSlowest,
+	"server-info":   serverInfo,
+	"upgrade":       startUpgrade,
+	"user-create":   userCreate,
+	"user-list":     userList,
+	"user-api-key":  userKey,
+	"user-password": userPassword,
+	"user-grant":    userGrant,
+}
+
+// realm returns the organization that the argument realm names by its subdomain.
+func (o *operator) realm(args map[string]string) (realm.ID, error) {
+	id, _, ok := o.orgs.RealmByName(args["realm"])
+	if !ok {
+		return 0, fmt.Errorf("no organization %q; parley realm list shows them", args["realm"])
+	}
+	return id, nil
+}
+
+// systemCaller is the caller of commands that no user has sent.
+var systemCaller = realm.Caller{System: true, Client: "Internal"}
+
+func realmCreate(o *operator, args map[string]string) (any, error) {
+	name := args["name"]
+	if name == "" {
+		return nil, errors.New("--name is required: the name of the organization")
+	}
+	if err := CheckSubdomain(args["realm"]); err != nil {
+		return nil, err
+	}
+	id, err := o.orgs.CreateRealm(args["realm"], name)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := execute(o.orgs, id, systemCaller, realm.CreateFirstChannels{}); err != nil {
+		return nil, err
+	}
+	return map[string]any{"id": id, "url": o.sites.site(args["realm"]).URL}, nil
+}
+
+// maxSubdomainBytes limits the length of an organization's subdomain.
+const maxSubdomainBytes = 40
+
+// CheckSubdomain returns an error if text cannot be the subdomain of an organization. The root organization has "".
+func CheckSubdomain(text string) error {
+	outside := strings.HasPrefix(text, "-") || strings.HasSuffix(text, "-")
+	letters := strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+	if len(text) > maxSubdomainBytes || outside || !letters || text == "www" {
+		return fmt.Errorf("%q is not a subdomain: use lower-case letters, digits and dashes, at most %d characters",
+			text, maxSubdomainBytes)
+	}
+	return nil
+}
+
+func realmClose(o *operator, args map[string]string) (any, error) {
+	id, err := o.realm(args)
+	if err != nil {
+		return nil, err
+	}
+	_, err = execute(o.orgs, id, systemCaller, realm.CloseRealm{})
+	return map[string]any{"id": id}, err
+}
+
+func realmReopen(o *operator, args map[string]string) (any, error) {
+	id, err := o.realm(args)
+	if err != nil {
+		return nil, err
+	}
+	_, err = execute(o.orgs, id, systemCaller, realm.ReopenRealm{})
+	return map[string]any{"id": id}, err
+}
+
+func realmList(o *operator, args map[string]string) (any, error) {
+	list := []any{}
+	realms := o.orgs.Realms()
+	for _, name := range slices.Sorted(maps.Keys(realms)) {
+		x, err := o.orgs.View(realms[name], systemCaller, func(v realm.View) (any, error) {
+			people := 0
+			v.EachUser(func(u *realm.User) {
+				if u.Active && !u.IsBot() && !u.System {
+					people++
+				}
+			})
+			return map[string]any{
+				"id": v.ID(), "subdomain": name, "name": v.Org().Name, "people": people, "closed": v.Closed(),
+				"facts": v.Seq(), "url": o.sites.site(name).URL,
+			}, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, x)
+	}
+	return map[string]any{"realms": list}, nil
+}
+
+// realmDigest returns the digest of every organization's state. It blocks an organization while it reads all its rows.
+func realmDigest(o *operator, args map[string]string) (any, error) {
+	list := []any{}
+	realms := o.orgs.Realms()
+	for _, name := range slices.Sorted(maps.Keys(realms)) {
+		x, err := o.orgs.View(realms[name], systemCaller, func(v realm.View) (any, error) {
+			return snapshot.StateDigest(v.Realm).String(), nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, map[string]any{"state": x})
+	}
+	return map[string]any{"digests": list}, nil
+}
+
+// slowestShown is the number of kinds of work that realm slowest lists.
+const slowestShown = 10
+
+// realmSlowest lists the kinds of work that blocked an organization longest since the server started, longest first.
+func realmSlowest(o *operator, args map[string]string) (any, error) {
+	id, err := o.realm(args)
+	if err != nil {
+		return nil, err
+	}
+	slow := fmt.Sprintf("over_%dms", actors.MaxTurnLatency.Milliseconds())
+	list := []any{}
+	for i, k := range o.orgs.SlowestTurns(id, slowestShown) {
+		list = append(list, map[string]any{
+			"rank": i + 1, "kind": k.Kind, "ms": inMilliseconds(k.Max), "at": k.MaxAt.UTC().Format(time.RFC3339),
+			"user": k.MaxUser, "times": k.Count, "mean_ms": inMilliseconds(k.Total / time.Duration(k.Count)), slow: k.Slow,
+		})
+	}
+	return map[string]any{"slowest": list}, nil
+}
+
+func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+var roles = map[string]realm.Role{
+	"owner":         realm.Owner,
+	"administrator": realm.Administrator,
+	"moderator":     realm.Moderator,
+	"member":        realm.Member,
+	"guest":         realm.Guest,
+}
+
+func userCreate(o *operator, args map[string]string) (any, error) {
+	id, err := o.realm(args)
+	if err != nil {
+		return nil, err
+	}
+	role, ok := roles[args["role"]]
+	if !ok {
+		return nil, fmt.Errorf("--role must be owner, administrator, moderator, member or guest, not %q", args["role"])
+	}
+	cmd := realm.CreateUser{Email: args["email"], Name: args["name"], Role: role}
+	if p := args["password"]; p != "" {
+		if cmd.Password, err = o.passwords.Hash(p); err != nil {
+			return nil, err
+		}
+	}
+	u, err := execute(o.orgs, id, systemCaller, cmd)
+	if err != nil {
+		return nil, err
+	}
+	key, err := execute(o.orgs, id, systemCaller, realm.IssueAPIKey{User: u})
+	return map[string]any{"user_id": u, "email": args["email"], "api_key": key}, err
+}
+
+func userList(o *operator, args map[string]string) (any, error) {
+	id, err := o.realm(args)
+	if err != nil {
+		return nil, err
+	}
+	return o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+		list := []any{}
+		v.EachUser(func(u *realm.User) {
+			if !u.System {
+				list = append(list, map[string]any{
+					"user_id": u.ID, "email": u.Email, "name": u.Name, "role": u.Role, "bot": u.IsBot(), "active": u.Active,
+				})
+			}
+		})
+		return map[string]any{"users": list}, nil
+	})
+}
+
+// user returns the organization and the user that the arguments realm and email name.
+func (o *operator) user(args map[string]string) (realm.ID, realm.UserID, error) {
+	id, err := o.realm(args)
+	if err != nil {
+		return 0, 0, err
+	}
+	a, ok := o.orgs.AccountByEmail(id, args["email"])
+	if !ok {
+		return 0, 0, fmt.Errorf("no user %q", args["email"])
+	}
+	return id, a.User, nil
+}
+
+func userKey(o *operator, args map[string]string) (any, error) {
+	id, u, err := o.user(args)
+	if err != nil {
+		return nil, err
+	}
+	key, err := execute(o.orgs, id, systemCaller, realm.IssueAPIKey{User: u, Only: args["only"] == "true"})
+	return map[string]any{"email": args["email"], "api_key": key}, err
+}
+
+func userPassword(o *operator, args map[string]string) (any, error) {
+	id, u, err := o.user(args)
+	if err != nil {
+		return nil, err
+	}
+	if args["password"] == "" {
+		return nil, errors.New("the password is empty")
+	}
+	hash, err := o.passwords.Hash(args["password"])
+	if err != nil {
+		return nil, err
+	}
+	_, err = execute(o.orgs, id, systemCaller, realm.SetPassword{User: u, Hash: hash})
+	return map[string]any{"email": args["email"]}, err
+}
+
+func userGrant(o *operator, args map[string]string) (any, error) {
+	id, u, err := o.user(args)
+	if err != nil {
+		return nil, err
+	}
+	_, err = execute(o.orgs, id, systemCaller, realm.Grant{
+		User:         u,
+		CreateUsers:  args["create-users"] == "true",
+		ChangeEmails: args["change-emails"] == "true",
+	})
+	return map[string]any{"email": args["email"]}, err
+}
+
+// serverInfo tells which process serves, its version, and whether a successor is starting.
+func serverInfo(o *operator, _ map[string]string) (any, error) {
+	info := map[string]any{"pid": os.Getpid(), "version": wire.Version}
+	if o.handover != nil {
+		o.handover.mu.Lock()
+		defer o.handover.mu.Unlock()
+		info["successor"] = o.handover.successorPID != 0
+	}
+	return info, nil
+}
+
+// startUpgrade starts the successor and returns its process id.
+func startUpgrade(o *operator, _ map[string]string) (any, error) {
+	if o.handover == nil {
+		return nil, errors.New("no server is running here")
+	}
+	pid, err := o.handover.startSuccessor()
+	return map[string]any{"pid": pid}, err
+}

@@ -1,0 +1,519 @@
+// Package server builds a running chat server from its parts: the store, the actors of the organizations, the HTTP
+// server, email, push notifications, the control socket and the metrics.
+//
+// Start takes a Config and returns a Server that accepts requests; Close stops it. Several servers can run in one
+// process, each with its own data directory: the package has no global state. What concerns the whole process (flags,
+// signals, exit codes, the garbage collector) belongs to cmd/parley.
+//
+// The order of a start matters:
+//
+//	listeners -> backlog (connections wait) -> store -> actors -> endpoints and background work -> HTTP server -> outbox
+//
+// Close goes the other way: first it stops everything that accepts requests, then background work and actors, and last
+// the store, because a successor waits for the store.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/actors"
+	"parley/actors/realm"
+	"parley/snapshot"
+	"parley/snapshot/files"
+	"parley/snapshot/search"
+	"parley/wire"
+	"parley/wire/dispatch"
+	"parley/wire/httpd"
+	"parley/wire/httpd/park"
+	"parley/wire/mail"
+	"parley/wire/markdown/preview"
+	"parley/wire/previews"
+	"parley/wire/push"
+	"parley/wire/thumbnails"
+	"parley/wire/webhooks"
+)
+
+// Limits of a start.
+const (
+	// StartupDelay is how long a crowded server waits before it starts the outbox. Outbox jobs would take half of a small
+	// machine from the clients that connect at the same moment.
+	StartupDelay = 2 * time.Second
+	// crowdedStart is the number of waiting connections from which on a start counts as crowded.
+	crowdedStart = 256
+	// compactionDelay is how long after its opening the store merges no tables and nothing is indexed. It is longer than
+	// all clients need to connect again.
+	compactionDelay = search.StartupRest
+	// shutdownTimeout is how long a stopping server waits for each part that has requests in progress.
+	shutdownTimeout = 15 * time.Second
+)
+
+// Config is what a server is built from.
+type Config struct {
+	Settings
+	Log *slog.Logger // required
+
+	// Output is where the accounts of a new demo organization are printed; nil discards them.
+	Output io.Writer
+	// Fatal is called when the server cannot store data any more. It must end the process and not return: the server
+	// acknowledges nothing afterwards. Nil panics.
+	Fatal func(error)
+	// Listeners are sockets that the process has inherited. Without any the server opens Settings.Listen.
+	Listeners []net.Listener
+	// Handover lets another process of the same program replace this one; nil: the server cannot be replaced.
+	Handover *Handover
+	// BeforeServing is called when everything is open and before the first request is handled; nil is allowed.
+	BeforeServing func()
+}
+
+// Server is a running server.
+type Server struct {
+	Settings
+	config Config
+	log    *slog.Logger
+
+	// Values that follow from the settings alone.
+	crowd            crowdSpec
+	limits           httpd.Limits
+	jwtKeys          map[string]string
+	tlsConfig        *tls.Config
+	previewNetworks  []netip.Prefix // private networks that the server is allowed to fetch pages from
+	webhooksNetworks []netip.Prefix // private networks that bots' services may be in
+
+	// The parts, in the order in which they are made.
+	listeners  []net.Listener
+	handover   *handover
+	store      *snapshot.Store
+	secret     []byte
+	sites      *siteTable
+	search     *search.Service
+	orgs       *actors.Server
+	renderer   wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
+	files      *files.Store
+	passwords  *httpd.Passwords
+	tools      *wire.Tools
+	dispatcher *dispatch.Dispatcher
+	exports    *exporter
+	sweeper    *sweeper
+	http       *httpd.Server
+	mail       *incomingMail
+	metrics    *metricsServer
+
+	closeBackground func() error // stops the work beside requests; it may be in the middle of something long
+	closeControl    func() error
+	crowded         bool
+	acceptErrors    chan error
+	stopped         chan struct{} // closed by Close
+	closing         sync.Once
+	closeError      error
+}
+
+// Start builds a server and starts it. When Start returns, the server handles requests. On an error everything that was
+// opened is closed again.
+func Start(c Config) (*Server, error) {
+	began := time.Now()
+	s, err := newServer(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.listen(); err != nil {
+		return nil, err
+	}
+	backlog, preloaded, err := s.collectBacklog()
+	if err != nil {
+		return nil, errors.Join(err, s.closeListeners())
+	}
+	open := func() error { return s.open(preloaded) }
+	for _, step := range []func() error{open, s.buildTools, s.createDemo, s.openEndpoints} {
+		if err := step(); err != nil {
+			return nil, errors.Join(err, s.closeFailedStart())
+		}
+	}
+	if c.BeforeServing != nil {
+		c.BeforeServing()
+	}
+	s.crowded = s.handover.isSuccessor() || backlog.Len() > crowdedStart
+	if err := s.http.ServeBacklog(backlog); err != nil {
+		return nil, errors.Join(err, s.closeFailedStart())
+	}
+	for _, l := range s.listeners {
+		go func() { s.acceptErrors <- s.http.Serve(l) }()
+	}
+	s.startOutbox()
+	s.log.Info("serving", "url", s.URL, "listen", s.Listen, "data", s.Data, "version", wire.Version,
+		"organizations", len(s.orgs.Realms()), "took", time.Since(began).Round(time.Millisecond).String())
+	return s, nil
+}
+
+// newServer computes what follows from the settings alone, and rejects settings that contradict each other.
+func newServer(c Config) (s *Server, err error) {
+	s = &Server{Settings: c.Settings, config: c, log: c.Log, stopped: make(chan struct{}),
+		limits: httpd.Limits{User: c.RateLimit, Visitor: c.AnonymousRateLimit, Login: c.LoginLimit}}
+	if c.DemoCrowd != "" {
+		if s.crowd, err = parseCrowd(c.DemoCrowd); err != nil {
+			return nil, err
+		}
+	}
+	for _, x := range []struct {
+		setting, value string
+		networks       *[]netip.Prefix
+	}{
+		{"trusted-proxies", c.TrustedProxies, &s.limits.Proxies},
+		{"previews-allow", c.PreviewsAllow, &s.previewNetworks},
+		{"webhooks-allow", c.WebhooksAllow, &s.webhooksNetworks},
+	} {
+		if *x.networks, err = httpd.ParseProxies(x.value); err != nil {
+			return nil, fmt.Errorf("%s: %w", x.setting, err)
+		}
+	}
+	if s.jwtKeys, err = c.parseJWTKeys(); err != nil {
+		return nil, err
+	}
+	if s.tlsConfig, err = c.loadTLS(); err != nil {
+		return nil, err
+	}
+	if c.NoSync {
+		s.log.Warn("unsafe-no-sync: messages are acknowledged before they are on disk; a crash loses them. " +
+			"For measurements only")
+	}
+	return s, nil
+}
+
+// listen takes the inherited sockets, or opens the one of the settings.
+func (s *Server) listen() error {
+	s.listeners = s.config.Listeners
+	if len(s.listeners) == 0 {
+		l, err := net.Listen("tcp", s.Settings.Listen)
+		if err != nil {
+			return err
+		}
+		s.listeners = []net.Listener{l}
+	}
+	s.setListenAddress(s.listeners[0].Addr().String())
+	s.acceptErrors = make(chan error, len(s.listeners))
+	s.handover = newHandover(s.config.Handover, s.log, s.listeners)
+	return nil
+}
+
+// collectBacklog accepts connections before requests can be handled: until the data is loaded they would overflow the
+// listen queue of the kernel. A successor leaves that to its predecessor as long as that one serves; meanwhile it
+// preloads the organizations.
+func (s *Server) collectBacklog() (backlog *park.Backlog, preloaded *actors.Preloaded, err error) {
+	if s.handover.isSuccessor() {
+		preloaded = preload(s.Data, s.log)
+		backlog, err = s.takeOver()
+	} else {
+		backlog, err = park.CollectBacklog(s.MaxConnections, s.listeners...)
+	}
+	return backlog, preloaded, err
+}
+
+// open opens the store and loads the organizations.
+func (s *Server) open(preloaded *actors.Preloaded) (err error) {
+	if s.store, err = openStore(s.Data, s.handover.isSuccessor(), s.NoSync, s.log); err != nil {
+		return StartError(s.Data, err)
+	}
+	go s.watchStore()
+	s.sites = newSiteTable(s.URL)
+	if s.secret, err = LoadSecret(s.Data); err != nil {
+		return err
+	}
+	disk := snapshot.Disk{Store: s.store}
+	s.search = search.OpenService(SearchDir(s.Data), disk, wire.SearchText, s.log)
+	if s.orgs, err = actors.Open(disk, actors.Options{
+		Protocol: wire.SessionProtocol{}, Renderer: &s.renderer,
+		Secret:    s.secret,
+		Log:       s.log,
+		Fatal:     s.fatal,
+		Site:      s.sites.site,
+		Search:    s.search,
+		Preloaded: preloaded,
+	}); err != nil {
+		return StartError(s.Data, err)
+	}
+	s.sites.orgs = s.orgs
+	s.files, err = files.Open(filepath.Join(s.Data, "uploads"))
+	return err
+}
+
+// watchStore calls Fatal when a write to the data directory has failed, also one in the background.
+func (s *Server) watchStore() {
+	select {
+	case <-s.store.Failed():
+		s.fatal(s.store.Err())
+	case <-s.stopped:
+	}
+}
+
+func (s *Server) fatal(err error) {
+	if s.config.Fatal == nil {
+		panic(err)
+	}
+	s.config.Fatal(err)
+}
+
+// buildTools makes what endpoints use, and starts the background work.
+func (s *Server) buildTools() error {
+	rootHost := s.sites.site("").Host
+	s.passwords = httpd.NewPasswords()
+	s.tools = &wire.Tools{
+		Files:              fileStore{s.files},
+		Sign:               newSigner(s.secret),
+		VerifySignature:    newSignatureChecker(s.secret),
+		UploadQuota:        int64(s.UploadQuota) << 20,
+		HashPassword:       s.passwords.Hash,
+		CheckPassword:      s.passwords.Check,
+		HashKey:            actors.HashKey,
+		Token:              actors.Token,
+		LinkToken:          s.orgs.LinkToken,
+		JWTKeys:            s.jwtKeys,
+		Version:            wire.Version,
+		Generation:         time.Now().Unix(),
+		Renderer:           &s.renderer,
+		FetchPreview:       preview.New(s.previewNetworks...).Fetch,
+		Dev:                s.Demo || s.DemoCrowd != "",
+		ChannelMailPattern: "%s@" + s.mailHost(rootHost),
+		Emails:             mail.Composer{},
+		DailyInvites:       s.DailyInvites,
+	}
+	sender, err := s.newMailer(rootHost, s.tools, s.log)
+	if err != nil {
+		return err
+	}
+	pusher, err := push.New(push.Config{
+		APNsKey:    s.APNsKey,
+		APNsKeyID:  s.APNsKeyID,
+		APNsTeam:   s.APNsTeam,
+		FCMAccount: s.FCMAccount,
+		Bouncer:    s.Bouncer,
+		BouncerOrg: s.BouncerOrg,
+		BouncerKey: s.BouncerKey,
+	}, s.log)
+	if err != nil {
+		return err
+	}
+	if pusher != nil {
+		s.tools.Push = pusher
+	}
+	s.dispatcher = s.newDispatcher(sender, pusher)
+	s.orgs.SetOutbox(s.dispatcher, pusher != nil, s.Bouncer != "")
+	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
+	s.sweeper = newSweeper(s.orgs, s.files, s.log)
+	s.tools.StartExport = s.exports.add
+	s.tools.SubdomainTaken = func(name string) bool {
+		_, _, taken := s.orgs.RealmByName(name)
+		return taken
+	}
+	thumbnailWorker := thumbnails.Start(s.orgs, s.tools.Files, s.log, slices.Collect(maps.Values(s.orgs.Realms())))
+	s.tools.Thumbnails = thumbnailWorker
+	s.closeBackground = sync.OnceValue(func() error {
+		s.exports.Close()
+		s.sweeper.Close()
+		thumbnailWorker.Close()
+		return withShutdownTimeout(s.dispatcher.Close)
+	})
+	return nil
+}
+
+// newDispatcher returns the dispatcher of outbox jobs. Each kind of job has a handler and a limit of attempts at a time.
+func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispatch.Dispatcher {
+	o := dispatch.Options{
+		Server: s.orgs,
+		Log:    s.log,
+		Handlers: map[realm.OutboxJobKind]dispatch.Handler{
+			realm.OutboxEmail: sender,
+			realm.OutboxWebhook: webhooks.New(webhooks.Options{
+				Server: s.orgs, Tools: s.tools, Log: s.log, Allow: s.webhooksNetworks,
+			}),
+			realm.OutboxMissedMessage: &mail.MissedMessages{
+				Server: s.orgs, Now: time.Now, HasOtherAccount: s.orgs.HasAccountElsewhere,
+			},
+			realm.OutboxPreview: &previews.Fetcher{Server: s.orgs, Tools: s.tools},
+		},
+		Concurrency: map[realm.OutboxJobKind]int{
+			realm.OutboxEmail:         mail.MaxSending,
+			realm.OutboxWebhook:       webhooks.MaxCalling,
+			realm.OutboxPush:          push.MaxNotifying,
+			realm.OutboxPushRemoval:   push.MaxNotifying,
+			realm.OutboxRegistration:  push.MaxRegistering,
+			realm.OutboxMissedMessage: mail.MaxChecking,
+			realm.OutboxPreview:       previews.MaxFetching,
+		},
+	}
+	if pusher != nil {
+		options := push.Options{Pusher: pusher, Server: s.orgs, Log: s.log, Now: time.Now}
+		notifier := &push.Notifier{Options: options}
+		o.Handlers[realm.OutboxPush], o.Handlers[realm.OutboxPushRemoval] = notifier, notifier
+		o.Handlers[realm.OutboxRegistration] = &push.Registrar{Options: options}
+	}
+	return dispatch.New(o)
+}
+
+// createDemo creates a demo organization or a crowd if the settings ask for one and the data directory is empty.
+func (s *Server) createDemo() error {
+	if len(s.orgs.Realms()) > 0 {
+		return nil
+	}
+	out := s.config.Output
+	if out == nil {
+		out = io.Discard
+	}
+	if s.DemoCrowd != "" {
+		if err := createCrowd(s.orgs, s.crowd, out); err != nil {
+			return fmt.Errorf("create the crowd: %w", err)
+		}
+	} else if s.Demo {
+		if err := createDemo(s.orgs, s.URL, out); err != nil {
+			return fmt.Errorf("create the demo organization: %w", err)
+		}
+	}
+	return nil
+}
+
+// openEndpoints makes the HTTP server, which handles no request yet, and opens the control socket, the SMTP server and
+// the metrics endpoint.
+func (s *Server) openEndpoints() (err error) {
+	p := s.parkConfig()
+	p.OnDrain, p.AnswersLatePolls, p.TLS = s.orgs.Drain, true, s.tlsConfig
+	s.http = httpd.New(httpd.Options{
+		Server: s.orgs,
+		Tools:  s.tools,
+		Realms: s.sites,
+		Log:    s.log,
+		Park:   p,
+		Limits: s.limits,
+		Files:  s.files,
+	})
+	s.handover.connect(s)
+	o := &operator{
+		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
+	}
+	if s.closeControl, err = serveControl(s.Data, o, s.log); err != nil {
+		return err
+	}
+	if s.mail, err = s.openSMTP(); err != nil {
+		return err
+	}
+	s.metrics, err = s.openMetrics()
+	return err
+}
+
+// startOutbox starts the outbox jobs that the last process left, after a delay if many clients wait.
+func (s *Server) startOutbox() {
+	delay := time.Duration(0)
+	if s.crowded {
+		delay = StartupDelay
+	}
+	sites := map[realm.ID]wire.Site{}
+	for name, id := range s.orgs.Realms() {
+		sites[id] = s.sites.site(name)
+	}
+	s.dispatcher.Begin(delay, sites)
+}
+
+// Addr returns the address that the server listens on, as host:port.
+func (s *Server) Addr() string { return s.listeners[0].Addr().String() }
+
+// BaseURL returns the URL of the root organization.
+func (s *Server) BaseURL() string { return s.URL }
+
+// MetricsAddr returns the address of the metrics endpoint, or "" if there is none.
+func (s *Server) MetricsAddr() string { return s.metrics.addr() }
+
+// MailAddr returns the address at which the server receives email, or "" if it receives none.
+func (s *Server) MailAddr() string { return s.mail.addr() }
+
+// Crowded reports whether many connections waited when the server started to handle requests. Work that can wait should
+// then wait for StartupDelay.
+func (s *Server) Crowded() bool { return s.crowded }
+
+// AcceptErrors returns the channel that receives an error when the server cannot accept connections any more.
+func (s *Server) AcceptErrors() <-chan error { return s.acceptErrors }
+
+// Close stops the server and waits for requests in progress. Every further call returns the same error.
+func (s *Server) Close() error {
+	s.closing.Do(func() {
+		s.closeError = errors.Join(s.Stop(), s.Finish())
+	})
+	return s.closeError
+}
+
+// Stop stops everything but responses that are still being sent; Finish waits for these. Sockets that a successor opens
+// too are closed first, the data directory last. Use Close unless something must happen between the two.
+func (s *Server) Stop() error {
+	if s.handover.yielded && s.http.PrepareShutdown(s.handover.connections) {
+		time.Sleep(closingDelay)
+	}
+	err := errors.Join(withShutdownTimeout(s.mail.Close), s.closeControl(), s.metrics.Close(),
+		withShutdownTimeout(s.http.Shutdown))
+	// While the actors can still answer. Jobs that are not finished by then are left to the next process.
+	err = errors.Join(err, s.closeBackground(), withShutdownTimeout(s.orgs.Close))
+	s.search.Stop()
+	close(s.stopped)
+	// A successor waits for the store alone: it opens the search index while it serves.
+	return errors.Join(err, s.store.Close(), s.search.Close())
+}
+
+// Finish waits until clients have received the responses that are being sent.
+func (s *Server) Finish() error {
+	timeout := shutdownTimeout
+	if s.handover.yielded {
+		timeout = downloadTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	err := s.http.FinishAnswers(ctx)
+	s.log.Info("stopped", "data", s.Data, "connections handed over", s.http.Stats().HandedOff)
+	return err
+}
+
+// closeFailedStart closes what a start that failed has opened.
+func (s *Server) closeFailedStart() (err error) {
+	if s.metrics != nil {
+		err = errors.Join(err, s.metrics.Close())
+	}
+	if s.mail != nil {
+		err = errors.Join(err, withShutdownTimeout(s.mail.Close))
+	}
+	if s.closeControl != nil {
+		err = errors.Join(err, s.closeControl())
+	}
+	if s.closeBackground != nil {
+		err = errors.Join(err, s.closeBackground())
+	}
+	if s.search != nil {
+		err = errors.Join(err, s.search.Close())
+	}
+	close(s.stopped)
+	if s.store != nil {
+		err = errors.Join(err, s.store.Close())
+	}
+	return errors.Join(err, s.closeListeners())
+}
+
+func (s *Server) closeListeners() (err error) {
+	for _, l := range s.listeners {
+		if e := l.Close(); !errors.Is(e, net.ErrClosed) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// withShutdownTimeout calls stop with a context that ends after shutdownTimeout.
+func withShutdownTimeout(stop func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	return stop(ctx)
+}

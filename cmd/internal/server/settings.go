@@ -1,0 +1,525 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/acme"
+
+	"parley/wire"
+	"parley/wire/httpd"
+	"parley/wire/httpd/park"
+	"parley/wire/mail"
+)
+
+// Settings are the values an operator can set. Each field is described by the row of AllSettings that points to it.
+// Start from DefaultSettings: the zero value is not a valid configuration.
+type Settings struct {
+	Data      string
+	URL       string
+	Demo      bool
+	DemoCrowd string
+	NoSync    bool
+
+	Listen         string
+	TrustedProxies string
+	DebugListen    string
+	MaxConnections int
+	ReadTimeout    time.Duration
+	WriteTimeout   time.Duration
+	IdleTimeout    time.Duration
+
+	TLSCert       string
+	TLSKey        string
+	ACME          string
+	ACMEEmail     string
+	ACMEDirectory string
+
+	RateLimit          int
+	AnonymousRateLimit int
+	LoginLimit         int
+	MaxBody            int
+	UploadQuota        int
+	DailyInvites       int
+
+	JWTKeys       string
+	WebhooksAllow string
+	PreviewsAllow string
+
+	SMTPHost     string
+	SMTPPort     int
+	SMTPUser     string
+	SMTPPassword string
+	SMTPFrom     string
+	SMTPTLS      string
+	MailListen   string
+	MailDomain   string
+
+	APNsKey    string
+	APNsKeyID  string
+	APNsTeam   string
+	FCMAccount string
+	Bouncer    string
+	BouncerOrg string
+	BouncerKey string
+
+	LogLevel string
+	LogJSON  bool
+}
+
+// Type is the type of a setting's value. It decides how text is parsed and what documentation calls the value.
+type Type string
+
+// The types of settings.
+const (
+	Text     Type = "text"
+	Number   Type = "number" // a whole number, not negative
+	Switch   Type = "switch" // true or false
+	Duration Type = "time"   // such as 30s or 2m, not negative
+)
+
+// Setting describes one setting. Its name is the flag (--name) and the key of the TOML file; the environment variable is
+// Env.
+type Setting struct {
+	Name    string
+	Type    Type
+	Default string // as an operator writes it; empty is the zero value
+	Group   string // heading in the help text and on the reference page
+	Meaning string
+	field   func(*Settings) any // the pointer to the field, of the Go type that Type stands for
+}
+
+// The groups of settings, in the order in which help and documentation show them.
+const (
+	groupGeneral = "General"
+	groupNetwork = "Network"
+	groupTLS     = "TLS"
+	groupLimits  = "Limits"
+	groupAccess  = "Access"
+	groupMail    = "Mail"
+	groupPush    = "Push notifications"
+	groupLog     = "Log"
+)
+
+// SettingGroups returns the groups in the order in which they are shown.
+func SettingGroups() []string {
+	return []string{groupGeneral, groupNetwork, groupTLS, groupLimits, groupAccess, groupMail, groupPush, groupLog}
+}
+
+// parkDefaults are the timeouts and limits of the HTTP server that no setting changes.
+var parkDefaults = park.Config{}.WithDefaults()
+
+// AllSettings describes every setting of a server. Flags, the TOML file, environment variables, the help text and the
+// reference page are made from it.
+var AllSettings = []Setting{
+	{
+		Name: "data", Type: Text, Default: "./data", Group: groupGeneral,
+		Meaning: "data directory",
+		field:   func(s *Settings) any { return &s.Data },
+	},
+	{
+		Name: "url", Type: Text, Group: groupGeneral,
+		Meaning: "external URL, such as https://chat.example.org (default: http:// or https:// and the listen address)",
+		field:   func(s *Settings) any { return &s.URL },
+	},
+	{
+		Name: "demo", Type: Switch, Default: "false", Group: groupGeneral,
+		Meaning: "create a demo organization in an empty data directory, allow development logins, " +
+			"and switch off rate limits that are not set",
+		field: func(s *Settings) any { return &s.Demo },
+	},
+	{
+		Name: "demo-crowd", Type: Text, Group: groupGeneral,
+		Meaning: "like demo, with generated users, channels and messages for load tests: " +
+			"users=N,channels=M,zipf=Z,hundred=H,messages=K,realms=R,seed=S",
+		field: func(s *Settings) any { return &s.DemoCrowd },
+	},
+	{
+		Name: "unsafe-no-sync", Type: Switch, Default: "false", Group: groupGeneral,
+		Meaning: "acknowledge before data is on disk: A CRASH LOSES ACKNOWLEDGED MESSAGES; for measurements only",
+		field:   func(s *Settings) any { return &s.NoSync },
+	},
+
+	{
+		Name: "listen", Type: Text, Default: "127.0.0.1:9991", Group: groupNetwork,
+		Meaning: "address to listen on",
+		field:   func(s *Settings) any { return &s.Listen },
+	},
+	{
+		Name: "debug-listen", Type: Text, Group: groupNetwork,
+		Meaning: "address for metrics (Prometheus text) and Go profiles; it requires no login, so keep it private",
+		field:   func(s *Settings) any { return &s.DebugListen },
+	},
+	{
+		Name: "trusted-proxies", Type: Text, Group: groupNetwork,
+		Meaning: "addresses or networks, comma-separated, whose X-Forwarded-For header is trusted",
+		field:   func(s *Settings) any { return &s.TrustedProxies },
+	},
+	{
+		Name: "max-connections", Type: Number, Default: "0", Group: groupNetwork,
+		Meaning: "maximum number of open connections; 0: the process's limit of open files, less a reserve",
+		field:   func(s *Settings) any { return &s.MaxConnections },
+	},
+	{
+		Name: "read-timeout", Type: Duration, Default: formatDuration(parkDefaults.ReadTimeout), Group: groupNetwork,
+		Meaning: "maximum time to receive a request's headers; a body may pause for twice as long",
+		field:   func(s *Settings) any { return &s.ReadTimeout },
+	},
+	{
+		Name: "write-timeout", Type: Duration, Default: formatDuration(parkDefaults.WriteTimeout), Group: groupNetwork,
+		Meaning: "maximum time for a client to receive a response",
+		field:   func(s *Settings) any { return &s.WriteTimeout },
+	},
+	{
+		Name: "idle-timeout", Type: Duration, Default: formatDuration(parkDefaults.IdleTimeout), Group: groupNetwork,
+		Meaning: "maximum time that a connection stays open between two requests",
+		field:   func(s *Settings) any { return &s.IdleTimeout },
+	},
+
+	{
+		Name: "tls-cert", Type: Text, Group: groupTLS,
+		Meaning: "certificate file; with tls-key the server itself accepts TLS connections",
+		field:   func(s *Settings) any { return &s.TLSCert },
+	},
+	{
+		Name: "tls-key", Type: Text, Group: groupTLS,
+		Meaning: "key file of the certificate",
+		field:   func(s *Settings) any { return &s.TLSKey },
+	},
+	{
+		Name: "tls-acme", Type: Text, Group: groupTLS,
+		Meaning: "host names, comma-separated, to get certificates for by ACME (TLS-ALPN: the public port 443 must lead " +
+			"to listen); the server itself then accepts TLS connections",
+		field: func(s *Settings) any { return &s.ACME },
+	},
+	{
+		Name: "tls-acme-email", Type: Text, Group: groupTLS,
+		Meaning: "contact address for the certificate authority",
+		field:   func(s *Settings) any { return &s.ACMEEmail },
+	},
+	{
+		Name: "tls-acme-directory", Type: Text, Default: acme.LetsEncryptURL, Group: groupTLS,
+		Meaning: "directory URL of the certificate authority",
+		field:   func(s *Settings) any { return &s.ACMEDirectory },
+	},
+
+	{
+		Name: "rate-limit", Type: Number, Default: strconv.Itoa(httpd.DefaultUserLimit), Group: groupLimits,
+		Meaning: "requests per minute for one account; 0 switches rate limits off",
+		field:   func(s *Settings) any { return &s.RateLimit },
+	},
+	{
+		Name: "anonymous-rate-limit", Type: Number, Default: strconv.Itoa(httpd.DefaultVisitorLimit), Group: groupLimits,
+		Meaning: "requests per minute for one IP address without a login or with a failed one; 0: no limit",
+		field:   func(s *Settings) any { return &s.AnonymousRateLimit },
+	},
+	{
+		Name: "login-limit", Type: Number, Default: strconv.Itoa(httpd.DefaultLoginLimit), Group: groupLimits,
+		Meaning: "failed logins of one account in half an hour",
+		field:   func(s *Settings) any { return &s.LoginLimit },
+	},
+	{
+		Name: "max-body", Type: Number, Default: strconv.Itoa(1 << 20), Group: groupLimits,
+		Meaning: "maximum bytes of one request body; uploads have limits of their own",
+		field:   func(s *Settings) any { return &s.MaxBody },
+	},
+	{
+		Name: "upload-quota", Type: Number, Default: "0", Group: groupLimits,
+		Meaning: "MiB of uploaded files per organization; 0: no limit",
+		field:   func(s *Settings) any { return &s.UploadQuota },
+	},
+	{
+		Name: "daily-invites", Type: Number, Default: "100", Group: groupLimits,
+		Meaning: "email invitations per organization and day; 0: no limit",
+		field:   func(s *Settings) any { return &s.DailyInvites },
+	},
+
+	{
+		Name: "jwt-keys", Type: Text, Group: groupAccess,
+		Meaning: "keys that sign login tokens (JWT, HS256): subdomain=key, comma-separated; for the root organization " +
+			"the subdomain before the = is empty",
+		field: func(s *Settings) any { return &s.JWTKeys },
+	},
+	{
+		Name: "webhooks-allow", Type: Text, Group: groupAccess,
+		Meaning: "private networks, comma-separated, that outgoing-webhook bots are allowed to call",
+		field:   func(s *Settings) any { return &s.WebhooksAllow },
+	},
+	{
+		Name: "previews-allow", Type: Text, Group: groupAccess,
+		Meaning: "private networks, comma-separated, whose pages the server is allowed to fetch for link previews",
+		field:   func(s *Settings) any { return &s.PreviewsAllow },
+	},
+
+	{
+		Name: "smtp-host", Type: Text, Group: groupMail,
+		Meaning: "SMTP server for outgoing email; if empty, emails are written to the outbox folder in the data directory",
+		field:   func(s *Settings) any { return &s.SMTPHost },
+	},
+	{
+		Name: "smtp-port", Type: Number, Default: "587", Group: groupMail,
+		Meaning: "port of the SMTP server, 1 to 65535",
+		field:   func(s *Settings) any { return &s.SMTPPort },
+	},
+	{
+		Name: "smtp-user", Type: Text, Group: groupMail,
+		Meaning: "user name at the SMTP server, if it requires a login",
+		field:   func(s *Settings) any { return &s.SMTPUser },
+	},
+	{
+		Name: "smtp-password", Type: Text, Group: groupMail,
+		Meaning: "password at the SMTP server",
+		field:   func(s *Settings) any { return &s.SMTPPassword },
+	},
+	{
+		Name: "smtp-from", Type: Text, Group: groupMail,
+		Meaning: "sender of outgoing email (default: noreply at the external URL's host)",
+		field:   func(s *Settings) any { return &s.SMTPFrom },
+	},
+	{
+		Name: "smtp-tls", Type: Text, Default: mail.StartTLS, Group: groupMail,
+		Meaning: "starttls, tls (from the first byte) or none",
+		field:   func(s *Settings) any { return &s.SMTPTLS },
+	},
+	{
+		Name: "mail-listen", Type: Text, Group: groupMail,
+		Meaning: "address to receive email for channels at, by SMTP; if empty, channels receive no email",
+		field:   func(s *Settings) any { return &s.MailListen },
+	},
+	{
+		Name: "mail-domain", Type: Text, Group: groupMail,
+		Meaning: "domain of the email addresses of channels (default: the external URL's host)",
+		field:   func(s *Settings) any { return &s.MailDomain },
+	},
+
+	{
+		Name: "push-apns-key", Type: Text, Group: groupPush,
+		Meaning: "key file (.p8) for Apple's push service",
+		field:   func(s *Settings) any { return &s.APNsKey },
+	},
+	{
+		Name: "push-apns-key-id", Type: Text, Group: groupPush,
+		Meaning: "ID of that key",
+		field:   func(s *Settings) any { return &s.APNsKeyID },
+	},
+	{
+		Name: "push-apns-team", Type: Text, Group: groupPush,
+		Meaning: "Apple team that the key belongs to",
+		field:   func(s *Settings) any { return &s.APNsTeam },
+	},
+	{
+		Name: "push-fcm-account", Type: Text, Group: groupPush,
+		Meaning: "credentials file (JSON) of the service account for Google's push service",
+		field:   func(s *Settings) any { return &s.FCMAccount },
+	},
+	{
+		Name: "push-bouncer", Type: Text, Group: groupPush,
+		Meaning: "URL of a push bouncer: a server that forwards push notifications for this server",
+		field:   func(s *Settings) any { return &s.Bouncer },
+	},
+	{
+		Name: "push-bouncer-org", Type: Text, Group: groupPush,
+		Meaning: "ID of this server at the push bouncer",
+		field:   func(s *Settings) any { return &s.BouncerOrg },
+	},
+	{
+		Name: "push-bouncer-key", Type: Text, Group: groupPush,
+		Meaning: "key of this server at the push bouncer",
+		field:   func(s *Settings) any { return &s.BouncerKey },
+	},
+
+	{
+		Name: "log-level", Type: Text, Default: "info", Group: groupLog,
+		Meaning: "debug, info, warn or error",
+		field:   func(s *Settings) any { return &s.LogLevel },
+	},
+	{
+		Name: "log-json", Type: Switch, Default: "false", Group: groupLog,
+		Meaning: "write the log as JSON lines",
+		field:   func(s *Settings) any { return &s.LogJSON },
+	},
+}
+
+// EnvironmentPrefix begins the name of every environment variable that sets a setting.
+const EnvironmentPrefix = "PARLEY_"
+
+// Env returns the name of the environment variable: the prefix and the name in capitals, with _ for -.
+func (x *Setting) Env() string {
+	return EnvironmentPrefix + strings.ToUpper(strings.ReplaceAll(x.Name, "-", "_"))
+}
+
+// Field returns a pointer to the setting's field in s: *string, *int, *bool or *time.Duration.
+func (x *Setting) Field(s *Settings) any { return x.field(s) }
+
+// Set parses text and stores the value in s. It does not check the range; Check does that for all sources of values.
+func (x *Setting) Set(s *Settings, text string) error {
+	switch field := x.field(s).(type) {
+	case *string:
+		*field = text
+	case *bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("%q is not true or false", text)
+		}
+		*field = b
+	case *int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a number", text)
+		}
+		*field = n
+	case *time.Duration:
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a time such as 30s", text)
+		}
+		*field = d
+	default:
+		panic(fmt.Sprintf("BUG: setting %s has a field of type %T", x.Name, field))
+	}
+	return nil
+}
+
+// DefaultSettings returns the value of every setting that no file, variable or flag changes.
+func DefaultSettings() Settings {
+	var s Settings
+	for i := range AllSettings {
+		if x := &AllSettings[i]; x.Default != "" {
+			if err := x.Set(&s, x.Default); err != nil {
+				panic(fmt.Sprintf("BUG: default of setting %s: %v", x.Name, err))
+			}
+		}
+	}
+	return s
+}
+
+// formatDuration writes a duration as an operator would: 2m, not 2m0s.
+func formatDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	return text
+}
+
+// Check rejects values that are out of range or contradict each other, and completes values that follow from others.
+// given reports whether an operator has set a setting.
+func (s *Settings) Check(given func(name string) bool) error {
+	for i := range AllSettings {
+		x := &AllSettings[i]
+		switch field := x.field(s).(type) {
+		case *int:
+			if *field < 0 {
+				return fmt.Errorf("%s must not be negative: %d", x.Name, *field)
+			}
+		case *time.Duration:
+			if *field < 0 {
+				return fmt.Errorf("%s must not be negative: %s", x.Name, formatDuration(*field))
+			}
+		}
+	}
+	if s.SMTPHost != "" && (s.SMTPPort < 1 || s.SMTPPort > 65535) {
+		return fmt.Errorf("smtp-port must be between 1 and 65535, not %d", s.SMTPPort)
+	}
+	if s.Demo || s.DemoCrowd != "" { // for trying things out and for load tests: no limits unless they are set
+		if !given("rate-limit") {
+			s.RateLimit = 0
+		}
+		if !given("anonymous-rate-limit") {
+			s.AnonymousRateLimit = 0
+		}
+	}
+	if err := s.checkTLS(); err != nil {
+		return err
+	}
+	if s.URL == "" {
+		scheme := "http://"
+		if s.TLSCert != "" || s.ACME != "" {
+			scheme = "https://"
+		}
+		s.URL = scheme + s.Listen
+	}
+	s.URL = strings.TrimSuffix(s.URL, "/")
+	return nil
+}
+
+// minJWTKeyBytes is the minimum length of a key: as long as an HS256 signature.
+const minJWTKeyBytes = 32
+
+// parseJWTKeys returns the keys of jwt-keys by subdomain.
+func (s *Settings) parseJWTKeys() (map[string]string, error) {
+	keys := map[string]string{}
+	for _, pair := range strings.Split(s.JWTKeys, ",") {
+		if pair == "" {
+			continue
+		}
+		subdomain, key, ok := strings.Cut(pair, "=")
+		if !ok || len(key) < minJWTKeyBytes {
+			return nil, fmt.Errorf("jwt-keys must be subdomain=key, with keys of at least %d bytes", minJWTKeyBytes)
+		}
+		keys[strings.TrimSpace(subdomain)] = key
+	}
+	return keys, nil
+}
+
+// setListenAddress stores the address that the server really listens on: port 0 means any free port.
+func (s *Settings) setListenAddress(addr string) {
+	if strings.HasSuffix(s.Listen, ":0") {
+		s.URL = strings.Replace(s.URL, s.Listen, addr, 1)
+		s.Listen = addr
+	}
+}
+
+// parkConfig returns the configuration of the HTTP connections.
+func (s *Settings) parkConfig() park.Config {
+	return park.Config{
+		BodyLimit:    bodyLimit(s.MaxBody),
+		MaxBody:      s.MaxBody,
+		MaxConns:     s.MaxConnections,
+		ReadTimeout:  s.ReadTimeout,
+		WriteTimeout: s.WriteTimeout,
+		IdleTimeout:  s.IdleTimeout,
+	}
+}
+
+// Limits in bytes of bodies that are larger than ordinary forms: a file with the rest of its multipart body; the whole
+// storage of a bot, whose ten million characters take up to twelve bytes each when they are escaped.
+const (
+	uploadBody  = wire.MaxUploadBytes + 64<<10
+	pictureBody = wire.MaxAvatarBytes + 64<<10
+	storageBody = 130 << 20
+)
+
+// largeBodies lists the endpoints that accept larger bodies than the setting max-body. Paths are prefixes.
+var largeBodies = []struct {
+	method, path string
+	bytes        int
+}{
+	{"POST", "/user_uploads", uploadBody},
+	{"POST", "/users/me/avatar", pictureBody},
+	{"POST", "/realm/emoji/", pictureBody},
+	{"POST", "/realm/icon", pictureBody},
+	{"POST", "/realm/logo", pictureBody},
+	{"POST", "/bots", pictureBody},
+	{"PATCH", "/bots/", pictureBody},
+	{"PUT", "/bot_storage", storageBody},
+	{"POST", "/tus", uploadBody},
+	{"PATCH", "/tus/", uploadBody},
+}
+
+// bodyLimit returns a function that returns the maximum bytes of a request's body.
+func bodyLimit(ordinary int) func(method, target []byte) int {
+	return func(method, target []byte) int {
+		for _, prefix := range []string{"/api/v1", "/json"} {
+			path, ok := strings.CutPrefix(string(target), prefix)
+			for _, l := range largeBodies {
+				if ok && string(method) == l.method && strings.HasPrefix(path, l.path) {
+					return l.bytes
+				}
+			}
+		}
+		return ordinary
+	}
+}
