@@ -7,24 +7,22 @@ import (
 	"parley/wire/form"
 )
 
-// FastSend is the fast path of POST /messages, for callers that must not block, such as the loop that reads
-// requests.
+// FastSend is POST /messages for callers that must not wait, such as the loop that reads requests.
 type FastSend struct {
 	command realm.SendMessage
 	ignored []string
 }
 
-// fastSendName is the name of the endpoint in metrics.
+// fastSendName is the endpoint's name, so that metrics count both together.
 const fastSendName = "POST /messages"
 
 var sendingForm = form.Of[sendForm]()
 
-// maxFastSendBytes is the longest text, in bytes, that is rendered while other requests wait: about 50 µs.
+// maxFastSendBytes is the longest text that is rendered while other requests wait: about 50 µs.
 const maxFastSendBytes = 2 << 10
 
-// Prepare decodes and renders a message. It reports false, without side effects, if it would block or take long,
-// or if the message is out of the ordinary or must be refused. Then the caller uses the endpoint, which knows all
-// rules.
+// Prepare decodes and renders a message. It returns false and does nothing if it would have to wait or take long, or
+// if the request is unusual or would be refused. Then the endpoint handles the request, which implements all rules.
 func (s *FastSend) Prepare(c *Call) bool {
 	if c.Account == nil || c.Account.Bot != realm.Human {
 		return false

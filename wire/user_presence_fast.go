@@ -6,9 +6,8 @@ import (
 	"parley/wire/form"
 )
 
-// FastPresenceReport is the fast path of POST /users/me/presence with ping_only, for callers that must not block,
-// such as the loop that reads requests. The clients of a large organization send it more often than anything else
-// but polls.
+// FastPresenceReport is POST /users/me/presence with ping_only, for the loop that reads requests and must not wait.
+// Except for polls, it is the most frequent request in large organizations.
 type FastPresenceReport struct {
 	server  Server
 	realm   realm.ID
@@ -19,14 +18,13 @@ type FastPresenceReport struct {
 	reply   func(status int, body []byte, err error)
 }
 
-// fastReportName is the name of the endpoint in metrics.
+// fastReportName is the endpoint's name, so that metrics count both together.
 const fastReportName = "POST /users/me/presence"
 
 var reportingForm = form.Of[postPresenceForm]()
 
-// Prepare decodes a report. reply is called once, with the answer. Prepare reports false, without side effects,
-// if the report is out of the ordinary or must be refused. Then the caller uses the endpoint, which knows all
-// rules.
+// Prepare decodes a report. reply receives the answer, exactly once. Prepare returns false and does nothing if the
+// request is unusual; then the endpoint handles it, which implements all rules.
 func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte, err error)) bool {
 	if c.Account == nil || c.Account.Bot != realm.Human {
 		return false
@@ -42,13 +40,13 @@ func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte
 	return true
 }
 
-// Decide returns the organization's policy for presence reports.
+// Decide reads in a turn whether presence is enabled for the organization and the user.
 func (r *FastPresenceReport) Decide(t *realm.Turn) (any, error) {
 	policy, err := t.PresencePolicy()
 	return policy, err
 }
 
-// Done stores the report, unless the policy forbids it.
+// Done passes the report to the presence store.
 func (r *FastPresenceReport) Done(v any, err error) {
 	if err != nil {
 		r.answer(err)

@@ -185,7 +185,7 @@ func (c EditBot) Decide(t *Turn) (Done, error) {
 		facts = append(facts, &AvatarChanged{User: u.ID, Source: "U", File: c.Avatar, Version: u.AvatarVersion + 1})
 	}
 	for _, f := range facts {
-		t.Record(f)
+		t.recordWithVisibility(f) // a new role may show or hide users
 	}
 	return Done{}, nil
 }

@@ -54,7 +54,7 @@ func (t *Turn) SendBotMessage(m BotMessage) MessageID {
 		f.People = slices.Compact(f.People)
 	}
 	t.completeMessage(f)
-	t.Record(f)
+	t.recordWithVisibility(f)
 	t.addMessageOutboxJobs(f)
 	return f.ID
 }

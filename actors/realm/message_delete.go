@@ -120,7 +120,7 @@ func (t *Turn) deleteMessages(ids []MessageID, by UserID) {
 			f.Versions = append(f.Versions, t.extraOrEmpty(id).Version)
 			files = append(files, t.extraOrEmpty(id).Attachments...)
 		}
-		t.Record(f)
+		t.recordWithVisibility(f)
 	}
 	t.deleteUnusedUploads(files)
 	t.recordFirstMessages(first)

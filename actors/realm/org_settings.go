@@ -90,6 +90,9 @@ func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
 			continue
 		}
 		t.Record(f)
+		if f.(*OrganizationChanged).Setting == "can_access_all_users_group" {
+			t.closeGuestQueues()
+		}
 	}
 	return Done{}, nil
 }

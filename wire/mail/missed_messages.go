@@ -18,7 +18,7 @@ const recheckPause = 10 * time.Second
 // MissedMessages has mails written about messages that nobody read in time. The letters are errands like others then.
 type MissedMessages struct {
 	Server wire.Server
-	Now   func() time.Time
+	Now    func() time.Time
 	// Elsewhere reports whether the address has an account in another organization of this server.
 	HasOtherAccount func(id realm.ID, email string) bool
 }

@@ -28,7 +28,7 @@ const (
 // Fetcher is the dispatch.Handler of link previews.
 type Fetcher struct {
 	Server wire.Server
-	Tools *wire.Tools
+	Tools  *wire.Tools
 }
 
 // Handle fetches the pages that one message links to and renders the message again with their previews. A page that

@@ -37,7 +37,7 @@ type Service interface {
 // Options is what it takes to reach a service on behalf of a house.
 type Options struct {
 	Pusher      Service
-	Server       wire.Server
+	Server      wire.Server
 	Log         *slog.Logger
 	Now         func() time.Time
 	RetryPauses []time.Duration // nil: the usual ones

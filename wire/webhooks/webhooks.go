@@ -46,8 +46,8 @@ type Server = wire.Server
 // Options of a caller.
 type Options struct {
 	Server Server
-	Tools *wire.Tools
-	Log   *slog.Logger
+	Tools  *wire.Tools
+	Log    *slog.Logger
 	// Allow are networks inside that may be called nevertheless.
 	Allow      []netip.Prefix
 	RetryPause time.Duration    // before the second attempt; 0: a second

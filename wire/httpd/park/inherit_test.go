@@ -73,7 +73,7 @@ func TestStartSuccessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer successor.Kill()
-	handoff.Close()                                // this successor takes no connections
+	handoff.Close()                                 // this successor takes no connections
 	start, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until the successor opens it
 	if err != nil {
 		t.Fatal(err)
