@@ -15,7 +15,7 @@ func TestMuteUserMarksRead(t *testing.T) {
 	}
 	before := say("before")
 	if s.ViewAs(ann).FlagsOf(before)&realm.FlagRead != 0 {
-		t.Fatal("a fresh message is read")
+		t.Fatal("a new message is read")
 	}
 	ExpectRefusal(s, ann, realm.MuteUser{User: ann}, "Cannot mute self")
 	ExpectRefusal(s, ann, realm.MuteUser{User: bo, Unmute: true}, "User is not muted")
@@ -25,12 +25,12 @@ func TestMuteUserMarksRead(t *testing.T) {
 	ExpectRefusal(s, ann, realm.MuteUser{User: bo}, "User already muted")
 	for _, id := range []realm.MessageID{before, say("after")} {
 		if s.ViewAs(ann).FlagsOf(id)&realm.FlagRead == 0 {
-			t.Fatalf("message %d of a muted person is unread", id)
+			t.Fatalf("message %d of a muted user is unread", id)
 		}
 	}
 	Do(s, ann, realm.MuteUser{User: bo, Unmute: true})
 	if id := say("again"); s.ViewAs(ann).FlagsOf(id)&realm.FlagRead != 0 {
-		t.Fatal("a message of somebody no longer muted is read")
+		t.Fatal("a message of an unmuted user is read")
 	}
 }
 
@@ -43,12 +43,13 @@ func TestAlertWords(t *testing.T) {
 	}
 	s.ExpectEvents(ann, "alert_words")
 	s.ExpectNoEvents(bo)
-	id := Do(s, bo, realm.SendMessage{People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: "lunch?"}, Content: realm.ContentInfo{AlertWords: []string{"lunch"}}}).ID
+	id := Do(s, bo, realm.SendMessage{People: []realm.Principal{{ID: ann}},
+		Body: realm.Body{Text: "lunch?"}, Content: realm.ContentInfo{AlertWords: []string{"lunch"}}}).ID
 	if s.ViewAs(ann).FlagsOf(id)&realm.FlagAlert == 0 {
-		t.Fatal("no alert")
+		t.Fatal("the message has no alert flag")
 	}
 	if s.ViewAs(bo).FlagsOf(id)&realm.FlagAlert != 0 {
-		t.Fatal("an alert for somebody without the word")
+		t.Fatal("a user without the alert word has an alert flag")
 	}
 	if got := Do(s, ann, realm.ChangeAlertWords{Words: []string{"LUNCH"}, Remove: true}); len(got) != 1 {
 		t.Fatalf("the words are %q", got)
@@ -70,13 +71,13 @@ func TestSetStatus(t *testing.T) {
 	}
 }
 
-// Who shows no presence is away to everybody; who comes back shows what he showed before.
+// A user that does not share presence is away for everyone. The stored status is shown again after a reactivation.
 func TestStatusWithPresenceOff(t *testing.T) {
 	s := New(t)
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
 	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: false}}})
 	if got := ListEventsOf[*realm.StatusChanged](s, bo); len(got) != 1 || got[0].User != ann || !*got[0].Away {
-		t.Fatalf("of who goes invisible is told %+v", got)
+		t.Fatalf("after turning presence off Bo got %+v", got)
 	}
 	text := "busy"
 	Do(s, ann, realm.SetStatus{Text: &text})
@@ -84,16 +85,16 @@ func TestStatusWithPresenceOff(t *testing.T) {
 	s.OpenQueue(bo)
 	Do(s, olive, realm.ReactivateUser{User: ann})
 	if got := ListEventsOf[*realm.StatusChanged](s, bo); len(got) != 1 || *got[0].Text != text || !*got[0].Away {
-		t.Fatalf("of who comes back is told %+v", got)
+		t.Fatalf("after the reactivation Bo got %+v", got)
 	}
 	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: true}}})
 	if got := ListEventsOf[*realm.StatusChanged](s, bo); len(got) != 1 || *got[0].Away || s.Realm.StatusOf(ann).Away {
-		t.Fatalf("of who can be seen again is told %+v", got)
+		t.Fatalf("after turning presence on Bo got %+v", got)
 	}
 	Do(s, olive, realm.ChangeUserDefaults{Values: []realm.SettingValue{{Name: "presence_enabled", Value: false}}})
 	cy := Do(s, 0, realm.CreateUser{Name: "Cy", Email: "cy@example.com"})
 	if got := ListEventsOf[*realm.StatusChanged](s, bo); len(got) != 1 || got[0].User != cy || !*got[0].Away {
-		t.Fatalf("of who comes invisible is told %+v", got)
+		t.Fatalf("for a new account with presence off Bo got %+v", got)
 	}
 }
 
@@ -104,16 +105,16 @@ func TestDefaultLanguageOfNewAccounts(t *testing.T) {
 		return s.Realm.Find(Do(s, 0, realm.CreateUser{Name: "New", Email: email})).Setting("default_language")
 	}
 	if got := speaks("a@example.com"); got != "en" {
-		t.Fatalf("speaks %v", got)
+		t.Fatalf("the default language is %v", got)
 	}
 	language := []realm.SettingValue{{Name: "default_language", Value: "fr"}}
 	Do(s, olive, realm.ChangeOrganization{Values: language})
 	if got := speaks("b@example.com"); got != "fr" {
-		t.Fatalf("speaks %v where French is spoken", got)
+		t.Fatalf("in a French organization the language is %v", got)
 	}
 	language[0].Value = "de"
 	Do(s, olive, realm.ChangeUserDefaults{Values: language})
 	if got := speaks("c@example.com"); got != "de" {
-		t.Fatalf("speaks %v where new accounts are to speak German", got)
+		t.Fatalf("with German as the default for new accounts the language is %v", got)
 	}
 }

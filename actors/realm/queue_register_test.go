@@ -7,8 +7,8 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// What a registration tells of messages is what looking at every message for itself gives: in worlds with moved messages,
-// channels that were left and archived, and rows given and taken away.
+// A registration contains the messages found by looking at every message alone. The random
+// organizations have moved messages, former and archived channels, and rows added and removed by moves.
 func TestRegistrationMatchesMessageByMessage(t *testing.T) {
 	found := 0
 	for seed := range int64(12) {
@@ -32,35 +32,37 @@ func TestRegistrationMatchesMessageByMessage(t *testing.T) {
 					starred = append(starred, id)
 				}
 			}
-			told := []MessageID{}
+			listed := []MessageID{}
 			x := v.Unread().Sorted()
 			for _, list := range [][]UnreadConversation{x.Direct, x.Groups} {
 				for _, y := range list {
-					told = append(told, y.IDs...)
+					listed = append(listed, y.IDs...)
 				}
 			}
 			for _, y := range x.Channels {
 				if !slices.IsSorted(y.IDs) {
 					t.Errorf("seed %d: user %d: out of order: %v", seed, u, y.IDs)
 				}
-				told = append(told, y.IDs...)
+				listed = append(listed, y.IDs...)
 			}
-			slices.Sort(told)
-			if !slices.Equal(told, unread) || !slices.Equal(v.Starred(), starred) || w.realm.NewestReceived(u) != newest {
-				t.Errorf("seed %d: user %d: unread %v, want %v; starred %v, want %v; newest %d, want %d", seed, u, told, unread, v.Starred(), starred, w.realm.NewestReceived(u), newest)
+			slices.Sort(listed)
+			newestGot := w.realm.NewestReceived(u)
+			if !slices.Equal(listed, unread) || !slices.Equal(v.Starred(), starred) || newestGot != newest {
+				t.Errorf("seed %d: user %d: unread %v, want %v; starred %v, want %v; newest %d, want %d",
+					seed, u, listed, unread, v.Starred(), starred, newestGot, newest)
 			}
-			// A walk that was cut short says so, that whole sets are worked out instead.
+			// A walk that stops at its limit returns false, so that whole sets are combined instead.
 			f := UnreadMessages{conversations: map[DirectConversationID][]UserID{}}
 			p := readerAccess{View: v, reader: v.Me()}
 			var all ids.Set
 			all.AddRange(1, int64(w.realm.LastMessageID()))
 			if f.scan(&p, &all, 3) {
-				t.Errorf("seed %d: three messages are enough of %d", seed, all.Len())
+				t.Errorf("seed %d: a walk limited to three messages claims to cover all %d", seed, all.Len())
 			}
 			found += len(unread) + len(starred)
 		}
 	}
 	if found < 500 {
-		t.Errorf("only %d messages were told of", found)
+		t.Errorf("only %d unread and starred messages in all registrations", found)
 	}
 }

@@ -9,18 +9,18 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-// The matrix of who may do what to whom, and who hears of it: every role as the caller, every role as the target,
-// oneself and another, before and after the caller's role changed, with and without limits to what guests see. The
-// oracle beside it knows nothing of the rules' code.
+// The permission matrix of accounts: which roles may change which accounts, and which users get events. It covers
+// every role of the caller and of the target, and the caller's own account. It is repeated after a change of the
+// caller's role, and with limits for guests. The expected results follow the protocol's description, not the code.
 
 var matrixRoles = []Role{Owner, Administrator, Moderator, Member, Guest}
 
-// matrixAction is one thing to do to somebody, and what the protocol says of who may: "" or the refusal.
+// matrixAction is a change of an account. refuse returns the protocol's refusal, or "" if the action is allowed.
 type matrixAction struct {
 	name   string
 	do     func(s *realmtest.Scene, by, to UserID) error
 	refuse func(by, to Role, self bool) string
-	events int // that somebody who may know the target hears of it at least
+	events int // least number of events for users that can see the target
 }
 
 func tryCommand[A any](s *realmtest.Scene, u UserID, c Command[A]) error {
@@ -45,7 +45,9 @@ func matrixActions() (acts []matrixAction) {
 		return tryCommand(s, by, EditUser{User: to, Name: &name})
 	}, func(by, to Role, self bool) string { return admins(by) }, 1})
 	for _, role := range matrixRoles {
-		acts = append(acts, matrixAction{fmt.Sprintf("make role %d", role), func(s *realmtest.Scene, by, to UserID) error {
+		acts = append(acts, matrixAction{fmt.Sprintf("make role %d", role), func(
+			s *realmtest.Scene, by, to UserID,
+		) error {
 			return tryCommand(s, by, EditUser{User: to, Role: &role})
 		}, func(by, to Role, self bool) string {
 			switch {
@@ -87,7 +89,7 @@ func TestAccountPermissionMatrix(t *testing.T) {
 	cells := 0
 	for _, limit := range []bool{false, true} {
 		for _, by := range matrixRoles {
-			for _, was := range []Role{by, Member} { // the caller has always had the role, or has just got it
+			for _, was := range []Role{by, Member} { // a role the caller always had, or has just got
 				for _, target := range matrixRoles {
 					for _, self := range []bool{false, true} {
 						if self && target != by {
@@ -110,7 +112,7 @@ func TestAccountPermissionMatrix(t *testing.T) {
 
 func checkMatrixCell(t *testing.T, limit bool, by, was, target Role, self bool, act matrixAction) {
 	s := realmtest.New(t)
-	s.Join("Second Owner", Owner) // so that no one is the only owner
+	s.Join("Second Owner", Owner) // so that no other user is the only owner
 	boss := s.Join("Boss", Owner)
 	caller := s.Join("Caller", was)
 	if was != by {
@@ -122,9 +124,12 @@ func checkMatrixCell(t *testing.T, limit bool, by, was, target Role, self bool, 
 	}
 	stranger, friend, member := s.Join("Stranger", Guest), s.Join("Friend", Guest), s.Join("Member Else")
 	gone := s.Join("Gone")
-	realmtest.Do(s, boss, Subscribe{Channels: channelsToJoin("with the target"), Principals: principals(to, friend), AllOrNothing: true})
+	realmtest.Do(s, boss, Subscribe{Channels: channelsToJoin("with the target"),
+		Principals: principals(to, friend), AllOrNothing: true})
 	if limit {
-		realmtest.Do(s, boss, ChangeOrganization{Groups: []GroupChange{{Name: "can_access_all_users_group", New: GroupValue{Group: s.Realm.SystemGroup("role:members")}}}})
+		members := GroupValue{Group: s.Realm.SystemGroup("role:members")}
+		limit := GroupChange{Name: "can_access_all_users_group", New: members}
+		realmtest.Do(s, boss, ChangeOrganization{Groups: []GroupChange{limit}})
 		for _, u := range []UserID{stranger, friend} {
 			s.OpenQueue(u)
 		}
@@ -133,7 +138,7 @@ func checkMatrixCell(t *testing.T, limit bool, by, was, target Role, self bool, 
 	before := s.Realm.Seq()
 	err := act.do(s, caller, to)
 	want := act.refuse(by, target, self)
-	cell := fmt.Sprintf("limit %v: %d (was %d) does %q to %d, himself %v", limit, by, was, act.name, target, self)
+	cell := fmt.Sprintf("limit %v: %d (was %d) does %q to %d, own account %v", limit, by, was, act.name, target, self)
 	var r *Refusal
 	switch {
 	case want == "" && err != nil:
@@ -144,33 +149,33 @@ func checkMatrixCell(t *testing.T, limit bool, by, was, target Role, self bool, 
 		return
 	case want != "":
 		if act.name != "reactivate" && s.Realm.Seq() != before {
-			t.Errorf("%s: refused, and something changed", cell)
+			t.Errorf("%s: refused, but something changed", cell)
 		}
 		return
 	}
-	heard := func(u UserID) (n int) {
+	countEvents := func(u UserID) (n int) {
 		for _, e := range s.ListEvents(u) {
 			if c, ok := e.(*UserChanged); ok && c.ID == to {
 				n++
 			}
-			if c, ok := e.(*UserVanished); ok && c.User == to { // what a guest hears who knew him by a channel
+			if c, ok := e.(*UserVanished); ok && c.User == to { // for guests that knew the target through a channel
 				n++
 			}
 		}
 		return n
 	}
-	if heard(gone) != 0 {
-		t.Errorf("%s: a closed account hears of it", cell)
+	if countEvents(gone) != 0 {
+		t.Errorf("%s: a deactivated account gets an event", cell)
 	}
-	if limit && heard(stranger) != 0 {
-		t.Errorf("%s: a guest who may not know him hears of it", cell)
+	if limit && countEvents(stranger) != 0 {
+		t.Errorf("%s: a guest that cannot see the target gets an event", cell)
 	}
 	for _, u := range []UserID{boss, friend, member} {
-		if heard(u) < act.events {
-			t.Errorf("%s: user %d hears nothing", cell, u)
+		if countEvents(u) < act.events {
+			t.Errorf("%s: user %d gets no event", cell, u)
 		}
 	}
-	if !limit && heard(stranger) != heard(member) {
-		t.Errorf("%s: guests hear %d, members %d", cell, heard(stranger), heard(member))
+	if !limit && countEvents(stranger) != countEvents(member) {
+		t.Errorf("%s: guests get %d events, members %d", cell, countEvents(stranger), countEvents(member))
 	}
 }
