@@ -28,8 +28,7 @@ type channelGroups[T any] struct {
 // order.
 func (g *channelGroups[T]) changes(change func(T) realm.GroupChange) (out []realm.GroupChange) {
 	for i, o := range []form.Opt[T]{g.AddSubscribers, g.Administer, g.CreateTopic, g.DeleteAny, g.DeleteOwn, g.MoveOut,
-		g.MoveWithin, g.RemoveSubscribers,
-		g.ResolveTopics, g.SendMessage, g.Subscribe} {
+		g.MoveWithin, g.RemoveSubscribers, g.ResolveTopics, g.SendMessage, g.Subscribe} {
 		if o.Set {
 			x := change(o.Value)
 			x.Name = realm.ChannelRules[i].Name

@@ -123,9 +123,14 @@ func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := Answer{"processed_count": len(d.Page.IDs), "updated_count": d.Changed, "first_processed_id": nil,
-		"last_processed_id": nil,
-		"found_oldest":      d.Page.Oldest, "found_newest": d.Page.Newest}
+	a := Answer{
+		"processed_count":    len(d.Page.IDs),
+		"updated_count":      d.Changed,
+		"first_processed_id": nil,
+		"last_processed_id":  nil,
+		"found_oldest":       d.Page.Oldest,
+		"found_newest":       d.Page.Newest,
+	}
 	if n := len(d.Page.IDs); n > 0 {
 		a["first_processed_id"], a["last_processed_id"] = d.Page.IDs[0], d.Page.IDs[n-1]
 	}

@@ -16,8 +16,8 @@ func narrowMatches(e *realm.MessageArrived, flags realm.Flags, narrow [][2]strin
 		case "channel", "stream":
 			ok = m.Channel != 0 && strings.EqualFold(m.ChannelName, t[1])
 		case "topic":
-			ok = m.Channel != 0 && (strings.EqualFold(m.Topic, t[1]) || m.Topic == "" &&
-				strings.EqualFold(realm.EmptyTopicName, t[1]))
+			ok = m.Channel != 0 && (strings.EqualFold(m.Topic, t[1]) ||
+				m.Topic == "" && strings.EqualFold(realm.EmptyTopicName, t[1]))
 		case "sender":
 			ok = strings.EqualFold(apiEmail(m.Sender, site), t[1])
 		case "mentions":
