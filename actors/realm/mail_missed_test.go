@@ -11,7 +11,7 @@ import (
 // A message makes jobs for its recipients, as far as their settings allow emails, and as long as they may read it.
 func TestMissedMessageJobs(t *testing.T) {
 	s := New(t)
-	s.Mails = true
+	s.EmailEnabled = true
 	olive, ann, bo, cy := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo"), s.Join("Cy")
 	everyone := []realm.Principal{{ID: ann}, {ID: bo}, {ID: cy}}
 	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "secret"}},
@@ -51,9 +51,9 @@ func TestMissedMessageJobs(t *testing.T) {
 	noEmails := []realm.SettingValue{{Name: "enable_offline_email_notifications", Value: false}}
 	Do(s, cy, realm.ChangeSettings{Values: noEmails})
 	same("direct, but Cy wants no emails", missed(realm.SendMessage{People: everyone}), triggers{bo: "direct_message"})
-	s.Mails = false
+	s.EmailEnabled = false
 	same("emails disabled", missed(realm.SendMessage{People: everyone}), triggers{})
-	s.Mails = true
+	s.EmailEnabled = true
 
 	toBeSent := func(e realm.OutboxJob) bool { _, ok := s.ViewAs(System).UnreadJobMessage(&e); return ok }
 	wait := func(c realm.SendMessage) (realm.MessageID, realm.OutboxJob) {
@@ -112,7 +112,7 @@ func TestMissedMessageJobs(t *testing.T) {
 // channels, unless they muted the topic or channel. Other users and former subscribers get none.
 func TestMissedMessagesOfFollowedTopicsAndChannels(t *testing.T) {
 	s := New(t)
-	s.Mails = true
+	s.EmailEnabled = true
 	ann, bo, cy := s.Join("Ann"), s.Join("Bo"), s.Join("Cy")
 	channel := func(name string) realm.ChannelID {
 		Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: name}},
@@ -203,7 +203,7 @@ func TestMissedMessagesOfFollowedTopicsAndChannels(t *testing.T) {
 // message by then are not notified, and a deleted message notifies no one.
 func TestNotifyVeryManyUsers(t *testing.T) {
 	s := New(t)
-	s.Mails, s.Pushes = true, true
+	s.EmailEnabled, s.PushEnabled = true, true
 	ann := s.Join("Ann", realm.Owner)
 	var people []realm.UserID
 	principals := []realm.Principal{{ID: ann}}

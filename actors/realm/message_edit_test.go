@@ -537,7 +537,7 @@ func TestLinkPreviewJobs(t *testing.T) {
 		t.Errorf("after an edit the first text waits: %v, the second: %v", current(first), current(second))
 	}
 	shown := Rerender{Message: id, Version: 2, Body: Body{Text: page + " again", HTML: "<p>page</p>"},
-		Errand: second.ID}
+		OutboxJob: second.ID}
 	do(s, realmtest.System, shown)
 	s.ExpectEvents(s.bo, "update_message")
 	do(s, realmtest.System, shown)

@@ -44,10 +44,10 @@ func (x *indexes) indexMentions(users []UserID, id MessageID) []UserID {
 		}
 		return users
 	}
-	sum, c := x.crowds.find(users)
+	sum, c := x.bulkMentions.find(users)
 	if c == nil {
 		c = &bulkMention{users: users}
-		x.crowds[sum] = append(x.crowds[sum], c)
+		x.bulkMentions[sum] = append(x.bulkMentions[sum], c)
 	}
 	c.messages.Add(int64(id))
 	return c.users
@@ -61,14 +61,14 @@ func (x *indexes) unindexMentions(users []UserID, id MessageID) {
 		}
 		return
 	}
-	sum, c := x.crowds.find(users)
+	sum, c := x.bulkMentions.find(users)
 	if c == nil {
 		return // a message may mention the same users in two ways: the first call removed it
 	}
 	if c.messages.Remove(int64(id)); c.messages.Empty() {
-		rest := slices.DeleteFunc(x.crowds[sum], func(other *bulkMention) bool { return other == c })
-		if x.crowds[sum] = rest; len(rest) == 0 {
-			delete(x.crowds, sum)
+		rest := slices.DeleteFunc(x.bulkMentions[sum], func(other *bulkMention) bool { return other == c })
+		if x.bulkMentions[sum] = rest; len(rest) == 0 {
+			delete(x.bulkMentions, sum)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (x *indexes) unindexMentions(users []UserID, id MessageID) {
 // set is shared: read only.
 func (x *indexes) messagesMentioning(u UserID) ids.Set {
 	sets := []ids.Set{findSet(x.mentioned, u)}
-	for _, list := range x.crowds {
+	for _, list := range x.bulkMentions {
 		for _, c := range list {
 			if containsSorted(c.users, u) {
 				sets = append(sets, c.messages)

@@ -24,10 +24,10 @@ func (v View) PreviewTarget(e *OutboxJob) (BodyRef, bool) {
 
 // Rerender replaces the rendering of a message's text: a linked page was fetched, or a thumbnail was made.
 type Rerender struct {
-	Message MessageID
-	Version uint16 // of the text that was rendered; nothing happens if there is a newer one
-	Body    Body
-	Errand  int64 // outbox job finished in the same turn, so that no crash repeats it; 0: none
+	Message   MessageID
+	Version   uint16 // of the text that was rendered; nothing happens if there is a newer one
+	Body      Body
+	OutboxJob int64 // outbox job finished in the same turn, so that no crash repeats it; 0: none
 }
 
 // Decide answers whether the message still has that text.
@@ -38,6 +38,6 @@ func (c Rerender) Decide(t *Turn) (bool, error) {
 	}
 	t.Record(&MessageUpdated{Message: c.Message, At: t.Now,
 		Content: &ContentEdit{Version: c.Version + 1, Rendering: true, Body: c.Body}})
-	t.FinishOutboxJobs([]int64{c.Errand})
+	t.FinishOutboxJobs([]int64{c.OutboxJob})
 	return true, nil
 }

@@ -59,8 +59,8 @@ func (r *Realm) linkifierRules() []LinkifierRule {
 // SaveLinkifier asks to add a linkifier (ID 0), or to change one. The caller has checked pattern and templates: Fault
 // is the error of that check, returned after the other checks.
 type SaveLinkifier struct {
-	Linkifier Linkifier
-	Fault     error
+	Linkifier     Linkifier
+	TemplateError error
 }
 
 func (c SaveLinkifier) Decide(t *Turn) (int64, error) {
@@ -86,8 +86,8 @@ func (c SaveLinkifier) Decide(t *Turn) (int64, error) {
 	if len(l.Alternatives) > maxLinkifierAlternates {
 		return 0, BadRequest("Too many alternative URL templates (limit: %d)", maxLinkifierAlternates)
 	}
-	if c.Fault != nil {
-		return 0, c.Fault
+	if c.TemplateError != nil {
+		return 0, c.TemplateError
 	}
 	for id, o := range t.small.linkifiers.all() {
 		if o.Pattern == l.Pattern && id != l.ID {

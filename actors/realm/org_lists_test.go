@@ -71,12 +71,12 @@ func TestPlaygrounds(t *testing.T) {
 	ExpectRefusal(s, adam, p, "Realm playground with this Realm, Pygments language and Name already exists.")
 	p.Language = "C/C"
 	ExpectRefusal(s, adam, p, "Invalid characters in pygments language")
-	p.Language, p.Fault = "C++", realm.BadRequest("a fault of the template")
+	p.Language, p.TemplateError = "C++", realm.BadRequest("a fault of the template")
 	ExpectRefusal(s, adam, p, "a fault of the template")
 	ExpectRefusal(s, adam, realm.RemovePlayground{ID: id + 1}, "Invalid playground")
 	Do(s, adam, realm.RemovePlayground{ID: id})
 	s.ExpectEvents(gus, "realm_playgrounds")
-	p.Fault = nil
+	p.TemplateError = nil
 	if next := Do(s, adam, p); next != id+1 {
 		t.Errorf("the next id is %d: an id was used twice", next)
 	}

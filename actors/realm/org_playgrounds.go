@@ -35,7 +35,7 @@ const blankField = "This field cannot be blank."
 // after the other checks.
 type AddPlayground struct {
 	Name, Language, Template string
-	Fault                    error
+	TemplateError            error
 }
 
 func (c AddPlayground) Decide(t *Turn) (int64, error) {
@@ -57,8 +57,8 @@ func (c AddPlayground) Decide(t *Turn) (int64, error) {
 		return 0, BadRequest("Invalid characters in pygments language")
 	case runeCount(p.Template) > maxPlaygroundTemplate:
 		return 0, BadRequest("url_template is too long (limit: %d characters)", maxPlaygroundTemplate)
-	case c.Fault != nil:
-		return 0, c.Fault
+	case c.TemplateError != nil:
+		return 0, c.TemplateError
 	}
 	for _, o := range t.small.playgrounds.all() {
 		if o.Name == p.Name && o.Language == p.Language {

@@ -76,7 +76,7 @@ func TestInvitationEmailJobs(t *testing.T) {
 
 // addPhones gives each user a device with a push token.
 func addPhones(s *Scene, users ...realm.UserID) {
-	s.Pushes = true
+	s.PushEnabled = true
 	for _, u := range users {
 		Do(s, u, realm.AddPushToken{Kind: realm.PushFCM, Token: fmt.Sprint("phone of ", u)})
 	}
@@ -130,7 +130,7 @@ func TestPushTriggers(t *testing.T) {
 	Do(s, bo, realm.ChangeSettings{Values: []realm.SettingValue{
 		{Name: "enable_offline_push_notifications", Value: false}}})
 	same("personal notifications off", say("p", realm.ContentInfo{}), triggers{bo: "stream_push_notify"})
-	s.Pushes = false
+	s.PushEnabled = false
 	same("without a push service", say("x", all), triggers{})
 }
 

@@ -44,7 +44,7 @@ func TestDeviceRegistrationsReachBouncer(t *testing.T) {
 	if list := outboxJobs(s, realm.OutboxRegistration); len(list) > 0 {
 		t.Fatalf("without a bouncer: %v", list)
 	}
-	s.Bouncer = true
+	s.PushBouncer = true
 	bouncerJobs := func(what string, want ...string) {
 		t.Helper()
 		var got []string
@@ -88,7 +88,7 @@ func TestDeviceRegistrationsReachBouncer(t *testing.T) {
 func TestDeviceRegistration(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
-	s.Bouncer = true
+	s.PushBouncer = true
 	id := Do(s, ann, realm.AddDevice{})
 	s.ExpectEvents(ann, "device")
 	s.ExpectNoEvents(bo)
@@ -120,7 +120,7 @@ func TestDeviceRegistration(t *testing.T) {
 
 func TestEncryptedDeviceReplacesPlainToken(t *testing.T) {
 	s := New(t)
-	s.Bouncer = true
+	s.PushBouncer = true
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	for _, u := range []realm.UserID{ann, bo} {
 		Do(s, u, realm.AddPushToken{Kind: realm.PushFCM, Token: "fcm token"})

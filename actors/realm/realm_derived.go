@@ -51,10 +51,10 @@ func (x *indexes) derived() map[string]any {
 	for u, list := range x.conversationsOf {
 		conversations[u] = slices.Sorted(slices.Values(list))
 	}
-	crowds := map[string]any{}
-	for _, list := range x.crowds {
+	mentions := map[string]any{}
+	for _, list := range x.bulkMentions {
 		for _, c := range list {
-			crowds[fmt.Sprint(c.users)] = ids.IDs[int64](c.messages)
+			mentions[fmt.Sprint(c.users)] = ids.IDs[int64](c.messages)
 		}
 	}
 	preferences := map[string]any{}
@@ -75,7 +75,7 @@ func (x *indexes) derived() map[string]any {
 		"resolvedTopics": slices.Sorted(slices.Values(x.resolvedTopics)), "topicPreferences": preferences,
 		"conversations":         slices.Sorted(maps.Keys(x.conversations)),
 		"conversationByMembers": x.conversationByMembers, "conversationsOf": conversations, "mailTokens": x.mailTokens,
-		"bySender": x.bySender, "directMessages": x.directMessages, "mentioned": x.mentioned, "crowds": crowds,
+		"bySender": x.bySender, "directMessages": x.directMessages, "mentioned": x.mentioned, "bulkMentions": mentions,
 		"alerted": x.alerted, "channelWildcards": x.channelWildcards,
 		"links": x.links, "images": x.images, "attachments": x.attachments, "reacted": x.reacted,
 		"uploadByPath": x.uploadByPath, "uploadsWithHash": x.uploadsWithHash,

@@ -43,7 +43,7 @@ type indexes struct {
 	bySender                            map[UserID]*ids.Set
 	directMessages                      map[UserID]*ids.Set // all direct messages of each user, sent and received
 	mentioned                           map[UserID]*ids.Set
-	crowds                              bulkMentions // messages that mention very many users; they are not in mentioned
+	bulkMentions                        bulkMentions // messages that mention very many users; they are not in mentioned
 	alerted                             map[UserID]*ids.Set
 	channelWildcards                    ids.Set // messages with a channel wildcard
 	links, images, attachments, reacted ids.Set
@@ -76,7 +76,7 @@ func (x *indexes) init() {
 		conversationByMembers: map[string]DirectConversationID{},
 		conversationsOf:       map[UserID][]DirectConversationID{}, mailTokens: map[mailKey]string{},
 		bySender: map[UserID]*ids.Set{}, directMessages: map[UserID]*ids.Set{},
-		mentioned: map[UserID]*ids.Set{}, crowds: bulkMentions{}, alerted: map[UserID]*ids.Set{},
+		mentioned: map[UserID]*ids.Set{}, bulkMentions: bulkMentions{}, alerted: map[UserID]*ids.Set{},
 		uploadByPath: map[string]int64{}, uploadsWithHash: map[string]int{}, messagesWithFile: map[string]*ids.Set{},
 		clientIDs: map[string]ClientID{}, queueCount: map[UserID]int{}, allPublicQueues: map[UserID]int{},
 	}

@@ -30,11 +30,11 @@ type Scene struct {
 	Realm *realm.Realm
 	Now   int64 // Unix seconds
 	// Pushes says that a push notification service is configured.
-	Pushes bool
+	PushEnabled bool
 	// Bouncer says that this service is a push bouncer, which has to know the devices.
-	Bouncer bool
+	PushBouncer bool
 	// Mails says that emails about missed messages are enabled.
-	Mails bool
+	EmailEnabled bool
 
 	recorded []recordedFact
 	saved    map[rowKey]savedRow // rows of all snapshots so far, as on disk
@@ -117,7 +117,7 @@ func callerOf(u realm.UserID) realm.Caller {
 // turnEnv returns the inputs of a turn. Tokens and ids are counted, so that they are the same in every run.
 func (s *Scene) turnEnv() realm.TurnEnv {
 	return realm.TurnEnv{
-		Now: s.Now, PushEnabled: s.Pushes, PushBouncer: s.Bouncer, EmailEnabled: s.Mails,
+		Now: s.Now, PushEnabled: s.PushEnabled, PushBouncer: s.PushBouncer, EmailEnabled: s.EmailEnabled,
 		Token: func(n int) string {
 			s.tokens++
 			return fmt.Sprintf("%0*d", n, s.tokens)
