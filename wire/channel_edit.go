@@ -176,12 +176,12 @@ func createChannelInTurns(c *Call, f createChannelForm) (Answer, error) {
 		return nil, err
 	}
 	cmd.MaxPerTurn = realm.MaxSubscriptionsPerTurn
-	made, err := Execute(c, cmd)
+	created, err := Execute(c, cmd)
 	if err != nil {
 		return nil, err
 	}
-	waitForJob(c, made.Job)
-	return Answer{"id": made.ID}, nil
+	waitForJob(c, created.Job)
+	return Answer{"id": created.ID}, nil
 }
 
 func createChannel(c *Call, f createChannelForm) (realm.CreateChannel, error) {

@@ -27,20 +27,20 @@ type subscriberListKey struct {
 
 // subscriberList returns a long list of subscribers. It is built once for all recipients of one notice.
 func (to *Recipient) subscriberList(c realm.ChannelID, partial bool, list func() []realm.UserID) []realm.UserID {
-	s := to.renderer
-	if s == nil {
+	renderer := to.renderer
+	if renderer == nil {
 		return list()
 	}
-	k := subscriberListKey{c, partial}
-	l, ok := s.subscriberLists[k]
+	key := subscriberListKey{c, partial}
+	subscribers, ok := renderer.subscriberLists[key]
 	if !ok {
-		if s.subscriberLists == nil {
-			s.subscriberLists = map[subscriberListKey][]realm.UserID{}
+		if renderer.subscriberLists == nil {
+			renderer.subscriberLists = map[subscriberListKey][]realm.UserID{}
 		}
-		l = list()
-		s.subscriberLists[k] = l
+		subscribers = list()
+		renderer.subscriberLists[key] = subscribers
 	}
-	return l
+	return subscribers
 }
 
 // RenderContext is the data besides the event that renderers need.
@@ -170,56 +170,57 @@ type variant struct {
 // NewNoticeRenderer prepares a notice for the queues of its audience. It panics if no renderer is registered for the
 // event.
 func NewNoticeRenderer(n *realm.Notice, ctx RenderContext) *NoticeRenderer {
-	s := &NoticeRenderer{notice: n, ctx: ctx}
+	r := &NoticeRenderer{notice: n, ctx: ctx}
 	if m, ok := n.Event.(*realm.MessageArrived); ok {
-		s.message = m
-		return s
+		r.message = m
+		return r
 	}
-	k, ok := eventKinds[reflect.TypeOf(n.Event)]
+	kind, ok := eventKinds[reflect.TypeOf(n.Event)]
 	if !ok {
 		panic("BUG: no renderer for " + reflect.TypeOf(n.Event).String())
 	}
-	s.eventKind = k
-	return s
+	r.eventKind = kind
+	return r
 }
 
 // EventsFor returns the events of the notice for one queue of a user, encoded without the id. options are the queue's
 // *QueueOptions.
-func (s *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, options any) []*queue.Event {
-	k := options.(*QueueOptions)
-	if k != s.options {
-		s.options, s.wanted = k, k.Wants(s.notice.Event.EventType())
-		if _, old := s.notice.Event.(*realm.MutedTopicsTold); old && k.eventTypes != nil && k.Wants("user_topic") {
-			s.wanted = false // user_topic replaces muted_topics for this client
+func (r *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, queueOptions any) []*queue.Event {
+	options := queueOptions.(*QueueOptions)
+	if options != r.options {
+		r.options, r.wanted = options, options.Wants(r.notice.Event.EventType())
+		if _, old := r.notice.Event.(*realm.MutedTopicsTold); old && options.eventTypes != nil &&
+			options.Wants("user_topic") {
+			r.wanted = false // user_topic replaces muted_topics for this client
 		}
 	}
-	if !s.wanted {
+	if !r.wanted {
 		return nil
 	}
-	if s.message != nil {
-		return s.messageEventsFor(u, q, k)
+	if r.message != nil {
+		return r.messageEventsFor(u, q, options)
 	}
-	v := variant{client: k.Client}
-	if s.eventKind.personal {
+	v := variant{client: options.Client}
+	if r.eventKind.personal {
 		v.user = u
 	}
-	if f, ok := s.notice.Event.(eventWithFlags); ok {
+	if f, ok := r.notice.Event.(eventWithFlags); ok {
 		v.flags = f.FlagsFor(u)
 	}
-	to := &Recipient{Client: v.client, RenderContext: s.ctx, User: u, Flags: v.flags, renderer: s}
-	if s.eventKind.lazy {
-		return s.cached(v, func() []*queue.Event {
+	to := &Recipient{Client: v.client, RenderContext: r.ctx, User: u, Flags: v.flags, renderer: r}
+	if r.eventKind.lazy {
+		return r.cached(v, func() []*queue.Event {
 			return []*queue.Event{{Make: func() []byte {
-				for _, x := range s.eventKind.render(s.notice.Event, to) {
+				for _, x := range r.eventKind.render(r.notice.Event, to) {
 					return withoutClosingBrace(encode(x))
 				}
 				return nil
 			}}}
 		})
 	}
-	return s.cached(v, func() []*queue.Event {
+	return r.cached(v, func() []*queue.Event {
 		var out []*queue.Event
-		for _, x := range s.eventKind.render(s.notice.Event, to) {
+		for _, x := range r.eventKind.render(r.notice.Event, to) {
 			out = append(out, &queue.Event{JSON: withoutClosingBrace(encode(x))})
 		}
 		return out
@@ -228,21 +229,21 @@ func (s *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, options any) 
 
 // cached returns the events of a variant, rendering them on the first call. The last variant is compared first,
 // because most notices look the same to all users.
-func (s *NoticeRenderer) cached(v variant, render func() []*queue.Event) []*queue.Event {
-	if s.hasLast && s.last == v {
-		return s.lastEvents
+func (r *NoticeRenderer) cached(v variant, render func() []*queue.Event) []*queue.Event {
+	if r.hasLast && r.last == v {
+		return r.lastEvents
 	}
-	out, ok := s.cache[v]
+	out, ok := r.cache[v]
 	if !ok {
 		out = render()
-		if s.hasLast {
-			if s.cache == nil {
-				s.cache = map[variant][]*queue.Event{s.last: s.lastEvents}
+		if r.hasLast {
+			if r.cache == nil {
+				r.cache = map[variant][]*queue.Event{r.last: r.lastEvents}
 			}
-			s.cache[v] = out
+			r.cache[v] = out
 		}
 	}
-	s.hasLast, s.last, s.lastEvents = true, v, out
+	r.hasLast, r.last, r.lastEvents = true, v, out
 	return out
 }
 
@@ -251,24 +252,24 @@ func withoutClosingBrace(object []byte) []byte { return object[:len(object)-1] }
 
 // messageEventsFor returns the message event for one queue, or nothing if the queue's narrow excludes the message.
 // The sender's own queue gets its local id.
-func (s *NoticeRenderer) messageEventsFor(u realm.UserID, q *realm.Queue, k *QueueOptions) []*queue.Event {
-	e := s.message
-	if s.notice.PublicOnly && !k.allPublic {
+func (r *NoticeRenderer) messageEventsFor(u realm.UserID, q *realm.Queue, options *QueueOptions) []*queue.Event {
+	e := r.message
+	if r.notice.PublicOnly && !options.allPublic {
 		return nil
 	}
-	v := variant{client: k.Client}
-	if !s.notice.PublicOnly {
+	v := variant{client: options.Client}
+	if !r.notice.PublicOnly {
 		v.flags = e.FlagsFor(u)
 	}
-	if len(k.narrow) > 0 && !narrowMatches(e, v.flags, k.narrow, s.ctx.Site) {
+	if len(options.narrow) > 0 && !narrowMatches(e, v.flags, options.narrow, r.ctx.Site) {
 		return nil
 	}
 	v.hideSender = len(e.Unknown) > 0 && slices.Contains(e.Unknown, u)
 	if e.LocalID != "" && e.Queue == q.ID {
-		return []*queue.Event{{Make: func() []byte { return encodeMessageEvent(e, v, s.ctx, e.LocalID) }}}
+		return []*queue.Event{{Make: func() []byte { return encodeMessageEvent(e, v, r.ctx, e.LocalID) }}}
 	}
-	return s.cached(v, func() []*queue.Event {
-		return []*queue.Event{{Make: func() []byte { return encodeMessageEvent(e, v, s.ctx, "") }}}
+	return r.cached(v, func() []*queue.Event {
+		return []*queue.Event{{Make: func() []byte { return encodeMessageEvent(e, v, r.ctx, "") }}}
 	})
 }
 

@@ -30,6 +30,21 @@ func ClientOf(q *realm.Queue) Client {
 	return c
 }
 
+// Has reports whether the client has a capability.
+func (c Client) Has(cap realm.Caps) bool { return c.Caps&cap != 0 }
+
+// Topic returns a topic in the form this client expects: clients without the capability get a display name for the
+// empty topic.
+func (c Client) Topic(topic string) string {
+	if topic == "" && !c.Has(realm.CapEmptyTopicName) {
+		return realm.EmptyTopicName
+	}
+	return topic
+}
+
+// asStored is the client for requests that cannot declare capabilities: topics are shown as they are stored.
+var asStored = Client{Caps: realm.CapEmptyTopicName}
+
 // QueueOptions is everything in a registration that decides which events the queue gets and in which format. Queues
 // with equal options share one value, so that results computed for one queue are reused for the next.
 type QueueOptions struct {
@@ -44,14 +59,14 @@ func QueueOptionsOf(q *realm.Queue) *QueueOptions {
 	return &QueueOptions{Client: ClientOf(q), eventTypes: q.EventTypes, narrow: q.Narrow, allPublic: q.AllPublic}
 }
 
-func (k *QueueOptions) matches(q *realm.Queue) bool {
-	return k.Client == ClientOf(q) && k.allPublic == q.AllPublic && (k.eventTypes == nil) == (q.EventTypes == nil) &&
-		slices.Equal(k.eventTypes, q.EventTypes) && slices.Equal(k.narrow, q.Narrow)
+func (o *QueueOptions) matches(q *realm.Queue) bool {
+	return o.Client == ClientOf(q) && o.allPublic == q.AllPublic && (o.eventTypes == nil) == (q.EventTypes == nil) &&
+		slices.Equal(o.eventTypes, q.EventTypes) && slices.Equal(o.narrow, q.Narrow)
 }
 
 // Wants reports whether a queue with these options gets events of a type.
-func (k *QueueOptions) Wants(event string) bool {
-	return k.eventTypes == nil || slices.Contains(k.eventTypes, event)
+func (o *QueueOptions) Wants(event string) bool {
+	return o.eventTypes == nil || slices.Contains(o.eventTypes, event)
 }
 
 // QueueOptionsCache returns one shared value for queues with equal options. It belongs to one session shard.
@@ -65,37 +80,22 @@ type QueueOptionsCache struct {
 const maxQueueOptions = 512
 
 // Of returns the shared options of a queue.
-func (k *QueueOptionsCache) Of(q *realm.Queue) *QueueOptions {
-	if k.last == nil || !k.last.matches(q) {
-		k.last = k.find(q)
+func (c *QueueOptionsCache) Of(q *realm.Queue) *QueueOptions {
+	if c.last == nil || !c.last.matches(q) {
+		c.last = c.find(q)
 	}
-	return k.last
+	return c.last
 }
 
-func (k *QueueOptionsCache) find(q *realm.Queue) *QueueOptions {
+func (c *QueueOptionsCache) find(q *realm.Queue) *QueueOptions {
 	name := fmt.Sprintf("%v %t %t %q %q", ClientOf(q), q.AllPublic, q.EventTypes == nil, q.EventTypes, q.Narrow)
-	kind := k.byName[name]
-	if kind == nil {
-		if k.byName == nil || len(k.byName) >= maxQueueOptions {
-			k.byName = map[string]*QueueOptions{}
+	options := c.byName[name]
+	if options == nil {
+		if c.byName == nil || len(c.byName) >= maxQueueOptions {
+			c.byName = map[string]*QueueOptions{}
 		}
-		kind = QueueOptionsOf(q)
-		k.byName[name] = kind
+		options = QueueOptionsOf(q)
+		c.byName[name] = options
 	}
-	return kind
-}
-
-// Has reports whether the client has a capability.
-func (c Client) Has(cap realm.Caps) bool { return c.Caps&cap != 0 }
-
-// asStored is the client for requests that cannot declare capabilities: topics are shown as they are stored.
-var asStored = Client{Caps: realm.CapEmptyTopicName}
-
-// Topic returns a topic in the form this client expects: clients without the capability get a display name for the
-// empty topic.
-func (c Client) Topic(topic string) string {
-	if topic == "" && !c.Has(realm.CapEmptyTopicName) {
-		return realm.EmptyTopicName
-	}
-	return topic
+	return options
 }
