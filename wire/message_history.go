@@ -84,9 +84,12 @@ func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 		if anchor, err = realmAnchor(f.Anchor, f.Date); err != nil {
 			return nil, err
 		}
-		page, err = search.page(c, terms, realm.PageRange{Anchor: anchor, Before: int(f.Before.Value),
+		page, err = search.page(c, terms, realm.PageRange{
+			Anchor:  anchor,
+			Before:  int(f.Before.Value),
 			After:   int(f.After.Value),
-			Exclude: f.IncludeAnchor.Set && !f.IncludeAnchor.Value})
+			Exclude: f.IncludeAnchor.Set && !f.IncludeAnchor.Value,
+		})
 	}
 	if err != nil {
 		return nil, err
