@@ -28,6 +28,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/snapshot"
@@ -109,6 +111,8 @@ type Server struct {
 	http       *httpd.Server
 	mail       *incomingMail
 	metrics    *metricsServer
+
+	turnLatency *prometheus.HistogramVec // the actors report to it
 
 	closeBackground func() error // stops the work beside requests; it may be in the middle of something long
 	closeControl    func() error
@@ -231,14 +235,17 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	}
 	disk := snapshot.Disk{Store: s.store}
 	s.search = search.OpenService(SearchDir(s.Data), disk, wire.SearchText, s.log)
+	s.turnLatency = newTurnLatency()
 	if s.orgs, err = actors.Open(disk, actors.Options{
-		Protocol: wire.SessionProtocol{}, Renderer: &s.renderer,
-		Secret:    s.secret,
-		Log:       s.log,
-		Fatal:     s.fatal,
-		Site:      s.sites.site,
-		Search:    s.search,
-		Preloaded: preloaded,
+		Protocol:    wire.SessionProtocol{},
+		Renderer:    &s.renderer,
+		Secret:      s.secret,
+		Log:         s.log,
+		Fatal:       s.fatal,
+		Site:        s.sites.site,
+		Search:      s.search,
+		TurnLatency: func(kind string) actors.Observer { return s.turnLatency.WithLabelValues(kind) },
+		Preloaded:   preloaded,
 	}); err != nil {
 		return StartError(s.Data, err)
 	}
