@@ -509,16 +509,3 @@ func validDate(s string) bool {
 	}
 	return day <= days
 }
-
-// isWebURL reports whether a text is an absolute http or https URL without white space.
-func isWebURL(s string) bool {
-	rest, ok := strings.CutPrefix(s, "https://")
-	if !ok {
-		rest, ok = strings.CutPrefix(s, "http://")
-	}
-	host, _, _ := strings.Cut(rest, "/")
-	if !ok || host == "" || len(s) > 2048 || strings.ContainsAny(s, " \t\r\n<>\"") {
-		return false
-	}
-	return strings.Contains(host, ".") || strings.HasPrefix(host, "localhost")
-}
