@@ -19,9 +19,9 @@ import (
 // Bound is the limit of something that could grow: a mailbox, a queue, a cache, a part of a request.
 type Bound struct {
 	Name     string // also the value of the label "of" in the metrics
-	Of       string // what is counted, with its unit
-	Overflow string // what happens at the limit
-	Reason   string // why the limit has this value, or why there is one
+	Of       string // the things counted, with their unit
+	Overflow string // the effect of reaching the limit
+	Reason   string // the reason for the value, or for having a limit
 
 	limit func(r *metricReading) int64
 	used  func(r *metricReading) int64 // nil if a single request is bounded

@@ -7,27 +7,28 @@ import (
 	"parley/actors/realm"
 )
 
-// matrixWebhooks asks what the key of an incoming-webhook bot opens: two endpoints, and there what the bot or its owner
-// may do. Keys in an address are tried by everybody.
+// matrixWebhooks checks the key of an incoming-webhook bot: it opens two endpoints, with the rights of the bot or its
+// owner. Every caller tries keys in a URL.
 func matrixWebhooks(t *testing.T, l *coverage) {
 	s := newMatrixStage(t, l)
 	visitor := s.outsiders()[0]
 	elsewhere := s.outsiders()[1]
 	rival := s.join(ours, ourHost, "rival", realm.Member, 0, 0)
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
-	standing := []string{"nobody", "bot", "owner", "both"} // who of bot and owner is subscribed
-	type square struct {
+	subscribers := []string{"neither", "bot", "owner", "both"} // which of bot and owner are subscribed
+	type hookChannel struct {
 		kind, in string
 		id       int64
 		name     string
-		closed   bool // to the bot: only its owner may post
+		closed   bool // only the keeper and the bot's owner may post
 		archived bool
 	}
-	var squares []*square
+	var channels []*hookChannel
 	for _, kind := range kinds {
-		for _, in := range standing {
+		for _, in := range subscribers {
 			for _, how := range []string{"", "closed", "archived"} {
-				squares = append(squares, &square{kind: kind, in: in, name: kind + " " + in + " " + how, closed: how == "closed", archived: how == "archived"})
+				channels = append(channels, &hookChannel{kind: kind, in: in, name: kind + " " + in + " " + how,
+					closed: how == "closed", archived: how == "archived"})
 			}
 		}
 	}
@@ -36,7 +37,7 @@ func matrixWebhooks(t *testing.T, l *coverage) {
 		bot := s.join(ours, ourHost, "hook of "+owned, realm.Member, realm.IncomingWebhook, owner.id)
 		named := *bot
 		named.name = "webhook bot"
-		for _, x := range squares {
+		for _, x := range channels {
 			in := []int64{s.keeper.id}
 			if x.in == "bot" || x.in == "both" {
 				in = append(in, bot.id)
@@ -45,40 +46,52 @@ func matrixWebhooks(t *testing.T, l *coverage) {
 				in = append(in, owner.id)
 			}
 			name := x.name + " of " + owned
-			x.id = s.must(s.keeper, "POST", "/channels/create", append(pairs{"name", name, "subscribers", in, "send_new_subscription_messages", false}, privacy(x.kind, "invite_only")...)...).int("id")
+			x.id = s.must(s.keeper, "POST", "/channels/create",
+				append(pairs{"name", name, "subscribers", in, "send_new_subscription_messages", false},
+					privacy(x.kind, "invite_only")...)...).int("id")
 			if x.closed {
-				s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%d", x.id), "can_send_message_group", map[string]any{"new": map[string]any{"direct_members": []int64{s.keeper.id, owner.id}, "direct_subgroups": []int64{}}})
+				s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%d", x.id), "can_send_message_group",
+					map[string]any{"new": map[string]any{"direct_members": []int64{s.keeper.id, owner.id},
+						"direct_subgroups": []int64{}}})
 			}
 			if x.archived {
 				s.must(s.keeper, "DELETE", fmt.Sprintf("/streams/%d", x.id))
 			}
 			want := ""
 			switch open := x.kind == "public" || x.kind == "web-public"; {
-			case x.archived, !open && x.in == "nobody":
+			case x.archived, !open && x.in == "neither":
 				want = "Not authorized to send to channel '" + name + "'"
 			}
-			s.check(s.call(&named, "POST", "/messages", "type", "channel", "to", x.id, "topic", "t", "content", "x").msg(), want, "%s: of a %s: writes in %s", named.name, owned, x.name)
-			s.check(s.call(&named, "POST", "/external/slack_incoming?api_key="+bot.key, "stream", name, "payload", `{"text":"x"}`).msg(), want, "%s: of a %s: a service writes in %s", named.name, owned, x.name)
+			s.check(s.call(&named, "POST", "/messages", "type", "channel", "to", x.id, "topic", "t", "content",
+				"x").msg(), want, "%s: of a %s: writes in %s", named.name, owned, x.name)
+			s.check(s.call(&named, "POST", "/external/slack_incoming?api_key="+bot.key, "stream", name, "payload",
+				`{"text":"x"}`).msg(), want, "%s: of a %s: a service writes in %s", named.name, owned, x.name)
 		}
-		// Direct messages: bots may write to anybody.
-		s.check(s.call(&named, "POST", "/messages", "type", "direct", "to", []int64{rival.id}, "content", "x").msg(), "", "%s: of a %s: writes to a person", named.name, owned)
-		s.check(s.call(&named, "POST", "/external/slack_incoming?api_key="+bot.key, "payload", `{"text":"x"}`).msg(), "", "%s: of a %s: a service writes to the owner", named.name, owned)
-		// Beside its own doings, nothing of the bot is its own: not the answer to what it wrote.
+		// Direct messages: bots may write to every user.
+		s.check(s.call(&named, "POST", "/messages", "type", "direct", "to", []int64{rival.id}, "content", "x").msg(),
+			"", "%s: of a %s: writes to a person", named.name, owned)
+		s.check(s.call(&named, "POST", "/external/slack_incoming?api_key="+bot.key, "payload", `{"text":"x"}`).msg(),
+			"", "%s: of a %s: a service writes to the owner", named.name, owned)
+		// The bot cannot use other endpoints, not even for the message it has just sent.
 		id := s.must(bot, "POST", "/messages", "type", "direct", "to", []int64{owner.id}, "content", "x").int("id")
-		for _, q := range []struct{ method, path string }{{"GET", fmt.Sprintf("/messages/%d", id)}, {"PATCH", fmt.Sprintf("/messages/%d", id)}, {"DELETE", fmt.Sprintf("/messages/%d", id)},
-			{"GET", "/users/me"}, {"GET", "/bot_storage"}, {"POST", "/register"}, {"GET", "/messages"}, {"GET", fmt.Sprintf("/bots/%d/api_key", bot.id)}} {
-			s.check(s.call(&named, q.method, q.path).msg(), "This API is not available to incoming webhook bots.", "%s: of a %s: %s %s", named.name, owned, q.method, q.path)
+		for _, q := range []struct{ method, path string }{{"GET", fmt.Sprintf("/messages/%d", id)},
+			{"PATCH", fmt.Sprintf("/messages/%d", id)}, {"DELETE", fmt.Sprintf("/messages/%d", id)},
+			{"GET", "/users/me"}, {"GET", "/bot_storage"}, {"POST", "/register"}, {"GET", "/messages"},
+			{"GET", fmt.Sprintf("/bots/%d/api_key", bot.id)}} {
+			s.check(s.call(&named, q.method, q.path).msg(), "This API is not available to incoming webhook bots.",
+				"%s: of a %s: %s %s", named.name, owned, q.method, q.path)
 		}
-		// The owner, and no other member, gets the key and may take it back.
+		// Only the owner can get the key.
 		for _, p := range []*matrixUser{owner, rival} {
 			want := ""
 			if p == rival {
 				want = noPermission
 			}
-			s.check(s.call(p, "GET", fmt.Sprintf("/bots/%d/api_key", bot.id)).msg(), want, "%s: asks the key of the hook of a %s", p.name, owned)
+			s.check(s.call(p, "GET", fmt.Sprintf("/bots/%d/api_key", bot.id)).msg(), want,
+				"%s: asks the key of the hook of a %s", p.name, owned)
 		}
 	}
-	// The key in an address: of anybody who has one here.
+	// The key in a URL: of every user who has a key here.
 	const noKey = "Missing 'api_key' argument"
 	for _, p := range append([]*matrixUser{visitor, elsewhere, s.by["webhook bot"]}, s.people...) {
 		want := loginError(p, false)
@@ -89,8 +102,11 @@ func matrixWebhooks(t *testing.T, l *coverage) {
 		if p.key != "" {
 			path += "?api_key=" + p.key
 		}
-		s.check(s.call(&matrixUser{name: p.name, host: p.host}, "POST", path, "payload", `{"text":"x"}`).msg(), want, "%s: a service with his key", p.name)
-		s.check(s.call(&matrixUser{name: p.name, host: p.host, email: s.by["webhook bot"].email, key: s.by["webhook bot"].key}, "POST", "/external/slack_incoming", "payload", `{"text":"x"}`).msg(), noKey, "%s: a service with a login instead of a key", p.name)
+		s.check(s.call(&matrixUser{name: p.name, host: p.host}, "POST", path, "payload", `{"text":"x"}`).msg(), want,
+			"%s: a service with the user's key", p.name)
+		s.check(s.call(&matrixUser{name: p.name, host: p.host, email: s.by["webhook bot"].email,
+			key: s.by["webhook bot"].key}, "POST", "/external/slack_incoming", "payload", `{"text":"x"}`).msg(), noKey,
+			"%s: a service with a login instead of a key", p.name)
 	}
 	s.summary()
 }

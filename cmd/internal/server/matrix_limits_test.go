@@ -5,48 +5,61 @@ import (
 	"testing"
 )
 
-// matrixTimeLimits asks what time takes away: of each limit a moment before it, one after it, and without it, everybody
-// about a message of his own, and about one of the keeper's where that may be moved.
+// matrixTimeLimits checks time limits: a moment before each limit, a moment after it, and without a limit. Every user
+// asks about an own message, and about one of the keeper if others may move it.
 func matrixTimeLimits(t *testing.T, l *coverage) {
 	s := newMatrixStage(t, l)
 	const limit = 1000 // seconds
-	const grace = 20   // how much longer an edit or a move may take
+	const grace = 20   // extra seconds for an edit or a move
 	away := s.must(s.keeper, "POST", "/channels/create", "name", "away", "subscribers", []int64{s.keeper.id}).int("id")
 	s.must(s.keeper, "POST", "/messages", "type", "channel", "to", away, "topic", "t", "content", "x")
-	s.must(s.keeper, "PATCH", "/realm", "can_move_messages_between_channels_group", map[string]any{"new": s.groups["role:members"]})
+	s.must(s.keeper, "PATCH", "/realm", "can_move_messages_between_channels_group",
+		map[string]any{"new": s.groups["role:members"]})
 	home := s.targetChannel()
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
-	// Administrators and moderators may move for ever; nobody may edit for ever; who may delete anything, may for ever.
+	// Administrators and moderators may move messages without a limit; no user may edit without one; users who may
+	// delete every message have no limit.
 	mover := func(p *matrixUser) bool { return p.isAdmin() || p.name == "moderator" }
 	for _, q := range []struct {
 		name, setting string
 		grace         int64
-		own           bool // asked about a message of one's own
+		own           bool // asks about an own message
 		exempt        func(p *matrixUser) bool
 		late          string
 		ask           func(p *matrixUser, id int64, n int) reply
 	}{
-		{"edits", "message_content_edit_limit_seconds", grace, true, func(*matrixUser) bool { return false }, "The time limit for editing this message has passed", func(p *matrixUser, id int64, n int) reply {
-			return s.call(p, "PATCH", fmt.Sprintf("/messages/%d", id), "content", fmt.Sprint("edited ", n))
-		}},
-		{"types an edit", "message_content_edit_limit_seconds", 0, true, func(*matrixUser) bool { return false }, "The time limit for editing this message has passed", func(p *matrixUser, id int64, n int) reply {
-			return s.call(p, "POST", fmt.Sprintf("/messages/%d/typing", id), "op", "start")
-		}},
-		{"deletes", "message_content_delete_limit_seconds", 0, true, (*matrixUser).isAdmin, "The time limit for deleting this message has passed", func(p *matrixUser, id int64, n int) reply {
-			return s.call(p, "DELETE", fmt.Sprintf("/messages/%d", id))
-		}},
-		{"moves to a topic", "move_messages_within_stream_limit_seconds", grace, false, mover, "The time limit for editing this message's topic has passed.", func(p *matrixUser, id int64, n int) reply {
-			return s.call(p, "PATCH", fmt.Sprintf("/messages/%d", id), "topic", fmt.Sprint("topic ", n), "send_notification_to_new_thread", false)
-		}},
-		{"moves a whole topic", "move_messages_within_stream_limit_seconds", grace, false, mover, "The time limit for editing this message's topic has passed.", func(p *matrixUser, id int64, n int) reply {
-			return s.call(p, "PATCH", fmt.Sprintf("/messages/%d", id), "topic", fmt.Sprint("topic ", n), "propagate_mode", "change_all", "send_notification_to_new_thread", false)
-		}},
-		{"marks a topic as resolved", "move_messages_within_stream_limit_seconds", grace, false, func(*matrixUser) bool { return true }, "", func(p *matrixUser, id int64, n int) reply {
-			return s.call(p, "PATCH", fmt.Sprintf("/messages/%d", id), "topic", fmt.Sprintf("✔ before %d", n), "propagate_mode", "change_all")
-		}},
-		{"moves to a channel", "move_messages_between_streams_limit_seconds", grace, false, mover, "The time limit for editing this message's channel has passed", func(p *matrixUser, id int64, n int) reply {
-			return s.call(p, "PATCH", fmt.Sprintf("/messages/%d", id), "stream_id", away, "send_notification_to_new_thread", false)
-		}},
+		{"edits", "message_content_edit_limit_seconds", grace, true, func(*matrixUser) bool { return false },
+			"The time limit for editing this message has passed", func(p *matrixUser, id int64, n int) reply {
+				return s.call(p, "PATCH", fmt.Sprintf("/messages/%d", id), "content", fmt.Sprint("edited ", n))
+			}},
+		{"types an edit", "message_content_edit_limit_seconds", 0, true, func(*matrixUser) bool { return false },
+			"The time limit for editing this message has passed", func(p *matrixUser, id int64, n int) reply {
+				return s.call(p, "POST", fmt.Sprintf("/messages/%d/typing", id), "op", "start")
+			}},
+		{"deletes", "message_content_delete_limit_seconds", 0, true, (*matrixUser).isAdmin,
+			"The time limit for deleting this message has passed", func(p *matrixUser, id int64, n int) reply {
+				return s.call(p, "DELETE", fmt.Sprintf("/messages/%d", id))
+			}},
+		{"moves to a topic", "move_messages_within_stream_limit_seconds", grace, false, mover,
+			"The time limit for editing this message's topic has passed.", func(p *matrixUser, id int64, n int) reply {
+				return s.call(p, "PATCH", fmt.Sprintf("/messages/%d", id), "topic", fmt.Sprint("topic ", n),
+					"send_notification_to_new_thread", false)
+			}},
+		{"moves a whole topic", "move_messages_within_stream_limit_seconds", grace, false, mover,
+			"The time limit for editing this message's topic has passed.", func(p *matrixUser, id int64, n int) reply {
+				return s.call(p, "PATCH", fmt.Sprintf("/messages/%d", id), "topic", fmt.Sprint("topic ", n),
+					"propagate_mode", "change_all", "send_notification_to_new_thread", false)
+			}},
+		{"marks a topic as resolved", "move_messages_within_stream_limit_seconds", grace, false,
+			func(*matrixUser) bool { return true }, "", func(p *matrixUser, id int64, n int) reply {
+				return s.call(p, "PATCH", fmt.Sprintf("/messages/%d", id), "topic", fmt.Sprintf("✔ before %d", n),
+					"propagate_mode", "change_all")
+			}},
+		{"moves to a channel", "move_messages_between_streams_limit_seconds", grace, false, mover,
+			"The time limit for editing this message's channel has passed", func(p *matrixUser, id int64, n int) reply {
+				return s.call(p, "PATCH", fmt.Sprintf("/messages/%d", id), "stream_id", away,
+					"send_notification_to_new_thread", false)
+			}},
 	} {
 		for _, limited := range []bool{true, false} {
 			value := any(limit)
@@ -61,7 +74,8 @@ func matrixTimeLimits(t *testing.T, l *coverage) {
 					if q.own && p.name != "gone" {
 						author = p
 					}
-					ids[p.name] = s.must(author, "POST", "/messages", "type", "channel", "to", home, "topic", fmt.Sprint("before ", n), "content", "x").int("id")
+					ids[p.name] = s.must(author, "POST", "/messages", "type", "channel", "to", home, "topic",
+						fmt.Sprint("before ", n), "content", "x").int("id")
 				}
 				s.now.Add(age)
 				for n, p := range s.people {
@@ -74,10 +88,12 @@ func matrixTimeLimits(t *testing.T, l *coverage) {
 						want = q.late
 					}
 					got := q.ask(p, ids[p.name], n)
-					s.check(got.msg(), want, "%s: %s %d seconds after it was sent, limited: %v", p.name, q.name, age, limited)
+					s.check(got.msg(), want, "%s: %s %d seconds after it was sent, limited: %v", p.name, q.name, age,
+						limited)
 				}
-				for n := range s.people { // no topic outlives its round
-					for _, topic := range []string{fmt.Sprint("before ", n), fmt.Sprint("topic ", n), fmt.Sprint("✔ before ", n)} {
+				for n := range s.people { // delete the topics of this round
+					for _, topic := range []string{fmt.Sprint("before ", n), fmt.Sprint("topic ", n),
+						fmt.Sprint("✔ before ", n)} {
 						for _, ch := range []int64{home, away} {
 							s.must(s.keeper, "POST", fmt.Sprintf("/streams/%d/delete_topic", ch), "topic_name", topic)
 						}

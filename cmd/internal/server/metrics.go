@@ -416,7 +416,8 @@ func (c *metricsCollector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstHistogram(turnLatency.desc, uint64(h.Count), h.Total.Seconds(), below, h.Kind)
 		send(turnLatencyMax, h.Max.Seconds(), h.Kind)
 	}
-	out <- prometheus.MustNewConstHistogram(commitLatency.desc, r.store.Commits, r.store.Total.Seconds(), r.store.Within)
+	out <- prometheus.MustNewConstHistogram(commitLatency.desc, r.store.Commits, r.store.Total.Seconds(),
+		r.store.Within)
 	send(commitLatencyMax, r.store.Slowest.Seconds())
 	for i := range AllBounds {
 		b := &AllBounds[i]

@@ -46,19 +46,19 @@ import (
 
 // Limits of a start.
 const (
-	// StartupDelay is how long a crowded server waits before it starts the outbox. Outbox jobs would take half of a small
-	// machine from the clients that connect at the same moment.
+	// StartupDelay is how long a crowded server waits before it starts the outbox. Outbox jobs would take half of a
+	// small machine from the clients that connect at the same moment.
 	StartupDelay = 2 * time.Second
 	// crowdedStart is the number of waiting connections from which on a start counts as crowded.
 	crowdedStart = 256
-	// compactionDelay is how long after its opening the store merges no tables and nothing is indexed. It is longer than
-	// all clients need to connect again.
+	// compactionDelay is how long after its opening the store merges no tables and nothing is indexed. It is longer
+	// than all clients need to connect again.
 	compactionDelay = search.StartupRest
 	// shutdownTimeout is how long a stopping server waits for each part that has requests in progress.
 	shutdownTimeout = 15 * time.Second
 )
 
-// Config is what a server is built from.
+// Config has the parts and settings of a server.
 type Config struct {
 	Settings
 	Log *slog.Logger // required
@@ -154,7 +154,7 @@ func Start(c Config) (*Server, error) {
 	return s, nil
 }
 
-// newServer computes what follows from the settings alone, and rejects settings that contradict each other.
+// newServer computes the values that follow from the settings alone, and rejects settings that contradict each other.
 func newServer(c Config) (s *Server, err error) {
 	s = &Server{Settings: c.Settings, config: c, log: c.Log, stopped: make(chan struct{}),
 		limits: httpd.Limits{User: c.RateLimit, Visitor: c.AnonymousRateLimit, Login: c.LoginLimit}}
@@ -322,7 +322,8 @@ func (s *Server) buildTools() error {
 	return nil
 }
 
-// newDispatcher returns the dispatcher of outbox jobs. Each kind of job has a handler and a limit of attempts at a time.
+// newDispatcher returns the dispatcher of outbox jobs. Each kind of job has a handler and a limit of attempts at a
+// time.
 func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispatch.Dispatcher {
 	o := dispatch.Options{
 		House: s.orgs,
@@ -474,7 +475,7 @@ func (s *Server) Finish() error {
 	return err
 }
 
-// closeFailedStart closes what a start that failed has opened.
+// closeFailedStart closes everything that a failed start has opened.
 func (s *Server) closeFailedStart() (err error) {
 	if s.metrics != nil {
 		err = errors.Join(err, s.metrics.Close())
