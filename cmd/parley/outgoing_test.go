@@ -16,7 +16,7 @@ import (
 	"golang.org/x/crypto/nacl/secretbox"
 )
 
-// expectCode is a request that must be refused with that code.
+// expectCode sends a request that must be refused with a code.
 func expectCode(t *testing.T, who *account, code, method, path string, form url.Values) {
 	t.Helper()
 	if a, err := who.call(method, path, form); err == nil || a["code"] != code {
@@ -41,7 +41,8 @@ func TestEncryptedDeviceTestNotification(t *testing.T) {
 		w.Write([]byte(`{"result":"success"}`))
 	}))
 	defer bouncer.Close()
-	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--push-bouncer", bouncer.URL, "--push-bouncer-org", "o", "--push-bouncer-key", "k"))
+	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo",
+		"--push-bouncer", bouncer.URL, "--push-bouncer-org", "o", "--push-bouncer-key", "k"))
 	at := p.serving()
 	ann, bot := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "demo-bot@example.org")
 	expectCode(t, ann, "NO_ACTIVE_PUSH_DEVICE", "POST", "mobile_push/e2ee/test_notification", nil)
@@ -53,25 +54,32 @@ func TestEncryptedDeviceTestNotification(t *testing.T) {
 	device := fmt.Sprint(a["device_id"])
 	key := make([]byte, 33)
 	copy(key, "1a key of thirty-two bytes, as it is.")
-	if _, err := ann.call("POST", "mobile_push/register", url.Values{"device_id": {device}, "push_key_id": {"7"}, "push_key": {base64.StdEncoding.EncodeToString(key)}, "token_kind": {"fcm"},
-		"token_id": {"AAECAwQFBgc="}, "bouncer_public_key": {"b"}, "encrypted_push_registration": {"e"}}); err != nil {
+	if _, err := ann.call("POST", "mobile_push/register",
+		url.Values{"device_id": {device}, "push_key_id": {"7"}, "push_key": {base64.StdEncoding.EncodeToString(key)},
+			"token_kind": {"fcm"},
+			"token_id":   {"AAECAwQFBgc="}, "bouncer_public_key": {"b"},
+			"encrypted_push_registration": {"e"}}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the test notification is taken", func() bool { // once the bouncer has the token
+	eventually(t, "the test notification is accepted", func() bool { // when the bouncer has the token
 		_, err := ann.call("POST", "mobile_push/e2ee/test_notification", url.Values{"device_id": {device}})
 		return err == nil
 	})
 	sealed, _ := base64.StdEncoding.DecodeString(<-told)
 	plain, ok := secretbox.Open(nil, sealed[24:], (*[24]byte)(sealed[:24]), (*[32]byte)(key[1:]))
 	var said map[string]any
-	if json.Unmarshal(plain, &said); !ok || said["type"] != "test" || said["realm_url"] != at || said["realm_name"] == nil || said["user_id"] == nil {
-		t.Errorf("the device reads %q", plain)
+	if json.Unmarshal(plain, &said); !ok || said["type"] != "test" || said["realm_url"] != at ||
+		said["realm_name"] == nil || said["user_id"] == nil {
+		t.Errorf("the device decrypts %q", plain)
 	}
-	expectCode(t, ann, "NO_ACTIVE_PUSH_DEVICE", "POST", "mobile_push/e2ee/test_notification", url.Values{"device_id": {"999"}})
-	// A message is told encrypted too.
+	expectCode(t, ann, "NO_ACTIVE_PUSH_DEVICE", "POST", "mobile_push/e2ee/test_notification",
+		url.Values{"device_id": {"999"}})
+	// Notifications of messages are encrypted too.
 	bo := demoAccount(t, at, "bo@example.org")
 	me, _ := ann.call("GET", "users/me", nil)
-	if _, err := bo.call("POST", "messages", url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%v]", me["user_id"])}, "content": {"psst"}}); err != nil {
+	if _,
+		err := bo.call("POST", "messages", url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%v]", me["user_id"])},
+		"content": {"psst"}}); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -79,11 +87,12 @@ func TestEncryptedDeviceTestNotification(t *testing.T) {
 		sealed, _ := base64.StdEncoding.DecodeString(x)
 		plain, _ := secretbox.Open(nil, sealed[24:], (*[24]byte)(sealed[:24]), (*[32]byte)(key[1:]))
 		said = nil
-		if json.Unmarshal(plain, &said); said["type"] != "message" || said["content"] != "psst" || said["recipient_type"] != "direct" || len(said["recipient_user_ids"].([]any)) != 2 || said["event"] != nil {
-			t.Errorf("the device reads %q", plain)
+		if json.Unmarshal(plain, &said); said["type"] != "message" || said["content"] != "psst" ||
+			said["recipient_type"] != "direct" || len(said["recipient_user_ids"].([]any)) != 2 || said["event"] != nil {
+			t.Errorf("the device decrypts %q", plain)
 		}
 	case <-time.After(binaryTimeout):
-		t.Fatal("the device was not told of a message")
+		t.Fatal("the device received no notification")
 	}
 	if a, err := ann.call("GET", "server_settings", nil); err != nil || a["push_notifications_enabled"] != true {
 		t.Errorf("server_settings: %v %v", a["push_notifications_enabled"], err)
@@ -94,26 +103,33 @@ func TestNoPushService(t *testing.T) {
 	k := newDemoClient(t)
 	expectCode(t, k.people["ann"], "PUSH_SERVICE_NOT_CONFIGURED", "POST", "mobile_push/e2ee/test_notification", nil)
 	expectCode(t, k.people["demo-bot"], "BAD_REQUEST", "POST", "mobile_push/e2ee/test_notification", nil)
-	expectCode(t, k.people[""], "PUSH_SERVICE_NOT_CONFIGURED", "POST", "remotes/push/e2ee/register", url.Values{"realm_uuid": {"u"}, "token_id": {"t"}, "encrypted_push_registration": {"e"}, "bouncer_public_key": {"b"}})
+	expectCode(t, k.people[""], "PUSH_SERVICE_NOT_CONFIGURED", "POST", "remotes/push/e2ee/register",
+		url.Values{"realm_uuid": {"u"}, "token_id": {"t"}, "encrypted_push_registration": {"e"},
+			"bouncer_public_key": {"b"}})
 	expectCode(t, k.people[""], "REQUEST_VARIABLE_MISSING", "POST", "remotes/push/e2ee/register", nil)
-	expectCode(t, k.people["ann"], "UNAUTHORIZED_PRINCIPAL", "POST", "realm/test_welcome_bot_custom_message", url.Values{"welcome_message_custom_text": {"hi"}})
+	expectCode(t, k.people["ann"], "UNAUTHORIZED_PRINCIPAL", "POST", "realm/test_welcome_bot_custom_message",
+		url.Values{"welcome_message_custom_text": {"hi"}})
 	a := k.call("olive", "POST realm/test_welcome_bot_custom_message", "welcome_message_custom_text", "Be **kind**.")
 	m := k.call("olive", fmt.Sprintf("GET messages/%v", a["message_id"]), "apply_markdown", "false")
 	if x, _ := m["message"].(map[string]any); x["content"] != "Be **kind**." || x["sender_full_name"] != "Welcome Bot" {
-		t.Errorf("the welcome reads %v", m)
+		t.Errorf("the welcome message is %v", m)
 	}
 }
 
 func TestDeleteMessageOfDeactivatedUser(t *testing.T) {
 	k := newDemoClient(t)
 	sent := k.call("bo", "POST messages", "type", "stream", "to", "general", "topic", "x", "content", "to be gone")
-	expectCode(t, k.people["ann"], "BAD_REQUEST", "DELETE", fmt.Sprint("users/", k.ids["bo"]), url.Values{"actions": {`{"delete_public_channel_messages": true}`}})
-	expectCode(t, k.people["olive"], "BAD_REQUEST", "DELETE", fmt.Sprint("users/", k.ids["bo"]), url.Values{"actions": {`{"delete_profile": 1}`}})
-	if a := k.call("olive", "DELETE users/{bo}", "actions", `{"delete_profile": true, "delete_public_channel_messages": true}`); a["result"] != "success" {
+	expectCode(t, k.people["ann"], "BAD_REQUEST", "DELETE", fmt.Sprint("users/", k.ids["bo"]),
+		url.Values{"actions": {`{"delete_public_channel_messages": true}`}})
+	expectCode(t, k.people["olive"], "BAD_REQUEST", "DELETE", fmt.Sprint("users/", k.ids["bo"]),
+		url.Values{"actions": {`{"delete_profile": 1}`}})
+	if a := k.call("olive", "DELETE users/{bo}", "actions",
+		`{"delete_profile": true, "delete_public_channel_messages": true}`); a["result"] != "success" {
 		t.Fatalf("%v", a)
 	}
-	if u, _ := k.call("olive", "GET users/{bo}")["user"].(map[string]any); u["full_name"] != "Deleted user" || u["is_active"] != false {
-		t.Errorf("the account reads %v", u)
+	if u, _ := k.call("olive", "GET users/{bo}")["user"].(map[string]any); u["full_name"] != "Deleted user" ||
+		u["is_active"] != false {
+		t.Errorf("the account is %v", u)
 	}
 	eventually(t, "the message is deleted", func() bool {
 		_, err := k.people["olive"].call("GET", fmt.Sprintf("messages/%v", sent["id"]), nil)
@@ -123,7 +139,8 @@ func TestDeleteMessageOfDeactivatedUser(t *testing.T) {
 
 func TestJWTLogin(t *testing.T) {
 	key := strings.Repeat("k", 32)
-	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--jwt-keys", "="+key))
+	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo",
+		"--jwt-keys", "="+key))
 	at := p.serving()
 	token := func(email, key string) string {
 		enc := base64.RawURLEncoding.EncodeToString
@@ -133,15 +150,19 @@ func TestJWTLogin(t *testing.T) {
 		return text + "." + enc(mac.Sum(nil))
 	}
 	nobody := &account{url: at}
-	a, err := nobody.call("POST", "jwt/fetch_api_key", url.Values{"json_web_token": {token("ann@example.org", key)}, "include_profile": {"true"}})
+	a, err := nobody.call("POST", "jwt/fetch_api_key",
+		url.Values{"json_web_token": {token("ann@example.org", key)}, "include_profile": {"true"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ann := &account{url: at, email: fmt.Sprint(a["email"]), key: fmt.Sprint(a["api_key"])}
 	me, err := ann.call("GET", "users/me", nil)
-	if profile, _ := a["user"].(map[string]any); err != nil || me["user_id"] == nil || profile["user_id"] != me["user_id"] {
+	if profile, _ := a["user"].(map[string]any); err != nil || me["user_id"] == nil ||
+		profile["user_id"] != me["user_id"] {
 		t.Errorf("logged in as %v, the profile is %v: %v", me["user_id"], a["user"], err)
 	}
-	expectCode(t, nobody, "BAD_REQUEST", "POST", "jwt/fetch_api_key", url.Values{"json_web_token": {token("ann@example.org", strings.Repeat("x", 32))}})
-	expectCode(t, nobody, "AUTHENTICATION_FAILED", "POST", "jwt/fetch_api_key", url.Values{"json_web_token": {token("who@example.org", key)}})
+	expectCode(t, nobody, "BAD_REQUEST", "POST", "jwt/fetch_api_key",
+		url.Values{"json_web_token": {token("ann@example.org", strings.Repeat("x", 32))}})
+	expectCode(t, nobody, "AUTHENTICATION_FAILED", "POST", "jwt/fetch_api_key",
+		url.Values{"json_web_token": {token("who@example.org", key)}})
 }

@@ -486,7 +486,8 @@ func (s *matrixStage) targetChannel() int64 {
 			everyone = append(everyone, p.id)
 		}
 	}
-	s.groups["destination"] = s.must(s.keeper, "POST", "/channels/create", "name", "destination", "subscribers", everyone,
+	s.groups["destination"] = s.must(s.keeper, "POST", "/channels/create", "name", "destination", "subscribers",
+		everyone,
 		"send_new_subscription_messages", false).int("id")
 	return s.groups["destination"]
 }

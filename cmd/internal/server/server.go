@@ -23,7 +23,6 @@ import (
 	"maps"
 	"net"
 	"net/netip"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -83,12 +82,12 @@ type Server struct {
 	log    *slog.Logger
 
 	// Values that follow from the settings alone.
-	crowd            crowdSpec
-	limits           httpd.Limits
-	jwtKeys          map[string]string
-	tlsConfig        *tls.Config
-	previewNetworks  []netip.Prefix // private networks that the server is allowed to fetch pages from
-	webhooksNetworks []netip.Prefix // private networks that bots' services may be in
+	crowd           crowdSpec
+	limits          httpd.Limits
+	jwtKeys         map[string]string
+	tlsConfig       *tls.Config
+	previewNetworks []netip.Prefix // private networks that the server is allowed to fetch pages from
+	webhookNetworks []netip.Prefix // private networks that bots' services may be in
 
 	// The parts, in the order in which they are made.
 	listeners  []net.Listener
@@ -169,7 +168,7 @@ func newServer(c Config) (s *Server, err error) {
 	}{
 		{"trusted-proxies", c.TrustedProxies, &s.limits.Proxies},
 		{"previews-allow", c.PreviewsAllow, &s.previewNetworks},
-		{"webhooks-allow", c.WebhooksAllow, &s.webhooksNetworks},
+		{"webhooks-allow", c.WebhooksAllow, &s.webhookNetworks},
 	} {
 		if *x.networks, err = httpd.ParseProxies(x.value); err != nil {
 			return nil, fmt.Errorf("%s: %w", x.setting, err)
@@ -240,7 +239,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		return StartError(s.Data, err)
 	}
 	s.sites.orgs = s.orgs
-	s.files, err = files.Open(filepath.Join(s.Data, "uploads"))
+	s.files, err = files.Open(UploadsDir(s.Data))
 	return err
 }
 
@@ -331,7 +330,7 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 		Handlers: map[realm.OutboxJobKind]dispatch.Handler{
 			realm.OutboxEmail: sender,
 			realm.OutboxWebhook: webhooks.New(webhooks.Options{
-				House: s.orgs, Tools: s.tools, Log: s.log, Allow: s.webhooksNetworks,
+				House: s.orgs, Tools: s.tools, Log: s.log, Allow: s.webhookNetworks,
 			}),
 			realm.OutboxMissedMessage: &mail.MissedMessages{
 				House: s.orgs, Now: time.Now, HasOtherAccount: s.orgs.HasAccountElsewhere,
