@@ -18,7 +18,7 @@ import (
 func TestLogin(t *testing.T) {
 	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
 	at := p.serving()
-	olive, nobody := demoAccount(t, at, "olive@example.org"), &account{url: at}
+	olive, visitor := demoAccount(t, at, "olive@example.org"), &account{url: at}
 	const password = "correct horse battery staple"
 	for email, name := range map[string]string{"Ida@example.org": "Ida", "gone@example.org": "Gone"} {
 		a, err := olive.call("POST", "users", url.Values{"email": {email}, "password": {password}, "full_name": {name}})
@@ -34,7 +34,7 @@ func TestLogin(t *testing.T) {
 	login := func(email, password string) url.Values {
 		return url.Values{"username": {email}, "password": {password}}
 	}
-	a, err := nobody.call("POST", "fetch_api_key", login(" ida@EXAMPLE.org", password))
+	a, err := visitor.call("POST", "fetch_api_key", login(" ida@EXAMPLE.org", password))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,18 +54,18 @@ func TestLogin(t *testing.T) {
 		{"AUTHENTICATION_FAILED", "gone@example.org", "another"},
 		{"BAD_REQUEST", "ida", password},
 	} {
-		expectCode(t, nobody, c.code, "POST", "fetch_api_key", login(c.email, c.password))
+		expectCode(t, visitor, c.code, "POST", "fetch_api_key", login(c.email, c.password))
 	}
-	expectCode(t, nobody, "AUTHENTICATION_FAILED", "POST", "dev_fetch_api_key",
+	expectCode(t, visitor, "AUTHENTICATION_FAILED", "POST", "dev_fetch_api_key",
 		url.Values{"username": {"who@example.org"}})
-	expectCode(t, nobody, "BAD_REQUEST", "POST", "dev_fetch_api_key", url.Values{"username": {"ann"}})
+	expectCode(t, visitor, "BAD_REQUEST", "POST", "dev_fetch_api_key", url.Values{"username": {"ann"}})
 	// A correct password resets the failures. Wrong old passwords in a change of the password count as failed logins
 	// too.
 	for range 2 {
 		for range 4 {
-			expectCode(t, nobody, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login("Ida@example.org", "wrong"))
+			expectCode(t, visitor, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login("Ida@example.org", "wrong"))
 		}
-		nobody.must(t, "POST", "fetch_api_key", login("ida@example.org", password))
+		visitor.must(t, "POST", "fetch_api_key", login("ida@example.org", password))
 	}
 	change := func(old string) url.Values {
 		return url.Values{"old_password": {old}, "new_password": {password}}
@@ -78,17 +78,17 @@ func TestLogin(t *testing.T) {
 		expectCode(t, ida, "BAD_REQUEST", "PATCH", "settings", change("wrong"))
 	}
 	expectCode(t, ida, "RATE_LIMIT_HIT", "PATCH", "settings", change(password))
-	expectCode(t, nobody, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login("ida@example.org", password))
+	expectCode(t, visitor, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login("ida@example.org", password))
 }
 
 // TestConcurrentLoginsAreCounted tries one password many times before the first answer.
 func TestConcurrentLoginsAreCounted(t *testing.T) {
 	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
-	nobody := &account{url: p.serving()}
+	visitor := &account{url: p.serving()}
 	codes := make(chan any, 20)
 	for range cap(codes) {
 		go func() {
-			a, _ := nobody.call("POST", "fetch_api_key",
+			a, _ := visitor.call("POST", "fetch_api_key",
 				url.Values{"username": {"ann@example.org"}, "password": {"wrong"}})
 			codes <- a["code"]
 		}()
@@ -157,12 +157,12 @@ func TestWrongCredentialsLimitedByAddress(t *testing.T) {
 func TestLockoutSendsRetryAfter(t *testing.T) {
 	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
 	at := p.serving()
-	nobody := &account{url: at}
+	visitor := &account{url: at}
 	login := url.Values{"username": {"ann@example.org"}, "password": {"wrong"}}
 	for range 5 {
-		expectCode(t, nobody, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login)
+		expectCode(t, visitor, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login)
 	}
-	expectCode(t, nobody, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login)
+	expectCode(t, visitor, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login)
 	r, err := http.PostForm(at+"/api/v1/fetch_api_key", login)
 	if err != nil {
 		t.Fatal(err)

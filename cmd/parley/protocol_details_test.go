@@ -408,8 +408,8 @@ func detailNarrowedQueues(t *testing.T, k *demoClient) {
 	narrowed := func(operator, operand string) any { return listen("bo", "narrow", []any{[]any{operator, operand}}) }
 	ann, room, mentions := narrowed("sender", "ann@example.org"), narrowed("channel", "tea room"),
 		narrowed("mentions", "bo@example.org")
-	k.refused("bo", "POST register", "BAD_NARROW", "Invalid narrow operator: unknown user nobody", "narrow",
-		[]any{[]any{"mentions", "nobody"}})
+	k.refused("bo", "POST register", "BAD_NARROW", "Invalid narrow operator: unknown user visitor", "narrow",
+		[]any{[]any{"mentions", "visitor"}})
 	all := listen("bo", "all_public_streams", true)
 	k.must("olive", "PATCH bots/{demo-bot}", "default_all_public_streams", true)
 	bot, other := listen("demo-bot"), listen("demo-bot", "all_public_streams", false)
@@ -520,7 +520,7 @@ func detailLoginPage(t *testing.T, k *demoClient) {
 		!strings.Contains(r.Header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("%d %v\n%s", r.StatusCode, r.Header, page)
 	}
-	if r, page := ask("GET", "/login/", "nobody.127.0.0.1", browser, nil); r.StatusCode != 404 ||
+	if r, page := ask("GET", "/login/", "visitor.127.0.0.1", browser, nil); r.StatusCode != 404 ||
 		!strings.Contains(page, "no organization") {
 		t.Errorf("of no organization: %d\n%s", r.StatusCode, page)
 	}
@@ -581,10 +581,10 @@ func detailMissingOrganizations(t *testing.T, k *demoClient) {
 		{"127.0.0.1", "server_settings", 200, ""},
 		{"www.127.0.0.1", "server_settings", 200, ""},
 		{"elsewhere.example.com", "server_settings", 200, ""},
-		{"nobody.127.0.0.1", "server_settings", 400, "BAD_REQUEST"},
-		{"nobody.127.0.0.1", "messages", 404, "NONEXISTENT_SUBDOMAIN"},
-		{"nobody.127.0.0.1", "users", 404, "NONEXISTENT_SUBDOMAIN"},
-		{"nobody.127.0.0.1", "users/me", 401, "UNAUTHORIZED"},
+		{"visitor.127.0.0.1", "server_settings", 400, "BAD_REQUEST"},
+		{"visitor.127.0.0.1", "messages", 404, "NONEXISTENT_SUBDOMAIN"},
+		{"visitor.127.0.0.1", "users", 404, "NONEXISTENT_SUBDOMAIN"},
+		{"visitor.127.0.0.1", "users/me", 401, "UNAUTHORIZED"},
 		{"127.0.0.1", "messages", 401, "UNAUTHORIZED"},
 	} {
 		q, _ := http.NewRequest("GET", k.at+"/api/v1/"+c.path, nil)

@@ -174,12 +174,12 @@ func TestUploadsAreNotHeldInMemory(t *testing.T) {
 
 // Paths that leave the directory of files, also after decoding, are not found.
 func TestPathTraversal(t *testing.T) {
-	nobody := &account{url: demo(t, filepath.Join(t.TempDir(), "data")).serving()}
+	visitor := &account{url: demo(t, filepath.Join(t.TempDir(), "data")).serving()}
 	for _, path := range []string{"/user_avatars/1/%2e%2e", "/user_avatars/1/%2e", "/user_avatars/exports/%2e%2e",
 		"/user_avatars/exports/%2e%2e%2fsecret",
 		"/user_avatars/1/%2e%2e%2f%2e%2e%2fsecret", "/user_avatars/1/emoji/images/%2e%2e", "/user_avatars/1/a%00b",
 		"/static/images/%2e%2e"} {
-		if status, a, err := nobody.request("GET", path, "", nil); err != nil || status != 404 {
+		if status, a, err := visitor.request("GET", path, "", nil); err != nil || status != 404 {
 			t.Errorf("%s: %d %v %v", path, status, a, err)
 		}
 	}
@@ -456,7 +456,7 @@ func TestThumbnailsAppearLater(t *testing.T) {
 	p := demo(t, data)
 	at := p.serving()
 	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
-	nobody := &account{url: at}
+	visitor := &account{url: at}
 	for name, x := range map[string]struct {
 		file   io.Reader
 		format string // of the thumbnail; empty: there will be none
@@ -514,14 +514,14 @@ func TestThumbnailsAppearLater(t *testing.T) {
 			who  *account
 			path string
 			code int
-		}{{nobody, thumbnail, 403}, {demoAccount(t, at, "cy@example.org"), thumbnail, 404}, {bo, thumbnail + "x", 404},
+		}{{visitor, thumbnail, 403}, {demoAccount(t, at, "cy@example.org"), thumbnail, 404}, {bo, thumbnail + "x", 404},
 			{bo, "/user_uploads/thumbnail/" + path, 404}} {
 			if code, _ := get(wrong.who, wrong.path); code != wrong.code {
 				t.Errorf("%s: %d", wrong.path, code)
 			}
 		}
 	}
-	if code, a, err := nobody.request("GET", "/static/images/loading/loader-black.svg", "", nil); err != nil ||
+	if code, a, err := visitor.request("GET", "/static/images/loading/loader-black.svg", "", nil); err != nil ||
 		code != 200 || !strings.Contains(fmt.Sprint(a["body"]), "<svg") {
 		t.Errorf("the placeholder of an image: %d %v %v", code, a, err)
 	}
