@@ -2,9 +2,12 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: help build docs man run test race poison check bench conform kill upgrades sim sim-actors crash mirror
+.PHONY: help hooks build docs man run test race poison check bench conform kill upgrades sim sim-actors crash mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+hooks: ## install the commit-msg hook that checks commit subjects
+	git config core.hooksPath .github/hooks
 
 build: ## build bin/parley; VERSION=v1.2.3 sets its version
 	$(GO) build -trimpath $(if $(VERSION),-ldflags "-X main.version=$(VERSION)") -o bin/parley ./cmd/parley

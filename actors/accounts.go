@@ -7,16 +7,15 @@ import (
 	"sync/atomic"
 
 	"parley/actors/realm"
-	"parley/wire"
 )
 
 // accountTable is the directory of accountTable: what login goes by, across realms, without asking any realm actor. It changes
 // only when the facts behind a change are on disk, and before anybody is told. What it points to never changes.
 type accountTable struct {
 	mu      sync.RWMutex
-	byUser  map[userKey]*Account
-	byKey   map[[32]byte]*Account // by hash of an API key
-	byEmail map[emailKey]*Account
+	byUser  map[userKey]*realm.Account
+	byKey   map[[32]byte]*realm.Account // by hash of an API key
+	byEmail map[emailKey]*realm.Account
 
 	version atomic.Uint64 // raised behind each change
 }
@@ -32,10 +31,10 @@ type emailKey struct {
 }
 
 func newAccountTable() *accountTable {
-	return &accountTable{byUser: map[userKey]*Account{}, byKey: map[[32]byte]*Account{}, byEmail: map[emailKey]*Account{}}
+	return &accountTable{byUser: map[userKey]*realm.Account{}, byKey: map[[32]byte]*realm.Account{}, byEmail: map[emailKey]*realm.Account{}}
 }
 
-func (d *accountTable) put(a *Account) {
+func (d *accountTable) put(a *realm.Account) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer d.version.Add(1)
@@ -68,9 +67,9 @@ func (d *accountTable) removeRealm(id realm.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer d.version.Add(1)
-	maps.DeleteFunc(d.byUser, func(k userKey, _ *Account) bool { return k.realm == id })
-	maps.DeleteFunc(d.byKey, func(_ [32]byte, a *Account) bool { return a.Realm == id })
-	maps.DeleteFunc(d.byEmail, func(k emailKey, _ *Account) bool { return k.realm == id })
+	maps.DeleteFunc(d.byUser, func(k userKey, _ *realm.Account) bool { return k.realm == id })
+	maps.DeleteFunc(d.byKey, func(_ [32]byte, a *realm.Account) bool { return a.Realm == id })
+	maps.DeleteFunc(d.byEmail, func(k emailKey, _ *realm.Account) bool { return k.realm == id })
 }
 
 func (d *accountTable) update(r *realm.Realm, id realm.UserID) {
@@ -78,7 +77,7 @@ func (d *accountTable) update(r *realm.Realm, id realm.UserID) {
 	if u == nil || u.System {
 		return
 	}
-	d.put(&Account{Realm: r.ID(), User: u.ID, Email: u.Email, Keys: slices.Clone(u.Keys), Password: u.Password, Active: u.Active, Bot: u.Bot, Role: u.Role})
+	d.put(&realm.Account{Realm: r.ID(), User: u.ID, Email: u.Email, Keys: slices.Clone(u.Keys), Password: u.Password, Active: u.Active, Bot: u.Bot, Role: u.Role})
 }
 
 // AuthVersion changes with every account and organization.
@@ -92,7 +91,7 @@ func (r *realmHandle) setClosed(h *Server, closed bool) {
 }
 
 // AccountByKeyHash is the account an API key belongs to.
-func (h *Server) AccountByKeyHash(hash [32]byte) (*Account, bool) {
+func (h *Server) AccountByKeyHash(hash [32]byte) (*realm.Account, bool) {
 	h.accounts.mu.RLock()
 	a := h.accounts.byKey[hash]
 	h.accounts.mu.RUnlock()
@@ -100,7 +99,7 @@ func (h *Server) AccountByKeyHash(hash [32]byte) (*Account, bool) {
 }
 
 // AccountByEmail is the account with that real address in a realm.
-func (h *Server) AccountByEmail(id realm.ID, email string) (*Account, bool) {
+func (h *Server) AccountByEmail(id realm.ID, email string) (*realm.Account, bool) {
 	h.accounts.mu.RLock()
 	defer h.accounts.mu.RUnlock()
 	a := h.accounts.byEmail[emailKey{id, realm.FoldEmail(email)}]
@@ -123,12 +122,12 @@ func (h *Server) HasAccountElsewhere(id realm.ID, email string) bool {
 }
 
 // RealmByName is the organization with that string id.
-func (h *Server) RealmByName(stringID string) (realm.ID, wire.Site, bool) {
+func (h *Server) RealmByName(stringID string) (realm.ID, realm.Site, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	r := h.byName[stringID]
 	if r == nil {
-		return 0, wire.Site{}, false
+		return 0, realm.Site{}, false
 	}
 	site := r.site
 	site.Deactivated = r.closed.Load()

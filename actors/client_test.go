@@ -71,11 +71,11 @@ func valuesOf(e *wire.Endpoint, p params) *form.Values {
 func call(h *Server, u realm.UserID, name string, p params) responseChan {
 	e, out := endpoint(name), make(responseChan, 1)
 	v := valuesOf(e, p)
-	a := &Account{}
+	a := &realm.Account{}
 	if known := h.accounts.byUser[userKey{1, u}]; known != nil {
 		a = known
 	}
-	c := &wire.Call{Server: h, Tools: &wire.Tools{Renderer: &h.Renderer, Token: Token, HashKey: HashKey, Version: wire.Version}, Realm: 1,
+	c := &wire.Call{Server: h, Tools: &wire.Tools{Renderer: h.renderer.(*wire.Renderer), Token: Token, HashKey: HashKey, Version: wire.Version}, Realm: 1,
 		Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: a, Params: v, Agent: "test",
 		Files: func() ([]wire.File, error) { return nil, nil }}
 	c.Park = func(func()) wire.Reply { return out }

@@ -5,6 +5,9 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"parley/actors/realm"
+	"parley/wire"
 )
 
 // runSynctest runs a test whose goroutines and clock are its own. Reply channels are reused through a pool, and must not
@@ -18,7 +21,7 @@ func runSynctest(t *testing.T, test func(t *testing.T)) {
 
 func openServer(t testing.TB, d Disk) *Server {
 	t.Helper()
-	h, err := Open(d, Options{Log: slog.New(slog.DiscardHandler), Site: testSite, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	h, err := Open(d, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,4 +102,50 @@ func closeServer(t testing.TB, h *Server) {
 	if err := h.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// fakeOutbox records the jobs that it gets.
+type fakeOutbox struct{ jobs []realm.OutboxJob }
+
+func (o *fakeOutbox) AddJobs(_ realm.ID, _ realm.Site, f *realm.OutboxJobsAdded) {
+	o.jobs = append(o.jobs, f.List...)
+}
+
+// The outbox gets a job when its fact is on disk, once. After a restart it does not get it again: it reads the jobs that
+// wait from the realm.
+func TestOutboxGetsDurableJobs(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		h := openServer(t, d)
+		createOrganization(t, h, "ann")
+		o := &fakeOutbox{}
+		h.SetOutbox(o, false, false)
+		d.mu.Lock()
+		d.writes = make(chan *pendingWrite, 10)
+		d.mu.Unlock()
+		go h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+			t.SendEmails(realm.Email{To: "someone@example.org"})
+			return nil, nil
+		})
+		synctest.Wait()
+		if len(o.jobs) > 0 {
+			t.Error("the outbox got a job before it was on disk")
+		}
+		w := <-d.writes
+		w.done <- w.do()
+		synctest.Wait()
+		if len(o.jobs) != 1 || o.jobs[0].Letter.To != "someone@example.org" {
+			t.Errorf("jobs in the outbox: %+v", o.jobs)
+		}
+		d.crash()
+		closeServer(t, h)
+
+		h = openServer(t, &slowDisk{diskContents: d.diskContents})
+		h.SetOutbox(o, false, false)
+		synctest.Wait()
+		if len(o.jobs) != 1 {
+			t.Errorf("%d jobs after a restart, want the one from before", len(o.jobs))
+		}
+		closeServer(t, h)
+	})
 }

@@ -21,6 +21,7 @@ import (
 	twin "parley/bench/mirror"
 	"parley/wire"
 	"parley/wire/form"
+	"parley/wire/mail"
 )
 
 // mirrorSeeds are crowds that once found something, and what.
@@ -207,7 +208,7 @@ func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
 func (s *mirrorRun) open() {
 	s.runtime = &syncRuntime{simRuntime: simRuntime{random: s.random, mailboxes: map[string]*simMailbox{}, uuids: s.runtime.uuids}}
 	s.disk = &slowDisk{diskContents: s.platter}
-	h, err := Open(s.disk, Options{runtime: s.runtime, Log: slog.New(slog.DiscardHandler), Secret: []byte("mirror"), Site: testSite,
+	h, err := Open(s.disk, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, runtime: s.runtime, Log: slog.New(slog.DiscardHandler), Secret: []byte("mirror"), Site: testSite,
 		Now: func() time.Time { return time.Unix(s.wall, 0) }, Elapsed: func() time.Duration { return time.Duration(s.wall-seededStart) * time.Second },
 		Fatal: func(err error) { s.fail("fatal: %v", err) }})
 	if err != nil {
@@ -218,7 +219,7 @@ func (s *mirrorRun) open() {
 	if s.tools != nil {
 		files = s.tools.Files.(*fakeFiles)
 	}
-	s.tools = &wire.Tools{Renderer: &h.Renderer, Token: s.runtime.token, HashKey: HashKey, Version: wire.Version, Files: files, Generation: s.wall, MailEnabled: true,
+	s.tools = &wire.Tools{Renderer: h.renderer.(*wire.Renderer), Token: s.runtime.token, HashKey: HashKey, Version: wire.Version, Files: files, Generation: s.wall, Emails: mail.Composer{},
 		Sign: func(string) string { return "signed" }, VerifySignature: func(string, string) bool { return true }, DailyInvites: 1000,
 		HashPassword: func(string) (string, error) { return "hash", nil }, CheckPassword: func(string, string) (bool, error) { return true, nil },
 		LinkToken: func(_ realm.ID, id int64) string { return fmt.Sprint("link", id) }}
@@ -278,6 +279,8 @@ func (s *mirrorRun) createOrganization() {
 		s.t.Fatal(err)
 	}
 	s.askers = crowd.NewAskers(s.seed, people, full)
+	_, named := mirrorSeeds[s.seed]
+	s.askers.WithOrders = !named
 }
 
 func caps(names []string, p params) params {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley/actors/realm"
+	"parley/wire"
 )
 
 // TestPartialSubscribersInEvents: who asked for partial lists of subscribers is told, when he is subscribed, what a
@@ -19,7 +20,7 @@ func TestPartialSubscribersInEvents(t *testing.T) {
 	wall.Store(1_700_000_000)
 	d := &slowDisk{diskContents: newDiskContents()}
 	open := func() *Server {
-		h, err := Open(d, Options{Log: slog.New(slog.DiscardHandler), Site: testSite, Now: func() time.Time { return time.Unix(wall.Load(), 0) }, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+		h, err := Open(d, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite, Now: func() time.Time { return time.Unix(wall.Load(), 0) }, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 		if err != nil {
 			t.Fatal(err)
 		}

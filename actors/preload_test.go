@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley/actors/realm"
+	"parley/wire"
 )
 
 // copied is what a successor is lent.
@@ -45,7 +46,7 @@ func openSuccessor(t *testing.T, h *Server, p *diskContents, frozen bool, late f
 	if moved == frozen {
 		t.Errorf("frozen %v, and rows that have moved: %v", frozen, moved)
 	}
-	next, err := Open(&slowDisk{diskContents: p}, Options{Log: slog.New(slog.DiscardHandler), Site: testSite, Preloaded: before, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	next, err := Open(&slowDisk{diskContents: p}, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite, Preloaded: before, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
 	if err != nil {
 		t.Fatal(err)
 	}

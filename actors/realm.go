@@ -10,7 +10,6 @@ import (
 
 	"parley/actors/presence"
 	"parley/actors/realm"
-	"parley/wire"
 )
 
 // ask is one command or view on its way to a realm. Exactly one of decide, look and order is set.
@@ -18,7 +17,7 @@ type ask struct {
 	caller realm.Caller
 	decide func(*realm.Turn) (any, error)
 	look   func(realm.View) (any, error)
-	async  wire.CommandWithCallback // nobody waits for it
+	async  realm.CommandWithCallback // nobody waits for it
 	reply  chan answer
 }
 
@@ -96,9 +95,10 @@ const (
 type pendingOutput struct {
 	seq               realm.Seq
 	reply             chan answer
-	async             wire.CommandWithCallback
+	async             realm.CommandWithCallback
 	answer            answer
 	told              []realm.Told
+	jobs              []*realm.OutboxJobsAdded // for the outbox
 	accounts          []realm.UserID
 	markdownConfigSeq realm.Seq
 	closed            bool
@@ -214,7 +214,7 @@ func (h *Server) startRealm(a *realmActor, book *presence.Table) {
 	a.handle.pid = h.spawn(a)
 	handle := a.handle
 	handle.recentlyActive = func(u realm.UserID) bool {
-		return handle.lastSeen.since(u, h.now().Unix()-wire.PartialSubscriberDays*86400)
+		return handle.lastSeen.since(u, h.now().Unix()-presence.PartialSubscriberDays*86400)
 	}
 	for _, row := range book.ChangedSince(0, math.MinInt64) {
 		a.handle.lastSeen.times.Store(row.User, max(row.Active, row.Connected))
@@ -353,9 +353,12 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	}
 	a.limitUnacked()
 	for i, f := range facts {
-		if o, ok := f.(*realm.QueueOpened); ok { // from here on the shard owes an acknowledgement
-			k, n := shardOf(o.Queue.User), a.r.Seq()-realm.Seq(len(facts)-1-i)
+		switch f := f.(type) {
+		case *realm.QueueOpened: // from here on the shard owes an acknowledgement
+			k, n := shardOf(f.Queue.User), a.r.Seq()-realm.Seq(len(facts)-1-i)
 			a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
+		case *realm.OutboxJobsAdded:
+			p.jobs = append(p.jobs, f)
 		}
 	}
 	return p
@@ -410,6 +413,7 @@ func (a *realmActor) release(seq realm.Seq) {
 			a.handle.inFlight.Add(-1)
 			p.async.Done(p.answer.v, p.answer.err)
 		}
+		a.h.addOutboxJobs(a.handle, p.jobs)
 	}
 	if rest := a.pending[n:]; len(rest) <= n { // to the front, where there is room behind
 		copy(a.pending, rest)

@@ -1,9 +1,6 @@
 package actors
 
-import (
-	"parley/actors/realm"
-	"parley/wire"
-)
+import "parley/actors/realm"
 
 // Search is the full-text index, behind the journal.
 type Search interface {
@@ -29,11 +26,11 @@ func (noSearch) Find(realm.ID, realm.Seq, string, func(realm.TopicID) ([]realm.T
 const topicsPerView = 5000
 
 // Search looks words up in the full-text index.
-func (h *Server) Search(id realm.ID, words string) (wire.SearchResult, error) {
+func (h *Server) Search(id realm.ID, words string) (realm.SearchHits, realm.Highlighter, error) {
 	system := realm.Caller{System: true, Client: "Internal"}
 	seq, err := h.View(id, system, func(v realm.View) (any, error) { return v.Seq(), nil })
 	if err != nil {
-		return wire.SearchResult{}, err
+		return nil, nil, err
 	}
 	hits, marks, ready, err := h.search.Find(id, seq.(realm.Seq), words, func(after realm.TopicID) ([]realm.TopicName, error) {
 		list, err := h.View(id, system, func(v realm.View) (any, error) { return v.TopicsAfter(after, topicsPerView), nil })
@@ -41,10 +38,10 @@ func (h *Server) Search(id realm.ID, words string) (wire.SearchResult, error) {
 		return names, err
 	})
 	if err != nil {
-		return wire.SearchResult{}, err
+		return nil, nil, err
 	}
 	if !ready {
-		return wire.SearchResult{}, realm.Refuse(realm.Busy, "BAD_REQUEST", "The search index is catching up; try again in a moment.")
+		return nil, nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The search index is catching up; try again in a moment.")
 	}
-	return wire.SearchResult{Hits: hits, Marks: marks}, nil
+	return hits, marks, nil
 }

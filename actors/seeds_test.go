@@ -184,7 +184,7 @@ func (x *seededRun) play() string {
 func (x *seededRun) open() {
 	x.runtime = &simRuntime{random: x.random, mailboxes: map[string]*simMailbox{}}
 	x.disk = seededDisk{&slowDisk{diskContents: x.platter}, &x.history}
-	h, err := Open(x.disk, Options{runtime: x.runtime, Log: slog.New(slog.DiscardHandler), Secret: []byte("tale"), Site: testSite,
+	h, err := Open(x.disk, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, runtime: x.runtime, Log: slog.New(slog.DiscardHandler), Secret: []byte("tale"), Site: testSite,
 		Now: func() time.Time { return time.Unix(x.wall, 0) }, Elapsed: func() time.Duration { return time.Duration(x.elapsed) * time.Second },
 		Fatal: func(err error) { x.fail("fatal: %v", err) }})
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 
 	"parley/actors/presence"
 	"parley/actors/realm"
-	"parley/wire"
+	"parley/actors/session"
 )
 
 // Disk is the journal, the rows and the texts, in the realm's own terms.
@@ -49,7 +49,15 @@ type Disk interface {
 
 // Outbox does the errands of organizations: what leaves the server. Errands must not block.
 type Outbox interface {
-	AddJobs(realm.ID, wire.Site, *realm.OutboxJobsAdded)
+	AddJobs(realm.ID, realm.Site, *realm.OutboxJobsAdded)
+}
+
+// Renderer renders, inside a turn, texts that become part of facts: messages of the server itself, descriptions and
+// topics. Package wire implements it.
+type Renderer interface {
+	RenderInTurn(text string, v realm.View, site realm.Site) (realm.Body, realm.ContentInfo)
+	RenderDescription(text string, v realm.View, site realm.Site) string
+	TopicLinks(topic string, v realm.View, site realm.Site) []realm.TopicLink
 }
 
 // SetOutbox has errands done from now on, those of missed messages among them; pushes says that there is a service that
@@ -59,6 +67,16 @@ func (h *Server) SetOutbox(o Outbox, pushes, bouncer bool) {
 	h.bouncerEnabled.Store(bouncer)
 	h.mailEnabled.Store(true)
 	h.outbox.Store(&o)
+}
+
+// addOutboxJobs hands jobs that are on disk to the outbox. Before SetOutbox nothing is lost: when the outbox starts it
+// reads every job that waits from the realm.
+func (h *Server) addOutboxJobs(r *realmHandle, list []*realm.OutboxJobsAdded) {
+	if o := h.outbox.Load(); o != nil {
+		for _, f := range list {
+			(*o).AddJobs(r.id, r.site, f)
+		}
+	}
 }
 
 // Limits of the house; each protects the process from one busy part.
@@ -102,21 +120,21 @@ type Server struct {
 	shards  []*actor.PID
 	texts   *textCache
 	search  Search
-	site    func(stringID string) wire.Site
+	site    func(stringID string) realm.Site
 
 	maxUnackedBytes, maxUnackedTotal atomic.Int64 // MaxUnackedBytes and MaxUnackedTotal, but for tests, which set them while realms look
 
 	maxFrozenBytes atomic.Int64 // MaxFrozenBytes, but for tests
 
-	mu       sync.RWMutex // guards realms and byName; both only grow
-	realms   map[realm.ID]*realmHandle
-	byName   map[string]*realmHandle
-	accounts *accountTable
-	stop     chan struct{}
-	stopped  sync.WaitGroup
-	Metrics  Metrics
-	// Renderer is shared with the endpoints: each organization's dialect is prepared once.
-	Renderer       wire.Renderer
+	mu             sync.RWMutex // guards realms and byName; both only grow
+	realms         map[realm.ID]*realmHandle
+	byName         map[string]*realmHandle
+	accounts       *accountTable
+	stop           chan struct{}
+	stopped        sync.WaitGroup
+	Metrics        Metrics
+	protocol       session.Protocol
+	renderer       Renderer
 	outbox         atomic.Pointer[Outbox]
 	pushEnabled    atomic.Bool
 	bouncerEnabled atomic.Bool
@@ -179,19 +197,16 @@ type realmHandle struct {
 	pid               *actor.PID
 	presence          *actor.PID
 	lastSeen          lastSeenTable
-	recentlyActive    func(realm.UserID) bool // who was seen in the last wire.PartialDays
+	recentlyActive    func(realm.UserID) bool // who was seen in the last presence.PartialSubscriberDays
 	inFlight          atomic.Int64
 	durable           atomic.Uint64
 	lastSnapshot      atomic.Int64 // when its rows were last written, Unix seconds
 	markdownConfigSeq atomic.Uint64
 	replayedThrough   realm.Seq // facts up to here were replayed: their queues had a life before this process
-	site              wire.Site
+	site              realm.Site
 	closed            atomic.Bool // the organization is deactivated, on disk
 	latencies         turnLatencies
 }
-
-// Account is what login needs to know of a user.
-type Account = wire.Account
 
 // Options of a house.
 type Options struct {
@@ -199,9 +214,11 @@ type Options struct {
 	Log    *slog.Logger
 	Now    func() time.Time // the wall clock; nil: the system's
 	// Elapsed is a clock that nobody sets: event queues live and heartbeats come by it. nil: the system's.
-	Elapsed func() time.Duration
-	Fatal   func(error) // nil: log and exit at once, so that the restart recovers
-	Site    func(stringID string) wire.Site
+	Elapsed  func() time.Duration
+	Fatal    func(error) // nil: log and exit at once, so that the restart recovers
+	Site     func(stringID string) realm.Site
+	Protocol session.Protocol // required
+	Renderer Renderer         // required
 	// Search is the full-text index; nil: none, and searches are refused.
 	Search Search
 	// Preloaded is what was read of a copy of the disk before; nil: nothing. Open takes it.
@@ -212,7 +229,10 @@ type Options struct {
 
 // Open starts the actors and brings every realm of the disk back.
 func Open(disk Disk, o Options) (*Server, error) {
-	h := &Server{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, search: o.Search, realms: map[realm.ID]*realmHandle{}, byName: map[string]*realmHandle{}, accounts: newAccountTable(), stop: make(chan struct{})}
+	if o.Protocol == nil || o.Renderer == nil {
+		return nil, errors.New("BUG: actors.Open needs Options.Protocol and Options.Renderer")
+	}
+	h := &Server{disk: disk, log: o.Log, now: o.Now, fatal: o.Fatal, site: o.Site, protocol: o.Protocol, renderer: o.Renderer, search: o.Search, realms: map[realm.ID]*realmHandle{}, byName: map[string]*realmHandle{}, accounts: newAccountTable(), stop: make(chan struct{})}
 	h.maxUnackedBytes.Store(MaxUnackedBytes)
 	h.maxUnackedTotal.Store(MaxUnackedTotal)
 	h.maxFrozenBytes.Store(MaxFrozenBytes)
@@ -430,7 +450,7 @@ func (h *Server) admit(r *realmHandle, command bool) error {
 }
 
 // RunAsync gives commands that nobody waits for their turns. Those of one realm that follow each other come to it together.
-func (h *Server) RunAsync(list []wire.AsyncCommand) {
+func (h *Server) RunAsync(list []realm.AsyncCommand) {
 	for len(list) > 0 {
 		n := 1
 		for n < len(list) && list[n].Realm == list[0].Realm {
@@ -501,10 +521,10 @@ func (h *Server) turnEnv(r *realmHandle) realm.TurnEnv {
 		PushBouncer:     h.bouncerEnabled.Load(),
 		InviteLinkToken: func(id int64) string { return h.LinkToken(r.id, id) },
 		RenderMessage: func(text string, v realm.View) (realm.Body, realm.ContentInfo) {
-			return h.Renderer.RenderInTurn(text, v, r.site)
+			return h.renderer.RenderInTurn(text, v, r.site)
 		},
-		RenderDescription: func(text string, v realm.View) string { return h.Renderer.RenderDescription(text, v, r.site) },
-		TopicLinks:        func(topic string, v realm.View) []realm.TopicLink { return h.Renderer.TopicLinks(topic, v, r.site) }}
+		RenderDescription: func(text string, v realm.View) string { return h.renderer.RenderDescription(text, v, r.site) },
+		TopicLinks:        func(topic string, v realm.View) []realm.TopicLink { return h.renderer.TopicLinks(topic, v, r.site) }}
 }
 
 // apiKey is an account's API apiKey: a keyed hash of who it is, so that it can be made again but not guessed.

@@ -9,7 +9,6 @@ import (
 	"parley/actors/queue"
 	"parley/actors/realm"
 	"parley/actors/session"
-	"parley/wire"
 )
 
 // Messages of a session actor. To lists of deliver hold only the shard's own users.
@@ -25,12 +24,12 @@ type (
 		unacked deliver   // what they may not have acknowledged
 		seq     realm.Seq // newest fact on disk
 	}
-	pollBatch  []*wire.PollRequest
+	pollBatch  []*queue.PollRequest
 	cancelPoll struct {
 		realm realm.ID
 		user  realm.UserID
 		queue realm.QueueID
-		reply wire.Reply
+		reply queue.Reply
 	}
 	deliveryCheck struct {
 		realm realm.ID
@@ -51,8 +50,9 @@ type shard struct {
 	now           int64 // the house's elapsed seconds: no queue lives longer or shorter because somebody set the clock
 	unackedEvents int   // events in all its queues at the last sweep
 	draining      bool
-	kinds         wire.QueueOptionsCache
-	prefetched    int64 // see reachFor
+	optionsOf     func(*realm.Queue) any
+	lastPolled    *shardRealm // the realm of the last poll: polls of one realm arrive together
+	prefetched    int64       // see prefetchQueues
 }
 
 type shardRealm struct {
@@ -69,7 +69,7 @@ func shardIndex(u realm.UserID) int64 { return int64(u) / Shards }
 func (r *shardRealm) session(u realm.UserID) *session.Session { return r.sessions.Get(shardIndex(u)) }
 
 func newShard(h *Server, n int) *shard {
-	return &shard{h: h, n: n, realms: map[realm.ID]*shardRealm{}, now: h.elapsed()}
+	return &shard{h: h, n: n, realms: map[realm.ID]*shardRealm{}, now: h.elapsed(), optionsOf: h.protocol.NewQueueOptions()}
 }
 
 func shardOf(u realm.UserID) int { return int(uint64(u) % Shards) }
@@ -198,7 +198,7 @@ func (s *shard) restoreQueues(m *restoreQueues) {
 
 func (s *shard) openQueue(r *shardRealm, q realm.Queue, revived bool) {
 	mine := queue.New(&q, s.now, revived)
-	mine.Kind = s.kinds.Of(&q)
+	mine.Options = s.optionsOf(&q)
 	if r.sessions.GetOrCreate(shardIndex(q.User)).Add(mine) {
 		s.h.Metrics.OpenQueues.Add(1)
 		if revived {
@@ -237,13 +237,8 @@ func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, at 
 		return
 	case *realm.Ticked:
 		return // only the number matters
-	case *realm.OutboxJobsAdded:
-		if o := s.h.outbox.Load(); o != nil && t.Seq > r.handle.replayedThrough { // those it finds when it begins
-			(*o).AddJobs(r.handle.id, r.handle.site, e)
-		}
-		return
 	}
-	shaped := wire.NewNoticeRenderer(n, wire.RenderContext{Realm: r.handle.id, Site: r.handle.site, Texts: s.h, SeenRecently: r.handle.recentlyActive})
+	shaped := s.h.protocol.RenderNotice(n, session.RenderContext{Realm: r.handle.id, Site: r.handle.site, Texts: s.h, SeenRecently: r.handle.recentlyActive})
 	for i, u := range n.To {
 		if i%prefetchCount == 0 {
 			s.prefetchQueues(r, n.To[i:min(i+prefetchCount, len(n.To))])
@@ -253,7 +248,7 @@ func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, at 
 			continue
 		}
 		for q := ss.First; q != nil; q = q.Next {
-			events := shaped.EventsFor(u, q.Reg, q.Kind.(*wire.QueueOptions))
+			events := shaped.EventsFor(u, q.Reg, q.Options)
 			if len(events) == 0 {
 				continue
 			}
@@ -286,8 +281,8 @@ func (s *shard) prefetchQueues(r *shardRealm, to []realm.UserID) {
 			continue
 		}
 		p, n := ss.First.Prefetch()
-		if w, ok := p.(interface{ Near() uint32 }); ok {
-			n += int64(w.Near())
+		if w, ok := p.(queue.Prefetcher); ok {
+			n += int64(w.Prefetch())
 		}
 		s.prefetched += n
 	}
@@ -296,8 +291,12 @@ func (s *shard) prefetchQueues(r *shardRealm, to []realm.UserID) {
 // prefetchPolls touches what these polls are going to need.
 func (s *shard) prefetchPolls(list pollBatch) {
 	for _, p := range list {
-		if p.At != nil {
-			_, n := p.At.Prefetch()
+		r := s.polledRealm(p.Realm)
+		if r == nil {
+			continue
+		}
+		if ss := r.session(p.User); ss != nil && ss.First != nil {
+			_, n := ss.First.Prefetch()
 			s.prefetched += n
 		}
 	}
@@ -308,7 +307,7 @@ func (s *shard) answerPoll(r *shardRealm, q *queue.Queue) {
 	if p, events := q.TakePoll(s.now); p != nil {
 		s.h.Metrics.ParkedPolls.Add(-1)
 		s.h.Metrics.Deliveries.Add(1)
-		wire.AnswerPoll(p.(wire.Reply), q.Reg.ID, events)
+		s.h.protocol.AnswerPoll(p, q.Reg.ID, events)
 	} else if q.Full() {
 		s.h.Metrics.QueuesEvicted.Add(1)
 		s.h.log.Warn("event queue given up: too far behind", "realm", r.handle.id, "user", int64(q.Reg.User), "queue", string(q.Reg.ID), "events", q.UnackedCount())
@@ -339,19 +338,19 @@ func (s *shard) closeQueue(r *shardRealm, e *realm.QueueClosed) {
 		s.confirmQueue(r, q.Restored())
 		if p := q.Close(); p != nil {
 			s.h.Metrics.ParkedPolls.Add(-1)
-			wire.AnswerPoll(p.(wire.Reply), e.ID, nil)
+			s.h.protocol.AnswerPoll(p, e.ID, nil)
 		}
 	}
 }
 
 // Poll hands a request for events to the session that owns the queue; the session answers it, now or later.
-func (h *Server) Poll(p wire.PollRequest) {
+func (h *Server) Poll(p queue.PollRequest) {
 	h.Metrics.Polls.Add(1)
 	h.runtime.send(h.shards[shardOf(p.User)], pollBatch{&p})
 }
 
 // PollAll is Poll for many requests at once: a mailbox's price is paid once for each session actor.
-func (h *Server) PollAll(list []*wire.PollRequest) {
+func (h *Server) PollAll(list []*queue.PollRequest) {
 	h.Metrics.Polls.Add(int64(len(list)))
 	var sizes [Shards]int
 	for _, p := range list {
@@ -374,8 +373,16 @@ func (h *Server) PollAll(list []*wire.PollRequest) {
 }
 
 // CancelPoll says that the client of a waiting poll has left.
-func (h *Server) CancelPoll(p wire.PollRequest) {
+func (h *Server) CancelPoll(p queue.PollRequest) {
 	h.runtime.send(h.shards[shardOf(p.User)], &cancelPoll{p.Realm, p.User, p.Queue, p.Reply})
+}
+
+// polledRealm returns the shard's part of a realm, or nil if it has none.
+func (s *shard) polledRealm(id realm.ID) *shardRealm {
+	if s.lastPolled == nil || s.lastPolled.handle.id != id {
+		s.lastPolled = s.realms[id]
+	}
+	return s.lastPolled
 }
 
 func (s *shard) handlePolls(list pollBatch) {
@@ -387,36 +394,33 @@ func (s *shard) handlePolls(list pollBatch) {
 	}
 }
 
-func (s *shard) handlePoll(m *wire.PollRequest) {
-	q, r := m.At, s.realms[m.Realm]
-	if q == nil || q.Closed() {
-		q = nil
-		if r != nil {
-			q = r.session(m.User).Find(m.Queue)
-		}
-		m.At = q
+func (s *shard) handlePoll(m *queue.PollRequest) {
+	r := s.polledRealm(m.Realm)
+	var q *queue.Queue
+	if r != nil {
+		q = r.session(m.User).Find(m.Queue)
 	}
 	if q == nil {
-		wire.AnswerError(m.Reply, realm.ErrBadQueue(m.Queue))
+		s.h.protocol.AnswerError(m.Reply, realm.ErrBadQueue(m.Queue))
 		return
 	}
 	was := q.Restored()
 	a, err := q.Poll(m.Reply, m.Last, m.DontBlock || s.draining, s.now, s.h.runtime.randomBelow(queue.HeartbeatSpread), r.seq)
 	if err != nil {
-		wire.AnswerError(m.Reply, err)
+		s.h.protocol.AnswerError(m.Reply, err)
 		return
 	}
 	s.confirmQueue(r, was && !q.Restored())
 	if a.Replaced != nil {
 		s.h.Metrics.ParkedPolls.Add(-1)
-		wire.AnswerPoll(a.Replaced.(wire.Reply), m.Queue, nil)
+		s.h.protocol.AnswerPoll(a.Replaced, m.Queue, nil)
 	}
 	if a.Parked {
 		s.h.Metrics.ParkedPolls.Add(1)
 		return
 	}
 	s.h.Metrics.Deliveries.Add(1)
-	wire.AnswerPoll(m.Reply, m.Queue, a.Events)
+	s.h.protocol.AnswerPoll(m.Reply, m.Queue, a.Events)
 }
 
 func (s *shard) cancelPoll(m *cancelPoll) {
@@ -440,7 +444,7 @@ func (s *shard) sweepQueues(now int64) {
 		r.sessions.EachQueue(func(q *queue.Queue) {
 			if q.HeartbeatDue(now) {
 				s.h.Metrics.Heartbeats.Add(1)
-				q.AppendEphemeral(r.seq, wire.Heartbeat)
+				q.AppendEphemeral(r.seq, s.h.protocol.Heartbeat())
 				s.answerPoll(r, q)
 			} else if q.Expired(now) {
 				s.requestClose(r, q)
@@ -481,7 +485,7 @@ func (s *shard) drainPolls(m drainPolls) {
 	for _, r := range s.realms {
 		r.sessions.EachQueue(func(q *queue.Queue) {
 			if q.HasPoll() {
-				q.AppendEphemeral(r.seq, wire.Heartbeat)
+				q.AppendEphemeral(r.seq, s.h.protocol.Heartbeat())
 				s.answerPoll(r, q)
 			}
 		})

@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// What is lent is the store as of that moment, whatever is written later, and nothing of it is left.
+// A checkpoint is the store at that moment, whatever is written later, and closing it removes all of it.
 func TestCheckpoint(t *testing.T) {
 	fs := vfs.NewMem()
 	s := newFilledStore(t, fs)
@@ -58,7 +58,7 @@ func TestCheckpoint(t *testing.T) {
 	if err := s.Backup(&file); err != nil {
 		t.Errorf("backup afterwards: %v", err)
 	}
-	// A process that died in between leaves it to the next.
+	// The process crashes in between, and the next one removes the checkpoint.
 	if err := s.CreateCheckpoint(); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestCheckpoint(t *testing.T) {
 	}
 }
 
-// unremovableFS is a disk on which nothing of one name can be removed.
+// unremovableFS is a file system in which files of one name cannot be removed.
 type unremovableFS struct {
 	vfs.FS
 	name string
@@ -87,7 +87,7 @@ func (fs unremovableFS) RemoveAll(name string) error {
 	return fs.FS.RemoveAll(name)
 }
 
-// What is left of an upgrade and cannot be removed keeps nobody from the store; only lending it anew fails.
+// If an old checkpoint cannot be removed, the store opens nevertheless. Only a new checkpoint fails.
 func TestLeftoverCheckpointIsHarmless(t *testing.T) {
 	fs := unremovableFS{vfs.NewMem(), checkpointDir}
 	s := newFilledStore(t, fs.FS)

@@ -22,8 +22,12 @@ func TestCompactionsWaitAfterOpen(t *testing.T) {
 	}
 	s := open(time.Hour)
 	c := mustClaim(t, s, 1)
-	for i := range Seq(8) { // a table each
-		mustAppend(t, s, Entry{Realm: 1, Epoch: c.Epoch, After: i, Facts: [][]byte{bytes.Repeat([]byte{byte(i)}, 200<<10)}})
+	for i := range Seq(8) { // each makes a table
+		mustAppend(
+			t,
+			s,
+			Entry{Realm: 1, Epoch: c.Epoch, After: i, Facts: [][]byte{bytes.Repeat([]byte{byte(i)}, 200<<10)}},
+		)
 		if err := s.db.Flush(); err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +35,7 @@ func TestCompactionsWaitAfterOpen(t *testing.T) {
 	if n := s.db.Metrics().Compact.Count; n != 0 {
 		t.Errorf("%d merges in the calm", n)
 	}
-	for i := Seq(8); i < 40; i++ { // more than may be unmerged, as after many starts in a row
+	for i := Seq(8); i < 40; i++ { // more tables than may exist without a compaction, as after many starts in a row
 		mustAppend(t, s, Entry{Realm: 1, Epoch: c.Epoch, After: i, Facts: [][]byte{{byte(i)}}})
 		if err := s.db.Flush(); err != nil {
 			t.Fatal(err)

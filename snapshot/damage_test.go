@@ -13,7 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// sampleStep is how many bytes (or crash points) a long test passes over; PARLEY_EXHAUSTIVE=1 makes it none.
+// sampleStep returns the step by which a long test samples bytes or crash points; it is 1 with PARLEY_EXHAUSTIVE=1.
 func sampleStep(short int) int {
 	if os.Getenv("PARLEY_EXHAUSTIVE") != "" {
 		return 1
@@ -83,7 +83,7 @@ func (image fileImage) with(path string, data []byte) fileImage {
 	return changed
 }
 
-// readBack opens an image and reads all of it; "" if the damage was noticed.
+// readBack opens an image and returns its whole content, or "" if the damage was detected.
 func readBack(t testing.TB, image fileImage) string {
 	t.Helper()
 	s, err := Open("data", smallOptions(image.fs(t)))
@@ -98,7 +98,7 @@ func readBack(t testing.TB, image fileImage) string {
 	return got
 }
 
-// eachDamage changes every byte and cuts every length of every file, and calls try with what is left.
+// eachDamage calls try with every image in which one byte is changed or one file is truncated.
 func eachDamage(image fileImage, step int, try func(what string, image fileImage)) {
 	var paths []string
 	for path := range image {
@@ -132,7 +132,7 @@ func TestDamageToEveryByteOfAClosedStore(t *testing.T) {
 		switch got := readBack(t, image); got {
 		case "":
 			noticed++
-			// What hinders a reader, a check must tell.
+			// Check must report everything that makes reading fail.
 			found := 0
 			if err := Check("data", smallOptions(image.fs(t)), func(Finding) { found++ }); err == nil && found == 0 {
 				t.Errorf("%s: a check is content", what)
@@ -146,11 +146,11 @@ func TestDamageToEveryByteOfAClosedStore(t *testing.T) {
 	t.Logf("%d noticed, %d harmless", noticed, harmless)
 }
 
-// After a crash the end of the log is open: a damaged last commit looks like one that never came. So what comes back
-// may be an earlier state, but one that there was, and none from before the last watermark.
+// After a crash, a damaged last commit cannot be told from one that was never written. So the store may return to an
+// earlier state, but only to a state that existed, and not to one before the last durability manifest.
 func TestDamageToEveryByteOfACrashedStore(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	s := newFilledStore(t, fs) // ends with commits behind the last watermark, which is realm 2's snapshot
+	s := newFilledStore(t, fs) // ends with commits after the last durability manifest, which is that of realm 2's snapshot
 	history := []string{dumpStore(s)}
 	step := func(err error) {
 		t.Helper()
@@ -162,7 +162,9 @@ func TestDamageToEveryByteOfACrashedStore(t *testing.T) {
 	step(s.Snapshot(1, 1, 5, yieldRows(Row{1, []byte("a"), []byte("newer")}, Row{7, []byte("b"), nil})))
 	marked := len(history) - 1
 	for n := Seq(6); n < 9; n++ {
-		step(s.Append([]Entry{{Realm: 1, Epoch: 1, After: n, Facts: facts(fmt.Sprintf("more %d", n)), Bodies: []Put{{[]byte("m0"), fmt.Append(nil, n)}}}})[0])
+		step(
+			s.Append([]Entry{{Realm: 1, Epoch: 1, After: n, Facts: facts(fmt.Sprintf("more %d", n)), Bodies: []Put{{[]byte("m0"), fmt.Append(nil, n)}}}})[0],
+		)
 	}
 	step(s.PutMeta("realms", []byte("changed")))
 	image := imageOf(t, fs.CrashClone(vfs.CrashCloneCfg{}), "data")
@@ -190,10 +192,13 @@ func TestDamageToEveryByteOfACrashedStore(t *testing.T) {
 	t.Logf("%d noticed, %d harmless, %d like a crash before the last commits", noticed, harmless, earlier)
 }
 
-// editPebble writes behind the store's back, with Pebble's checksums in order.
+// editPebble changes the store directly, with valid Pebble checksums.
 func editPebble(t testing.TB, fs vfs.FS, change func(db *pebble.DB)) {
 	t.Helper()
-	db, err := pebble.Open("data/store", &pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatTableFormatV6, Logger: silentLogger{}})
+	db, err := pebble.Open(
+		"data/store",
+		&pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatTableFormatV6, Logger: silentLogger{}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,10 +316,11 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 			s := mustOpen(t, fs)
 			err := c.read(s)
 			var d *DamageError
-			if !errors.As(err, &d) || !strings.Contains(err.Error(), c.error) || !strings.HasSuffix(err.Error(), "; run parley log check data") {
+			if !errors.As(err, &d) || !strings.Contains(err.Error(), c.error) ||
+				!strings.HasSuffix(err.Error(), "; run parley log check data") {
 				t.Errorf("reading: %v", err)
 			}
-			// The other realm goes on.
+			// The other realm is usable.
 			other := 3 - d.Realm
 			claimed := mustClaim(t, s, other)
 			mustAppend(t, s, Entry{Realm: other, Epoch: claimed.Epoch, After: claimed.Last, Facts: facts("on")})

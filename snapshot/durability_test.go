@@ -13,7 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// What Pebble takes for an earlier end, or an earlier state, the watermark knows better.
+// These losses look like an earlier end or an earlier state to Pebble. The durability manifest detects them.
 func TestDurabilityManifestDetectsLostData(t *testing.T) {
 	set := func(change func(db *pebble.DB, b *pebble.Batch)) func(*testing.T, *vfs.MemFS) {
 		return func(t *testing.T, fs *vfs.MemFS) {
@@ -84,7 +84,7 @@ func TestDurabilityManifestDetectsLostData(t *testing.T) {
 			if !errors.As(err, &d) || !strings.Contains(err.Error(), c.error) {
 				t.Errorf("open: %v", err)
 			}
-			// A check reports it and looks at the rest; with no store there is no rest.
+			// Check reports the loss and checks the rest, if there is a store.
 			var found []string
 			err = Check("data", smallOptions(fs), func(f Finding) { found = append(found, f.String()) })
 			if len(found) == 0 || !strings.Contains(found[0], c.error) || err != nil && c.what != "Pebble's files" {
@@ -106,13 +106,17 @@ func TestOpenWithoutDurabilityManifest(t *testing.T) {
 	same(t, "contents", dumpStore(s), want)
 }
 
-// Up to a watermark no end of the log can be torn off unseen, crash or not.
+// Every truncation of the log before the durability manifest is detected, with or without a crash.
 func TestDurabilityManifestIsNeverAhead(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := mustOpen(t, fs)
 	mustClaim(t, s, 1)
 	for n := range Seq(10) {
-		mustAppend(t, s, Entry{Realm: 1, Epoch: 1, After: n, Facts: facts("fact"), Bodies: []Put{{[]byte("m"), fmt.Append(nil, n)}}})
+		mustAppend(
+			t,
+			s,
+			Entry{Realm: 1, Epoch: 1, After: n, Facts: facts("fact"), Bodies: []Put{{[]byte("m"), fmt.Append(nil, n)}}},
+		)
 	}
 	if err := s.PutMeta("realms", []byte("1")); err != nil {
 		t.Fatal(err)
@@ -146,7 +150,7 @@ func TestCloseEmptiesTheLog(t *testing.T) {
 	}
 }
 
-// A crash while a new directory is made leaves one that opens.
+// If the process crashes while it makes a new directory, the directory opens.
 func TestCrashWhileCreating(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 0))

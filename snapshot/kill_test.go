@@ -12,7 +12,7 @@ import (
 
 const childDir = "PARLEY_CHILD_DIR"
 
-// TestMain is also the process that TestKill kills.
+// TestMain also runs the process that TestKill kills.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		if err := appendForEver(dir); err != nil {
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// appendForEver says the number of each fact on its standard output once it is durable.
+// appendForEver prints the number of each fact once it is durable.
 func appendForEver(dir string) error {
 	s, err := Open(dir, Options{})
 	if err != nil {
@@ -35,7 +35,13 @@ func appendForEver(dir string) error {
 	}
 	for n := c.Last + 1; ; n++ {
 		number := binary.BigEndian.AppendUint64(nil, n)
-		e := Entry{Realm: 1, Epoch: c.Epoch, After: n - 1, Facts: [][]byte{number}, Bodies: []Put{{number, fmt.Appendf(nil, "body %d", n)}}}
+		e := Entry{
+			Realm:  1,
+			Epoch:  c.Epoch,
+			After:  n - 1,
+			Facts:  [][]byte{number},
+			Bodies: []Put{{number, fmt.Appendf(nil, "body %d", n)}},
+		}
 		if err := s.Append([]Entry{e})[0]; err != nil {
 			return err
 		}

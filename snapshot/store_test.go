@@ -105,8 +105,15 @@ func TestReadBackAfterReopen(t *testing.T) {
 	s := mustOpen(t, fs)
 	c := mustClaim(t, s, 3)
 	same(t, "first claim", c, Claimed{Epoch: 1})
-	mustAppend(t, s,
-		Entry{Realm: 3, Epoch: 1, Facts: facts("a", "b"), Bodies: []Put{{[]byte("m1"), []byte("hello")}, {[]byte("m2"), []byte("there")}}},
+	mustAppend(
+		t,
+		s,
+		Entry{
+			Realm:  3,
+			Epoch:  1,
+			Facts:  facts("a", "b"),
+			Bodies: []Put{{[]byte("m1"), []byte("hello")}, {[]byte("m2"), []byte("there")}},
+		},
 		Entry{Realm: 3, Epoch: 1, After: 2, Facts: facts("c"), Bodies: []Put{{[]byte("m1"), nil}}},
 	)
 	if err := s.PutMeta("server", []byte("id")); err != nil {
@@ -211,7 +218,7 @@ func TestARequestIsAcceptedOnce(t *testing.T) {
 	if err := s.Append(again)[0]; !errors.Is(err, ErrDuplicate) {
 		t.Fatalf("after a restart: %v", err)
 	}
-	// Remembered over one snapshot, forgotten with the second.
+	// The id is remembered after one snapshot and forgotten after the second.
 	if err := s.Snapshot(1, c.Epoch, 2, yieldRows()); err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +252,15 @@ func TestSnapshot(t *testing.T) {
 				}
 			}
 			must(s.Snapshot(1, 1, 2, yieldRows(
-				Row{1, []byte("k"), []byte("v")}, Row{1, []byte("gone"), []byte("soon")}, Row{2, nil, []byte("no key")}, Row{2, []byte("empty"), []byte{}})))
+				Row{
+					1,
+					[]byte("k"),
+					[]byte("v"),
+				},
+				Row{1, []byte("gone"), []byte("soon")},
+				Row{2, nil, []byte("no key")},
+				Row{2, []byte("empty"), []byte{}},
+			)))
 			must(s.Snapshot(1, 1, 3, yieldRows(Row{1, []byte("gone"), nil}, Row{1, []byte("k"), []byte("w")})))
 			want := []string{"1 k=w", "2 =no key", "2 empty="}
 			same(t, "rows", rows(t, s, 1), want)
@@ -314,7 +329,8 @@ func TestSecondOpenIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(dir, Options{})
-	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "data directory "+dir+" is in use by another parley") {
+	if !errors.Is(err, ErrInUse) ||
+		!strings.Contains(err.Error(), "data directory "+dir+" is in use by another parley") {
 		t.Fatalf("second open: %v", err)
 	}
 	mustClose(t, s)

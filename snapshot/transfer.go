@@ -16,23 +16,23 @@ import (
 	"parley/snapshot/codec"
 )
 
-// An exported organization is a file of lines, each a JSON object with one member that says what it is:
+// An exported organization is a file of lines. Each line is a JSON object with one member:
 //
-//	{"organization": {…}}  first: version, subdomain, name, number, newest fact, count and digest of its rows
-//	{"file": {kind, name, size}}, followed by {"bytes": base64} lines of at most exportChunk bytes each
-//	{"row": {table, key, value}}         each row of each table, its fields by their names
-//	{"presence": {…}}                    when each user was last here
-//	{"told": {seq, notices}}             what clients that are away have still to hear, so that their queues go on
+//	{"organization": {…}}                first: version, subdomain, name, number, last fact, count and digest of the rows
+//	{"file": {kind, name, size}}         followed by {"bytes": base64} lines of at most exportChunk bytes each
+//	{"row": {table, key, value}}         each row of each table, with named fields
+//	{"presence": {…}}                    when each user was active last
+//	{"told": {seq, notices}}             unacknowledged events, so that the queues of absent clients remain valid
 //	{"text": {message, version, body}}   each version of each message's text
-//	{"end": {lines, sha256}}             last: how many lines are before it, and the hash of all their bytes
+//	{"end": {lines, sha256}}             last: the number of lines before it, and the hash of all their bytes
 //
-// A value is written as codec.JSON does. Rows come from the tables and files from the rows: a new table is in the export
-// without a word about it here. Files come before rows because rows name them by hashes that depend on whose they are.
+// Values are encoded by codec.JSON. All tables are exported, and all files that their rows name, so a new table needs no
+// change here. Files come before rows: an import names files by new hashes, and puts these into the rows.
 const exportVersion = 1
 
 const (
 	exportChunk   = 512 << 10 // bytes of a file in one line
-	maxExportLine = 64 << 20  // bytes of a line: the largest row (MaxFact) in base64, and then some
+	maxExportLine = 64 << 20  // bytes of a line: more than the largest row (MaxFact) in base64
 	importBatch   = 4 << 20   // bytes of texts in one commit
 )
 
@@ -44,7 +44,7 @@ type ExportHead struct {
 	Realm     realm.ID `json:"realm"`
 	Seq       Seq      `json:"seq"`
 	Rows      int      `json:"rows"`
-	Digest    string   `json:"digest"` // StateDigest, hexadecimal
+	Digest    string   `json:"digest"` // StateDigest, in hexadecimal
 }
 
 type exportFile struct {
@@ -82,7 +82,7 @@ type exportEnd struct {
 	Sum   string `json:"sha256"`
 }
 
-// exportLine is any line: exactly one member is there.
+// exportLine is any line; exactly one member is set.
 type exportLine struct {
 	Organization *ExportHead     `json:"organization,omitempty"`
 	File         *exportFile     `json:"file,omitempty"`
@@ -94,14 +94,14 @@ type exportLine struct {
 	End          *exportEnd      `json:"end,omitempty"`
 }
 
-// Recovered is an organization as a start brings it back, from rows and journal.
+// Recovered is an organization loaded from rows and journal, as at a start.
 type Recovered struct {
 	Realm   *realm.Realm
 	Book    *presence.Table
-	Unacked []realm.Told // what some queue may not have acknowledged, oldest first
+	Unacked []realm.Told // events that some queue may not have acknowledged, oldest first
 }
 
-// Recover brings an organization back as a start does, without claiming it.
+// Recover loads an organization as a start does, without claiming it.
 func Recover(d Disk, id realm.ID) (x Recovered, err error) {
 	rows, _, err := d.Bounds(id)
 	if err != nil {
@@ -124,7 +124,7 @@ func Recover(d Disk, id realm.ID) (x Recovered, err error) {
 	return x, nil
 }
 
-// clientEvents is what clients can hear of what a fact told.
+// clientEvents returns the notices of a fact that clients receive.
 func clientEvents(t realm.Told) realm.Told {
 	out := realm.Told{Seq: t.Seq}
 	for _, n := range t.Notices {
@@ -135,7 +135,7 @@ func clientEvents(t realm.Told) realm.Told {
 	return out
 }
 
-// exportWriter counts and hashes lines. Its first error stays.
+// exportWriter writes, counts and hashes lines. After an error it writes nothing.
 type exportWriter struct {
 	w     *bufio.Writer
 	sum   hash.Hash
@@ -166,9 +166,14 @@ func (w *exportWriter) jsonValue(v any) json.RawMessage {
 	return data
 }
 
-// Export writes an organization. open gives the files a row's name stands for, by their own names; it may give none. The
-// memory this takes is that of the organization itself, as at a start: files and texts pass through.
-func Export(d Disk, id realm.ID, open func(kind, name string, each func(file string, size int64, content io.Reader) error) error, to io.Writer) (Digest, error) {
+// Export writes an organization. open calls each with the files that a name in a row stands for, under their own names;
+// there may be none. The memory this takes is that of the loaded organization; files and texts are streamed.
+func Export(
+	d Disk,
+	id realm.ID,
+	open func(kind, name string, each func(file string, size int64, content io.Reader) error) error,
+	to io.Writer,
+) (Digest, error) {
 	x, err := Recover(d, id)
 	if err != nil {
 		return Digest{}, err
@@ -179,7 +184,19 @@ func Export(d Disk, id realm.ID, open func(kind, name string, each func(file str
 	digest := StateDigest(x.Realm)
 	w := &exportWriter{w: bufio.NewWriter(to), sum: sha256.New()}
 	org := x.Realm.Org()
-	w.writeLine(exportLine{Organization: &ExportHead{exportVersion, org.StringID, org.Name, id, Seq(digest.Seq), digest.Rows, hex.EncodeToString(digest.Sum[:])}})
+	w.writeLine(
+		exportLine{
+			Organization: &ExportHead{
+				exportVersion,
+				org.StringID,
+				org.Name,
+				id,
+				Seq(digest.Seq),
+				digest.Rows,
+				hex.EncodeToString(digest.Sum[:]),
+			},
+		},
+	)
 	written := map[[2]string]bool{}
 	x.Realm.EachRow(func(_ uint16, _, row any) {
 		for _, f := range realm.RowFiles(row) {
@@ -202,7 +219,10 @@ func Export(d Disk, id realm.ID, open func(kind, name string, each func(file str
 	for _, t := range x.Unacked {
 		told := &exportUnacked{Seq: Seq(t.Seq)}
 		for _, n := range t.Notices {
-			told.Notices = append(told.Notices, exportNotice{n.To, n.PublicOnly, realm.NumberOf(n.Event), w.jsonValue(n.Event)})
+			told.Notices = append(
+				told.Notices,
+				exportNotice{n.To, n.PublicOnly, realm.NumberOf(n.Event), w.jsonValue(n.Event)},
+			)
 		}
 		w.writeLine(exportLine{Told: told})
 	}
@@ -238,20 +258,25 @@ func (w *exportWriter) writeFile(kind, name string, size int64, content io.Reade
 	return w.err
 }
 
-// Imported is an exported organization that was read and found right.
+// Imported is an exported organization after reading and verifying it.
 type Imported struct {
 	Head ExportHead
 	Recovered
 	presence []presence.Row
 }
 
-// ReadExport reads an exported organization to its end and verifies it: every line is understood, the end is there and
-// its hash is that of what was read, and the rows have the digest they had. The organization gets the number id. file gets
-// each file and returns the name its rows shall have for it; text, if not nil, each text.
-func ReadExport(from io.Reader, id realm.ID, file func(kind, name string, content io.Reader) (string, error), text func(realm.BodyRef, *realm.Body) error) (x *Imported, err error) {
+// ReadExport reads and verifies an exported organization: every line is valid, the last line has the hash of all lines,
+// and the rows have the digest in the first line. The organization gets the number id. file stores each file and
+// returns its name for the rows; text, if not nil, is called with each text.
+func ReadExport(
+	from io.Reader,
+	id realm.ID,
+	file func(kind, name string, content io.Reader) (string, error),
+	text func(realm.BodyRef, *realm.Body) error,
+) (x *Imported, err error) {
 	r := &exportReader{r: bufio.NewReaderSize(from, 64<<10), sum: sha256.New()}
 	defer func() {
-		if p := recover(); p != nil { // rows that fit the digest but no organization: some other program's work
+		if p := recover(); p != nil { // the rows have the right digest but are not consistent; another program wrote them
 			err = fmt.Errorf("line %d: the rows are no organization: %v", r.lines, p)
 		}
 	}()
@@ -263,7 +288,8 @@ func ReadExport(from io.Reader, id realm.ID, file func(kind, name string, conten
 		return nil, errors.New("this is no exported organization")
 	}
 	if l.Organization.Version != exportVersion {
-		return nil, fmt.Errorf("the export is of version %d; this program reads version %d", l.Organization.Version, exportVersion)
+		return nil, fmt.Errorf("the export is of version %d; this program reads version %d",
+			l.Organization.Version, exportVersion)
 	}
 	x = &Imported{Head: *l.Organization, Recovered: Recovered{Realm: realm.New(id), Book: presence.New()}}
 	names := map[[2]string]string{}
@@ -287,7 +313,8 @@ func ReadExport(from io.Reader, id realm.ID, file func(kind, name string, conten
 	}
 	digest := StateDigest(x.Realm)
 	if digest.Rows != x.Head.Rows || hex.EncodeToString(digest.Sum[:]) != x.Head.Digest {
-		return nil, fmt.Errorf("the rows are not what was exported: digest %x, should be %s", digest.Sum[:], x.Head.Digest)
+		return nil, fmt.Errorf("the rows are not what was exported: digest %x, should be %s",
+			digest.Sum[:], x.Head.Digest)
 	}
 	x.Realm.EachRow(func(_ uint16, _, row any) {
 		for _, f := range realm.RowFiles(row) {
@@ -373,8 +400,12 @@ func (r *exportReader) nextLine() (l exportLine, err error) {
 	return l, nil
 }
 
-// readFile hands a readFile's lines over as one stream, and notes its new name.
-func (r *exportReader) readFile(f *exportFile, names map[[2]string]string, take func(kind, name string, content io.Reader) (string, error)) error {
+// readFile passes the content of a file as one stream to take, and records its new name.
+func (r *exportReader) readFile(
+	f *exportFile,
+	names map[[2]string]string,
+	take func(kind, name string, content io.Reader) (string, error),
+) error {
 	content := &exportContent{r: r, left: f.Size}
 	name, err := take(f.Kind, f.Name, content)
 	if err == nil {
@@ -413,7 +444,8 @@ func (c *exportContent) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TextWriter returns what writes texts into a claimed realm, some megabytes a commit, and what writes the rest.
+// TextWriter returns a function that writes texts to a claimed realm, importBatch bytes in a commit, and a function
+// that writes the rest.
 func (s *Store) TextWriter(id realm.ID, epoch uint64) (add func(realm.BodyRef, *realm.Body) error, flush func() error) {
 	var puts []Put
 	size := 0
@@ -436,7 +468,7 @@ func (s *Store) TextWriter(id realm.ID, epoch uint64) (add func(realm.BodyRef, *
 	return add, flush
 }
 
-// Install makes an imported organization appear, whole: its texts and files are there already.
+// Install writes the rows of an imported organization. It appears as a whole; its texts and files are written already.
 func (x *Imported) Install(d Disk, id realm.ID, epoch uint64) error {
 	return d.Store.ImportRows(uint32(id), epoch, x.Head.Seq, func(yield func(Row) error) error {
 		var err error

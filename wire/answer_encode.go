@@ -12,9 +12,8 @@ import (
 	"parley/actors/realm"
 )
 
-// appendJSON writes what encoding/json would, byte for byte, with nothing escaped for HTML. It knows the types that
-// answers and events are mostly made of and leaves all others to the library, which spends most of its time on finding
-// out what it looks at (BenchmarkEncode).
+// appendJSON appends the same bytes as encoding/json without HTML escapes. It handles the common types of answers and
+// events itself. All other types go to the library, which spends most of its time on reflection (BenchmarkEncode).
 func appendJSON(b []byte, v any) []byte {
 	switch x := v.(type) {
 	case nil:
@@ -83,9 +82,10 @@ func appendList[T any](b []byte, list []T, one func([]byte, T) []byte) []byte {
 	return append(b, ']')
 }
 
+// keyListPool holds the slices that appendObject sorts keys in.
 var keyListPool = sync.Pool{New: func() any { return new([]string) }}
 
-// appendObject writes the keys in order, as the library does: the same object is always the same bytes.
+// appendObject writes the keys in sorted order, as the library does. Equal objects have equal bytes.
 func appendObject(b []byte, o map[string]any) []byte {
 	if o == nil {
 		return append(b, "null"...)
@@ -112,8 +112,8 @@ func appendObject(b []byte, o map[string]any) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString quotes: control characters, quotes and backslashes are escaped, and the two line ends that JavaScript
-// does not take in strings; what is not UTF-8 becomes the replacement character.
+// appendString writes a quoted string. It escapes control characters, quotes, backslashes and the two line separators
+// that JavaScript strings do not allow. Invalid UTF-8 becomes the replacement character.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	from := 0
@@ -161,7 +161,7 @@ func appendString(b []byte, s string) []byte {
 	return append(append(b, s[from:]...), '"')
 }
 
-// appendWithLibrary is for structs, other maps and whoever writes himself.
+// appendWithLibrary handles structs, other maps and types with a MarshalJSON method.
 func appendWithLibrary(b []byte, v any) []byte {
 	w := appendWriter{b}
 	e := json.NewEncoder(&w)
@@ -172,7 +172,7 @@ func appendWithLibrary(b []byte, v any) []byte {
 	return w.b[:len(w.b)-1] // without the newline
 }
 
-// appendWriter gathers what is written behind what is there.
+// appendWriter is an io.Writer that appends to a byte slice.
 type appendWriter struct{ b []byte }
 
 func (t *appendWriter) Write(p []byte) (int, error) {

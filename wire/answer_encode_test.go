@@ -9,7 +9,7 @@ import (
 	"parley/actors/realm"
 )
 
-// encodeWithLibrary is what encoding/json writes.
+// encodeWithLibrary returns the output of encoding/json without HTML escapes.
 func encodeWithLibrary(t testing.TB, v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -23,12 +23,13 @@ func encodeWithLibrary(t testing.TB, v any) string {
 func checkSameBytes(t *testing.T, v any) {
 	t.Helper()
 	if got, want := string(encode(v)), encodeWithLibrary(t, v); got != want {
-		t.Errorf("%#v is %s, the library writes %s", v, got, want)
+		t.Errorf("%#v is %s, encoding/json writes %s", v, got, want)
 	}
 }
 
 func FuzzStringsMatchEncodingJSON(f *testing.F) {
-	for _, s := range []string{"", "plain", `"\/`, "\x00\x01\b\f\n\r\t\x1f\x7f", "<a href=\"x\">&amp;</a>", "é 😀 \u2028\u2029 \ufffd", "\xff\xc3", "a\xe2\x80", "\xed\xa0\x80"} {
+	for _, s := range []string{"", "plain", `"\/`, "\x00\x01\b\f\n\r\t\x1f\x7f", "<a href=\"x\">&amp;</a>",
+		"é 😀 \u2028\u2029 \ufffd", "\xff\xc3", "a\xe2\x80", "\xed\xa0\x80"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -37,16 +38,20 @@ func FuzzStringsMatchEncodingJSON(f *testing.F) {
 	})
 }
 
-// Random values of all the types that are written here, nested, and some that are not.
+// TestValuesMatchEncodingJSON encodes random nested values of all types that appendJSON handles, and of some others.
 func TestValuesMatchEncodingJSON(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	n, s := int64(7), "x"
-	leaves := []any{nil, true, false, "", "text\n<b>", 0, -1, 1 << 40, int64(-9), 1.5, 1e21, realm.UserID(8), realm.ChannelID(3), realm.MessageID(1 << 30),
-		[]string(nil), []string{}, []string{"a", "ü"}, []int64(nil), []int64{}, []int64{1, -2}, []realm.UserID{1, 2}, []realm.MessageID{}, (*int64)(nil), &n, (*string)(nil), &s,
+	leaves := []any{nil, true, false, "", "text\n<b>", 0, -1, 1 << 40, int64(-9), 1.5, 1e21, realm.UserID(8),
+		realm.ChannelID(3), realm.MessageID(1 << 30),
+		[]string(nil), []string{}, []string{"a", "ü"}, []int64(nil), []int64{}, []int64{1, -2}, []realm.UserID{1, 2},
+		[]realm.MessageID{}, (*int64)(nil), &n, (*string)(nil), &s,
 		struct {
 			A int `json:"a"`
 			B string
-		}{1, "<>"}, map[string]int{"b": 1, "a": 2}, Fragments{ownFragment([]byte(`[1,`)), sharedFragment([]byte(`2]`))}, map[string]any(nil), Answer(nil), []any(nil), uint8(3), json.RawMessage(`{"a":[]}`),
+		}{1, "<>"}, map[string]int{"b": 1, "a": 2},
+		Fragments{ownFragment([]byte(`[1,`)), sharedFragment([]byte(`2]`))},
+		map[string]any(nil), Answer(nil), []any(nil), uint8(3), json.RawMessage(`{"a":[]}`),
 		[]map[string]any{{"k": 1}, nil}}
 	var value func(depth int) any
 	value = func(depth int) any {
@@ -77,13 +82,30 @@ func TestValuesMatchEncodingJSON(t *testing.T) {
 	}
 }
 
-// BenchmarkEncode is one message's event, beside the library's way.
+// BenchmarkEncode encodes one message event, beside the library.
 func BenchmarkEncode(b *testing.B) {
-	o := obj{"type": "message", "flags": []string{"read"}, "message": obj{"id": realm.MessageID(123456), "sender_id": realm.UserID(12), "content": "<p>Some words of a message that is about as long as most are, I would say.</p>",
-		"recipient_id": int64(77), "timestamp": int64(1700000000), "client": "website", "subject": "a topic", "topic_links": []any{}, "is_me_message": false, "reactions": []any{}, "submessages": []any{},
-		"sender_full_name": "Ann Lee", "sender_email": "user12@chat.example", "sender_realm_str": "", "display_recipient": "general", "type": "stream", "stream_id": realm.ChannelID(4),
-		"avatar_url": nil, "content_type": "text/html"}}
-	b.Run("here", func(b *testing.B) {
+	o := obj{"type": "message", "flags": []string{"read"}, "message": obj{
+		"id":                realm.MessageID(123456),
+		"sender_id":         realm.UserID(12),
+		"content":           "<p>Some words of a message that is about as long as most are, I would say.</p>",
+		"recipient_id":      int64(77),
+		"timestamp":         int64(1700000000),
+		"client":            "website",
+		"subject":           "a topic",
+		"topic_links":       []any{},
+		"is_me_message":     false,
+		"reactions":         []any{},
+		"submessages":       []any{},
+		"sender_full_name":  "Ann Lee",
+		"sender_email":      "user12@chat.example",
+		"sender_realm_str":  "",
+		"display_recipient": "general",
+		"type":              "stream",
+		"stream_id":         realm.ChannelID(4),
+		"avatar_url":        nil,
+		"content_type":      "text/html",
+	}}
+	b.Run("parley", func(b *testing.B) {
 		b.ReportAllocs()
 		for range b.N {
 			encode(o)

@@ -9,52 +9,69 @@ import (
 	"parley/wire/shape"
 )
 
-// objectNotations are what answers are made of, by the name under which descriptions list them, in the notation of package
-// shape. What follows from a table of the realm is made from it.
+// objectNotations is the JSON objects in answers, by their name in the OpenAPI document, in the notation of package
+// shape. Parts that follow from a table of the realm are made from that table.
 var objectNotations = map[string]string{
 	"Attachment": "{id: int, name: str, path_id: str, size: int, create_time: int, message_ids: [int]}",
 	"BotService": "{base_url: str, interface: int, token: str} | {service_name: str, config_data: {*: str}}",
 	"Bot":        "{" + botFields + "}",
 	"Channel":    "{" + channelFields + "}",
 	"DevUser":    "{email: str, realm_url: str, realm_uri: str}",
-	"Device":     "{push_key_id: int?, push_token_id: str?, pending_push_token_id: str?, push_token_last_updated_timestamp: int?, push_registration_error_code: str?}",
-	"Domain":     "{domain: str, allow_subdomains: bool}",
-	"Draft":      "{id: int, type: '' | 'stream' | 'private', to: [int], topic: str, content: str, timestamp: int}",
-	"Emoji":      "{id: str, name: str, source_url: str, still_url: str?, deactivated: bool, author_id: int?}",
-	"Export": "{id: int, acting_user_id: int, export_time: int, export_type: 'public' | 'full_with_consent' | 'full_without_consent', pending: bool, " +
+	"Device": "{push_key_id: int?, push_token_id: str?, pending_push_token_id: str?, " +
+		"push_token_last_updated_timestamp: int?, push_registration_error_code: str?}",
+	"Domain": "{domain: str, allow_subdomains: bool}",
+	"Draft":  "{id: int, type: '' | 'stream' | 'private', to: [int], topic: str, content: str, timestamp: int}",
+	"Emoji":  "{id: str, name: str, source_url: str, still_url: str?, deactivated: bool, author_id: int?}",
+	"Export": "{id: int, acting_user_id: int, export_time: int, " +
+		"export_type: 'public' | 'full_with_consent' | 'full_without_consent', pending: bool, " +
 		"deleted_timestamp: int?, failed_timestamp: int?, export_url: str?}",
-	"Folder":       "{id: int, name: str, description: str, rendered_description: str, date_created: int, creator_id: int?, is_archived: bool, order: int}",
+	"Folder": "{id: int, name: str, description: str, rendered_description: str, date_created: int, " +
+		"creator_id: int?, is_archived: bool, order: int}",
 	"FoundMessage": "{" + messageFields + ", match_content?: str, match_subject?: str}",
-	"Group": "{id: int, name: str, description: str, date_created: int?, creator_id: int?, members: [int], direct_subgroup_ids: [int], is_system_group: bool, deactivated: bool, " +
+	"Group": "{id: int, name: str, description: str, date_created: int?, creator_id: int?, members: [int], " +
+		"direct_subgroup_ids: [int], is_system_group: bool, deactivated: bool, " +
 		ruleFields(realm.GroupRules) + "}",
-	"GroupValue":  "int | {direct_members: [int], direct_subgroups: [int]}",
-	"Integration": "{name: str, display_name: str, all_event_types: [str]?, config_options: [{key: str, label: str, validator: str}], url_options: [{key: str, label: str, input_type: str}]}",
-	"Invite": "{id: int, invited_by_user_id: int, invited: int, expiry_date: int?, invited_as: int, is_multiuse: bool, notify_referrer_on_join: bool, " +
+	"GroupValue": "int | {direct_members: [int], direct_subgroups: [int]}",
+	"Integration": "{name: str, display_name: str, all_event_types: [str]?, config_options: [{key: str, label: str, " +
+		"validator: str}], url_options: [{key: str, label: str, input_type: str}]}",
+	"Invite": "{id: int, invited_by_user_id: int, invited: int, expiry_date: int?, invited_as: int, " +
+		"is_multiuse: bool, notify_referrer_on_join: bool, " +
 		"email?: str, link_url?: str}",
-	"Linkifier":     "{id: int, pattern: str, url_template: str, example_input: str?, reverse_template: str?, alternative_url_templates: [str]}",
+	"Linkifier": "{id: int, pattern: str, url_template: str, example_input: str?, reverse_template: str?, " +
+		"alternative_url_templates: [str]}",
 	"ListedChannel": "{" + channelFields + ", is_default?: bool}",
 	"Message":       "{" + messageFields + "}",
-	"OldPresence":   "{aggregated: {client: str, status: 'active' | 'idle', timestamp: int}, website: {client: str, status: 'active' | 'idle', timestamp: int, pushable: bool}}",
-	"OwnBot":        "{" + botFields + ", username: str, full_name: str, avatar_url: str, api_key: str}",
-	"OwnUser":       "{" + personFields + ", delivery_email: str, avatar_url: str, is_active: bool, max_message_id: int, bot_type?: int, bot_owner_id?: int?}",
-	"PastMessage": "{topic: str, content: str, rendered_content: str, timestamp: int, user_id: int?, prev_topic?: str, prev_content?: str, prev_rendered_content?: str, " +
+	"OldPresence": "{aggregated: {client: str, status: 'active' | 'idle', timestamp: int}, website: {client: str, " +
+		"status: 'active' | 'idle', timestamp: int, pushable: bool}}",
+	"OwnBot": "{" + botFields + ", username: str, full_name: str, avatar_url: str, api_key: str}",
+	"OwnUser": "{" + personFields +
+		", delivery_email: str, avatar_url: str, is_active: bool, max_message_id: int, bot_type?: int, " +
+		"bot_owner_id?: int?}",
+	"PastMessage": "{topic: str, content: str, rendered_content: str, timestamp: int, user_id: int?, " +
+		"prev_topic?: str, prev_content?: str, prev_rendered_content?: str, " +
 		"prev_stream?: int, stream?: int, content_html_diff?: str}",
 	"OtherChannel": "{" + channelFields + ", " + subscriberListFields + "}",
 	"Person":       "{id: int, email: str, full_name: str, is_mirror_dummy: bool}",
-	"PermissionRule": "{require_system_group: bool, allow_internet_group: bool, allow_nobody_group: bool, allow_everyone_group: bool, default_group_name: str, " +
+	"PermissionRule": "{require_system_group: bool, allow_internet_group: bool, allow_nobody_group: bool, " +
+		"allow_everyone_group: bool, default_group_name: str, " +
 		"default_for_system_groups: str?, allowed_system_groups: [str]}",
-	"Playground":     "{id: int, name: str, highlighter_language: str, pygments_language: str, url_template: str}",
-	"Presence":       "{active_timestamp: int, idle_timestamp: int}",
-	"ProfileField":   "{id: int, type: int, name: str, hint: str, field_data: str, order: int, required: bool, editable_by_user: bool, display_in_profile_summary?: bool, use_for_user_matching?: bool}",
+	"Playground": "{id: int, name: str, highlighter_language: str, pygments_language: str, url_template: str}",
+	"Presence":   "{active_timestamp: int, idle_timestamp: int}",
+	"ProfileField": "{id: int, type: int, name: str, hint: str, field_data: str, order: int, required: bool, " +
+		"editable_by_user: bool, display_in_profile_summary?: bool, use_for_user_matching?: bool}",
 	"Reaction":       "{emoji_name: str, emoji_code: str, reaction_type: ReactionType, user_id: int}",
 	"ReactionType":   "'unicode_emoji' | 'realm_emoji' | 'zulip_extra_emoji'",
 	"RegisteredUser": "{" + userFields + ", bot_type: int?, bot_owner_id: int?}",
-	"Reminder":       "{reminder_id: int, type: 'private', to: [int], content: str, rendered_content: str, scheduled_delivery_timestamp: int, failed: bool, reminder_target_message_id: int}",
-	"Revision":       "{user_id: int?, timestamp: int, prev_content?: str, prev_rendered_content?: str, prev_topic?: str, topic?: str, prev_stream?: int, stream?: int}",
-	"ScheduledMessage": "{scheduled_message_id: int, type: 'stream' | 'private', to: int | [int], topic?: str, content: str, rendered_content: str, " +
+	"Reminder": "{reminder_id: int, type: 'private', to: [int], content: str, rendered_content: str, " +
+		"scheduled_delivery_timestamp: int, failed: bool, reminder_target_message_id: int}",
+	"Revision": "{user_id: int?, timestamp: int, prev_content?: str, prev_rendered_content?: str, " +
+		"prev_topic?: str, topic?: str, prev_stream?: int, stream?: int}",
+	"ScheduledMessage": "{scheduled_message_id: int, type: 'stream' | 'private', to: int | [int], topic?: str, " +
+		"content: str, rendered_content: str, " +
 		"scheduled_delivery_timestamp: int, failed: bool}",
-	"Snippet":      "{id: int, title: str, content: str, date_created: int}",
-	"Status":       "{away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, reaction_type?: ReactionType}",
+	"Snippet": "{id: int, title: str, content: str, date_created: int}",
+	"Status": "{away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, " +
+		"reaction_type?: ReactionType}",
 	"Submessage":   "{id: int, message_id: int, sender_id: int, msg_type: str, content: str}",
 	"Subscription": "{" + channelFields + ", " + personalFields + ", " + subscriberListFields + "}",
 	"SystemBot":    "{" + userFields + ", bot_type: int?, bot_owner_id: int?, is_system_bot: bool}",
@@ -63,24 +80,34 @@ var objectNotations = map[string]string{
 }
 
 const (
-	botFields     = "user_id: int, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool, services: [BotService]"
-	messageFields = "id: int, type: 'stream' | 'private', sender_id: int, sender_email: str, sender_full_name: str, sender_realm_str: str, avatar_url: str?, client: str, timestamp: int, " +
-		"recipient_id: int, display_recipient: str | [Person], stream_id?: int, subject: str, topic_links: [{text: str, url: str}], is_me_message: bool, content: str, " +
-		"content_type: 'text/html' | 'text/x-markdown', reactions: [Reaction], submessages: [Submessage], flags: [str], last_edit_timestamp?: int, last_moved_timestamp?: int, edit_history?: [Revision]"
-	personalFields = "color: str, is_muted: bool, in_home_view: bool, pin_to_top: bool, desktop_notifications: bool?, audible_notifications: bool?, push_notifications: bool?, " +
+	botFields = "user_id: int, default_sending_stream: str?, default_events_register_stream: str?, " +
+		"default_all_public_streams: bool, services: [BotService]"
+	messageFields = "id: int, type: 'stream' | 'private', sender_id: int, sender_email: str, sender_full_name: str, " +
+		"sender_realm_str: str, avatar_url: str?, client: str, timestamp: int, " +
+		"recipient_id: int, display_recipient: str | [Person], stream_id?: int, subject: str, " +
+		"topic_links: [{text: str, url: str}], is_me_message: bool, content: str, " +
+		"content_type: 'text/html' | 'text/x-markdown', reactions: [Reaction], submessages: [Submessage], " +
+		"flags: [str], last_edit_timestamp?: int, last_moved_timestamp?: int, edit_history?: [Revision]"
+	personalFields = "color: str, is_muted: bool, in_home_view: bool, pin_to_top: bool, " +
+		"desktop_notifications: bool?, audible_notifications: bool?, push_notifications: bool?, " +
 		"email_notifications: bool?, wildcard_mentions_notify: bool?"
 	subscriberListFields = "subscribers?: [int], partial_subscribers?: [int]"
-	personFields         = "user_id: int, email: str, full_name: str, date_joined: str, is_owner: bool, is_admin: bool, is_guest: bool, is_bot: bool, role: int, " +
-		"timezone: str, avatar_version: int, is_imported_stub: bool, profile_data?: {*: {value: str, rendered_value?: str}}"
+	personFields         = "user_id: int, email: str, full_name: str, date_joined: str, is_owner: bool, " +
+		"is_admin: bool, is_guest: bool, is_bot: bool, role: int, " +
+		"timezone: str, avatar_version: int, is_imported_stub: bool, profile_data?: {*: {value: str, " +
+		"rendered_value?: str}}"
 	userFields = personFields + ", delivery_email: str?, avatar_url: str?, is_deleted?: bool"
 )
 
-var channelFields = "stream_id: int, name: str, description: str, rendered_description: str, date_created: int, creator_id: int?, invite_only: bool, is_web_public: bool, " +
-	"history_public_to_subscribers: bool, is_archived: bool, is_announcement_only: bool, stream_post_policy: int, message_retention_days: int?, first_message_id: int?, folder_id: int?, " +
-	"topics_policy: 'inherit' | 'allow_empty_topic' | 'disable_empty_topic' | 'empty_topic_only', is_recently_active: bool, stream_weekly_traffic: int?, subscriber_count: int, " +
+var channelFields = "stream_id: int, name: str, description: str, rendered_description: str, date_created: int, " +
+	"creator_id: int?, invite_only: bool, is_web_public: bool, " +
+	"history_public_to_subscribers: bool, is_archived: bool, is_announcement_only: bool, stream_post_policy: int, " +
+	"message_retention_days: int?, first_message_id: int?, folder_id: int?, " +
+	"topics_policy: 'inherit' | 'allow_empty_topic' | 'disable_empty_topic' | 'empty_topic_only', " +
+	"is_recently_active: bool, stream_weekly_traffic: int?, subscriber_count: int, " +
 	ruleFields(realm.ChannelRules)
 
-// ruleFields is a table of permission settings.
+// ruleFields returns the fields of a table of permission settings.
 func ruleFields(rules []realm.GroupSettingRule) string {
 	var out []string
 	for _, r := range rules {
@@ -89,7 +116,7 @@ func ruleFields(rules []realm.GroupSettingRule) string {
 	return strings.Join(out, ", ")
 }
 
-// settingFields is a table of settings, each with a prefix before its name.
+// settingFields returns the fields of a table of settings, with a prefix before each name.
 func settingFields(prefix string, table []realm.Setting) string {
 	var out []string
 	for _, s := range table {
@@ -108,13 +135,13 @@ func settingFields(prefix string, table []realm.Setting) string {
 	return strings.Join(out, ", ")
 }
 
-// parsedShapes is the shapes of objects, parsed once.
+// parsedShapes caches the parsed shapes of objects.
 var parsedShapes = struct {
 	sync.Mutex
 	shapes map[string]*shape.Shape
 }{shapes: map[string]*shape.Shape{}}
 
-// mustParseShape parses what an endpoint says.
+// mustParseShape parses a declared shape. It panics on a wrong notation, which is a programming error.
 func mustParseShape(text string) *shape.Shape {
 	parsedShapes.Lock()
 	defer parsedShapes.Unlock()
@@ -125,7 +152,7 @@ func mustParseShape(text string) *shape.Shape {
 	return s
 }
 
-// objectShape is one of objects; its caller holds known.
+// objectShape returns the shape of a named object. The caller holds the lock of parsedShapes.
 func objectShape(name string) (*shape.Shape, error) {
 	if s, ok := parsedShapes.shapes[name]; ok {
 		return s, nil
@@ -144,7 +171,8 @@ func objectShape(name string) (*shape.Shape, error) {
 	return &named, nil
 }
 
-// SuccessShape is the shape of an endpoint's whole success, envelope and all; nil if there is none, or none in JSON.
+// SuccessShape returns the shape of an endpoint's whole success, including result and msg. It returns nil if the
+// endpoint never succeeds, redirects, or has no JSON answer.
 func (e *Endpoint) SuccessShape() *shape.Shape {
 	if e.alwaysFails || e.redirects || e.tus != nil {
 		return nil
@@ -153,13 +181,13 @@ func (e *Endpoint) SuccessShape() *shape.Shape {
 	if text == "" {
 		text = "{}"
 	}
-	said := mustParseShape(text)
-	around := mustParseShape(envelope)
-	if _, ok := said.Fields["msg"]; ok {
-		delete(around.Fields, "msg") // it says it itself
+	success := mustParseShape(text)
+	common := mustParseShape(envelope)
+	if _, ok := success.Fields["msg"]; ok {
+		delete(common.Fields, "msg") // the endpoint declares its own
 	}
-	return shape.Merge(around, said)
+	return shape.Merge(common, success)
 }
 
-// envelope is on every success.
+// envelope is the fields that every success has.
 const envelope = "{result: 'success', msg: '', ignored_parameters_unsupported?: [str]}"

@@ -14,15 +14,16 @@ import (
 	"parley/wire/form"
 )
 
-// FeatureLevel is the protocol level this server speaks; Version is what it calls itself to clients.
+// FeatureLevel is the protocol level of this server. Version is the server version that clients see.
 const (
 	FeatureLevel = 494
 	Version      = "12.0"
 )
 
+// bufferPool holds buffers for encoding.
 var bufferPool = sync.Pool{New: func() any { return new([]byte) }}
 
-// encode is JSON as the protocol writes it: nothing escaped for HTML, no newline.
+// encode returns JSON as the protocol has it: no HTML escapes, no newline.
 func encode(v any) []byte { return encodeWithSuffix(v, "") }
 
 // encodeLine is encode with a newline.
@@ -32,20 +33,20 @@ func encodeWithSuffix(v any, end string) []byte {
 	b := bufferPool.Get().(*[]byte)
 	*b = append(appendJSON((*b)[:0], v), end...)
 	out := bytes.Clone(*b)
-	if cap(*b) <= 1<<20 { // a rare giant must not stay in the pool
+	if cap(*b) <= 1<<20 { // a rare large buffer must not stay in the pool
 		bufferPool.Put(b)
 	}
 	return out
 }
 
-// Success is the body of a success; ignored names parameters nobody consumed.
+// Success returns the body of a success. ignored names the parameters that the endpoint does not know.
 func Success(a Answer, ignored []string) []byte {
 	out := make(Answer, len(a)+3)
 	maps.Copy(out, a)
 	return encodeLine(addSuccessFields(out, ignored))
 }
 
-// addSuccessFields puts what every success has into an answer.
+// addSuccessFields adds the fields that every success has.
 func addSuccessFields(a Answer, ignored []string) Answer {
 	if _, ok := a["msg"]; !ok {
 		a["msg"] = ""
@@ -57,40 +58,40 @@ func addSuccessFields(a Answer, ignored []string) Answer {
 	return a
 }
 
-// Fragments is JSON that is encoded already, cut where shared bytes begin and end. They are written one after another
-// without ever being one.
+// Fragments is encoded JSON in several parts. Parts that other answers contain too share their memory. The parts are
+// written one after another without being joined.
 type Fragments []Fragment
 
-// Fragment is one of Fragments.
+// Fragment is one part of Fragments.
 type Fragment struct {
 	JSON   []byte
-	Shared bool             // other answers have the same memory in them, so that it pays to remember what was made of it
+	Shared bool             // other answers contain the same memory, so caching a derived form (compressed bytes) pays
 	Run    *SharedFragments // instead of JSON
 }
 
-// SharedFragments is pieces that other answers have, too, all of them in this order. They do not change.
+// SharedFragments is a sequence of fragments that other answers contain in the same order. They do not change.
 type SharedFragments struct {
 	Fragments
-	Derived atomic.Value // what whoever sends them made of them all
+	Derived atomic.Value // a value that the sender computed from them, such as their compressed bytes
 	size    int
 }
 
-// NewSharedFragments makes a run of pieces that are none themselves.
+// NewSharedFragments returns a shared sequence. The fragments must not contain shared sequences themselves.
 func NewSharedFragments(p Fragments) *SharedFragments {
 	return &SharedFragments{Fragments: p, size: p.Len()}
 }
 
-// EncodedFields in an answer are more of its members, name and value, encoded already; the key they are under is not told.
+// EncodedFields in an Answer is several encoded fields, names and values. The key it is stored under is not sent.
 type EncodedFields struct{ Fragment }
 
-// rawJSON is a value that is encoded already, in a piece with what is around it.
+// rawJSON is an encoded value that is copied into the surrounding JSON.
 type rawJSON []byte
 
-// ownFragment is a piece of one answer alone, shared one of many.
+// ownFragment is a fragment of one answer, sharedFragment one that many answers contain.
 func ownFragment(b []byte) Fragment    { return Fragment{JSON: b} }
 func sharedFragment(b []byte) Fragment { return Fragment{JSON: b, Shared: true} }
 
-// Len is how many bytes the pieces are.
+// Len returns the total number of bytes.
 func (p Fragments) Len() (n int) {
 	for _, x := range p {
 		if n += len(x.JSON); x.Run != nil {
@@ -100,7 +101,7 @@ func (p Fragments) Len() (n int) {
 	return n
 }
 
-// Each calls fn for each piece, those of runs too.
+// Each calls fn for each fragment, including those of shared sequences.
 func (p Fragments) Each(fn func(json []byte)) {
 	for _, x := range p {
 		if x.Run != nil {
@@ -111,13 +112,14 @@ func (p Fragments) Each(fn func(json []byte)) {
 	}
 }
 
-// Bytes is the pieces as one.
+// Bytes returns the joined fragments.
 func (p Fragments) Bytes() []byte { return appendJSON(make([]byte, 0, p.Len()), p) }
 
-// MarshalJSON is for whoever does not mind a copy.
+// MarshalJSON is for callers that accept a copy.
 func (p Fragments) MarshalJSON() ([]byte, error) { return p.Bytes(), nil }
 
-// SuccessFragments is Success without copying what the answer holds in pieces; nil if it holds none.
+// SuccessFragments is Success without copying the Fragments and EncodedFields of the answer. It returns nil if the
+// answer has none.
 func SuccessFragments(a Answer, ignored []string) (out Fragments) {
 	var names []string
 	rest := make(Answer, len(a)+3)
@@ -141,7 +143,7 @@ func SuccessFragments(a Answer, ignored []string) (out Fragments) {
 		}
 	}
 	out = make(Fragments, 0, n)
-	out = append(out, ownFragment(body[:len(body)-2])) // up to the closing brace and newline
+	out = append(out, ownFragment(body[:len(body)-2])) // without the closing brace and newline
 	for _, name := range names {
 		switch x := a[name].(type) {
 		case Fragments:
@@ -153,7 +155,8 @@ func SuccessFragments(a Answer, ignored []string) (out Fragments) {
 	return append(out, ownFragment([]byte("}\n")))
 }
 
-// Failure is the status and body of an error.
+// Failure returns the status and body for an error. Form errors and refusals have their own; any other error is an
+// internal server error, whose text is not sent.
 func Failure(err error) (int, []byte) {
 	var f *form.Error
 	if errors.As(err, &f) {
@@ -170,7 +173,9 @@ func Failure(err error) (int, []byte) {
 	return 500, []byte(`{"result":"error","msg":"Internal server error"}` + "\n")
 }
 
-var statusOfKind = map[realm.RefusalKind]int{realm.Invalid: 400, realm.Unauthenticated: 401, realm.Forbidden: 403, realm.NotFound: 404, realm.TooMany: 429, realm.Busy: 503, realm.TooLarge: 413, realm.BadGateway: 502}
+// statusOfKind is the HTTP status of each kind of refusal.
+var statusOfKind = map[realm.RefusalKind]int{realm.Invalid: 400, realm.Unauthenticated: 401, realm.Forbidden: 403,
+	realm.NotFound: 404, realm.TooMany: 429, realm.Busy: 503, realm.TooLarge: 413, realm.BadGateway: 502}
 
 func errorBody(code, msg string, fields map[string]any) []byte {
 	out := make(Answer, len(fields)+3)
@@ -188,7 +193,7 @@ func AnswerError(r Reply, err error) {
 	r.Answer(status, body)
 }
 
-// The pieces of an answer to a poll beside its events.
+// The constant parts of an answer to a poll.
 var (
 	eventsComma = []byte(",")
 	eventsHead  = []byte(`{"result":"success","msg":"","events":[`)
@@ -197,11 +202,11 @@ var (
 	eventsEnd   = eventsClose[1:]
 )
 
-// maxPollAnswerBytes is about how long an answer to a poll gets, in bytes; the client hears the rest when it asks again. One
-// that is far behind, on a line that breaks now and then, would else never get any answer whole.
+// maxPollAnswerBytes is the approximate size of an answer to a poll. The client gets the rest with its next poll.
+// Without the limit, a client that is far behind on an unreliable connection could never receive a complete answer.
 const maxPollAnswerBytes = 1 << 20
 
-// pollAnswerBuffer is the memory of an answer in the making; its parts lie in shared events and in own.
+// pollAnswerBuffer is the reusable memory of an answer to a poll. parts points into shared events and into own.
 type pollAnswerBuffer struct {
 	parts [][]byte
 	own   []byte
@@ -209,28 +214,28 @@ type pollAnswerBuffer struct {
 
 var pollAnswerPool = sync.Pool{New: func() any { return new(pollAnswerBuffer) }}
 
-// maxPooledParts is how many parts may be kept for the next answer.
+// maxPooledParts is the largest number of parts that is kept for the next answer.
 const maxPooledParts = 64
 
-// AnswerPoll answers a poll: shared event bytes joined with the queue's own ids.
+// AnswerPoll answers a poll with events: shared event bytes, each followed by the queue's own event id.
 func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) {
-	x := pollAnswerPool.Get().(*pollAnswerBuffer)
-	parts, own := append(x.parts[:0], eventsHead), x.own[:0]
+	buffer := pollAnswerPool.Get().(*pollAnswerBuffer)
+	parts, own := append(buffer.parts[:0], eventsHead), buffer.own[:0]
 	size := 0
-	for _, h := range events {
-		j := h.Event.Bytes()
-		if j == nil {
-			continue // the message was erased before it was delivered
+	for _, unacked := range events {
+		json := unacked.Event.Bytes()
+		if json == nil {
+			continue // the message was erased before delivery
 		}
 		if size > 0 {
 			parts = append(parts, eventsComma)
 		}
 		from := len(own)
 		own = append(own, `,"id":`...)
-		own = strconv.AppendInt(own, h.ID, 10)
+		own = strconv.AppendInt(own, unacked.ID, 10)
 		own = append(own, '}')
-		parts = append(parts, j, own[from:]) // stays right when own moves: what was there is not changed
-		if size += len(j) + 32; size >= maxPollAnswerBytes {
+		parts = append(parts, json, own[from:]) // stays valid when own is reallocated, because old bytes do not change
+		if size += len(json) + 32; size >= maxPollAnswerBytes {
 			break
 		}
 	}
@@ -242,12 +247,12 @@ func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) {
 	r.Answer(200, parts...)
 	if cap(parts) <= maxPooledParts {
 		clear(parts)
-		x.parts, x.own = parts, own
-		pollAnswerPool.Put(x)
+		buffer.parts, buffer.own = parts, own
+		pollAnswerPool.Put(buffer)
 	}
 }
 
-// Heartbeat is the event that only says the connection lives.
+// Heartbeat is the event that only shows that the connection works.
 var Heartbeat = &queue.Event{JSON: []byte(`{"type":"heartbeat"`)}
 
 // obj is a JSON object written in place.

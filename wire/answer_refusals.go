@@ -6,15 +6,15 @@ import (
 	"parley/wire/shape"
 )
 
-// A code is what an error may be called: the statuses it comes with and the fields beside result, msg and code, in the
-// notation of package shape.
+// errorCode is an error code of the protocol: its possible statuses and its fields besides result, msg and code, in
+// the notation of package shape.
 type errorCode struct {
 	name     string
 	statuses []int
 	fields   string
 }
 
-// errorCodes is every errorCode there is; tests hold the sources and every real refusal against it.
+// errorCodes is every error code. Tests check the source code and every real refusal against it.
 var errorCodes = []errorCode{
 	{"ADMIN_ACTION_REQUIRED", []int{403}, "{}"},
 	{"ANOMALOUS_WEBHOOK_PAYLOAD", []int{400}, "{webhook_name: str}"},
@@ -32,8 +32,10 @@ var errorCodes = []errorCode{
 	{"INVALID_JSON", []int{400}, "{}"},
 	{"INVALID_PUSH_DEVICE_TOKEN", []int{400}, "{}"},
 	{"INVALID_REMOTE_PUSH_DEVICE_TOKEN", []int{400}, "{}"},
-	{"INVITATION_FAILED", []int{400}, "{errors: [[str | bool]], sent_invitations: bool, daily_limit_reached: bool, license_limit_reached: bool}"},
-	{"MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", []int{400}, "{first_message_id_allowed_to_move: int, total_messages_in_topic: int, total_messages_allowed_to_move: int}"},
+	{"INVITATION_FAILED", []int{400},
+		"{errors: [[str | bool]], sent_invitations: bool, daily_limit_reached: bool, license_limit_reached: bool}"},
+	{"MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", []int{400},
+		"{first_message_id_allowed_to_move: int, total_messages_in_topic: int, total_messages_allowed_to_move: int}"},
 	{"NO_ACTIVE_PUSH_DEVICE", []int{400}, "{}"},
 	{"NONEXISTENT_SUBDOMAIN", []int{404}, "{}"},
 	{"PERMISSION_DENIED", []int{403}, "{}"},
@@ -55,19 +57,21 @@ var errorCodes = []errorCode{
 	{"USER_DEACTIVATED", []int{401}, "{}"},
 }
 
-// tusErrorCodes are those that only uploads in pieces have with these statuses.
+// tusErrorCodes are the statuses that only resumable uploads use.
 var tusErrorCodes = []errorCode{
 	{"BAD_REQUEST", []int{409, 412, 415, 423, 429}, "{}"},
 	{"REALM_UPLOAD_QUOTA", []int{413}, "{}"},
 }
 
-// ErrorShape is the shape of an error of this endpoint; nil if there is no such error.
+// ErrorShape returns the shape of an error of this endpoint, nil if the endpoint has no such error.
 func (e *Endpoint) ErrorShape(status int, name string) *shape.Shape {
 	s := ErrorShape(status, name)
 	if e.tus == nil {
 		return s
 	}
-	i := slices.IndexFunc(tusErrorCodes, func(c errorCode) bool { return c.name == name && slices.Contains(c.statuses, status) })
+	i := slices.IndexFunc(tusErrorCodes, func(c errorCode) bool {
+		return c.name == name && slices.Contains(c.statuses, status)
+	})
 	if s == nil && i >= 0 {
 		s = shape.Merge(errorShapeWithCode(name), mustParseShape(tusErrorCodes[i].fields))
 	}
@@ -77,17 +81,18 @@ func (e *Endpoint) ErrorShape(status int, name string) *shape.Shape {
 	return withMessage(s)
 }
 
-// withMessage adds the field that clients of tus read.
+// withMessage adds the field that tus clients read.
 func withMessage(s *shape.Shape) *shape.Shape {
 	return shape.Merge(s, mustParseShape("{message?: str}"))
 }
 
+// errorShapeWithCode returns the shape of an error without further fields.
 func errorShapeWithCode(name string) *shape.Shape {
 	return mustParseShape("{result: 'error', msg: str, code: '" + name + "'}")
 }
 
-// ErrorShape is the shape of an error of a status and code; nil if there is no such error. A path that takes other methods
-// says which, without a code, and a failure of the server says nothing more.
+// ErrorShape returns the shape of an error with a status and code, nil if there is no such error. Status 405 has no
+// code and lists the allowed methods. Status 500 has no code and no further fields.
 func ErrorShape(status int, name string) *shape.Shape {
 	switch {
 	case status == 405 && name == "":
@@ -95,7 +100,9 @@ func ErrorShape(status int, name string) *shape.Shape {
 	case status == 500 && name == "":
 		return mustParseShape("{result: 'error', msg: str}")
 	}
-	i := slices.IndexFunc(errorCodes, func(c errorCode) bool { return c.name == name && slices.Contains(c.statuses, status) })
+	i := slices.IndexFunc(errorCodes, func(c errorCode) bool {
+		return c.name == name && slices.Contains(c.statuses, status)
+	})
 	if i < 0 {
 		return nil
 	}

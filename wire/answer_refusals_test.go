@@ -14,13 +14,23 @@ import (
 	"parley/actors/realm"
 )
 
-var refusalKinds = map[string]realm.RefusalKind{"Invalid": realm.Invalid, "Unauthenticated": realm.Unauthenticated, "Forbidden": realm.Forbidden, "NotFound": realm.NotFound,
-	"TooMany": realm.TooMany, "Busy": realm.Busy, "TooLarge": realm.TooLarge, "BadGateway": realm.BadGateway}
+var refusalKinds = map[string]realm.RefusalKind{
+	"Invalid":         realm.Invalid,
+	"Unauthenticated": realm.Unauthenticated,
+	"Forbidden":       realm.Forbidden,
+	"NotFound":        realm.NotFound,
+	"TooMany":         realm.TooMany,
+	"Busy":            realm.Busy,
+	"TooLarge":        realm.TooLarge,
+	"BadGateway":      realm.BadGateway,
+}
 
-// TestEveryRefusalIsDescribed looks through the sources for refusals: each has a code of the table, with its status.
+// TestEveryRefusalIsDescribed searches the source code for refusals. Each must have its code and status in
+// errorCodes.
 func TestEveryRefusalIsDescribed(t *testing.T) {
 	found := map[string]bool{}
-	for _, dir := range []string{".", "form", "httpd", "webhooks", "push", "mail", "../actors", "../actors/realm", "../cmd/parley"} {
+	for _, dir := range []string{".", "form", "httpd", "webhooks", "push", "mail", "../actors", "../actors/realm",
+		"../cmd/parley"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no sources in %s: %v", dir, err)
@@ -45,7 +55,7 @@ func TestEveryRefusalIsDescribed(t *testing.T) {
 				code, ok := call.Args[1].(*ast.BasicLit)
 				kind, known := refusalKinds[calledName(call.Args[0])]
 				if !ok || !known {
-					t.Errorf("%s: a refusal whose kind or code is not written out", name)
+					t.Errorf("%s: a refusal must have a literal kind and code", name)
 					return true
 				}
 				c, err := strconv.Unquote(code.Value)
@@ -54,7 +64,7 @@ func TestEveryRefusalIsDescribed(t *testing.T) {
 				}
 				found[c] = true
 				if ErrorShape(statusOfKind[kind], c) == nil {
-					t.Errorf("%s: %s with status %d is not among codes", name, c, statusOfKind[kind])
+					t.Errorf("%s: %s with status %d is not in errorCodes", name, c, statusOfKind[kind])
 				}
 				return true
 			})
@@ -63,7 +73,7 @@ func TestEveryRefusalIsDescribed(t *testing.T) {
 	form := []string{"REQUEST_VARIABLE_MISSING", "REQUEST_VARIABLE_INVALID", "REQUEST_CONFUSING_VAR"}
 	for _, c := range errorCodes {
 		if !found[c.name] && !slices.Contains(form, c.name) {
-			t.Errorf("%s is described, and nothing refuses so", c.name)
+			t.Errorf("%s is in errorCodes, but no refusal uses it", c.name)
 		}
 	}
 }

@@ -10,11 +10,23 @@ import (
 
 var botEndpoints = []Endpoint{
 	Custom("GET", "/bots", getBots).Returns("{bots: [OwnBot]}"),
-	Custom("POST", "/bots", createBot).Returns("{user_id: int, email: str, api_key: str, avatar_url: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
-	Custom("PATCH", "/bots/{bot_id}", changeBot).Returns("{full_name: str, avatar_url: str, bot_owner?: str, default_sending_stream: str?, default_events_register_stream: str?, default_all_public_streams: bool, service_interface?: int, service_payload_url?: str, config_data?: {*: str}?}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
-	CommandFromForm("DELETE", "/bots/{bot_id}", func(f botIDForm) realm.DeactivateUser { return realm.DeactivateUser{User: f.Bot, Bot: true} }, emptyAnswer),
-	Custom("GET", "/bots/{bot_id}/api_key", func(c *Call, f botIDForm) (Answer, error) { return botAPIKey(c, f.Bot, false) }).Returns("{api_key: str}"),
-	Custom("POST", "/bots/{bot_id}/api_key/regenerate", func(c *Call, f botIDForm) (Answer, error) { return botAPIKey(c, f.Bot, true) }).Returns("{api_key: str}"),
+	Custom("POST", "/bots", createBot).
+		Returns("{user_id: int, email: str, api_key: str, avatar_url: str, default_sending_stream: str?, " +
+			"default_events_register_stream: str?, default_all_public_streams: bool}").
+		TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+	Custom("PATCH", "/bots/{bot_id}", changeBot).
+		Returns("{full_name: str, avatar_url: str, bot_owner?: str, default_sending_stream: str?, " +
+			"default_events_register_stream: str?, default_all_public_streams: bool, service_interface?: int, " +
+			"service_payload_url?: str, config_data?: {*: str}?}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+	CommandFromForm("DELETE", "/bots/{bot_id}", func(f botIDForm) realm.DeactivateUser {
+		return realm.DeactivateUser{User: f.Bot, Bot: true}
+	}, emptyAnswer),
+	Custom("GET", "/bots/{bot_id}/api_key", func(c *Call, f botIDForm) (Answer, error) {
+		return botAPIKey(c, f.Bot, false)
+	}).Returns("{api_key: str}"),
+	Custom("POST", "/bots/{bot_id}/api_key/regenerate", func(c *Call, f botIDForm) (Answer, error) {
+		return botAPIKey(c, f.Bot, true)
+	}).Returns("{api_key: str}"),
 }
 
 var botEvents = []EventKind{
@@ -44,7 +56,9 @@ var storageEndpoints = []Endpoint{
 		s, err := v.BotStorageValues(f.keys())
 		return Answer{"storage": s}, err
 	}).Returns("{storage: {*: str}}"),
-	CommandFromForm("PUT", "/bot_storage", func(f storageForm) realm.ChangeBotStorage { return realm.ChangeBotStorage{Values: f.Storage} }, emptyAnswer),
+	CommandFromForm("PUT", "/bot_storage", func(f storageForm) realm.ChangeBotStorage {
+		return realm.ChangeBotStorage{Values: f.Storage}
+	}, emptyAnswer),
 	CommandFromForm("DELETE", "/bot_storage", func(f storageKeysForm) realm.ChangeBotStorage {
 		return realm.ChangeBotStorage{Forget: true, Keys: f.keys()}
 	}, emptyAnswer),
@@ -58,6 +72,7 @@ type storageKeysForm struct {
 	Keys form.Opt[[]string] `form:"keys"`
 }
 
+// keys returns the requested keys, or nil for all of them.
 func (f storageKeysForm) keys() []string {
 	if !f.Keys.Set {
 		return nil
@@ -69,7 +84,7 @@ type botIDForm struct {
 	Bot realm.UserID `path:"bot_id"`
 }
 
-// nameOrNull is a name, or null for none.
+// nameOrNull returns the name, or nil (JSON null) if it is empty.
 func nameOrNull(name string) any {
 	if name == "" {
 		return nil
@@ -77,7 +92,8 @@ func nameOrNull(name string) any {
 	return name
 }
 
-// botObject is a bot's details as owner and administrators know them.
+// botObject returns the details of a bot that its owner and administrators can see. names returns the name of a
+// channel, or nil if it must not be shown.
 func botObject(id realm.UserID, d realm.BotDetails, names func(realm.ChannelID) any) obj {
 	channel := func(c realm.ChannelID) any {
 		if c == 0 || names == nil {
@@ -88,15 +104,17 @@ func botObject(id realm.UserID, d realm.BotDetails, names func(realm.ChannelID) 
 	services := []any{}
 	for _, s := range d.Services {
 		o := obj{"base_url": s.URL, "interface": s.Interface, "token": s.Token}
-		if s.URL == "" { // sectionFor an embedded bot
+		if s.URL == "" { // an embedded bot
 			o = obj{"service_name": s.Name, "config_data": s.Config}
 		}
 		services = append(services, o)
 	}
-	return obj{"user_id": id, "default_sending_stream": channel(d.Sending), "default_events_register_stream": channel(d.Register), "default_all_public_streams": d.AllPublic, "services": services}
+	return obj{"user_id": id, "default_sending_stream": channel(d.Sending),
+		"default_events_register_stream": channel(d.Register), "default_all_public_streams": d.AllPublic,
+		"services": services}
 }
 
-// botObjects is the bots the caller hears of: his own, and for administrators all.
+// botObjects returns the bots whose details the caller can see: administrators see all bots, other users their own.
 func botObjects(v realm.View) []any {
 	list := []any{}
 	me := v.Me()
@@ -111,6 +129,7 @@ func botObjects(v realm.View) []any {
 	return list
 }
 
+// channelNameLookup returns a function from a channel id to its name, nil for an unknown channel.
 func channelNameLookup(v realm.View) func(realm.ChannelID) any {
 	return func(id realm.ChannelID) any {
 		if c := v.FindChannel(id); c != nil {
@@ -120,7 +139,7 @@ func channelNameLookup(v realm.View) func(realm.ChannelID) any {
 	}
 }
 
-// getBots lists the caller's own bots, with their keys.
+// getBots lists the caller's own active bots with their API keys.
 func getBots(c *Call, _ noParameters) (Answer, error) {
 	list, err := Read(c, func(v realm.View) ([]obj, error) {
 		me, err := v.RequireHuman()
@@ -134,7 +153,8 @@ func getBots(c *Call, _ noParameters) (Answer, error) {
 		v.EachBot(func(u *realm.User) {
 			if u.Active && u.BotOwner == me.ID {
 				o := botObject(u.ID, v.BotOf(u.ID), channelNameLookup(v))
-				o["username"], o["full_name"], o["avatar_url"] = u.Email, u.Name, avatarURL(v.UserInfo(u.ID), c.Site, false)
+				o["username"], o["full_name"], o["avatar_url"] = u.Email, u.Name,
+					avatarURL(v.UserInfo(u.ID), c.Site, false)
 				list = append(list, o)
 			}
 		})
@@ -167,13 +187,24 @@ type createBotForm struct {
 }
 
 func createBot(c *Call, f createBotForm) (Answer, error) {
-	if f.Type == realm.OutgoingWebhook && !validURL(f.URL) {
+	if f.Type == realm.OutgoingWebhook && !realm.IsServiceURL(f.URL) {
 		return nil, form.Invalid("Not a URL").Named("payload_url")
 	}
-	cmd := realm.CreateBot{Name: f.Name, ShortName: f.ShortName, Email: botEmail(f.ShortName, c.Site), Type: f.Type, URL: f.URL, ServiceName: f.ServiceName, Interface: f.Interface, Config: f.Config,
-		Sending: f.Sending, Register: f.Register, AllPublic: f.AllPublic}
-	may := func(v realm.View) (any, error) { return nil, v.MayCreateBot(f.Type) }
-	b, err := withBotAvatar(c, may, func(file string) (realm.BotMade, error) {
+	cmd := realm.CreateBot{
+		Name:        f.Name,
+		ShortName:   f.ShortName,
+		Email:       botEmail(f.ShortName, c.Site),
+		Type:        f.Type,
+		URL:         f.URL,
+		ServiceName: f.ServiceName,
+		Interface:   f.Interface,
+		Config:      f.Config,
+		Sending:     f.Sending,
+		Register:    f.Register,
+		AllPublic:   f.AllPublic,
+	}
+	permitted := func(v realm.View) error { return v.MayCreateBot(f.Type) }
+	b, err := withBotAvatar(c, permitted, func(file string) (realm.BotMade, error) {
 		cmd.Avatar = file
 		return Execute(c, cmd)
 	})
@@ -184,15 +215,18 @@ func createBot(c *Call, f createBotForm) (Answer, error) {
 		d := v.BotOf(b.ID)
 		a := Answer(botObject(b.ID, d, channelNameLookup(v)))
 		delete(a, "services")
-		a["api_key"], a["email"], a["avatar_url"] = b.Key, v.Find(b.ID).Email, avatarURL(v.UserInfo(b.ID), c.Site, false)
+		a["api_key"], a["email"], a["avatar_url"] = b.Key, v.Find(b.ID).Email,
+			avatarURL(v.UserInfo(b.ID), c.Site, false)
 		return a, nil
 	})
 }
 
-// withBotAvatar does something with the picture that came for a bot, or with "" if none did. Whether the caller may is
-// checked before the picture is read, which costs.
-func withBotAvatar[A any](c *Call, may func(realm.View) (any, error), do func(file string) (A, error)) (a A, err error) {
-	if _, err := Read(c, may); err != nil {
+// withBotAvatar calls do with the stored avatar of the request, or with "" if the request has none. It checks the
+// permission first, because decoding a picture is expensive.
+func withBotAvatar[A any](
+	c *Call, permitted func(realm.View) error, do func(file string) (A, error),
+) (a A, err error) {
+	if err := checkPermission(c, permitted); err != nil {
 		return a, err
 	}
 	files, err := c.Files()
@@ -205,7 +239,7 @@ func withBotAvatar[A any](c *Call, may func(realm.View) (any, error), do func(fi
 	return withSavedAvatar(c, missingFile, tooManyFiles, do)
 }
 
-// botEmail is the address of a bot: its short name at the organization's host.
+// botEmail returns the email address of a bot: its short name at the organization's host.
 func botEmail(short string, s Site) string { return short + "-bot@" + s.Host }
 
 type editBotForm struct {
@@ -223,9 +257,19 @@ type editBotForm struct {
 }
 
 func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
-	cmd := realm.EditBot{Bot: f.Bot, Config: f.Config, Name: pointerIfSet(f.Name), Owner: pointerIfSet(f.Owner), Role: pointerIfSet(f.Role), URL: pointerIfSet(f.URL), Interface: pointerIfSet(f.Interface),
-		Sending: pointerIfSet(f.Sending), Register: pointerIfSet(f.Register), AllPublic: pointerIfSet(f.AllPublic)}
-	if f.URL.Set && !validURL(f.URL.Value) {
+	cmd := realm.EditBot{
+		Bot:       f.Bot,
+		Config:    f.Config,
+		Name:      pointerIfSet(f.Name),
+		Owner:     pointerIfSet(f.Owner),
+		Role:      pointerIfSet(f.Role),
+		URL:       pointerIfSet(f.URL),
+		Interface: pointerIfSet(f.Interface),
+		Sending:   pointerIfSet(f.Sending),
+		Register:  pointerIfSet(f.Register),
+		AllPublic: pointerIfSet(f.AllPublic),
+	}
+	if f.URL.Set && !realm.IsServiceURL(f.URL.Value) {
 		return cmd, form.Invalid("Not a URL").Named("service_payload_url")
 	}
 	if f.ShortName.Set {
@@ -235,12 +279,15 @@ func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
 	return cmd, nil
 }
 
-// changeBot is editBot, with an answer that shows the bot as it is now.
+// changeBot runs editBot and answers with the bot as it is after the change.
 func changeBot(c *Call, f editBotForm) (Answer, error) {
 	cmd, err := editBot(c, f)
 	if err == nil {
-		may := func(v realm.View) (any, error) { return v.ManagedBot(f.Bot) }
-		_, err = withBotAvatar(c, may, func(file string) (realm.Done, error) {
+		permitted := func(v realm.View) error {
+			_, err := v.ManagedBot(f.Bot)
+			return err
+		}
+		_, err = withBotAvatar(c, permitted, func(file string) (realm.Done, error) {
 			cmd.Avatar = file
 			return Execute(c, cmd)
 		})
@@ -258,17 +305,23 @@ func changeBot(c *Call, f editBotForm) (Answer, error) {
 			a["bot_owner"] = apiEmail(v.UserInfo(o.ID), c.Site)
 		}
 		if len(d.Services) > 0 {
-			a["service_interface"], a["service_payload_url"], a["config_data"] = d.Services[0].Interface, d.Services[0].URL, d.Services[0].Config
+			a["service_interface"], a["service_payload_url"], a["config_data"] = d.Services[0].Interface,
+				d.Services[0].URL, d.Services[0].Config
 		}
 		return a, nil
 	})
 }
 
-func botAPIKey(c *Call, bot realm.UserID, anew bool) (Answer, error) {
-	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.ManagedBot(bot); return nil, err }); err != nil {
+// botAPIKey returns the API key of a bot that the caller manages. renew makes a new key and invalidates the old one.
+func botAPIKey(c *Call, bot realm.UserID, renew bool) (Answer, error) {
+	err := checkPermission(c, func(v realm.View) error {
+		_, err := v.ManagedBot(bot)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	system := &Call{Server: c.Server, Realm: c.Realm, Caller: realm.Caller{System: true, Client: c.Caller.Client}}
-	key, err := Execute(system, realm.IssueAPIKey{User: bot, Only: anew})
+	key, err := Execute(system, realm.IssueAPIKey{User: bot, Only: renew})
 	return Answer{"api_key": key}, err
 }

@@ -19,9 +19,10 @@ var defaultChannelEndpoints = []Endpoint{
 		return realm.EditDefaultGroup{ID: f.Group, Name: pointerIfSet(f.Name), Description: pointerIfSet(f.Description)}
 	}, emptyAnswer),
 	CommandFromCall("PATCH", "/default_stream_groups/{group_id}/streams", changeDefaultGroupChannels, emptyAnswer),
-	CommandFromForm("DELETE", "/default_stream_groups/{group_id}", func(f deleteDefaultGroupForm) realm.RemoveDefaultGroup {
-		return realm.RemoveDefaultGroup{ID: f.Group}
-	}, emptyAnswer),
+	CommandFromForm("DELETE", "/default_stream_groups/{group_id}",
+		func(f deleteDefaultGroupForm) realm.RemoveDefaultGroup {
+			return realm.RemoveDefaultGroup{ID: f.Group}
+		}, emptyAnswer),
 }
 
 var defaultChannelEvents = []EventKind{
@@ -36,7 +37,8 @@ var defaultChannelEvents = []EventKind{
 func defaultGroupObjects(groups []realm.DefaultGroup) []any {
 	list := []any{}
 	for _, g := range groups {
-		list = append(list, obj{"id": g.ID, "name": g.Name, "description": g.Description, "streams": nonNil(g.Channels)})
+		list = append(list, obj{"id": g.ID, "name": g.Name, "description": g.Description,
+			"streams": nonNil(g.Channels)})
 	}
 	return list
 }
@@ -65,7 +67,8 @@ type changeDefaultGroupChannelsForm struct {
 
 func changeDefaultGroupChannels(c *Call, f changeDefaultGroupChannelsForm) (realm.ChangeDefaultGroupChannels, error) {
 	if f.Op != "add" && f.Op != "remove" {
-		return realm.ChangeDefaultGroupChannels{}, realm.BadRequest(`Invalid value for "op". Specify one of "add" or "remove".`)
+		return realm.ChangeDefaultGroupChannels{},
+			realm.BadRequest(`Invalid value for "op". Specify one of "add" or "remove".`)
 	}
 	return realm.ChangeDefaultGroupChannels{ID: f.Group, Add: f.Op == "add", Channels: f.Channels}, nil
 }

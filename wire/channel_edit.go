@@ -8,8 +8,8 @@ import (
 	"parley/wire/form"
 )
 
-// channelGroups is the permission settings of a channel: plain values when it is created, old and new ones when it is
-// changed.
+// channelGroups is the permission settings of a channel: plain values when a channel is created, old and new values
+// when it is changed.
 type channelGroups[T any] struct {
 	AddSubscribers    form.Opt[T] `form:"can_add_subscribers_group"`
 	Administer        form.Opt[T] `form:"can_administer_channel_group"`
@@ -24,9 +24,11 @@ type channelGroups[T any] struct {
 	Subscribe         form.Opt[T] `form:"can_subscribe_group"`
 }
 
-// changes lists the settings that were sent, in the order of realm.ChannelRules.
+// changes returns the settings that were sent, in the order of realm.ChannelRules. The list below must have that
+// order.
 func (g *channelGroups[T]) changes(change func(T) realm.GroupChange) (out []realm.GroupChange) {
-	for i, o := range []form.Opt[T]{g.AddSubscribers, g.Administer, g.CreateTopic, g.DeleteAny, g.DeleteOwn, g.MoveOut, g.MoveWithin, g.RemoveSubscribers,
+	for i, o := range []form.Opt[T]{g.AddSubscribers, g.Administer, g.CreateTopic, g.DeleteAny, g.DeleteOwn, g.MoveOut,
+		g.MoveWithin, g.RemoveSubscribers,
 		g.ResolveTopics, g.SendMessage, g.Subscribe} {
 		if o.Set {
 			x := change(o.Value)
@@ -50,7 +52,7 @@ func groupSettingChange(g form.GroupSettingUpdate) realm.GroupChange {
 	return x
 }
 
-// parseRetention is a number of days, or a word: realm_default is nil, unlimited -1.
+// parseRetention reads a number of days or a word. realm_default returns nil, unlimited returns -1.
 func parseRetention(n form.NumberOrWord) (*int64, error) {
 	switch {
 	case !n.Set || n.IsWord && n.Word == "realm_default":
@@ -69,7 +71,7 @@ func parseRetention(n form.NumberOrWord) (*int64, error) {
 // topicsPolicies are the values of topics_policy.
 var topicsPolicies = []string{"inherit", "allow_empty_topic", "disable_empty_topic", "empty_topic_only"}
 
-// parseTopicsPolicy takes the word with and without JSON's quotes: clients send both.
+// parseTopicsPolicy accepts the word with and without JSON quotes, because clients send both.
 func parseTopicsPolicy(o form.Opt[string]) (string, error) {
 	word := strings.Trim(o.Value, `"`)
 	if o.Set && !slices.Contains(topicsPolicies, word) {
@@ -78,13 +80,15 @@ func parseTopicsPolicy(o form.Opt[string]) (string, error) {
 	return word, nil
 }
 
-// channelOptions is where a channel stands among others and how it keeps its messages, on creating and on changing it.
+// channelOptions is the parameters for message retention, folder and topics of a channel, both for creating and for
+// changing it.
 type channelOptions struct {
 	Retention    form.NumberOrWord `form:"message_retention_days"`
 	Folder       form.Null[int64]  `form:"folder_id"`
 	TopicsPolicy form.Opt[string]  `form:"topics_policy"`
 }
 
+// values checks the parameters and returns the retention in days and the topics policy.
 func (f *channelOptions) values() (days *int64, topics string, err error) {
 	if f.Folder.Set && !f.Folder.IsNull && f.Folder.Value <= 0 {
 		return nil, "", realm.BadRequest("Invalid channel folder ID")
@@ -117,8 +121,19 @@ func pointerIfSet[T any](o form.Opt[T]) *T {
 }
 
 func editChannel(c *Call, f editChannelForm) (cmd realm.EditChannel, err error) {
-	cmd = realm.EditChannel{Channel: f.Channel, Name: pointerIfSet(f.Name), Description: pointerIfSet(f.Description), Private: pointerIfSet(f.Private), WebPublic: pointerIfSet(f.WebPublic),
-		History: pointerIfSet(f.History), Default: pointerIfSet(f.Default), SetRetention: f.Retention.Set, SetFolder: f.Folder.Set, Folder: f.Folder.Value, Groups: f.changes(groupSettingChange)}
+	cmd = realm.EditChannel{
+		Channel:      f.Channel,
+		Name:         pointerIfSet(f.Name),
+		Description:  pointerIfSet(f.Description),
+		Private:      pointerIfSet(f.Private),
+		WebPublic:    pointerIfSet(f.WebPublic),
+		History:      pointerIfSet(f.History),
+		Default:      pointerIfSet(f.Default),
+		SetRetention: f.Retention.Set,
+		SetFolder:    f.Folder.Set,
+		Folder:       f.Folder.Value,
+		Groups:       f.changes(groupSettingChange),
+	}
 	if f.Archived.Set {
 		if f.Archived.Value {
 			return cmd, realm.BadRequest("Invalid is_archived")
@@ -129,7 +144,7 @@ func editChannel(c *Call, f editChannelForm) (cmd realm.EditChannel, err error) 
 	return cmd, err
 }
 
-// newChannelForm is what a channel is created with, by whichever endpoint.
+// newChannelForm is the parameters of a new channel that all endpoints which create channels share.
 type newChannelForm struct {
 	Announce  bool           `form:"announce"`
 	Private   bool           `form:"invite_only"`
@@ -142,7 +157,8 @@ type newChannelForm struct {
 }
 
 func (f *newChannelForm) channel() (n realm.NewChannel, err error) {
-	n = realm.NewChannel{Private: f.Private, WebPublic: f.WebPublic, Default: f.Default, History: pointerIfSet(f.History), Folder: f.Folder.Value, Groups: f.changes(newGroupSetting)}
+	n = realm.NewChannel{Private: f.Private, WebPublic: f.WebPublic, Default: f.Default,
+		History: pointerIfSet(f.History), Folder: f.Folder.Value, Groups: f.changes(newGroupSetting)}
 	n.Retention, n.TopicsPolicy, err = f.values()
 	return n, err
 }
@@ -154,7 +170,7 @@ type createChannelForm struct {
 	newChannelForm
 }
 
-// createChannelInTurns creates a channel, and subscribes its first people in as many turns as it takes.
+// createChannelInTurns creates a channel and subscribes its first members, in as many turns as that needs.
 func createChannelInTurns(c *Call, f createChannelForm) (Answer, error) {
 	cmd, err := createChannel(c, f)
 	if err != nil {

@@ -23,21 +23,25 @@ func channelVanished(e *realm.ChannelVanished, to *Recipient) any {
 	if e.Archived && to.Has(realm.CapArchivedChannels) {
 		return nil
 	}
-	gone := withoutHiddenArchived(e.Channels, e.Shut, to)
-	if len(gone) == 0 {
+	visible := withoutHiddenArchived(e.Channels, e.Shut, to)
+	if len(visible) == 0 {
 		return nil
 	}
-	return channelsDeleted(gone...)
+	return channelsDeleted(visible...)
 }
 
-// withoutHiddenArchived is channels without the archived ones that this kind of client was never told of.
+// withoutHiddenArchived returns channels without the archived ones, if this kind of client is not told of archived
+// channels.
 func withoutHiddenArchived(channels, archived []realm.ChannelID, to *Recipient) []realm.ChannelID {
 	if len(archived) == 0 || to.Has(realm.CapArchivedChannels) {
 		return channels
 	}
-	return slices.DeleteFunc(slices.Clone(channels), func(c realm.ChannelID) bool { return slices.Contains(archived, c) })
+	return slices.DeleteFunc(slices.Clone(channels), func(c realm.ChannelID) bool {
+		return slices.Contains(archived, c)
+	})
 }
 
+// channelsDeleted returns the event that removes channels from a client's list.
 func channelsDeleted(ids ...realm.ChannelID) obj {
 	list := []any{}
 	for _, c := range ids {
@@ -46,6 +50,7 @@ func channelsDeleted(ids ...realm.ChannelID) obj {
 	return obj{"type": "stream", "op": "delete", "streams": list, "stream_ids": ids}
 }
 
+// channelUpdate returns the event of one changed channel property.
 func channelUpdate(id realm.ChannelID, name, property string, value any) obj {
 	return obj{"type": "stream", "op": "update", "stream_id": id, "name": name, "property": property, "value": value}
 }
@@ -66,7 +71,8 @@ func channelChanged(e *realm.ChannelChanged, to *Recipient) []any {
 		return []any{update(e.Property, e.Number)}
 	case "can_send_message_group":
 		out := []any{update(e.Property, groupValue(e.Group))}
-		if post := legacyPostPolicy(e.Group); post != legacyPostPolicy(e.Was) { // sectionFor most groups the old number says nothing
+		// most groups have the same older number
+		if post := legacyPostPolicy(e.Group); post != legacyPostPolicy(e.Was) {
 			out = append(out, update("stream_post_policy", post), update("is_announcement_only", post == 2))
 		}
 		return out

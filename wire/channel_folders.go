@@ -10,7 +10,9 @@ var folderEndpoints = []Endpoint{
 	CommandFromForm("POST", "/channel_folders/create", func(f createFolderForm) realm.CreateFolder {
 		return realm.CreateFolder{Name: f.Name, Description: f.Description}
 	}, func(id int64) Answer { return Answer{"channel_folder_id": id} }).Returns("{channel_folder_id: int}"),
-	CommandFromForm("PATCH", "/channel_folders", func(f orderFoldersForm) realm.OrderFolders { return realm.OrderFolders{Order: f.Order} }, emptyAnswer),
+	CommandFromForm("PATCH", "/channel_folders", func(f orderFoldersForm) realm.OrderFolders {
+		return realm.OrderFolders{Order: f.Order}
+	}, emptyAnswer),
 	CommandFromForm("PATCH", "/channel_folders/{channel_folder_id}", editFolder, emptyAnswer),
 }
 
@@ -24,10 +26,18 @@ var folderEvents = []EventKind{
 	}),
 }
 
-// folderObject is a folder as clients know it.
+// folderObject returns a channel folder as JSON.
 func folderObject(f realm.Folder) obj {
-	o := obj{"id": f.ID, "name": f.Name, "description": f.Description, "rendered_description": f.DescriptionHTML, "date_created": f.Created,
-		"creator_id": nil, "is_archived": f.Archived, "order": f.Order}
+	o := obj{
+		"id":                   f.ID,
+		"name":                 f.Name,
+		"description":          f.Description,
+		"rendered_description": f.DescriptionHTML,
+		"date_created":         f.Created,
+		"creator_id":           nil,
+		"is_archived":          f.Archived,
+		"order":                f.Order,
+	}
 	if f.Creator != 0 {
 		o["creator_id"] = f.Creator
 	}
@@ -67,7 +77,8 @@ type editFolderForm struct {
 }
 
 func editFolder(f editFolderForm) realm.EditFolder {
-	return realm.EditFolder{Folder: f.Folder, Name: pointerIfSet(f.Name), Description: pointerIfSet(f.Description), Archived: pointerIfSet(f.Archived)}
+	return realm.EditFolder{Folder: f.Folder, Name: pointerIfSet(f.Name), Description: pointerIfSet(f.Description),
+		Archived: pointerIfSet(f.Archived)}
 }
 
 func folderChanged(e *realm.FolderChanged, _ *Recipient) any {

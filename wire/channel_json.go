@@ -8,17 +8,17 @@ import (
 	"parley/wire/form"
 )
 
-// Lists of channels are put together from bytes: what everybody is told of a channel is encoded once for all, and only
-// the personal part each time. A registration in an organization of a thousand channels would otherwise hold the realm
-// for longer than a turn may.
+// Lists of channels are joined from encoded bytes. The fields of a channel that are the same for all users are encoded
+// once and cached; only the personal fields are encoded for each user. Without the cache, a registration in an
+// organization of a thousand channels would take longer than a turn is allowed to.
 
-// channelFieldsJSON is a channel's object without its braces.
+// channelFieldsJSON returns the JSON object of a channel without its braces.
 func channelFieldsJSON(c realm.ChannelInfo) []byte {
 	b := encode(channelObject(c))
 	return b[1 : len(b)-1]
 }
 
-// objectFromFields makes an object of members that are encoded already.
+// objectFromFields returns a JSON object made of lists of fields that are already encoded. Empty lists are skipped.
 func objectFromFields(parts ...[]byte) json.RawMessage {
 	n := len(parts) + 1
 	for _, p := range parts {
@@ -34,6 +34,7 @@ func objectFromFields(parts ...[]byte) json.RawMessage {
 	return append(out, '}')
 }
 
+// userIDsField returns the JSON field `"key":[1,2,3]`.
 func userIDsField(key string, ids []realm.UserID) []byte {
 	b := append(make([]byte, 0, len(key)+6+7*len(ids)), '"')
 	b = append(append(b, key...), `":[`...)
@@ -46,8 +47,11 @@ func userIDsField(key string, ids []realm.UserID) []byte {
 	return append(b, ']')
 }
 
-// subscriberListJSON is what a client wants to know of a channel's subscribers, as subscriberListKey puts it into an object.
-func subscriberListJSON(v realm.View, c *realm.Channel, wanted form.IncludeSubscribers, recent func(realm.UserID) bool) []byte {
+// subscriberListJSON returns the field with the subscribers of a channel that the client asked for: none, all, or
+// only recently active ones. Callers that are not allowed to see the subscribers get an empty list.
+func subscriberListJSON(
+	v realm.View, c *realm.Channel, wanted form.IncludeSubscribers, recent func(realm.UserID) bool,
+) []byte {
 	switch {
 	case wanted == form.NoSubscribers:
 		return nil
@@ -59,10 +63,11 @@ func subscriberListJSON(v realm.View, c *realm.Channel, wanted form.IncludeSubsc
 	return v.SubscribersJSON(c, subscribersJSON)
 }
 
+// subscribersJSON returns the field "subscribers".
 func subscribersJSON(ids []realm.UserID) []byte { return userIDsField("subscribers", ids) }
 
-// encodeChannelsAhead encodes, some at a time, the channels and the lists of their subscribers that a registration will show
-// and nobody has been shown lately.
+// encodeChannelsAhead encodes the channels that a registration needs and that are not in the cache. It encodes some
+// channels per view, so that other requests run in between. subscribers also encodes the lists of subscribers.
 func encodeChannelsAhead(c *Call, members bool) error {
 	list := subscribersJSON
 	if !members {
@@ -79,6 +84,7 @@ func encodeChannelsAhead(c *Call, members bool) error {
 	return nil
 }
 
+// onlyRecent returns the members for which recent reports true. The result is never nil.
 func onlyRecent(members []realm.UserID, recent func(realm.UserID) bool) []realm.UserID {
 	out := []realm.UserID{}
 	for _, u := range members {
@@ -89,8 +95,8 @@ func onlyRecent(members []realm.UserID, recent func(realm.UserID) bool) []realm.
 	return out
 }
 
-// subscriptionJSON is a channel with the caller's settings for it, if he is or was subscribed, as subscriptionObject
-// makes it.
+// subscriptionJSON returns the same object as subscriptionObject, built from cached bytes. It includes the caller's
+// personal settings if the caller is or was subscribed, or is a logged-out visitor.
 func subscriptionJSON(v realm.View, c *realm.Channel, to Client, recent func(realm.UserID) bool) json.RawMessage {
 	var own []byte
 	if v.SubscriptionOf(v.User, c.ID) != nil || v.Me() == nil {
@@ -99,10 +105,10 @@ func subscriptionJSON(v realm.View, c *realm.Channel, to Client, recent func(rea
 	return objectFromFields(v.ChannelJSON(c, channelFieldsJSON), own, subscriberListJSON(v, c, to.Subscribers, recent))
 }
 
-// personalSettingsJSON is what addPersonalSettings puts into an object.
+// personalSettingsJSON returns the fields that addPersonalSettings adds, encoded.
 func personalSettingsJSON(s realm.SubscriptionInfo, to Client) []byte {
 	b := make([]byte, 0, 256)
-	b = strconv.AppendQuote(append(b, `"color":`...), s.Color) // colours are hexadecimal: plain ASCII
+	b = strconv.AppendQuote(append(b, `"color":`...), s.Color) // a color is hexadecimal, so it needs no JSON escapes
 	b = strconv.AppendBool(append(b, `,"is_muted":`...), s.Muted)
 	b = strconv.AppendBool(append(b, `,"in_home_view":`...), !s.Muted)
 	b = strconv.AppendBool(append(b, `,"pin_to_top":`...), s.Pinned)

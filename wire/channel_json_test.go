@@ -11,17 +11,20 @@ import (
 	"parley/wire/form"
 )
 
-// What is put together from bytes reads as what is made of objects, and follows every change.
+// TestChannelJSONFollowsChanges checks that JSON joined from cached bytes equals JSON made from objects, after every
+// kind of change.
 func TestChannelJSONFollowsChanges(t *testing.T) {
 	s := realmtest.New(t)
 	ann, bo := s.Join("Ann", realm.Owner), s.Join("Bo")
-	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "tea \"& more\"", Description: "<b>"}}, Principals: []realm.Principal{{ID: ann}}})
+	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "tea \"& more\"", Description: "<b>"}},
+		Principals: []realm.Principal{{ID: ann}}})
 	c := s.Realm.FindChannelByName("tea \"& more\"")
 	compare := func(after string) {
 		t.Helper()
 		for _, u := range []realm.UserID{ann, bo} {
 			v := s.ViewAs(u)
-			for _, to := range []Client{{Subscribers: form.AllSubscribers}, {Caps: realm.CapNotificationSettingsNull}, {Subscribers: form.PartialSubscribers}} {
+			for _, to := range []Client{{Subscribers: form.AllSubscribers}, {Caps: realm.CapNotificationSettingsNull},
+				{Subscribers: form.PartialSubscribers}} {
 				want := channelObject(v.ChannelInfo(c))
 				if v.SubscriptionOf(u, c.ID) != nil {
 					addPersonalSettings(want, v.PersonalSubscription(u, c.ID), to)
@@ -33,14 +36,16 @@ func TestChannelJSONFollowsChanges(t *testing.T) {
 					}
 				}
 				var a, b map[string]any
-				if err := json.Unmarshal(subscriptionJSON(v, c, to, func(realm.UserID) bool { return true }), &a); err != nil {
+				if err := json.Unmarshal(subscriptionJSON(v, c, to, func(realm.UserID) bool {
+					return true
+				}), &a); err != nil {
 					t.Fatalf("after %s: %v", after, err)
 				}
 				if err := json.Unmarshal(encode(want), &b); err != nil {
 					t.Fatal(err)
 				}
 				if !reflect.DeepEqual(a, b) {
-					t.Errorf("after %s, user %d is shown\n%v\nwant\n%v", after, u, a, b)
+					t.Errorf("after %s, user %d gets\n%v\nwant\n%v", after, u, a, b)
 				}
 			}
 		}
@@ -53,14 +58,18 @@ func TestChannelJSONFollowsChanges(t *testing.T) {
 	}{
 		{"joining", func() { realmtest.Do(s, bo, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: c.Name}}}) }},
 		{"a message", func() {
-			realmtest.Do(s, ann, realm.SendMessage{ToChannel: true, Channel: c.ID, Topic: "t", Body: realm.Body{Text: "x", HTML: "x"}})
+			realmtest.Do(s, ann, realm.SendMessage{ToChannel: true, Channel: c.ID, Topic: "t",
+				Body: realm.Body{Text: "x", HTML: "x"}})
 		}},
 		{"muting", func() {
-			realmtest.Do(s, bo, realm.SetSubscriptionProperties{Changes: []realm.PropertyChange{{Channel: c.ID, Property: "is_muted", Bool: &yes}, {Channel: c.ID, Property: "push_notifications", Bool: &yes}}})
+			realmtest.Do(s, bo, realm.SetSubscriptionProperties{Changes: []realm.PropertyChange{{Channel: c.ID,
+				Property: "is_muted", Bool: &yes}, {Channel: c.ID, Property: "push_notifications", Bool: &yes}}})
 		}},
 		{"renaming", func() { realmtest.Do(s, ann, realm.EditChannel{Channel: c.ID, Name: &name}) }},
 		{"a group setting", func() {
-			realmtest.Do(s, ann, realm.EditChannel{Channel: c.ID, Groups: []realm.GroupChange{{Name: "can_send_message_group", New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
+			realmtest.Do(s, ann, realm.EditChannel{Channel: c.ID,
+				Groups: []realm.GroupChange{{Name: "can_send_message_group",
+					New: realm.GroupValue{Members: []realm.UserID{ann, bo}}}}})
 		}},
 		{"a week", func() { s.Advance(8 * 86400) }},
 		{"privacy", func() { realmtest.Do(s, ann, realm.EditChannel{Channel: c.ID, Private: &yes}) }},
@@ -75,7 +84,7 @@ func TestChannelJSONFollowsChanges(t *testing.T) {
 	}
 }
 
-// fakePresence knows when people were here at last.
+// fakePresence holds the time when users were last online.
 type fakePresence struct{ last map[realm.UserID]int64 }
 
 func (h fakePresence) ActiveSince(_ realm.ID, oldest int64) func(realm.UserID) bool {
@@ -85,14 +94,17 @@ func (h fakePresence) ActiveSince(_ realm.ID, oldest int64) func(realm.UserID) b
 func TestPartialSubscribers(t *testing.T) {
 	s := realmtest.New(t)
 	ann := s.Join("Ann")
-	bot := realmtest.Do(s, realmtest.System, realm.CreateUser{Name: "Robo", Email: "robo@example.com", Bot: realm.GenericBot, BotOwner: ann})
+	bot := realmtest.Do(s, realmtest.System, realm.CreateUser{Name: "Robo", Email: "robo@example.com",
+		Bot: realm.GenericBot, BotOwner: ann})
 	all := []realm.Principal{{ID: ann}, {ID: bot}}
 	var here, gone realm.UserID
 	for i := range realm.FullSubscriberListLimit - 2 {
-		gone, here = here, realmtest.Do(s, realmtest.System, realm.CreateUser{Name: fmt.Sprintf("User %d", i), Email: fmt.Sprintf("u%d@example.com", i)})
+		gone, here = here, realmtest.Do(s, realmtest.System,
+			realm.CreateUser{Name: fmt.Sprintf("User %d", i), Email: fmt.Sprintf("u%d@example.com", i)})
 		all = append(all, realm.Principal{ID: here})
 	}
-	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "small"}}, Principals: all[:len(all)-1]})
+	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "small"}},
+		Principals: all[:len(all)-1]})
 	realmtest.Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "large"}}, Principals: all})
 	v := s.ViewAs(ann)
 	recent := recentUsers(v, fakePresence{map[realm.UserID]int64{here: s.Now - 13*86400, gone: s.Now - 15*86400}})
@@ -100,15 +112,18 @@ func TestPartialSubscribers(t *testing.T) {
 		Subscribers *[]realm.UserID `json:"subscribers"`
 		Partial     *[]realm.UserID `json:"partial_subscribers"`
 	}) {
-		if err := json.Unmarshal(subscriptionJSON(v, v.FindChannelByName(name), Client{Subscribers: form.PartialSubscribers}, recent), &o); err != nil {
+		if err := json.Unmarshal(subscriptionJSON(v, v.FindChannelByName(name),
+			Client{Subscribers: form.PartialSubscribers}, recent), &o); err != nil {
 			t.Fatal(err)
 		}
 		return o
 	}
-	if o := show("small"); o.Partial != nil || o.Subscribers == nil || len(*o.Subscribers) != realm.FullSubscriberListLimit-1 {
+	if o := show("small"); o.Partial != nil || o.Subscribers == nil ||
+		len(*o.Subscribers) != realm.FullSubscriberListLimit-1 {
 		t.Errorf("below %d subscribers the list must be full: %+v", realm.FullSubscriberListLimit, o)
 	}
-	if o := show("large"); o.Subscribers != nil || o.Partial == nil || !reflect.DeepEqual(*o.Partial, []realm.UserID{ann, bot, here}) {
-		t.Errorf("the partial list must hold bots and the people of the last 14 days: %v", o.Partial)
+	if o := show("large"); o.Subscribers != nil || o.Partial == nil ||
+		!reflect.DeepEqual(*o.Partial, []realm.UserID{ann, bot, here}) {
+		t.Errorf("the partial list must have bots and the users that were online in the last 14 days: %v", o.Partial)
 	}
 }

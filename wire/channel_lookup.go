@@ -14,14 +14,17 @@ var channelEndpoints = []Endpoint{
 	Get("/streams", getChannels).Returns("{streams: [ListedChannel]}"),
 	Get("/streams/{stream_id}", getChannel).Returns("{stream: Channel}"),
 	CommandFromCall("PATCH", "/streams/{stream_id}", editChannel, emptyAnswer),
-	CommandFromForm("DELETE", "/streams/{stream_id}", func(f channelForm) realm.ArchiveChannel { return realm.ArchiveChannel{Channel: f.Channel} }, emptyAnswer),
+	CommandFromForm("DELETE", "/streams/{stream_id}", func(f channelForm) realm.ArchiveChannel {
+		return realm.ArchiveChannel{Channel: f.Channel}
+	}, emptyAnswer),
 	Get("/streams/{stream_id}/members", getSubscribers).Returns("{subscribers: [int]}"),
 	Custom("GET", "/streams/{stream_id}/email_address", getChannelEmail).Returns("{email: str}"),
 	Get("/get_stream_id", getChannelID).Returns("{stream_id: int}"),
 	Custom("POST", "/channels/create", createChannelInTurns).Returns("{id: int}"),
 	Get("/users/{user_id}/channels", getUserChannels).Returns("{subscribed_channel_ids: [int]}"),
 	Get("/users/{user_id}/subscriptions/{stream_id}", isSubscribed).Returns("{is_subscribed: bool}"),
-	Custom("GET", "/users/me/{stream_id}/topics", getTopics).Returns("{topics: [{name: str, max_id: int}]}").AllowVisitors(),
+	Custom("GET", "/users/me/{stream_id}/topics", getTopics).Returns("{topics: [{name: str, max_id: int}]}").
+		AllowVisitors(),
 }
 
 var channelEvents = []EventKind{
@@ -38,7 +41,8 @@ var channelEvents = []EventKind{
 	}),
 }
 
-// groupValue is a permission setting on the wire: a group's id, or its members.
+// groupValue returns the JSON of a permission setting: the id of a group, or the lists of direct members and
+// subgroups.
 func groupValue(g realm.GroupValue) any {
 	if g.Group != 0 {
 		return g.Group
@@ -46,6 +50,7 @@ func groupValue(g realm.GroupValue) any {
 	return obj{"direct_members": nonNil(g.Members), "direct_subgroups": nonNil(g.Subgroups)}
 }
 
+// nonNil returns an empty list instead of nil, so that JSON has [] and not null.
 func nonNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}
@@ -53,7 +58,7 @@ func nonNil[T any](s []T) []T {
 	return s
 }
 
-// legacyPostPolicy is the old number that stands for a channel's posting group.
+// legacyPostPolicy returns the number that older clients use for the posting permission of a channel.
 func legacyPostPolicy(g realm.GroupValue) int {
 	switch g.Group {
 	case 3:
@@ -66,15 +71,29 @@ func legacyPostPolicy(g realm.GroupValue) int {
 	return 1
 }
 
-// channelObject is a channel as clients know it.
+// channelObject returns a channel as JSON. It has the fields that are the same for all users.
 func channelObject(c realm.ChannelInfo) obj {
 	post := legacyPostPolicy(c.Groups["can_send_message_group"])
 	o := obj{
-		"stream_id": c.ID, "name": c.Name, "description": c.Description, "rendered_description": c.DescriptionHTML, "date_created": c.Created,
-		"creator_id": nil, "invite_only": c.Private, "is_web_public": c.WebPublic, "history_public_to_subscribers": c.History,
-		"is_archived": c.Archived, "is_announcement_only": post == 2, "stream_post_policy": post, "message_retention_days": nil,
-		"first_message_id": nil, "folder_id": nil, "topics_policy": c.TopicsPolicy, "is_recently_active": c.RecentlyActive,
-		"stream_weekly_traffic": nil, "subscriber_count": c.Subscribers,
+		"stream_id":                     c.ID,
+		"name":                          c.Name,
+		"description":                   c.Description,
+		"rendered_description":          c.DescriptionHTML,
+		"date_created":                  c.Created,
+		"creator_id":                    nil,
+		"invite_only":                   c.Private,
+		"is_web_public":                 c.WebPublic,
+		"history_public_to_subscribers": c.History,
+		"is_archived":                   c.Archived,
+		"is_announcement_only":          post == 2,
+		"stream_post_policy":            post,
+		"message_retention_days":        nil,
+		"first_message_id":              nil,
+		"folder_id":                     nil,
+		"topics_policy":                 c.TopicsPolicy,
+		"is_recently_active":            c.RecentlyActive,
+		"stream_weekly_traffic":         nil,
+		"subscriber_count":              c.Subscribers,
 	}
 	if c.Creator != 0 {
 		o["creator_id"] = c.Creator
@@ -120,8 +139,9 @@ func getChannels(c *Call, v realm.View, f getChannelsForm) (Answer, error) {
 	}
 	var found []*realm.Channel
 	v.EachChannel(func(ch *realm.Channel) {
-		owners := f.OwnerSubscribed && me.BotOwner != 0 && v.Subscribed(me.BotOwner, ch.ID) // a bot may send there
-		if (!f.ExcludeArchived || !ch.Archived) && (owners || v.MaySeeChannel(ch) && f.includes(v, me, ch)) {
+		// a bot can send to its owner's channels
+		botMaySend := f.OwnerSubscribed && me.BotOwner != 0 && v.Subscribed(me.BotOwner, ch.ID)
+		if (!f.ExcludeArchived || !ch.Archived) && (botMaySend || v.MaySeeChannel(ch) && f.includes(v, me, ch)) {
 			found = append(found, ch)
 		}
 	})
@@ -137,7 +157,7 @@ func getChannels(c *Call, v realm.View, f getChannelsForm) (Answer, error) {
 	return Answer{"streams": list}, nil
 }
 
-// includes decides whether the caller asked for a channel; any one of the conditions is enough.
+// includes reports whether the request asked for a channel. One matching condition is enough.
 func (f *getChannelsForm) includes(v realm.View, me *realm.User, ch *realm.Channel) bool {
 	return f.All || f.AllActive ||
 		f.Public && !ch.Private && !me.IsGuest() ||
@@ -147,7 +167,7 @@ func (f *getChannelsForm) includes(v realm.View, me *realm.User, ch *realm.Chann
 		f.Content && v.MayReadChannel(ch)
 }
 
-// sortByName sorts channels as people look for them.
+// sortByName sorts channels by name, ignoring case.
 func sortByName(list []*realm.Channel) {
 	slices.SortStableFunc(list, func(a, b *realm.Channel) int {
 		return strings.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name))
@@ -189,7 +209,7 @@ type userChannelsForm struct {
 	User realm.UserID `path:"user_id"`
 }
 
-// visibleUser is a user the caller may know.
+// visibleUser returns a user that the caller is allowed to see.
 func visibleUser(v realm.View, id realm.UserID) (*realm.User, error) {
 	u := v.Find(id)
 	if u == nil || u.System || !v.MaySeeUser(u) {
@@ -284,10 +304,12 @@ func channelActivityChanged(e *realm.ChannelActivityChanged, to *Recipient) []an
 		if e.First != 0 {
 			first = e.First
 		}
-		out = append(out, obj{"type": "stream", "op": "update", "property": "first_message_id", "value": first, "stream_id": e.Channel, "name": e.Name})
+		out = append(out, obj{"type": "stream", "op": "update", "property": "first_message_id", "value": first,
+			"stream_id": e.Channel, "name": e.Name})
 	}
 	if e.Active {
-		out = append(out, obj{"type": "stream", "op": "update", "property": "is_recently_active", "value": true, "stream_id": e.Channel, "name": e.Name})
+		out = append(out, obj{"type": "stream", "op": "update", "property": "is_recently_active", "value": true,
+			"stream_id": e.Channel, "name": e.Name})
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/actors/realm/ids"
 	"parley/wire/form"
@@ -11,11 +12,17 @@ import (
 
 var subscriptionEndpoints = []Endpoint{
 	Custom("GET", "/users/me/subscriptions", getSubscriptions).Returns("{subscriptions: [Subscription]}"),
-	Custom("POST", "/users/me/subscriptions", subscribeInTurns).Returns("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, unauthorized?: [str], new_subscription_messages_sent?: bool}"),
+	Custom("POST", "/users/me/subscriptions", subscribeInTurns).
+		Returns("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, unauthorized?: [str], " +
+			"new_subscription_messages_sent?: bool}"),
 	Custom("DELETE", "/users/me/subscriptions", unsubscribeInTurns).Returns("{removed: [str], not_removed: [str]}"),
-	CommandFromForm("PATCH", "/users/me/subscriptions", resubscribe, resubscribeAnswer).Returns("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, removed: [str], not_removed: [str], new_subscription_messages_sent?: bool}"),
+	CommandFromForm("PATCH", "/users/me/subscriptions", resubscribe, resubscribeAnswer).
+		Returns("{subscribed: {*: [str]}, already_subscribed: {*: [str]}, removed: [str], not_removed: [str], " +
+			"new_subscription_messages_sent?: bool}"),
 	Custom("POST", "/users/me/subscriptions/properties", setProperties),
-	CommandFromForm("PATCH", "/users/me/subscriptions/{stream_id}", setProperty, func(int64) Answer { return Answer{} }),
+	CommandFromForm("PATCH", "/users/me/subscriptions/{stream_id}", setProperty, func(int64) Answer {
+		return Answer{}
+	}),
 }
 
 var subscriptionEvents = []EventKind{
@@ -25,7 +32,9 @@ var subscriptionEvents = []EventKind{
 		}
 		return subscriptionsAdded([]realm.SubscriptionInfo{e.For(to.User)}, to)
 	}).Personal(),
-	Event(func(e *realm.SubscriptionsAdded, to *Recipient) any { return subscriptionsAdded(e.For(to.User), to) }).Personal(),
+	Event(func(e *realm.SubscriptionsAdded, to *Recipient) any {
+		return subscriptionsAdded(e.For(to.User), to)
+	}).Personal(),
 	Event(func(e *realm.SubscriptionRemoved, to *Recipient) any {
 		return subscriptionsRemoved([]realm.SubscriptionRemoved{*e}, to)
 	}),
@@ -48,32 +57,32 @@ var subscriptionEvents = []EventKind{
 		}
 		return out
 	}),
-	LazyEvent(func(e *realm.MessagesReadAfterLeaving, to *Recipient) any { // a megabyte of numbers, maybe
-		return obj{"type": "update_message_flags", "op": "add", "operation": "add", "flag": "read", "all": false, "messages": ids.IDs[realm.MessageID](e.Messages)}
+	LazyEvent(func(e *realm.MessagesReadAfterLeaving, to *Recipient) any { // can be a megabyte of numbers
+		return obj{"type": "update_message_flags", "op": "add", "operation": "add", "flag": "read", "all": false,
+			"messages": ids.IDs[realm.MessageID](e.Messages)}
 	}),
 }
 
-// PartialSubscriberDays is how long ago a user in a partial list was here at last (protocol).
-const PartialSubscriberDays = 14
-
-// presenceReader is the part of a house that tells who was here lately.
+// presenceReader is the part of a Server that reports which users were online recently.
 type presenceReader interface {
 	ActiveSince(realm.ID, int64) func(realm.UserID) bool
 }
 
-// recentUsers is who belongs into partial lists: bots, people who are here, and people who were here in the last PartialSubscriberDays.
-func recentUsers(v realm.View, h presenceReader) func(realm.UserID) bool {
-	seen := h.ActiveSince(v.ID(), v.Now-PartialSubscriberDays*86400)
+// recentUsers returns the predicate of partial subscriber lists: bots, users with an event queue, and users that were
+// online in the last presence.PartialSubscriberDays days.
+func recentUsers(v realm.View, server presenceReader) func(realm.UserID) bool {
+	seen := server.ActiveSince(v.ID(), v.Now-presence.PartialSubscriberDays*86400)
 	return func(u realm.UserID) bool { return v.HasQueue(u) || v.Find(u).IsBot() || seen(u) }
 }
 
-// partialSubscribers is the partial list of the members of a channel that an event tells of; all of here belong to it.
-func partialSubscribers(members, here ids.Set, to *Recipient) []realm.UserID {
+// partialSubscribers returns the partial list of a channel's members in an event. here is the members that are
+// connected; all of them are in the list.
+func partialSubscribers(members, connected ids.Set, to *Recipient) []realm.UserID {
 	out := []realm.UserID{}
-	rest := ids.IDs[realm.UserID](here)
+	next := ids.IDs[realm.UserID](connected)
 	for _, u := range ids.IDs[realm.UserID](members) {
-		if len(rest) > 0 && rest[0] == u {
-			out, rest = append(out, u), rest[1:]
+		if len(next) > 0 && next[0] == u {
+			out, next = append(out, u), next[1:]
 		} else if to.SeenRecently != nil && to.SeenRecently(u) {
 			out = append(out, u)
 		}
@@ -81,23 +90,27 @@ func partialSubscribers(members, here ids.Set, to *Recipient) []realm.UserID {
 	return out
 }
 
-// subscriptionObject is a channel with one user's settings for it, as an event tells it.
+// subscriptionObject returns a channel with one user's settings for it, as in events.
 func subscriptionObject(s realm.SubscriptionInfo, to *Recipient) obj {
 	o := channelObject(s.ChannelInfo)
 	addPersonalSettings(o, s, to.Client)
 	switch {
 	case to.Subscribers == form.PartialSubscribers && s.Members.Len() >= realm.FullSubscriberListLimit:
-		o["partial_subscribers"] = to.subscriberList(s.ID, true, func() []realm.UserID { return partialSubscribers(s.Members, s.Here, to) })
+		o["partial_subscribers"] = to.subscriberList(s.ID, true, func() []realm.UserID {
+			return partialSubscribers(s.Members, s.Here, to)
+		})
 	case to.Subscribers == form.NoSubscribers:
 	case s.Members.Len() >= realm.FullSubscriberListLimit:
-		o["subscribers"] = to.subscriberList(s.ID, false, func() []realm.UserID { return ids.IDs[realm.UserID](s.Members) })
+		o["subscribers"] = to.subscriberList(s.ID, false, func() []realm.UserID {
+			return ids.IDs[realm.UserID](s.Members)
+		})
 	default:
 		o["subscribers"] = ids.IDs[realm.UserID](s.Members)
 	}
 	return o
 }
 
-// channelNotification is one channelNotification setting of a channel: the user's own, or what it inherits.
+// channelNotification is one notification setting of a channel: the user's own value, or the inherited one.
 type channelNotification struct {
 	name      string
 	own       *bool
@@ -105,11 +118,13 @@ type channelNotification struct {
 }
 
 func channelNotifications(s realm.SubscriptionInfo) [5]channelNotification {
-	return [5]channelNotification{{"desktop_notifications", s.Desktop, s.Inherited.Desktop}, {"audible_notifications", s.Audible, s.Inherited.Audible},
-		{"push_notifications", s.Push, s.Inherited.Push}, {"email_notifications", s.Email, s.Inherited.Email}, {"wildcard_mentions_notify", s.Wildcard, s.Inherited.Wildcard}}
+	return [5]channelNotification{{"desktop_notifications", s.Desktop, s.Inherited.Desktop},
+		{"audible_notifications", s.Audible, s.Inherited.Audible},
+		{"push_notifications", s.Push, s.Inherited.Push}, {"email_notifications", s.Email, s.Inherited.Email},
+		{"wildcard_mentions_notify", s.Wildcard, s.Inherited.Wildcard}}
 }
 
-// addPersonalSettings puts a user's own settings of a channel into an object.
+// addPersonalSettings adds a user's own settings of a channel to an object.
 func addPersonalSettings(o obj, s realm.SubscriptionInfo, to Client) {
 	o["color"], o["is_muted"], o["in_home_view"], o["pin_to_top"] = s.Color, s.Muted, !s.Muted, s.Pinned
 	for _, x := range channelNotifications(s) {
@@ -181,7 +196,8 @@ func getSubscriptions(c *Call, f getSubscriptionsForm) (Answer, error) {
 		sortByName(found)
 		list, recent := []json.RawMessage{}, recentUsers(v, c.Server)
 		for _, ch := range found {
-			list = append(list, subscriptionJSON(v, ch, Client{Subscribers: f.Subscribers, Caps: realm.CapNotificationSettingsNull}, recent))
+			list = append(list, subscriptionJSON(v, ch,
+				Client{Subscribers: f.Subscribers, Caps: realm.CapNotificationSettingsNull}, recent))
 		}
 		return Answer{"subscriptions": list}, nil
 	})
@@ -200,19 +216,20 @@ type subscribeForm struct {
 	newChannelForm
 }
 
-// channelsToJoin are the channels to join; where is the parameter's name, for what is wrong with a colour.
+// channelsToJoin converts the channels to join. where is the parameter's name, for the error about an invalid color.
 func channelsToJoin(list []channelToJoinForm, where string) (out []realm.ChannelToJoin, err error) {
 	for i, s := range list {
 		color, ok := realm.NormalizeColor(s.Color)
 		if s.Color != "" && !ok {
-			return nil, realm.BadRequest("Invalid %s[%d]: Value error, %s.color is not a valid hex color code", where, i, where)
+			return nil, realm.BadRequest("Invalid %s[%d]: Value error, %s.color is not a valid hex color code", where,
+				i, where)
 		}
 		out = append(out, realm.ChannelToJoin{Name: s.Name, Color: color, Description: s.Description})
 	}
 	return out, nil
 }
 
-// subscribeInTurns subscribes as many people as are asked for, in as many turns as it takes.
+// subscribeInTurns subscribes users to channels, in as many turns as that needs.
 func subscribeInTurns(c *Call, f subscribeForm) (Answer, error) {
 	cmd, err := subscribeCommand(c, f)
 	if err != nil {
@@ -234,14 +251,15 @@ func subscribeCommand(c *Call, f subscribeForm) (realm.Subscribe, error) {
 		return realm.Subscribe{}, err
 	}
 	list, err := channelsToJoin(f.Subscriptions, "subscriptions")
-	return realm.Subscribe{Channels: list, Principals: principals(f.Principals), New: n, AllOrNothing: f.Fatal, Announce: f.Announce, Notify: f.Notify}, err
+	return realm.Subscribe{Channels: list, Principals: principals(f.Principals), New: n, AllOrNothing: f.Fatal,
+		Announce: f.Announce, Notify: f.Notify}, err
 }
 
 func principals(p form.Principals) []realm.Principal {
 	var out []realm.Principal
 	for _, id := range p.IDs {
 		if id <= 0 {
-			id = -1 // nobody's; 0 would mean the address
+			id = -1 // an id that no user has; 0 would select the email address
 		}
 		out = append(out, realm.Principal{ID: realm.UserID(id)})
 	}
@@ -275,9 +293,10 @@ type unsubscribeForm struct {
 	Principals form.Principals `form:"principals"`
 }
 
-// unsubscribeInTurns unsubscribes as many people as are asked for, in as many turns as it takes.
+// unsubscribeInTurns unsubscribes users from channels, in as many turns as that needs.
 func unsubscribeInTurns(c *Call, f unsubscribeForm) (Answer, error) {
-	l, err := Execute(c, realm.Unsubscribe{Names: f.Names, Principals: principals(f.Principals), MaxPerTurn: realm.MaxSubscriptionsPerTurn})
+	l, err := Execute(c, realm.Unsubscribe{Names: f.Names, Principals: principals(f.Principals),
+		MaxPerTurn: realm.MaxSubscriptionsPerTurn})
 	if err != nil {
 		return nil, err
 	}
@@ -297,19 +316,21 @@ type resubscribeForm struct {
 func (f *resubscribeForm) Check() *form.Error {
 	for i, s := range f.Add {
 		if _, ok := realm.NormalizeColor(s.Color); s.Color != "" && !ok {
-			return form.Bad("Invalid add[" + strconv.Itoa(i) + "]: Value error, add.color is not a valid hex color code")
+			return form.Bad("Invalid add[" + strconv.Itoa(i) +
+				"]: Value error, add.color is not a valid hex color code")
 		}
 	}
 	return nil
 }
 
 func resubscribe(f resubscribeForm) realm.Resubscribe {
-	list, _ := channelsToJoin(f.Add, "add") // Check has looked at the colours
+	list, _ := channelsToJoin(f.Add, "add") // Check has validated the colors
 	return realm.Resubscribe{Add: list, Delete: f.Delete}
 }
 
 func resubscribeAnswer(r realm.ResubscribeResult) Answer {
-	return Answer{"subscribed": namesByUser(r.Subscribed), "already_subscribed": namesByUser(r.Already), "removed": r.Removed, "not_removed": r.NotRemoved}
+	return Answer{"subscribed": namesByUser(r.Subscribed), "already_subscribed": namesByUser(r.Already),
+		"removed": r.Removed, "not_removed": r.NotRemoved}
 }
 
 type propertyForm struct {
@@ -322,7 +343,7 @@ type setPropertiesForm struct {
 	Data []propertyForm `form:"subscription_data,required"`
 }
 
-// setProperties sets as many as are asked for, in as many turns as it takes.
+// setProperties changes subscription settings, in as many turns as that needs.
 func setProperties(c *Call, f setPropertiesForm) (Answer, error) {
 	cmd := realm.SetSubscriptionProperties{MaxPerTurn: realm.MaxPropertiesPerTurn}
 	for _, p := range f.Data {
@@ -346,7 +367,7 @@ func propertyChange(id realm.ChannelID, property string, v form.Value) realm.Pro
 	return c
 }
 
-// The value is JSON, or a text as it is: colours come both ways.
+// setPropertyForm accepts the value as JSON or as plain text, because clients send colors both ways.
 type setPropertyForm struct {
 	Channel  realm.ChannelID `path:"stream_id"`
 	Property string          `form:"property,required"`

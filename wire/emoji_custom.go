@@ -13,7 +13,9 @@ var emojiEndpoints = []Endpoint{
 		return Answer{"emoji": emojiObjects(v.CustomEmojis(), c.Site)}, nil
 	}).Returns("{emoji: {*: Emoji}}"),
 	Custom("POST", "/realm/emoji/{emoji_name}", addEmoji).TakesFile(fileField{imageTypes, MaxEmojiBytes}),
-	CommandFromForm("DELETE", "/realm/emoji/{emoji_name}", func(f emojiForm) realm.RemoveEmoji { return realm.RemoveEmoji{Name: f.Name} }, emptyAnswer),
+	CommandFromForm("DELETE", "/realm/emoji/{emoji_name}", func(f emojiForm) realm.RemoveEmoji {
+		return realm.RemoveEmoji{Name: f.Name}
+	}, emptyAnswer),
 }
 
 var emojiEvents = []EventKind{Events(emojiChanged)}
@@ -22,17 +24,16 @@ type emojiForm struct {
 	Name string `path:"emoji_name"`
 }
 
-// MaxEmojiBytes is how large an emoji's image may be, in bytes; register tells it in MiB.
+// MaxEmojiBytes is the maximum size of the image of an emoji; registrations tell clients in MiB.
 const MaxEmojiBytes = 5 << 20
 
-// maxEmojiPixels keeps the memory that showing a still of a moving emoji takes below some megabytes.
+// maxEmojiPixels bounds the memory for decoding an animated emoji to some megabytes.
 const maxEmojiPixels = 4 << 20
 
 func addEmoji(c *Call, f emojiForm) (Answer, error) {
 	name := realm.EmojiName(f.Name)
 	_, builtIn := emoji.CodeOf(name)
-	// Whether the caller may is checked before the image is kept.
-	_, err := Read(c, func(v realm.View) (any, error) { return nil, v.MayAddEmoji(name, builtIn) })
+	err := checkPermission(c, func(v realm.View) error { return v.MayAddEmoji(name, builtIn) })
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +55,14 @@ func addEmoji(c *Call, f emojiForm) (Answer, error) {
 	}
 	err = checkEmojiImage(c, x)
 	if err == nil {
-		_, err = Execute(c, realm.AddEmoji{Name: name, BuiltIn: builtIn, Hash: x.Hash, Kind: x.Type, Animated: x.Animated})
+		_, err = Execute(c, realm.AddEmoji{Name: name, BuiltIn: builtIn, Hash: x.Hash, Kind: x.Type,
+			Animated: x.Animated})
 	}
 	return Answer{}, errors.Join(err, c.releaseUpload(x.Hash, err))
 }
 
-// checkEmojiImage refuses what cannot be shown as an emoji. The head of a file tells little of the rest: a smaller picture is made.
+// checkEmojiImage refuses images that cannot be shown as an emoji. The header of a file does not prove that the rest
+// decodes, so the check makes a thumbnail.
 func checkEmojiImage(c *Call, x SavedFile) error {
 	if !slices.Contains([]string{"image/png", "image/jpeg", "image/gif"}, x.Type) || x.Width <= 0 || x.Height <= 0 {
 		return refusalOfFile(ErrNotAnImage, 0)
@@ -71,12 +74,13 @@ func checkEmojiImage(c *Call, x SavedFile) error {
 	return refusalOfFile(err, 0)
 }
 
-// EmojiPath is where an organization's emoji are, behind its pictures.
+// EmojiPath is the part of the path of custom emoji images that follows the organization.
 const EmojiPath = "emoji/images/"
 
 func emojiObject(e realm.CustomEmoji, s Site) obj {
 	base := "/user_avatars/" + realmPath(s) + "/" + EmojiPath
-	o := obj{"id": realm.UserID(e.ID).String(), "name": e.Name, "source_url": base + e.File(), "still_url": nil, "deactivated": e.Deactivated, "author_id": e.Author}
+	o := obj{"id": realm.UserID(e.ID).String(), "name": e.Name, "source_url": base + e.File(), "still_url": nil,
+		"deactivated": e.Deactivated, "author_id": e.Author}
 	if e.Animated {
 		o["still_url"] = base + "still/" + e.File() + ".png"
 	}
@@ -91,8 +95,8 @@ func emojiObjects(list []realm.CustomEmoji, s Site) obj {
 	return o
 }
 
-// emojiChanged reads as one change, or as the whole map. The end of an emoji is told under both names it goes by: the
-// protocol's text says edit, the clients there are listen for update_one.
+// emojiChanged renders one changed emoji, or the map of all emoji for older clients. A deactivation is sent as two
+// events: the protocol documents "edit", but existing clients expect "update_one".
 func emojiChanged(e *realm.EmojiChanged, to *Recipient) []any {
 	if !to.Has(realm.CapIndividualEmoji) {
 		return []any{obj{"type": "realm_emoji", "op": "update", "realm_emoji": emojiObjects(e.All, to.Site)}}

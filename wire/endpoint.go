@@ -1,5 +1,3 @@
-// Package wire is what clients see: forms, answers and events, one file a noun. It says how a request becomes a command
-// or a look at the realm, and how what comes back reads as JSON. It knows nothing of HTTP: httpd serves its endpoints.
 package wire
 
 import (
@@ -12,60 +10,76 @@ import (
 	"parley/wire/form"
 )
 
-// Answer is the body of a success beside result and msg.
+// Answer is the JSON body of a success without the fields result and msg.
 type Answer = map[string]any
 
-// Endpoint is one method of one path.
+// Endpoint is one method of one path of the protocol. The methods that return an Endpoint declare a property; they are
+// chained in the tables of endpoints.
 type Endpoint struct {
 	Method, Path string
 	Form         *form.Form
-	Settings     *form.Form // further parameters that come from a settings table; may be nil
-	// Open endpoints need no credentials; Visitors may also be used anonymously where the organization allows it.
-	Open, Visitors         bool
-	Dev                    bool   // developmentOnly only
-	APIKeyInQuery          bool   // the key is a parameter, as services that know no login send it
-	AllowWebhookBots       bool   // receiveWebhook-webhook bots may call it
-	LongPoll               bool   // a long poll: it does not count against the time a request may take
-	name                   string // method and path
-	answer                 string
-	file                   *fileField
-	redirects, alwaysFails bool
-	tus                    *tusDescription // sectionFor uploads in pieces
-	run                    func(*Call) (any, error)
+	Settings     *form.Form // further parameters from a settings table; nil if there are none
+	Open         bool       // needs no credentials
+	Visitors     bool       // logged-out visitors are accepted where the organization allows them
+	Dev          bool       // exists only on development servers
+
+	APIKeyInQuery    bool // the API key is a parameter, for services that cannot send a login
+	AllowWebhookBots bool // incoming-webhook bots are accepted
+
+	name        string // method and path
+	answer      string // fields of a success, see Returns
+	file        *fileField
+	redirects   bool
+	alwaysFails bool
+	tus         *tusDescription // for resumable uploads
+	run         func(*Call) (any, error)
 }
 
-// Parked is what an endpoint returns when the answer comes later.
+// Parked is the result of an endpoint that answers later through a Reply.
 type Parked struct{}
 
-// SharedFragments decodes the form and carries out the request. The result is an Answer, a RawAnswer one, or Parked.
+// Run decodes the form and executes the request. The result is an Answer, a RawAnswer or Parked.
 func (e *Endpoint) Run(c *Call) (any, error) {
 	c.Caller.Operation = e.name
 	return e.run(c)
 }
 
-// AllowVisitors lets anonymous callers in where the organization allows it.
+// withoutLogin accepts requests without credentials.
+func (e Endpoint) withoutLogin() Endpoint { e.Open = true; return e }
+
+// developmentOnly is withoutLogin for endpoints that exist only on development servers.
+func (e Endpoint) developmentOnly() Endpoint { e.Open, e.Dev = true, true; return e }
+
+// allowWebhookBots accepts incoming-webhook bots, which other endpoints refuse.
+func (e Endpoint) allowWebhookBots() Endpoint { e.AllowWebhookBots = true; return e }
+
+// apiKeyInQuery accepts the API key as a parameter instead of a login.
+func (e Endpoint) apiKeyInQuery() Endpoint { e.APIKeyInQuery = true; return e }
+
+// AllowVisitors accepts logged-out visitors if the organization allows them.
 func (e Endpoint) AllowVisitors() Endpoint { e.Visitors = true; return e }
 
-// Returns is what a success holds beside result and msg, in the notation of package shape with the names of objects; an
-// endpoint without it says nothing more. Descriptions are made of it, and tests hold every real answer against it.
+// Returns declares the fields of a success besides result and msg, in the notation of package shape with the names of
+// objects. Without it a success has no further fields. The OpenAPI document is made from it, and tests check every
+// real answer against it.
 func (e Endpoint) Returns(answer string) Endpoint { e.answer = answer; return e }
 
-// TakesFile is the file that a multipart body has to bring, under any name.
+// TakesFile declares the file that a multipart body must contain, under any field name.
 func (e Endpoint) TakesFile(f fileField) Endpoint { e.file = &f; return e }
 
-// Redirects to another address: a success is a redirect.
+// Redirects declares that a success is a redirect to another address.
 func (e Endpoint) Redirects() Endpoint { e.redirects = true; return e }
 
-// AlwaysFails succeeds: a feature that the protocol has and this server has not.
+// AlwaysFails declares an endpoint of the protocol that this server does not support.
 func (e Endpoint) AlwaysFails() Endpoint { e.alwaysFails = true; return e }
 
-// fileField describes a file to upload.
+// fileField describes the file that a request uploads.
 type fileField struct {
-	types string // content types that are taken
+	types string // accepted content types
 	max   int    // bytes
 }
 
-// Decode reads the call's parameters into a form.
+// decodeForm reads the parameters of the call into a form and records the ignored parameters.
 func decodeForm[F any](c *Call, f *form.Form) (F, error) {
 	var into F
 	if err := f.Decode(c.Params, &into); err != nil {
@@ -75,13 +89,17 @@ func decodeForm[F any](c *Call, f *form.Form) (F, error) {
 	return into, nil
 }
 
-// CommandFromForm is an endpoint that carries out a command: a form makes it, answer says what came of it.
-func CommandFromForm[F any, C realm.Command[A], A any](method, path string, command func(F) C, answer func(A) Answer) Endpoint {
+// CommandFromForm is an endpoint that runs one command. command makes it from the form, answer turns its result into
+// the body.
+func CommandFromForm[F any, C realm.Command[A], A any](method, path string, command func(F) C,
+	answer func(A) Answer) Endpoint {
 	return CommandFromCall(method, path, func(c *Call, f F) (C, error) { return command(f), nil }, answer)
 }
 
-// CommandFromCall is CommandFromForm for commands that need more than the form: rendered text, a hashed password, the caller's client.
-func CommandFromCall[F any, C realm.Command[A], A any](method, path string, command func(*Call, F) (C, error), answer func(A) Answer) Endpoint {
+// CommandFromCall is CommandFromForm for commands that need more than the form, such as rendered text, a password
+// hash or the caller's client.
+func CommandFromCall[F any, C realm.Command[A], A any](method, path string, command func(*Call, F) (C, error),
+	answer func(A) Answer) Endpoint {
 	return Custom(method, path, func(c *Call, f F) (Answer, error) {
 		cmd, err := command(c, f)
 		if err != nil {
@@ -95,10 +113,10 @@ func CommandFromCall[F any, C realm.Command[A], A any](method, path string, comm
 	})
 }
 
-// Execute gives a command its turn.
+// Execute runs a command in a turn of the realm and returns its result when its facts are on disk.
 func Execute[A any](c *Call, cmd realm.Command[A]) (A, error) {
 	caller := c.Caller
-	if caller.Operation == "" { // no endpoint's doing: the command names itself
+	if caller.Operation == "" { // not called by an endpoint: the command's type is the name in metrics
 		caller.Operation = reflect.TypeOf(cmd).String()
 	}
 	v, err := c.Server.Turn(c.Realm, caller, func(t *realm.Turn) (any, error) {
@@ -109,11 +127,11 @@ func Execute[A any](c *Call, cmd realm.Command[A]) (A, error) {
 	return a, err
 }
 
-// maxJobWait is how long one request waits for work of many turns (protocol).
+// maxJobWait is how long one request waits for a job of several turns (protocol).
 const maxJobWait = 50 * time.Second
 
-// waitForJob waits until work that a turn began is done, and tells whether it is. If not, because there is too much of it or
-// the organization too busy, it will be all the same. Each look stands behind the next step in the realm's mailbox.
+// waitForJob waits until a job that a turn started is complete, and reports whether it is. The job continues even if
+// the request stops waiting. Each read is queued behind the next step of the job in the realm's mailbox.
 func waitForJob(c *Call, work int64) bool {
 	more := work != 0
 	for began := time.Now(); more && time.Since(began) < maxJobWait; {
@@ -125,7 +143,7 @@ func waitForJob(c *Call, work int64) bool {
 	return !more
 }
 
-// Read asks the realm something between turns; what look returns must be copied out of the realm.
+// Read runs a function between turns with a read-only view of the realm. The result must be copied out of the realm.
 func Read[A any](c *Call, look func(realm.View) (A, error)) (A, error) {
 	v, err := c.Server.View(c.Realm, c.Caller, func(v realm.View) (any, error) {
 		a, err := look(v)
@@ -135,135 +153,102 @@ func Read[A any](c *Call, look func(realm.View) (A, error)) (A, error) {
 	return a, err
 }
 
-// Get is an endpoint that only looks; its whole answer is built inside the view.
+// checkPermission runs a check in a view of the realm, before work that is expensive or has to be undone. The command
+// checks again, because the realm can change in between.
+func checkPermission(c *Call, check func(realm.View) error) error {
+	_, err := Read(c, func(v realm.View) (any, error) { return nil, check(v) })
+	return err
+}
+
+// Get is an endpoint that only reads. It builds its whole answer inside one view.
 func Get[F any](path string, look func(*Call, realm.View, F) (Answer, error)) Endpoint {
 	return Custom("GET", path, func(c *Call, f F) (Answer, error) {
 		return Read(c, func(v realm.View) (Answer, error) { return look(c, v, f) })
 	})
 }
 
-// Custom is an endpoint that does not fit the others. It is called outside the realm.
+// Custom is an endpoint with its own code, for example because it needs several views or turns. It runs outside the
+// realm.
 func Custom[F any](method, path string, run func(*Call, F) (Answer, error)) Endpoint {
 	f := form.Of[F]()
-	return Endpoint{Method: method, Path: path, Form: f, name: method + " " + path, run: func(c *Call) (any, error) {
-		in, err := decodeForm[F](c, f)
-		if err != nil {
-			return nil, err
-		}
-		a, err := run(c, in)
-		if errors.Is(err, errParked) {
-			return Parked{}, nil
-		}
-		return a, err
-	}}
+	return Endpoint{
+		Method: method,
+		Path:   path,
+		Form:   f,
+		name:   method + " " + path,
+		run: func(c *Call) (any, error) {
+			in, err := decodeForm[F](c, f)
+			if err != nil {
+				return nil, err
+			}
+			a, err := run(c, in)
+			if errors.Is(err, errParked) {
+				return Parked{}, nil
+			}
+			return a, err
+		},
+	}
 }
 
 var errParked = errors.New("parked")
 
-// emptyAnswer is the answer of a command that has nothing to say.
+// emptyAnswer is the answer of a command without a result.
 func emptyAnswer(realm.Done) Answer { return Answer{} }
 
 // noParameters is the form of an endpoint without parameters.
 type noParameters struct{}
 
-// endpoints is every endpoint; each noun's file adds its own to a list named here.
+// endpoints is every endpoint. Each file adds its own list here.
 var endpoints = slices.Concat(
 	alertWordEndpoints,
-
 	botEndpoints,
-
 	callEndpoints,
-
 	channelEndpoints,
-
 	deactivationEndpoints,
-
 	defaultChannelEndpoints,
-
 	domainEndpoints,
-
 	draftEndpoints,
-
 	editEndpoints,
-
 	emojiEndpoints,
-
 	eventEndpoints,
-
 	exportEndpoints,
-
 	profileFieldEndpoints,
-
 	flagEndpoints,
-
 	folderEndpoints,
-
 	groupEndpoints,
-
 	historyEndpoints,
-
 	incomingEndpoints,
-
 	inviteEndpoints,
-
 	jwtEndpoints,
-
 	linkifierEndpoints,
-
 	loginEndpoints,
-
 	messageEndpoints,
-
 	muteEndpoints,
-
 	navigationEndpoints,
-
 	onboardingEndpoints,
-
 	pictureEndpoints,
-
 	playgroundEndpoints,
-
 	presenceEndpoints,
-
 	profileEndpoints,
-
 	pushEndpoints,
-
 	reactionEndpoints,
-
 	realmEndpoints,
-
 	registerEndpoints,
-
 	reminderEndpoints,
-
 	resumableEndpoints,
-
 	scheduledEndpoints,
-
 	searchEndpoints,
-
 	settingEndpoints,
-
 	snippetEndpoints,
-
 	statusEndpoints,
-
 	storageEndpoints,
-
 	submessageEndpoints,
-
 	subscriptionEndpoints,
-
 	typingEndpoints,
-
 	uploadEndpoints,
-
 	userEndpoints,
-
 	userTopicEndpoints,
 )
 
-// Endpoints is every endpoint of the protocol that this server answers.
+// Endpoints returns every endpoint of the protocol that this server implements.
 func Endpoints() []Endpoint { return slices.Clone(endpoints) }

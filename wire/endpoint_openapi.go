@@ -11,22 +11,22 @@ import (
 	"parley/wire/shape"
 )
 
-// OpenAPI describes every endpoint this server answers as an OpenAPI 3.1 document. Requests are
-// made from the same table and forms that decode them; answers from what endpoints say of them in that table, which tests
-// hold every real answer against.
+// OpenAPI returns an OpenAPI 3.1 document of every endpoint this server implements. Requests are described from the
+// forms that decode them. Answers are described from the declarations in the endpoint tables, which tests check
+// against every real answer.
 func OpenAPI() []byte {
 	doc, err := json.MarshalIndent(describe(endpoints), "", " ")
 	if err != nil {
-		panic("BUG: the description does not encode: " + err.Error())
+		panic("BUG: encode the OpenAPI document: " + err.Error())
 	}
 	return append(doc, '\n')
 }
 
-// apiPrefix is before every path of the protocol.
+// apiPrefix precedes every path of the protocol.
 const apiPrefix = "/api/v1"
 
-// operation is one method of one shape of path. Endpoints that differ only in how they name a piece of the path, by id
-// or by address, are one operation to a reader of URLs.
+// operation is one method of one path pattern. Endpoints that differ only in how they identify the resource, by id or
+// by email address, are one operation.
 type operation struct {
 	method    string
 	path      string
@@ -57,7 +57,8 @@ func describe(endpoints []Endpoint) obj {
 		}
 		item[strings.ToLower(o.method)] = o.describe(schemas)
 	}
-	if e, ok := schemas["Event"].(obj); ok { // no event is of two forms; type alone does not tell them apart, so there is no discriminator
+	// an event matches exactly one shape; type alone does not identify it, so there is no discriminator
+	if e, ok := schemas["Event"].(obj); ok {
 		e["oneOf"] = e["anyOf"]
 		delete(e, "anyOf")
 	}
@@ -66,91 +67,97 @@ func describe(endpoints []Endpoint) obj {
 	}
 	return obj{
 		"openapi": "3.1.0",
-		"info":    obj{"title": "Parley", "version": Version, "description": "Team chat over the Zulip API.", "x-feature-level": FeatureLevel},
+		"info": obj{"title": "Parley", "version": Version, "description": "Team chat over the Zulip API.",
+			"x-feature-level": FeatureLevel},
 		"servers": []any{obj{"url": "/"}},
 		"paths":   paths,
 		"components": obj{
-			"securitySchemes": obj{"basic": obj{"type": "http", "scheme": "basic", "description": "The account's email address and its API key."}},
-			"schemas":         schemas,
-			"responses":       errorResponses(),
+			"securitySchemes": obj{"basic": obj{"type": "http", "scheme": "basic",
+				"description": "The account's email address and its API key."}},
+			"schemas":   schemas,
+			"responses": errorResponses(),
 		},
 	}
 }
 
 const schemaRefPrefix = "#/components/schemas/"
 
-// addSchema is a shape as a schema; the objects it names are put into schemas.
+// addSchema returns the schema of a shape and adds the schemas of the objects it names.
 func addSchema(schemas obj, s *shape.Shape) obj {
 	var list func(*shape.Shape)
 	list = func(s *shape.Shape) {
 		if _, ok := schemas[s.Name]; !ok {
-			schemas[s.Name] = obj{} // it is being made
+			schemas[s.Name] = obj{} // placeholder against endless recursion
 			schemas[s.Name] = s.SchemaBody(schemaRefPrefix, list)
 		}
 	}
 	return s.Schema(schemaRefPrefix, list)
 }
 
-// statusDescriptions is what each status of an error tells.
+// statusDescriptions describes each error status.
 var statusDescriptions = map[int]string{
-	400: "Refused; nothing was changed.",
-	401: "The credentials are missing, wrong or no longer good.",
-	403: "Not for this kind of account.",
-	404: "There is nothing of that name.",
-	405: "The path takes other methods.",
+	400: "The request was refused; nothing was changed.",
+	401: "The credentials are missing, wrong or no longer valid.",
+	403: "This kind of account is not allowed to use the endpoint.",
+	404: "The resource does not exist.",
+	405: "The path supports other methods.",
 	413: "The request is too large.",
-	417: "The request expects what this server does not do.",
-	429: "Too many requests; retry-after says when to try again, in seconds.",
-	431: "The address or the headers are too long.",
-	500: "The server failed.",
-	501: "The body comes in a coding this server does not know.",
-	502: "A service this server passes things on to failed.",
-	503: "Not now, or not on this server.",
-	505: "Not a version of HTTP this server speaks.",
+	417: "The server does not support the Expect header of the request.",
+	429: "Too many requests; retry-after is the number of seconds to wait.",
+	431: "The URL or the headers are too long.",
+	500: "Internal server error.",
+	501: "The server does not support the encoding of the body.",
+	502: "A service that this server depends on failed.",
+	503: "The server is busy, or the feature is not configured.",
+	505: "The server does not support this version of HTTP.",
 }
 
-// errorResponses is the errors of each status, by code.
+// errorResponses returns the response objects of all error statuses.
 func errorResponses() obj {
 	out := obj{}
-	for status, words := range statusDescriptions {
-		out[responseName(status)] = obj{"description": words, "content": obj{"application/json": obj{"schema": errorSchema(status)}}}
+	for status, text := range statusDescriptions {
+		out[responseName(status)] = obj{"description": text,
+			"content": obj{"application/json": obj{"schema": errorSchema(status)}}}
 	}
 	return out
 }
 
 func responseName(status int) string { return "Error" + strconv.Itoa(status) }
 
-// tusStatusDescriptions is what those statuses tell that only uploads in pieces have, or have with more codes.
+// tusStatusDescriptions describes the statuses that only resumable uploads use, or use with more codes.
 var tusStatusDescriptions = map[int]string{
-	409: "The upload stands elsewhere; ask for its offset.",
-	412: "Not a version of tus this server speaks.",
-	413: "The file is, or all files of the organization would be, too large.",
-	415: "The body is not a piece.",
+	409: "The upload has another offset; request it with HEAD.",
+	412: "The server does not support this version of tus.",
+	413: "The file is too large, or exceeds the quota of the organization.",
+	415: "The content type is not that of a piece.",
 	423: "Another request is writing to the upload.",
 	429: "Too many requests, or too many unfinished uploads.",
 }
 
-// tusResponses is the errors of uploads in pieces. What is refused before anybody looks at the endpoint has no message.
+// tusResponses returns the errors of resumable uploads. Requests that are refused before the endpoint runs have no
+// field message.
 func tusResponses() obj {
 	out := obj{}
-	words := maps.Clone(statusDescriptions)
-	maps.Copy(words, tusStatusDescriptions)
-	for status, text := range words {
+	descriptions := maps.Clone(statusDescriptions)
+	maps.Copy(descriptions, tusStatusDescriptions)
+	for status, text := range descriptions {
 		var list []any
 		for _, c := range slices.Concat(errorCodes, tusErrorCodes) {
 			if slices.Contains(c.statuses, status) {
-				list = append(list, withMessage(shape.Merge(errorShapeWithCode(c.name), mustParseShape(c.fields))).SchemaBody(schemaRefPrefix, nil))
+				list = append(list, withMessage(shape.Merge(errorShapeWithCode(c.name),
+					mustParseShape(c.fields))).SchemaBody(schemaRefPrefix, nil))
 			}
 		}
 		if s := ErrorShape(status, ""); s != nil {
 			list = append(list, withMessage(s).SchemaBody(schemaRefPrefix, nil))
 		}
-		out[strconv.Itoa(status)] = obj{"description": text, "content": obj{"application/json": obj{"schema": obj{"anyOf": list}}}}
+		out[strconv.Itoa(status)] = obj{"description": text,
+			"content": obj{"application/json": obj{"schema": obj{"anyOf": list}}}}
 	}
 	return out
 }
 
-// errorSchema is one object for all codes that say nothing more, and one for each that does.
+// errorSchema has one object for all codes without further fields, and one for each code that has some.
 func errorSchema(status int) any {
 	if s := ErrorShape(status, ""); s != nil {
 		return s.SchemaBody(schemaRefPrefix, nil)
@@ -177,7 +184,7 @@ func errorSchema(status int) any {
 	return obj{"anyOf": list}
 }
 
-// responses is what an operation may answer.
+// responses returns the responses of an operation, by status.
 func (o *operation) responses(schemas obj) obj {
 	if tus := o.endpoints[0].tus; tus != nil {
 		return tus.responses(schemas)
@@ -191,7 +198,9 @@ func (o *operation) responses(schemas obj) obj {
 		if e.redirects {
 			out["302"] = redirectResponse
 		}
-		if s := e.SuccessShape(); s != nil && !slices.ContainsFunc(o.endpoints, func(x *Endpoint) bool { return x != e && x.answer == e.answer && len(answers) > 0 }) {
+		if s := e.SuccessShape(); s != nil && !slices.ContainsFunc(o.endpoints, func(x *Endpoint) bool {
+			return x != e && x.answer == e.answer && len(answers) > 0
+		}) {
 			answers = append(answers, addSchema(schemas, s))
 		}
 	}
@@ -200,12 +209,13 @@ func (o *operation) responses(schemas obj) obj {
 	case 1:
 		out["200"] = obj{"description": "Done.", "content": obj{"application/json": obj{"schema": answers[0]}}}
 	default:
-		out["200"] = obj{"description": "Done.", "content": obj{"application/json": obj{"schema": obj{"anyOf": answers}}}}
+		out["200"] = obj{"description": "Done.",
+			"content": obj{"application/json": obj{"schema": obj{"anyOf": answers}}}}
 	}
 	return out
 }
 
-// responses is what a step of an upload in pieces may answer.
+// responses returns the responses of one request of a resumable upload.
 func (r *tusDescription) responses(schemas obj) obj {
 	out := tusResponses()
 	for _, s := range r.successes {
@@ -215,7 +225,8 @@ func (r *tusDescription) responses(schemas obj) obj {
 		}
 		answer := obj{"description": s.description, "headers": headers}
 		if s.body != "" {
-			answer["content"] = obj{"application/json": obj{"schema": addSchema(schemas, shape.Merge(mustParseShape(envelope), mustParseShape(s.body)))}}
+			answer["content"] = obj{"application/json": obj{"schema": addSchema(schemas,
+				shape.Merge(mustParseShape(envelope), mustParseShape(s.body)))}}
 		}
 		out[strconv.Itoa(s.status)] = answer
 	}
@@ -226,14 +237,16 @@ func (o *operation) open() bool {
 	return !slices.ContainsFunc(o.endpoints, func(e *Endpoint) bool { return !e.Open })
 }
 
-var redirectResponse = obj{"description": "It is at another address.", "headers": obj{"Location": obj{"required": true, "schema": obj{"type": "string"}}}}
+var redirectResponse = obj{"description": "Redirect to the resource.",
+	"headers": obj{"Location": obj{"required": true, "schema": obj{"type": "string"}}}}
 
-// describe is a path's only operation, outside the protocol's prefix.
+// describe returns the path item of a file route. Its path is outside the API prefix.
 func (f FileRoute) describe() obj {
 	path := strings.ReplaceAll(f.Path, ":*", "")
 	parameters := []any{}
 	for _, name := range pathParameters(path) {
-		parameters = append(parameters, obj{"name": name, "in": "path", "required": true, "schema": obj{"type": "string"}})
+		parameters = append(parameters, obj{"name": name, "in": "path", "required": true,
+			"schema": obj{"type": "string"}})
 	}
 	refs := obj{}
 	for _, status := range []int{401, 403, 404, 503} {
@@ -243,16 +256,20 @@ func (f FileRoute) describe() obj {
 		refs["302"] = redirectResponse
 	} else {
 		file := obj{"description": f.Description, "content": obj{f.Types: obj{}}}
-		refs["200"], refs["206"], refs["416"] = file, file, obj{"description": "The range is not of the file.", "content": obj{"application/json": obj{}}}
+		refs["200"], refs["206"], refs["416"] = file, file,
+			obj{"description": "The range is outside of the file.", "content": obj{"application/json": obj{}}}
 	}
-	d := obj{"operationId": operationID("get", path), "summary": f.Description, "parameters": parameters, "responses": refs, "security": []any{}}
+	d := obj{"operationId": operationID("get", path), "summary": f.Description, "parameters": parameters,
+		"responses": refs, "security": []any{}}
 	if f.Private {
-		parameters = append(parameters, obj{"name": "api_key", "in": "query", "required": false, "schema": obj{"type": "string"}})
+		parameters = append(parameters, obj{"name": "api_key", "in": "query", "required": false,
+			"schema": obj{"type": "string"}})
 		d["parameters"], d["security"] = parameters, []any{obj{"basic": []string{}}, obj{}}
 	}
 	return obj{"get": d}
 }
 
+// describe returns the operation object.
 func (o *operation) describe(schemas obj) obj {
 	var path, fields []form.Param
 	var file *fileField
@@ -278,7 +295,8 @@ func (o *operation) describe(schemas obj) obj {
 			if n := pathParameters(o.endpoints[0].Path); len(o.endpoints) == 1 && p.Name != n[i] {
 				continue
 			}
-			if s := toSchema31(p.Schema); len(o.endpoints) == 1 || slices.Contains(strings.Split(name, "_or_"), p.Name) || p.Name == name {
+			if s := toSchema31(p.Schema); len(o.endpoints) == 1 ||
+				slices.Contains(strings.Split(name, "_or_"), p.Name) || p.Name == name {
 				schemas = append(schemas, s)
 			}
 		}
@@ -301,7 +319,8 @@ func (o *operation) describe(schemas obj) obj {
 	}
 	fields = slices.DeleteFunc(fields, func(p form.Param) bool {
 		if p.Where == "header" {
-			parameters = append(parameters, obj{"name": p.Name, "in": "header", "required": p.Required, "schema": toSchema31(p.Schema)})
+			parameters = append(parameters, obj{"name": p.Name, "in": "header", "required": p.Required,
+				"schema": toSchema31(p.Schema)})
 		}
 		return p.Where == "header"
 	})
@@ -322,7 +341,8 @@ func (o *operation) describe(schemas obj) obj {
 		d["requestBody"] = requestBody(fields, file)
 	}
 	if tus := o.endpoints[0].tus; tus != nil && tus.body != "" {
-		d["requestBody"] = obj{"description": tus.body, "content": obj{PieceType: obj{"schema": obj{"type": "string", "format": "binary"}}}}
+		d["requestBody"] = obj{"description": tus.body,
+			"content": obj{PieceType: obj{"schema": obj{"type": "string", "format": "binary"}}}}
 	}
 	if len(parameters) > 0 {
 		d["parameters"] = parameters
@@ -330,7 +350,7 @@ func (o *operation) describe(schemas obj) obj {
 	return d
 }
 
-// requestBody is the parameters of a request that is not a GET: form fields, some of them JSON, and a file.
+// requestBody describes the parameters of a request other than GET: form fields, some of them JSON, and a file.
 func requestBody(fields []form.Param, file *fileField) obj {
 	properties, encoding, required := obj{}, obj{}, []string{}
 	for _, p := range fields {
@@ -349,7 +369,8 @@ func requestBody(fields []form.Param, file *fileField) obj {
 	kind := "application/x-www-form-urlencoded"
 	if file != nil {
 		kind = "multipart/form-data"
-		properties["file"], encoding["file"] = obj{"type": "string", "format": "binary", "x-max-bytes": file.max}, obj{"contentType": file.types}
+		properties["file"], encoding["file"] = obj{"type": "string", "format": "binary", "x-max-bytes": file.max},
+			obj{"contentType": file.types}
 		required = append(required, "file")
 	}
 	schema := obj{"type": "object", "properties": properties}
@@ -363,7 +384,7 @@ func requestBody(fields []form.Param, file *fileField) obj {
 	return obj{"required": len(required) > 0, "content": obj{kind: content}}
 }
 
-// Params is what an endpoint takes, in the order of its form; what clients need not know of is left out.
+// Params returns the parameters of an endpoint in the order of its form. Hidden parameters are left out.
 func (e *Endpoint) Params() (out []form.Param) {
 	for _, f := range []*form.Form{e.Form, e.Settings} {
 		if f == nil {
@@ -378,7 +399,7 @@ func (e *Endpoint) Params() (out []form.Param) {
 	return out
 }
 
-// toSchema31 says in JSON Schema's words of today what forms say with "nullable".
+// toSchema31 replaces "nullable", which forms use, by the null type of JSON Schema 2020-12.
 func toSchema31(x any) any {
 	switch x := x.(type) {
 	case map[string]any:
@@ -412,7 +433,7 @@ func toSchema31(x any) any {
 	return x
 }
 
-// pathPattern is a path without the names of its pieces.
+// pathPattern returns a path without the names of its parameters.
 func pathPattern(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
@@ -423,7 +444,7 @@ func pathPattern(path string) string {
 	return strings.Join(parts, "/")
 }
 
-// pathParameters is the names of a path's variable pathParameters.
+// pathParameters returns the names of the parameters in a path.
 func pathParameters(path string) (out []string) {
 	for _, p := range strings.Split(path, "/") {
 		if strings.HasPrefix(p, "{") {
@@ -434,7 +455,8 @@ func pathParameters(path string) (out []string) {
 	return out
 }
 
-// pathParameterNames is one name for every variable piece of a shape: user_id_or_email where endpoints name it differently.
+// pathParameterNames returns one name for each parameter of a path pattern. Different names are joined:
+// user_id_or_email.
 func pathParameterNames(endpoints []Endpoint) map[string][]string {
 	out := map[string][]string{}
 	for _, e := range endpoints {
@@ -454,7 +476,7 @@ func pathParameterNames(endpoints []Endpoint) map[string][]string {
 	return out
 }
 
-// documentedPath is a path with the names its shape has.
+// documentedPath returns a path with the joined parameter names of its pattern.
 func documentedPath(path string, names map[string][]string) string {
 	parts, n := strings.Split(path, "/"), 0
 	for i, p := range parts {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestOpenAPICoversEveryEndpoint reads the document back and looks for every endpoint and every parameter in it.
+// TestOpenAPICoversEveryEndpoint parses the document and looks for every endpoint and every parameter.
 func TestOpenAPICoversEveryEndpoint(t *testing.T) {
 	var doc struct {
 		OpenAPI    string
@@ -41,7 +41,7 @@ func TestOpenAPICoversEveryEndpoint(t *testing.T) {
 		t.Errorf("version %q", doc.OpenAPI)
 	}
 	if strings.Contains(string(text), `"nullable"`) {
-		t.Error("nullable is a word of older versions")
+		t.Error("the keyword nullable does not exist in OpenAPI 3.1")
 	}
 	ids, shapes := map[string]bool{}, map[string]string{}
 	for path, item := range doc.Paths {
@@ -54,8 +54,9 @@ func TestOpenAPICoversEveryEndpoint(t *testing.T) {
 				t.Errorf("%s %s: operation %q is not unique", method, path, op.OperationID)
 			}
 			ids[op.OperationID] = true
-			if op.Responses["200"] == nil && op.Responses["302"] == nil && op.Responses["400"] == nil || op.Responses["404"] == nil {
-				t.Errorf("%s %s does not tell of its answers", method, path)
+			if op.Responses["200"] == nil && op.Responses["302"] == nil && op.Responses["400"] == nil ||
+				op.Responses["404"] == nil {
+				t.Errorf("%s %s has no responses", method, path)
 			}
 			var named []string
 			for _, p := range op.Parameters {
@@ -67,7 +68,7 @@ func TestOpenAPICoversEveryEndpoint(t *testing.T) {
 				}
 			}
 			if !slices.Equal(named, pathParameters(path)) {
-				t.Errorf("%s %s names %v", method, path, named)
+				t.Errorf("%s %s has path parameters %v", method, path, named)
 			}
 		}
 	}
@@ -77,8 +78,9 @@ func TestOpenAPICoversEveryEndpoint(t *testing.T) {
 			events++
 		}
 	}
-	if one, ok := doc.Components.Schemas["Event"]["oneOf"].([]any); !ok || len(one) != len(eventShapes) || events != len(eventShapes) {
-		t.Errorf("%d forms of events, %d objects, %d in the table", len(one), events, len(eventShapes))
+	if one, ok := doc.Components.Schemas["Event"]["oneOf"].([]any); !ok || len(one) != len(eventShapes) ||
+		events != len(eventShapes) {
+		t.Errorf("%d alternatives of Event, %d objects, %d in the table", len(one), events, len(eventShapes))
 	}
 	names, params := pathParameterNames(endpoints), 0
 	for _, e := range Endpoints() {
@@ -97,7 +99,8 @@ func TestOpenAPICoversEveryEndpoint(t *testing.T) {
 			params++
 			found := false
 			for _, q := range op.Parameters {
-				found = found || q.Name == p.Name && (q.In == "path") == (p.Where == "path") || p.Where == "path" && slices.Contains(strings.Split(q.Name, "_or_"), p.Name)
+				found = found || q.Name == p.Name && (q.In == "path") == (p.Where == "path") || p.Where == "path" &&
+					slices.Contains(strings.Split(q.Name, "_or_"), p.Name)
 				if q.Name == p.Name && q.In == "query" && (q.Required != p.Required || (q.Content != nil) != p.JSON) {
 					t.Errorf("%s %s: %s is described as %+v", e.Method, e.Path, p.Name, q)
 				}
@@ -108,8 +111,9 @@ func TestOpenAPICoversEveryEndpoint(t *testing.T) {
 			}
 			if body.Schema.Properties[p.Name] != nil {
 				found = true
-				if slices.Contains(body.Schema.Required, p.Name) != p.Required || (body.Encoding[p.Name] != nil) != p.JSON {
-					t.Errorf("%s %s: %s is described otherwise than it is decoded", e.Method, e.Path, p.Name)
+				if slices.Contains(body.Schema.Required, p.Name) != p.Required ||
+					(body.Encoding[p.Name] != nil) != p.JSON {
+					t.Errorf("%s %s: %s is not described as it is decoded", e.Method, e.Path, p.Name)
 				}
 			}
 			if !found {

@@ -8,10 +8,10 @@ import (
 	"parley/wire/form"
 )
 
-// closedServer refuses every turn and look: what a request meets before the realm is what it meets here.
+// closedServer refuses every turn and view. It tests the part of a request before the realm.
 type closedServer struct{ Server }
 
-var errServerClosed = realm.BadRequest("the house is closed")
+var errServerClosed = realm.BadRequest("the server is closed")
 
 func (closedServer) Turn(realm.ID, realm.Caller, func(*realm.Turn) (any, error)) (any, error) {
 	return nil, errServerClosed
@@ -24,8 +24,8 @@ func (closedServer) ActiveSince(realm.ID, int64) func(realm.UserID) bool {
 }
 func (closedServer) Text(realm.ID, realm.BodyRef) (realm.Body, bool) { return realm.Body{}, false }
 func (closedServer) MarkdownConfigSeq(realm.ID) realm.Seq            { return 0 }
-func (closedServer) Search(realm.ID, string) (SearchResult, error) {
-	return SearchResult{}, errServerClosed
+func (closedServer) Search(realm.ID, string) (realm.SearchHits, realm.Highlighter, error) {
+	return nil, nil, errServerClosed
 }
 func (closedServer) Poll(p PollRequest)                               { p.Reply.Answer(200) }
 func (closedServer) CancelPoll(PollRequest)                           {}
@@ -35,11 +35,13 @@ func (closedServer) ReportPresence(realm.ID, realm.UserID, bool) (presence.Row, 
 	return presence.Row{}, false
 }
 func (closedServer) ReportPresenceAsync(realm.ID, realm.UserID, bool, func(presence.Row, bool)) {}
-func (closedServer) HidePresence(realm.ID, realm.UserID) presence.Row                           { return presence.Row{} }
-func (closedServer) PresenceSince(realm.ID, int64, int64) []presence.Row                        { return nil }
-func (closedServer) PresenceOf(realm.ID, realm.UserID) *presence.Row                            { return nil }
+func (closedServer) HidePresence(realm.ID, realm.UserID) presence.Row {
+	return presence.Row{}
+}
+func (closedServer) PresenceSince(realm.ID, int64, int64) []presence.Row { return nil }
+func (closedServer) PresenceOf(realm.ID, realm.UserID) *presence.Row     { return nil }
 
-// noFiles has none.
+// noFiles is a file store without files.
 type noFiles struct{ Files }
 
 func (noFiles) Announced(realm.ID) int64 { return 0 }
@@ -51,12 +53,14 @@ type discardReply struct{}
 
 func (discardReply) Answer(int, ...[]byte) bool { return true }
 
-// FuzzParameters puts anything into two parameters of any endpoint, each JSON parameter among its seeds, and carries it
-// out up to the realm: an error is one a client may read.
+// FuzzParameters puts any text into two parameters of any endpoint and runs the request up to the realm. The seeds
+// contain each JSON parameter. An error must be a refusal that a client can read.
 func FuzzParameters(f *testing.F) {
 	all := Endpoints()
-	seeds := []string{"1", `"x"`, `[1]`, `["x"]`, `[["channel","x"]]`, `[{"operator":"is","operand":"dm"}]`, `{"new":{"direct_members":[1],"direct_subgroups":[]},"old":1}`,
-		`[{"name":"x"}]`, `[{"type":"stream","to":[1],"topic":"t","content":"c"}]`, `{"a":"b"}`, `[{"stream_id":1,"property":"color","value":"#c2c2c2"}]`}
+	seeds := []string{"1", `"x"`, `[1]`, `["x"]`, `[["channel","x"]]`, `[{"operator":"is","operand":"dm"}]`,
+		`{"new":{"direct_members":[1],"direct_subgroups":[]},"old":1}`,
+		`[{"name":"x"}]`, `[{"type":"stream","to":[1],"topic":"t","content":"c"}]`, `{"a":"b"}`,
+		`[{"stream_id":1,"property":"color","value":"#c2c2c2"}]`}
 	for i, e := range all {
 		for j, p := range e.Params() {
 			f.Add(uint16(i), uint8(j), seeds[0], uint8(j+1), seeds[1])
@@ -69,10 +73,20 @@ func FuzzParameters(f *testing.F) {
 			}
 		}
 	}
-	tools := &Tools{HashPassword: func(string) (string, error) { return "", nil }, CheckPassword: func(string, string) (bool, error) { return false, nil },
-		HashKey: func(string) [32]byte { return [32]byte{} }, Token: func(int) string { return "token" }, Sign: func(string) string { return "" },
-		VerifySignature: func(string, string) bool { return false }, SubdomainTaken: func(string) bool { return false }, Dev: true, LinkToken: func(realm.ID, int64) string { return "" },
-		MailEnabled: true, Renderer: &Renderer{}, Files: noFiles{}}
+	tools := &Tools{
+		HashPassword:    func(string) (string, error) { return "", nil },
+		CheckPassword:   func(string, string) (bool, error) { return false, nil },
+		HashKey:         func(string) [32]byte { return [32]byte{} },
+		Token:           func(int) string { return "token" },
+		Sign:            func(string) string { return "" },
+		VerifySignature: func(string, string) bool { return false },
+		SubdomainTaken:  func(string) bool { return false },
+		Dev:             true,
+		LinkToken:       func(realm.ID, int64) string { return "" },
+		Emails:          emptyEmails{},
+		Renderer:        &Renderer{},
+		Files:           noFiles{},
+	}
 	f.Fuzz(func(t *testing.T, endpoint uint16, p1 uint8, v1 string, p2 uint8, v2 string) {
 		e := all[int(endpoint)%len(all)]
 		params := e.Params()
@@ -81,7 +95,7 @@ func FuzzParameters(f *testing.F) {
 		}
 		values := &form.Values{}
 		for i, p := range params {
-			sent, value := false, "1" // a route always has its pieces
+			sent, value := false, "1" // path parameters are always present
 			switch i {
 			case int(p1) % len(params):
 				sent, value = true, v1
@@ -99,9 +113,20 @@ func FuzzParameters(f *testing.F) {
 				values.Add(form.Body, p.Name, value)
 			}
 		}
-		c := &Call{Server: closedServer{}, Tools: tools, Realm: 1, Caller: realm.Caller{User: 1}, Account: &Account{Realm: 1, User: 1, Active: true}, Params: values,
-			Body: func() []byte { return nil }, Files: func() ([]File, error) { return nil, nil }, Park: func(func()) Reply { return discardReply{} },
-			CountPasswordAttempt: func(string) error { return nil }, ForgetPasswordAttempts: func(string) {}, CountAddressChange: func(string) error { return nil }}
+		c := &Call{
+			Server:                 closedServer{},
+			Tools:                  tools,
+			Realm:                  1,
+			Caller:                 realm.Caller{User: 1},
+			Account:                &Account{Realm: 1, User: 1, Active: true},
+			Params:                 values,
+			Body:                   func() []byte { return nil },
+			Files:                  func() ([]File, error) { return nil, nil },
+			Park:                   func(func()) Reply { return discardReply{} },
+			CountPasswordAttempt:   func(string) error { return nil },
+			ForgetPasswordAttempts: func(string) {},
+			CountAddressChange:     func(string) error { return nil },
+		}
 		if _, err := e.Run(c); err != nil {
 			if status, body := e.Failure(err); status == 500 {
 				t.Fatalf("%s %s: %v: %s", e.Method, e.Path, err, body)
@@ -109,3 +134,13 @@ func FuzzParameters(f *testing.F) {
 		}
 	})
 }
+
+// emptyEmails is an EmailComposer whose emails have no text.
+type emptyEmails struct{}
+
+func (emptyEmails) Invitation(realm.InviteEmail) realm.Email { return realm.Email{} }
+func (emptyEmails) AccountDeactivated(*realm.User, string, string, Site) realm.Email {
+	return realm.Email{}
+}
+func (emptyEmails) ConfirmAddress(realm.EmailChange, string) realm.Email { return realm.Email{} }
+func (emptyEmails) AddressChanged(realm.EmailChange, string) realm.Email { return realm.Email{} }

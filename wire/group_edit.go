@@ -9,9 +9,13 @@ import (
 
 var groupEndpoints = []Endpoint{
 	Get("/user_groups", getGroups).Returns("{user_groups: [Group]}"),
-	CommandFromCall("POST", "/user_groups/create", createGroup, func(id realm.GroupID) Answer { return Answer{"group_id": id} }).Returns("{group_id: int}"),
+	CommandFromCall("POST", "/user_groups/create", createGroup, func(id realm.GroupID) Answer {
+		return Answer{"group_id": id}
+	}).Returns("{group_id: int}"),
 	CommandFromCall("PATCH", "/user_groups/{user_group_id}", editGroup, emptyAnswer),
-	CommandFromForm("POST", "/user_groups/{user_group_id}/deactivate", func(f groupIDForm) realm.DeactivateGroup { return realm.DeactivateGroup{Group: f.Group} }, emptyAnswer),
+	CommandFromForm("POST", "/user_groups/{user_group_id}/deactivate", func(f groupIDForm) realm.DeactivateGroup {
+		return realm.DeactivateGroup{Group: f.Group}
+	}, emptyAnswer),
 	Get("/user_groups/{user_group_id}/members", getMembers).Returns("{members: [int]}"),
 	CommandFromForm("POST", "/user_groups/{user_group_id}/members", changeMembers, emptyAnswer),
 	Get("/user_groups/{user_group_id}/members/{user_id}", getIsMember).Returns("{is_user_group_member: bool}"),
@@ -22,7 +26,7 @@ var groupEndpoints = []Endpoint{
 var groupEvents = []EventKind{
 	Event(func(e *realm.GroupAppeared, to *Recipient) any {
 		if e.Back && to.Has(realm.CapDeactivatedGroups) {
-			return nil // told as an update
+			return nil // this client gets an update instead
 		}
 		return obj{"type": "user_group", "op": "add", "group": groupObject(e.Group)}
 	}),
@@ -39,10 +43,19 @@ var groupEvents = []EventKind{
 	}),
 }
 
-// groupObject is a user group as clients know it.
+// groupObject returns a user group as JSON.
 func groupObject(g realm.GroupInfo) obj {
-	o := obj{"id": g.ID, "name": g.Name, "description": g.Description, "date_created": g.Created, "creator_id": nil, "members": nonNil(g.Members),
-		"direct_subgroup_ids": nonNil(g.Subgroups), "is_system_group": g.System, "deactivated": g.Deactivated}
+	o := obj{
+		"id":                  g.ID,
+		"name":                g.Name,
+		"description":         g.Description,
+		"date_created":        g.Created,
+		"creator_id":          nil,
+		"members":             nonNil(g.Members),
+		"direct_subgroup_ids": nonNil(g.Subgroups),
+		"is_system_group":     g.System,
+		"deactivated":         g.Deactivated,
+	}
 	if g.Creator != 0 {
 		o["creator_id"] = g.Creator
 	}
@@ -52,14 +65,15 @@ func groupObject(g realm.GroupInfo) obj {
 	return o
 }
 
-// groupChanged is an update, or for queues that are not told of deactivated groups a removal.
+// groupChanged renders a changed group. Clients that do not know deactivated groups get a removal instead of a
+// deactivation.
 func groupChanged(e *realm.GroupChanged, to *Recipient) any {
 	all := to.Has(realm.CapDeactivatedGroups)
 	if e.Deactivated != nil && !all {
 		if *e.Deactivated {
 			return obj{"type": "user_group", "op": "remove", "group_id": e.ID}
 		}
-		return nil // it comes back as an added one
+		return nil // the client gets an "add" event instead
 	}
 	if e.WasDeactivated && !all {
 		return nil
@@ -118,7 +132,8 @@ func createGroup(c *Call, f createGroupForm) (realm.CreateGroup, error) {
 	cmd := realm.CreateGroup{Name: f.Name, Description: f.Description, Members: f.Members, Subgroups: f.Subgroups}
 	for i, g := range []*form.GroupSetting{f.AddMembers, f.Join, f.Leave, f.Manage, f.Mention, f.Remove} {
 		if g != nil {
-			cmd.Settings = append(cmd.Settings, realm.GroupChange{Name: realm.GroupRules[i].Name, New: groupValueFromForm(*g)})
+			cmd.Settings = append(cmd.Settings, realm.GroupChange{Name: realm.GroupRules[i].Name,
+				New: groupValueFromForm(*g)})
 		}
 	}
 	return cmd, nil
@@ -164,6 +179,7 @@ type membersForm struct {
 	Direct bool          `form:"direct_member_only"`
 }
 
+// findGroup returns a group for callers that are allowed to see groups: members, not guests.
 func findGroup(v realm.View, id realm.GroupID) (*realm.Group, error) {
 	if _, err := v.MemberOnly(); err != nil {
 		return nil, err
@@ -231,7 +247,8 @@ type changeMembersForm struct {
 }
 
 func changeMembers(f changeMembersForm) realm.ChangeMembers {
-	return realm.ChangeMembers{Group: f.Group, Add: f.Add, Remove: f.Delete, AddSubgroups: f.AddSubgroups, RemoveGroups: f.DeleteSubgroups}
+	return realm.ChangeMembers{Group: f.Group, Add: f.Add, Remove: f.Delete, AddSubgroups: f.AddSubgroups,
+		RemoveGroups: f.DeleteSubgroups}
 }
 
 type changeSubgroupsForm struct {

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"time"
-
 	"parley/actors/realm"
 	"parley/wire/form"
 )
@@ -11,8 +9,12 @@ var inviteEndpoints = []Endpoint{
 	Get("/invites", getInvites).Returns("{invites: [Invite]}"),
 	Custom("POST", "/invites", inviteByMail),
 	Custom("POST", "/invites/multiuse", makeInviteLink).Returns("{invite_link: str}"),
-	CommandFromForm("DELETE", "/invites/multiuse/{invite_id}", func(f inviteIDForm) realm.RevokeInvite { return realm.RevokeInvite{ID: f.ID, Multi: true} }, emptyAnswer),
-	CommandFromForm("DELETE", "/invites/{invite_id}", func(f inviteIDForm) realm.RevokeInvite { return realm.RevokeInvite{ID: f.ID} }, emptyAnswer),
+	CommandFromForm("DELETE", "/invites/multiuse/{invite_id}", func(f inviteIDForm) realm.RevokeInvite {
+		return realm.RevokeInvite{ID: f.ID, Multi: true}
+	}, emptyAnswer),
+	CommandFromForm("DELETE", "/invites/{invite_id}", func(f inviteIDForm) realm.RevokeInvite {
+		return realm.RevokeInvite{ID: f.ID}
+	}, emptyAnswer),
 	Custom("POST", "/invites/{invite_id}/resend", resendInvite),
 }
 
@@ -24,7 +26,7 @@ type inviteIDForm struct {
 	ID int64 `path:"invite_id"`
 }
 
-// inviteOptions is what both kinds of invitation take.
+// inviteOptions is the parameters that email invitations and invitation links share.
 type inviteOptions struct {
 	Minutes  form.Null[int64] `form:"invite_expires_in_minutes"`
 	Role     int64            `form:"invite_as,default=400,in=100|200|300|400|600"`
@@ -34,7 +36,8 @@ type inviteOptions struct {
 }
 
 func (f inviteOptions) invitation(channels []realm.ChannelID) realm.InviteOptions {
-	i := realm.InviteOptions{Role: realm.Role(f.Role), Channels: channels, Groups: f.Groups, Defaults: f.Defaults, Notify: true, Welcome: f.Welcome}
+	i := realm.InviteOptions{Role: realm.Role(f.Role), Channels: channels, Groups: f.Groups, Defaults: f.Defaults,
+		Notify: true, Welcome: f.Welcome}
 	minutes := int64(realm.InviteValidity)
 	switch {
 	case !f.Minutes.Set:
@@ -70,32 +73,19 @@ func resendInvite(c *Call, f inviteIDForm) (Answer, error) {
 	return Answer{}, err
 }
 
-// inviteComposer writes invitations, where letters are sent at all.
-func (c *Call) inviteComposer() func(realm.InviteEmail) Email {
-	if !c.Tools.MailEnabled {
+// inviteComposer returns the function that writes invitation emails. It returns nil if the server sends no email.
+func (c *Call) inviteComposer() func(realm.InviteEmail) realm.Email {
+	if c.Tools.Emails == nil {
 		return nil
 	}
-	return invitationEmail
+	return c.Tools.Emails.Invitation
 }
 
-// joinURL is where a link's owner joins.
+// joinURL returns the address of the page where the holder of a link joins.
 func (c *Call) joinURL(token string) string { return c.Site.URL + JoinPath + token }
 
-// JoinPath is where invitations lead; the token follows.
+// JoinPath is the path of invitation links; the token follows it.
 const JoinPath = "/join/"
-
-func invitationEmail(l realm.InviteEmail) Email {
-	who := l.Inviter
-	if who == "" {
-		who = "Somebody"
-	}
-	p := []string{who + " has invited you to join " + l.Org + ".", "To make your account, follow this link:", realm.LinkPlaceholder}
-	if l.Invite.Expires != 0 {
-		p = append(p, "The invitation expires at "+time.Unix(l.Invite.Expires, 0).UTC().Format("15:04 on January 2, 2006")+" (UTC).")
-	}
-	p = append(p, "If you did not expect this, you may ignore it: without the link nobody can join in your name.")
-	return Email{To: l.Invite.Email, Subject: who + " has invited you to join " + l.Org, Paragraphs: p, Link: l.Link}
-}
 
 type inviteLinkForm struct {
 	Channels []realm.ChannelID `form:"stream_ids,maxitems=10000"`
@@ -117,7 +107,8 @@ func getInvites(c *Call, v realm.View, _ noParameters) (Answer, error) {
 	}
 	out := []any{}
 	for _, i := range list {
-		o := obj{"id": i.ID, "invited_by_user_id": i.By, "invited": i.At, "expiry_date": nil, "invited_as": i.Role, "is_multiuse": i.Multi, "notify_referrer_on_join": i.Notify}
+		o := obj{"id": i.ID, "invited_by_user_id": i.By, "invited": i.At, "expiry_date": nil, "invited_as": i.Role,
+			"is_multiuse": i.Multi, "notify_referrer_on_join": i.Notify}
 		if i.Expires != 0 {
 			o["expiry_date"] = i.Expires
 		}
@@ -131,14 +122,14 @@ func getInvites(c *Call, v realm.View, _ noParameters) (Answer, error) {
 	return Answer{"invites": out}, nil
 }
 
-// FindInvite looks up what a link stands for, for the page it leads to.
+// FindInvite returns the invitation of a link, for the page that the link opens.
 func FindInvite(c *Call, token string) (realm.InviteInfo, error) {
 	return Read(c, func(v realm.View) (realm.InviteInfo, error) { return v.FindInvite(c.Tools.HashKey(token)) })
 }
 
-// JoinByInvite makes the account of somebody who followed a link and filled in the page.
+// JoinByInvite creates the account of a person who followed an invitation link and filled in the form.
 func JoinByInvite(c *Call, token, email, name, password string) error {
-	if _, err := FindInvite(c, token); err != nil { // before the password is hashed, which costs
+	if _, err := FindInvite(c, token); err != nil { // before hashing the password, which is expensive
 		return err
 	}
 	if !validPasswordLength(password) {

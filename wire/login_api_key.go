@@ -8,24 +8,47 @@ import (
 )
 
 var loginEndpoints = []Endpoint{
-	withoutLogin(Custom("GET", "/server_settings", serverSettings).Returns("{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, push_notifications_enabled: bool, is_incompatible: bool, email_auth_enabled: bool, require_email_format_usernames: bool, external_authentication_methods: [], authentication_methods: {*: bool}, realm_url?: str, realm_uri?: str, realm_name?: str, realm_icon?: str, realm_description?: str, realm_web_public_access_enabled?: bool}")),
-	withoutLogin(Custom("POST", "/fetch_api_key", fetchKeyByPassword).Returns("{api_key: str, email: str, user_id: int}")),
-	developmentOnly(Custom("POST", "/dev_fetch_api_key", devFetchKey).Returns("{api_key: str, email: str, user_id: int}")),
-	developmentOnly(Custom("GET", "/dev_list_users", devListUsers).Returns("{direct_admins: [DevUser], direct_users: [DevUser]}")),
-	CommandFromCall("POST", "/users/me/api_key/regenerate", regenerateKey, func(key string) Answer { return Answer{"api_key": key} }).Returns("{api_key: str}"),
+	Custom("GET", "/server_settings", serverSettings).
+		Returns("{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, " +
+			"push_notifications_enabled: bool, is_incompatible: bool, email_auth_enabled: bool, " +
+			"require_email_format_usernames: bool, external_authentication_methods: [], " +
+			"authentication_methods: {*: bool}, realm_url?: str, realm_uri?: str, realm_name?: str, " +
+			"realm_icon?: str, realm_description?: str, realm_web_public_access_enabled?: bool}").withoutLogin(),
+	Custom("POST", "/fetch_api_key", fetchKeyByPassword).Returns("{api_key: str, email: str, user_id: int}").
+		withoutLogin(),
+	Custom("POST", "/dev_fetch_api_key", devFetchKey).
+		Returns("{api_key: str, email: str, user_id: int}").developmentOnly(),
+	Custom("GET", "/dev_list_users", devListUsers).
+		Returns("{direct_admins: [DevUser], direct_users: [DevUser]}").developmentOnly(),
+	CommandFromCall("POST", "/users/me/api_key/regenerate", regenerateKey, func(key string) Answer {
+		return Answer{"api_key": key}
+	}).Returns("{api_key: str}"),
 }
-
-func withoutLogin(e Endpoint) Endpoint    { e.Open = true; return e }
-func developmentOnly(e Endpoint) Endpoint { e.Open, e.Dev = true, true; return e }
 
 func serverSettings(c *Call, _ noParameters) (Answer, error) {
 	a := Answer{
-		"zulip_version": Version, "zulip_merge_base": Version, "zulip_feature_level": FeatureLevel,
-		"push_notifications_enabled": c.Tools.Push != nil, "is_incompatible": ClientName(c.Agent) == "ZulipInvalid",
-		"email_auth_enabled": true, "require_email_format_usernames": true,
+		"zulip_version":                   Version,
+		"zulip_merge_base":                Version,
+		"zulip_feature_level":             FeatureLevel,
+		"push_notifications_enabled":      c.Tools.Push != nil,
+		"is_incompatible":                 ClientName(c.Agent) == "ZulipInvalid",
+		"email_auth_enabled":              true,
+		"require_email_format_usernames":  true,
 		"external_authentication_methods": []any{},
-		"authentication_methods": obj{"password": true, "dev": c.Tools.Dev, "email": true, "ldap": false, "remoteuser": false, "github": false,
-			"azuread": false, "gitlab": false, "google": false, "apple": false, "saml": false, "openid connect": false},
+		"authentication_methods": obj{
+			"password":       true,
+			"dev":            c.Tools.Dev,
+			"email":          true,
+			"ldap":           false,
+			"remoteuser":     false,
+			"github":         false,
+			"azuread":        false,
+			"gitlab":         false,
+			"google":         false,
+			"apple":          false,
+			"saml":           false,
+			"openid connect": false,
+		},
 	}
 	if c.Realm == 0 && c.Site.Name != "" {
 		return nil, realm.BadRequest("Invalid subdomain")
@@ -35,7 +58,8 @@ func serverSettings(c *Call, _ noParameters) (Answer, error) {
 	}
 	return Read(c, func(v realm.View) (Answer, error) {
 		o := v.Org()
-		a["realm_url"], a["realm_uri"], a["realm_name"], a["realm_icon"] = c.Site.URL, c.Site.URL, o.Name, iconURL(o, c.Site)
+		a["realm_url"], a["realm_uri"], a["realm_name"], a["realm_icon"] = c.Site.URL, c.Site.URL, o.Name,
+			iconURL(o, c.Site)
 		a["realm_description"], a["realm_web_public_access_enabled"] = o.DescriptionHTML, v.SpectatorsAllowed()
 		return a, nil
 	})
@@ -45,7 +69,7 @@ func iconURL(o *realm.Organization, s Site) string {
 	return pictureURL(realm.Icon, o.PictureOf(realm.Icon), s)
 }
 
-// realmPath is how an organization appears in the paths of its files.
+// realmPath is the name of an organization in the paths of its files.
 func realmPath(s Site) string {
 	if s.Name == "" {
 		return "root"
@@ -73,7 +97,7 @@ func fetchKeyByPassword(c *Call, f fetchKeyForm) (Answer, error) {
 		return nil, errInvalidLoginEmail()
 	}
 	a, ok := c.Server.AccountByEmail(c.Realm, f.Username)
-	hash := "" // the check below costs the same either way, so that timing does not tell who exists
+	hash := "" // checking "" takes the same time, so that timing does not reveal which accounts exist
 	if ok && a.Bot == realm.Human {
 		hash = a.Password
 	}
@@ -89,20 +113,21 @@ func fetchKeyByPassword(c *Call, f fetchKeyForm) (Answer, error) {
 
 func errInvalidLoginEmail() error { return realm.BadRequest("Enter a valid email address.") }
 
-// checkPassword checks the password of somebody whose hash that is, unless he was asked for it too often.
+// checkPassword checks a password against a hash. It refuses after too many attempts for that account. The hash ""
+// never matches and takes as long as a real one.
 func (c *Call) checkPassword(email, password, hash string) (bool, error) {
-	who := strconv.Itoa(int(c.Realm)) + "/" + realm.FoldEmail(email)
-	if err := c.CountPasswordAttempt(who); err != nil {
+	key := strconv.Itoa(int(c.Realm)) + "/" + realm.FoldEmail(email)
+	if err := c.CountPasswordAttempt(key); err != nil {
 		return false, err
 	}
 	right, err := c.Tools.CheckPassword(password, hash)
 	if right {
-		c.ForgetPasswordAttempts(who)
+		c.ForgetPasswordAttempts(key)
 	}
 	return right, err
 }
 
-// issueKey gives the account its key to log in with.
+// issueKey returns the API key of an account and records the login.
 func issueKey(c *Call, a *Account) (Answer, error) {
 	if c.Site.Deactivated {
 		return nil, errRealmDeactivated()
@@ -110,10 +135,12 @@ func issueKey(c *Call, a *Account) (Answer, error) {
 	if !a.Active {
 		return nil, realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 	}
-	if _, err := Execute(&Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{System: true}}, realm.LogIn{User: a.User}); err != nil {
+	if _, err := Execute(&Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{System: true}},
+		realm.LogIn{User: a.User}); err != nil {
 		return nil, err
 	}
-	key, err := Execute(&Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{System: true}}, realm.IssueAPIKey{User: a.User})
+	key, err := Execute(&Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{System: true}},
+		realm.IssueAPIKey{User: a.User})
 	if err != nil {
 		return nil, err
 	}
@@ -158,11 +185,11 @@ func regenerateKey(c *Call, _ noParameters) (realm.IssueAPIKey, error) {
 	return realm.IssueAPIKey{User: c.Caller.User, Only: true}, nil
 }
 
-// maxClientName is how long a client's name may be, in characters (protocol).
+// maxClientName is the maximum length of a client name in characters (protocol).
 const maxClientName = 30
 
-// ClientName is the program's name in a User-Agent header: what comes before the first slash or space, and what follows
-// that is neither digit, slash nor bracket.
+// ClientName returns the program name of a User-Agent header: the text before the first slash, digit or bracket,
+// without spaces at its ends.
 func ClientName(agent string) string {
 	if agent == "" {
 		return "Unspecified"

@@ -1,23 +1,25 @@
 package wire
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
-	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
 
 	"parley/actors/realm"
 )
 
-var jwtEndpoints = []Endpoint{withoutLogin(Custom("POST", "/jwt/fetch_api_key", fetchKeyByJWT).Returns("{api_key: str, email: str, user_id: int, user?: User}"))}
+var jwtEndpoints = []Endpoint{
+	Custom("POST", "/jwt/fetch_api_key", fetchKeyByJWT).
+		Returns("{api_key: str, email: str, user_id: int, user?: User}").withoutLogin(),
+}
 
 type jwtForm struct {
 	Token   string `form:"json_web_token,maxlen=8192"`
 	Profile bool   `form:"include_profile"`
 }
 
-// fetchKeyByJWT logs in whoever a configured issuer vouches for, in a token signed with HS256.
+// fetchKeyByJWT returns the API key of the user that a token names. The token must be signed with HS256, using the key
+// that the server's configuration has for the organization.
 func fetchKeyByJWT(c *Call, f jwtForm) (Answer, error) {
 	if c.Realm == 0 {
 		return nil, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
@@ -32,7 +34,7 @@ func fetchKeyByJWT(c *Call, f jwtForm) (Answer, error) {
 	if f.Token == "" {
 		return nil, realm.BadRequest("No JSON web token passed in request")
 	}
-	claims, ok := parseJWT(f.Token, key, nowWithFraction())
+	claims, ok := parseJWT(f.Token, key, time.Now())
 	if !ok {
 		return nil, realm.BadRequest("Bad JSON web token")
 	}
@@ -48,41 +50,44 @@ func fetchKeyByJWT(c *Call, f jwtForm) (Answer, error) {
 		return answer, err
 	}
 	me := &Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{User: a.User}}
-	answer["user"], err = Read(me, func(v realm.View) (any, error) { return userObject(v, v.Me(), c.Site, true, true), nil })
+	answer["user"], err = Read(me, func(v realm.View) (any, error) {
+		return userObject(v, v.Me(), c.Site, true, true), nil
+	})
 	return answer, err
 }
 
-// jwtClaims is what a token may say.
+// jwtClaims is the claims of a token that the server reads. Times are Unix seconds and can have a fraction.
 type jwtClaims struct {
 	Email     string   `json:"email"`
 	Expires   *float64 `json:"exp"`
 	NotBefore *float64 `json:"nbf"`
 }
 
-// parseJWT checks a token's form, signature and time.
-func parseJWT(token, key string, at float64) (c jwtClaims, ok bool) {
-	parts := strings.Split(token, ".")
-	if len(parts) != 3 {
-		return c, false
+// The methods of jwt.Claims. All other registered claims are ignored, even if their types are wrong.
+
+func (c *jwtClaims) GetExpirationTime() (*jwt.NumericDate, error) { return numericDate(c.Expires), nil }
+func (c *jwtClaims) GetNotBefore() (*jwt.NumericDate, error)      { return numericDate(c.NotBefore), nil }
+func (c *jwtClaims) GetIssuedAt() (*jwt.NumericDate, error)       { return nil, nil }
+func (c *jwtClaims) GetAudience() (jwt.ClaimStrings, error)       { return nil, nil }
+func (c *jwtClaims) GetIssuer() (string, error)                   { return "", nil }
+func (c *jwtClaims) GetSubject() (string, error)                  { return "", nil }
+
+// maxJWTSeconds bounds times of tokens, so that converting them does not overflow: about the year 3100.
+const maxJWTSeconds = 1 << 35
+
+// numericDate converts a time of a token with the precision of a microsecond, nil if it is absent.
+func numericDate(seconds *float64) *jwt.NumericDate {
+	if seconds == nil {
+		return nil
 	}
-	var raw [3][]byte
-	for i, p := range parts {
-		b, err := base64.RawURLEncoding.DecodeString(p)
-		if err != nil {
-			return c, false
-		}
-		raw[i] = b
-	}
-	var head struct {
-		Algorithm string `json:"alg"`
-	}
-	mac := hmac.New(sha256.New, []byte(key))
-	mac.Write([]byte(parts[0] + "." + parts[1]))
-	if json.Unmarshal(raw[0], &head) != nil || head.Algorithm != "HS256" || !hmac.Equal(mac.Sum(nil), raw[2]) || json.Unmarshal(raw[1], &c) != nil {
-		return c, false
-	}
-	if c.Expires != nil && at >= *c.Expires || c.NotBefore != nil && at < *c.NotBefore {
-		return c, false
-	}
-	return c, true
+	bounded := max(-maxJWTSeconds, min(*seconds, maxJWTSeconds))
+	return &jwt.NumericDate{Time: time.UnixMicro(int64(bounded * 1e6))}
+}
+
+// parseJWT checks the format, signature and times of a token. A token without exp does not expire.
+func parseJWT(token, key string, now time.Time) (c jwtClaims, ok bool) {
+	_, err := jwt.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return []byte(key), nil },
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
+		jwt.WithTimeFunc(func() time.Time { return now }))
+	return c, err == nil
 }

@@ -7,19 +7,20 @@ import (
 	"parley/actors/realm"
 )
 
-// IncomingMail is what came by mail for a channel.
+// IncomingMail is an email that was sent to a channel.
 type IncomingMail struct {
 	Topic, Text string
 	Files       []MailAttachment
 }
 
-// MailAttachment is a file that came with a mail. Its content can be read again.
+// MailAttachment is a file of an incoming email. Its content can be read several times.
 type MailAttachment struct {
 	Name    string
 	Content *io.SectionReader
 }
 
-// PostIncomingMail posts a mail to the channel a token stands for, with its files, as the server.
+// PostIncomingMail posts an email with its files to the channel of the token. The sender is the server's email
+// gateway.
 func PostIncomingMail(c *Call, token string, m IncomingMail) (err error) {
 	cmd := realm.PostEmail{Token: token, Topic: m.Topic, Text: m.Text}
 	defer func() {
@@ -39,7 +40,7 @@ func PostIncomingMail(c *Call, token string, m IncomingMail) (err error) {
 	}
 	posted, err := Execute(c, cmd)
 	for _, u := range posted.Files {
-		c.Tools.Thumbnails.enqueue(c.Realm, u)
+		c.requestThumbnail(u)
 	}
 	return err
 }

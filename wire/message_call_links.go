@@ -2,8 +2,8 @@ package wire
 
 import "parley/actors/realm"
 
-// Calls on services that have to be set up for the server. This server knows Jitsi only, whose addresses clients make
-// themselves, so that each of these answers what an unconfigured service does.
+// callEndpoints are the call providers that need server configuration. This server supports Jitsi only, and clients
+// build Jitsi addresses themselves. Each endpoint therefore answers as an unconfigured provider does.
 var callEndpoints = []Endpoint{
 	Custom("GET", "/calls/bigbluebutton/create", func(*Call, meetingForm) (Answer, error) {
 		return nil, realm.BadRequest("BigBlueButton is not configured.")
@@ -14,8 +14,12 @@ var callEndpoints = []Endpoint{
 	Custom("POST", "/calls/nextcloud_talk/create", func(*Call, roomForm) (Answer, error) {
 		return nil, realm.BadRequest("Nextcloud Talk is not configured.")
 	}).AlwaysFails(),
-	Custom("POST", "/calls/webex/create", func(c *Call, _ noParameters) (Answer, error) { return personalCallNotConfigured(c, "Webex") }).AlwaysFails(),
-	Custom("POST", "/calls/zoom/create", func(c *Call, _ zoomForm) (Answer, error) { return personalCallNotConfigured(c, "Zoom") }).AlwaysFails(),
+	Custom("POST", "/calls/webex/create", func(c *Call, _ noParameters) (Answer, error) {
+		return personalCallNotConfigured(c, "Webex")
+	}).AlwaysFails(),
+	Custom("POST", "/calls/zoom/create", func(c *Call, _ zoomForm) (Answer, error) {
+		return personalCallNotConfigured(c, "Zoom")
+	}).AlwaysFails(),
 }
 
 type meetingForm struct {
@@ -31,9 +35,13 @@ type zoomForm struct {
 	Video bool `form:"is_video_call,default=true"`
 }
 
-// personalCallNotConfigured is for services people log in to themselves: bots cannot.
+// personalCallNotConfigured refuses a provider that each user logs in to. Bots get the refusal for bots instead,
+// because they cannot log in there.
 func personalCallNotConfigured(c *Call, service string) (Answer, error) {
-	_, err := Read(c, func(v realm.View) (any, error) { _, err := v.RequireHuman(); return nil, err })
+	err := checkPermission(c, func(v realm.View) error {
+		_, err := v.RequireHuman()
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

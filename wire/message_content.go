@@ -7,10 +7,18 @@ import (
 	"parley/wire/markdown"
 )
 
-// contentFromResult is what a rendering found out, in the realm's terms.
+// contentFromResult converts the findings of a rendering to the types of the realm.
 func contentFromResult(r markdown.Result) realm.ContentInfo {
-	x := realm.ContentInfo{ChannelWildcard: r.ChannelWildcard, TopicWildcard: r.TopicWildcard, Link: r.HasLink, Image: r.HasImage,
-		Attachment: r.HasAttachment, Me: r.IsMe, Attachments: r.Attachments, Previews: r.PreviewURLs}
+	x := realm.ContentInfo{
+		ChannelWildcard: r.ChannelWildcard,
+		TopicWildcard:   r.TopicWildcard,
+		Link:            r.HasLink,
+		Image:           r.HasImage,
+		Attachment:      r.HasAttachment,
+		Me:              r.IsMe,
+		Attachments:     r.Attachments,
+		Previews:        r.PreviewURLs,
+	}
 	for _, u := range r.MentionedUsers {
 		x.Users = append(x.Users, realm.UserID(u))
 	}
@@ -20,7 +28,7 @@ func contentFromResult(r markdown.Result) realm.ContentInfo {
 	return x
 }
 
-// escapeAsHTML shows a text that cannot be rendered: harmless, and all of it.
+// escapeAsHTML shows a text that cannot be rendered: escaped and complete.
 func escapeAsHTML(text string) string {
 	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(text)
 	return "<p>" + strings.ReplaceAll(text, "\n", "<br>\n") + "</p>"

@@ -7,9 +7,13 @@ import (
 
 var draftEndpoints = []Endpoint{
 	Get("/drafts", getDrafts).Returns("{count: int, drafts: [Draft]}"),
-	CommandFromForm("POST", "/drafts", addDrafts, func(ids []int64) Answer { return Answer{"ids": ids} }).Returns("{ids: [int]}"),
+	CommandFromForm("POST", "/drafts", addDrafts, func(ids []int64) Answer {
+		return Answer{"ids": ids}
+	}).Returns("{ids: [int]}"),
 	CommandFromForm("PATCH", "/drafts/{draft_id}", changeDraft, emptyAnswer),
-	CommandFromForm("DELETE", "/drafts/{draft_id}", func(f draftIDForm) realm.RemoveDraft { return realm.RemoveDraft{ID: f.ID} }, emptyAnswer),
+	CommandFromForm("DELETE", "/drafts/{draft_id}", func(f draftIDForm) realm.RemoveDraft {
+		return realm.RemoveDraft{ID: f.ID}
+	}, emptyAnswer),
 }
 
 var draftEvents = []EventKind{
@@ -34,7 +38,7 @@ type draftForm struct {
 	Topic     string          `form:"topic,required"`
 	Content   string          `form:"content,required"`
 	Timestamp form.Opt[int64] `form:"timestamp"`
-	ID        form.Opt[int64] `form:"id"` // clients send back what they were told; the path decides
+	ID        form.Opt[int64] `form:"id"` // ignored: clients repeat the id, but the path decides
 }
 
 func (f *draftForm) draft() realm.Draft {
@@ -74,7 +78,7 @@ func getDrafts(_ *Call, v realm.View, _ noParameters) (Answer, error) {
 	return Answer{"count": len(list), "drafts": draftObjects(list, asStored)}, nil
 }
 
-// draftsSection is a registration's drafts, newest edit first.
+// draftsSection adds the caller's drafts to a registration, newest edit first.
 func draftsSection(s *initialState) {
 	list := []any{}
 	if _, err := s.DraftSyncUser(); err == nil {
@@ -99,5 +103,6 @@ func draftObject(d realm.Draft, c Client) obj {
 	if d.Type == "stream" {
 		topic = c.Topic(topic)
 	}
-	return obj{"id": d.ID, "type": d.Type, "to": nonNil(d.To), "topic": topic, "content": d.Content, "timestamp": d.Edited}
+	return obj{"id": d.ID, "type": d.Type, "to": nonNil(d.To), "topic": topic, "content": d.Content,
+		"timestamp": d.Edited}
 }

@@ -33,7 +33,8 @@ type editForm struct {
 	Sum       string           `form:"prev_content_sha256"`
 }
 
-// maxEditAttempts is how often an edit whose message was edited in between is tried again before the client must.
+// maxEditAttempts is the number of times the server retries an edit whose message changed meanwhile, before it
+// refuses.
 const maxEditAttempts = 5
 
 func editMessage(c *Call, f editForm) (Answer, error) {
@@ -62,14 +63,16 @@ func editMessage(c *Call, f editForm) (Answer, error) {
 		}
 		uploads := []any{}
 		for _, d := range e.Detached {
-			uploads = append(uploads, obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size, "create_time": d.Created, "message_ids": nonNil(d.Messages)})
+			uploads = append(uploads, obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size,
+				"create_time": d.Created, "message_ids": nonNil(d.Messages)})
 		}
 		return Answer{"detached_uploads": uploads}, nil
 	}
 	return nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The message is being edited; try again.")
 }
 
-// prepareContent renders the new text, and finds out what the old one did; who may not read the message is refused here.
+// prepareContent renders the new text and also the old one, whose mentions the realm compares. It refuses callers
+// that are not allowed to read the message.
 func prepareContent(c *Call, f *editForm) (*realm.NewContent, error) {
 	i, err := Read(c, func(v realm.View) (realm.MessageInfo, error) { return v.WritableMessage(f.Message) })
 	if err != nil {
@@ -87,9 +90,10 @@ func prepareContent(c *Call, f *editForm) (*realm.NewContent, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(old.Text))
-	n := &realm.NewContent{OldVersion: i.Ref.Version, OldSum: hex.EncodeToString(sum[:]), WantSum: strings.TrimSpace(f.Sum)}
+	n := &realm.NewContent{OldVersion: i.Ref.Version, OldSum: hex.EncodeToString(sum[:]),
+		WantSum: strings.TrimSpace(f.Sum)}
 	if i.Sender.ID != c.Caller.User {
-		return n, nil // refused in the turn; no need to render
+		return n, nil // the command refuses it, so rendering is not needed
 	}
 	if n.Body, n.Content, err = render(c, text); err != nil {
 		n.Unrenderable = true
@@ -122,7 +126,8 @@ func deleteTopic(c *Call, f deleteTopicForm) (Answer, error) {
 }
 
 func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {
-	o := obj{"type": "update_message", "user_id": e.User, "rendering_only": e.User == 0, "edit_timestamp": e.At, "message_id": e.Message,
+	o := obj{"type": "update_message", "user_id": e.User, "rendering_only": e.User == 0, "edit_timestamp": e.At,
+		"message_id":  e.Message,
 		"message_ids": e.IDs, "flags": flagNames(to.Flags)}
 	if e.User == 0 {
 		o["user_id"] = nil
@@ -140,7 +145,7 @@ func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {
 		} else if b, ok := to.Texts.Text(to.Realm, realm.BodyRef{Message: e.Message, Version: e.Version}); ok {
 			body = b
 		} else {
-			return nil // erased since
+			return nil // the text was erased meanwhile
 		}
 		o["content"], o["rendered_content"], o["is_me_message"] = body.Text, body.HTML, e.Me
 		if e.User != 0 {

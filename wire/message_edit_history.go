@@ -14,15 +14,15 @@ type messageHistoryForm struct {
 	EmptyTopic bool            `form:"allow_empty_topic_name,default=false"`
 }
 
-// getMessageHistory answers what a message was at each time, the original first.
+// getMessageHistory answers all versions of a message, the original first.
 func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
-	s, err := readHistory(c, f.Message)
+	past, err := readHistory(c, f.Message)
 	if err != nil {
 		return nil, err
 	}
 	text := func(version uint16) (realm.Body, error) {
-		if s.movesOnly {
-			version = s.info.Ref.Version // earlier texts are nobody's business
+		if past.movesOnly {
+			version = past.info.Ref.Version // only moves are visible, so earlier texts are not shown
 		}
 		b, ok := c.Server.Text(c.Realm, realm.BodyRef{Message: f.Message, Version: version})
 		if !ok {
@@ -36,50 +36,54 @@ func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
 		}
 		return t
 	}
-	now, version := originalTopicAndVersion(&s.info)
+	current, version := originalTopicAndVersion(&past.info)
 	body, err := text(version)
 	if err != nil {
 		return nil, err
 	}
-	shown := func(t string) any {
-		if s.info.Channel == 0 {
+	topicOrEmpty := func(t string) any {
+		if past.info.Channel == 0 {
 			return ""
 		}
 		return topic(t)
 	}
-	list := []any{obj{"topic": shown(now), "content": body.Text, "rendered_content": body.HTML, "timestamp": s.info.Time, "user_id": s.info.Sender.ID}}
-	for n, r := range s.info.History {
+	list := []any{obj{"topic": topicOrEmpty(current), "content": body.Text, "rendered_content": body.HTML,
+		"timestamp": past.info.Time, "user_id": past.info.Sender.ID}}
+	for n, r := range past.info.History {
 		o := obj{"timestamp": r.At, "user_id": r.User}
-		edited := r.Content && !s.movesOnly
+		edited := r.Content && !past.movesOnly
 		if r.TopicBefore == nil && r.ChannelBefore == 0 && !edited {
 			continue
 		}
 		if r.TopicBefore != nil {
-			now = *r.TopicAfter
-			o["prev_topic"] = shown(*r.TopicBefore)
+			current = *r.TopicAfter
+			o["prev_topic"] = topicOrEmpty(*r.TopicBefore)
 		}
 		if r.ChannelBefore != 0 {
 			o["prev_stream"], o["stream"] = r.ChannelBefore, r.ChannelAfter
 		}
 		if edited {
 			before := body
-			if body, err = text(versionAfter(&s.info, n)); err != nil {
+			if body, err = text(versionAfter(&past.info, n)); err != nil {
 				return nil, err
 			}
-			o["prev_content"], o["prev_rendered_content"], o["content_html_diff"] = before.Text, before.HTML, htmlDiff(before.HTML, body.HTML)
+			o["prev_content"], o["prev_rendered_content"], o["content_html_diff"] = before.Text, before.HTML,
+				htmlDiff(before.HTML, body.HTML)
 		}
-		o["topic"], o["content"], o["rendered_content"] = shown(now), body.Text, body.HTML
+		o["topic"], o["content"], o["rendered_content"] = topicOrEmpty(current), body.Text, body.HTML
 		list = append(list, o)
 	}
 	return Answer{"message_history": list}, nil
 }
 
-// messageHistory is a message with its history; where only moves may be seen, its texts are not.
+// messageHistory is a message with its history. movesOnly is set where the organization shows moves but no earlier
+// texts.
 type messageHistory struct {
 	info      realm.MessageInfo
 	movesOnly bool
 }
 
+// readHistory returns the history of a message that the caller can read, within the organization's visibility policy.
 func readHistory(c *Call, id realm.MessageID) (messageHistory, error) {
 	return Read(c, func(v realm.View) (messageHistory, error) {
 		policy := v.OrgText("message_edit_history_visibility_policy")
@@ -91,7 +95,7 @@ func readHistory(c *Call, id realm.MessageID) (messageHistory, error) {
 	})
 }
 
-// originalTopicAndVersion is the topic a message was sent to, and the version of its first text.
+// originalTopicAndVersion returns the topic the message was sent to and the version of its first text.
 func originalTopicAndVersion(i *realm.MessageInfo) (topic string, version uint16) {
 	topic, version = i.Topic, i.Ref.Version
 	for _, r := range slices.Backward(i.History) {
@@ -105,7 +109,7 @@ func originalTopicAndVersion(i *realm.MessageInfo) (topic string, version uint16
 	return topic, version
 }
 
-// versionAfter is the text's version that entry n of the history made.
+// versionAfter returns the version of the text that entry n of the history created.
 func versionAfter(i *realm.MessageInfo, n int) uint16 {
 	for _, r := range i.History[n+1:] {
 		if r.Content {
@@ -115,11 +119,11 @@ func versionAfter(i *realm.MessageInfo, n int) uint16 {
 	return i.Ref.Version
 }
 
-// maxDiffTokens bounds how much is compared: beyond it the whole text counts as changed.
+// maxDiffTokens bounds the comparison of two texts. A larger text is shown as replaced completely.
 const maxDiffTokens = 20000
 
-// htmlDiff shows what changed between two renderings: the new one's elements, with inserted words and, before them,
-// deleted ones marked. Elements stay balanced, because marks enclose only text.
+// htmlDiff returns the new HTML with inserted words marked, and deleted words marked before them. Marks enclose only
+// text, so that elements stay balanced.
 func htmlDiff(before, after string) string {
 	a, b := htmlTokens(before), htmlTokens(after)
 	var out strings.Builder
@@ -138,10 +142,12 @@ func htmlDiff(before, after string) string {
 	return out.String()
 }
 
-// tokenDiff compares token by token: each different token is one character of what the library sees.
+// tokenDiff compares two lists of tokens. The library compares characters, so each distinct token is mapped to one
+// character.
 func tokenDiff(a, b []string) []diffmatchpatch.Diff {
 	if len(a)+len(b) > maxDiffTokens {
-		return []diffmatchpatch.Diff{{Type: diffmatchpatch.DiffDelete, Text: strings.Join(a, "")}, {Type: diffmatchpatch.DiffInsert, Text: strings.Join(b, "")}}
+		return []diffmatchpatch.Diff{{Type: diffmatchpatch.DiffDelete, Text: strings.Join(a, "")},
+			{Type: diffmatchpatch.DiffInsert, Text: strings.Join(b, "")}}
 	}
 	number := map[string]rune{}
 	var tokens []string
@@ -152,7 +158,7 @@ func tokenDiff(a, b []string) []diffmatchpatch.Diff {
 			if !ok {
 				n = rune(len(tokens) + 1)
 				if n >= 0xd800 {
-					n += 0x800 // these are no characters
+					n += 0x800 // skips the surrogate range, which has no characters
 				}
 				number[t] = n
 				tokens = append(tokens, t)
@@ -175,7 +181,7 @@ func tokenDiff(a, b []string) []diffmatchpatch.Diff {
 	return diffs
 }
 
-// htmlTokens cuts HTML into elements' tags, words, and what is between words.
+// htmlTokens splits HTML into tags, words and white space.
 func htmlTokens(s string) []string {
 	var out []string
 	for len(s) > 0 {
@@ -200,7 +206,8 @@ func htmlTokens(s string) []string {
 	return out
 }
 
-// writeMarked writes the text of a changed stretch inside spans; its tags are written as they are, or left out.
+// writeMarked writes a changed part with its text inside spans. Tags are written unchanged if tags is set, else left
+// out.
 func writeMarked(out *strings.Builder, html, class string, tags bool) {
 	open := false
 	end := func() {

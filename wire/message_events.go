@@ -7,7 +7,8 @@ import (
 	"parley/actors/realm"
 )
 
-// encodeMessageEvent is a message event up to its id; nil if the text has been erased since.
+// encodeMessageEvent returns an encoded message event without its id. It returns nil if the text was erased
+// meanwhile.
 func encodeMessageEvent(e *realm.MessageArrived, v variant, ctx RenderContext, local string) []byte {
 	var body realm.Body
 	if e.Message.Body != nil {
@@ -27,14 +28,14 @@ func encodeMessageEvent(e *realm.MessageArrived, v variant, ctx RenderContext, l
 	b = append(b, `,"type":"message"`...)
 	out := bytes.Clone(b)
 	*buffer = b
-	if cap(b) <= 1<<20 { // a rare giant must not stay in the pool
+	if cap(b) <= 1<<20 { // a rare large buffer must not stay in the pool
 		bufferPool.Put(buffer)
 	}
 	return out
 }
 
-// appendMessage writes what encode makes of messageObject, byte for byte, without making the object: of all there is to
-// encode this comes most often.
+// appendMessage appends the same bytes as encode(messageObject(...)) without building the object, because messages
+// are the most frequent events.
 func appendMessage(b []byte, m *realm.MessageInfo, body realm.Body, c Client, s Site, unknown bool) []byte {
 	sender, name := apiEmail(m.Sender, s), m.Sender.Name
 	avatar := avatarURL(m.Sender, s, c.Gravatar && m.Sender.EmailPublic)

@@ -6,7 +6,8 @@ import (
 	"parley/actors/realm"
 )
 
-// A message event written directly is the same bytes as one made of the message's object.
+// TestMessageEventsMatchObjects checks that a message event written directly has the same bytes as one made from the
+// object.
 func TestMessageEventsMatchObjects(t *testing.T) {
 	sender := realm.UserInfo{ID: 8, Name: `A "quoted" <name>`, Email: "a@example.org"}
 	seen := sender
@@ -17,9 +18,17 @@ func TestMessageEventsMatchObjects(t *testing.T) {
 	link := []realm.TopicLink{{Text: "t", URL: "https://example.org"}}
 	for _, m := range []realm.MessageInfo{
 		{ID: 1, Sender: sender, Client: "web", Time: 17, Channel: 3, ChannelName: "général", Topic: "t", Body: body},
-		{ID: 2, Sender: seen, Client: "web", Time: 18, Channel: 3, ChannelName: "c", Me: true, Edited: 19, Moved: 20, Links: link, Body: body},
-		{ID: 3, Sender: face, Talk: 5, People: []realm.UserInfo{sender, seen}, Body: body,
-			Reactions: []realm.Reaction{{User: 9, Name: "smile", Code: "1f600", Type: "unicode_emoji"}}, Submessages: []realm.Submessage{{ID: 1, Sender: 8, Type: "widget", Content: "{}"}}},
+		{ID: 2, Sender: seen, Client: "web", Time: 18, Channel: 3, ChannelName: "c", Me: true, Edited: 19, Moved: 20,
+			Links: link, Body: body},
+		{
+			ID:          3,
+			Sender:      face,
+			Talk:        5,
+			People:      []realm.UserInfo{sender, seen},
+			Body:        body,
+			Reactions:   []realm.Reaction{{User: 9, Name: "smile", Code: "1f600", Type: "unicode_emoji"}},
+			Submessages: []realm.Submessage{{ID: 1, Sender: 8, Type: "widget", Content: "{}"}},
+		},
 		{ID: 4, Talk: 5, Body: &realm.Body{}},
 	} {
 		for _, c := range []Client{{}, {Markdown: true, Gravatar: true, Caps: realm.CapEmptyTopicName}} {
@@ -27,7 +36,8 @@ func TestMessageEventsMatchObjects(t *testing.T) {
 				for _, local := range []string{"", `1"7`} {
 					v := variant{client: c, flags: realm.FlagRead | realm.FlagMentioned, hideSender: unknown}
 					site := Site{Host: "chat.example.org", Name: "chat", URL: "https://chat.example.org"}
-					o := obj{"type": "message", "message": messageObject(&m, *m.Body, c, site, unknown), "flags": flagNames(v.flags)}
+					o := obj{"type": "message", "message": messageObject(&m, *m.Body, c, site, unknown),
+						"flags": flagNames(v.flags)}
 					if local != "" {
 						o["local_message_id"] = local
 					}

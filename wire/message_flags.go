@@ -10,9 +10,14 @@ import (
 )
 
 var flagEndpoints = []Endpoint{
-	Custom("POST", "/messages/flags", setFlags).Returns("{messages: [int], ignored_because_not_subscribed_channels?: [int]}"),
-	Custom("POST", "/messages/flags/narrow", setFlagsNarrow).Returns("{processed_count: int, updated_count: int, first_processed_id: int?, last_processed_id: int?, found_oldest: bool, found_newest: bool, ignored_because_not_subscribed_channels?: [int]}"),
-	CommandFromForm("POST", "/mark_all_as_read", func(noParameters) realm.ReadAll { return realm.ReadAll{} }, func(realm.Done) Answer { return Answer{"complete": true} }).Returns("{complete: bool}"),
+	Custom("POST", "/messages/flags", setFlags).
+		Returns("{messages: [int], ignored_because_not_subscribed_channels?: [int]}"),
+	Custom("POST", "/messages/flags/narrow", setFlagsNarrow).
+		Returns("{processed_count: int, updated_count: int, first_processed_id: int?, last_processed_id: int?, " +
+			"found_oldest: bool, found_newest: bool, ignored_because_not_subscribed_channels?: [int]}"),
+	CommandFromForm("POST", "/mark_all_as_read", func(noParameters) realm.ReadAll {
+		return realm.ReadAll{}
+	}, func(realm.Done) Answer { return Answer{"complete": true} }).Returns("{complete: bool}"),
 	CommandFromForm("POST", "/mark_stream_as_read", func(f readChannelForm) realm.ReadChannel {
 		return realm.ReadChannel{Channel: realm.ChannelID(f.Channel)}
 	}, emptyAnswer),
@@ -26,7 +31,7 @@ var flagEvents = []EventKind{
 }
 
 type setFlagsForm struct {
-	Messages []int64 `form:"messages,required,maxitems=50000"` // bounds the turns it takes
+	Messages []int64 `form:"messages,required,maxitems=50000"` // bounds the number of turns
 	Op       string  `form:"op,required"`
 	Flag     string  `form:"flag,required"`
 }
@@ -45,8 +50,8 @@ func setFlags(c *Call, f setFlagsForm) (Answer, error) {
 	return a, nil
 }
 
-// changeFlagsInParts gives a change of very many flags several turns, so that nobody else waits for all of it, and returns the
-// channels whose messages stayed as they were. What it refuses is refused as a whole.
+// changeFlagsInParts changes the flags of many messages in several turns, so that other requests run in between. It
+// returns the channels whose messages were not changed. A refusal applies to the whole request.
 func changeFlagsInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
 	parts := slices.Collect(slices.Chunk(cmd.Messages, realm.MaxFlagged))
 	if len(parts) <= 1 {
@@ -55,7 +60,7 @@ func changeFlagsInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
 	}
 	for _, part := range parts {
 		cmd.Messages = part
-		if _, err := Read(c, func(v realm.View) (any, error) { return nil, v.MayFlag(cmd) }); err != nil {
+		if err := checkPermission(c, func(v realm.View) error { return v.MayFlag(cmd) }); err != nil {
 			return nil, err
 		}
 	}
@@ -73,7 +78,8 @@ func changeFlagsInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
 	return slices.Compact(left), nil
 }
 
-// addIgnoredChannels adds the channels whose messages stayed as they were; only marking unread knows such.
+// addIgnoredChannels adds the channels whose messages were not changed. Only marking messages as unread has such
+// channels.
 func addIgnoredChannels(a Answer, op, flag string, channels []realm.ChannelID) {
 	if op == "remove" && flag == "read" {
 		a["ignored_because_not_subscribed_channels"] = channels
@@ -101,9 +107,15 @@ func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	const many = 1 << 30 // more than any narrow has, and sums of two do not overflow
-	cmd := realm.FlagNarrow{Terms: terms, Hits: s.found.Hits, Op: f.Op, Flag: f.Flag,
-		Range: realm.PageRange{Anchor: anchor, Before: int(min(f.Before, many)), After: int(min(f.After, many)), Exclude: !f.IncludeAnchor}}
+	const many = 1 << 30 // larger than any narrow, and the sum of two does not overflow
+	cmd := realm.FlagNarrow{
+		Terms: terms,
+		Hits:  s.found.Hits,
+		Op:    f.Op,
+		Flag:  f.Flag,
+		Range: realm.PageRange{Anchor: anchor, Before: int(min(f.Before, many)), After: int(min(f.After, many)),
+			Exclude: !f.IncludeAnchor},
+	}
 	if err := s.fixPage(c, &cmd); err != nil {
 		return nil, err
 	}
@@ -111,8 +123,9 @@ func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := Answer{"processed_count": len(d.Page.IDs), "updated_count": d.Changed, "first_processed_id": nil, "last_processed_id": nil,
-		"found_oldest": d.Page.Oldest, "found_newest": d.Page.Newest}
+	a := Answer{"processed_count": len(d.Page.IDs), "updated_count": d.Changed, "first_processed_id": nil,
+		"last_processed_id": nil,
+		"found_oldest":      d.Page.Oldest, "found_newest": d.Page.Newest}
 	if n := len(d.Page.IDs); n > 0 {
 		a["first_processed_id"], a["last_processed_id"] = d.Page.IDs[0], d.Page.IDs[n-1]
 	}
@@ -134,7 +147,8 @@ func flagsChanged(e *realm.FlagsTold, to *Recipient) any {
 	if e.Add {
 		op = "add"
 	}
-	o := obj{"type": "update_message_flags", "op": op, "operation": op, "flag": flagNames(e.Flag)[0], "messages": ids.IDs[int64](e.IDs), "all": e.All}
+	o := obj{"type": "update_message_flags", "op": op, "operation": op, "flag": flagNames(e.Flag)[0],
+		"messages": ids.IDs[int64](e.IDs), "all": e.All}
 	if e.Flag == realm.FlagRead && !e.Add {
 		details := obj{}
 		for _, d := range e.Details() {
@@ -151,7 +165,8 @@ func unreadDetail(d realm.UnreadDetail, c Client) obj {
 		o["mentioned"] = true
 	}
 	if d.Channel != 0 {
-		o["type"], o["stream_id"], o["topic"], o["unmuted_stream_msg"] = "stream", d.Channel, c.Topic(d.Topic), d.Unmuted
+		o["type"], o["stream_id"], o["topic"], o["unmuted_stream_msg"] = "stream", d.Channel, c.Topic(d.Topic),
+			d.Unmuted
 	} else {
 		o["user_ids"] = nonNil(d.People)
 	}

@@ -8,17 +8,17 @@ import (
 )
 
 var historyEndpoints = []Endpoint{
-	Custom("GET", "/messages", getMessages).Returns("{messages: [FoundMessage], anchor?: int, found_anchor: bool, found_oldest: bool, found_newest: bool, history_limited: bool}").AllowVisitors(),
+	Custom("GET", "/messages", getMessages).
+		Returns("{messages: [FoundMessage], anchor?: int, found_anchor: bool, found_oldest: bool, " +
+			"found_newest: bool, history_limited: bool}").AllowVisitors(),
 	Custom("GET", "/messages/{message_id}", getMessage).Returns("{message: Message, raw_content: str}").AllowVisitors(),
 	Get("/messages/{message_id}/read_receipts", getReadReceipts).Returns("{user_ids: [int]}"),
 }
 
-var historyEvents []EventKind
-
-// maxMessagesPerRequest is how many messages one request may ask for (protocol).
+// maxMessagesPerRequest is how many messages one request can ask for (protocol).
 const maxMessagesPerRequest = 5000
 
-// messagesPerView is how many messages one look at the realm copies: well under 5 ms.
+// messagesPerView is how many messages one view copies: well under 5 ms.
 const messagesPerView = 500
 
 type getMessagesForm struct {
@@ -37,8 +37,10 @@ type getMessagesForm struct {
 
 func (f *getMessagesForm) Check() *form.Error {
 	if f.IDs.Set {
-		if f.Anchor.Kind != form.AnchorAbsent || f.IncludeAnchor.Set || f.Before.Set || f.After.Set || f.FirstUnread.Set {
-			return form.Unsupported("num_before", "num_after", "anchor", "message_ids", "include_anchor", "use_first_unread_anchor")
+		if f.Anchor.Kind != form.AnchorAbsent || f.IncludeAnchor.Set || f.Before.Set || f.After.Set ||
+			f.FirstUnread.Set {
+			return form.Unsupported("num_before", "num_after", "anchor", "message_ids", "include_anchor",
+				"use_first_unread_anchor")
 		}
 		return nil
 	}
@@ -48,7 +50,8 @@ func (f *getMessagesForm) Check() *form.Error {
 	if f.Anchor.Kind == form.AnchorAbsent {
 		return form.MissingAnchor()
 	}
-	if f.Before.Value > maxMessagesPerRequest || f.After.Value > maxMessagesPerRequest || f.Before.Value+f.After.Value > maxMessagesPerRequest {
+	if f.Before.Value > maxMessagesPerRequest || f.After.Value > maxMessagesPerRequest ||
+		f.Before.Value+f.After.Value > maxMessagesPerRequest {
 		return form.Bad("Too many messages requested (maximum " + strconv.Itoa(maxMessagesPerRequest) + ").")
 	}
 	if f.Before.Value > 0 && f.After.Value > 0 && f.IncludeAnchor.Set && !f.IncludeAnchor.Value {
@@ -57,7 +60,8 @@ func (f *getMessagesForm) Check() *form.Error {
 	return nil
 }
 
-// requestClient is how a request wants to forEachMessage messages.
+// requestClient returns the client capabilities that the parameters of a request express. Logged-out visitors always
+// get avatar URLs.
 func requestClient(c *Call, markdown, gravatar, emptyTopic bool) Client {
 	r := Client{Markdown: markdown, Gravatar: gravatar && c.Account != nil}
 	if emptyTopic {
@@ -80,7 +84,8 @@ func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 		if a, err = realmAnchor(f.Anchor, f.Date); err != nil {
 			return nil, err
 		}
-		page, err = s.page(c, terms, realm.PageRange{Anchor: a, Before: int(f.Before.Value), After: int(f.After.Value), Exclude: f.IncludeAnchor.Set && !f.IncludeAnchor.Value})
+		page, err = s.page(c, terms, realm.PageRange{Anchor: a, Before: int(f.Before.Value), After: int(f.After.Value),
+			Exclude: f.IncludeAnchor.Set && !f.IncludeAnchor.Value})
 	}
 	if err != nil {
 		return nil, err
@@ -97,15 +102,16 @@ func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := Answer{"messages": messages, "found_anchor": page.Found, "found_oldest": page.Oldest, "found_newest": page.Newest, "history_limited": false}
+	out := Answer{"messages": messages, "found_anchor": page.Found, "found_oldest": page.Oldest,
+		"found_newest": page.Newest, "history_limited": false}
 	if !f.IDs.Set {
 		out["anchor"] = page.Anchor
 	}
 	return out, nil
 }
 
-// forEachMessage hands out messages with their texts, in slices short enough that nobody waits for them. A message that went away
-// meanwhile is left out.
+// forEachMessage calls fn for each message with its text. It reads the messages in short views, so that other
+// requests do not wait. Messages that were deleted meanwhile are left out.
 func forEachMessage(c *Call, ids []realm.MessageID, fn func(*realm.VisibleMessage, realm.Body)) error {
 	for len(ids) > 0 {
 		part := ids[:min(len(ids), messagesPerView)]
@@ -123,7 +129,7 @@ func forEachMessage(c *Call, ids []realm.MessageID, fn func(*realm.VisibleMessag
 	return nil
 }
 
-// messageObjectForReader is a message as its reader sees it: with flags and what may be shown of its past.
+// messageObjectForReader returns a message with the reader's flags and the visible part of its edit history.
 func messageObjectForReader(c *Call, m *realm.VisibleMessage, body realm.Body, r Client) obj {
 	if m.Channel != 0 {
 		m.Links = topicLinksOf(c, m.Topic)
@@ -136,7 +142,7 @@ func messageObjectForReader(c *Call, m *realm.VisibleMessage, body realm.Body, r
 	return o
 }
 
-// revisionObjects is a message's past, newest first.
+// revisionObjects returns the edit history of a message, newest first.
 func revisionObjects(c *Call, m *realm.VisibleMessage, r Client) []any {
 	out := make([]any, 0, len(m.History))
 	for i := len(m.History) - 1; i >= 0; i-- {
@@ -165,7 +171,9 @@ type getMessageForm struct {
 }
 
 func getMessage(c *Call, f getMessageForm) (Answer, error) {
-	m, err := Read(c, func(v realm.View) (realm.VisibleMessage, error) { return v.VisibleMessage(realm.MessageID(f.Message)) })
+	m, err := Read(c, func(v realm.View) (realm.VisibleMessage, error) {
+		return v.VisibleMessage(realm.MessageID(f.Message))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +181,8 @@ func getMessage(c *Call, f getMessageForm) (Answer, error) {
 	if !ok {
 		return nil, realm.BadRequest("Invalid message(s)")
 	}
-	return Answer{"message": messageObjectForReader(c, &m, body, requestClient(c, f.Markdown, false, f.EmptyTopic)), "raw_content": body.Text}, nil
+	return Answer{"message": messageObjectForReader(c, &m, body, requestClient(c, f.Markdown, false, f.EmptyTopic)),
+		"raw_content": body.Text}, nil
 }
 
 type readReceiptsForm struct {

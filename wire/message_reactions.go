@@ -46,5 +46,6 @@ func removeReaction(f removeReactionForm) realm.RemoveReaction {
 }
 
 func reactionEvent(op string, id realm.MessageID, r realm.Reaction) obj {
-	return obj{"type": "reaction", "op": op, "message_id": id, "user_id": r.User, "emoji_name": r.Name, "emoji_code": r.Code, "reaction_type": r.Type}
+	return obj{"type": "reaction", "op": op, "message_id": id, "user_id": r.User, "emoji_name": r.Name,
+		"emoji_code": r.Code, "reaction_type": r.Type}
 }

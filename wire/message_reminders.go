@@ -41,7 +41,8 @@ func addReminder(c *Call, f addReminderForm) (Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		id, err := Execute(c, realm.AddReminder{Message: f.Message, At: f.At, Note: f.Note, Text: text, Version: i.Ref.Version})
+		id, err := Execute(c, realm.AddReminder{Message: f.Message, At: f.At, Note: f.Note, Text: text,
+			Version: i.Ref.Version})
 		if errors.Is(err, realm.ErrStale) {
 			continue
 		}
@@ -53,7 +54,7 @@ func addReminder(c *Call, f addReminderForm) (Answer, error) {
 	return nil, realm.Refuse(realm.Busy, "BAD_REQUEST", "The message is being edited; try again.")
 }
 
-// readText is a message the caller may forEachMessage, with its source.
+// readText returns a message that the caller can read, and its Markdown source.
 func readText(c *Call, id realm.MessageID) (realm.MessageInfo, string, error) {
 	i, err := Read(c, func(v realm.View) (realm.MessageInfo, error) { return v.ReadableMessage(id) })
 	if err != nil {
@@ -75,6 +76,14 @@ func reminderObjects(list []realm.Reminder) []any {
 }
 
 func reminderObject(r realm.Reminder) obj {
-	return obj{"reminder_id": r.ID, "type": "private", "to": []realm.UserID{r.User}, "content": r.Body.Text, "rendered_content": r.Body.HTML,
-		"scheduled_delivery_timestamp": r.At, "failed": false, "reminder_target_message_id": r.Message}
+	return obj{
+		"reminder_id":                  r.ID,
+		"type":                         "private",
+		"to":                           []realm.UserID{r.User},
+		"content":                      r.Body.Text,
+		"rendered_content":             r.Body.HTML,
+		"scheduled_delivery_timestamp": r.At,
+		"failed":                       false,
+		"reminder_target_message_id":   r.Message,
+	}
 }

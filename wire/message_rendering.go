@@ -10,19 +10,20 @@ import (
 	"parley/wire/markdown"
 )
 
-// Renderer turns texts into HTML as each organization's dialect has it. The zero value is ready; any number of
-// goroutines may use it. What a text refers to is looked up in one view of the realm; rendering happens outside it.
+// Renderer renders Markdown to HTML with each organization's configuration. The zero value is ready to use. It is
+// safe for concurrent use. References in a text are resolved in one view of the realm; rendering itself runs outside
+// the realm.
 type Renderer struct {
-	configs sync.Map // realm.ID -> *dialect
+	configs sync.Map // realm.ID -> *markdownConfig
 }
 
-// markdownConfig is an organization's markdownConfig, prepared: immutable.
+// markdownConfig is the compiled Markdown configuration of an organization. It is immutable.
 type markdownConfig struct {
 	version    realm.Seq
 	options    markdown.Options
 	emoji      map[string]markdown.CustomEmoji
 	emoticons  map[realm.UserID]bool
-	alertWords []string // anybody is to be alerted of
+	alertWords []string // alert words of all users
 	alerts     *markdown.AlertMatcher
 	compiled   map[realm.LinkifierRule]markdown.Linkifier
 }
@@ -34,7 +35,7 @@ func (r *Renderer) cachedConfig(id realm.ID) *markdownConfig {
 	return &markdownConfig{}
 }
 
-// configInView is the markdownConfig as it stands in a view.
+// configInView returns the configuration at the time of a view.
 func (r *Renderer) configInView(v realm.View, site Site) *markdownConfig {
 	old := r.cachedConfig(v.Realm.ID())
 	if old.version == v.MarkdownConfigVersion() && old.version != 0 {
@@ -43,7 +44,7 @@ func (r *Renderer) configInView(v realm.View, site Site) *markdownConfig {
 	return r.compile(v.Realm.ID(), v.MarkdownConfig(), site)
 }
 
-// currentConfig is the markdownConfig as it stands now; only a changed one asks the realm.
+// currentConfig returns the current configuration. It reads the realm only if the configuration has changed.
 func (r *Renderer) currentConfig(c *Call) (*markdownConfig, error) {
 	if old := r.cachedConfig(c.Realm); old.version != 0 && old.version >= c.Server.MarkdownConfigSeq(c.Realm) {
 		return old, nil
@@ -55,17 +56,20 @@ func (r *Renderer) currentConfig(c *Call) (*markdownConfig, error) {
 	return r.compile(c.Realm, d, c.Site), nil
 }
 
+// compile compiles a configuration, reusing compiled linkifiers, and caches it unless a newer one is cached.
 func (r *Renderer) compile(id realm.ID, d realm.MarkdownConfig, site Site) *markdownConfig {
 	old := r.cachedConfig(id)
-	n := &markdownConfig{version: d.Version, emoji: map[string]markdown.CustomEmoji{}, emoticons: d.Emoticons, compiled: map[realm.LinkifierRule]markdown.Linkifier{}}
-	n.options = markdown.Options{RealmURL: site.URL, RealmID: realmPath(site), EmptyTopicName: realm.EmptyTopicName, DefaultCodeLanguage: d.CodeLanguage,
-		InlineImages: d.InlineImages, LinkPreviews: d.LinkPreviews}
+	n := &markdownConfig{version: d.Version, emoji: map[string]markdown.CustomEmoji{}, emoticons: d.Emoticons,
+		compiled: map[realm.LinkifierRule]markdown.Linkifier{}}
+	n.options = markdown.Options{RealmURL: site.URL, RealmID: realmPath(site), EmptyTopicName: realm.EmptyTopicName,
+		DefaultCodeLanguage: d.CodeLanguage,
+		InlineImages:        d.InlineImages, LinkPreviews: d.LinkPreviews}
 	for _, rule := range d.Linkifiers {
 		l, ok := old.compiled[rule]
 		if !ok {
 			var err error
 			if l, err = markdown.CompileLinkifier(rule.Pattern, rule.Template); err != nil {
-				continue // it was checked when it was added; one that no longer compiles links nothing
+				continue // checked when it was added; if it no longer compiles it is skipped
 			}
 		}
 		n.compiled[rule] = l
@@ -81,7 +85,8 @@ func (r *Renderer) compile(id realm.ID, d realm.MarkdownConfig, site Site) *mark
 	return n
 }
 
-// render turns the text of a message into its body and finds out what it does, with the caller's permissions.
+// render renders the text of a message with the caller's permissions. It returns the body and the mentions, links and
+// other content of the text.
 func render(c *Call, text string) (realm.Body, realm.ContentInfo, error) {
 	return c.Tools.Renderer.renderMessage(c, text, c.Caller.User)
 }
@@ -94,17 +99,20 @@ func (r *Renderer) renderMessage(c *Call, text string, author realm.UserID) (rea
 	refs := markdown.Scan(text)
 	known := &references{markdownConfig: d}
 	if len(refs.Users)+len(refs.Groups)+len(refs.Channels)+len(refs.Uploads) > 0 {
-		if known, err = Read(c, func(v realm.View) (*references, error) { return resolveReferences(v, refs, d), nil }); err != nil {
+		if known, err = Read(c, func(v realm.View) (*references, error) {
+			return resolveReferences(v, refs, d), nil
+		}); err != nil {
 			return realm.Body{}, realm.ContentInfo{}, err
 		}
 	}
 	return d.render(text, known, author)
 }
 
-// errMustWait: the realm would have to be asked.
-var errMustWait = errors.New("not to be rendered at once")
+// errMustWait means that rendering needs to read the realm.
+var errMustWait = errors.New("rendering must wait for the realm")
 
-// renderWithoutWaiting is message for who must not wait: it renders what refers to nothing, in a dialect that is prepared.
+// renderWithoutWaiting is renderMessage for callers that must not wait. It renders texts without references if the
+// configuration is cached, else it returns errMustWait.
 func (r *Renderer) renderWithoutWaiting(c *Call, text string) (realm.Body, realm.ContentInfo, error) {
 	d := r.cachedConfig(c.Realm)
 	if d.version == 0 || d.version < c.Server.MarkdownConfigSeq(c.Realm) {
@@ -116,7 +124,9 @@ func (r *Renderer) renderWithoutWaiting(c *Call, text string) (realm.Body, realm
 	return d.render(text, &references{markdownConfig: d}, c.Caller.User)
 }
 
-func (d *markdownConfig) render(text string, known *references, author realm.UserID) (realm.Body, realm.ContentInfo, error) {
+func (d *markdownConfig) render(
+	text string, known *references, author realm.UserID,
+) (realm.Body, realm.ContentInfo, error) {
 	o := d.options
 	o.Emoticons = d.emoticons[author]
 	o.Now = time.Now()
@@ -135,7 +145,7 @@ func (d *markdownConfig) content(text string, x markdown.Result) realm.ContentIn
 	return c
 }
 
-// describe renders what is no message: it mentions nobody and shows no previews.
+// describe renders text that is not a message: it mentions no users and shows no previews.
 func (d *markdownConfig) describe(text string, known *references) string {
 	o := d.options
 	o.Silent, o.NoPreviews = true, true
@@ -146,7 +156,8 @@ func (d *markdownConfig) describe(text string, known *references) string {
 	return x.HTML
 }
 
-// RenderInTurn renders within a turn, for what the server itself says: it may name everything; math would take too long there.
+// RenderInTurn renders a message of the server itself within a turn, with access to all references. It renders no
+// math, which would take too long in a turn.
 func (r *Renderer) RenderInTurn(text string, v realm.View, site Site) (realm.Body, realm.ContentInfo) {
 	v.Caller = realm.Caller{System: true}
 	d := r.configInView(v, site)
@@ -165,12 +176,12 @@ func (r *Renderer) RenderDescription(text string, v realm.View, site Site) strin
 	return d.describe(text, resolveReferences(v, markdown.Scan(text), d))
 }
 
-// TopicLinks is the links of a topic as the dialect stands in a view.
+// TopicLinks returns the links of a topic with the configuration at the time of a view.
 func (r *Renderer) TopicLinks(topic string, v realm.View, site Site) []realm.TopicLink {
 	return r.configInView(v, site).links(topic)
 }
 
-// topicLinksOf is the links of a topic as the dialect stands now; none if the realm is too busy to say.
+// topicLinksOf returns the links of a topic with the current configuration; none if the realm is too busy to answer.
 func topicLinksOf(c *Call, topic string) []realm.TopicLink {
 	d, err := c.Tools.Renderer.currentConfig(c)
 	if err != nil || topic == "" {
@@ -187,7 +198,7 @@ func (d *markdownConfig) links(topic string) []realm.TopicLink {
 	return out
 }
 
-// references is what a text refers to, as the realm answered. It is a markdown.Lookup.
+// references holds the resolved references of a text. It implements markdown.Lookup.
 type references struct {
 	*markdownConfig
 	byName   map[string]markdown.User
@@ -200,19 +211,26 @@ type references struct {
 
 type topicRef struct {
 	channel int64
-	topic   string // folded
+	topic   string // in lower case
 }
 
-// maxReferences is how many users, groups, channels or files of one text are looked up: the realm is not to be held by
-// one message made of mentions. Later ones stay text.
+// maxReferences is how many users, groups, channels or files of one text are looked up, so that one message full of
+// mentions cannot block the realm. Later references stay plain text.
 const maxReferences = 1000
 
 func firstReferences[T any](list []T) []T { return list[:min(len(list), maxReferences)] }
 
-// resolveReferences answers a text's references with the permissions of the view's caller.
+// resolveReferences looks up the references of a text with the permissions of the view's caller.
 func resolveReferences(v realm.View, refs markdown.Refs, d *markdownConfig) *references {
-	k := &references{markdownConfig: d, byName: map[string]markdown.User{}, byID: map[int64]markdown.User{}, groups: map[string]markdown.Group{},
-		channels: map[string]markdown.Channel{}, topics: map[topicRef]int64{}, uploads: map[string]markdown.UploadMeta{}}
+	k := &references{
+		markdownConfig: d,
+		byName:         map[string]markdown.User{},
+		byID:           map[int64]markdown.User{},
+		groups:         map[string]markdown.Group{},
+		channels:       map[string]markdown.Channel{},
+		topics:         map[topicRef]int64{},
+		uploads:        map[string]markdown.UploadMeta{},
+	}
 	for _, ref := range firstReferences(refs.Users) {
 		if u := v.Find(realm.UserID(ref.ID)); u != nil && v.MaySeeUser(u) {
 			k.byID[int64(u.ID)] = markdown.User{ID: int64(u.ID), FullName: u.Name, Active: u.Active}
@@ -223,7 +241,8 @@ func resolveReferences(v realm.View, refs markdown.Refs, d *markdownConfig) *ref
 	}
 	for _, name := range firstReferences(refs.Groups) {
 		if g := v.FindGroupByName(name); g != nil {
-			k.groups[fold(name)] = markdown.Group{ID: int64(g.ID), Name: g.Name, DisplayName: realm.GroupDisplayName(g), Active: !g.Deactivated, System: g.System}
+			k.groups[fold(name)] = markdown.Group{ID: int64(g.ID), Name: g.Name, DisplayName: realm.GroupDisplayName(g),
+				Active: !g.Deactivated, System: g.System}
 		}
 	}
 	for _, ref := range firstReferences(refs.Channels) {
@@ -240,7 +259,8 @@ func resolveReferences(v realm.View, refs markdown.Refs, d *markdownConfig) *ref
 	}
 	for _, path := range firstReferences(refs.Uploads) {
 		if u, ok := v.RenderableUpload(path); ok {
-			k.uploads[path] = markdown.UploadMeta{ContentType: u.Type, Width: u.Width, Height: u.Height, Thumbnailed: u.Thumbnailed, Animated: u.Animated}
+			k.uploads[path] = markdown.UploadMeta{ContentType: u.Type, Width: u.Width, Height: u.Height,
+				Thumbnailed: u.Thumbnailed, Animated: u.Animated}
 		}
 	}
 	return k

@@ -12,12 +12,16 @@ type reportForm struct {
 	Description string          `form:"description,strip,maxlen=1000"`
 }
 
-// reportMessage tells the moderators of a message, with its text.
+// reportMessage reports a message with its text to the moderators.
 func reportMessage(c *Call, f reportForm) (Answer, error) {
 	if f.Type == "other" && f.Description == "" {
 		return nil, realm.BadRequest("An explanation is required.")
 	}
-	if _, err := Read(c, func(v realm.View) (any, error) { return v.ModerationChannel() }); err != nil {
+	err := checkPermission(c, func(v realm.View) error {
+		_, err := v.ModerationChannel()
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	_, text, err := readText(c, f.Message)
@@ -32,7 +36,7 @@ type zcommandForm struct {
 	Command string `form:"command,required"`
 }
 
-// zcommand carries out what somebody typed behind a slash.
+// zcommand runs a slash command of the protocol.
 func zcommand(c *Call, f zcommandForm) (Answer, error) {
 	word, ok := strings.CutPrefix(f.Command, "/")
 	if !ok {
@@ -57,7 +61,7 @@ func zcommand(c *Call, f zcommandForm) (Answer, error) {
 	return nil, realm.BadRequest("No such command: %s", word)
 }
 
-// reportTypes is the reasons there are, as registrations list them.
+// reportTypes returns the reasons for a report, as registrations list them.
 func reportTypes() []any {
 	out := []any{}
 	for _, r := range realm.ReportTypes {

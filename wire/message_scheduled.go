@@ -9,7 +9,9 @@ var scheduledEndpoints = []Endpoint{
 	Get("/scheduled_messages", func(_ *Call, v realm.View, _ noParameters) (Answer, error) {
 		return Answer{"scheduled_messages": scheduledObjects(v.ScheduledOf(v.User), asStored)}, nil
 	}).Returns("{scheduled_messages: [ScheduledMessage]}"),
-	CommandFromCall("POST", "/scheduled_messages", scheduleMessage, func(id int64) Answer { return Answer{"scheduled_message_id": id} }).Returns("{scheduled_message_id: int}"),
+	CommandFromCall("POST", "/scheduled_messages", scheduleMessage, func(id int64) Answer {
+		return Answer{"scheduled_message_id": id}
+	}).Returns("{scheduled_message_id: int}"),
 	CommandFromCall("PATCH", "/scheduled_messages/{scheduled_message_id}", changeScheduled, emptyAnswer),
 	CommandFromForm("DELETE", "/scheduled_messages/{scheduled_message_id}", func(f scheduledIDForm) realm.Unschedule {
 		return realm.Unschedule{ID: f.ID}
@@ -18,10 +20,12 @@ var scheduledEndpoints = []Endpoint{
 
 var scheduledEvents = []EventKind{
 	Event(func(e *realm.MessageScheduled, to *Recipient) any {
-		return obj{"type": "scheduled_messages", "op": "add", "scheduled_messages": []any{scheduledObject(e.Message, to.Client)}}
+		return obj{"type": "scheduled_messages", "op": "add",
+			"scheduled_messages": []any{scheduledObject(e.Message, to.Client)}}
 	}),
 	Event(func(e *realm.ScheduledChanged, to *Recipient) any {
-		return obj{"type": "scheduled_messages", "op": "update", "scheduled_message": scheduledObject(e.Message, to.Client)}
+		return obj{"type": "scheduled_messages", "op": "update",
+			"scheduled_message": scheduledObject(e.Message, to.Client)}
 	}),
 	Event(func(e *realm.ScheduledGone, _ *Recipient) any {
 		return obj{"type": "scheduled_messages", "op": "remove", "scheduled_message_id": e.ID}
@@ -142,7 +146,8 @@ func scheduledObjects(list []realm.ScheduledMessage, c Client) []any {
 }
 
 func scheduledObject(s realm.ScheduledMessage, c Client) obj {
-	o := obj{"scheduled_message_id": s.ID, "type": "private", "to": s.Others(), "content": s.Body.Text, "rendered_content": s.Body.HTML,
+	o := obj{"scheduled_message_id": s.ID, "type": "private", "to": s.Others(), "content": s.Body.Text,
+		"rendered_content":             s.Body.HTML,
 		"scheduled_delivery_timestamp": s.At, "failed": s.Failed}
 	if s.Channel != 0 {
 		o["type"], o["to"], o["topic"] = "stream", s.Channel, c.Topic(s.Topic)

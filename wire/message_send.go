@@ -11,16 +11,13 @@ import (
 )
 
 var messageEndpoints = []Endpoint{
-	allowWebhookBots(Custom("POST", "/messages", sendMessage).Returns("{id: int, automatic_new_visibility_policy?: int}")),
+	Custom("POST", "/messages", sendMessage).
+		Returns("{id: int, automatic_new_visibility_policy?: int}").allowWebhookBots(),
 	Custom("POST", "/messages/render", renderMessage).Returns("{rendered: str}"),
 	Custom("POST", "/messages/{message_id}/report", reportMessage),
 	Custom("POST", "/zcommand", zcommand).Returns("{msg: str}"),
 	Custom("GET", "/messages/summary", summarize).AlwaysFails(),
 }
-
-func allowWebhookBots(e Endpoint) Endpoint { e.AllowWebhookBots = true; return e }
-
-var messageEvents = []EventKind{}
 
 type sendForm struct {
 	Type    string           `form:"type,required,enum=direct|private|stream|channel"`
@@ -31,16 +28,27 @@ type sendForm struct {
 	LocalID string           `form:"local_id,maxlen=100"`
 	Read    form.Opt[bool]   `form:"read_by_sender"`
 	Widget  form.Opt[string] `form:"widget_content,hidden"`
-	// Programs that carry messages over from other systems send for others; none may here.
+	// The protocol lets mirroring programs send messages of other users. This server refuses that.
 	Sender form.Opt[string] `form:"sender,hidden"`
 	Forged string           `form:"forged,hidden"`
 }
 
-// clientsReadingOwnMessages are the programs whose user is taken to have forEachMessage what he sends (protocol).
-var clientsReadingOwnMessages = map[string]bool{"zulipandroid": true, "zulipios": true, "zulipdesktop": true, "zulipmobile": true, "zulipelectron": true,
-	"zulipterminal": true, "snipe": true, "website": true, "ios": true, "android": true, "zulipflutter": true}
+// clientsReadingOwnMessages are the programs that mark the messages their user sends as read (protocol).
+var clientsReadingOwnMessages = map[string]bool{
+	"zulipandroid":  true,
+	"zulipios":      true,
+	"zulipdesktop":  true,
+	"zulipmobile":   true,
+	"zulipelectron": true,
+	"zulipterminal": true,
+	"snipe":         true,
+	"website":       true,
+	"ios":           true,
+	"android":       true,
+	"zulipflutter":  true,
+}
 
-// sendMessage sends; the owner of a bot that wrote to a channel that does not exist is told.
+// sendMessage sends a message. If a bot sends to a channel that does not exist, its owner gets a warning.
 func sendMessage(c *Call, f sendForm) (Answer, error) {
 	cmd, err := f.command(c)
 	if err != nil {
@@ -62,7 +70,8 @@ func isNoSuchChannel(err error) bool {
 	return errors.As(err, &r) && r.Code == "STREAM_DOES_NOT_EXIST"
 }
 
-// warnBotOwner tells the owner of a bot that it wrote to a channel that does not exist.
+// warnBotOwner tells the owner of a bot that it sent a message to a channel that does not exist. It does nothing for
+// users.
 func warnBotOwner(c *Call, cmd realm.SendMessage) error {
 	if c.Account == nil || c.Account.Bot == realm.Human {
 		return nil
@@ -84,7 +93,7 @@ func (f *sendForm) command(c *Call) (realm.SendMessage, error) {
 	return cmd, err
 }
 
-// commandWithoutBody is the command but for its text, which is still to be rendered.
+// commandWithoutBody returns the command without its rendered body, and the text to render.
 func (f *sendForm) commandWithoutBody(c *Call) (cmd realm.SendMessage, text string, err error) {
 	switch {
 	case f.Forged == "yes", f.Forged == "true":
@@ -92,7 +101,8 @@ func (f *sendForm) commandWithoutBody(c *Call) (cmd realm.SendMessage, text stri
 	case f.Sender.Set:
 		return cmd, "", realm.BadRequest("Invalid mirrored message")
 	}
-	cmd = realm.SendMessage{Queue: realm.QueueID(f.Queue), LocalID: f.LocalID, ReadBySender: f.Read.Or(readsOwnMessages(c))}
+	cmd = realm.SendMessage{Queue: realm.QueueID(f.Queue), LocalID: f.LocalID,
+		ReadBySender: f.Read.Or(readsOwnMessages(c))}
 	if f.Type == "stream" || f.Type == "channel" {
 		if err := f.setChannel(c, &cmd); err != nil {
 			return cmd, "", err
@@ -120,7 +130,7 @@ func (f *sendForm) commandWithoutBody(c *Call) (cmd realm.SendMessage, text stri
 	return cmd, text, nil
 }
 
-// setChannel reads where a setChannel message goes; a bot may have a setChannel it sends to unless it says otherwise.
+// setChannel sets the destination of a channel message. A bot can have a default channel for messages without one.
 func (f *sendForm) setChannel(c *Call, cmd *realm.SendMessage) error {
 	cmd.ToChannel = true
 	if !f.To.IsSet() {
@@ -128,7 +138,9 @@ func (f *sendForm) setChannel(c *Call, cmd *realm.SendMessage) error {
 			return realm.BadRequest("Missing channel")
 		}
 		var err error
-		if cmd.Channel, err = Read(c, func(v realm.View) (realm.ChannelID, error) { return v.BotOf(v.User).Sending, nil }); err != nil {
+		if cmd.Channel, err = Read(c, func(v realm.View) (realm.ChannelID, error) {
+			return v.BotOf(v.User).Sending, nil
+		}); err != nil {
 			return err
 		}
 		if cmd.Channel == 0 {
@@ -148,7 +160,7 @@ func (f *sendForm) setChannel(c *Call, cmd *realm.SendMessage) error {
 	return nil
 }
 
-// impossibleChannelID is the id of a channel as it was written, if it is one that none can have.
+// impossibleChannelID returns the id as it was written if no channel can have it, else "".
 func impossibleChannelID(to form.ChannelTarget) string {
 	if to.OutOfRange == "" && to.ByID && to.ID <= 0 {
 		return strconv.FormatInt(to.ID, 10)
@@ -156,7 +168,7 @@ func impossibleChannelID(to form.ChannelTarget) string {
 	return to.OutOfRange
 }
 
-// readsOwnMessages: the caller's program is one whose user is taken to have forEachMessage what he sends.
+// readsOwnMessages reports whether the caller's program marks the messages its user sends as read.
 func readsOwnMessages(c *Call) bool {
 	return clientsReadingOwnMessages[strings.ToLower(c.Caller.Client)]
 }
@@ -165,7 +177,7 @@ type summaryForm struct {
 	Narrow form.Narrow `form:"narrow"`
 }
 
-// summarize: this server has no model to ask, which registrations say in server_can_summarize_topics.
+// summarize always refuses: this server has no language model. Registrations say so in server_can_summarize_topics.
 func summarize(*Call, summaryForm) (Answer, error) {
 	return nil, realm.BadRequest("Topic summaries are not enabled on this server.")
 }
@@ -190,8 +202,8 @@ func sendAnswer(s realm.SendResult) Answer {
 	return a
 }
 
-// messageObject is a message as one kind of client reads it, without flags. unknown hides a sender the reader may not
-// know.
+// messageObject returns a message as JSON for one kind of client, without flags. unknown replaces the sender, for
+// readers that are not allowed to see that user.
 func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unknown bool) obj {
 	sender, name := apiEmail(m.Sender, s), m.Sender.Name
 	avatar := avatarURL(m.Sender, s, c.Gravatar && m.Sender.EmailPublic)
@@ -199,9 +211,19 @@ func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unkn
 		sender, name, avatar = dummyEmail(m.Sender.ID, s), unknownName, unknownAvatar
 	}
 	o := obj{
-		"id": m.ID, "sender_id": m.Sender.ID, "sender_email": sender, "sender_full_name": name, "sender_realm_str": s.Name, "avatar_url": avatar,
-		"client": m.Client, "timestamp": m.Time, "subject": c.Topic(m.Topic), "topic_links": topicLinks(m.Links), "is_me_message": m.Me,
-		"reactions": reactionObjects(m.Reactions), "submessages": submessageObjects(m),
+		"id":               m.ID,
+		"sender_id":        m.Sender.ID,
+		"sender_email":     sender,
+		"sender_full_name": name,
+		"sender_realm_str": s.Name,
+		"avatar_url":       avatar,
+		"client":           m.Client,
+		"timestamp":        m.Time,
+		"subject":          c.Topic(m.Topic),
+		"topic_links":      topicLinks(m.Links),
+		"is_me_message":    m.Me,
+		"reactions":        reactionObjects(m.Reactions),
+		"submessages":      submessageObjects(m),
 	}
 	if c.Markdown {
 		o["content"], o["content_type"] = body.HTML, "text/html"
@@ -209,9 +231,11 @@ func messageObject(m *realm.MessageInfo, body realm.Body, c Client, s Site, unkn
 		o["content"], o["content_type"] = body.Text, "text/x-markdown"
 	}
 	if m.Channel != 0 {
-		o["type"], o["display_recipient"], o["stream_id"], o["recipient_id"] = "stream", m.ChannelName, m.Channel, m.Channel.Recipient()
+		o["type"], o["display_recipient"], o["stream_id"], o["recipient_id"] = "stream", m.ChannelName, m.Channel,
+			m.Channel.Recipient()
 	} else {
-		o["type"], o["display_recipient"], o["recipient_id"], o["subject"] = "private", personObjects(m.People, s), int64(m.Talk)*2, ""
+		o["type"], o["display_recipient"], o["recipient_id"], o["subject"] = "private", personObjects(m.People, s),
+			int64(m.Talk)*2, ""
 	}
 	if m.Edited != 0 {
 		o["last_edit_timestamp"] = m.Edited
@@ -249,15 +273,17 @@ func reactionObjects(list []realm.Reaction) []any {
 func submessageObjects(m *realm.MessageInfo) []any {
 	out := []any{}
 	for _, s := range m.Submessages {
-		out = append(out, obj{"id": s.ID, "message_id": m.ID, "sender_id": s.Sender, "msg_type": s.Type, "content": s.Content})
+		out = append(out, obj{"id": s.ID, "message_id": m.ID, "sender_id": s.Sender, "msg_type": s.Type,
+			"content": s.Content})
 	}
 	return out
 }
 
-// flagNames are the protocol's names; the old wildcard_mentioned follows from the two newer ones.
+// flagNames returns the names of flags. The older name wildcard_mentioned follows from the two newer ones.
 func flagNames(f realm.Flags) []string {
 	out := []string{}
-	for i, n := range []string{"read", "starred", "collapsed", "mentioned", "stream_wildcard_mentioned", "topic_wildcard_mentioned", "has_alert_word", "historical"} {
+	for i, n := range []string{"read", "starred", "collapsed", "mentioned", "stream_wildcard_mentioned",
+		"topic_wildcard_mentioned", "has_alert_word", "historical"} {
 		if f&(1<<i) != 0 {
 			out = append(out, n)
 		}

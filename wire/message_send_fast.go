@@ -1,31 +1,28 @@
 package wire
 
 import (
-	"strconv"
 	"strings"
 
 	"parley/actors/realm"
 	"parley/wire/form"
 )
 
-// FastSend is a message on its way that nobody waits for: POST /messages for who must not wait for anything, such as the
-// loop that reads requests.
+// FastSend is POST /messages for callers that must not wait, such as the loop that reads requests.
 type FastSend struct {
 	command realm.SendMessage
 	ignored []string
 }
 
-// fastSendName names what it does like the endpoint.
+// fastSendName is the endpoint's name, so that metrics count both together.
 const fastSendName = "POST /messages"
 
 var sendingForm = form.Of[sendForm]()
 
-// maxFastSendBytes is how long a text may be that is rendered where others wait for it, in bytes: some 50 µs.
+// maxFastSendBytes is the longest text that is rendered while other requests wait: about 50 µs.
 const maxFastSendBytes = 2 << 10
 
-// Prepare reads and renders a message. It reports false, and has done nothing, where something would have to be waited
-// for or takes long, and where anything is out of the ordinary or to be refused: then the endpoint is to be asked, which
-// knows all rules.
+// Prepare decodes and renders a message. It returns false and does nothing if it would have to wait or take long, or
+// if the request is unusual or would be refused. Then the endpoint handles the request, which implements all rules.
 func (s *FastSend) Prepare(c *Call) bool {
 	if c.Account == nil || c.Account.Bot != realm.Human {
 		return false
@@ -34,7 +31,8 @@ func (s *FastSend) Prepare(c *Call) bool {
 	if err := sendingForm.Decode(c.Params, &f); err != nil {
 		return false
 	}
-	if !f.To.IsSet() || f.Widget.Set || len(f.Content) > maxFastSendBytes || strings.Contains(f.Content, "$$") || strings.Contains(f.Content, "```") || strings.Contains(f.Content, "~~~") {
+	if !f.To.IsSet() || f.Widget.Set || len(f.Content) > maxFastSendBytes || strings.Contains(f.Content, "$$") ||
+		strings.Contains(f.Content, "```") || strings.Contains(f.Content, "~~~") {
 		return false
 	}
 	cmd, text, err := f.commandWithoutBody(c)
@@ -49,25 +47,13 @@ func (s *FastSend) Prepare(c *Call) bool {
 	return true
 }
 
-// Decide is the turn.
+// Decide runs the command in its turn.
 func (s *FastSend) Decide(t *realm.Turn) (any, error) { return s.command.Decide(t) }
 
-// Response is the answer's status and body.
+// Response returns the status and body of the answer.
 func (s *FastSend) Response(v any, err error) (status int, body []byte) {
 	if err != nil {
 		return Failure(err)
 	}
-	x := v.(realm.SendResult)
-	if len(s.ignored) > 0 {
-		return 200, Success(sendAnswer(x), s.ignored)
-	}
-	b := make([]byte, 0, 80)
-	b = append(b, '{')
-	if x.Policy != 0 {
-		b = append(b, `"automatic_new_visibility_policy":`...)
-		b = append(strconv.AppendInt(b, int64(x.Policy), 10), ',')
-	}
-	b = append(b, `"id":`...)
-	b = strconv.AppendInt(b, int64(x.ID), 10)
-	return 200, append(b, `,"msg":"","result":"success"}`+"\n"...)
+	return 200, Success(sendAnswer(v.(realm.SendResult)), s.ignored)
 }

@@ -64,7 +64,8 @@ func startOrStop(stop bool) string {
 }
 
 func typingEvent(e *realm.Typing, to *Recipient) any {
-	o := obj{"type": "typing", "op": startOrStop(e.Stop), "sender": obj{"user_id": e.Sender.ID, "email": apiEmail(e.Sender, to.Site)}}
+	o := obj{"type": "typing", "op": startOrStop(e.Stop),
+		"sender": obj{"user_id": e.Sender.ID, "email": apiEmail(e.Sender, to.Site)}}
 	if e.Channel != 0 {
 		if !to.Has(realm.CapStreamTyping) {
 			return nil
@@ -85,5 +86,6 @@ func editTypingEvent(e *realm.TypingEdit, to *Recipient) any {
 	if e.Channel != 0 {
 		recipient = obj{"type": "channel", "channel_id": e.Channel, "topic": to.Topic(e.Topic)}
 	}
-	return obj{"type": "typing_edit_message", "op": startOrStop(e.Stop), "sender_id": e.Sender, "message_id": e.Message, "recipient": recipient}
+	return obj{"type": "typing_edit_message", "op": startOrStop(e.Stop), "sender_id": e.Sender, "message_id": e.Message,
+		"recipient": recipient}
 }

@@ -6,7 +6,7 @@ import (
 	"parley/actors/realm"
 )
 
-// unreadSection is unread_msgs of a registration: found in the turn, put in order behind it.
+// unreadSection adds unread_msgs to a registration. The messages are collected in the turn and sorted after it.
 func unreadSection(s *initialState) {
 	var found realm.UnreadMessages
 	if s.Me() != nil {
@@ -26,10 +26,11 @@ func unreadObject(u realm.Unread, to Client) obj {
 	for _, t := range u.Groups {
 		huddles = append(huddles, obj{"user_ids_string": userList(t.Members), "unread_message_ids": t.IDs})
 	}
-	return obj{"count": u.Count, "pms": pms, "streams": streams, "huddles": huddles, "mentions": nonNil(u.Mentions), "old_unreads_missing": u.Missing}
+	return obj{"count": u.Count, "pms": pms, "streams": streams, "huddles": huddles, "mentions": nonNil(u.Mentions),
+		"old_unreads_missing": u.Missing}
 }
 
-// userList is ids joined by commas, ascending as they are.
+// userList joins ids with commas in their given order, which is ascending.
 func userList(users []realm.UserID) string {
 	parts := make([]string, len(users))
 	for i, u := range users {

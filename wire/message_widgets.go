@@ -9,7 +9,8 @@ import (
 	"parley/actors/realm"
 )
 
-// widgetIn is the widget a text asks for with its first word, and what its first submessage says; "" for none.
+// widgetIn returns the widget that the first word of a text requests, and the data of its first submessage; "" for
+// none.
 func widgetIn(text string) (kind, data string) {
 	word := text
 	if i := strings.IndexAny(text, " \t\r\n"); i >= 0 {
@@ -50,7 +51,7 @@ func widgetData(kind string, extra obj) string {
 	return string(encode(obj{"widget_type": kind, "extra_data": extra}))
 }
 
-// checkWidget reads the widget_content parameter: only forms of choices may be asked for this way.
+// checkWidget reads the parameter widget_content. Only a form of choices is allowed there.
 func checkWidget(raw string) (kind, data string, err error) {
 	var x any
 	if json.Unmarshal([]byte(raw), &x) != nil {
@@ -62,6 +63,7 @@ func checkWidget(raw string) (kind, data string, err error) {
 	return "zform", string(encode(x)), nil
 }
 
+// widgetFault returns the first error of the content, "" for none.
 func widgetFault(x any) string {
 	w, ok := x.(obj)
 	if !ok {

@@ -7,8 +7,10 @@ import (
 )
 
 var deactivationEndpoints = []Endpoint{
-	CommandFromForm("POST", "/realm/deactivate", func(deactivateRealmForm) realm.CloseRealm { return realm.CloseRealm{} }, emptyAnswer),
-	withoutLogin(Custom("GET", "/realm/subdomain/{subdomain}", checkSubdomain).Returns("{msg: str}")),
+	CommandFromForm("POST", "/realm/deactivate", func(deactivateRealmForm) realm.CloseRealm {
+		return realm.CloseRealm{}
+	}, emptyAnswer),
+	Custom("GET", "/realm/subdomain/{subdomain}", checkSubdomain).Returns("{msg: str}").withoutLogin(),
 }
 
 var deactivationEvents = []EventKind{
@@ -19,7 +21,7 @@ var deactivationEvents = []EventKind{
 
 type deactivateRealmForm struct{}
 
-// Lengths of subdomains in characters; the upper one is what a host name's label allows, and a little less.
+// Limits of the length of a subdomain, in bytes. The upper limit is below the 63 bytes of a host name label.
 const (
 	minSubdomain = 3
 	maxSubdomain = 40
@@ -29,7 +31,7 @@ type subdomainForm struct {
 	Name string `path:"subdomain"`
 }
 
-// checkSubdomain tells whether an organization could have that name: the answer is in its msg.
+// checkSubdomain answers whether a new organization could have the name. The result is the text in msg.
 func checkSubdomain(c *Call, f subdomainForm) (Answer, error) {
 	return Answer{"msg": c.subdomainAvailability(f.Name)}, nil
 }
@@ -50,6 +52,7 @@ func (c *Call) subdomainAvailability(name string) string {
 	return "available"
 }
 
+// errRealmDeactivated refuses requests to a deactivated organization.
 func errRealmDeactivated() error {
 	return realm.Refuse(realm.Unauthenticated, "REALM_DEACTIVATED", "This organization has been deactivated")
 }

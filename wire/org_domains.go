@@ -8,11 +8,15 @@ var domainEndpoints = []Endpoint{
 	}).Returns("{domains: [Domain]}"),
 	CommandFromForm("POST", "/realm/domains", func(f addDomainForm) realm.AddDomain {
 		return realm.AddDomain{Domain: f.Domain, Subdomains: f.Subdomains}
-	}, func(d realm.Domain) Answer { return Answer{"new_domain": []any{d.ID, d.Name}} }).Returns("{new_domain: [int | str]}"),
+	}, func(d realm.Domain) Answer {
+		return Answer{"new_domain": []any{d.ID, d.Name}}
+	}).Returns("{new_domain: [int | str]}"),
 	CommandFromForm("PATCH", "/realm/domains/{domain}", func(f editDomainForm) realm.EditDomain {
 		return realm.EditDomain{Domain: f.Domain, Subdomains: f.Subdomains}
 	}, emptyAnswer),
-	CommandFromForm("DELETE", "/realm/domains/{domain}", func(f domainForm) realm.RemoveDomain { return realm.RemoveDomain{Domain: f.Domain} }, emptyAnswer),
+	CommandFromForm("DELETE", "/realm/domains/{domain}", func(f domainForm) realm.RemoveDomain {
+		return realm.RemoveDomain{Domain: f.Domain}
+	}, emptyAnswer),
 }
 
 var domainEvents = []EventKind{

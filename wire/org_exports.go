@@ -21,7 +21,8 @@ var exportEndpoints = []Endpoint{
 		people, err := v.Consents()
 		out := []any{}
 		for _, u := range people {
-			out = append(out, obj{"user_id": u.ID, "consented": u.Consented(), "email_address_visibility": u.IntSetting("email_address_visibility")})
+			out = append(out, obj{"user_id": u.ID, "consented": u.Consented(),
+				"email_address_visibility": u.IntSetting("email_address_visibility")})
 		}
 		return Answer{"export_consents": out}, err
 	}).Returns("{export_consents: [{user_id: int, consented: bool, email_address_visibility: int}]}"),
@@ -39,7 +40,8 @@ var exportEvents = []EventKind{
 func exportObjects(list []realm.Export, s Site) []any {
 	out := []any{}
 	for _, e := range list {
-		o := obj{"id": e.ID, "acting_user_id": e.By, "export_time": e.Started, "export_type": e.Kind, "pending": e.Pending(),
+		o := obj{"id": e.ID, "acting_user_id": e.By, "export_time": e.Started, "export_type": e.Kind,
+			"pending":           e.Pending(),
 			"deleted_timestamp": nil, "failed_timestamp": nil, "export_url": nil}
 		switch {
 		case e.Deleted != 0:
@@ -79,17 +81,17 @@ func deleteExport(c *Call, f exportForm) (Answer, error) {
 	return Answer{}, c.Tools.Files.RemoveExport(e.Name + ".jsonl.gz")
 }
 
-// How much an export looks at in one view: the realm waits for a millisecond or so.
+// The amount of data that an export reads per view. The realm is blocked for about a millisecond.
 const (
-	exportMessagesPerView = 500 // messages, of which it is known where they are
+	exportMessagesPerView = 500 // messages, found by id
 	exportUsersPerView    = 100
-	exportGroupsPerView   = 10 // groups and channels, with all who are in them
+	exportGroupsPerView   = 10 // groups or channels, with all their members
 )
 
-// WriteExport writes an organization's data as lines of JSON: first what there is beside messages, then the messages in
-// order, as they are while it runs; nothing that was written after it began. Each line has its kind.
-func WriteExport(h Server, id realm.ID, s Site, kind string, to io.Writer) error {
-	c := &Call{Server: h, Realm: id, Site: s, Caller: realm.Caller{System: true, Client: "Internal"}}
+// WriteExport writes an organization's data as lines of JSON. Each line has a kind. The small tables come first, then
+// the messages in order, each as it is when it is read. Messages newer than the start of the export are left out.
+func WriteExport(server Server, id realm.ID, s Site, kind string, to io.Writer) error {
+	c := &Call{Server: server, Realm: id, Site: s, Caller: realm.Caller{System: true, Client: "Internal"}}
 	lines := json.NewEncoder(to)
 	lines.SetEscapeHTML(false)
 	var places []func(realm.View) ids.Set
@@ -128,9 +130,9 @@ func WriteExport(h Server, id realm.ID, s Site, kind string, to io.Writer) error
 			return fmt.Errorf("export: %w", err)
 		}
 		for i := range part {
-			body, ok := h.Text(id, part[i].Ref)
+			body, ok := server.Text(id, part[i].Ref)
 			if !ok {
-				continue // deleted since it was looked up
+				continue // deleted after its id was read
 			}
 			o := messageObject(&part[i], body, Client{Caps: realm.CapEmptyTopicName}, s, false)
 			o["rendered_content"] = body.HTML
@@ -143,8 +145,8 @@ func WriteExport(h Server, id realm.ID, s Site, kind string, to io.Writer) error
 	return nil
 }
 
-// exportParts is everything beside messages, a view each: the organization, its people, groups and channels with their
-// subscribers.
+// exportParts returns everything besides messages, one function per view: the organization, users, groups, and
+// channels with their subscribers.
 func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 	parts := []func(realm.View) []obj{func(v realm.View) []obj { return exportOrganization(v, kind) }}
 	var people []realm.UserID
@@ -172,14 +174,15 @@ func exportParts(v realm.View, s Site, kind string) []func(realm.View) []obj {
 	parts = append(parts, exportInChunks(channels, exportGroupsPerView, func(v realm.View, id realm.ChannelID) obj {
 		c := v.FindChannel(id)
 		if c.Private && kind == realm.PublicExport {
-			return nil // meanwhile
+			return nil // became private meanwhile
 		}
-		return obj{"kind": "channel", "channel": channelObject(v.ChannelInfo(c)), "subscribers": nonNil(v.Subscribers(id))}
+		return obj{"kind": "channel", "channel": channelObject(v.ChannelInfo(c)),
+			"subscribers": nonNil(v.Subscribers(id))}
 	})...)
 	return append(parts, exportSmallTables)
 }
 
-// exportInChunks makes the rows of some things, so many to a view; nil is none.
+// exportInChunks returns functions that make the rows of at most perView items each. A nil row is left out.
 func exportInChunks[T any](all []T, atOnce int, row func(realm.View, T) obj) (parts []func(realm.View) []obj) {
 	for some := range slices.Chunk(all, atOnce) {
 		parts = append(parts, func(v realm.View) (rows []obj) {
@@ -203,13 +206,16 @@ func exportOrganization(v realm.View, kind string) []obj {
 	for _, x := range realm.OrgGroupSettings {
 		settings[x.Name] = groupValue(v.OrgGroup(x.Name))
 	}
-	return []obj{{"kind": "organization", "export_type": kind, "organization": obj{"id": v.ID(), "uuid": o.UUID, "name": o.Name, "string_id": o.StringID,
-		"description": o.Description, "date_created": o.Created, "settings": settings}}}
+	return []obj{{"kind": "organization", "export_type": kind,
+		"organization": obj{"id": v.ID(), "uuid": o.UUID, "name": o.Name, "string_id": o.StringID,
+			"description": o.Description, "date_created": o.Created, "settings": settings}}}
 }
 
+// exportSmallTables returns the rows of profile fields, domains, linkifiers and playgrounds.
 func exportSmallTables(v realm.View) (rows []obj) {
 	for _, e := range v.ProfileFields() {
-		rows = append(rows, obj{"kind": "profile_field", "profile_field": profileFieldObjects([]realm.ProfileField{e})[0]})
+		rows = append(rows, obj{"kind": "profile_field",
+			"profile_field": profileFieldObjects([]realm.ProfileField{e})[0]})
 	}
 	for _, d := range domainObjects(v.Domains()) {
 		rows = append(rows, obj{"kind": "domain", "domain": d})

@@ -16,17 +16,23 @@ var linkifierEndpoints = []Endpoint{
 	Get("/realm/linkifiers", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
 		return Answer{"linkifiers": linkifierObjects(v.Linkifiers())}, nil
 	}).Returns("{linkifiers: [Linkifier]}"),
-	CommandFromForm("PATCH", "/realm/linkifiers", func(f orderLinkifiersForm) realm.OrderLinkifiers { return realm.OrderLinkifiers{IDs: f.IDs} }, emptyAnswer),
-	CommandFromForm("POST", "/realm/filters", func(f linkifierForm) realm.SaveLinkifier { return saveLinkifierCommand(f.applyTo(realm.Linkifier{})) },
+	CommandFromForm("PATCH", "/realm/linkifiers", func(f orderLinkifiersForm) realm.OrderLinkifiers {
+		return realm.OrderLinkifiers{IDs: f.IDs}
+	}, emptyAnswer),
+	CommandFromForm("POST", "/realm/filters", func(f linkifierForm) realm.SaveLinkifier {
+		return saveLinkifierCommand(f.applyTo(realm.Linkifier{}))
+	},
 		func(id int64) Answer { return Answer{"id": id} }).Returns("{id: int}"),
 	CommandFromCall("PATCH", "/realm/filters/{filter_id}", editLinkifier, func(int64) Answer { return Answer{} }),
-	CommandFromForm("DELETE", "/realm/filters/{filter_id}", func(f linkifierIDForm) realm.RemoveLinkifier { return realm.RemoveLinkifier{ID: f.ID} }, emptyAnswer),
+	CommandFromForm("DELETE", "/realm/filters/{filter_id}", func(f linkifierIDForm) realm.RemoveLinkifier {
+		return realm.RemoveLinkifier{ID: f.ID}
+	}, emptyAnswer),
 }
 
 var linkifierEvents = []EventKind{
 	Event(func(e *realm.LinkifiersChanged, to *Recipient) any {
 		if !to.Has(realm.CapLinkifierURLTemplate) {
-			return nil // it would not know what a template is
+			return nil // this client does not know URL templates
 		}
 		return obj{"type": "realm_linkifiers", "realm_linkifiers": linkifierObjects(e.List)}
 	}),
@@ -53,7 +59,8 @@ type editLinkifierForm struct {
 	linkifierForm
 }
 
-// applyTo is a linkifier with what was sent; an empty text takes an optional field away, an absent one leaves it.
+// applyTo returns the linkifier with the sent fields. An empty text removes an optional field, an absent parameter
+// leaves it unchanged.
 func (f linkifierForm) applyTo(l realm.Linkifier) realm.Linkifier {
 	l.Pattern, l.Template = strings.TrimSpace(f.Pattern), strings.TrimSpace(f.Template)
 	for _, x := range []struct {
@@ -91,10 +98,10 @@ func editLinkifier(c *Call, f editLinkifierForm) (realm.SaveLinkifier, error) {
 }
 
 func saveLinkifierCommand(l realm.Linkifier) realm.SaveLinkifier {
-	return realm.SaveLinkifier{Linkifier: l, Fault: linkifierFault(l)}
+	return realm.SaveLinkifier{Linkifier: l, TemplateError: linkifierFault(l)}
 }
 
-// linkifierFault is what is wrong with a linkifier's pattern and templates.
+// linkifierFault returns the first error in the pattern and templates of a linkifier, or nil.
 func linkifierFault(l realm.Linkifier) error {
 	for i, template := range append([]string{l.Template}, l.Alternatives...) {
 		field := "url_template"
@@ -115,7 +122,7 @@ func linkifierFault(l realm.Linkifier) error {
 			}
 		}
 	}
-	match := regexp.MustCompile(`^(?:` + l.Pattern + `)$`) // it compiled a moment ago
+	match := regexp.MustCompile(`^(?:` + l.Pattern + `)$`) // CompileLinkifier has checked the pattern
 	if l.Example != nil && !match.MatchString(*l.Example) {
 		return realm.ErrBadField("__all__", "Example input does not match the linkifier pattern.")
 	}
@@ -131,7 +138,8 @@ func linkifierFault(l realm.Linkifier) error {
 	}
 	for _, name := range t.Varnames() {
 		if !slices.Contains(match.SubexpNames(), name) {
-			return realm.ErrBadField("__all__", "Group '"+name+"' in reverse template is not present in linkifier pattern.")
+			return realm.ErrBadField("__all__",
+				"Group '"+name+"' in reverse template is not present in linkifier pattern.")
 		}
 	}
 	return nil
@@ -140,7 +148,8 @@ func linkifierFault(l realm.Linkifier) error {
 func linkifierObjects(list []realm.Linkifier) []any {
 	out := make([]any, len(list))
 	for i, l := range list {
-		out[i] = obj{"id": l.ID, "pattern": l.Pattern, "url_template": l.Template, "example_input": l.Example, "reverse_template": l.Reverse,
+		out[i] = obj{"id": l.ID, "pattern": l.Pattern, "url_template": l.Template, "example_input": l.Example,
+			"reverse_template":          l.Reverse,
 			"alternative_url_templates": nonNil(slices.Clone(l.Alternatives))}
 	}
 	return out

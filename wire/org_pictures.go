@@ -9,12 +9,18 @@ import (
 )
 
 var pictureEndpoints = []Endpoint{
-	Custom("GET", "/realm/icon", func(c *Call, _ noParameters) (Answer, error) { return pictureRedirect(c, realm.Icon) }).Redirects(),
+	Custom("GET", "/realm/icon", func(c *Call, _ noParameters) (Answer, error) {
+		return pictureRedirect(c, realm.Icon)
+	}).Redirects(),
 	Custom("POST", "/realm/icon", func(c *Call, _ noParameters) (Answer, error) {
 		return setPicture(c, realm.Icon, "You must upload exactly one icon.", c.Tools.Files.SaveAvatar)
 	}).Returns("{icon_url: str}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
-	Custom("DELETE", "/realm/icon", func(c *Call, _ noParameters) (Answer, error) { return removePicture(c, realm.Icon) }).Returns("{icon_url: str}"),
-	Custom("GET", "/realm/logo", func(c *Call, f logoForm) (Answer, error) { return pictureRedirect(c, f.kind()) }).Redirects(),
+	Custom("DELETE", "/realm/icon", func(c *Call, _ noParameters) (Answer, error) {
+		return removePicture(c, realm.Icon)
+	}).Returns("{icon_url: str}"),
+	Custom("GET", "/realm/logo", func(c *Call, f logoForm) (Answer, error) {
+		return pictureRedirect(c, f.kind())
+	}).Redirects(),
 	Custom("POST", "/realm/logo", func(c *Call, f logoForm) (Answer, error) {
 		return setPicture(c, f.kind(), "You must upload exactly one logo.", c.Tools.Files.SaveLogo)
 	}).TakesFile(fileField{imageTypes, MaxAvatarBytes}),
@@ -24,11 +30,12 @@ var pictureEndpoints = []Endpoint{
 var pictureEvents = []EventKind{
 	Event(func(e *realm.PictureChanged, to *Recipient) any {
 		source, url := pictureFields(e.Kind)
-		return obj{"type": "realm", "op": "update_dict", "property": e.Kind, "data": obj{source: e.Picture.Source, url: pictureURL(e.Kind, e.Picture, to.Site)}}
+		return obj{"type": "realm", "op": "update_dict", "property": e.Kind,
+			"data": obj{source: e.Picture.Source, url: pictureURL(e.Kind, e.Picture, to.Site)}}
 	}),
 }
 
-// logoForm says which of the two logos is meant.
+// logoForm selects the logo for the light or the dark theme.
 type logoForm struct {
 	Night bool `form:"night,required"`
 }
@@ -40,10 +47,11 @@ func (f logoForm) kind() string {
 	return realm.Logo
 }
 
-// pictureFields are the names of a picture's source and address, behind realm_ in a registration and in events.
+// pictureFields returns the field names of a picture's source and URL. Registrations prefix them with realm_.
 func pictureFields(kind string) (source, url string) { return kind + "_source", kind + "_url" }
 
-// pictureURL is where one of the organization's pictures is; its address changes with it.
+// pictureURL returns the URL of one of the organization's pictures. The version in it changes with the picture, so
+// clients can cache it.
 func pictureURL(kind string, p realm.Picture, s Site) string {
 	version := ".png?version=" + strconv.Itoa(p.Version)
 	switch {
@@ -57,7 +65,7 @@ func pictureURL(kind string, p realm.Picture, s Site) string {
 	return "/static/images/logo/logo.svg?version=" + strconv.Itoa(p.Version)
 }
 
-// picturesSection is the organization's pictures in a registration.
+// picturesSection adds the organization's pictures to a registration.
 func picturesSection(s *initialState) {
 	for _, kind := range []string{realm.Icon, realm.Logo, realm.NightLogo} {
 		source, url := pictureFields(kind)
@@ -66,23 +74,29 @@ func picturesSection(s *initialState) {
 	}
 }
 
-// pictureRedirect leads to a picture.
+// pictureRedirect answers with a redirect to a picture.
 func pictureRedirect(c *Call, kind string) (Answer, error) {
-	url, err := Read(c, func(v realm.View) (string, error) { return pictureURL(kind, v.Org().PictureOf(kind), c.Site), nil })
+	url, err := Read(c, func(v realm.View) (string, error) {
+		return pictureURL(kind, v.Org().PictureOf(kind), c.Site), nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	return nil, Redirect{url}
 }
 
-// Redirect is returned as an error by endpoints that answer with another address.
+// Redirect is the error of an endpoint that answers with a redirect.
 type Redirect struct{ URL string }
 
 func (r Redirect) Error() string { return "the answer is at " + r.URL }
 
 func setPicture(c *Call, kind, one string, save func(io.Reader, int64) (string, error)) (Answer, error) {
-	// Whether the caller may is checked before the picture is read, which costs.
-	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.RequireAdmin(); return nil, err }); err != nil {
+	// The permission is checked first, because decoding a picture is expensive.
+	err := checkPermission(c, func(v realm.View) error {
+		_, err := v.RequireAdmin()
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	_, r, err := openSingleFile(c, one, one)
@@ -103,7 +117,7 @@ func removePicture(c *Call, kind string) (Answer, error) {
 	return pictureAnswer(c, kind, p), err
 }
 
-// pictureAnswer shows the icon's new address; of logos only the event tells.
+// pictureAnswer returns the new URL of the icon. For logos the protocol sends the URL only in the event.
 func pictureAnswer(c *Call, kind string, p realm.Picture) Answer {
 	if kind != realm.Icon {
 		return Answer{}

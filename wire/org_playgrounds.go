@@ -11,7 +11,8 @@ import (
 
 var playgroundEndpoints = []Endpoint{
 	CommandFromForm("POST", "/realm/playgrounds", func(f addPlaygroundForm) realm.AddPlayground {
-		return realm.AddPlayground{Name: f.Name, Language: f.Language, Template: f.Template, Fault: playgroundFault(strings.TrimSpace(f.Template))}
+		return realm.AddPlayground{Name: f.Name, Language: f.Language, Template: f.Template,
+			TemplateError: playgroundFault(strings.TrimSpace(f.Template))}
 	}, func(id int64) Answer { return Answer{"id": id} }).Returns("{id: int}"),
 	CommandFromForm("DELETE", "/realm/playgrounds/{playground_id}", func(f playgroundForm) realm.RemovePlayground {
 		return realm.RemovePlayground{ID: f.ID}
@@ -34,7 +35,7 @@ type addPlaygroundForm struct {
 	Template string `form:"url_template,required"`
 }
 
-// playgroundFault is what is wrong with the template of a playground's address.
+// playgroundFault returns the first error in the URL template of a playground, or nil.
 func playgroundFault(text string) error {
 	t, err := uritemplate.New(text)
 	if err != nil || text == "" {
@@ -50,11 +51,12 @@ func playgroundFault(text string) error {
 	return nil
 }
 
-// playgroundObjects name the language twice: clients older than its present name read the other key.
+// playgroundObjects sends the language under two keys, because older clients read the older key.
 func playgroundObjects(list []realm.Playground) []any {
 	out := make([]any, len(list))
 	for i, p := range list {
-		out[i] = obj{"id": p.ID, "name": p.Name, "highlighter_language": p.Language, "pygments_language": p.Language, "url_template": p.Template}
+		out[i] = obj{"id": p.ID, "name": p.Name, "highlighter_language": p.Language, "pygments_language": p.Language,
+			"url_template": p.Template}
 	}
 	return out
 }

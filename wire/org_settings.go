@@ -23,7 +23,7 @@ type organizationForm struct {
 // orgGroupForm is the form of the organization's permission settings.
 var orgGroupForm = groupSettingsForm(realm.OrgGroupSettings)
 
-// groupSettingsForm is a form with one {new, old} parameter for each permission setting.
+// groupSettingsForm returns a form with one {new, old} parameter for each permission setting.
 func groupSettingsForm(rules []realm.GroupSettingRule) *form.Form {
 	return form.OfType(groupSettingsFormType(rules))
 }
@@ -31,12 +31,13 @@ func groupSettingsForm(rules []realm.GroupSettingRule) *form.Form {
 func groupSettingsFormType(rules []realm.GroupSettingRule) reflect.Type {
 	var fields []reflect.StructField
 	for i, r := range rules {
-		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Row%d", i), Type: reflect.TypeFor[*form.GroupSettingUpdate](), Tag: reflect.StructTag(`form:"` + r.Name + `"`)})
+		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Row%d", i),
+			Type: reflect.TypeFor[*form.GroupSettingUpdate](), Tag: reflect.StructTag(`form:"` + r.Name + `"`)})
 	}
 	return reflect.StructOf(fields)
 }
 
-// groupChanges reads the permission settings that were sent.
+// groupChanges returns the permission settings that were sent.
 func groupChanges(f *form.Form, rules []realm.GroupSettingRule, v *form.Values) ([]realm.GroupChange, error) {
 	into := reflect.New(groupSettingsFormType(rules))
 	if err := f.Decode(v, into.Interface()); err != nil {
@@ -59,11 +60,12 @@ func groupChanges(f *form.Form, rules []realm.GroupSettingRule, v *form.Values) 
 	return out, nil
 }
 
-// groupValueFromForm is a permission setting as it was sent.
+// groupValueFromForm converts a permission setting. An impossible group id becomes -1, which the command refuses as
+// unknown.
 func groupValueFromForm(g form.GroupSetting) realm.GroupValue {
 	if !g.Direct {
 		if g.Group <= 0 {
-			return realm.GroupValue{Group: -1} // no such group
+			return realm.GroupValue{Group: -1} // an id that no group has
 		}
 		return realm.GroupValue{Group: realm.GroupID(g.Group)}
 	}
@@ -106,7 +108,8 @@ func changeOrganization(c *Call, f organizationForm, values []realm.SettingValue
 	return Answer{}, err
 }
 
-// organizationChanged is one setting as realm/update, or as realm/update_dict where the protocol bundles it.
+// organizationChanged renders one changed setting as realm/update, or as realm/update_dict where the protocol
+// requires it.
 func organizationChanged(e *realm.OrganizationChanged, to *Recipient) any {
 	dict := func(data obj) any {
 		return obj{"type": "realm", "op": "update_dict", "property": "default", "data": data}

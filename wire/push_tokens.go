@@ -18,11 +18,15 @@ var pushEndpoints = []Endpoint{
 	}, emptyAnswer),
 	CommandFromCall("DELETE", "/users/me/android_gcm_reg_id", removeToken(realm.PushFCM), emptyAnswer),
 	Custom("POST", "/mobile_push/test_notification", testNotification),
-	CommandFromForm("POST", "/register_client_device", func(noParameters) realm.AddDevice { return realm.AddDevice{} }, func(id int64) Answer { return Answer{"device_id": id} }).Returns("{device_id: int}"),
-	CommandFromForm("POST", "/remove_client_device", func(f deviceForm) realm.RemoveDevice { return realm.RemoveDevice{ID: f.ID} }, emptyAnswer),
+	CommandFromForm("POST", "/register_client_device", func(noParameters) realm.AddDevice {
+		return realm.AddDevice{}
+	}, func(id int64) Answer { return Answer{"device_id": id} }).Returns("{device_id: int}"),
+	CommandFromForm("POST", "/remove_client_device", func(f deviceForm) realm.RemoveDevice {
+		return realm.RemoveDevice{ID: f.ID}
+	}, emptyAnswer),
 	Custom("POST", "/mobile_push/register", registerDevice),
 	Custom("POST", "/mobile_push/e2ee/test_notification", testEncryptedNotification),
-	withoutLogin(Custom("POST", "/remotes/push/e2ee/register", registerRemote)).AlwaysFails(),
+	Custom("POST", "/remotes/push/e2ee/register", registerRemote).withoutLogin().AlwaysFails(),
 }
 
 var pushEvents = []EventKind{
@@ -35,20 +39,20 @@ var pushEvents = []EventKind{
 	Event(deviceChanged),
 }
 
-// Pusher reaches mobile devices through the services of their makers.
+// Pusher sends notifications to mobile devices through the push services of Apple and Google, or through a bouncer.
 type Pusher interface {
-	// Test shows a test notification. The error is ErrDeviceUnknown if the service does not know the device, ErrDeviceUnknownToBouncer if
-	// the service that passes notifications on for us does not.
+	// Test sends a test notification. The error is ErrDeviceUnknown if the service does not know the device, and
+	// ErrDeviceUnknownToBouncer if the bouncer does not.
 	Test(PushOrigin, realm.PushToken) error
-	// Send notifies devices of one thing. What has failed for now is left over, to be tried again; gone is what its service
-	// does not know any more.
-	Send(PushNotification) (left PushNotification, gone UnregisteredDevices, err error)
-	// Register tells the service that passes notifications on for us of a device. code is the protocol's if the service
-	// refused, or ""; the error says that it could not be asked. It is ErrPushNotConfigured if there is no such service.
+	// TestEncrypted sends a test notification to devices that use end-to-end encryption; now is in Unix seconds. gone
+	// are the devices that their service no longer knows.
+	TestEncrypted(origin PushOrigin, devices []realm.Device, now int64) (gone UnregisteredDevices, err error)
+	// Register registers a device with the bouncer. code is the protocol's error code if the bouncer refused, else "".
+	// The error means that the bouncer could not be reached; it is ErrPushNotConfigured if there is no bouncer.
 	Register(PushRegistration) (code string, err error)
 }
 
-// PushOrigin is what devices are told of where a notification comes from.
+// PushOrigin identifies the user and organization that a notification comes from.
 type PushOrigin struct {
 	RealmUUID, RealmName, RealmURL string
 	User                           realm.UserID
@@ -56,28 +60,35 @@ type PushOrigin struct {
 	Host                           string
 }
 
-// UnregisteredDevices are devices that cannot be notified any more.
+// PushOriginOf returns the origin of notifications to a user.
+func PushOriginOf(v realm.View, u realm.UserID, s Site) PushOrigin {
+	return PushOrigin{
+		RealmUUID: v.Org().UUID, RealmName: v.Org().Name, RealmURL: s.URL, RealmID: v.ID(), Host: s.Host, User: u,
+	}
+}
+
+// UnregisteredDevices are devices that their push service no longer knows.
 type UnregisteredDevices struct {
 	Tokens  []realm.PushToken
 	Devices []realm.Device
 }
 
-// PushRegistration is what that service is to hear.
+// PushRegistration is the registration of a device with the bouncer.
 type PushRegistration struct {
 	realm.DeviceRegistration
 	RealmUUID string
 	User      realm.UserID
 }
 
-// The errors of a Pusher that are the caller's.
+// The errors of a Pusher that endpoints answer with a refusal.
 var (
 	ErrDeviceUnknown          = errors.New("push service does not know the device")
 	ErrDeviceUnknownToBouncer = errors.New("push bouncer does not know the device")
-	// ErrPushNotConfigured: no service is configured that could notify of this.
+	// ErrPushNotConfigured means that no push service is configured for these devices.
 	ErrPushNotConfigured = errors.New("no push service is configured for these devices")
-	// ErrPushRefused is a service that will not take notifications of ours until somebody mends the configuration.
-	ErrPushRefused = errors.New("push service refused us")
-	// ErrPushFailed is a service that answered with a failure of its own; any other error is one of reaching it.
+	// ErrPushRefused means that the service rejects this server until an administrator corrects the configuration.
+	ErrPushRefused = errors.New("push service refused this server")
+	// ErrPushFailed means that the service answered with an internal error. All other errors are network errors.
 	ErrPushFailed = errors.New("push service failed")
 )
 
@@ -100,7 +111,8 @@ func removeToken(kind realm.PushKind) func(*Call, tokenForm) (realm.RemovePushTo
 	}
 }
 
-// checkToken refuses what cannot be a token. Apple's are bytes: in hexadecimal, or from older programs in base64.
+// checkToken refuses invalid device tokens. Apple's tokens are bytes, in hexadecimal or, from older programs, in
+// base64.
 func checkToken(kind realm.PushKind, token string) error {
 	if token == "" || len(token) > realm.MaxPushToken {
 		return realm.BadRequest("Empty or invalid length token")
@@ -115,8 +127,10 @@ func apnsBytes(token string) ([]byte, bool) {
 	if b, err := hex.DecodeString(token); err == nil {
 		return b, true
 	}
-	plain := strings.Map(func(c rune) rune { // the original's decoder passes over what is not of its alphabet
-		if c < 128 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("+/=", c)) {
+	// the decoder of the original server skips characters outside of the alphabet
+	plain := strings.Map(func(c rune) rune {
+		if c < 128 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.ContainsRune("+/=", c)) {
 			return c
 		}
 		return -1
@@ -125,7 +139,7 @@ func apnsBytes(token string) ([]byte, bool) {
 	return b, err == nil && len(b) > 0
 }
 
-// APNsToken is a token as Apple's service takes it.
+// APNsToken returns a token in hexadecimal, as Apple's service requires.
 func APNsToken(token string) string {
 	b, _ := apnsBytes(token)
 	return hex.EncodeToString(b)
@@ -145,7 +159,7 @@ func testNotification(c *Call, f testNotificationForm) (Answer, error) {
 		if err != nil {
 			return target{}, err
 		}
-		t := target{note: pushOriginOf(v, me.ID, c.Site)}
+		t := target{note: PushOriginOf(v, me.ID, c.Site)}
 		for _, d := range v.PushTokensOf(me.ID) {
 			if !f.Token.Set || d.Token == f.Token.Value {
 				t.devices = append(t.devices, d)
@@ -156,17 +170,19 @@ func testNotification(c *Call, f testNotificationForm) (Answer, error) {
 		}
 		return t, nil
 	})
-	if err != nil || c.Tools.Push == nil { // nobody to pass it on: as if the device were switched off
+	if err != nil || c.Tools.Push == nil { // without a push service: the same answer as if the device were off
 		return Answer{}, err
 	}
 	var failed error
 	for _, d := range to.devices {
 		switch err := c.Tools.Push.Test(to.note, d); {
 		case errors.Is(err, ErrDeviceUnknown):
-			RemoveUnregisteredDevices(c.Server, c.Realm, c.Caller.User, UnregisteredDevices{Tokens: []realm.PushToken{d}})
+			RemoveUnregisteredDevices(c.Server, c.Realm, c.Caller.User,
+				UnregisteredDevices{Tokens: []realm.PushToken{d}})
 			failed = errDeviceUnknown()
 		case errors.Is(err, ErrDeviceUnknownToBouncer):
-			failed = realm.Refuse(realm.Invalid, "INVALID_REMOTE_PUSH_DEVICE_TOKEN", "Device not recognized by the push bouncer")
+			failed = realm.Refuse(realm.Invalid, "INVALID_REMOTE_PUSH_DEVICE_TOKEN",
+				"Device not recognized by the push bouncer")
 		case err != nil && failed == nil:
 			failed = realm.Refuse(realm.Busy, "BAD_REQUEST", "The push notification service cannot be reached")
 		}
@@ -185,45 +201,50 @@ type testEncryptedNotificationForm struct {
 	Device form.Opt[int64] `form:"device_id"`
 }
 
-// testEncryptedNotification shows a test notification on the caller's devices that are notified end-to-end encrypted.
+// testEncryptedNotification sends a test notification to the caller's devices that use end-to-end encryption.
 func testEncryptedNotification(c *Call, f testEncryptedNotificationForm) (Answer, error) {
-	n, err := Read(c, func(v realm.View) (PushNotification, error) {
+	type target struct {
+		origin  PushOrigin
+		devices []realm.Device
+		now     int64
+	}
+	to, err := Read(c, func(v realm.View) (target, error) {
 		me, err := v.RequireHuman()
 		if err != nil {
-			return PushNotification{}, err
+			return target{}, err
 		}
 		if c.Tools.Push == nil {
-			return PushNotification{}, errPushNotConfigured()
+			return target{}, errPushNotConfigured()
 		}
-		n := PushNotification{PushOrigin: pushOriginOf(v, me.ID, c.Site)}
+		t := target{origin: PushOriginOf(v, me.ID, c.Site), now: v.Now}
 		for _, d := range v.DevicesOf(me.ID) {
 			if d.TokenID != nil && d.KeyID != nil && (!f.Device.Set || d.ID == f.Device.Value) {
-				n.Devices = append(n.Devices, d)
+				t.devices = append(t.devices, d)
 			}
 		}
-		if len(n.Devices) == 0 {
-			return n, errNoActiveDevice()
+		if len(t.devices) == 0 {
+			return t, errNoActiveDevice()
 		}
-		secret := n.SecretFields("test")
-		secret["time"] = v.Now
-		n.setSecret(secret)
-		return n, nil
+		return t, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	_, gone, err := c.Tools.Push.Send(n)
-	RemoveUnregisteredDevices(c.Server, c.Realm, n.User, gone)
+	unregistered, err := c.Tools.Push.TestEncrypted(to.origin, to.devices, to.now)
+	RemoveUnregisteredDevices(c.Server, c.Realm, to.origin.User, unregistered)
 	switch {
 	case errors.Is(err, ErrPushNotConfigured):
 		return nil, errPushNotConfigured()
 	case errors.Is(err, ErrPushRefused):
-		return nil, realm.Refuse(realm.Forbidden, "ADMIN_ACTION_REQUIRED", "Push notification configuration issue on server, contact the server administrator or retry later.")
+		return nil, realm.Refuse(realm.Forbidden, "ADMIN_ACTION_REQUIRED",
+			"Push notification configuration issue on server, contact the server administrator or retry later.")
 	case errors.Is(err, ErrPushFailed):
-		return nil, realm.Refuse(realm.BadGateway, "INTERNAL_SERVER_ERROR_ON_BOUNCER", "Internal server error on push notification service, retry later.")
+		return nil, realm.Refuse(realm.BadGateway, "INTERNAL_SERVER_ERROR_ON_BOUNCER",
+			"Internal server error on push notification service, retry later.")
 	case err != nil:
-		return nil, realm.Refuse(realm.BadGateway, "FAILED_TO_CONNECT_BOUNCER", "Network error while connecting to push notification service.")
-	case len(gone.Devices) == len(n.Devices):
+		return nil, realm.Refuse(realm.BadGateway, "FAILED_TO_CONNECT_BOUNCER",
+			"Network error while connecting to push notification service.")
+	case len(unregistered.Devices) == len(to.devices):
 		return nil, errNoActiveDevice()
 	}
 	return Answer{}, nil
@@ -234,18 +255,20 @@ func errNoActiveDevice() error {
 }
 
 func errPushNotConfigured() error {
-	return realm.Refuse(realm.Busy, "PUSH_SERVICE_NOT_CONFIGURED", "Server is not configured to use push notification service.")
+	return realm.Refuse(realm.Busy, "PUSH_SERVICE_NOT_CONFIGURED",
+		"Server is not configured to use push notification service.")
 }
 
-// RemoveUnregisteredDevices drops what a push service does not know any more; that it may be gone already is fine.
-func RemoveUnregisteredDevices(h Server, id realm.ID, u realm.UserID, gone UnregisteredDevices) {
-	for _, d := range gone.Tokens {
+// RemoveUnregisteredDevices removes devices that a push service no longer knows. A device that is already removed is
+// no error.
+func RemoveUnregisteredDevices(server Server, id realm.ID, u realm.UserID, devices UnregisteredDevices) {
+	for _, d := range devices.Tokens {
 		cmd := realm.RemovePushToken{User: u, Kind: d.Kind, Token: d.Token}
-		h.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
+		server.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
 	}
-	for _, d := range gone.Devices {
+	for _, d := range devices.Devices {
 		cmd := realm.RemoveDeviceToken{ID: d.ID, Token: *d.TokenID}
-		h.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
+		server.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
 	}
 }
 
@@ -256,10 +279,11 @@ type remoteForm struct {
 	PublicKey string `form:"bouncer_public_key,required,maxlen=1000"`
 }
 
-// registerRemote is where a push service takes registrations from other servers. We use such a service but are none: we
-// have no key that apps encrypt their tokens with, so whoever takes us for one is told so.
+// registerRemote is the endpoint where a bouncer accepts devices of other servers. This server is no bouncer: it has
+// no key for apps to encrypt their tokens with. It therefore always refuses.
 func registerRemote(c *Call, f remoteForm) (Answer, error) {
-	return nil, realm.Refuse(realm.Forbidden, "PUSH_SERVICE_NOT_CONFIGURED", "This server does not pass on push notifications for others.")
+	return nil, realm.Refuse(realm.Forbidden, "PUSH_SERVICE_NOT_CONFIGURED",
+		"This server does not pass on push notifications for others.")
 }
 
 type deviceForm struct {
@@ -276,7 +300,7 @@ type registerDeviceForm struct {
 	Encrypted form.Opt[string] `form:"encrypted_push_registration,maxlen=20000"`
 }
 
-// Check: each group is sent whole or not at all, and one of them is.
+// Check requires the key group, the token group or both, each complete.
 func (f *registerDeviceForm) Check() *form.Error {
 	key := f.KeyID != nil
 	if key != f.Key.Set {
@@ -318,7 +342,8 @@ func registerDevice(c *Call, f registerDeviceForm) (Answer, error) {
 func deviceObjects(list []realm.Device) obj {
 	o := obj{}
 	for _, d := range list {
-		o[realm.UserID(d.ID).String()] = obj{"push_key_id": d.KeyID, "push_token_id": d.TokenID, "pending_push_token_id": d.PendingToken,
+		o[realm.UserID(d.ID).String()] = obj{"push_key_id": d.KeyID, "push_token_id": d.TokenID,
+			"pending_push_token_id":             d.PendingToken,
 			"push_token_last_updated_timestamp": d.Updated, "push_registration_error_code": d.Failure}
 	}
 	return o

@@ -10,19 +10,22 @@ import (
 	"parley/wire/shape"
 )
 
-// eventShape is one form an event may have: what it holds beside id, type and op, in the notation of package shape.
-// Where kinds of clients hear the same event differently, each hears a form of its own.
+// eventShape is one shape of an event: its fields besides id, type and op, in the notation of package shape. An event
+// that kinds of clients get in different formats has several shapes.
 type eventShape struct{ kind, op, fields string }
 
-// eventShapes is every form this server sends. Tests hold each event they hear against it, and it against the types that
-// are rendered. A description lists each as an object; every one is told by its type, op and fields from all others.
+// eventShapes is every shape of event that this server sends. Tests check each received event against this table, and
+// the table against the types that have a renderer. The OpenAPI document lists each shape as an object. Type, op and
+// fields distinguish each shape from all others.
 var eventShapes = slices.Concat([]eventShape{
 	{"alert_words", "", "alert_words: [str]"},
 	{"attachment", "add", "attachment: Attachment, upload_space_used: int"},
 	{"attachment", "update", "attachment: Attachment, upload_space_used: int"},
 	{"attachment", "remove", "attachment: {id: int}, upload_space_used: int"},
 	{"channel_folder", "add", "channel_folder: Folder"},
-	{"channel_folder", "update", "channel_folder_id: int, data: {name?: str, description?: str, rendered_description?: str, is_archived?: bool}"},
+	{"channel_folder", "update",
+		"channel_folder_id: int, data: {name?: str, description?: str, rendered_description?: str, " +
+			"is_archived?: bool}"},
 	{"channel_folder", "reorder", "order: [int]"},
 	{"custom_profile_fields", "", "fields: [ProfileField]"},
 	{"default_stream_groups", "", "default_stream_groups: [{id: int, name: str, description: str, streams: [int]}]"},
@@ -32,14 +35,17 @@ var eventShapes = slices.Concat([]eventShape{
 	{"delete_message", "", "message_type: 'stream', message_ids: [int], stream_id: int, topic: str"},
 	{"delete_message", "", "message_type: 'stream', message_id: int, stream_id: int, topic: str"},
 	{"device", "add", "device_id: int"},
-	{"device", "update", "device_id: int, push_key_id?: int, push_token_id?: str?, pending_push_token_id?: str?, push_token_last_updated_timestamp?: int, push_registration_error_code?: str?"},
+	{"device", "update",
+		"device_id: int, push_key_id?: int, push_token_id?: str?, pending_push_token_id?: str?, " +
+			"push_token_last_updated_timestamp?: int, push_registration_error_code?: str?"},
 	{"device", "remove", "device_id: int"},
 	{"drafts", "add", "drafts: [Draft]"},
 	{"drafts", "update", "draft: Draft"},
 	{"drafts", "remove", "draft_id: int"},
 	{"heartbeat", "", ""},
 	{"invites_changed", "", ""},
-	{"message", "", "message: {" + strings.Replace(messageFields, ", flags: [str]", "", 1) + "}, flags: [str], local_message_id?: str"},
+	{"message", "", "message: {" + strings.Replace(messageFields, ", flags: [str]", "", 1) +
+		"}, flags: [str], local_message_id?: str"},
 	{"muted_topics", "", "muted_topics: [[str | int]]"},
 	{"muted_users", "", "muted_users: [{id: int, timestamp: int}]"},
 	{"navigation_view", "add", "navigation_view: View"},
@@ -47,12 +53,16 @@ var eventShapes = slices.Concat([]eventShape{
 	{"navigation_view", "remove", "fragment: str"},
 	{"onboarding_steps", "", "onboarding_steps: [{type: str, name: str}]"},
 	{"presence", "", "presences: {*: Presence}"},
-	{"presence", "", "user_id: int, email?: str, server_timestamp: num, presence: {website: {client: str, status: 'active' | 'idle', timestamp: int, pushable: bool}}"},
+	{"presence", "",
+		"user_id: int, email?: str, server_timestamp: num, presence: {website: {client: str, " +
+			"status: 'active' | 'idle', timestamp: int, pushable: bool}}"},
 	{"reaction", "add", "message_id: int, " + reactionFields},
 	{"reaction", "remove", "message_id: int, " + reactionFields},
 	{"realm", "deactivated", "realm_id: int"},
 	{"realm_bot", "add", "bot: Bot"},
-	{"realm_bot", "update", "bot: {user_id: int, default_sending_stream?: str?, default_events_register_stream?: str?, default_all_public_streams?: bool, services?: [BotService]}"},
+	{"realm_bot", "update",
+		"bot: {user_id: int, default_sending_stream?: str?, default_events_register_stream?: str?, " +
+			"default_all_public_streams?: bool, services?: [BotService]}"},
 	{"realm_bot", "delete", "bot: {user_id: int}"},
 	{"realm_domains", "add", "realm_domain: Domain"},
 	{"realm_domains", "change", "realm_domain: Domain"},
@@ -75,8 +85,10 @@ var eventShapes = slices.Concat([]eventShape{
 	{"realm_user", "update", "person: {user_id: int, date_joined: str}"},
 	{"realm_user", "update", "person: {user_id: int, delivery_email: str?}"},
 	{"realm_user", "update", "person: {user_id: int, new_email: str}"},
-	{"realm_user", "update", "person: {user_id: int, custom_profile_field: {id: int, value: str?, rendered_value?: str}}"},
-	{"realm_user", "update", "person: {user_id: int, avatar_source: str, avatar_url: str, avatar_url_medium: str, avatar_version: int}"},
+	{"realm_user", "update",
+		"person: {user_id: int, custom_profile_field: {id: int, value: str?, rendered_value?: str}}"},
+	{"realm_user", "update",
+		"person: {user_id: int, avatar_source: str, avatar_url: str, avatar_url_medium: str, avatar_version: int}"},
 	{"reminders", "add", "reminders: [Reminder]"},
 	{"reminders", "remove", "reminder_id: int"},
 	{"restart", "", "zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, server_generation: int"},
@@ -98,14 +110,19 @@ var eventShapes = slices.Concat([]eventShape{
 	{"stream", "update", channelUpdateFields("is_announcement_only", "bool")},
 	{"stream", "update", channelUpdateFields("is_recently_active", "bool")},
 	{"stream", "update", channelUpdateFields("is_archived", "bool")},
-	{"stream", "update", channelUpdateFields("invite_only", "bool") + ", history_public_to_subscribers: bool, is_web_public: bool"},
-	{"stream", "update", "stream_id: int, name: str, property: " + enumNotation(ruleNames(realm.ChannelRules)) + ", value: GroupValue"},
+	{"stream", "update", channelUpdateFields("invite_only", "bool") +
+		", history_public_to_subscribers: bool, is_web_public: bool"},
+	{"stream", "update", "stream_id: int, name: str, property: " + enumNotation(ruleNames(realm.ChannelRules)) +
+		", value: GroupValue"},
 	{"submessage", "", "message_id: int, submessage_id: int, sender_id: int, msg_type: str, content: str"},
 	{"subscription", "add", "subscriptions: [Subscription]"},
 	{"subscription", "remove", "subscriptions: [{stream_id: int, name: str}]"},
 	{"subscription", "update", "stream_id: int, property: 'color', value: str"},
 	{"subscription", "update", "stream_id: int, property: 'in_home_view' | 'is_muted' | 'pin_to_top', value: bool"},
-	{"subscription", "update", "stream_id: int, property: 'desktop_notifications' | 'audible_notifications' | 'push_notifications' | 'email_notifications' | 'wildcard_mentions_notify', value: bool?"},
+	{"subscription", "update",
+		"stream_id: int, " +
+			"property: 'desktop_notifications' | 'audible_notifications' | 'push_notifications' | " +
+			"'email_notifications' | 'wildcard_mentions_notify', value: bool?"},
 	{"subscription", "peer_add", "stream_ids: [int], user_ids: [int]"},
 	{"subscription", "peer_remove", "stream_ids: [int], user_ids: [int]"},
 	{"typing", "start", typingSenderFields + "message_type: 'direct', recipients: [{user_id: int, email: str}]"},
@@ -114,30 +131,42 @@ var eventShapes = slices.Concat([]eventShape{
 	{"typing", "stop", typingSenderFields + "message_type: 'stream', stream_id: int, topic: str"},
 	{"typing_edit_message", "start", editTypingFields},
 	{"typing_edit_message", "stop", editTypingFields},
-	// What an edit did is told by which fields there are: some do not go without others, which the notation cannot say.
-	{"update_message", "", "user_id: int?, rendering_only: bool, edit_timestamp: int, message_id: int, message_ids: [int], flags: [str], stream_id?: int, stream_name?: str, " +
-		"content?: str, rendered_content?: str, is_me_message?: bool, orig_content?: str, orig_rendered_content?: str, propagate_mode?: 'change_one' | 'change_later' | 'change_all', " +
-		"orig_subject?: str, subject?: str, topic_links?: [{text: str, url: str}], new_stream_id?: int"},
+	// The present fields depend on the kind of edit. Some fields require others, which the notation cannot express.
+	{"update_message", "",
+		"user_id: int?, rendering_only: bool, edit_timestamp: int, message_id: int, message_ids: [int], " +
+			"flags: [str], stream_id?: int, stream_name?: str, " +
+			"content?: str, rendered_content?: str, is_me_message?: bool, orig_content?: str, " +
+			"orig_rendered_content?: str, propagate_mode?: 'change_one' | 'change_later' | 'change_all', " +
+			"orig_subject?: str, subject?: str, topic_links?: [{text: str, url: str}], new_stream_id?: int"},
 	{"update_message_flags", "add", "operation: 'add', flag: str, messages: [int], all: bool"},
-	{"update_message_flags", "remove", "operation: 'remove', flag: str, messages: [int], all: bool, message_details?: {*: " +
-		"{type: 'private', user_ids: [int], mentioned?: bool} | {type: 'stream', stream_id: int, topic: str, unmuted_stream_msg: bool, mentioned?: bool}}"},
+	{"update_message_flags", "remove",
+		"operation: 'remove', flag: str, messages: [int], all: bool, message_details?: {*: " +
+			"{type: 'private', user_ids: [int], mentioned?: bool} | {type: 'stream', stream_id: int, topic: str, " +
+			"unmuted_stream_msg: bool, mentioned?: bool}}"},
 	{"user_group", "add", "group: Group"},
-	{"user_group", "update", "group_id: int, data: {name?: str, description?: str, deactivated?: bool, " + optionalFields(ruleFields(realm.GroupRules)) + "}"},
+	{"user_group", "update", "group_id: int, data: {name?: str, description?: str, deactivated?: bool, " +
+		optionalFields(ruleFields(realm.GroupRules)) + "}"},
 	{"user_group", "add_members", "group_id: int, user_ids: [int]"},
 	{"user_group", "remove_members", "group_id: int, user_ids: [int]"},
 	{"user_group", "add_subgroups", "group_id: int, direct_subgroup_ids: [int]"},
 	{"user_group", "remove_subgroups", "group_id: int, direct_subgroup_ids: [int]"},
 	{"user_group", "remove", "group_id: int"},
-	{"user_status", "", "user_id: int, away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, reaction_type?: ReactionType | ''"},
+	{"user_status", "",
+		"user_id: int, away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, " +
+			"reaction_type?: ReactionType | ''"},
 	{"user_topic", "", "stream_id: int, topic_name: str, last_updated: int, visibility_policy: int"},
 },
-	settingEventShapes("user_settings", "update", slices.DeleteFunc(slices.Clone(realm.UserSettings), func(s realm.Setting) bool { return s.Name == "default_language" })),
-	[]eventShape{{"user_settings", "update", "property: 'default_language', value: str, language_name: str"}, {"user_settings", "update", "property: 'timezone', value: str"}},
+	settingEventShapes("user_settings", "update", slices.DeleteFunc(slices.Clone(realm.UserSettings),
+		func(s realm.Setting) bool { return s.Name == "default_language" })),
+	[]eventShape{{"user_settings", "update", "property: 'default_language', value: str, language_name: str"},
+		{"user_settings", "update", "property: 'timezone', value: str"}},
 	settingEventShapes("realm_user_settings_defaults", "update", realm.UserSettings),
-	settingEventShapes("realm", "update", append(organizationSettings(false), realm.Setting{Name: "name", Default: ""})),
-	// The settings of an organization that are told together come with those that follow from them.
+	settingEventShapes("realm", "update", append(organizationSettings(false),
+		realm.Setting{Name: "name", Default: ""})),
+	// update_dict sends a setting of the organization together with older fields that are derived from it.
 	[]eventShape{
-		{"realm", "update_dict", "property: 'default', data: {" + optionalFields(settingFields("", organizationSettings(true))+", "+ruleFields(realm.OrgGroupSettings)) +
+		{"realm", "update_dict", "property: 'default', data: {" +
+			optionalFields(settingFields("", organizationSettings(true))+", "+ruleFields(realm.OrgGroupSettings)) +
 			", description?: str, rendered_description?: str, allow_edit_history?: bool, mandatory_topics?: bool}"},
 		{"realm", "update_dict", "property: 'icon', data: {icon_source: str, icon_url: str}"},
 		{"realm", "update_dict", "property: 'logo', data: {logo_source: str, logo_url: str}"},
@@ -148,15 +177,16 @@ var eventShapes = slices.Concat([]eventShape{
 const (
 	reactionFields     = "user_id: int, emoji_name: str, emoji_code: str, reaction_type: ReactionType"
 	typingSenderFields = "sender: {user_id: int, email: str}, "
-	editTypingFields   = "sender_id: int, message_id: int, recipient: {type: 'direct', user_ids: [int]} | {type: 'channel', channel_id: int, topic: str}"
+	editTypingFields   = "sender_id: int, message_id: int, recipient: {type: 'direct', " +
+		"user_ids: [int]} | {type: 'channel', channel_id: int, topic: str}"
 )
 
-// channelUpdateFields is a changed property of a channel.
+// channelUpdateFields is the fields of an event for one changed channel property.
 func channelUpdateFields(property, value string) string {
 	return "stream_id: int, name: str, property: '" + property + "', value: " + value
 }
 
-// organizationSettings is the organization's settings that realm/update_dict tells, or realm/update.
+// organizationSettings returns the settings that events realm/update_dict contain (dict), or those of realm/update.
 func organizationSettings(dict bool) []realm.Setting {
 	bundled := []string{"topics_policy", "message_edit_history_visibility_policy"} // see organizationChanged
 	return slices.DeleteFunc(slices.Clone(realm.OrgSettings), func(s realm.Setting) bool {
@@ -164,7 +194,7 @@ func organizationSettings(dict bool) []realm.Setting {
 	})
 }
 
-// settingEventShapes is a changed setting, one form for all of a type.
+// settingEventShapes returns the shapes of setting changes, one for all settings of a type.
 func settingEventShapes(kind, op string, table []realm.Setting) (out []eventShape) {
 	byType := map[string][]string{}
 	for _, s := range table {
@@ -179,6 +209,7 @@ func settingEventShapes(kind, op string, table []realm.Setting) (out []eventShap
 	return out
 }
 
+// ruleNames returns the names of permission settings.
 func ruleNames(rules []realm.GroupSettingRule) (out []string) {
 	for _, r := range rules {
 		out = append(out, r.Name)
@@ -186,12 +217,13 @@ func ruleNames(rules []realm.GroupSettingRule) (out []string) {
 	return out
 }
 
+// enumNotation is the notation for one of some strings.
 func enumNotation(names []string) string { return "'" + strings.Join(names, "' | '") + "'" }
 
-// optionalFields is fields that may be absent.
+// optionalFields marks all fields as optional.
 func optionalFields(fields string) string { return strings.ReplaceAll(fields, ": ", "?: ") }
 
-// name is under what a description lists the form; nth tells forms of one type and op apart.
+// name is the name of the shape in the OpenAPI document. nth numbers the shapes of one type and op.
 func (f eventShape) name(nth int) string {
 	var b strings.Builder
 	b.WriteString("Event")
@@ -206,6 +238,7 @@ func (f eventShape) name(nth int) string {
 	return b.String()
 }
 
+// notation is the notation of the whole event.
 func (f eventShape) notation() string {
 	s := "{id: int, type: '" + f.kind + "'"
 	if f.op != "" {
@@ -217,7 +250,7 @@ func (f eventShape) notation() string {
 	return s + "}"
 }
 
-// Events are objects of descriptions like all others.
+// init adds the shapes of events to the objects of the OpenAPI document.
 func init() {
 	seen, names := map[string]int{}, []string{}
 	for _, f := range eventShapes {
@@ -229,14 +262,14 @@ func init() {
 	objectNotations["Event"] = strings.Join(names, " | ")
 }
 
-// CheckEvent holds an event against the forms this server says it sends.
+// CheckEvent checks an encoded event against the declared shapes.
 func CheckEvent(event []byte) shape.Findings { return SeenEventShapes{}.Check(event) }
 
-// SeenEventShapes counts events by their forms, as descriptions show them.
+// SeenEventShapes counts checked events by shape.
 type SeenEventShapes map[string]int
 
-// Check holds an event against the forms this server says it sends, and counts it.
-func (h SeenEventShapes) Check(event []byte) shape.Findings {
+// Check checks an encoded event against the declared shapes and counts it.
+func (seen SeenEventShapes) Check(event []byte) shape.Findings {
 	var v any
 	d := json.NewDecoder(strings.NewReader(string(event)))
 	d.UseNumber()
@@ -254,7 +287,7 @@ func (h SeenEventShapes) Check(event []byte) shape.Findings {
 		}
 		s := mustParseShape(f.notation())
 		if len(s.Check(where, "", v)) == 0 {
-			h[f.notation()]++
+			seen[f.notation()]++
 			return nil
 		}
 		forms = append(forms, s)
@@ -265,10 +298,10 @@ func (h SeenEventShapes) Check(event []byte) shape.Findings {
 	return (&shape.Shape{AnyOf: forms}).Check(where, "", v)
 }
 
-// Unseen are the forms nobody has heard.
-func (h SeenEventShapes) Unseen() (out []string) {
+// Unseen returns the shapes without any event.
+func (seen SeenEventShapes) Unseen() (out []string) {
 	for _, f := range eventShapes {
-		if h[f.notation()] == 0 {
+		if seen[f.notation()] == 0 {
 			out = append(out, f.notation())
 		}
 	}

@@ -8,37 +8,38 @@ import (
 	"parley/wire/shape"
 )
 
-// TestEventShapesMatchRenderers holds the forms of events against the types the realm tells: none without a form, and
-// noParameters described that nothing tells.
+// TestEventShapesMatchRenderers checks the declared shapes against the event types of the realm: each type has a
+// shape, and each shape has a type.
 func TestEventShapesMatchRenderers(t *testing.T) {
-	told := []string{"heartbeat", "message"}
+	types := []string{"heartbeat", "message"}
 	for typ := range eventKinds {
 		e := reflect.New(typ.Elem()).Interface().(interface{ EventType() string })
-		told = append(told, e.EventType())
+		types = append(types, e.EventType())
 	}
 	for _, f := range eventShapes {
-		if !slices.Contains(told, f.kind) {
-			t.Errorf("%s/%s is described, and nothing tells of it", f.kind, f.op)
+		if !slices.Contains(types, f.kind) {
+			t.Errorf("%s/%s has a shape, but no event type is rendered as it", f.kind, f.op)
 		}
-		mustParseShape(f.notation()) // panics where the notation is wrong
+		mustParseShape(f.notation()) // panics if the notation is wrong
 	}
-	for _, kind := range told {
+	for _, kind := range types {
 		if kind != "" && !slices.ContainsFunc(eventShapes, func(f eventShape) bool { return f.kind == kind }) {
-			t.Errorf("%s is told, and no form of it is described", kind)
+			t.Errorf("%s is sent, but has no shape in eventShapes", kind)
 		}
 	}
 }
 
-// TestEventsMatchOneShape shows that no event could be of two forms: what one says and another says too, the first says
-// with another value.
+// TestEventsMatchOneShape checks that no event can match two shapes: where two shapes share all required fields, a
+// constant differs.
 func TestEventsMatchOneShape(t *testing.T) {
-	same := func(a, b *shape.Shape) bool { // sectionFor one object's fields, as far as constants and required fields tell
+	same := func(a, b *shape.Shape) bool { // compares constants and required fields only
 		for name, x := range a.Fields {
 			y, ok := b.Fields[name]
 			if !ok && x.Required() {
 				return false
 			}
-			if ok && len(x.Shape.Enum) > 0 && len(y.Shape.Enum) > 0 && !slices.ContainsFunc(x.Shape.Enum, func(v string) bool { return slices.Contains(y.Shape.Enum, v) }) {
+			if ok && len(x.Shape.Enum) > 0 && len(y.Shape.Enum) > 0 &&
+				!slices.ContainsFunc(x.Shape.Enum, func(v string) bool { return slices.Contains(y.Shape.Enum, v) }) {
 				return false
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"parley/actors/queue"
 	"parley/actors/realm"
+	"parley/actors/session"
 	"parley/wire/form"
 )
 
@@ -23,10 +24,10 @@ type getEventsForm struct {
 	DontBlock bool             `form:"dont_block"`
 }
 
-// Check words the missing ones as the protocol does here: without var_name.
+// Check words a missing parameter as the protocol does here: without var_name.
 func (f *getEventsForm) Check() *form.Error {
 	if !f.Queue.Set && f.DontBlock {
-		return nil // a new queue
+		return nil // the request opens a new queue
 	}
 	if !f.Queue.Set {
 		return form.Bad("Missing 'queue_id' argument")
@@ -41,24 +42,25 @@ func getEvents(c *Call, f getEventsForm) (Answer, error) {
 	if !f.Queue.Set {
 		return openQueue(c)
 	}
-	p := PollRequest{Realm: c.Realm, User: c.Caller.User, Queue: realm.QueueID(f.Queue.Value), Last: f.Last.Value, DontBlock: f.DontBlock}
-	// The request is compared, not its content: gone must name the poll it was made for.
-	house := c.Server
+	p := f.request(c)
+	// Polls are compared by the identity of their Reply, so CancelPoll must pass the same one.
+	server := c.Server
 	w := &pollReply{ignored: ignoredByPolls(c)}
 	w.Reply = c.Park(func() {
 		p := p
 		p.Reply = w
-		house.CancelPoll(p)
+		server.CancelPoll(p)
 	})
 	p.Reply = w
-	house.Poll(p)
+	server.Poll(p)
 	return nil, errParked
 }
 
 var openQueueForm = form.Of[queueForm]()
 
-// openQueue opens a queue for a client that asks for events without one, and tells it nothing of the state: programs did
-// so before there were registrations. Such a program knows of no pictures it is to find by itself, unless it says so.
+// openQueue opens a queue for a client that requests events without one. The client gets no initial state; old
+// programs worked like this before registration existed. Such clients get avatar URLs unless they declare that they
+// compute them.
 func openQueue(c *Call) (Answer, error) {
 	var f queueForm
 	if err := openQueueForm.Decode(c.Params, &f); err != nil {
@@ -72,21 +74,22 @@ func openQueue(c *Call) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := Execute(c, realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set, State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
+	r, err := Execute(c, realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set,
+		State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
 	if err != nil {
 		return nil, err
 	}
 	return Answer{"queue_id": r.Queue.ID, "events": []any{}}, nil
 }
 
-// ignoredByPolls is the parameters that mean nothing to a request for events, with a queue or without one: what describes
-// a new queue may be said of an old one too.
+// ignoredByPolls returns the parameters that have no meaning for polls. The parameters of a new queue are accepted on
+// polls of existing queues too.
 func ignoredByPolls(c *Call) []string {
 	known := openQueueForm.Ignored(c.Params)
 	return slices.DeleteFunc(c.ignored, func(name string) bool { return !slices.Contains(known, name) })
 }
 
-// pollReply gives each poll an identity of its own, and remembers the parameters that are to be told of.
+// pollReply gives each poll an identity and remembers the ignored parameters to report.
 type pollReply struct {
 	Reply
 	ignored []string
@@ -110,8 +113,8 @@ func dropQueue(f dropQueueForm) realm.CloseQueue {
 	return realm.CloseQueue{ID: realm.QueueID(f.Queue)}
 }
 
-// Client is a kind of client: everything its owner understands that changes how an event reads. Queues of the same kind
-// share encoded events.
+// Client is the capabilities of a client that change the format of events. Queues with equal Clients share encoded
+// events.
 type Client struct {
 	Caps        realm.Caps
 	Markdown    bool
@@ -120,7 +123,7 @@ type Client struct {
 	Subscribers form.IncludeSubscribers
 }
 
-// ClientOf is the kind of client behind a queue.
+// ClientOf returns the capabilities stored with a queue.
 func ClientOf(q *realm.Queue) Client {
 	c := Client{Caps: q.Caps, Markdown: q.Markdown, Gravatar: q.Gravatar, Slim: q.Slim}
 	switch q.Subscribers {
@@ -132,8 +135,8 @@ func ClientOf(q *realm.Queue) Client {
 	return c
 }
 
-// QueueOptions is everything a registration says about which events its queue hears and how they read. Queues that are alike
-// share one, so that what was found out for one of them is known for the next at once.
+// QueueOptions is everything in a registration that decides which events the queue gets and in which format. Queues
+// with equal options share one value, so that results computed for one queue are reused for the next.
 type QueueOptions struct {
 	Client
 	eventTypes []string
@@ -141,31 +144,32 @@ type QueueOptions struct {
 	allPublic  bool
 }
 
-// QueueOptionsOf is the kind of a queue, shared with nobody.
+// QueueOptionsOf returns the options of a queue in a new value.
 func QueueOptionsOf(q *realm.Queue) *QueueOptions {
 	return &QueueOptions{Client: ClientOf(q), eventTypes: q.EventTypes, narrow: q.Narrow, allPublic: q.AllPublic}
 }
 
 func (k *QueueOptions) matches(q *realm.Queue) bool {
-	return k.Client == ClientOf(q) && k.allPublic == q.AllPublic && (k.eventTypes == nil) == (q.EventTypes == nil) && slices.Equal(k.eventTypes, q.EventTypes) && slices.Equal(k.narrow, q.Narrow)
+	return k.Client == ClientOf(q) && k.allPublic == q.AllPublic && (k.eventTypes == nil) == (q.EventTypes == nil) &&
+		slices.Equal(k.eventTypes, q.EventTypes) && slices.Equal(k.narrow, q.Narrow)
 }
 
-// Wants reports whether queues of this kind take events of a type.
+// Wants reports whether a queue with these options gets events of a type.
 func (k *QueueOptions) Wants(event string) bool {
 	return k.eventTypes == nil || slices.Contains(k.eventTypes, event)
 }
 
-// QueueOptionsCache makes queues that are alike share their kind. It belongs to one session shard.
+// QueueOptionsCache returns one shared value for queues with equal options. It belongs to one session shard.
 type QueueOptionsCache struct {
 	byName map[string]*QueueOptions
-	last   *QueueOptions // the one asked for last: of thousands of queues that come back most are alike
+	last   *QueueOptions // the last result: most consecutive queues have equal options
 }
 
-// maxQueueOptions is how many kinds are remembered. Programs are few, but anybody may make up kinds; beyond it all are
-// forgotten, and queues opened later share among themselves.
+// maxQueueOptions bounds the cache. There are few client programs, but any client can invent options. When the cache
+// is full it is emptied; queues opened later share among themselves.
 const maxQueueOptions = 512
 
-// Of is the kind of a queue.
+// Of returns the shared options of a queue.
 func (k *QueueOptionsCache) Of(q *realm.Queue) *QueueOptions {
 	if k.last == nil || !k.last.matches(q) {
 		k.last = k.find(q)
@@ -186,13 +190,14 @@ func (k *QueueOptionsCache) find(q *realm.Queue) *QueueOptions {
 	return kind
 }
 
-// Has reports a capability.
+// Has reports whether the client has a capability.
 func (c Client) Has(cap realm.Caps) bool { return c.Caps&cap != 0 }
 
-// asStored is who asks where a request cannot say what its client understands: topics are shown as they are kept.
+// asStored is the client for requests that cannot declare capabilities: topics are shown as they are stored.
 var asStored = Client{Caps: realm.CapEmptyTopicName}
 
-// Topic is a topic as this kind of client may read it.
+// Topic returns a topic in the form this client expects: clients without the capability get a display name for the
+// empty topic.
 func (c Client) Topic(topic string) string {
 	if topic == "" && !c.Has(realm.CapEmptyTopicName) {
 		return realm.EmptyTopicName
@@ -200,23 +205,23 @@ func (c Client) Topic(topic string) string {
 	return topic
 }
 
-// Recipient is whom an event is rendered for.
+// Recipient is the client and user that an event is rendered for.
 type Recipient struct {
 	Client
 	RenderContext
-	User realm.UserID // sectionFor the event's variant; only for kinds registered with personal
-	// Flags are the reader's, where the event knows them.
+	User realm.UserID // only for event kinds marked with Personal
+	// Flags are the recipient's message flags, if the event has them.
 	Flags    realm.Flags
-	renderer *NoticeRenderer // sectionFor which it is a rendering; nil outside sectionFor sessions
+	renderer *NoticeRenderer // the notice being rendered; nil outside of sessions
 }
 
-// subscriberListKey is a list of a channel's subscribers.
+// subscriberListKey identifies a list of subscribers within one notice.
 type subscriberListKey struct {
 	channel realm.ChannelID
 	partial bool
 }
 
-// subscriberList is a long list of a channel's subscribers, made once for all whom one notice reaches.
+// subscriberList returns a long list of subscribers. It is built once for all recipients of one notice.
 func (to *Recipient) subscriberList(c realm.ChannelID, partial bool, list func() []realm.UserID) []realm.UserID {
 	s := to.renderer
 	if s == nil {
@@ -234,31 +239,21 @@ func (to *Recipient) subscriberList(c realm.ChannelID, partial bool, list func()
 	return l
 }
 
-// TextReader finds message texts.
-type TextReader interface {
-	Text(realm.ID, realm.BodyRef) (realm.Body, bool)
-}
-
-// RenderContext is what rendering needs beside the event.
-type RenderContext struct {
-	Realm realm.ID
-	Site  Site
-	Texts TextReader
-	// Seen tells whether a user was here in the last PartialSubscriberDays days; nil: nobody was.
-	SeenRecently func(realm.UserID) bool
-}
+// RenderContext is the data besides the event that renderers need.
+type RenderContext = session.RenderContext
 
 // EventKind renders one Go type of event.
 type EventKind struct {
 	goType reflect.Type
 	render func(realm.Event, *Recipient) []any
-	// addPersonalSettings events read differently for each user.
+	// personal events are rendered for each user separately.
 	personal bool
-	// lazy events are made when they are delivered, and may turn out to be nothing.
+	// lazy events are rendered on delivery; the result can be nothing.
 	lazy bool
 }
 
-// Event registers how an event reads: one JSON object, or nil if this kind of client does not hear of it.
+// Event registers the renderer of an event type. It returns one JSON object, or nil if this kind of client does not
+// get the event.
 func Event[E realm.Event](render func(E, *Recipient) any) EventKind {
 	return Events(func(e E, to *Recipient) []any {
 		if x := render(e, to); x != nil {
@@ -268,141 +263,99 @@ func Event[E realm.Event](render func(E, *Recipient) any) EventKind {
 	})
 }
 
-// Events is Event for what some clients hear as several events; how many may depend only on event and client.
+// Events is Event for types that become several events for some clients. The number must depend only on the event and
+// the client.
 func Events[E realm.Event](render func(E, *Recipient) []any) EventKind {
-	return EventKind{goType: reflect.TypeFor[E](), render: func(e realm.Event, to *Recipient) []any { return render(e.(E), to) }}
+	return EventKind{goType: reflect.TypeFor[E](), render: func(e realm.Event, to *Recipient) []any {
+		return render(e.(E), to)
+	}}
 }
 
-// LazyEvent is Event for what is joined with message texts when it is delivered; nil then means that the text was erased.
+// LazyEvent is Event for events that are joined with message texts on delivery. A nil result means that the text was
+// erased.
 func LazyEvent[E realm.Event](render func(E, *Recipient) any) EventKind {
 	k := Event(render)
 	k.lazy = true
 	return k
 }
 
-// eventWithFlags is an event that knows its readers' flags.
+// eventWithFlags is an event that has the message flags of each user.
 type eventWithFlags interface {
 	FlagsFor(realm.UserID) realm.Flags
 }
 
-// Personal marks an event that reads differently for each user.
+// Personal marks an event that is rendered for each user separately.
 func (k EventKind) Personal() EventKind { k.personal = true; return k }
 
 var eventKinds = func() map[reflect.Type]EventKind {
 	m := map[reflect.Type]EventKind{}
 	for _, k := range slices.Concat(
 		alertWordEvents,
-
 		botEvents,
-
-		callEvents,
-
 		channelEvents,
-
 		deactivationEvents,
-
 		defaultChannelEvents,
-
 		domainEvents,
-
 		draftEvents,
-
 		editEvents,
-
 		emojiEvents,
-
 		exportEvents,
-
 		profileFieldEvents,
-
 		flagEvents,
-
 		folderEvents,
-
 		groupEvents,
-
-		historyEvents,
-
 		inviteEvents,
-
 		linkifierEvents,
-
-		messageEvents,
-
 		muteEvents,
-
 		navigationEvents,
-
 		onboardingEvents,
-
 		pictureEvents,
-
 		playgroundEvents,
-
 		presenceEvents,
-
-		profileEvents,
-
 		pushEvents,
-
 		reactionEvents,
-
 		realmEvents,
-
 		reminderEvents,
-
 		scheduledEvents,
-
-		searchEvents,
-
 		serverEvents,
-
 		settingEvents,
-
 		snippetEvents,
-
 		statusEvents,
-
-		storageEvents,
-
 		submessageEvents,
-
 		subscriptionEvents,
-
 		typingEvents,
-
 		uploadEvents,
-
 		userEvents,
-
 		userTopicEvents,
 	) {
 		if _, twice := m[k.goType]; twice {
-			panic("BUG: two renderings of " + k.goType.String())
+			panic("BUG: two renderers for " + k.goType.String())
 		}
 		m[k.goType] = k
 	}
 	return m
 }()
 
-// HasRenderer reports whether an event's type has a rendering, for the test that names what was forgotten.
+// HasRenderer reports whether an event type has a renderer. A test uses it to name missing renderers.
 func HasRenderer(t reflect.Type) bool { _, ok := eventKinds[t]; return ok }
 
-// NoticeRenderer is a notice being turned into events, once for each kind of client. It belongs to one session shard.
+// NoticeRenderer turns one notice into encoded events, once for each kind of client. It belongs to one session shard.
 type NoticeRenderer struct {
-	notice          *realm.Notice
-	eventKind       EventKind
-	ctx             RenderContext
-	message         *realm.MessageArrived
-	hasLast         bool // something has been rendered: last
-	last            variant
-	lastEvents      []*queue.Event
-	cache           map[variant][]*queue.Event           // nil while that is all: most notices read alike for everybody
-	options         *QueueOptions                        // the last queue's
-	wanted          bool                                 // by it
-	subscriberLists map[subscriberListKey][]realm.UserID // see Recipient.roster
+	notice     *realm.Notice
+	eventKind  EventKind
+	ctx        RenderContext
+	message    *realm.MessageArrived
+	hasLast    bool // last and lastEvents are set
+	last       variant
+	lastEvents []*queue.Event
+	// all variants; nil while there is only one, as for most notices
+	cache           map[variant][]*queue.Event
+	options         *QueueOptions                        // of the last queue
+	wanted          bool                                 // the last queue gets this type of event
+	subscriberLists map[subscriberListKey][]realm.UserID // see Recipient.subscriberList
 }
 
+// variant is everything about a recipient that changes the bytes of an event.
 type variant struct {
 	client     Client
 	user       realm.UserID
@@ -410,7 +363,8 @@ type variant struct {
 	hideSender bool
 }
 
-// NewNoticeRenderer prepares a notice for the queues of its audience.
+// NewNoticeRenderer prepares a notice for the queues of its audience. It panics if no renderer is registered for the
+// event.
 func NewNoticeRenderer(n *realm.Notice, ctx RenderContext) *NoticeRenderer {
 	s := &NoticeRenderer{notice: n, ctx: ctx}
 	if m, ok := n.Event.(*realm.MessageArrived); ok {
@@ -419,18 +373,20 @@ func NewNoticeRenderer(n *realm.Notice, ctx RenderContext) *NoticeRenderer {
 	}
 	k, ok := eventKinds[reflect.TypeOf(n.Event)]
 	if !ok {
-		panic("BUG: nothing renders " + reflect.TypeOf(n.Event).String())
+		panic("BUG: no renderer for " + reflect.TypeOf(n.Event).String())
 	}
 	s.eventKind = k
 	return s
 }
 
-// EventsFor is the events the notice means for one queue, encoded up to their id. k is its kind.
-func (s *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, k *QueueOptions) []*queue.Event {
+// EventsFor returns the events of the notice for one queue of a user, encoded without the id. options are the queue's
+// *QueueOptions.
+func (s *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, options any) []*queue.Event {
+	k := options.(*QueueOptions)
 	if k != s.options {
 		s.options, s.wanted = k, k.Wants(s.notice.Event.EventType())
 		if _, old := s.notice.Event.(*realm.MutedTopicsTold); old && k.eventTypes != nil && k.Wants("user_topic") {
-			s.wanted = false // it listens to what took its place
+			s.wanted = false // user_topic replaces muted_topics for this client
 		}
 	}
 	if !s.wanted {
@@ -466,6 +422,8 @@ func (s *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, k *QueueOptio
 	})
 }
 
+// cached returns the events of a variant, rendering them on the first call. The last variant is compared first,
+// because most notices look the same to all users.
 func (s *NoticeRenderer) cached(v variant, render func() []*queue.Event) []*queue.Event {
 	if s.hasLast && s.last == v {
 		return s.lastEvents
@@ -484,9 +442,11 @@ func (s *NoticeRenderer) cached(v variant, render func() []*queue.Event) []*queu
 	return out
 }
 
-// withoutClosingBrace takes the closing brace off, so that the id can follow.
+// withoutClosingBrace removes the last byte of an object, so that the id can be appended.
 func withoutClosingBrace(object []byte) []byte { return object[:len(object)-1] }
 
+// messageEventsFor returns the message event for one queue, or nothing if the queue's narrow excludes the message.
+// The sender's own queue gets its local id.
 func (s *NoticeRenderer) messageEventsFor(u realm.UserID, q *realm.Queue, k *QueueOptions) []*queue.Event {
 	e := s.message
 	if s.notice.PublicOnly && !k.allPublic {
@@ -508,7 +468,7 @@ func (s *NoticeRenderer) messageEventsFor(u realm.UserID, q *realm.Queue, k *Que
 	})
 }
 
-// narrowMatches decides whether a queue's narrow lets a message through. Unknown operands match everything.
+// narrowMatches reports whether a queue's narrow includes a message. Unknown operands match every message.
 func narrowMatches(e *realm.MessageArrived, flags realm.Flags, narrow [][2]string, site Site) bool {
 	m := &e.Message
 	for _, t := range narrow {
@@ -517,7 +477,8 @@ func narrowMatches(e *realm.MessageArrived, flags realm.Flags, narrow [][2]strin
 		case "channel", "stream":
 			ok = m.Channel != 0 && strings.EqualFold(m.ChannelName, t[1])
 		case "topic":
-			ok = m.Channel != 0 && (strings.EqualFold(m.Topic, t[1]) || m.Topic == "" && strings.EqualFold(realm.EmptyTopicName, t[1]))
+			ok = m.Channel != 0 && (strings.EqualFold(m.Topic, t[1]) || m.Topic == "" &&
+				strings.EqualFold(realm.EmptyTopicName, t[1]))
 		case "sender":
 			ok = strings.EqualFold(apiEmail(m.Sender, site), t[1])
 		case "mentions":
@@ -545,6 +506,7 @@ func narrowMatches(e *realm.MessageArrived, flags realm.Flags, narrow [][2]strin
 
 var serverEvents = []EventKind{
 	Event(func(e *realm.ServerRestarted, to *Recipient) any {
-		return obj{"type": "restart", "zulip_version": Version, "zulip_merge_base": Version, "zulip_feature_level": FeatureLevel, "server_generation": e.Generation}
+		return obj{"type": "restart", "zulip_version": Version, "zulip_merge_base": Version,
+			"zulip_feature_level": FeatureLevel, "server_generation": e.Generation}
 	}),
 }

@@ -11,7 +11,7 @@ import (
 	"parley/actors/realm"
 )
 
-// Every event a realm may tell must read as something to clients: what was forgotten is named here.
+// TestEveryEventIsRendered checks that each event type of the realm has a renderer, and names the missing ones.
 func TestEveryEventIsRendered(t *testing.T) {
 	for n, typ := range realm.TypesByNumber() {
 		x := reflect.New(typ).Interface()
@@ -20,12 +20,12 @@ func TestEveryEventIsRendered(t *testing.T) {
 			continue
 		}
 		if !HasRenderer(reflect.TypeOf(x)) {
-			t.Errorf("nothing renders %v (number %d): add it to its noun's events in wire", typ, n)
+			t.Errorf("no renderer for %v (number %d): add it to the list of events in its file in wire", typ, n)
 		}
 	}
 }
 
-// recordedReply keeps what it is answered.
+// recordedReply records the body of an answer.
 type recordedReply struct{ body []byte }
 
 func (s *recordedReply) Answer(_ int, parts ...[]byte) bool {
@@ -33,11 +33,13 @@ func (s *recordedReply) Answer(_ int, parts ...[]byte) bool {
 	return true
 }
 
-// Who is far behind is told in pieces, in order and without a gap.
+// TestLongPollAnswersAreSplit checks that a client that is far behind gets its events in several answers, in order
+// and without gaps.
 func TestLongPollAnswersAreSplit(t *testing.T) {
 	var held []queue.UnackedEvent
 	for id := range int64(5000) {
-		held = append(held, queue.UnackedEvent{ID: id, Event: &queue.Event{JSON: []byte(`{"type":"x","text":"` + strings.Repeat("a", 1000) + `"`)}})
+		held = append(held, queue.UnackedEvent{ID: id, Event: &queue.Event{JSON: []byte(`{"type":"x","text":"` +
+			strings.Repeat("a", 1000) + `"`)}})
 	}
 	next, answers := int64(0), 0
 	for ; next < 5000; answers++ {
@@ -62,31 +64,35 @@ func TestLongPollAnswersAreSplit(t *testing.T) {
 	}
 }
 
-// Queues share a kind if, and only if, they are alike in everything that is in it.
+// TestQueueOptionsAreShared checks that queues share options if, and only if, all their options are equal.
 func TestQueueOptionsAreShared(t *testing.T) {
-	var k QueueOptionsCache
-	like := func() []realm.Queue {
-		return []realm.Queue{{}, {EventTypes: []string{}}, {EventTypes: []string{"message"}}, {EventTypes: []string{"message", "typing"}}, {AllPublic: true}, {Markdown: true}, {Slim: true}, {Gravatar: true},
-			{Subscribers: "true"}, {Caps: realm.CapEmptyTopicName}, {Narrow: [][2]string{{"is", "dm"}}}, {Narrow: [][2]string{{"is", "starred"}}}}
+	var cache QueueOptionsCache
+	queues := func() []realm.Queue {
+		return []realm.Queue{{}, {EventTypes: []string{}}, {EventTypes: []string{"message"}},
+			{EventTypes: []string{"message", "typing"}}, {AllPublic: true}, {Markdown: true}, {Slim: true},
+			{Gravatar: true},
+			{Subscribers: "true"}, {Caps: realm.CapEmptyTopicName}, {Narrow: [][2]string{{"is", "dm"}}},
+			{Narrow: [][2]string{{"is", "starred"}}}}
 	}
-	kinds := map[*QueueOptions]bool{}
-	for i := range like() {
-		kinds[k.Of(&like()[i])] = true
-		for j := range like() {
-			if one, other := k.Of(&like()[i]), k.Of(&like()[j]); (one == other) != (i == j) {
-				t.Errorf("queues %d and %d share a kind: %t", i, j, one == other)
+	options := map[*QueueOptions]bool{}
+	for i := range queues() {
+		options[cache.Of(&queues()[i])] = true
+		for j := range queues() {
+			if one, other := cache.Of(&queues()[i]), cache.Of(&queues()[j]); (one == other) != (i == j) {
+				t.Errorf("queues %d and %d share options: %t", i, j, one == other)
 			}
 		}
 	}
-	if len(kinds) != len(like()) {
-		t.Errorf("%d kinds of %d", len(kinds), len(like()))
+	if len(options) != len(queues()) {
+		t.Errorf("%d options for %d different queues", len(options), len(queues()))
 	}
 }
 
 func BenchmarkQueueOptionsCache(b *testing.B) {
-	var k QueueOptionsCache
-	q := realm.Queue{EventTypes: []string{"message", "update_message", "reaction"}, Markdown: true, Caps: realm.CapEmptyTopicName}
+	var cache QueueOptionsCache
+	q := realm.Queue{EventTypes: []string{"message", "update_message", "reaction"}, Markdown: true,
+		Caps: realm.CapEmptyTopicName}
 	for b.Loop() {
-		k.Of(&q)
+		cache.Of(&q)
 	}
 }

@@ -20,7 +20,7 @@ type registerForm struct {
 	FetchTypes  form.Opt[[]string] `form:"fetch_event_types,maxitems=1000"`
 }
 
-// queueForm is what a queue is to hold.
+// queueForm is the parameters that describe an event queue.
 type queueForm struct {
 	Markdown    bool                    `form:"apply_markdown"`
 	Gravatar    form.Opt[bool]          `form:"client_extavatar,alias=client_gravatar"`
@@ -33,7 +33,7 @@ type queueForm struct {
 	Idle        form.IdleTimeout        `form:"idle_queue_timeout,alias=queue_lifespan_secs"`
 }
 
-// capsForm is what a client says it understands; keys nobody knows are ignored.
+// capsForm is the capabilities that a client declares. Unknown keys are ignored.
 type capsForm struct {
 	_                  struct{} `form:",extra"`
 	NotificationNull   bool     `form:"notification_settings_null"`
@@ -50,12 +50,15 @@ type capsForm struct {
 	IndividualEmoji    bool     `form:"individual_emoji_changes"`
 }
 
+// caps returns the capabilities as bits. The order of the list is the order of the constants in the realm.
 func (f *capsForm) caps() (c realm.Caps) {
 	if f == nil {
 		return 0
 	}
-	for i, is := range []bool{f.NotificationNull, f.BulkDeletion, f.AvatarOptional, f.ChannelTyping, f.SettingsObject, f.LinkifierTemplate,
-		f.UserListIncomplete, f.DeactivatedGroups, f.ArchivedChannels, f.EmptyTopic, f.SimplifiedPresence, f.IndividualEmoji} {
+	for i, is := range []bool{f.NotificationNull, f.BulkDeletion, f.AvatarOptional, f.ChannelTyping, f.SettingsObject,
+		f.LinkifierTemplate,
+		f.UserListIncomplete, f.DeactivatedGroups, f.ArchivedChannels, f.EmptyTopic, f.SimplifiedPresence,
+		f.IndividualEmoji} {
 		if is {
 			c |= 1 << i
 		}
@@ -87,11 +90,13 @@ func register(c *Call, f registerForm) (Answer, error) {
 			return nil, err
 		}
 	}
-	r, err := Execute(c, realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set, State: func(v realm.View, _ *realm.Queue) (any, error) {
-		s := &initialState{call: c, View: v, queue: &q, Client: ClientOf(&q), answer: Answer{}, presence: rows, fetchTypesNamed: fetch.Set, wants: wants}
-		s.build()
-		return s, nil
-	}})
+	r, err := Execute(c, realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set,
+		State: func(v realm.View, _ *realm.Queue) (any, error) {
+			s := &initialState{call: c, View: v, queue: &q, Client: ClientOf(&q), answer: Answer{}, presence: rows,
+				fetchTypesNamed: fetch.Set, wants: wants}
+			s.build()
+			return s, nil
+		}})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +111,7 @@ func register(c *Call, f registerForm) (Answer, error) {
 	return a, nil
 }
 
-// build makes every section that is wanted.
+// build adds all requested sections to the answer.
 func (s *initialState) build() {
 	var same [][]byte
 	for _, x := range sections {
@@ -127,7 +132,7 @@ func (s *initialState) build() {
 	}
 }
 
-// constants is all sections that always say the same, in one.
+// constants is the encoded fields of all sections that never change.
 var constants = func() (c struct {
 	n   int
 	all []byte
@@ -142,9 +147,10 @@ var constants = func() (c struct {
 	return c
 }()
 
-// queue is the registration a form asks for.
+// queue returns the queue that the form describes. It refuses parameters that logged-out visitors cannot use.
 func (f *queueForm) queue(c *Call) (realm.Queue, error) {
-	q := realm.Queue{Markdown: f.Markdown, Slim: f.Slim, AllPublic: f.AllPublic.Value, Gravatar: c.Account != nil, Client: c.Caller.Client, Idle: f.Idle.Seconds, Caps: f.Caps.caps()}
+	q := realm.Queue{Markdown: f.Markdown, Slim: f.Slim, AllPublic: f.AllPublic.Value, Gravatar: c.Account != nil,
+		Client: c.Caller.Client, Idle: f.Idle.Seconds, Caps: f.Caps.caps()}
 	if c.Account == nil {
 		if f.Gravatar.Value {
 			return q, realm.BadRequest("Invalid 'client_gravatar' parameter for anonymous request")
@@ -189,7 +195,7 @@ func (f *queueForm) queue(c *Call) (realm.Queue, error) {
 	return q, nil
 }
 
-// initialState is a registration's answer while it is being built, inside one turn.
+// initialState is the answer to a registration while it is built, inside one turn.
 type initialState struct {
 	realm.View
 	Client
@@ -197,17 +203,17 @@ type initialState struct {
 	queue            *realm.Queue
 	answer           Answer
 	presence         []presence.Row
-	fetchTypesNamed  bool // the fetch types were named
+	fetchTypesNamed  bool // the request named fetch or event types
 	wants            func(string) bool
-	channels         []visibleChannel // once they are gathered
+	channels         []visibleChannel // valid if channelsGathered
 	channelsGathered bool
-	deferred         []func() // what is left to do when the turn is over
+	deferred         []func() // run after the turn
 }
 
-// afterTurn has something done when the turn is over, with what was copied out of the realm.
+// afterTurn schedules work with data that is already copied out of the realm, to keep the turn short.
 func (s *initialState) afterTurn(fn func()) { s.deferred = append(s.deferred, fn) }
 
-// finish is the answer, when the turn is over.
+// finish runs the scheduled work and returns the answer. Call it after the turn.
 func (s *initialState) finish() Answer {
 	for _, fn := range s.deferred {
 		fn()
@@ -215,12 +221,12 @@ func (s *initialState) finish() Answer {
 	return s.answer
 }
 
-// section is a part of the initial state and the fetch types that ask for it: all of them are needed.
+// section is a part of the initial state. The client gets it if it requested all of its fetch types.
 type section struct {
 	types        []string
 	build        func(*initialState)
-	constantJSON []byte // instead of build: name and value, the same in every answer
-	fields       string // what it puts into the answer, in the notation of package shape; each may be absent
+	constantJSON []byte // instead of build: encoded name and value that never change
+	fields       string // its fields in the notation of package shape; each is optional
 }
 
 func (x section) wanted(wants func(string) bool) bool {
@@ -236,20 +242,21 @@ func sectionFor(types string, build func(*initialState)) section {
 	return section{types: strings.Fields(types), build: build}
 }
 
-// returns is of and what its part of the answer looks like.
+// returns declares the fields of the section.
 func (x section) returns(fields string) section { x.fields = fields; return x }
 
-// registrationNotation is what the answer of a registrationNotation looks like: every section's part may be absent, for it may not have
-// been asked for.
+// registrationNotation returns the notation of a registration's answer. Every section's fields are optional, because
+// the client may not have requested them.
 func registrationNotation() string {
 	fields := make([]string, len(sections))
 	for i, x := range sections {
 		fields[i] = x.fields
 	}
-	return "{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, queue_id: str?, idle_queue_timeout_secs: int, ~last_event_id: int, " + strings.Join(fields, ", ") + "}"
+	return "{zulip_version: str, zulip_merge_base: str, zulip_feature_level: int, queue_id: str?, " +
+		"idle_queue_timeout_secs: int, ~last_event_id: int, " + strings.Join(fields, ", ") + "}"
 }
 
-// constantSection is a section that always says the same.
+// constantSection is a section that never changes.
 func constantSection(fetch, key string, value any) section {
 	x := sectionFor(fetch, nil)
 	b := encode(obj{key: value})
@@ -266,51 +273,74 @@ var sections = []section{
 		}
 	}).returns("max_message_id: int"),
 	sectionFor("realm", orgSection).returns(realmFields + ", " + serverFields),
-	sectionFor("realm_user", usersSection).returns("realm_users: [RegisteredUser], realm_non_active_users: [RegisteredUser], cross_realm_bots: [SystemBot]"),
+	sectionFor("realm_user", usersSection).
+		returns("realm_users: [RegisteredUser], realm_non_active_users: [RegisteredUser], " +
+			"cross_realm_bots: [SystemBot]"),
 	sectionFor("realm_user", ownUserSection).returns(ownUserFields),
 	sectionFor("realm_user_groups", groupsSection).returns("realm_user_groups: [Group]"),
 	sectionFor("presence", func(s *initialState) {
 		modern := s.Slim || s.Has(realm.CapSimplifiedPresence)
 		out, newest := presenceMap(s.View, s.presence, s.call.Site, modern)
-		s.answer["presences"], s.answer["presence_last_update_id"], s.answer["server_timestamp"] = out, newest, nowWithFraction()
+		s.answer["presences"], s.answer["presence_last_update_id"], s.answer["server_timestamp"] = out, newest,
+			nowWithFraction()
 	}).returns("presences: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp: num"),
-	sectionFor("user_settings", func(s *initialState) { s.answer["user_settings"] = rawJSON(settingsJSON(s.Me(), true)) }).returns("user_settings: {" + preferenceFields + ", timezone: str}"),
-	sectionFor("realm_user_settings_defaults", defaultsSection).returns("realm_user_settings_defaults: {" + preferenceFields + "}"),
+	sectionFor("user_settings", func(s *initialState) {
+		s.answer["user_settings"] = rawJSON(settingsJSON(s.Me(), true))
+	}).returns("user_settings: {" + preferenceFields + ", timezone: str}"),
+	sectionFor("realm_user_settings_defaults", defaultsSection).
+		returns("realm_user_settings_defaults: {" + preferenceFields + "}"),
 	sectionFor("stream", streamsSection).returns("streams: [Channel]"),
-	sectionFor("subscription", subscriptionsSection).returns("subscriptions: [Subscription], unsubscribed: [Subscription], never_subscribed: [OtherChannel]"),
+	sectionFor("subscription", subscriptionsSection).
+		returns("subscriptions: [Subscription], unsubscribed: [Subscription], never_subscribed: [OtherChannel]"),
 	sectionFor("default_streams", defaultStreamsSection).returns("realm_default_streams: [int]"),
-	sectionFor("default_stream_groups", defaultStreamGroupsSection).returns("realm_default_stream_groups: [{id: int, name: str, description: str, streams: [int]}]"),
+	sectionFor("default_stream_groups", defaultStreamGroupsSection).
+		returns("realm_default_stream_groups: [{id: int, name: str, description: str, streams: [int]}]"),
 	sectionFor("channel_folders", channelFoldersSection).returns("channel_folders: [Folder]"),
-	sectionFor("user_topic", userTopicsSection).returns("user_topics: [{stream_id: int, topic_name: str, last_updated: int, visibility_policy: int}]"),
+	sectionFor("user_topic", userTopicsSection).
+		returns("user_topics: [{stream_id: int, topic_name: str, last_updated: int, visibility_policy: int}]"),
 	sectionFor("muted_topics", mutedTopicsSection).returns("muted_topics: [[str | int]]"),
 	constantSection("giphy", "giphy_api_key", "").returns("giphy_api_key: str"),
 	constantSection("tenor", "tenor_api_key", "").returns("tenor_api_key: str"),
-	constantSection("realm_billing", "realm_billing", obj{"has_pending_sponsorship_request": false}).returns("realm_billing: {has_pending_sponsorship_request: bool}"),
+	constantSection("realm_billing", "realm_billing", obj{"has_pending_sponsorship_request": false}).
+		returns("realm_billing: {has_pending_sponsorship_request: bool}"),
 	constantSection("realm_embedded_bots", "realm_embedded_bots", []any{}).returns("realm_embedded_bots: []"),
 	constantSection("realm_filters", "realm_filters", []any{}).returns("realm_filters: []"),
 	constantSection("stop_words", "stop_words", []any{}).returns("stop_words: []"),
 	constantSection("video_calls", "has_zoom_token", false).returns("has_zoom_token: bool"),
 	constantSection("video_calls", "has_webex_token", false).returns("has_webex_token: bool"),
-	sectionFor("onboarding_steps", func(s *initialState) { s.answer["onboarding_steps"] = stepObjects(s.OnboardingStepsLeft(s.User)) }).returns("onboarding_steps: [{type: str, name: str}]"),
+	sectionFor("onboarding_steps", func(s *initialState) {
+		s.answer["onboarding_steps"] = stepObjects(s.OnboardingStepsLeft(s.User))
+	}).returns("onboarding_steps: [{type: str, name: str}]"),
 	constantSection("onboarding_steps", "navigation_tour_video_url", nil).returns("navigation_tour_video_url: str?"),
-	constantSection("custom_profile_fields", "custom_profile_field_types", profileFieldTypes()).returns("custom_profile_field_types: {*: {id: int, name: str}}"),
+	constantSection("custom_profile_fields", "custom_profile_field_types", profileFieldTypes()).
+		returns("custom_profile_field_types: {*: {id: int, name: str}}"),
 
-	sectionFor("message update_message_flags", unreadSection).returns("unread_msgs: {count: int, pms: [{other_user_id: int, sender_id: int, unread_message_ids: [int]}], streams: [{stream_id: int, topic: str, unread_message_ids: [int]}], " +
-		"huddles: [{user_ids_string: str, unread_message_ids: [int]}], mentions: [int], old_unreads_missing: bool}"),
+	sectionFor("message update_message_flags", unreadSection).
+		returns("unread_msgs: {count: int, pms: [{other_user_id: int, sender_id: int, unread_message_ids: [int]}], " +
+			"streams: [{stream_id: int, topic: str, unread_message_ids: [int]}], " +
+			"huddles: [{user_ids_string: str, unread_message_ids: [int]}], mentions: [int], " +
+			"old_unreads_missing: bool}"),
 	sectionFor("starred_messages", starredSection).returns("starred_messages: [int]"),
-	sectionFor("recent_private_conversations", recentDirectConversationsSection).returns("recent_private_conversations: [{max_message_id: int, user_ids: [int]}]"),
+	sectionFor("recent_private_conversations", recentDirectConversationsSection).
+		returns("recent_private_conversations: [{max_message_id: int, user_ids: [int]}]"),
 
-	// Each line below gives way to its noun's own section.
+	sectionFor("alert_words", func(s *initialState) {
+		s.answer["alert_words"] = s.AlertWordsOf(s.User)
+	}).returns("alert_words: [str]"),
 
-	sectionFor("alert_words", func(s *initialState) { s.answer["alert_words"] = s.AlertWordsOf(s.User) }).returns("alert_words: [str]"),
-
-	sectionFor("muted_users", func(s *initialState) { s.answer["muted_users"] = mutedObjects(s.MutedBy(s.User)) }).returns("muted_users: [{id: int, timestamp: int}]"),
+	sectionFor("muted_users", func(s *initialState) {
+		s.answer["muted_users"] = mutedObjects(s.MutedBy(s.User))
+	}).returns("muted_users: [{id: int, timestamp: int}]"),
 
 	sectionFor("user_status", statusSection).returns("user_status: {*: Status}"),
 
-	sectionFor("custom_profile_fields", func(s *initialState) { s.answer["custom_profile_fields"] = profileFieldObjects(s.ProfileFields()) }).returns("custom_profile_fields: [ProfileField]"),
+	sectionFor("custom_profile_fields", func(s *initialState) {
+		s.answer["custom_profile_fields"] = profileFieldObjects(s.ProfileFields())
+	}).returns("custom_profile_fields: [ProfileField]"),
 
-	sectionFor("realm_bot", func(s *initialState) { s.answer["realm_bots"] = botObjects(s.View) }).returns("realm_bots: [Bot]"),
+	sectionFor("realm_bot", func(s *initialState) {
+		s.answer["realm_bots"] = botObjects(s.View)
+	}).returns("realm_bots: [Bot]"),
 
 	sectionFor("drafts", draftsSection).returns("drafts: [Draft]"),
 
@@ -318,17 +348,25 @@ var sections = []section{
 		s.answer["scheduled_messages"] = scheduledObjects(s.ScheduledOf(s.User), s.Client)
 	}).returns("scheduled_messages: [ScheduledMessage]"),
 
-	sectionFor("reminders", func(s *initialState) { s.answer["reminders"] = reminderObjects(s.RemindersOf(s.User)) }).returns("reminders: [Reminder]"),
+	sectionFor("reminders", func(s *initialState) {
+		s.answer["reminders"] = reminderObjects(s.RemindersOf(s.User))
+	}).returns("reminders: [Reminder]"),
 
-	sectionFor("saved_snippets", func(s *initialState) { s.answer["saved_snippets"] = snippetObjects(s.SnippetsOf(s.User)) }).returns("saved_snippets: [Snippet]"),
+	sectionFor("saved_snippets", func(s *initialState) {
+		s.answer["saved_snippets"] = snippetObjects(s.SnippetsOf(s.User))
+	}).returns("saved_snippets: [Snippet]"),
 
 	sectionFor("navigation_views", func(s *initialState) {
 		s.answer["navigation_views"] = navigationViewObjects(s.NavigationViewsOf(s.User))
 	}).returns("navigation_views: [View]"),
 
-	sectionFor("realm_domains", func(s *initialState) { s.answer["realm_domains"] = domainObjects(s.Domains()) }).returns("realm_domains: [Domain]"),
+	sectionFor("realm_domains", func(s *initialState) {
+		s.answer["realm_domains"] = domainObjects(s.Domains())
+	}).returns("realm_domains: [Domain]"),
 
-	sectionFor("realm_playgrounds", func(s *initialState) { s.answer["realm_playgrounds"] = playgroundObjects(s.Playgrounds()) }).returns("realm_playgrounds: [Playground]"),
+	sectionFor("realm_playgrounds", func(s *initialState) {
+		s.answer["realm_playgrounds"] = playgroundObjects(s.Playgrounds())
+	}).returns("realm_playgrounds: [Playground]"),
 
 	sectionFor("realm_linkifiers", func(s *initialState) {
 		s.answer["realm_linkifiers"] = []any{}
@@ -337,23 +375,31 @@ var sections = []section{
 		}
 	}).returns("realm_linkifiers: [Linkifier]"),
 
-	sectionFor("realm_emoji", func(s *initialState) { s.answer["realm_emoji"] = emojiObjects(s.CustomEmojis(), s.call.Site) }).returns("realm_emoji: {*: Emoji}"),
+	sectionFor("realm_emoji", func(s *initialState) {
+		s.answer["realm_emoji"] = emojiObjects(s.CustomEmojis(), s.call.Site)
+	}).returns("realm_emoji: {*: Emoji}"),
 
-	constantSection("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", integrationObjects()).returns("realm_incoming_webhook_bots: [Integration]"),
+	constantSection("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", integrationObjects()).
+		returns("realm_incoming_webhook_bots: [Integration]"),
 
-	sectionFor("device", func(s *initialState) { s.answer["devices"] = deviceObjects(s.DevicesOf(s.User)) }).returns("devices: {*: Device}"),
+	sectionFor("device", func(s *initialState) {
+		s.answer["devices"] = deviceObjects(s.DevicesOf(s.User))
+	}).returns("devices: {*: Device}"),
 }
 
 func profileFieldTypes() any {
 	o := obj{}
-	for i, t := range []struct{ key, name string }{{"SHORT_TEXT", "Text (short)"}, {"LONG_TEXT", "Text (long)"}, {"SELECT", "List of options"}, {"DATE", "Date"},
+	for i, t := range []struct {
+		key, name string
+	}{{"SHORT_TEXT", "Text (short)"}, {"LONG_TEXT", "Text (long)"}, {"SELECT", "List of options"}, {"DATE", "Date"},
 		{"URL", "Link"}, {"USER", "Users"}, {"EXTERNAL_ACCOUNT", "External account"}, {"PRONOUNS", "Pronouns"}} {
 		o[t.key] = obj{"id": i + 1, "name": t.name}
 	}
 	return o
 }
 
-// settingsJSON is an account's preferences as one object, their names in order; a visitor's are the defaults.
+// settingsJSON returns the preferences of an account as one object with sorted names. A logged-out visitor gets the
+// defaults. own includes the time zone.
 func settingsJSON(u *realm.User, own bool) []byte {
 	if u == nil {
 		u = &realm.User{Settings: map[string]any{"web_home_view": "recent"}}
@@ -379,9 +425,10 @@ func settingsJSON(u *realm.User, own bool) []byte {
 	return append(b, '}')
 }
 
-var emojisets = encode([]any{obj{"key": "google", "text": "Google"}, obj{"key": "twitter", "text": "Twitter"}, obj{"key": "text", "text": "Plain text"}, obj{"key": "google-blob", "text": "Google blobs"}})
+var emojisets = encode([]any{obj{"key": "google", "text": "Google"}, obj{"key": "twitter", "text": "Twitter"},
+	obj{"key": "text", "text": "Plain text"}, obj{"key": "google-blob", "text": "Google blobs"}})
 
-// settingNames is every member of settingsJSON.
+// settingNames is the sorted names of the fields of settingsJSON.
 var settingNames = func() []string {
 	names := []string{"timezone", "emojiset_choices", "available_notification_sounds"}
 	for _, s := range realm.UserSettings {
@@ -391,31 +438,54 @@ var settingNames = func() []string {
 	return names
 }()
 
-// preferenceFields is what settingsJSON makes for an organization's defaults.
-var preferenceFields = settingFields("", realm.UserSettings) + ", emojiset_choices: [{key: str, text: str}], available_notification_sounds: [str]"
+// preferenceFields is the fields of settingsJSON without the time zone.
+var preferenceFields = settingFields("", realm.UserSettings) +
+	", emojiset_choices: [{key: str, text: str}], available_notification_sounds: [str]"
 
-const ownUserFields = "avatar_source: str, avatar_url: str, avatar_url_medium: str, delivery_email: str, email: str, full_name: str, user_id: int, is_admin: bool, is_owner: bool, " +
-	"is_moderator: bool, is_guest: bool, can_create_private_streams: bool, can_create_public_streams: bool, can_create_streams: bool, can_create_web_public_streams: bool, " +
+const ownUserFields = "avatar_source: str, avatar_url: str, avatar_url_medium: str, delivery_email: str, " +
+	"email: str, full_name: str, user_id: int, is_admin: bool, is_owner: bool, " +
+	"is_moderator: bool, is_guest: bool, can_create_private_streams: bool, can_create_public_streams: bool, " +
+	"can_create_streams: bool, can_create_web_public_streams: bool, " +
 	"can_invite_others_to_realm: bool"
 
-// ownUserSection is what the caller is told of himself.
+// ownUserSection adds the caller's own account. A logged-out visitor gets the values of an anonymous user.
 func ownUserSection(s *initialState) {
 	a, me := s.answer, s.Me()
 	if me == nil {
-		for k, v := range (obj{"avatar_source": "J", "avatar_url": "", "avatar_url_medium": "", "delivery_email": "", "email": "", "full_name": "Anonymous User", "user_id": 0,
-			"is_admin": false, "is_owner": false, "is_moderator": false, "is_guest": true, "can_create_private_streams": false, "can_create_public_streams": false,
-			"can_create_streams": false, "can_create_web_public_streams": false, "can_invite_others_to_realm": false}) {
+		for k, v := range (obj{
+			"avatar_source":                 "J",
+			"avatar_url":                    "",
+			"avatar_url_medium":             "",
+			"delivery_email":                "",
+			"email":                         "",
+			"full_name":                     "Anonymous User",
+			"user_id":                       0,
+			"is_admin":                      false,
+			"is_owner":                      false,
+			"is_moderator":                  false,
+			"is_guest":                      true,
+			"can_create_private_streams":    false,
+			"can_create_public_streams":     false,
+			"can_create_streams":            false,
+			"can_create_web_public_streams": false,
+			"can_invite_others_to_realm":    false,
+		}) {
 			a[k] = v
 		}
 		return
 	}
 	p := s.UserInfo(me.ID)
 	url := avatarURL(p, s.call.Site, false).(string)
-	a["avatar_source"], a["avatar_url"], a["avatar_url_medium"] = me.Avatar, url, strings.Replace(url, ".png", "-medium.png", 1)
+	a["avatar_source"], a["avatar_url"], a["avatar_url_medium"] = me.Avatar, url,
+		strings.Replace(url, ".png", "-medium.png", 1)
 	a["delivery_email"], a["email"], a["full_name"], a["user_id"] = me.Email, apiEmail(p, s.call.Site), me.Name, me.ID
-	a["is_admin"], a["is_owner"], a["is_moderator"], a["is_guest"] = me.IsAdmin(), me.Role == realm.Owner, me.IsModerator(), me.IsGuest()
-	private, public := s.HasPermission(me, "can_create_private_channel_group"), s.HasPermission(me, "can_create_public_channel_group")
+	a["is_admin"], a["is_owner"], a["is_moderator"], a["is_guest"] = me.IsAdmin(), me.Role == realm.Owner,
+		me.IsModerator(), me.IsGuest()
+	private, public := s.HasPermission(me, "can_create_private_channel_group"),
+		s.HasPermission(me, "can_create_public_channel_group")
 	web := s.SpectatorsAllowed() && s.HasPermission(me, "can_create_web_public_channel_group")
-	a["can_create_private_streams"], a["can_create_public_streams"], a["can_create_web_public_streams"] = private, public, web
-	a["can_create_streams"], a["can_invite_others_to_realm"] = private || public || web, s.HasPermission(me, "can_invite_users_group")
+	a["can_create_private_streams"], a["can_create_public_streams"], a["can_create_web_public_streams"] = private,
+		public, web
+	a["can_create_streams"], a["can_invite_others_to_realm"] = private || public || web,
+		s.HasPermission(me, "can_invite_users_group")
 }

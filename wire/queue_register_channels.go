@@ -7,13 +7,13 @@ import (
 	"parley/wire/form"
 )
 
-// visibleChannel is a channel the registering client is told of, and its members that are the same for everybody.
+// visibleChannel is a channel that the registering client gets, with its cached JSON.
 type visibleChannel struct {
 	*realm.Channel
 	fieldsJSON []byte
 }
 
-// visibleChannels is every channel the registering client may be told of, by name. They are gathered once for all
+// visibleChannels returns the channels that the registering client gets, by name. The list is built once for all
 // sections.
 func (s *initialState) visibleChannels() []visibleChannel {
 	if s.channelsGathered {
@@ -33,7 +33,7 @@ func (s *initialState) visibleChannels() []visibleChannel {
 	return s.channels
 }
 
-// streamsSection is streams: every channel the user can see. Visitors do not get it.
+// streamsSection adds every channel that the user can see. Logged-out visitors do not get the section.
 func streamsSection(s *initialState) {
 	if s.Me() == nil {
 		return
@@ -48,8 +48,8 @@ func streamsSection(s *initialState) {
 	})
 }
 
-// subscriptionsSection is the three lists of channels: subscribed now, formerly, never. A visitor is shown the
-// web-public ones as if subscribed.
+// subscriptionsSection adds three lists of channels: subscribed, formerly subscribed, never subscribed. A logged-out
+// visitor gets the web-public channels as if subscribed.
 func subscriptionsSection(s *initialState) {
 	const now, before, never = 0, 1, 2
 	type entry struct {
@@ -77,11 +77,12 @@ func subscriptionsSection(s *initialState) {
 		if x != nil {
 			e.own = *x
 		}
-		e.roster = Fragment{JSON: subscriberListJSON(s.View, c.Channel, s.Subscribers, recent), Shared: s.Subscribers == form.AllSubscribers}
+		e.roster = Fragment{JSON: subscriberListJSON(s.View, c.Channel, s.Subscribers, recent),
+			Shared: s.Subscribers == form.AllSubscribers}
 		entries = append(entries, e)
 		counts[e.list]++
 	}
-	info := s.PersonalSubscription(s.User, 0) // what all of his subscriptions inherit
+	info := s.PersonalSubscription(s.User, 0) // the defaults that all subscriptions of the user inherit
 	s.afterTurn(func() {
 		var lists [3]*objectList
 		for i, n := range counts {
@@ -95,11 +96,12 @@ func subscriptionsSection(s *initialState) {
 			}
 			lists[e.list].add(e.face, ownFragment(settings), e.roster)
 		}
-		s.answer["subscriptions"], s.answer["unsubscribed"], s.answer["never_subscribed"] = lists[now].end(), lists[before].end(), lists[never].end()
+		s.answer["subscriptions"], s.answer["unsubscribed"], s.answer["never_subscribed"] = lists[now].end(),
+			lists[before].end(), lists[never].end()
 	})
 }
 
-// isMember reports a registering user who is not a guest.
+// isMember reports whether the registering user is logged in and not a guest.
 func (s *initialState) isMember() bool { return s.Me() != nil && !s.Me().IsGuest() }
 
 func defaultStreamsSection(s *initialState) {
@@ -121,12 +123,14 @@ func channelFoldersSection(s *initialState) { s.answer["channel_folders"] = fold
 func userTopicsSection(s *initialState) {
 	list := []any{}
 	for _, p := range s.TopicPoliciesOf(s.User) {
-		list = append(list, obj{"stream_id": p.Channel, "topic_name": s.Topic(p.Topic), "last_updated": p.Since, "visibility_policy": p.Policy})
+		list = append(list, obj{"stream_id": p.Channel, "topic_name": s.Topic(p.Topic), "last_updated": p.Since,
+			"visibility_policy": p.Policy})
 	}
 	s.answer["user_topics"] = list
 }
 
-// mutedTopicsSection is the old list, left out when the client asked by name for it and for its successor.
+// mutedTopicsSection adds the older list of muted topics. It is left out if the client explicitly requested the newer
+// user_topic too.
 func mutedTopicsSection(s *initialState) {
 	if !s.fetchTypesNamed || !s.wants("user_topic") {
 		s.answer["muted_topics"] = mutedTopicList(s.MutedTopics(s.User), s.Client)

@@ -6,15 +6,22 @@ import (
 	"parley/actors/realm"
 )
 
-// realmFields is what realmSection tells.
-var realmFields = settingFields("realm_", realm.OrgSettings) + ", " + orgGroupFields() + ", realm_name: str, realm_description: str, realm_date_created: int, realm_uuid: str, " +
-	"realm_uri: str, realm_url: str, realm_bot_domain: str, realm_icon_source: str, realm_icon_url: str, realm_logo_source: str, realm_logo_url: str, " +
-	"realm_night_logo_source: str, realm_night_logo_url: str, realm_authentication_methods: {*: {enabled: bool, available: bool}}, " +
-	"realm_available_video_chat_providers: {*: {id: int, name: str}}, realm_email_auth_enabled: bool, realm_password_auth_enabled: bool, realm_allow_edit_history: bool, " +
-	"realm_mandatory_topics: bool, realm_empty_topic_display_name: str, realm_create_private_stream_policy: int, realm_create_public_stream_policy: int, " +
-	"realm_create_web_public_stream_policy: int, realm_wildcard_mention_policy: int, realm_plan_type: int, realm_upload_quota_mib: int?, " +
+// realmFields is the fields that realmSection adds.
+var realmFields = settingFields("realm_", realm.OrgSettings) + ", " + orgGroupFields() +
+	", realm_name: str, realm_description: str, realm_date_created: int, realm_uuid: str, " +
+	"realm_uri: str, realm_url: str, realm_bot_domain: str, realm_icon_source: str, realm_icon_url: str, " +
+	"realm_logo_source: str, realm_logo_url: str, " +
+	"realm_night_logo_source: str, realm_night_logo_url: str, realm_authentication_methods: {*: {enabled: bool, " +
+	"available: bool}}, " +
+	"realm_available_video_chat_providers: {*: {id: int, name: str}}, realm_email_auth_enabled: bool, " +
+	"realm_password_auth_enabled: bool, realm_allow_edit_history: bool, " +
+	"realm_mandatory_topics: bool, realm_empty_topic_display_name: str, realm_create_private_stream_policy: int, " +
+	"realm_create_public_stream_policy: int, " +
+	"realm_create_web_public_stream_policy: int, realm_wildcard_mention_policy: int, realm_plan_type: int, " +
+	"realm_upload_quota_mib: int?, " +
 	"realm_push_notifications_enabled: bool, realm_push_notifications_enabled_end_timestamp: int?, " +
-	"realm_default_external_accounts: {*: {text: str, name: str, hint: str, url_pattern: str}}, realm_allow_message_editing: bool"
+	"realm_default_external_accounts: {*: {text: str, name: str, hint: str, url_pattern: str}}, " +
+	"realm_allow_message_editing: bool"
 
 func orgGroupFields() string {
 	var out []string
@@ -24,7 +31,7 @@ func orgGroupFields() string {
 	return strings.Join(out, ", ")
 }
 
-// orgCacheKey is everything beside the organization itself that orgSection depends on.
+// orgCacheKey is everything besides the organization itself that orgSection depends on.
 type orgCacheKey struct {
 	part       string
 	site       Site
@@ -39,7 +46,8 @@ func (s *initialState) orgCacheKey(part string) orgCacheKey {
 	return orgCacheKey{part, s.call.Site, t.Generation, t.Push != nil, t.FetchPreview != nil, s.Me() == nil}
 }
 
-// orgSection is what the organization and the server are like, the same for everybody.
+// orgSection adds the organization and server fields. They are the same for all users of a kind, so the encoded bytes
+// are cached.
 func orgSection(s *initialState) {
 	s.answer["realm"] = EncodedFields{sharedFragment(s.OrgJSON(s.orgCacheKey("realm"), func() []byte {
 		x := *s
@@ -51,14 +59,15 @@ func orgSection(s *initialState) {
 	}))}
 }
 
-// defaultsSection is the preferences that new accounts begin with.
+// defaultsSection adds the default preferences of new accounts.
 func defaultsSection(s *initialState) {
-	s.answer["realm_user_settings_defaults"] = Fragments{sharedFragment(s.OrgJSON(s.orgCacheKey("defaults"), func() []byte {
-		return settingsJSON(&realm.User{Settings: s.Org().UserDefaults}, false)
-	}))}
+	s.answer["realm_user_settings_defaults"] = Fragments{sharedFragment(s.OrgJSON(s.orgCacheKey("defaults"),
+		func() []byte {
+			return settingsJSON(&realm.User{Settings: s.Org().UserDefaults}, false)
+		}))}
 }
 
-// realmSection is every setting of the organization, as realm_<name>.
+// realmSection adds every setting of the organization, as realm_<name>.
 func realmSection(s *initialState) {
 	a, o := s.answer, s.Org()
 	for _, x := range realm.OrgSettings {
@@ -67,34 +76,41 @@ func realmSection(s *initialState) {
 	for _, x := range realm.OrgGroupSettings {
 		a[registeredGroupSetting(x.Name)] = groupValue(s.WithoutDeactivated(s.OrgGroup(x.Name)))
 	}
-	a["realm_name"], a["realm_description"], a["realm_date_created"], a["realm_uuid"] = o.Name, o.Description, o.Created, o.UUID
+	a["realm_name"], a["realm_description"], a["realm_date_created"], a["realm_uuid"] = o.Name, o.Description,
+		o.Created, o.UUID
 	a["realm_uri"], a["realm_url"], a["realm_bot_domain"] = s.call.Site.URL, s.call.Site.URL, s.call.Site.Host
 	picturesSection(s)
 	a["realm_authentication_methods"] = obj{"Email": obj{"enabled": true, "available": true}}
-	a["realm_available_video_chat_providers"] = obj{"disabled": obj{"id": 0, "name": "None"}, "jitsi_meet": obj{"id": 1, "name": "Jitsi Meet"}}
+	a["realm_available_video_chat_providers"] = obj{"disabled": obj{"id": 0, "name": "None"},
+		"jitsi_meet": obj{"id": 1, "name": "Jitsi Meet"}}
 	a["realm_email_auth_enabled"], a["realm_password_auth_enabled"] = true, true
 	a["realm_allow_edit_history"] = s.OrgText("message_edit_history_visibility_policy") != "none"
 	a["realm_mandatory_topics"] = s.OrgText("topics_policy") == "disable_empty_topic"
 	a["realm_empty_topic_display_name"] = realm.EmptyTopicName
 	a["realm_create_private_stream_policy"] = legacyPolicyNumber(s.OrgGroup("can_create_private_channel_group"), 1)
 	a["realm_create_public_stream_policy"] = legacyPolicyNumber(s.OrgGroup("can_create_public_channel_group"), 1)
-	a["realm_create_web_public_stream_policy"] = legacyPolicyNumber(s.OrgGroup("can_create_web_public_channel_group"), 7)
+	a["realm_create_web_public_stream_policy"] = legacyPolicyNumber(s.OrgGroup("can_create_web_public_channel_group"),
+		7)
 	a["realm_wildcard_mention_policy"] = legacyWildcardPolicy(s.OrgGroup("can_mention_many_users_group"))
 	a["realm_plan_type"], a["realm_upload_quota_mib"] = 1, nil
-	a["realm_push_notifications_enabled"], a["realm_push_notifications_enabled_end_timestamp"] = s.call.Tools.Push != nil, nil
+	a["realm_push_notifications_enabled"],
+		a["realm_push_notifications_enabled_end_timestamp"] = s.call.Tools.Push != nil, nil
 	a["realm_default_external_accounts"] = obj{
-		"twitter": obj{"text": "Twitter", "name": "Twitter username", "hint": "", "url_pattern": "https://twitter.com/%(username)s"},
-		"github":  obj{"text": "GitHub", "name": "GitHub username", "hint": "", "url_pattern": "https://github.com/%(username)s"},
+		"twitter": obj{"text": "Twitter", "name": "Twitter username", "hint": "",
+			"url_pattern": "https://twitter.com/%(username)s"},
+		"github": obj{"text": "GitHub", "name": "GitHub username", "hint": "",
+			"url_pattern": "https://github.com/%(username)s"},
 	}
 	if s.Me() == nil {
 		a["realm_allow_message_editing"], a["realm_presence_disabled"] = false, true
 	}
 }
 
-// registeredGroupSetting is a permission setting's name in a registration.
+// registeredGroupSetting returns the name of a permission setting in a registration.
 func registeredGroupSetting(name string) string { return "realm_" + name }
 
-// legacyPolicyNumber is the old number of a channel-creation setting; otherwise is what has none.
+// legacyPolicyNumber returns the older number of a permission to create channels. otherwise is returned for groups
+// without one.
 func legacyPolicyNumber(g realm.GroupValue, otherwise int) int {
 	switch g.Group {
 	case 1:
@@ -113,6 +129,7 @@ func legacyPolicyNumber(g realm.GroupValue, otherwise int) int {
 	return otherwise
 }
 
+// legacyWildcardPolicy returns the older number of the permission to use wildcard mentions.
 func legacyWildcardPolicy(g realm.GroupValue) int {
 	switch g.Group {
 	case 7, 8:
@@ -129,60 +146,112 @@ func legacyWildcardPolicy(g realm.GroupValue) int {
 	return 5
 }
 
-// serverFields is what serverSection tells.
-const serverFields = "development_environment: bool, event_queue_longpoll_timeout_seconds: int, gif_rating_policy_options: {*: {id: int, name: str}}, jitsi_server_url: str?, " +
-	"max_avatar_file_size_mib: int, max_bulk_new_subscription_messages: int, max_channel_folder_description_length: int, max_channel_folder_name_length: int, " +
-	"max_file_upload_size_mib: int, max_icon_file_size_mib: int, max_logo_file_size_mib: int, max_message_length: int, max_reminder_note_length: int, " +
-	"max_stream_description_length: int, max_stream_name_length: int, max_topic_length: int, password_max_length: int, password_min_guesses: int, password_min_length: int, " +
-	"server_avatar_changes_disabled: bool, server_can_summarize_topics: bool, server_emoji_data_url: str, server_generation: int, server_inline_image_preview: bool, " +
-	"server_inline_url_embed_preview: bool, server_jitsi_server_url: str?, server_max_deactivated_realm_deletion_days: int?, server_min_deactivated_realm_deletion_days: int?, " +
-	"server_name_changes_disabled: bool, server_needs_upgrade: bool, server_presence_offline_threshold_seconds: int, server_presence_ping_interval_seconds: int, " +
-	"server_report_message_types: [{key: str, name: str}], server_supported_permission_settings: {realm: {*: PermissionRule}, stream: {*: PermissionRule}, group: {*: PermissionRule}}, " +
-	"server_thumbnail_formats: [{name: str, max_width: int, max_height: int, format: str, animated: bool}], server_typing_started_expiry_period_milliseconds: int, server_typing_started_wait_period_milliseconds: int, " +
-	"server_typing_stopped_wait_period_milliseconds: int, server_web_public_streams_enabled: bool, settings_send_digest_emails: bool, upgrade_text_for_wide_organization_logo: str, " +
+// serverFields is the fields that serverSection adds.
+const serverFields = "development_environment: bool, event_queue_longpoll_timeout_seconds: int, " +
+	"gif_rating_policy_options: {*: {id: int, name: str}}, jitsi_server_url: str?, " +
+	"max_avatar_file_size_mib: int, max_bulk_new_subscription_messages: int, " +
+	"max_channel_folder_description_length: int, max_channel_folder_name_length: int, " +
+	"max_file_upload_size_mib: int, max_icon_file_size_mib: int, max_logo_file_size_mib: int, " +
+	"max_message_length: int, max_reminder_note_length: int, " +
+	"max_stream_description_length: int, max_stream_name_length: int, max_topic_length: int, " +
+	"password_max_length: int, password_min_guesses: int, password_min_length: int, " +
+	"server_avatar_changes_disabled: bool, server_can_summarize_topics: bool, server_emoji_data_url: str, " +
+	"server_generation: int, server_inline_image_preview: bool, " +
+	"server_inline_url_embed_preview: bool, server_jitsi_server_url: str?, " +
+	"server_max_deactivated_realm_deletion_days: int?, server_min_deactivated_realm_deletion_days: int?, " +
+	"server_name_changes_disabled: bool, server_needs_upgrade: bool, " +
+	"server_presence_offline_threshold_seconds: int, server_presence_ping_interval_seconds: int, " +
+	"server_report_message_types: [{key: str, name: str}], " +
+	"server_supported_permission_settings: {realm: {*: PermissionRule}, stream: {*: PermissionRule}, " +
+	"group: {*: PermissionRule}}, " +
+	"server_thumbnail_formats: [{name: str, max_width: int, max_height: int, format: str, animated: bool}], " +
+	"server_typing_started_expiry_period_milliseconds: int, server_typing_started_wait_period_milliseconds: int, " +
+	"server_typing_stopped_wait_period_milliseconds: int, server_web_public_streams_enabled: bool, " +
+	"settings_send_digest_emails: bool, upgrade_text_for_wide_organization_logo: str, " +
 	"zulip_plan_is_not_limited: bool"
 
-// serverSection is the constants and limits of the server.
+// serverSection adds the constants and limits of the server.
 func serverSection(s *initialState) {
 	a := s.answer
 	for k, v := range (obj{
-		"development_environment": false, "event_queue_longpoll_timeout_seconds": 90,
-		"gif_rating_policy_options": gifRatingsJSON,
-		"jitsi_server_url":          s.OrgSetting("jitsi_server_url"), "max_avatar_file_size_mib": 5, "max_bulk_new_subscription_messages": realm.MaxNewSubscriptionMessages,
-		"max_channel_folder_description_length": realm.MaxFolderDescription, "max_channel_folder_name_length": realm.MaxFolderName, "max_file_upload_size_mib": 100,
-		"max_icon_file_size_mib": 5, "max_logo_file_size_mib": 5, "max_message_length": realm.MaxMessage, "max_reminder_note_length": realm.MaxReminderNote,
-		"max_stream_description_length": realm.MaxDescription, "max_stream_name_length": realm.MaxChannelName, "max_topic_length": realm.MaxTopic,
-		"password_max_length": 100, "password_min_guesses": 10000, "password_min_length": 6, "server_avatar_changes_disabled": false,
-		"server_can_summarize_topics": false, "server_emoji_data_url": "/static/generated/emoji/emoji_api.json", "server_generation": s.call.Tools.Generation,
-		"server_inline_image_preview": true, "server_inline_url_embed_preview": s.call.Tools.FetchPreview != nil, "server_jitsi_server_url": nil,
-		"server_max_deactivated_realm_deletion_days": nil, "server_min_deactivated_realm_deletion_days": 14, "server_name_changes_disabled": false,
-		"server_needs_upgrade": false, "server_presence_offline_threshold_seconds": 200, "server_presence_ping_interval_seconds": 60,
-		"server_report_message_types": reportTypesJSON, "server_supported_permission_settings": supportedSettingsJSON, "server_thumbnail_formats": thumbnailFormatsJSON,
-		"server_typing_started_expiry_period_milliseconds": 45000, "server_typing_started_wait_period_milliseconds": 30000, "server_typing_stopped_wait_period_milliseconds": 12000,
-		"server_web_public_streams_enabled": true, "settings_send_digest_emails": false, "upgrade_text_for_wide_organization_logo": "", "zulip_plan_is_not_limited": true,
+		"development_environment":                          false,
+		"event_queue_longpoll_timeout_seconds":             90,
+		"gif_rating_policy_options":                        gifRatingsJSON,
+		"jitsi_server_url":                                 s.OrgSetting("jitsi_server_url"),
+		"max_avatar_file_size_mib":                         5,
+		"max_bulk_new_subscription_messages":               realm.MaxNewSubscriptionMessages,
+		"max_channel_folder_description_length":            realm.MaxFolderDescription,
+		"max_channel_folder_name_length":                   realm.MaxFolderName,
+		"max_file_upload_size_mib":                         100,
+		"max_icon_file_size_mib":                           5,
+		"max_logo_file_size_mib":                           5,
+		"max_message_length":                               realm.MaxMessage,
+		"max_reminder_note_length":                         realm.MaxReminderNote,
+		"max_stream_description_length":                    realm.MaxDescription,
+		"max_stream_name_length":                           realm.MaxChannelName,
+		"max_topic_length":                                 realm.MaxTopic,
+		"password_max_length":                              100,
+		"password_min_guesses":                             10000,
+		"password_min_length":                              6,
+		"server_avatar_changes_disabled":                   false,
+		"server_can_summarize_topics":                      false,
+		"server_emoji_data_url":                            "/static/generated/emoji/emoji_api.json",
+		"server_generation":                                s.call.Tools.Generation,
+		"server_inline_image_preview":                      true,
+		"server_inline_url_embed_preview":                  s.call.Tools.FetchPreview != nil,
+		"server_jitsi_server_url":                          nil,
+		"server_max_deactivated_realm_deletion_days":       nil,
+		"server_min_deactivated_realm_deletion_days":       14,
+		"server_name_changes_disabled":                     false,
+		"server_needs_upgrade":                             false,
+		"server_presence_offline_threshold_seconds":        200,
+		"server_presence_ping_interval_seconds":            60,
+		"server_report_message_types":                      reportTypesJSON,
+		"server_supported_permission_settings":             supportedSettingsJSON,
+		"server_thumbnail_formats":                         thumbnailFormatsJSON,
+		"server_typing_started_expiry_period_milliseconds": 45000,
+		"server_typing_started_wait_period_milliseconds":   30000,
+		"server_typing_stopped_wait_period_milliseconds":   12000,
+		"server_web_public_streams_enabled":                true,
+		"settings_send_digest_emails":                      false,
+		"upgrade_text_for_wide_organization_logo":          "",
+		"zulip_plan_is_not_limited":                        true,
 	}) {
 		a[k] = v
 	}
 }
 
-// What is the same for everybody for as long as the server runs is encoded once.
+// Values that never change while the server runs are encoded once.
 var (
-	gifRatingsJSON = rawJSON(encode(obj{"disabled": obj{"id": 0, "name": "GIFs disabled"}, "g": obj{"id": 1, "name": "Allow GIFs rated G"},
-		"pg": obj{"id": 2, "name": "Allow GIFs rated PG"}, "pg-13": obj{"id": 3, "name": "Allow GIFs rated PG-13"}, "r": obj{"id": 4, "name": "Allow GIFs rated R"}}))
+	gifRatingsJSON = rawJSON(encode(obj{
+		"disabled": obj{"id": 0, "name": "GIFs disabled"},
+		"g":        obj{"id": 1, "name": "Allow GIFs rated G"},
+		"pg":       obj{"id": 2, "name": "Allow GIFs rated PG"},
+		"pg-13":    obj{"id": 3, "name": "Allow GIFs rated PG-13"},
+		"r":        obj{"id": 4, "name": "Allow GIFs rated R"},
+	}))
 	reportTypesJSON       = rawJSON(encode(reportTypes()))
 	thumbnailFormatsJSON  = rawJSON(encode(thumbnailFormats()))
 	supportedSettingsJSON = rawJSON(encode(supportedSettings))
 )
 
-// supportedSettings is the table of every permission setting there is.
+// supportedSettings is the table of all permission settings.
 var supportedSettings = func() obj {
 	of := func(rules []realm.GroupSettingRule, system any) obj {
 		o := obj{}
 		for _, r := range rules {
-			o[r.Name] = obj{"require_system_group": r.SystemOnly, "allow_internet_group": false, "allow_nobody_group": r.NobodyOK, "allow_everyone_group": r.EveryoneOK,
-				"default_group_name": r.Default, "default_for_system_groups": system, "allowed_system_groups": nonNil(r.Allowed)}
+			o[r.Name] = obj{
+				"require_system_group":      r.SystemOnly,
+				"allow_internet_group":      false,
+				"allow_nobody_group":        r.NobodyOK,
+				"allow_everyone_group":      r.EveryoneOK,
+				"default_group_name":        r.Default,
+				"default_for_system_groups": system,
+				"allowed_system_groups":     nonNil(r.Allowed),
+			}
 		}
 		return o
 	}
-	return obj{"realm": of(realm.OrgGroupSettings, nil), "stream": of(realm.ChannelRules, nil), "group": of(realm.GroupRules, "role:nobody")}
+	return obj{"realm": of(realm.OrgGroupSettings, nil), "stream": of(realm.ChannelRules, nil),
+		"group": of(realm.GroupRules, "role:nobody")}
 }()

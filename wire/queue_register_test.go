@@ -17,12 +17,14 @@ type testRealm struct {
 	tokens int
 }
 
-var testSite = Site{URL: "http://hall.example", Host: "hall.example", Name: "hall"}
+var testSite = Site{URL: "http://test.example", Host: "test.example", Name: "test"}
 
 func execute[A any](t testing.TB, h *testRealm, u realm.UserID, c realm.Command[A]) A {
 	t.Helper()
 	token := func(n int) string { h.tokens++; return fmt.Sprintf("%0*d", n, h.tokens) }
-	m := realm.TurnEnv{Now: 1_700_000_000, Token: token, UUID: func() string { return token(36) }, Hash: func(string) (x [32]byte) { return x },
+	m := realm.TurnEnv{Now: 1_700_000_000, Token: token, UUID: func() string {
+		return token(36)
+	}, Hash: func(string) (x [32]byte) { return x },
 		APIKey: func(u realm.UserID, epoch int64) string { return "" }}
 	h.r.SetClock(m.Now)
 	a, _, _, err := realm.RunTurn(h.r, realm.Caller{User: u, System: u == 0, Client: "test"}, m, c.Decide)
@@ -34,18 +36,20 @@ func execute[A any](t testing.TB, h *testRealm, u realm.UserID, c realm.Command[
 
 func newTestRealm(t testing.TB, users, channels int) (*testRealm, []realm.UserID) {
 	h := &testRealm{r: realm.New(1)}
-	execute(t, h, 0, realm.FoundRealm{StringID: "hall", Name: "Hall"})
+	execute(t, h, 0, realm.FoundRealm{StringID: "test", Name: "Test"})
 	var ids []realm.UserID
 	for i := range users {
 		role := []realm.Role{realm.Owner, realm.Administrator, realm.Moderator, realm.Guest}
-		c := realm.CreateUser{Name: fmt.Sprintf("Person %d", i), Email: fmt.Sprintf("person%d@hall.example", i), Role: realm.Member, First: true}
+		c := realm.CreateUser{Name: fmt.Sprintf("Person %d", i), Email: fmt.Sprintf("person%d@test.example", i),
+			Role: realm.Member, First: true}
 		if i < len(role) {
 			c.Role = role[i]
 		}
 		ids = append(ids, execute(t, h, 0, c))
 	}
 	for i := range channels {
-		execute(t, h, ids[0], realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: fmt.Sprintf("channel %d", i), Description: "What is said here"}}, AllOrNothing: true})
+		execute(t, h, ids[0], realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: fmt.Sprintf("channel %d", i),
+			Description: "A channel"}}, AllOrNothing: true})
 		for k := 0; k < 20 && users > 100; k += 10 {
 			u := ids[5+(i*7+k)%(users-5)]
 			if !h.r.Subscribed(u, realm.ChannelID(i+1)) {
@@ -56,16 +60,17 @@ func newTestRealm(t testing.TB, users, channels int) (*testRealm, []realm.UserID
 	return h, ids
 }
 
-// newInitialState is a registration of somebody's, before anything is built.
+// newInitialState returns the initial state for a registering user, before any section is built.
 func (h *testRealm) newInitialState(u realm.UserID, caps realm.Caps) *initialState {
 	q := realm.Queue{Gravatar: u%2 == 0, Caps: caps, Subscribers: "partial"}
 	c := &Call{Server: closedServer{}, Site: testSite, Tools: &Tools{}}
-	return &initialState{call: c, View: h.r.ViewAs(realm.Caller{User: u}, 1_700_000_000), queue: &q, Client: ClientOf(&q), answer: Answer{}, wants: func(string) bool { return true }}
+	return &initialState{call: c, View: h.r.ViewAs(realm.Caller{User: u}, 1_700_000_000), queue: &q,
+		Client: ClientOf(&q), answer: Answer{}, wants: func(string) bool { return true }}
 }
 
 const allCapabilities = realm.Caps(1<<12 - 1)
 
-// throughJSON is a value as a client decodes it.
+// throughJSON returns a value as a client decodes it.
 func throughJSON(t testing.TB, v any) any {
 	t.Helper()
 	var x any
@@ -75,24 +80,24 @@ func throughJSON(t testing.TB, v any) any {
 	return x
 }
 
-// buildUncached is the sections that others share, built without anything kept.
+// buildUncached builds the sections that use cached JSON, without the cache.
 func buildUncached(s *initialState) Answer {
-	fresh := *s
-	fresh.answer = Answer{}
-	usersSectionUncached(&fresh)
-	realmSection(&fresh)
-	serverSection(&fresh)
-	fresh.answer["realm_user_groups"] = allGroupObjects(s.View, s.Has(realm.CapDeactivatedGroups))
+	uncached := *s
+	uncached.answer = Answer{}
+	usersSectionUncached(&uncached)
+	realmSection(&uncached)
+	serverSection(&uncached)
+	uncached.answer["realm_user_groups"] = allGroupObjects(s.View, s.Has(realm.CapDeactivatedGroups))
 	list := []any{}
 	for _, c := range s.visibleChannels() {
 		list = append(list, channelObject(s.ChannelInfo(c.Channel)))
 	}
-	fresh.answer["streams"] = list
-	return fresh.answer
+	uncached.answer["streams"] = list
+	return uncached.answer
 }
 
-// TestSharedSectionsEqualUncachedOnes changes accounts at random and compares what viewers of every kind are shown from
-// sharedFragment pieces with what is built for them alone.
+// TestSharedSectionsEqualUncachedOnes changes accounts at random. For viewers of every kind it compares the sections
+// built from cached JSON with sections built for them alone.
 func TestSharedSectionsEqualUncachedOnes(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -114,29 +119,32 @@ func TestSharedSectionsEqualUncachedOnes(t *testing.T) {
 				}
 				for name, want := range buildUncached(s) {
 					if name == "streams" && u == 0 {
-						continue // visitors do not get it
+						continue // logged-out visitors do not get the section
 					}
 					if want := throughJSON(t, want); !reflect.DeepEqual(got[name], want) {
-						t.Fatalf("seed %d, %s: user %d is shown other %s:\n  shared %v\n  anew   %v", seed, what, u, name, got[name], want)
+						t.Fatalf("seed %d, %s: user %d gets a different %s:\n  cached   %v\n  uncached %v", seed, what,
+							u, name, got[name], want)
 					}
 				}
 			}
 		}
 	}
-	execute(t, h, ids[0], realm.ChangeOrganization{Values: []realm.SettingValue{{Name: "enable_spectator_access", Value: true}}})
-	compare("at first")
+	execute(t, h, ids[0], realm.ChangeOrganization{Values: []realm.SettingValue{{Name: "enable_spectator_access",
+		Value: true}}})
+	compare("initially")
 	for i := range 40 {
 		u := ids[1+d.IntN(len(ids)-1)]
 		var what string
 		switch d.IntN(6) {
 		case 0:
-			name := fmt.Sprintf("Somebody %d", i)
+			name := fmt.Sprintf("Renamed %d", i)
 			what = "renamed"
 			execute(t, h, ids[0], realm.EditUser{User: u, Name: &name})
 		case 1:
 			what = "address visibility"
 			if h.r.Find(u).Active {
-				execute(t, h, u, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "email_address_visibility", Value: int64(1 + d.IntN(5))}}})
+				execute(t, h, u, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "email_address_visibility",
+					Value: int64(1 + d.IntN(5))}}})
 			}
 		case 2:
 			what = "deactivated"
@@ -150,11 +158,14 @@ func TestSharedSectionsEqualUncachedOnes(t *testing.T) {
 			}
 		case 4:
 			what = "joined"
-			ids = append(ids, execute(t, h, 0, realm.CreateUser{Name: fmt.Sprintf("New %d", i), Email: fmt.Sprintf("new%d@hall.example", i)}))
+			ids = append(ids, execute(t, h, 0, realm.CreateUser{Name: fmt.Sprintf("New %d", i),
+				Email: fmt.Sprintf("new%d@test.example", i)}))
 		case 5:
-			what = "limits of guests"
+			what = "guest visibility"
 			to := []string{"role:members", "role:everyone"}[d.IntN(2)]
-			execute(t, h, ids[0], realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_access_all_users_group", New: realm.GroupValue{Group: h.r.SystemGroup(to)}}}})
+			execute(t, h, ids[0],
+				realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_access_all_users_group",
+					New: realm.GroupValue{Group: h.r.SystemGroup(to)}}}})
 		}
 		compare(what)
 	}
@@ -166,8 +177,8 @@ const registerAllocation = 2 << 20
 
 func BenchmarkRegister(b *testing.B) {
 	h, ids := newTestRealm(b, 10_000, 1_000)
-	b.Run("shared", func(b *testing.B) {
-		first := h.newInitialState(ids[4], allCapabilities) // what is shared is made once for a kind of viewers
+	b.Run("cached", func(b *testing.B) {
+		first := h.newInitialState(ids[4], allCapabilities) // fills the caches, which all viewers of a kind share
 		first.build()
 		first = h.newInitialState(ids[5], allCapabilities)
 		first.build()
@@ -181,7 +192,7 @@ func BenchmarkRegister(b *testing.B) {
 		}
 		b.ReportMetric(float64(size), "bytes")
 	})
-	b.Run("anew", func(b *testing.B) {
+	b.Run("uncached", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := range b.N {
 			s := h.newInitialState(ids[4+i%1000], allCapabilities)
@@ -198,7 +209,7 @@ func BenchmarkRegister(b *testing.B) {
 	})
 }
 
-// TestRegisterAllocationLimit measures a smaller organization, where the shared part must already not count.
+// TestRegisterAllocationLimit measures a smaller organization, where the cached part must already cost nothing.
 func TestRegisterAllocationLimit(t *testing.T) {
 	h, ids := newTestRealm(t, 2_000, 200)
 	register := func() {
@@ -206,7 +217,7 @@ func TestRegisterAllocationLimit(t *testing.T) {
 		s.build()
 		SuccessFragments(s.finish(), nil)
 	}
-	register() // what is shared is made once
+	register() // fills the caches
 	r := testing.Benchmark(func(b *testing.B) {
 		for range b.N {
 			register()
@@ -218,72 +229,77 @@ func TestRegisterAllocationLimit(t *testing.T) {
 	t.Logf("%v and %d bytes a registration", r.NsPerOp(), r.AllocedBytesPerOp())
 }
 
-// Channels are encoded ahead of the turn, some at a time, and again only where something has changed.
+// TestChannelsAreEncodedAhead checks that channels are encoded before the turn, some per view, and again only after a
+// change.
 func TestChannelsAreEncodedAhead(t *testing.T) {
 	h, ids := newTestRealm(t, 50, 900)
-	warm := func() (looks, faces, lists int) {
+	warm := func() (views, channels, lists int) {
 		v := h.r.ViewAs(realm.Caller{User: ids[0]}, 1_700_000_000)
-		for next := realm.ChannelID(0); next >= 0; looks++ {
-			next = v.WarmChannelJSON(next, func(c realm.ChannelInfo) []byte { faces++; return channelFieldsJSON(c) }, func(ids []realm.UserID) []byte { lists++; return subscribersJSON(ids) })
+		for next := realm.ChannelID(0); next >= 0; views++ {
+			next = v.WarmChannelJSON(next, func(c realm.ChannelInfo) []byte {
+				channels++
+				return channelFieldsJSON(c)
+			}, func(ids []realm.UserID) []byte { lists++; return subscribersJSON(ids) })
 		}
-		return looks, faces, lists
+		return views, channels, lists
 	}
-	if looks, faces, lists := warm(); looks < 3 || faces < 900 || faces != lists {
-		t.Errorf("%d channels and %d lists were encoded in %d looks", faces, lists, looks)
+	if views, channels, lists := warm(); views < 3 || channels < 900 || channels != lists {
+		t.Errorf("%d channels and %d lists were encoded in %d views", channels, lists, views)
 	}
-	if _, faces, lists := warm(); faces != 0 || lists != 0 {
-		t.Errorf("%d channels and %d lists were encoded again", faces, lists)
+	if _, channels, lists := warm(); channels != 0 || lists != 0 {
+		t.Errorf("%d channels and %d lists were encoded again", channels, lists)
 	}
 	name := "channel of another name"
 	var one realm.ChannelID
 	h.r.EachChannel(func(c *realm.Channel) { one = c.ID })
 	execute(t, h, ids[0], realm.EditChannel{Channel: one, Name: &name})
-	if _, faces, lists := warm(); faces != 1 || lists != 0 {
-		t.Errorf("one channel has another name: %d channels and %d lists were encoded again", faces, lists)
+	if _, channels, lists := warm(); channels != 1 || lists != 0 {
+		t.Errorf("after one channel was renamed, %d channels and %d lists were encoded again", channels, lists)
 	}
 	s := h.newInitialState(ids[0], allCapabilities)
 	s.build()
 	if shown := fmt.Sprint(throughJSON(t, s.finish()["streams"])); !strings.Contains(shown, name) {
-		t.Error("the new name is not shown")
+		t.Error("the registration has the old name")
 	}
 }
 
-// What is encoded ahead, a little at a time, is what the registration shows; and accounts in slices are all of them,
-// each once.
+// TestUsersEncodedInChunks checks that accounts encoded ahead are those of the registration, and that reading
+// accounts in slices returns each once.
 func TestUsersEncodedInChunks(t *testing.T) {
 	h, ids := newTestRealm(t, 300, 1)
-	warm := func(max int) (looks int) {
+	warm := func(max int) (views int) {
 		s := h.newInitialState(ids[3], allCapabilities)
-		kind, anybody := s.userListKey()
-		for looks = 1; !s.WarmUserListJSON(kind, s.userChunkEncoder(anybody), max); looks++ {
+		kind, viewer := s.userListKey()
+		for views = 1; !s.WarmUserListJSON(kind, s.userChunkEncoder(viewer), max); views++ {
 		}
-		return looks
+		return views
 	}
 	if n := warm(1); n < 5 {
-		t.Errorf("300 accounts were encoded in %d looks", n)
+		t.Errorf("300 accounts were encoded in %d views", n)
 	}
 	name := "Another Name"
 	execute(t, h, ids[0], realm.EditUser{User: ids[100], Name: &name})
 	if n := warm(1); n > 2 {
-		t.Errorf("one account changed, and it took %d looks", n)
+		t.Errorf("encoding one changed account took %d views", n)
 	}
 	s := h.newInitialState(ids[3], allCapabilities)
 	s.UserListJSON(userListCacheKey{realm.Guest, s.Gravatar, testSite}, func([]*realm.User) [][]byte {
-		t.Error("what was encoded ahead was encoded again")
+		t.Error("accounts that were encoded ahead were encoded again")
 		return nil
 	}, 0, nil, joinUserChunks)
 	s.build()
 	shown := throughJSON(t, s.finish()["realm_users"]).([]any)
 	if len(shown) != 300 || !strings.Contains(fmt.Sprint(shown), name) {
-		t.Errorf("%d accounts are shown", len(shown))
+		t.Errorf("the registration has %d accounts", len(shown))
 	}
 
 	name = "Yet Another Name"
 	execute(t, h, ids[0], realm.EditUser{User: ids[100], Name: &name})
 	s = h.newInitialState(ids[3], allCapabilities)
 	s.build()
-	if shown = throughJSON(t, s.finish()["realm_users"]).([]any); len(shown) != 300 || !strings.Contains(fmt.Sprint(shown), name) {
-		t.Errorf("%d accounts are shown when one changed", len(shown))
+	if shown = throughJSON(t, s.finish()["realm_users"]).([]any); len(shown) != 300 ||
+		!strings.Contains(fmt.Sprint(shown), name) {
+		t.Errorf("after one change the registration has %d accounts", len(shown))
 	}
 
 	v := h.r.ViewAs(realm.Caller{User: ids[0]}, 1_700_000_000)

@@ -6,7 +6,7 @@ import (
 	"parley/actors/realm"
 )
 
-// The three lists of accounts in a registration.
+// The indexes of the three lists of accounts in a registration.
 const (
 	activeUsers = iota
 	inactiveUsers
@@ -15,7 +15,8 @@ const (
 
 var userLists = [3]string{"realm_users", "realm_non_active_users", "cross_realm_bots"}
 
-// userListEntry is an account in one of the lists; which list says whether it is active.
+// userListEntry returns an account and the list it belongs to. The field is_active is left out because the list
+// implies it.
 func userListEntry(v realm.View, viewer, u *realm.User, s Site, gravatar bool) (list int, o obj) {
 	o = personObject(u, v.UserInfo(u.ID), s, v.SeesEmail(viewer, u), gravatar, true)
 	delete(o, "is_active")
@@ -29,34 +30,35 @@ func userListEntry(v realm.View, viewer, u *realm.User, s Site, gravatar bool) (
 	return inactiveUsers, o
 }
 
-// userListCacheKey is everything beside the accounts themselves that their faces depend on. What a viewer may know of
-// addresses follows from his role, but for his own.
+// userListCacheKey is everything besides the accounts that their cached JSON depends on. Whether a viewer sees email
+// addresses follows from the role, except for the viewer's own address.
 type userListCacheKey struct {
 	role     realm.Role
 	gravatar bool
 	site     Site
 }
 
-// usersSection is every account, from faces that all viewers of a kind share.
+// usersSection adds all accounts, from cached JSON that all viewers of a kind share.
 func usersSection(s *initialState) {
 	me := s.Me()
 	if s.isLimitedGuest() {
 		usersSectionUncached(s)
 		return
 	}
-	kind, anybody := s.userListKey()
+	kind, viewer := s.userListKey()
 	var own realm.UserID
-	if me != nil && s.SeesEmail(me, me) != s.SeesEmail(anybody, me) {
+	if me != nil && s.SeesEmail(me, me) != s.SeesEmail(viewer, me) {
 		own = me.ID
 	}
-	lists := s.UserListJSON(kind, s.userChunkEncoder(anybody), own, s.userChunkEncoder(me), joinUserChunks).([3]Fragments)
+	lists := s.UserListJSON(kind, s.userChunkEncoder(viewer), own, s.userChunkEncoder(me),
+		joinUserChunks).([3]Fragments)
 	for i, name := range userLists {
 		s.answer[name] = lists[i]
 	}
 }
 
-// joinUserChunks makes the three lists of their chunks.
-func joinUserChunks(chunks [][][]byte, kept bool) any {
+// joinUserChunks joins chunks of accounts to the three lists.
+func joinUserChunks(chunks [][][]byte, cached bool) any {
 	var lists [3]fragmentList
 	lists[activeUsers].p = make(Fragments, 0, 2*len(chunks)+1)
 	for _, chunk := range chunks {
@@ -67,14 +69,14 @@ func joinUserChunks(chunks [][][]byte, kept bool) any {
 	var out [3]Fragments
 	for i := range out {
 		out[i] = lists[i].end()
-		if kept {
+		if cached {
 			out[i] = Fragments{{Run: NewSharedFragments(out[i])}}
 		}
 	}
 	return out
 }
 
-// usersSectionUncached is usersSection account by account, for guests who may not know everybody.
+// usersSectionUncached builds the lists account by account, for guests that cannot see all users.
 func usersSectionUncached(s *initialState) {
 	lists := [3][]any{{}, {}, {}}
 	s.EachUser(func(u *realm.User) {
@@ -92,7 +94,7 @@ func usersSectionUncached(s *initialState) {
 	}
 }
 
-// fragmentList is a JSON list of which each piece is some elements.
+// fragmentList is a JSON list of which each fragment is some elements.
 type fragmentList struct{ p Fragments }
 
 var (
@@ -101,7 +103,7 @@ var (
 	comma, betweenObjects, listEmpty = ownFragment([]byte(",")), ownFragment([]byte("},{")), ownFragment([]byte("[]"))
 )
 
-// add puts elements at the end; none are skipped.
+// add appends elements. Empty fragments are skipped.
 func (l *fragmentList) add(elements ...Fragment) {
 	if len(elements) == 0 || len(elements[0].JSON) == 0 {
 		return
@@ -121,10 +123,10 @@ func (l *fragmentList) end() Fragments {
 	return append(l.p, listClose)
 }
 
-// objectList is a JSON list of objects, each made of members that are encoded already.
+// objectList is a JSON list of objects, each made of encoded fields.
 type objectList struct{ p Fragments }
 
-// newObjectList is an empty list with room for so many objectNotations of so many members.
+// newObjectList returns an empty list with room for a number of objects and fields.
 func newObjectList(objects, members int) *objectList {
 	return &objectList{make(Fragments, 0, 2*objects*members+1)}
 }
@@ -149,10 +151,12 @@ func (l *objectList) end() Fragments {
 	return append(l.p, objectsClose)
 }
 
-// groupsSection is the user groups, the same for everybody.
+// groupsSection adds the user groups, the same for all users.
 func groupsSection(s *initialState) {
 	all := s.Has(realm.CapDeactivatedGroups)
-	s.answer["realm_user_groups"] = Fragments{sharedFragment(s.GroupListJSON(all, func() []byte { return encode(allGroupObjects(s.View, all)) }))}
+	s.answer["realm_user_groups"] = Fragments{sharedFragment(s.GroupListJSON(all, func() []byte {
+		return encode(allGroupObjects(s.View, all))
+	}))}
 }
 
 func allGroupObjects(v realm.View, all bool) []any {
@@ -165,14 +169,15 @@ func allGroupObjects(v realm.View, all bool) []any {
 	return list
 }
 
-// isLimitedGuest reports a guest who may not know everybody: what he is shown is made for him alone.
+// isLimitedGuest reports whether the registering user is a guest that cannot see all users. The lists of such guests
+// are not cached.
 func (s *initialState) isLimitedGuest() bool {
 	return s.Me() != nil && s.GuestsLimited() && s.Me().IsGuest()
 }
 
-// userListKey is the kind of viewer that registers, and somebody of it.
+// userListKey returns the cache key of the registering user, and a user that represents all viewers with that key.
 func (s *initialState) userListKey() (userListCacheKey, *realm.User) {
-	role := realm.Guest // visitors see addresses as guests do
+	role := realm.Guest // logged-out visitors see the same addresses as guests
 	if me := s.Me(); me != nil {
 		role = me.Role
 	}
@@ -182,7 +187,7 @@ func (s *initialState) userListKey() (userListCacheKey, *realm.User) {
 	return userListCacheKey{role, s.Gravatar, s.call.Site}, &realm.User{Role: role}
 }
 
-// userChunkEncoder encodes neighbouring accounts for a viewer, a piece for each of the lists.
+// userChunkEncoder returns a function that encodes consecutive accounts for a viewer, one fragment for each list.
 func (s *initialState) userChunkEncoder(viewer *realm.User) func([]*realm.User) [][]byte {
 	return func(users []*realm.User) [][]byte {
 		var lists [3]bytes.Buffer
@@ -197,14 +202,14 @@ func (s *initialState) userChunkEncoder(viewer *realm.User) func([]*realm.User) 
 	}
 }
 
-// userChunksPerView is how many chunks of accounts one look encodes: about a millisecond. maxEncodeAheadViews bounds the looks, should
-// accounts change as fast as they are encoded: what is left is then done in the turn.
+// userChunksPerView is how many chunks of accounts one view encodes: about a millisecond. maxEncodeAheadViews bounds
+// the number of views, in case accounts change as fast as they are encoded. The turn then encodes the rest.
 const (
 	userChunksPerView   = 3
 	maxEncodeAheadViews = 1000
 )
 
-// encodeUsersAhead encodes, some at a time, the accounts that a registration will show and nobody has been shown lately.
+// encodeUsersAhead encodes the accounts that a registration needs and that are not in the cache, some per view.
 func encodeUsersAhead(c *Call, q *realm.Queue) error {
 	for range maxEncodeAheadViews {
 		done, err := Read(c, func(v realm.View) (bool, error) {
@@ -212,8 +217,8 @@ func encodeUsersAhead(c *Call, q *realm.Queue) error {
 			if s.isLimitedGuest() {
 				return true, nil
 			}
-			kind, anybody := s.userListKey()
-			return s.WarmUserListJSON(kind, s.userChunkEncoder(anybody), userChunksPerView), nil
+			kind, viewer := s.userListKey()
+			return s.WarmUserListJSON(kind, s.userChunkEncoder(viewer), userChunksPerView), nil
 		})
 		if done || err != nil {
 			return err

@@ -5,19 +5,25 @@ import (
 	"parley/wire/form"
 )
 
-// searchQuery is what a narrow searches for: several search terms are one, negated ones are one each.
+// searchQuery is the search terms of a narrow. Several positive terms are joined, each negated term is separate.
 type searchQuery struct {
 	words    string
 	excluded []string
 }
 
-// narrowTerms is a narrow in the realm's terms, and what it searches for.
+// narrowTerms converts a narrow to the terms of the realm and its search query.
 func narrowTerms(n form.Narrow) ([]realm.Term, searchQuery) {
 	var q searchQuery
 	terms := make([]realm.Term, len(n))
 	for i, t := range n {
-		terms[i] = realm.Term{Operator: t.Canonical(), SentOperator: t.Operator, Negated: t.Negated, Operand: realm.Operand{
-			Text: t.Operand.Text, ID: t.Operand.ID, IDs: t.Operand.IDs, IsID: t.Operand.Kind == form.OperandID, IsList: t.Operand.Kind == form.OperandIDs}}
+		terms[i] = realm.Term{
+			Operator:     t.Canonical(),
+			SentOperator: t.Operator,
+			Negated:      t.Negated,
+			Operand: realm.Operand{
+				Text: t.Operand.Text, ID: t.Operand.ID, IDs: t.Operand.IDs, IsID: t.Operand.Kind == form.OperandID,
+				IsList: t.Operand.Kind == form.OperandIDs},
+		}
 		switch {
 		case terms[i].Operator != "search":
 		case t.Negated:
@@ -31,7 +37,7 @@ func narrowTerms(n form.Narrow) ([]realm.Term, searchQuery) {
 	return terms, q
 }
 
-// realmAnchor is an anchor in the realm's terms. The date is looked at only if it is the anchor.
+// realmAnchor converts an anchor. The date is parsed only if the anchor is a date.
 func realmAnchor(a form.Anchor, date form.Opt[string]) (realm.Anchor, error) {
 	switch a.Kind {
 	case form.AnchorNewest:

@@ -8,14 +8,18 @@ import (
 	"parley/wire/form"
 )
 
-// newSmallRealm is an organization with two people who talked, in a public, a private and a direct conversation.
+// newSmallRealm returns an organization with two users and messages in a public channel, a private channel and a
+// direct conversation.
 func newSmallRealm(t testing.TB) *realm.Realm {
 	r := realm.New(1)
 	r.SetClock(1_700_000_000)
 	play := func(u realm.UserID, fn func(*realm.Turn) error) {
 		t.Helper()
-		_, _, _, err := realm.RunTurn(r, realm.Caller{User: u, System: u == 0, Client: "test"}, realm.TurnEnv{Now: 1_700_000_000,
-			Token: func(n int) string { return "0123456789abcdef"[:n] }, UUID: func() string { return "u" }, Hash: func(string) (h [32]byte) { return h }},
+		_, _, _, err := realm.RunTurn(r, realm.Caller{User: u, System: u == 0, Client: "test"},
+			realm.TurnEnv{Now: 1_700_000_000,
+				Token: func(n int) string {
+					return "0123456789abcdef"[:n]
+				}, UUID: func() string { return "u" }, Hash: func(string) (h [32]byte) { return h }},
 			func(t *realm.Turn) (realm.Done, error) { return realm.Done{}, fn(t) })
 		if err != nil {
 			t.Fatal(err)
@@ -34,11 +38,13 @@ func newSmallRealm(t testing.TB) *realm.Realm {
 		private bool
 	}{{"open", false}, {"closed", true}} {
 		play(ann, func(t *realm.Turn) error {
-			_, err := realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: c.name}}, New: realm.NewChannel{Private: c.private}}.Decide(t)
+			_, err := realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: c.name}},
+				New: realm.NewChannel{Private: c.private}}.Decide(t)
 			return err
 		})
 		play(ann, func(t *realm.Turn) error {
-			_, err := realm.SendMessage{ToChannel: true, ChannelName: c.name, Topic: "tea", Body: realm.Body{Text: "hi"}}.Decide(t)
+			_, err := realm.SendMessage{ToChannel: true, ChannelName: c.name, Topic: "tea",
+				Body: realm.Body{Text: "hi"}}.Decide(t)
 			return err
 		})
 	}
@@ -49,13 +55,17 @@ func newSmallRealm(t testing.TB) *realm.Realm {
 	return r
 }
 
-// FuzzNarrow reads whatever a client may send as a narrow and runs it: it is refused with a reason, or answered with
-// messages that the caller may read, and asking again gives the same.
+// FuzzNarrow decodes any text as a narrow and runs it. It must be refused with a reason, or return messages that the
+// caller can read. A second run must return the same.
 func FuzzNarrow(f *testing.F) {
-	for _, seed := range []string{`[]`, `[["is","dm"]]`, `[{"operator":"channel","operand":1,"negated":true}]`, `[["channel","open"],["topic","tea"]]`,
-		`[{"operator":"dm","operand":[8,9]}]`, `[["with","1"],["near","2"]]`, `[["id","99999999999999999999"]]`, `[["sender","user8@example.com"]]`,
-		`[{"operator":"with","operand":-1}]`, `[["stream","closed"],["is","unread"]]`, `[["channels","public"],["has","link"]]`, `[{"operator":"id","operand":4294967297}]`,
-		`[["in","home"],["is","muted"]]`, `[["pm_with","bo@example.com, ,x"]]`, `[["search","tea"]]`, `[["topic","general chat"],["dm-including","8"]]`} {
+	for _, seed := range []string{`[]`, `[["is","dm"]]`, `[{"operator":"channel","operand":1,"negated":true}]`,
+		`[["channel","open"],["topic","tea"]]`,
+		`[{"operator":"dm","operand":[8,9]}]`, `[["with","1"],["near","2"]]`, `[["id","99999999999999999999"]]`,
+		`[["sender","user8@example.com"]]`,
+		`[{"operator":"with","operand":-1}]`, `[["stream","closed"],["is","unread"]]`,
+		`[["channels","public"],["has","link"]]`, `[{"operator":"id","operand":4294967297}]`,
+		`[["in","home"],["is","muted"]]`, `[["pm_with","bo@example.com, ,x"]]`, `[["search","tea"]]`,
+		`[["topic","general chat"],["dm-including","8"]]`} {
 		f.Add(seed, int64(2), 1, 1)
 	}
 	type narrowForm struct {
@@ -88,7 +98,7 @@ func FuzzNarrow(f *testing.F) {
 			for kind := realm.AnchorMessage; kind <= realm.AnchorDate; kind++ {
 				p := n.Page(v.ResolveAnchor(&n, realm.Anchor{Kind: kind, ID: anchor}).ID(nil), g, nil)
 				if len(v.VisibleMessages(p.IDs)) != len(p.IDs) {
-					t.Fatalf("user %d: %v has what he may not read", u, p.IDs)
+					t.Fatalf("user %d: %v has messages that the user is not allowed to read", u, p.IDs)
 				}
 			}
 			whole := n.Frozen()

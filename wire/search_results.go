@@ -11,59 +11,59 @@ import (
 )
 
 var searchEndpoints = []Endpoint{
-	Custom("GET", "/messages/matches_narrow", matchesNarrow).Returns("{messages: {*: {match_content: str, match_subject: str}}}"),
+	Custom("GET", "/messages/matches_narrow", matchesNarrow).
+		Returns("{messages: {*: {match_content: str, match_subject: str}}}"),
 }
 
-var searchEvents []EventKind
-
-// SearchResult is what the search index says to the words of a search.
-type SearchResult struct {
+// searchResult is the answer of the search index to the words of a search.
+type searchResult struct {
 	Hits  realm.SearchHits
-	Marks realm.Highlighter // nil if the narrow only says what must not be found
+	Marks realm.Highlighter // nil if all search terms are negated
 }
 
-// SearchText is what of a message's text can be found: as it was written, and as it reads.
+// SearchText returns the searchable text of a message: its Markdown source and its rendered text.
 func SearchText(b realm.Body) string {
-	shown := markdown.SearchText(b.HTML)
-	if shown == b.Text {
-		return shown
+	rendered := markdown.SearchText(b.HTML)
+	if rendered == b.Text {
+		return rendered
 	}
-	return b.Text + "\n" + shown
+	return b.Text + "\n" + rendered
 }
 
-// narrowSearch is the newNarrowSearch part of a narrow: what the index proposes, and what only the texts can decide.
+// narrowSearch is the search part of a narrow: the candidates of the index, and the comparison with message texts
+// that confirms them.
 type narrowSearch struct {
 	c        *Call
-	wanted   bool // a term searches
-	found    SearchResult
+	wanted   bool // the narrow has a search term
+	found    searchResult
 	compared int
-	err      error // sectionFor comparing
+	err      error // of comparing texts
 }
 
-// maxTextsCompared is how many texts one search may be compared with: a second or two of reading. Only phrases of the
-// commonest fragments need more.
+// maxTextsCompared is how many texts one search can be compared with: one or two seconds of reading. Only phrases of
+// very common fragments need more.
 const maxTextsCompared = 200_000
 
-// newNarrowSearch looks the words of a narrow up.
+// newNarrowSearch looks up the words of a narrow in the search index.
 func newNarrowSearch(c *Call, q searchQuery) (*narrowSearch, error) {
 	s := &narrowSearch{c: c, wanted: q.words != "" || q.excluded != nil}
 	var err error
 	if q.words != "" {
-		if s.found, err = c.Server.Search(c.Realm, q.words); err != nil {
+		if s.found.Hits, s.found.Marks, err = c.Server.Search(c.Realm, q.words); err != nil {
 			return nil, err
 		}
 	}
 	for _, words := range q.excluded {
-		not, err := c.Server.Search(c.Realm, words)
+		hits, _, err := c.Server.Search(c.Realm, words)
 		if err != nil {
 			return nil, err
 		}
-		s.found.Hits = append(s.found.Hits, realm.SearchHit{Not: not.Hits})
+		s.found.Hits = append(s.found.Hits, realm.SearchHit{Not: hits})
 	}
 	return s, nil
 }
 
-// page is a stretch of a narrow.
+// page returns a range of the messages of a narrow.
 func (s *narrowSearch) page(c *Call, terms []realm.Term, r realm.PageRange) (realm.Page, error) {
 	if !s.found.Hits.NeedTexts() {
 		return Read(c, func(v realm.View) (realm.Page, error) {
@@ -94,13 +94,14 @@ func (s *narrowSearch) page(c *Call, terms []realm.Term, r realm.PageRange) (rea
 	return page, s.err
 }
 
-// textMatcher reads texts to decide where phrases really are.
+// textMatcher returns a function that reads texts to decide which candidates really contain the phrases.
 func (s *narrowSearch) textMatcher(doubts []realm.TextCondition) realm.BatchFilter {
 	return func(ids []realm.MessageID) []bool {
 		out := make([]bool, len(ids))
 		if s.compared += len(ids); s.err != nil || s.compared > maxTextsCompared {
 			if s.err == nil {
-				s.err = realm.Refuse(realm.Busy, "BAD_REQUEST", "This search would have to read too many messages; add a word or a channel to it.")
+				s.err = realm.Refuse(realm.Busy, "BAD_REQUEST",
+					"This search would have to read too many messages; add a word or a channel to it.")
 			}
 			return out
 		}
@@ -136,7 +137,7 @@ func (s *narrowSearch) textMatcher(doubts []realm.TextCondition) realm.BatchFilt
 	}
 }
 
-// fixPage finds the stretch of a narrow beforehand if its messages must be compared by their texts.
+// fixPage determines the messages of a flag change in advance, if the narrow must be compared with texts.
 func (s *narrowSearch) fixPage(c *Call, cmd *realm.FlagNarrow) error {
 	if !s.found.Hits.NeedTexts() {
 		return nil
@@ -146,13 +147,16 @@ func (s *narrowSearch) fixPage(c *Call, cmd *realm.FlagNarrow) error {
 	return err
 }
 
-// messagesAmong is which of some messages the caller may read and a narrow lets through.
+// messagesAmong returns those of some messages that the caller can read and the narrow includes.
 func (s *narrowSearch) messagesAmong(c *Call, terms []realm.Term, ids []int64) ([]realm.MessageID, error) {
 	return s.filterIDs(c, terms, ids, realm.View.NarrowAmong)
 }
 
-// filterIDs is the messages of a list that select takes and the texts confirm.
-func (s *narrowSearch) filterIDs(c *Call, terms []realm.Term, idList []int64, choose func(realm.View, []realm.Term, realm.SearchHits, ids.Set) (realm.NarrowResult, error)) ([]realm.MessageID, error) {
+// filterIDs returns the messages of a list that choose selects and the texts confirm.
+func (s *narrowSearch) filterIDs(
+	c *Call, terms []realm.Term, idList []int64, choose func(realm.View, []realm.Term, realm.SearchHits,
+		ids.Set) (realm.NarrowResult, error),
+) ([]realm.MessageID, error) {
 	var set ids.Set
 	for _, id := range idList {
 		if id > 0 && id <= realm.MaxMessageID {
@@ -176,7 +180,7 @@ func (s *narrowSearch) filterIDs(c *Call, terms []realm.Term, idList []int64, ch
 	return n.AllIDs(match), s.err
 }
 
-// highlight is a message's text and topic with the hits marked.
+// highlight returns a message's text and topic with the search hits marked.
 func (s *narrowSearch) highlight(topic string, body realm.Body) (content, subject string) {
 	if s.found.Marks == nil {
 		return body.HTML, markdown.HighlightText(topic, nil, nil)
@@ -204,7 +208,7 @@ func matchesNarrow(c *Call, f matchesNarrowForm) (Answer, error) {
 	}
 	messages := obj{}
 	err = forEachMessage(c, ids, func(m *realm.VisibleMessage, body realm.Body) {
-		topic := m.Topic // sectionFor a direct message, none: not the empty one
+		topic := m.Topic // direct messages have no topic, which is not the empty topic
 		if m.Channel != 0 {
 			topic = Client{}.Topic(topic)
 		}

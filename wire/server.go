@@ -11,45 +11,57 @@ import (
 	"parley/wire/markdown"
 )
 
-// Server is the running server as endpoints see it.
+// Server is the running server as endpoints see it. Package actors implements it. All methods are safe for concurrent
+// use.
 type Server interface {
+	// Turn gives a function exclusive access to a realm. It returns when the recorded facts are on disk.
 	Turn(realm.ID, realm.Caller, func(*realm.Turn) (any, error)) (any, error)
+	// View runs a function between turns, with read access. It returns when the facts that it could see are on disk.
 	View(realm.ID, realm.Caller, func(realm.View) (any, error)) (any, error)
-	// AsyncCommand gives each its turn, in order, and waits for none. It does not keep the slice.
+	// RunAsync queues commands in order and does not wait for them. It does not keep the slice.
 	RunAsync([]AsyncCommand)
+	// Text returns a version of a message's text, from memory or disk; false if it was erased.
 	Text(realm.ID, realm.BodyRef) (realm.Body, bool)
-	// Dialect is the number of the newest fact on disk that may have changed how texts are rendered.
+	// MarkdownConfigSeq returns the number of the newest fact on disk that can have changed how texts are rendered.
 	MarkdownConfigSeq(realm.ID) realm.Seq
-	// Search looks words up in the full-text index, which is as new as what the caller can have seen.
-	Search(id realm.ID, words string) (SearchResult, error)
-	// Poll answers through its Reply, at once or when something happened; Gone takes a waiting poll back.
+	// Search looks up words in the full-text index. The index contains all messages that the caller can have seen.
+	Search(id realm.ID, words string) (realm.SearchHits, realm.Highlighter, error)
+	// Poll answers through the Reply of the request, at once or after an event. PollAll does the same for several
+	// requests; it keeps each request until it is answered, but not the slice. CancelPoll ends a waiting poll.
 	Poll(PollRequest)
-	PollAll([]*PollRequest) // keeps each until it is answered, but not the slice
+	PollAll([]*PollRequest)
 	CancelPoll(PollRequest)
-	// Vouched changes when an account does, or whether an organization is open, or which there are: as long as it has not,
-	// who was found by a key is found by it again. A change counts from before anybody hears of it.
+	// AuthVersion changes whenever a cached key lookup can become invalid: when an account or organization is created,
+	// changed or deactivated. It changes before a client can learn of the change.
 	AuthVersion() uint64
-	// ByKeyHash and ByEmail find accounts for login; both go by what is on disk. What they return does not change.
+	// AccountByKeyHash and AccountByEmail find accounts for logins. They know only facts that are on disk. The returned
+	// account is immutable.
 	AccountByKeyHash(hash [32]byte) (*Account, bool)
 	AccountByEmail(id realm.ID, email string) (*Account, bool)
+	// ReportPresence records that a user is online. tell reports whether other users must be told now.
 	ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, tell bool)
-	// NotePresence is ReportPresence that nobody waits for. done must not block.
+	// ReportPresenceAsync is ReportPresence without waiting. done must not block.
 	ReportPresenceAsync(id realm.ID, u realm.UserID, active bool, done func(row presence.Row, tell bool))
+	// HidePresence makes a user look offline and returns the resulting row.
 	HidePresence(id realm.ID, u realm.UserID) presence.Row
+	// PresenceSince returns the rows with a larger update id that are newer than oldest, in Unix seconds.
 	PresenceSince(id realm.ID, update, oldest int64) []presence.Row
-	// SeenSince tells whether users were here at a time, in Unix seconds, or later. It may be asked at any time, and for many.
+	// ActiveSince returns a function that reports whether a user was online at or after oldest, in Unix seconds. The
+	// function is fast and can be called at any time.
 	ActiveSince(id realm.ID, oldest int64) func(realm.UserID) bool
+	// PresenceOf returns the row of one user, nil if the user never was online.
 	PresenceOf(id realm.ID, u realm.UserID) *presence.Row
-	// Reached tells whether a user sits at a client now, and whether one of his clients has taken everything up to a fact.
-	DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (here, heard bool)
+	// DeliveryState reports whether a user is active at a client now, and whether one of the user's clients has
+	// received all events up to a fact.
+	DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (active, delivered bool)
 }
 
-// PrefetchTexts reads texts before the view that needs them, since they may be on disk. That of a message edited between the
-// two is read when it is asked for.
-func PrefetchTexts(h Server, id realm.ID, refs []realm.BodyRef) func(realm.BodyRef) (realm.Body, bool) {
+// PrefetchTexts reads texts before a view that needs them, because they can be on disk. The returned function returns
+// them; it reads any other text when it is called, such as that of a message edited meanwhile.
+func PrefetchTexts(server Server, id realm.ID, refs []realm.BodyRef) func(realm.BodyRef) (realm.Body, bool) {
 	texts := map[realm.BodyRef]realm.Body{}
 	for _, ref := range refs {
-		if b, ok := h.Text(id, ref); ok {
+		if b, ok := server.Text(id, ref); ok {
 			texts[ref] = b
 		}
 	}
@@ -57,132 +69,90 @@ func PrefetchTexts(h Server, id realm.ID, refs []realm.BodyRef) func(realm.BodyR
 		if b, ok := texts[ref]; ok {
 			return b, true
 		}
-		return h.Text(id, ref)
+		return server.Text(id, ref)
 	}
 }
 
-// AsyncCommand is a command that nobody waits for.
-type AsyncCommand struct {
-	Realm  realm.ID
-	Caller realm.Caller
-	CommandWithCallback
-}
+// Plain data types that the server and its endpoints share, under the names that endpoints use.
+type (
+	Account             = realm.Account
+	Site                = realm.Site
+	AsyncCommand        = realm.AsyncCommand
+	CommandWithCallback = realm.CommandWithCallback
+	PollRequest         = queue.PollRequest
+	Reply               = queue.Reply
+)
 
-// CommandWithCallback is what an order asks. Done is told, once, what came of it: when the facts it rests on are on disk. It must not
-// block, because the organization's next answers wait behind it.
-type CommandWithCallback interface {
-	Decide(*realm.Turn) (any, error)
-	Done(v any, err error)
-}
-
-// Account is what login needs to know of a user.
-type Account struct {
-	Realm    realm.ID
-	User     realm.UserID
-	Email    string
-	Keys     [][32]byte
-	Password string // Argon2id in PHC form
-	Active   bool
-	Bot      realm.BotType
-	Role     realm.Role
-}
-
-// Site is where an organization is reached from outside.
-type Site struct {
-	URL  string // scheme and host, no slash at the end
-	Host string // sectionFor the organization: shown in its users' stand-in addresses
-	Name string // string id
-	// Closed: the organization is deactivated. It follows from facts on disk.
-	Deactivated bool
-}
-
-// Tools is what endpoints need of the world outside the realm.
+// Tools is the functions and settings that endpoints need besides the realm.
 type Tools struct {
 	HashPassword  func(password string) (string, error)
 	CheckPassword func(password, hash string) (bool, error)
-	HashKey       func(secret string) [32]byte
-	Token         func(length int) string
+	HashKey       func(secret string) [32]byte // hash of an API key or token
+	Token         func(length int) string      // random text of a length in characters
 	Files         Files
-	Thumbnails    *Thumbnails // nil: none are made
-	UploadQuota   int64       // bytes of one organization's files; 0: none
-	// Sign makes a mark that only this server can make; Signed checks it.
+	Thumbnails    ThumbnailQueue // nil: thumbnails are made only on request
+	UploadQuota   int64          // total size of the files of an organization, in bytes; 0 means no limit
+	// Sign returns a signature that only this server can make. VerifySignature checks it.
 	Sign            func(text string) string
-	VerifySignature func(text, mark string) bool
-	// Export has a data export written from now on; it does not block.
+	VerifySignature func(text, signature string) bool
+	// StartExport queues a data export; it does not block.
 	StartExport func(realm.ID, realm.Export)
-	// Taken: there is an organization of that name.
+	// SubdomainTaken reports whether an organization with the name exists.
 	SubdomainTaken func(subdomain string) bool
-	// JWTKeys are the keys of those who may vouch for people, by string id of the organization.
+	// JWTKeys are the HS256 keys of login tokens, by string id of the organization.
 	JWTKeys    map[string]string
 	Version    string
-	Generation int64 // Unix seconds of the process start
-	Dev        bool  // developmentOnly logins are on
+	Generation int64 // start of the process in Unix seconds
+	Dev        bool  // development logins are enabled
 	Renderer   *Renderer
-	// FetchPreview reads what a page says of itself; nil if pages are not to be fetched.
+	// FetchPreview reads the preview data of a page; nil if previews are disabled.
 	FetchPreview func(ctx context.Context, address string) (markdown.Preview, error)
-	// IncomingMail: letters are sent; the organization's errands hold them until they are.
-	MailEnabled bool
-	// Push reaches mobile devices; nil where no push service is configured.
+	// Emails writes the emails that requests cause; nil if the server sends no email.
+	Emails EmailComposer
+	// Push sends notifications to mobile devices; nil if no push service is configured.
 	Push Pusher
-	// DailyInvites is how many people an organization may invite by mail in a day; 0: any number.
+	// DailyInvites is how many users an organization can invite by email per day; 0 means no limit.
 	DailyInvites int
-	// LinkToken is what an organization's invitation link of that number ends in.
+	// LinkToken returns the token at the end of an organization's invitation link with that number.
 	LinkToken func(id realm.ID, link int64) string
-	// MailPattern makes mail addresses of channels, with %s for what is before the @: "%s@example.com"; "" if the mail
-	// gateway is not set up.
+	// ChannelMailPattern is the pattern of channel email addresses, "%s@example.com"; "" if the server receives no
+	// email.
 	ChannelMailPattern string
 }
 
-// Call is one request on its way through an endpoint.
+// Call is one request while an endpoint handles it. It is used by one goroutine.
 type Call struct {
 	Server  Server
 	Tools   *Tools
 	Realm   realm.ID
 	Site    Site
 	Caller  realm.Caller
-	Account *Account // nil for visitors
+	Account *Account // nil for logged-out visitors
 	Params  *form.Values
 	Agent   string // the User-Agent header
-	// Body is the request's body as it came.
+	// Body returns the unparsed request body.
 	Body func() []byte
-	// Files are the files of a multipart body.
+	// Files returns the files of a multipart body.
 	Files func() ([]File, error)
-	// Piece is a body that is a piece of a file; nil for any other.
+	// Piece is set if the body is a piece of a resumable upload.
 	Piece *Piece
-	// Park takes the request out of its handler; the answer goes through the Reply. gone is called if the client
-	// leaves first.
+	// Park detaches the request from its handler; the answer is sent through the Reply. gone is called if the client
+	// disconnects first.
 	Park func(gone func()) Reply
-	// Guess counts an attempt to tell somebody's password, and refuses when there were too many lately; Guessed forgets them,
-	// as one was right.
-	CountPasswordAttempt   func(who string) error
-	ForgetPasswordAttempts func(who string)
-	// Readdress counts somebody's wish for another address, and refuses when there were too many lately.
-	CountAddressChange func(who string) error
+	// CountPasswordAttempt counts an attempt to log in and refuses if there were too many recently.
+	// ForgetPasswordAttempts resets the count after a correct password.
+	CountPasswordAttempt   func(account string) error
+	ForgetPasswordAttempts func(account string)
+	// CountAddressChange counts a request for a new email address and refuses if there were too many recently.
+	CountAddressChange func(account string) error
 
 	ignored []string
 }
 
-// Ignored is the parameters that were sent and mean nothing to the endpoint.
+// Ignored returns the names of parameters that were sent but are unknown to the endpoint.
 func (c *Call) Ignored() []string { return c.ignored }
 
-// Reply answers a parked request, once; it never blocks.
-type Reply interface {
-	Answer(status int, parts ...[]byte) bool
-}
-
-// PollRequest asks a session for a queue's events.
-type PollRequest struct {
-	Realm     realm.ID
-	User      realm.UserID
-	Queue     realm.QueueID
-	Last      int64
-	DontBlock bool
-	Reply     Reply
-	// At is the session's: where the poll before found its queue, when the same request comes again in the same memory.
-	At *queue.Queue
-}
-
-// markConsumed takes a name off the ignored parameters: a nested form took it.
+// markConsumed removes a name from the ignored parameters, because a nested form has read it.
 func (c *Call) markConsumed(name string) {
 	c.ignored = slices.DeleteFunc(c.ignored, func(n string) bool { return n == name })
 }

@@ -10,13 +10,15 @@ var userTopicEndpoints = []Endpoint{
 		return realm.SetTopicPolicy{Channel: f.Channel, Topic: f.Topic, Policy: f.Policy}
 	}, emptyAnswer),
 	CommandFromForm("PATCH", "/users/me/subscriptions/muted_topics", func(f muteTopicForm) realm.MuteTopic {
-		return realm.MuteTopic{Channel: f.Channel.Value, ChannelName: f.Name.Value, Topic: f.Topic, Remove: f.Op == "remove"}
+		return realm.MuteTopic{Channel: f.Channel.Value, ChannelName: f.Name.Value, Topic: f.Topic,
+			Remove: f.Op == "remove"}
 	}, emptyAnswer),
 }
 
 var userTopicEvents = []EventKind{
 	Event(func(e *realm.TopicPolicySet, to *Recipient) any {
-		return obj{"type": "user_topic", "stream_id": e.Channel, "topic_name": to.Topic(e.Topic), "last_updated": e.At, "visibility_policy": e.Policy}
+		return obj{"type": "user_topic", "stream_id": e.Channel, "topic_name": to.Topic(e.Topic), "last_updated": e.At,
+			"visibility_policy": e.Policy}
 	}),
 	Event(func(e *realm.MutedTopicsTold, to *Recipient) any {
 		return obj{"type": "muted_topics", "muted_topics": mutedTopicList(e.List, to.Client)}
@@ -44,7 +46,7 @@ type muteTopicForm struct {
 	Op      string                    `form:"op,required,enum=add|remove"`
 }
 
-// Check wants exactly one way to name the channel.
+// Check requires exactly one of the two ways to name the channel.
 func (f *muteTopicForm) Check() *form.Error {
 	switch {
 	case f.Channel.Set && f.Name.Set:

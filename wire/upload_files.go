@@ -20,13 +20,14 @@ var uploadEndpoints = []Endpoint{
 	Get("/thumbnail/status/{realm_id_str}/{filename:*}", thumbnailStatus).Returns("{has_thumbnail: bool}"),
 	Get("/attachments", attachments).Returns("{attachments: [Attachment], upload_space_used: int}"),
 	Custom("DELETE", "/attachments/{attachment_id}", deleteAttachment),
-	Custom("POST", "/users/me/avatar", setAvatar).Returns("{avatar_url: str}").TakesFile(fileField{imageTypes, MaxAvatarBytes}),
+	Custom("POST", "/users/me/avatar", setAvatar).Returns("{avatar_url: str}").
+		TakesFile(fileField{imageTypes, MaxAvatarBytes}),
 	CommandFromCall("DELETE", "/users/me/avatar", func(c *Call, _ noParameters) (setAvatarCommand, error) {
 		return setAvatarCommand{realm.SetAvatar{}, c.Site}, nil
 	}, func(a Answer) Answer { return a }).Returns("{avatar_url: str}"),
 }
 
-// uploadAnswerFields is what is told of a file that was uploaded.
+// uploadAnswerFields is the fields of the answer to an upload.
 const uploadAnswerFields = "{url: str, uri: str, filename: str}"
 
 var uploadEvents = []EventKind{
@@ -35,7 +36,8 @@ var uploadEvents = []EventKind{
 		if e.New {
 			op = "add"
 		}
-		return obj{"type": "attachment", "op": op, "attachment": attachmentObject(e.Attachment), "upload_space_used": e.Used}
+		return obj{"type": "attachment", "op": op, "attachment": attachmentObject(e.Attachment),
+			"upload_space_used": e.Used}
 	}),
 	Event(func(e *realm.AttachmentGone, to *Recipient) any {
 		return obj{"type": "attachment", "op": "remove", "attachment": obj{"id": e.ID}, "upload_space_used": e.Used}
@@ -47,60 +49,63 @@ var uploadEvents = []EventKind{
 	}),
 }
 
-// Limits of files, in bytes; register tells them to clients in MiB. Uploads are written as they come. Pictures and images of
-// emoji come in bodies that are in memory, and once more when they are taken apart; the server bounds all bodies together
-// (all_body_bytes). Who saves one makes no further copy.
+// Size limits of files in bytes; registrations tell clients in MiB. Uploads are written to disk while they arrive.
+// Avatars and emoji images are held in memory twice: in the request body and in the parsed form. The server bounds
+// all bodies together (all_body_bytes). Saving a picture makes no further copy.
 const (
 	MaxUploadBytes = 100 << 20
 	MaxAvatarBytes = 5 << 20
 )
 
-// imageTypes are the images we read.
+// imageTypes are the image formats that the server decodes.
 const imageTypes = "image/png, image/jpeg, image/gif, image/webp, image/bmp"
 
 // File is one file of a multipart body.
 type File struct {
 	Name string
-	Size int64 // -1: not known before it has been read
+	Size int64 // in bytes; -1 if unknown before reading
 	Open func() (io.ReadCloser, error)
 }
 
-// Files keeps uploaded bytes.
+// Files stores uploaded files and pictures.
 type Files interface {
-	// SaveUpload writes an organization's file and returns when it is on disk. The content stays at least until Release.
+	// SaveUpload writes a file of an organization and returns when it is on disk. The content is kept at least until
+	// Release.
 	SaveUpload(id realm.ID, r io.Reader, limit int64) (SavedFile, error)
-	// Release ends what saving began; with used, which tells whether anybody has the content noted, unused content goes.
+	// Release ends the protection that SaveUpload began. If used is not nil, it reports whether a row refers to the
+	// content; unused content is deleted.
 	Release(hash string, used func() (bool, error)) error
-	// Begin notes an upload that comes in pieces; Append writes bytes that follow an offset, Finish makes it content, which
-	// note releases, and keeps note's answer; Abandon forgets it. UnfinishedUpload is one of a user's own.
+	// Begin creates a resumable upload and Unfinished returns one of a user's own. Append writes bytes at an offset.
+	// Finish turns the upload into content and stores the answer of note, which must call Release. Abandon deletes it.
 	Begin(id realm.ID, u UnfinishedUpload) (UnfinishedUpload, error)
 	Unfinished(id realm.ID, owner realm.UserID, name string) (UnfinishedUpload, bool)
-	Announced(id realm.ID) int64 // bytes of all that are not finished
+	Announced(id realm.ID) int64 // total size of unfinished uploads, in bytes
 	Append(name string, offset int64, r io.Reader) (UnfinishedUpload, error)
 	Finish(name string, note func(SavedFile) (answer string, err error)) (UnfinishedUpload, error)
 	Abandon(name string) error
-	// Thumbnail is where an image's thumbnail is; it is made if it is not there. ErrNotAnImage, ErrTooManyPixels: it never will be.
+	// Thumbnail returns the path of an image's thumbnail and makes it if necessary. ErrNotAnImage and ErrTooManyPixels
+	// are permanent.
 	Thumbnail(hash string, moving bool) (path string, err error)
-	// Still is where the first picture of a GIF is, as it is; otherwise like Thumbnail.
+	// Still returns the path of the first frame of a GIF in original size; otherwise it is like Thumbnail.
 	Still(hash string) (path string, err error)
-	// SaveAvatar and SaveLogo write a picture in the sizes it is shown in. It stays at least until Release.
+	// SaveAvatar and SaveLogo write a picture in its display sizes. It is kept at least until Release.
 	SaveAvatar(r io.Reader, limit int64) (name string, err error)
 	SaveLogo(r io.Reader, limit int64) (name string, err error)
-	// Remove deletes content unless used says otherwise, or somebody is just saving the same.
+	// Remove deletes content unless used reports true, or the same content is being saved.
 	Remove(hash string, used func() (bool, error)) error
 	RemoveExport(name string) error
 }
 
-// SavedFile describes a file that was written.
+// SavedFile describes a stored file.
 type SavedFile struct {
-	Hash          string // sectionFor the content and the organization: names it
+	Hash          string // hash of the content and the organization; the name of the file
 	Size          int64
-	Type          string // sniffed, never what the client claims
-	Width, Height int    // sectionFor an image, else 0
-	Animated      bool   // more than one picture
+	Type          string // detected from the content, never taken from the client
+	Width, Height int    // of an image in pixels, else 0
+	Animated      bool   // has several frames
 }
 
-// The errors of Files that are the caller's.
+// The errors of Files that are caused by the file.
 var (
 	ErrEmptyFile     = errors.New("file is empty")
 	ErrFileTooLarge  = errors.New("file too large")
@@ -108,7 +113,7 @@ var (
 	ErrTooManyPixels = errors.New("image has too many pixels")
 )
 
-// refusalOfFile words what a file was refused for.
+// refusalOfFile converts an error of Files to the refusal of the protocol.
 func refusalOfFile(err error, megabytes int) error {
 	switch {
 	case errors.Is(err, ErrEmptyFile):
@@ -125,7 +130,7 @@ func refusalOfFile(err error, megabytes int) error {
 	return err
 }
 
-// openSingleFile opens the single file of a request, under whatever field name. The caller closes it.
+// openSingleFile opens the only file of a request, under any field name. The caller closes it.
 func openSingleFile(c *Call, missing, several string) (name string, r io.ReadCloser, err error) {
 	files, err := c.Files()
 	if err != nil {
@@ -141,8 +146,8 @@ func openSingleFile(c *Call, missing, several string) (name string, r io.ReadClo
 	return decodedFileName(files[0].Name), r, err
 }
 
-// decodedFileName is a file's name as it is meant: some clients write what is special in a form's head as HTML does, or as
-// addresses do.
+// decodedFileName decodes a file name. Some clients escape special characters in multipart headers as HTML or as URLs
+// do.
 func decodedFileName(name string) string {
 	name = html.UnescapeString(name)
 	if plain, err := url.PathUnescape(name); err == nil {
@@ -173,27 +178,28 @@ func upload(c *Call, _ noParameters) (Answer, error) {
 	return uploadAnswer(u), nil
 }
 
-// uploadAnswer tells where a file is; uri is what url was called before.
+// uploadAnswer returns the URL of a file; uri is the older name of url.
 func uploadAnswer(u realm.Upload) Answer {
 	address := "/user_uploads/" + u.Path
 	return Answer{"url": address, "uri": address, "filename": u.Name}
 }
 
-// recordUpload gives a file that was written its row; if that is refused the file goes.
+// recordUpload creates the row of a stored file. If that is refused, the file is deleted.
 func recordUpload(c *Call, name string, x SavedFile) (realm.Upload, error) {
 	u, err := Execute(c, saveUploadCommand(c, name, x))
 	if err == nil {
-		c.Tools.Thumbnails.enqueue(c.Realm, u)
+		c.requestThumbnail(u)
 	}
 	return u, errors.Join(err, c.releaseUpload(x.Hash, err))
 }
 
-// saveUploadCommand asks for the row of a file that was written.
+// saveUploadCommand returns the command that creates the row of a stored file.
 func saveUploadCommand(c *Call, name string, x SavedFile) realm.SaveUpload {
-	return realm.SaveUpload{Name: name, Type: x.Type, Hash: x.Hash, Size: x.Size, Width: x.Width, Height: x.Height, Animated: x.Animated, Quota: c.Tools.UploadQuota}
+	return realm.SaveUpload{Name: name, Type: x.Type, Hash: x.Hash, Size: x.Size, Width: x.Width, Height: x.Height,
+		Animated: x.Animated, Quota: c.Tools.UploadQuota}
 }
 
-// releaseUpload ends what SaveUpload began. If the content was not noted, and nobody else has it, it goes.
+// releaseUpload ends the protection that SaveUpload began. If no row refers to the content, it is deleted.
 func (c *Call) releaseUpload(hash string, err error) error {
 	if err == nil {
 		return c.Tools.Files.Release(hash, nil)
@@ -201,7 +207,7 @@ func (c *Call) releaseUpload(hash string, err error) error {
 	return c.Tools.Files.Release(hash, c.usesContent(hash))
 }
 
-// usesContent asks the realm whether it has a row of that content.
+// usesContent returns a function that asks the realm whether a row refers to the content.
 func (c *Call) usesContent(hash string) func() (bool, error) {
 	return func() (bool, error) {
 		return Read(c, func(v realm.View) (bool, error) { return v.ContentInUse(hash), nil })
@@ -213,7 +219,7 @@ type uploadPathForm struct {
 	Path  string `path:"filename"`
 }
 
-// temporaryURLValidity is how long an address that needs no login is good for.
+// temporaryURLValidity is how long a URL without login works.
 const temporaryURLValidity = time.Minute
 
 func temporaryURL(c *Call, f uploadPathForm) (Answer, error) {
@@ -233,13 +239,13 @@ func visibleUpload(v realm.View, f uploadPathForm) (realm.Upload, error) {
 	return u, nil
 }
 
-// SignUploadToken makes a token that opens one file until a time.
+// SignUploadToken returns a token that grants access to one file until a time.
 func SignUploadToken(t *Tools, id realm.ID, path string, until time.Time) string {
 	text := strconv.FormatInt(until.Unix(), 36) + " " + strconv.Itoa(int(id)) + " " + path
 	return base64.RawURLEncoding.EncodeToString([]byte(text)) + "." + t.Sign(text)
 }
 
-// VerifyUploadToken reads a token made by SignUploadToken.
+// VerifyUploadToken checks a token of SignUploadToken and returns the organization and path of the file.
 func VerifyUploadToken(t *Tools, token string, now time.Time) (realm.ID, string, bool) {
 	body, mac, _ := strings.Cut(token, ".")
 	text, err := base64.RawURLEncoding.DecodeString(body)
@@ -264,7 +270,8 @@ func thumbnailStatus(c *Call, v realm.View, f uploadPathForm) (Answer, error) {
 }
 
 func attachmentObject(d realm.DetachedUpload) obj {
-	return obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size, "create_time": d.Created, "message_ids": nonNil(d.Messages)}
+	return obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size, "create_time": d.Created,
+		"message_ids": nonNil(d.Messages)}
 }
 
 func attachments(c *Call, v realm.View, _ noParameters) (Answer, error) {
@@ -288,7 +295,7 @@ func deleteAttachment(c *Call, f attachmentForm) (Answer, error) {
 	return Answer{}, err
 }
 
-// setAvatarCommand is SetAvatar with an answer that shows the new picture.
+// setAvatarCommand is realm.SetAvatar with an answer that contains the new URL.
 type setAvatarCommand struct {
 	realm.SetAvatar
 	site Site
@@ -302,15 +309,20 @@ func (a setAvatarCommand) Decide(t *realm.Turn) (Answer, error) {
 	return Answer{"avatar_url": avatarURL(p, a.site, false)}, nil
 }
 
-// avatarObject is a picture as events show it.
+// avatarObject returns the picture of a user as in events.
 func avatarObject(p realm.UserInfo, s Site) obj {
 	url := avatarURL(p, s, false).(string)
-	return obj{"avatar_source": p.Avatar, "avatar_url": url, "avatar_url_medium": strings.Replace(url, ".png", "-medium.png", 1), "avatar_version": p.AvatarVersion}
+	return obj{"avatar_source": p.Avatar, "avatar_url": url,
+		"avatar_url_medium": strings.Replace(url, ".png", "-medium.png", 1), "avatar_version": p.AvatarVersion}
 }
 
 func setAvatar(c *Call, _ noParameters) (Answer, error) {
-	// Whether the caller may is checked before the picture is read, which costs.
-	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.MayChangeAvatar(); return nil, err }); err != nil {
+	// The permission is checked first, because decoding a picture is expensive.
+	err := checkPermission(c, func(v realm.View) error {
+		_, err := v.MayChangeAvatar()
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	const one = "You must upload exactly one avatar."
@@ -319,7 +331,7 @@ func setAvatar(c *Call, _ noParameters) (Answer, error) {
 	})
 }
 
-// withSavedAvatar keeps the one picture of a request, does something with it, and lets go of it.
+// withSavedAvatar stores the only picture of a request, calls do with its name and releases it.
 func withSavedAvatar[A any](c *Call, missing, several string, do func(file string) (A, error)) (a A, err error) {
 	_, r, err := openSingleFile(c, missing, several)
 	if err != nil {

@@ -13,7 +13,9 @@ func TestTemporaryURLsExpire(t *testing.T) {
 		m.Write([]byte(text))
 		return string(m.Sum(nil))
 	}
-	own := &Tools{Sign: func(text string) string { return mark("own", text) }, VerifySignature: func(text, got string) bool { return got == mark("own", text) }}
+	own := &Tools{Sign: func(text string) string {
+		return mark("own", text)
+	}, VerifySignature: func(text, got string) bool { return got == mark("own", text) }}
 	other := &Tools{Sign: func(text string) string { return mark("other", text) }}
 	now := time.Unix(1_800_000_000, 0)
 	token := SignUploadToken(own, 7, "7/ab/a b.png", now.Add(temporaryURLValidity))
@@ -23,11 +25,12 @@ func TestTemporaryURLsExpire(t *testing.T) {
 		}
 	}
 	if _, _, ok := VerifyUploadToken(own, token, now.Add(temporaryURLValidity+time.Second)); ok {
-		t.Error("it opens a file after its time")
+		t.Error("an expired token gives access to a file")
 	}
-	for _, wrong := range []string{"", ".", token[:len(token)-1], "x" + token, SignUploadToken(other, 7, "7/ab/a b.png", now.Add(temporaryURLValidity))} {
+	for _, wrong := range []string{"", ".", token[:len(token)-1], "x" + token,
+		SignUploadToken(other, 7, "7/ab/a b.png", now.Add(temporaryURLValidity))} {
 		if _, _, ok := VerifyUploadToken(own, wrong, now); ok {
-			t.Errorf("%q opens a file", wrong)
+			t.Errorf("%q gives access to a file", wrong)
 		}
 	}
 }

@@ -15,36 +15,47 @@ import (
 	"parley/wire/shape"
 )
 
-// Resumable uploads: tus 1.0 with the extensions below. The web client sends all files this way. When the last piece has
-// come the answer is the JSON a plain upload would have got.
+// Resumable uploads implement tus 1.0 with the extensions below. The web client uploads all files this way. The answer
+// to the last piece is the same JSON as for a plain upload.
 const (
 	tusVersion    = "1.0.0"
 	tusExtensions = "creation,creation-with-upload,termination,expiration"
-	// PieceType is the content type of a body that is a piece of a file.
+	// PieceType is the content type of a request body that is a piece of a file.
 	PieceType = "application/offset+octet-stream"
 )
 
 var resumableEndpoints = []Endpoint{
-	resumableEndpoint("OPTIONS", "/tus", tusOptions, tusSuccess{204, "What this server can do.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin(),
-	resumableEndpoint("OPTIONS", "/tus/{upload}", tusOptionsOfOne, tusSuccess{204, "What this server can do.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin(),
-	resumableEndpoint("POST", "/tus", beginUpload, tusSuccess{201, "The upload has begun. One that is whole already tells where the file is.",
-		[]string{"Location", "Upload-Offset", "Upload-Expires"}, "{url?: str, uri?: str, filename?: str}"}).takesPiece("A piece, or the whole, of the file."),
-	resumableEndpoint("HEAD", "/tus/{upload}", getUploadOffset, tusSuccess{200, "How far the upload has come.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, ""}),
-	resumableEndpoint("GET", "/tus/{upload}", getUploadResult, tusSuccess{200, "The answer of a finished upload, once more.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswerFields}),
-	resumableEndpoint("PATCH", "/tus/{upload}", appendToUpload, tusSuccess{204, "The piece is kept, more is to come.", []string{"Upload-Offset", "Upload-Expires"}, ""},
-		tusSuccess{200, "The file is whole.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswerFields}).takesPiece("A piece of the file."),
-	resumableEndpoint("DELETE", "/tus/{upload}", cancelUpload, tusSuccess{204, "The upload is forgotten.", nil, ""}),
+	resumableEndpoint("OPTIONS", "/tus", tusOptions, tusSuccess{204, "The capabilities of the server.",
+		[]string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"}, ""}).withoutLogin(),
+	resumableEndpoint("OPTIONS", "/tus/{upload}", tusOptionsOfOne,
+		tusSuccess{204, "The capabilities of the server.", []string{"Tus-Version", "Tus-Extension", "Tus-Max-Size"},
+			""}).withoutLogin(),
+	resumableEndpoint("POST", "/tus", beginUpload, tusSuccess{201,
+		"The upload was created. If it is complete, the answer has the URL of the file.",
+		[]string{"Location", "Upload-Offset", "Upload-Expires"}, "{url?: str, uri?: str, filename?: str}"}).
+		takesPiece("The file or its first piece."),
+	resumableEndpoint("HEAD", "/tus/{upload}", getUploadOffset,
+		tusSuccess{200, "The offset of the upload.", []string{"Upload-Offset", "Upload-Length", "Upload-Expires"}, ""}),
+	resumableEndpoint("GET", "/tus/{upload}", getUploadResult,
+		tusSuccess{200, "The repeated answer of a finished upload.", []string{"Upload-Offset", "Upload-Expires"},
+			uploadAnswerFields}),
+	resumableEndpoint("PATCH", "/tus/{upload}", appendToUpload,
+		tusSuccess{204, "The piece is stored; the file is not complete.", []string{"Upload-Offset", "Upload-Expires"},
+			""},
+		tusSuccess{200, "The file is complete.", []string{"Upload-Offset", "Upload-Expires"}, uploadAnswerFields}).
+		takesPiece("A piece of the file."),
+	resumableEndpoint("DELETE", "/tus/{upload}", cancelUpload, tusSuccess{204, "The upload was deleted.", nil, ""}),
 }
 
-// RawAnswer is a success of another protocol: a status, headers, and a body that may be empty.
+// RawAnswer is a success of another protocol: a status, headers, and JSON that can be empty.
 type RawAnswer struct {
 	Status  int
 	Headers [][2]string
 	JSON    string
 }
 
-// A stated success is one of those an endpoint with RawAnswer answers has: its headers are always there. Said is what the JSON
-// holds beside the envelope, in the notation of package shape; without it there is no body.
+// tusSuccess is one possible success of an endpoint with raw answers. Its headers are always present. body is the
+// JSON fields besides the envelope, in the notation of package shape; without it there is no body.
 type tusSuccess struct {
 	status      int
 	description string
@@ -52,39 +63,47 @@ type tusSuccess struct {
 	body        string
 }
 
-// tusDescription is what an endpoint of tusDescription uploads has that others have not.
+// tusDescription is the part of an Endpoint that only resumable uploads have.
 type tusDescription struct {
 	successes []tusSuccess
-	body      string // what a body is; "" where none is taken
+	body      string // describes the request body; "" if there is none
 }
 
 // resumableEndpoint is an endpoint of resumable uploads. Its parameters are headers.
-func resumableEndpoint[F any](method, path string, run func(*Call, F) (RawAnswer, error), successes ...tusSuccess) Endpoint {
+func resumableEndpoint[F any](
+	method, path string, run func(*Call, F) (RawAnswer, error), successes ...tusSuccess,
+) Endpoint {
 	f := form.Of[F]()
 	versioned := slices.ContainsFunc(f.Describe(), func(p form.Param) bool { return p.Name == tusHeader })
-	return Endpoint{Method: method, Path: path, Form: f, name: method + " " + path, tus: &tusDescription{successes: successes}, run: func(c *Call) (any, error) {
-		if v, _ := c.Params.Header(tusHeader); versioned && v != tusVersion {
-			return nil, errTusVersion
-		}
-		in, err := decodeForm[F](c, f)
-		if err != nil {
-			return nil, err
-		}
-		return run(c, in)
-	}}
+	return Endpoint{
+		Method: method,
+		Path:   path,
+		Form:   f,
+		name:   method + " " + path,
+		tus:    &tusDescription{successes: successes},
+		run: func(c *Call) (any, error) {
+			if v, _ := c.Params.Header(tusHeader); versioned && v != tusVersion {
+				return nil, errTusVersion
+			}
+			in, err := decodeForm[F](c, f)
+			if err != nil {
+				return nil, err
+			}
+			return run(c, in)
+		},
+	}
 }
-
-func (e Endpoint) withoutLogin() Endpoint { e.Open = true; return e }
 
 func (e Endpoint) takesPiece(what string) Endpoint { e.tus.body = what; return e }
 
-// Resumable tells the endpoints of resumable uploads, whose answers are those of tus.
+// Resumable reports whether this is an endpoint of resumable uploads, whose answers follow tus.
 func (e *Endpoint) Resumable() bool { return e.tus != nil }
 
-// RateLimited endpoints cost a caller some of his rate limit. A file may come in as many pieces as its sender likes.
+// RateLimited reports whether the request counts towards the caller's rate limit. Pieces do not count, because a
+// client can split a file into many pieces.
 func (e *Endpoint) RateLimited() bool { return e.tus == nil || e.Method == "POST" }
 
-// TusSuccessShape is the shape of a success of this status in another protocol's words; without a body there is none.
+// TusSuccessShape returns the shape of a success with this status. body is nil if the answer has no body.
 func (e *Endpoint) TusSuccessShape(status int) (body *shape.Shape, ok bool) {
 	if e.tus == nil {
 		return nil, false
@@ -99,7 +118,7 @@ func (e *Endpoint) TusSuccessShape(status int) (body *shape.Shape, ok bool) {
 	return body, true
 }
 
-// Failure is the status and body of an error of this endpoint.
+// Failure returns the status and body for an error of this endpoint.
 func (e *Endpoint) Failure(err error) (int, []byte) {
 	if e.tus == nil {
 		return Failure(err)
@@ -109,41 +128,45 @@ func (e *Endpoint) Failure(err error) (int, []byte) {
 
 const tusHeader = "Tus-Resumable"
 
-// TusHeaders are on every answer of resumable uploads: pages of any site may use them.
+// TusHeaders are the headers of every answer of resumable uploads. They allow requests from pages of any site.
 var TusHeaders = [][2]string{
-	{"Access-Control-Allow-Headers", "Authorization, Content-Type, Tus-Resumable, Upload-Length, Upload-Metadata, Upload-Offset, X-HTTP-Method-Override, X-Requested-With"},
-	{"Access-Control-Expose-Headers", "Location, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, Upload-Metadata, Upload-Offset"},
+	{"Access-Control-Allow-Headers",
+		"Authorization, Content-Type, Tus-Resumable, Upload-Length, Upload-Metadata, Upload-Offset, " +
+			"X-HTTP-Method-Override, X-Requested-With"},
+	{"Access-Control-Expose-Headers",
+		"Location, Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, Upload-Length, " +
+			"Upload-Metadata, Upload-Offset"},
 	{tusHeader, tusVersion},
-	{"Tus-Version", tusVersion}, // for who is told that his is another one
+	{"Tus-Version", tusVersion}, // for clients that use another version
 	{"X-Content-Type-Options", "nosniff"},
 }
 
 var tusCapabilities = [][2]string{{"Tus-Extension", tusExtensions}, {"Tus-Max-Size", strconv.Itoa(MaxUploadBytes)}}
 
-// UnfinishedUpload is an upload that comes in pieces. It belongs to its owner alone, and is forgotten when it expires.
+// UnfinishedUpload is a resumable upload in progress. Only its owner can use it, until it expires.
 type UnfinishedUpload struct {
 	ID           string
 	Owner        realm.UserID
 	Name         string
-	Metadata     string // what the client said of it, as it said it
-	Size, Offset int64  // bytes of the whole file, and of what came
+	Metadata     string // the Upload-Metadata header, unchanged
+	Size, Offset int64  // in bytes: the whole file, and the received part
 	Expires      int64  // Unix seconds
-	Answer       string // what its owner was told when it was finished
+	Answer       string // the JSON answer of the finished upload
 }
 
-// The errors of Files about unfinished uploads, and of requests about them.
+// The errors of Files and of requests about unfinished uploads.
 var (
 	ErrNoUpload       = errors.New("no such upload")
-	ErrUploadOffset   = errors.New("upload stands elsewhere")
+	ErrUploadOffset   = errors.New("upload has another offset")
 	ErrUploadBusy     = errors.New("upload is being written to")
 	ErrTooManyUploads = errors.New("too many unfinished uploads")
 
-	errTusVersion = errors.New("another version of tus")
-	errPieceType  = errors.New("not a piece")
+	errTusVersion = errors.New("unsupported version of tus")
+	errPieceType  = errors.New("content type is not that of a piece")
 )
 
-// resumableFailure is the status and body a failed step of an upload in pieces is answered with: this protocol's statuses
-// are not those of the rest, and its clients read another field.
+// resumableFailure returns the status and body for a failed request of a resumable upload. tus uses other statuses
+// than the rest of the protocol, and its clients read the field message.
 func resumableFailure(err error) (status int, body []byte) {
 	var r *realm.Refusal
 	var f *form.Error
@@ -191,16 +214,17 @@ func tusOptionsOfOne(*Call, tusOptionsForm) (RawAnswer, error) {
 	return RawAnswer{Status: 204, Headers: tusCapabilities}, nil
 }
 
-// What a client says of a file, its name and type, is bounded in bytes.
+// beginUploadForm bounds the metadata of a file, its name and type, in bytes.
 type beginUploadForm struct {
 	Tus  string `header:"Tus-Resumable,required,in=1.0.0"`
 	Size int64  `header:"Upload-Length,required,min=0"`
 	Note string `header:"Upload-Metadata,maxlen=4096"`
-	// Fragment of a file that is to be put together from several: an ability this server does not have.
+	// Part is set for files that are joined from several uploads, which this server does not support.
 	Part string `header:"Upload-Concat"`
 }
 
-// beginUpload notes a file that will come in pieces, if it may come at all.
+// beginUpload creates a resumable upload after checking the size and the organization's quota. The request can
+// contain the first piece.
 func beginUpload(c *Call, f beginUploadForm) (RawAnswer, error) {
 	name, ok := fileNameFromMetadata(f.Note)
 	switch {
@@ -213,34 +237,39 @@ func beginUpload(c *Call, f beginUploadForm) (RawAnswer, error) {
 	case c.Piece != nil && c.Piece.Size > f.Size:
 		return RawAnswer{}, ErrFileTooLarge
 	case f.Size > MaxUploadBytes:
-		return RawAnswer{}, realm.Refuse(realm.TooLarge, "BAD_REQUEST", "File is larger than this server's configured maximum upload size (100 MiB).")
+		return RawAnswer{}, realm.Refuse(realm.TooLarge, "BAD_REQUEST",
+			"File is larger than this server's configured maximum upload size (100 MiB).")
 	}
 	announced := c.Tools.Files.Announced(c.Realm)
-	_, err := Read(c, func(v realm.View) (any, error) { return nil, v.CheckUploadQuota(announced+f.Size, c.Tools.UploadQuota) })
+	err := checkPermission(c, func(v realm.View) error {
+		return v.CheckUploadQuota(announced+f.Size, c.Tools.UploadQuota)
+	})
 	if err != nil {
 		return RawAnswer{}, err
 	}
-	u, err := c.Tools.Files.Begin(c.Realm, UnfinishedUpload{ID: c.Tools.Token(32), Owner: c.Caller.User, Name: name, Metadata: f.Note, Size: f.Size})
+	u, err := c.Tools.Files.Begin(c.Realm, UnfinishedUpload{ID: c.Tools.Token(32), Owner: c.Caller.User, Name: name,
+		Metadata: f.Note, Size: f.Size})
 	if err != nil {
 		return RawAnswer{}, err
 	}
 	if p := c.Piece; p != nil && p.Size != 0 {
 		id := u.ID
-		if u, err = writePiece(c, u, 0, p); err != nil { // nobody was told where it is: it cannot go on
-			if gone := c.Tools.Files.Abandon(id); !errors.Is(gone, ErrNoUpload) {
-				err = errors.Join(err, gone)
+		// the client does not know the upload's address, so it cannot be continued
+		if u, err = writePiece(c, u, 0, p); err != nil {
+			if abandonErr := c.Tools.Files.Abandon(id); !errors.Is(abandonErr, ErrNoUpload) {
+				err = errors.Join(err, abandonErr)
 			}
 			return RawAnswer{}, err
 		}
 	}
-	said := u.Answer
-	if said == "" {
-		said = string(Success(nil, nil))
+	answer := u.Answer
+	if answer == "" {
+		answer = string(Success(nil, nil))
 	}
-	return RawAnswer{201, append([][2]string{{"Location", "/tus/" + u.ID}}, u.headers()...), said}, nil
+	return RawAnswer{201, append([][2]string{{"Location", "/tus/" + u.ID}}, u.headers()...), answer}, nil
 }
 
-// fileNameFromMetadata reads what a client says of a file: keys and values in base64, comma-separated.
+// fileNameFromMetadata reads the file name from Upload-Metadata: comma-separated pairs of a key and a base64 value.
 func fileNameFromMetadata(note string) (name string, ok bool) {
 	byKey := map[string]string{}
 	for _, pair := range strings.Split(note, ",") {
@@ -260,10 +289,10 @@ func fileNameFromMetadata(note string) (name string, ok bool) {
 	return byKey["name"], true
 }
 
-// Piece is a body that is a piece of a file.
+// Piece is a request body that is a piece of a file.
 type Piece struct {
 	io.Reader
-	Size int64 // bytes; -1: not known before it has been read
+	Size int64 // bytes; -1 if unknown before reading
 }
 
 type uploadForm struct {
@@ -297,10 +326,10 @@ func appendToUpload(c *Call, f pieceForm) (RawAnswer, error) {
 	return RawAnswer{200, u.headers(), u.Answer}, nil
 }
 
-// writePiece writes what follows an offset. The last piece makes the upload a file: then it has an answer.
+// writePiece writes bytes at an offset. The last piece turns the upload into a file and sets its answer.
 func writePiece(c *Call, u UnfinishedUpload, offset int64, r io.Reader) (UnfinishedUpload, error) {
 	if u.Answer != "" && offset == u.Size {
-		return u, nil // the client did not hear that it was finished
+		return u, nil // a repeated request: the client did not receive the answer
 	}
 	u, err := c.Tools.Files.Append(u.ID, offset, r)
 	if err != nil || u.Offset < u.Size {
@@ -314,23 +343,23 @@ func writePiece(c *Call, u UnfinishedUpload, offset int64, r io.Reader) (Unfinis
 		return string(Success(uploadAnswer(row), nil)), nil
 	})
 	var refused *realm.Refusal
-	if errors.As(err, &refused) && refused.Kind != realm.Busy { // it will not be taken later either
+	if errors.As(err, &refused) && refused.Kind != realm.Busy { // a later attempt would be refused too
 		return done, errors.Join(err, c.Tools.Files.Abandon(u.ID))
 	}
 	return done, err
 }
 
-// getUploadOffset tells how far an upload has come.
+// getUploadOffset answers how many bytes the server has received.
 func getUploadOffset(c *Call, f uploadForm) (RawAnswer, error) {
 	u, err := unfinishedUpload(c, f.Upload)
 	if err != nil {
 		return RawAnswer{}, err
 	}
-	h := append(u.headers(), [2]string{"Upload-Length", strconv.FormatInt(u.Size, 10)})
+	headers := append(u.headers(), [2]string{"Upload-Length", strconv.FormatInt(u.Size, 10)})
 	if u.Metadata != "" {
-		h = append(h, [2]string{"Upload-Metadata", u.Metadata})
+		headers = append(headers, [2]string{"Upload-Metadata", u.Metadata})
 	}
-	return RawAnswer{200, h, ""}, nil
+	return RawAnswer{200, headers, ""}, nil
 }
 
 // getUploadResult repeats the answer of a finished upload.
@@ -352,7 +381,7 @@ func cancelUpload(c *Call, f uploadForm) (RawAnswer, error) {
 	return RawAnswer{Status: 204}, c.Tools.Files.Abandon(f.Upload)
 }
 
-// unfinishedUpload is one of the caller's own.
+// unfinishedUpload returns one of the caller's own uploads.
 func unfinishedUpload(c *Call, id string) (UnfinishedUpload, error) {
 	u, ok := c.Tools.Files.Unfinished(c.Realm, c.Caller.User, id)
 	if !ok {
@@ -361,7 +390,8 @@ func unfinishedUpload(c *Call, id string) (UnfinishedUpload, error) {
 	return u, nil
 }
 
-// headers says how far an upload has come, and how long it is kept.
+// headers returns the offset and expiry of an upload.
 func (u UnfinishedUpload) headers() [][2]string {
-	return [][2]string{{"Upload-Offset", strconv.FormatInt(u.Offset, 10)}, {"Upload-Expires", time.Unix(u.Expires, 0).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")}}
+	return [][2]string{{"Upload-Offset", strconv.FormatInt(u.Offset, 10)},
+		{"Upload-Expires", time.Unix(u.Expires, 0).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")}}
 }

@@ -1,23 +1,28 @@
 package wire
 
 import (
-	"strings"
 	"unicode/utf8"
 
 	"parley/actors/realm"
 	"parley/wire/form"
 )
 
-// userAdminEndpoints are what administrators do with accounts; they are listed with the users.
+// userAdminEndpoints are the endpoints with which administrators manage accounts.
 var userAdminEndpoints = []Endpoint{
-	CommandFromCall("POST", "/users", createUser, func(id realm.UserID) Answer { return Answer{"user_id": id} }).Returns("{user_id: int}"),
+	CommandFromCall("POST", "/users", createUser, func(id realm.UserID) Answer {
+		return Answer{"user_id": id}
+	}).Returns("{user_id: int}"),
 	Get("/users/{user_id}", getUser).Returns("{user: User}"),
 	Get("/users/{email}", getUserByEmail).Returns("{user: User}"),
 	CommandFromCall("PATCH", "/users/{user_id}", editUser, emptyAnswer),
 	CommandFromCall("PATCH", "/users/{email}", editUserByEmail, emptyAnswer),
 	CommandFromCall("DELETE", "/users/{user_id}", deactivate, emptyAnswer),
-	CommandFromForm("DELETE", "/users/me", func(noParameters) realm.DeactivateUser { return realm.DeactivateUser{Self: true} }, emptyAnswer),
-	CommandFromForm("POST", "/users/{user_id}/reactivate", func(f userIDForm) realm.ReactivateUser { return realm.ReactivateUser{User: f.User} }, emptyAnswer),
+	CommandFromForm("DELETE", "/users/me", func(noParameters) realm.DeactivateUser {
+		return realm.DeactivateUser{Self: true}
+	}, emptyAnswer),
+	CommandFromForm("POST", "/users/{user_id}/reactivate", func(f userIDForm) realm.ReactivateUser {
+		return realm.ReactivateUser{User: f.User}
+	}, emptyAnswer),
 }
 
 type userIDForm struct {
@@ -37,19 +42,12 @@ type deactivateForm struct {
 
 func deactivate(c *Call, f deactivateForm) (realm.DeactivateUser, error) {
 	cmd := realm.DeactivateUser{User: f.User, Actions: realm.DeactivationActions(f.Actions)}
-	if f.Comment.Set && c.Tools.MailEnabled {
-		cmd.FarewellEmail = func(u *realm.User, org string) Email { return deactivationEmail(u, org, f.Comment.Value, c.Site) }
+	if f.Comment.Set && c.Tools.Emails != nil {
+		cmd.FarewellEmail = func(u *realm.User, organization string) realm.Email {
+			return c.Tools.Emails.AccountDeactivated(u, organization, f.Comment.Value, c.Site)
+		}
 	}
 	return cmd, nil
-}
-
-// deactivationEmail tells somebody that his account is closed.
-func deactivationEmail(u *realm.User, org, comment string, s Site) Email {
-	p := []string{"Hello " + u.Name + ",", "Your account in " + org + " (" + s.Host + ") has been deactivated, and you can no longer log in there."}
-	if comment = strings.TrimSpace(comment); comment != "" {
-		p = append(p, "An administrator adds:", comment)
-	}
-	return Email{To: u.Email, Subject: "Your account in " + org + " has been deactivated", Paragraphs: p}
 }
 
 type createUserForm struct {
@@ -59,8 +57,8 @@ type createUserForm struct {
 }
 
 func createUser(c *Call, f createUserForm) (realm.CreateUser, error) {
-	// What is wrong with the account is told before what is wrong with its password, which costs time to hash.
-	_, err := Read(c, func(v realm.View) (any, error) { return nil, v.CheckNewUser(f.Email, f.Name) })
+	// Name and address are checked before the password, which is expensive to hash.
+	err := checkPermission(c, func(v realm.View) error { return v.CheckNewUser(f.Email, f.Name) })
 	if err != nil {
 		return realm.CreateUser{}, err
 	}
@@ -71,7 +69,7 @@ func createUser(c *Call, f createUserForm) (realm.CreateUser, error) {
 	return realm.CreateUser{Email: f.Email, Name: f.Name, Password: hash}, err
 }
 
-// Password lengths in characters; register tells them to clients.
+// Limits of passwords in characters; registrations tell them to clients.
 const (
 	minPassword = 6
 	maxPassword = 100
@@ -163,7 +161,7 @@ func (f editUserFields) command(id realm.UserID, email string) (realm.EditUser, 
 	return cmd, err
 }
 
-// profileValues reads values that may be a text, null, or a list of people.
+// profileValues converts values that can be a text, null or a list of user ids.
 func profileValues(name string, items []profileItem) (out []realm.ProfileValue, err error) {
 	for n, item := range items {
 		v := realm.ProfileValue{Field: item.ID}

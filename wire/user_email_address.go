@@ -4,46 +4,36 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
-	"time"
 
 	"parley/actors/realm"
 )
 
-// ConfirmAddressPath is where somebody confirms that a new address is his; the token follows (protocol).
+// ConfirmAddressPath is the path of the page that confirms a new email address; the token follows it (protocol).
 const ConfirmAddressPath = "/accounts/confirm_new_email/"
 
-// addressConfirmation writes to new addresses, where letters are sent at all.
-func (c *Call) addressConfirmation() func(realm.EmailChange, string) Email {
-	if !c.Tools.MailEnabled {
+// addressConfirmation returns the function that writes the email asking to confirm a new address. It returns nil if
+// the server sends no email.
+func (c *Call) addressConfirmation() func(realm.EmailChange, string) realm.Email {
+	if c.Tools.Emails == nil {
 		return nil
 	}
-	return func(a realm.EmailChange, org string) Email {
-		return Email{To: a.To, Subject: "Confirm your new address for " + org, Address: &a, Paragraphs: []string{
-			"Somebody, we hope it was you, asked that the account of " + a.From + " in " + org + " get this address.",
-			"To confirm that, follow this link:", realm.LinkPlaceholder,
-			"It is good until " + time.Unix(a.Until, 0).UTC().Format("15:04 on January 2, 2006") + " (UTC). If you did not expect this, you may ignore it: nothing changes then."}}
-	}
+	return c.Tools.Emails.ConfirmAddress
 }
 
-// addressChangedEmail tells an old address what became of it.
-func addressChangedEmail(a realm.EmailChange, org string) Email {
-	return Email{To: a.From, Subject: "Your address for " + org + " was changed", Paragraphs: []string{
-		"The address of your account in " + org + " is " + a.To + " now.",
-		"If it was not you who changed it, please tell an administrator of the organization at once."}}
-}
-
-// addressToken ends the link that confirms a change. The old address is in the mark only: who gets the new one by mistake
-// need not learn it.
+// addressToken returns the last part of the link that confirms a change. The old address is only part of the signed
+// text: if the link reaches the wrong person, it does not reveal that address.
 func addressToken(t *Tools, id realm.ID, a realm.EmailChange) string {
 	text := fmt.Sprintf("%d %d %s", a.User, a.Until, a.To)
 	return base64.RawURLEncoding.EncodeToString([]byte(text)) + "." + t.Sign(addressSignatureText(id, a))
 }
 
+// addressSignatureText returns the text that the signature of the link covers.
 func addressSignatureText(id realm.ID, a realm.EmailChange) string {
 	return fmt.Sprintf("address of %d %d from %q to %q until %d", id, a.User, a.From, a.To, a.Until)
 }
 
-// ConfirmAddress gives the owner of a link his new address, and says which it is.
+// ConfirmAddress applies the address change that a confirmation link describes and returns the new address. An
+// invalid or expired link is a refusal with status 404.
 func ConfirmAddress(c *Call, token string) (string, error) {
 	invalid := realm.Missing("This link is not valid, or not any longer.")
 	body, mark, _ := strings.Cut(token, ".")
@@ -68,6 +58,10 @@ func ConfirmAddress(c *Call, token string) (string, error) {
 	if !c.Tools.VerifySignature(addressSignatureText(c.Realm, a), mark) {
 		return "", invalid
 	}
-	_, err = Execute(c, realm.ConfirmEmailChange{EmailChange: a, Notice: addressChangedEmail})
+	cmd := realm.ConfirmEmailChange{EmailChange: a}
+	if c.Tools.Emails != nil {
+		cmd.Notice = c.Tools.Emails.AddressChanged
+	}
+	_, err = Execute(c, cmd)
 	return a.To, err
 }

@@ -26,7 +26,8 @@ var userEvents = slices.Concat([]EventKind{
 	Event(userChanged),
 }, groupMemberEvents)
 
-// apiEmail is the address shown for a person: the real one only if everyone may see it.
+// apiEmail returns the email address that clients see: the real one if it is visible to all users, else the
+// placeholder.
 func apiEmail(p realm.UserInfo, s Site) string {
 	if p.EmailPublic {
 		return p.Email
@@ -34,7 +35,8 @@ func apiEmail(p realm.UserInfo, s Site) string {
 	return dummyEmail(p.ID, s)
 }
 
-// findByAddress is the user an address in a path names; a stand-in address of another organization names nobody here.
+// findByAddress returns the user with a real or placeholder address. A placeholder address of another organization
+// matches no user.
 func findByAddress(v realm.View, address string, s Site) *realm.User {
 	address = strings.TrimSpace(address)
 	u := v.FindByShownEmail(address)
@@ -47,9 +49,10 @@ func findByAddress(v realm.View, address string, s Site) *realm.User {
 	return u
 }
 
+// dummyEmail returns the placeholder address of a user.
 func dummyEmail(u realm.UserID, s Site) string { return "user" + u.String() + "@" + s.Host }
 
-// avatarURL is where a person's picture is. null stands for "compute it yourself".
+// avatarURL returns the URL of a user's picture. It returns nil (JSON null) if the client computes the URL itself.
 func avatarURL(p realm.UserInfo, s Site, computed bool) any {
 	switch {
 	case p.Avatar == "U":
@@ -58,28 +61,42 @@ func avatarURL(p realm.UserInfo, s Site, computed bool) any {
 		return nil
 	case p.Avatar == "G":
 		h := md5.Sum([]byte(strings.ToLower(apiEmail(p, s))))
-		return "https://secure.gravatar.com/avatar/" + hex.EncodeToString(h[:]) + "?d=identicon&v=" + strconv.Itoa(p.AvatarVersion)
+		return "https://secure.gravatar.com/avatar/" + hex.EncodeToString(h[:]) + "?d=identicon&v=" +
+			strconv.Itoa(p.AvatarVersion)
 	}
 	return "/user_avatars/" + realmPath(s) + "/generated/" + p.ID.String() + ".png?v=" + strconv.Itoa(p.AvatarVersion)
 }
 
-// isoMinutes is how account ages are written: ISO 8601 with minutes and +00:00.
+// isoMinutes formats a time as the protocol does for join dates: ISO 8601 with minutes and +00:00.
 func isoMinutes(unix int64) string {
 	return time.Unix(unix, 0).UTC().Format("2006-01-02T15:04") + "+00:00"
 }
 
-// userObject is an account as one viewer may know it.
+// userObject returns an account with the fields that the view's caller can see.
 func userObject(v realm.View, u *realm.User, s Site, gravatar, profile bool) obj {
 	return personObject(u, v.UserInfo(u.ID), s, v.SeesEmail(v.Me(), u), gravatar, profile)
 }
 
-// personObject is an account for a viewer who may know its real address, or not.
+// personObject returns an account. sees reports whether the viewer can see the real email address.
 func personObject(u *realm.User, p realm.UserInfo, s Site, sees, gravatar, profile bool) obj {
 	o := obj{
-		"user_id": u.ID, "email": apiEmail(p, s), "delivery_email": nil, "full_name": u.Name, "date_joined": isoMinutes(u.Joined),
-		"is_active": u.Active, "is_owner": u.Role == realm.Owner, "is_admin": u.IsAdmin(), "is_guest": u.IsGuest(), "is_bot": u.IsBot(),
-		"bot_type": nil, "bot_owner_id": nil, "role": u.Role, "timezone": u.Timezone,
-		"avatar_url": avatarURL(p, s, gravatar && sees), "avatar_version": u.AvatarVersion, "is_imported_stub": u.ImportedStub,
+		"user_id":          u.ID,
+		"email":            apiEmail(p, s),
+		"delivery_email":   nil,
+		"full_name":        u.Name,
+		"date_joined":      isoMinutes(u.Joined),
+		"is_active":        u.Active,
+		"is_owner":         u.Role == realm.Owner,
+		"is_admin":         u.IsAdmin(),
+		"is_guest":         u.IsGuest(),
+		"is_bot":           u.IsBot(),
+		"bot_type":         nil,
+		"bot_owner_id":     nil,
+		"role":             u.Role,
+		"timezone":         u.Timezone,
+		"avatar_url":       avatarURL(p, s, gravatar && sees),
+		"avatar_version":   u.AvatarVersion,
+		"is_imported_stub": u.ImportedStub,
 	}
 	if sees {
 		o["delivery_email"] = u.Email
@@ -116,10 +133,11 @@ type getUsersForm struct {
 	IDs      form.Opt[[]int64] `form:"user_ids"`
 }
 
-// usersPerView is how many accounts one look at the realm shows: about a millisecond.
+// usersPerView is how many accounts one view returns: about a millisecond.
 const usersPerView = 50
 
-// getUsers looks at the accounts a slice at a time; each is as it was at one moment, not the list.
+// getUsers reads the accounts in several views. Each account is consistent, but the list as a whole is not a
+// snapshot.
 func getUsers(c *Call, f getUsersForm) (Answer, error) {
 	members := []any{}
 	for after, more := realm.UserID(0), true; more; {
@@ -134,10 +152,13 @@ func getUsers(c *Call, f getUsersForm) (Answer, error) {
 	return Answer{"members": members}, nil
 }
 
-// appendUsersAfter adds accounts that the caller may know and wants, from the one after an id on.
-func appendUsersAfter(c *Call, v realm.View, f getUsersForm, after realm.UserID, max int, members *[]any) (last realm.UserID, more bool) {
+// appendUsersAfter appends the requested accounts that the caller can see, starting after an id. It returns the last
+// id read and whether more follow.
+func appendUsersAfter(
+	c *Call, v realm.View, f getUsersForm, after realm.UserID, max int, members *[]any,
+) (last realm.UserID, more bool) {
 	if f.IDs.Set {
-		max = math.MaxInt // looking one up costs little, and few are shown
+		max = math.MaxInt // skipping an account is cheap, and few are requested
 	}
 	wanted := map[int64]bool{}
 	for _, id := range f.IDs.Value {
@@ -162,7 +183,7 @@ func getMe(c *Call, v realm.View, _ noParameters) (Answer, error) {
 	return a, nil
 }
 
-// maxMessageID is the newest message the caller received; -1 for none.
+// maxMessageID returns the newest message the caller received, -1 for none.
 func maxMessageID(v realm.View) int64 {
 	if id := v.NewestReceived(v.User); id != 0 {
 		return int64(id)
@@ -178,7 +199,8 @@ func userAppeared(e *realm.UserAppeared, to *Recipient) any {
 		return obj{"type": "realm_user", "op": "add", "person": unknownUser(e.User.ID, to.Site)}
 	}
 	u := &e.User
-	p := realm.UserInfo{ID: u.ID, Email: u.Email, EmailPublic: e.Public, Name: u.Name, Avatar: u.Avatar, AvatarFile: u.AvatarFile, AvatarVersion: u.AvatarVersion}
+	p := realm.UserInfo{ID: u.ID, Email: u.Email, EmailPublic: e.Public, Name: u.Name, Avatar: u.Avatar,
+		AvatarFile: u.AvatarFile, AvatarVersion: u.AvatarVersion}
 	return obj{"type": "realm_user", "op": "add", "person": personObject(u, p, to.Site, e.Sees, to.Gravatar, true)}
 }
 
@@ -190,18 +212,34 @@ func userLoggedIn(e *realm.UserLoggedIn, _ *Recipient) any {
 	return obj{"type": "realm_user", "op": "update", "person": obj{"user_id": e.ID, "date_joined": isoMinutes(e.At)}}
 }
 
-// How an account looks to whoever may not know it.
+// The name and picture of users that the viewer is not allowed to see.
 const (
 	unknownName   = "Unknown user"
 	unknownAvatar = "/static/images/unknown-user-avatar.png"
 )
 
-// unknownUser stands in for an account the viewer may not know, for clients that need one for every id.
+// unknownUser returns a placeholder for an account that the viewer is not allowed to see, for clients that need an
+// object for every id.
 func unknownUser(id realm.UserID, s Site) obj {
 	return obj{
-		"user_id": id, "email": dummyEmail(id, s), "delivery_email": nil, "full_name": unknownName, "date_joined": isoMinutes(0), "is_active": true,
-		"is_owner": false, "is_admin": false, "is_guest": false, "is_bot": false, "bot_type": nil, "bot_owner_id": nil, "role": realm.Member, "timezone": "",
-		"avatar_url": unknownAvatar, "avatar_version": 1, "is_imported_stub": false, "profile_data": obj{},
+		"user_id":          id,
+		"email":            dummyEmail(id, s),
+		"delivery_email":   nil,
+		"full_name":        unknownName,
+		"date_joined":      isoMinutes(0),
+		"is_active":        true,
+		"is_owner":         false,
+		"is_admin":         false,
+		"is_guest":         false,
+		"is_bot":           false,
+		"bot_type":         nil,
+		"bot_owner_id":     nil,
+		"role":             realm.Member,
+		"timezone":         "",
+		"avatar_url":       unknownAvatar,
+		"avatar_version":   1,
+		"is_imported_stub": false,
+		"profile_data":     obj{},
 	}
 }
 
@@ -219,16 +257,17 @@ func userChanged(e *realm.UserChanged, to *Recipient) any {
 	case e.Owner != nil:
 		p["bot_owner_id"] = *e.Owner
 	default:
-		panic(fmt.Sprintf("BUG: nothing changed in %+v", *e))
+		panic(fmt.Sprintf("BUG: UserChanged without a change: %+v", *e))
 	}
 	return obj{"type": "realm_user", "op": "update", "person": p}
 }
 
-// FindAvatarURL is where the picture of a user is, named by id or address; "" if there is none. Whoever may not know him gets, as
-// everywhere, what stands for people one does not know, and may not find out whose address is one of ours.
-func FindAvatarURL(v realm.View, who string, s Site) string {
-	u := findByPath(v, who, s)
-	_, err := strconv.ParseInt(who, 10, 64)
+// FindAvatarURL returns the URL of a user's picture, by id or address, "" if there is none. For users that the caller
+// is not allowed to see it returns the placeholder picture for ids, and "" for addresses. So an address does not
+// reveal whether it belongs to an account.
+func FindAvatarURL(v realm.View, idOrEmail string, s Site) string {
+	u := findByPath(v, idOrEmail, s)
+	_, err := strconv.ParseInt(idOrEmail, 10, 64)
 	switch {
 	case u == nil || err != nil && v.Me() == nil:
 		return ""

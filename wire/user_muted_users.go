@@ -3,8 +3,12 @@ package wire
 import "parley/actors/realm"
 
 var muteEndpoints = []Endpoint{
-	CommandFromForm("POST", "/users/me/muted_users/{muted_user_id}", func(f mutedUserForm) realm.MuteUser { return realm.MuteUser{User: f.User} }, emptyAnswer),
-	CommandFromForm("DELETE", "/users/me/muted_users/{muted_user_id}", func(f mutedUserForm) realm.MuteUser { return realm.MuteUser{User: f.User, Unmute: true} }, emptyAnswer),
+	CommandFromForm("POST", "/users/me/muted_users/{muted_user_id}", func(f mutedUserForm) realm.MuteUser {
+		return realm.MuteUser{User: f.User}
+	}, emptyAnswer),
+	CommandFromForm("DELETE", "/users/me/muted_users/{muted_user_id}", func(f mutedUserForm) realm.MuteUser {
+		return realm.MuteUser{User: f.User, Unmute: true}
+	}, emptyAnswer),
 }
 
 var muteEvents = []EventKind{

@@ -5,7 +5,7 @@ import (
 	"parley/wire/form"
 )
 
-// Fragments may hold slashes, sent as they are or escaped.
+// navigationEndpoints accept fragments that contain slashes, escaped or not.
 var navigationEndpoints = []Endpoint{
 	Get("/navigation_views", func(_ *Call, v realm.View, _ noParameters) (Answer, error) {
 		return Answer{"navigation_views": navigationViewObjects(v.NavigationViewsOf(v.User))}, nil
@@ -47,10 +47,11 @@ type addNavigationViewForm struct {
 }
 
 func addNavigationView(f addNavigationViewForm) realm.AddNavigationView {
-	return realm.AddNavigationView{View: realm.NavigationView{Fragment: f.Fragment, Pinned: f.Pinned, Name: navigationViewName(f.Name)}, Named: f.Name.Set && f.Name.Value != "null"}
+	return realm.AddNavigationView{View: realm.NavigationView{Fragment: f.Fragment, Pinned: f.Pinned,
+		Name: navigationViewName(f.Name)}, Named: f.Name.Set && f.Name.Value != "null"}
 }
 
-// navigationViewName reads a name where null stands for none.
+// navigationViewName reads a name; the word null means none.
 func navigationViewName(o form.Opt[string]) string {
 	if o.Value == "null" {
 		return ""

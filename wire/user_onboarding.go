@@ -3,11 +3,15 @@ package wire
 import "parley/actors/realm"
 
 var onboardingEndpoints = []Endpoint{
-	CommandFromForm("POST", "/users/me/onboarding_steps", func(f stepForm) realm.DismissOnboardingStep { return realm.DismissOnboardingStep{Step: f.Step} }, emptyAnswer),
-	CommandFromForm("POST", "/realm/test_welcome_bot_custom_message", func(f welcomeForm) realm.SendTestWelcome { return realm.SendTestWelcome{Text: f.Text} }, func(id realm.MessageID) Answer { return Answer{"message_id": id} }).Returns("{message_id: int}"),
+	CommandFromForm("POST", "/users/me/onboarding_steps", func(f stepForm) realm.DismissOnboardingStep {
+		return realm.DismissOnboardingStep{Step: f.Step}
+	}, emptyAnswer),
+	CommandFromForm("POST", "/realm/test_welcome_bot_custom_message", func(f welcomeForm) realm.SendTestWelcome {
+		return realm.SendTestWelcome{Text: f.Text}
+	}, func(id realm.MessageID) Answer { return Answer{"message_id": id} }).Returns("{message_id: int}"),
 }
 
-// welcomeForm: too long a text is refused by the command, in the words that settings use.
+// welcomeForm has no length limit: the command checks the length, with the same error text as for the setting.
 type welcomeForm struct {
 	Text string `form:"welcome_message_custom_text,required"`
 }

@@ -10,9 +10,12 @@ import (
 )
 
 var presenceEndpoints = []Endpoint{
-	Custom("POST", "/users/me/presence", postPresence).Returns("{presences?: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp?: num}"),
+	Custom("POST", "/users/me/presence", postPresence).
+		Returns("{presences?: {*: Presence | OldPresence}, presence_last_update_id: int, server_timestamp?: num}"),
 	Custom("GET", "/realm/presence", realmPresence).Returns("{presences: {*: OldPresence}, server_timestamp: num}"),
-	Custom("GET", "/users/{user_id_or_email}/presence", userPresence).Returns("{presence: {aggregated: {status: str, timestamp: int}, website: {status: str, timestamp: int}, active_timestamp: int, idle_timestamp: int}, server_timestamp: num}"),
+	Custom("GET", "/users/{user_id_or_email}/presence", userPresence).
+		Returns("{presence: {aggregated: {status: str, timestamp: int}, website: {status: str, timestamp: int}, " +
+			"active_timestamp: int, idle_timestamp: int}, server_timestamp: num}"),
 }
 
 var presenceEvents = []EventKind{Event(cameOnline)}
@@ -27,14 +30,14 @@ type postPresenceForm struct {
 }
 
 func postPresence(c *Call, f postPresenceForm) (Answer, error) {
-	gate, err := Read(c, func(v realm.View) (realm.PresencePolicy, error) { return v.PresencePolicy() })
+	policy, err := Read(c, func(v realm.View) (realm.PresencePolicy, error) { return v.PresencePolicy() })
 	if err != nil {
 		return nil, err
 	}
 	if f.Status != "active" && f.Status != "idle" {
 		return nil, realm.BadRequest("Invalid status: %s", f.Status)
 	}
-	if !gate.Disabled && !gate.Hidden {
+	if !policy.Disabled && !policy.Hidden {
 		if row, tell := c.Server.ReportPresence(c.Realm, c.Caller.User, f.Status == "active"); tell {
 			if _, err := Execute(c, announcePresence(row)); err != nil {
 				return nil, err
@@ -47,7 +50,7 @@ func postPresence(c *Call, f postPresenceForm) (Answer, error) {
 	return presences(c, f.since(), f.History, f.Last.Set || f.Slim)
 }
 
-// since is the update id after which the client knows nothing.
+// since returns the newest update id that the client has, -1 if it has none.
 func (f *postPresenceForm) since() int64 {
 	if !f.Last.Set {
 		return -1
@@ -58,21 +61,25 @@ func (f *postPresenceForm) since() int64 {
 func pingAnswer(last int64) Answer { return Answer{"presence_last_update_id": last} }
 
 func announcePresence(row presence.Row) realm.AnnouncePresence {
-	return realm.AnnouncePresence{User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxAudience}
+	return realm.AnnouncePresence{User: row.User, Active: row.Active, Connected: row.Connected,
+		Max: presence.MaxAudience}
 }
 
-// nowWithFraction is the server's time with a fraction, as the protocol wants it beside presence.
+// nowWithFraction returns the server time in Unix seconds with a fraction, as the protocol has it next to presence.
 func nowWithFraction() float64 { return float64(time.Now().UnixMicro()) / 1e6 }
 
-// presences is everybody's presence the caller may know, modern or legacy.
+// presences returns the presence of all users that the caller can see, in the modern or the legacy format.
 func presences(c *Call, last, days int64, modern bool) (Answer, error) {
 	rows := presenceRows(c, last, days)
 	return Read(c, func(v realm.View) (Answer, error) {
 		out, newest := presenceMap(v, rows, c.Site, modern)
-		return Answer{"presences": out, "presence_last_update_id": max(newest, last), "server_timestamp": nowWithFraction()}, nil
+		return Answer{"presences": out, "presence_last_update_id": max(newest, last),
+			"server_timestamp": nowWithFraction()}, nil
 	})
 }
 
+// presenceRows returns the rows changed after an update id within a number of days. A request for zero days without
+// an update id gets none.
 func presenceRows(c *Call, last, days int64) []presence.Row {
 	if days == 0 && last <= 0 {
 		return nil
@@ -80,8 +87,9 @@ func presenceRows(c *Call, last, days int64) []presence.Row {
 	return c.Server.PresenceSince(c.Realm, last, time.Now().Unix()-days*86400)
 }
 
-// presenceMap formats rows: by user id in the modern format, by address in the old one. Bots, deactivated accounts and
-// directRecipients the caller may not know are left out.
+// presenceMap formats presence rows: by user id in the modern format, by email address in the legacy one. Bots,
+// deactivated accounts and users that the caller cannot see are left out. newest is the largest update id, -1 for
+// none.
 func presenceMap(v realm.View, rows []presence.Row, s Site, modern bool) (out obj, newest int64) {
 	out, newest = obj{}, -1
 	if v.OrgBool("presence_disabled") {
@@ -106,7 +114,7 @@ func presenceMap(v realm.View, rows []presence.Row, s Site, modern bool) (out ob
 	return out, newest
 }
 
-// legacyPresence is the old format: one client called website, and the same again as aggregated.
+// legacyPresence returns the legacy format: one client named website, repeated as aggregated.
 func legacyPresence(active, connected int64) obj {
 	status, at := legacyStatus(active, connected)
 	return obj{
@@ -132,7 +140,7 @@ func realmPresence(c *Call, _ noParameters) (Answer, error) {
 }
 
 type userPresenceForm struct {
-	Who string `path:"user_id_or_email"`
+	User string `path:"user_id_or_email"`
 }
 
 func userPresence(c *Call, f userPresenceForm) (Answer, error) {
@@ -140,49 +148,52 @@ func userPresence(c *Call, f userPresenceForm) (Answer, error) {
 		id     realm.UserID
 		joined int64
 	}
-	who, err := Read(c, func(v realm.View) (target, error) {
-		u := findByPath(v, f.Who, c.Site)
+	user, err := Read(c, func(v realm.View) (target, error) {
+		u := findByPath(v, f.User, c.Site)
 		switch {
 		case u == nil || !u.Active || !v.MaySeeUser(u):
 			return target{}, realm.BadRequest("No such user")
 		case u.IsBot():
 			return target{}, realm.BadRequest("Presence is not supported for bot users.")
 		case v.OrgBool("presence_disabled"):
-			return target{}, realm.BadRequest("No presence data for %s", f.Who)
+			return target{}, realm.BadRequest("No presence data for %s", f.User)
 		}
 		return target{u.ID, u.Joined}, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	r := c.Server.PresenceOf(c.Realm, who.id)
+	r := c.Server.PresenceOf(c.Realm, user.id)
 	if r == nil {
-		return nil, realm.BadRequest("No presence data for %s", f.Who)
+		return nil, realm.BadRequest("No presence data for %s", f.User)
 	}
 	active := r.Active
 	if active == 0 {
-		active = who.joined
+		active = user.joined
 	}
 	status, at := legacyStatus(active, r.Connected)
 	if time.Now().Unix()-at > presence.OfflineAfter {
 		status = "offline"
 	}
 	short := obj{"status": status, "timestamp": at}
-	return Answer{"presence": obj{"aggregated": short, "website": short, "active_timestamp": active, "idle_timestamp": r.Connected}, "server_timestamp": nowWithFraction()}, nil
+	return Answer{"presence": obj{"aggregated": short, "website": short, "active_timestamp": active,
+		"idle_timestamp": r.Connected}, "server_timestamp": nowWithFraction()}, nil
 }
 
-// findByPath is the user a path piece names: by id, real address if the caller may see it, or stand-in address.
-func findByPath(v realm.View, who string, s Site) *realm.User {
-	if id, err := strconv.ParseInt(who, 10, 64); err == nil {
+// findByPath returns the user that a path parameter names: by id, by real address if the caller can see it, or by
+// placeholder address.
+func findByPath(v realm.View, idOrEmail string, s Site) *realm.User {
+	if id, err := strconv.ParseInt(idOrEmail, 10, 64); err == nil {
 		return v.Find(realm.UserID(id))
 	}
-	return findByAddress(v, who, s)
+	return findByAddress(v, idOrEmail, s)
 }
 
 func cameOnline(e *realm.CameOnline, to *Recipient) any {
 	active := e.Active
 	if to.Has(realm.CapSimplifiedPresence) {
-		return obj{"type": "presence", "presences": obj{e.User.ID.String(): obj{"active_timestamp": active, "idle_timestamp": e.Connected}}}
+		return obj{"type": "presence", "presences": obj{e.User.ID.String(): obj{"active_timestamp": active,
+			"idle_timestamp": e.Connected}}}
 	}
 	status, at := legacyStatus(active, e.Connected)
 	o := obj{"type": "presence", "user_id": e.User.ID, "server_timestamp": float64(e.At),

@@ -1,17 +1,15 @@
 package wire
 
 import (
-	"strconv"
-
 	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire/form"
 )
 
-// FastPresenceReport is a report of presence that nobody waits for: POST /users/me/presence that asks for nobody else's, for the
-// loop that reads requests. A large organization's clients send it more often than anything else but polls.
+// FastPresenceReport is POST /users/me/presence with ping_only, for the loop that reads requests and must not wait.
+// Except for polls, it is the most frequent request in large organizations.
 type FastPresenceReport struct {
-	house   Server
+	server  Server
 	realm   realm.ID
 	caller  realm.Caller
 	active  bool
@@ -20,49 +18,53 @@ type FastPresenceReport struct {
 	reply   func(status int, body []byte, err error)
 }
 
-// fastReportName names what it does like the endpoint.
+// fastReportName is the endpoint's name, so that metrics count both together.
 const fastReportName = "POST /users/me/presence"
 
 var reportingForm = form.Of[postPresenceForm]()
 
-// Prepare reads a report; reply is told its answer, once. It reports false, and has done nothing, where anything is out of
-// the ordinary: then the endpoint is to be asked, which knows all rules.
+// Prepare decodes a report. reply receives the answer, exactly once. Prepare returns false and does nothing if the
+// request is unusual; then the endpoint handles it, which implements all rules.
 func (r *FastPresenceReport) Prepare(c *Call, reply func(status int, body []byte, err error)) bool {
 	if c.Account == nil || c.Account.Bot != realm.Human {
 		return false
 	}
 	var f postPresenceForm
-	if err := reportingForm.Decode(c.Params, &f); err != nil || !f.PingOnly || f.Status != "active" && f.Status != "idle" {
+	if err := reportingForm.Decode(c.Params, &f); err != nil || !f.PingOnly || f.Status != "active" &&
+		f.Status != "idle" {
 		return false
 	}
 	c.Caller.Operation = fastReportName
-	*r = FastPresenceReport{house: c.Server, realm: c.Realm, caller: c.Caller, active: f.Status == "active", last: f.since(), ignored: reportingForm.Ignored(c.Params), reply: reply}
+	*r = FastPresenceReport{server: c.Server, realm: c.Realm, caller: c.Caller, active: f.Status == "active",
+		last: f.since(), ignored: reportingForm.Ignored(c.Params), reply: reply}
 	return true
 }
 
-// Decide asks the organization what to do with it.
+// Decide reads in a turn whether presence is enabled for the organization and the user.
 func (r *FastPresenceReport) Decide(t *realm.Turn) (any, error) {
-	gate, err := t.PresencePolicy()
-	return gate, err
+	policy, err := t.PresencePolicy()
+	return policy, err
 }
 
-// Done passes it on to who keeps presence.
+// Done passes the report to the presence store.
 func (r *FastPresenceReport) Done(v any, err error) {
 	if err != nil {
 		r.answer(err)
-	} else if gate := v.(realm.PresencePolicy); gate.Disabled || gate.Hidden {
+	} else if policy := v.(realm.PresencePolicy); policy.Disabled || policy.Hidden {
 		r.answer(nil)
 	} else {
-		r.house.ReportPresenceAsync(r.realm, r.caller.User, r.active, r.onPresenceStored)
+		r.server.ReportPresenceAsync(r.realm, r.caller.User, r.active, r.onPresenceStored)
 	}
 }
 
+// onPresenceStored answers, after it has announced the presence to other users if that is due.
 func (r *FastPresenceReport) onPresenceStored(row presence.Row, tell bool) {
 	if !tell {
 		r.answer(nil)
 		return
 	}
-	r.house.RunAsync([]AsyncCommand{{Realm: r.realm, Caller: r.caller, CommandWithCallback: &presenceAnnouncement{announcePresence(row), r}}})
+	r.server.RunAsync([]AsyncCommand{{Realm: r.realm, Caller: r.caller,
+		CommandWithCallback: &presenceAnnouncement{announcePresence(row), r}}})
 }
 
 func (r *FastPresenceReport) answer(err error) {
@@ -71,16 +73,10 @@ func (r *FastPresenceReport) answer(err error) {
 		r.reply(status, body, err)
 		return
 	}
-	if len(r.ignored) > 0 {
-		r.reply(200, Success(pingAnswer(r.last), r.ignored), nil)
-		return
-	}
-	b := append(make([]byte, 0, 80), `{"msg":"","presence_last_update_id":`...)
-	b = strconv.AppendInt(b, r.last, 10)
-	r.reply(200, append(b, `,"result":"success"}`+"\n"...), nil)
+	r.reply(200, Success(pingAnswer(r.last), r.ignored), nil)
 }
 
-// presenceAnnouncement lets the others hear before the report is answered.
+// presenceAnnouncement sends the presence event to other users before the report is answered.
 type presenceAnnouncement struct {
 	realm.AnnouncePresence
 	report *FastPresenceReport

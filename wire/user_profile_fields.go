@@ -9,10 +9,16 @@ var profileFieldEndpoints = []Endpoint{
 	Get("/realm/profile_fields", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
 		return Answer{"custom_fields": profileFieldObjects(v.ProfileFields())}, nil
 	}).Returns("{custom_fields: [ProfileField]}"),
-	CommandFromCall("POST", "/realm/profile_fields", createField, func(id int64) Answer { return Answer{"id": id} }).Returns("{id: int}"),
-	CommandFromForm("PATCH", "/realm/profile_fields", func(f orderFieldsForm) realm.OrderProfileFields { return realm.OrderProfileFields{IDs: f.Order} }, emptyAnswer),
+	CommandFromCall("POST", "/realm/profile_fields", createField, func(id int64) Answer {
+		return Answer{"id": id}
+	}).Returns("{id: int}"),
+	CommandFromForm("PATCH", "/realm/profile_fields", func(f orderFieldsForm) realm.OrderProfileFields {
+		return realm.OrderProfileFields{IDs: f.Order}
+	}, emptyAnswer),
 	CommandFromCall("PATCH", "/realm/profile_fields/{field_id}", editField, func(int64) Answer { return Answer{} }),
-	CommandFromForm("DELETE", "/realm/profile_fields/{field_id}", func(f fieldIDForm) realm.RemoveProfileField { return realm.RemoveProfileField{ID: f.ID} }, emptyAnswer),
+	CommandFromForm("DELETE", "/realm/profile_fields/{field_id}", func(f fieldIDForm) realm.RemoveProfileField {
+		return realm.RemoveProfileField{ID: f.ID}
+	}, emptyAnswer),
 }
 
 var profileFieldEvents = []EventKind{
@@ -46,7 +52,8 @@ type clearProfileForm struct {
 func profileFieldObjects(list []realm.ProfileField) []any {
 	out := []any{}
 	for _, f := range list {
-		o := obj{"id": f.ID, "type": f.Type, "name": f.Name, "hint": f.Hint, "field_data": f.Data, "order": f.Order, "required": f.Required, "editable_by_user": f.Editable}
+		o := obj{"id": f.ID, "type": f.Type, "name": f.Name, "hint": f.Hint, "field_data": f.Data, "order": f.Order,
+			"required": f.Required, "editable_by_user": f.Editable}
 		if f.Summary {
 			o["display_in_profile_summary"] = true
 		}
@@ -87,7 +94,8 @@ type editFieldForm struct {
 }
 
 func (f profileFieldOptions) command() realm.SaveProfileField {
-	cmd := realm.SaveProfileField{Name: pointerIfSet(f.Name), Hint: pointerIfSet(f.Hint), Summary: f.Summary, Required: f.Required, Editable: f.Editable, Matching: f.Matching}
+	cmd := realm.SaveProfileField{Name: pointerIfSet(f.Name), Hint: pointerIfSet(f.Hint), Summary: f.Summary,
+		Required: f.Required, Editable: f.Editable, Matching: f.Matching}
 	if data := string(f.Data); data != "" {
 		cmd.Data = &data
 	}

@@ -17,10 +17,11 @@ var settingEndpoints = []Endpoint{
 	settingsEndpoint("/settings"),
 	settingsEndpoint("/settings/display"),
 	settingsEndpoint("/settings/notifications"),
-	settingsTableEndpoint("PATCH", "/realm/user_settings_defaults", realm.UserSettings, func(c *Call, _ noParameters, values []realm.SettingValue) (Answer, error) {
-		_, err := Execute(c, realm.ChangeUserDefaults{Values: values})
-		return Answer{}, err
-	}),
+	settingsTableEndpoint("PATCH", "/realm/user_settings_defaults", realm.UserSettings,
+		func(c *Call, _ noParameters, values []realm.SettingValue) (Answer, error) {
+			_, err := Execute(c, realm.ChangeUserDefaults{Values: values})
+			return Answer{}, err
+		}),
 }
 
 var settingEvents = []EventKind{
@@ -42,33 +43,44 @@ var settingEvents = []EventKind{
 		return obj{"type": "realm_user", "op": "update", "person": p}
 	}),
 	Event(func(e *realm.ShownEmailChanged, to *Recipient) any {
-		return obj{"type": "realm_user", "op": "update", "person": obj{"user_id": e.Person.ID, "new_email": apiEmail(e.Person, to.Site)}}
+		return obj{"type": "realm_user", "op": "update",
+			"person": obj{"user_id": e.Person.ID, "new_email": apiEmail(e.Person, to.Site)}}
 	}),
 }
 
-// settingsTableEndpoint is an endpoint whose parameters are the rows of a settings table, beside a fixed form.
-func settingsTableEndpoint[F any](method, path string, table []realm.Setting, run func(*Call, F, []realm.SettingValue) (Answer, error)) Endpoint {
+// settingsTableEndpoint is an endpoint whose parameters are the rows of a settings table, in addition to a fixed
+// form.
+func settingsTableEndpoint[F any](
+	method, path string, table []realm.Setting, run func(*Call, F, []realm.SettingValue) (Answer, error),
+) Endpoint {
 	fixed, rows := form.Of[F](), newSettingsTableForm(table)
-	return Endpoint{Method: method, Path: path, Form: fixed, Settings: rows.form, name: method + " " + path, run: func(c *Call) (any, error) {
-		var in F
-		if err := fixed.Decode(c.Params, &in); err != nil {
-			return nil, err
-		}
-		values, err := rows.decode(c.Params)
-		if err != nil {
-			return nil, err
-		}
-		known := rows.form.Ignored(c.Params)
-		for _, name := range fixed.Ignored(c.Params) {
-			if slices.Contains(known, name) {
-				c.ignored = append(c.ignored, name)
+	return Endpoint{
+		Method:   method,
+		Path:     path,
+		Form:     fixed,
+		Settings: rows.form,
+		name:     method + " " + path,
+		run: func(c *Call) (any, error) {
+			var in F
+			if err := fixed.Decode(c.Params, &in); err != nil {
+				return nil, err
 			}
-		}
-		return run(c, in, values)
-	}}
+			values, err := rows.decode(c.Params)
+			if err != nil {
+				return nil, err
+			}
+			known := rows.form.Ignored(c.Params)
+			for _, name := range fixed.Ignored(c.Params) {
+				if slices.Contains(known, name) {
+					c.ignored = append(c.ignored, name)
+				}
+			}
+			return run(c, in, values)
+		},
+	}
 }
 
-// settingsTableForm is a form made from a settings table: an optional parameter a row.
+// settingsTableForm is a form made from a settings table, with one optional parameter per row.
 type settingsTableForm struct {
 	table      []realm.Setting
 	structType reflect.Type
@@ -82,7 +94,8 @@ func newSettingsTableForm(table []realm.Setting) *settingsTableForm {
 		if s.Hidden {
 			continue
 		}
-		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Row%d", len(fields)), Type: paramType(s), Tag: reflect.StructTag(`form:"` + paramTag(s) + `"`)})
+		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Row%d", len(fields)), Type: paramType(s),
+			Tag: reflect.StructTag(`form:"` + paramTag(s) + `"`)})
 		r.table = append(r.table, s)
 	}
 	r.structType = reflect.StructOf(fields)
@@ -121,7 +134,7 @@ func paramTag(s realm.Setting) string {
 	return tag
 }
 
-// decodeForm is the rows that were sent, in the table's order.
+// decode returns the settings that were sent, in the order of the table.
 func (r *settingsTableForm) decode(v *form.Values) ([]realm.SettingValue, error) {
 	into := reflect.New(r.structType)
 	if err := r.form.Decode(v, into.Interface()); err != nil {
@@ -138,7 +151,7 @@ func (r *settingsTableForm) decode(v *form.Values) ([]realm.SettingValue, error)
 			value, sent = x.Value, x.Set
 		case form.Opt[string]:
 			value, sent = x.Value, x.Set
-			if s.Null { // as JSON, or, from older clients, as it is
+			if s.Null { // JSON, or plain text from older clients
 				text := x.Value
 				_ = json.Unmarshal([]byte(x.Value), &text)
 				if value = text; text == "" || text == "default" || x.Value == "null" {
@@ -153,7 +166,8 @@ func (r *settingsTableForm) decode(v *form.Values) ([]realm.SettingValue, error)
 		case form.NumberOrWord:
 			sent = x.Set
 			switch {
-			case x.Set && !x.IsWord && !s.Null && x.Number < 1: // days of retention; what stands for no end there is not its number
+			// retention in days; -1 is stored for unlimited but clients must send the word
+			case x.Set && !x.IsWord && !s.Null && x.Number < 1:
 				return nil, form.BadValue(s.Name, x.Number)
 			case !x.IsWord:
 				value = x.Number
@@ -179,22 +193,25 @@ type settingsForm struct {
 	Target      *targetUsersForm `form:"target_users"`
 }
 
-// targetUsersForm says whose preferences an administrator changes.
+// targetUsersForm selects the users whose preferences an administrator changes.
 type targetUsersForm struct {
 	Users      []realm.UserID  `form:"user_ids"`
 	Groups     []realm.GroupID `form:"group_ids"`
 	SkipEdited bool            `form:"skip_if_already_edited"`
 }
 
-// changeOthers is PATCH /settings for others: only preferences, and not those that are their owner's alone.
+// changeOthers changes preferences of other users. Other parameters, and preferences that only their owner can
+// change, are refused.
 func changeOthers(c *Call, f settingsForm, values []realm.SettingValue) (Answer, error) {
 	refuse := func(name string) error {
-		return realm.BadRequest("Unsupported parameter combination: target_users, %s", name).With("parameters", "target_users, "+name)
+		return realm.BadRequest("Unsupported parameter combination: target_users, %s", name).With("parameters",
+			"target_users, "+name)
 	}
 	for _, x := range []struct {
 		name string
 		set  bool
-	}{{"full_name", f.Name.Set}, {"email", f.Email.Set}, {"old_password", f.OldPassword != ""}, {"new_password", f.NewPassword != ""}, {"timezone", f.Timezone.Set}} {
+	}{{"full_name", f.Name.Set}, {"email", f.Email.Set}, {"old_password", f.OldPassword != ""},
+		{"new_password", f.NewPassword != ""}, {"timezone", f.Timezone.Set}} {
 		if x.set {
 			return nil, refuse(x.name)
 		}
@@ -207,7 +224,8 @@ func changeOthers(c *Call, f settingsForm, values []realm.SettingValue) (Answer,
 	if f.Target.Users == nil == (f.Target.Groups == nil) {
 		return nil, realm.BadRequest("target_users needs either user_ids or group_ids")
 	}
-	_, err := Execute(c, realm.ChangeOthersSettings{Users: f.Target.Users, Groups: f.Target.Groups, SkipEdited: f.Target.SkipEdited, Values: values})
+	_, err := Execute(c, realm.ChangeOthersSettings{Users: f.Target.Users, Groups: f.Target.Groups,
+		SkipEdited: f.Target.SkipEdited, Values: values})
 	return Answer{}, err
 }
 
@@ -216,13 +234,17 @@ func settingsEndpoint(path string) Endpoint {
 }
 
 func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answer, error) {
-	if _, err := Read(c, func(v realm.View) (any, error) { _, err := v.RequireHuman(); return nil, err }); err != nil {
+	err := checkPermission(c, func(v realm.View) error {
+		_, err := v.RequireHuman()
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	if f.Target != nil {
 		return changeOthers(c, f, values)
 	}
-	if err := realm.CheckUserSettings(values); err != nil { // before the password, which takes time
+	if err := realm.CheckUserSettings(values); err != nil { // before checking the password, which is expensive
 		return nil, err
 	}
 	cmd := realm.ChangeSettings{Values: values}
@@ -255,8 +277,8 @@ func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answe
 	return Answer{}, updatePresence(c, a)
 }
 
-// hashNewPassword checks the old password and hashes the new one, outside the realm: both take their time.
-func hashNewPassword(c *Call, old, fresh string) (string, error) {
+// hashNewPassword checks the old password and hashes the new one. Both are slow, so they run outside the realm.
+func hashNewPassword(c *Call, old, password string) (string, error) {
 	right, err := c.checkPassword(c.Account.Email, old, c.Account.Password)
 	if err != nil {
 		return "", err
@@ -264,13 +286,13 @@ func hashNewPassword(c *Call, old, fresh string) (string, error) {
 	if !right {
 		return "", realm.BadRequest("Wrong password!")
 	}
-	if !validPasswordLength(fresh) {
+	if !validPasswordLength(password) {
 		return "", realm.BadRequest("New password is too weak!")
 	}
-	return c.Tools.HashPassword(fresh)
+	return c.Tools.HashPassword(password)
 }
 
-// updatePresence shows or hides somebody who just switched his presence on or off, and tells the others.
+// updatePresence shows or hides the presence of a user who just changed the presence setting, and announces it.
 func updatePresence(c *Call, a realm.ChangeSettingsResult) error {
 	if !a.PresenceOff && !a.PresenceOn {
 		return nil
@@ -281,6 +303,7 @@ func updatePresence(c *Call, a realm.ChangeSettingsResult) error {
 	} else {
 		row = c.Server.HidePresence(c.Realm, c.Caller.User)
 	}
-	_, err := Execute(c, realm.AnnouncePresence{User: row.User, Active: row.Active, Connected: row.Connected, Max: presence.MaxAudience})
+	_, err := Execute(c, realm.AnnouncePresence{User: row.User, Active: row.Active, Connected: row.Connected,
+		Max: presence.MaxAudience})
 	return err
 }

@@ -7,10 +7,11 @@ import (
 	"parley/wire/form"
 )
 
-// TestUnlimitedSettingValues: what has no end is said by a word, of days of retention as of limits.
+// TestUnlimitedSettingValues checks that limits and retention accept the word "unlimited", but not the stored number.
 func TestUnlimitedSettingValues(t *testing.T) {
 	rows := newSettingsTableForm(realm.OrgSettings)
-	for name, want := range map[string]any{"message_content_edit_limit_seconds": nil, "message_retention_days": int64(-1)} {
+	for name, want := range map[string]any{"message_content_edit_limit_seconds": nil,
+		"message_retention_days": int64(-1)} {
 		v := &form.Values{}
 		v.Add(form.Body, name, `"unlimited"`)
 		got, err := rows.decode(v)
@@ -19,7 +20,7 @@ func TestUnlimitedSettingValues(t *testing.T) {
 		}
 	}
 	v := &form.Values{}
-	v.Add(form.Body, "message_retention_days", "-1") // stands for no end where it is read, but is no number of days
+	v.Add(form.Body, "message_retention_days", "-1") // the stored number for unlimited, but not a valid parameter
 	if got, err := rows.decode(v); err == nil || err.Error() != "Bad value for 'message_retention_days': -1" {
 		t.Errorf("-1 days: %v, %v", got, err)
 	}

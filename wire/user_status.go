@@ -20,7 +20,7 @@ type statusForm struct {
 	EmojiType form.Opt[string] `form:"reaction_type"`
 }
 
-// Check: an emoji is known by its name.
+// Check requires the name of an emoji if one of its other fields is sent.
 func (f *statusForm) Check() *form.Error {
 	if !f.EmojiName.Set && (f.EmojiCode.Set || f.EmojiType.Set) {
 		return form.Bad("Client must pass emoji_name if they pass either emoji_code or reaction_type.")
@@ -44,7 +44,8 @@ func (f *statusForm) command(c *Call) (realm.SetStatus, error) {
 		cmd.Emoji = &realm.Reaction{}
 		if f.EmojiName.Value != "" {
 			r, err := Read(c, func(v realm.View) (realm.Reaction, error) {
-				return v.ResolveEmoji(addReaction(addReactionForm{Name: f.EmojiName.Value, Code: f.EmojiCode.Value, Type: f.EmojiType.Value}))
+				return v.ResolveEmoji(addReaction(addReactionForm{Name: f.EmojiName.Value, Code: f.EmojiCode.Value,
+					Type: f.EmojiType.Value}))
 			})
 			if err != nil {
 				return cmd, err
@@ -60,8 +61,9 @@ func setOwnStatus(c *Call, f ownStatusForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.Away != nil { // the old way to switch presence off and on
-		a, err := Execute(c, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: !*f.Away}}})
+	if f.Away != nil { // the older way to disable and enable presence
+		a, err := Execute(c, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled",
+			Value: !*f.Away}}})
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +100,7 @@ func getStatus(c *Call, v realm.View, f userIDForm) (Answer, error) {
 	return Answer{"status": statusObject(v.StatusOf(u.ID))}, nil
 }
 
-// statusObject is only what is set.
+// statusObject returns only the fields that are set.
 func statusObject(s realm.UserStatus) obj {
 	o := obj{}
 	if s.Away {

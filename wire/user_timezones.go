@@ -2,10 +2,10 @@ package wire
 
 import (
 	"time"
-	_ "time/tzdata" // the binary must know the time zones also where the system does not
+	_ "time/tzdata" // for systems without a time zone database
 )
 
-// validTimezone reports whether a name is an IANA time zone; "" is none.
+// validTimezone reports whether a name is an IANA time zone. "" means none and is valid.
 func validTimezone(name string) bool {
 	if name == "" {
 		return true

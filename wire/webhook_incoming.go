@@ -14,19 +14,17 @@ import (
 	"parley/wire/form"
 )
 
-// Integrations are the kinds of requests other services send to an incoming-webhook bot; the bot's key is in the
-// address, with where its messages go.
+// incomingEndpoints receive the requests that other services send to an incoming-webhook bot. The address contains
+// the bot's API key and the destination of its messages.
 var incomingEndpoints = []Endpoint{
-	apiKeyInQuery(allowWebhookBots(Custom("POST", "/external/{integration}", receiveWebhook).Returns("{ok?: bool}"))),
+	Custom("POST", "/external/{integration}", receiveWebhook).Returns("{ok?: bool}").allowWebhookBots().apiKeyInQuery(),
 }
 
-func apiKeyInQuery(e Endpoint) Endpoint { e.APIKeyInQuery = true; return e }
-
-// integration makes a message of what a service sent: a topic, used unless the address names one, and a text; none is sent
-// without a text. Answer is what the service wants to hear beside the protocol's success.
+// integration turns the request of a service into a message: a topic, which the address can override, and a text. No
+// message is sent if the text is empty. answer holds fields that the service expects besides those of the protocol.
 type integration struct {
 	name, display string
-	client        string // what messages are said to be sent with (protocol)
+	client        string // the client name on the messages (protocol)
 	parse         func(c *Call, f incomingWebhookForm) (topic, text string, err error)
 	answer        Answer
 }
@@ -36,12 +34,18 @@ var integrations = []integration{
 	{"slack_incoming", "Slack-compatible webhook", "ZulipSlackIncomingWebhook", parseSlackPayload, Answer{"ok": true}},
 }
 
-// integrationObjects describes them to whoever makes a bot.
+// integrationObjects describes the integrations for the page where users create bots.
 func integrationObjects() any {
 	out := []any{}
 	for _, i := range integrations {
-		out = append(out, obj{"name": i.name, "display_name": i.display, "all_event_types": nil, "config_options": []any{},
-			"url_options": []any{obj{"key": "stream", "label": "Channel", "input_type": "text"}, obj{"key": "topic", "label": "Topic", "input_type": "text"}}})
+		out = append(out, obj{
+			"name":            i.name,
+			"display_name":    i.display,
+			"all_event_types": nil,
+			"config_options":  []any{},
+			"url_options": []any{obj{"key": "stream", "label": "Channel", "input_type": "text"},
+				obj{"key": "topic", "label": "Topic", "input_type": "text"}},
+		})
 	}
 	return out
 }
@@ -52,13 +56,14 @@ type incomingWebhookForm struct {
 	Channel     string           `form:"stream,strip"`
 	Topic       form.Opt[string] `form:"topic,strip"`
 	Payload     form.Opt[string] `form:"payload"`
-	// These integrations tell no kinds of events apart, so that there are none to choose from.
+	// These integrations do not distinguish kinds of events, so both filters have no effect.
 	Only   []string `form:"only_events"`
 	Except []string `form:"exclude_events"`
 }
 
-// receiveWebhook sends what a service had to say: to the channel in the address, by name or id, else to the bot's owner. A
-// channel that does not exist is its owner's business, who is told; the service can do nothing about it.
+// receiveWebhook sends the message of a service to the channel in the address, by name or id, or else to the bot's
+// owner. If the channel does not exist, the bot's owner gets a warning and the service a success, because the service
+// cannot repair it.
 func receiveWebhook(c *Call, f incomingWebhookForm) (Answer, error) {
 	at := slices.IndexFunc(integrations, func(i integration) bool { return i.name == f.Integration })
 	if at < 0 {
@@ -98,7 +103,7 @@ func receiveWebhook(c *Call, f incomingWebhookForm) (Answer, error) {
 	return maps.Clone(from.answer), err
 }
 
-// parseJSONPayload shows what was sent, whatever it is.
+// parseJSONPayload shows the JSON body in a code block.
 func parseJSONPayload(c *Call, _ incomingWebhookForm) (topic, text string, err error) {
 	var b bytes.Buffer
 	if json.Indent(&b, c.Body(), "", "  ") != nil {
@@ -119,8 +124,8 @@ type slackMessage struct {
 	} `json:"attachments"`
 }
 
-// slackBlock is one block of such a message. The texts of a context are its elements; other blocks have elements to press,
-// which are left out.
+// slackBlock is one block of a Slack message. The elements of a context block are texts. The elements of other blocks
+// are buttons and inputs, which are left out.
 type slackBlock struct {
 	Type     string
 	Text     struct{ Text string }
@@ -130,7 +135,7 @@ type slackBlock struct {
 	Alt      string `json:"alt_text"`
 }
 
-// texts is what a block shows, in Slack's spelling.
+// texts returns the texts of a block, in Slack's markup.
 func (b slackBlock) texts() (out []string) {
 	switch b.Type {
 	case "header":
@@ -152,7 +157,7 @@ func (b slackBlock) texts() (out []string) {
 	return out
 }
 
-// parseSlackPayload reads a message as it would be sent to Slack: as JSON, or JSON in the parameter payload.
+// parseSlackPayload reads a message in the format of Slack: a JSON body, or JSON in the parameter payload.
 func parseSlackPayload(c *Call, f incomingWebhookForm) (topic, text string, err error) {
 	raw := []byte(f.Payload.Value)
 	if !f.Payload.Set {
@@ -165,7 +170,8 @@ func parseSlackPayload(c *Call, f incomingWebhookForm) (topic, text string, err 
 	case !json.Valid(raw):
 		return "", "", realm.Refuse(realm.Invalid, "INVALID_JSON", "Malformed JSON")
 	case json.Unmarshal(raw, &m) != nil:
-		return "", "", realm.Refuse(realm.Invalid, "ANOMALOUS_WEBHOOK_PAYLOAD", "Unable to parse request: Did SlackIncoming generate this event?").With("webhook_name", "SlackIncoming")
+		return "", "", realm.Refuse(realm.Invalid, "ANOMALOUS_WEBHOOK_PAYLOAD",
+			"Unable to parse request: Did SlackIncoming generate this event?").With("webhook_name", "SlackIncoming")
 	}
 	var parts []string
 	add := func(s string) {
@@ -204,7 +210,7 @@ func parseSlackPayload(c *Call, f incomingWebhookForm) (topic, text string, err 
 	return topic, strings.Join(parts, "\n\n"), nil
 }
 
-// What Slack writes otherwise: <address|text>, <address>, *strong*, _emphasis_, ~deleted~.
+// Slack markup that differs from Markdown: <address|text>, <address>, *strong*, _emphasis_, ~deleted~.
 var (
 	slackLink     = regexp.MustCompile(`<(https?://[^|>\s]+)\|([^>\n]+)>`)
 	slackBareLink = regexp.MustCompile(`<(https?://[^|>\s]+)>`)
@@ -212,6 +218,7 @@ var (
 	slackEntities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 )
 
+// slackToMarkdown converts Slack markup to Markdown.
 func slackToMarkdown(s string) string {
 	s = slackEmphasis.ReplaceAllStringFunc(s, func(m string) string {
 		p := slackEmphasis.FindStringSubmatch(m)

@@ -20,6 +20,9 @@ const (
 	MaxAudience = 100
 	// DefaultHistoryDays is how old presence may be to be of interest.
 	DefaultHistoryDays = 14
+	// PartialSubscriberDays is for how many days after the last contact a user is still in a channel's partial list of
+	// subscribers (protocol).
+	PartialSubscriberDays = 14
 )
 
 // Row is when one user was last active and last connected; Active 0 is never. Update is the organization's counter when

@@ -29,9 +29,6 @@ type UnackedEvent struct {
 	Event *Event
 }
 
-// Poll is a request that waits: the queue only tells polls apart.
-type Poll any
-
 // Limits of one queue.
 const (
 	// MaxUnacked is how many unacknowledged events a queue holds before it is given up: about an hour of a very busy
@@ -48,12 +45,12 @@ const (
 type Queue struct {
 	Reg          *realm.Queue
 	Next         *Queue // another queue of the same user; its session's
-	Kind         any    // a pointer, what Reg says about how events read, shared among queues that are alike; its session's
+	Options      any    // a pointer, what Reg says about how events read, shared among queues that are alike; its session's
 	registeredAt realm.Seq
 	unacked      []UnackedEvent
 	ackedID      int64 // newest id the client has acknowledged; -1 at first
 	newestID     int64 // newest id given out
-	waiting      Poll
+	waiting      Reply
 	inline       [1]UnackedEvent // where held begins: most queues hold one event at a time
 	heartbeatAt  int32           // when the waiting poll gets a heartbeat, in seconds of the session's clock, which nobody sets
 	// contact is the last time a poll came, likewise.
@@ -115,12 +112,12 @@ func (q *Queue) NeedsTick(seq realm.Seq) bool {
 type Answer struct {
 	Events   []UnackedEvent
 	Parked   bool
-	Replaced Poll // an older poll that must be completed with no events
+	Replaced Reply // an older poll that must be completed with no events
 }
 
 // Poll handles GET /events: acknowledge everything up to last, then answer or park. seq is the newest fact the session
 // has heard of.
-func (q *Queue) Poll(p Poll, last int64, dontBlock bool, now, beatDelay int64, seq realm.Seq) (Answer, error) {
+func (q *Queue) Poll(p Reply, last int64, dontBlock bool, now, beatDelay int64, seq realm.Seq) (Answer, error) {
 	if err := q.acknowledge(last, seq); err != nil {
 		return Answer{}, err
 	}
@@ -165,7 +162,7 @@ func (q *Queue) acknowledge(last int64, seq realm.Seq) error {
 }
 
 // TakePoll hands out the waiting poll together with what it should be answered, if there is anything.
-func (q *Queue) TakePoll(now int64) (Poll, []UnackedEvent) {
+func (q *Queue) TakePoll(now int64) (Reply, []UnackedEvent) {
 	if q.waiting == nil || len(q.unacked) == 0 {
 		return nil, nil
 	}
@@ -175,14 +172,14 @@ func (q *Queue) TakePoll(now int64) (Poll, []UnackedEvent) {
 }
 
 // CancelPoll drops a waiting poll whose client has gone; a poll that was replaced since is left alone.
-func (q *Queue) CancelPoll(p Poll, now int64) {
+func (q *Queue) CancelPoll(p Reply, now int64) {
 	if q.waiting == p {
 		q.waiting, q.lastContact = nil, int32(now)
 	}
 }
 
 // Close completes the waiting poll, if any, before the queue disappears.
-func (q *Queue) Close() Poll {
+func (q *Queue) Close() Reply {
 	p := q.waiting
 	q.waiting, q.unacked, q.inline, q.closed = nil, nil, [1]UnackedEvent{}, true
 	return p
@@ -225,7 +222,7 @@ func (q *Queue) LastContact() int64 { return int64(q.lastContact) }
 
 // Prefetch reads a word of each line of memory that an event or a poll is going to need, and returns the waiting poll: who has
 // many queues to serve reaches for some of them first.
-func (q *Queue) Prefetch() (waiting Poll, any int64) {
+func (q *Queue) Prefetch() (waiting Reply, any int64) {
 	any = int64(q.registeredAt) + q.ackedID
 	if id := q.Reg.ID; id != "" {
 		any += int64(id[0])

@@ -7,6 +7,11 @@ import (
 	"parley/actors/realm"
 )
 
+// fakeReply is a parked request without a client.
+type fakeReply struct{ _ int }
+
+func (*fakeReply) Answer(int, ...[]byte) bool { return true }
+
 // TestQueueFitsTwoCacheLines: a field more, and each of 10,000 deliveries waits for one more line of memory. What is rarely
 // needed belongs behind a pointer.
 func TestQueueFitsTwoCacheLines(t *testing.T) {
@@ -21,7 +26,7 @@ func TestAcknowledgedEventsLeave(t *testing.T) {
 	event := func(text string) *Event { return &Event{JSON: []byte(text)} }
 	waiting := func(last int64) (out string) {
 		t.Helper()
-		a, err := q.Poll("poll", last, true, 0, 0, 20)
+		a, err := q.Poll(new(fakeReply), last, true, 0, 0, 20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +66,7 @@ func TestAcknowledgedEventsLeave(t *testing.T) {
 func TestDeliveryAllocatesNothing(t *testing.T) {
 	q := New(&realm.Queue{ID: "q"}, 0, false)
 	events, seq := []*Event{{JSON: []byte("x")}}, realm.Seq(0)
-	poll := new(int)
+	poll := new(fakeReply)
 	n := testing.AllocsPerRun(100, func() {
 		last := q.newestID
 		if a, err := q.Poll(poll, last, false, 0, 0, seq); err != nil || !a.Parked {

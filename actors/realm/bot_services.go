@@ -1,7 +1,7 @@
 package realm
 
-// ServiceTriggered is a message that concerns an outgoing-webhook bot: a person mentioned it in a channel, or wrote to
-// it. It is for the server, not for a client: the bot's service is to be called.
+// ServiceTriggered is a message that triggers an outgoing webhook bot: a user mentioned the bot in a channel, or sent
+// it a direct message. It is for the server, which then calls the bot's service; clients never get it.
 type ServiceTriggered struct {
 	Bot     UserInfo
 	Mention bool // in a channel; otherwise a direct message
@@ -9,10 +9,11 @@ type ServiceTriggered struct {
 	Message MessageInfo
 }
 
-// EventType is empty: no queue hears of it. Nothing records it any more, but its number stays.
+// EventType returns "": no queue gets it. It is no longer recorded, but keeps its number.
 func (*ServiceTriggered) EventType() string { return "" }
 
-// serviceJobs is which services a message sets off; messages of bots set off none, so that no two bots talk for ever.
+// serviceJobs returns the outbox jobs for the bots that a message triggers. Messages of bots trigger none, so that two
+// bots cannot answer each other forever.
 func (t *Turn) serviceJobs(f *MessageSent) (out []OutboxJob) {
 	if t.users.must(f.Sender).IsBot() {
 		return nil
@@ -29,7 +30,7 @@ func (t *Turn) serviceJobs(f *MessageSent) (out []OutboxJob) {
 	return out
 }
 
-// ServiceCall is what the service of an errand's bot is to be told; false if the bot or the message is gone.
+// ServiceCall returns the content of the call for an outbox job, or false if the bot or the message no longer exists.
 func (v View) ServiceCall(e *OutboxJob) (*ServiceTriggered, bool) {
 	u, d := v.Find(e.User), v.BotOf(e.User)
 	m, err := v.ReadableMessage(e.Message)
@@ -39,7 +40,7 @@ func (v View) ServiceCall(e *OutboxJob) (*ServiceTriggered, bool) {
 	return &ServiceTriggered{Bot: v.UserInfo(u.ID), Mention: m.Channel != 0, Service: d.Services[0], Message: m}, true
 }
 
-// ReportServiceFailure tells a bot's owner that its service could not be called.
+// ReportServiceFailure asks to notify a bot's owner that the call of its service failed.
 type ReportServiceFailure struct {
 	Bot     UserID
 	Message MessageID
@@ -56,6 +57,7 @@ func (c ReportServiceFailure) Decide(t *Turn) (Done, error) {
 	if owner == nil || !owner.Active || err != nil {
 		return Done{}, err
 	}
-	t.NotifyUsers("[A message]("+t.messageFragment(owner, i)+") to your bot "+t.SilentMention(bot.ID)+" could not be passed on to its service:\n\n"+QuoteBlock(c.Why), owner.ID)
+	t.NotifyUsers("[A message]("+t.messageFragment(owner, i)+") to your bot "+t.SilentMention(bot.ID)+
+		" could not be passed on to its service:\n\n"+QuoteBlock(c.Why), owner.ID)
 	return Done{}, nil
 }

@@ -2,27 +2,53 @@ package realm
 
 import "strings"
 
-// welcomeAnswers is what the welcome bot says to one word of somebody who writes to it, by the words that ask for it.
+// welcomeAnswers is the welcome bot's answers to single words, with the words that trigger each.
 var welcomeAnswers = []struct {
 	words []string
 	say   string
 }{
-	{[]string{"app", "apps"}, "There are apps for phones and for the desktop. Log in there with the address of this organization; what you have read is kept the same everywhere."},
-	{[]string{"profile", "edit profile"}, "In your settings you can change your name, upload a picture, and fill in what others should know of you."},
-	{[]string{"theme", "themes"}, "In your settings, under preferences, you can choose a light or a dark theme, or have it follow your system."},
-	{[]string{"channel", "channels", "stream", "streams"}, "Channels decide who gets a message. You get what is said in the channels you are subscribed to; browse the others to find what interests you."},
-	{[]string{"topic", "topics"}, "Every message in a channel has a topic, like the subject of a mail. Topics let you follow some conversations closely and skip others."},
-	{[]string{"shortcut", "shortcuts", "keyboard shortcuts"}, "Most things can be done from the keyboard: press `?` outside the text box to see all shortcuts."},
-	{[]string{"format", "formatting", "message formatting"}, "Messages are written in Markdown: `**bold**`, `*italic*`, lists, quotes, code in back-ticks, and `@` to mention somebody."},
+	{
+		[]string{"app", "apps"},
+		"There are apps for phones and for the desktop. Log in there with the address of this " +
+			"organization; what you have read is kept the same everywhere.",
+	},
+	{
+		[]string{"profile", "edit profile"},
+		"In your settings you can change your name, upload a picture, and fill in what others should know of you.",
+	},
+	{
+		[]string{"theme", "themes"},
+		"In your settings, under preferences, you can choose a light or a dark theme, or have it follow your system.",
+	},
+	{
+		[]string{"channel", "channels", "stream", "streams"},
+		"Channels decide who gets a message. You get what is said in the channels you are " +
+			"subscribed to; browse the others to find what interests you.",
+	},
+	{
+		[]string{"topic", "topics"},
+		"Every message in a channel has a topic, like the subject of a mail. Topics let you " +
+			"follow some conversations closely and skip others.",
+	},
+	{
+		[]string{"shortcut", "shortcuts", "keyboard shortcuts"},
+		"Most things can be done from the keyboard: press `?` outside the text box to see all shortcuts.",
+	},
+	{
+		[]string{"format", "formatting", "message formatting"},
+		"Messages are written in Markdown: `**bold**`, `*italic*`, lists, quotes, code in " +
+			"back-ticks, and `@` to mention somebody.",
+	},
 }
 
-// welcomeHint is what the bot says once to whom it does not understand, and whenever it is asked for help.
-const welcomeHint = "I know a few words: `apps`, `profile`, `theme`, `channels`, `topics`, `shortcuts` and `formatting`. Write me one of them, or `help` to read this again."
+// welcomeHint is sent to a user once if the bot does not understand, and always on "help".
+const welcomeHint = "I know a few words: `apps`, `profile`, `theme`, `channels`, `topics`, `shortcuts` and " +
+	"`formatting`. Write me one of them, or `help` to read this again."
 
-// welcomeHintKind is the kind of notice that marks the hint.
+// welcomeHintKind is the message kind of the hint.
 const welcomeHintKind = "welcome hint"
 
-// answerAsWelcomeBot has the welcome bot answer somebody who wrote to it alone.
+// answerAsWelcomeBot lets the welcome bot answer a direct message to it alone.
 func (t *Turn) answerAsWelcomeBot(me *User, f *MessageSent) {
 	if f.Channel != 0 || me.IsBot() || len(f.People) != 2 || !containsSorted(f.People, WelcomeBot) {
 		return
@@ -41,14 +67,15 @@ func (t *Turn) answerAsWelcomeBot(me *User, f *MessageSent) {
 	}
 }
 
-// maxHintScan is how many of a conversation's messages are looked through for the hint: who wrote so many since may well
-// get it once more.
+// maxHintScan is how many messages of the conversation are searched for the hint. After so many messages, a second hint
+// does no harm.
 const maxHintScan = 100
 
-func (t *Turn) welcomeHintSent(talk DirectConversationID) bool {
-	ids := t.index.conversations[talk].ids
-	for i := ids.Len() - 1; i >= max(0, ids.Len()-maxHintScan); i-- {
-		if t.extraOrEmpty(MessageID(ids.At(i))).Notice == welcomeHintKind {
+// welcomeHintSent reports whether one of the last maxHintScan messages of the conversation is the hint.
+func (t *Turn) welcomeHintSent(conversation DirectConversationID) bool {
+	messages := t.index.conversations[conversation].ids
+	for i := messages.Len() - 1; i >= max(0, messages.Len()-maxHintScan); i-- {
+		if t.extraOrEmpty(MessageID(messages.At(i))).Notice == welcomeHintKind {
 			return true
 		}
 	}

@@ -5,31 +5,33 @@ import (
 	"strings"
 )
 
-// PropertyChange asks to change one of the caller's own settings of a channel.
+// PropertyChange asks to change one of the caller's personal settings of a channel.
 type PropertyChange struct {
 	Channel  ChannelID
 	Property string
-	Bool     *bool // what the client sent, if it was a boolean
+	Bool     *bool // the value, if the client sent a boolean
 	Text     *string
 }
 
-// boolProperties are the personal settings of a channel that are booleans, but for in_home_view, which is is_muted
-// upside down.
-var boolProperties = []string{"is_muted", "in_home_view", "desktop_notifications", "audible_notifications", "push_notifications", "email_notifications", "wildcard_mentions_notify", "pin_to_top"}
-
-// SetSubscriptionProperties asks to change the caller's own settings of channels.
-type SetSubscriptionProperties struct {
-	Changes    []PropertyChange
-	MaxPerTurn int // how many one turn may make, 0: all
+// boolProperties are the personal settings of a channel that are booleans. in_home_view is the opposite of is_muted.
+var boolProperties = []string{
+	"is_muted", "in_home_view", "desktop_notifications", "audible_notifications", "push_notifications",
+	"email_notifications", "wildcard_mentions_notify", "pin_to_top",
 }
 
-// How many of his settings of channels somebody changes.
+// SetSubscriptionProperties asks to change the caller's personal settings of channels.
+type SetSubscriptionProperties struct {
+	Changes    []PropertyChange
+	MaxPerTurn int // changes per turn, 0: no limit
+}
+
+// Limits of changes of personal settings of channels.
 const (
-	MaxPropertiesPerRequest = 4000 // with one request
-	MaxPropertiesPerTurn    = 1000 // in one turn of a request that changes more: about 1 ms
+	MaxPropertiesPerRequest = 4000 // in one request
+	MaxPropertiesPerTurn    = 1000 // in one turn of a request with more changes: about 1 ms
 )
 
-// Decide answers which work remains; 0: none.
+// Decide answers the id of the job that makes the changes, 0: they are made.
 func (c SetSubscriptionProperties) Decide(t *Turn) (int64, error) {
 	if t.Me() == nil {
 		return 0, errNotMember()
@@ -52,12 +54,12 @@ func (c SetSubscriptionProperties) Decide(t *Turn) (int64, error) {
 	if err := t.checkJobLimit(); err != nil {
 		return 0, err
 	}
-	w := Job{Kind: PropertyJob, AtOnce: c.MaxPerTurn, Settings: changes}
-	w.Rest.AddRange(0, int64(len(changes)-1))
-	return t.startJob(w), nil
+	job := Job{Kind: PropertyJob, AtOnce: c.MaxPerTurn, Settings: changes}
+	job.Rest.AddRange(0, int64(len(changes)-1))
+	return t.startJob(job), nil
 }
 
-// recordProperties records settings of a user's.
+// recordProperties records changes of a user's settings, in order, with maxPropertiesPerFact of them per fact.
 func (t *Turn) recordProperties(u UserID, changes []SubscriptionSet) {
 	for part := range slices.Chunk(changes, maxPropertiesPerFact) {
 		if len(part) == 1 {
@@ -68,9 +70,11 @@ func (t *Turn) recordProperties(u UserID, changes []SubscriptionSet) {
 	}
 }
 
-// maxPropertiesPerFact is how many settings one fact changes: some are told in two events, and a fact tells nobody more than 128.
+// maxPropertiesPerFact is how many settings one fact changes. Some of them cause two events, and one fact may send a
+// queue at most 128 events.
 const maxPropertiesPerFact = 60
 
+// check returns a refusal or the change. It checks the property and its value before the channel.
 func (c PropertyChange) check(t *Turn) (f SubscriptionSet, err error) {
 	f = SubscriptionSet{User: t.User, Channel: c.Channel, Property: c.Property}
 	switch {
@@ -104,7 +108,8 @@ func (c PropertyChange) check(t *Turn) (f SubscriptionSet, err error) {
 	return f, nil
 }
 
-// NormalizeColor reads a colour, # and three or six hexadecimal digits, into the one form that every client reads: six, lower-case.
+// NormalizeColor reads a color, # and three or six hexadecimal digits, and returns it in the form that all clients
+// accept: six digits, lower case.
 func NormalizeColor(s string) (color string, ok bool) {
 	hex, ok := strings.CutPrefix(strings.ToLower(s), "#")
 	if !ok || len(hex) != 3 && len(hex) != 6 || strings.Trim(hex, "0123456789abcdef") != "" {
@@ -116,14 +121,14 @@ func NormalizeColor(s string) (color string, ok bool) {
 	return "#" + hex, true
 }
 
-// SubscriptionSet says a user set one of his own settings of a channel. It is the event subscription/update too.
+// SubscriptionSet says that a user changed a personal setting of a channel. It is also the event subscription/update.
 type SubscriptionSet struct {
 	User     UserID
 	Channel  ChannelID
 	Property string // color, is_muted, pin_to_top or one of the notification settings
 	Value    bool
 	Color    string
-	Archived bool // the channel is: only queues with archived_channels know of it; filled in when told
+	Archived bool // set by tell: the channel is archived, so only queues with archived_channels know it
 }
 
 func (*SubscriptionSet) EventType() string { return "subscription" }
@@ -165,10 +170,11 @@ func (f *SubscriptionSet) tell(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.User), Event: &e}}
 }
 
-// boolPointer is a value of the row's own: it must not hold on to the fact.
+// boolPointer returns a pointer to a copy of v, so that the row does not keep the fact in memory.
 func boolPointer(v bool) *bool { return &v }
 
-// SubscriptionsSet says a user set several of his own settings of channels. It is their events subscription/update too.
+// SubscriptionsSet says that a user changed several personal settings of channels. It is also their events
+// subscription/update.
 type SubscriptionsSet struct {
 	User UserID
 	Each []SubscriptionSet

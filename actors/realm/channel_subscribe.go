@@ -7,49 +7,49 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Subscribe asks to join channels, creating the ones that do not exist, for oneself or for others.
+// Subscribe asks to subscribe the caller or other users to channels. It creates the channels that do not exist.
 type Subscribe struct {
 	Channels     []ChannelToJoin
 	Principals   []Principal // empty: the caller
-	New          NewChannel  // what channels that do not exist are created with; the name comes from Channels
-	AllOrNothing bool        // refuse everything when one channel may not be joined
+	New          NewChannel  // the settings of channels to create; their names come from Channels
+	AllOrNothing bool        // refuse everything if the caller may not join one of the channels
 	Announce     bool
-	Notify       bool // tell people who were subscribed by somebody else
-	MaxPerTurn   int  // how many subscriptions one turn may make, 0: all; see SubscribeResult.Job
+	Notify       bool // notify users who were subscribed by someone else
+	MaxPerTurn   int  // subscriptions made per turn, 0: no limit; see SubscribeResult.Job
 }
 
-// ChannelToJoin is one channel to join.
+// ChannelToJoin is one channel to join or create.
 type ChannelToJoin struct {
 	Name, Color                  string
 	Description, DescriptionHTML string
 }
 
-// Principal is a user named by id or address.
+// Principal is a user given by id or by email address.
 type Principal struct {
 	ID    UserID
 	Email string
-	RawID string // the id as it was written, where nobody can have it
+	RawID string // the id as the client wrote it, if no user can have it
 }
 
 // SubscribeResult answers Subscribe.
 type SubscribeResult struct {
 	Subscribed, Already       map[UserID][]string
 	Unauthorized              []string
-	AllOrNothing, NotifyAsked bool // as the request was: one refusal refuses all; people were to be told
+	AllOrNothing, NotifyAsked bool // copied from the request
 	Notified                  bool
 	Created                   []ChannelID
-	Joiners                   []ChannelJoiners // who joins, instead of Subscribed and Already, if it takes several turns
-	Job                       int64            // what remains of it, 0: nothing
+	Joiners                   []ChannelJoiners // replaces Subscribed and Already if the request takes several turns
+	Job                       int64            // the job that does the rest, 0: everything is done
 }
 
-// maxChannelsPerRequest is how many channels one request may join or leave: each is a fact and its events.
+// maxChannelsPerRequest is how many channels one request may join or leave: each causes a fact and its events.
 const maxChannelsPerRequest = 1000
 
-// MaxSubscriptionsPerRequest is how many subscriptions one request may make or end, users times channels: at a millisecond a
-// thousand a fifth of a second of the organization's turns, spread among those of others.
+// MaxSubscriptionsPerRequest is how many subscriptions one request may make or end: users times channels. At 1 ms per
+// thousand, the maximum takes 0.2 s of the organization's turns, interleaved with other requests.
 const MaxSubscriptionsPerRequest = 200_000
 
-// checkSubscriptionCount refuses requests for more subscriptions than one may make or end.
+// checkSubscriptionCount refuses requests with more than MaxSubscriptionsPerRequest subscriptions.
 func checkSubscriptionCount(users, channels int) error {
 	if users*channels > MaxSubscriptionsPerRequest {
 		return BadRequest("Too many subscriptions in one request (limit: %d)", MaxSubscriptionsPerRequest)
@@ -57,7 +57,8 @@ func checkSubscriptionCount(users, channels int) error {
 	return nil
 }
 
-// findPrincipals are the users a request acts for. Each must exist, be known to the caller and be active.
+// findPrincipals returns the users that a request acts for, each once. Each must exist, be visible to the caller and be
+// active.
 func (v View) findPrincipals(list []Principal) ([]*User, error) {
 	if len(list) == 0 {
 		return []*User{v.Me()}, nil
@@ -82,77 +83,80 @@ func (v View) findPrincipals(list []Principal) ([]*User, error) {
 	return out, nil
 }
 
-// channelJoin is one channel of a request: there already, or about to be created.
+// channelJoin is one channel of a request. It exists, or plan is the channel to create.
 type channelJoin struct {
 	existing, plan *Channel
 	color          string
 }
 
-// subscribePlan is a Subscribe being checked.
+// subscribePlan is a checked Subscribe.
 type subscribePlan struct {
 	me       *User
 	users    []*User
-	others   bool // somebody else than the caller is meant
+	others   bool // users contains someone other than the caller
 	joins    []channelJoin
-	existing ids.Set // the channels of joins that exist
+	existing ids.Set // ids of the channels in joins that exist
 	denied   []string
 }
 
 func (c Subscribe) Decide(t *Turn) (SubscribeResult, error) {
-	j, err := c.check(t)
+	plan, err := c.check(t)
 	if err != nil {
 		return SubscribeResult{}, err
 	}
-	a := SubscribeResult{Subscribed: make(map[UserID][]string, len(j.users)), Already: map[UserID][]string{}, Unauthorized: j.denied, AllOrNothing: c.AllOrNothing, NotifyAsked: c.Notify}
-	a.Notified = c.Notify && len(j.users) <= MaxNewSubscriptionMessages
+	a := SubscribeResult{
+		Subscribed: make(map[UserID][]string, len(plan.users)), Already: map[UserID][]string{},
+		Unauthorized: plan.denied, AllOrNothing: c.AllOrNothing, NotifyAsked: c.Notify,
+	}
+	a.Notified = c.Notify && len(plan.users) <= MaxNewSubscriptionMessages
 	var created []*Channel
-	for i, x := range j.joins {
+	for i, x := range plan.joins {
 		if x.plan != nil {
 			t.Record(&ChannelCreated{Channel: *x.plan})
-			j.joins[i].existing = t.channels.must(x.plan.ID)
-			created = append(created, j.joins[i].existing)
+			plan.joins[i].existing = t.channels.must(x.plan.ID)
+			created = append(created, plan.joins[i].existing)
 			a.Created = append(a.Created, x.plan.ID)
 		}
 	}
-	if c.needsSeveralTurns(j) {
-		w := c.newJob(j, a.Created)
-		a.Joiners = t.channelJoiners(j, w.Rest)
+	if c.needsSeveralTurns(plan) {
+		job := c.newJob(plan, a.Created)
+		a.Joiners = t.channelJoiners(plan, job.Rest)
 		if a.Notified {
-			w.Invited = make([]ids.Set, len(j.joins))
+			job.Invited = make([]ids.Set, len(plan.joins))
 			for i, x := range a.Joiners {
-				if j.joins[i].plan == nil {
-					w.Invited[i] = x.Joins
+				if plan.joins[i].plan == nil {
+					job.Invited[i] = x.Joins
 				}
 			}
 		}
-		a.Job = t.startJob(w)
+		a.Job = t.startJob(job)
 		return a, nil
 	}
-	invited := a.addJoins(j, t.recordJoins(j))
+	invited := a.addJoins(plan, t.recordJoins(plan))
 	t.postCreationNotices(created, c.Announce)
 	if a.Notified {
-		t.notifySubscribed(invited, j.users)
+		t.notifySubscribed(invited, plan.users)
 	}
 	return a, nil
 }
 
-// needsSeveralTurns reports whether each turn takes a part of what is asked for.
-func (c Subscribe) needsSeveralTurns(j *subscribePlan) bool {
-	return needsSeveralTurns(len(j.users), len(j.joins), c.MaxPerTurn)
+// needsSeveralTurns reports whether the request must be split over several turns.
+func (c Subscribe) needsSeveralTurns(plan *subscribePlan) bool {
+	return needsSeveralTurns(len(plan.users), len(plan.joins), c.MaxPerTurn)
 }
 
-// newJob is a joining of channels that are all there.
-func (c Subscribe) newJob(j *subscribePlan, created []ChannelID) Job {
-	w := Job{Kind: JoinJob, AtOnce: c.MaxPerTurn, Rest: j.userSet(), Created: created, Announce: c.Announce}
-	for _, x := range j.joins {
-		w.Channels, w.Colors = append(w.Channels, x.existing.ID), append(w.Colors, x.color)
+// newJob returns the job that does the rest of the request. All its channels exist by now.
+func (c Subscribe) newJob(plan *subscribePlan, created []ChannelID) Job {
+	job := Job{Kind: JoinJob, AtOnce: c.MaxPerTurn, Rest: plan.userSet(), Created: created, Announce: c.Announce}
+	for _, x := range plan.joins {
+		job.Channels, job.Colors = append(job.Channels, x.existing.ID), append(job.Colors, x.color)
 	}
-	return w
+	return job
 }
 
-// channelJoiners is who will have joined the channels, and who is in them already.
-func (t *Turn) channelJoiners(j *subscribePlan, users ids.Set) (out []ChannelJoiners) {
-	for _, x := range j.joins {
+// channelJoiners returns, for each channel, the users that will be subscribed and those that already are.
+func (t *Turn) channelJoiners(plan *subscribePlan, users ids.Set) (out []ChannelJoiners) {
+	for _, x := range plan.joins {
 		ch := x.existing
 		in := t.index.channels[ch.ID].subscribers
 		out = append(out, ChannelJoiners{ch.Name, ids.Difference(users, in), ids.Intersection(users, in)})
@@ -160,15 +164,17 @@ func (t *Turn) channelJoiners(j *subscribePlan, users ids.Set) (out []ChannelJoi
 	return out
 }
 
-func (j *subscribePlan) userSet() ids.Set {
-	idList := make([]uint32, len(j.users))
-	for i, u := range j.users {
-		idList[i] = uint32(u.ID)
+// userSet returns the ids of the users.
+func (p *subscribePlan) userSet() ids.Set {
+	list := make([]uint32, len(p.users))
+	for i, u := range p.users {
+		list[i] = uint32(u.ID)
 	}
-	return ids.SetOfUnsorted(idList)
+	return ids.SetOfUnsorted(list)
 }
 
-// postCreationNotices has the notification bot write what begins a channel.
+// postCreationNotices lets the notification bot write the first message of new channels and, with announce, announce
+// them.
 func (t *Turn) postCreationNotices(created []*Channel, announce bool) {
 	for _, ch := range created {
 		t.postChannelCreated(ch)
@@ -178,35 +184,35 @@ func (t *Turn) postCreationNotices(created []*Channel, announce bool) {
 	}
 }
 
-// recordJoins records that the users recordJoins the channels, by ascending channel, in whose order colours are given out, and says who
-// was not in which before.
-func (t *Turn) recordJoins(j *subscribePlan) map[ChannelID][]UserID {
-	joins := slices.Clone(j.joins)
+// recordJoins records that the users join the channels, and returns the new subscribers of each channel. It takes the
+// channels in ascending order, because that is the order in which colors are assigned.
+func (t *Turn) recordJoins(plan *subscribePlan) map[ChannelID][]UserID {
+	joins := slices.Clone(plan.joins)
 	slices.SortFunc(joins, func(a, b channelJoin) int { return int(a.existing.ID - b.existing.ID) })
 	var used map[UserID]uint64
 	if len(joins) > 1 {
 		used = map[UserID]uint64{}
 	}
 	facts := make([]Subscribed, 0, len(joins))
-	came := make(map[ChannelID][]UserID, len(joins))
+	joined := make(map[ChannelID][]UserID, len(joins))
 	for _, x := range joins {
-		if f := t.planJoin(x.existing, j.users, x.color, used); f != nil {
+		if f := t.planJoin(x.existing, plan.users, x.color, used); f != nil {
 			facts = append(facts, *f)
-			came[x.existing.ID] = f.Users
+			joined[x.existing.ID] = f.Users
 		}
 	}
 	t.recordSubscribed(facts)
-	return came
+	return joined
 }
 
-// addJoins names who came to which channels in the answer, and who was there already. It says who came to which of the
-// channels that were there before.
-func (a *SubscribeResult) addJoins(j *subscribePlan, came map[ChannelID][]UserID) map[UserID][]*Channel {
+// addJoins fills in Subscribed and Already. It returns, for each new subscriber, the channels that existed before the
+// request, if users are to be notified.
+func (a *SubscribeResult) addJoins(plan *subscribePlan, joined map[ChannelID][]UserID) map[UserID][]*Channel {
 	invited := map[UserID][]*Channel{}
-	for _, x := range j.joins {
+	for _, x := range plan.joins {
 		ch := x.existing
-		for _, u := range j.users {
-			if !containsSorted(came[ch.ID], u.ID) {
+		for _, u := range plan.users {
+			if !containsSorted(joined[ch.ID], u.ID) {
 				a.Already[u.ID] = append(a.Already[u.ID], ch.Name)
 				continue
 			}
@@ -219,13 +225,13 @@ func (a *SubscribeResult) addJoins(j *subscribePlan, came map[ChannelID][]UserID
 	return invited
 }
 
-// check refuses, or says what to record.
-func (c Subscribe) check(t *Turn) (j *subscribePlan, err error) {
-	j = &subscribePlan{me: t.Me(), denied: []string{}}
-	if j.me == nil {
+// check returns a refusal or the plan of what to record.
+func (c Subscribe) check(t *Turn) (plan *subscribePlan, err error) {
+	plan = &subscribePlan{me: t.Me(), denied: []string{}}
+	if plan.me == nil {
 		return nil, errNotMember()
 	}
-	if j.me.IsGuest() {
+	if plan.me.IsGuest() {
 		return nil, errGuestsNotAllowed()
 	}
 	if len(c.Channels) > maxChannelsPerRequest {
@@ -234,51 +240,55 @@ func (c Subscribe) check(t *Turn) (j *subscribePlan, err error) {
 	if err := checkSubscriptionCount(len(c.Principals), len(c.Channels)); err != nil {
 		return nil, err
 	}
-	j.users, err = t.findPrincipals(c.Principals)
+	plan.users, err = t.findPrincipals(c.Principals)
 	if err != nil {
 		return nil, err
 	}
-	for _, u := range j.users {
-		j.others = j.others || u.ID != j.me.ID
+	for _, u := range plan.users {
+		plan.others = plan.others || u.ID != plan.me.ID
 	}
 	for _, x := range c.Channels {
-		if err := c.checkChannel(t, j, x); err != nil {
+		if err := c.checkChannel(t, plan, x); err != nil {
 			return nil, err
 		}
 	}
-	if c.AllOrNothing && len(j.denied) > 0 {
-		return nil, BadRequest("Unable to access channel (%s).", strings.Join(j.denied, ", "))
+	if c.AllOrNothing && len(plan.denied) > 0 {
+		return nil, BadRequest("Unable to access channel (%s).", strings.Join(plan.denied, ", "))
 	}
-	for _, x := range j.joins {
+	for _, x := range plan.joins {
 		ch := x.existing
 		if ch == nil {
 			ch = x.plan
 		}
-		if j.others && !t.mayAddSubscribers(j.me, ch) {
+		if plan.others && !t.mayAddSubscribers(plan.me, ch) {
 			return nil, errPermission()
 		}
 	}
-	if c.needsSeveralTurns(j) {
-		return j, t.checkJobLimit()
+	if c.needsSeveralTurns(plan) {
+		return plan, t.checkJobLimit()
 	}
-	return j, nil
+	return plan, nil
 }
 
-func (c Subscribe) checkChannel(t *Turn, j *subscribePlan, x ChannelToJoin) error {
+// checkChannel adds one channel of the request to the plan. A channel that the caller may not join is added to denied.
+// A channel that does not exist is planned, with the next free id, if the caller may create it.
+func (c Subscribe) checkChannel(t *Turn, plan *subscribePlan, x ChannelToJoin) error {
 	name, err := checkChannelName(x.Name)
 	if err != nil {
 		return err
 	}
 	if old := t.FindChannelByName(name); old != nil {
 		switch {
-		case old.Archived || !t.hasContentAccess(j.me, old):
-			j.denied = append(j.denied, old.Name)
-		case j.existing.Add(int64(old.ID)):
-			j.joins = append(j.joins, channelJoin{existing: old, color: x.Color})
+		case old.Archived || !t.hasContentAccess(plan.me, old):
+			plan.denied = append(plan.denied, old.Name)
+		case plan.existing.Add(int64(old.ID)):
+			plan.joins = append(plan.joins, channelJoin{existing: old, color: x.Color})
 		}
 		return nil
 	}
-	if slices.ContainsFunc(j.joins, func(o channelJoin) bool { return o.plan != nil && fold(o.plan.Name) == fold(name) }) {
+	if slices.ContainsFunc(plan.joins, func(o channelJoin) bool {
+		return o.plan != nil && fold(o.plan.Name) == fold(name)
+	}) {
 		return nil // the same new name twice is one channel
 	}
 	n := c.New
@@ -287,33 +297,35 @@ func (c Subscribe) checkChannel(t *Turn, j *subscribePlan, x ChannelToJoin) erro
 	if err != nil {
 		return err
 	}
-	for _, o := range j.joins {
+	for _, o := range plan.joins {
 		if o.plan != nil {
 			p.ID++
 		}
 	}
-	j.joins = append(j.joins, channelJoin{plan: p, color: x.Color})
+	plan.joins = append(plan.joins, channelJoin{plan: p, color: x.Color})
 	return nil
 }
 
-// mayAddSubscribers: who may subscribe others to a channel he can access.
+// mayAddSubscribers reports whether u may subscribe other users to a channel that u can access.
 func (r *Realm) mayAddSubscribers(u *User, c *Channel) bool {
-	return !u.IsGuest() && (u.IsAdmin() || r.HasPermission(u, "can_add_subscribers_group") || r.mayAdminister(u, c) || r.channelAllows(u, c, "can_add_subscribers_group"))
+	const setting = "can_add_subscribers_group" // the organization and channels have it
+	return !u.IsGuest() && (u.IsAdmin() || r.HasPermission(u, setting) || r.mayAdminister(u, c) ||
+		r.channelAllows(u, c, setting))
 }
 
-// CreateChannel asks for one new channel with its first subscribers.
+// CreateChannel asks to create one channel with its first subscribers.
 type CreateChannel struct {
 	New         NewChannel
 	Subscribers []Principal
 	Announce    bool
 	Notify      bool
-	MaxPerTurn  int // as in Subscribe
+	MaxPerTurn  int // see Subscribe
 }
 
 // CreateChannelResult answers CreateChannel.
 type CreateChannelResult struct {
 	ID  ChannelID
-	Job int64 // who is still to be subscribed, 0: nobody
+	Job int64 // the job that subscribes the users, 0: all are subscribed
 }
 
 func (c CreateChannel) Decide(t *Turn) (CreateChannelResult, error) {
@@ -331,7 +343,10 @@ func (c CreateChannel) Decide(t *Turn) (CreateChannelResult, error) {
 		id, err := c.createEmpty(t)
 		return CreateChannelResult{ID: id}, err
 	}
-	s := Subscribe{Channels: []ChannelToJoin{{Name: name, Description: c.New.Description}}, Principals: c.Subscribers, New: c.New, AllOrNothing: true, Announce: c.Announce, Notify: c.Notify, MaxPerTurn: c.MaxPerTurn}
+	s := Subscribe{
+		Channels: []ChannelToJoin{{Name: name, Description: c.New.Description}}, Principals: c.Subscribers,
+		New: c.New, AllOrNothing: true, Announce: c.Announce, Notify: c.Notify, MaxPerTurn: c.MaxPerTurn,
+	}
 	a, err := s.Decide(t)
 	if err != nil {
 		return CreateChannelResult{}, err
@@ -339,7 +354,7 @@ func (c CreateChannel) Decide(t *Turn) (CreateChannelResult, error) {
 	return CreateChannelResult{a.Created[0], a.Job}, nil
 }
 
-// createEmpty creates a channel nobody is subscribed to yet.
+// createEmpty creates a channel without subscribers.
 func (c CreateChannel) createEmpty(t *Turn) (ChannelID, error) {
 	ch, err := t.newChannel(c.New)
 	if err != nil {
@@ -352,17 +367,17 @@ func (c CreateChannel) createEmpty(t *Turn) (ChannelID, error) {
 	return ch.ID, nil
 }
 
-// Unsubscribe asks that oneself or others leave channels.
+// Unsubscribe asks to unsubscribe the caller or other users from channels.
 type Unsubscribe struct {
 	Names      []string
 	Principals []Principal
-	MaxPerTurn int // how many subscriptions one turn may end, 0: all; see UnsubscribeResult.Job
+	MaxPerTurn int // subscriptions ended per turn, 0: no limit; see UnsubscribeResult.Job
 }
 
-// UnsubscribeResult answers Unsubscribe. A channel counts as removed that anybody has left.
+// UnsubscribeResult answers Unsubscribe. A channel is in Removed if at least one user left it.
 type UnsubscribeResult struct {
 	Removed, NotRemoved []string
-	Job                 int64 // what remains to be done, 0: nothing
+	Job                 int64 // the job that does the rest, 0: everything is done
 }
 
 func (c Unsubscribe) Decide(t *Turn) (UnsubscribeResult, error) {
@@ -377,19 +392,20 @@ func (c Unsubscribe) Decide(t *Turn) (UnsubscribeResult, error) {
 		return UnsubscribeResult{}, err
 	}
 	a := UnsubscribeResult{Removed: []string{}, NotRemoved: []string{}}
-	w := Job{Kind: LeaveJob, AtOnce: c.MaxPerTurn, Rest: ids.SetOf(users...)}
+	job := Job{Kind: LeaveJob, AtOnce: c.MaxPerTurn, Rest: ids.SetOf(users...)}
 	for _, ch := range channels {
-		w.Channels = append(w.Channels, ch.ID)
-		if t.index.channels[ch.ID].subscribers.Intersects(w.Rest) {
+		job.Channels = append(job.Channels, ch.ID)
+		if t.index.channels[ch.ID].subscribers.Intersects(job.Rest) {
 			a.Removed = append(a.Removed, ch.Name)
 		} else {
 			a.NotRemoved = append(a.NotRemoved, ch.Name)
 		}
 	}
-	a.Job = t.startJob(w)
+	a.Job = t.startJob(job)
 	return a, nil
 }
 
+// leaveChannels records that the users leave the channels.
 func (t *Turn) leaveChannels(channels []*Channel, users []UserID) UnsubscribeResult {
 	a := UnsubscribeResult{Removed: []string{}, NotRemoved: []string{}}
 	facts := make([]Unsubscribed, 0, len(channels))
@@ -405,7 +421,8 @@ func (t *Turn) leaveChannels(channels []*Channel, users []UserID) UnsubscribeRes
 	return a
 }
 
-func (c Unsubscribe) check(t *Turn) (channels []*Channel, idList []UserID, err error) {
+// check returns a refusal, or the channels and users of the request. The caller may always remove their own bots.
+func (c Unsubscribe) check(t *Turn) (channels []*Channel, list []UserID, err error) {
 	me := t.Me()
 	if me == nil {
 		return nil, nil, errNotMember()
@@ -435,7 +452,7 @@ func (c Unsubscribe) check(t *Turn) (channels []*Channel, idList []UserID, err e
 	}
 	others := false
 	for _, u := range users {
-		idList = append(idList, u.ID)
+		list = append(list, u.ID)
 		others = others || u.ID != me.ID && u.BotOwner != me.ID
 	}
 	for _, ch := range channels {
@@ -443,15 +460,15 @@ func (c Unsubscribe) check(t *Turn) (channels []*Channel, idList []UserID, err e
 			return nil, nil, errPermission()
 		}
 	}
-	return channels, idList, nil
+	return channels, list, nil
 }
 
-// mayRemoveSubscribers: who may unsubscribe others from a channel he may know.
+// mayRemoveSubscribers reports whether u may unsubscribe other users from a channel that u may know of.
 func (r *Realm) mayRemoveSubscribers(u *User, c *Channel) bool {
 	return r.mayAdminister(u, c) || r.channelAllows(u, c, "can_remove_subscribers_group")
 }
 
-// Resubscribe asks to leave some channels and join others at once, for oneself.
+// Resubscribe asks to leave some channels and join others in one step, for the caller.
 type Resubscribe struct {
 	Add    []ChannelToJoin
 	Delete []string
@@ -467,10 +484,14 @@ func (c Resubscribe) Decide(t *Turn) (ResubscribeResult, error) {
 	if len(c.Add) == 0 && len(c.Delete) == 0 {
 		return ResubscribeResult{}, BadRequest(`Nothing to do. Specify at least one of "add" or "delete".`)
 	}
-	a := ResubscribeResult{SubscribeResult: SubscribeResult{Subscribed: map[UserID][]string{}, Already: map[UserID][]string{}}, UnsubscribeResult: UnsubscribeResult{Removed: []string{}, NotRemoved: []string{}}}
+	a := ResubscribeResult{
+		SubscribeResult:   SubscribeResult{Subscribed: map[UserID][]string{}, Already: map[UserID][]string{}},
+		UnsubscribeResult: UnsubscribeResult{Removed: []string{}, NotRemoved: []string{}},
+	}
 	channels, ids, err := Unsubscribe{Names: c.Delete}.check(t)
 	if err == nil && len(c.Add) > 0 {
-		a.SubscribeResult, err = Subscribe{Channels: c.Add, AllOrNothing: true}.Decide(t) // refuses, if it does, before its first fact
+		// A refusal comes before its first fact.
+		a.SubscribeResult, err = Subscribe{Channels: c.Add, AllOrNothing: true}.Decide(t)
 	}
 	if err != nil {
 		return a, err

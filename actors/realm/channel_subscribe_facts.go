@@ -2,43 +2,45 @@ package realm
 
 import "slices"
 
-// People join and leave several channels with one request. What everybody hears of that is told in few events: all the
-// channels of one sort together.
+// One request may join or leave several channels. Clients get few events about it: each event covers all channels of
+// one kind.
 
-// How many channels one fact joins or leaves: a fact tells nobody more than 128 events.
+// How many channels one fact joins or leaves. One fact may send a queue at most 128 events.
 const (
-	// maxChannelsPerFact is of several people: each may be three events for somebody at worst.
+	// maxChannelsPerFact is for facts with several users: each channel causes at most three events for one client.
 	maxChannelsPerFact = 40
-	// maxChannelsPerUserFact is of one user: they are four events at most, and what they take on disk, in a row of what is kept for the
-	// queues above all, is written in 1 ms.
+	// maxChannelsPerUserFact is for facts with a single user, which cause at most four events. The bound keeps the
+	// write to disk at about 1 ms; most of it is the row of unacked events.
 	maxChannelsPerUserFact = 100
 )
 
 // maxSubscriptionsPerFact is how many subscriptions one fact makes or ends: a fact is one record on disk.
 const maxSubscriptionsPerFact = 20000
 
-// factsPerBatch is how many of the facts from the first on go together.
+// factsPerBatch returns how many of the facts, from the first on, are combined into one.
 func factsPerBatch[F any](facts []F, users func(F) []UserID) int {
-	n, pairs, alone := 0, 0, true
+	n, subscriptions, single := 0, 0, true
 	for ; n < len(facts) && n < maxChannelsPerUserFact; n++ {
-		who := users(facts[n])
-		alone = alone && len(who) == 1 && who[0] == users(facts[0])[0]
-		if pairs += len(who); n > 0 && (pairs > maxSubscriptionsPerFact || n >= maxChannelsPerFact && !alone) {
+		members := users(facts[n])
+		single = single && len(members) == 1 && members[0] == users(facts[0])[0]
+		subscriptions += len(members)
+		if n > 0 && (subscriptions > maxSubscriptionsPerFact || n >= maxChannelsPerFact && !single) {
 			break
 		}
 	}
 	return n
 }
 
-// slab is memory for small lists that are made and given up together, in larger pieces.
+// slab allocates small slices from larger pieces of memory. Slices of one slab are used and released together.
 type slab[T any] struct {
 	free []T
 	size int
 }
 
-// maxSlabSize is how many values a piece of memory has slab for, if no single list is longer.
+// maxSlabSize is the number of values in one piece, unless a single slice needs more.
 const maxSlabSize = 1024
 
+// alloc returns a slice of n zero values that cannot grow into the next one.
 func (x *slab[T]) alloc(n int) []T {
 	if n > len(x.free) {
 		x.size = max(n, min(2*x.size, maxSlabSize))
@@ -49,33 +51,35 @@ func (x *slab[T]) alloc(n int) []T {
 	return out
 }
 
-// recordSubscribed records joinings that were planned.
+// recordSubscribed records planned joins, several combined into one fact. Limited guests may see other users
+// afterwards.
 func (t *Turn) recordSubscribed(facts []Subscribed) {
 	for len(facts) > 0 {
 		n := factsPerBatch(facts, func(f Subscribed) []UserID { return f.Users })
 		if n == 1 {
-			t.Record(&facts[0])
+			t.recordWithVisibility(&facts[0])
 		} else {
-			t.Record(&JoinedChannels{facts[:n]})
+			t.recordWithVisibility(&JoinedChannels{facts[:n]})
 		}
 		facts = facts[n:]
 	}
 }
 
-// recordUnsubscribed records leavings that were planned.
+// recordUnsubscribed records planned leaves, several combined into one fact. Limited guests may see other users
+// afterwards.
 func (t *Turn) recordUnsubscribed(facts []Unsubscribed) {
 	for len(facts) > 0 {
 		n := factsPerBatch(facts, func(f Unsubscribed) []UserID { return f.Users })
 		if n == 1 {
-			t.Record(&facts[0])
+			t.recordWithVisibility(&facts[0])
 		} else {
-			t.Record(&LeftChannels{facts[:n]})
+			t.recordWithVisibility(&LeftChannels{facts[:n]})
 		}
 		facts = facts[n:]
 	}
 }
 
-// JoinedChannels says users joined several channels.
+// JoinedChannels says that users joined several channels.
 type JoinedChannels struct{ Each []Subscribed }
 
 func (*JoinedChannels) keepsMarkdownConfig() {}
@@ -89,18 +93,19 @@ func (f *JoinedChannels) apply(r *Realm) {
 	}
 }
 
-// singleUser is who joins, if it is singleUser alone and the channels ascend; else 0.
+// singleUser returns the user who joins, if it is only one and the channels ascend; else 0.
 func (f *JoinedChannels) singleUser() UserID {
 	for i := range f.Each {
-		if x := &f.Each[i]; len(x.Users) != 1 || x.Users[0] != f.Each[0].Users[0] || i > 0 && x.Channel <= f.Each[i-1].Channel {
+		x := &f.Each[i]
+		if len(x.Users) != 1 || x.Users[0] != f.Each[0].Users[0] || i > 0 && x.Channel <= f.Each[i-1].Channel {
 			return 0
 		}
 	}
 	return f.Each[0].Users[0]
 }
 
-// Everybody hears of several channels in few events: first what came into sight, then what was joined or left, then what
-// went out of sight, then what others hear.
+// tell combines the events of several channels: first channels that became visible, then subscriptions, then the
+// changes of subscribers for other users.
 
 func (f *JoinedChannels) tell(r *Realm) []Notice {
 	var appeared []Notice
@@ -113,7 +118,9 @@ func (f *JoinedChannels) tell(r *Realm) []Notice {
 		c := r.channels.must(x.Channel)
 		if to := r.usersAudience(x.Appears...); len(to) > 0 {
 			e := r.channelsAppeared(x.Channel)
-			appeared = mergeNotice(appeared, Notice{To: to, Event: e}, func(o Event) { o.(*ChannelAppeared).Channels = append(o.(*ChannelAppeared).Channels, e.Channels...) })
+			appeared = mergeNotice(appeared, Notice{To: to, Event: e}, func(o Event) {
+				o.(*ChannelAppeared).Channels = append(o.(*ChannelAppeared).Channels, e.Channels...)
+			})
 		}
 		if to := r.usersAudience(x.Users...); len(to) > 0 {
 			added.Each = append(added.Each, events.event(r, c, to))
@@ -131,16 +138,17 @@ func (f *JoinedChannels) tell(r *Realm) []Notice {
 	return append(appeared, r.peerGroupNotices(peers, true)...)
 }
 
-// peerGroup is users who join or leave the same channels.
+// peerGroup is a set of users who join or leave the same channels.
 type peerGroup struct {
-	users    []UserID // sortUnique
+	users    []UserID // ascending
 	channels []ChannelID
 }
 
-// peerGroups is who joins or leaves which channels, each company once. Mostly there is one: whoever asks means the same
-// people with each channel, and few of them are in it already.
+// peerGroups lists which users join or leave which channels. Usually there is only one group: the request names the
+// same users for each channel, and few of them are subscribed already.
 type peerGroups []peerGroup
 
+// add adds a channel to the group with these users.
 func (l *peerGroups) add(users []UserID, c ChannelID) {
 	for i := range *l {
 		if o := &(*l)[i]; sameAudience(o.users, users) {
@@ -151,7 +159,7 @@ func (l *peerGroups) add(users []UserID, c ChannelID) {
 	*l = append(*l, peerGroup{users, []ChannelID{c}})
 }
 
-// peerGroupNotices is what others hear of them.
+// peerGroupNotices returns the events for other users.
 func (r *Realm) peerGroupNotices(list peerGroups, joined bool) (out []Notice) {
 	for _, x := range list {
 		out = append(out, r.peerNotices(x.channels, x.users, joined)...)
@@ -159,7 +167,7 @@ func (r *Realm) peerGroupNotices(list peerGroups, joined bool) (out []Notice) {
 	return out
 }
 
-// LeftChannels says users left several channels.
+// LeftChannels says that users left several channels.
 type LeftChannels struct{ Each []Unsubscribed }
 
 func (*LeftChannels) keepsMarkdownConfig() {}
@@ -199,12 +207,12 @@ func (f *LeftChannels) tell(r *Realm) []Notice {
 	return slices.Concat(left, vanished, r.peerGroupNotices(peers, false))
 }
 
-// SubscriptionsAdded is the event subscription/add of several channels, to each of his own.
+// SubscriptionsAdded is the event subscription/add of several channels. Each subscriber gets its own version.
 type SubscriptionsAdded struct{ Each []SubscriptionAdded }
 
 func (*SubscriptionsAdded) EventType() string { return "subscription" }
 
-// For is the subscriptions as one of the users is told of them.
+// For returns the subscriptions as one of the users gets them.
 func (e *SubscriptionsAdded) For(u UserID) (out []SubscriptionInfo) {
 	for i := range e.Each {
 		if _, ok := slices.BinarySearch(e.Each[i].Users, u); ok {
@@ -214,17 +222,18 @@ func (e *SubscriptionsAdded) For(u UserID) (out []SubscriptionInfo) {
 	return out
 }
 
-// SubscriptionsRemoved is the event subscription/remove of several channels, to the one who left.
+// SubscriptionsRemoved is the event subscription/remove of several channels, for the user who left.
 type SubscriptionsRemoved struct{ Each []SubscriptionRemoved }
 
 func (*SubscriptionsRemoved) EventType() string { return "subscription" }
 
-// sameAudience reports whether two lists are the equalPointers; mostly they share their memory.
+// sameAudience reports whether two lists are equal. Usually they share their memory.
 func sameAudience(a, b []UserID) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
-// mergeNotice adds a notice to a list, or its content to the notice there that has the same audience.
+// mergeNotice appends a notice to the list. If the list has a notice with the same audience, it calls add with that
+// notice's event instead.
 func mergeNotice(list []Notice, n Notice, add func(Event)) []Notice {
 	for _, o := range list {
 		if sameAudience(o.To, n.To) {

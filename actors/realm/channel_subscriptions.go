@@ -4,19 +4,18 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
-	"strings"
 
 	"parley/actors/realm/ids"
 )
 
-// Subscriptions is the row of everything one user is, or was, subscribed to, by ascending channel.
+// Subscriptions is the row of all present and past subscriptions of one user, ordered by channel id.
 type Subscriptions struct {
 	List  []Subscription
-	Used  uint64 `msgpack:"-"` // the colours of the palette in List, a bit each,
-	Stale bool   `msgpack:"-"` // unless they have to be found again
+	Used  uint64 `msgpack:"-"` // the palette colors in List, one bit each
+	Stale bool   `msgpack:"-"` // Used must be computed again
 }
 
-// Subscription is one user's relation to one channel; it stays when the user leaves.
+// Subscription is one user's relation to one channel. It is kept when the user leaves.
 type Subscription struct {
 	Channel                                 ChannelID
 	Active                                  bool
@@ -24,12 +23,13 @@ type Subscription struct {
 	Muted                                   bool
 	Pinned                                  bool
 	Desktop, Audible, Push, Email, Wildcard *bool  // nil inherits the user's setting
-	Spans                                   []Span // which messages of the channel the user received
+	Spans                                   []Span // the messages of the channel that the user received
 }
 
-// Span is a stretch of message ids; To 0 is open.
+// Span is a range of message ids. If To is 0 it is still open.
 type Span struct{ From, To MessageID }
 
+// covers reports whether a span contains the message.
 func (s *Subscription) covers(id MessageID) bool {
 	for i := len(s.Spans) - 1; i >= 0; i-- {
 		if id >= s.Spans[i].From {
@@ -39,6 +39,7 @@ func (s *Subscription) covers(id MessageID) bool {
 	return false
 }
 
+// find returns the subscription to a channel, or nil. l may be nil.
 func (l *Subscriptions) find(c ChannelID) *Subscription {
 	if l == nil {
 		return nil
@@ -50,12 +51,12 @@ func (l *Subscriptions) find(c ChannelID) *Subscription {
 	return &l.List[i]
 }
 
-// position is where in the list a channel is, or would be. The library's search would copy each row it looks at, and this is
-// asked more than anything else.
+// position returns the index of a channel in the list, or the index where it would be inserted. It is the most frequent
+// lookup of all; slices.BinarySearchFunc would copy each row it compares.
 func (l *Subscriptions) position(c ChannelID) (int, bool) {
 	lo, hi := 0, len(l.List)
 	if hi > 0 && l.List[hi-1].Channel < c {
-		return hi, false // a new channel is the last one of everybody
+		return hi, false // a new channel always comes last
 	}
 	for lo < hi {
 		if mid := (lo + hi) / 2; l.List[mid].Channel < c {
@@ -67,8 +68,8 @@ func (l *Subscriptions) position(c ChannelID) (int, bool) {
 	return lo, lo < len(l.List) && l.List[lo].Channel == c
 }
 
-// ensureAll makes rows for channels, which ascend, as far as there are none, all at once: behind each other from the end, so
-// that what is before them stays where it is.
+// ensureAll inserts rows for those of the channels, in ascending order, that have none yet. It moves the rows only
+// once, from the end to the front.
 func (l *Subscriptions) ensureAll(channels []Subscribed) {
 	n := 0
 	for _, f := range channels {
@@ -92,6 +93,7 @@ func (l *Subscriptions) ensureAll(channels []Subscribed) {
 	}
 }
 
+// ensure returns the subscription to a channel. It creates one if there is none.
 func (l *Subscriptions) ensure(c ChannelID) *Subscription {
 	i, ok := l.position(c)
 	if !ok {
@@ -100,12 +102,12 @@ func (l *Subscriptions) ensure(c ChannelID) *Subscription {
 	return &l.List[i]
 }
 
-// SubscriptionOf is a user's relation to a channel, past or present, or nil.
+// SubscriptionOf returns a user's present or past subscription to a channel, or nil.
 func (r *Realm) SubscriptionOf(u UserID, c ChannelID) *Subscription {
 	return r.subscriptions.find(u).find(c)
 }
 
-// subscribedChannelSet is the channels a user is subscribed to.
+// subscribedChannelSet returns the channels a user is subscribed to.
 func (r *Realm) subscribedChannelSet(u UserID) ids.Set {
 	var s ids.Set
 	if l := r.subscriptions.find(u); l != nil {
@@ -118,7 +120,7 @@ func (r *Realm) subscribedChannelSet(u UserID) ids.Set {
 	return s
 }
 
-// indexAccountActive keeps the channels' active subscribers in step with the account.
+// indexAccountActive updates the active subscribers of the user's channels after the account was opened or closed.
 func (r *Realm) indexAccountActive(u *User) {
 	r.index.groupDisplayVersion++
 	r.subscribedChannelSet(u.ID).Each(func(c int64) bool {
@@ -132,12 +134,16 @@ func (r *Realm) indexAccountActive(u *User) {
 	})
 }
 
-// Palette is the colours new subscriptions take, in order.
-var Palette = strings.Fields("#76ce90 #fae589 #a6c7e5 #e79ab5 #bfd56f #f4ae55 #b0a5fd #addfe5 #f5ce6e #c2726a #94c849 #bd86e5 #ee7e4a #a6dcbf #95a5fd #53a063 #9987e1 #e4523d #c2c2c2 #4f8de4 #c6a8ad #e7cc4d #c8bebf #a47462")
+// Palette is the colors of new subscriptions, in the order in which they are assigned.
+var Palette = []string{
+	"#76ce90", "#fae589", "#a6c7e5", "#e79ab5", "#bfd56f", "#f4ae55", "#b0a5fd", "#addfe5", "#f5ce6e", "#c2726a",
+	"#94c849", "#bd86e5", "#ee7e4a", "#a6dcbf", "#95a5fd", "#53a063", "#9987e1", "#e4523d", "#c2c2c2", "#4f8de4",
+	"#c6a8ad", "#e7cc4d", "#c8bebf", "#a47462",
+}
 
-// colorFor is the colour a new subscription gets: the one the user had for the channel before, else the first of the palette
-// that he has not used. planned is a bit for each colour that the same turn has given him already. When all are used, the
-// channel's recipient id decides.
+// colorFor returns the color of a new subscription: the color the user had for this channel before, else the first
+// unused color of the palette. planned has a bit for each color that the same turn has already assigned. If all are
+// used, the channel's recipient id selects one.
 func (l *Subscriptions) colorFor(c *Channel, planned uint64) string {
 	if s := l.find(c.ID); s != nil && s.Color != "" {
 		return s.Color
@@ -151,7 +157,7 @@ func (l *Subscriptions) colorFor(c *Channel, planned uint64) string {
 	return Palette[c.ID.Recipient()%int64(len(Palette))]
 }
 
-// setColor sets the colour of a subscription in the list.
+// setColor sets the color of a subscription in the list.
 func (l *Subscriptions) setColor(s *Subscription, color string) {
 	old := s.Color
 	switch s.Color = color; old {
@@ -159,11 +165,13 @@ func (l *Subscriptions) setColor(s *Subscription, color string) {
 	case "":
 		l.Used |= paletteBits[color]
 	default:
-		l.Stale = true // another subscription may have the old one, too: it is found out when somebody asks, not with each of a thousand
+		// Another subscription may have the old color, too. Used is computed when it is needed, not after each of a
+		// thousand changes.
+		l.Stale = true
 	}
 }
 
-// usedColors is the colours of the palette that are used, a bit each.
+// usedColors returns the palette colors in the list, one bit each.
 func (l *Subscriptions) usedColors() uint64 {
 	if l.Stale {
 		l.rebuildUsedColors()
@@ -178,8 +186,8 @@ func (l *Subscriptions) rebuildUsedColors() {
 	}
 }
 
-// paletteBits is a bit for each colour of the palette, which has fewer than 64. Who subscribes ten thousand users asks ten
-// thousand times which colours are used, so every list remembers it.
+// paletteBits has one bit for each color of the palette, which has fewer than 64. A request that subscribes 10,000
+// users needs the used colors of each, so every list caches them.
 var paletteBits = func() map[string]uint64 {
 	m := map[string]uint64{}
 	for i, p := range Palette {
@@ -188,18 +196,18 @@ var paletteBits = func() map[string]uint64 {
 	return m
 }()
 
-// Subscribed says users joined a channel.
+// Subscribed says that users joined a channel.
 type Subscribed struct {
 	Channel ChannelID
-	Users   []UserID  // sortUnique
-	Colors  []string  // one each
-	From    MessageID // noticeRank message id they may receive
-	Appears []UserID  // the ones that could not see the channel before
+	Users   []UserID  // ascending
+	Colors  []string  // one for each user
+	From    MessageID // first message id they may receive
+	Appears []UserID  // the users who could not see the channel before
 }
 
 func (f *Subscribed) apply(r *Realm) {
 	ix := r.index.channels[f.Channel]
-	spans := make([]Span, len(f.Users)) // one piece of memory for all: most of them are somebody's first
+	spans := make([]Span, len(f.Users)) // one allocation for all: most of these users have no span yet
 	for i, u := range f.Users {
 		l := r.subscriptions.ensure(u)
 		s := l.ensure(f.Channel)
@@ -232,12 +240,15 @@ func (f *Subscribed) tell(r *Realm) []Notice {
 		out = append(out, Notice{To: to, Event: &e})
 	}
 	if to := r.subscriberChangeAudience(c, f.Users); len(to) > 0 {
-		out = append(out, Notice{To: to, Event: &PeersChanged{Joined: true, Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedAmong([]ChannelID{f.Channel})}})
+		out = append(out, Notice{To: to, Event: &PeersChanged{
+			Joined: true, Channels: []ChannelID{f.Channel}, Users: f.Users,
+			Archived: r.archivedAmong([]ChannelID{f.Channel}),
+		}})
 	}
 	return out
 }
 
-// withoutUsers is an audience without some users; both are ascending.
+// withoutUsers returns an audience without some users. Both lists are ascending.
 func withoutUsers(to, users []UserID) []UserID {
 	return slices.DeleteFunc(slices.Clone(to), func(u UserID) bool {
 		_, is := slices.BinarySearch(users, u)
@@ -250,12 +261,12 @@ func (r *Realm) UserMaySeeSubscribers(u UserID, c *Channel) bool {
 	return r.ViewAs(Caller{User: u}, r.index.clock).MaySeeSubscribers(c)
 }
 
-// Unsubscribed says users left a channel.
+// Unsubscribed says that users left a channel.
 type Unsubscribed struct {
 	Channel ChannelID
-	Users   []UserID  // sortUnique
+	Users   []UserID  // ascending
 	Last    MessageID // last message id they may have received
-	Job     int64     // under which its messages are marked read for them; see leaving.go
+	Job     int64     // the job that marks the channel's messages as read for them; see channel_leave.go
 }
 
 func (f *Unsubscribed) apply(r *Realm) {
@@ -273,6 +284,7 @@ func (f *Unsubscribed) apply(r *Realm) {
 	ix.activeChanges++
 }
 
+// closeSpan ends the open span, if there is one, at last. It removes a span that would be empty.
 func (s *Subscription) closeSpan(last MessageID) {
 	if n := len(s.Spans); n > 0 && s.Spans[n-1].To == 0 {
 		if s.Spans[n-1].From > last {
@@ -289,31 +301,35 @@ func (f *Unsubscribed) tell(r *Realm) []Notice {
 	for _, u := range r.usersAudience(f.Users...) {
 		out = append(out, Notice{To: []UserID{u}, Event: &SubscriptionRemoved{f.Channel, c.Name, c.Archived}})
 		if !r.hasMetadataAccess(r.users.must(u), c) {
-			out = append(out, Notice{To: []UserID{u}, Event: &ChannelVanished{Channels: []ChannelID{f.Channel}, Shut: r.archivedAmong([]ChannelID{f.Channel})}})
+			out = append(out, Notice{To: []UserID{u}, Event: &ChannelVanished{
+				Channels: []ChannelID{f.Channel}, Shut: r.archivedAmong([]ChannelID{f.Channel}),
+			}})
 		}
 	}
 	if to := r.subscriberChangeAudience(c, f.Users); len(to) > 0 {
-		out = append(out, Notice{To: to, Event: &PeersChanged{Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedAmong([]ChannelID{f.Channel})}})
+		out = append(out, Notice{To: to, Event: &PeersChanged{
+			Channels: []ChannelID{f.Channel}, Users: f.Users, Archived: r.archivedAmong([]ChannelID{f.Channel}),
+		}})
 	}
 	return out
 }
 
-// SubscriptionInfo is a subscription as its owner is told of it.
+// SubscriptionInfo is a subscription as its user sees it.
 type SubscriptionInfo struct {
 	ChannelInfo
 	Subscription
-	Members      ids.Set // subscribers, if they may be known
-	Here         ids.Set // see Present of SubscriptionAdded
+	Members      ids.Set // subscribers, if the user may see them
+	Here         ids.Set // see SubscriptionAdded.Present
 	KnowsMembers bool
-	Inherited    ChannelNotifications // what the subscription's own settings are while unset
+	Inherited    ChannelNotifications // the values used where the subscription's own settings are unset
 }
 
-// ChannelNotifications is when a user is notified of channel messages, unless a subscription says otherwise.
+// ChannelNotifications says which notifications a user gets for channel messages, unless a subscription says otherwise.
 type ChannelNotifications struct {
 	Desktop, Audible, Push, Email, Wildcard bool
 }
 
-// inheritedNotifications is what somebody's subscriptions inherit; visitors are never notified.
+// inheritedNotifications returns the notification settings that a user's subscriptions inherit. Visitors have none.
 func (r *Realm) inheritedNotifications(u UserID) ChannelNotifications {
 	if x := r.users.find(u); x != nil {
 		return x.channelNotifications()
@@ -331,7 +347,7 @@ func (u *User) channelNotifications() ChannelNotifications {
 	}
 }
 
-// PersonalSubscription is a user's own settings of a channel, without what everybody is told of it.
+// PersonalSubscription returns a user's personal settings of a channel, without the channel's own properties.
 func (r *Realm) PersonalSubscription(u UserID, c ChannelID) SubscriptionInfo {
 	i := SubscriptionInfo{Inherited: r.inheritedNotifications(u)}
 	if s := r.SubscriptionOf(u, c); s != nil {
@@ -341,24 +357,25 @@ func (r *Realm) PersonalSubscription(u UserID, c ChannelID) SubscriptionInfo {
 	return i
 }
 
-// SubscriptionAdded is the event subscription/add, to each subscriber of his own. What is the same for all is in it once,
-// however many join together.
+// SubscriptionAdded is the event subscription/add. Each subscriber gets its own version. Data that is the same for all
+// is stored once, however many users join together.
 type SubscriptionAdded struct {
 	Info      ChannelInfo
-	Members   []UserID               // subscribers, in events of before Roster
+	Members   []UserID               // subscribers, in old events without Roster
 	Own       []Subscription         // one for each of Users
-	Users     []UserID               // sortUnique
-	Knows     []bool                 // one each: may know the subscribers
-	Inherited []ChannelNotifications // one each
-	// Back: the channel was archived. Only queues without archived_channels had lost it.
+	Users     []UserID               // ascending
+	Knows     []bool                 // for each of Users: may see the subscribers
+	Inherited []ChannelNotifications // for each of Users
+	// Back says that the channel was archived before. Only queues without archived_channels had lost it.
 	Back   bool
-	Here   []UserID // those of Members as in Present
+	Here   []UserID // the part of Members that Present is of Roster
 	Roster ids.Set  // subscribers
-	// Present is those of Roster who are bots or have a queue, where there are so many that a client may be told of a part.
+	// Present is the part of Roster that are bots or have a queue. It is set if there are so many subscribers that a
+	// client may be sent only a part.
 	Present ids.Set
 }
 
-// FullSubscriberListLimit is below how many subscribers everybody who wants to know them is told all (protocol).
+// FullSubscriberListLimit is the number of subscribers below which every client gets the full list (protocol).
 const FullSubscriberListLimit = 250
 
 func (r *Realm) newSubscriptionAdded(c *Channel, users []UserID) SubscriptionAdded {
@@ -366,16 +383,17 @@ func (r *Realm) newSubscriptionAdded(c *Channel, users []UserID) SubscriptionAdd
 	return x.event(r, c, users)
 }
 
-// subscriptionAddedBuilder puts together the events subscription/add of several channels. One request may join hundreds, so what is the same
-// is in them once, and what is small has its memory together.
+// subscriptionAddedBuilder builds the events subscription/add of several channels. One request may join hundreds of
+// channels, so the events share equal data, and small slices are allocated together.
 type subscriptionAddedBuilder struct {
 	own       slab[Subscription]
 	knows     slab[bool]
 	ids       slab[uint32]
-	users     []UserID // those of the last event
+	users     []UserID // users and inherited are those of the last event
 	inherited []ChannelNotifications
 }
 
+// event returns the event for one channel and these new subscribers, who all have a queue.
 func (x *subscriptionAddedBuilder) event(r *Realm, c *Channel, users []UserID) SubscriptionAdded {
 	if x.users == nil || !sameAudience(x.users, users) {
 		x.users, x.inherited = users, make([]ChannelNotifications, len(users))
@@ -384,7 +402,10 @@ func (x *subscriptionAddedBuilder) event(r *Realm, c *Channel, users []UserID) S
 		}
 	}
 	active := r.index.channels[c.ID].active
-	e := SubscriptionAdded{Info: r.ChannelInfo(c), Users: x.users, Roster: active.CloneInto(x.ids.alloc), Own: x.own.alloc(len(users)), Knows: x.knows.alloc(len(users)), Inherited: x.inherited}
+	e := SubscriptionAdded{
+		Info: r.ChannelInfo(c), Users: x.users, Roster: active.CloneInto(x.ids.alloc), Own: x.own.alloc(len(users)),
+		Knows: x.knows.alloc(len(users)), Inherited: x.inherited,
+	}
 	if active.Len() >= FullSubscriberListLimit {
 		e.Present = ids.Union(ids.Intersection(active, r.index.bots), ids.Intersection(active, r.index.usersWithQueues))
 	}
@@ -396,13 +417,15 @@ func (x *subscriptionAddedBuilder) event(r *Realm, c *Channel, users []UserID) S
 	return e
 }
 
-// For is the subscription as one of the users is told of it.
+// For returns the subscription as one of the users gets it.
 func (e *SubscriptionAdded) For(u UserID) SubscriptionInfo {
 	i, ok := slices.BinarySearch(e.Users, u)
 	if !ok {
 		panic("BUG: the event subscription/add reached user " + u.String() + ", who did not subscribe")
 	}
-	s := SubscriptionInfo{ChannelInfo: e.Info, Subscription: e.Own[i], KnowsMembers: e.Knows[i], Inherited: e.Inherited[i]}
+	s := SubscriptionInfo{
+		ChannelInfo: e.Info, Subscription: e.Own[i], KnowsMembers: e.Knows[i], Inherited: e.Inherited[i],
+	}
 	if e.Knows[i] {
 		s.Members, s.Here = e.Roster, e.Present
 		if len(e.Members) > 0 {
@@ -412,31 +435,34 @@ func (e *SubscriptionAdded) For(u UserID) SubscriptionInfo {
 	return s
 }
 
-// SubscriptionRemoved is the event subscription/remove, to the one who left.
+// SubscriptionRemoved is the event subscription/remove, for the user who left.
 type SubscriptionRemoved struct {
 	Channel  ChannelID
 	Name     string
-	Archived bool // only queues with archived_channels know of it
+	Archived bool // only queues with archived_channels know the channel
 }
 
-// PeersChanged is the events subscription/peer_add and peer_remove, to the others.
+// PeersChanged is the events subscription/peer_add and peer_remove, for other users.
 type PeersChanged struct {
 	Joined   bool
 	Channels []ChannelID
 	Users    []UserID
-	Archived []ChannelID // those of Channels that are archived: only queues with archived_channels know of them
+	Archived []ChannelID // the archived ones: only queues with archived_channels know them
 }
 
 func (*SubscriptionAdded) EventType() string   { return "subscription" }
 func (*SubscriptionRemoved) EventType() string { return "subscription" }
 func (*PeersChanged) EventType() string        { return "subscription" }
 
-// planJoin is the fact that users, each named once, join a channel, nil if all of them are in it already. color is what they asked for, or
-// ""; used says which colours of the palette each has been given for other channels in the same turn, nil if there are none.
+// planJoin returns the fact that the users join a channel, or nil if all of them are subscribed already. Each user is
+// listed once. color is the requested color, or "". used has the palette colors that each user already got for other
+// channels in the same turn; nil if there are none.
 func (t *Turn) planJoin(c *Channel, users []*User, color string, used map[UserID]uint64) *Subscribed {
 	in := t.index.channels[c.ID].subscribers
 	n := len(users)
-	f := &Subscribed{Channel: c.ID, From: t.Org().NextMessage, Users: make([]UserID, 0, n), Colors: make([]string, 0, n)}
+	f := &Subscribed{
+		Channel: c.ID, From: t.Org().NextMessage, Users: make([]UserID, 0, n), Colors: make([]string, 0, n),
+	}
 	byUser := func(a, b *User) int { return cmp.Compare(a.ID, b.ID) }
 	if !slices.IsSortedFunc(users, byUser) {
 		users = slices.Clone(users)
@@ -464,8 +490,8 @@ func (t *Turn) planJoin(c *Channel, users []*User, color string, used map[UserID
 	return f
 }
 
-// planLeave is the fact that users leave a channel, nil if none of them is in it. job is its place among the leavings of
-// the same turn, from 0.
+// planLeave returns the fact that the users leave a channel, or nil if none of them is subscribed. job is the index of
+// the fact among those of the same turn, from 0.
 func (t *Turn) planLeave(c *Channel, users []UserID, job int) *Unsubscribed {
 	f := &Unsubscribed{Channel: c.ID, Last: t.Org().NextMessage - 1, Job: t.nextID("leaving") + int64(job)}
 	for _, u := range sortUnique(slices.Clone(users)) {
@@ -479,20 +505,20 @@ func (t *Turn) planLeave(c *Channel, users []UserID, job int) *Unsubscribed {
 	return f
 }
 
-// Limits of the history a new account starts with; the numbers are the protocol's.
+// Limits of the message history that a new account gets (protocol).
 const (
-	newUserHistory = 1000 // newestIDs messages of the first channels that the account has rows of
+	newUserHistory = 1000 // newest messages of the first channels that the account gets rows of
 	newUserUnread  = 20   // how many of them are unread
 )
 
-// joinFirstChannels subscribes a new account to its first channels, and gives it the newest part of their history.
-func (t *Turn) joinFirstChannels(u *User, idList []ChannelID) {
-	idList = slices.Clone(idList)
-	slices.Sort(idList)
+// joinFirstChannels subscribes a new account to its first channels and gives it rows of their newest messages.
+func (t *Turn) joinFirstChannels(u *User, channels []ChannelID) {
+	channels = slices.Clone(channels)
+	slices.Sort(channels)
 	var joined []*Channel
 	var facts []Subscribed
 	used := map[UserID]uint64{}
-	for _, id := range slices.Compact(idList) {
+	for _, id := range slices.Compact(channels) {
 		if c := t.channels.find(id); c != nil && !c.Archived {
 			if f := t.planJoin(c, []*User{u}, "", used); f != nil {
 				facts = append(facts, *f)
@@ -515,7 +541,7 @@ func (t *Turn) joinFirstChannels(u *User, idList []ChannelID) {
 	}
 }
 
-// newestIDs is the n highest ids of a set.
+// newestIDs returns the n highest ids of a set.
 func newestIDs(s ids.Set, n int) ids.Set {
 	if s.Len() <= n {
 		return s.Clone()
@@ -523,11 +549,11 @@ func newestIDs(s ids.Set, n int) ids.Set {
 	return s.Between(s.At(s.Len()-n), MaxMessageID)
 }
 
-// HistoryGiven says a user has rows of messages sent before he came.
+// HistoryGiven says that a user got rows of messages that were sent before the account existed.
 type HistoryGiven struct {
 	User UserID
 	Rows ids.Set
-	Read ids.Set // those of them that count as read
+	Read ids.Set // the part of Rows that counts as read
 }
 
 func (f *HistoryGiven) apply(r *Realm) {

@@ -2,30 +2,33 @@ package realm
 
 import "slices"
 
-// Permission settings and groups are shown without accounts that are closed, so what they read changes with those.
+// Permission settings and groups are shown without deactivated accounts. Their shown value therefore changes when a
+// member is deactivated or reactivated.
 
-// ValuesShown says permission settings and groups that name somebody read otherwise, for his account is closed, or open
-// again. It changes nothing by itself.
+// ValuesShown says that permission settings and groups that name a user are shown differently now, because the account
+// was deactivated or reactivated. It changes no row.
 type ValuesShown struct {
 	User     UserID
 	Channels []ChannelID
 	Groups   []GroupID
 	Settings []string  // the organization's
-	Members  []GroupID // that he belongs to
+	Members  []GroupID // groups the user belongs to
 }
 
-// maxValuesPerFact bounds the channels and groups of one fact: each channel may be a dozen events, and a fact has places for
-// some two hundred.
+// maxValuesPerFact bounds the channels and groups of one fact: each channel may cause a dozen events, and one fact can
+// have about two hundred.
 const maxValuesPerFact = 15
 
 func (*ValuesShown) keepsMarkdownConfig() {}
 func (*ValuesShown) apply(*Realm)         {}
 
-// recordValuesShown records which settings read otherwise now.
+// recordValuesShown records which settings and groups are shown differently now.
 func (t *Turn) recordValuesShown(u UserID) {
 	var channels []ChannelID
 	t.EachChannel(func(c *Channel) {
-		if slices.ContainsFunc(ChannelRules, func(x GroupSettingRule) bool { return slices.Contains(t.ChannelSetting(c, x.Name).Members, u) }) {
+		if slices.ContainsFunc(ChannelRules, func(x GroupSettingRule) bool {
+			return slices.Contains(t.ChannelSetting(c, x.Name).Members, u)
+		}) {
 			channels = append(channels, c.ID)
 		}
 	})
@@ -34,7 +37,9 @@ func (t *Turn) recordValuesShown(u UserID) {
 		if slices.Contains(g.Members, u) {
 			members = append(members, g.ID)
 		}
-		if slices.ContainsFunc(GroupRules, func(x GroupSettingRule) bool { return slices.Contains(t.GroupSettingOf(g, x.Name).Members, u) }) {
+		if slices.ContainsFunc(GroupRules, func(x GroupSettingRule) bool {
+			return slices.Contains(t.GroupSettingOf(g, x.Name).Members, u)
+		}) {
 			groups = append(groups, g.ID)
 		}
 	})
@@ -61,13 +66,16 @@ func (t *Turn) recordValuesShown(u UserID) {
 func (f *ValuesShown) tell(r *Realm) (out []Notice) {
 	all, u := r.everyoneAudience(), r.users.must(f.User)
 	if !u.Active {
-		all = r.cannotSeeUserAudience(u) // who knows him hears that his account is closed, and leaves him out himself
+		all = r.cannotSeeUserAudience(u) // other clients get the deactivation of the account and remove it themselves
 	}
 	if len(all) == 0 {
 		return nil
 	}
 	for _, id := range f.Members {
-		out = append(out, Notice{To: all, Event: &GroupMembersChanged{Group: id, Joined: !r.isInactive(f.User), Users: []UserID{f.User}, Deactivated: r.groups.must(id).Deactivated}})
+		out = append(out, Notice{To: all, Event: &GroupMembersChanged{
+			Group: id, Joined: !r.isInactive(f.User), Users: []UserID{f.User},
+			Deactivated: r.groups.must(id).Deactivated,
+		}})
 	}
 	for _, name := range f.Settings {
 		v := r.WithoutDeactivated(r.OrgGroup(name))
@@ -81,7 +89,10 @@ func (f *ValuesShown) tell(r *Realm) (out []Notice) {
 		}
 		for _, x := range ChannelRules {
 			if v := r.ChannelSetting(c, x.Name); slices.Contains(v.Members, f.User) && len(to) > 0 {
-				out = append(out, Notice{To: to, Event: &ChannelChanged{Channel: id, Old: c.Name, Property: x.Name, Group: r.WithoutDeactivated(v), Was: v, Archived: c.Archived}})
+				out = append(out, Notice{To: to, Event: &ChannelChanged{
+					Channel: id, Old: c.Name, Property: x.Name, Group: r.WithoutDeactivated(v), Was: v,
+					Archived: c.Archived,
+				}})
 			}
 		}
 	}

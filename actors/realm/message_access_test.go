@@ -14,29 +14,30 @@ func oneTerm(operator, operand string) []Term {
 	return []Term{{Operator: operator, SentOperator: operator, Operand: Operand{Text: operand}}}
 }
 
-// expectNarrow requires what a narrow shows somebody.
+// expectNarrow checks the messages that a narrow shows to a user.
 func (s *testScene) expectNarrow(u UserID, terms []Term, want ...MessageID) {
 	s.T.Helper()
 	v := s.ViewAs(u)
 	n, err := v.Narrow(terms, nil)
 	if err != nil {
-		s.T.Fatalf("user %d, %+v: %v", u, terms, err)
+		s.T.Fatalf("user %d, narrow %+v: %v", u, terms, err)
 	}
 	if got := n.Page(NewestAnchor, PageRange{Before: 100}, nil).IDs; !slices.Equal(got, want) {
-		s.T.Fatalf("user %d, %+v: sees %v, want %v", u, terms, got, want)
+		s.T.Fatalf("user %d, narrow %+v: got messages %v, want %v", u, terms, got, want)
 	}
 }
 
-// expectReaders requires who of everybody may read one message, and that hidden and unknown messages are refused alike.
+// expectReaders checks that exactly these users may read a message. Others get the same refusal for hidden and unknown
+// messages.
 func (s *testScene) expectReaders(id MessageID, who ...UserID) {
 	s.T.Helper()
 	for _, u := range s.allUsers() {
 		_, err := s.ViewAs(u).VisibleMessage(id)
 		switch {
 		case slices.Contains(who, u) && err != nil:
-			s.T.Errorf("user %d may not read message %d: %v", u, id, err)
+			s.T.Errorf("user %d cannot read message %d: %v", u, id, err)
 		case !slices.Contains(who, u) && (err == nil || err.Error() != "Invalid message(s)"):
-			s.T.Errorf("user %d reads message %d: %v", u, id, err)
+			s.T.Errorf("user %d can read message %d or got another refusal: %v", u, id, err)
 		}
 	}
 }
@@ -46,7 +47,9 @@ func TestReadableMessages(t *testing.T) {
 	public, private := s.post(s.ann, s.public, "a", "1"), s.post(s.ann, s.private, "a", "2")
 	protected, direct := s.post(s.ann, s.protected, "a", "3"), do(s, s.ann, directMessage("4", s.bo)).ID
 	all := s.allUsers()
-	s.expectReaders(public, slices.DeleteFunc(slices.Clone(all), func(u UserID) bool { return s.Realm.Find(u).IsGuest() && u != s.guest })...)
+	s.expectReaders(public, slices.DeleteFunc(slices.Clone(all), func(u UserID) bool {
+		return s.Realm.Find(u).IsGuest() && u != s.guest
+	})...)
 	s.expectReaders(private, s.ann, s.bo)
 	s.expectReaders(protected, s.ann, s.bo)
 	s.expectReaders(direct, s.ann, s.bo)
@@ -55,7 +58,7 @@ func TestReadableMessages(t *testing.T) {
 	s.join(s.cy, s.private)
 	s.join(s.cy, s.protected)
 	s.expectReaders(private, s.ann, s.bo, s.cy)
-	s.expectReaders(protected, s.ann, s.bo) // what was said before he came is not for him
+	s.expectReaders(protected, s.ann, s.bo) // cy does not see messages sent before joining
 	s.expectNarrow(s.cy, oneTerm("channel", "private"), private)
 	s.expectNarrow(s.cy, oneTerm("channel", "protected"))
 
@@ -65,7 +68,7 @@ func TestReadableMessages(t *testing.T) {
 	s.leave(s.guest, s.public)
 	s.expectNarrow(s.guest, nil)
 	s.expectNarrow(s.guest, oneTerm("channel", "public"))
-	s.expectNarrow(s.cy, nil) // never subscribed when it was said
+	s.expectNarrow(s.cy, nil) // cy was not subscribed when they were sent
 	s.expectNarrow(s.cy, oneTerm("channel", "public"), public)
 	s.expectNarrow(s.cy, oneTerm("channels", "public"), public)
 }
@@ -78,7 +81,7 @@ func TestVisitorNarrows(t *testing.T) {
 	visitor := s.Realm.ViewAs(Caller{}, s.Now)
 	public := oneTerm("channels", "web-public")
 	if _, err := visitor.Narrow(public, nil); err == nil || err.(*Refusal).Kind != Unauthenticated {
-		t.Errorf("before visitors are let in: %v", err)
+		t.Errorf("visitor without spectator access: %v", err)
 	}
 	s.setOrgSetting("enable_spectator_access", true)
 	do(s, s.owner, EditChannel{Channel: web, WebPublic: ptr(true)})
@@ -86,8 +89,11 @@ func TestVisitorNarrows(t *testing.T) {
 		terms []Term
 		want  string
 	}{
-		{nil, "UNAUTHORIZED"}, {oneTerm("channel", "web"), "UNAUTHORIZED"}, {append(oneTerm("is", "unread"), public...), "UNAUTHORIZED"},
-		{append(oneTerm("dm", "x"), public...), "UNAUTHORIZED"}, {append(oneTerm("channel", "public"), public...), "BAD_NARROW"},
+		{nil, "UNAUTHORIZED"},
+		{oneTerm("channel", "web"), "UNAUTHORIZED"},
+		{append(oneTerm("is", "unread"), public...), "UNAUTHORIZED"},
+		{append(oneTerm("dm", "x"), public...), "UNAUTHORIZED"},
+		{append(oneTerm("channel", "public"), public...), "BAD_NARROW"},
 		{append(oneTerm("topic", "a"), public...), ""}, {append(oneTerm("is", "resolved"), public...), ""},
 	} {
 		_, err := visitor.Narrow(c.terms, nil)
@@ -97,13 +103,13 @@ func TestVisitorNarrows(t *testing.T) {
 	}
 	n, _ := visitor.Narrow(public, nil)
 	if got := n.Page(0, PageRange{After: 9}, nil).IDs; !slices.Contains(got, open) || slices.Contains(got, closed) {
-		t.Errorf("a visitor sees %v", got)
+		t.Errorf("a visitor got %v", got)
 	}
 	if m, err := visitor.VisibleMessage(open); err != nil || m.Flags != FlagRead {
-		t.Errorf("a visitor reads the open message: %v, flags %b", err, m.Flags)
+		t.Errorf("visitor and web-public message: %v, flags %b", err, m.Flags)
 	}
 	if _, err := visitor.VisibleMessage(closed); err == nil {
-		t.Error("a visitor reads a message that is not for him")
+		t.Error("a visitor can read a message of a public channel")
 	}
 }
 
@@ -119,15 +125,24 @@ func TestRefusedNarrows(t *testing.T) {
 		{oneTerm("channels", "all"), "Invalid narrow operator: unknown channels operand all"},
 		{oneTerm("sender", "x@example.com"), "Invalid narrow operator: unknown user x@example.com"},
 		{oneTerm("dm", "x@example.com"), "Invalid narrow operator: unknown user in x@example.com"},
-		{[]Term{{Operator: "dm", Operand: Operand{IsList: true, IDs: []int64{int64(s.ann), 999}}}}, "Invalid narrow operator: unknown user in [10, 999]"},
+		{
+			[]Term{{Operator: "dm", Operand: Operand{IsList: true, IDs: []int64{int64(s.ann), 999}}}},
+			"Invalid narrow operator: unknown user in [10, 999]",
+		},
 		{oneTerm("is", "odd"), "Invalid narrow operator: unknown 'is' operand odd"},
 		{oneTerm("in", "odd"), "Invalid narrow operator: unknown 'in' operand odd"},
 		{oneTerm("has", "odd"), "Invalid narrow operator: unknown 'has' operand odd"},
 		{oneTerm("id", "x"), "Invalid narrow operator: Invalid message ID"},
 		{oneTerm("Channel", "public"), "Invalid narrow operator: unknown operator Channel"},
 		{oneTerm("with", id.String()), "Invalid narrow operator: Invalid 'with' operator"},
-		{append(oneTerm("with", "1"), oneTerm("with", "1")...), "Invalid narrow operator combination: Duplicate 'with' operators."},
-		{append(oneTerm("topic", "a"), oneTerm("is", "dm")...), "Invalid narrow operator combination: No message can be both a channel message and direct message"},
+		{
+			append(oneTerm("with", "1"), oneTerm("with", "1")...),
+			"Invalid narrow operator combination: Duplicate 'with' operators.",
+		},
+		{
+			append(oneTerm("topic", "a"), oneTerm("is", "dm")...),
+			"Invalid narrow operator combination: No message can be both a channel message and direct message",
+		},
 	} {
 		if c.want == "Invalid narrow operator: unknown user in [10, 999]" {
 			c.want = "Invalid narrow operator: unknown user in [" + s.ann.String() + ", 999]"
@@ -137,7 +152,7 @@ func TestRefusedNarrows(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c.terms, err, c.want)
 		}
 	}
-	s.expectNarrow(s.cy, oneTerm("channel", "private")) // it exists, there is nothing in it for cy
+	s.expectNarrow(s.cy, oneTerm("channel", "private")) // the channel exists; cy sees no messages in it
 }
 
 func TestWithOperatorFollowsMovedMessage(t *testing.T) {
@@ -148,7 +163,8 @@ func TestWithOperatorFollowsMovedMessage(t *testing.T) {
 	s.expectNarrow(s.bo, narrow, one, two)
 	do(s, s.admin, moveToTopic(one, MoveOne, "b"))
 	s.expectNarrow(s.bo, narrow, one, other)
-	s.expectNarrow(s.cy, append(append(oneTerm("channel", "public"), oneTerm("topic", "a")...), oneTerm("with", "9999")...), two)
+	narrow = slices.Concat(oneTerm("channel", "public"), oneTerm("topic", "a"), oneTerm("with", "9999"))
+	s.expectNarrow(s.cy, narrow, two)
 }
 
 func TestFlags(t *testing.T) {
@@ -160,39 +176,44 @@ func TestFlags(t *testing.T) {
 	refused(s, s.bo, flag("flip", "read", one), "Invalid message flag operation: 'flip'")
 
 	if a := do(s, s.bo, flag("add", "read", one, one, 9999)); a.Changed != 1 {
-		t.Errorf("changed %d, want one", a.Changed)
+		t.Errorf("changed %d messages, want 1", a.Changed)
 	}
 	s.ExpectEvents(s.bo, "update_message_flags")
 	s.ExpectNoEvents(s.ann, s.cy)
 	do(s, s.bo, flag("add", "read", one))
-	s.ExpectNoEvents(s.bo) // it is already
+	s.ExpectNoEvents(s.bo) // it is already read
 	s.expectNarrow(s.bo, oneTerm("is", "unread"), two)
 
 	do(s, s.bo, flag("remove", "read", one))
 	e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo)
-	if len(e) != 1 || !reflect.DeepEqual(e[0].Details(), []UnreadDetail{{ID: one, Channel: s.public, Topic: "a", Unmuted: true}}) {
-		t.Errorf("bo heard %+v", e)
+	if len(e) != 1 || !reflect.DeepEqual(e[0].Details(), []UnreadDetail{{
+		ID: one, Channel: s.public, Topic: "a", Unmuted: true,
+	}}) {
+		t.Errorf("Bo got %+v", e)
 	}
 	s.leave(s.bo, s.public)
-	if a := do(s, s.bo, flag("remove", "read", one, two)); a.Changed != 0 || !slices.Equal(a.Ignored, []ChannelID{s.public}) {
-		t.Errorf("unread in a channel that was left: %+v", a)
+	if a := do(s, s.bo, flag("remove", "read", one, two)); a.Changed != 0 ||
+		!slices.Equal(a.Ignored, []ChannelID{s.public}) {
+		t.Errorf("marking messages of a left channel as unread: %+v", a)
 	}
 
-	// Nor is anything unread in a channel one never was in; of those one may not read, nothing is said.
+	// Nor does a message become unread in a channel the user never joined. The answer omits channels the user may not
+	// read.
 	secret := s.post(s.ann, s.private, "a", "3")
-	if a := do(s, s.cy, flag("remove", "read", one, secret)); a.Changed != 0 || !slices.Equal(a.Ignored, []ChannelID{s.public}) {
-		t.Errorf("unread in a channel one never was in: %+v", a)
+	if a := do(s, s.cy, flag("remove", "read", one, secret)); a.Changed != 0 ||
+		!slices.Equal(a.Ignored, []ChannelID{s.public}) {
+		t.Errorf("marking messages of a channel never joined as unread: %+v", a)
 	}
 
-	// Starring makes a row, of what may be read.
+	// Starring gives the user a row of the message, if the user may read it.
 	refused(s, s.cy, flag("add", "starred", one, secret), "Invalid message(s)")
 	refused(s, s.cy, flag("add", "starred", 9999), "Invalid message(s)")
 	if a := do(s, s.cy, flag("add", "collapsed", one)); a.Changed != 0 {
-		t.Error("cy collapsed a message without a row")
+		t.Error("Cy collapsed a message without having a row of it")
 	}
 	do(s, s.cy, flag("add", "starred", one))
 	if f := s.ViewAs(s.cy).FlagsOf(one); f != FlagRead|FlagStarred|FlagHistorical {
-		t.Errorf("flags of a starred stranger's message are %b", f)
+		t.Errorf("a starred message the user had not received has flags %b", f)
 	}
 	s.expectNarrow(s.cy, oneTerm("is", "starred"), one)
 	s.expectNarrow(s.cy, nil, one)
@@ -207,7 +228,10 @@ func TestFlagNarrow(t *testing.T) {
 	for range 6 {
 		ids = append(ids, s.post(s.ann, s.public, "a", "x"))
 	}
-	c := FlagNarrow{Terms: oneTerm("channel", "public"), Range: PageRange{Anchor: Anchor{ID: int64(ids[2])}, Before: 1, After: 2}, Op: "add", Flag: "read"}
+	c := FlagNarrow{
+		Terms: oneTerm("channel", "public"), Op: "add", Flag: "read",
+		Range: PageRange{Anchor: Anchor{ID: int64(ids[2])}, Before: 1, After: 2},
+	}
 	a := do(s, s.bo, c)
 	if a.Changed != 4 || !slices.Equal(a.Page.IDs, ids[1:5]) || a.Page.Oldest || a.Page.Newest {
 		t.Errorf("marked %+v", a)
@@ -217,8 +241,12 @@ func TestFlagNarrow(t *testing.T) {
 	refused(s, s.bo, c, "The anchor can only be excluded at an end of the range")
 	c.Terms, c.Range.Exclude = oneTerm("is", "odd"), false
 	refused(s, s.bo, c, "BAD_NARROW")
-	for _, r := range []struct{ before, after, wantBefore, wantAfter int }{{10, 10, 10, 10}, {9000, 0, 5000, 0}, {9000, 1000, 4000, 1000}, {9000, 9000, 2500, 2500}, {0, 9000, 0, 5000}} {
-		if got := (PageRange{Before: r.before, After: r.after}).Bounded(); got.Before != r.wantBefore || got.After != r.wantAfter {
+	for _, r := range []struct{ before, after, wantBefore, wantAfter int }{
+		{10, 10, 10, 10}, {9000, 0, 5000, 0}, {9000, 1000, 4000, 1000}, {9000, 9000, 2500, 2500},
+		{0, 9000, 0, 5000},
+	} {
+		if got := (PageRange{Before: r.before, After: r.after}).Bounded(); got.Before != r.wantBefore ||
+			got.After != r.wantAfter {
 			t.Errorf("%+v is bounded to %d, %d", r, got.Before, got.After)
 		}
 	}
@@ -231,19 +259,21 @@ func TestMarkAllRead(t *testing.T) {
 	s.post(s.ann, s.private, "a", "3")
 	do(s, s.ann, directMessage("4", s.bo))
 	do(s, s.bo, ReadTopic{s.public, "A"})
-	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || !slices.Equal(ids.IDs[MessageID](e[0].IDs), []MessageID{one}) {
-		t.Errorf("bo heard %+v", e)
+	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 ||
+		!slices.Equal(ids.IDs[MessageID](e[0].IDs), []MessageID{one}) {
+		t.Errorf("Bo got %+v", e)
 	}
 	refused(s, s.bo, ReadTopic{s.public, "nothing"}, "No such topic 'nothing'")
 	refused(s, s.cy, ReadTopic{s.private, "a"}, "Invalid channel ID")
 	refused(s, s.cy, ReadChannel{s.private}, "Invalid channel ID")
 	do(s, s.bo, ReadChannel{s.public})
-	if u := s.ViewAs(s.bo).Unread().Sorted(); u.Count != 2 || len(u.Channels) != 1 || len(u.Direct) != 1 || u.Direct[0].Other != s.ann {
+	if u := s.ViewAs(s.bo).Unread().Sorted(); u.Count != 2 || len(u.Channels) != 1 || len(u.Direct) != 1 ||
+		u.Direct[0].Other != s.ann {
 		t.Errorf("unread: %+v", u)
 	}
 	do(s, s.bo, ReadAll{})
 	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || !e[0].All || !e[0].IDs.Empty() {
-		t.Errorf("bo heard %+v", e)
+		t.Errorf("Bo got %+v", e)
 	}
 	if u := s.ViewAs(s.bo).Unread().Sorted(); u.Count != 0 {
 		t.Errorf("unread after all was read: %+v", u)
@@ -262,10 +292,13 @@ func TestUnread(t *testing.T) {
 	note := do(s, s.bo, directMessage("5", s.bo)).ID
 	do(s, s.bo, SetTopicPolicy{s.private, "a", TopicMuted})
 	u := s.ViewAs(s.bo).Unread().Sorted()
-	if len(u.Channels) != 2 || u.Channels[0].Topic != "tea" || !slices.Equal(u.Channels[0].IDs, []MessageID{one, two}) || !slices.Equal(u.Channels[1].IDs, []MessageID{three}) {
+	if len(u.Channels) != 2 || u.Channels[0].Topic != "tea" ||
+		!slices.Equal(u.Channels[0].IDs, []MessageID{one, two}) ||
+		!slices.Equal(u.Channels[1].IDs, []MessageID{three}) {
 		t.Errorf("channels: %+v", u.Channels)
 	}
-	if len(u.Groups) != 1 || !slices.Equal(u.Groups[0].Members, []UserID{s.ann, s.bo, s.cy}) || !slices.Equal(u.Groups[0].IDs, []MessageID{group}) {
+	if len(u.Groups) != 1 || !slices.Equal(u.Groups[0].Members, []UserID{s.ann, s.bo, s.cy}) ||
+		!slices.Equal(u.Groups[0].IDs, []MessageID{group}) {
 		t.Errorf("groups: %+v", u.Groups)
 	}
 	if len(u.Direct) != 1 || u.Direct[0].Other != s.bo || !slices.Equal(u.Direct[0].IDs, []MessageID{note}) {
@@ -274,9 +307,10 @@ func TestUnread(t *testing.T) {
 	if u.Count != 4 || !slices.Equal(u.Mentions, []MessageID{three}) || u.Missing {
 		t.Errorf("count %d, mentions %v", u.Count, u.Mentions)
 	}
-	talks := s.ViewAs(s.bo).RecentConversations()
-	if len(talks) != 2 || talks[0].Newest != note || len(talks[0].Others(s.bo)) != 0 || talks[1].Newest != group || !slices.Equal(talks[1].Others(s.bo), []UserID{s.ann, s.cy}) {
-		t.Errorf("recent: %+v", talks)
+	recent := s.ViewAs(s.bo).RecentConversations()
+	if len(recent) != 2 || recent[0].Newest != note || len(recent[0].Others(s.bo)) != 0 || recent[1].Newest != group ||
+		!slices.Equal(recent[1].Others(s.bo), []UserID{s.ann, s.cy}) {
+		t.Errorf("recent: %+v", recent)
 	}
 }
 
@@ -295,27 +329,28 @@ func TestReadReceipts(t *testing.T) {
 		do(s, u, ReadAll{})
 	}
 	if got := receipts(s.cy); !slices.Equal(got, []UserID{s.bo, s.guest}) {
-		t.Errorf("read by %v; neither the sender nor cy, who never got it, belong there", got)
+		t.Errorf("read by %v, want neither the sender nor Cy, who did not receive it", got)
 	}
 	do(s, s.cy, MuteUser{User: s.bo})
 	if got := receipts(s.cy); !slices.Equal(got, []UserID{s.guest}) {
-		t.Errorf("after muting one: %v", got)
+		t.Errorf("receipts after muting Bo: %v", got)
 	}
 	if got := receipts(s.bo); !slices.Equal(got, []UserID{s.bo, s.guest}) {
-		t.Errorf("for a reader: %v", got)
+		t.Errorf("receipts for a reader of the message: %v", got)
 	}
 	hidden := s.post(s.ann, s.private, "a", "2")
 	mayNot := func() {
 		t.Helper()
 		if _, err := s.ViewAs(s.cy).ReadReceipts(hidden); err == nil || err.Error() != "Invalid message(s)" {
-			t.Errorf("cy asks who read what he may not read: %v", err)
+			t.Errorf("receipts of a message that Cy may not read: %v", err)
 		}
 	}
 	mayNot()
 	s.setOrgSetting("enable_read_receipts", false)
 	mayNot()
-	if _, err := s.ViewAs(s.bo).ReadReceipts(id); err == nil || err.Error() != "Read receipts are disabled in this organization." {
-		t.Errorf("with receipts off: %v", err)
+	if _, err := s.ViewAs(s.bo).ReadReceipts(id); err == nil ||
+		err.Error() != "Read receipts are disabled in this organization." {
+		t.Errorf("receipts are disabled: %v", err)
 	}
 }
 
@@ -340,7 +375,7 @@ func TestEditHistoryPolicy(t *testing.T) {
 	}
 }
 
-// A topic without its channel is found in every channel, wherever renaming, moving and deleting leave it.
+// A topic narrow without a channel finds the topic in all channels, also after renames, moves and deletions.
 func TestTopicNarrowAcrossChannels(t *testing.T) {
 	s := newTestScene(t)
 	s.join(s.owner, s.private)

@@ -7,21 +7,21 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Who received a message follows from everybody's spans of the channel it was sent to. Where ten thousand are asked about
-// growTo once, the channel says it of nearly all of them: who receives what is sent to it, but for those who came later than
-// the message.
+// Whether a user received a message follows from the spans of the user's subscription to the channel it was sent to.
+// For very many users at once, the channel's index answers for nearly all of them. Every user whose last span is still
+// open received the message, unless that span began later.
 
-// openSpan says that from a message on somebody received what was sent to a channel.
+// openSpan says that a user receives the messages of a channel from the id from on.
 type openSpan struct {
 	from uint32
 	user uint32
 }
 
-// addOpenSpan notes that a span of somebody's is open.
+// addOpenSpan records that the user's newest span of this channel begins at from and is open.
 func (ix *channelIndex) addOpenSpan(u UserID, from MessageID) {
-	if n := len(ix.openings); n >= 64 && n >= 2*ix.receiving.Len() { // most have been closed since, or opened anew
+	if n := len(ix.openings); n >= 64 && n >= 2*ix.receiving.Len() { // most of them have been closed or replaced since
 		seen := make(map[uint32]bool, n/2)
-		for i := n - 1; i >= 0; i-- { // the last one of each is the one that may be open
+		for i := n - 1; i >= 0; i-- { // only the last one of each user can still be open
 			if o := ix.openings[i]; seen[o.user] || !ix.receiving.Has(int64(o.user)) {
 				ix.openings[i].user = 0
 			} else {
@@ -34,18 +34,20 @@ func (ix *channelIndex) addOpenSpan(u UserID, from MessageID) {
 	ix.openings = slices.Insert(ix.openings, ix.countOpenSpans(from), openSpan{uint32(from), uint32(u)})
 }
 
-// countOpenSpans is how many openings are from a message or an earlier one: nearly always all.
+// countOpenSpans returns how many of the openings begin at id or earlier: nearly always all of them.
 func (ix *channelIndex) countOpenSpans(id MessageID) int {
 	n := len(ix.openings)
 	if n == 0 || MessageID(ix.openings[n-1].from) <= id {
 		return n
 	}
-	n, _ = slices.BinarySearchFunc(ix.openings, int64(id)+1, func(o openSpan, from int64) int { return cmp.Compare(int64(o.from), from) })
+	n, _ = slices.BinarySearchFunc(ix.openings, int64(id)+1, func(o openSpan, from int64) int {
+		return cmp.Compare(int64(o.from), from)
+	})
 	return n
 }
 
-// recipients is users who received a message that was sent to the channel, unless a move took it from them. Others may have,
-// too: those who have left since, and who came back after it.
+// recipients returns users who received a message sent to the channel, unless a move took it away from them. It does
+// not contain users who received it, left, and came back later: ask their spans.
 func (ix *channelIndex) recipients(id MessageID) ids.Set {
 	n := ix.countOpenSpans(id)
 	late := make([]uint32, 0, len(ix.openings)-n)
@@ -58,7 +60,7 @@ func (ix *channelIndex) recipients(id MessageID) ids.Set {
 	return ids.Difference(ix.receiving, ids.SetOfUnsorted(late))
 }
 
-// receivedFunc is receivedAs for very many users and one message.
+// receivedFunc returns a function with the answers of hasRowWith, for asking about one message and very many users.
 func (r *Realm) receivedFunc(id MessageID, m *message) func(UserID, *MessageMarks) bool {
 	if m.channel == 0 {
 		return func(u UserID, rd *MessageMarks) bool { return r.hasRowWith(u, rd, id, m) }
@@ -82,9 +84,11 @@ func (r *Realm) receivedFunc(id MessageID, m *message) func(UserID, *MessageMark
 	}
 }
 
-// sortedCursor tells which of ascending ids are in a list, which ascends too, without searching it each time.
+// sortedCursor is an ascending list that is searched for ascending ids. Each search continues where the last one
+// stopped.
 type sortedCursor []UserID
 
+// has reports whether u is in the list, and drops the ids below it.
 func (a *sortedCursor) has(u UserID) bool {
 	for len(*a) > 0 && (*a)[0] < u {
 		*a = (*a)[1:]

@@ -7,31 +7,32 @@ import (
 	"strings"
 )
 
-// Limits of reminders: the note's length is told to clients; the number keeps one user's texts in memory small.
+// Limits of reminders. The length of the note is sent to clients; the number bounds the memory used by one user's
+// texts.
 const (
 	MaxReminderNote = 500 // code points
 	maxReminders    = 1000
 )
 
-// Reminder is the row of a message that somebody wants to be reminded of.
+// Reminder is the row of a message that a user wants to be reminded of.
 type Reminder struct {
 	ID      int64
 	User    UserID
 	Message MessageID
 	At      int64
-	Body    Body // what the notification bot will say
+	Body    Body // text of the notification bot's message
 }
 
 func (x *Reminder) owner() UserID { return x.User }
 
-// RemindersOf is a user's reminders by the time they are due.
+// RemindersOf returns a user's reminders, ordered by time.
 func (r *Realm) RemindersOf(u UserID) []Reminder {
 	list := r.small.reminders.list(u)
 	slices.SortStableFunc(list, func(a, b Reminder) int { return cmp.Compare(a.At, b.At) })
 	return list
 }
 
-// AddReminder asks to be reminded of a message. Text is the message's source, read before the turn.
+// AddReminder asks for a reminder of a message. Text is the message's source, read before the turn.
 type AddReminder struct {
 	Message MessageID
 	At      int64
@@ -72,7 +73,7 @@ func (c AddReminder) Decide(t *Turn) (int64, error) {
 	return x.ID, nil
 }
 
-// reminderText is what the bot will say: a link to the message, the note, and the message itself.
+// reminderText returns the text of the reminder: a link to the message, the note, and the message itself.
 func (t *Turn) reminderText(me *User, i MessageInfo, note, text string) string {
 	var b strings.Builder
 	b.WriteString("You asked to be reminded of " + t.messageLink(me, i) + ".")
@@ -91,7 +92,7 @@ func (t *Turn) reminderText(me *User, i MessageInfo, note, text string) string {
 	return b.String()
 }
 
-// messageLink links a message in markdown, as somebody who may read it sees it.
+// messageLink returns a Markdown link to a message, for a user who may read it.
 func (r *Realm) messageLink(me *User, i MessageInfo) string {
 	if i.Channel != 0 && !strings.ContainsAny(i.ChannelName+i.Topic, "*>@`") {
 		return "#**" + i.ChannelName + ">" + i.Topic + "@" + i.ID.String() + "**"
@@ -99,7 +100,7 @@ func (r *Realm) messageLink(me *User, i MessageInfo) string {
 	return "[a message](" + r.messageFragment(me, i) + ")"
 }
 
-// messageFragment is where a client finds a message.
+// messageFragment returns the URL fragment under which clients show a message.
 func (r *Realm) messageFragment(me *User, i MessageInfo) string {
 	if i.Channel != 0 {
 		return "#narrow/channel/" + i.Channel.String() + "/near/" + i.ID.String()
@@ -113,7 +114,7 @@ func (r *Realm) messageFragment(me *User, i MessageInfo) string {
 	return "#narrow/dm/" + strings.Join(people, ",") + "/near/" + i.ID.String()
 }
 
-// ReminderAdded says somebody will be reminded.
+// ReminderAdded says that a user will be reminded of a message.
 type ReminderAdded struct{ Reminder Reminder }
 
 func (*ReminderAdded) keepsMarkdownConfig() {}
@@ -129,7 +130,7 @@ func (f *ReminderAdded) tell(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.Reminder.User), Event: f}}
 }
 
-// RemoveReminder asks not to be reminded after all.
+// RemoveReminder asks to delete a reminder.
 type RemoveReminder struct{ ID int64 }
 
 func (c RemoveReminder) Decide(t *Turn) (Done, error) {
@@ -140,7 +141,7 @@ func (c RemoveReminder) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// ReminderGone says nobody will be reminded any more: it happened, or is not wanted.
+// ReminderGone says that a reminder was sent or deleted.
 type ReminderGone struct {
 	User UserID
 	ID   int64
@@ -154,7 +155,7 @@ func (f *ReminderGone) tell(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.User), Event: f}}
 }
 
-// remindersDue is the turn that reminds whom it is time to remind, or nil.
+// remindersDue returns a turn that sends reminders whose time has come, or nil if there are none.
 func remindersDue(r *Realm, now int64) func(*Turn) (any, error) {
 	var due []*Reminder
 	for _, x := range r.small.reminders.all() {
@@ -173,7 +174,7 @@ func remindersDue(r *Realm, now int64) func(*Turn) (any, error) {
 	return func(t *Turn) (any, error) {
 		for _, id := range ids {
 			x := *t.small.reminders.must(id)
-			if t.users.must(x.User).Active { // whom nobody can remind any more is not reminded
+			if t.users.must(x.User).Active { // deactivated users get no reminder
 				t.NotifyUsers(x.Body.Text, x.User)
 			}
 			t.Record(&ReminderGone{x.User, x.ID})

@@ -2,13 +2,16 @@ package realm
 
 import "slices"
 
-// ReportType is why somebody reports a message.
+// ReportType is a reason for reporting a message.
 type ReportType struct{ Key, Name string }
 
-// ReportTypes are the reasons there are (protocol); the last one needs words.
-var ReportTypes = []ReportType{{"spam", "Spam"}, {"harassment", "Harassment"}, {"inappropriate", "Inappropriate content"}, {"norms", "Violates community norms"}, {"other", "Other reason"}}
+// ReportTypes are the reasons of the protocol. The last one requires an explanation.
+var ReportTypes = []ReportType{
+	{"spam", "Spam"}, {"harassment", "Harassment"}, {"inappropriate", "Inappropriate content"},
+	{"norms", "Violates community norms"}, {"other", "Other reason"},
+}
 
-// ModerationChannel is the channel reports go to.
+// ModerationChannel returns the channel that reports are sent to.
 func (r *Realm) ModerationChannel() (*Channel, error) {
 	c := r.channels.find(ChannelID(r.OrgInt("moderation_request_channel_id")))
 	if c == nil || c.Archived {
@@ -17,7 +20,7 @@ func (r *Realm) ModerationChannel() (*Channel, error) {
 	return c, nil
 }
 
-// ReportMessage tells the moderators' channel of a message. Text is its source, read before the turn.
+// ReportMessage asks to report a message in the moderation channel. Text is the message's source, read before the turn.
 type ReportMessage struct {
 	Message                 MessageID
 	Type, Description, Text string
@@ -43,7 +46,8 @@ func (c ReportMessage) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	text := t.SilentMention(me.ID) + " reported a message by " + t.SilentMention(i.Sender.ID) + " (" + t.messageLink(me, i) + ").\n\n**Reason**: " + ReportTypes[at].Name
+	text := t.SilentMention(me.ID) + " reported a message by " + t.SilentMention(i.Sender.ID) + " (" +
+		t.messageLink(me, i) + ").\n\n**Reason**: " + ReportTypes[at].Name
 	if c.Description != "" {
 		text += "\n\n**Explanation**:\n\n" + QuoteBlock(c.Description)
 	}

@@ -8,22 +8,23 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// maxScheduledPerUser is how many messages one user may have waiting: each keeps its text in memory.
+// maxScheduledPerUser is how many scheduled messages one user may have: the text of each is kept in memory.
 const maxScheduledPerUser = 1000
 
-// maxDeliveryDelay is how long after its time a scheduled message is still sent, in seconds: later ones fail (protocol).
+// maxDeliveryDelay is how many seconds after its time a scheduled message may still be sent. Later it fails (protocol).
 const maxDeliveryDelay = 600
 
-// maxDuePerTurn is how many waiting messages one turn sends: each may take half a millisecond where it goes to 10,000 people.
+// maxDuePerTurn is how many scheduled messages one turn sends. Each takes up to half a millisecond if it has 10,000
+// recipients.
 const maxDuePerTurn = 5
 
-// ScheduledMessage is the row of a message that is to be sent later. It was rendered when it was written.
+// ScheduledMessage is the row of a message to be sent later. It was rendered when it was scheduled.
 type ScheduledMessage struct {
 	ID           int64
 	User         UserID
-	Channel      ChannelID // 0: direct
+	Channel      ChannelID // 0: direct message
 	Topic        string
-	People       []UserID // the participants, the user included
+	People       []UserID // the participants, including the user
 	Body         Body
 	Content      ContentInfo
 	Widget       string
@@ -36,14 +37,14 @@ type ScheduledMessage struct {
 
 func (s *ScheduledMessage) owner() UserID { return s.User }
 
-// ScheduledOf is a user's waiting messages by the time they are due.
+// ScheduledOf returns a user's scheduled messages, ordered by time.
 func (r *Realm) ScheduledOf(u UserID) []ScheduledMessage {
 	list := r.small.scheduled.list(u)
 	slices.SortStableFunc(list, func(a, b ScheduledMessage) int { return cmp.Compare(a.At, b.At) })
 	return list
 }
 
-// Others is who else takes part in a direct message; oneself in a note to oneself.
+// Others returns the other participants of a direct message. For a note to oneself it returns the user.
 func (s *ScheduledMessage) Others() []UserID {
 	if len(s.People) == 1 {
 		return s.People
@@ -51,7 +52,7 @@ func (s *ScheduledMessage) Others() []UserID {
 	return excludeUsers(s.People, s.User)
 }
 
-// ScheduledForChannel reports where one of the caller's waiting messages will go.
+// ScheduledForChannel reports whether one of the caller's scheduled messages goes to a channel.
 func (v View) ScheduledForChannel(id int64) (bool, error) {
 	s, err := v.changeableScheduled(id)
 	if err != nil {
@@ -60,9 +61,12 @@ func (v View) ScheduledForChannel(id int64) (bool, error) {
 	return s.Channel != 0, nil
 }
 
-// sendCommand is the sending a row stands for.
+// sendCommand returns the command that sends the message.
 func (s *ScheduledMessage) sendCommand() SendMessage {
-	c := SendMessage{ToChannel: s.Channel != 0, Channel: s.Channel, Topic: s.Topic, Body: s.Body, Content: s.Content, ReadBySender: s.ReadBySender, Widget: s.Widget, WidgetData: s.WidgetData}
+	c := SendMessage{
+		ToChannel: s.Channel != 0, Channel: s.Channel, Topic: s.Topic, Body: s.Body, Content: s.Content,
+		ReadBySender: s.ReadBySender, Widget: s.Widget, WidgetData: s.WidgetData,
+	}
 	for _, u := range s.People {
 		c.People = append(c.People, Principal{ID: u})
 	}
@@ -71,11 +75,12 @@ func (s *ScheduledMessage) sendCommand() SendMessage {
 
 func errNoScheduled() *Refusal { return Missing("Scheduled message does not exist") }
 
-// SentScheduledMessages is the row of a user's scheduled messages that were sent, for those who would still change one. A run of ids
-// takes a few bytes.
+// SentScheduledMessages is the row of the ids of a user's scheduled messages that were sent. It is needed for the error
+// when a client tries to change one of them. A run of ids takes a few bytes.
 type SentScheduledMessages struct{ IDs ids.Set }
 
-// changeableScheduled is one of the caller's waiting messages; whoever is too late is told so.
+// changeableScheduled returns one of the caller's scheduled messages, or a refusal that says whether it was already
+// sent.
 func (v View) changeableScheduled(id int64) (*ScheduledMessage, error) {
 	s := v.small.scheduled.findOwned(v.User, id)
 	if s != nil {
@@ -91,7 +96,7 @@ func (v View) changeableScheduled(id int64) (*ScheduledMessage, error) {
 type ScheduleMessage struct {
 	Message         SendMessage
 	At              int64
-	ReadBySenderSet bool // whether ReadBySender was asked for, or follows from the client
+	ReadBySenderSet bool // whether the client sent ReadBySender itself
 }
 
 func (c ScheduleMessage) Decide(t *Turn) (int64, error) {
@@ -111,7 +116,7 @@ func (c ScheduleMessage) Decide(t *Turn) (int64, error) {
 	return s.ID, nil
 }
 
-// planScheduled validates a message as if it were sent now.
+// planScheduled checks a message as if it were sent now.
 func (t *Turn) planScheduled(me *User, c ScheduleMessage) (ScheduledMessage, error) {
 	f, err := c.Message.plan(t, me)
 	if err != nil {
@@ -120,8 +125,11 @@ func (t *Turn) planScheduled(me *User, c ScheduleMessage) (ScheduledMessage, err
 	if c.At <= t.Now {
 		return ScheduledMessage{}, errTimeInPast()
 	}
-	s := ScheduledMessage{User: me.ID, Channel: f.Channel, Topic: f.TopicName, People: f.People, Body: c.Message.Body, Content: c.Message.Content,
-		Widget: c.Message.Widget, WidgetData: c.Message.WidgetData, At: c.At, ReadBySender: c.Message.ReadBySender, Client: t.Caller.Client}
+	s := ScheduledMessage{
+		User: me.ID, Channel: f.Channel, Topic: f.TopicName, People: f.People, At: c.At, Client: t.Caller.Client,
+		Body: c.Message.Body, Content: c.Message.Content, ReadBySender: c.Message.ReadBySender,
+		Widget: c.Message.Widget, WidgetData: c.Message.WidgetData,
+	}
 	if toSelf := s.Channel == 0 && len(s.People) == 1; toSelf && !c.ReadBySenderSet {
 		s.ReadBySender = false
 	}
@@ -130,7 +138,7 @@ func (t *Turn) planScheduled(me *User, c ScheduleMessage) (ScheduledMessage, err
 
 func errTimeInPast() *Refusal { return BadRequest("Scheduled delivery time must be in the future.") }
 
-// MessageScheduled says a message waits to be sent.
+// MessageScheduled says that a message was scheduled.
 type MessageScheduled struct{ Message ScheduledMessage }
 
 func (*MessageScheduled) keepsMarkdownConfig() {}
@@ -146,13 +154,13 @@ func (f *MessageScheduled) tell(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.Message.User), Event: f}}
 }
 
-// ChangeScheduled asks to change a waiting message; what is nil stays.
+// ChangeScheduled asks to change a scheduled message. Nil fields stay unchanged.
 type ChangeScheduled struct {
 	ID            int64
 	ToChannel     *bool // the type
 	Channel       *ChannelID
-	RawChannelID  string      // as of SendMessage
-	People        []Principal // settingsUsing when GivenTo and the message is direct
+	RawChannelID  string      // see SendMessage
+	People        []Principal // used if HasRecipients is set and the message is direct
 	HasRecipients bool
 	Topic         *string
 	Body          *Body
@@ -209,7 +217,7 @@ func (c ChangeScheduled) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// ScheduledChanged says a waiting message is another one now, or could not be sent.
+// ScheduledChanged says that a scheduled message was edited, or that sending it failed.
 type ScheduledChanged struct{ Message ScheduledMessage }
 
 func (*ScheduledChanged) keepsMarkdownConfig() {}
@@ -221,7 +229,7 @@ func (f *ScheduledChanged) tell(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.Message.User), Event: f}}
 }
 
-// Unschedule asks to forget a waiting message.
+// Unschedule asks to delete a scheduled message.
 type Unschedule struct{ ID int64 }
 
 func (c Unschedule) Decide(t *Turn) (Done, error) {
@@ -232,7 +240,7 @@ func (c Unschedule) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// ScheduledGone says a message no longer waits: it was sent, or given up.
+// ScheduledGone says that a scheduled message was sent or deleted.
 type ScheduledGone struct {
 	User UserID
 	ID   int64
@@ -253,7 +261,7 @@ func (f *ScheduledGone) tell(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.User), Event: f}}
 }
 
-// scheduledDue is the turn that sends what is due, or nil.
+// scheduledDue returns a turn that sends scheduled messages whose time has come, or nil if there are none.
 func scheduledDue(r *Realm, now int64) func(*Turn) (any, error) {
 	due := r.dueScheduled(now)
 	if len(due) == 0 {
@@ -269,7 +277,7 @@ func scheduledDue(r *Realm, now int64) func(*Turn) (any, error) {
 	}
 }
 
-// dueScheduled is the waiting messages whose time has come, earliest first, as many as one turn sends.
+// dueScheduled returns the ids of scheduled messages whose time has come, earliest first, at most maxDuePerTurn.
 func (r *Realm) dueScheduled(now int64) []int64 {
 	var due []*ScheduledMessage
 	for _, s := range r.small.scheduled.all() {
@@ -277,7 +285,9 @@ func (r *Realm) dueScheduled(now int64) []int64 {
 			due = append(due, s)
 		}
 	}
-	slices.SortFunc(due, func(a, b *ScheduledMessage) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(due, func(a, b *ScheduledMessage) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID))
+	})
 	var ids []int64
 	for _, s := range due[:min(len(due), maxDuePerTurn)] {
 		ids = append(ids, s.ID)
@@ -285,7 +295,8 @@ func (r *Realm) dueScheduled(now int64) []int64 {
 	return ids
 }
 
-// deliverScheduled sends a waiting message as its author, with what he may do now; what may not be sent fails, and he is told.
+// deliverScheduled sends a scheduled message as its author, with the author's present permissions. If that fails, the
+// message is marked as failed and the author is notified.
 func (t *Turn) deliverScheduled(s ScheduledMessage) {
 	system := t.Caller
 	defer func() { t.Caller = system }()
@@ -311,6 +322,7 @@ func (t *Turn) deliverScheduled(s ScheduledMessage) {
 	s.Failed = true
 	t.Record(&ScheduledChanged{s})
 	if me.Active {
-		t.NotifyUsers("The message you scheduled could not be sent. The error message was:\n\n> "+err.Error()+"\n\nThe message was:\n\n"+QuoteBlock(s.Body.Text), s.User)
+		t.NotifyUsers("The message you scheduled could not be sent. The error message was:\n\n> "+err.Error()+
+			"\n\nThe message was:\n\n"+QuoteBlock(s.Body.Text), s.User)
 	}
 }

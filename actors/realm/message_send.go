@@ -8,24 +8,24 @@ import (
 	"unicode"
 )
 
-// SendMessage asks to send a message to a channel or to people. Its text was normalized and rendered before the turn.
+// SendMessage asks to send a message to a channel or to users. Its text was normalized and rendered before the turn.
 type SendMessage struct {
 	ToChannel    bool
 	Channel      ChannelID
-	ChannelName  string // settingsUsing when Channel is 0
-	RawChannelID string // the channel's id as it was written, where no channel can have it
+	ChannelName  string // used if Channel is 0
+	RawChannelID string // the channel id as the client wrote it, if no channel can have it
 	People       []Principal
 	Topic        string
 	Body         Body
 	Content      ContentInfo
 	ReadBySender bool
-	Queue        QueueID // the sender's own queue, which is told LocalID
+	Queue        QueueID // the sender's own queue, which gets LocalID back
 	LocalID      string
 	Widget       string // poll, todo or zform
 	WidgetData   string // the first submessage
 }
 
-// ContentInfo is what rendering found out about a text.
+// ContentInfo is everything that rendering found in a text.
 type ContentInfo struct {
 	Users           []UserID
 	Groups          []GroupID
@@ -35,20 +35,21 @@ type ContentInfo struct {
 	Attachment      bool
 	Me              bool
 	Attachments     []string
-	AlertWords      []string // which of the organization's alert words occur
-	Previews        []string // pages that could be fetched to be shown
+	AlertWords      []string // the organization's alert words in the text
+	Previews        []string // addresses of pages that could get a preview
 }
 
 // SendResult answers SendMessage.
 type SendResult struct {
 	ID     MessageID
-	Policy int // new topic policy of the sender (2 or 3), 0 if it did not change
+	Policy int // the sender's new topic policy (2 or 3), 0 if it did not change
 }
 
+// truncationMark is the end of a message text that was too long (protocol).
 const truncationMark = "\n[message truncated]"
 
-// NormalizeContent brings a message text into the form it is stored in: trailing white space and leading newlines go,
-// what is longer than MaxMessage is cut with a mark.
+// NormalizeContent returns a message text in its stored form. It removes trailing white space and leading newlines, and
+// truncates the text to MaxMessage code points with a mark at the end.
 func NormalizeContent(text string) (string, error) {
 	text = strings.TrimLeft(strings.TrimRightFunc(text, isSpace), "\n\r")
 	if text == "" {
@@ -63,13 +64,13 @@ func NormalizeContent(text string) (string, error) {
 	return text, nil
 }
 
-// isSpace is the white isSpace of Unicode, and the four separators of ASCII.
+// isSpace reports whether c is white space in Unicode or one of the four ASCII separators.
 func isSpace(c rune) bool { return unicode.IsSpace(c) || c >= 0x1c && c <= 0x1f }
 
-// EmptyTopicName is shown to clients that do not know the empty topic.
+// EmptyTopicName is shown for the empty topic to clients that do not support it.
 const EmptyTopicName = "general chat"
 
-// NormalizeTopic brings a topic into the form it is stored in.
+// NormalizeTopic returns a topic in its stored form, or a refusal.
 func NormalizeTopic(topic string) (string, error) {
 	topic = strings.TrimFunc(topic, isSpace)
 	if topic == EmptyTopicName || topic == "(no topic)" {
@@ -96,9 +97,12 @@ func (c SendMessage) Decide(t *Turn) (SendResult, error) {
 	return t.send(me, f), nil
 }
 
-// plan decides whether the message may be sent, and where to.
+// plan checks whether the message may be sent, and returns its fact with the recipients. It records nothing.
 func (c SendMessage) plan(t *Turn, me *User) (*MessageSent, error) {
-	f := &MessageSent{Sender: me.ID, At: t.Now, Client: t.Caller.Client, Body: c.Body, Queue: c.Queue, LocalID: c.LocalID, Content: c.Content, Widget: c.Widget, WidgetData: c.WidgetData}
+	f := &MessageSent{
+		Sender: me.ID, At: t.Now, Client: t.Caller.Client, Body: c.Body, Queue: c.Queue, LocalID: c.LocalID,
+		Content: c.Content, Widget: c.Widget, WidgetData: c.WidgetData,
+	}
 	f.Content.Attachments = t.visibleAttachments(me, c.Content.Attachments)
 	if c.ReadBySender {
 		f.ReadBy = append(f.ReadBy, me.ID)
@@ -109,20 +113,22 @@ func (c SendMessage) plan(t *Turn, me *User) (*MessageSent, error) {
 	return f, c.planForUsers(t, me, f)
 }
 
-// send records a planned message and what follows from it.
+// send records a planned message and everything that follows from it: topic policies, outbox jobs, answers of bots.
 func (t *Turn) send(me *User, f *MessageSent) SendResult {
 	t.completeMessage(f)
 	policy := t.followOnSend(me, f)
-	t.Record(f)
+	t.recordWithVisibility(f)
 	t.addMessageOutboxJobs(f)
 	t.answerAsWelcomeBot(me, f)
 	if me.IsBot() && f.Channel != 0 && t.SubscriberCount(f.Channel) == 0 {
-		t.warnBotOwner(me, "tried to send a message to channel "+t.ChannelLink(t.channels.must(f.Channel))+". The channel exists, but nobody is subscribed to it.")
+		t.warnBotOwner(me, "tried to send a message to channel "+t.ChannelLink(t.channels.must(f.Channel))+
+			". The channel exists, but nobody is subscribed to it.")
 	}
 	return SendResult{f.ID, policy}
 }
 
-// completeMessage settles what every message needs: its id, who is flagged, who has it read at once.
+// completeMessage sets the fields of the fact that depend on the recipients: ids, mentions, and users for whom the
+// message is marked as read at once.
 func (t *Turn) completeMessage(f *MessageSent) {
 	f.ID = t.Org().NextMessage
 	if f.Channel != 0 {
@@ -144,9 +150,12 @@ func (t *Turn) completeMessage(f *MessageSent) {
 }
 
 func errUnknownChannelID(id string) *Refusal {
-	return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel with ID '"+id+"' does not exist").With("stream_id", json.Number(id))
+	return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel with ID '"+id+"' does not exist").
+		With("stream_id", json.Number(id))
 }
 
+// planForChannel checks a channel message in the protocol's order: the channel exists, the topic is valid, the sender
+// may post, and may use these mentions.
 func (c SendMessage) planForChannel(t *Turn, me *User, f *MessageSent) error {
 	var ch *Channel
 	if c.RawChannelID != "" {
@@ -156,7 +165,8 @@ func (c SendMessage) planForChannel(t *Turn, me *User, f *MessageSent) error {
 			return errUnknownChannelID(c.Channel.String())
 		}
 	} else if ch = t.FindChannelByName(c.ChannelName); ch == nil {
-		return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel '"+c.ChannelName+"' does not exist").With("stream", escapeHTML(c.ChannelName))
+		return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel '"+c.ChannelName+"' does not exist").
+			With("stream", escapeHTML(c.ChannelName))
 	}
 	topic, err := NormalizeTopic(c.Topic)
 	if err != nil {
@@ -169,7 +179,7 @@ func (c SendMessage) planForChannel(t *Turn, me *User, f *MessageSent) error {
 	return t.checkMentions(me, ch, topic, c.Content)
 }
 
-// PostableChannel is a channel the caller may send to, whatever the topic.
+// PostableChannel returns a channel that the caller may send to, whatever the topic.
 func (v View) PostableChannel(id ChannelID) (*Channel, error) {
 	c, err := v.VisibleChannel(id)
 	if err != nil {
@@ -178,7 +188,7 @@ func (v View) PostableChannel(id ChannelID) (*Channel, error) {
 	return c, v.checkMaySend(v.Me(), c)
 }
 
-// checkMaySend is the permission to post in a channel at all: the posting group, then access.
+// checkMaySend refuses users who may not post in the channel at all. It checks the posting group first, then access.
 func (r *Realm) checkMaySend(me *User, c *Channel) error {
 	if me.System {
 		return nil
@@ -187,26 +197,30 @@ func (r *Realm) checkMaySend(me *User, c *Channel) error {
 		return BadRequest("You do not have permission to post in this channel.")
 	}
 	owner := r.users.find(me.BotOwner)
-	ok := !c.Archived && (c.WebPublic || !c.Private && !me.IsGuest() || r.Subscribed(me.ID, c.ID) || owner != nil && r.Subscribed(owner.ID, c.ID) || c.History && r.hasContentAccess(me, c))
-	if !ok {
+	ok := c.WebPublic || !c.Private && !me.IsGuest() || r.Subscribed(me.ID, c.ID) ||
+		owner != nil && r.Subscribed(owner.ID, c.ID) || c.History && r.hasContentAccess(me, c)
+	if c.Archived || !ok {
 		return BadRequest("Not authorized to send to channel '%s'", c.Name)
 	}
 	return nil
 }
 
-// senderHasPermission is a channel's permission as senders have it: a bot senderHasPermission where its owner does.
+// senderHasPermission reports whether a sender has a permission of the channel. A bot also has the permissions of its
+// owner.
 func (r *Realm) senderHasPermission(me *User, c *Channel, setting string) bool {
 	owner := r.users.find(me.BotOwner)
 	return r.channelAllows(me, c, setting) || owner != nil && r.channelAllows(owner, c, setting)
 }
 
+// checkPost refuses users who may not post in this topic of the channel. System bots may post everywhere.
 func (t *Turn) checkPost(me *User, c *Channel, topic string) error {
 	if me.System {
 		return nil
 	}
-	// A new topic is refused before a closed door: that order is the protocol's. maySend looks at the posting group again
-	// only for who may pass it.
-	if t.senderHasPermission(me, c, "can_send_message_group") && t.index.channels[c.ID].topics[fold(topic)] == nil && !t.senderHasPermission(me, c, "can_create_topic_group") {
+	// The protocol's order: first the refusal of a new topic, then the refusals of checkMaySend. checkMaySend checks
+	// the posting group again; that matters only for senders who passed it here.
+	if t.senderHasPermission(me, c, "can_send_message_group") && t.index.channels[c.ID].topics[fold(topic)] == nil &&
+		!t.senderHasPermission(me, c, "can_create_topic_group") {
 		return BadRequest("You do not have permission to create new topics in this channel.")
 	}
 	if err := t.checkMaySend(me, c); err != nil {
@@ -215,7 +229,8 @@ func (t *Turn) checkPost(me *User, c *Channel, topic string) error {
 	return t.checkTopicsPolicy(c, topic)
 }
 
-// checkTopicsPolicy is the rule of the channel's topics policy, or of the organization's where the channel inherits.
+// checkTopicsPolicy applies the channel's topics policy. A channel that inherits it uses the policy of the
+// organization.
 func (r *Realm) checkTopicsPolicy(c *Channel, topic string) error {
 	policy := c.TopicsPolicy
 	if policy == "inherit" || policy == "" {
@@ -230,6 +245,8 @@ func (r *Realm) checkTopicsPolicy(c *Channel, topic string) error {
 	return nil
 }
 
+// planForUsers checks a direct message in the protocol's order: the recipients, the mentions of groups, and the
+// permission.
 func (c SendMessage) planForUsers(t *Turn, me *User, f *MessageSent) error {
 	members, err := t.directRecipients(me, c.People)
 	if err != nil {
@@ -242,7 +259,7 @@ func (c SendMessage) planForUsers(t *Turn, me *User, f *MessageSent) error {
 	return t.checkDirectMessage(me, members)
 }
 
-// directRecipients resolves the people of a direct message, the sender included, ascending.
+// directRecipients returns the participants of a direct message, including the sender, in ascending order.
 func (v View) directRecipients(me *User, list []Principal) ([]UserID, error) {
 	if len(list) == 0 {
 		return nil, BadRequest("Message must have recipients")
@@ -273,7 +290,8 @@ func (v View) directRecipients(me *User, list []Principal) ([]UserID, error) {
 	return slices.Compact(members), nil
 }
 
-// checkDirectMessage decides direct messages: somebody taking part must be allowed to, and the first one needs the right to begin.
+// checkDirectMessage refuses direct messages that are not allowed. At least one participant must have the permission
+// for direct messages. The first message needs the permission to start a conversation.
 func (t *Turn) checkDirectMessage(me *User, members []UserID) error {
 	allBots, authorized := true, false
 	for _, id := range members {
@@ -283,7 +301,7 @@ func (t *Turn) checkDirectMessage(me *User, members []UserID) error {
 		}
 		authorized = authorized || t.HasPermission(u, "direct_message_permission_group")
 	}
-	if me.IsBot() || allBots { // allBots holds for notes to oneself too
+	if me.IsBot() || allBots { // allBots is also true for notes to oneself
 		return nil
 	}
 	if !authorized {
@@ -292,13 +310,15 @@ func (t *Turn) checkDirectMessage(me *User, members []UserID) error {
 		}
 		return BadRequest("This conversation does not include any users who can authorize it.")
 	}
-	if talk := t.FindDirectConversation(members); (talk == 0 || t.index.conversations[talk].ids.Empty()) && !t.HasPermission(me, "direct_message_initiator_group") {
+	conversation := t.FindDirectConversation(members)
+	first := conversation == 0 || t.index.conversations[conversation].ids.Empty()
+	if first && !t.HasPermission(me, "direct_message_initiator_group") {
 		return BadRequest("You do not have permission to initiate direct message conversations.")
 	}
 	return nil
 }
 
-// parseDummyEmail reads the user id out of user<id>@host, the address shown where the real one is not.
+// parseDummyEmail returns the user id in user<id>@host, the placeholder for an email address that is not visible.
 func (v View) parseDummyEmail(email string) (UserID, bool) {
 	name, _, ok := strings.Cut(email, "@")
 	if !ok || !strings.HasPrefix(name, "user") || !isDigits(name[4:]) || len(name) > 16 {
@@ -320,25 +340,27 @@ type WarnBotOwner struct{ Channel string }
 
 func (c WarnBotOwner) Decide(t *Turn) (Done, error) {
 	if me := t.Me(); me != nil && me.IsBot() {
-		t.warnBotOwner(me, "tried to send a message to channel `"+strings.ReplaceAll(c.Channel, "`", "'")+"`, but there is no channel with that name.")
+		t.warnBotOwner(me, "tried to send a message to channel `"+strings.ReplaceAll(c.Channel, "`", "'")+
+			"`, but there is no channel with that name.")
 	}
 	return Done{}, nil
 }
 
-// ownerWarningInterval is the least time between two warnings about somebody's bots, in seconds (protocol).
+// ownerWarningInterval is the minimum time between two warnings to one bot owner, in seconds (protocol).
 const ownerWarningInterval = 60
 
-// ownerWarningKind marks such a warning among what the notification bot and the owner say to each other.
+// ownerWarningKind marks these warnings in the conversation of the owner with the notification bot.
 const ownerWarningKind = "bot warning"
 
+// warnBotOwner sends a warning to the bot's owner, at most one per ownerWarningInterval.
 func (t *Turn) warnBotOwner(bot *User, what string) {
 	owner := t.Find(bot.BotOwner)
 	if owner == nil || !owner.Active || bot.System {
 		return
 	}
-	if talk := t.FindDirectConversation(sortUnique([]UserID{owner.ID, NotificationBot})); talk != 0 {
+	if c := t.FindDirectConversation(sortUnique([]UserID{owner.ID, NotificationBot})); c != 0 {
 		warned := false
-		t.index.conversations[talk].ids.EachBackward(func(id int64) bool {
+		t.index.conversations[c].ids.EachBackward(func(id int64) bool {
 			if t.Now-int64(t.message(MessageID(id)).time) >= ownerWarningInterval {
 				return false
 			}
@@ -349,5 +371,6 @@ func (t *Turn) warnBotOwner(bot *User, what string) {
 			return
 		}
 	}
-	t.SendBotMessage(BotMessage{People: []UserID{owner.ID}, Text: "Your bot " + t.SilentMention(bot.ID) + " " + what, Kind: ownerWarningKind})
+	text := "Your bot " + t.SilentMention(bot.ID) + " " + what
+	t.SendBotMessage(BotMessage{People: []UserID{owner.ID}, Text: text, Kind: ownerWarningKind})
 }

@@ -2,13 +2,13 @@ package realm
 
 import "strings"
 
-// maxSnippets is how many snippets one user may keep: every registration carries them all.
+// maxSnippets is how many snippets one user may have: every registration contains all of them.
 const maxSnippets = 1000
 
-// MaxSnippetTitle is the length of a title in code points (protocol).
+// MaxSnippetTitle is the maximum length of a title in code points (protocol).
 const MaxSnippetTitle = 60
 
-// Snippet is the row of a text that somebody keeps to use again.
+// Snippet is the row of a text that a user saved for reuse.
 type Snippet struct {
 	ID      int64
 	User    UserID
@@ -19,10 +19,10 @@ type Snippet struct {
 
 func (s *Snippet) owner() UserID { return s.User }
 
-// SnippetsOf is a user's snippets by id.
+// SnippetsOf returns a user's snippets, ordered by id.
 func (r *Realm) SnippetsOf(u UserID) []Snippet { return r.small.snippets.list(u) }
 
-// AddSnippet asks to keep a text.
+// AddSnippet asks to save a text.
 type AddSnippet struct{ Title, Content string }
 
 func (c AddSnippet) Decide(t *Turn) (int64, error) {
@@ -33,12 +33,15 @@ func (c AddSnippet) Decide(t *Turn) (int64, error) {
 	if t.small.snippets.count(me.ID) >= maxSnippets {
 		return 0, BadRequest("Too many saved snippets (limit: %d)", maxSnippets)
 	}
-	s := Snippet{ID: t.nextID("snippet"), User: me.ID, Title: strings.TrimSpace(c.Title), Content: strings.TrimSpace(c.Content), Created: t.Now}
+	s := Snippet{
+		ID: t.nextID("snippet"), User: me.ID, Title: strings.TrimSpace(c.Title),
+		Content: strings.TrimSpace(c.Content), Created: t.Now,
+	}
 	t.Record(&SnippetAdded{s})
 	return s.ID, nil
 }
 
-// SnippetAdded says a user keeps a text.
+// SnippetAdded says that a user saved a text.
 type SnippetAdded struct{ Snippet Snippet }
 
 func (*SnippetAdded) keepsMarkdownConfig() {}
@@ -54,7 +57,7 @@ func (f *SnippetAdded) tell(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.Snippet.User), Event: f}}
 }
 
-// ChangeSnippet asks to change a kept text; nil stays.
+// ChangeSnippet asks to change a saved text. Nil fields stay unchanged.
 type ChangeSnippet struct {
 	ID             int64
 	Title, Content *string
@@ -81,7 +84,7 @@ func (c ChangeSnippet) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// SnippetChanged says a kept text reads differently now.
+// SnippetChanged says that a saved text was changed.
 type SnippetChanged struct{ Snippet Snippet }
 
 func (*SnippetChanged) keepsMarkdownConfig() {}
@@ -93,7 +96,7 @@ func (f *SnippetChanged) tell(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.Snippet.User), Event: f}}
 }
 
-// RemoveSnippet asks to forget a kept text.
+// RemoveSnippet asks to delete a saved text.
 type RemoveSnippet struct{ ID int64 }
 
 func (c RemoveSnippet) Decide(t *Turn) (Done, error) {
@@ -104,7 +107,7 @@ func (c RemoveSnippet) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// SnippetRemoved says a kept text is forgotten.
+// SnippetRemoved says that a saved text was deleted.
 type SnippetRemoved struct {
 	User UserID
 	ID   int64

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// maxSubmessages is how many submessages one message may collect: its row is written whole, so a poll must not grow
-// excludeUsers end. Far more than any poll in use has votes.
+// maxSubmessages is how many submessages one message may have. Its row is written as a whole, so a poll must not grow
+// without limit. No poll in use has nearly as many votes.
 const maxSubmessages = 5000
 
-// AddSubmessage asks to attach data to a message that carries a widget.
+// AddSubmessage asks to attach data to a message that has a widget.
 type AddSubmessage struct {
 	Message       MessageID
 	Type, Content string
@@ -49,11 +49,13 @@ func (c AddSubmessage) Decide(t *Turn) (Done, error) {
 	if votes && i.Channel != 0 {
 		t.followOnParticipation(me, i.Channel, i.Topic)
 	}
-	t.Record(&SubmessageAdded{Message: c.Message, Submessage: Submessage{ID: t.nextID("submessage"), Sender: me.ID, Type: c.Type, Content: c.Content}})
+	t.Record(&SubmessageAdded{Message: c.Message, Submessage: Submessage{
+		ID: t.nextID("submessage"), Sender: me.ID, Type: c.Type, Content: c.Content,
+	}})
 	return Done{}, nil
 }
 
-// extraOrEmpty is a message's further row for reading; an empty one if it has none.
+// extraOrEmpty returns a message's extra row for reading, or an empty one if it has none.
 func (r *Realm) extraOrEmpty(id MessageID) *MessageExtra {
 	if m := r.message(id); m != nil {
 		if e := r.extra(id, m); e != nil {
@@ -63,9 +65,10 @@ func (r *Realm) extraOrEmpty(id MessageID) *MessageExtra {
 	return &MessageExtra{}
 }
 
-// maxWidgetKey bounds the numbers widgets give to what people add to them (protocol).
+// maxWidgetKey is the largest number that a widget may give to an option or task (protocol).
 const maxWidgetKey = 1000
 
+// checkPoll refuses data that the poll widget does not accept. It reports whether the data is a vote.
 func checkPoll(data map[string]any, author bool) (vote bool, err error) {
 	kind, ok := data["type"].(string)
 	if !ok {
@@ -98,6 +101,7 @@ func checkPoll(data map[string]any, author bool) (vote bool, err error) {
 	return false, nil
 }
 
+// checkTodo refuses data that the to-do widget does not accept.
 func checkTodo(data map[string]any, author bool) error {
 	kind, ok := data["type"].(string)
 	if !ok {
@@ -131,6 +135,7 @@ func checkTodo(data map[string]any, author bool) error {
 	return nil
 }
 
+// checkWidgetKey refuses a value that is not an integer between 0 and maxWidgetKey.
 func checkWidgetKey(widget, name string, value any) error {
 	n, ok := wholeNumber(value)
 	switch {
@@ -144,12 +149,13 @@ func checkWidgetKey(widget, name string, value any) error {
 	return nil
 }
 
+// wholeNumber returns a decoded JSON number as an int, or false if it is not an integer of 32 bits.
 func wholeNumber(v any) (int, bool) {
 	f, ok := v.(float64)
 	return int(f), ok && f == math.Trunc(f) && math.Abs(f) < 1<<31
 }
 
-// SubmessageAdded says a message carries one more submessage.
+// SubmessageAdded says that a submessage was attached to a message.
 type SubmessageAdded struct {
 	Message    MessageID
 	Submessage Submessage

@@ -2,10 +2,10 @@ package realm
 
 import "slices"
 
-// maxTypingAudience is from how many subscribers on a channel hears nothing of typing (protocol).
+// maxTypingAudience is the largest number of subscribers for which typing in a channel is sent (protocol).
 const maxTypingAudience = 100
 
-// SendTyping tells others that the caller began or stopped to write a message.
+// SendTyping asks to tell others that the caller starts or stops writing a message.
 type SendTyping struct {
 	Stop      bool
 	ToChannel bool
@@ -55,46 +55,42 @@ func (c SendTyping) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// sendTyping tells those of an audience who want to see others type. Limited guests are told the addresses of people
-// they know only.
+// sendTyping sends the event to those users that want typing notifications. Limited guests get email addresses only of
+// users they may see.
 func (t *Turn) sendTyping(to []UserID, e *Typing) {
-	veiled := *e
-	veiled.Sender.EmailPublic, veiled.People = false, slices.Clone(e.People)
-	for i := range veiled.People {
-		veiled.People[i].EmailPublic = false
+	redacted := *e // without email addresses
+	redacted.Sender.EmailPublic, redacted.People = false, slices.Clone(e.People)
+	for i := range redacted.People {
+		redacted.People[i].EmailPublic = false
 	}
-	var know, strange []UserID
+	var full, limited []UserID
 	for _, u := range t.typingAudience(to) {
 		sees := func(p UserInfo) bool { return t.maySeeUser(t.users.must(u), t.users.must(p.ID)) }
-		if !t.GuestsLimited() || sees(e.Sender) && !slices.ContainsFunc(e.People, func(p UserInfo) bool { return !sees(p) }) {
-			know = append(know, u)
+		if !t.GuestsLimited() ||
+			sees(e.Sender) && !slices.ContainsFunc(e.People, func(p UserInfo) bool { return !sees(p) }) {
+			full = append(full, u)
 		} else {
-			strange = append(strange, u)
+			limited = append(limited, u)
 		}
 	}
-	t.Tell(Notice{To: know, Event: e})
-	if len(strange) > 0 {
-		t.Tell(Notice{To: strange, Event: &veiled})
+	t.Tell(Notice{To: full, Event: e})
+	if len(limited) > 0 {
+		t.Tell(Notice{To: limited, Event: &redacted})
 	}
 }
 
-// typingAudience is those of an audience who want to see others type.
-func (r *Realm) typingAudience(to []UserID) []UserID {
-	return slices.DeleteFunc(slices.Clone(to), func(u UserID) bool { return !r.users.must(u).BoolSetting("receives_typing_notifications") })
-}
-
-// Typing is the event that somebody writes, or no longer does.
+// Typing is the event that a user starts or stops writing a message.
 type Typing struct {
 	Stop    bool
 	Sender  UserInfo
-	Channel ChannelID // 0: direct
+	Channel ChannelID // 0: direct message
 	Topic   string
-	People  []UserInfo // the sender included
+	People  []UserInfo // including the sender
 }
 
 func (*Typing) EventType() string { return "typing" }
 
-// SendEditTyping tells others that the caller began or stopped to edit a message.
+// SendEditTyping asks to tell others that the caller starts or stops editing a message.
 type SendEditTyping struct {
 	Message MessageID
 	Stop    bool
@@ -127,12 +123,12 @@ func (c SendEditTyping) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// TypingEdit is the event that somebody edits a message, or no longer does.
+// TypingEdit is the event that a user starts or stops editing a message.
 type TypingEdit struct {
 	Stop    bool
 	Sender  UserID
 	Message MessageID
-	Channel ChannelID // 0: direct
+	Channel ChannelID // 0: direct message
 	Topic   string
 	People  []UserID
 }

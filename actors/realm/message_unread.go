@@ -8,10 +8,10 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// MaxUnread is how many unread messages a client is told of when it registers, newest first (protocol).
+// MaxUnread is how many unread messages a registration contains, the newest ones (protocol).
 const MaxUnread = 50000
 
-// Unread is a user's unread messages, sorted by conversation. Lists of ids ascend.
+// Unread is a user's unread messages, grouped by conversation. Lists of ids are ascending.
 type Unread struct {
 	Count    int // direct messages, and channel messages that are not muted
 	Direct   []UnreadConversation
@@ -21,58 +21,62 @@ type Unread struct {
 	Missing  bool // there are more, older ones
 }
 
-// UnreadConversation is one direct conversation: Other for two people (oneself alone: one's own id), Members for more.
+// UnreadConversation is one direct conversation. Other is set for two participants (the user's own id for notes to
+// oneself), Members for more.
 type UnreadConversation struct {
 	Other   UserID
 	Members []UserID
 	IDs     []MessageID
 }
 
-// UnreadTopic is one topic; spellings that differ only in case are one.
+// UnreadTopic is one topic. Spellings that differ only in case are the same topic.
 type UnreadTopic struct {
 	Channel ChannelID
 	Topic   string
 	IDs     []MessageID
 }
 
-// maxUnreadScan is how many messages are looked at one by one in search of unread ones before whole sets are worked out.
+// maxUnreadScan is how many messages Unread tests one by one. After that it computes the set of candidates first.
 const maxUnreadScan = 3 * MaxUnread
 
-// unreadScanStep is how many of them are taken out of their set at once.
+// unreadScanStep is how many ids scan copies out of the set at once.
 const unreadScanStep = 4096
 
-// fewConversations is up to how many channels and conversations of a user what is unread is first narrowed to the messages he has
-// received: who is in few of them has received few of an organization's messages, and the rest need no look.
+// fewConversations is the number of a user's channels and conversations up to which Unread first limits the candidates
+// to messages the user received. Such a user has received few of the organization's messages.
 const fewConversations = 64
 
-// UnreadMessages is a user's unread messages as they were found. It holds nothing of the realm that may still change, so
-// that they are sorted when the view is over: with 20,000 topics that takes several times as long as finding them.
+// UnreadMessages is the result of Unread, not yet grouped. It refers to nothing in the realm that may change, so it can
+// be grouped after the view ends. With 20,000 topics, grouping takes several times as long as the search.
 type UnreadMessages struct {
 	me            UserID
-	messages      []locatedMessage // newestIDs first
+	messages      []locatedMessage // newest first
 	more          bool
 	topics        []topicSpelling // by id
 	conversations map[DirectConversationID][]UserID
 	mutes         muteSettings
-	mentions      []mention // sortUnique
+	mentions      []mention // ascending
 }
 
-// locatedMessage is a message and where it is.
+// locatedMessage is a message with its topic or conversation.
 type locatedMessage struct {
 	id        MessageID
-	channel   uint32 // 0: direct
-	container uint32 // the TopicID, or the DirectConversationID
+	channel   uint32 // 0: direct message
+	container uint32 // the TopicID or the DirectConversationID
 }
 
-// mention is a message that reached the caller by a mention.
+// mention is a message that mentions the caller.
 type mention struct {
 	id    MessageID
 	named bool // by name or group; otherwise by a wildcard
 }
 
-// Unread finds the caller's unread messages, the newest MaxUnread.
+// Unread finds the newest MaxUnread unread messages of the caller.
 func (v View) Unread() UnreadMessages {
-	f := UnreadMessages{me: v.User, topics: v.index.topicSpellings, conversations: map[DirectConversationID][]UserID{}, mutes: v.muteSettingsOf(v.User)}
+	f := UnreadMessages{
+		me: v.User, topics: v.index.topicSpellings, conversations: map[DirectConversationID][]UserID{},
+		mutes: v.muteSettingsOf(v.User),
+	}
 	p := readerAccess{View: v, reader: v.Me()}
 	var all ids.Set
 	all.AddRange(1, int64(v.LastMessageID()))
@@ -83,7 +87,7 @@ func (v View) Unread() UnreadMessages {
 	f.messages = make([]locatedMessage, 0, min(all.Len(), MaxUnread+1))
 	if !f.scan(&p, &all, maxUnreadScan) {
 		all = v.rowsWithin(v.User, &all)
-		for id, c := range v.channels.all() { // a difference does not depend on the order
+		for id, c := range v.channels.all() { // the order does not matter for a difference of sets
 			if c.Archived || !v.Realm.Subscribed(v.User, id) {
 				all.Subtract(v.index.channels[id].ids)
 			}
@@ -100,23 +104,24 @@ func (v View) Unread() UnreadMessages {
 	return f
 }
 
-// scan looks at no more messages of a set than it may, from the last to the first, and reports whether that was enough.
+// scan tests the messages of a set, newest first, at most limit of them. It reports whether it found enough or tested
+// all.
 func (f *UnreadMessages) scan(p *readerAccess, among *ids.Set, limit int) bool {
-	near := messageLookup{Realm: p.Realm}
+	messages := messageLookup{Realm: p.Realm}
 	end := among.Len()
 	for lo, hi := 0, end; hi > 0; hi = lo {
 		if lo = max(0, hi-unreadScanStep, end-limit); lo == hi {
 			return false
 		}
 		for _, id := range slices.Backward(among.Slice(lo, hi)) {
-			m := near.message(id)
+			m := messages.message(id)
 			if m == nil || !p.countsAsUnread(id, m) {
 				continue
 			}
 			x := locatedMessage{id, m.channel, uint32(m.topic)}
 			if m.channel == 0 {
 				if x.container = uint32(m.conversation); f.conversations[m.conversation] == nil {
-					f.conversations[m.conversation] = p.View.conversations.must(m.conversation).Members // they never change
+					f.conversations[m.conversation] = p.View.conversations.must(m.conversation).Members // never change
 				}
 			}
 			if f.messages = append(f.messages, x); len(f.messages) > MaxUnread {
@@ -127,15 +132,15 @@ func (f *UnreadMessages) scan(p *readerAccess, among *ids.Set, limit int) bool {
 	return true
 }
 
-// mentionsIn is which of a set's messages mention the caller.
-func (v View) mentionsIn(idSet ids.Set) (out []mention) {
-	reached := ids.Intersection(v.index.messagesMentioning(v.User), idSet)
-	wild := ids.Intersection(v.index.channelWildcards, idSet)
+// mentionsIn returns the messages of a set that mention the caller.
+func (v View) mentionsIn(messages ids.Set) (out []mention) {
+	mentioning := ids.Intersection(v.index.messagesMentioning(v.User), messages)
+	wildcards := ids.Intersection(v.index.channelWildcards, messages)
 	if rd := v.marks.find(v.User); rd != nil {
-		wild.Subtract(rd.Rows)
+		wildcards.Subtract(rd.Rows)
 	}
-	reached.Union(wild)
-	reached.Each(func(n int64) bool {
+	mentioning.Union(wildcards)
+	mentioning.Each(func(n int64) bool {
 		e := v.extras.find(MessageID(n))
 		out = append(out, mention{MessageID(n), e != nil && e.mentionFlags(v.User)&FlagMentioned != 0})
 		return true
@@ -143,9 +148,11 @@ func (v View) mentionsIn(idSet ids.Set) (out []mention) {
 	return out
 }
 
-// Sorted is the messages by conversation.
+// Sorted groups the messages by conversation.
 func (f UnreadMessages) Sorted() Unread {
-	u := Unread{Direct: []UnreadConversation{}, Channels: []UnreadTopic{}, Groups: []UnreadConversation{}, Missing: f.more}
+	u := Unread{
+		Direct: []UnreadConversation{}, Channels: []UnreadTopic{}, Groups: []UnreadConversation{}, Missing: f.more,
+	}
 	groups, ids := f.group()
 	var last *unreadGroup
 	for _, i := range groupOrder(groups) {
@@ -176,7 +183,7 @@ func (f UnreadMessages) Sorted() Unread {
 	return u
 }
 
-// merge adds the messages of another spelling of the topic; it is spelled as its newest message spells it.
+// merge adds the messages of another spelling of the topic. The spelling of the newest message wins.
 func (t *UnreadTopic) merge(o UnreadTopic) {
 	if o.IDs[len(o.IDs)-1] > t.IDs[len(t.IDs)-1] {
 		t.Topic = o.Topic
@@ -185,38 +192,38 @@ func (t *UnreadTopic) merge(o UnreadTopic) {
 	slices.Sort(t.IDs)
 }
 
-// unreadGroup is the messages of one conversation, or of one spelling of a topic: a stretch of all.
+// unreadGroup is a range of ids: the messages of one conversation, or of one spelling of a topic.
 type unreadGroup struct {
-	channel, container uint32 // as in placed
+	channel, container uint32 // see locatedMessage
 	from, to           int32
-	folded             string // the topic's name
+	folded             string // the topic's name in folded form
 }
 
-// group is the messages' ids, those of one conversation or one spelling of a topic together and ascending, and where
-// each stretch is, in the order of their newest messages.
+// group returns the ids so that those of one conversation, or one spelling of a topic, are adjacent and ascending.
+// groups are the ranges, ordered by newest message, newest first.
 func (f UnreadMessages) group() (groups []unreadGroup, ids []MessageID) {
-	topics := make([]int32, len(f.topics)) // which group, counted from 1
-	talks := map[uint32]int32{}
-	of := make([]int32, len(f.messages))
+	topics := make([]int32, len(f.topics)) // group number, from 1
+	conversations := map[uint32]int32{}
+	groupOf := make([]int32, len(f.messages))
 	groups = make([]unreadGroup, 0, min(len(f.messages), len(f.topics)+len(f.conversations)))
 	for i, m := range f.messages {
 		var g int32
 		if m.channel == 0 {
-			g = talks[m.container]
+			g = conversations[m.container]
 		} else {
 			g = topics[m.container]
 		}
 		if g == 0 {
 			groups = append(groups, unreadGroup{channel: m.channel, container: m.container})
 			if g = int32(len(groups)); m.channel == 0 {
-				talks[m.container] = g
+				conversations[m.container] = g
 			} else {
 				topics[m.container] = g
 				groups[g-1].folded = f.topics[m.container].folded
 			}
 		}
 		groups[g-1].to++
-		of[i] = g - 1
+		groupOf[i] = g - 1
 	}
 	at := int32(0)
 	for g := range groups {
@@ -224,22 +231,22 @@ func (f UnreadMessages) group() (groups []unreadGroup, ids []MessageID) {
 		groups[g].from, groups[g].to = at, at
 	}
 	ids = make([]MessageID, len(f.messages))
-	for i, m := range f.messages { // newestIDs first, so each stretch is filled from its end
-		g := &groups[of[i]]
+	for i, m := range f.messages { // newest first, so each range is filled from its end
+		g := &groups[groupOf[i]]
 		g.from--
 		ids[g.from] = m.id
 	}
 	return groups, ids
 }
 
-// groupOrder is which places come one after the other: direct conversations, then topics by channel and name. Counting tells
-// the channels apart sooner than comparing.
+// groupOrder returns the order in which the groups are shown: direct conversations, then topics by channel and name. It
+// separates channels by counting, which is faster than comparing.
 func groupOrder(groups []unreadGroup) []int32 {
 	most := uint32(0)
 	for i := range groups {
 		most = max(most, groups[i].channel)
 	}
-	next := make([]int32, most+2) // where the next of each channel goes; a channel's own begin where the one before ends
+	next := make([]int32, most+2) // index for the next group of each channel, once the counts are summed up
 	for i := range groups {
 		next[groups[i].channel+1]++
 	}
@@ -255,18 +262,21 @@ func groupOrder(groups []unreadGroup) []int32 {
 	from := int32(0)
 	for c, to := range next[:most+1] {
 		if c > 0 {
-			slices.SortFunc(out[from:to], func(a, b int32) int { return strings.Compare(groups[a].folded, groups[b].folded) })
+			slices.SortFunc(out[from:to], func(a, b int32) int {
+				return strings.Compare(groups[a].folded, groups[b].folded)
+			})
 		}
 		from = to
 	}
 	return out
 }
 
-// muted is whether the user muted a topic.
-func (f UnreadMessages) muted(channel, place uint32) bool {
-	return f.mutes.isMuted(ChannelID(channel), f.topics[place].name)
+// muted reports whether the user muted a topic.
+func (f UnreadMessages) muted(channel, topic uint32) bool {
+	return f.mutes.isMuted(ChannelID(channel), f.topics[topic].name)
 }
 
+// addConversation adds a direct conversation to Groups if it has more than two members, else to Direct.
 func (u *Unread) addConversation(members []UserID, me UserID, ids []MessageID) {
 	if len(members) > 2 {
 		u.Groups = append(u.Groups, UnreadConversation{Members: slices.Clone(members), IDs: ids})
@@ -281,22 +291,28 @@ func (u *Unread) addConversation(members []UserID, me UserID, ids []MessageID) {
 	u.Direct = append(u.Direct, t)
 }
 
-// mentioned is which of the messages mention the caller: by name or group always, by wildcard unless muted.
+// mentioned returns the messages that mention the caller: by name or group, or by wildcard in topics that are not
+// muted.
 func (f UnreadMessages) mentioned() []MessageID {
 	out := []MessageID{}
 	for _, x := range f.mentions {
-		i, unread := slices.BinarySearchFunc(f.messages, x.id, func(m locatedMessage, id MessageID) int { return int(id - m.id) }) // they descend
-		if unread && (x.named || f.messages[i].channel == 0 || !f.muted(f.messages[i].channel, f.messages[i].container)) {
+		i, unread := slices.BinarySearchFunc(f.messages, x.id, func(m locatedMessage, id MessageID) int {
+			return int(id - m.id) // descending order
+		})
+		if !unread {
+			continue
+		}
+		if m := f.messages[i]; x.named || m.channel == 0 || !f.muted(m.channel, m.container) {
 			out = append(out, x.id)
 		}
 	}
 	return out
 }
 
-// MaxStarred is how many starred messages a client is told of when it registers, newest first (protocol).
+// MaxStarred is how many starred messages a registration contains, the newest ones (protocol).
 const MaxStarred = 10000
 
-// Starred is the caller's starred messages, ascending.
+// Starred returns the caller's starred messages, ascending.
 func (v View) Starred() []MessageID {
 	rd := v.marks.find(v.User)
 	if rd == nil {
@@ -310,17 +326,17 @@ func (v View) Starred() []MessageID {
 	return nonNil(ids)
 }
 
-// newestWithRows is the n newestIDs messages of a set that the caller has rows of, ascending. It looks at no more than limit,
-// and reports whether that was enough.
+// newestWithRows returns the n newest messages of a set that the caller has rows of, ascending. It tests at most limit
+// messages, and reports whether that was enough.
 func (v View) newestWithRows(among ids.Set, n, limit int) (ids []MessageID, enough bool) {
 	p := readerAccess{View: v, reader: v.Me()}
 	p.load()
-	near := messageLookup{Realm: v.Realm}
+	messages := messageLookup{Realm: v.Realm}
 	among.EachBackward(func(x int64) bool {
 		if limit--; limit < 0 {
 			return false
 		}
-		if m := near.message(MessageID(x)); m != nil && p.hasRow(MessageID(x), m) {
+		if m := messages.message(MessageID(x)); m != nil && p.hasRow(MessageID(x), m) {
 			ids = append(ids, MessageID(x))
 		}
 		return len(ids) < n
@@ -329,6 +345,7 @@ func (v View) newestWithRows(among ids.Set, n, limit int) (ids []MessageID, enou
 	return ids, limit >= 0
 }
 
+// nonNil returns an empty slice instead of nil, so that the JSON is [] and not null.
 func nonNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}
@@ -336,29 +353,30 @@ func nonNil[T any](s []T) []T {
 	return s
 }
 
-// RecentConversation is a direct conversation and its newest message. Its members never change: they may leave the view.
+// RecentConversation is a direct conversation and its newest message. Members never change, so the list may leave the
+// view.
 type RecentConversation struct {
 	Newest  MessageID
 	Members []UserID
 }
 
-// Others is its members but for one.
+// Others returns the members other than me.
 func (t RecentConversation) Others(me UserID) []UserID { return nonNil(excludeUsers(t.Members, me)) }
 
-// recentDirectMessages is of how many direct messages, the newest, the conversations count as recent (protocol).
+// recentDirectMessages is how many of the newest direct messages are searched for recent conversations (protocol).
 const recentDirectMessages = 1000
 
-// RecentConversations is the caller's latest direct conversations, newest first.
+// RecentConversations returns the caller's most recent direct conversations, newest first.
 func (v View) RecentConversations() []RecentConversation {
 	direct := findSet(v.index.directMessages, v.User)
 	n := direct.Len()
 	ids := direct.Slice(max(0, n-recentDirectMessages), n)
 	out, seen := make([]RecentConversation, 0, len(ids)), make(map[DirectConversationID]bool, len(ids))
-	near := messageLookup{Realm: v.Realm}
+	messages := messageLookup{Realm: v.Realm}
 	for _, id := range slices.Backward(ids) {
-		if talk := near.message(id).conversation; !seen[talk] {
-			seen[talk] = true
-			out = append(out, RecentConversation{id, v.conversations.must(talk).Members})
+		if conversation := messages.message(id).conversation; !seen[conversation] {
+			seen[conversation] = true
+			out = append(out, RecentConversation{id, v.conversations.must(conversation).Members})
 		}
 	}
 	return out

@@ -1,29 +1,29 @@
 package realm
 
-// DeviceRegistration is what the service that passes notifications on for us is to hear of somebody's devices.
+// DeviceRegistration is one change of a user's devices that the push bouncer must be told of.
 type DeviceRegistration struct {
-	Token PushToken // to notify, or with Gone not any more; of Gone without one, all he has
+	Token PushToken // the token to register, or to remove if Gone; Gone without a token removes all the user's devices
 	Gone  bool
-	// Of an end-to-end encrypted device: its token, readable for that service only.
+	// For an end-to-end encrypted device: its token, encrypted for the bouncer.
 	Device                        int64
 	TokenID, Encrypted, PublicKey string
 }
 
-// Limits of registrations that wait for the service. A phone registers its token anew whenever its app starts, so what is
-// dropped is made up for; an encrypted one is refused.
+// Limits of registrations that wait for the bouncer. A phone registers its token whenever its app starts, so a dropped
+// registration is repeated later. An encrypted registration is refused instead.
 const (
-	MaxDeviceRegistrations        = 2000 // half a kilobyte each, 25 kB if somebody means harm
-	maxDeviceRegistrationsPerUser = 32   // the phones somebody carries, several times
+	MaxDeviceRegistrations        = 2000 // about 500 bytes each; up to 25 kB if sent by an attacker
+	maxDeviceRegistrationsPerUser = 32   // several times the number of phones of one person
 )
 
-// registerDevices has the service that passes notifications on for us hear of devices, where there is one.
-func (t *Turn) registerDevices(u UserID, list ...DeviceRegistration) {
+// registerDevices adds outbox jobs that report the changes to the push bouncer. It does nothing without a bouncer.
+func (t *Turn) registerDevices(u UserID, changes ...DeviceRegistration) {
 	if !t.env.PushBouncer {
 		return
 	}
-	var errands []OutboxJob
-	for _, x := range list {
-		errands = append(errands, OutboxJob{Kind: OutboxRegistration, User: u, Registration: &x})
+	var jobs []OutboxJob
+	for _, change := range changes {
+		jobs = append(jobs, OutboxJob{Kind: OutboxRegistration, User: u, Registration: &change})
 	}
-	t.addOutboxJobs(errands)
+	t.addOutboxJobs(jobs)
 }

@@ -1,17 +1,14 @@
-// Package realm holds one organization as plain data: its rules, its state, and what it tells whom.
-//
-// A command gets one turn: it looks around, then refuses or records facts. A fact applies at once, in memory, and
-// nothing else changes state; then it tells who hears which event. Recovery plays the same facts through the same
-// apply and tell. The package starts no goroutine, holds no lock, reads no clock, rolls no dice and does no I/O:
-// the time and random tokens of a turn are given to it.
 package realm
 
-// Realm is one organization. It belongs to one goroutine at a time.
+import "fmt"
+
+// Realm is one organization: its rows, the indexes derived from them and cached JSON. It has no lock: only one
+// goroutine may use it at a time.
 type Realm struct {
 	id  ID
 	seq Seq // number of the last fact applied
 
-	allTables []anyTable // every table a snapshot keeps, by number
+	allTables []anyTable // every table that a snapshot saves, by number
 
 	org           table[int, Organization] // one row, key 0
 	users         table[UserID, User]
@@ -28,16 +25,18 @@ type Realm struct {
 	topicPolicies table[UserID, TopicPolicies]
 	small         smallTables
 
-	// Of the running snapshot: messages as they were, by the row that is not written yet; see keepMessage.
+	// snapshotMessages holds, while a snapshot is being written, the earlier versions of changed messages in blocks
+	// that are not written yet. See saveForSnapshot.
 	snapshotMessages map[int64][]previousMessage
 
-	// Derived from the rows, rebuilt by index after loading.
+	// index is derived from the rows. rebuildIndexes fills it after the rows are loaded.
 	index indexes
 
-	cache jsonCache // what was shown of the rows, and what of them changed since
+	// cache holds JSON encoded from rows, with the version of the rows it was made from.
+	cache jsonCache
 }
 
-// New returns an empty organization: no user, no setting; its first fact is Founded.
+// New returns an empty organization without users or settings. Its first fact must be Founded.
 func New(id ID) *Realm {
 	r := &Realm{id: id, snapshotMessages: map[int64][]previousMessage{}}
 	r.org.init(r, 1)
@@ -53,7 +52,7 @@ func New(id ID) *Realm {
 	r.clients.init(r, 11)
 	r.queues.init(r, 12)
 	r.topicPolicies.init(r, 13)
-	r.small.init(r) // numberByType from 20
+	r.small.init(r) // numbers from 20
 	user := numberingOf[UserID]()
 	r.users.useNumbering(user)
 	r.subscriptions.useNumbering(user)
@@ -62,9 +61,9 @@ func New(id ID) *Realm {
 	r.channels.useNumbering(numberingOf[ChannelID]())
 	r.topics.useNumbering(numberingOf[TopicID]())
 	r.blocks.useNumbering(numberingOf[int64]())
-	further := numberingOf[MessageID]()
-	further.paged = true // most messages have no further row
-	r.extras.useNumbering(further)
+	extra := numberingOf[MessageID]()
+	extra.paged = true // most messages have no row in this table
+	r.extras.useNumbering(extra)
 	r.small.shownNotifications.useNumbering(user)
 	r.blocks.originalRow, r.extras.copyRow = r.blockAtSnapshot, (*MessageExtra).snapshotCopy
 	r.extras.shareRow = (*MessageExtra).shareWith
@@ -73,92 +72,107 @@ func New(id ID) *Realm {
 	return r
 }
 
-// ID is the organization's number in this process and in its data directory.
+// ID returns the organization's number in this process and in its data directory.
 func (r *Realm) ID() ID { return r.id }
 
-// Seq is the number of the last fact applied.
+// Seq returns the number of the last fact applied.
 func (r *Realm) Seq() Seq { return r.seq }
 
 // Founded reports whether the organization's first fact has been applied.
 func (r *Realm) Founded() bool { return r.org.find(0) != nil }
 
-// Fact is something that has happened. apply must not fail and must not ask: whatever needed asking was settled while
-// deciding and is carried by the fact. tell runs right after apply and resolves the audience as of that moment.
+// Fact is one change that happened. The journal stores the facts.
+//
+// apply changes the realm. It must not fail and must not ask for anything: clock readings, new ids and permissions are
+// settled while deciding and are fields of the fact. tell runs right after apply. It returns the events of the fact,
+// with their audiences as of that moment.
 type Fact interface {
 	apply(r *Realm)
 	tell(r *Realm) []Notice
 }
 
-// Event is what a client may hear. It is self-contained: it is rendered later, when the realm has moved on.
+// Event is the content of an event for clients. It is self-contained, because it is rendered later, when the realm may
+// have changed again.
 type Event interface {
-	// EventType is the protocol's name of the event, what event_types of a queue filters on.
+	// EventType returns the protocol's name of the event. A queue's event_types filter on it.
 	EventType() string
 }
 
-// Notice is an event and its audience as resolved when the fact was applied, narrowed to users that had a queue.
+// Notice is an event and its audience: the users that had a queue when the fact was applied.
 type Notice struct {
-	To    []UserID // sortUnique; never written to after it was made, so it may be shared
+	To    []UserID // ascending; never changed after creation, so it may be shared
 	Event Event
-	// PublicOnly marks a channel message offered to people who did not receive it: only queues that asked for all
-	// public channels take it.
+	// PublicOnly marks a channel message offered to users who did not receive it. Only queues registered for all public
+	// channels accept it.
 	PublicOnly bool
 }
 
-// Told is a notice with its place: the number of its fact (or, for an ephemeral one, of the last fact before it).
+// Told is the notices of one fact with its number. The notices of ephemeral events carry the number of the fact before
+// them.
 type Told struct {
 	Seq       Seq
 	Ephemeral bool
 	Notices   []Notice
 }
 
-// Done is the answer of a command that has nothing to say.
+// Done is the empty answer of a command.
 type Done struct{}
 
-// Command is what someone asks; A is the type of its answer.
+// Command is a request to change the realm; A is the type of its answer.
+//
+// Decide checks the request, then returns a refusal or records facts with Turn.Record. All refusals come before the
+// first Record. A fact that may change which users a limited guest sees is recorded with Turn.recordWithVisibility
+// instead. That step also records PeopleSeen facts for the guests, directly before and after it.
 type Command[A any] interface {
 	Decide(t *Turn) (A, error)
 }
 
-// TurnEnv is what a turn may know of the world outside: the time and fresh random tokens.
+// TurnEnv is everything a turn gets from outside the realm: the time, random tokens, settings of the server, and
+// rendering.
 type TurnEnv struct {
 	Now   int64                   // Unix seconds
-	Token func(length int) string // random characters of [A-Za-z0-9]
-	UUID  func() string           // random version 4
-	// Pushes: there is a service that notifies phones.
+	Token func(length int) string // returns random characters of [A-Za-z0-9]
+	UUID  func() string           // returns a random version 4 UUID
+	// PushEnabled says that a push notification service is configured.
 	PushEnabled bool
-	// Bouncer: that service passes notifications on for us, and is to know the devices.
+	// PushBouncer says that this service is a bouncer: another server that forwards notifications for this one. Devices
+	// must be registered there.
 	PushBouncer bool
-	// Mails: missed messages are told by mail.
+	// EmailEnabled says that the server sends emails about missed messages.
 	EmailEnabled bool
-	// LinkToken is what the invitation link of that number ends in: it follows from the server's secret.
+	// InviteLinkToken returns the token at the end of an invitation link. It is derived from the link's id and the
+	// server's secret.
 	InviteLinkToken func(id int64) string
-	Hash            func(secret string) [32]byte       // one-way, for API keys and other bearer secrets
+	Hash            func(secret string) [32]byte       // one-way hash for API keys and other bearer secrets
 	APIKey          func(u UserID, epoch int64) string // an account's API key
 
-	// Render and Describe turn the text of a message, or of a description, into HTML inside the turn. They look only
-	// growTo the view. nil shows plain paragraphs.
+	// RenderMessage and RenderDescription turn Markdown into HTML inside the turn. They read only the view. If they are
+	// nil, the text is shown as plain paragraphs.
 	RenderMessage     func(text string, v View) (Body, ContentInfo)
 	RenderDescription func(text string, v View) string
-	// Links is the links a topic contains, as the organization's linkifiers stand.
+	// TopicLinks returns the links in a topic according to the organization's linkifiers.
 	TopicLinks func(topic string, v View) []TopicLink
 }
 
-// Caller says who asks. User 0 is nobody: an anonymous visitor, or the system itself if System is set.
+// Caller identifies who sent a request. User 0 is a logged-out visitor, or the server itself if System is set.
 type Caller struct {
-	User      UserID
-	Client    string // name of the client program, at most 30 characters
-	System    bool   // timers, operators and the server itself
-	Operation string // the name of what he asks, under which the time it takes is counted; "" is the function's
+	User   UserID
+	Client string // name of the client program, at most 30 characters
+	System bool   // timers, operators and the server itself
+	// Operation is the name under which metrics count the time of the request. If it is empty, the name of the function
+	// is used.
+	Operation string
 }
 
-// View is the realm as one caller may see it. Rows it hands out belong to the realm: copy what leaves the view.
+// View is read access to the realm for one caller. Rows that it returns belong to the realm: copy everything that
+// leaves the view.
 type View struct {
 	*Realm
 	Caller
 	Now int64
 }
 
-// Turn is one command's moment.
+// Turn is exclusive access to the realm for one command. It collects the facts and notices that the command records.
 type Turn struct {
 	View
 	env   TurnEnv
@@ -166,13 +180,16 @@ type Turn struct {
 	told  []Told
 }
 
-// ViewAs returns the realm as the caller sees it.
+// ViewAs returns a view of the realm for the caller.
 func (r *Realm) ViewAs(c Caller, now int64) View { return View{Realm: r, Caller: c, Now: now} }
 
-// RunTurn gives decide one turn. It returns the recorded facts in order (the first has number Seq()-len+1 afterwards) and
-// who hears what. When err is not nil, nothing was recorded.
-func RunTurn[A any](r *Realm, c Caller, m TurnEnv, decide func(*Turn) (A, error)) (answer A, facts []Fact, told []Told, err error) {
-	t := &Turn{View: View{Realm: r, Caller: c, Now: m.Now}, env: m}
+// RunTurn runs decide in a turn of its own. It returns the answer, the recorded facts in order (the first has number
+// Seq()-len(facts)+1 afterwards), and their notices. If err is not nil, nothing was recorded. RunTurn panics with
+// IncompleteTurn if decide panics after its first fact.
+func RunTurn[A any](
+	r *Realm, c Caller, env TurnEnv, decide func(*Turn) (A, error),
+) (answer A, facts []Fact, told []Told, err error) {
+	t := &Turn{View: View{Realm: r, Caller: c, Now: env.Now}, env: env}
 	defer func() {
 		if p := recover(); p != nil {
 			if len(t.facts) > 0 {
@@ -188,13 +205,21 @@ func RunTurn[A any](r *Realm, c Caller, m TurnEnv, decide func(*Turn) (A, error)
 	return answer, t.facts, t.told, err
 }
 
-// IncompleteTurn is the panic of a turn that had already recorded a fact: the state can no longer be trusted.
+// IncompleteTurn is the panic of a turn that had already recorded a fact. The state of the realm can no longer be
+// trusted.
 type IncompleteTurn struct{ Cause any }
 
-// Record applies a fact, gives it the next number, and notes who hears of it.
+// Record applies a fact, gives it the next number, and collects its notices. It panics on a fact that needs
+// recordWithVisibility.
 func (t *Turn) Record(f Fact) {
-	was := t.usersVisibleBefore(f)
-	t.announceNewUsers(f, was)
+	if t.mayChangeUserVisibility(f) && t.GuestsLimited() {
+		panic(fmt.Sprintf("BUG: %T may change which users guests see: record it with recordWithVisibility", f))
+	}
+	t.record(f)
+}
+
+// record is Record without the check.
+func (t *Turn) record(f Fact) {
 	t.facts = append(t.facts, f)
 	t.seq++
 	f.apply(t.Realm)
@@ -202,26 +227,25 @@ func (t *Turn) Record(f Fact) {
 	if n := f.tell(t.Realm); len(n) > 0 {
 		t.told = append(t.told, Told{Seq: t.seq, Notices: n})
 	}
-	t.recordVisibilityChanges(f, was)
 }
 
-// Tell sends an event that no fact stands behind: presence and typing. A crash may lose it.
+// Tell sends an event without a fact, for example presence and typing. A crash may lose it.
 func (t *Turn) Tell(n Notice) {
 	if len(n.To) > 0 {
 		t.told = append(t.told, Told{Seq: t.seq, Ephemeral: true, Notices: []Notice{n}})
 	}
 }
 
-// Token returns fresh random characters of [A-Za-z0-9].
+// Token returns random characters of [A-Za-z0-9].
 func (t *Turn) Token(length int) string { return t.env.Token(length) }
 
-// UUID returns a fresh random version 4 UUID.
+// UUID returns a random version 4 UUID.
 func (t *Turn) UUID() string { return t.env.UUID() }
 
-// Hash is the one-way form under which bearer secrets are kept.
+// Hash returns the one-way hash under which a bearer secret is stored.
 func (t *Turn) Hash(secret string) [32]byte { return t.env.Hash(secret) }
 
-// topicLinks is the links a topic contains, as the organization's linkifiers stand.
+// topicLinks returns the links in a topic according to the organization's linkifiers.
 func (t *Turn) topicLinks(topic string) []TopicLink {
 	if t.env.TopicLinks == nil || topic == "" {
 		return nil
@@ -229,7 +253,7 @@ func (t *Turn) topicLinks(topic string) []TopicLink {
 	return t.env.TopicLinks(topic, t.View)
 }
 
-// Replay applies a fact read back from the journal and tells what it told then.
+// Replay applies a fact that was read from the journal. It returns the same notices as when the fact was recorded.
 func (r *Realm) Replay(f Fact) Told {
 	r.seq++
 	f.apply(r)
@@ -237,42 +261,43 @@ func (r *Realm) Replay(f Fact) Told {
 	return Told{Seq: r.seq, Notices: f.tell(r)}
 }
 
-// SetSeq sets the number the loaded rows stand at and rebuilds what is derived from them. run is given parts of that which
-// have nothing in common, and returns when they are done: RunSequentially, or a device's goroutines.
+// SetSeq records the sequence number of the loaded snapshot and rebuilds the indexes. run gets parts of that work that
+// are independent of each other, and returns when all are done: RunSequentially, or a function that uses goroutines.
 func (r *Realm) SetSeq(seq Seq, run func(parts ...func())) {
 	r.seq = seq
 	r.rebuildIndexes(run)
 	r.index.markdownConfigSeq = seq
 }
 
-// RunSequentially does one part after the other.
+// RunSequentially runs the parts one after the other.
 func RunSequentially(parts ...func()) {
 	for _, part := range parts {
 		part()
 	}
 }
 
-// Ticked is a fact without content: it makes room for more ephemeral event ids behind a number.
+// Ticked is a fact without content. Ephemeral events are numbered behind the last fact; a new fact number makes room
+// for more of them.
 type Ticked struct{}
 
 func (*Ticked) apply(*Realm)             {}
 func (f *Ticked) tell(r *Realm) []Notice { return []Notice{{To: r.everyoneAudience(), Event: f}} }
 
-// EventType is empty: only the number matters, to the sessions.
+// EventType returns "": sessions need only the number.
 func (*Ticked) EventType() string { return "" }
 
-// Tick makes room for more ephemeral ids: an empty fact every listening queue takes note of.
+// Tick records an empty fact that reaches every queue, to make room for more ephemeral event ids.
 func (t *Turn) Tick() error {
 	t.Record(&Ticked{})
 	return nil
 }
 
-// ServerRestarted is the event restart: everybody who listens hears that the server began anew.
+// ServerRestarted is the event restart: the server has been restarted.
 type ServerRestarted struct{ Generation int64 }
 
 func (*ServerRestarted) EventType() string { return "restart" }
 
-// AnnounceRestart tells it; no fact stands behind it.
+// AnnounceRestart sends ServerRestarted to every connected user, without a fact.
 func (t *Turn) AnnounceRestart() error {
 	if t.Realm.Founded() {
 		t.Tell(Notice{To: t.everyoneAudience(), Event: &ServerRestarted{t.Now}})
@@ -280,5 +305,5 @@ func (t *Turn) AnnounceRestart() error {
 	return nil
 }
 
-// Due is what the server itself must do at a time, or nil.
+// Due returns the next turn that the server must run on its own at this time, or nil.
 func (r *Realm) Due(now int64) func(*Turn) (any, error) { return r.small.nextDue(r, now) }

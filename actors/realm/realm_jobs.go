@@ -7,87 +7,90 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// What one request asks for may be too much for one turn: very many people join or leave channels, or somebody many channels,
-// valueOr a long topic is deleted. It makes a sequence of turns, so that nobody else waits for all of it. The first turn checks
-// everybody and everything, which takes as long as any other; what it refuses is refused as a whole. It creates the channels, and
-// records what is to be done as work: a row like a message's, so once it is on disk the rest is certain to be done.
-// Each later turn does a step, with facts and events of its own, and records how far it came with them. In between
-// some have joined and some have not, as if they had been asked for by several requests.
+// Some requests are too large for one turn: very many users join or leave channels, a user joins very many channels, or
+// a long topic is deleted. Such a request becomes a job: a sequence of turns, with other requests in between.
 //
-// The server takes the steps one after the other, each behind whoever waits by then, and goes on with them when it was
-// stopped in between; who asked is answered behind the last. So of such a request, whether it was answered or not, either
-// all comes to be done or, where the first turn did not reach the disk, nothing is; a success says that all is done, or
-// certain to be. What was allowed at first stays allowed; what was closed, moved or deleted meanwhile is left out.
+// The first turn checks everything; a refusal refuses the whole request. It creates the channels and records the rest
+// as a job: a row like any other, so once it is on disk the job will be finished. Each later turn does one step, with
+// its own facts and events, and records the progress together with them. Between two steps, some users have joined and
+// others have not, as if several requests had asked for them.
 //
-// A message that very many may be to be told of outside makes such work, too. The messages of channels that were left
-// (leaving.go) and of accounts that are deleted with all they wrote (purge.go) are worked off in the same way from rows of
-// their own, but wait for the clock, as nobody waits for them.
+// The server runs the steps one after the other. Each step waits behind the requests that arrived before it. After a
+// restart the server continues with the remaining steps. The caller is answered after the last step. So either
+// everything is done, or, if the first turn did not reach the disk, nothing. Success means that all is done or certain
+// to be done. Permissions are not checked again; channels that were archived and messages that were moved or deleted in
+// the meantime are skipped.
+//
+// A message with very many possible recipients of notifications becomes a job, too. Two other kinds of work proceed in
+// steps in the same way, from rows of their own. channel_leave.go marks the messages of channels that were left as
+// read. user_purge.go deletes accounts with their messages. They wait for the clock, because no caller waits for them.
 
-// Job is the row of what remains of one request.
+// Job is the row of the rest of one large request.
 type Job struct {
 	Kind   JobKind
-	By     UserID // who asked
-	AtOnce int    // subscriptions a turn makes or ends, or people it looks at
-	// Rest is the users who are still to join or leave or to be told, or the messages still to be deleted.
+	By     UserID // the caller
+	AtOnce int    // subscriptions made or ended, or users examined, per turn
+	// Rest is the users that still have to join, leave or be notified. For other kinds it is the messages still to be
+	// deleted, or the indexes of Settings still to be set.
 	Rest     ids.Set
 	Channels []ChannelID
-	Colors   []string    // of new subscriptions as asked for, one for each channel
-	Created  []ChannelID // of Channels, those the first turn created: everybody is in them before the first message
-	Announce bool        // the new ones
+	Colors   []string    // of new subscriptions as requested, one for each channel
+	Created  []ChannelID // the new ones; their first message is sent when all users have joined
+	Announce bool        // announce the created channels
 	Topic    string      // of the messages to be deleted
-	Message  MessageID   // that is told of
-	Told     Seq         // number of its fact
-	Groups   []GroupID   // it mentions
-	// Next is how many of Channels, in the order in which they are taken, the users of the next step have joined or left. Who
-	// is to be told that he was subscribed is told in a step of its own, behind all of them.
+	Message  MessageID   // to notify of
+	Told     Seq         // sequence number of the message's fact
+	Groups   []GroupID   // mentioned by the message
+	// Next is how many of Channels, in the order in which they are processed, the users of the next step have already
+	// joined or left. Notifications of users who were subscribed are a step of their own, after all channels.
 	Next     int
-	Invited  []ids.Set         // for each of Channels, who is told that he was subscribed to it; nil: nobody
-	Settings []SubscriptionSet // to be set; Rest is which of them, counted from 0
+	Invited  []ids.Set         // for each of Channels, the users to notify of their subscription; nil: none
+	Settings []SubscriptionSet // to set
 }
 
-// JobKind is what is to be done; the numbers are kept for ever.
+// JobKind is the kind of a job. The numbers are stored and never reused.
 type JobKind uint8
 
 const (
 	JoinJob   JobKind = 1
 	LeaveJob  JobKind = 2
 	DeleteJob JobKind = 3
-	// NotifyJob finds out who is to be told of a message by mail or on his devices. Nobody asked for it.
+	// NotifyJob finds the users that get an email or push notification for a message. It has no caller.
 	NotifyJob   JobKind = 4
 	PropertyJob JobKind = 5
 )
 
-// MaxSubscriptionsPerTurn is how many subscriptions one turn makes of a request that makes more: a thousand are about 1 ms, if there
-// are not many channels.
+// MaxSubscriptionsPerTurn is how many subscriptions one turn of a larger request makes: a thousand take about 1 ms, if
+// there are few channels.
 const MaxSubscriptionsPerTurn = 1000
 
-// maxChannelsPerTurn is how many channels are joined or left in one turn of a request that names more: each takes about 3 µs,
-// however few join, and more where those who are in it are many.
+// maxChannelsPerTurn is how many channels one turn of a larger request joins or leaves. Each takes about 3 µs, even if
+// few users join, and more if the channel has many subscribers.
 const maxChannelsPerTurn = 150
 
-// needsSeveralTurns reports whether a request for so many users and channels takes several turns; atOnce is how many subscriptions
-// one of them may make, 0: all.
-func needsSeveralTurns(users, channels, atOnce int) bool {
-	return atOnce != 0 && (users*channels > atOnce || channels > maxChannelsPerTurn)
+// needsSeveralTurns reports whether a request for so many users and channels must be split. perTurn is how many
+// subscriptions one turn may make, 0: no limit.
+func needsSeveralTurns(users, channels, perTurn int) bool {
+	return perTurn != 0 && (users*channels > perTurn || channels > maxChannelsPerTurn)
 }
 
-// How much work may wait in one organization: some kilobytes each.
+// Limits of waiting jobs of one organization; each row takes some kilobytes.
 const (
 	MaxJobs       = 100 // requests
-	MaxNotifyJobs = 100 // messages that very many may be to be told of
+	MaxNotifyJobs = 100 // messages with very many possible recipients of notifications
 )
 
-// countJobs counts what waits of a kind.
+// countJobs returns the number of waiting jobs of a kind.
 func (r *Realm) countJobs(kind JobKind) (n int) {
-	for _, w := range r.small.jobs.all() {
-		if w.Kind == kind {
+	for _, j := range r.small.jobs.all() {
+		if j.Kind == kind {
 			n++
 		}
 	}
 	return n
 }
 
-// checkJobLimit refuses more work than may wait.
+// checkJobLimit refuses a request if too many jobs are waiting.
 func (t *Turn) checkJobLimit() error {
 	if t.small.jobs.size()-t.countJobs(NotifyJob) >= MaxJobs {
 		return Refuse(Busy, "BAD_REQUEST", "Too many large requests are being carried out; try again.")
@@ -95,25 +98,26 @@ func (t *Turn) checkJobLimit() error {
 	return nil
 }
 
-// startJob records work and returns its number.
-func (t *Turn) startJob(w Job) int64 {
+// startJob records a job for the caller and returns its id.
+func (t *Turn) startJob(j Job) int64 {
 	id := t.nextID("work")
-	w.By = t.User
-	t.Record(&JobStarted{id, w})
+	j.By = t.User
+	t.Record(&JobStarted{id, j})
 	return id
 }
 
-// JobRemains reports whether something of work is not done yet.
-func (r *Realm) JobRemains(work int64) bool { return r.small.jobs.find(work) != nil }
+// JobRemains reports whether a job is not finished.
+func (r *Realm) JobRemains(id int64) bool { return r.small.jobs.find(id) != nil }
 
-// HasJobs reports whether there is work that should not wait for the clock.
+// HasJobs reports whether there are jobs. They do not wait for the clock.
 func (r *Realm) HasJobs() bool { return r.small.jobs.size() > 0 }
 
+// jobsDue returns a turn with the next step of the oldest job, or nil if there is none.
 func jobsDue(r *Realm, _ int64) func(*Turn) (any, error) {
 	return oldestJobStep(&r.small.jobs, (*Turn).stepJob)
 }
 
-// oldestJobStep does a step of the oldest of some jobs; nil if there is none.
+// oldestJobStep returns a turn that does one step of the oldest job in the table, or nil if there is none.
 func oldestJobStep[J any](jobs *table[int64, J], step func(*Turn, int64)) func(*Turn) (any, error) {
 	if jobs.size() == 0 {
 		return nil
@@ -125,98 +129,101 @@ func oldestJobStep[J any](jobs *table[int64, J], step func(*Turn, int64)) func(*
 	}
 }
 
-// stepJob does a part of what remains, as the one who asked.
+// stepJob does one step of a job with the identity of its caller.
 func (t *Turn) stepJob(id int64) {
 	defer func(c Caller) { t.Caller = c }(t.Caller)
-	w := *t.small.jobs.must(id)
-	t.Caller.User, t.Caller.System = w.By, w.By == 0
+	j := *t.small.jobs.must(id)
+	t.Caller.User, t.Caller.System = j.By, j.By == 0
 	var done ids.Set
 	next := 0
-	switch w.Kind {
+	switch j.Kind {
 	case JoinJob:
-		done, next = t.stepJoin(&w)
+		done, next = t.stepJoin(&j)
 	case LeaveJob:
-		done, next = t.stepLeave(&w)
+		done, next = t.stepLeave(&j)
 	case NotifyJob:
-		done = t.stepNotify(&w)
+		done = t.stepNotify(&j)
 	case DeleteJob:
-		done = t.stepDelete(&w)
+		done = t.stepDelete(&j)
 	case PropertyJob:
-		done = t.stepSet(&w)
+		done = t.stepSet(&j)
 	}
 	t.Record(&JobAdvanced{id, done, next})
 	if t.JobRemains(id) {
 		return
 	}
 	var created []*Channel
-	for _, c := range w.Created {
+	for _, c := range j.Created {
 		if ch := t.channels.must(c); !ch.Archived {
 			created = append(created, ch)
 		}
 	}
-	t.postCreationNotices(created, w.Announce)
+	t.postCreationNotices(created, j.Announce)
 }
 
-// nextUsers is the users of the next step.
-func (w *Job) nextUsers() []UserID {
-	n := min(w.Rest.Len(), max(1, w.AtOnce/max(1, len(w.Channels))))
+// nextUsers returns the users of the next step.
+func (j *Job) nextUsers() []UserID {
+	n := min(j.Rest.Len(), max(1, j.AtOnce/max(1, len(j.Channels))))
 	users := make([]UserID, 0, n)
-	w.Rest.Each(func(u int64) bool {
+	j.Rest.Each(func(u int64) bool {
 		users = append(users, UserID(u))
 		return len(users) < n
 	})
 	return users
 }
 
-// nextChannels is which of the channels, whose places are given in the order in which they are taken, the next step takes, and how
-// many of them its users have behind them then.
-func (w *Job) nextChannels(places []int) (now []int, next int) {
-	next = min(len(places), w.Next+maxChannelsPerTurn)
-	return places[w.Next:next], next
+// nextChannels returns the channels of the next step, as indexes of Channels, and the value of Next after it. places is
+// the order in which the channels are processed.
+func (j *Job) nextChannels(order []int) (now []int, next int) {
+	next = min(len(order), j.Next+maxChannelsPerTurn)
+	return order[j.Next:next], next
 }
 
-// channelOrder is the channelOrder of all channels in the order in which they were asked for.
-func (w *Job) channelOrder() []int {
-	out := make([]int, len(w.Channels))
+// channelOrder returns the indexes of Channels, in the order of the request.
+func (j *Job) channelOrder() []int {
+	out := make([]int, len(j.Channels))
 	for i := range out {
 		out[i] = i
 	}
 	return out
 }
 
-func (t *Turn) stepJoin(w *Job) (done ids.Set, next int) {
-	users := w.nextUsers()
-	j := &subscribePlan{}
+// stepJoin subscribes the next users to the next channels, or notifies them once they joined all channels. It returns
+// the users that are finished, or the new value of Next.
+func (t *Turn) stepJoin(j *Job) (done ids.Set, next int) {
+	users := j.nextUsers()
+	plan := &subscribePlan{}
 	for _, id := range users {
 		if u := t.users.must(id); u.Active {
-			j.users = append(j.users, u)
+			plan.users = append(plan.users, u)
 		}
 	}
-	if w.Next > 0 && w.Next == len(w.Channels) {
-		t.notifySubscribed(w.invitedChannels(t, users), j.users)
+	if j.Next > 0 && j.Next == len(j.Channels) {
+		t.notifySubscribed(j.invitedChannels(t, users), plan.users)
 		return ids.SetOf(users...), 0
 	}
-	places := w.channelOrder()
-	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(w.Channels[a], w.Channels[b]) }) // as join takes them
-	places, next = w.nextChannels(places)
+	places := j.channelOrder()
+	// The order of recordJoins.
+	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(j.Channels[a], j.Channels[b]) })
+	places, next = j.nextChannels(places)
 	for _, i := range places {
-		if ch := t.channels.must(w.Channels[i]); !ch.Archived {
-			j.joins = append(j.joins, channelJoin{existing: ch, color: w.Colors[i]})
+		if ch := t.channels.must(j.Channels[i]); !ch.Archived {
+			plan.joins = append(plan.joins, channelJoin{existing: ch, color: j.Colors[i]})
 		}
 	}
-	t.recordJoins(j)
-	if next < len(w.Channels) || w.Invited != nil {
+	t.recordJoins(plan)
+	if next < len(j.Channels) || j.Invited != nil {
 		return ids.Set{}, next
 	}
 	return ids.SetOf(users...), 0
 }
 
-// invitedChannels is which channels some of the users are told of.
-func (w *Job) invitedChannels(t *Turn, users []UserID) map[UserID][]*Channel {
+// invitedChannels returns the channels that each of the users is notified of.
+func (j *Job) invitedChannels(t *Turn, users []UserID) map[UserID][]*Channel {
 	out := map[UserID][]*Channel{}
-	for i, id := range w.Channels {
+	for i, id := range j.Channels {
 		for _, u := range users {
-			if ch := t.channels.must(id); w.Invited[i].Has(int64(u)) && !ch.Archived {
+			if ch := t.channels.must(id); j.Invited[i].Has(int64(u)) && !ch.Archived {
 				out[u] = append(out[u], ch)
 			}
 		}
@@ -224,68 +231,70 @@ func (w *Job) invitedChannels(t *Turn, users []UserID) map[UserID][]*Channel {
 	return out
 }
 
-func (t *Turn) stepLeave(w *Job) (done ids.Set, next int) {
-	users := w.nextUsers()
-	places, next := w.nextChannels(w.channelOrder())
+// stepLeave lets the next users leave the next channels. It returns the users that are finished, or the new value of
+// Next.
+func (t *Turn) stepLeave(j *Job) (done ids.Set, next int) {
+	users := j.nextUsers()
+	places, next := j.nextChannels(j.channelOrder())
 	var channels []*Channel
 	for _, i := range places {
-		channels = append(channels, t.channels.must(w.Channels[i]))
+		channels = append(channels, t.channels.must(j.Channels[i]))
 	}
 	t.leaveChannels(channels, users)
-	if next < len(w.Channels) {
+	if next < len(j.Channels) {
 		return ids.Set{}, next
 	}
 	return ids.SetOf(users...), 0
 }
 
-// stepSet makes the next of the settings, but for those of channels that have been left since.
-func (t *Turn) stepSet(w *Job) (done ids.Set) {
+// stepSet makes the next changes of settings. It skips channels that the user has left.
+func (t *Turn) stepSet(j *Job) (done ids.Set) {
 	var changes []SubscriptionSet
-	w.Rest.Each(func(i int64) bool {
-		if x := w.Settings[i]; t.Realm.Subscribed(x.User, x.Channel) {
+	j.Rest.Each(func(i int64) bool {
+		if x := j.Settings[i]; t.Realm.Subscribed(x.User, x.Channel) {
 			changes = append(changes, x)
 		}
 		done.Add(i)
-		return done.Len() < w.AtOnce
+		return done.Len() < j.AtOnce
 	})
-	t.recordProperties(w.By, changes)
+	t.recordProperties(j.By, changes)
 	return done
 }
 
-// stepDelete deletes the newest messages that are left, but for those that have been moved away, and returns all of the
-// work that needs no more looking at.
-func (t *Turn) stepDelete(w *Job) ids.Set {
-	ix := t.index.channels[w.Channels[0]].topics[fold(w.Topic)]
+// stepDelete deletes the newest messages that remain. It skips messages that were moved away. It returns all messages
+// that need no further step.
+func (t *Turn) stepDelete(j *Job) ids.Set {
+	ix := t.index.channels[j.Channels[0]].topics[fold(j.Topic)]
 	if ix == nil {
-		return w.Rest.Clone()
+		return j.Rest.Clone()
 	}
-	ids := ids.IDs[MessageID](ids.Intersection(w.Rest, ix.ids))
-	ids = ids[max(0, len(ids)-maxDeletedPerTurn):]
-	if len(ids) == 0 {
-		return w.Rest.Clone()
+	messages := ids.IDs[MessageID](ids.Intersection(j.Rest, ix.ids))
+	messages = messages[max(0, len(messages)-maxDeletedPerTurn):]
+	if len(messages) == 0 {
+		return j.Rest.Clone()
 	}
-	done := w.Rest.Between(int64(ids[0]), MaxMessageID)
-	t.deleteMessages(ids, w.By)
+	done := j.Rest.Between(int64(messages[0]), MaxMessageID)
+	t.deleteMessages(messages, j.By)
 	return done
 }
 
-// JobStarted says what a request asked for will be done. Each part that is done has facts of its own.
+// JobStarted says which work remains of a request. Each step has facts of its own.
 type JobStarted struct {
 	ID   int64
 	Work Job
 }
 
 func (f *JobStarted) apply(r *Realm) {
-	w := f.Work
-	w.Rest = w.Rest.Clone()
+	j := f.Work
+	j.Rest = j.Rest.Clone()
 	r.reserveID("work", f.ID)
-	r.small.jobs.put(f.ID, &w)
+	r.small.jobs.put(f.ID, &j)
 }
 
 func (*JobStarted) tell(*Realm) []Notice { return nil }
 func (*JobStarted) keepsMarkdownConfig() {}
 
-// JobAdvanced says for whom work is done, or of which messages.
+// JobAdvanced says for which users or messages a job is done.
 type JobAdvanced struct {
 	ID   int64
 	Done ids.Set
@@ -293,9 +302,9 @@ type JobAdvanced struct {
 }
 
 func (f *JobAdvanced) apply(r *Realm) {
-	w := r.small.jobs.change(f.ID)
-	w.Next = f.Next
-	if w.Rest.Subtract(f.Done); w.Rest.Empty() {
+	j := r.small.jobs.change(f.ID)
+	j.Next = f.Next
+	if j.Rest.Subtract(f.Done); j.Rest.Empty() {
 		r.small.jobs.remove(f.ID)
 	}
 }
@@ -303,13 +312,14 @@ func (f *JobAdvanced) apply(r *Realm) {
 func (*JobAdvanced) tell(*Realm) []Notice { return nil }
 func (*JobAdvanced) keepsMarkdownConfig() {}
 
-// ChannelJoiners is who joins one channel, where there are too many to name each of them inside a turn.
+// ChannelJoiners is the users who join one channel, as sets. Naming each in the answer would take too long inside a
+// turn.
 type ChannelJoiners struct {
 	Name           string
 	Joins, Already ids.Set
 }
 
-// AddJoiners names everybody of the crowds in the answer.
+// AddJoiners fills in Subscribed and Already from Joiners.
 func (a *SubscribeResult) AddJoiners() {
 	for _, x := range a.Joiners {
 		for _, part := range []struct {

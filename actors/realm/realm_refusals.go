@@ -2,7 +2,7 @@ package realm
 
 import "fmt"
 
-// RefusalKind of a refusal; the wire gives each its HTTP status.
+// RefusalKind is the class of a refusal. Package wire gives each kind its HTTP status.
 type RefusalKind uint8
 
 const (
@@ -11,24 +11,24 @@ const (
 	Forbidden                          // 403
 	NotFound                           // 404
 	TooMany                            // 429
-	Busy                               // 503: a full mailbox or queue; the caller may try again
+	Busy                               // 503: a mailbox or queue is full; the caller may try again
 	TooLarge                           // 413
-	BadGateway                         // 502: another service failed us
+	BadGateway                         // 502: another service failed
 )
 
-// Refusal is an error that the caller brought about and may read.
+// Refusal is an error caused by the caller and shown to the caller.
 type Refusal struct {
 	Kind      RefusalKind
 	Code, Msg string
-	Data      map[string]any // further fields of the error answer
+	Data      map[string]any // more fields of the error answer
 }
 
 func (r *Refusal) Error() string { return r.Msg }
 
-// Refuse makes a refusal.
+// Refuse returns a refusal.
 func Refuse(k RefusalKind, code, msg string) *Refusal { return &Refusal{Kind: k, Code: code, Msg: msg} }
 
-// With adds a field to the error answer.
+// With adds a field to the error answer and returns the refusal.
 func (r *Refusal) With(key string, value any) *Refusal {
 	if r.Data == nil {
 		r.Data = map[string]any{}
@@ -37,7 +37,7 @@ func (r *Refusal) With(key string, value any) *Refusal {
 	return r
 }
 
-// BadRequest is the protocol's ordinary refusal: 400, BAD_REQUEST.
+// BadRequest returns the protocol's ordinary refusal: 400, BAD_REQUEST. format is used as it is if there are no args.
 func BadRequest(format string, args ...any) *Refusal {
 	if len(args) > 0 {
 		format = fmt.Sprintf(format, args...)
@@ -45,10 +45,10 @@ func BadRequest(format string, args ...any) *Refusal {
 	return Refuse(Invalid, "BAD_REQUEST", format)
 }
 
-// Missing is a refusal of the kind drafts and scheduled messages use: 404 with code BAD_REQUEST.
+// Missing returns the refusal that drafts and scheduled messages use: status 404 with the code BAD_REQUEST.
 func Missing(msg string) *Refusal { return Refuse(NotFound, "BAD_REQUEST", msg) }
 
-// The refusals that many commands share.
+// Refusals shared by many commands.
 func errPermission() *Refusal  { return BadRequest("Insufficient permission") }
 func errNoUser() *Refusal      { return BadRequest("No such user") }
 func errDeactivated() *Refusal { return BadRequest("User is deactivated") }

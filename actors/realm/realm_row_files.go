@@ -1,19 +1,19 @@
 package realm
 
-// Kinds of files that rows name.
+// Kinds of files that rows refer to.
 const (
-	ContentFile = "content" // an upload or an emoji's image, by the hash of its content and of whose it is
-	PictureFile = "picture" // of a user or the organization; what is there under the name, in each of its sizes
+	ContentFile = "content" // an upload or a custom emoji; the name is a hash of the content and its owner
+	PictureFile = "picture" // an avatar or picture of the organization; one name for all its sizes
 	ArchiveFile = "archive" // a finished data export
 )
 
-// RowFile is a file outside the realm that a row names.
+// RowFile is a reference from a row to a file outside the realm.
 type RowFile struct {
 	Kind string
-	Name *string // in the row
+	Name *string // points into the row
 }
 
-// RowFiles is the files a row names: who takes rows elsewhere takes them along.
+// RowFiles returns the files that a row refers to. They must be copied wherever the row is copied.
 func RowFiles(row any) (out []RowFile) {
 	add := func(kind string, names ...*string) {
 		for _, n := range names {
@@ -39,12 +39,12 @@ func RowFiles(row any) (out []RowFile) {
 	return out
 }
 
-// maxUploadsPerScan is how many rows a view looks at for files' names: a fraction of a millisecond.
+// maxUploadsPerScan is how many upload rows one view looks at: a fraction of a millisecond.
 const maxUploadsPerScan = 10_000
 
-// ReferencedFiles reports which of some files of a kind the organization's rows name, or will name: an export that is being
-// written has its row already. Of uploads it looks at a limited number, beginning with the number from (the first is 1), and
-// returns the number to go on with, 0 when it has seen all.
+// ReferencedFiles reports which of the named files of a kind are used by the organization's rows. It includes the file
+// of an export that is still being written, because its row already exists. It looks at a limited number of uploads,
+// beginning with the id from (the first is 1). It returns the id to continue with, or 0 when it has seen all.
 func (v View) ReferencedFiles(kind string, names map[string]bool, from int64) (named []string, next int64) {
 	note := func(name string) {
 		if names[name] {

@@ -1,17 +1,18 @@
 package realm
 
-// Setting is one row of a settings table: the rows drive form, fact, event and test.
+// Setting is one row of a settings table. The rows drive the form, the fact, the event and the test of each setting.
 type Setting struct {
 	Name       string
 	Default    any   // bool, int64, string or nil: the stored types
 	Null       bool  // nil is allowed
-	Allowed    []any // allowed values, or nil for any of the type
-	MaxLength  int   // most code points of a text, 0 for no limit
+	Allowed    []any // the allowed values; nil allows every value of the type
+	MaxLength  int   // maximum length of a text in code points, 0 for no limit
 	OwnerOnly  bool  // only owners may change it
 	Hidden     bool  // not settable through the settings endpoint
 	UpdateDict bool  // its event is update_dict
 }
 
+// intRange returns the integers between from and to, both included.
 func intRange(from, to int64) []any {
 	var out []any
 	for i := from; i <= to; i++ {
@@ -20,7 +21,7 @@ func intRange(from, to int64) []any {
 	return out
 }
 
-// UserSettings are the personal preferences; new accounts start from the organization's defaults for them.
+// UserSettings are the personal settings. New accounts start with the organization's defaults for them.
 var UserSettings = []Setting{
 	{Name: "allow_private_data_export", Default: false},
 	{Name: "automatically_follow_topics_policy", Default: int64(3), Allowed: intRange(1, 4)},
@@ -63,7 +64,10 @@ var UserSettings = []Setting{
 	{Name: "presence_enabled", Default: true},
 	{Name: "realm_name_in_email_notifications_policy", Default: int64(1), Allowed: intRange(1, 3)},
 	{Name: "receives_typing_notifications", Default: true},
-	{Name: "resolved_topic_notice_auto_read_policy", Default: "except_followed", Allowed: []any{"always", "except_followed", "never"}},
+	{
+		Name: "resolved_topic_notice_auto_read_policy", Default: "except_followed",
+		Allowed: []any{"always", "except_followed", "never"},
+	},
 	{Name: "send_private_typing_notifications", Default: true},
 	{Name: "send_read_receipts", Default: true},
 	{Name: "send_stream_typing_notifications", Default: true},
@@ -87,7 +91,7 @@ var UserSettings = []Setting{
 	{Name: "wildcard_mentions_notify", Default: true},
 }
 
-// OrgSettings are the organization's settings that are not permission groups, as realm_<name> in a registration.
+// OrgSettings are the organization's settings that are not permission groups. Registrations show them as realm_<name>.
 var OrgSettings = []Setting{
 	{Name: "allow_message_editing", Default: true, UpdateDict: true},
 	{Name: "avatar_changes_disabled", Default: false},
@@ -119,7 +123,13 @@ var OrgSettings = []Setting{
 	{Name: "move_messages_within_stream_limit_seconds", Default: int64(604800), Null: true, UpdateDict: true},
 	{Name: "name_changes_disabled", Default: false},
 	{Name: "new_stream_announcements_stream_id", Default: int64(-1)},
-	{Name: "org_type", Default: int64(0), Allowed: []any{int64(0), int64(10), int64(20), int64(30), int64(35), int64(40), int64(50), int64(60), int64(70), int64(80), int64(90), int64(100), int64(1000)}},
+	{
+		Name: "org_type", Default: int64(0),
+		Allowed: []any{
+			int64(0), int64(10), int64(20), int64(30), int64(35), int64(40), int64(50), int64(60), int64(70),
+			int64(80), int64(90), int64(100), int64(1000),
+		},
+	},
 	{Name: "owner_full_content_access", Default: false, Hidden: true},
 	{Name: "presence_disabled", Default: false},
 	{Name: "require_e2ee_push_notifications", Default: false},
@@ -135,27 +145,34 @@ var OrgSettings = []Setting{
 	{Name: "zulip_update_announcements_stream_id", Default: int64(-1)},
 }
 
-// GroupSettingRule is one permission setting: who has it by default and which system groups it refuses.
+// GroupSettingRule describes one permission setting: the group that has the permission by default, and the system
+// groups it accepts.
 type GroupSettingRule struct {
 	Name             string
-	Default          string // system group
+	Default          string // a system group
 	NobodyOK         bool
 	EveryoneOK       bool
 	SystemOnly       bool
-	Allowed          []string // system groups allowed, or nil for all the columns above allow
-	AdminManagedOnly bool     // of other groups only those that none but administrators manage
+	Allowed          []string // the system groups that are allowed; nil: all that the fields above allow
+	AdminManagedOnly bool     // accepts other groups only if no one except administrators manages them
 }
 
 // OrgGroupSettings are the organization's permission settings.
 var OrgGroupSettings = []GroupSettingRule{
-	{Name: "can_access_all_users_group", Default: "role:everyone", EveryoneOK: true, SystemOnly: true, Allowed: []string{"role:everyone", "role:members"}},
+	{
+		Name: "can_access_all_users_group", Default: "role:everyone", EveryoneOK: true, SystemOnly: true,
+		Allowed: []string{"role:everyone", "role:members"},
+	},
 	{Name: "can_add_custom_emoji_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_add_subscribers_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_create_bots_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_create_groups", Default: "role:members", NobodyOK: true},
 	{Name: "can_create_private_channel_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_create_public_channel_group", Default: "role:members", NobodyOK: true},
-	{Name: "can_create_web_public_channel_group", Default: "role:owners", NobodyOK: true, SystemOnly: true, Allowed: []string{"role:moderators", "role:administrators", "role:owners", "role:nobody"}},
+	{
+		Name: "can_create_web_public_channel_group", Default: "role:owners", NobodyOK: true, SystemOnly: true,
+		Allowed: []string{"role:moderators", "role:administrators", "role:owners", "role:nobody"},
+	},
 	{Name: "can_create_write_only_bots_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_delete_any_message_group", Default: "role:administrators", NobodyOK: true},
 	{Name: "can_delete_own_message_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
@@ -175,6 +192,7 @@ var OrgGroupSettings = []GroupSettingRule{
 	{Name: "workplace_users_group", Default: "role:members", NobodyOK: true, EveryoneOK: true, AdminManagedOnly: true},
 }
 
+// findGroupRule returns the rule with that name, or nil.
 func findGroupRule(rules []GroupSettingRule, name string) *GroupSettingRule {
 	for i := range rules {
 		if rules[i].Name == name {
@@ -204,6 +222,7 @@ func settingsByName(list []Setting) map[string]*Setting {
 	return m
 }
 
+// settingValue returns the stored value of a setting, or its default. It panics if there is no such setting.
 func settingValue(have map[string]any, index map[string]*Setting, name string) any {
 	if v, ok := have[name]; ok {
 		return normalizeNumber(v)
@@ -215,13 +234,13 @@ func settingValue(have map[string]any, index map[string]*Setting, name string) a
 	return s.Default
 }
 
-// Setting is the user's value of a preference: bool, int64, string or nil.
+// Setting returns the user's value of a setting: bool, int64, string or nil.
 func (u *User) Setting(name string) any        { return settingValue(u.Settings, userSettingsByName, name) }
 func (u *User) BoolSetting(name string) bool   { b, _ := u.Setting(name).(bool); return b }
 func (u *User) IntSetting(name string) int64   { n, _ := u.Setting(name).(int64); return n }
 func (u *User) TextSetting(name string) string { s, _ := u.Setting(name).(string); return s }
 
-// OrgSetting is the organization's value of a setting: bool, int64, string or nil.
+// OrgSetting returns the organization's value of a setting: bool, int64, string or nil.
 func (r *Realm) OrgSetting(name string) any {
 	return settingValue(r.Org().Settings, orgSettingsByName, name)
 }
@@ -229,7 +248,7 @@ func (r *Realm) OrgBool(name string) bool   { b, _ := r.OrgSetting(name).(bool);
 func (r *Realm) OrgInt(name string) int64   { n, _ := r.OrgSetting(name).(int64); return n }
 func (r *Realm) OrgText(name string) string { s, _ := r.OrgSetting(name).(string); return s }
 
-// OrgGroup is the organization's value of a permission setting.
+// OrgGroup returns the organization's value of a permission setting.
 func (r *Realm) OrgGroup(name string) GroupValue {
 	if v, ok := r.Org().GroupSettings[name]; ok {
 		return v
@@ -246,19 +265,20 @@ func (r *Realm) HasPermission(u *User, name string) bool {
 	return r.allowed(u, r.OrgGroup(name), orgGroupRulesByName[name].EveryoneOK)
 }
 
-// SpectatorsAllowed reports whether anonymous visitors may read web-public channels.
+// SpectatorsAllowed reports whether logged-out visitors may read web-public channels.
 func (r *Realm) SpectatorsAllowed() bool {
 	return r.OrgBool("enable_spectator_access") && !r.Org().Deactivated
 }
 
-// Maps that are kept have named types: the codec writes them in order of their keys, so that equal rows are equal bytes.
+// Stored maps have named types. The codec writes their entries in order of the keys, so that equal rows have equal
+// bytes.
 type (
 	GroupValues map[string]GroupValue
 	Counters    map[string]int64
 	Profile     map[int64]string
 )
 
-// normalizeNumber brings a value that comes back from the disk into the types settings have: whole numbers are int64.
+// normalizeNumber returns a value read from disk in one of the types that settings have: whole numbers become int64.
 func normalizeNumber(v any) any {
 	if n, ok := v.(uint64); ok {
 		return int64(n)
@@ -266,5 +286,5 @@ func normalizeNumber(v any) any {
 	return v
 }
 
-// UsesUpdateDict reports whether a setting's change is told as realm/update_dict.
+// UsesUpdateDict reports whether a change of the setting is sent as the event realm/update_dict.
 func UsesUpdateDict(name string) bool { s := orgSettingsByName[name]; return s != nil && s.UpdateDict }

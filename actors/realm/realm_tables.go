@@ -9,67 +9,70 @@ import (
 	"slices"
 )
 
-// table is rows that a snapshot keeps. It remembers which rows changed since the last cut. find may return nothing;
-// change and must may not; change marks the row.
+// table is a map of rows that snapshots save. It remembers which rows changed since the last snapshot began. find
+// returns nil if there is no row; change and must panic then. change marks the row as changed.
 type table[K cmp.Ordered, V any] struct {
 	number   uint16
-	sparse   map[K]*V // the rows, but for those in dense
+	sparse   map[K]*V // the rows that have no place in dense or pages
 	dirty    keySet[K]
-	snapshot keySet[K] // rows of the running cut that are not written yet
+	snapshot keySet[K] // keys whose rows the running snapshot has not written yet
 	emit     func(table uint16, key, row any)
 
-	onChange func(K) // hears of every row about to change; may be nil
+	onChange func(K) // called before a row changes; may be nil
 
-	// What happens to a row that is about to change while a running cut has yet to write it. Ordinarily it is written at
-	// once; where one command may change very many rows that would take too long, and one of these is set.
-	copyRow     func(*V) *V    // makes a copy, which further changes leave alone, to be written later
-	originalRow func(K, *V) *V // brings the row back as it stood, which whoever changes it has kept
+	// A row that changes before the running snapshot has written it is normally written at once. Where one command may
+	// change very many rows, that would take too long. Such a table sets one of these functions instead.
+	copyRow     func(*V) *V    // returns a copy of the row, to be written later
+	originalRow func(K, *V) *V // returns the row as it was when the snapshot began
 	copies      []rowCopy[K, V]
 
-	// Keys that are small numbers, one after the other, have their rows by number: very many are asked for at once.
+	// Rows whose keys are small numbers are found by number instead of by hashing, because some requests read very
+	// many.
 	numbering    *numbering[K]
 	dense        []*V
 	pages        map[int]*page[V]
-	numberedRows int // how many rows dense or pages have
+	numberedRows int // how many rows dense or pages contain
 
-	shareRow   func(row, before *V) *V // a row that was loaded, or the one before, if they may be one; may be nil
-	lastLoaded *V                      // the last row that was loaded, if together is set
+	shareRow   func(row, before *V) *V // may replace a loaded row by an equal row loaded before it; may be nil
+	lastLoaded *V                      // the last loaded row, if shareRow is set
 
-	tracksOrder bool // noticeRank is asked for
-	orderedKeys []K  // the keys in order, and some that are gone
+	tracksOrder bool // firstKey is used
+	orderedKeys []K  // the keys in order; some may be removed already
 }
 
-// numbering is how keys become numbers, and back.
+// numbering converts keys to numbers and back.
 type numbering[K cmp.Ordered] struct {
 	number func(K) int
 	key    func(int) K
-	paged  bool // there are too many numbers to keep a place for each that has no row
+	paged  bool // keep rows in pages, because most numbers have no row
 }
 
+// numberingOf returns the numbering of a key type that is a number.
 func numberingOf[K ~int64 | ~uint32]() *numbering[K] {
 	return &numbering[K]{number: func(k K) int { return int(k) }, key: func(n int) K { return K(n) }}
 }
 
-// page is the rows of 64 numbers in order, without those that are not there.
+// page is the rows of 64 consecutive numbers. rows contains only those whose bit in present is set, in order.
 type page[V any] struct {
 	present uint64
 	rows    []*V
 }
 
-// pageOf is on which page a number is, and which bit there.
+// pageOf returns the page of a number and its bit there.
 func pageOf(n int) (page int, mask uint64) { return n >> 6, 1 << (uint(n) & 63) }
 
-// position is where on the page a row is or would be.
+// position returns the index in rows of the row with this bit, present or not.
 func (p *page[V]) position(mask uint64) int { return bits.OnesCount64(p.present & (mask - 1)) }
 
+// set stores a row of the page, or removes it if v is nil.
 func (p *page[V]) set(mask uint64, v *V) {
 	i := p.position(mask)
-	switch there := p.present&mask != 0; {
-	case v == nil && there:
+	switch present := p.present&mask != 0; {
+	case v == nil && present:
 		p.rows = slices.Delete(p.rows, i, i+1)
 		p.present &^= mask
 	case v == nil:
-	case there:
+	case present:
 		p.rows[i] = v
 	default:
 		p.rows = slices.Insert(p.rows, i, v)
@@ -77,41 +80,41 @@ func (p *page[V]) set(mask uint64, v *V) {
 	}
 }
 
-// mergeNotice puts rows of some of the numbers in the place of those that are there.
+// merge stores the rows whose bits are set in mask.
 func (p *page[V]) merge(mask uint64, rows *[64]*V) {
 	if mask&^p.present != 0 {
 		all := make([]*V, bits.OnesCount64(p.present|mask))
-		was := *p
+		old := *p
 		p.present, p.rows = p.present|mask, all
-		for left := was.present &^ mask; left != 0; left &= left - 1 {
-			all[p.position(left&-left)] = was.rows[was.position(left&-left)]
+		for rest := old.present &^ mask; rest != 0; rest &= rest - 1 {
+			all[p.position(rest&-rest)] = old.rows[old.position(rest&-rest)]
 		}
 	}
-	for left := mask; left != 0; left &= left - 1 {
-		p.rows[p.position(left&-left)] = rows[bits.TrailingZeros64(left)]
+	for rest := mask; rest != 0; rest &= rest - 1 {
+		p.rows[p.position(rest&-rest)] = rows[bits.TrailingZeros64(rest)]
 	}
 }
 
-// maxDense is up to which number rows stand by their numbers: eight bytes each.
+// maxDense bounds the numbers whose rows are stored in dense: 8 bytes each.
 const maxDense = 1 << 20
 
-// rowCopy is a row as it stood when the running cut began.
+// rowCopy is a row as it was when the running snapshot began.
 type rowCopy[K cmp.Ordered, V any] struct {
 	key K
 	row *V
 }
 
-// keySet is a set of keys; one that has a number takes a bit.
+// keySet is a set of keys. A key with a number takes one bit.
 type keySet[K cmp.Ordered] struct {
 	numbers   *numbering[K]
 	n         int
 	bits      []uint64
 	firstWord int            // no bit is set before this word
-	pages     map[int]uint64 // bits of numbers that are paged
+	pages     map[int]uint64 // bits of paged numbers
 	others    map[K]struct{} // keys without a number
 }
 
-// bit is the place of a key's bit; false if it has none.
+// bit returns the position of a key's bit, or false if it has none.
 func (m *keySet[K]) bit(k K) (word int, mask uint64, numbered bool) {
 	if m.numbers == nil {
 		return 0, 0, false
@@ -156,7 +159,7 @@ func (m *keySet[K]) add(k K) {
 	}
 }
 
-// addPage adds numbers of one page.
+// addPage adds the numbers of one page whose bits are set in mask.
 func (m *keySet[K]) addPage(number int, mask uint64) {
 	if m.pages == nil {
 		m.pages = map[int]uint64{}
@@ -184,8 +187,8 @@ func (m *keySet[K]) remove(k K) {
 	}
 }
 
-// pick is one of the keys, if there is one.
-func (m *keySet[K]) pick() (k K, some bool) {
+// pick returns any one key, or false if the set is empty.
+func (m *keySet[K]) pick() (k K, ok bool) {
 	for k := range m.others {
 		return k, true
 	}
@@ -200,7 +203,7 @@ func (m *keySet[K]) pick() (k K, some bool) {
 	return k, false
 }
 
-// anyTable is what snapshots and digests need of a table.
+// anyTable is the part of a table that snapshots and digests need.
 type anyTable interface {
 	Number() uint16
 	beginSnapshot(emit func(table uint16, key, row any))
@@ -221,7 +224,7 @@ func (t *table[K, V]) init(r *Realm, number uint16) {
 	r.allTables = append(r.allTables, t)
 }
 
-// useNumbering has rows stand by their keys' numbers: by each, as far as those are small, or by pages of them.
+// useNumbering stores rows by their keys' numbers: in a slice for small numbers, or in pages.
 func (t *table[K, V]) useNumbering(n *numbering[K]) {
 	if t.numbering, t.dirty.numbers, t.snapshot.numbers = n, n, n; n.paged {
 		t.pages = map[int]*page[V]{}
@@ -245,11 +248,12 @@ func (t *table[K, V]) find(k K) *V {
 	return t.sparse[k]
 }
 
-// set is how every row comes and, as nil, goes.
+// set stores a row, or removes it if v is nil. Every change of the set of rows goes through it or putPage.
 func (t *table[K, V]) set(k K, v *V) {
 	if t.tracksOrder && v != nil {
-		if at, there := slices.BinarySearch(t.orderedKeys, k); !there {
-			t.orderedKeys = slices.Insert(t.orderedKeys, at, k) // mostly at the end, as jobs are numbered
+		if at, found := slices.BinarySearch(t.orderedKeys, k); !found {
+			// Almost always at the end, because jobs have ascending numbers.
+			t.orderedKeys = slices.Insert(t.orderedKeys, at, k)
 		}
 	}
 	n := -1
@@ -286,8 +290,8 @@ func (t *table[K, V]) set(k K, v *V) {
 	}
 }
 
-// firstKey is the least key, if there is one, of a table whose keys are queued.
-func (t *table[K, V]) firstKey() (k K, some bool) {
+// firstKey returns the lowest key of a table that tracks the order, or false if it is empty.
+func (t *table[K, V]) firstKey() (k K, ok bool) {
 	for ; len(t.orderedKeys) > 0; t.orderedKeys = t.orderedKeys[1:] {
 		if t.find(t.orderedKeys[0]) != nil {
 			return t.orderedKeys[0], true
@@ -296,7 +300,7 @@ func (t *table[K, V]) firstKey() (k K, some bool) {
 	return k, false
 }
 
-// all is every row; only those with numbers that are not paged come in order.
+// all iterates over all rows. Only rows in dense come in order.
 func (t *table[K, V]) all() iter.Seq2[K, *V] {
 	return func(yield func(K, *V) bool) {
 		for n, v := range t.dense {
@@ -305,9 +309,9 @@ func (t *table[K, V]) all() iter.Seq2[K, *V] {
 			}
 		}
 		for number, p := range t.pages {
-			for there := p.present; there != 0; there &= there - 1 {
-				n := number<<6 | bits.TrailingZeros64(there)
-				if !yield(t.numbering.key(n), p.rows[p.position(there&-there)]) {
+			for rest := p.present; rest != 0; rest &= rest - 1 {
+				n := number<<6 | bits.TrailingZeros64(rest)
+				if !yield(t.numbering.key(n), p.rows[p.position(rest&-rest)]) {
 					return
 				}
 			}
@@ -328,12 +332,13 @@ func (t *table[K, V]) must(k K) *V {
 	return v
 }
 
-// inSnapshot reports whether a running cut still has to write a row.
+// inSnapshot reports whether the running snapshot still has to write the row.
 func (t *table[K, V]) inSnapshot(k K) bool {
 	return t.snapshot.n > 0 && t.snapshot.has(k)
 }
 
-// markChanged marks a row as about to change. A row that a running cut still has to write is kept as it was.
+// markChanged is called before a row changes. If the running snapshot still has to write the row, markChanged writes or
+// copies it first.
 func (t *table[K, V]) markChanged(k K) {
 	if t.inSnapshot(k) && t.originalRow == nil {
 		if v := t.find(k); v != nil && t.copyRow != nil {
@@ -355,7 +360,7 @@ func (t *table[K, V]) change(k K) *V {
 	return v
 }
 
-// ensure is change for a row that may not exist yet: it starts as its zero value.
+// ensure is change for a row that may not exist yet: it creates a zero row.
 func (t *table[K, V]) ensure(k K) *V {
 	t.markChanged(k)
 	v := t.find(k)
@@ -371,7 +376,7 @@ func (t *table[K, V]) put(k K, v *V) {
 	t.set(k, v)
 }
 
-// putPage puts rows of one page. Whoever calls it has touched them if a cut is running.
+// putPage stores rows of one page. If a snapshot is running, the caller has called markChanged for them.
 func (t *table[K, V]) putPage(number int, mask uint64, rows *[64]*V) {
 	t.dirty.addPage(number, mask)
 	p := t.pages[number]
@@ -389,7 +394,7 @@ func (t *table[K, V]) remove(k K) {
 	t.set(k, nil)
 }
 
-// keys returns the keys in order: what leaves the realm must not depend on a map's order.
+// keys returns the keys in order: results must not depend on the order of a map.
 func (t *table[K, V]) keys() []K {
 	ks := make([]K, 0, t.size())
 	for k := range t.all() {
@@ -401,7 +406,7 @@ func (t *table[K, V]) keys() []K {
 	return ks
 }
 
-// list copies every row, in the order of the keys.
+// list copies all rows, ordered by key.
 func (t *table[K, V]) list() []V {
 	rows := make([]V, 0, t.size())
 	for _, k := range t.keys() {
@@ -415,13 +420,15 @@ func (t *table[K, V]) size() int      { return t.numberedRows + len(t.sparse) }
 
 func (t *table[K, V]) rowType() reflect.Type { return reflect.TypeFor[V]() }
 
+// beginSnapshot moves the changed keys to the snapshot. It panics if the previous snapshot is not finished.
 func (t *table[K, V]) beginSnapshot(emit func(uint16, any, any)) {
 	if t.snapshot.n+len(t.copies) > 0 {
-		panic(fmt.Sprintf("BUG: table %d: a cut begins inside another", t.number))
+		panic(fmt.Sprintf("BUG: table %d: a snapshot begins while another is running", t.number))
 	}
 	t.snapshot, t.dirty, t.emit = t.dirty, keySet[K]{numbers: t.numbering}, emit
 }
 
+// write writes a row for the running snapshot: as it is, or as it was if the table keeps originals.
 func (t *table[K, V]) write(k K) {
 	t.snapshot.remove(k)
 	if v := t.find(k); v != nil {
@@ -434,7 +441,7 @@ func (t *table[K, V]) write(k K) {
 	}
 }
 
-// writeRows writes rows of the running cut until it is enough for once, and reports whether that was all.
+// writeRows writes rows of the running snapshot until enough returns true. It reports whether all are written.
 func (t *table[K, V]) writeRows(enough func() bool) bool {
 	for ; len(t.copies) > 0; t.copies = t.copies[1:] {
 		if enough() {
@@ -444,8 +451,8 @@ func (t *table[K, V]) writeRows(enough func() bool) bool {
 	}
 	t.copies = nil
 	for {
-		k, some := t.snapshot.pick()
-		if !some {
+		k, ok := t.snapshot.pick()
+		if !ok {
 			return true
 		}
 		if enough() {
@@ -478,14 +485,16 @@ func (t *table[K, V]) load(key, row func(any) error) error {
 	return nil
 }
 
-// SnapshotIterator is a snapshot being written: the rows as they stood at one number, handed out in slices between turns.
+// SnapshotIterator is a running snapshot. It writes the rows as they were at one sequence number, some between every
+// two turns.
 type SnapshotIterator struct {
 	Seq Seq
 	r   *Realm
 }
 
-// BeginSnapshot starts a snapshot at the current number. emit gets every row changed since the last cut, nil for a removed
-// one, encoded before it returns: the row goes on changing afterwards.
+// BeginSnapshot starts a snapshot at the current sequence number. emit gets every row that changed since the last
+// snapshot began, nil for a removed row. It must encode the row before it returns, because the row may change
+// afterwards.
 func (r *Realm) BeginSnapshot(emit func(table uint16, key, row any)) *SnapshotIterator {
 	for _, t := range r.allTables {
 		t.beginSnapshot(emit)
@@ -493,8 +502,8 @@ func (r *Realm) BeginSnapshot(emit func(table uint16, key, row any)) *SnapshotIt
 	return &SnapshotIterator{Seq: r.seq, r: r}
 }
 
-// NextRows writes rows until it is enough for once, and reports whether all are written. Rows that were about to change have
-// been written meanwhile.
+// NextRows writes rows until enough returns true. It reports whether all rows are written. Rows that changed in the
+// meantime were written or copied before the change.
 func (c *SnapshotIterator) NextRows(enough func() bool) bool {
 	for _, t := range c.r.allTables {
 		if !t.writeRows(enough) {
@@ -504,7 +513,7 @@ func (c *SnapshotIterator) NextRows(enough func() bool) bool {
 	return true
 }
 
-// LoadRow puts one row read from disk into its table; key and row decode into the pointer they are given.
+// LoadRow stores one row read from disk. key and row decode into the pointer they are given.
 func (r *Realm) LoadRow(number uint16, key, row func(into any) error) error {
 	for _, t := range r.allTables {
 		if t.Number() == number {
@@ -514,7 +523,7 @@ func (r *Realm) LoadRow(number uint16, key, row func(into any) error) error {
 	return fmt.Errorf("row of unknown table %d", number)
 }
 
-// EachRow hands out every row in a fixed order: for digests and comparisons.
+// EachRow calls fn with every row in a fixed order, for digests and comparisons.
 func (r *Realm) EachRow(fn func(table uint16, key, row any)) {
 	for _, t := range r.allTables {
 		n := t.Number()
@@ -522,7 +531,7 @@ func (r *Realm) EachRow(fn func(table uint16, key, row any)) {
 	}
 }
 
-// RowTypes is the type of every table's rows, for tests that look at what is kept.
+// RowTypes returns the type of each table's rows, for tests.
 func (r *Realm) RowTypes() (out []reflect.Type) {
 	for _, t := range r.allTables {
 		out = append(out, t.rowType())

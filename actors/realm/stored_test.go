@@ -8,7 +8,7 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-// runClock lets the server do what is due, as its runClock does.
+// runClock runs the turn that is due, as the server's clock does.
 func (s *testScene) runClock() {
 	s.T.Helper()
 	s.Realm.SetClock(s.Now)
@@ -24,7 +24,9 @@ func (s *testScene) runClock() {
 func TestDrafts(t *testing.T) {
 	s := newTestScene(t)
 	d := Draft{Type: "stream", To: []int64{int64(s.public)}, Topic: "a", Content: " hi ", Edited: JustNow}
-	ids := do(s, s.ann, AddDrafts{[]Draft{d, {Type: "private", To: []int64{int64(s.bo), int64(s.ann)}, Content: "x", Edited: 5}}})
+	ids := do(s, s.ann, AddDrafts{[]Draft{
+		d, {Type: "private", To: []int64{int64(s.bo), int64(s.ann)}, Content: "x", Edited: 5},
+	}})
 	s.ExpectEvents(s.ann, "drafts")
 	s.ExpectNoEvents(s.bo)
 	list := s.Realm.DraftsOf(s.ann)
@@ -37,7 +39,7 @@ func TestDrafts(t *testing.T) {
 	do(s, s.ann, ChangeDraft{ids[0], d})
 	s.ExpectEvents(s.ann, "drafts")
 	if d := s.Realm.DraftsOf(s.ann)[1]; d.Topic != "" || d.Content != "ho" {
-		t.Errorf("a draft whose topic was given as it is shown for the empty one became %+v", d)
+		t.Errorf("a draft with the displayed name of the empty topic became %+v", d)
 	}
 	for want, bad := range map[string]Draft{
 		"Message must not be empty":                              {Content: " \n"},
@@ -48,12 +50,13 @@ func TestDrafts(t *testing.T) {
 	} {
 		refused(s, s.ann, AddDrafts{[]Draft{bad}}, want)
 	}
-	refused(s, s.cy, AddDrafts{[]Draft{{Type: "stream", Content: "x", To: []int64{int64(s.private)}}}}, "Invalid channel ID")
+	hidden := Draft{Type: "stream", Content: "x", To: []int64{int64(s.private)}}
+	refused(s, s.cy, AddDrafts{[]Draft{hidden}}, "Invalid channel ID")
 	do(s, s.ann, RemoveDraft{ids[1]})
 	do(s, s.ann, ChangeSettings{Values: []SettingValue{{"enable_drafts_synchronization", false}}})
 	s.ExpectEvents(s.ann, "user_settings")
 	if len(s.Realm.DraftsOf(s.ann)) != 0 {
-		t.Error("drafts are kept though they are not wanted")
+		t.Error("drafts are kept although synchronization is disabled")
 	}
 	refused(s, s.ann, AddDrafts{[]Draft{d}}, "User has disabled synchronizing drafts.")
 }
@@ -64,12 +67,17 @@ func TestScheduledMessages(t *testing.T) {
 	id := do(s, s.ann, ScheduleMessage{Message: channelMessage(s.private, "a", "later"), At: at})
 	s.ExpectEvents(s.ann, "scheduled_messages")
 	s.ExpectNoEvents(s.bo)
-	refused(s, s.ann, ScheduleMessage{Message: channelMessage(s.private, "a", "x"), At: s.Now}, "Scheduled delivery time must be in the future.")
-	refused(s, s.cy, ScheduleMessage{Message: channelMessage(s.private, "a", "x"), At: at}, "Not authorized to send to channel 'private'")
+	refused(s, s.ann, ScheduleMessage{
+		Message: channelMessage(s.private, "a", "x"), At: s.Now,
+	}, "Scheduled delivery time must be in the future.")
+	refused(s, s.cy, ScheduleMessage{
+		Message: channelMessage(s.private, "a", "x"), At: at,
+	}, "Not authorized to send to channel 'private'")
 	refused(s, s.bo, Unschedule{id}, "Scheduled message does not exist")
 	refused(s, s.ann, ChangeScheduled{ID: id}, "Nothing to change")
 	direct := false
-	refused(s, s.ann, ChangeScheduled{ID: id, ToChannel: &direct}, "Recipient required when updating type of scheduled message.")
+	refused(s, s.ann, ChangeScheduled{ID: id, ToChannel: &direct},
+		"Recipient required when updating type of scheduled message.")
 	topic := "b"
 	do(s, s.ann, ChangeScheduled{ID: id, Topic: &topic})
 	s.ExpectEvents(s.ann, "scheduled_messages")
@@ -89,7 +97,7 @@ func TestScheduledMessages(t *testing.T) {
 	do(s, s.ann, Unschedule{forgotten})
 	refused(s, s.ann, ChangeScheduled{ID: forgotten, Topic: &topic}, "Scheduled message does not exist")
 
-	// What may not be sent any more fails, and the author is told.
+	// A message that the author may no longer send fails, and the author is notified.
 	lost := do(s, s.ann, ScheduleMessage{Message: channelMessage(s.private, "a", "x"), At: s.Now + 10})
 	s.leave(s.ann, s.private)
 	s.Advance(10)
@@ -97,12 +105,12 @@ func TestScheduledMessages(t *testing.T) {
 	s.ExpectEvents(s.ann, "scheduled_messages", "message")
 	s.ExpectNoEvents(s.bo)
 	if l := s.Realm.ScheduledOf(s.ann); len(l) != 1 || l[0].ID != lost || !l[0].Failed {
-		t.Errorf("waiting: %+v", l)
+		t.Errorf("scheduled messages: %+v", l)
 	}
 	s.runClock()
-	s.ExpectEvents(s.ann, "update_message_flags") // of the channel that was left, and nothing twice
+	s.ExpectEvents(s.ann, "update_message_flags") // about the channel that ann left; the failure is not repeated
 	refused(s, s.ann, ChangeScheduled{ID: lost, Topic: &topic}, "Not authorized to send to channel 'private'")
-	// So does what is much too late.
+	// A message fails if it is much too late.
 	do(s, s.bo, ScheduleMessage{Message: directMessage("x", s.ann), At: s.Now + 10})
 	s.Advance(611)
 	s.runClock()
@@ -129,7 +137,9 @@ func TestReminders(t *testing.T) {
 	s.ExpectEvents(s.bo, "message", "reminders")
 	s.ExpectNoEvents(s.ann)
 	text := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.bo)[0].Message.Body.Text
-	for _, part := range []string{"#**private>a@1**", "``` quote\nreally\n```", "@_**Ann|", "``` quote\ndo not forget\n```"} {
+	for _, part := range []string{
+		"#**private>a@1**", "``` quote\nreally\n```", "@_**Ann|", "``` quote\ndo not forget\n```",
+	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the reminder lacks %q:\n%s", part, text)
 		}
@@ -150,10 +160,16 @@ func TestSnippetsAndViews(t *testing.T) {
 
 	do(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "inbox", Pinned: true}})
 	refused(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "inbox"}}, "Navigation view already exists.")
-	refused(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "recent", Name: "x"}, Named: true}, "Built-in views cannot have a custom name.")
-	refused(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "narrow/x"}}, "Custom views must have a valid name.")
+	refused(s, s.ann, AddNavigationView{
+		View: NavigationView{Fragment: "recent", Name: "x"}, Named: true,
+	}, "Built-in views cannot have a custom name.")
+	refused(s, s.ann, AddNavigationView{
+		View: NavigationView{Fragment: "narrow/x"},
+	}, "Custom views must have a valid name.")
 	do(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "narrow/x", Name: "x"}, Named: true})
-	refused(s, s.ann, AddNavigationView{View: NavigationView{Fragment: "narrow/y", Name: "x"}, Named: true}, "Navigation view already exists.")
+	refused(s, s.ann, AddNavigationView{
+		View: NavigationView{Fragment: "narrow/y", Name: "x"}, Named: true,
+	}, "Navigation view already exists.")
 	pinned := false
 	do(s, s.ann, ChangeNavigationView{Fragment: "inbox", Pinned: &pinned})
 	s.ExpectEvents(s.ann, "navigation_view")

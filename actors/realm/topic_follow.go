@@ -6,18 +6,19 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// When people take part in a topic, their settings may have them follow it, or hear of it in a muted channel.
+// When users take part in a topic, their settings may make them follow the topic, or unmute it in a muted channel.
 
-// The values of automatically_follow_topics_policy and automatically_unmute_topics_in_muted_streams_policy: from
-// which degree of taking part on.
+// Values of automatically_follow_topics_policy and automatically_unmute_topics_in_muted_streams_policy: the lowest
+// degree of participation that triggers the policy.
 const (
 	onParticipation = 1
 	onSending       = 2
 	onInitiation    = 3
 )
 
-// participationPolicy is the policy a topic gets for a user who takes part in it, or 0 for no change. at is how he does:
-// onParticipation for reactions and votes, onSending for a message, onInitiation for a topic's first message.
+// participationPolicy returns the new topic policy of a user who takes part in a topic, or 0 for no change. at is the
+// degree of participation: onParticipation for reactions and votes, onSending for a message, onInitiation for the first
+// message.
 func (r *Realm) participationPolicy(me *User, c ChannelID, topic string, at int64) int {
 	now := r.TopicPolicyOf(me.ID, c, topic)
 	if me.IsBot() || now == TopicFollowed {
@@ -27,15 +28,16 @@ func (r *Realm) participationPolicy(me *User, c ChannelID, topic string, at int6
 		return TopicFollowed
 	}
 	s := r.SubscriptionOf(me.ID, c)
-	if now != TopicUnmuted && s != nil && s.Muted && at >= me.IntSetting("automatically_unmute_topics_in_muted_streams_policy") {
+	if now != TopicUnmuted && s != nil && s.Muted &&
+		at >= me.IntSetting("automatically_unmute_topics_in_muted_streams_policy") {
 		return TopicUnmuted
 	}
 	return 0
 }
 
-// followOnSend follows or unmutes a topic because the sender's settings say so, and for people who are mentioned
-// because theirs do; it runs before the message is recorded, so its events come first. It returns the sender's new
-// policy, 0 for no change.
+// followOnSend records topic policies because of a new message: for the sender, and for mentioned users, according to
+// their settings. It runs before the message is recorded, so its events come first. It returns the sender's new policy,
+// 0 for no change.
 func (t *Turn) followOnSend(me *User, f *MessageSent) int {
 	if f.Channel == 0 {
 		return 0
@@ -52,14 +54,16 @@ func (t *Turn) followOnSend(me *User, f *MessageSent) int {
 	return policy
 }
 
-// followOnMention follows a topic for the people its new message mentions by name or group who have no policy there.
+// followOnMention follows the topic for users whom the new message mentions by name or group and who have no policy for
+// it.
 func (t *Turn) followOnMention(f *MessageSent) {
 	all := slices.Concat(f.Mentioned, f.GroupMentioned)
 	slices.Sort(all)
 	set := &TopicPoliciesSet{Channel: f.Channel, Topic: f.TopicName, Policy: TopicFollowed, At: t.Now}
 	for _, id := range slices.Compact(all) {
 		u := t.Find(id)
-		if u.Active && !u.IsBot() && u.BoolSetting("automatically_follow_topics_where_mentioned") && t.TopicPolicyOf(id, f.Channel, f.TopicName) == TopicInherits {
+		if u.Active && !u.IsBot() && u.BoolSetting("automatically_follow_topics_where_mentioned") &&
+			t.TopicPolicyOf(id, f.Channel, f.TopicName) == TopicInherits {
 			set.Users = append(set.Users, id)
 		}
 	}
@@ -68,54 +72,55 @@ func (t *Turn) followOnMention(f *MessageSent) {
 	}
 }
 
-// followOnParticipation follows or unmutes a topic because its user reacted or voted there.
+// followOnParticipation records a topic policy for a user who reacted or voted.
 func (t *Turn) followOnParticipation(me *User, c ChannelID, topic string) {
 	if policy := t.participationPolicy(me, c, topic, onParticipation); policy != 0 {
 		t.recordTopicPolicy(me.ID, c, topic, policy)
 	}
 }
 
-// moveTopicPolicies brings topic policies along when a whole topic has moved: call it after the move, when no message is left
-// in the old topic. empty says that the new one had no messages before: a policy of it is left over from others that are
-// gone. Who may not see the new channel just loses his policy.
+// moveTopicPolicies moves topic policies when a whole topic was moved. Call it after the move, when no message is left
+// in the old topic. empty says that the new topic had no messages before: policies for it are left over from deleted or
+// moved messages, and are replaced. Users who may not see the new channel lose their policy.
 func (t *Turn) moveTopicPolicies(from ChannelID, old string, to ChannelID, topic string, empty bool) {
 	if from == to && fold(old) == fold(topic) {
 		return
 	}
-	before, there := t.index.topicPreferences[topicKey{from, fold(old)}], t.index.topicPreferences[topicKey{to, fold(topic)}]
+	before := t.index.topicPreferences[topicKey{from, fold(old)}]
+	existing := t.index.topicPreferences[topicKey{to, fold(topic)}]
 	if before == nil {
 		before = &usersByTopicPolicy{}
 	}
-	if there == nil {
-		there = &usersByTopicPolicy{}
+	if existing == nil {
+		existing = &usersByTopicPolicy{}
 	}
-	leavers := ids.IDs[UserID](ids.Union(before[:]...))
-	target := t.channels.must(to)
-	var become [TopicFollowed + 1][]UserID
-	for _, u := range ids.IDs[UserID](ids.Union(append(before[:], there[:]...)...)) {
-		was, is := before.of(u), there.of(u)
-		want := was
+	oldUsers := ids.IDs[UserID](ids.Union(before[:]...))
+	channel := t.channels.must(to)
+	var changed [TopicFollowed + 1][]UserID
+	for _, u := range ids.IDs[UserID](ids.Union(append(before[:], existing[:]...)...)) {
+		oldPolicy, newPolicy := before.of(u), existing.of(u)
+		want := oldPolicy
 		if !empty {
-			want = mergedPolicy(was, is)
+			want = mergedPolicy(oldPolicy, newPolicy)
 		}
-		if !t.hasContentAccess(t.users.must(u), target) {
-			want = is
+		if !t.hasContentAccess(t.users.must(u), channel) {
+			want = newPolicy
 		}
-		if want != is {
-			become[want] = append(become[want], u)
+		if want != newPolicy {
+			changed[want] = append(changed[want], u)
 		}
 	}
-	if len(leavers) > 0 {
-		t.Record(&TopicPoliciesSet{Users: leavers, Channel: from, Topic: old, At: t.Now})
+	if len(oldUsers) > 0 {
+		t.Record(&TopicPoliciesSet{Users: oldUsers, Channel: from, Topic: old, At: t.Now})
 	}
-	for policy, users := range become {
+	for policy, users := range changed {
 		if len(users) > 0 {
 			t.Record(&TopicPoliciesSet{Users: users, Channel: to, Topic: topic, Policy: policy, At: t.Now})
 		}
 	}
 }
 
-// mergedPolicy is what two topics' policies become when the topics become one.
+// mergedPolicy returns the policy of a topic that was merged from topics with policies a and b.
 func mergedPolicy(a, b int) int {
 	switch {
 	case a == b:

@@ -2,34 +2,35 @@ package realm
 
 import "parley/actors/realm/ids"
 
-// TopicInfo is a topic as it is listed: named as its newest message spells it.
+// TopicInfo is a topic in a list. Its name is spelled as in its newest message.
 type TopicInfo struct {
 	Name string
-	Last MessageID // newestIDs message the caller may read
+	Last MessageID // newest message the caller may read
 }
 
-// Topics is the topics of a channel with messages the caller may read, in any order: there may be very many to sort.
+// Topics returns the topics of a channel that contain messages the caller may read, in any order: there may be too many
+// to sort.
 func (v View) Topics(c *Channel) []TopicInfo {
 	var own ids.Set
-	limited := !c.History && !c.WebPublic && !v.System // protected history shows what was received only
+	limited := !c.History && !c.WebPublic && !v.System // protected history: only messages the user received
 	if limited {
 		own = v.rowsOf(v.User)
 	}
 	topics := v.index.channels[c.ID].topicList
 	out := make([]TopicInfo, 0, len(topics))
 	for _, t := range topics {
-		idSet := t.ids
+		messages := t.ids
 		if limited {
-			idSet = ids.Intersection(idSet, own)
+			messages = ids.Intersection(messages, own)
 		}
-		if last, ok := idSet.Max(); ok {
+		if last, ok := messages.Max(); ok {
 			out = append(out, TopicInfo{v.index.topicSpellings[v.message(MessageID(last)).topic].name, MessageID(last)})
 		}
 	}
 	return out
 }
 
-// SubscribedChannels is the channels a user is subscribed to, ascending, archived ones included.
+// SubscribedChannels returns the channels a user is subscribed to, ascending, including archived ones.
 func (r *Realm) SubscribedChannels(u UserID) []ChannelID {
 	var out []ChannelID
 	if l := r.subscriptions.find(u); l != nil {
@@ -51,7 +52,7 @@ type TopicName struct {
 	Name string
 }
 
-// TopicsAfter is up to max topics made after one, in order.
+// TopicsAfter returns at most max topics with ids above after, in ascending order.
 func (r *Realm) TopicsAfter(after TopicID, max int) []TopicName {
 	var out []TopicName
 	for id := after + 1; id < r.Org().NextTopic && len(out) < max; id++ {

@@ -6,10 +6,10 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// TopicPolicies is the row of one user's topic preferences.
+// TopicPolicies is the row of one user's topic policies.
 type TopicPolicies struct{ List []TopicPolicy }
 
-// TopicPolicy is how one user wants one topic.
+// TopicPolicy is one user's visibility policy for a topic.
 type TopicPolicy struct {
 	Channel ChannelID
 	Topic   string // compared without case; spelled as first set
@@ -17,15 +17,15 @@ type TopicPolicy struct {
 	Since   int64
 }
 
-// TopicInherits is no policy of a topic's own; the others stand in narrow.go.
+// TopicInherits is no policy for a topic; the other values are in topic_mutes.go.
 const TopicInherits = 0
 
-// TopicPolicyOf is a user's preference for a topic, 0 for none.
+// TopicPolicyOf returns a user's policy for a topic, TopicInherits if there is none.
 func (r *Realm) TopicPolicyOf(u UserID, c ChannelID, topic string) int {
 	return r.index.topicPreferences[topicKey{c, fold(topic)}].of(u)
 }
 
-// TopicPoliciesOf is all of a user's preferences, by channel and then as they were set.
+// TopicPoliciesOf returns all of a user's topic policies, ordered by channel and then by time set.
 func (r *Realm) TopicPoliciesOf(u UserID) []TopicPolicy {
 	l := r.topicPolicies.find(u)
 	if l == nil {
@@ -36,12 +36,12 @@ func (r *Realm) TopicPoliciesOf(u UserID) []TopicPolicy {
 	return out
 }
 
-// TopicPolicyUsers is who has that policy for a topic, ascending.
+// TopicPolicyUsers returns the users with that policy for a topic, ascending.
 func (r *Realm) TopicPolicyUsers(c ChannelID, topic string, policy int) []UserID {
 	return ids.IDs[UserID](r.policyUsers(c, topic, policy))
 }
 
-// policyUsers is TopicPolicyUsers as a set that must not be changed.
+// policyUsers is TopicPolicyUsers as a set. The caller must not change it.
 func (r *Realm) policyUsers(c ChannelID, topic string, policy int) ids.Set {
 	if x := r.index.topicPreferences[topicKey{c, fold(topic)}]; x != nil {
 		return x[policy]
@@ -49,10 +49,10 @@ func (r *Realm) policyUsers(c ChannelID, topic string, policy int) ids.Set {
 	return ids.Set{}
 }
 
-// usersByTopicPolicy is who has which policy for a topic. Nobody stands under TopicInherits.
+// usersByTopicPolicy is the users with each policy for a topic. The set of TopicInherits is always empty.
 type usersByTopicPolicy [TopicFollowed + 1]ids.Set
 
-// of is somebody's policy.
+// of returns a user's policy.
 func (x *usersByTopicPolicy) of(u UserID) int {
 	if x != nil {
 		for policy := TopicFollowed; policy > TopicInherits; policy-- {
@@ -64,13 +64,13 @@ func (x *usersByTopicPolicy) of(u UserID) int {
 	return TopicInherits
 }
 
-// setTopicPolicies is how every fact about topic policies changes them.
+// setTopicPolicies sets the policy of users for a topic. All facts about topic policies use it.
 func (r *Realm) setTopicPolicies(users []UserID, c ChannelID, topic string, policy int, at int64) {
 	k := topicKey{c, fold(topic)}
-	had := r.index.topicPreferences[k]
+	before := r.index.topicPreferences[k]
 	for _, u := range users {
 		i, l := -1, r.topicPolicies.find(u)
-		if had.of(u) != TopicInherits {
+		if before.of(u) != TopicInherits {
 			i = slices.IndexFunc(l.List, func(p TopicPolicy) bool {
 				return p.Channel == c && (p.Topic == topic || fold(p.Topic) == k.topic)
 			})
@@ -92,7 +92,7 @@ func (r *Realm) setTopicPolicies(users []UserID, c ChannelID, topic string, poli
 	r.index.setTopicPolicy(k, ids.SetOf(users...), policy)
 }
 
-// setTopicPolicy notes that users have a policy for a topic now.
+// setTopicPolicy updates the index: these users have this policy now.
 func (x *indexes) setTopicPolicy(k topicKey, users ids.Set, policy int) {
 	p := x.topicPreferences[k]
 	if p == nil {
@@ -113,8 +113,8 @@ func (x *indexes) setTopicPolicy(k topicKey, users ids.Set, policy int) {
 	}
 }
 
-// TopicPolicySet says a user prefers something else for a topic now; policy 0 forgets it. It is the event user_topic
-// too.
+// TopicPolicySet says that a user's policy for a topic changed; TopicInherits removes it. It is also the event
+// user_topic.
 type TopicPolicySet struct {
 	User    UserID
 	Channel ChannelID
@@ -133,13 +133,15 @@ func (f *TopicPolicySet) tell(r *Realm) []Notice {
 
 func (*TopicPolicySet) EventType() string { return "user_topic" }
 
-// topicPolicyNotices tells users of their own changed policy: the old list of muted topics first, then what changed.
+// topicPolicyNotices returns the events about users' own changed policy: first the legacy list of muted topics, then
+// the change.
 func (r *Realm) topicPolicyNotices(users []UserID, f *TopicPolicySet) []Notice {
 	var out []Notice
 	to := r.usersAudience(users...)
-	var none []UserID // with no muted topic: very many follow a topic that is moved
+	var none []UserID // users without muted topics share one notice: very many may follow a topic that is moved
 	for _, u := range to {
-		if l := r.topicPolicies.find(u); l == nil || !slices.ContainsFunc(l.List, func(p TopicPolicy) bool { return p.Policy == TopicMuted }) {
+		if l := r.topicPolicies.find(u); l == nil ||
+			!slices.ContainsFunc(l.List, func(p TopicPolicy) bool { return p.Policy == TopicMuted }) {
 			if none == nil {
 				none = make([]UserID, 0, len(to))
 			}
@@ -157,9 +159,9 @@ func (r *Realm) topicPolicyNotices(users []UserID, f *TopicPolicySet) []Notice {
 	return out
 }
 
-// TopicPoliciesSet says many users prefer something else for a topic now, all the same.
+// TopicPoliciesSet says that the policy of many users for one topic changed to the same value.
 type TopicPoliciesSet struct {
-	Users   []UserID // sortUnique
+	Users   []UserID // ascending
 	Channel ChannelID
 	Topic   string
 	Policy  int
@@ -170,28 +172,30 @@ func (f *TopicPoliciesSet) apply(r *Realm) {
 	r.setTopicPolicies(f.Users, f.Channel, f.Topic, f.Policy, f.At)
 }
 
-// tell leaves out who lost the channel: he is not to learn what a topic in it is called now. That his preference for its
-// old name is gone he hears, as his next registration shows it.
+// tell sends no new policy to users who may not read the channel: they must not learn the topic's new name. They do get
+// the removal of their policy for the old name, because their next registration shows it, too.
 func (f *TopicPoliciesSet) tell(r *Realm) []Notice {
 	users := f.Users
 	if c := r.channels.must(f.Channel); f.Policy != TopicInherits {
-		users = slices.DeleteFunc(slices.Clone(users), func(u UserID) bool { return !r.hasContentAccess(r.users.must(u), c) })
+		users = slices.DeleteFunc(slices.Clone(users), func(u UserID) bool {
+			return !r.hasContentAccess(r.users.must(u), c)
+		})
 	}
 	return r.topicPolicyNotices(users, &TopicPolicySet{Channel: f.Channel, Topic: f.Topic, Policy: f.Policy, At: f.At})
 }
 
-// MutedTopic is one entry of the old list of muted topics.
+// MutedTopic is one entry of the legacy list of muted topics.
 type MutedTopic struct {
 	ChannelName, Topic string
 	Since              int64
 }
 
-// MutedTopicsTold is the event muted_topics, for clients from before topics could be followed.
+// MutedTopicsTold is the event muted_topics, for clients older than topic policies.
 type MutedTopicsTold struct{ List []MutedTopic }
 
 func (*MutedTopicsTold) EventType() string { return "muted_topics" }
 
-// MutedTopics is a user's muted topics in channels he may know that are not archived.
+// MutedTopics returns a user's muted topics in channels that are not archived and that the user may know of.
 func (r *Realm) MutedTopics(u UserID) []MutedTopic {
 	out := []MutedTopic{}
 	for _, p := range r.TopicPoliciesOf(u) {
@@ -204,7 +208,7 @@ func (r *Realm) MutedTopics(u UserID) []MutedTopic {
 	return out
 }
 
-// SetTopicPolicy asks to prefer something else for a topic.
+// SetTopicPolicy asks to change the caller's policy for a topic.
 type SetTopicPolicy struct {
 	Channel ChannelID
 	Topic   string
@@ -219,7 +223,7 @@ func (c SetTopicPolicy) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	// A preference may be forgotten in a channel that one lost access to.
+	// A policy may be removed even after the user lost access to the channel.
 	if c.Policy == TopicInherits {
 		if t.channels.find(c.Channel) == nil {
 			return Done{}, errInvalidChannel()
@@ -231,7 +235,7 @@ func (c SetTopicPolicy) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// checkPolicyTopic brings a topic into its stored form; unlike in sending, what is too long is an error.
+// checkPolicyTopic returns a topic in its stored form. Unlike in SendMessage, a topic that is too long is an error.
 func checkPolicyTopic(topic string) (string, error) {
 	if runeCount(topic) > MaxTopic {
 		return "", BadRequest("topic is too long (limit: %d characters)", MaxTopic)
@@ -239,17 +243,17 @@ func checkPolicyTopic(topic string) (string, error) {
 	return NormalizeTopic(topic)
 }
 
-// recordTopicPolicy records a policy unless it is the present one.
+// recordTopicPolicy records a policy unless the user has it already.
 func (t *Turn) recordTopicPolicy(u UserID, c ChannelID, topic string, policy int) {
 	if t.TopicPolicyOf(u, c, topic) != policy {
 		t.Record(&TopicPolicySet{User: u, Channel: c, Topic: topic, Policy: policy, At: t.Now})
 	}
 }
 
-// MuteTopic is the older way to mute a topic, or to take that back.
+// MuteTopic is the legacy command to mute or unmute a topic.
 type MuteTopic struct {
 	Channel     ChannelID
-	ChannelName string // settingsUsing when Channel is 0
+	ChannelName string // used if Channel is 0
 	Topic       string
 	Remove      bool
 }
@@ -288,7 +292,7 @@ func (c MuteTopic) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// errMuteTopic: taking back a mute nobody can find is refused as just that.
+// errMuteTopic returns other, except when a mute is removed: then every error is "Topic is not muted".
 func errMuteTopic(remove bool, other *Refusal) *Refusal {
 	if remove {
 		return BadRequest("Topic is not muted")

@@ -12,24 +12,25 @@ import (
 func TestTopicPolicies(t *testing.T) {
 	s := newTestScene(t)
 	set := func(c ChannelID, topic string, p int) SetTopicPolicy { return SetTopicPolicy{c, topic, p} }
-	do(s, s.bo, set(s.public, "Tea", TopicMuted)) // no message needed
+	do(s, s.bo, set(s.public, "Tea", TopicMuted)) // the topic needs no message
 	s.ExpectEvents(s.bo, "muted_topics", "user_topic")
 	s.ExpectNoEvents(s.ann, s.owner)
-	if l := realmtest.ListEventsOf[*MutedTopicsTold](s.Scene, s.bo)[0].List; len(l) != 1 || l[0].ChannelName != "public" || l[0].Topic != "Tea" {
-		t.Errorf("muted %+v", l)
+	if l := realmtest.ListEventsOf[*MutedTopicsTold](s.Scene, s.bo)[0].List; len(l) != 1 ||
+		l[0].ChannelName != "public" || l[0].Topic != "Tea" {
+		t.Errorf("muted topics: %+v", l)
 	}
 	do(s, s.bo, set(s.public, "tEA", TopicMuted))
 	s.ExpectNoEvents(s.bo)
 	do(s, s.bo, set(s.public, "TEA", TopicFollowed))
 	if l := s.Realm.TopicPoliciesOf(s.bo); len(l) != 1 || l[0].Topic != "Tea" || l[0].Policy != TopicFollowed {
-		t.Errorf("preferences are %+v", l)
+		t.Errorf("topic policies: %+v", l)
 	}
 	if got := s.Realm.TopicPolicyUsers(s.public, "tea", TopicFollowed); !slices.Equal(got, []UserID{s.bo}) {
 		t.Errorf("followed by %v", got)
 	}
 	do(s, s.bo, set(s.public, "tea", TopicInherits))
 	if l := s.Realm.TopicPoliciesOf(s.bo); len(l) != 0 {
-		t.Errorf("preferences are %+v", l)
+		t.Errorf("topic policies: %+v", l)
 	}
 	refused(s, s.bo, set(s.public, strings.Repeat("x", 61), 1), "topic is too long (limit: 60 characters)")
 	refused(s, s.bo, set(99, "x", 1), "Invalid channel ID")
@@ -40,7 +41,7 @@ func TestTopicPolicies(t *testing.T) {
 	do(s, s.bo, set(s.private, "x", TopicUnmuted))
 	s.leave(s.bo, s.private)
 	refused(s, s.bo, set(s.private, "x", TopicMuted), "Invalid channel ID")
-	do(s, s.bo, set(s.private, "x", TopicInherits)) // may be forgotten
+	do(s, s.bo, set(s.private, "x", TopicInherits)) // may be removed
 	s.ExpectEvents(s.bo, "muted_topics", "user_topic")
 }
 
@@ -58,32 +59,38 @@ func TestMuteTopicLegacy(t *testing.T) {
 	refused(s, s.bo, MuteTopic{ChannelName: "nowhere", Topic: "T"}, "Invalid channel name 'nowhere'")
 }
 
-// setAutoFollow sets how a user follows topics by himself.
+// setAutoFollow sets a user's settings for following topics automatically.
 func (s *testScene) setAutoFollow(u UserID, follow, unmute int64, mentioned bool) {
 	s.T.Helper()
-	do(s, u, ChangeSettings{Values: []SettingValue{{Name: "automatically_follow_topics_policy", Value: follow},
-		{Name: "automatically_unmute_topics_in_muted_streams_policy", Value: unmute}, {Name: "automatically_follow_topics_where_mentioned", Value: mentioned}}})
+	do(s, u, ChangeSettings{Values: []SettingValue{
+		{Name: "automatically_follow_topics_policy", Value: follow},
+		{Name: "automatically_unmute_topics_in_muted_streams_policy", Value: unmute},
+		{Name: "automatically_follow_topics_where_mentioned", Value: mentioned},
+	}})
 }
 
 func TestFollowOnSend(t *testing.T) {
 	s := newTestScene(t)
 	policy := func(u UserID, topic string) int { return s.Realm.TopicPolicyOf(u, s.public, topic) }
-	s.setAutoFollow(s.bo, 3, 2, false) // follow what one begins; in muted channels unmute what one writes to
+	// Follow topics the user starts; in muted channels unmute topics the user writes to.
+	s.setAutoFollow(s.bo, 3, 2, false)
 
 	if a := do(s, s.bo, channelMessage(s.public, "begun", "x")); a.Policy != TopicFollowed {
-		t.Errorf("the answer names policy %d", a.Policy)
+		t.Errorf("the answer has policy %d", a.Policy)
 	}
 	s.ExpectEvents(s.bo, "muted_topics", "user_topic", "message", "stream") // the policy comes first
 	s.ExpectEvents(s.ann, "message", "stream")
 	if a := do(s, s.bo, channelMessage(s.public, "begun", "x")); a.Policy != 0 {
-		t.Error("a topic already followed changed")
+		t.Error("the policy of an already followed topic changed")
 	}
 	s.post(s.ann, s.public, "hers", "x")
 	s.post(s.bo, s.public, "hers", "x")
 	if p := policy(s.bo, "hers"); p != 0 {
-		t.Errorf("a topic somebody else began has policy %d", p)
+		t.Errorf("a topic started by someone else has policy %d", p)
 	}
-	do(s, s.bo, SetSubscriptionProperties{Changes: []PropertyChange{{Channel: s.public, Property: "is_muted", Bool: ptr(true)}}})
+	do(s, s.bo, SetSubscriptionProperties{Changes: []PropertyChange{{
+		Channel: s.public, Property: "is_muted", Bool: ptr(true),
+	}}})
 	if a := do(s, s.bo, channelMessage(s.public, "hers", "x")); a.Policy != TopicUnmuted {
 		t.Errorf("in a muted channel the topic has policy %d", a.Policy)
 	}
@@ -91,18 +98,18 @@ func TestFollowOnSend(t *testing.T) {
 	s.post(s.ann, s.public, "muted", "x")
 	s.post(s.bo, s.public, "muted", "x")
 	if p := policy(s.bo, "muted"); p != TopicUnmuted {
-		t.Errorf("writing to a topic one muted leaves policy %d", p)
+		t.Errorf("after writing to a muted topic the policy is %d", p)
 	}
 
-	s.setAutoFollow(s.cy, 1, 4, false) // follow whatever one takes part in
+	s.setAutoFollow(s.cy, 1, 4, false) // follow every topic the user participates in
 	id := s.post(s.ann, s.public, "to react to", "x")
 	do(s, s.cy, AddReaction{Message: id, Name: "wave", NameCode: "1f44b"})
 	if p := policy(s.cy, "to react to"); p != TopicFollowed {
-		t.Errorf("a reaction leaves policy %d", p)
+		t.Errorf("after a reaction the policy is %d", p)
 	}
 	do(s, s.bo, AddReaction{Message: id, Name: "wave", NameCode: "1f44b"})
 	if p := policy(s.bo, "to react to"); p != 0 {
-		t.Errorf("a reaction of somebody who follows what he begins leaves policy %d", p)
+		t.Errorf("after a reaction of a user who follows only topics they start the policy is %d", p)
 	}
 	if a := do(s, s.bot, channelMessage(s.public, "by a bot", "x")); a.Policy != 0 {
 		t.Error("a bot follows a topic")
@@ -118,14 +125,14 @@ func TestFollowOnMention(t *testing.T) {
 	m.Content.Users = []UserID{s.bo, s.guest, s.cy}
 	do(s, s.ann, m)
 	s.ExpectEvents(s.bo, "muted_topics", "user_topic", "message", "stream")
-	s.ExpectEvents(s.guest, "message", "stream") // he has a policy there
+	s.ExpectEvents(s.guest, "message", "stream") // the guest has a policy there
 	s.ExpectEvents(s.cy, "stream")
 	if p := s.Realm.TopicPolicyOf(s.bo, s.public, "T"); p != TopicFollowed {
 		t.Errorf("policy %d", p)
 	}
 }
 
-// A topic that moves as a whole takes the policies along.
+// When a whole topic moves, its policies move along.
 func TestMoveTopicPolicies(t *testing.T) {
 	s := newTestScene(t)
 	prefer := func(u UserID, c ChannelID, topic string, p int) {
@@ -140,14 +147,18 @@ func TestMoveTopicPolicies(t *testing.T) {
 	prefer(s.bo, s.public, "from", TopicFollowed)
 	prefer(s.guest, s.public, "from", TopicMuted)
 	move(id, 0, "empty")
-	if s.Realm.TopicPolicyOf(s.bo, s.public, "from") != 0 || s.Realm.TopicPolicyOf(s.bo, s.public, "empty") != TopicFollowed || s.Realm.TopicPolicyOf(s.guest, s.public, "empty") != TopicMuted {
-		t.Error("the policies stayed behind")
+	if s.Realm.TopicPolicyOf(s.bo, s.public, "from") != 0 ||
+		s.Realm.TopicPolicyOf(s.bo, s.public, "empty") != TopicFollowed ||
+		s.Realm.TopicPolicyOf(s.guest, s.public, "empty") != TopicMuted {
+		t.Error("the policies did not move with the topic")
 	}
 	got := realmtest.ListEventsOf[*TopicPolicySet](s.Scene, s.bo)
 	if len(got) != 2 || got[0].Policy != 0 || got[1].Policy != TopicFollowed {
-		t.Errorf("bo heard %+v", got)
+		t.Errorf("Bo got %+v", got)
 	}
-	for i, x := range []struct{ was, there, want int }{{1, 1, 1}, {3, 2, 2}, {2, 0, 2}, {1, 3, 0}, {0, 3, 0}, {0, 2, 2}} {
+	for i, x := range []struct{ was, there, want int }{
+		{1, 1, 1}, {3, 2, 2}, {2, 0, 2}, {1, 3, 0}, {0, 3, 0}, {0, 2, 2},
+	} {
 		old, new := "old "+string(rune('a'+i)), "new "+string(rune('a'+i))
 		id := s.post(s.ann, s.public, old, "x")
 		s.post(s.ann, s.public, new, "x")
@@ -155,11 +166,13 @@ func TestMoveTopicPolicies(t *testing.T) {
 		prefer(s.bo, s.public, new, x.there)
 		move(id, 0, new)
 		if p := s.Realm.TopicPolicyOf(s.bo, s.public, new); p != x.want {
-			t.Errorf("%d joined to %d became %d, want %d", x.was, x.there, p, x.want)
+			t.Errorf("policy %d merged into %d became %d, want %d", x.was, x.there, p, x.want)
 		}
 	}
 	move(id, s.private, "empty") // the guest may not see it there
-	if s.Realm.TopicPolicyOf(s.guest, s.public, "empty") != 0 || s.Realm.TopicPolicyOf(s.guest, s.private, "empty") != 0 || s.Realm.TopicPolicyOf(s.bo, s.private, "empty") != TopicFollowed {
-		t.Error("a policy went where its user may not, or did not go where he may")
+	if s.Realm.TopicPolicyOf(s.guest, s.public, "empty") != 0 ||
+		s.Realm.TopicPolicyOf(s.guest, s.private, "empty") != 0 ||
+		s.Realm.TopicPolicyOf(s.bo, s.private, "empty") != TopicFollowed {
+		t.Error("after the move, policies must exist exactly for users who can see the new channel")
 	}
 }

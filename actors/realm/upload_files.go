@@ -11,40 +11,42 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Upload is the row of one uploaded file. The bytes lie outside, under the hash of their content.
+// Upload is the row of one uploaded file. The content is stored outside the realm, under its hash.
 type Upload struct {
-	ID            int64
-	Path          string // what its address ends with: the realm, and something random, so that knowing a name is not knowing a file
-	Name          string // as its owner has it
+	ID int64
+	// Path is the end of the file's URL: the realm, a random part, and the name. The random part keeps the URL from
+	// being guessed.
+	Path          string
+	Name          string // as the owner sees it
 	Owner         UserID
 	Size          int64
-	Type          string // content type, as sniffed
-	Hash          string // of the content, hexadecimal: names the file on disk
+	Type          string // content type detected from the content
+	Hash          string // of the content, hexadecimal: the name of the file on disk
 	Created       int64
 	Width, Height int
-	Animated      bool           // more than one picture
+	Animated      bool           // has more than one frame
 	Thumbnail     ThumbnailState // of an image
 }
 
-// ThumbnailState is what is known of an image's thumbnail.
+// ThumbnailState says whether an image has a thumbnail.
 type ThumbnailState uint8
 
 const (
 	ThumbnailWanted ThumbnailState = iota
 	ThumbnailMade
-	ThumbnailImpossible // broken, too large, of a kind nobody can read
+	ThumbnailImpossible // the image is broken, too large or of an unsupported kind
 )
 
-// maxFileName is how long an uploaded file's name may be, in code points.
+// maxFileName is the maximum length of an uploaded file's name in code points.
 const maxFileName = 255
 
-// SaveUpload asks to note a file that was written already.
+// SaveUpload asks to record a file whose content is already written.
 type SaveUpload struct {
 	Name, Type, Hash string
 	Size             int64
 	Width, Height    int
 	Animated         bool
-	Quota            int64 // bytes of the whole organization; 0: none
+	Quota            int64 // maximum total size of the organization's files in bytes, 0: none
 }
 
 func (c SaveUpload) Decide(t *Turn) (Upload, error) {
@@ -55,7 +57,7 @@ func (c SaveUpload) Decide(t *Turn) (Upload, error) {
 	return c.save(t, me.ID)
 }
 
-// save notes the file as somebody's.
+// save records the file for its owner.
 func (c SaveUpload) save(t *Turn, owner UserID) (Upload, error) {
 	if c.Size == 0 {
 		return Upload{}, BadRequest("You must specify a file to upload")
@@ -64,12 +66,16 @@ func (c SaveUpload) save(t *Turn, owner UserID) (Upload, error) {
 		return Upload{}, err
 	}
 	name := cleanFileName(c.Name)
-	u := Upload{ID: t.nextID("upload"), Path: strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + urlFileName(name), Name: name, Owner: owner, Size: c.Size, Type: c.Type, Hash: c.Hash, Created: t.Now, Width: c.Width, Height: c.Height, Animated: c.Animated}
+	path := strconv.Itoa(int(t.ID())) + "/" + t.Token(2) + "/" + t.Token(24) + "/" + urlFileName(name)
+	u := Upload{
+		ID: t.nextID("upload"), Path: path, Name: name, Owner: owner, Size: c.Size, Type: c.Type, Hash: c.Hash,
+		Created: t.Now, Width: c.Width, Height: c.Height, Animated: c.Animated,
+	}
 	t.Record(&UploadSaved{u})
 	return u, nil
 }
 
-// CheckUploadQuota refuses bytes that would make the organization's files exceed a quota; 0: none.
+// CheckUploadQuota refuses bytes if the organization's files would exceed the quota. Quota 0 means no limit.
 func (v View) CheckUploadQuota(bytes, quota int64) error {
 	if quota > 0 && v.index.uploadBytes+bytes > quota {
 		return Refuse(Invalid, "REALM_UPLOAD_QUOTA", "Upload would exceed your organization's upload quota.")
@@ -77,7 +83,8 @@ func (v View) CheckUploadQuota(bytes, quota int64) error {
 	return nil
 }
 
-// cleanFileName is what a file is called: its name without folders, and without what nobody can see.
+// cleanFileName returns a file's name without folders and without unprintable characters, at most maxFileName long. It
+// keeps a short extension.
 func cleanFileName(name string) string {
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
@@ -98,11 +105,11 @@ func cleanFileName(name string) string {
 	return firstRunes(strings.TrimSuffix(name, ending), maxFileName-utf8.RuneCountInString(ending)) + ending
 }
 
-// defaultFileName is what a file is called whose name says nothing.
+// defaultFileName is the name of a file that came without a usable name.
 const defaultFileName = "uploaded-file"
 
-// urlFileName is a file's name as its address has it: letters, digits, underscores, points, and dashes for all else that
-// stood between words. It means itself in addresses and in markdown.
+// urlFileName returns a file's name as it appears in its URL: letters, digits, underscores and dots. A run of spaces
+// and dashes becomes one dash; other characters are dropped. Such a name needs no escaping in URLs and Markdown.
 func urlFileName(name string) string {
 	var b strings.Builder
 	gap := false
@@ -129,7 +136,7 @@ func urlFileName(name string) string {
 	}
 }
 
-// UploadSaved says a file has been uploaded.
+// UploadSaved says that a file was uploaded.
 type UploadSaved struct{ Upload Upload }
 
 func (f *UploadSaved) apply(r *Realm) {
@@ -139,12 +146,14 @@ func (f *UploadSaved) apply(r *Realm) {
 	r.index.addUpload(&u)
 }
 
+// addUpload adds a file to the indexes.
 func (x *indexes) addUpload(u *Upload) {
 	x.uploadByPath[u.Path] = u.ID
 	x.uploadsWithHash[u.Hash]++
 	x.uploadBytes += u.Size
 }
 
+// dropUpload removes a file from the indexes.
 func (x *indexes) dropUpload(u *Upload) {
 	delete(x.uploadByPath, u.Path)
 	if x.uploadsWithHash[u.Hash]--; x.uploadsWithHash[u.Hash] == 0 {
@@ -154,9 +163,12 @@ func (x *indexes) dropUpload(u *Upload) {
 }
 
 func (f *UploadSaved) tell(r *Realm) []Notice {
-	return r.uploadNotices(f.Upload.Owner, &AttachmentChanged{Attachment: r.attachmentInfo(r.small.uploads.must(f.Upload.ID)), New: true, Used: r.index.uploadBytes})
+	return r.uploadNotices(f.Upload.Owner, &AttachmentChanged{
+		Attachment: r.attachmentInfo(r.small.uploads.must(f.Upload.ID)), New: true, Used: r.index.uploadBytes,
+	})
 }
 
+// uploadNotices returns a notice of the event for the owner, if connected.
 func (r *Realm) uploadNotices(owner UserID, e Event) []Notice {
 	if to := r.usersAudience(owner); len(to) > 0 {
 		return []Notice{{To: to, Event: e}}
@@ -164,7 +176,7 @@ func (r *Realm) uploadNotices(owner UserID, e Event) []Notice {
 	return nil
 }
 
-// attachmentInfo is an upload and the messages that use it.
+// attachmentInfo returns an upload with the messages that use it.
 func (r *Realm) attachmentInfo(u *Upload) DetachedUpload {
 	d := DetachedUpload{ID: u.ID, Name: u.Name, Path: u.Path, Size: u.Size, Created: u.Created, Messages: []MessageID{}}
 	if s := r.index.messagesWithFile[u.Path]; s != nil {
@@ -173,25 +185,28 @@ func (r *Realm) attachmentInfo(u *Upload) DetachedUpload {
 	return d
 }
 
-// AttachmentChanged is the events attachment/add and update, to the uploader.
+// AttachmentChanged is the events attachment/add and attachment/update, for the uploader.
 type AttachmentChanged struct {
 	Attachment DetachedUpload
 	New        bool
-	Used       int64 // bytes of all the organization's files
+	Used       int64 // total size of the organization's files in bytes
 }
 
 func (*AttachmentChanged) EventType() string { return "attachment" }
 
-// attachmentUseNotices tells uploaders that messages began or ceased to use their files.
+// attachmentUseNotices returns events for the uploaders of files that messages started or stopped using.
 func (r *Realm) attachmentUseNotices(paths []string) (out []Notice) {
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(paths))) {
 		if u := r.findUpload(p); u != nil {
-			out = append(out, r.uploadNotices(u.Owner, &AttachmentChanged{Attachment: r.attachmentInfo(u), Used: r.index.uploadBytes})...)
+			out = append(out, r.uploadNotices(u.Owner, &AttachmentChanged{
+				Attachment: r.attachmentInfo(u), Used: r.index.uploadBytes,
+			})...)
 		}
 	}
 	return out
 }
 
+// findUpload returns the file with that path, or nil.
 func (r *Realm) findUpload(path string) *Upload {
 	if id, ok := r.index.uploadByPath[path]; ok {
 		return r.small.uploads.find(id)
@@ -199,7 +214,7 @@ func (r *Realm) findUpload(path string) *Upload {
 	return nil
 }
 
-// VisibleUpload is an uploaded file the caller may see.
+// VisibleUpload returns an uploaded file, and whether the caller may see it.
 func (v View) VisibleUpload(path string) (Upload, bool) {
 	u := v.findUpload(path)
 	if u == nil {
@@ -208,7 +223,8 @@ func (v View) VisibleUpload(path string) (Upload, bool) {
 	return *u, v.System || v.maySeeUpload(v.Me(), u)
 }
 
-// maySeeUpload reports whether a file is the user's own, or used by a message he may read; nobody is a spectator.
+// maySeeUpload reports whether a file belongs to the user or is used by a message the user may read. me is nil for
+// logged-out visitors.
 func (v View) maySeeUpload(me *User, u *Upload) bool {
 	if me != nil && u.Owner == me.ID {
 		return true
@@ -225,8 +241,9 @@ func (v View) maySeeUpload(me *User, u *Upload) bool {
 	return seen
 }
 
-// visibleAttachments is the files among paths that a message of this author opens to its readers: those he may see himself. Else
-// whoever knows an address, from a channel he left, could open the file by writing the address in a message of his own.
+// visibleAttachments returns those of the files that a message by this author shares with its readers: the files the
+// author may see. Otherwise a user who knows a file's URL, for example from a channel they left, could open the file by
+// sending a message with the URL.
 func (t *Turn) visibleAttachments(me *User, paths []string) (out []string) {
 	for _, p := range paths {
 		if u := t.findUpload(p); u == nil || t.maySeeUpload(me, u) {
@@ -236,14 +253,17 @@ func (t *Turn) visibleAttachments(me *User, paths []string) (out []string) {
 	return out
 }
 
-// RenderableUpload is what rendering needs to know of a file, if the caller may see it.
+// RenderableUpload returns what rendering needs to know of a file, and whether the caller may see a preview of it.
 func (v View) RenderableUpload(path string) (UploadInfo, bool) {
 	u, ok := v.VisibleUpload(path)
 	ok = ok && u.Thumbnail != ThumbnailImpossible
-	return UploadInfo{Type: u.Type, Width: u.Width, Height: u.Height, Thumbnailed: u.Thumbnail == ThumbnailMade, Animated: u.Animated}, ok
+	return UploadInfo{
+		Type: u.Type, Width: u.Width, Height: u.Height, Thumbnailed: u.Thumbnail == ThumbnailMade,
+		Animated: u.Animated,
+	}, ok
 }
 
-// ThumbnailsWanted is the images whose thumbnails were never made, newest first.
+// ThumbnailsWanted returns the images without a thumbnail, newest first.
 func (v View) ThumbnailsWanted() (out []Upload) {
 	keys := v.small.uploads.keys()
 	for _, id := range slices.Backward(keys) {
@@ -254,7 +274,7 @@ func (v View) ThumbnailsWanted() (out []Upload) {
 	return out
 }
 
-// TextsUsing is the newest texts that use a file, at most so many.
+// TextsUsing returns references to the newest texts that use a file, at most most of them.
 func (v View) TextsUsing(path string, most int) (out []BodyRef) {
 	s := v.index.messagesWithFile[path]
 	if s == nil {
@@ -269,12 +289,12 @@ func (v View) TextsUsing(path string, most int) (out []BodyRef) {
 	return out
 }
 
-// NewestText is where a message's text is as it stands.
+// NewestText returns a reference to the current text of a message.
 func (v View) NewestText(id MessageID) BodyRef {
 	return BodyRef{Message: id, Version: v.extraOrEmpty(id).Version}
 }
 
-// SetThumbnailState tells what came of making an image's thumbnail. If the file is gone nothing happens.
+// SetThumbnailState asks to record the result of making a thumbnail. It does nothing if the file no longer exists.
 type SetThumbnailState struct {
 	Upload int64
 	State  ThumbnailState
@@ -289,7 +309,7 @@ func (c SetThumbnailState) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// ThumbnailNoted says what is known of an image's thumbnail.
+// ThumbnailNoted says whether an image has a thumbnail now.
 type ThumbnailNoted struct {
 	Upload int64
 	State  ThumbnailState
@@ -299,7 +319,7 @@ func (f *ThumbnailNoted) apply(r *Realm)         { r.small.uploads.change(f.Uplo
 func (f *ThumbnailNoted) tell(r *Realm) []Notice { return nil }
 func (*ThumbnailNoted) keepsMarkdownConfig()     {}
 
-// UploadsOf is a user's files, oldest first, and how many bytes all the organization's files take.
+// UploadsOf returns a user's files, oldest first, and the total size of the organization's files in bytes.
 func (r *Realm) UploadsOf(u UserID) (list []DetachedUpload, bytes int64) {
 	list = []DetachedUpload{}
 	for _, id := range r.small.uploads.keys() {
@@ -310,7 +330,8 @@ func (r *Realm) UploadsOf(u UserID) (list []DetachedUpload, bytes int64) {
 	return list, r.index.uploadBytes
 }
 
-// detachedUploads is the caller's uploads that only this message used, and will use no longer when it has these attachments.
+// detachedUploads returns the user's uploads that only this message uses, and that it will no longer use once it has
+// these attachments.
 func (t *Turn) detachedUploads(u UserID, id MessageID, attachments []string) (out []DetachedUpload) {
 	m := t.message(id)
 	e := t.extra(id, m)
@@ -331,7 +352,8 @@ func (t *Turn) detachedUploads(u UserID, id MessageID, attachments []string) (ou
 	return out
 }
 
-// DeleteUpload asks to delete one of the caller's files; it answers the hash of content nobody uses any more.
+// DeleteUpload asks to delete one of the caller's files. The answer is the hash of the content if nothing uses it any
+// more, else "".
 type DeleteUpload struct{ ID int64 }
 
 func (c DeleteUpload) Decide(t *Turn) (string, error) {
@@ -347,8 +369,8 @@ func (c DeleteUpload) Decide(t *Turn) (string, error) {
 	return hash, nil
 }
 
-// deleteUnusedUploads records that those of the files are gone that no message uses, nor one that waits to be sent. It is for the
-// files of deleted messages: those that edits leave without one, and those that never had one, stay with their owners.
+// deleteUnusedUploads deletes those of the files that no message and no scheduled message uses any more. It is called
+// for the files of deleted messages. Files that were never used, or are unused since an edit, stay with their owners.
 func (t *Turn) deleteUnusedUploads(paths []string) {
 	var unused []string
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(paths))) {
@@ -372,12 +394,12 @@ func (t *Turn) deleteUnusedUploads(paths []string) {
 	}
 }
 
-// ContentInUse reports whether a file or an emoji has these bytes.
+// ContentInUse reports whether an upload or custom emoji has this content.
 func (v View) ContentInUse(hash string) bool {
 	return v.index.uploadsWithHash[hash] > 0 || v.emojiUsesFile(hash)
 }
 
-// UploadDeleted says a file is gone; messages that use it keep a link to nothing.
+// UploadDeleted says that a file was deleted. Messages that use it keep a broken link.
 type UploadDeleted struct {
 	ID    int64
 	Owner UserID
@@ -392,7 +414,7 @@ func (f *UploadDeleted) tell(r *Realm) []Notice {
 	return r.uploadNotices(f.Owner, &AttachmentGone{f.ID, r.index.uploadBytes})
 }
 
-// AttachmentGone is the event attachment/remove, to the uploader.
+// AttachmentGone is the event attachment/remove, for the uploader.
 type AttachmentGone struct {
 	ID   int64
 	Used int64

@@ -17,25 +17,31 @@ func TestUploadVisibleToMessageReaders(t *testing.T) {
 	s.ExpectEvents(ann, "attachment")
 	s.ExpectNoEvents(bo)
 	if u.Name != "a (b).png" || path.Base(u.Path) != "a-b.png" {
-		t.Fatalf("the file is named %q, at %q", u.Name, u.Path)
+		t.Fatalf("the file has name %q and path %q", u.Name, u.Path)
 	}
 	sees := func(who realm.UserID) bool { _, ok := s.ViewAs(who).VisibleUpload(u.Path); return ok }
 	if !sees(ann) || sees(bo) {
-		t.Fatal("a file that no message uses is its uploader's alone")
+		t.Fatal("an unused file must be visible to its uploader only")
 	}
-	id := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true}}).ID
+	id := Do(s, ann, realm.SendMessage{
+		People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"},
+		Content: realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true},
+	}).ID
 	s.ExpectEvents(ann, "message", "attachment")
 	if !sees(bo) || sees(cy) {
-		t.Fatal("a file in a direct message is for its people")
+		t.Fatal("a file in a direct message must be visible to the participants only")
 	}
-	Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: "a note"}, Content: realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true}})
+	Do(s, ann, realm.SendMessage{
+		People: []realm.Principal{{ID: ann}}, Body: realm.Body{Text: "a note"},
+		Content: realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true},
+	})
 	Do(s, ann, realm.DeleteMessage{Message: id})
 	if sees(bo) || !sees(ann) {
-		t.Fatal("a file outlived the message for others, or not for its uploader, who has it in a note")
+		t.Fatal("after the deletion the file must be visible to its uploader only")
 	}
 	ExpectRefusal(s, bo, realm.DeleteUpload{ID: u.ID}, "Invalid attachment")
 	if hash := Do(s, ann, realm.DeleteUpload{ID: u.ID}); hash != "ab12" {
-		t.Fatalf("content nobody uses is %q", hash)
+		t.Fatalf("the unused content is %q", hash)
 	}
 	ExpectRefusal(s, ann, realm.SaveUpload{Name: "x", Size: 11, Quota: 10}, "REALM_UPLOAD_QUOTA")
 }
@@ -59,7 +65,7 @@ func TestUploadNames(t *testing.T) {
 	} {
 		u := Do(s, ann, realm.SaveUpload{Name: x.sent, Type: "text/plain", Hash: "ab12", Size: 10})
 		if u.Name != x.name || path.Base(u.Path) != x.address {
-			t.Errorf("%q is named %q, at %q", x.sent, u.Name, u.Path)
+			t.Errorf("%q has name %q and path %q", x.sent, u.Name, u.Path)
 		}
 	}
 }
@@ -71,24 +77,28 @@ func TestLinkDoesNotShareInvisibleUpload(t *testing.T) {
 	sees := func(who realm.UserID) bool { _, ok := s.ViewAs(who).VisibleUpload(u.Path); return ok }
 	with := realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true}
 	write := func(from, to realm.UserID, x realm.ContentInfo) realm.MessageID {
-		return Do(s, from, realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: "look"}, Content: x}).ID
+		return Do(s, from, realm.SendMessage{
+			People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: "look"}, Content: x,
+		}).ID
 	}
 	write(bo, cy, with)
 	if sees(bo) || sees(cy) {
-		t.Fatal("writing a file's address opened it")
+		t.Fatal("sending the URL of an invisible file made it visible")
 	}
 	id := write(bo, cy, realm.ContentInfo{})
-	Do(s, bo, realm.EditMessage{Message: id, Mode: realm.MoveOne, Content: &realm.NewContent{Body: realm.Body{Text: "look at this"}, Content: with}})
+	Do(s, bo, realm.EditMessage{Message: id, Mode: realm.MoveOne, Content: &realm.NewContent{
+		Body: realm.Body{Text: "look at this"}, Content: with,
+	}})
 	if sees(bo) || sees(cy) {
-		t.Fatal("editing a file's address into a message opened it")
+		t.Fatal("editing the URL of an invisible file into a message made it visible")
 	}
 	write(ann, bo, with)
 	if !sees(bo) || sees(cy) {
-		t.Fatal("a file in a direct message is for its people")
+		t.Fatal("a file in a direct message must be visible to the participants only")
 	}
 	write(bo, cy, with)
 	if !sees(cy) {
-		t.Fatal("who may see a file may pass it on")
+		t.Fatal("a user who can see a file must be able to share it")
 	}
 }
 
@@ -100,54 +110,63 @@ func TestEditUpdatesAttachmentUses(t *testing.T) {
 	with := func(paths ...string) realm.ContentInfo {
 		return realm.ContentInfo{Attachments: paths, Attachment: len(paths) > 0}
 	}
-	id := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: with(a.Path)}).ID
+	id := Do(s, ann, realm.SendMessage{
+		People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: with(a.Path),
+	}).ID
 	version := uint16(0)
 	edit := func(c realm.ContentInfo) (uses map[string][]realm.MessageID) {
-		Do(s, ann, realm.EditMessage{Message: id, Mode: realm.MoveOne, Content: &realm.NewContent{OldVersion: version, Body: realm.Body{Text: "look again"}, Content: c}})
+		Do(s, ann, realm.EditMessage{Message: id, Mode: realm.MoveOne, Content: &realm.NewContent{
+			OldVersion: version, Body: realm.Body{Text: "look again"}, Content: c,
+		}})
 		version++
 		uses = map[string][]realm.MessageID{}
 		for _, e := range s.ListEvents(ann) {
 			if x, ok := e.(*realm.AttachmentChanged); ok {
 				if x.New || x.Used != 30 {
-					t.Errorf("told %+v", x)
+					t.Errorf("the uploader got %+v", x)
 				}
 				uses[x.Attachment.Name] = x.Attachment.Messages
 			}
 		}
 		return uses
 	}
-	if got := edit(with(b.Path)); len(got) != 2 || len(got["a.txt"]) != 0 || !slices.Equal(got["b.txt"], []realm.MessageID{id}) {
-		t.Errorf("one file in place of the other: %v", got)
+	if got := edit(with(b.Path)); len(got) != 2 || len(got["a.txt"]) != 0 ||
+		!slices.Equal(got["b.txt"], []realm.MessageID{id}) {
+		t.Errorf("after replacing the file: %v", got)
 	}
 	if got := edit(with(b.Path)); len(got) != 0 {
-		t.Errorf("the same file as before: %v", got)
+		t.Errorf("after an edit that keeps the file: %v", got)
 	}
 	if got := edit(with()); len(got) != 1 || len(got["b.txt"]) != 0 {
-		t.Errorf("no file any more: %v", got)
+		t.Errorf("after removing the file: %v", got)
 	}
 }
 
 func TestThumbnailState(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
-	u := Do(s, ann, realm.SaveUpload{Name: "a.gif", Type: "image/gif", Hash: "aa", Size: 10, Width: 30, Height: 20, Animated: true})
+	u := Do(s, ann, realm.SaveUpload{
+		Name: "a.gif", Type: "image/gif", Hash: "aa", Size: 10, Width: 30, Height: 20, Animated: true,
+	})
 	Do(s, ann, realm.SaveUpload{Name: "b.txt", Type: "text/plain", Hash: "bb", Size: 10})
 	if w := s.ViewAs(System).ThumbnailsWanted(); len(w) != 1 || w[0].ID != u.ID {
-		t.Errorf("wanted: %+v", w)
+		t.Errorf("wanted thumbnails: %+v", w)
 	}
-	Do(s, bo, realm.SetThumbnailState{Upload: u.ID, State: realm.ThumbnailImpossible}) // no business of people
+	// Ignored: only the server may do this.
+	Do(s, bo, realm.SetThumbnailState{Upload: u.ID, State: realm.ThumbnailImpossible})
 	if i, ok := s.ViewAs(ann).RenderableUpload(u.Path); !ok || i.Thumbnailed || !i.Animated {
 		t.Errorf("%+v %v", i, ok)
 	}
 	Do(s, System, realm.SetThumbnailState{Upload: u.ID, State: realm.ThumbnailMade})
-	if i, ok := s.ViewAs(ann).RenderableUpload(u.Path); !ok || !i.Thumbnailed || len(s.ViewAs(System).ThumbnailsWanted()) != 0 {
+	if i, ok := s.ViewAs(ann).RenderableUpload(u.Path); !ok || !i.Thumbnailed ||
+		len(s.ViewAs(System).ThumbnailsWanted()) != 0 {
 		t.Errorf("%+v %v", i, ok)
 	}
 	Do(s, System, realm.SetThumbnailState{Upload: u.ID, State: realm.ThumbnailImpossible})
 	if i, ok := s.ViewAs(ann).RenderableUpload(u.Path); ok {
-		t.Errorf("what cannot be shown is shown: %+v", i)
+		t.Errorf("a file without possible thumbnail is renderable: %+v", i)
 	}
-	Do(s, System, realm.SetThumbnailState{Upload: 99, State: realm.ThumbnailMade}) // deleted meanwhile
+	Do(s, System, realm.SetThumbnailState{Upload: 99, State: realm.ThumbnailMade}) // deleted in the meantime
 }
 
 func TestUploadEventsCarryTotalSize(t *testing.T) {
@@ -160,15 +179,15 @@ func TestUploadEventsCarryTotalSize(t *testing.T) {
 	s.ListEvents(bo)
 	save(bo, "bb", 20)
 	if told, ok := s.ListEvents(bo)[0].(*realm.AttachmentChanged); !ok || told.Used != 30 {
-		t.Errorf("Bo is told %+v", told)
+		t.Errorf("Bo got %+v", told)
 	}
 	if list, used := s.ViewAs(ann).UploadsOf(ann); len(list) != 1 || used != 30 {
-		t.Errorf("Ann reads %v, %d", list, used)
+		t.Errorf("Ann's uploads: %v, total %d", list, used)
 	}
 	s.ListEvents(ann)
 	Do(s, ann, realm.DeleteUpload{ID: u.ID})
 	if told, ok := s.ListEvents(ann)[0].(*realm.AttachmentGone); !ok || told.Used != 20 {
-		t.Errorf("Ann is told %+v", told)
+		t.Errorf("Ann got %+v", told)
 	}
 }
 
@@ -180,18 +199,22 @@ func TestUploadDeletedWithLastMessage(t *testing.T) {
 	with := realm.ContentInfo{Attachments: []string{u.Path}, Attachment: true}
 	there := func() bool { _, ok := s.ViewAs(ann).VisibleUpload(u.Path); return ok }
 	send := func(from, to realm.UserID) realm.MessageID {
-		return Do(s, from, realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: "look"}, Content: with}).ID
+		return Do(s, from, realm.SendMessage{
+			People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: "look"}, Content: with,
+		}).ID
 	}
 	do := func(id realm.MessageID) { Do(s, olive, realm.DeleteMessage{Message: id}) }
 	first, second := send(ann, olive), send(olive, bo)
 	do(first)
 	if !there() {
-		t.Fatal("the file went while a message used it")
+		t.Fatal("the file was deleted while a message used it")
 	}
-	waiting := Do(s, ann, realm.ScheduleMessage{Message: realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: with}, At: s.Now + 3600})
+	waiting := Do(s, ann, realm.ScheduleMessage{Message: realm.SendMessage{
+		People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "look"}, Content: with,
+	}, At: s.Now + 3600})
 	do(second)
 	if !there() {
-		t.Fatal("the file went while a message that is to be sent used it")
+		t.Fatal("the file was deleted while a scheduled message used it")
 	}
 	third := send(ann, olive)
 	Do(s, ann, realm.Unschedule{ID: waiting})
@@ -204,9 +227,9 @@ func TestUploadDeletedWithLastMessage(t *testing.T) {
 		}
 	}
 	if there() || len(gone) != 1 || *gone[0] != (realm.AttachmentGone{ID: u.ID, Used: 20}) {
-		t.Errorf("there: %v; its owner heard %+v", there(), gone)
+		t.Errorf("file exists: %v; its owner got %+v", there(), gone)
 	}
 	if list, _ := s.ViewAs(ann).UploadsOf(ann); len(list) != 1 || list[0].ID != never.ID {
-		t.Errorf("left: %+v", list)
+		t.Errorf("remaining uploads: %+v", list)
 	}
 }

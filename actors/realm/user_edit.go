@@ -7,25 +7,25 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// EditUser asks to change another account: administrators, with owners' own rules for the owner role.
+// EditUser asks an administrator's change of another account. Only owners may give or take the owner role.
 type EditUser struct {
 	User     UserID
-	Email    string  // names the user where User is 0
-	Name     *string // blankField is ignored
+	Email    string  // identifies the user if User is 0
+	Name     *string // a blank name is ignored
 	Role     *Role
 	NewEmail *string
 	Profile  []ProfileValue
 }
 
-// ProfileValue is one custom profile value to set; nil or empty removes it.
+// ProfileValue is a custom profile value to set. nil or "" removes the value.
 type ProfileValue struct {
 	Field int64
 	Value *string
-	Users []UserID // for fields of people
-	HTML  string   // rendering, for fields that have one
+	Users []UserID // for fields of type user
+	HTML  string   // rendered value, for fields that have one
 }
 
-// ManagedUser is an account the caller may change: any of the organization, for administrators.
+// ManagedUser returns an account that the caller may change: for administrators, any account except system bots.
 func (v View) ManagedUser(id UserID, email string) (*User, error) {
 	if !v.System {
 		if me := v.Me(); me == nil || !me.IsAdmin() {
@@ -75,11 +75,12 @@ func (c EditUser) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	for _, f := range append(facts, values...) {
-		t.Record(f)
+		t.recordWithVisibility(f)
 	}
 	return Done{}, nil
 }
 
+// checkRoleChange refuses role changes that the caller may not make. The order of the refusals is the protocol's.
 func (t *Turn) checkRoleChange(u *User, to Role) error {
 	me := t.Me()
 	if (u.Role == Owner || to == Owner) && !t.System && me.Role != Owner {
@@ -94,7 +95,7 @@ func (t *Turn) checkRoleChange(u *User, to Role) error {
 	return nil
 }
 
-// isLastOwner reports whether no other person that is active is an owner.
+// isLastOwner reports whether u is an owner and no other active human is one.
 func (r *Realm) isLastOwner(u *User) bool {
 	for _, o := range r.activeUsers() {
 		if o.ID != u.ID && o.Role == Owner && !o.IsBot() {
@@ -104,6 +105,8 @@ func (r *Realm) isLastOwner(u *User) bool {
 	return u.Role == Owner
 }
 
+// planEmailChange returns the fact of a new email address. Only the server and owners with the operator's grant may
+// change it.
 func (t *Turn) planEmailChange(u *User, to string) (Fact, error) {
 	me := t.Me()
 	if !t.System && (me.Role != Owner || !me.MayChangeEmails) {
@@ -122,7 +125,8 @@ func (t *Turn) planEmailChange(u *User, to string) (Fact, error) {
 	return &UserChanged{ID: u.ID, Email: &to}, nil
 }
 
-// planRoleChange is the facts of a new role, with what comes into and goes out of the user's sight by it.
+// planRoleChange returns the facts of a new role: the change itself, with channels that become invisible, then the
+// channels that become visible.
 func (t *Turn) planRoleChange(u *User, to Role) []Fact {
 	f := &UserChanged{ID: u.ID, Role: &to, OldRole: u.Role}
 	then := *u
@@ -144,20 +148,20 @@ func (t *Turn) planRoleChange(u *User, to Role) []Fact {
 	return facts
 }
 
-// GroupMembersChanged is the events user_group/add_members and remove_members.
+// GroupMembersChanged is the events user_group/add_members and user_group/remove_members.
 type GroupMembersChanged struct {
 	Group       GroupID
 	Joined      bool
 	Users       []UserID
-	Deactivated bool // the group is; many clients do not know it then
+	Deactivated bool // the group is deactivated; many clients do not know it then
 }
 
 func (*GroupMembersChanged) EventType() string { return "user_group" }
 
-// roleNotices tells of the system groups and channels a role change brings along.
+// roleNotices returns the events about system groups and channels that follow from a new role.
 func (f *UserChanged) roleNotices(r *Realm) (out []Notice) {
 	everyone := r.everyoneAudience()
-	if !r.users.must(f.ID).Active { // closed accounts are in no system group, as clients are told
+	if !r.users.must(f.ID).Active { // clients treat deactivated accounts as members of no system group
 		everyone = nil
 	}
 	if from, to := groupOfRole(f.OldRole), groupOfRole(*f.Role); from != to {
@@ -165,7 +169,9 @@ func (f *UserChanged) roleNotices(r *Realm) (out []Notice) {
 			Notice{To: everyone, Event: &GroupMembersChanged{Group: to, Joined: true, Users: []UserID{f.ID}}})
 	}
 	if f.WasFull != f.IsFull {
-		out = append(out, Notice{To: everyone, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: f.IsFull, Users: []UserID{f.ID}}})
+		out = append(out, Notice{To: everyone, Event: &GroupMembersChanged{
+			Group: groupFullMembers, Joined: f.IsFull, Users: []UserID{f.ID},
+		}})
 	}
 	me := r.usersAudience(f.ID)
 	if len(f.Vanish) > 0 {
@@ -177,14 +183,14 @@ func (f *UserChanged) roleNotices(r *Realm) (out []Notice) {
 	return slices.DeleteFunc(out, func(n Notice) bool { return len(n.To) == 0 })
 }
 
-// DeactivateUser asks to close an account. The bots it owns go with it.
+// DeactivateUser asks to deactivate an account and the bots it owns.
 type DeactivateUser struct {
 	User UserID
-	Self bool // the caller closes his own
-	Bot  bool // a bot is meant; otherwise a person
+	Self bool // the caller's own account
+	Bot  bool // User must be a bot; otherwise a human
 
 	Actions       DeactivationActions
-	FarewellEmail func(u *User, org string) Email // nil: the account's owner is told nothing
+	FarewellEmail func(u *User, org string) Email // nil: no email
 }
 
 func (c DeactivateUser) Decide(t *Turn) (Done, error) {
@@ -199,16 +205,17 @@ func (c DeactivateUser) Decide(t *Turn) (Done, error) {
 			if len(t.activeHumans()) == 1 {
 				entity = "user"
 			}
-			return Done{}, Refuse(Invalid, "CANNOT_DEACTIVATE_LAST_USER", "Cannot deactivate the only "+entity+".").With("is_last_owner", entity != "user").With("entity", entity)
+			return Done{}, Refuse(Invalid, "CANNOT_DEACTIVATE_LAST_USER", "Cannot deactivate the only "+entity+".").
+				With("is_last_owner", entity != "user").With("entity", entity)
 		}
 	} else if err := t.checkDeactivate(u, c.Bot); err != nil {
 		return Done{}, err
 	}
 	if u.Active {
-		var letter *Email
+		var farewell *Email
 		if c.FarewellEmail != nil && !u.IsBot() {
-			l := c.FarewellEmail(u, t.Org().Name)
-			letter = &l
+			email := c.FarewellEmail(u, t.Org().Name)
+			farewell = &email
 		}
 		t.deactivate(u)
 		for _, b := range t.activeUsers() {
@@ -216,14 +223,16 @@ func (c DeactivateUser) Decide(t *Turn) (Done, error) {
 				t.deactivate(b)
 			}
 		}
-		if letter != nil {
-			t.SendEmails(*letter)
+		if farewell != nil {
+			t.SendEmails(*farewell)
 		}
 	}
 	t.startPurge(u, c.Actions)
 	return Done{}, nil
 }
 
+// checkDeactivate refuses callers who may not deactivate the account. bot says that the request is for a bot. The order
+// of the refusals is the protocol's.
 func (t *Turn) checkDeactivate(u *User, bot bool) error {
 	me := t.Me()
 	switch {
@@ -233,7 +242,7 @@ func (t *Turn) checkDeactivate(u *User, bot bool) error {
 		return errNoUser()
 	case t.System:
 		return nil
-	case u.IsBot() && !bot: // bots have an endpoint of their own, where their owners may too
+	case u.IsBot() && !bot: // bots have their own endpoint, which their owners may use too
 		return errNoUser()
 	case me == nil, !me.IsAdmin() && !(bot && u.BotOwner == me.ID):
 		return errPermission()
@@ -245,7 +254,7 @@ func (t *Turn) checkDeactivate(u *User, bot bool) error {
 	return nil
 }
 
-// activeHumans is every active person.
+// activeHumans returns all active accounts that are not bots.
 func (r *Realm) activeHumans() (out []*User) {
 	for _, u := range r.activeUsers() {
 		if !u.IsBot() {
@@ -255,6 +264,8 @@ func (r *Realm) activeHumans() (out []*User) {
 	return out
 }
 
+// deactivate records that an account is closed: first its queues, invitations and devices, then the account, then
+// settings that are shown differently without it.
 func (t *Turn) deactivate(u *User) {
 	var ends []QueueID
 	for id, q := range t.queues.all() {
@@ -263,16 +274,19 @@ func (t *Turn) deactivate(u *User) {
 		}
 	}
 	slices.Sort(ends)
-	for _, id := range ends { // noticeRank, so that a closed account hears nothing of its own end
+	for _, id := range ends { // first, so that a deactivated account gets no events about itself
 		t.Record(&QueueClosed{id, u.ID})
 	}
 	t.revokeInvitesOf(u.ID)
 	t.removeAllDevices(u.ID)
-	t.Record(&UserDeactivated{ID: u.ID, Last: t.Org().NextMessage - 1, Channels: ids.IDs[ChannelID](t.subscribedChannelSet(u.ID)), Full: t.listedAsFullMember(u)})
+	channels := ids.IDs[ChannelID](t.subscribedChannelSet(u.ID))
+	t.recordWithVisibility(&UserDeactivated{
+		ID: u.ID, Last: t.Org().NextMessage - 1, Channels: channels, Full: t.listedAsFullMember(u),
+	})
 	t.recordValuesShown(u.ID)
 }
 
-// UserDeactivated says an account is closed: it receives nothing more, but its subscriptions are remembered.
+// UserDeactivated says that an account was deactivated. It receives no more messages, but keeps its subscriptions.
 type UserDeactivated struct {
 	ID       UserID
 	Last     MessageID
@@ -297,99 +311,107 @@ func (f *UserDeactivated) tell(r *Realm) []Notice {
 	return r.accountNotices(f.ID, f.Channels, false, f.Full)
 }
 
-// accountNotices is who hears that an account came or went: first the peers of its channels, then everyone.
-func (r *Realm) accountNotices(id UserID, channels []ChannelID, back, full bool) (out []Notice) {
-	out = r.peerNotices(channels, []UserID{id}, back)
+// accountNotices returns the events after an account was deactivated or reactivated: first for other
+// subscribers of its channels, then for all users.
+func (r *Realm) accountNotices(id UserID, channels []ChannelID, reactivated, full bool) (out []Notice) {
+	out = r.peerNotices(channels, []UserID{id}, reactivated)
 	u := r.users.must(id)
-	who := r.canSeeUserAudience(u)
-	group := &GroupMembersChanged{Group: groupOfRole(u.Role), Joined: back, Users: []UserID{id}}
-	if len(who) > 0 {
-		out = append(out, Notice{To: who, Event: &UserChanged{ID: id, Active: &back}})
+	canSee := r.canSeeUserAudience(u)
+	group := &GroupMembersChanged{Group: groupOfRole(u.Role), Joined: reactivated, Users: []UserID{id}}
+	if len(canSee) > 0 {
+		out = append(out, Notice{To: canSee, Event: &UserChanged{ID: id, Active: &reactivated}})
 	}
-	to := r.everyoneAudience() // as registrations tell everyone who is in a group
-	if !back {
-		to = r.cannotSeeUserAudience(u) // whoever is told of the end takes the account out of its groups himself
+	to := r.everyoneAudience() // registrations show group members to everyone
+	if !reactivated {
+		// clients that get the deactivation remove the account from its groups themselves
+		to = r.cannotSeeUserAudience(u)
 	}
 	if len(to) > 0 {
 		out = append(out, Notice{To: to, Event: group})
 		if full {
-			out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: back, Users: []UserID{id}}})
+			out = append(out, Notice{To: to, Event: &GroupMembersChanged{
+				Group: groupFullMembers, Joined: reactivated, Users: []UserID{id},
+			}})
 		}
 	}
 	return out
 }
 
-// peerNotices tells the peers of channels that users came or went: in one event of the channels that all members know, and
-// in another of the further ones that somebody shares with them, for a fact has few places for what it tells one queue.
-func (r *Realm) peerNotices(channels []ChannelID, users []UserID, back bool) (out []Notice) {
-	tell := func(to []UserID, of []ChannelID) {
-		if len(of) > 0 && len(to) > 0 {
-			out = append(out, Notice{To: to, Event: &PeersChanged{Joined: back, Channels: of, Users: users, Archived: r.archivedAmong(of)}})
+// peerNotices tells other users that users joined or left channels. One event covers the channels that all members can
+// see. Guests and members of private channels get further events, one per set of channels they share with the users.
+// This matters because one fact can send a queue only a limited number of events.
+func (r *Realm) peerNotices(channels []ChannelID, users []UserID, joined bool) (out []Notice) {
+	tell := func(to []UserID, list []ChannelID) {
+		if len(list) > 0 && len(to) > 0 {
+			out = append(out, Notice{To: to, Event: &PeersChanged{
+				Joined: joined, Channels: list, Users: users, Archived: r.archivedAmong(list),
+			}})
 		}
 	}
 	l := r.connectedUsers()
-	var open []ChannelID
-	var some sharedChannels
+	var public []ChannelID
+	var shared sharedChannels
 	for _, c := range channels {
 		switch ch, ix := r.channels.must(c), r.index.channels[c]; {
 		case ch.WebPublic:
-			open = append(open, c)
-			some.add(c, l.guests)
+			public = append(public, c)
+			shared.add(c, l.guests)
 		case !ch.Private:
-			open = append(open, c)
+			public = append(public, c)
 			if l.guests.Intersects(ix.subscribers) {
-				some.add(c, ids.Intersection(l.guests, ix.subscribers))
+				shared.add(c, ids.Intersection(l.guests, ix.subscribers))
 			}
 		default:
-			some.add(c, r.channelAudienceSet(ch))
+			shared.add(c, r.channelAudienceSet(ch))
 		}
 	}
-	if len(open) > 0 {
-		tell(l.membersExcept(users), open)
+	if len(public) > 0 {
+		tell(l.membersExcept(users), public)
 	}
-	some.each(func(to ids.Set, of []ChannelID) { tell(withoutUsers(ids.IDs[UserID](to), users), of) })
+	shared.each(func(to ids.Set, list []ChannelID) { tell(withoutUsers(ids.IDs[UserID](to), users), list) })
 	return out
 }
 
-// sharedChannels is which users sharedChannel which channels with somebody: those who sharedChannel the same ones stand together. Users are few
-// enough, and asked for often enough, to have their places by number.
+// sharedChannels finds the users that share exactly the same channels. It is a trie of channel lists: nodeOf gives
+// each user's node, and users with equal lists have the same node. Slices indexed by user id are fast and small enough.
 type sharedChannels struct {
-	of   []int32 // by user, a place in list, counted from 1; 0: none
-	list []sharedChannel
-	next []int32 // by place, 0 included, the last place that was made for those who stood there
+	nodeOf      []int32 // by user id: the node, an index in nodes plus 1; 0: no channel
+	nodes       []sharedChannel
+	newestChild []int32 // by node, 0 included: the newest child node
 }
 
-// sharedChannel is a channel and, as a place in the list, those before it; 0: none.
+// sharedChannel is a node of the trie: the last channel of a list, and the node of the list before it, 0: empty.
 type sharedChannel struct {
-	before  int32
+	parent  int32
 	channel ChannelID
 }
 
-// add says that users share a channel, too.
+// add appends a channel to the lists of the users.
 func (x *sharedChannels) add(c ChannelID, users ids.Set) {
 	last, _ := users.Max()
-	if n := int(last) + 1 - len(x.of); n > 0 {
-		x.of = append(x.of, make([]int32, n)...)
+	if n := int(last) + 1 - len(x.nodeOf); n > 0 {
+		x.nodeOf = append(x.nodeOf, make([]int32, n)...)
 	}
-	if x.next == nil {
-		x.next = make([]int32, 1)
+	if x.newestChild == nil {
+		x.newestChild = make([]int32, 1)
 	}
 	users.Each(func(u int64) bool {
-		before := x.of[u]
-		at := x.next[before]
-		if at == 0 || x.list[at-1].channel != c { // the first of those who stood there
-			x.list, x.next = append(x.list, sharedChannel{before, c}), append(x.next, 0)
-			at = int32(len(x.list))
-			x.next[before] = at
+		parent := x.nodeOf[u]
+		at := x.newestChild[parent]
+		if at == 0 || x.nodes[at-1].channel != c { // the first user with this list and this channel
+			x.nodes, x.newestChild = append(x.nodes, sharedChannel{parent, c}), append(x.newestChild, 0)
+			at = int32(len(x.nodes))
+			x.newestChild[parent] = at
 		}
-		x.of[u] = at
+		x.nodeOf[u] = at
 		return true
 	})
 }
 
+// each calls fn once for every list of channels that some users share exactly. The users of each call are ascending.
 func (x *sharedChannels) each(fn func(users ids.Set, channels []ChannelID)) {
-	number, n := make([]int32, len(x.list)+1), int32(0) // of the places where somebody stands at last, from 1
-	for _, at := range x.of {
+	number, n := make([]int32, len(x.nodes)+1), int32(0) // nodes that are some user's whole list, numbered from 1
+	for _, at := range x.nodeOf {
 		number[at] = 1
 	}
 	number[0] = 0
@@ -400,7 +422,7 @@ func (x *sharedChannels) each(fn func(users ids.Set, channels []ChannelID)) {
 		}
 	}
 	users := make([]ids.Set, n+1)
-	for u, at := range x.of {
+	for u, at := range x.nodeOf {
 		if at != 0 {
 			users[number[at]].AppendSorted(int64(u))
 		}
@@ -410,8 +432,8 @@ func (x *sharedChannels) each(fn func(users ids.Set, channels []ChannelID)) {
 			continue
 		}
 		var channels []ChannelID
-		for i := int32(at); i > 0; i = x.list[i-1].before {
-			channels = append(channels, x.list[i-1].channel)
+		for i := int32(at); i > 0; i = x.nodes[i-1].parent {
+			channels = append(channels, x.nodes[i-1].channel)
 		}
 		slices.Reverse(channels)
 		s := &users[number[at]]
@@ -420,7 +442,7 @@ func (x *sharedChannels) each(fn func(users ids.Set, channels []ChannelID)) {
 	}
 }
 
-// archivedAmong is those of channels that are archived.
+// archivedAmong returns those of the channels that are archived.
 func (r *Realm) archivedAmong(channels []ChannelID) (out []ChannelID) {
 	for _, c := range channels {
 		if r.channels.must(c).Archived {
@@ -432,7 +454,7 @@ func (r *Realm) archivedAmong(channels []ChannelID) (out []ChannelID) {
 
 func (f *UserDeactivated) Accounts() []UserID { return []UserID{f.ID} }
 
-// ReactivateUser asks to open a closed account again.
+// ReactivateUser asks to reactivate an account.
 type ReactivateUser struct{ User UserID }
 
 func (c ReactivateUser) Decide(t *Turn) (Done, error) {
@@ -450,19 +472,23 @@ func (c ReactivateUser) Decide(t *Turn) (Done, error) {
 	case u.IsBot() && !t.System && !t.mayCreateBot(me, u.Bot):
 		return Done{}, errPermission()
 	case u.IsBot() && t.nameTaken(u.Name, u.ID):
-		return Done{}, BadRequest(`There is already an active bot named "%s" in this organization. To reactivate this bot, you must rename or deactivate the other one first.`, u.Name)
+		return Done{}, BadRequest(`There is already an active bot named "%s" in this organization. `+
+			`To reactivate this bot, you must rename or deactivate the other one first.`, u.Name)
 	}
 	if u.IsBot() && u.BotOwner != 0 && !t.System {
 		if o := t.Find(u.BotOwner); o == nil || !o.Active {
 			t.Record(&UserChanged{ID: u.ID, Owner: &me.ID})
 		}
 	}
-	t.Record(&UserReactivated{ID: u.ID, From: t.Org().NextMessage, Channels: ids.IDs[ChannelID](t.subscribedChannelSet(u.ID)), Full: t.listedAsFullMember(u)})
+	channels := ids.IDs[ChannelID](t.subscribedChannelSet(u.ID))
+	t.recordWithVisibility(&UserReactivated{
+		ID: u.ID, From: t.Org().NextMessage, Channels: channels, Full: t.listedAsFullMember(u),
+	})
 	t.recordValuesShown(u.ID)
 	return Done{}, nil
 }
 
-// UserReactivated says a closed account is open again and receives what comes from here on.
+// UserReactivated says that an account was reactivated and receives messages from From on.
 type UserReactivated struct {
 	ID       UserID
 	From     MessageID
@@ -488,11 +514,11 @@ func (f *UserReactivated) tell(r *Realm) []Notice {
 	notices := r.accountNotices(f.ID, f.Channels, true, f.Full)
 	slices.SortStableFunc(notices, func(a, b Notice) int { return noticeRank(b) - noticeRank(a) })
 	u := r.users.must(f.ID)
-	notices = append(notices, r.statusNotices(u)...) // nobody is told that of closed accounts
+	notices = append(notices, r.statusNotices(u)...) // clients do not get this of deactivated accounts
 	return append(notices, r.consentNotices(u)...)
 }
 
-// noticeRank puts the account itself before its subscriptions, when it comes back.
+// noticeRank puts the event about the account before those about its subscriptions when it is reactivated.
 func noticeRank(n Notice) int {
 	if _, ok := n.Event.(*UserChanged); ok {
 		return 1

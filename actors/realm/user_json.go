@@ -2,54 +2,57 @@ package realm
 
 import "slices"
 
-// A registration shows every account, and what it shows is the same for everybody of a kind of viewer. So accounts are
-// shown in chunks of neighbouring ids, and each kind of viewer keeps the chunks as they were last encoded; a change to
-// a row makes its chunk new, not the list. Encoding is the face's business, not the realm's.
+// A registration contains all accounts, and its content is the same for all viewers of one kind. The accounts are
+// therefore encoded in chunks of consecutive ids. For each kind of viewer the realm caches the encoded chunks; a
+// changed row invalidates its chunk, not the whole list. Package wire does the encoding; the realm only keeps the
+// bytes.
 
 const (
-	// usersPerChunk is how many ids one chunk spans: small enough that a change costs little, large enough that a list
-	// of ten thousand is some hundred pieces.
+	// usersPerChunk is how many ids one chunk spans. A change is cheap with small chunks; a list of 10,000 accounts has
+	// about 160.
 	usersPerChunk = 64
-	// maxUserLists is how many kinds of viewers a realm keeps lists for: four roles that see addresses differently,
-	// with and without pictures of their own making. One costs about 450 bytes an account.
+	// maxUserLists is how many kinds of viewers are cached: four roles that see email addresses differently, times two.
+	// Clients that compute Gravatar URLs themselves get another list. One list takes about 450 bytes per account.
 	maxUserLists = 8
 )
 
-// userListCache is the accounts as one kind of viewer was last shown them.
+// userListCache is the encoded accounts for one kind of viewer.
 type userListCache struct {
 	kind    any
 	chunks  []userChunkJSON
-	version uint64 // jsonCache.users of whole, plus one
-	joined  any    // what join made of all chunks
+	version uint64 // jsonCache.usersVersion of joined, plus 1
+	joined  any    // result of join for all chunks
 }
 
+// userChunkJSON is one encoded chunk of accounts.
 type userChunkJSON struct {
-	version uint64 // jsonCache.users of the chunk, plus one
+	version uint64 // version of the chunk, plus 1
 	users   [][]byte
 }
 
-// jsonCache counts changes to rows, so that what was made of them can be kept.
+// jsonCache counts changes of rows and keeps JSON encoded from them.
 type jsonCache struct {
-	chunkVersions map[int64]uint64 // of users
+	chunkVersions map[int64]uint64 // of chunks of users
 	usersVersion  uint64
 	groupsVersion uint64
-	userLists     []userListCache // the one used last is last
+	userLists     []userListCache // the most recently used one is last
 	groupLists    []groupListJSON
 	orgVersion    uint64
 	orgs          []orgJSON
 }
 
-// orgJSON is the organization's own row as it was last encoded for a kind of viewer.
+// orgJSON is the encoded organization row for one kind of viewer.
 type orgJSON struct {
 	kind               any
 	org, deactivations uint64
 	bytes              []byte
 }
 
-// maxOrgJSON is for how many kinds of viewers the organization's row is kept as it was encoded: two parts of an answer,
-// for people with and without login, and as many again while the settings of the server change. Each is some ten kilobytes.
+// maxOrgJSON is how many kinds of viewers are cached: two parts of the answer, for logged-in users and visitors. The
+// number is doubled for the time when the server's settings change. Each takes some ten kilobytes.
 const maxOrgJSON = 8
 
+// groupListJSON is the encoded list of groups, with the versions it was made from.
 type groupListJSON struct {
 	key   groupListKey
 	bytes []byte
@@ -57,10 +60,11 @@ type groupListJSON struct {
 
 type groupListKey struct {
 	users, groups uint64
-	waiting, full int64 // who is a full member by his account's age
+	waiting, full int64 // identify the full members when membership depends on account age
 	deactivated   bool
 }
 
+// countVersions lets the tables count changes of users, groups and the organization.
 func (r *Realm) countVersions() {
 	r.cache.chunkVersions = map[int64]uint64{}
 	r.users.onChange = func(u UserID) { r.cache.usersVersion++; r.cache.chunkVersions[int64(u)/usersPerChunk]++ }
@@ -68,11 +72,15 @@ func (r *Realm) countVersions() {
 	r.org.onChange = func(int) { r.cache.orgVersion++ }
 }
 
-// UserListJSON is every account by ascending id as encode makes them, chunk by chunk, kept until somebody in the chunk
-// changes, and what join makes of all chunks, kept until anybody changes. encode gets a chunk's accounts; kind stands for
-// everything else it depends on. own is a chunk that is made for the caller alone, by its account; 0 for none. Then what is
-// joined is for him alone, too, and channelJoin is told that it is not kept. The bytes are shared: read only.
-func (r *Realm) UserListJSON(kind any, encode func([]*User) [][]byte, own UserID, encodeOwn func([]*User) [][]byte, join func(chunks [][][]byte, kept bool) any) any {
+// UserListJSON returns all accounts, ordered by id. encode encodes one chunk; the result is cached until an account of
+// the chunk changes. join combines all chunks; its result is cached until any account changes. kind identifies
+// everything else that the result depends on. If own is not 0, encodeOwn encodes the chunk of that account for this
+// caller alone. Then the joined result is not cached, and join gets kept = false. The bytes are shared and must not be
+// changed.
+func (r *Realm) UserListJSON(
+	kind any, encode func([]*User) [][]byte, own UserID, encodeOwn func([]*User) [][]byte,
+	join func(chunks [][][]byte, kept bool) any,
+) any {
 	l := r.userListCache(kind)
 	if own == 0 && l.version == r.cache.usersVersion+1 {
 		return l.joined
@@ -100,8 +108,8 @@ func (r *Realm) UserListJSON(kind any, encode func([]*User) [][]byte, own UserID
 	return l.joined
 }
 
-// WarmUserListJSON encodes anew at most max chunks that are out of date, and reports whether none is left. It is called before
-// a registration: one of a kind nobody has asked for lately would otherwise encode every account in its one turn.
+// WarmUserListJSON encodes at most max outdated chunks, and reports whether none is left. It is called before a
+// registration. Otherwise the first registration of a kind would encode all accounts in one turn.
 func (r *Realm) WarmUserListJSON(kind any, encode func([]*User) [][]byte, max int) bool {
 	l := r.userListCache(kind)
 	for i := range int(int64(r.Org().NextUser)/usersPerChunk) + 1 {
@@ -119,6 +127,8 @@ func (r *Realm) WarmUserListJSON(kind any, encode func([]*User) [][]byte, max in
 	return true
 }
 
+// userListCache returns the cached list for a kind of viewer. It replaces the least recently used list by a new one if
+// there are maxUserLists.
 func (r *Realm) userListCache(kind any) *userListCache {
 	all := r.cache.userLists
 	for i := range all {
@@ -137,6 +147,7 @@ func (r *Realm) userListCache(kind any) *userListCache {
 	return &r.cache.userLists[len(r.cache.userLists)-1]
 }
 
+// usersInChunk returns the accounts of chunk i, ordered by id.
 func (r *Realm) usersInChunk(i int) (out []*User) {
 	for id := UserID(i * usersPerChunk); id < UserID((i+1)*usersPerChunk); id++ {
 		if u := r.users.find(id); u != nil {
@@ -146,7 +157,8 @@ func (r *Realm) usersInChunk(i int) (out []*User) {
 	return out
 }
 
-// GroupListJSON is the list of user groups as encode makes it, kept until an account or a group changes, or waiting periods end.
+// GroupListJSON returns the encoded list of user groups. It is cached until an account or a group changes, or waiting
+// periods end.
 func (r *Realm) GroupListJSON(deactivated bool, encode func() []byte) []byte {
 	k := groupListKey{users: r.cache.usersVersion, groups: r.cache.groupsVersion, deactivated: deactivated}
 	if k.waiting = r.OrgInt("waiting_period_threshold"); k.waiting > 0 {
@@ -168,20 +180,20 @@ func (r *Realm) GroupListJSON(deactivated bool, encode func() []byte) []byte {
 	return r.cache.groupLists[at].bytes
 }
 
-// OrgJSON is what encode makes of the organization's settings, kept until they change, or an account that a permission
-// setting names comes or goes.
+// OrgJSON returns the encoded settings of the organization. They are cached until a setting changes, or an account that
+// permission settings name is deactivated or reactivated.
 func (r *Realm) OrgJSON(kind any, encode func() []byte) []byte {
-	of := orgJSON{kind: kind, org: r.cache.orgVersion, deactivations: uint64(r.index.groupDisplayVersion)}
+	entry := orgJSON{kind: kind, org: r.cache.orgVersion, deactivations: uint64(r.index.groupDisplayVersion)}
 	at := slices.IndexFunc(r.cache.orgs, func(f orgJSON) bool { return f.kind == kind })
 	switch {
-	case at >= 0 && r.cache.orgs[at].org == of.org && r.cache.orgs[at].deactivations == of.deactivations:
+	case at >= 0 && r.cache.orgs[at].org == entry.org && r.cache.orgs[at].deactivations == entry.deactivations:
 		return r.cache.orgs[at].bytes
 	case at >= 0:
 		r.cache.orgs = slices.Delete(r.cache.orgs, at, at+1)
 	case len(r.cache.orgs) == maxOrgJSON:
 		r.cache.orgs = slices.Delete(r.cache.orgs, 0, 1)
 	}
-	of.bytes = encode()
-	r.cache.orgs = append(r.cache.orgs, of)
-	return of.bytes
+	entry.bytes = encode()
+	r.cache.orgs = append(r.cache.orgs, entry)
+	return entry.bytes
 }

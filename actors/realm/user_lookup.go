@@ -7,7 +7,7 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Role of a user; smaller numbers may more. The numbers are the protocol's.
+// Role of a user. Lower numbers have more permissions. The numbers are the protocol's.
 type Role int
 
 const (
@@ -18,7 +18,7 @@ const (
 	Guest         Role = 600
 )
 
-// BotType is 0 for people; the numbers are the protocol's.
+// BotType is 0 for humans. The numbers are the protocol's.
 type BotType int
 
 const (
@@ -32,7 +32,7 @@ const (
 // User is the row of one account.
 type User struct {
 	ID              UserID
-	Email           string // the real address, as given; compared case-insensitively
+	Email           string // the real address as given; compared without case
 	Name            string
 	Role            Role
 	Bot             BotType
@@ -42,19 +42,19 @@ type User struct {
 	Deleted         bool
 	ImportedStub    bool
 	Joined          int64
-	LoggedIn        bool // hasKey logged in since the account was made
+	LoggedIn        bool // has logged in since the account was created
 	Timezone        string
 	Avatar          string // source: J generated, G external, U uploaded
 	AvatarFile      string
 	AvatarVersion   int
-	Keys            [][32]byte // hashes of the API keys, oldest first; the keys themselves are kept nowhere
+	Keys            [][32]byte // hashes of the API keys, oldest first; the keys are not stored
 	Password        string     // Argon2id in PHC form, "" for none
 	Settings        map[string]any
 	Profile         Profile // custom profile values by field id, as stored
 	ProfileHTML     Profile
 	MayChangeEmails bool  // granted by the operator: can_change_user_emails
 	MayCreateUsers  bool  // granted by the operator: can_create_users
-	KeyEpoch        int64 // how often the account's key was taken back
+	KeyEpoch        int64 // how often the account's API key was revoked
 }
 
 func (u *User) IsAdmin() bool     { return u.Role <= Administrator }
@@ -62,6 +62,7 @@ func (u *User) IsModerator() bool { return u.Role <= Moderator }
 func (u *User) IsGuest() bool     { return u.Role == Guest }
 func (u *User) IsBot() bool       { return u.Bot != Human }
 
+// addUser stores a new account and adds it to the indexes.
 func (r *Realm) addUser(u *User) {
 	o := r.org.change(0)
 	o.NextUser = max(o.NextUser, u.ID+1)
@@ -72,8 +73,8 @@ func (r *Realm) addUser(u *User) {
 	r.index.indexUserSettings(u)
 }
 
-// indexUserSettings notes whether somebody wants mails of what is sent to his channels, whether he shows when he is here, and
-// whether notices of resolved topics count as read for him.
+// indexUserSettings updates the indexes of user settings: emails about all channel messages, hidden presence, and
+// whether notices of resolved topics count as read.
 func (x *indexes) indexUserSettings(u *User) {
 	note := func(s *ids.Set, in bool) {
 		if in {
@@ -89,14 +90,14 @@ func (x *indexes) indexUserSettings(u *User) {
 	note(&x.autoReadsUnfollowed, policy == "except_followed")
 }
 
-// indexBot notes an account that is a indexBot: it stays one.
+// indexBot adds an account to the index of bots. A bot never becomes a human.
 func (x *indexes) indexBot(u *User) {
 	if u.IsBot() && !u.System {
 		x.bots.Add(int64(u.ID))
 	}
 }
 
-// addUserName notes what a user is called; several may share a addUserName.
+// addUserName adds a user to the index of names. Several users may have the same name.
 func (x *indexes) addUserName(u UserID, name string) {
 	list := x.usersByName[fold(name)]
 	if i, known := slices.BinarySearch(list, u); !known {
@@ -104,6 +105,7 @@ func (x *indexes) addUserName(u UserID, name string) {
 	}
 }
 
+// removeUserName removes a user from the index of names.
 func (x *indexes) removeUserName(u UserID, name string) {
 	list := x.usersByName[fold(name)]
 	if i, known := slices.BinarySearch(list, u); known {
@@ -114,7 +116,8 @@ func (x *indexes) removeUserName(u UserID, name string) {
 	}
 }
 
-// FindByName is who is called so, compared without case: active accounts before others, then the oldest; or nil.
+// FindByName returns the user with that name, compared without case, or nil. Active accounts come before inactive ones,
+// then the oldest wins.
 func (r *Realm) FindByName(name string) *User {
 	var found *User
 	for _, id := range r.index.usersByName[fold(name)] {
@@ -125,13 +128,13 @@ func (r *Realm) FindByName(name string) *User {
 	return found
 }
 
-// FoldEmail is the form in which addresses are compared: two that differ in case only are one.
+// FoldEmail returns an email address in the form used for comparisons: addresses that differ only in case are the same.
 func FoldEmail(e string) string { return strings.ToLower(strings.TrimSpace(e)) }
 
-// Find is any user of the organization by id, system bots included, or nil.
+// Find returns the user with that id, system bots included, or nil.
 func (r *Realm) Find(id UserID) *User { return r.users.find(id) }
 
-// FindByEmail is the user with that real address, or nil.
+// FindByEmail returns the user with that real email address, or nil.
 func (r *Realm) FindByEmail(email string) *User {
 	if id, ok := r.index.userByEmail[FoldEmail(email)]; ok {
 		return r.users.find(id)
@@ -139,7 +142,7 @@ func (r *Realm) FindByEmail(email string) *User {
 	return nil
 }
 
-// EachUser calls fn with every account by ascending id, system bots included.
+// EachUser calls fn with every account, ordered by id, system bots included.
 func (r *Realm) EachUser(fn func(*User)) {
 	for id := UserID(0); id < r.Org().NextUser; id++ {
 		if u := r.users.find(id); u != nil {
@@ -148,7 +151,7 @@ func (r *Realm) EachUser(fn func(*User)) {
 	}
 }
 
-// EachBot calls fn with every bot but the system's, by ascending id.
+// EachBot calls fn with every bot except system bots, ordered by id.
 func (r *Realm) EachBot(fn func(*User)) {
 	r.index.bots.Each(func(id int64) bool {
 		fn(r.users.must(UserID(id)))
@@ -156,8 +159,8 @@ func (r *Realm) EachBot(fn func(*User)) {
 	})
 }
 
-// UsersAfter calls fn with at most max accounts whose ids are above after, in ascending order. It returns the id to go on
-// after and whether there are more.
+// UsersAfter calls fn with at most max accounts with ids above after, in ascending order. It returns the id to continue
+// after, and whether there are more.
 func (r *Realm) UsersAfter(after UserID, max int, fn func(*User)) (last UserID, more bool) {
 	for id := after + 1; id < r.Org().NextUser; id++ {
 		if u := r.users.find(id); u != nil {
@@ -171,10 +174,10 @@ func (r *Realm) UsersAfter(after UserID, max int, fn func(*User)) (last UserID, 
 	return 0, false
 }
 
-// Me is the caller's row; nil for visitors and the system.
+// Me returns the caller's row, or nil for visitors and the server itself.
 func (v View) Me() *User { return v.users.find(v.User) }
 
-// human refuses bots and visitors, for endpoints that only people may use.
+// RequireHuman returns the caller's row. It refuses bots and visitors.
 func (v View) RequireHuman() (*User, error) {
 	me := v.Me()
 	if me == nil {
@@ -186,7 +189,7 @@ func (v View) RequireHuman() (*User, error) {
 	return me, nil
 }
 
-// RequireAdmin refuses everyone who is not an administrator or owner.
+// RequireAdmin returns the caller's row. It refuses everyone but administrators and owners.
 func (v View) RequireAdmin() (*User, error) {
 	me := v.Me()
 	if me == nil || !me.IsAdmin() {
@@ -195,7 +198,7 @@ func (v View) RequireAdmin() (*User, error) {
 	return me, nil
 }
 
-// Owner refuses everyone who is not an owner.
+// RequireOwner returns the caller's row. It refuses everyone but owners.
 func (v View) RequireOwner() (*User, error) {
 	me := v.Me()
 	if me == nil || me.Role != Owner {
@@ -204,8 +207,8 @@ func (v View) RequireOwner() (*User, error) {
 	return me, nil
 }
 
-// MaySeeUser reports whether the caller may know a user at all: everyone, unless guests are limited to people they share a
-// channel or a direct conversation with.
+// MaySeeUser reports whether the caller may see a user at all. Everyone may see everyone, unless guests are limited to
+// users with whom they share a channel or a direct conversation.
 func (v View) MaySeeUser(u *User) bool {
 	me := v.Me()
 	if me == nil {
@@ -214,22 +217,25 @@ func (v View) MaySeeUser(u *User) bool {
 	return v.Realm.maySeeUser(me, u)
 }
 
+// maySeeUser reports whether me may see u; see View.MaySeeUser.
 func (r *Realm) maySeeUser(me, u *User) bool {
 	if !me.IsGuest() || me.ID == u.ID || u.IsBot() || !r.GuestsLimited() {
 		return true
 	}
-	if u.Active && !ids.Intersection(r.subscribedChannelSet(me.ID), r.subscribedChannelSet(u.ID)).Empty() { // who is gone is in no channel
+	// A deactivated user is in no channel.
+	if u.Active && !ids.Intersection(r.subscribedChannelSet(me.ID), r.subscribedChannelSet(u.ID)).Empty() {
 		return true
 	}
 	return findSet(r.index.directMessages, me.ID).Intersects(findSet(r.index.directMessages, u.ID))
 }
 
-// GuestsLimited reports whether guests may know only people they share something with.
+// GuestsLimited reports whether guests may see only users with whom they share a channel or a direct conversation.
 func (r *Realm) GuestsLimited() bool {
 	return r.OrgGroup("can_access_all_users_group").Group == r.SystemGroup("role:members")
 }
 
-// SeesEmail reports whether the viewer may know the user's real address (protocol: email_address_visibility).
+// SeesEmail reports whether the viewer may see the user's real email address (protocol: email_address_visibility).
+// viewer is nil for logged-out visitors.
 func (r *Realm) SeesEmail(viewer, u *User) bool {
 	if u.IsBot() {
 		return true
@@ -252,7 +258,7 @@ func (r *Realm) SeesEmail(viewer, u *User) bool {
 	return vis == 1
 }
 
-// activeUsers is every active account, system bots left out.
+// activeUsers returns all active accounts except system bots.
 func (r *Realm) activeUsers() []*User {
 	out := make([]*User, 0, r.users.size())
 	r.EachUser(func(u *User) {
@@ -263,14 +269,14 @@ func (r *Realm) activeUsers() []*User {
 	return out
 }
 
-// CreateUser makes an account. Administrators with the grant may; the system always may.
+// CreateUser asks to create an account. Administrators with the grant may do so, and the server itself.
 type CreateUser struct {
 	Email, Name, Password string // Password: Argon2id in PHC form, or ""
 	Role                  Role
-	Key                   string // API key; "" makes none
+	Key                   string // API key; "": none
 	Bot                   BotType
 	BotOwner              UserID
-	Channels              []ChannelID // besides the defaults
+	Channels              []ChannelID // in addition to the default channels
 	NoDefaults            bool
 	First                 bool // the organization's first owner: no announcement
 }
@@ -285,8 +291,11 @@ func (c CreateUser) Decide(t *Turn) (UserID, error) {
 		role = Member
 	}
 	id := t.Org().NextUser
-	u := User{ID: id, Email: email, Name: strings.TrimSpace(c.Name), Role: role, Bot: c.Bot, BotOwner: c.BotOwner, Active: true, Joined: t.Now,
-		Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1, Password: c.Password, LoggedIn: t.System, Settings: map[string]any{}}
+	u := User{
+		ID: id, Email: email, Name: strings.TrimSpace(c.Name), Role: role, Bot: c.Bot, BotOwner: c.BotOwner,
+		Active: true, Joined: t.Now, LoggedIn: t.System, Password: c.Password,
+		Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1, Settings: map[string]any{},
+	}
 	if language := t.OrgText("default_language"); language != "en" {
 		u.Settings["default_language"] = language
 	}
@@ -308,7 +317,7 @@ func (c CreateUser) Decide(t *Turn) (UserID, error) {
 	return id, nil
 }
 
-// UserJoined says an account exists now.
+// UserJoined says that an account was created.
 type UserJoined struct{ User User }
 
 func (f *UserJoined) apply(r *Realm) {
@@ -320,16 +329,20 @@ func (f *UserJoined) apply(r *Realm) {
 func (f *UserJoined) tell(r *Realm) []Notice {
 	u := r.users.must(f.User.ID)
 	out := append(r.announceUser(u, r.everyoneAudience(), false), r.statusNotices(u)...)
-	if to := r.everyoneAudience(); len(to) > 0 { // as registrations tell everyone who is in a group
-		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupOfRole(u.Role), Joined: true, Users: []UserID{u.ID}}})
+	if to := r.everyoneAudience(); len(to) > 0 { // registrations show group members to everyone
+		out = append(out, Notice{To: to, Event: &GroupMembersChanged{
+			Group: groupOfRole(u.Role), Joined: true, Users: []UserID{u.ID},
+		}})
 		if r.listedAsFullMember(u) {
-			out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: true, Users: []UserID{u.ID}}})
+			out = append(out, Notice{To: to, Event: &GroupMembersChanged{
+				Group: groupFullMembers, Joined: true, Users: []UserID{u.ID},
+			}})
 		}
 	}
 	return append(out, r.consentNotices(u)...)
 }
 
-// UserChanged says fields of an account changed; a nil field did not.
+// UserChanged says that fields of an account changed. Nil fields did not.
 type UserChanged struct {
 	ID       UserID
 	Name     *string
@@ -337,14 +350,14 @@ type UserChanged struct {
 	Active   *bool
 	Email    *string
 	Timezone *string
-	Person   *UserInfo // with Timezone, whose event names the user's address too
+	Person   *UserInfo // with Timezone, whose event contains the user's address, too
 	Owner    *UserID   // of a bot
 	OldName  string
 	OldRole  Role        // with Role
-	Appear   []ChannelID // with Role: what came into the user's sight; older journals say so here, ChannelsShown since
-	Vanish   []ChannelID // with Role: what went out of it
+	Appear   []ChannelID // with Role: channels that became visible; only in old journals, ChannelsShown replaced it
+	Vanish   []ChannelID // with Role: channels that became invisible
 	WasFull  bool        // with Role: listed as a full member before
-	IsFull   bool        // with Role: and after
+	IsFull   bool        // with Role: listed as a full member afterwards
 }
 
 func (f *UserChanged) apply(r *Realm) {
@@ -384,15 +397,18 @@ func (f *UserChanged) tell(r *Realm) []Notice {
 	if f.Role != nil {
 		out = append(out, f.roleNotices(r)...)
 	}
-	if f.Timezone != nil { // the one setting that others are told of too
-		out = append(out, Notice{To: r.usersAudience(f.ID), Event: &UserSettingChanged{User: f.ID, Name: "timezone", Value: *f.Timezone}})
+	if f.Timezone != nil { // the only setting that is also sent to other users
+		out = append(out, Notice{To: r.usersAudience(f.ID), Event: &UserSettingChanged{
+			User: f.ID, Name: "timezone", Value: *f.Timezone,
+		}})
 	}
 	return out
 }
 
 func (f *UserChanged) EventType() string { return "realm_user" }
 
-// emailNotices tells of a new real address: to those who may know it, and to everyone who is shown it.
+// emailNotices returns the events about a new email address: to users who may see it, and to all who see it as the
+// shown address.
 func (r *Realm) emailNotices(u *User) (out []Notice) {
 	if to := r.matchingAudience(func(w *User) bool { return r.maySeeUser(w, u) && r.SeesEmail(w, u) }); len(to) > 0 {
 		out = append(out, Notice{To: to, Event: &DeliveryEmailSeen{User: u.ID, Email: u.Email}})
@@ -414,7 +430,8 @@ type PasswordChanged struct {
 func (f *PasswordChanged) apply(r *Realm)         { r.users.change(f.ID).Password = f.Hash }
 func (f *PasswordChanged) tell(r *Realm) []Notice { return nil }
 
-// SetPassword is the operator's or the reset page's way to set a password; Hash is Argon2id in PHC form.
+// SetPassword asks to set a password, for the operator or the page for forgotten passwords. Hash is Argon2id in PHC
+// form.
 type SetPassword struct {
 	User UserID
 	Hash string
@@ -429,6 +446,7 @@ func (c SetPassword) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
+// cloneMap returns a copy of a map. Unlike maps.Clone it never returns nil, so the copy can be written to.
 func cloneMap[K comparable, V any](m map[K]V) map[K]V {
 	out := make(map[K]V, len(m))
 	for k, v := range m {
@@ -437,8 +455,8 @@ func cloneMap[K comparable, V any](m map[K]V) map[K]V {
 	return out
 }
 
-// FindByShownEmail is the user an address names for the caller: a real one only if the caller may see it, so that nobody finds
-// out whose account a hidden address belongs to; a stand-in address by the id in it.
+// FindByShownEmail returns the user that an address means to the caller. A real address counts only if the caller may
+// see it, so that the owner of a hidden address cannot be found. A placeholder address is resolved by the id in it.
 func (v View) FindByShownEmail(address string) *User {
 	if u := v.FindByEmail(address); u != nil && (v.System || v.SeesEmail(v.Me(), u)) {
 		return u
@@ -449,7 +467,7 @@ func (v View) FindByShownEmail(address string) *User {
 	return nil
 }
 
-// CheckNewUser refuses who may not create an account with that address and name, and what none may have.
+// CheckNewUser refuses callers who may not create accounts, and invalid or used addresses and names.
 func (v View) CheckNewUser(email, name string) error {
 	if !v.System {
 		if me, err := v.RequireAdmin(); err != nil {

@@ -2,37 +2,38 @@ package realm
 
 import "strings"
 
-// EmailChangeValidity is how many seconds a new address may be confirmed in (protocol).
+// EmailChangeValidity is for how many seconds a new email address can be confirmed (protocol).
 const EmailChangeValidity = secondsPerDay
 
-// EmailChange is another address somebody wants to have. It is kept nowhere but in the letter to that address: the link
-// in it says all of this, marked by the server, and is good for as long as the old address is the user's.
+// EmailChange is a requested change of a user's email address. It is stored only in the link of the email to the new
+// address, signed by the server. The link is valid as long as From is the user's address, at most until Until.
 type EmailChange struct {
 	User     UserID
 	From, To string
 	Until    int64
 }
 
-// SettingValue is one setting and what it should be: bool, int64, string or nil.
+// SettingValue is a setting and its new value: bool, int64, string or nil.
 type SettingValue struct {
 	Name  string
 	Value any
 }
 
-// ChangeSettings asks to change the caller's own preferences and account data.
+// ChangeSettings asks to change the caller's personal settings and account data.
 type ChangeSettings struct {
 	Values   []SettingValue
 	Name     *string
 	Email    *string
 	Timezone *string
-	Password *string // new one, as Argon2id in PHC form; the old one was checked
+	Password *string // the new one, as Argon2id in PHC form; the old one was already checked
 
-	Confirm func(c EmailChange, org string) Email // asks the new address; nil: it counts at once
+	// Confirm returns the email that asks the new address for confirmation. If it is nil, the address changes at once.
+	Confirm func(c EmailChange, org string) Email
 }
 
-// ChangeSettingsResult answers ChangeSettings: what the server must do outside the realm.
+// ChangeSettingsResult answers ChangeSettings. The server uses it to update presence, which is outside the realm.
 type ChangeSettingsResult struct {
-	PresenceOff, PresenceOn bool // presence was switched off, or on
+	PresenceOff, PresenceOn bool // presence was switched off or on
 }
 
 func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
@@ -41,7 +42,7 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
 		return a, err
 	}
 	var facts []Fact
-	var letters []Email
+	var emails []Email
 	if err := CheckUserSettings(c.Values); err != nil {
 		return a, err
 	}
@@ -75,7 +76,8 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
 		if c.Confirm == nil {
 			facts = append(facts, &UserChanged{ID: me.ID, Email: c.Email})
 		} else {
-			letters = append(letters, c.Confirm(EmailChange{User: me.ID, From: me.Email, To: *c.Email, Until: t.Now + EmailChangeValidity}, t.Org().Name))
+			change := EmailChange{User: me.ID, From: me.Email, To: *c.Email, Until: t.Now + EmailChangeValidity}
+			emails = append(emails, c.Confirm(change, t.Org().Name))
 		}
 	}
 	if c.Password != nil {
@@ -84,11 +86,11 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
 	for _, f := range facts {
 		t.Record(f)
 	}
-	t.SendEmails(letters...)
+	t.SendEmails(emails...)
 	return a, nil
 }
 
-// checkNewEmail is whether somebody may give himself that address.
+// checkNewEmail refuses an address that the user may not choose.
 func (t *Turn) checkNewEmail(u *User, to string) error {
 	switch {
 	case t.OrgBool("email_changes_disabled") && !u.IsAdmin():
@@ -101,10 +103,11 @@ func (t *Turn) checkNewEmail(u *User, to string) error {
 	return t.checkEmailDomain(to)
 }
 
-// ConfirmEmailChange gives somebody the address he has shown to read. The server asks for it, on behalf of whoever has the link.
+// ConfirmEmailChange asks to use an address that its user has confirmed. The server sends it for the visitor that
+// opened the link.
 type ConfirmEmailChange struct {
 	EmailChange
-	Notice func(c EmailChange, org string) Email // tells the old address; nil: nobody does
+	Notice func(c EmailChange, org string) Email // email to the old address; nil: none
 }
 
 func (c ConfirmEmailChange) Decide(t *Turn) (Done, error) {
@@ -127,10 +130,10 @@ func (c ConfirmEmailChange) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// Bounds of settings that are not lists of values (protocol).
-const maxEmailBatchingPeriod = 604800 // seconds
+// maxEmailBatchingPeriod is the longest email batching period in seconds (protocol).
+const maxEmailBatchingPeriod = 604800
 
-// CheckUserSettings refuses values nothing can be made of, in the protocol's order. It does not depend on who asks.
+// CheckUserSettings refuses invalid values, in the protocol's order. The result does not depend on the caller.
 func CheckUserSettings(values []SettingValue) error {
 	by := make(map[string]any, len(values))
 	for _, v := range values {
@@ -150,15 +153,22 @@ func CheckUserSettings(values []SettingValue) error {
 	return nil
 }
 
-// Languages are the codes of the interface languages clients bring, with their names.
-var Languages = map[string]string{"ar": "العربية", "be": "Беларуская", "bg": "Български", "bn": "বাংলা", "ca": "Català", "cs": "Čeština", "cy": "Cymraeg", "da": "Dansk",
-	"de": "Deutsch", "el": "Ελληνικά", "en": "English", "en-gb": "British English", "eo": "Esperanto", "es": "Español", "eu": "Euskara", "fa": "فارسی", "fi": "Suomi", "fr": "Français",
-	"gl": "Galego", "gu": "ગુજરાતી", "he": "עברית", "hi": "हिन्दी", "hu": "Magyar", "id": "Bahasa Indonesia", "it": "Italiano", "ja": "日本語", "ko": "한국어", "lt": "Lietuvių", "lv": "Latviešu",
-	"ml": "മലയാളം", "mn": "Монгол", "nl": "Nederlands", "no": "Norsk", "pl": "Polski", "pt": "Português", "pt-br": "Português Brasileiro", "pt-pt": "Português (Portugal)", "ro": "Română", "ru": "Русский",
-	"si": "සිංහල", "sk": "Slovenčina", "sl": "Slovenščina", "sr": "Српски", "sv": "Svenska", "ta": "தமிழ்", "tl": "Tagalog", "tr": "Türkçe", "uk": "Українська", "uz": "Oʻzbekcha", "vi": "Tiếng Việt",
-	"zh-hans": "简体中文", "zh-hant": "繁體中文", "zh-tw": "繁體中文 (台灣)"}
+// Languages are the codes and names of the interface languages that clients support.
+var Languages = map[string]string{
+	"ar": "العربية", "be": "Беларуская", "bg": "Български", "bn": "বাংলা", "ca": "Català", "cs": "Čeština",
+	"cy": "Cymraeg", "da": "Dansk", "de": "Deutsch", "el": "Ελληνικά", "en": "English",
+	"en-gb": "British English", "eo": "Esperanto", "es": "Español", "eu": "Euskara", "fa": "فارسی",
+	"fi": "Suomi", "fr": "Français", "gl": "Galego", "gu": "ગુજરાતી", "he": "עברית", "hi": "हिन्दी",
+	"hu": "Magyar", "id": "Bahasa Indonesia", "it": "Italiano", "ja": "日本語", "ko": "한국어", "lt": "Lietuvių",
+	"lv": "Latviešu", "ml": "മലയാളം", "mn": "Монгол", "nl": "Nederlands", "no": "Norsk", "pl": "Polski",
+	"pt": "Português", "pt-br": "Português Brasileiro", "pt-pt": "Português (Portugal)", "ro": "Română",
+	"ru": "Русский", "si": "සිංහල", "sk": "Slovenčina", "sl": "Slovenščina", "sr": "Српски", "sv": "Svenska",
+	"ta": "தமிழ்", "tl": "Tagalog", "tr": "Türkçe", "uk": "Українська", "uz": "Oʻzbekcha", "vi": "Tiếng Việt",
+	"zh-hans": "简体中文", "zh-hant": "繁體中文", "zh-tw": "繁體中文 (台灣)",
+}
 
-// planSettingChange is the fact of one changed preference, with whose sight of the address it changes.
+// planSettingChange returns the fact of one changed setting. For email_address_visibility it contains the users whose
+// view of the address changes.
 func (t *Turn) planSettingChange(u *User, v SettingValue) *UserSettingChanged {
 	f := &UserSettingChanged{User: u.ID, Name: v.Name, Value: v.Value}
 	if v.Name == "email_address_visibility" {
@@ -181,13 +191,13 @@ func (t *Turn) planSettingChange(u *User, v SettingValue) *UserSettingChanged {
 	return f
 }
 
-// UserSettingChanged says one preference of a user is another one now.
+// UserSettingChanged says that a user's personal setting has a new value.
 type UserSettingChanged struct {
 	User              UserID
 	Name              string
 	Value             any
-	See, Blind        []UserID // who may, and may no longer, know the real address
-	WasPublic, Public bool     // whether it was, and is, the address shown to everyone
+	See, Blind        []UserID // users who may now, or may no longer, see the email address
+	WasPublic, Public bool     // whether everyone could, and can, see the email address
 }
 
 func (f *UserSettingChanged) apply(r *Realm) {
@@ -229,7 +239,7 @@ func (f *UserSettingChanged) tell(r *Realm) (out []Notice) {
 
 func (*UserSettingChanged) EventType() string { return "user_settings" }
 
-// DeliveryEmailSeen is the event that a real address came into somebody's sight, or with "" went out of it.
+// DeliveryEmailSeen is the event that an email address became visible to some users, or invisible if Email is "".
 type DeliveryEmailSeen struct {
 	User  UserID
 	Email string
@@ -237,12 +247,12 @@ type DeliveryEmailSeen struct {
 
 func (*DeliveryEmailSeen) EventType() string { return "realm_user" }
 
-// ShownEmailChanged is the event that the address everyone is shown is another one.
+// ShownEmailChanged is the event that the address shown to everyone changed.
 type ShownEmailChanged struct{ Person UserInfo }
 
 func (*ShownEmailChanged) EventType() string { return "realm_user" }
 
-// ChangeUserDefaults asks to change what new accounts start with.
+// ChangeUserDefaults asks to change the settings that new accounts start with.
 type ChangeUserDefaults struct{ Values []SettingValue }
 
 func (c ChangeUserDefaults) Decide(t *Turn) (Done, error) {
@@ -265,7 +275,7 @@ func (c ChangeUserDefaults) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// UserDefaultChanged says new accounts start with another value of a preference.
+// UserDefaultChanged says that new accounts start with another value of a setting.
 type UserDefaultChanged struct {
 	Name  string
 	Value any

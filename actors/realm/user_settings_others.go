@@ -2,21 +2,31 @@ package realm
 
 import "slices"
 
-// maxUsersPerSettingsChange is how many accounts one request may change the preferences of: each change is a fact of the same turn.
+// maxUsersPerSettingsChange is how many accounts one request may change: each change is a fact of the same turn.
 const maxUsersPerSettingsChange = 10_000
 
-// privateSettings are the preferences an administrator cannot change for others (protocol): they are about consent and privacy.
-var privateSettings = map[string]bool{"allow_private_data_export": true, "email_address_visibility": true, "enable_digest_emails": true, "enable_login_emails": true,
-	"enable_marketing_emails": true, "presence_enabled": true, "send_private_typing_notifications": true, "send_stream_typing_notifications": true, "send_read_receipts": true}
+// privateSettings are the settings that an administrator cannot change for other users (protocol). They concern consent
+// and privacy.
+var privateSettings = map[string]bool{
+	"allow_private_data_export":         true,
+	"email_address_visibility":          true,
+	"enable_digest_emails":              true,
+	"enable_login_emails":               true,
+	"enable_marketing_emails":           true,
+	"presence_enabled":                  true,
+	"send_private_typing_notifications": true,
+	"send_read_receipts":                true,
+	"send_stream_typing_notifications":  true,
+}
 
-// IsPrivateSetting reports whether a preference is its owner's alone.
+// IsPrivateSetting reports whether only the user may change the setting.
 func IsPrivateSetting(name string) bool { return privateSettings[name] }
 
-// ChangeOthersSettings asks to change preferences of accounts, named or by groups.
+// ChangeOthersSettings asks to change settings of other accounts, given by id or by group.
 type ChangeOthersSettings struct {
 	Users      []UserID
 	Groups     []GroupID
-	SkipEdited bool // leave alone what somebody has changed himself
+	SkipEdited bool // skip settings that the user has changed
 	Values     []SettingValue
 }
 
@@ -50,7 +60,7 @@ func (c ChangeOthersSettings) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// targets is the people meant, each once.
+// targets returns the accounts to change, each once.
 func (c ChangeOthersSettings) targets(t *Turn) (out []*User, err error) {
 	for _, id := range c.Users {
 		u := t.Find(id)

@@ -13,9 +13,12 @@ func TestChangeOthersSettings(t *testing.T) {
 	bot := s.JoinBot("Robbie", ann)
 	dark := []realm.SettingValue{{Name: "color_scheme", Value: int64(2)}}
 	both := []realm.UserID{bo, ann}
-	ExpectRefusal(s, ann, realm.ChangeOthersSettings{Users: both, Values: dark}, "Must be an organization administrator")
+	ExpectRefusal(s, ann, realm.ChangeOthersSettings{Users: both, Values: dark},
+		"Must be an organization administrator")
 	ExpectRefusal(s, olive, realm.ChangeOthersSettings{Users: []realm.UserID{99}, Values: dark}, "No such user")
-	ExpectRefusal(s, olive, realm.ChangeOthersSettings{Users: []realm.UserID{bot}, Values: dark}, "Bots have no settings")
+	ExpectRefusal(s, olive, realm.ChangeOthersSettings{
+		Users: []realm.UserID{bot}, Values: dark,
+	}, "Bots have no settings")
 	ExpectRefusal(s, olive, realm.ChangeOthersSettings{Groups: []realm.GroupID{99}, Values: dark}, "Invalid user group")
 	Do(s, bo, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "color_scheme", Value: int64(3)}}})
 	Do(s, olive, realm.ChangeOthersSettings{Users: both, Values: dark, SkipEdited: true})

@@ -11,12 +11,16 @@ import (
 func TestSettingEventOnlyToItsUser(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
-	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "twenty_four_hour_time", Value: true}, {Name: "color_scheme", Value: int64(2)}}})
+	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{
+		{Name: "twenty_four_hour_time", Value: true}, {Name: "color_scheme", Value: int64(2)},
+	}})
 	s.ExpectEvents(ann, "user_settings", "user_settings")
 	s.ExpectNoEvents(bo)
 	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "color_scheme", Value: int64(2)}}})
 	s.ExpectNoEvents(ann)
-	ExpectRefusal(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "email_notifications_batching_period_seconds", Value: int64(0)}}}, "Invalid email batching period: 0 seconds")
+	ExpectRefusal(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{
+		Name: "email_notifications_batching_period_seconds", Value: int64(0),
+	}}}, "Invalid email batching period: 0 seconds")
 	bot := s.JoinBot("Robo", ann)
 	ExpectRefusal(s, bot, realm.ChangeSettings{}, "This endpoint does not accept bot requests.")
 }
@@ -26,10 +30,10 @@ func TestHideEmailEvents(t *testing.T) {
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
 	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "email_address_visibility", Value: int64(3)}}})
 	if got := ListEventsOf[*realm.DeliveryEmailSeen](s, bo); len(got) != 1 || got[0].Email != "" {
-		t.Fatalf("a member heard %+v", got)
+		t.Fatalf("a member got %+v", got)
 	}
 	if got := ListEventsOf[*realm.DeliveryEmailSeen](s, olive); len(got) != 0 {
-		t.Fatalf("the owner, who still may know it, heard %+v", got)
+		t.Fatalf("the owner, who may still see the address, got %+v", got)
 	}
 	v := s.ViewAs(bo)
 	if v.SeesEmail(v.Me(), s.Realm.Find(ann)) {
@@ -47,13 +51,14 @@ func TestEmailChangeNeedsConfirmation(t *testing.T) {
 	s.ExpectNoEvents(bo)
 	list := outboxJobs(s, realm.OutboxEmail)
 	if len(list) != 1 || list[0].Letter.To != fresh || s.Realm.Find(ann).Email != old {
-		t.Fatalf("she has %s; letters: %+v", s.Realm.Find(ann).Email, list)
+		t.Fatalf("Ann's address is %s; emails: %+v", s.Realm.Find(ann).Email, list)
 	}
 	change := *list[0].Letter.Address
 	confirm := func(of realm.EmailChange) realm.ConfirmEmailChange {
 		return realm.ConfirmEmailChange{EmailChange: of, Notice: notice}
 	}
-	ExpectRefusal(s, ann, confirm(change), "Insufficient permission") // only who has the link, for whom the server asks
+	// Only the server may confirm, for the visitor with the link.
+	ExpectRefusal(s, ann, confirm(change), "Insufficient permission")
 	late, taken := change, change
 	late.Until = change.Until - realm.EmailChangeValidity - 1
 	ExpectRefusal(s, System, confirm(late), "This link is not valid, or not any longer.")
@@ -61,14 +66,14 @@ func TestEmailChangeNeedsConfirmation(t *testing.T) {
 	ExpectRefusal(s, System, confirm(taken), "Already has an account.")
 
 	Do(s, System, confirm(change))
-	s.ExpectEvents(bo, "realm_user", "realm_user") // the address, and the one he is shown
+	s.ExpectEvents(bo, "realm_user", "realm_user") // the email address, and the address shown to bo
 	if s.Realm.Find(ann).Email != fresh || s.Realm.FindByEmail(old) != nil {
-		t.Errorf("she has %s", s.Realm.Find(ann).Email)
+		t.Errorf("Ann's address is %s", s.Realm.Find(ann).Email)
 	}
 	if list = outboxJobs(s, realm.OutboxEmail); len(list) != 2 || list[1].Letter.To != old {
-		t.Errorf("the old address was not told: %+v", list)
+		t.Errorf("the old address got no email: %+v", list)
 	}
-	ExpectRefusal(s, System, confirm(change), "This link is not valid, or not any longer.") // once
+	ExpectRefusal(s, System, confirm(change), "This link is not valid, or not any longer.") // only once
 }
 
 func TestOrganizationSettingsNeedAdmin(t *testing.T) {
@@ -87,23 +92,31 @@ func TestOrganizationSettingsNeedAdmin(t *testing.T) {
 	long, blank, none, yes := strings.Repeat("x", 1001), " ", false, true
 	ExpectRefusal(s, ada, realm.ChangeOrganization{Name: &blank}, "name cannot be blank")
 	ExpectRefusal(s, ada, realm.ChangeOrganization{Name: &long}, "name is too long (limit: 40 characters)")
-	ExpectRefusal(s, ada, realm.ChangeOrganization{Description: &long}, "description is too long (limit: 1000 characters)")
+	ExpectRefusal(s, ada, realm.ChangeOrganization{Description: &long},
+		"description is too long (limit: 1000 characters)")
 	ExpectRefusal(s, ada, realm.ChangeOrganization{Passwords: &yes}, "UNAUTHORIZED_PRINCIPAL")
-	ExpectRefusal(s, olive, realm.ChangeOrganization{Passwords: &none}, "At least one authentication method must be enabled.")
+	ExpectRefusal(s, olive, realm.ChangeOrganization{Passwords: &none},
+		"At least one authentication method must be enabled.")
 	Do(s, olive, realm.ChangeOrganization{Passwords: &yes})
 	s.ExpectNoEvents(ann)
 	Do(s, ada, edit("message_content_edit_limit_seconds", nil))
 	s.ExpectEvents(ann, "realm")
 	Do(s, ada, edit("message_content_edit_limit_seconds", nil))
 	s.ExpectNoEvents(ann)
-	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_invite_users_group", New: realm.GroupValue{Members: []realm.UserID{ann}}}}})
+	Do(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{
+		Name: "can_invite_users_group", New: realm.GroupValue{Members: []realm.UserID{ann}},
+	}}})
 	s.ExpectEvents(ann, "realm")
 	if v := s.ViewAs(ann); !v.HasPermission(v.Me(), "can_invite_users_group") {
-		t.Fatal("a named member may not")
+		t.Fatal("a member named by the setting lacks the permission")
 	}
 	if v := s.ViewAs(ada); v.HasPermission(v.Me(), "can_invite_users_group") {
-		t.Fatal("an unnamed administrator may")
+		t.Fatal("an administrator not named by the setting has the permission")
 	}
-	ExpectRefusal(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_create_web_public_channel_group", New: realm.GroupValue{Members: []realm.UserID{ann}}}}}, "SYSTEM_GROUP_REQUIRED")
-	ExpectRefusal(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{Name: "can_invite_users_group", New: realm.GroupValue{Group: 1}, Old: &realm.GroupValue{Group: 1}}}}, "EXPECTATION_MISMATCH")
+	ExpectRefusal(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{
+		Name: "can_create_web_public_channel_group", New: realm.GroupValue{Members: []realm.UserID{ann}},
+	}}}, "SYSTEM_GROUP_REQUIRED")
+	ExpectRefusal(s, olive, realm.ChangeOrganization{Groups: []realm.GroupChange{{
+		Name: "can_invite_users_group", New: realm.GroupValue{Group: 1}, Old: &realm.GroupValue{Group: 1},
+	}}}, "EXPECTATION_MISMATCH")
 }

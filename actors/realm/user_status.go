@@ -2,21 +2,21 @@ package realm
 
 import "strings"
 
-// UserStatus is the row of what one user shows of himself.
+// UserStatus is the row of one user's status.
 type UserStatus struct {
 	Text      string
 	EmojiName string
 	EmojiCode string
 	EmojiType string
-	Away      bool `msgpack:"-"` // does not show when he is here: that is a setting
+	Away      bool `msgpack:"-"` // hides presence; derived from a setting
 }
 
 func (u *User) away() bool { return !u.System && !u.IsBot() && !u.BoolSetting("presence_enabled") }
 
-// maxStatusText is in code points (protocol).
+// maxStatusText is the maximum length of a status in code points (protocol).
 const maxStatusText = 60
 
-// StatusOf is what a user shows of himself.
+// StatusOf returns a user's status.
 func (r *Realm) StatusOf(u UserID) (s UserStatus) {
 	if row := r.small.statuses.find(u); row != nil {
 		s = *row
@@ -25,7 +25,7 @@ func (r *Realm) StatusOf(u UserID) (s UserStatus) {
 	return s
 }
 
-// statusNotices tells those who know an account that is there now, or again, what it shows of itself.
+// statusNotices returns the event with the status of a new or reactivated account, for users who may see it.
 func (r *Realm) statusNotices(u *User) []Notice {
 	s := r.StatusOf(u.ID)
 	to := r.canSeeUserAudience(u)
@@ -35,33 +35,33 @@ func (r *Realm) statusNotices(u *User) []Notice {
 	return []Notice{{To: to, Event: &StatusChanged{User: u.ID, Text: &s.Text, Emoji: &s, Away: &s.Away}}}
 }
 
-// SetStatus asks to show something else; nil fields stay, empty ones clear.
+// SetStatus asks to change a status. Nil fields stay unchanged, empty ones are cleared.
 type SetStatus struct {
-	User  UserID // 0: the caller; others only for administrators
+	User  UserID // 0: the caller; only administrators may set others
 	Text  *string
-	Emoji *Reaction // name, code and type; an empty name clears
+	Emoji *Reaction // name, code and type; an empty name clears it
 }
 
 func (c SetStatus) Decide(t *Turn) (Done, error) {
-	who := c.User
-	if who == 0 {
+	user := c.User
+	if user == 0 {
 		me, err := t.RequireHuman()
 		if err != nil {
 			return Done{}, err
 		}
-		who = me.ID
+		user = me.ID
 	} else {
 		if _, err := t.RequireAdmin(); err != nil {
 			return Done{}, err
 		}
-		if u := t.Find(who); u == nil || u.System || u.IsBot() {
+		if u := t.Find(user); u == nil || u.System || u.IsBot() {
 			return Done{}, errNoUser()
 		}
 	}
 	if c.Text == nil && c.Emoji == nil {
 		return Done{}, BadRequest("Client did not pass any new values.")
 	}
-	f := &StatusChanged{User: who}
+	f := &StatusChanged{User: user}
 	if c.Text != nil {
 		text := strings.TrimSpace(*c.Text)
 		if runeCount(text) > maxStatusText {
@@ -76,12 +76,12 @@ func (c SetStatus) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// StatusChanged says a user shows something else of himself; it is the event user_status.
+// StatusChanged says that a user's status changed. It is also the event user_status.
 type StatusChanged struct {
 	User  UserID
 	Text  *string
-	Emoji *UserStatus // only its emoji counts
-	Away  *bool       // only told: it follows from a setting
+	Emoji *UserStatus // only its emoji fields are used
+	Away  *bool       // only in events: it follows from a setting
 }
 
 func (f *StatusChanged) apply(r *Realm) {
@@ -103,13 +103,13 @@ func (f *StatusChanged) tell(r *Realm) []Notice {
 
 func (*StatusChanged) EventType() string { return "user_status" }
 
-// EachStatus calls fn with everybody who shows something, or that he is away.
+// EachStatus calls fn with the status of every user that has one or hides presence.
 func (r *Realm) EachStatus(fn func(UserID, UserStatus)) {
-	who := r.index.presenceHidden.Clone()
+	users := r.index.presenceHidden.Clone()
 	for u := range r.small.statuses.all() {
-		who.Add(int64(u))
+		users.Add(int64(u))
 	}
-	who.Each(func(u int64) bool {
+	users.Each(func(u int64) bool {
 		fn(UserID(u), r.StatusOf(UserID(u)))
 		return true
 	})

@@ -6,37 +6,37 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Who knows of whom: everybody of everybody, unless guests are limited to people they share a channel or a direct
-// conversation with. What a limited guest sees follows from rows; the events about it do not, so the turn that moves
-// the horizon tells.
+// Every user may see every other user, unless guests are limited. A limited guest sees only users that share a channel
+// or a direct conversation with the guest. This follows from the rows, but the guest's clients must be told when it
+// changes. Facts that can change it are therefore recorded with recordWithVisibility.
 
-// UserAppeared is the event realm_user/add of an account, for one kind of listener.
+// UserAppeared is the event realm_user/add, for connected users that see the same fields of the account.
 type UserAppeared struct {
-	User    User // excludeUsers what only the server may know
-	Public  bool // everyone is shown the real address
-	Sees    bool // these listeners may know it
-	Unknown bool // these listeners may not know the account: a stand-in for clients that need one
+	User    User // without fields that only the server may know
+	Public  bool // all users see the real email address
+	Sees    bool // these users may see the email address
+	Unknown bool // these users may not see the account; clients that need it get a placeholder
 }
 
 func (*UserAppeared) EventType() string { return "realm_user" }
 
-// UserVanished is the event realm_user/remove: a guest may not know an account any more.
+// UserVanished is the event realm_user/remove: a guest may no longer see an account.
 type UserVanished struct{ User UserID }
 
 func (*UserVanished) EventType() string { return "realm_user" }
 
-// announceUser tells listeners of an account, each as much of it as he may know. With met they may all know it, even where
-// the rows do not say so yet: what they are about to be told makes them acquainted.
-func (r *Realm) announceUser(u *User, to []UserID, met bool) (out []Notice) {
-	var see, blind, strangers []UserID
+// announceUser sends u to each of the connected users in to, limited to the fields that user may see. With allMaySee,
+// all of them may see the account, even if the rows do not say so yet: the fact that follows makes it visible.
+func (r *Realm) announceUser(u *User, to []UserID, allMaySee bool) (out []Notice) {
+	var withEmail, withoutEmail, hidden []UserID
 	for _, id := range to {
-		switch w := r.users.must(id); {
-		case !met && !r.maySeeUser(w, u):
-			strangers = append(strangers, id)
-		case r.SeesEmail(w, u):
-			see = append(see, id)
+		switch viewer := r.users.must(id); {
+		case !allMaySee && !r.maySeeUser(viewer, u):
+			hidden = append(hidden, id)
+		case r.SeesEmail(viewer, u):
+			withEmail = append(withEmail, id)
 		default:
-			blind = append(blind, id)
+			withoutEmail = append(withoutEmail, id)
 		}
 	}
 	add := func(to []UserID, e UserAppeared) {
@@ -48,13 +48,13 @@ func (r *Realm) announceUser(u *User, to []UserID, met bool) (out []Notice) {
 		e.User.Profile, e.User.ProfileHTML = cloneMap(u.Profile), cloneMap(u.ProfileHTML)
 		out = append(out, Notice{To: to, Event: &e})
 	}
-	add(see, UserAppeared{Sees: true})
-	add(blind, UserAppeared{})
-	add(strangers, UserAppeared{Unknown: true})
+	add(withEmail, UserAppeared{Sees: true})
+	add(withoutEmail, UserAppeared{})
+	add(hidden, UserAppeared{Unknown: true})
 	return out
 }
 
-// visibleUsers is the people somebody sees, and perhaps bots, whom everybody sees.
+// visibleUsers returns the users that me may see. It may omit bots, which everyone sees.
 func (r *Realm) visibleUsers(me *User) (s ids.Set) {
 	if !me.IsGuest() || !r.GuestsLimited() {
 		r.EachUser(func(u *User) {
@@ -79,60 +79,27 @@ func (r *Realm) visibleUsers(me *User) (s ids.Set) {
 	return s
 }
 
-// mayChangeUserVisibility reports a fact that may change whom somebody sees; nearly all do not.
+// mayChangeUserVisibility reports whether a fact may change which users a limited guest sees. For nearly all facts it
+// does not.
 func (r *Realm) mayChangeUserVisibility(f Fact) bool {
 	switch f := f.(type) {
 	case *Subscribed, *Unsubscribed, *JoinedChannels, *LeftChannels, *UserDeactivated, *UserReactivated:
 		return true
-	case *MessageSent: // the first of a conversation, or the first since all of it was deleted
+	case *MessageSent: // the first of a conversation, or the first since all of them were deleted
 		return f.Channel == 0 && (f.NewTalk || r.index.conversations[f.Talk].ids.Empty())
 	case *MessagesDeleted: // the last ones of a conversation
-		return f.Channel == 0 && r.index.conversations[DirectConversationID(r.message(f.IDs[0]).conversation)].ids.Len() == len(f.IDs)
+		if f.Channel != 0 {
+			return false
+		}
+		conversation := DirectConversationID(r.message(f.IDs[0]).conversation)
+		return r.index.conversations[conversation].ids.Len() == len(f.IDs)
 	case *UserChanged:
 		return f.Role != nil
 	}
 	return false
 }
 
-// userVisibilityAudience is the listening people whose sight of others a fact may change, each once.
-func (r *Realm) userVisibilityAudience(f Fact) []UserID {
-	var near ids.Set // the guests among them
-	switch f := f.(type) {
-	case *Subscribed:
-		near = ids.Union(r.index.channels[f.Channel].subscribers, ids.SetOf(f.Users...))
-	case *Unsubscribed:
-		near = r.index.channels[f.Channel].subscribers
-	case *JoinedChannels:
-		for i := range f.Each {
-			near.Union(r.index.channels[f.Each[i].Channel].subscribers)
-			near.Union(ids.SetOf(f.Each[i].Users...))
-		}
-	case *LeftChannels:
-		for i := range f.Each {
-			near.Union(r.index.channels[f.Each[i].Channel].subscribers)
-		}
-	case *UserDeactivated:
-		near = r.activeSubscribersOf(f.Channels)
-	case *UserReactivated:
-		near = r.activeSubscribersOf(f.Channels)
-	case *MessageSent:
-		near = ids.SetOf(f.People...)
-	case *MessagesDeleted:
-		near = ids.SetOf(r.conversations.must(DirectConversationID(r.message(f.IDs[0]).conversation)).Members...)
-	case *UserChanged:
-		return r.usersAudience(f.ID)
-	}
-	var out []UserID
-	ids.Intersection(near, r.index.usersWithQueues).Each(func(u int64) bool {
-		if r.users.must(UserID(u)).IsGuest() {
-			out = append(out, UserID(u))
-		}
-		return true
-	})
-	return out
-}
-
-// activeSubscribersOf is everybody in any of some channels.
+// activeSubscribersOf returns the active subscribers of any of the channels.
 func (r *Realm) activeSubscribersOf(channels []ChannelID) (s ids.Set) {
 	for _, c := range channels {
 		s.Union(r.index.channels[c].active)
@@ -140,21 +107,33 @@ func (r *Realm) activeSubscribersOf(channels []ChannelID) (s ids.Set) {
 	return s
 }
 
-// Limits of telling a listener who came into sight and who went out of it.
+// Limits of the facts and events about users that a guest starts or stops seeing.
 const (
-	// maxUsersPerVisibilityFact is how many accounts one fact tells of: a fact may not tell a queue more than 128 events.
+	// maxUsersPerVisibilityFact is how many accounts one fact contains: one fact may send a queue at most 128 events.
 	maxUsersPerVisibilityFact = 100
-	// maxVisibilityEvents is above how many accounts a listener's queues end instead, so that he registers anew: one
-	// answer of the whole list is cheaper than so many events.
+	// maxVisibilityEvents is the maximum number of accounts sent as events. Above it the guest's queues are closed, so
+	// that the clients register again: one answer with the whole list is cheaper.
 	maxVisibilityEvents = 1000
 )
 
-// visibleBefore is what onlookers saw before a fact.
+// recordWithVisibility records a fact that may change which users limited guests see. For each connected guest
+// concerned it also records PeopleSeen facts. The users that the guest will see because of f come before f. All other
+// users that the guest sees now, and those no longer seen, come after it. For facts that change nothing of that, and
+// where guests are not limited, it is the same as Record.
+func (t *Turn) recordWithVisibility(f Fact) {
+	before := t.usersVisibleBefore(f)
+	t.announceNewUsers(f, before)
+	t.record(f)
+	t.recordVisibilityChanges(before)
+}
+
+// visibleBefore is the before-set of a guest: the users that the guest saw before a fact.
 type visibleBefore struct {
 	viewer UserID
 	users  ids.Set
 }
 
+// usersVisibleBefore returns the before-sets of the guests for whom f may change which users they see.
 func (t *Turn) usersVisibleBefore(f Fact) (out []visibleBefore) {
 	if !t.mayChangeUserVisibility(f) || !t.GuestsLimited() {
 		return nil
@@ -165,24 +144,24 @@ func (t *Turn) usersVisibleBefore(f Fact) (out []visibleBefore) {
 	return out
 }
 
-// announceNewUsers tells onlookers whom they will see by a fact, before they hear of those people: some clients drop what they are
-// told of people they do not know.
-func (t *Turn) announceNewUsers(f Fact, was []visibleBefore) {
-	for i := range was {
-		h := &was[i]
-		coming := ids.Union(h.users, t.usersShownBy(f, h.viewer))
-		more := t.withoutBots(ids.Difference(coming, h.users))
-		if len(more) > maxVisibilityEvents {
-			continue
+// announceNewUsers records PeopleSeen for the users that guests will see after the fact f. Their clients must get these
+// users before the events of f: some clients ignore events about unknown users.
+func (t *Turn) announceNewUsers(f Fact, before []visibleBefore) {
+	for i := range before {
+		b := &before[i]
+		visible := ids.Union(b.users, t.usersShownBy(f, b.viewer))
+		appeared := t.withoutBots(ids.Difference(visible, b.users))
+		if len(appeared) > maxVisibilityEvents {
+			continue // recordVisibilityChanges closes the queues instead
 		}
-		for ids := range slices.Chunk(more, maxUsersPerVisibilityFact) {
-			t.Record(&PeopleSeen{Viewer: h.viewer, Appeared: ids})
+		for part := range slices.Chunk(appeared, maxUsersPerVisibilityFact) {
+			t.Record(&PeopleSeen{Viewer: b.viewer, Appeared: part})
 		}
-		h.users = coming
+		b.users = visible
 	}
 }
 
-// usersShownBy is whom a fact says that an onlooker will see.
+// usersShownBy returns the users that viewer will see because of the fact, as far as the fact itself says so.
 func (r *Realm) usersShownBy(f Fact, viewer UserID) (s ids.Set) {
 	join := func(f *Subscribed) {
 		if in := ids.Union(r.index.channels[f.Channel].active, ids.SetOf(f.Users...)); in.Has(int64(viewer)) {
@@ -196,7 +175,7 @@ func (r *Realm) usersShownBy(f Fact, viewer UserID) (s ids.Set) {
 		for i := range f.Each {
 			join(&f.Each[i])
 		}
-	case *UserReactivated: // onlookers share a channel with him
+	case *UserReactivated: // the audience shares a channel with that user
 		s = ids.SetOf(f.ID)
 	case *MessageSent:
 		s = ids.SetOf(f.People...)
@@ -204,31 +183,35 @@ func (r *Realm) usersShownBy(f Fact, viewer UserID) (s ids.Set) {
 	return s
 }
 
-// recordVisibilityChanges tells onlookers whom else they see since a fact, and whom no more.
-func (t *Turn) recordVisibilityChanges(f Fact, was []visibleBefore) {
-	for _, h := range was {
-		now := t.visibleUsers(t.users.must(h.viewer))
-		more, less := t.withoutBots(ids.Difference(now, h.users)), t.withoutBots(ids.Difference(h.users, now))
-		if len(more)+len(less) > maxVisibilityEvents {
-			t.closeQueuesOf(h.viewer)
+// recordVisibilityChanges records PeopleSeen for the users that guests see now, but did not see before, and for those
+// they no longer see.
+func (t *Turn) recordVisibilityChanges(before []visibleBefore) {
+	for _, b := range before {
+		now := t.visibleUsers(t.users.must(b.viewer))
+		appeared := t.withoutBots(ids.Difference(now, b.users))
+		vanished := t.withoutBots(ids.Difference(b.users, now))
+		if len(appeared)+len(vanished) > maxVisibilityEvents {
+			t.closeQueuesOf(b.viewer)
 			continue
 		}
-		for ids := range slices.Chunk(more, maxUsersPerVisibilityFact) {
-			t.Record(&PeopleSeen{Viewer: h.viewer, Appeared: ids})
+		for part := range slices.Chunk(appeared, maxUsersPerVisibilityFact) {
+			t.Record(&PeopleSeen{Viewer: b.viewer, Appeared: part})
 		}
-		for ids := range slices.Chunk(less, maxUsersPerVisibilityFact) {
-			t.Record(&PeopleSeen{Viewer: h.viewer, Vanished: ids})
-		}
-	}
-	if o, ok := f.(*OrganizationChanged); ok && o.Setting == "can_access_all_users_group" {
-		// Everything guests know of people may be wrong now.
-		for _, id := range t.matchingAudience((*User).IsGuest) {
-			t.closeQueuesOf(id)
+		for part := range slices.Chunk(vanished, maxUsersPerVisibilityFact) {
+			t.Record(&PeopleSeen{Viewer: b.viewer, Vanished: part})
 		}
 	}
 }
 
-// withoutBots leaves out whom everybody sees anyway.
+// closeGuestQueues closes the queues of all guests, so that their clients register again. Call it after a change of
+// can_access_all_users_group: every guest's list of users may be wrong then.
+func (t *Turn) closeGuestQueues() {
+	for _, id := range t.matchingAudience((*User).IsGuest) {
+		t.closeQueuesOf(id)
+	}
+}
+
+// withoutBots returns the ids of s that are not bots. Everyone sees bots anyway.
 func (r *Realm) withoutBots(s ids.Set) (out []UserID) {
 	s.Each(func(id int64) bool {
 		if u := r.users.must(UserID(id)); !u.IsBot() {
@@ -239,7 +222,7 @@ func (r *Realm) withoutBots(s ids.Set) (out []UserID) {
 	return out
 }
 
-// closeQueuesOf makes somebody's clients register anew.
+// closeQueuesOf closes all queues of a user, so that the user's clients register again.
 func (t *Turn) closeQueuesOf(u UserID) {
 	var ends []QueueID
 	t.EachQueue(func(q *Queue) {
@@ -252,8 +235,8 @@ func (t *Turn) closeQueuesOf(u UserID) {
 	}
 }
 
-// PeopleSeen says whom a guest sees now, and whom no more. It changes nothing: it follows from the fact before it, or from
-// the one after it, which tells him of people he did not know.
+// PeopleSeen says which users a guest sees now and which no longer. It changes no row. recordWithVisibility records it
+// directly before or after the fact that is the reason.
 type PeopleSeen struct {
 	Viewer             UserID
 	Appeared, Vanished []UserID
@@ -275,44 +258,3 @@ func (f *PeopleSeen) tell(r *Realm) (out []Notice) {
 	}
 	return out
 }
-
-// LogIn notes that somebody logged in.
-type LogIn struct{ User UserID }
-
-func (c LogIn) Decide(t *Turn) (Done, error) {
-	if u := t.Find(c.User); u != nil && !u.LoggedIn {
-		then := *u
-		then.Joined = t.Now
-		f := &UserLoggedIn{ID: u.ID, At: t.Now, Waits: u.Active && t.listedAsFullMember(u) && !t.listedAsFullMember(&then)}
-		if f.Waits {
-			t.trackChannelVisibility(func() { t.Record(f) })
-		} else {
-			t.Record(f)
-		}
-	}
-	return Done{}, nil
-}
-
-// UserLoggedIn says that somebody used an account that others had made for him: he joined now.
-type UserLoggedIn struct {
-	ID    UserID
-	At    int64
-	Waits bool // is no full member any more: his waiting period begins now
-}
-
-func (f *UserLoggedIn) apply(r *Realm) {
-	u := r.users.change(f.ID)
-	u.LoggedIn, u.Joined = true, f.At
-}
-
-func (f *UserLoggedIn) tell(r *Realm) (out []Notice) {
-	if to := r.canSeeUserAudience(r.users.must(f.ID)); len(to) > 0 {
-		out = append(out, Notice{To: to, Event: f})
-	}
-	if to := r.everyoneAudience(); f.Waits && len(to) > 0 {
-		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Users: []UserID{f.ID}}})
-	}
-	return out
-}
-
-func (*UserLoggedIn) EventType() string { return "realm_user" }

@@ -28,6 +28,8 @@ type Askers struct {
 	org      []string // settings of the organization that are on or off
 	groups   []string // permission settings of the organization
 	count    int
+	// WithOrders adds requests that put things into another order: see order.
+	WithOrders bool
 	// Now is what the clock shows, for what is to happen later.
 	Now int64
 }
@@ -79,6 +81,9 @@ type params = map[string]any
 // Next is the next request.
 func (a *Askers) Next() Ask {
 	a.count++
+	if x := (Ask{}); a.WithOrders && a.count%orderEvery == 0 && a.order(&x) {
+		return x
+	}
 	for {
 		x := Ask{User: a.rng.IntN(len(a.People))}
 		if a.rng.IntN(4) == 0 {

@@ -8,7 +8,8 @@ import (
 	"parley/actors/realm"
 )
 
-// Whatever is kept can be exported: every fact, event and row comes back from JSON as the same bytes, full and empty.
+// Everything that is stored can be exported: every fact, event and row, filled and empty, comes back from JSON as the
+// same bytes.
 func TestJSONRoundTrip(t *testing.T) {
 	for _, x := range storedTypes() {
 		for what, v := range map[string]reflect.Value{"full": fillFields(x, 0), "empty": reflect.New(x).Elem()} {
@@ -32,7 +33,10 @@ func TestJSONRoundTrip(t *testing.T) {
 }
 
 func TestJSONOfUnusualValues(t *testing.T) {
-	for what, in := range map[string]realm.Body{"no UTF-8": {Text: "a\xffb"}, "controls": {Text: "\x00\u2028<>&", HTML: "\U0001f389"}} {
+	for what, in := range map[string]realm.Body{
+		"not UTF-8": {Text: "a\xffb"},
+		"controls":  {Text: "\x00\u2028<>&", HTML: "\U0001f389"},
+	} {
 		data, err := JSON(&in)
 		if err != nil {
 			t.Fatal(err)

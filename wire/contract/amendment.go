@@ -9,34 +9,35 @@ import (
 	"parley/wire/shape"
 )
 
-// changeKind says what an amendment does to the place it names.
+// changeKind is the kind of change that an amendment makes.
 type changeKind int
 
 const (
-	define  changeKind = iota // a schema of this name
-	add                       // a field, or a new type for one
-	drop                      // a field
-	variant                   // one more form of a field
-	loosen                    // every field may be absent
-	answer                    // the success answer of an endpoint
-	event                     // one form of an event
-	retire                    // all forms of an event
+	define  changeKind = iota // adds a schema of this name
+	add                       // adds fields, or gives existing ones a new type
+	drop                      // removes fields
+	variant                   // adds one more form of a field
+	loosen                    // makes every field optional
+	answer                    // sets the success answer of an endpoint
+	event                     // adds one form of an event
+	retire                    // removes all forms of an event
 )
 
-// An amendment is one step from the description's feature level to ours. Level 0 is what the specification
-// or the reference server always did and the description leaves out.
+// An amendment is one step from the description's feature level to the level of this server. Level 0 marks
+// behavior that the specification or the reference server always had but the description omits.
 //
-// At is where: `Schema`, `GET /path`, or `event type/op`, each followed by a path into it if need be.
+// At is the place: `Schema`, `GET /path`, or `event type/op`, each optionally followed by a path within it.
 type amendment struct {
 	Level  int
 	change changeKind
 	At     string
-	Field  string // for add, drop, variant: names; a trailing ? says it may be absent
-	Type   string // in the notation
+	Field  string // for add, drop and variant: field names; a "?" at the end of a name makes the field optional
+	Type   string // in the notation of package shape
 }
 
 func (a amendment) String() string {
-	text := fmt.Sprintf("FL %d: %s %s", a.Level, [...]string{"define", "add", "drop", "variant", "loosen", "answer", "event", "retire"}[a.change], a.At)
+	text := fmt.Sprintf("FL %d: %s %s", a.Level, [...]string{"define", "add", "drop", "variant", "loosen", "answer",
+		"event", "retire"}[a.change], a.At)
 	if a.Field != "" {
 		text += ": " + a.Field
 	}
@@ -46,7 +47,8 @@ func (a amendment) String() string {
 	return text
 }
 
-// schema names the schema an amendment changes, if it changes one.
+// schema returns the name of the schema that the amendment changes. It reports false if it changes something
+// else.
 func (a amendment) schema() (string, bool) {
 	first, _, _ := strings.Cut(a.At, " ")
 	switch first {
@@ -56,7 +58,7 @@ func (a amendment) schema() (string, bool) {
 	return first, true
 }
 
-// apply changes fields at path below s.
+// apply changes the fields at path below s.
 func (a amendment) apply(s *shape.Shape, path string, named func(string) (*shape.Shape, error)) error {
 	at, err := s.FindMutable(path)
 	if err != nil {

@@ -1,10 +1,3 @@
-// Package contract holds a server's JSON against the protocol's description: answers, errors, events and the
-// registration.
-//
-// The description is an OpenAPI file of feature level 372 kept beside the repository; amendments, a table in this
-// package, lead it to the level we speak. Fields the contract does not know, fields it misses and values of another
-// type are findings. Where we differ on purpose, the deviations table says why. Nothing in the server imports this
-// package: it is for tests and for `make conform`.
 package contract
 
 import (
@@ -24,13 +17,14 @@ import (
 	"parley/wire/shape"
 )
 
-// FeatureLevel is the level the amended description stands for.
+// FeatureLevel is the feature level of the amended description.
 const FeatureLevel = 494
 
-// ErrNoDescription says that the description is not on this machine; tests skip on it.
-var ErrNoDescription = errors.New("the protocol's description is not here: set PARLEY_SHARED or put it beside the repository as ../shared")
+// ErrNoDescription says that the description is not on this machine. Tests are skipped then.
+var ErrNoDescription = errors.New("the protocol's description is missing: set PARLEY_SHARED or put it beside the " +
+	"repository as ../shared")
 
-// A Contract is safe for concurrent use.
+// A Contract is the amended description. It is safe for concurrent use.
 type Contract struct {
 	routes    []route
 	events    map[string][]*shape.Shape // by type, or type/op
@@ -40,16 +34,16 @@ type Contract struct {
 	uses      uses
 }
 
-// A route is one operation whose success answer is known.
+// A route is one operation with its success answer.
 type route struct {
 	method   string
-	segments []string // of the path; {name} stands for anything
-	name     string   // as the findings call it
+	segments []string // of the path; {name} matches any segment
+	name     string   // as in findings
 	answer   *shape.Shape
-	endpoint *wire.Endpoint // of the server itself; nil in the protocol's description
+	endpoint *wire.Endpoint // of this server; nil in the protocol's description
 }
 
-// Shared gives the folder of the protocol's description, or ErrNoDescription.
+// Shared returns the folder of the protocol's description, or ErrNoDescription.
 func Shared() (string, error) {
 	dir := os.Getenv("PARLEY_SHARED")
 	if dir == "" {
@@ -67,7 +61,7 @@ func Shared() (string, error) {
 	return dir, nil
 }
 
-// Root gives the repository's folder: the nearest one above with a go.mod.
+// Root returns the repository's folder: the nearest parent directory with a go.mod.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -79,13 +73,13 @@ func Root() (string, error) {
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			return "", errors.New("no go.mod above the working folder")
+			return "", errors.New("no go.mod in any parent directory")
 		}
 		dir = up
 	}
 }
 
-// Load reads the description and amends it.
+// Load reads and amends the description.
 func Load() (*Contract, error) {
 	dir, err := Shared()
 	if err != nil {
@@ -118,7 +112,7 @@ func (c *Contract) readPaths(d *description) error {
 	for path, operations := range d.paths {
 		switch path {
 		case "/real-time", "/rest-error-handling", "/zulip-outgoing-webhook":
-			continue // pages of prose, not endpoints
+			continue // pages of text, not endpoints
 		}
 		methods, _ := operations.(map[string]any)
 		for method, operation := range methods {
@@ -149,10 +143,11 @@ func (c *Contract) add(method, path string, answer *shape.Shape) {
 			return
 		}
 	}
-	c.routes = append(c.routes, route{method, strings.Split(strings.Trim(path, "/"), "/"), method + " " + path, &own, nil})
+	c.routes = append(c.routes, route{method, strings.Split(strings.Trim(path, "/"), "/"), method + " " + path, &own,
+		nil})
 }
 
-// addEvent files an event's shape under its type and op, whose only allowed values it holds.
+// addEvent stores the shape of an event under its type and op, each of which has one allowed value.
 func (c *Contract) addEvent(e *shape.Shape) {
 	key := e.Fields["type"].Shape.Enum[0]
 	if op, ok := e.Fields["op"]; ok {
@@ -162,13 +157,13 @@ func (c *Contract) addEvent(e *shape.Shape) {
 	c.events[key] = append(c.events[key], &own)
 }
 
-// Events are the forms of events that are described, as type or type/op, in order.
+// Events returns the described forms of events, as type or type/op, sorted.
 func (c *Contract) Events() []string { return slices.Sorted(maps.Keys(c.events)) }
 
 func (c *Contract) amend(d *description) error {
 	for _, a := range amendments {
 		if _, ok := a.schema(); ok {
-			continue // d has applied it
+			continue // applied by d already
 		}
 		if err := c.amendOne(a, d); err != nil {
 			return err
@@ -228,7 +223,8 @@ func (c *Contract) amendOne(a amendment, d *description) error {
 	return nil
 }
 
-// Answer checks one answer. path is the path as called, below /api/v1 or /json or without either.
+// Answer checks one answer. path is the path of the request, with or without /api/v1 or /json. It returns
+// Findings, or nil.
 func (c *Contract) Answer(method, path string, status int, body []byte) error {
 	path = endpointPath(path)
 	where := method + " " + path
@@ -256,7 +252,7 @@ func (c *Contract) Answer(method, path string, status int, body []byte) error {
 	return c.accept(s.Check(where, "", v)).Err()
 }
 
-// endpointPath is a path as called without its query and prefix, slashes that clients double made one.
+// endpointPath returns the path of a request without query and prefix, and with doubled slashes merged.
 func endpointPath(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	for strings.Contains(path, "//") {
@@ -268,7 +264,7 @@ func endpointPath(path string) string {
 	return path
 }
 
-// Route names the endpoint a path belongs to, as the tables write it, or "".
+// Route returns the name of the endpoint that a path belongs to, as in the tables, or "".
 func (c *Contract) Route(method, path string) string {
 	if r := c.route(method, endpointPath(path)); r != nil {
 		return r.name
@@ -276,7 +272,8 @@ func (c *Contract) Route(method, path string) string {
 	return ""
 }
 
-// route finds the operation for a path: a literal segment beats a {name}, digits beat letters for an {…_id}.
+// route finds the operation of a path. A literal segment is preferred to a {name}, and for digits a name that
+// ends in "_id".
 func (c *Contract) route(method, path string) *route { return pick(c.routes, method, path) }
 
 func pick(routes []route, method, path string) *route {
@@ -297,7 +294,7 @@ func pick(routes []route, method, path string) *route {
 
 func match(pattern, segments []string) int {
 	last := pattern[len(pattern)-1]
-	if last == "{filename}" && len(segments) > len(pattern) { // a path_id has slashes
+	if last == "{filename}" && len(segments) > len(pattern) { // the name of an upload contains slashes
 		segments = append(segments[:len(pattern)-1:len(pattern)-1], strings.Join(segments[len(pattern)-1:], "/"))
 	}
 	if len(pattern) != len(segments) {
@@ -320,7 +317,7 @@ func match(pattern, segments []string) int {
 	return score
 }
 
-// Event checks one event of a queue.
+// Event checks one event of a queue. It returns Findings, or nil.
 func (c *Contract) Event(raw []byte) error {
 	v, err := decode(raw)
 	if err != nil {
@@ -338,7 +335,8 @@ func (c *Contract) Event(raw []byte) error {
 	return c.accept((&shape.Shape{AnyOf: forms}).Check("event "+key, "", v)).Err()
 }
 
-// Register checks the answer to a registration that named no event types: every field must be there.
+// Register checks the answer to a registration without event types: every field must be present. It returns
+// Findings, or nil.
 func (c *Contract) Register(raw []byte) error {
 	v, err := decode(raw)
 	object, ok := v.(map[string]any)
@@ -357,7 +355,7 @@ func (c *Contract) Register(raw []byte) error {
 		}
 	}
 	for _, f := range listed {
-		if !seen[f.Path] { // ownRoutes once already
+		if !seen[f.Path] { // already reported
 			out = append(out, f)
 		}
 	}
@@ -378,7 +376,7 @@ func missing(prefix string, fields []registerField, object map[string]any) Findi
 	return out
 }
 
-// accept leaves out what the deviations table allows.
+// accept removes the findings that the deviations table allows.
 func (c *Contract) accept(fs Findings) Findings {
 	var out Findings
 	for _, f := range fs {
@@ -389,7 +387,7 @@ func (c *Contract) accept(fs Findings) Findings {
 	return out
 }
 
-// decode reads JSON keeping numbers as they were written: 1.0 is no integer to a strict client.
+// decode decodes JSON and keeps numbers as text: 1.0 is not an integer to a strict client.
 func decode(raw []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

@@ -11,21 +11,23 @@ import (
 	"parley/wire/shape"
 )
 
-// A description is the OpenAPI file, read into shapes as they are asked for.
+// A description is the OpenAPI file, whose parts are converted to shapes on demand.
 type description struct {
 	schemas    map[string]any
 	responses  map[string]any
 	paths      map[string]any
 	known      map[string]*shape.Shape
-	amend      map[string][]amendment // by the schema they change
+	amend      map[string][]amendment // by the schema that they change
 	unresolved []string
 }
 
-// nonProtocolFields were added to the file by a fork and never belonged to the protocol.
+// nonProtocolFields were added to the file by a fork and are not part of the protocol.
 var nonProtocolFields = []string{"can_create_topics_group"}
 
-// absentPattern finds the sentences with which the file says that a field may be left out; it seldom uses `required`.
-var absentPattern = regexp.MustCompile(`(?is)(only|not|be) present|present only|present if|if present|only included|included only|this field is optional`)
+// absentPattern matches sentences in which the file says that a field may be absent. The file seldom uses
+// `required`.
+var absentPattern = regexp.MustCompile(`(?is)(only|not|be) present|present only|present if|if present|only ` +
+	`included|included only|this field is optional`)
 
 func readDescription(path string, amendments []amendment) (*description, error) {
 	raw, err := os.ReadFile(path)
@@ -57,7 +59,7 @@ func readDescription(path string, amendments []amendment) (*description, error) 
 	return d, nil
 }
 
-// named gives the shape of a schema, amended.
+// named returns the amended shape of a schema.
 func (d *description) named(name string) (*shape.Shape, error) {
 	if s, ok := d.known[name]; ok {
 		return s, nil
@@ -75,7 +77,7 @@ func (d *description) named(name string) (*shape.Shape, error) {
 	} else {
 		return nil, fmt.Errorf("no schema %q", name)
 	}
-	own := *s // an amendment must not reach into a schema this one only points at
+	own := *s // an amendment must not change a schema that this one refers to
 	s = &own
 	for _, a := range rest {
 		_, path, _ := strings.Cut(a.At, " ")
@@ -141,7 +143,7 @@ func (d *description) shape(raw any) *shape.Shape {
 	return s
 }
 
-// currentDescription collects what the file says about a field at its present level, without the history below it.
+// currentDescription returns the description of a field without its history of changes.
 func currentDescription(raw any) string {
 	m, ok := raw.(map[string]any)
 	if !ok {
@@ -155,7 +157,7 @@ func currentDescription(raw any) string {
 	return text
 }
 
-// success gives the shape of the 200 answer of an operation.
+// success returns the shape of the 200 answer of an operation.
 func (d *description) success(operation any) (*shape.Shape, bool) {
 	m, _ := operation.(map[string]any)
 	answers, _ := m["responses"].(map[string]any)

@@ -2,18 +2,18 @@ package contract
 
 import "sync"
 
-// A Deviation is a finding we accept, and why.
+// A Deviation is an accepted finding with its reason.
 type Deviation struct {
 	Where  string // as in Finding; empty for everywhere
-	Path   string // as in Finding, places left out
+	Path   string // as in Finding, without indices
 	What   string
 	Reason string
 }
 
-// deviations is the one list of places where we knowingly differ from the description.
+// deviations lists all places where this server differs from the description on purpose.
 var deviations = []Deviation{}
 
-// uses counts which deviations a run needed: one that a full run never needs should go.
+// uses counts which deviations a run needed. A deviation that no full run needs must be removed.
 type uses struct {
 	mu   sync.Mutex
 	seen map[int]int
@@ -31,7 +31,7 @@ func (u *uses) allowed(f Finding) bool {
 	return false
 }
 
-// Unused lists the deviations nothing has needed since Load.
+// Unused returns the deviations that no check has needed since Load.
 func (c *Contract) Unused() []Deviation {
 	c.uses.mu.Lock()
 	defer c.uses.mu.Unlock()

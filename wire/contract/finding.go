@@ -2,7 +2,7 @@ package contract
 
 import "parley/wire/shape"
 
-// Finding and Findings are what a check of an answer, an event or a registration finds.
+// Finding and Findings are the results of checking an answer, an event or a registration.
 type (
 	Finding  = shape.Finding
 	Findings = shape.Findings

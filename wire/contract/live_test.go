@@ -23,16 +23,16 @@ import (
 	"time"
 )
 
-// The tests named TestLive… start the binary that PARLEY_LIVE names and talk to it; `make conform` runs them.
+// The tests named TestLive… start the binary in PARLEY_LIVE and call it over HTTP. `make conform` runs them.
 
 const (
 	// startWait bounds the start of a demo organization, which takes well under a second.
 	startWait = 20 * time.Second
-	// eventWait bounds the way of an event to its queue; it takes milliseconds.
+	// eventWait bounds the time until an event reaches its queue, which is milliseconds.
 	eventWait = 10 * time.Second
 )
 
-// A world is a running server, some of its people, and what has been learnt of both.
+// A liveTest is a running server, some of its users, and IDs from earlier answers.
 type liveTest struct {
 	*testing.T
 	contract  *Contract
@@ -43,9 +43,9 @@ type liveTest struct {
 	report    Report
 	record    io.Writer
 	refused   []string
-	skipped   []string // calls that wanted something an earlier call should have made
-	missingID bool     // since the last call, num was asked for what is not known
-	// vars fills the {names} of paths.
+	skipped   []string // calls that needed an ID which no earlier call returned
+	missingID bool     // since the last call, savedID was asked for an unknown ID
+	// saved holds values of earlier answers, for the {names} in paths.
 	saved map[string]string
 }
 
@@ -61,52 +61,53 @@ func newLiveTest(t *testing.T) *liveTest {
 	if binary == "" {
 		t.Skip("PARLEY_LIVE does not name a server to start; make conform sets it")
 	}
-	w := &liveTest{T: t, contract: load(t), client: &http.Client{Timeout: 30 * time.Second}, users: map[string]*liveUser{}, saved: map[string]string{}}
-	w.start(binary)
-	w.openRecording()
-	w.logInUsers()
-	return w
+	lt := &liveTest{T: t, contract: load(t), client: &http.Client{Timeout: 30 * time.Second},
+		users: map[string]*liveUser{}, saved: map[string]string{}}
+	lt.start(binary)
+	lt.openRecording()
+	lt.logInUsers()
+	return lt
 }
 
-func (w *liveTest) start(binary string) {
-	w.Helper()
+func (lt *liveTest) start(binary string) {
+	lt.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		w.Fatal(err)
+		lt.Fatal(err)
 	}
 	address := listener.Addr().String()
 	listener.Close()
-	w.base = "http://" + address
-	dir := w.TempDir()
+	lt.base = "http://" + address
+	dir := lt.TempDir()
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
-		w.Fatal(err)
+		lt.Fatal(err)
 	}
 	server := exec.Command(binary, "serve", "--data", filepath.Join(dir, "data"), "--listen", address, "--demo")
 	server.Stdout, server.Stderr = log, log
 	if err := server.Start(); err != nil {
-		w.Fatal(err)
+		lt.Fatal(err)
 	}
 	gone := make(chan error, 1)
 	go func() { gone <- server.Wait() }()
-	w.Cleanup(func() {
+	lt.Cleanup(func() {
 		server.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-gone:
 		case <-time.After(10 * time.Second):
-			w.Error("the server did not stop in 10 s")
+			lt.Error("the server did not stop in 10 s")
 			server.Process.Kill()
 			<-gone
 		}
 		log.Close()
-		if w.Failed() {
+		if lt.Failed() {
 			if text, err := os.ReadFile(log.Name()); err == nil {
-				w.Logf("server log, last lines:\n%s", text[max(0, len(text)-3000):])
+				lt.Logf("server log, last lines:\n%s", text[max(0, len(text)-3000):])
 			}
 		}
 	})
 	for deadline := time.Now().Add(startWait); time.Now().Before(deadline); {
-		if answer, err := w.client.Get(w.base + "/api/v1/server_settings"); err == nil {
+		if answer, err := lt.client.Get(lt.base + "/api/v1/server_settings"); err == nil {
 			answer.Body.Close()
 			return
 		}
@@ -114,30 +115,30 @@ func (w *liveTest) start(binary string) {
 		case err := <-gone:
 			gone <- err
 			text, _ := os.ReadFile(log.Name())
-			w.Fatalf("the server ended: %v\n%s", err, text)
+			lt.Fatalf("the server exited: %v\n%s", err, text)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	w.Fatalf("the server did not answer in %v", startWait)
+	lt.Fatalf("the server did not answer in %v", startWait)
 }
 
-func (w *liveTest) openRecording() {
+func (lt *liveTest) openRecording() {
 	dir := os.Getenv("PARLEY_RECORDING")
 	if dir == "" {
 		return
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "crawler.jsonl"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		w.Fatal(err)
+		lt.Fatal(err)
 	}
-	w.Cleanup(func() { f.Close() })
-	w.record = f
+	lt.Cleanup(func() { f.Close() })
+	lt.record = f
 }
 
-// logInUsers logs in an owner, a member, a guest and another member, and makes a bot.
-func (w *liveTest) logInUsers() {
-	w.Helper()
-	listed := w.call(nil, "GET", "/dev_list_users")
+// logInUsers logs in an owner, a member, a guest and another member of the demo organization.
+func (lt *liveTest) logInUsers() {
+	lt.Helper()
+	listed := lt.call(nil, "GET", "/dev_list_users")
 	var emails []string
 	for _, part := range []string{"direct_admins", "direct_users"} {
 		for _, u := range list(listed[part]) {
@@ -145,40 +146,40 @@ func (w *liveTest) logInUsers() {
 		}
 	}
 	for _, email := range emails {
-		got := w.call(nil, "POST", "/dev_fetch_api_key", "username", email)
+		got := lt.call(nil, "POST", "/dev_fetch_api_key", "username", email)
 		p := &liveUser{email: text(got["email"]), key: text(got["api_key"])}
-		me := w.call(p, "GET", "/users/me")
+		me := lt.call(p, "GET", "/users/me")
 		if bot, _ := me["is_bot"].(bool); bot {
 			continue
 		}
 		p.id, p.role = number(me["user_id"]), number(me["role"])
 		name := map[int]string{100: "owner", 200: "admin", 300: "moderator", 400: "member", 600: "guest"}[p.role]
-		if name == "member" && w.users["member"] != nil {
+		if name == "member" && lt.users["member"] != nil {
 			name = "other"
 		}
-		if w.users[name] == nil {
-			w.users[name] = p
-			w.saved[name] = fmt.Sprint(p.id)
-			w.saved[name+"_email"] = p.email
+		if lt.users[name] == nil {
+			lt.users[name] = p
+			lt.saved[name] = fmt.Sprint(p.id)
+			lt.saved[name+"_email"] = p.email
 		}
 	}
 	for _, need := range []string{"owner", "member", "other", "guest"} {
-		if w.users[need] == nil {
-			w.Fatalf("the demo organization has no %s among %v", need, emails)
+		if lt.users[need] == nil {
+			lt.Fatalf("the demo organization has no %s among %v", need, emails)
 		}
 	}
-	w.saved["user_id"] = w.saved["member"]
+	lt.saved["user_id"] = lt.saved["member"]
 }
 
-// call makes a request as someone, checks the answer against the contract, and returns it decoded.
-func (w *liveTest) call(who *liveUser, method, path string, pairs ...any) map[string]any {
-	w.Helper()
-	status, body := w.send(who, method, path, nil, pairs...)
-	return w.checkAnswer(method, path, status, body, pairs)
+// call makes a request, checks the answer against the contract, and returns it decoded. A nil who means no login.
+func (lt *liveTest) call(who *liveUser, method, path string, pairs ...any) map[string]any {
+	lt.Helper()
+	status, body := lt.send(who, method, path, nil, pairs...)
+	return lt.checkAnswer(method, path, status, body, pairs)
 }
 
-func (w *liveTest) checkAnswer(method, path string, status int, body []byte, pairs []any) map[string]any {
-	w.Helper()
+func (lt *liveTest) checkAnswer(method, path string, status int, body []byte, pairs []any) map[string]any {
+	lt.Helper()
 	rec := Record{Method: method, Path: "/api/v1" + path, Status: status, Body: body}
 	rec.Complete = method == "POST" && path == "/register" && !slices.ContainsFunc(pairs, func(p any) bool {
 		return p == "event_types" || p == "fetch_event_types"
@@ -186,12 +187,12 @@ func (w *liveTest) checkAnswer(method, path string, status int, body []byte, pai
 	if !json.Valid(body) {
 		rec.Body, _ = json.Marshal(string(body[:min(len(body), 200)]))
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.contract.Check(rec, &w.report)
-	if w.record != nil {
+	lt.mu.Lock()
+	defer lt.mu.Unlock()
+	lt.contract.Check(rec, &lt.report)
+	if lt.record != nil {
 		if line, err := json.Marshal(rec); err == nil {
-			w.record.Write(append(line, '\n'))
+			lt.record.Write(append(line, '\n'))
 		}
 	}
 	v, err := decode(body)
@@ -207,8 +208,8 @@ type file struct {
 	content []byte
 }
 
-func (w *liveTest) send(who *liveUser, method, path string, f *file, pairs ...any) (int, []byte) {
-	w.Helper()
+func (lt *liveTest) send(who *liveUser, method, path string, f *file, pairs ...any) (int, []byte) {
+	lt.Helper()
 	form := url.Values{}
 	for i := 0; i < len(pairs); i += 2 {
 		switch v := pairs[i+1].(type) {
@@ -217,12 +218,12 @@ func (w *liveTest) send(who *liveUser, method, path string, f *file, pairs ...an
 		default:
 			raw, err := json.Marshal(v)
 			if err != nil {
-				w.Fatal(err)
+				lt.Fatal(err)
 			}
 			form.Set(pairs[i].(string), string(raw))
 		}
 	}
-	target, kind := w.base+"/api/v1"+path, ""
+	target, kind := lt.base+"/api/v1"+path, ""
 	var body io.Reader
 	switch {
 	case f != nil:
@@ -230,7 +231,7 @@ func (w *liveTest) send(who *liveUser, method, path string, f *file, pairs ...an
 		parts := multipart.NewWriter(&buffer)
 		part, err := parts.CreateFormFile("file", f.name)
 		if err != nil {
-			w.Fatal(err)
+			lt.Fatal(err)
 		}
 		part.Write(f.content)
 		for name := range form {
@@ -247,7 +248,7 @@ func (w *liveTest) send(who *liveUser, method, path string, f *file, pairs ...an
 	}
 	request, err := http.NewRequest(method, target, body)
 	if err != nil {
-		w.Fatal(err)
+		lt.Fatal(err)
 	}
 	if kind != "" {
 		request.Header.Set("Content-Type", kind)
@@ -256,102 +257,105 @@ func (w *liveTest) send(who *liveUser, method, path string, f *file, pairs ...an
 	if who != nil {
 		request.SetBasicAuth(who.email, who.key)
 	}
-	answer, err := w.client.Do(request)
+	answer, err := lt.client.Do(request)
 	if err != nil {
-		w.Fatalf("%s %s: %v", method, path, err)
+		lt.Fatalf("%s %s: %v", method, path, err)
 	}
 	defer answer.Body.Close()
 	raw, err := io.ReadAll(answer.Body)
 	if err != nil {
-		w.Fatalf("%s %s: %v", method, path, err)
+		lt.Fatalf("%s %s: %v", method, path, err)
 	}
 	if kind := answer.Header.Get("Content-Type"); kind != "application/json" {
-		w.Errorf("%s %s: %d with Content-Type %q", method, path, answer.StatusCode, kind)
+		lt.Errorf("%s %s: %d with Content-Type %q", method, path, answer.StatusCode, kind)
 	}
 	return answer.StatusCode, raw
 }
 
-// path fills {names} from what is known.
-func (w *liveTest) path(template string) string {
-	for name, value := range w.saved {
+// path replaces the {names} in a path by saved values.
+func (lt *liveTest) path(template string) string {
+	for name, value := range lt.saved {
 		template = strings.ReplaceAll(template, "{"+name+"}", url.PathEscape(value))
 	}
 	return template
 }
 
-// mustCall is call for what has to succeed: a route that is not there is only counted, a refusal is a failure.
-func (w *liveTest) mustCall(who, method, path string, pairs ...any) map[string]any {
-	w.Helper()
-	if path = w.path(path); w.missingID || strings.Contains(path, "{") {
-		w.missingID = false
-		w.skipped = append(w.skipped, method+" "+path)
+// mustCall is call for a request that must succeed. A missing route is only counted; a refusal fails the test.
+func (lt *liveTest) mustCall(who, method, path string, pairs ...any) map[string]any {
+	lt.Helper()
+	if path = lt.path(path); lt.missingID || strings.Contains(path, "{") {
+		lt.missingID = false
+		lt.skipped = append(lt.skipped, method+" "+path)
 		return map[string]any{}
 	}
-	status, body := w.send(w.users[who], method, path, nil, pairs...)
-	answer := w.checkAnswer(method, path, status, body, pairs)
+	status, body := lt.send(lt.users[who], method, path, nil, pairs...)
+	answer := lt.checkAnswer(method, path, status, body, pairs)
 	if status != http.StatusOK && !notRouted(status, body) {
-		w.refused = append(w.refused, fmt.Sprintf("%s %s as %s: %d %v %v", method, path, who, status, answer["code"], answer["msg"]))
+		lt.refused = append(lt.refused, fmt.Sprintf("%s %s as %s: %d %v %v", method, path, who, status,
+			answer["code"], answer["msg"]))
 	}
 	return answer
 }
 
-// mustUpload is must with a file.
-func (w *liveTest) mustUpload(who, path, name string, content []byte, pairs ...any) map[string]any {
-	w.Helper()
-	status, body := w.send(w.users[who], "POST", path, &file{name, content}, pairs...)
-	answer := w.checkAnswer("POST", path, status, body, pairs)
+// mustUpload is mustCall with a file.
+func (lt *liveTest) mustUpload(who, path, name string, content []byte, pairs ...any) map[string]any {
+	lt.Helper()
+	status, body := lt.send(lt.users[who], "POST", path, &file{name, content}, pairs...)
+	answer := lt.checkAnswer("POST", path, status, body, pairs)
 	if status != http.StatusOK && !notRouted(status, body) {
-		w.refused = append(w.refused, fmt.Sprintf("POST %s as %s: %d %v %v", path, who, status, answer["code"], answer["msg"]))
+		lt.refused = append(lt.refused, fmt.Sprintf("POST %s as %s: %d %v %v", path, who, status, answer["code"],
+			answer["msg"]))
 	}
 	return answer
 }
 
-// save remembers a value of an answer under a name, for later paths. It reports whether it was there.
-func (w *liveTest) save(name string, v any) bool {
+// save stores a value of an answer under a name, for later paths. It reports whether there was a value.
+func (lt *liveTest) save(name string, v any) bool {
 	switch v := v.(type) {
 	case json.Number:
-		w.saved[name] = v.String()
+		lt.saved[name] = v.String()
 	case string:
-		w.saved[name] = v
+		lt.saved[name] = v
 	default:
 		return false
 	}
 	return true
 }
 
-// saveChannel remembers the ID of a channel someone is subscribed to.
-func (w *liveTest) saveChannel(as, who, name string) {
-	w.Helper()
-	for _, s := range list(w.mustCall(who, "GET", "/users/me/subscriptions")["subscriptions"]) {
+// saveChannel stores the ID of a channel to which a user is subscribed.
+func (lt *liveTest) saveChannel(as, who, name string) {
+	lt.Helper()
+	for _, s := range list(lt.mustCall(who, "GET", "/users/me/subscriptions")["subscriptions"]) {
 		if s := s.(map[string]any); s["name"] == name {
-			w.save(as, s["stream_id"])
+			lt.save(as, s["stream_id"])
 		}
 	}
 }
 
-// savedID is a remembered value as a number.
-func (w *liveTest) savedID(name string) int {
-	if w.saved[name] == "" {
-		w.missingID = true
+// savedID returns a saved value as a number.
+func (lt *liveTest) savedID(name string) int {
+	if lt.saved[name] == "" {
+		lt.missingID = true
 	}
-	return number(json.Number(w.saved[name]))
+	return number(json.Number(lt.saved[name]))
 }
 
-// reportFindings reports everything the contract and the calls found.
-func (w *liveTest) reportFindings() {
-	w.Helper()
-	w.Logf("%d answers and %d events checked", w.report.Answers, w.report.Events)
-	if missing := slices.Sorted(maps.Keys(w.report.Missing)); len(missing) > 0 {
-		w.Logf("%d endpoints are not there:\n  %s", len(missing), strings.Join(missing, "\n  "))
+// reportFindings reports the findings of all checks, and failed calls.
+func (lt *liveTest) reportFindings() {
+	lt.Helper()
+	lt.Logf("%d answers and %d events checked", lt.report.Answers, lt.report.Events)
+	if missing := slices.Sorted(maps.Keys(lt.report.Missing)); len(missing) > 0 {
+		lt.Logf("%d endpoints are missing:\n  %s", len(missing), strings.Join(missing, "\n  "))
 	}
-	if slices.Sort(w.skipped); len(w.skipped) > 0 {
-		w.Logf("%d calls were left out, for want of what an earlier one should have made:\n  %s", len(w.skipped), strings.Join(slices.Compact(slices.Clone(w.skipped)), "\n  "))
+	if slices.Sort(lt.skipped); len(lt.skipped) > 0 {
+		lt.Logf("%d calls were skipped because an earlier call failed to create an object:\n  %s", len(lt.skipped),
+			strings.Join(slices.Compact(slices.Clone(lt.skipped)), "\n  "))
 	}
-	for _, line := range w.report.Distinct() {
-		w.Errorf("contract: %s", line)
+	for _, line := range lt.report.Distinct() {
+		lt.Errorf("contract: %s", line)
 	}
-	for _, line := range w.refused {
-		w.Errorf("refused: %s", line)
+	for _, line := range lt.refused {
+		lt.Errorf("refused: %s", line)
 	}
 }
 
@@ -366,7 +370,7 @@ func number(v any) int {
 	return int(i)
 }
 
-// pixel is the smallest PNG there is: one black point.
+// pixel is the smallest PNG: one black pixel.
 var pixel = func() []byte {
 	var b bytes.Buffer
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {

@@ -8,23 +8,24 @@ import (
 	"parley/wire"
 )
 
-// ownRoutes is what every endpoint says its success looks like.
+// ownRoutes returns the endpoints of this server with the success answers that they declare.
 var ownRoutes = sync.OnceValue(func() (out []route) {
 	for _, e := range wire.Endpoints() {
 		path := strings.ReplaceAll(e.Path, ":*", "")
-		out = append(out, route{e.Method, strings.Split(strings.Trim(path, "/"), "/"), e.Method + " " + path, e.SuccessShape(), &e})
+		out = append(out, route{e.Method, strings.Split(strings.Trim(path, "/"), "/"), e.Method + " " + path,
+			e.SuccessShape(), &e})
 	}
 	return out
 })
 
-// CheckOwn holds an answer against the server's description of itself: a field it does not tell of, or tells of otherwise, is
-// a finding.
+// CheckOwn checks an answer against the server's own description. Fields that are not described, or have another
+// type, are findings.
 func CheckOwn(method, path string, status int, body []byte) error {
 	path = endpointPath(path)
 	r := pick(ownRoutes(), method, path)
 	switch {
 	case r == nil && status == http.StatusOK:
-		return Findings{newFinding(method+" "+path, "", "unknown", "the description has no such endpoint")}
+		return Findings{newFinding(method+" "+path, "", "unknown", "the endpoint is not in the description")}
 	case r == nil:
 		return nil
 	}
@@ -32,7 +33,7 @@ func CheckOwn(method, path string, status int, body []byte) error {
 	if s, ok := r.endpoint.TusSuccessShape(status); ok {
 		switch {
 		case s == nil && len(body) > 0:
-			return Findings{newFinding(where, "", "unknown", "a body, where none is described")}
+			return Findings{newFinding(where, "", "unknown", "a body that is not described")}
 		case s == nil:
 			return nil
 		}
@@ -56,7 +57,7 @@ func CheckOwn(method, path string, status int, body []byte) error {
 		return s.Check(where+": "+http.StatusText(status)+" "+code, "", v).Err()
 	}
 	if r.answer == nil {
-		return Findings{newFinding(where, "", "unknown", "a success, where none is described")}
+		return Findings{newFinding(where, "", "unknown", "a success answer that is not described")}
 	}
 	return r.answer.Check(where, "", v).Err()
 }

@@ -8,8 +8,8 @@ import (
 	"parley/wire/shape"
 )
 
-// TestOwnDescriptionAgrees holds what the endpoints say of their answers against the protocol: no field beside it, none
-// that it demands left out, each of a type it allows.
+// TestOwnDescriptionAgrees compares the answers that the endpoints declare with the protocol: no additional
+// fields, no missing required fields, and only allowed types.
 func TestOwnDescriptionAgrees(t *testing.T) {
 	c := load(t)
 	compared := 0
@@ -27,14 +27,14 @@ func TestOwnDescriptionAgrees(t *testing.T) {
 	}
 }
 
-// checkWithin reports where own allows what protocol does not.
+// checkWithin reports where own allows more than protocol.
 func checkWithin(t *testing.T, where, path string, own, protocol *shape.Shape) {
 	t.Helper()
 	switch {
 	case protocol.Kind == "" && protocol.Fields == nil && len(protocol.AnyOf) == 0:
-		return // it says nothing
+		return // protocol allows anything
 	case own.Nullable && !protocol.Nullable:
-		t.Errorf("%s: %s may be null, %s may not", where, path, protocol)
+		t.Errorf("%s: %s may be null, unlike %s", where, path, protocol)
 	}
 	alternatives := protocol.AnyOf
 	if len(alternatives) == 0 {
@@ -53,7 +53,7 @@ func checkWithin(t *testing.T, where, path string, own, protocol *shape.Shape) {
 				break
 			}
 			if i == len(alternatives)-1 {
-				t.Errorf("%s: %s is %s, the protocol has %s", where, path, o, protocol)
+				t.Errorf("%s: %s is %s, want %s", where, path, o, protocol)
 			}
 		}
 	}
@@ -73,11 +73,12 @@ func checkFields(t *testing.T, where, path string, own, protocol *shape.Shape) {
 		case !ok && protocol.OtherValues != nil:
 			checkWithin(t, where, path+"."+name, f.Shape, protocol.OtherValues)
 		case !ok && protocol.Closed:
-			t.Errorf("%s: %s.%s is not of the protocol", where, path, name)
+			t.Errorf("%s: %s.%s is not in the protocol", where, path, name)
 		case ok:
 			checkWithin(t, where, path+"."+name, f.Shape, p.Shape)
-			if p.Required() && !f.Required() && where != "GET /server_settings" { // a host that names no organization has none to tell of
-				t.Errorf("%s: %s.%s may be absent, the protocol says always", where, path, name)
+			// an exception: a host without organization has no values for some fields
+			if p.Required() && !f.Required() && where != "GET /server_settings" {
+				t.Errorf("%s: %s.%s may be absent, but the protocol requires it", where, path, name)
 			}
 		}
 	}

@@ -14,10 +14,10 @@ import (
 	"parley/wire"
 )
 
-// A Record is one line of a recording: what a client was told.
+// A Record is one line of a recording: an answer or an event that a client received.
 //
-// Answers carry Method, Path, Status and Body; an event that came some other way carries Event alone. Complete marks
-// a registration that named no event types.
+// An answer has Method, Path, Status and Body. An event that was not part of an answer has Event alone. Complete
+// marks a registration without event types.
 type Record struct {
 	Method   string          `json:"method,omitempty"`
 	Path     string          `json:"path,omitempty"`
@@ -27,19 +27,19 @@ type Record struct {
 	Complete bool            `json:"complete,omitempty"`
 }
 
-// maxRecord bounds one line of a recording: a registration of the largest organization anyone records stays below.
+// maxRecord bounds one line of a recording: it is more than a registration of the largest recorded organization.
 const maxRecord = 64 << 20
 
-// A Report sums up a recording.
+// A Report sums up recordings.
 type Report struct {
 	Answers  int
 	Events   int
-	Missing  map[string]int // endpoints that answered 404 or 405, and how often
+	Missing  map[string]int // endpoints that answered 404 or 405, with counts
 	Findings Findings
-	Seen     map[string]int // what the recording showed, as the findings call it
+	Seen     map[string]int // checked endpoints and events by name, as in findings
 }
 
-// Check checks one record, adding to the report.
+// Check checks one record and adds the result to the report.
 func (c *Contract) Check(rec Record, to *Report) {
 	if to.Missing == nil {
 		to.Missing, to.Seen = map[string]int{}, map[string]int{}
@@ -52,7 +52,7 @@ func (c *Contract) Check(rec Record, to *Report) {
 		return
 	}
 	if !strings.HasPrefix(rec.Path, "/api/") && !strings.HasPrefix(rec.Path, "/json/") {
-		return // a file or a picture: no answer of the protocol
+		return // a file or a picture, not an answer of the protocol
 	}
 	to.Answers++
 	name := c.Route(rec.Method, rec.Path)
@@ -79,13 +79,13 @@ func (c *Contract) Check(rec Record, to *Report) {
 	}
 }
 
-// notRouted tells an endpoint that is not there from a draft, a reminder or an emoji that is not there: those say which.
+// notRouted reports whether the endpoint does not exist. A missing draft, reminder or emoji has another message.
 func notRouted(status int, body []byte) bool {
 	var answer struct {
 		Code string `json:"code"`
 		Msg  string `json:"msg"`
 	}
-	json.Unmarshal(body, &answer) // what is no JSON says nothing
+	json.Unmarshal(body, &answer) // other bodies leave answer empty
 	return status == http.StatusMethodNotAllowed ||
 		status == http.StatusNotFound && (answer.Code == "" || answer.Msg == "Not found")
 }
@@ -130,8 +130,8 @@ func (c *Contract) CheckRecording(in io.Reader, to *Report) error {
 	return lines.Err()
 }
 
-// Distinct joins findings that differ only in their place in an array or map, with how often each was found, and what
-// one endpoint or event misses.
+// Distinct returns the findings as text. Findings that differ only in indices are merged and counted, and the
+// missing fields of one endpoint or event are one line.
 func (r *Report) Distinct() []string {
 	counts := map[string]int{}
 	first := map[string]Finding{}
@@ -154,7 +154,8 @@ func (r *Report) Distinct() []string {
 		out = append(out, fmt.Sprintf("%s (%d times)", first[key], counts[key]))
 	}
 	for _, where := range slices.Sorted(maps.Keys(missing)) {
-		out = append(out, fmt.Sprintf("%s: %d fields missing: %s", where, len(missing[where]), strings.Join(missing[where], " ")))
+		out = append(out, fmt.Sprintf("%s: %d fields missing: %s", where, len(missing[where]),
+			strings.Join(missing[where], " ")))
 	}
 	return out
 }

@@ -8,7 +8,8 @@ import (
 	"parley/wire"
 )
 
-// The server's endpoints against the list of all there are: it may lack some, which is told, and must not invent any.
+// TestRouterAgainstTheList compares the server's endpoints with the list of all endpoints. Missing ones are
+// logged, additional ones are errors.
 func TestRouterAgainstTheList(t *testing.T) {
 	c := load(t)
 	shape := func(method, path string) string { return method + " " + inBraces.ReplaceAllString(path, "{}") }
@@ -28,18 +29,19 @@ func TestRouterAgainstTheList(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d of %d listed endpoints are missing, %d of them defined by the specification:\n  %s", len(missing), len(c.Endpoints()),
+	t.Logf("%d of %d listed endpoints are missing, %d of them defined by the specification:\n  %s", len(missing),
+		len(c.Endpoints()),
 		len(defined), strings.Join(missing, "\n  "))
 	for s := range served {
 		if !listed[s] && !slices.Contains(aliases, s) {
-			t.Errorf("%s is served, but in no list of the protocol", s)
+			t.Errorf("%s is served, but not in the protocol", s)
 		}
 	}
 }
 
-// aliases are routes beside the list that some client needs; each says which.
+// aliases are routes outside the list that some clients need, each with its reason.
 var aliases = []string{
-	// The steps of an upload in pieces, of which the list has the first.
+	// The later steps of a resumable upload; the list has the first.
 	"OPTIONS /tus", "OPTIONS /tus/{}", "HEAD /tus/{}", "GET /tus/{}", "PATCH /tus/{}", "DELETE /tus/{}",
-	"POST /external/{}", // where other services send what an incoming-webhook bot says
+	"POST /external/{}", // incoming webhooks of other services
 }

@@ -10,16 +10,16 @@ import (
 	"parley/wire/shape"
 )
 
-// An Endpoint is one row of the list of everything a server of our level serves.
+// An Endpoint is one row of the list of all endpoints at this feature level.
 type Endpoint struct {
 	Method string
-	Path   string // endpointPath /api/v1, {name} for what varies
-	Spec   string // YES, ref or -: how far the specification defines it; "" where the list does not say
+	Path   string // below /api/v1, with {name} for parameters
+	Spec   string // YES, ref or -: how far the specification defines it; "" if the list does not say
 	Who    string
-	Since  string // the feature level, when later than 372
+	Since  string // the feature level, if later than 372
 }
 
-// Endpoints gives the list, documented ones first.
+// Endpoints returns the list, with the documented endpoints first.
 func (c *Contract) Endpoints() []Endpoint { return c.endpoints }
 
 func readEndpoints(path string) ([]Endpoint, error) {
@@ -42,12 +42,12 @@ func readEndpoints(path string) ([]Endpoint, error) {
 	return out, nil
 }
 
-// A registerField is one row of the list of what a registration answers.
+// A registerField is one row of the list of fields in a registration's answer.
 type registerField struct {
 	name     string
 	typ      string
 	optional bool
-	personal bool // of a user, not of an organization's defaults
+	personal bool // a setting of users that organizations have no default for
 }
 
 func readRegisterFields(path string) (fields, settings []registerField, err error) {
@@ -78,7 +78,7 @@ func registerRows(text string) []registerField {
 	return out
 }
 
-// fits compares the outermost type only; the schemas look deeper.
+// fits checks the outermost type only; the schemas check the rest.
 func (f registerField) fits(v any) bool {
 	if v == nil {
 		return strings.Contains(f.typ, "null")
@@ -101,7 +101,7 @@ func (f registerField) fits(v any) bool {
 
 var pipe = regexp.MustCompile(`\s*\|\s*`)
 
-// rows splits the tables of a Markdown text into cells.
+// rows returns the cells of all tables in a Markdown text.
 func rows(text string) [][]string {
 	var out [][]string
 	for _, line := range strings.Split(text, "\n") {

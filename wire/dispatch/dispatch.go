@@ -1,9 +1,3 @@
-// Package courier does the errands of organizations: what is to leave the server, and waits in rows until it has.
-//
-// An errand is done at least once. Each lane (one bot's calls, one user's notifications, letters to one address) goes one
-// after the other, so what is later never overtakes; lanes do not wait for each other but for a slot of their kind. What
-// fails for now is tried again after a pause that its carrier chooses, and what is done, or given up, is settled in the
-// organization. The next process begins with whatever was not.
 package dispatch
 
 import (
@@ -17,57 +11,59 @@ import (
 	"parley/wire"
 )
 
-// finishRetryPause is before another attempt to settle an errand where the organization was too busy.
+// finishRetryPause is the pause before the next attempt to read or finish a job in an organization that was too busy.
 const finishRetryPause = time.Second
 
-// Attempt is one errand on its way.
+// Attempt is one attempt to run a job.
 type Attempt struct {
 	Realm  realm.ID
 	Site   wire.Site
 	Job    realm.OutboxJob
-	Number int // 1 is the first of this process
-	// Left is what a carrier has left over at its last attempt; nil at the first.
-	State any
+	Number int // 1 is the first attempt of this process
+	State  any // the State of the last Outcome; nil at the first attempt
 }
 
-// Outcome of an attempt.
+// Outcome is the result of an attempt.
 type Outcome struct {
-	RetryAfter time.Duration // after which to try again; 0: done with
-	State      any           // what the next attempt needs to know
-	Shown      bool          // a notification is on its user's devices now
-	Finished   bool          // the carrier has settled the errand itself
+	RetryAfter        time.Duration // pause before the next attempt; 0 if the job is finished or given up
+	State             any           // is given to the next attempt
+	NotificationShown bool          // a device of the user may show the job's notification now
+	Finished          bool          // the handler finished the job in a turn of its own
 }
 
-// Handler does errands of one kind. Carry blocks while it tries once; when ctx ends what it does may be done again.
+// Handler runs jobs of one kind.
 type Handler interface {
-	Handle(ctx context.Context, j *Attempt) Outcome
+	// Handle tries a job once and blocks meanwhile. When ctx ends, Handle returns soon; the job runs again in the next
+	// process.
+	Handle(ctx context.Context, a *Attempt) Outcome
 }
 
-// Options of a dispatch.
+// Options of a Dispatcher.
 type Options struct {
-	House       wire.Server
+	Server      wire.Server
 	Log         *slog.Logger
-	Handlers    map[realm.OutboxJobKind]Handler // realmJobs without one are dropped
-	Concurrency map[realm.OutboxJobKind]int     // attempts at a time
+	Handlers    map[realm.OutboxJobKind]Handler // jobs of other kinds are finished without being run
+	Concurrency map[realm.OutboxJobKind]int     // attempts of a kind at the same time, in all organizations
 }
 
-// Dispatcher does errands. It is the house's.
+// Dispatcher runs the outbox jobs of all organizations of a server. Its methods may be called from any goroutine.
 type Dispatcher struct {
-	o     Options
-	ctx   context.Context
-	stop  context.CancelFunc
-	done  sync.WaitGroup
-	slots map[realm.OutboxJobKind]chan struct{}
+	o       Options
+	ctx     context.Context // ends when Close no longer waits
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	slots   map[realm.OutboxJobKind]chan struct{}
 
-	mu              sync.Mutex // guards what follows
+	// under mu
+	mu              sync.Mutex
 	queues          map[queueKey]*orderedQueue
-	queued          map[jobKey]bool // realmJobs in some lane
-	started         bool
-	waitingForBegin []realmJobs // that came before
+	queued          map[jobKey]bool // jobs that are in a queue
+	started         bool            // the jobs of the last process are in their queues
+	waitingForBegin []realmJobs     // jobs that were added before
 	closed          bool
 }
 
-// realmJobs of one organization.
+// realmJobs is jobs of one organization.
 type realmJobs struct {
 	realm realm.ID
 	site  wire.Site
@@ -85,240 +81,259 @@ type queueKey struct {
 	recipient string
 }
 
-// orderedQueue is what waits in one lane, by number; the errands themselves are in the organization.
+// orderedQueue holds the numbers of the jobs that run one after the other. The jobs themselves stay in the realm.
 type orderedQueue struct {
-	site    wire.Site
-	ids     []int64
-	attempt int
-	state   any
-	timer   *time.Timer // of a lane that waits to try again
+	site     wire.Site
+	ids      []int64
+	attempts int         // so far, at the first job
+	state    any         // for its next attempt
+	retry    *time.Timer // set while the first job waits for its next attempt
 }
 
-// New returns a courier that does nothing yet; Close stops it.
+// New returns a Dispatcher that runs nothing before Begin. The caller closes it.
 func New(o Options) *Dispatcher {
-	c := &Dispatcher{o: o, slots: map[realm.OutboxJobKind]chan struct{}{}, queues: map[queueKey]*orderedQueue{}, queued: map[jobKey]bool{}}
-	if c.o.Log == nil {
-		c.o.Log = slog.New(slog.DiscardHandler)
+	d := &Dispatcher{
+		o:      o,
+		slots:  map[realm.OutboxJobKind]chan struct{}{},
+		queues: map[queueKey]*orderedQueue{},
+		queued: map[jobKey]bool{},
+	}
+	if d.o.Log == nil {
+		d.o.Log = slog.New(slog.DiscardHandler)
 	}
 	for kind := range o.Handlers {
-		c.slots[kind] = make(chan struct{}, max(1, o.Concurrency[kind]))
+		d.slots[kind] = make(chan struct{}, max(1, o.Concurrency[kind]))
 	}
-	c.ctx, c.stop = context.WithCancel(context.Background())
-	return c
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	return d
 }
 
-// Begin takes up, after a pause, what the last process left behind in organizations, and then what has come meanwhile:
-// until then new errands wait, as those that are left go before them.
-func (c *Dispatcher) Begin(pause time.Duration, sites map[realm.ID]wire.Site) {
+// Begin starts the work after a pause: first it queues the jobs that the last process did not finish, then the jobs
+// that were added meanwhile. If an organization is too busy to list its jobs, Begin tries again later. It does not
+// block.
+func (d *Dispatcher) Begin(pause time.Duration, sites map[realm.ID]wire.Site) {
 	time.AfterFunc(pause, func() {
-		c.mu.Lock()
-		if c.closed {
-			c.mu.Unlock()
+		d.mu.Lock()
+		if d.closed {
+			d.mu.Unlock()
 			return
 		}
-		c.done.Add(1)
-		c.mu.Unlock()
-		defer c.done.Done()
-		if err := c.begin(sites); err != nil {
-			c.o.Log.Warn("errands left by the last process are not taken up yet", "error", err)
-			c.Begin(finishRetryPause, sites)
+		d.running.Add(1)
+		d.mu.Unlock()
+		defer d.running.Done()
+		if err := d.begin(sites); err != nil {
+			d.o.Log.Warn("outbox jobs of the last process not loaded yet", "err", err)
+			d.Begin(finishRetryPause, sites)
 		}
 	})
 }
 
-func (c *Dispatcher) begin(sites map[realm.ID]wire.Site) error {
+func (d *Dispatcher) begin(sites map[realm.ID]wire.Site) error {
 	var left []realmJobs
 	for id, site := range sites {
-		list, err := c.o.House.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.OutboxJobs(), nil })
+		v, err := d.o.Server.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) {
+			return v.OutboxJobs(), nil
+		})
 		if err != nil {
 			return err
 		}
-		if n := len(list.([]realm.OutboxJob)); n > 0 {
-			c.o.Log.Info("errands left by the last process", "realm", id, "count", n)
+		list := v.([]realm.OutboxJob)
+		if len(list) > 0 {
+			d.o.Log.Info("outbox jobs of the last process loaded", "realm", id, "jobs", len(list))
 		}
-		left = append(left, realmJobs{id, site, list.([]realm.OutboxJob)})
+		left = append(left, realmJobs{id, site, list})
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, e := range append(left, c.waitingForBegin...) {
-		c.enqueue(e)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, jobs := range append(left, d.waitingForBegin...) {
+		d.enqueue(jobs)
 	}
-	c.waitingForBegin, c.started = nil, true
+	d.waitingForBegin, d.started = nil, true
 	return nil
 }
 
-// AddJobs takes new errands, which are on disk. It does not block.
-func (c *Dispatcher) AddJobs(id realm.ID, site wire.Site, e *realm.OutboxJobsAdded) {
-	if e.Dropped > 0 {
-		c.o.Log.Error("errands dropped: too many wait", "realm", id, "count", e.Dropped)
+// AddJobs queues new jobs, whose fact is on disk. It does not block.
+func (d *Dispatcher) AddJobs(id realm.ID, site wire.Site, added *realm.OutboxJobsAdded) {
+	if added.Dropped > 0 {
+		d.o.Log.Error("outbox jobs dropped: the outbox is full", "realm", id, "jobs", added.Dropped)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.started {
-		c.waitingForBegin = append(c.waitingForBegin, realmJobs{id, site, e.List})
+	jobs := realmJobs{id, site, added.List}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.started {
+		d.waitingForBegin = append(d.waitingForBegin, jobs)
 		return
 	}
-	c.enqueue(realmJobs{id, site, e.List})
+	d.enqueue(jobs)
 }
 
-// enqueue puts errands into their lanes, but for those that are there. The caller holds mu.
-func (c *Dispatcher) enqueue(some realmJobs) {
-	for i := range some.list {
-		e := &some.list[i]
-		if c.closed || c.queued[jobKey{some.realm, e.ID}] {
+// enqueue appends jobs to their queues, except jobs that are queued already. d.mu is held.
+func (d *Dispatcher) enqueue(jobs realmJobs) {
+	for i := range jobs.list {
+		job := &jobs.list[i]
+		if d.closed || d.queued[jobKey{jobs.realm, job.ID}] {
 			continue
 		}
-		c.queued[jobKey{some.realm, e.ID}] = true
-		k := queueKey{some.realm, e.Kind, e.User.String()}
-		switch e.Kind {
+		d.queued[jobKey{jobs.realm, job.ID}] = true
+		k := queueKey{jobs.realm, job.Kind, job.User.String()}
+		switch job.Kind {
 		case realm.OutboxEmail:
-			k.recipient = e.Letter.To
-		case realm.OutboxPushRemoval: // behind the notification it takes back
+			k.recipient = job.Letter.To
+		case realm.OutboxPushRemoval: // runs after the notification that it removes
 			k.kind = realm.OutboxPush
 		}
-		q := c.queues[k]
+		q := d.queues[k]
 		if q == nil {
-			q = &orderedQueue{site: some.site}
-			c.queues[k] = q
-			c.start(k, q)
+			q = &orderedQueue{site: jobs.site}
+			d.queues[k] = q
+			d.start(k, q)
 		}
-		q.ids = append(q.ids, e.ID)
+		q.ids = append(q.ids, job.ID)
 	}
 }
 
-// Waiting is how many errands of one organization are not done yet, at most of all, by kind.
-func (c *Dispatcher) Waiting() map[realm.OutboxJobKind]int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	type part struct {
+// Waiting returns, for each kind, the number of unfinished jobs of the organization that has most of them.
+func (d *Dispatcher) Waiting() map[realm.OutboxJobKind]int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	type realmKind struct {
 		realm realm.ID
 		kind  realm.OutboxJobKind
 	}
-	parts, out := map[part]int64{}, map[realm.OutboxJobKind]int64{}
-	for k, q := range c.queues {
-		p := part{k.realm, k.kind}
-		parts[p] += int64(len(q.ids))
-		out[k.kind] = max(out[k.kind], parts[p])
+	counts, largest := map[realmKind]int64{}, map[realm.OutboxJobKind]int64{}
+	for k, q := range d.queues {
+		rk := realmKind{k.realm, k.kind}
+		counts[rk] += int64(len(q.ids))
+		largest[k.kind] = max(largest[k.kind], counts[rk])
 	}
-	return out
+	return largest
 }
 
-// start has a lane go on. The caller holds mu.
-func (c *Dispatcher) start(k queueKey, q *orderedQueue) {
-	q.timer = nil
-	c.done.Add(1)
-	go c.run(k, q)
+// start runs a queue in a goroutine. d.mu is held.
+func (d *Dispatcher) start(k queueKey, q *orderedQueue) {
+	q.retry = nil
+	d.running.Add(1)
+	go d.run(k, q)
 }
 
-// run does what waits in a lane until nothing is left, or something must be tried again later.
-func (c *Dispatcher) run(k queueKey, q *orderedQueue) {
-	defer c.done.Done()
+// run runs the jobs of a queue until the queue is empty or its first job has to be tried again later.
+func (d *Dispatcher) run(k queueKey, q *orderedQueue) {
+	defer d.running.Done()
 	for {
-		c.mu.Lock()
-		if len(q.ids) == 0 || c.closed {
-			delete(c.queues, k)
-			c.mu.Unlock()
+		d.mu.Lock()
+		if len(q.ids) == 0 || d.closed {
+			delete(d.queues, k)
+			d.mu.Unlock()
 			return
 		}
 		id := q.ids[0]
-		c.mu.Unlock()
-		out := c.attempt(k, q, id)
-		if c.ctx.Err() != nil {
+		d.mu.Unlock()
+		out := d.attempt(k, q, id)
+		if d.ctx.Err() != nil {
 			return
 		}
-		c.mu.Lock()
+		d.mu.Lock()
 		if out.RetryAfter > 0 {
-			if q.state = out.State; !c.closed {
-				q.timer = time.AfterFunc(out.RetryAfter, func() {
-					c.mu.Lock()
-					defer c.mu.Unlock()
-					if !c.closed {
-						c.start(k, q)
-					}
-				})
-			}
-			c.mu.Unlock()
+			d.retryLater(k, q, out)
+			d.mu.Unlock()
 			return
 		}
-		q.ids, q.attempt, q.state = q.ids[1:], 0, nil
-		delete(c.queued, jobKey{k.realm, id})
-		c.mu.Unlock()
+		q.ids, q.attempts, q.state = q.ids[1:], 0, nil
+		delete(d.queued, jobKey{k.realm, id})
+		d.mu.Unlock()
 	}
 }
 
-// attempt tries an errand once and settles it if it is done with. It has a slot from the first look at the organization on,
-// so that thousands of errands that come together do not crowd out everybody's requests.
-func (c *Dispatcher) attempt(k queueKey, q *orderedQueue, id int64) Outcome {
-	if slots := c.slots[k.kind]; slots != nil {
+// retryLater starts the queue again after a pause. d.mu is held.
+func (d *Dispatcher) retryLater(k queueKey, q *orderedQueue, out Outcome) {
+	q.state = out.State
+	if d.closed {
+		return
+	}
+	q.retry = time.AfterFunc(out.RetryAfter, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if !d.closed {
+			d.start(k, q)
+		}
+	})
+}
+
+// attempt tries a job once, and finishes it unless it has to be tried again. It takes a slot before it reads the job
+// from the realm: thousands of jobs that are added together would otherwise delay the requests of users.
+func (d *Dispatcher) attempt(k queueKey, q *orderedQueue, id int64) Outcome {
+	if slots := d.slots[k.kind]; slots != nil {
 		select {
 		case slots <- struct{}{}:
 			defer func() { <-slots }()
-		case <-c.ctx.Done():
+		case <-d.ctx.Done():
 			return Outcome{}
 		}
 	}
-	v, err := c.o.House.View(k.realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
-		if e := v.OutboxJob(id); e != nil {
-			return *e, nil
+	v, err := d.o.Server.View(k.realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
+		if job := v.OutboxJob(id); job != nil {
+			return *job, nil
 		}
 		return nil, nil
 	})
 	if err != nil {
 		return Outcome{RetryAfter: finishRetryPause, State: q.state}
 	}
-	e, ok := v.(realm.OutboxJob)
+	job, ok := v.(realm.OutboxJob)
 	if !ok {
-		return Outcome{} // settled already
+		return Outcome{} // finished already
 	}
 	var out Outcome
-	if carrier := c.o.Handlers[e.Kind]; carrier != nil {
-		q.attempt++
-		out = carrier.Handle(c.ctx, &Attempt{Realm: k.realm, Site: q.site, Job: e, Number: q.attempt, State: q.state})
+	if h := d.o.Handlers[job.Kind]; h != nil {
+		q.attempts++
+		a := &Attempt{Realm: k.realm, Site: q.site, Job: job, Number: q.attempts, State: q.state}
+		out = h.Handle(d.ctx, a)
 	}
-	if out.RetryAfter == 0 && !out.Finished && c.ctx.Err() == nil {
-		c.finish(k.realm, id, out.Shown)
+	if out.RetryAfter == 0 && !out.Finished && d.ctx.Err() == nil {
+		d.finish(k.realm, id, out.NotificationShown)
 	}
 	return out
 }
 
-// finish tells the organization that an errand is done with, until it has heard.
-func (c *Dispatcher) finish(id realm.ID, errand int64, shown bool) {
-	cmd := realm.FinishOutboxJobs{IDs: []int64{errand}}
+// finish removes a job from the realm's outbox. It blocks and tries until that succeeds or the Dispatcher is closed.
+func (d *Dispatcher) finish(id realm.ID, job int64, shown bool) {
+	cmd := realm.FinishOutboxJobs{IDs: []int64{job}}
 	if shown {
 		cmd.Shown = cmd.IDs
 	}
 	for {
-		_, err := c.o.House.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
+		caller := realm.Caller{System: true, Client: "Internal"}
+		_, err := d.o.Server.Turn(id, caller, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
 		if err == nil {
 			return
 		}
-		c.o.Log.Warn("errand not settled yet", "realm", id, "errand", strconv.FormatInt(errand, 10), "error", err)
+		d.o.Log.Warn("outbox job not finished yet", "realm", id, "job", strconv.FormatInt(job, 10), "err", err)
 		select {
 		case <-time.After(finishRetryPause):
-		case <-c.ctx.Done():
+		case <-d.ctx.Done():
 			return
 		}
 	}
 }
 
-// Close begins nothing more and waits for what is under way until ctx ends; then that is cut off. What is not done stays
-// in the organizations.
-func (c *Dispatcher) Close(ctx context.Context) error {
-	c.mu.Lock()
-	c.closed = true
-	for _, q := range c.queues {
-		if q.timer != nil {
-			q.timer.Stop()
+// Close starts no further attempt and waits for the running ones. When ctx ends it cancels them, and then waits until
+// they have returned. Unfinished jobs stay in the realms' outboxes.
+func (d *Dispatcher) Close(ctx context.Context) error {
+	d.mu.Lock()
+	d.closed = true
+	for _, q := range d.queues {
+		if q.retry != nil {
+			q.retry.Stop()
 		}
 	}
-	c.mu.Unlock()
+	d.mu.Unlock()
 	idle := make(chan struct{})
-	go func() { c.done.Wait(); close(idle) }()
+	go func() { d.running.Wait(); close(idle) }()
 	select {
 	case <-idle:
 	case <-ctx.Done():
 	}
-	c.stop()
+	d.cancel()
 	<-idle
 	return nil
 }

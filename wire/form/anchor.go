@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Anchor is the place in the message history that a fetch is about.
+// Anchor is the position in the message history at which a fetch starts.
 type Anchor struct {
 	Kind AnchorKind
-	ID   int64 // of AnchorID, between 0 and MaxAnchor
+	ID   int64 // for AnchorID only, between 0 and MaxAnchor
 }
 
-// AnchorKind tells an ID from the words.
+// AnchorKind distinguishes a message ID from the keywords.
 type AnchorKind uint8
 
 const (
@@ -21,13 +21,13 @@ const (
 	AnchorNewest
 	AnchorOldest
 	AnchorFirstUnread
-	AnchorDate // at the instant in anchor_date
+	AnchorDate // the time in the parameter anchor_date
 )
 
-// MaxAnchor is the ID clients send for "newest"; larger ones mean the same.
+// MaxAnchor is the ID that clients send for "newest". Larger IDs are reduced to it.
 const MaxAnchor = 10_000_000_000_000_000
 
-// DecodeParam reads plain text, never JSON.
+// DecodeParam reads a keyword or a number as plain text, never JSON.
 func (a *Anchor) DecodeParam(raw, _ string) *Error {
 	switch raw {
 	case "newest":
@@ -43,15 +43,16 @@ func (a *Anchor) DecodeParam(raw, _ string) *Error {
 		if !isDigits(strings.TrimPrefix(strings.TrimPrefix(text, "-"), "+")) || strings.HasPrefix(text, "-+") {
 			return Bad("Invalid anchor")
 		}
-		id, _ := strconv.ParseInt(text, 10, 64) // out of range is the nearest
+		id, _ := strconv.ParseInt(text, 10, 64) // saturates on overflow
 		a.Kind, a.ID = AnchorID, max(0, min(id, MaxAnchor))
 	}
 	return nil
 }
 
-// MissingAnchor is the error of a fetch that needs an anchor and has none.
+// MissingAnchor returns the error of a fetch that needs an anchor and has none.
 func MissingAnchor() *Error { return Bad("Missing 'anchor' argument.") }
 
+// ParamSchema returns the JSON schema for the API description.
 func (a *Anchor) ParamSchema() map[string]any {
 	return oneOf(
 		map[string]any{"type": "string", "enum": []string{"newest", "oldest", "first_unread", "date"}},
@@ -59,8 +60,8 @@ func (a *Anchor) ParamSchema() map[string]any {
 	)
 }
 
-// Instant is a moment in ISO 8601, as plain text: a date, which is its first second, or a date and time. Without an
-// offset it is UTC.
+// Instant is a point in time in ISO 8601, as plain text: a date, which means its first second, or a date and
+// time. Without an offset it is in UTC.
 type Instant struct {
 	Unix int64
 	Set  bool
@@ -71,6 +72,7 @@ var instantLayouts = []string{
 	"2006-01-02 15:04:05Z07:00", time.DateTime,
 }
 
+// DecodeParam accepts the formats of ISO 8601 that clients send.
 func (t *Instant) DecodeParam(raw, _ string) *Error {
 	for _, layout := range instantLayouts {
 		if at, err := time.Parse(layout, strings.TrimSpace(raw)); err == nil {
@@ -81,4 +83,5 @@ func (t *Instant) DecodeParam(raw, _ string) *Error {
 	return isNot("a date")
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (t *Instant) ParamSchema() map[string]any { return map[string]any{"type": "string"} }

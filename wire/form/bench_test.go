@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// pollForm is the one decoded most: nearly every request of a quiet server is a poll.
+// pollForm is the form decoded most often: nearly every request of a quiet server is an event poll.
 type pollForm struct {
 	Queue     Opt[string] `form:"queue_id"`
 	LastEvent Opt[int64]  `form:"last_event_id"`

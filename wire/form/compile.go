@@ -7,35 +7,37 @@ import (
 	"strings"
 )
 
-// Decoder is a parameter with a syntax of its own, implemented by a pointer. Errors made by At get the name.
+// Decoder is implemented by the pointer of a type that reads a whole parameter with its own syntax. The form adds
+// the parameter's name to errors made by At.
 type Decoder interface {
 	DecodeParam(raw, name string) *Error
 }
 
-// ValueDecoder is a type of JSON value with rules of its own, implemented by a pointer; it may stand anywhere.
+// ValueDecoder is implemented by the pointer of a type that reads a JSON value with its own rules. Unlike a
+// Decoder it may be an element or a member.
 type ValueDecoder interface {
 	DecodeValue(v Value) *Error
 }
 
-// Schemer tells the JSON schema of a Decoder or ValueDecoder.
+// Schemer is implemented by a Decoder or ValueDecoder that can return its JSON schema.
 type Schemer interface {
 	ParamSchema() map[string]any
 }
 
-// codec decodes one type under one field's options.
+// codec decodes one type with the options of one field.
 type codec struct {
-	raw   func(dst reflect.Value, raw string) *Error // a whole parameter; nil: it is JSON
-	value func(dst reflect.Value, v Value) *Error    // a JSON value; nil: there is none
+	raw   func(dst reflect.Value, raw string) *Error // reads a whole parameter; nil: the parameter is JSON
+	value func(dst reflect.Value, v Value) *Error    // reads a JSON value; nil: there is no JSON form
 
 	schema     map[string]any
-	kind       reflect.Kind // of the value within wrappers; Invalid when decoders have it
+	kind       reflect.Kind // of the type inside Opt, Null or a pointer; Invalid for types that decode themselves
 	nullable   bool
 	noDefault  bool
-	valueField func(dst reflect.Value) reflect.Value // of Opt: where a default goes
-	wrapped    *codec                                // of Opt: what decodes a default
+	valueField func(dst reflect.Value) reflect.Value // of Opt: the field that gets a default
+	wrapped    *codec                                // of Opt: the codec that decodes a default
 }
 
-// param decodes a whole parameter.
+// param returns the function that decodes a whole parameter.
 func (c codec) param() func(reflect.Value, string) *Error {
 	if c.raw != nil {
 		return c.raw
@@ -54,18 +56,18 @@ func (c codec) json() func(reflect.Value, string) *Error {
 	}
 }
 
-// field is a compiled field, of a form or of a nested struct.
+// field is a compiled field of a form or of a nested struct.
 type field struct {
 	name        string
 	required    bool
-	index       []int // from the struct, through embedded ones
+	index       []int // path from the struct, through embedded structs
 	raw         func(dst reflect.Value, raw string) *Error
 	value       func(dst reflect.Value, v Value) *Error
-	setDefault  func(dst reflect.Value) // the default, nil: none
+	setDefault  func(dst reflect.Value) // nil: no default
 	schema      map[string]any
 	isJSON      bool
 	kind        reflect.Kind
-	defaultText string // the default as written
+	defaultText string // the default as in the tag
 }
 
 func (f *field) at(dst reflect.Value) reflect.Value {
@@ -82,7 +84,7 @@ func (f *field) applyDefault(dst reflect.Value) {
 }
 
 type compiler struct {
-	nested []reflect.Type // structs being compiled, to find one inside itself
+	nested []reflect.Type // structs being compiled, to detect recursion
 }
 
 func of(t reflect.Type) *Form {
@@ -93,19 +95,21 @@ func of(t reflect.Type) *Form {
 	c := &compiler{}
 	for _, d := range declared(t, nil) {
 		o := parse(t, d.StructField, true)
-		p := param{field: c.field(d, o), path: o.path, header: o.header, hidden: o.has("hidden"), aliases: o.aliases, slot: len(f.slots)}
+		p := param{field: c.field(d, o), path: o.path, header: o.header, hidden: o.has("hidden"), aliases: o.aliases,
+			slot: len(f.slots)}
 		o.rejectUnused()
 		if p.path {
 			if p.required || p.setDefault != nil || p.aliases != nil || p.isJSON && p.kind == reflect.String {
-				o.panicf("a piece of the path is plain, always there, and has one name")
+				o.panicf("a path parameter is plain, always present, and has one name")
 			}
 			p.raw = pathRaw(p.field.raw, d.Type, o)
 			if slices.ContainsFunc(f.params, func(q param) bool { return q.path && q.name == p.name }) {
 				o.panicf("declared twice")
 			}
 		} else if p.header {
-			if p.aliases != nil || slices.ContainsFunc(f.params, func(q param) bool { return q.header && q.name == p.name }) {
-				o.panicf("a header has one name, and one field")
+			if p.aliases != nil || slices.ContainsFunc(f.params,
+				func(q param) bool { return q.header && q.name == p.name }) {
+				o.panicf("a header has one name and one field")
 			}
 		} else {
 			for _, name := range append([]string{p.name}, p.aliases...) {
@@ -120,13 +124,13 @@ func of(t reflect.Type) *Form {
 	return f
 }
 
-// declaration is a field that is decoded, and the way to it.
+// declaration is a tagged field and the path to it.
 type declaration struct {
 	reflect.StructField
 	index []int
 }
 
-// declared lists the tagged fields in order, those of embedded structs in place.
+// declared lists the tagged fields of a struct in order, with those of embedded structs in place.
 func declared(t reflect.Type, to []int) []declaration {
 	var list []declaration
 	for i := range t.NumField() {
@@ -153,17 +157,18 @@ func declared(t reflect.Type, to []int) []declaration {
 	return list
 }
 
-// field compiles one declaration; o.finish is the caller's.
+// field compiles one declaration. The caller must call o.rejectUnused afterwards.
 func (c *compiler) field(d declaration, o *options) field {
 	k := c.compile(d.Type, o)
-	f := field{name: o.name, index: d.index, required: o.has("required"), schema: k.schema, kind: k.kind, value: k.value}
+	f := field{name: o.name, index: d.index, required: o.has("required"), schema: k.schema, kind: k.kind,
+		value: k.value}
 	f.isJSON = k.raw == nil || k.nullable
 	asJSON, asText := o.has("json"), o.has("raw")
 	switch {
 	case (asJSON || asText) && !o.top:
-		o.panicf("json and raw are about whole parameters")
+		o.panicf("json and raw are for top-level parameters")
 	case asJSON && (k.value == nil || asText), asText && k.raw == nil:
-		o.panicf("it cannot be json and raw as it says")
+		o.panicf("json and raw contradict each other or the type")
 	case asJSON:
 		f.isJSON = true
 	case asText:
@@ -174,14 +179,15 @@ func (c *compiler) field(d declaration, o *options) field {
 	}
 	if text, ok := o.take("default"); ok {
 		if f.required || k.noDefault {
-			o.panicf("a default where none can be")
+			o.panicf("a default is impossible here")
 		}
 		f.defaultText, f.setDefault = text, c.defaultSetter(k, d.Type, text, o)
 	}
 	return f
 }
 
-// defaultSetter decodes the default once, to see that it is one; what could be shared by reference is decoded every time.
+// defaultSetter decodes the default once, which checks it. A default of a reference type is decoded again for
+// each request, so that requests do not share it.
 func (c *compiler) defaultSetter(k codec, t reflect.Type, text string, o *options) func(reflect.Value) {
 	home, decode := k.valueField, k.param()
 	if home == nil {
@@ -206,7 +212,7 @@ func (c *compiler) defaultSetter(k codec, t reflect.Type, text string, o *option
 	}
 }
 
-// compile finds what decodes a type.
+// compile returns the codec of a type.
 func (c *compiler) compile(t reflect.Type, o *options) codec {
 	if w := wrapping(t); w != wrapsNone {
 		return c.wrap(w, t, o)
@@ -249,7 +255,7 @@ func (c *compiler) compile(t reflect.Type, o *options) codec {
 	panic("unreachable")
 }
 
-// custom calls the methods of a type that decodes itself.
+// custom returns the codec of a type that decodes itself.
 func custom(t reflect.Type, isParam, isValue bool, o *options) codec {
 	k := codec{schema: map[string]any{}}
 	if s, ok := reflect.New(t).Interface().(Schemer); ok {
@@ -269,7 +275,7 @@ func custom(t reflect.Type, isParam, isValue bool, o *options) codec {
 	return k
 }
 
-// options are the tag of one field, and which of them have found somebody who cares.
+// options holds the tag of one field. Every option must be used by the field's codec.
 type options struct {
 	owner   string
 	name    string
@@ -286,13 +292,13 @@ func parse(t reflect.Type, f reflect.StructField, top bool) *options {
 	tag, isForm := f.Tag.Lookup("form")
 	if path, ok := f.Tag.Lookup("path"); ok {
 		if isForm || !top {
-			o.panicf("path is for pieces of the route only")
+			o.panicf("path is for top-level fields only, without form")
 		}
 		tag, o.path = path, true
 	}
 	if header, ok := f.Tag.Lookup("header"); ok {
 		if isForm || o.path || !top {
-			o.panicf("header is for headers of the request only")
+			o.panicf("header is for top-level fields only, without form or path")
 		}
 		tag, o.header = header, true
 	}
@@ -317,7 +323,7 @@ func parse(t reflect.Type, f reflect.StructField, top bool) *options {
 	return o
 }
 
-// split cuts a tag at its commas, except those inside brackets.
+// split cuts a tag at its commas, except inside brackets.
 func split(tag string) []string {
 	var parts []string
 	depth, start := 0, 0
@@ -350,7 +356,7 @@ func (o *options) has(key string) bool {
 	return ok
 }
 
-// count takes an option that is a number of things, -1 when absent.
+// count returns the value of an option that is a number of things, -1 if it is absent.
 func (o *options) count(key string) int {
 	text, ok := o.take(key)
 	if !ok {
@@ -363,7 +369,7 @@ func (o *options) count(key string) int {
 	return n
 }
 
-// rejectUnused finds options that mean nothing for this type.
+// rejectUnused panics if an option means nothing for the field's type.
 func (o *options) rejectUnused() {
 	for key := range o.given {
 		if !o.used[key] {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// preallocatedItems is how many elements get their memory before they are known to be good: a list may be refused at its
-// first element, and elements may be much larger than their text.
+// preallocatedItems is the number of elements that are allocated before they are checked. A list may be refused
+// at its first element, and elements may need much more memory than their text.
 const preallocatedItems = 1000
 
 func (c *compiler) list(t reflect.Type, o *options) codec {
@@ -50,7 +50,7 @@ func (c *compiler) list(t reflect.Type, o *options) codec {
 
 func (c *compiler) dict(t reflect.Type, o *options) codec {
 	if t.Key().Kind() != reflect.String {
-		o.panicf("the keys of JSON are strings")
+		o.panicf("map keys must be strings")
 	}
 	elem := c.compile(t.Elem(), o)
 	if elem.value == nil {
@@ -129,7 +129,7 @@ func (c *compiler) object(t reflect.Type, o *options) codec {
 	}}
 }
 
-// marksExtra: the struct has a blank field tagged `form:",extra"`.
+// marksExtra reports whether the struct has a blank field tagged `form:",extra"`.
 func marksExtra(t reflect.Type) bool {
 	for i := range t.NumField() {
 		if f := t.Field(i); f.Name == "_" && slices.Contains(split(f.Tag.Get("form")), "extra") {

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// Param describes one parameter, for documentation and for tests against a description of the protocol.
+// Param describes one parameter, for documentation and for tests against the protocol's description.
 type Param struct {
 	Name     string
 	Aliases  []string
-	Where    string // "path", "header" or "form": query and body alike
-	JSON     bool   // the value is JSON, otherwise text
+	Where    string // "path", "header", or "form" for query and body
+	JSON     bool   // the value is JSON; otherwise it is text
 	Schema   map[string]any
 	Required bool
 	Hidden   bool
 }
 
-// Describe lists the parameters in their order. The schemas hold types, limits and defaults; the caller must not
+// Describe lists the parameters in order. The schemas contain types, limits and defaults. The caller must not
 // change them.
 func (f *Form) Describe() []Param {
 	list := make([]Param, len(f.params))
@@ -35,7 +35,7 @@ func (f *Form) Describe() []Param {
 	return list
 }
 
-// withDefault is the schema and the default in it.
+// withDefault returns the schema, with the default if there is one.
 func (f *field) withDefault() map[string]any {
 	if f.setDefault == nil {
 		return f.schema
@@ -77,7 +77,8 @@ func (r *textRule) schema() map[string]any {
 	return s
 }
 
-// schema tells the bounds that options gave, and those of types narrower than what every client counts with.
+// schema contains the bounds given by options, and those of types narrower than 32 bits. Clients count with wider
+// types anyway.
 func (r *intRule) schema(o *options) map[string]any {
 	s := map[string]any{"type": "integer"}
 	if _, ok := o.given["min"]; ok || r.min == 0 {

@@ -15,39 +15,40 @@ const (
 	confusing  = "REQUEST_CONFUSING_VAR"
 )
 
-// Error is why a form was refused, as the client reads it. Its status is 400, or 404 when RouteMiss is set.
+// Error is a refusal of a form, with the text for the client. Its status is 400, or 404 if RouteMiss is set.
 type Error struct {
 	Code   string
 	Msg    string
-	Fields map[string]any // further keys of the answer, nil when there are none
+	Fields map[string]any // further members of the answer, or nil
 
-	// RouteMiss: a piece of the path is not what the route takes, so there is no such route.
+	// RouteMiss says that a path parameter is malformed, so no route fits.
 	RouteMiss bool
 
-	// Until its variable is named, an error knows only what to say around the position, and the part of the position
-	// below the variable.
+	// Until Named is called, the message is incomplete: it lacks the parameter's name between before and at.
 	unnamed           bool
 	before, at, after string
 }
 
+// Error returns the message for the client.
 func (e *Error) Error() string { return e.Msg }
 
-// Bad is an error with a message of its own.
+// Bad returns an error with a complete message.
 func Bad(msg string) *Error { return &Error{Code: badRequest, Msg: msg} }
 
-// At is an error whose message is before, the position of the value, after: At("", " is not a date").
-// Whoever goes up through a value adds its place with Index and Key; the form adds the name of the parameter.
+// At returns an error about a value. Its message is before, the position of the value, after: At("", " is not a
+// date"). Code that decodes lists and objects adds the position with Index and Key. The form adds the name of the
+// parameter.
 func At(before, after string) *Error {
 	return &Error{Code: badRequest, Msg: before + after, before: before, after: after, unnamed: true}
 }
 
-// Invalid is the failure of a custom check, for a reason such as "Not a URL".
+// Invalid returns the error of a failed custom check, with a reason such as "Not a URL".
 func Invalid(reason string) *Error { return At("Invalid ", ": Value error, "+reason) }
 
-// Index puts the error at element i.
+// Index adds element i of a list to the position.
 func (e *Error) Index(i int) *Error { return e.prefix("[" + strconv.Itoa(i) + "]") }
 
-// Key puts the error at the value of a key.
+// Key adds the member of an object to the position.
 func (e *Error) Key(key string) *Error { return e.prefix("[" + quote(key) + "]") }
 
 func (e *Error) prefix(place string) *Error {
@@ -58,7 +59,7 @@ func (e *Error) prefix(place string) *Error {
 	return e
 }
 
-// Named completes the message with the name of the parameter. It does nothing to an error that has one.
+// Named completes the message with the name of the parameter. A complete message does not change.
 func (e *Error) Named(name string) *Error {
 	if e.unnamed {
 		e.Msg = e.before + name + e.at + e.after
@@ -67,24 +68,24 @@ func (e *Error) Named(name string) *Error {
 	return e
 }
 
-// Missing is the error of a required parameter that was not sent.
+// Missing returns the error of a required parameter that was not sent.
 func Missing(name string) *Error {
 	return &Error{Code: missingVar, Msg: "Missing '" + name + "' argument", Fields: map[string]any{"var_name": name}}
 }
 
-// Confusing is the error of a parameter sent under two names.
+// Confusing returns the error of a parameter that was sent under two names.
 func Confusing(a, b string) *Error {
 	return &Error{Code: confusing, Msg: "Can't decide between '" + a + "' and '" + b + "' arguments",
 		Fields: map[string]any{"var_name1": a, "var_name2": b}}
 }
 
-// BadValue is the error of the few settings that name the value they refuse.
+// BadValue returns an error with the refused value as a member. Only a few settings use it.
 func BadValue(name string, value any) *Error {
 	return &Error{Code: invalidVar, Msg: fmt.Sprintf("Bad value for '%s': %v", name, value),
 		Fields: map[string]any{"var_name": name, "bad_value": value}}
 }
 
-// Unsupported is the error of parameters that do not go together.
+// Unsupported returns the error of parameters that exclude each other.
 func Unsupported(names ...string) *Error {
 	list := strings.Join(names, ", ")
 	return &Error{Code: badRequest, Msg: "Unsupported parameter combination: " + list,
@@ -112,13 +113,13 @@ func isNot(what string) *Error { return At("", " is not "+what) }
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// quote writes a key as JSON does, characters beyond ASCII as they are.
+// quote returns a key as a JSON string. Characters outside ASCII are not escaped.
 func quote(s string) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(s); err != nil {
-		panic("BUG: a string without JSON: " + err.Error())
+		panic("BUG: encode a key: " + err.Error())
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

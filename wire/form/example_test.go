@@ -7,7 +7,7 @@ import (
 	"parley/wire/form"
 )
 
-// color is a JSON string with a rule of its own; such types live beside the endpoints that need them.
+// color is a JSON string with a rule of its own. Such types belong beside the endpoints that need them.
 type color string
 
 func (c *color) DecodeValue(v form.Value) *form.Error {
@@ -19,7 +19,7 @@ func (c *color) DecodeValue(v form.Value) *form.Error {
 	return err
 }
 
-// window is a plain text with a syntax of its own.
+// window is plain text with its own syntax.
 type window struct{ from, to int64 }
 
 func (w *window) DecodeParam(raw, name string) *form.Error {
@@ -62,7 +62,8 @@ func Example() {
 			fmt.Println(err.Code, err.Msg)
 			continue
 		}
-		fmt.Printf("%d %+v %v %v ignored %v\n", f.Channel, f.Subscriptions, f.Folder.IsNull, f.Window, subscribe.Ignored(v))
+		fmt.Printf("%d %+v %v %v ignored %v\n", f.Channel, f.Subscriptions, f.Folder.IsNull, f.Window,
+			subscribe.Ignored(v))
 	}
 	v := &form.Values{}
 	v.Add(form.Path, "stream_id", "12")
@@ -75,4 +76,51 @@ func Example() {
 	// BAD_REQUEST subscriptions[1]["name"] field is missing: Field required
 	// BAD_REQUEST Invalid subscriptions[0]["color"]: Value error, not a color
 	// REQUEST_VARIABLE_INVALID Bad value for 'window': now now
+}
+
+// Null distinguishes an absent parameter from null and from a value.
+func ExampleNull() {
+	type editForm struct {
+		Folder form.Null[int64] `form:"folder_id"`
+	}
+	edit := form.Of[editForm]()
+	for _, sent := range []string{"", "null", "7"} {
+		v := &form.Values{}
+		if sent != "" {
+			v.Add(form.Body, "folder_id", sent)
+		}
+		var f editForm
+		if err := edit.Decode(v, &f); err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Printf("set %v, null %v, value %d\n", f.Folder.Set, f.Folder.IsNull, f.Folder.Value)
+	}
+	// Output:
+	// set false, null false, value 0
+	// set true, null true, value 0
+	// set true, null false, value 7
+}
+
+// A parameter may have several names, a default and bounds. The error is complete for the client.
+func ExampleForm_Decode() {
+	type listForm struct {
+		Topic string `form:"topic,alias=subject,required,strip,maxlen=10"`
+		Count int    `form:"count,default=20,min=1,max=100"`
+	}
+	list := form.Of[listForm]()
+	for _, params := range [][2]string{{"subject", " lunch "}, {"topic", "a very long topic"}, {"count", "500"}} {
+		v := &form.Values{}
+		v.Add(form.Query, params[0], params[1])
+		var f listForm
+		if err := list.Decode(v, &f); err != nil {
+			fmt.Println(err.Code, err.Msg)
+			continue
+		}
+		fmt.Printf("%q %d\n", f.Topic, f.Count)
+	}
+	// Output:
+	// "lunch" 20
+	// BAD_REQUEST topic is too long (limit: 10 characters)
+	// REQUEST_VARIABLE_MISSING Missing 'topic' argument
 }

@@ -100,27 +100,48 @@ func decodeAllFields(t *testing.T, pairs ...string) allFields {
 	return f
 }
 
-// As many values as there may be are taken, also behind each other in lists of their own; one more is refused before any
-// is taken apart.
+// The largest number of values is accepted, as numbers and as empty lists. One more is refused before anything is
+// parsed.
 func TestManyValues(t *testing.T) {
-	for _, list := range []string{"[" + strings.Repeat("1,", MaxJSONValues-2) + "1]", "[" + strings.Repeat("[], ", MaxJSONValues-2) + "[]]"} {
+	for _, list := range []string{"[" + strings.Repeat("1,", MaxJSONValues-2) + "1]", "[" +
+		strings.Repeat("[], ", MaxJSONValues-2) + "[]]"} {
 		if v, ok := JSON(list); !ok || len(v.list) != MaxJSONValues-1 {
 			t.Errorf("%.10s...: %v, %d in the list", list, ok, len(v.list))
 		}
 		more := "[1," + list[1:]
 		if _, ok := JSON(more); ok {
-			t.Errorf("%.10s...: one more is taken", more)
+			t.Errorf("%.10s...: one more value is accepted", more)
 		}
 		if n := testing.AllocsPerRun(1, func() { JSON(more) }); n > 0 {
-			t.Errorf("%.10s...: to refuse it takes %v pieces of memory", more, n)
+			t.Errorf("%.10s...: refusing it takes %v allocations", more, n)
 		}
 	}
 }
 
-func TestErrorMessages(t *testing.T) {
-	deep := strings.Repeat("[", MaxJSONDepth+1) + strings.Repeat("]", MaxJSONDepth+1)
-	many := "[" + strings.Repeat("1,", MaxJSONValues) + "1]"
-	for _, c := range []struct{ name, value, msg string }{
+// formError is a parameter that is refused, with the expected message.
+type formError struct{ name, value, msg string }
+
+// checkErrorMessages decodes each parameter into allFields and compares the error.
+func checkErrorMessages(t *testing.T, cases []formError) {
+	t.Helper()
+	for _, c := range cases {
+		var f allFields
+		err := allFieldsForm.Decode(values(c.name, c.value), &f)
+		if len(c.value) > 60 {
+			c.value = c.value[:60]
+		}
+		if err == nil {
+			t.Errorf("%s=%s is accepted; want: %s", c.name, c.value, c.msg)
+			continue
+		}
+		if err.Msg != c.msg || err.Code != "BAD_REQUEST" || err.Fields != nil || err.RouteMiss {
+			t.Errorf("%s=%s\n got %s %q %v\nwant %s", c.name, c.value, err.Code, err.Msg, err.Fields, c.msg)
+		}
+	}
+}
+
+func TestScalarErrors(t *testing.T) {
+	checkErrorMessages(t, []formError{
 		{"tiny", "", "tiny is not valid JSON"},
 		{"tiny", "x", "tiny is not valid JSON"},
 		{"tiny", "1 2", "tiny is not valid JSON"},
@@ -165,6 +186,12 @@ func TestErrorMessages(t *testing.T) {
 		{"null_s", "plain", "null_s is not valid JSON"},
 		{"null_s", "7", "null_s is not a string"},
 		{"ref8", `"x"`, "ref8 is not an integer"},
+		{"ratio", "-1e400", "ratio is too small"},
+	})
+}
+
+func TestCompositeErrors(t *testing.T) {
+	checkErrorMessages(t, []formError{
 		{"num_after", "-1", "num_after is too small"},
 		{"num_after", "5001", "num_after is too large"},
 		{"ids", "7", "ids is not a list"},
@@ -186,23 +213,43 @@ func TestErrorMessages(t *testing.T) {
 		{"items", `[{"name":"a","x":1}]`, `Argument "x" at items[0] is unexpected`},
 		{"loose", `{"x":1}`, `loose["name"] field is missing: Field required`},
 		{"lax", `{}`, `lax["a"] field is missing: Field required`},
-		{"any", deep, "any is not valid JSON"},
-		{"any", many, "any is not valid JSON"},
-		{"any", `"\ud800"`, "any is not valid JSON"},
-		{"any", `"\ud800\u0041"`, "any is not valid JSON"},
-		{"any", `"\udc00\ud800"`, "any is not valid JSON"},
-		{"any", "\"a\nb\"", "any is not valid JSON"},
-		{"any", `{"a":1,}`, "any is not valid JSON"},
-		{"any", `[1,]`, "any is not valid JSON"},
-		{"any", `{a:1}`, "any is not valid JSON"},
-		{"any", `'a'`, "any is not valid JSON"},
-		{"any", "\ufeff1", "any is not valid JSON"},
-		{"any", `"\x41"`, "any is not valid JSON"},
-		{"any", `"\u12"`, "any is not valid JSON"},
-		{"any", "--1", "any is not valid JSON"},
-		{"any", "1e", "any is not valid JSON"},
-		{"any", "[", "any is not valid JSON"},
+	})
+}
 
+func TestInvalidJSON(t *testing.T) {
+	deep := strings.Repeat("[", MaxJSONDepth+1) + strings.Repeat("]", MaxJSONDepth+1)
+	many := "[" + strings.Repeat("1,", MaxJSONValues) + "1]"
+	for _, text := range []string{
+		deep,
+		many,
+		`"\ud800"`,
+		`"\ud800\u0041"`,
+		`"\udc00\ud800"`,
+		"\"a\nb\"",
+		`{"a":1,}`,
+		`[1,]`,
+		`{a:1}`,
+		`'a'`,
+		"\ufeff1",
+		`"\x41"`,
+		`"\u12"`,
+		"--1",
+		"1e",
+		"[",
+		`"\`,
+		`"\n`,
+		"\"\\n\x01\"",
+		`"a`,
+		`{"a" 1}`,
+		`{"\q":1}`,
+		`[1 2]`,
+	} {
+		checkErrorMessages(t, []formError{{"any", text, "any is not valid JSON"}})
+	}
+}
+
+func TestProtocolTypeErrors(t *testing.T) {
+	checkErrorMessages(t, []formError{
 		{"anchor", "latest", "Invalid anchor"},
 		{"anchor", "", "Invalid anchor"},
 		{"anchor", `"newest"`, "Invalid anchor"},
@@ -225,14 +272,16 @@ func TestErrorMessages(t *testing.T) {
 		{"narrow", `[{"operator":7,"operand":"x"}]`, "operator is not a string"},
 		{"narrow", `[{"operator":"search","operand":" "}]`, "operand cannot be blank."},
 		{"narrow", `[{"operator":"is","operand":"dm","negated":1}]`, "negated is not a boolean"},
-		{"narrow", "[" + strings.Repeat("7,", MaxNarrowTerms) + "7]", "Invalid narrow: Value error, more than 100 terms"},
+		{"narrow", "[" + strings.Repeat("7,", MaxNarrowTerms) + "7]",
+			"Invalid narrow: Value error, more than 100 terms"},
 		{"group", `"x"`, "group is not an integer"},
 		{"group", `{"direct_members":[1]}`, `group["direct_subgroups"] field is missing: Field required`},
 		{"group", `{"direct_members":["1"],"direct_subgroups":[]}`, `group["direct_members"][0] is not an integer`},
 		{"group", `{"direct_members":[],"direct_subgroups":[],"x":1}`, `Argument "x" at group is unexpected`},
 		{"update", `{"old":1}`, `update["new"] field is missing: Field required`},
 		{"update", `7`, `update is not a dict`},
-		{"update", `{"new":{"direct_members":1,"direct_subgroups":[]}}`, `update["new"]["direct_members"] is not a list`},
+		{"update", `{"new":{"direct_members":1,"direct_subgroups":[]}}`,
+			`update["new"]["direct_members"] is not a list`},
 		{"update", `{"new":1,"now":2}`, `Argument "now" at update is unexpected`},
 		{"users", "7", "users is not a list"},
 		{"users", `[1,"a@b"]`, "users[1] is not an integer"},
@@ -244,30 +293,9 @@ func TestErrorMessages(t *testing.T) {
 		{"limit", "unlimited", "limit is not valid JSON"},
 		{"limit", "true", "limit is not an integer"},
 		{"limit", "99999999999999999999", "limit is too large"},
-		{"ratio", "-1e400", "ratio is too small"},
-		{"any", `"\`, "any is not valid JSON"},
-		{"any", `"\n`, "any is not valid JSON"},
-		{"any", "\"\\n\x01\"", "any is not valid JSON"},
-		{"any", `"a`, "any is not valid JSON"},
-		{"any", `{"a" 1}`, "any is not valid JSON"},
-		{"any", `{"\q":1}`, "any is not valid JSON"},
-		{"any", `[1 2]`, "any is not valid JSON"},
 		{"members", "some", "Invalid members"},
 		{"members", "1", "Invalid members"},
-	} {
-		var f allFields
-		err := allFieldsForm.Decode(values(c.name, c.value), &f)
-		if len(c.value) > 60 {
-			c.value = c.value[:60]
-		}
-		if err == nil {
-			t.Errorf("%s=%s is taken; want: %s", c.name, c.value, c.msg)
-			continue
-		}
-		if err.Msg != c.msg || err.Code != "BAD_REQUEST" || err.Fields != nil || err.RouteMiss {
-			t.Errorf("%s=%s\n got %s %q %v\nwant %s", c.name, c.value, err.Code, err.Msg, err.Fields, c.msg)
-		}
-	}
+	})
 }
 
 func TestAcceptedValues(t *testing.T) {
@@ -300,7 +328,8 @@ func TestAcceptedValues(t *testing.T) {
 		{"data", `{"a":"1","a":"2"}`, func(f *allFields) any { return f.Data }, map[string]string{"a": "2"}},
 		{"items", `[{"name":" abcde ","name":"b","many":[1],"note":null}]`, func(f *allFields) any { return f.Items },
 			[]item{{Name: "b", Many: []int{1}, Pin: true, Note: Null[string]{Set: true, IsNull: true}}}},
-		{"items", `[{"name":"b","color":null,"pin":false}]`, func(f *allFields) any { return f.Items }, []item{{Name: "b"}}},
+		{"items", `[{"name":"b","color":null,"pin":false}]`, func(f *allFields) any { return f.Items },
+			[]item{{Name: "b"}}},
 		{"loose", `{"name":"b","x":1}`, func(f *allFields) any { return f.Loose.Name }, "b"},
 		{"lax", `{"a":2,"b":3}`, func(f *allFields) any { return f.Lax }, &lax{A: 2}},
 		{"lax", `null`, func(f *allFields) any { return f.Lax == nil }, true},
@@ -315,16 +344,19 @@ func TestAcceptedValues(t *testing.T) {
 		{"anchor", "date", func(f *allFields) any { return f.Anchor }, Anchor{Kind: AnchorDate}},
 		{"anchor", " 12 ", func(f *allFields) any { return f.Anchor }, Anchor{Kind: AnchorID, ID: 12}},
 		{"anchor", "-12", func(f *allFields) any { return f.Anchor }, Anchor{Kind: AnchorID}},
-		{"anchor", "99999999999999999999", func(f *allFields) any { return f.Anchor }, Anchor{Kind: AnchorID, ID: MaxAnchor}},
+		{"anchor", "99999999999999999999", func(f *allFields) any { return f.Anchor },
+			Anchor{Kind: AnchorID, ID: MaxAnchor}},
 		{"when", "1970-01-02", func(f *allFields) any { return f.When }, Instant{86400, true}},
 		{"when", "1970-01-01T01:00:05+01:00", func(f *allFields) any { return f.When }, Instant{5, true}},
 		{"when", "1970-01-01T00:01:05.5Z", func(f *allFields) any { return f.When }, Instant{65, true}},
-		{"narrow", `[["stream","x"],{"operator":"pm-with","operand":[2,1],"negated":true},{"operator":"sender","operand":5}]`,
+		{"narrow", `[["stream","x"],{"operator":"pm-with","operand":[2,1],"negated":true},{"operator":"sender",` +
+			`"operand":5}]`,
 			func(f *allFields) any { return f.Narrow }, Narrow{
 				{Operator: "stream", Operand: Operand{Text: "x"}},
 				{Operator: "pm-with", Operand: Operand{Kind: OperandIDs, IDs: []int64{2, 1}}, Negated: true},
 				{Operator: "sender", Operand: Operand{Kind: OperandID, ID: 5}}}},
-		{"narrow", `[{"operator":"pm_with","operand":"a@b"}]`, func(f *allFields) any { return f.Narrow[0].Canonical() }, "dm"},
+		{"narrow", `[{"operator":"pm_with","operand":"a@b"}]`,
+			func(f *allFields) any { return f.Narrow[0].Canonical() }, "dm"},
 		{"narrow", `[["streams","public"]]`, func(f *allFields) any { return f.Narrow[0].Canonical() }, "channels"},
 		{"narrow", `[["Stream","public"]]`, func(f *allFields) any { return f.Narrow[0].Canonical() }, "Stream"},
 		{"group", "3", func(f *allFields) any { return f.Group }, GroupSetting{Group: 3}},
@@ -333,17 +365,21 @@ func TestAcceptedValues(t *testing.T) {
 		{"update", `{"new":3,"old":4}`, func(f *allFields) any { return f.Update },
 			GroupSettingUpdate{New: GroupSetting{Group: 3}, Old: &GroupSetting{Group: 4}}},
 		{"update", `{"new":3,"old":null}`, func(f *allFields) any { return f.Update.Old == nil }, true},
-		{"users", "[]", func(f *allFields) any { return f.Users }, Principals{Set: true, UserRefs: UserRefs{IDs: []int64{}}}},
-		{"users", `["a@b"]`, func(f *allFields) any { return f.Users }, Principals{Set: true, UserRefs: UserRefs{Emails: []string{"a@b"}}}},
+		{"users", "[]", func(f *allFields) any { return f.Users },
+			Principals{Set: true, UserRefs: UserRefs{IDs: []int64{}}}},
+		{"users", `["a@b"]`, func(f *allFields) any { return f.Users },
+			Principals{Set: true, UserRefs: UserRefs{Emails: []string{"a@b"}}}},
 		{"json", ` {"a": 1}`, func(f *allFields) any { return f.JSON }, JSONText(` {"a": 1}`)},
 		{"idle", "mobile", func(f *allFields) any { return f.Idle }, IdleTimeout{Mobile: true, Set: true}},
 		{"idle", `"mobile"`, func(f *allFields) any { return f.Idle }, IdleTimeout{Mobile: true, Set: true}},
 		{"idle", "0", func(f *allFields) any { return f.Idle }, IdleTimeout{Set: true}},
-		{"idle", "99999999999999999999", func(f *allFields) any { return f.Idle }, IdleTimeout{Seconds: 1<<63 - 1, Set: true}},
+		{"idle", "99999999999999999999", func(f *allFields) any { return f.Idle },
+			IdleTimeout{Seconds: 1<<63 - 1, Set: true}},
 		{"any", `"\"\\\/\b\f\n\r\t"`, func(f *allFields) any { return f.Any }, "\"\\/\b\f\n\r\t"},
 		{"any", " null ", func(f *allFields) any { return f.Any }, nil},
 		{"limit", "-5", func(f *allFields) any { return f.Limit }, NumberOrWord{Number: -5, Set: true}},
-		{"limit", `"unlimited"`, func(f *allFields) any { return f.Limit }, NumberOrWord{Word: "unlimited", IsWord: true, Set: true}},
+		{"limit", `"unlimited"`, func(f *allFields) any { return f.Limit },
+			NumberOrWord{Word: "unlimited", IsWord: true, Set: true}},
 		{"members", "true", func(f *allFields) any { return f.Members }, AllSubscribers},
 		{"members", `"partial"`, func(f *allFields) any { return f.Members }, PartialSubscribers},
 	} {
@@ -367,7 +403,7 @@ func TestDefaults(t *testing.T) {
 	a.IDs[0] = 9
 	form.Decode(&Values{}, &b)
 	if !slices.Equal(b.IDs, []int{1, 2}) {
-		t.Errorf("a default is shared by two requests: %v", b.IDs)
+		t.Errorf("two requests share a default: %v", b.IDs)
 	}
 }
 
@@ -387,7 +423,7 @@ func TestLongList(t *testing.T) {
 		}
 	}
 	if last := f.Items[n-1]; last.Name != "z" || last.Many != nil {
-		t.Errorf("the last is %+v", last)
+		t.Errorf("the last item is %+v", last)
 	}
 }
 
@@ -412,7 +448,7 @@ func TestPath(t *testing.T) {
 			t.Errorf("path %q: %+v %v", c.id, got, err)
 		}
 		if ignored := form.Ignored(v); !slices.Equal(ignored, []string{"id"}) {
-			t.Errorf("a query parameter named like a piece of the path: ignored %v", ignored)
+			t.Errorf("a query parameter with the name of a path parameter: ignored %v", ignored)
 		}
 	}
 }
@@ -431,9 +467,11 @@ func TestMissingAndConfusing(t *testing.T) {
 		fields map[string]any
 	}{
 		{nil, "REQUEST_VARIABLE_MISSING", "Missing 'op' argument", map[string]any{"var_name": "op"}},
-		{[]string{"op", "", "n", "x"}, "REQUEST_VARIABLE_MISSING", "Missing 'topic' argument", map[string]any{"var_name": "topic"}},
+		{[]string{"op", "", "n", "x"}, "REQUEST_VARIABLE_MISSING", "Missing 'topic' argument",
+			map[string]any{"var_name": "topic"}},
 		{[]string{"op", "", "subject", "a", "topic", "a"}, "REQUEST_CONFUSING_VAR",
-			"Can't decide between 'topic' and 'subject' arguments", map[string]any{"var_name1": "topic", "var_name2": "subject"}},
+			"Can't decide between 'topic' and 'subject' arguments",
+			map[string]any{"var_name1": "topic", "var_name2": "subject"}},
 		{[]string{"op", "", "subject", "a", "n", "x"}, "BAD_REQUEST", "n is not valid JSON", nil},
 		{[]string{"op", "", "topic", "a", "count", "x"}, "BAD_REQUEST", "count is not valid JSON", nil},
 	} {
@@ -492,11 +530,11 @@ func TestTooManyParameters(t *testing.T) {
 func TestInvalidUTF8IsReplaced(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"a\xffb", "a\ufffdb"},
-		{"\xe2\x82", "\ufffd"},                   // the beginning of a character, once
-		{"\xe2\x82x", "\ufffdx"},                 //
-		{"\xf0\x9f\x98\xf0\x9f", "\ufffd\ufffd"}, //
-		{"\xed\xa0\x80", "\ufffd\ufffd\ufffd"},   // a surrogate is no beginning of anything
-		{"\xc0\xaf", "\ufffd\ufffd"},             // overlong
+		{"\xe2\x82", "\ufffd"}, // an incomplete character becomes one replacement
+		{"\xe2\x82x", "\ufffdx"},
+		{"\xf0\x9f\x98\xf0\x9f", "\ufffd\ufffd"},
+		{"\xed\xa0\x80", "\ufffd\ufffd\ufffd"}, // a surrogate begins no character
+		{"\xc0\xaf", "\ufffd\ufffd"},           // overlong
 		{"é\x80\ufffd", "é\ufffd\ufffd"},
 	} {
 		f := decodeAllFields(t, "text", c.in)

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// checkError: an error says something, in valid UTF-8, under a code.
+// checkError checks that an error has a code and a message in valid UTF-8.
 func checkError(t *testing.T, err *Error) {
 	if err != nil && (err.Msg == "" || err.Code == "" || !utf8.ValidString(err.Msg)) {
-		t.Fatalf("refused with %+v", err)
+		t.Fatalf("incomplete error %+v", err)
 	}
 }
 
@@ -37,10 +37,11 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzJSON compares with encoding/json, which takes what we take, and more: invalid UTF-8 (which never comes here)
-// and lone surrogates.
+// FuzzJSON compares JSON with encoding/json. The latter also accepts invalid UTF-8, which Values.Add removes, and
+// lone surrogates.
 func FuzzJSON(f *testing.F) {
-	for _, s := range []string{"", " 1 ", `"\ud83d\ude00"`, `{"a":[1.5e3,null,true]}`, `[1,]`, "-0", "\"\\u0000\"", `[[],{}, [[1,"a,[\"],"] ,{"b":{"c":[]},"d":2}],3]`, `{"a":1 , "b":[ ]}`} {
+	for _, s := range []string{"", " 1 ", `"\ud83d\ude00"`, `{"a":[1.5e3,null,true]}`, `[1,]`, "-0", "\"\\u0000\"",
+		`[[],{}, [[1,"a,[\"],"] ,{"b":{"c":[]},"d":2}],3]`, `{"a":1 , "b":[ ]}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -50,8 +51,9 @@ func FuzzJSON(f *testing.F) {
 		v, ok := JSON(s)
 		switch valid := json.Valid([]byte(s)); {
 		case ok && !valid:
-			t.Fatalf("%q is taken", s)
-		case !ok && valid && !strings.Contains(strings.ToLower(s), `\ud`) && strings.Count(s, "[")+strings.Count(s, "{") < MaxJSONDepth:
+			t.Fatalf("%q is accepted, though it is not valid JSON", s)
+		case !ok && valid && !strings.Contains(strings.ToLower(s), `\ud`) &&
+			strings.Count(s, "[")+strings.Count(s, "{") < MaxJSONDepth:
 			t.Fatalf("%q is refused", s)
 		}
 		if !ok {
@@ -72,7 +74,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// countNested is how many values a value is, itself included.
+// countNested returns the number of values in v, including v.
 func countNested(v Value) int {
 	n := 1
 	for _, x := range v.list {
@@ -81,7 +83,7 @@ func countNested(v Value) int {
 	return n
 }
 
-// fuzzParam decodes anything into a form of one parameter.
+// fuzzParam decodes any text into a form with one parameter.
 func fuzzParam[T any](f *testing.F, then func(*testing.T, T), seeds ...string) {
 	type union struct {
 		V T `form:"v"`
@@ -109,7 +111,7 @@ func FuzzRecipients(f *testing.F) {
 		p, err := r.Direct()
 		checkError(t, err)
 		if len(p.IDs) > 0 && len(p.Emails) > 0 {
-			t.Fatalf("both kinds: %+v", p)
+			t.Fatalf("IDs and emails: %+v", p)
 		}
 	}, "Verona", "7", "[7]", `["a@x",1]`, "a@x,b@x", "")
 }
@@ -179,7 +181,7 @@ func FuzzLists(f *testing.F) {
 	}
 	fuzzParam(f, func(t *testing.T, l lists) {
 		if len(l.Strings)+len(l.Ints) > MaxJSONValues {
-			t.Fatal("too much")
+			t.Fatal("more elements than MaxJSONValues")
 		}
 	}, `{"s":["a"],"i":[1]}`)
 }

@@ -1,19 +1,20 @@
 package form
 
-// GroupSetting is who a permission is for: a user group, or people and groups named one by one.
+// GroupSetting is the value of a permission: a user group, or an anonymous set of users and groups.
 type GroupSetting struct {
 	Group     int64
-	Direct    bool // Members and Subgroups say it, not Group
+	Direct    bool // the set is in Members and Subgroups; Group is not used
 	Members   []int64
 	Subgroups []int64
 }
 
-// GroupSettingUpdate is the changing form: Old, when given, is what the client believes the value to be.
+// GroupSettingUpdate changes a GroupSetting. Old, if given, is the value that the client expects to replace.
 type GroupSettingUpdate struct {
 	New GroupSetting  `form:"new,required"`
 	Old *GroupSetting `form:"old"`
 }
 
+// DecodeValue accepts the ID of a group, or an object with members and subgroups.
 func (g *GroupSetting) DecodeValue(v Value) (err *Error) {
 	if v.kind != KindObject {
 		g.Group, err = v.ID()
@@ -40,6 +41,7 @@ func (g *GroupSetting) DecodeValue(v Value) (err *Error) {
 	return nil
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (g *GroupSetting) ParamSchema() map[string]any {
 	ids := map[string]any{"type": "array", "items": map[string]any{"type": "integer"}}
 	return oneOf(

@@ -9,7 +9,7 @@ type piece struct {
 	Note    string `header:"Upload-Metadata,maxlen=3"`
 }
 
-// TestHeaders decodes headers, which are apart from parameters of the same name.
+// TestHeaders decodes headers, which are separate from parameters of the same name.
 func TestHeaders(t *testing.T) {
 	f := Of[piece]()
 	for _, c := range []struct {
@@ -37,7 +37,7 @@ func TestHeaders(t *testing.T) {
 		}
 		v.Reset()
 		if _, ok := v.Header("Tus-Resumable"); ok {
-			t.Error("a header is left after Reset")
+			t.Error("Reset kept a header")
 		}
 		v.Add(Path, "id", "one")
 		if err := f.Decode(v, new(piece)); err == nil || err.Code != "REQUEST_VARIABLE_MISSING" {

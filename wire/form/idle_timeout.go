@@ -1,13 +1,14 @@
 package form
 
-// IdleTimeout is how long an event queue may be idle: seconds, or what the server thinks right for a phone.
+// IdleTimeout is the time after which an idle event queue expires: seconds, or "mobile" for the server's value
+// for phones.
 type IdleTimeout struct {
 	Seconds int64
 	Mobile  bool
 	Set     bool
 }
 
-// DecodeParam takes the word with and without JSON's quotes, for there are clients of either habit.
+// DecodeParam accepts the keyword with and without JSON quotes, because clients do both.
 func (t *IdleTimeout) DecodeParam(raw, _ string) (err *Error) {
 	t.Set = true
 	v, ok := JSON(raw)
@@ -24,6 +25,7 @@ func (t *IdleTimeout) DecodeParam(raw, _ string) (err *Error) {
 	return err
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (t *IdleTimeout) ParamSchema() map[string]any {
 	return oneOf(
 		map[string]any{"type": "integer", "minimum": 0},

@@ -1,6 +1,6 @@
 package form
 
-// IncludeSubscribers is how much clients want to know about the members of channels.
+// IncludeSubscribers selects how much a client gets to know about the subscribers of channels.
 type IncludeSubscribers uint8
 
 const (
@@ -9,7 +9,7 @@ const (
 	PartialSubscribers
 )
 
-// DecodeParam takes the words with and without JSON's quotes; they began as booleans.
+// DecodeParam accepts the keywords with and without JSON quotes. In older clients they are JSON booleans.
 func (s *IncludeSubscribers) DecodeParam(raw, _ string) *Error {
 	if v, ok := JSON(raw); ok && v.kind == KindString {
 		raw = v.text
@@ -27,6 +27,7 @@ func (s *IncludeSubscribers) DecodeParam(raw, _ string) *Error {
 	return nil
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (s *IncludeSubscribers) ParamSchema() map[string]any {
 	return map[string]any{"type": "string", "enum": []string{"true", "false", "partial"}}
 }

@@ -8,14 +8,15 @@ import (
 )
 
 const (
-	// MaxJSONDepth bounds lists and objects inside each other. The protocol nests four deep; the parser recurses.
+	// MaxJSONDepth bounds the nesting of lists and objects, because the parser recurses. The protocol nests four
+	// deep.
 	MaxJSONDepth = 100
-	// MaxJSONValues bounds the values in one parameter, which take 64 bytes each however short their text: twice a
-	// list of everybody in an organization of 100,000.
+	// MaxJSONValues bounds the values in one parameter, which take 64 bytes each even if their text is short. It
+	// allows twice the length of a list of all users in an organization of 100,000.
 	MaxJSONValues = 250_000
 )
 
-// Kind is the type of a JSON value. Numbers without fraction and exponent are integers, of any size.
+// Kind is the type of a JSON value. A number without fraction and exponent is an integer, whatever its size.
 type Kind uint8
 
 const (
@@ -28,16 +29,16 @@ const (
 	KindObject
 )
 
-// Value is a JSON value. Its strings are pieces of the parameter it was read from.
+// Value is a JSON value. Its strings share memory with the parameter.
 type Value struct {
-	key  string  // when it is a member of an object
+	key  string  // the name of a member of an object
 	text string  // of strings, numbers and booleans
 	list []Value // elements, or members in their order
 	kind Kind
 }
 
-// JSON reads a whole parameter strictly: no more than the grammar of RFC 8259 allows, no lone surrogate escapes, nothing
-// deeper or larger than the limits.
+// JSON parses a whole parameter strictly: the grammar of RFC 8259, no escapes of lone surrogates, and within
+// MaxJSONDepth and MaxJSONValues. It reports whether the text is valid.
 func JSON(raw string) (Value, bool) {
 	p := parser{s: raw, remaining: MaxJSONValues}
 	if len(raw) > minCountBytes {
@@ -52,15 +53,15 @@ func JSON(raw string) (Value, bool) {
 	return v, ok && p.i == len(raw)
 }
 
-// minCountBytes is the size in bytes from which the values of a parameter are counted before it is taken apart, so that too many
-// cost no memory, and a long list is made in one piece.
+// minCountBytes is the size of a parameter, in bytes, from which its values are counted before parsing. So too
+// many values cost no memory, and the outermost list is allocated once.
 const minCountBytes = 4 << 10
 
-// countValues is how many values a JSON text has, and how many of them are in the outermost list or object. Of what is no
-// JSON it says nothing.
+// countValues returns the number of values in a JSON text, and how many of them are in the outermost list or
+// object. For text that is not JSON the result is meaningless.
 func countValues(s string) (all, outer int) {
 	all = 1
-	depth, first := 0, false // whether the first element of a list or object may come
+	depth, first := 0, false // first: the first element of a list or object may follow
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		switch c {
@@ -99,8 +100,8 @@ func countValues(s string) (all, outer int) {
 type parser struct {
 	s           string
 	i           int
-	remaining   int // values that may still come
-	outerValues int // values in the outermost list or object, if they were counted
+	remaining   int // number of values still allowed
+	outerValues int // number of values in the outermost list or object, 0 if not counted
 }
 
 func (p *parser) space() {
@@ -152,7 +153,7 @@ func (p *parser) value(depth int) (v Value, ok bool) {
 	return v, ok
 }
 
-// members reads the elements of a list or, with keys, of an object.
+// members parses the elements of a list or, with keys, the members of an object.
 func (p *parser) members(depth int, end byte, keys bool) (list []Value, ok bool) {
 	if depth == 0 {
 		return nil, false
@@ -229,7 +230,7 @@ func (p *parser) digits() bool {
 	return p.i > start
 }
 
-// str reads a string; one without escapes costs nothing.
+// str parses a string. Without escapes it does not allocate.
 func (p *parser) str() (string, bool) {
 	p.i++
 	start := p.i

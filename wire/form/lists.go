@@ -1,14 +1,15 @@
 package form
 
-// StringList is a JSON list of strings. Options about texts hold for each.
+// StringList is a JSON list of strings. Options about texts apply to each element.
 type StringList []string
 
-// IntList is a JSON list of integers. Options about numbers hold for each.
+// IntList is a JSON list of integers. Options about numbers apply to each element.
 type IntList []int64
 
-// JSONText is any valid JSON, kept as it was sent.
+// JSONText is any valid JSON, as it was sent.
 type JSONText string
 
+// DecodeParam accepts any valid JSON.
 func (t *JSONText) DecodeParam(raw, _ string) *Error {
 	if _, ok := JSON(raw); !ok {
 		return notJSON()
@@ -17,4 +18,5 @@ func (t *JSONText) DecodeParam(raw, _ string) *Error {
 	return nil
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (t *JSONText) ParamSchema() map[string]any { return map[string]any{} }

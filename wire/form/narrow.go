@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// MaxNarrowTerms bounds the terms of a narrow, each of which is asked about every candidate message. UserRefs combine
-// a handful.
+// MaxNarrowTerms bounds the terms of a narrow, because each term is evaluated for every candidate message. People
+// combine only a few.
 const MaxNarrowTerms = 100
 
-// Narrow is a filter of messages: a list of [operator, operand] pairs or {operator, operand, negated} objects. Only its
-// shape is checked here; operators nobody knows are for whoever runs the narrow.
+// Narrow is a filter of messages: a list of [operator, operand] pairs or {operator, operand, negated} objects.
+// Decoding checks only its shape. Unknown operators are refused when the narrow is evaluated.
 type Narrow []Term
 
 // Term is one condition of a narrow.
 type Term struct {
-	Operator string // as it was sent
+	Operator string // as sent
 	Operand  Operand
 	Negated  bool
 }
@@ -23,12 +23,12 @@ type Term struct {
 // Operand is a text, an ID or a list of IDs.
 type Operand struct {
 	Kind OperandKind
-	Text string // of IDs: what was written, where those are only the nearest to it
+	Text string // with IDs: the text as sent, if an ID was out of range
 	ID   int64
 	IDs  []int64
 }
 
-// OperandKind says which field of a term holds its operand.
+// OperandKind selects the field of Operand that is used.
 type OperandKind uint8
 
 const (
@@ -39,7 +39,7 @@ const (
 
 var operatorAliases = map[string]string{"stream": "channel", "streams": "channels", "pm-with": "dm"}
 
-// Canonical is the operator under its present name, with dashes.
+// Canonical returns the operator under its current name, with dashes.
 func (t Term) Canonical() string {
 	name := strings.ReplaceAll(t.Operator, "_", "-")
 	if now, old := operatorAliases[name]; old {
@@ -48,9 +48,10 @@ func (t Term) Canonical() string {
 	return name
 }
 
-// Operators whose operand may be an ID; that of dm may be a list of them, and search wants words.
+// idOperators are the operators whose operand may be an ID. The operand of dm may be a list of IDs.
 var idOperators = []string{"channel", "id", "sender", "group-pm-with", "dm-including", "with", "mentions"}
 
+// DecodeValue accepts at most MaxNarrowTerms terms.
 func (n *Narrow) DecodeValue(v Value) *Error {
 	list, err := v.List()
 	if err != nil {
@@ -59,7 +60,7 @@ func (n *Narrow) DecodeValue(v Value) *Error {
 	if len(list) > MaxNarrowTerms {
 		return Invalid("more than " + itoa(MaxNarrowTerms) + " terms")
 	}
-	// The shape of every element comes before the operands of any.
+	// The shape of all elements is checked before any operand (protocol).
 	terms, operands := make(Narrow, len(list)), make([]Value, len(list))
 	for i := range list {
 		if operands[i], err = terms[i].split(list[i]); err != nil {
@@ -75,7 +76,7 @@ func (n *Narrow) DecodeValue(v Value) *Error {
 	return nil
 }
 
-// split takes an element apart.
+// split checks the shape of an element and returns its operand.
 func (t *Term) split(v Value) (operand Value, err *Error) {
 	switch v.kind {
 	case KindList:
@@ -98,7 +99,7 @@ func (t *Term) split(v Value) (operand Value, err *Error) {
 	return operand, Invalid("dict or list required")
 }
 
-// decode checks what an element consists of. These errors do not say where.
+// decode reads operator, operand and negation of an element. Its errors do not contain the position (protocol).
 func (t *Term) decode(operand, v Value) (err *Error) {
 	if operator, ok := v.Get("operator"); ok {
 		if t.Operator, err = operator.Text(); err != nil {
@@ -151,6 +152,7 @@ func (o *Operand) decode(operator string, v Value) *Error {
 
 func (v Value) isNotInt() bool { return v.kind != KindInt }
 
+// ParamSchema returns the JSON schema for the API description.
 func (n *Narrow) ParamSchema() map[string]any {
 	text := map[string]any{"type": "string"}
 	operand := oneOf(text, map[string]any{"type": "integer"},

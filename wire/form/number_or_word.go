@@ -1,7 +1,7 @@
 package form
 
-// NumberOrWord is a setting that is a JSON integer, or a JSON string for what no number says ("unlimited"). Which
-// numbers and words are good is for the setting, which refuses others with BadValue.
+// NumberOrWord is a setting that is a JSON integer, or a JSON string such as "unlimited". The endpoint checks the
+// value, and refuses a wrong one with BadValue.
 type NumberOrWord struct {
 	Number int64
 	Word   string
@@ -9,6 +9,7 @@ type NumberOrWord struct {
 	Set    bool
 }
 
+// DecodeValue accepts any 64-bit integer and any string.
 func (n *NumberOrWord) DecodeValue(v Value) (err *Error) {
 	n.Set = true
 	if v.kind == KindString {
@@ -19,6 +20,7 @@ func (n *NumberOrWord) DecodeValue(v Value) (err *Error) {
 	return err
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (n *NumberOrWord) ParamSchema() map[string]any {
 	return oneOf(map[string]any{"type": "integer"}, map[string]any{"type": "string"})
 }

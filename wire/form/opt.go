@@ -2,7 +2,7 @@ package form
 
 import "reflect"
 
-// Opt is a parameter that may be absent. With a default, Value is the default while Set is false.
+// Opt is a parameter that may be absent. If it is absent, Set is false and Value is the default.
 type Opt[T any] struct {
 	Value T
 	Set   bool
@@ -11,11 +11,11 @@ type Opt[T any] struct {
 // Null is a parameter that may be absent or null.
 type Null[T any] struct {
 	Value  T
-	Set    bool // sent, be it as null
+	Set    bool // sent, possibly as null
 	IsNull bool
 }
 
-// Or is the value, or what absent stands for.
+// Or returns the value, or absent if the parameter was not sent.
 func (o Opt[T]) Or(absent T) T {
 	if o.Set {
 		return o.Value
@@ -32,7 +32,7 @@ const (
 	wrapsNull
 )
 
-// wrapping tells Opt and Null from other types, and from structs that embed one.
+// wrapping recognizes Opt and Null. A struct that embeds one is another type.
 func wrapping(t reflect.Type) int {
 	if t.Kind() != reflect.Struct || t.PkgPath() != reflect.TypeFor[Form]().PkgPath() {
 		return wrapsNone
@@ -43,17 +43,17 @@ func wrapping(t reflect.Type) int {
 	return wrapsNone
 }
 
-// The fields of Opt and Null.
+// Positions of the fields of Opt and Null.
 const (
 	fieldValue = iota
 	fieldSet
 	fieldIsNull
 )
 
-// wrap compiles Opt[T] and Null[T] from T.
+// wrap compiles Opt[T] and Null[T].
 func (c *compiler) wrap(kind int, t reflect.Type, o *options) codec {
 	if wrapping(t.Field(fieldValue).Type) != wrapsNone {
-		o.panicf("Opt and Null do not go into each other")
+		o.panicf("Opt and Null cannot be nested")
 	}
 	in := c.compile(t.Field(fieldValue).Type, o)
 	set := func(dst reflect.Value) reflect.Value {
@@ -73,7 +73,7 @@ func (c *compiler) wrap(kind int, t reflect.Type, o *options) codec {
 		return out
 	}
 	if in.value == nil {
-		o.panicf("there is no JSON of it, so it cannot be null")
+		o.panicf("the type has no JSON form, so it cannot be null")
 	}
 	value := out.value
 	out.value = func(dst reflect.Value, v Value) *Error {
@@ -89,7 +89,7 @@ func (c *compiler) wrap(kind int, t reflect.Type, o *options) codec {
 	return out
 }
 
-// pointer compiles *T, where absent and null are nil.
+// pointer compiles *T, where nil means absent or null.
 func (c *compiler) pointer(t reflect.Type, o *options) codec {
 	in := c.compile(t.Elem(), o)
 	out := codec{schema: in.schema, kind: in.kind, noDefault: true}

@@ -1,12 +1,13 @@
 package form
 
-// Principals are the users a request acts on for somebody else: a JSON list of IDs or one of e-mail addresses. The first
-// element decides which.
+// Principals are the users on whose behalf a request is made: a JSON list of user IDs or of email addresses. The
+// type of the first element decides.
 type Principals struct {
 	UserRefs
 	Set bool
 }
 
+// DecodeValue accepts a list of user IDs, or a list of email addresses.
 func (p *Principals) DecodeValue(v Value) (err *Error) {
 	list, err := v.List()
 	if err != nil {
@@ -26,6 +27,7 @@ func (p *Principals) DecodeValue(v Value) (err *Error) {
 	return nil
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (p *Principals) ParamSchema() map[string]any {
 	return oneOf(
 		map[string]any{"type": "array", "items": map[string]any{"type": "string"}},

@@ -2,12 +2,12 @@ package form
 
 import "strings"
 
-// Recipients is the `to` of a message, where clients send an ID, a name, e-mail addresses or a list, as JSON or as
-// plain text: what it means depends on the type of the message, so only its shape is kept.
+// Recipients is the parameter `to` of a message. Clients send an ID, a name, email addresses or a list, as JSON
+// or as plain text. The meaning depends on the type of the message, so decoding keeps only the shape.
 type Recipients struct {
 	shape recipientShape
 	text  string
-	list  []Value // one for a JSON value that is no list
+	list  []Value // one element for a JSON value that is not a list
 }
 
 type recipientShape uint8
@@ -19,7 +19,7 @@ const (
 	recipientsList
 )
 
-// DecodeParam takes anything: text that is not JSON is a name or addresses.
+// DecodeParam accepts anything: text that is not JSON is a name or addresses.
 func (r *Recipients) DecodeParam(raw, _ string) *Error {
 	v, ok := JSON(raw)
 	switch {
@@ -35,18 +35,18 @@ func (r *Recipients) DecodeParam(raw, _ string) *Error {
 	return nil
 }
 
-// IsSet: the parameter was sent.
+// IsSet reports whether the parameter was sent.
 func (r Recipients) IsSet() bool { return r.shape != recipientsAbsent }
 
-// ChannelTarget names one channel, by ID or, if ByID is false, by name.
+// ChannelTarget is one channel, by ID if ByID is set, otherwise by name.
 type ChannelTarget struct {
 	ID         int64
 	Name       string
 	ByID       bool
-	OutOfRange string // the ID as it was written, if ID is only the nearest to it: there is no such channel
+	OutOfRange string // the ID as sent, if it is out of range: there is no such channel
 }
 
-// Channel reads the recipients of a channel message.
+// Channel returns the recipient of a channel message.
 func (r Recipients) Channel() (ChannelTarget, *Error) {
 	if r.shape == recipientsText {
 		return ChannelTarget{Name: r.text}, nil
@@ -64,14 +64,15 @@ func (r Recipients) Channel() (ChannelTarget, *Error) {
 	return ChannelTarget{}, Bad("Invalid data type for channel")
 }
 
-// UserRefs are users by ID or by e-mail address, never both. With none, the message has no recipients.
+// UserRefs are users by ID or by email address, never both. Without any, a message has no recipients.
 type UserRefs struct {
 	IDs        []int64
 	Emails     []string
-	OutOfRange map[int]string // by place in IDs, what was written where that is only the nearest to it: there is no such user
+	OutOfRange map[int]string // IDs as sent, by index, where they are out of range: there are no such users
 }
 
-// Direct reads the recipients of a direct message. White space around addresses and empty ones go.
+// Direct returns the recipients of a direct message. White space around addresses and empty addresses are
+// removed.
 func (r Recipients) Direct() (UserRefs, *Error) {
 	switch r.shape {
 	case recipientsAbsent:
@@ -110,7 +111,7 @@ func (r Recipients) Direct() (UserRefs, *Error) {
 	return p, nil
 }
 
-// ChannelID reads the recipients of a channel message to be sent later: an ID, or a list with just one.
+// ChannelID returns the recipient of a scheduled channel message: an ID, or a list of one ID.
 func (r Recipients) ChannelID() (ChannelTarget, *Error) {
 	if len(r.list) != 1 || r.list[0].kind != KindInt {
 		return ChannelTarget{}, Bad("Invalid data type for channel ID")
@@ -118,7 +119,7 @@ func (r Recipients) ChannelID() (ChannelTarget, *Error) {
 	return r.Channel()
 }
 
-// UserIDs reads the recipients of a direct message to be sent later: a list of IDs.
+// UserIDs returns the recipients of a scheduled direct message: a list of IDs.
 func (r Recipients) UserIDs() (UserRefs, *Error) {
 	p, err := r.Direct()
 	if err != nil || r.shape != recipientsList || p.Emails != nil {
@@ -137,6 +138,7 @@ func addresses(list []string) []string {
 	return kept
 }
 
+// ParamSchema returns the JSON schema for the API description.
 func (r *Recipients) ParamSchema() map[string]any {
 	return oneOf(
 		map[string]any{"type": "string"},

@@ -12,17 +12,19 @@ func TestRecipients(t *testing.T) {
 	const mixed = "Recipient lists may contain emails or user IDs, but not both."
 	for _, c := range []struct {
 		to      string
-		channel any // ChannelTarget or message
-		people  any // UserRefs or message
+		channel any // ChannelTarget, or the error message
+		people  any // UserRefs, or the error message
 	}{
 		{"Verona", ChannelTarget{Name: "Verona"}, UserRefs{Emails: []string{"Verona"}}},
 		{`"Verona"`, ChannelTarget{Name: "Verona"}, UserRefs{Emails: []string{"Verona"}}},
 		{`["Verona"]`, ChannelTarget{Name: "Verona"}, UserRefs{Emails: []string{"Verona"}}},
 		{"7", ChannelTarget{ID: 7, ByID: true}, badPeople},
 		{"[7]", ChannelTarget{ID: 7, ByID: true}, UserRefs{IDs: []int64{7}, Emails: nil}},
-		{"99999999999999999999", ChannelTarget{ID: 1<<63 - 1, ByID: true, OutOfRange: "99999999999999999999"}, badPeople},
+		{"99999999999999999999", ChannelTarget{ID: 1<<63 - 1, ByID: true, OutOfRange: "99999999999999999999"},
+			badPeople},
 		{"9223372036854775807", ChannelTarget{ID: 1<<63 - 1, ByID: true}, badPeople},
-		{"[1,-99999999999999999999]", exactlyOne, UserRefs{IDs: []int64{1, -1 << 63}, OutOfRange: map[int]string{1: "-99999999999999999999"}}},
+		{"[1,-99999999999999999999]", exactlyOne, UserRefs{IDs: []int64{1, -1 << 63},
+			OutOfRange: map[int]string{1: "-99999999999999999999"}}},
 		{`"a@x, b@x,,"`, ChannelTarget{Name: "a@x, b@x,,"}, UserRefs{Emails: []string{"a@x", "b@x"}}},
 		{"a@x,b@x", ChannelTarget{Name: "a@x,b@x"}, UserRefs{Emails: []string{"a@x", "b@x"}}},
 		{`["a@x"," b@x"]`, exactlyOne, UserRefs{Emails: []string{"a@x", "b@x"}}},
@@ -39,7 +41,7 @@ func TestRecipients(t *testing.T) {
 	} {
 		to := decodeAllFields(t, "to", c.to).To
 		if !to.IsSet() {
-			t.Errorf("to=%s is not given", c.to)
+			t.Errorf("to=%s is not set", c.to)
 		}
 		channel, err := to.Channel()
 		if got := valueOrMsg(channel, err); !reflect.DeepEqual(got, c.channel) {
@@ -51,7 +53,7 @@ func TestRecipients(t *testing.T) {
 		}
 	}
 	if decodeAllFields(t).To.IsSet() {
-		t.Error("an absent `to` is given")
+		t.Error("an absent `to` is set")
 	}
 }
 

@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// textRule is what the options say about a string.
+// textRule holds the options of a string.
 type textRule struct {
 	strip, date            bool
-	length, minLen, maxLen int // code points, -1: none
+	length, minLen, maxLen int // in code points, -1: no limit
 	pattern                *regexp.Regexp
 	enum, in               []string
 }
@@ -94,7 +94,7 @@ func boolCodec() codec {
 	}
 }
 
-// intRule is what type and options say about an integer.
+// intRule holds the bounds of an integer, from its type and options.
 type intRule struct {
 	min, max int64
 	enum, in []int64
@@ -114,7 +114,7 @@ func intCodec(t reflect.Type, o *options) codec {
 	}
 }
 
-// uintCodec takes integers up to those of 63 bits, which is all the protocol has.
+// uintCodec accepts integers up to 63 bits, the largest in the protocol.
 func uintCodec(t reflect.Type, o *options) codec {
 	r := intRuleOf(0, int64(min(uint64(math.MaxUint64)>>(64-t.Bits()), math.MaxInt64)), o)
 	return codec{
@@ -214,8 +214,8 @@ func (o *options) float(key, text string) float64 {
 	return x
 }
 
-// pathRaw adapts a codec to a piece of the path: an integer is decimal digits or there is no such route, and one too
-// large for its type is the largest of it, which names nothing.
+// pathRaw adapts a codec to a path parameter. An integer must be decimal digits, or the route does not fit. A
+// number too large for its type becomes the largest of the type, which is the ID of nothing.
 func pathRaw(raw func(reflect.Value, string) *Error, t reflect.Type, o *options) func(reflect.Value, string) *Error {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
@@ -237,7 +237,7 @@ func pathRaw(raw func(reflect.Value, string) *Error, t reflect.Type, o *options)
 		return raw
 	}
 	if !reflect.PointerTo(t).Implements(reflect.TypeFor[Decoder]()) {
-		o.panicf("a piece of the path is a string, an integer or a Decoder")
+		o.panicf("a path parameter must be a string, an integer or a Decoder")
 	}
 	return raw
 }

@@ -5,16 +5,16 @@ import (
 	"strconv"
 )
 
-// Kind says what the value is.
+// Kind returns the type of the value.
 func (v Value) Kind() Kind { return v.kind }
 
-// Name is the key of a member of an object.
+// Name returns the key of a member of an object.
 func (v Value) Name() string { return v.key }
 
-// IsNull: the value is JSON null.
+// IsNull reports whether the value is JSON null.
 func (v Value) IsNull() bool { return v.kind == KindNull }
 
-// Text is a string.
+// Text returns a string.
 func (v Value) Text() (string, *Error) {
 	if v.kind != KindString {
 		return "", isNot("a string")
@@ -22,7 +22,7 @@ func (v Value) Text() (string, *Error) {
 	return v.text, nil
 }
 
-// Bool is a boolean.
+// Bool returns a boolean.
 func (v Value) Bool() (bool, *Error) {
 	if v.kind != KindBool {
 		return false, isNot("a boolean")
@@ -30,7 +30,7 @@ func (v Value) Bool() (bool, *Error) {
 	return v.text == "true", nil
 }
 
-// Int is an integer of 64 bits. Larger ones are too large or too small.
+// Int returns an integer of 64 bits. Other integers are refused as too large or too small.
 func (v Value) Int() (int64, *Error) {
 	n, err := v.ID()
 	if err != nil {
@@ -45,16 +45,16 @@ func (v Value) Int() (int64, *Error) {
 	return n, nil
 }
 
-// ID is an integer, where one beyond 64 bits may stand for any that nothing has: it becomes the nearest.
+// ID returns an integer. One beyond 64 bits becomes the nearest of 64 bits, which is the ID of nothing.
 func (v Value) ID() (int64, *Error) {
 	if v.kind != KindInt {
 		return 0, isNot("an integer")
 	}
-	n, _ := strconv.ParseInt(v.text, 10, 64) // the grammar leaves only errors of range, which saturate
+	n, _ := strconv.ParseInt(v.text, 10, 64) // the grammar leaves only range errors, which saturate
 	return n, nil
 }
 
-// outOfRange is the number as it was written, if ID is only the nearest to it.
+// outOfRange returns the number as sent if it is beyond 64 bits, else "".
 func (v Value) outOfRange() string {
 	if n, err := v.ID(); err != nil || n != math.MaxInt64 && n != math.MinInt64 || v.text == strconv.FormatInt(n, 10) {
 		return ""
@@ -62,7 +62,7 @@ func (v Value) outOfRange() string {
 	return v.text
 }
 
-// Float is a number, written with or without fraction.
+// Float returns a number, with or without fraction.
 func (v Value) Float() (float64, *Error) {
 	if v.kind != KindFloat && v.kind != KindInt {
 		return 0, isNot("a float")
@@ -77,7 +77,7 @@ func (v Value) Float() (float64, *Error) {
 	return x, nil
 }
 
-// List is the elements of a list.
+// List returns the elements of a list. The caller must not change them.
 func (v Value) List() ([]Value, *Error) {
 	if v.kind != KindList {
 		return nil, isNot("a list")
@@ -85,7 +85,7 @@ func (v Value) List() ([]Value, *Error) {
 	return v.list, nil
 }
 
-// Object is the members of an object in their order; of members with one name the last counts.
+// Object returns the members of an object in order. If a name occurs twice, the last member counts.
 func (v Value) Object() ([]Value, *Error) {
 	if v.kind != KindObject {
 		return nil, isNot("a dict")
@@ -93,7 +93,7 @@ func (v Value) Object() ([]Value, *Error) {
 	return v.list, nil
 }
 
-// Get is the member of an object.
+// Get returns the member of an object.
 func (v Value) Get(key string) (Value, bool) {
 	if v.kind != KindObject {
 		return Value{}, false
@@ -106,7 +106,7 @@ func (v Value) Get(key string) (Value, bool) {
 	return Value{}, false
 }
 
-// Ints is a list of integers.
+// Ints returns a list of integers.
 func (v Value) Ints() ([]int64, *Error) {
 	list, err := v.List()
 	if err != nil {
@@ -121,7 +121,7 @@ func (v Value) Ints() ([]int64, *Error) {
 	return ns, nil
 }
 
-// Texts is a list of strings.
+// Texts returns a list of strings.
 func (v Value) Texts() ([]string, *Error) {
 	list, err := v.List()
 	if err != nil {
@@ -136,8 +136,8 @@ func (v Value) Texts() ([]string, *Error) {
 	return ss, nil
 }
 
-// Any is the value as plain Go: nil, bool, int64 or (fractions, exponents, numbers beyond 64 bits) the nearest
-// float64, string, []any, map[string]any.
+// Any converts the value to plain Go: nil, bool, int64, float64, string, []any or map[string]any. Numbers with
+// fraction or exponent, and integers beyond 64 bits, become the nearest float64.
 func (v Value) Any() any {
 	switch v.kind {
 	case KindBool:
@@ -167,14 +167,14 @@ func (v Value) Any() any {
 	return nil
 }
 
-// nearest is the number as a finite float64, so that it can be written as JSON again.
+// nearest returns the nearest finite float64, which can be written as JSON again.
 func (v Value) nearest() float64 {
 	x, _ := strconv.ParseFloat(v.text, 64)
 	return max(-math.MaxFloat64, min(x, math.MaxFloat64))
 }
 
-// DecodeValue makes Value a type of field: any JSON.
+// DecodeValue makes Value usable as the type of a field: any JSON.
 func (v *Value) DecodeValue(from Value) *Error { *v = from; return nil }
 
-// ParamSchema is that of any JSON.
+// ParamSchema returns the schema of any JSON.
 func (v *Value) ParamSchema() map[string]any { return map[string]any{} }

@@ -5,22 +5,22 @@ import (
 	"unicode/utf8"
 )
 
-// Source is where a parameter came from.
+// Source is the part of a request that contains a parameter.
 type Source uint8
 
 const (
 	Query  Source = iota
-	Body          // wins over the query
-	Path          // apart from both
-	Header        // apart from all; only those that a form names
+	Body          // has priority over the query
+	Path          // separate from query and body
+	Header        // separate from the others; only headers that a form declares
 )
 
-// MaxParams bounds the query and body parameters of one request. The largest form has about 120; a thousand leaves
-// room for clients that send more than we know, and keeps a hostile request from costing more than its bytes.
+// MaxParams bounds the query and body parameters of one request. The largest form has about 120. A thousand
+// leaves room for clients that send unknown ones, and keeps the cost of a hostile request near its size.
 const MaxParams = 1000
 
-// Values are the parameters of one request, split and url-decoded. They belong to one goroutine and may be used
-// again after Reset. The strings must not change afterwards: forms keep pieces of them.
+// Values holds the parameters of one request, split and url-decoded. It is not safe for concurrent use. After
+// Reset it may be used for another request. The strings must not change later: decoded forms share their memory.
 type Values struct {
 	list     []entry
 	path     []entry
@@ -28,7 +28,7 @@ type Values struct {
 	consumed []string
 	overflow bool
 
-	selected []int32 // scratch of Decode: for each slot of a form the entry that counts, or -1
+	selected []int32 // scratch memory of Decode: for each slot of a form the selected entry, or -1
 }
 
 type entry struct {
@@ -36,7 +36,7 @@ type entry struct {
 	source      Source
 }
 
-// Reset forgets everything but the memory.
+// Reset removes everything but keeps the memory.
 func (v *Values) Reset() {
 	clear(v.list)
 	clear(v.path)
@@ -45,7 +45,8 @@ func (v *Values) Reset() {
 	v.list, v.path, v.headers, v.consumed, v.overflow = v.list[:0], v.path[:0], v.headers[:0], v.consumed[:0], false
 }
 
-// Add appends one parameter. Beyond MaxParams it is dropped and every Decode refuses.
+// Add adds one parameter. It replaces invalid UTF-8 in name and value. Beyond MaxParams it drops the parameter,
+// and every Decode fails.
 func (v *Values) Add(source Source, name, value string) {
 	e := entry{validUTF8(name), validUTF8(value), source}
 	switch {
@@ -60,7 +61,7 @@ func (v *Values) Add(source Source, name, value string) {
 	}
 }
 
-// Get returns the value of one query or body parameter.
+// Get returns the value of a query or body parameter.
 func (v *Values) Get(name string) (value string, ok bool) {
 	source := Query
 	for i := range v.list {
@@ -71,10 +72,11 @@ func (v *Values) Get(name string) (value string, ok bool) {
 	return value, ok
 }
 
-// Consume says that somebody else has used the parameter, so that no form reports it as ignored.
+// Consume marks a parameter as used, so that no form reports it as ignored.
 func (v *Values) Consume(name string) { v.consumed = append(v.consumed, name) }
 
-// selectEntries finds for each name of the form the entry that counts: of the body before the query, the last one.
+// selectEntries finds the entry that counts for each name of the form: the last one of the body, else of the
+// query.
 func (v *Values) selectEntries(f *Form) {
 	if cap(v.selected) < len(f.slots) {
 		v.selected = make([]int32, len(f.slots))
@@ -103,7 +105,7 @@ func (v *Values) pathValue(name string) (string, bool) {
 	return "", false
 }
 
-// Header returns the value of one header, under the name a form has for it.
+// Header returns the value of a header, under the name that a form uses for it.
 func (v *Values) Header(name string) (value string, ok bool) {
 	for i := range v.headers {
 		if v.headers[i].name == name {
@@ -113,7 +115,7 @@ func (v *Values) Header(name string) (value string, ok bool) {
 	return "", false
 }
 
-// validUTF8 replaces each longest piece that begins like a character and is none by U+FFFD.
+// validUTF8 replaces each ill-formed sequence by one U+FFFD.
 func validUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -130,8 +132,8 @@ func validUTF8(s string) string {
 	return b.String()
 }
 
-// badPrefix is the length of the ill-formed sequence s begins with: a lead byte and as many of its continuation bytes
-// as could still have become a character.
+// badPrefix returns the length of the ill-formed sequence at the start of s: a lead byte, and as many
+// continuation bytes as could have been part of a character.
 func badPrefix(s string) int {
 	n := 1
 	for n < len(s) && n < 4 && !utf8.FullRuneInString(s[:n]) {

@@ -10,8 +10,8 @@ import (
 	"parley/wire"
 )
 
-// serveCustomEmoji serves an emoji's image, or the first picture of one that moves. Emoji are no secret of anybody: whoever
-// knows the address sees them.
+// serveCustomEmoji serves the image of an emoji, or with the prefix "still/" the first frame of an animated one.
+// It needs no login: every client that knows the address gets the image.
 func (s *Server) serveCustomEmoji(ctx *fasthttp.RequestCtx, name string) {
 	name, still := strings.CutPrefix(name, "still/")
 	if still {

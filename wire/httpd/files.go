@@ -18,14 +18,15 @@ import (
 	"parley/wire/markdown"
 )
 
-// FilePaths finds the files behind uploads and avatars.
+// FilePaths returns the paths of stored files on disk: uploads by their hash, pictures and data exports by their
+// name. The file need not exist.
 type FilePaths interface {
 	Path(hash string) string
 	Picture(name string) string
 	Export(name string) string
 }
 
-// addFileRoutes are the routes outside the protocol's prefix that clients fetch addFileRoutes from.
+// addFileRoutes adds the routes for files, which are outside the protocol's prefix.
 func (s *Server) addFileRoutes() {
 	serve := map[string]fasthttp.RequestHandler{
 		"/user_uploads/temporary/{token}/{name}":   s.serveTemporaryFile,
@@ -34,22 +35,24 @@ func (s *Server) addFileRoutes() {
 		"/user_uploads/{realm}/{path:*}":           func(ctx *fasthttp.RequestCtx) { s.serveUpload(ctx, false) },
 		"/user_avatars/{realm}/{path:*}":           s.servePicture,
 		"/avatar/{who}":                            func(ctx *fasthttp.RequestCtx) { s.redirectToAvatar(ctx, "") },
-		"/avatar/{who}/medium":                     func(ctx *fasthttp.RequestCtx) { s.redirectToAvatar(ctx, "-medium") },
-		"/static/images/{path:*}":                  s.serveStaticImage,
+		"/avatar/{who}/medium": func(ctx *fasthttp.RequestCtx) {
+			s.redirectToAvatar(ctx, "-medium")
+		},
+		"/static/images/{path:*}": s.serveStaticImage,
 	}
 	for _, f := range wire.FileRoutes {
 		s.router.ANY(f.Path, s.readOnly(serve[f.Path]))
 		delete(serve, f.Path)
 	}
 	for path := range serve {
-		panic("BUG: " + path + " is not among wire.Fetches")
+		panic("BUG: " + path + " is not in wire.Fetches")
 	}
 }
 
-// fileMethods is what one may do with a file.
+// fileMethods are the methods of the file routes.
 var fileMethods = []string{"GET", "HEAD", "OPTIONS"}
 
-// readOnly lets those through who want to read.
+// readOnly passes GET and HEAD to read, answers OPTIONS, and rejects every other method.
 func (s *Server) readOnly(read fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		switch {
@@ -70,8 +73,11 @@ func pathParam(ctx *fasthttp.RequestCtx, name string) string {
 	return unescape(v)
 }
 
-// fileCall is who asks for a file: by the API's credentials, by an api_key in the query, or nobody. Files are exempt from
-// rate limits (protocol), but credentials that are wrong are not; false: it was answered that there were too many.
+// fileCall returns the call of a request for a file. The caller is identified by HTTP Basic or by api_key in the
+// query; otherwise the call has no account.
+//
+// Files are exempt from rate limits (protocol), but attempts with wrong credentials are counted. If there were
+// too many, fileCall answers the request itself and reports false.
 func (s *Server) fileCall(ctx *fasthttp.RequestCtx) (*wire.Call, bool) {
 	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &form.Values{}}
 	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
@@ -94,14 +100,14 @@ func (s *Server) fileCall(ctx *fasthttp.RequestCtx) (*wire.Call, bool) {
 	return c, true
 }
 
-// serveUpload serves an upload to whoever may see it.
+// serveUpload serves an upload if the caller may see it.
 func (s *Server) serveUpload(ctx *fasthttp.RequestCtx, download bool) {
 	if u, ok := s.visibleUpload(ctx, pathParam(ctx, "realm")+"/"+pathParam(ctx, "path")); ok {
 		s.sendUpload(ctx, u, download)
 	}
 }
 
-// visibleUpload finds an upload the caller may see, or answers that there is none.
+// visibleUpload returns an upload that the caller may see. Otherwise it answers the request and reports false.
 func (s *Server) visibleUpload(ctx *fasthttp.RequestCtx, path string) (realm.Upload, bool) {
 	c, ok := s.fileCall(ctx)
 	if !ok {
@@ -117,14 +123,15 @@ func (s *Server) visibleUpload(ctx *fasthttp.RequestCtx, path string) (realm.Upl
 	if err != nil {
 		status := 404
 		if c.Account == nil {
-			status = 403 // whether it is there is nobody's business without login
+			status = 403 // without a login, the answer must not tell whether the file exists
 		}
 		s.writeError(ctx, status, "File not found or not yours to see")
 	}
 	return u, err == nil
 }
 
-// serveThumbnail serves an image in one of the formats the server has, to whoever may see the image.
+// serveThumbnail serves an image in one of the formats that the server generates, if the caller may see the
+// image.
 func (s *Server) serveThumbnail(ctx *fasthttp.RequestCtx) {
 	path, format, _ := cutLast(pathParam(ctx, "path"), "/")
 	u, ok := s.visibleUpload(ctx, pathParam(ctx, "realm")+"/"+path)
@@ -150,7 +157,7 @@ func (s *Server) serveThumbnail(ctx *fasthttp.RequestCtx) {
 	s.sendFile(ctx, file, kind)
 }
 
-// cutLast cuts a text at the last separator.
+// cutLast cuts s around the last sep. Without sep, all of s is after.
 func cutLast(s, sep string) (before, after string, found bool) {
 	i := strings.LastIndex(s, sep)
 	if i < 0 {
@@ -159,11 +166,12 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// setUploadHeaders keeps what was uploaded from doing anything in a browser, and from being kept where others may see it.
+// setUploadHeaders keeps an upload from running scripts in a browser and from shared caches.
 func setUploadHeaders(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox")
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox")
 	h.Set("Cache-Control", "private, immutable")
 }
 
@@ -187,9 +195,24 @@ func (s *Server) serveTemporaryFile(ctx *fasthttp.RequestCtx) {
 	s.sendUpload(ctx, x.(realm.Upload), false)
 }
 
-// inlineTypes are the content types a browser may show in place; anything else is saved, so that nothing uploaded runs here.
-var inlineTypes = map[string]bool{"text/plain; charset=utf-8": true, "image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true, "image/bmp": true, "application/pdf": true,
-	"video/mp4": true, "video/webm": true, "audio/mpeg": true, "audio/wave": true, "audio/aiff": true, "application/ogg": true, "audio/basic": true}
+// inlineTypes are the content types that a browser may display in place. Every other upload is sent as an
+// attachment, so that nothing uploaded runs on this origin.
+var inlineTypes = map[string]bool{
+	"text/plain; charset=utf-8": true,
+	"image/png":                 true,
+	"image/jpeg":                true,
+	"image/gif":                 true,
+	"image/webp":                true,
+	"image/bmp":                 true,
+	"application/pdf":           true,
+	"video/mp4":                 true,
+	"video/webm":                true,
+	"audio/mpeg":                true,
+	"audio/wave":                true,
+	"audio/aiff":                true,
+	"application/ogg":           true,
+	"audio/basic":               true,
+}
 
 func (s *Server) sendUpload(ctx *fasthttp.RequestCtx, u realm.Upload, download bool) {
 	h := &ctx.Response.Header
@@ -202,7 +225,8 @@ func (s *Server) sendUpload(ctx *fasthttp.RequestCtx, u realm.Upload, download b
 	s.sendFile(ctx, s.options.Files.Path(u.Hash), u.Type)
 }
 
-// sendFile streams a file, or the part of it a Range header names, unless the client has it already.
+// sendFile streams a file, or the part named by a Range header. It answers 304 if the client has the file
+// already.
 func (s *Server) sendFile(ctx *fasthttp.RequestCtx, path, contentType string) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -210,7 +234,7 @@ func (s *Server) sendFile(ctx *fasthttp.RequestCtx, path, contentType string) {
 		return
 	}
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() { // a name such as .. is the directory's
+	if err != nil || !info.Mode().IsRegular() { // a name such as ".." is a directory
 		f.Close()
 		s.writeError(ctx, 404, "File not found")
 		return
@@ -247,7 +271,7 @@ func (s *Server) sendFile(ctx *fasthttp.RequestCtx, path, contentType string) {
 	ctx.SetBodyStream(&fileSection{f, io.NewSectionReader(f, int64(p.from), int64(p.bytes))}, p.bytes)
 }
 
-// fileSection is a part of a file that closes the file when it has been sent.
+// fileSection is a part of a file. Close closes the file.
 type fileSection struct {
 	f *os.File
 	*io.SectionReader
@@ -255,25 +279,27 @@ type fileSection struct {
 
 func (p *fileSection) Close() error { return p.f.Close() }
 
-// WriteTo writes writeBufferBytes at a time.
+// WriteTo copies in blocks of writeBufferBytes.
 func (p *fileSection) WriteTo(w io.Writer) (int64, error) {
 	b := writeBuffers.Get().(*[writeBufferBytes]byte)
 	defer writeBuffers.Put(b)
 	return io.CopyBuffer(struct{ io.Writer }{w}, p.SectionReader, b[:])
 }
 
-// servePicture serves avatars and the organization's pictures: uploaded ones from disk, generated ones drawn from the name.
+// servePicture serves avatars and the organization's pictures: uploaded ones from disk, identicons from the
+// cache.
 func (s *Server) servePicture(ctx *fasthttp.RequestCtx) {
 	path := pathParam(ctx, "path")
-	if pathParam(ctx, "realm") == "exports" { // its name is a secret only administrators are told
+	if pathParam(ctx, "realm") == "exports" { // the name of an export is a secret that only administrators get
 		ctx.Response.Header.Set("Cache-Control", "private, no-store")
 		ctx.Response.Header.Set("Content-Disposition", `attachment; filename="export.jsonl.gz"`)
 		s.sendFile(ctx, s.options.Files.Export(path), "application/gzip")
 		return
 	}
-	ctx.Response.Header.Set("Cache-Control", "public, max-age=31536000, immutable") // addresses change with the picture
+	ctx.Response.Header.Set("Cache-Control", "public, max-age=31536000, immutable") // a new picture has a new address
 	if rest, ok := strings.CutPrefix(path, "generated/"); ok {
-		s.sendIdenticon(ctx, pathParam(ctx, "realm")+"/"+strings.TrimSuffix(strings.TrimSuffix(rest, ".png"), "-medium"), strings.HasSuffix(rest, "-medium.png"))
+		name := strings.TrimSuffix(strings.TrimSuffix(rest, ".png"), "-medium")
+		s.sendIdenticon(ctx, pathParam(ctx, "realm")+"/"+name, strings.HasSuffix(rest, "-medium.png"))
 		return
 	}
 	if name, ok := strings.CutPrefix(path, wire.EmojiPath); ok {
@@ -287,13 +313,15 @@ func (s *Server) servePicture(ctx *fasthttp.RequestCtx) {
 	s.sendFile(ctx, s.options.Files.Picture(path), "image/png")
 }
 
-// redirectToAvatar redirects to somebody's picture.
+// redirectToAvatar redirects to the picture of the user in the path. suffix is "" or "-medium".
 func (s *Server) redirectToAvatar(ctx *fasthttp.RequestCtx, suffix string) {
 	c, ok := s.fileCall(ctx)
 	if !ok {
 		return
 	}
-	url, err := wire.Read(c, func(v realm.View) (string, error) { return wire.FindAvatarURL(v, pathParam(ctx, "who"), c.Site), nil })
+	url, err := wire.Read(c, func(v realm.View) (string, error) {
+		return wire.FindAvatarURL(v, pathParam(ctx, "who"), c.Site), nil
+	})
 	if err != nil || url == "" {
 		s.writeError(ctx, 404, "No such user")
 		return
@@ -305,7 +333,7 @@ func (s *Server) redirectToAvatar(ctx *fasthttp.RequestCtx, suffix string) {
 	ctx.SetStatusCode(302)
 }
 
-// serveStaticImage serves the few pictures the server itself shows.
+// serveStaticImage serves the images that the server's own pages and emails refer to.
 func (s *Server) serveStaticImage(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
 	ctx.Response.Header.Set("Cache-Control", "public, max-age=86400")
@@ -316,14 +344,18 @@ func (s *Server) serveStaticImage(ctx *fasthttp.RequestCtx) {
 			ink = "#eee"
 		}
 		ctx.SetContentType("image/svg+xml")
-		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 160 40"><text x="4" y="29" font-family="sans-serif" font-size="28" fill="` + ink + `">Parley</text></svg>`)
-	case strings.HasPrefix(path, "loading/loader-"): // black or white
+		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 160 40"><text x="4" y="29" ` +
+			`font-family="sans-serif" font-size="28" fill="` + ink + `">Parley</text></svg>`)
+	case strings.HasPrefix(path, "loading/loader-"): // the suffix is "black" or "white"
 		ink, _, _ := strings.Cut(strings.TrimPrefix(path, "loading/loader-"), ".")
 		if ink != "white" {
 			ink = "black"
 		}
 		ctx.SetContentType("image/svg+xml")
-		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40"><circle cx="20" cy="20" r="15" fill="none" stroke="` + ink + `" stroke-width="3" stroke-dasharray="70 25"><animateTransform attributeName="transform" type="rotate" from="0 20 20" to="360 20 20" dur="1s" repeatCount="indefinite"/></circle></svg>`)
+		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40"><circle cx="20" cy="20" ` +
+			`r="15" fill="none" stroke="` + ink +
+			`" stroke-width="3" stroke-dasharray="70 25"><animateTransform attributeName="transform" ` +
+			`type="rotate" from="0 20 20" to="360 20 20" dur="1s" repeatCount="indefinite"/></circle></svg>`)
 	case path == "unknown-user-avatar.png", path == "unknown-user-avatar-medium.png":
 		s.sendIdenticon(ctx, "unknown user", strings.HasSuffix(path, "-medium.png"))
 	default:
@@ -331,7 +363,7 @@ func (s *Server) serveStaticImage(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// multipartFiles is the files of a multipart body, under whatever field names.
+// multipartFiles returns the files of a multipart body, under any field names.
 func multipartFiles(ctx *fasthttp.RequestCtx) ([]wire.File, error) {
 	if !bytes.HasPrefix(ctx.Request.Header.ContentType(), []byte("multipart/form-data")) {
 		return nil, nil
@@ -343,7 +375,8 @@ func multipartFiles(ctx *fasthttp.RequestCtx) ([]wire.File, error) {
 	var out []wire.File
 	for _, list := range f.File {
 		for _, h := range list {
-			out = append(out, wire.File{Name: h.Filename, Size: h.Size, Open: func() (io.ReadCloser, error) { return h.Open() }})
+			out = append(out, wire.File{Name: h.Filename, Size: h.Size,
+				Open: func() (io.ReadCloser, error) { return h.Open() }})
 		}
 	}
 	return out, nil

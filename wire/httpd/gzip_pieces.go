@@ -14,66 +14,73 @@ import (
 	"parley/wire"
 )
 
-// A large answer is mostly pieces that other answers have, too (wire.Pieces). Each of them is compressed once: a piece
-// that was compressed by itself and ends on a whole byte may stand anywhere in a deflate stream, since nothing in it
-// refers to what is before it. So the compressed answer is put together from pieces like the plain one.
+// Large answers consist mostly of pieces that they share with other answers (wire.Pieces). Each piece is
+// compressed once. A piece that is compressed by itself and ends on a whole byte can be placed anywhere in a
+// deflate stream, because nothing in it refers to earlier bytes. So a compressed answer is assembled from pieces,
+// like the plain one.
 
-// A short piece by itself has little to repeat, but much in common with one of its kind: the channel before it. So what is
-// remembered of it is how it looks behind the short shared piece before it, so many bytes further on: it may refer to what is
-// in that one, and to nothing between them.
+// A short piece alone has little repetition, but it resembles the piece of its kind before it: one channel is
+// like the next. So a short piece is compressed with the previous short shared piece as its dictionary, at a
+// certain distance. It may refer to bytes of that piece, but not to the bytes in between, which differ from
+// answer to answer.
 
-// minPieceBytes is the smallest piece, in bytes, that is compressed by itself; a shared one below it goes behind another from
-// minChainBytes bytes on.
+// minPieceBytes is the size from which a piece is compressed by itself. A shared piece of minChainBytes up to
+// that is compressed with its predecessor as the dictionary.
 const (
 	minPieceBytes = 2 << 10
 	minChainBytes = 200
 )
 
-// maxChainGap is how many bytes may be between two short pieces that go together. What is between is zeros while the second one
-// is compressed: they take time, and deflate looks back 32 kB only.
+// maxChainGap is the largest number of bytes between two chained pieces. The bytes in between are zeros while the
+// second piece is compressed: they take time, and deflate looks back 32 kB only.
 const maxChainGap = 4 << 10
 
-// maxChainPositions is behind how many pieces, or how far behind them, a short one is remembered. Should there be more, because
-// everybody sees other channels, it begins anew. A piece of a kilobyte is remembered in a few kilobytes by that.
+// maxChainPositions is the number of compressed forms stored for one short piece, each for another predecessor or
+// distance. When there are more, because users see different channels, all forms of the piece are dropped. So a
+// piece of 1 kB takes a few kilobytes.
 const maxChainPositions = 64
 
-// MaxChainedBytes is how many bytes all that is remembered of short pieces may take: of ten thousand channels of which everybody
-// sees others, maxChainPositions each would take a hundred megabytes. Beyond it all of it is forgotten, and compressed again.
+// MaxChainedBytes bounds the memory of all compressed forms of short pieces. Without it, ten thousand channels of
+// which every user sees others would take a hundred megabytes. Beyond the bound all forms are dropped and
+// compressed again.
 const MaxChainedBytes = 32 << 20
 
-// chainOverhead is about what a short piece takes in memory at one spot beside its bytes.
+// chainOverhead is the approximate memory of one compressed form of a short piece, beside its bytes.
 const chainOverhead = 192
 
-// minCompressedGap is the size in bytes below which what stands between pieces is not compressed: the tables that say how it is
-// would take about what they save, and have to be made. Nor is what is less than one in maxGapShare of the plain answer, which
-// would make it hardly smaller.
+// minCompressedGap is the size from which the bytes between shared pieces are compressed. For fewer bytes, the
+// Huffman tables would take about as much as they save. Gaps below 1/maxGapShare of the plain answer are not
+// compressed either, because that would hardly make the answer smaller.
 const (
 	minCompressedGap = 400
 	maxGapShare      = 512
 )
 
-// compressedPiece is a piece in compressed form.
+// compressedPiece is the compressed form of a piece.
 type compressedPiece struct {
-	bytes     []byte     // deflate blocks, none of them the last, ending on a whole byte
-	sum       uint32     // CRC-32 of what it was
-	size      int        // and its length
-	zeroShift *bitMatrix // what so many bytes of zero do to a sum; set when it came a second time and was compressed with care
+	bytes []byte // deflate blocks that end on a whole byte, none of them the last
+	sum   uint32 // CRC-32 of the plain bytes
+	size  int    // number of plain bytes
+	// effect of size zero bytes on a CRC; set on the second use, together with the better compression
+	zeroShift *bitMatrix
 
-	byPosition map[chainPosition]*compressedPiece // of a short piece: how it looks there
+	byPosition map[chainPosition]*compressedPiece // of a short piece: its compressed forms
 }
 
-// chainPosition is where a short piece stands: behind which other, and how far; the zero chainPosition is alone.
+// chainPosition is the predecessor of a short piece and the distance to it in bytes. The zero value means: no
+// predecessor.
 type chainPosition struct {
 	before weak.Pointer[byte]
 	gap    int
 }
 
-// pieceCompressor remembers compressed pieces for as long as somebody has the pieces themselves: a small part of what is in memory
-// anyway, and MaxChainedBytes bytes of short ones at most.
+// pieceCompressor caches compressed pieces. An entry lives as long as its plain piece, so the cache is a small
+// part of memory that is in use anyway, and at most MaxChainedBytes of short pieces. It is safe for concurrent
+// use.
 type pieceCompressor struct {
 	mu           sync.Mutex
 	pieces       map[weak.Pointer[byte]]*compressedPiece
-	chainedBytes int // bytes of what stands in known behind others
+	chainedBytes int // bytes of all compressed forms in byPosition
 }
 
 func newPieceCompressor() *pieceCompressor {
@@ -102,7 +109,7 @@ func (p *pieceCompressor) compressed(piece []byte) *compressedPiece {
 	return x
 }
 
-// remember remembers what a piece was made to; mu is held.
+// remember stores x as the compressed form of a piece. p.mu is held.
 func (p *pieceCompressor) remember(key weak.Pointer[byte], piece []byte, x *compressedPiece) {
 	if old, ok := p.pieces[key]; !ok {
 		runtime.AddCleanup(&piece[0], p.forget, key)
@@ -112,8 +119,10 @@ func (p *pieceCompressor) remember(key weak.Pointer[byte], piece []byte, x *comp
 	p.pieces[key] = x
 }
 
-// compressedBehind is a short piece, with lead in front of it, at a spot behind another one, if before is not nil.
-func (p *pieceCompressor) compressedBehind(before []byte, at chainPosition, lead string, piece []byte, key weak.Pointer[byte]) *compressedPiece {
+// compressedBehind returns the compressed form of lead and a short piece at a position. before is the plain
+// predecessor, nil if there is none.
+func (p *pieceCompressor) compressedBehind(before []byte, at chainPosition, lead string, piece []byte,
+	key weak.Pointer[byte]) *compressedPiece {
 	p.mu.Lock()
 	x := p.pieces[key]
 	if x == nil || x.byPosition == nil {
@@ -125,13 +134,13 @@ func (p *pieceCompressor) compressedBehind(before []byte, at chainPosition, lead
 	if out != nil && out.size == len(lead)+len(piece) {
 		return out
 	}
-	if before != nil { // what is between is zeros, which no JSON has
+	if before != nil { // zeros fill the gap: JSON has no zero bytes to match
 		before = append(append(make([]byte, 0, len(before)+at.gap), before...), make([]byte, at.gap)...)
 	}
 	out = compress(before, append([]byte(lead), piece...), flate.BestCompression)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pieces[key] != x { // made anew, or forgotten
+	if p.pieces[key] != x { // replaced or dropped in the meantime
 		return out
 	}
 	if len(x.byPosition) >= maxChainPositions {
@@ -150,7 +159,7 @@ func (p *pieceCompressor) compressedBehind(before []byte, at chainPosition, lead
 	return out
 }
 
-// dropPositions forgets how a short piece looks behind others; mu is held.
+// dropPositions drops all compressed forms of a short piece. p.mu is held.
 func (p *pieceCompressor) dropPositions(x *compressedPiece) {
 	for _, b := range x.byPosition {
 		p.chainedBytes -= b.memory()
@@ -160,7 +169,7 @@ func (p *pieceCompressor) dropPositions(x *compressedPiece) {
 
 func (x *compressedPiece) memory() int { return len(x.bytes) + chainOverhead }
 
-// ChainedBytes is how many bytes short pieces take that are compressed behind others.
+// ChainedBytes returns the memory of all compressed forms of short pieces.
 func (s *Server) ChainedBytes() int64 {
 	sharedPieces.mu.Lock()
 	defer sharedPieces.mu.Unlock()
@@ -176,21 +185,21 @@ func (p *pieceCompressor) forget(key weak.Pointer[byte]) {
 	delete(p.pieces, key)
 }
 
-// flateWriters are reused by level: each has some hundred kilobytes of tables.
+// flateWriters pools writers by level: each has some hundred kilobytes of tables.
 var flateWriters = map[int]*sync.Pool{flate.BestSpeed: {}, flate.DefaultCompression: {}, flate.BestCompression: {}}
 
-// compress makes b, which may refer to what is before it, smaller.
+// compress returns the compressed form of b, which may refer to bytes of before.
 func compress(before, b []byte, level int) *compressedPiece {
 	var out bytes.Buffer
 	w, _ := flateWriters[level].Get().(*flate.Writer)
 	if w == nil {
-		w, _ = flate.NewWriter(&out, level) // it only fails for levels that there are not
+		w, _ = flate.NewWriter(&out, level) // it fails for unknown levels only
 	} else {
 		w.Reset(&out)
 	}
 	if before != nil {
 		w.Write(before)
-		w.Flush() // to a buffer: there is no error
+		w.Flush() // the buffer returns no errors
 	}
 	from := out.Len()
 	w.Write(b)
@@ -199,7 +208,7 @@ func compress(before, b []byte, level int) *compressedPiece {
 	return &compressedPiece{bytes: bytes.Clone(out.Bytes()[from:]), sum: crc32.ChecksumIEEE(b), size: len(b)}
 }
 
-// store is a short text in a block that is not compressed (RFC 1951, 3.2.4): it begins and ends on a whole byte.
+// store returns b as a block without compression (RFC 1951, 3.2.4), which begins and ends on a whole byte.
 func store(b []byte) *compressedPiece {
 	out := make([]byte, 0, len(b)+5)
 	out = append(out, 0)
@@ -208,18 +217,18 @@ func store(b []byte) *compressedPiece {
 	return &compressedPiece{bytes: append(out, b...), sum: crc32.ChecksumIEEE(b), size: len(b)}
 }
 
-// storedComma is what is between most pieces.
+// storedComma is the separator between most pieces.
 var storedComma = store([]byte(","))
 
 var (
-	gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff} // RFC 1952: deflate, no name, no time, any system
+	gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff} // RFC 1952: deflate, no name, no time, unknown system
 	lastBlock  = []byte{3, 0}                                  // RFC 1951: an empty last block
 )
 
-// objectSeparator is what is between two objectSeparator of a list.
+// objectSeparator is the text between two objects of a list.
 const objectSeparator = "},{"
 
-// gzipped is the pieces' gzip form, in parts, which it puts into out.
+// gzipped appends the gzip form of pieces to out, in parts.
 func (p *pieceCompressor) gzipped(pieces wire.Fragments, out [][]byte) [][]byte {
 	all := gzipAssembly{parts: append(out, gzipHeader)}
 	p.assemble(&all, pieces, max(minCompressedGap, pieces.Len()/maxGapShare))
@@ -228,7 +237,8 @@ func (p *pieceCompressor) gzipped(pieces wire.Fragments, out [][]byte) [][]byte 
 	return append(all.parts, binary.LittleEndian.AppendUint32(tail, uint32(all.size)))
 }
 
-// compressedRun is a compressedRun's pieces as one. It is remembered as soon as each of them is compressed with care.
+// compressedRun returns the compressed form of all pieces of a run. It is stored in the run as soon as every
+// piece has its final compression.
 func (p *pieceCompressor) compressedRun(r *wire.SharedFragments) *compressedPiece {
 	if x, ok := r.Derived.Load().(*compressedPiece); ok {
 		return x
@@ -243,12 +253,12 @@ func (p *pieceCompressor) compressedRun(r *wire.SharedFragments) *compressedPiec
 	return x
 }
 
-// gzipAssembly is compressed pieces, one behind the other.
+// gzipAssembly is a sequence of compressed pieces with their checksum and plain size.
 type gzipAssembly struct {
 	parts       [][]byte
 	sum         uint32
 	size        int
-	provisional bool // some were compressed for the first time
+	provisional bool // some piece was compressed quickly, on its first use
 }
 
 func (a *gzipAssembly) add(x *compressedPiece) {
@@ -264,16 +274,15 @@ func (a *gzipAssembly) add(x *compressedPiece) {
 	a.size += x.size
 }
 
-// assemble adds pieces to an assembly; of what is between those that are compressed by themselves, what has little bytes
-// is compressed, too.
-func (p *pieceCompressor) assemble(all *gzipAssembly, pieces wire.Fragments, little int) {
+// assemble adds pieces to an assembly. Gaps of at least minGap bytes are compressed as well.
+func (p *pieceCompressor) assemble(all *gzipAssembly, pieces wire.Fragments, minGap int) {
 	var small []byte
 	between := func() {
 		switch {
 		case len(small) == 0:
 		case string(small) == ",":
 			all.add(storedComma)
-		case len(small) < little:
+		case len(small) < minGap:
 			all.add(store(small))
 		default:
 			all.add(compress(nil, small, flate.BestSpeed))
@@ -316,9 +325,9 @@ func (p *pieceCompressor) assemble(all *gzipAssembly, pieces wire.Fragments, lit
 	between()
 }
 
-// combineCRC is the CRC-32 of two texts one after the other, from the sums of each and the length of the second. A CRC is
-// linear: so many zero bytes behind the first text multiply its sum by a power of a matrix over bits, whose squares
-// are made in advance.
+// combineCRC returns the CRC-32 of two texts in sequence, from their sums and the length of the second. CRC is
+// linear: zero bytes after the first text multiply its sum by a power of a bit matrix. The powers of two are
+// precomputed.
 func combineCRC(first, second uint32, length int) uint32 {
 	for k := 0; length > 0; k, length = k+1, length>>1 {
 		if length&1 != 0 {
@@ -328,7 +337,7 @@ func combineCRC(first, second uint32, length int) uint32 {
 	return first ^ second
 }
 
-// zeroShiftOf is what length bytes of zero do to a sum, as one matrix.
+// zeroShiftOf returns the matrix that has the effect of length zero bytes on a sum.
 func zeroShiftOf(length int) *bitMatrix {
 	m := new(bitMatrix)
 	for i := range m {
@@ -339,7 +348,7 @@ func zeroShiftOf(length int) *bitMatrix {
 
 var shortZeroShifts [minPieceBytes]atomic.Pointer[bitMatrix]
 
-// shortZeroShift is zeroShiftOf a length below minPieceBytes, remembered.
+// shortZeroShift returns a cached zeroShiftOf for lengths below minPieceBytes.
 func shortZeroShift(length int) *bitMatrix {
 	m := shortZeroShifts[length].Load()
 	if m == nil {
@@ -349,10 +358,10 @@ func shortZeroShift(length int) *bitMatrix {
 	return m
 }
 
-// bitMatrix is 32 columns of 32 bits.
+// bitMatrix is a matrix of 32 columns with 32 bits each.
 type bitMatrix [32]uint32
 
-// multiply has no branches: which bits are set cannot be foretold.
+// multiply has no branches, because the set bits of a checksum are unpredictable.
 func (m *bitMatrix) multiply(v uint32) (out uint32) {
 	for i := range m {
 		out ^= m[i] & -(v >> i & 1)
@@ -367,9 +376,9 @@ func (m *bitMatrix) square() (out bitMatrix) {
 	return out
 }
 
-// zeroShiftPowers[k] does to a sum what 2^k bytes of zero do.
+// zeroShiftPowers[k] has the effect of 2^k zero bytes on a sum.
 var zeroShiftPowers = func() (out [48]bitMatrix) {
-	var m bitMatrix // one bit of zero: a shift, and the polynomial if a one falls out
+	var m bitMatrix // one zero bit: a shift, and the polynomial if a one is shifted out
 	m[0] = crc32.IEEE
 	for i := 1; i < 32; i++ {
 		m[i] = 1 << (i - 1)

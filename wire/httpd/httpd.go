@@ -1,5 +1,3 @@
-// Package httpd serves the protocol over HTTP: routes, login, decoding, answers, long polls. It holds no state of the
-// organizations: it knows who you are; the realm knows what you may.
 package httpd
 
 import (
@@ -21,33 +19,33 @@ import (
 	"parley/wire/httpd/park"
 )
 
-// Options of a server.
+// Options configures New.
 type Options struct {
 	Server wire.Server
 	Tools  *wire.Tools
 	Realms Realms
 	Log    *slog.Logger
-	Park   park.Config // Handler is set here
+	Park   park.Config // New sets its Handler
 	Limits Limits
-	// FilePaths finds uploaded files and avatars.
+	// Files returns the paths of uploaded files and pictures.
 	Files FilePaths
-	// Extra routes outside the protocol: files, metrics, pages.
+	// Extra adds routes outside the protocol: files, metrics, pages.
 	Extra func(r *router.Router)
 }
 
-// Realms finds the organization behind a Host header.
+// Realms finds the organization of a Host header.
 type Realms interface {
-	// ByHost is 0 when the host names no organization.
+	// ByHost returns 0 when the host belongs to no organization.
 	ByHost(host string) (realm.ID, wire.Site)
 }
 
-// Server is the protocol over HTTP.
+// Server serves the protocol over HTTP. Create one with New. Its methods are safe for concurrent use.
 type Server struct {
 	options Options
 	router  *router.Router
 	park    *park.Server
 
-	users, visitors, logins *limiter // nil: off
+	users, visitors, logins *limiter // nil: no limit
 	addressChanges          []*limiter
 	identicons              *identiconCache
 	largeBodies             chan struct{}
@@ -55,21 +53,22 @@ type Server struct {
 	largeBodiesRefused      atomic.Int64
 }
 
-// route is all endpoints of one shape of path.
+// route holds all endpoints whose paths have the same shape.
 type route struct {
 	shape       string
 	endpoints   []*wire.Endpoint
-	pathNames   [][]string // of each endpoint's path parameters
-	headerNames [][]string // that each endpoint takes
+	pathNames   [][]string // names of each endpoint's path parameters
+	headerNames [][]string // request headers that each endpoint reads
 	allow       string
 	methods     []string
 	resumable   bool
-	corsMethods string // methods a web page may use; "": the usual ones
+	corsMethods string // methods for web pages of other origins; "": the default
 }
 
-// New returns a server for the protocol's endpoints.
+// New returns a server for the endpoints of the protocol. It listens to nothing until Serve.
 func New(o Options) *Server {
-	s := &Server{options: o, router: router.New(), largeBodies: make(chan struct{}, MaxLargeBodies), identicons: newIdenticonCache()}
+	s := &Server{options: o, router: router.New(), largeBodies: make(chan struct{}, MaxLargeBodies),
+		identicons: newIdenticonCache()}
 	if s.options.Log == nil {
 		s.options.Log = slog.Default()
 	}
@@ -77,7 +76,8 @@ func New(o Options) *Server {
 	s.router.RedirectTrailingSlash, s.router.RedirectFixedPath = false, false
 	if n := o.Limits.User; n > 0 {
 		s.users = newLimiter(n, requestWindow)
-		s.addressChanges = []*limiter{newLimiter(addressChangesPerHour, time.Hour), newLimiter(addressChangesPerDay, 24*time.Hour)}
+		s.addressChanges = []*limiter{newLimiter(addressChangesPerHour, time.Hour),
+			newLimiter(addressChangesPerDay, 24*time.Hour)}
 	}
 	if n := o.Limits.Visitor; n > 0 {
 		s.visitors = newLimiter(n, requestWindow)
@@ -98,13 +98,14 @@ func New(o Options) *Server {
 			})
 		}
 	}
-	// For whoever watches the process: it takes requests. It asks no realm, so a busy one does not look dead.
+	// The health check asks no realm, so a busy realm does not make the process look dead.
 	s.router.ANY("/health", func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.SkipBody = ctx.IsHead()
 		s.writeJSON(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""}`+"\n"))
 	})
-	// What the server takes and answers, for programs that read descriptions; it tells nothing of any organization.
-	s.router.GET("/api/openapi.json", func(ctx *fasthttp.RequestCtx) { s.writeJSON(ctx, fasthttp.StatusOK, description()) })
+	// The OpenAPI description is the same for every organization.
+	s.router.GET("/api/openapi.json",
+		func(ctx *fasthttp.RequestCtx) { s.writeJSON(ctx, fasthttp.StatusOK, description()) })
 	s.router.ANY(emojiNamesPath, s.serveEmojiNames)
 	s.addFileRoutes()
 	s.addPageRoutes()
@@ -116,12 +117,13 @@ func New(o Options) *Server {
 	cfg.NewFastPath, cfg.FastPathTargets = func() park.FastPath { return &fastPath{server: s} }, fastPathTargets
 	cfg.Log = s.options.Log
 	cfg.AnswerHeader = []byte(strings.Join(commonHeaderLines(corsMethods), "\r\n") + "\r\n")
-	cfg.PollHeader = []byte(strings.Join(commonHeaderLines(eventMethods), "\r\n") + "\r\n") // only events are waited for
+	// only event polls are parked for long
+	cfg.PollHeader = []byte(strings.Join(commonHeaderLines(eventMethods), "\r\n") + "\r\n")
 	s.park = park.New(cfg)
 	return s
 }
 
-// routes puts the endpoints whose paths have the same shape together. dev: those for development are among them.
+// routes groups the endpoints by the shape of their paths. With dev it includes the endpoints for development.
 func routes(dev bool) (all []*route) {
 	shapes := map[string]*route{}
 	for _, e := range wire.Endpoints() {
@@ -135,7 +137,8 @@ func routes(dev bool) (all []*route) {
 			shapes[shape] = r
 			all = append(all, r)
 		}
-		r.endpoints, r.pathNames, r.headerNames = append(r.endpoints, &e), append(r.pathNames, names), append(r.headerNames, headersOf(&e))
+		r.endpoints, r.pathNames, r.headerNames = append(r.endpoints, &e), append(r.pathNames, names),
+			append(r.headerNames, headersOf(&e))
 		r.resumable = r.resumable || e.Resumable()
 		if !slices.Contains(r.methods, e.Method) {
 			r.methods = append(r.methods, e.Method)
@@ -154,7 +157,7 @@ func routes(dev bool) (all []*route) {
 	return all
 }
 
-// headersOf is the names of an endpoint's parameters that are commonHeaders.
+// headersOf returns the names of the request headers that are parameters of an endpoint.
 func headersOf(e *wire.Endpoint) (names []string) {
 	for _, p := range e.Form.Describe() {
 		if p.Where == "header" {
@@ -164,17 +167,19 @@ func headersOf(e *wire.Endpoint) (names []string) {
 	return names
 }
 
-// description is made when somebody first asks.
+// description returns the OpenAPI description, which is built on first use.
 var description = sync.OnceValue(wire.OpenAPI)
 
-// shapeOf is a path with its parameters numbered, so that endpoints that differ only in their names share a route.
+// shapeOf numbers the parameters of a path, so that endpoints whose paths differ only in parameter names share a
+// route.
 func shapeOf(path string) (shape string, names []string) {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
 		if strings.HasPrefix(p, "{") {
 			name := strings.Trim(p, "{}")
 			names = append(names, strings.TrimSuffix(name, ":*"))
-			parts[i] = "{p" + string(rune('0'+len(names))) + strings.TrimPrefix(strings.TrimSuffix(p, "}"), "{"+strings.TrimSuffix(name, ":*")) + "}"
+			parts[i] = "{p" + string(rune('0'+len(names))) +
+				strings.TrimPrefix(strings.TrimSuffix(p, "}"), "{"+strings.TrimSuffix(name, ":*")) + "}"
 		}
 	}
 	return strings.Join(parts, "/"), names
@@ -183,39 +188,44 @@ func shapeOf(path string) (shape string, names []string) {
 // Serve accepts connections until the listener closes.
 func (s *Server) Serve(l net.Listener) error { return s.park.Serve(l) }
 
-// ServeBacklog serves connections that were taken before there was a server.
+// ServeBacklog serves connections that were accepted before the server existed.
 func (s *Server) ServeBacklog(r *park.Backlog) error { return s.park.ServeBacklog(r) }
 
-// PrepareShutdown prepares a Shutdown that is not noticed; pause says that some answers shall end their connections first.
+// PrepareShutdown prepares a Shutdown that clients do not notice: see park.Server.PrepareShutdown. pause reports
+// that some connections end with their next answer, so the caller should wait before Shutdown.
 func (s *Server) PrepareShutdown(p *park.Handoff) (pause bool) { return s.park.PrepareShutdown(p) }
 
-// FinishAnswers waits, after a Shutdown, for clients that still take their answers; the house is not needed for that.
+// FinishAnswers waits, after Shutdown, for clients that are still reading their answers. The actors may be
+// stopped by then.
 func (s *Server) FinishAnswers(ctx context.Context) error { return s.park.FinishAnswers(ctx) }
 
-// Shutdown stops accepting and waits for what is in flight.
+// Shutdown stops accepting connections and waits for requests in flight.
 func (s *Server) Shutdown(ctx context.Context) error { return s.park.Shutdown(ctx) }
 
-// Stats are the connection layer's counters.
+// Stats returns the counters of the connection layer.
 func (s *Server) Stats() park.Stats { return s.park.Stats() }
 
-// Requests with bodies above largeBodyBytes bytes are handled MaxLargeBodies at a time, MaxLargeBodiesWaiting others wait with their bodies,
-// and more are refused: a list of numbers in JSON takes some fifty times its size while it is decoded. What waits is a
-// quarter of the bodies there may be in memory, and seconds of work.
+// Limits of requests with bodies above largeBodyBytes. MaxLargeBodies are handled at a time,
+// MaxLargeBodiesWaiting more wait with their bodies, and the rest are refused. The reason: a JSON list of numbers
+// takes about fifty times its size while it is decoded. The waiting ones hold a quarter of the bytes that bodies
+// may have in memory, and are seconds of work.
 const (
 	largeBodyBytes        = 64 << 10
 	MaxLargeBodies        = 4
 	MaxLargeBodiesWaiting = 256
 )
 
-// LargeBodies is how many of them are being handled.
+// LargeBodies returns the number of requests with large bodies being handled.
 func (s *Server) LargeBodies() int64 { return int64(len(s.largeBodies)) }
 
-// LargeBodiesWaiting is how many of them wait, and how many were refused so far.
+// LargeBodiesWaiting returns the number of requests with large bodies that wait, and the number refused since the
+// start.
 func (s *Server) LargeBodiesWaiting() (waiting, refused int64) {
 	return s.largeBodiesWaiting.Load(), s.largeBodiesRefused.Load()
 }
 
-// acquireLargeBody waits until one more heavy request may be handled; false: too many wait already.
+// acquireLargeBody waits for one of the MaxLargeBodies places. It reports false if too many requests wait
+// already.
 func (s *Server) acquireLargeBody() bool {
 	select {
 	case s.largeBodies <- struct{}{}:
@@ -231,26 +241,27 @@ func (s *Server) acquireLargeBody() bool {
 	return true
 }
 
-// Bounds is the connection layer's configuration as it is in force.
+// Bounds returns the configuration of the connection layer, defaults included.
 func (s *Server) Bounds() park.Config { return s.park.Config() }
 
-// The methods that web pages may use, and those of events (protocol).
+// Methods for web pages of other origins, and those of the events endpoint (protocol).
 const (
 	allowMethodsHeader = "Access-Control-Allow-Methods"
 	corsMethods        = "GET, POST, DELETE, PUT, PATCH, HEAD"
 	eventMethods       = "OPTIONS, GET, DELETE"
 )
 
-// commonHeaderLines are on every answer: no caching, and any web page may call.
+// commonHeaderLines returns the header lines of every answer: no caching, and web pages of any origin may call.
 func commonHeaderLines(methods string) []string {
 	return []string{
 		"Cache-Control: max-age=0, no-cache, no-store, must-revalidate, private",
 		"Vary: Accept-Language", "Content-Language: en",
-		"Access-Control-Allow-Origin: *", "Access-Control-Allow-Headers: Authorization", allowMethodsHeader + ": " + methods,
+		"Access-Control-Allow-Origin: *", "Access-Control-Allow-Headers: Authorization", allowMethodsHeader + ": " +
+			methods,
 	}
 }
 
-// Handle is every request's way in.
+// Handle routes one request. Doubled slashes and a slash at the end of the path do not matter.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	path := string(ctx.Request.URI().PathOriginal())
 	for strings.Contains(path, "//") {
@@ -271,7 +282,7 @@ func (s *Server) writeError(ctx *fasthttp.RequestCtx, status int, msg string) {
 	s.writeJSON(ctx, status, []byte(`{"result":"error","msg":"`+msg+`","code":"BAD_REQUEST"}`+"\n"))
 }
 
-// minCompressBytes is the smallest body worth compressing, in bytes: below it a packet is a packet.
+// minCompressBytes is the smallest body worth compressing: a smaller one fits one packet anyway.
 const minCompressBytes = 1400
 
 func (s *Server) writeJSON(ctx *fasthttp.RequestCtx, status int, body []byte) {

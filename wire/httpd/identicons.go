@@ -12,81 +12,83 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// FilePaths that follow from a name are drawn for whoever asks, and no rate limit counts that: clients fetch those of all
-// users at once. So they are drawn one at a time and the last ones are kept.
+// Identicons are drawn on request, and no rate limit counts these requests: clients fetch the pictures of all
+// users at once. To bound the work, the server draws one at a time and caches the result.
 const (
-	// MaxIdenticonsPending is how many requests may wait for a picture to be drawn, the one it is drawn for included: a tenth of a
-	// second's work.
+	// MaxIdenticonsPending is the number of requests that may wait for an identicon, including the one being
+	// drawn: a tenth of a second of work.
 	MaxIdenticonsPending = 64
-	// MaxIdenticonsCached is how many drawn pictures are kept, about 2 kB each. Beyond it they are forgotten and drawn again.
+	// MaxIdenticonsCached is the number of identicons in the cache, about 2 kB each. When the cache is full it is
+	// emptied.
 	MaxIdenticonsCached = 2048
 )
 
-// identiconKey is what a picture is drawn from.
+// identiconKey is the input of an identicon.
 type identiconKey struct {
-	nameSum [sha256.Size]byte // of the name, which may be long
-	size    int               // pixels of a side
+	nameSum [sha256.Size]byte // SHA-256 of the name, which may be long
+	size    int               // width and height in pixels
 }
 
-// identiconCache draws pictures and keeps them.
+// identiconCache draws identicons and caches them. It is safe for concurrent use.
 type identiconCache struct {
 	mu     sync.RWMutex
 	images map[identiconKey][]byte
 
-	drawing sync.Mutex // held by whoever draws
+	drawing sync.Mutex // held while an identicon is drawn
 	waiting atomic.Int64
 }
 
 func newIdenticonCache() *identiconCache { return &identiconCache{images: map[identiconKey][]byte{}} }
 
-// IdenticonsPending is how many requests have a picture drawn or wait for it.
+// IdenticonsPending returns the number of requests that wait for an identicon, including the one being drawn.
 func (s *Server) IdenticonsPending() int64 { return s.identicons.waiting.Load() }
 
-// IdenticonsCached is how many drawn pictures are kept.
+// IdenticonsCached returns the number of identicons in the cache.
 func (s *Server) IdenticonsCached() int64 {
 	s.identicons.mu.RLock()
 	defer s.identicons.mu.RUnlock()
 	return int64(len(s.identicons.images))
 }
 
-func (g *identiconCache) find(d identiconKey) ([]byte, bool) {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	b, ok := g.images[d]
+func (c *identiconCache) find(d identiconKey) ([]byte, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	b, ok := c.images[d]
 	return b, ok
 }
 
-// image is the picture of a name; false: too many wait for theirs.
-func (g *identiconCache) image(d identiconKey) ([]byte, bool) {
-	if b, ok := g.find(d); ok {
+// image returns the PNG of d from the cache, or draws it. It reports false if MaxIdenticonsPending requests wait
+// already.
+func (c *identiconCache) image(d identiconKey) ([]byte, bool) {
+	if b, ok := c.find(d); ok {
 		return b, true
 	}
-	defer g.waiting.Add(-1)
-	if g.waiting.Add(1) > MaxIdenticonsPending {
+	defer c.waiting.Add(-1)
+	if c.waiting.Add(1) > MaxIdenticonsPending {
 		return nil, false
 	}
-	g.drawing.Lock()
-	defer g.drawing.Unlock()
-	if b, ok := g.find(d); ok { // somebody else wanted it, too
+	c.drawing.Lock()
+	defer c.drawing.Unlock()
+	if b, ok := c.find(d); ok { // drawn by another request in the meantime
 		return b, true
 	}
 	b := drawIdenticon(d)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.images) >= MaxIdenticonsCached {
-		clear(g.images)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.images) >= MaxIdenticonsCached {
+		clear(c.images)
 	}
-	g.images[d] = b
+	c.images[d] = b
 	return b, true
 }
 
-// The sides of drawn pictures, in pixels, as clients know them of avatars.
+// Width and height of identicons in pixels, as clients know them of avatars.
 const (
 	smallIdenticon  = 100
 	mediumIdenticon = 500
 )
 
-// sendIdenticon answers with the picture of a name.
+// sendIdenticon answers with the identicon of a name, or with 503 if too many requests wait.
 func (s *Server) sendIdenticon(ctx *fasthttp.RequestCtx, name string, medium bool) {
 	d := identiconKey{sha256.Sum256([]byte(name)), smallIdenticon}
 	if medium {
@@ -102,13 +104,13 @@ func (s *Server) sendIdenticon(ctx *fasthttp.RequestCtx, name string, medium boo
 	ctx.Response.SetBodyRaw(b)
 }
 
-// writeBusy answers that a picture has to wait.
+// writeBusy answers 503 and asks the client to repeat the request in a second.
 func (s *Server) writeBusy(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.Set("Retry-After", "1")
 	s.writeError(ctx, fasthttp.StatusServiceUnavailable, "Server is busy")
 }
 
-// drawIdenticon draws a picture that follows from a name: five by five fields, mirrored, in one colour.
+// drawIdenticon returns a PNG that is determined by d: five by five fields, mirrored, in one color.
 func drawIdenticon(d identiconKey) []byte {
 	sum, size := d.nameSum, d.size
 	ink := color.RGBA{R: 60 + sum[0]%140, G: 60 + sum[1]%140, B: 60 + sum[2]%140, A: 255}
@@ -130,7 +132,7 @@ func drawIdenticon(d identiconKey) []byte {
 	}
 	var b bytes.Buffer
 	if err := png.Encode(&b, img); err != nil {
-		panic("BUG: draw a picture: " + err.Error())
+		panic("BUG: encode identicon: " + err.Error())
 	}
 	return b.Bytes()
 }

@@ -16,48 +16,50 @@ import (
 	"parley/wire/httpd/park"
 )
 
-// Limits say how often somebody may call. The defaults are the protocol's; 0 switches a limit off.
+// Limits configure the rate limits. The defaults are those of the protocol; 0 turns a limit off.
 type Limits struct {
-	User    int            // requests of one account a minute
-	Visitor int            // requests of one address a minute, without login
-	Login   int            // failed logins of one account in loginWindow
-	Proxies []netip.Prefix // whose X-Forwarded-For is believed
+	User    int            // requests per minute of one account
+	Visitor int            // requests per minute of one client network without login
+	Login   int            // failed logins of one account per loginWindow
+	Proxies []netip.Prefix // proxies whose X-Forwarded-For is trusted
 }
 
+// Default limits (protocol), and the windows they apply to.
 const (
 	DefaultUserLimit    = 200
 	DefaultVisitorLimit = 100
 	DefaultLoginLimit   = 5
 	requestWindow       = time.Minute
 	loginWindow         = 30 * time.Minute
-	// addressChangesPerHour and addressChangesPerDay are how often somebody may ask for another address: each is a letter to where he
-	// says (protocol).
+	// addressChangesPerHour and addressChangesPerDay limit how often one account may ask to change its email
+	// address, since each request sends an email to an address of the caller's choice (protocol).
 	addressChangesPerHour = 2
 	addressChangesPerDay  = 5
-	// MaxTracked is how many callers a limiter remembers at once, about 100 bytes each; beyond it the ones whose
-	// requestWindow has passed are forgotten, then any.
+	// MaxTracked is the number of callers that a limiter tracks at a time, about 100 bytes each. Beyond it the
+	// limiter evicts first the callers whose budget is full again, then any.
 	MaxTracked = 200_000
 )
 
-// limiter is a leaky bucket a key: each request adds window/max to the time at which the budget is full again; one that
-// would put it beyond a window from now is refused.
+// limiter is a leaky bucket for each key. Each request adds window/max to the time at which the key's budget is
+// full again. A request that would move this time beyond a window from now is refused. It is safe for concurrent
+// use.
 type limiter struct {
 	max    int
 	window time.Duration
 	now    func() time.Time
 	mu     sync.Mutex
-	fullAt map[string]time.Time // when the key's budget is whole again
+	fullAt map[string]time.Time // when the budget of a key is full again
 }
 
 func newLimiter(limit int, window time.Duration) *limiter {
 	return &limiter{max: limit, window: window, now: time.Now, fullAt: map[string]time.Time{}}
 }
 
-// verdict is what a limiter says of one request.
+// verdict is the result of counting one request.
 type verdict struct {
 	limit, remaining int
 	reset            time.Time
-	retry            time.Duration // above 0: refused, try again after so long
+	retry            time.Duration // above 0: the request is refused; retry after this duration
 }
 
 // count counts one request of a key.
@@ -84,7 +86,7 @@ func (l *limiter) count(key string) verdict {
 	return v
 }
 
-// evict makes room for an eighth, so that it is not done for each newcomer.
+// evict removes an eighth of the keys, so that it does not run for each new key.
 func (l *limiter) evict(now time.Time) {
 	for k, t := range l.fullAt {
 		if t.Before(now) {
@@ -108,7 +110,7 @@ func (l *limiter) tracked() int64 {
 	return int64(len(l.fullAt))
 }
 
-// Tracked is how many callers the fullest limiter remembers.
+// Tracked returns the largest number of keys that one of the limiters tracks.
 func (s *Server) Tracked() int64 {
 	most := max(s.users.tracked(), s.visitors.tracked(), s.logins.tracked())
 	for _, l := range s.addressChanges {
@@ -117,30 +119,44 @@ func (s *Server) Tracked() int64 {
 	return most
 }
 
-// The header lines that say what is left of a budget.
+// Names of the header lines that tell the rest of the budget.
 const (
 	headerLimit     = "X-RateLimit-Limit"
 	headerRemaining = "X-RateLimit-Remaining"
 	headerReset     = "X-RateLimit-Reset"
 )
 
-// limitRequest counts a request and refuses it if there were too many.
+// eachHeader calls f with the name and value of each rate limit header, in the order in which they are sent.
+func (v verdict) eachHeader(f func(name string, value int64)) {
+	f(headerLimit, int64(v.limit))
+	f(headerRemaining, int64(v.remaining))
+	f(headerReset, v.reset.Unix())
+}
+
+// appendHeaderLines appends the rate limit header lines, for answers that are written without fasthttp.
+func (v verdict) appendHeaderLines(b []byte) []byte {
+	v.eachHeader(func(name string, value int64) {
+		b = append(append(b, name...), ": "...)
+		b = append(strconv.AppendInt(b, value, 10), "\r\n"...)
+	})
+	return b
+}
+
+// limitRequest counts a request, sets the rate limit headers, and returns a refusal if the budget is exhausted.
 func limitRequest(ctx *fasthttp.RequestCtx, l *limiter, key string) error {
 	if l == nil {
 		return nil
 	}
 	v := l.count(key)
 	h := &ctx.Response.Header
-	h.Set(headerLimit, strconv.Itoa(v.limit))
-	h.Set(headerRemaining, strconv.Itoa(v.remaining))
-	h.Set(headerReset, strconv.FormatInt(v.reset.Unix(), 10))
+	v.eachHeader(func(name string, value int64) { h.Set(name, strconv.FormatInt(value, 10)) })
 	if v.retry <= 0 {
 		return nil
 	}
 	return TooMany(float64(v.retry.Milliseconds()) / 1000)
 }
 
-// setRetryAfter tells who called too often, whatever the budget, when to call again.
+// setRetryAfter sets the Retry-After header if err is a refusal by any rate limit.
 func setRetryAfter(ctx *fasthttp.RequestCtx, err error) {
 	var r *realm.Refusal
 	if !errors.As(err, &r) || r.Kind != realm.TooMany {
@@ -151,44 +167,45 @@ func setRetryAfter(ctx *fasthttp.RequestCtx, err error) {
 	}
 }
 
-// countAttempt counts an attempt of a key's and refuses one too many. It counts before anybody knows whether the attempt is
-// right: many at once are many.
-func (l *limiter) countAttempt(who string) error {
+// countAttempt counts an attempt, such as a login, and refuses it if there were too many. Call it before the
+// attempt is checked: otherwise many concurrent attempts would all pass.
+func (l *limiter) countAttempt(key string) error {
 	if l == nil {
 		return nil
 	}
-	if v := l.count(who); v.retry > 0 {
+	if v := l.count(key); v.retry > 0 {
 		return TooMany(v.retry.Seconds())
 	}
 	return nil
 }
 
-// countAddressChange counts somebody's wish for another address.
-func (s *Server) countAddressChange(who string) error {
+// countAddressChange counts a request to change an email address.
+func (s *Server) countAddressChange(key string) error {
 	for _, l := range s.addressChanges {
-		if err := l.countAttempt(who); err != nil {
+		if err := l.countAttempt(key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// reset gives a key its whole budget back.
-func (l *limiter) reset(who string) {
+// reset gives a key its full budget.
+func (l *limiter) reset(key string) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.fullAt, who)
+	delete(l.fullAt, key)
 }
 
-// TooMany is the refusal of somebody who called too often.
+// TooMany returns the refusal of a request over a rate limit, to be repeated after the given number of seconds.
 func TooMany(seconds float64) error {
 	return realm.Refuse(realm.TooMany, "RATE_LIMIT_HIT", "API usage exceeded rate limit").With("retry-after", seconds)
 }
 
-// remote is the caller's address: the connection's, or what a trusted proxy says.
+// remote returns the network of the client: the peer of the connection, or the address that a trusted proxy
+// reports.
 func (s *Server) remote(ctx *fasthttp.RequestCtx) string {
 	addr, ok := netip.AddrFromSlice(ctx.RemoteIP())
 	if !ok {
@@ -198,7 +215,8 @@ func (s *Server) remote(ctx *fasthttp.RequestCtx) string {
 	if !s.trusted(addr) {
 		return clientNetworkKey(addr)
 	}
-	// A proxy adds itself to the line there is, or adds a line: all lines together are the list, the nearest hop last.
+	// A proxy either appends its peer to the existing header line or adds a line. So all lines together are one
+	// list, with the nearest hop last.
 	hops := bytes.Split(bytes.Join(ctx.Request.Header.PeekAll("X-Forwarded-For"), []byte(",")), []byte(","))
 	for _, h := range slices.Backward(hops) {
 		hop, err := netip.ParseAddr(string(bytes.TrimSpace(h)))
@@ -212,7 +230,8 @@ func (s *Server) remote(ctx *fasthttp.RequestCtx) string {
 	return clientNetworkKey(addr)
 }
 
-// clientNetworkKey is what visitors are counted by: an IPv4 address, or the /64 that one IPv6 customer has at least.
+// clientNetworkKey returns the key by which requests without login are counted: an IPv4 address, or the /64 of an
+// IPv6 address, which is the least that one customer gets.
 func clientNetworkKey(a netip.Addr) string {
 	h := park.ClientNetwork(a)
 	if h.Is4() {
@@ -230,7 +249,7 @@ func (s *Server) trusted(a netip.Addr) bool {
 	return false
 }
 
-// ParseProxies reads addresses and networks, comma-separated.
+// ParseProxies parses a comma-separated list of addresses and networks.
 func ParseProxies(list string) (out []netip.Prefix, err error) {
 	for _, p := range strings.Split(list, ",") {
 		if p = strings.TrimSpace(p); p == "" {

@@ -23,14 +23,14 @@ func TestLimiterAllowsItsBudgetAndRefills(t *testing.T) {
 	}
 	v := l.count("ann")
 	if v.retry != 6*time.Minute {
-		t.Fatalf("the sixth may come again after %v, want 6m", v.retry)
+		t.Fatalf("the sixth request may be repeated after %v, want 6m", v.retry)
 	}
 	if v := l.count("bo"); v.retry > 0 {
-		t.Fatal("one caller's requests were counted against another")
+		t.Fatal("the requests of one caller were counted for another")
 	}
 	now = now.Add(6 * time.Minute)
 	if v := l.count("ann"); v.retry > 0 {
-		t.Fatalf("refused after the wait it was told: %+v", v)
+		t.Fatalf("refused after waiting as told: %+v", v)
 	}
 }
 
@@ -44,14 +44,14 @@ func TestLimiterIsBounded(t *testing.T) {
 	now = now.Add(time.Minute)
 	l.count("new")
 	if n := len(l.fullAt); n > MaxTracked {
-		t.Fatalf("%d callers are remembered, more than %d", n, MaxTracked)
+		t.Fatalf("%d callers are tracked, more than %d", n, MaxTracked)
 	}
 	for i := len(l.fullAt); i < MaxTracked; i++ {
 		l.fullAt[string(rune(i))+"y"] = now.Add(time.Hour)
 	}
 	l.count("newer")
 	if n := len(l.fullAt); n > MaxTracked*7/8+1 {
-		t.Fatalf("%d callers are remembered still: each newcomer would cost a search for the next to forget", n)
+		t.Fatalf("%d callers are still tracked: every new caller would cost an eviction", n)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestRemoteAddressFromTrustedProxy(t *testing.T) {
 		{"10.0.0.1", nil, "10.0.0.1"},
 		{"10.0.0.1", []string{"192.0.2.7"}, "192.0.2.7"},
 		{"10.0.0.1", []string{"192.0.2.66, 192.0.2.7, 10.0.0.2"}, "192.0.2.7"},
-		{"10.0.0.1", []string{"192.0.2.66", "192.0.2.7"}, "192.0.2.7"}, // the client made up the first line
+		{"10.0.0.1", []string{"192.0.2.66", "192.0.2.7"}, "192.0.2.7"}, // the client forged the first line
 		{"10.0.0.1", []string{"192.0.2.7, nonsense"}, "10.0.0.1"},
 		{"192.0.2.9", []string{"192.0.2.7"}, "192.0.2.9"},
 	} {
@@ -83,7 +83,7 @@ func TestRemoteAddressFromTrustedProxy(t *testing.T) {
 
 func TestLimiterWithHugeLimit(t *testing.T) {
 	if v := newLimiter(1<<62, time.Minute).count("ann"); v.retry > 0 {
-		t.Errorf("the first request of many: %+v", v)
+		t.Errorf("the first request was refused: %+v", v)
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 	"parley/wire/form"
 )
 
-// pageTemplate is where the links of invitations lead: it makes the account. It works without scripts.
+// pageTemplate renders all pages: the form of an invitation link, which creates the account, and pages with text
+// only. It works without scripts.
 var pageTemplate = template.Must(template.New("join").Parse(`<!doctype html>
 <html lang="en">
 <head>
@@ -35,7 +36,8 @@ button { font: inherit; padding: .5rem 1rem; }
 {{with .Wrong}}<p class="wrong" role="alert">{{.}}</p>{{end}}
 {{if .Form}}<form method="post">
 <label>Email address
-<input type="email" name="email" required autocomplete="email" value="{{.Email}}"{{if not .Multi}} readonly{{end}}></label>
+<input type="email" name="email" required autocomplete="email" value="{{.Email}}"
+{{- if not .Multi}} readonly{{end}}></label>
 <label>Full name
 <input name="full_name" required maxlength="100" autocomplete="name" value="{{.Name}}"></label>
 <label>Password
@@ -52,7 +54,7 @@ type pageData struct {
 	Email, Name        string
 }
 
-// addPageRoutes adds the pages people open in a browser.
+// addPageRoutes adds the routes of pages that people open in a browser.
 func (s *Server) addPageRoutes() {
 	s.router.GET(wire.JoinPath+"{token}", s.serveJoin)
 	s.router.HEAD(wire.JoinPath+"{token}", s.serveJoin)
@@ -62,23 +64,23 @@ func (s *Server) addPageRoutes() {
 	s.router.HEAD(strings.TrimSuffix(loginPath, "/"), s.serveLogin)
 }
 
-// loginPath is where browsers without a login are sent (protocol).
+// loginPath is the page to which browsers without a login are redirected (protocol).
 const loginPath = "/login/"
 
-// fromBrowser reports whether somebody without any credentials looks at an endpoint in a browser.
+// fromBrowser reports whether the request comes from a browser and has no credentials.
 func fromBrowser(ctx *fasthttp.RequestCtx) bool {
 	h := &ctx.Request.Header
 	return len(h.Peek("Authorization")) == 0 && bytes.Contains(h.Peek("Accept"), []byte("text/html"))
 }
 
-// redirectToLogin answers with the login page. What the query says stays here: it may be nobody's business there.
+// redirectToLogin redirects to the login page. The query is left out: it may contain secrets.
 func redirectToLogin(ctx *fasthttp.RequestCtx) {
 	setCommonHeaders(ctx)
 	ctx.Response.Header.Set("Location", loginPath+"?next="+url.QueryEscape(string(ctx.URI().PathOriginal())))
 	ctx.SetStatusCode(fasthttp.StatusFound)
 }
 
-// serveLogin tells who came with a browser what the organization is used with; there is nothing to log in to here.
+// serveLogin tells the user of a browser which clients to use. There is no login form in this server.
 func (s *Server) serveLogin(ctx *fasthttp.RequestCtx) {
 	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &form.Values{}}
 	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
@@ -87,7 +89,8 @@ func (s *Server) serveLogin(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	if c.Realm == 0 {
-		s.writePage(ctx, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain"), pageData{Title: "Log in", Error: "There is no organization here."})
+		s.writePage(ctx, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain"),
+			pageData{Title: "Log in", Error: "There is no organization here."})
 		return
 	}
 	name, err := wire.Read(c, func(v realm.View) (string, error) { return v.Org().Name, nil })
@@ -95,23 +98,25 @@ func (s *Server) serveLogin(ctx *fasthttp.RequestCtx) {
 		s.writePage(ctx, err, pageData{Title: "Log in", Error: s.errorText(err)})
 		return
 	}
-	v := pageData{Title: name, Text: name + " is used with Zulip apps, not in a browser. Log in with one, at " + c.Site.URL + "."}
+	v := pageData{Title: name, Text: name + " is used with Zulip apps, not in a browser. Log in with one, at " +
+		c.Site.URL + "."}
 	if c.Site.Deactivated {
 		v.Text = "This organization has been deactivated."
 	}
 	s.writePage(ctx, nil, v)
 }
 
-// linkCall is the call of somebody who followed a letter's link, and what the link ends in.
+// linkCall returns the call of a link from an email, and the token at the end of the link.
 func (s *Server) linkCall(ctx *fasthttp.RequestCtx) (*wire.Call, string) {
-	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &form.Values{}, Agent: string(ctx.UserAgent())}
+	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &form.Values{},
+		Agent: string(ctx.UserAgent())}
 	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	c.Caller.Client = "website"
 	token, _ := ctx.UserValue("token").(string)
 	return c, token
 }
 
-// serveAddressConfirmation is where the link leads by which a new address is confirmed: opening it is enough.
+// serveAddressConfirmation confirms a new email address. Opening the link is enough.
 func (s *Server) serveAddressConfirmation(ctx *fasthttp.RequestCtx) {
 	c, token := s.linkCall(ctx)
 	v := pageData{Title: "New address"}
@@ -150,7 +155,8 @@ func (s *Server) serveJoin(ctx *fasthttp.RequestCtx) {
 		}
 		err = wire.JoinByInvite(c, token, v.Email, v.Name, string(args.Peek("password")))
 		if err == nil {
-			v = pageData{Title: "Welcome to " + invited.Org, Text: "Your account is ready. Log in at " + c.Site.URL + " as " + v.Email + "."}
+			v = pageData{Title: "Welcome to " + invited.Org, Text: "Your account is ready. Log in at " + c.Site.URL +
+				" as " + v.Email + "."}
 		} else {
 			v.Error = s.errorText(err)
 		}
@@ -158,21 +164,22 @@ func (s *Server) serveJoin(ctx *fasthttp.RequestCtx) {
 	s.writePage(ctx, err, v)
 }
 
-// errorText is what a person may read of an error.
+// errorText returns the message that a page may show for an error.
 func (s *Server) errorText(err error) string {
 	var r *realm.Refusal
 	if errors.As(err, &r) {
 		return r.Msg
 	}
-	s.options.Log.Error("page failed", "error", err)
+	s.options.Log.Error("page request failed", "err", err)
 	return "Something went wrong. Please try again later."
 }
 
-// writePage writes a writePage that loads nothing, is shown in no frame, and keeps its address, which is a secret, to itself.
+// writePage writes a page that loads nothing, is not shown in frames, and does not leak its address, which is a
+// secret.
 func (s *Server) writePage(ctx *fasthttp.RequestCtx, err error, v pageData) {
 	var b bytes.Buffer
 	if err := pageTemplate.Execute(&b, v); err != nil {
-		panic("BUG: page: " + err.Error())
+		panic("BUG: render page: " + err.Error())
 	}
 	status := fasthttp.StatusOK
 	if err != nil {
@@ -180,7 +187,8 @@ func (s *Server) writePage(ctx *fasthttp.RequestCtx, err error, v pageData) {
 		setRetryAfter(ctx, err)
 	}
 	setCommonHeaders(ctx)
-	ctx.Response.Header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	ctx.Response.Header.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	ctx.Response.Header.Set("Referrer-Policy", "no-referrer")
 	ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
 	ctx.Response.Header.Del("Access-Control-Allow-Origin")

@@ -11,13 +11,13 @@ import (
 	"parley/wire/form"
 )
 
-// maxFormPartBytes is how large one ordinary part of a multipart body may be, in bytes; files go through their own handlers.
+// maxFormPartBytes is the largest size of one ordinary part of a multipart body. Files have limits of their own.
 const maxFormPartBytes = 1 << 20
 
 var errTooManyParams = form.TooManyParams()
 
-// tooManyParams tells whether url-encoded text has more parameters than a request may have, before each costs memory: a
-// megabyte of them would take thirty.
+// tooManyParams reports whether url-encoded text has more than form.MaxParams parameters. It runs before the
+// parameters take memory: a megabyte of them would take thirty.
 func tooManyParams(b []byte) bool {
 	for range form.MaxParams {
 		n := bytes.IndexByte(b, '&')
@@ -29,19 +29,21 @@ func tooManyParams(b []byte) bool {
 	return len(b) > 0
 }
 
-// readParams splits query and body into parameters. Strings are copied: fasthttp reuses its buffers.
+// readParams adds the parameters of query and body to v. Strings are copied, because fasthttp reuses its buffers.
+// The parameters of a streamed body are not read yet: see streamedFiles.
 func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
 	if tooManyParams(ctx.URI().QueryString()) {
 		return errTooManyParams
 	}
-	readQuery(ctx, v)
+	addArgs(v, form.Query, ctx.QueryArgs())
 	kind := ctx.Request.Header.ContentType()
-	if i := bytes.IndexAny(kind, ";ABCDEFGHIJKLMNOPQRSTUVWXYZ"); i >= 0 && kind[i] != ';' { // a media type may be written in capitals
+	// media types are case-insensitive
+	if i := bytes.IndexAny(kind, ";ABCDEFGHIJKLMNOPQRSTUVWXYZ"); i >= 0 && kind[i] != ';' {
 		name, _, _ := bytes.Cut(kind, []byte(";"))
 		kind = append(bytes.ToLower(name), kind[len(name):]...)
 		ctx.Request.Header.SetContentTypeBytes(kind)
 	}
-	if ctx.Request.IsBodyStream() { // its parameters are read when it is known who sends it
+	if ctx.Request.IsBodyStream() { // read after authentication
 		return nil
 	}
 	if len(ctx.PostBody()) == 0 {
@@ -67,17 +69,52 @@ func readParams(ctx *fasthttp.RequestCtx, v *form.Values) error {
 		}
 		var args fasthttp.Args
 		args.ParseBytes(ctx.PostBody())
-		for k, val := range args.All() {
-			v.Add(form.Body, string(k), string(val))
-		}
+		addArgs(v, form.Body, &args)
 	}
 	return nil
 }
 
-func readQuery(ctx *fasthttp.RequestCtx, v *form.Values) {
-	for k, val := range ctx.QueryArgs().All() {
-		v.Add(form.Query, string(k), string(val))
+// addArgs adds url-encoded parameters to v. It is the only place, for both paths, that turns them into strings.
+func addArgs(v *form.Values, source form.Source, args *fasthttp.Args) {
+	for name, value := range args.All() {
+		v.Add(source, internParam(name), string(value))
 	}
+}
+
+// internParam returns a parameter name without allocating, for the names in event polls, messages and presence
+// reports, which are nearly all requests.
+func internParam(b []byte) string {
+	switch string(b) {
+	case "queue_id":
+		return "queue_id"
+	case "last_event_id":
+		return "last_event_id"
+	case "dont_block":
+		return "dont_block"
+	case "type":
+		return "type"
+	case "to":
+		return "to"
+	case "topic":
+		return "topic"
+	case "subject":
+		return "subject"
+	case "content":
+		return "content"
+	case "local_id":
+		return "local_id"
+	case "read_by_sender":
+		return "read_by_sender"
+	case "status":
+		return "status"
+	case "ping_only":
+		return "ping_only"
+	case "new_user_input":
+		return "new_user_input"
+	case "last_update_id":
+		return "last_update_id"
+	}
+	return string(b)
 }
 
 func unescape(s string) string {

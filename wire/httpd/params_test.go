@@ -16,14 +16,14 @@ import (
 	"parley/wire/form"
 )
 
-// bodyResult is what a body says: the parameters of some names, and its files' names and bytes.
+// bodyResult is the result of reading a body: the parameters of some names, and its files.
 type bodyResult struct {
 	params map[string]string
 	files  map[string]string
 	err    error
 }
 
-// readBody reads a body, as a whole or as it comes.
+// readBody reads a body, buffered or streamed.
 func readBody(t *testing.T, kind string, body []byte, streams bool) bodyResult {
 	var ctx fasthttp.RequestCtx
 	ctx.Init(&fasthttp.Request{}, nil, nil)
@@ -68,23 +68,29 @@ func readBody(t *testing.T, kind string, body []byte, streams bool) bodyResult {
 	var refused *realm.Refusal
 	var misread *form.Error
 	if x.err != nil && !errors.As(x.err, &refused) && !errors.As(x.err, &misread) {
-		t.Fatalf("refused with %v", x.err)
+		t.Fatalf("unexpected error %v", x.err)
 	}
 	return x
 }
 
-// Whatever a body's type and parts are, it is read or refused; the parts of one that streams are those of one that was
-// read as a whole.
+// Whatever its type and parts, a body is read or refused, and a streamed body has the same parts as a buffered
+// one.
 func FuzzBodies(f *testing.F) {
 	part := func(head, text string) string {
 		return "--x\r\nContent-Disposition: form-data; " + head + "\r\n\r\n" + text + "\r\n"
 	}
-	for _, kind := range []string{"", "application/x-www-form-urlencoded", "application/x-www-form-urlencoded; charset=utf-8", "APPLICATION/X-WWW-FORM-URLENCODED", "application/json", "text/plain", "a", ";", "multipart/form-data"} {
-		for _, body := range []string{"", "a=1&b=2", "a=%ff%00&b=%zz&=&&a", `{"a":[[[[1]]]]}`, strings.Repeat("a=1&", 1100)} {
+	for _, kind := range []string{"", "application/x-www-form-urlencoded",
+		"application/x-www-form-urlencoded; charset=utf-8", "APPLICATION/X-WWW-FORM-URLENCODED", "application/json",
+		"text/plain", "a", ";", "multipart/form-data"} {
+		for _, body := range []string{"", "a=1&b=2", "a=%ff%00&b=%zz&=&&a", `{"a":[[[[1]]]]}`,
+			strings.Repeat("a=1&", 1100)} {
 			f.Add(kind, []byte(body))
 		}
 	}
-	for _, kind := range []string{"multipart/form-data; boundary=x", `Multipart/Form-Data; charset=utf-8; boundary="x"`, "multipart/form-data; boundary=", "multipart/form-data;boundary=x;boundary=y", "multipart/mixed; boundary=x", "multipart/form-data ; boundary=x"} {
+	for _, kind := range []string{"multipart/form-data; boundary=x",
+		`Multipart/Form-Data; charset=utf-8; boundary="x"`, "multipart/form-data; boundary=",
+		"multipart/form-data;boundary=x;boundary=y", "multipart/mixed; boundary=x",
+		"multipart/form-data ; boundary=x"} {
 		for _, body := range []string{
 			"--x--\r\n", "--x\r\n", "\r\n--x--", "no parts",
 			part(`name="a"`, "1") + part(`name="b"`, "\xff") + "--x--\r\n",
@@ -106,13 +112,14 @@ func FuzzBodies(f *testing.F) {
 			return
 		}
 		if !reflect.DeepEqual(whole, stream) {
-			t.Errorf("as a whole %q, %q; as a stream %q, %q", whole.params, whole.files, stream.params, stream.files)
+			t.Errorf("buffered %q, %q; streamed %q, %q", whole.params, whole.files, stream.params, stream.files)
 		}
 	})
 }
 
 func TestMediaTypeIgnoresCase(t *testing.T) {
-	if x := readBody(t, "Application/X-WWW-Form-URLEncoded; Charset=UTF-8", []byte("a=1"), false); x.params["a"] != "1" {
+	if x := readBody(t, "Application/X-WWW-Form-URLEncoded; Charset=UTF-8", []byte("a=1"),
+		false); x.params["a"] != "1" {
 		t.Errorf("read %+v", x)
 	}
 	body := []byte("--X\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--X--\r\n")

@@ -8,11 +8,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A part is a piece of a file of some size: so many bytes from an offset.
+// byteRange is a part of a file: a number of bytes from an offset.
 type byteRange struct{ from, bytes int }
 
-// parseRange reads a Range header. Only one range of bytes is served; what is of another unit, malformed, or several ranges is as
-// if it had not been sent, which gives the whole file. ok is false where the file has no such bytes.
+// parseRange parses a Range header for a file of the given size. Only one range of bytes is supported. A header
+// with another unit, with several ranges or malformed is ignored, and the whole file is sent. ok is false if the
+// file has no such bytes.
 func parseRange(header string, size int) (p byteRange, whole, ok bool) {
 	all := byteRange{0, size}
 	unit, spec, _ := strings.Cut(header, "=")
@@ -23,7 +24,7 @@ func parseRange(header string, size int) (p byteRange, whole, ok bool) {
 	from, err1 := strconv.ParseUint(first, 10, 62)
 	to, err2 := strconv.ParseUint(last, 10, 62)
 	switch {
-	case first == "" && err2 == nil: // so many last ones
+	case first == "" && err2 == nil: // the last bytes of the file
 		n := min(int(to), size)
 		return byteRange{size - n, n}, false, n > 0
 	case err1 != nil || err2 != nil && last != "" || last != "" && to < from:
@@ -36,14 +37,15 @@ func parseRange(header string, size int) (p byteRange, whole, ok bool) {
 	return byteRange{int(from), int(to-from) + 1}, false, true
 }
 
+// String returns the range as in a Content-Range header: first and last byte.
 func (p byteRange) String() string {
 	return strconv.Itoa(p.from) + "-" + strconv.Itoa(p.from+p.bytes-1)
 }
 
-// etagOf is the entity tag of a file, whose name on the disk goes by its content.
+// etagOf returns the entity tag of a file. Names on disk are derived from the content, so the name will do.
 func etagOf(path string) string { return `"` + filepath.Base(path) + `"` }
 
-// notModified reports whether the client has the file already.
+// notModified reports whether the client has this version of the file already.
 func notModified(ctx *fasthttp.RequestCtx, version string) bool {
 	for _, v := range strings.Split(string(ctx.Request.Header.Peek("If-None-Match")), ",") {
 		if v = strings.TrimSpace(v); v == "*" || strings.TrimPrefix(v, "W/") == version {
@@ -53,8 +55,8 @@ func notModified(ctx *fasthttp.RequestCtx, version string) bool {
 	return false
 }
 
-// requestedRange is the part of a file a request is for. A range of another version than the one there is would be spliced with what
-// it does not fit to, so the whole file comes then.
+// requestedRange returns the part of the file that the request asks for. If the client holds a range of another
+// version, it gets the whole file: the ranges would not fit together.
 func requestedRange(ctx *fasthttp.RequestCtx, version string, size int) (p byteRange, whole, ok bool) {
 	h := &ctx.Request.Header
 	if only := h.Peek("If-Range"); !ctx.IsGet() || len(only) > 0 && string(only) != version {

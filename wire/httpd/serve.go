@@ -12,7 +12,8 @@ import (
 	"parley/wire/form"
 )
 
-// serveRoute carries a request from its parameters to its answer.
+// serveRoute handles one request of a route. The order of the steps is part of the protocol: parameters,
+// endpoint, authentication, rate limit, body.
 func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 	if ctx.IsOptions() {
 		ctx.Response.Header.Set("Allow", r.allow)
@@ -60,7 +61,8 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 	s.runEndpoint(ctx, c, e)
 }
 
-// method is what a request asks for, in whichever of the protocol's ways it says so.
+// method returns the method of a request. Beside the request line, the protocol allows a form field "method" and,
+// for resumable uploads, a header.
 func (r *route) method(ctx *fasthttp.RequestCtx, params *form.Values) string {
 	method := string(ctx.Method())
 	if method == "POST" {
@@ -81,7 +83,7 @@ func (r *route) method(ctx *fasthttp.RequestCtx, params *form.Values) string {
 	return method
 }
 
-// writeNoEndpoint answers who asks for what the route does not have.
+// writeNoEndpoint answers 404 if no endpoint of the route fits the path, else 405.
 func (s *Server) writeNoEndpoint(ctx *fasthttp.RequestCtx, r *route) {
 	if !r.fitsAny(ctx) {
 		s.writeError(ctx, 404, "Not found")
@@ -90,22 +92,26 @@ func (s *Server) writeNoEndpoint(ctx *fasthttp.RequestCtx, r *route) {
 	s.writeMethodNotAllowed(ctx, r.methods)
 }
 
-// writeMethodNotAllowed answers that a path takes these methods only.
+// writeMethodNotAllowed answers 405 with the methods of the path.
 func (s *Server) writeMethodNotAllowed(ctx *fasthttp.RequestCtx, methods []string) {
 	ctx.Response.Header.Set("Allow", strings.Join(methods, ", "))
-	s.writeJSON(ctx, 405, []byte(`{"result":"error","msg":"Method Not Allowed","allowed_methods":["`+strings.Join(methods, `","`)+`"]}`+"\n"))
+	s.writeJSON(ctx, 405,
+		[]byte(`{"result":"error","msg":"Method Not Allowed","allowed_methods":["`+strings.Join(methods,
+			`","`)+`"]}`+"\n"))
 }
 
-// call is a request as endpoints see it, but for who makes it and what it brings.
+// call returns the call of a request, without account and body.
 func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call {
 	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: params, Agent: string(ctx.UserAgent())}
 	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	c.Caller.Client = clientName(params, c.Agent)
-	c.CountPasswordAttempt, c.ForgetPasswordAttempts, c.CountAddressChange = s.logins.countAttempt, s.logins.reset, s.countAddressChange
+	c.CountPasswordAttempt, c.ForgetPasswordAttempts, c.CountAddressChange = s.logins.countAttempt, s.logins.reset,
+		s.countAddressChange
 	return c
 }
 
-// writeUnauthenticated answers who did not prove who he is; who came with a browser is told what the organization is used with.
+// writeUnauthenticated answers a request whose credentials are missing or wrong. A browser is redirected to the
+// login page, which tells the user which clients to use.
 func (s *Server) writeUnauthenticated(ctx *fasthttp.RequestCtx, e *wire.Endpoint, err error) {
 	if status, _ := e.Failure(err); status == 401 {
 		if fromBrowser(ctx) {
@@ -121,7 +127,8 @@ func (s *Server) writeUnauthenticated(ctx *fasthttp.RequestCtx, e *wire.Endpoint
 	s.writeFailure(ctx, e, err)
 }
 
-// attachBody gives a call its body, and what files are in it.
+// attachBody gives c access to the body and its files. Of a streamed body it reads the parameters before the
+// first file.
 func attachBody(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) (err error) {
 	c.Body = func() []byte { return bytes.Clone(ctx.PostBody()) }
 	c.Files = func() ([]wire.File, error) { return multipartFiles(ctx) }
@@ -134,7 +141,7 @@ func attachBody(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) (err e
 	return err
 }
 
-// runEndpoint has the endpoint carry out a call, and writes its answer unless the call waits for one.
+// runEndpoint runs the endpoint and writes its answer, unless the request was parked.
 func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) {
 	parked := false
 	c.Park = func(gone func()) wire.Reply {
@@ -167,22 +174,23 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 	}
 }
 
-// writeFailure answers with what an endpoint failed of.
+// writeFailure answers with the failure of an endpoint, and logs it if it is a server error.
 func (s *Server) writeFailure(ctx *fasthttp.RequestCtx, e *wire.Endpoint, err error) {
 	setRetryAfter(ctx, err)
 	status, body := e.Failure(err)
 	if status == 500 {
-		s.options.Log.Error("request failed", "method", e.Method, "path", string(ctx.Path()), "error", err)
+		s.options.Log.Error("request failed", "method", e.Method, "path", string(ctx.Path()), "err", err)
 	}
 	s.writeJSON(ctx, status, body)
 }
 
-// limitKey names an account to the limiter.
+// limitKey returns the key of an account in the limiters.
 func limitKey(a *wire.Account) string {
 	return strconv.Itoa(int(a.Realm)) + "/" + a.User.String()
 }
 
-// limitCall holds a caller to the rate limit: the account, or the address of somebody without one.
+// limitCall counts a request against its rate limit: that of the account, or without login that of the client
+// network.
 func (s *Server) limitCall(ctx *fasthttp.RequestCtx, c *wire.Call) error {
 	if c.Account != nil {
 		return limitRequest(ctx, s.users, limitKey(c.Account))
@@ -190,10 +198,12 @@ func (s *Server) limitCall(ctx *fasthttp.RequestCtx, c *wire.Call) error {
 	return limitRequest(ctx, s.visitors, s.remote(ctx))
 }
 
-// limitUnauthenticated counts a request of somebody who did not prove who he is against his address, and says what he is refused
-// for: why he is not let in, or that he tried too often. Who has the right key is let in all the same: one program with a
-// wrong key must not lock out everybody behind its address, and nobody comes upon a key of 32 characters by trying.
-// Passwords are easier to guess: those are counted, for address and account, before they are looked at.
+// limitUnauthenticated counts a request without valid credentials against the client's network. It returns the
+// refusal: either why, or the one of the rate limit.
+//
+// A request with a valid key is served even if the limit is reached. One program with a wrong key must not lock
+// out everyone behind its address, and a key of 32 characters cannot be guessed. Passwords are easier to guess,
+// so they are counted for address and account before they are checked.
 func (s *Server) limitUnauthenticated(ctx *fasthttp.RequestCtx, why error) error {
 	if err := limitRequest(ctx, s.visitors, s.remote(ctx)); err != nil {
 		return err
@@ -201,7 +211,8 @@ func (s *Server) limitUnauthenticated(ctx *fasthttp.RequestCtx, why error) error
 	return why
 }
 
-// pick is the endpoint of a method whose path parameters fit: ids are digits.
+// pick returns the endpoint of a method whose path parameters fit, or nil: a parameter named "..._id" must be
+// digits. It adds path parameters and header parameters to params.
 func (r *route) pick(ctx *fasthttp.RequestCtx, method string, params *form.Values) *wire.Endpoint {
 	for i, e := range r.endpoints {
 		if e.Method != method || !r.fits(ctx, i) {

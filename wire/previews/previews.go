@@ -1,7 +1,3 @@
-// Package previews shows in messages what the pages say that they link to.
-//
-// It is an errand: a message is sent at once, and rendered anew when its pages are there. They are asked for once, and
-// again only if the process ends before the message shows them.
 package previews
 
 import (
@@ -14,35 +10,60 @@ import (
 	"parley/wire/markdown"
 )
 
-// MaxFetching is how many people's messages are waited for at a time.
+// MaxFetching is how many users' messages are handled at a time. Messages of one user are handled one after the other.
 const MaxFetching = 32
 
-// Where the organization is too busy, a message is looked at again after a pause, so many times.
+// Limits of fetching, so that a message cannot make the server fetch without end.
+const (
+	maxPages     = 5                // of one message
+	fetchTimeout = 30 * time.Second // for all pages of one message
+)
+
+// An attempt that fails because the organization is too busy is repeated.
 const (
 	retryPause  = time.Second
 	maxAttempts = 60
 )
 
-// Fetcher fetches pages and shows them.
+// Fetcher is the dispatch.Handler of link previews.
 type Fetcher struct {
-	House wire.Server
-	Tools *wire.Tools
+	Server wire.Server
+	Tools  *wire.Tools
 }
 
-// Handle fetches the pages of one message and has it rendered anew. A page that does not come is not tried again.
-func (p *Fetcher) Handle(ctx context.Context, j *dispatch.Attempt) dispatch.Outcome {
-	c := &wire.Call{Server: p.House, Tools: p.Tools, Realm: j.Realm, Site: j.Site, Caller: realm.Caller{User: j.Job.User}}
-	pages, _ := j.State.(map[string]markdown.Preview)
+// Handle fetches the pages that one message links to and renders the message again with their previews. A page that
+// cannot be fetched is not tried again. Fetched pages are the state that the next attempt gets.
+func (f *Fetcher) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outcome {
+	author := realm.Caller{User: a.Job.User}
+	c := &wire.Call{Server: f.Server, Tools: f.Tools, Realm: a.Realm, Site: a.Site, Caller: author}
+	pages, _ := a.State.(map[string]markdown.Preview)
 	var err error
 	if pages == nil {
-		pages, err = wire.FetchLinkedPages(ctx, c, &j.Job)
+		pages, err = f.fetch(ctx, c, &a.Job)
 	}
-	done := false
-	if len(pages) > 0 && ctx.Err() == nil { // else what did not come in time may yet come
-		done, err = wire.RenderLinkedPages(c, &j.Job, pages)
+	finished := false
+	if len(pages) > 0 && ctx.Err() == nil { // if ctx ended, pages may be incomplete: the next process fetches them all
+		finished, err = wire.RenderPreviews(c, &a.Job, pages)
 	}
-	if err != nil && j.Number < maxAttempts {
+	if err != nil && a.Number < maxAttempts {
 		return dispatch.Outcome{RetryAfter: retryPause, State: pages}
 	}
-	return dispatch.Outcome{Finished: done}
+	return dispatch.Outcome{Finished: finished}
+}
+
+// fetch returns the previews of the pages by their addresses, without the pages that could not be fetched.
+func (f *Fetcher) fetch(ctx context.Context, c *wire.Call, job *realm.OutboxJob) (map[string]markdown.Preview, error) {
+	links, err := wire.PreviewLinks(c, job)
+	if err != nil || len(links) == 0 {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	pages := map[string]markdown.Preview{}
+	for _, u := range links[:min(len(links), maxPages)] {
+		if p, err := f.Tools.FetchPreview(ctx, u); err == nil {
+			pages[u] = p
+		}
+	}
+	return pages, nil
 }

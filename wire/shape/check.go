@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A Finding is one difference between what was said and what should have been.
+// Finding is one difference between a value and its shape.
 type Finding struct {
 	Where string // `GET /messages`, `event stream/update`
 	Path  string // `messages[3].reactions`
@@ -20,10 +20,10 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s: %s", f.Where, f.Path, f.Text)
 }
 
-// Findings is the error of a check.
+// Findings is the error of a check. A nil value means that the check succeeded.
 type Findings []Finding
 
-// Err is nil if there are none.
+// Error returns one line for each finding.
 func (fs Findings) Error() string {
 	lines := make([]string, len(fs))
 	for i, f := range fs {
@@ -32,7 +32,7 @@ func (fs Findings) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Err is nil if there are none.
+// Err returns the findings as an error, nil if there are none.
 func (fs Findings) Err() error {
 	if len(fs) == 0 {
 		return nil
@@ -42,16 +42,19 @@ func (fs Findings) Err() error {
 
 var indexPattern = regexp.MustCompile(`\[[0-9]+\]|\[[^]]*\]`)
 
-// GeneralPath is the path with array places and map keys left out, as the deviations table writes it.
+// GeneralPath returns the path without array indexes and map keys, as the table of deviations has it.
 func (f Finding) GeneralPath() string { return indexPattern.ReplaceAllString(f.Path, "[]") }
 
-// Check compares a decoded value (numbers as json.Number) with a shape.
+// Check compares a decoded value with a shape. Numbers must be decoded as json.Number. where and path are copied into
+// the findings.
 func (s *Shape) Check(where, path string, v any) Findings {
 	found := func(what, format string, args ...any) Findings {
 		return Findings{{where, path, what, fmt.Sprintf(format, args...)}}
 	}
 	if v == nil {
-		if s.Nullable || s.acceptsAnything() || slices.ContainsFunc(s.AnyOf, func(e *Shape) bool { return len(e.Check(where, path, v)) == 0 }) {
+		if s.Nullable || s.acceptsAnything() || slices.ContainsFunc(s.AnyOf, func(e *Shape) bool {
+			return len(e.Check(where, path, v)) == 0
+		}) {
 			return nil
 		}
 		return found("type", "null, want %s", s)
@@ -105,7 +108,7 @@ func (s *Shape) checkFields(where, path string, v map[string]any) Findings {
 	return out
 }
 
-// nearestAlternative returns nothing when an alternative fits, else the findings of the one that came closest.
+// nearestAlternative returns nil if an alternative fits, else the findings of the alternative with the fewest.
 func (s *Shape) nearestAlternative(where, path string, v any) Findings {
 	var best Findings
 	sameKind := false
@@ -125,7 +128,7 @@ func (s *Shape) nearestAlternative(where, path string, v any) Findings {
 	return best
 }
 
-// Fits reports whether a decoded value is of a kind.
+// Fits reports whether a decoded value has a JSON kind.
 func Fits(kind string, v any) bool {
 	switch v := v.(type) {
 	case bool:
@@ -164,7 +167,7 @@ func (s *Shape) String() string {
 	return text
 }
 
-// Sample shows a value short enough for one line.
+// Sample returns a value as JSON, cut to fit on one line.
 func Sample(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -2,12 +2,13 @@ package shape
 
 import "slices"
 
-// Schema is the shape in JSON Schema's words. A named one is pointed at below prefix; seen is told of it.
+// Schema returns the shape as JSON Schema. A named shape becomes a reference below prefix, and seen is called with
+// it.
 func (s *Shape) Schema(prefix string, seen func(*Shape)) map[string]any {
 	if s.Name == "" {
 		return s.SchemaBody(prefix, seen)
 	}
-	plain := *s // what the name stands for is never null: a question mark behind it is
+	plain := *s // the named shape itself is not nullable; a question mark after the name is
 	plain.Nullable = false
 	seen(&plain)
 	ref := map[string]any{"$ref": prefix + s.Name}
@@ -17,7 +18,7 @@ func (s *Shape) Schema(prefix string, seen func(*Shape)) map[string]any {
 	return ref
 }
 
-// SchemaBody is Schema without the name of the shape itself.
+// SchemaBody is Schema without using the name of the shape itself.
 func (s *Shape) SchemaBody(prefix string, seen func(*Shape)) map[string]any {
 	if len(s.AnyOf) > 0 {
 		var branches []any

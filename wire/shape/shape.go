@@ -1,5 +1,3 @@
-// Package shape says what JSON looks like, in one line of a notation, and holds values against it: answers against what
-// an endpoint says of itself, and against the protocol's description.
 package shape
 
 import (
@@ -9,36 +7,39 @@ import (
 	"strings"
 )
 
-// A Shape is the type of one JSON value, every name in it resolved.
+// Shape is the type of one JSON value. All names in it are resolved.
 type Shape struct {
-	Name        string // under which a description lists it; usually none
+	Name        string // name in the OpenAPI document; usually none
 	Kind        string // object, array, string, integer, number, boolean; "" is anything
 	Nullable    bool
-	Enum        []string // the only strings allowed, when not empty
+	Enum        []string // if not empty, the only allowed strings
 	Fields      map[string]Field
-	Closed      bool   // fields not named here are findings
-	OtherValues *Shape // what the values of fields not named here look like
+	Closed      bool   // further fields are findings
+	OtherValues *Shape // shape of the values of further fields
 	Items       *Shape
-	Empty       bool     // an array that never holds anything
-	AnyOf       []*Shape // one of these must fit
+	Empty       bool     // an array that is always empty
+	AnyOf       []*Shape // at least one must fit
 }
 
-// A Field is one of an object's. Only one that is Optional and not Listed may be absent.
+// Field is a field of an object. It can be absent only if it is Optional and not listed as required.
 type Field struct {
 	Shape          *Shape
 	ListedRequired bool // the description lists it as required
-	Optional       bool // the description's words say it may be absent
+	Optional       bool // the description's text says that it can be absent
 }
 
-// Required reports a field that has to be there.
+// Required reports whether the field must be present.
 func (f Field) Required() bool { return f.ListedRequired || !f.Optional }
 
-// acceptsAnything reports whether the shape says nothing: the `{}` with which the description repeats inherited fields.
+// acceptsAnything reports whether the shape has no constraint: the `{}` with which the description repeats inherited
+// fields.
 func (s *Shape) acceptsAnything() bool {
-	return s.Kind == "" && len(s.AnyOf) == 0 && len(s.Enum) == 0 && s.Fields == nil && s.OtherValues == nil && s.Items == nil
+	return s.Kind == "" && len(s.AnyOf) == 0 && len(s.Enum) == 0 && s.Fields == nil && s.OtherValues == nil &&
+		s.Items == nil
 }
 
-// Merge joins the branches of an allOf: what both say narrows, what one says counts.
+// Merge returns the shape of an allOf: it has the constraints of a and of b. If both constrain Kind, Enum, Items or
+// OtherValues, those of b are used. Common fields are merged.
 func Merge(a, b *Shape) *Shape {
 	out := *a
 	if b.Kind != "" {
@@ -71,10 +72,11 @@ func Merge(a, b *Shape) *Shape {
 	return &out
 }
 
-// Find walks a path like `members[].profile_data*` down from s.
+// Find returns the shape at a path such as `members[].profile_data*`.
 func (s *Shape) Find(path string) (*Shape, error) { return s.walk(path, false) }
 
-// FindMutable is Find for changing what is found: the shapes on the way become s's own, for schemas are shared by all who name them.
+// FindMutable is Find for changing the result. The shapes on the path are copied first, because named shapes are
+// shared.
 func (s *Shape) FindMutable(path string) (*Shape, error) { return s.walk(path, true) }
 
 func (s *Shape) walk(path string, copying bool) (*Shape, error) {
@@ -104,7 +106,7 @@ func (s *Shape) walk(path string, copying bool) (*Shape, error) {
 			}
 		}
 		if next == nil {
-			return nil, fmt.Errorf("nothing at %q before %q", s, path)
+			return nil, fmt.Errorf("shape %s has no child for the path before %q", s, path)
 		}
 		if copying {
 			c := *next
@@ -116,22 +118,15 @@ func (s *Shape) walk(path string, copying bool) (*Shape, error) {
 	return at, nil
 }
 
-// A notation writes shapes in one line, for the tables of this package:
-//
-//	int num str bool any    the plain types
-//	[T] [] {a: T, b?: T}    array; array that is always empty; object with exactly these fields, b may be absent
-//	{*: T}  {a: T, *: T}    object whose other fields hold T
-//	{a: T, ~b: T, c: T}     b and everything after it may be absent
-//	A | B   T?              one of; or null
-//	'x'                     exactly this string; before a colon a name that is no word
-//	Name                    a schema of the description, or one defined by an amendment
+// notation is a recursive-descent parser for the notation in the package comment. It panics on errors, which Parse
+// recovers.
 type notation struct {
 	text string
 	pos  int
 	name func(string) (*Shape, error)
 }
 
-// Parse reads the notation; name resolves the names in it.
+// Parse reads the notation. name resolves the names in it.
 func Parse(text string, name func(string) (*Shape, error)) (s *Shape, err error) {
 	n := &notation{text: text, name: name}
 	defer func() {
@@ -152,6 +147,7 @@ func (n *notation) skipSpace() {
 	}
 }
 
+// accept skips the next character if it is c.
 func (n *notation) accept(c byte) bool {
 	if n.skipSpace(); n.pos < len(n.text) && n.text[n.pos] == c {
 		n.pos++
@@ -182,7 +178,7 @@ func (n *notation) word() string {
 	return n.text[start:n.pos]
 }
 
-// key is the name of a field, quoted if it is not a word.
+// key parses the name of a field, which is quoted if it is not a word.
 func (n *notation) key() string {
 	if n.accept('\'') {
 		return n.quoted()
@@ -190,7 +186,7 @@ func (n *notation) key() string {
 	return n.word()
 }
 
-// quoted is what stands up to the closing quote.
+// quoted parses the text up to the closing quote.
 func (n *notation) quoted() string {
 	end := strings.IndexByte(n.text[n.pos:], '\'')
 	word := n.text[n.pos : n.pos+end]
@@ -198,6 +194,7 @@ func (n *notation) quoted() string {
 	return word
 }
 
+// union parses alternatives separated by |. Strings become one enumeration.
 func (n *notation) union() *Shape {
 	parts := []*Shape{n.nullable()}
 	for n.accept('|') {
@@ -218,6 +215,7 @@ func (n *notation) union() *Shape {
 	return &Shape{Kind: "string", Enum: enum, Nullable: out.Nullable}
 }
 
+// nullable parses a type with an optional question mark.
 func (n *notation) nullable() *Shape {
 	s := n.primary()
 	if n.accept('?') {
@@ -228,6 +226,7 @@ func (n *notation) nullable() *Shape {
 	return s
 }
 
+// primary parses an array, an object, a constant or a name.
 func (n *notation) primary() *Shape {
 	switch {
 	case n.accept('['):

@@ -17,6 +17,7 @@ import (
 	"parley/actors"
 	"parley/snapshot"
 	"parley/snapshot/files"
+	"parley/wire"
 	"parley/wire/httpd"
 )
 
@@ -114,7 +115,8 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	sites := newSiteTable("http://" + DefaultSettings().Listen)
-	orgs, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Secret: secret, Log: log, Site: sites.site})
+	orgs, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{
+		Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Secret: secret, Log: log, Site: sites.site})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

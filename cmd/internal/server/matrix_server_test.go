@@ -25,6 +25,8 @@ import (
 	"parley/snapshot/search"
 	"parley/wire"
 	"parley/wire/httpd"
+	"parley/wire/mail"
+	"parley/wire/thumbnails"
 )
 
 // The permission matrix sends requests to the whole server, from the bytes of a request to the bytes of the answer, but
@@ -75,10 +77,18 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	sites := newSiteTable("http://" + ourHost)
 	disk := snapshot.Disk{Store: store}
 	library := search.OpenService(filepath.Join(dir, "search"), disk, wire.SearchText, quiet)
+	renderer := &wire.Renderer{}
 	secret := []byte("a secret of thirty-two characters")
-	c.orgs,
-		err = actors.Open(disk, actors.Options{Secret: secret, Log: quiet, Site: sites.site, Search: library,
-		Now: func() time.Time { return time.Unix(c.now.Load(), 0) }, Fatal: func(err error) { panic(err) }})
+	c.orgs, err = actors.Open(disk, actors.Options{
+		Protocol: wire.SessionProtocol{},
+		Renderer: renderer,
+		Secret:   secret,
+		Log:      quiet,
+		Site:     sites.site,
+		Search:   library,
+		Now:      func() time.Time { return time.Unix(c.now.Load(), 0) },
+		Fatal:    func(err error) { panic(err) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,15 +98,27 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 		t.Fatal(err)
 	}
 	passwords := httpd.NewPasswords()
-	tools := &wire.Tools{Files: fileStore{kept}, Sign: newSigner(secret), VerifySignature: newSignatureChecker(secret),
-		HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey,
-		Token: actors.Token, Version: wire.Version, Renderer: &c.orgs.Renderer, ChannelMailPattern: "%s@mail.example",
-		MailEnabled: true, LinkToken: c.orgs.LinkToken,
-		StartExport: func(realm.ID, realm.Export) {}, SubdomainTaken: func(string) bool { return false }}
-	tools.Thumbnails = wire.NewThumbnails(c.orgs, tools.Files, quiet, nil)
+	tools := &wire.Tools{
+		Files:              fileStore{kept},
+		Sign:               newSigner(secret),
+		VerifySignature:    newSignatureChecker(secret),
+		HashPassword:       passwords.Hash,
+		CheckPassword:      passwords.Check,
+		HashKey:            actors.HashKey,
+		Token:              actors.Token,
+		Version:            wire.Version,
+		Renderer:           renderer,
+		ChannelMailPattern: "%s@mail.example",
+		Emails:             mail.Composer{},
+		LinkToken:          c.orgs.LinkToken,
+		StartExport:        func(realm.ID, realm.Export) {},
+		SubdomainTaken:     func(string) bool { return false },
+	}
+	thumbnailWorker := thumbnails.Start(c.orgs, tools.Files, quiet, nil)
+	tools.Thumbnails = thumbnailWorker
 	c.server = httpd.New(httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet, Files: kept})
 	t.Cleanup(func() {
-		tools.Thumbnails.Close()
+		thumbnailWorker.Close()
 		withShutdownTimeout(c.orgs.Close)
 		library.Close()
 		store.Close()

@@ -26,6 +26,7 @@ import (
 	"parley/wire"
 	"parley/wire/form"
 	"parley/wire/httpd"
+	"parley/wire/mail"
 )
 
 // requestTester is a server in this process whose state can be read between two requests.
@@ -61,10 +62,17 @@ func newRequestTester(t testing.TB) *requestTester {
 	}
 	sites := newSiteTable("http://" + l.Addr().String())
 	// The clock does not move: otherwise an idle queue could end between a request and the check of its effect.
-	began := time.Now()
-	orgs, err := actors.Open(snapshot.Disk{Store: store},
-		actors.Options{Secret: secret, Log: quiet, Fatal: func(err error) { panic(err) }, Site: sites.site,
-			Now: func() time.Time { return began }, Elapsed: func() time.Duration { return 0 }})
+	began, renderer := time.Now(), &wire.Renderer{}
+	orgs, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{
+		Protocol: wire.SessionProtocol{},
+		Renderer: renderer,
+		Secret:   secret,
+		Log:      quiet,
+		Fatal:    func(err error) { panic(err) },
+		Site:     sites.site,
+		Now:      func() time.Time { return began },
+		Elapsed:  func() time.Duration { return 0 },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,13 +82,24 @@ func newRequestTester(t testing.TB) *requestTester {
 		t.Fatal(err)
 	}
 	hash := func(password string) (string, error) { return "hash of " + password, nil }
-	tools := &wire.Tools{Files: fileStore{kept}, Sign: newSigner(secret), VerifySignature: newSignatureChecker(secret),
-		HashPassword: hash, HashKey: actors.HashKey, Token: actors.Token,
-		CheckPassword: func(password, hashed string) (bool, error) { return hashed == "hash of "+password, nil },
-		Version:       wire.Version, Generation: 1, Renderer: &orgs.Renderer, Dev: true,
-		ChannelMailPattern: "%s@example.org", MailEnabled: true,
-		LinkToken: orgs.LinkToken, StartExport: func(realm.ID, realm.Export) {},
-		SubdomainTaken: func(string) bool { return false }}
+	tools := &wire.Tools{
+		Files:              fileStore{kept},
+		Sign:               newSigner(secret),
+		VerifySignature:    newSignatureChecker(secret),
+		HashPassword:       hash,
+		CheckPassword:      func(password, hashed string) (bool, error) { return hashed == "hash of "+password, nil },
+		HashKey:            actors.HashKey,
+		Token:              actors.Token,
+		Version:            wire.Version,
+		Generation:         1,
+		Renderer:           renderer,
+		Dev:                true,
+		ChannelMailPattern: "%s@example.org",
+		Emails:             mail.Composer{},
+		LinkToken:          orgs.LinkToken,
+		StartExport:        func(realm.ID, realm.Export) {},
+		SubdomainTaken:     func(string) bool { return false },
+	}
 	var said bytes.Buffer
 	if err := createDemo(orgs, sites.site("").URL, &said); err != nil {
 		t.Fatal(err)

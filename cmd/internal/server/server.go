@@ -40,6 +40,7 @@ import (
 	"parley/wire/markdown/preview"
 	"parley/wire/previews"
 	"parley/wire/push"
+	"parley/wire/thumbnails"
 	"parley/wire/webhooks"
 )
 
@@ -97,6 +98,7 @@ type Server struct {
 	sites      *siteTable
 	search     *search.Service
 	orgs       *actors.Server
+	renderer   wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
 	files      *files.Store
 	passwords  *httpd.Passwords
 	tools      *wire.Tools
@@ -229,6 +231,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	disk := snapshot.Disk{Store: s.store}
 	s.search = search.OpenService(SearchDir(s.Data), disk, wire.SearchText, s.log)
 	if s.orgs, err = actors.Open(disk, actors.Options{
+		Protocol: wire.SessionProtocol{}, Renderer: &s.renderer,
 		Secret:    s.secret,
 		Log:       s.log,
 		Fatal:     s.fatal,
@@ -276,11 +279,11 @@ func (s *Server) buildTools() error {
 		JWTKeys:            s.jwtKeys,
 		Version:            wire.Version,
 		Generation:         time.Now().Unix(),
-		Renderer:           &s.orgs.Renderer,
+		Renderer:           &s.renderer,
 		FetchPreview:       preview.New(s.previewNetworks...).Fetch,
 		Dev:                s.Demo || s.DemoCrowd != "",
 		ChannelMailPattern: "%s@" + s.mailHost(rootHost),
-		MailEnabled:        true,
+		Emails:             mail.Composer{},
 		DailyInvites:       s.DailyInvites,
 	}
 	sender, err := s.newMailer(rootHost, s.tools, s.log)
@@ -311,11 +314,12 @@ func (s *Server) buildTools() error {
 		_, _, taken := s.orgs.RealmByName(name)
 		return taken
 	}
-	s.tools.Thumbnails = wire.NewThumbnails(s.orgs, s.tools.Files, s.log, slices.Collect(maps.Values(s.orgs.Realms())))
+	thumbnailWorker := thumbnails.Start(s.orgs, s.tools.Files, s.log, slices.Collect(maps.Values(s.orgs.Realms())))
+	s.tools.Thumbnails = thumbnailWorker
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
 		s.sweeper.Close()
-		s.tools.Thumbnails.Close()
+		thumbnailWorker.Close()
 		return withShutdownTimeout(s.dispatcher.Close)
 	})
 	return nil
@@ -325,17 +329,17 @@ func (s *Server) buildTools() error {
 // time.
 func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispatch.Dispatcher {
 	o := dispatch.Options{
-		House: s.orgs,
-		Log:   s.log,
+		Server: s.orgs,
+		Log:    s.log,
 		Handlers: map[realm.OutboxJobKind]dispatch.Handler{
 			realm.OutboxEmail: sender,
 			realm.OutboxWebhook: webhooks.New(webhooks.Options{
-				House: s.orgs, Tools: s.tools, Log: s.log, Allow: s.webhookNetworks,
+				Server: s.orgs, Tools: s.tools, Log: s.log, Allow: s.webhookNetworks,
 			}),
 			realm.OutboxMissedMessage: &mail.MissedMessages{
-				House: s.orgs, Now: time.Now, HasOtherAccount: s.orgs.HasAccountElsewhere,
+				Server: s.orgs, Now: time.Now, HasOtherAccount: s.orgs.HasAccountElsewhere,
 			},
-			realm.OutboxPreview: &previews.Fetcher{House: s.orgs, Tools: s.tools},
+			realm.OutboxPreview: &previews.Fetcher{Server: s.orgs, Tools: s.tools},
 		},
 		Concurrency: map[realm.OutboxJobKind]int{
 			realm.OutboxEmail:         mail.MaxSending,
@@ -348,7 +352,7 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 		},
 	}
 	if pusher != nil {
-		options := push.Options{Pusher: pusher, House: s.orgs, Log: s.log, Now: time.Now}
+		options := push.Options{Pusher: pusher, Server: s.orgs, Log: s.log, Now: time.Now}
 		notifier := &push.Notifier{Options: options}
 		o.Handlers[realm.OutboxPush], o.Handlers[realm.OutboxPushRemoval] = notifier, notifier
 		o.Handlers[realm.OutboxRegistration] = &push.Registrar{Options: options}

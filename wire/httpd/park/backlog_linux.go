@@ -9,13 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Backlog takes connections before there is a server for them. While a process loads its data, the clients of its
-// predecessor, who all come at once, would fill the socket's backlog (the kernel's 4,096), and whoever finds it full
-// tries again only after a second, then three. In a room each costs a file descriptor and nothing else, and what it has
-// sent waits in the kernel. Make one with CollectBacklog, and hand it to Admit.
+// Backlog accepts connections before there is a server for them. While a process loads its data, all clients of
+// its predecessor reconnect at once. They would fill the kernel's backlog (4,096 connections), and a client that
+// finds it full tries again only after one second, then after three. In a Backlog each connection costs one file
+// descriptor, and its requests wait in the kernel. Create one with CollectBacklog and pass it to
+// Server.ServeBacklog.
 type Backlog struct {
 	max     int
-	files   []*os.File // the listeners, once more
+	files   []*os.File // duplicates of the listeners
 	running sync.WaitGroup
 
 	mu    sync.Mutex
@@ -25,15 +26,15 @@ type Backlog struct {
 type acceptedConn struct {
 	fd       int
 	from     unix.Sockaddr
-	state    byte   // what a predecessor said of it, 0 without one
-	received []byte // by a predecessor
+	state    byte   // as told by the predecessor; 0 without one
+	received []byte // bytes already read by the predecessor
 }
 
-// CollectBacklog takes the connections of listeners, those that are TCP, up to max (0: the process's file limit less 1/16); the
-// others wait in the backlog.
+// CollectBacklog starts to accept connections of those listeners that are TCP, up to max; 0 means the process's
+// file limit less 1/16. Further connections wait in the kernel's backlog.
 func CollectBacklog(max int, listeners ...net.Listener) (*Backlog, error) {
 	c := Config{MaxConns: max}.WithDefaults()
-	r := &Backlog{max: c.MaxConns}
+	b := &Backlog{max: c.MaxConns}
 	for _, ln := range listeners {
 		tcp, ok := ln.(*net.TCPListener)
 		if !ok {
@@ -41,21 +42,21 @@ func CollectBacklog(max int, listeners ...net.Listener) (*Backlog, error) {
 		}
 		f, err := tcp.File()
 		if err != nil {
-			r.close()
+			b.close()
 			return nil, err
 		}
-		r.files = append(r.files, f)
-		r.running.Add(1)
-		go r.acceptAll(f)
+		b.files = append(b.files, f)
+		b.running.Add(1)
+		go b.acceptAll(f)
 	}
-	return r, nil
+	return b, nil
 }
 
-func (r *Backlog) acceptAll(f *os.File) {
-	defer r.running.Done()
+func (b *Backlog) acceptAll(f *os.File) {
+	defer b.running.Done()
 	raw, err := f.SyscallConn()
 	if err != nil {
-		return // they wait in the backlog
+		return // the connections wait in the kernel
 	}
 	var fd int
 	var from unix.Sockaddr
@@ -72,68 +73,70 @@ func (r *Backlog) acceptAll(f *os.File) {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		if !r.add(acceptedConn{fd: fd, from: from}) {
+		if !b.add(acceptedConn{fd: fd, from: from}) {
 			return
 		}
 	}
 }
 
-func (r *Backlog) add(a acceptedConn) (more bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.conns = append(r.conns, a)
-	return len(r.conns) < r.max
+func (b *Backlog) add(a acceptedConn) (more bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.conns = append(b.conns, a)
+	return len(b.conns) < b.max
 }
 
-// ReceiveHandoff takes what a predecessor passes too, until it closes its end of the passage or ends, for which Admit waits: it
-// comes before the predecessor lets go of what its successor needs.
-func (r *Backlog) ReceiveHandoff(p *Handoff) {
+// ReceiveHandoff also takes the connections that a predecessor hands off, until the predecessor closes its end or
+// exits. ServeBacklog waits for that end. It comes before the predecessor releases the data directory and other
+// resources of the successor.
+func (b *Backlog) ReceiveHandoff(p *Handoff) {
 	if p == nil {
 		return
 	}
-	r.running.Add(1)
+	b.running.Add(1)
 	go func() {
-		defer r.running.Done()
+		defer b.running.Done()
 		defer p.Close()
-		p.receive(func(a acceptedConn) { r.add(a) }) // beyond the room's bound too: it was the predecessor's
+		p.receive(func(a acceptedConn) { b.add(a) }) // beyond the maximum, too: the predecessor's own limit applied
 	}()
 }
 
-// close ends the taking and returns who is there.
-func (r *Backlog) close() []acceptedConn {
-	if r == nil {
+// close stops accepting and returns the connections.
+func (b *Backlog) close() []acceptedConn {
+	if b == nil {
 		return nil
 	}
-	for _, f := range r.files {
+	for _, f := range b.files {
 		f.SetReadDeadline(time.Unix(1, 0))
 	}
-	r.running.Wait()
-	for _, f := range r.files {
+	b.running.Wait()
+	for _, f := range b.files {
 		f.Close()
 	}
-	r.files = nil
-	held := r.conns
-	r.conns = nil
-	return held
+	b.files = nil
+	conns := b.conns
+	b.conns = nil
+	return conns
 }
 
-// Len is how many connections wait.
-func (r *Backlog) Len() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.conns)
+// Len returns the number of waiting connections.
+func (b *Backlog) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.conns)
 }
 
-// maxBacklogActive is how many requests may be in handlers while those who waited are let in: enough for every processor,
-// few enough that each of them is answered soon after it was let in.
+// maxBacklogActive is the number of requests in handlers above which ServeBacklog pauses: enough for every
+// processor, few enough for prompt answers.
 const maxBacklogActive = 256
 
-// ServeBacklog serves who waits in a room, in the order of their arrival and at the server's own pace. It returns when all are
-// in but those who are going to wait anyway, who follow; connections of the listeners are for Serve.
-func (s *Server) ServeBacklog(r *Backlog) error {
-	held := r.close()
+// ServeBacklog serves the connections of a backlog, in the order of their arrival and at the server's own pace.
+// It returns when all are being served, except those with parked polls, which follow in the background. Call
+// Serve for new connections of the listeners.
+func (s *Server) ServeBacklog(b *Backlog) error {
+	conns := b.close()
 	if s.cfg.TLS != nil {
-		for _, a := range held {
+		for _, a := range conns {
 			f := os.NewFile(uintptr(a.fd), "")
 			conn, err := net.FileConn(f)
 			f.Close()
@@ -146,17 +149,17 @@ func (s *Server) ServeBacklog(r *Backlog) error {
 	if err := s.startLoops(); err != nil {
 		return err
 	}
-	s.adoptAll(held, func(a acceptedConn) bool { return a.state != handoffParked })
-	s.accepting.Add(1) // a Shutdown waits until they are all in
+	s.adoptAll(conns, func(a acceptedConn) bool { return a.state != handoffParked })
+	s.accepting.Add(1) // Shutdown waits until all connections are served
 	go func() {
 		defer s.accepting.Add(-1)
-		s.adoptAll(held, func(a acceptedConn) bool { return a.state == handoffParked })
+		s.adoptAll(conns, func(a acceptedConn) bool { return a.state == handoffParked })
 	}()
 	return nil
 }
 
-func (s *Server) adoptAll(held []acceptedConn, these func(acceptedConn) bool) {
-	for _, a := range held {
+func (s *Server) adoptAll(conns []acceptedConn, these func(acceptedConn) bool) {
+	for _, a := range conns {
 		if !these(a) {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Who comes before the server is there is taken in at once, however many, and served in his turn.
+// All connections made before the server exists are accepted at once, and all are served.
 func TestBacklog(t *testing.T) {
 	for _, kind := range []string{"epoll", "tls"} {
 		t.Run(kind, func(t *testing.T) {
@@ -21,8 +21,8 @@ func TestBacklog(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			raw.Control(func(fd uintptr) { unix.Listen(int(fd), 4) }) // a backlog that is full at once
-			room, err := CollectBacklog(0, ln)
+			raw.Control(func(fd uintptr) { unix.Listen(int(fd), 4) }) // a kernel backlog that is full at once
+			backlog, err := CollectBacklog(0, ln)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,10 +35,11 @@ func TestBacklog(t *testing.T) {
 					early[i].get("/early")
 				}
 			}
-			waitUntil(t, "everybody to be taken in", func() bool { return room.Len() == n })
-			early[0].Close()                                           // one has not waited
-			o = serveOn(t, kind, Config{ReadTimeout: time.Minute}, ln) // for the handshakes, one after the other
-			if err := o.ServeBacklog(room); err != nil {
+			waitUntil(t, "all connections to be accepted", func() bool { return backlog.Len() == n })
+			early[0].Close() // one client does not wait
+			// a minute, because the handshakes run one after the other
+			o = serveOn(t, kind, Config{ReadTimeout: time.Minute}, ln)
+			if err := o.ServeBacklog(backlog); err != nil {
 				t.Fatal(err)
 			}
 			for _, c := range early[1:] {
@@ -56,18 +57,18 @@ func TestBacklog(t *testing.T) {
 				early[1].get("/again")
 				early[1].expectBody("hello /again")
 			}
-			waitUntil(t, "the one who left to be noticed", func() bool { return o.Stats().Open == n })
+			waitUntil(t, "the closed connection to be noticed", func() bool { return o.Stats().Open == n })
 		})
 	}
 }
 
-// A room holds no more than it may; the rest is served when there is a server.
+// A backlog holds no more than its maximum. The other connections are served once there is a server.
 func TestBacklogIsBounded(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	room, err := CollectBacklog(3, ln)
+	backlog, err := CollectBacklog(3, ln)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +79,9 @@ func TestBacklogIsBounded(t *testing.T) {
 		c.get("/")
 		early = append(early, c)
 	}
-	waitUntil(t, "a full room", func() bool { return room.Len() == 3 })
+	waitUntil(t, "a full backlog", func() bool { return backlog.Len() == 3 })
 	o = serveOn(t, "epoll", Config{}, ln)
-	if err := o.ServeBacklog(room); err != nil {
+	if err := o.ServeBacklog(backlog); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range early {

@@ -4,17 +4,18 @@ package park
 
 import "net"
 
-// Room takes connections before there is a server for them; here they wait in the socket's backlog.
-type Room struct{}
+// Backlog would accept connections before there is a server for them. Without epoll they wait in the kernel
+// instead.
+type Backlog struct{}
 
-// Hold takes nothing.
-func Hold(int, ...net.Listener) (*Room, error) { return &Room{}, nil }
+// CollectBacklog accepts nothing.
+func CollectBacklog(int, ...net.Listener) (*Backlog, error) { return &Backlog{}, nil }
 
-// Receive has nobody to take.
-func (r *Room) Receive(*Passage) {}
+// ReceiveHandoff does nothing.
+func (b *Backlog) ReceiveHandoff(*Handoff) {}
 
-// Held is how many connections wait.
-func (r *Room) Held() int { return 0 }
+// Len returns 0.
+func (b *Backlog) Len() int { return 0 }
 
-// Admit has nobody to serve.
-func (s *Server) Admit(*Room) error { return nil }
+// ServeBacklog does nothing.
+func (s *Server) ServeBacklog(*Backlog) error { return nil }

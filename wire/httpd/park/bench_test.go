@@ -12,7 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// parkServer is this package as floor measures it: a handler that parks, an owner that answers.
+// parkServer is this package as the benchmark runs it: a handler that parks, and an owner that answers.
 type parkServer struct {
 	*Server
 	mu    sync.Mutex
@@ -58,8 +58,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// BenchmarkPolls measures parked polls and deliveries against floor and ceiling, in turns. One operation is one
-// delivery; PARK_N sets how many clients.
+// BenchmarkPolls measures parked polls and deliveries, alternating with the bare epoll loop and the blocking
+// handlers. One operation is one delivery. The environment variable PARK_N sets the number of clients.
 //
 //	go test -run - -bench Polls -benchtime 50000x -count 3 ./wire/httpd/park
 func BenchmarkPolls(b *testing.B) {
@@ -67,7 +67,7 @@ func BenchmarkPolls(b *testing.B) {
 	if v, err := strconv.Atoi(os.Getenv("PARK_N")); err == nil {
 		n = v
 	}
-	for _, kind := range []string{"floor", "park", "blocked", "blocked-lean"} {
+	for _, kind := range []string{"epoll", "park", "blocking", "blocking-lean"} {
 		b.Run(kind, func(b *testing.B) {
 			r, err := pollbench.Measure(pollbench.Plan{Kind: kind, N: n, Rounds: max(1, b.N/n), Body: 1000})
 			if err != nil {
@@ -89,12 +89,12 @@ func BenchmarkPolls(b *testing.B) {
 	}
 }
 
-// TestMeasureWorks keeps the measure itself working, and the claim that parked polls hold no goroutines.
+// TestMeasureWorks keeps the measurement itself working, and checks that parked polls hold no goroutines.
 func TestMeasureWorks(t *testing.T) {
 	if !canEvent {
 		t.Skip("measurements need Linux")
 	}
-	for _, kind := range []string{"floor", "park", "blocked"} {
+	for _, kind := range []string{"epoll", "park", "blocking"} {
 		r, err := pollbench.Measure(pollbench.Plan{Kind: kind, N: 200, Rounds: 3, Body: 1000})
 		if err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestMeasureWorks(t *testing.T) {
 		if r.Lost > 0 || r.CPU <= 0 || r.FirstPark <= 0 {
 			t.Errorf("%+v", r)
 		}
-		if many := r.Goroutines > 100; many != (kind == "blocked") {
+		if many := r.Goroutines > 100; many != (kind == "blocking") {
 			t.Errorf("%s: %d goroutines for 200 parked polls", kind, r.Goroutines)
 		}
 	}

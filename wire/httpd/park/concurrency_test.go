@@ -15,9 +15,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// TestConcurrentClients lets clients do all at once what the other tests do one by one: they poll, post, pipeline, cut their
-// requests anywhere, and leave at any moment, while owners answer early, late or never. Every client that stays hears
-// its answers in order, and every parked request ends in exactly one way.
+// TestConcurrentClients combines the scenes of the other tests, all at the same time. Clients poll, post,
+// pipeline, split their requests anywhere and leave at any moment, while owners answer early, late or never.
+// Every client that stays gets its answers in order, and every parked request ends in exactly one way.
 func TestConcurrentClients(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -34,11 +34,11 @@ func TestConcurrentClients(t *testing.T) {
 			}
 			text = append(text, ctx.PostBody()...)
 			parked.Add(1)
-			over := new(atomic.Int32) // how often it ended
+			over := new(atomic.Int32) // number of ends
 			p := o.Park(ctx, func() {
 				left.Add(1)
 				if over.Add(1) > 1 {
-					t.Error("gone after another end")
+					t.Error("gone was called after another end")
 				}
 			})
 			answer := func() {
@@ -65,9 +65,9 @@ func TestConcurrentClients(t *testing.T) {
 				})
 			}
 		})
-		var crowd sync.WaitGroup
+		var clients sync.WaitGroup
 		for id := range 40 {
-			crowd.Go(func() {
+			clients.Go(func() {
 				r := rand.New(rand.NewPCG(seed, uint64(id)))
 				for range 4 {
 					if err := runClient(o, r, id); err != nil {
@@ -77,24 +77,27 @@ func TestConcurrentClients(t *testing.T) {
 				}
 			})
 		}
-		crowd.Wait()
+		clients.Wait()
 		waitUntil(t, "every parked request to end", func() bool { return o.Stats().Open == 0 && o.Stats().Parked == 0 })
-		owners.Wait() // only now: until then handlers may have started more
+		owners.Wait() // only now: handlers may have added more until then
 		waitUntil(t, "all gone calls", func() bool { return left.Load() == o.Stats().Gone })
-		if st := o.Stats(); st.Parks != parked.Load() || st.Answers != answered.Load() || st.Active != 0 || st.Bodies != 0 || st.Pending != 0 {
+		if st := o.Stats(); st.Parks != parked.Load() || st.Answers != answered.Load() || st.Active != 0 ||
+			st.Bodies != 0 || st.Pending != 0 {
 			t.Errorf("%+v", st)
 		}
-		t.Logf("%d parked, %d answered, %d refused, %d gone", parked.Load(), answered.Load(), refused.Load(), left.Load())
+		t.Logf("%d parked, %d answered, %d refused, %d gone", parked.Load(), answered.Load(), refused.Load(),
+			left.Load())
 	})
 }
 
-// runClient is one connection's life.
+// runClient runs one connection from beginning to end.
 func runClient(o *pollOwner, r *rand.Rand, id int) error {
 	c := o.dial()
 	defer c.Close()
 	for round := range 30 {
-		if r.IntN(40) == 0 { // leaves with an answer outstanding
-			c.Write([]byte("GET /?how=" + []string{"never", "soon", "late"}[r.IntN(3)] + "&say=x HTTP/1.1\r\nHost: x\r\n\r\n"))
+		if r.IntN(40) == 0 { // leave with an answer outstanding
+			c.Write([]byte("GET /?how=" + []string{"never", "soon", "late"}[r.IntN(3)] +
+				"&say=x HTTP/1.1\r\nHost: x\r\n\r\n"))
 			return nil
 		}
 		var out strings.Builder
@@ -108,9 +111,11 @@ func runClient(o *pollOwner, r *rand.Rand, id int) error {
 				fmt.Fprintf(&out, "GET /?how=%s&say=%s HTTP/1.1\r\nHost: x\r\n\r\n", how, say)
 				body = ""
 			case 1:
-				fmt.Fprintf(&out, "POST /?how=%s&say=%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", how, say, len(body), body)
+				fmt.Fprintf(&out, "POST /?how=%s&say=%s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", how,
+					say, len(body), body)
 			case 2:
-				fmt.Fprintf(&out, "POST /?how=%s&say=%s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", how, say)
+				fmt.Fprintf(&out, "POST /?how=%s&say=%s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n",
+					how, say)
 				for rest := body; rest != ""; {
 					n := 1 + r.IntN(len(rest))
 					fmt.Fprintf(&out, "%x\r\n%s\r\n", n, rest[:n])
@@ -143,7 +148,7 @@ func runClient(o *pollOwner, r *rand.Rand, id int) error {
 				return err
 			}
 			if string(got) != text {
-				return fmt.Errorf("round %d: heard %.40q, want %.40q", round, got, text)
+				return fmt.Errorf("round %d: received %.40q, want %.40q", round, got, text)
 			}
 		}
 	}

@@ -9,60 +9,61 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// eventConn is one TCP connection watched by a loop. At most one goroutine serves it at a time (running); while it
-// rests, idle or parked, there is none, and whoever holds mu acts for it.
+// eventConn is one TCP connection watched by a loop. At most one goroutine serves it at a time (running). While
+// the connection rests, idle or parked, there is none, and the holder of mu acts for it.
 //
-// The fields stand in the order of their use: what parking and answering touch is two lines of a processor's cache.
+// The order of the fields follows their use: parking and answering touch two cache lines.
 type eventConn struct {
 	mu       sync.Mutex
 	parked   *Parked
-	memo     *Memo // the last request that FastPath asked to remember; the loop's while it reads
+	memo     *Memo // the last request that FastPath asked to remember; used by the loop while it reads
 	l        *loop
-	deadline atomic.Int64 // by the server's clock; 0 is none. Enforced by the sweep.
-	fd       int32        // -1 when closed; changes under mu only, and not behind the back of a running goroutine
+	deadline atomic.Int64 // by the server's clock, 0 for none; enforced by the sweep
+	fd       int32        // -1 when closed; changed under mu, by the running goroutine if there is one
 	gen      uint32
 
 	running         bool // a goroutine serves the connection
-	waiting         bool // and waits for the socket
-	sending         bool // to have room
-	readable        bool // there may be something to read: set by events, cleared before reading
+	waiting         bool // that goroutine waits for the socket
+	sending         bool // it waits for room to write
+	readable        bool // there may be something to read: set by events, cleared before each read
 	writable        bool
-	peerClosed      bool // the client's side is shut down, or all of it
-	watchesWritable bool // the epoll watches for room to write, too: once it was ever needed
+	peerClosed      bool // the client has shut down its sending side, or all of the connection
+	watchesWritable bool // the epoll reports room to write, too: from the first time it was needed
 	fresh           bool // no request yet
 	admitted        bool
-	ending          bool // no request follows; the connection closes when what is written has left
-	lingering       bool // and what still comes is thrown away until the client has seen the answer
+	ending          bool // no request follows; the connection closes when the pending output is written
+	lingering       bool // input is discarded until the client has read the last answer
 	port            uint16
 
 	failure error         // why the running goroutine must give up
-	unsent  *unsentAnswer // an answer's end that the socket did not take yet
-	req     *request      // of the running goroutine; while resting, what was read beyond the last request
-	wake    chan struct{} // for waiting; made when first needed
+	unsent  *unsentAnswer // the end of an answer that the socket did not take yet
+	req     *request      // used by the running goroutine; at rest, the bytes read beyond the last request
+	wake    chan struct{} // for waiting; allocated on first use
 	ip      netip.Addr
 }
 
-// unsentAnswer is what is left to write of a parked answer.
+// unsentAnswer is the rest of a parked answer that must still be written.
 type unsentAnswer struct {
 	b     []byte
-	size  int64 // what the server's pending count was raised by
-	close bool  // the connection ends behind it
+	size  int64 // its share of the server's pending count
+	close bool  // the connection ends after it
 }
 
-// handleEvents takes note of what the epoll saw and sees to it that somebody acts. It returns the parked request that lost
-// its client.
+// handleEvents records the events that epoll reported and starts or wakes a goroutine to act on them. It returns
+// the parked request whose client has left, if any.
 func (c *eventConn) handleEvents(ev uint32) *Parked {
 	c.mu.Lock()
-	quick, lost := c.noteEvents(ev)
+	fast, lost := c.noteEvents(ev)
 	c.mu.Unlock()
-	if quick && !c.l.readFast(c) {
+	if fast && !c.l.readFast(c) {
 		c.l.s.runWorker(c)
 	}
 	return lost
 }
 
-// noteEvents is event under mu. quick says that the connection is marked as running and the loop shall read its request.
-func (c *eventConn) noteEvents(ev uint32) (quick bool, lost *Parked) {
+// noteEvents does this under mu. fast says that the connection is marked as running and the loop must read its
+// request.
+func (c *eventConn) noteEvents(ev uint32) (fast bool, lost *Parked) {
 	if c.fd < 0 {
 		return false, nil
 	}
@@ -89,7 +90,7 @@ func (c *eventConn) noteEvents(ev uint32) (quick bool, lost *Parked) {
 			c.start()
 		}
 	case c.readable:
-		if c.handOff() { // its owner ends; the successor reads it
+		if c.handOff() { // the process is ending; the successor reads the request
 			return false, nil
 		}
 		if c.l.fastPath != nil && c.req == nil && !c.peerClosed && !c.ending && c.failure == nil {
@@ -101,7 +102,7 @@ func (c *eventConn) noteEvents(ev uint32) (quick bool, lost *Parked) {
 	return false, nil
 }
 
-// start sets a goroutine to serve the connection. mu is held.
+// start makes a goroutine serve the connection. mu is held.
 func (c *eventConn) start() {
 	c.running = true
 	c.l.s.runWorker(c)
@@ -111,7 +112,7 @@ func (c *eventConn) start() {
 func (c *eventConn) wakeWorker() {
 	if c.waiting {
 		c.waiting = false
-		c.wake <- struct{}{} // has room for the one a wait can get
+		c.wake <- struct{}{} // never blocks: a wait takes at most one signal
 	}
 }
 
@@ -121,13 +122,13 @@ func (c *eventConn) run() {
 	}
 }
 
-// rest lets the connection rest and releases mu, under which the caller has seen that there is nothing to do.
+// rest lets the connection rest and releases mu. The caller has seen under mu that there is nothing to do.
 func (c *eventConn) rest() {
 	c.running = false
 	c.mu.Unlock()
 }
 
-// flushAnswer writes the end of a parked answer. It reports whether to go on.
+// flushAnswer writes the rest of a parked answer. It reports whether to continue.
 func (c *eventConn) flushAnswer() bool {
 	for c.unsent != nil {
 		c.mu.Lock()
@@ -155,7 +156,8 @@ func (c *eventConn) flushAnswer() bool {
 	return true
 }
 
-// readHead reads until a whole head is there. It reports false when the connection rests or is closed.
+// readHead reads until the head of a request is complete. It reports false when the connection rests or is
+// closed.
 func (c *eventConn) readHead() bool {
 	s := c.l.s
 	if c.req == nil {
@@ -211,7 +213,7 @@ func (c *eventConn) readHead() bool {
 				c.readable = true
 				c.mu.Unlock()
 			}
-		case err != unix.EAGAIN: // the end: nobody is there to answer, or half a request
+		case err != unix.EAGAIN: // the end of input: nothing to answer, or half a request
 			return c.close()
 		case c.peerGone():
 			return c.close()
@@ -225,7 +227,7 @@ func (c *eventConn) peerGone() bool {
 	return c.peerClosed && !c.readable
 }
 
-// serve lets fasthttp handle the request that is there. It reports false when the connection rests or is closed.
+// serve passes the complete request to fasthttp. It reports false when the connection rests or is closed.
 func (c *eventConn) serve() bool {
 	s, r := c.l.s, c.req
 	c.deadline.Store(0)
@@ -273,10 +275,11 @@ func (c *eventConn) serve() bool {
 	return true
 }
 
-// refuse answers in the handler's place and ends the connection.
+// refuse answers in place of the handler and ends the connection.
 func (c *eventConn) refuse(ref *refusal) bool {
 	c.l.s.refused[ref.reason].Add(1)
-	n, _ := write(c.fd, c.l.s.appendRefusal(nil, ref)) // small: a socket that does not take it is not worth waiting for
+	// it is small: if the socket does not take it, waiting would not help
+	n, _ := write(c.fd, c.l.s.appendRefusal(nil, ref))
 	c.l.s.bytesOut.Add(int64(n))
 	c.mu.Lock()
 	c.ending, c.readable = true, true
@@ -284,8 +287,8 @@ func (c *eventConn) refuse(ref *refusal) bool {
 	return true
 }
 
-// finishLast closes a connection whose last answer is out; at once if the client sent no more, else when it has had the
-// time to read that answer: closing over unread bytes resets the connection, and the answer with it.
+// finishLast closes a connection whose last answer is written. If the client has sent more, it first gets time to
+// read that answer: closing with unread input resets the connection, and the client may lose the answer.
 func (c *eventConn) finishLast() bool {
 	if !c.ending {
 		return true
@@ -331,7 +334,7 @@ func (c *eventConn) finishLast() bool {
 	}
 }
 
-// close is for the running goroutine. It reports false, as there is nothing to go on with.
+// close closes the connection for the running goroutine. It always returns false.
 func (c *eventConn) close() bool {
 	c.mu.Lock()
 	c.closeLocked()
@@ -339,15 +342,15 @@ func (c *eventConn) close() bool {
 	return false
 }
 
-// closeLocked closes the socket. mu is held, and no goroutine runs but perhaps the caller's.
+// closeLocked closes the socket. mu is held, and no goroutine runs except possibly the caller's.
 func (c *eventConn) closeLocked() {
 	if c.fd < 0 {
 		return
 	}
-	c.l.conns.remove(int(c.fd)) // before the kernel may give the number to another
+	c.l.conns.remove(int(c.fd)) // before the kernel can reuse the number
 	unix.Close(int(c.fd))
 	c.fd = -1
-	if c.parked != nil && c.parked.brief { // of the others callGone keeps count
+	if c.parked != nil && c.parked.brief { // notifyGone counts the others
 		c.l.s.countEnded(c.parked)
 	}
 	c.parked = nil
@@ -379,11 +382,11 @@ func (c *eventConn) expire(now int64) {
 	case c.unsent != nil:
 		c.l.s.writeTimeouts.Add(1)
 		c.closeLocked()
-	case c.req != nil && !c.ending: // half a head
+	case c.req != nil && !c.ending: // an incomplete head
 		c.l.s.refused[reasonSlow].Add(1)
 		write(c.fd, c.l.s.appendRefusal(nil, refuseSlow))
 		c.closeLocked()
-	case !c.ending && hasInput(c.fd): // in time: it is this process that was late
+	case !c.ending && hasInput(c.fd): // it came in time, but this process was late
 		c.readable = true
 		c.start()
 	default:
@@ -408,7 +411,7 @@ func (c *eventConn) abandon(p *Parked) bool {
 	return true
 }
 
-// answer writes what the socket takes at once, under mu: a write that cannot block is short.
+// answer writes as much as the socket takes at once, under mu: a write that cannot block is short.
 func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 	s := c.l.s
 	last := p.closeAfter || s.closesAfterAnswer(c)
@@ -437,7 +440,7 @@ func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 			c.fail(errConnDropped)
 			return false
 		}
-		// The buffer goes along and is left to the collector.
+		// The rest keeps the buffer, which does not return to the pool.
 		c.unsent = &unsentAnswer{b: b.b[n:], size: int64(left), close: last}
 		c.deadline.Store(s.now() + s.allowedMillis(s.cfg.WriteTimeout, int64(left)))
 		c.watchWritable()
@@ -447,7 +450,7 @@ func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 	b.release()
 	s.answers.Add(1)
 	switch {
-	case c.running: // the handler has not returned; serve goes on from there
+	case c.running: // the handler has not returned; serve continues from there
 	case last:
 		if c.readable || c.req != nil {
 			c.ending, c.readable = true, true
@@ -463,7 +466,7 @@ func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 	return true
 }
 
-// fail ends a connection an answer could not be written to. mu is held.
+// fail ends a connection to which an answer could not be written. mu is held.
 func (c *eventConn) fail(err error) {
 	if c.running {
 		c.failure = err
@@ -484,8 +487,9 @@ func (c *eventConn) localAddr() net.Addr {
 	return tcpAddr(ip, port)
 }
 
-// closeIdleEvented closes evented connections that wait for a request, for a shutdown that cannot pass them. One whose request has arrived but
-// was not noticed yet gets its answer: closing it would reset it under the client's feet.
+// closeIdleEvented closes evented connections that wait for a request, in a shutdown that cannot hand them off. A
+// connection whose request has arrived but was not read yet gets its answer: closing it would reset the
+// connection.
 func (s *Server) closeIdleEvented() {
 	if s.handoffTarget().open() {
 		return
@@ -493,7 +497,8 @@ func (s *Server) closeIdleEvented() {
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
 		spared := c.fresh && s.now() < s.graceUntil.Load()
-		if c.fd >= 0 && !c.running && c.parked == nil && c.unsent == nil && c.req == nil && !c.ending && !c.readable && !spared && !hasInput(c.fd) {
+		if c.fd >= 0 && !c.running && c.parked == nil && c.unsent == nil && c.req == nil && !c.ending &&
+			!c.readable && !spared && !hasInput(c.fd) {
 			c.closeLocked()
 		}
 		c.mu.Unlock()
@@ -506,7 +511,7 @@ func hasInput(fd int32) bool {
 	return err == nil && n > 0
 }
 
-// dropParkedEvented tells the owners of parked requests that nobody waits any more.
+// dropParkedEvented closes all connections with parked requests and tells the owners.
 func (s *Server) dropParkedEvented() {
 	var left []*Parked
 	s.eachEvented(func(c *eventConn) {
@@ -520,7 +525,7 @@ func (s *Server) dropParkedEvented() {
 	s.notifyGone(left)
 }
 
-// abortEvented ends every connection, whatever it does.
+// abortEvented ends every connection, in any state.
 func (s *Server) abortEvented() {
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()

@@ -61,14 +61,15 @@ func (c *eventConn) send(p []byte) (int, error) {
 		c.mu.Lock()
 		c.watchWritable()
 		c.mu.Unlock()
-		if err := c.wait(&c.writable, c.req.blockedSince+c.l.s.allowedMillis(c.l.s.cfg.WriteTimeout, c.req.sent)); err != nil {
+		if err := c.wait(&c.writable, c.req.blockedSince+c.l.s.allowedMillis(c.l.s.cfg.WriteTimeout,
+			c.req.sent)); err != nil {
 			c.l.s.writeTimeouts.Add(1)
 			return done, err
 		}
 	}
 }
 
-// watchWritable makes the epoll tell when there is room to write. mu is held.
+// watchWritable makes the epoll report room to write. mu is held.
 func (c *eventConn) watchWritable() {
 	if c.watchesWritable {
 		return
@@ -80,7 +81,8 @@ func (c *eventConn) watchWritable() {
 	}
 }
 
-// receive blocks the serving goroutine until flag is set, the deadline passes or the connection is given up.
+// wait blocks the serving goroutine until flag is set, the deadline passes or the connection fails. While it
+// waits the request counts as slow, not as active.
 func (c *eventConn) wait(flag *bool, deadline int64) error {
 	s := c.l.s
 	if s.slow.Add(1) > int64(s.cfg.MaxSlow) {
@@ -107,10 +109,11 @@ func (c *eventConn) wait(flag *bool, deadline int64) error {
 	return err
 }
 
-// A socket that does not block is read and written without telling the Go runtime: it would look after such a call as
-// after one that waits, and on a busy machine hand the goroutine's processor to another thread in the middle of it.
-// What may take longer than some 20 microseconds, by its size, is told.
-const maxRawCallBytes = 16 << 10 // bytes
+// maxRawCallBytes is the largest read or write, in bytes, that bypasses the Go runtime. The sockets do not block,
+// but after an ordinary system call the runtime checks whether it took long. On a busy machine it would then give
+// the goroutine's processor to another thread. Calls that may take longer than about 20 microseconds go through
+// the runtime.
+const maxRawCallBytes = 16 << 10
 
 func read(fd int32, p []byte) (int, error) {
 	for {
@@ -146,7 +149,7 @@ func rawCall(call uintptr, fd int32, p []byte) (int, error) {
 	case 0:
 		return int(n), nil
 	case unix.EAGAIN:
-		return 0, unix.EAGAIN // made an error without memory
+		return 0, unix.EAGAIN // converting errno would allocate
 	}
 	return 0, errno
 }

@@ -18,15 +18,15 @@ const canEvent = true
 
 // evented is the part of a server that watches sockets through epoll.
 type evented struct {
-	loops   []*loop         // made by the first evented listener, under the server's mu
-	workers chan *eventConn // takes a connection if one of the goroutines that stay is idle
+	loops   []*loop         // created by the first evented listener, under the server's mu
+	workers chan *eventConn // receives a connection if a pooled goroutine is idle
 }
 
-// pooledWorkers is how many goroutines stay, up to 32 KB of stack each: one made anew for each request spent a tenth of
-// the request on growing its stack.
+// pooledWorkers is the number of goroutines that are kept for serving, with up to 32 KB of stack each. A new
+// goroutine for each request spent a tenth of the request's time on growing its stack.
 const pooledWorkers = 32
 
-// runWorker serves a connection in a goroutine.
+// runWorker serves a connection in a pooled goroutine, or in a new one if all are busy.
 func (s *Server) runWorker(c *eventConn) {
 	select {
 	case s.workers <- c:
@@ -46,11 +46,11 @@ func (s *Server) poolWorker() {
 	}
 }
 
-// processorsPerLoop is how many processors share one epoll and its goroutine: a second loop gained nothing on two
-// processors, where all the time goes into reading and writing, which the loop does not do.
+// processorsPerLoop is the number of processors that share one epoll loop. On two processors a second loop gained
+// nothing: the time goes into reading and writing, which other goroutines do.
 const processorsPerLoop = 8
 
-// loop is one epoll and the goroutine that waits on it.
+// loop is one epoll instance and the goroutine that waits on it.
 type loop struct {
 	s     *Server
 	epoll int
@@ -59,24 +59,25 @@ type loop struct {
 	ended chan struct{}
 
 	events     [256]unix.EpollEvent
-	fastPath   FastPath // nil without Config.NewQuick
+	fastPath   FastPath // nil without Config.NewFastPath
 	buf        []byte
 	request    FastRequest
 	prefetched uint32
 
-	bytesIn, handled, parks int64 // bytes and requests of this batch; see count
+	bytesIn, handled, parks int64 // counts of the current batch; see flushCounters
 	burst                   pollBurst
 }
 
-// pollBurst is what came since the loop last thought of resting.
+// pollBurst counts the events since the loop last considered a pause.
 type pollBurst struct {
 	since         time.Time
 	events, parks int64
 }
 
-// Polls that come back after a message to thousands would each wake the loop, in the time of whoever sends them and of
-// who writes the answers. Nobody waits for them, so when many came, one in maxPollGap at least, the loop looks for more only
-// after a nap. Whatever else is asked then waits with them, but if one in so many events is something else, it does not nap.
+// After a message to thousands of users, their clients poll again one by one. Each poll would wake the loop, at
+// the cost of the goroutines that send messages and write answers, although polls are not urgent. So after a
+// burst of polls the loop pauses before it looks for more. Other requests would wait with them, so it does not
+// pause if too many events were something else.
 const (
 	minBurstEvents = 20
 	maxPollGap     = 50 * time.Microsecond
@@ -84,8 +85,8 @@ const (
 	otherShare     = 8
 )
 
-// drained begins anew, and reports whether there has been nothing but polls, and many.
-func (b *pollBurst) drained() bool {
+// shouldPause resets the counts and reports whether nearly all events since then were polls, and there were many.
+func (b *pollBurst) shouldPause() bool {
 	if b.events < minBurstEvents {
 		return false
 	}
@@ -130,7 +131,8 @@ func newLoop(s *Server) (*loop, error) {
 	if s.cfg.NewFastPath != nil {
 		l.fastPath, l.buf = s.cfg.NewFastPath(), make([]byte, fastPathBuffer)
 	}
-	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
+	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake,
+		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
 		unix.Close(epoll)
 		unix.Close(wake)
 		return nil, fmt.Errorf("watch eventfd: %w", err)
@@ -138,14 +140,14 @@ func newLoop(s *Server) (*loop, error) {
 	return l, nil
 }
 
-// run hands events to connections. After a batch it lets the goroutines it woke run and looks again without
-// waiting; only when nothing came does it give its thread to the kernel.
+// run passes events to connections. After a batch it lets the goroutines it woke run, and looks again without
+// waiting. Only when there are no events does it give its thread to the kernel.
 func (l *loop) run() {
 	defer close(l.ended)
 	var left []*Parked
 	wait := true
 	for {
-		if wait && l.burst.drained() {
+		if wait && l.burst.shouldPause() {
 			time.Sleep(burstPause)
 			wait = false
 		}
@@ -186,23 +188,25 @@ func (l *loop) run() {
 	}
 }
 
-// poll asks the epoll what there is. Only if it may have to wait is the runtime told; see untold.
+// poll asks the epoll for events. The Go runtime is involved only if the call may wait: see maxRawCallBytes.
 func (l *loop) poll(wait bool) (int, error) {
 	if wait {
 		return unix.EpollWait(l.epoll, l.events[:], -1)
 	}
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events)), uintptr(len(l.events)), 0, 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events)),
+		uintptr(len(l.events)), 0, 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
 	return int(n), nil
 }
 
-// prefetchBatch is how many connections are reached for at once. One that rested for a while is in no cache: to touch sixteen in
-// a row, nothing in between depending on them, takes hardly longer than to wait for one.
+// prefetchBatch is the number of connections prefetched at a time. A connection that rested is not in the
+// processor's cache. Touching sixteen in a row, without dependencies between them, takes hardly longer than
+// waiting for one.
 const prefetchBatch = 16
 
-// prefetch touches what reading from these connections is going to need.
+// prefetch touches the memory that reading from these connections needs.
 func (l *loop) prefetch(events []unix.EpollEvent) {
 	var conns [prefetchBatch]*eventConn
 	sum := uint32(0)
@@ -220,7 +224,7 @@ func (l *loop) prefetch(events []unix.EpollEvent) {
 	l.prefetched = sum
 }
 
-// prefetch reads a word of each line of the connection, none of which ever changes.
+// prefetch reads a word of each cache line of the connection. None of these words ever changes.
 func (c *eventConn) prefetch() uint32 {
 	n := c.gen
 	if c.ip.Is4() {
@@ -229,7 +233,8 @@ func (c *eventConn) prefetch() uint32 {
 	return n
 }
 
-// flushCounters adds up what the batch came to: counters that two processors write to in turn cost more than what they flushCounters.
+// flushCounters adds the counts of the batch to the server's counters. Writing to counters shared by two
+// processors for each request would cost more than the requests' other bookkeeping.
 func (l *loop) flushCounters() {
 	s := l.s
 	s.bytesIn.Add(l.bytesIn)
@@ -251,12 +256,12 @@ func (s *Server) closeEvented() {
 	}
 }
 
-// acceptEvented accepts without making the runtime watch the connections too: each is in our epoll only.
+// acceptEvented accepts connections without registering them with the Go runtime: they are in our epoll only.
 func (s *Server) acceptEvented(ln *net.TCPListener) error {
 	if err := s.startLoops(); err != nil {
 		return err
 	}
-	file, err := ln.File() // a second descriptor of the same socket; package net lets nobody wait on its own
+	file, err := ln.File() // another descriptor of the same socket: package net does not allow waiting on its own
 	if err != nil {
 		return err
 	}
@@ -290,9 +295,9 @@ func (s *Server) acceptEvented(ln *net.TCPListener) error {
 	}
 }
 
-// setOptions prepares an accepted socket; an option that cannot be set is done without. Setting them on the listener
-// would save the calls, but neither those of multipath TCP (package net's default) nor connections that were waiting
-// before Serve would inherit them.
+// setOptions sets the options of an accepted socket and ignores errors. Options of the listener would save these
+// calls, but sockets of multipath TCP (the default of package net) and connections accepted before Serve do not
+// inherit them.
 func (s *Server) setOptions(fd int) {
 	secs := max(1, int(s.cfg.KeepAlive/time.Second))
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
@@ -315,10 +320,11 @@ func isTemporary(err error) bool {
 	return false
 }
 
-// adopt begins to watch an accepted socket, or tells its client why not.
+// adopt begins to watch an accepted socket, or refuses it.
 func (s *Server) adopt(a acceptedConn) {
 	fd := a.fd
-	c := &eventConn{l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: a.state != handoffIdle && a.state != handoffParked}
+	c := &eventConn{l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: a.state != handoffIdle &&
+		a.state != handoffParked}
 	c.ip, c.port = addressOf(a.from)
 	ref := s.admitConn(c.ip)
 	c.admitted = ref == nil
@@ -332,7 +338,7 @@ func (s *Server) adopt(a acceptedConn) {
 		timeout = s.cfg.LingerTimeout
 	case ref != nil:
 		s.refused[ref.reason].Add(1)
-		write(c.fd, s.appendRefusal(nil, ref)) // a new socket takes this much; if not, so be it
+		write(c.fd, s.appendRefusal(nil, ref)) // a new socket has room for this much
 		unix.Shutdown(fd, unix.SHUT_WR)
 		c.ending, c.lingering = true, true
 		timeout = s.cfg.LingerTimeout
@@ -373,11 +379,11 @@ func tcpAddr(ip netip.Addr, port uint16) net.Addr {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(ip, port))
 }
 
-// watchedEvents is what the epoll reports of every connection: bytes and the client's end, each once.
+// watchedEvents is what epoll reports of every connection, edge-triggered: input and the client's end.
 const watchedEvents = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 
-// connTable finds connections by file descriptor without a lock. A descriptor is in use once at a time; gen tells a
-// late event of its former owner.
+// connTable finds connections by file descriptor without a lock. A descriptor is in use once at a time. The
+// generation of a connection identifies late events of an earlier connection with the same descriptor.
 type connTable struct {
 	pages [tablePages]atomic.Pointer[page]
 	gen   atomic.Uint32
@@ -385,7 +391,7 @@ type connTable struct {
 
 const (
 	pageSize   = 1024
-	tablePages = 1024 // a million descriptors, the kernel's usual ceiling for one process
+	tablePages = 1024 // a million descriptors, the usual limit of the kernel for one process
 )
 
 type page [pageSize]atomic.Pointer[eventConn]

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSocketOptions: every connection has them, also those that were waiting before Serve.
+// TestSocketOptions checks that every connection has the options, also those that were waiting before Serve.
 func TestSocketOptions(t *testing.T) {
 	for _, multipath := range []bool{false, true} {
 		testSocketOptions(t, multipath)
@@ -40,7 +40,8 @@ func testSocketOptions(t *testing.T, multipath bool) {
 			{unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 4},
 		} {
 			if got, err := unix.GetsockoptInt(int(c.fd), opt.level, opt.name); got != opt.want {
-				t.Errorf("multipath %v: option %d of level %d: %d %v, want %d", multipath, opt.name, opt.level, got, err, opt.want)
+				t.Errorf("multipath %v: option %d of level %d: %d %v, want %d", multipath, opt.name, opt.level, got,
+					err, opt.want)
 			}
 		}
 		if flags, err := unix.FcntlInt(uintptr(c.fd), unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK == 0 {
@@ -72,7 +73,8 @@ func TestIPv6(t *testing.T) {
 		defer ec.mu.Unlock()
 		if ec.admitted {
 			seen++
-			if ec.remoteAddr().String() != c.LocalAddr().String() || ec.localAddr().String() != c.RemoteAddr().String() {
+			if ec.remoteAddr().String() != c.LocalAddr().String() ||
+				ec.localAddr().String() != c.RemoteAddr().String() {
 				t.Error(ec.remoteAddr(), ec.localAddr())
 			}
 		}

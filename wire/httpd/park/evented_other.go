@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// Where there is no epoll every connection has its blocked goroutine.
+// Without epoll, every connection has its own goroutine.
 
 const canEvent = false
 
@@ -15,22 +15,22 @@ type evented struct{}
 
 type eventConn struct{}
 
-// Park is never called: there is nobody to offer a quick request.
-func (q *QuickRequest) Park(*Parked, Gone, []byte) { panic("BUG: quick request without an epoll") }
-func (q *QuickRequest) Remember(*Memo, int, int)   { panic("BUG: quick request without an epoll") }
+// Park is never called: without epoll, no fast path gets requests.
+func (q *FastRequest) Park(*Parked, Gone, []byte) { panic("BUG: fast path without epoll") }
+func (q *FastRequest) Remember(*Memo, int, int)   { panic("BUG: fast path without epoll") }
 
-// Hold is never called either.
-func (q *QuickRequest) Hold(*Parked, []byte) { panic("BUG: quick request without an epoll") }
+// ParkBriefly is never called, likewise.
+func (q *FastRequest) ParkBriefly(*Parked, []byte) { panic("BUG: fast path without epoll") }
 
 func (s *Server) acceptEvented(ln *net.TCPListener) error { return s.acceptBlocking(ln) }
 func (s *Server) sweepEvented(int64)                      {}
 func (s *Server) closeIdleEvented()                       {}
 func (s *Server) dropParkedEvented()                      {}
-func (s *Server) cutEvented()                             {}
+func (s *Server) abortEvented()                           {}
 func (s *Server) closeEvented()                           {}
 
-// temporary guesses: a listener that is closed says so, everything else is tried again.
-func temporary(err error) bool { return !errors.Is(err, net.ErrClosed) }
+// isTemporary treats every error as temporary, except that of a closed listener.
+func isTemporary(err error) bool { return !errors.Is(err, net.ErrClosed) }
 
-// fileLimit is a guess too; set MaxConns.
-func fileLimit() int { return 10_240 }
+// openFileLimit is a guess; set MaxConns for another value.
+func openFileLimit() int { return 10_240 }

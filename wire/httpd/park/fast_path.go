@@ -2,23 +2,26 @@ package park
 
 import "net/netip"
 
-// FastPath takes requests on the loop that read them, without a goroutine, without fasthttp and without a copy: for the two
-// requests that a chat server gets more often than all others together, asking for events and sending. Each loop has its
-// own, so it may keep what it likes between requests without a lock.
+// FastPath handles requests on the loop that read them, without a goroutine, without fasthttp and without a copy.
+// It is for the requests that a chat server gets more often than all others together: event polls, messages and
+// presence reports. Each loop has its own FastPath and calls it from one goroutine, so it needs no locks for its
+// own state.
 type FastPath interface {
-	// Take is offered a request that begins with one of Config.QuickTargets. It either calls Park or CollectBacklog once and
-	// returns true, or returns false, and the request goes the usual way as if nothing had been. It must not wait for
-	// anything, and keep nothing of q.
+	// Handle is offered a request that begins with one of Config.FastPathTargets. It either calls Park or
+	// ParkBriefly once and returns true, or returns false without side effects; then the Handler gets the
+	// request. It must not block, and must not keep anything of q.
 	Handle(q *FastRequest) bool
-	// Again is offered a request that is, byte for byte, the one Take had remembered on this connection, but for the
-	// number. It does what Take does, and may use the same Parked once more: the request before has its answer.
+	// HandleRepeated is offered a request that equals the one that Handle remembered on this connection, byte for
+	// byte except for the number. It has the same contract as Handle. It may use the same Parked again, because
+	// the earlier request was answered.
 	HandleRepeated(q *FastRequest, m *Memo, number []byte) bool
-	// Flush is called when no further request is at hand: what Take put off happens now.
+	// Flush is called when no further request is available: Handle may have postponed work until now.
 	Flush()
 }
 
-// FastRequest is an HTTP/1.1 request, whole with its body, with nothing behind it, that keeps its connection and passed
-// the gate. Its slices lie in the loop's buffer. Of headers there is one of a kind; nil if there is none.
+// FastRequest is an HTTP/1.1 request that is complete with its body, has no bytes after it, keeps its connection,
+// and passed the strict head check. Its slices point into the loop's buffer. Each header occurs at most once; it
+// is nil if absent.
 type FastRequest struct {
 	Method        []byte
 	Target        []byte // path and query as sent
@@ -32,25 +35,25 @@ type FastRequest struct {
 	c          *eventConn
 	head       []byte
 	taken      bool
-	remembered bool // the connection's memo is this request
+	remembered bool // the connection's memo holds this request
 }
 
-// Memo is a request as its connection remembers it, without the number in it. A client that waits for events asks the
-// same again and again: what was found out about these bytes need not be found out anew.
+// Memo is a request as its connection remembers it, without the number in it. A client that waits for events
+// sends the same request again and again. The results of checking these bytes can be used again.
 type Memo struct {
-	Owner any // whatever FastPath wants to find again
+	Owner any // the data that FastPath wants to find again
 
-	template   []byte // the head before the number, and behind it
+	template   []byte // the head without the number
 	numberAt   int
-	lastNumber [maxNumberBytes]byte // the number it came with last
-	lastDigits uint8                // of it; 0: a longer one
+	lastNumber [maxNumberBytes]byte // the number in the latest request
+	lastDigits uint8                // its length; 0 if it was too long
 }
 
-// maxNumberBytes is how long a number may be for the request to be put together again, in bytes: as an int64's digits with a
-// sign, which is longer than any of an event.
+// maxNumberBytes is the longest number with which a request can be reassembled: an int64 with a sign, which is
+// longer than any event ID.
 const maxNumberBytes = 20
 
-// setNumber notes the number of the request that is at hand.
+// setNumber stores the number of the current request.
 func (m *Memo) setNumber(number []byte) {
 	m.lastDigits = 0
 	if len(number) <= maxNumberBytes {
@@ -58,7 +61,7 @@ func (m *Memo) setNumber(number []byte) {
 	}
 }
 
-// appendRequest appends the appendRequest as it came last, and reports whether it is known.
+// appendRequest appends the latest request to b. It reports false if its number was too long.
 func (m *Memo) appendRequest(b []byte) ([]byte, bool) {
 	if m.lastDigits == 0 {
 		return b, false
@@ -68,27 +71,28 @@ func (m *Memo) appendRequest(b []byte) ([]byte, bool) {
 	return append(b, m.template[m.numberAt:]...), true
 }
 
-// maxMemoBytes is how long a request may be that is remembered, in bytes: a connection keeps it as long as it lives. A poll
-// of a program has some 250, of a browser behind a proxy 600.
+// maxMemoBytes is the longest request that is remembered, since a connection keeps it as long as it lives. A poll
+// of a program has about 250 bytes, that of a browser behind a proxy 600.
 const maxMemoBytes = 768
 
-// matchNumber is what stands in b in the matchNumber's place, nil if b is not the request remembered.
+// matchNumber returns the bytes of b in the place of the number, or nil if b is not the remembered request.
 func (m *Memo) matchNumber(b []byte) []byte {
 	n := len(b) - len(m.template)
-	if n <= 0 || string(b[:m.numberAt]) != string(m.template[:m.numberAt]) || string(b[m.numberAt+n:]) != string(m.template[m.numberAt:]) {
+	if n <= 0 || string(b[:m.numberAt]) != string(m.template[:m.numberAt]) ||
+		string(b[m.numberAt+n:]) != string(m.template[m.numberAt:]) {
 		return nil
 	}
 	return b[m.numberAt : m.numberAt+n]
 }
 
-// Gone is told, like Park's gone, when the client of a parked request has left.
+// Gone is notified, like the gone function of Server.Park, when the client of a parked request has left.
 type Gone interface{ Gone() }
 
 type goneFunc func()
 
 func (f goneFunc) Gone() { f() }
 
-// prefetch reads a word of each line that comparing is going to need.
+// prefetch reads a word of each cache line that comparing will need.
 func (m *Memo) prefetch() (sum uint32) {
 	for i := 0; i < len(m.template); i += 64 {
 		sum += uint32(m.template[i])
@@ -96,6 +100,7 @@ func (m *Memo) prefetch() (sum uint32) {
 	return sum
 }
 
-// Prefetch reads a word of what answering is going to need, while the request waits: a caller who is going to answer many
-// gets there sooner by calling it for some of them first. The number means nothing.
+// Near prefetches the memory that answering will need. A caller that is going to answer many requests is faster
+// if it first calls Near for some of them. The result is meaningless; it only keeps the reads from being
+// optimized away.
 func (p *Parked) Prefetch() uint32 { return p.conn.prefetch() }

@@ -5,13 +5,15 @@ import (
 	"runtime/debug"
 )
 
-// Park is Server.Park for a quick request. p is the caller's memory, extra complete header lines for the answer.
+// Park is Server.Park for a request of the fast path. p is memory of the caller, extra are complete header lines
+// for the answer.
 func (q *FastRequest) Park(p *Parked, gone Gone, extra []byte) {
 	q.parkAs(p, Parked{conn: q.c, gone: gone, headerLines: extra})
 }
 
-// ParkBriefly is Park for a request whose answer comes in a moment, whatever its client does meanwhile: it is carried out also
-// for one that has left, and a client that only sends no more gets its answer. It does not count as waiting.
+// ParkBriefly is Park for a request whose answer comes soon, and which is carried out even if its client has
+// left. A client that only shuts down its sending side gets its answer. The request counts as active, not as
+// parked.
 func (q *FastRequest) ParkBriefly(p *Parked, extra []byte) {
 	q.parkAs(p, Parked{conn: q.c, headerLines: extra, brief: true})
 }
@@ -47,8 +49,8 @@ func (q *FastRequest) parkAs(p *Parked, as Parked) {
 	c.parked = p
 }
 
-// Remember keeps the request in m, but for the number that stands in Target between two places. Call it before Park, and
-// only for one without a body.
+// Remember stores the request in m, without the number between two positions in Target. Call it before Park, and
+// only for a request without a body.
 func (q *FastRequest) Remember(m *Memo, from, to int) {
 	if len(q.head) > maxMemoBytes {
 		return
@@ -61,12 +63,12 @@ func (q *FastRequest) Remember(m *Memo, from, to int) {
 	q.remembered = true
 }
 
-// fastPathBuffer is how much of a request a loop reads for FastPath, in bytes: a poll or a message of a page, with cookies and a
-// proxy's lines, fits; what is longer goes the usual way.
+// fastPathBuffer is the longest request that a loop reads for FastPath: a poll or a message with the cookies of a
+// browser and the headers of a proxy fits. Longer requests go to the Handler.
 const fastPathBuffer = 4 << 10
 
-// readFast reads what came on a resting connection, which is marked as running, and offers it to FastPath. It reports
-// whether that took it; otherwise what was read is in c.req, for the goroutine that has to go on.
+// readFast reads from a resting connection, which is marked as running, and offers the request to FastPath. It
+// reports whether FastPath took it. Otherwise the bytes are in c.req, for the goroutine that must continue.
 func (l *loop) readFast(c *eventConn) bool {
 	n, _ := read(c.fd, l.buf)
 	if n > 0 {
@@ -85,7 +87,7 @@ func (l *loop) readFast(c *eventConn) bool {
 	return false
 }
 
-// tryFastPath reports whether FastPath took the request, or the connection is at its end.
+// tryFastPath reports whether FastPath took the request, or the connection was closed after a panic.
 func (l *loop) tryFastPath(c *eventConn, b []byte) (taken bool) {
 	s := l.s
 	if !s.isFastPathTarget(b) || s.closesAfterAnswer(c) {
@@ -99,18 +101,21 @@ func (l *loop) tryFastPath(c *eventConn, b []byte) (taken bool) {
 	if ref != nil || h.length != int64(len(b)-size) || h.close || !h.fastPath {
 		return false
 	}
-	if h.length > 0 && (h.length > int64(s.cfg.MaxBody) || s.active.Load() >= int64(s.cfg.MaxActive)) { // to be refused the usual way
+	// the ordinary path refuses it
+	if h.length > 0 && (h.length > int64(s.cfg.MaxBody) || s.active.Load() >= int64(s.cfg.MaxActive)) {
 		return false
 	}
-	l.request = FastRequest{Method: h.method, Target: h.target, Host: h.host, Authorization: h.authorization, ContentType: h.contentType, UserAgent: h.userAgent,
+	l.request = FastRequest{Method: h.method, Target: h.target, Host: h.host, Authorization: h.authorization,
+		ContentType: h.contentType, UserAgent: h.userAgent,
 		Body: b[size:], Address: c.ip, c: c, head: b[:size]}
 	defer l.recoverPanic()
-	taken = true // if it panics
+	taken = true // in case of a panic
 	return l.fastPath.Handle(&l.request)
 }
 
-// tryRepeated reports whether the request was the one remembered, and FastPath took it. The head was found good when it was
-// remembered, and a number in its target makes it no worse: FastPath sees to it that it is one.
+// tryRepeated reports whether the request equals the remembered one and FastPath took it. The head passed the
+// check when it was remembered. A number in its target does not make it worse, and FastPath checks that it is
+// one.
 func (l *loop) tryRepeated(c *eventConn, b []byte) (taken bool) {
 	if c.memo == nil || l.s.closesAfterAnswer(c) {
 		return false
@@ -126,13 +131,14 @@ func (l *loop) tryRepeated(c *eventConn, b []byte) (taken bool) {
 	return l.fastPath.HandleRepeated(&l.request, c.memo, number)
 }
 
-// recoverPanic makes a panic cost one connection.
+// recoverPanic limits the damage of a panic to one connection.
 func (l *loop) recoverPanic() {
 	x := recover()
 	if x == nil {
 		return
 	}
-	l.s.cfg.Log.Error("BUG: quick handler panicked", "panic", fmt.Sprint(x), "target", string(l.request.Target), "stack", string(debug.Stack()))
+	l.s.cfg.Log.Error("BUG: fast path panicked", "panic", fmt.Sprint(x), "target", string(l.request.Target), "stack",
+		string(debug.Stack()))
 	l.s.panics.Add(1)
 	if !l.request.taken {
 		c := l.request.c
@@ -142,7 +148,7 @@ func (l *loop) recoverPanic() {
 	}
 }
 
-// isFastPathTarget tells whether a request is worth offering.
+// isFastPathTarget reports whether a request begins like one for the fast path.
 func (s *Server) isFastPathTarget(b []byte) bool {
 	for _, t := range s.cfg.FastPathTargets {
 		if len(b) >= len(t) && string(b[:len(t)]) == t {

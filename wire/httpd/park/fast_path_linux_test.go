@@ -14,14 +14,15 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// recordingFastPath takes what its function takes, and counts what it is offered.
+// recordingFastPath calls take for each request and records the requests that it is offered.
 type recordingFastPath struct {
 	take    func(*FastRequest) bool
 	offered chan string
 }
 
 func (k recordingFastPath) Handle(q *FastRequest) bool {
-	k.offered <- strings.TrimSpace(string(q.Target) + " of " + string(q.Host) + " by " + string(q.Authorization) + " " + string(q.ContentType) + " " + string(q.UserAgent) + " " + string(q.Body))
+	k.offered <- strings.TrimSpace(string(q.Target) + " of " + string(q.Host) + " by " + string(q.Authorization) +
+		" " + string(q.ContentType) + " " + string(q.UserAgent) + " " + string(q.Body))
 	return k.take(q)
 }
 
@@ -34,12 +35,13 @@ func (k recordingFastPath) Flush() {}
 
 func serveRecording(t *testing.T, take func(*FastRequest) bool) (*pollOwner, chan string) {
 	offered := make(chan string, 100)
-	o := serve(t, "epoll", Config{NewFastPath: func() FastPath { return recordingFastPath{take, offered} }, FastPathTargets: []string{"GET /poll", "POST /send "}},
+	o := serve(t, "epoll", Config{NewFastPath: func() FastPath { return recordingFastPath{take, offered} },
+		FastPathTargets: []string{"GET /poll", "POST /send "}},
 		func(o *pollOwner, ctx *fasthttp.RequestCtx) { ctx.WriteString("handled") })
 	return o, offered
 }
 
-// Only a request that is whole, alone and ordinary is offered; all others reach the handler unharmed.
+// Only requests that are complete, alone and ordinary are offered. All others reach the handler unchanged.
 func TestFastPathGetsOrdinaryRequestsOnly(t *testing.T) {
 	o, offered := serveRecording(t, func(*FastRequest) bool { return false })
 	for _, c := range []struct {
@@ -48,23 +50,35 @@ func TestFastPathGetsOrdinaryRequestsOnly(t *testing.T) {
 		answers int
 		offered []string
 	}{
-		{"ordinary", []string{"GET /poll?a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b\r\n\r\n"}, 1, []string{"/poll?a of x by Basic b"}},
+		{"ordinary", []string{"GET /poll?a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b\r\n\r\n"}, 1,
+			[]string{"/poll?a of x by Basic b"}},
 		{"another target", []string{"GET /other HTTP/1.1\r\nHost: x\r\n\r\n"}, 1, nil},
 		{"another method", []string{"POST /poll HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"}, 1, nil},
 		{"in two packets", []string{"GET /poll HTTP/1.1\r\nHos", "t: x\r\n\r\n"}, 1, nil},
-		{"two at once", []string{"GET /poll HTTP/1.1\r\nHost: x\r\n\r\nGET /poll HTTP/1.1\r\nHost: x\r\n\r\n"}, 2, nil},
-		{"with a body", []string{"POST /send HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b\r\nContent-Type: text/plain\r\nUser-Agent: ua/1\r\nContent-Length: 2\r\n\r\nab"}, 1,
+		{"two pipelined requests",
+			[]string{"GET /poll HTTP/1.1\r\nHost: x\r\n\r\nGET /poll HTTP/1.1\r\nHost: x\r\n\r\n"}, 2, nil},
+		{"with a body", []string{"POST /send HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b\r\nContent-Type: " +
+			"text/plain\r\nUser-Agent: ua/1\r\nContent-Length: 2\r\n\r\nab"}, 1,
 			[]string{"/send of x by Basic b text/plain ua/1 ab"}},
-		{"its body in another packet", []string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n", "ab"}, 1, nil},
-		{"one and a half", []string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nabPO"}, 1, nil},
-		{"in chunks", []string{"POST /send HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"}, 1, nil},
-		{"that asks first", []string{"POST /send HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nab"}, 1, nil},
-		{"of two types", []string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Type: a\r\nContent-Type: b\r\nContent-Length: 2\r\n\r\nab"}, 1, nil},
-		{"of two programs", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nUser-Agent: a\r\nUser-Agent: b\r\n\r\n"}, 1, nil},
-		{"last of its connection", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"}, 1, nil},
-		{"old", []string{"GET /poll HTTP/1.0\r\nHost: x\r\n\r\n"}, 1, nil},
-		{"two credentials", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n"}, 1, nil},
-		{"long", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nCookie: " + strings.Repeat("c", 2*fastPathBuffer) + "\r\n\r\n"}, 1, nil},
+		{"body in another packet", []string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n", "ab"}, 1,
+			nil},
+		{"with half a request behind it", []string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nabPO"},
+			1, nil},
+		{"chunked", []string{"POST /send HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n" +
+			"\r\n"}, 1, nil},
+		{"with Expect", []string{"POST /send HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n" +
+			"\r\nab"}, 1, nil},
+		{"two content types",
+			[]string{"POST /send HTTP/1.1\r\nHost: x\r\nContent-Type: a\r\nContent-Type: b\r\nContent-Length: " +
+				"2\r\n\r\nab"}, 1, nil},
+		{"two user agents", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nUser-Agent: a\r\nUser-Agent: b\r\n\r\n"}, 1,
+			nil},
+		{"with Connection: close", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"}, 1, nil},
+		{"HTTP/1.0", []string{"GET /poll HTTP/1.0\r\nHost: x\r\n\r\n"}, 1, nil},
+		{"two credentials", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n"},
+			1, nil},
+		{"long", []string{"GET /poll HTTP/1.1\r\nHost: x\r\nCookie: " + strings.Repeat("c", 2*fastPathBuffer) +
+			"\r\n\r\n"}, 1, nil},
 		{"without a host", []string{"GET /poll HTTP/1.1\r\n\r\n"}, 1, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -80,7 +94,8 @@ func TestFastPathGetsOrdinaryRequestsOnly(t *testing.T) {
 					t.Fatal(err)
 				}
 				if i < len(c.packets)-1 {
-					waitUntil(t, "the first packet to be read", func() bool { return o.Stats().BytesIn == before+int64(len(p)) })
+					waitUntil(t, "the first packet to be read",
+						func() bool { return o.Stats().BytesIn == before+int64(len(p)) })
 				}
 			}
 			for range c.answers {
@@ -92,7 +107,7 @@ func TestFastPathGetsOrdinaryRequestsOnly(t *testing.T) {
 				switch c.name {
 				case "without a host":
 					want = 400
-				case "that asks first":
+				case "with Expect":
 					want = 100
 				}
 				if res.StatusCode != want {
@@ -130,10 +145,10 @@ func TestFastPathPanic(t *testing.T) {
 	if st := o.Stats(); st.Panics != 2 {
 		t.Errorf("%d panics counted, want 2", st.Panics)
 	}
-	waitUntil(t, "both connections to be forgotten", func() bool { return o.Stats().Open == 0 })
+	waitUntil(t, "both connections to be closed", func() bool { return o.Stats().Open == 0 })
 }
 
-// A request that is held is answered though its client has said that it will send no more, and counts as active.
+// A briefly parked request counts as active. It is answered even if its client has shut down its sending side.
 func TestBriefParkSurvivesHalfClose(t *testing.T) {
 	held := make(chan *Parked, 1)
 	o, _ := serveRecording(t, func(q *FastRequest) bool {
@@ -160,16 +175,16 @@ func TestBriefParkSurvivesHalfClose(t *testing.T) {
 		t.Errorf("%d active, %d parked, %d gone; want 1, 0, 0", st.Active, st.Parked, st.Gone)
 	}
 	if !p.Answer(200, []byte("{}")) {
-		t.Error("the answer was not taken")
+		t.Error("Answer failed")
 	}
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil || res.StatusCode != 200 || res.Header.Get("X-Extra") != "1" {
 		t.Errorf("read %v, %v", res, err)
 	}
-	waitUntil(t, "the connection to be forgotten", func() bool { st := o.Stats(); return st.Open == 0 && st.Active == 0 })
+	waitUntil(t, "the connection to be closed", func() bool { st := o.Stats(); return st.Open == 0 && st.Active == 0 })
 }
 
-// A held request whose connection is reset is no longer active, and its answer goes nowhere.
+// A briefly parked request whose connection is reset is no longer active, and its answer is dropped.
 func TestBriefParkLosesItsConnection(t *testing.T) {
 	held := make(chan *Parked, 1)
 	o, _ := serveRecording(t, func(q *FastRequest) bool {
@@ -193,11 +208,11 @@ func TestBriefParkLosesItsConnection(t *testing.T) {
 	if p.Answer(200, []byte("{}")) {
 		t.Error("an answer was written to a connection that was reset")
 	}
-	waitUntil(t, "the connection to be forgotten", func() bool { st := o.Stats(); return st.Open == 0 && st.Active == 0 })
+	waitUntil(t, "the connection to be closed", func() bool { st := o.Stats(); return st.Open == 0 && st.Active == 0 })
 }
 
-// A request is offered as one that was there before only if all its bytes but the number are the same, and what FastPath
-// does not take then goes the way of any other.
+// A request is offered as a repeated one only if all its bytes except the number are the same. If FastPath does
+// not take it, it is handled like any other.
 func TestFastPathRemembersRequests(t *testing.T) {
 	var memo Memo
 	o, offered := serveRecording(t, func(q *FastRequest) bool {
@@ -217,22 +232,35 @@ func TestFastPathRemembersRequests(t *testing.T) {
 	defer conn.Close()
 	r := bufio.NewReader(conn)
 	for _, c := range []struct{ request, offered, answer string }{
-		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&x of x by Basic a", "handled"}, // not before it was asked for
-		{"GET /poll?n=5&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=5&x of x by Basic a", "parked"},
-		{"GET /poll?n=5&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "again 5,/poll?n=5&x of x by Basic a", "parked"},
-		{"GET /poll?n=1234&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "again 1234,/poll?n=1234&x of x by Basic a", "handled"},
-		{"GET /poll?n=6&y HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&y of x by Basic a", "handled"},
-		{"GET /poll?m=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?m=6&x of x by Basic a", "handled"},
-		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b\r\n\r\n", "/poll?n=6&x of x by Basic b", "handled"},
-		{"GET /poll?n=6&x HTTP/1.1\r\nHost: y\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&x of y by Basic a", "handled"},
-		{"GET /poll?n=&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=&x of x by Basic a", "handled"},
+		// before Remember
+		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&x of x by Basic a",
+			"handled"},
+		{"GET /poll?n=5&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=5&x of x by Basic a",
+			"parked"},
+		{"GET /poll?n=5&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n",
+			"again 5,/poll?n=5&x of x by Basic a", "parked"},
+		{"GET /poll?n=1234&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n",
+			"again 1234,/poll?n=1234&x of x by Basic a", "handled"},
+		{"GET /poll?n=6&y HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&y of x by Basic a",
+			"handled"},
+		{"GET /poll?m=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?m=6&x of x by Basic a",
+			"handled"},
+		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic b\r\n\r\n", "/poll?n=6&x of x by Basic b",
+			"handled"},
+		{"GET /poll?n=6&x HTTP/1.1\r\nHost: y\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=6&x of y by Basic a",
+			"handled"},
+		{"GET /poll?n=&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "/poll?n=&x of x by Basic a",
+			"handled"},
 		{"POST /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n", "", "handled"},
-		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\nContent-Length: 0\r\n\r\n", "/poll?n=6&x of x by Basic a", "handled"},
-		// What is no number is for FastPath to find out: two requests that begin and end as the one remembered are two.
-		{"GET /poll?n=7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\nGET /poll?n=7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\n",
+		{"GET /poll?n=6&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\nContent-Length: 0\r\n\r\n",
+			"/poll?n=6&x of x by Basic a", "handled"},
+		// FastPath must check that the number is one: here two requests begin and end like the remembered one.
+		{"GET /poll?n=7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\nGET /poll?n=7&x HTTP/1.1\r\nHost: " +
+			"x\r\nAuthorization: Basic a\r\n\r\n",
 			"again 7&x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic a\r\n\r\nGET /poll?n=7", "handled handled"},
 	} {
-		waitUntil(t, "the connection to rest", func() (rests bool) { // else the goroutine that answered reads on
+		// else the goroutine that answered reads the request
+		waitUntil(t, "the connection to rest", func() (rests bool) {
 			rests = true
 			o.eachEvented(func(c *eventConn) { c.mu.Lock(); rests = rests && !c.running; c.mu.Unlock() })
 			return rests
@@ -260,7 +288,7 @@ func TestFastPathRemembersRequests(t *testing.T) {
 	}
 }
 
-// repeatingFastPath parks every poll in the memory of the one before.
+// repeatingFastPath parks every repeated poll in the memory of the first.
 type repeatingFastPath struct {
 	o     atomic.Pointer[pollOwner]
 	again chan bool
@@ -291,11 +319,12 @@ func (k *repeatingFastPath) HandleRepeated(q *FastRequest, m *Memo, _ []byte) bo
 
 func (*repeatingFastPath) Flush() {}
 
-// A poll that is the one before but for its number waits as long as it must; its connection rests no longer than others
-// afterwards, and its client's leaving is noticed.
+// A repeated poll waits as long as necessary. Afterwards its connection has the usual idle timeout, and the
+// client's leaving is noticed.
 func TestRepeatedPollTimeouts(t *testing.T) {
 	k := &repeatingFastPath{again: make(chan bool, 100)}
-	o := serve(t, "epoll", Config{IdleTimeout: 500 * time.Millisecond, NewFastPath: func() FastPath { return k }, FastPathTargets: []string{"GET /poll"}},
+	o := serve(t, "epoll", Config{IdleTimeout: 500 * time.Millisecond, NewFastPath: func() FastPath { return k },
+		FastPathTargets: []string{"GET /poll"}},
 		func(o *pollOwner, ctx *fasthttp.RequestCtx) { ctx.WriteString("handled") })
 	k.o.Store(o)
 	c := o.dial()
@@ -305,7 +334,7 @@ func TestRepeatedPollTimeouts(t *testing.T) {
 		if again := <-k.again; again != (n > 0) {
 			t.Fatalf("poll %d: repeated is %v", n, again)
 		}
-		other := o.dial() // rests for as long as it may, while the poll waits
+		other := o.dial() // idle until its timeout, while the poll waits
 		other.get("/")
 		other.expectBody("handled")
 		other.expectClosed()
@@ -320,9 +349,13 @@ func TestRepeatedPollTimeouts(t *testing.T) {
 	l.get("/poll?2")
 	o.nextPoll()
 	if <-k.again || !<-k.again {
-		t.Fatal("the second poll is not the first one again")
+		t.Fatal("the second poll was not offered as a repeated one")
 	}
 	l.Close()
-	receive(t, o.goneCalls, "the client to be missed")
-	waitUntil(t, "both to be forgotten", func() bool { st := o.Stats(); return st.Open == 0 && st.Parked == 0 })
+	receive(t, o.goneCalls, "gone")
+	waitUntil(t, "both connections to be closed", func() bool {
+		st := o.Stats()
+		return st.Open == 0 &&
+			st.Parked == 0
+	})
 }

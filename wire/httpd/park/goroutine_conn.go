@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// goroutineConn is a connection with a goroutine of its own, for TLS and for whatever has no epoll. While a request is
-// parked the goroutine reads ahead, to see the client leave.
+// goroutineConn is a connection with a goroutine of its own: for TLS, and for systems and listeners without
+// epoll. While a request is parked, the goroutine reads ahead to notice when the client leaves.
 type goroutineConn struct {
 	s        *Server
 	conn     net.Conn
 	tls      *tls.ConnectionState
 	ip       netip.Addr
 	admitted bool
-	req      *request // of the serving goroutine
+	req      *request // used by the serving goroutine only
 
 	mu            sync.Mutex
 	parked        *Parked
-	writing       chan struct{} // closed when the answer being written is out
-	reading       bool          // its goroutine reads for the next request
-	idle          bool          // and has nothing of it, nor an answer due
-	readAhead     bool          // holds bytes of the next request while it waits for this one's answer
+	writing       chan struct{} // closed when the answer being written is sent
+	reading       bool          // the goroutine reads for the next request
+	idle          bool          // it has no byte of that request yet, and no answer is due
+	readAhead     bool          // it holds bytes of the next request while this one waits for its answer
 	sending       bool          // an answer is being written
-	interrupted   bool          // the read is to end because that answer is out
+	interrupted   bool          // the read is interrupted because the answer was sent
 	closed        bool
-	closeWhenIdle bool // a shutdown wants it closed
+	closeWhenIdle bool // set by Shutdown
 }
 
 func (s *Server) acceptBlocking(ln net.Listener) error {
@@ -48,11 +48,12 @@ func (s *Server) acceptBlocking(ln net.Listener) error {
 	}
 }
 
-// serveBlocking begins to serve an accepted connection, or tells its client why not.
+// serveBlocking begins to serve an accepted connection, or refuses it.
 func (s *Server) serveBlocking(conn net.Conn) {
 	s.accepted.Add(1)
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: s.cfg.KeepAlive, Interval: s.cfg.KeepAlive / 4, Count: 4})
+		tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: s.cfg.KeepAlive, Interval: s.cfg.KeepAlive / 4,
+			Count: 4})
 	}
 	c := &goroutineConn{s: s, conn: conn, idle: true}
 	if a, err := netip.ParseAddrPort(conn.RemoteAddr().String()); err == nil {
@@ -91,7 +92,7 @@ func (c *goroutineConn) run(ref *refusal) {
 	}
 	if ref != nil {
 		s.refused[ref.reason].Add(1)
-		if c.tls == nil { // else a client to be turned away would cost a handshake
+		if c.tls == nil { // with TLS, a refused client would cost a handshake
 			c.conn.Write(s.appendRefusal(nil, ref))
 			c.linger()
 		}
@@ -103,8 +104,8 @@ func (c *goroutineConn) run(ref *refusal) {
 	}
 }
 
-// readHead reads until a whole head is there and the answer before it is out. It reports false when the connection is
-// done with.
+// readHead reads until the head of a request is complete and the previous answer is sent. It reports false when
+// the connection is finished.
 func (c *goroutineConn) readHead(fresh bool) bool {
 	s, r := c.s, c.req
 	for {
@@ -132,7 +133,8 @@ func (c *goroutineConn) readHead(fresh bool) bool {
 			wait = time.Duration(r.startedAt+s.allowedMillis(s.cfg.ReadTimeout, 0)-s.now()) * time.Millisecond
 		}
 		b := r.space(s.cfg.MaxHeader)
-		if b == nil { // a parked request with much behind it: its client's end shows when it is answered
+		// the buffer is full behind a parked request: a client that leaves is noticed at the answer only
+		if b == nil {
 			if !c.awaitAnswer() {
 				return false
 			}
@@ -143,7 +145,7 @@ func (c *goroutineConn) readHead(fresh bool) bool {
 			c.mu.Unlock()
 			return false
 		}
-		if parked && c.parked == nil && r.buffered() > 0 { // answered by now: what waited behind it may go on
+		if parked && c.parked == nil && r.buffered() > 0 { // answered by now: process the bytes behind it
 			c.mu.Unlock()
 			continue
 		}
@@ -174,8 +176,8 @@ func (c *goroutineConn) isParked() bool {
 	return c.parked != nil
 }
 
-// setReadDeadline prepares for a read: without a deadline while a request is parked or its answer is being written, which then
-// sets its own. mu is held.
+// setReadDeadline prepares a read. There is no deadline while a request is parked or its answer is being written;
+// the writer sets one afterwards. mu is held.
 func (c *goroutineConn) setReadDeadline(wait time.Duration, idle bool) {
 	c.reading = true
 	if c.parked != nil || c.writing != nil {
@@ -187,7 +189,7 @@ func (c *goroutineConn) setReadDeadline(wait time.Duration, idle bool) {
 	c.conn.SetReadDeadline(time.Now().Add(wait))
 }
 
-// awaitAnswer waits until no answer is due or being written. It reports whether the connection is still of use.
+// awaitAnswer waits until no answer is due or being written. It reports whether the connection is still usable.
 func (c *goroutineConn) awaitAnswer() bool {
 	for {
 		c.mu.Lock()
@@ -204,7 +206,7 @@ func (c *goroutineConn) awaitAnswer() bool {
 	}
 }
 
-// serve lets fasthttp handle the request that is there. It reports false when the connection is done with.
+// serve passes the complete request to fasthttp. It reports false when the connection is finished.
 func (c *goroutineConn) serve() bool {
 	s, r := c.s, c.req
 	var conn net.Conn = r
@@ -216,7 +218,7 @@ func (c *goroutineConn) serve() bool {
 	}
 	keep := r.keepOpen
 	if r.parked != nil {
-		keep = true // waitUntil answered, which closes if it must
+		keep = true // until the answer, which closes the connection if necessary
 	}
 	unread := r.unread() || r.buffered() > 0
 	r.next()
@@ -235,13 +237,13 @@ func (c *goroutineConn) serve() bool {
 func (c *goroutineConn) refuse(ref *refusal) bool {
 	c.s.refused[ref.reason].Add(1)
 	c.conn.SetWriteDeadline(time.Now().Add(c.s.cfg.WriteTimeout))
-	n, _ := c.conn.Write(c.s.appendRefusal(nil, ref)) // the connection ends either way
+	n, _ := c.conn.Write(c.s.appendRefusal(nil, ref)) // the connection ends in any case
 	c.s.bytesOut.Add(int64(n))
 	c.linger()
 	return false
 }
 
-// linger lets the client read the last answer before the connection closes over what it still sends.
+// linger gives the client time to read the last answer: closing with unread input would reset the connection.
 func (c *goroutineConn) linger() {
 	if w, ok := c.conn.(interface{ CloseWrite() error }); ok {
 		w.CloseWrite()
@@ -250,7 +252,7 @@ func (c *goroutineConn) linger() {
 	io.CopyN(io.Discard, c.conn, maxLinger)
 }
 
-// close ends the connection for its own goroutine, and tells the owner of a request still parked.
+// close ends the connection for its own goroutine, and tells the owner of a request that is still parked.
 func (c *goroutineConn) close() {
 	c.mu.Lock()
 	p, w := c.parked, c.writing
@@ -260,7 +262,7 @@ func (c *goroutineConn) close() {
 	}
 	c.mu.Unlock()
 	if p == nil && w != nil {
-		<-w // the last answer
+		<-w // the last answer is sent
 	}
 	c.conn.Close()
 	c.s.mu.Lock()
@@ -289,7 +291,7 @@ func (c *goroutineConn) recv(p []byte) (int, error) {
 	return 0, err
 }
 
-// send waits until the client took all of p, in pieces small enough to see it move.
+// send waits until the client took all of p. It writes pieces small enough to notice progress.
 func (c *goroutineConn) send(p []byte) (int, error) {
 	return c.write(p, time.Now())
 }
@@ -339,7 +341,7 @@ func (c *goroutineConn) abandon(p *Parked) bool {
 	return true
 }
 
-// answerDone lets settle go on. mu is held.
+// answerDone lets awaitAnswer continue. mu is held.
 func (c *goroutineConn) answerDone() {
 	if c.writing != nil {
 		close(c.writing)
@@ -347,7 +349,7 @@ func (c *goroutineConn) answerDone() {
 	}
 }
 
-// answer hands the writing to a goroutine: a write here may block.
+// answer starts a goroutine that writes, because writing may block here.
 func (c *goroutineConn) answer(p *Parked, status int, parts [][]byte) bool {
 	s := c.s
 	last := p.closeAfter || s.closesAfterAnswer(c)
@@ -363,7 +365,7 @@ func (c *goroutineConn) answer(p *Parked, status int, parts [][]byte) bool {
 		s.pending.Add(-int64(len(b)))
 		s.refused[reasonPending].Add(1)
 		c.answerDone()
-		c.conn.SetDeadline(time.Unix(1, 0)) // not Close: its goroutine does that
+		c.conn.SetDeadline(time.Unix(1, 0)) // not Close: the connection's goroutine closes it
 		return false
 	}
 	if c.writing == nil {
@@ -431,13 +433,13 @@ func (c *goroutineConn) dropParked() {
 	}
 }
 
-// abort closes the socket under whoever reads or writes; its goroutine does the rest.
+// abort closes the socket under any reader or writer. The connection's goroutine cleans up.
 func (c *goroutineConn) abort() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
 	if t, ok := c.conn.(*tls.Conn); ok {
-		t.NetConn().Close() // without the farewell, which might block
+		t.NetConn().Close() // without the TLS close message, which might block
 	} else {
 		c.conn.Close()
 	}

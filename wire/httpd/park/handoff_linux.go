@@ -11,48 +11,51 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Handoff is a socket through which a server that ends gives its connections to its successor: each as its descriptor
-// and the bytes that were read of a request but not yet served. So a client keeps its connection across an upgrade, and
-// no request can meet the closing of the one it was sent on, which nothing else can rule out. StartSuccessor makes both ends.
+// Handoff is a socket through which an ending server sends its connections to its successor. Each connection is
+// sent as its descriptor and the bytes that were read but not served. So a client keeps its connection across an
+// upgrade, and no request meets a closing connection: nothing else can rule that out. StartSuccessor creates both
+// ends. Its methods are safe for concurrent use.
 type Handoff struct {
-	mu sync.Mutex // one giver at a time
+	mu sync.Mutex // one sender at a time
 	fd int        // -1 when closed
 }
 
-// What a connection that is passed is about, the first byte of its packet.
+// The state of a connection that is handed off: the first byte of its packet.
 const (
 	handoffFresh     = 'f' // no request yet
-	handoffIdle      = 'u' // between requests, perhaps with some of the next
-	handoffLingering = 'l' // its last answer is out; what still comes is thrown away
-	handoffParked    = 'w' // its request, which came with it, is one that waits for long; those of others come first
+	handoffIdle      = 'u' // between requests, possibly with some bytes of the next
+	handoffLingering = 'l' // its last answer is sent; further input is discarded
+	// the packet holds a request that will be parked; connections in other states are served first
+	handoffParked = 'w'
 )
 
-// Limits of a passage.
+// Limits of a handoff.
 const (
-	// handoffTimeout is how long one connection may wait for the successor to take it. It takes them as they come, in a
-	// goroutine that does nothing else.
+	// handoffTimeout is how long one connection may wait until the successor takes it. The successor receives in
+	// a goroutine that does nothing else.
 	handoffTimeout = 2 * time.Second
 )
 
-// newHandoff makes both ends: the giver's, and a descriptor for the successor.
+// newHandoff creates both ends: the sender's, and a descriptor for the successor.
 func newHandoff() (*Handoff, int, error) {
 	// Packets, because each descriptor must stay with its bytes.
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, 0, fmt.Errorf("make a passage: %w", err)
+		return nil, 0, fmt.Errorf("create handoff socket: %w", err)
 	}
 	wait := unix.NsecToTimeval(int64(handoffTimeout))
-	err = errors.Join(unix.SetsockoptTimeval(ends[0], unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait), unix.SetsockoptInt(ends[0], unix.SOL_SOCKET, unix.SO_SNDBUF, 2*maxHandoffBytes))
+	err = errors.Join(unix.SetsockoptTimeval(ends[0], unix.SOL_SOCKET, unix.SO_SNDTIMEO, &wait),
+		unix.SetsockoptInt(ends[0], unix.SOL_SOCKET, unix.SO_SNDBUF, 2*maxHandoffBytes))
 	if err != nil {
 		unix.Close(ends[0])
 		unix.Close(ends[1])
-		return nil, 0, fmt.Errorf("make a passage: %w", err)
+		return nil, 0, fmt.Errorf("create handoff socket: %w", err)
 	}
 	return &Handoff{fd: ends[0]}, ends[1], nil
 }
 
-// InheritHandoff returns the end of the passage that StartSuccessor gave this process, nil if there is none. It takes it, as
-// InheritListeners does.
+// InheritHandoff returns the end of the handoff that StartSuccessor passed to this process, nil if there is none.
+// A second call returns nil.
 func InheritHandoff() *Handoff {
 	fd, err := strconv.Atoi(os.Getenv(handoffEnv))
 	os.Unsetenv(handoffEnv)
@@ -63,7 +66,7 @@ func InheritHandoff() *Handoff {
 	return &Handoff{fd: fd}
 }
 
-// Close ends the passage: who takes from its other end then has all.
+// Close ends the handoff: the receiver at the other end then has everything.
 func (p *Handoff) Close() {
 	if p == nil {
 		return
@@ -76,7 +79,7 @@ func (p *Handoff) Close() {
 	}
 }
 
-// open reports whether connections can still be given.
+// open reports whether connections can still be sent.
 func (p *Handoff) open() bool {
 	if p == nil {
 		return false
@@ -86,21 +89,22 @@ func (p *Handoff) open() bool {
 	return p.fd >= 0
 }
 
-// send passes a connection and reports whether it went. The caller still has its own descriptor.
-func (p *Handoff) send(fd int32, about byte, read []byte) bool {
+// send sends a connection and reports whether it was sent. The caller keeps its own descriptor.
+func (p *Handoff) send(fd int32, state byte, received []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.fd < 0 || len(read) > maxHandoffBytes {
+	if p.fd < 0 || len(received) > maxHandoffBytes {
 		return false
 	}
-	packet := append([]byte{about}, read...)
+	packet := append([]byte{state}, received...)
 	rights := unix.UnixRights(int(fd))
 	for end := time.Now().Add(handoffTimeout); ; {
 		err := unix.Sendmsg(p.fd, packet, rights, nil, unix.MSG_NOSIGNAL)
 		switch {
 		case err == nil:
 			return true
-		case err == unix.ETOOMANYREFS && time.Now().Before(end): // more are on their way than a process may have open
+		// more descriptors are in transit than a process may have open
+		case err == unix.ETOOMANYREFS && time.Now().Before(end):
 			time.Sleep(time.Millisecond)
 		case err != unix.EINTR:
 			unix.Close(p.fd)
@@ -110,7 +114,7 @@ func (p *Handoff) send(fd int32, about byte, read []byte) bool {
 	}
 }
 
-// receive calls keep with every connection that comes, until all have.
+// receive calls keep with every connection, until the sender ends.
 func (p *Handoff) receive(keep func(acceptedConn)) {
 	b, control := make([]byte, 1+maxHandoffBytes), make([]byte, unix.CmsgSpace(4))
 	for {
@@ -141,7 +145,7 @@ func (p *Handoff) receive(keep func(acceptedConn)) {
 	}
 }
 
-// handoffTarget is where connections at rest go from now on, nil if they stay.
+// handoffTarget returns where connections at rest are sent from now on, nil if they stay.
 func (s *Server) handoffTarget() *Handoff {
 	if !s.draining.Load() {
 		return nil
@@ -149,46 +153,46 @@ func (s *Server) handoffTarget() *Handoff {
 	return s.handoff.Load()
 }
 
-// handOff gives the connection to the successor and reports whether it went; then it is closed here. mu is held, and nobody
-// serves the connection but perhaps the caller.
+// handOff sends the connection to the successor and reports whether it was sent; then it is closed here. mu is
+// held, and no goroutine serves the connection except possibly the caller's.
 func (c *eventConn) handOff() bool {
 	p := c.l.s.handoffTarget()
 	if p == nil || c.fd < 0 || c.parked != nil || c.unsent != nil || c.ending && !c.lingering {
 		return false
 	}
-	about, read := byte(handoffIdle), []byte(nil)
+	state, received := byte(handoffIdle), []byte(nil)
 	switch {
 	case c.lingering:
-		about = handoffLingering
+		state = handoffLingering
 	case c.fresh:
-		about = handoffFresh
+		state = handoffFresh
 	}
 	if c.req != nil && !c.lingering {
-		read = c.req.buf[c.req.offset:]
+		received = c.req.buf[c.req.offset:]
 	}
-	return c.handOffAs(p, about, read)
+	return c.handOffAs(p, state, received)
 }
 
-// handOffAs passes the connection with what was read on it, if the successor takes it. mu is held.
-func (c *eventConn) handOffAs(p *Handoff, about byte, read []byte) bool {
-	if !p.send(c.fd, about, read) {
+// handOffAs sends the connection with the bytes read from it, if the successor takes it. mu is held.
+func (c *eventConn) handOffAs(p *Handoff, state byte, received []byte) bool {
+	if !p.send(c.fd, state, received) {
 		return false
 	}
-	// The socket lives on, so the epoll would go on telling of it.
+	// The socket stays open in the successor, so epoll would still report its events here.
 	unix.EpollCtl(c.l.epoll, unix.EPOLL_CTL_DEL, int(c.fd), nil)
 	c.l.s.handedOff.Add(1)
 	c.closeLocked()
 	return true
 }
 
-// handOffPartialBody is pass for the goroutine of a request whose body did not come to its end.
+// handOffPartialBody is handOff for the goroutine of a request whose body is incomplete.
 func (c *eventConn) handOffPartialBody() bool {
 	p := c.l.s.handoffTarget()
 	return p != nil && c.failure == errHandedOff && c.handOffAs(p, handoffIdle, c.req.received)
 }
 
-// handOffParked passes the connections whose requests are parked and known to the byte: the successor parks them anew. Their
-// clients need not be told to ask again, all of them at once, and those who ask meanwhile are still served.
+// handOffParked sends the connections with parked requests whose bytes are known: the successor parks them again.
+// Their clients need not ask again, all at the same time. Those that ask in the meantime are still served here.
 func (s *Server) handOffParked() {
 	p := s.handoff.Load()
 	if !p.open() {
@@ -198,18 +202,19 @@ func (s *Server) handOffParked() {
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.fd < 0 || c.running || c.parked == nil || !c.parked.remembered || c.parked.brief || c.req != nil || c.unsent != nil || c.peerClosed || c.ending || c.failure != nil {
+		if c.fd < 0 || c.running || c.parked == nil || !c.parked.remembered || c.parked.brief || c.req != nil ||
+			c.unsent != nil || c.peerClosed || c.ending || c.failure != nil {
 			return
 		}
 		var known bool
-		// Its owner may still answer; nobody hears that, and what was told stays in its queue.
+		// Its owner may still answer. That answer is lost, but its events stay in the queue.
 		if b, known = c.memo.appendRequest(b[:0]); known && c.handOffAs(p, handoffParked, b) {
 			s.parked.Add(-1)
 		}
 	})
 }
 
-// handOffIdle passes every connection at rest, and has those passed that wait for more of a body.
+// handOffIdle sends every connection at rest, and those that wait for more of a body.
 func (s *Server) handOffIdle() {
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
@@ -224,7 +229,7 @@ func (s *Server) handOffIdle() {
 	})
 }
 
-// onlyUnsentAnswers reports whether all that is left open are connections that only wait for their clients to take an answer.
+// onlyUnsentAnswers reports whether all open connections only wait for their clients to read an answer.
 func (s *Server) onlyUnsentAnswers() bool {
 	only := true
 	s.eachBlocking(func(c *goroutineConn) {

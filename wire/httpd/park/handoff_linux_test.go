@@ -21,17 +21,17 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// successionServer is one server in a line of successors on one listener.
+// successionServer is one server in a sequence of successors on one listener.
 type successionServer struct {
 	*Server
 	served chan error
 
 	mu     sync.Mutex
 	polls  []*Parked
-	ending bool // a poll that comes is answered at once
+	ending bool // later polls are answered at once
 }
 
-func startSuccession(t *testing.T, ln net.Listener, room *Backlog) *successionServer {
+func startSuccession(t *testing.T, ln net.Listener, backlog *Backlog) *successionServer {
 	t.Helper()
 	r := &successionServer{served: make(chan error, 1)}
 	r.Server = New(Config{
@@ -46,7 +46,7 @@ func startSuccession(t *testing.T, ln net.Listener, room *Backlog) *successionSe
 		AnswersLatePolls: true,
 		Log:              slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
-	if err := r.ServeBacklog(room); err != nil {
+	if err := r.ServeBacklog(backlog); err != nil {
 		t.Fatal(err)
 	}
 	go func() { r.served <- r.Serve(ln) }()
@@ -63,7 +63,7 @@ func (r *successionServer) poll(p *Parked) {
 	r.polls = append(r.polls, p)
 }
 
-// answerPolls answers the polls there are, and those that come.
+// answerPolls answers the parked polls, and later ones when they arrive.
 func (r *successionServer) answerPolls() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,20 +74,20 @@ func (r *successionServer) answerPolls() {
 	r.polls = nil
 }
 
-// handOffTo lets a successor take over everything.
+// handOffTo shuts the server down and returns the successor that takes over its connections.
 func (r *successionServer) handOffTo(t *testing.T, next net.Listener) *successionServer {
 	t.Helper()
-	passage, end, err := newHandoff()
+	handoff, end, err := newHandoff()
 	if err != nil {
 		t.Fatal(err)
 	}
-	room, err := CollectBacklog(0, next)
+	backlog, err := CollectBacklog(0, next)
 	if err != nil {
 		t.Fatal(err)
 	}
-	room.ReceiveHandoff(&Handoff{fd: end})
-	if r.PrepareShutdown(passage) {
-		t.Error("connections that cannot be given")
+	backlog.ReceiveHandoff(&Handoff{fd: end})
+	if r.PrepareShutdown(handoff) {
+		t.Error("PrepareShutdown reported connections that cannot be handed off")
 	}
 	if err := r.Shutdown(timeoutContext(t)); err != nil {
 		t.Error("shutdown:", err)
@@ -98,11 +98,12 @@ func (r *successionServer) handOffTo(t *testing.T, next net.Listener) *successio
 	if err := r.FinishAnswers(timeoutContext(t)); err != nil {
 		t.Error("finish:", err)
 	}
-	return startSuccession(t, next, room)
+	return startSuccession(t, next, backlog)
 }
 
-// Clients that try nothing twice ask on one connection each, some with requests in pieces and some that poll, while
-// server after server takes over: none loses an answer, nor its connection. TAKEOVERS sets how many.
+// Clients that never repeat a request use one connection each, some with requests in pieces and some with polls,
+// while one server after the other takes over. No client loses an answer or its connection. TAKEOVERS sets the
+// number of takeovers.
 func TestHandoffLosesNoRequest(t *testing.T) {
 	takeovers := 60
 	if n, err := strconv.Atoi(os.Getenv("TAKEOVERS")); err == nil {
@@ -128,14 +129,14 @@ func TestHandoffLosesNoRequest(t *testing.T) {
 				return
 			}
 			r := bufio.NewReader(c)
-			for n := range 1 + 1_000_000_000*min(dials, 1) { // one request a connection where dials do not count
+			for n := range 1 + 1_000_000_000*min(dials, 1) { // one request per connection if dials is 0
 				select {
 				case <-stop:
 					c.Close()
 					return
 				default:
 				}
-				c.SetDeadline(time.Now().Add(3 * testTimeout)) // an answer that never comes is a failure, not a wait for ever
+				c.SetDeadline(time.Now().Add(3 * testTimeout)) // fail instead of waiting forever
 				if err := once(c, r, dice, n); err != nil {
 					t.Errorf("client %d, connection %d, request %d: %v", seed, d, n, err)
 					c.Close()
@@ -163,7 +164,8 @@ func TestHandoffLosesNoRequest(t *testing.T) {
 		return answer(r, fmt.Sprintf("hello /%dabc", n))
 	}
 	pieces := func(c net.Conn, r *bufio.Reader, dice *rand.Rand, n int) error {
-		whole := fmt.Sprintf("POST /%d HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\nHost: a\r\n\r\n", n)
+		whole := fmt.Sprintf("POST /%d HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcGET /b HTTP/1.1\r\n"+
+			"Host: a\r\n\r\n", n)
 		for len(whole) > 0 {
 			k := 1 + dice.IntN(len(whole))
 			io.WriteString(c, whole[:k])
@@ -200,15 +202,16 @@ func TestHandoffLosesNoRequest(t *testing.T) {
 	t.Logf("%d answers across %d takeovers", answers.Load(), takeovers)
 }
 
-// A client that takes its answer slowly, or was refused and still sends, does not hold up a succession; both get what
-// they were owed.
+// A client that reads its answer slowly, and one that was refused and still sends, do not delay a handoff. Both
+// get their answers.
 func TestHandoffDoesNotWaitForSlowClients(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	big := strings.Repeat("x", 32<<20)
-	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString(big) }, OnDrain: func() {}, AnswersLatePolls: true, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString(big) }, OnDrain: func() {},
+		AnswersLatePolls: true, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ln) }()
 	c, err := net.Dial("tcp", ln.Addr().String())
@@ -217,7 +220,7 @@ func TestHandoffDoesNotWaitForSlowClients(t *testing.T) {
 	}
 	defer c.Close()
 	io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-	waitUntil(t, "an answer its client does not take", func() bool { return s.Stats().Slow == 1 })
+	waitUntil(t, "an answer that its client does not read", func() bool { return s.Stats().Slow == 1 })
 	refused, err := net.Dial("tcp", ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -228,21 +231,21 @@ func TestHandoffDoesNotWaitForSlowClients(t *testing.T) {
 	if a, err := http.ReadResponse(r, nil); err != nil || a.StatusCode != 400 {
 		t.Fatal(a, err)
 	}
-	passage, end, err := newHandoff()
+	handoff, end, err := newHandoff()
 	if err != nil {
 		t.Fatal(err)
 	}
-	room := new(Backlog)
-	room.ReceiveHandoff(&Handoff{fd: end})
-	s.PrepareShutdown(passage)
+	backlog := new(Backlog)
+	backlog.ReceiveHandoff(&Handoff{fd: end})
+	s.PrepareShutdown(handoff)
 	if err := s.Shutdown(timeoutContext(t)); err != nil {
 		t.Fatal(err)
 	}
 	if open := s.Stats().Open; open != 1 {
-		t.Errorf("%d connections are left to finish", open)
+		t.Errorf("%d connections are left", open)
 	}
-	if held := room.close(); len(held) != 1 || held[0].state != handoffLingering {
-		t.Errorf("passed: %+v", held)
+	if held := backlog.close(); len(held) != 1 || held[0].state != handoffLingering {
+		t.Errorf("handed off: %+v", held)
 	}
 	finished := make(chan error, 1)
 	go func() { finished <- s.FinishAnswers(timeoutContext(t)) }()
@@ -259,7 +262,7 @@ func TestHandoffDoesNotWaitForSlowClients(t *testing.T) {
 	}
 }
 
-// A body that comes slowly does not hold up a succession: the successor goes on with what its predecessor has read of it.
+// A body that arrives slowly does not delay a handoff: the successor continues with the bytes already read.
 func TestHandoffOfPartialBody(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -269,10 +272,12 @@ func TestHandoffOfPartialBody(t *testing.T) {
 	now := startSuccession(t, duplicateListener(t, ln), nil)
 	long := strings.Repeat("x", 100<<10)
 	var clients []net.Conn
-	bodies := [][3]string{ // what comes at once, after a while, and after the succession
+	bodies := [][3]string{ // the pieces sent at once, after a while, and after the handoff
 		{"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n", "ab", "cdefGET /next HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r", "\nab\r\n4\r\nc", "def\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n"},
-		{"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 102404\r\n\r\nab", long, "cdGET /next HTTP/1.1\r\nHost: a\r\n\r\n"},
+		{"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r", "\nab\r\n4\r\nc",
+			"def\r\n0\r\n\r\nGET /next HTTP/1.1\r\nHost: a\r\n\r\n"},
+		{"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 102404\r\n\r\nab", long,
+			"cdGET /next HTTP/1.1\r\nHost: a\r\n\r\n"},
 	}
 	for i, b := range bodies {
 		c, err := net.Dial("tcp", ln.Addr().String())
@@ -285,9 +290,9 @@ func TestHandoffOfPartialBody(t *testing.T) {
 		waitUntil(t, "a request without its body", func() bool { return now.Stats().Slow == i+1 })
 		read := now.Stats().BytesIn
 		io.WriteString(c, b[1])
-		waitUntil(t, "more of its body", func() bool { return now.Stats().BytesIn >= read+int64(len(b[1])) })
+		waitUntil(t, "more bytes of the body", func() bool { return now.Stats().BytesIn >= read+int64(len(b[1])) })
 	}
-	now = now.handOffTo(t, duplicateListener(t, ln)) // waits for nobody
+	now = now.handOffTo(t, duplicateListener(t, ln)) // does not wait for the bodies
 	for i, c := range clients {
 		io.WriteString(c, bodies[i][2])
 		r := bufio.NewReader(c)
@@ -298,14 +303,15 @@ func TestHandoffOfPartialBody(t *testing.T) {
 			}
 			body, err := io.ReadAll(a.Body)
 			if err != nil || a.StatusCode != 200 || string(body) != want {
-				t.Errorf("client %d: %v, status %d, %d bytes %.20q instead of %d", i, err, a.StatusCode, len(body), body, len(want))
+				t.Errorf("client %d: %v, status %d, %d bytes %.20q instead of %d", i, err, a.StatusCode, len(body),
+					body, len(want))
 			}
 		}
 	}
 	now.Shutdown(timeoutContext(t))
 }
 
-// rememberingFastPath remembers polls and parks them.
+// rememberingFastPath parks polls and remembers them.
 type rememberingFastPath struct{ parked chan *Parked }
 
 func (k rememberingFastPath) Handle(q *FastRequest) bool {
@@ -326,8 +332,8 @@ func (k rememberingFastPath) HandleRepeated(q *FastRequest, _ *Memo, _ []byte) b
 
 func (k rememberingFastPath) Flush() {}
 
-// A request that waits goes to the successor as it is: its client hears one answer, the successor's, to what it asked last,
-// and its predecessor none that it could send.
+// A parked poll is handed off as it is. Its client gets one answer, from the successor, to its last request; the
+// predecessor cannot answer any more.
 func TestHandoffOfParkedPoll(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -335,7 +341,8 @@ func TestHandoffOfParkedPoll(t *testing.T) {
 	}
 	defer ln.Close()
 	parked := make(chan *Parked, 10)
-	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString("slow") }, OnDrain: func() {}, AnswersLatePolls: true, Log: slog.New(slog.DiscardHandler),
+	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString("slow") }, OnDrain: func() {},
+		AnswersLatePolls: true, Log: slog.New(slog.DiscardHandler),
 		NewFastPath: func() FastPath { return rememberingFastPath{parked} }, FastPathTargets: []string{"GET /poll"}})
 	served := make(chan error, 1)
 	fd, err := duplicate(ln)
@@ -374,30 +381,30 @@ func TestHandoffOfParkedPoll(t *testing.T) {
 	ask(7)
 	(<-parked).Answer(200, []byte("first"))
 	if got := hear(); got != "first" {
-		t.Fatalf("heard %q", got)
+		t.Fatalf("received %q", got)
 	}
 	ask(1234)
 	waits := <-parked
-	waitUntil(t, "the request to wait", func() bool { return s.Stats().Parked == 1 })
+	waitUntil(t, "the request to be parked", func() bool { return s.Stats().Parked == 1 })
 
-	passage, end, err := newHandoff()
+	handoff, end, err := newHandoff()
 	if err != nil {
 		t.Fatal(err)
 	}
-	room, err := CollectBacklog(0, ln)
+	backlog, err := CollectBacklog(0, ln)
 	if err != nil {
 		t.Fatal(err)
 	}
-	room.ReceiveHandoff(&Handoff{fd: end})
-	s.PrepareShutdown(passage)
+	backlog.ReceiveHandoff(&Handoff{fd: end})
+	s.PrepareShutdown(handoff)
 	if err := s.Shutdown(timeoutContext(t)); err != nil {
 		t.Error(err)
 	}
 	if err := receive(t, served, "Serve"); err != nil {
 		t.Error(err)
 	}
-	if waits.Answer(200, []byte("from the grave")) {
-		t.Error("the predecessor answered a request that had gone")
+	if waits.Answer(200, []byte("from the predecessor")) {
+		t.Error("the predecessor answered a request that was handed off")
 	}
 	asked := make(chan string, 10)
 	var next *Server
@@ -405,35 +412,35 @@ func TestHandoffOfParkedPoll(t *testing.T) {
 		asked <- string(ctx.RequestURI())
 		next.Park(ctx, nil).Answer(200, []byte("second"))
 	}, OnDrain: func() {}, AnswersLatePolls: true, Log: slog.New(slog.DiscardHandler)})
-	if err := next.ServeBacklog(room); err != nil {
+	if err := next.ServeBacklog(backlog); err != nil {
 		t.Fatal(err)
 	}
 	if got := hear(); got != "second" {
-		t.Errorf("heard %q", got)
+		t.Errorf("received %q", got)
 	}
 	if got := <-asked; got != "/poll?last=1234" {
-		t.Errorf("the successor was asked %q", got)
+		t.Errorf("the successor received %q", got)
 	}
 	ask(1235)
 	if got := hear(); got != "second" {
-		t.Errorf("heard %q", got)
+		t.Errorf("received %q", got)
 	}
 	if n := s.Stats().Parked; n != 0 {
-		t.Errorf("%d still wait at the predecessor", n)
+		t.Errorf("%d requests are still parked at the predecessor", n)
 	}
 	if err := errors.Join(s.FinishAnswers(timeoutContext(t)), next.Shutdown(timeoutContext(t))); err != nil {
 		t.Error(err)
 	}
 }
 
-// duplicateListener is another listener on the same socket: each server closes its own.
+// duplicateListener returns another listener on the same socket, since each server closes its own.
 func duplicateListener(t *testing.T, ln net.Listener) net.Listener {
 	t.Helper()
 	fd, err := duplicate(ln)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := os.NewFile(uintptr(fd), "listener") // not ln.File: its copies make the socket block for a moment
+	f := os.NewFile(uintptr(fd), "listener") // not ln.File, whose copies make the socket blocking for a moment
 	defer f.Close()
 	l, err := net.FileListener(f)
 	if err != nil {

@@ -2,20 +2,20 @@
 
 package park
 
-// Passage would give connections to a successor; here they end with their answers instead.
-type Passage struct{}
+// Handoff would send connections to a successor. Without epoll connections end with their answers instead.
+type Handoff struct{}
 
-// InheritPassage finds none.
-func InheritPassage() *Passage { return nil }
+// InheritHandoff returns nil.
+func InheritHandoff() *Handoff { return nil }
 
-// Close has nothing to end.
-func (p *Passage) Close() {}
+// Close does nothing.
+func (p *Handoff) Close() {}
 
-func (p *Passage) open() bool { return false }
+func (p *Handoff) open() bool { return false }
 
-func newPassage() (*Passage, int, error) { return nil, 0, nil }
+func newHandoff() (*Handoff, int, error) { return nil, 0, nil }
 
-func (s *Server) passing() *Passage { return nil }
-func (s *Server) passIdle()         {}
-func (s *Server) passWaiting()      {}
-func (s *Server) owes() bool        { return false }
+func (s *Server) handoffTarget() *Handoff { return nil }
+func (s *Server) handOffIdle()            {}
+func (s *Server) handOffParked()          {}
+func (s *Server) onlyUnsentAnswers() bool { return false }

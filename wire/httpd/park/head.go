@@ -2,24 +2,25 @@ package park
 
 import "bytes"
 
-// The gate: what a request's head must be before fasthttp sees it. Where parsers are known to differ (line ends, two
-// lengths, folded lines, trailers) it takes only the one form that everybody reads alike. TestVerdicts is the table.
+// The strict head check: conditions that the head of a request must meet before fasthttp sees it. In places where
+// parsers are known to differ (line ends, two lengths, folded lines, trailers) it accepts only the one form that
+// all parsers read alike. TestVerdicts lists the cases.
 
-// head is what the connection needs to know of a request.
+// head holds the facts about a request that the connection layer needs. Its slices point into the buffer.
 type head struct {
-	size    int   // bytes, with the empty line
-	length  int64 // of the body; -1 is chunked
-	close   bool  // Connection lists close
+	size    int   // bytes, including the empty line
+	length  int64 // of the body; -1 means chunked
+	close   bool  // the Connection header lists "close"
 	method  []byte
 	target  []byte
-	encoded bool // a Content-Encoding other than identity
+	encoded bool // Content-Encoding other than identity
 
 	host, authorization    []byte
-	contentType, userAgent []byte // Content-Type and User-Agent
-	fastPath               bool   // HTTP/1.1, no Expect, and one at most of the headers that are kept here
+	contentType, userAgent []byte
+	fastPath               bool // HTTP/1.1, without Expect, and each header kept here occurs at most once
 }
 
-// tokenByte and hostByte tell the bytes that may stand in a name (RFC 9110, 5.6.2) and in a Host.
+// tokenByte and hostByte are the bytes allowed in a field name (RFC 9110, 5.6.2) and in a Host header.
 var tokenByte, hostByte = byteSet("!#$%&'*+-.^_`|~"), byteSet("!$%&'()*+,-.:;=[]_~")
 
 func byteSet(extra string) (set [256]bool) {
@@ -35,8 +36,8 @@ func byteSet(extra string) (set [256]bool) {
 	return set
 }
 
-// endOfHead finds the size of the head at the start of b, 0 if it is not all there. from is where the last search
-// ended. A line feed without its carriage return is refused at once: there may be no other end.
+// endOfHead returns the size of the head at the start of b, 0 if it is incomplete. from is where the last search
+// ended. A line feed without carriage return is refused at once, so there is only one way to end a head.
 func endOfHead(b []byte, from int) (size, next int, ref *refusal) {
 	if len(b) > 0 && !tokenByte[b[0]] {
 		return 0, 0, refuseMalformed
@@ -57,10 +58,10 @@ func endOfHead(b []byte, from int) (size, next int, ref *refusal) {
 	}
 }
 
-// fieldCounts counts the header fields of a head that may stand there once at most.
+// fieldCounts counts the header fields that may occur at most once in a head.
 type fieldCounts struct{ hosts, lengths, codings, expects, authorizations, contentTypes, userAgents int }
 
-// parseHead reads a complete head. Every line of it ends with CRLF.
+// parseHead parses a complete head. Every line in b ends with CRLF.
 func parseHead(b []byte) (h head, ref *refusal) {
 	h.size = len(b)
 	line, rest := nextLine(b)
@@ -95,9 +96,9 @@ func parseHead(b []byte) (h head, ref *refusal) {
 	return h, nil
 }
 
-// field takes what one header field says.
+// field checks one header field and stores the ones that matter.
 func (h *head) field(n *fieldCounts, name, value []byte, http11 bool) *refusal {
-	switch len(name) { // no name of interest shares its length with many others
+	switch len(name) { // comparing lengths first rules out nearly all other fields
 	case len("Host"):
 		if equalLower(name, "host") {
 			n.hosts++
@@ -112,7 +113,7 @@ func (h *head) field(n *fieldCounts, name, value []byte, http11 bool) *refusal {
 				return refuseExpect
 			}
 		}
-	case len("Connection"): // and of User-Agent
+	case len("Connection"): // User-Agent has the same length
 		if equalLower(name, "connection") {
 			h.close = h.close || listContains(value, "close")
 		} else if equalLower(name, "user-agent") {
@@ -190,13 +191,14 @@ func (h *head) requestLine(line []byte) (http11 bool, ref *refusal) {
 	return false, refuseMalformed
 }
 
-// nextLine cuts b behind its first CRLF. b holds one.
+// nextLine cuts b after its first CRLF. b contains one.
 func nextLine(b []byte) (line, rest []byte) {
 	n := bytes.IndexByte(b, '\n')
 	return b[:n-1], b[n+1:]
 }
 
-// splitField cuts a header line. It refuses folded lines, blanks before the colon and control characters.
+// splitField cuts a header line into name and value. It rejects folded lines, spaces before the colon and control
+// characters.
 func splitField(line []byte) (name, value []byte, ok bool) {
 	n := bytes.IndexByte(line, ':')
 	if n <= 0 || !allIn(line[:n], &tokenByte) {
@@ -211,7 +213,7 @@ func splitField(line []byte) (name, value []byte, ok bool) {
 	return name, bytes.Trim(value, " \t"), true
 }
 
-// parseLength reads digits only: no sign, no list, no more than an int64 holds.
+// parseLength accepts only digits: no sign, no list, and at most 18 digits, which fit an int64.
 func parseLength(b []byte) (n int64, ok bool) {
 	if len(b) == 0 || len(b) > 18 {
 		return 0, false
@@ -236,7 +238,7 @@ func allIn(b []byte, set *[256]bool) bool {
 	return true
 }
 
-// equalLower compares without regard to ASCII case; want equalLower lower-case.
+// equalLower reports whether b equals want, ignoring ASCII case. want is lower-case.
 func equalLower(b []byte, want string) bool {
 	if len(b) != len(want) {
 		return false
@@ -256,7 +258,7 @@ func hasPrefixFold(b []byte, want string) bool {
 	return len(b) >= len(want) && equalLower(b[:len(want)], want)
 }
 
-// listContains tells whether a comma-separated value names want.
+// listContains reports whether a comma-separated value contains want.
 func listContains(value []byte, want string) bool {
 	for len(value) > 0 {
 		item := value
@@ -272,13 +274,13 @@ func listContains(value []byte, want string) bool {
 	return false
 }
 
-// chunkReader follows a chunked body byte by byte and finds its end. Extensions are let through up to a length, as servers
-// must ignore them; trailers are refused: a parser that merges them changes the head after it was judged.
+// chunkReader follows a chunked body byte by byte and finds its end. Chunk extensions are ignored up to a length,
+// as HTTP demands. Trailers are refused: a parser that merges them into the head would change it after the check.
 type chunkReader struct {
 	state  chunkState
 	digits int
-	line   int   // bytes of extension
-	left   int64 // data bytes of this chunk still to come; while reading its size, the size so far
+	line   int   // bytes of the extension so far
+	left   int64 // data bytes missing from this chunk; while reading the size, the size so far
 	total  int64 // data bytes announced so far
 }
 
@@ -297,11 +299,11 @@ const (
 )
 
 const (
-	maxChunkDigits    = 12 // hex digits of a chunk's size: far above any body, far below overflow
+	maxChunkDigits    = 12 // hex digits of a chunk size: far more than any body needs, far below overflow
 	maxChunkExtension = 128
 )
 
-// consume consumes what of b belongs to the body and returns how many bytes that is.
+// consume processes the bytes of b that belong to the body and returns their number.
 func (c *chunkReader) consume(b []byte, limit int64) (n int, ref *refusal) {
 	for n < len(b) && c.state != chunkDone {
 		ch := b[n]

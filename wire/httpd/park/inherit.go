@@ -15,17 +15,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listening sockets outlive the process that opened them: a service manager opens them for us, or an old process hands
-// them to its successor. Whoever connects meanwhile waits in the socket's backlog instead of being turned away.
+// Listening sockets outlive the process that opened them: a service manager opens them for the server, or a
+// process passes them to its successor. Clients that connect in the meantime wait in the kernel's backlog instead
+// of being refused.
 const (
-	listenersEnv     = "PARLEY_LISTENERS" // how many sockets StartSuccessor gave this process
-	handoffEnv       = "PARLEY_PASSAGE"   // which file is its end of the passage
-	firstInheritedFD = 3                  // where inherited files begin, behind standard error
-	maxInherited     = 64                 // more are a mistake
+	listenersEnv     = "PARLEY_LISTENERS" // number of sockets that StartSuccessor passed to this process
+	handoffEnv       = "PARLEY_PASSAGE"   // descriptor of its end of the handoff
+	firstInheritedFD = 3                  // the first descriptor after standard error
+	maxInherited     = 64                 // a larger number is a mistake
 )
 
-// InheritListeners returns the listeners this process was started with, by systemd's socket activation or by StartSuccessor, in the
-// order they were given; none if there are none. It takes them: a second call finds nothing, nor do child processes.
+// InheritListeners returns the listeners with which this process was started, by systemd's socket activation or
+// by StartSuccessor, in their order. It returns none if there are none. A second call finds nothing, and neither
+// do child processes.
 func InheritListeners() ([]net.Listener, error) {
 	count := os.Getenv(listenersEnv)
 	if count == "" && os.Getenv("LISTEN_PID") == strconv.Itoa(os.Getpid()) {
@@ -39,12 +41,12 @@ func InheritListeners() ([]net.Listener, error) {
 	}
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 0 || n > maxInherited {
-		return nil, fmt.Errorf("inherit listeners: %q is no number of files", count)
+		return nil, fmt.Errorf("inherit listeners: %q is not a number of files between 0 and 64", count)
 	}
 	var lns []net.Listener
 	for fd := firstInheritedFD; fd < firstInheritedFD+n; fd++ {
 		f := os.NewFile(uintptr(fd), "inherited listener")
-		ln, err := net.FileListener(f) // a copy; it is not passed on to children
+		ln, err := net.FileListener(f) // a copy, which child processes do not get
 		f.Close()
 		if err != nil {
 			for _, ln := range lns {
@@ -57,10 +59,12 @@ func InheritListeners() ([]net.Listener, error) {
 	return lns, nil
 }
 
-// StartSuccessor starts a program that finds the listeners by InheritListeners, with argv (its own name first), env and this process's
-// standard files. The caller goes on serving; once it calls Shutdown new connections wait for the successor's Serve,
-// and none is refused. The passage is for the connections the caller has by then: see Retire. Two processes must not open one data directory: the successor is to wait until the caller has
-// let go of it.
+// StartSuccessor starts a program that gets the listeners by InheritListeners. argv begins with the program's
+// name. The program shares the standard files of this process. The caller continues to serve; after it calls
+// Shutdown, new connections wait for the successor's Serve, and none is refused. The handoff is for the
+// connections that the caller has by then: see Server.PrepareShutdown.
+//
+// Two processes must not open one data directory: the successor must wait until the caller has released it.
 func StartSuccessor(path string, argv, env []string, lns ...net.Listener) (*os.Process, *Handoff, error) {
 	files := []uintptr{0, 1, 2}
 	defer func() {
@@ -71,37 +75,38 @@ func StartSuccessor(path string, argv, env []string, lns ...net.Listener) (*os.P
 	for _, ln := range lns {
 		fd, err := duplicate(ln)
 		if err != nil {
-			return nil, nil, fmt.Errorf("hand over listeners: %w", err)
+			return nil, nil, fmt.Errorf("start successor: %w", err)
 		}
 		files = append(files, uintptr(fd))
 	}
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
-		return strings.HasPrefix(v, "LISTEN_") || strings.HasPrefix(v, listenersEnv+"=") || strings.HasPrefix(v, handoffEnv+"=")
+		return strings.HasPrefix(v, "LISTEN_") || strings.HasPrefix(v, listenersEnv+"=") ||
+			strings.HasPrefix(v, handoffEnv+"=")
 	})
 	env = append(env, listenersEnv+"="+strconv.Itoa(len(lns)))
-	passage, end, err := newHandoff()
+	handoff, end, err := newHandoff()
 	if err != nil {
 		return nil, nil, err
 	}
-	if passage != nil {
+	if handoff != nil {
 		env = append(env, handoffEnv+"="+strconv.Itoa(len(files)))
 		files = append(files, uintptr(end))
 	}
-	// Not os/exec: it would make the sockets block, the caller's too, and an accept that blocks cannot be ended.
+	// os/exec would make the sockets blocking, also for the caller, and a blocking accept cannot be interrupted.
 	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Files: files, Env: env})
 	if err != nil {
-		passage.Close()
-		return nil, nil, fmt.Errorf("hand over listeners: start %s: %w", path, err)
+		handoff.Close()
+		return nil, nil, fmt.Errorf("start successor %s: %w", path, err)
 	}
 	p, err := os.FindProcess(pid)
-	return p, passage, err
+	return p, handoff, err
 }
 
 // duplicate returns another descriptor of a listener's socket.
 func duplicate(ln net.Listener) (fd int, err error) {
 	c, ok := ln.(syscall.Conn)
 	if !ok {
-		return 0, fmt.Errorf("%T has no file", ln)
+		return 0, fmt.Errorf("listener of type %T has no file descriptor", ln)
 	}
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -16,10 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runSuccessor is the successor in TestStartSuccessor and the service in TestSocketActivation: this test binary again. It
-// serves what it inherited once the named pipe PARK_HEIR has a byte, until the pipe ends.
+// runSuccessor is the successor in TestStartSuccessor and the service in TestSocketActivation. Both run this test
+// binary again. It begins to serve its inherited listener when the named pipe PARK_SUCCESSOR has a byte, and ends with
+// the pipe.
 func runSuccessor() {
-	pipe := os.Getenv("PARK_HEIR")
+	pipe := os.Getenv("PARK_SUCCESSOR")
 	if pipe == "" {
 		return
 	}
@@ -29,22 +30,22 @@ func runSuccessor() {
 	}
 	lns, err := InheritListeners()
 	if err != nil || len(lns) != 1 {
-		fmt.Fprintln(os.Stderr, "heir:", lns, err)
+		fmt.Fprintln(os.Stderr, "successor:", lns, err)
 		os.Exit(1)
 	}
 	if again, err := InheritListeners(); again != nil || err != nil || os.Getenv("LISTEN_FDS") != "" {
-		fmt.Fprintln(os.Stderr, "heir: inherits twice")
+		fmt.Fprintln(os.Stderr, "successor: inherits twice")
 		os.Exit(1)
 	}
 	s := New(Config{Handler: func(ctx *fasthttp.RequestCtx) { ctx.WriteString("new") }})
-	told, err := os.Open(pipe)
+	start, err := os.Open(pipe)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "heir:", err)
+		fmt.Fprintln(os.Stderr, "successor:", err)
 		os.Exit(1)
 	}
-	told.Read(make([]byte, 1))
+	start.Read(make([]byte, 1))
 	go s.Serve(lns[0])
-	io.Copy(io.Discard, told)
+	io.Copy(io.Discard, start)
 	os.Exit(0)
 }
 
@@ -66,17 +67,18 @@ func TestStartSuccessor(t *testing.T) {
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	heir, passage, err := StartSuccessor(os.Args[0], os.Args[:1], append(os.Environ(), "PARK_HEIR="+pipe, "LISTEN_FDS=7"), o.ln)
+	successor, handoff, err := StartSuccessor(os.Args[0], os.Args[:1],
+		append(os.Environ(), "PARK_SUCCESSOR="+pipe, "LISTEN_FDS=7"), o.ln)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer heir.Kill()
-	passage.Close()                                // this heir takes no connections
-	tell, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the heir to open it
+	defer successor.Kill()
+	handoff.Close()                                 // this successor takes no connections
+	start, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits until the successor opens it
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := o.dial() // both could take it; the heir does not serve yet
+	c := o.dial() // both could accept it, but the successor does not serve yet
 	c.get("/")
 	c.expectBody("old")
 	c.Close()
@@ -90,13 +92,13 @@ func TestStartSuccessor(t *testing.T) {
 	if err := receive(t, down, "Shutdown"); err != nil {
 		t.Fatal(err)
 	}
-	waiting := o.dial() // nobody serves, but nobody refuses
+	waiting := o.dial() // no process serves, but the connection is not refused
 	waiting.get("/")
-	tell.Write([]byte{1})
+	start.Write([]byte{1})
 	waiting.expectBody("new")
-	tell.Close()
-	if state, err := heir.Wait(); err != nil || !state.Success() {
-		t.Error("heir:", state, err)
+	start.Close()
+	if state, err := successor.Wait(); err != nil || !state.Success() {
+		t.Error("successor:", state, err)
 	}
 }
 
@@ -114,7 +116,7 @@ func TestSocketActivation(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "PARK_HEIR="+pipe, "PARK_ACTIVATED=1")
+	cmd.Env = append(os.Environ(), "PARK_SUCCESSOR="+pipe, "PARK_ACTIVATED=1")
 	cmd.ExtraFiles = []*os.File{f}
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
@@ -123,15 +125,15 @@ func TestSocketActivation(t *testing.T) {
 	defer cmd.Process.Kill()
 	f.Close()
 	ln.Close()
-	tell, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	start, err := os.OpenFile(pipe, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tell.Write([]byte{1})
+	start.Write([]byte{1})
 	c := (&pollOwner{t: t, ln: ln}).dial()
 	c.get("/")
 	c.expectBody("new")
-	tell.Close()
+	start.Close()
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -160,9 +162,9 @@ func TestStartSuccessorErrors(t *testing.T) {
 	}
 	defer ln.Close()
 	if _, _, err := StartSuccessor("/bin/true", []string{"true"}, nil, plainListener{ln}); err == nil {
-		t.Error("a listener without a file was handed over")
+		t.Error("a listener without a file was accepted")
 	}
 	if _, _, err := StartSuccessor("/no/such/program", []string{"none"}, nil, ln); err == nil {
-		t.Error("a program that is not there was started")
+		t.Error("a missing program was started")
 	}
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// expectRefusal expects one of the server's own error answers and the end of the connection.
+// expectRefusal expects an error answer of the connection layer and the end of the connection.
 func (c *client) expectRefusal(status int, code string) {
 	c.t.Helper()
 	a := c.readAnswer()
 	var e struct{ Result, Msg, Code string }
-	if err := json.Unmarshal([]byte(a.body), &e); err != nil || a.StatusCode != status || e.Result != "error" || e.Msg == "" || e.Code != code {
+	if err := json.Unmarshal([]byte(a.body), &e); err != nil || a.StatusCode != status || e.Result != "error" ||
+		e.Msg == "" || e.Code != code {
 		c.t.Fatalf("answer %d %q, want %d %s", a.StatusCode, a.body, status, code)
 	}
 	if a.Header.Get("Content-Type") != "application/json" || !a.Close || a.Header.Get("Via") != "test" {
@@ -44,11 +45,12 @@ func TestBodyLimit(t *testing.T) {
 			},
 		}, func(_ *pollOwner, ctx *fasthttp.RequestCtx) { handled <- fmt.Sprint(len(ctx.PostBody())) })
 		for _, head := range []string{
-			"Content-Length: 1001\r\n\r\n", // and not a byte of it is sent
+			"Content-Length: 1001\r\n\r\n", // not a byte of the body is sent
 			"Expect: 100-continue\r\nContent-Length: 1001\r\n\r\n",
 			"Transfer-Encoding: chunked\r\n\r\n3e9\r\n",
 			"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n3e8\r\n",
-			"Content-Length: 5000000\r\n\r\n" + strings.Repeat("x", 100_000), // sent unasked; the answer survives it
+			// sent without being asked; the client still gets the answer
+			"Content-Length: 5000000\r\n\r\n" + strings.Repeat("x", 100_000),
 		} {
 			c := o.dial()
 			c.write("POST / HTTP/1.1\r\nHost: x\r\n%s", head)
@@ -57,7 +59,8 @@ func TestBodyLimit(t *testing.T) {
 		c := o.dial()
 		c.write("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n%s", strings.Repeat("x", 1000))
 		c.readAnswer()
-		c.write("POST /upload?x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n%s", strings.Repeat("x", 1_000_000))
+		c.write("POST /upload?x HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n%s",
+			strings.Repeat("x", 1_000_000))
 		c.readAnswer()
 		if a, b := <-handled, <-handled; a != "1000" || b != "1000000" || len(handled) > 0 {
 			t.Error("handled", a, b)
@@ -78,7 +81,7 @@ func TestHeaderLimit(t *testing.T) {
 		c.write("GET / HTTP/1.1\r\nHost: x\r\nA: %s\r\n\r\n", strings.Repeat("a", 4001-frame))
 		c.expectRefusal(431, "BAD_REQUEST")
 		c = o.dial()
-		c.write("GET /%s", strings.Repeat("a", 8000)) // no end in sight
+		c.write("GET /%s", strings.Repeat("a", 8000)) // the head never ends
 		c.expectRefusal(431, "BAD_REQUEST")
 	})
 }
@@ -93,8 +96,8 @@ func TestIdleTimeout(t *testing.T) {
 		c.get("/")
 		c.expectBody("hello /")
 		c.expectClosed()
-		waitUntil(t, "it to be counted out", func() bool { return o.Stats().Open == 1 })
-		o.mustAnswer(p, "parked connections are not idle") // ended() has waited longer than the timeout
+		waitUntil(t, "the connection to be counted as closed", func() bool { return o.Stats().Open == 1 })
+		o.mustAnswer(p, "parked connections are not idle") // expectClosed has waited longer than the timeout
 		parked.expectBody("parked connections are not idle")
 		parked.expectClosed()
 	})
@@ -103,7 +106,7 @@ func TestIdleTimeout(t *testing.T) {
 func TestSlowSenders(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := serve(t, kind, Config{ReadTimeout: 300 * time.Millisecond, MinRate: 1 << 20, AnswerHeader: viaTest})
-		c := o.dial() // says nothing, ever
+		c := o.dial() // never sends anything
 		if kind != "tls" {
 			c.expectClosed()
 		}
@@ -112,12 +115,13 @@ func TestSlowSenders(t *testing.T) {
 		c.expectBody("hello /")
 		drip := time.NewTicker(20 * time.Millisecond)
 		defer drip.Stop()
-		for n := 0; ; n++ { // a byte now and then does not buy time
-			if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nX: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"[n:n+1]); err != nil || o.Stats().Refused["slow"] == 1 {
+		head := "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 60)
+		for n := 0; ; n++ { // a byte from time to time does not extend the time
+			if _, err := io.WriteString(c, head[n:n+1]); err != nil || o.Stats().Refused["slow"] == 1 {
 				break
 			}
 			if n == 60 {
-				t.Fatal("a dripping head was suffered")
+				t.Fatal("a head sent byte by byte was not refused")
 			}
 			<-drip.C
 		}
@@ -130,7 +134,7 @@ func TestSlowSenders(t *testing.T) {
 				break
 			}
 			if n == 60 {
-				t.Fatal("a dripping body was suffered")
+				t.Fatal("a body sent byte by byte was not refused")
 			}
 			<-drip.C
 		}
@@ -139,7 +143,7 @@ func TestSlowSenders(t *testing.T) {
 	})
 }
 
-// TestSlowButSteadyBody: a body that keeps up the least rate may take longer than the base time.
+// TestSlowButSteadyBody checks that a body at the minimum rate may take longer than the base time.
 func TestSlowButSteadyBody(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := serve(t, kind, Config{ReadTimeout: 250 * time.Millisecond, MinRate: 10_000})
@@ -155,29 +159,36 @@ func TestSlowButSteadyBody(t *testing.T) {
 	})
 }
 
-// TestStalledBody: what came fast buys no long silence, neither for a body that is kept nor for one its handler reads.
+// TestStalledBody checks that a fast beginning does not allow a long pause, for buffered and for streamed bodies.
 func TestStalledBody(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		for _, path := range []string{"/echo", "/stream"} {
-			o := streaming(t, kind, Config{ReadTimeout: 50 * time.Millisecond, MinRate: 100, Sweep: 20 * time.Millisecond}, func(ctx *fasthttp.RequestCtx, body io.Reader) {
+			o := streaming(t, kind, Config{ReadTimeout: 50 * time.Millisecond, MinRate: 100,
+				Sweep: 20 * time.Millisecond}, func(ctx *fasthttp.RequestCtx, body io.Reader) {
 				io.Copy(io.Discard, body)
 			})
 			c := o.dial()
-			c.write("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n%s", path, strings.Repeat("x", 20_000)) // by the rate alone, 200 s
+			// the rate alone would allow 200 s
+			c.write("POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 40000\r\n\r\n%s", path, strings.Repeat("x", 20_000))
 			c.expectRefusal(408, "BAD_REQUEST")
 		}
 	})
 }
 
-// TestStuckDownload: an ordinary answer nobody reads ends too.
+// TestStuckDownload checks that an ordinary answer ends, too, if its client reads nothing.
 func TestStuckDownload(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
-		o := serve(t, kind, Config{WriteTimeout: 100 * time.Millisecond, MinRate: 1 << 30}, func(_ *pollOwner, ctx *fasthttp.RequestCtx) {
-			ctx.SetBody(make([]byte, 32<<20))
-		})
+		o := serve(t, kind, Config{WriteTimeout: 100 * time.Millisecond, MinRate: 1 << 30},
+			func(_ *pollOwner, ctx *fasthttp.RequestCtx) {
+				ctx.SetBody(make([]byte, 32<<20))
+			})
 		c := o.dial()
 		c.get("/")
-		waitUntil(t, "the connection to be dropped", func() bool { st := o.Stats(); return st.Open == 0 && st.WriteTimeouts == 1 && st.Active == 0 })
+		waitUntil(t, "the connection to be dropped", func() bool {
+			st := o.Stats()
+			return st.Open == 0 &&
+				st.WriteTimeouts == 1 && st.Active == 0
+		})
 	})
 }
 
@@ -197,7 +208,7 @@ func TestMaxConns(t *testing.T) {
 			c.expectRefusal(503, "")
 			c.Close()
 			in[0].Close()
-			waitUntil(t, "room", func() bool { return o.Stats().Open == 2 })
+			waitUntil(t, "a free place", func() bool { return o.Stats().Open == 2 })
 			c = o.dial()
 			c.get("/")
 			c.expectBody("hello /")
@@ -217,7 +228,7 @@ func TestMaxConnsPerIP(t *testing.T) {
 			c := o.dial()
 			c.expectRefusal(429, "RATE_LIMIT_HIT")
 			c.Close()
-			waitUntil(t, "the refused to be gone", func() bool { return o.Stats().Open == 1 })
+			waitUntil(t, "the refused connection to be closed", func() bool { return o.Stats().Open == 1 })
 			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 			other, err := d.Dial("tcp", o.ln.Addr().String())
 			if err != nil {
@@ -229,7 +240,7 @@ func TestMaxConnsPerIP(t *testing.T) {
 				t.Errorf("%q %v", b, err)
 			}
 			first.Close()
-			waitUntil(t, "room", func() bool { return o.Stats().Open == 0 })
+			waitUntil(t, "a free place", func() bool { return o.Stats().Open == 0 })
 			c = o.dial()
 			c.get("/")
 			c.expectBody("hello /")
@@ -238,7 +249,8 @@ func TestMaxConnsPerIP(t *testing.T) {
 }
 
 func TestClientNetwork(t *testing.T) {
-	for in, want := range map[string]string{"10.1.2.3": "10.1.2.3", "::ffff:10.1.2.3": "10.1.2.3", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::"} {
+	for in, want := range map[string]string{"10.1.2.3": "10.1.2.3", "::ffff:10.1.2.3": "10.1.2.3",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::"} {
 		if got := ClientNetwork(mustAddr(in)).String(); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
@@ -328,7 +340,8 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// TestShutdownDrops: without an owner that answers, parked requests are given up; what parks late, too.
+// TestShutdownDrops checks that parked requests are dropped if their owner does not answer in a shutdown, also
+// those that are parked during it.
 func TestShutdownDrops(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		entered, let := make(chan bool), make(chan bool)
@@ -352,7 +365,7 @@ func TestShutdownDrops(t *testing.T) {
 		}
 		early.expectClosed()
 		close(let)
-		receive(t, o.goneCalls, "gone of the late one")
+		receive(t, o.goneCalls, "gone of the late request")
 		late.expectClosed()
 		if err := receive(t, done, "Shutdown"); err != nil {
 			t.Error(err)
@@ -398,26 +411,28 @@ func TestMaxBodies(t *testing.T) {
 		a, b := o.dial(), o.dial()
 		a.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nx")
 		b.write("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n")
-		waitUntil(t, "two bodies under way", func() bool { return o.Stats().Bodies == 2000 })
+		waitUntil(t, "two bodies to be counted", func() bool { return o.Stats().Bodies == 2000 })
 		c := o.dial()
 		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
 		c.expectRefusal(503, "")
 		c = o.dial()
-		c.get("/") // what has no body is served still
+		c.get("/") // requests without a body are still served
 		c.expectBody("hello /")
 		b.write("b\r\n0\r\n\r\n")
 		b.expectBody("b")
-		waitUntil(t, "room", func() bool { return o.Stats().Bodies == 1000 })
+		waitUntil(t, "a free place", func() bool { return o.Stats().Bodies == 1000 })
 		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n%s", strings.Repeat("x", 1000))
 		c.expectBody(strings.Repeat("x", 1000))
-		waitUntil(t, "room again", func() bool { return o.Stats().Bodies == 1000 }) // it is counted until its answer is out
-		// A multipart body is there twice when it is taken apart.
-		b.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: Multipart/form-data; boundary=b\r\nContent-Length: 700\r\n\r\nx")
-		waitUntil(t, "a body in parts under way", func() bool { return o.Stats().Bodies == 1000+2*700 })
+		// it counts until its answer is sent
+		waitUntil(t, "a free place again", func() bool { return o.Stats().Bodies == 1000 })
+		// A multipart body counts twice, because its parts are copies.
+		b.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: Multipart/form-data; boundary=b\r\n" +
+			"Content-Length: 700\r\n\r\nx")
+		waitUntil(t, "a multipart body to be counted", func() bool { return o.Stats().Bodies == 1000+2*700 })
 	})
 }
 
-// TestParkedAfterDrain: what parks after the owner was told to answer everything is given up.
+// TestParkedAfterDrain checks that requests parked after OnDrain are dropped.
 func TestParkedAfterDrain(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		entered, let, drained := make(chan bool), make(chan bool), make(chan bool)

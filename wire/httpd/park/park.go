@@ -1,26 +1,3 @@
-// Package park is the connection layer of the HTTP server. fasthttp parses requests and writes ordinary answers; this
-// package owns the connections around it, so that a request can be *parked*: its handler returns, the answer comes
-// later from any goroutine, and meanwhile the connection holds no goroutine, no stack and no buffers, only a few
-// hundred bytes. Idle keep-alive connections rest in the same way. A parked client that leaves is noticed.
-//
-// What it promises:
-//
-//   - Answers leave a connection in the order of its requests; what a client pipelines behind a parked request waits.
-//   - Parked.Answer never blocks. It writes once without waiting; what the socket does not take at once follows in the
-//     background, within WriteTimeout and MaxPending, or the connection is dropped. An Answer that returned true may
-//     still be lost with the connection, so keep what it said until the client acknowledges it.
-//   - Either Answer returns true, or gone is called, or Answer returned false: never two of them.
-//   - A client that shuts down its sending side while parked counts as gone, as TCP cannot tell it from one that left.
-//   - A request reaches fasthttp only after its head passed a gate stricter than fasthttp or net/http (head.go), and
-//     fasthttp is shown exactly one request at a time, framed by the gate. So nobody behind or before this server can
-//     read the same bytes as different requests. Refusals are JSON in the protocol's error form, and close.
-//   - Bodies are read before the handler runs, and multipart bodies are left unparsed for the handler. Only where
-//     Config.Streams says so the handler reads the body itself, as it comes, from RequestBodyStream: such a request
-//     holds its buffers but never its body. One it leaves unread ends the connection. Handlers must not hijack, and
-//     nothing of a RequestCtx, its Conn included, outlives its handler.
-//
-// On Linux, TCP connections live in an edge-triggered epoll. TLS, other listeners and other systems use one blocked
-// goroutine a connection; the API is the same.
 package park
 
 import (
@@ -41,56 +18,66 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Config says how a server behaves. Zero values take the default named with each field.
+// Config configures New. A zero value takes the default that its comment names last.
 type Config struct {
-	Handler fasthttp.RequestHandler // runs one request; a panic in it costs one 500
+	Handler fasthttp.RequestHandler // runs one request; a panic in it is answered with 500
 	Name    string                  // the Server header; empty sends none
 	Log     *slog.Logger            // slog.Default()
 	TLS     *tls.Config             // when set, every connection speaks TLS
 
-	// ParkedHeader is spliced into every parked answer and every refusal: complete lines, each ended by CRLF. Put
-	// here what the handler's own answers carry always (CORS, caching). What a handler has set on its response before
-	// Park is kept and sent too, so a line belongs in one place or the other.
+	// AnswerHeader is part of every answer to a request parked briefly and of every refusal: complete lines, each
+	// ended by CRLF. Put here the lines that the handler's own answers always have (CORS, caching). Lines that a
+	// handler sets on its response before Park are sent, too, so a line belongs in one of the two places.
 	AnswerHeader []byte
-	// WaitedHeader takes its place in the answers to requests that were parked, not held; nil: the same.
+	// PollHeader replaces AnswerHeader in the answers to parked requests; nil means AnswerHeader.
 	PollHeader []byte
 
-	// OnDrain is called once when Shutdown begins, after the listeners closed. The owner of parked requests should
-	// answer them now, also those that only now reach it; what is parked later is dropped and its gone function
-	// called. Without OnDrain all are dropped.
+	// OnDrain is called once when Shutdown begins, after the listeners were closed. The owner of parked requests
+	// must answer them now, including those that reach it only now. Requests parked later are dropped and their
+	// gone function is called. Without OnDrain all parked requests are dropped.
 	OnDrain func()
-	// Late says that the owner also answers, at once, what is parked after OnDrain; otherwise that is dropped.
+	// AnswersLatePolls says that the owner also answers requests that are parked after OnDrain, without delay.
+	// Otherwise they are dropped.
 	AnswersLatePolls bool
 
-	// BodyLimit may allow a request more (or less) body than MaxBody, by method and target (path and query as sent).
+	// BodyLimit returns the largest body of a request by its method and target (path and query as sent). nil
+	// means MaxBody.
 	BodyLimit func(method, target []byte) int
 
-	// Streams tells which requests' handlers read the body themselves. Such a handler must not ask for PostBody, nor park.
+	// StreamsBody reports whether the handler of a request reads the body itself. Such a handler must neither
+	// call PostBody nor park.
 	StreamsBody func(method, target []byte) bool
 
-	// NewQuick makes what is offered requests that begin with one of QuickTargets (method, path and query as sent) before
-	// the Handler is. Only connections in an epoll have it.
+	// NewFastPath makes a FastPath for each loop. It is offered requests that begin with one of FastPathTargets
+	// (method, path and query as sent) before the Handler. Only connections in an epoll have a fast path.
 	NewFastPath     func() FastPath
 	FastPathTargets []string
 
-	MaxBody   int // bytes of one request's body; 1 MiB: forms are small, uploads ask for more through BodyLimit
-	MaxHeader int // bytes of request line and headers; 16 KiB: a long narrow in a URL, with cookies, fits twice
+	MaxBody   int // bytes of one request's body; 1 MiB: forms are small, and uploads get more through BodyLimit
+	MaxHeader int // bytes of request line and headers; 16 KiB: a long narrow in the URL with cookies fits twice
 
-	ReadTimeout   time.Duration // from a request's first byte to the end of its head, and base time for the body; 15 s
-	WriteTimeout  time.Duration // base time for a client to take an answer; 30 s
-	IdleTimeout   time.Duration // a keep-alive connection without a request; 2 min, above the usual proxies' 60-75 s
-	LingerTimeout time.Duration // after a refusal, so that the client reads it before a reset can destroy it; 2 s
-	KeepAlive     time.Duration // TCP probes find clients that vanished without a word, parked ones too; 60 s
-	Sweep         time.Duration // how coarse the above are kept: one pass over all connections a tick; 500 ms
-	MinRate       int           // bytes/s a slow body or reader must keep up beyond the base time; 8 KiB/s: a poor 2G link
+	// from the first byte of a request to the end of its head, and base time for the body; 15 s
+	ReadTimeout  time.Duration
+	WriteTimeout time.Duration // base time for a client to take an answer; 30 s
+	// for a keep-alive connection without a request; 2 min, longer than the 60-75 s of the usual proxies
+	IdleTimeout   time.Duration
+	LingerTimeout time.Duration // after a refusal, for the client to read it before a reset can destroy it; 2 s
+	// interval of TCP probes, which find clients that vanished silently, parked ones included; 60 s
+	KeepAlive time.Duration
+	Sweep     time.Duration // resolution of these times: one pass over all connections per tick; 500 ms
+	MinRate   int           // bytes/s of a slow body or reader after the base time; 8 KiB/s: a poor 2G link
 
-	MaxConns      int // open connections; default is the process's file limit less 1/16 (at least 64) for other files
-	MaxConnsPerIP int // open connections of one IPv4 address or IPv6 /64; 0 is no limit: offices and proxies share one
-	MaxActive     int // requests being handled at once, each ~20 kB of stack and buffers; 8,192
-	MaxSlow       int // requests held up by a slow body or reader at once, same cost, and 64 kB while a file or a large answer is sent (without epoll: as active); 1,024
-	MaxBodies     int // bytes of request bodies in memory at once: announced lengths are allocated unseen; 512 MiB
-	MaxStreams    int // requests whose handlers read the body as it comes, at once: about 150 kB of buffers and a file each; 64
-	MaxPending    int // bytes of parked answers that sockets did not take at once, over all connections; 64 MiB
+	MaxConns int // open connections; the process's file limit less 1/16 (at least 64) for other files
+	// open connections of one IPv4 address or IPv6 /64; 0 is no limit: offices and proxies share one address
+	MaxConnsPerIP int
+	MaxActive     int // requests being handled at a time, each about 20 kB of stack and buffers; 8,192
+	// requests waiting for a slow body or reader at a time, same memory, and 64 kB more while a file or a large
+	// answer is sent (without epoll: they count as active); 1,024
+	MaxSlow int
+	// bytes of request bodies in memory at a time: announced lengths are allocated before they arrive; 512 MiB
+	MaxBodies  int
+	MaxStreams int // requests with streamed bodies at a time: about 150 kB of buffers and a file each; 64
+	MaxPending int // bytes of parked answers that sockets did not take at once, over all connections; 64 MiB
 }
 
 func (c *Config) defaults() {
@@ -128,42 +115,43 @@ func (c *Config) defaults() {
 	def(&c.MaxPending, 64<<20)
 }
 
-// Limits that are no one's business to set.
+// Limits that are not configurable.
 const (
-	maxLinger      = 256 << 10            // bytes read and thrown away behind a refusal
-	maxRefusedOpen = 64                   // connections above MaxConns kept open just long enough to be told 503
-	maxReadAhead   = 64 << 10             // bytes a pooled buffer may have grown to and still be kept
-	drainInterval  = 2 * time.Millisecond // between two looks of a shutdown at what is open
-	firstReadAhead = 2 << 10              // bytes a request's buffer starts with: most requests fit whole
+	maxLinger      = 256 << 10            // bytes discarded after a refusal
+	maxRefusedOpen = 64                   // connections above MaxConns that stay open just long enough to get a 503
+	maxReadAhead   = 64 << 10             // bytes that a pooled buffer may have grown to
+	drainInterval  = 2 * time.Millisecond // interval of the checks during a shutdown
+	firstReadAhead = 2 << 10              // initial bytes of a request's buffer: most requests fit
 )
 
-// Server serves listeners. Make one with New.
+// Server serves listeners. Create one with New. Its exported methods are safe for concurrent use.
 type Server struct {
 	cfg       Config
 	buffering *fasthttp.Server
-	streaming *fasthttp.Server // for requests whose handlers read the body
+	streaming *fasthttp.Server // for requests with streamed bodies
 	began     time.Time
-	date      atomic.Pointer[string] // of this second, as HTTP writes it
-	coarseNow atomic.Int64           // now a tenth of a second ago at most, or more on a machine that is late
-	lastExtra atomic.Pointer[[]byte] // the header lines handlers set before Park last time; most set the same
+	date      atomic.Pointer[string] // of this second, in HTTP's format
+	coarseNow atomic.Int64           // the clock a tenth of a second ago at most, or more on an overloaded machine
+	lastExtra atomic.Pointer[[]byte] // the last result of extraLines; most handlers set the same lines
 
 	mu               sync.Mutex
 	listeners        map[io.Closer]struct{}
 	blocking         map[*goroutineConn]struct{}
 	perIP            map[netip.Addr]int
 	closeAfterAnswer atomic.Bool
-	handoff          atomic.Pointer[Handoff] // where a shutdown puts connections at rest
-	accepting        atomic.Int64            // calls of Serve
-	graceUntil       atomic.Int64            // by the server's clock: until then a shutdown leaves new connections their first request
-	draining         atomic.Bool
-	stop             chan struct{} // closed when the background work may end
-	stopped          sync.Once
+	handoff          atomic.Pointer[Handoff] // where a shutdown sends connections at rest
+	accepting        atomic.Int64            // running calls of Serve
+	// by the server's clock: until then a shutdown waits for the first request of new connections
+	graceUntil atomic.Int64
+	draining   atomic.Bool
+	stop       chan struct{} // closed when the background work may end
+	stopped    sync.Once
 
 	evented
 	counters
 }
 
-// New returns a server that listens to nothing yet. Shutdown frees what it holds.
+// New returns a server that does not listen yet. Shutdown frees its resources.
 func New(cfg Config) *Server {
 	cfg.defaults()
 	if cfg.Handler == nil {
@@ -197,7 +185,7 @@ func (s *Server) newParser(streams bool) *fasthttp.Server {
 		Name:                         s.cfg.Name,
 		NoDefaultServerHeader:        s.cfg.Name == "",
 		ReadBufferSize:               s.cfg.MaxHeader + 1,
-		MaxRequestBodySize:           math.MaxInt, // the gate limits bodies
+		MaxRequestBodySize:           math.MaxInt, // headComplete and chunkReader limit bodies
 		Concurrency:                  math.MaxInt32,
 		DisablePreParseMultipartForm: true,
 		StreamRequestBody:            streams,
@@ -206,25 +194,25 @@ func (s *Server) newParser(streams bool) *fasthttp.Server {
 	}
 }
 
-// Config is the configuration in force.
+// Config returns the configuration, defaults included.
 func (s *Server) Config() Config { return s.cfg }
 
-// WithDefaults is the configuration that a server would have in force.
+// WithDefaults returns c with the defaults that a server would use.
 func (c Config) WithDefaults() Config {
 	c.defaults()
 	return c
 }
 
-// discardLog keeps fasthttp's own lines out of the log: what they tell of clients is counted in Stats.
+// discardLog drops the log lines of fasthttp: Stats counts the same events.
 type discardLog struct{}
 
 func (discardLog) Printf(string, ...any) {}
 
-// Serve accepts connections until the listener fails or Shutdown closes it; the latter returns nil. It may be called
-// for several listeners at once, and closes them.
+// Serve accepts connections until the listener fails, or until Shutdown closes it; then it returns nil. It may be
+// called for several listeners concurrently, and closes them.
 func (s *Server) Serve(ln net.Listener) error {
 	defer s.trackListener(ln)()
-	// Counted, so that a shutdown does not take a connection just accepted for none.
+	// Counted, so that a shutdown does not overlook a connection that was just accepted.
 	s.accepting.Add(1)
 	defer s.accepting.Add(-1)
 	var err error
@@ -239,7 +227,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	return fmt.Errorf("accept connections: %w", err)
 }
 
-// trackListener has Shutdown close ln. The function it returns closes ln before that.
+// trackListener makes Shutdown close ln. The returned function closes ln earlier.
 func (s *Server) trackListener(ln io.Closer) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,14 +243,14 @@ func (s *Server) trackListener(ln io.Closer) (end func()) {
 	}
 }
 
-// acceptPause waits out an error that passes (too many files, an aborted connection), longer each time.
-// It reports false when the error is final or the server drains.
+// acceptPause waits after a temporary error (too many files, an aborted connection), longer each time. It reports
+// false if the error is final or the server drains.
 func (s *Server) acceptPause(err error, pause *time.Duration) bool {
 	if s.draining.Load() || errors.Is(err, net.ErrClosed) || !isTemporary(err) {
 		return false
 	}
 	if *pause == 0 {
-		s.cfg.Log.Error("cannot accept connections; trying on", "err", err)
+		s.cfg.Log.Error("cannot accept connections, retrying", "err", err)
 	}
 	*pause = min(max(2**pause, 5*time.Millisecond), time.Second)
 	select {
@@ -273,14 +261,16 @@ func (s *Server) acceptPause(err error, pause *time.Duration) bool {
 	}
 }
 
-// firstRequestGrace is how long a shutdown after Retire waits for the first request of a connection that is new.
+// firstRequestGrace is how long a shutdown after PrepareShutdown waits for the first request of a new connection.
 const firstRequestGrace = 500 * time.Millisecond
 
-// PrepareShutdown prepares a Shutdown that clients do not notice. With a passage, Shutdown gives connections at rest to the
-// successor, with what was read of their next requests. Those that cannot be given (TLS, no epoll, no passage) are
-// asked to end: from now on every answer on them ends its connection, while new ones are still taken, and after a pause
-// the only idle ones left are such as nobody uses, so that Shutdown, which must close them, hardly ever meets a request
-// that is on its way. pause says that there may be such connections.
+// PrepareShutdown prepares a Shutdown that clients do not notice. With a handoff, Shutdown sends connections at
+// rest to the successor, with the bytes already read of their next requests.
+//
+// Some connections cannot be handed off: those with TLS, those without epoll, and all without a handoff. From now
+// on every answer on them ends the connection, while new connections are still accepted. After a pause, the
+// remaining idle ones are unused. So Shutdown, which must close them, hardly ever meets a request that is on its
+// way. pause reports that there may be such connections.
 func (s *Server) PrepareShutdown(p *Handoff) (pause bool) {
 	s.handoff.Store(p)
 	s.mu.Lock()
@@ -296,16 +286,19 @@ func (s *Server) closesAfterAnswer(l connection) bool {
 	if !s.closeAfterAnswer.Load() && !s.draining.Load() {
 		return false
 	}
-	_, evented := any(l).(*eventConn) // which is no link where there is no epoll
+	_, evented := any(l).(*eventConn) // never true where there is no epoll
 	return !evented || !s.handoff.Load().open()
 }
 
-// Shutdown closes the listeners, tells the owner to answer what is parked (OnDrain), closes idle connections, and
-// waits for requests and answers in flight. When ctx ends first the rest is cut off and ctx's error returned.
-// Either way every gone function that was still due has been called or is on its way. After Retire with a passage it
-// does not wait for clients that are slow to take their answers: nobody else is needed for those, and Finish waits.
+// Shutdown closes the listeners, tells the owner to answer parked requests (OnDrain), closes idle connections,
+// and waits for requests and answers in flight. When ctx ends first, the remaining connections are aborted and
+// the error of ctx is returned. In both cases every gone function that was due has been called or is being
+// called.
+//
+// After PrepareShutdown with a handoff it does not wait for clients that are slow to read their answers: they
+// need no other part of the process. FinishAnswers waits for them.
 func (s *Server) Shutdown(ctx context.Context) error {
-	if s.cfg.AnswersLatePolls { // the owner's next process is one that is asked anew
+	if s.cfg.AnswersLatePolls { // the successor asks the owner again
 		s.handOffParked()
 	}
 	s.mu.Lock()
@@ -327,18 +320,20 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if p := s.handoff.Load(); p != nil {
 		defer p.Close()
 	}
-	if err := s.wait(ctx, func() bool { return s.handoffTarget() != nil && s.onlyUnsentAnswers() }); err != nil || s.open.Load() == 0 {
+	if err := s.wait(ctx, func() bool { return s.handoffTarget() != nil && s.onlyUnsentAnswers() }); err != nil ||
+		s.open.Load() == 0 {
 		return s.endShutdown(err)
 	}
 	return nil
 }
 
-// FinishAnswers waits, after Shutdown, for clients that still take their answers. When ctx ends first they are cut off.
+// FinishAnswers waits, after Shutdown, for clients that are still reading their answers. When ctx ends first they
+// are aborted.
 func (s *Server) FinishAnswers(ctx context.Context) error {
 	return s.endShutdown(s.wait(ctx, func() bool { return false }))
 }
 
-// receive waits until nothing is open any more, or enough says that it need not.
+// wait waits until no connection is open, or until enough reports true.
 func (s *Server) wait(ctx context.Context, enough func() bool) error {
 	tick := time.NewTicker(drainInterval)
 	defer tick.Stop()
@@ -356,13 +351,13 @@ func (s *Server) wait(ctx context.Context, enough func() bool) error {
 	}
 }
 
-// endShutdown cuts off what a wait that failed has left, and stops the background work.
+// endShutdown aborts the connections that a failed wait has left, and stops the background work.
 func (s *Server) endShutdown(err error) error {
 	if err != nil {
 		s.dropParked()
 		s.abortAll()
 		for end := time.Now().Add(time.Second); s.open.Load() > 0 && time.Now().Before(end); {
-			time.Sleep(drainInterval) // handlers that are still running keep theirs; the process is about to end
+			time.Sleep(drainInterval) // handlers that still run keep theirs; the process is about to exit
 		}
 	}
 	s.stopped.Do(func() {
@@ -374,12 +369,13 @@ func (s *Server) endShutdown(err error) error {
 	return err
 }
 
-// closeIdle, dropParked and cutAll do to all connections what their names say.
+// closeIdle, dropParked and abortAll act on all connections as their names say.
 func (s *Server) closeIdle()  { s.closeIdleEvented(); s.eachBlocking((*goroutineConn).closeIdle) }
 func (s *Server) dropParked() { s.dropParkedEvented(); s.eachBlocking((*goroutineConn).dropParked) }
 func (s *Server) abortAll()   { s.abortEvented(); s.eachBlocking((*goroutineConn).abort) }
 
-// notifyGone tells the owners, in a goroutine of its own: their code is not ours, and we may hold things up.
+// notifyGone calls the gone functions in a goroutine of its own: they belong to the owner, and the caller may
+// hold locks.
 func (s *Server) notifyGone(ps []*Parked) {
 	if len(ps) == 0 {
 		return
@@ -395,27 +391,30 @@ func (s *Server) notifyGone(ps []*Parked) {
 	}()
 }
 
-// now is the server's own coarse clock: milliseconds since it began, never 0.
+// now returns the server's clock: milliseconds since the server began, never 0.
 func (s *Server) now() int64 { return int64(time.Since(s.began)/time.Millisecond) + 1 }
 
-// allowedMillis is the time in milliseconds a client has to move n bytes when base is given for the first of them.
+// allowedMillis returns the time in milliseconds in which a client must move n bytes, given the base time for the
+// first.
 func (s *Server) allowedMillis(base time.Duration, n int64) int64 {
 	return int64(base/time.Millisecond) + n*1000/int64(s.cfg.MinRate)
 }
 
-// bodyDeadline is when, on the clock of now, more of a request's body must have come. On the whole a body comes at MinRate at
-// least; but whoever sent much at once does not gain hours of silence by that, in which he holds a place and what he writes to.
+// bodyDeadline returns the time, on the clock of now, by which more of a request's body must arrive. On average a
+// body must keep up MinRate. But a client that sent much at once must not gain hours of silence by that, because
+// it occupies a place and possibly a file.
 func (s *Server) bodyDeadline(r *request) int64 {
-	return min(r.startedAt+s.allowedMillis(s.cfg.ReadTimeout, r.bodyReceived), s.now()+s.allowedMillis(maxBodyPause*s.cfg.ReadTimeout, 0))
+	return min(r.startedAt+s.allowedMillis(s.cfg.ReadTimeout, r.bodyReceived),
+		s.now()+s.allowedMillis(maxBodyPause*s.cfg.ReadTimeout, 0))
 }
 
-// maxBodyPause is how long a body may pause, in ReadTimeouts.
+// maxBodyPause is the longest pause within a body, in ReadTimeouts.
 const maxBodyPause = 2
 
-// dateInterval is by how much the date that answers carry may be late. A server that nobody asks does little else than look.
+// dateInterval is the largest error of the Date header. Updating it is nearly all that an idle server does.
 const dateInterval = 250 * time.Millisecond
 
-// sweep keeps the deadlines of all evented connections, and the date.
+// sweep enforces the deadlines of all evented connections, and updates the date and the coarse clock.
 func (s *Server) sweep() {
 	tick := time.NewTicker(s.cfg.Sweep)
 	defer tick.Stop()
@@ -441,7 +440,7 @@ func (s *Server) setDate(t time.Time) {
 	}
 }
 
-// admitConn counts a new connection in, or says why not.
+// admitConn counts a new connection, or returns why it is refused.
 func (s *Server) admitConn(ip netip.Addr) *refusal {
 	if n := s.open.Add(1); n > int64(s.cfg.MaxConns) {
 		return refuseConns
@@ -459,7 +458,7 @@ func (s *Server) admitConn(ip netip.Addr) *refusal {
 	return nil
 }
 
-// releaseConn undoes admit; admitted says whether it let the connection in.
+// releaseConn undoes admitConn. admitted says whether the connection was admitted.
 func (s *Server) releaseConn(ip netip.Addr, admitted bool) {
 	s.open.Add(-1)
 	if !admitted || s.cfg.MaxConnsPerIP <= 0 || !ip.IsValid() {
@@ -473,7 +472,8 @@ func (s *Server) releaseConn(ip netip.Addr, admitted bool) {
 	}
 }
 
-// ClientNetwork is whom callers from an address are counted as: one IPv4 address, or the /64 that one IPv6 customer has at least.
+// ClientNetwork returns the network by which clients are counted: an IPv4 address, or the /64 of an IPv6 address,
+// which is the least that one customer gets.
 func ClientNetwork(ip netip.Addr) netip.Addr {
 	ip = ip.Unmap()
 	if ip.Is4() {
@@ -486,7 +486,7 @@ func ClientNetwork(ip netip.Addr) netip.Addr {
 	return p.Addr()
 }
 
-// serveRequest lets fasthttp handle the request that is there, unless the server has its hands full.
+// serveRequest passes the complete request to fasthttp, unless that would exceed a limit.
 func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
 	active, bodies, streams, long := int64(1), r.head.length, int64(0), int64(0)
 	if r.stream || bodies < 0 || bodies > maxHandoffBytes {
@@ -494,7 +494,7 @@ func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
 	}
 	s.longRequests.Add(long)
 	if bodies < 0 {
-		bodies = r.limit // chunked: as much as it may become
+		bodies = r.limit // chunked: it may become as large as the limit
 	}
 	if r.multipart {
 		bodies *= 2 // its parts are copies
@@ -521,14 +521,14 @@ func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
 		s.streaming.ServeConn(conn)
 		return nil
 	}
-	s.buffering.ServeConn(conn) // its error is the connection's end, which request tells better
+	s.buffering.ServeConn(conn) // its error is the end of the connection, which the request reports better
 	return nil
 }
 
-// finishStreamedBody sees to it that nothing of a body its handler left unread is taken for the next request.
+// finishStreamedBody makes sure that the unread rest of a streamed body is not taken for the next request.
 func (s *Server) finishStreamedBody(ctx *fasthttp.RequestCtx, r *request) {
 	var fault *refusal
-	if errors.As(r.fault, &fault) { // what the client did wrong in the middle of it; the handler only saw it end
+	if errors.As(r.fault, &fault) { // an error of the client within the body; the handler saw only its end
 		s.refused[fault.reason].Add(1)
 		r.conn.send(s.appendRefusal(nil, fault))
 		r.discard = true
@@ -537,7 +537,7 @@ func (s *Server) finishStreamedBody(ctx *fasthttp.RequestCtx, r *request) {
 	if body == nil {
 		return
 	}
-	if !r.unread() { // allIn of it is in fasthttp's buffer, so this does not wait
+	if !r.unread() { // fasthttp has all of it in its buffer, so this does not wait
 		if _, err := io.Copy(io.Discard, body); err == nil {
 			return
 		}
@@ -545,7 +545,7 @@ func (s *Server) finishStreamedBody(ctx *fasthttp.RequestCtx, r *request) {
 	ctx.SetConnectionClose()
 }
 
-// handle is what fasthttp calls: the request is complete, nothing more is read for it, unless its handler reads the body.
+// handle is the handler of fasthttp. The request is complete, except for a streamed body.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	r := requestOf(ctx)
 	s.requests.Add(1)
@@ -553,14 +553,14 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		ctx.Request.Header.SetConnectionClose()
 		ctx.SetConnectionClose()
 	}
-	defer spoilRequest(ctx)
+	defer poisonRequest(ctx)
 	defer func() {
 		if x := recover(); x != nil {
 			s.cfg.Log.Error("BUG: handler panicked", "panic", fmt.Sprint(x), "method", string(ctx.Method()),
 				"path", string(ctx.Path()), "stack", string(debug.Stack()))
 			s.panics.Add(1)
 			if r.parked != nil && !r.conn.abandon(r.parked) {
-				return // it has its answer, or nobody waits for one
+				return // it was answered, or its client is gone
 			}
 			r.parked, r.discard = nil, false
 			ctx.Response.Reset()
@@ -576,7 +576,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// handleError answers what went wrong before the handler: the gate's refusals of a body, slow senders, broken ends.
+// handleError answers errors before the handler: refused bodies, slow senders, and connections that broke.
 func (s *Server) handleError(ctx *fasthttp.RequestCtx, err error) {
 	r := requestOf(ctx)
 	if r.fault == errHandedOff {
@@ -589,6 +589,6 @@ func (s *Server) handleError(ctx *fasthttp.RequestCtx, err error) {
 		ref = fault
 	}
 	s.refused[ref.reason].Add(1)
-	r.conn.send(s.appendRefusal(nil, ref)) // an error here is found again when the connection is closed
-	r.discard = true                       // what fasthttp would say
+	r.conn.send(s.appendRefusal(nil, ref)) // closing the connection reports the same error
+	r.discard = true                       // drop the answer of fasthttp
 }

@@ -115,18 +115,18 @@ func TestHalfClose(t *testing.T) {
 		type closer interface{ CloseWrite() error }
 		o := serve(t, kind, Config{})
 		c := o.dial()
-		c.get("/other") // an ordinary request is answered still
+		c.get("/other") // an ordinary request is still answered
 		c.Conn.(closer).CloseWrite()
 		c.expectBody("hello /other")
 		c.expectClosed()
 
 		c = o.dial()
-		c.get("/now") // so is a parked one when the answer is there at once
+		c.get("/now") // so is a parked one if its answer is there at once
 		c.Conn.(closer).CloseWrite()
 		c.expectBody("now")
 
 		c = o.dial()
-		c.get("/poll") // a parked one is given up
+		c.get("/poll") // otherwise a parked request is dropped
 		o.nextPoll()
 		c.Conn.(closer).CloseWrite()
 		receive(t, o.goneCalls, "gone")
@@ -139,14 +139,15 @@ func TestPipelining(t *testing.T) {
 		o := serve(t, kind, Config{})
 		c := o.dial()
 		c.write("GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /poll HTTP/1.1\r\nHost: x\r\n\r\n" +
-			"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbodyGET /now HTTP/1.1\r\nHost: x\r\n\r\nGET /poll HTTP/1.1\r\nHost: x\r\n\r\n")
+			"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbodyGET /now HTTP/1.1\r\nHost: x\r\n\r\n" +
+			"GET /poll HTTP/1.1\r\nHost: x\r\n\r\n")
 		c.expectBody("hello /a")
 		o.mustAnswer(o.nextPoll(), "one")
 		c.expectBody("one")
 		c.expectBody("body")
 		c.expectBody("now")
 		p := o.nextPoll()
-		c.write("GET /b HTTP/1.1\r\nHo") // more comes while parked, and not whole
+		c.write("GET /b HTTP/1.1\r\nHo") // more arrives while parked, but not a complete request
 		o.mustAnswer(p, "two")
 		c.expectBody("two")
 		c.write("st: x\r\n\r\n")
@@ -162,15 +163,18 @@ func TestSplitRequests(t *testing.T) {
 			c.Write([]byte{b})
 		}
 		c.expectBody("hello")
-		for _, b := range []byte("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n00a\r\n0123456789\r\n0\r\n\r\n") {
+		for _, b := range []byte("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\n" +
+			"abc\r\n00a\r\n0123456789\r\n0\r\n\r\n") {
 			c.Write([]byte{b})
 		}
 		c.expectBody("abc0123456789")
 		big := strings.Repeat("x", 900_000)
-		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%sGET /n HTTP/1.1\r\nHost: x\r\n\r\n", len(big), big)
+		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%sGET /n HTTP/1.1\r\nHost: x\r\n\r\n",
+			len(big), big)
 		c.expectBody(big)
 		c.expectBody("hello /n")
-		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\nGET /n HTTP/1.1\r\nHost: x\r\n\r\n", len(big), big)
+		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\nGET /n "+
+			"HTTP/1.1\r\nHost: x\r\n\r\n", len(big), big)
 		c.expectBody(big)
 		c.expectBody("hello /n")
 		c.write("POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
@@ -202,7 +206,8 @@ func TestClosingPolls(t *testing.T) {
 					o.mustAnswer(o.nextPoll(), "now")
 				}
 				a := c.readAnswer()
-				if a.body != "now" || a.Header.Get("Connection") != test.connection && !(a.Close && test.connection == "close") {
+				if a.body != "now" || a.Header.Get("Connection") != test.connection &&
+					!(a.Close && test.connection == "close") {
 					t.Errorf("%q: %q %v", test.head, a.body, a.Header)
 				}
 				if test.connection == "close" {
@@ -251,7 +256,8 @@ func TestParkedAnswerHeaders(t *testing.T) {
 	})
 }
 
-// TestStuckReader: answers to a client that reads nothing do not hold up their owner, and end with the connection.
+// TestStuckReader checks that answers to a client that reads nothing do not delay their owner, and end with the
+// connection.
 func TestStuckReader(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := serve(t, kind, Config{WriteTimeout: 300 * time.Millisecond, MinRate: 1 << 30})
@@ -263,16 +269,18 @@ func TestStuckReader(t *testing.T) {
 			t.Errorf("nothing is pending: %+v", st)
 		}
 		other.get("/poll")
-		o.mustAnswer(o.nextPoll(), "quick")
-		other.expectBody("quick")
-		waitUntil(t, "the stuck connection to be dropped", func() bool { st := o.Stats(); return st.WriteTimeouts == 1 && st.Open == 1 })
+		o.mustAnswer(o.nextPoll(), "at once")
+		other.expectBody("at once")
+		waitUntil(t, "the stuck connection to be dropped",
+			func() bool { st := o.Stats(); return st.WriteTimeouts == 1 && st.Open == 1 })
 		if st := o.Stats(); st.Pending != 0 {
 			t.Errorf("still pending: %+v", st)
 		}
 	})
 }
 
-// TestSlowReader: a big answer arrives whole at a client that reads late, and the connection goes on.
+// TestSlowReader checks that a big answer arrives complete at a client that reads late, and that the connection
+// stays usable.
 func TestSlowReader(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := serve(t, kind, Config{})
@@ -280,7 +288,7 @@ func TestSlowReader(t *testing.T) {
 		big := strings.Repeat("0123456789abcdef", 1<<20)
 		c.get("/poll")
 		o.mustAnswer(o.nextPoll(), big)
-		c.get("/next") // pipelined behind an answer still being written
+		c.get("/next") // pipelined behind an answer that is still being written
 		c.expectBody(big)
 		c.expectBody("hello /next")
 		c.write("GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -296,7 +304,7 @@ func TestPendingLimit(t *testing.T) {
 		c := o.dial()
 		c.get("/poll")
 		if o.nextPoll().Answer(200, make([]byte, 32<<20)) {
-			t.Error("an answer beyond MaxPending was taken")
+			t.Error("an answer beyond MaxPending was accepted")
 		}
 		waitUntil(t, "the connection to be dropped", func() bool { return o.Stats().Open == 0 })
 		if st := o.Stats(); st.Pending != 0 || st.Refused["pending"] != 1 {
@@ -311,7 +319,7 @@ func TestHead(t *testing.T) {
 		c := o.dial()
 		for range 2 {
 			c.write("HEAD /poll HTTP/1.1\r\nHost: x\r\n\r\n")
-			o.mustAnswer(o.nextPoll(), "nobody sees this")
+			o.mustAnswer(o.nextPoll(), "not sent to HEAD")
 			resp, err := http.ReadResponse(c.r, &http.Request{Method: "HEAD"})
 			if err != nil || resp.ContentLength != 16 {
 				t.Fatal(err, resp)
@@ -333,7 +341,8 @@ func TestPanic(t *testing.T) {
 		for _, path := range []string{"/", "/parked"} {
 			c := o.dial()
 			c.get(path)
-			if a := c.readAnswer(); a.StatusCode != 500 || a.body != `{"result":"error","msg":"Internal server error"}`+"\n" {
+			if a := c.readAnswer(); a.StatusCode != 500 ||
+				a.body != `{"result":"error","msg":"Internal server error"}`+"\n" {
 				t.Error(a.StatusCode, a.body)
 			}
 			c.expectClosed()

@@ -4,32 +4,33 @@ package park
 
 import "github.com/valyala/fasthttp"
 
-// Built with the tag poison, a server overwrites what a request was read from as soon as its handler has returned, and
-// what a parked answer was composed in as soon as it is written. Whoever kept a piece of either, which the next request
-// would change under his hands now and then, then sees nothing but poison, at once and every time: `make poison`.
+// A server built with the tag poison overwrites the memory of a request as soon as its handler has returned, and
+// the memory of a parked answer as soon as it is written. Code that kept a piece of either would now and then see
+// it changed by the next request. With this tag it sees poison, at once and every time. Run `make poison`.
 
-// poison is a byte that no text of the protocol has.
+// poison is a byte that no text of the protocol contains.
 const poison = 0xFE
 
-// spoil overwrites b to the end of its capacity: what is beyond its length was somebody's a moment ago.
-func spoil(b []byte) {
+// poisonBuffer overwrites b up to its capacity: the bytes beyond its length belonged to an earlier request.
+func poisonBuffer(b []byte) {
 	b = b[:cap(b)]
 	for i := range b {
 		b[i] = poison
 	}
 }
 
-// spoilRequest overwrites everything a handler can have got from its request but the method, from which fasthttp still
-// tells whether the answer has a body.
-func spoilRequest(ctx *fasthttp.RequestCtx) {
+// poisonRequest overwrites everything that a handler can have taken from its request. The method is kept:
+// fasthttp still needs it to tell whether the answer has a body.
+func poisonRequest(ctx *fasthttp.RequestCtx) {
 	method := string(ctx.Method())
-	pieces := [][]byte{ctx.Request.Header.RawHeaders(), ctx.RequestURI(), ctx.Host(), ctx.UserAgent(), ctx.Referer(), ctx.Request.Header.ContentType()}
-	if !ctx.Request.IsBodyStream() { // to look at a stream would read it
+	pieces := [][]byte{ctx.Request.Header.RawHeaders(), ctx.RequestURI(), ctx.Host(), ctx.UserAgent(), ctx.Referer(),
+		ctx.Request.Header.ContentType()}
+	if !ctx.Request.IsBodyStream() { // looking at a stream would read it
 		pieces = append(pieces, ctx.Request.Body())
 	}
 	u := ctx.URI()
 	pieces = append(pieces, u.FullURI(), u.PathOriginal(), u.Path(), u.QueryString(), u.Host(), u.Hash())
-	for k, v := range ctx.Request.Header.All() { // the names may be fasthttp's constants, and so may "close"
+	for k, v := range ctx.Request.Header.All() { // names, and the value "close", may be constants of fasthttp
 		if string(k) != fasthttp.HeaderConnection {
 			pieces = append(pieces, v)
 		}
@@ -38,7 +39,8 @@ func spoilRequest(ctx *fasthttp.RequestCtx) {
 		pieces = append(pieces, k, v)
 	}
 	args := []*fasthttp.Args{ctx.QueryArgs()}
-	if !ctx.Request.IsBodyStream() && len(ctx.Request.Body()) < 64<<10 { // it parses: large ones would cost what they must not
+	// PostArgs parses the body: too expensive for large ones
+	if !ctx.Request.IsBodyStream() && len(ctx.Request.Body()) < 64<<10 {
 		args = append(args, ctx.PostArgs())
 	}
 	for _, a := range args {
@@ -48,7 +50,7 @@ func spoilRequest(ctx *fasthttp.RequestCtx) {
 	}
 	for _, p := range pieces {
 		for i := range p {
-			if len(p) > 1 { // a lone slash may be fasthttp's constant
+			if len(p) > 1 { // a single slash may be a constant of fasthttp
 				p[i] = poison
 			}
 		}
@@ -56,5 +58,5 @@ func spoilRequest(ctx *fasthttp.RequestCtx) {
 	ctx.Request.Header.SetMethod(method)
 }
 
-// spoilUsed overwrites what was read of a request that is done with.
-func (r *request) spoilUsed() { spoil(r.buf[:r.at:r.at]) }
+// poisonUsed overwrites the bytes of a finished request.
+func (r *request) poisonUsed() { poisonBuffer(r.buf[:r.offset:r.offset]) }

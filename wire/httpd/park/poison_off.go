@@ -6,6 +6,6 @@ import "github.com/valyala/fasthttp"
 
 // See poison.go.
 
-func spoil([]byte)                      {}
-func spoilRequest(*fasthttp.RequestCtx) {}
-func (r *request) spoilUsed()           {}
+func poisonBuffer([]byte)                {}
+func poisonRequest(*fasthttp.RequestCtx) {}
+func (r *request) poisonUsed()           {}

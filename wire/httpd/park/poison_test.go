@@ -9,18 +9,20 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The poison reaches every piece of a request that a handler can keep, parked or not; otherwise a whole run of the tests
-// under it would say nothing.
+// Poison reaches every piece of a request that a handler can keep, parked or not. Otherwise a run of all tests
+// with the tag would prove nothing.
 func TestPoisonReachesWhatAHandlerKeeps(t *testing.T) {
 	type kept struct {
 		pieces map[string][]byte
 		before map[string]string
 	}
 	got := make(chan kept, 1)
-	o := serve(t, "epoll", Config{}, func(o *owner, ctx *fasthttp.RequestCtx) {
+	o := serve(t, "epoll", Config{}, func(o *pollOwner, ctx *fasthttp.RequestCtx) {
 		k := kept{pieces: map[string][]byte{
-			"body": ctx.PostBody(), "path": ctx.Path(), "target": ctx.RequestURI(), "query": ctx.QueryArgs().Peek("q"), "form": ctx.PostArgs().Peek("f"),
-			"header": ctx.Request.Header.Peek("X-Kept"), "host": ctx.Host(), "agent": ctx.UserAgent()}, before: map[string]string{}}
+			"body": ctx.PostBody(), "path": ctx.Path(), "target": ctx.RequestURI(),
+			"query": ctx.QueryArgs().Peek("q"), "form": ctx.PostArgs().Peek("f"),
+			"header": ctx.Request.Header.Peek("X-Kept"), "host": ctx.Host(), "agent": ctx.UserAgent()},
+			before: map[string]string{}}
 		for name, b := range k.pieces {
 			k.before[name] = string(b)
 		}
@@ -31,11 +33,12 @@ func TestPoisonReachesWhatAHandlerKeeps(t *testing.T) {
 	})
 	c := o.dial()
 	for _, path := range []string{"/plain", "/poll"} {
-		c.say("POST %s?q=query HTTP/1.1\r\nHost: some.host\r\nUser-Agent: agent\r\nX-Kept: header\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 6\r\n\r\nf=form", path)
+		c.write("POST %s?q=query HTTP/1.1\r\nHost: some.host\r\nUser-Agent: agent\r\nX-Kept: header\r\n"+
+			"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 6\r\n\r\nf=form", path)
 		if path == "/poll" {
-			o.answer(o.poll(), "late")
+			o.mustAnswer(o.nextPoll(), "late")
 		}
-		c.hear()
+		c.readAnswer()
 		k := <-got
 		for name, b := range k.pieces {
 			if len(b) == 0 || bytes.Count(b, []byte{poison}) != len(b) {

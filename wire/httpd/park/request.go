@@ -12,36 +12,36 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// request is the connection fasthttp is given: it holds one request and then ends. It also keeps what was read
-// beyond that request, for the next. It is attached to a real connection only while there is something to keep.
+// request is the net.Conn that fasthttp gets: it holds one request and then ends. It also keeps bytes read beyond
+// that request, for the next one. It is attached to a real connection only while there are bytes to keep.
 type request struct {
 	conn      connection
-	buf       []byte // what was read and not yet used is buf[at:]
+	buf       []byte // unused bytes are buf[offset:]
 	offset    int
-	scanned   int   // how much of buf[at:] was searched for the end of the head
-	startedAt int64 // when its first byte came, by the server's clock
+	scanned   int   // how much of buf[offset:] was searched for the end of the head
+	startedAt int64 // when its first byte arrived, by the server's clock
 
-	bodyReceived int64 // body bytes that had to be waited for
+	bodyReceived int64 // body bytes received after waiting
 	sent         int64 // bytes of the answer
 	blockedSince int64 // when the client first did not take them at once
 
 	head      head
 	limit     int64 // bytes its body may have
 	stream    bool  // its handler reads the body
-	multipart bool  // the body is multipart
-	ready     int   // bytes of buf[at:] fasthttp may read
-	left      int64 // body bytes still to come from the link, when the length is known
+	multipart bool
+	ready     int   // bytes of buf[offset:] that fasthttp may read
+	left      int64 // body bytes missing, if the length is known
 	chunks    chunkReader
 	fault     error  // why the body ended early
-	start     int    // where in buf the request begins
-	received  []byte // allIn that was read of it, once its body has to be waited for; see remember
+	start     int    // where the request begins in buf
+	received  []byte // all bytes read of it, once its body must be waited for; see recordForHandoff
 
-	keepOpen bool // fasthttp asked for another request: the connection is kept
-	discard  bool // what fasthttp writes from now on is not for the client
+	keepOpen bool // fasthttp asked for another request: the connection stays open
+	discard  bool // later output of fasthttp is not for the client
 	parked   *Parked
 }
 
-// secureRequest is a request that came through TLS, as RequestCtx.IsTLS wants to see it.
+// secureRequest is a request that came through TLS, in the form that RequestCtx.IsTLS expects.
 type secureRequest struct {
 	*request
 	state tls.ConnectionState
@@ -69,7 +69,7 @@ func takeRequest(l connection) *request {
 }
 
 func (r *request) release() {
-	spoil(r.buf)
+	poisonBuffer(r.buf)
 	if cap(r.buf) > maxReadAhead {
 		return
 	}
@@ -79,7 +79,7 @@ func (r *request) release() {
 
 func (r *request) buffered() int { return len(r.buf) - r.offset }
 
-// space returns room to read more into, nil if the buffer holds limit unused bytes.
+// space returns room to read more into, or nil if the buffer holds limit unused bytes.
 func (r *request) space(limit int) []byte {
 	if r.offset > 0 {
 		r.buf = r.buf[:copy(r.buf, r.buf[r.offset:])]
@@ -96,12 +96,12 @@ func (r *request) space(limit int) []byte {
 	return r.buf[len(r.buf):min(cap(r.buf), limit)]
 }
 
-// copyIn puts b behind what is there.
+// copyIn appends b to the buffer.
 func (r *request) copyIn(b []byte) { r.buf = append(r.buf, b...) }
 
 func (r *request) extend(n int) { r.buf = r.buf[:len(r.buf)+n] }
 
-// headComplete tells whether a whole head is there, and judges it.
+// headComplete reports whether the head is complete, and checks it.
 func (r *request) headComplete(cfg *Config) (bool, *refusal) {
 	b := r.buf[r.offset:]
 	size, next, ref := endOfHead(b, r.scanned)
@@ -127,7 +127,9 @@ func (r *request) headComplete(cfg *Config) (bool, *refusal) {
 	}
 	r.multipart = bytes.HasPrefix(bytes.ToLower(r.head.contentType), []byte("multipart/"))
 	r.stream = cfg.StreamsBody != nil && r.head.length != 0 && cfg.StreamsBody(r.head.method, r.head.target)
-	r.head.method, r.head.target, r.head.host, r.head.authorization, r.head.contentType, r.head.userAgent = nil, nil, nil, nil, nil, nil // they point into buf, which moves
+	// they point into buf, which moves
+	r.head.method, r.head.target, r.head.host, r.head.authorization, r.head.contentType, r.head.userAgent = nil, nil,
+		nil, nil, nil, nil
 	if r.head.length > r.limit {
 		return false, refuseBodySize
 	}
@@ -143,7 +145,7 @@ func (r *request) headComplete(cfg *Config) (bool, *refusal) {
 	return true, nil
 }
 
-// readChunks lets through what of the newly read bytes belongs to a chunked body.
+// readChunks passes on the newly read bytes that belong to a chunked body.
 func (r *request) readChunks(b []byte) {
 	n, ref := r.chunks.consume(b, r.limit)
 	r.ready += n
@@ -152,18 +154,18 @@ func (r *request) readChunks(b []byte) {
 	}
 }
 
-// unread tells whether the request's body was not read to its end.
+// unread reports whether a part of the request's body was not read.
 func (r *request) unread() bool {
 	return r.ready > 0 || r.left > 0 || r.fault != nil || r.head.length < 0 && r.chunks.state != chunkDone
 }
 
-// next forgets the request and keeps what was read beyond it.
+// next drops the request and keeps the bytes read beyond it.
 func (r *request) next() {
-	r.spoilUsed()
+	r.poisonUsed()
 	*r = request{conn: r.conn, buf: r.buf, offset: r.offset}
 }
 
-// Read gives fasthttp the request's bytes, head first, and EOF behind them.
+// Read returns the bytes of the request, head first, and io.EOF after them.
 func (r *request) Read(p []byte) (int, error) {
 	for {
 		switch {
@@ -196,8 +198,9 @@ func (r *request) Read(p []byte) (int, error) {
 	}
 }
 
-// recordForHandoff keeps what comes of a request whose body has to be waited for, so that its connection can be passed to a
-// successor: nobody waits for a client that is slow. A body that a handler reads, or a longer one, is waited for.
+// recordForHandoff records the bytes of a request whose body must be waited for. So the connection can be handed
+// off to a successor without waiting for a slow client. A streamed body, or a longer one, is not recorded: a
+// shutdown waits for it.
 func (r *request) recordForHandoff(b []byte) {
 	if r.start < 0 {
 		return
@@ -210,7 +213,7 @@ func (r *request) recordForHandoff(b []byte) {
 	}
 }
 
-// unexpectedEOF renames the end of the stream: inside a body it is an error.
+// unexpectedEOF converts io.EOF, because inside a body the end of input is an error.
 func unexpectedEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -228,17 +231,18 @@ func (r *request) Write(p []byte) (int, error) {
 func (r *request) LocalAddr() net.Addr  { return r.conn.localAddr() }
 func (r *request) RemoteAddr() net.Addr { return r.conn.remoteAddr() }
 
-// Close and the deadlines are fasthttp's wishes; the connection below has its own.
+// Close and the deadlines do nothing: the real connection has deadlines of its own.
 func (r *request) Close() error                     { return nil }
 func (r *request) SetDeadline(time.Time) error      { return nil }
 func (r *request) SetReadDeadline(time.Time) error  { return nil }
 func (r *request) SetWriteDeadline(time.Time) error { return nil }
 
-// errConnDropped ends a request whose connection was cut off from outside (shutdown).
+// errConnDropped ends a request whose connection was aborted by a shutdown.
 var errConnDropped = errors.New("connection dropped")
 
-// errHandedOff ends a request whose connection goes to the successor, which reads it anew.
-var errHandedOff = errors.New("connection passed")
+// errHandedOff ends a request whose connection is handed off to the successor, which reads the request again.
+var errHandedOff = errors.New("connection handed off")
 
-// maxHandoffBytes is how much of a request may go with its connection: what a head may have, and what was read behind it.
+// maxHandoffBytes is the largest part of a request that is sent with its connection: a full head, and the bytes
+// read after it.
 const maxHandoffBytes = 128 << 10

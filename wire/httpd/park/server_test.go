@@ -25,10 +25,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// testTimeout is how long a test waits for what must happen; it is no measure of speed.
+// testTimeout is how long a test waits for something that must happen. It does not measure speed.
 const testTimeout = 20 * time.Second
 
-// pollOwner parks GET /poll and keeps what was parked, as a queue's pollOwner would.
+// pollOwner parks GET /poll and keeps the parked requests, as the owner of an event queue would.
 type pollOwner struct {
 	*Server
 	t         testing.TB
@@ -39,17 +39,17 @@ type pollOwner struct {
 	served    chan error
 }
 
-// kinds are the ways a connection can be served; most tests run on each.
-var kinds = []string{"epoll", "goroutine", "tls", "quick"}
+// kinds are the ways in which a connection can be served. Most tests run with each.
+var kinds = []string{"epoll", "goroutine", "tls", "fast"}
 
-// fastPollOwner parks GET /poll on the loop; of two, one is left to the handler, as either may come.
+// fastPollOwner parks two of three GET /poll on the loop and leaves the third to the handler.
 type fastPollOwner struct {
 	o       *pollOwner
 	offered int
 	parked  []*Parked
 }
 
-// goneReporter hands a client's leaving to the owner.
+// goneReporter tells the owner that a client has left.
 type goneReporter struct{ o *pollOwner }
 
 func (g goneReporter) Gone() { g.o.goneCalls <- struct{}{} }
@@ -63,7 +63,7 @@ func (k *fastPollOwner) Handle(q *FastRequest) bool {
 	return true
 }
 
-// HandleRepeated takes a request whose last letter need not have been the same.
+// HandleRepeated takes only the same letter: the remembered range may hold another one.
 func (k *fastPollOwner) HandleRepeated(q *FastRequest, _ *Memo, letter []byte) bool {
 	if k.offered++; string(letter) != "l" || k.offered%3 == 0 {
 		return false
@@ -91,10 +91,10 @@ func onEachKind(t *testing.T, f func(t *testing.T, kind string)) {
 	}
 }
 
-// plainListener hides that a listener is TCP, which leaves the connections to goroutines.
+// plainListener hides that a listener is TCP, so that goroutines serve its connections.
 type plainListener struct{ net.Listener }
 
-// serve starts a server whose handler is the owner's own, or the one given.
+// serve starts a server with the owner's own handler, or the given one.
 func serve(t testing.TB, kind string, cfg Config, handler ...func(*pollOwner, *fasthttp.RequestCtx)) *pollOwner {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -104,9 +104,11 @@ func serve(t testing.TB, kind string, cfg Config, handler ...func(*pollOwner, *f
 	return serveOn(t, kind, cfg, ln, handler...)
 }
 
-func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener, handler ...func(*pollOwner, *fasthttp.RequestCtx)) *pollOwner {
+func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener,
+	handler ...func(*pollOwner, *fasthttp.RequestCtx)) *pollOwner {
 	t.Helper()
-	o := &pollOwner{t: t, kind: kind, polls: make(chan *Parked, 10_000), goneCalls: make(chan struct{}, 10_000), served: make(chan error, 1)}
+	o := &pollOwner{t: t, kind: kind, polls: make(chan *Parked, 10_000), goneCalls: make(chan struct{}, 10_000),
+		served: make(chan error, 1)}
 	cfg.Handler = o.handle
 	if len(handler) > 0 {
 		cfg.Handler = func(ctx *fasthttp.RequestCtx) { handler[0](o, ctx) }
@@ -117,7 +119,7 @@ func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener, handler ...
 	if kind == "tls" {
 		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t)}}
 	}
-	if kind == "quick" && len(handler) == 0 {
+	if kind == "fast" && len(handler) == 0 {
 		cfg.NewFastPath, cfg.FastPathTargets = func() FastPath { return &fastPollOwner{o: o} }, []string{"GET /poll"}
 	}
 	if cfg.Sweep == 0 {
@@ -165,12 +167,12 @@ func receive[T any](t testing.TB, c <-chan T, what string) T {
 	case v := <-c:
 		return v
 	case <-time.After(testTimeout):
-		t.Fatalf("waited in vain for %s", what)
+		t.Fatalf("timed out waiting for %s", what)
 		panic("unreachable")
 	}
 }
 
-// timeoutContext is for what must end: if it does not, the test fails and says where.
+// timeoutContext makes a test fail, and not hang, if something does not end.
 func timeoutContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
@@ -182,7 +184,7 @@ func waitUntil(t testing.TB, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(testTimeout); !f(); {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -242,7 +244,7 @@ func (c *client) expectBody(body string) {
 	}
 }
 
-// expectClosed expects the server to close the connection, without a further byte.
+// expectClosed expects that the server closes the connection without sending anything.
 func (c *client) expectClosed() {
 	c.t.Helper()
 	if b, err := c.r.Peek(1); err != io.EOF && !errors.Is(err, net.ErrClosed) && !reset(err) {

@@ -20,11 +20,12 @@ const (
 	reasonBodies
 	reasonPending
 	reasonStreams
-	reasonCount // how many there are
+	reasonCount // number of reasons
 )
 
 var reasonNames = [reasonCount]string{"malformed", "http_version", "header_size", "body_size", "content_encoding",
-	"transfer_coding", "expectation", "slow", "conns", "conns_per_ip", "active", "slow_clients", "bodies", "pending", "streams"}
+	"transfer_coding", "expectation", "slow", "conns", "conns_per_ip", "active", "slow_clients", "bodies", "pending",
+	"streams"}
 
 type counters struct {
 	open, parked, active, slow, bodies, pending        atomic.Int64
@@ -34,30 +35,31 @@ type counters struct {
 	refused                                            [reasonCount]atomic.Int64
 }
 
-// Stats is a reading of the server's counters.
+// Stats is a snapshot of the server's counters.
 type Stats struct {
-	Open         int // connections now
-	Parked       int // requests waiting for their Answer now
-	Active       int // requests in handlers (or being read or written) now
-	Slow         int // of these, held up by their client now
-	Bodies       int // bytes of request bodies that are held or announced now
-	Streams      int // requests whose handlers read the body, now
-	LongRequests int // requests now that no passage takes in the middle: these, and those with more body than it holds
-	Pending      int // bytes of parked answers that sockets did not take at once, now
+	Open    int // connections
+	Parked  int // requests waiting for their Answer
+	Active  int // requests in handlers, or being read or written
+	Slow    int // of these, requests waiting for their clients
+	Bodies  int // bytes of request bodies that are held or announced
+	Streams int // requests with streamed bodies
+	// requests that cannot be handed off midway: streamed bodies, and bodies above the size of a handoff
+	LongRequests int
+	Pending      int // bytes of parked answers that sockets did not take at once
 
 	Accepted, Requests int64
-	FastPath           int64 // of the requests, those that FastPath took
+	FastPath           int64 // of the requests, those handled by FastPath
 	Parks              int64 // requests parked
 	Answers            int64 // Answers that returned true
-	Gone               int64 // parked requests whose client left (or that a shutdown dropped)
-	HandedOff          int64 // connections given to a successor
-	WriteTimeouts      int64 // connections dropped because the client did not take an answer in time
+	Gone               int64 // parked requests whose client left, or that a shutdown dropped
+	HandedOff          int64 // connections handed off to a successor
+	WriteTimeouts      int64 // connections dropped because the client did not read an answer in time
 	Panics             int64 // handlers that panicked
-	BytesIn, BytesOut  int64 // on the wire; inside TLS, not its records
+	BytesIn, BytesOut  int64 // on the wire; with TLS, without its records
 	Refused            map[string]int64
 }
 
-// Stats reads the counters; they are not one consistent cut.
+// Stats returns the counters. They are read one after the other, so they need not agree exactly.
 func (s *Server) Stats() Stats {
 	st := Stats{
 		Open:         int(s.open.Load()),

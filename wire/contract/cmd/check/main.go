@@ -1,5 +1,5 @@
-// Check holds recordings of what clients were told against the contract and prints what differs, which endpoints
-// were not there, and which deviations nothing needed. It exits with 1 on a finding.
+// Check compares recordings of answers and events with the protocol's description. It prints the differences, the
+// missing endpoints, and the deviations that were not needed. It exits with status 1 if there is a difference.
 //
 //	check RECORDING...
 package main
@@ -41,7 +41,7 @@ func run(files []string) int {
 	}
 	fmt.Printf("%d answers, %d events checked\n", report.Answers, report.Events)
 	if len(report.Missing) > 0 {
-		fmt.Printf("%d endpoints were not there:\n", len(report.Missing))
+		fmt.Printf("%d endpoints were missing:\n", len(report.Missing))
 		for _, name := range slices.Sorted(maps.Keys(report.Missing)) {
 			fmt.Println("  " + name)
 		}

@@ -1,0 +1,24 @@
+package queue
+
+import "parley/actors/realm"
+
+// Reply answers a parked request. Answer is called once and never blocks. It reports whether the client was still there.
+type Reply interface {
+	Answer(status int, parts ...[]byte) bool
+}
+
+// Prefetcher is a Reply that can load its memory into the processor's cache before it is needed. The result has no
+// meaning: it keeps the compiler from removing the reads.
+type Prefetcher interface {
+	Prefetch() uint32
+}
+
+// PollRequest is one GET /events: it acknowledges every event up to Last and asks for the events after it.
+type PollRequest struct {
+	Realm     realm.ID
+	User      realm.UserID
+	Queue     realm.QueueID
+	Last      int64 // last_event_id; -1 acknowledges nothing
+	DontBlock bool  // answer at once, with no events if there are none
+	Reply     Reply
+}

@@ -1,0 +1,44 @@
+package realm
+
+// LogIn records that a user logged in.
+type LogIn struct{ User UserID }
+
+func (c LogIn) Decide(t *Turn) (Done, error) {
+	if u := t.Find(c.User); u != nil && !u.LoggedIn {
+		then := *u
+		then.Joined = t.Now
+		waits := u.Active && t.listedAsFullMember(u) && !t.listedAsFullMember(&then)
+		f := &UserLoggedIn{ID: u.ID, At: t.Now, Waits: waits}
+		if f.Waits {
+			t.trackChannelVisibility(func() { t.Record(f) })
+		} else {
+			t.Record(f)
+		}
+	}
+	return Done{}, nil
+}
+
+// UserLoggedIn says that a user logged in for the first time to an account made by someone else. The user joined at
+// this time.
+type UserLoggedIn struct {
+	ID    UserID
+	At    int64
+	Waits bool // no longer a full member: the waiting period begins now
+}
+
+func (f *UserLoggedIn) apply(r *Realm) {
+	u := r.users.change(f.ID)
+	u.LoggedIn, u.Joined = true, f.At
+}
+
+func (f *UserLoggedIn) tell(r *Realm) (out []Notice) {
+	if to := r.canSeeUserAudience(r.users.must(f.ID)); len(to) > 0 {
+		out = append(out, Notice{To: to, Event: f})
+	}
+	if to := r.everyoneAudience(); f.Waits && len(to) > 0 {
+		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Users: []UserID{f.ID}}})
+	}
+	return out
+}
+
+func (*UserLoggedIn) EventType() string { return "realm_user" }

@@ -1,0 +1,516 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/actors/realm"
+)
+
+// Limits of a Service.
+const (
+	// MaxQueued is how many texts of one organization may wait to be indexed, 32 bytes each: only references wait. If
+	// more arrive, the queue is dropped and the index is compared with the disk instead. That costs a scan of all
+	// texts, but no memory.
+	MaxQueued = 1_000_000
+	// batchDocs and batchBytes bound one write to an index. A text takes the same CPU time in a batch of 500 as in one
+	// of 2,000, and half as much again in one of 100 (BenchmarkWrite). But the last step of a write, making the
+	// dictionary, has no pauses: with 2,000 texts it blocked a processor for 14 ms.
+	batchDocs  = 500
+	batchBytes = 4 << 20
+	// maxReplayedTexts is how many texts are indexed from the journal. If more are missing, comparing with the disk is
+	// faster.
+	maxReplayedTexts = 200_000
+	// searchTimeout is how long a search waits for the index to contain everything the user may have seen.
+	searchTimeout = 5 * time.Second
+	// handOffTimeout is how long HandOff writes pending texts before it leaves them to the successor.
+	handOffTimeout = 2 * time.Second
+	// minRest is the shortest rest between two batches. Texts accumulate meanwhile, so that a busy organization does
+	// not get an index segment for each message. A waiting search ends the rest.
+	minRest = time.Second
+	// The writer rests restFactor times as long as it worked, so indexing takes at most a quarter of a core. While more
+	// than busyRate texts a second arrive, it rests busyRestFactor times as long; the rest of the texts is indexed
+	// later. Within a batch it rests after each workSlice.
+	restFactor     = 3
+	busyRestFactor = 9
+	busyRate       = 500
+	workSlice      = time.Millisecond
+	// maxWorkSlice bounds the work that a rest is computed from: a slice that the operating system interrupted must not
+	// cause a long rest.
+	maxWorkSlice = 10 * time.Millisecond
+	// StartupRest is how long the writer rests after OpenService, while clients reconnect. The store delays compactions
+	// as long.
+	StartupRest = 5 * time.Second
+	// seqInterval is how often the sequence number is written if no text arrives. So the next start reads less of the
+	// journal.
+	seqInterval = time.Minute
+)
+
+// Disk provides the texts.
+type Disk interface {
+	// Tail calls fn with the facts after a number. It fails if the rows have replaced these facts.
+	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
+	// EachText calls fn with every text, and the versions of one message in order; body reads the text.
+	EachText(id realm.ID, fn func(ref realm.BodyRef, body func() (realm.Body, error)) error) error
+}
+
+// Service has the indexes of all organizations. One goroutine writes to them; any number may search.
+type Service struct {
+	dir   string
+	disk  Disk
+	plain func(realm.Body) string // returns the searchable part of a text
+	log   *slog.Logger
+
+	mu              sync.Mutex // guards realms, and the fields of each except its index
+	realms          map[realm.ID]*realmIndex
+	wake            chan struct{}
+	urgent          bool         // a search waits
+	workStarted     atomic.Int64 // when the current work slice began, in Unix nanoseconds; 0 between batches
+	rested          atomic.Int64 // nanoseconds rested within the batch
+	received        atomic.Int64 // texts since the last batch
+	restFactor      atomic.Int64 // restFactor or busyRestFactor
+	handingOver     atomic.Bool  // pending texts are left to the successor
+	waitingSearches atomic.Int64 // searches that wait for the writer
+	stopOnce        sync.Once
+	stop            chan struct{}
+	stopped         chan struct{}
+}
+
+// realmIndex is one organization's index and the texts that wait for it.
+type realmIndex struct {
+	id           realm.ID
+	readText     realm.TextReader
+	index        *Index    // nil until the writer has opened it
+	journalEnd   realm.Seq // the end of the journal at Attach
+	rowsSeq      realm.Seq // the number of the rows at Attach
+	needsCompare bool      // the queue is incomplete: compare with the disk
+	canReplay    bool      // the journal contains everything that is missing
+	overflowed   bool      // the queue was dropped before the index was open
+	writing      bool      // the writer has taken the queue and is writing it
+	queue        []pendingText
+	durable      realm.Seq // the newest fact on disk
+	searchable   realm.Seq // the newest fact that searches cover
+	indexed      realm.Seq // the number in the index itself
+	failed       error
+	advanced     chan struct{} // closed when searchable changes, or the index fails
+	topics       topicNames
+}
+
+// pendingText refers to a text that waits to be indexed. The text is read when it is indexed; most likely it is cached
+// in memory.
+type pendingText struct {
+	realm.BodyRef
+	deleted bool
+	seq     realm.Seq // the newest fact of its commit
+}
+
+// OpenService opens the indexes in a directory and starts the writer.
+func OpenService(dir string, disk Disk, plain func(realm.Body) string, log *slog.Logger) *Service {
+	s := &Service{
+		dir:     dir,
+		disk:    disk,
+		plain:   plain,
+		log:     log,
+		realms:  map[realm.ID]*realmIndex{},
+		wake:    make(chan struct{}, 1),
+		stop:    make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
+	go s.run()
+	return s
+}
+
+func (s *Service) path(id realm.ID) string {
+	return filepath.Join(s.dir, strconv.FormatUint(uint64(id), 10))
+}
+
+// Attach adds an organization whose journal ends at last and whose rows are at number rows; text reads its texts. Feed
+// is called for every later commit. The writer opens the index later, because a predecessor may still be closing it.
+func (s *Service) Attach(id realm.ID, last, rows realm.Seq, text realm.TextReader) {
+	r := &realmIndex{
+		id:           id,
+		readText:     text,
+		journalEnd:   last,
+		rowsSeq:      rows,
+		durable:      last,
+		needsCompare: true,
+		advanced:     make(chan struct{}),
+	}
+	s.mu.Lock()
+	s.realms[id] = r
+	s.mu.Unlock()
+	s.signal()
+}
+
+// open opens an organization's index. It waits while another process has it open.
+func (s *Service) open(r *realmIndex) error {
+	var x *Index
+	for {
+		var err error
+		if x, err = Open(s.path(r.id)); err == nil {
+			break
+		}
+		select {
+		case <-s.stop:
+			return err
+		default:
+		}
+		if !errors.Is(err, errIndexInUse) {
+			return err
+		}
+		s.log.Warn("search index not opened yet", "realm", r.id, "err", err)
+	}
+	x.pause = s.pause
+	at, err := x.Seq()
+	if err != nil {
+		return errors.Join(err, x.Close())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.index, r.indexed = x, at
+	r.needsCompare = at != r.journalEnd || r.overflowed
+	r.canReplay = at >= r.rowsSeq && at < r.journalEnd && !r.overflowed
+	switch {
+	case r.needsCompare && at > r.journalEnd: // the index is of another organization with the same number
+		r.searchable = 0
+	case !r.needsCompare && len(r.queue) == 0: // no text was written since
+		r.queue, at = nil, r.durable
+		fallthrough
+	default:
+		r.searchable = at
+	}
+	close(r.advanced)
+	r.advanced = make(chan struct{})
+	return nil
+}
+
+// Feed queues the texts that a commit wrote or erased. It never blocks.
+func (s *Service) Feed(id realm.ID, upto realm.Seq, texts []realm.TextWrite) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.realms[id]
+	if r == nil {
+		return
+	}
+	r.durable = upto
+	s.received.Add(int64(len(texts)))
+	switch {
+	case r.failed != nil:
+		return
+	case len(texts) == 0 && len(r.queue) == 0 && !r.needsCompare && !r.writing:
+		r.advance(upto)
+		return
+	case len(r.queue)+len(texts) > MaxQueued:
+		r.queue = nil
+		r.needsCompare, r.canReplay = true, false
+		r.overflowed = r.index == nil
+	default:
+		for _, t := range texts {
+			r.queue = append(r.queue, pendingText{t.Ref, t.Body == nil, upto})
+		}
+	}
+	s.signal()
+}
+
+// takeBatch removes the oldest texts from the queue, in whole commits, and returns the index's number after them. With
+// all set it takes the whole queue. s.mu is held.
+func (r *realmIndex) takeBatch(all bool) (texts []pendingText, at realm.Seq) {
+	n := len(r.queue)
+	if !all && n > batchDocs {
+		for n = batchDocs; n < len(r.queue) && r.queue[n].seq == r.queue[n-1].seq; n++ {
+		}
+	}
+	texts, r.queue = r.queue[:n:n], r.queue[n:]
+	if len(r.queue) == 0 {
+		r.queue = nil
+		return texts, r.durable
+	}
+	return texts, texts[n-1].seq
+}
+
+func (s *Service) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// advance records that searches cover everything up to a number. s.mu is held.
+func (r *realmIndex) advance(at realm.Seq) {
+	if r.searchable != at {
+		r.searchable = at
+		close(r.advanced)
+		r.advanced = make(chan struct{})
+	}
+}
+
+// HandOff prepares the end of the process. It writes pending texts for at most handOffTimeout; the successor finds the
+// rest in the journal. After that, texts are indexed only for searches that wait for them.
+func (s *Service) HandOff() {
+	deadline := time.NewTimer(handOffTimeout)
+	defer deadline.Stop()
+	targets := map[realm.ID]realm.Seq{}
+	s.mu.Lock()
+	for id, r := range s.realms {
+		targets[id] = r.durable
+	}
+	s.mu.Unlock()
+	for id, target := range targets {
+		if r, _ := s.wait(id, target, deadline.C); r == nil {
+			break
+		}
+	}
+	s.handingOver.Store(true)
+	s.signal()
+}
+
+// Stop ends the writer after it has written the pending texts, unless HandOff left them to the successor. It then does
+// not read the disk any more.
+func (s *Service) Stop() {
+	s.stopOnce.Do(func() { close(s.stop) })
+	<-s.stopped
+}
+
+// Close stops the writer and closes the indexes. That takes until they are on disk.
+func (s *Service) Close() error {
+	s.Stop()
+	var closing sync.WaitGroup
+	errs := make(chan error, len(s.realms))
+	for _, r := range s.realms {
+		if r.index != nil {
+			closing.Go(func() { errs <- r.index.Close() })
+		}
+	}
+	closing.Wait()
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}
+
+func (s *Service) run() {
+	defer close(s.stopped)
+	seqTicker := time.NewTicker(seqInterval)
+	defer seqTicker.Stop()
+	s.restFactor.Store(restFactor)
+	round := time.Now()
+	handedOver := false
+	s.waitForTexts(StartupRest)
+	for stopping := false; ; {
+		select {
+		case <-s.wake:
+		case <-seqTicker.C:
+			s.eachRealm(s.writeSeq)
+		case <-s.stop:
+			stopping = true
+		}
+		if s.handingOver.Load() {
+			if !handedOver { // the number may have changed without a text
+				handedOver = true
+				s.eachRealm(s.writeSeq)
+			}
+			if stopping {
+				return
+			}
+			if s.waitingSearches.Load() == 0 {
+				continue
+			}
+		}
+		began, more := time.Now(), false
+		s.workStarted.Store(began.UnixNano())
+		s.rested.Store(0)
+		s.eachRealm(func(r *realmIndex) {
+			for s.catchUp(r) {
+				if more = true; !stopping {
+					break
+				}
+			}
+		})
+		if stopping {
+			s.eachRealm(s.writeSeq)
+			return
+		}
+		if more {
+			s.signal()
+		}
+		s.workStarted.Store(0)
+		rested := time.Duration(s.rested.Load())
+		s.waitForTexts(max(time.Duration(s.restFactor.Load())*(time.Since(began)-rested)-rested, minRest))
+		if took := time.Since(round); s.received.Swap(0) > int64(busyRate*took/time.Second) {
+			s.restFactor.Store(busyRestFactor)
+		} else {
+			s.restFactor.Store(restFactor)
+		}
+		round = time.Now()
+	}
+}
+
+// pause rests within a batch unless a search waits for it. The library makes a segment in one goroutine at a time.
+func (s *Service) pause() {
+	began := s.workStarted.Load()
+	if began == 0 {
+		return
+	}
+	now := time.Now()
+	worked := now.Sub(time.Unix(0, began))
+	if worked < workSlice {
+		return
+	}
+	s.mu.Lock()
+	urgent := s.urgent || s.handingOver.Load()
+	s.mu.Unlock()
+	select {
+	case <-s.stop:
+		urgent = true
+	default:
+	}
+	if urgent {
+		runtime.Gosched()
+	} else {
+		time.Sleep(time.Duration(s.restFactor.Load()) * min(worked, maxWorkSlice))
+	}
+	after := time.Now()
+	s.rested.Add(int64(after.Sub(now)))
+	s.workStarted.Store(after.UnixNano())
+}
+
+// waitForTexts waits for the duration, or until a search waits for the writer.
+func (s *Service) waitForTexts(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	woken := false
+	defer func() {
+		if woken {
+			s.signal() // the work is still to be done
+		}
+	}()
+	for {
+		s.mu.Lock()
+		urgent := s.urgent
+		s.urgent = false
+		woken = woken || urgent
+		s.mu.Unlock()
+		if urgent {
+			return
+		}
+		select {
+		case <-t.C:
+			return
+		case <-s.stop:
+			return
+		case <-s.wake:
+			woken = true
+		}
+	}
+}
+
+func (s *Service) eachRealm(fn func(*realmIndex)) {
+	s.mu.Lock()
+	list := make([]*realmIndex, 0, len(s.realms))
+	for _, r := range s.realms {
+		list = append(list, r)
+	}
+	s.mu.Unlock()
+	for _, r := range list {
+		fn(r)
+	}
+}
+
+// writeSeq writes the number if it has changed without a text.
+func (s *Service) writeSeq(r *realmIndex) {
+	s.mu.Lock()
+	at, idle := r.searchable, len(r.queue) == 0 && !r.needsCompare && r.failed == nil
+	s.mu.Unlock()
+	if idle && at != r.indexed {
+		s.recordResult(r, at, r.index.Write(at, nil))
+	}
+}
+
+// Find searches the state of number upto or later. next returns the topics created after a topic. ready is false if the
+// index did not reach the number within searchTimeout.
+func (s *Service) Find(
+	id realm.ID,
+	upto realm.Seq,
+	text string,
+	next func(after realm.TopicID) ([]realm.TopicName, error),
+) (hits realm.SearchHits, marks realm.Highlighter, ready bool, err error) {
+	deadline := time.NewTimer(searchTimeout)
+	defer deadline.Stop()
+	r, err := s.wait(id, upto, deadline.C)
+	if r == nil || err != nil {
+		return nil, nil, false, err
+	}
+	if err := r.topics.update(next); err != nil {
+		return nil, nil, false, err
+	}
+	q := Parse(text)
+	words, phrases, err := r.index.Find(q)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	hits = make(realm.SearchHits, 0, len(words)+len(phrases))
+	for i, w := range words {
+		hits = append(hits, realm.SearchHit{Messages: w.Messages, Topics: r.topics.withStem(q.Words[i])})
+	}
+	for i, p := range phrases {
+		hits = append(
+			hits,
+			realm.SearchHit{
+				Messages:  p.Messages,
+				Unbounded: p.All,
+				Phrase:    q.Phrases[i],
+				Topics:    r.topics.containing(q.Phrases[i]),
+			},
+		)
+	}
+	return hits, q.Highlights, true, nil
+}
+
+// wait returns the index when it covers everything up to a number, and nil if it does not before the deadline.
+func (s *Service) wait(id realm.ID, upto realm.Seq, deadline <-chan time.Time) (*realmIndex, error) {
+	s.waitingSearches.Add(1)
+	defer s.waitingSearches.Add(-1)
+	for {
+		s.mu.Lock()
+		r := s.realms[id]
+		if r == nil {
+			s.mu.Unlock()
+			return nil, fmt.Errorf("realm %d has no search index", id)
+		}
+		if r.failed != nil || r.searchable >= upto && !r.needsCompare {
+			s.mu.Unlock()
+			return r, r.failed
+		}
+		moved := r.advanced
+		s.urgent = true
+		s.mu.Unlock()
+		s.signal()
+		select {
+		case <-moved:
+		case <-deadline:
+			return nil, nil
+		case <-s.stop:
+			return nil, nil
+		}
+	}
+}
+
+// Queued returns the number of texts that wait to be indexed, of the organization with the most.
+func (s *Service) Queued() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, r := range s.realms {
+		n = max(n, len(r.queue))
+	}
+	return int64(n)
+}

@@ -1,0 +1,218 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+
+	"parley/actors/realm"
+	"parley/actors/realm/ids"
+)
+
+// fakeDisk has texts in memory and a journal whose beginning may have been replaced by rows.
+type fakeDisk struct {
+	mu      sync.Mutex
+	texts   map[realm.BodyRef]string
+	journal []realm.Fact // the first has number from+1
+	from    realm.Seq
+	scans   int
+}
+
+func (d *fakeDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if after < d.from {
+		return errors.New("facts are in the rows")
+	}
+	for i, f := range d.journal[after-d.from:] {
+		if err := fn(after+realm.Seq(i)+1, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *fakeDisk) readText(ref realm.BodyRef) (realm.Body, bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	text, ok := d.texts[ref]
+	return realm.Body{Text: text}, ok, nil
+}
+
+func (d *fakeDisk) EachText(_ realm.ID, fn func(realm.BodyRef, func() (realm.Body, error)) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.scans++
+	var refs []realm.BodyRef
+	for ref := range d.texts {
+		refs = append(refs, ref)
+	}
+	slices.SortFunc(refs, func(a, b realm.BodyRef) int {
+		if a.Message != b.Message {
+			return int(a.Message - b.Message)
+		}
+		return int(a.Version) - int(b.Version)
+	})
+	for _, ref := range refs {
+		if err := fn(ref, func() (realm.Body, error) { return realm.Body{Text: d.texts[ref]}, nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send stores a message and its fact, and returns the text writes of the commit.
+func (d *fakeDisk) send(id realm.MessageID, text string) []realm.TextWrite {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ref := realm.BodyRef{Message: id}
+	d.texts[ref] = text
+	d.journal = append(d.journal, &realm.MessageSent{ID: id})
+	return []realm.TextWrite{{Ref: ref, Body: &realm.Body{Text: text}}}
+}
+
+// edit replaces the text of a message.
+func (d *fakeDisk) edit(id realm.MessageID, version uint16, text string) []realm.TextWrite {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ref := realm.BodyRef{Message: id, Version: version}
+	d.texts[ref] = text
+	d.journal = append(d.journal, &realm.Ticked{})
+	return []realm.TextWrite{{Ref: ref, Body: &realm.Body{Text: text}}}
+}
+
+// erase deletes the text of a message.
+func (d *fakeDisk) erase(id realm.MessageID) []realm.TextWrite {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ref := realm.BodyRef{Message: id}
+	delete(d.texts, ref)
+	d.journal = append(d.journal, &realm.Ticked{})
+	return []realm.TextWrite{{Ref: ref}}
+}
+
+func (d *fakeDisk) last() realm.Seq { return d.from + realm.Seq(len(d.journal)) }
+
+func openTestService(t *testing.T, dir string, d *fakeDisk) *Service {
+	l := OpenService(dir, d, func(b realm.Body) string { return b.Text }, slog.New(slog.DiscardHandler))
+	l.Attach(1, d.last(), d.from, d.readText)
+	return l
+}
+
+func expectHits(t *testing.T, l *Service, upto realm.Seq, words string, want ...int64) {
+	t.Helper()
+	hits, _, ready, err := l.Find(1, upto, words, func(realm.TopicID) ([]realm.TopicName, error) { return nil, nil })
+	if err != nil || !ready || len(hits) != 1 {
+		t.Fatalf("%q: %v, ready %v, %v", words, hits, ready, err)
+	}
+	if got := ids.IDs[int64](hits[0].Messages); !slices.Equal(got, append([]int64{}, want...)) {
+		t.Fatalf("%q finds %v, want %v", words, got, want)
+	}
+}
+
+func TestFindWaitsForTheReader(t *testing.T) {
+	d := &fakeDisk{texts: map[realm.BodyRef]string{}}
+	l := openTestService(t, t.TempDir(), d)
+	defer l.Close()
+	for id := realm.MessageID(1); id <= 50; id++ {
+		l.Feed(1, realm.Seq(id), d.send(id, fmt.Sprintf("common w%d", id)))
+		expectHits(t, l, realm.Seq(id), fmt.Sprintf("w%d", id), int64(id))
+	}
+	l.Feed(1, 51, d.edit(3, 1, "changed"))
+	l.Feed(1, 52, d.erase(4))
+	l.Feed(1, 53, nil)
+	expectHits(t, l, 53, "changed", 3)
+	expectHits(t, l, 53, "w3")
+	expectHits(t, l, 53, "w4")
+}
+
+func TestServiceCatchesUp(t *testing.T) {
+	dir := t.TempDir()
+	d := &fakeDisk{texts: map[realm.BodyRef]string{}}
+	l := openTestService(t, dir, d)
+	for id := realm.MessageID(1); id <= 5; id++ {
+		l.Feed(1, realm.Seq(id), d.send(id, "apple"))
+	}
+	expectHits(t, l, 5, "apple", 1, 2, 3, 4, 5)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	d.send(6, "apple") // while the service is closed
+	l = openTestService(t, dir, d)
+	expectHits(t, l, 6, "apple", 1, 2, 3, 4, 5, 6)
+	if d.scans != 0 {
+		t.Errorf("compared with the texts %d times though the journal has the facts", d.scans)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	d.send(7, "apple")
+	delete(d.texts, realm.BodyRef{Message: 2})
+	d.texts[realm.BodyRef{Message: 3, Version: 1}] = "plum"
+	d.from, d.journal = 7, nil // the rows have replaced the journal
+	l = openTestService(t, dir, d)
+	expectHits(t, l, 7, "apple", 1, 4, 5, 6, 7)
+	expectHits(t, l, 7, "plum", 3)
+	if d.scans != 1 {
+		t.Errorf("compared with the texts %d times, want once", d.scans)
+	}
+	l.Close()
+}
+
+// A queue that grows too long is dropped, and all texts are found nevertheless.
+func TestQueueIsBounded(t *testing.T) {
+	d := &fakeDisk{texts: map[realm.BodyRef]string{}}
+	l := openTestService(t, t.TempDir(), d)
+	defer l.Close()
+	var many []realm.TextWrite
+	for id := realm.MessageID(1); id <= 300; id++ {
+		many = append(many, d.send(id, "apple")...)
+	}
+	for len(many) <= MaxQueued {
+		many = append(many, many...)
+	}
+	l.Feed(1, d.last(), many)
+	l.mu.Lock()
+	if n := len(l.realms[1].queue); n > MaxQueued {
+		t.Errorf("%d texts wait, more than %d", n, MaxQueued)
+	}
+	l.mu.Unlock()
+	want := make([]int64, 300)
+	for i := range want {
+		want[i] = int64(i + 1)
+	}
+	expectHits(t, l, d.last(), "apple", want...)
+}
+
+// A text is read when it is indexed. A text that was erased before is not found, and each search finds everything that
+// was written before it.
+func TestTextsAreReadWhenIndexed(t *testing.T) {
+	d := &fakeDisk{texts: map[realm.BodyRef]string{}}
+	l := openTestService(t, t.TempDir(), d)
+	defer l.Close()
+	feed := func(texts []realm.TextWrite) { l.Feed(1, d.last(), texts) }
+	feed(d.send(1, "apple"))
+	expectHits(t, l, d.last(), "apple", 1)
+	var fill []realm.TextWrite
+	one := d.send(2, "pear")
+	for range 20_000 {
+		fill = append(fill, one...)
+	}
+	feed(fill)
+	for id := realm.MessageID(3); id <= 5; id++ {
+		feed(d.send(id, "apple"))
+	}
+	feed(d.erase(4))
+	expectHits(t, l, d.last(), "apple", 1, 3, 5)
+	expectHits(t, l, d.last(), "pear", 2)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(l.realms[1].queue); n != 0 {
+		t.Errorf("%d texts were not indexed", n)
+	}
+}

@@ -1,0 +1,137 @@
+package httpd
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/realm"
+	"parley/wire"
+	"parley/wire/form"
+)
+
+func unauthorized(msg string) error { return realm.Refuse(realm.Unauthenticated, "UNAUTHORIZED", msg) }
+
+// deactivatedMsg is the text of every refusal by a deactivated organization. The code differs: see authenticate,
+// where all failures of HTTP Basic share one code.
+const deactivatedMsg = "This organization has been deactivated"
+
+func errDeactivated() error {
+	return realm.Refuse(realm.Unauthenticated, "REALM_DEACTIVATED", deactivatedMsg)
+}
+
+// authenticate identifies the caller by HTTP Basic credentials: email address and API key. It sets c.Account and
+// the user of c.Caller. A request without credentials passes only where e allows logged-out visitors and the
+// organization is open to them.
+//
+// Every failure of HTTP Basic has the code UNAUTHORIZED; only the message tells the cause (protocol). The order
+// of the checks is part of the protocol, too.
+func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) error {
+	if e.APIKeyInQuery {
+		return s.queryKey(c)
+	}
+	header := ctx.Request.Header.Peek("Authorization")
+	if len(header) == 0 {
+		if e.Visitors {
+			if c.Realm == 0 {
+				return realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
+			}
+			if c.Site.Deactivated {
+				return errDeactivated()
+			}
+			open, err := wire.Read(c, func(v realm.View) (bool, error) { return v.SpectatorsAllowed(), nil })
+			if err == nil && open {
+				return nil
+			}
+		}
+		return unauthorized("Not logged in: API authentication or user session required")
+	}
+	return s.checkCredentials(c, header, e.AllowWebhookBots)
+}
+
+// usualCredentialBytes is the size of decoded credentials up to which they need no allocation: an email address of
+// 200 bytes and a key.
+const usualCredentialBytes = 256
+
+// checkCredentials identifies the caller by the value of an Authorization header, for the ordinary path and the fast
+// path. It sets c.Account and the user of c.Caller. c.Realm and c.Site must be set.
+func (s *Server) checkCredentials(c *wire.Call, header []byte, allowWebhookBots bool) error {
+	scheme, credentials, _ := bytes.Cut(header, []byte(" "))
+	if !bytes.EqualFold(scheme, []byte("basic")) {
+		return realm.BadRequest("This endpoint requires HTTP basic authentication.")
+	}
+	var usual [usualCredentialBytes]byte
+	plain := usual[:]
+	credentials = bytes.TrimSpace(credentials)
+	if n := base64.StdEncoding.DecodedLen(len(credentials)); n > len(plain) {
+		plain = make([]byte, n)
+	}
+	n, err := base64.StdEncoding.Decode(plain, credentials)
+	if plain = plain[:n]; err != nil || bytes.Count(plain, []byte(":")) != 1 {
+		return unauthorized("Invalid authorization header for basic auth")
+	}
+	email, key, _ := bytes.Cut(plain, []byte(":"))
+	email, key = bytes.TrimSpace(email), bytes.TrimSpace(key)
+	if !wellFormedKey(key) {
+		return unauthorized("Malformed API key")
+	}
+	a, ok := s.options.Server.AccountByKeyHash(s.options.Tools.HashKey(string(key)))
+	if !ok || !strings.EqualFold(a.Email, string(email)) {
+		return unauthorized("Invalid API key")
+	}
+	if a.Realm == c.Realm && c.Site.Deactivated {
+		return unauthorized(deactivatedMsg)
+	}
+	if !a.Active {
+		return unauthorized("Account is deactivated")
+	}
+	if a.Realm != c.Realm {
+		return unauthorized("Account is not associated with this subdomain")
+	}
+	if a.Bot == realm.IncomingWebhook && !allowWebhookBots {
+		return unauthorized("This API is not available to incoming webhook bots.")
+	}
+	c.Account, c.Caller.User = a, a.User
+	return nil
+}
+
+// queryKey identifies the caller by the parameter api_key. Unlike in authenticate, each failure has a code of its
+// own (protocol).
+func (s *Server) queryKey(c *wire.Call) error {
+	key, sent := c.Params.Get("api_key")
+	key = strings.TrimSpace(key)
+	a, ok := s.options.Server.AccountByKeyHash(s.options.Tools.HashKey(key))
+	switch {
+	case !sent:
+		return form.Missing("api_key")
+	case !wellFormedKey(key):
+		return realm.Refuse(realm.Unauthenticated, "INVALID_API_KEY", "Malformed API key")
+	case !ok:
+		return realm.Refuse(realm.Unauthenticated, "INVALID_API_KEY", "Invalid API key")
+	case a.Realm != c.Realm:
+		return realm.BadRequest("Account is not associated with this subdomain")
+	case c.Site.Deactivated:
+		return errDeactivated()
+	case !a.Active:
+		return realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
+	}
+	c.Account, c.Caller.User = a, a.User
+	return nil
+}
+
+// keyLength is the length of an API key in characters (protocol).
+const keyLength = 32
+
+func wellFormedKey[T string | []byte](k T) bool {
+	if len(k) != keyLength {
+		return false
+	}
+	for _, c := range []byte(k) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return true
+}

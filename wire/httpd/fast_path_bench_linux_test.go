@@ -1,0 +1,150 @@
+package httpd
+
+import (
+	"bufio"
+	"encoding/base64"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/actors/realm/realmtest"
+	"parley/wire"
+)
+
+// instantServer is a sceneServer that carries out commands without the organization: a benchmark of it measures the
+// connection and the HTTP layer alone.
+type instantServer struct{ sceneServer }
+
+func (s *instantServer) Turn(realm.ID, realm.Caller, func(*realm.Turn) (any, error)) (any, error) {
+	return realm.SendResult{ID: 123456}, nil
+}
+
+func (s *instantServer) RunAsync(commands []wire.AsyncCommand) {
+	for _, c := range commands {
+		if _, isSend := c.CommandWithCallback.(*parkedSend); isSend {
+			c.Done(realm.SendResult{ID: 123456}, nil)
+		} else {
+			c.Done(realm.PresencePolicy{}, nil)
+		}
+	}
+}
+
+func (s *instantServer) Poll(p wire.PollRequest) { wire.AnswerPoll(p.Reply, p.Queue, nil) }
+
+func (s *instantServer) PollAll(polls []*wire.PollRequest) {
+	for _, p := range polls {
+		s.Poll(*p)
+	}
+}
+
+func (s *instantServer) ReportPresence(realm.ID, realm.UserID, bool) (row presence.Row, announce bool) {
+	return
+}
+
+func (s *instantServer) ReportPresenceAsync(_ realm.ID, _ realm.UserID, _ bool, done func(presence.Row, bool)) {
+	done(presence.Row{}, false)
+}
+
+// BenchmarkFastPath measures the processor time of a request on each path, including the client and the kernel. The
+// fast poll is one that its connection recognizes; the first poll is one that it does not.
+//
+//	go test -run - -bench FastPath -benchtime 50000x -count 3 ./wire/httpd
+func BenchmarkFastPath(b *testing.B) {
+	scene := realmtest.New(b)
+	ann := scene.Join("Ann")
+	s := &instantServer{sceneServer{scene: scene,
+		account: &wire.Account{Realm: 1, User: ann, Email: testEmail, Active: true}}}
+	_, address := serveFast(b, s)
+	headers := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(testEmail+":"+testKey)) +
+		"\r\nAccept: */*\r\n"
+	formHeaders := headers + "Content-Type: application/x-www-form-urlencoded\r\n"
+	poll := testRequest{"GET", "/api/v1/events?queue_id=fb67bf8a-c031-47cc-84cf-ed80accacda8&last_event_id=1234",
+		headers, ""}
+	otherPoll := poll
+	otherPoll.headers += "X-Other: 1\r\n"
+	message := testRequest{"POST", "/api/v1/messages", formHeaders,
+		"type=stream&to=general&topic=lunch&content=Shall+we+meet+at+**noon**%3F&queue_id=q%3A1&local_id=17.01"}
+	report := testRequest{"POST", "/api/v1/users/me/presence", formHeaders,
+		"status=active&ping_only=true&new_user_input=false"}
+	for _, c := range []struct {
+		name     string
+		requests []testRequest
+		ordinary bool
+	}{
+		{"poll/fast", []testRequest{poll}, false},
+		{"poll/first", []testRequest{poll, otherPoll}, false},
+		{"poll/ordinary", []testRequest{poll}, true},
+		{"message/fast", []testRequest{message}, false},
+		{"message/ordinary", []testRequest{message}, true},
+		{"presence/fast", []testRequest{report}, false},
+		{"presence/ordinary", []testRequest{report}, true},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			(&testConn{t: b, address: address}).do(message, true) // prepares the rendering of texts
+			b.ReportAllocs()
+			b.SetParallelism(16)
+			began := processorTime()
+			b.RunParallel(func(pb *testing.PB) {
+				conn, err := net.Dial("tcp", address)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				defer conn.Close()
+				r := bufio.NewReader(conn)
+				texts := make([]string, len(c.requests))
+				for i, q := range c.requests {
+					var text strings.Builder
+					q.write(&text, c.ordinary)
+					texts[i] = text.String()
+				}
+				for n := 0; pb.Next(); n++ {
+					io.WriteString(conn, texts[n%len(texts)])
+					if err := skipAnswer(r); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+			b.ReportMetric(0, "ns/op") // a burst of polls makes the loop pause, so the time on the clock says little
+			b.ReportMetric(float64(processorTime()-began)/1000/float64(b.N), "us-cpu/op")
+		})
+	}
+}
+
+// processorTime returns the processor time of this process.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// skipAnswer reads a successful answer as cheaply as possible.
+func skipAnswer(r *bufio.Reader) error {
+	length := 0
+	for first := true; ; first = false {
+		line, err := r.ReadSlice('\n')
+		switch {
+		case err != nil:
+			return err
+		case first && !strings.HasPrefix(string(line), "HTTP/1.1 200"):
+			return &http.ProtocolError{ErrorString: string(line)}
+		case len(line) == 2:
+			_, err := r.Discard(length)
+			return err
+		}
+		if rest, ok := strings.CutPrefix(string(line), "Content-Length: "); ok {
+			for _, c := range strings.TrimSpace(rest) {
+				length = 10*length + int(c-'0')
+			}
+		}
+	}
+}

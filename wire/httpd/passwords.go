@@ -1,0 +1,105 @@
+package httpd
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/crypto/argon2"
+
+	"parley/actors/realm"
+)
+
+// Costs of Argon2id: the second choice of OWASP, 19 MiB and two passes, about 20 ms for a login.
+const (
+	argonMemory  = 19 << 10 // KiB
+	argonTime    = 2
+	argonThreads = 1
+	argonKey     = 32
+)
+
+// maxPasswordsHashing is the number of passwords hashed at a time, 19 MiB each. maxPasswordsWaiting is the number
+// of requests that may wait for it.
+const (
+	maxPasswordsHashing = 2
+	maxPasswordsWaiting = 64
+	// MaxPasswords is the sum of both.
+	MaxPasswords = maxPasswordsHashing + maxPasswordsWaiting
+)
+
+// Passwords hashes and checks passwords, a bounded number at a time. It is safe for concurrent use.
+type Passwords struct {
+	hashing chan struct{}
+	waiting chan struct{}
+}
+
+// NewPasswords returns a Passwords with free places.
+func NewPasswords() *Passwords {
+	return &Passwords{hashing: make(chan struct{}, maxPasswordsHashing), waiting: make(chan struct{}, MaxPasswords)}
+}
+
+func (p *Passwords) acquire() error {
+	select {
+	case p.waiting <- struct{}{}:
+	default:
+		return realm.Refuse(realm.TooMany, "RATE_LIMIT_HIT", "API usage exceeded rate limit").With("retry-after", 1.0)
+	}
+	p.hashing <- struct{}{}
+	return nil
+}
+
+// Waiting returns the number of passwords that are being hashed or wait for it.
+func (p *Passwords) Waiting() int64 { return int64(len(p.waiting)) }
+
+func (p *Passwords) release() { <-p.hashing; <-p.waiting }
+
+var b64 = base64.RawStdEncoding
+
+// Hash returns the Argon2id hash of a password in PHC form. It returns a refusal if too many passwords wait.
+func (p *Passwords) Hash(password string) (string, error) {
+	if err := p.acquire(); err != nil {
+		return "", err
+	}
+	defer p.release()
+	salt := make([]byte, 16)
+	if _, err := rand.Read(salt); err != nil {
+		return "", fmt.Errorf("read random bytes: %w", err)
+	}
+	sum := argon2.IDKey([]byte(password), salt, argonTime, argonMemory, argonThreads, argonKey)
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemory, argonTime, argonThreads,
+		b64.EncodeToString(salt), b64.EncodeToString(sum)), nil
+}
+
+var errMalformedHash = errors.New("stored password hash is malformed")
+
+// Check reports whether a password matches a hash. An empty hash, for an account without password or an unknown
+// one, is checked against a fixed hash, so that the response time does not tell whether the account exists.
+func (p *Passwords) Check(password, hash string) (bool, error) {
+	if err := p.acquire(); err != nil {
+		return false, err
+	}
+	defer p.release()
+	exists := hash != ""
+	if !exists {
+		hash = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+	}
+	parts := strings.Split(hash, "$")
+	var memory, time uint32
+	var threads uint8
+	if len(parts) != 6 || parts[1] != "argon2id" {
+		return false, errMalformedHash
+	}
+	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &memory, &time, &threads); err != nil {
+		return false, errMalformedHash
+	}
+	salt, err1 := b64.DecodeString(parts[4])
+	want, err2 := b64.DecodeString(parts[5])
+	if err1 != nil || err2 != nil {
+		return false, errMalformedHash
+	}
+	got := argon2.IDKey([]byte(password), salt, time, memory, threads, uint32(len(want)))
+	return subtle.ConstantTimeCompare(got, want) == 1 && exists, nil
+}

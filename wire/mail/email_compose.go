@@ -1,0 +1,106 @@
+package mail
+
+import (
+	"html"
+	"strings"
+	"time"
+
+	"parley/actors/realm"
+	"parley/wire"
+)
+
+// Composer is a wire.EmailComposer.
+type Composer struct{}
+
+// linkTime is how emails show until when a link can be used, in UTC.
+const linkTime = "15:04 on January 2, 2006"
+
+// Invitation invites a person to an organization, by a link that the server adds when it sends the email.
+func (Composer) Invitation(l realm.InviteEmail) realm.Email {
+	inviter := l.Inviter
+	if inviter == "" {
+		inviter = "Somebody"
+	}
+	p := []string{
+		inviter + " has invited you to join " + l.Org + ".",
+		"To make your account, follow this link:",
+		realm.LinkPlaceholder,
+	}
+	if l.Invite.Expires != 0 {
+		p = append(p, "The invitation expires at "+time.Unix(l.Invite.Expires, 0).UTC().Format(linkTime)+" (UTC).")
+	}
+	p = append(p, "If you did not expect this, you may ignore it: without the link nobody can join in your name.")
+	subject := inviter + " has invited you to join " + l.Org
+	return realm.Email{To: l.Invite.Email, Subject: subject, Paragraphs: p, Link: l.Link}
+}
+
+// AccountDeactivated tells users that their account was deactivated.
+func (Composer) AccountDeactivated(u *realm.User, organization, comment string, s wire.Site) realm.Email {
+	p := []string{
+		"Hello " + u.Name + ",",
+		"Your account in " + organization + " (" + s.Host + ") has been deactivated, " +
+			"and you can no longer log in there.",
+	}
+	if comment = strings.TrimSpace(comment); comment != "" {
+		p = append(p, "An administrator adds:", comment)
+	}
+	subject := "Your account in " + organization + " has been deactivated"
+	return realm.Email{To: u.Email, Subject: subject, Paragraphs: p}
+}
+
+// ConfirmAddress asks the owner of a new address to confirm it, by a link that the server adds when it sends the email.
+func (Composer) ConfirmAddress(a realm.EmailChange, organization string) realm.Email {
+	until := time.Unix(a.Until, 0).UTC().Format(linkTime)
+	p := []string{
+		"Somebody, we hope it was you, asked that the account of " + a.From + " in " + organization +
+			" get this address.",
+		"To confirm that, follow this link:",
+		realm.LinkPlaceholder,
+		"It is good until " + until + " (UTC). If you did not expect this, you may ignore it: nothing changes then.",
+	}
+	return realm.Email{To: a.To, Subject: "Confirm your new address for " + organization, Address: &a, Paragraphs: p}
+}
+
+// AddressChanged tells the owner of the old address that it was replaced.
+func (Composer) AddressChanged(a realm.EmailChange, organization string) realm.Email {
+	subject := "Your address for " + organization + " was changed"
+	return realm.Email{To: a.From, Subject: subject, Paragraphs: []string{
+		"The address of your account in " + organization + " is " + a.To + " now.",
+		"If it was not you who changed it, please tell an administrator of the organization at once.",
+	}}
+}
+
+// withLink returns the email with its placeholder replaced by its link.
+func withLink(email realm.Email, id realm.ID, s wire.Site, t *wire.Tools) realm.Email {
+	link := wire.EmailLink(email, id, s, t)
+	if link == "" {
+		return email
+	}
+	out := email
+	out.Paragraphs = nil
+	for _, p := range email.Paragraphs {
+		if p == realm.LinkPlaceholder {
+			p = link
+		}
+		out.Paragraphs = append(out.Paragraphs, p)
+	}
+	return out
+}
+
+// plainText returns the body for readers without HTML.
+func plainText(email realm.Email) string { return strings.Join(email.Paragraphs, "\n\n") + "\n" }
+
+// htmlText returns the same body as HTML. A paragraph that is a web address becomes a link.
+func htmlText(email realm.Email) string {
+	var b strings.Builder
+	b.WriteString("<!doctype html><html><body>")
+	for _, p := range email.Paragraphs {
+		p, link := html.EscapeString(p), strings.HasPrefix(p, "https://") || strings.HasPrefix(p, "http://")
+		if link {
+			p = `<a href="` + p + `">` + p + `</a>`
+		}
+		b.WriteString("<p>" + p + "</p>")
+	}
+	b.WriteString("</body></html>\n")
+	return b.String()
+}

@@ -1,0 +1,28 @@
+package wire
+
+import "parley/actors/realm"
+
+// EmailComposer writes the emails that requests cause. Package mail implements it. The realm stores each composed email
+// in its outbox until it is sent.
+type EmailComposer interface {
+	// Invitation invites a person to an organization.
+	Invitation(realm.InviteEmail) realm.Email
+	// AccountDeactivated tells users that their account was deactivated; comment is the administrator's, or "".
+	AccountDeactivated(u *realm.User, organization, comment string, s Site) realm.Email
+	// ConfirmAddress asks the owner of a new address to confirm it.
+	ConfirmAddress(change realm.EmailChange, organization string) realm.Email
+	// AddressChanged tells the owner of the old address that it was replaced.
+	AddressChanged(change realm.EmailChange, organization string) realm.Email
+}
+
+// EmailLink returns the URL that replaces realm.LinkPlaceholder in an email, or "" if the email has no link. The URL
+// contains a secret token, so it is made when the email is sent and never stored.
+func EmailLink(email realm.Email, id realm.ID, s Site, t *Tools) string {
+	switch {
+	case email.Link != 0:
+		return s.URL + JoinPath + t.LinkToken(id, email.Link)
+	case email.Address != nil:
+		return s.URL + ConfirmAddressPath + addressToken(t, id, *email.Address)
+	}
+	return ""
+}

@@ -1,0 +1,356 @@
+package push
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sideshow/apns2"
+	"github.com/sideshow/apns2/payload"
+	"github.com/sideshow/apns2/token"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/google"
+
+	"parley/actors/realm"
+	"parley/wire"
+)
+
+// Limits of requests to a push service.
+const (
+	timeout    = 10 * time.Second // of one request
+	maxAnswer  = 64 << 10         // bytes of an answer that are read
+	timeToLive = "86400s"         // how long Google keeps a notification for a device that is offline; as for Apple
+)
+
+// Config of push notifications. Each service is used if it is configured.
+type Config struct {
+	APNsKey    string // path of the .p8 file
+	APNsKeyID  string
+	APNsTeam   string
+	APNsServer string // "": Apple's service
+
+	FCMAccount string // path of the file with a service account's credentials
+	FCMServer  string // "": Google's service
+
+	Bouncer    string // URL of the bouncer
+	BouncerOrg string // id of this server at the bouncer
+	BouncerKey string
+}
+
+// Pusher sends to push services. It implements wire.Pusher and Service.
+type Pusher struct {
+	c       Config
+	log     *slog.Logger
+	apns    *apns2.Client
+	fcm     *http.Client // authenticates its requests
+	project string
+	http    *http.Client
+}
+
+// New makes a pusher, or nil if nothing is configured.
+func New(c Config, log *slog.Logger) (*Pusher, error) {
+	p := &Pusher{c: c, log: log, http: &http.Client{Timeout: timeout}}
+	if c.APNsKey == "" && c.FCMAccount == "" && c.Bouncer == "" {
+		return nil, nil
+	}
+	if c.APNsKey != "" {
+		key, err := token.AuthKeyFromFile(c.APNsKey)
+		if err != nil {
+			return nil, fmt.Errorf("read the key for Apple's push service: %w", err)
+		}
+		p.apns = apns2.NewTokenClient(&token.Token{AuthKey: key, KeyID: c.APNsKeyID, TeamID: c.APNsTeam}).Production()
+		if c.APNsServer != "" {
+			p.apns.Host = c.APNsServer
+		}
+	}
+	if c.FCMAccount != "" {
+		if err := p.openFCM(); err != nil {
+			return nil, fmt.Errorf("read the account for Google's push service: %w", err)
+		}
+	}
+	return p, nil
+}
+
+const (
+	fcmServer = "https://fcm.googleapis.com"
+	fcmScope  = "https://www.googleapis.com/auth/firebase.messaging"
+)
+
+func (p *Pusher) openFCM() error {
+	text, err := os.ReadFile(p.c.FCMAccount)
+	if err != nil {
+		return err
+	}
+	var account struct {
+		Project string `json:"project_id"`
+	}
+	if err := json.Unmarshal(text, &account); err != nil {
+		return err
+	}
+	jwt, err := google.JWTConfigFromJSON(text, fcmScope)
+	if err != nil {
+		return err
+	}
+	if p.c.FCMServer == "" {
+		p.c.FCMServer = fcmServer
+	}
+	p.project = account.Project
+	p.fcm = jwt.Client(context.WithValue(context.Background(), oauth2.HTTPClient, &http.Client{Timeout: timeout}))
+	p.fcm.Timeout = timeout
+	return nil
+}
+
+// Test shows a test notification on a device. It does nothing if no service for the device is configured.
+func (p *Pusher) Test(n wire.PushOrigin, d realm.PushToken) error {
+	var err error
+	switch {
+	case p.c.Bouncer != "":
+		err = p.testByBouncer(n, d)
+	case d.Kind == realm.PushAPNs && p.apns != nil:
+		err = p.testByAPNs(n, d)
+	case d.Kind == realm.PushFCM && p.fcm != nil:
+		err = p.testByFCM(n, d)
+	default:
+		return nil // no service for this kind
+	}
+	if err != nil {
+		p.log.Warn("push notification failed", "user", n.User.String(), "realm", n.RealmID, "err", err)
+	}
+	return err
+}
+
+func (p *Pusher) testByAPNs(n wire.PushOrigin, d realm.PushToken) error {
+	data := map[string]any{
+		"event":      "test",
+		"realm_name": n.RealmName,
+		"realm_url":  n.RealmURL,
+		"realm_uri":  n.RealmURL,
+		"user_id":    n.User,
+	}
+	load := payload.NewPayload().AlertTitle("Test notification").AlertBody(testText(n)).Sound("default")
+	return p.sendAPNs(&apns2.Notification{
+		DeviceToken: wire.APNsToken(d.Token), Topic: d.App, Payload: load.Custom("zulip", data),
+	})
+}
+
+// sendAPNs sends one notification to one of Apple's devices.
+func (p *Pusher) sendAPNs(n *apns2.Notification) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	answer, err := p.apns.PushWithContext(ctx, n)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reach Apple's push service: %w", err)
+	case answer.Sent():
+		return nil
+	case answer.StatusCode == http.StatusGone,
+		answer.Reason == apns2.ReasonBadDeviceToken,
+		answer.Reason == apns2.ReasonDeviceTokenNotForTopic,
+		answer.Reason == apns2.ReasonUnregistered:
+		return wire.ErrDeviceUnknown
+	case answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode >= 500:
+		return fmt.Errorf("%w: Apple's answered %d %s", wire.ErrPushFailed, answer.StatusCode, answer.Reason)
+	}
+	return fmt.Errorf("%w: Apple's answered %d %s", wire.ErrPushRefused, answer.StatusCode, answer.Reason)
+}
+
+func testText(n wire.PushOrigin) string {
+	return "This is a test notification from " + n.RealmName + " (" + n.RealmURL + ")."
+}
+
+func (p *Pusher) testByFCM(n wire.PushOrigin, d realm.PushToken) error {
+	return p.sendFCM(
+		d.Token,
+		"high",
+		map[string]any{
+			"event":      "test",
+			"realm_name": n.RealmName,
+			"realm_url":  n.RealmURL,
+			"realm_uri":  n.RealmURL,
+			"user_id":    n.User,
+			"time":       time.Now().Unix(),
+		},
+	)
+}
+
+// sendFCM sends one notification to one Android device. The service accepts only strings as values.
+func (p *Pusher) sendFCM(token, priority string, data map[string]any) error {
+	texts := map[string]string{}
+	for k, v := range data {
+		texts[k] = fmt.Sprint(v)
+	}
+	body := map[string]any{
+		"message": map[string]any{
+			"token":   token,
+			"android": map[string]any{"priority": priority, "ttl": timeToLive},
+			"data":    texts,
+		},
+	}
+	status, answer, err := p.post(p.fcm, p.c.FCMServer+"/v1/projects/"+url.PathEscape(p.project)+"/messages:send", body)
+	if err != nil {
+		return fmt.Errorf("reach Google's push service: %w", err)
+	}
+	if status == http.StatusOK {
+		return nil
+	}
+	var failure struct {
+		Error struct {
+			Status  string
+			Details []struct{ ErrorCode string }
+		}
+	}
+	json.Unmarshal(answer, &failure) // one that does not parse says nothing of the device
+	for _, d := range failure.Error.Details {
+		if d.ErrorCode == "UNREGISTERED" ||
+			d.ErrorCode == "INVALID_ARGUMENT" && failure.Error.Status == "INVALID_ARGUMENT" {
+			return wire.ErrDeviceUnknown
+		}
+	}
+	if status == http.StatusTooManyRequests || status >= 500 {
+		return fmt.Errorf("%w: Google's answered %d %s", wire.ErrPushFailed, status, failure.Error.Status)
+	}
+	return fmt.Errorf("%w: Google's answered %d %s", wire.ErrPushRefused, status, failure.Error.Status)
+}
+
+// post sends JSON and returns the status and the first maxAnswer bytes of the answer.
+func (p *Pusher) post(client *http.Client, address string, body any) (int, []byte, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return 0, nil, err
+	}
+	return p.send(client, address, "application/json", text, func(*http.Request) {})
+}
+
+func (p *Pusher) send(
+	client *http.Client,
+	address, kind string,
+	text []byte,
+	sign func(*http.Request),
+) (int, []byte, error) {
+	r, err := http.NewRequest("POST", address, bytes.NewReader(text))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Content-Type", kind)
+	sign(r)
+	answer, err := client.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer answer.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	return answer.StatusCode, text, err
+}
+
+// bouncerCode sends JSON to the bouncer and returns the code of its refusal, or "".
+func (p *Pusher) bouncerCode(path string, body any) (code string, err error) {
+	_, code, err = p.sendJSONToBouncer(path, body)
+	return code, err
+}
+
+// sendJSONToBouncer is sendToBouncer with a JSON body.
+func (p *Pusher) sendJSONToBouncer(path string, body any) (answer []byte, code string, err error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, "", err
+	}
+	return p.sendToBouncer(path, "application/json", text)
+}
+
+// sendToBouncer sends a request to the bouncer. code is the code of its refusal, or "" and then answer is its answer.
+func (p *Pusher) sendToBouncer(path, kind string, body []byte) (answer []byte, code string, err error) {
+	status, answer, err := p.send(
+		p.http,
+		strings.TrimSuffix(p.c.Bouncer, "/")+"/api/v1/remotes/push/"+path,
+		kind,
+		body,
+		func(r *http.Request) { r.SetBasicAuth(p.c.BouncerOrg, p.c.BouncerKey) },
+	)
+	if err != nil {
+		return nil, "", fmt.Errorf("reach the push bouncer: %w", err)
+	}
+	if status == http.StatusOK {
+		return answer, "", nil
+	}
+	var failure struct{ Code, Msg string }
+	json.Unmarshal(answer, &failure) // code stays "" if the answer is not JSON
+	switch {
+	case status == http.StatusTooManyRequests, status >= 500:
+		return nil, "", fmt.Errorf("%w: the bouncer answered %d %s", wire.ErrPushFailed, status, failure.Msg)
+	case failure.Code == "":
+		return nil, "", fmt.Errorf("%w: the bouncer answered %d %s", wire.ErrPushRefused, status, failure.Msg)
+	}
+	return nil, failure.Code, nil
+}
+
+func (p *Pusher) testByBouncer(n wire.PushOrigin, d realm.PushToken) error {
+	body := map[string]any{
+		"realm_uuid": n.RealmUUID,
+		"realm_name": n.RealmName,
+		"user_id":    n.User,
+		"token":      d.Token,
+		"token_kind": d.Kind,
+		"base_payload": map[string]any{
+			"realm_name": n.RealmName,
+			"realm_url":  n.RealmURL,
+			"realm_uri":  n.RealmURL,
+			"user_id":    n.User,
+		},
+	}
+	if d.Kind == realm.PushAPNs {
+		body["ios_app_id"] = d.App
+	}
+	switch code, err := p.bouncerCode("test_notification", body); {
+	case err != nil:
+		return err
+	case code == "":
+		return nil
+	case code == "INVALID_PUSH_DEVICE_TOKEN":
+		return wire.ErrDeviceUnknownToBouncer
+	default:
+		return fmt.Errorf("push bouncer refused: %s", code)
+	}
+}
+
+// Register registers or removes a device at the bouncer. The bouncer takes registrations as forms, unlike
+// notifications.
+func (p *Pusher) Register(r wire.PushRegistration) (code string, err error) {
+	if p.c.Bouncer == "" {
+		return "", wire.ErrPushNotConfigured
+	}
+	form := url.Values{"realm_uuid": {r.RealmUUID}}
+	path := "e2ee/register"
+	if r.Device != 0 {
+		form.Set("token_id", r.TokenID)
+		form.Set("encrypted_push_registration", r.Encrypted)
+		form.Set("bouncer_public_key", r.PublicKey)
+	} else {
+		form.Set("user_id", r.User.String())
+		switch {
+		case r.Gone && r.Token.Token == "":
+			path = "unregister/all"
+		case r.Gone:
+			path = "unregister"
+		default:
+			path = "register"
+		}
+		if r.Token.Token != "" {
+			form.Set("token", r.Token.Token)
+			form.Set("token_kind", strconv.Itoa(int(r.Token.Kind)))
+		}
+		if !r.Gone && r.Token.Kind == realm.PushAPNs {
+			form.Set("ios_app_id", r.Token.App)
+		}
+	}
+	_, code, err = p.sendToBouncer(path, "application/x-www-form-urlencoded", []byte(form.Encode()))
+	return code, err
+}

@@ -1,0 +1,134 @@
+// Package thumbnails makes thumbnails of uploaded images in the background. Endpoints only queue images: package wire
+// starts no goroutine and no timer of its own.
+//
+//	endpoint ──Add──▶ queue ──▶ worker: make file ──▶ record state ──▶ render waiting messages
+//	                    ▲                                                    │
+//	                    └──────────────── once more, 10 seconds later ───────┘
+//
+// Thumbnails can be lost at any time: a file that is missing is made when a client requests it, and the worker catches
+// up after a restart.
+package thumbnails
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"parley/actors/realm"
+	"parley/wire"
+)
+
+const (
+	// maxQueue is how many images wait. Further images are made on request, or after the next start of the server.
+	maxQueue = 1000
+	// renderSlack is how long after its thumbnail was made a message can arrive that was rendered before. Messages are
+	// looked up once more after that time.
+	renderSlack = 10 * time.Second
+)
+
+// Worker makes thumbnails, one at a time, and shows them in the messages that wait for them. It implements
+// wire.ThumbnailQueue.
+type Worker struct {
+	server wire.Server
+	files  wire.Files
+	log    *slog.Logger
+	jobs   chan job
+	stop   chan struct{}
+	ended  sync.WaitGroup
+}
+
+type job struct {
+	realm realm.ID
+	realm.Upload
+	again bool // the second pass, which looks for messages that arrived late
+}
+
+// Start starts a worker. It first makes the thumbnails that are missing in the given organizations.
+func Start(server wire.Server, files wire.Files, log *slog.Logger, realms []realm.ID) *Worker {
+	w := &Worker{
+		server: server,
+		files:  files,
+		log:    log,
+		jobs:   make(chan job, maxQueue),
+		stop:   make(chan struct{}),
+	}
+	w.ended.Go(w.run)
+	w.ended.Go(func() { w.catchUp(realms) })
+	return w
+}
+
+// Close stops the worker and waits for it. Images that are still queued are found at the next start.
+func (w *Worker) Close() {
+	close(w.stop)
+	w.ended.Wait()
+}
+
+// Add queues an image. It never blocks; if the queue is full it does nothing.
+func (w *Worker) Add(id realm.ID, u realm.Upload) { w.add(job{realm: id, Upload: u}) }
+
+func (w *Worker) add(j job) {
+	select {
+	case w.jobs <- j:
+	default:
+	}
+}
+
+func (w *Worker) run() {
+	for {
+		select {
+		case <-w.stop:
+			return
+		case j := <-w.jobs:
+			w.make(j)
+		}
+	}
+}
+
+// catchUp makes missing thumbnails. It pauses after each for as long as it worked, because no user waits for these.
+func (w *Worker) catchUp(realms []realm.ID) {
+	for _, id := range realms {
+		list, err := wire.ThumbnailsWanted(w.call(id))
+		if err != nil {
+			continue // the next start tries again
+		}
+		for _, u := range list {
+			began := time.Now()
+			w.make(job{realm: id, Upload: u})
+			select {
+			case <-w.stop:
+				return
+			case <-time.After(time.Since(began)):
+			}
+		}
+	}
+}
+
+func (w *Worker) call(id realm.ID) *wire.Call {
+	return &wire.Call{Server: w.server, Realm: id, Caller: realm.Caller{System: true, Client: "Internal"}}
+}
+
+// make makes a thumbnail, records the result and shows it in messages. The job is repeated once after renderSlack.
+func (w *Worker) make(j job) {
+	_, err := w.files.Thumbnail(j.Hash, j.Animated)
+	made := err == nil
+	if !made && !errors.Is(err, wire.ErrNotAnImage) && !errors.Is(err, wire.ErrTooManyPixels) {
+		w.log.Warn("making a thumbnail failed", "realm", j.realm, "upload", j.ID, "err", err)
+		return
+	}
+	if err := wire.FinishThumbnail(w.call(j.realm), j.Upload, made); err != nil {
+		w.log.Warn("recording a thumbnail failed", "realm", j.realm, "upload", j.ID, "err", err)
+		return
+	}
+	if j.again {
+		return
+	}
+	j.again = true
+	w.ended.Go(func() {
+		select {
+		case <-w.stop:
+		case <-time.After(renderSlack):
+			w.add(j)
+		}
+	})
+}
