@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A report of presence that the loop takes is answered, heard by others and seen by who asks for everybody's like one that
-// goes the usual way.
+// A presence report on the fast path has the same answer and the same effect for other users as one that the ordinary
+// handler gets.
 func TestFastPresenceReportsEqualOrdinaryOnes(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -29,7 +29,8 @@ func TestFastPresenceReportsEqualOrdinaryOnes(t *testing.T) {
 		}
 		return v.Encode()
 	}
-	rawPost(t, at, "/api/v1/users/me/presence", "Authorization: "+ann.auth()+"\r\n", ping()) // others hear of the first
+	// the first report causes an event
+	rawPost(t, at, "/api/v1/users/me/presence", "Authorization: "+ann.auth()+"\r\n", ping())
 	for _, c := range []struct {
 		name, form string
 		who        *account
@@ -39,7 +40,7 @@ func TestFastPresenceReportsEqualOrdinaryOnes(t *testing.T) {
 		{"a ping", ping(), ann, true, `"presence_last_update_id":-1,"result":"success"`},
 		{"idle", ping("status", "idle"), ann, true, `"presence_last_update_id":-1`},
 		{"with an update id", ping("last_update_id", "7"), ann, true, `"presence_last_update_id":7`},
-		{"with what nobody knows", ping("mood", "good"), ann, true, `"ignored_parameters_unsupported":["mood"]`},
+		{"with an unknown parameter", ping("mood", "good"), ann, true, `"ignored_parameters_unsupported":["mood"]`},
 		{"a bot's", ping(), bot, false, "This endpoint does not accept bot requests."},
 		{"asleep", ping("status", "asleep"), ann, false, "Invalid status: asleep"},
 		{"without status", "ping_only=true", ann, false, "Missing 'status' argument"},
@@ -50,14 +51,15 @@ func TestFastPresenceReportsEqualOrdinaryOnes(t *testing.T) {
 		quick := rawPost(t, at, "/api/v1/users/me/presence", authorization, c.form)
 		ordinary := rawPost(t, at, "/api/v1/users/me/presence", authorization+"User-Agent: test/1\r\n", c.form)
 		got := fastRequests(t, debug) - before
-		for end := time.Now().Add(10 * time.Second); c.quick && got < 1 && time.Now().Before(end); { // a loop counts at the end of its round
+		// the event loop updates its counter at the end of a round
+		for end := time.Now().Add(10 * time.Second); c.quick && got < 1 && time.Now().Before(end); {
 			got = fastRequests(t, debug) - before
 		}
 		if (got == 1) != c.quick || got > 1 {
-			t.Errorf("%s: %d taken on the loop", c.name, got)
+			t.Errorf("%s: %d on the fast path", c.name, got)
 		}
 		if quick != ordinary {
-			t.Errorf("%s: taken on the loop\n%sby the ordinary handler\n%s", c.name, quick, ordinary)
+			t.Errorf("%s: on the fast path\n%sby the ordinary handler\n%s", c.name, quick, ordinary)
 		}
 		if !strings.Contains(quick, c.want) {
 			t.Errorf("%s: %q is not in\n%s", c.name, c.want, quick)
@@ -67,21 +69,23 @@ func TestFastPresenceReportsEqualOrdinaryOnes(t *testing.T) {
 	queue := bo.must(t, "POST", "register", url.Values{"event_types": {`["presence"]`}, "slim_presence": {"true"}})
 	cy := demoAccount(t, at, "cy@example.org")
 	rawPost(t, at, "/api/v1/users/me/presence", "Authorization: "+cy.auth()+"\r\n", ping())
-	events := bo.must(t, "GET", "events", url.Values{"queue_id": {queue["queue_id"].(string)}, "last_event_id": {"-1"}, "dont_block": {"true"}})["events"].([]any)
+	events := bo.must(t, "GET", "events", url.Values{"queue_id": {queue["queue_id"].(string)}, "last_event_id": {"-1"},
+		"dont_block": {"true"}})["events"].([]any)
 	if len(events) != 1 || events[0].(map[string]any)["type"] != "presence" {
-		t.Errorf("when somebody comes online others hear %v", events)
+		t.Errorf("when a user comes online others receive %v", events)
 	}
 	seen := func(who *account) any {
 		id := fmt.Sprint(who.must(t, "GET", "users/me", nil)["user_id"])
-		return ann.must(t, "POST", "users/me/presence", url.Values{"status": {"idle"}, "last_update_id": {"-1"}})["presences"].(map[string]any)[id]
+		return ann.must(t, "POST", "users/me/presence",
+			url.Values{"status": {"idle"}, "last_update_id": {"-1"}})["presences"].(map[string]any)[id]
 	}
 	if seen(cy) == nil {
-		t.Error("who reported is not among those who are here")
+		t.Error("the user who reported is not in the list")
 	}
-	cy.must(t, "PATCH", "settings", url.Values{"presence_enabled": {"false"}}) // he appears offline at once
+	cy.must(t, "PATCH", "settings", url.Values{"presence_enabled": {"false"}}) // the user appears offline at once
 	hidden := fmt.Sprint(seen(cy))
 	rawPost(t, at, "/api/v1/users/me/presence", "Authorization: "+cy.auth()+"\r\n", ping())
 	if now := fmt.Sprint(seen(cy)); now != hidden {
-		t.Errorf("who hides his presence was seen as %s, and after a report as %s", hidden, now)
+		t.Errorf("a user with hidden presence was shown as %s, and after a report as %s", hidden, now)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A demo does not brake, unless it is told to.
+// A demo has no rate limits unless they are set.
 func TestDemoRateLimits(t *testing.T) {
 	for _, c := range []struct {
 		flags []string
@@ -20,7 +20,7 @@ func TestDemoRateLimits(t *testing.T) {
 			}
 		}
 		if sent != c.sent {
-			t.Errorf("%v: %d messages went through, expected %d", c.flags, sent, c.sent)
+			t.Errorf("%v: %d messages were accepted, want %d", c.flags, sent, c.sent)
 		}
 		p.stop()
 	}

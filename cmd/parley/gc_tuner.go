@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// baseGCPercent is how far the heap may grow over what is live before it is collected, in percent. The live heap is small
-// beside what polls and sends allocate and drop: at Go's 100 a seventh of the processor went into collecting. Where it is
-// collected more often than collections in checkInterval, it may grow farther, up to maxGCPercent: whoever sends meanwhile helps,
-// and waits. Only as far as maxExtraHeap bytes, though: a heap of large bodies grows by baseGCPercent.
+// Limits of heap growth. The live heap is small beside the memory that polls and sends allocate and drop: with Go's
+// default of 100 percent, a seventh of the processor time went into garbage collection. baseGCPercent is the growth in
+// percent between two collections. If more than targetCollections happen in checkInterval, the heap may grow further,
+// up to maxGCPercent, because senders help with each collection and wait. That extra growth is at most maxExtraHeap
+// bytes: a heap of large bodies grows by baseGCPercent.
 const (
 	baseGCPercent     = 300
 	maxGCPercent      = 900
@@ -20,23 +21,25 @@ const (
 	maxExtraHeap      = 256 << 20
 )
 
-// A heap that may grow to several times what is live keeps the memory of its busiest time. It is given back when things
-// have become calm: when so little is allocated that the next collection would be long in coming.
+// A heap that may grow to several times its live part keeps the memory of its busiest time. It is released when the
+// server is idle: when so little is allocated that the next collection would be far away.
 const (
-	checkInterval  = 10 * time.Second
-	idleAllocation = 10 << 20 // allocated from one look to the next: the heartbeats of 20,000 polls are about half of that
-	minReclaim     = 16 << 20 // that are worth a collection; or a quarter of what is live
+	checkInterval = 10 * time.Second
+	// bytes allocated between two checks; the heartbeats of 20,000 polls are about half of that
+	idleAllocation = 10 << 20
+	minReclaim     = 16 << 20 // bytes that are worth a collection; also a quarter of the live heap must be free
 )
 
-// gcTuner minds how much memory the heap takes, from its making on; run has it look every checkInterval.
+// gcTuner controls how far the heap grows, and releases memory when the server is idle. It concerns the whole process,
+// so there is one. run calls check every checkInterval.
 type gcTuner struct {
 	samples   []metrics.Sample
-	cycles    uint64 // targetCollections so far
-	allocated uint64
-	idle      bool // so it was the last time
+	cycles    uint64 // collections until the last check
+	allocated uint64 // bytes allocated until the last check
+	idle      bool   // whether the server was idle at the last check
 
 	mu           sync.Mutex
-	percentLimit int // what baseGCPercent is now, for a heap that is small enough; 0: somebody else decides
+	percentLimit int // the growth allowed now for a small heap; 0: GOGC is set, so the operator decides
 	percent      int
 }
 
@@ -53,7 +56,7 @@ func newGCTuner() *gcTuner {
 	return s
 }
 
-// collected is called after each collection: what is live may be far more than it was.
+// collected runs after each collection: the live heap may have grown a lot since the last check.
 func (s *gcTuner) collected() {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
@@ -61,7 +64,7 @@ func (s *gcTuner) collected() {
 	runtime.AddCleanup(new([64]byte), (*gcTuner).collected, s)
 }
 
-// setPercent lets the heap setPercent as far as it may with so many live bytes.
+// setPercent sets the growth for a heap with so many live bytes.
 func (s *gcTuner) setPercent(live uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +77,7 @@ func (s *gcTuner) setPercent(live uint64) {
 	}
 }
 
-// check gives back what there is to spare if it has been calm for two looks.
+// check adapts the growth to the number of collections, and releases memory if the server was idle at two checks.
 func (s *gcTuner) check() {
 	metrics.Read(s.samples)
 	value := func(i int) uint64 { return s.samples[i].Value.Uint64() }
@@ -94,7 +97,7 @@ func (s *gcTuner) check() {
 
 func (s *gcTuner) run(stop <-chan struct{}) {
 	metrics.Read(s.samples)
-	s.cycles, s.allocated = s.samples[0].Value.Uint64(), s.samples[1].Value.Uint64() // from here on it counts
+	s.cycles, s.allocated = s.samples[0].Value.Uint64(), s.samples[1].Value.Uint64() // count from now on
 	t := time.NewTicker(checkInterval)
 	defer t.Stop()
 	for {

@@ -15,12 +15,14 @@ import (
 	"time"
 )
 
-// A request for events that is taken on the event loop gets the answer, header lines included, that it gets written in
-// another way, which only the ordinary handler reads.
+// A poll on the fast path gets the same answer, including headers, as one that is written differently, which only the
+// ordinary handler reads.
 func TestFastPollsEqualOrdinaryOnes(t *testing.T) {
 	for _, args := range [][]string{nil, {"--rate-limit", "0"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
-			p := startProgram(t, parleyCommand(append([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"}, args...)...))
+			p := startProgram(t,
+				parleyCommand(append([]string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"},
+					args...)...))
 			at := p.serving()
 			alice := demoAccount(t, at, "ann@example.org")
 			queue := func() string {
@@ -28,13 +30,14 @@ func TestFastPollsEqualOrdinaryOnes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := alice.send("something to hear of"); err != nil {
+				if _, err := alice.send("a message"); err != nil {
 					t.Fatal(err)
 				}
 				return res["queue_id"].(string)
 			}
 			address := strings.TrimPrefix(at, "http://")
-			basic := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(alice.email+":"+alice.key)) + "\r\n"
+			basic := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(alice.email+":"+alice.key)) +
+				"\r\n"
 			ask := func(target, credentials string) string {
 				conn, err := net.Dial("tcp", address)
 				if err != nil {
@@ -62,35 +65,43 @@ func TestFastPollsEqualOrdinaryOnes(t *testing.T) {
 			}
 			q := queue()
 			for _, c := range []struct{ name, quick, other, credentials, want string }{
-				{"events", "queue_id=" + q + "&last_event_id=-1", "queue_id=" + q + "&last_event_id=%2D1", basic, "something to hear of"},
-				{"no queue", "queue_id=nobodys:1&last_event_id=-1", "queue_id=nobodys:1&last_event_id=%2D1", basic, "BAD_EVENT_QUEUE_ID"},
-				{"an event of another queue", "queue_id=" + q + "&last_event_id=777777", "queue_id=" + q + "&last_event_id=%3777777", basic, "was not in this queue"},
-				{"no credentials", "queue_id=" + q + "&last_event_id=-1", "queue_id=" + q + "&last_event_id=%2D1", "", "UNAUTHORIZED"},
-				{"wrong key", "queue_id=" + q + "&last_event_id=-1", "queue_id=" + q + "&last_event_id=%2D1", "Authorization: Basic YTpi\r\n", "Malformed API key"},
-				{"not blocking", "queue_id=" + q + "&last_event_id=-1&dont_block=false", "queue_id=" + q + "&last_event_id=-1&dont_block=%66alse", basic, "something to hear of"},
+				{"events", "queue_id=" + q + "&last_event_id=-1", "queue_id=" + q + "&last_event_id=%2D1", basic,
+					"a message"},
+				{"no queue", "queue_id=nobodys:1&last_event_id=-1", "queue_id=nobodys:1&last_event_id=%2D1", basic,
+					"BAD_EVENT_QUEUE_ID"},
+				{"an event of another queue", "queue_id=" + q + "&last_event_id=777777",
+					"queue_id=" + q + "&last_event_id=%3777777", basic, "was not in this queue"},
+				{"no credentials", "queue_id=" + q + "&last_event_id=-1", "queue_id=" + q + "&last_event_id=%2D1", "",
+					"UNAUTHORIZED"},
+				{"wrong key", "queue_id=" + q + "&last_event_id=-1", "queue_id=" + q + "&last_event_id=%2D1",
+					"Authorization: Basic YTpi\r\n", "Malformed API key"},
+				{"not blocking", "queue_id=" + q + "&last_event_id=-1&dont_block=false",
+					"queue_id=" + q + "&last_event_id=-1&dont_block=%66alse", basic, "a message"},
 			} {
 				for _, prefix := range []string{"/api/v1/events?", "/json/events?"} {
 					quick, other := ask(prefix+c.quick, c.credentials), ask(prefix+c.other, c.credentials)
 					if quick != other {
-						t.Errorf("%s, %s: taken on the loop\n%swritten in another way\n%s", c.name, prefix, quick, other)
+						t.Errorf("%s, %s: on the fast path\n%swritten differently\n%s", c.name, prefix, quick, other)
 					}
 					if !strings.Contains(quick, c.want) {
 						t.Errorf("%s, %s: %q is not in\n%s", c.name, prefix, c.want, quick)
 					}
 				}
 			}
-			// Whose credentials they are decides, also here.
+			// A queue belongs to the user of the credentials, also on the fast path.
 			bob := demoAccount(t, at, "bo@example.org")
-			theirs := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(bob.email+":"+bob.key)) + "\r\n"
-			if got := ask("/api/v1/events?queue_id="+q+"&last_event_id=-1", theirs); !strings.Contains(got, "BAD_EVENT_QUEUE_ID") {
-				t.Errorf("somebody else's queue: %s", got)
+			theirs := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(bob.email+":"+bob.key)) +
+				"\r\n"
+			if got := ask("/api/v1/events?queue_id="+q+"&last_event_id=-1", theirs); !strings.Contains(got,
+				"BAD_EVENT_QUEUE_ID") {
+				t.Errorf("a queue of another user: %s", got)
 			}
 			p.stop()
 		})
 	}
 }
 
-// startLimited is a server with a rate limit, which the demo has not, on the demo's data.
+// startLimited starts a server with a rate limit on the data of a demo.
 func startLimited(t *testing.T, limit string, emails ...string) (p *program, at string, people []*account) {
 	dir := t.TempDir()
 	p = startProgram(t, parleyCommand("serve", "--data", dir, "--listen", "127.0.0.1:0", "--demo"))
@@ -107,7 +118,7 @@ func startLimited(t *testing.T, limit string, emails ...string) (p *program, at 
 	return p, at, people
 }
 
-// rawConnection is one connection on which requests are written by hand.
+// rawConnection is a connection on which requests are written as bytes.
 type rawConnection struct {
 	t    *testing.T
 	at   string
@@ -126,12 +137,13 @@ func dialRaw(t *testing.T, at string) *rawConnection {
 
 func (l *rawConnection) sendPoll(p *account, query string) {
 	basic := base64.StdEncoding.EncodeToString([]byte(p.email + ":" + p.key))
-	if _, err := fmt.Fprintf(l.conn, "GET /api/v1/events?%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\n\r\n", query, l.at, basic); err != nil {
+	if _, err := fmt.Fprintf(l.conn, "GET /api/v1/events?%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\n\r\n",
+		query, l.at, basic); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
-// readAnswer is the answer: status, header lines but those that change with time, and body.
+// readAnswer returns the answer: status and headers without values that change with time, and body.
 func (l *rawConnection) readAnswer() (all string, header http.Header, body []byte) {
 	l.conn.SetReadDeadline(time.Now().Add(binaryTimeout))
 	res, err := http.ReadResponse(l.r, nil)
@@ -153,7 +165,7 @@ func (l *rawConnection) readAnswer() (all string, header http.Header, body []byt
 	return fmt.Sprintln(res.StatusCode, text, string(body)), header, body
 }
 
-// lastEventID is the id of an answer's last event.
+// lastEventID returns the id of an answer's last event.
 func (l *rawConnection) lastEventID(body []byte) int64 {
 	var a struct{ Events []struct{ ID int64 } }
 	if err := json.Unmarshal(body, &a); err != nil || len(a.Events) == 0 {
@@ -162,8 +174,8 @@ func (l *rawConnection) lastEventID(body []byte) int64 {
 	return a.Events[len(a.Events)-1].ID
 }
 
-// What a connection remembers of the last poll spares nobody a judgement: whatever became of caller, queue or
-// organization in between is answered as it is to somebody who comes anew.
+// A connection remembers the last poll, but every poll is checked again: after changes of the user, the queue or the
+// organization it gets the same answer as a poll on a new connection.
 func TestRepeatedPollsAreCheckedAgain(t *testing.T) {
 	for _, limit := range []string{"0", "1000"} {
 		t.Run("rate limit "+limit, func(t *testing.T) {
@@ -177,7 +189,7 @@ func TestRepeatedPollsAreCheckedAgain(t *testing.T) {
 				}
 				return a
 			}
-			say := func(text string) {
+			send := func(text string) {
 				t.Helper()
 				if _, err := ann.send(text); err != nil {
 					t.Fatal(err)
@@ -187,7 +199,7 @@ func TestRepeatedPollsAreCheckedAgain(t *testing.T) {
 			var queue string
 			l, last := dialRaw(t, at), int64(-1)
 			poll := func() { l.sendPoll(bo, fmt.Sprintf("queue_id=%s&last_event_id=%d", queue, last)) }
-			hear := func(want string) {
+			expect := func(want string) {
 				t.Helper()
 				all, _, body := l.readAnswer()
 				if !strings.Contains(all, want) {
@@ -197,19 +209,20 @@ func TestRepeatedPollsAreCheckedAgain(t *testing.T) {
 					last = l.lastEventID(body)
 				}
 			}
-			begin := func() { // a queue, and polls the connection knows
+			begin := func() { // registers a queue and polls until the connection remembers it
 				t.Helper()
-				queue, last = must(bo, "POST", "register", url.Values{"event_types": {`["message"]`}})["queue_id"].(string), -1
+				queue, last = must(bo, "POST", "register",
+					url.Values{"event_types": {`["message"]`}})["queue_id"].(string), -1
 				for i := range 3 {
-					say(fmt.Sprint("word ", i))
+					send(fmt.Sprint("word ", i))
 					poll()
-					hear(fmt.Sprint("word ", i))
+					expect(fmt.Sprint("word ", i))
 				}
-				poll() // waits
-				say("last word")
-				hear("last word")
+				poll() // waits for an event
+				send("last word")
+				expect("last word")
 			}
-			// refused expects an answer that somebody gets, too, who comes on a connection of his own and writes differently.
+			// refused expects the answer that a poll on a new connection, written differently, gets too.
 			refused := func(want string) {
 				t.Helper()
 				poll()
@@ -223,13 +236,13 @@ func TestRepeatedPollsAreCheckedAgain(t *testing.T) {
 
 			begin()
 			seen := last
-			for _, id := range []int64{seen + 1<<20, 0} { // neverSubscribed given out; acknowledged long ago
+			for _, id := range []int64{seen + 1<<20, 0} { // an id that was never used; an id acknowledged long ago
 				last = id
 				if id == 0 {
 					refused("pruned")
 				} else {
 					l.sendPoll(bo, fmt.Sprintf("queue_id=%s&last_event_id=%d", queue, last))
-					hear("was not in this queue")
+					expect("was not in this queue")
 				}
 			}
 			last = seen
@@ -239,11 +252,11 @@ func TestRepeatedPollsAreCheckedAgain(t *testing.T) {
 			}
 			l.sendPoll(ann, fmt.Sprintf("queue_id=%s&last_event_id=%d", queue, last))
 			if all, _, _ := l.readAnswer(); !strings.Contains(all, "BAD_EVENT_QUEUE_ID") {
-				t.Errorf("somebody else's queue on the connection of its owner: %s", all)
+				t.Errorf("a queue of another user on the connection of its owner: %s", all)
 			}
-			say("to the owner")
+			send("to the owner")
 			poll()
-			hear("to the owner")
+			expect("to the owner")
 
 			begin()
 			must(bo, "DELETE", "events", url.Values{"queue_id": {queue}})
@@ -256,12 +269,12 @@ func TestRepeatedPollsAreCheckedAgain(t *testing.T) {
 			bo.key = old.key
 			refused("401")
 			bo.key = fresh
-			say("under the new key")
+			send("under the new key")
 			poll()
-			hear("under the new key")
+			expect("under the new key")
 			poll()
-			say("and once more")
-			hear("and once more")
+			send("and once more")
+			expect("and once more")
 
 			begin()
 			must(olive, "DELETE", fmt.Sprintf("users/%d", me), nil)
@@ -278,7 +291,7 @@ func TestRepeatedPollsAreCheckedAgain(t *testing.T) {
 	}
 }
 
-// Each repeated poll spends of the budget, and whoever has spent it is told so.
+// Each repeated poll counts for the rate limit, and polls over the limit are refused.
 func TestRepeatedPollsCountForTheRateLimit(t *testing.T) {
 	p, at, people := startLimited(t, "20", "ann@example.org", "bo@example.org")
 	ann, bo := people[0], people[1]
@@ -290,7 +303,7 @@ func TestRepeatedPollsCountForTheRateLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	l, began, answered := dialRaw(t, at), time.Now(), 0
-	for left := 20; ; answered++ { // nothing is acknowledged, so each is answered at once
+	for left := 20; ; answered++ { // no event is acknowledged, so each poll is answered at once
 		l.sendPoll(bo, fmt.Sprintf("queue_id=%s&last_event_id=-1", a["queue_id"]))
 		all, header, _ := l.readAnswer()
 		if strings.HasPrefix(all, "429") {
@@ -301,13 +314,13 @@ func TestRepeatedPollsCountForTheRateLimit(t *testing.T) {
 		}
 		now, err := strconv.Atoi(header.Get("X-Ratelimit-Remaining"))
 		if refilled := int(time.Since(began)/(3*time.Second)) + 1; err != nil || now >= left+refilled || now < left-2 {
-			t.Fatalf("%q is left of the budget, %d before", header.Get("X-Ratelimit-Remaining"), left)
+			t.Fatalf("%q requests are left, %d before", header.Get("X-Ratelimit-Remaining"), left)
 		}
 		left = now
 	}
-	// One request of the twenty was the registration; the budget fills by one in three seconds.
+	// One request of the twenty was the registration; the limit allows one more every three seconds.
 	if most := 20 + int(time.Since(began)/(3*time.Second)); answered < 18 || answered > most {
-		t.Errorf("%d polls were answered, with a budget of 20 (%d by now)", answered, most)
+		t.Errorf("%d polls were answered, with a limit of 20 (%d by now)", answered, most)
 	}
 	p.stop()
 }

@@ -13,8 +13,8 @@ import (
 	"parley/snapshot/files"
 )
 
-// TestUnreferencedFilesAreRemoved: a server finds files that two organizations name, files that were replaced, and what a kill left
-// between a file and its row, and between a row and its file.
+// A server removes unreferenced files: files that were replaced, and files that a kill left between a file and its row.
+// Files that one of two organizations refers to stay.
 func TestUnreferencedFilesAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "organization")
@@ -22,7 +22,7 @@ func TestUnreferencedFilesAreRemoved(t *testing.T) {
 	p := demo(t, data)
 	at := p.serving()
 	olive, ann := demoAccount(t, at, "olive@example.org"), demoAccount(t, at, "ann@example.org")
-	// put uploads a file and returns what that added below uploads.
+	// put uploads a file and returns the paths of the new files.
 	put := func(who *account, path string, content io.Reader) (added []string) {
 		t.Helper()
 		before := filesUnder(t, uploads)
@@ -46,14 +46,16 @@ func TestUnreferencedFilesAreRemoved(t *testing.T) {
 		t.Fatal(out)
 	}
 	again := func() {
-		p = startProgram(t, parleyCommand("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"), "--demo"))
+		p = startProgram(t, parleyCommand("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"),
+			"--demo"))
 		p.serving()
 	}
 	again()
 	gone := put(ann, "users/me/avatar", pngOf(t, 61, 61))
 	gone = append(gone, put(olive, "realm/icon", pngOf(t, 62, 62))...)
 	gone = append(gone, put(olive, "realm/logo?night=true", pngOf(t, 63, 63))...)
-	for path, side := range map[string]int{"users/me/avatar": 64, "realm/icon": 65, "realm/logo?night=true": 66, "realm/emoji/square": 67} {
+	for path, side := range map[string]int{"users/me/avatar": 64, "realm/icon": 65, "realm/logo?night=true": 66,
+		"realm/emoji/square": 67} {
 		put(olive, path, pngOf(t, side, side))
 	}
 	put(ann, "users/me/avatar", pngOf(t, 68, 68))
@@ -77,7 +79,7 @@ func TestUnreferencedFilesAreRemoved(t *testing.T) {
 		t.Fatalf("a deleted export's file stays: %v", exported())
 	}
 	p.kill()
-	// What a process leaves that dies before an upload's row, or after the row of a deleted export.
+	// Files that a killed process leaves: before the row of an upload, and after the row of a deleted export.
 	writeFile(t, gone[len(gone)-1], "an export")
 	dead, err := files.Open(uploads)
 	if err != nil {
@@ -100,14 +102,15 @@ func TestUnreferencedFilesAreRemoved(t *testing.T) {
 	orphan("not answered yet")
 	want := slices.DeleteFunc(filesUnder(t, uploads), func(f string) bool { return slices.Contains(gone, f) })
 	again()
-	eventually(t, "the server has looked through its files", func() bool { return strings.Contains(p.output(), "removed unreferenced files") })
+	eventually(t, "the server has removed unreferenced files",
+		func() bool { return strings.Contains(p.output(), "removed unreferenced files") })
 	if got := filesUnder(t, uploads); !slices.Equal(got, want) {
-		t.Errorf("left is\n%s\nshould be\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the files are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if len(both) != 2 || !slices.Contains(want, both[0]) || len(gone) != 7 {
-		t.Errorf("the scene is another: %v in both organizations, %v nobody's", both, gone)
+		t.Errorf("unexpected files: %v in both organizations, %v unreferenced", both, gone)
 	}
 	if ann.download(t, plan) != "the plan" {
-		t.Error("a file that a row names is another")
+		t.Error("a referenced file has another content")
 	}
 }

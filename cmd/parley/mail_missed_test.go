@@ -15,8 +15,8 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// TestMissedMessagesAreMailed: what somebody who is not here is written, and does not read, comes to him by mail, one for
-// the conversation, though the server is killed before its time.
+// Direct messages that an offline user does not read are emailed, one email for a conversation, although the server is
+// killed before.
 func TestMissedMessagesAreMailed(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := demo(t, data)
@@ -30,12 +30,13 @@ func TestMissedMessagesAreMailed(t *testing.T) {
 	p.kill()
 	p = startProgram(t, parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo"))
 	p.serving()
-	eventually(t, "one letter to Bo tells of both", func() bool {
+	eventually(t, "one email to Bo contains both", func() bool {
 		list, _ := filepath.Glob(filepath.Join(data, "outbox", "*.eml"))
 		n := 0
 		for _, name := range list {
 			text, err := os.ReadFile(name)
-			if err == nil && strings.Contains(string(text), "To: <bo@example.org>") && strings.Contains(string(text), "the first") && strings.Contains(string(text), "the second") {
+			if err == nil && strings.Contains(string(text), "To: <bo@example.org>") &&
+				strings.Contains(string(text), "the first") && strings.Contains(string(text), "the second") {
 				n++
 			}
 		}
@@ -43,13 +44,13 @@ func TestMissedMessagesAreMailed(t *testing.T) {
 	})
 }
 
-// smtpInbox is an SMTP server that takes every letter.
+// smtpInbox is an SMTP server that accepts every email.
 type smtpInbox struct {
 	received chan receivedEmail
 	seen     []receivedEmail // by the test
 }
 
-// receivedEmail is one letter as it arrived.
+// receivedEmail is an email as it arrived.
 type receivedEmail struct {
 	to, subject, text string
 }
@@ -68,6 +69,7 @@ func newSMTPInbox(t *testing.T) (*smtpInbox, []string) {
 	return b, []string{"--smtp-host", "127.0.0.1", "--smtp-port", port, "--smtp-tls", "none"}
 }
 
+// NewSession is called for every connection.
 func (b *smtpInbox) NewSession(*smtp.Conn) (smtp.Session, error) { return &smtpSession{box: b}, nil }
 
 type smtpSession struct {
@@ -90,7 +92,7 @@ func (p *smtpSession) Data(r io.Reader) error {
 	return err
 }
 
-// next is the next letter to somebody that says something; letters of other things are passed over.
+// next returns the next email to an address that contains a text; it skips other emails.
 func (b *smtpInbox) next(t *testing.T, to, says string) receivedEmail {
 	t.Helper()
 	for end := time.After(binaryTimeout); ; {
@@ -101,13 +103,13 @@ func (b *smtpInbox) next(t *testing.T, to, says string) receivedEmail {
 				return d
 			}
 		case <-end:
-			t.Fatalf("no letter to %s says %q", to, says)
+			t.Fatalf("no email to %s contains %q", to, says)
 		}
 	}
 }
 
-// TestMissedMessageEmails: what is said in a followed topic, and in a channel somebody wants mails of, reaches the mail
-// server. The subject names the organization for who has another one here, or always wants it.
+// Messages in followed topics, and in channels with email notifications, reach the mail server. The subject contains
+// the organization for users with another account on this server, and for users who always want it.
 func TestMissedMessageEmails(t *testing.T) {
 	box, flags := newSMTPInbox(t)
 	data := filepath.Join(t.TempDir(), "data")
@@ -118,7 +120,8 @@ func TestMissedMessageEmails(t *testing.T) {
 	bo.must(t, "POST", "user_topics", url.Values{"stream_id": {"1"}, "topic": {"boats"}, "visibility_policy": {"3"}})
 	say := func(topic, text string) {
 		t.Helper()
-		ann.must(t, "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {topic}, "content": {text}})
+		ann.must(t, "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {topic},
+			"content": {text}})
 	}
 	subject := func(says, want string) {
 		t.Helper()
@@ -126,13 +129,14 @@ func TestMissedMessageEmails(t *testing.T) {
 			t.Errorf("the subject is %q, want %q", d.subject, want)
 		}
 	}
-	say("cars", "nobody hears of a car")
+	say("cars", "not emailed")
 	say("boats", "a boat")
 	subject("a boat", "#general > boats")
 	if out, code := runParley("realm", "create", "--name", "Other", "--realm", "other", "--data", data); code != 0 {
 		t.Fatal(out)
 	}
-	if out, code := runParley("user", "create", "--email", "Bo@example.org", "--name", "Bo", "--realm", "other", "--data", data); code != 0 {
+	if out, code := runParley("user", "create", "--email", "Bo@example.org", "--name", "Bo", "--realm", "other",
+		"--data", data); code != 0 {
 		t.Fatal(out)
 	}
 	say("boats", "a ship")
@@ -140,7 +144,8 @@ func TestMissedMessageEmails(t *testing.T) {
 	bo.must(t, "PATCH", "settings", url.Values{"realm_name_in_email_notifications_policy": {"3"}})
 	say("boats", "a canoe")
 	subject("a canoe", "#general > boats")
-	bo.must(t, "POST", "users/me/subscriptions/properties", url.Values{"subscription_data": {`[{"stream_id":1,"property":"email_notifications","value":true}]`}})
+	bo.must(t, "POST", "users/me/subscriptions/properties",
+		url.Values{"subscription_data": {`[{"stream_id":1,"property":"email_notifications","value":true}]`}})
 	say("cars", "a lorry")
 	subject("a lorry", "#general > cars")
 	if out, code := runParley("realm", "close", "--realm", "other", "--data", data); code != 0 {
@@ -153,8 +158,8 @@ func TestMissedMessageEmails(t *testing.T) {
 	say("cars", "a bus")
 	subject("a bus", "[Parley Demo] #general > cars")
 	for _, d := range box.seen {
-		if strings.Contains(d.text, "nobody hears") {
-			t.Errorf("nobody asked for %+v", d)
+		if strings.Contains(d.text, "not emailed") {
+			t.Errorf("an unwanted email: %+v", d)
 		}
 	}
 }

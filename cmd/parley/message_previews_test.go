@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// events asks a queue for what came after an event, waiting for something if need be.
+// events polls a queue for events after the last one; it waits if there are none.
 func (p *account) events(t *testing.T, queue string, last int) (list []map[string]any) {
 	t.Helper()
 	a, err := p.call("GET", "events", url.Values{"queue_id": {queue}, "last_event_id": {fmt.Sprint(last)}})
@@ -25,7 +25,7 @@ func (p *account) events(t *testing.T, queue string, last int) (list []map[strin
 	return list
 }
 
-// TestLinkPreviews sends links to pages on this machine, which the configuration allows, to a running server.
+// TestLinkPreviews sends links to pages on this machine, which the settings allow, to a running server.
 func TestLinkPreviews(t *testing.T) {
 	var mu sync.Mutex
 	var asked []string
@@ -43,7 +43,8 @@ func TestLinkPreviews(t *testing.T) {
 	defer site.Close()
 	p := demo(t, filepath.Join(t.TempDir(), "data"), "--previews-allow", "127.0.0.0/8")
 	at := p.serving()
-	ada, ann, bo, bot := demoAccount(t, at, "ada@example.org"), demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org"), demoAccount(t, at, "demo-bot@example.org")
+	ada, ann, bo, bot := demoAccount(t, at, "ada@example.org"), demoAccount(t, at, "ann@example.org"),
+		demoAccount(t, at, "bo@example.org"), demoAccount(t, at, "demo-bot@example.org")
 	must := func(a map[string]any, err error) map[string]any {
 		t.Helper()
 		if err != nil {
@@ -51,14 +52,17 @@ func TestLinkPreviews(t *testing.T) {
 		}
 		return a
 	}
-	if a := must(bo.call("POST", "register", url.Values{"fetch_event_types": {`["realm"]`}})); a["server_inline_url_embed_preview"] != true || a["realm_inline_url_embed_preview"] != false {
+	if a := must(bo.call("POST", "register",
+		url.Values{"fetch_event_types": {`["realm"]`}})); a["server_inline_url_embed_preview"] != true ||
+		a["realm_inline_url_embed_preview"] != false {
 		t.Errorf("register says %v, %v", a["server_inline_url_embed_preview"], a["realm_inline_url_embed_preview"])
 	}
-	if _, err := ann.send(site.URL + "/off"); err != nil { // it is off until an administrator wants it
+	if _, err := ann.send(site.URL + "/off"); err != nil { // previews are off until an administrator switches them on
 		t.Fatal(err)
 	}
 	must(ada.call("PATCH", "realm", url.Values{"inline_url_embed_preview": {"true"}}))
-	queue := must(bo.call("POST", "register", url.Values{"event_types": {`["message","update_message"]`}}))["queue_id"].(string)
+	queue := must(bo.call("POST", "register",
+		url.Values{"event_types": {`["message","update_message"]`}}))["queue_id"].(string)
 	if _, err := bot.send(site.URL + "/bot"); err != nil {
 		t.Fatal(err)
 	}
@@ -79,36 +83,43 @@ func TestLinkPreviews(t *testing.T) {
 		}
 	}
 	e := next("update_message")
-	embed := `<div class="message_embed_title"><a href="` + site.URL + `/page" title="Page /page">Page /page</a></div><div class="message_embed_description">What is &lt;there&gt;</div>`
-	if e["rendering_only"] != true || e["user_id"] != nil || e["message_id"] != float64(id) || !strings.Contains(e["rendered_content"].(string), embed) || e["content"] != "see "+site.URL+"/page" {
-		t.Errorf("the event says %v", e)
+	embed := `<div class="message_embed_title"><a href="` + site.URL + `/page" title="Page /page">Page /page</a>` +
+		`</div>` +
+		`<div class="message_embed_description">What is &lt;there&gt;</div>`
+	if e["rendering_only"] != true || e["user_id"] != nil || e["message_id"] != float64(id) ||
+		!strings.Contains(e["rendered_content"].(string), embed) || e["content"] != "see "+site.URL+"/page" {
+		t.Errorf("the event is %v", e)
 	}
 	if html := bo.renderedContent(t, id); !strings.Contains(html, embed) {
-		t.Errorf("the message says %s", html)
+		t.Errorf("the message is %s", html)
 	}
-	if a := must(bo.call("GET", fmt.Sprintf("messages/%d", id), nil)); a["message"].(map[string]any)["last_edit_timestamp"] != nil {
+	if a := must(bo.call("GET", fmt.Sprintf("messages/%d", id),
+		nil)); a["message"].(map[string]any)["last_edit_timestamp"] != nil {
 		t.Errorf("a preview counts as an edit: %v", a)
 	}
-	// A page that comes when the message says something else already is not shown.
+	// A page that arrives after the message was edited is not shown.
 	slow, err := ann.send(site.URL + "/slow")
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the slow page is asked for", func() bool { mu.Lock(); defer mu.Unlock(); return slices.Contains(asked, "/slow") })
-	must(ann.call("PATCH", fmt.Sprintf("messages/%d", slow), url.Values{"content": {"never mind " + site.URL + "/other"}}))
+	eventually(t, "the slow page is asked for",
+		func() bool { mu.Lock(); defer mu.Unlock(); return slices.Contains(asked, "/slow") })
+	must(ann.call("PATCH", fmt.Sprintf("messages/%d", slow),
+		url.Values{"content": {"never mind " + site.URL + "/other"}}))
 	close(hold)
-	eventually(t, "the other page is shown", func() bool { return strings.Contains(bo.renderedContent(t, slow), "Page /other") })
+	eventually(t, "the other page is shown",
+		func() bool { return strings.Contains(bo.renderedContent(t, slow), "Page /other") })
 	if html := bo.renderedContent(t, slow); strings.Contains(html, "Page /slow") {
 		t.Errorf("a page that is not linked any more is shown: %s", html)
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	if slices.Contains(asked, "/off") || slices.Contains(asked, "/bot") {
-		t.Errorf("pages were fetched that nobody wanted: %v", asked)
+		t.Errorf("unwanted pages were fetched: %v", asked)
 	}
 }
 
-// TestPreviewsRejectPrivateNetworks: without being allowed to, no page of this machine is fetched.
+// Without permission no page of this machine is fetched.
 func TestPreviewsRejectPrivateNetworks(t *testing.T) {
 	asked := make(chan string, 10)
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked <- r.URL.Path }))
@@ -123,16 +134,16 @@ func TestPreviewsRejectPrivateNetworks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.stop() // by then it has long been refused
+	p.stop() // by then the fetch has been rejected
 	select {
 	case path := <-asked:
-		t.Errorf("message %d had %s fetched", id, path)
+		t.Errorf("message %d caused a fetch of %s", id, path)
 	default:
 	}
 }
 
-// TestPreviewsSurviveKill: the pages of a message are fetched again if the server was killed before it showed them, and
-// not if it showed them; clients hear of each once, on their old queues.
+// Pages are fetched again if the server was killed before it showed them, and not if it had shown them. Clients receive
+// each preview once, on their old queues.
 func TestPreviewsSurviveKill(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]int{}
@@ -157,13 +168,14 @@ func TestPreviewsSurviveKill(t *testing.T) {
 	begin := func() {
 		p = demo(t, data, "--previews-allow", "127.0.0.0/8")
 		at := p.serving()
-		ann, bo, cy, ada = demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org"), demoAccount(t, at, "cy@example.org"), demoAccount(t, at, "ada@example.org")
+		ann, bo, cy, ada = demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org"),
+			demoAccount(t, at, "cy@example.org"), demoAccount(t, at, "ada@example.org")
 	}
 	begin()
 	ada.must(t, "PATCH", "realm", url.Values{"inline_url_embed_preview": {"true"}})
 	queue := bo.must(t, "POST", "register", url.Values{"event_types": {`["update_message"]`}})["queue_id"].(string)
 	last := -1
-	heard := func(until float64) (ids []float64) { // which messages are shown otherwise, up to one of them
+	previewed := func(until float64) (ids []float64) { // messages with a new rendering, up to the given one
 		t.Helper()
 		for !slices.Contains(ids, until) {
 			for _, e := range bo.events(t, queue, last) {
@@ -204,24 +216,24 @@ func TestPreviewsSurviveKill(t *testing.T) {
 		return shows(held, "/held") && shows(edited, "/second") && shows(moved, "/moved")
 	})
 	if shows(edited, "/first") {
-		t.Error("a page is shown that is not linked any more")
+		t.Error("a page is shown that is no longer linked")
 	}
 	p.kill()
 	begin()
 	if !shows(held, "/held") {
-		t.Error("what was shown is not any more")
+		t.Error("a preview disappeared")
 	}
 	var ids []float64
-	for _, who := range []*account{ann, bo, cy, ada} { // each waits for nothing else
-		ids = append(ids, heard(link(who, "/"+who.email))...)
+	for _, who := range []*account{ann, bo, cy, ada} { // each waits only for its own message
+		ids = append(ids, previewed(link(who, "/"+who.email))...)
 	}
 	for _, id := range []float64{held, edited, moved} {
 		if n := len(slices.DeleteFunc(slices.Clone(ids), func(x float64) bool { return x != id })); n != 1 {
-			t.Errorf("of message %.0f was heard %d times: %v", id, n, ids)
+			t.Errorf("%[2]d previews of message %.0[1]f: %[3]v", id, n, ids)
 		}
 	}
 	if slices.Contains(ids, gone) {
-		t.Error("a deleted message is shown otherwise")
+		t.Error("a deleted message has a preview")
 	}
 	for _, path := range []string{"/held", "/gone", "/first", "/moved"} {
 		if times(path) != 2 {

@@ -26,8 +26,9 @@ func TestMetricsOfARunningServer(t *testing.T) {
 	if _, err := ann.newPoller(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ann.call("POST", "messages", url.Values{"type": {"stream"}, "to": {"nowhere"}, "topic": {"t"}, "content": {"x"}}); err == nil {
-		t.Fatal("a message to nowhere was sent")
+	if _, err := ann.call("POST", "messages",
+		url.Values{"type": {"stream"}, "to": {"nowhere"}, "topic": {"t"}, "content": {"x"}}); err == nil {
+		t.Fatal("a message to a missing channel was sent")
 	}
 	get := func(url string) (int, string) {
 		r, err := http.Get(url)
@@ -42,12 +43,18 @@ func TestMetricsOfARunningServer(t *testing.T) {
 		return r.StatusCode, string(text)
 	}
 	_, text := get("http://" + debug + "/metrics")
-	for _, line := range []string{"parley_queues 1", "parley_queues_evicted_total 0", "parley_polls_parked 0", "parley_unacked_events 0",
-		`parley_realm_in_flight{realm="1"} 0`, `parley_realm_snapshot_age_seconds{realm="1"} `, `parley_refusals_total{code="STREAM_DOES_NOT_EXIST"} 1`,
-		`parley_store_commit_seconds_bucket{le="0.001024"} `, `parley_store_commit_seconds_count `, "# TYPE parley_store_facts_total counter\n",
-		`parley_realm_turn_latency_seconds_bucket{kind="POST /register",le="+Inf"} 1`, `parley_realm_turn_latency_seconds_count{kind="POST /register"} 1`,
-		`parley_realm_turn_latency_max_seconds{kind="POST /messages"} `, "parley_http_parked_requests 0", `parley_bound_limit{of="queue_events"} 20000`,
-		`parley_bound_used{of="connections"} `, `parley_bound_hits_total{of="unacked_bytes"} 0`, `parley_bound_used{of="text_cache_bytes"} `,
+	for _, line := range []string{"parley_queues 1", "parley_queues_evicted_total 0", "parley_polls_parked 0",
+		"parley_unacked_events 0",
+		`parley_realm_in_flight{realm="1"} 0`, `parley_realm_snapshot_age_seconds{realm="1"} `,
+		`parley_refusals_total{code="STREAM_DOES_NOT_EXIST"} 1`,
+		`parley_store_commit_seconds_bucket{le="0.001024"} `, `parley_store_commit_seconds_count `,
+		"# TYPE parley_store_facts_total counter\n",
+		`parley_realm_turn_latency_seconds_bucket{kind="POST /register",le="+Inf"} 1`,
+		`parley_realm_turn_latency_seconds_count{kind="POST /register"} 1`,
+		`parley_realm_turn_latency_max_seconds{kind="POST /messages"} `, "parley_http_parked_requests 0",
+		`parley_bound_limit{of="queue_events"} 20000`,
+		`parley_bound_used{of="connections"} `, `parley_bound_hits_total{of="unacked_bytes"} 0`,
+		`parley_bound_used{of="text_cache_bytes"} `,
 		"go_goroutines ", "process_resident_memory_bytes "} {
 		if !strings.Contains(text, line) {
 			t.Errorf("no %q among the metrics", line)
@@ -57,7 +64,8 @@ func TestMetricsOfARunningServer(t *testing.T) {
 		t.Log(text)
 	}
 	slowest, err := server.Command(data, "realm-slowest", map[string]string{})
-	if list, _ := slowest["slowest"].([]any); err != nil || len(list) > 10 || !strings.Contains(fmt.Sprint(list), "kind:POST /register") {
+	if list, _ := slowest["slowest"].([]any); err != nil || len(list) > 10 ||
+		!strings.Contains(fmt.Sprint(list), "kind:POST /register") {
 		t.Errorf("realm slowest: %v %v", slowest, err)
 	}
 	if status, _ := get("http://" + debug + "/debug/pprof/goroutine?debug=1"); status != 200 {
@@ -65,7 +73,7 @@ func TestMetricsOfARunningServer(t *testing.T) {
 	}
 	for _, path := range []string{"/metrics", "/debug/pprof/"} {
 		if status, _ := get(at + path); status != 404 {
-			t.Errorf("%s is answered %d where clients are", path, status)
+			t.Errorf("%s is answered %d at the address for clients", path, status)
 		}
 	}
 	if status, text := get(at + "/health"); status != 200 || !strings.Contains(text, "success") {

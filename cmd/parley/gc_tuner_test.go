@@ -8,9 +8,9 @@ import (
 
 var garbage [][]byte
 
-// Memory of a busy time goes back to the system when it has been calm for a while, and not before.
+// Memory is released when the server has been idle for two checks, not before.
 func TestIdleMemoryIsReleased(t *testing.T) {
-	t.Setenv("GOGC", "300") // leaves the collector of the other tests alone
+	t.Setenv("GOGC", "300") // so that newGCTuner does not change the collector of other tests
 	released := func() uint64 {
 		s := []metrics.Sample{{Name: "/memory/classes/heap/released:bytes"}}
 		metrics.Read(s)
@@ -25,20 +25,21 @@ func TestIdleMemoryIsReleased(t *testing.T) {
 	g := newGCTuner()
 	busy()
 	before := released()
-	g.check() // was busy
+	g.check() // busy
 	busy()
-	g.check() // still
-	g.check() // is calm for the first time
+	g.check() // still busy
+	g.check() // idle for the first time
 	if now := released(); now > before+32<<20 {
-		t.Errorf("%d bytes given back in a busy time", now-before)
+		t.Errorf("%d bytes were released while busy", now-before)
 	}
 	g.check()
 	if now := released(); now < before+32<<20 {
-		t.Errorf("%d bytes are with the system, %d before: nothing was given back", now, before)
+		t.Errorf("%d bytes are released, %d before: no memory was released", now, before)
 	}
 }
 
-// A small heap that is collected often may grow to ten times its size; one of large bodies, and one that rests, to four times.
+// A small heap with many collections may grow to ten times its size; a heap of large bodies, and an idle heap, to four
+// times.
 func TestGCPercentFollowsTheHeap(t *testing.T) {
 	was := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(was)
@@ -46,7 +47,8 @@ func TestGCPercentFollowsTheHeap(t *testing.T) {
 		late   int
 		live   uint64
 		growth int
-	}{{maxGCPercent, 1 << 20, 900}, {maxGCPercent, 64 << 20, 400}, {maxGCPercent, 1 << 30, 300}, {baseGCPercent, 1 << 20, 300}} {
+	}{{maxGCPercent, 1 << 20, 900}, {maxGCPercent, 64 << 20, 400}, {maxGCPercent, 1 << 30, 300},
+		{baseGCPercent, 1 << 20, 300}} {
 		g := &gcTuner{percentLimit: x.late}
 		g.setPercent(x.live)
 		if growth := debug.SetGCPercent(100); growth != x.growth {
