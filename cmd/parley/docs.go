@@ -53,8 +53,8 @@ func newDocsCommand() *cobra.Command {
 	return docs
 }
 
-// referencePages returns the reference pages by file name. They contain only what follows from the program, so that a
-// test can compare them with the files.
+// referencePages returns the reference pages by file name. They depend only on the program, so that a test can compare
+// them with the files.
 func referencePages() map[string]string {
 	return map[string]string{
 		"settings.md": settingsPage(),
