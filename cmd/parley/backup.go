@@ -20,8 +20,9 @@ func newBackupCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write a backup of a running or a stopped server",
-		Long: "Write a backup of a running or a stopped server to FILE; - is standard output. A running server serves " +
-			"meanwhile.\nThe file \"" + server.SecretFile + "\" of the data directory and the search index are not in it.",
+		Long: "Write a backup of a running or a stopped server to FILE; - is standard output.\n" +
+			"A running server serves meanwhile. A backup does not contain the search index and the file \"" +
+			server.SecretFile + "\".",
 		Args: exactArgs(1, "- is standard output"),
 	}
 	data := dataFlag(c, anyServer)

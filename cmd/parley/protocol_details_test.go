@@ -314,8 +314,10 @@ func detailEmptyTopics(t *testing.T, k *demoClient) {
 		a := k.must("ann", "POST register", "client_capabilities", c.caps, "fetch_event_types",
 			[]string{"drafts", "scheduled_messages"})
 		for what, list := range map[string]any{"drafts of events": events[0].(map[string]any)["drafts"],
-			"scheduled messages of events": events[1].(map[string]any)["scheduled_messages"],
-			"drafts of the registration":   a["drafts"], "scheduled messages of the registration": a["scheduled_messages"]} {
+			"scheduled messages of events":           events[1].(map[string]any)["scheduled_messages"],
+			"drafts of the registration":             a["drafts"],
+			"scheduled messages of the registration": a["scheduled_messages"],
+		} {
 			if topic := list.([]any)[0].(map[string]any)["topic"]; topic != c.topic {
 				t.Errorf("%s: the empty topic is called %q, want %q", what, topic, c.topic)
 			}

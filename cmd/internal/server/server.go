@@ -2,8 +2,8 @@
 // server, email, push notifications, the control socket and the metrics.
 //
 // Start takes a Config and returns a Server that accepts requests; Close stops it. Several servers can run in one
-// process, each with its own data directory: the package has no global state. Things of the whole process (flags, signals, exit
-// codes, the garbage collector) belong to cmd/parley.
+// process, each with its own data directory: the package has no global state. Things of the whole process (flags,
+// signals, exit codes, the garbage collector) belong to cmd/parley.
 //
 // The order of a start matters:
 //
@@ -474,7 +474,7 @@ func (s *Server) Finish() error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	err := s.http.FinishAnswers(ctx)
-	s.log.Info("stopped", "data", s.Data, "connections handed over", s.http.Stats().HandedOff)
+	s.log.Info("stopped", "data", s.Data, "handed_over", s.http.Stats().HandedOff)
 	return err
 }
 
