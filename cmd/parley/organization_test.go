@@ -69,8 +69,7 @@ func TestExportAndImport(t *testing.T) {
 	}
 	again := startProgram(t, parleyCommand("serve", "--data", other, "--listen", "127.0.0.1:0", "--demo"))
 	ann.url = again.serving()
-	a,
-		err := ann.call("GET", "events", url.Values{"queue_id": {q["queue_id"].(string)}, "last_event_id": {"-1"},
+	a, err := ann.call("GET", "events", url.Values{"queue_id": {q["queue_id"].(string)}, "last_event_id": {"-1"},
 		"dont_block": {"true"}})
 	if err != nil {
 		t.Fatal(err)
