@@ -158,7 +158,7 @@ type createBotForm struct {
 }
 
 func createBot(c *Call, f createBotForm) (Answer, error) {
-	if f.Type == realm.OutgoingWebhook && !realm.IsServiceURL(f.URL) {
+	if f.Type == realm.OutgoingWebhook && !realm.IsWebURL(f.URL, true) {
 		return nil, form.Invalid("Not a URL").Named("payload_url")
 	}
 	cmd := realm.CreateBot{
@@ -240,7 +240,7 @@ func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
 		Register:  pointerIfSet(f.Register),
 		AllPublic: pointerIfSet(f.AllPublic),
 	}
-	if f.URL.Set && !realm.IsServiceURL(f.URL.Value) {
+	if f.URL.Set && !realm.IsWebURL(f.URL.Value, true) {
 		return cmd, form.Invalid("Not a URL").Named("service_payload_url")
 	}
 	if f.ShortName.Set {

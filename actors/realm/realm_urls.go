@@ -1,31 +1,24 @@
 package realm
 
-import (
-	"net/url"
-	"strings"
-)
+import "strings"
 
 // maxWebURL is the maximum length of a URL in bytes.
 const maxWebURL = 2048
 
-// IsServiceURL reports whether s is an absolute http or https URL that the server can call, such as the service of a
-// bot. It accepts any host, because a service can run inside the network of the organization.
-func IsServiceURL(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && len(s) <= maxWebURL && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-}
-
-// isWebURL reports whether s is an absolute http or https URL that clients can show as a link. It accepts less than
-// IsServiceURL: the scheme is in lower case, the host has a dot or begins with "localhost", and the URL has no white
-// space, quotes or angle brackets. It accepts more where net/url finds an invalid escape. Clients can depend on both.
-func isWebURL(s string) bool {
-	rest, ok := strings.CutPrefix(s, "https://")
-	if !ok {
-		rest, ok = strings.CutPrefix(s, "http://")
-	}
-	host, _, _ := strings.Cut(rest, "/")
-	if !ok || host == "" || len(s) > maxWebURL || strings.ContainsAny(s, " \t\r\n<>\"") {
+// IsWebURL reports whether s is an absolute http or https URL. White space, quotes and angle brackets are not allowed.
+// The host must have a dot or begin with "localhost", so that links work for all readers. With internal it can have any
+// name, because a bot's service can run inside the network of the organization.
+func IsWebURL(s string, internal bool) bool {
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
 		return false
 	}
-	return strings.Contains(host, ".") || strings.HasPrefix(host, "localhost")
+	host := rest
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		host = rest[:i]
+	}
+	if host == "" || len(s) > maxWebURL || strings.ContainsAny(s, " \t\r\n<>\"") {
+		return false
+	}
+	return internal || strings.Contains(host, ".") || strings.HasPrefix(host, "localhost")
 }

@@ -237,7 +237,7 @@ func checkAccount(data string) error {
 	switch kind := d["subtype"]; {
 	case given && strings.Count(pattern, "%(username)s") != 1:
 		return BadRequest("URL pattern must contain '%(username)s'.")
-	case given && !isWebURL(strings.ReplaceAll(pattern, "%(username)s", "username")):
+	case given && !IsWebURL(strings.ReplaceAll(pattern, "%(username)s", "username"), false):
 		return BadRequest(`field_data["url_pattern"] is not a URL`)
 	case kind == "custom" && !given:
 		return BadRequest("Custom external account must define URL pattern")
@@ -448,7 +448,7 @@ func (f *ProfileField) checkValue(text string) error {
 			return BadRequest("%s is not a date", f.Name)
 		}
 	case URLField:
-		if !isWebURL(text) {
+		if !IsWebURL(text, false) {
 			return BadRequest("%s is not a URL", f.Name)
 		}
 	}
