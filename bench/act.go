@@ -23,7 +23,8 @@ func (r *run) act(kind int, to int, intended time.Duration, then func()) {
 	case kindPresence:
 		who := r.somebody()
 		p := &r.pop.people[who]
-		c := r.call("POST", "users/me/presence", p, params{"status": "active", "new_user_input": true, "ping_only": false, "last_update_id": p.presence})
+		c := r.call("POST", "users/me/presence", p, params{"status": "active", "new_user_input": true,
+			"ping_only": false, "last_update_id": p.presence})
 		r.issue(kind, c, intended, then, func(a *swarm.Answer) {
 			swarm.Fields(a.Body, func(k, v []byte) {
 				if string(k) == "presence_last_update_id" {
@@ -35,7 +36,8 @@ func (r *run) act(kind int, to int, intended time.Duration, then func()) {
 		// In turn: everybody once, before anybody twice.
 		r.pings++
 		p := &r.pop.people[r.pings%len(r.pop.people)]
-		r.issue(kind, r.call("POST", "users/me/presence", p, params{"status": "active", "new_user_input": true, "ping_only": true}), intended, then, nil)
+		r.issue(kind, r.call("POST", "users/me/presence", p,
+			params{"status": "active", "new_user_input": true, "ping_only": true}), intended, then, nil)
 	case kindRead, kindFlag:
 		s, who := r.recent()
 		if s == nil {
@@ -46,14 +48,16 @@ func (r *run) act(kind int, to int, intended time.Duration, then func()) {
 		if kind == kindFlag {
 			flag = "starred"
 		}
-		r.issue(kind, r.call("POST", "messages/flags", &r.pop.people[who], params{"messages": []int64{s.message}, "op": "add", "flag": flag}), intended, then, nil)
+		r.issue(kind, r.call("POST", "messages/flags", &r.pop.people[who],
+			params{"messages": []int64{s.message}, "op": "add", "flag": flag}), intended, then, nil)
 	case kindReact:
 		s, who := r.recent()
 		if s == nil {
 			r.act(kindMessages, to, intended, then)
 			return
 		}
-		c := r.call("POST", fmt.Sprintf("messages/%d/reactions", s.message), &r.pop.people[who], params{"emoji_name": reactions[r.rng.IntN(len(reactions))]})
+		c := r.call("POST", fmt.Sprintf("messages/%d/reactions", s.message), &r.pop.people[who],
+			params{"emoji_name": reactions[r.rng.IntN(len(reactions))]})
 		r.issue(kind, c, intended, then, nil)
 	case kindEdit:
 		s, _ := r.recent()
@@ -61,19 +65,22 @@ func (r *run) act(kind int, to int, intended time.Duration, then func()) {
 			r.act(kindMessages, to, intended, then)
 			return
 		}
-		r.issue(kind, r.call("PATCH", fmt.Sprintf("messages/%d", s.message), &r.pop.people[s.sender], params{"content": "edited " + filler}), intended, then, nil)
+		r.issue(kind, r.call("PATCH", fmt.Sprintf("messages/%d", s.message), &r.pop.people[s.sender],
+			params{"content": "edited " + filler}), intended, then, nil)
 	case kindTyping:
 		a := r.somebody()
 		b := r.somebody()
 		for r.pop.people[a].realm != r.pop.people[b].realm {
 			b = r.somebody()
 		}
-		r.issue(kind, r.call("POST", "typing", &r.pop.people[a], params{"op": "start", "type": "direct", "to": []int64{r.pop.people[b].ID}}), intended, then, nil)
+		r.issue(kind, r.call("POST", "typing", &r.pop.people[a],
+			params{"op": "start", "type": "direct", "to": []int64{r.pop.people[b].ID}}), intended, then, nil)
 	case kindMessages:
 		r.actMessages(intended, then)
 	case kindRegister:
 		who := &r.pop.people[r.somebody()]
-		c := r.call("POST", "register", who, params{"apply_markdown": true, "client_gravatar": false, "slim_presence": true, "idle_queue_timeout": 60, "client_capabilities": capabilities})
+		c := r.call("POST", "register", who, params{"apply_markdown": true, "client_gravatar": false,
+			"slim_presence": true, "idle_queue_timeout": 60, "client_capabilities": capabilities})
 		// As real clients do; undoing the compression is the client's own cost and not paid here.
 		c.Gzip, c.Discard = true, true
 		r.issue(kind, c, intended, then, nil)
@@ -112,7 +119,8 @@ func (r *run) actSend(to int, intended time.Duration, then, seen func()) {
 	no, text := r.led.send(who, ch.audience, intended, filler, seen)
 	c := r.call("POST", "messages", &r.pop.people[who], nil)
 	// Written by hand: at 15,000 sends a second the general encoder is a third of the generator's work.
-	c.Body = "type=channel&to=" + strconv.FormatInt(ch.ID, 10) + "&topic=topic+" + strconv.Itoa(no%7) + "&content=" + strings.ReplaceAll(text, " ", "+")
+	c.Body = "type=channel&to=" + strconv.FormatInt(ch.ID, 10) + "&topic=topic+" + strconv.Itoa(no%7) + "&content=" +
+		strings.ReplaceAll(text, " ", "+")
 	c.Kind, c.Intended = kindSend, intended
 	m := r.meter
 	c.Done = func(c *swarm.Call, a *swarm.Answer) {
@@ -137,7 +145,8 @@ func (r *run) actSend(to int, intended time.Duration, then, seen func()) {
 func (r *run) actMessages(intended time.Duration, then func()) {
 	ch := &r.pop.channels[r.rng.IntN(len(r.pop.channels))]
 	who := &r.pop.people[ch.Members[r.rng.IntN(len(ch.Members))]]
-	p := params{"num_before": 50, "num_after": 0, "anchor": "newest", "narrow": []any{map[string]any{"operator": "channel", "operand": ch.ID}}}
+	p := params{"num_before": 50, "num_after": 0, "anchor": "newest",
+		"narrow": []any{map[string]any{"operator": "channel", "operand": ch.ID}}}
 	if r.newest > r.oldest && r.rng.IntN(4) > 0 {
 		p["anchor"] = strconv.FormatInt(r.oldest+r.rng.Int64N(r.newest-r.oldest), 10)
 		p["num_after"] = 50
@@ -187,7 +196,8 @@ func (r *run) history(n int) error {
 		ch := &r.pop.channels[rng.IntN(len(r.pop.channels))]
 		who := &r.pop.people[ch.Members[rng.IntN(len(ch.Members))]]
 		c := r.call("POST", "messages", who, nil)
-		c.Body = fmt.Sprintf("type=channel&to=%d&topic=topic+%d&content=%s", ch.ID, rng.IntN(50), url.QueryEscape(fmt.Sprintf("history %d %s", i, filler[:20+rng.IntN(len(filler)-20)])))
+		c.Body = fmt.Sprintf("type=channel&to=%d&topic=topic+%d&content=%s", ch.ID, rng.IntN(50),
+			url.QueryEscape(fmt.Sprintf("history %d %s", i, filler[:20+rng.IntN(len(filler)-20)])))
 		return c
 	}, func(i int, body []byte) error {
 		var v struct {

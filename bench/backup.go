@@ -20,7 +20,8 @@ func (r *run) planBackup(p *Phase) {
 		began := r.loop.Now()
 		done := make(chan error, 1)
 		go func() {
-			out, err := exec.Command(r.srv.exe, "backup", file, "--data", filepath.Join(r.srv.dir, "data")).CombinedOutput()
+			out, err := exec.Command(r.srv.exe, "backup", file, "--data",
+				filepath.Join(r.srv.dir, "data")).CombinedOutput()
 			if err != nil {
 				err = fmt.Errorf("%w: %s", err, out)
 			}
@@ -39,7 +40,8 @@ func (r *run) planBackup(p *Phase) {
 					size = s.Size()
 				}
 				r.say("backup of %d MB after %v", size>>20, took.Round(time.Millisecond))
-				r.result.add(Figure{Name: "backup_s", Unit: "s", Value: took.Seconds(), Note: fmt.Sprintf("%d MB, taken while %d hands send", size>>20, p.Closed)})
+				r.result.add(Figure{Name: "backup_s", Unit: "s", Value: took.Seconds(),
+					Note: fmt.Sprintf("%d MB, taken while %d hands send", size>>20, p.Closed)})
 				os.Remove(file)
 				return false
 			default:

@@ -35,7 +35,8 @@ func on(t *testing.T, f *fake, s Scenario) (*Result, string) {
 
 func TestPromisesKept(t *testing.T) {
 	s := small("chat")
-	s.Phases = []Phase{{Name: "rounds", Rounds: 20}, {Name: "open", Seconds: 1, Rate: 100, Mix: chatMix}, {Name: "closed", Count: 50, Closed: 4}}
+	s.Phases = []Phase{{Name: "rounds", Rounds: 20}, {Name: "open", Seconds: 1, Rate: 100, Mix: chatMix},
+		{Name: "closed", Count: 50, Closed: 4}}
 	res, out := on(t, newFake(""), s)
 	if res.Broken != 0 {
 		t.Fatalf("a server that keeps its promises is blamed:\n%s", out)
@@ -51,7 +52,8 @@ func TestPromisesKept(t *testing.T) {
 }
 
 func TestBrokenPromisesAreSeen(t *testing.T) {
-	for fault, kind := range map[string]string{"loss": "loss", "duplicate": "duplicate", "reorder": "reorder", "leak": "leak", "forget": "queue lost"} {
+	for fault, kind := range map[string]string{"loss": "loss", "duplicate": "duplicate", "reorder": "reorder",
+		"leak": "leak", "forget": "queue lost"} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			s := small("chat")
@@ -94,7 +96,8 @@ func TestCrowdMirrors(t *testing.T) {
 				}
 			})
 		}
-		for fault, what := range map[string]string{"silent": "unsubscribing without an event", "no past": "an edit that leaves no trace in the edit history"} {
+		for fault, what := range map[string]string{"silent": "unsubscribing without an event",
+			"no past": "an edit that leaves no trace in the edit history"} {
 			t.Run(fmt.Sprint(seed, fault), func(t *testing.T) {
 				t.Parallel()
 				if res, _ := crowd(t, seed, fault, "all"); res.Broken == 0 {

@@ -265,7 +265,8 @@ func (r *run) buildRealm(pop *population, plan crowd.Plan, realm int, admin pers
 	const password = "a long bench password 2718281828"
 	err := r.each(plan.Users, func(i int) *swarm.Call {
 		mine[i] = person{Email: fmt.Sprintf("u%d-%s@%s", i, tag, domain), Host: admin.Host, realm: realm}
-		return r.call("POST", "users", &admin, params{"email": mine[i].Email, "password": password, "full_name": fmt.Sprintf("User %d %s", i, tag)})
+		return r.call("POST", "users", &admin, params{"email": mine[i].Email, "password": password,
+			"full_name": fmt.Sprintf("User %d %s", i, tag)})
 	}, func(i int, body []byte) error {
 		var v struct {
 			ID int64 `json:"user_id"`
@@ -297,7 +298,9 @@ func (r *run) buildRealm(pop *population, plan crowd.Plan, realm int, admin pers
 			for _, m := range who[at:min(at+slice, len(who))] {
 				ids = append(ids, mine[m].ID)
 			}
-			call := r.call("POST", "users/me/subscriptions", &admin, params{"subscriptions": []map[string]string{{"name": ch.Name}}, "principals": ids, "send_new_subscription_messages": false})
+			call := r.call("POST", "users/me/subscriptions", &admin,
+				params{"subscriptions": []map[string]string{{"name": ch.Name}}, "principals": ids,
+					"send_new_subscription_messages": false})
 			if err := r.do(call, nil); err != nil {
 				return err
 			}
@@ -453,7 +456,9 @@ func (r *run) findHistory() error {
 			} `json:"messages"`
 		}
 		ch := &r.pop.channels[0]
-		if err := r.do(r.call("GET", "messages", &r.pop.people[ch.Members[0]], params{"anchor": anchor, "num_before": 1, "num_after": 1, "narrow": []any{map[string]any{"operator": "channel", "operand": ch.ID}}}), &v); err != nil {
+		if err := r.do(r.call("GET", "messages", &r.pop.people[ch.Members[0]],
+			params{"anchor": anchor, "num_before": 1, "num_after": 1,
+				"narrow": []any{map[string]any{"operator": "channel", "operand": ch.ID}}}), &v); err != nil {
 			return err
 		}
 		for _, m := range v.Messages {

@@ -48,12 +48,16 @@ func compareMain(args []string, stdout, stderr io.Writer) int {
 
 // Compare prints how b differs from a.
 func Compare(w io.Writer, a, b *Result) {
-	fmt.Fprintf(w, "A: %s, %s, server %s\nB: %s, %s, server %s\n", a.Scenario.Name, a.Started.Format("2006-01-02 15:04"), orUnknown(a.Server.Version), b.Scenario.Name, b.Started.Format("2006-01-02 15:04"), orUnknown(b.Server.Version))
+	fmt.Fprintf(w, "A: %s, %s, server %s\nB: %s, %s, server %s\n", a.Scenario.Name,
+		a.Started.Format("2006-01-02 15:04"), orUnknown(a.Server.Version), b.Scenario.Name,
+		b.Started.Format("2006-01-02 15:04"), orUnknown(b.Server.Version))
 	if a.Machine != b.Machine {
 		fmt.Fprintf(w, "DIFFERENT MACHINES:\n  A %s\n  B %s\n", a.Machine, b.Machine)
 	}
-	if a.Scenario.Name != b.Scenario.Name || a.Scenario.Users != b.Scenario.Users || a.Scenario.Pollers != b.Scenario.Pollers {
-		fmt.Fprintf(w, "DIFFERENT LOADS: A %s with %d users and %d pollers, B %s with %d and %d\n", a.Scenario.Name, a.Scenario.Users, a.Scenario.Pollers, b.Scenario.Name, b.Scenario.Users, b.Scenario.Pollers)
+	if a.Scenario.Name != b.Scenario.Name || a.Scenario.Users != b.Scenario.Users ||
+		a.Scenario.Pollers != b.Scenario.Pollers {
+		fmt.Fprintf(w, "DIFFERENT LOADS: A %s with %d users and %d pollers, B %s with %d and %d\n", a.Scenario.Name,
+			a.Scenario.Users, a.Scenario.Pollers, b.Scenario.Name, b.Scenario.Users, b.Scenario.Pollers)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "figure\tA\tB\tdifference\tnoise\t")

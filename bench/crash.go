@@ -61,8 +61,10 @@ func (r *run) cameBack(answered time.Duration) {
 	}
 	r.lastBack = max(r.lastBack, listening)
 	n := len(r.pollers)
-	r.say("answers again after %v; %d of %d pollers still to come back", r.srv.started.Round(time.Millisecond), r.away, n)
-	r.result.add(Figure{Name: "restart_answers_s", Unit: "s", Value: (listening - r.killed).Seconds(), Note: "kill -9 to the first answer, process start and recovery included"})
+	r.say("answers again after %v; %d of %d pollers still to come back", r.srv.started.Round(time.Millisecond), r.away,
+		n)
+	r.result.add(Figure{Name: "restart_answers_s", Unit: "s", Value: (listening - r.killed).Seconds(),
+		Note: "kill -9 to the first answer, process start and recovery included"})
 	// One message everybody hears, so that no poller has to wait for a heartbeat to be counted back.
 	if i := r.channelNamed("largest"); i >= 0 && r.crowd == nil {
 		r.actSend(i, answered, nil, nil)
@@ -73,8 +75,13 @@ func (r *run) cameBack(answered time.Duration) {
 		}
 		r.recovering = false
 		cpu, _ := process{r.srv.pid}.cpu()
-		r.result.add(Figure{Name: "all_polling_again_s", Unit: "s", Value: (r.lastBack - listening).Seconds(), Note: fmt.Sprintf("from the server's first answer until the last of %d pollers had been told something on its old queue, for which the server took %.2f s of CPU since its start, the generator %.2f s since the kill", n, cpu.Seconds(), (r.loop.Busy() - r.busyBefore).Seconds())})
-		r.result.add(Figure{Name: "back_over_1s", Value: float64(r.longBacks), Note: fmt.Sprintf("polls that took longer than %v from being sent to something told, recovery included; the longest %v", longBack, r.longestBack.Round(time.Millisecond))})
+		r.result.add(Figure{Name: "all_polling_again_s", Unit: "s", Value: (r.lastBack - listening).Seconds(),
+			Note: fmt.Sprintf("from the server's first answer until the last of %d pollers had been told something "+
+				"on its old queue, for which the server took %.2f s of CPU since its start, the generator %.2f s since "+
+				"the kill", n, cpu.Seconds(), (r.loop.Busy() - r.busyBefore).Seconds())})
+		r.result.add(Figure{Name: "back_over_1s", Value: float64(r.longBacks),
+			Note: fmt.Sprintf("polls that took longer than %v from being sent to something told, recovery "+
+				"included; the longest %v", longBack, r.longestBack.Round(time.Millisecond))})
 		if r.away > 0 {
 			r.led.breach("recovery", "%d pollers had no answer %v after the server listened", r.away, backLimit)
 		}

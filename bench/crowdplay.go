@@ -33,7 +33,8 @@ func (r *run) startCrowd() {
 	for i := range members {
 		members[i] = r.pop.channels[i].Members
 	}
-	r.crowd = &crowdPlayer{r: r, crowd: crowd.New(r.sc.Seed, len(r.pop.people), members), queues: make([][]string, len(r.pop.people)), missing: map[crowd.Kind]bool{}}
+	r.crowd = &crowdPlayer{r: r, crowd: crowd.New(r.sc.Seed, len(r.pop.people), members),
+		queues: make([][]string, len(r.pop.people)), missing: map[crowd.Kind]bool{}}
 }
 
 // actCrowd does the crowd's next action.
@@ -128,7 +129,8 @@ func (p *crowdPlayer) outcome(a *crowd.Action, ans *swarm.Answer, ok bool, ledge
 
 func (p *crowdPlayer) sendBody(c *swarm.Call, a *crowd.Action, text string) {
 	if a.Kind == crowd.Send {
-		c.Body = params{"type": "channel", "to": p.r.pop.channels[a.Channel].ID, "topic": a.Topic, "content": text}.encode()
+		c.Body = params{"type": "channel", "to": p.r.pop.channels[a.Channel].ID, "topic": a.Topic,
+			"content": text}.encode()
 		return
 	}
 	to := []int64{}
@@ -162,7 +164,8 @@ func (p *crowdPlayer) call(a *crowd.Action) (*swarm.Call, int) {
 	case crowd.Edit:
 		return r.call("PATCH", message, who, params{"content": a.Text}), kindEdit
 	case crowd.Move:
-		return r.call("PATCH", message, who, params{"topic": a.Topic, "send_notification_to_new_thread": false}), kindEdit
+		return r.call("PATCH", message, who, params{"topic": a.Topic, "send_notification_to_new_thread": false}),
+			kindEdit
 	case crowd.Delete:
 		return r.call("DELETE", message, who, nil), kindOther
 	case crowd.React:
@@ -174,30 +177,40 @@ func (p *crowdPlayer) call(a *crowd.Action) (*swarm.Call, int) {
 		if a.Kind == crowd.Unflag {
 			op = "remove"
 		}
-		return r.call("POST", "messages/flags", who, params{"messages": []int64{p.messages[a.Message].id}, "op": op, "flag": a.Flag}), kindFlag
+		return r.call("POST", "messages/flags", who,
+			params{"messages": []int64{p.messages[a.Message].id}, "op": op, "flag": a.Flag}), kindFlag
 	case crowd.Subscribe:
-		return r.call("POST", "users/me/subscriptions", who, params{"subscriptions": []map[string]string{{"name": channel().Name}}}), kindOther
+		return r.call("POST", "users/me/subscriptions", who,
+			params{"subscriptions": []map[string]string{{"name": channel().Name}}}), kindOther
 	case crowd.Unsubscribe:
-		return r.call("DELETE", "users/me/subscriptions", who, params{"subscriptions": []string{channel().Name}}), kindOther
+		return r.call("DELETE", "users/me/subscriptions", who, params{"subscriptions": []string{channel().Name}}),
+			kindOther
 	case crowd.Property:
 		var v any = a.No%2 == 0
 		if personal[a.Number] == "color" {
 			v = fmt.Sprintf("#%06x", a.No*7919&0xffffff)
 		}
-		return r.call("POST", "users/me/subscriptions/properties", who, params{"subscription_data": []map[string]any{{"stream_id": channel().ID, "property": personal[a.Number], "value": v}}}), kindOther
+		return r.call("POST", "users/me/subscriptions/properties", who,
+			params{"subscription_data": []map[string]any{{"stream_id": channel().ID, "property": personal[a.Number],
+				"value": v}}}), kindOther
 	case crowd.Policy:
-		return r.call("POST", "user_topics", who, params{"stream_id": channel().ID, "topic": a.Topic, "visibility_policy": a.Number}), kindOther
+		return r.call("POST", "user_topics", who, params{"stream_id": channel().ID, "topic": a.Topic,
+			"visibility_policy": a.Number}), kindOther
 	case crowd.Rename:
 		return r.call("PATCH", "settings", who, params{"full_name": a.Text}), kindOther
 	case crowd.Typing:
-		return r.call("POST", "typing", who, params{"op": "start", "type": "direct", "to": []int64{r.pop.people[a.Others[0]].ID}}), kindTyping
+		return r.call("POST", "typing", who, params{"op": "start", "type": "direct",
+			"to": []int64{r.pop.people[a.Others[0]].ID}}), kindTyping
 	case crowd.Register:
-		return r.call("POST", "register", who, params{"event_types": []string{"message"}, "fetch_event_types": []string{"message"}}), kindRegister
+		return r.call("POST", "register", who, params{"event_types": []string{"message"},
+			"fetch_event_types": []string{"message"}}), kindRegister
 	case crowd.DropQueue:
 		q := p.queues[a.User]
 		return r.call("DELETE", "events", who, params{"queue_id": q[len(q)-1]}), kindOther
 	case crowd.Read:
-		return r.call("GET", "messages", who, params{"anchor": "newest", "num_before": 20, "num_after": 0, "narrow": []any{map[string]any{"operator": "channel", "operand": channel().ID}}}), kindMessages
+		return r.call("GET", "messages", who, params{"anchor": "newest", "num_before": 20, "num_after": 0,
+			"narrow": []any{map[string]any{"operator": "channel", "operand": channel().ID}}}), kindMessages
 	}
-	return r.call("POST", "users/me/presence", who, params{"status": "active", "ping_only": true, "new_user_input": true}), kindPresence
+	return r.call("POST", "users/me/presence", who, params{"status": "active", "ping_only": true,
+		"new_user_input": true}), kindPresence
 }

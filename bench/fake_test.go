@@ -70,13 +70,15 @@ type fakeQueue struct {
 }
 
 func newFake(fault string) *fake {
-	f := &fake{users: map[string]*fakeUser{}, byID: map[int64]*fakeUser{}, queues: map[string]*fakeQueue{}, fault: fault}
+	f := &fake{users: map[string]*fakeUser{}, byID: map[int64]*fakeUser{}, queues: map[string]*fakeQueue{},
+		fault: fault}
 	f.addUser("admin@fake.invalid", "Admin")
 	return f
 }
 
 func (f *fake) addUser(email, name string) *fakeUser {
-	u := &fakeUser{ID: int64(len(f.users) + 10), Email: email, Name: name, unread: map[int64]bool{}, starred: map[int64]bool{}}
+	u := &fakeUser{ID: int64(len(f.users) + 10), Email: email, Name: name, unread: map[int64]bool{},
+		starred: map[int64]bool{}}
 	f.users[email], f.byID[u.ID] = u, u
 	return u
 }
@@ -180,7 +182,8 @@ func (f *fake) handle(method, path string, me *fakeUser, v url.Values, raw strin
 		return 200, obj1{"messages": f.fetch(me, v)}
 	case "POST messages/flags":
 		return 200, f.flags(me, v)
-	case "POST users/me/presence", "POST typing", "POST users/me/subscriptions/properties", "POST user_topics", "PATCH settings":
+	case "POST users/me/presence", "POST typing", "POST users/me/subscriptions/properties", "POST user_topics",
+		"PATCH settings":
 		return 200, obj1{"presence_last_update_id": 1}
 	}
 	if id, rest, ok := strings.Cut(strings.TrimPrefix(path, "messages/"), "/"); strings.HasPrefix(path, "messages/") {
@@ -220,7 +223,8 @@ func (f *fake) subscribe(me *fakeUser, v url.Values) obj1 {
 			if !c.Subs[id] {
 				c.Subs[id] = true
 				did[strconv.FormatInt(id, 10)] = []string{c.Name}
-				f.tell(id, obj1{"type": "subscription", "op": "add", "subscriptions": []obj1{{"stream_id": c.ID, "name": c.Name}}})
+				f.tell(id, obj1{"type": "subscription", "op": "add",
+					"subscriptions": []obj1{{"stream_id": c.ID, "name": c.Name}}})
 			}
 		}
 	}
@@ -234,7 +238,8 @@ func (f *fake) unsubscribe(me *fakeUser, v url.Values) obj1 {
 		if slices.Contains(names, c.Name) && c.Subs[me.ID] {
 			delete(c.Subs, me.ID)
 			if f.fault != "silent" {
-				f.tell(me.ID, obj1{"type": "subscription", "op": "remove", "subscriptions": []obj1{{"stream_id": c.ID, "name": c.Name}}})
+				f.tell(me.ID, obj1{"type": "subscription", "op": "remove",
+					"subscriptions": []obj1{{"stream_id": c.ID, "name": c.Name}}})
 				var left []int64 // what lies in channels one is not in is read
 				for _, m := range f.messages {
 					if m.Channel == c && me.unread[m.ID] {
@@ -257,8 +262,9 @@ func (f *fake) register(me *fakeUser, v url.Values) obj1 {
 	for _, u := range f.users {
 		users = append(users, obj1{"user_id": u.ID, "full_name": u.Name, "email": u.Email})
 	}
-	out := obj1{"queue_id": q.id, "last_event_id": -1, "subscriptions": f.subs(me), "realm_users": users, "starred_messages": sortedKeys(me.starred),
-		"unread_msgs": f.unreadOf(me)}
+	out := obj1{"queue_id": q.id, "last_event_id": -1, "subscriptions": f.subs(me), "realm_users": users,
+		"starred_messages": sortedKeys(me.starred),
+		"unread_msgs":      f.unreadOf(me)}
 	if f.policy != "" {
 		out["realm_message_edit_history_visibility_policy"] = f.policy
 	}
@@ -271,7 +277,8 @@ func (f *fake) unreadOf(me *fakeUser) obj1 {
 		switch {
 		case !me.unread[m.ID]:
 		case m.Channel != nil:
-			streams = append(streams, obj1{"stream_id": m.Channel.ID, "topic": m.Topic, "unread_message_ids": []int64{m.ID}})
+			streams = append(streams, obj1{"stream_id": m.Channel.ID, "topic": m.Topic,
+				"unread_message_ids": []int64{m.ID}})
 		default:
 			pms = append(pms, obj1{"unread_message_ids": []int64{m.ID}})
 		}
@@ -299,10 +306,14 @@ func (f *fake) tell(user int64, e obj1) {
 }
 
 func (f *fake) send(me *fakeUser, v url.Values) (int, obj1) {
-	m := &fakeMessage{ID: int64(len(f.messages) + 100), Sender: me.ID, Topic: v.Get("topic"), Content: v.Get("content"), reactions: map[string]bool{}}
+	m := &fakeMessage{ID: int64(len(f.messages) + 100), Sender: me.ID, Topic: v.Get("topic"),
+		Content: v.Get("content"), reactions: map[string]bool{}}
 	to := map[int64]bool{}
 	if v.Get("type") == "channel" {
-		i := slices.IndexFunc(f.channels, func(c *fakeChannel) bool { return strconv.FormatInt(c.ID, 10) == v.Get("to") })
+		i := slices.IndexFunc(f.channels, func(c *fakeChannel) bool {
+			return strconv.FormatInt(c.ID,
+				10) == v.Get("to")
+		})
 		if i < 0 {
 			return 400, obj1{"code": "STREAM_DOES_NOT_EXIST"}
 		}
@@ -388,7 +399,8 @@ func (f *fake) revise(m *fakeMessage, me *fakeUser, event, entry obj1) {
 // history is what GET /messages says of a message's past.
 func (f *fake) history(m *fakeMessage, o obj1) {
 	for _, x := range slices.Backward(m.past) { // the newest has the last word
-		for k, of := range map[string]string{"last_edit_timestamp": "prev_content", "last_moved_timestamp": "prev_topic"} {
+		for k, of := range map[string]string{"last_edit_timestamp": "prev_content",
+			"last_moved_timestamp": "prev_topic"} {
 			if x[of] != nil {
 				o[k] = x["timestamp"]
 			}
@@ -425,7 +437,8 @@ func (f *fake) onMessage(method string, id int64, reaction bool, me *fakeUser, v
 		}
 		set(m.reactions, k, method == "POST")
 		op := map[string]string{"POST": "add", "DELETE": "remove"}[method]
-		tell(obj1{"type": "reaction", "op": op, "user_id": me.ID, "message_id": m.ID, "reaction_type": "unicode_emoji", "emoji_code": v.Get("emoji_name")})
+		tell(obj1{"type": "reaction", "op": op, "user_id": me.ID, "message_id": m.ID, "reaction_type": "unicode_emoji",
+			"emoji_code": v.Get("emoji_name")})
 	case method == "DELETE":
 		m.gone = true
 		for _, u := range f.byID {
@@ -439,7 +452,8 @@ func (f *fake) onMessage(method string, id int64, reaction bool, me *fakeUser, v
 		}
 		was := m.Content
 		m.Content = v.Get("content")
-		f.revise(m, me, obj1{"orig_content": was, "orig_rendered_content": "<p>" + was + "</p>", "content": m.Content, "rendered_content": "<p>" + m.Content + "</p>"},
+		f.revise(m, me, obj1{"orig_content": was, "orig_rendered_content": "<p>" + was + "</p>", "content": m.Content,
+			"rendered_content": "<p>" + m.Content + "</p>"},
 			obj1{"prev_content": was, "prev_rendered_content": "<p>" + was + "</p>"})
 	case v.Has("topic") && v.Get("topic") != m.Topic:
 		was := m.Topic
@@ -472,7 +486,8 @@ func (f *fake) flags(me *fakeUser, v url.Values) obj1 {
 			details[strconv.FormatInt(m.ID, 10)] = o
 		}
 	}
-	f.tell(me.ID, obj1{"type": "update_message_flags", "op": v.Get("op"), "flag": v.Get("flag"), "messages": ids, "message_details": details})
+	f.tell(me.ID, obj1{"type": "update_message_flags", "op": v.Get("op"), "flag": v.Get("flag"), "messages": ids,
+		"message_details": details})
 	return nil
 }
 

@@ -26,9 +26,12 @@ func (r *run) idleFigures() {
 	if err != nil {
 		return
 	}
-	r.result.add(Figure{Name: "start.answers", Unit: "s", Value: r.srv.started.Seconds(), Note: "start of the process to its first answer"})
-	r.result.add(Figure{Name: "start.rss", Unit: "MB", Value: float64(rss) / (1 << 20), Note: "nobody connected, the crowd's organization loaded"})
-	r.result.add(Figure{Name: "start.cores", Unit: "cores", Value: (after - before).Seconds() / look.Seconds(), Note: "nobody connected; the kernel counts CPU in 10 ms, so 0.002 is the least that shows"})
+	r.result.add(Figure{Name: "start.answers", Unit: "s", Value: r.srv.started.Seconds(),
+		Note: "start of the process to its first answer"})
+	r.result.add(Figure{Name: "start.rss", Unit: "MB", Value: float64(rss) / (1 << 20),
+		Note: "nobody connected, the crowd's organization loaded"})
+	r.result.add(Figure{Name: "start.cores", Unit: "cores", Value: (after - before).Seconds() / look.Seconds(),
+		Note: "nobody connected; the kernel counts CPU in 10 ms, so 0.002 is the least that shows"})
 }
 
 // markRSS remembers the memory before queues are registered.
@@ -57,10 +60,12 @@ func (r *run) parkedFigures() {
 func (r *run) memoryFigures(when string, n int) {
 	x := r.smp.look(true)
 	per := float64(x.RSS-r.rssBefore) / float64(n) / 1024
-	note := fmt.Sprintf("(%d - %d MB) / %d, queue and connection included, no forced collection", x.RSS>>20, r.rssBefore>>20, n)
+	note := fmt.Sprintf("(%d - %d MB) / %d, queue and connection included, no forced collection", x.RSS>>20,
+		r.rssBefore>>20, n)
 	r.result.add(Figure{Name: when + ".rss_per_poll", Unit: "kB", Value: per, Note: note})
 	if x.Heap > 0 {
-		r.result.add(Figure{Name: when + ".heap_per_poll", Unit: "kB", Value: float64(x.Heap-r.heapBefore) / float64(n) / 1024})
+		r.result.add(Figure{Name: when + ".heap_per_poll", Unit: "kB",
+			Value: float64(x.Heap-r.heapBefore) / float64(n) / 1024})
 	}
 	if x.Goroutines > 0 {
 		r.result.add(Figure{Name: when + ".goroutines", Unit: "", Value: float64(x.Goroutines)})
@@ -99,18 +104,22 @@ func (r *run) finish(took time.Duration) {
 			lost++
 		}
 	}
-	res.Notes = append(res.Notes, fmt.Sprintf("%d sends (%d refused, %d unanswered), %d deliveries due, %d seen, %d messages of others", len(r.led.sends), refused, unknown+lost, r.led.due, r.led.got, r.led.foreign))
+	res.Notes = append(res.Notes, fmt.Sprintf("%d sends (%d refused, %d unanswered), %d deliveries due, %d seen, "+
+		"%d messages of others", len(r.led.sends), refused, unknown+lost, r.led.due, r.led.got, r.led.foreign))
 	if r.empty > 0 {
 		res.Notes = append(res.Notes, fmt.Sprintf("%d polls were answered with no event", r.empty))
 	}
 	if r.lostDown > 0 {
-		res.Notes = append(res.Notes, fmt.Sprintf("%d requests had no answer while the server was down or coming back", r.lostDown))
+		res.Notes = append(res.Notes, fmt.Sprintf("%d requests had no answer while the server was down or coming back",
+			r.lostDown))
 	}
 	if r.skipped > 0 {
-		res.Notes = append(res.Notes, fmt.Sprintf("%d requests of the trace name things this crowd does not have and were left out", r.skipped))
+		res.Notes = append(res.Notes, fmt.Sprintf("%d requests of the trace name things this crowd does not have "+
+			"and were left out", r.skipped))
 	}
 	if r.srv.pid == 0 {
-		res.Notes = append(res.Notes, "the server's process is not on this machine or not visible: no CPU and memory figures")
+		res.Notes = append(res.Notes, "the server's process is not on this machine or not visible: no CPU and "+
+			"memory figures")
 	}
 }
 
@@ -124,9 +133,11 @@ func (r *run) progress(p *Phase) func() {
 	return func() {
 		w := &r.meter.windows[len(r.meter.windows)-1]
 		now, busy := r.loop.Now(), r.loop.Busy()
-		line := fmt.Sprintf("  %-10s %4.0f s  %7d req/s  %7d seen/s", p.Name, (now - start).Seconds(), w.requests, w.delivered)
+		line := fmt.Sprintf("  %-10s %4.0f s  %7d req/s  %7d seen/s", p.Name, (now - start).Seconds(), w.requests,
+			w.delivered)
 		if w.seen.TotalCount() > 0 {
-			line += fmt.Sprintf("  seen p50 %.2f p99 %.2f ms", ms(w.seen.ValueAtQuantile(50)), ms(w.seen.ValueAtQuantile(99)))
+			line += fmt.Sprintf("  seen p50 %.2f p99 %.2f ms", ms(w.seen.ValueAtQuantile(50)),
+				ms(w.seen.ValueAtQuantile(99)))
 		}
 		if w.took.TotalCount() > 0 {
 			line += fmt.Sprintf("  answered p99 %.2f ms", ms(w.took.ValueAtQuantile(99)))

@@ -129,7 +129,8 @@ func (r *run) playFloor(exe, address string) (*Result, error) {
 	if err := os.WriteFile(scFile, b, 0o600); err != nil {
 		return nil, err
 	}
-	client := exec.Command(exe, "bench", "floor-client", "--target", "http://"+address, "--scenario", scFile, "--json", resFile, "--quiet")
+	client := exec.Command(exe, "bench", "floor-client", "--target", "http://"+address, "--scenario", scFile, "--json",
+		resFile, "--quiet")
 	client.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	done := make(chan error, 1)
 	var said []byte
@@ -187,8 +188,10 @@ func (r *run) combine() {
 			if !ok || g.Value == 0 {
 				continue
 			}
-			floors = append(floors, Figure{Name: "floor." + name, Unit: f.Unit, Value: g.Value, More: f.More, Refused: g.Refused})
-			ratio := Figure{Name: name + "_to_floor", Unit: "x", Value: f.Value / g.Value, More: f.More, Refused: f.Refused}
+			floors = append(floors, Figure{Name: "floor." + name, Unit: f.Unit, Value: g.Value, More: f.More,
+				Refused: g.Refused})
+			ratio := Figure{Name: name + "_to_floor", Unit: "x", Value: f.Value / g.Value, More: f.More,
+				Refused: f.Refused}
 			if ratio.Refused == "" {
 				ratio.Refused = g.Refused
 			}

@@ -41,7 +41,8 @@ func WriteHTML(w io.Writer, res *Result) error {
 		if len(d.Seen.Curve) > 0 {
 			curves = append([]series{{name: "sent→seen", xy: tail(d.Seen.Curve)}}, curves...)
 		}
-		v.Latency = chart{title: "latency by percentile", x: "percentile", y: "ms", logY: true, ticks: tailTicks}.svg(curves)
+		v.Latency = chart{title: "latency by percentile", x: "percentile", y: "ms", logY: true,
+			ticks: tailTicks}.svg(curves)
 		var req, del, p50, p99, took [][2]float64
 		for _, s := range d.Series {
 			req = append(req, [2]float64{s.At, s.Requests})
@@ -54,8 +55,11 @@ func WriteHTML(w io.Writer, res *Result) error {
 				took = append(took, [2]float64{s.At, s.TookP99})
 			}
 		}
-		v.Rate = chart{title: "throughput", x: "s", y: "a second"}.svg([]series{{name: "requests answered", xy: req}, {name: "messages seen", xy: del}})
-		v.Over = chart{title: "latency over time", x: "s", y: "ms", logY: true}.svg([]series{{name: "seen p50", xy: p50}, {name: "seen p99", xy: p99}, {name: "answered p99", xy: took}})
+		v.Rate = chart{title: "throughput", x: "s", y: "a second"}.svg([]series{{name: "requests answered", xy: req},
+			{name: "messages seen", xy: del}})
+		v.Over = chart{title: "latency over time", x: "s", y: "ms",
+			logY: true}.svg([]series{{name: "seen p50", xy: p50}, {name: "seen p99", xy: p99},
+			{name: "answered p99", xy: took}})
 		phases = append(phases, v)
 	}
 	var rss, heap, cpu, gor [][2]float64
@@ -72,9 +76,10 @@ func WriteHTML(w io.Writer, res *Result) error {
 	return report.Execute(w, map[string]any{
 		"R":      res,
 		"Phases": phases,
-		"Memory": chart{title: "memory of the server", x: "s", y: "MB"}.svg([]series{{name: "resident", xy: rss}, {name: "heap in use", xy: heap}}),
-		"CPU":    chart{title: "CPU of the server", x: "s", y: "cores"}.svg([]series{{name: "cores", xy: cpu}}),
-		"Gor":    chart{title: "goroutines", x: "s", y: ""}.svg([]series{{name: "goroutines", xy: gor}}),
+		"Memory": chart{title: "memory of the server", x: "s",
+			y: "MB"}.svg([]series{{name: "resident", xy: rss}, {name: "heap in use", xy: heap}}),
+		"CPU": chart{title: "CPU of the server", x: "s", y: "cores"}.svg([]series{{name: "cores", xy: cpu}}),
+		"Gor": chart{title: "goroutines", x: "s", y: ""}.svg([]series{{name: "goroutines", xy: gor}}),
 	})
 }
 
@@ -107,7 +112,8 @@ type chart struct {
 	ticks       []tick // on x; default: round numbers
 }
 
-var colours = []string{"#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f", "#475569", "#b45309"}
+var colours = []string{"#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2", "#be185d", "#4d7c0f",
+	"#475569", "#b45309"}
 
 // svg draws lines; it answers nothing where there is nothing to draw.
 func (c chart) svg(all []series) template.HTML {
@@ -164,7 +170,8 @@ func (c chart) svg(all []series) template.HTML {
 		}
 		fmt.Fprintf(&b, `<line class="g" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/><text class="a" text-anchor="middle" x="%.1f" y="%g">%s</text>`, px(t.at), px(t.at), top, h-bottom, px(t.at), h-bottom+15, t.text)
 	}
-	fmt.Fprintf(&b, `<text class="a" text-anchor="end" x="%g" y="%g">%s</text><text class="a" x="4" y="16">%s</text>`, w-right, h-4, c.x, c.y)
+	fmt.Fprintf(&b, `<text class="a" text-anchor="end" x="%g" y="%g">%s</text><text class="a" x="4" y="16">%s</text>`,
+		w-right, h-4, c.x, c.y)
 	for i, s := range drawn {
 		col := colours[i%len(colours)]
 		var pts strings.Builder
@@ -174,11 +181,13 @@ func (c chart) svg(all []series) template.HTML {
 		if len(s.xy) == 1 {
 			fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`, px(s.xy[0][0]), py(s.xy[0][1]), col)
 		}
-		fmt.Fprintf(&b, `<polyline fill="none" stroke="%s" stroke-width="1.8" points="%s"/>`, col, strings.TrimSpace(pts.String()))
+		fmt.Fprintf(&b, `<polyline fill="none" stroke="%s" stroke-width="1.8" points="%s"/>`, col,
+			strings.TrimSpace(pts.String()))
 	}
 	b.WriteString(`</svg><p class="k">`)
 	for i, s := range drawn {
-		fmt.Fprintf(&b, `<span><i style="background:%s"></i>%s</span> `, colours[i%len(colours)], template.HTMLEscapeString(s.name))
+		fmt.Fprintf(&b, `<span><i style="background:%s"></i>%s</span> `, colours[i%len(colours)],
+			template.HTMLEscapeString(s.name))
 	}
 	b.WriteString(`</p>`)
 	return template.HTML(b.String())

@@ -38,16 +38,19 @@ func TestReportOpensInABrowser(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	dom, err := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=1000", "--dump-dom", "file://"+file).Output()
+	dom, err := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu",
+		"--user-data-dir="+t.TempDir(), "--virtual-time-budget=1000", "--dump-dom", "file://"+file).Output()
 	if err != nil {
 		t.Fatalf("chromium: %v", err)
 	}
-	for _, want := range []string{"All promises kept", "latency by percentile", "memory of the server", "sent→seen", "<polyline"} {
+	for _, want := range []string{"All promises kept", "latency by percentile", "memory of the server", "sent→seen",
+		"<polyline"} {
 		if !strings.Contains(string(dom), want) {
 			t.Errorf("the opened report does not show %q", want)
 		}
 	}
 	if shot := os.Getenv("BENCH_SCREENSHOT"); shot != "" {
-		exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--window-size=1240,1900", "--screenshot="+shot, "file://"+file).Run()
+		exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(),
+			"--window-size=1240,1900", "--screenshot="+shot, "file://"+file).Run()
 	}
 }

@@ -18,7 +18,8 @@ func huntMain(args []string, stdout, stderr io.Writer) int {
 	gate := DefaultGate
 	from := s.flags.Int("from", 500, "users of the first run")
 	most := s.flags.Int("most", 19000, "users of the largest run")
-	perUser := s.flags.Float64("rate-per-user", 0.02, "requests a second of each user, in phases with a rate; a browser makes about one a minute")
+	perUser := s.flags.Float64("rate-per-user", 0.02,
+		"requests a second of each user, in phases with a rate; a browser makes about one a minute")
 	within := s.flags.Float64("within", 0.1, "stop when the answer is known to this share")
 	s.flags.Float64Var(&gate.Mean, "gate-mean", gate.Mean, "mean answer time in `ms`, polls aside")
 	s.flags.Float64Var(&gate.P99, "gate-p99", gate.P99, "99th percentile of answer times in `ms`, polls aside")
@@ -34,7 +35,8 @@ func huntMain(args []string, stdout, stderr io.Writer) int {
 	base := s.sc
 	gate.Generator, gate.Late, gate.Others = base.Gate.Generator, base.Gate.Late, base.Gate.Others
 	base.Gate = gate
-	fmt.Fprintf(stdout, "hunt %s: mean <= %g ms, p99 <= %g ms, errors <= %g %%, sent to seen p99 <= %g ms (seed %d)\n", name, gate.Mean, gate.P99, gate.Errors, gate.SeenP99, base.Seed)
+	fmt.Fprintf(stdout, "hunt %s: mean <= %g ms, p99 <= %g ms, errors <= %g %%, sent to seen p99 <= %g ms (seed %d)\n",
+		name, gate.Mean, gate.P99, gate.Errors, gate.SeenP99, base.Seed)
 	var best *Result
 	good, bad := 0, math.MaxInt
 	n := *from
@@ -111,7 +113,8 @@ func (r *Result) failsGate(g Gate) string {
 		for _, c := range []struct {
 			name     string
 			is, most float64
-		}{{"mean", d.Mean, g.Mean}, {"p99", d.P99, g.P99}, {"errors %", d.Errors, g.Errors}, {"sent to seen p99", d.Seen.P99, g.SeenP99}} {
+		}{{"mean", d.Mean, g.Mean}, {"p99", d.P99, g.P99}, {"errors %", d.Errors, g.Errors},
+			{"sent to seen p99", d.Seen.P99, g.SeenP99}} {
 			if c.most > 0 && c.is > c.most {
 				return fmt.Sprintf("%s %s > %s", c.name, number(c.is), number(c.most))
 			}
@@ -131,7 +134,8 @@ func (r *Result) refused() string {
 
 func gateLine(res *Result, why, refused string) string {
 	d := &res.Phases[len(res.Phases)-1]
-	s := fmt.Sprintf("mean %6.1f ms  p99 %7.1f ms  errors %.3f %%  seen p99 %7.1f ms  server %.2f cores  generator %.0f %%", d.Mean, d.P99, d.Errors, d.Seen.P99, d.CPU, 100*d.Busy)
+	s := fmt.Sprintf("mean %6.1f ms  p99 %7.1f ms  errors %.3f %%  seen p99 %7.1f ms  server %.2f cores  generator "+
+		"%.0f %%", d.Mean, d.P99, d.Errors, d.Seen.P99, d.CPU, 100*d.Busy)
 	if why != "" {
 		return s + "  outside: " + why
 	}

@@ -130,12 +130,14 @@ func (l *ledger) answered(no int, status int, message int64, lost bool) {
 		s.state = sendRefused
 		l.release(s)
 		if s.seen > 0 {
-			l.breach("refused but seen", "send %d (message %d) was refused with status %d, yet %d pollers saw it", no, s.message, status, s.seen)
+			l.breach("refused but seen", "send %d (message %d) was refused with status %d, yet %d pollers saw it", no,
+				s.message, status, s.seen)
 		}
 	default:
 		s.state = sendAcked
 		if s.message != 0 && s.message != message {
-			l.breach("two ids", "send %d was acknowledged as message %d, but pollers saw it as message %d", no, message, s.message)
+			l.breach("two ids", "send %d was acknowledged as message %d, but pollers saw it as message %d", no,
+				message, s.message)
 		}
 		s.message = message
 	}
@@ -174,13 +176,16 @@ func (l *ledger) saw(x *listener, message int64, content []byte) (time.Duration,
 	a := &l.audiences[s.audience]
 	switch {
 	case x.seen[w]&bit != 0:
-		l.breach("duplicate", "poller %d (person %d) saw send %d, message %d in %s, a second time; the newest it had seen was message %d", x.no, x.person, no, message, a.name, x.last)
+		l.breach("duplicate", "poller %d (person %d) saw send %d, message %d in %s, a second time; the newest it "+
+			"had seen was message %d", x.no, x.person, no, message, a.name, x.last)
 		return 0, false
 	case !a.has(x.person):
-		l.breach("leak", "poller %d (person %d) saw send %d, message %d, of %s, to which it does not belong", x.no, x.person, no, message, a.name)
+		l.breach("leak", "poller %d (person %d) saw send %d, message %d, of %s, to which it does not belong", x.no,
+			x.person, no, message, a.name)
 		return 0, false
 	case message <= x.last:
-		l.breach("reorder", "poller %d (person %d) saw message %d (send %d, %s) after message %d (send %d)", x.no, x.person, message, no, a.name, x.last, x.lastNo)
+		l.breach("reorder", "poller %d (person %d) saw message %d (send %d, %s) after message %d (send %d)", x.no,
+			x.person, message, no, a.name, x.last, x.lastNo)
 	case s.message != 0 && s.message != message:
 		l.breach("two ids", "send %d is message %d for one and message %d for poller %d", no, s.message, message, x.no)
 	case s.state == sendRefused:
@@ -236,7 +241,9 @@ func (l *ledger) close() {
 				if s.state == sendUnknown {
 					how = "unacknowledged but seen by others"
 				}
-				l.breach("loss", "send %d, message %d in %s, %s, was never seen by poller %d (person %d); %d of %d saw it; the newest that poller saw was message %d", no, s.message, a.name, how, x.no, x.person, s.seen, s.due, x.last)
+				l.breach("loss", "send %d, message %d in %s, %s, was never seen by poller %d (person %d); %d of %d "+
+					"saw it; the newest that poller saw was message %d", no, s.message, a.name, how, x.no, x.person,
+					s.seen, s.due, x.last)
 				break
 			}
 		}

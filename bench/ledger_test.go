@@ -88,7 +88,9 @@ func TestTargetsNameWhatIsMeasured(t *testing.T) {
 		f    Figure
 		n    int
 		want string
-	}{{Figure{Value: 4}, 0, "reached, stretch too"}, {Figure{Value: 9}, 0, "reached"}, {Figure{Value: 11}, 0, "MISSED"}, {Figure{Value: 4}, 1, "MISSED"}, {Figure{Value: 4, Refused: "x"}, 0, "no verdict"}} {
+	}{{Figure{Value: 4}, 0, "reached, stretch too"}, {Figure{Value: 9}, 0, "reached"},
+		{Figure{Value: 11}, 0, "MISSED"}, {Figure{Value: 4}, 1, "MISSED"},
+		{Figure{Value: 4, Refused: "x"}, 0, "no verdict"}} {
 		c.f.Name = "f"
 		if _, got := x.verdict(&Result{Figures: []Figure{c.f}, Broken: c.n}); got != c.want {
 			t.Errorf("%v with %d broken: %s, want %s", c.f.Value, c.n, got, c.want)

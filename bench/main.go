@@ -108,22 +108,29 @@ func newSettings(name string, stdout, stderr io.Writer) *settings {
 	f.StringVar(&s.opt.target, "target", "", "`URL` of the server, plain http")
 	f.BoolVar(&s.opt.self, "self", false, "start a fresh Parley in a process of its own, and measure that")
 	f.StringVar(&s.opt.exe, "exe", "", "with --self: the `executable` to start (default: this one)")
-	f.StringVar(&s.serve, "serve", "", "with --self: `arguments` for serve instead of those the scenario chooses, separated by spaces")
-	f.StringVar(&s.opt.user, "user", "", "`email` of an administrator who may create users (default: development login)")
+	f.StringVar(&s.serve, "serve", "",
+		"with --self: `arguments` for serve instead of those the scenario chooses, separated by spaces")
+	f.StringVar(&s.opt.user, "user", "",
+		"`email` of an administrator who may create users (default: development login)")
 	f.StringVar(&s.opt.key, "key", "", "that administrator's API `key`")
-	f.StringVar(&s.opt.file, "credentials", "", "`file` of JSON lines {email,key,user_id,host}: use these people instead of creating any")
+	f.StringVar(&s.opt.file, "credentials", "",
+		"`file` of JSON lines {email,key,user_id,host}: use these people instead of creating any")
 	f.BoolVar(&s.opt.adopt, "adopt", false, "use the users the development login lists instead of creating any")
 	f.StringVar(&s.hosts, "hosts", "", "for mixed-realms: Host `names` of the organizations, separated by commas")
-	f.StringVar(&s.opt.metrics, "metrics", "", "`URL` of the server's Prometheus text (default: /metrics of the target, if it answers)")
+	f.StringVar(&s.opt.metrics, "metrics", "",
+		"`URL` of the server's Prometheus text (default: /metrics of the target, if it answers)")
 	f.BoolVar(&s.opt.quiet, "quiet", false, "no progress lines")
 	f.IntVar(&s.opt.repeat, "repeat", 1, "run the phases `n` times and report medians and ranges")
-	f.BoolVar(&s.opt.floor, "floor", false, "also run the bare epoll server, in alternation, and report ratios (at least three pairs)")
-	f.StringVar(&s.opt.floorCmd, "floor-command", "", "another `program` as floor; it is given --listen ADDR and --bytes N")
+	f.BoolVar(&s.opt.floor, "floor", false,
+		"also run the bare epoll server, in alternation, and report ratios (at least three pairs)")
+	f.StringVar(&s.opt.floorCmd, "floor-command", "",
+		"another `program` as floor; it is given --listen ADDR and --bytes N")
 	f.StringVar(&s.jsonFile, "json", "", "write the result to `file`")
 	f.StringVar(&s.htmlFile, "html", "", "write a report to `file`")
 	f.StringVar(&s.file, "scenario", "", "`file` with a scenario as JSON; flags given change it")
 	f.IntVar(&s.sc.Users, "users", 0, "people created")
-	f.IntVar(&s.sc.Pollers, "pollers", -1, "event queues with a parked poll (default: as the scenario says, at least one each when --users is given)")
+	f.IntVar(&s.sc.Pollers, "pollers", -1,
+		"event queues with a parked poll (default: as the scenario says, at least one each when --users is given)")
 	f.IntVar(&s.sc.Channels, "channels", 0, "channels")
 	f.IntVar(&s.sc.History, "history", -1, "messages sent before anything is measured")
 	f.IntVar(&s.sc.Sample, "sample", -1, "pollers that decode everything and mirror the state")

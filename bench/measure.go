@@ -49,7 +49,8 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"poll", "register", "send", "presence", "read", "flag", "typing", "messages", "react", "edit", "other", "ping"}
+var kindNames = [kinds]string{"poll", "register", "send", "presence", "read", "flag", "typing", "messages", "react",
+	"edit", "other", "ping"}
 
 // A tally is what became of the requests of one kind during one phase.
 type tally struct {

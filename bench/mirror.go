@@ -13,8 +13,10 @@ import (
 var mirrorKind = mirror.Kind{Caps: capabilities}
 
 func mirrorRegister() params {
-	return params{"apply_markdown": true, "client_gravatar": false, "slim_presence": true, "client_capabilities": capabilities,
-		"fetch_event_types": []string{"subscription", "stream", "realm_user", "message", "update_message_flags", "starred_messages", "user_topic", "realm_user_groups", "muted_users", "realm"}}
+	return params{"apply_markdown": true, "client_gravatar": false, "slim_presence": true,
+		"client_capabilities": capabilities,
+		"fetch_event_types": []string{"subscription", "stream", "realm_user", "message", "update_message_flags",
+			"starred_messages", "user_topic", "realm_user_groups", "muted_users", "realm"}}
 }
 
 var errNoAnswer = errors.New("no answer")
@@ -56,7 +58,8 @@ func (r *run) compareMirrors() {
 			r.led.breach("state of "+x.Part, "poller %d (user %d): %v", p.heard.no, r.pop.people[p.who].ID, x.Err)
 		}
 	}
-	r.result.Notes = append(r.result.Notes, fmt.Sprintf("%d clients built their state from events and compared it with a fresh register", n))
+	r.result.Notes = append(r.result.Notes,
+		fmt.Sprintf("%d clients built their state from events and compared it with a fresh register", n))
 }
 
 func (r *run) compareMirror(p *poller) []mirror.Mismatch {
@@ -89,7 +92,8 @@ func (r *run) compareMirror(p *poller) []mirror.Mismatch {
 	}
 	out := p.mirror.Diff(fresh)
 	if ids := p.mirror.Messages(); len(ids) > 0 {
-		ask := params{"message_ids": ids, "apply_markdown": true, "client_gravatar": false, "allow_empty_topic_name": true}
+		ask := params{"message_ids": ids, "apply_markdown": true, "client_gravatar": false,
+			"allow_empty_topic_name": true}
 		if err := call(r.call("GET", "messages", who, ask), p.mirror.DiffMessages); err != nil {
 			out = append(out, mirror.Mismatch{Part: "messages", Err: err})
 		}

@@ -76,7 +76,9 @@ func (r *run) openPollers() error {
 		if r.opt.nobody {
 			return r.call("POST", "register", &r.pop.people[p.who], params{"floor_channels": r.floorBits(p.who)})
 		}
-		return r.call("POST", "register", &r.pop.people[p.who], params{"event_types": events, "fetch_event_types": []string{"message"}, "apply_markdown": true, "client_gravatar": true, "client_capabilities": capabilities})
+		return r.call("POST", "register", &r.pop.people[p.who],
+			params{"event_types": events, "fetch_event_types": []string{"message"}, "apply_markdown": true,
+				"client_gravatar": true, "client_capabilities": capabilities})
 	}, func(i int, body []byte) error { return r.pollers[i].registered(body) })
 	if err != nil {
 		return err
@@ -90,10 +92,13 @@ func (r *run) openPollers() error {
 	return r.loop.RunFor(time.Duration(n/1000)*50*time.Millisecond+500*time.Millisecond, nil)
 }
 
-var defaultEvents = []string{"message", "update_message", "delete_message", "reaction", "update_message_flags", "typing", "presence", "subscription", "user_topic"}
+var defaultEvents = []string{"message", "update_message", "delete_message", "reaction", "update_message_flags",
+	"typing", "presence", "subscription", "user_topic"}
 
 // capabilities are those of today's mobile app.
-var capabilities = map[string]bool{"notification_settings_null": true, "bulk_message_deletion": true, "user_avatar_url_field_optional": true, "stream_typing_notifications": true, "user_settings_object": true, "include_deactivated_groups": true, "empty_topic_name": true}
+var capabilities = map[string]bool{"notification_settings_null": true, "bulk_message_deletion": true,
+	"user_avatar_url_field_optional": true, "stream_typing_notifications": true, "user_settings_object": true,
+	"include_deactivated_groups": true, "empty_topic_name": true}
 
 func (p *poller) registered(body []byte) error {
 	var v struct {
@@ -109,7 +114,8 @@ func (p *poller) registered(body []byte) error {
 	p.queue, p.last = v.Queue, *v.Last
 	who := &p.r.pop.people[p.who]
 	p.head = []byte("GET /api/v1/events?queue_id=" + v.Queue + "&last_event_id=")
-	p.tail = []byte(" HTTP/1.1\r\nHost: " + who.Host + "\r\nUser-Agent: " + agent + "\r\nAuthorization: " + who.auth + "\r\n\r\n")
+	p.tail = []byte(" HTTP/1.1\r\nHost: " + who.Host + "\r\nUser-Agent: " + agent + "\r\nAuthorization: " + who.auth +
+		"\r\n\r\n")
 	if p.mirror != nil {
 		p.told = *v.Last
 		return p.mirror.Start(body)
@@ -236,12 +242,14 @@ func (p *poller) refused(a *swarm.Answer) {
 	}
 	if v.Code == "BAD_EVENT_QUEUE_ID" {
 		p.dead = true
-		p.r.led.breach("queue lost", "poller %d (person %d): %s; its last event was %d", p.heard.no, p.who, v.Msg, p.last)
+		p.r.led.breach("queue lost", "poller %d (person %d): %s; its last event was %d", p.heard.no, p.who, v.Msg,
+			p.last)
 		return
 	}
 	if a.Status >= 400 && a.Status < 500 && a.Status != 429 {
 		p.dead = true
-		p.r.led.breach("poll refused", "poller %d: status %d %s %s (last_event_id %d)", p.heard.no, a.Status, v.Code, v.Msg, p.last)
+		p.r.led.breach("poll refused", "poller %d: status %d %s %s (last_event_id %d)", p.heard.no, a.Status, v.Code,
+			v.Msg, p.last)
 		return
 	}
 	p.later()

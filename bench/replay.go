@@ -47,7 +47,8 @@ func replayMain(args []string, stdout, stderr io.Writer) int {
 	}
 	s.sc = replayScenario(steps, s.sc, *speed)
 	s.opt.steps, s.opt.speed = steps, *speed
-	fmt.Fprintf(stdout, "parley bench replay: %d requests of %d people over %.0f s, %g times as fast\n", len(steps), s.sc.Users, s.sc.Phases[0].Seconds**speed, *speed)
+	fmt.Fprintf(stdout, "parley bench replay: %d requests of %d people over %.0f s, %g times as fast\n", len(steps),
+		s.sc.Users, s.sc.Phases[0].Seconds**speed, *speed)
 	res, err := runScenario(s.sc, s.opt)
 	if err != nil {
 		fmt.Fprintf(stderr, "parley bench replay: %v\n", err)
@@ -205,7 +206,8 @@ func (r *run) stepNarrow(v string) []map[string]any {
 			out = append(out, map[string]any{"operator": op, "operand": operand})
 		case op == "channel" || op == "stream":
 			n, _ := strconv.Atoi(strings.TrimPrefix(operand, "c"))
-			out = append(out, map[string]any{"operator": "channel", "operand": r.pop.channels[n%len(r.pop.channels)].ID})
+			out = append(out, map[string]any{"operator": "channel",
+				"operand": r.pop.channels[n%len(r.pop.channels)].ID})
 		case op == "topic":
 			out = append(out, map[string]any{"operator": "topic", "operand": "topic 1"})
 		}

@@ -184,7 +184,8 @@ type counters struct {
 }
 
 func (r *run) counters() counters {
-	c := counters{at: r.loop.Now(), in: r.loop.BytesIn, out: r.loop.BytesOut, busy: r.loop.Busy(), dials: r.loop.Dials, others: othersCPU()}
+	c := counters{at: r.loop.Now(), in: r.loop.BytesIn, out: r.loop.BytesOut, busy: r.loop.Busy(), dials: r.loop.Dials,
+		others: othersCPU()}
 	if r.srv.pid != 0 {
 		c.cpu, _ = process{r.srv.pid}.cpu()
 	}
@@ -212,7 +213,9 @@ func latency(h histogram, curve bool) Latency {
 	if h == nil || h.TotalCount() == 0 {
 		return Latency{}
 	}
-	l := Latency{N: h.TotalCount(), Mean: h.Mean() / 1000, P50: ms(h.ValueAtQuantile(50)), P90: ms(h.ValueAtQuantile(90)), P99: ms(h.ValueAtQuantile(99)), P999: ms(h.ValueAtQuantile(99.9)), Max: ms(h.Max())}
+	l := Latency{N: h.TotalCount(), Mean: h.Mean() / 1000, P50: ms(h.ValueAtQuantile(50)),
+		P90: ms(h.ValueAtQuantile(90)), P99: ms(h.ValueAtQuantile(99)), P999: ms(h.ValueAtQuantile(99.9)),
+		Max: ms(h.Max())}
 	if curve {
 		for _, q := range curvePoints {
 			l.Curve = append(l.Curve, [2]float64{q, ms(h.ValueAtQuantile(q))})
@@ -222,7 +225,8 @@ func latency(h histogram, curve bool) Latency {
 }
 
 // curvePoints halve the distance to 100 % again and again, as tails are read.
-var curvePoints = []float64{0, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 92.5, 95, 96.25, 97.5, 98.125, 98.75, 99, 99.375, 99.6875, 99.8, 99.9, 99.95, 99.99, 100}
+var curvePoints = []float64{0, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 92.5, 95, 96.25, 97.5, 98.125, 98.75, 99,
+	99.375, 99.6875, 99.8, 99.9, 99.95, 99.99, 100}
 
 type histogram interface {
 	TotalCount() int64
@@ -233,7 +237,9 @@ type histogram interface {
 
 func (r *run) phaseResult(p *Phase, m *meter, drain time.Duration) {
 	took := (m.end - m.begin).Seconds()
-	d := PhaseData{Name: p.Name, Seconds: took, Drain: drain.Seconds(), Kinds: map[string]KindData{}, Seen: latency(m.seen, true), Late: latency(m.late, false), Delivered: m.delivered, In: m.bytesIn, Out: m.bytesOut, Heartbeat: m.heartbeats}
+	d := PhaseData{Name: p.Name, Seconds: took, Drain: drain.Seconds(), Kinds: map[string]KindData{},
+		Seen: latency(m.seen, true), Late: latency(m.late, false), Delivered: m.delivered, In: m.bytesIn,
+		Out: m.bytesOut, Heartbeat: m.heartbeats}
 	d.PerSecond = float64(m.delivered) / took
 	d.Busy = m.busy.Seconds() / took
 	d.Others = m.others.Seconds() / took

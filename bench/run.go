@@ -104,7 +104,8 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 	if err := sc.check(); err != nil {
 		return nil, err
 	}
-	r := &run{sc: sc, opt: opt, rates: map[string]float64{}, byAudience: map[int32]*channel{}, rng: rand.New(rand.NewPCG(sc.Seed, 0x72756e))}
+	r := &run{sc: sc, opt: opt, rates: map[string]float64{}, byAudience: map[int32]*channel{},
+		rng: rand.New(rand.NewPCG(sc.Seed, 0x72756e))}
 	r.result = newResult(sc)
 	begin := time.Now()
 	if err := r.connect(); err != nil {
@@ -222,7 +223,8 @@ func (r *run) build() error {
 		}
 		b = a
 	}
-	plan := crowd.Plan{Users: r.sc.Users, Channels: r.sc.Channels, Zipf: r.sc.Zipf, Hundred: r.sc.Hundred, Seed: r.sc.Seed}
+	plan := crowd.Plan{Users: r.sc.Users, Channels: r.sc.Channels, Zipf: r.sc.Zipf, Hundred: r.sc.Hundred,
+		Seed: r.sc.Seed}
 	pop, err := b.Build(r, plan)
 	if err != nil {
 		return fmt.Errorf("building the crowd: %w", err)
@@ -250,8 +252,10 @@ func (r *run) build() error {
 		pop.how = "by the server"
 		pop.took += r.srv.started
 	}
-	r.result.Build = Building{How: pop.how, Seconds: pop.took.Seconds(), Users: len(pop.people), Channels: len(pop.channels), Messages: r.sc.History}
-	r.say("crowd of %d users, %d channels, %d messages built %s in %.1f s", len(pop.people), len(pop.channels), r.sc.History, pop.how, pop.took.Seconds())
+	r.result.Build = Building{How: pop.how, Seconds: pop.took.Seconds(), Users: len(pop.people),
+		Channels: len(pop.channels), Messages: r.sc.History}
+	r.say("crowd of %d users, %d channels, %d messages built %s in %.1f s", len(pop.people), len(pop.channels),
+		r.sc.History, pop.how, pop.took.Seconds())
 	if r.sc.Fresh && r.srv.cmd != nil {
 		if err := r.srv.restart(); err != nil {
 			return fmt.Errorf("restarting the server: %w", err)
@@ -524,7 +528,9 @@ func serveArgs(exe string, sc Scenario) []string {
 	help := helpOf(exe, "serve")
 	has := func(flag string) bool { return strings.Contains(help, "-"+flag) }
 	if has("demo-crowd") {
-		args = append(args, "--demo-crowd", fmt.Sprintf("users=%d,channels=%d,zipf=%g,hundred=%d,messages=%d,realms=%d,seed=%d", sc.Users, sc.Channels, sc.Zipf, sc.Hundred, sc.History, max(1, sc.Realms), sc.Seed))
+		args = append(args, "--demo-crowd",
+			fmt.Sprintf("users=%d,channels=%d,zipf=%g,hundred=%d,messages=%d,realms=%d,seed=%d", sc.Users, sc.Channels,
+				sc.Zipf, sc.Hundred, sc.History, max(1, sc.Realms), sc.Seed))
 	} else {
 		args = append(args, "--demo")
 	}

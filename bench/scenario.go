@@ -77,11 +77,13 @@ var DefaultGate = Gate{Mean: 100, P99: 2000, Errors: 0.025, SeenP99: 1000, Gener
 
 // chatMix is the shape of traffic of a busy Zulip server, polls aside (those are 44 % of requests there and follow from
 // what is sent here): presence 36 %, and the remaining fifth reading, flags, typing and sending.
-var chatMix = map[string]float64{"presence": 36, "messages": 6, "read": 6, "flag": 1, "typing": 3, "send": 3, "react": 1}
+var chatMix = map[string]float64{"presence": 36, "messages": 6, "read": 6, "flag": 1, "typing": 3, "send": 3,
+	"react": 1}
 
 // Scenarios are the ones that come with the harness.
 func Scenarios() map[string]Scenario {
-	base := Scenario{Users: 1000, Pollers: 1000, Channels: 20, Zipf: 1, Seed: 1, Sources: 8, Conns: 64, Gate: DefaultGate, Sample: 4}
+	base := Scenario{Users: 1000, Pollers: 1000, Channels: 20, Zipf: 1, Seed: 1, Sources: 8, Conns: 64,
+		Gate: DefaultGate, Sample: 4}
 	m := map[string]Scenario{}
 	add := func(name, about string, set func(*Scenario)) {
 		s := base
@@ -94,54 +96,72 @@ func Scenarios() map[string]Scenario {
 		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Fresh, s.Events = 2000, 19000, 4, 0, 0, true, msg
 		s.Phases = []Phase{{Name: "settle", Seconds: 5, Warm: true}, {Name: "parked", Seconds: 65}}
 	})
-	add("fanout", "one channel, everybody polls: rounds to saturation, then 100 of them at 10 % of that load", func(s *Scenario) {
-		s.Users, s.Pollers, s.Channels, s.Zipf, s.Hundred, s.Sample, s.Events = 10000, 10000, 1, 0, 100, 0, msg
-		s.Phases = []Phase{{Name: "warm", Rounds: 5, To: "largest", Warm: true}, {Name: "rounds", Rounds: 30, To: "largest"}, {Name: "hundred", Seconds: 10, Share: 0.1, Of: "rounds", To: "hundred", Even: true}}
-	})
+	add("fanout", "one channel, everybody polls: rounds to saturation, then 100 of them at 10 % of that load",
+		func(s *Scenario) {
+			s.Users, s.Pollers, s.Channels, s.Zipf, s.Hundred, s.Sample, s.Events = 10000, 10000, 1, 0, 100, 0, msg
+			s.Phases = []Phase{{Name: "warm", Rounds: 5, To: "largest", Warm: true},
+				{Name: "rounds", Rounds: 30, To: "largest"},
+				{Name: "hundred", Seconds: 10, Share: 0.1, Of: "rounds", To: "hundred", Even: true}}
+		})
 	add("chat", "many channels and the mix of requests of a busy server, open loop", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.History = 2000, 2000, 100, 1000
-		s.Phases = []Phase{{Name: "warm", Seconds: 3, Rate: 200, Mix: chatMix, Warm: true}, {Name: "chat", Seconds: 20, Rate: 400, Mix: chatMix}}
+		s.Phases = []Phase{{Name: "warm", Seconds: 3, Rate: 200, Mix: chatMix, Warm: true},
+			{Name: "chat", Seconds: 20, Rate: 400, Mix: chatMix}}
 	})
 	add("register-herd", "thousands of clients register at once", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Conns = 10000, 0, 50, 0, 512
-		s.Phases = []Phase{{Name: "warm", Burst: 20, Mix: map[string]float64{"register": 1}, Warm: true}, {Name: "herd", Burst: 5000, Seconds: 30, Mix: map[string]float64{"register": 1}}}
+		s.Phases = []Phase{{Name: "warm", Burst: 20, Mix: map[string]float64{"register": 1}, Warm: true},
+			{Name: "herd", Burst: 5000, Seconds: 30, Mix: map[string]float64{"register": 1}}}
 	})
 	add("restart-herd", "kill -9 while messages flow; every poller comes back to its own queue", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events = 2000, 19000, 20, 1, 0, msg
-		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 20}, {Name: "crash", Seconds: 12, Rate: 20, Kill: 3}, {Name: "after", Seconds: 3, Rate: 20}}
+		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 20}, {Name: "crash", Seconds: 12, Rate: 20, Kill: 3},
+			{Name: "after", Seconds: 3, Rate: 20}}
 	})
-	add("upgrade", "a successor takes over while messages flow: the longest waits of senders and pollers, and what failed", func(s *Scenario) {
+	add("upgrade", "a successor takes over while messages flow: the longest waits of senders and pollers, and what "+
+		"failed", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events = 2000, 5000, 500, 1, 0, msg
-		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 50}, {Name: "upgrade", Seconds: 10, Rate: 50, Upgrade: 3}, {Name: "after", Seconds: 3, Rate: 50}}
+		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 50},
+			{Name: "upgrade", Seconds: 10, Rate: 50, Upgrade: 3}, {Name: "after", Seconds: 3, Rate: 50}}
 	})
-	add("snapshot", "1,000 sends/s into a long history: snapshots are written meanwhile, and the slowest sends show what they cost", func(s *Scenario) {
+	add("snapshot", "1,000 sends/s into a long history: snapshots are written meanwhile, and the slowest sends "+
+		"show what they cost", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Events, s.History = 200, 20, 100, 0, msg, 1000000
 		s.Phases = []Phase{{Name: "warm", Seconds: 2, Rate: 1000, Warm: true}, {Name: "open", Seconds: 60, Rate: 1000}}
 	})
-	add("backup", "an online backup of a long history while 16 send as fast as they can, beside the same without", func(s *Scenario) {
-		s.Users, s.Pollers, s.Channels, s.Sample, s.Events, s.History = 200, 20, 100, 0, msg, 1000000
-		s.Phases = []Phase{{Name: "warm", Seconds: 2, Closed: 16, Warm: true}, {Name: "before", Seconds: 10, Closed: 16}, {Name: "backup", Seconds: 10, Closed: 16, Backup: 0.5}, {Name: "after", Seconds: 10, Closed: 16}}
-	})
-	add("reopen", "kill -9 with a long history and 10,000 queues: how soon the first poll is answered", func(s *Scenario) {
-		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events, s.History = 2000, 10000, 500, 1, 0, msg, 1000000
-		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 20}, {Name: "crash", Seconds: 12, Rate: 20, Kill: 3}, {Name: "after", Seconds: 3, Rate: 20}}
-	})
+	add("backup", "an online backup of a long history while 16 send as fast as they can, beside the same without",
+		func(s *Scenario) {
+			s.Users, s.Pollers, s.Channels, s.Sample, s.Events, s.History = 200, 20, 100, 0, msg, 1000000
+			s.Phases = []Phase{{Name: "warm", Seconds: 2, Closed: 16, Warm: true},
+				{Name: "before", Seconds: 10, Closed: 16}, {Name: "backup", Seconds: 10, Closed: 16, Backup: 0.5},
+				{Name: "after", Seconds: 10, Closed: 16}}
+		})
+	add("reopen", "kill -9 with a long history and 10,000 queues: how soon the first poll is answered",
+		func(s *Scenario) {
+			s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events, s.History = 2000, 10000, 500, 1, 0, msg, 1000000
+			s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 20}, {Name: "crash", Seconds: 12, Rate: 20, Kill: 3},
+				{Name: "after", Seconds: 3, Rate: 20}}
+		})
 	add("presence", "everybody tells once a minute that they are here", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample = 10000, 0, 4, 0
 		ping := map[string]float64{"ping": 1}
-		s.Phases = []Phase{{Name: "first", Closed: 16, Count: 10000, Mix: ping, Warm: true}, {Name: "minute", Seconds: 20, Rate: 10000. / 60, Mix: ping}}
+		s.Phases = []Phase{{Name: "first", Closed: 16, Count: 10000, Mix: ping, Warm: true},
+			{Name: "minute", Seconds: 20, Rate: 10000. / 60, Mix: ping}}
 	})
 	add("send", "durable sends: an open loop, then 64 senders as fast as answers come", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Events = 200, 20, 100, 0, msg
-		s.Phases = []Phase{{Name: "warm", Seconds: 2, Rate: 1000, Warm: true}, {Name: "open", Seconds: 30, Rate: 5000}, {Name: "saturation", Seconds: 10, Closed: 64}}
+		s.Phases = []Phase{{Name: "warm", Seconds: 2, Rate: 1000, Warm: true}, {Name: "open", Seconds: 30, Rate: 5000},
+			{Name: "saturation", Seconds: 10, Closed: 64}}
 	})
 	add("history", "reading pages of a long history", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.History = 200, 0, 50, 0, 1000000
-		s.Phases = []Phase{{Name: "open", Seconds: 10, Rate: 200, Mix: map[string]float64{"messages": 1}}, {Name: "saturation", Seconds: 5, Closed: 16, Mix: map[string]float64{"messages": 1}}}
+		s.Phases = []Phase{{Name: "open", Seconds: 10, Rate: 200, Mix: map[string]float64{"messages": 1}},
+			{Name: "saturation", Seconds: 5, Closed: 16, Mix: map[string]float64{"messages": 1}}}
 	})
 	add("mixed-realms", "the chat mix over several organizations at once", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Realms = 2000, 2000, 40, 4
-		s.Phases = []Phase{{Name: "warm", Seconds: 3, Rate: 200, Mix: chatMix, Warm: true}, {Name: "chat", Seconds: 20, Rate: 400, Mix: chatMix}}
+		s.Phases = []Phase{{Name: "warm", Seconds: 3, Rate: 200, Mix: chatMix, Warm: true},
+			{Name: "chat", Seconds: 20, Rate: 400, Mix: chatMix}}
 	})
 	add("crowd", "seeded users do everything users do; clients mirror the state and compare", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Crowd = 12, 12, 5, 12, true
@@ -150,7 +170,8 @@ func Scenarios() map[string]Scenario {
 	add("crowd-crash", "the crowd, and kill -9 between two of its actions, again and again", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Crowd = 12, 12, 5, 12, true
 		for i := 0; i < 5; i++ {
-			s.Phases = append(s.Phases, Phase{Name: fmt.Sprintf("crash %d", i+1), Seconds: 3, Closed: 1, Kill: 1, Mix: map[string]float64{"crowd": 1}})
+			s.Phases = append(s.Phases, Phase{Name: fmt.Sprintf("crash %d", i+1), Seconds: 3, Closed: 1, Kill: 1,
+				Mix: map[string]float64{"crowd": 1}})
 		}
 	})
 	return m
@@ -194,7 +215,9 @@ func LoadScenario(file string) (Scenario, error) {
 	return s, s.check()
 }
 
-var mixKinds = map[string]int{"send": kindSend, "presence": kindPresence, "read": kindRead, "flag": kindFlag, "typing": kindTyping, "messages": kindMessages, "register": kindRegister, "react": kindReact, "edit": kindEdit, "crowd": kindOther, "ping": kindPing}
+var mixKinds = map[string]int{"send": kindSend, "presence": kindPresence, "read": kindRead, "flag": kindFlag,
+	"typing": kindTyping, "messages": kindMessages, "register": kindRegister, "react": kindReact, "edit": kindEdit,
+	"crowd": kindOther, "ping": kindPing}
 
 func (s *Scenario) check() error {
 	if len(s.Phases) == 0 {

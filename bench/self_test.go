@@ -64,14 +64,17 @@ func TestFloorInAlternation(t *testing.T) {
 	exe, _ := os.Executable()
 	s := small("fanout")
 	s.Users, s.Pollers, s.Channels, s.Zipf, s.Hundred = 30, 30, 1, 0, 10
-	s.Phases = []Phase{{Name: "warm", Rounds: 2, To: "largest", Warm: true}, {Name: "rounds", Rounds: 20, To: "largest"}, {Name: "hundred", Seconds: 0.5, Share: 0.1, Of: "rounds", To: "hundred", Even: true}}
+	s.Phases = []Phase{{Name: "warm", Rounds: 2, To: "largest", Warm: true},
+		{Name: "rounds", Rounds: 20, To: "largest"},
+		{Name: "hundred", Seconds: 0.5, Share: 0.1, Of: "rounds", To: "hundred", Even: true}}
 	s.Serve = []string{"--demo"}
 	var out bytes.Buffer
 	res, err := runScenario(s, options{self: true, exe: exe, out: &out, floor: true, repeat: 3})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	for _, name := range []string{"rounds.deliveries_per_s_to_floor", "floor.rounds.deliveries_per_s", "hundred.seen_p50_to_floor"} {
+	for _, name := range []string{"rounds.deliveries_per_s_to_floor", "floor.rounds.deliveries_per_s",
+		"hundred.seen_p50_to_floor"} {
 		f, ok := res.Figure(name)
 		if !ok || f.Value <= 0 || f.Runs != 3 || f.Low > f.Value || f.High < f.Value {
 			t.Errorf("%s: %+v", name, f)
@@ -99,7 +102,8 @@ func TestCommandLine(t *testing.T) {
 		return code, out.String() + errs.String()
 	}
 	for _, file := range []string{a, b} {
-		code, text := run("chat", "--self", "--exe", exe, "--serve=--demo", "--users", "10", "--channels", "2", "--history", "0", "--rate", "50", "--duration", "1", "--json", file, "--html", h)
+		code, text := run("chat", "--self", "--exe", exe, "--serve=--demo", "--users", "10", "--channels", "2",
+			"--history", "0", "--rate", "50", "--duration", "1", "--json", file, "--html", h)
 		if code != 0 || !strings.Contains(text, "promises: all kept") {
 			t.Fatalf("exit code %d:\n%s", code, text)
 		}
@@ -108,13 +112,15 @@ func TestCommandLine(t *testing.T) {
 	if err != nil || res.Scenario.Users != 10 || len(res.Phases) != 1 || len(res.Memory) == 0 {
 		t.Fatalf("what was written does not read back: %v %+v", err, res)
 	}
-	if code, text := run("compare", a, b); code != 0 || !strings.Contains(text, "chat.send_p50") || !strings.Contains(text, "±") {
+	if code, text := run("compare", a, b); code != 0 || !strings.Contains(text, "chat.send_p50") ||
+		!strings.Contains(text, "±") {
 		t.Errorf("compare, exit code %d:\n%s", code, text)
 	}
 	if code, text := run("list"); code != 0 || !strings.Contains(text, "restart-herd") {
 		t.Errorf("list, exit code %d:\n%s", code, text)
 	}
-	for _, bad := range [][]string{{"nonsense"}, {"chat"}, {"chat", "--self", "--target", "http://x"}, {"chat", "--target", "https://127.0.0.1:1"}, {"compare", a}} {
+	for _, bad := range [][]string{{"nonsense"}, {"chat"}, {"chat", "--self", "--target", "http://x"},
+		{"chat", "--target", "https://127.0.0.1:1"}, {"compare", a}} {
 		if code, text := run(bad...); code != 2 || text == "" {
 			t.Errorf("%v: exit code %d: %s", bad, code, text)
 		}
@@ -139,10 +145,12 @@ func TestHuntFindsALimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	args := []string{"hunt", "chat", "--self", "--exe", exe, "--serve=--demo", "--scenario", file, "--from", "8", "--most", "16", "--rate-per-user", "20"}
+	args := []string{"hunt", "chat", "--self", "--exe", exe, "--serve=--demo", "--scenario", file, "--from", "8",
+		"--most", "16", "--rate-per-user", "20"}
 	// Nobody answers in a microsecond, so the smallest crowd is already too many.
 	code := Main(append(args, "--gate-p99", "0.001"), &out, &errs)
-	if code != 1 || !strings.Contains(out.String(), "outside: p99") || !strings.Contains(out.String(), "most users inside the gate: 0") {
+	if code != 1 || !strings.Contains(out.String(), "outside: p99") ||
+		!strings.Contains(out.String(), "most users inside the gate: 0") {
 		t.Fatalf("exit code %d:\n%s%s", code, out.String(), errs.String())
 	}
 	code = Main(args, &out, &errs)

@@ -27,30 +27,46 @@ type Target struct {
 var Targets = []Target{
 	{What: "just started: memory", Run: "idle", Figure: "start.rss", Limit: 60, Unit: "MB"},
 	{What: "just started: CPU, nobody connected", Run: "idle", Figure: "start.cores", Limit: 0.005, Unit: "cores"},
-	{What: "19,000 parked polls: memory each", Run: "idle", Figure: "steady.rss_per_poll", Limit: 4, Stretch: 2.5, Unit: "kB"},
+	{What: "19,000 parked polls: memory each", Run: "idle", Figure: "steady.rss_per_poll", Limit: 4, Stretch: 2.5,
+		Unit: "kB"},
 	{What: "19,000 parked polls: goroutines", Run: "idle", Figure: "steady.goroutines", Limit: 200},
-	{What: "19,000 parked polls: CPU of heartbeats", Run: "idle", Figure: "parked.server_cores", Limit: 0.05, Unit: "cores"},
+	{What: "19,000 parked polls: CPU of heartbeats", Run: "idle", Figure: "parked.server_cores", Limit: 0.05,
+		Unit: "cores"},
 	{What: "19,000 parked polls: answers that are errors", Run: "idle", Figure: "parked.errors", Limit: 0, Unit: "%"},
-	{What: "fanout to 10,000: server CPU a delivery, to floor", Run: "fanout", Figure: "rounds.cpu_per_delivery_to_floor", Limit: 1.4, Unit: "x"},
-	{What: "fanout to 10,000: deliveries/s, to floor", Run: "fanout", Figure: "rounds.deliveries_per_s_to_floor", AtLeast: true, Limit: 0.9, Unit: "x"},
-	{What: "100 of 10,000 at 10 % load, durable: seen p50", Run: "fanout", Figure: "hundred.seen_p50", Limit: 2, Unit: "ms"},
-	{What: "100 of 10,000 at 10 % load, durable: seen p99", Run: "fanout", Figure: "hundred.seen_p99", Limit: 6, Unit: "ms"},
-	{What: "the same without durability: seen p50", Run: "fanout-memory", Figure: "hundred.seen_p50", Limit: 1.2, Unit: "ms"},
-	{What: "the same without durability: seen p99", Run: "fanout-memory", Figure: "hundred.seen_p99", Limit: 2.5, Unit: "ms"},
-	{What: "CPU a delivery, 19,000 pollers to 2,000", Run: "scale", Figure: "scale.cpu_per_delivery", Limit: 1.1, Unit: "x"},
+	{What: "fanout to 10,000: server CPU a delivery, to floor", Run: "fanout",
+		Figure: "rounds.cpu_per_delivery_to_floor", Limit: 1.4, Unit: "x"},
+	{What: "fanout to 10,000: deliveries/s, to floor", Run: "fanout", Figure: "rounds.deliveries_per_s_to_floor",
+		AtLeast: true, Limit: 0.9, Unit: "x"},
+	{What: "100 of 10,000 at 10 % load, durable: seen p50", Run: "fanout", Figure: "hundred.seen_p50", Limit: 2,
+		Unit: "ms"},
+	{What: "100 of 10,000 at 10 % load, durable: seen p99", Run: "fanout", Figure: "hundred.seen_p99", Limit: 6,
+		Unit: "ms"},
+	{What: "the same without durability: seen p50", Run: "fanout-memory", Figure: "hundred.seen_p50", Limit: 1.2,
+		Unit: "ms"},
+	{What: "the same without durability: seen p99", Run: "fanout-memory", Figure: "hundred.seen_p99", Limit: 2.5,
+		Unit: "ms"},
+	{What: "CPU a delivery, 19,000 pollers to 2,000", Run: "scale", Figure: "scale.cpu_per_delivery", Limit: 1.1,
+		Unit: "x"},
 	{What: "5,000 durable sends/s for 30 s: p50", Run: "send", Figure: "open.send_p50", Limit: 1, Unit: "ms"},
 	{What: "5,000 durable sends/s for 30 s: p99", Run: "send", Figure: "open.send_p99", Limit: 5, Unit: "ms"},
-	{What: "64 senders: durable sends/s", Run: "send", Figure: "saturation.send_per_s", AtLeast: true, Limit: 15000, Unit: "1/s"},
-	{What: "register, realm of 10,000, 5,000 at once: rate", Run: "register-herd", Figure: "herd.register_per_s", AtLeast: true, Limit: 400, Unit: "1/s"},
-	{What: "register, realm of 10,000, 5,000 at once: p99", Run: "register-herd", Figure: "herd.register_p99", Limit: 1000, Unit: "ms"},
-	{What: "kill -9 under 19,000 pollers: all polling again", Run: "restart-herd", Figure: "all_polling_again_s", Limit: 5, Unit: "s"},
+	{What: "64 senders: durable sends/s", Run: "send", Figure: "saturation.send_per_s", AtLeast: true, Limit: 15000,
+		Unit: "1/s"},
+	{What: "register, realm of 10,000, 5,000 at once: rate", Run: "register-herd", Figure: "herd.register_per_s",
+		AtLeast: true, Limit: 400, Unit: "1/s"},
+	{What: "register, realm of 10,000, 5,000 at once: p99", Run: "register-herd", Figure: "herd.register_p99",
+		Limit: 1000, Unit: "ms"},
+	{What: "kill -9 under 19,000 pollers: all polling again", Run: "restart-herd", Figure: "all_polling_again_s",
+		Limit: 5, Unit: "s"},
 	{What: "kill -9 under 19,000 pollers: promises broken", Run: "restart-herd", Figure: "broken", Limit: 0},
 	{What: "kill -9 under 19,000 pollers: 5xx", Run: "restart-herd", Figure: "after.errors", Limit: 0, Unit: "%"},
 	{What: "kill -9 under 19,000 pollers: polls over 1 s", Run: "restart-herd", Figure: "back_over_1s", Limit: 0},
-	{What: "upgrade under 5,000 pollers: sends, p99.9", Run: "upgrade", Figure: "upgrade.send_p999", Limit: 250, Unit: "ms"},
-	{What: "upgrade under 5,000 pollers: seen, p99.9", Run: "upgrade", Figure: "upgrade.seen_p999", Limit: 250, Unit: "ms"},
+	{What: "upgrade under 5,000 pollers: sends, p99.9", Run: "upgrade", Figure: "upgrade.send_p999", Limit: 250,
+		Unit: "ms"},
+	{What: "upgrade under 5,000 pollers: seen, p99.9", Run: "upgrade", Figure: "upgrade.seen_p999", Limit: 250,
+		Unit: "ms"},
 	{What: "upgrade under 5,000 pollers: requests that failed", Run: "upgrade", Figure: "upgrade.failed", Limit: 0},
-	{What: "presence of 10,000 users each minute, reports only: CPU", Run: "presence", Figure: "minute.server_cores", Limit: 0.05, Unit: "cores"},
+	{What: "presence of 10,000 users each minute, reports only: CPU", Run: "presence", Figure: "minute.server_cores",
+		Limit: 0.05, Unit: "cores"},
 	{What: "crowd doing everything: promises broken", Run: "crowd", Figure: "broken", Limit: 0},
 	{What: "crowd, kill -9 five times: promises broken", Run: "crowd-crash", Figure: "broken", Limit: 0},
 	{What: "chat mix, 2,000 users: promises broken", Run: "chat", Figure: "broken", Limit: 0},
@@ -86,7 +102,8 @@ func targetRuns(short bool) []targetRun {
 		}), needs: "--unsafe-no-sync"},
 		{name: "scale", sc: with("fanout", func(s *Scenario) {
 			s.Users, s.Pollers, s.Hundred = 2000, 2000, 0
-			s.Phases = []Phase{{Name: "warm", Rounds: 10, To: "largest", Warm: true}, {Name: "rounds", Rounds: 100, To: "largest"}}
+			s.Phases = []Phase{{Name: "warm", Rounds: 10, To: "largest", Warm: true},
+				{Name: "rounds", Rounds: 100, To: "largest"}}
 		})},
 		{name: "send", sc: with("send", nil)},
 		{name: "register-herd", sc: with("register-herd", nil)},
@@ -188,7 +205,8 @@ func (tr targetRun) run(exe string, stdout io.Writer) (*Result, error) {
 	// The same again with many more connections, nearly ten times as many to one message.
 	big := tr.sc
 	big.Users, big.Pollers = 9500, 19000
-	big.Phases = []Phase{{Name: "warm", Rounds: 3, To: "largest", Warm: true}, {Name: "rounds", Rounds: 12, To: "largest"}}
+	big.Phases = []Phase{{Name: "warm", Rounds: 3, To: "largest", Warm: true},
+		{Name: "rounds", Rounds: 12, To: "largest"}}
 	more, err := runScenario(big, opt)
 	if err != nil {
 		return nil, err
@@ -196,7 +214,8 @@ func (tr targetRun) run(exe string, stdout io.Writer) (*Result, error) {
 	a, _ := res.Figure("rounds.cpu_per_delivery")
 	b, _ := more.Figure("rounds.cpu_per_delivery")
 	if a.Value > 0 {
-		more.add(Figure{Name: "scale.cpu_per_delivery", Unit: "x", Value: b.Value / a.Value, Note: fmt.Sprintf("%.1f us with 19,000, %.1f us with 2,000", b.Value, a.Value)})
+		more.add(Figure{Name: "scale.cpu_per_delivery", Unit: "x", Value: b.Value / a.Value,
+			Note: fmt.Sprintf("%.1f us with 19,000, %.1f us with 2,000", b.Value, a.Value)})
 	}
 	more.Broken += res.Broken
 	more.Violations = append(res.Violations, more.Violations...)
@@ -261,7 +280,8 @@ func writeTargets(w io.Writer, rows []targetRow) {
 
 // markdownTargets is the same table for a README.
 func markdownTargets(w io.Writer, rows []targetRow) {
-	fmt.Fprintf(w, "%s; %s.\n\n| target | limit | measured | verdict |\n|---|---|---|---|\n", machine(), time.Now().UTC().Format("2006-01-02 15:04 MST"))
+	fmt.Fprintf(w, "%s; %s.\n\n| target | limit | measured | verdict |\n|---|---|---|---|\n", machine(),
+		time.Now().UTC().Format("2006-01-02 15:04 MST"))
 	for _, r := range rows {
 		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", r.what, r.limit, r.value, r.verdict)
 	}

@@ -84,7 +84,12 @@ func (a *anonymiser) thing(class, value string) string {
 }
 
 // plainParams may be kept as they are: words of the protocol, not of people.
-var plainParams = map[string]bool{"type": true, "op": true, "flag": true, "num_before": true, "num_after": true, "status": true, "ping_only": true, "new_user_input": true, "slim_presence": true, "apply_markdown": true, "client_gravatar": true, "dont_block": true, "event_types": true, "fetch_event_types": true, "client_capabilities": true, "include_subscribers": true, "idle_queue_timeout": true, "emoji_name": true, "emoji_code": true, "reaction_type": true, "include_anchor": true, "propagate_mode": true, "read_by_sender": true, "history_limit_days": true, "visibility_policy": true, "allow_empty_topic_name": true}
+var plainParams = map[string]bool{"type": true, "op": true, "flag": true, "num_before": true, "num_after": true,
+	"status": true, "ping_only": true, "new_user_input": true, "slim_presence": true, "apply_markdown": true,
+	"client_gravatar": true, "dont_block": true, "event_types": true, "fetch_event_types": true,
+	"client_capabilities": true, "include_subscribers": true, "idle_queue_timeout": true, "emoji_name": true,
+	"emoji_code": true, "reaction_type": true, "include_anchor": true, "propagate_mode": true, "read_by_sender": true,
+	"history_limit_days": true, "visibility_policy": true, "allow_empty_topic_name": true}
 
 var digits = regexp.MustCompile(`^[0-9]+$`)
 
@@ -205,7 +210,8 @@ func (rec *Recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for k, x := range r.URL.Query() {
 		v[k] = x
 	}
-	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") && r.ContentLength <= maxTraceBody {
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") &&
+		r.ContentLength <= maxTraceBody {
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxTraceBody+1))
 		if err == nil {
 			form, _ := url.ParseQuery(string(body))
@@ -217,7 +223,9 @@ func (rec *Recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	cw := &countingWriter{ResponseWriter: w, status: 200}
 	rec.proxy.ServeHTTP(cw, r)
-	s := Step{At: begin.Sub(rec.begin).Microseconds(), Who: rec.anon.person(r.Header.Get("Authorization")), Method: r.Method, Path: rec.anon.path(r.URL.Path), Params: rec.anon.params(v), Status: cw.status, Took: time.Since(begin).Microseconds(), Bytes: cw.n}
+	s := Step{At: begin.Sub(rec.begin).Microseconds(), Who: rec.anon.person(r.Header.Get("Authorization")),
+		Method: r.Method, Path: rec.anon.path(r.URL.Path), Params: rec.anon.params(v), Status: cw.status,
+		Took: time.Since(begin).Microseconds(), Bytes: cw.n}
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	rec.out.Encode(s)

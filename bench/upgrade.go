@@ -32,7 +32,8 @@ func (r *run) planUpgrade(p *Phase) {
 					return false
 				}
 				r.smp.moved(r.srv.pid)
-				r.result.add(Figure{Name: "upgrade_s", Unit: "s", Value: (r.loop.Now() - begun).Seconds(), Note: "from the order to the predecessor's end"})
+				r.result.add(Figure{Name: "upgrade_s", Unit: "s", Value: (r.loop.Now() - begun).Seconds(),
+					Note: "from the order to the predecessor's end"})
 				return false
 			default:
 			}
@@ -60,7 +61,9 @@ func (r *run) upgradeFigures(p *Phase, m *meter) {
 			failed += n
 		}
 	}
-	r.result.add(Figure{Name: p.Name + ".failed", Unit: "", Value: float64(failed), Note: fmt.Sprintf("requests of %d pollers and the senders that were not answered with success", len(r.pollers))})
+	r.result.add(Figure{Name: p.Name + ".failed", Unit: "", Value: float64(failed),
+		Note: fmt.Sprintf("requests of %d pollers and the senders that were not answered with success",
+			len(r.pollers))})
 }
 
 // succeeded takes note of the process that took the listener over.

@@ -42,7 +42,8 @@ type thing struct {
 
 // NewAskers makes users who know each other and the channels; register is a complete registration of one of them.
 func NewAskers(seed uint64, people []int64, register map[string]any) *Askers {
-	a := &Askers{People: people, names: map[int64]string{}, rng: rand.New(rand.NewPCG(seed, 0x61736b)), known: map[string][]thing{}}
+	a := &Askers{People: people, names: map[int64]string{}, rng: rand.New(rand.NewPCG(seed, 0x61736b)),
+		known: map[string][]thing{}}
 	for k, v := range register["user_settings"].(map[string]any) {
 		if _, ok := v.(bool); ok {
 			a.bools = append(a.bools, k)
@@ -112,7 +113,8 @@ func (a *Askers) Done(x Ask, status int, body map[string]any) {
 	if status != 200 || x.kind == "" {
 		return
 	}
-	for _, k := range []string{"id", "scheduled_message_id", "reminder_id", "saved_snippet_id", "group_id", "user_id", "channel_folder_id", "url", "device_id", "default_stream_group_id"} {
+	for _, k := range []string{"id", "scheduled_message_id", "reminder_id", "saved_snippet_id", "group_id", "user_id",
+		"channel_folder_id", "url", "device_id", "default_stream_group_id"} {
 		if id, ok := body[k]; ok {
 			a.made(x, id)
 			return
@@ -216,7 +218,8 @@ func (a *Askers) text() string {
 	if a.rng.IntN(3) > 0 {
 		return s
 	}
-	extra := []string{"@**all**", "@**topic**", "*emphasis*", "/me waves", "octopus", "> quoted", ":wave:", "#**one**", "/poll what\nthis\nthat", "/todo list", "https://chat.test/", "#12", "```quote\nold\n```",
+	extra := []string{"@**all**", "@**topic**", "*emphasis*", "/me waves", "octopus", "> quoted", ":wave:", "#**one**",
+		"/poll what\nthis\nthat", "/todo list", "https://chat.test/", "#12", "```quote\nold\n```",
 		"@**Ann|" + fmt.Sprint(a.person()) + "**", "@_**all**", "<time:2030-01-01T00:00:00Z>"}
 	if files := a.known["file"]; len(files) > 0 {
 		extra = append(extra, fmt.Sprintf("[file](%v)", choose(a, files...).id))

@@ -12,7 +12,8 @@ func (a *Askers) Beside(dice *rand.Rand) Ask {
 	case 0:
 		a.ask(&x, "POST /typing", params{"op": choose(a, "start", "stop"), "type": "direct", "to": a.someone(2)})
 	case 1:
-		a.ask(&x, "POST /typing", params{"op": choose(a, "start", "stop"), "type": "stream", "stream_id": a.somewhere(), "topic": a.subject()})
+		a.ask(&x, "POST /typing", params{"op": choose(a, "start", "stop"), "type": "stream",
+			"stream_id": a.somewhere(), "topic": a.subject()})
 	case 2:
 		if id, ok := a.one(&x, "message", 90); ok {
 			a.ask(&x, "POST /messages/{message_id}/typing", params{"message_id": id, "op": choose(a, "start", "stop")})
@@ -33,30 +34,40 @@ func (a *Askers) Beside(dice *rand.Rand) Ask {
 		a.ask(&x, "PATCH /settings", params{"send_read_receipts": a.yes()})
 	case 9:
 		x.User = 0
-		a.ask(&x, "PATCH /realm", params{"message_edit_history_visibility_policy": choose(a, "all", "all", "moves", "none")})
+		a.ask(&x, "PATCH /realm", params{"message_edit_history_visibility_policy": choose(a, "all", "all", "moves",
+			"none")})
 	case 10:
 		x.File = a.numbered("content")
 		a.make(&x, "file", "POST /user_uploads", params{})
 	case 11:
 		a.ask(&x, "POST /zcommand", params{"command": choose(a, "/dark", "/light", "/fluid-width")})
 	case 12:
-		a.ask(&x, "POST /users/me/subscriptions/properties", params{"subscription_data": []params{{"stream_id": a.somewhere(), "property": "color", "value": choose(a, "#aabbcc", "#112233")}}})
+		a.ask(&x, "POST /users/me/subscriptions/properties",
+			params{"subscription_data": []params{{"stream_id": a.somewhere(), "property": "color",
+				"value": choose(a, "#aabbcc", "#112233")}}})
 	case 13: // on a message few have an opinion of, so that it is taken back now and then
 		if list := a.known["message"]; len(list) > 0 {
-			a.ask(&x, choose(a, "POST", "DELETE")+" /messages/{message_id}/reactions", params{"message_id": list[len(list)-1].id, "emoji_name": "tada"})
+			a.ask(&x, choose(a, "POST", "DELETE")+" /messages/{message_id}/reactions",
+				params{"message_id": list[len(list)-1].id, "emoji_name": "tada"})
 			x.User = choose(a, 0, 1, 2)
 		}
 	case 14:
 		x.User = 0
-		a.ask(&x, "PATCH /realm/user_settings_defaults", choose(a, params{"color_scheme": choose(a, 1, 2, 3)}, params{"twenty_four_hour_time": choose[any](a, true, false, nil)}, params{"emojiset": choose(a, "google", "twitter")}))
+		a.ask(&x, "PATCH /realm/user_settings_defaults",
+			choose(a, params{"color_scheme": choose(a, 1, 2, 3)},
+				params{"twenty_four_hour_time": choose[any](a, true, false, nil)},
+				params{"emojiset": choose(a, "google", "twitter")}))
 	case 15:
 		x.User = 0
-		a.ask(&x, "PATCH /realm", choose(a, params{"jitsi_server_url": choose(a, `"https://meet.example.org"`, `"default"`)}, params{"message_content_delete_limit_seconds": choose[any](a, 60, `"unlimited"`)},
-			params{"move_messages_within_stream_limit_seconds": choose[any](a, 60, `"unlimited"`)}, params{"move_messages_between_streams_limit_seconds": choose[any](a, 60, `"unlimited"`)}))
+		a.ask(&x, "PATCH /realm", choose(a, params{"jitsi_server_url": choose(a, `"https://meet.example.org"`,
+			`"default"`)}, params{"message_content_delete_limit_seconds": choose[any](a, 60, `"unlimited"`)},
+			params{"move_messages_within_stream_limit_seconds": choose[any](a, 60, `"unlimited"`)},
+			params{"move_messages_between_streams_limit_seconds": choose[any](a, 60, `"unlimited"`)}))
 	case 16:
 		x.User = 0
 		g := a.group()
-		a.ask(&x, "POST /user_groups/{user_group_id}/subgroups", params{"user_group_id": choose(a, a.known["group"]...).id, choose(a, "add", "delete"): []any{g}})
+		a.ask(&x, "POST /user_groups/{user_group_id}/subgroups",
+			params{"user_group_id": choose(a, a.known["group"]...).id, choose(a, "add", "delete"): []any{g}})
 		if a.rng.IntN(3) == 0 {
 			a.ask(&x, "PATCH /user_groups/{user_group_id}", params{"user_group_id": g, "deactivated": a.yes()})
 		}
@@ -69,7 +80,8 @@ func (a *Askers) Beside(dice *rand.Rand) Ask {
 			}
 			a.ask(&x, "PATCH /channel_folders", params{"order": order})
 			if a.yes() {
-				a.ask(&x, "PATCH /channel_folders/{channel_folder_id}", params{"channel_folder_id": id, "description": a.text(), "name": a.numbered("folder")})
+				a.ask(&x, "PATCH /channel_folders/{channel_folder_id}",
+					params{"channel_folder_id": id, "description": a.text(), "name": a.numbered("folder")})
 			}
 		}
 	}

@@ -6,7 +6,8 @@ func (a *Askers) channels(x *Ask) {
 	name := a.names[c]
 	switch d := a.rng.IntN(100); {
 	case d < 7:
-		p := params{"name": a.numbered("channel"), "description": "*here*", "subscribers": a.someone(3), "invite_only": a.yes(), "announce": a.rng.IntN(4) == 0}
+		p := params{"name": a.numbered("channel"), "description": "*here*", "subscribers": a.someone(3),
+			"invite_only": a.yes(), "announce": a.rng.IntN(4) == 0}
 		if p["invite_only"] == true {
 			p["history_public_to_subscribers"] = a.yes()
 		} else {
@@ -14,7 +15,8 @@ func (a *Askers) channels(x *Ask) {
 		}
 		a.make(x, "channel", "POST /channels/create", p)
 	case d < 25:
-		a.ask(x, "POST /users/me/subscriptions", params{"subscriptions": []params{{"name": name}}, "principals": a.someone(3)})
+		a.ask(x, "POST /users/me/subscriptions", params{"subscriptions": []params{{"name": name}},
+			"principals": a.someone(3)})
 	case d < 33:
 		a.ask(x, "POST /users/me/subscriptions", params{"subscriptions": []params{{"name": name, "color": "#123456"}}})
 	case d < 41:
@@ -22,12 +24,15 @@ func (a *Askers) channels(x *Ask) {
 	case d < 47:
 		a.ask(x, "DELETE /users/me/subscriptions", params{"subscriptions": []string{name}})
 	case d < 55:
-		prop := choose(a, "is_muted", "in_home_view", "pin_to_top", "desktop_notifications", "audible_notifications", "push_notifications", "email_notifications", "wildcard_mentions_notify")
-		a.ask(x, "POST /users/me/subscriptions/properties", params{"subscription_data": []params{{"stream_id": c, "property": prop, "value": a.yes()}}})
+		prop := choose(a, "is_muted", "in_home_view", "pin_to_top", "desktop_notifications", "audible_notifications",
+			"push_notifications", "email_notifications", "wildcard_mentions_notify")
+		a.ask(x, "POST /users/me/subscriptions/properties",
+			params{"subscription_data": []params{{"stream_id": c, "property": prop, "value": a.yes()}}})
 	case d < 63:
 		a.ask(x, "POST /user_topics", params{"stream_id": c, "topic": a.subject(), "visibility_policy": a.rng.IntN(4)})
 	case d < 65:
-		a.ask(x, "PATCH /users/me/subscriptions/muted_topics", params{"stream_id": c, "topic": a.subject(), "op": choose(a, "add", "remove")})
+		a.ask(x, "PATCH /users/me/subscriptions/muted_topics",
+			params{"stream_id": c, "topic": a.subject(), "op": choose(a, "add", "remove")})
 	case d < 68:
 		a.ask(x, "DELETE /streams/{stream_id}", params{"stream_id": c})
 	case d < 72:
@@ -46,15 +51,19 @@ func (a *Askers) channels(x *Ask) {
 		a.names[c] = p["new_name"].(string) // or it is not, and asking for it makes one of that name
 		a.ask(x, "PATCH /streams/{stream_id}", p)
 	case d < 90:
-		a.ask(x, "PATCH /streams/{stream_id}", params{"stream_id": c, choose(a, "can_send_message_group", "can_administer_channel_group", "can_subscribe_group", "can_add_subscribers_group",
-			"can_remove_subscribers_group", "can_delete_any_message_group", "can_resolve_topics_group", "can_create_topic_group"): params{"new": a.groupValue()}})
+		a.ask(x, "PATCH /streams/{stream_id}", params{"stream_id": c,
+			choose(a, "can_send_message_group", "can_administer_channel_group", "can_subscribe_group",
+				"can_add_subscribers_group",
+				"can_remove_subscribers_group", "can_delete_any_message_group", "can_resolve_topics_group",
+				"can_create_topic_group"): params{"new": a.groupValue()}})
 	case d < 94:
 		p := params{"stream_id": c}
 		switch a.rng.IntN(5) {
 		case 0:
 			p["description"] = a.text()
 		case 1:
-			p["topics_policy"] = `"` + choose(a, "inherit", "allow_empty_topic", "disable_empty_topic", "empty_topic_only") + `"`
+			p["topics_policy"] = `"` + choose(a, "inherit", "allow_empty_topic", "disable_empty_topic",
+				"empty_topic_only") + `"`
 		case 2:
 			p["message_retention_days"] = choose[any](a, 30, `"unlimited"`, `"realm_default"`)
 		case 3:
@@ -69,13 +78,16 @@ func (a *Askers) channels(x *Ask) {
 	case d < 96:
 		a.ask(x, choose(a, "POST", "DELETE")+" /default_streams", params{"stream_id": c})
 	case d < 98:
-		a.make(x, "folder", "POST /channel_folders/create", params{"name": a.numbered("folder"), "description": "**folder**"})
+		a.make(x, "folder", "POST /channel_folders/create",
+			params{"name": a.numbered("folder"), "description": "**folder**"})
 	default:
 		if id, ok := a.one(x, "folder", 50); ok {
-			a.ask(x, "PATCH /channel_folders/{channel_folder_id}", params{"channel_folder_id": id, choose(a, "name", "description"): a.numbered("other")})
+			a.ask(x, "PATCH /channel_folders/{channel_folder_id}",
+				params{"channel_folder_id": id, choose(a, "name", "description"): a.numbered("other")})
 			switch a.rng.IntN(3) {
 			case 0:
-				a.ask(x, "PATCH /channel_folders/{channel_folder_id}", params{"channel_folder_id": id, "is_archived": a.yes()})
+				a.ask(x, "PATCH /channel_folders/{channel_folder_id}",
+					params{"channel_folder_id": id, "is_archived": a.yes()})
 			case 1:
 				order := []any{}
 				for _, f := range a.known["folder"] {

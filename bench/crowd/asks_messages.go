@@ -7,14 +7,16 @@ func (a *Askers) messages(x *Ask) {
 	id, ok := a.one(x, "message", 30)
 	switch d := a.rng.IntN(100); {
 	case d < 30 || !ok:
-		a.make(x, "message", "POST /messages", params{"type": "stream", "to": a.somewhere(), "topic": a.subject(), "content": a.text(), "read_by_sender": a.yes()})
+		a.make(x, "message", "POST /messages", params{"type": "stream", "to": a.somewhere(), "topic": a.subject(),
+			"content": a.text(), "read_by_sender": a.yes()})
 	case d < 40:
 		a.make(x, "message", "POST /messages", params{"type": "direct", "to": a.someone(3), "content": a.text()})
 	case d < 46:
 		x.User = a.owner("message", id)
 		a.ask(x, "PATCH /messages/{message_id}", params{"message_id": id, "content": a.text()})
 	case d < 54:
-		p := params{"message_id": id, "topic": a.subject(), "propagate_mode": choose(a, "change_one", "change_later", "change_all"),
+		p := params{"message_id": id, "topic": a.subject(),
+			"propagate_mode":                  choose(a, "change_one", "change_later", "change_all"),
 			"send_notification_to_old_thread": a.yes(), "send_notification_to_new_thread": a.yes()}
 		if a.yes() {
 			p["stream_id"] = a.somewhere()
@@ -26,20 +28,27 @@ func (a *Askers) messages(x *Ask) {
 	case d < 58:
 		a.ask(x, "DELETE /messages/{message_id}", params{"message_id": id})
 	case d < 59:
-		a.ask(x, "POST /streams/{stream_id}/delete_topic", params{"stream_id": a.somewhere(), "topic_name": a.subject()})
+		a.ask(x, "POST /streams/{stream_id}/delete_topic",
+			params{"stream_id": a.somewhere(), "topic_name": a.subject()})
 	case d < 67:
-		a.ask(x, choose(a, "POST", "DELETE")+" /messages/{message_id}/reactions", params{"message_id": id, "emoji_name": choose(a, "wave", "tada", "heart", "custom")})
+		a.ask(x, choose(a, "POST", "DELETE")+" /messages/{message_id}/reactions",
+			params{"message_id": id, "emoji_name": choose(a, "wave", "tada", "heart", "custom")})
 	case d < 82:
-		a.ask(x, "POST /messages/flags", params{"messages": []any{id}, "op": choose(a, "add", "remove"), "flag": choose(a, "read", "read", "starred", "collapsed")})
+		a.ask(x, "POST /messages/flags", params{"messages": []any{id}, "op": choose(a, "add", "remove"),
+			"flag": choose(a, "read", "read", "starred", "collapsed")})
 	case d < 86:
-		a.ask(x, "POST /messages/flags/narrow", params{"anchor": choose(a, "oldest", "newest"), "num_before": 3, "num_after": 3, "op": choose(a, "add", "remove"), "flag": "read",
+		a.ask(x, "POST /messages/flags/narrow", params{"anchor": choose(a, "oldest", "newest"), "num_before": 3,
+			"num_after": 3, "op": choose(a, "add", "remove"), "flag": "read",
 			"narrow": []params{{"operator": "channel", "operand": a.somewhere()}}})
 	case d < 88:
-		a.ask(x, choose(a, "POST /mark_all_as_read", "POST /mark_stream_as_read", "POST /mark_topic_as_read"), params{"stream_id": a.somewhere(), "topic_name": a.subject()})
+		a.ask(x, choose(a, "POST /mark_all_as_read", "POST /mark_stream_as_read", "POST /mark_topic_as_read"),
+			params{"stream_id": a.somewhere(), "topic_name": a.subject()})
 	case d < 92:
-		a.ask(x, "POST /submessage", params{"message_id": id, "msg_type": "widget", "content": fmt.Sprintf(`{"type":"vote","key":"canned,0","vote":%d}`, choose(a, 1, -1))})
+		a.ask(x, "POST /submessage", params{"message_id": id, "msg_type": "widget",
+			"content": fmt.Sprintf(`{"type":"vote","key":"canned,0","vote":%d}`, choose(a, 1, -1))})
 	case d < 94:
-		a.ask(x, "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0, "allow_empty_topic_name": true})
+		a.ask(x, "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0,
+			"allow_empty_topic_name": true})
 	case d < 97:
 		x.File = a.numbered("content")
 		a.make(x, "file", "POST /user_uploads", params{})

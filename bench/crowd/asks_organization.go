@@ -21,11 +21,17 @@ func (a *Askers) organization(x *Ask) {
 		x.User = 0
 		a.ask(x, "PATCH /realm", params{"can_access_all_users_group": params{"new": choose(a, 7, 8, 6)}})
 	case 5, 6:
-		a.ask(x, "PATCH /realm", choose(a, params{"name": a.numbered("Org")}, params{"description": a.text()}, params{"topics_policy": choose(a, "allow_empty_topic", "disable_empty_topic")},
-			params{"message_edit_history_visibility_policy": choose(a, "all", "moves", "none")}, params{"message_content_edit_limit_seconds": choose[any](a, 600, `"unlimited"`)},
-			params{"default_language": choose(a, "de", "en")}, params{"waiting_period_threshold": a.rng.IntN(3)}, params{"new_stream_announcements_stream_id": a.somewhere()},
-			params{"moderation_request_channel_id": a.somewhere()}, params{"video_chat_provider": choose(a, 0, 1)}, params{"message_retention_days": choose[any](a, 100, `"unlimited"`)}, params{"default_code_block_language": `"go"`},
-			params{"signup_announcements_stream_id": a.somewhere()}, params{"zulip_update_announcements_stream_id": a.somewhere()}))
+		a.ask(x, "PATCH /realm", choose(a, params{"name": a.numbered("Org")}, params{"description": a.text()},
+			params{"topics_policy": choose(a, "allow_empty_topic", "disable_empty_topic")},
+			params{"message_edit_history_visibility_policy": choose(a, "all", "moves", "none")},
+			params{"message_content_edit_limit_seconds": choose[any](a, 600, `"unlimited"`)},
+			params{"default_language": choose(a, "de", "en")}, params{"waiting_period_threshold": a.rng.IntN(3)},
+			params{"new_stream_announcements_stream_id": a.somewhere()},
+			params{"moderation_request_channel_id": a.somewhere()}, params{"video_chat_provider": choose(a, 0, 1)},
+			params{"message_retention_days": choose[any](a, 100, `"unlimited"`)},
+			params{"default_code_block_language": `"go"`},
+			params{"signup_announcements_stream_id": a.somewhere()},
+			params{"zulip_update_announcements_stream_id": a.somewhere()}))
 	case 7:
 		a.ask(x, "PATCH /realm/user_settings_defaults", params{choose(a, a.bools...): a.yes()})
 	case 8:
@@ -38,11 +44,13 @@ func (a *Askers) organization(x *Ask) {
 		a.ask(x, choose(a, "DELETE /realm/logo", "DELETE /realm/icon"), params{"night": a.yes()})
 	case 11, 12:
 		x.File = "image " + a.numbered("emoji")
-		a.make(x, "emoji", "POST /realm/emoji/{emoji_name}", params{"emoji_name": choose(a, "custom", fmt.Sprintf("custom%d", a.count))})
+		a.make(x, "emoji", "POST /realm/emoji/{emoji_name}",
+			params{"emoji_name": choose(a, "custom", fmt.Sprintf("custom%d", a.count))})
 	case 13:
 		drop("emoji", "DELETE /realm/emoji/{emoji_name}", "emoji_name")
 	case 14:
-		a.make(x, "domain", "POST /realm/domains", params{"domain": fmt.Sprintf("d%d.example.org", a.rng.IntN(5)), "allow_subdomains": a.yes()})
+		a.make(x, "domain", "POST /realm/domains", params{"domain": fmt.Sprintf("d%d.example.org", a.rng.IntN(5)),
+			"allow_subdomains": a.yes()})
 	case 15:
 		if id, ok := a.one(x, "domain", 0); ok {
 			a.ask(x, "PATCH /realm/domains/{domain}", params{"domain": id, "allow_subdomains": a.yes()})
@@ -50,33 +58,42 @@ func (a *Askers) organization(x *Ask) {
 	case 16:
 		drop("domain", "DELETE /realm/domains/{domain}", "domain")
 	case 17:
-		a.make(x, "linkifier", "POST /realm/filters", params{"pattern": fmt.Sprintf("T%d-(?P<id>[0-9]+)", a.count), "url_template": "https://example.org/{id}"})
+		a.make(x, "linkifier", "POST /realm/filters",
+			params{"pattern": fmt.Sprintf("T%d-(?P<id>[0-9]+)", a.count), "url_template": "https://example.org/{id}"})
 	case 18:
 		if id, ok := a.one(x, "linkifier", 0); ok {
-			a.ask(x, "PATCH /realm/filters/{filter_id}", params{"filter_id": id, "pattern": fmt.Sprintf("U%d-(?P<id>[0-9]+)", a.count), "url_template": "https://example.org/u/{id}"})
+			a.ask(x, "PATCH /realm/filters/{filter_id}",
+				params{"filter_id": id, "pattern": fmt.Sprintf("U%d-(?P<id>[0-9]+)", a.count),
+					"url_template": "https://example.org/u/{id}"})
 		}
 	case 19:
 		drop("linkifier", "DELETE /realm/filters/{filter_id}", "filter_id")
 	case 20:
-		a.make(x, "playground", "POST /realm/playgrounds", params{"name": a.numbered("play"), "pygments_language": "Go", "url_template": "https://example.org/{code}"})
+		a.make(x, "playground", "POST /realm/playgrounds",
+			params{"name": a.numbered("play"), "pygments_language": "Go", "url_template": "https://example.org/{code}"})
 	case 21:
 		drop("playground", "DELETE /realm/playgrounds/{playground_id}", "playground_id")
 	case 22:
-		a.make(x, "field", "POST /realm/profile_fields", params{"name": a.numbered("field"), "hint": "hint", "field_type": choose(a, 1, 2, 8)})
+		a.make(x, "field", "POST /realm/profile_fields",
+			params{"name": a.numbered("field"), "hint": "hint", "field_type": choose(a, 1, 2, 8)})
 	case 23:
 		if id, ok := a.one(x, "field", 0); ok {
-			a.ask(x, "PATCH /realm/profile_fields/{field_id}", params{"field_id": id, "name": a.numbered("refield"), "required": a.yes(), "editable_by_user": a.yes()})
+			a.ask(x, "PATCH /realm/profile_fields/{field_id}",
+				params{"field_id": id, "name": a.numbered("refield"), "required": a.yes(), "editable_by_user": a.yes()})
 		}
 	case 24:
 		drop("field", "DELETE /realm/profile_fields/{field_id}", "field_id")
 	case 25:
-		a.make(x, "defaults", "POST /default_stream_groups/create", params{"group_name": a.numbered("defaults"), "description": "d", "stream_names": []string{a.names[a.somewhere()]}})
+		a.make(x, "defaults", "POST /default_stream_groups/create",
+			params{"group_name": a.numbered("defaults"), "description": "d",
+				"stream_names": []string{a.names[a.somewhere()]}})
 	case 26:
 		drop("defaults", "DELETE /default_stream_groups/{group_id}", "group_id")
 	case 27:
 		a.make(x, "invite", "POST /invites/multiuse", params{"stream_ids": []int64{a.somewhere()}})
 	case 28:
-		a.ask(x, "POST /invites", params{"invitee_emails": fmt.Sprintf("guest%d@example.org", a.count), "stream_ids": []int64{a.somewhere()}})
+		a.ask(x, "POST /invites", params{"invitee_emails": fmt.Sprintf("guest%d@example.org", a.count),
+			"stream_ids": []int64{a.somewhere()}})
 	case 29:
 		a.ask(x, "DELETE /invites/multiuse/{invite_id}", params{"invite_id": a.rng.IntN(5) + 1})
 	}

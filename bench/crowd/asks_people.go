@@ -7,7 +7,8 @@ func (a *Askers) people(x *Ask) {
 	u := a.person()
 	switch a.rng.IntN(20) {
 	case 0:
-		a.make(x, "user", "POST /users", params{"email": fmt.Sprintf("joined%d@example.org", a.count), "password": "some password", "full_name": a.numbered("Joined")})
+		a.make(x, "user", "POST /users", params{"email": fmt.Sprintf("joined%d@example.org", a.count),
+			"password": "some password", "full_name": a.numbered("Joined")})
 	case 1:
 		if u != a.People[0] {
 			x.User = 0
@@ -26,7 +27,9 @@ func (a *Askers) people(x *Ask) {
 	case 7:
 		a.ask(x, "PATCH /users/{user_id}", params{"user_id": u, "new_email": fmt.Sprintf("new%d@example.org", a.count)})
 	case 8:
-		a.make(x, "user", "POST /bots", params{"full_name": a.numbered("Bot"), "short_name": fmt.Sprintf("bot%d", a.count), "bot_type": choose(a, 1, 2, 3), "payload_url": `"https://example.org/hook"`})
+		a.make(x, "user", "POST /bots", params{"full_name": a.numbered("Bot"),
+			"short_name": fmt.Sprintf("bot%d", a.count), "bot_type": choose(a, 1, 2, 3),
+			"payload_url": `"https://example.org/hook"`})
 	case 9:
 		p := params{"bot_id": u}
 		switch a.rng.IntN(6) {
@@ -49,11 +52,15 @@ func (a *Askers) people(x *Ask) {
 	case 11:
 		a.ask(x, "POST /bots/{bot_id}/api_key/regenerate", params{"bot_id": u})
 	case 12:
-		a.make(x, "group", "POST /user_groups/create", params{"name": a.numbered("group"), "description": "group", "members": a.someone(3), "subgroups": []any{a.group()}})
+		a.make(x, "group", "POST /user_groups/create",
+			params{"name": a.numbered("group"), "description": "group", "members": a.someone(3),
+				"subgroups": []any{a.group()}})
 	case 13, 14:
-		a.ask(x, "POST /user_groups/{user_group_id}/members", params{"user_group_id": a.group(), choose(a, "add", "delete"): a.someone(2)})
+		a.ask(x, "POST /user_groups/{user_group_id}/members",
+			params{"user_group_id": a.group(), choose(a, "add", "delete"): a.someone(2)})
 	case 15:
-		a.ask(x, "POST /user_groups/{user_group_id}/subgroups", params{"user_group_id": a.group(), choose(a, "add", "delete"): []any{a.group()}})
+		a.ask(x, "POST /user_groups/{user_group_id}/subgroups",
+			params{"user_group_id": a.group(), choose(a, "add", "delete"): []any{a.group()}})
 	case 16:
 		p := params{"user_group_id": a.group()}
 		switch a.rng.IntN(4) {
@@ -64,7 +71,8 @@ func (a *Askers) people(x *Ask) {
 		case 2:
 			p["deactivated"] = a.yes()
 		default:
-			p[choose(a, "can_manage_group", "can_join_group", "can_leave_group", "can_mention_group", "can_add_members_group", "can_remove_members_group")] = params{"new": a.groupValue()}
+			p[choose(a, "can_manage_group", "can_join_group", "can_leave_group", "can_mention_group",
+				"can_add_members_group", "can_remove_members_group")] = params{"new": a.groupValue()}
 		}
 		a.ask(x, "PATCH /user_groups/{user_group_id}", p)
 	case 17:

@@ -5,7 +5,8 @@ import "fmt"
 // personal is what somebody has for himself.
 func (a *Askers) personal(x *Ask) {
 	content := func() params {
-		return params{"type": "stream", "to": []int64{a.somewhere()}, "topic": a.subject(), "content": a.numbered("draft"), "timestamp": a.Now}
+		return params{"type": "stream", "to": []int64{a.somewhere()}, "topic": a.subject(),
+			"content": a.numbered("draft"), "timestamp": a.Now}
 	}
 	switch a.rng.IntN(26) {
 	case 0, 1:
@@ -19,14 +20,17 @@ func (a *Askers) personal(x *Ask) {
 			a.ask(x, "DELETE /drafts/{draft_id}", params{"draft_id": id})
 		}
 	case 4, 5:
-		a.make(x, "scheduled", "POST /scheduled_messages", params{"type": "stream", "to": a.somewhere(), "topic": a.subject(), "content": a.text(), "scheduled_delivery_timestamp": a.Now + 1 + a.rng.Int64N(600)})
+		a.make(x, "scheduled", "POST /scheduled_messages",
+			params{"type": "stream", "to": a.somewhere(), "topic": a.subject(), "content": a.text(),
+				"scheduled_delivery_timestamp": a.Now + 1 + a.rng.Int64N(600)})
 		if a.rng.IntN(3) == 0 {
 			x.Params["type"], x.Params["to"] = "direct", a.someone(2)
 			delete(x.Params, "topic")
 		}
 	case 6:
 		if id, ok := a.one(x, "scheduled", 90); ok {
-			a.ask(x, "PATCH /scheduled_messages/{scheduled_message_id}", params{"scheduled_message_id": id, "content": a.text(), "scheduled_delivery_timestamp": a.Now + 100})
+			a.ask(x, "PATCH /scheduled_messages/{scheduled_message_id}",
+				params{"scheduled_message_id": id, "content": a.text(), "scheduled_delivery_timestamp": a.Now + 100})
 		}
 	case 7:
 		if id, ok := a.one(x, "scheduled", 90); ok {
@@ -34,7 +38,8 @@ func (a *Askers) personal(x *Ask) {
 		}
 	case 8:
 		if id, ok := a.one(x, "message", 20); ok {
-			a.make(x, "reminder", "POST /reminders", params{"message_id": id, "scheduled_delivery_timestamp": a.Now + 1 + a.rng.Int64N(900), "note": "note"})
+			a.make(x, "reminder", "POST /reminders",
+				params{"message_id": id, "scheduled_delivery_timestamp": a.Now + 1 + a.rng.Int64N(900), "note": "note"})
 		}
 	case 9:
 		if id, ok := a.one(x, "reminder", 90); ok {
@@ -44,14 +49,16 @@ func (a *Askers) personal(x *Ask) {
 		a.make(x, "snippet", "POST /saved_snippets", params{"title": a.numbered("title"), "content": a.text()})
 	case 11:
 		if id, ok := a.one(x, "snippet", 90); ok {
-			a.ask(x, "PATCH /saved_snippets/{saved_snippet_id}", params{"saved_snippet_id": id, choose(a, "title", "content"): a.numbered("changed")})
+			a.ask(x, "PATCH /saved_snippets/{saved_snippet_id}",
+				params{"saved_snippet_id": id, choose(a, "title", "content"): a.numbered("changed")})
 		}
 	case 12:
 		if id, ok := a.one(x, "snippet", 90); ok {
 			a.ask(x, "DELETE /saved_snippets/{saved_snippet_id}", params{"saved_snippet_id": id})
 		}
 	case 13:
-		a.make(x, "view", "POST /navigation_views", params{"fragment": fmt.Sprintf("narrow/is/view%d", a.rng.IntN(9)), "is_pinned": a.yes(), "name": a.numbered("view")})
+		a.make(x, "view", "POST /navigation_views", params{"fragment": fmt.Sprintf("narrow/is/view%d", a.rng.IntN(9)),
+			"is_pinned": a.yes(), "name": a.numbered("view")})
 	case 14:
 		if id, ok := a.one(x, "view", 90); ok {
 			p := params{"fragment": id, "is_pinned": a.yes()}
@@ -65,21 +72,28 @@ func (a *Askers) personal(x *Ask) {
 			a.ask(x, "DELETE /navigation_views/{fragment:*}", params{"fragment": id})
 		}
 	case 16:
-		a.ask(x, choose(a, "POST", "DELETE")+" /users/me/alert_words", params{"alert_words": []string{choose(a, "octopus", "text", "lunch")}})
+		a.ask(x, choose(a, "POST", "DELETE")+" /users/me/alert_words",
+			params{"alert_words": []string{choose(a, "octopus", "text", "lunch")}})
 	case 17:
-		a.ask(x, choose(a, "POST", "DELETE")+" /users/me/muted_users/{muted_user_id}", params{"muted_user_id": a.person()})
+		a.ask(x, choose(a, "POST", "DELETE")+" /users/me/muted_users/{muted_user_id}",
+			params{"muted_user_id": a.person()})
 	case 18, 19:
-		a.ask(x, "POST /users/me/status", params{"status_text": choose(a, "", "busy", "away"), "emoji_name": choose(a, "", "wave", "tada")})
+		a.ask(x, "POST /users/me/status", params{"status_text": choose(a, "", "busy", "away"),
+			"emoji_name": choose(a, "", "wave", "tada")})
 		if a.yes() {
 			delete(x.Params, choose(a, "status_text", "emoji_name"))
 		}
 	case 20, 21:
 		a.ask(x, "PATCH /settings", params{choose(a, a.bools...): a.yes()})
 	case 22:
-		a.ask(x, "PATCH /settings", choose(a, params{"timezone": choose(a, "Europe/Berlin", "Asia/Tokyo")}, params{"default_language": choose(a, "de", "en")}, params{"email_address_visibility": choose(a, 1, 2, 3, 4, 5)},
-			params{"web_font_size_px": 16 + a.rng.IntN(3)}, params{"full_name": a.numbered("Name")}, params{"emojiset": choose(a, "google", "twitter")}))
+		a.ask(x, "PATCH /settings", choose(a, params{"timezone": choose(a, "Europe/Berlin", "Asia/Tokyo")},
+			params{"default_language": choose(a, "de", "en")},
+			params{"email_address_visibility": choose(a, 1, 2, 3, 4, 5)},
+			params{"web_font_size_px": 16 + a.rng.IntN(3)}, params{"full_name": a.numbered("Name")},
+			params{"emojiset": choose(a, "google", "twitter")}))
 	case 23:
-		a.ask(x, "POST /users/me/onboarding_steps", params{"onboarding_step": choose(a, "visibility_policy_banner", "intro_inbox_view_modal", "intro_recent_view_modal")})
+		a.ask(x, "POST /users/me/onboarding_steps", params{"onboarding_step": choose(a, "visibility_policy_banner",
+			"intro_inbox_view_modal", "intro_recent_view_modal")})
 	case 24:
 		x.File = a.numbered("picture")
 		a.ask(x, "POST /users/me/avatar", params{})

@@ -101,7 +101,8 @@ const (
 
 // New makes a crowd of users who are members of channels as listed.
 func New(seed uint64, users int, members [][]int32) *Crowd {
-	c := &Crowd{Seed: seed, Users: users, Channels: len(members), rng: rand.New(rand.NewPCG(seed, 0x63726f7764)), queues: make([]int, users)}
+	c := &Crowd{Seed: seed, Users: users, Channels: len(members), rng: rand.New(rand.NewPCG(seed, 0x63726f7764)),
+		queues: make([]int, users)}
 	for _, m := range members {
 		in := make([]bool, users)
 		for _, u := range m {
@@ -151,7 +152,8 @@ func (c *Crowd) Next() Action {
 
 var topics = []string{"lunch", "release", "bugs", "Lunch", "ideas ✨", ""}
 var emoji = []string{"+1", "heart", "tada", "octopus"}
-var words = strings.Fields("we should really look at this again before anybody goes home because *it* matters `a lot` and **now** is better than later")
+var words = strings.Fields("we should really look at this again before anybody goes home because *it* matters `a " +
+	"lot` and **now** is better than later")
 
 func (c *Crowd) text() string {
 	n := 1 + c.rng.IntN(14)
@@ -199,7 +201,8 @@ func (c *Crowd) fill(a *Action, dice int) bool {
 		a.Kind, a.Channel, a.Number, a.Must = Property, c.rng.IntN(c.Channels), c.rng.IntN(4), Succeed
 		return c.in[a.Channel][a.User]
 	case dice < 86:
-		a.Kind, a.Channel, a.Topic, a.Number, a.Must = Policy, c.rng.IntN(c.Channels), topics[c.rng.IntN(4)], c.rng.IntN(4), Succeed
+		a.Kind, a.Channel, a.Topic, a.Number, a.Must = Policy, c.rng.IntN(c.Channels), topics[c.rng.IntN(4)],
+			c.rng.IntN(4), Succeed
 		return c.in[a.Channel][a.User]
 	case dice < 87:
 		a.Kind, a.Text = Rename, fmt.Sprintf("Renamed %d %d", a.User, c.no)

@@ -63,7 +63,8 @@ func TestStoryIsPossible(t *testing.T) {
 		}
 		c.Done(a, ok)
 	}
-	for _, k := range []Kind{Send, DM, Edit, Move, Delete, React, Unreact, Flag, Unflag, Subscribe, Unsubscribe, Property, Policy, Rename, Presence, Typing, Register, DropQueue, Read} {
+	for _, k := range []Kind{Send, DM, Edit, Move, Delete, React, Unreact, Flag, Unflag, Subscribe, Unsubscribe,
+		Property, Policy, Rename, Presence, Typing, Register, DropQueue, Read} {
 		if did[k] == 0 {
 			t.Errorf("seed %d: in 5000 actions nobody did %q", seed, k)
 		}

@@ -144,7 +144,8 @@ func (s *Server) serve(c *conn, ev uint32) {
 		return
 	}
 	for {
-		n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&s.scratch[0])), uintptr(len(s.scratch)))
+		n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&s.scratch[0])),
+			uintptr(len(s.scratch)))
 		if e == unix.EAGAIN {
 			return
 		}
@@ -256,7 +257,8 @@ func (s *Server) poll(c *conn, b []byte) {
 
 func (s *Server) post(c *conn, body []byte) {
 	s.newest++
-	s.log[s.newest%kept] = message{uint(number(param(body, "to="))) & 63, append([]byte(nil), param(body, "content=")...)}
+	s.log[s.newest%kept] = message{uint(number(param(body, "to="))) & 63,
+		append([]byte(nil), param(body, "content=")...)}
 	s.reply(c, success+`"id":`+strconv.FormatInt(s.newest, 10)+"}")
 	s.render(s.newest)
 	ch := s.log[s.newest%kept].channel
@@ -298,7 +300,8 @@ func (s *Server) render(n int64) {
 }
 
 func head(b []byte, n int) []byte {
-	b = append(b, "HTTP/1.1 200 OK\r\nServer: floor\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nVary: Accept-Language\r\nContent-Length: "...)
+	b = append(b, "HTTP/1.1 200 OK\r\nServer: floor\r\nContent-Type: application/json\r\nCache-Control: "+
+		"no-store\r\nVary: Accept-Language\r\nContent-Length: "...)
 	b = strconv.AppendInt(b, int64(n), 10)
 	return append(b, "\r\n\r\n"...)
 }

@@ -71,7 +71,10 @@ func (m *Mirror) subscription(e Object) error {
 		return nil
 	case "peer_add", "peer_remove":
 		for _, id := range Ints(e["stream_ids"]) {
-			if !m.eachChannel(text(float64(id)), func(o Object) { m.members(o, Ints(e["user_ids"]), str(e["op"]) == "peer_add") }) {
+			if !m.eachChannel(text(float64(id)), func(o Object) {
+				m.members(o, Ints(e["user_ids"]),
+					str(e["op"]) == "peer_add")
+			}) {
 				return fmt.Errorf("peers of channel %d, which is not there", id)
 			}
 		}

@@ -12,9 +12,12 @@ import (
 
 // drifting are parts of a register that no event follows, and why.
 var drifting = map[string]string{
-	"queue_id": "the queue's own", "last_event_id": "the queue's own", "result": "of the answer", "msg": "of the answer", "idle_queue_timeout_secs": "the queue's own",
-	"server_timestamp": "the clock", "presences": "told to some, when they come online", "presence_last_update_id": "as presences",
-	"server_generation":                     "told in passing when the server begins anew: a second start right behind takes the place of the first",
+	"queue_id": "the queue's own", "last_event_id": "the queue's own", "result": "of the answer",
+	"msg": "of the answer", "idle_queue_timeout_secs": "the queue's own",
+	"server_timestamp": "the clock", "presences": "told to some, when they come online",
+	"presence_last_update_id": "as presences",
+	"server_generation": "told in passing when the server begins anew: a second start right " +
+		"behind takes the place of the first",
 	"muted_topics":                          "names channels, which get other names; user_topics says the same by ids",
 	"max_message_id":                        "clients take the newest they have",
 	"recent_private_conversations":          "clients add what arrives; nothing is told of where deletion leaves it",
@@ -39,7 +42,8 @@ var driftingFields = map[string]string{
 }
 
 // inherited are settings of a channel in whose place a client that knows no null is told what they go by.
-var inherited = map[string]bool{"desktop_notifications": true, "audible_notifications": true, "push_notifications": true, "email_notifications": true, "wildcard_mentions_notify": true}
+var inherited = map[string]bool{"desktop_notifications": true, "audible_notifications": true,
+	"push_notifications": true, "email_notifications": true, "wildcard_mentions_notify": true}
 
 // byRole are parts that are shown to some roles only. Who gets another role is told of channels and groups, and sees the
 // rest with the next registration: the protocol has no events for it. The same goes for people's real addresses.
@@ -132,7 +136,8 @@ func (m *Mirror) diffTables(a, b map[string]Object) error {
 		}
 		for _, f := range keys(y) {
 			v, both := x[f]
-			if !both || driftingFields[f] != "" || m.untold[f] || inherited[f] && !m.kind.Caps["notification_settings_null"] {
+			if !both || driftingFields[f] != "" || m.untold[f] ||
+				inherited[f] && !m.kind.Caps["notification_settings_null"] {
 				continue
 			}
 			if v, w := canonical(v), canonical(y[f]); v != w {
@@ -163,7 +168,8 @@ func (m *Mirror) diffUnread(fresh *Mirror) error {
 	for _, id := range keys(m.unread) {
 		x, y := m.unread[id], fresh.unread[id]
 		if x.stream != y.stream || !strings.EqualFold(x.topic, y.topic) || x.people != y.people {
-			return fmt.Errorf("message %d stands in channel %d, topic %q, people %s by events, in channel %d, topic %q, people %s by register", id, x.stream, x.topic, x.people, y.stream, y.topic, y.people)
+			return fmt.Errorf("message %d stands in channel %d, topic %q, people %s by events, in channel %d, "+
+				"topic %q, people %s by register", id, x.stream, x.topic, x.people, y.stream, y.topic, y.people)
 		}
 		if m.mention(x) != y.mentioned {
 			return fmt.Errorf("message %d is a mention: %v by events, %v by register", id, m.mention(x), y.mentioned)

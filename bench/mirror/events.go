@@ -34,22 +34,31 @@ func (m *Mirror) Events(body []byte, last int64) (int64, error) {
 type change func(m *Mirror, e Object) error
 
 // unheard are events that change no state a register answers: they say what happens now, or what was asked for.
-var unheard = map[string]bool{"heartbeat": true, "typing": true, "typing_edit_message": true, "presence": true, "realm_export": true,
+var unheard = map[string]bool{"heartbeat": true, "typing": true, "typing_edit_message": true, "presence": true,
+	"realm_export":         true,
 	"realm_export_consent": true, "has_zoom_token": true, "has_webex_token": true, "web_reload_client": true}
 
 var changes = map[string]change{
-	"message": (*Mirror).message, "update_message": (*Mirror).updated, "delete_message": (*Mirror).deleted, "update_message_flags": (*Mirror).flagged,
-	"reaction": (*Mirror).reaction, "submessage": (*Mirror).submessage,
-	"subscription": (*Mirror).subscription, "stream": (*Mirror).stream, "realm_user": (*Mirror).person, "user_group": (*Mirror).group,
-	"realm": (*Mirror).organization, "user_topic": (*Mirror).topic, "user_status": (*Mirror).status, "realm_emoji": (*Mirror).emoji,
+	"message": (*Mirror).message, "update_message": (*Mirror).updated, "delete_message": (*Mirror).deleted,
+	"update_message_flags": (*Mirror).flagged,
+	"reaction":             (*Mirror).reaction, "submessage": (*Mirror).submessage,
+	"subscription": (*Mirror).subscription, "stream": (*Mirror).stream, "realm_user": (*Mirror).person,
+	"user_group": (*Mirror).group,
+	"realm":      (*Mirror).organization, "user_topic": (*Mirror).topic, "user_status": (*Mirror).status,
+	"realm_emoji":  (*Mirror).emoji,
 	"muted_topics": whole("muted_topics", "muted_topics"), "alert_words": whole("alert_words", "alert_words"),
 	"custom_profile_fields": (*Mirror).profileFields, "realm_linkifiers": whole("realm_linkifiers", "realm_linkifiers"),
-	"realm_playgrounds": whole("realm_playgrounds", "realm_playgrounds"), "default_streams": whole("default_streams", "realm_default_streams"),
-	"default_stream_groups": whole("default_stream_groups", "realm_default_stream_groups"), "onboarding_steps": whole("onboarding_steps", "onboarding_steps"),
-	"muted_users": (*Mirror).mutedUsers, "user_settings": (*Mirror).setting, "realm_user_settings_defaults": setting("realm_user_settings_defaults"),
-	"drafts": (*Mirror).draft, "scheduled_messages": (*Mirror).scheduled, "reminders": (*Mirror).reminder, "saved_snippets": (*Mirror).snippet,
-	"navigation_view": (*Mirror).view, "channel_folder": (*Mirror).folder, "realm_domains": (*Mirror).domain, "realm_bot": (*Mirror).bot,
-	"device": (*Mirror).device, "attachment": (*Mirror).attachment,
+	"realm_playgrounds":     whole("realm_playgrounds", "realm_playgrounds"),
+	"default_streams":       whole("default_streams", "realm_default_streams"),
+	"default_stream_groups": whole("default_stream_groups", "realm_default_stream_groups"),
+	"onboarding_steps":      whole("onboarding_steps", "onboarding_steps"),
+	"muted_users":           (*Mirror).mutedUsers, "user_settings": (*Mirror).setting,
+	"realm_user_settings_defaults": setting("realm_user_settings_defaults"),
+	"drafts":                       (*Mirror).draft, "scheduled_messages": (*Mirror).scheduled, "reminders": (*Mirror).reminder,
+	"saved_snippets":  (*Mirror).snippet,
+	"navigation_view": (*Mirror).view, "channel_folder": (*Mirror).folder, "realm_domains": (*Mirror).domain,
+	"realm_bot": (*Mirror).bot,
+	"device":    (*Mirror).device, "attachment": (*Mirror).attachment,
 	"restart": func(m *Mirror, e Object) error {
 		m.set("server_generation", e["server_generation"])
 		return nil
@@ -207,7 +216,8 @@ func (m *Mirror) draft(e Object) error {
 }
 
 func (m *Mirror) scheduled(e Object) error {
-	return m.table(e, "scheduled_messages", "scheduled_message_id", "scheduled_messages", "scheduled_message", "scheduled_message_id")
+	return m.table(e, "scheduled_messages", "scheduled_message_id", "scheduled_messages", "scheduled_message",
+		"scheduled_message_id")
 }
 
 func (m *Mirror) reminder(e Object) error {
@@ -248,7 +258,8 @@ func (m *Mirror) device(e Object) error {
 	id := text(e["device_id"])
 	switch str(e["op"]) {
 	case "add":
-		m.put("devices", id, Object{"push_key_id": nil, "push_token_id": nil, "pending_push_token_id": nil, "push_token_last_updated_timestamp": nil, "push_registration_error_code": nil})
+		m.put("devices", id, Object{"push_key_id": nil, "push_token_id": nil, "pending_push_token_id": nil,
+			"push_token_last_updated_timestamp": nil, "push_registration_error_code": nil})
 		return nil
 	case "remove":
 		return m.drop("devices", id)
@@ -422,7 +433,8 @@ func (m *Mirror) withdraw(user int64) {
 		}
 	}
 	fromSettings(m.flat)
-	for _, table := range []string{"realm_user_groups", "streams", "subscriptions", "unsubscribed", "never_subscribed"} {
+	for _, table := range []string{"realm_user_groups", "streams", "subscriptions", "unsubscribed",
+		"never_subscribed"} {
 		for _, o := range m.tables[table] {
 			fromSettings(o)
 		}

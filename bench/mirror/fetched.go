@@ -28,7 +28,8 @@ func (m *Mirror) attachment(e Object) error {
 	if str(e["op"]) == "remove" {
 		return m.drop("attachments", text(o["id"]))
 	}
-	if there := m.tables["attachments"][text(o["id"])] != nil; m.tables["attachments"] != nil && there != (str(e["op"]) == "update") {
+	if there := m.tables["attachments"][text(o["id"])] != nil; m.tables["attachments"] != nil &&
+		there != (str(e["op"]) == "update") {
 		return fmt.Errorf("attachment %s is there already: %v", text(o["id"]), there)
 	}
 	m.put("attachments", text(o["id"]), o)
@@ -177,7 +178,8 @@ func (m *Mirror) DiffHistory(id int64, status int, body []byte) error {
 	p := o[pastKey].(*past)
 	edits := m.shown(p)
 	if len(v.History) != len(edits)+1 {
-		return fmt.Errorf("%d edits by events, %d entries by history: %s, %s", len(edits), len(v.History), canonical(edits), canonical(v.History))
+		return fmt.Errorf("%d edits by events, %d entries by history: %s, %s", len(edits), len(v.History),
+			canonical(edits), canonical(v.History))
 	}
 	html := str(o["content_type"]) == "text/html"
 	content := func(x Object) any {
@@ -202,7 +204,8 @@ func (m *Mirror) DiffHistory(id int64, status int, body []byte) error {
 	}
 	for i, got := range v.History {
 		g := Object{"content": content(got)}
-		for _, k := range []string{"timestamp", "user_id", "topic", "prev_topic", "prev_stream", "stream", "prev_content", "prev_rendered_content"} {
+		for _, k := range []string{"timestamp", "user_id", "topic", "prev_topic", "prev_stream", "stream",
+			"prev_content", "prev_rendered_content"} {
 			if x, ok := got[k]; ok {
 				g[k] = x
 			}
@@ -245,7 +248,8 @@ func (m *Mirror) diffRevisions(p *past, fetched Object) error {
 	}
 	got := objects(fetched["edit_history"])
 	if len(got) != len(edits) {
-		return fmt.Errorf("%d edits by events, edit_history has %d: %s, %s", len(edits), len(got), canonical(edits), canonical(fetched["edit_history"]))
+		return fmt.Errorf("%d edits by events, edit_history has %d: %s, %s", len(edits), len(got), canonical(edits),
+			canonical(fetched["edit_history"]))
 	}
 	for i, x := range edits {
 		g := got[len(got)-1-i]

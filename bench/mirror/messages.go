@@ -65,7 +65,8 @@ func (m *Mirror) Fetched(body []byte) error {
 
 // place is where an unread message stands.
 func (m *Mirror) place(o Object) *unread {
-	u := &unread{mentioned: has(o, "mentioned"), wildcard: has(o, "stream_wildcard_mentioned") || has(o, "topic_wildcard_mentioned")}
+	u := &unread{mentioned: has(o, "mentioned"), wildcard: has(o, "stream_wildcard_mentioned") ||
+		has(o, "topic_wildcard_mentioned")}
 	if str(o["type"]) == "stream" {
 		u.stream, u.topic = Int(o["stream_id"]), str(o["subject"])
 		return u
@@ -140,7 +141,8 @@ func (m *Mirror) updated(e Object) error {
 			}
 		}
 		if o := m.messages[id]; o != nil {
-			m.moved(e, func(topic string) { o["subject"], o["topic_links"] = topic, e["topic_links"] }, func(stream int64) { o["stream_id"] = float64(stream) })
+			m.moved(e, func(topic string) { o["subject"], o["topic_links"] = topic, e["topic_links"] },
+				func(stream int64) { o["stream_id"] = float64(stream) })
 			if e["new_stream_id"] != nil || !resolves(str(e["orig_subject"]), str(e["subject"])) {
 				o["last_moved_timestamp"] = e["edit_timestamp"]
 			}
@@ -162,7 +164,8 @@ func (m *Mirror) flags(id int64, flags []any) {
 		o["flags"] = flags
 	}
 	if u := m.unread[id]; u != nil {
-		u.mentioned, u.wildcard = has(now, "mentioned"), has(now, "stream_wildcard_mentioned") || has(now, "topic_wildcard_mentioned")
+		u.mentioned, u.wildcard = has(now, "mentioned"), has(now, "stream_wildcard_mentioned") ||
+			has(now, "topic_wildcard_mentioned")
 	}
 }
 
@@ -248,7 +251,9 @@ func (m *Mirror) reaction(e Object) error {
 func (m *Mirror) submessage(e Object) error {
 	if o := m.messages[Int(e["message_id"])]; o != nil {
 		list, _ := o["submessages"].([]any)
-		o["submessages"] = append(list[:len(list):len(list)], Object{"id": e["submessage_id"], "message_id": e["message_id"], "sender_id": e["sender_id"], "msg_type": e["msg_type"], "content": e["content"]})
+		o["submessages"] = append(list[:len(list):len(list)],
+			Object{"id": e["submessage_id"], "message_id": e["message_id"], "sender_id": e["sender_id"],
+				"msg_type": e["msg_type"], "content": e["content"]})
 	}
 	return nil
 }
@@ -271,7 +276,8 @@ func (m *Mirror) DiffMessages(body []byte) error {
 	for _, id := range m.Messages() {
 		fresh := got[id]
 		if fresh == nil {
-			return fmt.Errorf("message %d was told by an event and not deleted, but GET /messages does not have it: %.300s", id, canonical(m.messages[id]))
+			return fmt.Errorf("message %d was told by an event and not deleted, but GET /messages does not have "+
+				"it: %.300s", id, canonical(m.messages[id]))
 		}
 		if p, _ := m.messages[id][pastKey].(*past); p != nil {
 			if err := m.diffRevisions(p, fresh); err != nil {
@@ -291,7 +297,8 @@ func (m *Mirror) DiffMessages(body []byte) error {
 // facets are what a message has of its own. Its sender's and channel's names and pictures follow from users and channels.
 func (m *Mirror) facets(o Object) Object {
 	out := Object{}
-	for _, k := range []string{"content", "content_type", "subject", "stream_id", "type", "sender_id", "timestamp", "is_me_message", "last_edit_timestamp", "last_moved_timestamp"} {
+	for _, k := range []string{"content", "content_type", "subject", "stream_id", "type", "sender_id", "timestamp",
+		"is_me_message", "last_edit_timestamp", "last_moved_timestamp"} {
 		out[k] = o[k]
 	}
 	links, subs := o["topic_links"], o["submessages"]
@@ -318,7 +325,8 @@ func (m *Mirror) facets(o Object) Object {
 			flags[str(f)] = true
 		}
 	}
-	if c := text(o["stream_id"]); o["stream_id"] != nil && m.tables["subscriptions"][c] == nil && (m.flat["is_guest"] == true || m.tables["streams"][c]["invite_only"] == true) {
+	if c := text(o["stream_id"]); o["stream_id"] != nil && m.tables["subscriptions"][c] == nil &&
+		(m.flat["is_guest"] == true || m.tables["streams"][c]["invite_only"] == true) {
 		clear(reactions) // guests, and all in private channels, hear of these where they are subscribed, though they may read more
 		delete(out, "submessages")
 	}

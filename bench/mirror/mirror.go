@@ -52,9 +52,11 @@ const maxMessages = 300
 // listed are the tables a register answers as lists, and what their objects are known by.
 var listed = map[string]string{
 	"streams": "stream_id", "subscriptions": "stream_id", "unsubscribed": "stream_id", "never_subscribed": "stream_id",
-	"realm_users": "user_id", "realm_non_active_users": "user_id", "cross_realm_bots": "user_id", "realm_user_groups": "id", "realm_bots": "user_id",
-	"drafts": "id", "scheduled_messages": "scheduled_message_id", "reminders": "reminder_id", "saved_snippets": "id", "navigation_views": "fragment",
-	"channel_folders": "id", "realm_domains": "domain", "muted_users": "id", "user_topics": "",
+	"realm_users": "user_id", "realm_non_active_users": "user_id", "cross_realm_bots": "user_id",
+	"realm_user_groups": "id", "realm_bots": "user_id",
+	"drafts": "id", "scheduled_messages": "scheduled_message_id", "reminders": "reminder_id", "saved_snippets": "id",
+	"navigation_views": "fragment",
+	"channel_folders":  "id", "realm_domains": "domain", "muted_users": "id", "user_topics": "",
 }
 
 // mapped are the tables a register answers as objects by id.

@@ -28,7 +28,8 @@ func TestDiff(t *testing.T) {
 			t.Fatalf("%s: %v", events, err)
 		}
 		diff := m.Diff(fresh)
-		if part == "" && len(diff) > 0 || part != "" && (len(diff) == 0 || !strings.Contains(diff[len(diff)-1].String()+diff[0].String(), part)) {
+		if part == "" && len(diff) > 0 || part != "" &&
+			(len(diff) == 0 || !strings.Contains(diff[len(diff)-1].String()+diff[0].String(), part)) {
 			t.Errorf("%s: differs in %v, want %q", events, diff, part)
 		}
 	}

@@ -150,7 +150,8 @@ func (l *Loop) RunFor(d time.Duration, stop func() bool) error {
 
 // poll asks without waiting first: under load there is always something, and a raw call keeps the Go scheduler out.
 func (l *Loop) poll(wait time.Duration) (int, error) {
-	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.ep), uintptr(unsafe.Pointer(&l.ready[0])), batch, 0, 0, 0)
+	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.ep), uintptr(unsafe.Pointer(&l.ready[0])), batch, 0, 0,
+		0)
 	if e == 0 && n > 0 || wait <= 0 {
 		if e != 0 && e != unix.EINTR {
 			return 0, fmt.Errorf("epoll_wait: %w", e)
@@ -162,7 +163,8 @@ func (l *Loop) poll(wait time.Duration) (int, error) {
 	}
 	if l.wait2 {
 		ts := unix.NsecToTimespec(int64(wait))
-		n, _, e = unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(l.ep), uintptr(unsafe.Pointer(&l.ready[0])), batch, uintptr(unsafe.Pointer(&ts)), 0, 0)
+		n, _, e = unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(l.ep), uintptr(unsafe.Pointer(&l.ready[0])), batch,
+			uintptr(unsafe.Pointer(&ts)), 0, 0)
 		if e == 0 {
 			return int(n), nil
 		}

@@ -76,7 +76,9 @@ func TestAnswersOfEveryShape(t *testing.T) {
 		if err := l.RunFor(5*time.Second, func() bool { return left == 0 }); err != nil {
 			t.Fatal(err)
 		}
-		for path, want := range map[string]string{"/plain": "200 plain", "/chunks": "200 part0 part1 part2 part3 part4 ", "/big": "200 " + big, "/bye": "200 bye", "/echo": "418 PATCH b u p chat.example"} {
+		for path, want := range map[string]string{"/plain": "200 plain",
+			"/chunks": "200 part0 part1 part2 part3 part4 ", "/big": "200 " + big, "/bye": "200 bye",
+			"/echo": "418 PATCH b u p chat.example"} {
 			if got[path] != want {
 				t.Errorf("%s: %.60q, want %.60q", path, got[path], want)
 			}
@@ -93,7 +95,9 @@ func TestBadServers(t *testing.T) {
 	for name, c := range map[string]struct {
 		say  string
 		want string
-	}{"silent": {"-", "no answer in time"}, "closes": {"", "closed"}, "stranger": {"220 mail.example ESMTP\r\n", "not an HTTP"}, "half": {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "closed"}} {
+	}{"silent": {"-", "no answer in time"}, "closes": {"", "closed"},
+		"stranger": {"220 mail.example ESMTP\r\n", "not an HTTP"},
+		"half":     {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "closed"}} {
 		t.Run(name, func(t *testing.T) {
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -116,7 +120,8 @@ func TestBadServers(t *testing.T) {
 			p := NewPool(l, netip.MustParseAddrPort(ln.Addr().String()), nil, 1, "t")
 			var said error
 			done := false
-			p.Do(&Call{Method: "GET", Path: "/", Host: "h", Timeout: 100 * time.Millisecond, Done: func(_ *Call, a *Answer) { said, done = a.Err, true }})
+			p.Do(&Call{Method: "GET", Path: "/", Host: "h", Timeout: 100 * time.Millisecond,
+				Done: func(_ *Call, a *Answer) { said, done = a.Err, true }})
 			if err := l.RunFor(5*time.Second, func() bool { return done }); err != nil {
 				t.Fatal(err)
 			}
@@ -152,14 +157,18 @@ func TestCutGivesUpEverything(t *testing.T) {
 
 // A call is not lost on a connection of which is known, but not yet read, that the server has closed it.
 func TestRenew(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "here") }))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		io.WriteString(w, "here")
+	}))
 	defer srv.Close()
 	l := loop(t)
 	p := NewPool(l, netip.MustParseAddrPort(srv.Listener.Addr().String()), nil, 1, "t")
 	for i := range 2 {
 		var said string
 		var err error
-		p.Do(&Call{Method: "GET", Path: "/", Host: "h", Done: func(_ *Call, a *Answer) { said, err = string(a.Body), a.Err }})
+		p.Do(&Call{Method: "GET", Path: "/", Host: "h",
+			Done: func(_ *Call, a *Answer) { said, err = string(a.Body), a.Err }})
 		if l.RunFor(5*time.Second, func() bool { return said != "" || err != nil }); said != "here" {
 			t.Fatalf("call %d: %q, %v", i, said, err)
 		}
@@ -231,14 +240,17 @@ func TestScanEvents(t *testing.T) {
 	var got []string
 	var e Event
 	err := ScanEvents([]byte(body), &e, func(e *Event) bool {
-		got = append(got, fmt.Sprintf("%d %s m%d s%d c%d %s %s %s", e.ID, e.Type, e.Message, e.Sender, e.Stream, e.Content, e.LocalID, e.Op))
+		got = append(got, fmt.Sprintf("%d %s m%d s%d c%d %s %s %s", e.ID, e.Type, e.Message, e.Sender, e.Stream,
+			e.Content, e.LocalID, e.Op))
 		return true
 	})
-	want := []string{`4 message m77 s5 c9 <p>say \"hi\" \\</p> l1 `, `5 heartbeat m0 s0 c0   `, `6 message m78 s0 c0   `, `7 submessage m0 s0 c0   add`}
+	want := []string{`4 message m77 s5 c9 <p>say \"hi\" \\</p> l1 `, `5 heartbeat m0 s0 c0   `,
+		`6 message m78 s0 c0   `, `7 submessage m0 s0 c0   add`}
 	if err != nil || strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("%v\n%q\n%q", err, got, want)
 	}
-	for _, bad := range []string{``, `{}`, `[]`, `{"events":[{]}`, `{"events":[{"id":1`, `{"events":{}}`, `<html>`, `{"events":[{"id":"x"}]}`} {
+	for _, bad := range []string{``, `{}`, `[]`, `{"events":[{]}`, `{"events":[{"id":1`, `{"events":{}}`, `<html>`,
+		`{"events":[{"id":"x"}]}`} {
 		if err := ScanEvents([]byte(bad), &e, func(*Event) bool { return true }); err == nil {
 			t.Errorf("%q was taken for events", bad)
 		}
