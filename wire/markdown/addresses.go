@@ -4,8 +4,10 @@ import "strings"
 
 // schemes are the ones a link may have.
 var schemes = map[string]bool{
-	"bitcoin": true, "file": true, "ftp": true, "geo": true, "http": true, "https": true, "im": true, "irc": true, "ircs": true,
-	"magnet": true, "mailto": true, "matrix": true, "mms": true, "news": true, "nntp": true, "openpgp4fpr": true, "sip": true,
+	"bitcoin": true, "file": true, "ftp": true, "geo": true, "http": true, "https": true, "im": true, "irc": true,
+	"ircs":   true,
+	"magnet": true, "mailto": true, "matrix": true, "mms": true, "news": true, "nntp": true, "openpgp4fpr": true,
+	"sip": true,
 	"sms": true, "smsto": true, "ssh": true, "tel": true, "urn": true, "webcal": true, "wtai": true, "xmpp": true,
 }
 

@@ -104,7 +104,8 @@ func (s *linkScanner) next(i int) (start, end int) {
 		}
 		// The next start is behind a space or one of the characters a link may follow.
 		for i++; i < len(text); i++ {
-			if c := text[i-1]; c < '=' && (c <= ' ' || c == '\'' || c == '"' || c == '(' || c == ',' || c == ':' || c == '<') ||
+			if c := text[i-1]; c < '=' && (c <= ' ' || c == '\'' || c == '"' || c == '(' || c == ',' || c == ':' ||
+				c == '<') ||
 				c >= 0x80 && opensLink(text, i) {
 				break
 			}

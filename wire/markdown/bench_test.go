@@ -9,7 +9,8 @@ import (
 )
 
 // median is a message as people send them: 120 characters, one mention, one emoji.
-const median = "Hey @**Ann Lee**, the deploy went through fine this morning, thanks for checking the numbers again before lunch :tada: k"
+const median = "Hey @**Ann Lee**, the deploy went through fine this morning, thanks for checking the numbers again " +
+	"before lunch :tada: k"
 
 func BenchmarkMedian(b *testing.B) {
 	o := testOptions()

@@ -172,7 +172,8 @@ func (r *renderer) heading(parent *node, q *chunks, c chunk) bool {
 			for n < len(text) && text[n] == '#' {
 				n++
 			}
-			if c, size := utf8.DecodeRuneInString(text[n:]); n-i <= 6 && n < len(text) && isBlank(c) && !endsInBackslash(text[n+size:]) {
+			if c, size := utf8.DecodeRuneInString(text[n:]); n-i <= 6 && n < len(text) && isBlank(c) &&
+				!endsInBackslash(text[n+size:]) {
 				start, level, from = i, n-i, n+size // the space may be a line end: then the next line is the title
 				break
 			}

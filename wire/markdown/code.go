@@ -102,7 +102,8 @@ func firstLineLanguage(code string) string {
 
 // chromaNames are lexers that go by another name in the highlighter.
 var chromaNames = map[string]string{
-	"Python 2.x": "python2", "TeX": "tex", "CSS+PHP": "php", "HTML+PHP": "php", "JavaScript+PHP": "php", "XML+PHP": "php",
+	"Python 2.x": "python2", "TeX": "tex", "CSS+PHP": "php", "HTML+PHP": "php", "JavaScript+PHP": "php",
+	"XML+PHP": "php",
 }
 
 func lexerFor(lang string) (chroma.Lexer, *language) {

@@ -79,12 +79,14 @@ func (r *renderer) emojiImage(name, src string) *node {
 
 func (r *renderer) emojiSpan(name, code string) *node {
 	title := strings.ReplaceAll(name, "_", " ")
-	return r.atom(tagSpan, ":"+name+":", attr{"aria-label", title}, attr{"class", "emoji emoji-" + code}, attr{"role", "img"}, attr{"title", title})
+	return r.atom(tagSpan, ":"+name+":", attr{"aria-label", title}, attr{"class", "emoji emoji-" + code},
+		attr{"role", "img"}, attr{"title", title})
 }
 
 // emoticons are the ones that are translated on request.
 var emoticons = map[string]string{
-	":)": "smile", "(:": "smile", ":(": "frown", "<3": "heart", ":|": "neutral", ":/": "confused", ";)": "wink", ":D": "grinning",
+	":)": "smile", "(:": "smile", ":(": "frown", "<3": "heart", ":|": "neutral", ":/": "confused", ";)": "wink",
+	":D": "grinning",
 	":o": "open_mouth", ":O": "open_mouth", ":p": "stuck_out_tongue", ":P": "stuck_out_tongue",
 }
 

@@ -129,11 +129,13 @@ func (town) Upload(id string) (UploadMeta, bool) {
 }
 
 func testOptions() *Options {
-	return &Options{RealmURL: "http://zulip.testserver", RealmID: "2", InlineImages: true, ImageProxy: func(url string) string {
-		mac := hmac.New(sha1.New, []byte("dummy")) // the key the fixtures were made with
-		mac.Write([]byte(url))
-		return "https://external-content.zulipcdn.net/external_content/" + hex.EncodeToString(mac.Sum(nil)) + "/" + hex.EncodeToString([]byte(url))
-	}}
+	return &Options{RealmURL: "http://zulip.testserver", RealmID: "2", InlineImages: true,
+		ImageProxy: func(url string) string {
+			mac := hmac.New(sha1.New, []byte("dummy")) // the key the fixtures were made with
+			mac.Write([]byte(url))
+			return "https://external-content.zulipcdn.net/external_content/" + hex.EncodeToString(mac.Sum(nil)) + "/" +
+				hex.EncodeToString([]byte(url))
+		}}
 }
 
 func TestFixtures(t *testing.T) {

@@ -165,7 +165,8 @@ func Render(text string, look Lookup, o *Options) (Result, error) {
 		return Result{}, ErrUnrenderable
 	}
 	r.result.HTML = strings.TrimSpace(string(out))
-	r.result.IsMe = strings.HasPrefix(text, "/me ") && strings.HasPrefix(r.result.HTML, "<p>") && strings.HasSuffix(r.result.HTML, "</p>")
+	r.result.IsMe = strings.HasPrefix(text, "/me ") && strings.HasPrefix(r.result.HTML, "<p>") &&
+		strings.HasSuffix(r.result.HTML, "</p>")
 	if o.Silent {
 		r.result.MentionedUsers, r.result.MentionedGroups = nil, nil
 		r.result.ChannelWildcard, r.result.TopicWildcard = false, false

@@ -128,7 +128,8 @@ func (r *renderer) wildcard(m mention) *node {
 		return r.atom(tagSpan, shown, attr{"class", "topic-mention" + class})
 	}
 	r.result.ChannelWildcard = r.result.ChannelWildcard || !m.silent
-	return r.atom(tagSpan, shown, attr{"class", "user-mention channel-wildcard-mention" + class}, attr{"data-user-id", "*"})
+	return r.atom(tagSpan, shown, attr{"class", "user-mention channel-wildcard-mention" + class},
+		attr{"data-user-id", "*"})
 }
 
 // splitUserRef cuts name|id; id is -1 without one. A name may itself contain a bar.
@@ -172,7 +173,8 @@ func (r *renderer) groups(text string) string {
 		} else {
 			r.result.MentionedGroups = addOnce(r.result.MentionedGroups, g.ID)
 		}
-		e.replace(m.start, m.end, r.mark(r.atom(tagSpan, shown, attr{"class", class}, attr{"data-user-group-id", strconv.FormatInt(g.ID, 10)})))
+		e.replace(m.start, m.end, r.mark(r.atom(tagSpan, shown, attr{"class", class},
+			attr{"data-user-group-id", strconv.FormatInt(g.ID, 10)})))
 		m, ok = nextMention(text, m.end, 1)
 	}
 	return e.done()
@@ -265,7 +267,8 @@ func (r *renderer) topicLink(c Channel, topic string) *node {
 		if latest, ok := r.look.Topic(c.ID, topic); ok {
 			href += "/with/" + strconv.FormatInt(latest, 10)
 		}
-		a = r.element(tagA, attr{"class", "stream-topic"}, attr{"data-stream-id", strconv.FormatInt(c.ID, 10)}, attr{"href", href})
+		a = r.element(tagA, attr{"class", "stream-topic"}, attr{"data-stream-id", strconv.FormatInt(c.ID, 10)},
+			attr{"href", href})
 	}
 	if before != "" {
 		a.append(r.textNode(kindText, "#"+c.Name+" > "+before+tail))

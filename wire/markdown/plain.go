@@ -58,7 +58,8 @@ func (p *plainer) message(rendered string) string {
 		}
 		p.out.WriteString(cutShort)
 		// The line end behind the first quote goes with it; those behind further ones stay.
-		for first := true; i+1 < len(top) && (quoted(top[i+1]) || top[i+1].Type == html.TextNode && blank(top[i+1].Data)); {
+		for first := true; i+1 < len(top) && (quoted(top[i+1]) ||
+			top[i+1].Type == html.TextNode && blank(top[i+1].Data)); {
 			i++
 			if top[i].Type != html.TextNode {
 				continue
@@ -336,7 +337,8 @@ func goesOn(from, to rune) bool { return inRun(from) && inRun(to) }
 
 // inRun is whether a character makes a word together with its neighbours: scripts that do not part words do not.
 func inRun(c rune) bool {
-	if c >= 0x0E00 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {
+	if c >= 0x0E00 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
+		unicode.Khmer, unicode.Myanmar) {
 		return false
 	}
 	return c != utf8.RuneError && (unicode.IsLetter(c) || unicode.IsDigit(c) || unicode.IsMark(c))

@@ -232,7 +232,8 @@ func (r *renderer) embed(address string, p Preview) *node {
 	embed.atomic = true
 	if p.Image != "" {
 		if style, ok := imageStyle(r.proxied(p.Image)); ok {
-			embed.append(r.element(tagA, attr{"class", "message_embed_image"}, attr{"href", address}, attr{"style", style}))
+			embed.append(r.element(tagA, attr{"class", "message_embed_image"}, attr{"href", address},
+				attr{"style", style}))
 		}
 	}
 	data := r.box("data-container")
@@ -253,7 +254,8 @@ func imageStyle(address string) (string, bool) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" && (u.Scheme != "" || !strings.HasPrefix(address, "/")) {
 		return "", false
 	}
-	clean := strings.NewReplacer("(", "%28", ")", "%29", "'", "%27", `"`, "%22", `\`, "%5C", ";", "%3B", " ", "%20").Replace(u.String())
+	clean := strings.NewReplacer("(", "%28", ")", "%29", "'", "%27", `"`, "%22", `\`, "%5C", ";", "%3B", " ",
+		"%20").Replace(u.String())
 	return "background-image: url(" + clean + ")", true
 }
 
@@ -271,13 +273,16 @@ func (r *renderer) uploadPreview(l shownLink, id string) {
 		video := r.element(tagVideo, attr{"preload", "metadata"}, attr{"src", address})
 		r.place(l, r.mediaBox(l, "message_inline_image message_inline_video", address, video))
 	case slices.Contains(playable, meta.ContentType):
-		r.place(l, r.element(tagAudio, attr{"controls", ""}, attr{"preload", "metadata"}, attr{"src", address}, attr{"title", l.a.innerText()}))
+		r.place(l, r.element(tagAudio, attr{"controls", ""}, attr{"preload", "metadata"}, attr{"src", address},
+			attr{"title", l.a.innerText()}))
 	}
 }
 
 // thumbnail is an uploaded image as texts show it.
 func (g *grove) thumbnail(id string, meta UploadMeta) *node {
-	img := g.element(tagImg, attr{"data-original-dimensions", strconv.Itoa(meta.Width) + "x" + strconv.Itoa(meta.Height)}, attr{"data-original-content-type", meta.ContentType})
+	img := g.element(tagImg, attr{"data-original-dimensions",
+		strconv.Itoa(meta.Width) + "x" + strconv.Itoa(meta.Height)},
+		attr{"data-original-content-type", meta.ContentType})
 	if !meta.Thumbnailed {
 		img.attrs = append(img.attrs, attr{"class", "image-loading-placeholder"}, attr{"src", loadingImage})
 		return img
@@ -287,7 +292,8 @@ func (g *grove) thumbnail(id string, meta UploadMeta) *node {
 		file = MovingThumbnail
 		img.attrs = append(img.attrs, attr{"data-animated", "true"})
 	}
-	img.attrs = append(img.attrs, attr{"src", "/user_uploads/thumbnail/" + (&url.URL{Path: id}).EscapedPath() + "/" + file})
+	img.attrs = append(img.attrs, attr{"src", "/user_uploads/thumbnail/" + (&url.URL{Path: id}).EscapedPath() + "/" +
+		file})
 	return img
 }
 
@@ -331,8 +337,10 @@ var unescaped = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">", "&qu
 
 // thumbnailed are the types of images that get thumbnails; playable the types of sound browsers play.
 var (
-	thumbnailed = []string{"image/avif", "image/gif", "image/heic", "image/jpeg", "image/png", "image/tiff", "image/webp"}
-	playable    = []string{"audio/aac", "audio/flac", "audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav", "audio/webm", "audio/x-flac", "audio/x-wav"}
+	thumbnailed = []string{"image/avif", "image/gif", "image/heic", "image/jpeg", "image/png", "image/tiff",
+		"image/webp"}
+	playable = []string{"audio/aac", "audio/flac", "audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav",
+		"audio/webm", "audio/x-flac", "audio/x-wav"}
 )
 
 func (r *renderer) proxied(address string) string {
@@ -409,7 +417,8 @@ func youtubeID(u *url.URL) string {
 	switch {
 	case host == "youtu.be":
 		id = strings.TrimPrefix(u.Path, "/")
-	case host == "youtube.com", strings.HasSuffix(host, ".youtube.com"), host == "youtube-nocookie.com", host == "www.youtube-nocookie.com":
+	case host == "youtube.com", strings.HasSuffix(host, ".youtube.com"), host == "youtube-nocookie.com",
+		host == "www.youtube-nocookie.com":
 		first, rest, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 		switch first {
 		case "watch", "watch_popup", "playlist":

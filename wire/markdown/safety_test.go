@@ -52,7 +52,8 @@ func checkSafe(out string) error {
 						return fmt.Errorf("address %q", a.Val)
 					}
 				}
-				if a.Key == "style" && (strings.ContainsAny(a.Val, `"'\<>`) || !strings.HasPrefix(a.Val, "text-align: ") && !strings.HasPrefix(a.Val, "background-image: url(")) {
+				if a.Key == "style" && (strings.ContainsAny(a.Val, `"'\<>`) ||
+					!strings.HasPrefix(a.Val, "text-align: ") && !strings.HasPrefix(a.Val, "background-image: url(")) {
 					return fmt.Errorf("style %q", a.Val)
 				}
 			}
@@ -123,14 +124,22 @@ func safeInBrowser(address string) bool {
 
 // hostile are pieces that attacks and mistakes are made of.
 var hostile = []string{
-	"<script>alert(1)</script>", "[x](javascript:alert(1))", "[x](JaVaScRiPt:alert(1))", "[x](java\tscript:alert(1))", "[x]( javascript:x)",
-	"[x](&#106;avascript:x)", "[x](data:text/html,x)", `[x](http://a "b" onclick=")`, `[x](http://a"onclick="y)`, "[x](//evil.org/a)",
-	"`<b>`", "```\"><script>\n<b>\n```", "$$\\href{javascript:x}{y}$$", "$$\\url{javascript:x}$$", "$$\\htmlClass{x}{y}$$", "$$\\includegraphics{http://x/y.png}$$",
-	"@**Ann Lee**", "@**a & b <c>**", "#**dev>a\"><b>@5**", ":party:", ":zulip:", "😀", "<time:\"><b>>", "| a | b |\n|:-|-|\n| `|` | <b> |",
-	"> > > x", "* a\n  * b", "1. a\n\n   b", "~~~quote\nx\n~~~", "```spoiler \"><b>\nx\n```", "```math\n\\frac{1}{0}\n```", "\x02", "\x03", "\x020\x03",
-	"***", "**", "*", "~~", "[", "](", ")", "\\", "&amp;", "&#x3c;", "&", "http://a.b/c_(d)", "http://a.b/\"onmouseover=x", "a@b.org", "www.x.com",
-	"![a](http://a/b.png)", "https://www.youtube.com/watch?v=dQw4w9WgXcQ", "/user_uploads/2/ab/cat.png", "[n](/user_uploads/2/ab/new.png)",
-	"[s](/user_uploads/2/ab/song.mp3)", "[c](/user_uploads/2/a b/cat.png)", "*a *b* c*", "\n", "\n\n", "    ", "  ", "\t", "# h", "---", "\xff", "\u2028",
+	"<script>alert(1)</script>", "[x](javascript:alert(1))", "[x](JaVaScRiPt:alert(1))", "[x](java\tscript:alert(1))",
+	"[x]( javascript:x)",
+	"[x](&#106;avascript:x)", "[x](data:text/html,x)", `[x](http://a "b" onclick=")`, `[x](http://a"onclick="y)`,
+	"[x](//evil.org/a)",
+	"`<b>`", "```\"><script>\n<b>\n```", "$$\\href{javascript:x}{y}$$", "$$\\url{javascript:x}$$",
+	"$$\\htmlClass{x}{y}$$", "$$\\includegraphics{http://x/y.png}$$",
+	"@**Ann Lee**", "@**a & b <c>**", "#**dev>a\"><b>@5**", ":party:", ":zulip:", "😀", "<time:\"><b>>",
+	"| a | b |\n|:-|-|\n| `|` | <b> |",
+	"> > > x", "* a\n  * b", "1. a\n\n   b", "~~~quote\nx\n~~~", "```spoiler \"><b>\nx\n```",
+	"```math\n\\frac{1}{0}\n```", "\x02", "\x03", "\x020\x03",
+	"***", "**", "*", "~~", "[", "](", ")", "\\", "&amp;", "&#x3c;", "&", "http://a.b/c_(d)",
+	"http://a.b/\"onmouseover=x", "a@b.org", "www.x.com",
+	"![a](http://a/b.png)", "https://www.youtube.com/watch?v=dQw4w9WgXcQ", "/user_uploads/2/ab/cat.png",
+	"[n](/user_uploads/2/ab/new.png)",
+	"[s](/user_uploads/2/ab/song.mp3)", "[c](/user_uploads/2/a b/cat.png)", "*a *b* c*", "\n", "\n\n", "    ", "  ",
+	"\t", "# h", "---", "\xff", "\u2028",
 }
 
 func FuzzRender(f *testing.F) {
@@ -173,7 +182,8 @@ func FuzzRender(f *testing.F) {
 			t.Errorf("Scan of %q overlooks %s", text, spy.missed)
 		}
 		PlainText(got.HTML)
-		if err := checkSafe(strings.ReplaceAll(Highlight(got.HTML, []string{"a", "amp"}, []string{"t"}), "\x00", "")); err != nil {
+		if err := checkSafe(strings.ReplaceAll(Highlight(got.HTML, []string{"a", "amp"}, []string{"t"}), "\x00",
+			"")); err != nil {
 			t.Errorf("highlighting %q: %v", got.HTML, err)
 		}
 		TopicLinks(text[:min(60, len(text))], o)

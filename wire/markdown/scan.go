@@ -28,7 +28,8 @@ type ChannelRef struct {
 
 // Empty says that rendering needs no answers.
 func (r Refs) Empty() bool {
-	return len(r.Users) == 0 && len(r.Groups) == 0 && len(r.Channels) == 0 && len(r.Emoji) == 0 && !r.Wildcard && len(r.Uploads) == 0
+	return len(r.Users) == 0 && len(r.Groups) == 0 && len(r.Channels) == 0 && len(r.Emoji) == 0 && !r.Wildcard &&
+		len(r.Uploads) == 0
 }
 
 // Scan finds what a text may refer to.

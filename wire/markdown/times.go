@@ -67,20 +67,27 @@ func unixTime(s string) (time.Time, bool) {
 	return time.Unix(int64(whole), int64(math.Round(part*1e6))*1000), true
 }
 
-var months = []string{"january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"}
+var months = []string{"january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+	"november", "december"}
 var weekdays = []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 
 // fillers are words that mean nothing in a time.
-var fillers = map[string]bool{"at": true, "on": true, "and": true, "of": true, "ad": true, "t": true, "st": true, "nd": true,
+var fillers = map[string]bool{"at": true, "on": true, "and": true, "of": true, "ad": true, "t": true, "st": true,
+	"nd": true,
 	"rd": true, "th": true, "m": true}
 
 // zones are common abbreviations, in minutes east of Greenwich.
 var zones = map[string]int{
-	"z": 0, "utc": 0, "gmt": 0, "wet": 0, "west": 60, "bst": 60, "cet": 60, "cest": 120, "met": 60, "mest": 120, "eet": 120, "eest": 180,
-	"sast": 120, "cat": 120, "wat": 60, "eat": 180, "msk": 180, "trt": 180, "gst": 240, "pkt": 300, "ist": 330, "npt": 345,
-	"wib": 420, "ict": 420, "hkt": 480, "sgt": 480, "pht": 480, "pst8": -480, "awst": 480, "wita": 480, "jst": 540, "kst": 540, "wit": 540,
-	"acst": 570, "acdt": 630, "aest": 600, "aedt": 660, "chst": 600, "nzst": 720, "nzdt": 780, "sst": -660, "hst": -600, "hdt": -540,
-	"akst": -540, "akdt": -480, "pst": -480, "pdt": -420, "mst": -420, "mdt": -360, "cst": -360, "cdt": -300, "est": -300, "edt": -240,
+	"z": 0, "utc": 0, "gmt": 0, "wet": 0, "west": 60, "bst": 60, "cet": 60, "cest": 120, "met": 60, "mest": 120,
+	"eet": 120, "eest": 180,
+	"sast": 120, "cat": 120, "wat": 60, "eat": 180, "msk": 180, "trt": 180, "gst": 240, "pkt": 300, "ist": 330,
+	"npt": 345,
+	"wib": 420, "ict": 420, "hkt": 480, "sgt": 480, "pht": 480, "pst8": -480, "awst": 480, "wita": 480, "jst": 540,
+	"kst": 540, "wit": 540,
+	"acst": 570, "acdt": 630, "aest": 600, "aedt": 660, "chst": 600, "nzst": 720, "nzdt": 780, "sst": -660,
+	"hst": -600, "hdt": -540,
+	"akst": -540, "akdt": -480, "pst": -480, "pdt": -420, "mst": -420, "mdt": -360, "cst": -360, "cdt": -300,
+	"est": -300, "edt": -240,
 	"ast": -240, "adt": -180, "nst": -210, "ndt": -150, "brt": -180, "art": -180, "clt": -240, "cot": -300, "pet": -300,
 }
 

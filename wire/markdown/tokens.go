@@ -115,7 +115,8 @@ func (h *highlighter) span(class, text string) {
 
 // classFixes change the class of a token, by language.
 var classFixes = map[string]func(tokens []token, i int){
-	"JavaScript": fixScript, "TypeScript": fixScript, "JSX": fixScript, "TSX": fixScript, "Java": fixJava, "Go": fixGo, "Rust": fixRust,
+	"JavaScript": fixScript, "TypeScript": fixScript, "JSX": fixScript, "TSX": fixScript, "Java": fixJava, "Go": fixGo,
+	"Rust": fixRust,
 	"YAML": fixYAML, "Bash": fixBash, "Bash Session": fixBash, "HTML": fixHTML, "TOML": fixTOML, "C": fixC, "C++": fixC,
 }
 
@@ -131,13 +132,15 @@ func fixPython(tokens []token, i int) {
 			after = tokens[i+1]
 		}
 		switch {
-		case before.text == "def", before.text == "class", before == token{"kn", "from"}, before.class == "nn" && after == token{"kn", "import"},
+		case before.text == "def", before.text == "class", before == token{"kn", "from"},
+			before.class == "nn" && after == token{"kn", "import"},
 			before == token{"kn", "import"} && after.class == "nn", before == token{"o", ","} && after.class == "nn":
 			t.class = "w"
 		}
 		return
 	}
-	if t.class == "sd" || !strings.HasPrefix(t.class, "s") || !strings.HasPrefix(t.text, `"""`) && !strings.HasPrefix(t.text, "'''") {
+	if t.class == "sd" || !strings.HasPrefix(t.class, "s") ||
+		!strings.HasPrefix(t.text, `"""`) && !strings.HasPrefix(t.text, "'''") {
 		return
 	}
 	// A string that begins a line is documentation.
@@ -162,9 +165,11 @@ func fixPython(tokens []token, i int) {
 }
 
 var scriptClasses = map[string]string{
-	"const": "kd", "let": "kd", "class": "kd", "interface": "kd", "enum": "kd", "async": "k", "await": "k", "export": "k", "extends": "k",
-	"import": "k", "from": "k", "static": "k", "super": "k", "yield": "k", "of": "k", "new": "ow", "typeof": "ow", "instanceof": "ow",
-	"delete": "ow", "void": "ow", "in": "ow",
+	"const": "kd", "let": "kd", "class": "kd", "interface": "kd", "enum": "kd", "async": "k", "await": "k",
+	"export": "k", "extends": "k",
+	"import": "k", "from": "k", "static": "k", "super": "k", "yield": "k", "of": "k", "new": "ow", "typeof": "ow",
+	"instanceof": "ow",
+	"delete":     "ow", "void": "ow", "in": "ow",
 }
 
 func fixScript(tokens []token, i int) {
@@ -178,7 +183,8 @@ func fixScript(tokens []token, i int) {
 		t.class = "ow"
 	case t.class == "mi":
 		t.class = "mf"
-	case (t.class == "nb" || t.class == "nx" || t.class == "ne") && strings.HasSuffix(t.text, "Error") && isError(t.text):
+	case (t.class == "nb" || t.class == "nx" || t.class == "ne") && strings.HasSuffix(t.text, "Error") &&
+		isError(t.text):
 		t.class = "ne"
 	case t.class == "" && t.text == ":":
 		t.class = "o"

@@ -47,7 +47,8 @@ func init() {
 			}
 		}
 		for part := range strings.SplitSeq(e.Code, "-") {
-			if c, err := strconv.ParseUint(part, 16, 32); err == nil && c >= utf8.RuneSelf && c != joiner && c != keycap {
+			if c, err := strconv.ParseUint(part, 16, 32); err == nil && c >= utf8.RuneSelf && c != joiner &&
+				c != keycap {
 				starts[rune(c)] = true
 			}
 		}

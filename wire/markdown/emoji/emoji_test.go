@@ -7,7 +7,8 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	for name, want := range map[string]string{"smile": "1f642", "+1": "1f44d", "thumbs_up": "1f44d", "cat": "1f408", "poop": "1f4a9",
+	for name, want := range map[string]string{"smile": "1f642", "+1": "1f44d", "thumbs_up": "1f44d", "cat": "1f408",
+		"poop":     "1f4a9",
 		"airplane": "2708", "hash": "0023-20e3", "woman_shrugging": "1f937-200d-2640", "phoenix": "1f426-200d-1f525"} {
 		code, ok := CodeOf(name)
 		if !ok || code != want {
@@ -70,7 +71,8 @@ func TestTable(t *testing.T) {
 }
 
 func TestNext(t *testing.T) {
-	for s, want := range map[string]int{"a": 0, "1": 0, "#": 0, "": 0, "\xff": 0, "\U0001f1e9": 0, "🍋\u200d🟪": len("🍋\u200d🟪"),
+	for s, want := range map[string]int{"a": 0, "1": 0, "#": 0, "": 0, "\xff": 0, "\U0001f1e9": 0,
+		"🍋\u200d🟪":  len("🍋\u200d🟪"),
 		"👨🏿\u200d🦽": len("👨🏿\u200d🦽"), "©": 2, "🍋\u200d": 4} {
 		if n, _ := Next(s); n != want {
 			t.Errorf("%q: %d, want %d", s, n, want)

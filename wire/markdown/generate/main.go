@@ -42,7 +42,8 @@ func main() {
 	check(os.WriteFile(filepath.Join(target, "tlds.txt"), []byte(b.String()), 0o644))
 
 	languages := run(dir, "python3", "-c", listLanguages)
-	head := fmt.Sprintf("# Languages of code blocks: class of white space, name, aliases; from %s (PyPI, BSD-2-Clause); written by generate.\n", pygmentsPackage)
+	head := fmt.Sprintf("# Languages of code blocks: class of white space, name, aliases; from %s (PyPI, "+
+		"BSD-2-Clause); written by generate.\n", pygmentsPackage)
 	check(os.WriteFile(filepath.Join(target, "languages.txt"), []byte(head+languages), 0o644))
 
 	run(dir, "npm", "pack", "--silent", katexPackage)

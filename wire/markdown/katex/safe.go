@@ -8,10 +8,13 @@ import (
 
 // elements are the ones KaTeX writes, attributes those it gives any of them. Addresses are not among them.
 var (
-	elements = set("span annotation math menclose mfrac mglyph mi mn mo mover mpadded mphantom mroot mrow ms mspace msqrt mstyle " +
+	elements = set("span annotation math menclose mfrac mglyph mi mn mo mover mpadded mphantom mroot mrow ms " +
+		"mspace msqrt mstyle " +
 		"msub msubsup msup mtable mtd mtext mtr munder munderover semantics svg path line mlabeledtr merror")
-	attributes = set("class style aria-hidden xmlns display encoding mathvariant mathcolor mathbackground mathsize stretchy fence " +
-		"separator lspace rspace symmetric accent accentunder linethickness scriptlevel displaystyle minsize maxsize movablelimits " +
+	attributes = set("class style aria-hidden xmlns display encoding mathvariant mathcolor mathbackground mathsize " +
+		"stretchy fence " +
+		"separator lspace rspace symmetric accent accentunder linethickness scriptlevel displaystyle minsize " +
+		"maxsize movablelimits " +
 		"width height depth voffset rowspacing columnspacing columnalign columnlines rowlines rowalign side notation " +
 		"viewBox viewbox preserveAspectRatio preserveaspectratio d x1 y1 x2 y2 stroke-width largeop title form align")
 )

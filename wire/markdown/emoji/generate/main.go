@@ -67,7 +67,8 @@ func main() {
 	}
 	slices.Sort(lines)
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Code, style (t: text by default), canonical name, other names; from %s (npm, MIT) and %s (PyPI, Apache-2.0); written by generate.\n",
+	fmt.Fprintf(&b, "# Code, style (t: text by default), canonical name, other names; from %s (npm, MIT) and %s "+
+		"(PyPI, Apache-2.0); written by generate.\n",
 		codesPackage, namesPackage)
 	for _, l := range lines {
 		b.WriteString(l + "\n")
