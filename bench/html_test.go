@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// A report must open in a browser with the network cut off and show its figures and drawings.
+// A report opens in a browser without network and shows its figures and charts.
 func TestReportOpensInABrowser(t *testing.T) {
-	s := small("chat")
+	s := smallScenario("chat")
 	s.Phases = []Phase{{Name: "open", Seconds: 3, Rate: 200, Mix: chatMix}}
-	res, _ := on(t, newFake(""), s)
+	res, _ := runAgainst(t, newFake(""), s)
 	res.Server.Pid = 1
 	for i := 0; i < 20; i++ {
 		res.Memory = append(res.Memory, MemPoint{At: float64(i), RSS: int64(50+i) << 20, CPU: 0.3, Goroutines: 40})
@@ -26,7 +26,7 @@ func TestReportOpensInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m := regexp.MustCompile(`(?:src|href)=|url\(|@import`).FindString(page.String()); m != "" {
-		t.Errorf("the report fetches something: %s", m)
+		t.Errorf("the report refers to another file: %s", m)
 	}
 	const chromium = "/usr/bin/chromium"
 	if _, err := os.Stat(chromium); err != nil {

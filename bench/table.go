@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// writeTable prints a run as people read it.
+// writeTable prints the result of a run as text.
 func writeTable(w io.Writer, res *Result) {
 	fmt.Fprintf(w, "\n%s\nserver %s (feature level %d), crowd of %d users, %d channels, %d messages built %s in "+
 		"%.1f s\n", res.Machine, orUnknown(res.Server.Version), res.Server.Level, res.Build.Users, res.Build.Channels,
@@ -61,7 +61,7 @@ func writeTable(w io.Writer, res *Result) {
 		fmt.Fprintf(w, "note: %s\n", n)
 	}
 	for _, c := range res.Complaints {
-		fmt.Fprintf(w, "the server said: %s\n", c)
+		fmt.Fprintf(w, "error answer: %s\n", c)
 	}
 	writeVerdict(w, res)
 }
@@ -103,7 +103,7 @@ func orUnknown(s string) string {
 	return s
 }
 
-// number prints with three or four significant digits.
+// number formats a value with three or four significant digits.
 func number(v float64) string {
 	switch a := max(v, -v); {
 	case a == 0:

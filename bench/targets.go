@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// A Target is one promise about cost. Run names the measurement that gives the figure.
+// A Target is one limit for a figure. Run names the measurement that yields the figure.
 type Target struct {
 	What    string
 	Run     string
 	Figure  string
-	AtLeast bool // else: at most
+	AtLeast bool // false: at most
 	Limit   float64
 	Stretch float64 // 0: none
 	Unit    string
 }
 
-// Targets are what Parley is held to on two cores it shares with its clients.
+// Targets are Parley's limits on two cores that it shares with the load generator.
 var Targets = []Target{
 	{What: "just started: memory", Run: "idle", Figure: "start.rss", Limit: 60, Unit: "MB"},
 	{What: "just started: CPU, nobody connected", Run: "idle", Figure: "start.cores", Limit: 0.005, Unit: "cores"},
@@ -73,7 +73,8 @@ var Targets = []Target{
 	{What: "chat mix, 2,000 users: seen p99", Run: "chat", Figure: "chat.seen_p99", Limit: 1000, Unit: "ms"},
 }
 
-// targetRuns says how each run is made, in order. Durations are those of make bench, which must end within ten minutes.
+// targetRuns returns the measurements of the targets in order. Their durations suit make bench, which must end within
+// ten minutes.
 func targetRuns(short bool) []targetRun {
 	all := Scenarios()
 	with := func(name string, set func(*Scenario)) Scenario {
@@ -85,55 +86,55 @@ func targetRuns(short bool) []targetRun {
 		return s
 	}
 	return []targetRun{
-		{name: "crowd", sc: with("crowd", nil)},
-		{name: "crowd-crash", sc: with("crowd-crash", nil)},
-		{name: "chat", sc: with("chat", func(s *Scenario) {
+		{name: "crowd", scenario: with("crowd", nil)},
+		{name: "crowd-crash", scenario: with("crowd-crash", nil)},
+		{name: "chat", scenario: with("chat", func(s *Scenario) {
 			if short {
 				s.Phases[1].Seconds = 10
 			}
 		})},
-		{name: "fanout", sc: with("fanout", func(s *Scenario) {
+		{name: "fanout", scenario: with("fanout", func(s *Scenario) {
 			if short {
 				s.Phases[1].Rounds, s.Phases[2].Seconds = 20, 5
 			}
 		}), floor: true},
-		{name: "fanout-memory", sc: with("fanout", func(s *Scenario) {
+		{name: "fanout-memory", scenario: with("fanout", func(s *Scenario) {
 			s.Phases[1].Rounds, s.Phases[2].Seconds = 10, 5
-		}), needs: "--unsafe-no-sync"},
-		{name: "scale", sc: with("fanout", func(s *Scenario) {
+		}), requiredFlag: "--unsafe-no-sync"},
+		{name: "scale", scenario: with("fanout", func(s *Scenario) {
 			s.Users, s.Pollers, s.Hundred = 2000, 2000, 0
 			s.Phases = []Phase{{Name: "warm", Rounds: 10, To: "largest", Warm: true},
 				{Name: "rounds", Rounds: 100, To: "largest"}}
 		})},
-		{name: "send", sc: with("send", nil)},
-		{name: "register-herd", sc: with("register-herd", nil)},
-		{name: "restart-herd", sc: with("restart-herd", nil)},
-		{name: "upgrade", sc: with("upgrade", nil)},
-		{name: "presence", sc: with("presence", func(s *Scenario) {
+		{name: "send", scenario: with("send", nil)},
+		{name: "register-herd", scenario: with("register-herd", nil)},
+		{name: "restart-herd", scenario: with("restart-herd", nil)},
+		{name: "upgrade", scenario: with("upgrade", nil)},
+		{name: "presence", scenario: with("presence", func(s *Scenario) {
 			if short {
 				s.Phases[1].Seconds = 15
 			}
 		})},
-		{name: "idle", sc: with("idle", nil)},
+		{name: "idle", scenario: with("idle", nil)},
 	}
 }
 
 type targetRun struct {
-	name  string
-	sc    Scenario
-	floor bool
-	needs string // a flag of serve without which the run makes no sense
+	name         string
+	scenario     Scenario
+	floor        bool
+	requiredFlag string // a flag of serve that the run needs; without it the run is skipped
 }
 
 func targetsMain(args []string, stdout, stderr io.Writer) int {
 	f := flag.NewFlagSet("parley bench targets", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	short := f.Bool("short", false, "shorter phases: all of it in less than ten minutes")
+	short := f.Bool("short", false, "shorter phases: all runs in less than ten minutes")
 	only := f.String("only", "", "run `names` only, separated by commas")
 	dir := f.String("out", "", "`directory` for the JSON and HTML of every run")
-	markdown := f.String("markdown", "", "write the table to `file`, as a README wants it")
+	markdown := f.String("markdown", "", "write the table to `file`, as Markdown")
 	exe := f.String("exe", "", "the `executable` to start (default: this one)")
-	f.Bool("self", true, "start a fresh Parley for every run (there is no other way)")
+	f.Bool("self", true, "start a fresh Parley for every run (always the case)")
 	if err := f.Parse(args); err != nil {
 		return 2
 	}
@@ -156,14 +157,14 @@ func targetsMain(args []string, stdout, stderr io.Writer) int {
 			continue
 		}
 		if res == nil {
-			fmt.Fprintf(stdout, "%s: not run: parley serve has no %s\n", tr.name, tr.needs)
+			fmt.Fprintf(stdout, "%s: not run: parley serve has no flag %s\n", tr.name, tr.requiredFlag)
 			continue
 		}
 		res.add(Figure{Name: "broken", Value: float64(res.Broken)})
 		found[tr.name] = res
 		writeTable(stdout, res)
 		if *dir != "" {
-			if err := keep(*dir, tr.name, res); err != nil {
+			if err := writeReports(*dir, tr.name, res); err != nil {
 				fmt.Fprintln(stderr, err)
 				return 2
 			}
@@ -187,23 +188,23 @@ func targetsMain(args []string, stdout, stderr io.Writer) int {
 }
 
 func (tr targetRun) run(exe string, stdout io.Writer) (*Result, error) {
-	opt := options{self: true, exe: exe, out: stdout, quiet: true, repeat: 1}
+	opt := options{self: true, executable: exe, out: stdout, quiet: true, repeat: 1}
 	if tr.floor {
 		opt.floor, opt.repeat = true, 3
 	}
-	if tr.needs != "" {
-		if !strings.Contains(helpOf(exe, "serve"), strings.TrimLeft(tr.needs, "-")) {
+	if tr.requiredFlag != "" {
+		if !strings.Contains(helpText(exe, "serve"), strings.TrimLeft(tr.requiredFlag, "-")) {
 			return nil, nil
 		}
-		tr.sc.Serve = append(serveArgs(exe, tr.sc), tr.needs)
+		tr.scenario.Serve = append(serveArgs(exe, tr.scenario), tr.requiredFlag)
 	}
-	fmt.Fprintf(stdout, "\n=== %s: %s\n", tr.name, tr.sc.About)
-	res, err := runScenario(tr.sc, opt)
+	fmt.Fprintf(stdout, "\n=== %s: %s\n", tr.name, tr.scenario.About)
+	res, err := runScenario(tr.scenario, opt)
 	if err != nil || tr.name != "scale" {
 		return res, err
 	}
-	// The same again with many more connections, nearly ten times as many to one message.
-	big := tr.sc
+	// The same with 19,000 pollers, nearly ten times as many for each message.
+	big := tr.scenario
 	big.Users, big.Pollers = 9500, 19000
 	big.Phases = []Phase{{Name: "warm", Rounds: 3, To: "largest", Warm: true},
 		{Name: "rounds", Rounds: 12, To: "largest"}}
@@ -222,7 +223,7 @@ func (tr targetRun) run(exe string, stdout io.Writer) (*Result, error) {
 	return more, nil
 }
 
-func keep(dir, name string, res *Result) error {
+func writeReports(dir, name string, res *Result) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -241,10 +242,10 @@ func keep(dir, name string, res *Result) error {
 	return WriteHTML(h, res)
 }
 
-// A targetRow is one line of the table.
+// A targetRow is one line of the target table.
 type targetRow struct{ what, limit, value, verdict string }
 
-// targetTable holds every target against what was found.
+// targetTable compares every target with the results. It returns the table and the number of missed targets.
 func targetTable(found map[string]*Result, onlyRun bool) (rows []targetRow, missed int) {
 	for _, x := range Targets {
 		res := found[x.Run]
@@ -278,7 +279,7 @@ func writeTargets(w io.Writer, rows []targetRow) {
 	t.Flush()
 }
 
-// markdownTargets is the same table for a README.
+// markdownTargets writes the table as Markdown.
 func markdownTargets(w io.Writer, rows []targetRow) {
 	fmt.Fprintf(w, "%s; %s.\n\n| target | limit | measured | verdict |\n|---|---|---|---|\n", machine(),
 		time.Now().UTC().Format("2006-01-02 15:04 MST"))
@@ -287,7 +288,7 @@ func markdownTargets(w io.Writer, rows []targetRow) {
 	}
 }
 
-// verdict holds one target against a result. A figure that says nothing about the server is no verdict, good or bad.
+// verdict compares a target with a result. A figure that was refused yields no verdict.
 func (x Target) verdict(res *Result) (value, verdict string) {
 	if res == nil {
 		return "-", "not measured"
@@ -297,7 +298,7 @@ func (x Target) verdict(res *Result) (value, verdict string) {
 		return "-", "not measured"
 	}
 	if res.Broken > 0 && x.Figure != "broken" {
-		return valueText(f), "MISSED" // fast and wrong is not fast
+		return valueText(f), "MISSED" // a fast server that breaks promises misses the target
 	}
 	good := f.Value <= x.Limit
 	stretch := x.Stretch != 0 && f.Value <= x.Stretch

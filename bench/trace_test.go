@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// What is recorded names nobody, and plays back.
+// A trace contains no names, and can be replayed.
 func TestRecordAndReplay(t *testing.T) {
 	srv := httptest.NewServer(newFake(""))
 	defer srv.CloseClientConnections()
@@ -56,7 +56,7 @@ func TestRecordAndReplay(t *testing.T) {
 
 	for _, secret := range []string{"admin", "zoe", "Zoe", "secret", "hidden", "takeover", "company", "fake.invalid"} {
 		if strings.Contains(trace.String(), secret) {
-			t.Errorf("the trace tells %q:\n%s", secret, trace.String())
+			t.Errorf("the trace contains %q:\n%s", secret, trace.String())
 		}
 	}
 	steps, err := ReadTrace(bytes.NewReader(trace.Bytes()))
@@ -70,7 +70,7 @@ func TestRecordAndReplay(t *testing.T) {
 	if s := steps[10]; s.Params["narrow"] != "channel:c0 topic" {
 		t.Errorf("the narrow became %q", s.Params["narrow"])
 	}
-	// What took milliseconds is played slowly enough for a message to be there before somebody reacts to it.
+	// Replay the milliseconds of the recording slowly, so that a message exists before a user reacts to it.
 	var slowly bytes.Buffer
 	for i := range steps {
 		steps[i].At = int64(i) * 50_000
@@ -91,7 +91,7 @@ func TestRecordAndReplay(t *testing.T) {
 	for kind, n := range map[string]int{"send": 5, "react": 1, "presence": 1, "read": 1} {
 		if !strings.Contains(out.String(), fmt.Sprintf("%8s  %d ", kind, n)) &&
 			!strings.Contains(strings.Join(strings.Fields(out.String()), " "), fmt.Sprintf("%s %d ", kind, n)) {
-			t.Errorf("the replay did not do %d × %s:\n%s", n, kind, out.String())
+			t.Errorf("the replay has no %d × %s:\n%s", n, kind, out.String())
 		}
 	}
 }
