@@ -159,7 +159,7 @@ type mirrorRun struct {
 	house   *Server
 	tools   *wire.Tools
 	wall    int64
-	askers  *crowd.Askers
+	askers  *crowd.RequestGenerator
 	aside   *rand.Rand // of what happens beside the story: a story is the same with it and without
 	clients []*mirrorClient
 	recent  []string // requests of late
@@ -170,7 +170,7 @@ type mirrorClient struct {
 	user    int64
 	name    string
 	params  params
-	kind    twin.Kind
+	kind    twin.Client
 	queue   string
 	at      int64
 	mirror  *twin.Mirror
@@ -194,7 +194,7 @@ func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
 	for range mirrorSteps {
 		s.step()
 		if s.aside.IntN(6) == 0 {
-			s.runAside(func() { s.ask(func() crowd.Ask { return s.askers.Beside(s.aside) }) })
+			s.runAside(func() { s.ask(func() crowd.Request { return s.askers.NextMinor(s.aside) }) })
 		}
 		if t.Failed() {
 			return
@@ -278,9 +278,9 @@ func (s *mirrorRun) createOrganization() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.askers = crowd.NewAskers(s.seed, people, full)
+	s.askers = crowd.NewRequestGenerator(s.seed, people, full)
 	_, named := mirrorSeeds[s.seed]
-	s.askers.WithOrders = !named
+	s.askers.WithReordering = !named
 }
 
 func caps(names []string, p params) params {
@@ -348,7 +348,7 @@ func (s *mirrorRun) request(user int64, name string, p params, file string) (int
 }
 
 func (s *mirrorRun) register(c *mirrorClient) {
-	c.kind = twin.Kind{Caps: map[string]bool{}, AllPublic: c.params["all_public_streams"] == true}
+	c.kind = twin.Client{Caps: map[string]bool{}, AllPublic: c.params["all_public_streams"] == true}
 	if all, ok := c.params["client_capabilities"].(map[string]bool); ok {
 		c.kind.Caps = all
 	}
@@ -442,7 +442,7 @@ func (s *mirrorRun) runAside(do func()) {
 
 func (s *mirrorRun) act() { s.ask(s.askers.Next) }
 
-func (s *mirrorRun) ask(next func() crowd.Ask) {
+func (s *mirrorRun) ask(next func() crowd.Request) {
 	s.askers.Now = s.wall
 	x := next()
 	if x.Name == "" {
@@ -570,7 +570,7 @@ func (s *mirrorRun) compareClient(c *mirrorClient) {
 		}
 	}
 	s.runAside(func() { s.fetch(c) })
-	if told := s.invites(c); c.mirror.Dirty("invites") || told == nil || c.invites == nil {
+	if told := s.invites(c); c.mirror.NeedsRefetch("invites") || told == nil || c.invites == nil {
 		c.invites = told
 	} else if told != c.invites {
 		s.fail("%s (user %d): invitations are %v, were %v, and no event said so", c.name, c.user, told, c.invites)
@@ -588,7 +588,7 @@ func (s *mirrorRun) fetch(c *mirrorClient) {
 			s.fail("%s (user %d): %v", c.name, c.user, err)
 		}
 	}
-	for _, id := range c.mirror.Pasts() {
+	for _, id := range c.mirror.MessagesWithHistory() {
 		status, body := s.request(c.user, "GET /messages/{message_id}/history", params{"message_id": id, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}, "")
 		if err := c.mirror.DiffHistory(id, status, body); err != nil {
 			s.fail("%s (user %d): message %d: %v", c.name, c.user, id, err)

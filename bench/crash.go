@@ -9,7 +9,7 @@ import (
 func (r *run) scheduleKill(p *Phase) {
 	var kill func()
 	kill = func() {
-		if r.crowd != nil && r.pool.Under() > 0 {
+		if r.crowd != nil && r.pool.Pending() > 0 {
 			// The crowd's model must know each outcome, so the server is killed between two actions: everything that
 			// was answered must be there afterwards.
 			r.crowdPaused = true
@@ -29,7 +29,7 @@ func (r *run) scheduleKill(p *Phase) {
 			return
 		}
 		r.logf("killed -9 at %.1f s", (killed - r.meter.begin).Seconds())
-		r.pool.Renew()
+		r.pool.Reconnect()
 		up := make(chan error, 1)
 		go func() { up <- r.server.start() }()
 		r.loop.Every(time.Millisecond, func() bool {

@@ -97,7 +97,7 @@ func (p *crowdRunner) handleOutcome(a *crowd.Action, ans *swarm.Answer, ok bool,
 			p.missingEndpoints[a.Kind] = true
 			r.ledger.addViolation("no such endpoint: "+string(a.Kind), "%s: status %d: %.200s", a, ans.Status, ans.Body)
 		}
-	} else if why := a.Broke(ok); why != "" {
+	} else if why := a.Violation(ok); why != "" {
 		r.ledger.addViolation("crowd", "%s: status %d: %.200s (seed %d)", why, ans.Status, ans.Body, r.scenario.Seed)
 	}
 	var id int64
@@ -152,7 +152,7 @@ func (p *crowdRunner) newCall(a *crowd.Action) (*swarm.Call, int) {
 	case crowd.Edit, crowd.Move, crowd.Delete, crowd.React, crowd.Unreact, crowd.Flag, crowd.Unflag:
 		m := p.messages[a.Message]
 		if s := &r.ledger.sends[m.no]; s.seen < s.due && (a.Kind == crowd.Delete || a.Kind == crowd.Edit) {
-			*a = crowd.Action{No: a.No, Kind: crowd.Presence, User: a.User, Must: crowd.Succeed}
+			*a = crowd.Action{No: a.No, Kind: crowd.Presence, User: a.User, Expect: crowd.MustSucceed}
 			break
 		}
 		message = "messages/" + strconv.FormatInt(m.id, 10)

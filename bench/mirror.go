@@ -10,7 +10,7 @@ import (
 )
 
 // mirrorKind has the capabilities of today's mobile app.
-var mirrorKind = mirror.Kind{Caps: capabilities}
+var mirrorKind = mirror.Client{Caps: capabilities}
 
 func mirrorRegister() params {
 	return params{"apply_markdown": true, "client_gravatar": false, "slim_presence": true,

@@ -108,7 +108,7 @@ func (r *run) runReplay() error {
 		}
 	}
 	next()
-	return r.loop.Run(func() bool { return n == len(r.options.traceSteps) && r.pool.Under() == 0 })
+	return r.loop.Run(func() bool { return n == len(r.options.traceSteps) && r.pool.Pending() == 0 })
 }
 
 // replayStep maps one anonymous request to this crowd and sends it.

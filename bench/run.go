@@ -336,7 +336,7 @@ func (r *run) drain(p *Phase) error {
 	}
 	end := r.loop.Now() + patience
 	err := r.loop.Run(func() bool {
-		return r.loop.Now() > end || r.pool.Under() == 0 && r.ledger.allSeen() && r.pollersAway == 0
+		return r.loop.Now() > end || r.pool.Pending() == 0 && r.ledger.allSeen() && r.pollersAway == 0
 	})
 	if err == nil && r.pollersAway > 0 && !p.Warm {
 		r.ledger.addViolation("away", "%d pollers had no answer within %v", r.pollersAway, patience)
@@ -519,7 +519,7 @@ func (r *run) runBurst(p *Phase) error {
 	err := r.loop.RunFor(limit, func() bool { return left == 0 })
 	if left > 0 {
 		r.logf("%d of %d requests given up after %v", left, p.Burst, limit)
-		r.pool.Cut()
+		r.pool.GiveUp()
 	}
 	return err
 }
