@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// knownPlainDifferences lists the cases whose plain text comes out otherwise, and why.
+// knownPlainDifferences lists the cases with another plain text, and the reason.
 var knownPlainDifferences = map[string]string{}
 
 func TestPlainTextFixtures(t *testing.T) {
@@ -21,7 +21,7 @@ func TestPlainTextFixtures(t *testing.T) {
 		reason, listed := knownPlainDifferences[c.Name]
 		switch {
 		case got == *c.Text && listed:
-			t.Errorf("%s passes now: take it off knownPlainDifferences (%s)", c.Name, reason)
+			t.Errorf("%s passes now: remove it from knownPlainDifferences (%s)", c.Name, reason)
 		case got != *c.Text && !listed:
 			t.Errorf("%s\nhtml: %q\n got: %q\nwant: %q", c.Name, c.Expected, got, *c.Text)
 		}
@@ -34,7 +34,8 @@ func TestHighlight(t *testing.T) {
 		{"<p>The cat sat</p>", "cat", "", `<p>The <span class="highlight">cat</span> sat</p>`},
 		{"<p>Cats concatenate</p>", "cats", "", `<p><span class="highlight">Cats</span> concatenate</p>`},
 		{"<p>The t isn't</p>", "isn t", "",
-			`<p>The <span class="highlight">t</span> <span class="highlight">isn</span>'<span class="highlight">t</span></p>`},
+			`<p>The <span class="highlight">t</span> <span class="highlight">isn</span>'<span ` +
+				`class="highlight">t</span></p>`},
 		{"<p>a snake_case cat</p>", "case cat", "",
 			`<p>a snake_<span class="highlight">case</span> <span class="highlight">cat</span></p>`},
 		{"<p>concatenate</p>", "", "cat", `<p>con<span class="highlight">cat</span>enate</p>`},
@@ -61,14 +62,14 @@ func TestHighlight(t *testing.T) {
 }
 
 func TestSearchText(t *testing.T) {
-	got, err := Render("```spoiler top :cat:\nhidden\n```\n> quoted $$x$$\n\n1. one", town{}, &Options{})
+	got, err := Render("```spoiler top :cat:\nhidden\n```\n> quoted $$x$$\n\n1. one", testLookup{}, &Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := SearchText(got.HTML)
 	for _, want := range []string{"top 🐈", "hidden", "quoted", "$$x$$", "one"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q lacks %q", text, want)
+			t.Errorf("%q does not contain %q", text, want)
 		}
 	}
 }

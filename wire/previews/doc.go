@@ -5,8 +5,8 @@
 //	outbox job ─▶ wire.PreviewLinks ─▶ fetch pages ─▶ wire.RenderPreviews ─▶ job finished
 //	              (render the text)    (at most 5)    (a turn: new HTML)
 //
-// Rendering the message again and finishing the job are one turn. If the process ends before that turn, the next process
-// fetches the pages again; a page that could not be fetched is left out and not tried again.
+// Rendering the message again and finishing the job are one turn. If the process ends before that turn, the next
+// process fetches the pages again; a page that could not be fetched is left out and not tried again.
 //
 // Package wire renders messages and decides which links are previewed. This package limits and times the fetching.
 package previews

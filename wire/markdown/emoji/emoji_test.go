@@ -31,12 +31,13 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestTable checks what the rest relies on: a code once, a name for one code only, and every character read back as itself.
+// TestTable checks the table: each code occurs once, a name belongs to one code, and each character is read as
+// itself.
 func TestTable(t *testing.T) {
 	codes, names := map[string]bool{}, map[string]string{}
 	for _, e := range All() {
 		if codes[e.Code] {
-			t.Errorf("%s is there twice", e.Code)
+			t.Errorf("%s occurs twice", e.Code)
 		}
 		codes[e.Code] = true
 		for _, name := range e.Names {
@@ -45,12 +46,12 @@ func TestTable(t *testing.T) {
 			}
 			names[name] = e.Code
 			if strings.ContainsAny(name, ": \t") {
-				t.Errorf("%q cannot be written", name)
+				t.Errorf("%q is no valid name", name)
 			}
 		}
 		s := Character(e.Code)
 		if got := CodeOfCharacter(s); got != e.Code {
-			t.Errorf("%s reads back as %s", e.Code, got)
+			t.Errorf("%s is read as %s", e.Code, got)
 		}
 		if e.IsText {
 			if n, found := Next(s); n == 0 || found != nil {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// elements are the ones KaTeX writes, attributes those it gives any of them. Addresses are not among them.
+// elements are the elements that KaTeX writes, and attributes all their attributes. None of them is an address.
 var (
 	elements = set("span annotation math menclose mfrac mglyph mi mn mo mover mpadded mphantom mroot mrow ms " +
 		"mspace msqrt mstyle " +
@@ -27,7 +27,7 @@ func set(words string) map[string]bool {
 	return m
 }
 
-// Safe says that html is made of nothing but what KaTeX writes.
+// Safe reports whether html consists only of the elements and attributes that KaTeX writes.
 func Safe(s string) bool {
 	z := html.NewTokenizer(strings.NewReader(s))
 	var open []string
@@ -60,7 +60,7 @@ func Safe(s string) bool {
 	}
 }
 
-// safeStyle allows lengths, colours and keywords; nothing that loads or runs anything.
+// safeStyle reports whether a style has only lengths, colours and keywords, so that it loads and runs nothing.
 func safeStyle(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]

@@ -31,7 +31,7 @@ func TestPublic(t *testing.T) {
 	}
 }
 
-// pages is a site with a page of every kind.
+// pages starts a site with all kinds of page.
 func pages(t *testing.T) (site string, asked *int) {
 	asked = new(int)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,10 +39,12 @@ func pages(t *testing.T) (site string, asked *int) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		switch r.URL.Path {
 		case "/og":
-			fmt.Fprint(w, `<html><head><title>Plain</title><meta property="og:title" content="A &amp; B"><meta property="og:description" content=" two
+			fmt.Fprint(w, `<html><head><title>Plain</title><meta property="og:title" content="A &amp; B">`+
+				`<meta property="og:description" content=" two
 				lines "><meta property="og:image" content="/p.png"></head>`)
 		case "/plain":
-			fmt.Fprint(w, `<title> The  title </title><meta name="description" content="Words"><meta property="og:image" content="javascript:x">`)
+			fmt.Fprint(w, `<title> The  title </title><meta name="description" content="Words"><meta `+
+				`property="og:image" content="javascript:x">`)
 		case "/long":
 			fmt.Fprint(w, "<title>"+strings.Repeat("é", 5000)+"</title>", strings.Repeat("x", 2<<20))
 		case "/json":
@@ -100,7 +102,7 @@ func TestFetchRefusesOwnNetwork(t *testing.T) {
 		}
 	}
 	if *asked != 0 {
-		t.Errorf("%d requests got through", *asked)
+		t.Errorf("%d requests were sent", *asked)
 	}
 	if p, err := New(netip.MustParsePrefix("127.0.0.0/8")).Fetch(context.Background(), site+"/og"); err != nil ||
 		p.Title != "A & B" {

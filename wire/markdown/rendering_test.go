@@ -9,7 +9,7 @@ import (
 
 func mustRender(t *testing.T, text string, o *Options) Result {
 	t.Helper()
-	r, err := Render(text, town{}, o)
+	r, err := Render(text, testLookup{}, o)
 	if err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
@@ -83,7 +83,7 @@ func TestIndentedCodeAndWhiteSpace(t *testing.T) {
 	})
 }
 
-// TestEmphasisWithin checks emphasis around what is emphasised already, and links that end where a star was.
+// TestEmphasisWithin checks emphasis around emphasised text, and links that end where a star was.
 func TestEmphasisWithin(t *testing.T) {
 	link := `<a href="http://b.org">b.org</a>`
 	check(t, &Options{}, [][2]string{
@@ -103,7 +103,8 @@ func TestEmphasisWithin(t *testing.T) {
 			"</strong><ol start=\"2\">\n<li>c</li>\n</ol>\n</li>\n</ol>"},
 	})
 	check(t, &Options{Emoticons: true}, [][2]string{{"&amp;:) &;:)",
-		"<p>&amp;:) &amp;;" + `<span aria-label="smile" class="emoji emoji-1f642" role="img" title="smile">:smile:</span>` + "</p>"}})
+		"<p>&amp;:) &amp;;" + `<span aria-label="smile" class="emoji emoji-1f642" role="img" ` +
+			`title="smile">:smile:</span>` + "</p>"}})
 }
 
 func TestFences(t *testing.T) {
@@ -125,9 +126,12 @@ func TestFences(t *testing.T) {
 		{" ```\na\n ```", "<p><code>\na\n </code></p>"},
 		{"> ```\n> a\n> ```", "<blockquote>\n<p><code>\na\n</code></p>\n</blockquote>"},
 		{"#!/usr/bin/nosuch x\na", "<p>#!/usr/bin/nosuch x<br>\na</p>"},
-		{"```spoiler a\n```spoiler b\nc\n```\nd\n```", `<div class="spoiler-block"><div class="spoiler-header">` + "\n<p>a</p>\n" +
-			`</div><div class="spoiler-content" aria-hidden="true">` + "\n" + `<div class="spoiler-block"><div class="spoiler-header">` + "\n<p>b</p>\n" +
-			`</div><div class="spoiler-content" aria-hidden="true">` + "\n<p>c</p>\n</div></div>\n<p>d</p>\n</div></div>"},
+		{"```spoiler a\n```spoiler b\nc\n```\nd\n```",
+			`<div class="spoiler-block"><div class="spoiler-header">` + "\n<p>a</p>\n" +
+				`</div><div class="spoiler-content" aria-hidden="true">` + "\n" +
+				`<div class="spoiler-block"><div class="spoiler-header">` + "\n<p>b</p>\n" +
+				`</div><div class="spoiler-content" aria-hidden="true">` +
+				"\n<p>c</p>\n</div></div>\n<p>d</p>\n</div></div>"},
 		{"```quote\n\na\n```py\n```\n\n```\n", "<blockquote>\n<p>a</p>\n" + code("Python", "") + "\n</blockquote>"},
 		{"```quote\na\n", "<blockquote>\n<p>a</p>\n</blockquote>"}, {"```quote\n```", "<p>&gt; </p>"},
 		{"~~~math\n\\x\n\n\\y'\n~~~", "<p><span class=\"tex-error\">\\x</span></p>\n<p><span " +
@@ -172,18 +176,19 @@ func TestInline(t *testing.T) {
 		{"x * a*", "<p>x * a*</p>"},
 		{"~~a **b**~~ ~~~c~~~", "<p><del>a <strong>b</strong></del> ~~~c~~~</p>"}, {"~~ a ~~", "<p><del> a </del></p>"},
 		{"*a\nb*", "<p>*a<br>\nb*</p>"}, {"**:cat:**",
-			`<p><strong><span aria-label="cat" class="emoji emoji-1f408" role="img" title="cat">:cat:</span></strong></p>`},
+			`<p><strong><span aria-label="cat" class="emoji emoji-1f408" role="img" title="cat">:cat:</span>` +
+				`</strong></p>`},
 		{"`:cat:`", "<p><code>:cat:</code></p>"}, {"[:cat: **x**](/y)", `<p><a href="/y">:cat: **x**</a></p>`},
 		{"x$$a$$", "<p>x$$a$$</p>"}, {"$$a\nb$$", "<p>$$a<br>\nb$$</p>"}, {"`$$a$$`", "<p><code>$$a$$</code></p>"},
 		{"![a](http://b.org)", `<p>!<a href="http://b.org">a</a></p>`}, {"_a_ \\* \\_", `<p>_a_ \* \_</p>`},
 		{"/me waves\nat you", "<p>/me waves<br>\nat you</p>"},
 	})
 	if r := mustRender(t, "/me waves\nat you", &Options{}); !r.IsMe {
-		t.Error("/me is not noticed")
+		t.Error("/me is not recognised")
 	}
 	for _, text := range []string{"/me", "/meow", "x /me y", "/me a\n\n* b"} {
 		if r := mustRender(t, text, &Options{}); r.IsMe {
-			t.Errorf("%q is no /me message", text)
+			t.Errorf("%q is recognised as a /me message", text)
 		}
 	}
 }
@@ -199,20 +204,24 @@ func TestMentions(t *testing.T) {
 		{"@**Gone**", `<p><span class="user-mention silent" data-user-id="13">Gone</span></p>`},
 		{"@**A & B <C>**", `<p><span class="user-mention" data-user-id="14">@A &amp; B &lt;C&gt;</span></p>`},
 		{"@**all**", `<p><span class="user-mention channel-wildcard-mention" data-user-id="*">@all</span></p>`},
-		{"@_**channel**", `<p><span class="user-mention channel-wildcard-mention silent" data-user-id="*">channel</span></p>`},
-		{"@**topic** @_**topic**", `<p><span class="topic-mention">@topic</span> <span class="topic-mention silent">topic</span></p>`},
+		{"@_**channel**", `<p><span class="user-mention channel-wildcard-mention silent" ` +
+			`data-user-id="*">channel</span></p>`},
+		{"@**topic** @_**topic**", `<p><span class="topic-mention">@topic</span> <span class="topic-mention ` +
+			`silent">topic</span></p>`},
 		{"@**all|99**", `<p><span class="user-mention" data-user-id="99">@all</span></p>`},
 		{"@*ops* @_*ops* @*old*", `<p><span class="user-group-mention" data-user-group-id="5">@ops</span> ` +
-			`<span class="user-group-mention silent" data-user-group-id="5">ops</span> <span class="user-group-mention silent" data-user-group-id="6">old</span></p>`},
-		{"@*role:administrators*", `<p><span class="user-group-mention" data-user-group-id="1">@Administrators</span></p>`},
+			`<span class="user-group-mention silent" data-user-group-id="5">ops</span> <span ` +
+			`class="user-group-mention silent" data-user-group-id="6">old</span></p>`},
+		{"@*role:administrators*", `<p><span class="user-group-mention" ` +
+			`data-user-group-id="1">@Administrators</span></p>`},
 		{"@*none*", "<p>@<em>none</em></p>"},
 		{">@**Ann Lee** `a @**Zoe**`", "<blockquote>\n<p>" + annSilent +
 			" <code>a @_**Zoe**</code></p>\n</blockquote>"},
 		{"```quote\n@*ops*\n```", "<blockquote>\n<p><span class=\"user-group-mention silent\" " +
 			"data-user-group-id=\"5\">ops</span></p>\n</blockquote>"},
 	})
-	// A name is never read again, whatever it holds.
-	if got, err := Render("[x](http://a/@**odd**) @**odd**", oddTown{}, &Options{}); err != nil ||
+	// A name is not parsed again, whatever it contains.
+	if got, err := Render("[x](http://a/@**odd**) @**odd**", oddLookup{}, &Options{}); err != nil ||
 		!strings.Contains(got.HTML, "@*a* \x020") {
 		t.Errorf("%q %v", got.HTML, err)
 	}
@@ -224,24 +233,30 @@ func TestMentions(t *testing.T) {
 	}
 	r = mustRender(t, "@**Ann Lee** @*ops* @**all** @**topic**", &Options{Silent: true})
 	if len(r.MentionedUsers)+len(r.MentionedGroups) > 0 || r.ChannelWildcard || r.TopicWildcard {
-		t.Errorf("a description mentions: %+v", r)
+		t.Errorf("a description has mentions: %+v", r)
 	}
 }
 
-// oddTown has a user whose name looks like what the renderer works with.
-type oddTown struct{ Nothing }
+// oddLookup has a user whose name contains Markdown and a placeholder.
+type oddLookup struct{ EmptyLookup }
 
-func (oddTown) UserByName(string) (User, bool) { return User{1, "*a* \x020\x03", true}, true }
+func (oddLookup) UserByName(string) (User, bool) { return User{1, "*a* \x020\x03", true}, true }
 
 func TestChannelLinks(t *testing.T) {
 	check(t, &Options{}, [][2]string{
 		{"#**dev**", `<p><a class="stream" data-stream-id="3" href="/#narrow/channel/3-dev">#dev</a></p>`},
-		{"#**big news.**", `<p><a class="stream" data-stream-id="4" href="/#narrow/channel/4-big-news.2E">#big news.</a></p>`},
-		{"#**dev>big plan**", `<p><a class="stream-topic" data-stream-id="3" href="/#narrow/channel/3-dev/topic/big.20plan/with/77">#dev &gt; big plan</a></p>`},
-		{"#**dev>a/b é**", `<p><a class="stream-topic" data-stream-id="3" href="/#narrow/channel/3-dev/topic/a.2Fb.20.C3.A9">#dev &gt; a/b é</a></p>`},
-		{"#**dev>**", `<p><a class="stream-topic" data-stream-id="3" href="/#narrow/channel/3-dev/topic/">#dev &gt; <em>general chat</em></a></p>`},
-		{"#**dev>big plan@77**", `<p><a class="message-link" href="/#narrow/channel/3-dev/topic/big.20plan/near/77">#dev &gt; big plan @ 💬</a></p>`},
-		{"#**dev>@77**", `<p><a class="message-link" href="/#narrow/channel/3-dev/topic//near/77">#dev &gt; <em>general chat</em> @ 💬</a></p>`},
+		{"#**big news.**", `<p><a class="stream" data-stream-id="4" href="/#narrow/channel/4-big-news.2E">#big ` +
+			`news.</a></p>`},
+		{"#**dev>big plan**", `<p><a class="stream-topic" data-stream-id="3" ` +
+			`href="/#narrow/channel/3-dev/topic/big.20plan/with/77">#dev &gt; big plan</a></p>`},
+		{"#**dev>a/b é**", `<p><a class="stream-topic" data-stream-id="3" ` +
+			`href="/#narrow/channel/3-dev/topic/a.2Fb.20.C3.A9">#dev &gt; a/b é</a></p>`},
+		{"#**dev>**", `<p><a class="stream-topic" data-stream-id="3" href="/#narrow/channel/3-dev/topic/">#dev ` +
+			`&gt; <em>general chat</em></a></p>`},
+		{"#**dev>big plan@77**", `<p><a class="message-link" ` +
+			`href="/#narrow/channel/3-dev/topic/big.20plan/near/77">#dev &gt; big plan @ 💬</a></p>`},
+		{"#**dev>@77**", `<p><a class="message-link" href="/#narrow/channel/3-dev/topic//near/77">#dev &gt; ` +
+			`<em>general chat</em> @ 💬</a></p>`},
 		{"#**board** #**board>big plan** #**board>big plan@77**",
 			`<p><a class="stream" data-stream-id="5" href="/#narrow/channel/5-board">#board</a> ` +
 				"#<strong>board&gt;big plan</strong> #<strong>board&gt;big plan@77</strong></p>"},
@@ -257,25 +272,31 @@ func TestLinks(t *testing.T) {
 		{`[a](http://b.org "t & \"u")`, `<p><a href="http://b.org" title="t &amp; \&quot;u">a</a></p>`},
 		{"[](http://b.org) [ ](/c)", `<p><a href="http://b.org">http://b.org</a> <a href="/c">/c</a></p>`},
 		{"[a](b.org/c) [a](x@b.org) [a](#f) [a](/p)",
-			`<p><a href="http://b.org/c">a</a> <a href="mailto:x@b.org">a</a> <a href="#f">a</a> <a href="/p">a</a></p>`},
+			`<p><a href="http://b.org/c">a</a> <a href="mailto:x@b.org">a</a> <a href="#f">a</a> <a ` +
+				`href="/p">a</a></p>`},
 		{"[a](JAVASCRIPT:x) [a](foo:bar) [a](data:x)", "<p>[a](JAVASCRIPT:x) [a](foo:bar) [a](data:x)</p>"},
 		{"[a](HTTP://B.org/#)", `<p><a href="http://B.org/">a</a></p>`},
 		{"[a\nb](/c) [x]() [x](file:/y) [x](//evil.org)",
-			`<p><a href="/c">a` + "\n" + `b</a> <a href="http://">x</a> <a href="file:///y">x</a> <a href="http:////evil.org">x</a></p>`},
+			`<p><a href="/c">a` + "\n" + `b</a> <a href="http://">x</a> <a href="file:///y">x</a> <a ` +
+				`href="http:////evil.org">x</a></p>`},
 		{"[a]( http://b.org/c d )", `<p><a href="http://b.org/c%20d">a</a></p>`},
 		{"[`a`](/b) [[a]](/b(c))", `<p><a href="/b"><code>a</code></a> <a href="/b(c)">[a]</a></p>`},
 		{"https://chat.example.org/#narrow/x https://chat.example.org/user_uploads/1/a " +
 			"https://chat.example.org/help https://chat.example.org.evil/#x",
-			`<p><a href="#narrow/x">https://chat.example.org/#narrow/x</a> <a href="user_uploads/1/a">https://chat.example.org/user_uploads/1/a</a> ` +
-				`<a href="https://chat.example.org/help">https://chat.example.org/help</a> <a href="https://chat.example.org.evil/#x">https://chat.example.org.evil/#x</a></p>`},
+			`<p><a href="#narrow/x">https://chat.example.org/#narrow/x</a> <a ` +
+				`href="user_uploads/1/a">https://chat.example.org/user_uploads/1/a</a> ` +
+				`<a href="https://chat.example.org/help">https://chat.example.org/help</a> <a ` +
+				`href="https://chat.example.org.evil/#x">https://chat.example.org.evil/#x</a></p>`},
 		{"see a.md, b.py or C.COM", "<p>see a.md, b.py or C.COM</p>"},
 		{"http://a.org?x=1 a..b x@y", "<p>http://a.org?x=1 a..b x@y</p>"},
 		{"http://a.org/?x=1&y=2.", `<p><a href="http://a.org/?x=1&amp;y=2">http://a.org/?x=1&amp;y=2</a>.</p>`},
 		{"**http://a.org/x**", `<p><strong>http://a.org/x</strong></p>`},
 		{"bitcoin:1BoatSLRHtKNngkdXEeobR76b53LETtpyT",
-			`<p><a href="bitcoin:1BoatSLRHtKNngkdXEeobR76b53LETtpyT">bitcoin:1BoatSLRHtKNngkdXEeobR76b53LETtpyT</a></p>`},
+			`<p><a href="bitcoin:1BoatSLRHtKNngkdXEeobR76b53LETtpyT">` +
+				`bitcoin:1BoatSLRHtKNngkdXEeobR76b53LETtpyT</a></p>`},
 		{"<a.org>, mail first.last@b.co.uk!",
-			`<p>&lt;<a href="http://a.org">a.org</a>&gt;, mail <a href="mailto:first.last@b.co.uk">first.last@b.co.uk</a>!</p>`},
+			`<p>&lt;<a href="http://a.org">a.org</a>&gt;, mail <a ` +
+				`href="mailto:first.last@b.co.uk">first.last@b.co.uk</a>!</p>`},
 	})
 }
 
@@ -318,9 +339,12 @@ func TestEmoji(t *testing.T) {
 			name + `:</span>`
 	}
 	check(t, &Options{RealmID: "2"}, [][2]string{
-		{":party::nosuch::cat:", `<p><img alt=":party:" class="emoji" src="/user_avatars/2/emoji/images/1.png" title="party">:nosuch:` + span("cat", "1f408") + "</p>"},
-		{":smile_cat:", `<p><img alt=":smile_cat:" class="emoji" src="/user_avatars/2/emoji/images/2.gif" title="smile cat"></p>`},
-		{":zulip:", `<p><img alt=":zulip:" class="emoji" src="/static/generated/emoji/images/emoji/unicode/zulip.png" title="zulip"></p>`},
+		{":party::nosuch::cat:", `<p><img alt=":party:" class="emoji" src="/user_avatars/2/emoji/images/1.png" ` +
+			`title="party">:nosuch:` + span("cat", "1f408") + "</p>"},
+		{":smile_cat:", `<p><img alt=":smile_cat:" class="emoji" src="/user_avatars/2/emoji/images/2.gif" ` +
+			`title="smile cat"></p>`},
+		{":zulip:", `<p><img alt=":zulip:" class="emoji" ` +
+			`src="/static/generated/emoji/images/emoji/unicode/zulip.png" title="zulip"></p>`},
 		{":thumbs_up: 👍 ✈ ✈️ 1️⃣ 🇩🇪 🇩", "<p>" + span("thumbs_up", "1f44d") + " " + span("+1", "1f44d") + " ✈ " +
 			span("airplane", "2708") + " " +
 			span("one", "0031-20e3") + " " + span("flag_germany", "1f1e9-1f1ea") + " 🇩</p>"},
@@ -355,16 +379,21 @@ func TestPreviews(t *testing.T) {
 		{"> " + a, "<blockquote>\n<p>" + link(a) + "</p>\n</blockquote>"},
 		{"[n & m](" + a + ")", `<p><a href="` + a + `">n &amp; m</a></p>` + "\n" + img(a, "n &amp; m")},
 		{"[cat](/user_uploads/2/ab/cat.png)", `<p><a href="/user_uploads/2/ab/cat.png">cat</a></p>` + "\n" +
-			`<div class="message_inline_image"><a href="/user_uploads/2/ab/cat.png" title="cat"><img data-original-content-type="image/png" ` +
+			`<div class="message_inline_image"><a href="/user_uploads/2/ab/cat.png" title="cat"><img ` +
+			`data-original-content-type="image/png" ` +
 			`data-original-dimensions="30x20" src="/user_uploads/thumbnail/2/ab/cat.png/840x560.jpg"></a></div>`},
 		{"[new](/user_uploads/2/ab/new.png)", `<p><a href="/user_uploads/2/ab/new.png">new</a></p>` + "\n" +
-			`<div class="message_inline_image"><a href="/user_uploads/2/ab/new.png" title="new"><img class="image-loading-placeholder" ` +
-			`data-original-content-type="image/png" data-original-dimensions="30x20" src="/static/images/loading/loader-black.svg"></a></div>`},
+			`<div class="message_inline_image"><a href="/user_uploads/2/ab/new.png" title="new"><img ` +
+			`class="image-loading-placeholder" ` +
+			`data-original-content-type="image/png" data-original-dimensions="30x20" ` +
+			`src="/static/images/loading/loader-black.svg"></a></div>`},
 		{"[fun](/user_uploads/2/ab/fun.gif)", `<p><a href="/user_uploads/2/ab/fun.gif">fun</a></p>` + "\n" +
-			`<div class="message_inline_image"><a href="/user_uploads/2/ab/fun.gif" title="fun"><img data-animated="true" data-original-content-type="image/gif" ` +
+			`<div class="message_inline_image"><a href="/user_uploads/2/ab/fun.gif" title="fun"><img ` +
+			`data-animated="true" data-original-content-type="image/gif" ` +
 			`data-original-dimensions="3x2" src="/user_uploads/thumbnail/2/ab/fun.gif/840x560-anim.gif"></a></div>`},
 		{"[film](/user_uploads/2/ab/film.mp4)", `<p><a href="/user_uploads/2/ab/film.mp4">film</a></p>` + "\n" +
-			`<div class="message_inline_image message_inline_video"><a href="/user_uploads/2/ab/film.mp4" title="film"><video preload="metadata" src="/user_uploads/2/ab/film.mp4"></video></a></div>`},
+			`<div class="message_inline_image message_inline_video"><a href="/user_uploads/2/ab/film.mp4" ` +
+			`title="film"><video preload="metadata" src="/user_uploads/2/ab/film.mp4"></video></a></div>`},
 		{"[text](/user_uploads/2/ab/text.txt)", `<p><a href="/user_uploads/2/ab/text.txt">text</a></p>`},
 		{"[a](/i/x.png) [b](/i/x.mp4)", `<p><a href="/i/x.png">a</a> <a href="/i/x.mp4">b</a></p>` + "\n" +
 			img("/i/x.png", "a")},
@@ -377,26 +406,31 @@ func TestPreviews(t *testing.T) {
 		{"https://pasteboard.co/owl.png", "<p>" + link("https://pasteboard.co/owl.png") + "</p>"},
 		{"see https://www.youtube.com/watch_videos?video_ids=dQw4w9WgXcQ,i96UO8-GFvw",
 			"<p>see " + link("https://www.youtube.com/watch_videos?video_ids=dQw4w9WgXcQ,i96UO8-GFvw") + "</p>\n" +
-				`<div class="youtube-video message_inline_image"><a data-id="dQw4w9WgXcQ" href="https://www.youtube.com/watch_videos?video_ids=dQw4w9WgXcQ,i96UO8-GFvw">` +
+				`<div class="youtube-video message_inline_image"><a data-id="dQw4w9WgXcQ" ` +
+				`href="https://www.youtube.com/watch_videos?video_ids=dQw4w9WgXcQ,i96UO8-GFvw">` +
 				`<img src="https://i.ytimg.com/vi/dQw4w9WgXcQ/mqdefault.jpg"></a></div>`},
 		{"https://youtu.be/dQw4w9WgXcQ", "<p>" + link("https://youtu.be/dQw4w9WgXcQ") + "</p>\n" +
-			`<div class="youtube-video message_inline_image"><a data-id="dQw4w9WgXcQ" href="https://youtu.be/dQw4w9WgXcQ"><img src="https://i.ytimg.com/vi/dQw4w9WgXcQ/mqdefault.jpg"></a></div>`},
+			`<div class="youtube-video message_inline_image"><a data-id="dQw4w9WgXcQ" ` +
+			`href="https://youtu.be/dQw4w9WgXcQ"><img src="https://i.ytimg.com/vi/dQw4w9WgXcQ/mqdefault.jpg">` +
+			`</a></div>`},
 	})
 	waiting := mustRender(t, "[new](/user_uploads/2/ab/new.png) [cat](/user_uploads/2/ab/cat.png)", o).HTML
 	made := UploadMeta{ContentType: "image/png", Width: 30, Height: 20, Thumbnailed: true}
-	loading := `<img class="image-loading-placeholder" data-original-content-type="image/png" data-original-dimensions="30x20" src="/static/images/loading/loader-black.svg">`
-	there := `<img data-original-content-type="image/png" data-original-dimensions="30x20" src="/user_uploads/thumbnail/2/ab/new.png/840x560.jpg">`
+	loading := `<img class="image-loading-placeholder" data-original-content-type="image/png" ` +
+		`data-original-dimensions="30x20" src="/static/images/loading/loader-black.svg">`
+	there := `<img data-original-content-type="image/png" data-original-dimensions="30x20" ` +
+		`src="/user_uploads/thumbnail/2/ab/new.png/840x560.jpg">`
 	if got, want := ShowThumbnail(waiting, "2/ab/new.png", made, true), strings.Replace(waiting, loading, there,
 		1); got != want || got == waiting {
-		t.Errorf("the thumbnail is there: %s", got)
+		t.Errorf("the thumbnail is not shown: %s", got)
 	}
 	if got, want := ShowThumbnail(waiting, "2/ab/new.png", made, false), strings.Replace(waiting,
 		`<div class="message_inline_image"><a href="/user_uploads/2/ab/new.png" title="new">`+loading+"</a></div>", "",
 		1); got != want || got == waiting {
-		t.Errorf("there will be no thumbnail: %s", got)
+		t.Errorf("the placeholder of a missing thumbnail is still shown: %s", got)
 	}
 	if got := ShowThumbnail(waiting, "2/ab/cat.png", made, false); got != waiting {
-		t.Errorf("what is shown already changed: %s", got)
+		t.Errorf("a text without placeholder changed: %s", got)
 	}
 	many := ""
 	for i := range maxPreviews + 1 {
@@ -421,8 +455,10 @@ func TestPreviews(t *testing.T) {
 	o = &Options{LinkPreviews: true, Previews: map[string]Preview{"http://x.org/page": {Title: "T", Description: "<D>",
 		Image: "http://x.org/i.png?a=(1)"}}}
 	check(t, o, [][2]string{{"http://x.org/page", "<p>" + link("http://x.org/page") + "</p>\n" +
-		`<div class="message_embed"><a class="message_embed_image" href="http://x.org/page" style="background-image: url(http://x.org/i.png?a=%281%29)"></a>` +
-		`<div class="data-container"><div class="message_embed_title"><a href="http://x.org/page" title="T">T</a></div>` +
+		`<div class="message_embed"><a class="message_embed_image" href="http://x.org/page" ` +
+		`style="background-image: url(http://x.org/i.png?a=%281%29)"></a>` +
+		`<div class="data-container"><div class="message_embed_title"><a href="http://x.org/page" title="T">T</a>` +
+		`</div>` +
 		`<div class="message_embed_description">&lt;D&gt;</div></div></div>`}})
 }
 
@@ -492,6 +528,6 @@ func TestScan(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if !Scan("Nothing here, at 10 o'clock (really).").Empty() {
-		t.Error("something found in nothing")
+		t.Error("an empty text has references")
 	}
 }
