@@ -9,15 +9,16 @@ import (
 	"parley/actors/realm"
 )
 
-// accountTable is the directory of accountTable: what login goes by, across realms, without asking any realm actor. It changes
-// only when the facts behind a change are on disk, and before anybody is told. What it points to never changes.
+// accountTable finds accounts for login, across realms, without asking a realm actor. An account changes only when the
+// facts of the change are on disk, and before any client gets an answer or event about it. The accounts themselves are
+// never modified.
 type accountTable struct {
 	mu      sync.RWMutex
 	byUser  map[userKey]*realm.Account
 	byKey   map[[32]byte]*realm.Account // by hash of an API key
 	byEmail map[emailKey]*realm.Account
 
-	version atomic.Uint64 // raised behind each change
+	version atomic.Uint64 // increased after each change
 }
 
 type userKey struct {
@@ -31,101 +32,118 @@ type emailKey struct {
 }
 
 func newAccountTable() *accountTable {
-	return &accountTable{byUser: map[userKey]*realm.Account{}, byKey: map[[32]byte]*realm.Account{}, byEmail: map[emailKey]*realm.Account{}}
+	return &accountTable{
+		byUser:  map[userKey]*realm.Account{},
+		byKey:   map[[32]byte]*realm.Account{},
+		byEmail: map[emailKey]*realm.Account{},
+	}
 }
 
-func (d *accountTable) put(a *realm.Account) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	defer d.version.Add(1)
-	if old := d.byUser[userKey{a.Realm, a.User}]; old != nil {
+// put adds or replaces an account, with all its keys.
+func (t *accountTable) put(a *realm.Account) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer t.version.Add(1)
+	if old := t.byUser[userKey{a.Realm, a.User}]; old != nil {
 		for _, k := range old.Keys {
-			delete(d.byKey, k)
+			delete(t.byKey, k)
 		}
 		at := emailKey{old.Realm, realm.FoldEmail(old.Email)}
-		if now := d.byEmail[at]; now != nil && now.User == old.User {
-			delete(d.byEmail, at)
+		if now := t.byEmail[at]; now != nil && now.User == old.User {
+			delete(t.byEmail, at)
 		}
 	}
-	d.byUser[userKey{a.Realm, a.User}] = a
-	d.byEmail[emailKey{a.Realm, realm.FoldEmail(a.Email)}] = a
+	t.byUser[userKey{a.Realm, a.User}] = a
+	t.byEmail[emailKey{a.Realm, realm.FoldEmail(a.Email)}] = a
 	for _, k := range a.Keys {
-		d.byKey[k] = a
+		t.byKey[k] = a
 	}
 }
 
-// addRealm puts every account of a realm that was just loaded into the directory.
-func (d *accountTable) addRealm(r *realm.Realm) {
-	r.EachUser(func(u *realm.User) { d.update(r, u.ID) })
+// addRealm adds every account of a realm that was just loaded.
+func (t *accountTable) addRealm(r *realm.Realm) {
+	r.EachUser(func(u *realm.User) { t.update(r, u.ID) })
 }
 
-// updateAccount brings one updateAccount's entry up to date.
-func (h *Server) updateAccount(r *realm.Realm, id realm.UserID) { h.accounts.update(r, id) }
+// updateAccount replaces one account after its user changed.
+func (srv *Server) updateAccount(r *realm.Realm, id realm.UserID) { srv.accounts.update(r, id) }
 
-// removeRealm takes out every account of a realm, which is to be introduced again.
-func (d *accountTable) removeRealm(id realm.ID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	defer d.version.Add(1)
-	maps.DeleteFunc(d.byUser, func(k userKey, _ *realm.Account) bool { return k.realm == id })
-	maps.DeleteFunc(d.byKey, func(_ [32]byte, a *realm.Account) bool { return a.Realm == id })
-	maps.DeleteFunc(d.byEmail, func(k emailKey, _ *realm.Account) bool { return k.realm == id })
+// removeRealm removes every account of a realm. The realm is loaded again after it.
+func (t *accountTable) removeRealm(id realm.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer t.version.Add(1)
+	maps.DeleteFunc(t.byUser, func(k userKey, _ *realm.Account) bool { return k.realm == id })
+	maps.DeleteFunc(t.byKey, func(_ [32]byte, a *realm.Account) bool { return a.Realm == id })
+	maps.DeleteFunc(t.byEmail, func(k emailKey, _ *realm.Account) bool { return k.realm == id })
 }
 
-func (d *accountTable) update(r *realm.Realm, id realm.UserID) {
+// update replaces the account of one user by the user's present data. The server's own users have no accounts: they
+// cannot log in.
+func (t *accountTable) update(r *realm.Realm, id realm.UserID) {
 	u := r.Find(id)
 	if u == nil || u.System {
 		return
 	}
-	d.put(&realm.Account{Realm: r.ID(), User: u.ID, Email: u.Email, Keys: slices.Clone(u.Keys), Password: u.Password, Active: u.Active, Bot: u.Bot, Role: u.Role})
+	t.put(&realm.Account{
+		Realm:    r.ID(),
+		User:     u.ID,
+		Email:    u.Email,
+		Keys:     slices.Clone(u.Keys),
+		Password: u.Password,
+		Active:   u.Active,
+		Bot:      u.Bot,
+		Role:     u.Role,
+	})
 }
 
-// AuthVersion changes with every account and organization.
-func (h *Server) AuthVersion() uint64 { return h.accounts.version.Load() }
+// AuthVersion changes whenever a cached key lookup becomes invalid: an account changed, or an organization was added,
+// deactivated or reactivated. The change is visible here before any client gets an answer that depends on it.
+func (srv *Server) AuthVersion() uint64 { return srv.accounts.version.Load() }
 
-// setClosed says whether an organization is deactivated.
-func (r *realmHandle) setClosed(h *Server, closed bool) {
+// setClosed records whether the organization is deactivated.
+func (r *realmHandle) setClosed(srv *Server, closed bool) {
 	if r.closed.Swap(closed) != closed {
-		h.accounts.version.Add(1)
+		srv.accounts.version.Add(1)
 	}
 }
 
-// AccountByKeyHash is the account an API key belongs to.
-func (h *Server) AccountByKeyHash(hash [32]byte) (*realm.Account, bool) {
-	h.accounts.mu.RLock()
-	a := h.accounts.byKey[hash]
-	h.accounts.mu.RUnlock()
+// AccountByKeyHash returns the account with that API key. The account must not be modified.
+func (srv *Server) AccountByKeyHash(hash [32]byte) (*realm.Account, bool) {
+	srv.accounts.mu.RLock()
+	a := srv.accounts.byKey[hash]
+	srv.accounts.mu.RUnlock()
 	return a, a != nil
 }
 
-// AccountByEmail is the account with that real address in a realm.
-func (h *Server) AccountByEmail(id realm.ID, email string) (*realm.Account, bool) {
-	h.accounts.mu.RLock()
-	defer h.accounts.mu.RUnlock()
-	a := h.accounts.byEmail[emailKey{id, realm.FoldEmail(email)}]
+// AccountByEmail returns the account with that real email address in a realm. The account must not be modified.
+func (srv *Server) AccountByEmail(id realm.ID, email string) (*realm.Account, bool) {
+	srv.accounts.mu.RLock()
+	defer srv.accounts.mu.RUnlock()
+	a := srv.accounts.byEmail[emailKey{id, realm.FoldEmail(email)}]
 	return a, a != nil
 }
 
-// HasAccountElsewhere reports whether somebody has an account with that address in another open organization.
-func (h *Server) HasAccountElsewhere(id realm.ID, email string) bool {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	for _, r := range h.byName {
+// HasAccountElsewhere reports whether another active organization has an active human account with that address.
+func (srv *Server) HasAccountElsewhere(id realm.ID, email string) bool {
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	for _, r := range srv.byName {
 		if r.id == id || r.closed.Load() {
 			continue
 		}
-		if a, ok := h.AccountByEmail(r.id, email); ok && a.Active && a.Bot == realm.Human {
+		if a, ok := srv.AccountByEmail(r.id, email); ok && a.Active && a.Bot == realm.Human {
 			return true
 		}
 	}
 	return false
 }
 
-// RealmByName is the organization with that string id.
-func (h *Server) RealmByName(stringID string) (realm.ID, realm.Site, bool) {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	r := h.byName[stringID]
+// RealmByName returns the organization with that string id.
+func (srv *Server) RealmByName(stringID string) (realm.ID, realm.Site, bool) {
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	r := srv.byName[stringID]
 	if r == nil {
 		return 0, realm.Site{}, false
 	}
@@ -134,12 +152,12 @@ func (h *Server) RealmByName(stringID string) (realm.ID, realm.Site, bool) {
 	return r.id, site, true
 }
 
-// Realms lists the organizations by string id.
-func (h *Server) Realms() map[string]realm.ID {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	out := make(map[string]realm.ID, len(h.byName))
-	for n, r := range h.byName {
+// Realms returns every organization by its string id.
+func (srv *Server) Realms() map[string]realm.ID {
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	out := make(map[string]realm.ID, len(srv.byName))
+	for n, r := range srv.byName {
 		out[n] = r.id
 	}
 	return out

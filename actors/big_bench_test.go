@@ -21,9 +21,9 @@ import (
 
 var (
 	bigMessages = flag.Int("big", 100_000, "how many messages the benchmark's organization has")
-	bigAsked    = flag.String("asked", "", "only what has this, or one of several with | between them, in its name is asked of the benchmark's organization")
-	bigTimes    = flag.Int("times", 5, "how often each thing is asked of the benchmark's organization")
-	bigListen   = flag.Bool("listen", true, "everybody in the benchmark's organization has a queue")
+	bigAsked    = flag.String("asked", "", "part of the name of the requests to send; several are separated by |")
+	bigTimes    = flag.Int("times", 5, "how often each request is sent")
+	bigListen   = flag.Bool("listen", true, "every user of the benchmark's organization has an event queue")
 )
 
 // bigDisk is a disk with a large organization on it.
@@ -32,7 +32,7 @@ type bigDisk struct {
 	big *realmtest.LargeRealm
 }
 
-// bigFacts is how many facts bigDisk plays for so many messages: it says so before it plays them.
+// bigFacts returns how many facts bigDisk replays for that many messages. The disk must say so before it replays them.
 func bigFacts(messages int) realm.Seq {
 	r := realm.New(1)
 	b := realmtest.FillLargeRealm(r)
@@ -42,23 +42,40 @@ func bigFacts(messages int) realm.Seq {
 	return r.Seq() + realm.Seq(messages) - 1
 }
 
-// openBenchQueues gives everybody a profile, a phone, and a queue.
+// openBenchQueues gives every user a profile, a phone and an event queue.
 func openBenchQueues(b *realmtest.LargeRealm) {
 	for f := range int64(8) {
-		b.Realm.Replay(&realm.ProfileFieldChanged{Field: realm.ProfileField{ID: f + 1, Type: 1, Name: fmt.Sprint("About ", f), Order: int(f) + 1, Editable: true}})
+		b.Realm.Replay(&realm.ProfileFieldChanged{Field: realm.ProfileField{
+			ID:       f + 1,
+			Type:     1,
+			Name:     fmt.Sprint("About ", f),
+			Order:    int(f) + 1,
+			Editable: true,
+		}})
 	}
 	for i := range realm.UserID(realmtest.LargeUsers) {
 		for f := range int64(8) {
 			b.Realm.Replay(&realm.ProfileChanged{User: b.First + i, Field: f + 1, Value: "something"})
 		}
-		b.Realm.Replay(&realm.PushTokensChanged{User: b.First + i, List: []realm.PushToken{{Kind: realm.PushFCM, Token: "token"}}})
+		b.Realm.Replay(&realm.PushTokensChanged{
+			User: b.First + i,
+			List: []realm.PushToken{{Kind: realm.PushFCM, Token: "token"}},
+		})
 	}
 	if !*bigListen {
 		return
 	}
 	for i := range realm.UserID(realmtest.LargeUsers) {
-		b.Realm.Replay(&realm.QueueOpened{Queue: realm.Queue{ID: realm.QueueID(fmt.Sprint("queue-", i)), User: b.First + i, At: b.Realm.Seq() + 1, Created: time.Now().Unix(), Idle: realm.MaxIdle,
-			Markdown: true, Subscribers: "partial", Caps: 1<<12 - 1}})
+		b.Realm.Replay(&realm.QueueOpened{Queue: realm.Queue{
+			ID:          realm.QueueID(fmt.Sprint("queue-", i)),
+			User:        b.First + i,
+			At:          b.Realm.Seq() + 1,
+			Created:     time.Now().Unix(),
+			Idle:        realm.MaxIdle,
+			Markdown:    true,
+			Subscribers: "partial",
+			Caps:        1<<12 - 1,
+		}})
 	}
 }
 
@@ -70,27 +87,31 @@ func (d *bigDisk) Load(_ realm.ID, r *realm.Realm, _ *presence.Table) ([]realm.T
 	return nil, nil
 }
 
-// BenchmarkTurnLatency asks everything a large organization is asked that can be long, through the endpoints, and names the ten
-// kinds that held the realm longest: each turn and view by the least of several times, and by the longest. The goal is 5 ms with a million messages: go test -run XXX -bench TurnLatency -benchtime 1x -big 1000000 ./actors
+// BenchmarkTurnLatency sends a large organization every kind of request that can take long, through the endpoints. It
+// prints the slowest kinds: the least of several tries of each turn and view, and the longest. The goal is 5 ms with a
+// million messages:
+//
+//	go test -run XXX -bench TurnLatency -benchtime 1x -big 1000000 ./actors
 func BenchmarkTurnLatency(b *testing.B) {
 	p := newDiskContents()
 	p.rows = bigFacts(*bigMessages)
 	d := &bigDisk{slowDisk: &slowDisk{diskContents: p}}
 	began := time.Now()
-	h := openServer(b, d)
-	defer closeServer(b, h)
+	srv := openServer(b, d)
+	defer closeServer(b, srv)
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
-	b.Logf("%d messages open in %v, heap %d MB", *bigMessages, time.Since(began).Round(time.Millisecond), m.HeapAlloc>>20)
-	h.pushEnabled.Store(true)
-	h.mailEnabled.Store(true)
+	b.Logf("%d messages open in %v, heap %d MB", *bigMessages, time.Since(began).Round(time.Millisecond),
+		m.HeapAlloc>>20)
+	srv.pushEnabled.Store(true)
+	srv.mailEnabled.Store(true)
 	for range b.N {
-		measureAll(b, h, d.big)
+		measureAll(b, srv, d.big)
 	}
 }
 
-// viewCounter has each view count by itself: the same one may be compared with itself of another time.
+// viewCounter gives each view a kind of its own, so that it can be compared with the same view of another try.
 type viewCounter struct {
 	*Server
 	views int
@@ -102,22 +123,23 @@ func (h *viewCounter) View(id realm.ID, c realm.Caller, look func(realm.View) (a
 	return h.Server.View(id, c, look)
 }
 
-// benchSelected reports whether something is to be asked.
+// benchSelected reports whether the -asked flag selects a request.
 func benchSelected(name string) bool {
-	return slices.ContainsFunc(strings.Split(*bigAsked, "|"), func(part string) bool { return strings.Contains(name, part) })
+	return slices.ContainsFunc(strings.Split(*bigAsked, "|"),
+		func(part string) bool { return strings.Contains(name, part) })
 }
 
-// benchRequest is a kind of request as the benchmark names it, and how long it held the realm.
+// benchRequest is a kind of request under the benchmark's name, and how long its turns took.
 type benchRequest struct {
 	name       string
-	least, max time.Duration
-	which      string // of its holds the longest was
-	longest    string // kind of the one that took max
+	least, max time.Duration // least of several tries of the slowest turn; the longest turn of all
+	which      string        // which of the turns was slowest
+	longest    string        // kind of the turn that took max
 }
 
-func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
+func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 	var all []benchRequest
-	// try carries one request out several times; each gets its parameters anew.
+	// try sends one request several times; p makes the parameters of each.
 	tryAs := func(name string, who func(i int) realm.UserID, endpoint string, p func(i int) params) {
 		if !benchSelected(name) {
 			return
@@ -129,13 +151,13 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 			if p != nil {
 				q = p(i)
 			}
-			holds := recordLatencies(h)
-			out := <-call(h, who(i), endpoint, q)
+			holds := recordLatencies(srv)
+			out := <-call(srv, who(i), endpoint, q)
 			if out.status != 200 {
 				b.Errorf("%s: %d %.300v", name, out.status, out.body)
 				return
 			}
-			waitUntilIdle(h)
+			waitUntilIdle(srv)
 			tries = append(tries, holds())
 			for kind, list := range tries[i] {
 				if d := slices.Max(list); d > a.max {
@@ -150,16 +172,21 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 		tryAs(name, func(int) realm.UserID { return u }, endpoint, p)
 	}
 	same := func(p params) func(int) params { return func(int) params { return p } }
-	everything := params{"apply_markdown": true, "client_gravatar": true, "include_subscribers": true, "client_capabilities": map[string]any{"archived_channels": true, "bulk_message_deletion": true, "empty_topic_name": true,
-		"notification_settings_null": true, "user_avatar_url_field_optional": true, "user_list_incomplete": true}}
+	everything := params{"apply_markdown": true, "client_gravatar": true, "include_subscribers": true,
+		"client_capabilities": map[string]any{"archived_channels": true, "bulk_message_deletion": true,
+			"empty_topic_name":           true,
+			"notification_settings_null": true, "user_avatar_url_field_optional": true, "user_list_incomplete": true}}
 	last := func(c realm.ChannelID, topic string) realm.MessageID {
-		id, err := h.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { m, _ := v.LastMessageInTopic(c, topic); return m, nil })
+		id, err := srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
+			m, _ := v.LastMessageInTopic(c, topic)
+			return m, nil
+		})
 		if err != nil {
 			b.Fatal(err)
 		}
 		return id.(realm.MessageID)
 	}
-	waitUntilIdle(h)
+	waitUntilIdle(srv)
 	try("register, behind", x.ManyUnread, "POST /register", same(everything))
 	try("register, all channels", x.InAllChannels, "POST /register", same(everything))
 	try("register, few channels", x.InFewChannels, "POST /register", same(everything))
@@ -171,10 +198,12 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	try("subscriptions", x.InAllChannels, "GET /users/me/subscriptions", same(params{"include_subscribers": true}))
 	try("channels of a user", x.InAllChannels, "GET /users/{user_id}/channels", same(params{"user_id": x.ManyUnread}))
 	try("groups", x.InAllChannels, "GET /user_groups", nil)
-	try("members of a role", x.InAllChannels, "GET /user_groups/{user_group_id}/members", same(params{"user_group_id": 4}))
+	try("members of a role", x.InAllChannels, "GET /user_groups/{user_group_id}/members",
+		same(params{"user_group_id": 4}))
 	try("consents", x.InAllChannels, "GET /export/realm/consents", nil)
 	try("presence", x.InAllChannels, "GET /realm/presence", nil)
-	try("receipts", x.InAllChannels, "GET /messages/{message_id}/read_receipts", func(i int) params { return params{"message_id": last(1, "topic 3")} })
+	try("receipts", x.InAllChannels, "GET /messages/{message_id}/read_receipts",
+		func(i int) params { return params{"message_id": last(1, "topic 3")} })
 	try("channels", x.InAllChannels, "GET /streams", same(params{"include_all_active": false}))
 	try("all channels", x.InAllChannels, "GET /streams", same(params{"include_all": true, "include_default": true}))
 	try("topics of a channel", x.InAllChannels, "GET /users/me/{stream_id}/topics", same(params{"stream_id": 1}))
@@ -184,24 +213,34 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 		term := func(operator string, operand any) map[string]any {
 			return map[string]any{"operator": operator, "operand": operand}
 		}
-		for name, narrow := range map[string][]any{"all": {}, "unread": is("unread"), "dm": is("dm"), "starred": is("starred"), "mentioned": is("mentioned"), "alerted": is("alerted"), "resolved": is("resolved"), "followed": is("followed"),
-			"muted": is("muted"), "channel": {term("channel", 1)}, "topic": {term("channel", 1), term("topic", "topic 3")}, "sender": {term("sender", x.OneMessage)}, "dm-with": {term("dm-including", x.OneMessage)}, "link": {term("has", "link")},
-			"reaction": {term("has", "reaction")}, "public": {term("channels", "public")}, "not": {map[string]any{"operator": "channel", "operand": 1, "negated": true}, term("sender", x.InFewChannels)}} {
-			try("messages "+name+" "+anchor, x.InAllChannels, "GET /messages", same(params{"anchor": anchor, "num_before": 50, "num_after": 50, "narrow": narrow}))
+		for name, narrow := range map[string][]any{"all": {}, "unread": is("unread"), "dm": is("dm"),
+			"starred": is("starred"), "mentioned": is("mentioned"), "alerted": is("alerted"),
+			"resolved": is("resolved"), "followed": is("followed"),
+			"muted": is("muted"), "channel": {term("channel", 1)},
+			"topic": {term("channel", 1), term("topic", "topic 3")}, "sender": {term("sender", x.OneMessage)},
+			"dm-with": {term("dm-including", x.OneMessage)}, "link": {term("has", "link")},
+			"reaction": {term("has", "reaction")}, "public": {term("channels", "public")},
+			"not": {map[string]any{"operator": "channel", "operand": 1, "negated": true},
+				term("sender", x.InFewChannels)}} {
+			try("messages "+name+" "+anchor, x.InAllChannels, "GET /messages",
+				same(params{"anchor": anchor, "num_before": 50, "num_after": 50, "narrow": narrow}))
 		}
 	}
-	try("5000 messages", x.InAllChannels, "GET /messages", same(params{"anchor": "newest", "num_before": 5000, "num_after": 0}))
+	try("5000 messages", x.InAllChannels, "GET /messages",
+		same(params{"anchor": "newest", "num_before": 5000, "num_after": 0}))
 	try("flags by narrow", x.InAllChannels, "POST /messages/flags/narrow", func(i int) params {
-		return params{"anchor": "oldest", "num_before": 0, "num_after": 5000, "narrow": []any{map[string]any{"operator": "channel", "operand": 1}}, "op": []string{"remove", "add"}[i%2], "flag": "read"}
+		return params{"anchor": "oldest", "num_before": 0, "num_after": 5000,
+			"narrow": []any{map[string]any{"operator": "channel", "operand": 1}}, "op": []string{"remove", "add"}[i%2],
+			"flag": "read"}
 	})
-	visible, err := h.View(1, realm.Caller{User: x.InAllChannels}, func(v realm.View) (any, error) {
+	visible, err := srv.View(1, realm.Caller{User: x.InAllChannels}, func(v realm.View) (any, error) {
 		n, err := v.Narrow(nil, nil)
 		return n.AllIDs(nil), err
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	ids := func(n int) []realm.MessageID { // what is spread over the whole history
+	ids := func(n int) []realm.MessageID { // messages spread over the whole history
 		all := visible.([]realm.MessageID)
 		out := make([]realm.MessageID, 0, n)
 		for k := range n {
@@ -210,7 +249,7 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 		return slices.Compact(out)
 	}
 	role := func(name string) (id realm.GroupID) {
-		h.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
+		srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
 			v.EachGroup(func(g *realm.Group) {
 				if g.Name == name {
 					id = g.ID
@@ -226,9 +265,12 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	try("stars of 50,000", x.InAllChannels, "POST /messages/flags", func(i int) params {
 		return params{"messages": ids(50_000), "op": []string{"add", "remove"}[i%2], "flag": "starred"}
 	})
-	try("mark topic as read", x.InAllChannels, "POST /mark_topic_as_read", func(i int) params { return params{"stream_id": 3, "topic_name": fmt.Sprint("topic ", i)} })
-	try("mute a user", x.InAllChannels, "POST /users/me/muted_users/{muted_user_id}", func(i int) params { return params{"muted_user_id": x.OneMessage + 20 + realm.UserID(i)} })
-	tryAs("mark all as read, most", func(i int) realm.UserID { return x.First + 5000 + realm.UserID(i) }, "POST /mark_all_as_read", nil)
+	try("mark topic as read", x.InAllChannels, "POST /mark_topic_as_read",
+		func(i int) params { return params{"stream_id": 3, "topic_name": fmt.Sprint("topic ", i)} })
+	try("mute a user", x.InAllChannels, "POST /users/me/muted_users/{muted_user_id}",
+		func(i int) params { return params{"muted_user_id": x.OneMessage + 20 + realm.UserID(i)} })
+	tryAs("mark all as read, most", func(i int) realm.UserID { return x.First + 5000 + realm.UserID(i) },
+		"POST /mark_all_as_read", nil)
 	try("mark all as read, behind", x.ManyUnread, "POST /mark_all_as_read", nil)
 	try("mark all as read", x.InFewChannels, "POST /mark_all_as_read", nil)
 	try("mark channel as read", x.InAllChannels, "POST /mark_stream_as_read", same(params{"stream_id": 1}))
@@ -241,13 +283,17 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	try("send everybody", x.InAllChannels, "POST /messages", func(int) params {
 		return params{"type": "channel", "to": 2, "topic": "topic 5", "content": "@**all** hello"}
 	})
-	count, _ := h.View(1, realm.Caller{User: x.InAllChannels}, func(v realm.View) (any, error) {
-		n, err := v.Narrow([]realm.Term{{Operator: "channel", SentOperator: "channel", Operand: realm.Operand{IsID: true, ID: 1}}, {Operator: "topic", SentOperator: "topic", Operand: realm.Operand{Text: "topic 3"}}}, nil)
+	count, _ := srv.View(1, realm.Caller{User: x.InAllChannels}, func(v realm.View) (any, error) {
+		n, err := v.Narrow([]realm.Term{
+			{Operator: "channel", SentOperator: "channel", Operand: realm.Operand{IsID: true, ID: 1}},
+			{Operator: "topic", SentOperator: "topic", Operand: realm.Operand{Text: "topic 3"}},
+		}, nil)
 		return len(n.AllIDs(nil)), err
 	})
 	b.Logf("topic 3 has %v messages", count)
 	try("resolve a topic", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		return params{"message_id": last(1, []string{"topic 3", "✔ topic 3"}[i%2]), "topic": []string{"✔ topic 3", "topic 3"}[i%2], "propagate_mode": "change_all"}
+		return params{"message_id": last(1, []string{"topic 3", "✔ topic 3"}[i%2]),
+			"topic": []string{"✔ topic 3", "topic 3"}[i%2], "propagate_mode": "change_all"}
 	})
 	try("move a topic to a channel", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
 		return params{"message_id": last(1, fmt.Sprint("topic ", 4+i)), "stream_id": 2, "propagate_mode": "change_all"}
@@ -255,21 +301,26 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	try("react", x.InAllChannels, "POST /messages/{message_id}/reactions", func(i int) params {
 		return params{"message_id": last(1, fmt.Sprint("topic ", 9+i)), "emoji_name": "wave"}
 	})
-	try("typing", x.InAllChannels, "POST /typing", same(params{"type": "stream", "op": "start", "stream_id": 1, "topic": "topic 3"}))
+	try("typing", x.InAllChannels, "POST /typing",
+		same(params{"type": "stream", "op": "start", "stream_id": 1, "topic": "topic 3"}))
 	try("edit with @all", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		sent := mustCall(b, h, x.InAllChannels, "POST /messages", send("topic 3", 1)(i))
+		sent := mustCall(b, srv, x.InAllChannels, "POST /messages", send("topic 3", 1)(i))
 		return params{"message_id": sent["id"], "content": "@**all** of you"}
 	})
-	try("delete one message", x.InAllChannels, "DELETE /messages/{message_id}", func(i int) params { return params{"message_id": last(1, "topic 10")} })
-	try("delete a topic", x.InAllChannels, "POST /streams/{stream_id}/delete_topic", func(i int) params { return params{"stream_id": 1, "topic_name": fmt.Sprint("topic ", 12+i)} })
-	try("privacy of a channel", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params { return params{"stream_id": 3, "is_private": i%2 == 0} })
+	try("delete one message", x.InAllChannels, "DELETE /messages/{message_id}",
+		func(i int) params { return params{"message_id": last(1, "topic 10")} })
+	try("delete a topic", x.InAllChannels, "POST /streams/{stream_id}/delete_topic",
+		func(i int) params { return params{"stream_id": 1, "topic_name": fmt.Sprint("topic ", 12+i)} })
+	try("privacy of a channel", x.InAllChannels, "PATCH /streams/{stream_id}",
+		func(i int) params { return params{"stream_id": 3, "is_private": i%2 == 0} })
 	try("history of a channel", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params {
 		return params{"stream_id": 3, "is_private": true, "history_public_to_subscribers": i%2 == 0}
 	})
 	try("who may send", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params {
 		return params{"stream_id": 3, "can_send_message_group": map[string]any{"new": []int{3, 4}[i%2]}}
 	})
-	try("rename a channel", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params { return params{"stream_id": 2, "new_name": fmt.Sprint("other ", i)} })
+	try("rename a channel", x.InAllChannels, "PATCH /streams/{stream_id}",
+		func(i int) params { return params{"stream_id": 2, "new_name": fmt.Sprint("other ", i)} })
 	everyone := make([]realm.UserID, realmtest.LargeUsers)
 	for i := range everyone {
 		everyone[i] = x.First + realm.UserID(i)
@@ -288,23 +339,32 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	var left []string
 	for c := realm.ChannelID(4); c <= realmtest.LargeChannels; c++ {
 		for i := range colors {
-			colors[i] = append(colors[i], map[string]any{"stream_id": c, "property": "color", "value": fmt.Sprint("#12345", i)}, map[string]any{"stream_id": c, "property": "is_muted", "value": i == 0})
+			colors[i] = append(colors[i],
+				map[string]any{"stream_id": c, "property": "color", "value": fmt.Sprint("#12345", i)},
+				map[string]any{"stream_id": c, "property": "is_muted", "value": i == 0})
 		}
 		if c%10 != 0 {
-			all1000, left = append(all1000, map[string]any{"name": fmt.Sprint("channel ", c)}), append(left, fmt.Sprint("channel ", c))
+			all1000, left = append(all1000, map[string]any{"name": fmt.Sprint("channel ", c)}),
+				append(left, fmt.Sprint("channel ", c))
 		}
 	}
-	try("2,000 properties", x.InAllChannels, "POST /users/me/subscriptions/properties", func(i int) params { return params{"subscription_data": colors[i%2]} })
+	try("2,000 properties", x.InAllChannels, "POST /users/me/subscriptions/properties",
+		func(i int) params { return params{"subscription_data": colors[i%2]} })
 	many := [2][]any{}
 	for i := range many {
 		for k := range realm.MaxPropertiesPerRequest {
 			c := colors[i][k/6%len(colors[i])].(map[string]any)["stream_id"]
-			many[i] = append(many[i], map[string]any{"stream_id": c, "property": []string{"is_muted", "pin_to_top", "push_notifications", "audible_notifications", "desktop_notifications", "email_notifications"}[k%6], "value": i == 0})
+			property := []string{"is_muted", "pin_to_top", "push_notifications", "audible_notifications",
+				"desktop_notifications", "email_notifications"}[k%6]
+			many[i] = append(many[i], map[string]any{"stream_id": c, "property": property, "value": i == 0})
 		}
 	}
-	try("most properties", x.InAllChannels, "POST /users/me/subscriptions/properties", func(i int) params { return params{"subscription_data": many[i%2]} })
-	tryAs("subscribe to 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) }, "POST /users/me/subscriptions", same(params{"subscriptions": all1000}))
-	tryAs("unsubscribe from 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) }, "DELETE /users/me/subscriptions", same(params{"subscriptions": left}))
+	try("most properties", x.InAllChannels, "POST /users/me/subscriptions/properties",
+		func(i int) params { return params{"subscription_data": many[i%2]} })
+	tryAs("subscribe to 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) },
+		"POST /users/me/subscriptions", same(params{"subscriptions": all1000}))
+	tryAs("unsubscribe from 900", func(i int) realm.UserID { return x.First + 7000 + realm.UserID(i) },
+		"DELETE /users/me/subscriptions", same(params{"subscriptions": left}))
 	hundred := everyone[8000:8100]
 	try("subscribe 20 to 900", x.InAllChannels, "POST /users/me/subscriptions", func(i int) params {
 		return params{"subscriptions": all1000, "principals": hundred[20*(i%5) : 20*(i%5)+20]}
@@ -316,12 +376,12 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	try("create a group of 10,000", x.InAllChannels, "POST /user_groups/create", func(i int) params {
 		return params{"name": fmt.Sprint("group ", i), "description": "", "members": everyone}
 	})
-	h.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
+	srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
 		v.EachGroup(func(g *realm.Group) { group = max(group, g.ID) })
 		return nil, nil
 	})
 	out := false
-	outAndIn := func() params { // takes 5,000 out, and the next time puts them back
+	outAndIn := func() params { // unsubscribes 5,000 users, and the next time subscribes them again
 		out = !out
 		return params{"user_group_id": group, map[bool]string{true: "delete", false: "add"}[out]: everyone[:5000]}
 	}
@@ -335,7 +395,7 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 		return params{"type": "channel", "to": 2, "topic": "topic 5", "content": "@*group 0* hello"}
 	})
 	try("edit with a group", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		sent := mustCall(b, h, x.InAllChannels, "POST /messages", send("topic 3", 2)(i))
+		sent := mustCall(b, srv, x.InAllChannels, "POST /messages", send("topic 3", 2)(i))
 		return params{"message_id": sent["id"], "content": "@*group 0* hello"}
 	})
 	try("a channel for a group", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params {
@@ -345,39 +405,54 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 		return params{"user_group_id": group - 1, []string{"add", "delete"}[i%2]: []any{group}}
 	})
 	try("end a group", x.InAllChannels, "POST /user_groups/{user_group_id}/deactivate", func(i int) params {
-		made := mustCall(b, h, x.InAllChannels, "POST /user_groups/create", params{"name": fmt.Sprint("short-lived ", i), "description": "", "members": everyone})
+		made := mustCall(b, srv, x.InAllChannels, "POST /user_groups/create",
+			params{"name": fmt.Sprint("short-lived ", i), "description": "", "members": everyone})
 		return params{"user_group_id": made["group_id"]}
 	})
 	someone := x.First + 6000
-	try("role of a user", x.InAllChannels, "PATCH /users/{user_id}", func(i int) params { return params{"user_id": someone, "role": []int{600, 400, 200, 300, 400}[i%5]} })
-	try("name of a user", x.InAllChannels, "PATCH /users/{user_id}", func(i int) params { return params{"user_id": someone, "full_name": fmt.Sprint("Anew ", i)} })
-	try("name of one in all channels", x.InAllChannels, "PATCH /users/{user_id}", func(i int) params { return params{"user_id": x.ManyUnread, "full_name": fmt.Sprint("Behind ", i)} })
-	try("status", x.InAllChannels, "POST /users/me/status", func(i int) params { return params{"status_text": fmt.Sprint("away ", i)} })
-	try("a new field", x.InAllChannels, "POST /realm/profile_fields", func(i int) params { return params{"name": fmt.Sprint("Field ", i), "field_type": 1} })
-	try("rename a field", x.InAllChannels, "PATCH /realm/profile_fields/{field_id}", func(i int) params { return params{"field_id": 1, "name": fmt.Sprint("Other ", i)} })
-	try("end a field", x.InAllChannels, "DELETE /realm/profile_fields/{field_id}", func(i int) params { return params{"field_id": 1 + i} })
-	try("waiting period", x.InAllChannels, "PATCH /realm", func(i int) params { return params{"waiting_period_threshold": 100_000 * (1 - i%2)} })
+	try("role of a user", x.InAllChannels, "PATCH /users/{user_id}",
+		func(i int) params { return params{"user_id": someone, "role": []int{600, 400, 200, 300, 400}[i%5]} })
+	try("name of a user", x.InAllChannels, "PATCH /users/{user_id}",
+		func(i int) params { return params{"user_id": someone, "full_name": fmt.Sprint("Renamed ", i)} })
+	try("name of one in all channels", x.InAllChannels, "PATCH /users/{user_id}",
+		func(i int) params { return params{"user_id": x.ManyUnread, "full_name": fmt.Sprint("Behind ", i)} })
+	try("status", x.InAllChannels, "POST /users/me/status",
+		func(i int) params { return params{"status_text": fmt.Sprint("away ", i)} })
+	try("a new field", x.InAllChannels, "POST /realm/profile_fields",
+		func(i int) params { return params{"name": fmt.Sprint("Field ", i), "field_type": 1} })
+	try("rename a field", x.InAllChannels, "PATCH /realm/profile_fields/{field_id}",
+		func(i int) params { return params{"field_id": 1, "name": fmt.Sprint("Other ", i)} })
+	try("end a field", x.InAllChannels, "DELETE /realm/profile_fields/{field_id}",
+		func(i int) params { return params{"field_id": 1 + i} })
+	try("waiting period", x.InAllChannels, "PATCH /realm",
+		func(i int) params { return params{"waiting_period_threshold": 100_000 * (1 - i%2)} })
 	try("whom guests see", x.InAllChannels, "PATCH /realm", func(i int) params {
-		return params{"can_access_all_users_group": map[string]any{"new": role([]string{"role:members", "role:everyone"}[i%2])}}
+		return params{"can_access_all_users_group": map[string]any{
+			"new": role([]string{"role:members", "role:everyone"}[i%2])}}
 	})
-	try("name of the organization", x.InAllChannels, "PATCH /realm", func(i int) params { return params{"name": fmt.Sprint("Big ", i)} })
-	try("a default channel", x.InAllChannels, "POST /default_streams", func(i int) params { return params{"stream_id": 4 + i} })
+	try("name of the organization", x.InAllChannels, "PATCH /realm",
+		func(i int) params { return params{"name": fmt.Sprint("Big ", i)} })
+	try("a default channel", x.InAllChannels, "POST /default_streams",
+		func(i int) params { return params{"stream_id": 4 + i} })
 	try("follow a topic", x.InAllChannels, "POST /user_topics", func(i int) params {
 		return params{"stream_id": 2, "topic": fmt.Sprint("topic ", i), "visibility_policy": 3}
 	})
 	try("a view for exports", x.InAllChannels, "GET /export/realm", nil)
-	tryAs("consent", func(i int) realm.UserID { return []realm.UserID{x.InAllChannels, x.ManyUnread, x.InFewChannels}[i%3] }, "PATCH /settings", same(params{"allow_private_data_export": true}))
+	oneOfThree := func(i int) realm.UserID {
+		return []realm.UserID{x.InAllChannels, x.ManyUnread, x.InFewChannels}[i%3]
+	}
+	tryAs("consent", oneOfThree, "PATCH /settings", same(params{"allow_private_data_export": true}))
 	for _, kind := range []string{realm.PublicExport, realm.CompleteExport, realm.ConsentExport} {
 		if !benchSelected("export " + kind) {
 			continue
 		}
-		least, a := map[string]time.Duration{}, benchRequest{name: "export " + kind} // least of each view
+		least, a := map[string]time.Duration{}, benchRequest{name: "export " + kind} // the least of each view
 		for range *bigTimes {
-			resetLatencies(h)
-			if err := wire.WriteExport(&viewCounter{Server: h}, 1, testSite(""), kind, io.Discard); err != nil {
+			resetLatencies(srv)
+			if err := wire.WriteExport(&viewCounter{Server: srv}, 1, testSite(""), kind, io.Discard); err != nil {
 				b.Fatal(err)
 			}
-			for _, k := range h.SlowestTurns(1, math.MaxInt) {
+			for _, k := range srv.SlowestTurns(1, math.MaxInt) {
 				if d, ok := least[k.Kind]; !ok || k.Max < d {
 					least[k.Kind] = k.Max
 				}
@@ -389,22 +464,33 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 		}
 		all = append(all, a)
 	}
-	h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
-		t.Record(&realm.TopicPoliciesSet{Users: everyone, Channel: 2, Topic: "followed", Policy: realm.TopicFollowed, At: t.Now})
+	srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+		t.Record(&realm.TopicPoliciesSet{
+			Users:   everyone,
+			Channel: 2,
+			Topic:   "followed",
+			Policy:  realm.TopicFollowed,
+			At:      t.Now,
+		})
 		return nil, nil
 	})
 	try("send, 10,000 are told outside", x.InAllChannels, "POST /messages", send("followed", 2))
 	try("resolve what 10,000 follow", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		return params{"message_id": last(2, []string{"followed", "✔ followed"}[i%2]), "topic": []string{"✔ followed", "followed"}[i%2], "propagate_mode": "change_all"}
+		return params{"message_id": last(2, []string{"followed", "✔ followed"}[i%2]),
+			"topic": []string{"✔ followed", "followed"}[i%2], "propagate_mode": "change_all"}
 	})
-	try("create a channel for 10,000", x.InAllChannels, "POST /channels/create", func(i int) params { return params{"name": fmt.Sprint("for all ", i), "subscribers": everyone} })
-	try("hide one's address", x.ManyUnread, "PATCH /settings", func(i int) params { return params{"email_address_visibility": []int{4, 1}[i%2]} })
+	try("create a channel for 10,000", x.InAllChannels, "POST /channels/create",
+		func(i int) params { return params{"name": fmt.Sprint("for all ", i), "subscribers": everyone} })
+	try("hide one's address", x.ManyUnread, "PATCH /settings",
+		func(i int) params { return params{"email_address_visibility": []int{4, 1}[i%2]} })
 	try("a channel for 5,000 fewer", x.InAllChannels, "POST /user_groups/{user_group_id}/members", func(int) params {
-		mustCall(b, h, x.InAllChannels, "PATCH /streams/{stream_id}", params{"stream_id": 10, "can_subscribe_group": map[string]any{"new": group}})
+		mustCall(b, srv, x.InAllChannels, "PATCH /streams/{stream_id}",
+			params{"stream_id": 10, "can_subscribe_group": map[string]any{"new": group}})
 		return outAndIn()
 	})
 	try("200 drafts", x.InFewChannels, "POST /drafts", func(int) params {
-		return params{"drafts": slices.Repeat([]any{params{"type": "stream", "to": []int{1}, "topic": "t", "content": "later"}}, 200)}
+		draft := params{"type": "stream", "to": []int{1}, "topic": "t", "content": "later"}
+		return params{"drafts": slices.Repeat([]any{draft}, 200)}
 	})
 	try("drafts", x.InFewChannels, "GET /drafts", nil)
 	try("matches of 5,000", x.InAllChannels, "GET /messages/matches_narrow", func(int) params {
@@ -412,19 +498,27 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	})
 	try("500 scheduled messages", x.InAllChannels, "GET /scheduled_messages", func(i int) params {
 		for k := range 500 {
-			h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
-				t.Record(&realm.MessageScheduled{Message: realm.ScheduledMessage{ID: int64(1000 + 500*i + k), User: x.InAllChannels, Channel: 1, Topic: "topic 3", Client: "website", At: t.Now}})
+			srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+				t.Record(&realm.MessageScheduled{Message: realm.ScheduledMessage{
+					ID:      int64(1000 + 500*i + k),
+					User:    x.InAllChannels,
+					Channel: 1,
+					Topic:   "topic 3",
+					Client:  "website",
+					At:      t.Now,
+				}})
 				return nil, nil
 			})
 		}
 		return params{}
 	})
-	// What one channel is asked in which everything is long: one topic has 100,000 messages, 20,000 have one each, and one
-	// message has 10,000 reactions.
-	long := realm.ChannelID(mustCall(b, h, x.InAllChannels, "POST /channels/create", params{"name": "long", "subscribers": []realm.UserID{x.InAllChannels}})["id"].(float64))
+	// Requests about one channel that is large in every respect: one topic has 100,000 messages, 20,000 topics have one
+	// message each, and one message has 10,000 reactions.
+	long := realm.ChannelID(mustCall(b, srv, x.InAllChannels, "POST /channels/create",
+		params{"name": "long", "subscribers": []realm.UserID{x.InAllChannels}})["id"].(float64))
 	topics := map[string]realm.TopicID{}
 	write := func(n int, topic func(k int) string) {
-		h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+		srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 			for k := range n {
 				name := topic(k)
 				id, known := topics[name]
@@ -432,7 +526,17 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 					id = t.Org().NextTopic
 					topics[name] = id
 				}
-				t.Record(&realm.MessageSent{ID: t.LastMessageID() + 1, Sender: x.InAllChannels, At: t.Now, Client: "website", ClientID: 1, Channel: long, Topic: id, TopicName: name, NewTopic: !known})
+				t.Record(&realm.MessageSent{
+					ID:        t.LastMessageID() + 1,
+					Sender:    x.InAllChannels,
+					At:        t.Now,
+					Client:    "website",
+					ClientID:  1,
+					Channel:   long,
+					Topic:     id,
+					TopicName: name,
+					NewTopic:  !known,
+				})
 			}
 			return nil, nil
 		})
@@ -440,31 +544,40 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	if benchSelected("very long") {
 		write(20_000, func(k int) string { return fmt.Sprint("subject ", k) })
 		write(100_000, func(int) string { return "endless" })
-		h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+		srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 			for _, u := range everyone {
-				t.Record(&realm.ReactionAdded{Message: t.LastMessageID(), Reaction: realm.Reaction{User: u, Name: "wave", Code: "1f44b", Type: "unicode_emoji"}})
+				t.Record(&realm.ReactionAdded{
+					Message:  t.LastMessageID(),
+					Reaction: realm.Reaction{User: u, Name: "wave", Code: "1f44b", Type: "unicode_emoji"},
+				})
 			}
 			return nil, nil
 		})
 	}
 	try("topics, very long", x.InAllChannels, "GET /users/me/{stream_id}/topics", same(params{"stream_id": long}))
-	try("messages, very long", x.InAllChannels, "GET /messages", same(params{"anchor": "newest", "num_before": 100, "num_after": 0, "narrow": []any{map[string]any{"operator": "channel", "operand": long}}}))
+	try("messages, very long", x.InAllChannels, "GET /messages",
+		same(params{"anchor": "newest", "num_before": 100, "num_after": 0,
+			"narrow": []any{map[string]any{"operator": "channel", "operand": long}}}))
 	try("react, very long", x.InAllChannels, "POST /messages/{message_id}/reactions", func(i int) params {
-		return params{"message_id": last(long, "endless"), "emoji_name": []string{"+1", "heart", "tada", "smile", "eyes"}[i%5]}
+		emoji := []string{"+1", "heart", "tada", "smile", "eyes"}[i%5]
+		return params{"message_id": last(long, "endless"), "emoji_name": emoji}
 	})
-	try("read a topic, very long", x.InAllChannels, "POST /mark_topic_as_read", same(params{"stream_id": long, "topic_name": "endless"}))
+	try("read a topic, very long", x.InAllChannels, "POST /mark_topic_as_read",
+		same(params{"stream_id": long, "topic_name": "endless"}))
 	try("move a topic, very long", x.InAllChannels, "PATCH /messages/{message_id}", func(i int) params {
-		return params{"message_id": last(long, []string{"endless", "elsewhere"}[i%2]), "topic": []string{"elsewhere", "endless"}[i%2], "propagate_mode": "change_all"}
+		return params{"message_id": last(long, []string{"endless", "elsewhere"}[i%2]),
+			"topic": []string{"elsewhere", "endless"}[i%2], "propagate_mode": "change_all"}
 	})
 	try("delete a topic, very long", x.InAllChannels, "POST /streams/{stream_id}/delete_topic", func(i int) params {
 		write(20_000, func(int) string { return fmt.Sprint("short-lived ", i) })
 		return params{"stream_id": long, "topic_name": fmt.Sprint("short-lived ", i)}
 	})
-	try("retention", x.InAllChannels, "PATCH /streams/{stream_id}", func(i int) params { return params{"stream_id": 6 + i, "message_retention_days": 1} })
-	account := func(method, path string) func(int) params { // of one in all channels, after the other of the two
+	try("retention", x.InAllChannels, "PATCH /streams/{stream_id}",
+		func(i int) params { return params{"stream_id": 6 + i, "message_retention_days": 1} })
+	account := func(method, path string) func(int) params { // of two users in all channels, in turns
 		return func(i int) params {
 			if i > 0 || method == "DELETE" && !benchSelected("deactivate a user") {
-				mustCall(b, h, x.InAllChannels, method+" "+path, params{"user_id": x.ManyUnread})
+				mustCall(b, srv, x.InAllChannels, method+" "+path, params{"user_id": x.ManyUnread})
 			}
 			return params{"user_id": x.ManyUnread}
 		}
@@ -473,27 +586,32 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 	try("reactivate a user", x.InAllChannels, "POST /users/{user_id}/reactivate", account("DELETE", "/users/{user_id}"))
 	try("deactivate with messages", x.InAllChannels, "DELETE /users/{user_id}", func(i int) params {
 		u := x.ManyUnread + realm.UserID(i)
-		mustCall(b, h, x.InAllChannels, "POST /users/me/subscriptions", params{"subscriptions": all1000, "principals": []realm.UserID{u}})
-		return params{"user_id": u, "actions": map[string]any{"delete_profile": true, "delete_public_channel_messages": true, "delete_private_channel_messages": true, "delete_direct_messages": true}}
+		mustCall(b, srv, x.InAllChannels, "POST /users/me/subscriptions",
+			params{"subscriptions": all1000, "principals": []realm.UserID{u}})
+		return params{"user_id": u, "actions": map[string]any{"delete_profile": true,
+			"delete_public_channel_messages": true, "delete_private_channel_messages": true,
+			"delete_direct_messages": true}}
 	})
-	try("archive a channel", x.InAllChannels, "DELETE /streams/{stream_id}", func(i int) params { return params{"stream_id": 1 + i} })
-	if benchSelected("snapshot") { // of everything: no row has been written yet
-		resetLatencies(h)
-		mustCall(b, h, x.InAllChannels, "POST /messages", send("topic 3", realmtest.LargeChannels/2)(0)) // the first ones are archived by now
+	try("archive a channel", x.InAllChannels, "DELETE /streams/{stream_id}",
+		func(i int) params { return params{"stream_id": 1 + i} })
+	if benchSelected("snapshot") { // of everything, as no row has been written yet
+		resetLatencies(srv)
+		// the first ones are archived by now
+		mustCall(b, srv, x.InAllChannels, "POST /messages", send("topic 3", realmtest.LargeChannels/2)(0))
 		done := make(chan error, 1)
-		h.runtime.send(h.find(1).pid, closeRealm{done})
+		srv.runtime.send(srv.find(1).pid, closeRealm{done})
 		if err := <-done; err != nil {
 			b.Fatal(err)
 		}
-		for _, k := range h.SlowestTurns(1, 100) {
+		for _, k := range srv.SlowestTurns(1, 100) {
 			if k.Kind == "snapshot" {
 				all = append(all, benchRequest{name: "snapshot", least: k.Total / time.Duration(k.Count), max: k.Max})
 				b.Logf("a snapshot in %d slices", k.Count)
 			}
 		}
 	}
-	// A row that is about to change and waits to be written is encoded in the turn: a topic that was moved is moved back, in
-	// the largest channel that is not archived by now, while what has changed is written.
+	// A row that waits to be written and is about to change is encoded in the turn. So a topic is moved, and moved back
+	// while the snapshot of that change is written, in the largest channel that is not archived.
 	busy := realm.ChannelID(*bigTimes + 1)
 	written := make(chan error, 1)
 	written <- nil
@@ -505,26 +623,26 @@ func measureAll(b *testing.B, h *Server, x *realmtest.LargeRealm) {
 		move := func(topic string) params {
 			return params{"message_id": m, "topic": topic, "propagate_mode": "change_all"}
 		}
-		mustCall(b, h, x.InAllChannels, "PATCH /messages/{message_id}", move("elsewhere"))
-		resetLatencies(h)
-		h.runtime.send(h.find(1).pid, closeRealm{written})
+		mustCall(b, srv, x.InAllChannels, "PATCH /messages/{message_id}", move("elsewhere"))
+		resetLatencies(srv)
+		srv.runtime.send(srv.find(1).pid, closeRealm{written})
 		return move("topic 3")
 	})
 	slowestTable(b, all)
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
-	b.Logf("heap %d MB after all that", m.HeapAlloc>>20)
+	b.Logf("heap %d MB at the end", m.HeapAlloc>>20)
 }
 
-// waitUntilIdle has the organization do all that is left to do by itself.
-func waitUntilIdle(h *Server) {
+// waitUntilIdle lets the organization run everything that is due.
+func waitUntilIdle(srv *Server) {
 	for seq := realm.Seq(0); ; {
-		for h.Metrics.Undelivered.Load() > 0 {
+		for srv.Metrics.Undelivered.Load() > 0 {
 			runtime.Gosched()
 		}
-		h.runtime.send(h.find(1).pid, continueJobs{})
-		now, _ := h.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Seq(), nil })
+		srv.runtime.send(srv.find(1).pid, continueJobs{})
+		now, _ := srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Seq(), nil })
 		if now == seq {
 			return
 		}
@@ -532,32 +650,33 @@ func waitUntilIdle(h *Server) {
 	}
 }
 
-// recordLatencies has every single hold noted from now on, and returns what ends that and says how long each was, by kind and in
-// order.
-func recordLatencies(h *Server) func() map[string][]time.Duration {
-	x := &h.find(1).latencies
-	x.mu.Lock()
-	defer x.mu.Unlock()
+// recordLatencies records the latency of every turn from now on. The function that it returns ends that and returns the
+// latencies by kind, in order.
+func recordLatencies(srv *Server) func() map[string][]time.Duration {
+	l := &srv.find(1).latencies
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	all := map[string][]time.Duration{}
-	x.onObserve = func(kind string, took time.Duration) { all[kind] = append(all[kind], took) }
+	l.onObserve = func(kind string, took time.Duration) { all[kind] = append(all[kind], took) }
 	return func() map[string][]time.Duration {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.onObserve = nil
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.onObserve = nil
 		return all
 	}
 }
 
-// longestLatency is the longest hold of what was asked several times, each by the least of those times, as other work on the
-// machine only ever adds. Where one kind held the realm a different number of times, they cannot be told from each other,
-// and the least of its longest ones counts. What every other time undoes the one before counts by the slower of the two.
+// longestLatency returns the slowest turn of a request that was sent several times. Other work on the machine only adds
+// time, so the least of the tries counts for each turn. If the tries have different numbers of turns of one kind, the
+// turns cannot be matched, and the least of the tries' longest turns counts. A request that every second try undoes
+// counts by the slower of the two directions.
 func longestLatency(tries []map[string][]time.Duration) (longest time.Duration, which string) {
 	for parity := range min(2, len(tries)) {
 		least := maps.Clone(tries[parity])
 		for i := parity + 2; i < len(tries); i += 2 {
 			for kind, l := range least {
 				switch list := tries[i][kind]; {
-				case list == nil: // other work of the server's own, which came in between once
+				case list == nil: // the server's own work, which happened in only one of the tries
 					delete(least, kind)
 				case len(l) != len(list):
 					least[kind] = []time.Duration{min(slices.Max(l), slices.Max(list))}
@@ -577,12 +696,12 @@ func longestLatency(tries []map[string][]time.Duration) (longest time.Duration, 
 	return longest, which
 }
 
-// resetLatencies has what held the realm until now not count.
-func resetLatencies(h *Server) {
-	x := &h.find(1).latencies
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.kinds = nil
+// resetLatencies forgets the latencies so far.
+func resetLatencies(srv *Server) {
+	l := &srv.find(1).latencies
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kinds = nil
 }
 
 func slowestTable(b *testing.B, all []benchRequest) {
@@ -600,7 +719,8 @@ func slowestTable(b *testing.B, all []benchRequest) {
 			over++
 		}
 		if i < slowestShown {
-			fmt.Fprintf(&table, "\n%2d. %-32s least %8.3f ms (%s), longest %8.3f ms (%s)", i+1, a.name, float64(a.least.Microseconds())/1000, a.which, float64(a.max.Microseconds())/1000, a.longest)
+			fmt.Fprintf(&table, "\n%2d. %-32s least %8.3f ms (%s), longest %8.3f ms (%s)", i+1, a.name,
+				float64(a.least.Microseconds())/1000, a.which, float64(a.max.Microseconds())/1000, a.longest)
 		}
 	}
 	fmt.Fprintln(os.Stderr, table.String()) // a benchmark's log is cut off at ten lines
@@ -608,5 +728,5 @@ func slowestTable(b *testing.B, all []benchRequest) {
 	b.ReportMetric(float64(over), "kinds-over-5ms")
 }
 
-// slowestShown is how many the benchmark names.
+// slowestShown is how many requests the benchmark prints.
 const slowestShown = 20

@@ -12,7 +12,7 @@ import (
 	"parley/wire/form"
 )
 
-// endpoint finds an endpoint by method and path, such as "POST /messages".
+// endpoint returns the endpoint with a method and path, such as "POST /messages".
 func endpoint(name string) *wire.Endpoint {
 	for _, e := range wire.Endpoints() {
 		if e.Method+" "+e.Path == name {
@@ -22,13 +22,13 @@ func endpoint(name string) *wire.Endpoint {
 	panic("BUG: no endpoint " + name)
 }
 
-// response is what came back: a body, or the refusal.
+// response is the answer to a call.
 type response struct {
 	body   map[string]any
 	status int
 }
 
-// responseChan is a Reply that remembers.
+// responseChan is a Reply whose answer can be received.
 type responseChan chan response
 
 func (m responseChan) Answer(status int, parts ...[]byte) bool {
@@ -46,7 +46,8 @@ func (m responseChan) Answer(status int, parts ...[]byte) bool {
 
 type params map[string]any
 
-// valuesOf is what a request to e says: what has a place in the path stands there.
+// valuesOf returns the parameters of a request to e. A parameter that is named in the path goes there, others into the
+// query.
 func valuesOf(e *wire.Endpoint, p params) *form.Values {
 	v := &form.Values{}
 	for k, x := range p {
@@ -67,15 +68,16 @@ func valuesOf(e *wire.Endpoint, p params) *form.Values {
 	return v
 }
 
-// call carries out a request as httpd would; the answer arrives on the channel. A name that the path has goes there.
-func call(h *Server, u realm.UserID, name string, p params) responseChan {
+// call sends a request to an endpoint, as httpd would. The answer arrives on the channel.
+func call(srv *Server, u realm.UserID, name string, p params) responseChan {
 	e, out := endpoint(name), make(responseChan, 1)
 	v := valuesOf(e, p)
 	a := &realm.Account{}
-	if known := h.accounts.byUser[userKey{1, u}]; known != nil {
+	if known := srv.accounts.byUser[userKey{1, u}]; known != nil {
 		a = known
 	}
-	c := &wire.Call{Server: h, Tools: &wire.Tools{Renderer: h.renderer.(*wire.Renderer), Token: Token, HashKey: HashKey, Version: wire.Version}, Realm: 1,
+	c := &wire.Call{Server: srv, Tools: &wire.Tools{Renderer: srv.renderer.(*wire.Renderer), Token: Token,
+		HashKey: HashKey, Version: wire.Version}, Realm: 1,
 		Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: a, Params: v, Agent: "test",
 		Files: func() ([]wire.File, error) { return nil, nil }}
 	c.Park = func(func()) wire.Reply { return out }
@@ -98,11 +100,11 @@ func testSite(name string) wire.Site {
 	return wire.Site{URL: "http://chat.test", Host: "chat.test", Name: name}
 }
 
-// mustCall is a call that is answered at once, with success.
-func mustCall(t testing.TB, h *Server, u realm.UserID, name string, p params) map[string]any {
+// mustCall is call for a request that must be answered at once, with success.
+func mustCall(t testing.TB, srv *Server, u realm.UserID, name string, p params) map[string]any {
 	t.Helper()
 	select {
-	case a := <-call(h, u, name, p):
+	case a := <-call(srv, u, name, p):
 		if a.status != 200 {
 			t.Fatalf("%s %v: %d %v", name, p, a.status, a.body)
 		}
@@ -113,16 +115,23 @@ func mustCall(t testing.TB, h *Server, u realm.UserID, name string, p params) ma
 	return nil
 }
 
-// createOrganization founds an organization with people who are all in one channel.
-func createOrganization(t testing.TB, h *Server, names ...string) (people []realm.UserID) {
+// createOrganization creates an organization whose users are all in the channels one and two.
+func createOrganization(t testing.TB, srv *Server, names ...string) (people []realm.UserID) {
 	t.Helper()
 	system := realm.Caller{System: true, Client: "Internal"}
-	if _, err := h.CreateRealm("", "Test"); err != nil {
+	if _, err := srv.CreateRealm("", "Test"); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range names {
-		u, err := h.Turn(1, system, func(tn *realm.Turn) (any, error) {
-			return realm.CreateUser{Email: n + "@example.org", Name: n, Role: realm.Member, Key: Token(32), First: true, NoDefaults: true}.Decide(tn)
+		u, err := srv.Turn(1, system, func(tn *realm.Turn) (any, error) {
+			return realm.CreateUser{
+				Email:      n + "@example.org",
+				Name:       n,
+				Role:       realm.Member,
+				Key:        Token(32),
+				First:      true,
+				NoDefaults: true,
+			}.Decide(tn)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -130,7 +139,8 @@ func createOrganization(t testing.TB, h *Server, names ...string) (people []real
 		people = append(people, u.(realm.UserID))
 	}
 	for _, c := range []string{"one", "two"} {
-		mustCall(t, h, people[0], "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": c}}, "principals": people})
+		mustCall(t, srv, people[0], "POST /users/me/subscriptions",
+			params{"subscriptions": []any{map[string]any{"name": c}}, "principals": people})
 	}
 	return people
 }

@@ -5,20 +5,21 @@ import (
 	"parley/actors/realm"
 )
 
-// offlineAfter is how long ago a client may last have come for its user to count as connected, in seconds (protocol).
+// offlineAfter is for how many seconds after a client's last poll its user counts as connected (protocol).
 const offlineAfter = 600
 
-// DeliveryState tells whether a user sits at a client now: one of his queues is polled, and he was active lately. heard tells
-// whether a client has taken everything up to a fact.
-func (h *Server) DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (here, heard bool) {
+// DeliveryState reports whether notifications to a user are needed. online: the user was active lately and one of their
+// queues for messages is in use. received: the client of such a queue has acknowledged everything up to a fact.
+func (srv *Server) DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (online, received bool) {
 	m := &deliveryCheck{realm: id, user: u, seq: fact, reply: make(chan deliveryState, 1)}
-	h.runtime.send(h.shards[shardOf(u)], m)
+	srv.runtime.send(srv.shards[shardOf(u)], m)
 	x := <-m.reply
-	row := h.PresenceOf(id, u)
-	active := row != nil && h.now().Unix()-row.Active < presence.OfflineAfter
+	row := srv.PresenceOf(id, u)
+	active := row != nil && srv.now().Unix()-row.Active < presence.OfflineAfter
 	return x.polling && active, x.received
 }
 
+// checkDelivery answers a delivery check from the user's queues that get messages.
 func (s *shard) checkDelivery(m *deliveryCheck) {
 	var x deliveryState
 	if r := s.realms[m.realm]; r != nil && r.session(m.user) != nil {

@@ -11,11 +11,11 @@ import (
 	"parley/snapshot/codec"
 )
 
-// diskContents is what survives a crash: facts, rows and texts as bytes.
+// diskContents is the part of a disk that a crash leaves: facts, rows and texts as bytes.
 type diskContents struct {
 	mu    sync.Mutex
 	epoch uint64
-	facts [][]byte // of realm 1, behind the rows
+	facts [][]byte // of realm 1, after the rows
 	rows  realm.Seq
 	table map[string]realm.EncodedRow
 	texts map[realm.BodyRef][]byte
@@ -25,23 +25,23 @@ func newDiskContents() *diskContents {
 	return &diskContents{table: map[string]realm.EncodedRow{}, texts: map[realm.BodyRef][]byte{}}
 }
 
-// last is the number of the newest fact that a crash cannot take back.
+// last returns the number of the last fact on disk.
 func (p *diskContents) last() realm.Seq {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.rows + realm.Seq(len(p.facts))
 }
 
-// slowDisk is a disk whose writes stay under way until the test lets one of them through. After a crash nothing it is
-// told reaches the platter, and it answers as if all were well: who still talks to it is a ghost.
+// slowDisk is a disk whose writes stay in progress until the test lets them finish. After a crash nothing more is
+// written, but every write reports success: actors of the crashed process may still be running.
 type slowDisk struct {
 	*diskContents
-	writes chan *pendingWrite // nil: everything is written at once
+	writes chan *pendingWrite // nil: writes finish at once
 	mu     sync.Mutex
 	dead   bool
 }
 
-// pendingWrite is one append or snapshot under way.
+// pendingWrite is one append or snapshot in progress.
 type pendingWrite struct {
 	what string
 	do   func() error
@@ -63,7 +63,7 @@ func (d *slowDisk) perform(what string, do func() error) error {
 	return <-w.done
 }
 
-// crash loses what is under way, but for what the caller has let through.
+// crash loses the writes in progress, except those that the test has let finish.
 func (d *slowDisk) crash() {
 	d.mu.Lock()
 	d.dead = true
@@ -85,13 +85,13 @@ func (d *slowDisk) Claim(realm.ID) (uint64, realm.Seq, realm.Seq, error) {
 	return d.epoch, last, d.rows, nil
 }
 
-func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, book *presence.Table) (kept []realm.Told, err error) {
+func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, table *presence.Table) (kept []realm.Told, err error) {
 	for _, row := range d.table {
 		switch row.Table {
 		case realm.PresenceTable:
 			var p presence.Row
 			err = codec.Decoder(row.Value)(&p)
-			book.Restore(p)
+			table.Restore(p)
 		case realm.UnackedEventsTable:
 			var t realm.Told
 			t, err = codec.DecodeUnacked(row.Value)
@@ -107,14 +107,14 @@ func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, book *presence.Table) (kept 
 	return kept, nil
 }
 
-func (d *slowDisk) LoadPresence(_ realm.ID, book *presence.Table) error {
+func (d *slowDisk) LoadPresence(_ realm.ID, table *presence.Table) error {
 	for _, row := range d.table {
 		if row.Table == realm.PresenceTable {
 			var p presence.Row
 			if err := codec.Decoder(row.Value)(&p); err != nil {
 				return err
 			}
-			book.Restore(p)
+			table.Restore(p)
 		}
 	}
 	return nil
@@ -154,7 +154,11 @@ func (d *slowDisk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
 }
 
 func (d *slowDisk) EncodeUnacked(t realm.Told) realm.EncodedRow {
-	return realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(t.Seq), Value: codec.EncodeUnacked(t)}
+	return realm.EncodedRow{
+		Table: realm.UnackedEventsTable,
+		Key:   codec.UnackedKey(t.Seq),
+		Value: codec.EncodeUnacked(t),
+	}
 }
 
 func (d *slowDisk) Append(batches []realm.Batch) error {
@@ -165,7 +169,8 @@ func (d *slowDisk) Append(batches []realm.Batch) error {
 		defer p.mu.Unlock()
 		for _, b := range batches {
 			if last := p.rows + realm.Seq(len(p.facts)); b.Epoch != p.epoch || b.After != last {
-				return fmt.Errorf("append after %d in epoch %d, the journal is at %d in epoch %d", b.After, b.Epoch, last, p.epoch)
+				return fmt.Errorf("append after %d in epoch %d, the journal is at %d in epoch %d", b.After, b.Epoch,
+					last, p.epoch)
 			}
 			p.facts = append(p.facts, b.Facts...)
 			for _, t := range b.Texts {

@@ -10,8 +10,8 @@ import (
 	"parley/wire"
 )
 
-// runSynctest runs a test whose goroutines and clock are its own. Reply channels are reused through a pool, and must not
-// leave the bubble they were made in.
+// runSynctest runs a test with goroutines and a clock of its own. Reply channels are pooled, and must not leave the
+// synctest bubble in which they were made.
 func runSynctest(t *testing.T, test func(t *testing.T)) {
 	fresh := func() { replies = sync.Pool{New: func() any { return make(chan answer, 1) }} }
 	fresh()
@@ -21,46 +21,62 @@ func runSynctest(t *testing.T, test func(t *testing.T)) {
 
 func openServer(t testing.TB, d Disk) *Server {
 	t.Helper()
-	h, err := Open(d, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
+	return openServerWith(t, d, Options{})
+}
+
+// openServerWith opens a server with some options of its own.
+func openServerWith(t testing.TB, d Disk, o Options) *Server {
+	t.Helper()
+	o.Protocol, o.Renderer = wire.SessionProtocol{}, &wire.Renderer{}
+	o.Log, o.Site = slog.New(slog.DiscardHandler), testSite
+	if o.Fatal == nil {
+		o.Fatal = func(err error) { t.Errorf("fatal: %v", err) }
+	}
+	srv, err := Open(d, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h
+	return srv
 }
 
-// While a write is under way nothing it holds may be known to anybody: not to the sender, not to who listens, not to who
-// reads. And others' refusals that rest on it wait as well.
+// While a write is in progress, nothing may leave that depends on it: no answer to the sender, no event, no read.
+// Refusals of other commands that depend on it wait as well.
 func TestNothingIsSentBeforeItIsDurable(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
-		people := createOrganization(t, h, "ann", "bo")
+		srv := openServer(t, d)
+		people := createOrganization(t, srv, "ann", "bo")
 		ann, bo := people[0], people[1]
-		q := mustCall(t, h, bo, "POST /register", params{"event_types": []string{"message", "reaction"}})
-		sent := mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "before"})
+		q := mustCall(t, srv, bo, "POST /register", params{"event_types": []string{"message", "reaction"}})
+		sent := mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "before"})
 		events := params{"queue_id": q["queue_id"], "last_event_id": q["last_event_id"]}
-		events["last_event_id"] = mustCall(t, h, bo, "GET /events", events)["events"].([]any)[0].(map[string]any)["id"]
+		events["last_event_id"] = mustCall(t, srv, bo, "GET /events",
+			events)["events"].([]any)[0].(map[string]any)["id"]
 
 		d.mu.Lock()
 		d.writes = make(chan *pendingWrite, 100)
 		d.mu.Unlock()
-		waiting := map[string]responseChan{"poll": call(h, bo, "GET /events", events)}
+		waiting := map[string]responseChan{"poll": call(srv, bo, "GET /events", events)}
 		synctest.Wait()
 		for name, p := range map[string]params{
-			"POST /messages":                        {"type": "stream", "to": "one", "topic": "t", "content": "under way"},
+			"POST /messages": {"type": "stream", "to": "one", "topic": "t",
+				"content": "under way"},
 			"POST /messages/{message_id}/reactions": {"message_id": sent["id"], "emoji_name": "wave"},
 		} {
-			waiting[name] = call(h, ann, name, p)
+			waiting[name] = call(srv, ann, name, p)
 			synctest.Wait()
 		}
-		waiting["GET /messages"] = call(h, bo, "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0})
-		// This one is refused because of a fact that is under way: who hears of it could infer the fact.
-		waiting["again"] = call(h, ann, "POST /messages/{message_id}/reactions", params{"message_id": sent["id"], "emoji_name": "wave"})
+		waiting["GET /messages"] = call(srv, bo, "GET /messages", params{"anchor": "newest", "num_before": 10,
+			"num_after": 0})
+		// The reason of this refusal is a fact that is not on disk: the refusal would tell about it.
+		waiting["again"] = call(srv, ann, "POST /messages/{message_id}/reactions",
+			params{"message_id": sent["id"], "emoji_name": "wave"})
 		synctest.Wait()
 		for name, m := range waiting {
 			select {
 			case a := <-m:
-				t.Errorf("%s was answered before the disk had written: %d %v", name, a.status, a.body)
+				t.Errorf("%s was answered before the write finished: %d %v", name, a.status, a.body)
 			default:
 			}
 		}
@@ -69,10 +85,10 @@ func TestNothingIsSentBeforeItIsDurable(t *testing.T) {
 			for len(d.writes) > 0 {
 				(<-d.writes).done <- nil
 			}
-			closeServer(t, h)
+			closeServer(t, srv)
 			return
 		}
-		for range 2 { // the second append carries what came while the first was under way
+		for range 2 { // the second append has the facts that arrived during the first
 			w := <-d.writes
 			w.done <- w.do()
 			synctest.Wait()
@@ -84,7 +100,7 @@ func TestNothingIsSentBeforeItIsDurable(t *testing.T) {
 			t.Errorf("read %v", a.body["messages"])
 		}
 		if a := <-waiting["poll"]; len(a.body["events"].([]any)) == 0 {
-			t.Error("the poll was answered with nothing")
+			t.Error("the poll was answered without events")
 		}
 		for _, name := range []string{"POST /messages", "POST /messages/{message_id}/reactions"} {
 			if a := <-waiting[name]; a.status != 200 {
@@ -92,14 +108,14 @@ func TestNothingIsSentBeforeItIsDurable(t *testing.T) {
 			}
 		}
 		d.crash()
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
-// closeServer stops a house whose disk has crashed: it must not hang.
-func closeServer(t testing.TB, h *Server) {
+// closeServer stops a server. It must not hang, even after its disk has crashed.
+func closeServer(t testing.TB, srv *Server) {
 	t.Helper()
-	if err := h.Close(t.Context()); err != nil {
+	if err := srv.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -111,19 +127,19 @@ func (o *fakeOutbox) AddJobs(_ realm.ID, _ realm.Site, f *realm.OutboxJobsAdded)
 	o.jobs = append(o.jobs, f.List...)
 }
 
-// The outbox gets a job when its fact is on disk, once. After a restart it does not get it again: it reads the jobs that
-// wait from the realm.
+// The outbox gets a job when its fact is on disk, once. After a restart it does not get the job again: it reads the
+// waiting jobs from the realm.
 func TestOutboxGetsDurableJobs(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
-		createOrganization(t, h, "ann")
+		srv := openServer(t, d)
+		createOrganization(t, srv, "ann")
 		o := &fakeOutbox{}
-		h.SetOutbox(o, false, false)
+		srv.SetOutbox(o, false, false)
 		d.mu.Lock()
 		d.writes = make(chan *pendingWrite, 10)
 		d.mu.Unlock()
-		go h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+		go srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 			t.SendEmails(realm.Email{To: "someone@example.org"})
 			return nil, nil
 		})
@@ -138,14 +154,14 @@ func TestOutboxGetsDurableJobs(t *testing.T) {
 			t.Errorf("jobs in the outbox: %+v", o.jobs)
 		}
 		d.crash()
-		closeServer(t, h)
+		closeServer(t, srv)
 
-		h = openServer(t, &slowDisk{diskContents: d.diskContents})
-		h.SetOutbox(o, false, false)
+		srv = openServer(t, &slowDisk{diskContents: d.diskContents})
+		srv.SetOutbox(o, false, false)
 		synctest.Wait()
 		if len(o.jobs) != 1 {
 			t.Errorf("%d jobs after a restart, want the one from before", len(o.jobs))
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }

@@ -14,22 +14,23 @@ type appendFacts struct {
 	from  *actor.PID
 }
 
+// flush makes the journal actor commit the facts that it has collected.
 type flush struct{}
 
-// journalActor commits the facts of many turns, of many realms, in one synced batch: what arrives while a commit runs
-// rides in the next one.
+// journalActor commits the facts of many turns, of many realms, in one synced batch. Facts that arrive during a commit
+// go into the next one.
 type journalActor struct {
-	h       *Server
-	waiting []*appendFacts
-	batches []realm.Batch
-	index   map[realm.ID]int
+	srv     *Server
+	waiting []*appendFacts   // since the last commit
+	batches []realm.Batch    // one a realm, reused
+	batchOf map[realm.ID]int // place in batches
 }
 
 func (j *journalActor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *appendFacts:
 		if j.waiting = append(j.waiting, m); len(j.waiting) == 1 {
-			j.h.runtime.send(c.Self(), flush{}) // comes round behind everything that is in the mailbox now
+			j.srv.runtime.send(c.Self(), flush{}) // arrives after everything that is in the mailbox now
 		}
 	case flush:
 		j.commit()
@@ -37,35 +38,35 @@ func (j *journalActor) Receive(c actor.Context) {
 }
 
 func (j *journalActor) commit() {
-	if j.index == nil {
-		j.index = map[realm.ID]int{}
+	if j.batchOf == nil {
+		j.batchOf = map[realm.ID]int{}
 	}
-	clear(j.index)
+	clear(j.batchOf)
 	j.batches = j.batches[:0]
 	for _, w := range j.waiting {
-		if i, ok := j.index[w.batch.Realm]; ok {
+		if i, ok := j.batchOf[w.batch.Realm]; ok {
 			b := &j.batches[i]
 			b.Facts = append(b.Facts, w.batch.Facts...)
 			b.Texts = append(b.Texts, w.batch.Texts...)
 			continue
 		}
-		j.index[w.batch.Realm] = len(j.batches)
+		j.batchOf[w.batch.Realm] = len(j.batches)
 		j.batches = append(j.batches, w.batch)
 	}
-	if err := j.h.disk.Append(j.batches); err != nil {
-		j.h.fatal(fmt.Errorf("journal: %w", err))
+	if err := j.srv.disk.Append(j.batches); err != nil {
+		j.srv.fatal(fmt.Errorf("journal: %w", err))
 		return
 	}
 	for _, b := range j.batches {
-		j.h.search.Feed(b.Realm, b.After+realm.Seq(len(b.Facts)), b.Texts)
+		j.srv.search.Feed(b.Realm, b.After+realm.Seq(len(b.Facts)), b.Texts)
 	}
-	told := map[realm.ID]bool{}
-	for i := len(j.waiting) - 1; i >= 0; i-- { // the last turn of each realm carries its newest number
+	sent := map[realm.ID]bool{}
+	for i := len(j.waiting) - 1; i >= 0; i-- { // one message a realm, with its newest number
 		w := j.waiting[i]
-		if !told[w.batch.Realm] {
-			told[w.batch.Realm] = true
-			b := j.batches[j.index[w.batch.Realm]]
-			j.h.runtime.send(w.from, factsDurable{b.After + realm.Seq(len(b.Facts))})
+		if !sent[w.batch.Realm] {
+			sent[w.batch.Realm] = true
+			b := j.batches[j.batchOf[w.batch.Realm]]
+			j.srv.runtime.send(w.from, factsDurable{b.After + realm.Seq(len(b.Facts))})
 		}
 		j.waiting[i] = nil
 	}

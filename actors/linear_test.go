@@ -17,26 +17,27 @@ import (
 	"parley/actors/realm"
 )
 
-// TestLinearizability has several people act on the same things at once, each from two programs, and asks whether what
-// each was answered can be explained by one order of all they did, in which everything takes effect between its request
-// and its answer. Halfway the process crashes: what had no answer by then may have happened, at any time since, or not;
-// everything else must still be there. What is acted on: what was said, who is in a channel, and personal flags.
+// TestLinearizability lets several users act on the same data at once, each from two programs. It checks that one order
+// of all operations explains every answer, with each operation taking effect between its request and its answer. In the
+// middle the process crashes: operations without an answer may have happened, at any time since, or not; all others
+// must still be there. The data are messages, the members of a channel, and personal flags.
 func TestLinearizability(t *testing.T) {
 	seed := uint64(time.Now().UnixNano() % 1e9)
 	t.Logf("seed %d", seed)
 	platter := newDiskContents()
 	disk := &slowDisk{diskContents: platter}
-	h := openServer(t, disk)
-	people := createOrganization(t, h, "ann", "bo", "cy", "di")
-	first := mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "flags", "content": "to star"})
-	l := &historyRecorder{began: time.Now(), people: people, message: int64(first["id"].(float64)), seed: seed}
+	srv := openServer(t, disk)
+	people := createOrganization(t, srv, "ann", "bo", "cy", "di")
+	first := mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "flags",
+		"content": "to star"})
+	rec := &historyRecorder{began: time.Now(), people: people, message: int64(first["id"].(float64)), seed: seed}
 
 	lossy := make(chan *pendingWrite, 64)
 	disk.mu.Lock()
 	disk.writes = lossy
 	disk.mu.Unlock()
 	stopped, crash := make(chan struct{}), make(chan struct{})
-	go func() { // the disk, until the power goes
+	go func() { // the disk, until the crash
 		defer close(stopped)
 		for {
 			select {
@@ -48,9 +49,9 @@ func TestLinearizability(t *testing.T) {
 			}
 		}
 	}()
-	round := l.round(h, 0)
-	l.waitForAnswers(60) // of the round's 240
-	l.crashed.Store(true)
+	round := rec.round(srv, 0)
+	rec.waitForAnswers(60) // of 240 in the round
+	rec.crashed.Store(true)
 	close(crash)
 	<-stopped
 	disk.crash()
@@ -69,23 +70,24 @@ func TestLinearizability(t *testing.T) {
 		break
 	}
 	round.Wait()
-	closeServer(t, h)
+	closeServer(t, srv)
 
-	h = openServer(t, &slowDisk{diskContents: platter})
-	l.crashed.Store(false)
-	l.round(h, 1).Wait()
-	switch r := porcupine.CheckOperationsTimeout(linearModel(people), l.history, 5*time.Minute); r {
+	srv = openServer(t, &slowDisk{diskContents: platter})
+	rec.crashed.Store(false)
+	rec.round(srv, 1).Wait()
+	switch r := porcupine.CheckOperationsTimeout(linearModel(people), rec.history, 5*time.Minute); r {
 	case porcupine.Ok:
 	case porcupine.Unknown:
-		t.Skipf("seed %d: too many orders to try for a machine this busy", seed)
+		t.Skipf("seed %d: too many orders to check on this machine", seed)
 	default:
-		t.Errorf("%d operations, %d of them without an answer, are not linear: %v", len(l.history), l.unknown, r)
+		t.Errorf("%d operations, %d of them without an answer, are not linearizable: %v", len(rec.history), rec.unknown,
+			r)
 	}
-	t.Logf("%d operations, %d of them without an answer", len(l.history), l.unknown)
-	closeServer(t, h)
+	t.Logf("%d operations, %d of them without an answer", len(rec.history), rec.unknown)
+	closeServer(t, srv)
 }
 
-// historyRecorder is a history in the making.
+// historyRecorder collects the operations of all clients.
 type historyRecorder struct {
 	began   time.Time
 	people  []realm.UserID
@@ -98,50 +100,55 @@ type historyRecorder struct {
 	unknown int
 }
 
-// round has every program do its share at once, until the process crashes.
-func (l *historyRecorder) round(h *Server, n int) *sync.WaitGroup {
+// round lets every program send its operations, until the process crashes.
+func (rec *historyRecorder) round(srv *Server, n int) *sync.WaitGroup {
 	var all sync.WaitGroup
-	for i := range 2 * len(l.people) {
+	for i := range 2 * len(rec.people) {
 		all.Add(1)
 		go func() {
 			defer all.Done()
 			client := n*100 + i
-			random := rand.New(rand.NewPCG(l.seed, uint64(client)))
+			random := rand.New(rand.NewPCG(rec.seed, uint64(client)))
 			for k := range 30 {
-				if l.crashed.Load() {
+				if rec.crashed.Load() {
 					return
 				}
-				in := userOp{kind: random.IntN(7), text: fmt.Sprintf("%d/%d", client, k), user: l.people[i/2], message: l.message}
-				op := porcupine.Operation{ClientId: client, Input: in, Call: time.Since(l.began).Nanoseconds()}
-				op.Output = in.do(h)
-				op.Return = time.Since(l.began).Nanoseconds()
-				l.record(op, in)
+				in := userOp{
+					kind:    random.IntN(7),
+					text:    fmt.Sprintf("%d/%d", client, k),
+					user:    rec.people[i/2],
+					message: rec.message,
+				}
+				op := porcupine.Operation{ClientId: client, Input: in, Call: time.Since(rec.began).Nanoseconds()}
+				op.Output = in.do(srv)
+				op.Return = time.Since(rec.began).Nanoseconds()
+				rec.record(op, in)
 			}
 		}()
 	}
 	return &all
 }
 
-// record adds an operation. One that was answered behind the crash was answered by nobody.
-func (l *historyRecorder) record(op porcupine.Operation, in userOp) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.crashed.Load() {
+// record adds an operation. An answer after the crash does not count.
+func (rec *historyRecorder) record(op porcupine.Operation, in userOp) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if rec.crashed.Load() {
 		if in.kind == read || in.kind == readFlag {
-			return // what it read is lost
+			return // a read without an answer changes nothing
 		}
 		op.Output, op.Return = userOpResult{unknown: true}, math.MaxInt64
-		l.unknown++
+		rec.unknown++
 	}
-	l.history = append(l.history, op)
+	rec.history = append(rec.history, op)
 }
 
-// waitForAnswers waits until so many operations have been waitForAnswers.
-func (l *historyRecorder) waitForAnswers(n int) {
+// waitForAnswers waits until that many operations have been answered.
+func (rec *historyRecorder) waitForAnswers(n int) {
 	for {
-		l.mu.Lock()
-		have := len(l.history)
-		l.mu.Unlock()
+		rec.mu.Lock()
+		have := len(rec.history)
+		rec.mu.Unlock()
 		if have >= n {
 			return
 		}
@@ -149,7 +156,7 @@ func (l *historyRecorder) waitForAnswers(n int) {
 	}
 }
 
-// userOp is what somebody does: send, read all, leave or join channel two, and look who is in it.
+// userOp is one operation of a user: send, read all, leave or join channel two, add or remove a star, read the star.
 type userOp struct {
 	kind    int
 	text    string
@@ -157,7 +164,7 @@ type userOp struct {
 	message int64
 }
 
-// Kinds of deeds.
+// Kinds of operations.
 const (
 	send = iota
 	read
@@ -168,20 +175,22 @@ const (
 	readFlag
 )
 
-// userOpResult is what came of it: the texts read, or whether it changed anything, or the flag that was seen.
+// userOpResult is the answer: the texts that were read, or whether it changed anything, or whether the star is set.
 type userOpResult struct {
 	texts   []string
 	changed bool
 	unknown bool
 }
 
-func (x userOp) do(h *Server) userOpResult {
-	switch x.kind {
+func (op userOp) do(srv *Server) userOpResult {
+	switch op.kind {
 	case send:
-		a := <-call(h, x.user, "POST /messages", params{"type": "stream", "to": "one", "topic": "linear", "content": x.text})
+		a := <-call(srv, op.user, "POST /messages", params{"type": "stream", "to": "one", "topic": "linear",
+			"content": op.text})
 		return userOpResult{changed: a.status == 200}
 	case read:
-		a := <-call(h, x.user, "GET /messages", params{"anchor": "newest", "num_before": 1000, "num_after": 0, "apply_markdown": "false", "narrow": []any{[]string{"topic", "linear"}}})
+		a := <-call(srv, op.user, "GET /messages", params{"anchor": "newest", "num_before": 1000, "num_after": 0,
+			"apply_markdown": "false", "narrow": []any{[]string{"topic", "linear"}}})
 		var d userOpResult
 		list, _ := a.body["messages"].([]any)
 		for _, m := range list {
@@ -189,24 +198,27 @@ func (x userOp) do(h *Server) userOpResult {
 		}
 		return d
 	case leave:
-		a := <-call(h, x.user, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"two"}})
+		a := <-call(srv, op.user, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"two"}})
 		removed, _ := a.body["removed"].([]any)
 		return userOpResult{changed: len(removed) > 0}
 	case star, unstar:
-		a := <-call(h, x.user, "POST /messages/flags", params{"messages": []int64{x.message}, "op": []string{"add", "remove"}[x.kind-star], "flag": "starred"})
+		a := <-call(srv, op.user, "POST /messages/flags", params{"messages": []int64{op.message},
+			"op": []string{"add", "remove"}[op.kind-star], "flag": "starred"})
 		return userOpResult{changed: a.status == 200}
 	case readFlag:
-		a := <-call(h, x.user, "GET /messages/{message_id}", params{"message_id": x.message})
+		a := <-call(srv, op.user, "GET /messages/{message_id}", params{"message_id": op.message})
 		m, _ := a.body["message"].(map[string]any)
 		flags, _ := m["flags"].([]any)
 		return userOpResult{changed: slices.Contains(flags, any("starred"))}
 	}
-	a := <-call(h, x.user, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}}})
+	a := <-call(srv, op.user, "POST /users/me/subscriptions",
+		params{"subscriptions": []any{map[string]any{"name": "two"}}})
 	joined, _ := a.body["subscribed"].(map[string]any)
 	return userOpResult{changed: len(joined) > 0}
 }
 
-// linearState is the model: what was said, in order, who is in channel two, and who has the star, a bit each.
+// linearState is the model: the messages in order, and as one bit for each user, the members of channel two and the
+// stars.
 type linearState struct {
 	messages         string
 	members, starred uint64
@@ -220,12 +232,12 @@ func linearModel(people []realm.UserID) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return linearState{members: everybody} },
 		Step: func(state, input, output any) (bool, any) {
-			w, x, d := state.(linearState), input.(userOp), output.(userOpResult)
-			me := uint64(1) << x.user
+			w, op, d := state.(linearState), input.(userOp), output.(userOpResult)
+			me := uint64(1) << op.user
 			was := w.members&me != 0
-			switch x.kind {
+			switch op.kind {
 			case send:
-				w.messages += x.text + "\n"
+				w.messages += op.text + "\n"
 				return d.changed || d.unknown, w
 			case read:
 				return strings.Join(append(slices.Clone(d.texts), ""), "\n") == w.messages, w

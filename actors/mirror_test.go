@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -24,41 +23,41 @@ import (
 	"parley/wire/mail"
 )
 
-// mirrorSeeds are crowds that once found something, and what.
+// mirrorSeeds are seeds that once found a bug, and which.
 var mirrorSeeds = map[uint64]string{
-	9:      "who is made a member was not told as a full member",
-	21:     "an archived channel made private vanished for clients that had lost it before",
-	22:     "a setting of an archived channel was told to clients that do not know it",
-	24:     "the groups of closed accounts were told when their role changed",
-	43:     "messages moved to a channel one is not in stayed unread, and came back with a subscription",
-	47:     "who came to know a private channel counted its subscribers twice",
-	54:     "settings that name a closed account read otherwise in a registration, and nobody said so",
-	118:    "a notice in an archived channel was unread for ever",
-	171:    "a bot's default channel was told as none",
-	174:    "messages of other spellings moved to another channel took on one spelling, and nobody said so",
-	61193:  "the mirror forgot the status of who was away when two states were compared",
-	61000:  "who left a channel did not hear that a preference for a topic of it was gone with the name of the topic",
-	5016:   "a guest was not told that a message he had starred was deleted, in a channel he only reads",
-	20253:  "a guest did not hear whom he lost sight of when channels were left together",
-	40057:  "a guest did not hear whom he lost sight of when all of a conversation was deleted",
-	100045: "a bot's owner was not told that the bot's default channel has another name",
-	101139: "a guest was not told that a message he had received moved on in a web-public channel",
-	300047: "who had starred a message and could not read it any more was not told that it is gone where he cannot follow",
-	400263: "permissions of the organization that name a closed account were told with it",
-	410597: "of accounts that were opened again nobody was told what they show of themselves",
-	410938: "what closed accounts had not read in a channel that was archived meanwhile came back with it",
-	412498: "the values of accounts that are closed went with their profile field, though the mirror kept them",
-	412641: "what closed accounts had not read and was moved out of their channels came back with them",
-	411162: "clients that know no deactivated groups heard who is in them",
-	101305: "who had starred a message and could not read it any more was not told that it is gone",
-	940205: "a queue that nobody had asked lost its events in the second of two crashes, when one before it in the same shard had ended",
+	9:      "a user who became a member was not shown as a full member",
+	21:     "an archived channel made private disappeared for clients that had lost access before",
+	22:     "a setting of an archived channel was sent to clients without access to it",
+	24:     "role changes of deactivated users sent their groups",
+	43:     "messages moved to a channel without the user stayed unread, and came back with a subscription",
+	47:     "a client that got access to a private channel counted its subscribers twice",
+	54:     "settings that name a deactivated user changed in a registration, without an event",
+	118:    "a notice in an archived channel stayed unread for ever",
+	171:    "a bot's default channel was sent as none",
+	174:    "topics with several spellings took one spelling in a move, without an event",
+	61193:  "the mirror lost the status of absent users when two states were compared",
+	61000:  "a user who left a channel got no event that a topic preference was removed with the topic's name",
+	5016:   "a guest got no event for the deletion of a starred message in a channel that the guest only reads",
+	20253:  "a guest got no event for users who became invisible when several channels were left together",
+	40057:  "a guest got no event for users who became invisible when a whole conversation was deleted",
+	100045: "a bot's owner got no event for the new name of the bot's default channel",
+	101139: "a guest got no event for the move of a received message in a web-public channel",
+	300047: "a user with a starred but unreadable message got no event when it moved to a channel without access",
+	400263: "organization permissions that name a deactivated user were sent with that user",
+	410597: "no event showed the visible details of reactivated users",
+	410938: "unread messages of deactivated users in a channel archived since came back with the channel",
+	412498: "profile values of deactivated users were removed with the field, but the mirror kept them",
+	412641: "unread messages of deactivated users that had moved out of their channels came back with the users",
+	411162: "clients without deactivated groups got the members of such groups",
+	101305: "a user with a starred but unreadable message got no event for its deletion",
+	940205: "a queue without polls lost its events in a second crash, if an older one of its shard had ended",
 }
 
-// TestMirrors plays N random crowds from SEED on against the real house, through the endpoints, without a network.
-// Clients of several kinds keep what a register told them up to date by events alone. At random moments, after a crash
-// and at the end each must know what a fresh register of the same client and fresh fetches say.
+// TestMirrors runs N random crowds from SEED on against the real server, through the endpoints, without a network.
+// Clients of several kinds update their copy of the register response by events alone. At random times, after a crash
+// and at the end, each copy must equal a new register response and new fetches of the same client.
 func TestMirrors(t *testing.T) {
-	n, seed := 6, uint64(1) // the same ones each time: a change is judged by what it changed
+	n, seed := 6, uint64(1) // the same seeds each time, so that a failure comes from the change under test
 	if x, err := strconv.Atoi(os.Getenv("N")); err == nil {
 		n = x
 	}
@@ -76,10 +75,11 @@ func TestMirrors(t *testing.T) {
 			t.Fatalf("repeat with SEED=%d N=1", seed+uint64(i))
 		}
 		if i%100 == 99 {
-			t.Logf("%d crowds in %v: %v", i+1, time.Since(began).Round(time.Second), all)
+			t.Logf("%d runs in %v: %v", i+1, time.Since(began).Round(time.Second), all)
 		}
 	}
-	t.Logf("%d crowds from SEED=%d in %v: %v; not heard:\n  %s", n, seed, time.Since(began).Round(time.Millisecond), all, strings.Join(all.forms.Unseen(), "\n  "))
+	t.Logf("%d runs from SEED=%d in %v: %v; forms not seen:\n  %s", n, seed, time.Since(began).Round(time.Millisecond),
+		all, strings.Join(all.forms.Unseen(), "\n  "))
 }
 
 func TestMirrorSeeds(t *testing.T) {
@@ -91,28 +91,28 @@ func TestMirrorSeeds(t *testing.T) {
 	}
 }
 
-// syncRuntime is a stage on which whatever is said is done before the sender goes on.
+// syncRuntime is a runtime on which every message is handled before send returns.
 type syncRuntime struct {
 	simRuntime
 	busy bool
 }
 
-func (d *syncRuntime) spawn(a actor.Actor) *actor.PID { return d.simRuntime.spawn(a) }
+func (r *syncRuntime) spawn(a actor.Actor) *actor.PID { return r.simRuntime.spawn(a) }
 
-func (d *syncRuntime) send(to *actor.PID, m any) { d.simRuntime.send(to, m); d.runAll() }
-func (d *syncRuntime) runInBackground(do func()) { d.simRuntime.runInBackground(do); d.runAll() }
+func (r *syncRuntime) send(to *actor.PID, m any) { r.simRuntime.send(to, m); r.runAll() }
+func (r *syncRuntime) runInBackground(do func()) { r.simRuntime.runInBackground(do); r.runAll() }
 
-func (d *syncRuntime) runAll() {
-	if d.busy {
+func (r *syncRuntime) runAll() {
+	if r.busy {
 		return
 	}
-	d.busy = true
-	for d.simRuntime.runOne() {
+	r.busy = true
+	for r.simRuntime.runOne() {
 	}
-	d.busy = false
+	r.busy = false
 }
 
-// fakeFiles are the files of a mirrored house: kept nowhere, named by what they are.
+// fakeFiles are uploaded files that are not stored, only named.
 type fakeFiles struct {
 	wire.Files
 	names int
@@ -136,36 +136,37 @@ func (p *fakeFiles) SaveAvatar(io.Reader, int64) (string, error) {
 }
 func (p *fakeFiles) SaveLogo(r io.Reader, n int64) (string, error) { return p.SaveAvatar(r, n) }
 
-// mirrorCounts counts what was played.
+// mirrorCounts counts what happened in the runs.
 type mirrorCounts struct {
 	Asked, Done, Refused, Compared, Crashes, Histories, Receipts int
 	forms                                                        wire.SeenEventShapes
 }
 
 func (s mirrorCounts) String() string {
-	return fmt.Sprintf("asked %d, done %d, refused %d, compared %d, crashes %d, pasts %d, receipts %d, forms of events %d",
-		s.Asked, s.Done, s.Refused, s.Compared, s.Crashes, s.Histories, s.Receipts, len(s.forms))
+	return fmt.Sprintf("asked %d, done %d, refused %d, compared %d, ", s.Asked, s.Done, s.Refused, s.Compared) +
+		fmt.Sprintf("crashes %d, histories %d, receipts %d, ", s.Crashes, s.Histories, s.Receipts) +
+		fmt.Sprintf("event forms %d", len(s.forms))
 }
 
 // mirrorRun is one crowd.
 type mirrorRun struct {
 	*mirrorCounts
-	t       *testing.T
-	seed    uint64
-	random  *rand.Rand
-	platter *diskContents
-	disk    *slowDisk
-	runtime *syncRuntime
-	house   *Server
-	tools   *wire.Tools
-	wall    int64
-	askers  *crowd.RequestGenerator
-	aside   *rand.Rand // of what happens beside the story: a story is the same with it and without
-	clients []*mirrorClient
-	recent  []string // requests of late
+	t           *testing.T
+	seed        uint64
+	random      *rand.Rand
+	contents    *diskContents
+	disk        *slowDisk
+	runtime     *syncRuntime
+	srv         *Server
+	tools       *wire.Tools
+	wallClock   int64
+	askers      *crowd.RequestGenerator
+	asideRandom *rand.Rand // for requests that must not change the rest of the run
+	clients     []*mirrorClient
+	recent      []string // requests, for failure messages
 }
 
-// mirrorClient is somebody's program that keeps a mirror.
+// mirrorClient is a program that keeps a copy of the state by events.
 type mirrorClient struct {
 	user    int64
 	name    string
@@ -174,96 +175,138 @@ type mirrorClient struct {
 	queue   string
 	at      int64
 	mirror  *twin.Mirror
-	invites any // what it was told of invitations
+	invites any // invitations as last fetched
 }
 
-// capabilities by kind of client: of the web application, of the phone application, of a program that declares none.
+// Capabilities of the web app and of the phone app.
 var (
-	webCaps   = []string{"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional", "stream_typing_notifications", "user_settings_object", "include_deactivated_groups", "empty_topic_name", "linkifier_url_template", "user_list_incomplete", "archived_channels", "simplified_presence_events"}
-	phoneCaps = []string{"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional", "stream_typing_notifications", "user_settings_object", "include_deactivated_groups", "empty_topic_name", "individual_emoji_changes"}
+	webCaps = []string{
+		"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional",
+		"stream_typing_notifications", "user_settings_object", "include_deactivated_groups", "empty_topic_name",
+		"linkifier_url_template", "user_list_incomplete", "archived_channels", "simplified_presence_events",
+	}
+	phoneCaps = []string{
+		"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional",
+		"stream_typing_notifications", "user_settings_object", "include_deactivated_groups", "empty_topic_name",
+		"individual_emoji_changes",
+	}
 )
 
-// mirrorSteps is how much happens in a crowd's story.
+// mirrorSteps is how many steps a run has.
 const mirrorSteps = 160
 
 func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
-	s := &mirrorRun{mirrorCounts: counts, t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 11)), aside: rand.New(rand.NewPCG(seed, 12)), platter: newDiskContents(), wall: seededStart}
-	s.runtime = &syncRuntime{simRuntime: simRuntime{random: s.random, mailboxes: map[string]*simMailbox{}}}
-	s.open()
-	s.createOrganization()
+	run := &mirrorRun{
+		mirrorCounts: counts,
+		t:            t,
+		seed:         seed,
+		random:       rand.New(rand.NewPCG(seed, 11)),
+		asideRandom:  rand.New(rand.NewPCG(seed, 12)),
+		contents:     newDiskContents(),
+		wallClock:    seededStart,
+	}
+	run.runtime = &syncRuntime{simRuntime: simRuntime{random: run.random, mailboxes: map[string]*simMailbox{}}}
+	run.open()
+	run.createOrganization()
 	for range mirrorSteps {
-		s.step()
-		if s.aside.IntN(6) == 0 {
-			s.runAside(func() { s.ask(func() crowd.Request { return s.askers.NextMinor(s.aside) }) })
+		run.step()
+		if run.asideRandom.IntN(6) == 0 {
+			run.runAside(func() { run.ask(func() crowd.Request { return run.askers.NextMinor(run.asideRandom) }) })
 		}
 		if t.Failed() {
 			return
 		}
 	}
-	s.compare()
-	s.crash()
-	s.compare()
+	run.compare()
+	run.crash()
+	run.compare()
 }
 
-func (s *mirrorRun) open() {
-	s.runtime = &syncRuntime{simRuntime: simRuntime{random: s.random, mailboxes: map[string]*simMailbox{}, uuids: s.runtime.uuids}}
-	s.disk = &slowDisk{diskContents: s.platter}
-	h, err := Open(s.disk, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, runtime: s.runtime, Log: slog.New(slog.DiscardHandler), Secret: []byte("mirror"), Site: testSite,
-		Now: func() time.Time { return time.Unix(s.wall, 0) }, Elapsed: func() time.Duration { return time.Duration(s.wall-seededStart) * time.Second },
-		Fatal: func(err error) { s.fail("fatal: %v", err) }})
-	if err != nil {
-		s.t.Fatalf("seed %d: open: %v", s.seed, err)
-	}
-	s.house = h
+func (run *mirrorRun) open() {
+	run.runtime = &syncRuntime{simRuntime: simRuntime{
+		random:    run.random,
+		mailboxes: map[string]*simMailbox{},
+		uuids:     run.runtime.uuids,
+	}}
+	run.disk = &slowDisk{diskContents: run.contents}
+	srv := openServerWith(run.t, run.disk, Options{
+		runtime: run.runtime,
+		Secret:  []byte("mirror"),
+		Now:     func() time.Time { return time.Unix(run.wallClock, 0) },
+		Elapsed: func() time.Duration { return time.Duration(run.wallClock-seededStart) * time.Second },
+		Fatal:   func(err error) { run.fail("fatal: %v", err) },
+	})
+	run.srv = srv
 	files := &fakeFiles{}
-	if s.tools != nil {
-		files = s.tools.Files.(*fakeFiles)
+	if run.tools != nil {
+		files = run.tools.Files.(*fakeFiles)
 	}
-	s.tools = &wire.Tools{Renderer: h.renderer.(*wire.Renderer), Token: s.runtime.token, HashKey: HashKey, Version: wire.Version, Files: files, Generation: s.wall, Emails: mail.Composer{},
-		Sign: func(string) string { return "signed" }, VerifySignature: func(string, string) bool { return true }, DailyInvites: 1000,
-		HashPassword: func(string) (string, error) { return "hash", nil }, CheckPassword: func(string, string) (bool, error) { return true, nil },
-		LinkToken: func(_ realm.ID, id int64) string { return fmt.Sprint("link", id) }}
+	run.tools = &wire.Tools{
+		Renderer:        srv.renderer.(*wire.Renderer),
+		Token:           run.runtime.token,
+		HashKey:         HashKey,
+		Version:         wire.Version,
+		Files:           files,
+		Generation:      run.wallClock,
+		Emails:          mail.Composer{},
+		Sign:            func(string) string { return "signed" },
+		VerifySignature: func(string, string) bool { return true },
+		DailyInvites:    1000,
+		HashPassword:    func(string) (string, error) { return "hash", nil },
+		CheckPassword:   func(string, string) (bool, error) { return true, nil },
+		LinkToken:       func(_ realm.ID, id int64) string { return fmt.Sprint("link", id) },
+	}
 }
 
-func (s *mirrorRun) fail(format string, args ...any) {
-	s.t.Errorf("seed %d: %s\nlately:\n  %s", s.seed, fmt.Sprintf(format, args...), strings.Join(s.recent, "\n  "))
+func (run *mirrorRun) fail(format string, args ...any) {
+	run.t.Errorf("seed %d: %s\nrecent requests:\n  %s", run.seed, fmt.Sprintf(format, args...),
+		strings.Join(run.recent, "\n  "))
 }
 
-// createOrganization makes an organization: an owner, an administrator, two members, a guest and a bot, and three channels.
-func (s *mirrorRun) createOrganization() {
-	if _, err := s.house.CreateRealm("", "Mirror"); err != nil {
-		s.t.Fatal(err)
+// createOrganization creates an owner, an administrator, two members, two guests, a bot and three channels.
+func (run *mirrorRun) createOrganization() {
+	if _, err := run.srv.CreateRealm("", "Mirror"); err != nil {
+		run.t.Fatal(err)
 	}
 	var people []int64
 	roles := []realm.Role{realm.Owner, realm.Administrator, realm.Member, realm.Member, realm.Guest, realm.Guest}
 	for i, role := range roles {
-		u, err := s.house.Turn(1, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
-			return realm.CreateUser{Email: fmt.Sprintf("user%d@example.org", i), Name: fmt.Sprintf("User %d", i), Role: role, Key: fmt.Sprintf("key%d", i), First: i == 0, NoDefaults: i == 5}.Decide(t)
+		u, err := run.srv.Turn(1, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
+			return realm.CreateUser{
+				Email:      fmt.Sprintf("user%d@example.org", i),
+				Name:       fmt.Sprintf("User %d", i),
+				Role:       role,
+				Key:        fmt.Sprintf("key%d", i),
+				First:      i == 0,
+				NoDefaults: i == 5,
+			}.Decide(t)
 		})
 		if err != nil {
-			s.t.Fatal(err)
+			run.t.Fatal(err)
 		}
 		people = append(people, int64(u.(realm.UserID)))
 	}
 	owner := people[0]
-	people = append(people, twin.Int(s.must(owner, "POST /bots", params{"full_name": "Robot", "short_name": "robot"})["user_id"]))
-	s.must(owner, "PATCH /realm", params{"enable_spectator_access": true})
-	for i, p := range []params{{}, {"invite_only": true, "history_public_to_subscribers": false}, {"is_web_public": true}} {
+	people = append(people,
+		twin.Int(run.must(owner, "POST /bots", params{"full_name": "Robot", "short_name": "robot"})["user_id"]))
+	run.must(owner, "PATCH /realm", params{"enable_spectator_access": true})
+	for i, p := range []params{{}, {"invite_only": true, "history_public_to_subscribers": false},
+		{"is_web_public": true}} {
 		p["name"], p["subscribers"] = []string{"one", "two", "three"}[i], people[:3+i]
-		s.must(owner, "POST /channels/create", p)
+		run.must(owner, "POST /channels/create", p)
 	}
-	if s.skipsDays() {
-		s.must(owner, "PATCH /realm", params{"waiting_period_threshold": 2})
+	if run.skipsDays() {
+		run.must(owner, "PATCH /realm", params{"waiting_period_threshold": 2})
 	}
-	if s.seed%3 == 0 { // guests may know only whom they meet
-		s.must(owner, "PATCH /realm", params{"can_access_all_users_group": params{"new": 7}})
+	if run.seed%3 == 0 { // guests see only users who share a channel with them
+		run.must(owner, "PATCH /realm", params{"can_access_all_users_group": params{"new": 7}})
 	}
 	clients := []*mirrorClient{
 		{user: 0, name: "web owner", params: caps(webCaps, params{"include_subscribers": true})},
 		{user: 1, name: "phone administrator", params: caps(phoneCaps, params{"include_subscribers": true})},
 		{user: 2, name: "old member", params: params{"apply_markdown": true, "include_subscribers": true}},
 		{user: 2, name: "web member", params: caps(webCaps, params{"include_subscribers": "partial"})},
-		{user: 3, name: "member who hears everything", params: caps(phoneCaps, params{"all_public_streams": true})},
+		{user: 3, name: "member with all public channels", params: caps(phoneCaps, params{"all_public_streams": true})},
 		{user: 4, name: "web guest", params: caps(webCaps, params{"include_subscribers": true})},
 		{user: 5, name: "phone guest", params: caps(phoneCaps, params{"include_subscribers": true})},
 		{user: 6, name: "bot", params: params{"apply_markdown": false, "include_subscribers": false}},
@@ -271,16 +314,16 @@ func (s *mirrorRun) createOrganization() {
 	for _, c := range clients {
 		c.user = people[c.user]
 		c.params["idle_queue_timeout"], c.params["client_gravatar"] = 604800, false
-		s.register(c)
+		run.register(c)
 	}
-	s.clients = clients
-	full, err := decodeObject(s.request(owner, "POST /register", params{}, ""))
+	run.clients = clients
+	full, err := decodeObject(run.request(owner, "POST /register", params{}, ""))
 	if err != nil {
-		s.t.Fatal(err)
+		run.t.Fatal(err)
 	}
-	s.askers = crowd.NewRequestGenerator(s.seed, people, full)
-	_, named := mirrorSeeds[s.seed]
-	s.askers.WithReordering = !named
+	run.askers = crowd.NewRequestGenerator(run.seed, people, full)
+	_, named := mirrorSeeds[run.seed]
+	run.askers.WithReordering = !named
 }
 
 func caps(names []string, p params) params {
@@ -303,30 +346,42 @@ func decodeObject(status int, body []byte) (map[string]any, error) {
 	return o, nil
 }
 
-func (s *mirrorRun) must(u int64, name string, p params) map[string]any {
-	o, err := decodeObject(s.request(u, name, p, ""))
+func (run *mirrorRun) must(u int64, name string, p params) map[string]any {
+	o, err := decodeObject(run.request(u, name, p, ""))
 	if err != nil {
-		s.t.Fatalf("seed %d: %s %v: %v", s.seed, name, p, err)
+		run.t.Fatalf("seed %d: %s %v: %v", run.seed, name, p, err)
 	}
 	return o
 }
 
-// request carries out a request to the end, as httpd would.
-func (s *mirrorRun) request(user int64, name string, p params, file string) (int, []byte) {
+// request runs a request to its end, as httpd would.
+func (run *mirrorRun) request(user int64, name string, p params, file string) (int, []byte) {
 	u := realm.UserID(user)
-	account := s.house.accounts.byUser[userKey{1, u}]
+	account := run.srv.accounts.byUser[userKey{1, u}]
 	if account == nil || !account.Active {
 		return 401, []byte(`{"result":"error","msg":"Account is deactivated"}`)
 	}
 	e, reply := endpoint(name), &seededReply{}
 	v := valuesOf(e, p)
-	c := &wire.Call{Server: s.house, Tools: s.tools, Realm: 1, Site: testSite(""), Caller: realm.Caller{User: u, Client: "test"}, Account: account, Params: v, Agent: "test",
-		Park: func(func()) wire.Reply { return reply }, CountPasswordAttempt: func(string) error { return nil }, ForgetPasswordAttempts: func(string) {}, CountAddressChange: func(string) error { return nil },
+	c := &wire.Call{
+		Server:                 run.srv,
+		Tools:                  run.tools,
+		Realm:                  1,
+		Site:                   testSite(""),
+		Caller:                 realm.Caller{User: u, Client: "test"},
+		Account:                account,
+		Params:                 v,
+		Agent:                  "test",
+		Park:                   func(func()) wire.Reply { return reply },
+		CountPasswordAttempt:   func(string) error { return nil },
+		ForgetPasswordAttempts: func(string) {},
+		CountAddressChange:     func(string) error { return nil },
 		Files: func() ([]wire.File, error) {
 			if file == "" {
 				return nil, nil
 			}
-			return []wire.File{{Name: "file.txt", Size: int64(len(file)), Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(file)), nil }}}, nil
+			open := func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(file)), nil }
+			return []wire.File{{Name: "file.txt", Size: int64(len(file)), Open: open}}, nil
 		}}
 	x, err := e.Run(c)
 	if _, parked := x.(wire.Parked); parked && err == nil {
@@ -336,7 +391,7 @@ func (s *mirrorRun) request(user int64, name string, p params, file string) (int
 		var r *realm.Refusal
 		var f *form.Error
 		if !errors.As(err, &r) && !errors.As(err, &f) {
-			s.fail("%s %v: %v", name, p, err)
+			run.fail("%s %v: %v", name, p, err)
 		}
 		return wire.Failure(err)
 	}
@@ -347,16 +402,16 @@ func (s *mirrorRun) request(user int64, name string, p params, file string) (int
 	return 200, wire.Success(a, nil)
 }
 
-func (s *mirrorRun) register(c *mirrorClient) {
+func (run *mirrorRun) register(c *mirrorClient) {
 	c.kind = twin.Client{Caps: map[string]bool{}, AllPublic: c.params["all_public_streams"] == true}
 	if all, ok := c.params["client_capabilities"].(map[string]bool); ok {
 		c.kind.Caps = all
 	}
 	c.mirror = twin.New(c.kind)
-	status, body := s.request(c.user, "POST /register", c.params, "")
-	if status == 400 && c.kind.AllPublic { // a guest by now
+	status, body := run.request(c.user, "POST /register", c.params, "")
+	if status == 400 && c.kind.AllPublic { // the user has become a guest
 		delete(c.params, "all_public_streams")
-		s.register(c)
+		run.register(c)
 		return
 	}
 	o, err := decodeObject(status, body)
@@ -364,136 +419,138 @@ func (s *mirrorRun) register(c *mirrorClient) {
 		err = c.mirror.Start(body)
 	}
 	if err != nil {
-		s.t.Fatalf("seed %d: register of %s: %v", s.seed, c.name, err)
+		run.t.Fatalf("seed %d: register of %s: %v", run.seed, c.name, err)
 	}
 	c.queue, c.at = o["queue_id"].(string), -1
-	c.invites = s.invites(c)
-	s.runAside(func() { s.attachments(c, c.mirror) })
+	c.invites = run.invites(c)
+	run.runAside(func() { run.attachments(c, c.mirror) })
 }
 
-func (s *mirrorRun) attachments(c *mirrorClient, m *twin.Mirror) {
-	status, body := s.request(c.user, "GET /attachments", params{}, "")
+func (run *mirrorRun) attachments(c *mirrorClient, m *twin.Mirror) {
+	status, body := run.request(c.user, "GET /attachments", params{}, "")
 	if err := m.Attachments(body); err != nil || status != 200 {
-		s.fail("%s: attachments: %d %v", c.name, status, err)
+		run.fail("%s: attachments: %d %v", c.name, status, err)
 	}
 }
 
-func (s *mirrorRun) invites(c *mirrorClient) any {
-	o, err := decodeObject(s.request(c.user, "GET /invites", params{}, ""))
+func (run *mirrorRun) invites(c *mirrorClient) any {
+	o, err := decodeObject(run.request(c.user, "GET /invites", params{}, ""))
 	if err != nil {
 		return nil
 	}
 	return fmt.Sprint(o["invites"])
 }
 
-func (s *mirrorRun) step() {
-	switch p := s.random.IntN(100); {
+func (run *mirrorRun) step() {
+	switch p := run.random.IntN(100); {
 	case p < 78:
-		s.act()
+		run.act()
 	case p < 93:
-		s.poll(s.clients[s.random.IntN(len(s.clients))])
+		run.poll(run.clients[run.random.IntN(len(run.clients))])
 	case p < 96:
-		s.advance(int64(1 + s.random.IntN(90)))
-	case p < 97 && s.skipsDays():
-		s.advance(86400)
+		run.advance(int64(1 + run.random.IntN(90)))
+	case p < 97 && run.skipsDays():
+		run.advance(86400)
 	case p < 97:
-		s.advance(int64(snapshotAge/time.Second) + 10)
+		run.advance(int64(snapshotAge/time.Second) + 10)
 	case p < 98:
-		s.crash()
+		run.crash()
 	default:
-		s.compareClient(s.clients[s.random.IntN(len(s.clients))])
+		run.compareClient(run.clients[run.random.IntN(len(run.clients))])
 	}
 }
 
-// skipsDays: days go by in this story, and new accounts become full members.
-func (s *mirrorRun) skipsDays() bool { return s.seed%5 == 0 }
+// skipsDays reports whether days pass in this run, so that new accounts become full members.
+func (run *mirrorRun) skipsDays() bool { return run.seed%5 == 0 }
 
-func (s *mirrorRun) advance(seconds int64) {
-	s.wall += seconds
-	s.house.sweepQueues()
-	s.house.tickRealms()
+func (run *mirrorRun) advance(seconds int64) {
+	run.wallClock += seconds
+	run.srv.sweepQueues()
+	run.srv.tickRealms()
 }
 
-// crash loses the process; what it told anybody is on disk.
-func (s *mirrorRun) crash() {
-	s.Crashes++
-	s.logRequest("crash")
-	s.disk.crash()
-	s.wall++
-	s.open()
+// crash ends the process. Everything that it has sent is on disk.
+func (run *mirrorRun) crash() {
+	run.Crashes++
+	run.logRequest("crash")
+	run.disk.crash()
+	run.wallClock++
+	run.open()
 }
 
-func (s *mirrorRun) logRequest(what string) {
-	s.recent = append(s.recent, what)
-	if len(s.recent) > mirrorRecent {
-		s.recent = s.recent[1:]
+func (run *mirrorRun) logRequest(what string) {
+	run.recent = append(run.recent, what)
+	if len(run.recent) > mirrorRecent {
+		run.recent = run.recent[1:]
 	}
 }
 
 // mirrorRecent is how many requests a failure shows.
 var mirrorRecent = 60
 
-// runAside does something the dice of the story know nothing of.
-func (s *mirrorRun) runAside(do func()) {
-	defer func(r *rand.Rand) { s.runtime.random = r }(s.runtime.random)
-	s.runtime.random = s.aside
+// runAside does something without using the run's random numbers.
+func (run *mirrorRun) runAside(do func()) {
+	defer func(r *rand.Rand) { run.runtime.random = r }(run.runtime.random)
+	run.runtime.random = run.asideRandom
 	do()
 }
 
-func (s *mirrorRun) act() { s.ask(s.askers.Next) }
+func (run *mirrorRun) act() { run.ask(run.askers.Next) }
 
-func (s *mirrorRun) ask(next func() crowd.Request) {
-	s.askers.Now = s.wall
+func (run *mirrorRun) ask(next func() crowd.Request) {
+	run.askers.Now = run.wallClock
 	x := next()
 	if x.Name == "" {
 		return
 	}
-	s.Asked++
-	status, body := s.request(s.askers.People[x.User], x.Name, x.Params, x.File)
+	run.Asked++
+	status, body := run.request(run.askers.People[x.User], x.Name, x.Params, x.File)
 	o, _ := decodeObject(status, body)
 	if status == 200 {
-		s.Done++
-		s.logRequest(fmt.Sprintf("user %d: %s %v", s.askers.People[x.User], x.Name, x.Params))
+		run.Done++
+		run.logRequest(fmt.Sprintf("user %d: %s %v", run.askers.People[x.User], x.Name, x.Params))
 	} else {
-		s.Refused++
+		run.Refused++
 		if os.Getenv("REFUSED") != "" {
-			s.t.Logf("user %d: %s %v: %.200s", s.askers.People[x.User], x.Name, x.Params, body)
+			run.t.Logf("user %d: %s %v: %.200s", run.askers.People[x.User], x.Name, x.Params, body)
 		}
 	}
 	if status >= 500 {
-		s.fail("%s %v: %d %s", x.Name, x.Params, status, body)
+		run.fail("%s %v: %d %s", x.Name, x.Params, status, body)
 	}
-	s.askers.Done(x, status, o)
-	s.house.tickRealms() // what is done behind the answers
+	run.askers.Done(x, status, o)
+	run.srv.tickRealms() // run the due jobs
 }
 
-// checkForms holds events against the forms they may have.
-func (s *mirrorRun) checkForms(c *mirrorClient, body []byte) {
+// checkForms checks that events have one of the documented forms.
+func (run *mirrorRun) checkForms(c *mirrorClient, body []byte) {
 	var v struct{ Events []json.RawMessage }
 	json.Unmarshal(body, &v)
 	for _, e := range v.Events {
-		for _, f := range s.forms.Check(e) {
-			s.fail("%s (user %d): %v: %s", c.name, c.user, f, e)
+		for _, f := range run.forms.Check(e) {
+			run.fail("%s (user %d): %v: %s", c.name, c.user, f, e)
 		}
 	}
 }
 
-// poll takes in all there is; false: its owner may not ask.
-func (s *mirrorRun) poll(c *mirrorClient) bool {
+// poll fetches and applies all events. It reports false if the user may not poll.
+func (run *mirrorRun) poll(c *mirrorClient) bool {
 	for {
-		status, body := s.request(c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.at, "dont_block": true}, "")
+		status, body := run.request(c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.at,
+			"dont_block": true}, "")
 		if status == 401 {
 			return false
 		}
-		if status != 200 && strings.Contains(string(body), "BAD_EVENT_QUEUE_ID") && c.mirror != nil { // his account was closed meanwhile, and his queues with it
-			s.register(c)
+		// the account was deactivated for a time, and its queues ended
+		if status != 200 && strings.Contains(string(body), "BAD_EVENT_QUEUE_ID") && c.mirror != nil {
+			run.register(c)
 			return true
 		}
 		was := c.at
-		s.checkForms(c, body)
+		run.checkForms(c, body)
 		var err error
 		if c.at, err = c.mirror.Events(body, c.at); err != nil || status != 200 {
-			s.fail("%s (user %d): %d %v", c.name, c.user, status, err)
+			run.fail("%s (user %d): %d %v", c.name, c.user, status, err)
 			return false
 		}
 		if c.at == was {
@@ -502,26 +559,27 @@ func (s *mirrorRun) poll(c *mirrorClient) bool {
 	}
 }
 
-func (s *mirrorRun) compare() {
+func (run *mirrorRun) compare() {
 	var here []*mirrorClient
-	for _, c := range s.clients {
-		s.compareClient(c)
-		if s.house.accounts.byUser[userKey{1, realm.UserID(c.user)}].Active {
+	for _, c := range run.clients {
+		run.compareClient(c)
+		if run.srv.accounts.byUser[userKey{1, realm.UserID(c.user)}].Active {
 			here = append(here, c)
 		}
 	}
-	if !s.t.Failed() {
-		s.runAside(func() { s.receipts(here) })
+	if !run.t.Failed() {
+		run.runAside(func() { run.receipts(here) })
 	}
 }
 
-// receipts compares who is said to have read a message with what everybody's clients know.
-func (s *mirrorRun) receipts(clients []*mirrorClient) {
+// receipts compares the read receipts of messages with the copies of all clients.
+func (run *mirrorRun) receipts(clients []*mirrorClient) {
 	for _, c := range clients {
 		ids := c.mirror.Messages()
 		for _, id := range ids[max(0, len(ids)-10):] {
-			status, body := s.request(c.user, "GET /messages/{message_id}/read_receipts", params{"message_id": id}, "")
-			if status != 200 { // the organization has none
+			status, body := run.request(c.user, "GET /messages/{message_id}/read_receipts", params{"message_id": id},
+				"")
+			if status != 200 { // the organization has no read receipts
 				break
 			}
 			var v struct {
@@ -531,21 +589,22 @@ func (s *mirrorRun) receipts(clients []*mirrorClient) {
 			for _, o := range clients {
 				read, known := o.mirror.Read(id, c.user)
 				if said := slices.Contains(v.Users, o.user); known && !c.mirror.Muted(o.user) && said != read {
-					s.fail("%s (user %d): receipts of message %d are %v, %s (user %d) has read it: %v", c.name, c.user, id, v.Users, o.name, o.user, read)
+					run.fail("%s (user %d): receipts of message %d are %v, %s (user %d) has read it: %v", c.name,
+						c.user, id, v.Users, o.name, o.user, read)
 				}
-				s.Receipts++
+				run.Receipts++
 			}
 		}
 	}
 }
 
-func (s *mirrorRun) compareClient(c *mirrorClient) {
-	if !s.poll(c) || s.t.Failed() {
+func (run *mirrorRun) compareClient(c *mirrorClient) {
+	if !run.poll(c) || run.t.Failed() {
 		return
 	}
-	s.Compared++
+	run.Compared++
 	fresh := twin.New(c.kind)
-	status, body := s.request(c.user, "POST /register", c.params, "")
+	status, body := run.request(c.user, "POST /register", c.params, "")
 	o, err := decodeObject(status, body)
 	if err == nil {
 		err = fresh.Start(body)
@@ -554,45 +613,47 @@ func (s *mirrorRun) compareClient(c *mirrorClient) {
 		return
 	}
 	if err != nil {
-		s.fail("%s: register: %v", c.name, err)
+		run.fail("%s: register: %v", c.name, err)
 		return
 	}
-	s.must(c.user, "DELETE /events", params{"queue_id": o["queue_id"]})
-	s.runAside(func() { s.attachments(c, fresh) })
+	run.must(c.user, "DELETE /events", params{"queue_id": o["queue_id"]})
+	run.runAside(func() { run.attachments(c, fresh) })
 	for _, x := range c.mirror.Diff(fresh) {
-		s.fail("%s (user %d): %s", c.name, c.user, x)
+		run.fail("%s (user %d): %s", c.name, c.user, x)
 	}
-	ask := params{"message_ids": c.mirror.Messages(), "apply_markdown": c.params["apply_markdown"], "client_gravatar": false, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}
+	ask := params{"message_ids": c.mirror.Messages(), "apply_markdown": c.params["apply_markdown"],
+		"client_gravatar": false, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}
 	if len(c.mirror.Messages()) > 0 {
-		status, body = s.request(c.user, "GET /messages", ask, "")
+		status, body = run.request(c.user, "GET /messages", ask, "")
 		if err := c.mirror.DiffMessages(body); err != nil {
-			s.fail("%s (user %d): %d: %v", c.name, c.user, status, err)
+			run.fail("%s (user %d): %d: %v", c.name, c.user, status, err)
 		}
 	}
-	s.runAside(func() { s.fetch(c) })
-	if told := s.invites(c); c.mirror.NeedsRefetch("invites") || told == nil || c.invites == nil {
+	run.runAside(func() { run.fetch(c) })
+	if told := run.invites(c); c.mirror.NeedsRefetch("invites") || told == nil || c.invites == nil {
 		c.invites = told
 	} else if told != c.invites {
-		s.fail("%s (user %d): invitations are %v, were %v, and no event said so", c.name, c.user, told, c.invites)
+		run.fail("%s (user %d): invitations are %v, were %v, without an event", c.name, c.user, told, c.invites)
 	}
 }
 
-// fetch compares what a client knows with what endpoints say that answer a part each.
-func (s *mirrorRun) fetch(c *mirrorClient) {
+// fetch compares a client's copy with the endpoints that return a part of the state.
+func (run *mirrorRun) fetch(c *mirrorClient) {
 	for _, f := range twin.Fetches {
-		status, body := s.request(c.user, f.Name, params(f.Params), "")
-		if status != 200 { // bots have no groups, and who keeps no drafts may not ask for them
+		status, body := run.request(c.user, f.Name, params(f.Params), "")
+		if status != 200 { // not allowed for bots, or the user has turned drafts off
 			continue
 		}
 		if err := c.mirror.DiffFetched(f, body); err != nil {
-			s.fail("%s (user %d): %v", c.name, c.user, err)
+			run.fail("%s (user %d): %v", c.name, c.user, err)
 		}
 	}
 	for _, id := range c.mirror.MessagesWithHistory() {
-		status, body := s.request(c.user, "GET /messages/{message_id}/history", params{"message_id": id, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}, "")
+		status, body := run.request(c.user, "GET /messages/{message_id}/history",
+			params{"message_id": id, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}, "")
 		if err := c.mirror.DiffHistory(id, status, body); err != nil {
-			s.fail("%s (user %d): message %d: %v", c.name, c.user, id, err)
+			run.fail("%s (user %d): message %d: %v", c.name, c.user, id, err)
 		}
-		s.Histories++
+		run.Histories++
 	}
 }

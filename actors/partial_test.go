@@ -2,7 +2,6 @@ package actors
 
 import (
 	"fmt"
-	"log/slog"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -10,53 +9,55 @@ import (
 	"time"
 
 	"parley/actors/realm"
-	"parley/wire"
 )
 
-// TestPartialSubscribersInEvents: who asked for partial lists of subscribers is told, when he is subscribed, what a
-// registration would say: everybody in a small channel, and in a large one bots and the people of the last two weeks.
+// A client that asked for partial lists of subscribers gets, when its user is subscribed, the same list that a
+// registration has: all subscribers of a small channel; of a large one only bots and users of the last two weeks.
 func TestPartialSubscribersInEvents(t *testing.T) {
 	var wall atomic.Int64
 	wall.Store(1_700_000_000)
 	d := &slowDisk{diskContents: newDiskContents()}
 	open := func() *Server {
-		h, err := Open(d, Options{Protocol: wire.SessionProtocol{}, Renderer: &wire.Renderer{}, Log: slog.New(slog.DiscardHandler), Site: testSite, Now: func() time.Time { return time.Unix(wall.Load(), 0) }, Fatal: func(err error) { t.Errorf("fatal: %v", err) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return h
+		return openServerWith(t, d, Options{Now: func() time.Time { return time.Unix(wall.Load(), 0) }})
 	}
-	h := open()
+	srv := open()
 	var names []string
 	for i := range realm.FullSubscriberListLimit + 5 {
 		names = append(names, fmt.Sprintf("u%d", i))
 	}
-	crowd := createOrganization(t, h, names...)
+	crowd := createOrganization(t, srv, names...)
 	ann, gone, here := crowd[0], crowd[7], crowd[9]
-	bot := realm.UserID(mustCall(t, h, ann, "POST /bots", params{"full_name": "Robo", "short_name": "robo"})["user_id"].(float64))
-	mustCall(t, h, gone, "POST /users/me/presence", params{"status": "active"})
+	bot := realm.UserID(mustCall(t, srv, ann, "POST /bots",
+		params{"full_name": "Robo", "short_name": "robo"})["user_id"].(float64))
+	mustCall(t, srv, gone, "POST /users/me/presence", params{"status": "active"})
 	wall.Add(10 * 86400)
-	mustCall(t, h, here, "POST /users/me/presence", params{"status": "active"})
-	if err := h.Save(t.Context()); err != nil {
+	mustCall(t, srv, here, "POST /users/me/presence", params{"status": "active"})
+	if err := srv.Save(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	closeServer(t, h)
-	h = open()
-	defer closeServer(t, h)
+	closeServer(t, srv)
+	srv = open()
+	defer closeServer(t, srv)
 	wall.Add(5 * 86400)
 
 	var others []realm.UserID
-	mustCall(t, h, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"one", "two"}})
-	mustCall(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}}, "principals": []realm.UserID{bot}})
-	mustCall(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "small"}}, "principals": crowd[2 : realm.FullSubscriberListLimit/2]})
-	mustCall(t, h, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"small"}, "principals": append(others, here)})
+	mustCall(t, srv, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"one", "two"}})
+	mustCall(t, srv, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}},
+		"principals": []realm.UserID{bot}})
+	mustCall(t, srv, ann, "POST /users/me/subscriptions",
+		params{"subscriptions": []any{map[string]any{"name": "small"}},
+			"principals": crowd[2 : realm.FullSubscriberListLimit/2]})
+	mustCall(t, srv, ann, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"small"},
+		"principals": append(others, here)})
 	listen := func(how string) map[string]any {
-		return mustCall(t, h, ann, "POST /register", params{"include_subscribers": how, "event_types": []string{"subscription"}, "fetch_event_types": []string{"subscription"}})
+		return mustCall(t, srv, ann, "POST /register", params{"include_subscribers": how,
+			"event_types": []string{"subscription"}, "fetch_event_types": []string{"subscription"}})
 	}
 	partial, full, none := listen("partial"), listen("true"), listen("false")
 	told := func(q map[string]any) map[string]map[string]any {
 		out := map[string]map[string]any{}
-		for _, e := range mustCall(t, h, ann, "GET /events", params{"queue_id": q["queue_id"], "last_event_id": -1, "dont_block": true})["events"].([]any) {
+		for _, e := range mustCall(t, srv, ann, "GET /events", params{"queue_id": q["queue_id"], "last_event_id": -1,
+			"dont_block": true})["events"].([]any) {
 			if e := e.(map[string]any); e["op"] == "add" {
 				for _, s := range e["subscriptions"].([]any) {
 					out[s.(map[string]any)["name"].(string)] = s.(map[string]any)
@@ -65,8 +66,9 @@ func TestPartialSubscribersInEvents(t *testing.T) {
 		}
 		return out
 	}
-	mustCall(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}}})
-	mustCall(t, h, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}, map[string]any{"name": "small"}}})
+	mustCall(t, srv, ann, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "one"}}})
+	mustCall(t, srv, ann, "POST /users/me/subscriptions",
+		params{"subscriptions": []any{map[string]any{"name": "two"}, map[string]any{"name": "small"}}})
 	ids := func(v any) (out []realm.UserID) {
 		list, _ := v.([]any)
 		for _, x := range list {
@@ -76,28 +78,32 @@ func TestPartialSubscribersInEvents(t *testing.T) {
 	}
 	events := told(partial)
 	for name, want := range map[string][]realm.UserID{"one": {ann, here, bot}, "two": {ann, here}} {
-		if _, whole := events[name]["subscribers"]; whole || !slices.Equal(ids(events[name]["partial_subscribers"]), want) {
-			t.Errorf("%s is told with the partial list %v, wanted %v", name, events[name]["partial_subscribers"], want)
+		if _, whole := events[name]["subscribers"]; whole || !slices.Equal(ids(events[name]["partial_subscribers"]),
+			want) {
+			t.Errorf("partial list of %s is %v, want %v", name, events[name]["partial_subscribers"], want)
 		}
 	}
-	if _, part := events["small"]["partial_subscribers"]; part || len(ids(events["small"]["subscribers"])) != realm.FullSubscriberListLimit/2-2 {
-		t.Errorf("of a small channel all are told: %v", events["small"])
+	if _, part := events["small"]["partial_subscribers"]; part ||
+		len(ids(events["small"]["subscribers"])) != realm.FullSubscriberListLimit/2-2 {
+		t.Errorf("a small channel has a partial list: %v", events["small"])
 	}
 	for _, s := range listen("partial")["subscriptions"].([]any) {
 		s := s.(map[string]any)
 		for _, list := range []string{"subscribers", "partial_subscribers"} {
 			if !reflect.DeepEqual(s[list], events[s["name"].(string)][list]) {
-				t.Errorf("%s of %v: %v by events, %v by register", list, s["name"], events[s["name"].(string)][list], s[list])
+				t.Errorf("%s of %v: %v by events, %v by register", list, s["name"], events[s["name"].(string)][list],
+					s[list])
 			}
 		}
 	}
-	for name, n := range map[string]int{"one": len(crowd) + 1, "two": len(crowd), "small": realm.FullSubscriberListLimit/2 - 2} {
+	for name, n := range map[string]int{"one": len(crowd) + 1, "two": len(crowd),
+		"small": realm.FullSubscriberListLimit/2 - 2} {
 		if o := told(full)[name]; len(ids(o["subscribers"])) != n {
-			t.Errorf("who wants all subscribers of %s is told %d of %d", name, len(ids(o["subscribers"])), n)
+			t.Errorf("a client that wants all subscribers of %s got %d of %d", name, len(ids(o["subscribers"])), n)
 		}
 		for _, list := range []string{"subscribers", "partial_subscribers"} {
 			if _, any := told(none)[name][list]; any {
-				t.Errorf("who wants no subscribers is told %s of %s", list, name)
+				t.Errorf("a client that wants no subscribers got %s of %s", list, name)
 			}
 		}
 	}

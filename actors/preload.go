@@ -10,50 +10,50 @@ import (
 	"parley/actors/realm"
 )
 
-// ReadOnlyDisk is a disk that is only read.
+// ReadOnlyDisk is a disk from which realms can only be loaded, such as a copy.
 type ReadOnlyDisk interface {
 	Realms() ([]realm.ID, error)
-	// Bounds says that the rows stand at rows and the journal ends at last.
+	// Bounds returns the sequence number of the stored rows and the last fact in the journal.
 	Bounds(id realm.ID) (rows, last realm.Seq, err error)
 	realmLoader
 }
 
-// realmLoader is what ReadOnlyDisk and Disk read alike.
+// realmLoader is the part that ReadOnlyDisk and Disk share.
 type realmLoader interface {
 	Load(id realm.ID, r *realm.Realm, book *presence.Table) ([]realm.Told, error)
 	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
 }
 
-// loadedRealm is a realm as it was when a disk's journal ended where it has been replayed to.
+// loadedRealm is a realm's state after the journal was replayed up to some fact.
 type loadedRealm struct {
-	r            *realm.Realm
-	book         *presence.Table
-	rowsSeq      realm.Seq     // the number the rows it came from stand at
-	queues       []realm.Queue // of the rows
-	told         []realm.Told  // what queues may not have acknowledged
-	toldFromRows int           // of told, those that came from rows
+	realm        *realm.Realm
+	presence     *presence.Table
+	rowsSeq      realm.Seq     // sequence number of the rows it was loaded from
+	queues       []realm.Queue // from the rows
+	told         []realm.Told  // events that queues may not have acknowledged
+	toldFromRows int           // how many of told came from the rows; the others were replayed
 
-	ackedThrough     [Shards]realm.Seq // what each session actor's queues have acknowledged, as far as the journal says
-	accountsToUpdate []realm.UserID    // whose accounts facts of the journal may have changed
+	ackedThrough     [Shards]realm.Seq // per shard, as far as the journal says
+	accountsToUpdate []realm.UserID    // users whose accounts replayed facts may have changed
 }
 
-// load reads a realm's rows and plays the facts behind them.
+// load reads a realm's rows and replays the facts after them.
 func load(disk realmLoader, id realm.ID, rows realm.Seq, now time.Time) (*loadedRealm, error) {
-	l := &loadedRealm{r: realm.New(id), book: presence.New(), rowsSeq: rows}
-	l.r.SetClock(now.Unix())
+	l := &loadedRealm{realm: realm.New(id), presence: presence.New(), rowsSeq: rows}
+	l.realm.SetClock(now.Unix())
 	var err error
-	if l.told, err = disk.Load(id, l.r, l.book); err != nil {
+	if l.told, err = disk.Load(id, l.realm, l.presence); err != nil {
 		return nil, fmt.Errorf("load realm %d: %w", id, err)
 	}
 	l.toldFromRows = len(l.told)
 	t := readJournalTail(disk, id, rows)
 	defer t.close()
-	l.r.SetSeq(rows, runParallel)
-	l.r.EachQueue(func(q *realm.Queue) { l.queues = append(l.queues, *q) })
+	l.realm.SetSeq(rows, runParallel)
+	l.realm.EachQueue(func(q *realm.Queue) { l.queues = append(l.queues, *q) })
 	return l, l.replay(t)
 }
 
-// runParallel does parts that have nothing in common at the same time.
+// runParallel runs independent functions at the same time and waits for all.
 func runParallel(parts ...func()) {
 	var all sync.WaitGroup
 	for _, part := range parts {
@@ -62,12 +62,12 @@ func runParallel(parts ...func()) {
 	all.Wait()
 }
 
-// journalTail is the facts of a realm's journal behind a number, decoded by a goroutine that is ahead of who plays them: they
-// are read while rows are being indexed, on another processor.
+// journalTail is the facts of a realm's journal after a sequence number. A goroutine decodes them ahead of the replay:
+// the facts are read on another processor while the rows are being indexed.
 type journalTail struct {
 	batches chan []numberedFact
-	err     error         // once batches is closed
-	stop    chan struct{} // closed when nobody takes any more
+	err     error         // valid when batches is closed
+	stop    chan struct{} // closed when the facts are not needed any more
 }
 
 type numberedFact struct {
@@ -75,14 +75,15 @@ type numberedFact struct {
 	fact realm.Fact
 }
 
-// Facts are handed over by tailBatch, and at most tailAhead batches wait: some megabytes.
+// tailBatch is how many facts are handed over at once. At most tailAhead batches wait: some megabytes.
 const (
 	tailBatch = 256
 	tailAhead = 64
 )
 
-var errTailStopped = errors.New("nobody takes the facts")
+var errTailStopped = errors.New("reading the journal was stopped")
 
+// readJournalTail starts to read. The caller must call close.
 func readJournalTail(disk realmLoader, id realm.ID, after realm.Seq) *journalTail {
 	t := &journalTail{batches: make(chan []numberedFact, tailAhead), stop: make(chan struct{})}
 	go func() {
@@ -110,20 +111,20 @@ func readJournalTail(disk realmLoader, id realm.ID, after realm.Seq) *journalTai
 	return t
 }
 
-// close ends the reading, if it has not come to its end, and waits until the disk is left alone.
+// close stops the reading if it is not done, and waits until the disk is not used any more.
 func (t *journalTail) close() {
 	close(t.stop)
 	for range t.batches {
 	}
 }
 
-// replay plays the facts that are in the journal behind what is there.
+// replay applies the facts of the tail.
 func (l *loadedRealm) replay(t *journalTail) error {
 	for batch := range t.batches {
 		for _, n := range batch {
-			told := l.r.Replay(n.fact)
+			told := l.realm.Replay(n.fact)
 			if told.Seq != n.seq {
-				return fmt.Errorf("replay realm %d: BUG: fact %d applied as %d", l.r.ID(), n.seq, told.Seq)
+				return fmt.Errorf("replay realm %d: BUG: fact %d applied as %d", l.realm.ID(), n.seq, told.Seq)
 			}
 			if len(told.Notices) > 0 {
 				l.told = append(l.told, told)
@@ -139,19 +140,19 @@ func (l *loadedRealm) replay(t *journalTail) error {
 		}
 	}
 	if t.err != nil {
-		return fmt.Errorf("replay realm %d: %w", l.r.ID(), t.err)
+		return fmt.Errorf("replay realm %d: %w", l.realm.ID(), t.err)
 	}
 	return nil
 }
 
-// Preloaded is the realms of a disk as they were at some moment, for a house that opens the disk later: it only plays
-// what came since. A realm whose rows have moved on meanwhile is loaded anew.
+// Preloaded is the realms of a disk as Preload found them, for a server that opens the disk later: it only replays the
+// facts that were added since. A realm whose rows changed in the meantime is loaded again.
 type Preloaded struct {
 	realms   map[realm.ID]*loadedRealm
 	accounts *accountTable
 }
 
-// Preload reads every realm of a disk, which may be a copy.
+// Preload loads every realm of a disk, which may be a copy.
 func Preload(disk ReadOnlyDisk, now time.Time) (*Preloaded, error) {
 	ids, err := disk.Realms()
 	if err != nil {
@@ -167,8 +168,8 @@ func Preload(disk ReadOnlyDisk, now time.Time) (*Preloaded, error) {
 		if err != nil {
 			return nil, err
 		}
-		if l.r.Founded() {
-			p.accounts.addRealm(l.r)
+		if l.realm.Founded() {
+			p.accounts.addRealm(l.realm)
 			l.accountsToUpdate = nil
 		}
 		p.realms[id] = l
@@ -176,7 +177,7 @@ func Preload(disk ReadOnlyDisk, now time.Time) (*Preloaded, error) {
 	return p, nil
 }
 
-// take hands a realm out, once.
+// take returns a realm and forgets it; nil if it was not preloaded.
 func (p *Preloaded) take(id realm.ID) *loadedRealm {
 	if p == nil {
 		return nil

@@ -14,7 +14,7 @@ type (
 	presenceReport struct {
 		user         realm.UserID
 		active, hide bool
-		done         func(row presence.Row, tell bool) // mustCall not block
+		done         func(row presence.Row, announce bool) // must not block
 	}
 	presenceSince struct {
 		update, oldest int64
@@ -28,83 +28,85 @@ type (
 	presenceRows struct{ rows []realm.EncodedRow }
 )
 
-// presenceActor keeps who of one realm is here.
+// presenceActor keeps the presence of one realm's users.
 type presenceActor struct {
-	h    *Server
-	book *presence.Table
-	seen *lastSeenTable
+	srv   *Server
+	table *presence.Table
+	seen  *lastSeenTable
 }
 
-// lastSeenTable is when each user of a realm was here at last, to be read by everybody without asking the presence actor,
-// which alone writes it. It is right to lastSeenStep.
-type lastSeenTable struct{ times sync.Map } // realm.UserID: Unix seconds
+// lastSeenTable is when each user of a realm was last connected. The presence actor writes it; every goroutine may read
+// it without asking that actor. A time may be lastSeenStep too old.
+type lastSeenTable struct{ times sync.Map } // realm.UserID -> Unix seconds
 
-// lastSeenStep is how many seconds must have passed before a user's being here is noted anew: it only matters whether
-// he was here in the last days.
+// lastSeenStep is how many seconds pass before a user's time is updated. Readers only ask about days.
 const lastSeenStep = 3600
 
-func (s *lastSeenTable) record(u realm.UserID, now int64) {
-	if at, ok := s.times.Load(u); !ok || now-at.(int64) >= lastSeenStep {
-		s.times.Store(u, now)
+// record notes that a user is connected now.
+func (t *lastSeenTable) record(u realm.UserID, now int64) {
+	if at, ok := t.times.Load(u); !ok || now-at.(int64) >= lastSeenStep {
+		t.times.Store(u, now)
 	}
 }
 
-// presenceSince reports whether a user was here at that time or later, or at most lastSeenStep earlier.
-func (s *lastSeenTable) since(u realm.UserID, oldest int64) bool {
-	at, ok := s.times.Load(u)
+// since reports whether a user was connected at that time or later, or at most lastSeenStep earlier.
+func (t *lastSeenTable) since(u realm.UserID, oldest int64) bool {
+	at, ok := t.times.Load(u)
 	return ok && at.(int64)+lastSeenStep > oldest
 }
 
 func (p *presenceActor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *presenceReport:
-		now := p.h.now().Unix()
+		now := p.srv.now().Unix()
 		if m.hide {
-			m.done(p.book.Hide(m.user, now), true)
+			m.done(p.table.Hide(m.user, now), true)
 			return
 		}
-		row, tell := p.book.Report(m.user, m.active, now)
+		row, announce := p.table.Report(m.user, m.active, now)
 		p.seen.record(m.user, now)
-		m.done(row, tell)
+		m.done(row, announce)
 	case *presenceSince:
-		m.reply <- p.book.ChangedSince(m.update, m.oldest)
+		m.reply <- p.table.ChangedSince(m.update, m.oldest)
 	case *presenceOf:
-		if r, ok := p.book.Get(m.user); ok {
+		if r, ok := p.table.Get(m.user); ok {
 			m.reply <- &r
 		} else {
 			m.reply <- nil
 		}
 	case savePresence:
 		var rows []realm.EncodedRow
-		for _, r := range p.book.TakeChanged() {
-			rows = append(rows, p.h.disk.EncodeRow(realm.PresenceTable, int64(r.User), &r))
+		for _, r := range p.table.TakeChanged() {
+			rows = append(rows, p.srv.disk.EncodeRow(realm.PresenceTable, int64(r.User), &r))
 		}
-		p.h.runtime.send(m.to, presenceRows{rows})
+		p.srv.runtime.send(m.to, presenceRows{rows})
 	}
 }
 
-// ReportPresence notes that a user is active or idle; tell says whether others should hear that he came online.
-func (h *Server) ReportPresence(id realm.ID, u realm.UserID, active bool) (presence.Row, bool) {
-	return h.report(id, &presenceReport{user: u, active: active})
+// ReportPresence records that a user is active or idle. announce says whether other users are to be told that the user
+// came online.
+func (srv *Server) ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, announce bool) {
+	return srv.report(id, &presenceReport{user: u, active: active})
 }
 
-// ReportPresenceAsync is ReportPresence that nobody waits for. The presence actor calls done, which must not block.
-func (h *Server) ReportPresenceAsync(id realm.ID, u realm.UserID, active bool, done func(row presence.Row, tell bool)) {
-	if r := h.find(id); r != nil {
-		h.runtime.send(r.presence, &presenceReport{user: u, active: active, done: done})
+// ReportPresenceAsync is ReportPresence without waiting. The presence actor calls done, which must not block.
+func (srv *Server) ReportPresenceAsync(id realm.ID, u realm.UserID, active bool,
+	done func(row presence.Row, announce bool)) {
+	if r := srv.find(id); r != nil {
+		srv.runtime.send(r.presence, &presenceReport{user: u, active: active, done: done})
 	} else {
 		done(presence.Row{}, false)
 	}
 }
 
 // HidePresence makes a user appear offline at once.
-func (h *Server) HidePresence(id realm.ID, u realm.UserID) presence.Row {
-	row, _ := h.report(id, &presenceReport{user: u, hide: true})
+func (srv *Server) HidePresence(id realm.ID, u realm.UserID) presence.Row {
+	row, _ := srv.report(id, &presenceReport{user: u, hide: true})
 	return row
 }
 
-func (h *Server) report(id realm.ID, m *presenceReport) (row presence.Row, tell bool) {
-	r := h.find(id)
+func (srv *Server) report(id realm.ID, m *presenceReport) (row presence.Row, tell bool) {
+	r := srv.find(id)
 	if r == nil {
 		return presence.Row{}, false
 	}
@@ -113,37 +115,38 @@ func (h *Server) report(id realm.ID, m *presenceReport) (row presence.Row, tell 
 		row, tell = noted, news
 		close(done)
 	}
-	h.runtime.send(r.presence, m)
+	srv.runtime.send(r.presence, m)
 	<-done
 	return row, tell
 }
 
-// PresenceSince is the rows that changed after an update id, or whose last contact is not older than oldest.
-func (h *Server) PresenceSince(id realm.ID, update, oldest int64) []presence.Row {
-	r := h.find(id)
+// PresenceSince returns the rows that changed after an update id. If update is 0 or less, it returns the users that
+// were connected at oldest, in Unix seconds, or later.
+func (srv *Server) PresenceSince(id realm.ID, update, oldest int64) []presence.Row {
+	r := srv.find(id)
 	if r == nil {
 		return nil
 	}
 	m := &presenceSince{update, oldest, make(chan []presence.Row, 1)}
-	h.runtime.send(r.presence, m)
+	srv.runtime.send(r.presence, m)
 	return <-m.reply
 }
 
-// PresenceOf is one user's row, or nil.
-func (h *Server) PresenceOf(id realm.ID, u realm.UserID) *presence.Row {
-	r := h.find(id)
+// PresenceOf returns one user's row, or nil.
+func (srv *Server) PresenceOf(id realm.ID, u realm.UserID) *presence.Row {
+	r := srv.find(id)
 	if r == nil {
 		return nil
 	}
 	m := &presenceOf{u, make(chan *presence.Row, 1)}
-	h.runtime.send(r.presence, m)
+	srv.runtime.send(r.presence, m)
 	return <-m.reply
 }
 
-// ActiveSince tells whether users of an organization were here at a time, in Unix seconds, or later; some who left up to an
-// hour before it count as well.
-func (h *Server) ActiveSince(id realm.ID, oldest int64) func(realm.UserID) bool {
-	r := h.find(id)
+// ActiveSince returns a function that reports whether a user was connected at a time, in Unix seconds, or later. Users
+// who left up to an hour before it count too. The function may be called at any time.
+func (srv *Server) ActiveSince(id realm.ID, oldest int64) func(realm.UserID) bool {
+	r := srv.find(id)
 	if r == nil {
 		return func(realm.UserID) bool { return false }
 	}

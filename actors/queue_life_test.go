@@ -9,25 +9,27 @@ import (
 	"parley/wire"
 )
 
-// TestQueueLifetime follows a queue through its states: a waiting poll hears a heartbeat within a minute and keeps
-// its queue alive however long it waits; without anybody the queue lasts as long as was asked for, and no longer.
+// TestQueueLifetime follows a queue through its life. A waiting poll gets a heartbeat within a minute and keeps its
+// queue alive for as long as it waits. Without polls the queue lasts exactly as long as was asked for.
 func TestQueueLifetime(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
-		ann := createOrganization(t, h, "ann")[0]
-		asked := mustCall(t, h, ann, "POST /register", params{"event_types": []string{"message"}, "idle_queue_timeout": 60})
-		usual := mustCall(t, h, ann, "POST /register", params{"event_types": []string{"message"}})
+		srv := openServer(t, d)
+		ann := createOrganization(t, srv, "ann")[0]
+		asked := mustCall(t, srv, ann, "POST /register", params{"event_types": []string{"message"},
+			"idle_queue_timeout": 60})
+		usual := mustCall(t, srv, ann, "POST /register", params{"event_types": []string{"message"}})
 		if asked["idle_queue_timeout_secs"] != 60.0 || usual["idle_queue_timeout_secs"] != 600.0 {
-			t.Errorf("told %v and %v seconds", asked["idle_queue_timeout_secs"], usual["idle_queue_timeout_secs"])
+			t.Errorf("timeouts in the answers: %v and %v seconds", asked["idle_queue_timeout_secs"],
+				usual["idle_queue_timeout_secs"])
 		}
 		last := -1.0
-		for range 3 { // three minutes, three times as long as the queue may be idle
+		for range 3 { // three minutes, three times the queue's idle timeout
 			began := time.Now()
-			a := <-call(h, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last})
+			a := <-call(srv, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last})
 			events, _ := a.body["events"].([]any)
 			if a.status != 200 || len(events) != 1 || events[0].(map[string]any)["type"] != "heartbeat" {
-				t.Fatalf("waiting in vain is answered with %d %v", a.status, a.body)
+				t.Fatalf("a poll without events is answered with %d %v", a.status, a.body)
 			}
 			if waited := time.Since(began); waited > time.Minute {
 				t.Errorf("the heartbeat came after %v", waited)
@@ -36,39 +38,49 @@ func TestQueueLifetime(t *testing.T) {
 		}
 		time.Sleep(50 * time.Second)
 		synctest.Wait()
-		if a := <-call(h, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last, "dont_block": true}); a.status != 200 {
-			t.Errorf("ended before its time: %v", a.body)
+		if a := <-call(srv, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last,
+			"dont_block": true}); a.status != 200 {
+			t.Errorf("the queue ended too early: %v", a.body)
 		}
 		time.Sleep(70 * time.Second)
 		synctest.Wait()
 		for _, dontBlock := range []bool{true, false} {
-			if a := <-call(h, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last, "dont_block": dontBlock}); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" {
-				t.Errorf("after its time: %d %v", a.status, a.body)
+			if a := <-call(srv, ann, "GET /events", params{"queue_id": asked["queue_id"], "last_event_id": last,
+				"dont_block": dontBlock}); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" {
+				t.Errorf("after the queue's timeout: %d %v", a.status, a.body)
 			}
 		}
-		if a := <-call(h, ann, "GET /events", params{"queue_id": usual["queue_id"], "last_event_id": -1, "dont_block": true}); a.status != 200 {
+		if a := <-call(srv, ann, "GET /events", params{"queue_id": usual["queue_id"], "last_event_id": -1,
+			"dont_block": true}); a.status != 200 {
 			t.Errorf("the other queue: %v", a.body)
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
-// A request for events that comes again in the same memory, as a connection's poll does, hears heartbeats like any other,
-// also when its client left meanwhile and came back, and keeps its queue alive.
+// A poll request that is sent again in the same memory, as a connection does, gets heartbeats like any other and keeps
+// its queue alive, even if its client left for a time.
 func TestRepeatedPollsGetHeartbeats(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
-		ann := createOrganization(t, h, "ann")[0]
-		queue := mustCall(t, h, ann, "POST /register", params{"event_types": []string{"message"}, "idle_queue_timeout": 60})
+		srv := openServer(t, d)
+		ann := createOrganization(t, srv, "ann")[0]
+		queue := mustCall(t, srv, ann, "POST /register", params{"event_types": []string{"message"},
+			"idle_queue_timeout": 60})
 		reply := make(responseChan, 1)
-		poll := &wire.PollRequest{Realm: 1, User: ann, Queue: realm.QueueID(queue["queue_id"].(string)), Last: -1, Reply: reply}
-		for n := range 4 { // three minutes, three times as long as the queue may be idle
-			h.PollAll([]*wire.PollRequest{poll})
+		poll := &wire.PollRequest{
+			Realm: 1,
+			User:  ann,
+			Queue: realm.QueueID(queue["queue_id"].(string)),
+			Last:  -1,
+			Reply: reply,
+		}
+		for n := range 4 { // three minutes, three times the queue's idle timeout
+			srv.PollAll([]*wire.PollRequest{poll})
 			if n == 2 {
 				time.Sleep(30 * time.Second)
-				h.CancelPoll(*poll)
-				h.PollAll([]*wire.PollRequest{poll})
+				srv.CancelPoll(*poll)
+				srv.PollAll([]*wire.PollRequest{poll})
 			}
 			time.Sleep(40 * time.Second)
 			synctest.Wait()
@@ -89,10 +101,10 @@ func TestRepeatedPollsGetHeartbeats(t *testing.T) {
 		}
 		time.Sleep(70 * time.Second)
 		synctest.Wait()
-		h.PollAll([]*wire.PollRequest{poll})
+		srv.PollAll([]*wire.PollRequest{poll})
 		if a := <-reply; a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" {
-			t.Errorf("after its time: %v", a)
+			t.Errorf("after the queue's timeout: %v", a)
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }

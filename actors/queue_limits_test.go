@@ -10,29 +10,31 @@ import (
 	"parley/actors/realm"
 )
 
-// runWithManySends plays something with more sends than a queue may hold.
-func runWithManySends(t *testing.T, play func(t *testing.T, d *slowDisk, h *Server, ann, bo realm.UserID)) {
+// runWithManySends runs a test with more messages than a queue may have events.
+func runWithManySends(t *testing.T, play func(t *testing.T, d *slowDisk, srv *Server, ann, bo realm.UserID)) {
 	if testing.Short() {
-		t.Skip("20,000 sends, one after the other: minutes under the race detector, which learns nothing from them")
+		t.Skip("20,000 sends in a row take minutes under the race detector, which finds nothing in them")
 	}
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
-		people := createOrganization(t, h, "ann", "bo")
-		play(t, d, h, people[0], people[1])
+		srv := openServer(t, d)
+		people := createOrganization(t, srv, "ann", "bo")
+		play(t, d, srv, people[0], people[1])
 	})
 }
 
-// A queue that nobody reads is given up when it holds too much, and only that one: its owner registers anew, everybody
-// else goes on, and the meters say it.
+// A queue that no client polls is evicted when it has too many events. Its user must register again, all other queues
+// go on, and the eviction is counted.
 func TestQueueTooFarBehindIsEvicted(t *testing.T) {
-	runWithManySends(t, func(t *testing.T, d *slowDisk, h *Server, ann, bo realm.UserID) {
+	runWithManySends(t, func(t *testing.T, d *slowDisk, srv *Server, ann, bo realm.UserID) {
 		register := params{"event_types": []string{"message"}, "idle_queue_timeout": 604800}
-		idle, alive := mustCall(t, h, bo, "POST /register", register), mustCall(t, h, bo, "POST /register", register)
+		idle, alive := mustCall(t, srv, bo, "POST /register", register), mustCall(t, srv, bo, "POST /register",
+			register)
 		polled, last := 0, float64(-1)
-		poll := func() { // until nothing is left: an answer is cut where it gets long
+		poll := func() { // until nothing is left: a long answer is split
 			for {
-				a := mustCall(t, h, bo, "GET /events", params{"queue_id": alive["queue_id"], "last_event_id": last, "dont_block": true})
+				a := mustCall(t, srv, bo, "GET /events", params{"queue_id": alive["queue_id"], "last_event_id": last,
+					"dont_block": true})
 				events := a["events"].([]any)
 				if len(events) == 0 {
 					return
@@ -44,97 +46,107 @@ func TestQueueTooFarBehindIsEvicted(t *testing.T) {
 			}
 		}
 		for i := range queue.MaxUnacked + 1 {
-			mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": fmt.Sprint(i)})
 			if i%5000 == 0 {
 				poll()
 			}
 		}
 		synctest.Wait()
-		if n := h.Metrics.QueuesEvicted.Load(); n != 1 {
-			t.Errorf("%d queues are metered as given up", n)
+		if n := srv.Metrics.QueuesEvicted.Load(); n != 1 {
+			t.Errorf("%d queues are counted as evicted", n)
 		}
-		if n := h.Metrics.OpenQueues.Load(); n != 1 {
-			t.Errorf("%d queues are metered", n)
+		if n := srv.Metrics.OpenQueues.Load(); n != 1 {
+			t.Errorf("%d queues are counted as open", n)
 		}
-		a := <-call(h, bo, "GET /events", params{"queue_id": idle["queue_id"], "last_event_id": -1})
+		a := <-call(srv, bo, "GET /events", params{"queue_id": idle["queue_id"], "last_event_id": -1})
 		if a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" || a.body["queue_id"] != idle["queue_id"] {
 			t.Errorf("the idle queue: %d %v", a.status, a.body)
 		}
 		poll()
 		if polled != queue.MaxUnacked+1 {
-			t.Errorf("the queue beside it heard %d messages of %d", polled, queue.MaxUnacked+1)
+			t.Errorf("the other queue got %d of %d messages", polled, queue.MaxUnacked+1)
 		}
-		// What was kept for it is let go.
+		// The events that were stored for it are dropped.
 		poll()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if n := h.Metrics.UnackedFacts.Load(); n > 2 {
-			t.Errorf("%d facts' events are kept for queues that have acknowledged them", n)
+		if n := srv.Metrics.UnackedFacts.Load(); n > 2 {
+			t.Errorf("events of %d facts are stored although every queue has acknowledged them", n)
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
-// However much was kept for the client that is farthest behind: after a crash everybody goes on with his queue.
+// After a crash every client goes on with its queue, however many events were stored for the slowest one.
 func TestQueuesSurviveCrashWithManyUnackedEvents(t *testing.T) {
-	runWithManySends(t, func(t *testing.T, d *slowDisk, h *Server, ann, bo realm.UserID) {
-		sent := mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "first"})
-		slow := mustCall(t, h, bo, "POST /register", params{"event_types": []string{"reaction"}, "idle_queue_timeout": 604800})
-		alive := follow(t, h, bo)
-		mustCall(t, h, ann, "POST /messages/{message_id}/reactions", params{"message_id": sent["id"], "emoji_name": "wave"})
+	runWithManySends(t, func(t *testing.T, d *slowDisk, srv *Server, ann, bo realm.UserID) {
+		sent := mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "first"})
+		slow := mustCall(t, srv, bo, "POST /register", params{"event_types": []string{"reaction"},
+			"idle_queue_timeout": 604800})
+		alive := follow(t, srv, bo)
+		mustCall(t, srv, ann, "POST /messages/{message_id}/reactions",
+			params{"message_id": sent["id"], "emoji_name": "wave"})
 		for i := range queue.MaxUnacked + 1 {
-			mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": fmt.Sprint(i)})
 			if i%100 == 0 {
 				alive.poll(t)
 			}
 		}
 		alive.poll(t)
 		d.crash()
-		closeServer(t, h)
+		closeServer(t, srv)
 
-		h = openServer(t, &slowDisk{diskContents: d.diskContents})
-		alive.h = h
+		srv = openServer(t, &slowDisk{diskContents: d.diskContents})
+		alive.srv = srv
 		synctest.Wait()
-		if n := h.Metrics.OpenQueues.Load(); n != 2 {
+		if n := srv.Metrics.OpenQueues.Load(); n != 2 {
 			t.Errorf("%d queues are open after the crash", n)
 		}
-		if a := alive.poll(t); a.status != 200 || alive.got != queue.MaxUnacked+1 {
-			t.Errorf("after the crash: %d %v, heard %d messages", a.status, a.body, alive.got)
+		if a := alive.poll(t); a.status != 200 || alive.messages != queue.MaxUnacked+1 {
+			t.Errorf("after the crash: %d %v, got %d messages", a.status, a.body, alive.messages)
 		}
-		a := mustCall(t, h, bo, "GET /events", params{"queue_id": slow["queue_id"], "last_event_id": -1, "dont_block": true})
+		a := mustCall(t, srv, bo, "GET /events", params{"queue_id": slow["queue_id"], "last_event_id": -1,
+			"dont_block": true})
 		if events := a["events"].([]any); len(events) != 1 {
-			t.Errorf("the one behind hears %d events", len(events))
+			t.Errorf("the slow client got %d events", len(events))
 		}
-		// What was kept for it goes as soon as everybody has come, without waiting for a sweep.
+		// The stored events are dropped as soon as every client has polled, without waiting for a sweep.
 		alive.poll(t)
-		mustCall(t, h, bo, "GET /events", params{"queue_id": slow["queue_id"], "last_event_id": a["events"].([]any)[0].(map[string]any)["id"], "dont_block": true})
+		mustCall(t, srv, bo, "GET /events", params{"queue_id": slow["queue_id"],
+			"last_event_id": a["events"].([]any)[0].(map[string]any)["id"], "dont_block": true})
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if n := h.Metrics.UnackedFacts.Load(); n > 2 {
-			t.Errorf("%d facts' events are kept for queues that have acknowledged them", n)
+		if n := srv.Metrics.UnackedFacts.Load(); n > 2 {
+			t.Errorf("events of %d facts are stored although every queue has acknowledged them", n)
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
-// More requests than may wait for one organization are refused at once, as busy, and nothing else happens to them.
+// Requests beyond MaxInFlight are rejected at once, as busy, and have no other effect.
 func TestBusyRealmRefuses(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
-		ann := createOrganization(t, h, "ann")[0]
+		srv := openServer(t, d)
+		ann := createOrganization(t, srv, "ann")[0]
 		d.mu.Lock()
 		d.writes = make(chan *pendingWrite, 10)
 		d.mu.Unlock()
-		waiting := []responseChan{call(h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "held"})}
+		waiting := []responseChan{call(srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "held"})}
 		synctest.Wait()
-		for range MaxInFlight - 1 { // everything waits for the first write
-			waiting = append(waiting, call(h, ann, "POST /messages/flags", params{"messages": []int64{1}, "op": "add", "flag": "starred"}))
+		for range MaxInFlight - 1 { // all wait for the first write
+			waiting = append(waiting, call(srv, ann, "POST /messages/flags", params{"messages": []int64{1}, "op": "add",
+				"flag": "starred"}))
 		}
 		synctest.Wait()
-		a := <-call(h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "too much"})
-		if a.status < 400 || h.Metrics.Busy.Load() == 0 {
-			t.Errorf("answered %d %v, %d metered as refused", a.status, a.body, h.Metrics.Busy.Load())
+		a := <-call(srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "too much"})
+		if a.status < 400 || srv.Metrics.Busy.Load() == 0 {
+			t.Errorf("answered %d %v, %d counted as rejected", a.status, a.body, srv.Metrics.Busy.Load())
 		}
 		for range 2 {
 			if len(d.writes) > 0 {
@@ -154,6 +166,6 @@ func TestBusyRealmRefuses(t *testing.T) {
 			}
 		}
 		d.crash()
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }

@@ -1,97 +1,101 @@
 package actors
 
 import (
-	"fmt"
-	"math"
 	"runtime/debug"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"parley/actors/presence"
 	"parley/actors/realm"
 )
 
-// ask is one command or view on its way to a realm. Exactly one of decide, look and order is set.
+// ask is one command or view on its way to a realm actor. Exactly one of decide, look and async is set.
 type ask struct {
 	caller realm.Caller
 	decide func(*realm.Turn) (any, error)
 	look   func(realm.View) (any, error)
-	async  realm.CommandWithCallback // nobody waits for it
-	reply  chan answer
+	async  realm.CommandWithCallback // its caller does not wait
+	reply  chan answer               // nil with async
 }
 
-// asyncBatch are commands that came together.
+// asyncBatch is commands that arrived together.
 type asyncBatch []ask
 
 // Messages of a realm actor besides ask.
 type (
-	factsDurable    struct{ seq realm.Seq } // everything up to seq is on disk
-	clockTick       struct{ now int64 }
-	continueJobs    struct{} // the next turn of what takes many
-	snapshotStep    struct{} // pendingWrite a slice of the running snapshot
-	snapshotWritten struct { // a snapshot reached the disk
+	factsDurable struct{ seq realm.Seq } // everything up to seq is on disk
+	clockTick    struct{ now int64 }     // Unix seconds
+	continueJobs struct{}                // run the next turn of a job
+	snapshotStep struct{}                // encode the next part of the running snapshot
+	// snapshotWritten says that a snapshot, or the last presence rows, are on disk.
+	snapshotWritten struct {
 		at  realm.Seq
 		err error
 	}
-	ackReport struct { // every queue of a shard has acknowledged everything up to seq
+	// ackReport says how far the clients of a shard have acknowledged the realm's facts.
+	ackReport struct {
 		shard     int
-		seq       realm.Seq
-		newest    realm.Seq // newest number the shard had heard of
-		confirmed bool      // the clients of all its queues have come, just now, since the start
+		seq       realm.Seq // every queue has acknowledged everything up to this fact
+		newest    realm.Seq // newest fact that the shard has received
+		confirmed bool      // the last of its restored queues has just been polled
 	}
 	closeRealm struct{ done chan error }
-	saveRealm  struct{ done chan error } // userOpResult gets nil when the rows are at most as old as a snapshot takes
-	setFrozen  struct {                  // userOpResult gets nil when no snapshot is under way
+	// saveRealm asks for a snapshot. done gets nil when it is written, or at once if there is nothing to write.
+	saveRealm struct{ done chan error }
+	// setFrozen stops or allows snapshots. done gets nil when none is in progress.
+	setFrozen struct {
 		on   bool
 		done chan error
 	}
 )
 
-// realmActor is the shell around one organization: it owns the plain data and holds back what is not on disk yet.
+// realmActor is the shell around one organization. It owns the plain data, gives commands and views their turns, and
+// holds back their answers and events until the facts that they depend on are on disk. Its fields belong to its
+// mailbox.
 type realmActor struct {
-	h      *Server
+	srv    *Server
 	handle *realmHandle
-	r      *realm.Realm
+	realm  *realm.Realm
 	epoch  uint64
-	env    realm.TurnEnv // of its turns, but for the time
+	env    realm.TurnEnv // what its turns may know; the time is set for each turn
 
-	durable    realm.Seq
-	pending    []pendingOutput // in order of seq
-	continuing bool            // continueJobs is on its way
+	durable    realm.Seq       // last fact on disk
+	pending    []pendingOutput // by seq
+	continuing bool            // continueJobs is in the mailbox
 
-	unacked unackedEvents // what some queue may not have acknowledged
+	unacked unackedEvents // events that some queue may not have acknowledged
 
-	// The running snapshot, if any.
-	iterator         *realm.SnapshotIterator
-	snapshotRows     [][]realm.EncodedRow // rowsPerStep each: a list of all would be copied when it grows, which takes tens of milliseconds
-	stepRows         int                  // rows and bytes of them that this slice has encoded
+	// The snapshot in progress, if any.
+	iterator *realm.SnapshotIterator
+	// rowsPerStep in each part. Growing one list of all rows would copy it, which takes tens of milliseconds.
+	snapshotRows     [][]realm.EncodedRow
+	stepRows         int // rows and bytes that this step has encoded
 	stepBytes        int
 	allEncoded       bool               // every row is encoded
-	presenceRows     []realm.EncodedRow // nil until the presence actor has handed them in
-	journalBytes     int64              // journal bytes since the last snapshot
-	noSnapshotBefore int64              // elapsed seconds until which none begins, if it can be helped
+	presenceRows     []realm.EncodedRow // nil until the presence actor has sent them
+	journalBytes     int64              // bytes of the journal since the last snapshot
+	noSnapshotBefore int64              // elapsed seconds; see snapshotDelay
 	lastSnapshot     time.Time
-	closeWaiters     []chan error
-	snapshotWaiters  []chan error
+	closeWaiters     []chan error // answered when the realm is closed
+	snapshotWaiters  []chan error // answered when the snapshot is written
 
-	rowsSeq       realm.Seq // the number the rows on disk stand at
+	rowsSeq       realm.Seq // sequence number of the rows on disk
 	snapshotState snapshotState
 }
 
-// snapshotState is what becomes of a realm's rows on disk.
+// snapshotState says what may happen to a realm's rows on disk.
 type snapshotState int
 
 const (
-	snapshotIdle     snapshotState = iota // the next snapshot moves them on
-	snapshotWriting                       // one is under way
-	snapshotFreezing                      // one is under way, and then they are to stay
-	snapshotFrozen                        // they are to stay as they are
-	presenceWriting                       // the realm has come to its end frozen; what is in no journal is being written
-	presenceDone
+	snapshotIdle     snapshotState = iota // a snapshot may begin
+	snapshotWriting                       // one is in progress
+	snapshotFreezing                      // one is in progress; the realm is frozen after it
+	snapshotFrozen                        // the rows must not change
+	presenceWriting                       // a frozen realm closes: presence is being written, as no journal has it
+	presenceDone                          // that is written
 )
 
-// pendingOutput is what may leave when everything up to seq is on disk.
+// pendingOutput is what may leave the process when everything up to seq is on disk.
 type pendingOutput struct {
 	seq               realm.Seq
 	reply             chan answer
@@ -99,136 +103,12 @@ type pendingOutput struct {
 	answer            answer
 	told              []realm.Told
 	jobs              []*realm.OutboxJobsAdded // for the outbox
-	accounts          []realm.UserID
+	accounts          []realm.UserID           // users whose accounts may have changed
 	markdownConfigSeq realm.Seq
 	closed            bool
 }
 
-// replayedBytes is what a replayed fact counts for until the next snapshot, in bytes: about an ordinary message's. If
-// replayed facts did not count, a server that is killed often would never write a snapshot.
-const replayedBytes = 200
-
-// openRealm loads a realm, or goes on from what was loaded of it before, plays the journal behind it, and starts its actor.
-func (h *Server) openRealm(id realm.ID, before *loadedRealm) error {
-	began := h.now()
-	epoch, last, rows, err := h.disk.Claim(id)
-	if err != nil {
-		return fmt.Errorf("claim realm %d: %w", id, err)
-	}
-	l, from := before, rows
-	if l == nil || l.rowsSeq != rows || l.r.Seq() > last {
-		if l != nil {
-			h.log.Info("the rows have moved since they were preloaded: loading them again", "realm", id)
-			h.accounts.removeRealm(id)
-		}
-		if l, err = load(h.disk, id, rows, began); err != nil {
-			return err
-		}
-		before = nil
-	} else {
-		from = l.r.Seq()
-		l.book = presence.New() // of this alone the newest is in the rows, and not in the journal
-		if err := h.disk.LoadPresence(id, l.book); err != nil {
-			return fmt.Errorf("load presence of realm %d: %w", id, err)
-		}
-		t := readJournalTail(h.disk, id, from)
-		defer t.close()
-		if err := l.replay(t); err != nil {
-			return err
-		}
-	}
-	a := &realmActor{h: h, r: l.r, epoch: epoch, lastSnapshot: began, rowsSeq: rows}
-	a.r.SetClock(began.Unix())
-	a.keepLoadedUnacked(l)
-	a.journalBytes = int64(last-rows) * replayedBytes
-	a.unacked.graceUntil, a.noSnapshotBefore = h.elapsed()+evictionGrace, h.elapsed()+snapshotDelay
-	a.durable = a.r.Seq()
-	if a.durable != last {
-		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
-	}
-	h.search.Attach(id, last, rows, h.searchTextReader(id))
-	h.startRealm(a, l.book)
-	if a.r.Founded() {
-		a.handle.setClosed(h, a.r.Closed())
-		if before == nil {
-			h.accounts.addRealm(a.r)
-		}
-		for _, u := range l.accountsToUpdate {
-			h.updateAccount(a.r, u)
-		}
-	}
-	h.restoreQueues(a, l.queues, l.told)
-	h.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-from), "preloaded", before != nil, "took", h.now().Sub(began).Round(time.Millisecond).String())
-	return nil
-}
-
-// CreateRealm founds an organization under a subdomain ("" is the root) and returns its number.
-func (h *Server) CreateRealm(stringID, name string) (realm.ID, error) {
-	h.mu.RLock()
-	_, taken := h.byName[stringID]
-	var id realm.ID
-	for x := range h.realms {
-		id = max(id, x)
-	}
-	h.mu.RUnlock()
-	switch {
-	case taken && stringID == "":
-		return 0, realm.BadRequest("There is a root organization already; another one needs a subdomain")
-	case taken:
-		return 0, realm.BadRequest("Organization '%s' exists already", stringID)
-	}
-	id++
-	epoch, _, _, err := h.disk.Claim(id)
-	if err != nil {
-		return 0, fmt.Errorf("claim realm %d: %w", id, err)
-	}
-	a := &realmActor{h: h, r: realm.New(id), epoch: epoch, lastSnapshot: h.now()}
-	h.search.Attach(id, 0, 0, h.searchTextReader(id))
-	h.startRealm(a, presence.New())
-	for _, k := range h.shards { // also the ones without users report how far they are
-		h.runtime.send(k, &restoreQueues{realm: a.handle})
-	}
-	_, err = h.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
-		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)
-	})
-	if err != nil {
-		return 0, err
-	}
-	h.mu.Lock()
-	a.handle.name, a.handle.site = stringID, h.site(stringID)
-	h.byName[stringID] = a.handle
-	h.mu.Unlock()
-	h.accounts.version.Add(1)
-	return id, nil
-}
-
-func (h *Server) startRealm(a *realmActor, book *presence.Table) {
-	a.handle = &realmHandle{id: a.r.ID(), replayedThrough: a.durable}
-	if a.r.Founded() {
-		a.handle.name = a.r.Org().StringID
-		a.handle.site = h.site(a.handle.name)
-	}
-	a.handle.durable.Store(uint64(a.durable))
-	a.handle.lastSnapshot.Store(a.lastSnapshot.Unix())
-	a.handle.markdownConfigSeq.Store(uint64(a.r.MarkdownConfigVersion()))
-	a.handle.pid = h.spawn(a)
-	handle := a.handle
-	handle.recentlyActive = func(u realm.UserID) bool {
-		return handle.lastSeen.since(u, h.now().Unix()-presence.PartialSubscriberDays*86400)
-	}
-	for _, row := range book.ChangedSince(0, math.MinInt64) {
-		a.handle.lastSeen.times.Store(row.User, max(row.Active, row.Connected))
-	}
-	a.handle.presence = h.spawn(&presenceActor{h, book, &a.handle.lastSeen})
-	h.mu.Lock()
-	h.realms[a.handle.id] = a.handle
-	if a.r.Founded() {
-		h.byName[a.handle.name] = a.handle
-	}
-	h.mu.Unlock()
-	h.accounts.version.Add(1)
-}
-
+// Receive handles one message and measures how long that took.
 func (a *realmActor) Receive(c actor.Context) {
 	if list, ok := c.Message().(asyncBatch); ok {
 		for i := range list {
@@ -245,6 +125,7 @@ func (a *realmActor) Receive(c actor.Context) {
 	}
 }
 
+// receive calls the method for a message.
 func (a *realmActor) receive(message any) {
 	switch m := message.(type) {
 	case *ask:
@@ -255,7 +136,7 @@ func (a *realmActor) receive(message any) {
 		a.handleClockTick(m.now)
 	case continueJobs:
 		a.continuing = false
-		a.runDueCommand(a.h.now().Unix())
+		a.runDueCommand(a.srv.now().Unix())
 	case ackReport:
 		a.handleAckReport(m)
 	case snapshotStep:
@@ -280,40 +161,42 @@ func (a *realmActor) receive(message any) {
 	}
 }
 
+// ask runs one command or view. Its output leaves when everything that it could see is on disk: at once, if that is so
+// already.
 func (a *realmActor) ask(m *ask) {
 	var p pendingOutput
 	if m.look != nil {
-		a.h.Metrics.Views.Add(1)
+		a.srv.Metrics.Views.Add(1)
 		p = pendingOutput{reply: m.reply, answer: a.view(m)}
 	} else {
-		a.h.Metrics.Turns.Add(1)
+		a.srv.Metrics.Turns.Add(1)
 		p = a.turn(m)
 	}
-	p.seq, p.markdownConfigSeq, p.closed = a.r.Seq(), a.r.MarkdownConfigVersion(), a.r.Closed()
+	p.seq, p.markdownConfigSeq, p.closed = a.realm.Seq(), a.realm.MarkdownConfigVersion(), a.realm.Closed()
 	a.pending = append(a.pending, p)
 	if a.durable == p.seq {
 		a.release(p.seq)
 	}
 }
 
-// view answers a read. A bug in it costs one answer: nothing was changed.
+// view runs a view. A bug in it costs one answer, because a view changes nothing.
 func (a *realmActor) view(m *ask) (x answer) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.h.log.Error("panic in a view", "panic", p, "stack", string(debug.Stack()))
+			a.srv.log.Error("panic in a view", "realm", a.realm.ID(), "panic", p, "stack", string(debug.Stack()))
 			x = answer{err: errInternal}
 		}
 	}()
-	now := a.h.now().Unix()
-	a.r.SetClock(now)
-	v, err := m.look(a.r.ViewAs(m.caller, now))
+	now := a.srv.now().Unix()
+	a.realm.SetClock(now)
+	v, err := m.look(a.realm.ViewAs(m.caller, now))
 	if err != nil {
-		a.h.countRefusal(err)
+		a.srv.countRefusal(err)
 	}
 	return answer{v, err}
 }
 
-// turn gives a command its moment. A bug before the first recorded fact costs one answer; after it the process ends.
+// turn runs a command. A bug before the first recorded fact costs one answer; a bug after it ends the process.
 func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	p.reply, p.async = m.reply, m.async
 	decide := m.decide
@@ -322,27 +205,29 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	}
 	defer func() {
 		if x := recover(); x != nil {
-			if half, ok := x.(realm.IncompleteTurn); ok {
-				panic(half)
+			if incomplete, ok := x.(realm.IncompleteTurn); ok {
+				panic(incomplete)
 			}
-			a.h.log.Error("panic in a turn", "panic", x, "stack", string(debug.Stack()))
+			a.srv.log.Error("panic in a turn", "realm", a.realm.ID(), "panic", x, "stack", string(debug.Stack()))
 			p.answer = answer{err: errInternal}
 		}
 	}()
 	if a.env.Token == nil {
-		a.env = a.h.turnEnv(a.handle)
+		a.env = a.srv.turnEnv(a.handle)
 	}
-	moment := a.env
-	moment.Now, moment.PushEnabled, moment.PushBouncer, moment.EmailEnabled = a.h.now().Unix(), a.h.pushEnabled.Load(), a.h.bouncerEnabled.Load(), a.h.mailEnabled.Load()
-	a.r.SetClock(moment.Now)
-	v, facts, told, err := realm.RunTurn(a.r, m.caller, moment, decide)
+	env := a.env
+	env.Now = a.srv.now().Unix()
+	env.PushEnabled, env.PushBouncer = a.srv.pushEnabled.Load(), a.srv.bouncerEnabled.Load()
+	env.EmailEnabled = a.srv.mailEnabled.Load()
+	a.realm.SetClock(env.Now)
+	v, facts, told, err := realm.RunTurn(a.realm, m.caller, env, decide)
 	p.answer, p.told = answer{v, err}, told
 	if err != nil {
-		a.h.countRefusal(err)
+		a.srv.countRefusal(err)
 	}
 	if len(facts) > 0 {
 		p.accounts = a.appendToJournal(facts)
-		if a.r.HasJobs() {
+		if a.realm.HasJobs() {
 			a.scheduleContinue()
 		}
 	}
@@ -354,8 +239,8 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	a.limitUnacked()
 	for i, f := range facts {
 		switch f := f.(type) {
-		case *realm.QueueOpened: // from here on the shard owes an acknowledgement
-			k, n := shardOf(f.Queue.User), a.r.Seq()-realm.Seq(len(facts)-1-i)
+		case *realm.QueueOpened: // what its shard reported before says nothing about this queue
+			k, n := shardOf(f.Queue.User), a.realm.Seq()-realm.Seq(len(facts)-1-i)
 			a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
 		case *realm.OutboxJobsAdded:
 			p.jobs = append(p.jobs, f)
@@ -364,34 +249,37 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	return p
 }
 
-// appendToJournal hands facts on and returns whose credentials they touch.
+// appendToJournal sends facts, and the texts that belong to them, to the journal actor. It returns the users whose
+// accounts the facts may have changed.
 func (a *realmActor) appendToJournal(facts []realm.Fact) (accounts []realm.UserID) {
-	b := realm.Batch{Realm: a.r.ID(), Epoch: a.epoch, After: a.r.Seq() - realm.Seq(len(facts))}
+	b := realm.Batch{Realm: a.realm.ID(), Epoch: a.epoch, After: a.realm.Seq() - realm.Seq(len(facts))}
 	for _, f := range facts {
-		data := a.h.disk.Encode(f)
+		data := a.srv.disk.Encode(f)
 		a.journalBytes += int64(len(data))
 		b.Facts = append(b.Facts, data)
 		if w, ok := f.(realm.TextWriter); ok {
 			for ref, body := range w.Bodies() {
 				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref, Body: body})
-				a.h.texts.put(a.r.ID(), ref, *body)
+				a.srv.texts.put(a.realm.ID(), ref, *body)
 			}
 		}
 		if e, ok := f.(realm.TextEraser); ok {
 			for _, ref := range e.Erased() {
 				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref})
-				a.h.texts.drop(a.r.ID(), ref)
+				a.srv.texts.drop(a.realm.ID(), ref)
 			}
 		}
 		if acc, ok := f.(realm.CredentialChange); ok {
 			accounts = append(accounts, acc.Accounts()...)
 		}
 	}
-	a.h.runtime.send(a.h.journal, &appendFacts{batch: b, from: a.handle.pid})
+	a.srv.runtime.send(a.srv.journal, &appendFacts{batch: b, from: a.handle.pid})
 	return accounts
 }
 
-// release lets everything leave that rests on facts up to seq.
+// release lets the output leave that depends on facts up to seq, in the order of the turns. Accounts and the Markdown
+// configuration are published before the answers and events that tell about them. Then work that waited for these facts
+// goes on.
 func (a *realmActor) release(seq realm.Seq) {
 	a.durable = max(a.durable, seq)
 	a.handle.durable.Store(uint64(a.durable))
@@ -399,23 +287,23 @@ func (a *realmActor) release(seq realm.Seq) {
 	for ; n < len(a.pending) && a.pending[n].seq <= a.durable; n++ {
 		p := &a.pending[n]
 		a.handle.markdownConfigSeq.Store(uint64(p.markdownConfigSeq))
-		a.handle.setClosed(a.h, p.closed)
+		a.handle.setClosed(a.srv, p.closed)
 		for _, u := range p.accounts {
-			a.h.updateAccount(a.r, u)
+			a.srv.updateAccount(a.realm, u)
 		}
 		if len(p.told) > 0 {
-			a.h.deliver(a.handle, p.told)
+			a.srv.deliver(a.handle, p.told)
 		}
 		if p.reply != nil {
 			p.reply <- p.answer
 		}
 		if p.async != nil {
 			a.handle.inFlight.Add(-1)
-			p.async.Done(p.answer.v, p.answer.err)
+			p.async.Done(p.answer.result, p.answer.err)
 		}
-		a.h.addOutboxJobs(a.handle, p.jobs)
+		a.srv.addOutboxJobs(a.handle, p.jobs)
 	}
-	if rest := a.pending[n:]; len(rest) <= n { // to the front, where there is room behind
+	if rest := a.pending[n:]; len(rest) <= n { // reuse the space at the front
 		copy(a.pending, rest)
 		clear(a.pending[len(rest):])
 		a.pending = a.pending[:len(rest)]
@@ -429,7 +317,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	if a.iterator != nil && a.allEncoded && a.durable >= a.iterator.Seq {
 		a.continueSnapshot()
 	}
-	if a.journalBytes >= SnapshotBytes && (a.journalBytes >= snapshotDelayBytes || a.h.elapsed() >= a.noSnapshotBefore) || a.snapshotState == snapshotFrozen && a.journalBytes >= a.h.maxFrozenBytes.Load() {
+	if a.snapshotDue() {
 		a.beginSnapshot()
 	}
 	if a.snapshotState == snapshotFrozen || a.snapshotState == presenceDone {
@@ -437,38 +325,55 @@ func (a *realmActor) release(seq realm.Seq) {
 	}
 }
 
-// runSystemCommand runs a command of the server itself.
+// snapshotDue reports whether the journal is so long that a snapshot must begin.
+func (a *realmActor) snapshotDue() bool {
+	if a.frozenTooLong() {
+		return true
+	}
+	delayed := a.journalBytes < snapshotDelayBytes && a.srv.elapsed() < a.noSnapshotBefore
+	return a.journalBytes >= SnapshotBytes && !delayed
+}
+
+// frozenTooLong reports whether a frozen realm's journal is so long that its rows must be written all the same.
+func (a *realmActor) frozenTooLong() bool {
+	return a.snapshotState == snapshotFrozen && a.journalBytes >= a.srv.maxFrozenBytes.Load()
+}
+
+// runSystemCommand gives a command of the server itself its turn.
 func (a *realmActor) runSystemCommand(decide func(*realm.Turn) (any, error)) {
 	a.ask(&ask{caller: realm.Caller{System: true, Client: "Internal"}, decide: decide})
 }
 
+// handleClockTick runs the command that is due, checks the limit of unacked events, and begins a snapshot if the last
+// one is old.
 func (a *realmActor) handleClockTick(now int64) {
 	a.runDueCommand(now)
 	a.limitUnacked()
-	if a.journalBytes > 0 && a.h.now().Sub(a.lastSnapshot) > snapshotAge {
+	if a.journalBytes > 0 && a.srv.now().Sub(a.lastSnapshot) > snapshotAge {
 		a.beginSnapshot()
 	}
 }
 
-// runDueCommand does what the organization wants done by itself, if anything.
+// runDueCommand runs the command that the organization's data says is due now, if any: a scheduled message, the next
+// turn of a job.
 func (a *realmActor) runDueCommand(now int64) {
-	a.r.SetClock(now)
-	if !a.r.Founded() {
+	a.realm.SetClock(now)
+	if !a.realm.Founded() {
 		return
 	}
-	if due := a.r.Due(now); due != nil {
-		before := a.r.Seq()
+	if due := a.realm.Due(now); due != nil {
+		before := a.realm.Seq()
 		a.runSystemCommand(due)
-		if a.r.Seq() > before { // one that did nothing waits for the clock
+		if a.realm.Seq() > before { // without a fact, the next one waits for the clock
 			a.scheduleContinue()
 		}
 	}
 }
 
-// scheduleContinue has what is due done at once, but behind whoever waits already.
+// scheduleContinue makes the actor look for more due work soon, after the messages that wait already.
 func (a *realmActor) scheduleContinue() {
 	if !a.continuing {
 		a.continuing = true
-		a.h.runtime.send(a.handle.pid, continueJobs{})
+		a.srv.runtime.send(a.handle.pid, continueJobs{})
 	}
 }

@@ -8,46 +8,51 @@ import (
 	"github.com/google/uuid"
 )
 
-// actorRuntime is what actors play on, and all of chance there is in them: who runs when, and what is drawn. A simulation
-// brings its own, on which one seed is one story.
+// actorRuntime runs the actors and draws random values. A simulation brings its own one, on which a seed decides
+// everything: which actor runs next, and every random value.
 type actorRuntime interface {
 	spawn(actor.Actor) *actor.PID
 	spawnSession(actor.Actor) *actor.PID
 	send(to *actor.PID, message any)
-	runInBackground(func()) // beside the actors, as long as it takes
+	runInBackground(func()) // outside the actors, for as long as it takes
 	shutdown()
 
-	token(length int) string       // random characters of [A-Za-z0-9]
-	uuid() string                  // random version 4
-	randomBelow(sides int64) int64 // 0 to sides-1
+	token(length int) string   // random characters of [A-Za-z0-9]
+	uuid() string              // random version 4
+	randomBelow(n int64) int64 // 0 to n-1
 }
 
-// protoactorRuntime is the stage of a server: protoactor's mailboxes and dispatchers.
+// protoactorRuntime is the runtime of a server: protoactor's mailboxes on two worker pools.
 type protoactorRuntime struct {
 	system            *actor.ActorSystem
-	generalDispatcher actor.Dispatcher
-	sessionDispatcher actor.Dispatcher // of the sessions
+	generalDispatcher actor.Dispatcher // of realm, presence and journal actors
+	sessionDispatcher actor.Dispatcher // of session actors
 	stop              chan struct{}
 }
 
 func newProtoactorRuntime() actorRuntime {
-	quiet := slog.New(slog.DiscardHandler)
+	noLog := func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }
 	stop := make(chan struct{})
-	return protoactorRuntime{actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet })), newGeneralDispatcher(stop), newSessionDispatcher(stop), stop}
+	return protoactorRuntime{
+		system:            actor.NewActorSystem(actor.WithLoggerFactory(noLog)),
+		generalDispatcher: newGeneralDispatcher(stop),
+		sessionDispatcher: newSessionDispatcher(stop),
+		stop:              stop,
+	}
 }
 
-func (t protoactorRuntime) spawn(a actor.Actor) *actor.PID { return t.spawnOn(a, t.generalDispatcher) }
-func (t protoactorRuntime) spawnSession(a actor.Actor) *actor.PID {
-	return t.spawnOn(a, t.sessionDispatcher)
+func (r protoactorRuntime) spawn(a actor.Actor) *actor.PID { return r.spawnOn(a, r.generalDispatcher) }
+func (r protoactorRuntime) spawnSession(a actor.Actor) *actor.PID {
+	return r.spawnOn(a, r.sessionDispatcher)
 }
 
-func (t protoactorRuntime) spawnOn(a actor.Actor, d actor.Dispatcher) *actor.PID {
-	return t.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithDispatcher(d)))
+func (r protoactorRuntime) spawnOn(a actor.Actor, d actor.Dispatcher) *actor.PID {
+	return r.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithDispatcher(d)))
 }
 
-func (t protoactorRuntime) send(to *actor.PID, message any) { t.system.Root.Send(to, message) }
+func (r protoactorRuntime) send(to *actor.PID, message any) { r.system.Root.Send(to, message) }
 func (protoactorRuntime) runInBackground(do func())         { go do() }
-func (t protoactorRuntime) shutdown()                       { t.system.Shutdown(); close(t.stop) }
+func (r protoactorRuntime) shutdown()                       { r.system.Shutdown(); close(r.stop) }
 func (protoactorRuntime) token(length int) string           { return Token(length) }
 func (protoactorRuntime) uuid() string                      { return uuid.NewString() }
 func (protoactorRuntime) randomBelow(sides int64) int64     { return rand.Int64N(sides) }

@@ -13,7 +13,7 @@ import (
 	"parley/snapshot/codec"
 )
 
-// simRuntime is the stage of a tale: mailboxes that are served when the tale says so.
+// simRuntime is the runtime of a seeded run: it handles one message at a time, in a random order of the actors.
 type simRuntime struct {
 	random     *rand.Rand
 	mailboxes  map[string]*simMailbox
@@ -28,7 +28,7 @@ type simMailbox struct {
 	messages []any
 }
 
-// simContext is the context of one message: all that our actors ask of it.
+// simContext is the context of one message, with the methods that our actors use.
 type simContext struct {
 	actor.Context
 	self    *actor.PID
@@ -38,56 +38,57 @@ type simContext struct {
 func (s simContext) Self() *actor.PID { return s.self }
 func (s simContext) Message() any     { return s.message }
 
-func (b *simRuntime) spawn(a actor.Actor) *actor.PID {
-	x := &simMailbox{id: actor.NewPID("tale", strconv.Itoa(len(b.order))), actor: a}
-	b.mailboxes[x.id.Id] = x
-	b.order = append(b.order, x)
-	return x.id
+func (r *simRuntime) spawn(a actor.Actor) *actor.PID {
+	m := &simMailbox{id: actor.NewPID("tale", strconv.Itoa(len(r.order))), actor: a}
+	r.mailboxes[m.id.Id] = m
+	r.order = append(r.order, m)
+	return m.id
 }
 
-func (b *simRuntime) spawnSession(a actor.Actor) *actor.PID { return b.spawn(a) }
+func (r *simRuntime) spawnSession(a actor.Actor) *actor.PID { return r.spawn(a) }
 
-func (b *simRuntime) send(to *actor.PID, m any) {
-	x := b.mailboxes[to.Id]
+func (r *simRuntime) send(to *actor.PID, m any) {
+	x := r.mailboxes[to.Id]
 	x.messages = append(x.messages, m)
 }
 
-func (b *simRuntime) runInBackground(do func()) { b.background = append(b.background, do) }
+func (r *simRuntime) runInBackground(do func()) { r.background = append(r.background, do) }
 func (*simRuntime) shutdown()                   {}
 
-func (b *simRuntime) token(n int) string {
+func (r *simRuntime) token(n int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyz"
 	out := make([]byte, n)
 	for i := range out {
-		out[i] = letters[b.random.IntN(len(letters))]
+		out[i] = letters[r.random.IntN(len(letters))]
 	}
 	return string(out)
 }
 
-func (b *simRuntime) uuid() string {
-	b.uuids++
-	return fmt.Sprintf("00000000-0000-4000-8000-%012x", b.random.Uint64()>>16)
+func (r *simRuntime) uuid() string {
+	r.uuids++
+	return fmt.Sprintf("00000000-0000-4000-8000-%012x", r.random.Uint64()>>16)
 }
 
-func (b *simRuntime) randomBelow(sides int64) int64 { return b.random.Int64N(sides) }
+func (r *simRuntime) randomBelow(sides int64) int64 { return r.random.Int64N(sides) }
 
-// runOne hands one message over, or lets one piece of work beside the actors finish; false: there is nothing to do.
-func (b *simRuntime) runOne() bool {
+// runOne lets a random actor handle its next message, or runs a random background function. It reports false if there
+// is nothing to do.
+func (r *simRuntime) runOne() bool {
 	var waiting []*simMailbox
-	for _, x := range b.order {
-		if len(x.messages) > 0 {
-			waiting = append(waiting, x)
+	for _, m := range r.order {
+		if len(m.messages) > 0 {
+			waiting = append(waiting, m)
 		}
 	}
-	n := len(waiting) + len(b.background)
+	n := len(waiting) + len(r.background)
 	if n == 0 {
 		return false
 	}
-	i := b.random.IntN(n)
+	i := r.random.IntN(n)
 	if i >= len(waiting) {
 		i -= len(waiting)
-		do := b.background[i]
-		b.background = slices.Delete(b.background, i, i+1)
+		do := r.background[i]
+		r.background = slices.Delete(r.background, i, i+1)
 		do()
 		return true
 	}
@@ -101,7 +102,7 @@ func (x *simMailbox) receiveNext() {
 	x.actor.Receive(simContext{self: x.id, message: m})
 }
 
-// seededDisk remembers every fact that ever reached it, also those that rows took over.
+// seededDisk keeps every fact that was ever appended, also those that are in the rows now.
 type seededDisk struct {
 	*slowDisk
 	history *[][]byte
@@ -120,7 +121,8 @@ func (d seededDisk) Append(batches []realm.Batch) error {
 	return nil
 }
 
-// seededBase is what every seededRun begins with: four people, an open channel and one of two of them.
+// seededBase is the organization that every seeded run begins with: four users, a public channel, and a private channel
+// of two of them.
 type seededBase struct {
 	rows   map[string]realm.EncodedRow
 	at     realm.Seq
@@ -134,7 +136,13 @@ const seededStart = 1_700_000_000
 func newSeededBase(t *testing.T) *seededBase {
 	b, r := &simRuntime{random: rand.New(rand.NewPCG(1, 1))}, realm.New(1)
 	base := &seededBase{rows: map[string]realm.EncodedRow{}}
-	moment := realm.TurnEnv{Now: seededStart, Token: b.token, UUID: b.uuid, Hash: HashKey, APIKey: func(u realm.UserID, epoch int64) string { return fmt.Sprint("key ", u, epoch) }}
+	moment := realm.TurnEnv{
+		Now:    seededStart,
+		Token:  b.token,
+		UUID:   b.uuid,
+		Hash:   HashKey,
+		APIKey: func(u realm.UserID, epoch int64) string { return fmt.Sprint("key ", u, epoch) },
+	}
 	r.SetClock(seededStart)
 	play := func(u realm.UserID, decide func(*realm.Turn) (any, error)) any {
 		a, _, _, err := realm.RunTurn(r, realm.Caller{User: u, System: u == 0, Client: "test"}, moment, decide)
@@ -145,15 +153,24 @@ func newSeededBase(t *testing.T) *seededBase {
 	}
 	play(0, func(t *realm.Turn) (any, error) { return realm.FoundRealm{Name: "Tale"}.Decide(t) })
 	for _, n := range []string{"ann", "bo", "cy", "di"} {
-		c := realm.CreateUser{Email: n + "@example.org", Name: n, Role: realm.Member, Key: n, First: n == "ann", NoDefaults: true}
-		base.people = append(base.people, play(0, func(t *realm.Turn) (any, error) { return c.Decide(t) }).(realm.UserID))
+		c := realm.CreateUser{
+			Email:      n + "@example.org",
+			Name:       n,
+			Role:       realm.Member,
+			Key:        n,
+			First:      n == "ann",
+			NoDefaults: true,
+		}
+		base.people = append(base.people,
+			play(0, func(t *realm.Turn) (any, error) { return c.Decide(t) }).(realm.UserID))
 	}
 	channel := func(name string, private bool, people []realm.UserID) realm.ChannelID {
 		c := realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: name}}, New: realm.NewChannel{Private: private}}
 		for _, u := range people {
 			c.Principals = append(c.Principals, realm.Principal{ID: u})
 		}
-		return play(people[0], func(t *realm.Turn) (any, error) { return c.Decide(t) }).(realm.SubscribeResult).Created[0]
+		return play(people[0],
+			func(t *realm.Turn) (any, error) { return c.Decide(t) }).(realm.SubscribeResult).Created[0]
 	}
 	base.open, base.closed = channel("open", false, base.people), channel("closed", true, base.people[:2])
 	base.at = r.Seq()

@@ -15,14 +15,15 @@ import (
 	"parley/snapshot/codec"
 )
 
-// TestSimulation tells seeded stories: people talk, react, edit, star, come and go while the disk takes its time, finishes
-// an append and a snapshot in either order, and the process crashes with writes under way, which may or may not have
-// deliveryState the disk. The clock is the story's own. The house is the real one.
+// TestSimulation runs random clients against the real server. Users send messages, react, edit, star, leave and return
+// while the disk is slow and finishes an append and a snapshot in either order. The process crashes with writes in
+// progress, which may or may not have reached the disk. The clock belongs to the test.
 //
-// What must hold: nobody hears what is not on disk; what was acknowledged is there, once; every queue goes on under its id
-// after every crash, its events rising and none twice; and what a client pieced together from events is what it can read.
+// It checks that no client gets anything that is not on disk; that acknowledged operations are there, once; that every
+// queue goes on under its id after every crash, with rising ids and no event twice; and that the state which a client
+// builds from events is the state that it can read.
 //
-// SEED picks the first story, N says how many.
+// SEED is the first seed, N the number of runs.
 func TestSimulation(t *testing.T) {
 	n, seed := 3, uint64(time.Now().UnixNano()%1e9)
 	if x, err := strconv.Atoi(os.Getenv("N")); err == nil {
@@ -35,7 +36,7 @@ func TestSimulation(t *testing.T) {
 	for i := range n {
 		seed := seed + uint64(i)
 		runSynctest(t, func(t *testing.T) {
-			s := &simulation{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), platter: newDiskContents()}
+			s := &simulation{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), contents: newDiskContents()}
 			s.play(simSteps)
 			all.add(s.simCounts)
 		})
@@ -43,16 +44,17 @@ func TestSimulation(t *testing.T) {
 			t.Fatalf("repeat with SEED=%d N=1", seed)
 		}
 	}
-	t.Logf("%d stories from SEED=%d: %+v", n, seed, all)
+	t.Logf("%d runs from SEED=%d: %+v", n, seed, all)
 }
 
-// simSteps is how many things happen in a story.
+// simSteps is how many steps a run has.
 const simSteps = 600
 
 type simCounts struct{ acked, unknown, events, crashes, snapshots int }
 
 func (c *simCounts) add(o simCounts) {
-	c.acked, c.unknown, c.events, c.crashes, c.snapshots = c.acked+o.acked, c.unknown+o.unknown, c.events+o.events, c.crashes+o.crashes, c.snapshots+o.snapshots
+	c.acked, c.unknown, c.events, c.crashes, c.snapshots = c.acked+o.acked, c.unknown+o.unknown, c.events+o.events,
+		c.crashes+o.crashes, c.snapshots+o.snapshots
 }
 
 type simulation struct {
@@ -60,25 +62,25 @@ type simulation struct {
 	t             *testing.T
 	seed          uint64
 	random        *rand.Rand
-	platter       *diskContents
+	contents      *diskContents
 	disk          *slowDisk
-	house         *Server
+	srv           *Server
 	pendingWrites []*pendingWrite
 	clients       []*simClient
-	messages      map[string]*simMessage // by the text it began with
+	messages      map[string]*simMessage // by the first text
 	count         int
 }
 
-// simMessage is one message somebody tried to send, and what it may read by now.
+// simMessage is one message that a user tried to send, and the texts that it may have now.
 type simMessage struct {
 	id       int64    // 0 until acknowledged
-	texts    []string // the last acknowledged text, and what was tried since
+	texts    []string // the last acknowledged text, and every text that was tried since
 	reacted  map[string]bool
 	starred  map[realm.UserID]bool
 	original string
 }
 
-// simClient is one person's program.
+// simClient is one program of a user.
 type simClient struct {
 	user     realm.UserID
 	queue    string
@@ -87,14 +89,14 @@ type simClient struct {
 	mirror   map[int64]*simMessageView
 	poll     responseChan
 	op       responseChan
-	onAnswer func(a response) // what an answer to op means
-	onLost   func()           // what it means that there will be none
+	onAnswer func(a response) // handles the answer to op
+	onLost   func()           // is called if op gets no answer
 }
 
 // simMessageView is a message as its client knows it from events.
 type simMessageView struct {
 	text         string
-	starredLater bool // it came to its reader by a star, not by being sent to him
+	starredLater bool // its reader got it by a star, not when it was sent
 	starred      bool
 	reactions    map[string]bool
 }
@@ -102,12 +104,15 @@ type simMessageView struct {
 func (s *simulation) play(steps int) {
 	s.messages = map[string]*simMessage{}
 	s.open()
-	people := createOrganization(s.t, s.house, "ann", "bo", "cy", "di")
+	people := createOrganization(s.t, s.srv, "ann", "bo", "cy", "di")
 	for _, u := range append(people, people[:2]...) {
-		a := mustCall(s.t, s.house, u, "POST /register", params{"event_types": []string{"message", "update_message", "reaction", "update_message_flags"}, "apply_markdown": "false",
-			"idle_queue_timeout": 604800})
+		a := mustCall(s.t, s.srv, u, "POST /register",
+			params{"event_types": []string{"message", "update_message", "reaction", "update_message_flags"},
+				"apply_markdown":     "false",
+				"idle_queue_timeout": 604800})
 		c := &simClient{user: u, queue: a["queue_id"].(string), last: -1, mirror: map[int64]*simMessageView{}}
-		at, err := s.house.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.FindQueue(realm.QueueID(c.queue)).At, nil })
+		at, err := s.srv.View(1, realm.Caller{System: true},
+			func(v realm.View) (any, error) { return v.FindQueue(realm.QueueID(c.queue)).At, nil })
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -125,11 +130,11 @@ func (s *simulation) play(steps int) {
 }
 
 func (s *simulation) open() {
-	s.disk = &slowDisk{diskContents: s.platter}
-	s.house = openServer(s.t, s.disk)
+	s.disk = &slowDisk{diskContents: s.contents}
+	s.srv = openServer(s.t, s.disk)
 }
 
-// holdWrites has writes wait for the story from now on.
+// holdWrites makes writes wait for finishWrite from now on.
 func (s *simulation) holdWrites() {
 	s.disk.mu.Lock()
 	defer s.disk.mu.Unlock()
@@ -168,7 +173,7 @@ func (s *simulation) step() {
 	s.settle()
 }
 
-// finishWrite lets one of the writes under way through.
+// finishWrite lets one of the writes in progress finish.
 func (s *simulation) finishWrite() {
 	if len(s.pendingWrites) == 0 {
 		return
@@ -186,7 +191,7 @@ func (s *simulation) finishWrite() {
 	w.done <- err
 }
 
-// crash loses the process. Of the writes under way some have reached the disk all the same.
+// crash ends the process. Some of the writes in progress reach the disk all the same.
 func (s *simulation) crash() {
 	s.crashes++
 	s.disk.crash()
@@ -207,20 +212,20 @@ func (s *simulation) crash() {
 			c.op = nil
 		}
 	}
-	closeServer(s.t, s.house)
+	closeServer(s.t, s.srv)
 	s.open()
 	synctest.Wait()
 	s.holdWrites()
 }
 
-// poll polls for a client that has no poll under way.
+// poll sends a poll for a client that has none waiting.
 func (s *simulation) poll(c *simClient) {
 	if c.poll == nil {
-		c.poll = call(s.house, c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.last})
+		c.poll = call(s.srv, c.user, "GET /events", params{"queue_id": c.queue, "last_event_id": c.last})
 	}
 }
 
-// collectAnswers takes in what has been answered.
+// collectAnswers handles every answer that has arrived.
 func (s *simulation) collectAnswers() {
 	for _, c := range s.clients {
 		select {
@@ -250,8 +255,9 @@ func (s *simulation) takeEvents(c *simClient, a response) {
 		if id <= c.last {
 			s.t.Errorf("seed %d: event %d after %d", s.seed, id, c.last)
 		}
-		if n := c.at + realm.Seq(id>>8); e["type"] != "heartbeat" && n > s.platter.last() {
-			s.t.Errorf("seed %d: user %d hears of fact %d, the disk has %d: %v", s.seed, c.user, n, s.platter.last(), e)
+		if n := c.at + realm.Seq(id>>8); e["type"] != "heartbeat" && n > s.contents.last() {
+			s.t.Errorf("seed %d: user %d got an event of fact %d, the disk has %d: %v", s.seed, c.user, n,
+				s.contents.last(), e)
 		}
 		c.last = id
 		s.events++
@@ -260,7 +266,7 @@ func (s *simulation) takeEvents(c *simClient, a response) {
 }
 
 func (c *simClient) take(s *simulation, e map[string]any) {
-	known := func() *simMessageView { // an event may be about a message from before
+	known := func() *simMessageView { // an event may be about an older message
 		if m := c.mirror[int64(e["message_id"].(float64))]; m != nil {
 			return m
 		}
@@ -271,7 +277,7 @@ func (c *simClient) take(s *simulation, e map[string]any) {
 		m := e["message"].(map[string]any)
 		id := int64(m["id"].(float64))
 		if c.mirror[id] != nil {
-			s.t.Errorf("seed %d: user %d hears message %d twice", s.seed, c.user, id)
+			s.t.Errorf("seed %d: user %d got message %d twice", s.seed, c.user, id)
 		}
 		c.mirror[id] = newSimMessageView(m, e["flags"])
 	case "update_message":
@@ -289,7 +295,7 @@ func (c *simClient) take(s *simulation, e map[string]any) {
 	}
 }
 
-// newSimMessageView is a message as the protocol shows it.
+// newSimMessageView reads a message from JSON.
 func newSimMessageView(m map[string]any, flags any) *simMessageView {
 	x := &simMessageView{text: m["content"].(string), reactions: map[string]bool{}}
 	for _, f := range flags.([]any) {
@@ -330,14 +336,16 @@ func (s *simulation) act(c *simClient) {
 		s.edit(c, old)
 	case kind == 6 || kind == 7:
 		emoji := []string{"wave", "tada", "heart"}[s.random.IntN(3)]
-		c.op = call(s.house, c.user, "POST /messages/{message_id}/reactions", params{"message_id": old.id, "emoji_name": emoji})
+		c.op = call(s.srv, c.user, "POST /messages/{message_id}/reactions",
+			params{"message_id": old.id, "emoji_name": emoji})
 		c.onAnswer = func(a response) {
 			if a.status == 200 || a.body["code"] == "REACTION_ALREADY_EXISTS" {
 				old.reacted[fmt.Sprint(c.user, emoji)] = true
 			}
 		}
 	case kind == 8:
-		c.op = call(s.house, c.user, "POST /messages/flags", params{"messages": []int64{old.id}, "op": "add", "flag": "starred"})
+		c.op = call(s.srv, c.user, "POST /messages/flags", params{"messages": []int64{old.id}, "op": "add",
+			"flag": "starred"})
 		c.onAnswer = func(a response) {
 			if a.status == 200 {
 				old.starred[c.user] = true
@@ -345,29 +353,35 @@ func (s *simulation) act(c *simClient) {
 		}
 	default:
 		if s.random.IntN(2) == 0 {
-			c.op = call(s.house, c.user, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"two"}})
+			c.op = call(s.srv, c.user, "DELETE /users/me/subscriptions", params{"subscriptions": []string{"two"}})
 		} else {
-			c.op = call(s.house, c.user, "POST /users/me/subscriptions", params{"subscriptions": []any{map[string]any{"name": "two"}}})
+			c.op = call(s.srv, c.user, "POST /users/me/subscriptions",
+				params{"subscriptions": []any{map[string]any{"name": "two"}}})
 		}
 	}
 }
 
 func (s *simulation) sendMessage(c *simClient) {
 	text := fmt.Sprintf("saying %d", s.count)
-	x := &simMessage{texts: []string{text}, reacted: map[string]bool{}, starred: map[realm.UserID]bool{}, original: text}
+	x := &simMessage{
+		texts:    []string{text},
+		reacted:  map[string]bool{},
+		starred:  map[realm.UserID]bool{},
+		original: text,
+	}
 	s.messages[text] = x
 	p := params{"type": "stream", "to": []string{"one", "two"}[s.random.IntN(2)], "topic": "sim", "content": text}
 	if s.random.IntN(4) == 0 {
 		p = params{"type": "direct", "to": []realm.UserID{s.clients[s.random.IntN(4)].user}, "content": text}
 	}
-	c.op = call(s.house, c.user, "POST /messages", p)
+	c.op = call(s.srv, c.user, "POST /messages", p)
 	c.onAnswer = func(a response) {
 		if a.status != 200 {
-			delete(s.messages, text) // not in the channel any more
+			delete(s.messages, text) // the user has left the channel
 			return
 		}
 		x.id = int64(a.body["id"].(float64))
-		if !s.platter.holds(realm.MessageID(x.id), text) {
+		if !s.contents.holds(realm.MessageID(x.id), text) {
 			s.t.Errorf("seed %d: %q was acknowledged as %d and is not on disk", s.seed, text, x.id)
 		}
 	}
@@ -375,16 +389,16 @@ func (s *simulation) sendMessage(c *simClient) {
 
 func (s *simulation) edit(c *simClient, x *simMessage) {
 	text := fmt.Sprintf("%s, edit %d", x.original, s.count)
-	c.op = call(s.house, c.user, "PATCH /messages/{message_id}", params{"message_id": x.id, "content": text})
+	c.op = call(s.srv, c.user, "PATCH /messages/{message_id}", params{"message_id": x.id, "content": text})
 	x.texts = append(x.texts, text)
 	c.onAnswer = func(a response) {
-		if a.status != 200 { // only the sender may
+		if a.status != 200 { // only the sender may edit
 			x.texts = slices.DeleteFunc(x.texts, func(t string) bool { return t == text })
 		}
 	}
 }
 
-// turnLatencies reports whether a text of a message is on disk.
+// holds reports whether the disk has a text of a message.
 func (p *diskContents) holds(id realm.MessageID, text string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -396,7 +410,7 @@ func (p *diskContents) holds(id realm.MessageID, text string) bool {
 	return false
 }
 
-// end lets everything finish, brings every client up to date, and compares.
+// end lets everything finish, fetches every client's events, and compares.
 func (s *simulation) end() {
 	for i := 0; i < 1000 && (len(s.pendingWrites) > 0 || i == 0); i++ {
 		for len(s.pendingWrites) > 0 {
@@ -409,23 +423,24 @@ func (s *simulation) end() {
 	s.disk.mu.Unlock()
 	for _, c := range s.clients {
 		if c.op != nil {
-			s.t.Errorf("seed %d: user %d has no answer to what it did", s.seed, c.user)
+			s.t.Errorf("seed %d: user %d has no answer to its request", s.seed, c.user)
 		}
 	}
 	for _, c := range s.clients {
 		for more := true; more; {
 			p := params{"queue_id": c.queue, "last_event_id": c.last, "dont_block": true}
-			a := mustCall(s.t, s.house, c.user, "GET /events", p)
+			a := mustCall(s.t, s.srv, c.user, "GET /events", p)
 			more = len(a["events"].([]any)) > 0
 			s.takeEvents(c, response{a, 200})
 		}
 		s.compare(c)
 	}
-	closeServer(s.t, s.house)
+	closeServer(s.t, s.srv)
 }
 
 func (s *simulation) compare(c *simClient) {
-	a := mustCall(s.t, s.house, c.user, "GET /messages", params{"anchor": "oldest", "num_before": 0, "num_after": 5000, "apply_markdown": "false"})
+	a := mustCall(s.t, s.srv, c.user, "GET /messages", params{"anchor": "oldest", "num_before": 0, "num_after": 5000,
+		"apply_markdown": "false"})
 	fresh := map[int64]*simMessageView{}
 	times := map[string]int{}
 	for _, x := range a["messages"].([]any) {
@@ -452,14 +467,15 @@ func (s *simulation) compare(c *simClient) {
 	for id, m := range c.mirror {
 		maps.DeleteFunc(m.reactions, func(_ string, on bool) bool { return !on })
 		if f := fresh[id]; f == nil {
-			s.t.Errorf("seed %d: user %d heard message %d, which is not there", s.seed, c.user, id)
+			s.t.Errorf("seed %d: user %d got message %d, which does not exist", s.seed, c.user, id)
 		} else if fmt.Sprint(*f) != fmt.Sprint(*m) {
-			s.t.Errorf("seed %d: message %d is %v to read and %v from events, to user %d", s.seed, id, *f, *m, c.user)
+			s.t.Errorf("seed %d: message %d is %v when read and %v from events, for user %d", s.seed, id, *f, *m,
+				c.user)
 		}
 	}
 	for original, y := range s.messages {
 		if y.id != 0 && fresh[y.id] != nil && c.mirror[y.id] == nil && !fresh[y.id].starredLater {
-			s.t.Errorf("seed %d: user %d can read message %d (%s) but never heard it", s.seed, c.user, y.id, original)
+			s.t.Errorf("seed %d: user %d can read message %d (%s) but never got it", s.seed, c.user, y.id, original)
 		}
 	}
 }

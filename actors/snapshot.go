@@ -7,14 +7,15 @@ import (
 	"parley/actors/realm"
 )
 
-// rowsPerStep and bytesPerStep are how much of a snapshot is encoded before callers get their turn: about a millisecond. Rows
-// differ much in size: one may hold a thousand subscriptions, or what somebody has read of a million messages.
+// rowsPerStep and bytesPerStep are how much of a snapshot is encoded before other messages get their turn: about a
+// millisecond of work. Rows differ in size: one may hold a thousand subscriptions, or the read state of a million
+// messages.
 const (
 	rowsPerStep  = 200
 	bytesPerStep = 64 << 10
 )
 
-// addSnapshotRow takes a row of the running snapshot.
+// addSnapshotRow adds an encoded row to the snapshot in progress.
 func (a *realmActor) addSnapshotRow(row realm.EncodedRow) {
 	n := len(a.snapshotRows)
 	if n == 0 || len(a.snapshotRows[n-1]) == rowsPerStep {
@@ -25,20 +26,23 @@ func (a *realmActor) addSnapshotRow(row realm.EncodedRow) {
 	a.stepBytes += len(row.Value)
 }
 
-// beginSnapshot begins to write the changed rows; turns go on between the slices.
+// beginSnapshot begins to write the changed rows. Turns go on between the steps. It does nothing if a snapshot is in
+// progress, or if the realm is frozen and its journal is not too large.
 func (a *realmActor) beginSnapshot() {
-	if a.r.Seq() == 0 || a.snapshotState != snapshotIdle && (a.snapshotState != snapshotFrozen || a.journalBytes < a.h.maxFrozenBytes.Load()) {
+	if a.realm.Seq() == 0 || a.snapshotState != snapshotIdle && !a.frozenTooLong() {
 		return
 	}
 	a.snapshotState, a.snapshotRows = snapshotWriting, nil
-	a.iterator = a.r.BeginSnapshot(func(table uint16, key, row any) {
-		a.addSnapshotRow(a.h.disk.EncodeRow(table, key, row))
+	a.iterator = a.realm.BeginSnapshot(func(table uint16, key, row any) {
+		a.addSnapshotRow(a.srv.disk.EncodeRow(table, key, row))
 	})
-	a.journalBytes, a.lastSnapshot, a.presenceRows, a.allEncoded = 0, a.h.now(), nil, false
-	a.h.runtime.send(a.handle.presence, savePresence{a.handle.pid})
-	a.h.runtime.send(a.handle.pid, snapshotStep{})
+	a.journalBytes, a.lastSnapshot, a.presenceRows, a.allEncoded = 0, a.srv.now(), nil, false
+	a.srv.runtime.send(a.handle.presence, savePresence{a.handle.pid})
+	a.srv.runtime.send(a.handle.pid, snapshotStep{})
 }
 
+// continueSnapshot encodes the next rows. When all rows are encoded, the presence rows have arrived and the snapshot's
+// facts are on disk, it writes the snapshot in the background.
 func (a *realmActor) continueSnapshot() {
 	if a.iterator == nil {
 		return
@@ -47,29 +51,30 @@ func (a *realmActor) continueSnapshot() {
 		a.stepRows, a.stepBytes = 0, 0
 		enough := func() bool { return a.stepRows >= rowsPerStep || a.stepBytes >= bytesPerStep }
 		if a.allEncoded = a.iterator.NextRows(enough) && a.encodeUnackedRows(a.iterator.Seq, enough); !a.allEncoded {
-			a.h.runtime.send(a.handle.pid, snapshotStep{})
+			a.srv.runtime.send(a.handle.pid, snapshotStep{})
 			return
 		}
 	}
 	if a.durable < a.iterator.Seq || a.presenceRows == nil {
-		return // release, or the presence actor's rows, come back here
+		return // release or the presence rows call this again
 	}
 	at, rows := a.iterator.Seq, append(a.snapshotRows, a.presenceRows)
 	a.iterator = nil
-	a.h.runtime.runInBackground(func() {
-		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, slices.Concat(rows...))
-		a.h.runtime.send(a.handle.pid, snapshotWritten{at, err})
+	a.srv.runtime.runInBackground(func() {
+		err := a.srv.disk.Snapshot(a.realm.ID(), a.epoch, at, slices.Concat(rows...))
+		a.srv.runtime.send(a.handle.pid, snapshotWritten{at, err})
 	})
 }
 
+// handleSnapshotWritten ends a snapshot and answers the waiters.
 func (a *realmActor) handleSnapshotWritten(m snapshotWritten) {
 	a.snapshotRows = nil
 	if m.err != nil {
-		a.h.fatal(fmt.Errorf("snapshot of realm %d at %d: %w", a.r.ID(), m.at, m.err))
+		a.srv.fatal(fmt.Errorf("snapshot of realm %d at %d: %w", a.realm.ID(), m.at, m.err))
 		return
 	}
-	a.h.Metrics.Snapshots.Add(1)
-	a.handle.lastSnapshot.Store(a.h.now().Unix())
+	a.srv.Metrics.Snapshots.Add(1)
+	a.handle.lastSnapshot.Store(a.srv.now().Unix())
 	a.rowsSeq = m.at
 	switch a.snapshotState {
 	case snapshotWriting:
@@ -86,7 +91,7 @@ func (a *realmActor) handleSnapshotWritten(m snapshotWritten) {
 	a.continueClose()
 }
 
-// handleSaveRealm writes a snapshot, unless one is under way or there is nothing to write.
+// handleSaveRealm writes a snapshot, unless one is in progress or there is nothing to write.
 func (a *realmActor) handleSaveRealm(m saveRealm) {
 	if a.journalBytes > 0 {
 		a.beginSnapshot()
@@ -94,6 +99,7 @@ func (a *realmActor) handleSaveRealm(m saveRealm) {
 	a.replyAfterSnapshot(m.done)
 }
 
+// handleSetFrozen freezes the rows, or ends that.
 func (a *realmActor) handleSetFrozen(m setFrozen) {
 	switch {
 	case m.on && a.snapshotState == snapshotIdle:
@@ -106,10 +112,10 @@ func (a *realmActor) handleSetFrozen(m setFrozen) {
 		a.snapshotState = snapshotWriting
 	}
 	a.replyAfterSnapshot(m.done)
-	a.continueClose() // what is thawed at its end gets its last snapshot
+	a.continueClose() // a closing realm that is not frozen any more gets its last snapshot
 }
 
-// replyAfterSnapshot answers when no snapshot is under way.
+// replyAfterSnapshot answers when no snapshot is in progress.
 func (a *realmActor) replyAfterSnapshot(done chan error) {
 	if a.snapshotState == snapshotWriting || a.snapshotState == snapshotFreezing {
 		a.snapshotWaiters = append(a.snapshotWaiters, done)
@@ -118,7 +124,7 @@ func (a *realmActor) replyAfterSnapshot(done chan error) {
 	}
 }
 
-// writeLastPresence writes the presence that the last snapshot does not have, with the number the rows stand at anyway.
+// writeLastPresence writes presence rows of a frozen realm that is closing. The rows' sequence number stays the same.
 func (a *realmActor) writeLastPresence(rows []realm.EncodedRow) {
 	if len(rows) == 0 {
 		a.snapshotState = presenceDone
@@ -126,39 +132,40 @@ func (a *realmActor) writeLastPresence(rows []realm.EncodedRow) {
 		return
 	}
 	at := a.rowsSeq
-	a.h.runtime.runInBackground(func() {
-		err := a.h.disk.Snapshot(a.r.ID(), a.epoch, at, rows)
-		a.h.runtime.send(a.handle.pid, snapshotWritten{at, err})
+	a.srv.runtime.runInBackground(func() {
+		err := a.srv.disk.Snapshot(a.realm.ID(), a.epoch, at, rows)
+		a.srv.runtime.send(a.handle.pid, snapshotWritten{at, err})
 	})
 }
 
-// beginClose writes a last snapshot so that the next start has nothing to replay.
+// beginClose writes a last snapshot, so that the next start has nothing to replay.
 func (a *realmActor) beginClose(m closeRealm) {
 	a.closeWaiters = append(a.closeWaiters, m.done)
 	a.continueClose()
 }
 
-// continueClose answers those who wait for the end once every fact is on disk and in the rows. A snapshot that was under way
-// turnLatencies only what was before it, so another follows. Frozen rows are left to the successor, who reads the rest in the journal.
+// continueClose answers the waiters of Close once every fact is on disk and in the rows. A snapshot that was in
+// progress holds only the facts before it, so another one follows. The rows of a frozen realm stay: the successor reads
+// the rest in the journal.
 func (a *realmActor) continueClose() {
 	if len(a.closeWaiters) == 0 {
 		return
 	}
 	switch a.snapshotState {
 	case snapshotWriting, snapshotFreezing, presenceWriting:
-		return // snapshotWritten comes back here
+		return // handleSnapshotWritten calls this again
 	case snapshotIdle:
 		if a.journalBytes > 0 {
-			a.beginSnapshot() // at the newest number; it waits for that to be on disk
+			a.beginSnapshot() // of the newest fact; it waits until that is on disk
 			return
 		}
 	case snapshotFrozen, presenceDone:
-		if a.durable < a.r.Seq() {
-			return // release comes back here
+		if a.durable < a.realm.Seq() {
+			return // release calls this again
 		}
 		if a.snapshotState == snapshotFrozen {
 			a.snapshotState = presenceWriting
-			a.h.runtime.send(a.handle.presence, savePresence{a.handle.pid})
+			a.srv.runtime.send(a.handle.presence, savePresence{a.handle.pid})
 			return
 		}
 	}

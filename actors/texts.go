@@ -12,35 +12,37 @@ type textKey struct {
 	ref   realm.BodyRef
 }
 
-// textCache keeps message texts in memory up to a number of bytes, in two generations: when the young one is full it
-// becomes the old one, and the old one is forgotten. A text that is read from the old one is young again.
+// textCache keeps message texts in memory, up to a number of bytes, in two generations. When the young generation is
+// full it becomes the old one, and the old one is dropped. A text that is read from the old generation moves to the
+// young one.
 type textCache struct {
 	mu              sync.Mutex
-	generationBytes int
+	generationBytes int // limit of one generation
 	young, old      textGeneration
 }
 
-// textGeneration is one generation. The textGeneration stand behind each other in large pieces, and where says at which place: the collector
-// has a few hundred pieces to look at. A hundred thousand strings were most of what it did while others sent.
+// textGeneration stores texts one after the other in large chunks; an index says where each one is. So the garbage
+// collector visits a few hundred chunks. With a hundred thousand strings, visiting them was most of its work.
 type textGeneration struct {
 	index  map[textKey]textSpan
-	chunks []*strings.Builder // each with room for all it is to hold: what is in it does not move
-	size   int
+	chunks []*strings.Builder // each has room for everything it will hold, so its content never moves
+	size   int                // bytes of the chunks and the index, about
 }
 
+// textSpan is where a text is in a chunk: the text between from and middle, its HTML between middle and to.
 type textSpan struct{ chunk, from, middle, to uint32 } // the text, then its HTML
 
-// chunkBytes is how large a piece is, in bytes; a longer text has one of its own.
+// chunkBytes is the size of a chunk, in bytes. A longer text gets a chunk of its own.
 const chunkBytes = 256 << 10
 
 func newTextCache(bytes int) *textCache {
 	return &textCache{generationBytes: bytes / 2, young: textGeneration{index: map[textKey]textSpan{}}}
 }
 
-// textOverhead is about what a map entry costs, in bytes.
+// textOverhead is about the size of an index entry, in bytes.
 const textOverhead = 80
 
-// get returns copies: one string of a piece would keep all of it.
+// get returns copies: a substring of a chunk would keep the whole chunk in memory.
 func (c *textCache) get(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	k := textKey{id, ref}
 	c.mu.Lock()
@@ -56,7 +58,7 @@ func (c *textCache) get(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	return b, ok
 }
 
-// peek is get for who reads a text once: it grows no younger by it.
+// peek reads an entry without marking it as recently used.
 func (c *textCache) peek(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	k := textKey{id, ref}
 	c.mu.Lock()
@@ -92,35 +94,62 @@ func (c *textCache) drop(id realm.ID, ref realm.BodyRef) {
 	delete(c.old.index, k)
 }
 
-func (x *textGeneration) read(k textKey) (realm.Body, bool) {
-	p, ok := x.index[k]
+func (g *textGeneration) read(k textKey) (realm.Body, bool) {
+	p, ok := g.index[k]
 	if !ok {
 		return realm.Body{}, false
 	}
-	s := x.chunks[p.chunk].String()
+	s := g.chunks[p.chunk].String()
 	return realm.Body{Text: strings.Clone(s[p.from:p.middle]), HTML: strings.Clone(s[p.middle:p.to])}, true
 }
 
-func (x *textGeneration) write(k textKey, b realm.Body) {
+func (g *textGeneration) write(k textKey, b realm.Body) {
 	n := len(b.Text) + len(b.HTML)
-	if i := len(x.chunks) - 1; i < 0 || x.chunks[i].Cap()-x.chunks[i].Len() < n {
+	if i := len(g.chunks) - 1; i < 0 || g.chunks[i].Cap()-g.chunks[i].Len() < n {
 		p := &strings.Builder{}
 		p.Grow(max(n, chunkBytes))
-		x.chunks = append(x.chunks, p)
-		x.size += p.Cap()
+		g.chunks = append(g.chunks, p)
+		g.size += p.Cap()
 	}
-	i := len(x.chunks) - 1
-	p := x.chunks[i]
+	i := len(g.chunks) - 1
+	p := g.chunks[i]
 	from := p.Len()
 	p.WriteString(b.Text)
 	p.WriteString(b.HTML)
-	x.index[k] = textSpan{uint32(i), uint32(from), uint32(from + len(b.Text)), uint32(p.Len())}
-	x.size += textOverhead
+	g.index[k] = textSpan{uint32(i), uint32(from), uint32(from + len(b.Text)), uint32(p.Len())}
+	g.size += textOverhead
 }
 
-// TextCacheSize is how many bytes the texts kept in memory take, about.
-func (h *Server) TextCacheSize() int64 {
-	h.texts.mu.Lock()
-	defer h.texts.mu.Unlock()
-	return int64(h.texts.young.size + h.texts.old.size)
+// TextCacheSize returns how many bytes the cached texts take, about.
+func (srv *Server) TextCacheSize() int64 {
+	srv.texts.mu.Lock()
+	defer srv.texts.mu.Unlock()
+	return int64(srv.texts.young.size + srv.texts.old.size)
+}
+
+// Text returns one version of a message's text, from memory or disk. It reports false if the text was erased.
+func (srv *Server) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
+	if b, ok := srv.texts.get(id, ref); ok {
+		return b, true
+	}
+	b, ok, err := srv.disk.Text(id, ref)
+	if err != nil {
+		srv.log.Error("reading a message text failed", "realm", id, "message", ref.Message, "err", err)
+		return realm.Body{}, false
+	}
+	if ok {
+		srv.texts.put(id, ref, b)
+	}
+	return b, ok
+}
+
+// searchTextReader returns a function that reads a realm's texts for the search index. Each text is read only once, so
+// a text that comes from the disk is not put into the cache: it would displace texts that users read.
+func (srv *Server) searchTextReader(id realm.ID) realm.TextReader {
+	return func(ref realm.BodyRef) (realm.Body, bool, error) {
+		if b, ok := srv.texts.peek(id, ref); ok {
+			return b, true, nil
+		}
+		return srv.disk.Text(id, ref)
+	}
 }

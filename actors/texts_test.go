@@ -7,7 +7,7 @@ import (
 	"parley/actors/realm"
 )
 
-// What the cache hands out is what was put in, whatever came in between, and it stays within its bytes.
+// The cache returns exactly the texts that were put in, and stays within its limit.
 func TestTextCache(t *testing.T) {
 	c := newTextCache(8 << 20)
 	ref := func(n int) realm.BodyRef { return realm.BodyRef{Message: realm.MessageID(n), Version: uint16(n % 3)} }
@@ -22,13 +22,13 @@ func TestTextCache(t *testing.T) {
 		t.Helper()
 		b, ok := c.get(1, ref(n))
 		if ok != want || ok && b != body(n) {
-			t.Fatalf("text %d: there %v, want %v; %.20q", n, ok, want, b.Text)
+			t.Fatalf("text %d found: %v, want %v; %.20q", n, ok, want, b.Text)
 		}
 	}
 	const last = 3000
 	for n := range last {
 		c.put(1, ref(n), body(n))
-		is(0, true) // is read all the time, and stays
+		is(0, true) // read all the time, so it stays
 		is(n, true)
 		if n > 10 {
 			is(n-10, true)
@@ -37,12 +37,12 @@ func TestTextCache(t *testing.T) {
 			t.Fatalf("%d bytes in memory", size)
 		}
 	}
-	is(1, false) // has long left
+	is(1, false) // not read for a long time
 	if _, ok := c.get(2, ref(last-1)); ok {
-		t.Error("a text of another organization")
+		t.Error("got a text of another organization")
 	}
 	if b, ok := c.peek(1, ref(last-1)); !ok || b != body(last-1) {
-		t.Error("peek does not see the newest")
+		t.Error("peek does not find the newest text")
 	}
 	c.drop(1, ref(last-1))
 	is(last-1, false)

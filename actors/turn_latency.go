@@ -12,47 +12,55 @@ import (
 	"parley/actors/realm"
 )
 
-// MaxTurnLatency is how long one turn, view or slice of work may hold a realm with 10,000 users and 1,000,000 messages: nobody
-// else is answered meanwhile (architecture).
+// MaxTurnLatency is how long one turn, view or part of a job may take in a realm with 10,000 users and 1,000,000
+// messages: nothing else is answered in that time.
 const MaxTurnLatency = 5 * time.Millisecond
 
-// LatencyBounds are the upper bounds of the buckets in which holds are counted; one more bucket has no bound.
-var LatencyBounds = [...]time.Duration{100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond,
-	MaxTurnLatency, 10 * time.Millisecond, 25 * time.Millisecond, 100 * time.Millisecond}
+// Observer gets the latency of every turn of one kind, in seconds. A Prometheus histogram is one. It is called by
+// several realm actors at once and must not block.
+type Observer interface {
+	Observe(seconds float64)
+}
 
-// TurnLatency is how long one kind of work held a realm, each time by the wall clock: what waits for a processor or for the
-// garbage collector counts, because whoever stood behind it waited too.
+// TurnLatency is how long turns of one kind took, by the wall clock. Waiting for a processor or for the garbage
+// collector counts, because later requests waited for it too.
 type TurnLatency struct {
-	Kind    string // the endpoint, or what the server itself does
+	Kind    string // the endpoint, or the work of the server itself
 	Count   int64
-	Slow    int64 // of them, longer than MaxTurnLatency
+	Slow    int64 // how many took longer than MaxTurnLatency
 	Total   time.Duration
 	Max     time.Duration
-	MaxAt   time.Time // of the longest
-	MaxUser realm.UserID
-	Buckets [len(LatencyBounds) + 1]int64
+	MaxAt   time.Time    // when the slowest one began
+	MaxUser realm.UserID // its user
+
+	observer Observer // nil: none
 }
 
-// turnLatencies is every kind of work one realm was held by. There are as many as the code has endpoints and system commands.
+// turnLatencies are the latencies of one realm by kind. There are as many kinds as endpoints and system commands.
 type turnLatencies struct {
-	mu        sync.Mutex // the realm's actor notes, the metrics page reads
+	mu        sync.Mutex // the realm actor writes, metrics read
 	kinds     map[string]*TurnLatency
-	onObserve func(kind string, took time.Duration) // hears of every single hold; nil but in benchmarks
+	observer  func(kind string) Observer            // nil: none
+	onObserve func(kind string, took time.Duration) // gets every turn; only benchmarks set it
 }
 
-func (x *turnLatencies) observe(kind string, user realm.UserID, began time.Time, took time.Duration) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.onObserve != nil {
-		x.onObserve(kind, took)
+// observe records one turn.
+func (l *turnLatencies) observe(kind string, user realm.UserID, began time.Time, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.onObserve != nil {
+		l.onObserve(kind, took)
 	}
-	k := x.kinds[kind]
+	k := l.kinds[kind]
 	if k == nil {
-		if x.kinds == nil {
-			x.kinds = map[string]*TurnLatency{}
+		if l.kinds == nil {
+			l.kinds = map[string]*TurnLatency{}
 		}
 		k = &TurnLatency{Kind: kind}
-		x.kinds[kind] = k
+		if l.observer != nil {
+			k.observer = l.observer(kind)
+		}
+		l.kinds[kind] = k
 	}
 	k.Count++
 	k.Total += took
@@ -62,19 +70,17 @@ func (x *turnLatencies) observe(kind string, user realm.UserID, began time.Time,
 	if took > k.Max {
 		k.Max, k.MaxAt, k.MaxUser = took, began, user
 	}
-	i := 0
-	for i < len(LatencyBounds) && took > LatencyBounds[i] {
-		i++
+	if k.observer != nil {
+		k.observer.Observe(took.Seconds())
 	}
-	k.Buckets[i]++
 }
 
-// list is a copy, slowest first.
-func (x *turnLatencies) list() []TurnLatency {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	out := make([]TurnLatency, 0, len(x.kinds))
-	for _, k := range x.kinds {
+// list returns a copy, slowest first.
+func (l *turnLatencies) list() []TurnLatency {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]TurnLatency, 0, len(l.kinds))
+	for _, k := range l.kinds {
 		out = append(out, *k)
 	}
 	slices.SortFunc(out, func(a, b TurnLatency) int {
@@ -83,9 +89,10 @@ func (x *turnLatencies) list() []TurnLatency {
 	return out
 }
 
-// SlowestTurns is what held a realm longest since the process began, at most n kinds, by the longest hold of each.
-func (h *Server) SlowestTurns(id realm.ID, n int) []TurnLatency {
-	r := h.find(id)
+// SlowestTurns returns the n slowest kinds of turns of a realm since the process started, ordered by their slowest
+// turn.
+func (srv *Server) SlowestTurns(id realm.ID, n int) []TurnLatency {
+	r := srv.find(id)
 	if r == nil {
 		return nil
 	}
@@ -93,11 +100,11 @@ func (h *Server) SlowestTurns(id realm.ID, n int) []TurnLatency {
 	return list[:min(n, len(list))]
 }
 
-// TurnLatencies is what held the realms, by kind, all realms together.
-func (h *Server) TurnLatencies() []TurnLatency {
+// TurnLatencies returns the latencies of all realms together, by kind, slowest first.
+func (srv *Server) TurnLatencies() []TurnLatency {
 	var all turnLatencies
 	all.kinds = map[string]*TurnLatency{}
-	h.eachRealm(func(r *realmHandle) {
+	srv.eachRealm(func(r *realmHandle) {
 		for _, x := range r.latencies.list() {
 			k := all.kinds[x.Kind]
 			if k == nil {
@@ -105,9 +112,6 @@ func (h *Server) TurnLatencies() []TurnLatency {
 				continue
 			}
 			k.Count, k.Slow, k.Total = k.Count+x.Count, k.Slow+x.Slow, k.Total+x.Total
-			for i, n := range x.Buckets {
-				k.Buckets[i] += n
-			}
 			if x.Max > k.Max {
 				k.Max, k.MaxAt, k.MaxUser = x.Max, x.MaxAt, x.MaxUser
 			}
@@ -116,7 +120,8 @@ func (h *Server) TurnLatencies() []TurnLatency {
 	return all.list()
 }
 
-// kind is what an ask is counted under: what its caller does, or else the function that was sent.
+// kind returns the name under which an ask is counted: its caller's operation, or else the name of the function that
+// was sent.
 func (m *ask) kind() string {
 	if m.caller.Operation != "" {
 		return m.caller.Operation
@@ -129,7 +134,8 @@ func (m *ask) kind() string {
 	return name[strings.LastIndexByte(name, '/')+1:]
 }
 
-// messageKind names a message of the realm's mailbox, and whom it is for.
+// messageKind returns the name under which a message of a realm actor is counted, and its user. It is "" for messages
+// that are not counted.
 func messageKind(message any) (kind string, user realm.UserID) {
 	switch m := message.(type) {
 	case *ask:

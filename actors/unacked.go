@@ -2,181 +2,186 @@ package actors
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 
 	"parley/actors/queue"
 	"parley/actors/realm"
 )
 
-// Limits of kept events: what the facts since the queue farthest behind have told stays in memory, and is written with
-// snapshots. Past a limit the queues farthest behind are given up, as many as it takes to come down to unackedAfterEviction of it:
-// their clients hear BAD_EVENT_QUEUE_ID and register anew; it is counted (GivenUp) and logged. What one sweep of the
-// queues brings may come on top, since they report once a second.
+// Limits of unacked events. The events since the fact that the slowest queue has acknowledged stay in memory and are
+// written with snapshots. Beyond a limit the slowest queues are evicted until unackedAfterEviction of the limit is
+// left. Their clients get BAD_EVENT_QUEUE_ID and register again; each eviction is counted (QueuesEvicted) and logged.
+// The queues report once a second, so the events of one second may come on top.
 const (
-	// MaxUnackedBytes is of one organization: about 25,000 messages to an organization that listens in every shard.
+	// MaxUnackedBytes limits one organization: about 25,000 messages if every shard has users with queues.
 	MaxUnackedBytes = 512 << 20
-	// MaxUnackedTotal is of all organizations. Past it each may keep an equal share, and more as long as it was less than
-	// MaxUnackedBytes before somebody else grew.
+	// MaxUnackedTotal limits all organizations together. Beyond it each organization may use an equal share of it, but
+	// at most MaxUnackedBytes.
 	MaxUnackedTotal = 1 << 30
-	// unackedAfterEviction is the part of a limit that is left when queues have been given up, so that it does not happen all the time.
+	// unackedAfterEviction is the part of a limit that is left after an eviction, so that evictions are rare.
 	unackedAfterEviction = 0.75
-	// evictionGrace is for how many seconds after a start nobody is given up, unless twice the limit is unackedEvents: until its client
-	// pollBatch, nobody knows how far a queue had come, and the replay adds no more than was kept before, and snapshotDelayBytes of
-	// journal. A server that never lives so long would add that each time.
+	// evictionGrace is for how many seconds after a start no queue is evicted, unless twice the limit is used. Until
+	// its client polls, the server does not know how far a queue has come. The replay adds at most snapshotDelayBytes
+	// of journal to the stored events. A server that never runs so long would add that each time.
 	evictionGrace = 60
 )
 
-// unackedEvents is what a realm keeps for its queues.
+// unackedEvents are the events that a realm stores for its queues.
 type unackedEvents struct {
-	list          []unackedFact // oldest first
+	list          []unackedFact // by seq
 	bytes         int64
-	storedSeqs    []realm.Seq // those that are on disk, oldest first
-	acked         [Shards]realm.Seq
+	storedSeqs    []realm.Seq       // facts whose events are on disk, by seq
+	acked         [Shards]realm.Seq // fact that every queue of the shard has acknowledged
 	newestQueue   [Shards]realm.Seq // newest registration of each shard
-	evictedBefore realm.Seq         // queues behind it have been given up
-	evictingBytes int64             // bytes of what is kept for them alone, and goes when they have ended
-	graceUntil    int64             // elapsed seconds until which nobody is
+	evictedBefore realm.Seq         // queues behind this fact have been evicted
+	evictingBytes int64             // bytes of the events before it: they go when those queues have closed
+	graceUntil    int64             // elapsed seconds; see evictionGrace
 }
 
+// unackedFact is the events of one fact, with an estimate of their memory.
 type unackedFact struct {
 	realm.Told
 	bytes int64
 }
 
-// evictQueues tells a shard to end the queues of a realm that have not acknowledged the facts before seq.
+// evictQueues tells a shard to close the queues of a realm that have not acknowledged the facts before seq.
 type evictQueues struct {
 	realm realm.ID
 	seq   realm.Seq
 }
 
-func (k *unackedEvents) add(t realm.Told, m *Metrics) {
+// add appends the events of the newest fact.
+func (u *unackedEvents) add(t realm.Told, m *Metrics) {
 	e := unackedFact{t, estimateBytes(&t)}
-	k.list = append(k.list, e)
-	k.bytes += e.bytes
+	u.list = append(u.list, e)
+	u.bytes += e.bytes
 	m.UnackedFacts.Add(1)
 	m.UnackedBytes.Add(e.bytes)
 }
 
-func (k *unackedEvents) drop(n int, m *Metrics) {
-	for i := range k.list[:n] {
-		k.bytes -= k.list[i].bytes
-		if k.list[i].Seq < k.evictedBefore {
-			k.evictingBytes -= k.list[i].bytes
+// drop removes the n oldest facts.
+func (u *unackedEvents) drop(n int, m *Metrics) {
+	for i := range u.list[:n] {
+		u.bytes -= u.list[i].bytes
+		if u.list[i].Seq < u.evictedBefore {
+			u.evictingBytes -= u.list[i].bytes
 		}
-		m.UnackedBytes.Add(-k.list[i].bytes)
+		m.UnackedBytes.Add(-u.list[i].bytes)
 	}
-	clear(k.list[:n])
-	k.list = k.list[n:]
+	clear(u.list[:n])
+	u.list = u.list[n:]
 	m.UnackedFacts.Add(int64(-n))
 }
 
+// keepUnacked stores the events of a fact until every queue has acknowledged them.
 func (a *realmActor) keepUnacked(t realm.Told) {
 	notices := t.Notices
 	if slices.ContainsFunc(notices, internalOnly) {
 		notices = slices.DeleteFunc(slices.Clone(notices), internalOnly)
 	}
 	if len(notices) > 0 {
-		a.unacked.add(realm.Told{Seq: t.Seq, Notices: notices}, &a.h.Metrics)
+		a.unacked.add(realm.Told{Seq: t.Seq, Notices: notices}, &a.srv.Metrics)
 	}
 }
 
-// internalOnly notices are for the sessions, not for clients.
+// internalOnly reports whether a notice is for the session actors, not for clients.
 func internalOnly(n realm.Notice) bool { return n.Event.EventType() == "" }
 
-// handleAckReport drops kept notices that every queue has acknowledged. A report from before a queue of the shard was opened
-// says nothing of that queue.
+// handleAckReport drops the events that every queue has acknowledged. A report from before a queue of the shard was
+// opened says nothing about that queue, and is ignored. A confirmed report is journaled, so that the next start does
+// not restore events that were acknowledged.
 func (a *realmActor) handleAckReport(m ackReport) {
-	k := &a.unacked
-	if m.newest < k.newestQueue[m.shard] {
+	u := &a.unacked
+	if m.newest < u.newestQueue[m.shard] {
 		return
 	}
-	k.acked[m.shard] = max(k.acked[m.shard], m.seq)
-	if seq := min(m.seq, m.newest); m.confirmed && len(k.list) > 0 && k.list[0].Seq <= seq {
+	u.acked[m.shard] = max(u.acked[m.shard], m.seq)
+	if seq := min(m.seq, m.newest); m.confirmed && len(u.list) > 0 && u.list[0].Seq <= seq {
 		a.runSystemCommand(func(t *realm.Turn) (any, error) {
 			t.RecordCaughtUp(&realm.QueuesCaughtUp{Shard: m.shard, Shards: Shards, Through: seq})
 			return nil, nil
 		})
 	}
-	low, n := k.ackedThrough(), 0
-	for n < len(k.list) && k.list[n].Seq <= low {
+	low, n := u.ackedThrough(), 0
+	for n < len(u.list) && u.list[n].Seq <= low {
 		n++
 	}
 	if n > 0 {
-		k.drop(n, &a.h.Metrics)
+		u.drop(n, &a.srv.Metrics)
 	}
 }
 
-// ackedThrough is the number up to which every queue has acknowledged everything, as far as is known.
-func (k *unackedEvents) ackedThrough() realm.Seq { return slices.Min(k.acked[:]) }
+// ackedThrough returns the fact up to which every queue has acknowledged everything, as far as is known.
+func (u *unackedEvents) ackedThrough() realm.Seq { return slices.Min(u.acked[:]) }
 
-// keepLoadedUnacked keeps what was kept when the organization's last process ended, but for what is known to be acknowledged.
+// keepLoadedUnacked stores the events that were unacked when the organization's last process ended, except those that
+// the journal says are acknowledged.
 func (a *realmActor) keepLoadedUnacked(l *loadedRealm) {
-	k := &a.unacked
-	k.acked = l.ackedThrough
-	var listening [Shards]bool
-	a.r.EachQueue(func(q *realm.Queue) {
+	u := &a.unacked
+	u.acked = l.ackedThrough
+	var hasQueue [Shards]bool
+	a.realm.EachQueue(func(q *realm.Queue) {
 		i := shardOf(q.User)
-		listening[i], k.newestQueue[i] = true, max(k.newestQueue[i], q.At)
+		hasQueue[i], u.newestQueue[i] = true, max(u.newestQueue[i], q.At)
 	})
-	for i, some := range listening {
-		if !some {
-			k.acked[i] = a.r.Seq()
+	for i, has := range hasQueue {
+		if !has {
+			u.acked[i] = a.realm.Seq()
 		}
 	}
-	low := k.ackedThrough()
+	low := u.ackedThrough()
 	for i, t := range l.told {
 		if i < l.toldFromRows {
-			k.storedSeqs = append(k.storedSeqs, t.Seq)
+			u.storedSeqs = append(u.storedSeqs, t.Seq)
 		}
 		switch {
 		case t.Seq <= low:
 		case i < l.toldFromRows:
-			k.add(t, &a.h.Metrics)
+			u.add(t, &a.srv.Metrics)
 		default:
 			a.keepUnacked(t)
 		}
 	}
 }
 
-// limitUnacked gives up the queues farthest behind when too much is kept for them.
+// limitUnacked evicts the slowest queues when too many events are stored for them.
 func (a *realmActor) limitUnacked() {
-	k := &a.unacked
-	limit := a.h.unackedLimit()
-	if k.bytes <= limit || len(k.list) == 0 || a.h.elapsed() < k.graceUntil && k.bytes <= 2*limit {
+	u := &a.unacked
+	limit := a.srv.unackedLimit()
+	if u.bytes <= limit || len(u.list) == 0 || a.srv.elapsed() < u.graceUntil && u.bytes <= 2*limit {
 		return
 	}
-	if k.bytes-k.evictingBytes <= limit { // enough are on their way out; every turn asks until they are gone
+	if u.bytes-u.evictingBytes <= limit { // enough queues are closing already
 		return
 	}
-	left, n := k.bytes, 0
-	for n < len(k.list)-1 && float64(left) > float64(limit)*unackedAfterEviction {
-		left -= k.list[n].bytes
+	left, n := u.bytes, 0
+	for n < len(u.list)-1 && float64(left) > float64(limit)*unackedAfterEviction {
+		left -= u.list[n].bytes
 		n++
 	}
-	seq := k.list[n].Seq
-	if seq <= k.evictedBefore {
+	seq := u.list[n].Seq
+	if seq <= u.evictedBefore {
 		return
 	}
-	k.evictedBefore, k.evictingBytes = seq, k.bytes-left
-	a.h.log.Warn("too many events are kept for clients that do not fetch them: giving up the queues farthest behind",
-		"realm", a.r.ID(), "bytes", k.bytes, "limit", limit, "facts", len(k.list), "behind", uint64(seq))
-	for _, s := range a.h.shards {
-		a.h.runtime.send(s, evictQueues{a.r.ID(), seq})
+	u.evictedBefore, u.evictingBytes = seq, u.bytes-left
+	a.srv.log.Warn("too many unacked events: evicting the slowest queues",
+		"realm", a.realm.ID(), "bytes", u.bytes, "limit", limit, "facts", len(u.list), "behind", uint64(seq))
+	for _, s := range a.srv.shards {
+		a.srv.runtime.send(s, evictQueues{a.realm.ID(), seq})
 	}
 }
 
-// unackedLimit is how many bytes of events one organization may keep now.
-func (h *Server) unackedLimit() int64 {
-	if h.Metrics.UnackedBytes.Load() <= h.maxUnackedTotal.Load() {
-		return h.maxUnackedBytes.Load()
+// unackedLimit returns how many bytes of unacked events one organization may have now.
+func (srv *Server) unackedLimit() int64 {
+	if srv.Metrics.UnackedBytes.Load() <= srv.maxUnackedTotal.Load() {
+		return srv.maxUnackedBytes.Load()
 	}
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return min(h.maxUnackedBytes.Load(), h.maxUnackedTotal.Load()/max(1, int64(len(h.realms))))
+	srv.mu.RLock()
+	defer srv.mu.RUnlock()
+	return min(srv.maxUnackedBytes.Load(), srv.maxUnackedTotal.Load()/max(1, int64(len(srv.realms))))
 }
 
-// evictQueues ends a realm's queues that are behind.
+// evictQueues closes a realm's queues that are behind a fact.
 func (s *shard) evictQueues(m evictQueues) {
 	r := s.realms[m.realm]
 	if r == nil {
@@ -184,164 +189,39 @@ func (s *shard) evictQueues(m evictQueues) {
 	}
 	r.sessions.EachQueue(func(q *queue.Queue) {
 		if !q.CloseRequested && q.AckedThrough(r.seq)+1 < m.seq {
-			s.h.Metrics.QueuesEvicted.Add(1)
-			s.h.Metrics.QueuesEvictedForMemory.Add(1)
+			s.srv.Metrics.QueuesEvicted.Add(1)
+			s.srv.Metrics.QueuesEvictedForMemory.Add(1)
 			s.requestClose(r, q)
 		}
 	})
 }
 
-// eventRefBytes is what one queue's reference to an event takes.
-const eventRefBytes = 16
-
-// estimateBytes estimates the memory of what a fact tells: the event, its encoding once for each shard that some of the audience
-// belong to, and a reference for everybody. It is an upper bound where clients are alike and have one queue each; texts
-// also count when the text cache has them anyway.
-func estimateBytes(t *realm.Told) int64 {
-	sum := int64(96)
-	for i := range t.Notices {
-		n := &t.Notices[i]
-		e := int64(256) + estimateEvent(n.Event)
-		sum += e*int64(1+min(len(n.To), Shards)) + eventRefBytes*int64(len(n.To))
-	}
-	return sum
-}
-
-// estimateEvent is about how many bytes an event takes. This happens inside the turn, so the commonest events, and those that
-// may name ten thousand users, are estimated from a few of their fields; only the others are walked through.
-func estimateEvent(e realm.Event) int64 {
-	switch e := e.(type) {
-	case *realm.MessageArrived:
-		return estimateMessage(e)
-	case *realm.MessagesReadAfterLeaving:
-		return int64(readMessageBytes * e.Messages.Len())
-	case *realm.SubscriptionAdded:
-		return estimateSubscription(e)
-	case *realm.SubscriptionsAdded:
-		sum := int64(24)
-		for i := range e.Each {
-			sum += estimateSubscription(&e.Each[i])
-		}
-		return sum
-	case *realm.SubscriptionsSet:
-		return int64(settingChangeBytes * len(e.Each))
-	}
-	return estimateValue(reflect.ValueOf(e), 0)
-}
-
-func estimateMessage(m *realm.MessageArrived) int64 {
-	i := &m.Message
-	sum := 600 + len(i.ChannelName) + len(i.Topic) + 100*len(i.People) + 8*(len(m.Mentioned)+len(m.GroupMentioned)+len(m.TopicMentioned)+len(m.Alerted)+len(m.ReadBy)+len(m.Unknown))
-	if i.Body != nil {
-		sum += len(i.Body.Text) + len(i.Body.HTML)
-	}
-	return int64(sum)
-}
-
-// readMessageBytes is what a message takes in an event that says it is read: its number.
-const readMessageBytes = 8
-
-// newSubscriberBytes is what one of those who join takes in the event subscription/add: his own settings of the channel, with a
-// colour such as #76ce90 and five pointers to notification settings, what he inherits, and his number.
-const newSubscriberBytes = 192
-
-// settingChangeBytes is what a change of one's own setting of a channel takes, with its name and a colour.
-const settingChangeBytes = 128
-
-// channelBytes is about what a channel takes in it, but for its texts: a thousand of them are joined at once.
-const channelBytes = 1500
-
-func estimateSubscription(e *realm.SubscriptionAdded) int64 {
-	return channelBytes + int64(len(e.Info.Name)+len(e.Info.Description)+len(e.Info.DescriptionHTML)) + 8*int64(len(e.Members)+len(e.Here)+e.Roster.Len()+e.Present.Len()) + newSubscriberBytes*int64(len(e.Users))
-}
-
-// maxEstimateDepth is how deep events are looked into.
-const maxEstimateDepth = 8
-
-func estimateValue(v reflect.Value, depth int) int64 {
-	if depth == maxEstimateDepth {
-		return 0
-	}
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if v.IsNil() {
-			return 8
-		}
-		return 8 + estimateValue(v.Elem(), depth+1)
-	case reflect.String:
-		return 16 + int64(v.Len())
-	case reflect.Slice, reflect.Array:
-		if hasNoPointers(v.Type().Elem()) {
-			return 24 + int64(v.Len())*int64(v.Type().Elem().Size())
-		}
-		sum := int64(24)
-		if v.Type() == reflect.TypeFor[[]string]() && v.CanInterface() { // ten thousand of them, one by one through reflection, are felt
-			for _, x := range v.Interface().([]string) {
-				sum += 16 + int64(len(x))
-			}
-			return sum
-		}
-		for i := range v.Len() {
-			sum += estimateValue(v.Index(i), depth+1)
-		}
-		return sum
-	case reflect.Map:
-		sum := int64(48)
-		for it := v.MapRange(); it.Next(); {
-			sum += estimateValue(it.Key(), depth+1) + estimateValue(it.Value(), depth+1)
-		}
-		return sum
-	case reflect.Struct:
-		var sum int64
-		for i := range v.NumField() {
-			sum += estimateValue(v.Field(i), depth+1)
-		}
-		return sum
-	}
-	return int64(v.Type().Size())
-}
-
-// hasNoPointers reports whether values of a type lead to no memory but their own.
-func hasNoPointers(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.String, reflect.Slice, reflect.Pointer, reflect.Interface, reflect.Map:
-		return false
-	case reflect.Array:
-		return hasNoPointers(t.Elem())
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if !hasNoPointers(t.Field(i).Type) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// encodeUnackedRows writes what a snapshot at a number must add to the kept notices on disk and remove from them, until it is
-// enough for once, and reports whether that was all. Notices are kept in the order of their facts and dropped from the
-// oldest on, so what is on disk is behind, at both ends.
+// encodeUnackedRows adds to a snapshot of fact at which unacked events must be written and which must be deleted. It
+// stops when enough returns true, and reports whether it is done. Events are stored in the order of their facts and
+// dropped from the oldest on, so the rows on disk lag behind at both ends.
 func (a *realmActor) encodeUnackedRows(at realm.Seq, enough func() bool) bool {
-	k := &a.unacked
-	for ; len(k.storedSeqs) > 0 && (len(k.list) == 0 || k.storedSeqs[0] < k.list[0].Seq); k.storedSeqs = k.storedSeqs[1:] {
+	u := &a.unacked
+	for len(u.storedSeqs) > 0 && (len(u.list) == 0 || u.storedSeqs[0] < u.list[0].Seq) {
 		if enough() {
 			return false
 		}
-		row := a.h.disk.EncodeUnacked(realm.Told{Seq: k.storedSeqs[0]})
+		row := a.srv.disk.EncodeUnacked(realm.Told{Seq: u.storedSeqs[0]})
 		row.Value = nil
 		a.addSnapshotRow(row)
+		u.storedSeqs = u.storedSeqs[1:]
 	}
 	next := realm.Seq(0)
-	if n := len(k.storedSeqs); n > 0 {
-		next = k.storedSeqs[n-1] + 1
+	if n := len(u.storedSeqs); n > 0 {
+		next = u.storedSeqs[n-1] + 1
 	}
-	i, _ := slices.BinarySearchFunc(k.list, next, func(t unackedFact, seq realm.Seq) int { return cmp.Compare(t.Seq, seq) })
-	for ; i < len(k.list) && k.list[i].Seq <= at; i++ {
+	bySeq := func(t unackedFact, seq realm.Seq) int { return cmp.Compare(t.Seq, seq) }
+	i, _ := slices.BinarySearchFunc(u.list, next, bySeq)
+	for ; i < len(u.list) && u.list[i].Seq <= at; i++ {
 		if enough() {
 			return false
 		}
-		a.addSnapshotRow(a.h.disk.EncodeUnacked(k.list[i].Told))
-		k.storedSeqs = append(k.storedSeqs, k.list[i].Seq)
+		a.addSnapshotRow(a.srv.disk.EncodeUnacked(u.list[i].Told))
+		u.storedSeqs = append(u.storedSeqs, u.list[i].Seq)
 	}
 	return true
 }

@@ -12,51 +12,54 @@ import (
 	"parley/actors/realm"
 )
 
-// follower polls one queue without waiting and notes what it heard.
+// follower polls one queue without waiting and counts its messages.
 type follower struct {
-	h    *Server
-	who  realm.UserID
-	id   any
-	last float64
-	got  int
+	srv      *Server
+	user     realm.UserID
+	id       any
+	last     float64
+	messages int
 }
 
 func (f *follower) poll(t *testing.T) response {
 	t.Helper()
-	a := <-call(f.h, f.who, "GET /events", params{"queue_id": f.id, "last_event_id": f.last, "dont_block": true})
+	a := <-call(f.srv, f.user, "GET /events", params{"queue_id": f.id, "last_event_id": f.last, "dont_block": true})
 	events, _ := a.body["events"].([]any)
 	for _, x := range events {
 		e := x.(map[string]any)
 		f.last = e["id"].(float64)
 		if e["type"] == "message" {
-			f.got++
+			f.messages++
 		}
 	}
 	return a
 }
 
-func follow(t *testing.T, h *Server, who realm.UserID) *follower {
-	a := mustCall(t, h, who, "POST /register", params{"event_types": []string{"message", "restart"}, "idle_queue_timeout": 604800})
-	return &follower{h: h, who: who, id: a["queue_id"], last: -1}
+// follow registers a queue for a user.
+func follow(t *testing.T, srv *Server, who realm.UserID) *follower {
+	a := mustCall(t, srv, who, "POST /register", params{"event_types": []string{"message", "restart"},
+		"idle_queue_timeout": 604800})
+	return &follower{srv: srv, user: who, id: a["queue_id"], last: -1}
 }
 
-// What is kept for clients that do not come stays within its bytes: the queue farthest behind ends, the ones beside it
-// hear everything, and what was kept for it is let go.
+// Events for clients that do not poll stay within their limit: the slowest queue is evicted, the others get every
+// event, and the events that were stored for the slowest one are dropped.
 func TestUnackedEventsAreBounded(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
+		srv := openServer(t, d)
 		const limit = 1 << 20
-		h.maxUnackedBytes.Store(limit)
-		people := createOrganization(t, h, "ann", "bo", "cy")
-		early, late, alive := follow(t, h, people[1]), follow(t, h, people[1]), follow(t, h, people[2])
+		srv.maxUnackedBytes.Store(limit)
+		people := createOrganization(t, srv, "ann", "bo", "cy")
+		early, late, alive := follow(t, srv, people[1]), follow(t, srv, people[1]), follow(t, srv, people[2])
 		text := strings.Repeat("many words ", 50)
 		sent, most := 0, int64(0)
-		for ; h.Metrics.QueuesEvicted.Load() == 0; sent++ {
-			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(sent, text)})
+		for ; srv.Metrics.QueuesEvicted.Load() == 0; sent++ {
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": fmt.Sprint(sent, text)})
 			synctest.Wait()
-			if most = max(most, h.Metrics.UnackedBytes.Load()); most > limit+limit/10 {
-				t.Fatalf("%d bytes are kept, and nobody has been given up", most)
+			if most = max(most, srv.Metrics.UnackedBytes.Load()); most > limit+limit/10 {
+				t.Fatalf("%d bytes are stored, and no queue was evicted", most)
 			}
 			if sent == 50 {
 				late.poll(t)
@@ -68,246 +71,259 @@ func TestUnackedEventsAreBounded(t *testing.T) {
 		alive.poll(t)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if n := h.Metrics.QueuesEvicted.Load(); n != 1 || h.Metrics.OpenQueues.Load() != 2 {
-			t.Errorf("%d queues are metered as given up, %d as open", n, h.Metrics.OpenQueues.Load())
+		if n := srv.Metrics.QueuesEvicted.Load(); n != 1 || srv.Metrics.OpenQueues.Load() != 2 {
+			t.Errorf("%d queues are counted as evicted, %d as open", n, srv.Metrics.OpenQueues.Load())
 		}
-		if a := early.poll(t); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" || a.body["queue_id"] != early.id {
-			t.Errorf("the queue farthest behind: %d %v", a.status, a.body)
+		if a := early.poll(t); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" ||
+			a.body["queue_id"] != early.id {
+			t.Errorf("the slowest queue: %d %v", a.status, a.body)
 		}
-		for name, f := range map[string]*follower{"less behind": late, "polled": alive} {
-			if a := f.poll(t); a.status != 200 || f.got != sent {
-				t.Errorf("the queue that is %s: %d, heard %d of %d messages", name, a.status, f.got, sent)
+		for name, f := range map[string]*follower{"faster": late, "polled": alive} {
+			if a := f.poll(t); a.status != 200 || f.messages != sent {
+				t.Errorf("the %s queue: status %d, got %d of %d messages", name, a.status, f.messages, sent)
 			}
 			f.poll(t)
 		}
-		if n := h.Metrics.UnackedBytes.Load(); n > limit*3/4 {
-			t.Errorf("%d bytes are kept still", n)
+		if n := srv.Metrics.UnackedBytes.Load(); n > limit*3/4 {
+			t.Errorf("%d bytes are still stored", n)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if n, b := h.Metrics.UnackedFacts.Load(), h.Metrics.UnackedBytes.Load(); n > 2 || b > 4096 {
-			t.Errorf("%d facts with %d bytes are kept for queues that have acknowledged them", n, b)
+		if n, b := srv.Metrics.UnackedFacts.Load(), srv.Metrics.UnackedBytes.Load(); n > 2 || b > 4096 {
+			t.Errorf("%d facts with %d bytes are stored although every queue has acknowledged them", n, b)
 		}
-		t.Logf("%d messages of %d bytes, at most %d bytes kept, limit %d", sent, len(text), most, limit)
-		closeServer(t, h)
+		t.Logf("%d messages of %d bytes, at most %d bytes stored, limit %d", sent, len(text), most, limit)
+		closeServer(t, srv)
 	})
 }
 
-// After a start nobody is given up at once: who comes back in time goes on, though nobody knew how far he had come.
+// After a start no queue is evicted for a time: a client that polls in that time goes on, although the server did not
+// know how far its queue had come.
 func TestUnackedEventsAfterStart(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		p := newDiskContents()
-		h := openServer(t, &slowDisk{diskContents: p})
-		people := createOrganization(t, h, "ann", "bo", "cy")
-		gone, back := follow(t, h, people[1]), follow(t, h, people[2])
-		say := func(h *Server, i int) {
-			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+		srv := openServer(t, &slowDisk{diskContents: p})
+		people := createOrganization(t, srv, "ann", "bo", "cy")
+		gone, back := follow(t, srv, people[1]), follow(t, srv, people[2])
+		say := func(srv *Server, i int) {
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": fmt.Sprint(i)})
 		}
 		for i := range 100 {
-			say(h, i)
+			say(srv, i)
 		}
 		back.poll(t)
-		closeServer(t, h)
-		h = openServer(t, &slowDisk{diskContents: p})
-		h.maxUnackedBytes.Store(h.Metrics.UnackedBytes.Load() * 2 / 3)
-		gone.h, back.h = h, h
+		closeServer(t, srv)
+		srv = openServer(t, &slowDisk{diskContents: p})
+		srv.maxUnackedBytes.Store(srv.Metrics.UnackedBytes.Load() * 2 / 3)
+		gone.srv, back.srv = srv, srv
 		time.Sleep(30 * time.Second)
-		say(h, 100)
+		say(srv, 100)
 		synctest.Wait()
-		if n := h.Metrics.QueuesEvicted.Load(); n != 0 {
-			t.Errorf("%d queues were given up before their clients could come", n)
+		if n := srv.Metrics.QueuesEvicted.Load(); n != 0 {
+			t.Errorf("%d queues were evicted before their clients could poll", n)
 		}
 		for range 2 {
 			if a := back.poll(t); a.status != 200 {
-				t.Errorf("who came back: %d %v", a.status, a.body)
+				t.Errorf("client that polled: %d %v", a.status, a.body)
 			}
 		}
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
-		if a := back.poll(t); a.status != 200 || back.got != 101 {
-			t.Errorf("who came back: %d %v, heard %d messages", a.status, a.body, back.got)
+		if a := back.poll(t); a.status != 200 || back.messages != 101 {
+			t.Errorf("client that polled: %d %v, got %d messages", a.status, a.body, back.messages)
 		}
 		if a := gone.poll(t); a.status != 400 || a.body["code"] != "BAD_EVENT_QUEUE_ID" {
-			t.Errorf("who did not come: %d %v", a.status, a.body)
+			t.Errorf("client that did not poll: %d %v", a.status, a.body)
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
-// A server that is killed again and again, before all clients have come in any of its lives, keeps what each of them has
-// not acknowledged, not what was told since the first of those lives; and every client hears everything once.
+// A server that is killed again and again, each time before all clients have polled, stores the events that some client
+// has not acknowledged, not all events since the first start. Every client gets every event once.
 func TestUnackedEventsAfterManyCrashes(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
-		people := createOrganization(t, h, "ann", "bo", "cy")
-		clients := []*follower{follow(t, h, people[1]), follow(t, h, people[2])}
+		srv := openServer(t, d)
+		people := createOrganization(t, srv, "ann", "bo", "cy")
+		clients := []*follower{follow(t, srv, people[1]), follow(t, srv, people[2])}
 		const lives, each = 10, 20
 		for life := range lives {
 			for i := range each {
-				mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(life, i)})
+				mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+					"content": fmt.Sprint(life, i)})
 			}
 			comes := clients[life%len(clients)]
-			for range 2 { // to hear, and to say so
+			for range 2 { // the second acknowledges
 				if a := comes.poll(t); a.status != 200 {
-					t.Fatalf("life %d: %d %v", life, a.status, a.body)
+					t.Fatalf("start %d: %d %v", life, a.status, a.body)
 				}
 			}
 			synctest.Wait()
 			d.crash()
-			closeServer(t, h)
+			closeServer(t, srv)
 			d = &slowDisk{diskContents: d.diskContents}
-			h = openServer(t, d)
+			srv = openServer(t, d)
 			for _, f := range clients {
-				f.h = h
+				f.srv = srv
 			}
 		}
 		synctest.Wait()
-		if n := h.Metrics.UnackedFacts.Load(); n > 3*each {
-			t.Errorf("%d facts are kept, of %d messages", n, lives*each)
+		if n := srv.Metrics.UnackedFacts.Load(); n > 3*each {
+			t.Errorf("%d facts are stored, of %d messages", n, lives*each)
 		}
 		for i, f := range clients {
 			for range 2 {
-				if a := f.poll(t); a.status != 200 || f.got != lives*each {
-					t.Errorf("client %d: %d %v, heard %d of %d messages", i, a.status, a.body, f.got, lives*each)
+				if a := f.poll(t); a.status != 200 || f.messages != lives*each {
+					t.Errorf("client %d: %d %v, got %d of %d messages", i, a.status, a.body, f.messages, lives*each)
 				}
 			}
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
-// A client that comes only after two crashes hears everything, also if a queue that was opened before its own ended before
-// the first of them: at that start the one that ends says nothing of the one that opens behind it.
+// A client that polls only after two crashes gets every event, even if an older queue of the same shard ended before
+// the first crash. When that queue ends in the replay, its shard must not report for the queue that opens after it.
 func TestUnackedEventsAfterAnotherQueueEnded(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
-		people := createOrganization(t, h, "ann", "bo", "cy")
+		srv := openServer(t, d)
+		people := createOrganization(t, srv, "ann", "bo", "cy")
 		say := func() {
-			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "text"})
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": "text"})
 		}
-		often := follow(t, h, people[1])
-		ended := follow(t, h, people[2])
+		often := follow(t, srv, people[1])
+		ended := follow(t, srv, people[2])
 		say()
-		mustCall(t, h, people[2], "DELETE /events", params{"queue_id": ended.id})
-		late := follow(t, h, people[2])
+		mustCall(t, srv, people[2], "DELETE /events", params{"queue_id": ended.id})
+		late := follow(t, srv, people[2])
 		const each = 5
 		for life := range 2 {
 			for range each {
 				say()
 			}
-			for range 2 { // to hear, and to say so
+			for range 2 { // the second acknowledges
 				often.poll(t)
 			}
-			if life == 1 { // what is kept is written with a snapshot
+			if life == 1 { // the unacked events are written with a snapshot
 				time.Sleep(snapshotAge + time.Minute)
 				say()
 				synctest.Wait()
 			}
 			d.crash()
-			closeServer(t, h)
+			closeServer(t, srv)
 			d = &slowDisk{diskContents: d.diskContents}
-			h = openServer(t, d)
-			often.h, late.h = h, h
+			srv = openServer(t, d)
+			often.srv, late.srv = srv, srv
 		}
 		for range 2 {
-			if a := late.poll(t); a.status != 200 || late.got != 2*each+1 {
-				t.Errorf("%d %v, heard %d of %d messages", a.status, a.body, late.got, 2*each+1)
+			if a := late.poll(t); a.status != 200 || late.messages != 2*each+1 {
+				t.Errorf("%d %v, got %d of %d messages", a.status, a.body, late.messages, 2*each+1)
 			}
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
-// Organizations that keep much make room when all together keep too much; one that keeps little is left alone.
+// When all organizations together have too many unacked events, those with more than their share evict queues. Others
+// do not.
 func TestUnackedEventsOfAllRealms(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
-		h := openServer(t, &slowDisk{diskContents: newDiskContents()})
-		people := createOrganization(t, h, "ann", "bo")
-		idle := follow(t, h, people[1])
+		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
+		people := createOrganization(t, srv, "ann", "bo")
+		idle := follow(t, srv, people[1])
 		for i := range 20 {
-			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": fmt.Sprint(i)})
 		}
-		h.maxUnackedTotal.Store(300_000)
-		h.Metrics.UnackedBytes.Add(290_000) // somebody else's
+		srv.maxUnackedTotal.Store(300_000)
+		srv.Metrics.UnackedBytes.Add(290_000) // of other organizations
+
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if a := idle.poll(t); a.status != 200 || idle.got != 20 {
-			t.Errorf("one organization has the whole share, and yet its queue is given up: %d %v", a.status, a.body)
+		if a := idle.poll(t); a.status != 200 || idle.messages != 20 {
+			t.Errorf("an organization within its share lost its queue: %d %v", a.status, a.body)
 		}
-		h.maxUnackedTotal.Store(10_000)
+		srv.maxUnackedTotal.Store(10_000)
 		for i := range 2 {
-			mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": fmt.Sprint(i)})
+			mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+				"content": fmt.Sprint(i)})
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if a := idle.poll(t); a.status != 400 || h.Metrics.QueuesEvicted.Load() != 1 {
-			t.Errorf("more than its share is kept for a queue: %d %v", a.status, a.body)
+		if a := idle.poll(t); a.status != 400 || srv.Metrics.QueuesEvicted.Load() != 1 {
+			t.Errorf("a queue uses more than its organization's share: %d %v", a.status, a.body)
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
-// Commands are refused while the sessions are far behind with telling; reads go on, and the count returns to nothing.
+// Commands are rejected while too many recipients wait for the session actors. Views go on, and the count returns to
+// zero.
 func TestCommandsRefusedWhileDeliveryIsBehind(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
-		h := openServer(t, &slowDisk{diskContents: newDiskContents()})
-		people := createOrganization(t, h, "ann", "bo")
-		follow(t, h, people[1])
-		mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
+		srv := openServer(t, &slowDisk{diskContents: newDiskContents()})
+		people := createOrganization(t, srv, "ann", "bo")
+		follow(t, srv, people[1])
+		mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "x"})
 		synctest.Wait()
-		if n := h.Metrics.Undelivered.Load(); n != 0 {
-			t.Errorf("%d recipients wait, with nothing to do", n)
+		if n := srv.Metrics.Undelivered.Load(); n != 0 {
+			t.Errorf("%d recipients wait although all is delivered", n)
 		}
-		h.Metrics.Undelivered.Add(MaxUndelivered + 1)
-		a := <-call(h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
-		if a.status != 503 || h.Metrics.Busy.Load() != 1 {
-			t.Errorf("answered %d %v, %d metered as refused", a.status, a.body, h.Metrics.Busy.Load())
+		srv.Metrics.Undelivered.Add(MaxUndelivered + 1)
+		a := <-call(srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "x"})
+		if a.status != 503 || srv.Metrics.Busy.Load() != 1 {
+			t.Errorf("answered %d %v, %d counted as rejected", a.status, a.body, srv.Metrics.Busy.Load())
 		}
-		mustCall(t, h, people[0], "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0})
-		h.Metrics.Undelivered.Add(-MaxUndelivered - 1)
-		mustCall(t, h, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "x"})
-		closeServer(t, h)
+		mustCall(t, srv, people[0], "GET /messages", params{"anchor": "newest", "num_before": 10, "num_after": 0})
+		srv.Metrics.Undelivered.Add(-MaxUndelivered - 1)
+		mustCall(t, srv, people[0], "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "x"})
+		closeServer(t, srv)
 	})
 }
 
-// After Save there is nothing left to write, and what was done before it needs no replay.
+// After Save there is nothing left to write, and the facts before it need no replay.
 func TestSave(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
-		h := openServer(t, d)
-		ann := createOrganization(t, h, "ann")[0]
-		mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hi"})
+		srv := openServer(t, d)
+		ann := createOrganization(t, srv, "ann")[0]
+		mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "hi"})
 		for range 2 { // the second finds nothing to do
-			if err := h.Save(t.Context()); err != nil {
+			if err := srv.Save(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if n := h.Metrics.Snapshots.Load(); n != 1 {
+		if n := srv.Metrics.Snapshots.Load(); n != 1 {
 			t.Errorf("%d snapshots", n)
 		}
 		_, last, rows, err := d.Claim(1)
 		if err != nil || rows != last || last == 0 {
 			t.Errorf("rows at %d of %d: %v", rows, last, err)
 		}
-		closeServer(t, h)
+		closeServer(t, srv)
 	})
 }
 
-// After a crash a long journal is not made rows of while everybody comes back, but soon after; one that is longer still, as
-// of a server that is killed again and again, is at once.
+// After a crash a long journal is not written as rows while all clients reconnect, but soon after. A journal that is
+// longer still, as of a server that is killed again and again, is written at once.
 func TestNoSnapshotWhileClientsReconnect(t *testing.T) {
 	for _, long := range []bool{false, true} {
 		runSynctest(t, func(t *testing.T) {
 			d := &slowDisk{diskContents: newDiskContents()}
-			h := openServer(t, d)
-			ann := createOrganization(t, h, "ann")[0]
+			srv := openServer(t, d)
+			ann := createOrganization(t, srv, "ann")[0]
 			facts := SnapshotBytes / replayedBytes
 			if long {
 				facts = snapshotDelayBytes / replayedBytes
 			}
-			_, err := h.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
+			_, err := srv.Turn(1, realm.Caller{System: true}, func(t *realm.Turn) (any, error) {
 				for range facts {
 					t.Tick()
 				}
@@ -317,40 +333,52 @@ func TestNoSnapshotWhileClientsReconnect(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.crash()
-			closeServer(t, h)
+			closeServer(t, srv)
 
-			h = openServer(t, &slowDisk{diskContents: d.diskContents})
+			srv = openServer(t, &slowDisk{diskContents: d.diskContents})
 			send := func() int64 {
-				mustCall(t, h, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "back"})
+				mustCall(t, srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+					"content": "back"})
 				synctest.Wait()
-				return h.Metrics.Snapshots.Load()
+				return srv.Metrics.Snapshots.Load()
 			}
 			if n := send(); n > 0 != long {
-				t.Errorf("%d snapshots while everybody comes back (long: %t)", n, long)
+				t.Errorf("%d snapshots while clients reconnect (long: %t)", n, long)
 			}
 			time.Sleep(snapshotDelay * time.Second)
 			if n := send(); n != 1 {
-				t.Errorf("%d snapshots when they are back (long: %t)", n, long)
+				t.Errorf("%d snapshots after they reconnected (long: %t)", n, long)
 			}
-			closeServer(t, h)
+			closeServer(t, srv)
 		})
 	}
 }
 
-// TestEstimateManySubscribers: an event that is weighed by its numbers alone weighs at least what is in it, and not much more.
+// An event whose size is estimated from a few fields has at least the size that inspecting all of it finds, and at most
+// twice as much.
 func TestEstimateManySubscribers(t *testing.T) {
 	yes := true
 	e := &realm.SubscriptionAdded{Info: realm.ChannelInfo{Channel: realm.Channel{Name: strings.Repeat("crowd", 10)}}}
 	for u := range realm.UserID(2000) {
 		e.Users, e.Knows = append(e.Users, u+1), append(e.Knows, true)
 		e.Roster.Add(int64(u) + 1)
-		e.Own = append(e.Own, realm.Subscription{Channel: 7, Active: true, Color: realm.Palette[0], Desktop: &yes, Audible: &yes, Push: &yes, Email: &yes, Wildcard: &yes})
+		e.Own = append(e.Own, realm.Subscription{
+			Channel:  7,
+			Active:   true,
+			Color:    realm.Palette[0],
+			Desktop:  &yes,
+			Audible:  &yes,
+			Push:     &yes,
+			Email:    &yes,
+			Wildcard: &yes,
+		})
 		e.Inherited = append(e.Inherited, realm.ChannelNotifications{Desktop: true})
 	}
 	set := realm.SubscriptionSet{Property: "audible_notifications", Color: realm.Palette[0]}
-	for _, x := range []realm.Event{e, &realm.SubscriptionsAdded{Each: []realm.SubscriptionAdded{*e, *e}}, &realm.SubscriptionsSet{Each: slices.Repeat([]realm.SubscriptionSet{set}, 60)}} {
+	for _, x := range []realm.Event{e, &realm.SubscriptionsAdded{Each: []realm.SubscriptionAdded{*e, *e}},
+		&realm.SubscriptionsSet{Each: slices.Repeat([]realm.SubscriptionSet{set}, 60)}} {
 		if walked, got := estimateValue(reflect.ValueOf(x), 0), estimateEvent(x); got < walked || got > 2*walked {
-			t.Errorf("%T weighs %d, what is in it %d", x, got, walked)
+			t.Errorf("%T is estimated as %d bytes, inspected as %d", x, got, walked)
 		}
 	}
 }

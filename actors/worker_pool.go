@@ -6,21 +6,21 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// workerPool is a dispatcher whose goroutines stay: a new goroutine for each time a mailbox is not empty begins with a small
-// stack, and growing it was a tenth of what a delivery costs.
+// workerPool is a dispatcher whose goroutines are reused. With a new goroutine each time that a mailbox is not empty,
+// growing its stack was a tenth of the cost of a delivery.
 type workerPool struct{ tasks chan func() }
 
-// messagesPerRun is after how many messages of one mailbox others get their turn; the library's default.
+// messagesPerRun is after how many messages of one mailbox other mailboxes get their turn; protoactor's default.
 const messagesPerRun = 300
 
-// newWorkerPool makes a dispatcher of n goroutines, on which room mailboxes may wait.
+// newWorkerPool makes a dispatcher of n goroutines. room is how many mailboxes may wait for one of them.
 func newWorkerPool(n, room int, stop <-chan struct{}) actor.Dispatcher {
-	h := workerPool{make(chan func(), room)}
+	p := workerPool{make(chan func(), room)}
 	for range n {
 		go func() {
 			for {
 				select {
-				case fn := <-h.tasks:
+				case fn := <-p.tasks:
 					fn()
 				case <-stop:
 					return
@@ -28,31 +28,33 @@ func newWorkerPool(n, room int, stop <-chan struct{}) actor.Dispatcher {
 			}
 		}()
 	}
-	return h
+	return p
 }
 
-// generalWorkers is how many goroutines, each with a stack of some 16 KB, serve the journal and a few realms at once: there
-// none waits for another.
+// generalWorkers is how many goroutines, each with a stack of about 16 KB, serve the realm, presence and journal
+// actors. No actor waits for another there.
 const generalWorkers = Shards
 
 func newGeneralDispatcher(stop <-chan struct{}) actor.Dispatcher {
 	return newWorkerPool(generalWorkers, 0, stop)
 }
 
-// processorsPerSessionWorker is how many processors share one of the goroutines that serve the sessions, which take turns on it:
-// sixteen that wake for one message take all processors at once from whoever reads the next requests, and from clients on
-// the same machine. With one goroutine to two processors 100 of 10,000 pollers had seen a message a tenth sooner, for a
-// tenth less CPU.
+// processorsPerSessionWorker is how many processors share one goroutine of the session actors. Sixteen session actors
+// that run at once would take all processors from the loop that reads the next requests, and from clients on the same
+// machine. With one goroutine for two processors, 100 of 10,000 polling clients got a message a tenth sooner, for a
+// tenth less processor time.
 const processorsPerSessionWorker = 2
 
 func newSessionDispatcher(stop <-chan struct{}) actor.Dispatcher {
-	return newWorkerPool(max(1, runtime.GOMAXPROCS(0)/processorsPerSessionWorker), Shards, stop) // a mailbox is scheduled once at a time
+	workers := max(1, runtime.GOMAXPROCS(0)/processorsPerSessionWorker)
+	return newWorkerPool(workers, Shards, stop) // a mailbox waits at most once
+
 }
 
-// Schedule never waits: when no goroutine is idle, nor room to wait for one, there is a new one.
-func (h workerPool) Schedule(fn func()) {
+// Schedule never waits: if no goroutine is idle and there is no room to wait, it starts a new one.
+func (p workerPool) Schedule(fn func()) {
 	select {
-	case h.tasks <- fn:
+	case p.tasks <- fn:
 	default:
 		go fn()
 	}

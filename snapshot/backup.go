@@ -17,24 +17,25 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A backup is a tar file: Pebble's files as of one moment, the watermark of just before that moment, and at the end a
-// manifest with the length and SHA-256 of each file and of itself. A backup without its end is refused.
+// A backup is a tar file with Pebble's files at one moment, the durability manifest from just before that moment, and
+// at the end a manifest. The manifest has the length and SHA-256 of each file and of itself, so an incomplete backup is
+// rejected.
 const (
 	backupManifest = "manifest"
 	backupTitle    = "parley backup 1"
-	backupDir      = "backup.new"  // under the data directory, while a backup is taken
-	extraFilesDir  = "beside"      // in a backup, above what lies beside the store
-	restoreDir     = "restore.new" // under the data directory, while one is restored
+	backupDir      = "backup.new"  // in the data directory, during a backup
+	extraFilesDir  = "beside"      // in a backup, the parent of directories that are not the store's
+	restoreDir     = "restore.new" // in the data directory, during a restore
 )
 
-// Backup writes a backup of everything durable at some moment during the call, while the store goes on. Directories that
-// lie beside the store come along when they are named: files in them must be written whole, before the facts that speak
-// of them, and never change.
-func (s *Store) Backup(w io.Writer, beside ...string) error {
-	s.checkpointMu.Lock() // one directory, one backup
+// Backup writes a backup of everything that was durable at some moment during the call. Appends continue meanwhile.
+// beside names other directories of the data directory that are included. A file in them must be written completely
+// before the fact that names it, and must never change.
+func (s *Store) Backup(w io.Writer, extra ...string) error {
+	s.checkpointMu.Lock() // there is one backupDir
 	defer s.checkpointMu.Unlock()
 	if s.readOnly {
-		return ErrReadOnly // Pebble makes checkpoints only of what it may write
+		return ErrReadOnly // Pebble cannot make checkpoints of a read-only store
 	}
 	if err := s.acquireReader(); err != nil {
 		return err
@@ -67,7 +68,7 @@ func (s *Store) Backup(w io.Writer, beside ...string) error {
 	if err := b.addBytes(durabilityManifestFile, mark.encode()); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	for _, name := range beside { // after the store, so that every file its facts speak of is there
+	for _, name := range extra { // after the store, so that every file that its facts name exists
 		if err := b.addTree(s.fs, s.fs.PathJoin(s.dir, name), extraFilesDir+"/"+name); err != nil {
 			return fmt.Errorf("backup %s: %w", name, err)
 		}
@@ -97,7 +98,7 @@ func (b *backupWriter) addFile(fs vfs.FS, path, name string) error {
 	return b.addEntry(name, info.Size(), f)
 }
 
-// addTree adds a directory with all in it. What disappears meanwhile was deleted, and may be missing.
+// addTree adds a directory with everything in it. A file that disappears meanwhile was deleted and may be missing.
 func (b *backupWriter) addTree(fs vfs.FS, path, name string) error {
 	info, err := fs.Stat(path)
 	if errors.Is(err, iofs.ErrNotExist) {
@@ -151,9 +152,9 @@ func (b *backupWriter) finish() error {
 	return b.tar.Close()
 }
 
-// Restore makes a data directory from a backup. The directory may exist, but must hold no store. With bucketEnd, the realms
-// named in it end at the given number instead of where the backup ends; that is possible back to where the backup's rows
-// stand. It takes back facts, not bodies: a body that a later fact overwrote or deleted under the same key stays so.
+// Restore makes a data directory from a backup. The directory may exist but must not contain a store. upTo sets the
+// last fact of some realms; it must not be before the realm's rows in the backup, nor after its last fact. Only facts
+// are undone: a body that a later fact replaced or deleted under the same key is not restored.
 func Restore(r io.Reader, dir string, upTo map[uint32]Seq) error {
 	return restore(r, dir, upTo, Options{})
 }
@@ -165,7 +166,7 @@ func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error
 		return fmt.Errorf("restore: %w", err)
 	}
 	if _, err := fs.Stat(fs.PathJoin(dir, subDir)); err == nil {
-		return fmt.Errorf("restore: %s holds a store already", dir)
+		return fmt.Errorf("restore: %s already contains a store", dir)
 	} else if !errors.Is(err, iofs.ErrNotExist) {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -204,7 +205,7 @@ func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error
 	if err := moveExtraFiles(fs, fs.PathJoin(fresh, extraFilesDir), dir); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	// The watermark goes first: a directory that has it but no store is not taken for a new one.
+	// The durability manifest is moved first: a directory that has it without a store is not mistaken for a new one.
 	for _, name := range []string{durabilityManifestFile, subDir} {
 		if err := fs.Rename(fs.PathJoin(fresh, name), fs.PathJoin(dir, name)); err != nil {
 			return fmt.Errorf("restore: %w", err)
@@ -213,7 +214,7 @@ func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error
 	return syncDir(fs, dir)
 }
 
-// unpack writes a backup's files and compares them with its manifest.
+// unpack writes the files of a backup and compares them with its manifest.
 func unpack(fs vfs.FS, r io.Reader, dir string) error {
 	if err := fs.MkdirAll(fs.PathJoin(dir, subDir), 0o700); err != nil {
 		return err
@@ -224,7 +225,7 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 	for {
 		h, err := t.Next()
 		if err == io.EOF {
-			return errors.New("the backup has no end; it is cut off")
+			return errors.New("the backup is incomplete: its manifest is missing")
 		}
 		if err != nil {
 			return fmt.Errorf("read backup: %w", err)
@@ -239,7 +240,8 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 			}
 			break
 		}
-		if name, ok := strings.CutPrefix(h.Name, extraFilesDir+"/"); ok && h.Typeflag == tar.TypeReg && isLocalPath(name) {
+		if name, ok := strings.CutPrefix(h.Name, extraFilesDir+"/"); ok && h.Typeflag == tar.TypeReg &&
+			isLocalPath(name) {
 			path := fs.PathJoin(dir, extraFilesDir, name)
 			if err := fs.MkdirAll(fs.PathDir(path), 0o700); err != nil {
 				return err
@@ -250,8 +252,10 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 			continue
 		}
 		name, inside := strings.CutPrefix(h.Name, subDir+"/")
-		if h.Typeflag != tar.TypeReg || inside && strings.ContainsAny(name, "/\\") || !inside && name != durabilityManifestFile || name == ".." {
-			return fmt.Errorf("the backup holds %q, which is no file of a store", h.Name)
+		if h.Typeflag != tar.TypeReg || inside && strings.ContainsAny(name, "/\\") ||
+			!inside && name != durabilityManifestFile ||
+			name == ".." {
+			return fmt.Errorf("unknown file %q in the backup", h.Name)
 		}
 		path := fs.PathJoin(dir, name)
 		if inside {
@@ -264,7 +268,7 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 	return errors.Join(syncDir(fs, fs.PathJoin(dir, subDir)), syncDir(fs, dir))
 }
 
-// moveExtraFiles puts unpacked files where they belong; one that is there already has the same content.
+// moveExtraFiles moves unpacked files to their place. An existing file has the same content and may be replaced.
 func moveExtraFiles(fs vfs.FS, from, to string) error {
 	info, err := fs.Stat(from)
 	if errors.Is(err, iofs.ErrNotExist) {
@@ -291,7 +295,7 @@ func moveExtraFiles(fs vfs.FS, from, to string) error {
 	return syncDir(fs, to)
 }
 
-// isLocalPath reports whether a name stays below where it is put.
+// isLocalPath reports whether a slash-separated name stays inside the directory it is joined to.
 func isLocalPath(name string) bool {
 	for _, part := range strings.Split(name, "/") {
 		if part == "" || part == "." || part == ".." || strings.Contains(part, "\\") {
@@ -307,7 +311,7 @@ func unpackFile(fs vfs.FS, path string, h *tar.Header, r io.Reader, have io.Writ
 		return err
 	}
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(sum, f), r) // a vfs.File may spoil what it is given to write
+	n, err := io.Copy(io.MultiWriter(sum, f), r) // hashed first: a vfs.File may modify the slice it gets
 	if err == nil {
 		err = f.Sync()
 	}
@@ -323,13 +327,13 @@ func compareManifest(have, want []byte) error {
 	h, w := bufio.NewScanner(bytes.NewReader(have)), bufio.NewScanner(bytes.NewReader(want))
 	for h.Scan() {
 		if !w.Scan() || h.Text() != w.Text() {
-			return fmt.Errorf("the backup is damaged: its manifest says %q, it has %q", w.Text(), h.Text())
+			return fmt.Errorf("the backup is damaged: its manifest has %q, its files %q", w.Text(), h.Text())
 		}
 	}
-	return errors.New("the backup is damaged: its manifest does not agree with itself")
+	return errors.New("the backup is damaged: its manifest has a wrong checksum")
 }
 
-// rewind takes back the facts behind a number.
+// rewind removes the facts after a number.
 func (s *Store) rewind(realm uint32, to Seq) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// openOnDisk opens a store with a server's options in a directory of the real file system; set TMPDIR to choose the disk.
+// openOnDisk opens a store with the server's options in the real file system. TMPDIR selects the disk.
 func openOnDisk(b *testing.B, dir string) *Store {
 	b.Helper()
 	s, err := Open(dir, Options{})
@@ -18,7 +18,8 @@ func openOnDisk(b *testing.B, dir string) *Store {
 	return s
 }
 
-// BenchmarkAppend makes facts of 300 bytes durable, each an entry of its own as from one turn, many to a commit.
+// BenchmarkAppend makes facts of 300 bytes durable, each in its own entry as from one turn, with many entries in a
+// commit.
 func BenchmarkAppend(b *testing.B) {
 	for _, size := range []int{1, 32, 256} {
 		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
@@ -50,8 +51,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkAppendPaced commits 4 KB two thousand times a second: how long one takes when the disk is not the bottleneck, with
-// memtables written out meanwhile. Give it -benchtime 20000x, so that there are some.
+// BenchmarkAppendPaced commits 4 KB two thousand times a second. It measures a commit when the disk is not the
+// bottleneck, while memtables are flushed. Run it with -benchtime 20000x, so that some are.
 func BenchmarkAppendPaced(b *testing.B) {
 	s := openOnDisk(b, b.TempDir())
 	defer s.Close()
@@ -74,7 +75,7 @@ func BenchmarkAppendPaced(b *testing.B) {
 	b.ReportMetric(float64(m.Slowest.Microseconds()), "longest-µs")
 }
 
-// BenchmarkOpenAndTail opens a directory with 100,000 facts of 300 bytes behind the rows and reads them all.
+// BenchmarkOpenAndTail opens a directory with 100,000 facts of 300 bytes after the rows and reads all of them.
 func BenchmarkOpenAndTail(b *testing.B) {
 	const n = 100_000
 	for _, crashed := range []bool{false, true} {
@@ -87,12 +88,13 @@ func BenchmarkOpenAndTail(b *testing.B) {
 				all[i] = make([]byte, 300)
 			}
 			for i := 0; i < n; i += 1000 {
-				if err := s.Append([]Entry{{Realm: 1, Epoch: 1, After: Seq(i), Facts: all[i : i+1000]}})[0]; err != nil {
+				e := Entry{Realm: 1, Epoch: 1, After: Seq(i), Facts: all[i : i+1000]}
+				if err := s.Append([]Entry{e})[0]; err != nil {
 					b.Fatal(err)
 				}
 			}
 			if crashed {
-				// A copy of the files of an open store is what kill -9 leaves.
+				// Copying the files of an open store has the effect of kill -9.
 				copied := b.TempDir()
 				if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
 					b.Fatal(err)
@@ -104,7 +106,7 @@ func BenchmarkOpenAndTail(b *testing.B) {
 			}
 			for b.Loop() {
 				if crashed {
-					// Opening writes the log into tables: each time needs a copy of its own.
+					// Opening flushes the log into tables, so each iteration needs its own copy.
 					b.StopTimer()
 					again := b.TempDir()
 					if err := os.CopyFS(again, os.DirFS(dir)); err != nil {
@@ -134,7 +136,7 @@ func openAndTail(b *testing.B, dir string, want int) {
 	b.StartTimer()
 }
 
-// BenchmarkSnapshot writes 100,000 rows of 100 bytes, as the first snapshot of a realm with as many messages.
+// BenchmarkSnapshot writes 100,000 rows of 100 bytes, like the first snapshot of a realm with that many messages.
 func BenchmarkSnapshot(b *testing.B) {
 	const n = 100_000
 	s := openOnDisk(b, b.TempDir())
@@ -167,7 +169,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	b.ReportMetric(float64(s.Metrics().Slowest.Microseconds()), "longest-stop-µs")
 }
 
-// BenchmarkRows reads 100,000 rows of 100 bytes, as opening a realm does.
+// BenchmarkRows reads 100,000 rows of 100 bytes, like a server that starts.
 func BenchmarkRows(b *testing.B) {
 	const n = 100_000
 	s := openOnDisk(b, b.TempDir())
@@ -204,11 +206,12 @@ func BenchmarkBody(b *testing.B) {
 		for j := i; j < i+1000; j++ {
 			puts = append(puts, Put{fmt.Appendf(nil, "%08d", j*7919%n), make([]byte, 500)})
 		}
-		if err := s.Append([]Entry{{Realm: 1, Epoch: 1, After: Seq(i / 1000), Facts: [][]byte{{1}}, Bodies: puts}})[0]; err != nil {
+		e := Entry{Realm: 1, Epoch: 1, After: Seq(i / 1000), Facts: [][]byte{{1}}, Bodies: puts}
+		if err := s.Append([]Entry{e})[0]; err != nil {
 			b.Fatal(err)
 		}
 	}
-	s.Close() // the bodies are in tables then
+	s.Close() // so that the bodies are in tables
 	s = openOnDisk(b, dir)
 	defer s.Close()
 	i := 0

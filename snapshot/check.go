@@ -8,13 +8,13 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Finding is one thing that is wrong in a data directory.
+// Finding is one defect in a data directory.
 type Finding struct {
 	Realm RealmID
 	Seq   Seq    // of a journal record, else 0
-	Key   []byte // as stored, nil if it is about no key
+	Key   []byte // as stored; nil if the defect is not at a key
 	What  string // "number 1841", "row 0a of table 4"
-	Where string // the file, when it is known
+	Where string // the file, if known
 	Why   string
 }
 
@@ -32,11 +32,11 @@ func (f Finding) String() string {
 	return text
 }
 
-// Check walks the whole data directory, without changing it, and reports what is not as it was written: lengths and
-// positions against the watermark, every record's checksum and hash before it, numbers without gaps, the checksum of
-// every row, body and other value, and Pebble's own checksums of the blocks all this is in. It goes on behind what it
-// finds as far as there is something to read. The error says why the walk could not be made or finished; findings are
-// not errors.
+// Check reads the whole data directory without changing it and reports every difference from the data as written. It
+// checks lengths and positions against the durability manifest, the checksum and the previous hash of every record,
+// that no number is missing, and the checksum of every row, body and other value. Reading also checks Pebble's own
+// block checksums. After a defect Check continues where it can. The error is the reason why it could not finish;
+// defects are not errors.
 func Check(dir string, o Options, report func(Finding)) error {
 	found := func(err error) error {
 		var d *DamageError
@@ -67,22 +67,23 @@ func Check(dir string, o Options, report func(Finding)) error {
 	return s.checkValues(found)
 }
 
-// checkJournal verifies each record against itself and the one before it. Behind damage it goes on with the next record
-// that is there.
+// checkJournal verifies each record and its link to the previous one. After a defect it continues with the next record.
 func (s *Store) checkJournal(realm uint32, found func(error) error) error {
-	stand, err := s.readSnapshotState(realm)
+	snap, err := s.readSnapshotState(realm)
 	if err != nil {
 		if err := found(err); err != nil {
 			return err
 		}
 	}
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: spaceKey(realm, spaceJournal), UpperBound: spaceEnd(realm, spaceJournal)})
+	it, err := s.db.NewIter(
+		&pebble.IterOptions{LowerBound: spaceKey(realm, spaceJournal), UpperBound: spaceEnd(realm, spaceJournal)},
+	)
 	if err != nil {
 		return s.pebbleError("read journal", err)
 	}
 	defer it.Close()
 	var h hasher
-	next, before, linked := stand.seq+1, stand.hash, err == nil
+	next, before, linked := snap.seq+1, snap.hash, err == nil
 	for it.First(); it.Valid(); it.Next() {
 		if len(it.Key()) != journalKeyLen {
 			if err := found(s.damaged(it.Key(), "not a record's key")); err != nil {
@@ -108,7 +109,7 @@ func (s *Store) checkJournal(realm uint32, found func(error) error) error {
 			continue
 		}
 		if linked && follows != before {
-			if err := found(s.damaged(it.Key(), "it follows another record")); err != nil {
+			if err := found(s.damaged(it.Key(), "its previous hash does not match")); err != nil {
 				return err
 			}
 		}
@@ -120,8 +121,8 @@ func (s *Store) checkJournal(realm uint32, found func(error) error) error {
 	return nil
 }
 
-// checkValues verifies everything but journal records. Each space has an iterator of its own: behind damage inside
-// Pebble the next space is still read.
+// checkValues verifies everything except journal records. Each space has its own iterator, so a damaged block does not
+// hide the next space.
 func (s *Store) checkValues(found func(error) error) error {
 	from := spaceKey(processRealm, 0)
 	for from != nil {
@@ -134,8 +135,8 @@ func (s *Store) checkValues(found func(error) error) error {
 	return nil
 }
 
-// checkSpace verifies the values from a key to the end of the space that key is found in, and answers where the next
-// space begins; nil at the end.
+// checkSpace verifies the values from a key to the end of the space that contains the next key. It returns where the
+// next space begins, or nil at the end.
 func (s *Store) checkSpace(from []byte, found func(error) error) ([]byte, error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from})
 	if err != nil {

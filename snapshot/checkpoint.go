@@ -6,13 +6,14 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// checkpointDir, under the data directory, is the store as of one moment, for a successor that loads what it can while its
-// predecessor still writes. Its files are the store's own by another name, until one of both removes them. What a
-// processRealm that died left of it goes when the store is next opened.
+// checkpointDir, in the data directory, contains a Pebble checkpoint: the store at one moment. A successor process
+// loads it while this process still writes. The files are hard links to the store's, so deleting one does not affect
+// the other. Opening the store removes the checkpoint of a process that crashed.
 const checkpointDir = "heir.new"
 
-// CreateCheckpoint puts the store as of one moment during the call where OpenCheckpoint finds it, while the store goes on. What is in
-// memory alone is written out first: the copy then opens quickly, and so does the store after a Close soon after.
+// CreateCheckpoint makes a checkpoint, for OpenCheckpoint, of the store at some moment during the call. Appends
+// continue meanwhile. It flushes the memtables first: then the checkpoint opens quickly, and so does the store if it is
+// closed soon.
 func (s *Store) CreateCheckpoint() error {
 	s.checkpointMu.Lock() // Pebble makes one checkpoint at a time
 	defer s.checkpointMu.Unlock()
@@ -25,7 +26,7 @@ func (s *Store) CreateCheckpoint() error {
 	defer s.readers.Done()
 	dir := s.fs.PathJoin(s.dir, checkpointDir)
 	if err := s.fs.RemoveAll(dir); err != nil {
-		return fmt.Errorf("lend the store: %w", err)
+		return fmt.Errorf("create checkpoint: %w", err)
 	}
 	_, err := s.callPebble(func() error {
 		if err := s.db.Flush(); err != nil {
@@ -35,25 +36,25 @@ func (s *Store) CreateCheckpoint() error {
 	})
 	if err != nil {
 		s.fs.RemoveAll(dir)
-		return fmt.Errorf("lend the store: %w", err)
+		return fmt.Errorf("create checkpoint: %w", err)
 	}
 	return nil
 }
 
-// RemoveCheckpoint removes what Lend made.
+// RemoveCheckpoint removes the checkpoint.
 func (s *Store) RemoveCheckpoint() error {
 	s.checkpointMu.Lock()
 	defer s.checkpointMu.Unlock()
 	return s.fs.RemoveAll(s.fs.PathJoin(s.dir, checkpointDir))
 }
 
-// OpenCheckpoint opens what another process's Lend made in a data directory, to be read only. Close it with CloseLent.
+// OpenCheckpoint opens the checkpoint of another process in a data directory, read-only. CloseCheckpoint closes it.
 func OpenCheckpoint(dir string, o Options) (*Store, error) {
 	o = o.withDefaults()
 	return OpenReadOnly(o.FS.PathJoin(dir, checkpointDir), o)
 }
 
-// CloseCheckpoint closes a store that OpenCheckpoint opened, and removes it.
+// CloseCheckpoint closes a store that OpenCheckpoint opened, and removes the checkpoint.
 func (s *Store) CloseCheckpoint() error {
 	if err := s.Close(); err != nil {
 		return err

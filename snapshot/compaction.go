@@ -7,19 +7,19 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// compactionScheduler lets Pebble merge its tables as it would by itself, one merge at a time, but none while the store has just been
-// opened: opening would wait for the first one, which what the last process left unmerged may make as long as everything
-// else of a start, and the next would take half of a small machine from those who load what is in the store.
+// compactionScheduler allows one compaction at a time, as Pebble does by itself, but none for some time after the store
+// was opened. Opening would otherwise wait for the first compaction, which can take as long as the rest of the start.
+// Further ones would take half of a small machine from loading the realms.
 type compactionScheduler struct {
 	db    pebble.DBForCompaction // set once, before any other call
 	delay time.Duration
 	timer *time.Timer
 
 	mu           sync.Mutex
-	cond         sync.Cond // of mu; when nobody asks any more
-	blocked      bool      // no merge may begin: it is too early, or one is under way
-	refused      bool      // one would have begun
-	scheduling   int       // goroutines that ask the database whether there is one
+	cond         sync.Cond // of mu; signaled when scheduling becomes 0
+	blocked      bool      // no compaction may begin: the delay has not ended, or one is running
+	refused      bool      // a compaction was refused since blocked was set
+	scheduling   int       // calls of db.Schedule in progress
 	unregistered bool
 }
 
@@ -34,7 +34,7 @@ func (c *compactionScheduler) Register(_ int, db pebble.DBForCompaction) {
 	c.timer = time.AfterFunc(c.delay, c.Done)
 }
 
-// Unregister returns when nothing of the database is going to be called any more.
+// Unregister returns when no method of the database will be called any more.
 func (c *compactionScheduler) Unregister() {
 	c.timer.Stop()
 	c.mu.Lock()
@@ -45,15 +45,15 @@ func (c *compactionScheduler) Unregister() {
 	}
 }
 
-// endDelay ends the wait: writes stand still until tables are merged, as after many starts in a row. It does not block; the
-// database calls it with its lock held.
+// endDelay ends the delay because writes are blocked until tables are compacted. That can happen after many starts in a
+// row. It does not block: the database calls it with its lock held.
 func (c *compactionScheduler) endDelay() {
 	if c.timer.Stop() {
 		go c.Done()
 	}
 }
 
-// TrySchedule is the database's question whether a merge may begin. One that may not is remembered there.
+// TrySchedule reports whether a compaction may begin. The database remembers a refused one.
 func (c *compactionScheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,14 +65,14 @@ func (c *compactionScheduler) TrySchedule() (bool, pebble.CompactionGrantHandle)
 	return true, c
 }
 
-// Done says that the next merge may begin, and begins one that waits.
+// Done allows the next compaction, and starts it if one was refused.
 func (c *compactionScheduler) Done() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for again := true; again && !c.unregistered; again = c.refused {
 		c.refused = false
 		c.scheduling++
-		c.mu.Unlock() // the database locks itself before it comes here
+		c.mu.Unlock() // the database locks its mutex before it calls TrySchedule
 		began := c.db.Schedule(c)
 		c.mu.Lock()
 		if c.scheduling--; c.scheduling == 0 {

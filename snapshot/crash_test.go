@@ -17,8 +17,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// A workload is a seeded run of steps against a store and against a model of it, which is what the store's contract
-// says in maps. Each step is atomic: after a crash it has happened or not.
+// A workload runs seeded steps against a store and against a model, which implements the store's contract with maps.
+// Each step is atomic: after a crash it has happened or not.
 type workload struct {
 	rng    *rand.Rand
 	store  *Store
@@ -43,7 +43,7 @@ func (w *workload) last(realm uint32) Seq {
 	return m.first + Seq(len(m.facts)) - 1
 }
 
-// render is contents as the model has it.
+// render returns the model's content in the format of dumpStore.
 func (w *workload) render() string {
 	var b strings.Builder
 	ids := slices.Sorted(maps.Keys(w.realms))
@@ -72,7 +72,7 @@ func (w *workload) text(longest int) string {
 	return strings.Repeat(string(rune('a'+w.rng.IntN(26))), 1+w.rng.IntN(longest))
 }
 
-// step does one thing to store and model. The model has it whether the store did it or not.
+// step makes one random change in the store and the model. The model changes even if the store fails.
 func (w *workload) step() error {
 	s := w.store
 	if len(w.realms) == 0 || w.rng.IntN(20) == 0 {
@@ -143,7 +143,8 @@ func (w *workload) snapshot(id uint32) error {
 	return w.store.Snapshot(id, m.epoch, at, yieldRows(changed...))
 }
 
-// crashOptions options make memtables and snapshot batches so small that flushes and staged snapshots happen all the time.
+// crashOptions returns options with such small memtables and snapshot batches that flushes and staged snapshots are
+// frequent.
 func crashOptions(fs vfs.FS) Options {
 	return Options{FS: fs, Cache: 1 << 20, MemTable: 64 << 10, SnapshotBatch: 700, DurabilityManifestBytes: 20 << 10}
 }
@@ -163,9 +164,9 @@ func seedOf(t testing.TB) uint64 {
 
 func isWrite(op errorfs.Op) bool { return op.Kind.ReadOrWrite() == errorfs.OpIsWrite }
 
-// TestCrash runs a workload and takes a picture of the disk, as a crash would leave it, before writes and syncs all
-// through it. Every picture must open as the state after the steps that were answered, with the one under way whole or
-// not at all, and go on from there.
+// TestCrash runs a workload and clones the disk, as a crash would leave it, before writes and syncs of the whole run.
+// Every clone must open with the state after all acknowledged steps; the running step may have happened or not. The
+// store must be usable then.
 func TestCrash(t *testing.T) {
 	steps, want := envInt("PARLEY_CRASH_STEPS", 120), envInt("PARLEY_CRASH_POINTS", 150)
 	for _, percent := range []int{0, 50, 100} {
@@ -186,8 +187,8 @@ func TestCrash(t *testing.T) {
 type crashPoint struct {
 	op      string
 	disk    *vfs.MemFS
-	before  int      // steps answered before the picture
-	after   int      // steps begun by the end of it
+	before  int      // steps acknowledged when the clone was made
+	after   int      // steps begun when the clone was finished
 	history []string // states after each number of steps
 }
 
@@ -217,7 +218,7 @@ func crashPoints(t *testing.T, seed uint64, steps, want, percent int) []*crashPo
 	}
 	fs := errorfs.Wrap(disk, errorfs.InjectorFunc(picture))
 
-	// A first run counts the operations, so that the points spread over all of a second.
+	// The first run counts the operations, so that the crash points of the second are spread over it.
 	every = 0
 	run := func(fs vfs.FS) []string {
 		s, err := Open("data", crashOptions(fs))
@@ -259,7 +260,7 @@ func crashPoints(t *testing.T, seed uint64, steps, want, percent int) []*crashPo
 	return points
 }
 
-// difference is the first line in which two states differ.
+// difference returns the first line in which two states differ.
 func difference(got, want string) string {
 	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i := range g {
@@ -270,7 +271,7 @@ func difference(got, want string) string {
 	return fmt.Sprintf("ends at line %d of %d", len(g), len(w))
 }
 
-// inspect looks at what a crash left before anybody has opened it for writing.
+// inspect opens the store read-only, before it was opened for writing.
 func (p *crashPoint) inspect(t *testing.T, name string) {
 	t.Helper()
 	err := Check("data", crashOptions(p.disk), func(f Finding) { t.Errorf("%s: check: %v", name, f) })
@@ -308,12 +309,13 @@ func (p *crashPoint) verify(t *testing.T, seed uint64, i int) {
 		return
 	}
 	for id := range s.realms {
-		err := s.scan(spaceKey(id, spaceStaged), spaceEnd(id, spaceStaged), func([]byte, []byte) error { return errors.New("left over") })
+		err := s.scan(spaceKey(id, spaceStaged), spaceEnd(id, spaceStaged),
+			func([]byte, []byte) error { return errors.New("left over") })
 		if err != nil {
 			t.Errorf("%s: staged rows: %v", name, err)
 		}
 	}
-	// It goes on: a claim, a fact, another crash.
+	// The store is usable: claim, append, crash again.
 	c, err := s.Claim(1)
 	if err == nil {
 		err = s.Append([]Entry{{Realm: 1, Epoch: c.Epoch, After: c.Last, Facts: facts("on")}})[0]

@@ -9,19 +9,19 @@ import (
 	"parley/snapshot/codec"
 )
 
-// Digest says what an organization's state is: two with the same digest have the same rows at the same number.
+// Digest identifies the state of an organization: equal digests mean equal rows at the same number.
 type Digest struct {
 	Realm realm.ID
 	Seq   realm.Seq
 	Rows  int
-	Sum   [sha256.Size]byte // of the rows' SHA-256, exclusive or: their order does not matter
+	Sum   [sha256.Size]byte // exclusive or of the SHA-256 of all rows, so their order does not matter
 }
 
 func (d Digest) String() string {
 	return fmt.Sprintf("realm %d at %d: %d rows, digest %x", d.Realm, d.Seq, d.Rows, d.Sum[:])
 }
 
-// StateDigest hashes every row. Message texts are not rows: `log check` verifies them.
+// StateDigest returns the digest of all rows of r. Message texts are not rows; `log check` verifies them.
 func StateDigest(r *realm.Realm) Digest {
 	d := Digest{Realm: r.ID(), Seq: r.Seq()}
 	r.EachRow(func(table uint16, key, row any) {

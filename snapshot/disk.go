@@ -8,16 +8,16 @@ import (
 	"parley/snapshot/codec"
 )
 
-// Disk is the store in the realm's own terms: facts and rows instead of bytes.
+// Disk is a Store with the types of package realm: facts and rows instead of bytes.
 type Disk struct{ *Store }
 
-// Claim makes this process the realm's only writer.
+// Claim makes this process the realm's only writer; see Store.Claim.
 func (d Disk) Claim(id realm.ID) (epoch uint64, last, rows realm.Seq, err error) {
 	c, err := d.Store.Claim(uint32(id))
 	return c.Epoch, realm.Seq(c.Last), realm.Seq(c.Rows), err
 }
 
-// Bounds says what of a realm there is to read.
+// Bounds returns the numbers of the rows and of the last fact; see Store.Bounds.
 func (d Disk) Bounds(id realm.ID) (rows, last realm.Seq, err error) {
 	r, l, err := d.Store.Bounds(uint32(id))
 	return realm.Seq(r), realm.Seq(l), err
@@ -32,8 +32,8 @@ func (d Disk) Realms() ([]realm.ID, error) {
 	return out, err
 }
 
-// Load puts the rows into r and the book of presence, and returns the kept events in order.
-func (d Disk) Load(id realm.ID, r *realm.Realm, book *presence.Table) (kept []realm.Told, err error) {
+// Load loads the rows into r and the presence table, and returns the unacknowledged events in order.
+func (d Disk) Load(id realm.ID, r *realm.Realm, presences *presence.Table) (unacked []realm.Told, err error) {
 	load := func(row Row) error {
 		return r.LoadRow(row.Table, codec.Decoder(row.Key), codec.Decoder(row.Value))
 	}
@@ -41,25 +41,25 @@ func (d Disk) Load(id realm.ID, r *realm.Realm, book *presence.Table) (kept []re
 		if row.Table == realm.PresenceTable {
 			var p presence.Row
 			err := codec.Decoder(row.Value)(&p)
-			book.Restore(p)
+			presences.Restore(p)
 			return err
 		}
 		if row.Table == realm.UnackedEventsTable {
 			t, err := codec.DecodeUnacked(row.Value)
-			kept = append(kept, t)
+			unacked = append(unacked, t)
 			return err
 		}
 		return load(row)
 	}, load)
-	return kept, err
+	return unacked, err
 }
 
-// LoadPresence puts the rows of presence alone into the book.
-func (d Disk) LoadPresence(id realm.ID, book *presence.Table) error {
+// LoadPresence loads only the presence rows.
+func (d Disk) LoadPresence(id realm.ID, presences *presence.Table) error {
 	return d.Store.TableRows(uint32(id), realm.PresenceTable, func(row Row) error {
 		var p presence.Row
 		err := codec.Decoder(row.Value)(&p)
-		book.Restore(p)
+		presences.Restore(p)
 		return err
 	})
 }
@@ -85,10 +85,14 @@ func (d Disk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
 }
 
 func (d Disk) EncodeUnacked(t realm.Told) realm.EncodedRow {
-	return realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(t.Seq), Value: codec.EncodeUnacked(t)}
+	return realm.EncodedRow{
+		Table: realm.UnackedEventsTable,
+		Key:   codec.UnackedKey(t.Seq),
+		Value: codec.EncodeUnacked(t),
+	}
 }
 
-// Append commits batches with one sync.
+// Append commits batches with one sync. The error joins those of all batches.
 func (d Disk) Append(batches []realm.Batch) error {
 	entries := make([]Entry, len(batches))
 	for i, b := range batches {
@@ -116,7 +120,7 @@ func (d Disk) Snapshot(id realm.ID, epoch uint64, at realm.Seq, rows []realm.Enc
 	})
 }
 
-// Text is one version of a message's text.
+// Text returns one version of a message's text; false if there is none.
 func (d Disk) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 	data, ok, err := d.Store.Body(uint32(id), codec.TextKey(ref))
 	if err != nil || !ok {
@@ -126,7 +130,7 @@ func (d Disk) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 	return b, err == nil, err
 }
 
-// EachText calls fn with every version of every text, by ascending message; body reads it.
+// EachText calls fn with every version of every text, in the order of messages; body decodes the text.
 func (d Disk) EachText(id realm.ID, fn func(ref realm.BodyRef, body func() (realm.Body, error)) error) error {
 	return d.Store.Bodies(uint32(id), nil, nil, func(key, value []byte) error {
 		ref, err := codec.DecodeTextKey(key)

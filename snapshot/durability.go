@@ -17,12 +17,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A log that ends early looks like a crash that came early: nothing inside Pebble tells a tail that was torn off from
-// one that was never written, and a damaged manifest quietly becomes an older one. So at certain moments (open,
-// snapshot, every few megabytes, close) the store writes down beside Pebble what is durable by then: how far each realm
-// is, how many commits there were, how long the logs are. A store that has less than its watermark when it is opened has
-// lost something, and says so. After a clean close nothing can be lost unseen; after a crash, what came behind the last
-// durabilityManifest cannot be told from what never was.
+// A truncated log looks like an earlier crash: Pebble cannot tell a lost tail from one that was never written, and it
+// silently uses an older manifest instead of a damaged one. So the store writes a file of its own, the durability
+// manifest, at every open, snapshot and close, and every few megabytes. It lists the data that is durable by then: the
+// position of each realm, the number of commits, and the lengths of the logs. Opening a store that has less than its
+// durability manifest fails. So after a clean close every loss is detected. After a crash, the loss of commits after
+// the last durability manifest cannot be detected.
 const durabilityManifestFile = "watermark"
 
 const durabilityManifestTitle = "parley watermark 1"
@@ -87,8 +87,9 @@ func decodeDurabilityManifest(data []byte) (*durabilityManifest, error) {
 			w.files = append(w.files, f)
 			continue
 		}
-		if _, err := fmt.Sscanf(line, "realm %d %d %d %x %d", &p.realm, &p.epoch, &p.last, &hash, &p.rows); err != nil || len(hash) != chainLen {
-			return nil, fmt.Errorf("line %q", line)
+		_, err := fmt.Sscanf(line, "realm %d %d %d %x %d", &p.realm, &p.epoch, &p.last, &hash, &p.rows)
+		if err != nil || len(hash) != chainLen {
+			return nil, fmt.Errorf("unknown line %q", line)
 		}
 		copy(p.lastHash[:], hash)
 		w.realms = append(w.realms, p)
@@ -96,7 +97,8 @@ func decodeDurabilityManifest(data []byte) (*durabilityManifest, error) {
 	return w, lines.Err()
 }
 
-// writeDurabilityManifest writes down what is durable now. Commits go on meanwhile: what is durable stays so.
+// writeDurabilityManifest writes the current durability manifest. Commits may continue meanwhile, because they do not
+// undo older ones.
 func (s *Store) writeDurabilityManifest() error {
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
@@ -109,7 +111,7 @@ func (s *Store) writeDurabilityManifest() error {
 	s.bytesSinceManifest = 0
 	s.mu.Unlock()
 	if s.o.Unsynced {
-		return nil // what it says would not be so
+		return nil // nothing is known to be durable
 	}
 	files, err := s.durableFiles()
 	if err == nil {
@@ -117,13 +119,13 @@ func (s *Store) writeDurabilityManifest() error {
 		err = s.replaceFile(durabilityManifestFile, w.encode())
 	}
 	if err != nil {
-		s.fail(fmt.Errorf("write watermark: %w", err))
+		s.fail(fmt.Errorf("write durability manifest: %w", err))
 		return s.Err()
 	}
 	return nil
 }
 
-// writeDurabilityManifestLater marks in the background when enough has been committed. s.mu is held.
+// writeDurabilityManifestLater writes it in the background if enough was committed since the last one. s.mu is held.
 func (s *Store) writeDurabilityManifestLater() {
 	if s.bytesSinceManifest < s.o.DurabilityManifestBytes || s.acquireReader() != nil {
 		return
@@ -135,8 +137,8 @@ func (s *Store) writeDurabilityManifestLater() {
 	}()
 }
 
-// durablePositions is a watermark without files: what any later state of the store has at least. s.mu is held, so no commit is
-// under way.
+// durablePositions returns a durability manifest without files. Every later state of the store is at least as far. s.mu
+// is held, so no commit is running.
 func (s *Store) durablePositions() *durabilityManifest {
 	w := &durabilityManifest{commits: s.commits}
 	for _, st := range s.realms {
@@ -148,8 +150,8 @@ func (s *Store) durablePositions() *durabilityManifest {
 	return w
 }
 
-// durableFiles syncs the manifest and the logs and answers their lengths before that. A file that goes meanwhile is none
-// of our business: Pebble has no more use for it.
+// durableFiles syncs the manifest and the logs and returns the lengths they had before. A file that disappears
+// meanwhile is not needed any more.
 func (s *Store) durableFiles() ([]durableFile, error) {
 	names, err := s.fs.List(s.storeDir())
 	if err != nil {
@@ -184,7 +186,7 @@ func (s *Store) durableFiles() ([]durableFile, error) {
 func isLog(name string) bool      { return strings.HasSuffix(name, ".log") }
 func isManifest(name string) bool { return strings.HasPrefix(name, "MANIFEST-") }
 
-// replaceFile makes a file of the data directory hold data, or leaves it as it was.
+// replaceFile atomically replaces the content of a file in the data directory.
 func (s *Store) replaceFile(name string, data []byte) error {
 	path := s.fs.PathJoin(s.dir, name)
 	f, err := s.fs.Create(path+".new", vfs.WriteCategoryUnspecified)
@@ -221,18 +223,19 @@ func readFile(fs vfs.FS, path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// readDurabilityManifest returns nil when there is none: the directory is new, or somebody took the watermark away on purpose.
+// readDurabilityManifest returns nil if there is none: the directory is new, or the operator removed the file.
 func (s *Store) readDurabilityManifest() (*durabilityManifest, error) {
 	data, err := readFile(s.fs, s.fs.PathJoin(s.dir, durabilityManifestFile))
 	if errors.Is(err, iofs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read watermark: %w", err)
+		return nil, fmt.Errorf("read durability manifest: %w", err)
 	}
 	w, err := decodeDurabilityManifest(data)
 	if err != nil {
-		return nil, s.damagedFile(durabilityManifestFile, err.Error()+" (the rest may be sound: it can be opened without this file)")
+		return nil, s.damagedFile(durabilityManifestFile,
+			err.Error()+" (the store may be undamaged: it can be opened without this file)")
 	}
 	return w, nil
 }
@@ -241,7 +244,8 @@ func (s *Store) damagedFile(where, why string) error {
 	return &DamageError{Where: where, Why: why, Dir: s.dir}
 }
 
-// checkDurableFiles looks for logs and manifests that have become shorter or illegible, before Pebble makes the best of them.
+// checkDurableFiles detects logs and manifests that were truncated or damaged, before Pebble opens them and ignores
+// that.
 func (s *Store) checkDurableFiles(w *durabilityManifest) error {
 	if w == nil {
 		return nil
@@ -251,7 +255,7 @@ func (s *Store) checkDurableFiles(w *durabilityManifest) error {
 		return err
 	}
 	if current == "" && w.commits > 0 {
-		return s.damagedFile(subDir, "Pebble's store is gone")
+		return s.damagedFile(subDir, "Pebble's store is missing")
 	}
 	for _, mark := range w.files {
 		path := s.fs.PathJoin(s.storeDir(), mark.name)
@@ -264,7 +268,7 @@ func (s *Store) checkDurableFiles(w *durabilityManifest) error {
 			return fmt.Errorf("open data directory: %w", err)
 		}
 		if info.Size() < mark.size {
-			return s.damagedFile(where, fmt.Sprintf("it has %d bytes and had %d", info.Size(), mark.size))
+			return s.damagedFile(where, fmt.Sprintf("it has %d bytes; %d were durable", info.Size(), mark.size))
 		}
 		if mark.name != current {
 			continue
@@ -276,7 +280,7 @@ func (s *Store) checkDurableFiles(w *durabilityManifest) error {
 	return nil
 }
 
-// currentManifest names the manifest Pebble will read; "" if there is no store yet.
+// currentManifest returns the name of the manifest that Pebble will read; "" if there is no store yet.
 func (s *Store) currentManifest() (string, error) {
 	if _, err := s.fs.Stat(s.storeDir()); errors.Is(err, iofs.ErrNotExist) {
 		return "", nil
@@ -291,8 +295,8 @@ func (s *Store) currentManifest() (string, error) {
 	return s.fs.PathBase(desc.ManifestFilename), nil
 }
 
-// checkManifest reads a manifest's records up to a length that was durable. Pebble would take an illegible record for
-// the end.
+// checkManifest reads the records of a Pebble manifest up to the length that was durable. Pebble itself would ignore
+// everything after an unreadable record.
 func (s *Store) checkManifest(path string, size int64) error {
 	f, err := s.fs.Open(path)
 	if err != nil {
@@ -312,7 +316,7 @@ func (s *Store) checkManifest(path string, size int64) error {
 		if err == io.EOF && counted.n >= size {
 			return nil
 		}
-		return fmt.Errorf("manifest is illegible after %d bytes of %d: %w", records.Offset(), size, err)
+		return fmt.Errorf("manifest is unreadable after %d bytes of %d: %w", records.Offset(), size, err)
 	}
 }
 
@@ -327,31 +331,35 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkDurablePositions compares what the store holds with what it held.
+// checkDurablePositions compares the store's positions with those of the durability manifest.
 func (s *Store) checkDurablePositions(w *durabilityManifest) error {
 	if w == nil {
 		return nil
 	}
 	if s.commits < w.commits {
-		return s.damagedFile(subDir, fmt.Sprintf("%d commits are there and %d were durable", s.commits, w.commits))
+		return s.damagedFile(subDir, fmt.Sprintf("it has %d commits; %d were durable", s.commits, w.commits))
 	}
 	for _, p := range w.realms {
 		st := s.realms[p.realm]
 		if st == nil {
-			return s.damagedFile(subDir, fmt.Sprintf("realm %d is gone", p.realm))
+			return s.damagedFile(subDir, fmt.Sprintf("realm %d is missing", p.realm))
 		}
 		if st.damage != nil {
 			continue
 		}
 		switch {
 		case st.epoch < p.epoch:
-			return s.damagedFile(subDir, fmt.Sprintf("realm %d is at epoch %d and was at %d", p.realm, st.epoch, p.epoch))
+			return s.damagedFile(subDir,
+				fmt.Sprintf("realm %d has epoch %d; epoch %d was durable", p.realm, st.epoch, p.epoch))
 		case st.snapshot.seq < p.rows:
-			return s.damagedFile(subDir, fmt.Sprintf("rows of realm %d stand at %d and stood at %d", p.realm, st.snapshot.seq, p.rows))
+			return s.damagedFile(subDir,
+				fmt.Sprintf("the rows of realm %d are at number %d; %d was durable", p.realm, st.snapshot.seq, p.rows))
 		case st.last < p.last:
-			return s.damagedFile(subDir, fmt.Sprintf("journal of realm %d ends at %d and went to %d", p.realm, st.last, p.last))
+			return s.damagedFile(subDir,
+				fmt.Sprintf("the journal of realm %d ends at number %d; %d was durable", p.realm, st.last, p.last))
 		case st.last == p.last && st.lastHash != p.lastHash:
-			return s.damagedFile(subDir, fmt.Sprintf("fact %d of realm %d is another one than it was", p.last, p.realm))
+			why := fmt.Sprintf("fact %d of realm %d differs from the durable one", p.last, p.realm)
+			return s.damagedFile(subDir, why)
 		}
 	}
 	return nil

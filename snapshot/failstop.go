@@ -7,16 +7,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// failStopFS is the file system Pebble writes through. Pebble answers a failed write in many ways: it tries again, it
-// panics (in places that cannot be recovered), it logs and goes on. Here there is one: the first write, sync, or making
-// or renaming of a file that fails is the last; the store is failed with that reason, and the goroutine that asked never
-// hears of it. What goes into a backup's directory is no part of the store and may fail.
+// failStopFS is the file system that Pebble writes to. Pebble handles failed writes in several ways: it tries again,
+// panics where nothing can recover, or logs and continues. With failStopFS the first failed write, sync, creation or
+// rename is the last. The store fails with that reason, and the goroutine that made the call blocks for ever. Failures
+// in a backup's directory are returned, because it is not part of the store.
 type failStopFS struct {
 	vfs.FS
 	s *Store
 }
 
-// stopOnError stops here if a write failed, unless it was a backup's.
+// stopOnError fails the store and blocks if err is not nil, unless the file is a backup's.
 func (fs failStopFS) stopOnError(doing, name string, err error) error {
 	if err == nil || strings.HasPrefix(name, fs.s.fs.PathJoin(fs.s.dir, backupDir)) {
 		return err
@@ -40,8 +40,8 @@ func (fs failStopFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, err
 	}
 	f, err := fs.FS.Create(name, c)
 	if err == nil && isManifest(fs.PathBase(name)) {
-		// Pebble syncs the directory once, after it has made the manifest and the marker that points to it. A file
-		// system that keeps only the second would leave a store that does not open.
+		// Pebble syncs the directory only once, after it has made both the manifest and the marker that points to it. A
+		// file system that kept only the marker would leave a store that does not open.
 		err = syncDir(fs.FS, fs.PathDir(name))
 	}
 	return fs.file("create", name, f, err)
@@ -52,7 +52,8 @@ func (fs failStopFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ..
 	return fs.file("open", name, f, err)
 }
 
-// ReuseForWrite makes a new log after all: see logs. What was written in the old one must not show through.
+// ReuseForWrite makes a new log; see logFiles for how its space is reused. The old content must never be readable in
+// the new log.
 func (fs failStopFS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := fs.createLog(newname, c)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// callPebble runs a call into Pebble that may never return when a write fails. It has returned, or Pebble is stuck.
+// callPebble runs a call into Pebble that may block for ever if a write fails. returned reports whether it has
+// returned; otherwise Pebble is stuck.
 func (s *Store) callPebble(call func() error) (returned bool, err error) {
 	result := make(chan error, 1)
 	go func() {
@@ -36,10 +37,10 @@ func panicError(p any) error {
 	return fmt.Errorf("%v", p)
 }
 
-// Failed is closed when a write has failed, also one in the background. Err then tells why.
+// Failed returns a channel that is closed when a write has failed, even in the background. Err then returns the reason.
 func (s *Store) Failed() <-chan struct{} { return s.failed }
 
-// Err is nil until a write has failed, then an ErrFailed with the reason.
+// Err returns nil until a write has failed, and then an ErrFailed with the reason.
 func (s *Store) Err() error {
 	select {
 	case <-s.failed:
@@ -55,12 +56,12 @@ func (s *Store) fail(reason error) {
 			reason = fmt.Errorf("the disk is full: %w", reason)
 		}
 		s.failure = &failedError{reason}
-		s.o.Log.Error("data directory failed", "dir", s.dir, "why", reason)
+		s.o.Log.Error("data directory failed", "dir", s.dir, "err", reason)
 		close(s.failed)
 	})
 }
 
-// failAndBlock fails the store and never returns. Pebble's locks that the goroutine holds stay held.
+// failAndBlock fails the store and blocks for ever. The goroutine keeps the Pebble locks that it holds.
 func (s *Store) failAndBlock(reason error) {
 	s.fail(reason)
 	s.pebbleStuck.Store(true)
@@ -73,21 +74,21 @@ type failedError struct{ reason error }
 func (e *failedError) Error() string   { return ErrFailed.Error() + ": " + e.reason.Error() }
 func (e *failedError) Unwrap() []error { return []error{ErrFailed, e.reason} }
 
-// fatalLogger stops the goroutine that Pebble declares lost. Pebble expects Fatalf not to return; ending the process is
-// the decision of whoever opened the store, so the goroutine stays where it is and the store is failed.
+// fatalLogger handles Pebble's fatal errors. Pebble expects Fatalf not to return. Only the owner of the store may end
+// the process, so Fatalf fails the store and blocks the goroutine for ever.
 type fatalLogger struct{ s *Store }
 
 func (l fatalLogger) Infof(string, ...any) {}
 
 func (l fatalLogger) Errorf(format string, args ...any) {
-	l.s.o.Log.Warn("pebble", "message", fmt.Sprintf(format, args...))
+	l.s.o.Log.Warn("Pebble reported an error", "err", fmt.Sprintf(format, args...))
 }
 
 func (l fatalLogger) Fatalf(format string, args ...any) {
 	l.s.failAndBlock(fatalReason(format, args))
 }
 
-// fatalReason keeps an error among the arguments, so that a full disk is recognized.
+// fatalReason returns the error among the arguments, so that a full disk can be recognized.
 func fatalReason(format string, args []any) error {
 	for _, a := range args {
 		if err, ok := a.(error); ok {

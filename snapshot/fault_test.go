@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// faultyFS fails the n-th write, sync or other change of a file system, once or for good. What comes after a failed sync
-// must not be believed even if it works, so once is the harder case.
+// faultyFS fails the n-th write, sync or other change of a file system, and all later ones unless once is set. If a
+// sync failed, later writes must not be trusted even if they succeed, so once is the harder case.
 type faultyFS struct {
 	fs     vfs.FS
 	count  atomic.Int64
@@ -55,18 +55,19 @@ func TestEveryFailingWrite(t *testing.T) {
 		for n := int64(1); n <= total && !t.Failed(); n += step {
 			disk := vfs.NewCrashableMem()
 			f := newFaultyFS(disk, n, once, syscall.EIO)
-			if runFaulty(t, seed, steps, f, disk, fmt.Sprintf("seed %d, fault at %d of %d, once %v", seed, n, total, once)) {
+			name := fmt.Sprintf("seed %d, fault at %d of %d, once %v", seed, n, total, once)
+			if runFaulty(t, seed, steps, f, disk, name) {
 				failed++
 			}
 		}
 	}
 	if failed == 0 {
-		t.Error("no fault ever failed the store")
+		t.Error("no fault made the store fail")
 	}
 	t.Logf("%d stores failed", failed)
 }
 
-// runFaulty runs a workload until it fails, and looks that the failure is final and that nothing answered is lost.
+// runFaulty runs a workload until it fails. It checks that the failure is final and that nothing acknowledged is lost.
 func runFaulty(t *testing.T, seed uint64, steps int, f *faultyFS, disk *vfs.MemFS, name string) (failed bool) {
 	t.Helper()
 	history, answered := []string{"[] <nil>\nmeta  <nil>\n"}, 0
@@ -119,7 +120,8 @@ func checkFailedStore(t *testing.T, s *Store, w *workload, err error, name strin
 	}
 	for id, m := range w.realms {
 		for range 2 {
-			if err := s.Append([]Entry{{Realm: id, Epoch: m.epoch, After: w.last(id), Facts: facts("x")}})[0]; !errors.Is(err, ErrFailed) {
+			err := s.Append([]Entry{{Realm: id, Epoch: m.epoch, After: w.last(id), Facts: facts("x")}})[0]
+			if !errors.Is(err, ErrFailed) {
 				t.Errorf("%s: append after the failure: %v", name, err)
 			}
 		}
@@ -153,13 +155,14 @@ func TestFailedSyncIsNotRetried(t *testing.T) {
 	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, Facts: facts("a")})
 	failing.Store(1)
 	for i := range 3 {
-		if err := s.Append([]Entry{{Realm: 1, Epoch: 1, After: 1, Facts: facts("b")}})[0]; !errors.Is(err, ErrFailed) || !errors.Is(err, syscall.EIO) {
+		if err := s.Append([]Entry{{Realm: 1, Epoch: 1, After: 1, Facts: facts("b")}})[0]; !errors.Is(err, ErrFailed) ||
+			!errors.Is(err, syscall.EIO) {
 			t.Fatalf("append %d after the sync failed: %v", i, err)
 		}
 	}
 	s.Close()
 	if n := syncs.Load(); n != 1 {
-		t.Errorf("the log was synced %d times more after its sync had failed", n-1)
+		t.Errorf("the log was synced %d times after a failed sync", n-1)
 	}
 }
 

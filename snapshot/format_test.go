@@ -10,15 +10,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The bytes of format 1, as the first release wrote them. A later format is added beside it; these lines and
-// testdata/format1.tar stay, and must be read for ever.
+// The bytes of format 1, as the first release wrote them. A later format is added next to it. These lines and
+// testdata/format1.tar must stay and remain readable for ever.
 func TestFormat1IsPinned(t *testing.T) {
 	var h hasher
 	record := make([]byte, recordHead+4)
 	hash := h.put(record, 3, 1841, chain{0xaa, 0xbb}, []byte("fact"))
 	value := append(make([]byte, valueHead), "value"...)
 	setChecksum(value, rowKey(3, 7, []byte("key")))
-	mark := &durabilityManifest{commits: 9, realms: []position{{3, 2, 1841, hash, 1700}}, files: []durableFile{{"000004.log", 77}}}
+	mark := &durabilityManifest{
+		commits: 9,
+		realms:  []position{{3, 2, 1841, hash, 1700}},
+		files:   []durableFile{{"000004.log", 77}},
+	}
 
 	var got bytes.Buffer
 	for _, line := range []struct {
@@ -50,11 +54,16 @@ func TestFormat1IsPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.String() != string(pinned) {
-		t.Errorf("the format has changed. What is stored in it must stay readable: give the new one a new number.\n got\n%s\npinned\n%s", got.String(), pinned)
+		t.Errorf(
+			"the stored format has changed; give the new format a new number, and keep reading the old one.\n"+
+				" got\n%s\npinned\n%s",
+			got.String(),
+			pinned,
+		)
 	}
 	w, err := decodeDurabilityManifest(mark.encode())
 	if err != nil || fmt.Sprint(w) != fmt.Sprint(mark) {
-		t.Errorf("watermark %v comes back as %v, %v", mark, w, err)
+		t.Errorf("durability manifest %v decodes to %v, %v", mark, w, err)
 	}
 }
 
@@ -68,7 +77,7 @@ func stagedRows() []byte {
 	return w.ops
 }
 
-// TestFormat1Opens restores a backup that the first release made: facts and rows in table files and in the log.
+// TestFormat1Opens restores a backup made by the first release, with facts and rows in tables and in the log.
 func TestFormat1Opens(t *testing.T) {
 	backup, err := os.ReadFile(filepath.Join("testdata", "format1.tar"))
 	if err != nil {
@@ -88,5 +97,5 @@ func TestFormat1Opens(t *testing.T) {
 		t.Errorf("contents: %s", difference(got, string(want)))
 	}
 	c := mustClaim(t, s, 1)
-	mustAppend(t, s, Entry{Realm: 1, Epoch: c.Epoch, After: c.Last, Facts: facts("it goes on")})
+	mustAppend(t, s, Entry{Realm: 1, Epoch: c.Epoch, After: c.Last, Facts: facts("continued")})
 }

@@ -8,18 +8,18 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Claimed is what a realm's new owner starts from.
+// Claimed is the state of a realm when it was claimed.
 type Claimed struct {
-	Epoch uint64 // to be named in every Append and Snapshot
+	Epoch uint64 // for every Append and Snapshot
 	Last  Seq    // number of the last fact; 0 if there is none
-	Rows  Seq    // the rows hold every fact up to here
+	Rows  Seq    // the rows contain every fact up to here
 }
 
-// Claim makes the caller the only one who can write the realm, durably: older epochs are refused from now on. A realm
-// comes into being by being claimed. A claim waits for a snapshot of the same realm to end.
+// Claim durably makes the caller the realm's only writer: older epochs are rejected from now on. Claiming a new id
+// creates the realm. Claim waits for a running snapshot of the realm.
 func (s *Store) Claim(realm uint32) (Claimed, error) {
 	if realm == processRealm {
-		return Claimed{}, fmt.Errorf("claim realm: %d is not a realm's id", realm)
+		return Claimed{}, fmt.Errorf("claim realm: %d is not a valid realm id", realm)
 	}
 	s.mu.Lock()
 	st := s.realms[realm]
@@ -48,7 +48,7 @@ func (s *Store) Claim(realm uint32) (Claimed, error) {
 	return Claimed{Epoch: st.epoch, Last: st.last, Rows: st.snapshot.seq}, nil
 }
 
-// Bounds says what of a realm there is to read, without claiming it: the rows stand at rows, the journal ends at last.
+// Bounds returns, without claiming the realm, the last fact that the rows contain and the last fact of the journal.
 func (s *Store) Bounds(realm uint32) (rows, last Seq, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *Store) Bounds(realm uint32) (rows, last Seq, err error) {
 	return st.snapshot.seq, st.last, st.damage
 }
 
-// usable says why nothing can be written. s.mu is held.
+// usable returns the reason why the store cannot be written to, if there is one. s.mu is held.
 func (s *Store) usable() error {
 	if err := s.Err(); err != nil {
 		return err
@@ -73,24 +73,24 @@ func (s *Store) usable() error {
 	return nil
 }
 
-// Put writes a body; a nil Value deletes it.
+// Put writes a body, or deletes it if Value is nil.
 type Put struct{ Key, Value []byte }
 
-// Entry is what one turn (or several of one realm) adds to the journal.
+// Entry is one addition to a realm's journal: the facts of one turn or of several consecutive ones.
 type Entry struct {
 	Realm   uint32
 	Epoch   uint64
-	After   Seq      // number of the last fact the writer knows of; the entry's facts get the numbers that follow
-	Request string   // if not empty, an id under which the entry is accepted once
+	After   Seq      // number of the last fact before; the facts of the entry get the following numbers
+	Request string   // if not empty, an id that is accepted only once
 	Facts   [][]byte // one record each
 	Bodies  []Put    // written in the same batch
 }
 
-// DuplicateError says under which number a request is in the journal. A request id is remembered at least until a
-// second snapshot of its realm from now.
+// DuplicateError reports the number under which a request is in the journal. A request id is remembered at least until
+// the second snapshot of its realm.
 type DuplicateError struct {
 	Request string
-	Last    Seq // of the entry that carried the request
+	Last    Seq // the last fact of the entry with the request
 }
 
 func (e *DuplicateError) Error() string {
@@ -98,8 +98,8 @@ func (e *DuplicateError) Error() string {
 }
 func (e *DuplicateError) Unwrap() error { return ErrDuplicate }
 
-// Append writes all entries that are in order with one sync and answers for each. An entry is written or refused as a
-// whole; a refused one does not hurt the others. nil means durable.
+// Append writes all valid entries with one sync and returns a result for each; nil means durable. An entry is written
+// or rejected as a whole. A rejected entry does not affect the others.
 func (s *Store) Append(entries []Entry) []error {
 	errs := make([]error, len(entries))
 	s.mu.Lock()
@@ -139,7 +139,7 @@ func (s *Store) Append(entries []Entry) []error {
 	return errs
 }
 
-// failAll answers for entries that were in order and got lost; refusals stand.
+// failAll sets the error of the entries that were valid. Rejected entries keep their error.
 func failAll(errs []error, err error) {
 	for i := range errs {
 		if errs[i] == nil {
@@ -148,7 +148,7 @@ func failAll(errs []error, err error) {
 	}
 }
 
-// admit checks an entry against the realm as it will be after the entries before it.
+// admit validates an entry against the realm's state after the entries before it.
 func (s *Store) admit(e *Entry) (*realmState, int, error) {
 	st := s.realms[e.Realm]
 	if st == nil || st.epoch == 0 {
@@ -202,7 +202,7 @@ func sizeOf(e *Entry) (int, error) {
 	return size, nil
 }
 
-// addToBatch puts an admitted entry into the batch and moves the realm on.
+// addToBatch adds a valid entry to the batch and advances the realm's state.
 func (s *Store) addToBatch(b *pebble.Batch, st *realmState, e *Entry) {
 	for _, fact := range e.Facts {
 		st.last++
@@ -253,7 +253,7 @@ func (s *Store) number(key []byte) (uint64, bool, error) {
 	return binary.BigEndian.Uint64(v), true, nil
 }
 
-// get reads and verifies a value. What it returns belongs to the caller.
+// get reads and verifies a value. The result belongs to the caller.
 func (s *Store) get(key []byte) ([]byte, bool, error) {
 	stored, closer, err := s.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -270,7 +270,7 @@ func (s *Store) get(key []byte) ([]byte, bool, error) {
 	return append(make([]byte, 0, len(v)), v...), true, nil
 }
 
-// readError says what could not be read.
+// readError returns the error of reading a key: a DamageError if Pebble found corruption.
 func (s *Store) readError(key []byte, err error) error {
 	if pebble.IsCorruptionError(err) {
 		d := s.damaged(key, err.Error())
@@ -281,8 +281,8 @@ func (s *Store) readError(key []byte, err error) error {
 	return fmt.Errorf("read %s: %w", what, err)
 }
 
-// Tail calls fn with every durable fact after the given number, in order, verified. It ends early with fn's error. Facts
-// that rows have taken over are gone: ErrSnapshotted.
+// Tail calls fn with every durable fact after the given number, in order and verified. It stops at fn's first error. It
+// returns ErrSnapshotted if the rows have replaced some of these facts.
 func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error) error {
 	if err := s.acquireReader(); err != nil {
 		return err
@@ -294,8 +294,8 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error)
 		s.mu.Unlock()
 		return nil
 	}
-	// An iterator is a consistent cut; opening it here makes it one with the numbers.
-	last, stand, damage := st.last, st.snapshot, st.damage
+	// An iterator sees the store at one moment. Opened under the lock, it agrees with the numbers.
+	last, snap, damage := st.last, st.snapshot, st.damage
 	var it *pebble.Iterator
 	err := damage
 	if err == nil {
@@ -308,19 +308,20 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error)
 		return err
 	}
 	defer it.Close()
-	if after < stand.seq {
-		return fmt.Errorf("%w: realm %d, rows stand at %d, facts after %d are asked for", ErrSnapshotted, realm, stand.seq, after)
+	if after < snap.seq {
+		return fmt.Errorf("%w: realm %d, its rows are at number %d, facts after %d were requested",
+			ErrSnapshotted, realm, snap.seq, after)
 	}
 	if after > last {
-		return fmt.Errorf("%w: realm %d ends at %d, facts after %d are asked for", ErrMoved, realm, last, after)
+		return fmt.Errorf("%w: realm %d ends at number %d, facts after %d were requested", ErrMoved, realm, last, after)
 	}
-	bytes, err := s.verifyRecords(it, realm, after, last, stand, fn)
+	bytes, err := s.verifyRecords(it, realm, after, last, snap, fn)
 	if err != nil {
 		return err
 	}
-	if after == stand.seq {
+	if after == snap.seq {
 		s.mu.Lock()
-		if st.snapshot.seq == stand.seq && st.last == last {
+		if st.snapshot.seq == snap.seq && st.last == last {
 			st.journalBytes = bytes
 		}
 		s.mu.Unlock()
@@ -328,13 +329,19 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error)
 	return nil
 }
 
-// verifyRecords verifies and hands out the records after a number up to the last one.
-func (s *Store) verifyRecords(it *pebble.Iterator, realm uint32, after, last Seq, stand snapshotState, fn func(Seq, []byte) error) (bytes int64, err error) {
+// verifyRecords verifies the records after a number up to the last one and calls fn with each.
+func (s *Store) verifyRecords(
+	it *pebble.Iterator,
+	realm uint32,
+	after, last Seq,
+	snap snapshotState,
+	fn func(Seq, []byte) error,
+) (bytes int64, err error) {
 	var h hasher
-	next, before := after+1, stand.hash
+	next, before := after+1, snap.hash
 	it.First()
-	if after > stand.seq {
-		// The hash to follow is that of the record before, which is still there.
+	if after > snap.seq {
+		// The record before is still in the journal; the next one contains its hash.
 		_, _, hash, err := s.readRecord(it, &h, realm, after)
 		if err != nil {
 			return 0, err
@@ -348,7 +355,7 @@ func (s *Store) verifyRecords(it *pebble.Iterator, realm uint32, after, last Seq
 			return 0, err
 		}
 		if follows != before {
-			return 0, s.damaged(journalKey(realm, next), "it follows another record")
+			return 0, s.damaged(journalKey(realm, next), "its previous hash does not match")
 		}
 		if err := fn(next, fact); err != nil {
 			return 0, err
@@ -360,14 +367,19 @@ func (s *Store) verifyRecords(it *pebble.Iterator, realm uint32, after, last Seq
 	return bytes, nil
 }
 
-// readRecord verifies that the iterator stands at the readRecord with the number, and opens it.
-func (s *Store) readRecord(it *pebble.Iterator, h *hasher, realm uint32, n Seq) (fact []byte, before, this chain, err error) {
+// readRecord verifies and decodes the record at the iterator, which must have the number n.
+func (s *Store) readRecord(
+	it *pebble.Iterator,
+	h *hasher,
+	realm uint32,
+	n Seq,
+) (fact []byte, before, this chain, err error) {
 	key := journalKey(realm, n)
 	if !it.Valid() {
 		if err := it.Error(); err != nil {
 			return nil, before, this, s.readError(key, err)
 		}
-		return nil, before, this, s.damaged(key, "it is missing, and so is all behind it")
+		return nil, before, this, s.damaged(key, "it is missing, and so is everything after it")
 	}
 	if string(it.Key()) != string(key) {
 		_, _, what := describeKey(it.Key())

@@ -5,22 +5,22 @@ import (
 	"fmt"
 )
 
-// A key is the realm's id, big-endian, one byte for the space, and the name within the space. The letters and what
-// follows them are kept for ever.
+// A key is the realm's id (big-endian), one byte for the space, and the name within the space. The letters and the
+// formats of the names must never change.
 const (
 	spaceBodies  = 'b' // key as given
-	spaceHead    = 'h' // epoch, standing
+	spaceHead    = 'h' // epoch, snapshot state
 	spaceJournal = 'j' // number, 8 bytes big-endian
-	spaceMeta    = 'm' // realm 0 only: key as given
-	spaceRequest = 'q' // request id: its number
+	spaceMeta    = 'm' // only realm 0: key as given
+	spaceRequest = 'q' // request id; the value is its number
 	spaceRows    = 'r' // table, 2 bytes big-endian; key as given
-	spaceStaged  = 's' // chunk number, 4 bytes big-endian; rows of a snapshot that is being taken over
+	spaceStaged  = 's' // chunk number, 4 bytes big-endian; rows of a snapshot that are not applied yet
 )
 
 const (
 	headEpoch    = 'e'
 	headSnapshot = 's'
-	headCommits  = 'c' // realm 0 only
+	headCommits  = 'c' // only realm 0
 )
 
 const processRealm RealmID = 0
@@ -34,7 +34,7 @@ func spaceKey(realm uint32, space byte) []byte {
 	return k
 }
 
-// spaceEnd is the first key behind a space.
+// spaceEnd returns the first key after a space.
 func spaceEnd(realm uint32, space byte) []byte { return spaceKey(realm, space+1) }
 
 func headKey(realm uint32, name byte) []byte { return append(spaceKey(realm, spaceHead), name) }
@@ -87,7 +87,7 @@ func metaKey(key string) []byte { return append(spaceKey(processRealm, spaceMeta
 
 func realmOf(key []byte) uint32 { return binary.BigEndian.Uint32(key) }
 
-// describeKey names what a key is about, for people.
+// describeKey returns the realm and the number in a key, and a description for error messages.
 func describeKey(key []byte) (realm uint32, n Seq, what string) {
 	if len(key) < 5 {
 		return 0, 0, fmt.Sprintf("key %x", key)
@@ -110,7 +110,7 @@ func describeKey(key []byte) (realm uint32, n Seq, what string) {
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headEpoch:
 		return realm, 0, "epoch"
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headSnapshot:
-		return realm, 0, "number the rows stand at"
+		return realm, 0, "number of the rows"
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headCommits:
 		return realm, 0, "count of commits"
 	}

@@ -12,7 +12,7 @@ import (
 
 const childDir = "PARLEY_CHILD_DIR"
 
-// TestMain is also the process that TestKill kills.
+// TestMain also runs the process that TestKill kills.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		if err := appendForEver(dir); err != nil {
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// appendForEver says the number of each fact on its standard output once it is durable.
+// appendForEver prints the number of each fact once it is durable.
 func appendForEver(dir string) error {
 	s, err := Open(dir, Options{})
 	if err != nil {
@@ -35,7 +35,13 @@ func appendForEver(dir string) error {
 	}
 	for n := c.Last + 1; ; n++ {
 		number := binary.BigEndian.AppendUint64(nil, n)
-		e := Entry{Realm: 1, Epoch: c.Epoch, After: n - 1, Facts: [][]byte{number}, Bodies: []Put{{number, fmt.Appendf(nil, "body %d", n)}}}
+		e := Entry{
+			Realm:  1,
+			Epoch:  c.Epoch,
+			After:  n - 1,
+			Facts:  [][]byte{number},
+			Bodies: []Put{{number, fmt.Appendf(nil, "body %d", n)}},
+		}
 		if err := s.Append([]Entry{e})[0]; err != nil {
 			return err
 		}
@@ -64,7 +70,7 @@ func TestKill(t *testing.T) {
 		lines := bufio.NewScanner(out)
 		for range 70 + 37*round {
 			if !lines.Scan() {
-				t.Fatal("the child ended by itself")
+				t.Fatal("the child process ended by itself")
 			}
 			if _, err := fmt.Sscan(lines.Text(), &last); err != nil {
 				t.Fatalf("%q: %v", lines.Text(), err)
@@ -97,7 +103,7 @@ func TestKill(t *testing.T) {
 			}
 		}
 		if got := len(tail(t, s, 1, c.Rows)); got != int(c.Last-c.Rows) {
-			t.Errorf("round %d: %d facts behind the rows, %+v", round, got, c)
+			t.Errorf("round %d: %d facts after the rows, %+v", round, got, c)
 		}
 		mustClose(t, s)
 	}

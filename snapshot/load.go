@@ -8,7 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// load reads where every realm stands. Damage of one realm is kept with that realm: the others go on.
+// load reads the state of every realm. If one realm is damaged, its error is stored in it, and the others remain
+// usable.
 func (s *Store) load() error {
 	n, _, err := s.number(commitsKey)
 	if err != nil {
@@ -96,7 +97,7 @@ func (s *Store) readSnapshotState(realm uint32) (snapshotState, error) {
 	return st, nil
 }
 
-// Realms lists the realms that were ever claimed, in order of their ids.
+// Realms returns the ids of all realms that were ever claimed, in ascending order.
 func (s *Store) Realms() ([]uint32, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +114,7 @@ func (s *Store) Realms() ([]uint32, error) {
 	return ids, nil
 }
 
-// Meta reads a small value of the process itself; nil if there is none.
+// Meta returns a small value of the process itself; nil if there is none.
 func (s *Store) Meta(key string) ([]byte, error) {
 	if err := s.acquireReader(); err != nil {
 		return nil, err
@@ -123,7 +124,7 @@ func (s *Store) Meta(key string) ([]byte, error) {
 	return v, err
 }
 
-// PutMeta writes a small value of the process itself, durably; nil deletes it.
+// PutMeta durably writes a small value of the process itself; nil deletes it.
 func (s *Store) PutMeta(key string, value []byte) error {
 	if len(key) > MaxKey || len(value) > MaxFact {
 		return fmt.Errorf("%w: value of %d bytes, key of %d", ErrTooLarge, len(value), len(key))
@@ -142,7 +143,7 @@ func (s *Store) PutMeta(key string, value []byte) error {
 	return s.commit(b)
 }
 
-// Body reads a body. What it returns belongs to the caller. It may be of an Append that has not answered yet.
+// Body returns a body, which belongs to the caller. The Append that wrote it may not have returned yet.
 func (s *Store) Body(realm uint32, key []byte) ([]byte, bool, error) {
 	if err := s.acquireReader(); err != nil {
 		return nil, false, err
@@ -151,7 +152,7 @@ func (s *Store) Body(realm uint32, key []byte) ([]byte, bool, error) {
 	return s.get(bodyKey(realm, key))
 }
 
-// Bodies calls fn with every body whose key is at least from and, unless to is nil, less than to.
+// Bodies calls fn with every body whose key is at least from and less than to, if to is not nil.
 func (s *Store) Bodies(realm uint32, from, to []byte, fn func(key, value []byte) error) error {
 	end := spaceEnd(realm, spaceBodies)
 	if to != nil {
@@ -160,7 +161,7 @@ func (s *Store) Bodies(realm uint32, from, to []byte, fn func(key, value []byte)
 	return s.scan(bodyKey(realm, from), end, func(key, value []byte) error { return fn(key[5:], value) })
 }
 
-// scan calls fn with every verified value between two keys.
+// scan calls fn with every value between two keys, verified.
 func (s *Store) scan(from, to []byte, fn func(key, value []byte) error) error {
 	if err := s.acquireReader(); err != nil {
 		return err

@@ -12,25 +12,25 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A sync of a file that grows, or that is written where it never was, waits for the file system's own journal, which
-// waits for what other files write meanwhile. So a log is written over zeros that are on the disk already: the spare,
-// made of the log before last while the last is written. On ext4 that took a third off every sync, and more off the slow
-// ones.
+// Syncing a file that grows, or writing to newly allocated blocks, waits for the file system's own journal. That in
+// turn waits for writes to other files. So a log is written over zeros that are already on disk. The file with the
+// zeros is the spare, made from a log that Pebble does not need any more. On ext4 this made every sync a third faster,
+// and slow ones more.
 //
-// Nobody sees the zeros behind what is written: who opens a log of this process reads what was written when he opened it.
-// A copy would else have the zeros of one place and the record of a later place, which reads as damage. And a spare is
-// zeros from beginning to end before it becomes a log, so that no text that was deleted long ago stays.
+// The zeros after the written part must not be visible: opening a log of this process returns only the part written by
+// then. Otherwise a copy could have zeros at one place and a record at a later place, which reads as damage. A spare is
+// completely overwritten before it becomes a log, so that old, deleted text cannot remain in it.
 const (
 	spareFile = "spare" // in the store's directory
-	// A spare is written in small pieces, and then there is a pause: the log is synced meanwhile.
+	// The spare is written in small pieces with pauses, because the log is synced meanwhile.
 	sparePiece = 128 << 10
 	sparePause = 2 * time.Millisecond
 )
 
-// logFiles are the logFiles this process has written.
+// logFiles is the state of the logs that this process has written.
 type logFiles struct {
 	mu      sync.Mutex
-	written map[string]*atomic.Int64 // bytes of each
+	written map[string]*atomic.Int64 // bytes written to each
 	spare   spareState
 }
 
@@ -38,19 +38,19 @@ type spareState int
 
 const (
 	noSpare      spareState = iota
-	writingSpare            // it is being written
+	writingSpare            // a goroutine is writing the zeros
 	spareReady
-	spareFailed // it cannot be written; logs do without
+	spareFailed // writing it failed; logs are made without
 )
 
 func (fs failStopFS) sparePath() string { return fs.PathJoin(fs.s.storeDir(), spareFile) }
 
-// isStoreLog reports whether a name is that of a log of the store, and not of a copy.
+// isStoreLog reports whether a file is a log of the store itself, not of a copy.
 func (fs failStopFS) isStoreLog(name string) bool {
 	return isLog(name) && fs.PathDir(name) == fs.s.storeDir()
 }
 
-// createLog makes a log of the spare, if there is one.
+// createLog makes a log, from the spare if it is ready.
 func (fs failStopFS) createLog(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	l := &fs.s.logs
 	l.mu.Lock()
@@ -76,7 +76,7 @@ func (fs failStopFS) createLog(name string, c vfs.DiskWriteCategory) (vfs.File, 
 	return &logFile{File: f, fs: fs, written: written}, nil
 }
 
-// recycleLog makes what is to be the next spare of a log that Pebble has no more use for, or removes it.
+// recycleLog turns a log that Pebble does not need any more into the next spare, or removes it.
 func (fs failStopFS) recycleLog(name string) error {
 	l := &fs.s.logs
 	l.mu.Lock()
@@ -88,7 +88,7 @@ func (fs failStopFS) recycleLog(name string) error {
 	return fs.FS.Remove(name)
 }
 
-// Remove forgets a log that goes.
+// Remove also forgets the length of a removed log.
 func (fs failStopFS) Remove(name string) error {
 	fs.s.logs.mu.Lock()
 	delete(fs.s.logs.written, name)
@@ -96,7 +96,7 @@ func (fs failStopFS) Remove(name string) error {
 	return fs.FS.Remove(name)
 }
 
-// startSpare begins to write a spare, unless there is one.
+// startSpare starts to write the spare, unless there is one.
 func (fs failStopFS) startSpare() {
 	l := &fs.s.logs
 	l.mu.Lock()
@@ -113,7 +113,7 @@ func (fs failStopFS) startSpare() {
 		if l.spare = spareReady; err != nil {
 			l.spare = spareFailed
 			if !errors.Is(err, ErrClosed) {
-				fs.s.o.Log.Warn("logs will be written without a spare", "why", err)
+				fs.s.o.Log.Warn("logs are written without a spare file", "err", err)
 			}
 		}
 	}()
@@ -132,13 +132,14 @@ func (fs failStopFS) writeSpare() (err error) {
 	if err != nil {
 		return err
 	}
-	size := max(fs.s.o.MemTable*11/10, info.Size()) // a memtable's log and some: what Pebble would set aside
+	// Somewhat more than a memtable's log, as Pebble itself would preallocate.
+	size := max(fs.s.o.MemTable*11/10, info.Size())
 	zeros := make([]byte, sparePiece)
 	for at := int64(0); at < size; at += sparePiece {
 		if fs.s.isClosing() || fs.s.Err() != nil {
 			return ErrClosed
 		}
-		clear(zeros) // a vfs.File may spoil what it is given to write
+		clear(zeros) // a vfs.File may modify the slice it gets
 		if _, err := f.Write(zeros); err != nil {
 			return fmt.Errorf("write %s: %w", fs.sparePath(), err)
 		}
@@ -150,15 +151,16 @@ func (fs failStopFS) writeSpare() (err error) {
 	return f.Sync()
 }
 
-// removeSpare removes what this process, or one before it, left. What cannot be removed is written over first, too.
+// removeSpare removes the spare of this or an earlier process. If that fails, the file is overwritten before it is
+// used.
 func (s *Store) removeSpare() {
 	path := s.fs.PathJoin(s.storeDir(), spareFile)
 	if err := s.fs.Remove(path); err != nil && !errors.Is(err, iofs.ErrNotExist) {
-		s.o.Log.Warn("what is left of a log takes up room and cannot be removed", "file", path, "why", err)
+		s.o.Log.Warn("unused log file not removed", "file", path, "err", err)
 	}
 }
 
-// logFile is a log that is written.
+// logFile is a log that Pebble writes to.
 type logFile struct {
 	vfs.File
 	fs      failStopFS
@@ -167,14 +169,15 @@ type logFile struct {
 
 func (f *logFile) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
-	// A small store has small logs, and few: it goes without a spare.
-	if before, early := f.written.Add(int64(n))-int64(n), f.fs.s.o.MemTable/4; before < early && before+int64(n) >= early {
+	// The spare is started when a quarter of the log is written, so small stores never make one.
+	if before, early := f.written.Add(int64(n))-int64(n), f.fs.s.o.MemTable/4; before < early &&
+		before+int64(n) >= early {
 		f.fs.startSpare()
 	}
 	return n, err
 }
 
-// Open lets a log of this process end where it ends now.
+// Open limits a log of this process to its current length.
 func (fs failStopFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	l := &fs.s.logs
 	l.mu.Lock()
@@ -187,7 +190,7 @@ func (fs failStopFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error)
 	return &limitedFile{f, io.LimitedReader{R: f, N: written.Load()}}, nil
 }
 
-// limitedFile is a file read up to a length.
+// limitedFile reads a file up to a length.
 type limitedFile struct {
 	vfs.File
 	limited io.LimitedReader

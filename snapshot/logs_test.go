@@ -11,11 +11,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// appendMany appends enough for many logs, each over the zeros of a spare that is ready before it is needed.
+// appendMany fills many logs. Each spare is ready before it is needed.
 func appendMany(t *testing.T, s *Store, secret string) {
 	t.Helper()
 	for n := range Seq(200) {
-		if err := s.Append([]Entry{{Realm: 1, Epoch: 1, After: n, Facts: [][]byte{bytes.Repeat([]byte(secret), 3000/len(secret))}}})[0]; err != nil {
+		fact := bytes.Repeat([]byte(secret), 3000/len(secret))
+		if err := s.Append([]Entry{{Realm: 1, Epoch: 1, After: n, Facts: [][]byte{fact}}})[0]; err != nil {
 			t.Error(err)
 			return
 		}
@@ -32,7 +33,7 @@ func (s *Store) isWritingSpare() bool {
 	return s.logs.spare == writingSpare
 }
 
-// isSpareReady reports whether the log that is written was a spare.
+// isSpareReady reports whether the current log was made from a spare.
 func (s *Store) isSpareReady() bool {
 	s.logs.mu.Lock()
 	defer s.logs.mu.Unlock()
@@ -68,14 +69,14 @@ func TestLogsReuseZeroedFiles(t *testing.T) {
 	mustClaim(t, s, 1)
 	appendMany(t, s, "secret")
 	want := dumpStore(s)
-	// The process dies here: what it left of logs and spare is the next one's to read and to clear away.
+	// The process crashes here. The next one reads its logs and removes its spare.
 	left := disk.CrashClone(vfs.CrashCloneCfg{})
 	mustClose(t, s)
 	if renamed.Load() < 5 {
 		t.Errorf("%d logs were made of spares, %d not", renamed.Load(), made.Load())
 	}
 	if _, err := disk.Stat("data/store/" + spareFile); err == nil {
-		t.Error("a spare is left behind by Close")
+		t.Error("Close left a spare")
 	}
 	s, err = Open("data", crashOptions(left))
 	if err != nil {
@@ -83,7 +84,7 @@ func TestLogsReuseZeroedFiles(t *testing.T) {
 	}
 	same(t, "contents", dumpStore(s), want)
 	if _, err := left.Stat("data/store/" + spareFile); err == nil {
-		t.Error("a spare of the process before is left")
+		t.Error("the spare of the process before was not removed")
 	}
 	mustClose(t, s)
 }
@@ -97,7 +98,7 @@ func fileOf(t *testing.T, fs vfs.FS, path string) []byte {
 	return b
 }
 
-// A backup once had the old bytes of one place in a log and the new ones of a later place.
+// A backup once had the old bytes at one place of a log and new bytes at a later place.
 func TestBackupOfAnActiveLog(t *testing.T) {
 	var s *Store
 	var n Seq
@@ -112,9 +113,11 @@ func TestBackupOfAnActiveLog(t *testing.T) {
 	}
 	copying, seen := false, map[string]bool{}
 	o := crashOptions(errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpFileRead && strings.HasPrefix(op.Path, "data/store/") && strings.HasSuffix(op.Path, ".log") && copying {
+		if op.Kind == errorfs.OpFileRead && strings.HasPrefix(op.Path, "data/store/") &&
+			strings.HasSuffix(op.Path, ".log") &&
+			copying {
 			if seen[op.Path] {
-				appends(20) // past what one read brings
+				appends(20) // longer than one read
 			}
 			seen[op.Path] = true
 		}

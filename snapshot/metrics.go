@@ -6,18 +6,20 @@ import (
 	"time"
 )
 
-// Metrics tells what the store has done since it was opened, and how large it is.
+// Metrics are the work of a store since it was opened, and its sizes.
 type Metrics struct {
 	Commits uint64        // synced batches
 	Facts   uint64        // records in them
 	Bytes   uint64        // of all batches
-	Total   time.Duration // spent in commits
+	Total   time.Duration // time spent in commits
 	Slowest time.Duration
-	Median  time.Duration // of the commits, to an eighth
+	Median  time.Duration // of the commits, with an error of at most an eighth
 	P99     time.Duration
-	Within  map[float64]uint64 // how many commits took at most so many seconds
+	Within  map[float64]uint64 // number of commits by upper bound in seconds
 
-	Journal map[uint32]int64 // bytes of each realm's facts behind its last snapshot, as far as tailed or appended
+	// Journal is the size in bytes of each realm's facts after its last snapshot, as far as this process has read or
+	// written them.
+	Journal map[uint32]int64
 
 	Disk     uint64 // bytes of the store's files
 	Log      uint64 // bytes to replay after a crash
@@ -25,7 +27,7 @@ type Metrics struct {
 	Cache    int64
 }
 
-// Metrics reads the meters.
+// Metrics returns the current metrics.
 func (s *Store) Metrics() Metrics {
 	m := Metrics{Facts: s.facts.Load(), Bytes: s.writtenBytes.Load(), Journal: map[uint32]int64{}}
 	s.latency.fillMetrics(&m)
@@ -45,14 +47,14 @@ func (s *Store) Metrics() Metrics {
 	return m
 }
 
-// Metrics tell how many commits took up to these times, and each doubling between: no disk syncs faster, and whoever waits
-// longer looks for the reason elsewhere.
+// Bounds of Metrics.Within; the values between double. Disks do not sync faster than the first. For longer times than
+// the last, the distribution does not help to find the cause.
 const (
 	minReportedLatency = 64 * time.Microsecond
 	maxReportedLatency = 2 * time.Second
 )
 
-// latency is a histogram of microseconds with eight buckets for each doubling.
+// latency is a histogram in microseconds, with eight buckets for each power of two.
 type latency struct {
 	mu      sync.Mutex
 	count   uint64
@@ -70,7 +72,7 @@ func bucketOf(d time.Duration) int {
 	return min(power*8+int(us>>power), 8*32-1)
 }
 
-// bucketEnd is where a bucket ends.
+// bucketEnd returns the upper bound of a bucket.
 func bucketEnd(bucket int) time.Duration {
 	if bucket < 8 {
 		return time.Duration(bucket+1) * time.Microsecond

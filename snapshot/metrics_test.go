@@ -26,7 +26,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m := s.Metrics(); m.Journal[1] != recordHead+1 {
-		t.Errorf("journal after a snapshot behind half of it: %v", m.Journal)
+		t.Errorf("journal after a snapshot of half of it: %v", m.Journal)
 	}
 }
 
@@ -35,7 +35,8 @@ func TestLatencyBuckets(t *testing.T) {
 	for us := time.Duration(0); us < 1<<22; us += 1 + us/50 {
 		b := bucketOf(us * time.Microsecond)
 		if b < last || bucketEnd(b) <= us*time.Microsecond || b > 0 && bucketEnd(b-1) > us*time.Microsecond {
-			t.Fatalf("%d µs is in bucket %d, which ends at %v, the one before at %v", us, b, bucketEnd(b), bucketEnd(b-1))
+			t.Fatalf("%d µs is in bucket %d, which ends at %v, the one before at %v",
+				us, b, bucketEnd(b), bucketEnd(b-1))
 		}
 		last = b
 	}

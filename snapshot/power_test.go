@@ -17,13 +17,13 @@ import (
 	"parley/snapshot/codec"
 )
 
-// TestPowerLoss takes the power away before every single write, sync, making, renaming and removal of a file that small
-// seeded runs cause, with none, half or all of what was not synced still reaching the disk. After each loss the
-// directory must open, and hold what was answered, with the step under way whole or not at all. One run in eight is of
-// an organization with its queues, the others are of the bare store.
+// TestPowerLoss runs small seeded workloads. Before every write, sync, creation, rename and removal of a file it clones
+// the disk as after a power loss, with none, half or all of the unsynced data. Each clone must open with everything
+// that was acknowledged; the running step may have happened or not. One run in eight is an organization with its
+// queues, the others use the store alone.
 //
-// SEED picks the first run, N says how many losses there are to be. What is written when Pebble flushes in the
-// background is up to the machine: a seed repeats the steps, not each single loss.
+// SEED selects the first run and N the number of power losses. Pebble's background flushes depend on timing, so a seed
+// repeats the steps but not each single loss.
 func TestPowerLoss(t *testing.T) {
 	n, seed := envInt("N", 600), uint64(envInt("SEED", int(time.Now().UnixNano()%1e9)))
 	t.Logf("SEED=%d", seed)
@@ -44,11 +44,12 @@ func TestPowerLoss(t *testing.T) {
 		}
 	}
 	took := time.Since(began)
-	t.Logf("%d power losses (%d of a bare store, %d of an organization) in %d runs, %.0f a second", bare+whole, bare, whole, runs, float64(bare+whole)/took.Seconds())
+	t.Logf("%d power losses (%d of a bare store, %d of an organization) in %d runs, %.0f a second",
+		bare+whole, bare, whole, runs, float64(bare+whole)/took.Seconds())
 }
 
-// storeSteps and orgSteps are how much happens in a run: enough for flushes and staged snapshots, little enough that a
-// picture of the disk stays small.
+// storeSteps and orgSteps are the steps of a run: enough for flushes and staged snapshots, and few enough that a clone
+// of the disk stays small.
 const storeSteps, orgSteps = 30, 25
 
 func losePowerOfStore(t *testing.T, seed uint64, percent int) int {
@@ -64,14 +65,15 @@ func losePowerOfStore(t *testing.T, seed uint64, percent int) int {
 			continue
 		}
 		if got := dumpStore(s); !slices.Contains(p.history[p.before:p.after+1], got) {
-			t.Errorf("seed %d, loss %d before %s, in step %d: %s", seed, i, p.op, p.after, difference(got, p.history[p.before]))
+			t.Errorf("seed %d, loss %d before %s, in step %d: %s",
+				seed, i, p.op, p.after, difference(got, p.history[p.before]))
 		}
 		s.closeUnflushed()
 	}
 	return len(points)
 }
 
-// closeUnflushed closes a store without writing anything out: nobody will look at it again.
+// closeUnflushed closes a store that is not needed any more, without writing anything.
 func (s *Store) closeUnflushed() {
 	s.fail(errSeenEnough)
 	s.Close()
@@ -79,7 +81,7 @@ func (s *Store) closeUnflushed() {
 
 var errSeenEnough = errors.New("seen enough")
 
-// organization is an organization in a store, as its actors would keep it, one step after the other.
+// organization is an organization in a store. It does what its actors would do, one step at a time.
 type organization struct {
 	t            *testing.T
 	random       *rand.Rand
@@ -87,19 +89,26 @@ type organization struct {
 	realm        *realm.Realm
 	epoch        uint64
 	count        int
-	unacked      map[realm.Seq]string // encoded, of every fact so far
-	unackedSaved realm.Seq            // kept events up to here are in the rows
+	unacked      map[realm.Seq]string // encoded events of every fact
+	unackedSaved realm.Seq            // events up to this number are in the rows
 	digests      map[realm.Seq]string
 	texts        map[realm.Seq]map[realm.BodyRef]string
-	people       []realm.UserID
-	said         []realm.MessageID
+	users        []realm.UserID
+	messages     []realm.MessageID
 	queues       []realm.QueueID
 }
 
 func losePowerOfOrganization(t *testing.T, seed uint64, percent int) int {
 	var mu sync.Mutex
 	var points []organizationCrashPoint
-	o := &organization{t: t, random: rand.New(rand.NewPCG(seed, 2)), realm: realm.New(1), unacked: map[realm.Seq]string{}, digests: map[realm.Seq]string{}, texts: map[realm.Seq]map[realm.BodyRef]string{0: {}}}
+	o := &organization{
+		t:       t,
+		random:  rand.New(rand.NewPCG(seed, 2)),
+		realm:   realm.New(1),
+		unacked: map[realm.Seq]string{},
+		digests: map[realm.Seq]string{},
+		texts:   map[realm.Seq]map[realm.BodyRef]string{0: {}},
+	}
 	o.digests[0] = StateDigest(o.realm).String()
 	var begun, answered realm.Seq
 	disk, rng := vfs.NewCrashableMem(), rand.New(rand.NewPCG(seed, uint64(percent)))
@@ -156,38 +165,56 @@ type organizationCrashPoint struct {
 	answered, begun realm.Seq
 }
 
-// step is one turn: its facts are in the model, and are to be written.
+// step runs one turn and returns its facts, which the caller writes.
 func (o *organization) step() realm.Batch {
 	o.count++
 	text := fmt.Sprintf("text %d", o.count)
-	someone := func() realm.UserID { return o.people[o.random.IntN(len(o.people))] }
+	someone := func() realm.UserID { return o.users[o.random.IntN(len(o.users))] }
 	switch {
 	case o.count == 1:
 		return runCommand(o, 0, realm.FoundRealm{Name: "Power"})
-	case len(o.people) < 3:
-		return runCommand(o, 0, realm.CreateUser{Name: text, Email: fmt.Sprintf("p%d@example.org", o.count), Role: realm.Member, Key: text, NoDefaults: true})
+	case len(o.users) < 3:
+		return runCommand(o, 0, realm.CreateUser{
+			Name:       text,
+			Email:      fmt.Sprintf("p%d@example.org", o.count),
+			Role:       realm.Member,
+			Key:        text,
+			NoDefaults: true,
+		})
 	case o.count == 5:
-		return runCommand(o, o.people[0], realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "open"}}, Principals: principals(o.people...)})
+		return runCommand(o, o.users[0],
+			realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "open"}}, Principals: principals(o.users...)})
 	case o.count == 6:
-		return runCommand(o, o.people[0], realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "closed"}}, Principals: principals(o.people[:2]...), New: realm.NewChannel{Private: true}})
+		return runCommand(o, o.users[0], realm.Subscribe{
+			Channels:   []realm.ChannelToJoin{{Name: "closed"}},
+			Principals: principals(o.users[:2]...),
+			New:        realm.NewChannel{Private: true},
+		})
 	}
 	switch k := o.random.IntN(12); {
 	case k == 0 || len(o.queues) == 0:
-		return runCommand(o, someone(), realm.Register{State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
+		return runCommand(o, someone(),
+			realm.Register{State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
 	case k == 1 && len(o.queues) > 1:
 		return runCommand(o, 0, realm.CloseQueue{ID: o.queues[o.random.IntN(len(o.queues))]})
-	case k == 2 && len(o.said) > 0:
-		return runCommand(o, someone(), realm.AddReaction{Message: o.said[o.random.IntN(len(o.said))], Name: "wave"})
-	case k == 3 && len(o.said) > 0:
-		return runCommand(o, o.people[0], realm.DeleteMessage{Message: o.said[o.random.IntN(len(o.said))]})
+	case k == 2 && len(o.messages) > 0:
+		message := o.messages[o.random.IntN(len(o.messages))]
+		return runCommand(o, someone(), realm.AddReaction{Message: message, Name: "wave"})
+	case k == 3 && len(o.messages) > 0:
+		return runCommand(o, o.users[0], realm.DeleteMessage{Message: o.messages[o.random.IntN(len(o.messages))]})
 	case k == 4:
 		return runCommand(o, someone(), realm.Unsubscribe{Names: []string{"open"}})
 	case k == 5:
 		return runCommand(o, someone(), realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "open"}}})
-	case k == 6 && len(o.said) > 0:
-		return runCommand(o, someone(), realm.Flag{Messages: o.said, Op: "add", Flag: "read"})
+	case k == 6 && len(o.messages) > 0:
+		return runCommand(o, someone(), realm.Flag{Messages: o.messages, Op: "add", Flag: "read"})
 	}
-	return runCommand(o, someone(), realm.SendMessage{ToChannel: true, ChannelName: []string{"open", "closed"}[o.random.IntN(2)], Topic: "t", Body: realm.Body{Text: text, HTML: text}})
+	return runCommand(o, someone(), realm.SendMessage{
+		ToChannel:   true,
+		ChannelName: []string{"open", "closed"}[o.random.IntN(2)],
+		Topic:       "t",
+		Body:        realm.Body{Text: text, HTML: text},
+	})
 }
 
 func principals(users ...realm.UserID) (out []realm.Principal) {
@@ -197,7 +224,7 @@ func principals(users ...realm.UserID) (out []realm.Principal) {
 	return out
 }
 
-// runCommand gives a command its turn; a refused one changes nothing.
+// runCommand runs a turn. A refused command changes nothing.
 func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) realm.Batch {
 	b := realm.Batch{Realm: 1, Epoch: o.epoch, After: o.realm.Seq()}
 	token := func(n int) string {
@@ -207,18 +234,24 @@ func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) real
 		}
 		return string(t)
 	}
-	moment := realm.TurnEnv{Now: 1_700_000_000 + int64(o.count), Token: token, UUID: func() string { return token(32) }, Hash: func(s string) (h [32]byte) { copy(h[:], s); return h },
-		APIKey: func(u realm.UserID, epoch int64) string { return fmt.Sprint("key ", u, epoch) }}
-	o.realm.SetClock(moment.Now)
-	a, facts, told, err := realm.RunTurn(o.realm, realm.Caller{User: u, System: u == 0, Client: "test"}, moment, c.Decide)
+	env := realm.TurnEnv{
+		Now:    1_700_000_000 + int64(o.count),
+		Token:  token,
+		UUID:   func() string { return token(32) },
+		Hash:   func(s string) (h [32]byte) { copy(h[:], s); return h },
+		APIKey: func(u realm.UserID, epoch int64) string { return fmt.Sprint("key ", u, epoch) },
+	}
+	o.realm.SetClock(env.Now)
+	a, facts, notices, err := realm.RunTurn(o.realm, realm.Caller{User: u, System: u == 0, Client: "test"}, env,
+		c.Decide)
 	if err != nil {
 		return b
 	}
 	switch x := any(a).(type) {
 	case realm.UserID:
-		o.people = append(o.people, x)
+		o.users = append(o.users, x)
 	case realm.SendResult:
-		o.said = append(o.said, x.ID)
+		o.messages = append(o.messages, x.ID)
 	case realm.Registered:
 		o.queues = append(o.queues, x.Queue.ID)
 	}
@@ -226,7 +259,7 @@ func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) real
 		o.queues = slices.DeleteFunc(o.queues, func(q realm.QueueID) bool { return q == c.ID })
 	}
 	if c, ok := any(c).(realm.DeleteMessage); ok {
-		o.said = slices.DeleteFunc(o.said, func(m realm.MessageID) bool { return m == c.Message })
+		o.messages = slices.DeleteFunc(o.messages, func(m realm.MessageID) bool { return m == c.Message })
 	}
 	texts := map[realm.BodyRef]string{}
 	for ref, text := range o.texts[b.After] {
@@ -247,7 +280,7 @@ func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) real
 			}
 		}
 	}
-	for _, x := range told {
+	for _, x := range notices {
 		if !x.Ephemeral {
 			o.unacked[x.Seq] = describeTold(x)
 		}
@@ -256,7 +289,7 @@ func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) real
 	return b
 }
 
-// describeTold is what a fact tells clients, comparable.
+// describeTold returns the notices of a fact as comparable text.
 func describeTold(t realm.Told) string {
 	x := realm.Told{Seq: t.Seq}
 	for _, n := range t.Notices {
@@ -270,14 +303,17 @@ func describeTold(t realm.Told) string {
 	return string(codec.EncodeUnacked(x))
 }
 
-// snapshot writes the changed rows, and what the facts up to here told: no queue has acknowledged anything.
+// snapshot writes the changed rows and the notices of the facts since the last one, which no queue has acknowledged.
 func (o *organization) snapshot() {
 	var rows []realm.EncodedRow
-	cut := o.realm.BeginSnapshot(func(table uint16, key, row any) { rows = append(rows, o.disk.EncodeRow(table, key, row)) })
+	cut := o.realm.BeginSnapshot(
+		func(table uint16, key, row any) { rows = append(rows, o.disk.EncodeRow(table, key, row)) },
+	)
 	cut.NextRows(func() bool { return false })
 	for seq := o.unackedSaved + 1; seq <= cut.Seq; seq++ {
 		if k := o.unacked[seq]; k != "" {
-			rows = append(rows, realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(seq), Value: []byte(k)})
+			rows = append(rows,
+				realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(seq), Value: []byte(k)})
 		}
 	}
 	o.unackedSaved = cut.Seq
@@ -286,7 +322,7 @@ func (o *organization) snapshot() {
 	}
 }
 
-// checkRecovery brings the organization back from what a loss left, as a start does, and compares.
+// checkRecovery loads the organization from the disk after a loss, as at a start, and compares it.
 func (o *organization) checkRecovery(p organizationCrashPoint) error {
 	s, err := Open("data", crashOptions(p.disk))
 	if err != nil {
@@ -302,28 +338,28 @@ func (o *organization) checkRecovery(p organizationCrashPoint) error {
 		return fmt.Errorf("the journal ends at %d", last)
 	}
 	r := realm.New(1)
-	kept, err := d.Load(1, r, presence.New())
+	unacked, err := d.Load(1, r, presence.New())
 	if err != nil {
 		return err
 	}
 	r.SetSeq(rows, realm.RunSequentially)
-	told := map[realm.Seq]string{}
-	for _, t := range kept {
-		told[t.Seq] = describeTold(t)
+	notices := map[realm.Seq]string{}
+	for _, t := range unacked {
+		notices[t.Seq] = describeTold(t)
 	}
 	err = d.Tail(1, rows, func(seq realm.Seq, f realm.Fact) error {
-		told[seq] = describeTold(r.Replay(f))
+		notices[seq] = describeTold(r.Replay(f))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	if got, want := StateDigest(r).String(), o.digests[last]; got != want {
-		return fmt.Errorf("the state is\n%s, was\n%s", got, want)
+		return fmt.Errorf("state is\n%s, want\n%s", got, want)
 	}
 	for seq := realm.Seq(1); seq <= last; seq++ {
-		if told[seq] != o.unacked[seq] {
-			return fmt.Errorf("fact %d tells something else", seq)
+		if notices[seq] != o.unacked[seq] {
+			return fmt.Errorf("fact %d has other notices", seq)
 		}
 	}
 	texts := map[realm.BodyRef]string{}
@@ -336,7 +372,7 @@ func (o *organization) checkRecovery(p organizationCrashPoint) error {
 		return err
 	}
 	if fmt.Sprint(texts) != fmt.Sprint(o.texts[last]) {
-		return fmt.Errorf("texts are %v, were %v", texts, o.texts[last])
+		return fmt.Errorf("texts are %v, want %v", texts, o.texts[last])
 	}
 	return nil
 }

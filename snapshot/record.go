@@ -13,12 +13,12 @@ import (
 
 // A journal record is
 //
-//	format 1 | check 8 | hash of the record before 16 | payload
+//	format 1 | checksum 8 | hash of the record before 16 | payload
 //
-// One SHA-256 over realm, number, hash before and payload gives both: its first 16 bytes are this record's hash in the
-// chain, the next 8 its check. SHA-256 and not a faster hash because two journals that agree on the hash of number n
-// must agree on every fact up to n, also when somebody had a hand in it: that is what replicas and backups compare. 16
-// bytes are enough for that, and with the processor's SHA instructions a fact of 300 bytes costs under half a microsecond.
+// One SHA-256 over realm, number, hash before and payload gives both: its first 16 bytes are the record's hash in the
+// chain, the next 8 its checksum. Two journals with the same hash at number n have the same facts up to n, even if
+// someone tried to forge them: replicas and backups can be compared by one hash. A faster hash would not ensure that.
+// 16 bytes are enough, and with the processor's SHA instructions a fact of 300 bytes takes under half a microsecond.
 const (
 	recordFormat = 1
 	checkLen     = 8
@@ -34,7 +34,7 @@ type hasher struct {
 	sum  [sha256.Size]byte
 }
 
-// hash hashes one record. A hasher belongs to one goroutine.
+// hash returns the hash and the checksum of one record. A hasher must be used by one goroutine only.
 func (h *hasher) hash(realm uint32, n Seq, before chain, payload []byte) (this chain, check [checkLen]byte) {
 	if h.sha == nil {
 		h.sha = sha256.New()
@@ -52,7 +52,7 @@ func (h *hasher) hash(realm uint32, n Seq, before chain, payload []byte) (this c
 	return this, check
 }
 
-// put writes a record into dst, recordHead bytes longer than the payload, and returns its hash.
+// put writes a record into dst, which is recordHead bytes longer than the payload, and returns the record's hash.
 func (h *hasher) put(dst []byte, realm uint32, n Seq, before chain, payload []byte) chain {
 	this, check := h.hash(realm, n, before, payload)
 	dst[0] = recordFormat
@@ -67,7 +67,8 @@ var (
 	errShort    = errors.New("too short")
 )
 
-// get takes a record apart and verifies it against itself; the caller compares before with what it knows.
+// get verifies the checksum of a record and decodes it. The caller compares before with the hash of the previous
+// record.
 func (h *hasher) get(value []byte, realm uint32, n Seq) (payload []byte, before, this chain, err error) {
 	if len(value) < recordHead {
 		return nil, before, this, errShort
@@ -88,8 +89,8 @@ func (h *hasher) get(value []byte, realm uint32, n Seq) (payload []byte, before,
 //
 //	format 1 | CRC-32C of key and bytes 4 | bytes
 //
-// The check finds a value under the wrong key and a slip between Pebble's own block checksums and us; its blocks are
-// checked by Pebble.
+// The checksum detects a value under the wrong key, and errors between Pebble and this package. Pebble has checksums of
+// its own for its blocks.
 const (
 	valueFormat = 1
 	valueHead   = 5
@@ -102,7 +103,7 @@ func valueCheck(key, value []byte) uint32 {
 	return crc32.Update(crc32.Update(0, castagnoli, key), castagnoli, value)
 }
 
-// setChecksum fills in the head of dst, whose bytes behind the head are in place.
+// setChecksum sets the head of dst; the value after the head must be in place.
 func setChecksum(dst, key []byte) {
 	dst[0] = valueFormat
 	binary.BigEndian.PutUint32(dst[1:], valueCheck(key, dst[valueHead:]))
@@ -140,12 +141,12 @@ func setNumber(b *pebble.Batch, key []byte, n uint64) error {
 	return setValue(b, key, v[:])
 }
 
-// snapshotState is where a realm's rows stand.
+// snapshotState is the state of a realm's last snapshot.
 type snapshotState struct {
-	seq          Seq    // the rows hold every fact up to here
-	hash         chain  // of the record at that number: the chain goes on from here
-	stagedChunks uint32 // chunks of this snapshot still to be taken over into the rows
-	snapshots    uint64 // snapshots so far
+	seq          Seq    // the rows contain every fact up to here
+	hash         chain  // of the record at seq; the first record in the journal follows it
+	stagedChunks uint32 // chunks that are not applied to the rows yet
+	snapshots    uint64 // number of snapshots so far
 }
 
 const snapshotStateLen = 8 + chainLen + 4 + 8
@@ -169,15 +170,15 @@ func decodeSnapshotState(v []byte) (st snapshotState, err error) {
 	return st, nil
 }
 
-// DamageError says that what is on disk is not what was written.
+// DamageError reports that stored data differs from the data as written.
 type DamageError struct {
 	Realm RealmID
 	Seq   Seq    // of a journal record, else 0
 	Key   []byte // as stored
-	Where string // the file, when it is known
+	Where string // the file, if known
 	Why   string
 	Dir   string
-	Cause error // of Pebble, if any
+	Cause error // Pebble's error, if any
 }
 
 func (e *DamageError) Error() string {
@@ -208,7 +209,7 @@ func (s *Store) damaged(key []byte, why string) *DamageError {
 	}
 }
 
-// tableFilesOf names the table files that may hold a key.
+// tableFilesOf names the table files that may contain a key.
 func (s *Store) tableFilesOf(key []byte) string {
 	levels, err := s.db.SSTables(pebble.WithKeyRangeFilter(key, append(append([]byte(nil), key...), 0)))
 	if err != nil {
@@ -229,7 +230,7 @@ func (s *Store) tableFilesOf(key []byte) string {
 	return where
 }
 
-// pebbleError turns what Pebble found damaged into a DamageError.
+// pebbleError returns a DamageError if Pebble found corruption, and else a wrapped error.
 func (s *Store) pebbleError(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -9,21 +9,21 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Row is one line of a table. In a snapshot a nil Value deletes the row.
+// Row is a row of a table. In a snapshot, a nil Value deletes the row.
 type Row struct {
 	Table      uint16
 	Key, Value []byte
 }
 
-// Snapshot writes the rows that changed up to fact number at, says that the rows stand there, and deletes the facts up
-// to there. rows is called once and yields the changed rows; it may take its time, appends go on meanwhile. If it
-// returns an error, nothing has happened.
+// Snapshot writes the rows that changed up to fact number at, and deletes the facts up to there. rows is called once
+// and yields the changed rows; appends continue meanwhile. If it returns an error, nothing has changed.
 //
-// Rows that fit one batch (Options.SnapshotBatch) go into it together with the rest. More than that are first staged,
-// in order, as chunks that no reader sees; then one small batch says "the rows stand at n, so many chunks to take over"
-// and deletes the facts; then each chunk moves into the rows in a batch of its own. A crash before that one batch leaves
-// chunks that opening throws away, a crash behind it chunks that opening takes over before anybody reads. The price is
-// that a large snapshot is written twice; the gain is that its memory is bounded and that no append waits for all of it.
+// A snapshot whose rows fit one batch (Options.SnapshotBatch) is one commit. A larger one is made in three phases.
+// First its rows are staged, in order, as chunks that no reader sees. Then one small batch sets the snapshot's number
+// and the count of chunks, and deletes the facts. Then each chunk is applied to the rows in its own batch. After a
+// crash in the first phase, opening deletes the chunks. After a crash in the third, opening applies the remaining
+// chunks before anything is read. So a large snapshot is written twice, but its memory is bounded and appends never
+// wait for all of it.
 func (s *Store) Snapshot(realm uint32, epoch uint64, at Seq, rows func(yield func(Row) error) error) error {
 	st, err := s.claimedRealm(realm)
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *Store) Snapshot(realm uint32, epoch uint64, at Seq, rows func(yield fun
 	return s.writeDurabilityManifest()
 }
 
-// ImportRows gives a claimed realm that has nothing yet its rows, standing at a number as if facts up to there had been: it goes
-// on from there. It is there whole or not at all, as with Snapshot.
+// ImportRows writes the rows of an imported organization to a claimed realm that is empty. The realm continues after
+// number at, as if it had facts up to there. Like a snapshot it happens completely or not at all.
 func (s *Store) ImportRows(realm uint32, epoch uint64, at Seq, rows func(yield func(Row) error) error) error {
 	st, err := s.claimedRealm(realm)
 	if err != nil {
@@ -86,7 +86,8 @@ func (s *Store) ImportRows(realm uint32, epoch uint64, at Seq, rows func(yield f
 	return err
 }
 
-// ClearEmptyRealm removes every key of a realm without facts or rows: what a planting that failed, or was interrupted, has left.
+// ClearEmptyRealm removes every key of a realm that has no facts or rows: the remains of a failed or interrupted
+// import.
 func (s *Store) ClearEmptyRealm(realm uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +117,8 @@ func (s *Store) claimedRealm(realm uint32) (*realmState, error) {
 	return st, st.damage
 }
 
-// nextSnapshotState checks a snapshot's epoch and number and finds the hash the chain will go on from.
+// nextSnapshotState validates a snapshot's epoch and number and returns its state, with the hash of the record at the
+// number.
 func (s *Store) nextSnapshotState(st *realmState, epoch uint64, at Seq) (snapshotState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,17 +130,18 @@ func (s *Store) nextSnapshotState(st *realmState, epoch uint64, at Seq) (snapsho
 		return next, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, st.id, st.epoch, epoch)
 	}
 	if st.importSeq != 0 && at == st.importSeq && st.last == 0 {
-		return next, nil // the chain of its facts begins here
+		return next, nil // an import: the hash chain begins here
 	}
 	if at < st.snapshot.seq || at > st.last {
-		return next, fmt.Errorf("%w: realm %d can be snapshotted at %d to %d, not at %d", ErrMoved, st.id, st.snapshot.seq, st.last, at)
+		return next, fmt.Errorf("%w: realm %d can be snapshotted at %d to %d, not at %d",
+			ErrMoved, st.id, st.snapshot.seq, st.last, at)
 	}
 	var err error
 	next.hash, err = s.hashAt(st, at)
 	return next, err
 }
 
-// hashAt is the chain's hash at a number that is not before the rows'. s.mu is held.
+// hashAt returns the hash of the record at a number, which must not be before the rows'. s.mu is held.
 func (s *Store) hashAt(st *realmState, at Seq) (chain, error) {
 	switch at {
 	case st.last:
@@ -156,11 +159,13 @@ func (s *Store) hashAt(st *realmState, at Seq) (chain, error) {
 	return hash, err
 }
 
-// rowWriter collects changed rows, and stages them when they become too many.
+// rowWriter collects changed rows and stages them when they exceed a batch.
 type rowWriter struct {
-	s      *Store
-	st     *realmState
-	ops    []byte // rows as table 2, key length, key, 0 for a deletion or value length + 1, value
+	s  *Store
+	st *realmState
+	// ops are rows, each as table (2 bytes), length of key, key, and then 0 for a deletion or the length of the value +
+	// 1 and the value.
+	ops    []byte
 	chunks uint32
 }
 
@@ -214,7 +219,7 @@ func (w *rowWriter) discardStaged() error {
 	return w.s.commit(b)
 }
 
-// commitSnapshot is the moment of a snapshot. Its batch is made before appends have to wait for it.
+// commitSnapshot commits a snapshot. It builds its batch before it blocks appends.
 func (s *Store) commitSnapshot(st *realmState, next snapshotState, ops []byte) error {
 	b := s.db.NewBatch()
 	if err := addRows(b, st.id, ops); err != nil {
@@ -224,7 +229,7 @@ func (s *Store) commitSnapshot(st *realmState, next snapshotState, ops []byte) e
 	if next.seq > st.snapshot.seq {
 		b.DeleteRange(journalKey(st.id, 0), journalKey(st.id, next.seq+1), nil)
 	}
-	// Request ids outlive the snapshot that takes their facts over, and go with the next.
+	// A request id is kept when a snapshot replaces its fact, and deleted by the next snapshot.
 	before := st.snapshot.seq
 	if err := s.forgetRequests(b, st.id, func(n Seq) bool { return n <= before }); err != nil {
 		return err
@@ -234,13 +239,14 @@ func (s *Store) commitSnapshot(st *realmState, next snapshotState, ops []byte) e
 	if err := s.commit(b); err != nil {
 		return err
 	}
-	if st.last < next.seq { // planted
+	if st.last < next.seq { // an import
 		st.last, st.lastHash = next.seq, next.hash
 	}
 	if next.seq == st.last {
 		st.journalBytes = 0
 	} else if next.seq > st.snapshot.seq {
-		// What is left is not read for this; the share is good enough to decide when to snapshot next.
+		// An estimate by the number of facts; exact sizes would need reading them. It decides when the next snapshot is
+		// due.
 		st.journalBytes = int64(float64(st.journalBytes) * float64(st.last-next.seq) / float64(st.last-st.snapshot.seq))
 	}
 	st.snapshot = next
@@ -248,7 +254,9 @@ func (s *Store) commitSnapshot(st *realmState, next snapshotState, ops []byte) e
 }
 
 func (s *Store) forgetRequests(b *pebble.Batch, realm uint32, old func(Seq) bool) error {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: spaceKey(realm, spaceRequest), UpperBound: spaceEnd(realm, spaceRequest)})
+	it, err := s.db.NewIter(
+		&pebble.IterOptions{LowerBound: spaceKey(realm, spaceRequest), UpperBound: spaceEnd(realm, spaceRequest)},
+	)
 	if err != nil {
 		return s.pebbleError("read requests", err)
 	}
@@ -269,9 +277,9 @@ func (s *Store) forgetRequests(b *pebble.Batch, realm uint32, old func(Seq) bool
 	return s.pebbleError("read requests", it.Error())
 }
 
-// addRows plays collected rows into a batch.
+// addRows adds the rows in ops to a batch.
 func addRows(b *pebble.Batch, realm uint32, ops []byte) error {
-	bad := errors.New("staged rows do not parse")
+	bad := errors.New("staged rows cannot be decoded")
 	for len(ops) > 0 {
 		if len(ops) < 2 {
 			return bad
@@ -302,7 +310,7 @@ func addRows(b *pebble.Batch, realm uint32, ops []byte) error {
 	return nil
 }
 
-// takeLengthPrefixed takes off bytes that their length, plus bias, stands before.
+// takeLengthPrefixed splits off bytes that are preceded by their length plus bias.
 func takeLengthPrefixed(ops []byte, bias uint64) (taken, rest []byte, ok bool) {
 	n, w := binary.Uvarint(ops)
 	if w <= 0 || n < bias || n-bias > uint64(len(ops)-w) {
@@ -312,7 +320,7 @@ func takeLengthPrefixed(ops []byte, bias uint64) (taken, rest []byte, ok bool) {
 	return ops[w:end], ops[end:], true
 }
 
-// applyStagedChunks moves the staged chunks of a snapshot that has happened into the rows. st.snap is held.
+// applyStagedChunks applies the staged chunks of a committed snapshot to the rows. st.snapshotMu is held.
 func (s *Store) applyStagedChunks(st *realmState) error {
 	chunks := st.snapshot.stagedChunks
 	if chunks == 0 {
@@ -330,8 +338,8 @@ func (s *Store) applyStagedChunks(st *realmState) error {
 	return nil
 }
 
-// firstStagedChunk finds where to go on. A crash may have left any number of last chunks, but at least one: the batch that
-// takes over the last one also says that none are left.
+// firstStagedChunk returns the first chunk to apply. A crash can leave any number of the last chunks, but at least one:
+// the batch that applies the last chunk also sets their count to 0.
 func (s *Store) firstStagedChunk(st *realmState) (uint32, error) {
 	first := st.snapshot.stagedChunks
 	for first > 0 {
@@ -364,7 +372,7 @@ func (s *Store) applyStagedChunk(st *realmState, i uint32, last bool) error {
 		return s.damaged(key, err.Error())
 	}
 	b.Delete(key, nil)
-	done := st.snapshot // changes only under st.snap
+	done := st.snapshot // only changed under st.snapshotMu
 	done.stagedChunks = 0
 	if last {
 		setValue(b, headKey(st.id, headSnapshot), done.encode())
@@ -380,7 +388,8 @@ func (s *Store) applyStagedChunk(st *realmState, i uint32, last bool) error {
 	return nil
 }
 
-// finishSnapshots brings snapshots to their end that a crash interrupted: forward behind the flip, back before it.
+// finishSnapshots completes snapshots that a crash interrupted: a committed one is applied, an uncommitted one
+// discarded.
 func (s *Store) finishSnapshots() error {
 	for _, st := range s.realms {
 		if st.damage != nil {
@@ -395,7 +404,9 @@ func (s *Store) finishSnapshots() error {
 			}
 			continue
 		}
-		it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: spaceKey(st.id, spaceStaged), UpperBound: spaceEnd(st.id, spaceStaged)})
+		it, err := s.db.NewIter(
+			&pebble.IterOptions{LowerBound: spaceKey(st.id, spaceStaged), UpperBound: spaceEnd(st.id, spaceStaged)},
+		)
 		if err != nil {
 			return s.pebbleError("open rows", err)
 		}
@@ -413,24 +424,25 @@ func (s *Store) finishSnapshots() error {
 	return nil
 }
 
-// Rows calls fn with every row of the realm, by table and key, verified, as of its last snapshot.
+// Rows calls fn with every row of the realm, verified, in the order of tables and keys, as of its last snapshot.
 func (s *Store) Rows(realm uint32, fn func(Row) error) error {
 	return s.rowsInRange(realm, spaceKey(realm, spaceRows), spaceEnd(realm, spaceRows), fn)
 }
 
-// TableRows calls fn with every row of one table, as Rows does.
+// TableRows calls fn with every row of one table, like Rows.
 func (s *Store) TableRows(realm uint32, table uint16, fn func(Row) error) error {
 	return s.rowsInRange(realm, rowKey(realm, table, nil), tableEnd(realm, table), fn)
 }
 
-// RowsParallel is Rows, but those of one table, which is most of all, go to apart, at the same time.
-func (s *Store) RowsParallel(realm uint32, table uint16, fn, apart func(Row) error) error {
+// RowsParallel is like Rows, but calls parallel with the rows of one table, which has most rows, in a goroutine of its
+// own.
+func (s *Store) RowsParallel(realm uint32, table uint16, fn, parallel func(Row) error) error {
 	return s.withStableRows(realm, func(scan func(from, to []byte, fn func(Row) error) error) error {
 		done := make(chan error)
-		go func() { done <- scan(rowKey(realm, table, nil), tableEnd(realm, table), apart) }()
+		go func() { done <- scan(rowKey(realm, table, nil), tableEnd(realm, table), parallel) }()
 		before := scan(spaceKey(realm, spaceRows), rowKey(realm, table, nil), fn)
-		behind := scan(tableEnd(realm, table), spaceEnd(realm, spaceRows), fn)
-		return errors.Join(before, behind, <-done)
+		after := scan(tableEnd(realm, table), spaceEnd(realm, spaceRows), fn)
+		return errors.Join(before, after, <-done)
 	})
 }
 
@@ -442,11 +454,15 @@ func tableEnd(realm uint32, table uint16) []byte {
 }
 
 func (s *Store) rowsInRange(realm uint32, from, to []byte, fn func(Row) error) error {
-	return s.withStableRows(realm, func(scan func(from, to []byte, fn func(Row) error) error) error { return scan(from, to, fn) })
+	return s.withStableRows(realm,
+		func(scan func(from, to []byte, fn func(Row) error) error) error { return scan(from, to, fn) })
 }
 
-// withStableRows calls read while the rows stay as they are, with what scans them between two keys.
-func (s *Store) withStableRows(realm uint32, read func(scan func(from, to []byte, fn func(Row) error) error) error) error {
+// withStableRows calls read with a function that scans the rows between two keys. The rows do not change meanwhile.
+func (s *Store) withStableRows(
+	realm uint32,
+	read func(scan func(from, to []byte, fn func(Row) error) error) error,
+) error {
 	s.mu.Lock()
 	st := s.realms[realm]
 	s.mu.Unlock()
@@ -468,16 +484,16 @@ func (s *Store) withStableRows(realm uint32, read func(scan func(from, to []byte
 	})
 }
 
-// overlayStagedChunks lets an inspection see the rows as opening for writing would leave them, without writing.
+// overlayStagedChunks shows a read-only store the rows as if interrupted snapshots had been completed, without writing.
 func (s *Store) overlayStagedChunks() error {
-	var top *pebble.Batch
+	var overlay *pebble.Batch
 	for _, st := range s.realms {
 		if st.damage != nil || st.snapshot.stagedChunks == 0 {
 			continue
 		}
-		if top == nil {
-			top = s.db.NewIndexedBatch()
-			s.rows = top
+		if overlay == nil {
+			overlay = s.db.NewIndexedBatch()
+			s.rows = overlay
 		}
 		first, err := s.firstStagedChunk(st)
 		if err != nil {
@@ -487,7 +503,7 @@ func (s *Store) overlayStagedChunks() error {
 		for i := first; i < st.snapshot.stagedChunks; i++ {
 			ops, _, err := s.get(stagedKey(st.id, i))
 			if err == nil {
-				err = addRows(top, st.id, ops)
+				err = addRows(overlay, st.id, ops)
 			}
 			if err != nil {
 				st.damage = err
@@ -499,8 +515,8 @@ func (s *Store) overlayStagedChunks() error {
 }
 
 func (s *Store) closeOverlay() error {
-	if top, ok := s.rows.(*pebble.Batch); ok {
-		return top.Close()
+	if overlay, ok := s.rows.(*pebble.Batch); ok {
+		return overlay.Close()
 	}
 	return nil
 }

@@ -1,20 +1,3 @@
-// Package snapshot is the disk of Parley: the journal of facts, the rows a snapshot keeps, and message bodies, in one
-// Pebble store. It moves bytes and knows nothing of what they mean (snapshot/codec does).
-//
-// The contract:
-//
-//   - A realm is claimed before it is written. Claim raises the realm's epoch; an Append or Snapshot under an older
-//     epoch, or one that does not follow the last number, is refused as a whole with ErrMoved.
-//   - Append returns nil for an entry only when its facts and bodies are on stable storage.
-//   - A write or sync that failed is final: the store is failed, every later write answers ErrFailed, nothing is tried
-//     again (what a disk kept of a failed sync is unknowable). The process should end and recover by opening anew.
-//   - Every journal record carries a checksum and the hash of the record before it, every row and body a checksum.
-//     All are verified on every read; a mismatch is a *DamageError that names its place.
-//   - A snapshot is visible whole or not at all, whatever the moment of a crash.
-//   - Slices given to callbacks are only valid during the call.
-//
-// A data directory holds LOCK (one process at a time), store (Pebble's files) and watermark (what was durable at some
-// moment, so that a store that lost its tail is noticed; see watermark.go).
 package snapshot
 
 import (
@@ -34,62 +17,62 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Seq is a fact's place in its realm's journal; the first fact is number 1.
+// Seq is the number of a fact in its realm's journal. The first fact has number 1.
 type Seq = uint64
 
-// RealmID names an organization. 0 is the process itself and cannot be claimed.
+// RealmID is the number of an organization. 0 is the process itself and cannot be claimed.
 type RealmID = uint32
 
-// Limits of the store. Those that suit a deployment differently are also in Options.
+// Limits of the store. Those that depend on the deployment can be changed in Options.
 const (
-	DefaultCache                   = 32 << 20  // bytes of uncompressed blocks; keeps an idle server under 60 MB
-	DefaultMemTable                = 16 << 20  // bytes of a memtable, and of log to replay after a crash: 40 ms of its opening
-	DefaultSnapshotBatch           = 256 << 10 // bytes of rows in one commit: two or three milliseconds in which appends wait
-	DefaultDurabilityManifestBytes = 8 << 20   // bytes committed between two watermarks: a millisecond or two of the disk for each
+	DefaultCache                   = 32 << 20  // bytes of uncompressed blocks; an idle server stays below 60 MB
+	DefaultMemTable                = 16 << 20  // bytes of a memtable, and of log to replay after a crash, in 40 ms
+	DefaultSnapshotBatch           = 256 << 10 // bytes of rows in one commit, which blocks appends for 2 to 3 ms
+	DefaultDurabilityManifestBytes = 8 << 20   // bytes committed between two manifests, which take 1 to 2 ms each
 
-	MaxFact    = 16 << 20  // bytes of one fact, row value or body: far above any message, far below a batch
-	MaxKey     = 4 << 10   // bytes of a row's or body's key
+	MaxFact    = 16 << 20  // bytes of one fact, row value or body; messages are far smaller
+	MaxKey     = 4 << 10   // bytes of the key of a row or body
 	MaxRequest = 256       // bytes of a request id
 	MaxEntry   = 64 << 20  // bytes of one entry, facts and bodies
-	MaxBatch   = 128 << 20 // bytes of one commit; an Append of more entries than fit makes several
+	MaxBatch   = 128 << 20 // bytes of one commit; an Append with more makes several commits
 
-	openFiles = 500 // table files Pebble keeps open
+	openFiles = 500 // table files that Pebble keeps open
 )
 
 var (
-	// ErrMoved refuses an entry or snapshot whose epoch or number is not the realm's.
-	ErrMoved = errors.New("the realm's journal has moved on")
-	// ErrDuplicate refuses an entry whose request id is in the journal already; see DuplicateError.
+	// ErrMoved rejects an entry or snapshot with another epoch or number than the realm's.
+	ErrMoved = errors.New("the realm's epoch or number has changed")
+	// ErrDuplicate rejects an entry whose request id is in the journal already; see DuplicateError.
 	ErrDuplicate = errors.New("request is in the journal already")
-	// ErrFailed answers every write after one has failed.
+	// ErrFailed is returned by every write after a write has failed.
 	ErrFailed = errors.New("the data directory cannot be written")
-	// ErrTooLarge refuses what exceeds a limit of this package.
+	// ErrTooLarge rejects input that exceeds a limit of this package.
 	ErrTooLarge = errors.New("too large for the journal")
-	// ErrSnapshotted answers Tail from a number whose successor is no longer in the journal.
+	// ErrSnapshotted is returned by Tail if the rows have replaced some of the facts.
 	ErrSnapshotted = errors.New("facts are in the rows already")
-	// ErrInUse refuses to open a data directory that another process has open.
+	// ErrInUse is returned if another process has the data directory open.
 	ErrInUse = errors.New("data directory is in use by another parley")
-	// ErrClosed answers calls after Close.
+	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("the store is closed")
-	// ErrReadOnly answers writes to a store that was opened for inspection.
+	// ErrReadOnly is returned by writes to a store that was opened read-only.
 	ErrReadOnly = errors.New("the store is open for reading only")
 )
 
 // Options of a store. The zero value is right for a server.
 type Options struct {
-	FS  vfs.FS       // nil is the disk
-	Log *slog.Logger // nil is silent
+	FS  vfs.FS       // nil: the operating system's
+	Log *slog.Logger // nil: nothing is logged
 
-	Cache                   int64 // bytes; 0 is DefaultCache
-	MemTable                int64 // bytes; 0 is DefaultMemTable
-	SnapshotBatch           int   // bytes; 0 is DefaultSnapshotBatch
-	DurabilityManifestBytes int64 // bytes; 0 is DefaultDurabilityManifestBytes
+	Cache                   int64 // bytes; 0: DefaultCache
+	MemTable                int64 // bytes; 0: DefaultMemTable
+	SnapshotBatch           int   // bytes; 0: DefaultSnapshotBatch
+	DurabilityManifestBytes int64 // bytes; 0: DefaultDurabilityManifestBytes
 
-	// Calm is for how long after opening Pebble merges no tables: whoever opens a store has something better to do.
+	// CompactionDelay is how long after opening no table is compacted, so that compactions do not slow the start.
 	CompactionDelay time.Duration
 
-	// Unsynced answers for appends before they are on disk: a crash loses what was answered for. It is there to measure
-	// what durability costs.
+	// Unsynced makes appends return before they are on disk. A crash then loses acknowledged facts. It is for measuring
+	// the cost of durability.
 	Unsynced bool
 }
 
@@ -123,10 +106,10 @@ type Store struct {
 	db   *pebble.DB
 	lock io.Closer
 	mode
-	rows         pebble.Reader // db, or for inspection an interrupted snapshot on top of it
+	rows         pebble.Reader // db; in a read-only store with an interrupted snapshot, a batch over db
 	checkpointMu sync.Mutex
 
-	// Commits go through one goroutine, so that one that Pebble never returns from (see fatalLogger) can be given up.
+	// One goroutine commits, so that Close can return even if a commit blocks for ever (see fatalLogger).
 	commitQueue   chan *pebble.Batch
 	commitResults chan error
 	committing    bool
@@ -135,59 +118,59 @@ type Store struct {
 	failed      chan struct{} // closed when a write has failed
 	failure     error         // set before failed is closed
 	stopOnce    sync.Once
-	stopped     chan struct{} // closed when Pebble has stopped a goroutine for good
-	pebbleStuck atomic.Bool   // Pebble cannot be used, not even be closed
+	stopped     chan struct{} // closed when a goroutine of Pebble is blocked for ever
+	pebbleStuck atomic.Bool   // Pebble cannot be used any more, nor closed
 
-	// Everything that reads Pebble counts itself among the readers; Close waits for them.
+	// Everything that reads Pebble is counted in readers; Close waits for them.
 	closeMu sync.Mutex
-	closed  bool // under closing; set under mu as well, so either is enough to read it
+	closed  bool // under closeMu; written also under mu, so either lock is enough to read it
 	readers sync.WaitGroup
 
-	mu      sync.Mutex // one writer at a time; held while a commit syncs
+	mu      sync.Mutex // held by the writer, while a commit syncs
 	realms  map[uint32]*realmState
-	commits uint64 // number of the last commit, kept in every batch
-	pending map[string]Seq
+	commits uint64         // number of the last commit; part of every batch
+	pending map[string]Seq // request keys of the current Append; under mu
 	hash    hasher
 
 	logs               logFiles
-	bytesSinceManifest int64      // bytes committed since the last watermark; under mu
-	manifestMu         sync.Mutex // one watermark at a time; taken before mu
+	bytesSinceManifest int64      // bytes committed since the last durability manifest; under mu
+	manifestMu         sync.Mutex // held while a durability manifest is written; taken before mu
 
 	latency      latency
 	facts        atomic.Uint64
 	writtenBytes atomic.Uint64
 }
 
-// realmState is what appending to a realm takes.
+// realmState is the state of a realm that writes need.
 type realmState struct {
 	id         uint32
-	snapshotMu sync.Mutex // held by what reads or writes all rows, and by Claim; taken before Store.mu
+	snapshotMu sync.Mutex // held by everything that reads or writes all rows, and by Claim; taken before Store.mu
 
 	// under Store.mu
 	epoch        uint64
 	last         Seq
 	lastHash     chain
-	importSeq    Seq // the number rows are being planted at, else 0
+	importSeq    Seq // the number of a running import, else 0
 	snapshot     snapshotState
-	journalBytes int64 // bytes of records after the rows, as far as they were read or written by this process
-	damage       error // found when opening; every use of the realm answers it
+	journalBytes int64 // bytes of records after the rows, as far as this process has read or written them
+	damage       error // found when opening; every use of the realm returns it
 }
 
-// Open opens or creates the data directory. It fails when another process has it open, when what is there is damaged
-// beyond a single realm, or when it has lost what a watermark says was durable.
+// Open opens or creates the data directory. It fails if another process has it open, if more than single realms are
+// damaged, or if it contains less than its durability manifest.
 func Open(dir string, o Options) (*Store, error) {
 	return open(dir, o, mode{})
 }
 
-// OpenReadOnly opens a data directory for inspection: nothing in it changes, and every write is refused. It too keeps
-// other processes out.
+// OpenReadOnly opens a data directory for inspection. Nothing in it changes, and every write is rejected. Other
+// processes cannot open it meanwhile.
 func OpenReadOnly(dir string, o Options) (*Store, error) {
 	return open(dir, o, mode{readOnly: true})
 }
 
 type mode struct {
 	readOnly bool
-	onDamage func(error) error // if set, takes damage beside Pebble's store, and opening goes on if it returns nil
+	onDamage func(error) error // if set, called with damage outside Pebble; opening continues if it returns nil
 }
 
 func open(dir string, o Options, m mode) (*Store, error) {
@@ -221,7 +204,7 @@ func open(dir string, o Options, m mode) (*Store, error) {
 	return s, nil
 }
 
-// canonicalDir makes one name for one directory: locks within a process are by name.
+// canonicalDir returns one name for a directory, because locks within a process are by name.
 func canonicalDir(fs vfs.FS, dir string) (string, error) {
 	if fs != vfs.Default {
 		return dir, nil
@@ -282,9 +265,10 @@ func (s *Store) open() error {
 	if s.readOnly {
 		return s.overlayStagedChunks()
 	}
-	for _, left := range []string{backupDir, checkpointDir} { // by a process that ended meanwhile; whoever makes one anew removes it first
-		if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, left)); err != nil {
-			s.o.Log.Warn("what is left of a backup or an upgrade takes up room and cannot be removed", "directory", s.fs.PathJoin(s.dir, left), "why", err)
+	for _, name := range []string{backupDir, checkpointDir} { // of a process that crashed
+		if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, name)); err != nil {
+			s.o.Log.Warn("remains of a backup or upgrade not removed",
+				"directory", s.fs.PathJoin(s.dir, name), "err", err)
 		}
 	}
 	go s.committer()
@@ -295,7 +279,7 @@ func (s *Store) open() error {
 	return s.writeDurabilityManifest()
 }
 
-// makeDir makes a directory and those above it, durably: what is synced into a directory is lost if the directory is.
+// makeDir makes a directory and its parents, durably. A file is lost with its directory, even if the file is synced.
 func makeDir(fs vfs.FS, dir string) error {
 	var above []string
 	for d := dir; ; {
@@ -341,20 +325,20 @@ func (e *inUseError) Unwrap() error { return ErrInUse }
 func lockHeld(err error) bool {
 	var pathErr *iofs.PathError
 	if errors.As(err, &pathErr) {
-		return false // the lock file itself could not be made
+		return false // the lock file could not be made
 	}
 	return errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) ||
 		err.Error() == "lock held by current process"
 }
 
 func (s *Store) pebbleOptions() *pebble.Options {
-	stalled := func(i pebble.WriteStallBeginInfo) { s.o.Log.Warn("appends wait for the disk", "why", i.Reason) }
+	stalled := func(i pebble.WriteStallBeginInfo) { s.o.Log.Warn("appends blocked by Pebble", "reason", i.Reason) }
 	o := &pebble.Options{
 		FS:                          failStopFS{s.fs, s},
 		Logger:                      fatalLogger{s},
 		CacheSize:                   s.o.Cache,
 		MemTableSize:                uint64(s.o.MemTable),
-		MemTableStopWritesThreshold: 6, // one being written, five on their way to disk
+		MemTableStopWritesThreshold: 6, // one being written and five being flushed
 		MaxOpenFiles:                openFiles,
 		BytesPerSync:                512 << 10,
 		WALBytesPerSync:             1 << 20, // staged snapshot rows are not synced one by one
@@ -364,7 +348,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		EventListener: &pebble.EventListener{
 			BackgroundError: func(err error) { s.fail(s.pebbleError("write in the background", err)) },
 			DataCorruption: func(i pebble.DataCorruptionInfo) {
-				s.o.Log.Error("data directory damaged", "file", i.Path, "why", i.Details)
+				s.o.Log.Error("data directory damaged", "file", i.Path, "err", i.Details)
 			},
 			WriteStallBegin: stalled,
 		},
@@ -379,16 +363,15 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		}
 	}
 	for i := range o.Levels {
-		// A body or row is looked up by its whole key, often in a level that lacks it.
+		// A body or row is looked up by its whole key, often in levels that do not have it.
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	return o
 }
 
-// Close writes everything out and releases the directory. After a failed write it writes nothing out, and answers the
-// failure.
+// Close flushes everything and releases the directory. After a failed write it flushes nothing and returns the failure.
 func (s *Store) Close() error {
-	s.mu.Lock() // no commit is under way
+	s.mu.Lock() // no commit is running
 	s.closeMu.Lock()
 	closed := s.closed
 	s.closed = true
@@ -405,10 +388,11 @@ func (s *Store) Close() error {
 	}
 	s.readers.Wait()
 	if err := s.closeOverlay(); err != nil {
-		s.o.Log.Warn("close rows", "why", err)
+		s.o.Log.Warn("overlay of staged rows not closed", "err", err)
 	}
 	if !s.readOnly && s.Err() == nil {
-		// Flushed tables carry checksums and exact lengths, a log's tail does not: close leaves nothing in the log.
+		// Flushed tables have checksums and exact lengths, the end of a log does not. So Close leaves nothing in the
+		// log.
 		if _, err := s.callPebble(s.db.Flush); err != nil {
 			s.fail(fmt.Errorf("flush: %w", err))
 		}
@@ -422,7 +406,7 @@ func (s *Store) Close() error {
 	return s.Err()
 }
 
-// release closes Pebble, if that can be done: a stuck one may hold its own locks, and may have a last write under way.
+// release closes Pebble unless it is stuck: then it may hold its own locks and may still write.
 func (s *Store) release() bool {
 	if s.db == nil || s.pebbleStuck.Load() {
 		return false
@@ -437,7 +421,8 @@ func (s *Store) release() bool {
 	return returned
 }
 
-// unlock lets others open the directory. Not while Pebble may still write: then the end of the process does it.
+// unlock lets other processes open the directory, unless Pebble may still write. Then the end of the process unlocks
+// it.
 func (s *Store) unlock() {
 	if s.lock != nil && !s.pebbleStuck.Load() && s.db == nil {
 		s.lock.Close()
@@ -454,7 +439,7 @@ func (s *Store) committer() {
 
 func (s *Store) apply(b *pebble.Batch) (err error) {
 	defer func() {
-		// Pebble panics on a log that has failed before.
+		// Pebble panics if its log has failed before.
 		if p := recover(); p != nil {
 			s.pebbleStuck.Store(true)
 			err = panicError(p)
@@ -466,7 +451,7 @@ func (s *Store) apply(b *pebble.Batch) (err error) {
 	return s.db.Apply(b, pebble.Sync)
 }
 
-// commit numbers the batch and writes it with a sync. s.mu is held. The batch is closed.
+// commit numbers the batch and writes it with a sync. It closes the batch. s.mu is held.
 func (s *Store) commit(b *pebble.Batch) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -487,7 +472,7 @@ func (s *Store) commit(b *pebble.Batch) error {
 		}
 	case <-s.stopped:
 	}
-	// A background write that failed meanwhile leaves this one in doubt.
+	// If a background write failed meanwhile, this one may not be durable.
 	if err := s.Err(); err != nil {
 		return err
 	}
@@ -499,14 +484,15 @@ func (s *Store) commit(b *pebble.Batch) error {
 	return nil
 }
 
-// isClosing reports whether Close has been called.
+// isClosing reports whether Close was called.
 func (s *Store) isClosing() bool {
 	s.closeMu.Lock()
 	defer s.closeMu.Unlock()
 	return s.closed
 }
 
-// acquireReader guards Pebble against being closed while it is acquireReader. Unless it fails, the caller ends with s.readers.Done.
+// acquireReader keeps Pebble open while the caller reads it. Unless it returns an error, the caller calls
+// s.readers.Done at the end.
 func (s *Store) acquireReader() error {
 	s.closeMu.Lock()
 	defer s.closeMu.Unlock()

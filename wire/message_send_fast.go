@@ -21,8 +21,9 @@ var sendingForm = form.Of[sendForm]()
 // maxFastSendBytes is the longest text that is rendered while other requests wait: about 50 µs.
 const maxFastSendBytes = 2 << 10
 
-// Prepare decodes and renders a message. It returns false and does nothing if it would have to wait or take long, or
-// if the request is unusual or would be refused. Then the endpoint handles the request, which implements all rules.
+// Prepare decodes and renders a message. It returns false and does nothing if it would have to wait or take long. The
+// same holds if the request is unusual or would be refused. Then the endpoint handles the request, which implements all
+// rules.
 func (s *FastSend) Prepare(c *Call) bool {
 	if c.Account == nil || c.Account.Bot != realm.Human {
 		return false

@@ -98,7 +98,7 @@ func editLinkifier(c *Call, f editLinkifierForm) (realm.SaveLinkifier, error) {
 }
 
 func saveLinkifierCommand(l realm.Linkifier) realm.SaveLinkifier {
-	return realm.SaveLinkifier{Linkifier: l, Fault: linkifierFault(l)}
+	return realm.SaveLinkifier{Linkifier: l, TemplateError: linkifierFault(l)}
 }
 
 // linkifierFault returns the first error in the pattern and templates of a linkifier, or nil.

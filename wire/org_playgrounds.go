@@ -12,7 +12,7 @@ import (
 var playgroundEndpoints = []Endpoint{
 	CommandFromForm("POST", "/realm/playgrounds", func(f addPlaygroundForm) realm.AddPlayground {
 		return realm.AddPlayground{Name: f.Name, Language: f.Language, Template: f.Template,
-			Fault: playgroundFault(strings.TrimSpace(f.Template))}
+			TemplateError: playgroundFault(strings.TrimSpace(f.Template))}
 	}, func(id int64) Answer { return Answer{"id": id} }).Returns("{id: int}"),
 	CommandFromForm("DELETE", "/realm/playgrounds/{playground_id}", func(f playgroundForm) realm.RemovePlayground {
 		return realm.RemovePlayground{ID: f.ID}

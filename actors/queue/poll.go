@@ -2,7 +2,8 @@ package queue
 
 import "parley/actors/realm"
 
-// Reply answers a parked request. Answer is called once and never blocks. It reports whether the client was still there.
+// Reply answers a parked request. Answer is called once and never blocks. It reports whether the client was still
+// there.
 type Reply interface {
 	Answer(status int, parts ...[]byte) bool
 }

@@ -1,5 +1,3 @@
-// Package queue is one event queue as plain data: append, poll, acknowledge, beat, expire. The session that owns it
-// gives it the time and carries out what it answers.
 package queue
 
 import (
@@ -8,14 +6,16 @@ import (
 	"parley/actors/realm"
 )
 
-// Event is one client event, encoded up to its id: `{"type":…` without the closing brace. Make encodes it when the
-// bytes are first needed; it belongs to one session shard, so nothing locks.
+// Event is one event as some kind of client gets it, encoded up to its id: {"type":... without the closing brace.
+// Queues of one session actor share it. Make encodes it when the bytes are first needed; no lock is needed, because one
+// actor uses it.
 type Event struct {
 	JSON []byte
 	Make func() []byte
 }
 
-// Bytes is the event's JSON without id and closing brace; nil if the event turned out to be nothing.
+// Bytes returns the event's JSON without id and closing brace. It is nil if there is nothing to tell any more: the
+// message was erased.
 func (e *Event) Bytes() []byte {
 	if e.Make != nil {
 		e.JSON, e.Make = e.Make(), nil
@@ -31,43 +31,54 @@ type UnackedEvent struct {
 
 // Limits of one queue.
 const (
-	// MaxUnacked is how many unacknowledged events a queue holds before it is given up: about an hour of a very busy
-	// organization for a client that is gone.
+	// MaxUnacked is how many unacknowledged events a queue may have before it is evicted. For a client that is gone
+	// that is about an hour in a very busy organization.
 	MaxUnacked = 20000
-	// Heartbeats come 45 to 55 seconds after a poll began to wait, below every client's own limit of 90.
+	// A heartbeat is sent 45 to 55 seconds after a poll began to wait, less than every client's own limit of 90.
 	HeartbeatAfter, HeartbeatSpread = 45, 10
-	// idsPerFact is how many ids lie between two facts; above room the session asks for an empty fact.
+	// idsPerFact is how many ids there are from one fact to the next. When tickThreshold of them are used, the session
+	// actor asks for an empty fact.
 	idsPerFact, tickThreshold = 256, 200
 )
 
-// Queue is one client's event queue. What an event and a poll touch stands together in 128 bytes, two lines of a
-// processor's cache: to 10,000 queues in turn, reaching the memory is most of the work. TestQueueFitsTwoCacheLines holds it.
+// Queue is one client's event queue. The fields that an event or a poll uses take 128 bytes, two lines of the
+// processor's cache: with 10,000 queues, waiting for memory is most of the work. TestQueueFitsTwoCacheLines checks the
+// size.
 type Queue struct {
-	Reg          *realm.Queue
-	Next         *Queue // another queue of the same user; its session's
-	Options      any    // a pointer, what Reg says about how events read, shared among queues that are alike; its session's
+	Reg  *realm.Queue
+	Next *Queue // another queue of the same user; the session sets it
+	// what session.Protocol needs to know of the registration, a pointer; the session sets it
+	Options      any
 	registeredAt realm.Seq
 	unacked      []UnackedEvent
-	ackedID      int64 // newest id the client has acknowledged; -1 at first
-	newestID     int64 // newest id given out
-	waiting      Reply
-	inline       [1]UnackedEvent // where held begins: most queues hold one event at a time
-	heartbeatAt  int32           // when the waiting poll gets a heartbeat, in seconds of the session's clock, which nobody sets
-	// contact is the last time a poll came, likewise.
+	ackedID      int64           // newest id that the client has acknowledged; -1 at first
+	newestID     int64           // newest id in use
+	waiting      Reply           // the parked poll, or nil
+	inline       [1]UnackedEvent // where unacked begins: most queues have one event at a time
+	heartbeatAt  int32           // when the waiting poll gets a heartbeat, in seconds of Server.elapsed
+	// when the last poll arrived or was answered, in the same seconds
 	lastContact int32
-	// revived queues came back from disk: what their client acknowledged is unknown until it polls.
+	// The queue existed before this process: what its client has acknowledged is unknown until it polls.
 	restored       bool
-	tickRequested  bool // for an empty fact
-	CloseRequested bool // its end has been asked for
-	closed         bool // and has come
+	tickRequested  bool // an empty fact has been asked for
+	CloseRequested bool // the realm has been asked to close the queue
+	closed         bool // the realm has closed it
 }
 
-// New is a fresh queue; a revived one accepts any id its client says it has seen.
-func New(reg *realm.Queue, now int64, revived bool) *Queue {
-	return &Queue{Reg: reg, registeredAt: reg.At, ackedID: -1, newestID: -1, lastContact: int32(now), restored: revived}
+// New returns an empty queue. A restored queue accepts every last_event_id that its client may have got from an earlier
+// process.
+func New(reg *realm.Queue, now int64, restored bool) *Queue {
+	return &Queue{
+		Reg:          reg,
+		registeredAt: reg.At,
+		ackedID:      -1,
+		newestID:     -1,
+		lastContact:  int32(now),
+		restored:     restored,
+	}
 }
 
-// add puts an event behind the others.
+// add appends an event.
 func (q *Queue) add(h UnackedEvent) {
 	if q.unacked == nil {
 		q.unacked = q.inline[:0]
@@ -76,20 +87,20 @@ func (q *Queue) add(h UnackedEvent) {
 	q.newestID = max(q.newestID, h.ID)
 }
 
-// Append holds the events one fact tells this queue, under the ids (seq − registration) << 8 | k. first is the place
-// of the first of them among the fact's events for this queue.
+// Append adds the events that one fact has for this queue, under the ids (seq - registration) << 8 | k. first is the k
+// of the first one.
 func (q *Queue) Append(seq realm.Seq, first int, events []*Event) {
 	for i, e := range events {
 		id := int64(seq-q.registeredAt)<<8 | int64(first+i)
 		if id <= q.ackedID {
-			continue // a revived client acknowledged it before the crash
+			continue // the client acknowledged it before a crash
 		}
 		q.add(UnackedEvent{id, e})
 	}
 }
 
-// AppendEphemeral holds an event that no fact stands behind; its id is above everything given out and below the next
-// fact's. It reports false when there is no room: the event is dropped, as a crash might have dropped it.
+// AppendEphemeral adds an event that has no fact. Its id is above every id in use and below the next fact's ids. It
+// reports false if no such id is left: the event is dropped, as a crash might have dropped it.
 func (q *Queue) AppendEphemeral(seq realm.Seq, e *Event) bool {
 	base := int64(seq-q.registeredAt) << 8
 	id := max(q.newestID, q.ackedID, base-1) + 1
@@ -100,24 +111,25 @@ func (q *Queue) AppendEphemeral(seq realm.Seq, e *Event) bool {
 	return true
 }
 
-// NeedsTick reports, once per need, that an empty fact should be journaled to make room for more ephemeral ids.
+// NeedsTick reports that an empty fact should be journaled, to make room for more ids of ephemeral events. It does so
+// once each time.
 func (q *Queue) NeedsTick(seq realm.Seq) bool {
-	crowded := max(q.newestID, q.ackedID) >= int64(seq-q.registeredAt)<<8+tickThreshold
-	fresh := crowded && !q.tickRequested
-	q.tickRequested = crowded
-	return fresh
+	needed := max(q.newestID, q.ackedID) >= int64(seq-q.registeredAt)<<8+tickThreshold
+	first := needed && !q.tickRequested
+	q.tickRequested = needed
+	return first
 }
 
-// Answer is what a poll gets at once; Wait means it was parked instead.
+// Answer is the result of a poll.
 type Answer struct {
 	Events   []UnackedEvent
-	Parked   bool
-	Replaced Reply // an older poll that must be completed with no events
+	Parked   bool  // the poll waits for an event
+	Replaced Reply // an older poll that waited: it must be answered with no events
 }
 
-// Poll handles GET /events: acknowledge everything up to last, then answer or park. seq is the newest fact the session
-// has heard of.
-func (q *Queue) Poll(p Reply, last int64, dontBlock bool, now, beatDelay int64, seq realm.Seq) (Answer, error) {
+// Poll handles one GET /events: it acknowledges every event up to last, then answers or parks the request.
+// heartbeatDelay is added to HeartbeatAfter. seq is the newest fact that the session actor has received.
+func (q *Queue) Poll(p Reply, last int64, dontBlock bool, now, heartbeatDelay int64, seq realm.Seq) (Answer, error) {
 	if err := q.acknowledge(last, seq); err != nil {
 		return Answer{}, err
 	}
@@ -127,20 +139,22 @@ func (q *Queue) Poll(p Reply, last int64, dontBlock bool, now, beatDelay int64, 
 		a.Events = q.unacked
 		return a, nil
 	}
-	q.waiting, q.heartbeatAt, a.Parked = p, int32(now+HeartbeatAfter+beatDelay), true
+	q.waiting, q.heartbeatAt, a.Parked = p, int32(now+HeartbeatAfter+heartbeatDelay), true
 	return a, nil
 }
 
+// acknowledge removes the events up to an id. The id must be the newest acknowledged one or that of an event in the
+// queue; for a restored queue, any id up to that of fact seq.
 func (q *Queue) acknowledge(last int64, seq realm.Seq) error {
 	if last < q.ackedID {
 		return realm.BadRequest("An event newer than %d has already been pruned!", last)
 	}
 	if last == q.ackedID {
-		q.restored = false // it has acknowledged nothing yet
+		q.restored = false // its client has acknowledged nothing
 		return nil
 	}
 	n := len(q.unacked)
-	if n != 1 || q.unacked[0].ID != last { // as it mostly is
+	if n != 1 || q.unacked[0].ID != last { // the usual case
 		n = sort.Search(len(q.unacked), func(i int) bool { return q.unacked[i].ID > last })
 	}
 	if n == 0 || q.unacked[n-1].ID != last {
@@ -150,7 +164,7 @@ func (q *Queue) acknowledge(last int64, seq realm.Seq) error {
 	}
 	if n == len(q.unacked) {
 		q.unacked = nil
-	} else if n > 0 { // a new piece: the old one may be as large as the queue ever was
+	} else if n > 0 { // a copy: the old memory may be as large as the queue ever was
 		q.unacked = append(make([]UnackedEvent, 0, len(q.unacked)-n), q.unacked[n:]...)
 	}
 	if n > 0 {
@@ -161,7 +175,7 @@ func (q *Queue) acknowledge(last int64, seq realm.Seq) error {
 	return nil
 }
 
-// TakePoll hands out the waiting poll together with what it should be answered, if there is anything.
+// TakePoll returns the waiting poll and its events, if there are both. The poll does not wait any more.
 func (q *Queue) TakePoll(now int64) (Reply, []UnackedEvent) {
 	if q.waiting == nil || len(q.unacked) == 0 {
 		return nil, nil
@@ -171,40 +185,41 @@ func (q *Queue) TakePoll(now int64) (Reply, []UnackedEvent) {
 	return p, q.unacked
 }
 
-// CancelPoll drops a waiting poll whose client has gone; a poll that was replaced since is left alone.
+// CancelPoll forgets a waiting poll whose client has left. Another poll that has replaced it stays.
 func (q *Queue) CancelPoll(p Reply, now int64) {
 	if q.waiting == p {
 		q.waiting, q.lastContact = nil, int32(now)
 	}
 }
 
-// Close completes the waiting poll, if any, before the queue disappears.
+// Close ends the queue. It returns the waiting poll, if any, which must be answered.
 func (q *Queue) Close() Reply {
 	p := q.waiting
 	q.waiting, q.unacked, q.inline, q.closed = nil, nil, [1]UnackedEvent{}, true
 	return p
 }
 
-// Closed reports whether the queue is no more; who still knows of it must not ask it.
+// Closed reports whether the queue has ended. Such a queue must not be used any more.
 func (q *Queue) Closed() bool { return q.closed }
 
 // HeartbeatDue reports whether the waiting poll should get a heartbeat.
 func (q *Queue) HeartbeatDue(now int64) bool { return q.waiting != nil && now >= int64(q.heartbeatAt) }
 
-// Expired reports whether nobody came for longer than the queue's lifetime.
+// Expired reports whether no client has polled for longer than the queue's lifetime.
 func (q *Queue) Expired(now int64) bool {
 	return q.waiting == nil && now-int64(q.lastContact) >= q.Reg.Idle
 }
 
-// Full reports whether the queue holds more than it may. A revived queue never is: until its client polls it holds
-// everything that was kept for the queue farthest behind, most of which its client has acknowledged, and which has a bound
-// of its own.
+// Full reports whether the queue has too many events. A restored queue is never full: until its client polls it has all
+// the events that the realm stored for its slowest queue, most of which its client has acknowledged. The realm's limit
+// applies to those.
 func (q *Queue) Full() bool { return len(q.unacked) > MaxUnacked && !q.restored }
 
-// AckedThrough is the number up to which the client has acknowledged every fact, given the newest the session heard of.
+// AckedThrough returns the fact up to which the client has acknowledged everything. seq is the newest fact that the
+// session actor has received.
 func (q *Queue) AckedThrough(seq realm.Seq) realm.Seq {
 	if q.restored {
-		return q.registeredAt // unknown until the client polls
+		return q.registeredAt // nothing else is known until the client polls
 	}
 	if len(q.unacked) == 0 {
 		return seq
@@ -212,16 +227,17 @@ func (q *Queue) AckedThrough(seq realm.Seq) realm.Seq {
 	return q.registeredAt + realm.Seq(q.unacked[0].ID>>8) - 1
 }
 
-// Restored reports whether what the client has acknowledged is unknown, as it has not come since the queue came back.
+// Restored reports whether the queue existed before this process and its client has not polled since.
 func (q *Queue) Restored() bool { return q.restored }
 
-// HasPoll reports whether a poll is parked; Len how many events are held; Contact when a client last came.
+// HasPoll reports whether a poll waits. UnackedCount returns the number of events in the queue, LastContact the time of
+// the last poll.
 func (q *Queue) HasPoll() bool      { return q.waiting != nil }
 func (q *Queue) UnackedCount() int  { return len(q.unacked) }
 func (q *Queue) LastContact() int64 { return int64(q.lastContact) }
 
-// Prefetch reads a word of each line of memory that an event or a poll is going to need, and returns the waiting poll: who has
-// many queues to serve reaches for some of them first.
+// Prefetch reads a word of each cache line that an event or a poll is going to need, and returns the waiting poll.
+// Callers with many queues prefetch some before they use them. The number has no meaning.
 func (q *Queue) Prefetch() (waiting Reply, any int64) {
 	any = int64(q.registeredAt) + q.ackedID
 	if id := q.Reg.ID; id != "" {

@@ -12,15 +12,14 @@ type fakeReply struct{ _ int }
 
 func (*fakeReply) Answer(int, ...[]byte) bool { return true }
 
-// TestQueueFitsTwoCacheLines: a field more, and each of 10,000 deliveries waits for one more line of memory. What is rarely
-// needed belongs behind a pointer.
+// One more field, and each of 10,000 deliveries waits for a third cache line. Rarely used fields belong behind a pointer.
 func TestQueueFitsTwoCacheLines(t *testing.T) {
 	if n := unsafe.Sizeof(Queue{}); n > 128 {
 		t.Errorf("a queue takes %d bytes, more than two lines of 64", n)
 	}
 }
 
-// An event that was acknowledged leaves the queue, and nothing else does, however many there are and come meanwhile.
+// Acknowledged events leave the queue and no others do, whatever is appended in between.
 func TestAcknowledgedEventsLeave(t *testing.T) {
 	q := New(&realm.Queue{ID: "q", At: 10}, 0, false)
 	event := func(text string) *Event { return &Event{JSON: []byte(text)} }
@@ -62,7 +61,7 @@ func TestAcknowledgedEventsLeave(t *testing.T) {
 	}
 }
 
-// Events come and are acknowledged in memory that is there already.
+// A queue reuses its memory for each event.
 func TestDeliveryAllocatesNothing(t *testing.T) {
 	q := New(&realm.Queue{ID: "q"}, 0, false)
 	events, seq := []*Event{{JSON: []byte("x")}}, realm.Seq(0)
@@ -74,8 +73,8 @@ func TestDeliveryAllocatesNothing(t *testing.T) {
 		}
 		seq++
 		q.Append(seq, 0, events)
-		if p, held := q.TakePoll(0); p != poll || len(held) != 1 {
-			t.Fatal(p, held)
+		if p, events := q.TakePoll(0); p != poll || len(events) != 1 {
+			t.Fatal(p, events)
 		}
 	})
 	if n != 0 {

@@ -2,12 +2,24 @@ package realm
 
 import "parley/actors/realm/ids"
 
-// The audiences of events: users that are meant and have a queue at that moment.
+// Every event is sent to an audience: the users that the event is for and that have an event queue when the fact is
+// applied. A user with a queue is called connected here. A user without a queue needs no event, because the next
+// registration returns the new state.
+//
+// The functions that return audiences follow one scheme, which TestAudienceFunctions checks:
+//
+//   - The name is <who>Audience.
+//   - The function is in the file <chapter>_audience.go. The general functions are in this file.
+//   - The result contains connected users only, ascending, each once.
+//   - The caller must not change the result: a cache or another notice may share it.
+//
+// Helpers that return a set or a predicate have other names. The test lists them, with the reason why they are in such
+// a file.
 
-// everyoneAudience is every listening user.
+// everyoneAudience returns all connected users.
 func (r *Realm) everyoneAudience() []UserID { return ids.IDs[UserID](r.index.usersWithQueues) }
 
-// usersAudience is the user alone, if listening.
+// usersAudience returns those of the given users that are connected, in the given order.
 func (r *Realm) usersAudience(ids ...UserID) []UserID {
 	var out []UserID
 	for i, id := range ids {
@@ -21,11 +33,12 @@ func (r *Realm) usersAudience(ids ...UserID) []UserID {
 	return out
 }
 
-// matchingAudience is every listening user for whom fn holds.
-func (r *Realm) matchingAudience(fn func(u *User) bool) []UserID {
+// matchingAudience returns the connected users for which match returns true. It looks at every connected user, so
+// channel_audience.go combines sets instead.
+func (r *Realm) matchingAudience(match func(u *User) bool) []UserID {
 	var out []UserID
 	r.index.usersWithQueues.Each(func(id int64) bool {
-		if u := r.users.find(UserID(id)); u != nil && fn(u) {
+		if u := r.users.find(UserID(id)); u != nil && match(u) {
 			out = append(out, u.ID)
 		}
 		return true
@@ -33,28 +46,13 @@ func (r *Realm) matchingAudience(fn func(u *User) bool) []UserID {
 	return out
 }
 
-// membersAudience is every listening user that is not a guest.
+// membersAudience returns the connected users that are not guests.
 func (r *Realm) membersAudience() []UserID {
 	return r.matchingAudience(func(u *User) bool { return !u.IsGuest() })
 }
 
-// canSeeUserAudience is every listening user who may know this one.
-func (r *Realm) canSeeUserAudience(u *User) []UserID {
-	if !r.GuestsLimited() {
-		return r.everyoneAudience()
-	}
-	return r.matchingAudience(func(v *User) bool { return r.maySeeUser(v, u) })
-}
-
-// cannotSeeUserAudience is every listening user who may not know this one.
-func (r *Realm) cannotSeeUserAudience(u *User) []UserID {
-	if !r.GuestsLimited() {
-		return nil
-	}
-	return r.matchingAudience(func(v *User) bool { return !r.maySeeUser(v, u) })
-}
-
-// excludeUsers leaves some users out of an audience; the audience itself is shared and stays as it is.
+// excludeUsers returns a copy of a list of users without some of them. The list itself may be shared and is not
+// changed.
 func excludeUsers(to []UserID, ids ...UserID) []UserID {
 	var out []UserID
 	for _, u := range to {

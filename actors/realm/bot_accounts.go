@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// BotDetails is the row of what bots have beyond other accounts.
+// BotDetails is the row of the fields that only bots have.
 type BotDetails struct {
 	Sending   ChannelID // default channel to send to; 0: none
-	Register  ChannelID // default channel to listen to; 0: none
-	AllPublic bool      // listens to all public channels unless it says otherwise
+	Register  ChannelID // default channel to receive events of; 0: none
+	AllPublic bool      // its queues receive messages of all public channels unless they ask for less
 	Services  []Service
 }
 
-// Service is what an outgoing-webhook or embedded bot stands for.
+// Service is the external service of an outgoing-webhook bot, or the internal one of an embedded bot.
 type Service struct {
 	Name      string
 	URL       string
 	Interface int    // 1 generic, 2 Slack-like
-	Token     string // the server proves with it that it is the caller
+	Token     string // sent with each call, so that the service can recognize this server
 	Config    map[string]string
 }
 
-// BotOf is a bot's details.
+// BotOf returns a bot's details, or empty ones.
 func (r *Realm) BotOf(u UserID) BotDetails {
 	if b := r.small.bots.find(u); b != nil {
 		return *b
@@ -30,7 +30,7 @@ func (r *Realm) BotOf(u UserID) BotDetails {
 	return BotDetails{}
 }
 
-// CreateBot asks for a bot of the caller's.
+// CreateBot asks for a bot that the caller owns.
 type CreateBot struct {
 	Name, Email, ShortName string
 	Type                   BotType
@@ -65,21 +65,22 @@ func (c CreateBot) Decide(t *Turn) (BotMade, error) {
 	if t.nameTaken(c.Name, 0) {
 		return BotMade{}, BadRequest("Name is already in use.")
 	}
-	d, err := t.newBotDetails(c)
+	details, err := t.newBotDetails(c)
 	if err != nil {
 		return BotMade{}, err
 	}
-	u := User{ID: t.Org().NextUser, Email: c.Email, Name: strings.TrimSpace(c.Name), Role: Member, Bot: c.Type, BotOwner: me.ID, Active: true, Joined: t.Now,
-		Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1, Settings: map[string]any{}}
+	u := User{ID: t.Org().NextUser, Email: c.Email, Name: strings.TrimSpace(c.Name), Role: Member, Bot: c.Type,
+		BotOwner: me.ID, Active: true, Joined: t.Now, Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1,
+		Settings: map[string]any{}}
 	if c.Avatar != "" {
 		u.Avatar, u.AvatarFile = "U", c.Avatar
 	}
 	t.Record(&UserJoined{User: u})
-	t.Record(&BotChanged{ID: u.ID, Details: d, New: true})
+	t.Record(&BotChanged{ID: u.ID, Details: details, New: true})
 	return BotMade{u.ID, t.issueKey(t.users.must(u.ID), false)}, nil
 }
 
-// MayCreateBot refuses callers who may have no bot of a type.
+// MayCreateBot refuses callers that are not allowed to create bots of a type.
 func (v View) MayCreateBot(kind BotType) error {
 	me, err := v.RequireHuman()
 	switch {
@@ -95,37 +96,41 @@ func (v View) MayCreateBot(kind BotType) error {
 	return nil
 }
 
+// mayCreateBot reports whether u is allowed to create bots of a type. Users without the general permission may still be
+// allowed to create incoming webhooks, which can only send.
 func (r *Realm) mayCreateBot(u *User, kind BotType) bool {
-	return r.HasPermission(u, "can_create_bots_group") || kind == IncomingWebhook && r.HasPermission(u, "can_create_write_only_bots_group")
+	return r.HasPermission(u, "can_create_bots_group") ||
+		kind == IncomingWebhook && r.HasPermission(u, "can_create_write_only_bots_group")
 }
 
-// nameTaken reports whether an active account has exactly that name, which a bot may not share with anybody.
+// nameTaken reports whether an active account other than except has exactly this name. A bot's name must be unique.
 func (r *Realm) nameTaken(name string, except UserID) bool {
 	name = strings.TrimSpace(name)
 	return slices.ContainsFunc(r.activeUsers(), func(u *User) bool { return u.ID != except && u.Name == name })
 }
 
-func (t *Turn) newBotDetails(c CreateBot) (d BotDetails, err error) {
-	d.AllPublic = c.AllPublic
-	if d.Sending, err = t.botChannelByName(c.Sending); err != nil {
-		return d, err
+// newBotDetails checks the parts of a new bot that are not in its account, and returns them.
+func (t *Turn) newBotDetails(c CreateBot) (details BotDetails, err error) {
+	details.AllPublic = c.AllPublic
+	if details.Sending, err = t.botChannelByName(c.Sending); err != nil {
+		return details, err
 	}
-	if d.Register, err = t.botChannelByName(c.Register); err != nil {
-		return d, err
+	if details.Register, err = t.botChannelByName(c.Register); err != nil {
+		return details, err
 	}
 	switch c.Type {
 	case OutgoingWebhook:
 		if c.Interface != 1 && c.Interface != 2 {
-			return d, BadRequest("Invalid interface type")
+			return details, BadRequest("Invalid interface type")
 		}
-		d.Services = []Service{{Name: c.ShortName, URL: c.URL, Interface: c.Interface, Token: t.Token(32)}}
+		details.Services = []Service{{Name: c.ShortName, URL: c.URL, Interface: c.Interface, Token: t.Token(32)}}
 	case EmbeddedBot:
-		return d, BadRequest("Embedded bots are not enabled.")
+		return details, BadRequest("Embedded bots are not enabled.")
 	}
-	return d, nil
+	return details, nil
 }
 
-// botChannelByName is a channel a bot is given by name; its owner must be able to read it.
+// botChannelByName returns the id of a channel that the caller can read, by its name; 0 for "".
 func (t *Turn) botChannelByName(name string) (ChannelID, error) {
 	if name == "" {
 		return 0, nil
@@ -137,7 +142,7 @@ func (t *Turn) botChannelByName(name string) (ChannelID, error) {
 	return c.ID, nil
 }
 
-// ManagedBot is a bot the caller may change: its owner, or an administrator.
+// ManagedBot returns a bot that the caller is allowed to change: the caller is its owner or an administrator.
 func (v View) ManagedBot(id UserID) (*User, error) {
 	u := v.Find(id)
 	if u == nil || !u.IsBot() || u.System {
@@ -149,11 +154,11 @@ func (v View) ManagedBot(id UserID) (*User, error) {
 	return u, nil
 }
 
-// EditBot asks to change a bot; nil fields stay.
+// EditBot asks to change a bot. Fields that are nil or empty do not change.
 type EditBot struct {
 	Bot               UserID
 	Name, Email       *string
-	ShortName         string // what Email is made of
+	ShortName         string // the part of Email that the caller chose
 	Owner             *UserID
 	Role              *Role
 	URL               *string
@@ -161,11 +166,13 @@ type EditBot struct {
 	Config            map[string]string
 	Sending, Register *string
 	AllPublic         *bool
-	Avatar            string // a picture that was saved; "" leaves the one there is
+	Avatar            string // a picture that was saved; "" keeps the present one
 }
 
+// validBotAddress reports whether a bot's short name has only the allowed characters and its email address is valid.
 func validBotAddress(short, email string) bool {
-	return short != "" && strings.Trim(fold(short), "abcdefghijklmnopqrstuvwxyz0123456789-_.") == "" && ValidEmail(email)
+	return short != "" && strings.Trim(fold(short), "abcdefghijklmnopqrstuvwxyz0123456789-_.") == "" &&
+		ValidEmail(email)
 }
 
 func (c EditBot) Decide(t *Turn) (Done, error) {
@@ -174,8 +181,10 @@ func (c EditBot) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	var facts []Fact
-	for _, part := range []func(EditBot, *Turn, *User) ([]Fact, error){EditBot.nameFacts, EditBot.emailFacts, EditBot.roleFacts, EditBot.detailsFacts, EditBot.ownerFacts} {
-		more, err := part(c, t, u)
+	for _, changes := range []func(*Turn, *User) ([]Fact, error){
+		c.nameFacts, c.emailFacts, c.roleFacts, c.detailsFacts, c.ownerFacts,
+	} {
+		more, err := changes(t, u)
 		if err != nil {
 			return Done{}, err
 		}
@@ -190,6 +199,7 @@ func (c EditBot) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
+// nameFacts returns the facts that rename the bot.
 func (c EditBot) nameFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Name == nil || strings.TrimSpace(*c.Name) == u.Name {
 		return nil, nil
@@ -204,6 +214,7 @@ func (c EditBot) nameFacts(t *Turn, u *User) ([]Fact, error) {
 	return []Fact{&UserChanged{ID: u.ID, Name: &name, OldName: u.Name}}, nil
 }
 
+// emailFacts returns the facts that change the bot's email address.
 func (c EditBot) emailFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Email == nil || strings.EqualFold(*c.Email, u.Email) {
 		return nil, nil
@@ -217,6 +228,7 @@ func (c EditBot) emailFacts(t *Turn, u *User) ([]Fact, error) {
 	return []Fact{&UserChanged{ID: u.ID, Email: c.Email}}, nil
 }
 
+// roleFacts returns the facts that change the bot's role. Only administrators are allowed to do this, not the owner.
 func (c EditBot) roleFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Role == nil || *c.Role == u.Role {
 		return nil, nil
@@ -230,79 +242,83 @@ func (c EditBot) roleFacts(t *Turn, u *User) ([]Fact, error) {
 	return t.planRoleChange(u, *c.Role), nil
 }
 
-// detailsFacts changes where the bot sends, what it hears of and the service behind it.
+// detailsFacts returns the facts that change the bot's channels and the service behind it.
 func (c EditBot) detailsFacts(t *Turn, u *User) (facts []Fact, err error) {
-	d := t.BotOf(u.ID)
-	before := d
-	d.Services = slices.Clone(d.Services)
+	details := t.BotOf(u.ID)
+	before := details
+	details.Services = slices.Clone(details.Services)
 	if c.Sending != nil {
-		if d.Sending, err = t.botChannelByName(*c.Sending); err != nil {
+		if details.Sending, err = t.botChannelByName(*c.Sending); err != nil {
 			return nil, err
 		}
 	}
 	if c.Register != nil {
-		if d.Register, err = t.botChannelByName(*c.Register); err != nil {
+		if details.Register, err = t.botChannelByName(*c.Register); err != nil {
 			return nil, err
 		}
 	}
 	if c.AllPublic != nil {
-		d.AllPublic = *c.AllPublic
+		details.AllPublic = *c.AllPublic
 	}
-	var only []string
-	changed := func(property string, is bool) {
-		if is {
-			only = append(only, property)
+	var properties []string
+	changed := func(property string, differs bool) {
+		if differs {
+			properties = append(properties, property)
 		}
 	}
 	service := false
-	if len(d.Services) > 0 {
+	if len(details.Services) > 0 {
 		if c.URL != nil {
-			d.Services[0].URL, service = *c.URL, true
+			details.Services[0].URL, service = *c.URL, true
 		}
 		if c.Interface != nil {
 			if *c.Interface != 1 && *c.Interface != 2 {
 				return nil, BadRequest("Invalid interface type")
 			}
-			d.Services[0].Interface, service = *c.Interface, true
+			details.Services[0].Interface, service = *c.Interface, true
 		}
 		if c.Config != nil {
-			d.Services[0].Config, service = c.Config, true
+			details.Services[0].Config, service = c.Config, true
 		}
 	}
-	changed("default_sending_stream", before.Sending != d.Sending)
-	changed("default_events_register_stream", before.Register != d.Register)
-	changed("default_all_public_streams", before.AllPublic != d.AllPublic)
+	changed("default_sending_stream", before.Sending != details.Sending)
+	changed("default_events_register_stream", before.Register != details.Register)
+	changed("default_all_public_streams", before.AllPublic != details.AllPublic)
 	changed("services", service)
-	if len(only) > 0 {
-		facts = append(facts, &BotChanged{ID: u.ID, Details: d, Only: only})
+	if len(properties) > 0 {
+		facts = append(facts, &BotChanged{ID: u.ID, Details: details, Only: properties})
 	}
 	return facts, nil
 }
 
+// ownerFacts returns the facts that give the bot to another user. A bot cannot own bots.
 func (c EditBot) ownerFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Owner == nil || *c.Owner == u.BotOwner {
 		return nil, nil
 	}
-	o := t.Find(*c.Owner)
+	owner := t.Find(*c.Owner)
 	switch {
-	case o == nil || o.System:
+	case owner == nil || owner.System:
 		return nil, BadRequest("Failed to change owner, no such user")
-	case !o.Active:
+	case !owner.Active:
 		return nil, BadRequest("Failed to change owner, user is deactivated")
-	case o.IsBot():
+	case owner.IsBot():
 		return nil, BadRequest("Failed to change owner, bots can't own other bots")
 	}
-	return []Fact{&UserChanged{ID: u.ID, Owner: c.Owner}, &BotOwnerChanged{ID: u.ID, From: u.BotOwner, To: *c.Owner}}, nil
+	return []Fact{
+		&UserChanged{ID: u.ID, Owner: c.Owner},
+		&BotOwnerChanged{ID: u.ID, From: u.BotOwner, To: *c.Owner},
+	}, nil
 }
 
-// BotChanged says a bot's details are these now; it is the event realm_bot, add or update.
+// BotChanged replaces a bot's details. It is the event realm_bot/add or realm_bot/update too.
 type BotChanged struct {
 	ID      UserID
 	Details BotDetails
 	New     bool
-	// The names of the channels in Details, filled in when told.
+	// The names of the channels in Details. tell fills them in.
 	Sending, Register string
-	Only              []string // what changed, as the protocol calls it; nil: everything
+	Only              []string // the changed properties, with the protocol's names; nil: all of them
 }
 
 func (f *BotChanged) apply(r *Realm) { d := f.Details; r.small.bots.put(f.ID, &d) }
@@ -312,7 +328,7 @@ func (f *BotChanged) tell(r *Realm) []Notice {
 	return []Notice{{To: r.botAudience(r.users.must(f.ID).BotOwner), Event: e}}
 }
 
-// botEvent is what a bot's watchers are told of it now.
+// botEvent returns the event with the present details of a bot.
 func (r *Realm) botEvent(id UserID, fresh bool) *BotChanged {
 	e := &BotChanged{ID: id, Details: r.BotOf(id), New: fresh}
 	if c := r.channels.find(e.Details.Sending); c != nil {
@@ -325,12 +341,8 @@ func (r *Realm) botEvent(id UserID, fresh bool) *BotChanged {
 }
 func (*BotChanged) EventType() string { return "realm_bot" }
 
-// botAudience is who hears of a bot: its owner and the administrators.
-func (r *Realm) botAudience(owner UserID) []UserID {
-	return r.matchingAudience(func(u *User) bool { return u.IsAdmin() || u.ID == owner })
-}
-
-// BotOwnerChanged says a bot has another owner; the old one hears that it is gone, the new one that it is there.
+// BotOwnerChanged notifies a bot's old owner that the bot was deleted, and the new owner that it was added. It changes
+// no state: a UserChanged with the new owner comes before it.
 type BotOwnerChanged struct{ ID, From, To UserID }
 
 func (f *BotOwnerChanged) apply(*Realm) {}
@@ -346,13 +358,13 @@ func (f *BotOwnerChanged) tell(r *Realm) (out []Notice) {
 }
 func (*BotOwnerChanged) EventType() string { return "realm_bot" }
 
-// maxBotStorage is how many code points all keys and values of one bot's storage may have together (specification).
+// maxBotStorage is the limit of one bot's storage: the code points of all its keys and values together (protocol).
 const maxBotStorage = 10_000_000
 
-// BotStorage is the row of what one bot keeps.
+// BotStorage is the row of the values that one bot stores.
 type BotStorage struct{ Values map[string]string }
 
-// callingBot refuses everyone but bots.
+// callingBot returns the caller if it is a bot, and refuses all others.
 func (v View) callingBot() (*User, error) {
 	me := v.Me()
 	if me == nil || !me.IsBot() {
@@ -361,32 +373,33 @@ func (v View) callingBot() (*User, error) {
 	return me, nil
 }
 
-// BotStorageValues is what the calling bot keeps, or of it the given keys.
+// BotStorageValues returns the stored values of the calling bot: all of them if keys is nil, else those of these
+// keys.
 func (v View) BotStorageValues(keys []string) (map[string]string, error) {
 	me, err := v.callingBot()
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]string{}
-	s := v.small.botStorage.find(me.ID)
+	storage := v.small.botStorage.find(me.ID)
 	if keys == nil {
-		if s != nil {
-			out = cloneMap(s.Values)
+		if storage != nil {
+			out = cloneMap(storage.Values)
 		}
 		return out, nil
 	}
 	for _, k := range keys {
-		if s == nil || !hasKey(s.Values, k) {
+		if storage == nil || !hasKey(storage.Values, k) {
 			return nil, BadRequest("Key does not exist.")
 		}
-		out[k] = s.Values[k]
+		out[k] = storage.Values[k]
 	}
 	return out, nil
 }
 
 func hasKey(m map[string]string, k string) bool { _, ok := m[k]; return ok }
 
-// ChangeBotStorage asks to keep values, or to forget keys (all of them when Keys is nil).
+// ChangeBotStorage asks to store values, or, with Forget, to remove Keys. Keys nil removes all of them.
 type ChangeBotStorage struct {
 	Values map[string]string
 	Forget bool
@@ -398,13 +411,13 @@ func (c ChangeBotStorage) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	s := t.small.botStorage.find(me.ID)
-	if s == nil {
-		s = &BotStorage{}
+	storage := t.small.botStorage.find(me.ID)
+	if storage == nil {
+		storage = &BotStorage{}
 	}
 	if c.Forget {
 		for _, k := range c.Keys {
-			if !hasKey(s.Values, k) {
+			if !hasKey(storage.Values, k) {
 				return Done{}, BadRequest("Key does not exist.")
 			}
 		}
@@ -412,7 +425,7 @@ func (c ChangeBotStorage) Decide(t *Turn) (Done, error) {
 		return Done{}, nil
 	}
 	size := 0
-	for k, v := range s.Values {
+	for k, v := range storage.Values {
 		if !hasKey(c.Values, k) {
 			size += runeCount(k) + runeCount(v)
 		}
@@ -421,7 +434,8 @@ func (c ChangeBotStorage) Decide(t *Turn) (Done, error) {
 		size += runeCount(k) + runeCount(v)
 	}
 	if size > maxBotStorage {
-		return Done{}, BadRequest("Request exceeds storage limit by %d characters. The limit is %d characters.", size-maxBotStorage, maxBotStorage)
+		return Done{}, BadRequest("Request exceeds storage limit by %d characters. The limit is %d characters.",
+			size-maxBotStorage, maxBotStorage)
 	}
 	if len(c.Values) > 0 {
 		t.Record(&BotStored{ID: me.ID, Values: c.Values})
@@ -429,7 +443,7 @@ func (c ChangeBotStorage) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// BotStored says a bot keeps values, or forgets them. Nobody hears of it.
+// BotStored records changes in a bot's storage. No client is notified.
 type BotStored struct {
 	ID        UserID
 	Values    map[string]string
@@ -442,15 +456,15 @@ func (f *BotStored) apply(r *Realm) {
 		r.small.botStorage.remove(f.ID)
 		return
 	}
-	s := r.small.botStorage.ensure(f.ID)
-	values := cloneMap(s.Values)
+	storage := r.small.botStorage.ensure(f.ID)
+	values := cloneMap(storage.Values)
 	for k, v := range f.Values {
 		values[k] = v
 	}
 	for _, k := range f.Forgotten {
 		delete(values, k)
 	}
-	s.Values = values
+	storage.Values = values
 }
 
 func (f *BotStored) tell(*Realm) []Notice { return nil }

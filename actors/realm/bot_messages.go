@@ -5,33 +5,35 @@ import (
 	"strings"
 )
 
-// What the server itself says is said by the system bots, inside the turn that gave cause: the message is one more fact
-// of that turn. Other nouns use t.Announce (a topic of a channel) and t.Whisper (a direct message), or t.Say for both.
+// Messages of the server are sent by the system bots, inside the turn that causes them: the message is one more fact of
+// that turn. Other files call NotifyChannel (a topic of a channel), NotifyUsers (a direct message) or SendBotMessage
+// (all options).
 
-// BotMessage is something a system bot says, to a channel's topic or to people.
+// BotMessage is a message of a system bot, to a channel's topic or to users.
 type BotMessage struct {
 	Bot     UserID // 0: the notification bot
 	Channel ChannelID
 	Topic   string
 	People  []UserID // of a direct message; the bot itself may be left out
-	Text    string   // markdown; Mention, ChannelLink and QuoteBlock help to write it
-	ReadBy  []UserID // who has it read at once
-	Kind    string   // of notice, where the server must know it again
+	Text    string   // Markdown; SilentMention, ChannelLink and QuoteBlock help to write it
+	ReadBy  []UserID // users for whom it counts as read at once
+	Kind    string   // of notice, if the server must recognize the message later
 }
 
-// NotifyChannel has the notification bot post to a channel, whatever its rules say: system bots post everywhere.
+// NotifyChannel makes the notification bot post to a channel. System bots may post to every channel, whatever its
+// settings are.
 func (t *Turn) NotifyChannel(c ChannelID, topic, text string, readBy ...UserID) MessageID {
 	return t.SendBotMessage(BotMessage{Channel: c, Topic: topic, Text: text, ReadBy: readBy})
 }
 
-// NotifyUsers has the notification bot write to people directly.
+// NotifyUsers makes the notification bot send a direct message to users.
 func (t *Turn) NotifyUsers(text string, people ...UserID) MessageID {
 	return t.SendBotMessage(BotMessage{People: people, Text: text})
 }
 
-// SendBotMessage records the message of a system bot. The text is written by this package, but may quote what people wrote where
-// more is allowed than in messages, such as null bytes in a description: these are left out. Of a text that holds nothing
-// nothing is said, and 0 returned.
+// SendBotMessage records a message of a system bot and returns its id. The text may quote texts of users that may
+// contain more than messages may, such as a null byte in a description. Such bytes are removed. An empty text records
+// nothing and returns 0.
 func (t *Turn) SendBotMessage(m BotMessage) MessageID {
 	if m.Bot == 0 {
 		m.Bot = NotificationBot
@@ -40,11 +42,13 @@ func (t *Turn) SendBotMessage(m BotMessage) MessageID {
 	if err != nil {
 		return 0
 	}
-	f := &MessageSent{Sender: m.Bot, At: t.Now, Client: "Internal", ReadBy: append(slices.Clone(m.ReadBy), m.Bot), Notice: m.Kind}
+	f := &MessageSent{Sender: m.Bot, At: t.Now, Client: "Internal", ReadBy: append(slices.Clone(m.ReadBy), m.Bot),
+		Notice: m.Kind}
 	f.Body, f.Content = t.Render(text)
-	f.Content.Attachments = t.visibleAttachments(t.users.must(m.Bot), f.Content.Attachments) // it may quote who may not see them
+	// the text may quote a user that cannot see the files
+	f.Content.Attachments = t.visibleAttachments(t.users.must(m.Bot), f.Content.Attachments)
 	if m.Channel != 0 {
-		if t.channels.must(m.Channel).Archived { // where nothing counts as unread
+		if t.channels.must(m.Channel).Archived { // in an archived channel nothing counts as unread
 			f.ReadBy = append(f.ReadBy, t.Subscribers(m.Channel)...)
 		}
 		f.Channel, f.TopicName = m.Channel, m.Topic
@@ -59,7 +63,7 @@ func (t *Turn) SendBotMessage(m BotMessage) MessageID {
 	return f.ID
 }
 
-// Render turns a text into a message's body inside the turn, without what takes long (math, previews).
+// Render turns a text into the body of a message inside the turn. It leaves out the slow parts: math and link previews.
 func (t *Turn) Render(text string) (Body, ContentInfo) {
 	if t.env.RenderMessage == nil {
 		return Body{text, paragraphs(text)}, ContentInfo{}
@@ -67,7 +71,8 @@ func (t *Turn) Render(text string) (Body, ContentInfo) {
 	return t.env.RenderMessage(text, t.View)
 }
 
-// Describe renders the description of a channel or folder: it mentions nobody and shows no previews.
+// Describe renders the description of a channel or folder. Mentions in it notify no user, and it shows no
+// previews.
 func (t *Turn) Describe(text string) string {
 	if t.env.RenderDescription == nil {
 		return paragraphs(text)
@@ -75,7 +80,7 @@ func (t *Turn) Describe(text string) string {
 	return t.env.RenderDescription(text, t.View)
 }
 
-// paragraphs is how a moment without a renderer shows text: nothing but paragraphs and line breaks.
+// paragraphs is the renderer of a turn that has none: it makes paragraphs and line breaks and escapes the rest.
 func paragraphs(text string) string {
 	var out []string
 	for _, p := range strings.Split(text, "\n\n") {
@@ -86,20 +91,20 @@ func paragraphs(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// SilentMention names a user in markdown without notifying him.
+// SilentMention returns Markdown that names a user without notifying them.
 func (r *Realm) SilentMention(id UserID) string {
 	return "@_**" + r.users.must(id).Name + "|" + id.String() + "**"
 }
 
-// ChannelLink links a channel in markdown.
+// ChannelLink returns Markdown that links to a channel.
 func (r *Realm) ChannelLink(c *Channel) string { return "#**" + c.Name + "**" }
 
-// TopicLink links a channel's topic in markdown.
+// TopicLink returns Markdown that links to a topic of a channel.
 func (r *Realm) TopicLink(c *Channel, topic string) string {
 	return "#**" + c.Name + ">" + topic + "**"
 }
 
-// QuoteBlock shows a text as a quotation in markdown, with a fence no line of the text can close.
+// QuoteBlock returns Markdown that shows a text as a quotation. Its fence is longer than any fence in the text.
 func QuoteBlock(text string) string {
 	fence := "```"
 	for strings.Contains(text, fence) {

@@ -1,14 +1,15 @@
 package realm
 
-// recentActivityPeriod is how long after its last message a channel still counts as active: 180 days.
+// recentActivityPeriod is the time after its last message in which a channel counts as active: 180 days.
 const recentActivityPeriod = 180 * secondsPerDay
 
+// recentlyActive reports whether a channel had a message in the last recentActivityPeriod and is not marked as quiet.
 func (r *Realm) recentlyActive(c *Channel) bool {
 	return !c.Quiet && r.index.clock-c.LastActive <= recentActivityPeriod
 }
 
-// quietChannelsDue finds, once a day, the channels in which nothing was said for so long that they count as active no longer. Each
-// turn takes some of them.
+// quietChannelsDue returns, once a day, a turn that marks channels as no longer recently active. Each turn takes at
+// most maxQuietedPerTurn of them; nil means that none is left today.
 func quietChannelsDue(r *Realm, now int64) func(*Turn) (any, error) {
 	if r.index.quietCheckDay == now/secondsPerDay {
 		return nil
@@ -29,11 +30,11 @@ func quietChannelsDue(r *Realm, now int64) func(*Turn) (any, error) {
 	}
 }
 
-// maxQuietedPerTurn is how many channels one fact quiets: each is an event of its own, with a list of the ten thousand who hear it
-// that takes 26 kB in the row of what is kept for the queues, and a snapshot encodes a row at once.
+// maxQuietedPerTurn is the number of channels in one fact. Each channel is an event of its own. With 10,000 receivers,
+// the event's list of users takes 26 kB in the row of unacknowledged events, and a snapshot encodes a row at once.
 const maxQuietedPerTurn = 10
 
-// ChannelsQuieted says channels are no longer recently active.
+// ChannelsQuieted marks channels as no longer recently active.
 type ChannelsQuieted struct{ Channels []ChannelID }
 
 func (*ChannelsQuieted) keepsMarkdownConfig() {}

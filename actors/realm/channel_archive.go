@@ -2,8 +2,8 @@ package realm
 
 import "slices"
 
-// ArchiveChannel asks to close a channel: it keeps its name, subscribers and messages, but nothing in it changes any
-// more.
+// ArchiveChannel asks to archive a channel. The channel keeps its name, subscribers and messages, but nothing in it can
+// be changed.
 type ArchiveChannel struct{ Channel ChannelID }
 
 func (c ArchiveChannel) Decide(t *Turn) (Done, error) {
@@ -20,27 +20,31 @@ func (c ArchiveChannel) Decide(t *Turn) (Done, error) {
 			f.Cleared = append(f.Cleared, s)
 		}
 	}
+	// The channel is removed from the defaults first: an archived channel must never be one. The message about it comes
+	// last: system bots may post into archived channels.
 	if ch.Default {
 		t.Record(t.defaultChannelFact(ch.ID, false))
 	}
 	t.removeFromAllDefaultGroups(ch.ID)
 	t.Record(f)
 	if t.OrgBool("send_channel_events_messages") {
-		t.SendBotMessage(BotMessage{Channel: ch.ID, Topic: t.eventsTopicOf(ch), Text: "Channel **" + ch.Name + "** has been archived" + t.byActor() + "."})
+		t.SendBotMessage(BotMessage{Channel: ch.ID, Topic: t.eventsTopicOf(ch),
+			Text: "Channel **" + ch.Name + "** has been archived" + t.byActor() + "."})
 	}
 	return Done{}, nil
 }
 
-// announcementSettings are the organization's settings that name a channel.
-var announcementSettings = []string{"moderation_request_channel_id", "new_stream_announcements_stream_id", "signup_announcements_stream_id", "zulip_update_announcements_stream_id"}
+// announcementSettings are the organization settings whose value is a channel. Archiving that channel clears them.
+var announcementSettings = []string{"moderation_request_channel_id", "new_stream_announcements_stream_id",
+	"signup_announcements_stream_id", "zulip_update_announcements_stream_id"}
 
-// ChannelArchived says a channel is closed. It is the event too: stream/update of is_archived, or stream/delete for
-// clients that do not know archived channels.
+// ChannelArchived archives a channel. It is the event too: stream/update of is_archived, or stream/delete for clients
+// that do not know archived channels.
 type ChannelArchived struct {
 	Channel ChannelID
 	Name    string
-	Cleared []string // settings of the organization that named it and name none now
-	Job     int64    // under which its messages are marked read for those who left; see leaving.go
+	Cleared []string // organization settings that named the channel and are unset now
+	Job     int64    // number of the leaving that marks its messages as read for the subscribers; see channel_leave.go
 	At      int64
 }
 
@@ -56,7 +60,8 @@ func (f *ChannelArchived) apply(r *Realm) {
 			o.Settings[s] = int64(-1)
 		}
 	}
-	r.startLeaving(f.Job, f.Channel, r.index.channels[f.Channel].subscribers.Clone()) // closed accounts too, which may be opened again
+	// deactivated accounts too: they may be reactivated
+	r.startLeaving(f.Job, f.Channel, r.index.channels[f.Channel].subscribers.Clone())
 }
 
 func (f *ChannelArchived) tell(r *Realm) []Notice {
@@ -67,17 +72,17 @@ func (f *ChannelArchived) tell(r *Realm) []Notice {
 	return out
 }
 
-// AnnouncementsStopped is the event realm/update of a setting that named a channel and names none now.
+// AnnouncementsStopped is the event realm/update of an organization setting that named a channel and is unset now.
 type AnnouncementsStopped struct{ Setting string }
 
 func (*AnnouncementsStopped) EventType() string { return "realm" }
 
-// ChannelUnarchived says a channel goes on. It is the event too: stream/update, or stream/create for clients that do
-// not know archived channels.
+// ChannelUnarchived makes an archived channel active again. It is the event too: stream/update, or stream/create for
+// clients that do not know archived channels.
 type ChannelUnarchived struct {
 	Channel ChannelID
 	Name    string
-	Info    *ChannelInfo // filled in when told
+	Info    *ChannelInfo // set by tell
 }
 
 func (*ChannelUnarchived) EventType() string { return "stream" }
@@ -99,7 +104,7 @@ func (f *ChannelUnarchived) tell(r *Realm) []Notice {
 	return out
 }
 
-// defaultChannelFact is the fact that a channel is, or is no longer, one that new accounts are subscribed to.
+// defaultChannelFact returns the fact that adds a channel to the default channels (is), or removes it from them.
 func (r *Realm) defaultChannelFact(c ChannelID, is bool) *DefaultChannelsSet {
 	list := slices.DeleteFunc(slices.Clone(r.Org().DefaultChannels), func(x ChannelID) bool { return x == c })
 	if is {

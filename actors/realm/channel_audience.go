@@ -6,48 +6,52 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Whom a channel's events are for. They are many and go to many, so they are put together from sets instead of asking
-// every listening user.
+// The audiences of channel events. These events are frequent and have many receivers, so the audiences are combined
+// from sets. Asking each connected user would be too slow.
 
-// connectedUsers is who listens, by role; it is kept until somebody begins or ceases to listen, or gets another role.
+// connectedUsers is a cache of the connected users by role. It is dropped when a user opens a first queue or closes the
+// last one, and when a role changes.
 type connectedUsers struct {
 	valid                   bool
-	members, admins, guests ids.Set // not guests; administrators and owners
+	members, admins, guests ids.Set // members are all but guests; admins are administrators and owners
 
-	memberIDs  []UserID // the members
-	lastExcept []UserID // whom they were asked for without, last; nil: not yet
-	lastAnswer []UserID // the answer
+	memberIDs  []UserID // members as a list, ascending
+	lastExcept []UserID // the argument of the last call of membersExcept; nil: none yet
+	lastAnswer []UserID // the result of that call
 }
 
+// connectedUsers returns the cache, and fills it first if it was dropped.
 func (r *Realm) connectedUsers() *connectedUsers {
-	l := &r.index.queueAudiences
-	if !l.valid {
-		*l = connectedUsers{valid: true}
+	cache := &r.index.queueAudiences
+	if !cache.valid {
+		*cache = connectedUsers{valid: true}
 		r.index.usersWithQueues.Each(func(id int64) bool {
 			if u := r.users.must(UserID(id)); !u.IsGuest() {
-				l.members.Add(id)
+				cache.members.Add(id)
 				if u.IsAdmin() {
-					l.admins.Add(id)
+					cache.admins.Add(id)
 				}
 			} else {
-				l.guests.Add(id)
+				cache.guests.Add(id)
 			}
 			return true
 		})
-		l.memberIDs = ids.IDs[UserID](l.members)
+		cache.memberIDs = ids.IDs[UserID](cache.members)
 	}
-	return l
+	return cache
 }
 
-// membersExcept is the members except some, who ascend.
-func (l *connectedUsers) membersExcept(some []UserID) []UserID {
-	if l.lastExcept == nil || !slices.Equal(l.lastExcept, some) {
-		l.lastExcept, l.lastAnswer = some, withoutUsers(l.memberIDs, some)
+// membersExcept returns the members that are not in some, which ascends. It remembers the last result, because bulk
+// changes ask for the same one many times.
+func (c *connectedUsers) membersExcept(except []UserID) []UserID {
+	if c.lastExcept == nil || !slices.Equal(c.lastExcept, except) {
+		c.lastExcept, c.lastAnswer = except, withoutUsers(c.memberIDs, except)
 	}
-	return l.lastAnswer
+	return c.lastAnswer
 }
 
-// channelAudience is every listening user who may know the channel: the audience of its stream events.
+// channelAudience returns the connected users that are allowed to know that the channel exists. They receive its stream
+// events.
 func (r *Realm) channelAudience(c *Channel) []UserID {
 	if r.onlyMembersCanSee(c) {
 		return r.connectedUsers().memberIDs
@@ -55,33 +59,36 @@ func (r *Realm) channelAudience(c *Channel) []UserID {
 	return ids.IDs[UserID](r.channelAudienceSet(c))
 }
 
-// subscriberChangeAudience is every listening user who hears of others joining and leaving the channel, except some. They are those who may
-// know the channel: guests know only channels they are in and those open to the web.
+// subscriberChangeAudience returns the connected users that receive the peer_add and peer_remove events of a channel,
+// without those in except. They are the users that are allowed to know that the channel exists. Guests are in it only
+// for channels they are subscribed to and for web-public ones.
 func (r *Realm) subscriberChangeAudience(c *Channel, except []UserID) []UserID {
 	if c.Private || c.WebPublic {
 		return withoutUsers(r.channelAudience(c), except)
 	}
-	l := r.connectedUsers()
-	members := l.membersExcept(except)
+	connected := r.connectedUsers()
+	members := connected.membersExcept(except)
 	if r.onlyMembersCanSee(c) {
 		return members
 	}
-	guests := withoutUsers(ids.IDs[UserID](ids.Intersection(l.guests, r.index.channels[c.ID].subscribers)), except)
-	out := make([]UserID, 0, len(members)+len(guests))
+	subscribedGuests := ids.Intersection(connected.guests, r.index.channels[c.ID].subscribers)
+	guests := withoutUsers(ids.IDs[UserID](subscribedGuests), except)
+	audience := make([]UserID, 0, len(members)+len(guests))
 	rest := members
-	for _, g := range guests { // few among many
-		n, _ := slices.BinarySearch(rest, g)
-		out, rest = append(append(out, rest[:n]...), g), rest[n:]
+	for _, guest := range guests { // guests are few among many members
+		at, _ := slices.BinarySearch(rest, guest)
+		audience, rest = append(append(audience, rest[:at]...), guest), rest[at:]
 	}
-	return append(out, rest...)
+	return append(audience, rest...)
 }
 
-// onlyMembersCanSee reports whether just the members among those who listen may know a channel.
+// onlyMembersCanSee reports whether, among the connected users, exactly the members are allowed to know that the
+// channel exists.
 func (r *Realm) onlyMembersCanSee(c *Channel) bool {
 	return !c.Private && !c.WebPublic && !r.index.channels[c.ID].subscribers.Intersects(r.connectedUsers().guests)
 }
 
-// channelAudienceSet is every listening user who may know the channel. It must not be changed.
+// channelAudienceSet returns the same users as channelAudience, as a set. The set is shared: read only.
 func (r *Realm) channelAudienceSet(c *Channel) ids.Set {
 	if c.WebPublic {
 		return r.index.usersWithQueues
@@ -100,29 +107,41 @@ func (r *Realm) channelAudienceSet(c *Channel) ids.Set {
 	return ids.Union(sets...)
 }
 
-// connectedMembersIn is the listening users, guests left out, that a permission setting means.
+// connectedMembersIn returns the connected members that belong to the value of a permission setting. Guests are left
+// out: they have none of these permissions. The set may be shared: read only.
 func (r *Realm) connectedMembersIn(v GroupValue) ids.Set {
 	if v.Group == groupNobody {
 		return ids.Set{}
 	}
-	l := r.connectedUsers()
+	connected := r.connectedUsers()
 	if v.Group == groupMembers || v.Group == groupEveryone {
-		return l.members
+		return connected.members
 	}
 	var out ids.Set
 	if v.Group == 0 && len(v.Subgroups) == 0 {
 		for _, u := range v.Members {
-			if l.members.Has(int64(u)) {
+			if connected.members.Has(int64(u)) {
 				out.Add(int64(u))
 			}
 		}
 		return out
 	}
-	l.members.Each(func(id int64) bool {
+	connected.members.Each(func(id int64) bool {
 		if r.inGroupValue(r.users.must(UserID(id)), v) {
 			out.Add(id)
 		}
 		return true
 	})
 	return out
+}
+
+// subscribersAudience returns the subscribers with a queue, ascending. The cached list is dropped when a user joins,
+// leaves, or opens the first or closes the last queue. Callers must not change it.
+func (r *Realm) subscribersAudience(c ChannelID) []UserID {
+	ix := r.index.channels[c]
+	if !ix.connectedSubscribersValid {
+		ix.connectedSubscribers = ids.IDs[UserID](ids.Intersection(ix.subscribers, r.index.usersWithQueues))
+		ix.connectedSubscribersValid = true
+	}
+	return ix.connectedSubscribers
 }

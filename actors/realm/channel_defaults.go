@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// SetDefaultChannel asks that new accounts are, or are no longer, subscribed to a channel.
+// SetDefaultChannel asks to add a channel to the default channels, or to remove it. New accounts are subscribed to the
+// default channels.
 type SetDefaultChannel struct {
 	Channel ChannelID
 	Is      bool
@@ -31,7 +32,7 @@ func (c SetDefaultChannel) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// DefaultChannelsSet says which channels new accounts are subscribed to. It is the event default_streams too.
+// DefaultChannelsSet replaces the list of default channels. It is the event default_streams too.
 type DefaultChannelsSet struct{ Channels []ChannelID }
 
 func (f *DefaultChannelsSet) apply(r *Realm) {
@@ -49,18 +50,19 @@ func (f *DefaultChannelsSet) tell(r *Realm) []Notice {
 }
 func (*DefaultChannelsSet) EventType() string { return "default_streams" }
 
+// defaultChannelsEvent returns the event with the present default channels.
 func (r *Realm) defaultChannelsEvent() *DefaultChannelsSet {
 	return &DefaultChannelsSet{Channels: slices.Clone(r.Org().DefaultChannels)}
 }
 
-// DefaultGroup is the row of a group of channels that new accounts may choose.
+// DefaultGroup is the row of a default channel group: a named set of channels that new accounts may choose.
 type DefaultGroup struct {
 	ID                int64
 	Name, Description string
-	Channels          []ChannelID // sortUnique
+	Channels          []ChannelID // ascending
 }
 
-// DefaultGroups is every default channel group by name.
+// DefaultGroups returns the default channel groups by name.
 func (r *Realm) DefaultGroups() []DefaultGroup {
 	out := []DefaultGroup{}
 	for _, id := range r.small.defaultGroups.keys() {
@@ -72,7 +74,7 @@ func (r *Realm) DefaultGroups() []DefaultGroup {
 	return out
 }
 
-// DefaultGroupSet says what a default channel group is now. It tells all of them, as the protocol does.
+// DefaultGroupSet adds or replaces a default channel group. Its event contains all of them (protocol).
 type DefaultGroupSet struct{ Group DefaultGroup }
 
 func (f *DefaultGroupSet) apply(r *Realm) {
@@ -85,7 +87,7 @@ func (f *DefaultGroupSet) tell(r *Realm) []Notice {
 	return []Notice{{To: r.membersAudience(), Event: &DefaultGroupsTold{r.DefaultGroups()}}}
 }
 
-// DefaultGroupDropped says a default channel group is gone.
+// DefaultGroupDropped removes a default channel group.
 type DefaultGroupDropped struct{ ID int64 }
 
 func (f *DefaultGroupDropped) apply(r *Realm) { r.small.defaultGroups.remove(f.ID) }
@@ -98,7 +100,7 @@ type DefaultGroupsTold struct{ Groups []DefaultGroup }
 
 func (*DefaultGroupsTold) EventType() string { return "default_stream_groups" }
 
-// removeFromAllDefaultGroups records that a channel is in no default channel group any more.
+// removeFromAllDefaultGroups records the removal of a channel from every default channel group.
 func (t *Turn) removeFromAllDefaultGroups(c ChannelID) {
 	for _, id := range t.small.defaultGroups.keys() {
 		g := *t.small.defaultGroups.find(id)
@@ -109,7 +111,8 @@ func (t *Turn) removeFromAllDefaultGroups(c ChannelID) {
 	}
 }
 
-// checkDefaultGroupName refuses names a default channel group may not have; except is the group that has it already.
+// checkDefaultGroupName checks the name of a default channel group and returns it trimmed. except is the group that may
+// already have it.
 func (r *Realm) checkDefaultGroupName(name string, except int64) (string, error) {
 	name = strings.TrimSpace(name)
 	if _, ok := findUnprintable(name); name == "" || !ok {
@@ -126,7 +129,7 @@ func (r *Realm) checkDefaultGroupName(name string, except int64) (string, error)
 	return name, nil
 }
 
-// editableDefaultGroup is a default channel group an administrator may change, as a copy.
+// editableDefaultGroup returns a copy of a default channel group, for administrators only.
 func (t *Turn) editableDefaultGroup(id int64) (DefaultGroup, error) {
 	if _, err := t.RequireAdmin(); err != nil {
 		return DefaultGroup{}, err
@@ -140,7 +143,7 @@ func (t *Turn) editableDefaultGroup(id int64) (DefaultGroup, error) {
 	return c, nil
 }
 
-// addToDefaultGroup puts channels into a default channel group that none of them may be in yet.
+// addToDefaultGroup adds channels to a default channel group. It refuses channels that are already in it.
 func (t *Turn) addToDefaultGroup(g *DefaultGroup, names []string) error {
 	for _, n := range names {
 		c := t.FindChannelByName(n)
@@ -160,7 +163,7 @@ func (t *Turn) addToDefaultGroup(g *DefaultGroup, names []string) error {
 	return nil
 }
 
-// CreateDefaultGroup asks for a default channel group.
+// CreateDefaultGroup asks for a new default channel group.
 type CreateDefaultGroup struct {
 	Name, Description string
 	Channels          []string
@@ -182,7 +185,7 @@ func (c CreateDefaultGroup) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// EditDefaultGroup asks to rename or describe a default channel group.
+// EditDefaultGroup asks to rename or describe a default channel group. Fields that are nil do not change.
 type EditDefaultGroup struct {
 	ID                int64
 	Name, Description *string
@@ -209,7 +212,7 @@ func (c EditDefaultGroup) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// ChangeDefaultGroupChannels asks to put channels into a default channel group, or to take them out.
+// ChangeDefaultGroupChannels asks to add channels to a default channel group, or to remove them.
 type ChangeDefaultGroupChannels struct {
 	ID       int64
 	Add      bool
@@ -233,6 +236,7 @@ func (c ChangeDefaultGroupChannels) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
+// removeFromDefaultGroup removes channels from a default channel group. It refuses channels that are not in it.
 func (t *Turn) removeFromDefaultGroup(g *DefaultGroup, names []string) error {
 	for _, n := range names {
 		c := t.FindChannelByName(n)
@@ -248,7 +252,7 @@ func (t *Turn) removeFromDefaultGroup(g *DefaultGroup, names []string) error {
 	return nil
 }
 
-// RemoveDefaultGroup asks to forget a default channel group.
+// RemoveDefaultGroup asks to remove a default channel group.
 type RemoveDefaultGroup struct{ ID int64 }
 
 func (c RemoveDefaultGroup) Decide(t *Turn) (Done, error) {

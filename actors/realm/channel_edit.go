@@ -7,23 +7,23 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// EditChannel asks to change a channel. What is nil or not set stays.
+// EditChannel asks to change properties of a channel. Fields that are nil or not set do not change.
 type EditChannel struct {
 	Channel                              ChannelID
 	Name, Description                    *string
 	Private, WebPublic, History, Default *bool
 	Unarchive                            bool
 	SetRetention                         bool
-	Retention                            *int64 // days; nil inherits, -1 keeps for ever
+	Retention                            *int64 // days; nil: as the organization; -1: for ever
 	SetFolder                            bool
 	Folder                               int64 // 0: none
 	TopicsPolicy                         string
 	Groups                               []GroupChange
 }
 
-// channelEdit is an EditChannel being checked: what it will record.
+// channelEdit is the state of an EditChannel while it is checked: the facts that it will record.
 type channelEdit struct {
-	c       *Channel
+	channel *Channel
 	me      *User
 	privacy *ChannelPrivacySet
 	facts   []Fact
@@ -34,8 +34,13 @@ func (c EditChannel) Decide(t *Turn) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	e := channelEdit{c: ch, me: t.Me()}
-	for _, check := range []func(*Turn, *channelEdit) error{c.checkUnarchive, c.checkPrivacy, c.checkDefault, c.checkRetention, c.checkDescription, c.checkRename, c.checkFolder, c.checkTopicsPolicy, c.checkGroups} {
+	e := channelEdit{channel: ch, me: t.Me()}
+	// The order decides which of several refusals the caller gets. checkPrivacy comes before checkDefault and
+	// checkGroups: these read the privacy that the channel will have.
+	for _, check := range []func(*Turn, *channelEdit) error{
+		c.checkUnarchive, c.checkPrivacy, c.checkDefault, c.checkRetention, c.checkDescription, c.checkRename,
+		c.checkFolder, c.checkTopicsPolicy, c.checkGroups,
+	} {
 		if err := check(t, &e); err != nil {
 			return Done{}, err
 		}
@@ -50,28 +55,33 @@ func errDefaultChannels() *Refusal {
 	return BadRequest("You do not have permission to change default channels.")
 }
 
-func (c EditChannel) checkUnarchive(t *Turn, e *channelEdit) error {
+// checkUnarchive refuses to unarchive an active channel, or a private one without subscribers: no user could read it.
+func (c EditChannel) checkUnarchive(t *Turn, edit *channelEdit) error {
 	if !c.Unarchive {
 		return nil
 	}
-	if !e.c.Archived {
+	if !edit.channel.Archived {
 		return BadRequest("Channel is not currently deactivated")
 	}
-	if e.c.Private && t.SubscriberCount(e.c.ID) == 0 {
+	if edit.channel.Private && t.SubscriberCount(edit.channel.ID) == 0 {
 		return BadRequest("Channel is private and have no subscribers")
 	}
-	e.facts = append(e.facts, &ChannelUnarchived{Channel: e.c.ID})
+	edit.facts = append(edit.facts, &ChannelUnarchived{Channel: edit.channel.ID})
 	return nil
 }
 
-func (c EditChannel) checkPrivacy(t *Turn, e *channelEdit) error {
+// checkPrivacy checks a change of privacy. The order: content access, then whether the result is possible, then the
+// permission to open the channel to the web. Changing private without history sets the history to the usual value for
+// the new privacy.
+func (c EditChannel) checkPrivacy(t *Turn, edit *channelEdit) error {
 	if c.Private == nil && c.WebPublic == nil && c.History == nil {
 		return nil
 	}
-	if !t.System && !t.hasContentAccess(e.me, e.c) {
+	if !t.System && !t.hasContentAccess(edit.me, edit.channel) {
 		return errContentAccess()
 	}
-	f := &ChannelPrivacySet{Channel: e.c.ID, Private: valueOr(c.Private, e.c.Private), WebPublic: valueOr(c.WebPublic, e.c.WebPublic), History: e.c.History}
+	f := &ChannelPrivacySet{Channel: edit.channel.ID, Private: valueOr(c.Private, edit.channel.Private),
+		WebPublic: valueOr(c.WebPublic, edit.channel.WebPublic), History: edit.channel.History}
 	if c.Private != nil {
 		f.History = !f.Private
 	}
@@ -79,19 +89,19 @@ func (c EditChannel) checkPrivacy(t *Turn, e *channelEdit) error {
 	if err := checkPrivacyCombination(f.Private, f.WebPublic, f.History); err != nil {
 		return err
 	}
-	if f.Private && valueOr(c.Default, e.c.Default) {
+	if f.Private && valueOr(c.Default, edit.channel.Default) {
 		return BadRequest("A default channel cannot be private.")
 	}
-	if !f.Private && ChannelID(t.OrgInt("moderation_request_channel_id")) == e.c.ID {
+	if !f.Private && ChannelID(t.OrgInt("moderation_request_channel_id")) == edit.channel.ID {
 		return BadRequest("Moderation request channel must be private.")
 	}
-	if f.WebPublic && !e.c.WebPublic {
-		if err := t.mayMakeWebPublic(e.me); err != nil {
+	if f.WebPublic && !edit.channel.WebPublic {
+		if err := t.mayMakeWebPublic(edit.me); err != nil {
 			return err
 		}
 	}
 	if f.Private && !f.History {
-		v := t.ChannelSetting(e.c, "can_create_topic_group")
+		v := t.ChannelSetting(edit.channel, "can_create_topic_group")
 		for _, g := range c.Groups {
 			if g.Name == "can_create_topic_group" {
 				v = g.New.normalized()
@@ -101,20 +111,22 @@ func (c EditChannel) checkPrivacy(t *Turn, e *channelEdit) error {
 			return errTopicCreation()
 		}
 	}
-	if f.Private != e.c.Private || f.WebPublic != e.c.WebPublic || f.History != e.c.History {
-		e.privacy = f
-		e.facts = append(e.facts, f)
+	if f.Private != edit.channel.Private || f.WebPublic != edit.channel.WebPublic || f.History != edit.channel.History {
+		edit.privacy = f
+		edit.facts = append(edit.facts, f)
 	}
 	return nil
 }
 
 func errContentAccess() *Refusal { return BadRequest("Channel content access is required.") }
 
-// errTopicCreation: where people cannot see older topics, nobody may be refused for beginning one that he cannot see.
+// errTopicCreation refuses to limit the creation of topics in a channel with protected history. Users there cannot see
+// all topics, so the refusal would tell them that an older topic does not exist.
 func errTopicCreation() *Refusal {
 	return BadRequest("Everyone must be allowed to create topics in a private channel with protected history.")
 }
 
+// valueOr returns the new value if there is one, else the old value.
 func valueOr[T any](new *T, old T) T {
 	if new != nil {
 		return *new
@@ -122,7 +134,7 @@ func valueOr[T any](new *T, old T) T {
 	return old
 }
 
-// checkPrivacyCombination refuses the combinations the protocol does not know.
+// checkPrivacyCombination refuses the combinations that the protocol does not have.
 func checkPrivacyCombination(private, web, history bool) error {
 	if web && (private || !history) || !private && !history {
 		return BadRequest("Invalid parameters")
@@ -130,6 +142,7 @@ func checkPrivacyCombination(private, web, history bool) error {
 	return nil
 }
 
+// mayMakeWebPublic refuses users that are not allowed to make channels web-public.
 func (v View) mayMakeWebPublic(me *User) error {
 	if !v.OrgBool("enable_spectator_access") {
 		return BadRequest("Web-public channels are not enabled.")
@@ -140,39 +153,44 @@ func (v View) mayMakeWebPublic(me *User) error {
 	return nil
 }
 
-func (c EditChannel) checkDefault(t *Turn, e *channelEdit) error {
+// checkDefault checks a change of whether the channel is a default channel. Only administrators are allowed to, and
+// never for a private channel.
+func (c EditChannel) checkDefault(t *Turn, edit *channelEdit) error {
 	if c.Default == nil {
 		return nil
 	}
-	if !t.System && !e.me.IsAdmin() {
+	if !t.System && !edit.me.IsAdmin() {
 		return errDefaultChannels()
 	}
-	private := e.c.Private
-	if e.privacy != nil {
-		private = e.privacy.Private
+	private := edit.channel.Private
+	if edit.privacy != nil {
+		private = edit.privacy.Private
 	}
 	if *c.Default && private {
 		return BadRequest("A default channel cannot be private.")
 	}
-	if *c.Default != e.c.Default {
-		e.facts = append(e.facts, t.defaultChannelFact(e.c.ID, *c.Default))
+	if *c.Default != edit.channel.Default {
+		edit.facts = append(edit.facts, t.defaultChannelFact(edit.channel.ID, *c.Default))
 	}
 	return nil
 }
 
-func (c EditChannel) checkRetention(t *Turn, e *channelEdit) error {
+// checkRetention checks a change of the retention time. Only owners are allowed to.
+func (c EditChannel) checkRetention(t *Turn, edit *channelEdit) error {
 	if !c.SetRetention {
 		return nil
 	}
-	if !t.System && e.me.Role != Owner {
+	if !t.System && edit.me.Role != Owner {
 		return errNotOwner()
 	}
-	if !equalPointers(c.Retention, e.c.Retention) {
-		e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "message_retention_days", Number: c.Retention})
+	if !equalPointers(c.Retention, edit.channel.Retention) {
+		edit.facts = append(edit.facts, &ChannelChanged{Channel: edit.channel.ID, Property: "message_retention_days",
+			Number: c.Retention})
 	}
 	return nil
 }
 
+// equalPointers reports whether two pointers are both nil or point to equal values.
 func equalPointers[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // cleanDescription checks a description and returns it on one line.
@@ -184,18 +202,21 @@ func cleanDescription(text string) (string, error) {
 	return text, nil
 }
 
-func (c EditChannel) checkDescription(t *Turn, e *channelEdit) error {
+// checkDescription checks a change of the description and renders it.
+func (c EditChannel) checkDescription(t *Turn, edit *channelEdit) error {
 	if c.Description == nil {
 		return nil
 	}
 	text, err := cleanDescription(*c.Description)
-	if err == nil && text != e.c.Description {
-		e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "description", Text: text, HTML: t.Describe(text)})
+	if err == nil && text != edit.channel.Description {
+		edit.facts = append(edit.facts, &ChannelChanged{Channel: edit.channel.ID, Property: "description", Text: text,
+			HTML: t.Describe(text)})
 	}
 	return err
 }
 
-func (c EditChannel) checkRename(t *Turn, e *channelEdit) error {
+// checkRename checks a change of the name. It adds a fact for each bot whose events contain the name.
+func (c EditChannel) checkRename(t *Turn, edit *channelEdit) error {
 	if c.Name == nil {
 		return nil
 	}
@@ -203,67 +224,73 @@ func (c EditChannel) checkRename(t *Turn, e *channelEdit) error {
 	if err != nil {
 		return err
 	}
-	if name == e.c.Name {
+	if name == edit.channel.Name {
 		return BadRequest("Channel already has that name.")
 	}
-	if taken := t.FindChannelByName(name); taken != nil && taken.ID != e.c.ID {
+	if taken := t.FindChannelByName(name); taken != nil && taken.ID != edit.channel.ID {
 		return BadRequest("Channel name is already in use.")
 	}
-	e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "name", Text: name})
-	for _, id := range t.small.bots.keys() { // what is told of a bot names its channels
+	edit.facts = append(edit.facts, &ChannelChanged{Channel: edit.channel.ID, Property: "name", Text: name})
+	for _, id := range t.small.bots.keys() { // events about bots contain the names of their channels
 		var only []string
 		d := t.BotOf(id)
-		if d.Sending == e.c.ID {
+		if d.Sending == edit.channel.ID {
 			only = append(only, "default_sending_stream")
 		}
-		if d.Register == e.c.ID {
+		if d.Register == edit.channel.ID {
 			only = append(only, "default_events_register_stream")
 		}
 		if len(only) > 0 {
-			e.facts = append(e.facts, &BotChanged{ID: id, Details: d, Only: only})
+			edit.facts = append(edit.facts, &BotChanged{ID: id, Details: d, Only: only})
 		}
 	}
 	return nil
 }
 
-func (c EditChannel) checkFolder(t *Turn, e *channelEdit) error {
+// checkFolder checks a move to another folder.
+func (c EditChannel) checkFolder(t *Turn, edit *channelEdit) error {
 	if !c.SetFolder {
 		return nil
 	}
 	if err := t.checkFolderUsable(c.Folder); err != nil {
 		return err
 	}
-	if c.Folder != e.c.Folder {
-		f := &ChannelChanged{Channel: e.c.ID, Property: "folder_id"}
+	if c.Folder != edit.channel.Folder {
+		f := &ChannelChanged{Channel: edit.channel.ID, Property: "folder_id"}
 		if c.Folder != 0 {
 			f.Number = &c.Folder
 		}
-		e.facts = append(e.facts, f)
+		edit.facts = append(edit.facts, f)
 	}
 	return nil
 }
 
-func (c EditChannel) checkTopicsPolicy(t *Turn, e *channelEdit) error {
+// checkTopicsPolicy checks a change of the topics that the channel allows. Only the empty topic can be allowed only if
+// no other topic exists.
+func (c EditChannel) checkTopicsPolicy(t *Turn, edit *channelEdit) error {
 	if c.TopicsPolicy == "" {
 		return nil
 	}
-	if err := t.maySetTopicsPolicy(e.me); err != nil {
+	if err := t.maySetTopicsPolicy(edit.me); err != nil {
 		return err
 	}
-	if c.TopicsPolicy == e.c.TopicsPolicy {
+	if c.TopicsPolicy == edit.channel.TopicsPolicy {
 		return nil
 	}
 	if c.TopicsPolicy == "empty_topic_only" {
-		for name := range t.index.channels[e.c.ID].topics {
+		for name := range t.index.channels[edit.channel.ID].topics {
 			if name != "" {
-				return BadRequest("To enable this configuration, all messages in this channel must be in the general chat topic.")
+				return BadRequest(
+					"To enable this configuration, all messages in this channel must be in the general chat topic.")
 			}
 		}
 	}
-	e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: "topics_policy", Text: c.TopicsPolicy})
+	edit.facts = append(edit.facts, &ChannelChanged{Channel: edit.channel.ID, Property: "topics_policy",
+		Text: c.TopicsPolicy})
 	return nil
 }
 
+// maySetTopicsPolicy refuses users that are not allowed to change the topics policy of channels.
 func (v View) maySetTopicsPolicy(me *User) error {
 	if v.System || me.IsAdmin() || v.HasPermission(me, "can_set_topics_policy_group") {
 		return nil
@@ -271,12 +298,16 @@ func (v View) maySetTopicsPolicy(me *User) error {
 	return errPermission()
 }
 
-// checkGroupChanges checks permission settings and returns the values they will have.
-func (v View) checkGroupChanges(me *User, changes []GroupChange, now func(name string) GroupValue) ([]GroupValue, error) {
+// checkGroupChanges checks changes of permission settings and returns the new values, in the order of the changes. now
+// returns the present value of a setting.
+func (v View) checkGroupChanges(
+	me *User, changes []GroupChange, now func(name string) GroupValue,
+) ([]GroupValue, error) {
 	var out []GroupValue
 	for _, g := range changes {
 		rule := findGroupRule(ChannelRules, g.Name)
-		if strings.HasPrefix(g.Name, "can_delete_") && !v.System && !me.IsAdmin() && !v.HasPermission(me, "can_set_delete_message_policy_group") {
+		if strings.HasPrefix(g.Name, "can_delete_") && !v.System && !me.IsAdmin() &&
+			!v.HasPermission(me, "can_set_delete_message_policy_group") {
 			return nil, errPermission()
 		}
 		value, err := v.checkGroupChange(rule, now(g.Name), g)
@@ -288,31 +319,36 @@ func (v View) checkGroupChanges(me *User, changes []GroupChange, now func(name s
 	return out, nil
 }
 
-func (c EditChannel) checkGroups(t *Turn, e *channelEdit) error {
-	now := func(name string) GroupValue { return t.ChannelSetting(e.c, name) }
-	values, err := t.checkGroupChanges(e.me, c.Groups, now)
+// checkGroups checks changes of permission settings. Settings that give access to content can be changed only by users
+// with content access.
+func (c EditChannel) checkGroups(t *Turn, edit *channelEdit) error {
+	now := func(name string) GroupValue { return t.ChannelSetting(edit.channel, name) }
+	values, err := t.checkGroupChanges(edit.me, c.Groups, now)
 	if err != nil {
 		return err
 	}
-	private, history := e.c.Private, e.c.History
-	if e.privacy != nil {
-		private, history = e.privacy.Private, e.privacy.History
+	private, history := edit.channel.Private, edit.channel.History
+	if edit.privacy != nil {
+		private, history = edit.privacy.Private, edit.privacy.History
 	}
 	for i, g := range c.Groups {
-		if (g.Name == "can_add_subscribers_group" || g.Name == "can_subscribe_group") && !t.System && !t.hasContentAccess(e.me, e.c) {
+		if (g.Name == "can_add_subscribers_group" || g.Name == "can_subscribe_group") && !t.System &&
+			!t.hasContentAccess(edit.me, edit.channel) {
 			return errContentAccess()
 		}
 		if g.Name == "can_create_topic_group" && private && !history && values[i].Group != groupEveryone {
 			return errTopicCreation()
 		}
 		if !values[i].equal(now(g.Name)) {
-			e.facts = append(e.facts, &ChannelChanged{Channel: e.c.ID, Property: g.Name, Group: values[i]})
+			edit.facts = append(edit.facts, &ChannelChanged{Channel: edit.channel.ID, Property: g.Name,
+				Group: values[i]})
 		}
 	}
 	return nil
 }
 
-// recordChannelChange records a change of a channel with who could see it before, and posts the notice about it.
+// recordChannelChange records a change of a channel with the users that could see it before. Then it posts the
+// notification message about it.
 func (t *Turn) recordChannelChange(c *Channel, f Fact) {
 	before := *c
 	before.Settings = cloneMap(c.Settings)
@@ -334,19 +370,19 @@ func (t *Turn) recordChannelChange(c *Channel, f Fact) {
 	t.postChannelChange(&before, t.channels.must(c.ID), f)
 }
 
-// ChannelChanged says one property of a channel has a new value. It is the event stream/update too.
+// ChannelChanged gives one property of a channel a new value. It is the event stream/update too.
 type ChannelChanged struct {
 	Channel  ChannelID
 	Old      string // the channel's name before
-	Property string // as the protocol calls it
+	Property string // the protocol's name
 	Text     string // name, description, topics_policy
 	HTML     string // of a description
 	Number   *int64 // message_retention_days, folder_id; nil is null
 	Group    GroupValue
-	Narrowed bool       // the change may have shown or hidden the channel; Before says from whom
-	Before   ids.Set    // listening users that knew the channel before
-	Archived bool       // filled in when told
-	Was      GroupValue // Group before, of can_send_message_group
+	Narrowed bool       // the change may show or hide the channel; then Before is set
+	Before   ids.Set    // connected users that could see the channel before
+	Archived bool       // set by tell
+	Was      GroupValue // the value before, of can_send_message_group only
 }
 
 func (*ChannelChanged) EventType() string { return "stream" }
@@ -388,13 +424,13 @@ func (f *ChannelChanged) tell(r *Realm) []Notice {
 	return r.channelVisibilityNotices(c, f.Before, &e)
 }
 
-// ChannelPrivacySet says who may find and read a channel now. It is the event stream/update of invite_only too.
+// ChannelPrivacySet changes which users can find and read a channel. It is the event stream/update of invite_only too.
 type ChannelPrivacySet struct {
 	Channel                     ChannelID
 	Name                        string
 	Private, WebPublic, History bool
-	Before                      ids.Set // listening users that knew the channel before
-	Archived                    bool    // filled in when told
+	Before                      ids.Set // connected users that could see the channel before
+	Archived                    bool    // set by tell
 }
 
 func (*ChannelPrivacySet) EventType() string { return "stream" }

@@ -13,16 +13,16 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// everyoneOf is the stage's people, to say who else must not hear.
+// allUsers returns all users of the scene, to check which of them receive no event.
 func (s *testScene) allUsers() []UserID {
 	return []UserID{s.owner, s.admin, s.mod, s.ann, s.bo, s.cy, s.guest, s.bot}
 }
 
-// onlyReceive requires that exactly these people hear, each just one event of that type.
-func (s *testScene) onlyReceive(event string, who ...UserID) {
+// onlyReceive requires that exactly these users receive an event, and each of them only one of that type.
+func (s *testScene) onlyReceive(event string, users ...UserID) {
 	s.T.Helper()
 	for _, u := range s.allUsers() {
-		if slices.Contains(who, u) {
+		if slices.Contains(users, u) {
 			s.ExpectEvents(u, event)
 		} else {
 			s.ExpectNoEvents(u)
@@ -39,25 +39,29 @@ func TestRenameChannel(t *testing.T) {
 	rename := func(c ChannelID, to string) EditChannel { return EditChannel{Channel: c, Name: &to} }
 	do(s, s.ann, rename(s.public, "  Tea  "))
 	s.onlyReceive("stream", s.owner, s.admin, s.mod, s.ann, s.bo, s.cy, s.guest, s.bot)
-	if e := realmtest.ListEventsOf[*ChannelChanged](s.Scene, s.cy)[0]; e.Old != "public" || e.Text != "Tea" || e.Property != "name" {
-		t.Fatalf("heard %+v", e)
+	if e := realmtest.ListEventsOf[*ChannelChanged](s.Scene, s.cy)[0]; e.Old != "public" || e.Text != "Tea" ||
+		e.Property != "name" {
+		t.Fatalf("received %+v", e)
 	}
 	do(s, s.ann, rename(s.public, "TEA"))
 	refused(s, s.ann, rename(s.public, "TEA"), "Channel already has that name.")
 	refused(s, s.ann, rename(s.public, "PRIVATE"), "Channel name is already in use.")
 	refused(s, s.ann, rename(s.public, " "), "Channel name can't be empty.")
 	refused(s, s.ann, rename(s.public, strings.Repeat("ü", 61)), "Channel name too long (limit: 60 characters).")
-	for name, position := range map[string]int{"a\x07": 2, "é\na": 2, "ab\u0085c": 3, "a\ufdd0": 2, "\uffff": 1, "😀\U0001fffe": 2} {
-		refused(s, s.ann, rename(s.public, name), fmt.Sprintf("Invalid character in channel name, at position %d.", position))
+	for name, position := range map[string]int{
+		"a\x07": 2, "é\na": 2, "ab\u0085c": 3, "a\ufdd0": 2, "\uffff": 1, "😀\U0001fffe": 2,
+	} {
+		refused(s, s.ann, rename(s.public, name),
+			fmt.Sprintf("Invalid character in channel name, at position %d.", position))
 	}
 	refused(s, s.bo, rename(s.public, "x"), "You do not have permission to administer this channel.")
 	refused(s, s.guest, rename(s.public, "x"), "You do not have permission to administer this channel.")
 	refused(s, s.cy, rename(s.private, "x"), "Invalid channel ID")
 	refused(s, s.ann, rename(99, "x"), "Invalid channel ID")
-	do(s, s.admin, rename(s.private, "secret")) // an administrator may, without reading it
+	do(s, s.admin, rename(s.private, "secret")) // an administrator may do this without content access
 	s.onlyReceive("stream", s.owner, s.admin, s.ann, s.bo)
 	if s.Realm.FindChannelByName("private") != nil || s.Realm.FindChannelByName("SECRET") == nil {
-		t.Error("the old name still finds the channel, or the new one does not")
+		t.Error("the old name still finds the channel, or the new name does not")
 	}
 }
 
@@ -69,37 +73,40 @@ func TestDescribeChannel(t *testing.T) {
 	}
 	do(s, s.ann, EditChannel{Channel: s.public, Description: ptr("two lines")})
 	s.ExpectNoEvents(s.allUsers()...)
-	refused(s, s.ann, EditChannel{Channel: s.public, Description: ptr(strings.Repeat("x", 1025))}, "description is too long (limit: 1024 characters)")
+	refused(s, s.ann, EditChannel{Channel: s.public, Description: ptr(strings.Repeat("x", 1025))},
+		"description is too long (limit: 1024 characters)")
 }
 
 func TestChannelPrivacy(t *testing.T) {
 	s := newTestScene(t)
-	// Public to private: who does not know it any more hears that it is gone.
+	// From public to private: users that cannot see the channel any more get its deletion.
 	do(s, s.ann, EditChannel{Channel: s.public, Private: ptr(true)})
 	c := s.Realm.FindChannel(s.public)
 	if !c.Private || c.History {
-		t.Fatal("without saying so, a channel made private protects its history")
+		t.Fatal("a channel made private must have protected history by default")
 	}
 	for _, u := range []UserID{s.mod, s.cy, s.bot} {
 		if got := realmtest.ListEventsOf[*ChannelVanished](s.Scene, u); len(got) != 1 {
-			t.Errorf("user %d heard %v, want stream/delete", u, s.ListEvents(u))
+			t.Errorf("user %d received %v, want stream/delete", u, s.ListEvents(u))
 		}
 	}
 	for _, u := range []UserID{s.owner, s.admin, s.ann, s.bo, s.guest} {
 		if got := realmtest.ListEventsOf[*ChannelPrivacySet](s.Scene, u); len(got) != 1 || !got[0].Private {
-			t.Errorf("user %d heard %v, want stream/update", u, s.ListEvents(u))
+			t.Errorf("user %d received %v, want stream/update", u, s.ListEvents(u))
 		}
 	}
 	refused(s, s.admin, EditChannel{Channel: s.public, Private: ptr(false)}, "Channel content access is required.")
 	refused(s, s.ann, EditChannel{Channel: s.public, Private: ptr(false), History: ptr(false)}, "Invalid parameters")
 	refused(s, s.ann, EditChannel{Channel: s.public, WebPublic: ptr(true)}, "Invalid parameters")
-	refused(s, s.ann, EditChannel{Channel: s.public, Private: ptr(false), WebPublic: ptr(true)}, "Web-public channels are not enabled.")
+	refused(s, s.ann, EditChannel{Channel: s.public, Private: ptr(false), WebPublic: ptr(true)},
+		"Web-public channels are not enabled.")
 
-	// Private to public: the others see it come, and who is in it.
+	// From private to public: the other users get the channel and its subscribers.
 	do(s, s.ann, EditChannel{Channel: s.public, Private: ptr(false)})
 	s.ExpectEvents(s.cy, "stream", "subscription")
-	if got := realmtest.ListEventsOf[*PeersChanged](s.Scene, s.cy); !got[0].Joined || !slices.Equal(got[0].Users, []UserID{s.ann, s.bo, s.guest}) {
-		t.Errorf("cy heard %+v", got[0])
+	if got := realmtest.ListEventsOf[*PeersChanged](s.Scene, s.cy); !got[0].Joined ||
+		!slices.Equal(got[0].Users, []UserID{s.ann, s.bo, s.guest}) {
+		t.Errorf("Cy received %+v", got[0])
 	}
 	s.ExpectEvents(s.bo, "stream")
 
@@ -108,10 +115,12 @@ func TestChannelPrivacy(t *testing.T) {
 	other := s.Join("Gil", Guest)
 	do(s, s.owner, EditChannel{Channel: s.public, WebPublic: ptr(true)})
 	if got := realmtest.ListEventsOf[*ChannelAppeared](s.Scene, other); len(got) != 1 {
-		t.Errorf("a guest heard %v of a channel that is now open to the web", s.ListEvents(other))
+		t.Errorf("a guest received %v when a channel became web-public, want the channel", s.ListEvents(other))
 	}
-	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "moderation_request_channel_id", Value: int64(s.private)}}})
-	refused(s, s.ann, EditChannel{Channel: s.private, Private: ptr(false)}, "Moderation request channel must be private.")
+	do(s, s.owner, ChangeOrganization{Values: []SettingValue{
+		{Name: "moderation_request_channel_id", Value: int64(s.private)}}})
+	refused(s, s.ann, EditChannel{Channel: s.private, Private: ptr(false)},
+		"Moderation request channel must be private.")
 }
 
 func TestChannelGroupSettings(t *testing.T) {
@@ -127,41 +136,49 @@ func TestChannelGroupSettings(t *testing.T) {
 	do(s, s.ann, set(s.public, "can_send_message_group", one, s.group("role:everyone")))
 	refused(s, s.cy, channelMessage(s.public, "t", "hi"), "You do not have permission to post in this channel.")
 	refused(s, s.ann, set(s.public, "can_send_message_group", one, s.group("role:everyone")), "EXPECTATION_MISMATCH")
-	refused(s, s.ann, set(s.public, "can_send_message_group", s.group("role:internet")), "'can_send_message_group' setting cannot be set to 'role:internet' group.")
-	refused(s, s.ann, set(s.public, "can_administer_channel_group", s.group("role:everyone")), "'can_administer_channel_group' setting cannot be set to 'role:everyone' group.")
+	refused(s, s.ann, set(s.public, "can_send_message_group", s.group("role:internet")),
+		"'can_send_message_group' setting cannot be set to 'role:internet' group.")
+	refused(s, s.ann, set(s.public, "can_administer_channel_group", s.group("role:everyone")),
+		"'can_administer_channel_group' setting cannot be set to 'role:everyone' group.")
 	refused(s, s.ann, set(s.public, "can_send_message_group", GroupValue{Group: 999}), "Invalid user group")
-	refused(s, s.ann, set(s.public, "can_send_message_group", GroupValue{Members: []UserID{999}}), "Invalid user ID: 999")
+	refused(s, s.ann, set(s.public, "can_send_message_group", GroupValue{Members: []UserID{999}}),
+		"Invalid user ID: 999")
 	refused(s, s.ann, set(s.public, "can_delete_any_message_group", one), "Insufficient permission")
 	refused(s, s.admin, set(s.private, "can_subscribe_group", one), "Channel content access is required.")
 	refused(s, s.admin, set(s.private, "can_add_subscribers_group", one), "Channel content access is required.")
-	refused(s, s.ann, set(s.protected, "can_create_topic_group", one), "Everyone must be allowed to create topics in a private channel with protected history.")
-	refused(s, s.guest, set(s.public, "can_send_message_group", one), "You do not have permission to administer this channel.")
+	refused(s, s.ann, set(s.protected, "can_create_topic_group", one),
+		"Everyone must be allowed to create topics in a private channel with protected history.")
+	refused(s, s.guest, set(s.public, "can_send_message_group", one),
+		"You do not have permission to administer this channel.")
 
-	// A lone subgroup is that group; no one at all is the group Nobody.
-	do(s, s.ann, set(s.public, "can_send_message_group", GroupValue{Subgroups: []GroupID{s.Realm.SystemGroup("role:members")}}))
-	if v := s.Realm.ChannelSetting(s.Realm.FindChannel(s.public), "can_send_message_group"); !reflect.DeepEqual(v, s.group("role:members")) {
+	// A single subgroup becomes that group, and an empty value becomes role:nobody.
+	do(s, s.ann, set(s.public, "can_send_message_group",
+		GroupValue{Subgroups: []GroupID{s.Realm.SystemGroup("role:members")}}))
+	v := s.Realm.ChannelSetting(s.Realm.FindChannel(s.public), "can_send_message_group")
+	if !reflect.DeepEqual(v, s.group("role:members")) {
 		t.Errorf("stored as %+v", v)
 	}
 	do(s, s.ann, set(s.public, "can_resolve_topics_group", GroupValue{}))
 	s.ExpectNoEvents(s.allUsers()...)
 
-	// The right to subscribe shows a private channel; taking it back hides it.
+	// The permission to subscribe shows a private channel, and its removal hides the channel.
 	do(s, s.ann, set(s.private, "can_subscribe_group", GroupValue{Members: []UserID{s.cy}}))
 	s.ExpectEvents(s.cy, "stream", "subscription")
 	s.ExpectEvents(s.bo, "stream")
 	s.ExpectNoEvents(s.mod, s.guest, s.bot)
 	do(s, s.ann, set(s.private, "can_subscribe_group", GroupValue{}))
 	if got := realmtest.ListEventsOf[*ChannelVanished](s.Scene, s.cy); len(got) != 1 {
-		t.Errorf("cy heard %v", s.ListEvents(s.cy))
+		t.Errorf("Cy received %v", s.ListEvents(s.cy))
 	}
-	// A guest never has a right that is not for everyone, even if he is named.
+	// A guest never has a permission that cannot be given to everyone, even if the value names the guest.
 	do(s, s.ann, set(s.private, "can_administer_channel_group", GroupValue{Members: []UserID{s.ann, s.guest}}))
 	s.ExpectNoEvents(s.guest)
 	refused(s, s.guest, EditChannel{Channel: s.private, Name: ptr("x")}, "Invalid channel ID")
 
-	// Deactivated users are not shown, and clients that do not know them still agree on the old value.
+	// Deactivated users are not shown. A client that does not know them still sends a matching old value.
 	do(s, s.ann, set(s.public, "can_send_message_group", GroupValue{Members: []UserID{s.bo, s.cy}}))
-	realmtest.RunTurn(s.Scene, realmtest.System, asCommand(func(t *Turn) { t.Record(&UserChanged{ID: s.cy, Active: ptr(false)}) }))
+	realmtest.RunTurn(s.Scene, realmtest.System, asCommand(
+		func(t *Turn) { t.Record(&UserChanged{ID: s.cy, Active: ptr(false)}) }))
 	info := s.Realm.ChannelInfo(s.Realm.FindChannel(s.public))
 	if v := info.Groups["can_send_message_group"]; !slices.Equal(v.Members, []UserID{s.bo}) {
 		t.Errorf("shown as %+v", v)
@@ -171,14 +188,16 @@ func TestChannelGroupSettings(t *testing.T) {
 
 func TestOtherChannelProperties(t *testing.T) {
 	s := newTestScene(t)
-	refused(s, s.admin, EditChannel{Channel: s.public, SetRetention: true, Retention: ptr(int64(30))}, "Must be an organization owner")
+	refused(s, s.admin, EditChannel{Channel: s.public, SetRetention: true, Retention: ptr(int64(30))},
+		"Must be an organization owner")
 	do(s, s.owner, EditChannel{Channel: s.public, SetRetention: true, Retention: ptr(int64(30))})
 	s.ExpectEvents(s.cy, "stream")
 	do(s, s.owner, EditChannel{Channel: s.public, SetRetention: true})
 	if e := realmtest.ListEventsOf[*ChannelChanged](s.Scene, s.cy)[0]; e.Number != nil {
-		t.Errorf("heard %+v", e)
+		t.Errorf("received %+v", e)
 	}
-	refused(s, s.ann, EditChannel{Channel: s.public, Default: ptr(true)}, "You do not have permission to change default channels.")
+	refused(s, s.ann, EditChannel{Channel: s.public, Default: ptr(true)},
+		"You do not have permission to change default channels.")
 	do(s, s.admin, EditChannel{Channel: s.public, Default: ptr(true)})
 	s.ExpectEvents(s.cy, "default_streams")
 	s.ExpectNoEvents(s.guest)
@@ -188,14 +207,17 @@ func TestOtherChannelProperties(t *testing.T) {
 	refused(s, s.ann, EditChannel{Channel: s.public, SetFolder: true, Folder: 7}, "Invalid channel folder ID")
 	folder := do(s, s.admin, CreateFolder{Name: "Fun"})
 	do(s, s.ann, EditChannel{Channel: s.public, SetFolder: true, Folder: folder})
-	refused(s, s.admin, EditFolder{Folder: folder, Archived: ptr(true)}, "You need to remove all the channels from this folder to archive it.")
+	refused(s, s.admin, EditFolder{Folder: folder, Archived: ptr(true)},
+		"You need to remove all the channels from this folder to archive it.")
 
 	do(s, s.ann, EditChannel{Channel: s.public, TopicsPolicy: "empty_topic_only"})
 	refused(s, s.ann, channelMessage(s.public, "t", "hi"), "Only the general chat topic is allowed in this channel.")
 	do(s, s.ann, EditChannel{Channel: s.public, TopicsPolicy: "inherit"})
 	do(s, s.ann, channelMessage(s.public, "t", "hi"))
-	refused(s, s.ann, EditChannel{Channel: s.public, TopicsPolicy: "empty_topic_only"}, "To enable this configuration, all messages in this channel must be in the general chat topic.")
-	do(s, s.owner, ChangeOrganization{Groups: []GroupChange{{Name: "can_set_topics_policy_group", New: s.group("role:moderators")}}})
+	refused(s, s.ann, EditChannel{Channel: s.public, TopicsPolicy: "empty_topic_only"},
+		"To enable this configuration, all messages in this channel must be in the general chat topic.")
+	do(s, s.owner, ChangeOrganization{Groups: []GroupChange{
+		{Name: "can_set_topics_policy_group", New: s.group("role:moderators")}}})
 	refused(s, s.ann, EditChannel{Channel: s.public, TopicsPolicy: "disable_empty_topic"}, "Insufficient permission")
 	do(s, s.admin, EditChannel{Channel: s.public, TopicsPolicy: "disable_empty_topic"})
 }
@@ -203,7 +225,8 @@ func TestOtherChannelProperties(t *testing.T) {
 func TestArchiveChannel(t *testing.T) {
 	s := newTestScene(t)
 	do(s, s.admin, EditChannel{Channel: s.public, Default: ptr(true)})
-	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "new_stream_announcements_stream_id", Value: int64(s.public)}}})
+	do(s, s.owner, ChangeOrganization{Values: []SettingValue{
+		{Name: "new_stream_announcements_stream_id", Value: int64(s.public)}}})
 	id := s.post(s.ann, s.public, "t", "hello")
 	refused(s, s.bo, ArchiveChannel{s.public}, "You do not have permission to administer this channel.")
 	refused(s, s.cy, ArchiveChannel{s.private}, "Invalid channel ID")
@@ -211,18 +234,19 @@ func TestArchiveChannel(t *testing.T) {
 	s.ExpectEvents(s.cy, "default_streams", "stream", "realm")
 	s.ExpectEvents(s.guest, "stream", "realm")
 	if n := s.Realm.OrgInt("new_stream_announcements_stream_id"); n != -1 {
-		t.Errorf("announcements still go to channel %d", n)
+		t.Errorf("announcements are still posted to channel %d", n)
 	}
 	refused(s, s.ann, ArchiveChannel{s.public}, "Channel is already deactivated")
 	refused(s, s.ann, channelMessage(s.public, "t", "hi"), "Not authorized to send to channel 'public'")
-	refused(s, s.ann, Subscribe{Channels: []ChannelToJoin{{Name: "public"}}, AllOrNothing: true}, "Unable to access channel (public).")
+	refused(s, s.ann, Subscribe{Channels: []ChannelToJoin{{Name: "public"}}, AllOrNothing: true},
+		"Unable to access channel (public).")
 	if _, err := s.ViewAs(s.bo).ReadableMessage(id); err != nil {
-		t.Errorf("messages of an archived channel stay readable: %v", err)
+		t.Errorf("messages of an archived channel must be readable: %v", err)
 	}
 
-	// What was unread there is read soon after.
+	// Unread messages of an archived channel are marked as read soon after.
 	if f := s.ViewAs(s.bo).FlagsOf(id); f&FlagRead != 0 {
-		t.Fatal("read before the server came round to it")
+		t.Fatal("marked as read before the turn that does it")
 	}
 	s.runDue()
 	s.ExpectEvents(s.bo, "update_message_flags")
@@ -230,10 +254,11 @@ func TestArchiveChannel(t *testing.T) {
 		t.Error("still unread")
 	}
 	if s.Realm.Due(s.Now) != nil {
-		t.Error("there is still something to do")
+		t.Error("a turn is due although all work is done")
 	}
 
-	refused(s, s.bo, EditChannel{Channel: s.public, Unarchive: true}, "You do not have permission to administer this channel.")
+	refused(s, s.bo, EditChannel{Channel: s.public, Unarchive: true},
+		"You do not have permission to administer this channel.")
 	do(s, s.ann, EditChannel{Channel: s.public, Unarchive: true})
 	for _, u := range s.allUsers() {
 		want := []string{"stream"}
@@ -250,12 +275,12 @@ func TestArchiveChannel(t *testing.T) {
 	refused(s, s.admin, EditChannel{Channel: s.private, Unarchive: true}, "Channel is private and have no subscribers")
 }
 
-// runDue lets the server do what is due, once.
+// runDue runs one turn of the work that is due.
 func (s *testScene) runDue() {
 	s.T.Helper()
 	due := s.Realm.Due(s.Now)
 	if due == nil {
-		s.T.Fatal("nothing is due")
+		s.T.Fatal("no turn is due")
 	}
 	if _, err := realmtest.RunTurn(s.Scene, realmtest.System, due); err != nil {
 		s.T.Fatal(err)
@@ -269,40 +294,42 @@ func TestWeeklyTraffic(t *testing.T) {
 		s.post(s.ann, s.public, "t", "x")
 	}
 	if n := traffic(); n != -1 {
-		t.Errorf("%d messages a week on the first day, want unknown", n)
+		t.Errorf("%d messages per week on the first day, want -1 for unknown", n)
 	}
 	s.Advance(7 * 86400)
 	if n := traffic(); n != 25 {
-		t.Errorf("%d messages a week after a week, want 25", n)
+		t.Errorf("%d messages per week after a week, want 25", n)
 	}
 	s.Advance(7 * 86400)
 	if n := traffic(); n != 13 {
-		t.Errorf("%d messages a week after two, want 13", n)
+		t.Errorf("%d messages per week after two weeks, want 13", n)
 	}
 	s.Advance(16 * 86400)
 	if n := traffic(); n != 0 {
-		t.Errorf("%d messages a week when the last 28 days were silent", n)
+		t.Errorf("%d messages per week after 28 days without messages, want 0", n)
 	}
 }
 
 func TestGroupChangesShowAndHideChannels(t *testing.T) {
 	s := newTestScene(t)
 	g := do(s, s.ann, CreateGroup{Name: "readers", Members: []UserID{s.ann}})
-	do(s, s.ann, EditChannel{Channel: s.private, Groups: []GroupChange{{Name: "can_subscribe_group", New: GroupValue{Group: g}}}})
+	do(s, s.ann, EditChannel{Channel: s.private, Groups: []GroupChange{
+		{Name: "can_subscribe_group", New: GroupValue{Group: g}}}})
 	s.ExpectNoEvents(s.cy)
 	do(s, s.ann, ChangeMembers{Group: g, Add: []UserID{s.cy, s.guest}})
-	if got := realmtest.ListEventsOf[*ChannelAppeared](s.Scene, s.cy); len(got) != 1 || got[0].Channels[0].ID != s.private {
-		t.Errorf("cy heard %v", s.ListEvents(s.cy))
+	if got := realmtest.ListEventsOf[*ChannelAppeared](s.Scene, s.cy); len(got) != 1 ||
+		got[0].Channels[0].ID != s.private {
+		t.Errorf("Cy received %v", s.ListEvents(s.cy))
 	}
 	if got := realmtest.ListEventsOf[*ChannelAppeared](s.Scene, s.guest); len(got) != 0 {
-		t.Error("a guest may subscribe himself")
+		t.Error("a guest got a private channel by a permission that guests cannot have")
 	}
 	do(s, s.ann, ChangeMembers{Group: g, Remove: []UserID{s.cy, s.ann}})
 	if got := realmtest.ListEventsOf[*ChannelVanished](s.Scene, s.cy); len(got) != 1 {
-		t.Errorf("cy heard %v", s.ListEvents(s.cy))
+		t.Errorf("Cy received %v", s.ListEvents(s.cy))
 	}
 	if got := realmtest.ListEventsOf[*ChannelVanished](s.Scene, s.ann); len(got) != 0 {
-		t.Error("a subscriber lost sight of her channel")
+		t.Error("a subscriber cannot see the channel any more")
 	}
 }
 
@@ -318,34 +345,43 @@ func TestChannelBecomesQuiet(t *testing.T) {
 	s.ExpectEvents(s.bo, "stream", "stream", "stream")
 	s.ExpectEvents(s.cy, "stream")
 	if active() || s.Realm.Due(s.Now) != nil {
-		t.Error("still recently active, or still to be told")
+		t.Error("still recently active, or its event is still due")
 	}
 	s.post(s.ann, s.public, "t", "x")
 	s.ExpectEvents(s.cy, "stream")
 	if !active() {
-		t.Error("a message does not wake the channel")
+		t.Error("after a new message the channel is not recently active")
 	}
 }
 
-// Audiences are put together from sets; they must be who may know the channel, one by one.
+// The audience is combined from sets. It must contain exactly the users that MaySeeChannel allows.
 func TestChannelAudience(t *testing.T) {
 	s := newTestScene(t)
 	g := do(s, s.owner, CreateGroup{Name: "crew", Members: []UserID{s.cy, s.guest}})
 	check := func(when string) {
 		t.Helper()
 		for _, c := range []ChannelID{s.public, s.private, s.protected} {
-			for _, name := range []string{"a", "b"} { // twice: the second time from what was kept
+			for _, name := range []string{"a", "b"} { // twice: the second time with the caches filled
 				do(s, s.owner, EditChannel{Channel: c, Description: ptr(when + name)})
 				for _, u := range s.allUsers() {
-					if heard := len(s.ListEvents(u)) > 0; heard != s.ViewAs(u).MaySeeChannel(s.Realm.FindChannel(c)) {
-						t.Errorf("%s: user %d, channel %d: heard %v", when, u, c, heard)
+					if received := len(s.ListEvents(u)) > 0; received != s.ViewAs(u).MaySeeChannel(
+						s.Realm.FindChannel(c)) {
+						t.Errorf("%s: user %d, channel %d: received an event: %v", when, u, c, received)
 					}
 				}
 			}
 		}
 	}
 	check("at first")
-	for i, v := range []GroupValue{{Group: g}, {Members: []UserID{s.cy, s.guest}}, {Members: []UserID{s.mod}, Subgroups: []GroupID{g}}, s.group("role:moderators"), s.group("role:fullmembers"), s.group("role:members"), {}} {
+	for i, v := range []GroupValue{
+		{Group: g},
+		{Members: []UserID{s.cy, s.guest}},
+		{Members: []UserID{s.mod}, Subgroups: []GroupID{g}},
+		s.group("role:moderators"),
+		s.group("role:fullmembers"),
+		s.group("role:members"),
+		{},
+	} {
 		do(s, s.ann, EditChannel{Channel: s.private, Groups: []GroupChange{{Name: "can_subscribe_group", New: v}}})
 		check("value " + string(rune('a'+i)))
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Folder is the row of a folder that channels are shown in.
+// Folder is the row of a folder, which groups channels in the clients' lists.
 type Folder struct {
 	ID              int64
 	Name            string
@@ -14,10 +14,10 @@ type Folder struct {
 	Created         int64
 	Creator         UserID // 0: none
 	Archived        bool
-	Order           int // channelAccess in the list, from 0
+	Order           int // position in the list, from 0
 }
 
-// Lengths in code points; the numbers are the protocol's.
+// Limits in code points (protocol).
 const (
 	MaxFolderName        = 60
 	MaxFolderDescription = 1024
@@ -25,7 +25,7 @@ const (
 
 func errFolderID() *Refusal { return BadRequest("Invalid channel folder ID") }
 
-// Folders is every folder in the order they are shown; archived ones are left out unless asked for.
+// Folders returns the folders in the order in which clients show them. Archived ones are included only if asked for.
 func (r *Realm) Folders(archived bool) []Folder {
 	var out []Folder
 	for _, id := range r.small.folders.keys() {
@@ -37,7 +37,8 @@ func (r *Realm) Folders(archived bool) []Folder {
 	return out
 }
 
-// VisibleFolders is Folders as the caller may know them: visitors only those with a web-public channel.
+// VisibleFolders returns the folders that the caller is allowed to see. Logged-out visitors see only folders that
+// contain a web-public channel.
 func (v View) VisibleFolders(archived bool) []Folder {
 	all := v.Folders(archived)
 	if v.Me() != nil || v.System {
@@ -48,7 +49,7 @@ func (v View) VisibleFolders(archived bool) []Folder {
 	return slices.DeleteFunc(all, func(f Folder) bool { return !open[f.ID] })
 }
 
-// checkFolderUsable refuses folders that channels may not be put into; 0 is none.
+// checkFolderUsable refuses folders that do not exist or are archived. 0 means no folder and is allowed.
 func (r *Realm) checkFolderUsable(id int64) error {
 	if id == 0 {
 		return nil
@@ -59,6 +60,7 @@ func (r *Realm) checkFolderUsable(id int64) error {
 	return nil
 }
 
+// folderName returns the name of a folder in Markdown, for messages about channels.
 func (r *Realm) folderName(id int64) string {
 	if f := r.small.folders.find(id); f != nil {
 		return "**" + f.Name + "**"
@@ -66,7 +68,7 @@ func (r *Realm) folderName(id int64) string {
 	return "none"
 }
 
-// checkFolderName refuses names a folder may not have; except is the folder that has it already.
+// checkFolderName checks the name of a folder and returns it trimmed. except is the folder that may already have it.
 func (r *Realm) checkFolderName(name string, except int64) (string, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {
@@ -86,6 +88,7 @@ func (r *Realm) checkFolderName(name string, except int64) (string, error) {
 	return name, nil
 }
 
+// checkFolderDescription checks a folder's description and returns it trimmed.
 func checkFolderDescription(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if runeCount(text) > MaxFolderDescription {
@@ -110,7 +113,8 @@ func (c CreateFolder) Decide(t *Turn) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	f := Folder{ID: t.nextID("folder"), Name: name, Description: text, Created: t.Now, Creator: me.ID, Order: t.small.folders.size()}
+	f := Folder{ID: t.nextID("folder"), Name: name, Description: text, Created: t.Now, Creator: me.ID,
+		Order: t.small.folders.size()}
 	if text != "" {
 		f.DescriptionHTML = t.Describe(text)
 	}
@@ -118,7 +122,7 @@ func (c CreateFolder) Decide(t *Turn) (int64, error) {
 	return f.ID, nil
 }
 
-// FolderCreated says a folder exists. It is the event channel_folder/add too.
+// FolderCreated adds a folder. It is the event channel_folder/add too.
 type FolderCreated struct{ Folder Folder }
 
 func (f *FolderCreated) apply(r *Realm) {
@@ -132,7 +136,7 @@ func (f *FolderCreated) tell(r *Realm) []Notice {
 }
 func (*FolderCreated) EventType() string { return "channel_folder" }
 
-// EditFolder asks to change a folder; what is nil stays.
+// EditFolder asks to change a folder. Fields that are nil do not change.
 type EditFolder struct {
 	Folder            int64
 	Name, Description *string
@@ -174,7 +178,7 @@ func (c EditFolder) Decide(t *Turn) (Done, error) {
 		if *c.Archived && t.folderInUse(c.Folder) {
 			return Done{}, BadRequest("You need to remove all the channels from this folder to archive it.")
 		}
-		if c.Name == nil && !*c.Archived { // another one may have got the name in the meantime
+		if c.Name == nil && !*c.Archived { // another folder may have got the name while this one was archived
 			if _, err := t.checkFolderName(old.Name, c.Folder); err != nil {
 				return Done{}, err
 			}
@@ -187,6 +191,7 @@ func (c EditFolder) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
+// folderInUse reports whether a channel is in the folder, archived channels included.
 func (r *Realm) folderInUse(id int64) bool {
 	for _, c := range r.channels.all() {
 		if c.Folder == id {
@@ -196,7 +201,7 @@ func (r *Realm) folderInUse(id int64) bool {
 	return false
 }
 
-// FolderChanged says what is different about a folder. It is the event channel_folder/update too.
+// FolderChanged changes fields of a folder. It is the event channel_folder/update too.
 type FolderChanged struct {
 	Folder                             int64
 	Name, Description, DescriptionHTML *string
@@ -206,7 +211,8 @@ type FolderChanged struct {
 func (f *FolderChanged) apply(r *Realm) {
 	row := r.small.folders.change(f.Folder)
 	row.Name, row.Archived = valueOr(f.Name, row.Name), valueOr(f.Archived, row.Archived)
-	row.Description, row.DescriptionHTML = valueOr(f.Description, row.Description), valueOr(f.DescriptionHTML, row.DescriptionHTML)
+	row.Description = valueOr(f.Description, row.Description)
+	row.DescriptionHTML = valueOr(f.DescriptionHTML, row.DescriptionHTML)
 }
 
 func (f *FolderChanged) tell(r *Realm) []Notice {
@@ -214,7 +220,7 @@ func (f *FolderChanged) tell(r *Realm) []Notice {
 }
 func (*FolderChanged) EventType() string { return "channel_folder" }
 
-// OrderFolders asks to show the folders in another order; it names them all.
+// OrderFolders asks to show the folders in another order. Order must contain all of them.
 type OrderFolders struct{ Order []int64 }
 
 func (c OrderFolders) Decide(t *Turn) (Done, error) {
@@ -230,7 +236,7 @@ func (c OrderFolders) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// FoldersOrdered says in which order the folders are shown. It is the event channel_folder/reorder too.
+// FoldersOrdered sets the order of the folders. It is the event channel_folder/reorder too.
 type FoldersOrdered struct{ Order []int64 }
 
 func (f *FoldersOrdered) apply(r *Realm) {

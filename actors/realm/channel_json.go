@@ -1,17 +1,17 @@
 package realm
 
-// A registration shows every channel, and most of what it shows is the same for everybody. So each channel keeps how it
-// was last shown, with what that depended on; encoding is the face's business, not the realm's.
+// A registration contains every channel, and most of its JSON is the same for all users. So each channel caches its
+// JSON together with a key of everything the JSON depends on. Package wire does the encoding.
 
-// channelJSON is a channel as it was last encoded, and its subscribers.
+// channelJSON is the cached JSON of a channel and of its subscribers.
 type channelJSON struct {
 	key                channelJSONKey
 	channel            []byte
 	subscribers        []byte
-	subscribersVersion int // channelIndex.joins when members was made
+	subscribersVersion int // channelIndex.activeChanges when subscribers was encoded
 }
 
-// channelJSONKey is everything that what clients are told of a channel depends on.
+// channelJSONKey has everything the JSON of a channel depends on.
 type channelJSONKey struct {
 	changes, deactivations int
 	subscribers            int
@@ -20,20 +20,23 @@ type channelJSONKey struct {
 	active                 bool
 }
 
-// invalidateChannelJSON notes that a channel's row has changed; facts that change what clients are told call it.
+// invalidateChannelJSON marks the JSON of a channel as out of date. Every fact that changes the row of a channel calls
+// it.
 func (r *Realm) invalidateChannelJSON(c ChannelID) { r.index.channels[c].infoChanges++ }
 
-// ChannelJSON is a channel as encode makes it, kept until something about it changes. The bytes are shared: read only.
+// ChannelJSON returns the cached JSON of a channel, and encodes it first if it is out of date. The bytes are shared:
+// read only.
 func (r *Realm) ChannelJSON(c *Channel, encode func(ChannelInfo) []byte) []byte {
 	r.refreshChannelJSON(c, encode)
 	return r.index.channels[c.ID].json.channel
 }
 
-// refreshChannelJSON reports whether the face had to be made anew.
+// refreshChannelJSON encodes a channel if its JSON is out of date, and reports whether it did.
 func (r *Realm) refreshChannelJSON(c *Channel, encode func(ChannelInfo) []byte) bool {
 	ix := r.index.channels[c.ID]
 	first, _ := ix.ids.Min()
-	k := channelJSONKey{ix.infoChanges, r.index.groupDisplayVersion, ix.active.Len(), MessageID(first), r.weeklyTraffic(c), r.recentlyActive(c)}
+	k := channelJSONKey{ix.infoChanges, r.index.groupDisplayVersion, ix.active.Len(), MessageID(first),
+		r.weeklyTraffic(c), r.recentlyActive(c)}
 	if ix.json.channel != nil && ix.json.key == k {
 		return false
 	}
@@ -41,13 +44,14 @@ func (r *Realm) refreshChannelJSON(c *Channel, encode func(ChannelInfo) []byte) 
 	return true
 }
 
-// SubscribersJSON is a channel's subscribers as encode makes them, kept until somebody joins or leaves.
+// SubscribersJSON returns the cached JSON of a channel's subscribers, and encodes it first if the subscribers have
+// changed. The bytes are shared: read only.
 func (r *Realm) SubscribersJSON(c *Channel, encode func([]UserID) []byte) []byte {
 	r.refreshSubscribersJSON(c, encode)
 	return r.index.channels[c.ID].json.subscribers
 }
 
-// refreshSubscribersJSON reports whether the list had to be made anew.
+// refreshSubscribersJSON encodes the subscribers if their JSON is out of date, and reports whether it did.
 func (r *Realm) refreshSubscribersJSON(c *Channel, encode func([]UserID) []byte) bool {
 	ix := r.index.channels[c.ID]
 	if ix.json.subscribers != nil && ix.json.subscribersVersion == ix.activeChanges {
@@ -57,15 +61,17 @@ func (r *Realm) refreshSubscribersJSON(c *Channel, encode func([]UserID) []byte)
 	return true
 }
 
-// What one look at channels does before a registration: about a millisecond.
+// Bounds of one step of WarmChannelJSON: together about 1 ms.
 const (
-	warmChannelsPerStep = 400       // how many are looked at, of which most are as they were
-	warmBytesPerStep    = 64 * 1024 // after how much that had to be encoded it ends
+	warmChannelsPerStep = 400       // channels looked at; most of them are up to date
+	warmBytesPerStep    = 64 * 1024 // the step ends after it has encoded this much
 )
 
-// WarmChannelJSON encodes anew the faces that are out of date and, unless members is nil, the lists of subscribers that
-// are, beginning with the channel from. It returns the channel to go on with, -1 after the last.
-func (r *Realm) WarmChannelJSON(from ChannelID, encode func(ChannelInfo) []byte, members func([]UserID) []byte) ChannelID {
+// WarmChannelJSON encodes the channels whose JSON is out of date, beginning with the channel from. Unless members is
+// nil, it encodes their subscribers too. It does one bounded step and returns the channel to continue with, or -1 after
+// the last one.
+func (r *Realm) WarmChannelJSON(from ChannelID, encode func(ChannelInfo) []byte,
+	members func([]UserID) []byte) ChannelID {
 	end, made := r.Org().NextChannel, 0
 	for id := from; id < end; id++ {
 		if id == from+warmChannelsPerStep || made > warmBytesPerStep {

@@ -7,48 +7,56 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// When people leave a channel, or it is archived, its messages count as read for them: not at once, since they can be
-// many, but in steps of the server's own. Clients count them as read at once, so those of before are read also for who
-// comes back in between. A job is what remains to be done.
+// The messages of a channel become read for users that leave the channel, and for all subscribers when it is archived.
+// There can be many, so the server does this in steps, a turn each; a Leaving row is the job with the remaining
+// users. Clients count the messages as read immediately. So messages from before are also read for users who rejoin
+// before the job ends.
 
-// Leaving is the row of one job.
+// Leaving is the row of one job: users that left a channel, whose unread messages there are not marked read yet.
 type Leaving struct {
 	Channel ChannelID
 	Users   ids.Set
-	Last    MessageID // newestIDs message when they left; 0 in rows of before that was kept: those who came back keep theirs unread
-	Backlog int64     // the newest that a step made; 0: none. It may be gone
+	// Last is the newest message when they left. In rows written before this field existed it is 0: then users that
+	// rejoined are skipped.
+	Last    MessageID
+	Backlog int64 // newest backlog made by a step, or 0. The backlog may have been removed since
 }
 
-// Backlog is the row of all messages of a channel that many left: what each of them had not read of these takes up to 128 kB
-// for a million messages, so it is kept once, and who had much of it unread refers to it. That it may have messages he did
-// not receive makes no difference: what he comes by later comes as read.
+// Backlog is the row of all messages of a channel that many users left. The unread messages of one user take up to
+// 128 kB for a million messages. So the set is stored once, and users that had many of them unread refer to it. A
+// backlog may contain messages that a user did not receive. That does no harm: if the user receives them later, they
+// are read.
 type Backlog struct {
 	Messages ids.Set // never changes
-	Readers  int     // who refer to it; without them it goes away
+	Readers  int     // how many users refer to it; without any the row is removed
 }
 
-// When a backlog is worth it.
+// When a step makes a backlog.
 const (
-	minBacklogUnread  = 1000 // messages that somebody had not read: up to 8 bytes each
-	minBacklogReaders = 20   // for whom a job is still to be done
-	// maxBacklogsOfUser is how many backlogs one user refers to, for whoever asks what he has read looks at all of them. What there
-	// is beyond becomes his own.
+	minBacklogUnread  = 1000 // unread messages of at least one user; up to 8 bytes each
+	minBacklogReaders = 20   // users whose messages the job has still to mark
+	// maxBacklogsOfUser limits how many backlogs one user refers to, because every lookup of read messages looks at
+	// all of them. Further messages are added to the user's own set.
 	maxBacklogsOfUser = 16
 )
 
-// What one turn looks at, so that it stays below 5 ms: a user counts 1, leavingScanCost more
-// whose unread messages have to be found out, and 1 more is so many of the others.
+// Costs of a step. leavingBudget keeps a turn below 5 ms. A user costs 1; leavingScanCost is added if the user's
+// unread messages have to be computed. The other costs are per so many bytes.
 const (
-	leavingBudget             = 400
-	leavingScanCost           = 20
-	leavingBytesPerCost       = 1 << 10 // of sets that are compared or written
-	leavingSourceBytesPerCost = 2 << 10 // of messages that were moved here, compared with all of one more channel he has messages from
-	// maxLeavingOrigins is from how many channels messages that were moved here are told apart by where they were sent, once
-	// for all who leave: each takes about 30 µs. What came from yet others is looked for in everything somebody received.
+	leavingBudget       = 400
+	leavingScanCost     = 20
+	leavingBytesPerCost = 1 << 10 // bytes of sets that are compared or written
+	// leavingSourceBytesPerCost is in bytes of the messages that were moved here. They are compared with the
+	// messages of each channel the user has messages from.
+	leavingSourceBytesPerCost = 2 << 10
+	// maxLeavingOrigins limits for how many channels the messages moved here are grouped by the channel they were
+	// sent to, once for all leaving users. Each takes about 30 µs. Messages from further channels are looked up among
+	// all received messages of each user.
 	maxLeavingOrigins = 30
 )
 
-// startLeaving opens a job; a fact calls it with the next id of "leaving".
+// startLeaving adds a job. It is called when a fact is applied; job is the next id of "leaving", which the fact
+// carries.
 func (r *Realm) startLeaving(job int64, c ChannelID, users ids.Set) {
 	if users.Empty() {
 		return
@@ -57,21 +65,24 @@ func (r *Realm) startLeaving(job int64, c ChannelID, users ids.Set) {
 	r.small.leaving.put(job, &Leaving{Channel: c, Users: users, Last: MessageID(r.Org().NextMessage - 1)})
 }
 
+// leavingDue returns a turn that runs one step of the oldest job, or nil without a job.
 func leavingDue(r *Realm, _ int64) func(*Turn) (any, error) {
 	return oldestJobStep(&r.small.leaving, (*Turn).stepLeaving)
 }
 
+// stepLeaving marks the channel's messages as read for the next users of a job, as many as leavingBudget allows.
 func (t *Turn) stepLeaving(job int64) {
 	l := t.small.leaving.must(job)
 	c := t.channels.must(l.Channel)
 	f := &LeftBehind{Job: job, Channel: l.Channel}
-	x := leavingScan{Turn: t, channel: l.Channel, overlaps: map[int64]bool{}, all: t.index.channels[l.Channel].ids.Between(0, int64(cmp.Or(l.Last, MaxMessageID)))}
+	all := t.index.channels[l.Channel].ids.Between(0, int64(cmp.Or(l.Last, MaxMessageID)))
+	x := leavingScan{Turn: t, channel: l.Channel, overlaps: map[int64]bool{}, all: all}
 	x.sentHere, x.fromOtherChannels = x.all, ids.Difference(x.all, t.index.channels[l.Channel].sent)
 	if !x.fromOtherChannels.Empty() {
 		x.sentHere = ids.Difference(x.all, x.fromOtherChannels)
 		x.origins, x.fromOtherChannels = t.messageOrigins(x.fromOtherChannels, maxLeavingOrigins)
 	}
-	worth, cost := false, 0
+	large, cost := false, 0
 	l.Users.Each(func(id int64) bool {
 		u := UserID(id)
 		f.Users = append(f.Users, u)
@@ -96,48 +107,51 @@ func (t *Turn) stepLeaving(job int64) {
 			cost += unread.SizeBytes() / leavingBytesPerCost
 		}
 		f.Together[i].Users = append(f.Together[i].Users, u)
-		worth = worth || unread.Len() >= minBacklogUnread
+		large = large || unread.Len() >= minBacklogUnread
 		return cost < leavingBudget
 	})
-	if old := t.small.backlogs.find(l.Backlog); worth && old != nil && old.Messages.Equal(x.all) {
+	if old := t.small.backlogs.find(l.Backlog); large && old != nil && old.Messages.Equal(x.all) {
 		f.Backlog = l.Backlog
-	} else if worth && l.Users.Len() >= minBacklogReaders {
+	} else if large && l.Users.Len() >= minBacklogReaders {
 		f.Backlog, f.All = t.nextID("backlog"), x.all
 	}
 	t.Record(f)
 }
 
-// leavingScan finds what people who leave a channel have not read.
+// leavingScan computes the unread messages of users who left a channel.
 type leavingScan struct {
 	*Turn
 	channel ChannelID
-	all     ids.Set // its messages
-	// here is those that were sent to it: his relation to it says whether somebody received them; to origins, the same of
-	// those that were sent there. What came from yet other channels is elsewhere.
+	all     ids.Set // the channel's messages
+	// sentHere are the messages that were sent to this channel: the user's subscription here decides about them.
+	// origins are messages moved here, grouped by the channel they were sent to, whose subscription decides.
+	// fromOtherChannels are the messages moved here from yet other channels.
 	sentHere          ids.Set
 	origins           []originPart
 	fromOtherChannels ids.Set
-	overlaps          map[int64]bool // whether backlogs have some of all
-	bytesRead         int            // bytes of sets the last one took
+	overlaps          map[int64]bool // by backlog: whether it contains some of all
+	bytesRead         int            // bytes of sets that the last call of unread looked at
 }
 
-// unread is what of all messages a user has a row of and has not read. It must not be changed: mostly it is all or here.
+// unread returns the channel's messages that a user received and has not read. The caller must not change the set:
+// often it is all or sentHere.
 func (x *leavingScan) unread(u UserID) ids.Set {
 	rd := x.marks.find(u)
 	all, read := x.all, false
 	x.bytesRead = 0
 	if x.hasReadAny(rd) {
-		idSet := x.readSet(rd)
-		x.bytesRead += idSet.SizeBytes()
+		seen := x.readSet(rd)
+		x.bytesRead += seen.SizeBytes()
 		first, _ := all.Min()
-		all = all.Between(idSet.FirstMissing(first), MaxMessageID) // mostly he has read everything up to some message
+		// Most users have read everything up to some message.
+		all = all.Between(seen.FirstMissing(first), MaxMessageID)
 		x.bytesRead += all.SizeBytes()
-		if all = ids.Difference(all, idSet); all.Empty() {
+		if all = ids.Difference(all, seen); all.Empty() {
 			return all
 		}
 		read = true
 	}
-	// left is what of some of the messages he has not read.
+	// left returns the messages of some that the user has not read.
 	left := func(some ids.Set) ids.Set {
 		switch {
 		case !read:
@@ -148,18 +162,18 @@ func (x *leavingScan) unread(u UserID) ids.Set {
 		x.bytesRead += some.SizeBytes()
 		return ids.Intersection(some, all)
 	}
-	var parts []ids.Set // which have no message in common
+	var parts []ids.Set // disjoint
 	n := 0
 	add := func(s ids.Set) {
 		if !s.Empty() {
 			parts, n = append(parts, s), n+s.Len()
 		}
 	}
-	received := func(c ChannelID, ids ids.Set) {
+	received := func(c ChannelID, sent ids.Set) {
 		if s := x.SubscriptionOf(u, c); s != nil && len(s.Spans) > 0 {
-			ids = left(ids)
+			sent = left(sent)
 			for _, p := range s.Spans {
-				add(p.messagesWithin(ids))
+				add(p.messagesWithin(sent))
 			}
 		}
 	}
@@ -187,7 +201,7 @@ func (x *leavingScan) unread(u UserID) ids.Set {
 	return unread
 }
 
-// hasReadAny reports whether the user whose marks these are hasKey read any of all.
+// hasReadAny reports whether the user with these marks has read any of the channel's messages. rd may be nil.
 func (x *leavingScan) hasReadAny(rd *MessageMarks) bool {
 	if rd == nil {
 		return false
@@ -206,27 +220,28 @@ func (x *leavingScan) hasReadAny(rd *MessageMarks) bool {
 	return x.all.Intersects(rd.Read)
 }
 
-// LeftBehind says a channel's messages are read for some who left it; the job forgets them.
+// LeftBehind says that the messages of a channel are read for some users who left it. These users are removed from
+// the job.
 type LeftBehind struct {
 	Job     int64
 	Channel ChannelID
-	Users   []UserID  // looked at
-	Readers []UserID  // of those, in facts of before Together, who had unread messages
-	Read    []ids.Set // which; one each
-	Whole   []UserID  // likewise, who had not read any of All
-	All     ids.Set   // all messages, if Backlog is made of them
-	// Together is those who had unread messages, by which.
+	Users   []UserID  // users of this step
+	Readers []UserID  // set in facts older than Together: those of Users that had unread messages
+	Read    []ids.Set // set in older facts: the unread messages of each of Readers
+	Whole   []UserID  // set in older facts: those of Users that had read none of All
+	All     ids.Set   // all messages of the channel, if this fact makes the backlog
+	// Together groups the users that had unread messages by the set of these messages.
 	Together []ReadTogether
-	Backlog  int64 // to which those refer who had many; 0: nobody
+	Backlog  int64 // users with many unread messages refer to it from now on; 0: none
 }
 
-// ReadTogether is messages that are read for some users.
+// ReadTogether is a set of messages that become read for some users.
 type ReadTogether struct {
 	Users    []UserID
 	Messages ids.Set
 }
 
-// readGroups is Together, whenever the fact was written.
+// readGroups returns Together, also for facts written before that field existed.
 func (f *LeftBehind) readGroups() []ReadTogether {
 	out := f.Together
 	for i, u := range f.Readers {
@@ -272,7 +287,8 @@ func (f *LeftBehind) apply(r *Realm) {
 	}
 }
 
-// dropBacklogs has a user refer no longer to some backlogs.
+// dropBacklogs removes those of a user's references to backlogs for which some returns true, and backlogs without
+// users.
 func (r *Realm) dropBacklogs(rd *MessageMarks, some func(*Backlog) bool) {
 	rd.Behind = slices.DeleteFunc(rd.Behind, func(id int64) bool {
 		if !some(r.small.backlogs.must(id)) {
@@ -299,7 +315,7 @@ func (f *LeftBehind) tell(r *Realm) []Notice {
 	return out
 }
 
-// MessagesReadAfterLeaving is the event update_message_flags of messages in a channel that was left.
+// MessagesReadAfterLeaving is the event update_message_flags for messages of a channel that the user left.
 type MessagesReadAfterLeaving struct{ Messages ids.Set }
 
 func (*MessagesReadAfterLeaving) EventType() string { return "update_message_flags" }

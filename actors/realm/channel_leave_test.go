@@ -11,14 +11,14 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-// crowdScene is many people in a channel with many messages, of which each has read something else.
+// crowdScene has many users in a channel with many messages. Each user has read other messages.
 type crowdScene struct {
 	*testScene
 	random   *rand.Rand
 	users    []UserID
-	messages []MessageID // everywhere
-	channel1 ChannelID   // where they are, some messages have been moved to and others away from
-	channel2 ChannelID   // where half of them are
+	messages []MessageID // in all channels
+	channel1 ChannelID   // channel of the users; some messages have been moved into it and others out of it
+	channel2 ChannelID   // channel of half of the users
 }
 
 func newCrowdScene(t *testing.T, seed int64) *crowdScene {
@@ -40,7 +40,8 @@ func newCrowdScene(t *testing.T, seed int64) *crowdScene {
 	in := map[ChannelID][]MessageID{}
 	for i := range 1100 {
 		if i == 50 {
-			do(s.testScene, s.ann, Subscribe{Channels: channelsToJoin("there"), Principals: principals(late...), AllOrNothing: true})
+			do(s.testScene, s.ann, Subscribe{Channels: channelsToJoin("there"),
+				Principals: principals(late...), AllOrNothing: true})
 		}
 		c := s.channel1
 		if s.random.Intn(10) == 0 {
@@ -59,7 +60,7 @@ func newCrowdScene(t *testing.T, seed int64) *crowdScene {
 	}
 	move(s.channel1, s.channel2)
 	move(s.channel2, s.channel1)
-	for i := range 35 { // more channels than are told apart
+	for i := range 35 { // more channels than maxLeavingOrigins
 		c := s.channel(fmt.Sprint("side ", i), NewChannel{}, s.ann)
 		for range 10 {
 			if u := s.users[s.random.Intn(len(s.users))]; s.Realm.SubscriptionOf(u, c) == nil {
@@ -76,11 +77,12 @@ func newCrowdScene(t *testing.T, seed int64) *crowdScene {
 		case 1:
 			do(s.testScene, u, Flag{Messages: s.randomMessages(20), Op: "add", Flag: "read"})
 		case 2:
-			do(s.testScene, u, Flag{Messages: s.randomMessages(3), Op: "add", Flag: "starred"}) // it gives him rows of what he never received
+			// A star gives a row of a message that the user never received.
+			do(s.testScene, u, Flag{Messages: s.randomMessages(3), Op: "add", Flag: "starred"})
 		}
 	}
 	do(s.testScene, s.users[0], ReadAll{})
-	s.runLeavingJobs() // what was moved to where they are not is read
+	s.runLeavingJobs() // marks messages read that were moved to channels without the user
 	return s
 }
 
@@ -96,7 +98,8 @@ func sortUniqueIDs(ids []MessageID) []MessageID {
 	return slices.Compact(ids)
 }
 
-// unread is what each of them has not read, by the flags of each message; is:unread must find the same of those.
+// unread returns the unread messages of each user by the flags of each message. The narrow is:unread must give the
+// same.
 func (s *crowdScene) unread() map[UserID][]MessageID {
 	s.T.Helper()
 	out := map[UserID][]MessageID{}
@@ -120,26 +123,30 @@ func (s *crowdScene) unread() map[UserID][]MessageID {
 	return out
 }
 
-// runLeavingJobs has the server read what was left, ended and begun again after each step, and returns what everybody is told.
-func (s *crowdScene) runLeavingJobs() (told map[UserID][]MessageID, steps int) {
-	told = map[UserID][]MessageID{}
+// runLeavingJobs runs all steps of leaving jobs, with a restart after each. It returns the messages that events mark
+// read.
+func (s *crowdScene) runLeavingJobs() (marked map[UserID][]MessageID, steps int) {
+	marked = map[UserID][]MessageID{}
 	for due := s.Realm.Due(s.Now); due != nil; due = s.Realm.Due(s.Now) {
 		if _, err := realmtest.RunTurn(s.Scene, realmtest.System, due); err != nil {
 			s.T.Fatal(err)
 		}
 		for _, u := range s.users {
 			for _, e := range realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, u) {
-				told[u] = append(told[u], ids.IDs[MessageID](e.Messages)...)
+				marked[u] = append(marked[u], ids.IDs[MessageID](e.Messages)...)
 			}
 		}
 		s.Restart()
 		steps++
 	}
-	return told, steps
+	return marked, steps
 }
 
-// checkRead requires that everybody has read, and was told so, what he had not read of some messages, and nothing else.
-func (s *crowdScene) checkRead(before map[UserID][]MessageID, among func(u UserID, id MessageID) bool, told map[UserID][]MessageID) {
+// checkRead requires that for each user exactly those unread messages became read for which among returns true, and
+// that events said so.
+func (s *crowdScene) checkRead(
+	before map[UserID][]MessageID, among func(u UserID, id MessageID) bool, marked map[UserID][]MessageID,
+) {
 	s.T.Helper()
 	after := s.unread()
 	for _, u := range s.users {
@@ -154,36 +161,36 @@ func (s *crowdScene) checkRead(before map[UserID][]MessageID, among func(u UserI
 		if !slices.Equal(after[u], rest) {
 			s.T.Errorf("user %d has %d unread, want %d", u, len(after[u]), len(rest))
 		}
-		if !slices.Equal(told[u], gone) {
-			s.T.Errorf("user %d is told that %d are read, want %d", u, len(told[u]), len(gone))
+		if !slices.Equal(marked[u], gone) {
+			s.T.Errorf("events mark %d messages read for user %d, want %d", len(marked[u]), u, len(gone))
 		}
 	}
 }
 
-// What everybody had not read of an archived channel is read, however they came by it, and nothing else is; later they may
-// mark it unread again, message by message.
+// Archiving a channel marks exactly its messages read for everyone. Later, users may mark single messages unread.
 func TestArchiveMarksMessagesRead(t *testing.T) {
 	s := newCrowdScene(t, 1)
 	before := s.unread()
 	do(s.testScene, s.owner, ArchiveChannel{s.channel1})
-	told, steps := s.runLeavingJobs()
+	marked, steps := s.runLeavingJobs()
 	if steps < 2 {
-		t.Errorf("it took %d steps: nothing was ended in between", steps)
+		t.Errorf("%d steps: the test needs a restart between steps", steps)
 	}
 	here := func(_ UserID, id MessageID) bool { return s.info(id).Channel == s.channel1 }
-	s.checkRead(before, here, told)
+	s.checkRead(before, here, marked)
 
 	do(s.testScene, s.owner, EditChannel{Channel: s.channel1, Unarchive: true})
 	before = s.unread()
-	u, again := s.users[3], s.messages[600:610] // he had read nothing of it
+	u, again := s.users[3], s.messages[600:610] // this user has read none of them
 	a := do(s.testScene, u, Flag{Messages: again, Op: "remove", Flag: "read"})
 	after := s.unread()
 	if want := sortUniqueIDs(slices.Concat(before[u], again)); a.Changed == 0 || !slices.Equal(after[u], want) {
-		t.Errorf("%d of 10 are marked unread again; %d are unread, want %d", a.Changed, len(after[u]), len(want))
+		t.Errorf("%d of 10 messages became unread; %d are unread, want %d", a.Changed, len(after[u]), len(want))
 	}
 	for _, other := range s.users {
 		if other != u && !slices.Equal(after[other], before[other]) {
-			t.Errorf("user %d marks messages unread, user %d has %d unread instead of %d", u, other, len(after[other]), len(before[other]))
+			t.Errorf("user %d marked messages unread; user %d has now %d unread instead of %d",
+				u, other, len(after[other]), len(before[other]))
 		}
 	}
 	for range 3 {
@@ -191,27 +198,28 @@ func TestArchiveMarksMessagesRead(t *testing.T) {
 	}
 	before = s.unread()
 	do(s.testScene, s.owner, ArchiveChannel{s.channel1})
-	told, _ = s.runLeavingJobs()
-	s.checkRead(before, here, told)
+	marked, _ = s.runLeavingJobs()
+	s.checkRead(before, here, marked)
 }
 
-// Who leaves a channel together with many has read what was there then, also if he comes back before the server is done;
-// where it is moved to meanwhile does not matter for who has it read already.
+// Messages from before leaving are read, also for users that rejoin before the job ends. Messages that are moved
+// meanwhile do not become unread for users that have read them.
 func TestLeaveAndRejoinBeforeJobEnds(t *testing.T) {
 	s := newCrowdScene(t, 2)
 	gone, back := s.users[:100], s.users[10:20]
 	before := s.unread()
 	do(s.testScene, s.owner, Unsubscribe{Names: []string{"there"}, Principals: principals(gone...)})
-	do(s.testScene, s.ann, Subscribe{Channels: channelsToJoin("there"), Principals: principals(back...), AllOrNothing: true})
+	do(s.testScene, s.ann, Subscribe{Channels: channelsToJoin("there"),
+		Principals: principals(back...), AllOrNothing: true})
 	fresh := s.post(s.ann, s.channel1, "topic 1", "news")
 	s.messages = append(s.messages, fresh)
 	for _, u := range slices.Concat(back, s.users[100:]) {
 		before[u] = append(before[u], fresh)
 	}
-	told, _ := s.runLeavingJobs()
+	marked, _ := s.runLeavingJobs()
 	s.checkRead(before, func(u UserID, id MessageID) bool {
 		return id != fresh && slices.Contains(gone, u) && s.info(id).Channel == s.channel1
-	}, told)
+	}, marked)
 
 	before = s.unread()
 	id := s.messages[700]
@@ -219,12 +227,12 @@ func TestLeaveAndRejoinBeforeJobEnds(t *testing.T) {
 	s.runLeavingJobs()
 	for u, ids := range s.unread() {
 		if slices.Contains(gone, u) && !slices.Equal(ids, before[u]) {
-			t.Errorf("user %d has %d unread after a message was moved, %d before", u, len(ids), len(before[u]))
+			t.Errorf("user %d has %d unread messages after one was moved, %d before", u, len(ids), len(before[u]))
 		}
 	}
 }
 
-// What many have not read of a channel is kept once, and no longer than somebody needs it.
+// Messages that many users left unread are stored once, and only as long as a user refers to them.
 func TestBacklogStoredOnce(t *testing.T) {
 	s := newCrowdScene(t, 3)
 	backlogs := func() (n int) {
@@ -238,7 +246,7 @@ func TestBacklogStoredOnce(t *testing.T) {
 	do(s.testScene, s.owner, ArchiveChannel{s.channel1})
 	s.runLeavingJobs()
 	if n := backlogs(); n != 1 {
-		t.Errorf("%d sets of messages are kept for all who left them behind", n)
+		t.Errorf("%d backlogs for all leaving users, want 1", n)
 	}
 	do(s.testScene, s.owner, EditChannel{Channel: s.channel1, Unarchive: true})
 	s.post(s.ann, s.channel1, "topic 1", "news")
@@ -246,11 +254,11 @@ func TestBacklogStoredOnce(t *testing.T) {
 		do(s.testScene, u, ReadAll{})
 	}
 	if n := backlogs(); n != 0 {
-		t.Errorf("everybody has read everything, %d sets are kept", n)
+		t.Errorf("%d backlogs after everyone has read everything", n)
 	}
 }
 
-// Who leaves first is done with first, however many leave and in whatever order the jobs come back from the disk.
+// Users that leave first are processed first, in whatever order the jobs are loaded.
 func TestLeavingJobsRunInOrder(t *testing.T) {
 	s := newTestScene(t)
 	first := s.post(s.ann, s.public, "t", "hi")
@@ -260,11 +268,12 @@ func TestLeavingJobsRunInOrder(t *testing.T) {
 	for _, u := range []UserID{s.bo, s.guest, s.ann} {
 		s.Restart()
 		s.runDue()
-		if e := realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, u); len(e) != 1 || !e[0].Messages.Has(int64(first)) {
-			t.Fatalf("user %d heard %v", u, s.ListEvents(u))
+		e := realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, u)
+		if len(e) != 1 || !e[0].Messages.Has(int64(first)) {
+			t.Fatalf("user %d got the events %v", u, s.ListEvents(u))
 		}
 	}
 	if s.Realm.Due(s.Now) != nil {
-		t.Error("something is left to do")
+		t.Error("a job is left")
 	}
 }

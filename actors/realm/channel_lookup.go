@@ -17,18 +17,18 @@ type Channel struct {
 	Creator         UserID // 0: none
 	Private         bool
 	WebPublic       bool
-	History         bool // history is public to subscribers
+	History         bool // new subscribers can read older messages
 	Archived        bool
-	Retention       *int64 // days; nil inherits, -1 keeps for ever
+	Retention       *int64 // days; nil: as the organization; -1: for ever
 	Folder          int64  // 0: none
 	TopicsPolicy    string // inherit, allow_empty_topic, disable_empty_topic, empty_topic_only
-	Default         bool   // kept in step with the organization's default channels
+	Default         bool   // copy of the organization's list of default channels
 	LastActive      int64  // time of the last message, or of creation
 	Settings        GroupValues
-	Quiet           bool // told to be no longer recently active
+	Quiet           bool // clients know that it is no longer recently active
 }
 
-// ChannelRules are the permission settings every channel has.
+// ChannelRules are the permission settings that every channel has.
 var ChannelRules = []GroupSettingRule{
 	{Name: "can_add_subscribers_group", Default: "role:nobody", NobodyOK: true},
 	{Name: "can_administer_channel_group", Default: "channel_creator", NobodyOK: true},
@@ -43,34 +43,37 @@ var ChannelRules = []GroupSettingRule{
 	{Name: "can_subscribe_group", Default: "role:nobody", NobodyOK: true},
 }
 
-// channelIndex is what is derived about one channel.
+// channelIndex is the derived data of one channel.
 type channelIndex struct {
-	subscribers               ids.Set                // users with an active subscription, deactivated accounts included
-	active                    ids.Set                // those of them whose account is active
-	everSubscribed            ids.Set                // users who are or were subscribed, and maybe some who only set what they want of it
-	receiving                 ids.Set                // users who receive what is sent to the channel: their last span is open
-	openings                  []openSpan             // since when, ascending; some have been closed again since
-	wantsEmail                ids.Set                // users who asked for mails of this channel, be they subscribed now or not
-	ids                       ids.Set                // messages that are in the channel now
-	sent                      ids.Set                // messages that were sent to it, wherever they are now
-	topics                    map[string]*topicIndex // by folded name
-	topicList                 []*topicIndex          // the same, one behind the other: who wants all of very many need not look each up
-	connectedSubscribers      []UserID               // cached: subscribers that have a queue
+	subscribers ids.Set // users with an active subscription, deactivated accounts included
+	active      ids.Set // those of them whose account is active
+	// users that are or were subscribed, and some that only set a property of it
+	everSubscribed ids.Set
+	// users that receive new messages of the channel: their last span is open
+	receiving  ids.Set
+	openings   []openSpan             // when the spans opened, ascending; some have been closed since
+	wantsEmail ids.Set                // users that asked for emails of this channel, subscribed or not
+	ids        ids.Set                // messages that are in the channel now
+	sent       ids.Set                // messages that were sent to the channel, wherever they are now
+	topics     map[string]*topicIndex // by case-folded name
+	// the same topics as a list: reading many of them needs no lookup for each
+	topicList                 []*topicIndex
+	connectedSubscribers      []UserID // cache: subscribers that have a queue
 	connectedSubscribersValid bool
-	traffic                   int         // cached: messages in the 28 days before trafficDay
-	trafficDay                int64       // counted from 1970
-	infoChanges               int         // of what clients are told of the row
-	groups                    GroupValues // cached: the permission settings as clients are told of them,
-	groupsVersion             [2]int      // since so many changes, here and of accounts
-	activeChanges             int         // changes of active
+	traffic                   int         // cache: messages in the 28 days before trafficDay
+	trafficDay                int64       // days since 1970
+	infoChanges               int         // counts changes of the row that clients see
+	groups                    GroupValues // cache: the permission settings as clients see them,
+	groupsVersion             [2]int      // valid for these values of infoChanges and groupDisplayVersion
+	activeChanges             int         // counts changes of active
 	json                      channelJSON
 }
 
-// FindChannel is a channel by id whatever the caller may know of it, or nil. Commands use the functions below, which
-// say what the caller may do.
+// FindChannel returns a channel by id, or nil. It checks no permission: commands use the functions below, whose names
+// contain the permission that they check.
 func (r *Realm) FindChannel(id ChannelID) *Channel { return r.channels.find(id) }
 
-// FindChannelByName is a channel by its name, compared without case, or nil.
+// FindChannelByName returns a channel by its name, or nil. Upper and lower case are the same.
 func (r *Realm) FindChannelByName(name string) *Channel {
 	if id, ok := r.index.channelByName[fold(strings.TrimSpace(name))]; ok {
 		return r.channels.find(id)
@@ -78,7 +81,7 @@ func (r *Realm) FindChannelByName(name string) *Channel {
 	return nil
 }
 
-// EachChannel calls fn with every channel by ascending id, archived ones included.
+// EachChannel calls fn with every channel, archived ones included, by ascending id.
 func (r *Realm) EachChannel(fn func(*Channel)) {
 	for id := ChannelID(0); id < r.Org().NextChannel; id++ {
 		if c := r.channels.find(id); c != nil {
@@ -87,7 +90,7 @@ func (r *Realm) EachChannel(fn func(*Channel)) {
 	}
 }
 
-// ChannelSetting is the value of one of a channel's permission settings.
+// ChannelSetting returns the value of one of a channel's permission settings, or its default.
 func (r *Realm) ChannelSetting(c *Channel, name string) GroupValue {
 	if v, ok := c.Settings[name]; ok {
 		return v
@@ -105,6 +108,7 @@ func (r *Realm) ChannelSetting(c *Channel, name string) GroupValue {
 	return GroupValue{Group: r.SystemGroup(rule.Default)}
 }
 
+// channelAllows reports whether u has a permission by one of the channel's settings.
 func (r *Realm) channelAllows(u *User, c *Channel, name string) bool {
 	return r.allowed(u, r.ChannelSetting(c, name), findGroupRule(ChannelRules, name).EveryoneOK)
 }
@@ -115,15 +119,15 @@ func (r *Realm) Subscribed(u UserID, c ChannelID) bool {
 	return ix != nil && ix.subscribers.Has(int64(u))
 }
 
-// Subscribers is every user with an active subscription and an active account.
+// Subscribers returns the users with an active subscription and an active account, ascending.
 func (r *Realm) Subscribers(c ChannelID) []UserID { return ids.IDs[UserID](r.index.channels[c].active) }
 
-// SubscriberCount is how many Subscribers there are.
+// SubscriberCount returns the number of Subscribers.
 func (r *Realm) SubscriberCount(c ChannelID) int { return r.index.channels[c].active.Len() }
 
-// hasContentAccess reports whether somebody may read a channel's messages: of a web-public channel everyone, else subscribers, and
-// of those who are no guests all for a public channel, and members of the groups that may subscribe or add subscribers.
-// u is nil for a visitor.
+// hasContentAccess reports whether u is allowed to read a channel's messages. u is nil for a logged-out visitor. The
+// rules, in order: everyone reads web-public channels; members read public channels; subscribers read their channels;
+// and members that are allowed to subscribe, or to add subscribers, read private ones too.
 func (r *Realm) hasContentAccess(u *User, c *Channel) bool {
 	if c.WebPublic {
 		return u != nil || r.SpectatorsAllowed()
@@ -131,7 +135,7 @@ func (r *Realm) hasContentAccess(u *User, c *Channel) bool {
 	if u == nil {
 		return false
 	}
-	if !c.Private && !u.IsGuest() { // the commonest, without a look at who is in it
+	if !c.Private && !u.IsGuest() { // the most frequent case first: it needs no lookup of subscriptions
 		return true
 	}
 	if r.Subscribed(u.ID, c.ID) {
@@ -143,13 +147,13 @@ func (r *Realm) hasContentAccess(u *User, c *Channel) bool {
 	return r.channelAllows(u, c, "can_subscribe_group") || r.channelAllows(u, c, "can_add_subscribers_group")
 }
 
-// hasMetadataAccess reports whether somebody may know that a channel exists: those who may read its messages, and administrators
-// of the organization or the channel.
+// hasMetadataAccess reports whether u is allowed to know that a channel exists. These are users with content access,
+// and administrators of the organization or the channel.
 func (r *Realm) hasMetadataAccess(u *User, c *Channel) bool {
-	return r.hasContentAccess(u, c) || u != nil && (u.IsAdmin() || r.channelAllows(u, c, "can_administer_channel_group"))
+	return r.hasContentAccess(u, c) || r.mayAdminister(u, c)
 }
 
-// VisibleChannel is a channel the caller may know of.
+// VisibleChannel returns a channel that the caller is allowed to know of.
 func (v View) VisibleChannel(id ChannelID) (*Channel, error) {
 	c := v.channels.find(id)
 	if c == nil || !v.System && !v.hasMetadataAccess(v.Me(), c) {
@@ -158,10 +162,10 @@ func (v View) VisibleChannel(id ChannelID) (*Channel, error) {
 	return c, nil
 }
 
-// MaySeeChannel reports whether the caller may know the channel exists.
+// MaySeeChannel reports whether the caller is allowed to know that the channel exists.
 func (v View) MaySeeChannel(c *Channel) bool { return v.System || v.hasMetadataAccess(v.Me(), c) }
 
-// ReadableChannel is a channel whose messages the caller may read.
+// ReadableChannel returns a channel whose messages the caller is allowed to read.
 func (v View) ReadableChannel(id ChannelID) (*Channel, error) {
 	c := v.channels.find(id)
 	if c == nil || !v.System && !v.hasContentAccess(v.Me(), c) {
@@ -170,15 +174,15 @@ func (v View) ReadableChannel(id ChannelID) (*Channel, error) {
 	return c, nil
 }
 
-// MayReadChannel reports whether the caller may read the channel's messages.
+// MayReadChannel reports whether the caller is allowed to read the channel's messages.
 func (v View) MayReadChannel(c *Channel) bool { return v.System || v.hasContentAccess(v.Me(), c) }
 
-// mayAdminister: organization administrators and the channel's own.
+// mayAdminister reports whether u is an administrator of the organization or of the channel.
 func (r *Realm) mayAdminister(u *User, c *Channel) bool {
 	return u != nil && (u.IsAdmin() || r.channelAllows(u, c, "can_administer_channel_group"))
 }
 
-// AdministeredChannel is a channel the caller may change.
+// AdministeredChannel returns a channel that the caller is allowed to change.
 func (v View) AdministeredChannel(id ChannelID) (*Channel, error) {
 	c, err := v.VisibleChannel(id)
 	if err != nil {
@@ -190,7 +194,7 @@ func (v View) AdministeredChannel(id ChannelID) (*Channel, error) {
 	return c, nil
 }
 
-// MaySeeSubscribers reports whether the caller may know who is subscribed.
+// MaySeeSubscribers reports whether the caller is allowed to see the list of subscribers.
 func (v View) MaySeeSubscribers(c *Channel) bool {
 	me := v.Me()
 	if v.System {
@@ -205,11 +209,11 @@ func (v View) MaySeeSubscribers(c *Channel) bool {
 	return v.hasMetadataAccess(me, c)
 }
 
-// NewChannel is what a channel is created with.
+// NewChannel has the properties of a channel to be created.
 type NewChannel struct {
 	Name, Description, DescriptionHTML string
 	Private, WebPublic                 bool
-	History                            *bool // nil: public channels share history, private ones do not
+	History                            *bool // nil: shared in public channels, protected in private ones
 	Retention                          *int64
 	Folder                             int64
 	TopicsPolicy                       string
@@ -217,7 +221,7 @@ type NewChannel struct {
 	Groups                             []GroupChange
 }
 
-// checkChannelName refuses names the protocol does not allow and returns the trimmed one.
+// checkChannelName refuses names that the protocol does not allow, and returns the trimmed name.
 func checkChannelName(name string) (string, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {
@@ -232,7 +236,7 @@ func checkChannelName(name string) (string, error) {
 	return name, nil
 }
 
-// newChannel checks and records a channel, without a notice.
+// newChannel checks and records a channel. It posts no message about it.
 func (t *Turn) newChannel(n NewChannel) (*Channel, error) {
 	c, err := t.planChannel(n)
 	if err != nil {
@@ -242,8 +246,8 @@ func (t *Turn) newChannel(n NewChannel) (*Channel, error) {
 	return t.channels.must(c.ID), nil
 }
 
-// planChannel checks a new channel and who may create it, without recording, so that several can be checked before the
-// noticeRank is made.
+// planChannel checks a new channel and the caller's permission to create it, and records nothing. So several channels
+// can be checked before the first is created.
 func (t *Turn) planChannel(n NewChannel) (*Channel, error) {
 	name, err := checkChannelName(n.Name)
 	if err != nil {
@@ -270,8 +274,9 @@ func (t *Turn) planChannel(n NewChannel) (*Channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Channel{ID: t.Org().NextChannel, Name: name, Description: text, DescriptionHTML: n.DescriptionHTML, Created: t.Now, LastActive: t.Now,
-		Private: n.Private, WebPublic: n.WebPublic, History: history, Retention: n.Retention, Folder: n.Folder, TopicsPolicy: "inherit", Default: n.Default, Settings: GroupValues{}}
+	c := &Channel{ID: t.Org().NextChannel, Name: name, Description: text, DescriptionHTML: n.DescriptionHTML,
+		Created: t.Now, LastActive: t.Now, Private: n.Private, WebPublic: n.WebPublic, History: history,
+		Retention: n.Retention, Folder: n.Folder, TopicsPolicy: "inherit", Default: n.Default, Settings: GroupValues{}}
 	if me != nil {
 		c.Creator = me.ID
 	}
@@ -297,7 +302,7 @@ func (t *Turn) planChannel(n NewChannel) (*Channel, error) {
 	return c, nil
 }
 
-// mayCreateChannel: which kinds of channels somebody may create.
+// mayCreateChannel refuses users that are not allowed to create a channel of this kind.
 func (t *Turn) mayCreateChannel(me *User, n NewChannel) error {
 	if t.System {
 		return nil
@@ -323,7 +328,7 @@ func (t *Turn) mayCreateChannel(me *User, n NewChannel) error {
 	return nil
 }
 
-// ChannelCreated says a channel exists.
+// ChannelCreated adds a channel.
 type ChannelCreated struct{ Channel Channel }
 
 func (f *ChannelCreated) apply(r *Realm) {
@@ -347,11 +352,12 @@ func (f *ChannelCreated) tell(r *Realm) []Notice {
 	return out
 }
 
-// ChannelAppeared is the event stream/create: the channel came into somebody's sight.
+// ChannelAppeared is the event stream/create: the receiver can see the channel now.
 type ChannelAppeared struct{ Channels []ChannelInfo }
 
 func (*ChannelAppeared) EventType() string { return "stream" }
 
+// channelsAppeared returns the event with the present state of channels.
 func (r *Realm) channelsAppeared(ids ...ChannelID) *ChannelAppeared {
 	e := &ChannelAppeared{}
 	for _, id := range ids {
@@ -360,46 +366,46 @@ func (r *Realm) channelsAppeared(ids ...ChannelID) *ChannelAppeared {
 	return e
 }
 
-// ChannelVanished is the event stream/delete: the channel went out of somebody's sight, or was archived.
+// ChannelVanished is the event stream/delete: the receiver cannot see the channel any more, or it was archived.
 type ChannelVanished struct {
 	Channels []ChannelID
-	Archived bool        // for queues without archived_channels only
+	Archived bool        // only for queues without the capability archived_channels
 	Shut     []ChannelID // those of Channels that were archived before: only queues with archived_channels knew of them
 }
 
 func (*ChannelVanished) EventType() string { return "stream" }
 
-// ChannelInfo is a channel as clients are told of it: the row and what is derived.
+// ChannelInfo is a channel as clients see it: the row and derived values.
 type ChannelInfo struct {
 	Channel
-	Groups         GroupValues // every permission setting, defaults filled in; shared: read only
+	Groups         GroupValues // every permission setting, with defaults; shared: read only
 	FirstMessage   MessageID   // 0: none
 	Subscribers    int         // active accounts, bots included
-	WeeklyTraffic  int64       // messages a week; -1: too new to tell
+	WeeklyTraffic  int64       // messages per week; -1: the channel is too new
 	RecentlyActive bool
 }
 
-// ChannelInfo copies a channel out of the realm.
+// ChannelInfo returns a copy of a channel that may leave the realm.
 func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
 	ix := r.index.channels[c.ID]
-	if of := [2]int{ix.infoChanges, r.index.groupDisplayVersion}; ix.groups == nil || ix.groupsVersion != of {
-		ix.groups, ix.groupsVersion = make(GroupValues, len(ChannelRules)), of
+	if version := [2]int{ix.infoChanges, r.index.groupDisplayVersion}; ix.groups == nil || ix.groupsVersion != version {
+		ix.groups, ix.groupsVersion = make(GroupValues, len(ChannelRules)), version
 		for _, rule := range ChannelRules {
 			ix.groups[rule.Name] = r.WithoutDeactivated(r.ChannelSetting(c, rule.Name))
 		}
 	}
-	i := ChannelInfo{Channel: *c, Groups: ix.groups, WeeklyTraffic: r.weeklyTraffic(c)}
-	i.Settings = nil
-	if m, ok := ix.ids.Min(); ok {
-		i.FirstMessage = MessageID(m)
+	info := ChannelInfo{Channel: *c, Groups: ix.groups, WeeklyTraffic: r.weeklyTraffic(c)}
+	info.Settings = nil
+	if first, ok := ix.ids.Min(); ok {
+		info.FirstMessage = MessageID(first)
 	}
-	i.Subscribers = r.SubscriberCount(c.ID)
-	i.RecentlyActive = r.recentlyActive(c)
-	return i
+	info.Subscribers = r.SubscriberCount(c.ID)
+	info.RecentlyActive = r.recentlyActive(c)
+	return info
 }
 
-// weeklyTraffic is the average of messages a week over the 28 days before today, rounded to two significant digits; -1
-// for a channel younger than a week. It changes once a day, so it is counted once a day.
+// weeklyTraffic returns the average number of messages per week in the 28 days before today, rounded to two significant
+// digits. It is -1 for a channel younger than a week. The value changes once a day, so messages are counted once a day.
 func (r *Realm) weeklyTraffic(c *Channel) int64 {
 	age := (r.index.clock - c.Created) / secondsPerDay
 	if age < 7 {
@@ -409,24 +415,28 @@ func (r *Realm) weeklyTraffic(c *Channel) int64 {
 	today := r.index.clock / secondsPerDay
 	if ix.trafficDay != today {
 		ix.trafficDay = today
-		ix.traffic = r.countMessagesSince(c.ID, (today-28)*secondsPerDay) - r.countMessagesSince(c.ID, today*secondsPerDay)
+		ix.traffic = r.countMessagesSince(c.ID, (today-28)*secondsPerDay) -
+			r.countMessagesSince(c.ID, today*secondsPerDay)
 	}
 	return weeklyAverage(int64(ix.traffic), age)
 }
 
-const secondsPerDay = 86400 // seconds
+const secondsPerDay = 86400
 
-// weeklyAverage makes an average of n messages in the last 28 days of a channel's life of age days.
+// weeklyAverage returns the weekly average of n messages in the last 28 days, for a channel that is age days old.
 func weeklyAverage(n, age int64) int64 {
 	span := min(age, 28)
-	w := (n*7 + span/2) / span
-	if w == 0 && n > 0 {
+	average := (n*7 + span/2) / span
+	if average == 0 && n > 0 {
 		return 1
 	}
-	for unit := int64(10); w >= unit*10; unit *= 10 {
-		if w < unit*100 {
-			return (w + unit/2) / unit * unit
+	for unit := int64(10); average >= unit*10; unit *= 10 {
+		if average < unit*100 {
+			return (average + unit/2) / unit * unit
 		}
 	}
-	return w
+	return average
 }
+
+// hasProtectedHistory reports whether messages of the channel can be read only by users that received them.
+func (r *Realm) hasProtectedHistory(c *Channel) bool { return !c.History && !c.WebPublic }

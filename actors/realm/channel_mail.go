@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// MailAddress is the row of an address that posts mail to a channel, under its token. There is one for each channel,
-// user who asked for it, and sender the messages show.
+// MailAddress is the row of an email address that posts to a channel. Its key is the token in the address. There is one
+// for each channel, each user that asked for it, and each sender that its messages show.
 type MailAddress struct {
 	Channel ChannelID
 	User    UserID
 	Sender  UserID
 }
 
-// MailToken asks for the token of the caller's address of a channel; Sender 0 is the mail gateway.
+// MailToken asks for the token of the caller's email address of a channel. Sender 0 is the email gateway bot.
 type MailToken struct {
 	Channel ChannelID
 	Sender  UserID
@@ -51,12 +51,13 @@ func (c MailToken) Decide(t *Turn) (ChannelMail, error) {
 	return ChannelMail{Slug: mailSlug(ch.Name), Token: token}, nil
 }
 
+// mailKey finds the token of an address that a user has already asked for.
 type mailKey struct {
 	channel      ChannelID
 	user, sender UserID
 }
 
-// MailTokenMade says a channel has a further mail address.
+// MailTokenMade adds an email address to a channel.
 type MailTokenMade struct {
 	Token   string
 	Address MailAddress
@@ -70,7 +71,7 @@ func (f *MailTokenMade) apply(r *Realm) {
 
 func (f *MailTokenMade) tell(*Realm) []Notice { return nil }
 
-// FindMailAddress is what a token of a mail address stands for, or nil; addresses of archived channels do not work.
+// FindMailAddress returns the address with a token, or nil. Addresses of archived channels do not work.
 func (r *Realm) FindMailAddress(token string) *MailAddress {
 	a := r.small.mailAddresses.find(strings.ToLower(token))
 	if a == nil || r.channels.must(a.Channel).Archived {
@@ -79,8 +80,8 @@ func (r *Realm) FindMailAddress(token string) *MailAddress {
 	return a
 }
 
-// mailSlug is a channel's name as the readable part of its address: letters and digits with dashes between, or nothing
-// for names that are not plainly ASCII.
+// mailSlug returns the readable part of a channel's address: the letters and digits of its name with single dashes
+// between. It is empty for names that are not ASCII.
 func mailSlug(name string) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(name) {
@@ -97,7 +98,7 @@ func mailSlug(name string) string {
 	return strings.Join(parts, "-")
 }
 
-// Address writes the address under a pattern in which %s stands for the local part's content: "%s@example.com".
+// Address returns the full address. pattern contains one %s for the local part: "%s@example.com".
 func (m ChannelMail) Address(pattern string) string {
 	if pattern == "" {
 		return ""

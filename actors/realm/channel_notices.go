@@ -5,20 +5,21 @@ import (
 	"strings"
 )
 
-// What the notification bot writes about channels. Clients depend on where these notices stand and whom they name, not
-// on their words.
+// The messages that the notification bot posts about channels. Clients depend on their channel, their topic and the
+// users they mention, but not on the words.
 
-// Topics of the notices.
+// Topics of these messages.
 const (
 	channelEventsTopic = "channel events"
 	newChannelsTopic   = "new channels"
 )
 
-// MaxNewSubscriptionMessages is how many people one request may have told of their new subscriptions or groups: a direct message
-// each. Clients know it as max_bulk_new_subscription_messages.
+// MaxNewSubscriptionMessages is the limit of users that one request notifies of new subscriptions or groups. Each of
+// them gets a direct message. Clients know it as max_bulk_new_subscription_messages.
 const MaxNewSubscriptionMessages = 100
 
-// eventsTopicOf is where notices about a channel go: a channel that has only the empty topic keeps it that way.
+// eventsTopicOf returns the topic of messages about a channel. A channel that allows only the empty topic gets them
+// there.
 func (r *Realm) eventsTopicOf(c *Channel) string {
 	if c.TopicsPolicy == "empty_topic_only" {
 		return ""
@@ -26,14 +27,15 @@ func (r *Realm) eventsTopicOf(c *Channel) string {
 	return channelEventsTopic
 }
 
-// postChannelEvent posts into a channel about the channel itself, unless the organization does not want such notices.
+// postChannelEvent posts a message about a channel into the channel, unless the organization has turned these messages
+// off.
 func (t *Turn) postChannelEvent(c *Channel, text string, readBy ...UserID) {
 	if t.OrgBool("send_channel_events_messages") {
 		t.NotifyChannel(c.ID, t.eventsTopicOf(c), text, readBy...)
 	}
 }
 
-// actor names who acts; the server itself has no name.
+// actor returns a mention of the caller, or "The server".
 func (t *Turn) actor() string {
 	if t.Me() == nil {
 		return "The server"
@@ -41,7 +43,7 @@ func (t *Turn) actor() string {
 	return t.SilentMention(t.User)
 }
 
-// byActor is " by" and who acts, or nothing for the server itself.
+// byActor returns " by" and a mention of the caller, or "" for the server itself.
 func (t *Turn) byActor() string {
 	if t.Me() == nil {
 		return ""
@@ -49,7 +51,7 @@ func (t *Turn) byActor() string {
 	return " by " + t.SilentMention(t.User)
 }
 
-// PrivacyName is how people call who may find and read a channel.
+// PrivacyName returns the words for a channel's privacy in messages.
 func (c *Channel) PrivacyName() string {
 	switch {
 	case c.WebPublic:
@@ -62,6 +64,7 @@ func (c *Channel) PrivacyName() string {
 	return "Private, protected history"
 }
 
+// quotedDescription returns a description as a quotation in Markdown.
 func quotedDescription(text string) string {
 	if text == "" {
 		return "*No description.*"
@@ -69,12 +72,14 @@ func quotedDescription(text string) string {
 	return QuoteBlock(text)
 }
 
-// postChannelCreated tells a new channel's first subscribers what it is.
+// postChannelCreated posts the first message into a new channel: its privacy and its description.
 func (t *Turn) postChannelCreated(c *Channel) {
-	t.postChannelEvent(c, "**"+c.PrivacyName()+"** channel created"+t.byActor()+". Description:\n\n"+quotedDescription(c.Description), t.User)
+	created := "**" + c.PrivacyName() + "** channel created" + t.byActor() + "."
+	t.postChannelEvent(c, created+" Description:\n\n"+quotedDescription(c.Description), t.User)
 }
 
-// announceNewChannels tells the organization of new channels.
+// announceNewChannels posts links to new channels into the organization's channel for such announcements. Private
+// channels are left out.
 func (t *Turn) announceNewChannels(channels []*Channel) {
 	to := t.channels.find(ChannelID(t.OrgInt("new_stream_announcements_stream_id")))
 	if to == nil || to.Archived {
@@ -99,7 +104,8 @@ func (t *Turn) announceNewChannels(channels []*Channel) {
 	}
 }
 
-// notifySubscribed writes to people whom the caller subscribed to channels that were there already.
+// notifySubscribed sends direct messages to users that the caller subscribed to channels that already existed. order is
+// the order of the messages.
 func (t *Turn) notifySubscribed(joined map[UserID][]*Channel, order []*User) {
 	for _, u := range order {
 		id := u.ID
@@ -118,43 +124,53 @@ func (t *Turn) notifySubscribed(joined map[UserID][]*Channel, order []*User) {
 	}
 }
 
-// postChannelChange posts about a change of the channel. old is the channel as it was.
+// postChannelChange posts a message about a change of a channel. old is the channel before it.
 func (t *Turn) postChannelChange(old, c *Channel, f Fact) {
 	switch f := f.(type) {
 	case *ChannelUnarchived:
 		t.postChannelEvent(c, "Channel **"+c.Name+"** is open again; unarchived"+t.byActor()+".")
 	case *ChannelPrivacySet:
-		t.postChannelEvent(c, t.actor()+" changed the privacy of this channel:\n\n"+beforeAndAfter(old.PrivacyName(), c.PrivacyName()))
+		t.postChannelEvent(c, t.actor()+" changed the privacy of this channel:\n\n"+
+			beforeAndAfter(old.PrivacyName(), c.PrivacyName()))
 	case *ChannelChanged:
 		t.postPropertyChange(old, c, f)
 	}
 }
 
+// postPropertyChange posts a message with the old and the new value of a property of a channel.
 func (t *Turn) postPropertyChange(old, c *Channel, f *ChannelChanged) {
-	var what, before, after string
+	var subject, before, after string
 	switch f.Property {
 	case "name":
 		t.postChannelEvent(c, t.actor()+" renamed this channel from **"+old.Name+"** to "+t.ChannelLink(c)+".")
 		return
 	case "description":
-		t.postChannelEvent(c, t.actor()+" changed the description of this channel.\n\n* **Before:**\n\n"+quotedDescription(old.Description)+"\n\n* **Now:**\n\n"+quotedDescription(c.Description))
+		t.postChannelEvent(c, t.actor()+" changed the description of this channel.\n\n"+
+			"* **Before:**\n\n"+quotedDescription(old.Description)+"\n\n"+
+			"* **Now:**\n\n"+quotedDescription(c.Description))
 		return
 	case "message_retention_days":
-		what, before, after = "for how long this channel keeps messages", t.describeRetention(old.Retention), t.describeRetention(c.Retention)
+		subject = "for how long this channel keeps messages"
+		before, after = t.describeRetention(old.Retention), t.describeRetention(c.Retention)
 	case "folder_id":
-		what, before, after = "the folder of this channel", t.folderName(old.Folder), t.folderName(c.Folder)
+		subject, before, after = "the folder of this channel", t.folderName(old.Folder), t.folderName(c.Folder)
 	case "topics_policy":
-		what, before, after = "which topics this channel allows", topicsPolicyNames[old.TopicsPolicy], topicsPolicyNames[c.TopicsPolicy]
+		subject = "which topics this channel allows"
+		before, after = topicsPolicyNames[old.TopicsPolicy], topicsPolicyNames[c.TopicsPolicy]
 	default:
-		what, before, after = "who "+settingDescriptions[f.Property], t.describeGroupValue(t.ChannelSetting(old, f.Property)), t.describeGroupValue(t.ChannelSetting(c, f.Property))
+		subject = "who " + settingDescriptions[f.Property]
+		before = t.describeGroupValue(t.ChannelSetting(old, f.Property))
+		after = t.describeGroupValue(t.ChannelSetting(c, f.Property))
 	}
-	t.postChannelEvent(c, t.actor()+" changed "+what+":\n\n"+beforeAndAfter(before, after))
+	t.postChannelEvent(c, t.actor()+" changed "+subject+":\n\n"+beforeAndAfter(before, after))
 }
 
+// beforeAndAfter returns a list of two values in Markdown.
 func beforeAndAfter(before, after string) string {
 	return "* **Before:** " + before + "\n* **Now:** " + after
 }
 
+// describeRetention returns the words for a channel's retention time in days. nil means the organization's.
 func (r *Realm) describeRetention(days *int64) string {
 	n := r.OrgInt("message_retention_days")
 	inherited := ""
@@ -170,19 +186,28 @@ func (r *Realm) describeRetention(days *int64) string {
 }
 
 var topicsPolicyNames = map[string]string{
-	"inherit": "as in the whole organization", "allow_empty_topic": "any, and messages without a topic", "disable_empty_topic": "any, but every message needs one",
-	"empty_topic_only": "none: messages have no topic",
+	"inherit":             "as in the whole organization",
+	"allow_empty_topic":   "any, and messages without a topic",
+	"disable_empty_topic": "any, but every message needs one",
+	"empty_topic_only":    "none: messages have no topic",
 }
 
-// settingDescriptions says what the permission settings permit.
+// settingDescriptions has the words for the permission settings, to follow "who".
 var settingDescriptions = map[string]string{
-	"can_add_subscribers_group": "may add subscribers", "can_administer_channel_group": "may administer this channel", "can_create_topic_group": "may begin topics",
-	"can_delete_any_message_group": "may delete any message", "can_delete_own_message_group": "may delete messages of their own",
-	"can_move_messages_out_of_channel_group": "may move messages out of this channel", "can_move_messages_within_channel_group": "may move messages within this channel",
-	"can_remove_subscribers_group": "may remove subscribers", "can_resolve_topics_group": "may resolve topics", "can_send_message_group": "may post", "can_subscribe_group": "may subscribe",
+	"can_add_subscribers_group":              "may add subscribers",
+	"can_administer_channel_group":           "may administer this channel",
+	"can_create_topic_group":                 "may begin topics",
+	"can_delete_any_message_group":           "may delete any message",
+	"can_delete_own_message_group":           "may delete messages of their own",
+	"can_move_messages_out_of_channel_group": "may move messages out of this channel",
+	"can_move_messages_within_channel_group": "may move messages within this channel",
+	"can_remove_subscribers_group":           "may remove subscribers",
+	"can_resolve_topics_group":               "may resolve topics",
+	"can_send_message_group":                 "may post",
+	"can_subscribe_group":                    "may subscribe",
 }
 
-// describeGroupValue names the people a permission setting means, notifying none.
+// describeGroupValue names the groups and users of a permission setting without notifying them.
 func (r *Realm) describeGroupValue(v GroupValue) string {
 	var parts []string
 	groups := v.Subgroups

@@ -6,11 +6,13 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// channelVisibilitySettings let people know a private channel.
-var channelVisibilitySettings = []string{"can_add_subscribers_group", "can_administer_channel_group", "can_subscribe_group"}
+// channelVisibilitySettings are the permission settings that let users see a private channel.
+var channelVisibilitySettings = []string{"can_add_subscribers_group", "can_administer_channel_group",
+	"can_subscribe_group"}
 
-// channelVisibilityNotices tells the ones who knew a channel of its change, if there is one, and the others that it came into
-// sight or went out of it.
+// channelVisibilityNotices returns the events after a change of a channel. before is the set of connected users that
+// could see it before the change. Users that can see it now but could not before get the channel. Users that could and
+// still can get the event change, if it is not nil. Users that cannot see it any more get its deletion.
 func (r *Realm) channelVisibilityNotices(c *Channel, before ids.Set, change Event) []Notice {
 	after := ids.SetOf(r.channelAudience(c)...)
 	var out []Notice
@@ -21,69 +23,76 @@ func (r *Realm) channelVisibilityNotices(c *Channel, before ids.Set, change Even
 		out = append(out, Notice{To: stayed, Event: change})
 	}
 	if lost := r.usersAudience(ids.IDs[UserID](ids.Difference(before, after))...); len(lost) > 0 {
-		out = append(out, Notice{To: lost, Event: &ChannelVanished{Channels: []ChannelID{c.ID}, Shut: r.archivedAmong([]ChannelID{c.ID})}})
+		vanished := &ChannelVanished{Channels: []ChannelID{c.ID}, Shut: r.archivedAmong([]ChannelID{c.ID})}
+		out = append(out, Notice{To: lost, Event: vanished})
 	}
 	return out
 }
 
-// channelsAppearedNotices tells people of channels they did not know, and of who is in them.
-func (r *Realm) channelsAppearedNotices(to []UserID, ids []ChannelID) []Notice {
-	e := r.channelsAppeared(ids...)
-	for i := range e.Channels { // clients count the peers they are told of next
-		e.Channels[i].Subscribers = 0
+// channelsAppearedNotices returns the events for users that can see channels they could not see before: the channels,
+// then the subscribers. Channels with the same subscribers share one event.
+func (r *Realm) channelsAppearedNotices(to []UserID, channels []ChannelID) []Notice {
+	appeared := r.channelsAppeared(channels...)
+	for i := range appeared.Channels { // clients add up the subscribers of the next events
+		appeared.Channels[i].Subscribers = 0
 	}
-	out := []Notice{{To: to, Event: e}}
-	for _, id := range ids {
+	out := []Notice{{To: to, Event: appeared}}
+	for _, id := range channels {
 		peers := r.Subscribers(id)
 		if len(peers) == 0 {
 			continue
 		}
-		same := slices.IndexFunc(out[1:], func(n Notice) bool { return slices.Equal(n.Event.(*PeersChanged).Users, peers) })
+		same := slices.IndexFunc(out[1:], func(n Notice) bool {
+			return slices.Equal(n.Event.(*PeersChanged).Users, peers)
+		})
 		if same < 0 {
 			same = len(out) - 1
 			out = append(out, Notice{To: to, Event: &PeersChanged{Joined: true, Users: peers}})
 		}
-		p := out[1+same].Event.(*PeersChanged)
-		p.Channels = append(p.Channels, id)
+		change := out[1+same].Event.(*PeersChanged)
+		change.Channels = append(change.Channels, id)
 	}
 	for _, n := range out[1:] {
-		p := n.Event.(*PeersChanged)
-		p.Archived = r.archivedAmong(p.Channels)
+		change := n.Event.(*PeersChanged)
+		change.Archived = r.archivedAmong(change.Channels)
 	}
 	return out
 }
 
-// trackChannelVisibility runs a change of group memberships, and then tells people of the private channels that it showed to them or
-// hid from them. Only channels that name a group of the organization's own, or full members, can be among those.
+// trackChannelVisibility runs a change of group memberships. It then records which private channels the change showed
+// to users or hid from them. Only channels with a custom group, or with full members, in these settings can be
+// affected.
 func (t *Turn) trackChannelVisibility(change func()) {
 	before := map[ChannelID]ids.Set{}
-	var idList []ChannelID
+	var affected []ChannelID
 	t.EachChannel(func(c *Channel) {
-		if c.Private && slices.ContainsFunc(channelVisibilitySettings, func(s string) bool { return t.ChannelSetting(c, s).hasVariableMembers() }) {
-			idList = append(idList, c.ID)
+		variable := func(setting string) bool { return t.ChannelSetting(c, setting).hasVariableMembers() }
+		if c.Private && slices.ContainsFunc(channelVisibilitySettings, variable) {
+			affected = append(affected, c.ID)
 			before[c.ID] = t.channelAudienceSet(c).Clone()
 		}
 	})
 	change()
-	for _, id := range idList {
-		if after := t.channelAudienceSet(t.channels.must(id)); !ids.Difference(after, before[id]).Empty() || !ids.Difference(before[id], after).Empty() {
+	for _, id := range affected {
+		after := t.channelAudienceSet(t.channels.must(id))
+		if !ids.Difference(after, before[id]).Empty() || !ids.Difference(before[id], after).Empty() {
 			t.Record(&ChannelVisibilityChanged{id, before[id]})
 		}
 	}
 }
 
-// hasVariableMembers reports whether the people a value means may change although neither their roles nor the value do: it names
-// groups that the organization made, or full members, who become that by time.
+// hasVariableMembers reports whether the users of a value can change while their roles and the value stay the same.
+// This holds for custom groups, and for full members because time passes.
 func (v GroupValue) hasVariableMembers() bool {
-	shifts := func(g GroupID) bool { return g > groupInternet || g == groupFullMembers }
-	return shifts(v.Group) || slices.ContainsFunc(v.Subgroups, shifts)
+	isVariable := func(g GroupID) bool { return g > groupInternet || g == groupFullMembers }
+	return isVariable(v.Group) || slices.ContainsFunc(v.Subgroups, isVariable)
 }
 
-// ChannelVisibilityChanged says a change of groups showed a private channel to people, or hid it from them. It changes nothing by
-// itself.
+// ChannelVisibilityChanged sends the events after a change of groups showed a private channel to users or hid it from
+// them. It changes no state.
 type ChannelVisibilityChanged struct {
 	Channel ChannelID
-	Before  ids.Set // listening users that knew the channel before
+	Before  ids.Set // connected users that could see the channel before
 }
 
 func (*ChannelVisibilityChanged) keepsMarkdownConfig() {}
@@ -92,7 +101,7 @@ func (f *ChannelVisibilityChanged) tell(r *Realm) []Notice {
 	return r.channelVisibilityNotices(r.channels.must(f.Channel), f.Before, nil)
 }
 
-// ChannelsShown says what somebody's new role lets him see. It changes nothing by itself.
+// ChannelsShown sends a user the channels that their new role lets them see. It changes no state.
 type ChannelsShown struct {
 	Viewer   UserID
 	Channels []ChannelID

@@ -7,21 +7,24 @@ import (
 	"parley/actors/realm/realmtest"
 )
 
-// testScene is a scene with people of every role and channels of every kind.
+// testScene is a scene with users of every role and channels of every kind.
 type testScene struct {
 	*realmtest.Scene
 	owner, admin, mod, ann, bo, cy, guest, bot UserID
 	public, private, protected                 ChannelID
 }
 
-// newTestScene: ann and bo are in every channel, the guest in the public one, the others in none; cy is in none either.
+// newTestScene subscribes ann and bo to every channel and the guest to the public one. The others, cy among them, have
+// no subscriptions.
 func newTestScene(t testing.TB) *testScene {
 	s := &testScene{Scene: realmtest.New(t)}
 	s.owner = s.Join("Olive", Owner)
-	// Notices about channels and automatic following have tests of their own; here they would be in the way.
+	// Messages about channels and automatic following have their own tests. Here they would add events.
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "send_channel_events_messages", Value: false}}})
-	do(s, s.owner, ChangeUserDefaults{Values: []SettingValue{{Name: "automatically_follow_topics_policy", Value: int64(4)},
-		{Name: "automatically_unmute_topics_in_muted_streams_policy", Value: int64(4)}, {Name: "automatically_follow_topics_where_mentioned", Value: false}}})
+	do(s, s.owner, ChangeUserDefaults{Values: []SettingValue{
+		{Name: "automatically_follow_topics_policy", Value: int64(4)},
+		{Name: "automatically_unmute_topics_in_muted_streams_policy", Value: int64(4)},
+		{Name: "automatically_follow_topics_where_mentioned", Value: false}}})
 	s.admin, s.mod = s.Join("Ada", Administrator), s.Join("Mo", Moderator)
 	s.ann, s.bo, s.cy, s.guest = s.Join("Ann"), s.Join("Bo"), s.Join("Cy"), s.Join("Gus", Guest)
 	s.bot = s.JoinBot("Robo", s.ann)
@@ -38,13 +41,15 @@ func (s *testScene) channel(name string, n NewChannel, members ...UserID) Channe
 	for _, u := range members {
 		people = append(people, Principal{ID: u})
 	}
-	a := do(s, members[0], Subscribe{Channels: []ChannelToJoin{{Name: name}}, New: n, Principals: people, AllOrNothing: true})
+	a := do(s, members[0], Subscribe{Channels: []ChannelToJoin{{Name: name}}, New: n, Principals: people,
+		AllOrNothing: true})
 	return a.Created[0]
 }
 
 func (s *testScene) join(u UserID, c ChannelID) {
 	s.T.Helper()
-	do(s, s.ann, Subscribe{Channels: []ChannelToJoin{{Name: s.Realm.FindChannel(c).Name}}, Principals: []Principal{{ID: u}}, AllOrNothing: true})
+	do(s, s.ann, Subscribe{Channels: []ChannelToJoin{{Name: s.Realm.FindChannel(c).Name}},
+		Principals: []Principal{{ID: u}}, AllOrNothing: true})
 }
 
 func (s *testScene) leave(u UserID, c ChannelID) {
@@ -52,7 +57,7 @@ func (s *testScene) leave(u UserID, c ChannelID) {
 	do(s, u, Unsubscribe{Names: []string{s.Realm.FindChannel(c).Name}})
 }
 
-// do plays a command that must not be refused; refused one that must be.
+// do runs a command that must not be refused. refused runs one that must be.
 func do[A any](s *testScene, u UserID, c Command[A]) A {
 	s.T.Helper()
 	return realmtest.Do(s.Scene, u, c)
@@ -122,7 +127,7 @@ func TestMentions(t *testing.T) {
 		t.Errorf("a mentioned subscriber has flags %b", flags(s.bo))
 	}
 	if flags(s.cy) != FlagRead|FlagHistorical {
-		t.Errorf("a mentioned stranger has flags %b", flags(s.cy))
+		t.Errorf("a mentioned user without a subscription has flags %b", flags(s.cy))
 	}
 	s.ExpectEvents(s.bot, "message", "stream")
 	if flags(s.bot) != FlagMentioned {
@@ -132,11 +137,11 @@ func TestMentions(t *testing.T) {
 	all.Content.ChannelWildcard = true
 	id = do(s, s.ann, all).ID
 	if flags(s.guest) != FlagChannelWildcard {
-		t.Errorf("a subscriber of a wildcard has flags %b", flags(s.guest))
+		t.Errorf("a subscriber mentioned by a wildcard has flags %b", flags(s.guest))
 	}
 	do(s, s.cy, Flag{Messages: []MessageID{id}, Op: "add", Flag: "starred"})
 	if flags(s.cy) != FlagRead|FlagStarred|FlagHistorical {
-		t.Errorf("a stranger who stars a message with a wildcard has flags %b", flags(s.cy))
+		t.Errorf("a user without a subscription that starred a wildcard mention has flags %b", flags(s.cy))
 	}
 	s.expectNarrow(s.cy, oneTerm("is", "mentioned"))
 	for i := range 15 {
@@ -148,7 +153,8 @@ func TestMentions(t *testing.T) {
 	topic.Content.TopicWildcard = true
 	id = do(s, s.bo, topic).ID
 	if flags(s.ann) != FlagTopicWildcard || flags(s.bo) != FlagTopicWildcard || flags(s.guest) != 0 {
-		t.Errorf("topic wildcard: participants %b %b, another %b", flags(s.ann), flags(s.bo), flags(s.guest))
+		t.Errorf("topic wildcard: flags of participants %b %b, of another subscriber %b", flags(s.ann), flags(s.bo),
+			flags(s.guest))
 	}
 	group := channelMessage(s.public, "a", "@*role:members*")
 	group.Content.Groups = []GroupID{s.Realm.SystemGroup("role:members")}
@@ -168,25 +174,27 @@ func TestReactions(t *testing.T) {
 	do(s, s.cy, AddReaction{Message: id, Name: "waving", NameCode: "1f44b"})
 	i, _ := s.ViewAs(s.cy).ReadableMessage(id)
 	if i.Reactions[1].Name != "wave" {
-		t.Errorf("the second vote is called %q", i.Reactions[1].Name)
+		t.Errorf("the second reaction with the same code is called %q", i.Reactions[1].Name)
 	}
 	if f := s.ViewAs(s.cy).FlagsOf(id); f != FlagRead|FlagHistorical {
-		t.Errorf("who reacted to what he did not receive has flags %b", f)
+		t.Errorf("a user that reacted to a message without having received it has flags %b", f)
 	}
 	do(s, s.ann, AddReaction{Message: id, Name: "zulip"})
-	s.ExpectEvents(s.cy, "reaction") // he has a row now
+	s.ExpectEvents(s.cy, "reaction") // cy has a row of the message now
 	for want, c := range map[string]AddReaction{
 		"Emoji 'nosuch' does not exist": {Message: id, Name: "nosuch"},
 		"Invalid emoji code.":           {Message: id, Name: "x", Code: "zzz", Type: UnicodeEmoji},
-		"Invalid emoji name.":           {Message: id, Name: "wave", NameCode: "1f44b", Code: "1f642", KnownCode: true, Type: UnicodeEmoji},
-		"Invalid custom emoji.":         {Message: id, Name: "x", Code: "77", Type: RealmEmoji},
-		"Invalid emoji type.":           {Message: id, Name: "x", Code: "77", Type: "sticker"},
-		"Invalid message(s)":            {Message: 999, Name: "wave", NameCode: "1f44b"},
+		"Invalid emoji name.": {Message: id, Name: "wave", NameCode: "1f44b", Code: "1f642", KnownCode: true,
+			Type: UnicodeEmoji},
+		"Invalid custom emoji.": {Message: id, Name: "x", Code: "77", Type: RealmEmoji},
+		"Invalid emoji type.":   {Message: id, Name: "x", Code: "77", Type: "sticker"},
+		"Invalid message(s)":    {Message: 999, Name: "wave", NameCode: "1f44b"},
 	} {
 		refused(s, s.ann, c, want)
 	}
 	refused(s, s.ann, RemoveReaction{Message: id, Name: "wave", NameCode: "1f44b"}, "REACTION_DOES_NOT_EXIST")
-	refused(s, s.ann, RemoveReaction{Message: id}, "At least one of the following arguments must be present: emoji_name, emoji_code")
+	refused(s, s.ann, RemoveReaction{Message: id},
+		"At least one of the following arguments must be present: emoji_name, emoji_code")
 	do(s, s.bo, RemoveReaction{Message: id, Name: "wave", NameCode: "1f44b"})
 	s.ExpectEvents(s.cy, "reaction")
 	secret := s.post(s.ann, s.protected, "a", "hi")
@@ -249,7 +257,8 @@ func TestBotOwnerWarnings(t *testing.T) {
 	do(s, s.bot, WarnBotOwner{"nowhere"})
 	s.ExpectEvents(s.ann, "message")
 	s.Advance(60)
-	do(s, s.ann, directMessage("what is my bot doing?", NotificationBot)) // other words between the two do not stand for a warning
+	// another message between two warnings is not a warning
+	do(s, s.ann, directMessage("what is my bot doing?", NotificationBot))
 	do(s, s.bot, WarnBotOwner{"nowhere"})
 	s.ExpectEvents(s.ann, "message")
 	do(s, s.bo, WarnBotOwner{"people are not bots"})

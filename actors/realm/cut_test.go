@@ -9,21 +9,23 @@ import (
 	"parley/snapshot/codec"
 )
 
-// A snapshot is of the moment it began, whatever is moved, edited, written, reacted to and deleted before its rows are written.
+// A snapshot has the state of the moment it began. Moves, edits, new messages, reactions and deletions before its rows
+// are written must not change it.
 func TestSnapshotIgnoresLaterChanges(t *testing.T) {
-	for before := range 6 { // how many slices are written before the rest changes
+	for before := range 6 { // number of slices that are written before the changes
 		s := newTestScene(t)
 		var ids []MessageID
-		for i := range 700 { // in three rows, the last one not full
+		for i := range 700 { // in three blocks; the last one is not full
 			ids = append(ids, s.post(s.ann, s.public, []string{"a", "b", "c"}[i%3], "hi"))
 		}
-		do(s, s.ann, moveToTopic(ids[0], MoveAll, "d")) // some messages have further rows already
+		do(s, s.ann, moveToTopic(ids[0], MoveAll, "d")) // some messages have a MessageExtra row already
 		want := map[string][]byte{}
 		s.Realm.EachRow(func(table uint16, key, row any) {
 			want[fmt.Sprint(table, " ", key)] = codec.EncodeRow(row)
 		})
 		got := map[string][]byte{}
 		cut := s.Realm.BeginSnapshot(func(table uint16, key, row any) {
+			s.SaveRow(table, key, row)
 			k := fmt.Sprint(table, " ", key)
 			if _, twice := got[k]; twice {
 				t.Errorf("row %s is written twice", k)
@@ -51,12 +53,12 @@ func TestSnapshotIgnoresLaterChanges(t *testing.T) {
 		}
 		for k, row := range want {
 			if !bytes.Equal(got[k], row) {
-				t.Fatalf("%d slices before: row %s was %x and is written as %x", before, k, row, got[k])
+				t.Fatalf("after %d slices: row %s was %x and is written as %x", before, k, row, got[k])
 			}
 		}
 		for k, row := range got {
 			if row != nil && want[k] == nil {
-				t.Fatalf("%d slices before: row %s was not there yet", before, k)
+				t.Fatalf("after %d slices: row %s is written but did not exist when the snapshot began", before, k)
 			}
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// CustomEmoji is the row of an emoji of the organization. One that was removed stays: old messages show it.
+// CustomEmoji is the row of a custom emoji. Removed ones are kept, because old messages show them.
 type CustomEmoji struct {
 	ID          int64
 	Name        string
@@ -16,21 +16,21 @@ type CustomEmoji struct {
 	Deactivated bool
 }
 
-// Limits of emoji; removed ones count, as registrations carry them too.
+// Limits of custom emoji. Removed ones count, because registrations contain them too.
 const (
 	maxEmojiName = 100
 	maxEmoji     = 5000
 )
 
-// File is the emoji's name in addresses.
+// File returns the file name of the emoji in URLs.
 func (e *CustomEmoji) File() string {
 	return UserID(e.ID).String() + "." + strings.TrimPrefix(strings.Replace(e.Kind, "jpeg", "jpg", 1), "image/")
 }
 
-// CustomEmojis is every emoji of the organization by id, removed ones too.
+// CustomEmojis returns every custom emoji by ascending id, removed ones too.
 func (r *Realm) CustomEmojis() []CustomEmoji { return r.small.emoji.list() }
 
-// EmojiFile is the emoji behind an address, or nil.
+// EmojiFile returns the emoji with a file name, or nil.
 func (r *Realm) EmojiFile(name string) *CustomEmoji {
 	for _, e := range r.small.emoji.all() {
 		if e.File() == name {
@@ -40,7 +40,7 @@ func (r *Realm) EmojiFile(name string) *CustomEmoji {
 	return nil
 }
 
-// activeOrgEmoji is the organization's active emoji, by id.
+// activeOrgEmoji returns the custom emoji that are not removed, by ascending id.
 func (r *Realm) activeOrgEmoji() (out []OrgEmoji) {
 	for _, id := range r.small.emoji.keys() {
 		if e, _ := r.orgEmojiByID(id); !e.Deactivated {
@@ -50,7 +50,7 @@ func (r *Realm) activeOrgEmoji() (out []OrgEmoji) {
 	return out
 }
 
-// orgEmojiByID is an emoji of the organization by id, deactivated ones too.
+// orgEmojiByID returns a custom emoji by id, removed ones too.
 func (r *Realm) orgEmojiByID(id int64) (OrgEmoji, bool) {
 	e := r.small.emoji.find(id)
 	if e == nil {
@@ -59,6 +59,7 @@ func (r *Realm) orgEmojiByID(id int64) (OrgEmoji, bool) {
 	return OrgEmoji{ID: e.ID, Name: e.Name, File: e.File(), Deactivated: e.Deactivated}, true
 }
 
+// activeEmojiByName returns the active custom emoji with a name, or nil.
 func (r *Realm) activeEmojiByName(name string) *CustomEmoji {
 	for _, e := range r.small.emoji.all() {
 		if e.Name == name && !e.Deactivated {
@@ -68,10 +69,11 @@ func (r *Realm) activeEmojiByName(name string) *CustomEmoji {
 	return nil
 }
 
-// EmojiName is an emoji's name in its one spelling.
+// EmojiName returns the one spelling of an emoji's name: trimmed, with underscores for spaces.
 func EmojiName(name string) string { return strings.ReplaceAll(strings.TrimSpace(name), " ", "_") }
 
-// MayAddEmoji is the checks before the image is looked at. BuiltIn marks a name that means an emoji already.
+// MayAddEmoji makes the checks that need no look at the image. builtIn says that the name is also the name of a
+// built-in emoji.
 func (v View) MayAddEmoji(name string, builtIn bool) error {
 	me := v.Me()
 	switch {
@@ -84,7 +86,8 @@ func (v View) MayAddEmoji(name string, builtIn bool) error {
 	case name == "":
 		return BadRequest("Emoji name is missing")
 	case strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "":
-		return BadRequest("Emoji names must contain only lowercase English letters, digits, spaces, dashes, and underscores.")
+		return BadRequest(
+			"Emoji names must contain only lowercase English letters, digits, spaces, dashes, and underscores.")
 	case strings.HasSuffix(name, "-") || strings.HasSuffix(name, "_"):
 		return BadRequest("Emoji names must end with either a letter or digit.")
 	case len(name) > maxEmojiName:
@@ -101,7 +104,7 @@ func (v View) MayAddEmoji(name string, builtIn bool) error {
 	return nil
 }
 
-// AddEmoji asks for an emoji whose image has been kept already.
+// AddEmoji asks for a custom emoji whose image is already stored.
 type AddEmoji struct {
 	Name     string
 	BuiltIn  bool
@@ -115,11 +118,13 @@ func (c AddEmoji) Decide(t *Turn) (Done, error) {
 	if err := t.MayAddEmoji(name, c.BuiltIn); err != nil {
 		return Done{}, err
 	}
-	t.Record(&EmojiAdded{CustomEmoji{ID: t.nextID("emoji"), Name: name, Author: t.User, Hash: c.Hash, Kind: c.Kind, Animated: c.Animated}})
+	e := CustomEmoji{ID: t.nextID("emoji"), Name: name, Author: t.User, Hash: c.Hash, Kind: c.Kind,
+		Animated: c.Animated}
+	t.Record(&EmojiAdded{e})
 	return Done{}, nil
 }
 
-// EmojiAdded says the organization has a further emoji.
+// EmojiAdded adds a custom emoji.
 type EmojiAdded struct{ Emoji CustomEmoji }
 
 func (f *EmojiAdded) apply(r *Realm) {
@@ -132,7 +137,7 @@ func (f *EmojiAdded) tell(r *Realm) []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: &EmojiChanged{Emoji: f.Emoji, All: r.CustomEmojis()}}}
 }
 
-// RemoveEmoji asks to take an emoji out of use.
+// RemoveEmoji asks to deactivate a custom emoji.
 type RemoveEmoji struct{ Name string }
 
 func (c RemoveEmoji) Decide(t *Turn) (Done, error) {
@@ -151,17 +156,18 @@ func (c RemoveEmoji) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// EmojiRemoved says an emoji is out of use.
+// EmojiRemoved deactivates a custom emoji.
 type EmojiRemoved struct{ ID int64 }
 
 func (f *EmojiRemoved) apply(r *Realm) { r.small.emoji.change(f.ID).Deactivated = true }
 
 func (f *EmojiRemoved) tell(r *Realm) []Notice {
-	return []Notice{{To: r.everyoneAudience(), Event: &EmojiChanged{Emoji: *r.small.emoji.must(f.ID), All: r.CustomEmojis()}}}
+	e := &EmojiChanged{Emoji: *r.small.emoji.must(f.ID), All: r.CustomEmojis()}
+	return []Notice{{To: r.everyoneAudience(), Event: e}}
 }
 
-// EmojiChanged is the event realm_emoji: one emoji was added, or deactivated; clients that follow single changes hear of
-// it alone, the others get all of them.
+// EmojiChanged is the event realm_emoji: one emoji was added or deactivated. Clients with the capability for single
+// changes get only that one, the others get all of them.
 type EmojiChanged struct {
 	Emoji CustomEmoji
 	All   []CustomEmoji
@@ -169,7 +175,7 @@ type EmojiChanged struct {
 
 func (*EmojiChanged) EventType() string { return "realm_emoji" }
 
-// emojiUsesFile reports whether an emoji shows these bytes.
+// emojiUsesFile reports whether the image of a custom emoji has this hash.
 func (r *Realm) emojiUsesFile(hash string) bool {
 	return slices.ContainsFunc(r.CustomEmojis(), func(e CustomEmoji) bool { return e.Hash == hash })
 }

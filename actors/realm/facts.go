@@ -5,8 +5,9 @@ import (
 	"reflect"
 )
 
-// typeByNumber gives every fact, and every event that is not a fact, its number in the journal and in kept events. A number
-// is never used for anything else; fields are only ever added at a type's end.
+// typeByNumber has the number of every fact, and of every event that is not a fact. The journal and the stored
+// unacknowledged events contain these numbers. A number is never used for another type. New fields are added only at
+// the end of a type.
 var typeByNumber = map[uint16]any{
 	1:  (*Ticked)(nil),
 	2:  (*Founded)(nil),
@@ -193,19 +194,20 @@ var numberByType = func() map[reflect.Type]uint16 {
 	return m
 }()
 
-// NumberOf is the number of a fact's or event's type; 0 if it has none, which only a test should ever see.
+// NumberOf returns the number of a fact's or event's type. It is 0 for a type without number, which only a test should
+// ever see.
 func NumberOf(x any) uint16 { return numberByType[reflect.TypeOf(x).Elem()] }
 
-// NewByNumber is a new value of the type with that number, to decode into.
+// NewByNumber returns a new zero value of the type with that number, to decode into.
 func NewByNumber(number uint16) (any, error) {
 	k, ok := typeByNumber[number]
 	if !ok {
-		return nil, fmt.Errorf("no fact or event is numbered %d: written by a newer version?", number)
+		return nil, fmt.Errorf("no fact or event has the number %d: the data may be from a newer version", number)
 	}
 	return reflect.New(reflect.TypeOf(k).Elem()).Interface(), nil
 }
 
-// TypesByNumber is every number in use, for tests that pin them.
+// TypesByNumber returns all types by number, for tests that pin them.
 func TypesByNumber() map[uint16]reflect.Type {
 	m := map[uint16]reflect.Type{}
 	for n, k := range typeByNumber {

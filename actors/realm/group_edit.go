@@ -7,12 +7,13 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// maxGroupName is in code points (protocol).
+// maxGroupName is the limit of a group's name in code points (protocol).
 const maxGroupName = 100
 
-// groupPrefixes may not begin a group's name: they mean something else in mentions.
+// groupPrefixes must not begin a group's name, because they have another meaning in mentions.
 var groupPrefixes = []string{"@", "role:", "user:", "stream:", "channel:"}
 
+// checkGroupName checks the name of a group and returns it trimmed. except is the group that may already have it.
 func (v View) checkGroupName(name string, except GroupID) (string, error) {
 	name = strings.TrimSpace(name)
 	switch {
@@ -21,9 +22,9 @@ func (v View) checkGroupName(name string, except GroupID) (string, error) {
 	case runeCount(name) > maxGroupName:
 		return "", BadRequest("User group name cannot exceed %d characters.", maxGroupName)
 	}
-	for _, p := range groupPrefixes {
-		if strings.HasPrefix(name, p) {
-			return "", BadRequest("User group name cannot start with '%s'.", p)
+	for _, prefix := range groupPrefixes {
+		if strings.HasPrefix(name, prefix) {
+			return "", BadRequest("User group name cannot start with '%s'.", prefix)
 		}
 	}
 	if g := v.FindGroupByName(name); g != nil && g.ID != except {
@@ -32,7 +33,7 @@ func (v View) checkGroupName(name string, except GroupID) (string, error) {
 	return name, nil
 }
 
-// ManagedGroup is a group the caller may change: never a system group.
+// ManagedGroup returns a group that the caller is allowed to change. System groups are never allowed.
 func (v View) ManagedGroup(id GroupID) (*Group, error) {
 	g := v.groups.find(id)
 	if g == nil {
@@ -44,11 +45,15 @@ func (v View) ManagedGroup(id GroupID) (*Group, error) {
 	return g, nil
 }
 
+// mayManageGroup reports whether u is allowed to change a group. No user may change a system group.
 func (r *Realm) mayManageGroup(u *User, g *Group) bool {
-	return u != nil && !g.System && (r.HasPermission(u, "can_manage_all_groups") || r.allowed(u, r.GroupSettingOf(g, "can_manage_group"), false))
+	if u == nil || g.System {
+		return false
+	}
+	return r.HasPermission(u, "can_manage_all_groups") || r.allowed(u, r.GroupSettingOf(g, "can_manage_group"), false)
 }
 
-// MemberOnly refuses visitors, guests and bots where only members may ask.
+// MemberOnly returns the caller, and refuses logged-out visitors, guests and bots.
 func (v View) MemberOnly() (*User, error) {
 	me := v.Me()
 	if me == nil {
@@ -63,7 +68,7 @@ func (v View) MemberOnly() (*User, error) {
 	return me, nil
 }
 
-// CreateGroup asks for a user group.
+// CreateGroup asks for a user group. It answers the group's id.
 type CreateGroup struct {
 	Name, Description string
 	Members           []UserID
@@ -92,7 +97,8 @@ func (c CreateGroup) Decide(t *Turn) (GroupID, error) {
 	if err := t.checkSubgroups(c.Subgroups); err != nil {
 		return 0, err
 	}
-	g := Group{ID: t.Org().NextGroup, Name: name, Description: c.Description, Created: t.Now, Creator: me.ID, Members: sortUnique(c.Members), Subgroups: sortUnique(c.Subgroups), Settings: GroupValues{}}
+	g := Group{ID: t.Org().NextGroup, Name: name, Description: c.Description, Created: t.Now, Creator: me.ID,
+		Members: sortUnique(c.Members), Subgroups: sortUnique(c.Subgroups), Settings: GroupValues{}}
 	for _, s := range c.Settings {
 		v, err := t.checkGroupValue(findGroupRule(GroupRules, s.Name), s.New)
 		if err != nil {
@@ -104,6 +110,7 @@ func (c CreateGroup) Decide(t *Turn) (GroupID, error) {
 	return g.ID, nil
 }
 
+// checkMembers refuses users that cannot be added to a group.
 func (v View) checkMembers(ids []UserID) error {
 	for _, id := range ids {
 		u := v.Find(id)
@@ -117,6 +124,7 @@ func (v View) checkMembers(ids []UserID) error {
 	return nil
 }
 
+// checkSubgroups refuses groups that cannot be subgroups of a group.
 func (v View) checkSubgroups(ids []GroupID) error {
 	for _, id := range ids {
 		g := v.groups.find(id)
@@ -130,7 +138,7 @@ func (v View) checkSubgroups(ids []GroupID) error {
 	return nil
 }
 
-// GroupInfo is a group as clients are told of it.
+// GroupInfo is a group as clients see it.
 type GroupInfo struct {
 	ID                GroupID
 	Name, Description string
@@ -140,20 +148,21 @@ type GroupInfo struct {
 	Subgroups         []GroupID
 	System            bool
 	Deactivated       bool
-	Settings          GroupValues // all of them, defaults filled in
+	Settings          GroupValues // all of them, with defaults
 }
 
-// GroupInfo copies a group out of the realm.
+// GroupInfo returns a copy of a group that may leave the realm.
 func (r *Realm) GroupInfo(g *Group) GroupInfo {
-	i := GroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Created: g.Created, Creator: g.Creator, Members: r.DirectMembers(g),
+	info := GroupInfo{ID: g.ID, Name: g.Name, Description: g.Description, Created: g.Created, Creator: g.Creator,
+		Members:   r.DirectMembers(g),
 		Subgroups: slices.Clone(g.Subgroups), System: g.System, Deactivated: g.Deactivated, Settings: GroupValues{}}
 	for _, rule := range GroupRules {
-		i.Settings[rule.Name] = r.WithoutDeactivated(r.GroupSettingOf(g, rule.Name))
+		info.Settings[rule.Name] = r.WithoutDeactivated(r.GroupSettingOf(g, rule.Name))
 	}
-	return i
+	return info
 }
 
-// GroupCreated says a user group exists.
+// GroupCreated adds a user group.
 type GroupCreated struct{ Group Group }
 
 func (f *GroupCreated) apply(r *Realm) {
@@ -168,8 +177,8 @@ func (f *GroupCreated) tell(r *Realm) []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: &GroupAppeared{Group: r.GroupInfo(r.groups.must(f.Group.ID))}}}
 }
 
-// GroupAppeared is the event user_group/add. Back marks one that was reactivated: only queues that are not told of
-// deactivated groups hear of it.
+// GroupAppeared is the event user_group/add. Back says that the group was reactivated: then only queues that do not get
+// deactivated groups receive it.
 type GroupAppeared struct {
 	Group GroupInfo
 	Back  bool
@@ -177,7 +186,7 @@ type GroupAppeared struct {
 
 func (*GroupAppeared) EventType() string { return "user_group" }
 
-// EditGroup asks to change a group; nil fields stay.
+// EditGroup asks to change a group. Fields that are nil do not change.
 type EditGroup struct {
 	Group             GroupID
 	Name, Description *string
@@ -234,7 +243,7 @@ func (c EditGroup) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// GroupChanged says fields of a group changed; it is the event user_group/update, in one of its two shapes.
+// GroupChanged changes fields of a group. It is the event user_group/update, in one of its two forms.
 type GroupChanged struct {
 	ID                GroupID
 	Name, Description *string
@@ -281,7 +290,7 @@ func (f *GroupChanged) tell(r *Realm) []Notice {
 
 func (*GroupChanged) EventType() string { return "user_group" }
 
-// DeactivateGroup asks to take a group out of use.
+// DeactivateGroup asks to deactivate a group.
 type DeactivateGroup struct{ Group GroupID }
 
 func (c DeactivateGroup) Decide(t *Turn) (Done, error) {
@@ -295,46 +304,48 @@ func (c DeactivateGroup) Decide(t *Turn) (Done, error) {
 	if g.Deactivated {
 		return Done{}, BadRequest("User group is deactivated.")
 	}
-	if o := t.groupUses(g.ID); len(o) > 0 {
-		return Done{}, Refuse(Invalid, "CANNOT_DEACTIVATE_GROUP_IN_USE", "Cannot deactivate user group in use.").With("objections", o)
+	if uses := t.groupUses(g.ID); len(uses) > 0 {
+		return Done{}, Refuse(Invalid, "CANNOT_DEACTIVATE_GROUP_IN_USE", "Cannot deactivate user group in use.").
+			With("objections", uses)
 	}
 	yes := true
 	t.Record(&GroupChanged{ID: g.ID, Deactivated: &yes, Settings: GroupValues{}})
 	return Done{}, nil
 }
 
-// groupUses is where a group is in use, in the protocol's words.
+// groupUses returns where a group is in use, in the protocol's words.
 func (r *Realm) groupUses(id GroupID) []any {
-	out := []any{}
-	var above []GroupID
+	uses := []any{}
+	var supergroups []GroupID
 	for _, gid := range r.groups.keys() {
 		g := r.groups.find(gid)
 		if slices.Contains(g.Subgroups, id) && !g.Deactivated {
-			above = append(above, gid)
+			supergroups = append(supergroups, gid)
 		}
 	}
-	if len(above) > 0 {
-		out = append(out, map[string]any{"type": "subgroup", "supergroup_ids": above})
+	if len(supergroups) > 0 {
+		uses = append(uses, map[string]any{"type": "subgroup", "supergroup_ids": supergroups})
 	}
-	uses := func(v GroupValue) bool { return v.Group == id || slices.Contains(v.Subgroups, id) }
+	matches := func(v GroupValue) bool { return v.Group == id || slices.Contains(v.Subgroups, id) }
 	for _, cid := range r.channels.keys() {
 		c := r.channels.must(cid)
-		if s := settingsUsing(c.Settings, uses); len(s) > 0 && !c.Archived {
-			out = append(out, map[string]any{"type": "channel", "channel_id": cid, "settings": s})
+		if settings := settingsUsing(c.Settings, matches); len(settings) > 0 && !c.Archived {
+			uses = append(uses, map[string]any{"type": "channel", "channel_id": cid, "settings": settings})
 		}
 	}
 	for _, gid := range r.groups.keys() {
 		g := r.groups.find(gid)
-		if s := settingsUsing(g.Settings, uses); len(s) > 0 && gid != id && !g.Deactivated {
-			out = append(out, map[string]any{"type": "user_group", "group_id": gid, "settings": s})
+		if settings := settingsUsing(g.Settings, matches); len(settings) > 0 && gid != id && !g.Deactivated {
+			uses = append(uses, map[string]any{"type": "user_group", "group_id": gid, "settings": settings})
 		}
 	}
-	if s := settingsUsing(r.Org().GroupSettings, uses); len(s) > 0 {
-		out = append(out, map[string]any{"type": "realm", "settings": s})
+	if settings := settingsUsing(r.Org().GroupSettings, matches); len(settings) > 0 {
+		uses = append(uses, map[string]any{"type": "realm", "settings": settings})
 	}
-	return out
+	return uses
 }
 
+// settingsUsing returns the names of the settings whose values match, sorted.
 func settingsUsing(settings GroupValues, uses func(GroupValue) bool) (names []string) {
 	for name, v := range settings {
 		if uses(v) {
@@ -350,7 +361,8 @@ type ChangeMembers struct {
 	Group                      GroupID
 	Add, Remove                []UserID
 	AddSubgroups, RemoveGroups []GroupID
-	OnlySubgroups              bool // the endpoint for subgroups, which words an empty request differently
+	// the request came to the endpoint for subgroups, which has another error text for an empty request
+	OnlySubgroups bool
 }
 
 func (c ChangeMembers) Decide(t *Turn) (Done, error) {
@@ -366,7 +378,8 @@ func (c ChangeMembers) Decide(t *Turn) (Done, error) {
 		if c.OnlySubgroups {
 			return Done{}, BadRequest(`Nothing to do. Specify at least one of "add" or "delete".`)
 		}
-		return Done{}, BadRequest(`Nothing to do. Specify at least one of "add", "delete", "add_subgroups" or "delete_subgroups".`)
+		return Done{}, BadRequest(
+			`Nothing to do. Specify at least one of "add", "delete", "add_subgroups" or "delete_subgroups".`)
 	}
 	if g.System || !c.mayChange(t, me, g) {
 		return Done{}, errPermission()
@@ -386,23 +399,25 @@ func (c ChangeMembers) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// notifyMembersChanged writes to people whom the caller put into a group, or took out of it; not where they are very many.
+// notifyMembersChanged sends direct messages to users that the caller added to a group or removed from it. It sends
+// none for more than MaxNewSubscriptionMessages users.
 func (t *Turn) notifyMembersChanged(g *Group, f *MembersChanged) {
 	if len(f.Users) > MaxNewSubscriptionMessages {
 		return
 	}
-	did := "removed you from the group"
+	change := "removed you from the group"
 	if f.Joined {
-		did = "added you to the group"
+		change = "added you to the group"
 	}
 	for _, id := range f.Users {
 		if u := t.users.must(id); u.Active && !u.IsBot() && id != t.User {
-			t.NotifyUsers(t.actor()+" "+did+" @_*"+g.Name+"*.", id)
+			t.NotifyUsers(t.actor()+" "+change+" @_*"+g.Name+"*.", id)
 		}
 	}
 }
 
-// mayChange: managers may everything; others what the group lets them, or join and leave for themselves.
+// mayChange reports whether the user is allowed to make the changes. Users that manage the group may make all of them.
+// Others need the group's permissions to add or remove, or to join or leave if the change is only about themselves.
 func (c ChangeMembers) mayChange(t *Turn, me *User, g *Group) bool {
 	if t.mayManageGroup(me, g) {
 		return true
@@ -411,15 +426,19 @@ func (c ChangeMembers) mayChange(t *Turn, me *User, g *Group) bool {
 		return t.allowed(me, t.GroupSettingOf(g, name), findGroupRule(GroupRules, name).EveryoneOK)
 	}
 	self := func(list []UserID) bool { return len(list) == 1 && list[0] == me.ID }
-	if len(c.Add)+len(c.AddSubgroups) > 0 && !may("can_add_members_group") && !(self(c.Add) && len(c.AddSubgroups) == 0 && may("can_join_group")) {
+	if len(c.Add)+len(c.AddSubgroups) > 0 && !may("can_add_members_group") &&
+		!(self(c.Add) && len(c.AddSubgroups) == 0 && may("can_join_group")) {
 		return false
 	}
-	if len(c.Remove)+len(c.RemoveGroups) > 0 && !may("can_remove_members_group") && !(self(c.Remove) && len(c.RemoveGroups) == 0 && may("can_leave_group")) {
+	if len(c.Remove)+len(c.RemoveGroups) > 0 && !may("can_remove_members_group") &&
+		!(self(c.Remove) && len(c.RemoveGroups) == 0 && may("can_leave_group")) {
 		return false
 	}
 	return true
 }
 
+// plan checks the changes and returns their facts, one for each kind of change that has any. All checks come before the
+// first fact: the request is refused as a whole.
 func (c ChangeMembers) plan(t *Turn, g *Group) (out []Fact, err error) {
 	if err := t.checkMembers(c.Add); err != nil {
 		return nil, err
@@ -462,7 +481,7 @@ func (c ChangeMembers) plan(t *Turn, g *Group) (out []Fact, err error) {
 	return out, nil
 }
 
-// isSubgroupOf reports whether a group is another one's subgroup, at any depth.
+// isSubgroupOf reports whether the group below is a subgroup of the group above, at any depth.
 func (r *Realm) isSubgroupOf(below, above GroupID, depth int) bool {
 	g := r.groups.find(above)
 	if g == nil || depth > maxGroupDepth {
@@ -476,14 +495,14 @@ func (r *Realm) isSubgroupOf(below, above GroupID, depth int) bool {
 	return false
 }
 
-// MembersChanged says users or subgroups joined or left a group.
+// MembersChanged adds users or subgroups to a group, or removes them.
 type MembersChanged struct {
 	Group  GroupID
 	Joined bool
 	Users  []UserID
 	Groups []GroupID
 
-	Deactivated bool // as in GroupMembersChanged; filled in when told
+	Deactivated bool // as in GroupMembersChanged; set by tell
 }
 
 func (f *MembersChanged) apply(r *Realm) {
@@ -498,22 +517,25 @@ func (f *MembersChanged) apply(r *Realm) {
 }
 
 func (f *MembersChanged) tell(r *Realm) []Notice {
-	off := r.groups.must(f.Group).Deactivated
+	deactivated := r.groups.must(f.Group).Deactivated
 	if len(f.Users) > 0 {
-		return []Notice{{To: r.everyoneAudience(), Event: &GroupMembersChanged{f.Group, f.Joined, f.Users, off}}}
+		e := &GroupMembersChanged{f.Group, f.Joined, f.Users, deactivated}
+		return []Notice{{To: r.everyoneAudience(), Event: e}}
 	}
-	return []Notice{{To: r.everyoneAudience(), Event: &MembersChanged{Group: f.Group, Joined: f.Joined, Groups: f.Groups, Deactivated: off}}}
+	e := &MembersChanged{Group: f.Group, Joined: f.Joined, Groups: f.Groups, Deactivated: deactivated}
+	return []Notice{{To: r.everyoneAudience(), Event: e}}
 }
 
 func (*MembersChanged) EventType() string { return "user_group" }
 
-// AllMembers is everyone in a group, also through subgroups, ascending.
+// AllMembers returns all users in a group, also through subgroups, ascending.
 func (r *Realm) AllMembers(g *Group) []UserID {
 	var s ids.Set
 	r.collectMembers(g, &s, 0)
 	return ids.IDs[UserID](s)
 }
 
+// collectMembers adds the members of a group and of its subgroups to s.
 func (r *Realm) collectMembers(g *Group, s *ids.Set, depth int) {
 	s.Union(ids.SetOf(r.DirectMembers(g)...))
 	for _, id := range g.Subgroups {
@@ -523,7 +545,7 @@ func (r *Realm) collectMembers(g *Group, s *ids.Set, depth int) {
 	}
 }
 
-// AllSubgroups is every group below a group, ascending.
+// AllSubgroups returns all direct and indirect subgroups of a group, ascending.
 func (r *Realm) AllSubgroups(g *Group) []GroupID {
 	var s ids.Set
 	var walk func(*Group, int)

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// Full members are those whose account is older than the organization's waiting period, and everybody above members. Who
-// is one changes only by facts, so that whatever was told of it stays true until something else is told: the clock alone
-// makes nobody a full member, the fact that his waiting period is over does.
+// Full members are the members whose account is older than the organization's waiting period, and all users with a
+// higher role. A user becomes a full member, or stops being one, only by a fact. So everything clients know about it
+// stays true until another event. The clock alone makes no user a full member: the fact that the waiting period is over
+// does.
 
-// FullMember reports whether the account is older than the organization's waiting period (days), or above members.
+// FullMember reports whether the account is older than the organization's waiting period, or has a role above member.
 func (r *Realm) FullMember(u *User) bool {
 	if u.IsGuest() {
 		return false
@@ -20,32 +21,36 @@ func (r *Realm) FullMember(u *User) bool {
 // wasOldEnough reports whether the account was that many days old at a time.
 func (u *User) wasOldEnough(at, days int64) bool { return (at-u.Joined)/secondsPerDay >= days }
 
-// fullMembersAsOf is the time by which full members are told from new accounts; where none is written yet, by the clock.
+// fullMembersAsOf returns the time at which the ages of accounts were last compared with the waiting period. If no fact
+// has set it yet, it is the clock.
 func (r *Realm) fullMembersAsOf() int64 { return cmp.Or(r.Org().FullAt, r.index.clock) }
 
-// listedAsFullMember reports whether the group of full members lists the account itself: roles above have their own groups.
+// listedAsFullMember reports whether the group of full members lists the account itself. Users with higher roles belong
+// to their own system groups.
 func (r *Realm) listedAsFullMember(u *User) bool { return u.Role == Member && r.FullMember(u) }
 
-// fullMemberChanges is who a waiting period of so many days makes a full member, and who is none any more by it.
-func (t *Turn) fullMemberChanges(days int64) (full, waits []UserID) {
+// fullMemberChanges returns the users that a new waiting period makes full members, and those that it makes new members
+// again.
+func (t *Turn) fullMemberChanges(days int64) (becomeFull, becomeNew []UserID) {
 	for _, u := range t.activeUsers() {
-		is, will := t.listedAsFullMember(u), u.wasOldEnough(t.Now, days)
+		isFull, willBe := t.listedAsFullMember(u), u.wasOldEnough(t.Now, days)
 		switch {
-		case u.Role != Member || is == will:
-		case will:
-			full = append(full, u.ID)
+		case u.Role != Member || isFull == willBe:
+		case willBe:
+			becomeFull = append(becomeFull, u.ID)
 		default:
-			waits = append(waits, u.ID)
+			becomeNew = append(becomeNew, u.ID)
 		}
 	}
-	return full, waits
+	return becomeFull, becomeNew
 }
 
-// maxNewFullMembersPerTurn is about how many accounts become full members in one turn; those that joined in the same second do together.
+// maxNewFullMembersPerTurn is about the number of accounts that become full members in one turn. Accounts that joined
+// in the same second always do so together.
 const maxNewFullMembersPerTurn = 1000
 
-// fullMembersDue finds the accounts whose waiting period is over. It looks at all of them, a fraction of a millisecond for ten
-// thousand, and only where there is a waiting period.
+// fullMembersDue returns a turn for the accounts whose waiting period is over, or nil. If there is a waiting period, it
+// checks all accounts: a fraction of a millisecond for 10,000.
 func fullMembersDue(r *Realm, now int64) func(*Turn) (any, error) {
 	days := r.OrgInt("waiting_period_threshold")
 	if days == 0 {
@@ -53,7 +58,8 @@ func fullMembersDue(r *Realm, now int64) func(*Turn) (any, error) {
 	}
 	f := &FullMembersGrew{At: now}
 	var due []*User
-	if at := r.Org().FullAt; at != 0 { // else the clock counted so far, and nobody waits to be told of
+	// at 0 no fact has set the time: the clock decided until now, so there is no change to tell clients
+	if at := r.Org().FullAt; at != 0 {
 		for _, u := range r.users.all() {
 			if u.Active && !u.System && u.Role == Member && !u.wasOldEnough(at, days) && u.wasOldEnough(now, days) {
 				due = append(due, u)
@@ -63,7 +69,9 @@ func fullMembersDue(r *Realm, now int64) func(*Turn) (any, error) {
 			return nil
 		}
 	}
-	slices.SortFunc(due, func(a, b *User) int { return cmp.Or(cmp.Compare(a.Joined, b.Joined), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(due, func(a, b *User) int {
+		return cmp.Or(cmp.Compare(a.Joined, b.Joined), cmp.Compare(a.ID, b.ID))
+	})
 	for i, u := range due {
 		if i >= maxNewFullMembersPerTurn && u.Joined != due[i-1].Joined {
 			f.At = due[i-1].Joined + days*secondsPerDay
@@ -78,10 +86,10 @@ func fullMembersDue(r *Realm, now int64) func(*Turn) (any, error) {
 	}
 }
 
-// FullMembersGrew says the waiting period is over for everybody who joined long enough before a time.
+// FullMembersGrew says that the waiting period is over for all users that joined long enough before At.
 type FullMembersGrew struct {
 	At    int64
-	Users []UserID // whom the group of full members lists by it, ascending
+	Users []UserID // users that the group of full members lists from now on, ascending
 }
 
 func (*FullMembersGrew) keepsMarkdownConfig() {}

@@ -11,7 +11,7 @@ import (
 
 const oneDay = 86400
 
-// listedFullMembers is who registrations list in the group of full members.
+// listedFullMembers returns the users that registrations list in the group of full members.
 func listedFullMembers(s *Scene) []realm.UserID {
 	return s.ViewAs(System).DirectMembers(s.Realm.FindGroupByName("role:fullmembers"))
 }
@@ -22,7 +22,7 @@ func setWaitingPeriod(s *Scene, by realm.UserID, days int64) {
 	Do(s, by, realm.ChangeOrganization{Values: []realm.SettingValue{{Name: "waiting_period_threshold", Value: days}}})
 }
 
-// runDueOnce is what the server does by the clock; it reports whether there was anything.
+// runDueOnce runs one turn of the work that is due, and reports whether there was any.
 func runDueOnce(s *Scene) bool {
 	d := s.Realm.Due(s.Now)
 	if d != nil {
@@ -31,7 +31,7 @@ func runDueOnce(s *Scene) bool {
 	return d != nil
 }
 
-// fullMemberEvents is what a listener was told of full members.
+// fullMemberEvents returns the events about full members that a user has received.
 func fullMemberEvents(s *Scene, u realm.UserID) (out []string) {
 	for _, e := range ListEventsOf[*realm.GroupMembersChanged](s, u) {
 		if s.Realm.FindGroup(e.Group).Name == "role:fullmembers" {
@@ -46,50 +46,51 @@ func TestFullMembersAfterWaitingPeriod(t *testing.T) {
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
 	setWaitingPeriod(s, olive, 3)
 	if got := fullMemberEvents(s, ann); len(got) != 1 || got[0] != fmt.Sprint(false, []realm.UserID{ann}) {
-		t.Errorf("by the waiting period ann heard %q", got)
+		t.Errorf("after the waiting period was set Ann received %q", got)
 	}
 	s.Advance(oneDay)
 	bo, gus, cy := s.Join("Bo"), s.Join("Gus", realm.Guest), s.Join("Cy")
 	Do(s, olive, realm.DeactivateUser{User: cy})
 	s.Advance(2*oneDay - 1)
 	if runDueOnce(s) {
-		t.Error("nobody's waiting period was over")
+		t.Error("a turn is due although no waiting period is over")
 	}
 	s.Advance(1)
 	if got := listedFullMembers(s); len(got) != 0 {
-		t.Errorf("before anybody was told registrations list %v", got)
+		t.Errorf("before the event registrations list %v", got)
 	}
 	runDueOnce(s)
 	for _, u := range []realm.UserID{olive, ann, bo, gus} {
 		if got := fullMemberEvents(s, u); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{ann}) {
-			t.Errorf("user %d heard %q", u, got)
+			t.Errorf("user %d received %q", u, got)
 		}
 	}
 	if runDueOnce(s) {
-		t.Error("there is always something to do")
+		t.Error("a turn is due although all work is done")
 	}
 	s.Advance(oneDay)
 	runDueOnce(s)
 	if got := fullMemberEvents(s, gus); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{bo}) {
-		t.Errorf("a day later gus heard %q", got)
+		t.Errorf("a day later Gus received %q", got)
 	}
 	Do(s, olive, realm.ReactivateUser{User: cy})
 	if got := fullMemberEvents(s, gus); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{cy}) {
-		t.Errorf("of cy, who is back, gus heard %q", got)
+		t.Errorf("after Cy was reactivated Gus received %q", got)
 	}
 	member := realm.Member
 	Do(s, olive, realm.EditUser{User: gus, Role: &member})
 	if got := fullMemberEvents(s, ann); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{gus}) {
-		t.Errorf("of gus, who is a guest no more, ann heard %q", got)
+		t.Errorf("after Gus became a member Ann received %q", got)
 	}
 	setWaitingPeriod(s, olive, 9)
 	if got := fullMemberEvents(s, ann); len(got) != 1 || got[0] != fmt.Sprint(false, []realm.UserID{ann, bo, gus, cy}) {
-		t.Errorf("by the longer waiting period ann heard %q", got)
+		t.Errorf("after the longer waiting period was set Ann received %q", got)
 	}
 	s.Advance(9 * oneDay)
 	setWaitingPeriod(s, olive, 0)
-	if got := fullMemberEvents(s, ann); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{ann, bo, gus, cy}) || !slices.Equal(listedFullMembers(s), []realm.UserID{ann, bo, gus, cy}) {
-		t.Errorf("without a waiting period ann heard %q", got)
+	if got := fullMemberEvents(s, ann); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{ann, bo, gus, cy}) ||
+		!slices.Equal(listedFullMembers(s), []realm.UserID{ann, bo, gus, cy}) {
+		t.Errorf("without a waiting period Ann received %q", got)
 	}
 }
 
@@ -112,7 +113,7 @@ func TestFullMembersPerTurn(t *testing.T) {
 		}
 	}
 	if fmt.Sprint(steps) != "[1000 500]" || len(listedFullMembers(s)) != 1500 {
-		t.Errorf("told in steps of %v, %d are listed", steps, len(listedFullMembers(s)))
+		t.Errorf("events in steps of %v; %d users are listed", steps, len(listedFullMembers(s)))
 	}
 }
 
@@ -129,13 +130,15 @@ func TestPrivateChannelVisibilityOfFullMembers(t *testing.T) {
 			v = realm.GroupValue{Members: []realm.UserID{olive, gus}, Subgroups: []realm.GroupID{full}}
 		}
 		setWaitingPeriod(s, olive, 3)
-		Do(s, olive, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "den"}}, New: realm.NewChannel{Private: true}})
+		Do(s, olive, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "den"}},
+			New: realm.NewChannel{Private: true}})
 		den := s.Realm.FindChannelByName("den")
-		Do(s, olive, realm.EditChannel{Channel: den.ID, Groups: []realm.GroupChange{{Name: "can_subscribe_group", New: v}}})
+		Do(s, olive, realm.EditChannel{Channel: den.ID,
+			Groups: []realm.GroupChange{{Name: "can_subscribe_group", New: v}}})
 		sees := func(want bool) {
 			t.Helper()
 			if got := s.ViewAs(ann).MaySeeChannel(s.Realm.FindChannelByName("den")); got != want {
-				t.Errorf("%s: ann sees the channel: %t", named, got)
+				t.Errorf("%s: Ann can see the channel: %t", named, got)
 			}
 		}
 		s.ExpectNoEvents(ann)
@@ -165,10 +168,11 @@ func TestWaitingPeriodStartsAtFirstLogin(t *testing.T) {
 	s.Advance(3 * oneDay)
 	runDueOnce(s)
 	if got := fullMemberEvents(s, olive); len(got) != 1 || got[0] != fmt.Sprint(true, []realm.UserID{ann}) {
-		t.Errorf("olive heard %q", got)
+		t.Errorf("Olive received %q", got)
 	}
 	Do(s, System, realm.LogIn{User: ann})
-	if got := fullMemberEvents(s, olive); len(got) != 1 || got[0] != fmt.Sprint(false, []realm.UserID{ann}) || len(listedFullMembers(s)) != 0 {
-		t.Errorf("when ann logged in olive heard %q", got)
+	if got := fullMemberEvents(s, olive); len(got) != 1 || got[0] != fmt.Sprint(false, []realm.UserID{ann}) ||
+		len(listedFullMembers(s)) != 0 {
+		t.Errorf("after Ann's first login Olive received %q", got)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// Group is the row of a user group. The eight system groups have no member list: their members follow from roles.
+// Group is the row of a user group. The eight system groups have no list of members: their members follow from roles.
 type Group struct {
 	ID          GroupID
 	Name        string
@@ -13,19 +13,19 @@ type Group struct {
 	Creator     UserID // 0: none
 	System      bool
 	Deactivated bool
-	Members     []UserID  // sortUnique
-	Subgroups   []GroupID // sortUnique
+	Members     []UserID  // ascending
+	Subgroups   []GroupID // ascending
 	Settings    GroupValues
 }
 
-// GroupValue is the value of a permission setting: one named group, or an anonymous one of its own.
+// GroupValue is the value of a permission setting: one named group, or an anonymous group of users and groups.
 type GroupValue struct {
-	Group     GroupID // not 0: the named group, and the rest is empty
+	Group     GroupID // not 0: the named group, and the other fields are empty
 	Members   []UserID
 	Subgroups []GroupID
 }
 
-// SystemGroups in the order they are created, which fixes their ids 1 to 8.
+// SystemGroups are in the order in which they are created. The order fixes their ids 1 to 8.
 var SystemGroups = []struct{ Name, Display, Description string }{
 	{"role:nobody", "Nobody", "Nobody"},
 	{"role:owners", "Owners", "Owners of this organization"},
@@ -49,7 +49,7 @@ const (
 	groupInternet
 )
 
-// GroupRules are the permission settings every group has.
+// GroupRules are the permission settings that every group has.
 var GroupRules = []GroupSettingRule{
 	{Name: "can_add_members_group", Default: "group_creator", NobodyOK: true},
 	{Name: "can_join_group", Default: "role:nobody", NobodyOK: true},
@@ -59,9 +59,12 @@ var GroupRules = []GroupSettingRule{
 	{Name: "can_remove_members_group", Default: "role:nobody", NobodyOK: true},
 }
 
+// createSystemGroups adds the eight system groups to a new organization. Each role's group contains the group of the
+// next higher role.
 func (r *Realm) createSystemGroups(at int64) {
 	for i, s := range SystemGroups {
-		g := &Group{ID: GroupID(i + 1), Name: s.Name, Description: s.Description, Created: at, System: true, Settings: GroupValues{}}
+		g := &Group{ID: GroupID(i + 1), Name: s.Name, Description: s.Description, Created: at, System: true,
+			Settings: GroupValues{}}
 		if i >= 2 {
 			g.Subgroups = []GroupID{GroupID(i)}
 		}
@@ -70,7 +73,7 @@ func (r *Realm) createSystemGroups(at int64) {
 	r.org.change(0).NextGroup = GroupID(len(SystemGroups) + 1)
 }
 
-// SystemGroup is the id of a system group by its internal name.
+// SystemGroup returns the id of a system group by its internal name.
 func (r *Realm) SystemGroup(name string) GroupID {
 	for i, s := range SystemGroups {
 		if s.Name == name {
@@ -80,14 +83,19 @@ func (r *Realm) SystemGroup(name string) GroupID {
 	panic("BUG: no system group " + name)
 }
 
-// FindGroup is a group by id, or nil.
+// FindGroup returns a group by id, or nil.
 func (r *Realm) FindGroup(id GroupID) *Group { return r.groups.find(id) }
 
-// FindGroupByName is a group by its internal name, compared without case: an active one before a deactivated one; or nil.
+// FindGroupByName returns a group by its internal name, or nil. Upper and lower case are the same. An active group is
+// preferred to a deactivated one.
 func (r *Realm) FindGroupByName(name string) *Group {
 	var found *Group
 	for _, g := range r.groups.all() {
-		if fold(g.Name) == fold(name) && (found == nil || found.Deactivated && !g.Deactivated || found.Deactivated == g.Deactivated && g.ID < found.ID) {
+		if fold(g.Name) != fold(name) {
+			continue
+		}
+		if found == nil || found.Deactivated && !g.Deactivated ||
+			found.Deactivated == g.Deactivated && g.ID < found.ID {
 			found = g
 		}
 	}
@@ -101,7 +109,7 @@ func (r *Realm) EachGroup(fn func(*Group)) {
 	}
 }
 
-// groupOfRole is the system group whose direct member a role is.
+// groupOfRole returns the system group of which users with a role are direct members.
 func groupOfRole(role Role) GroupID {
 	switch role {
 	case Owner:
@@ -116,8 +124,8 @@ func groupOfRole(role Role) GroupID {
 	return groupMembers
 }
 
-// DirectMembers is who belongs to a group by itself, ascending; for a system group it follows from the roles. Who is
-// deactivated still belongs to it once he is back.
+// DirectMembers returns the active users that belong to a group directly, ascending. For a system group they follow
+// from the roles. A deactivated user stays in the row and belongs to the group again after reactivation.
 func (r *Realm) DirectMembers(g *Group) []UserID {
 	if !g.System {
 		return slices.DeleteFunc(slices.Clone(g.Members), r.isInactive)
@@ -131,6 +139,7 @@ func (r *Realm) DirectMembers(g *Group) []UserID {
 	return out
 }
 
+// inSystemGroup reports whether a user belongs to a system group by their role.
 func (r *Realm) inSystemGroup(u *User, g GroupID) bool {
 	switch g {
 	case groupNobody:
@@ -149,9 +158,11 @@ func (r *Realm) inSystemGroup(u *User, g GroupID) bool {
 	return true
 }
 
-// maxGroupDepth bounds the walk through subgroups; groups cannot form cycles, so this only guards against a bug.
+// maxGroupDepth limits the depth of recursion through subgroups. Groups cannot form cycles, so it only guards against a
+// bug.
 const maxGroupDepth = 64
 
+// inGroup reports whether a user belongs to a group. depth is the number of groups above it in the recursion.
 func (r *Realm) inGroup(u *User, id GroupID, depth int) bool {
 	if id >= groupNobody && id <= groupInternet {
 		return r.inSystemGroup(u, id)
@@ -174,7 +185,7 @@ func (r *Realm) inGroup(u *User, id GroupID, depth int) bool {
 // InGroup reports whether a user belongs to a group, directly or through subgroups.
 func (v View) InGroup(u *User, id GroupID) bool { return v.inGroup(u, id, 0) }
 
-// allowed decides a permission; a guest never has one whose setting may not be "everyone".
+// allowed decides a permission. Guests have it only if the setting may have the value "everyone".
 func (r *Realm) allowed(u *User, v GroupValue, everyoneOK bool) bool {
 	if u == nil || u.IsGuest() && !everyoneOK {
 		return false
@@ -182,6 +193,7 @@ func (r *Realm) allowed(u *User, v GroupValue, everyoneOK bool) bool {
 	return r.inGroupValue(u, v)
 }
 
+// inGroupValue reports whether a user belongs to the value of a permission setting.
 func (r *Realm) inGroupValue(u *User, v GroupValue) bool {
 	if v.Group != 0 {
 		return r.inGroup(u, v.Group, 0)
@@ -197,7 +209,7 @@ func (r *Realm) inGroupValue(u *User, v GroupValue) bool {
 	return false
 }
 
-// GroupSettingOf is the value of one of a group's own permission settings.
+// GroupSettingOf returns the value of one of a group's own permission settings, or its default.
 func (r *Realm) GroupSettingOf(g *Group, name string) GroupValue {
 	if v, ok := g.Settings[name]; ok {
 		return v

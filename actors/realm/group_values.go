@@ -2,8 +2,8 @@ package realm
 
 import "slices"
 
-// normalized brings a permission setting's value into the one form it is kept and compared in: members and subgroups
-// sortUnique, a lone subgroup as that group, nobody at all as the group Nobody.
+// normalized returns the one form in which values of permission settings are stored and compared. Members and subgroups
+// ascend, a single subgroup becomes that group, and an empty value becomes role:nobody.
 func (v GroupValue) normalized() GroupValue {
 	if v.Group != 0 {
 		return GroupValue{Group: v.Group}
@@ -21,11 +21,12 @@ func (v GroupValue) normalized() GroupValue {
 	return out
 }
 
+// equal reports whether two normalized values are the same.
 func (v GroupValue) equal(o GroupValue) bool {
 	return v.Group == o.Group && slices.Equal(v.Members, o.Members) && slices.Equal(v.Subgroups, o.Subgroups)
 }
 
-// WithoutDeactivated is a permission setting's value as clients are told of it: without deactivated users.
+// WithoutDeactivated returns a value of a permission setting as clients see it: without deactivated users.
 func (r *Realm) WithoutDeactivated(v GroupValue) GroupValue {
 	if v.Group != 0 || !slices.ContainsFunc(v.Members, r.isInactive) {
 		return v
@@ -34,14 +35,14 @@ func (r *Realm) WithoutDeactivated(v GroupValue) GroupValue {
 	return v
 }
 
-// isInactive reports that there is no active account of that id.
+// isInactive reports whether there is no active account with that id.
 func (r *Realm) isInactive(id UserID) bool {
 	u := r.users.find(id)
 	return u == nil || !u.Active
 }
 
-// checkGroupValue checks a new value of a permission setting against its rule and returns the form it is kept in. Group -1
-// stands for an id that cannot be.
+// checkGroupValue checks a new value of a permission setting against its rule and returns its normalized form. Group -1
+// is an id that cannot exist.
 func (r *Realm) checkGroupValue(rule *GroupSettingRule, v GroupValue) (GroupValue, error) {
 	if v.Group == 0 {
 		for _, u := range v.Members {
@@ -74,20 +75,24 @@ func (r *Realm) checkGroupValue(rule *GroupSettingRule, v GroupValue) (GroupValu
 		return v, BadRequest("User group is deactivated.")
 	case rule.SystemOnly && !g.System:
 		return v, errSystemGroup(rule)
-	case v.Group == groupInternet, v.Group == groupNobody && !rule.NobodyOK, v.Group == groupEveryone && !rule.EveryoneOK,
-		g.System && rule.Allowed != nil && !slices.Contains(rule.Allowed, g.Name), rule.AdminManagedOnly && !r.onlyAdminsManage(g):
+	case v.Group == groupInternet, v.Group == groupNobody && !rule.NobodyOK,
+		v.Group == groupEveryone && !rule.EveryoneOK,
+		g.System && rule.Allowed != nil && !slices.Contains(rule.Allowed, g.Name),
+		rule.AdminManagedOnly && !r.onlyAdminsManage(g):
 		return v, errGroupForbidden(rule, g)
 	}
 	return v, nil
 }
 
-// onlyAdminsManage reports that nobody but administrators may manage a group by its own settings.
+// onlyAdminsManage reports whether the group's own settings allow only administrators to manage it.
 func (r *Realm) onlyAdminsManage(g *Group) bool {
 	if g.System {
 		return true
 	}
 	managers := r.GroupSettingOf(g, "can_manage_group")
-	return !slices.ContainsFunc(r.activeUsers(), func(u *User) bool { return !u.IsAdmin() && r.inGroupValue(u, managers) })
+	return !slices.ContainsFunc(r.activeUsers(), func(u *User) bool {
+		return !u.IsAdmin() && r.inGroupValue(u, managers)
+	})
 }
 
 func errGroupForbidden(rule *GroupSettingRule, g *Group) *Refusal {
@@ -95,19 +100,22 @@ func errGroupForbidden(rule *GroupSettingRule, g *Group) *Refusal {
 }
 
 func errSystemGroup(rule *GroupSettingRule) *Refusal {
-	return Refuse(Invalid, "SYSTEM_GROUP_REQUIRED", "'"+rule.Name+"' must be a system user group.").With("setting_name", rule.Name)
+	return Refuse(Invalid, "SYSTEM_GROUP_REQUIRED", "'"+rule.Name+"' must be a system user group.").
+		With("setting_name", rule.Name)
 }
 
-// GroupChange asks to change one permission setting. Old, when given, is what the client believes the value to be.
+// GroupChange asks to change one permission setting. Old, if given, is the value that the client expects.
 type GroupChange struct {
 	Name string
 	New  GroupValue
 	Old  *GroupValue
 }
 
-// checkGroupChange is settle for a change: the value the client believes to be there must be.
+// checkGroupChange is checkGroupValue for a change. It also refuses the change if the present value is not the one the
+// client expects.
 func (r *Realm) checkGroupChange(rule *GroupSettingRule, now GroupValue, c GroupChange) (GroupValue, error) {
-	if c.Old != nil && !c.Old.normalized().equal(now) && !c.Old.normalized().equal(r.WithoutDeactivated(now).normalized()) {
+	if c.Old != nil && !c.Old.normalized().equal(now) &&
+		!c.Old.normalized().equal(r.WithoutDeactivated(now).normalized()) {
 		return now, Refuse(Invalid, "EXPECTATION_MISMATCH", "'old' value does not match the expected value.")
 	}
 	return r.checkGroupValue(rule, c.New)

@@ -7,18 +7,19 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// InviteInfo is what somebody with an invitation's link may know before joining.
+// InviteInfo is the part of an invitation that the holder of its link may see before joining.
 type InviteInfo struct {
 	Org     string
 	Inviter string
-	Email   string // of an invitation by mail
+	Email   string // of an invitation by email
 	Multi   bool
 }
 
-// Why a link does not let anybody in.
+// errJoinLink refuses a link that cannot be used.
 func errJoinLink(msg string) *Refusal { return Missing(msg) }
 
-// FindInvite is what a link stands for; one that no longer works says why.
+// FindInvite returns the invitation of a link, by the hash of the link's token. The refusal says why a link cannot be
+// used.
 func (v View) FindInvite(hash [32]byte) (InviteInfo, error) {
 	i, err := v.acceptableInvite(hash)
 	if err != nil {
@@ -31,6 +32,7 @@ func (v View) FindInvite(hash [32]byte) (InviteInfo, error) {
 	return j, nil
 }
 
+// acceptableInvite returns the invitation of a link if it can be accepted now, or the refusal that says why not.
 func (v View) acceptableInvite(hash [32]byte) (*Invite, error) {
 	ref, ok := v.small.inviteByToken[hash]
 	if !ok {
@@ -50,10 +52,11 @@ func (v View) acceptableInvite(hash [32]byte) (*Invite, error) {
 	return i, nil
 }
 
-// AcceptInvite makes the account somebody was invited to. The server asks for it, on behalf of whoever has the link.
+// AcceptInvite creates the account of an invited user. Only the server may ask for it, on behalf of the holder of the
+// link.
 type AcceptInvite struct {
 	Hash           [32]byte // of the link's token
-	Email          string   // of who came through a link for many; else the invited address counts
+	Email          string   // of the new user, for reusable links; otherwise the invited address counts
 	Name, Password string   // Password: Argon2id in PHC form
 }
 
@@ -79,13 +82,16 @@ func (c AcceptInvite) Decide(t *Turn) (UserID, error) {
 		return 0, err
 	}
 	invite := *i
-	id, err := CreateUser{Email: email, Name: c.Name, Password: c.Password, Role: invite.Role, Channels: slices.Clone(invite.Channels), NoDefaults: !invite.Defaults}.Decide(t)
+	id, err := CreateUser{Email: email, Name: c.Name, Password: c.Password, Role: invite.Role,
+		Channels: slices.Clone(invite.Channels), NoDefaults: !invite.Defaults}.Decide(t)
 	if err != nil {
 		return 0, err
 	}
 	f := &InviteAccepted{Multi: invite.Multi, ID: invite.ID}
 	for _, other := range t.small.invites.keys() {
-		if o := t.small.invites.find(other); FoldEmail(o.Email) == FoldEmail(email) && o.State == InviteActive && (invite.Multi || o.ID != invite.ID) {
+		o := t.small.invites.find(other)
+		used := !invite.Multi && o.ID == invite.ID
+		if FoldEmail(o.Email) == FoldEmail(email) && o.State == InviteActive && !used {
 			f.Superseded = append(f.Superseded, other)
 		}
 	}
@@ -99,13 +105,16 @@ func (c AcceptInvite) Decide(t *Turn) (UserID, error) {
 	return id, nil
 }
 
-// sendWelcomeMessages has the system bots say what a new account brings about: a welcome, news for the inviter, and the announcement.
+// sendWelcomeMessages sends the bots' messages for a new account: a welcome to the user, a notice to the inviter, and
+// the announcement in the signup channel. i is nil for accounts without an invitation.
 func (t *Turn) sendWelcomeMessages(id UserID, i *Invite) {
 	welcome := t.OrgText("welcome_message_custom_text")
 	if i != nil && i.Welcome != nil {
 		welcome = *i.Welcome
 	}
-	first := t.SendBotMessage(BotMessage{Bot: WelcomeBot, People: []UserID{id}, Text: "Welcome to " + t.Org().Name + "! Your messages are organized by channel and topic: pick a channel and read on, or start a topic of your own.\n\n" + welcomeHint, Kind: welcomeHintKind})
+	hint := "Welcome to " + t.Org().Name + "! Your messages are organized by channel and topic: " +
+		"pick a channel and read on, or start a topic of your own.\n\n" + welcomeHint
+	first := t.SendBotMessage(BotMessage{Bot: WelcomeBot, People: []UserID{id}, Text: hint, Kind: welcomeHintKind})
 	t.Record(&FlagsChanged{User: id, Flag: FlagStarred, Add: true, IDs: ids.SetOf(first)})
 	if strings.TrimSpace(welcome) != "" {
 		t.SendBotMessage(BotMessage{Bot: WelcomeBot, People: []UserID{id}, Text: welcome})
@@ -120,7 +129,7 @@ func (t *Turn) sendWelcomeMessages(id UserID, i *Invite) {
 	}
 }
 
-// InviteAccepted says somebody joined by an invitation. Further ones to the same address have had their time.
+// InviteAccepted says that a user joined by an invitation. Other open invitations to the same address are revoked.
 type InviteAccepted struct {
 	Multi      bool
 	ID         int64

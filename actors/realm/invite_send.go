@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// InviteState says whether an invitation may still be accepted; one that expired stays active.
+// InviteState says whether an invitation can still be accepted. An expired invitation stays InviteActive.
 type InviteState uint8
 
 const (
@@ -14,8 +14,7 @@ const (
 	InviteRevoked
 )
 
-// Invite is the row of an invitation by mail, or of a link that any number of people may use. The two kinds are
-// numbered apart.
+// Invite is the row of an invitation by email, or of a reusable link (Multi). The two kinds have separate ids.
 type Invite struct {
 	ID       int64
 	Multi    bool
@@ -23,35 +22,37 @@ type Invite struct {
 	At       int64
 	Expires  int64 // 0: never
 	Role     Role
-	Email    string // of an invitation by mail
+	Email    string // of an invitation by email
 	Channels []ChannelID
 	Groups   []GroupID
 	Defaults bool
 	Notify   bool
-	Welcome  *string    // nil: the organization's
-	Tokens   [][32]byte // hashes of what its links end in, oldest first
+	Welcome  *string    // nil: the organization's welcome message
+	Tokens   [][32]byte // hashes of the tokens of its links, oldest first
 	State    InviteState
 	Uses     int
 }
 
-// Limits of invitations. Lengths and validity are the protocol's.
+// Limits of invitations. Lengths and validity come from the protocol.
 const (
-	InviteValidity        = 14400 // minutes, where none is asked for
+	InviteValidity        = 14400 // minutes, if the request has none
 	maxInviteValidity     = 100 * 365 * 24 * 60
 	MaxWelcomeMessage     = 8000               // code points
-	maxInvitees           = 1000               // of one request: each is a letter
-	maxActiveInviteLinks  = 1000               // active ones, of an organization
-	maxActiveEmailInvites = 20000              // active ones, of an organization
-	maxInviteTokens       = 8                  // links of one invitation that work: it was sent that often
-	inviteRetention       = 30 * secondsPerDay // seconds that what can no longer be accepted is known, so that its link says why
-	minInviterAge         = 3 * secondsPerDay  // seconds an account needs to be old to invite where anybody could join unasked
+	maxInvitees           = 1000               // addresses of one request: each gets an email
+	maxActiveInviteLinks  = 1000               // in one organization
+	maxActiveEmailInvites = 20000              // in one organization
+	maxInviteTokens       = 8                  // valid links of one invitation: one for each time it was sent
+	inviteRetention       = 30 * secondsPerDay // seconds; while it is stored, its link says why it fails
+	minInviterAge         = 3 * secondsPerDay  // seconds; required where everyone may join unasked
 )
 
+// inviteRef identifies an invitation: the two kinds have separate ids.
 type inviteRef struct {
 	multi bool
 	id    int64
 }
 
+// invitesOf returns the table of reusable links or of invitations by email.
 func (r *Realm) invitesOf(multi bool) *table[int64, Invite] {
 	if multi {
 		return &r.small.inviteLinks
@@ -59,20 +60,21 @@ func (r *Realm) invitesOf(multi bool) *table[int64, Invite] {
 	return &r.small.invites
 }
 
+// indexInvite makes an invitation findable by the tokens of its links.
 func (r *Realm) indexInvite(i *Invite) {
 	for _, h := range i.Tokens {
 		r.small.inviteByToken[h] = inviteRef{i.Multi, i.ID}
 	}
 }
 
-// canBeAccepted reports whether an invitation may be accepted now.
+// canBeAccepted reports whether an invitation can be accepted at a time.
 func (i *Invite) canBeAccepted(now int64) bool {
 	return i.State == InviteActive && (i.Expires == 0 || i.Expires > now)
 }
 
-// InviteOptions is what both kinds have in common, as asked for.
+// InviteOptions is the part of a request that both kinds of invitations have.
 type InviteOptions struct {
-	Minutes  *int64 // of validity; nil: for ever
+	Minutes  *int64 // of validity; nil: does not expire
 	Role     Role
 	Channels []ChannelID
 	Groups   []GroupID
@@ -81,7 +83,8 @@ type InviteOptions struct {
 	Welcome  *string
 }
 
-// checkInviter is the checks before anything of the request is looked at.
+// checkInviter runs the checks that come before all checks of the request's content. setting is the permission the
+// caller needs.
 func (c *InviteOptions) checkInviter(t *Turn, setting string) (*User, error) {
 	me := t.Me()
 	switch {
@@ -95,7 +98,7 @@ func (c *InviteOptions) checkInviter(t *Turn, setting string) (*User, error) {
 	return me, t.checkInvitedRole(me, c.Role)
 }
 
-// checkInvitedRole: nobody grants more than he has.
+// checkInvitedRole refuses to grant a role above the caller's own role.
 func (v View) checkInvitedRole(me *User, role Role) error {
 	switch {
 	case role == Owner && me.Role != Owner:
@@ -106,9 +109,11 @@ func (v View) checkInvitedRole(me *User, role Role) error {
 	return nil
 }
 
-// newInvite looks at channels and groups, and makes the row without what the two kinds differ in.
+// newInvite checks channels, groups and validity, in this order, and returns the row without the fields of one kind
+// only.
 func (c *InviteOptions) newInvite(t *Turn, me *User) (Invite, error) {
-	i := Invite{By: me.ID, At: t.Now, Role: c.Role, Channels: sortUnique(slices.Clone(c.Channels)), Groups: sortUnique(slices.Clone(c.Groups)), Defaults: c.Defaults, Notify: c.Notify}
+	i := Invite{By: me.ID, At: t.Now, Role: c.Role, Channels: sortUnique(slices.Clone(c.Channels)),
+		Groups: sortUnique(slices.Clone(c.Groups)), Defaults: c.Defaults, Notify: c.Notify}
 	for _, id := range c.Channels {
 		if ch, err := t.ReadableChannel(id); err != nil || ch.Archived {
 			return i, BadRequest("Invalid channel ID %d. No invites were sent.", id)
@@ -124,7 +129,8 @@ func (c *InviteOptions) newInvite(t *Turn, me *User) (Invite, error) {
 		switch {
 		case g == nil:
 			return i, BadRequest("Invalid user group")
-		case g.System || !t.mayManageGroup(me, g) && !t.allowed(me, t.GroupSettingOf(g, "can_add_members_group"), false):
+		case g.System ||
+			!t.mayManageGroup(me, g) && !t.allowed(me, t.GroupSettingOf(g, "can_add_members_group"), false):
 			return i, errPermission()
 		case g.Deactivated:
 			return i, BadRequest("User group is deactivated.")
@@ -145,42 +151,45 @@ func (c *InviteOptions) newInvite(t *Turn, me *User) (Invite, error) {
 	return i, nil
 }
 
-// InviteByMail asks to invite people by their addresses.
+// InviteByMail asks to invite people by email address.
 type InviteByMail struct {
 	InviteOptions
 	Emails string // separated by commas and newlines, each with or without a name
-	Daily  int    // invitations an organization may send in a day; 0: any number
+	Daily  int    // invitations the organization may send within 24 hours; 0: no limit
 
-	Compose func(InviteEmail) Email // nil: nothing is sent
+	Compose func(InviteEmail) Email // nil: no email is sent
 }
 
-// InviteEmail is an invitation that is to be sent: the token is kept nowhere, it follows from the server's secret.
+// InviteEmail is an invitation to be sent. The token is not stored anywhere: it is derived from the server's secret.
 type InviteEmail struct {
 	Invite  Invite
 	Token   string
 	Inviter string
 	Org     string
-	Link    int64 // the secret makes the token of it
+	Link    int64 // number from which the secret derives the token
 }
 
-// InvitesMade answers InviteByMail. Failure is told although the other invitations were made.
+// InvitesMade answers InviteByMail. If Failure is set, the client gets it although the other invitations were made.
 type InvitesMade struct {
 	Emails  []InviteEmail
 	Failure *Refusal
 }
 
-// inviteProblem is an address that is not invited, and why.
+// inviteProblem is an address that is not invited, and the reason.
 type inviteProblem struct {
 	email, reason string
 	deactivated   bool
 }
 
+// errInvitation is the refusal of InviteByMail: sent says that some addresses were invited, limit that the daily
+// limit was reached.
 func errInvitation(msg string, sent, limit bool, faults ...inviteProblem) *Refusal {
 	list := []any{}
 	for _, f := range faults {
 		list = append(list, []any{f.email, f.reason, f.deactivated})
 	}
-	return Refuse(Invalid, "INVITATION_FAILED", msg).With("errors", list).With("sent_invitations", sent).With("daily_limit_reached", limit).With("license_limit_reached", false)
+	return Refuse(Invalid, "INVITATION_FAILED", msg).With("errors", list).With("sent_invitations", sent).
+		With("daily_limit_reached", limit).With("license_limit_reached", false)
 }
 
 func (c InviteByMail) Decide(t *Turn) (InvitesMade, error) {
@@ -223,12 +232,14 @@ func (c InviteByMail) Decide(t *Turn) (InvitesMade, error) {
 		t.SendEmails(post...)
 	}
 	if len(skipped) > 0 {
-		a.Failure = errInvitation("Some of those addresses already use this service, so they were not invited. Everyone else was.", true, false, skipped...)
+		a.Failure = errInvitation("Some of those addresses already use this service, so they were not invited. "+
+			"Everyone else was.", true, false, skipped...)
 	}
 	return a, nil
 }
 
-// parseInvitees splits the text people write addresses in: each once, in the order they were written.
+// parseInvitees splits a text of addresses, separated by commas or newlines. It returns each address once, in their
+// order.
 func parseInvitees(text string) (out []string) {
 	seen := map[string]bool{}
 	for _, e := range strings.FieldsFunc(text, func(c rune) bool { return c == ',' || c == '\n' || c == '\r' }) {
@@ -244,6 +255,7 @@ func parseInvitees(text string) (out []string) {
 	return out
 }
 
+// withinLimits refuses requests that exceed a limit, and inviters whose account is too new.
 func (c InviteByMail) withinLimits(t *Turn, me *User, count int) error {
 	today, active := 0, 0
 	for _, i := range t.small.invites.all() {
@@ -258,16 +270,19 @@ func (c InviteByMail) withinLimits(t *Turn, me *User, count int) error {
 	case count > maxInvitees:
 		return BadRequest("Too many addresses (limit: %d)", maxInvitees)
 	case c.Daily > 0 && today+count > c.Daily:
-		return errInvitation("The number of invitations that may be sent in one day is limited. The limit has been reached, so no invitations were sent.", false, true)
+		return errInvitation("The number of invitations that may be sent in one day is limited. "+
+			"The limit has been reached, so no invitations were sent.", false, true)
 	case active+count > maxActiveEmailInvites:
 		return BadRequest("Too many invitations are waiting (limit: %d)", maxActiveEmailInvites)
 	case !t.OrgBool("invite_required") && !me.IsAdmin() && me.Joined > t.Now-minInviterAge:
-		return errInvitation("Your account is too new to send invites for this organization. Ask an organization admin, or a more experienced user.", false, false)
+		return errInvitation("Your account is too new to send invites for this organization. "+
+			"Ask an organization admin, or a more experienced user.", false, false)
 	}
 	return nil
 }
 
-// classifyInvitees tells whom to invite from whom not; an address that makes no sense spoils the whole request.
+// classifyInvitees splits addresses into those to invite and those that have an account. One invalid address refuses
+// the whole request.
 func (t *Turn) classifyInvitees(emails []string) (good []string, skipped []inviteProblem, err error) {
 	var wrong []inviteProblem
 	for _, e := range emails {
@@ -287,14 +302,15 @@ func (t *Turn) classifyInvitees(emails []string) (good []string, skipped []invit
 	}
 	switch {
 	case len(wrong) > 0:
-		err = errInvitation("Some emails did not validate, so we didn't send any invitations.", false, false, append(wrong, skipped...)...)
+		err = errInvitation("Some emails did not validate, so we didn't send any invitations.", false, false,
+			append(wrong, skipped...)...)
 	case len(good) == 0:
 		err = errInvitation("We weren't able to invite anyone.", false, false, skipped...)
 	}
 	return good, skipped, err
 }
 
-// expiredInvites is what ended so long ago that nobody needs to know.
+// expiredInvites returns the ids of invitations that were closed longer than inviteRetention ago.
 func (r *Realm) expiredInvites(multi bool) (out []int64) {
 	now, t := r.index.clock, r.invitesOf(multi)
 	for _, id := range t.keys() {
@@ -305,7 +321,7 @@ func (r *Realm) expiredInvites(multi bool) (out []int64) {
 	return out
 }
 
-// InvitesSent says people were invited by mail.
+// InvitesSent says that people were invited by email. It also removes expired invitations.
 type InvitesSent struct {
 	Invites   []Invite
 	Forgotten []int64
@@ -318,6 +334,7 @@ func (f *InvitesSent) apply(r *Realm) {
 	}
 }
 
+// addInvite stores an invitation when its fact is applied.
 func (r *Realm) addInvite(i Invite) {
 	noun := "invite"
 	if i.Multi {
@@ -328,6 +345,7 @@ func (r *Realm) addInvite(i Invite) {
 	r.indexInvite(&i)
 }
 
+// removeInvites removes invitations and their tokens.
 func (r *Realm) removeInvites(multi bool, ids []int64) {
 	for _, id := range ids {
 		for _, h := range r.invitesOf(multi).must(id).Tokens {
@@ -339,7 +357,7 @@ func (r *Realm) removeInvites(multi bool, ids []int64) {
 
 func (f *InvitesSent) tell(r *Realm) []Notice { return r.inviteNotices(f.Invites[0].By) }
 
-// MakeInviteLink asks for a link that any number of people may join with.
+// MakeInviteLink asks for a reusable link to join with. It answers the token.
 type MakeInviteLink struct{ InviteOptions }
 
 func (c MakeInviteLink) Decide(t *Turn) (string, error) {
@@ -367,7 +385,7 @@ func (c MakeInviteLink) Decide(t *Turn) (string, error) {
 	return token, nil
 }
 
-// InviteLinkMade says there is a further link to join with.
+// InviteLinkMade says that a reusable link exists. It also removes expired links.
 type InviteLinkMade struct {
 	Invite    Invite
 	Forgotten []int64
@@ -380,18 +398,20 @@ func (f *InviteLinkMade) apply(r *Realm) {
 
 func (f *InviteLinkMade) tell(r *Realm) []Notice { return r.inviteNotices(f.Invite.By) }
 
-// InvitesChanged is the event invites_changed: whoever may manage an invitation should ask for them anew.
+// InvitesChanged is the event invites_changed: clients of users that may manage an invitation should fetch the list
+// again.
 type InvitesChanged struct{}
 
 func (*InvitesChanged) EventType() string { return "invites_changed" }
 
-// inviteNotices reaches administrators and those whose invitations changed.
+// inviteNotices sends InvitesChanged to administrators and to the inviters of changed invitations.
 func (r *Realm) inviteNotices(by ...UserID) []Notice {
 	to := r.matchingAudience(func(u *User) bool { return u.IsAdmin() || slices.Contains(by, u.ID) })
 	return []Notice{{To: to, Event: &InvitesChanged{}}}
 }
 
-// ManagedInvites is the invitations the caller may manage and that may still be accepted, those by mail first.
+// ManagedInvites returns the open invitations that the caller may manage: those by email first, then links, each by
+// id.
 func (v View) ManagedInvites() ([]Invite, error) {
 	me, err := v.MemberOnly()
 	if err != nil {
@@ -409,7 +429,7 @@ func (v View) ManagedInvites() ([]Invite, error) {
 	return out, nil
 }
 
-// managedInvite is an invitation the caller may revoke or send again.
+// managedInvite returns an invitation that the caller may revoke or send again.
 func (v View) managedInvite(multi bool, id int64) (*Invite, error) {
 	me, err := v.MemberOnly()
 	if err != nil {
@@ -433,7 +453,7 @@ func (v View) managedInvite(multi bool, id int64) (*Invite, error) {
 	return i, nil
 }
 
-// RevokeInvite asks that an invitation can no longer be accepted.
+// RevokeInvite asks to close an invitation. Its links stop working.
 type RevokeInvite struct {
 	Multi bool
 	ID    int64
@@ -448,7 +468,7 @@ func (c RevokeInvite) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// revokeInvitesOf takes back what somebody who goes has invited to.
+// revokeInvitesOf revokes the open invitations of a user that is being deactivated.
 func (t *Turn) revokeInvitesOf(u UserID) {
 	for _, multi := range []bool{false, true} {
 		f := &InvitesRevoked{Multi: multi}
@@ -463,7 +483,7 @@ func (t *Turn) revokeInvitesOf(u UserID) {
 	}
 }
 
-// InvitesRevoked says invitations can no longer be accepted.
+// InvitesRevoked says that invitations were revoked.
 type InvitesRevoked struct {
 	Multi bool
 	IDs   []int64
@@ -483,10 +503,10 @@ func (f *InvitesRevoked) tell(r *Realm) []Notice {
 	return r.inviteNotices(by...)
 }
 
-// ResendInvite asks to send an invitation by mail once more. The letter has a link of its own; older ones go on working.
+// ResendInvite asks to send an invitation by email again. The email has a new link; older links still work.
 type ResendInvite struct {
 	ID      int64
-	Compose func(InviteEmail) Email // nil: nothing is sent
+	Compose func(InviteEmail) Email // nil: no email is sent
 }
 
 func (c ResendInvite) Decide(t *Turn) (InviteEmail, error) {
@@ -503,7 +523,8 @@ func (c ResendInvite) Decide(t *Turn) (InviteEmail, error) {
 	if u := t.Find(i.By); u != nil {
 		by = u.Name
 	}
-	if hash := t.Hash(token); !slices.Contains(i.Tokens, hash) { // twice in one second is one link
+	// A second request within one second gets the same link.
+	if hash := t.Hash(token); !slices.Contains(i.Tokens, hash) {
 		t.Record(&InviteResent{i.ID, hash})
 	}
 	l := InviteEmail{*i, token, by, t.Org().Name, link}
@@ -513,13 +534,13 @@ func (c ResendInvite) Decide(t *Turn) (InviteEmail, error) {
 	return l, nil
 }
 
-// emailLinkID names the link of an invitation by mail for the server's secret to make its token from; the negative
-// numberByType are theirs, the others those of links for many. So no token need be kept until its letter has gone.
+// emailLinkID returns the number from which the server's secret derives the token of a link sent by email. These
+// numbers are negative; those of reusable links are positive. So no token has to be stored until its email is sent.
 func emailLinkID(invite int64, sent int, now int64) int64 {
 	return -(invite<<37 | int64(sent)<<33 | now)
 }
 
-// InviteResent says an invitation has one more link.
+// InviteResent says that an invitation has a further link. Above maxInviteTokens the oldest stops working.
 type InviteResent struct {
 	ID   int64
 	Hash [32]byte

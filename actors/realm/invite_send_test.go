@@ -12,7 +12,7 @@ import (
 
 var memberOptions = realm.InviteOptions{Role: realm.Member, Notify: true}
 
-// hashOf is the hash of a token as scenes make it.
+// hashOf returns the hash of a token as scenes compute it.
 func hashOf(token string) (h [32]byte) {
 	copy(h[:], token)
 	return h
@@ -20,7 +20,8 @@ func hashOf(token string) (h [32]byte) {
 
 func TestInviteCheckOrder(t *testing.T) {
 	s := New(t)
-	olive, mo, ann, gus := s.Join("Olive", realm.Owner), s.Join("Mo", realm.Moderator), s.Join("Ann"), s.Join("Gus", realm.Guest)
+	olive, mo := s.Join("Olive", realm.Owner), s.Join("Mo", realm.Moderator)
+	ann, gus := s.Join("Ann"), s.Join("Gus", realm.Guest)
 	bot := s.JoinBot("Helper", ann)
 	as := func(role realm.Role) realm.InviteByMail {
 		return realm.InviteByMail{InviteOptions: realm.InviteOptions{Role: role, Channels: []realm.ChannelID{99}}}
@@ -41,11 +42,13 @@ func TestInviteCheckOrder(t *testing.T) {
 	c.Groups = []realm.GroupID{Do(s, olive, realm.CreateGroup{Name: "ops"})}
 	ExpectRefusal(s, ann, c, "Insufficient permission")
 	ExpectRefusal(s, ann, realm.MakeInviteLink{InviteOptions: memberOptions}, "Insufficient permission")
-	if _, err := Try(s, ann, realm.InviteByMail{InviteOptions: memberOptions, Emails: "a@example.com,b@example.com", Daily: 1}); invitationFailure(err)["daily_limit_reached"] != true {
-		t.Errorf("over the daily limit: %v", err)
+	two := realm.InviteByMail{InviteOptions: memberOptions, Emails: "a@example.com,b@example.com", Daily: 1}
+	if _, err := Try(s, ann, two); invitationFailure(err)["daily_limit_reached"] != true {
+		t.Errorf("above the daily limit: %v", err)
 	}
 }
 
+// invitationFailure returns the data of an INVITATION_FAILED refusal.
 func invitationFailure(err error) map[string]any {
 	var r *realm.Refusal
 	if !errors.As(err, &r) || r.Code != "INVITATION_FAILED" {
@@ -63,16 +66,25 @@ func TestInviteSomeAddressesFail(t *testing.T) {
 		return Try(s, ann, realm.InviteByMail{InviteOptions: memberOptions, Emails: emails})
 	}
 	_, err := invite("nobody,ann@example.com,new@example.com")
-	if got := invitationFailure(err); !reflect.DeepEqual(got["errors"], []any{[]any{"nobody", "Invalid address.", false}, []any{"ann@example.com", "Already has an account.", false}}) || got["sent_invitations"] != false {
+	want := []any{
+		[]any{"nobody", "Invalid address.", false},
+		[]any{"ann@example.com", "Already has an account.", false},
+	}
+	if got := invitationFailure(err); !reflect.DeepEqual(got["errors"], want) || got["sent_invitations"] != false {
 		t.Errorf("with an invalid address: %v", got)
 	}
 	_, err = invite("ANN@example.com, Bo B. <bo@example.com>")
-	if got := invitationFailure(err); !reflect.DeepEqual(got["errors"], []any{[]any{"ANN@example.com", "Already has an account.", false}, []any{"bo@example.com", "Account has been deactivated.", true}}) || got["sent_invitations"] != false {
+	want = []any{
+		[]any{"ANN@example.com", "Already has an account.", false},
+		[]any{"bo@example.com", "Account has been deactivated.", true},
+	}
+	if got := invitationFailure(err); !reflect.DeepEqual(got["errors"], want) || got["sent_invitations"] != false {
 		t.Errorf("with known addresses only: %v", got)
 	}
 	made, err := invite("ann@example.com\nnew@example.com, New One <NEW@example.com>")
-	if err != nil || len(made.Emails) != 1 || made.Emails[0].Invite.Email != "new@example.com" || made.Failure == nil || made.Failure.Data["sent_invitations"] != true {
-		t.Errorf("some invited: %+v %v", made, err)
+	if err != nil || len(made.Emails) != 1 || made.Emails[0].Invite.Email != "new@example.com" ||
+		made.Failure == nil || made.Failure.Data["sent_invitations"] != true {
+		t.Errorf("with one known address: %+v %v", made, err)
 	}
 	s.ExpectEvents(olive, "invites_changed")
 	s.ExpectEvents(ann, "invites_changed")
@@ -86,12 +98,14 @@ func TestAcceptEmailInvite(t *testing.T) {
 	plans := s.Realm.FindChannelByName("plans").ID
 	ops := Do(s, olive, realm.CreateGroup{Name: "ops"})
 	welcome := "Read the handbook."
-	c := realm.InviteByMail{Emails: "new@example.com", InviteOptions: realm.InviteOptions{Role: realm.Moderator, Channels: []realm.ChannelID{plans}, Groups: []realm.GroupID{ops}, Notify: true, Welcome: &welcome}}
+	c := realm.InviteByMail{Emails: "new@example.com", InviteOptions: realm.InviteOptions{Role: realm.Moderator,
+		Channels: []realm.ChannelID{plans}, Groups: []realm.GroupID{ops}, Notify: true, Welcome: &welcome}}
 	token := Do(s, olive, c).Emails[0].Token
 	s.ExpectNoEvents(ann)
-	again := Do(s, ann, realm.InviteByMail{Emails: "new@example.com", InviteOptions: realm.InviteOptions{Role: realm.Member, Welcome: &welcome}})
+	again := Do(s, ann, realm.InviteByMail{Emails: "new@example.com",
+		InviteOptions: realm.InviteOptions{Role: realm.Member, Welcome: &welcome}})
 	if again.Emails[0].Invite.Welcome != nil {
-		t.Error("only administrators write welcomes")
+		t.Error("a member set a welcome message; only administrators may")
 	}
 	join := realm.AcceptInvite{Hash: hashOf(token), Name: "New One", Email: "other@example.com"}
 	ExpectRefusal(s, olive, join, "Insufficient permission")
@@ -100,18 +114,21 @@ func TestAcceptEmailInvite(t *testing.T) {
 	ExpectRefusal(s, System, short, "Name too short!")
 	id := Do(s, System, join)
 	if got := ListEventsOf[*realm.InvitesChanged](s, ann); len(got) != 1 {
-		t.Error("Ann did not hear that her invitation has had its time")
+		t.Error("Ann got no event that her invitation was revoked")
 	}
 	if got := ListEventsOf[*realm.MessageArrived](s, olive); len(got) != 1 {
-		t.Errorf("the inviter heard %d messages", len(got))
+		t.Errorf("the inviter got %d messages, want 1", len(got))
 	}
 	u := s.Realm.Find(id)
-	if u.Email != "new@example.com" || u.Role != realm.Moderator || !s.Realm.Subscribed(id, plans) || !s.ViewAs(olive).InGroup(u, ops) {
-		t.Errorf("joined as %+v", u)
+	if u.Email != "new@example.com" || u.Role != realm.Moderator ||
+		!s.Realm.Subscribed(id, plans) || !s.ViewAs(olive).InGroup(u, ops) {
+		t.Errorf("the new user is %+v", u)
 	}
 	ExpectRefusal(s, System, join, "This invitation has already been used.")
-	ExpectRefusal(s, System, realm.AcceptInvite{Hash: hashOf(again.Emails[0].Token), Name: "New Two"}, "This invitation has been revoked.")
-	ExpectRefusal(s, System, realm.AcceptInvite{Hash: hashOf("guessed"), Name: "New Two"}, "This invitation link is not valid.")
+	revoked := realm.AcceptInvite{Hash: hashOf(again.Emails[0].Token), Name: "New Two"}
+	ExpectRefusal(s, System, revoked, "This invitation has been revoked.")
+	guessed := realm.AcceptInvite{Hash: hashOf("guessed"), Name: "New Two"}
+	ExpectRefusal(s, System, guessed, "This invitation link is not valid.")
 	_ = eve
 }
 
@@ -119,7 +136,8 @@ func TestAcceptInviteLink(t *testing.T) {
 	s := New(t)
 	olive, adam := s.Join("Olive", realm.Owner), s.Join("Adam", realm.Administrator)
 	minutes := int64(10)
-	token := Do(s, olive, realm.MakeInviteLink{InviteOptions: realm.InviteOptions{Role: realm.Owner, Minutes: &minutes}})
+	options := realm.InviteOptions{Role: realm.Owner, Minutes: &minutes}
+	token := Do(s, olive, realm.MakeInviteLink{InviteOptions: options})
 	join := func(email string) realm.AcceptInvite {
 		return realm.AcceptInvite{Hash: hashOf(token), Name: "New One", Email: email}
 	}
@@ -140,12 +158,14 @@ func TestAcceptInviteLink(t *testing.T) {
 
 func TestResendAndRevokeInvite(t *testing.T) {
 	s := New(t)
-	olive, adam, ann, bo := s.Join("Olive", realm.Owner), s.Join("Adam", realm.Administrator), s.Join("Ann"), s.Join("Bo")
-	first := Do(s, ann, realm.InviteByMail{InviteOptions: memberOptions, Emails: "new@example.com,more@example.com"}).Emails
+	olive, adam := s.Join("Olive", realm.Owner), s.Join("Adam", realm.Administrator)
+	ann, bo := s.Join("Ann"), s.Join("Bo")
+	invite := realm.InviteByMail{InviteOptions: memberOptions, Emails: "new@example.com,more@example.com"}
+	first := Do(s, ann, invite).Emails
 	ExpectRefusal(s, bo, realm.ResendInvite{ID: 1}, "Must be an organization administrator")
 	second := Do(s, adam, realm.ResendInvite{ID: 1})
 	if second.Inviter != "Ann" || second.Token == first[0].Token {
-		t.Errorf("sent again as %+v", second)
+		t.Errorf("the second email is %+v", second)
 	}
 	for _, token := range []string{first[0].Token, second.Token} {
 		if _, err := s.ViewAs(System).FindInvite(hashOf(token)); err != nil {
@@ -156,13 +176,14 @@ func TestResendAndRevokeInvite(t *testing.T) {
 	s.ExpectEvents(adam, "invites_changed")
 	s.ExpectNoEvents(bo)
 	ExpectRefusal(s, ann, realm.RevokeInvite{ID: 1}, "No such invitation")
-	Do(s, olive, realm.DeactivateUser{User: ann}) // what she invited to goes with her
+	Do(s, olive, realm.DeactivateUser{User: ann}) // this revokes her invitations
 	if _, err := s.ViewAs(System).FindInvite(hashOf(first[1].Token)); err == nil {
 		t.Error("the link of a deactivated inviter works")
 	}
 	s.Advance(31 * 86400)
 	Do(s, bo, realm.InviteByMail{InviteOptions: memberOptions, Emails: "late@example.com"})
-	if _, err := s.ViewAs(System).FindInvite(hashOf(first[0].Token)); err == nil || err.Error() != "This invitation link is not valid." {
+	_, err := s.ViewAs(System).FindInvite(hashOf(first[0].Token))
+	if err == nil || err.Error() != "This invitation link is not valid." {
 		t.Errorf("an old link: %v", err)
 	}
 }

@@ -2,15 +2,16 @@ package realm
 
 import "strings"
 
-// PostEmail asks to post a mail that came to a channel's address. The server asks for it: whoever knows the address may
-// write there, as long as whoever got the address may.
+// PostEmail asks to post an email that arrived at a channel's address. Only the server may ask for it. Anyone who
+// knows the address may post, as long as the user the address was made for may post there.
 type PostEmail struct {
 	Token       string
 	Topic, Text string
-	Files       []SaveUpload // that came with it, at most MaxEmailFiles
+	Files       []SaveUpload // attachments, at most MaxEmailFiles
 }
 
-// MaxEmailFiles is how many files of one mail are kept: the message links to each, and has 10,000 characters.
+// MaxEmailFiles is how many attachments of one email are kept. The message has a link to each, within its 10,000
+// characters.
 const MaxEmailFiles = 20
 
 // EmailPosted answers PostEmail.
@@ -42,7 +43,8 @@ func (c PostEmail) Decide(t *Turn) (a EmailPosted, err error) {
 	for _, f := range c.Files {
 		links.WriteByte('\n')
 		x, err := f.save(t, sender.ID)
-		if err != nil { // such as more than the organization may keep: the mail is worth reading without
+		if err != nil {
+			// Such as an exceeded quota. The text is posted without this file.
 			links.WriteString(linkText(cleanFileName(f.Name)) + ": " + err.Error())
 			continue
 		}
@@ -61,13 +63,13 @@ func (c PostEmail) Decide(t *Turn) (a EmailPosted, err error) {
 	return a, nil
 }
 
-// linkText is a file's name as the text of a link, without what would end it.
+// linkText returns a file's name as the text of a link, without characters that would end it.
 func linkText(name string) string {
 	name = strings.NewReplacer("[", "(", "]", ")", "`", "'", "\\", "/").Replace(name)
 	return firstRunes(name, maxLinkTextRunes)
 }
 
-// maxLinkTextRunes is how much of a name is shown, in code points.
+// maxLinkTextRunes limits the shown part of a name, in code points.
 const maxLinkTextRunes = 100
 
 func errMailAddress() *Refusal { return Missing("No channel has this address.") }

@@ -18,8 +18,9 @@ func TestPostEmail(t *testing.T) {
 	ExpectRefusal(s, ann, post, "Insufficient permission")
 	Do(s, System, post)
 	got := ListEventsOf[*realm.MessageArrived](s, ann)
-	if len(got) != 1 || got[0].Message.Sender.ID != realm.EmailGateway || got[0].Message.Topic != strings.Repeat("t", 59)+"…" {
-		t.Fatalf("Ann heard %+v", got)
+	if len(got) != 1 || got[0].Message.Sender.ID != realm.EmailGateway ||
+		got[0].Message.Topic != strings.Repeat("t", 59)+"…" {
+		t.Fatalf("Ann got %+v", got)
 	}
 	post.Text = " "
 	ExpectRefusal(s, System, post, "Message must not be empty")
@@ -32,16 +33,20 @@ func TestPostEmail(t *testing.T) {
 func TestPostEmailWithFiles(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
-	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "inbox"}}, Principals: []realm.Principal{{ID: ann}, {ID: bo}}})
+	Do(s, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "inbox"}},
+		Principals: []realm.Principal{{ID: ann}, {ID: bo}}})
 	token := Do(s, ann, realm.MailToken{Channel: s.Realm.FindChannelByName("inbox").ID}).Token
 	file := realm.SaveUpload{Name: "a [new] plan.txt", Type: "text/plain", Hash: "aa", Size: 10, Quota: 15}
-	posted := Do(s, System, realm.PostEmail{Token: token, Topic: "plans", Text: strings.Repeat("x", realm.MaxMessage), Files: []realm.SaveUpload{file, file}})
+	posted := Do(s, System, realm.PostEmail{Token: token, Topic: "plans", Text: strings.Repeat("x", realm.MaxMessage),
+		Files: []realm.SaveUpload{file, file}})
 	if len(posted.Files) != 1 {
-		t.Fatalf("kept: %v", posted.Files)
+		t.Fatalf("stored files: %v", posted.Files)
 	}
-	end := "x\n[message truncated]\n\n[a (new) plan.txt](/user_uploads/" + posted.Files[0].Path + ")\na (new) plan.txt: Upload would exceed your organization's upload quota."
+	end := "x\n[message truncated]\n\n[a (new) plan.txt](/user_uploads/" + posted.Files[0].Path + ")\n" +
+		"a (new) plan.txt: Upload would exceed your organization's upload quota."
 	got := ListEventsOf[*realm.MessageArrived](s, bo)
-	if len(got) != 1 || !strings.HasSuffix(got[0].Message.Body.Text, end) || len(got[0].Message.Body.Text) != realm.MaxMessage {
-		t.Fatalf("Bo heard %+v", got)
+	if len(got) != 1 || !strings.HasSuffix(got[0].Message.Body.Text, end) ||
+		len(got[0].Message.Body.Text) != realm.MaxMessage {
+		t.Fatalf("Bo got %+v", got)
 	}
 }

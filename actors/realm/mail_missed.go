@@ -6,17 +6,17 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Mails of missed messages. Who writes to somebody directly, or mentions him, or writes where he wants mails of
-// everything, is heard by mail where he neither reads the message nor sits at a client within the time his settings give
-// him. Each such message is an errand until then.
+// Emails about missed messages. A direct message, a mention, or a message in a channel with email notifications is
+// sent to its recipients by email. A user gets no email if they read the message, or are active in a client, within
+// the delay of their settings. Until then each such message is an outbox job for each user.
 
-// sendsMissedEmails reports whether people are to be told of a message by mail at all.
+// sendsMissedEmails reports whether the server sends emails about a missed message at all.
 func (t *Turn) sendsMissedEmails(f *MessageSent) bool {
 	return t.env.EmailEnabled && f.Sender != WelcomeBot
 }
 
-// missedEmailCandidates is everybody a message might be mailed to, as their settings say. Subscribers who want no mails are not looked
-// growTo, unless all are mentioned.
+// missedEmailCandidates returns the users that may get an email about a message. Subscribers without email
+// notifications are left out early, unless the message mentions all subscribers.
 func (t *Turn) missedEmailCandidates(f *MessageSent) ids.Set {
 	if !t.sendsMissedEmails(f) {
 		return ids.Set{}
@@ -28,11 +28,14 @@ func (t *Turn) missedEmailCandidates(f *MessageSent) ids.Set {
 	if f.Content.ChannelWildcard {
 		return ix.active
 	}
-	meant := ids.SetOf(slices.Concat(f.Mentioned, f.GroupMentioned, f.TopicMentioned, t.TopicPolicyUsers(f.Channel, f.TopicName, TopicFollowed))...)
-	return ids.Union(meant, ids.Intersection(ix.active, t.index.emailsAllChannels), ids.Intersection(ix.active, ix.wantsEmail))
+	named := slices.Concat(f.Mentioned, f.GroupMentioned, f.TopicMentioned)
+	followers := t.TopicPolicyUsers(f.Channel, f.TopicName, TopicFollowed)
+	meant := ids.SetOf(slices.Concat(named, followers)...)
+	allChannels := ids.Intersection(ix.active, t.index.emailsAllChannels)
+	return ids.Union(meant, allChannels, ids.Intersection(ix.active, ix.wantsEmail))
 }
 
-// MissedMessageJobs is the errands of messages that a user may have missed, oldest first.
+// MissedMessageJobs returns the outbox jobs of messages that a user may have missed, oldest first.
 func (v View) MissedMessageJobs(u UserID) []OutboxJob {
 	var out []OutboxJob
 	for _, id := range v.small.outboxCount.missed[u] {
@@ -41,8 +44,8 @@ func (v View) MissedMessageJobs(u UserID) []OutboxJob {
 	return out
 }
 
-// SendMissedEmails is the server's: these errands of missed messages are over, and the letters tell of what is still missed. It
-// does nothing if they are over already.
+// SendMissedEmails is a command of the server: it finishes jobs of missed messages and adds jobs for the emails. It
+// does nothing if all these jobs are finished already.
 type SendMissedEmails struct {
 	IDs    []int64
 	Emails []Email

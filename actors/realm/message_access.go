@@ -6,26 +6,30 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// MessageMarks is the row of one user's marks on messages. What was received follows from subscriptions and conversations;
-// here stands only what the user, or somebody for him, changed.
+// MessageMarks is the row of one user's marks on messages. Most received messages follow from subscriptions and
+// direct conversations; the marks are the exceptions, and the flags the user set.
 type MessageMarks struct {
 	Read      ids.Set
 	Starred   ids.Set
 	Collapsed ids.Set
-	Rows      ids.Set // hasKey a row although not received: starred, reacted to, or given by a move
-	Lost      ids.Set // received, but the row was taken away again by a move
-	Given     ids.Set // of Rows, those a move gave: they are read, and not historical
-	// Behind is the backlogs whose messages are read, too.
+	Rows      ids.Set // messages the user has a row of although not received: starred, reacted to, or added by a move
+	Lost      ids.Set // received messages whose row was removed by a move
+	Given     ids.Set // those of Rows that a move added: they are read, and not historical
+	// Behind are the backlogs whose messages are read, too.
 	Behind []int64
 }
 
-// hasRead reports whether the user whose marks these are, nil for none, hasKey read a message.
+// hasRead reports whether the user with these marks (nil: none) has read a message.
 func (r *Realm) hasRead(rd *MessageMarks, id int64) bool {
-	return rd != nil && (rd.Read.Has(id) || slices.ContainsFunc(rd.Behind, func(b int64) bool { return r.small.backlogs.must(b).Messages.Has(id) }))
+	if rd == nil {
+		return false
+	}
+	inBacklog := func(b int64) bool { return r.small.backlogs.must(b).Messages.Has(id) }
+	return rd.Read.Has(id) || slices.ContainsFunc(rd.Behind, inBacklog)
 }
 
-// readSet is what the user whose marks these are, nil for none, has read, or more: also messages he has no row of. It must
-// not be changed.
+// readSet returns the messages that the user with these marks (nil: none) has read. It may also contain messages that
+// the user has no row of. The caller must not change the set.
 func (r *Realm) readSet(rd *MessageMarks) ids.Set {
 	switch {
 	case rd == nil:
@@ -40,12 +44,13 @@ func (r *Realm) readSet(rd *MessageMarks) ids.Set {
 	return ids.Union(sets...)
 }
 
-// hasRow reports whether a user has his own row of a message: flags, and a place in his unread counts.
+// hasRow reports whether a message is among a user's own messages: the user has flags for it and it counts as unread
+// until read. In Zulip this is a UserMessage row.
 func (r *Realm) hasRow(u UserID, id MessageID, m *message) bool {
 	return r.hasRowWith(u, r.marks.find(u), id, m)
 }
 
-// hasRowWith is received for who has found the user's marks, nil for none.
+// hasRowWith is hasRow with the user's marks (nil: none), for callers that have looked them up.
 func (r *Realm) hasRowWith(u UserID, rd *MessageMarks, id MessageID, m *message) bool {
 	if rd != nil {
 		if rd.Rows.Has(int64(id)) {
@@ -62,6 +67,7 @@ func (r *Realm) hasRowWith(u UserID, rd *MessageMarks, id MessageID, m *message)
 	return s != nil && s.covers(id)
 }
 
+// inConversation reports whether a user takes part in a direct conversation.
 func (r *Realm) inConversation(u UserID, t DirectConversationID) bool {
 	for _, m := range r.conversations.must(t).Members {
 		if m == u {
@@ -71,25 +77,26 @@ func (r *Realm) inConversation(u UserID, t DirectConversationID) bool {
 	return false
 }
 
-// maxScanPerSource is up to how many messages for each channel of somebody it takes less time to look at each of them than to
-// compare them with all of the channel's.
+// maxScanPerSource is a number of messages per channel of a user. Up to it, testing each message is faster than
+// intersecting with the messages of all these channels.
 const maxScanPerSource = 8
 
-// rowsOf is every message a user has a row of. The set is the caller's own.
+// rowsOf returns every message a user has a row of. The caller may change the set.
 func (r *Realm) rowsOf(u UserID) ids.Set { return r.rowsWithin(u, nil) }
 
-// rowsWithin is what of a set (nil: everything) a user has a row of. The set it returns is the caller's own.
+// rowsWithin returns the messages of within (nil: all messages) that a user has a row of. The caller may change the
+// set.
 func (r *Realm) rowsWithin(u UserID, within *ids.Set) ids.Set {
 	if within != nil && within.Len() <= maxScanPerSource*r.countSources(u) {
-		var idList []MessageID
+		var received []MessageID
 		near := messageLookup{Realm: r}
 		within.Each(func(n int64) bool {
 			if m := near.message(MessageID(n)); m != nil && r.hasRow(u, MessageID(n), m) {
-				idList = append(idList, MessageID(n))
+				received = append(received, MessageID(n))
 			}
 			return true
 		})
-		return ids.SetOf(idList...)
+		return ids.SetOf(received...)
 	}
 	var sets []ids.Set
 	r.eachRowSet(u, func(s ids.Set) bool {
@@ -106,7 +113,7 @@ func (r *Realm) rowsWithin(u UserID, within *ids.Set) ids.Set {
 	return all
 }
 
-// countSources is in how many places a user has rows: channels, and direct messages.
+// countSources returns from how many places a user has rows: channels with a subscription, and direct messages.
 func (r *Realm) countSources(u UserID) int {
 	n := 1
 	if l := r.subscriptions.find(u); l != nil {
@@ -115,8 +122,8 @@ func (r *Realm) countSources(u UserID) int {
 	return n
 }
 
-// eachRowSet calls fn with sets that together are what a user has a row of, as long as it returns true; what was taken
-// away again is still in them. fn must not change them.
+// eachRowSet calls fn with sets whose union contains all messages a user has a row of, until fn returns false. The
+// sets still contain messages in Lost. fn must not change them.
 func (r *Realm) eachRowSet(u UserID, fn func(ids.Set) bool) {
 	if l := r.subscriptions.find(u); l != nil {
 		for _, s := range l.List {
@@ -139,20 +146,21 @@ func (r *Realm) eachRowSet(u UserID, fn func(ids.Set) bool) {
 	}
 }
 
-// messagesWithin is what messagesWithin some messages lies within the stretch; it may be the set itself.
-func (p Span) messagesWithin(ids ids.Set) ids.Set {
+// messagesWithin returns the messages within the span. The result may share the given set.
+func (p Span) messagesWithin(messages ids.Set) ids.Set {
 	to := int64(p.To)
 	if to == 0 {
-		if first, _ := ids.Min(); int64(p.From) <= first {
-			return ids
+		if first, _ := messages.Min(); int64(p.From) <= first {
+			return messages
 		}
 		to = MaxMessageID
 	}
-	return ids.Between(int64(p.From), to)
+	return messages.Between(int64(p.From), to)
 }
 
-// mayRead decides who may read a message: participants of a conversation; for channels whoever has the content, and
-// where history is protected only those who also have a row.
+// mayRead decides whether a user may read a message. Direct messages: participants. Channel messages: users with
+// content access, and where history is protected they also need a row of the message. u is nil for logged-out
+// visitors.
 func (r *Realm) mayRead(u *User, id MessageID, m *message) bool {
 	if m.channel == 0 {
 		return u != nil && r.inConversation(u.ID, m.conversation)
@@ -164,25 +172,25 @@ func (r *Realm) mayRead(u *User, id MessageID, m *message) bool {
 	return c.History || c.WebPublic || u != nil && r.hasRow(u.ID, id, m)
 }
 
-// LatestReadableIn is the newest message of a topic that the caller may read, 0 for none.
+// LatestReadableIn returns the newest message of a topic that the caller may read, or 0.
 func (v View) LatestReadableIn(c *Channel, topic string) MessageID {
 	ix := v.index.channels[c.ID].topics[fold(topic)]
 	me := v.Me()
 	if ix == nil || !v.System && !v.hasContentAccess(me, c) {
 		return 0
 	}
-	ids := ix.ids
+	messages := ix.ids
 	if !v.System && !c.History && !c.WebPublic {
 		if me == nil {
 			return 0
 		}
-		ids = v.rowsWithin(me.ID, &ids)
+		messages = v.rowsWithin(me.ID, &messages)
 	}
-	last, _ := ids.Max()
+	last, _ := messages.Max()
 	return MessageID(last)
 }
 
-// ReadableMessage is a message the caller may read. Unknown and hidden ones are refused alike.
+// ReadableMessage returns a message that the caller may read. Unknown and inaccessible messages get the same refusal.
 func (v View) ReadableMessage(id MessageID) (MessageInfo, error) {
 	m := v.message(id)
 	if m == nil || !v.System && !v.mayRead(v.Me(), id, m) {
@@ -191,8 +199,8 @@ func (v View) ReadableMessage(id MessageID) (MessageInfo, error) {
 	return v.Realm.messageInfo(id, m), nil
 }
 
-// WritableMessage is a message the caller may read, has an account to add something to it with, and whose conversation
-// still goes on: not in an archived channel.
+// WritableMessage returns a message that the caller may read and add to (reactions, edits). The caller needs an
+// account, and the message must not be in an archived channel.
 func (v View) WritableMessage(id MessageID) (MessageInfo, error) {
 	if v.Me() == nil {
 		return MessageInfo{}, errNotMember()
@@ -204,10 +212,10 @@ func (v View) WritableMessage(id MessageID) (MessageInfo, error) {
 	return i, err
 }
 
-// UserInfo is a user as messages and events carry him: enough to show name, address and picture.
+// UserInfo is the part of a user that messages and events carry: enough to show name, address and avatar.
 type UserInfo struct {
 	ID            UserID
-	Email         string // the real one; shown only where EmailPublic
+	Email         string // the real address; shown only if EmailPublic
 	EmailPublic   bool
 	Name          string
 	Bot           bool
@@ -216,13 +224,15 @@ type UserInfo struct {
 	AvatarVersion int
 }
 
+// UserInfo returns the info of an existing user.
 func (r *Realm) UserInfo(id UserID) UserInfo {
 	u := r.users.must(id)
-	return UserInfo{ID: u.ID, Email: u.Email, EmailPublic: u.IsBot() || u.IntSetting("email_address_visibility") == 1, Name: u.Name, Bot: u.IsBot(),
+	return UserInfo{ID: u.ID, Email: u.Email, EmailPublic: u.IsBot() || u.IntSetting("email_address_visibility") == 1,
+		Name: u.Name, Bot: u.IsBot(),
 		Avatar: u.Avatar, AvatarFile: u.AvatarFile, AvatarVersion: u.AvatarVersion}
 }
 
-// MessageInfo is a message as clients are told of it, without the flags of one reader.
+// MessageInfo is a message as events and answers carry it, without the flags of one reader.
 type MessageInfo struct {
 	ID          MessageID
 	Sender      UserInfo
@@ -232,7 +242,7 @@ type MessageInfo struct {
 	ChannelName string
 	Topic       string
 	Talk        DirectConversationID
-	People      []UserInfo // of a direct message, all participants ascending
+	People      []UserInfo // of a direct message: all participants by ascending id
 	Me          bool
 	Edited      int64
 	Moved       int64
@@ -240,12 +250,14 @@ type MessageInfo struct {
 	Submessages []Submessage
 	History     []Revision
 	Ref         BodyRef
-	Links       []TopicLink // of the topic, when known
-	Body        *Body       `msgpack:"-"` // joined when known; otherwise under Ref
+	Links       []TopicLink // in the topic's name, if computed
+	Body        *Body       `msgpack:"-"` // set if known; otherwise read it by Ref
 }
 
+// messageInfo returns the info of a message. It copies the lists, so that it may be used after the view.
 func (r *Realm) messageInfo(id MessageID, m *message) MessageInfo {
-	i := MessageInfo{ID: id, Sender: r.UserInfo(UserID(m.sender)), Client: r.clients.must(m.client).Name, Time: int64(m.time), Me: m.bits&bitMeMessage != 0, Ref: BodyRef{Message: id}}
+	i := MessageInfo{ID: id, Sender: r.UserInfo(UserID(m.sender)), Client: r.clients.must(m.client).Name,
+		Time: int64(m.time), Me: m.bits&bitMeMessage != 0, Ref: BodyRef{Message: id}}
 	if m.channel != 0 {
 		i.Channel = ChannelID(m.channel)
 		i.ChannelName = r.channels.must(i.Channel).Name
@@ -265,7 +277,7 @@ func (r *Realm) messageInfo(id MessageID, m *message) MessageInfo {
 	return i
 }
 
-// Flags of a message for one reader, a bit each, in the protocol's order.
+// Flags are the flags of a message for one reader, one bit each, in the protocol's order.
 type Flags uint16
 
 const (
@@ -279,7 +291,7 @@ const (
 	FlagHistorical
 )
 
-// FlagsOf is a reader's flags of a message; someone without a row sees it as read and historical.
+// FlagsOf returns the caller's flags of a message. Without a row, a message is read and historical.
 func (v View) FlagsOf(id MessageID) Flags {
 	if v.User == 0 {
 		return FlagRead
@@ -287,6 +299,7 @@ func (v View) FlagsOf(id MessageID) Flags {
 	return v.Realm.flagsOf(v.User, id, v.message(id))
 }
 
+// flagsOf returns a user's flags of a message. Without a row, a message is read and historical.
 func (r *Realm) flagsOf(u UserID, id MessageID, m *message) Flags {
 	rd := r.marks.find(u)
 	if !r.hasRowWith(u, rd, id, m) {
@@ -295,7 +308,7 @@ func (r *Realm) flagsOf(u UserID, id MessageID, m *message) Flags {
 	return r.flagsOfReceived(u, rd, id, m)
 }
 
-// flagsOfReceived is the flags of a message that a user, whose marks are found, has received.
+// flagsOfReceived returns the flags of a message that a user has a row of. rd are the user's marks, nil if none.
 func (r *Realm) flagsOfReceived(u UserID, rd *MessageMarks, id MessageID, m *message) Flags {
 	var content Flags
 	if e := r.extra(id, m); e != nil {
@@ -304,7 +317,8 @@ func (r *Realm) flagsOfReceived(u UserID, rd *MessageMarks, id MessageID, m *mes
 	return r.flagsWithMentions(u, rd, id, m, content)
 }
 
-// flagsWithMentions is flagsAs for who knows what flags the message's own content gives the user.
+// flagsWithMentions returns f, the flags that mentions set, with all other flags added. rd are the user's marks, nil
+// if none.
 func (r *Realm) flagsWithMentions(u UserID, rd *MessageMarks, id MessageID, m *message, f Flags) Flags {
 	n, row := int64(id), false
 	if rd != nil {
@@ -322,13 +336,14 @@ func (r *Realm) flagsWithMentions(u UserID, rd *MessageMarks, id MessageID, m *m
 	if m.bits&bitChannelWildcard != 0 && !row {
 		f |= FlagChannelWildcard
 	}
-	if row && !rd.Given.Has(n) && (f&FlagMentioned == 0 || !r.users.must(u).IsBot()) { // a bot's mention is what brought it the message
+	// A bot gets a row of a message that mentions it: such a message is not historical.
+	if row && !rd.Given.Has(n) && (f&FlagMentioned == 0 || !r.users.must(u).IsBot()) {
 		f |= FlagHistorical
 	}
 	return f
 }
 
-// mentionFlags is the flags a message's own content gives a reader.
+// mentionFlags returns the flags that mentions and alert words in the message set for a user.
 func (e *MessageExtra) mentionFlags(u UserID) Flags {
 	var f Flags
 	if containsSorted(e.Mentioned, u) || containsSorted(e.GroupMentioned, u) {
@@ -343,9 +358,9 @@ func (e *MessageExtra) mentionFlags(u UserID) Flags {
 	return f
 }
 
-// NewestReceived is the newest message a user has a row of, 0 for none.
+// NewestReceived returns the newest message a user has a row of, or 0.
 func (r *Realm) NewestReceived(u UserID) MessageID {
-	var newest ids.Set // nearly everybody has one among these
+	var newest ids.Set // nearly all users have a row among these
 	last := int64(r.LastMessageID())
 	newest.AddRange(max(1, last-newUserHistory), last)
 	if ids, _ := r.ViewAs(Caller{User: u}, r.index.clock).newestWithRows(newest, 1, newUserHistory); len(ids) > 0 {

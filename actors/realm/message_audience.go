@@ -1,15 +1,62 @@
 package realm
 
 import (
-	"math"
 	"slices"
 
 	"parley/actors/realm/ids"
 )
 
-// messageAudience is every listening user who hears of what happens to a message after it was sent: the participants of a
-// conversation; a channel's subscribers; where everybody may read, also people who once received it. Where history is
-// protected, only those of them who have a row.
+// sentMessageAudience returns the connected users that receive a new message. In a channel they are the subscribers,
+// and users that are mentioned without being subscribed. Else they are the participants of the direct conversation.
+func (r *Realm) sentMessageAudience(f *MessageSent) []UserID {
+	if f.Channel == 0 {
+		return r.usersAudience(f.People...)
+	}
+	audience := r.subscribersAudience(f.Channel)
+	for _, u := range f.Mentioned {
+		if !r.Subscribed(u, f.Channel) && r.index.usersWithQueues.Has(int64(u)) {
+			audience = append(slices.Clone(audience), u)
+			slices.Sort(audience)
+		}
+	}
+	return audience
+}
+
+// allPublicAudience returns the members with a queue for all public channels that are not in the audience of a new
+// message. It returns nil for messages that are not in a public channel.
+func (r *Realm) allPublicAudience(f *MessageSent, audience []UserID) []UserID {
+	if f.Channel == 0 || len(r.index.allPublicQueues) == 0 || r.channels.must(f.Channel).Private {
+		return nil
+	}
+	var others []UserID
+	for u := range r.index.allPublicQueues {
+		if !r.users.must(u).IsGuest() && !containsSorted(audience, u) {
+			others = append(others, u)
+		}
+	}
+	slices.Sort(others)
+	return others
+}
+
+// hiddenSenderAudience returns the users of an audience that are not allowed to see the sender of the message. They are
+// guests, and only if the organization limits what guests see.
+func (r *Realm) hiddenSenderAudience(audience []UserID, sender UserID) []UserID {
+	if !r.GuestsLimited() {
+		return nil
+	}
+	var out []UserID
+	from := r.users.must(sender)
+	for _, u := range audience {
+		if !r.maySeeUser(r.users.must(u), from) {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// messageAudience returns the connected users that receive events about a message after it was sent, such as reactions.
+// They are the participants of a direct conversation, or the channel's subscribers. If the channel is public, users
+// that received the message are included. If its history is protected, only users with a row of the message are.
 func (r *Realm) messageAudience(id MessageID, m *message) []UserID {
 	if m.channel == 0 {
 		return r.usersAudience(r.conversations.must(m.conversation).Members...)
@@ -21,95 +68,96 @@ func (r *Realm) messageAudience(id MessageID, m *message) []UserID {
 	return r.channelMessagesAudience(c, ids.SetOf(id))
 }
 
-// messageChangeAudience is hearers for deletion, edits and moves: with the guests who once received the messages of a channel that
-// everybody may read, in it or not.
-func (r *Realm) messageChangeAudience(c *Channel, ids ids.Set) []UserID {
-	to := r.channelMessagesAudience(c, ids)
+// messageChangeAudience returns the audience of deletions, edits and moves of messages of a channel. It is
+// channelMessagesAudience and, in web-public channels, guests that received one of the messages and are not subscribed.
+func (r *Realm) messageChangeAudience(c *Channel, messages ids.Set) []UserID {
+	audience := r.channelMessagesAudience(c, messages)
 	if !c.WebPublic {
-		return to
+		return audience
 	}
-	subscribers, holds := r.index.channels[c.ID].subscribers, r.hasRowIn(ids)
-	further := r.matchingAudience(func(u *User) bool { return u.IsGuest() && !subscribers.Has(int64(u.ID)) && holds(u.ID) })
-	if len(further) == 0 {
-		return to
+	subscribers, hasRow := r.index.channels[c.ID].subscribers, r.hasRowIn(messages)
+	guests := r.matchingAudience(func(u *User) bool {
+		return u.IsGuest() && !subscribers.Has(int64(u.ID)) && hasRow(u.ID)
+	})
+	if len(guests) == 0 {
+		return audience
 	}
-	return sortUnique(slices.Concat(to, further))
+	return sortUnique(slices.Concat(audience, guests))
 }
 
-// channelMessagesAudience is hearers for several messages of a channel: whoever hears of one of them.
-func (r *Realm) channelMessagesAudience(c *Channel, idSet ids.Set) []UserID {
-	heard := r.subscribersAudience(c.ID)
+// channelMessagesAudience returns the connected users that are in the messageAudience of at least one of several
+// messages of a channel.
+func (r *Realm) channelMessagesAudience(c *Channel, messages ids.Set) []UserID {
+	subscribers := r.subscribersAudience(c.ID)
 	if c.Private && !r.hasProtectedHistory(c) {
-		return heard
+		return subscribers
 	}
-	holds := r.hasRowIn(idSet)
+	hasRow := r.hasRowIn(messages)
 	if r.hasProtectedHistory(c) {
-		return slices.DeleteFunc(slices.Clone(heard), func(u UserID) bool { return !holds(u) })
+		return slices.DeleteFunc(slices.Clone(subscribers), func(u UserID) bool { return !hasRow(u) })
 	}
-	var further []UserID
+	var others []UserID
 	for _, u := range ids.IDs[UserID](ids.Difference(r.connectedUsers().members, r.index.channels[c.ID].subscribers)) {
-		if holds(u) {
-			further = append(further, u)
+		if hasRow(u) {
+			others = append(others, u)
 		}
 	}
-	if len(further) == 0 {
-		return heard
+	if len(others) == 0 {
+		return subscribers
 	}
-	return sortUnique(slices.Concat(heard, further))
+	return sortUnique(slices.Concat(subscribers, others))
 }
 
-// originPart is messages that were sent to a channel, wherever they are now.
-type originPart struct {
-	channel ChannelID
-	ids     ids.Set
+// deletionAudience returns the connected users that can see the messages, and the deleting user if they can read them.
+func (r *Realm) deletionAudience(f *MessagesDeleted) []UserID {
+	first := f.IDs[0]
+	var audience []UserID
+	if f.Channel == 0 {
+		audience = r.messageAudience(first, r.message(first))
+	} else {
+		audience = r.messageChangeAudience(r.channels.must(f.Channel), ids.SetOf(f.IDs...))
+	}
+	if f.By != 0 && r.index.usersWithQueues.Has(int64(f.By)) && !containsSorted(audience, f.By) &&
+		r.mayRead(r.users.must(f.By), first, r.message(first)) {
+		audience = sortUnique(append(slices.Clone(audience), f.By))
+	}
+	return audience
 }
 
-// messageOrigins is the channels to which messages of a channel were sent, at most so many, and which of the messages are left.
-func (r *Realm) messageOrigins(idSet ids.Set, most int) (out []originPart, rest ids.Set) {
-	for rest = idSet; !rest.Empty() && len(out) < most; {
-		first, _ := rest.Min()
-		c := r.origin(MessageID(first), r.message(MessageID(first)))
-		sent := r.index.channels[c].sent
-		out = append(out, originPart{c, ids.Intersection(rest, sent)})
-		rest = ids.Difference(rest, sent)
+// moveAudience returns the connected users that can see moved messages in their new place. Only users of one of the two
+// channels are in it: subscribers, and users with a row of a message.
+func (r *Realm) moveAudience(move *MessageMove) []UserID {
+	to := r.channels.must(move.To)
+	if move.From == move.To {
+		return r.messageChangeAudience(to, move.IDs)
 	}
-	return out, rest
-}
-
-// hasRowIn tells of users whether they have a row of one of some messages of a channel. What can be settled once for all
-// users is.
-func (r *Realm) hasRowIn(idSet ids.Set) func(UserID) bool {
-	type sent struct {
-		originPart
-		all ids.Set // who received the first of them and, as they came after it, the others
-	}
-	var all []sent
-	parts, _ := r.messageOrigins(idSet, math.MaxInt)
-	for _, x := range parts {
-		first, _ := x.ids.Min()
-		all = append(all, sent{x, r.index.channels[x.channel].recipients(MessageID(first))})
-	}
-	return func(u UserID) bool {
-		rd := r.marks.find(u)
-		if rd != nil && rd.Rows.Intersects(idSet) {
-			return true
+	audience, hasRow := ids.SetOf(r.messageChangeAudience(to, move.IDs)...), r.hasRowIn(move.IDs)
+	before := ids.Union(ids.SetOf(r.subscribersAudience(move.From)...),
+		ids.SetOf(r.messageChangeAudience(r.channels.must(move.From), move.IDs)...))
+	for _, u := range ids.IDs[UserID](ids.Difference(before, audience)) {
+		if r.hasContentAccess(r.users.must(u), to) && (!r.hasProtectedHistory(to) || hasRow(u)) {
+			audience.Add(int64(u))
 		}
-		for _, x := range all {
-			if (rd == nil || rd.Lost.Empty()) && x.all.Has(int64(u)) {
-				return true
-			}
-			if !r.index.channels[x.channel].everSubscribed.Has(int64(u)) {
-				continue
-			}
-			for _, p := range r.SubscriptionOf(u, x.channel).Spans {
-				if part := p.messagesWithin(x.ids); !part.Empty() && (rd == nil || rd.Lost.Empty() || !ids.Difference(part, rd.Lost).Empty()) {
-					return true
-				}
-			}
-		}
-		return false
 	}
+	return ids.IDs[UserID](audience)
 }
 
-// hasProtectedHistory reports whether a message of the channel is only for those who received it.
-func (r *Realm) hasProtectedHistory(c *Channel) bool { return !c.History && !c.WebPublic }
+// hiddenMessagesAudience returns the connected users, of those that lose their rows of moved messages, that could see
+// the messages until now. They get a deletion.
+func (r *Realm) hiddenMessagesAudience(f *MessagesHidden) []UserID {
+	c, hasRow := r.channels.must(f.Channel), r.hasRowIn(f.IDs)
+	var audience []UserID
+	for _, u := range r.usersAudience(f.Users...) {
+		if r.hasContentAccess(r.users.must(u), c) && (!r.hasProtectedHistory(c) || hasRow(u)) {
+			audience = append(audience, u)
+		}
+	}
+	return audience
+}
+
+// typingAudience returns the users of an audience that want typing notifications.
+func (r *Realm) typingAudience(audience []UserID) []UserID {
+	return slices.DeleteFunc(slices.Clone(audience), func(u UserID) bool {
+		return !r.users.must(u).BoolSetting("receives_typing_notifications")
+	})
+}

@@ -12,46 +12,49 @@ type DeleteMessage struct{ Message MessageID }
 
 func (c DeleteMessage) Decide(t *Turn) (Done, error) {
 	me := t.Me()
-	i, err := t.WritableMessage(c.Message)
+	info, err := t.WritableMessage(c.Message)
 	if err != nil {
 		return Done{}, err
 	}
-	if err := t.mayDeleteMessage(me, i); err != nil {
+	if err := t.mayDeleteMessage(me, info); err != nil {
 		return Done{}, err
 	}
 	t.deleteMessages([]MessageID{c.Message}, me.ID)
 	return Done{}, nil
 }
 
-// mayDeleteMessage: anybody's messages with one right; one's own, or one's bot's, with another and for a time.
-func (t *Turn) mayDeleteMessage(me *User, i MessageInfo) error {
-	allows := func(right string) bool {
-		return t.HasPermission(me, right) || i.Channel != 0 && t.channelAllows(me, t.channels.must(i.Channel), right)
+// mayDeleteMessage refuses users that are not allowed to delete a message. One permission is for all messages. Another
+// is for one's own messages and those of one's bots, within a time limit.
+func (t *Turn) mayDeleteMessage(me *User, info MessageInfo) error {
+	allows := func(permission string) bool {
+		return t.HasPermission(me, permission) || info.Channel != 0 &&
+			t.channelAllows(me, t.channels.must(info.Channel), permission)
 	}
 	if allows("can_delete_any_message_group") {
 		return nil
 	}
-	if own := i.Sender.ID == me.ID || t.users.must(i.Sender.ID).BotOwner == me.ID; !own || !allows("can_delete_own_message_group") {
+	own := info.Sender.ID == me.ID || t.users.must(info.Sender.ID).BotOwner == me.ID
+	if !own || !allows("can_delete_own_message_group") {
 		return BadRequest("You don't have permission to delete this message")
 	}
-	if limit, ok := t.OrgSetting("message_content_delete_limit_seconds").(int64); ok && t.Now-i.Time > limit {
+	if limit, ok := t.OrgSetting("message_content_delete_limit_seconds").(int64); ok && t.Now-info.Time > limit {
 		return BadRequest("The time limit for deleting this message has passed")
 	}
 	return nil
 }
 
-// maxDeletedPerTurn is how many messages of a topic one turn deletes: every user who marked messages is looked at, a few
-// milliseconds with 10,000 of them.
+// maxDeletedPerTurn is the number of messages of a topic that one turn deletes. For each turn every user's reading
+// state is checked: a few milliseconds for 10,000 users.
 const maxDeletedPerTurn = 100
 
-// DeleteTopic asks to delete a topic, newest messages first; one turn deletes some of them.
+// DeleteTopic asks to delete a topic, newest messages first. A long topic takes several turns.
 type DeleteTopic struct {
 	Channel ChannelID
 	Topic   string
 }
 
-// Decide answers the work that remains, 0 if there is none.
-func (c DeleteTopic) Decide(t *Turn) (work int64, err error) {
+// Decide returns the id of the job that deletes the rest, or 0 if nothing is left.
+func (c DeleteTopic) Decide(t *Turn) (job int64, err error) {
 	me := t.Me()
 	if me == nil {
 		return 0, errNotMember()
@@ -60,7 +63,8 @@ func (c DeleteTopic) Decide(t *Turn) (work int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if !me.IsAdmin() && !t.HasPermission(me, "can_delete_any_message_group") && !t.channelAllows(me, ch, "can_delete_any_message_group") {
+	if !me.IsAdmin() && !t.HasPermission(me, "can_delete_any_message_group") &&
+		!t.channelAllows(me, ch, "can_delete_any_message_group") {
 		return 0, errNotAdmin()
 	}
 	if ch.Archived {
@@ -70,50 +74,50 @@ func (c DeleteTopic) Decide(t *Turn) (work int64, err error) {
 	if topic == EmptyTopicName {
 		topic = ""
 	}
-	ix := t.index.channels[ch.ID].topics[fold(topic)]
-	if ix == nil {
+	index := t.index.channels[ch.ID].topics[fold(topic)]
+	if index == nil {
 		return 0, nil
 	}
-	idSet := ix.ids
+	messages := index.ids
 	if t.hasProtectedHistory(ch) {
-		idSet = t.rowsWithin(me.ID, &idSet)
+		messages = t.rowsWithin(me.ID, &messages)
 	}
-	switch n := idSet.Len(); {
+	switch n := messages.Len(); {
 	case n == 0:
 		return 0, nil
 	case n <= maxDeletedPerTurn:
-		t.deleteMessages(ids.IDs[MessageID](idSet), me.ID)
+		t.deleteMessages(ids.IDs[MessageID](messages), me.ID)
 		return 0, nil
 	}
 	if err := t.checkJobLimit(); err != nil {
 		return 0, err
 	}
-	work = t.startJob(Job{Kind: DeleteJob, Channels: []ChannelID{ch.ID}, Topic: topic, Rest: idSet.Clone()})
-	t.stepJob(work) // there was little to check
-	return work, nil
+	job = t.startJob(Job{Kind: DeleteJob, Channels: []ChannelID{ch.ID}, Topic: topic, Rest: messages.Clone()})
+	t.stepJob(job) // this turn has time left: its checks are few
+	return job, nil
 }
 
-// deleteMessages records that messages of one conversation are gone, and the files that only they used; ids ascend.
-func (t *Turn) deleteMessages(ids []MessageID, by UserID) {
-	m := t.message(ids[0])
+// deleteMessages records the deletion of messages of one conversation, and of files that only they used. ids ascend.
+func (t *Turn) deleteMessages(messages []MessageID, deletedBy UserID) {
+	oldest := t.message(messages[0])
 	var first firstMessageIDs
-	if m.channel != 0 {
-		first = t.firstMessagesOf(ChannelID(m.channel))
+	if oldest.channel != 0 {
+		first = t.firstMessagesOf(ChannelID(oldest.channel))
 	}
 	var parts [][]MessageID
 	var files []string
-	atOnce := maxHiddenPerFact
-	if m.channel != 0 && t.hasProtectedHistory(t.channels.must(ChannelID(m.channel))) {
-		atOnce = 1 // each has an audience of its own
+	perFact := maxHiddenPerFact
+	if oldest.channel != 0 && t.hasProtectedHistory(t.channels.must(ChannelID(oldest.channel))) {
+		perFact = 1 // each message has its own audience
 	}
-	for part := range slices.Chunk(ids, atOnce) {
+	for part := range slices.Chunk(messages, perFact) {
 		parts = append(parts, part)
 	}
-	slices.Reverse(parts) // newestIDs first
+	slices.Reverse(parts) // newest first
 	for _, part := range parts {
-		f := &MessagesDeleted{By: by}
-		if m := t.message(part[0]); m.channel != 0 {
-			f.Channel, f.Topic = ChannelID(m.channel), t.topics.must(m.topic).Name
+		f := &MessagesDeleted{By: deletedBy}
+		if oldest := t.message(part[0]); oldest.channel != 0 {
+			f.Channel, f.Topic = ChannelID(oldest.channel), t.topics.must(oldest.topic).Name
 		}
 		for _, id := range part {
 			f.IDs = append(f.IDs, id)
@@ -126,37 +130,23 @@ func (t *Turn) deleteMessages(ids []MessageID, by UserID) {
 	t.recordFirstMessages(first)
 }
 
-// deletionAudience is every listening user who could see the messages, and the one who deletes if he could.
-func (r *Realm) deletionAudience(f *MessagesDeleted) []UserID {
-	var to []UserID
-	if f.Channel == 0 {
-		to = r.messageAudience(f.IDs[0], r.message(f.IDs[0]))
-	} else {
-		to = r.messageChangeAudience(r.channels.must(f.Channel), ids.SetOf(f.IDs...))
-	}
-	if f.By != 0 && r.index.usersWithQueues.Has(int64(f.By)) && !containsSorted(to, f.By) && r.mayRead(r.users.must(f.By), f.IDs[0], r.message(f.IDs[0])) {
-		to = sortUnique(append(slices.Clone(to), f.By))
-	}
-	return to
-}
-
-// MessagesDeleted says messages of one conversation are gone, and their texts with them.
+// MessagesDeleted deletes messages of one conversation, with all versions of their texts.
 type MessagesDeleted struct {
-	IDs      []MessageID // sortUnique, at most 100
-	Versions []uint16    // newestIDs version of each one's text
+	IDs      []MessageID // ascending, at most 100
+	Versions []uint16    // newest version of each message's text
 	Channel  ChannelID   // 0: direct
 	Topic    string
 	By       UserID
 
-	// Settled by apply, before they are gone.
-	audience []UserID     `msgpack:"-"` // who hears of it
+	// Set by apply, before the messages are deleted.
+	audience []UserID     `msgpack:"-"`
 	stars    removedStars `msgpack:"-"`
-	files    []string     `msgpack:"-"` // the files they used
+	files    []string     `msgpack:"-"` // the files the messages used
 }
 
 func (*MessagesDeleted) keepsMarkdownConfig() {}
 
-// Erased is every version of the texts.
+// Erased returns every version of the texts.
 func (f *MessagesDeleted) Erased() []BodyRef {
 	var out []BodyRef
 	for i, id := range f.IDs {
@@ -185,7 +175,8 @@ func (f *MessagesDeleted) apply(r *Realm) {
 		}
 	}
 	for u, rd := range r.marks.all() {
-		if !rd.Rows.Intersects(gone) && !rd.Starred.Intersects(gone) && !rd.Collapsed.Intersects(gone) && !rd.Lost.Intersects(gone) {
+		if !rd.Rows.Intersects(gone) && !rd.Starred.Intersects(gone) && !rd.Collapsed.Intersects(gone) &&
+			!rd.Lost.Intersects(gone) {
 			continue
 		}
 		f.stars.add(r, u, gone, f.audience)
@@ -199,31 +190,33 @@ func (f *MessagesDeleted) apply(r *Realm) {
 func (f *MessagesDeleted) tell(r *Realm) []Notice {
 	var out []Notice
 	if len(f.audience) > 0 {
-		out = append(out, Notice{To: f.audience, Event: &MessagesVanished{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}})
+		e := &MessagesVanished{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}
+		out = append(out, Notice{To: f.audience, Event: e})
 	}
 	return append(append(out, f.stars.tell()...), r.attachmentUseNotices(f.files)...)
 }
 
-// removedStars are messages that go away and had been starred by users who hear nothing of that, since they could not read
-// them any more: they hear that the stars are gone.
+// removedStars are deleted messages by the user that had starred them. It has only users that do not get the deletion
+// because they could not read the messages any more. They get the removal of the star instead.
 type removedStars map[UserID]ids.Set
 
-func (l *removedStars) add(r *Realm, u UserID, gone ids.Set, hear []UserID) {
-	rd := r.marks.find(u)
-	if rd == nil || !r.index.usersWithQueues.Has(int64(u)) || containsSorted(hear, u) {
+// add records the stars that user u loses, unless the user is in the audience of the deletion.
+func (s *removedStars) add(r *Realm, u UserID, gone ids.Set, audience []UserID) {
+	marks := r.marks.find(u)
+	if marks == nil || !r.index.usersWithQueues.Has(int64(u)) || containsSorted(audience, u) {
 		return
 	}
-	if stars := ids.Intersection(rd.Starred, gone); !stars.Empty() {
-		if *l == nil {
-			*l = removedStars{}
+	if stars := ids.Intersection(marks.Starred, gone); !stars.Empty() {
+		if *s == nil {
+			*s = removedStars{}
 		}
-		(*l)[u] = stars
+		(*s)[u] = stars
 	}
 }
 
-func (l removedStars) tell() (out []Notice) {
-	for _, u := range slices.Sorted(maps.Keys(l)) {
-		out = append(out, Notice{To: []UserID{u}, Event: &FlagsTold{Flag: FlagStarred, IDs: l[u]}})
+func (s removedStars) tell() (out []Notice) {
+	for _, u := range slices.Sorted(maps.Keys(s)) {
+		out = append(out, Notice{To: []UserID{u}, Event: &FlagsTold{Flag: FlagStarred, IDs: s[u]}})
 	}
 	return out
 }

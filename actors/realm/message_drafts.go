@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// maxDrafts is how many drafts one user may keep: as many as a client is told of when it registers (protocol).
+// maxDrafts is the limit of one user's drafts. A registration returns at most as many (protocol).
 const maxDrafts = 1000
 
-// Draft is the row of a message that somebody has begun to write.
+// Draft is the row of a message that a user has begun to write.
 type Draft struct {
 	ID      int64
 	User    UserID
@@ -21,19 +21,19 @@ type Draft struct {
 	Edited  int64
 }
 
-// JustNow stands for the time of a draft's last edit where the client does not say it.
+// JustNow is the time of a draft's last edit if the client does not send one. The turn replaces it with its own time.
 const JustNow = math.MinInt64
 
 func (d *Draft) owner() UserID { return d.User }
 
-// DraftsOf is a user's drafts, oldest edit first.
+// DraftsOf returns a user's drafts, oldest edit first.
 func (r *Realm) DraftsOf(u UserID) []Draft {
 	list := r.small.drafts.list(u)
 	slices.SortStableFunc(list, func(a, b Draft) int { return cmp.Compare(a.Edited, b.Edited) })
 	return list
 }
 
-// DraftSyncUser is the caller, if he wants his drafts kept here.
+// DraftSyncUser returns the caller, and refuses callers that have turned off the synchronization of drafts.
 func (v View) DraftSyncUser() (*User, error) {
 	me := v.Me()
 	if me == nil {
@@ -45,7 +45,7 @@ func (v View) DraftSyncUser() (*User, error) {
 	return me, nil
 }
 
-// checkDraft brings a draft into the form it is stored in.
+// checkDraft checks a draft and returns it in the form in which it is stored.
 func (v View) checkDraft(me *User, d Draft) (Draft, error) {
 	content, err := NormalizeContent(d.Content)
 	if err != nil {
@@ -66,7 +66,7 @@ func (v View) checkDraft(me *User, d Draft) (Draft, error) {
 		if d.Topic = strings.TrimSpace(d.Topic); runeCount(d.Topic) > MaxTopic {
 			d.Topic = firstRunes(d.Topic, MaxTopic-3) + "..."
 		}
-		if d.Topic == EmptyTopicName { // clients that do not know the empty topic were shown this
+		if d.Topic == EmptyTopicName { // clients that do not know the empty topic show this name for it
 			d.Topic = ""
 		}
 		if len(d.To) != 1 {
@@ -100,7 +100,7 @@ func (v View) checkDraft(me *User, d Draft) (Draft, error) {
 	return d, nil
 }
 
-// AddDrafts asks to keep drafts.
+// AddDrafts asks to store drafts. It answers their ids.
 type AddDrafts struct{ Drafts []Draft }
 
 func (c AddDrafts) Decide(t *Turn) ([]int64, error) {
@@ -126,7 +126,7 @@ func (c AddDrafts) Decide(t *Turn) ([]int64, error) {
 	return ids, nil
 }
 
-// DraftsAdded says a user keeps further drafts.
+// DraftsAdded adds drafts of a user.
 type DraftsAdded struct {
 	User   UserID
 	Drafts []Draft
@@ -171,7 +171,7 @@ func (c ChangeDraft) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// DraftChanged says a draft reads differently now.
+// DraftChanged replaces a draft.
 type DraftChanged struct{ Draft Draft }
 
 func (*DraftChanged) keepsMarkdownConfig() {}
@@ -183,7 +183,7 @@ func (f *DraftChanged) tell(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.Draft.User), Event: f}}
 }
 
-// RemoveDraft asks to forget a draft.
+// RemoveDraft asks to remove a draft.
 type RemoveDraft struct{ ID int64 }
 
 func (c RemoveDraft) Decide(t *Turn) (Done, error) {
@@ -198,7 +198,7 @@ func (c RemoveDraft) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// DraftRemoved says a draft is forgotten.
+// DraftRemoved removes a draft.
 type DraftRemoved struct {
 	User UserID
 	ID   int64
@@ -213,7 +213,7 @@ func (f *DraftRemoved) tell(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.User), Event: f}}
 }
 
-// removeDrafts forgets a user's drafts because he wants none kept here any more; nobody is told (protocol).
+// removeDrafts removes a user's drafts when the user turns off their synchronization. No event is sent (protocol).
 func (r *Realm) removeDrafts(u UserID) {
 	for _, d := range r.small.drafts.list(u) {
 		r.small.drafts.remove(d.ID)

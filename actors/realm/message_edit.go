@@ -2,17 +2,18 @@ package realm
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"parley/actors/realm/ids"
 )
 
-// editGraceSeconds is how much longer than its limit an edit may take: the client's clock and the way here are not the user's
-// fault (protocol).
+// editGraceSeconds is added to every time limit of an edit. The client's clock may differ, and the request takes time
+// to arrive (protocol).
 const editGraceSeconds = 20
 
-// How many messages a move takes along.
+// Which messages of the topic a move includes: only the message, it and later ones, or all.
 const (
 	MoveOne   = "change_one"
 	MoveLater = "change_later"
@@ -22,65 +23,87 @@ const (
 // EditMessage asks to change a message's text, topic or channel.
 type EditMessage struct {
 	Message   MessageID
-	Content   *NewContent // nil: the text stays
-	Topic     *string     // nil: the topic stays
-	Channel   ChannelID   // 0: the channel stays
+	Content   *NewContent // nil: the text does not change
+	Topic     *string     // nil: the topic does not change
+	Channel   ChannelID   // 0: the channel does not change
 	Mode      string      // MoveOne, MoveLater or MoveAll
 	NotifyOld bool
 	NotifyNew bool
 }
 
-// NewContent is a text that replaces another. It was rendered before the turn, when the message had the old text.
+// NewContent is the new text of a message. It was rendered before the turn; OldVersion is the version that the message
+// had then.
 type NewContent struct {
 	Body         Body
 	Content      ContentInfo
 	Unrenderable bool
-	Old          ContentInfo // what the old text did
+	Old          ContentInfo // mentions and files of the old text
 	OldVersion   uint16
 	OldSum       string // hex SHA-256 of the old text
-	WantSum      string // what the client believes it is; "" if it does not say
+	WantSum      string // the sum the client expects; "" if it sends none
 }
 
 // Edited answers EditMessage.
 type Edited struct{ Detached []DetachedUpload }
 
-// ErrStale: the text was edited by somebody else since it was read; read it again.
-var ErrStale = errors.New("the message's text is another one by now")
+// ErrStale means that the text was changed after it was read and before this turn. The caller must read it again.
+var ErrStale = errors.New("the message's text has changed in the meantime")
 
-// isResolveToggle: two topics differ only by the mark of resolved ones.
+// isResolveToggle reports whether two topics differ only by the mark of resolved topics.
 func isResolveToggle(a, b string) bool {
 	return a != b && (a == resolvedPrefix+b || b == resolvedPrefix+a)
 }
 
 func (c EditMessage) Decide(t *Turn) (Edited, error) {
 	me := t.Me()
-	i, err := t.WritableMessage(c.Message)
+	// First of all: a user that cannot read the message must not learn from another refusal that it exists.
+	info, err := t.WritableMessage(c.Message)
 	if err != nil {
 		return Edited{}, err
 	}
-	p := &messageEdit{EditMessage: c, me: me, info: i, resolveToggle: false}
+	p := &messageEdit{EditMessage: c, me: me, info: info}
 	if err := p.check(t); err != nil {
 		return Edited{}, err
 	}
 	answer := p.record(t)
-	if n := c.Content; n != nil {
-		t.addOutboxJobs(t.previewJobs(c.Message, n.OldVersion+1, me, n.Content))
+	if c.Content != nil {
+		t.addOutboxJobs(t.previewJobs(c.Message, c.Content.OldVersion+1, me, c.Content.Content))
 	}
 	return answer, nil
 }
 
-// messageEdit is an channelEdit on its way through its checks.
+// messageEdit is the state of an EditMessage while it is checked.
 type messageEdit struct {
 	EditMessage
 	me            *User
 	info          MessageInfo
-	newTopic      string   // where to, if Topic is not nil
-	targetChannel *Channel // where to; the message's own channel if that stays
-	resolveToggle bool     // keySet the topic as resolved or not, and nothing else
-	ids           ids.Set  // what moves
+	newTopic      string   // the new topic, if Topic is not nil
+	targetChannel *Channel // the new channel, or the present one if it does not change
+	resolveToggle bool     // the edit only marks the topic as resolved or unresolved
+	ids           ids.Set  // the messages that move
 }
 
-// check refuses in the protocol's order.
+// topicAfter returns the topic that the message has after the edit.
+func (p *messageEdit) topicAfter() string {
+	if p.Topic != nil {
+		return p.newTopic
+	}
+	return p.info.Topic
+}
+
+// check refuses edits that are not allowed. If several rules are broken, the caller must get the refusal that comes
+// first in the protocol. So the order of the checks, here and in the methods below, must not change:
+//
+//  1. The permission to edit the text, and its time limit. They come before all checks of the request itself, so a user
+//     without permission gets the same refusal for every request with a text.
+//  2. The version of the text. All later checks of the text use the rendering of the request and the mentions of the
+//     old text. Both are wrong if the text has changed since: the caller renders it again and retries.
+//  3. The combination of changes: checkCombination. It also drops the parts whose new value is the present one, so the
+//     permissions below are needed only for parts that really change.
+//  4. The permissions for each part: topic, then text, then channel. A move to another channel needs the permission to
+//     change the topic only if the topic changes too.
+//  5. The messages that move: selectMessages. It comes last, because its time limit is the only check that looks at all
+//     messages of a topic.
 func (p *messageEdit) check(t *Turn) error {
 	if p.Content != nil {
 		if err := t.mayEditContent(p.me, p.info, editGraceSeconds); err != nil {
@@ -114,11 +137,16 @@ func (p *messageEdit) check(t *Turn) error {
 	return p.selectMessages(t)
 }
 
-// checkCombination settles checkCombination is to change, and refuses checkCombination does not go together.
+// checkCombination finds out which parts change and refuses changes that do not fit together. It sets newTopic,
+// targetChannel and resolveToggle, and it sets Topic and Channel to nothing if they would not change. Its order must
+// not change: see check.
 func (p *messageEdit) checkCombination(t *Turn) error {
+	// First drop the parts that do not change: only then can it be said that nothing changes. An invalid topic counts
+	// as a change for now. Its error is returned below, because the protocol has the refusals in between first.
 	var topicErr error
 	if p.Topic != nil {
-		if p.newTopic, topicErr = NormalizeTopic(*p.Topic); topicErr == nil && p.info.Channel != 0 && p.newTopic == p.info.Topic {
+		p.newTopic, topicErr = NormalizeTopic(*p.Topic)
+		if topicErr == nil && p.info.Channel != 0 && p.newTopic == p.info.Topic {
 			p.Topic = nil
 		}
 	}
@@ -128,6 +156,8 @@ func (p *messageEdit) checkCombination(t *Turn) error {
 	if p.Content == nil && p.Topic == nil && p.Channel == 0 {
 		return errNothingToChange()
 	}
+	// Direct messages have neither channel nor topic. After this, a change of topic or channel is about a channel
+	// message.
 	if p.info.Channel == 0 {
 		if p.Channel != 0 {
 			return BadRequest("Direct messages cannot be moved to channels.")
@@ -139,31 +169,32 @@ func (p *messageEdit) checkCombination(t *Turn) error {
 	if p.Mode != MoveOne && p.Topic == nil && p.Channel == 0 {
 		return BadRequest("Invalid propagate_mode without topic edit")
 	}
+	// A target channel that does not exist is nil here. mayChangeChannel refuses it later, with the same words as for a
+	// channel that the user cannot see.
 	if p.info.Channel != 0 {
 		if p.targetChannel = t.channels.must(p.info.Channel); p.Channel != 0 {
 			p.targetChannel = t.channels.find(p.Channel)
 		}
 	}
+	// The topic itself, then whether the target channel allows it. A move without a new topic is checked too: the
+	// target channel may not allow the present one.
 	if p.Topic != nil {
 		if topicErr != nil {
 			return topicErr
 		}
-		if bare := strings.TrimSpace(strings.TrimPrefix(p.newTopic+" ", resolvedPrefix)); p.newTopic != "" && bare != p.newTopic && (bare == "" || bare == EmptyTopicName) {
+		if marksGeneralChat(p.newTopic) {
 			return BadRequest("General chat cannot be marked as resolved")
 		}
 	}
-	if p.targetChannel != nil {
-		topic := p.info.Topic
-		if p.Topic != nil {
-			topic = p.newTopic
-		}
-		if (p.Topic != nil || p.Channel != 0) && t.checkTopicsPolicy(p.targetChannel, topic) != nil {
-			if topic == "" {
+	if p.targetChannel != nil && (p.Topic != nil || p.Channel != 0) {
+		if err := t.checkTopicsPolicy(p.targetChannel, p.topicAfter()); err != nil {
+			if p.topicAfter() == "" { // an edit has other words for it than a new message
 				return BadRequest("Topics are required in this organization.")
 			}
-			return t.checkTopicsPolicy(p.targetChannel, topic)
+			return err
 		}
 	}
+	// The text comes last: a new text fits every change but that of the channel, and messages with a widget have none.
 	if p.Content != nil && p.Channel != 0 {
 		return BadRequest("Cannot change message content while changing channel")
 	}
@@ -174,15 +205,26 @@ func (p *messageEdit) checkCombination(t *Turn) error {
 	return nil
 }
 
+// marksGeneralChat reports whether a topic is general chat with the mark of resolved topics. General chat is the empty
+// topic, or its name for clients that do not know the empty topic.
+func marksGeneralChat(topic string) bool {
+	bare := strings.TrimSpace(strings.TrimPrefix(topic+" ", resolvedPrefix))
+	return topic != "" && bare != topic && (bare == "" || bare == EmptyTopicName)
+}
+
+// mayChangeTopic refuses users that are not allowed to change the topic. To mark a topic as resolved is a permission of
+// its own and has no time limit. The permission comes before the time limit: without it the age does not matter.
 func (p *messageEdit) mayChangeTopic(t *Turn) error {
 	from := t.channels.must(p.info.Channel)
 	if p.resolveToggle {
-		if !t.HasPermission(p.me, "can_resolve_topics_group") && !t.channelAllows(p.me, from, "can_resolve_topics_group") {
+		if !t.HasPermission(p.me, "can_resolve_topics_group") &&
+			!t.channelAllows(p.me, from, "can_resolve_topics_group") {
 			return BadRequest("You don't have permission to resolve topics.")
 		}
 		return nil
 	}
-	if !t.HasPermission(p.me, "can_move_messages_between_topics_group") && !t.channelAllows(p.me, from, "can_move_messages_within_channel_group") {
+	if !t.HasPermission(p.me, "can_move_messages_between_topics_group") &&
+		!t.channelAllows(p.me, from, "can_move_messages_within_channel_group") {
 		return BadRequest("You don't have permission to edit this message")
 	}
 	if p.tooLate(t, p.info.Time, "move_messages_within_stream_limit_seconds") {
@@ -194,16 +236,21 @@ func (p *messageEdit) mayChangeTopic(t *Turn) error {
 func errTopicLate() *Refusal {
 	return BadRequest("The time limit for editing this message's topic has passed.")
 }
+
 func errChannelLate() *Refusal {
 	return BadRequest("The time limit for editing this message's channel has passed")
 }
 
-// tooLate reports whether a message of that time is too old for the user to move.
+// tooLate reports whether a message sent at that time is too old for the user to move. limit is the name of the
+// organization setting. Moderators have no limit.
 func (p *messageEdit) tooLate(t *Turn, sent int64, limit string) bool {
 	seconds, limited := t.OrgSetting(limit).(int64)
 	return limited && !p.me.IsModerator() && t.Now-sent > seconds+editGraceSeconds
 }
 
+// mayChangeContent checks a new text. It refuses the text if the client expected another present text, if it could not
+// be rendered, or if it adds mentions that the user is not allowed to make. Only new mentions are checked: a user may
+// keep a mention although the permission for it was withdrawn.
 func (p *messageEdit) mayChangeContent(t *Turn) error {
 	if p.Content.WantSum != "" && !strings.EqualFold(p.Content.WantSum, p.Content.OldSum) {
 		return Refuse(Invalid, "EXPECTATION_MISMATCH", "'prev_content_sha256' value does not match the expected value.")
@@ -211,27 +258,35 @@ func (p *messageEdit) mayChangeContent(t *Turn) error {
 	if p.Content.Unrenderable {
 		return BadRequest("Unable to render message")
 	}
-	x := p.Content.Content.addedMentions(p.Content.Old)
+	added := p.Content.Content.addedMentions(p.Content.Old)
 	if p.info.Channel == 0 {
-		return t.checkGroupMentions(p.me, x)
+		return t.checkGroupMentions(p.me, added)
 	}
-	return t.checkMentions(p.me, t.channels.must(p.info.Channel), p.info.Topic, x)
+	return t.checkMentions(p.me, t.channels.must(p.info.Channel), p.info.Topic, added)
 }
 
-// addedMentions is the mentions of x that were not in old.
+// addedMentions returns the mentions of x that are not in old.
 func (x ContentInfo) addedMentions(old ContentInfo) ContentInfo {
-	n := ContentInfo{ChannelWildcard: x.ChannelWildcard && !old.ChannelWildcard, TopicWildcard: x.TopicWildcard && !old.TopicWildcard}
+	added := ContentInfo{
+		ChannelWildcard: x.ChannelWildcard && !old.ChannelWildcard,
+		TopicWildcard:   x.TopicWildcard && !old.TopicWildcard,
+	}
 	for _, g := range x.Groups {
 		if !containsSorted(sortUnique(append([]GroupID(nil), old.Groups...)), g) {
-			n.Groups = append(n.Groups, g)
+			added.Groups = append(added.Groups, g)
 		}
 	}
-	return n
+	return added
 }
 
+// mayChangeChannel refuses users that are not allowed to move the message to the target channel. The order: the
+// permission to move messages out of the present channel, then access to the target, then the permission to send there,
+// then the time limit. Access comes before the permission to send, so the refusal does not reveal that a channel
+// exists.
 func (p *messageEdit) mayChangeChannel(t *Turn) error {
 	from := t.channels.must(p.info.Channel)
-	if !t.HasPermission(p.me, "can_move_messages_between_channels_group") && !t.channelAllows(p.me, from, "can_move_messages_out_of_channel_group") {
+	if !t.HasPermission(p.me, "can_move_messages_between_channels_group") &&
+		!t.channelAllows(p.me, from, "can_move_messages_out_of_channel_group") {
 		return BadRequest("You don't have permission to move this message")
 	}
 	if p.targetChannel == nil || p.targetChannel.Archived || !t.hasContentAccess(p.me, p.targetChannel) {
@@ -246,13 +301,12 @@ func (p *messageEdit) mayChangeChannel(t *Turn) error {
 	return nil
 }
 
-// selectMessages settles selectMessages messages move.
+// selectMessages sets the messages that move. It first refuses a move that would create a topic if the user is not
+// allowed to. To mark a topic as resolved does not count as creating one.
 func (p *messageEdit) selectMessages(t *Turn) error {
-	topic := p.info.Topic
-	if p.Topic != nil {
-		topic = p.newTopic
-	}
-	if !p.resolveToggle && !p.me.System && t.index.channels[p.targetChannel.ID].topics[fold(topic)] == nil && !t.channelAllows(p.me, p.targetChannel, "can_create_topic_group") {
+	createsTopic := t.index.channels[p.targetChannel.ID].topics[fold(p.topicAfter())] == nil
+	if createsTopic && !p.resolveToggle && !p.me.System &&
+		!t.channelAllows(p.me, p.targetChannel, "can_create_topic_group") {
 		return BadRequest("You do not have permission to create new topics in this channel.")
 	}
 	all := t.index.channels[p.info.Channel].topics[fold(p.info.Topic)].ids
@@ -266,7 +320,7 @@ func (p *messageEdit) selectMessages(t *Turn) error {
 		p.ids = all.Clone()
 	}
 	if p.Channel != 0 && t.hasProtectedHistory(t.channels.must(p.info.Channel)) {
-		p.ids = t.rowsWithin(p.me.ID, &p.ids) // what the mover cannot see stays
+		p.ids = t.rowsWithin(p.me.ID, &p.ids) // messages that the moving user cannot see do not move
 	}
 	if p.Mode == MoveAll && !p.resolveToggle {
 		return p.checkTopicAge(t)
@@ -274,7 +328,9 @@ func (p *messageEdit) selectMessages(t *Turn) error {
 	return nil
 }
 
-// checkTopicAge refuses to move a whole topic of which some messages are too old.
+// checkTopicAge refuses to move a whole topic if some of its messages are too old. If all are, it returns the refusal
+// for one message. If only some are, its refusal says how many the user may move, so the client can offer MoveLater.
+// Only messages that the user can see are counted: the numbers must not reveal others.
 func (p *messageEdit) checkTopicAge(t *Turn) error {
 	limits, err := []string{}, errChannelLate()
 	if p.Topic != nil {
@@ -292,14 +348,14 @@ func (p *messageEdit) checkTopicAge(t *Turn) error {
 	total, allowed, first := seen.Len(), 0, MessageID(0)
 	late := func(id int64) bool {
 		sent := int64(t.message(MessageID(id)).time)
-		return slices.ContainsFunc(limits, func(l string) bool { return p.tooLate(t, sent, l) })
+		return slices.ContainsFunc(limits, func(limit string) bool { return p.tooLate(t, sent, limit) })
 	}
 	if oldest, ok := seen.Min(); ok && !late(oldest) {
-		return nil // times rise with ids
+		return nil // times ascend with ids
 	}
 	seen.EachBackward(func(id int64) bool {
 		if late(id) {
-			return false // older ones are too old as well
+			return false // older ones are too late as well
 		}
 		allowed, first = allowed+1, MessageID(id)
 		return true
@@ -310,19 +366,24 @@ func (p *messageEdit) checkTopicAge(t *Turn) error {
 	case 0:
 		return err
 	}
-	return Refuse(Invalid, "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", BadRequest("You only have permission to move the %d/%d most recent messages in this topic.", allowed, total).Msg).
-		With("first_message_id_allowed_to_move", first).With("total_messages_in_topic", total).With("total_messages_allowed_to_move", allowed)
+	msg := fmt.Sprintf("You only have permission to move the %d/%d most recent messages in this topic.", allowed, total)
+	return Refuse(Invalid, "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", msg).
+		With("first_message_id_allowed_to_move", first).
+		With("total_messages_in_topic", total).
+		With("total_messages_allowed_to_move", allowed)
 }
 
-// mayEditContent decides whether a user may change a message's text now.
-func (t *Turn) mayEditContent(me *User, i MessageInfo, grace int64) error {
+// mayEditContent refuses users that are not allowed to change the text of a message now. Only its sender is, and the
+// organization can forbid it or set a time limit. grace is added to the limit, in seconds. The organization's setting
+// is checked first: it is the same for all messages.
+func (t *Turn) mayEditContent(me *User, info MessageInfo, grace int64) error {
 	if !t.OrgBool("allow_message_editing") {
 		return BadRequest("Your organization has turned off message editing")
 	}
-	if i.Sender.ID != me.ID {
+	if info.Sender.ID != me.ID {
 		return BadRequest("You don't have permission to edit this message")
 	}
-	if limit, ok := t.OrgSetting("message_content_edit_limit_seconds").(int64); ok && t.Now-i.Time > limit+grace {
+	if limit, ok := t.OrgSetting("message_content_edit_limit_seconds").(int64); ok && t.Now-info.Time > limit+grace {
 		return BadRequest("The time limit for editing this message has passed")
 	}
 	return nil

@@ -7,7 +7,14 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// record records what was checked.
+// record records the facts of an edit that check has allowed. The order matters:
+//
+//  1. What depends on the topics and channels as they were is found out before the move is recorded: whether the whole
+//     topic moves, whether the target topic exists, and the first message of each channel.
+//  2. hideMovedMessages comes before the move. Users that cannot see the messages in their new place get a deletion,
+//     and they must get it while they can still see the messages.
+//  3. After the move, the events about first messages are recorded, then the users' policies for the topic, and last
+//     the messages about the move. These are sent to topics that must already have their new state.
 func (p *messageEdit) record(t *Turn) Edited {
 	var answer Edited
 	f := &MessageUpdated{Message: p.Message, User: p.me.ID, At: t.Now}
@@ -21,28 +28,28 @@ func (p *messageEdit) record(t *Turn) Edited {
 	}
 	from := t.channels.must(p.info.Channel)
 	if f.Content != nil && t.hasProtectedHistory(from) {
-		// Who may see the text need not be who may see what moves along: two facts, each with its own audience.
+		// The users that can see the new text and the users that can see the moved messages may differ. So these are
+		// two facts with their own audiences.
 		t.Record(f)
 		f = &MessageUpdated{Message: p.Message, User: p.me.ID, At: t.Now}
 	}
-	topic := p.info.Topic
-	if p.Topic != nil {
-		topic = p.newTopic
-	}
-	m := &MessageMove{IDs: p.ids, From: from.ID, To: p.targetChannel.ID, FromTopic: p.info.Topic, TopicName: topic, TopicChanged: p.Topic != nil, Toggle: p.resolveToggle, Mode: p.Mode}
+	topic := p.topicAfter()
+	m := &MessageMove{IDs: p.ids, From: from.ID, To: p.targetChannel.ID, FromTopic: p.info.Topic, TopicName: topic,
+		TopicChanged: p.Topic != nil, Toggle: p.resolveToggle, Mode: p.Mode}
 	m.Topic, m.NewTopic = t.topicIDFor(m.To, topic)
 	if m.TopicChanged {
 		m.Links = t.topicLinks(topic)
 	} else {
 		m.Spellings = t.otherSpellings(m)
 	}
-	old, target := t.index.channels[m.From].topics[fold(m.FromTopic)], t.index.channels[m.To].topics[fold(topic)]
-	same := m.From == m.To && fold(m.FromTopic) == fold(topic)
-	whole, empty := old.ids.Len() == p.ids.Len(), target == nil
+	present, target := t.index.channels[m.From].topics[fold(m.FromTopic)], t.index.channels[m.To].topics[fold(topic)]
+	sameTopic := m.From == m.To && fold(m.FromTopic) == fold(topic) // only its spelling changes
+	wholeTopic, targetIsNew := present.ids.Len() == p.ids.Len(), target == nil
 	first := t.firstMessagesOf(m.From, m.To)
 	if m.From != m.To {
 		t.hideMovedMessages(m)
-		from, to := t.index.channels[m.From].subscribers, t.index.channels[m.To].subscribers // closed accounts too, which may be opened again
+		// deactivated accounts too: they may be reactivated
+		from, to := t.index.channels[m.From].subscribers, t.index.channels[m.To].subscribers
 		m.Strangers, m.Job = ids.Difference(from, to), t.nextID("leaving")
 		if t.hasProtectedHistory(p.targetChannel) {
 			m.Give = ids.IDs[UserID](to)
@@ -51,32 +58,42 @@ func (p *messageEdit) record(t *Turn) Edited {
 	f.Move = m
 	t.Record(f)
 	t.recordFirstMessages(first)
-	if whole && !same {
-		t.moveTopicPolicies(m.From, m.FromTopic, m.To, m.TopicName, empty)
+	if wholeTopic && !sameTopic {
+		t.moveTopicPolicies(m.From, m.FromTopic, m.To, m.TopicName, targetIsNew)
 	}
 	if p.resolveToggle {
 		t.postResolveNotice(p.me, m)
 		return answer
 	}
-	p.postMoveNotices(t, m, whole, whole && (empty || same))
+	p.postMoveNotices(t, m, wholeTopic, wholeTopic && (targetIsNew || sameTopic))
 	return answer
 }
 
+// contentEdit returns the change of the text. It resolves the mentions of the new text as for a message that is sent
+// now, but only among users that have received the message.
 func (t *Turn) contentEdit(p *messageEdit) *ContentEdit {
 	content := p.Content.Content
 	content.Attachments = t.visibleAttachments(p.me, content.Attachments)
-	probe := &MessageSent{ID: p.Message, Sender: p.info.Sender.ID, Channel: p.info.Channel, TopicName: p.info.Topic, Content: content}
+	probe := &MessageSent{ID: p.Message, Sender: p.info.Sender.ID, Channel: p.info.Channel, TopicName: p.info.Topic,
+		Content: content}
 	for _, u := range p.info.People {
 		probe.People = append(probe.People, u.ID)
 	}
 	m := t.message(p.Message)
 	received := t.receivedFunc(p.Message, m)
 	t.resolveMentions(probe, func(u UserID) bool { return received(u, t.marks.find(u)) })
-	return &ContentEdit{Version: p.info.Ref.Version + 1, Content: content, Mentioned: probe.Mentioned, GroupMentioned: probe.GroupMentioned,
-		TopicMentioned: probe.TopicMentioned, Alerted: probe.Alerted, Body: p.Content.Body}
+	return &ContentEdit{
+		Version:        p.info.Ref.Version + 1,
+		Content:        content,
+		Mentioned:      probe.Mentioned,
+		GroupMentioned: probe.GroupMentioned,
+		TopicMentioned: probe.TopicMentioned,
+		Alerted:        probe.Alerted,
+		Body:           p.Content.Body,
+	}
 }
 
-// MessageUpdated says a message's text changed, or messages moved, or both.
+// MessageUpdated changes a message's text, or moves messages, or both.
 type MessageUpdated struct {
 	Message MessageID
 	User    UserID
@@ -85,7 +102,7 @@ type MessageUpdated struct {
 	Move    *MessageMove
 }
 
-// ContentEdit is a new text and whom it flags.
+// ContentEdit is a new text and the users that it mentions or alerts.
 type ContentEdit struct {
 	Version        uint16
 	Content        ContentInfo
@@ -93,59 +110,65 @@ type ContentEdit struct {
 	GroupMentioned []UserID
 	TopicMentioned []UserID
 	Alerted        []UserID
-	Rendering      bool // the text stays, it is only rendered anew
-	Body           Body `msgpack:"-"` // written as a body of its own, in the same batch
+	Rendering      bool // the text is the same and was only rendered again
+	Body           Body `msgpack:"-"` // written as a text of its own in the same batch
 
-	changedFiles []string `msgpack:"-"` // the files that only one of the two texts names
+	changedFiles []string `msgpack:"-"` // files that only one of the two texts uses
 }
 
-// MessageMove is messages that change their topic or channel together.
+// MessageMove moves messages of one topic together to another topic or channel.
 type MessageMove struct {
 	IDs          ids.Set
 	From, To     ChannelID
-	FromTopic    string // as the asked-for message spells it
+	FromTopic    string // as spelled in the message of the request
 	Topic        TopicID
 	TopicName    string
-	NewTopic     bool // the spelling is new
+	NewTopic     bool // TopicName gets a new topic row
 	TopicChanged bool
-	Toggle       bool // keySet a topic as resolved or not: no move in the eyes of the protocol
+	Toggle       bool // the move only marks a topic as resolved; clients do not count it as a move
 	Mode         string
 	Links        []TopicLink
-	Give         []UserID // get a read row of everything: the target shows each only what he has a row of
-	Strangers    ids.Set  // receive the channel the messages come from, not the one they go to: there they count as read,
-	Job          int64    // which this job marks them; see leaving.go
-	Respelled    bool     // they were not all spelled as they are now: in facts of before Spellings were kept
-	Spellings    []Spelling
+	// Give are users that get a row of every message, which counts as read: in the target channel they can see only
+	// messages of which they have a row.
+	Give []UserID
+	// Strangers are subscribers of the channel From that are not subscribed to To. The job with the number Job marks
+	// the messages as read for them; see channel_leave.go.
+	Strangers ids.Set
+	Job       int64
+	Respelled bool // in facts older than Spellings: not all messages had the spelling TopicName before
+	Spellings []Spelling
 }
 
-// Spelling is where messages go that spell their topic otherwise than the asked-for message, and go on to.
+// Spelling is the topic row of moved messages whose topic is spelled differently from the message of the request. They
+// keep that spelling in the new channel.
 type Spelling struct {
 	From, To TopicID
 	Name     string
-	New      bool // nobody has spelled it so there
+	New      bool // To is a new topic row
 }
 
-// otherSpellings is where the messages of a move go that changes no topic, as far as they are not spelled as the asked-for one.
-func (t *Turn) otherSpellings(m *MessageMove) (out []Spelling) {
+// otherSpellings returns the spellings for a move that changes only the channel. Messages that are spelled like the
+// message of the request need none.
+func (t *Turn) otherSpellings(move *MessageMove) (out []Spelling) {
 	seen, next := map[TopicID]bool{}, t.Org().NextTopic
-	if m.NewTopic {
-		next = m.Topic + 1
+	if move.NewTopic {
+		next = move.Topic + 1
 	}
-	m.IDs.Each(func(id int64) bool {
+	move.IDs.Each(func(id int64) bool {
 		from := t.message(MessageID(id)).topic
 		if seen[from] {
 			return true
 		}
 		seen[from] = true
 		name := t.topics.must(from).Name
-		if name == m.TopicName {
+		if name == move.TopicName {
 			return true
 		}
-		s := Spelling{From: from, Name: name}
-		if s.To, s.New = t.topicIDFor(m.To, name); s.New {
-			s.To, next = next, next+1
+		spelling := Spelling{From: from, Name: name}
+		if spelling.To, spelling.New = t.topicIDFor(move.To, name); spelling.New {
+			spelling.To, next = next, next+1
 		}
-		out = append(out, s)
+		out = append(out, spelling)
 		return true
 	})
 	return out
@@ -153,7 +176,7 @@ func (t *Turn) otherSpellings(m *MessageMove) (out []Spelling) {
 
 func (*MessageUpdated) keepsMarkdownConfig() {}
 
-// Bodies is the text written with the fact.
+// Bodies returns the text that is written with the fact.
 func (f *MessageUpdated) Bodies() iter.Seq2[BodyRef, *Body] {
 	return func(yield func(BodyRef, *Body) bool) {
 		if f.Content != nil {
@@ -179,25 +202,26 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 		return
 	}
 	r.unindexContent(id, m)
-	e := r.changeExtra(id)
-	c.changedFiles = symmetricDifference(e.Attachments, c.Content.Attachments)
-	rev := Revision{User: f.User, At: f.At, Content: true, Version: e.Version}
+	extra := r.changeExtra(id)
+	c.changedFiles = symmetricDifference(extra.Attachments, c.Content.Attachments)
+	revision := Revision{User: f.User, At: f.At, Content: true, Version: extra.Version}
 	if f.Move != nil && f.Move.IDs.Has(int64(id)) {
-		rev = f.Move.revision(r, m, rev)
+		revision = f.Move.revision(r, m, revision)
 	}
-	e.History = append(e.History, rev)
-	e.Version, e.Edited = c.Version, f.At
-	e.Mentioned, e.GroupMentioned, e.TopicMentioned, e.Alerted = c.Mentioned, c.GroupMentioned, c.TopicMentioned, c.Alerted
-	e.Attachments = c.Content.Attachments
+	extra.History = append(extra.History, revision)
+	extra.Version, extra.Edited = c.Version, f.At
+	extra.Mentioned, extra.GroupMentioned = c.Mentioned, c.GroupMentioned
+	extra.TopicMentioned, extra.Alerted = c.TopicMentioned, c.Alerted
+	extra.Attachments = c.Content.Attachments
 	m.bits = m.bits&(bitExists|bitExtra|bitSentElsewhere) | c.Content.bits()
 	r.indexContent(id, m)
 }
 
-// symmetricDifference is what only one of two lists has.
+// symmetricDifference returns the strings that are in only one of two lists.
 func symmetricDifference(a, b []string) (out []string) {
-	for _, x := range [][2][]string{{a, b}, {b, a}} {
-		for _, s := range x[0] {
-			if !slices.Contains(x[1], s) {
+	for _, pair := range [][2][]string{{a, b}, {b, a}} {
+		for _, s := range pair[0] {
+			if !slices.Contains(pair[1], s) {
 				out = append(out, s)
 			}
 		}
@@ -205,213 +229,228 @@ func symmetricDifference(a, b []string) (out []string) {
 	return out
 }
 
-// revision adds a move to an entry of a message's history.
-func (v *MessageMove) revision(r *Realm, m *message, rev Revision) Revision {
-	if v.TopicChanged {
-		before, after := r.topics.must(m.topic).Name, v.TopicName
-		rev.TopicBefore, rev.TopicAfter = &before, &after
+// revision adds a move to an entry of a message's edit history.
+func (move *MessageMove) revision(r *Realm, m *message, revision Revision) Revision {
+	if move.TopicChanged {
+		before, after := r.topics.must(m.topic).Name, move.TopicName
+		revision.TopicBefore, revision.TopicAfter = &before, &after
 	}
-	if v.From != v.To {
-		rev.ChannelBefore, rev.ChannelAfter = v.From, v.To
+	if move.From != move.To {
+		revision.ChannelBefore, revision.ChannelAfter = move.From, move.To
 	}
-	return rev
+	return revision
 }
 
-func (v *MessageMove) apply(r *Realm, f *MessageUpdated) {
-	if v.NewTopic {
-		r.addTopic(v.Topic, v.To, v.TopicName)
+// apply moves the messages. Users get their rows before the messages move: whether a user already has a row depends on
+// the channel in which the message is.
+func (move *MessageMove) apply(r *Realm, f *MessageUpdated) {
+	if move.NewTopic {
+		r.addTopic(move.Topic, move.To, move.TopicName)
 	}
-	to := map[TopicID]TopicID{}
-	for _, s := range v.Spellings {
-		if s.New {
-			r.addTopic(s.To, v.To, s.Name)
+	for _, spelling := range move.Spellings {
+		if spelling.New {
+			r.addTopic(spelling.To, move.To, spelling.Name)
 		}
-		to[s.From] = s.To
 	}
-	for _, u := range v.Give {
-		rd := r.marks.ensure(u)
-		v.IDs.Each(func(n int64) bool {
-			if id := MessageID(n); !r.hasRow(u, id, r.message(id)) {
-				rd.Rows.Add(n)
-				rd.Read.Add(n)
-				rd.Given.Add(n)
+	move.giveRows(r)
+	r.startLeaving(move.Job, move.To, move.Strangers)
+	r.moveInIndexes(move)
+	move.moveRows(r, f)
+}
+
+// giveRows gives the users in Give a row of each message of which they have none. The new rows count as read.
+func (move *MessageMove) giveRows(r *Realm) {
+	for _, u := range move.Give {
+		marks := r.marks.ensure(u)
+		move.IDs.Each(func(id int64) bool {
+			if !r.hasRow(u, MessageID(id), r.message(MessageID(id))) {
+				marks.Rows.Add(id)
+				marks.Read.Add(id)
+				marks.Given.Add(id)
 			}
 			return true
 		})
 	}
-	r.startLeaving(v.Job, v.To, v.Strangers)
-	r.moveInIndexes(v)
-	before := map[TopicID]*string{} // a topic's name is kept once, not once a message
-	after := v.TopicName
-	moved := func(e *MessageExtra, from TopicID) {
-		rev := Revision{User: f.User, At: f.At}
-		if v.TopicChanged {
+}
+
+// moveRows changes the rows of the messages: their channel, their topic and their edit history.
+func (move *MessageMove) moveRows(r *Realm, f *MessageUpdated) {
+	before := map[TopicID]*string{} // one string per topic, shared by all its messages
+	after := move.TopicName
+	addMove := func(extra *MessageExtra, from TopicID) {
+		revision := Revision{User: f.User, At: f.At}
+		if move.TopicChanged {
 			if before[from] == nil {
 				name := r.topics.must(from).Name
 				before[from] = &name
 			}
-			rev.TopicBefore, rev.TopicAfter = before[from], &after
+			revision.TopicBefore, revision.TopicAfter = before[from], &after
 		}
-		if v.From != v.To {
-			rev.ChannelBefore, rev.ChannelAfter = v.From, v.To
+		if move.From != move.To {
+			revision.ChannelBefore, revision.ChannelAfter = move.From, move.To
 		}
-		e.History = append(e.History, rev)
-		v.markMoved(e, f)
+		extra.History = append(extra.History, revision)
+		move.markMoved(extra, f)
 	}
-	rows := moveWriter{Realm: r, pageNumber: -1, addMove: moved, shared: map[sharedRowKey]*MessageExtra{}}
-	v.IDs.Each(func(n int64) bool {
+	writer := moveWriter{Realm: r, pageNumber: -1, addMove: addMove, shared: map[sharedRowKey]*MessageExtra{}}
+	spellings := map[TopicID]TopicID{}
+	for _, spelling := range move.Spellings {
+		spellings[spelling.From] = spelling.To
+	}
+	move.IDs.Each(func(n int64) bool {
 		id := MessageID(n)
-		m := rows.message(id)
+		m := writer.message(id)
 		if f.Content == nil || id != f.Message {
-			rows.addRevision(id, m)
-		} else {
-			v.markMoved(r.changeExtra(id), f)
+			writer.addRevision(id, m)
+		} else { // ContentEdit has added the revision
+			move.markMoved(r.changeExtra(id), f)
 		}
-		topic := v.Topic
-		if v.From != v.To {
-			m.channel, m.bits = uint32(v.To), m.bits|bitSentElsewhere
-			if other := to[m.topic]; other != 0 {
-				topic = other
-			} else if !v.TopicChanged && !v.Respelled && r.topics.must(m.topic).Name != v.TopicName {
-				topic = r.legacySpelling(v.To, r.topics.must(m.topic).Name, v.Topic)
+		topic := move.Topic
+		if move.From != move.To {
+			m.channel, m.bits = uint32(move.To), m.bits|bitSentElsewhere
+			if spelling := spellings[m.topic]; spelling != 0 {
+				topic = spelling
+			} else if !move.TopicChanged && !move.Respelled && r.topics.must(m.topic).Name != move.TopicName {
+				topic = r.legacySpelling(move.To, r.topics.must(m.topic).Name, move.Topic)
 			}
 		}
 		m.topic = topic
 		return true
 	})
-	rows.flush()
+	writer.flush()
 }
 
-// markMoved notes when a message moved, and where it was sent.
-func (v *MessageMove) markMoved(e *MessageExtra, f *MessageUpdated) {
-	if !v.Toggle {
-		e.Moved = f.At
+// markMoved records when a message moved, and to which channel it was first sent.
+func (move *MessageMove) markMoved(extra *MessageExtra, f *MessageUpdated) {
+	if !move.Toggle {
+		extra.Moved = f.At
 	}
-	if v.From != v.To && e.SentTo == 0 {
-		e.SentTo = v.From
+	if move.From != move.To && extra.SentTo == 0 {
+		extra.SentTo = move.From
 	}
 }
 
-// moveWriter is changeMessage and changeExtra for thousands of messages in order: a row of messages is marked once, further
-// rows are put by pages, and messages of which nothing further is kept but where they have been share one row. Where they
-// shared one before, it is looked at once.
+// moveWriter does the work of changeMessage and changeExtra for thousands of messages in ascending order. It marks each
+// block of messages once and writes the MessageExtra rows page by page. Messages whose row would only contain equal
+// moves share one row. If they shared a row before the move, it is looked up once.
 type moveWriter struct {
 	*Realm
-	addMove func(e *MessageExtra, from TopicID) // adds the move to what is kept of a message
+	addMove func(e *MessageExtra, from TopicID) // adds the move to the row of a message
 
 	blockNumber int64
 	block       *messageBlock
 
-	pageNumber int // of further rows; -1: none yet
+	pageNumber int // of the MessageExtra rows; -1: none yet
 	oldPage    *page[MessageExtra]
-	dirty      uint64 // which of rows are to be put
+	dirty      uint64 // bit per entry of rows: it must be written
 	rows       [64]*MessageExtra
 	shared     map[sharedRowKey]*MessageExtra
 	lastKey    sharedRowKey
-	lastRow    *MessageExtra // shared[last]
+	lastRow    *MessageExtra // shared[lastKey]
 }
 
-// sharedRowKey is what messages have in common that share a further row after a move: the one before it, and their topic.
+// sharedRowKey has what messages that share a row after a move have in common: their row before it, and their topic.
 type sharedRowKey struct {
 	row  *MessageExtra // nil: they had none
 	from TopicID
 }
 
-func (x *moveWriter) message(id MessageID) *message {
-	if n := int64(id) / blockSize; x.block == nil || n != x.blockNumber {
-		x.blockNumber, x.block = n, x.blocks.change(n)
+// message returns the row of a message to be changed. It saves the row for a running snapshot first.
+func (w *moveWriter) message(id MessageID) *message {
+	if number := int64(id) / blockSize; w.block == nil || number != w.blockNumber {
+		w.blockNumber, w.block = number, w.blocks.change(number)
 	}
-	x.saveForSnapshot(x.block, id)
-	return &x.block.m[id%blockSize]
+	w.saveForSnapshot(w.block, id)
+	return &w.block.m[id%blockSize]
 }
 
-// addRevision adds the move to what is kept of a message.
-func (x *moveWriter) addRevision(id MessageID, m *message) {
+// addRevision adds the move to the row of a message. A shared row is changed once for all its messages.
+func (w *moveWriter) addRevision(id MessageID, m *message) {
 	number, mask := pageOf(int(id))
-	if number != x.pageNumber {
-		x.flush()
-		x.pageNumber, x.oldPage = number, x.extras.pages[number]
+	if number != w.pageNumber {
+		w.flush()
+		w.pageNumber, w.oldPage = number, w.extras.pages[number]
 	}
-	if x.extras.snapshot.n > 0 {
-		x.extras.markChanged(id)
+	if w.extras.snapshot.n > 0 {
+		w.extras.markChanged(id)
 	}
 	var old *MessageExtra
 	if m.bits&bitExtra != 0 {
-		old = x.oldPage.rows[x.oldPage.position(mask)]
+		old = w.oldPage.rows[w.oldPage.position(mask)]
 	}
 	m.bits |= bitExtra
-	x.dirty |= mask
-	at := id & 63
+	w.dirty |= mask
+	position := id & 63
 	if old != nil && !old.Shared {
-		x.addMove(old, m.topic)
-		x.rows[at] = old
+		w.addMove(old, m.topic)
+		w.rows[position] = old
 		return
 	}
-	if k := (sharedRowKey{old, m.topic}); x.lastRow == nil || k != x.lastKey {
-		if x.lastKey, x.lastRow = k, x.shared[k]; x.lastRow == nil {
-			x.lastRow = &MessageExtra{}
+	if key := (sharedRowKey{old, m.topic}); w.lastRow == nil || key != w.lastKey {
+		if w.lastKey, w.lastRow = key, w.shared[key]; w.lastRow == nil {
+			w.lastRow = &MessageExtra{}
 			if old != nil {
-				x.lastRow = old.unshared()
+				w.lastRow = old.unshared()
 			}
-			x.addMove(x.lastRow, m.topic)
-			x.lastRow.Shared = true
-			x.shared[k] = x.lastRow
+			w.addMove(w.lastRow, m.topic)
+			w.lastRow.Shared = true
+			w.shared[key] = w.lastRow
 		}
 	}
-	x.rows[at] = x.lastRow
+	w.rows[position] = w.lastRow
 }
 
-// flush puts the further rows of a page.
-func (x *moveWriter) flush() {
-	if x.dirty != 0 {
-		x.extras.putPage(x.pageNumber, x.dirty, &x.rows)
-		x.dirty = 0
+// flush writes the rows of the present page.
+func (w *moveWriter) flush() {
+	if w.dirty != 0 {
+		w.extras.putPage(w.pageNumber, w.dirty, &w.rows)
+		w.dirty = 0
 	}
 }
 
-// moveInIndexes takes messages from one topic's indexes to another's, all at once: they all lie in one topic.
-func (r *Realm) moveInIndexes(v *MessageMove) {
-	from, to := r.index.channels[v.From], r.index.channels[v.To]
-	if v.From == v.To && fold(v.FromTopic) == fold(v.TopicName) {
+// moveInIndexes moves messages from the index of one topic to that of another, all at once. They all are in one topic.
+func (r *Realm) moveInIndexes(move *MessageMove) {
+	fromChannel, toChannel := r.index.channels[move.From], r.index.channels[move.To]
+	if move.From == move.To && fold(move.FromTopic) == fold(move.TopicName) {
 		return
 	}
-	old, next := from.topics[fold(v.FromTopic)], to.topics[fold(v.TopicName)]
-	fresh := next == nil
-	if fresh {
-		next = r.index.openTopic(v.To, fold(v.TopicName))
+	oldTopic, newTopic := fromChannel.topics[fold(move.FromTopic)], toChannel.topics[fold(move.TopicName)]
+	isNew := newTopic == nil
+	if isNew {
+		newTopic = r.index.openTopic(move.To, fold(move.TopicName))
 	}
-	if v.From != v.To {
-		from.ids.Subtract(v.IDs)
-		to.ids.Union(v.IDs)
+	if move.From != move.To {
+		fromChannel.ids.Subtract(move.IDs)
+		toChannel.ids.Union(move.IDs)
 	}
-	old.ids.Subtract(v.IDs)
-	next.ids.Union(v.IDs)
-	if fresh && old.ids.Empty() { // the whole topic goes: who took part in it goes with it
-		next.participants, old.participants = old.participants, next.participants
-		r.index.closeTopic(v.From, fold(v.FromTopic))
+	oldTopic.ids.Subtract(move.IDs)
+	newTopic.ids.Union(move.IDs)
+	if isNew && oldTopic.ids.Empty() { // the whole topic moves, and its participants with it
+		newTopic.participants, oldTopic.participants = oldTopic.participants, newTopic.participants
+		r.index.closeTopic(move.From, fold(move.FromTopic))
 		return
 	}
-	move := func(u UserID) {
-		old.removeParticipation(u)
-		next.participants[uint32(u)]++
+	moveParticipant := func(u UserID) {
+		oldTopic.removeParticipation(u)
+		newTopic.participants[uint32(u)]++
 	}
-	v.IDs.Each(func(n int64) bool {
-		m := r.message(MessageID(n))
-		move(UserID(m.sender))
-		if e := r.extra(MessageID(n), m); e != nil {
-			for _, x := range e.Reactions {
-				move(x.User)
+	move.IDs.Each(func(id int64) bool {
+		m := r.message(MessageID(id))
+		moveParticipant(UserID(m.sender))
+		if extra := r.extra(MessageID(id), m); extra != nil {
+			for _, reaction := range extra.Reactions {
+				moveParticipant(reaction.User)
 			}
 		}
 		return true
 	})
-	if old.ids.Empty() {
-		r.index.closeTopic(v.From, fold(v.FromTopic))
+	if oldTopic.ids.Empty() {
+		r.index.closeTopic(move.From, fold(move.FromTopic))
 	}
 }
 
-// legacySpelling is the topic row of a spelling in a channel, or another one if nobody has legacySpelling it so there: for facts of
-// before Spellings were kept.
+// legacySpelling returns the topic row of a spelling in a channel, or otherwise if the channel has no such spelling. It
+// is for facts that are older than Spellings.
 func (r *Realm) legacySpelling(c ChannelID, name string, otherwise TopicID) TopicID {
 	if id, ok := r.index.topicIDs[c][name]; ok {
 		return id
@@ -427,55 +466,59 @@ func (f *MessageUpdated) tell(r *Realm) []Notice {
 	return out
 }
 
+// updateNotices returns the event for the message's audience, with each user's flags.
 func (f *MessageUpdated) updateNotices(r *Realm) []Notice {
 	m := r.message(f.Message)
-	e := &MessageUpdate{User: f.User, At: f.At, Message: f.Message, IDs: []MessageID{f.Message}, Channel: ChannelID(m.channel)}
-	var to []UserID
+	e := &MessageUpdate{User: f.User, At: f.At, Message: f.Message, IDs: []MessageID{f.Message},
+		Channel: ChannelID(m.channel)}
+	var audience []UserID
 	switch {
 	case f.Move != nil:
-		to = r.moveAudience(f.Move)
+		audience = r.moveAudience(f.Move)
 	case m.channel != 0:
-		to = r.messageChangeAudience(r.channels.must(ChannelID(m.channel)), ids.SetOf(f.Message))
+		audience = r.messageChangeAudience(r.channels.must(ChannelID(m.channel)), ids.SetOf(f.Message))
 	default:
-		to = r.messageAudience(f.Message, m)
+		audience = r.messageAudience(f.Message, m)
 	}
-	if c := f.Content; c != nil {
-		x := r.extra(f.Message, m)
-		e.Content, e.Version, e.Me = true, c.Version, m.bits&bitMeMessage != 0
-		if !c.Rendering {
-			e.OldVersion = x.History[len(x.History)-1].Version
+	if content := f.Content; content != nil {
+		extra := r.extra(f.Message, m)
+		e.Content, e.Version, e.Me = true, content.Version, m.bits&bitMeMessage != 0
+		if !content.Rendering {
+			e.OldVersion = extra.History[len(extra.History)-1].Version
 		}
-		if c.Body.Text != "" {
-			e.Body = &c.Body
+		if content.Body.Text != "" {
+			e.Body = &content.Body
 		}
 	}
-	if v := f.Move; v != nil {
-		e.Moved, e.IDs, e.Channel, e.NewChannel, e.Mode = true, ids.IDs[MessageID](v.IDs), v.From, v.To, v.Mode
-		e.OrigTopic, e.Topic, e.TopicChanged, e.Links = v.FromTopic, v.TopicName, v.TopicChanged || v.Respelled, v.Links
+	if move := f.Move; move != nil {
+		e.Moved, e.IDs, e.Mode = true, ids.IDs[MessageID](move.IDs), move.Mode
+		e.Channel, e.NewChannel = move.From, move.To
+		e.OrigTopic, e.Topic, e.Links = move.FromTopic, move.TopicName, move.Links
+		e.TopicChanged = move.TopicChanged || move.Respelled
 	}
 	if e.Channel != 0 {
 		e.ChannelName = r.channels.must(e.Channel).Name
 	}
-	if len(to) == 0 {
+	if len(audience) == 0 {
 		return nil
 	}
 	if e.NewChannel == 0 || e.NewChannel == e.Channel {
-		e.Flags = r.groupByFlags(to, f.Message, m)
-		return []Notice{{To: to, Event: e}}
+		e.Flags = r.groupByFlags(audience, f.Message, m)
+		return []Notice{{To: audience, Event: e}}
 	}
-	return r.movedNotices(e, to, f.Message, m)
+	return r.movedNotices(e, audience, f.Message, m)
 }
 
-// movedNotices tells of messages that went to another channel. Who left the old one, if it is private, and sees the
-// messages again where they are now is not told what it is called today.
+// movedNotices returns the events of messages that moved to another channel. Users that can see the messages in the new
+// channel but cannot see the old one get the event without the old channel's name.
 func (r *Realm) movedNotices(e *MessageUpdate, to []UserID, id MessageID, m *message) (out []Notice) {
-	know, all := r.channelAudienceSet(r.channels.must(e.Channel)), ids.SetOf(to...)
-	nameless := *e
-	nameless.ChannelName = ""
+	canSee, audience := r.channelAudienceSet(r.channels.must(e.Channel)), ids.SetOf(to...)
+	withoutName := *e
+	withoutName.ChannelName = ""
 	for _, part := range []struct {
 		to    ids.Set
 		event *MessageUpdate
-	}{{ids.Intersection(all, know), e}, {ids.Difference(all, know), &nameless}} {
+	}{{ids.Intersection(audience, canSee), e}, {ids.Difference(audience, canSee), &withoutName}} {
 		if ids := ids.IDs[UserID](part.to); len(ids) > 0 {
 			part.event.Flags = r.groupByFlags(ids, id, m)
 			out = append(out, Notice{To: ids, Event: part.event})
@@ -484,30 +527,13 @@ func (r *Realm) movedNotices(e *MessageUpdate, to []UserID, id MessageID, m *mes
 	return out
 }
 
-// moveAudience is every listening user who may see, where they are now, messages that moved, and who was or is concerned
-// by one of the two channels: subscribers, and people with a row.
-func (r *Realm) moveAudience(v *MessageMove) []UserID {
-	to := r.channels.must(v.To)
-	if v.From == v.To {
-		return r.messageChangeAudience(to, v.IDs)
-	}
-	audience, holds := ids.SetOf(r.messageChangeAudience(to, v.IDs)...), r.hasRowIn(v.IDs)
-	was := ids.Union(ids.SetOf(r.subscribersAudience(v.From)...), ids.SetOf(r.messageChangeAudience(r.channels.must(v.From), v.IDs)...))
-	for _, u := range ids.IDs[UserID](ids.Difference(was, audience)) {
-		if r.hasContentAccess(r.users.must(u), to) && (!r.hasProtectedHistory(to) || holds(u)) {
-			audience.Add(int64(u))
-		}
-	}
-	return ids.IDs[UserID](audience)
-}
-
-// FlagGroups is who has which flags of one message: most people have the same.
+// FlagGroups is the flags of one message by user. Most users have the same flags, so it has one entry per combination.
 type FlagGroups []struct {
 	Flags Flags
 	Users ids.Set
 }
 
-// Of is somebody's flags.
+// Of returns the flags of a user.
 func (g FlagGroups) Of(u UserID) Flags {
 	for i := range g {
 		if g[i].Users.Has(int64(u)) {
@@ -524,50 +550,50 @@ func (r *Realm) groupByFlags(to []UserID, id MessageID, m *message) FlagGroups {
 	if e := r.extra(id, m); e != nil {
 		named, grouped, topic, alerted = e.Mentioned, e.GroupMentioned, e.TopicMentioned, e.Alerted
 	}
-	var kinds []Flags // in the order of their first users
+	var combinations []Flags // in the order of their first users
 	var users [][]uint32
 	last := 0
 	for _, u := range to {
-		rd := r.marks.find(u)
-		f := FlagRead // events say so of what somebody has no row of
-		if received(u, rd) {
-			var content Flags
+		marks := r.marks.find(u)
+		flags := FlagRead // events say "read" for a message of which the user has no row
+		if received(u, marks) {
+			var mentions Flags
 			if byName, byGroup := named.has(u), grouped.has(u); byName || byGroup {
-				content |= FlagMentioned
+				mentions |= FlagMentioned
 			}
 			if topic.has(u) {
-				content |= FlagTopicWildcard
+				mentions |= FlagTopicWildcard
 			}
 			if alerted.has(u) {
-				content |= FlagAlert
+				mentions |= FlagAlert
 			}
-			f = r.flagsWithMentions(u, rd, id, m, content)
+			flags = r.flagsWithMentions(u, marks, id, m, mentions)
 		}
-		if last >= len(kinds) || kinds[last] != f {
-			if last = slices.Index(kinds, f); last < 0 {
-				last = len(kinds)
-				kinds, users = append(kinds, f), append(users, nil)
+		if last >= len(combinations) || combinations[last] != flags {
+			if last = slices.Index(combinations, flags); last < 0 {
+				last = len(combinations)
+				combinations, users = append(combinations, flags), append(users, nil)
 			}
 		}
-		if users[last] == nil && len(kinds) == 1 { // nearly all
+		if users[last] == nil && len(combinations) == 1 { // the first group gets nearly all users
 			users[last] = make([]uint32, 0, len(to))
 		}
 		users[last] = append(users[last], uint32(u))
 	}
-	g := make(FlagGroups, len(kinds))
-	for i, f := range kinds {
-		g[i].Flags, g[i].Users = f, ids.SetOfUnsorted(users[i])
+	groups := make(FlagGroups, len(combinations))
+	for i, flags := range combinations {
+		groups[i].Flags, groups[i].Users = flags, ids.SetOfUnsorted(users[i])
 	}
-	return g
+	return groups
 }
 
 // MessageUpdate is the event of an edit or a move.
 type MessageUpdate struct {
-	User        UserID // 0: nobody, the text is only rendered anew
+	User        UserID // 0: none, the text was only rendered again
 	At          int64
 	Message     MessageID
-	IDs         []MessageID // sortUnique
-	Channel     ChannelID   // where it was; 0: direct
+	IDs         []MessageID // ascending
+	Channel     ChannelID   // the channel before the move; 0: direct
 	ChannelName string
 	Flags       FlagGroups
 
@@ -583,10 +609,10 @@ type MessageUpdate struct {
 	TopicChanged bool
 	Links        []TopicLink
 
-	Body *Body `msgpack:"-"` // the new text when known; otherwise under its version
+	Body *Body `msgpack:"-"` // the new text, if known; otherwise it is stored under Version
 }
 
 func (*MessageUpdate) EventType() string { return "update_message" }
 
-// FlagsFor is the flags a reader has of the message.
+// FlagsFor returns the flags that a user has of the message.
 func (e *MessageUpdate) FlagsFor(u UserID) Flags { return e.Flags.Of(u) }

@@ -10,7 +10,8 @@ import (
 )
 
 func (s *testScene) editText(id MessageID, text string) EditMessage {
-	return EditMessage{Message: id, Mode: MoveOne, Content: &NewContent{Body: Body{Text: text, HTML: "<p>" + text + "</p>"}, OldVersion: s.info(id).Ref.Version}}
+	return EditMessage{Message: id, Mode: MoveOne, Content: &NewContent{
+		Body: Body{Text: text, HTML: "<p>" + text + "</p>"}, OldVersion: s.info(id).Ref.Version}}
 }
 
 func (s *testScene) info(id MessageID) MessageInfo {
@@ -26,7 +27,7 @@ func moveToChannel(id MessageID, mode string, c ChannelID) EditMessage {
 	return EditMessage{Message: id, Mode: mode, Channel: c}
 }
 
-// setOrgSetting and setGroup change a setting for this test, behind the facts.
+// setOrgSetting and setOrgGroup change a setting for one test, without a fact.
 func (s *testScene) setOrgSetting(name string, value any) {
 	s.Realm.Org().Settings[name] = value
 	s.T.Cleanup(func() { delete(s.Realm.Org().Settings, name) })
@@ -73,7 +74,7 @@ func TestEditText(t *testing.T) {
 	}
 	do(s, s.ann, s.editText(id, "nobody"))
 	if f := s.ViewAs(s.bo).FlagsOf(id); f != 0 {
-		t.Errorf("who is mentioned no more has flags %b", f)
+		t.Errorf("after the mention was removed the user has flags %b", f)
 	}
 	if h := s.info(id).History; len(h) != 2 || h[0].Version != 0 || h[1].Version != 1 {
 		t.Errorf("history %+v", h)
@@ -127,7 +128,8 @@ func TestMoveTopics(t *testing.T) {
 	}
 	s.ExpectEvents(s.guest, "update_message")
 	e := realmtest.ListEventsOf[*MessageUpdate](s.Scene, s.guest)[0]
-	if !slices.Equal(e.IDs, []MessageID{ids[1], ids[3]}) || e.OrigTopic != "A" || e.Topic != "c" || e.NewChannel != s.public || e.Content {
+	if !slices.Equal(e.IDs, []MessageID{ids[1], ids[3]}) || e.OrigTopic != "A" || e.Topic != "c" ||
+		e.NewChannel != s.public || e.Content {
 		t.Errorf("the event says %+v", e)
 	}
 	move := moveToTopic(ids[3], MoveAll, "")
@@ -144,7 +146,7 @@ func TestMoveTopics(t *testing.T) {
 	refused(s, s.bo, moveToTopic(ids[0], MoveOne, ""), "Topics are required in this organization.")
 }
 
-// Messages that move together have the same past, until one of them goes its own way.
+// Messages that moved together share their history until one of them changes alone.
 func TestMovedMessagesKeepTheirHistory(t *testing.T) {
 	s := newTestScene(t)
 	var ids []MessageID
@@ -168,7 +170,7 @@ func TestMovedMessagesKeepTheirHistory(t *testing.T) {
 			}
 		}
 		if got := strings.Join(past, " "); got != want {
-			t.Errorf("message %d has the past %q, want %q", i, got, want)
+			t.Errorf("message %d has the history %q, want %q", i, got, want)
 		}
 	}
 }
@@ -178,18 +180,22 @@ func TestMoveTimeLimit(t *testing.T) {
 	old := s.post(s.ann, s.public, "a", "old")
 	s.Advance(604800 + 21)
 	refused(s, s.bo, moveToTopic(old, MoveAll, "x"), "The time limit for editing this message's topic has passed.")
-	refused(s, s.bo, moveToChannel(old, MoveAll, s.private), "The time limit for editing this message's channel has passed")
+	refused(s, s.bo, moveToChannel(old, MoveAll, s.private),
+		"The time limit for editing this message's channel has passed")
 	young := s.post(s.ann, s.public, "a", "young")
 	_, err := realmtest.Try(s.Scene, s.bo, moveToTopic(young, MoveAll, "x"))
 	r, _ := err.(*Refusal)
-	if r == nil || r.Code != "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED" || r.Msg != "You only have permission to move the 1/2 most recent messages in this topic." || r.Data["first_message_id_allowed_to_move"] != young {
+	if r == nil || r.Code != "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED" ||
+		r.Msg != "You only have permission to move the 1/2 most recent messages in this topic." ||
+		r.Data["first_message_id_allowed_to_move"] != young {
 		t.Errorf("moving a topic that is partly too old: %+v", r)
 	}
-	do(s, s.bo, moveToTopic(young, MoveAll, "✔ a")) // marking as resolved knows no limit
+	do(s, s.bo, moveToTopic(young, MoveAll, "✔ a")) // marking a topic as resolved has no time limit
 	do(s, s.mod, moveToTopic(young, MoveAll, "x"))
 }
 
-// A whole topic moves as far as the tighter of the limits that its move is held to allows, counted in what the mover sees.
+// A move of a whole topic obeys the stricter of the limits that apply to it. It counts only the messages that the
+// moving user can see.
 func TestMoveTopicOfMixedAges(t *testing.T) {
 	s := newTestScene(t)
 	first := s.post(s.ann, s.protected, "a", "before cy came")
@@ -200,7 +206,8 @@ func TestMoveTopicOfMixedAges(t *testing.T) {
 	partly := func(c EditMessage, u UserID, what string) {
 		t.Helper()
 		_, err := realmtest.Try(s.Scene, u, c)
-		if r, _ := err.(*Refusal); r == nil || r.Code != "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED" || !strings.Contains(r.Msg, " "+what+" ") || r.Data["first_message_id_allowed_to_move"] != third {
+		if r, _ := err.(*Refusal); r == nil || r.Code != "MOVE_MESSAGES_TIME_LIMIT_EXCEEDED" ||
+			!strings.Contains(r.Msg, " "+what+" ") || r.Data["first_message_id_allowed_to_move"] != third {
 			t.Errorf("want %s, got %v", what, err)
 		}
 	}
@@ -211,21 +218,22 @@ func TestMoveTopicOfMixedAges(t *testing.T) {
 	}
 	s.setOrgSetting("move_messages_between_streams_limit_seconds", int64(980))
 	s.setOrgSetting("move_messages_within_stream_limit_seconds", int64(100000))
-	do(s, s.bo, moveToTopic(third, MoveAll, "b")) // the limit of topics is far away
+	do(s, s.bo, moveToTopic(third, MoveAll, "b")) // the limit for topics is not reached
 	do(s, s.bo, moveToChannel(third, MoveAll, s.public))
-	do(s, s.bo, moveToChannel(third, MoveAll, s.protected)) // 1000 seconds are 980 and the grace
+	do(s, s.bo, moveToChannel(third, MoveAll, s.protected)) // 980 seconds and 20 of grace are 1000
 	s.Advance(1)
 	partly(moveToChannel(third, MoveAll, s.public), s.bo, "1/3")
 	partly(both(third, "c"), s.bo, "1/3")
-	refused(s, s.bo, moveToChannel(second, MoveAll, s.public), "The time limit for editing this message's channel has passed")
+	refused(s, s.bo, moveToChannel(second, MoveAll, s.public),
+		"The time limit for editing this message's channel has passed")
 	s.setOrgSetting("move_messages_between_streams_limit_seconds", nil)
 	s.setOrgSetting("move_messages_within_stream_limit_seconds", int64(900))
 	partly(moveToTopic(third, MoveAll, "c"), s.bo, "1/3")
 	partly(both(third, "c"), s.bo, "1/3")
-	do(s, s.bo, moveToTopic(third, MoveLater, "c")) // what is younger may go
+	do(s, s.bo, moveToTopic(third, MoveLater, "c")) // later messages are within the limit
 	do(s, s.bo, moveToTopic(third, MoveOne, "b"))
-	do(s, s.bo, moveToChannel(third, MoveAll, s.public)) // a channel alone knows no limit now
-	do(s, s.mod, moveToTopic(first, MoveAll, "d"))       // nor do moderators
+	do(s, s.bo, moveToChannel(third, MoveAll, s.public)) // now there is no limit for a move to another channel
+	do(s, s.mod, moveToTopic(first, MoveAll, "d"))       // moderators have no limit
 	if got := s.info(first).Topic + s.info(third).Topic; got != "dd" {
 		t.Errorf("topics %q", got)
 	}
@@ -242,23 +250,23 @@ func TestMoveBetweenChannels(t *testing.T) {
 	do(s, s.bo, moveToChannel(open, MoveAll, s.private))
 	s.ExpectEvents(s.ann, "update_message", "stream", "stream")
 	s.ExpectEvents(s.guest, "delete_message", "stream")
-	s.ExpectEvents(s.cy, "delete_message", "stream") // had a row of it
-	s.ExpectEvents(s.mod, "stream")                  // the public channel has no history left
+	s.ExpectEvents(s.cy, "delete_message", "stream") // cy had a row of it
+	s.ExpectEvents(s.mod, "stream")                  // the public channel has no messages left
 	if _, err := s.ViewAs(s.guest).ReadableMessage(open); err == nil {
-		t.Error("the guest reads what moved where he cannot follow")
+		t.Error("the guest can read a message that moved to a channel the guest cannot see")
 	}
 	if f := s.ViewAs(s.ann).FlagsOf(open); f != 0 {
-		t.Errorf("an own message that moved has flags %b", f)
+		t.Errorf("the sender of a moved message has flags %b", f)
 	}
-	// Back again: who lost his row reads it as history.
+	// Moved back: a user that lost the row reads the message as history.
 	do(s, s.bo, moveToChannel(open, MoveAll, s.public))
 	if f := s.ViewAs(s.guest).FlagsOf(open); f != FlagRead|FlagHistorical {
-		t.Errorf("a message that came back has flags %b", f)
+		t.Errorf("a message that moved back has flags %b", f)
 	}
 }
 
-// Notices say where messages went: of a topic only where it is the same one as before, not where it joins another. Who moved
-// them has the notices read.
+// The messages about a move say where the messages went. They call it a topic only if it continues as one topic and did
+// not join another. They count as read for the user that moved them.
 func TestMoveNotices(t *testing.T) {
 	s := newTestScene(t)
 	moves := func(what string, c EditMessage, want ...string) {
@@ -266,15 +274,16 @@ func TestMoveNotices(t *testing.T) {
 		do(s, s.bo, c)
 		got := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.ann)
 		if len(got) != len(want) {
-			t.Fatalf("%s: ann heard %d notices, want %d", what, len(got), len(want))
+			t.Fatalf("%s: Ann received %d messages, want %d", what, len(got), len(want))
 		}
 		for i, e := range got {
 			if !strings.HasPrefix(e.Message.Body.Text, want[i]) {
-				t.Errorf("%s: the notice says %q, want %q", what, e.Message.Body.Text, want[i])
+				t.Errorf("%s: the message says %q, want %q", what, e.Message.Body.Text, want[i])
 			}
 			for u, read := range map[UserID]bool{s.ann: false, s.bo: true} {
-				if f := s.ViewAs(u).FlagsOf(e.Message.ID); f&FlagRead != 0 != read || e.FlagsFor(u)&FlagRead != 0 != read {
-					t.Errorf("%s: user %d has the notice with flags %b, in the event %b", what, u, f, e.FlagsFor(u))
+				if f := s.ViewAs(u).FlagsOf(e.Message.ID); f&FlagRead != 0 != read ||
+					e.FlagsFor(u)&FlagRead != 0 != read {
+					t.Errorf("%s: user %d has the flags %b, in the event %b", what, u, f, e.FlagsFor(u))
 				}
 			}
 		}
@@ -285,22 +294,27 @@ func TestMoveNotices(t *testing.T) {
 		c.NotifyOld, c.NotifyNew = true, true
 		return c
 	}
-	moves("a topic to a new name", notify(moveToTopic(one, MoveAll, "b")), "This topic was moved to", "This topic was moved here")
-	moves("a topic spelled otherwise", notify(moveToTopic(one, MoveAll, "B")), "This topic was moved to", "This topic was moved here")
+	moves("a topic to a new name", notify(moveToTopic(one, MoveAll, "b")), "This topic was moved to",
+		"This topic was moved here")
+	moves("a topic spelled otherwise", notify(moveToTopic(one, MoveAll, "B")), "This topic was moved to",
+		"This topic was moved here")
 	three := s.post(s.ann, s.public, "c", "3")
 	s.post(s.ann, s.public, "c", "4")
 	moves("one of two", notify(moveToTopic(three, MoveOne, "d")), "1 message was moved to", "1 message was moved here")
-	moves("a topic into another", notify(moveToTopic(three, MoveAll, "full")), "This topic was moved to", "2 messages were moved here")
-	do(s, s.cy, notify(moveToTopic(two, MoveOne, "e"))) // who is in no channel gets no row of the notice either
-	if f := s.ViewAs(s.cy).FlagsOf(realmtest.ListEventsOf[*MessageArrived](s.Scene, s.ann)[0].Message.ID); f&FlagHistorical == 0 {
-		t.Errorf("the notice of a stranger has flags %b for him", f)
+	moves("a topic into another", notify(moveToTopic(three, MoveAll, "full")), "This topic was moved to",
+		"2 messages were moved here")
+	do(s, s.cy, notify(moveToTopic(two, MoveOne, "e"))) // cy is in no channel, so cy gets no row of the message either
+	moved := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.ann)[0].Message.ID
+	if f := s.ViewAs(s.cy).FlagsOf(moved); f&FlagHistorical == 0 {
+		t.Errorf("the message about a move has flags %b for a mover without a subscription", f)
 	}
 	do(s, s.cy, moveToTopic(two, MoveAll, "full"))
-	moves("some of a topic", notify(moveToChannel(three, MoveLater, s.private)), "4 messages were moved to", "4 messages were moved here")
+	moves("some of a topic", notify(moveToChannel(three, MoveLater, s.private)), "4 messages were moved to",
+		"4 messages were moved here")
 }
 
-// TestMoveToChannelKeepsSpellings: who moves a topic to another channel, and nothing else, changes no message's topic:
-// each goes on to be spelled as it was, be it known there or new.
+// A move that changes only the channel changes no topic. Each message keeps the spelling of its topic, whether or not
+// the new channel already has it.
 func TestMoveToChannelKeepsSpellings(t *testing.T) {
 	s := newTestScene(t)
 	s.post(s.ann, s.private, "TEA", "there already")
@@ -317,12 +331,15 @@ func TestMoveToChannelKeepsSpellings(t *testing.T) {
 			do(s, s.ann, Subscribe{Channels: channelsToJoin("private"), Principals: principals(s.admin)})
 		}
 		do(s, s.admin, moveToChannel(ids[1], MoveAll, to))
-		if e := realmtest.ListEventsOf[*MessageUpdate](s.Scene, s.admin); len(e) != 1 || e[0].TopicChanged || e[0].Links != nil || len(e[0].IDs) != len(ids) {
-			t.Errorf("the mover hears %+v", e)
+		if e := realmtest.ListEventsOf[*MessageUpdate](s.Scene, s.admin); len(e) != 1 || e[0].TopicChanged ||
+			e[0].Links != nil || len(e[0].IDs) != len(ids) {
+			t.Errorf("the moving user received %+v", e)
 		}
 		for i, id := range ids {
-			if m := s.info(id); m.Channel != to || m.Topic != spelled[i] || m.History[len(m.History)-1].TopicBefore != nil {
-				t.Errorf("message %d lies in channel %d, topic %q, want %d, %q: %+v", i, m.Channel, m.Topic, to, spelled[i], m.History)
+			if m := s.info(id); m.Channel != to || m.Topic != spelled[i] ||
+				m.History[len(m.History)-1].TopicBefore != nil {
+				t.Errorf("message %d is in channel %d, topic %q, want %d, %q: %+v", i, m.Channel, m.Topic, to,
+					spelled[i], m.History)
 			}
 		}
 	}
@@ -335,31 +352,32 @@ func TestMoveToProtectedHistory(t *testing.T) {
 	do(s, s.bo, moveToChannel(id, MoveAll, s.protected))
 	s.ExpectEvents(s.cy, "update_message", "stream", "stream")
 	if _, err := s.ViewAs(s.cy).ReadableMessage(id); err != nil {
-		t.Error("a subscriber of the protected channel may not read what moved there")
+		t.Error("a subscriber of the protected channel cannot read a message that moved there")
 	}
 	if f := s.ViewAs(s.cy).FlagsOf(id); f != FlagRead {
-		t.Errorf("what moved there is flagged %b, not just read", f)
+		t.Errorf("a message that moved there has flags %b, want only read", f)
 	}
 	late := s.Join("Late")
 	s.join(late, s.protected)
 	if _, err := s.ViewAs(late).ReadableMessage(id); err == nil {
-		t.Error("who came later reads protected history")
+		t.Error("a later subscriber can read protected history")
 	}
-	// What the mover cannot see stays where it is.
+	// Messages that the moving user cannot see do not move.
 	hidden := s.post(s.ann, s.protected, "b", "before")
 	s.join(s.owner, s.protected)
 	seen := s.post(s.ann, s.protected, "b", "after")
 	do(s, s.owner, moveToChannel(seen, MoveAll, s.public))
 	if s.info(hidden).Channel != s.protected {
-		t.Error("a message the mover could not see moved along")
+		t.Error("a message that the moving user cannot see has moved")
 	}
 }
 
-// Who may enter a channel with protected history without being in it sees there what he has a row of: he is told where
-// that went, and that the rest is gone.
+// A user may be allowed to enter a channel with protected history without being subscribed. Such a user can see the
+// messages there of which they have a row. They get the move of these messages and the deletion of the others.
 func TestMoveToProtectedHistoryForNonsubscribers(t *testing.T) {
 	s := newTestScene(t)
-	do(s, s.ann, EditChannel{Channel: s.protected, Groups: []GroupChange{{Name: "can_subscribe_group", New: s.group("role:members")}}})
+	do(s, s.ann, EditChannel{Channel: s.protected, Groups: []GroupChange{
+		{Name: "can_subscribe_group", New: s.group("role:members")}}})
 	late := s.Join("Late")
 	s.OpenQueue(late)
 	s.join(s.cy, s.public)
@@ -369,7 +387,7 @@ func TestMoveToProtectedHistoryForNonsubscribers(t *testing.T) {
 	s.ExpectEvents(s.cy, "update_message", "stream", "stream")
 	s.ExpectEvents(late, "delete_message", "stream", "stream")
 	if _, err := s.ViewAs(late).ReadableMessage(old); err == nil {
-		t.Error("who has no row reads protected history")
+		t.Error("a user without a row can read protected history")
 	}
 }
 
@@ -411,17 +429,17 @@ func TestPoliciesMoveWithTopics(t *testing.T) {
 	set(s.cy, s.public, "d", 1)
 	do(s, s.bo, moveToTopic(id, MoveAll, "d"))
 	if policy(s.cy, s.public, "d") != 0 || policy(s.ann, s.public, "d") != 3 {
-		t.Error("a policy from before holds for the topic that came")
+		t.Error("the target topic still has a policy from before the move")
 	}
 	s.post(s.ann, s.public, "c", "hi")
 	set(s.ann, s.public, "c", 2)
 	do(s, s.bo, moveToTopic(id, MoveAll, "c"))
 	if policy(s.ann, s.public, "c") != 2 || policy(s.guest, s.public, "c") != 0 {
-		t.Error("disagreeing policies became something else")
+		t.Error("different policies of the two topics were changed by the move")
 	}
 	do(s, s.bo, moveToChannel(id, MoveAll, s.private))
 	if policy(s.guest, s.private, "c") != 0 {
-		t.Error("who cannot follow has a policy there")
+		t.Error("a user that cannot see the target channel has a policy there")
 	}
 }
 
@@ -457,14 +475,14 @@ func TestDeleteTopic(t *testing.T) {
 	refused(s, s.ann, DeleteTopic{s.public, "a"}, "Must be an organization administrator")
 	refused(s, s.admin, DeleteTopic{s.private, "a"}, "Invalid channel ID")
 	if do(s, s.admin, DeleteTopic{s.public, "A"}) != 0 {
-		t.Error("messages are left of five")
+		t.Error("a job is left after deleting five messages")
 	}
 	s.ExpectEvents(s.bo, "delete_message", "stream")
 	if s.info(kept).ID != kept {
-		t.Error("another topic is gone")
+		t.Error("a message of another topic was deleted")
 	}
 	if do(s, s.admin, DeleteTopic{s.public, "a"}) != 0 {
-		t.Error("an unknown topic has messages")
+		t.Error("a job is left for an unknown topic")
 	}
 }
 
@@ -480,14 +498,14 @@ func TestRerender(t *testing.T) {
 		t.Errorf("a rendering counts as an edit: %+v", i)
 	}
 	do(s, realmtest.System, Rerender{Message: id, Body: Body{HTML: "<p>late</p>"}})
-	s.ExpectNoEvents(s.bo) // of an older text
+	s.ExpectNoEvents(s.bo) // it rendered an older text
 	do(s, s.ann, s.editText(id, "edited"))
 	if h := s.info(id).History; len(h) != 1 || h[0].Version != 1 {
 		t.Errorf("history %+v", h)
 	}
 }
 
-// A person's message waits for the pages it links to, in its newest text; they are shown once.
+// Each message of a user waits for previews of its links, in its newest text. They are added once.
 func TestLinkPreviewJobs(t *testing.T) {
 	s := newTestScene(t)
 	const page = "https://example.org"
@@ -497,40 +515,41 @@ func TestLinkPreviewJobs(t *testing.T) {
 		return m
 	}
 	waiting := func() []OutboxJob { return outboxJobs(s.Scene, OutboxPreview) }
-	stands := func(e OutboxJob) bool { _, ok := s.ViewAs(realmtest.System).PreviewTarget(&e); return ok }
+	current := func(e OutboxJob) bool { _, ok := s.ViewAs(realmtest.System).PreviewTarget(&e); return ok }
 
 	id := do(s, s.ann, linking()).ID
 	do(s, s.ann, channelMessage(s.public, "a", "no link"))
 	do(s, s.bot, SendMessage{People: []Principal{{ID: s.ann}}, Body: Body{Text: page}, Content: linking().Content})
 	list := waiting()
-	if len(list) != 1 || list[0].Message != id || list[0].User != s.ann || !stands(list[0]) {
+	if len(list) != 1 || list[0].Message != id || list[0].User != s.ann || !current(list[0]) {
 		t.Fatalf("waiting: %+v", list)
 	}
 	do(s, realmtest.System, Rerender{Message: id, Body: Body{Text: page, HTML: "<p>thumbnail</p>"}})
 	do(s, s.ann, moveToTopic(id, MoveAll, "b"))
-	if !stands(list[0]) {
-		t.Error("a message that is shown otherwise, and elsewhere, waits no longer")
+	if !current(list[0]) {
+		t.Error("a message that was rendered again and moved must still wait")
 	}
 	edit := s.editText(id, page+" again")
 	edit.Content.Content = linking().Content
 	do(s, s.ann, edit)
 	first, second := waiting()[0], waiting()[1]
-	if stands(first) || !stands(second) {
-		t.Errorf("after an edit the first text waits: %v, the second: %v", stands(first), stands(second))
+	if current(first) || !current(second) {
+		t.Errorf("after an edit the first text waits: %v, the second: %v", current(first), current(second))
 	}
-	shown := Rerender{Message: id, Version: 2, Body: Body{Text: page + " again", HTML: "<p>page</p>"}, Errand: second.ID}
+	shown := Rerender{Message: id, Version: 2, Body: Body{Text: page + " again", HTML: "<p>page</p>"},
+		OutboxJob: second.ID}
 	do(s, realmtest.System, shown)
 	s.ExpectEvents(s.bo, "update_message")
 	do(s, realmtest.System, shown)
 	s.ExpectNoEvents(s.bo)
 	if list := waiting(); len(list) != 1 || list[0].ID != first.ID {
-		t.Errorf("waiting when the page is shown: %+v", list)
+		t.Errorf("waiting after the preview was added: %+v", list)
 	}
 	edit.Content.OldVersion = 3
 	do(s, s.ann, edit)
 	do(s, s.admin, DeleteMessage{id})
-	if list := waiting(); stands(list[len(list)-1]) {
-		t.Error("a message that is deleted waits for its pages")
+	if list := waiting(); current(list[len(list)-1]) {
+		t.Error("a deleted message still waits for its previews")
 	}
 
 	finishOutbox(s.Scene)
@@ -544,18 +563,18 @@ func TestLinkPreviewJobs(t *testing.T) {
 		do(s, s.ann, linking())
 	}
 	if n := len(waiting()); n != 50 {
-		t.Errorf("%d of one person's messages wait", n)
+		t.Errorf("%d messages of one user wait, want 50", n)
 	}
 }
 
-// What happens to messages reaches nobody who left, or whose account is gone.
+// Events about a message are not sent to users that left the channel or were deactivated.
 func TestMessageEventsAfterLeaving(t *testing.T) {
 	s := newTestScene(t)
 	inPublic, inPrivate := s.post(s.ann, s.public, "a", "hi"), s.post(s.ann, s.private, "a", "hi")
 	s.leave(s.bo, s.public)
 	s.leave(s.bo, s.private)
 	do(s, s.ann, s.editText(inPublic, "x"))
-	s.ExpectEvents(s.bo, "update_message") // a public channel: he has a row, and may read it
+	s.ExpectEvents(s.bo, "update_message") // bo has a row and can read the public channel
 	do(s, s.ann, s.editText(inPrivate, "x"))
 	s.ExpectNoEvents(s.bo)
 	do(s, s.ann, DeleteMessage{inPrivate})
@@ -567,7 +586,8 @@ func TestMessageEventsAfterLeaving(t *testing.T) {
 	refused(s, s.bo, s.editText(inPrivate, "x"), "Invalid message(s)")
 	do(s, s.owner, DeactivateUser{User: s.bo})
 	refused(s, s.ann, directMessage("hi", s.bo), "'bo@example.com' is no longer using Zulip.")
-	refused(s, s.ann, AddDrafts{[]Draft{{Type: "private", To: []int64{int64(s.bo)}, Content: "x"}}}, "'bo@example.com' is no longer using Zulip.")
+	refused(s, s.ann, AddDrafts{[]Draft{{Type: "private", To: []int64{int64(s.bo)}, Content: "x"}}},
+		"'bo@example.com' is no longer using Zulip.")
 	m := channelMessage(s.public, "a", "@**Bo**")
 	m.Content.Users = []UserID{s.bo}
 	id := do(s, s.ann, m).ID
@@ -576,8 +596,8 @@ func TestMessageEventsAfterLeaving(t *testing.T) {
 	}
 }
 
-// Where everybody may read, guests who once received a message hear what becomes of it: also that it goes elsewhere in
-// such a channel.
+// In a web-public channel, guests that received a message get its changes and deletion without a subscription. That
+// includes a move to another web-public channel.
 func TestWebPublicMoveEventsForGuests(t *testing.T) {
 	s := newTestScene(t)
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "enable_spectator_access", Value: true}}})
@@ -592,7 +612,7 @@ func TestWebPublicMoveEventsForGuests(t *testing.T) {
 	s.ExpectEvents(s.guest, "delete_message", "stream")
 }
 
-// A star is gone with its message, also for who could not read it any more and hears nothing of the deletion.
+// A star is removed with its message, also for a user that cannot read the message any more and gets no deletion.
 func TestDeletionRemovesStars(t *testing.T) {
 	s := newTestScene(t)
 	id := s.post(s.ann, s.private, "a", "hi")
@@ -600,12 +620,14 @@ func TestDeletionRemovesStars(t *testing.T) {
 	s.leave(s.bo, s.private)
 	do(s, s.ann, DeleteMessage{id})
 	s.ExpectEvents(s.bo, "update_message_flags")
-	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo)[0]; e.Add || e.Flag != FlagStarred || !e.IDs.Has(int64(id)) {
-		t.Errorf("heard %+v", e)
+	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo)[0]; e.Add || e.Flag != FlagStarred ||
+		!e.IDs.Has(int64(id)) {
+		t.Errorf("received %+v", e)
 	}
 }
 
-// So it is with a message that moves from one channel he cannot read to another: when it comes back, it has no star.
+// The same holds for a message that moves from one channel the user cannot read to another: if it comes back, it has no
+// star.
 func TestMoveRemovesStars(t *testing.T) {
 	s := newTestScene(t)
 	id := s.post(s.ann, s.private, "a", "hi")
@@ -614,7 +636,7 @@ func TestMoveRemovesStars(t *testing.T) {
 	s.leave(s.bo, s.protected)
 	do(s, s.ann, moveToChannel(id, MoveAll, s.protected))
 	if e := realmtest.ListEventsOf[*FlagsTold](s.Scene, s.bo); len(e) != 1 || e[0].Add || e[0].Flag != FlagStarred {
-		t.Errorf("heard %+v", e)
+		t.Errorf("received %+v", e)
 	}
 	do(s, s.ann, moveToChannel(id, MoveAll, s.public))
 	if f := s.ViewAs(s.bo).FlagsOf(id); f&FlagStarred != 0 {
@@ -622,7 +644,7 @@ func TestMoveRemovesStars(t *testing.T) {
 	}
 }
 
-// Nobody touches messages of a channel that was archived.
+// Messages of an archived channel cannot be changed.
 func TestArchivedChannels(t *testing.T) {
 	s := newTestScene(t)
 	id := s.post(s.ann, s.public, "a", "hi")
@@ -633,6 +655,7 @@ func TestArchivedChannels(t *testing.T) {
 	refused(s, s.ann, AddReaction{Message: id, Name: "zulip"}, "Invalid message(s)")
 	refused(s, s.ann, SendEditTyping{Message: id}, "Invalid message(s)")
 	refused(s, s.ann, moveToChannel(s.post(s.ann, s.private, "a", "hi"), MoveOne, s.public), "Invalid channel ID")
-	refused(s, s.ann, AddDrafts{[]Draft{{Type: "stream", To: []int64{int64(s.public)}, Content: "x"}}}, "Invalid channel ID")
+	refused(s, s.ann, AddDrafts{[]Draft{{Type: "stream", To: []int64{int64(s.public)}, Content: "x"}}},
+		"Invalid channel ID")
 	refused(s, s.ann, SendTyping{ToChannel: true, Channel: s.public, Topic: "a"}, "Invalid channel ID")
 }

@@ -6,23 +6,32 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// MaxFlagged is how many messages one change of flags by narrow may touch (protocol), and one turn of a change that names
-// more: it bounds the turn.
+// MaxFlagged is the limit of messages in one change of flags by narrow (protocol). It is also the number of messages in
+// one turn of a change that names more: it bounds the turn.
 const MaxFlagged = 5000
 
-// allFlags are the flags clients may name; only the first three are theirs to change.
+// allFlags has the flags that clients may name. Users can change only those marked own.
 var allFlags = []struct {
 	name string
 	flag Flags
-	own  bool
+	own  bool // users can change it
 }{
-	{"read", FlagRead, true}, {"starred", FlagStarred, true}, {"collapsed", FlagCollapsed, true}, {"mentioned", FlagMentioned, false},
-	{"stream_wildcard_mentioned", FlagChannelWildcard, false}, {"topic_wildcard_mentioned", FlagTopicWildcard, false},
-	{"group_mentioned", 0, false}, {"force_expand", 0, false}, {"force_collapse", 0, false}, {"has_alert_word", FlagAlert, false},
-	{"historical", FlagHistorical, false}, {"is_private", 0, false}, {"active_mobile_push_notification", 0, false},
+	{name: "read", flag: FlagRead, own: true},
+	{name: "starred", flag: FlagStarred, own: true},
+	{name: "collapsed", flag: FlagCollapsed, own: true},
+	{name: "mentioned", flag: FlagMentioned},
+	{name: "stream_wildcard_mentioned", flag: FlagChannelWildcard},
+	{name: "topic_wildcard_mentioned", flag: FlagTopicWildcard},
+	{name: "group_mentioned"},
+	{name: "force_expand"},
+	{name: "force_collapse"},
+	{name: "has_alert_word", flag: FlagAlert},
+	{name: "historical", flag: FlagHistorical},
+	{name: "is_private"},
+	{name: "active_mobile_push_notification"},
 }
 
-// editableFlag is the flag of that name, if it is the reader's to change.
+// editableFlag returns the flag of that name, and refuses flags that users cannot change.
 func editableFlag(name, op string) (Flags, error) {
 	for _, f := range allFlags {
 		if f.name == name {
@@ -38,17 +47,19 @@ func editableFlag(name, op string) (Flags, error) {
 	return 0, BadRequest("Invalid flag: '%s'", name)
 }
 
-// Flag asks to put a flag on messages, or to take it off.
+// Flag asks to add a flag to messages, or to remove it.
 type Flag struct {
 	Messages []MessageID
 	Op, Flag string
-	Checked  bool // MayFlag has let it pass: what cannot be starred since is left out
+	Checked  bool // MayFlag has allowed it: messages that cannot be starred any more are left out
 }
 
 // Flagged answers Flag and FlagNarrow.
 type Flagged struct {
 	Changed int
-	Ignored []ChannelID // messages of channels the caller is not subscribed to, and of archived ones, are not marked unread; ascending
+	// Ignored has the channels whose messages were not marked unread, ascending: archived ones, and those the caller is
+	// not subscribed to.
+	Ignored []ChannelID
 }
 
 func (c Flag) Decide(t *Turn) (Flagged, error) {
@@ -60,15 +71,15 @@ func (c Flag) Decide(t *Turn) (Flagged, error) {
 	if err != nil {
 		return Flagged{}, err
 	}
-	x, err := t.selectFlaggable(me, c.Messages, flag, c.Op == "add")
+	messages, err := t.selectFlaggable(me, c.Messages, flag, c.Op == "add")
 	if err != nil && !c.Checked {
 		return Flagged{}, err
 	}
-	return t.recordFlags(me, x, flag, c.Op == "add"), nil
+	return t.recordFlags(me, messages, flag, c.Op == "add"), nil
 }
 
-// MayFlag refuses what Flag would. It is for changes of so many messages that they take several turns, and are to be
-// refused as a whole.
+// MayFlag returns the refusal that Flag would return. It is for changes of so many messages that they take several
+// turns but must be refused as a whole.
 func (v View) MayFlag(c Flag) error {
 	me := v.Me()
 	if me == nil {
@@ -81,115 +92,115 @@ func (v View) MayFlag(c Flag) error {
 	return err
 }
 
-// flaggableMessages is messages as far as their reader may change a flag of theirs.
+// flaggableMessages are messages whose flag the user can change.
 type flaggableMessages struct {
-	received        []MessageID        // he has a row of these
-	unreceived      []MessageID        // these get one
-	skippedChannels map[ChannelID]bool // where messages are not marked unread
+	received        []MessageID        // messages of which the user has a row
+	unreceived      []MessageID        // messages of which the user gets a row by the change
+	skippedChannels map[ChannelID]bool // channels whose messages are not marked unread
 }
 
-// selectFlaggable finds what of messages may change: not those the reader has no row of, except that starring makes one. The
-// error says that some cannot be starred; they are left out.
-func (v View) selectFlaggable(me *User, ids []MessageID, flag Flags, add bool) (x flaggableMessages, err error) {
-	p := readerAccess{View: v, reader: me}
-	p.load()
-	near := messageLookup{Realm: v.Realm}
+// selectFlaggable selects the messages whose flag the user can change. Messages of which the user has no row are left
+// out, but starring creates a row. The error says that some cannot be starred; x is valid without them.
+func (v View) selectFlaggable(me *User, ids []MessageID, flag Flags, add bool) (selected flaggableMessages, err error) {
+	access := readerAccess{View: v, reader: me}
+	access.load()
+	lookup := messageLookup{Realm: v.Realm}
 	var found []*message
-	x.received, x.skippedChannels = make([]MessageID, 0, len(ids)), map[ChannelID]bool{}
-	for some := range slices.Chunk(ids, 256) {
-		found = near.messages(some, found)
-		for i, id := range some {
+	selected.received, selected.skippedChannels = make([]MessageID, 0, len(ids)), map[ChannelID]bool{}
+	for chunk := range slices.Chunk(ids, 256) {
+		found = lookup.messages(chunk, found)
+		for i, id := range chunk {
 			m := found[i]
-			row := m != nil && p.hasRow(id, m)
+			hasRow := m != nil && access.hasRow(id, m)
 			switch {
-			case m != nil && m.channel != 0 && flag == FlagRead && !add && !p.channel(m.channel).countsUnread:
-				if row || p.canRead(id, m) {
-					x.skippedChannels[ChannelID(m.channel)] = true
+			case m != nil && m.channel != 0 && flag == FlagRead && !add && !access.channel(m.channel).countsUnread:
+				if hasRow || access.canRead(id, m) {
+					selected.skippedChannels[ChannelID(m.channel)] = true
 				}
-			case row:
-				x.received = append(x.received, id)
+			case hasRow:
+				selected.received = append(selected.received, id)
 			case flag != FlagStarred || !add:
-			case m == nil || !p.canRead(id, m):
+			case m == nil || !access.canRead(id, m):
 				err = errInvalidMessage()
 			default:
-				x.unreceived = append(x.unreceived, id)
+				selected.unreceived = append(selected.unreceived, id)
 			}
 		}
 	}
-	return x, err
+	return selected, err
 }
 
-// recordFlags records what changes: messages that are in the wanted state already are left out.
-func (t *Turn) recordFlags(me *User, x flaggableMessages, flag Flags, add bool) Flagged {
-	a := Flagged{Ignored: []ChannelID{}}
-	f := &FlagsChanged{User: me.ID, Flag: flag, Add: add}
-	have := t.flaggedMessages(me.ID, flag)
-	f.IDs, f.Rows = ids.SetOf(x.received...), ids.SetOf(x.unreceived...)
+// recordFlags records the change of the flag. It leaves out messages that already have the wanted state.
+func (t *Turn) recordFlags(me *User, selected flaggableMessages, flag Flags, add bool) Flagged {
+	answer := Flagged{Ignored: []ChannelID{}}
+	fact := &FlagsChanged{User: me.ID, Flag: flag, Add: add}
+	flagged := t.flaggedMessages(me.ID, flag)
+	fact.IDs, fact.Rows = ids.SetOf(selected.received...), ids.SetOf(selected.unreceived...)
 	if add {
-		f.IDs = ids.Difference(f.IDs, have)
-		f.IDs.Union(f.Rows)
+		fact.IDs = ids.Difference(fact.IDs, flagged)
+		fact.IDs.Union(fact.Rows)
 	} else {
-		f.IDs.Intersect(have)
+		fact.IDs.Intersect(flagged)
 	}
-	for c := range x.skippedChannels {
-		a.Ignored = append(a.Ignored, c)
+	for channel := range selected.skippedChannels {
+		answer.Ignored = append(answer.Ignored, channel)
 	}
-	slices.Sort(a.Ignored)
-	if a.Changed = f.IDs.Len(); a.Changed > 0 {
-		t.Record(f)
+	slices.Sort(answer.Ignored)
+	if answer.Changed = fact.IDs.Len(); answer.Changed > 0 {
+		t.Record(fact)
 	}
-	return a
+	return answer
 }
 
-// flaggedMessages is the messages that carry one of the reader's own flags.
+// flaggedMessages returns the messages that have one of the flags the user can change. The set is shared: read only.
 func (r *Realm) flaggedMessages(u UserID, flag Flags) ids.Set {
-	rd := r.marks.find(u)
+	marks := r.marks.find(u)
 	switch {
-	case rd == nil:
+	case marks == nil:
 	case flag == FlagRead:
-		return r.readSet(rd)
+		return r.readSet(marks)
 	case flag == FlagStarred:
-		return rd.Starred
+		return marks.Starred
 	case flag == FlagCollapsed:
-		return rd.Collapsed
+		return marks.Collapsed
 	}
 	return ids.Set{}
 }
 
-// FlagsChanged says a reader has put a flag on messages, or taken it off.
+// FlagsChanged adds a user's flag to messages, or removes it.
 type FlagsChanged struct {
 	User UserID
 	Flag Flags
 	Add  bool
 	IDs  ids.Set // only messages whose state changes
-	Rows ids.Set // of them, those the reader had no row of until now: they come to him as read
+	Rows ids.Set // those of IDs of which the user had no row until now; the new rows count as read
 }
 
 func (f *FlagsChanged) apply(r *Realm) {
-	rd := r.marks.ensure(f.User)
+	marks := r.marks.ensure(f.User)
 	if !f.Rows.Empty() {
-		rd.Rows.Union(f.Rows)
-		rd.Lost.Subtract(f.Rows)
-		rd.Read.Union(f.Rows)
+		marks.Rows.Union(f.Rows)
+		marks.Lost.Subtract(f.Rows)
+		marks.Read.Union(f.Rows)
 	}
-	set := &rd.Read
+	set := &marks.Read
 	switch f.Flag {
 	case FlagStarred:
-		set = &rd.Starred
+		set = &marks.Starred
 	case FlagCollapsed:
-		set = &rd.Collapsed
+		set = &marks.Collapsed
 	}
 	if f.Add {
 		set.Union(f.IDs)
 		return
 	}
 	if f.Flag == FlagRead {
-		r.dropBacklogs(rd, func(b *Backlog) bool {
-			meets := b.Messages.Intersects(f.IDs)
-			if meets {
-				rd.Read.Union(b.Messages)
+		r.dropBacklogs(marks, func(b *Backlog) bool {
+			changes := b.Messages.Intersects(f.IDs)
+			if changes {
+				marks.Read.Union(b.Messages)
 			}
-			return meets
+			return changes
 		})
 	}
 	set.Subtract(f.IDs)
@@ -211,17 +222,18 @@ func (f *FlagsChanged) tell(r *Realm) []Notice {
 type FlagsTold struct {
 	Flag   Flags
 	Add    bool
-	All    bool // everything is read now; IDs is empty
+	All    bool // all messages are read now; IDs is empty
 	IDs    ids.Set
-	Unread []UnreadDetail // in events of before Places
-	// Of messages that became unread: where they are, in At the place of each, in the order of their ids, and which mention
-	// the reader. Tens of thousands may, in as many places as there are topics; Details spells it out, outside the realm.
+	Unread []UnreadDetail // in events older than Places
+	// For messages that became unread: their conversations (Places), the index into Places for each message in the
+	// order of ids (At), and the messages that mention the user (Mentions). Tens of thousands of messages are possible,
+	// in as many places as there are topics. Details expands them outside the realm.
 	Places   []UnreadPlace
 	At       []uint32
 	Mentions ids.Set
 }
 
-// Details is what a client must know of the messages that became unread, in the order of their ids.
+// Details returns the data clients need about the messages that became unread, in the order of ids.
 func (e *FlagsTold) Details() []UnreadDetail {
 	if len(e.Places) == 0 {
 		return e.Unread
@@ -236,17 +248,17 @@ func (e *FlagsTold) Details() []UnreadDetail {
 
 func (*FlagsTold) EventType() string { return "update_message_flags" }
 
-// UnreadDetail is what a client must know of a message to count it as unread.
+// UnreadDetail has the data a client needs to count a message as unread.
 type UnreadDetail struct {
 	ID        MessageID
 	Mentioned bool
 	Channel   ChannelID // 0: direct
 	Topic     string
 	Unmuted   bool     // not in a muted topic or channel
-	People    []UserID // of a direct message, the others
+	People    []UserID // of a direct message: the other participants
 }
 
-// UnreadPlace is what of that is the same for a conversation.
+// UnreadPlace is the part of UnreadDetail that is the same for a whole conversation.
 type UnreadPlace struct {
 	Channel ChannelID
 	Topic   string
@@ -254,12 +266,12 @@ type UnreadPlace struct {
 	People  []UserID
 }
 
-// addUnreadDetails fills in where messages are that became unread.
+// addUnreadDetails fills in the details of messages that became unread.
 func (r *Realm) addUnreadDetails(e *FlagsTold, u UserID) {
 	e.At = make([]uint32, 0, e.IDs.Len())
 	mutes := r.muteSettingsOf(u)
 	rd := r.marks.find(u)
-	topics, talks := map[TopicID]uint32{}, map[DirectConversationID]uint32{} // where in Places
+	topics, talks := map[TopicID]uint32{}, map[DirectConversationID]uint32{} // index into Places
 	near := messageLookup{Realm: r}
 	e.IDs.Each(func(n int64) bool {
 		id := MessageID(n)
@@ -275,10 +287,11 @@ func (r *Realm) addUnreadDetails(e *FlagsTold, u UserID) {
 			}
 		} else if at, known = talks[m.conversation]; !known {
 			at = uint32(len(e.Places))
-			talks[m.conversation], e.Places = at, append(e.Places, UnreadPlace{Unmuted: true, People: excludeUsers(r.conversations.must(m.conversation).Members, u)})
+			talks[m.conversation], e.Places = at, append(e.Places,
+				UnreadPlace{Unmuted: true, People: excludeUsers(r.conversations.must(m.conversation).Members, u)})
 		}
 		e.At = append(e.At, at)
-		if m.bits&(bitChannelWildcard|bitExtra) == 0 || !r.hasRowWith(u, rd, id, m) { // nearly all mention nobody
+		if m.bits&(bitChannelWildcard|bitExtra) == 0 || !r.hasRowWith(u, rd, id, m) { // most messages mention no user
 			return true
 		}
 		flags := r.flagsOfReceived(u, rd, id, m)
@@ -290,13 +303,13 @@ func (r *Realm) addUnreadDetails(e *FlagsTold, u UserID) {
 	e.Mentions.FinishAppending()
 }
 
-// FlagNarrow asks to put a flag on a stretch of a narrow, or to take it off.
+// FlagNarrow asks to add a flag to a range of messages in a narrow, or to remove it.
 type FlagNarrow struct {
 	Terms    []Term
 	Hits     SearchHits
 	Range    PageRange
 	Op, Flag string
-	// Page, if not nil, is the stretch, found before: a narrow whose messages had to be compared by their texts.
+	// Page, if not nil, is the range. It was found before the turn, because the narrow needs the texts of messages.
 	Page *Page
 }
 
@@ -336,6 +349,7 @@ func (c FlagNarrow) Decide(t *Turn) (FlaggedNarrow, error) {
 	return a, nil
 }
 
+// check refuses a range that extends to both sides of an excluded anchor: it would have a hole.
 func (g PageRange) check() error {
 	if g.Exclude && g.Before > 0 && g.After > 0 {
 		return BadRequest("The anchor can only be excluded at an end of the range")
@@ -343,7 +357,7 @@ func (g PageRange) check() error {
 	return nil
 }
 
-// Bounded is the range cut down to what one change may touch.
+// Bounded returns the range reduced to MaxFlagged messages.
 func (g PageRange) Bounded() PageRange {
 	if g.Before+g.After > MaxFlagged {
 		g.Before = min(g.Before, max(MaxFlagged-g.After, MaxFlagged/2))
@@ -352,7 +366,7 @@ func (g PageRange) Bounded() PageRange {
 	return g
 }
 
-// ReadAll asks to mark everything read; ReadChannel everything in a channel; ReadTopic everything in a topic.
+// ReadAll asks to mark all messages as read, ReadChannel those of a channel, and ReadTopic those of a topic.
 type (
 	ReadAll     struct{}
 	ReadChannel struct{ Channel ChannelID }
@@ -373,7 +387,7 @@ func (ReadAll) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// hasUnread reports whether a user hasKey an unread message at all.
+// hasUnread reports whether a user has any unread message.
 func (r *Realm) hasUnread(u UserID) bool {
 	var unread ids.Set
 	unread.AddRange(1, int64(r.LastMessageID()))
@@ -389,7 +403,7 @@ func (r *Realm) hasUnread(u UserID) bool {
 	return found
 }
 
-// AllRead says a reader has read everything up to a message: one run, however many messages that is.
+// AllRead says that a user has read all messages up to Upto. It is one range, however many messages that are.
 type AllRead struct {
 	User UserID
 	Upto MessageID
@@ -443,14 +457,15 @@ func (c ReadTopic) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// markRead records that a user has read what is unread of a set.
+// markRead records that a user has read the unread messages of a set.
 func (t *Turn) markRead(u UserID, s ids.Set) {
 	if ids := t.unreadWithin(u, s); !ids.Empty() {
 		t.Record(&FlagsChanged{User: u, Flag: FlagRead, Add: true, IDs: ids})
 	}
 }
 
-// unreadWithin is what of a set a user has a row of and has not read. The set it returns is the caller's own.
+// unreadWithin returns the messages of a set of which the user has a row and that are unread. The caller may change the
+// result.
 func (r *Realm) unreadWithin(u UserID, s ids.Set) ids.Set {
 	s = ids.Difference(s, r.readSet(r.marks.find(u)))
 	return r.rowsWithin(u, &s)

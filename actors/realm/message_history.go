@@ -8,14 +8,14 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Anchor is the place in a narrow that a fetch is about.
+// Anchor is the position in a narrow around which a page of messages is fetched.
 type Anchor struct {
 	Kind AnchorKind
 	ID   int64 // of AnchorMessage
 	Time int64 // of AnchorDate, Unix seconds
 }
 
-// AnchorKind tells an id from the words.
+// AnchorKind says how the position is given: by id, by date, or by one of the protocol's words.
 type AnchorKind uint8
 
 const (
@@ -26,34 +26,36 @@ const (
 	AnchorDate
 )
 
-// NewestAnchor is the id that means "after the newest message" (protocol).
+// NewestAnchor is the id that means "after the newest message" in the protocol.
 const NewestAnchor = 10_000_000_000_000_000
 
-// PageRange is how much of a narrow is wanted around an anchor.
+// PageRange says how many messages before and after an anchor a page has.
 type PageRange struct {
 	Anchor        Anchor
 	Before, After int
-	Exclude       bool // leave the anchor message itself out
+	Exclude       bool // leave out the anchor message itself
 }
 
-// Page is a stretch of a narrow.
+// Page is a range of consecutive messages of a narrow. Found says that it contains the anchor message. Oldest and
+// Newest say that it reaches the first or the last message of the narrow.
 type Page struct {
-	IDs                   []MessageID // sortUnique
+	IDs                   []MessageID // ascending
 	Anchor                int64
 	Found, Oldest, Newest bool
 }
 
-// BatchFilter decides which messages really belong to a narrow whose phrases are in doubt. nil takes all. A match that returns
-// nil ends the looking.
+// BatchFilter decides for a batch of message ids which of them match. It is used where message texts must be
+// compared. A nil filter accepts all ids. If it returns nil, the search ends with the matches so far.
 type BatchFilter func([]MessageID) []bool
 
-// ResolvedAnchor is where an anchor is: at an id, or at the first match of a set.
+// ResolvedAnchor is an anchor after the lookups that need the realm: an id, or the first match in a set of
+// candidates.
 type ResolvedAnchor struct {
 	id         int64
 	candidates ids.Set
 }
 
-// ResolveAnchor settles what of an anchor the realm alone knows. It is the caller's own and outlives the view.
+// ResolveAnchor does the part of finding an anchor that needs the realm. The result may be used after the view.
 func (v View) ResolveAnchor(n *NarrowResult, a Anchor) ResolvedAnchor {
 	switch a.Kind {
 	case AnchorOldest:
@@ -70,7 +72,7 @@ func (v View) ResolveAnchor(n *NarrowResult, a Anchor) ResolvedAnchor {
 	return ResolvedAnchor{id: NewestAnchor}
 }
 
-// ID is the anchor's id.
+// ID returns the anchor's id. match filters the candidates.
 func (s ResolvedAnchor) ID(match BatchFilter) int64 {
 	if first := firstMatchesAbove(s.candidates, 0, 1, match); len(first) > 0 {
 		return int64(first[0])
@@ -78,10 +80,10 @@ func (s ResolvedAnchor) ID(match BatchFilter) int64 {
 	return s.id
 }
 
-// firstUnreadAnchor is the caller's oldest unread message of a narrow that counts here: not in muted topics, and not in muted
-// channels unless the narrow is about a channel.
+// firstUnreadAnchor resolves the caller's oldest unread message of a narrow. Messages in muted topics do not count.
+// Messages in muted channels count only if the narrow has a channel term.
 func (v View) firstUnreadAnchor(n *NarrowResult) ResolvedAnchor {
-	idSet := ids.Difference(n.ids, v.readSet(v.marks.find(v.User)))
+	unread := ids.Difference(n.ids, v.readSet(v.marks.find(v.User)))
 	named := slices.ContainsFunc(n.terms, func(t Term) bool { return t.Operator == "channel" })
 	muted := v.muteSettingsOf(v.User)
 	if named {
@@ -89,13 +91,14 @@ func (v View) firstUnreadAnchor(n *NarrowResult) ResolvedAnchor {
 	}
 	p := readerAccess{View: v, reader: v.Me()}
 	wanted := func(id MessageID, m *message) bool {
-		return p.hasReadableRow(id, m) && (m.channel == 0 || !muted.isMuted(ChannelID(m.channel), v.Realm.topics.must(m.topic).Name))
+		return p.hasReadableRow(id, m) && (m.channel == 0 ||
+			!muted.isMuted(ChannelID(m.channel), v.Realm.topics.must(m.topic).Name))
 	}
 	if len(n.Unverified) == 0 {
 		near := *n
-		near.ids, near.view, near.tests = idSet, v, append(slices.Clone(n.tests), wanted)
+		near.ids, near.view, near.tests = unread, v, append(slices.Clone(n.tests), wanted)
 		match, gaveUp := near.limitedFilter()
-		first := firstMatchesAbove(idSet, 0, 1, match)
+		first := firstMatchesAbove(unread, 0, 1, match)
 		switch {
 		case len(first) > 0:
 			return ResolvedAnchor{id: int64(first[0])}
@@ -103,7 +106,7 @@ func (v View) firstUnreadAnchor(n *NarrowResult) ResolvedAnchor {
 			return ResolvedAnchor{id: NewestAnchor}
 		}
 	}
-	s := v.readableRows(v.Me(), ids.Intersection(n.wholeSet(), idSet))
+	s := v.readableRows(v.Me(), ids.Intersection(n.wholeSet(), unread))
 	s.Subtract(v.messagesWithPolicy(func(p int) bool { return p == TopicMuted }))
 	if !named {
 		s.Subtract(v.messagesInMutedChannels())
@@ -111,7 +114,7 @@ func (v View) firstUnreadAnchor(n *NarrowResult) ResolvedAnchor {
 	return ResolvedAnchor{id: NewestAnchor, candidates: s}
 }
 
-// firstAnchorFrom is the noticeRank message of a narrow from an id on.
+// firstAnchorFrom resolves the first message of a narrow whose id is at least from.
 func (v View) firstAnchorFrom(n *NarrowResult, from int64) ResolvedAnchor {
 	last, _ := n.ids.Max()
 	if len(n.Unverified) == 0 && n.tests != nil {
@@ -125,10 +128,10 @@ func (v View) firstAnchorFrom(n *NarrowResult, from int64) ResolvedAnchor {
 	return ResolvedAnchor{id: NewestAnchor, candidates: n.wholeSet().Between(from, last)}
 }
 
-// firstIDSince is the first id that was sent at a time or later. Ids and times rise together.
+// firstIDSince returns the first id that was sent at a time (Unix seconds) or later. Later messages have larger ids.
 func (v View) firstIDSince(time int64) int64 {
 	last := int(v.LastMessageID())
-	at := func(id int) int64 { // of the first message from id on that is still there
+	at := func(id int) int64 { // time of the first existing message with at least this id
 		for ; id <= last; id++ {
 			if m := v.message(MessageID(id)); m != nil {
 				return int64(m.time)
@@ -139,10 +142,11 @@ func (v View) firstIDSince(time int64) int64 {
 	return int64(1 + sort.Search(last, func(i int) bool { return at(i+1) >= time }))
 }
 
-// filterBatchSize is how many messages are looked at before a match is asked for more.
+// filterBatchSize is how many ids a BatchFilter gets in one call.
 const filterBatchSize = 256
 
-// Page cuts a stretch around an anchor out of the narrow. match is for narrows with doubts, which are frozen.
+// Page returns the messages of the narrow around an anchor. match is for narrows with Unverified conditions, which
+// must be frozen.
 func (n *NarrowResult) Page(anchor int64, r PageRange, match BatchFilter) Page {
 	if n.tests != nil {
 		near, gaveUp := n.limitedFilter()
@@ -154,6 +158,7 @@ func (n *NarrowResult) Page(anchor int64, r PageRange, match BatchFilter) Page {
 	return n.pageAround(anchor, r, match)
 }
 
+// pageAround is Page for candidates that only match has still to filter.
 func (n *NarrowResult) pageAround(anchor int64, r PageRange, match BatchFilter) Page {
 	p := Page{Anchor: anchor}
 	p.IDs = lastMatchesBelow(n.ids, anchor, r.Before, match)
@@ -171,7 +176,7 @@ func (n *NarrowResult) pageAround(anchor int64, r PageRange, match BatchFilter) 
 	return p
 }
 
-// lastMatchesBelow is the last n matching ids below an id, newest first.
+// lastMatchesBelow returns the last n matching ids below an id, newest first.
 func lastMatchesBelow(s ids.Set, below int64, n int, match BatchFilter) []MessageID {
 	var out []MessageID
 	for hi := s.Rank(below - 1); hi > 0 && len(out) < n; {
@@ -190,7 +195,7 @@ func lastMatchesBelow(s ids.Set, below int64, n int, match BatchFilter) []Messag
 	return out
 }
 
-// firstMatchesAbove is the first n matching ids above an id, oldest first.
+// firstMatchesAbove returns the first n matching ids above an id, oldest first.
 func firstMatchesAbove(s ids.Set, above int64, n int, match BatchFilter) []MessageID {
 	var out []MessageID
 	size := s.Len()
@@ -209,29 +214,30 @@ func firstMatchesAbove(s ids.Set, above int64, n int, match BatchFilter) []Messa
 	return out
 }
 
-// filterSlice is the filterSlice ids from the lo-th up to, not including, the hi-th; more is false when the looking is over.
+// filterSlice returns the matching ids among the elements lo to hi-1 of a set. more is false if the filter ended the
+// search.
 func filterSlice(s ids.Set, lo, hi int, match BatchFilter) (out []MessageID, more bool) {
-	ids := s.Slice(lo, hi)
+	batch := s.Slice(lo, hi)
 	if match == nil {
-		return ids, true
+		return batch, true
 	}
-	verdicts := match(ids)
-	out = make([]MessageID, 0, len(ids))
+	verdicts := match(batch)
+	out = make([]MessageID, 0, len(batch))
 	for i, ok := range verdicts {
 		if ok {
-			out = append(out, ids[i])
+			out = append(out, batch[i])
 		}
 	}
 	return out, verdicts != nil
 }
 
-// AllIDs is every matching id of the narrow, ascending.
+// AllIDs returns every matching id of the narrow, ascending.
 func (n *NarrowResult) AllIDs(match BatchFilter) []MessageID {
 	s := n.wholeSet()
 	return firstMatchesAbove(s, 0, s.Len(), match)
 }
 
-// BodyRefs is the current versions of messages' texts; 0 stands for a message that is gone.
+// BodyRefs returns the current versions of messages' texts. Deleted messages get the zero BodyRef.
 func (r *Realm) BodyRefs(ids []MessageID) []BodyRef {
 	out := make([]BodyRef, len(ids))
 	for i, id := range ids {
@@ -249,16 +255,17 @@ func (r *Realm) BodyRefs(ids []MessageID) []BodyRef {
 type VisibleMessage struct {
 	MessageInfo
 	Flags        Flags
-	SenderHidden bool // the reader may not know the sender
+	SenderHidden bool // the reader is not allowed to see the sender
 }
 
-// What of a message's past is shown (protocol: message_edit_history_visibility_policy).
+// Values of message_edit_history_visibility_policy (protocol).
 const (
 	historyAll   = "all"
 	historyMoves = "moves"
 )
 
-// VisibleMessages copies messages out of the realm, leaving out what the caller may not read (any more).
+// VisibleMessages copies messages out of the realm. It leaves out messages that are deleted or that the caller may
+// not read.
 func (v View) VisibleMessages(ids []MessageID) []VisibleMessage {
 	p := readerAccess{View: v, reader: v.Me()}
 	limited := p.reader != nil && v.GuestsLimited()
@@ -276,7 +283,8 @@ func (v View) VisibleMessages(ids []MessageID) []VisibleMessage {
 	return out
 }
 
-// visibleHistory is what of a message's past the organization shows: everything, moves only, or nothing.
+// visibleHistory returns the part of a message's edit history that the organization shows: all of it, only moves, or
+// nothing.
 func (r *Realm) visibleHistory(list []Revision) []Revision {
 	if len(list) == 0 {
 		return nil
@@ -296,7 +304,8 @@ func (r *Realm) visibleHistory(list []Revision) []Revision {
 	return nil
 }
 
-// VisibleMessage is one message, or the refusal that hides and unknown messages share. Visitors read web-public channels.
+// VisibleMessage returns one message. Hidden and unknown messages get the same refusal. Logged-out visitors may read
+// web-public channels if spectators are allowed.
 func (v View) VisibleMessage(id MessageID) (VisibleMessage, error) {
 	if v.User == 0 && !v.System && !v.SpectatorsAllowed() {
 		return VisibleMessage{}, errNotLoggedIn()
@@ -307,8 +316,8 @@ func (v View) VisibleMessage(id MessageID) (VisibleMessage, error) {
 	return VisibleMessage{}, errInvalidMessage()
 }
 
-// ReadReceipts is who has read a message and lets others know: never its sender, nor people who mute the caller or whom he
-// muteSettings.
+// ReadReceipts returns the users that read a message and share this, ascending. It leaves out the sender, users that
+// muted the caller, and users the caller muted.
 func (v View) ReadReceipts(id MessageID) ([]UserID, error) {
 	if v.Me() == nil {
 		return nil, errNotLoggedIn()
@@ -326,7 +335,8 @@ func (v View) ReadReceipts(id MessageID) ([]UserID, error) {
 			continue
 		}
 		p := v.users.find(u)
-		if p == nil || !p.Active || !p.BoolSetting("send_read_receipts") || v.hasMuted(v.User, u) || v.hasMuted(u, v.User) {
+		if p == nil || !p.Active || !p.BoolSetting("send_read_receipts") ||
+			v.hasMuted(v.User, u) || v.hasMuted(u, v.User) {
 			continue
 		}
 		out = append(out, u)

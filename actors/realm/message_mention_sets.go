@@ -6,22 +6,23 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// A message to a group of ten thousand mentions each of them. Which messages mention somebody is kept by user, but for
-// messages that mention very many at once: those are kept by crowd, once for all messages that mention the same people, as
-// a group does until somebody joins or leaves.
+// A message to a group of 10,000 users mentions each of them. The index stores which messages mention a user by user.
+// Messages that mention very many users at once are the exception: they are stored by the list of users. Messages share
+// this list as long as the group's members do not change.
 
-// bulkMention is people that messages mention, all of them together.
+// bulkMention is a list of users and the messages that mention all of them.
 type bulkMention struct {
-	users    []UserID // sortUnique; shared with the messages' rows
+	users    []UserID // ascending; shared with the messages' rows
 	messages ids.Set
 }
 
-// bulkMentionSize is from how many people on a list of mentions is a crowd.
+// bulkMentionSize is the length from which a list of mentioned users is a bulkMention.
 const bulkMentionSize = 500
 
-// bulkMentions is all of them by a sum of their users.
+// bulkMentions has the lists by a checksum of their users.
 type bulkMentions map[uint64][]*bulkMention
 
+// find returns the bulkMention with exactly these users, or nil, and the checksum of the users.
 func (x bulkMentions) find(users []UserID) (sum uint64, c *bulkMention) {
 	for _, u := range users {
 		sum = (sum ^ uint64(u)) * 1099511628211
@@ -34,7 +35,8 @@ func (x bulkMentions) find(users []UserID) (sum uint64, c *bulkMention) {
 	return sum, nil
 }
 
-// indexMentions notes that a message mentions users, and returns them as they are kept.
+// indexMentions records in the index that a message mentions users, which ascend. It returns the list to store in the
+// message's row: an equal list that is already stored, if there is one.
 func (x *indexes) indexMentions(users []UserID, id MessageID) []UserID {
 	if len(users) < bulkMentionSize {
 		for _, u := range users {
@@ -42,16 +44,16 @@ func (x *indexes) indexMentions(users []UserID, id MessageID) []UserID {
 		}
 		return users
 	}
-	sum, c := x.crowds.find(users)
+	sum, c := x.bulkMentions.find(users)
 	if c == nil {
 		c = &bulkMention{users: users}
-		x.crowds[sum] = append(x.crowds[sum], c)
+		x.bulkMentions[sum] = append(x.bulkMentions[sum], c)
 	}
 	c.messages.Add(int64(id))
 	return c.users
 }
 
-// unindexMentions takes it back.
+// unindexMentions undoes indexMentions.
 func (x *indexes) unindexMentions(users []UserID, id MessageID) {
 	if len(users) < bulkMentionSize {
 		for _, u := range users {
@@ -59,22 +61,23 @@ func (x *indexes) unindexMentions(users []UserID, id MessageID) {
 		}
 		return
 	}
-	sum, c := x.crowds.find(users)
+	sum, c := x.bulkMentions.find(users)
 	if c == nil {
-		return // the same people are mentioned in two ways
+		return // a message may mention the same users in two ways: the first call removed it
 	}
 	if c.messages.Remove(int64(id)); c.messages.Empty() {
-		if x.crowds[sum] = slices.DeleteFunc(x.crowds[sum], func(o *bulkMention) bool { return o == c }); len(x.crowds[sum]) == 0 {
-			delete(x.crowds, sum)
+		rest := slices.DeleteFunc(x.bulkMentions[sum], func(other *bulkMention) bool { return other == c })
+		if x.bulkMentions[sum] = rest; len(rest) == 0 {
+			delete(x.bulkMentions, sum)
 		}
 	}
 }
 
-// messagesMentioning is the messages that mention somebody, by name, by group or as one who took part in a topic. It must not be
-// changed.
+// messagesMentioning returns the messages that mention a user by name, by a group or as a participant of a topic. The
+// set is shared: read only.
 func (x *indexes) messagesMentioning(u UserID) ids.Set {
 	sets := []ids.Set{findSet(x.mentioned, u)}
-	for _, list := range x.crowds {
+	for _, list := range x.bulkMentions {
 		for _, c := range list {
 			if containsSorted(c.users, u) {
 				sets = append(sets, c.messages)

@@ -7,7 +7,8 @@ import (
 	. "parley/actors/realm"
 )
 
-// Who is mentioned together with very many others finds the messages that mention him, until they no longer do.
+// A user that is mentioned together with very many others finds the messages that mention them, until an edit or a
+// deletion removes the mention.
 func TestBulkMentions(t *testing.T) {
 	s := newTestScene(t)
 	var crowd []UserID

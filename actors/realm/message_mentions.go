@@ -2,23 +2,28 @@ package realm
 
 import "slices"
 
-// wildcardLimit is from how many people on a wildcard mention needs permission.
+// wildcardLimit is the number of subscribers or participants above which a wildcard mention needs permission
+// (protocol).
 const wildcardLimit = 15
 
-// checkMentions decides wildcard and group mentions in a channel.
+// checkMentions refuses wildcard and group mentions in a channel that need a permission the sender lacks.
 func (t *Turn) checkMentions(me *User, c *Channel, topic string, x ContentInfo) error {
-	if x.ChannelWildcard && t.SubscriberCount(c.ID) > wildcardLimit && !t.HasPermission(me, "can_mention_many_users_group") {
-		return Refuse(Invalid, "STREAM_WILDCARD_MENTION_NOT_ALLOWED", "You do not have permission to use channel wildcard mentions in this channel.")
+	if x.ChannelWildcard && t.SubscriberCount(c.ID) > wildcardLimit &&
+		!t.HasPermission(me, "can_mention_many_users_group") {
+		return Refuse(Invalid, "STREAM_WILDCARD_MENTION_NOT_ALLOWED",
+			"You do not have permission to use channel wildcard mentions in this channel.")
 	}
 	if x.TopicWildcard && !t.HasPermission(me, "can_mention_many_users_group") {
-		if ix := t.index.channels[c.ID].topics[fold(topic)]; ix != nil && ix.otherParticipants(me.ID)+1 > wildcardLimit {
-			return Refuse(Invalid, "TOPIC_WILDCARD_MENTION_NOT_ALLOWED", "You do not have permission to use topic wildcard mentions in this topic.")
+		ix := t.index.channels[c.ID].topics[fold(topic)]
+		if ix != nil && ix.otherParticipants(me.ID)+1 > wildcardLimit {
+			return Refuse(Invalid, "TOPIC_WILDCARD_MENTION_NOT_ALLOWED",
+				"You do not have permission to use topic wildcard mentions in this topic.")
 		}
 	}
 	return t.checkGroupMentions(me, x)
 }
 
-// otherParticipants counts a topic's participants beside one.
+// otherParticipants counts the topic's participants without one user.
 func (x *topicIndex) otherParticipants(u UserID) int {
 	if x.participants[uint32(u)] > 0 {
 		return len(x.participants) - 1
@@ -26,6 +31,7 @@ func (x *topicIndex) otherParticipants(u UserID) int {
 	return len(x.participants)
 }
 
+// checkGroupMentions refuses mentions of user groups that the sender may not mention.
 func (t *Turn) checkGroupMentions(me *User, x ContentInfo) error {
 	for _, id := range x.Groups {
 		g := t.FindGroup(id)
@@ -39,7 +45,7 @@ func (t *Turn) checkGroupMentions(me *User, x ContentInfo) error {
 	return nil
 }
 
-// GroupDisplayName is a group's name as people read it.
+// GroupDisplayName returns a group's name as people read it. System groups have a name of their own for this.
 func GroupDisplayName(g *Group) string {
 	if g.System && int(g.ID) <= len(SystemGroups) {
 		return SystemGroups[g.ID-1].Display
@@ -47,7 +53,8 @@ func GroupDisplayName(g *Group) string {
 	return g.Name
 }
 
-// resolveMentions settles whom a message's content flags, of those who have a row of it.
+// resolveMentions fills in the users that the message's mentions and alert words flag. has reports whether a user
+// gets a row of the message; users without a row are left out.
 func (t *Turn) resolveMentions(f *MessageSent, has func(UserID) bool) {
 	for _, u := range f.Content.Users {
 		if t.Find(u) != nil && has(u) {
@@ -66,10 +73,10 @@ func (t *Turn) resolveMentions(f *MessageSent, has func(UserID) bool) {
 	}
 }
 
-// groupMembersAmong is who of ascending users is in one of some groups and has a row.
+// groupMembersAmong returns those of users (ascending) that are in one of the groups and get a row of the message.
 func (t *Turn) groupMembersAmong(users []UserID, groups []GroupID, has func(UserID) bool) (out []UserID) {
 	direct := make([]sortedCursor, len(groups))
-	var further []GroupID // with members by role or by subgroup
+	var further []GroupID // whose members may be members by role or through a subgroup
 	for i, id := range groups {
 		g := t.groups.find(id)
 		if g == nil {
@@ -91,16 +98,18 @@ func (t *Turn) groupMembersAmong(users []UserID, groups []GroupID, has func(User
 	return out
 }
 
+// inAnyGroup reports whether a user is in one of the groups, directly, by role or through a subgroup.
 func (t *Turn) inAnyGroup(u *User, groups []GroupID) bool {
 	return slices.ContainsFunc(groups, func(g GroupID) bool { return t.inGroup(u, g, 0) })
 }
 
+// sortUnique sorts ids ascending and removes duplicates, in place.
 func sortUnique[T ~int64](ids []T) []T {
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
 
-// recipients is everyone who gets a row of a message when it is sent.
+// recipients returns all users that get a row of a message when it is sent.
 func (t *Turn) recipients(f *MessageSent) []UserID {
 	if f.Channel != 0 {
 		return t.Subscribers(f.Channel)
@@ -108,7 +117,7 @@ func (t *Turn) recipients(f *MessageSent) []UserID {
 	return f.People
 }
 
-// isRecipient reports whether a user will have a row: participants, subscribers, and generic bots that are mentioned.
+// isRecipient reports whether a user gets a row: participants, subscribers, and mentioned generic bots.
 func (t *Turn) isRecipient(f *MessageSent, u UserID) bool {
 	if f.Channel == 0 {
 		return slices.Contains(f.People, u)
@@ -116,7 +125,8 @@ func (t *Turn) isRecipient(f *MessageSent, u UserID) bool {
 	return t.Realm.Subscribed(u, f.Channel) || t.Find(u).Bot == GenericBot && t.Find(u).Active
 }
 
-// topicWildcardRecipients is whom a topic wildcard reaches: the sender, and who sent or reacted in the topic.
+// topicWildcardRecipients returns the users that a topic wildcard mentions: the sender and the topic's participants.
+// Participants have sent a message in the topic or reacted to one.
 func (t *Turn) topicWildcardRecipients(f *MessageSent, has func(UserID) bool) []UserID {
 	if f.Channel == 0 {
 		return slices.Clone(f.People)

@@ -7,29 +7,34 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// maxHiddenPerFact is how many messages one fact takes out of somebody's sight: old clients hear one event for each, and a
-// fact may tell a queue at most 128.
+// maxHiddenPerFact limits how many messages one fact removes from users' views. Old clients get one event per
+// message, and a fact may send at most 128 events to a queue.
 const maxHiddenPerFact = 100
 
-// hideMovedMessages takes messages from those who will not see them where they go, before they go.
+// hideMovedMessages removes messages, before they move, from users that will not have access to them in the new
+// channel.
 func (t *Turn) hideMovedMessages(m *MessageMove) {
 	to := t.channels.must(m.To)
 	var lose []UserID
-	holds := t.hasRowIn(m.IDs)
-	hide := func(idSet ids.Set, users ...UserID) {
-		for part := range slices.Chunk(ids.IDs[MessageID](idSet), maxHiddenPerFact) {
+	hasRow := t.hasRowIn(m.IDs)
+	hide := func(hidden ids.Set, users ...UserID) {
+		for part := range slices.Chunk(ids.IDs[MessageID](hidden), maxHiddenPerFact) {
 			t.Record(&MessagesHidden{IDs: ids.SetOf(part...), Users: users, Channel: m.From, Topic: m.FromTopic})
 		}
 	}
 	for _, u := range t.users.keys() {
 		content := t.hasContentAccess(t.users.must(u), to)
-		if content && (!t.hasProtectedHistory(to) || t.Subscribed(u, to.ID)) || t.SubscriptionOf(u, m.From) == nil && !holds(u) {
+		if content && (!t.hasProtectedHistory(to) || t.Subscribed(u, to.ID)) {
 			continue
 		}
-		// Who may enter a channel with protected history, but is not in it, sees there only what he has rows of.
+		if t.SubscriptionOf(u, m.From) == nil && !hasRow(u) {
+			continue
+		}
+		// A user with access to a channel with protected history that is not subscribed sees only the messages they
+		// have rows of.
 		if content {
-			if ids := ids.Difference(m.IDs, t.rowsWithin(u, &m.IDs)); ids.Len() < m.IDs.Len() {
-				hide(ids, u)
+			if hidden := ids.Difference(m.IDs, t.rowsWithin(u, &m.IDs)); hidden.Len() < m.IDs.Len() {
+				hide(hidden, u)
 				continue
 			}
 		}
@@ -40,28 +45,23 @@ func (t *Turn) hideMovedMessages(m *MessageMove) {
 	}
 }
 
-// MessagesHidden says people have no row of messages any more that go where they cannot follow.
+// MessagesHidden says that users lose their rows of messages that move to a channel where they have no access.
 type MessagesHidden struct {
 	IDs     ids.Set
-	Users   []UserID // sortUnique
+	Users   []UserID // ascending
 	Channel ChannelID
 	Topic   string
 
-	to    []UserID     `msgpack:"-"` // who hears of it, settled by apply: those who saw them
-	stars removedStars `msgpack:"-"`
+	audience []UserID     `msgpack:"-"` // set by apply, before the rows are removed
+	stars    removedStars `msgpack:"-"`
 }
 
 func (*MessagesHidden) keepsMarkdownConfig() {}
 
 func (f *MessagesHidden) apply(r *Realm) {
-	c, holds := r.channels.must(f.Channel), r.hasRowIn(f.IDs)
-	for _, u := range r.usersAudience(f.Users...) {
-		if r.hasContentAccess(r.users.must(u), c) && (!r.hasProtectedHistory(c) || holds(u)) {
-			f.to = append(f.to, u)
-		}
-	}
+	f.audience = r.hiddenMessagesAudience(f)
 	for _, u := range f.Users {
-		f.stars.add(r, u, f.IDs, f.to)
+		f.stars.add(r, u, f.IDs, f.audience)
 		rd := r.marks.ensure(u)
 		rd.Rows.Subtract(f.IDs)
 		rd.Given.Subtract(f.IDs)
@@ -72,24 +72,27 @@ func (f *MessagesHidden) apply(r *Realm) {
 
 func (f *MessagesHidden) tell(r *Realm) []Notice {
 	var out []Notice
-	if len(f.to) > 0 {
-		out = append(out, Notice{To: f.to, Event: &MessagesVanished{IDs: ids.IDs[MessageID](f.IDs), Channel: f.Channel, Topic: f.Topic}})
+	if len(f.audience) > 0 {
+		e := &MessagesVanished{IDs: ids.IDs[MessageID](f.IDs), Channel: f.Channel, Topic: f.Topic}
+		out = append(out, Notice{To: f.audience, Event: e})
 	}
 	return append(out, f.stars.tell()...)
 }
 
-// MessagesVanished is the event delete_message: deleted, or moved out of somebody's sight. At most 100 of one conversation.
+// MessagesVanished is the event delete_message: messages were deleted, or moved where the receiver has no access. It
+// has at most 100 messages of one conversation.
 type MessagesVanished struct {
-	IDs     []MessageID // sortUnique
+	IDs     []MessageID // ascending
 	Channel ChannelID   // 0: direct
 	Topic   string
 }
 
 func (*MessagesVanished) EventType() string { return "delete_message" }
 
-// firstMessageIDs is where channels' histories began before a change.
+// firstMessageIDs is the first message of each channel before a change; 0: none.
 type firstMessageIDs map[ChannelID]MessageID
 
+// firstMessagesOf returns the first message of each channel.
 func (t *Turn) firstMessagesOf(channels ...ChannelID) firstMessageIDs {
 	f := firstMessageIDs{}
 	for _, c := range channels {
@@ -99,7 +102,7 @@ func (t *Turn) firstMessagesOf(channels ...ChannelID) firstMessageIDs {
 	return f
 }
 
-// recordFirstMessages records where histories begin now, if elsewhere.
+// recordFirstMessages records the channels whose first message changed.
 func (t *Turn) recordFirstMessages(before firstMessageIDs) {
 	channels := make([]ChannelID, 0, len(before))
 	for c := range before {
@@ -113,7 +116,8 @@ func (t *Turn) recordFirstMessages(before firstMessageIDs) {
 	}
 }
 
-// HistoryBegins says which message is a channel's first now; 0 if none is left.
+// HistoryBegins says which message is now the first of a channel; 0 if no message is left. Nothing is stored: it
+// follows from other facts.
 type HistoryBegins struct {
 	Channel ChannelID
 	First   MessageID
@@ -123,14 +127,16 @@ func (*HistoryBegins) keepsMarkdownConfig() {}
 func (*HistoryBegins) apply(*Realm)         {}
 func (f *HistoryBegins) tell(r *Realm) []Notice {
 	c := r.channels.must(f.Channel)
-	return []Notice{{To: r.channelAudience(c), Event: &ChannelActivityChanged{Channel: c.ID, Name: c.Name, First: f.First, FirstChanged: true}}}
+	e := &ChannelActivityChanged{Channel: c.ID, Name: c.Name, First: f.First, FirstChanged: true}
+	return []Notice{{To: r.channelAudience(c), Event: e}}
 }
 
-// postMoveNotices leaves notices where messages went and where they came from: left, that no message of the old topic stayed;
-// alone, that besides they found none where they came. Who moved them knows, and has the notices read.
-func (p *messageEdit) postMoveNotices(t *Turn, m *MessageMove, left, alone bool) {
-	who := t.SilentMention(p.me.ID)
-	what := func(topic bool) string {
+// postMoveNotices posts notices in the new and the old place of moved messages. With
+// wholeTopic no message stayed in the old topic. With newTopic, besides, the new topic had no other messages. The
+// notices are read for the user that moved the messages.
+func (p *messageEdit) postMoveNotices(t *Turn, m *MessageMove, wholeTopic, newTopic bool) {
+	mover := t.SilentMention(p.me.ID)
+	subject := func(topic bool) string {
 		switch n := m.IDs.Len(); {
 		case topic:
 			return "This topic was"
@@ -145,24 +151,25 @@ func (p *messageEdit) postMoveNotices(t *Turn, m *MessageMove, left, alone bool)
 		if t.Subscribed(p.me.ID, c) {
 			readBy = append(readBy, p.me.ID)
 		}
-		t.NotifyChannel(c, topic, text+" by "+who+".", readBy...)
+		t.NotifyChannel(c, topic, text+" by "+mover+".", readBy...)
 	}
 	from, to := t.channels.must(m.From), t.channels.must(m.To)
 	if p.NotifyOld {
-		announce(m.From, m.FromTopic, what(left)+" moved to "+t.TopicLink(to, m.TopicName))
+		announce(m.From, m.FromTopic, subject(wholeTopic)+" moved to "+t.TopicLink(to, m.TopicName))
 	}
 	if p.NotifyNew {
-		announce(m.To, m.TopicName, what(alone)+" moved here from "+t.TopicLink(from, m.FromTopic))
+		announce(m.To, m.TopicName, subject(newTopic)+" moved here from "+t.TopicLink(from, m.FromTopic))
 	}
 }
 
-// resolveUndoSeconds is how long after marking a topic its undoing takes the notice back instead of adding one, in seconds
-// (protocol).
+// resolveUndoSeconds is a time after resolving a topic (protocol). If it is unresolved within this time, the notice
+// is deleted and no further one is posted.
 const resolveUndoSeconds = 60
 
-// postResolveNotice tells a topic that it was marked as resolved, or no longer is.
+// postResolveNotice posts in a topic that it was marked as resolved or unresolved.
 func (t *Turn) postResolveNotice(me *User, m *MessageMove) {
-	if last := t.lastResolveNotice(m.To, m.TopicName); last != 0 && t.Now-int64(t.message(last).time) <= resolveUndoSeconds {
+	last := t.lastResolveNotice(m.To, m.TopicName)
+	if last != 0 && t.Now-int64(t.message(last).time) <= resolveUndoSeconds {
 		t.deleteMessages([]MessageID{last}, 0)
 		return
 	}
@@ -170,13 +177,14 @@ func (t *Turn) postResolveNotice(me *User, m *MessageMove) {
 	if len(m.TopicName) < len(m.FromTopic) {
 		text = " has marked this topic as unresolved."
 	}
-	t.SendBotMessage(BotMessage{Channel: m.To, Topic: m.TopicName, Text: t.SilentMention(me.ID) + text, ReadBy: t.resolveNoticeReaders(m), Kind: resolveNotice})
+	t.SendBotMessage(BotMessage{Channel: m.To, Topic: m.TopicName, Text: t.SilentMention(me.ID) + text,
+		ReadBy: t.resolveNoticeReaders(m), Kind: resolveNotice})
 }
 
-// resolveNotice marks the bot's message about a topic that was resolved or not.
+// resolveNotice is the message kind of the bot's messages about resolved topics.
 const resolveNotice = "resolve"
 
-// lastResolveNotice is a topic's newest message if it is such a notice.
+// lastResolveNotice returns the topic's newest message if it is a notice about resolving, else 0.
 func (t *Turn) lastResolveNotice(c ChannelID, topic string) MessageID {
 	ix := t.index.channels[c].topics[fold(topic)]
 	if ix == nil {
@@ -189,9 +197,10 @@ func (t *Turn) lastResolveNotice(c ChannelID, topic string) MessageID {
 	return MessageID(last)
 }
 
-// resolveNoticeReaders is whose settings take such notices for read at once.
+// resolveNoticeReaders returns the users whose settings mark such notices as read at once.
 func (t *Turn) resolveNoticeReaders(m *MessageMove) []UserID {
 	active := t.index.channels[m.To].active
-	unfollowed := ids.Difference(ids.Intersection(active, t.index.autoReadsUnfollowed), t.policyUsers(m.To, m.TopicName, TopicFollowed))
+	followers := t.policyUsers(m.To, m.TopicName, TopicFollowed)
+	unfollowed := ids.Difference(ids.Intersection(active, t.index.autoReadsUnfollowed), followers)
 	return ids.IDs[UserID](ids.Union(ids.Intersection(active, t.index.autoReadsResolved), unfollowed))
 }

@@ -5,23 +5,23 @@ import (
 	"strconv"
 )
 
-// The namespaces of emoji codes.
+// Namespaces of emoji codes (protocol).
 const (
 	UnicodeEmoji = "unicode_emoji"
 	RealmEmoji   = "realm_emoji"
 	ExtraEmoji   = "zulip_extra_emoji"
-	extraEmoji   = "zulip" // the only one of its kind
+	extraEmoji   = "zulip" // the only emoji of this namespace
 )
 
-// AddReaction asks to put an emoji on a message.
+// AddReaction asks to react to a message with an emoji.
 type AddReaction struct {
 	Message MessageID
 	Name    string
 	Code    string // "": follows from the name
 	Type    string // "": follows from the name
-	// What unicode says, which the realm does not know by heart.
-	NameCode  string // code of the unicode emoji with that name, "" for none
-	KnownCode bool   // Code is one of a unicode emoji
+	// The realm does not know the Unicode emoji: the caller looks them up.
+	NameCode  string // code of the Unicode emoji with this name, "" for none
+	KnownCode bool   // Code is a Unicode emoji's code
 }
 
 func (c AddReaction) Decide(t *Turn) (Done, error) {
@@ -35,7 +35,7 @@ func (c AddReaction) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	e.User = me.ID
-	there := -1
+	existing := -1
 	for n, x := range i.Reactions {
 		if x.Type != e.Type || x.Code != e.Code {
 			continue
@@ -43,12 +43,12 @@ func (c AddReaction) Decide(t *Turn) (Done, error) {
 		if x.User == me.ID {
 			return Done{}, Refuse(Invalid, "REACTION_ALREADY_EXISTS", "Reaction already exists.")
 		}
-		if there < 0 {
-			there = n
+		if existing < 0 {
+			existing = n
 		}
 	}
-	if there >= 0 {
-		e.Name = i.Reactions[there].Name // a vote for what stands there already
+	if existing >= 0 {
+		e.Name = i.Reactions[existing].Name // a further user for an emoji that the message has already
 	} else if err := t.checkEmoji(e, c); err != nil {
 		return Done{}, err
 	}
@@ -59,7 +59,7 @@ func (c AddReaction) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// emojiByName finds an emoji by name: the organization's own first, then the extra one, then unicode.
+// emojiByName finds an emoji by name: first the organization's own, then the extra one, then Unicode.
 func (t View) emojiByName(c AddReaction) (code, kind string, ok bool) {
 	for _, e := range t.activeOrgEmoji() {
 		if e.Name == c.Name {
@@ -106,7 +106,7 @@ func (t View) checkEmoji(e Reaction, c AddReaction) error {
 	return nil
 }
 
-// ReactionAdded says a reaction stands on a message now.
+// ReactionAdded says that a user reacted to a message.
 type ReactionAdded struct {
 	Message  MessageID
 	Reaction Reaction
@@ -125,7 +125,7 @@ func (f *ReactionAdded) apply(r *Realm) {
 	if m.channel != 0 {
 		r.topicIndexOf(m).participants[uint32(u)]++
 	}
-	if !had { // who reacts to what he never received has it from now on, as read
+	if !had { // a user that reacts to a message gets a row of it, as read
 		rd := r.marks.ensure(u)
 		rd.Rows.Add(int64(f.Message))
 		rd.Read.Add(int64(f.Message))
@@ -136,13 +136,13 @@ func (f *ReactionAdded) tell(r *Realm) []Notice {
 	return []Notice{{To: r.messageAudience(f.Message, r.message(f.Message)), Event: f}}
 }
 
-// RemoveReaction asks to take an emoji off a message.
+// RemoveReaction asks to remove the caller's reaction from a message.
 type RemoveReaction struct {
 	Message MessageID
 	Name    string
 	Code    string
-	Type    string // "": unicode
-	// NameCode is the code of the unicode emoji with that name, "" for none.
+	Type    string // "": a Unicode emoji
+	// NameCode is the code of the Unicode emoji with this name, "" for none.
 	NameCode string
 }
 
@@ -160,7 +160,7 @@ func (c RemoveReaction) Decide(t *Turn) (Done, error) {
 		e.Type = UnicodeEmoji
 	}
 	if e.Code == "" {
-		// The name under which it stands there decides: a deactivated emoji may still be taken off.
+		// The name of the existing reaction decides: a reaction with a deactivated emoji can still be removed.
 		at := slices.IndexFunc(i.Reactions, func(x Reaction) bool {
 			return x.User == me.ID && x.Name == c.Name && (c.Type == "" || x.Type == c.Type)
 		})
@@ -173,7 +173,9 @@ func (c RemoveReaction) Decide(t *Turn) (Done, error) {
 			e.Code, e.Type = code, kind
 		}
 	}
-	at := slices.IndexFunc(i.Reactions, func(x Reaction) bool { return x.User == me.ID && x.Code == e.Code && x.Type == e.Type })
+	at := slices.IndexFunc(i.Reactions, func(x Reaction) bool {
+		return x.User == me.ID && x.Code == e.Code && x.Type == e.Type
+	})
 	if at < 0 {
 		return Done{}, Refuse(Invalid, "REACTION_DOES_NOT_EXIST", "Reaction doesn't exist.")
 	}
@@ -181,7 +183,7 @@ func (c RemoveReaction) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// ReactionRemoved says a reaction stands on a message no more.
+// ReactionRemoved says that a reaction was removed from a message.
 type ReactionRemoved struct {
 	Message  MessageID
 	Reaction Reaction
@@ -207,7 +209,7 @@ func (f *ReactionRemoved) tell(r *Realm) []Notice {
 	return []Notice{{To: r.messageAudience(f.Message, r.message(f.Message)), Event: f}}
 }
 
-// ResolveEmoji is the emoji a request names, by whatever of name, code and type it gave.
+// ResolveEmoji returns the emoji that a request names by any of name, code and type.
 func (v View) ResolveEmoji(c AddReaction) (Reaction, error) {
 	e, err := v.completeEmoji(c)
 	if err != nil {
@@ -216,7 +218,7 @@ func (v View) ResolveEmoji(c AddReaction) (Reaction, error) {
 	return e, v.checkEmoji(e, c)
 }
 
-// completeEmoji fills in what of code and type a request left to the name.
+// completeEmoji fills in code and type, as far as the request left them out, from the name.
 func (v View) completeEmoji(c AddReaction) (Reaction, error) {
 	e := Reaction{Name: c.Name, Code: c.Code, Type: c.Type}
 	if e.Code != "" && e.Type != "" {

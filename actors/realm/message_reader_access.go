@@ -2,26 +2,27 @@ package realm
 
 import "parley/actors/realm/ids"
 
-// readerAccess remembers what a reader may do where, for questions about many messages.
+// readerAccess caches the access of one reader to channels, for tests of many messages within one view.
 type readerAccess struct {
 	View
 	reader          *User
-	accessByChannel []channelAccess // by id
-	directMessages  ids.Set         // his direct messages
+	accessByChannel []channelAccess // by channel id
+	directMessages  ids.Set         // of the reader
 	readerMarks     *MessageMarks
-	hasRowChanges   bool // he has rows of messages he did not receive, or none of some he did
+	hasRowChanges   bool // the reader has Rows or Lost marks: rows that do not follow from subscriptions
 	ready           bool
 }
 
-// channelAccess is one channel for one reader.
+// channelAccess is the access of the reader to one channel.
 type channelAccess struct {
 	loaded       bool
-	canRead      bool // he may read it at all
-	countsUnread bool // what is unread there counts as unread: not in channels he has left, nor in archived ones
+	canRead      bool // has content access
+	countsUnread bool // unread messages count: the reader is subscribed and the channel is not archived
 	sub          *Subscription
-	fromID       MessageID // with this one and later ones he has rows of everything sent here
+	fromID       MessageID // the reader has rows of all messages sent here from this id on
 }
 
+// load looks up what all channels have in common. The methods that use it call it first.
 func (p *readerAccess) load() {
 	p.ready, p.accessByChannel, p.directMessages = true, make([]channelAccess, p.Org().NextChannel), ids.Set{}
 	if p.reader != nil {
@@ -31,7 +32,7 @@ func (p *readerAccess) load() {
 	}
 }
 
-// channel is what the reader may do in a channel.
+// channel returns the reader's access to a channel.
 func (p *readerAccess) channel(c uint32) *channelAccess {
 	x := &p.accessByChannel[c]
 	if !x.loaded {
@@ -40,7 +41,7 @@ func (p *readerAccess) channel(c uint32) *channelAccess {
 	return x
 }
 
-// loadChannel looks a channel up.
+// loadChannel looks up the access to a channel.
 func (p *readerAccess) loadChannel(x *channelAccess, c ChannelID) {
 	row := p.channels.must(c)
 	x.loaded = true
@@ -60,7 +61,7 @@ func (p *readerAccess) loadChannel(x *channelAccess, c ChannelID) {
 	}
 }
 
-// countsAsUnread is whether a message, if it is not read, is among the reader's countsAsUnread ones.
+// countsAsUnread reports whether a message counts as unread for the reader if it is not read.
 func (p *readerAccess) countsAsUnread(id MessageID, m *message) bool {
 	if !p.ready {
 		p.load()
@@ -72,13 +73,13 @@ func (p *readerAccess) countsAsUnread(id MessageID, m *message) bool {
 	switch {
 	case !x.countsUnread:
 		return false
-	case id >= x.fromID && m.bits&bitSentElsewhere == 0 && !p.hasRowChanges: // nearly all
+	case id >= x.fromID && m.bits&bitSentElsewhere == 0 && !p.hasRowChanges: // nearly all messages
 		return true
 	}
 	return p.hasRow(id, m)
 }
 
-// hasRow is whether the reader has a row of a message.
+// hasRow reports whether the reader has a row of a message.
 func (p *readerAccess) hasRow(id MessageID, m *message) bool {
 	if p.reader == nil {
 		return false
@@ -98,7 +99,7 @@ func (p *readerAccess) hasRow(id MessageID, m *message) bool {
 	return id >= x.fromID || x.sub != nil && x.sub.covers(id)
 }
 
-// hasReadableRow is whether the reader has a hasReadableRow of a message and may still read it.
+// hasReadableRow reports whether the reader has a row of a message and may still read it.
 func (p *readerAccess) hasReadableRow(id MessageID, m *message) bool {
 	if !p.ready {
 		p.load()
@@ -106,7 +107,7 @@ func (p *readerAccess) hasReadableRow(id MessageID, m *message) bool {
 	return p.hasRow(id, m) && (m.channel == 0 || p.channel(m.channel).canRead)
 }
 
-// canRead is whether the reader may read a message.
+// canRead reports whether the reader may read a message.
 func (p *readerAccess) canRead(id MessageID, m *message) bool {
 	if !p.ready {
 		p.load()

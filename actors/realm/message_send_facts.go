@@ -3,12 +3,10 @@ package realm
 import (
 	"iter"
 	"slices"
-
-	"parley/actors/realm/ids"
 )
 
-// MessageSent says a message exists. One fact, whatever the audience: who received it follows from subscriptions and
-// the conversation.
+// MessageSent says that a message was sent. One fact is enough for any number of recipients: they follow from the
+// subscriptions or the direct conversation.
 type MessageSent struct {
 	ID             MessageID
 	Sender         UserID
@@ -27,18 +25,18 @@ type MessageSent struct {
 	GroupMentioned []UserID
 	TopicMentioned []UserID
 	Alerted        []UserID
-	ReadBy         []UserID // hasKey it read at once: the sender, and whoever muted him
+	ReadBy         []UserID // ascending; read at once: by the sender, and by users that muted the sender
 	Queue          QueueID
 	LocalID        string
 	Widget         string
 	WidgetData     string
 	Links          []TopicLink
-	Woke           bool   // the channel had been silent for long
-	Notice         string // what kind of notice of the server itself it is
-	Body           Body   `msgpack:"-"` // written as a body of its own, in the same batch
+	Woke           bool   // the channel was inactive before
+	Notice         string // kind of a message by the server itself, or ""
+	Body           Body   `msgpack:"-"` // stored under its BodyRef in the same batch
 }
 
-// Bodies is the texts written with the fact.
+// Bodies returns the texts that are written together with the fact.
 func (f *MessageSent) Bodies() iter.Seq2[BodyRef, *Body] {
 	return func(yield func(BodyRef, *Body) bool) { yield(BodyRef{Message: f.ID}, &f.Body) }
 }
@@ -46,7 +44,8 @@ func (f *MessageSent) Bodies() iter.Seq2[BodyRef, *Body] {
 func (f *MessageSent) apply(r *Realm) {
 	o := r.org.change(0)
 	o.NextMessage = max(o.NextMessage, f.ID+1)
-	m := message{sender: uint32(f.Sender), channel: uint32(f.Channel), conversation: f.Talk, topic: f.Topic, time: uint32(f.At), client: f.ClientID, bits: bitExists | f.Content.bits()}
+	m := message{sender: uint32(f.Sender), channel: uint32(f.Channel), conversation: f.Talk, topic: f.Topic,
+		time: uint32(f.At), client: f.ClientID, bits: bitExists | f.Content.bits()}
 	if _, known := r.index.clientIDs[f.Client]; !known {
 		o.NextClient = max(o.NextClient, f.ClientID+1)
 		r.clients.put(f.ClientID, &ClientName{f.Client})
@@ -59,7 +58,7 @@ func (f *MessageSent) apply(r *Realm) {
 		}
 		if c := r.channels.must(f.Channel); f.At-c.LastActive >= 86400 {
 			c = r.channels.change(f.Channel)
-			c.LastActive, c.Quiet = f.At, false // a day's precision is all anyone needs; it saves rows
+			c.LastActive, c.Quiet = f.At, false // one update a day is precise enough and changes few rows
 		}
 	} else if f.NewTalk {
 		o.NextTalk = max(o.NextTalk, f.Talk+1)
@@ -72,7 +71,8 @@ func (f *MessageSent) apply(r *Realm) {
 	b.m[f.ID%blockSize] = m
 	if f.hasExtra() {
 		e := r.changeExtra(f.ID)
-		e.Mentioned, e.GroupMentioned, e.TopicMentioned, e.Alerted = f.Mentioned, f.GroupMentioned, f.TopicMentioned, f.Alerted
+		e.Mentioned, e.GroupMentioned = f.Mentioned, f.GroupMentioned
+		e.TopicMentioned, e.Alerted = f.TopicMentioned, f.Alerted
 		e.Attachments, e.Widget, e.Notice = f.Content.Attachments, f.Widget, f.Notice
 		if f.WidgetData != "" {
 			id := r.nextID("submessage")
@@ -84,23 +84,29 @@ func (f *MessageSent) apply(r *Realm) {
 	for _, u := range f.ReadBy {
 		r.marks.ensure(u).Read.Add(int64(f.ID))
 	}
-	for _, u := range f.Mentioned { // a mentioned bot that is not subscribed has a row of its own
+	for _, u := range f.Mentioned { // a mentioned bot without a subscription gets a row
 		if f.Channel != 0 && !r.Subscribed(u, f.Channel) {
 			r.marks.ensure(u).Rows.Add(int64(f.ID))
 		}
 	}
 }
 
+// hasExtra reports whether the message needs a MessageExtra row.
 func (f *MessageSent) hasExtra() bool {
-	return len(f.Mentioned)+len(f.GroupMentioned)+len(f.TopicMentioned)+len(f.Alerted)+len(f.Content.Attachments)+len(f.Widget)+len(f.Notice) > 0
+	return len(f.Mentioned)+len(f.GroupMentioned)+len(f.TopicMentioned)+len(f.Alerted)+
+		len(f.Content.Attachments)+len(f.Widget)+len(f.Notice) > 0
 }
 
+// bits returns the bits of a message with this content.
 func (x ContentInfo) bits() uint16 {
 	var b uint16
 	for _, s := range []struct {
 		is  bool
 		bit uint16
-	}{{x.Link, bitLink}, {x.Image, bitImage}, {x.Attachment, bitAttachment}, {x.Me, bitMeMessage}, {x.ChannelWildcard, bitChannelWildcard}, {x.TopicWildcard, bitTopicWildcard}} {
+	}{
+		{x.Link, bitLink}, {x.Image, bitImage}, {x.Attachment, bitAttachment}, {x.Me, bitMeMessage},
+		{x.ChannelWildcard, bitChannelWildcard}, {x.TopicWildcard, bitTopicWildcard},
+	} {
 		if s.is {
 			b |= s.bit
 		}
@@ -108,6 +114,7 @@ func (x ContentInfo) bits() uint16 {
 	return b
 }
 
+// addTopic adds a new spelling of a topic.
 func (r *Realm) addTopic(id TopicID, c ChannelID, name string) {
 	o := r.org.change(0)
 	o.NextTopic = max(o.NextTopic, id+1)
@@ -118,39 +125,21 @@ func (r *Realm) addTopic(id TopicID, c ChannelID, name string) {
 
 func (f *MessageSent) tell(r *Realm) []Notice {
 	e := &MessageArrived{Message: r.messageInfo(f.ID, r.message(f.ID)), ChannelWildcard: f.Content.ChannelWildcard,
-		Mentioned: f.Mentioned, GroupMentioned: f.GroupMentioned, TopicMentioned: f.TopicMentioned, Alerted: f.Alerted, ReadBy: f.ReadBy, Queue: f.Queue, LocalID: f.LocalID}
+		Mentioned: f.Mentioned, GroupMentioned: f.GroupMentioned, TopicMentioned: f.TopicMentioned, Alerted: f.Alerted,
+		ReadBy: f.ReadBy, Queue: f.Queue, LocalID: f.LocalID}
 	e.Message.Links = f.Links
 	e.Message.Body = &f.Body
 	if f.Body.Text == "" {
-		e.Message.Body = nil // replayed: the text is joined when delivered
+		e.Message.Body = nil // replayed from the journal: the text is read when the event is delivered
 	}
-	var to []UserID
-	if f.Channel != 0 {
-		to = r.subscribersAudience(f.Channel)
-		for _, u := range f.Mentioned {
-			if !r.Subscribed(u, f.Channel) && r.index.usersWithQueues.Has(int64(u)) {
-				to = append(slices.Clone(to), u)
-				slices.Sort(to)
-			}
-		}
-	} else {
-		to = r.usersAudience(f.People...)
-	}
+	to := r.sentMessageAudience(f)
 	e.Unknown = r.hiddenSenderAudience(to, f.Sender)
 	var out []Notice
 	if len(to) > 0 {
 		out = append(out, Notice{To: to, Event: e})
 	}
-	if f.Channel != 0 && len(r.index.allPublicQueues) > 0 && !r.channels.must(f.Channel).Private {
-		var others []UserID
-		for u := range r.index.allPublicQueues {
-			if !r.users.must(u).IsGuest() && !containsSorted(to, u) {
-				others = append(others, u)
-			}
-		}
-		if slices.Sort(others); len(others) > 0 {
-			out = append(out, Notice{To: others, Event: e, PublicOnly: true})
-		}
+	if others := r.allPublicAudience(f, to); len(others) > 0 {
+		out = append(out, Notice{To: others, Event: e, PublicOnly: true})
 	}
 	if f.Channel != 0 {
 		c := r.channels.must(f.Channel)
@@ -171,41 +160,17 @@ func containsSorted[T ~int64](ids []T, id T) bool {
 	return ok
 }
 
-// ChannelActivityChanged is the events stream/update of what follows from messages: where the history begins, and whether
-// anybody has written lately.
+// ChannelActivityChanged is the event stream/update for values that follow from messages: the first message, and
+// whether the channel is active.
 type ChannelActivityChanged struct {
 	Channel      ChannelID
 	Name         string
-	First        MessageID // 0: no history
+	First        MessageID // 0: no message
 	FirstChanged bool
-	Active       bool // turned true
+	Active       bool // the channel became active
 }
 
 func (*ChannelActivityChanged) EventType() string { return "stream" }
-
-// subscribersAudience is the subscribers that have a queue, kept until somebody joins, leaves or (un)registers.
-func (r *Realm) subscribersAudience(c ChannelID) []UserID {
-	ix := r.index.channels[c]
-	if !ix.connectedSubscribersValid {
-		ix.connectedSubscribers, ix.connectedSubscribersValid = ids.IDs[UserID](ids.Intersection(ix.subscribers, r.index.usersWithQueues)), true
-	}
-	return ix.connectedSubscribers
-}
-
-// hiddenSenderAudience is who of an audience may not know a user: guests where they are limited.
-func (r *Realm) hiddenSenderAudience(to []UserID, sender UserID) []UserID {
-	if !r.GuestsLimited() {
-		return nil
-	}
-	var out []UserID
-	s := r.users.must(sender)
-	for _, u := range to {
-		if !r.maySeeUser(r.users.must(u), s) {
-			out = append(out, u)
-		}
-	}
-	return out
-}
 
 // MessageArrived is the event of a new message.
 type MessageArrived struct {
@@ -216,24 +181,25 @@ type MessageArrived struct {
 	TopicMentioned  []UserID
 	Alerted         []UserID
 	ReadBy          []UserID
-	Unknown         []UserID // of the audience, who may not know the sender
+	Unknown         []UserID // those of the audience that may not see the sender
 	Queue           QueueID
 	LocalID         string
 }
 
 func (*MessageArrived) EventType() string { return "message" }
 
-// FlagsFor is the flags the message arrives with.
+// FlagsFor returns the flags that the message has for a user when it arrives.
 func (e *MessageArrived) FlagsFor(u UserID) Flags {
 	var f Flags
 	if e.ChannelWildcard {
 		f |= FlagChannelWildcard
 	}
-	if _, read := slices.BinarySearch(e.ReadBy, u); read { // an archive notice is read by the whole audience
+	if _, read := slices.BinarySearch(e.ReadBy, u); read { // a notice about archiving is read for the whole audience
 		f |= FlagRead
 	}
 	if len(e.Mentioned)+len(e.GroupMentioned)+len(e.TopicMentioned)+len(e.Alerted) > 0 {
-		x := MessageExtra{Mentioned: e.Mentioned, GroupMentioned: e.GroupMentioned, TopicMentioned: e.TopicMentioned, Alerted: e.Alerted}
+		x := MessageExtra{Mentioned: e.Mentioned, GroupMentioned: e.GroupMentioned,
+			TopicMentioned: e.TopicMentioned, Alerted: e.Alerted}
 		f |= x.mentionFlags(u)
 	}
 	return f

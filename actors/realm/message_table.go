@@ -8,7 +8,7 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// message is what is kept in memory of every message: 24 bytes. Its text lives on disk and in a cache.
+// message is the part of a message that is always in memory: 24 bytes. The text is on disk and in a cache.
 type message struct {
 	sender       uint32
 	channel      uint32               // 0: direct
@@ -28,18 +28,23 @@ const (
 	bitMeMessage
 	bitChannelWildcard
 	bitTopicWildcard
-	bitExtra         // hasKey a row in extras
-	bitSentElsewhere // was sent to another channel than it is in, or has been away: SentTo of that row. Rows of before lack it: see index
+	bitExtra // has a row in extras
+	// bitSentElsewhere: the message was sent to another channel than it is in, or has been moved there and back. Its
+	// MessageExtra has SentTo. Rows written before this bit existed lack it: rebuildIndexes sets it.
+	bitSentElsewhere
 )
 
-// blockSize is how many messages share one row on disk.
+// blockSize is how many messages with consecutive ids share one row on disk.
 const blockSize = 256
 
-// messageBlock is the row of 256 messages with neighbouring ids.
+// messageBlock is the row of blockSize messages with consecutive ids.
 type messageBlock struct{ m [blockSize]message }
 
+// encodedMessageSize is the size of a message within a row, in bytes.
 const encodedMessageSize = 22
 
+// MarshalBinary encodes the block as encodedMessageSize bytes per message, up to the last one that exists. The
+// channel and the direct conversation share one field: its lowest bit is set for a direct conversation.
 func (b *messageBlock) MarshalBinary() ([]byte, error) {
 	n := blockSize
 	for n > 0 && b.m[n-1].bits == 0 {
@@ -57,11 +62,12 @@ func (b *messageBlock) MarshalBinary() ([]byte, error) {
 		out = binary.BigEndian.AppendUint32(out, m.time)
 		out = binary.BigEndian.AppendUint16(out, uint16(m.client))
 		out = binary.BigEndian.AppendUint16(out, m.bits)
-		out = append(out, 0, 0) // slab for the next field
+		out = append(out, 0, 0) // reserved for a further field
 	}
 	return out, nil
 }
 
+// UnmarshalBinary decodes a block, see MarshalBinary.
 func (b *messageBlock) UnmarshalBinary(in []byte) error {
 	if len(in)%encodedMessageSize != 0 || len(in) > blockSize*encodedMessageSize {
 		return fmt.Errorf("message block of %d bytes", len(in))
@@ -83,27 +89,30 @@ func (b *messageBlock) UnmarshalBinary(in []byte) error {
 	return nil
 }
 
-// MessageExtra is the row of a message that has more than a sender, a place and a time.
+// MessageExtra is the row of everything a message has beside sender, conversation, time and bits. Most messages have
+// none.
 type MessageExtra struct {
 	Version        uint16    // of the text; 0 is the first
 	Edited         int64     // last edit of the content; 0: never
 	Moved          int64     // last move to another topic or channel; 0: never
-	SentTo         ChannelID // where it was sent, if it is elsewhere now
-	Mentioned      []UserID  // by name, not silently; these four ascend
-	GroupMentioned []UserID  // members of mentioned groups at the time
-	TopicMentioned []UserID  // participants a topic wildcard reached
-	Alerted        []UserID  // whose alert words occur
+	SentTo         ChannelID // channel it was sent to, if it is in another one now
+	Mentioned      []UserID  // by name, not silently; these four lists are ascending
+	GroupMentioned []UserID  // members of mentioned groups when it was sent
+	TopicMentioned []UserID  // participants mentioned by a topic wildcard
+	Alerted        []UserID  // users with an alert word in the text
 	Reactions      []Reaction
 	Submessages    []Submessage
 	History        []Revision // oldest first
 	Attachments    []string
 	Widget         string // poll, todo or zform
-	Notice         string // what kind of notice of the server itself it is
+	Notice         string // kind of a message by the server itself, or ""
 
-	Shared bool `msgpack:"-"` // several messages have this one, of which nothing is kept but where they have been: it never changes
+	// Shared: several messages have this row in memory, with nothing but their moves. A shared row never changes.
+	Shared bool `msgpack:"-"`
 }
 
-// snapshotCopy is the row as it is now, whatever follows: its lists are only added to, or replaced.
+// snapshotCopy returns a copy that later changes of the row do not affect. Its lists may be shared: they are only
+// appended to or replaced.
 func (e *MessageExtra) snapshotCopy() *MessageExtra {
 	if e.Shared {
 		return e
@@ -112,27 +121,29 @@ func (e *MessageExtra) snapshotCopy() *MessageExtra {
 	return &c
 }
 
-// unshared is a copy of a shared row that may change.
+// unshared returns a copy of a shared row that may be changed.
 func (e *MessageExtra) unshared() *MessageExtra {
 	c := *e
 	c.Shared, c.History = false, slices.Clip(c.History)
 	return &c
 }
 
-// shareWith is a row that was loaded, or the one loaded before it if nothing is kept in them but where their messages have
-// been, and that is the same.
+// shareWith returns the row to keep for a loaded row: the row loaded before it, if both contain only moves and the
+// same ones, else the loaded row. Moving a topic leaves very many equal rows.
 func (e *MessageExtra) shareWith(before *MessageExtra) *MessageExtra {
-	if before == nil || e.Moved != before.Moved || e.SentTo != before.SentTo || !e.hasOnlyMoves() || !before.hasOnlyMoves() || !sameHistory(e.History, before.History) {
+	if before == nil || e.Moved != before.Moved || e.SentTo != before.SentTo ||
+		!e.hasOnlyMoves() || !before.hasOnlyMoves() || !sameHistory(e.History, before.History) {
 		return e
 	}
 	before.Shared = true
 	return before
 }
 
-// hasOnlyMoves reports whether nothing is kept but where a message has been.
+// hasOnlyMoves reports whether the row contains nothing but moves.
 func (e *MessageExtra) hasOnlyMoves() bool {
-	return e.Version == 0 && e.Edited == 0 && len(e.Mentioned)+len(e.GroupMentioned)+len(e.TopicMentioned)+len(e.Alerted)+
-		len(e.Reactions)+len(e.Submessages)+len(e.Attachments)+len(e.Widget)+len(e.Notice) == 0
+	return e.Version == 0 && e.Edited == 0 &&
+		len(e.Mentioned)+len(e.GroupMentioned)+len(e.TopicMentioned)+len(e.Alerted)+
+			len(e.Reactions)+len(e.Submessages)+len(e.Attachments)+len(e.Widget)+len(e.Notice) == 0
 }
 
 // Reaction is one emoji of one user on a message.
@@ -143,24 +154,24 @@ type Reaction struct {
 	Type string // unicode_emoji, realm_emoji, zulip_extra_emoji
 }
 
-// Submessage is data a widget keeps with a message.
+// Submessage is data that a widget stores with a message.
 type Submessage struct {
 	ID            int64
 	Sender        UserID
 	Type, Content string
 }
 
-// Revision is one entry of a message's edit history: what was before.
+// Revision is one entry of a message's edit history, with the values before the edit.
 type Revision struct {
 	User                        UserID
 	At                          int64
-	Content                     bool // the text changed; Version is the text before
+	Content                     bool // the text changed; Version is the version before
 	Version                     uint16
 	TopicBefore, TopicAfter     *string
 	ChannelBefore, ChannelAfter ChannelID // 0: the channel did not change
 }
 
-// sameHistory reports whether two histories read the equalPointers.
+// sameHistory reports whether two histories are equal.
 func sameHistory(a, b []Revision) bool {
 	return slices.EqualFunc(a, b, func(v, w Revision) bool {
 		if !equalText(v.TopicBefore, w.TopicBefore) || !equalText(v.TopicAfter, w.TopicAfter) {
@@ -171,20 +182,22 @@ func sameHistory(a, b []Revision) bool {
 	})
 }
 
+// equalText reports whether two optional texts are equal.
 func equalText(a, b *string) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// Body is a message's text and its rendering, kept outside the realm under BodyRef.
+// Body is a message's text and its rendering. Bodies are stored outside the realm, by BodyRef.
 type Body struct{ Text, HTML string }
 
-// BodyRef names one version of a message's text. It is written once and never changes.
+// BodyRef identifies one version of a message's text. A version is written once and never changes.
 type BodyRef struct {
 	Message MessageID
 	Version uint16
 }
 
-// TextReader reads one version of a message's text; it reports false if that is deleted.
+// TextReader reads one version of a message's text. It returns false if the text is deleted.
 type TextReader func(BodyRef) (Body, bool, error)
 
+// message returns a message, or nil if it does not exist.
 func (r *Realm) message(id MessageID) *message {
 	if id <= 0 {
 		return nil
@@ -196,13 +209,14 @@ func (r *Realm) message(id MessageID) *message {
 	return &b.m[id%blockSize]
 }
 
-// messageLookup is message for many messages in order: those of one row are found by looking once.
+// messageLookup looks up many messages in ascending order. It looks up each block only once.
 type messageLookup struct {
 	*Realm
 	blockNumber int64
 	block       *messageBlock
 }
 
+// message returns a message, or nil if it does not exist.
 func (x *messageLookup) message(id MessageID) *message {
 	if n := int64(id) / blockSize; x.block == nil || n != x.blockNumber {
 		x.blockNumber, x.block = n, x.blocks.find(n)
@@ -213,8 +227,8 @@ func (x *messageLookup) message(id MessageID) *message {
 	return &x.block.m[id%blockSize]
 }
 
-// messages is message for several at once, nil for those there are not. The processor fetches them at the same time: where
-// they lie far apart, nearly all of the time goes into waiting for one after the other.
+// messages appends the message of each id, nil if it does not exist, to out[:0]. For scattered ids nearly all time is
+// spent waiting for memory; looking up several in a loop lets the processor fetch them at the same time.
 func (x *messageLookup) messages(ids []MessageID, out []*message) []*message {
 	out = out[:0]
 	for _, id := range ids {
@@ -223,30 +237,32 @@ func (x *messageLookup) messages(ids []MessageID, out []*message) []*message {
 	return out
 }
 
+// changeMessage returns a message that may be changed and marks its row. The message must exist.
 func (r *Realm) changeMessage(id MessageID) *message {
 	b := r.blocks.change(int64(id) / blockSize)
 	r.saveForSnapshot(b, id)
 	return &b.m[id%blockSize]
 }
 
-// previousMessage is a message of a row as it was before, by its place there.
+// previousMessage is a message as it was when the running snapshot began, with its position in the block.
 type previousMessage struct {
 	position uint8
 	m        message
 }
 
-// saveForSnapshot keeps what a message was that is about to change, for a snapshot that still has to write its row. To encode
-// the whole row instead would hold up a command that changes thousands.
+// saveForSnapshot keeps the present value of a message that is about to change, if the running snapshot has still to
+// write its row. Encoding the whole row instead would delay a command that changes thousands of messages.
 func (r *Realm) saveForSnapshot(b *messageBlock, id MessageID) {
 	if n := int64(id) / blockSize; r.blocks.inSnapshot(n) {
 		at := uint8(id % blockSize)
-		if old := r.snapshotMessages[n]; !slices.ContainsFunc(old, func(o previousMessage) bool { return o.position == at }) {
+		old := r.snapshotMessages[n]
+		if !slices.ContainsFunc(old, func(o previousMessage) bool { return o.position == at }) {
 			r.snapshotMessages[n] = append(old, previousMessage{at, b.m[at]})
 		}
 	}
 }
 
-// blockAtSnapshot is a row of messages as it was when the running snapshot began.
+// blockAtSnapshot returns a block as it was when the running snapshot began.
 func (r *Realm) blockAtSnapshot(n int64, b *messageBlock) *messageBlock {
 	old := r.snapshotMessages[n]
 	if old == nil {
@@ -260,7 +276,7 @@ func (r *Realm) blockAtSnapshot(n int64, b *messageBlock) *messageBlock {
 	return &was
 }
 
-// extra is a message's further row for reading, or nil.
+// extra returns a message's MessageExtra for reading, or nil.
 func (r *Realm) extra(id MessageID, m *message) *MessageExtra {
 	if m.bits&bitExtra == 0 {
 		return nil
@@ -268,15 +284,15 @@ func (r *Realm) extra(id MessageID, m *message) *MessageExtra {
 	return r.extras.must(id)
 }
 
-// origin is the channel a message was sent to, wherever it is now; 0 for direct messages.
+// origin returns the channel a message was sent to, wherever it is now; 0 for direct messages.
 func (r *Realm) origin(id MessageID, m *message) ChannelID {
-	if m.bits&bitSentElsewhere != 0 { // asked of tens of thousands at once
+	if m.bits&bitSentElsewhere != 0 { // this function is called for tens of thousands of messages at once
 		return r.extras.must(id).SentTo
 	}
 	return ChannelID(m.channel)
 }
 
-// changeExtra is a message's further row for changing; it comes to be when needed.
+// changeExtra returns a message's MessageExtra for changing. It adds the row if there is none.
 func (r *Realm) changeExtra(id MessageID) *MessageExtra {
 	r.changeMessage(id).bits |= bitExtra
 	e := r.extras.ensure(id)
@@ -293,22 +309,26 @@ type Topic struct {
 	Name    string
 }
 
-// topicSpelling is a topic's name, and what it is compared by.
+// topicSpelling is a topic's name and its folded form, by which names are compared.
 type topicSpelling struct{ name, folded string }
 
-// topicIndex is a topic as people see it: spellings that differ only in case are one.
+// topicIndex is the index of a topic. Spellings that differ only in case are one topic.
 type topicIndex struct {
-	channel      uint32
-	position     uint32 // where in the channel's list
-	ids          ids.Set
-	participants map[uint32]uint32 // how often each user sent or reacted, for topic wildcards and receipts; narrow, as there are very many
+	channel  uint32
+	position uint32 // in the channel's topicList
+	ids      ids.Set
+	// participants counts the messages and reactions of each user, for topic wildcards and read receipts. The types are
+	// narrow because there are very many entries.
+	participants map[uint32]uint32
 }
 
-// DirectConversation is the row of a set of people who talk directly, themselves included, ascending.
+// DirectConversation is the row of a set of users with direct messages. Members are ascending.
 type DirectConversation struct{ Members []UserID }
 
+// conversationIndex is the index of a direct conversation.
 type conversationIndex struct{ ids ids.Set }
 
+// conversationKey returns the map key of a set of users (ascending).
 func conversationKey(members []UserID) string {
 	b := make([]byte, 0, 4*len(members))
 	for _, m := range members {
@@ -317,7 +337,8 @@ func conversationKey(members []UserID) string {
 	return string(b)
 }
 
-// FindDirectConversation is the conversation of exactly these people (ascending, the caller included), or 0.
+// FindDirectConversation returns the direct conversation of exactly these users (ascending, the caller included), or
+// 0.
 func (r *Realm) FindDirectConversation(members []UserID) DirectConversationID {
 	return r.index.conversationByMembers[conversationKey(members)]
 }
@@ -325,7 +346,7 @@ func (r *Realm) FindDirectConversation(members []UserID) DirectConversationID {
 // ClientName is the row of a client program's name.
 type ClientName struct{ Name string }
 
-// topicIDFor is the id of a spelling, or the next free one with made = true.
+// topicIDFor returns the id of a spelling. If it is new, made is true and the id is the next free one.
 func (r *Realm) topicIDFor(c ChannelID, name string) (id TopicID, made bool) {
 	if id, ok := r.index.topicIDs[c][name]; ok {
 		return id, false
@@ -333,14 +354,14 @@ func (r *Realm) topicIDFor(c ChannelID, name string) (id TopicID, made bool) {
 	return r.Org().NextTopic, true
 }
 
-// countMessagesSince counts a channel's messages sent at or after a time, newest first.
+// countMessagesSince counts the messages in a channel that were sent at or after a time.
 func (r *Realm) countMessagesSince(c ChannelID, since int64) int {
-	ids := r.index.channels[c].ids
-	n := ids.Len()
+	sent := r.index.channels[c].ids
+	n := sent.Len()
 	lo, hi := 0, n
 	for lo < hi {
 		mid := (lo + hi) / 2
-		if int64(r.message(MessageID(ids.At(mid))).time) < since {
+		if int64(r.message(MessageID(sent.At(mid))).time) < since {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -349,10 +370,10 @@ func (r *Realm) countMessagesSince(c ChannelID, since int64) int {
 	return n - lo
 }
 
-// LastMessageID is the newest id given to a message, 0 before the first.
+// LastMessageID returns the newest id given to a message, 0 before the first.
 func (r *Realm) LastMessageID() MessageID { return r.Org().NextMessage - 1 }
 
-// LastMessageInTopic is the newest message of a topic, compared without case.
+// LastMessageInTopic returns the newest message of a topic. The name is compared without case.
 func (r *Realm) LastMessageInTopic(c ChannelID, topic string) (MessageID, bool) {
 	ix := r.index.channels[c]
 	if ix == nil || ix.topics[fold(topic)] == nil {

@@ -1,6 +1,6 @@
 package realm
 
-// CloseRealm asks to deactivate the organization: nobody can log in any more, and nothing is deleted.
+// CloseRealm asks to deactivate the organization. Then no user can log in, and nothing is deleted.
 type CloseRealm struct{}
 
 func (CloseRealm) Decide(t *Turn) (Done, error) {
@@ -20,7 +20,7 @@ func (CloseRealm) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// RealmClosed says the organization is deactivated.
+// RealmClosed deactivates the organization.
 type RealmClosed struct {
 	By UserID
 	At int64
@@ -39,7 +39,7 @@ type RealmEnded struct{ Realm ID }
 
 func (*RealmEnded) EventType() string { return "realm" }
 
-// ReopenRealm asks, for the operator, to open a deactivated organization again.
+// ReopenRealm asks, for the operator, to reactivate a deactivated organization.
 type ReopenRealm struct{}
 
 func (ReopenRealm) Decide(t *Turn) (Done, error) {
@@ -53,7 +53,7 @@ func (ReopenRealm) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// RealmReopened says the organization can be used again.
+// RealmReopened reactivates the organization.
 type RealmReopened struct{ At int64 }
 
 func (f *RealmReopened) apply(r *Realm)         { r.org.change(0).Deactivated = false }

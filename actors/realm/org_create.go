@@ -1,6 +1,6 @@
 package realm
 
-// Organization is the row of what belongs to the whole organization: identity, settings, the next free ids.
+// Organization is the row of values that belong to the whole organization: identity, settings, next free ids.
 type Organization struct {
 	StringID                                string // subdomain; "" is the root organization
 	Name                                    string
@@ -11,7 +11,7 @@ type Organization struct {
 	Deactivated                             bool
 	Settings                                map[string]any // values that differ from OrgSettings' defaults
 	GroupSettings                           GroupValues    // values that differ from OrgGroupSettings' defaults
-	UserDefaults                            map[string]any // values for new accounts that differ from UserSettings' defaults
+	UserDefaults                            map[string]any // values for new accounts that differ from UserSettings
 	NextUser                                UserID
 	NextGroup                               GroupID
 	NextChannel                             ChannelID
@@ -19,25 +19,28 @@ type Organization struct {
 	NextTopic                               TopicID
 	NextTalk                                DirectConversationID
 	NextClient                              ClientID
-	Next                                    Counters // next id of each smaller noun, by its name
+	Next                                    Counters // last id used in each small table, by kind
 	DefaultChannels                         []ChannelID
 	IconVersion                             int
 	LogoVersion                             int
 	NightLogoVersion                        int
 	IconSource, LogoSource, NightLogoSource string
-	IconFile, LogoFile, NightLogoFile       string // names of uploaded pictures
-	FullAt                                  int64  // accounts are full members by their age at this time; 0: the clock counts
+	IconFile, LogoFile, NightLogoFile       string // names of uploaded files
+
+	// FullAt is the time of the last update of the full members group: accounts are full members by their age at that
+	// time. 0: by their age now.
+	FullAt int64
 }
 
-// The system bots every organization has from its first fact on.
+// System bots. They exist from the first fact on.
 const (
 	NotificationBot UserID = 1
 	WelcomeBot      UserID = 2
 	EmailGateway    UserID = 3
-	firstUserID     UserID = 8 // lower ids are kept for further system bots
+	firstUserID     UserID = 8 // lower ids are reserved for further system bots
 )
 
-// Founded is the first fact of an organization: its identity, system groups and system bots.
+// Founded is the first fact of an organization. It sets its identity and creates the system groups and system bots.
 type Founded struct {
 	StringID, Name, UUID string
 	At                   int64
@@ -54,14 +57,19 @@ func (f *Founded) apply(r *Realm) {
 	for _, b := range []struct {
 		id         UserID
 		mail, name string
-	}{{NotificationBot, "notification-bot@parley.invalid", "Notification Bot"}, {WelcomeBot, "welcome-bot@parley.invalid", "Welcome Bot"}, {EmailGateway, "emailgateway@parley.invalid", "Email Gateway"}} {
-		r.addUser(&User{ID: b.id, Email: b.mail, Name: b.name, Role: Member, Bot: GenericBot, System: true, Active: true, Joined: f.At, Avatar: "J", AvatarVersion: 1, Settings: map[string]any{}})
+	}{
+		{NotificationBot, "notification-bot@parley.invalid", "Notification Bot"},
+		{WelcomeBot, "welcome-bot@parley.invalid", "Welcome Bot"},
+		{EmailGateway, "emailgateway@parley.invalid", "Email Gateway"},
+	} {
+		r.addUser(&User{ID: b.id, Email: b.mail, Name: b.name, Role: Member, Bot: GenericBot, System: true,
+			Active: true, Joined: f.At, Avatar: "J", AvatarVersion: 1, Settings: map[string]any{}})
 	}
 }
 
 func (f *Founded) tell(*Realm) []Notice { return nil }
 
-// FoundRealm creates the organization; its owner follows with CreateUser by the system.
+// FoundRealm creates the organization. The server creates its owner next, with CreateUser.
 type FoundRealm struct{ StringID, Name string }
 
 func (c FoundRealm) Decide(t *Turn) (Done, error) {
@@ -72,26 +80,32 @@ func (c FoundRealm) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// Org is the organization's own row.
+// Org returns the organization's row.
 func (r *Realm) Org() *Organization { return r.org.must(0) }
 
-// nextID is the id the next thing of a smaller noun will get; its fact carries it and calls usedID when applied.
+// nextID returns the next free id of a kind of small row. The fact that adds the row carries the id and passes it to
+// reserveID when applied.
 func (r *Realm) nextID(noun string) int64 { return r.Org().Next[noun] + 1 }
 
+// reserveID marks an id as used.
 func (r *Realm) reserveID(noun string, id int64) {
 	o := r.org.change(0)
 	o.Next[noun] = max(o.Next[noun], id)
 }
 
-// CreateFirstChannels gives a new organization its first channels, which everyone who joins is subscribed to.
+// CreateFirstChannels gives a new organization its first channels. Every new user is subscribed to them.
 type CreateFirstChannels struct{}
 
 func (CreateFirstChannels) Decide(t *Turn) (Done, error) {
 	if !t.System || t.channels.size() > 0 {
 		return Done{}, errPermission()
 	}
-	for _, c := range []struct{ name, about string }{{"general", "For everything that concerns everybody"}, {"sandbox", "For trying things out"}} {
-		if _, err := t.newChannel(NewChannel{Name: c.name, Description: c.about, DescriptionHTML: t.Describe(c.about), Default: true}); err != nil {
+	for _, c := range []struct{ name, about string }{
+		{"general", "For everything that concerns everybody"},
+		{"sandbox", "For trying things out"},
+	} {
+		n := NewChannel{Name: c.name, Description: c.about, DescriptionHTML: t.Describe(c.about), Default: true}
+		if _, err := t.newChannel(n); err != nil {
 			return Done{}, err
 		}
 	}

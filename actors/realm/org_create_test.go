@@ -14,7 +14,8 @@ func TestOrganizationPictures(t *testing.T) {
 	s := New(t)
 	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
 	ExpectRefusal(s, ann, realm.SetPicture{Kind: realm.Icon, File: "f"}, "Must be an organization administrator")
-	if p := Do(s, olive, realm.SetPicture{Kind: realm.NightLogo, File: "f"}); p != (realm.Picture{Source: "U", File: "f", Version: 2}) {
+	p := Do(s, olive, realm.SetPicture{Kind: realm.NightLogo, File: "f"})
+	if p != (realm.Picture{Source: "U", File: "f", Version: 2}) {
 		t.Errorf("the picture is %+v", p)
 	}
 	s.ExpectEvents(ann, "realm")
@@ -35,11 +36,13 @@ func TestOnboardingSteps(t *testing.T) {
 	bot := s.JoinBot("Robbie", ann)
 	all := len(s.Realm.OnboardingStepsLeft(ann))
 	ExpectRefusal(s, ann, realm.DismissOnboardingStep{Step: "nothing"}, "Unknown onboarding_step: nothing")
-	ExpectRefusal(s, bot, realm.DismissOnboardingStep{Step: "intro_resolve_topic"}, "This endpoint does not accept bot requests.")
+	ExpectRefusal(s, bot, realm.DismissOnboardingStep{Step: "intro_resolve_topic"},
+		"This endpoint does not accept bot requests.")
 	Do(s, ann, realm.DismissOnboardingStep{Step: "intro_resolve_topic"})
 	s.ExpectEvents(ann, "onboarding_steps")
 	s.ExpectNoEvents(bo)
-	if n := len(s.Realm.OnboardingStepsLeft(ann)); n != all-1 || len(s.Realm.OnboardingStepsLeft(bo)) != all || len(s.Realm.OnboardingStepsLeft(bot)) != 0 {
+	left := func(u realm.UserID) int { return len(s.Realm.OnboardingStepsLeft(u)) }
+	if n := left(ann); n != all-1 || left(bo) != all || left(bot) != 0 {
 		t.Errorf("%d of %d hints are left", n, all)
 	}
 	Do(s, ann, realm.DismissOnboardingStep{Step: "intro_resolve_topic"})
@@ -75,9 +78,9 @@ func TestExports(t *testing.T) {
 	ExpectRefusal(s, olive, realm.DeleteExport{ID: 99}, "Invalid data export ID")
 	var r *realm.Refusal
 	if _, err := Try(s, olive, realm.DeleteExport{ID: 99}); !errors.As(err, &r) || r.Kind != realm.Invalid {
-		t.Errorf("an export that is not there is refused with %+v; only small stores answer 404", r)
+		t.Errorf("an unknown export is refused with %+v", r)
 	}
-	ExpectRefusal(s, olive, realm.FinishExport{ID: e.ID}, "Invalid data export ID") // only the server knows
+	ExpectRefusal(s, olive, realm.FinishExport{ID: e.ID}, "Invalid data export ID") // only the server may
 	Do(s, System, realm.FinishExport{ID: e.ID})
 	s.ExpectEvents(olive, "realm_export", "message")
 	Do(s, olive, realm.DeleteExport{ID: e.ID})
@@ -96,19 +99,23 @@ func TestExports(t *testing.T) {
 func TestExportContents(t *testing.T) {
 	s := New(t)
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
-	open := Do(s, olive, realm.CreateChannel{New: realm.NewChannel{Name: "open"}, Subscribers: []realm.Principal{{ID: olive}, {ID: ann}}}).ID
-	said := Do(s, ann, realm.SendMessage{ToChannel: true, Channel: open, Topic: "t", Body: realm.Body{Text: "to all"}}).ID
+	subscribers := []realm.Principal{{ID: olive}, {ID: ann}}
+	open := Do(s, olive, realm.CreateChannel{New: realm.NewChannel{Name: "open"}, Subscribers: subscribers}).ID
+	said := Do(s, ann, realm.SendMessage{ToChannel: true, Channel: open, Topic: "t",
+		Body: realm.Body{Text: "to all"}}).ID
 	private := Do(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "to Bo"}}).ID
 	has := func(kind string, id realm.MessageID) bool {
 		v := s.ViewAs(System)
-		return slices.ContainsFunc(v.ExportSources(kind), func(place func(realm.View) ids.Set) bool { return place(v).Has(int64(id)) })
+		contains := func(source func(realm.View) ids.Set) bool { return source(v).Has(int64(id)) }
+		return slices.ContainsFunc(v.ExportSources(kind), contains)
 	}
-	if !has(realm.PublicExport, said) || has(realm.PublicExport, private) || has(realm.ConsentExport, private) || !has(realm.CompleteExport, private) {
-		t.Error("an export contains what it must not, or lacks what it must have")
+	if !has(realm.PublicExport, said) || has(realm.PublicExport, private) ||
+		has(realm.ConsentExport, private) || !has(realm.CompleteExport, private) {
+		t.Error("an export contains a message it must not contain, or lacks one")
 	}
 	Do(s, bo, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "allow_private_data_export", Value: true}}})
 	s.ExpectEvents(olive, "realm_export_consent")
 	if !has(realm.ConsentExport, private) {
-		t.Error("the export lacks a conversation one of whose people consented")
+		t.Error("the export lacks a direct message of a user that consented")
 	}
 }

@@ -5,23 +5,24 @@ import (
 	"strings"
 )
 
-// Domain is the row of a domain whose addresses may join while the organization restricts them.
+// Domain is the row of an email domain whose addresses may join while the organization restricts them.
 type Domain struct {
 	ID         int64
 	Name       string
-	Subdomains bool // addresses below the domain may join too
+	Subdomains bool // addresses of subdomains may join too
 }
 
-// Limits of domains. The length is the protocol's, in characters; the number keeps the list, which every registration
-// carries, small.
+// Limits of domains. The length is the protocol's, in characters. The number keeps the list small, because every
+// registration contains it.
 const (
 	maxDomain  = 255
 	maxDomains = 500
 )
 
-// Domains is the organization's domains in the order they were added.
+// Domains returns the organization's domains in the order in which they were added.
 func (r *Realm) Domains() []Domain { return r.small.domains.list() }
 
+// domainByName returns the organization's domain with a name, or nil.
 func (r *Realm) domainByName(name string) *Domain {
 	for _, d := range r.small.domains.all() {
 		if d.Name == name {
@@ -33,7 +34,7 @@ func (r *Realm) domainByName(name string) *Domain {
 
 func errNoDomain(name string) *Refusal { return BadRequest("No entry found for domain %s.", name) }
 
-// domainProblem is what is wrong with a domain's spelling, in the protocol's words.
+// domainProblem returns the error in a domain's spelling in the protocol's words, or "".
 func domainProblem(d string) string {
 	switch {
 	case d == "":
@@ -58,7 +59,7 @@ func domainProblem(d string) string {
 	return ""
 }
 
-// AddDomain asks to let addresses of a domain join.
+// AddDomain asks to allow addresses of a domain to join.
 type AddDomain struct {
 	Domain     string
 	Subdomains bool
@@ -95,7 +96,7 @@ func (f *DomainAdded) apply(r *Realm) {
 func (f *DomainAdded) tell(r *Realm) []Notice { return []Notice{{To: r.everyoneAudience(), Event: f}} }
 func (*DomainAdded) EventType() string        { return "realm_domains" }
 
-// EditDomain asks whether a domain's subdomains are meant too.
+// EditDomain asks to include a domain's subdomains, or to exclude them.
 type EditDomain struct {
 	Domain     string
 	Subdomains bool
@@ -126,8 +127,8 @@ func (f *DomainChanged) tell(r *Realm) []Notice {
 }
 func (*DomainChanged) EventType() string { return "realm_domains" }
 
-// RemoveDomain asks to let addresses of a domain join no longer. Difference any domain the restriction would keep everybody
-// out, so it goes with the last one.
+// RemoveDomain asks to allow addresses of a domain no longer. Without any domain the restriction would refuse all
+// addresses, so removing the last domain turns it off.
 type RemoveDomain struct{ Domain string }
 
 func (c RemoveDomain) Decide(t *Turn) (Done, error) {
@@ -157,14 +158,14 @@ func (f *DomainRemoved) tell(r *Realm) []Notice {
 }
 func (*DomainRemoved) EventType() string { return "realm_domains" }
 
-// Why an address may not join, in the words invitations and changes of address use.
+// Reasons why an address may not join, in the words of invitations and changes of address.
 const (
 	outsideDomain   = "Outside your domain."
 	disposableEmail = "Please use your real email address."
 	plusEmail       = "Email addresses containing + are not allowed."
 )
 
-// addressProblem is why an address may not belong to the organization, or "".
+// addressProblem returns the reason why an address may not belong to the organization, or "".
 func (r *Realm) addressProblem(email string) string {
 	user, domain, _ := strings.Cut(FoldEmail(email), "@")
 	if !r.OrgBool("emails_restricted_to_domains") {
@@ -173,7 +174,7 @@ func (r *Realm) addressProblem(email string) string {
 		}
 		return ""
 	}
-	if strings.Contains(user, "+") { // the same mailbox could join any number of times
+	if strings.Contains(user, "+") { // with + the same mailbox could join any number of times
 		return plusEmail
 	}
 	for _, d := range r.small.domains.all() {
@@ -184,7 +185,7 @@ func (r *Realm) addressProblem(email string) string {
 	return outsideDomain
 }
 
-// checkEmailDomain refuses addresses that may not belong to the organization, as making an account words it.
+// checkEmailDomain refuses addresses that may not belong to the organization, in the words of account creation.
 func (v View) checkEmailDomain(email string) error {
 	switch v.addressProblem(email) {
 	case outsideDomain:
@@ -197,18 +198,26 @@ func (v View) checkEmailDomain(email string) error {
 	return nil
 }
 
-// disposableDomains is domains that hand out mailboxes to anybody for minutes; subdomains are meant too.
-var disposableDomains = strings.Fields(`10minutemail.com 20minutemail.com 33mail.com anonbox.net burnermail.io byom.de deadaddress.com discard.email
-	discardmail.com dispostable.com dropmail.me emailondeck.com emailsensei.com fakeinbox.com fakemail.net filzmail.com getairmail.com getnada.com
-	grr.la guerrillamail.biz guerrillamail.com guerrillamail.de guerrillamail.info guerrillamail.net guerrillamail.org guerrillamailblock.com
-	harakirimail.com incognitomail.org inboxkitten.com jetable.org kurzepost.de mail-temp.com mailcatch.com maildrop.cc mailexpire.com mailforspam.com
-	mailinator.com mailinator.net mailinator2.com mailnesia.com mailnull.com mailsac.com mailtemp.info meltmail.com mintemail.com moakt.com mohmal.com
-	mytemp.email mytrashmail.com nada.email no-spam.ws nospam.ze.tc objectmail.com one-time.email owlymail.com pokemail.net rcpt.at sharklasers.com
-	shitmail.me sneakemail.com sofort-mail.de spam.la spam4.me spambog.com spambox.us spamex.com spamgourmet.com spamhole.com spaml.de tempail.com
-	temp-mail.io temp-mail.org tempinbox.com tempmail.dev tempmail.net tempmailaddress.com tempmailo.com tempr.email throwawaymail.com tmail.ws
-	tmpmail.net tmpmail.org trash-mail.com trash-mail.de trashmail.at trashmail.com trashmail.de trashmail.me trashmail.net trbvm.com wegwerfmail.de
-	wegwerfmail.net wegwerfmail.org wh4f.org yopmail.com yopmail.fr yopmail.net`)
+// disposableDomains are domains of services that give anyone a mailbox for minutes. Their subdomains are included.
+var disposableDomains = strings.Fields(`
+	10minutemail.com 20minutemail.com 33mail.com anonbox.net burnermail.io byom.de deadaddress.com discard.email
+	discardmail.com dispostable.com dropmail.me emailondeck.com emailsensei.com fakeinbox.com fakemail.net
+	filzmail.com getairmail.com getnada.com grr.la guerrillamail.biz guerrillamail.com guerrillamail.de
+	guerrillamail.info guerrillamail.net guerrillamail.org guerrillamailblock.com harakirimail.com incognitomail.org
+	inboxkitten.com jetable.org kurzepost.de mail-temp.com mailcatch.com maildrop.cc mailexpire.com mailforspam.com
+	mailinator.com mailinator.net mailinator2.com mailnesia.com mailnull.com mailsac.com mailtemp.info meltmail.com
+	mintemail.com moakt.com mohmal.com mytemp.email mytrashmail.com nada.email no-spam.ws nospam.ze.tc objectmail.com
+	one-time.email owlymail.com pokemail.net rcpt.at sharklasers.com shitmail.me sneakemail.com sofort-mail.de spam.la
+	spam4.me spambog.com spambox.us spamex.com spamgourmet.com spamhole.com spaml.de tempail.com temp-mail.io
+	temp-mail.org tempinbox.com tempmail.dev tempmail.net tempmailaddress.com tempmailo.com tempr.email
+	throwawaymail.com tmail.ws tmpmail.net tmpmail.org trash-mail.com trash-mail.de trashmail.at trashmail.com
+	trashmail.de trashmail.me trashmail.net trbvm.com wegwerfmail.de wegwerfmail.net wegwerfmail.org wh4f.org
+	yopmail.com yopmail.fr yopmail.net
+`)
 
+// isDisposableDomain reports whether a domain, or one above it, is a disposable one.
 func isDisposableDomain(domain string) bool {
-	return slices.ContainsFunc(disposableDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+	return slices.ContainsFunc(disposableDomains, func(d string) bool {
+		return domain == d || strings.HasSuffix(domain, "."+d)
+	})
 }

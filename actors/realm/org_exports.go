@@ -10,31 +10,31 @@ import (
 type Export struct {
 	ID      int64
 	By      UserID
-	Kind    string // of ExportKinds
+	Kind    string // PublicExport, ConsentExport or CompleteExport
 	Started int64
-	Ended   int64 // when the file was whole; 0: not yet, or never
+	Ended   int64 // time at which the file was complete; 0: not complete
 	Failed  int64
 	Deleted int64
-	Name    string // of the file, which nobody can guess
+	Name    string // of the file; it cannot be guessed
 }
 
-// Pending: the file is still being written.
+// Pending reports whether the file is still being written.
 func (e *Export) Pending() bool { return e.Ended == 0 && e.Failed == 0 && e.Deleted == 0 }
 
-// Kinds of exports: what is public; also what people consented to; everything.
+// Kinds of exports: public data; also the private data of users that consented; everything.
 const (
 	PublicExport   = "public"
 	ConsentExport  = "full_with_consent"
 	CompleteExport = "full_without_consent"
 )
 
-// How many exports an organization may start in how many seconds (protocol: five a week).
+// Limit of exports: number that may be started within a window in seconds (protocol: five per week).
 const (
 	maxExports   = 5
 	exportWindow = 7 * 24 * 3600
 )
 
-// StartExport asks for a file with the organization's data; it is written outside the realm.
+// StartExport asks for a file with the organization's data. It is written outside the realm.
 type StartExport struct{ Kind string }
 
 func (c StartExport) Decide(t *Turn) (Export, error) {
@@ -59,7 +59,7 @@ func (c StartExport) Decide(t *Turn) (Export, error) {
 	return e, nil
 }
 
-// exportAdmin is an administrator who is a person.
+// exportAdmin returns the caller if it is an administrator and not a bot.
 func (v View) exportAdmin() (*User, error) {
 	me, err := v.RequireAdmin()
 	if err == nil && me.IsBot() {
@@ -68,7 +68,7 @@ func (v View) exportAdmin() (*User, error) {
 	return me, err
 }
 
-// FinishExport says, for the server, that an export's file is whole, or could not be written.
+// FinishExport is a command of the server: an export's file is complete, or could not be written.
 type FinishExport struct {
 	ID     int64
 	Failed bool
@@ -96,7 +96,7 @@ func (c FinishExport) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// DeleteExport asks to delete an export; the answer names the file.
+// DeleteExport asks to delete an export. The answer has the name of the file.
 type DeleteExport struct{ ID int64 }
 
 func (c DeleteExport) Decide(t *Turn) (Export, error) {
@@ -120,7 +120,7 @@ func (c DeleteExport) Decide(t *Turn) (Export, error) {
 	return x, nil
 }
 
-// ExportChanged says an export began, ended, failed or was deleted.
+// ExportChanged says that an export was started, finished, failed or deleted.
 type ExportChanged struct{ Export Export }
 
 func (f *ExportChanged) apply(r *Realm) {
@@ -136,19 +136,14 @@ func (f *ExportChanged) tell(r *Realm) []Notice {
 	return nil
 }
 
-// humanAdminsAudience is every listening administrator who is a person.
-func (r *Realm) humanAdminsAudience() []UserID {
-	return r.matchingAudience(func(u *User) bool { return u.IsAdmin() && !u.IsBot() })
-}
-
-// ExportsTold is the event with every export there is.
+// ExportsTold is the event realm_export, with all exports.
 type ExportsTold struct{ Exports []Export }
 
 func (*ExportsTold) EventType() string { return "realm_export" }
 
 func (r *Realm) exportList() []Export { return r.small.exports.list() }
 
-// Exports lists the data exports for an administrator.
+// Exports returns the data exports, for administrators.
 func (v View) Exports() ([]Export, error) {
 	if !v.System {
 		if _, err := v.exportAdmin(); err != nil {
@@ -158,7 +153,8 @@ func (v View) Exports() ([]Export, error) {
 	return v.exportList(), nil
 }
 
-// Consents reports, for an administrator, every active person and whether his private data may be exported.
+// Consents returns, for administrators, all active users that are not bots. Their Consented says whether their private
+// data may be exported.
 func (v View) Consents() ([]*User, error) {
 	if _, err := v.exportAdmin(); err != nil {
 		return nil, err
@@ -166,15 +162,16 @@ func (v View) Consents() ([]*User, error) {
 	return v.activeHumans(), nil
 }
 
-// Consented: the user lets administrators export his private data.
+// Consented reports whether the user allows administrators to export their private data.
 func (u *User) Consented() bool { return u.BoolSetting("allow_private_data_export") }
 
-// ExportSources says where to look, one place after the other, for what an export of that kind contains of messages: in public
-// channels; with consent also in what people received who consented. Each place takes as long to look at as one view may.
+// ExportSources returns functions that each return some of the messages of an export of that kind: of public channels;
+// with consent, also messages that consenting users received. Each function takes at most the time that one view may
+// take.
 func (v View) ExportSources(kind string) (places []func(View) ids.Set) {
 	if kind == CompleteExport {
 		newest := int64(v.LastMessageID())
-		return append(places, func(View) (ids ids.Set) { // also what has been deleted: MessagesAt leaves it out
+		return append(places, func(View) (ids ids.Set) { // includes deleted messages: MessagesAt leaves them out
 			ids.AddRange(1, newest)
 			return ids
 		})
@@ -182,7 +179,7 @@ func (v View) ExportSources(kind string) (places []func(View) ids.Set) {
 	for _, id := range v.channels.keys() {
 		if !v.channels.must(id).Private {
 			places = append(places, func(v View) (ids ids.Set) {
-				if !v.channels.must(id).Private { // still
+				if !v.channels.must(id).Private { // it may have become private
 					ids = v.index.channels[id].ids.Clone()
 				}
 				return ids
@@ -199,7 +196,7 @@ func (v View) ExportSources(kind string) (places []func(View) ids.Set) {
 	return places
 }
 
-// MessagesAt is those of some messages that are still there.
+// MessagesAt returns those of some messages that still exist.
 func (v View) MessagesAt(ids []MessageID) (out []MessageInfo) {
 	for _, id := range ids {
 		if m := v.message(id); m != nil {
@@ -211,7 +208,7 @@ func (v View) MessagesAt(ids []MessageID) (out []MessageInfo) {
 	return slices.Clip(out)
 }
 
-// ConsentTold is the event that somebody gave or took back his consent to exports.
+// ConsentTold is the event realm_export_consent: a user gave or withdrew consent to exports.
 type ConsentTold struct {
 	User      UserID
 	Consented bool
@@ -219,7 +216,8 @@ type ConsentTold struct {
 
 func (*ConsentTold) EventType() string { return "realm_export_consent" }
 
-// consentNotices tells administrators of an account that is there now, or again, what they are told of it nowhere else.
+// consentNotices tells administrators whether an account that is new or reactivated consents to exports. No other event
+// contains it.
 func (r *Realm) consentNotices(u *User) []Notice {
 	to := r.humanAdminsAudience()
 	if u.IsBot() || len(to) == 0 {

@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// Linkifier is the row of a pattern that becomes a link wherever it occurs.
+// Linkifier is the row of a pattern. Matching text becomes a link to the URL that the template gives.
 type Linkifier struct {
 	ID           int64
 	Pattern      string
 	Template     string
 	Example      *string  // a text the pattern matches
-	Reverse      *string  // how the text reads that an address is turned back into; needs an example
-	Alternatives []string // further templates of addresses that are turned back
+	Reverse      *string  // text that clients put in place of a pasted URL matching a template; needs an example
+	Alternatives []string // further URL templates that clients turn back into Reverse
 	Order        int64
 }
 
-// Limits of linkifiers. Each one is tried on every message that is rendered.
+// Limits of linkifiers. Every rendered message is matched with each linkifier.
 const (
 	maxLinkifiers          = 200
 	maxLinkifierField      = 4096 // code points of an example or a reverse template
 	maxLinkifierAlternates = 20
 )
 
-// Linkifiers is the organization's linkifiers in the order they apply.
+// Linkifiers returns the organization's linkifiers in the order they apply.
 func (r *Realm) Linkifiers() []Linkifier {
 	out := make([]Linkifier, 0, r.small.linkifiers.size())
 	for _, l := range r.small.linkifiers.all() {
@@ -38,13 +38,13 @@ func (r *Realm) Linkifiers() []Linkifier {
 	return out
 }
 
-// FindLinkifier is a linkifier by id, or nil.
+// FindLinkifier returns a linkifier by id, or nil.
 func (r *Realm) FindLinkifier(id int64) *Linkifier { return r.small.linkifiers.find(id) }
 
-// ErrNoLinkifier refuses an id that names no linkifier.
+// ErrNoLinkifier refuses an unknown linkifier id.
 func ErrNoLinkifier() *Refusal { return BadRequest("Linkifier not found.") }
 
-// linkifierRules is the organization's linkifiers in their order, as rendering needs them.
+// linkifierRules returns the linkifiers, in the order they apply, in the form that rendering needs.
 func (r *Realm) linkifierRules() []LinkifierRule {
 	if r.small.linkifiers.size() == 0 {
 		return nil
@@ -56,11 +56,11 @@ func (r *Realm) linkifierRules() []LinkifierRule {
 	return out
 }
 
-// SaveLinkifier asks to add a linkifier (ID 0), or to change one. Pattern and templates have been checked; Fault is what
-// was found.
+// SaveLinkifier asks to add a linkifier (ID 0), or to change one. The caller has checked pattern and templates: Fault
+// is the error of that check, returned after the other checks.
 type SaveLinkifier struct {
-	Linkifier Linkifier
-	Fault     error
+	Linkifier     Linkifier
+	TemplateError error
 }
 
 func (c SaveLinkifier) Decide(t *Turn) (int64, error) {
@@ -86,8 +86,8 @@ func (c SaveLinkifier) Decide(t *Turn) (int64, error) {
 	if len(l.Alternatives) > maxLinkifierAlternates {
 		return 0, BadRequest("Too many alternative URL templates (limit: %d)", maxLinkifierAlternates)
 	}
-	if c.Fault != nil {
-		return 0, c.Fault
+	if c.TemplateError != nil {
+		return 0, c.TemplateError
 	}
 	for id, o := range t.small.linkifiers.all() {
 		if o.Pattern == l.Pattern && id != l.ID {
@@ -109,7 +109,7 @@ func (c SaveLinkifier) Decide(t *Turn) (int64, error) {
 	return l.ID, nil
 }
 
-// LinkifierSaved says a linkifier was added, or is another one now.
+// LinkifierSaved says that a linkifier was added or changed.
 type LinkifierSaved struct{ Linkifier Linkifier }
 
 func (f *LinkifierSaved) apply(r *Realm) {
@@ -120,7 +120,7 @@ func (f *LinkifierSaved) apply(r *Realm) {
 
 func (f *LinkifierSaved) tell(r *Realm) []Notice { return r.linkifierNotices() }
 
-// RemoveLinkifier asks to take a linkifier away.
+// RemoveLinkifier asks to remove a linkifier.
 type RemoveLinkifier struct{ ID int64 }
 
 func (c RemoveLinkifier) Decide(t *Turn) (Done, error) {
@@ -134,13 +134,13 @@ func (c RemoveLinkifier) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// LinkifierRemoved says a linkifier is gone.
+// LinkifierRemoved says that a linkifier was removed.
 type LinkifierRemoved struct{ ID int64 }
 
 func (f *LinkifierRemoved) apply(r *Realm)         { r.small.linkifiers.remove(f.ID) }
 func (f *LinkifierRemoved) tell(r *Realm) []Notice { return r.linkifierNotices() }
 
-// OrderLinkifiers asks for another order; every linkifier is named once.
+// OrderLinkifiers asks for another order. IDs contains each linkifier once.
 type OrderLinkifiers struct{ IDs []int64 }
 
 func (c OrderLinkifiers) Decide(t *Turn) (Done, error) {
@@ -169,11 +169,12 @@ func (f *LinkifiersOrdered) apply(r *Realm) {
 
 func (f *LinkifiersOrdered) tell(r *Realm) []Notice { return r.linkifierNotices() }
 
-// LinkifiersChanged is the event realm_linkifiers: the whole list in order.
+// LinkifiersChanged is the event realm_linkifiers with the whole list, in order.
 type LinkifiersChanged struct{ List []Linkifier }
 
 func (*LinkifiersChanged) EventType() string { return "realm_linkifiers" }
 
+// linkifierNotices sends the whole list to all users.
 func (r *Realm) linkifierNotices() []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: &LinkifiersChanged{r.Linkifiers()}}}
 }

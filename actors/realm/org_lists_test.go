@@ -13,9 +13,12 @@ func TestDomainRestrictions(t *testing.T) {
 	olive, adam, ann := s.Join("Olive", realm.Owner), s.Join("Adam", realm.Administrator), s.Join("Ann")
 	ExpectRefusal(s, adam, realm.AddDomain{Domain: "example.com"}, "Must be an organization owner")
 	for domain, why := range map[string]string{
-		"": "Domain can't be empty.", "localhost": "Domain must have at least one dot (.)", strings.Repeat("a.", 127) + "com": "Domain is too long",
-		".example.com": "Domain cannot start or end with a dot (.)", "a..example": "Consecutive '.' are not allowed.", "-a.example": "Subdomains cannot start or end with a '-'.",
-		"ex_ample.com": "Domain can only have letters, numbers, '.' and '-'s.",
+		"": "Domain can't be empty.", "localhost": "Domain must have at least one dot (.)",
+		strings.Repeat("a.", 127) + "com": "Domain is too long",
+		".example.com":                    "Domain cannot start or end with a dot (.)",
+		"a..example":                      "Consecutive '.' are not allowed.",
+		"-a.example":                      "Subdomains cannot start or end with a '-'.",
+		"ex_ample.com":                    "Domain can only have letters, numbers, '.' and '-'s.",
 	} {
 		ExpectRefusal(s, olive, realm.AddDomain{Domain: domain}, "Invalid domain: "+why)
 	}
@@ -26,8 +29,10 @@ func TestDomainRestrictions(t *testing.T) {
 	for _, u := range []realm.UserID{olive, adam, ann} {
 		s.ExpectEvents(u, "realm_domains")
 	}
-	ExpectRefusal(s, olive, realm.AddDomain{Domain: "EXAMPLE.com"}, "The domain example.com is already a part of your organization.")
-	Do(s, olive, realm.ChangeOrganization{Values: []realm.SettingValue{{Name: "emails_restricted_to_domains", Value: true}}})
+	ExpectRefusal(s, olive, realm.AddDomain{Domain: "EXAMPLE.com"},
+		"The domain example.com is already a part of your organization.")
+	restricted := []realm.SettingValue{{Name: "emails_restricted_to_domains", Value: true}}
+	Do(s, olive, realm.ChangeOrganization{Values: restricted})
 
 	refused := func(email, why string) {
 		t.Helper()
@@ -45,9 +50,10 @@ func TestDomainRestrictions(t *testing.T) {
 
 	ExpectRefusal(s, olive, realm.RemoveDomain{Domain: "example.org"}, "No entry found for domain example.org.")
 	Do(s, olive, realm.RemoveDomain{Domain: "example.com"})
-	s.ExpectEvents(ann, "realm_domains", "realm") // nobody could join: the restriction goes too
+	// Without a domain no one could join, so the restriction is removed too.
+	s.ExpectEvents(ann, "realm_domains", "realm")
 	if s.Realm.OrgBool("emails_restricted_to_domains") {
-		t.Error("restricted to no domain at all")
+		t.Error("restricted to domains without any domain")
 	}
 	refused("x@mailinator.com", "Disposable email addresses are not allowed in this organization")
 }
@@ -58,20 +64,21 @@ func TestPlaygrounds(t *testing.T) {
 	p := realm.AddPlayground{Name: " Go playground ", Language: "Go", Template: "https://play.example.com/?code={code}"}
 	ExpectRefusal(s, gus, p, "Must be an organization administrator")
 	id := Do(s, adam, p)
-	if got := ListEventsOf[*realm.PlaygroundsChanged](s, gus); len(got) != 1 || len(got[0].List) != 1 || got[0].List[0].Name != "Go playground" {
-		t.Fatalf("a guest heard %v", got)
+	got := ListEventsOf[*realm.PlaygroundsChanged](s, gus)
+	if len(got) != 1 || len(got[0].List) != 1 || got[0].List[0].Name != "Go playground" {
+		t.Fatalf("a guest got %v", got)
 	}
 	ExpectRefusal(s, adam, p, "Realm playground with this Realm, Pygments language and Name already exists.")
 	p.Language = "C/C"
 	ExpectRefusal(s, adam, p, "Invalid characters in pygments language")
-	p.Language, p.Fault = "C++", realm.BadRequest("a fault of the template")
+	p.Language, p.TemplateError = "C++", realm.BadRequest("a fault of the template")
 	ExpectRefusal(s, adam, p, "a fault of the template")
 	ExpectRefusal(s, adam, realm.RemovePlayground{ID: id + 1}, "Invalid playground")
 	Do(s, adam, realm.RemovePlayground{ID: id})
 	s.ExpectEvents(gus, "realm_playgrounds")
-	p.Fault = nil
+	p.TemplateError = nil
 	if next := Do(s, adam, p); next != id+1 {
-		t.Errorf("id %d was given again", next)
+		t.Errorf("the next id is %d: an id was used twice", next)
 	}
 }
 
@@ -79,18 +86,24 @@ func TestLinkifierOrder(t *testing.T) {
 	s := New(t)
 	adam, gus := s.Join("Adam", realm.Administrator), s.Join("Gus", realm.Guest)
 	save := func(pattern string) int64 {
-		return Do(s, adam, realm.SaveLinkifier{Linkifier: realm.Linkifier{Pattern: pattern, Template: "https://example.com"}})
+		l := realm.Linkifier{Pattern: pattern, Template: "https://example.com"}
+		return Do(s, adam, realm.SaveLinkifier{Linkifier: l})
 	}
 	a, b := save("a"), save("b")
 	s.ExpectEvents(gus, "realm_linkifiers")
 	ExpectRefusal(s, gus, realm.RemoveLinkifier{ID: a}, "Must be an organization administrator")
-	ExpectRefusal(s, adam, realm.SaveLinkifier{Linkifier: realm.Linkifier{Pattern: "a", Template: "x"}}, "Linkifier with this Realm and Pattern already exists.")
-	ExpectRefusal(s, adam, realm.SaveLinkifier{Linkifier: realm.Linkifier{ID: 9, Pattern: "c", Template: "x"}}, "Linkifier not found.")
+	ExpectRefusal(s, adam, realm.SaveLinkifier{Linkifier: realm.Linkifier{Pattern: "a", Template: "x"}},
+		"Linkifier with this Realm and Pattern already exists.")
+	ExpectRefusal(s, adam, realm.SaveLinkifier{Linkifier: realm.Linkifier{ID: 9, Pattern: "c", Template: "x"}},
+		"Linkifier not found.")
 	for _, ids := range [][]int64{{a}, {a, a}, {a, b, b}, {}} {
-		ExpectRefusal(s, adam, realm.OrderLinkifiers{IDs: ids}, "The ordered list must enumerate all existing linkifiers exactly once")
+		ExpectRefusal(s, adam, realm.OrderLinkifiers{IDs: ids},
+			"The ordered list must enumerate all existing linkifiers exactly once")
 	}
 	Do(s, adam, realm.OrderLinkifiers{IDs: []int64{b, a}})
-	Do(s, adam, realm.SaveLinkifier{Linkifier: realm.Linkifier{ID: b, Pattern: "bb", Template: "https://example.com/b"}})
+	Do(s, adam, realm.SaveLinkifier{
+		Linkifier: realm.Linkifier{ID: b, Pattern: "bb", Template: "https://example.com/b"},
+	})
 	c := save("c")
 	if got := s.Realm.Linkifiers(); got[0].ID != b || got[0].Pattern != "bb" || got[1].ID != a || got[2].ID != c {
 		t.Errorf("the order is %+v", got)

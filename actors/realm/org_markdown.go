@@ -1,33 +1,33 @@
 package realm
 
-// MarkdownConfig is what the organization adds to the markdown of every text: it changes seldom, so renderers keep it prepared
-// under its number.
+// MarkdownConfig has the settings of the organization that change how Markdown is rendered. It changes rarely, so
+// renderers cache their tables under its Version.
 type MarkdownConfig struct {
 	Version      Seq
-	CodeLanguage string // of fenced code that names none
+	CodeLanguage string // for fenced code that names no language
 	InlineImages bool
 	LinkPreviews bool
-	Linkifiers   []LinkifierRule // in the order they apply
+	Linkifiers   []LinkifierRule // in the order in which they apply
 	Emoji        []OrgEmoji      // active ones
-	AlertWords   []string        // of anybody, folded, each once
-	Emoticons    map[UserID]bool // whose :) are to become emoji
+	AlertWords   []string        // of all users; case-folded, without duplicates
+	Emoticons    map[UserID]bool // users whose emoticons such as :) become emoji
 }
 
-// LinkifierRule makes links of what a pattern matches.
+// LinkifierRule makes links of text that matches a pattern.
 type LinkifierRule struct{ Pattern, Template string }
 
-// OrgEmoji is an emoji of the organization.
+// OrgEmoji is a custom emoji as the renderer needs it.
 type OrgEmoji struct {
 	ID          int64
 	Name, File  string
 	Deactivated bool
 }
 
-// TopicLink is a link that a topic contains.
+// TopicLink is a link in the name of a topic.
 type TopicLink struct{ Text, URL string }
 
-// markdownNeutral is a fact that cannot change the dialect; every other one might. Facts that come in great numbers say so, the
-// rest need not care.
+// markdownNeutral is a fact that cannot change the Markdown configuration. Every other fact is assumed to change it. So
+// only facts that are frequent need this marker: without it they would make renderers rebuild their caches too often.
 type markdownNeutral interface{ keepsMarkdownConfig() }
 
 func (*Ticked) keepsMarkdownConfig()           {}
@@ -44,20 +44,28 @@ func (*SubscriptionSet) keepsMarkdownConfig()  {}
 func (*SubscriptionsSet) keepsMarkdownConfig() {}
 func (*HistoryGiven) keepsMarkdownConfig()     {}
 
-// noteApplied notes that a fact has been applied.
+// noteApplied records that the last fact may have changed the Markdown configuration.
 func (r *Realm) noteApplied(f Fact) {
 	if _, ok := f.(markdownNeutral); !ok {
 		r.index.markdownConfigSeq = r.seq
 	}
 }
 
-// MarkdownConfigVersion is the number of the newest fact that may have changed the dialect.
+// MarkdownConfigVersion returns the number of the newest fact that may have changed the Markdown configuration.
 func (r *Realm) MarkdownConfigVersion() Seq { return r.index.markdownConfigSeq }
 
-// MarkdownConfig copies the organization's dialect out of the realm.
+// MarkdownConfig returns a copy of the organization's Markdown configuration.
 func (r *Realm) MarkdownConfig() MarkdownConfig {
-	d := MarkdownConfig{Version: r.index.markdownConfigSeq, CodeLanguage: r.OrgText("default_code_block_language"), InlineImages: r.OrgBool("inline_image_preview"),
-		LinkPreviews: r.OrgBool("inline_url_embed_preview"), Linkifiers: r.linkifierRules(), Emoji: r.activeOrgEmoji(), AlertWords: r.allAlertWords(), Emoticons: map[UserID]bool{}}
+	d := MarkdownConfig{
+		Version:      r.index.markdownConfigSeq,
+		CodeLanguage: r.OrgText("default_code_block_language"),
+		InlineImages: r.OrgBool("inline_image_preview"),
+		LinkPreviews: r.OrgBool("inline_url_embed_preview"),
+		Linkifiers:   r.linkifierRules(),
+		Emoji:        r.activeOrgEmoji(),
+		AlertWords:   r.allAlertWords(),
+		Emoticons:    map[UserID]bool{},
+	}
 	for id, u := range r.users.all() {
 		if u.Settings["translate_emoticons"] == true {
 			d.Emoticons[id] = true

@@ -1,25 +1,26 @@
 package realm
 
-// The organization's own pictures: its icon, and its logo on light and on dark ground.
+// Kinds of pictures of the organization: its icon, and its logo for light and dark themes.
 const (
 	Icon      = "icon"
 	Logo      = "logo"
 	NightLogo = "night_logo"
 )
 
-// Picture is one of the organization's pictures: where it comes from, the uploaded file's name, and how often it changed.
+// Picture is one of the organization's pictures: its source, the name of the uploaded file, and how often it changed.
 type Picture struct {
-	Source  string // U: uploaded; G and D: what every organization starts with
+	Source  string // U: uploaded; G and D: default of the icon and of the logos
 	File    string
 	Version int
 }
 
-// PictureOf is the organization's picture of a kind.
+// PictureOf returns the picture of a kind.
 func (o *Organization) PictureOf(kind string) Picture {
 	source, file, version := o.picture(kind)
 	return Picture{*source, *file, *version}
 }
 
+// picture returns where the picture of a kind is stored.
 func (o *Organization) picture(kind string) (source, file *string, version *int) {
 	switch kind {
 	case Icon:
@@ -30,7 +31,7 @@ func (o *Organization) picture(kind string) (source, file *string, version *int)
 	return &o.NightLogoSource, &o.NightLogoFile, &o.NightLogoVersion
 }
 
-// SetPicture asks for another picture of the organization; without a file it takes the first one again.
+// SetPicture asks to change a picture of the organization. Without a file it becomes the default again.
 type SetPicture struct{ Kind, File string }
 
 func (c SetPicture) Decide(t *Turn) (Picture, error) {
@@ -48,7 +49,7 @@ func (c SetPicture) Decide(t *Turn) (Picture, error) {
 	return p, nil
 }
 
-// PictureChanged says the organization has another picture.
+// PictureChanged says that a picture of the organization was changed.
 type PictureChanged struct {
 	Kind    string
 	Picture Picture

@@ -2,16 +2,16 @@ package realm
 
 import "strings"
 
-// Playground is the row of a place where code of one language can be tried out.
+// Playground is the row of a website on which code of one language can be run.
 type Playground struct {
 	ID       int64
 	Name     string
 	Language string
-	Template string // of its address, RFC 6570, with the one variable code
+	Template string // RFC 6570 template of its URL, with the one variable code
 }
 
-// Limits of playgrounds: the lengths are the protocol's, in code points; the number keeps the list, which every change
-// tells everybody anew, small.
+// Limits of playgrounds. The lengths, in code points, come from the protocol. The number is limited because every
+// change sends the whole list to all users.
 const (
 	maxPlaygroundName     = 40
 	maxPlaygroundLanguage = 40
@@ -19,28 +19,31 @@ const (
 	maxPlaygrounds        = 200
 )
 
-// Playgrounds is the organization's playgrounds in the order they were added.
+// Playgrounds returns the organization's playgrounds in the order they were added.
 func (r *Realm) Playgrounds() []Playground { return r.small.playgrounds.list() }
 
-// ErrBadField is the refusal of a row with a wrong field: the protocol names the field beside the text; "__all__" is the row.
+// ErrBadField refuses a row with an invalid field. The protocol names the field beside the text; "__all__" means the
+// whole row.
 func ErrBadField(field, msg string) *Refusal {
 	return BadRequest("%s", msg).With("errors", map[string]any{field: []string{msg}})
 }
 
-// blankField is what the protocol says about a field without content.
+// blankField is the protocol's text for an empty field.
 const blankField = "This field cannot be blank."
 
-// AddPlayground asks for a playground. Fault is what a check of the template found; it is told after the other checks.
+// AddPlayground asks to add a playground. Fault is the error of the caller's check of the template. It is returned
+// after the other checks.
 type AddPlayground struct {
 	Name, Language, Template string
-	Fault                    error
+	TemplateError            error
 }
 
 func (c AddPlayground) Decide(t *Turn) (int64, error) {
 	if _, err := t.RequireAdmin(); err != nil {
 		return 0, err
 	}
-	p := Playground{t.nextID("playground"), strings.TrimSpace(c.Name), strings.TrimSpace(c.Language), strings.TrimSpace(c.Template)}
+	p := Playground{t.nextID("playground"),
+		strings.TrimSpace(c.Name), strings.TrimSpace(c.Language), strings.TrimSpace(c.Template)}
 	switch {
 	case p.Name == "":
 		return 0, ErrBadField("name", blankField)
@@ -54,12 +57,13 @@ func (c AddPlayground) Decide(t *Turn) (int64, error) {
 		return 0, BadRequest("Invalid characters in pygments language")
 	case runeCount(p.Template) > maxPlaygroundTemplate:
 		return 0, BadRequest("url_template is too long (limit: %d characters)", maxPlaygroundTemplate)
-	case c.Fault != nil:
-		return 0, c.Fault
+	case c.TemplateError != nil:
+		return 0, c.TemplateError
 	}
 	for _, o := range t.small.playgrounds.all() {
 		if o.Name == p.Name && o.Language == p.Language {
-			return 0, ErrBadField("__all__", "Realm playground with this Realm, Pygments language and Name already exists.")
+			return 0, ErrBadField("__all__",
+				"Realm playground with this Realm, Pygments language and Name already exists.")
 		}
 	}
 	if t.small.playgrounds.size() >= maxPlaygrounds {
@@ -69,7 +73,7 @@ func (c AddPlayground) Decide(t *Turn) (int64, error) {
 	return p.ID, nil
 }
 
-// PlaygroundAdded says a playground exists.
+// PlaygroundAdded says that a playground was added.
 type PlaygroundAdded struct{ Playground Playground }
 
 func (f *PlaygroundAdded) apply(r *Realm) {
@@ -80,7 +84,7 @@ func (f *PlaygroundAdded) apply(r *Realm) {
 
 func (f *PlaygroundAdded) tell(r *Realm) []Notice { return r.playgroundNotices() }
 
-// RemovePlayground asks to take a playground away.
+// RemovePlayground asks to remove a playground.
 type RemovePlayground struct{ ID int64 }
 
 func (c RemovePlayground) Decide(t *Turn) (Done, error) {
@@ -94,17 +98,18 @@ func (c RemovePlayground) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// PlaygroundRemoved says a playground is gone.
+// PlaygroundRemoved says that a playground was removed.
 type PlaygroundRemoved struct{ ID int64 }
 
 func (f *PlaygroundRemoved) apply(r *Realm)         { r.small.playgrounds.remove(f.ID) }
 func (f *PlaygroundRemoved) tell(r *Realm) []Notice { return r.playgroundNotices() }
 
-// PlaygroundsChanged is the event realm_playgrounds: the whole list.
+// PlaygroundsChanged is the event realm_playgrounds with the whole list.
 type PlaygroundsChanged struct{ List []Playground }
 
 func (*PlaygroundsChanged) EventType() string { return "realm_playgrounds" }
 
+// playgroundNotices sends the whole list to all users.
 func (r *Realm) playgroundNotices() []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: &PlaygroundsChanged{r.Playgrounds()}}}
 }

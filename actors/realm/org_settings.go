@@ -4,14 +4,15 @@ import (
 	"strings"
 )
 
-// ChangeOrganization asks to change the organization's settings.
+// ChangeOrganization asks to change settings of the organization. Values come first, then groups, name and
+// description. All checks come before the first change.
 type ChangeOrganization struct {
 	Values          []SettingValue
 	Groups          []GroupChange
 	Name            *string
 	Description     *string
 	DescriptionHTML string
-	Passwords       *bool // log people in; nothing else does
+	Passwords       *bool // whether password login is enabled; it is the only method, so false is refused
 }
 
 // Lengths in code points (protocol).
@@ -97,9 +98,11 @@ func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
+// checkOrgSetting refuses values that the setting's type allows but the protocol does not.
 func (t *Turn) checkOrgSetting(v SettingValue) error {
 	switch v.Name {
-	case "message_content_edit_limit_seconds", "message_content_delete_limit_seconds", "move_messages_within_stream_limit_seconds", "move_messages_between_streams_limit_seconds":
+	case "message_content_edit_limit_seconds", "message_content_delete_limit_seconds",
+		"move_messages_within_stream_limit_seconds", "move_messages_between_streams_limit_seconds":
 		if n, ok := v.Value.(int64); ok && n <= 0 {
 			return errBadSetting(v)
 		}
@@ -148,9 +151,11 @@ func (t *Turn) checkOrgSetting(v SettingValue) error {
 }
 
 func errBadSetting(v SettingValue) error {
-	return Refuse(Invalid, "REQUEST_VARIABLE_INVALID", "Bad value for '"+v.Name+"': "+valueText(v.Value)).With("var_name", v.Name).With("bad_value", v.Value)
+	return Refuse(Invalid, "REQUEST_VARIABLE_INVALID", "Bad value for '"+v.Name+"': "+valueText(v.Value)).
+		With("var_name", v.Name).With("bad_value", v.Value)
 }
 
+// valueText returns a number or text as refusals show it.
 func valueText(v any) string {
 	if n, ok := v.(int64); ok {
 		return UserID(n).String()
@@ -159,15 +164,15 @@ func valueText(v any) string {
 	return s
 }
 
-// OrganizationChanged says one setting of the organization is another one now: a value, or a permission's group.
+// OrganizationChanged says that one setting of the organization changed: a value, or the group of a permission.
 type OrganizationChanged struct {
 	Setting string
 	Value   any
 	Group   *GroupValue
 	HTML    string   // of the description
-	Full    []UserID // with waiting_period_threshold: who is listed as a full member by it,
-	Waits   []UserID // and who is not any more,
-	At      int64    // and when; 0 in older journals
+	Full    []UserID // with waiting_period_threshold: users that become full members
+	Waits   []UserID // the same: users that no longer are full members
+	At      int64    // the same: time of the change; 0 in older journals
 }
 
 func (f *OrganizationChanged) apply(r *Realm) {
@@ -195,7 +200,8 @@ func (f *OrganizationChanged) tell(r *Realm) []Notice {
 	}
 	out := []Notice{{To: to, Event: &e}}
 	if len(f.Full) > 0 && len(to) > 0 {
-		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Joined: true, Users: f.Full}})
+		e := &GroupMembersChanged{Group: groupFullMembers, Joined: true, Users: f.Full}
+		out = append(out, Notice{To: to, Event: e})
 	}
 	if len(f.Waits) > 0 && len(to) > 0 {
 		out = append(out, Notice{To: to, Event: &GroupMembersChanged{Group: groupFullMembers, Users: f.Waits}})

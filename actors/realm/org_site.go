@@ -3,7 +3,7 @@ package realm
 // Site is the address under which clients reach an organization.
 type Site struct {
 	URL  string // scheme and host, without a slash at the end
-	Host string // part of the stand-in email addresses that other users see
+	Host string // part of the made-up email addresses that hide the real ones
 	Name string // string id; "" is the root organization
 	// Deactivated is set if the organization is deactivated. It follows from facts on disk.
 	Deactivated bool

@@ -6,125 +6,142 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// What leaves the server (letters, calls of bots' services, notifications of phones) is an errand: a row that a fact of
-// the same turn makes and that another fact removes when it is done or given up. So nothing that was promised is lost
-// when the process ends; it is begun again by the next one. An errand may therefore be done twice, never not at all.
+// Everything that leaves the server (emails, outgoing webhooks, push notifications, link previews) is an outbox job. A
+// fact of the turn that causes the job adds its row. A later fact removes the row when the job is done or given up. So
+// no job is lost when the process ends: the next process starts it again. A job may therefore run twice, but it runs at
+// least once.
 
-// OutboxJobKind is where an errand leads; the numbers are kept for ever.
+// OutboxJobKind is the kind of an outbox job. The numbers are in stored rows and never change.
 type OutboxJobKind uint8
 
 const (
-	OutboxEmail         OutboxJobKind = 1 // a mail
-	OutboxWebhook       OutboxJobKind = 2 // a bot's service hears of a message
-	OutboxPush          OutboxJobKind = 3 // somebody's devices show a message
-	OutboxPushRemoval   OutboxJobKind = 4 // somebody's devices show messages no longer
-	OutboxMissedMessage OutboxJobKind = 5 // somebody hears by mail of a message, if he does not read it in time
-	// OutboxRegistration: the service that passes notifications on for us hears of somebody's devices.
+	OutboxEmail         OutboxJobKind = 1 // send an email
+	OutboxWebhook       OutboxJobKind = 2 // send a message to the service of a bot
+	OutboxPush          OutboxJobKind = 3 // show a message on a user's devices
+	OutboxPushRemoval   OutboxJobKind = 4 // remove messages from a user's devices
+	OutboxMissedMessage OutboxJobKind = 5 // email a message to a user that does not read it in time
+	// OutboxRegistration tells the push bouncer about a user's devices.
 	OutboxRegistration OutboxJobKind = 6
-	OutboxPreview      OutboxJobKind = 7 // a message is to show what the pages say that it links to
+	OutboxPreview      OutboxJobKind = 7 // fetch the pages a message links to, and show their previews
 )
 
-// OutboxJob is the row of something that is to leave the server.
+// OutboxJob is the row of an outbox job. Its kind decides which fields are set.
 type OutboxJob struct {
 	ID      int64
 	Kind    OutboxJobKind
 	At      int64
-	Letter  *Email    // of a letter
-	User    UserID    // the bot; or whose devices
-	Message MessageID // that is told of
-	Why     string    // a push's trigger, in the protocol's words
+	Letter  *Email    // of OutboxEmail
+	User    UserID    // the bot; or the user whose devices are meant
+	Message MessageID // the message that is sent or shown
+	Why     string    // trigger of a notification, in the protocol's words
 	Told    Seq       // number of the message's fact
-	Group   GroupID   // by which he is mentioned; 0: by name
+	Group   GroupID   // the group that mentions the user; 0: mentioned by name
 	Gone    []MessageID
-	// DeviceRegistration is what a service is to hear of somebody's devices.
+	// Registration is the change of a user's devices to tell the push bouncer.
 	Registration *DeviceRegistration
-	Version      uint16 // of the text whose links are to be shown
+	Version      uint16 // of the text whose links are previewed
 }
 
-// Email is a mail the server sends.
+// Email is an email that the server sends.
 type Email struct {
 	To, Subject string
-	Paragraphs  []string // normalizeNumber text; one that is an address of the web is a link
-	Link        int64    // 0: none; else the paragraph LinkPlaceholder is replaced by the link the server's secret makes of it
-	// Address: LinkPlaceholder is replaced by the link that confirms this change.
+	Paragraphs  []string // plain text; a paragraph that is a URL becomes a link
+	// Link is the number of an invitation link that replaces LinkPlaceholder; 0: none. The link is made with the
+	// server's secret when the email is sent.
+	Link int64
+	// Address: a link that confirms this change of address replaces LinkPlaceholder.
 	Address *EmailChange
 }
 
-// LinkPlaceholder stands in a letter for a link that must not be kept.
+// LinkPlaceholder is the place in a stored email of a link that must not be stored.
 const LinkPlaceholder = "{link}"
 
-// Limits of what waits to leave an organization. Beyond them new errands are dropped and logged: what is behind so far
-// will hardly be of use, and memory must not grow with somebody else's outage.
+// Limits of outbox jobs of an organization. Above them new jobs are dropped and logged. Jobs that old are of little
+// use, and memory must not grow while an external service is down.
 const (
 	MaxEmails             = 10_000 // a few hundred bytes each
 	MaxWebhookCalls       = 1000
 	maxWebhookCallsPerBot = 100
-	MaxPushes             = 20_000 // about a hundred bytes each
-	MaxMissedMessages     = 20_000 // about a hundred bytes each
+	MaxPushes             = 20_000 // about 100 bytes each
+	MaxMissedMessages     = 20_000 // about 100 bytes each
 	MaxPreviews           = 1000
-	// maxPreviewsPerUser is how many of one user's messages wait for pages: they are fetched one message after the other.
+	// maxPreviewsPerUser limits one user's waiting previews. Their pages are fetched one message after another.
 	maxPreviewsPerUser = 50
-	// maxMissedPerUser is how many messages wait to be mailed to one user: who missed so many looks for himself.
+	// maxMissedPerUser limits the messages that wait to be emailed to one user. A user that missed more will look at
+	// the messages themselves.
 	maxMissedPerUser = 50
-	// maxShownPerUser is how many of one user's messages are remembered as shown on his devices, the newest: what is older he
-	// hasKey cleared away himself.
+	// maxShownPerUser limits the messages of one user that are remembered as shown on devices; the newest ones are
+	// kept. The user has probably dismissed older ones.
 	maxShownPerUser = 1000
-	// maxPushRemovals is how many messages one notification takes back: Apple's are at most 4 kB (protocol).
+	// maxPushRemovals is the number of messages that one notification removes. Apple's notifications are limited to 4
+	// kB (protocol).
 	maxPushRemovals = 200
 )
 
-// outboxLimits is how many errands of a kind may wait, and how many of them one user's; 0: any number.
-var outboxLimits = map[OutboxJobKind]struct{ all, each int }{
-	OutboxEmail: {MaxEmails, 0}, OutboxWebhook: {MaxWebhookCalls, maxWebhookCallsPerBot}, OutboxPush: {MaxPushes, 0}, OutboxPushRemoval: {MaxPushes, 0},
-	OutboxMissedMessage: {MaxMissedMessages, 0}, OutboxRegistration: {MaxDeviceRegistrations, maxDeviceRegistrationsPerUser},
-	OutboxPreview: {MaxPreviews, maxPreviewsPerUser},
+// outboxLimit limits the waiting jobs of one kind. 0: no limit.
+type outboxLimit struct {
+	org  int // of the whole organization
+	user int // of one user, or of one bot
 }
 
-// outboxKey is errands of one kind, or with a user only his.
+// outboxLimits has the limit of each kind.
+var outboxLimits = map[OutboxJobKind]outboxLimit{
+	OutboxEmail:         {org: MaxEmails},
+	OutboxWebhook:       {org: MaxWebhookCalls, user: maxWebhookCallsPerBot},
+	OutboxPush:          {org: MaxPushes},
+	OutboxPushRemoval:   {org: MaxPushes},
+	OutboxMissedMessage: {org: MaxMissedMessages},
+	OutboxRegistration:  {org: MaxDeviceRegistrations, user: maxDeviceRegistrationsPerUser},
+	OutboxPreview:       {org: MaxPreviews, user: maxPreviewsPerUser},
+}
+
+// outboxKey is what jobs are counted by: their kind, or their kind and user.
 type outboxKey struct {
 	kind OutboxJobKind
 	user UserID
 }
 
-// outboxCount is how many errands wait. It is derived.
+// outboxCount counts the waiting jobs. It is derived data.
 type outboxCount struct {
 	count map[outboxKey]int
-	// missed is the errands of messages that may have to be mailed to somebody, oldest first.
+	// missed has the jobs of each user whose messages may have to be emailed, oldest first.
 	missed map[UserID][]int64
 }
 
-func (n *outboxCount) add(e *OutboxJob, by int) {
-	for _, of := range e.countKeys() {
-		if n.count[of] += by; n.count[of] == 0 {
-			delete(n.count, of)
+// add counts a job that is added (change 1) or removed (change -1).
+func (c *outboxCount) add(job *OutboxJob, change int) {
+	for _, key := range job.countKeys() {
+		if c.count[key] += change; c.count[key] == 0 {
+			delete(c.count, key)
 		}
 	}
 	switch {
-	case e.Kind == OutboxMissedMessage && by > 0:
-		n.missed[e.User] = append(n.missed[e.User], e.ID)
-	case e.Kind == OutboxMissedMessage:
-		n.missed[e.User] = slices.DeleteFunc(n.missed[e.User], func(id int64) bool { return id == e.ID })
-		if len(n.missed[e.User]) == 0 {
-			delete(n.missed, e.User)
+	case job.Kind == OutboxMissedMessage && change > 0:
+		c.missed[job.User] = append(c.missed[job.User], job.ID)
+	case job.Kind == OutboxMissedMessage:
+		c.missed[job.User] = slices.DeleteFunc(c.missed[job.User], func(id int64) bool { return id == job.ID })
+		if len(c.missed[job.User]) == 0 {
+			delete(c.missed, job.User)
 		}
 	}
 }
 
-// countKeys is what an errand counts among.
-func (e *OutboxJob) countKeys() []outboxKey {
-	if outboxLimits[e.Kind].each == 0 {
-		return []outboxKey{{kind: e.Kind}}
+// countKeys returns the keys under which a job is counted.
+func (j *OutboxJob) countKeys() []outboxKey {
+	if outboxLimits[j.Kind].user == 0 {
+		return []outboxKey{{kind: j.Kind}}
 	}
-	return []outboxKey{{kind: e.Kind}, {e.Kind, e.User}}
+	return []outboxKey{{kind: j.Kind}, {j.Kind, j.User}}
 }
 
-// hasRoom reports whether one more errand of a kind may wait, beside those that are still to be added.
-func (n *outboxCount) hasRoom(kind OutboxJobKind, u UserID, more map[outboxKey]int) bool {
-	all, each, limit := outboxKey{kind: kind}, outboxKey{kind, u}, outboxLimits[kind]
-	return n.count[all]+more[all] < limit.all && (limit.each == 0 || n.count[each]+more[each] < limit.each)
+// hasRoom reports whether the limits allow one more job of a kind. more counts jobs that will be added with it.
+func (c *outboxCount) hasRoom(kind OutboxJobKind, u UserID, more map[outboxKey]int) bool {
+	org, user, limit := outboxKey{kind: kind}, outboxKey{kind, u}, outboxLimits[kind]
+	return c.count[org]+more[org] < limit.org &&
+		(limit.user == 0 || c.count[user]+more[user] < limit.user)
 }
 
-// OutboxJobs is every errand that waits, oldest first.
+// OutboxJobs returns all waiting jobs, oldest first.
 func (v View) OutboxJobs() []OutboxJob {
 	out := make([]OutboxJob, 0, v.small.outboxJobs.size())
 	for _, id := range v.small.outboxJobs.keys() {
@@ -133,10 +150,10 @@ func (v View) OutboxJobs() []OutboxJob {
 	return out
 }
 
-// OutboxJob is one that waits, or nil.
+// OutboxJob returns a waiting job by id, or nil.
 func (v View) OutboxJob(id int64) *OutboxJob { return v.small.outboxJobs.find(id) }
 
-// SendEmails has letters sent.
+// SendEmails adds jobs that send emails.
 func (t *Turn) SendEmails(letters ...Email) {
 	var list []OutboxJob
 	for _, l := range letters {
@@ -145,32 +162,32 @@ func (t *Turn) SendEmails(letters ...Email) {
 	t.addOutboxJobs(list)
 }
 
-// addOutboxJobs records what is to leave the server, as far as there is room.
-func (t *Turn) addOutboxJobs(list []OutboxJob) {
-	if len(list) == 0 {
+// addOutboxJobs records jobs, as far as the limits allow.
+func (t *Turn) addOutboxJobs(jobs []OutboxJob) {
+	if len(jobs) == 0 {
 		return
 	}
-	more := map[outboxKey]int{}
+	added := map[outboxKey]int{}
 	f := &OutboxJobsAdded{}
-	for _, e := range list {
-		if !t.small.outboxCount.hasRoom(e.Kind, e.User, more) {
+	for _, job := range jobs {
+		if !t.small.outboxCount.hasRoom(job.Kind, job.User, added) {
 			f.Dropped++
 			continue
 		}
-		for _, of := range e.countKeys() {
-			more[of]++
+		for _, key := range job.countKeys() {
+			added[key]++
 		}
-		e.ID, e.At = t.nextID("errand")+int64(len(f.List)), t.Now
-		f.List = append(f.List, e)
+		job.ID, job.At = t.nextID("errand")+int64(len(f.List)), t.Now
+		f.List = append(f.List, job)
 	}
 	t.Record(f)
 }
 
-// OutboxJobsAdded records jobs that leave the server: emails, push notifications, webhooks. No client gets an event: the
-// realm actor hands the jobs to the outbox when the fact is on disk.
+// OutboxJobsAdded records jobs that leave the server: emails, push notifications, webhooks. No client gets an event:
+// the realm actor hands the jobs to the outbox when the fact is on disk.
 type OutboxJobsAdded struct {
 	List    []OutboxJob
-	Dropped int // how many more there was no room for
+	Dropped int // jobs that were not added because of the limits
 }
 
 func (f *OutboxJobsAdded) apply(r *Realm) {
@@ -184,7 +201,8 @@ func (f *OutboxJobsAdded) apply(r *Realm) {
 func (*OutboxJobsAdded) tell(*Realm) []Notice { return nil }
 func (*OutboxJobsAdded) keepsMarkdownConfig() {}
 
-// FinishOutboxJobs is the server's: these are done, or given up. Of the pushes among them, ShownNotifications are on devices now.
+// FinishOutboxJobs is a command of the server: the jobs are done or given up. Shown are the push jobs among them whose
+// messages are on devices now.
 type FinishOutboxJobs struct{ IDs, Shown []int64 }
 
 func (c FinishOutboxJobs) Decide(t *Turn) (Done, error) {
@@ -195,7 +213,7 @@ func (c FinishOutboxJobs) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// FinishOutboxJobs records that errands are done; one that is gone already is passed over.
+// FinishOutboxJobs records that jobs are done. It ignores jobs that do not exist any more.
 func (t *Turn) FinishOutboxJobs(ids []int64, shown ...int64) {
 	f := &OutboxJobsFinished{}
 	for _, id := range ids {
@@ -211,10 +229,10 @@ func (t *Turn) FinishOutboxJobs(ids []int64, shown ...int64) {
 	}
 }
 
-// OutboxJobsFinished says errands are done with.
+// OutboxJobsFinished removes outbox jobs.
 type OutboxJobsFinished struct {
 	IDs   []int64
-	Shown []int64 // of them, the messages that are on their users' devices now
+	Shown []int64 // jobs among them whose messages are on the user's devices now
 }
 
 func (f *OutboxJobsFinished) apply(r *Realm) {
@@ -225,7 +243,7 @@ func (f *OutboxJobsFinished) apply(r *Realm) {
 			oldest, _ := s.Messages.Min()
 			s.Messages.Remove(oldest)
 		}
-		r.small.staleNotifications[e.User] = struct{}{} // he may have read it meanwhile
+		r.small.staleNotifications[e.User] = struct{}{} // the user may have read it in the meantime
 	}
 	for _, id := range f.IDs {
 		r.small.outboxCount.add(r.small.outboxJobs.must(id), -1)
@@ -236,59 +254,65 @@ func (f *OutboxJobsFinished) apply(r *Realm) {
 func (*OutboxJobsFinished) tell(*Realm) []Notice { return nil }
 func (*OutboxJobsFinished) keepsMarkdownConfig() {}
 
-// maxNotifiedPerTurn is how many people one turn looks at who may be to be told of a message: 250 are about 1 ms.
+// maxNotifiedPerTurn is the number of users that one turn checks for notifications of a message: 250 take about 1 ms.
 const maxNotifiedPerTurn = 250
 
-// addMessageOutboxJobs records what a message that was just sent sets off outside. Where very many may be to be told, that is work of
-// the turns that follow. There is no more of it than would be dropped anyway once it is done.
+// addMessageOutboxJobs records the outbox jobs of a message that was just sent. If very many users may have to be
+// notified, a job of several turns does it. The number of such jobs is limited; above the limit the notifications are
+// dropped, as they would be for lack of room in the outbox.
 func (t *Turn) addMessageOutboxJobs(f *MessageSent) {
 	calls := slices.Concat(t.serviceJobs(f), t.previewJobs(f.ID, 0, t.users.must(f.Sender), f.Content))
-	who := ids.Union(t.pushCandidates(f), t.missedEmailCandidates(f))
-	if who.Len() <= maxNotifiedPerTurn {
-		t.addOutboxJobs(slices.Concat(calls, t.notificationJobs(f, t.seq, ids.IDs[UserID](who))))
+	users := ids.Union(t.pushCandidates(f), t.missedEmailCandidates(f))
+	if users.Len() <= maxNotifiedPerTurn {
+		t.addOutboxJobs(slices.Concat(calls, t.notificationJobs(f, t.seq, ids.IDs[UserID](users))))
 		return
 	}
 	t.addOutboxJobs(calls)
 	if t.countJobs(NotifyJob) < MaxNotifyJobs {
-		t.Record(&JobStarted{t.nextID("work"), Job{Kind: NotifyJob, AtOnce: maxNotifiedPerTurn, Rest: who, Message: f.ID, Told: t.seq, Groups: f.Content.Groups}})
+		t.Record(&JobStarted{t.nextID("work"), Job{Kind: NotifyJob, AtOnce: maxNotifiedPerTurn, Rest: users,
+			Message: f.ID, Told: t.seq, Groups: f.Content.Groups}})
 	} else {
-		t.Record(&OutboxJobsAdded{Dropped: who.Len()})
+		t.Record(&OutboxJobsAdded{Dropped: users.Len()})
 	}
 }
 
-// notificationJobs is the errands that tell people of a message whose fact has that number.
-func (t *Turn) notificationJobs(f *MessageSent, told Seq, users []UserID) (out []OutboxJob) {
-	mailed := t.sendsMissedEmails(f)
+// notificationJobs returns the jobs that notify users of a message. seq is the number of the message's fact.
+func (t *Turn) notificationJobs(f *MessageSent, seq Seq, users []UserID) (out []OutboxJob) {
+	byEmail := t.sendsMissedEmails(f)
 	for _, id := range users {
 		u := t.users.must(id)
 		if t.env.PushEnabled && t.HasPushDevice(id) {
-			if why := t.notificationTrigger(u, f, pushSettings); why != "" {
-				e := OutboxJob{Kind: OutboxPush, User: id, Message: f.ID, Why: why, Told: told}
-				if why == triggerMention {
+			if trigger := t.notificationTrigger(u, f, pushSettings); trigger != "" {
+				e := OutboxJob{Kind: OutboxPush, User: id, Message: f.ID, Why: trigger, Told: seq}
+				if trigger == triggerMention {
 					e.Group = t.mentionedGroup(u, f)
 				}
 				out = append(out, e)
 			}
 		}
-		if mailed && len(t.small.outboxCount.missed[id]) < maxMissedPerUser { // else the mail that waits says enough
-			if why := t.notificationTrigger(u, f, emailSettings); why != "" {
-				out = append(out, OutboxJob{Kind: OutboxMissedMessage, User: id, Message: f.ID, Why: why, Told: told})
+		// more waiting emails would not help the user
+		if byEmail && len(t.small.outboxCount.missed[id]) < maxMissedPerUser {
+			if trigger := t.notificationTrigger(u, f, emailSettings); trigger != "" {
+				out = append(out, OutboxJob{Kind: OutboxMissedMessage, User: id, Message: f.ID, Why: trigger,
+					Told: seq})
 			}
 		}
 	}
 	return out
 }
 
-// stepNotify records the errands of some of those whom a message is to be told; who has read it since is told no more.
-func (t *Turn) stepNotify(w *Job) ids.Set {
-	users := w.nextUsers()
-	m := t.message(w.Message)
+// stepNotify adds the notification jobs of the next users of a job, and returns these users. Users that have read the
+// message since are not notified.
+func (t *Turn) stepNotify(job *Job) ids.Set {
+	users := job.nextUsers()
+	m := t.message(job.Message)
 	if m == nil {
-		return w.Rest.Clone()
+		return job.Rest.Clone()
 	}
-	e := t.extraOrEmpty(w.Message)
-	f := &MessageSent{ID: w.Message, Sender: UserID(m.sender), Channel: ChannelID(m.channel), Mentioned: e.Mentioned, GroupMentioned: e.GroupMentioned, TopicMentioned: e.TopicMentioned,
-		Content: ContentInfo{ChannelWildcard: m.bits&bitChannelWildcard != 0, Groups: w.Groups}}
+	e := t.extraOrEmpty(job.Message)
+	f := &MessageSent{ID: job.Message, Sender: UserID(m.sender), Channel: ChannelID(m.channel), Mentioned: e.Mentioned,
+		GroupMentioned: e.GroupMentioned, TopicMentioned: e.TopicMentioned,
+		Content: ContentInfo{ChannelWildcard: m.bits&bitChannelWildcard != 0, Groups: job.Groups}}
 	if f.Channel != 0 {
 		f.TopicName = t.topics.must(m.topic).Name
 	}
@@ -297,6 +321,6 @@ func (t *Turn) stepNotify(w *Job) ids.Set {
 			f.ReadBy = append(f.ReadBy, u)
 		}
 	}
-	t.addOutboxJobs(t.notificationJobs(f, w.Told, users))
+	t.addOutboxJobs(t.notificationJobs(f, job.Told, users))
 	return ids.SetOf(users...)
 }

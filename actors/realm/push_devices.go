@@ -2,24 +2,25 @@ package realm
 
 import "slices"
 
-// Device is the row of a program somebody has logged in with that may be notified end-to-end encrypted.
+// Device is the row of a client program on a device that a user has logged in with. It can receive end-to-end encrypted
+// notifications.
 type Device struct {
 	ID           int64
 	User         UserID
-	KeyID        *int64 // of the key notifications are encrypted with
+	KeyID        *int64 // of the key that encrypts the notifications
 	Key          []byte
 	TokenKind    string
 	TokenID      *string // of the token registered with the push service
-	PendingToken *string // of the one being registered
+	PendingToken *string // of the token that is being registered
 	Updated      *int64
 	Failure      *string // why the last registration failed
 }
 
-// maxDevices is how many devices an account has at once; the oldest are removed, as programs that were deleted do not
-// say goodbye.
+// maxDevices is the limit of devices of an account. The oldest ones are removed first, because a deleted client program
+// does not unregister.
 const maxDevices = 100
 
-// DevicesOf is a user's devices, oldest first.
+// DevicesOf returns a user's devices, oldest first.
 func (r *Realm) DevicesOf(u UserID) []Device {
 	var out []Device
 	for _, id := range r.small.devicesOf[u] {
@@ -28,6 +29,7 @@ func (r *Realm) DevicesOf(u UserID) []Device {
 	return out
 }
 
+// ownDevice returns a device of the caller by id.
 func (v View) ownDevice(id int64) (*Device, error) {
 	me, err := v.RequireHuman()
 	if err != nil {
@@ -40,7 +42,7 @@ func (v View) ownDevice(id int64) (*Device, error) {
 	return d, nil
 }
 
-// AddDevice asks for a record of the device the caller uses.
+// AddDevice asks to add the device that the caller uses. It answers the device's id.
 type AddDevice struct{}
 
 func (AddDevice) Decide(t *Turn) (int64, error) {
@@ -72,7 +74,7 @@ func (f *DeviceAdded) tell(r *Realm) []Notice { return r.userNotices(f.User, f) 
 func (*DeviceAdded) EventType() string        { return "device" }
 func (*DeviceAdded) keepsMarkdownConfig()     {}
 
-// userNotices is the notice of an event that only one user hears.
+// userNotices returns the notice of an event for one user, or nil if the user is not connected.
 func (r *Realm) userNotices(u UserID, e Event) []Notice {
 	if to := r.usersAudience(u); len(to) > 0 {
 		return []Notice{{To: to, Event: e}}
@@ -80,7 +82,7 @@ func (r *Realm) userNotices(u UserID, e Event) []Notice {
 	return nil
 }
 
-// RemoveDevice asks to forget a device.
+// RemoveDevice asks to remove a device.
 type RemoveDevice struct{ ID int64 }
 
 func (c RemoveDevice) Decide(t *Turn) (Done, error) {
@@ -113,7 +115,7 @@ func (f *DeviceRemoved) tell(r *Realm) []Notice { return r.userNotices(f.User, f
 func (*DeviceRemoved) EventType() string        { return "device" }
 func (*DeviceRemoved) keepsMarkdownConfig()     {}
 
-// removeAllDevices ends every registration for notifications of an account.
+// removeAllDevices ends every registration of an account for notifications, encrypted or not.
 func (t *Turn) removeAllDevices(u UserID) {
 	if len(t.PushTokensOf(u)) > 0 {
 		t.Record(&PushTokensChanged{User: u})
@@ -124,14 +126,15 @@ func (t *Turn) removeAllDevices(u UserID) {
 	}
 }
 
-// RegisterDevice asks to set up, or to renew, a device's encrypted notifications: its key, its token, or both.
+// RegisterDevice asks to register a device for encrypted notifications, or to renew the registration: its key, its
+// token, or both.
 type RegisterDevice struct {
 	ID    int64
 	KeyID *int64 // with Key
 	Key   []byte
 	Kind  string  // of the token: fcm or apns
-	Token *string // id of the token, which only the push service may read
-	// Encrypted is the token for that service, PublicKey of its keys the one that was used.
+	Token *string // id of the token; only the push service can read the token itself
+	// Encrypted is the token, encrypted for the push service with the key that PublicKey names.
 	Encrypted, PublicKey string
 }
 
@@ -145,7 +148,8 @@ func (c RegisterDevice) Decide(t *Turn) (Done, error) {
 	}
 	switch {
 	case c.Token != nil && !t.env.PushBouncer:
-		return Done{}, Refuse(Busy, "PUSH_SERVICE_NOT_CONFIGURED", "Server is not configured to use push notification service.")
+		return Done{}, Refuse(Busy, "PUSH_SERVICE_NOT_CONFIGURED",
+			"Server is not configured to use push notification service.")
 	case c.Token != nil && !t.small.outboxCount.hasRoom(OutboxRegistration, d.User, nil):
 		return Done{}, Refuse(Busy, "BAD_REQUEST", "The push notification service is busy")
 	}
@@ -156,17 +160,18 @@ func (c RegisterDevice) Decide(t *Turn) (Done, error) {
 	}
 	t.Record(f)
 	if c.Token != nil {
-		t.registerDevices(d.User, DeviceRegistration{Device: d.ID, TokenID: *c.Token, Encrypted: c.Encrypted, PublicKey: c.PublicKey})
+		t.registerDevices(d.User, DeviceRegistration{Device: d.ID, TokenID: *c.Token, Encrypted: c.Encrypted,
+			PublicKey: c.PublicKey})
 	}
 	return Done{}, nil
 }
 
-// FinishDeviceRegistration is the server's: the push service has taken a device's token, or refused it. A registration that was
-// overtaken by another one is settled by that one.
+// FinishDeviceRegistration is a command of the server: the push service has accepted a device's token, or rejected it.
+// A token that has been replaced by a newer registration is refused here; the newer one finishes itself.
 type FinishDeviceRegistration struct {
 	ID      int64
 	Token   string
-	Failure string // code; "": taken
+	Failure string // error code; "": accepted
 }
 
 func (c FinishDeviceRegistration) Decide(t *Turn) (Done, error) {
@@ -188,25 +193,25 @@ func (c FinishDeviceRegistration) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// removeUnencryptedTokens ends the unencrypted registration of a device that is notified end-to-end encrypted from now on: it would
-// be told of everything twice, once legibly.
+// removeUnencryptedTokens ends the unencrypted registration of a device that now gets encrypted notifications.
+// Otherwise the device would show everything twice, and one copy would be readable for the push service.
 func (t *Turn) removeUnencryptedTokens(d *Device) {
-	var rest []PushToken
-	var gone []DeviceRegistration
-	for _, x := range t.PushTokensOf(d.User) {
-		if x.Kind == pushKinds[d.TokenKind] && slices.Contains(tokenIDs(x), *d.TokenID) {
-			gone = append(gone, DeviceRegistration{Token: x, Gone: true})
+	var kept []PushToken
+	var removed []DeviceRegistration
+	for _, token := range t.PushTokensOf(d.User) {
+		if token.Kind == pushKinds[d.TokenKind] && slices.Contains(tokenIDs(token), *d.TokenID) {
+			removed = append(removed, DeviceRegistration{Token: token, Gone: true})
 		} else {
-			rest = append(rest, x)
+			kept = append(kept, token)
 		}
 	}
-	if len(gone) > 0 {
-		t.Record(&PushTokensChanged{d.User, rest})
-		t.registerDevices(d.User, gone...)
+	if len(removed) > 0 {
+		t.Record(&PushTokensChanged{d.User, kept})
+		t.registerDevices(d.User, removed...)
 	}
 }
 
-// RemoveDeviceToken is the server's: the push service says a device's token is dead.
+// RemoveDeviceToken is a command of the server: the push service says that a device's token is no longer valid.
 type RemoveDeviceToken struct {
 	ID    int64
 	Token string
@@ -221,7 +226,7 @@ func (c RemoveDeviceToken) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// DeviceChanged is the event device/update. Fields that may become nothing say beside them whether they changed.
+// DeviceChanged is the event device/update. For fields that can become null, a second field says whether they changed.
 type DeviceChanged struct {
 	ID         int64
 	User       UserID

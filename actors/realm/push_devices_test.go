@@ -44,8 +44,8 @@ func TestDeviceRegistrationsReachBouncer(t *testing.T) {
 	if list := outboxJobs(s, realm.OutboxRegistration); len(list) > 0 {
 		t.Fatalf("without a bouncer: %v", list)
 	}
-	s.Bouncer = true
-	hears := func(what string, want ...string) {
+	s.PushBouncer = true
+	bouncerJobs := func(what string, want ...string) {
 		t.Helper()
 		var got []string
 		var ids []int64
@@ -55,21 +55,21 @@ func TestDeviceRegistrationsReachBouncer(t *testing.T) {
 			ids = append(ids, e.ID)
 		}
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s: the bouncer is to hear %q, want %q", what, got, want)
+			t.Errorf("%s: the bouncer is told %q, want %q", what, got, want)
 		}
 		if len(ids) > 0 {
 			Do(s, System, realm.FinishOutboxJobs{IDs: ids})
 		}
 	}
-	hears("nothing")
+	bouncerJobs("nothing")
 	Do(s, ann, realm.AddPushToken{Kind: realm.PushFCM, Token: "before"})
-	hears("a token that is known", "true before  false")
+	bouncerJobs("a token that is known", "true before  false")
 	Do(s, ann, realm.AddPushToken{Kind: realm.PushAPNs, Token: "c0ffee", App: "org.example"})
 	Do(s, ann, realm.RemovePushToken{Kind: realm.PushAPNs, Token: "c0ffee"})
-	hears("one that comes and goes", "true c0ffee org.example false", "true c0ffee  true")
+	bouncerJobs("one that comes and goes", "true c0ffee org.example false", "true c0ffee  true")
 	ExpectRefusal(s, ann, realm.RemovePushToken{Kind: realm.PushAPNs, Token: "c0ffee"}, "Token does not exist")
 	Do(s, System, realm.RemovePushToken{User: ann, Kind: realm.PushFCM, Token: "before"})
-	hears("one that the service says is dead")
+	bouncerJobs("one that the service says is dead")
 	for i := range 64 {
 		Do(s, ann, realm.AddPushToken{Kind: realm.PushFCM, Token: fmt.Sprint(i)})
 	}
@@ -80,21 +80,22 @@ func TestDeviceRegistrationsReachBouncer(t *testing.T) {
 		Do(s, System, realm.FinishOutboxJobs{IDs: []int64{e.ID}})
 	}
 	Do(s, ann, realm.AddPushToken{Kind: realm.PushFCM, Token: "64"})
-	hears("one too many", "true 0  true", "true 64  false")
+	bouncerJobs("one too many", "true 0  true", "true 64  false")
 	Do(s, ann, realm.IssueAPIKey{User: ann, Only: true})
-	hears("another key", "true   true")
+	bouncerJobs("another key", "true   true")
 }
 
 func TestDeviceRegistration(t *testing.T) {
 	s := New(t)
 	ann, bo := s.Join("Ann"), s.Join("Bo")
-	s.Bouncer = true
+	s.PushBouncer = true
 	id := Do(s, ann, realm.AddDevice{})
 	s.ExpectEvents(ann, "device")
 	s.ExpectNoEvents(bo)
 	ExpectRefusal(s, bo, realm.RemoveDevice{ID: id}, "Invalid 'device_id'")
 	key, token := int64(7), "AAAAAAAAAAA="
-	ExpectRefusal(s, ann, realm.RegisterDevice{ID: id, Kind: "fcm", Token: &token}, "The first registration of a device needs a key and a token.")
+	ExpectRefusal(s, ann, realm.RegisterDevice{ID: id, Kind: "fcm", Token: &token},
+		"The first registration of a device needs a key and a token.")
 	Do(s, ann, realm.RegisterDevice{ID: id, KeyID: &key, Key: []byte("k"), Kind: "fcm", Token: &token})
 	ExpectRefusal(s, ann, realm.FinishDeviceRegistration{ID: id, Token: token}, "Invalid 'device_id'")
 	ExpectRefusal(s, System, realm.FinishDeviceRegistration{ID: id, Token: "another"}, "Invalid 'device_id'")
@@ -105,7 +106,8 @@ func TestDeviceRegistration(t *testing.T) {
 	Do(s, ann, realm.RegisterDevice{ID: id, Kind: "fcm", Token: &token})
 	Do(s, System, realm.FinishDeviceRegistration{ID: id, Token: token})
 	s.ExpectEvents(ann, "device")
-	if d := s.Realm.DevicesOf(ann)[0]; *d.TokenID != token || d.PendingToken != nil || d.Failure != nil || *d.Updated != s.Now {
+	if d := s.Realm.DevicesOf(ann)[0]; *d.TokenID != token || d.PendingToken != nil || d.Failure != nil ||
+		*d.Updated != s.Now {
 		t.Errorf("registered: %+v", d)
 	}
 	Do(s, ann, realm.AddDevice{})
@@ -118,7 +120,7 @@ func TestDeviceRegistration(t *testing.T) {
 
 func TestEncryptedDeviceReplacesPlainToken(t *testing.T) {
 	s := New(t)
-	s.Bouncer = true
+	s.PushBouncer = true
 	ann, bo := s.Join("Ann"), s.Join("Bo")
 	for _, u := range []realm.UserID{ann, bo} {
 		Do(s, u, realm.AddPushToken{Kind: realm.PushFCM, Token: "fcm token"})
@@ -160,6 +162,6 @@ func TestEncryptedDeviceReplacesPlainToken(t *testing.T) {
 		}
 	}
 	if fmt.Sprint(gone) != "[fcm token c0ffee wP/u]" {
-		t.Errorf("the bouncer is to forget %q", gone)
+		t.Errorf("the bouncer is told to remove %q", gone)
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Notifications of phones. Who is to be notified of a message is settled when it is sent, from everybody's settings;
-// whether he sits at a client just now is looked at when the notification is about to leave.
+// Push notifications. When a message is sent, the settings of its recipients decide which of them may get one.
+// Whether a recipient is active in a client is checked just before the notification leaves the server.
 
-// Why somebody is notified, in the protocol's words.
+// Reasons for a notification, in the protocol's words. Emails use the same.
 const (
 	triggerDirect                  = "direct_message"
 	triggerMention                 = "mentioned"
@@ -21,13 +21,14 @@ const (
 	triggerChannel                 = "stream_push_notify"
 )
 
-// ShownNotifications is the row of the messages that somebody's devices show notifications of.
+// ShownNotifications is the row of the messages of which a user's devices show notifications.
 type ShownNotifications struct{ Messages ids.Set }
 
-// HasPushDevice reports whether a user has a device that could be notified.
+// HasPushDevice reports whether a user has a device that can be notified.
 func (r *Realm) HasPushDevice(u UserID) bool { return r.small.pushReachable.Has(int64(u)) }
 
-// updatePushReachable notes whether a user has a device that could be notified. It is called when that may have changed.
+// updatePushReachable updates the index behind HasPushDevice. It is called after changes of a user's tokens or
+// devices.
 func (r *Realm) updatePushReachable(u UserID) {
 	has := r.small.pushTokens.find(u) != nil
 	for _, id := range r.small.devicesOf[u] {
@@ -41,7 +42,7 @@ func (r *Realm) updatePushReachable(u UserID) {
 	}
 }
 
-// pushCandidates is everybody whose devices might show a message.
+// pushCandidates returns the recipients of a message that have a device to notify.
 func (t *Turn) pushCandidates(f *MessageSent) ids.Set {
 	switch {
 	case !t.env.PushEnabled || t.small.pushReachable.Empty():
@@ -52,24 +53,33 @@ func (t *Turn) pushCandidates(f *MessageSent) ids.Set {
 	return ids.Intersection(ids.SetOf(f.People...), t.small.pushReachable)
 }
 
-// notificationSettings is a way to tell somebody of a message who may not be here: the names of the settings that say of what.
+// notificationSettings are the names of a user's settings that decide about one kind of notification (push or email).
 type notificationSettings struct {
-	personal    string // direct messages and mentions
-	alternative string // unless this or personal is set, nothing; "" asks for neither
-	followed    string // all of followed topics
-	channel     string // all of channels
+	personal    string // for direct messages and mentions
+	alternative string // without this setting and personal, no notification at all; "" checks neither
+	followed    string // for all messages in followed topics
+	channel     string // for all messages in channels; the subscription may override it
 	override    func(*Subscription) *bool
 }
 
 var (
-	pushSettings = notificationSettings{"enable_offline_push_notifications", "enable_online_push_notifications", "enable_followed_topic_push_notifications", "enable_stream_push_notifications",
-		func(s *Subscription) *bool { return s.Push }}
-	emailSettings = notificationSettings{"enable_offline_email_notifications", "", "enable_followed_topic_email_notifications", "enable_stream_email_notifications",
-		func(s *Subscription) *bool { return s.Email }}
+	pushSettings = notificationSettings{
+		personal:    "enable_offline_push_notifications",
+		alternative: "enable_online_push_notifications",
+		followed:    "enable_followed_topic_push_notifications",
+		channel:     "enable_stream_push_notifications",
+		override:    func(s *Subscription) *bool { return s.Push },
+	}
+	emailSettings = notificationSettings{
+		personal: "enable_offline_email_notifications",
+		followed: "enable_followed_topic_email_notifications",
+		channel:  "enable_stream_email_notifications",
+		override: func(s *Subscription) *bool { return s.Email },
+	}
 )
 
-// notificationTrigger is why somebody is to be told of a message, or "". Of a message that he has read at once, be it as its sender
-// valueOr because he muted the sender, he is not.
+// notificationTrigger returns why a user is to be notified of a message, or "". There is no notification of messages
+// that the user sent, or that are read at once because the user muted the sender.
 func (r *Realm) notificationTrigger(u *User, f *MessageSent, by notificationSettings) string {
 	if !u.Active || u.IsBot() || u.ID == f.Sender || containsSorted(f.ReadBy, u.ID) {
 		return ""
@@ -116,8 +126,8 @@ func (r *Realm) notificationTrigger(u *User, f *MessageSent, by notificationSett
 	return ""
 }
 
-// PushMessage is the message of a push errand as its user may read it; ok is false if nothing is to be shown any more: it
-// was read, deleted or moved out of his sight, or is shown already.
+// PushMessage returns the message of a push job as its user may read it. ok is false if no notification is to be
+// shown any more: the message was read, deleted, moved out of the user's access, or is shown already.
 func (v View) PushMessage(e *OutboxJob) (m MessageInfo, ok bool) {
 	if s := v.small.shownNotifications.find(e.User); s != nil && s.Messages.Has(int64(e.Message)) {
 		return m, false
@@ -125,8 +135,8 @@ func (v View) PushMessage(e *OutboxJob) (m MessageInfo, ok bool) {
 	return v.UnreadJobMessage(e)
 }
 
-// UnreadJobMessage is the message of an errand as its user may read it; ok is false if he has read it, or it is gone or out of his
-// sight.
+// UnreadJobMessage returns the message of an outbox job as its user may read it. ok is false if the user has read it
+// or can no longer access it, or if it was deleted.
 func (v View) UnreadJobMessage(e *OutboxJob) (m MessageInfo, ok bool) {
 	u := v.Find(e.User)
 	if u == nil || !u.Active || !v.stillUnread(u, e.Message) {
@@ -136,21 +146,22 @@ func (v View) UnreadJobMessage(e *OutboxJob) (m MessageInfo, ok bool) {
 	return m, err == nil
 }
 
-// mentionedGroup is the group by which a message mentions somebody, if it does not mention him by name: the one with the
-// fewest members of its own, as that says most.
+// mentionedGroup returns the group by which a message mentions a user, or 0 if it mentions the user by name. Of
+// several groups it is the one with the fewest direct members, as the most specific.
 func (t *Turn) mentionedGroup(u *User, f *MessageSent) (best GroupID) {
 	if containsSorted(f.Mentioned, u.ID) {
 		return 0
 	}
 	for _, g := range f.Content.Groups {
-		if t.inAnyGroup(u, []GroupID{g}) && (best == 0 || len(t.groups.must(g).Members) < len(t.groups.must(best).Members)) {
+		smaller := best == 0 || len(t.groups.must(g).Members) < len(t.groups.must(best).Members)
+		if smaller && t.inAnyGroup(u, []GroupID{g}) {
 			best = g
 		}
 	}
 	return best
 }
 
-// stillUnread reports whether a message is there and its reader has not read it.
+// stillUnread reports whether a message exists and the user can access it and has not read it.
 func (r *Realm) stillUnread(u *User, id MessageID) bool {
 	m := r.message(id)
 	if m == nil || !r.mayRead(u, id, m) {
@@ -159,11 +170,11 @@ func (r *Realm) stillUnread(u *User, id MessageID) bool {
 	return !r.hasRead(r.marks.find(u.ID), int64(id))
 }
 
-// maxUnpushUsers is how many users one turn looks at whose devices may show what they have read.
+// maxUnpushUsers limits for how many users one turn checks whether shown messages have been read.
 const maxUnpushUsers = 200
 
-// unpushDue takes notifications back of messages that were read, or are gone. It runs with the clock, so one
-// notification takes back what was read in some seconds.
+// unpushDue returns a turn that removes notifications of messages that were read or deleted. The server calls it at
+// intervals. So one removal covers all messages that a user read in the last seconds.
 func unpushDue(r *Realm, _ int64) func(*Turn) (any, error) {
 	if len(r.small.staleNotifications) == 0 {
 		return nil
@@ -195,8 +206,9 @@ func unpushDue(r *Realm, _ int64) func(*Turn) (any, error) {
 				continue
 			}
 			f.Users, f.Messages = append(f.Users, id), append(f.Messages, gone)
-			if ids := ids.IDs[MessageID](gone); t.env.PushEnabled && t.HasPushDevice(id) {
-				list = append(list, OutboxJob{Kind: OutboxPushRemoval, User: id, Gone: ids[max(0, len(ids)-maxPushRemovals):]})
+			if removed := ids.IDs[MessageID](gone); t.env.PushEnabled && t.HasPushDevice(id) {
+				removed = removed[max(0, len(removed)-maxPushRemovals):]
+				list = append(list, OutboxJob{Kind: OutboxPushRemoval, User: id, Gone: removed})
 			}
 		}
 		if len(f.Users) > 0 {
@@ -207,10 +219,10 @@ func unpushDue(r *Realm, _ int64) func(*Turn) (any, error) {
 	}
 }
 
-// ShownCleared says devices are to show some messages no longer.
+// ShownCleared says that devices no longer show notifications of some messages.
 type ShownCleared struct {
 	Users    []UserID
-	Messages []ids.Set // one for each
+	Messages []ids.Set // for each of Users
 }
 
 func (f *ShownCleared) apply(r *Realm) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// PushKind is a service that delivers notifications to devices; the numbers are the protocol's.
+// PushKind is a service that delivers push notifications. The numbers come from the protocol.
 type PushKind int
 
 const (
@@ -15,11 +15,12 @@ const (
 	PushFCM  PushKind = 2
 )
 
-// pushKinds are the services by the names that devices register with end-to-end encrypted.
+// pushKinds are the services by the names with which devices register end-to-end encrypted.
 var pushKinds = map[string]PushKind{"apns": PushAPNs, "fcm": PushFCM}
 
-// tokenIDs is what a token may be called where it must not be read: base64 of the first 8 bytes of its SHA-256 (protocol:
-// token_id). Apple's are bytes that older programs write in base64 and newer ones in hexadecimal, which is what is hashed.
+// tokenIDs returns the possible token_ids of a token (protocol): base64 of the first 8 bytes of its SHA-256. They
+// identify a token where the token itself must not appear. Older clients send Apple's tokens in base64, newer ones in
+// hexadecimal, which is the form that is hashed. So there can be two.
 func tokenIDs(x PushToken) (out []string) {
 	spellings := []string{x.Token}
 	if b, err := base64.StdEncoding.DecodeString(x.Token); x.Kind == PushAPNs && err == nil {
@@ -32,24 +33,25 @@ func tokenIDs(x PushToken) (out []string) {
 	return out
 }
 
-// PushToken is what a service knows a device by.
+// PushToken identifies a device to its push service.
 type PushToken struct {
 	Kind  PushKind
 	Token string
-	App   string // of APNs
+	App   string // app id; only for APNs
 	Since int64
 }
 
-// PushTokens is the row of one user's devices, oldest first.
+// PushTokens is the row of one user's tokens, oldest first.
 type PushTokens struct{ List []PushToken }
 
-// Limits of push tokens: the length is the protocol's, in bytes; of the devices the oldest go, as nobody carries more.
+// Limits of push tokens. The length, in bytes, comes from the protocol. Above the number, the oldest tokens are
+// removed.
 const (
 	MaxPushToken  = 4096
 	maxPushTokens = 64
 )
 
-// PushTokensOf is a user's devices.
+// PushTokensOf returns a user's tokens, oldest first.
 func (r *Realm) PushTokensOf(u UserID) []PushToken {
 	if l := r.small.pushTokens.find(u); l != nil {
 		return slices.Clone(l.List)
@@ -57,8 +59,8 @@ func (r *Realm) PushTokensOf(u UserID) []PushToken {
 	return nil
 }
 
-// AddPushToken asks to notify a device. One that is known already stays as it is; the service that passes notifications on
-// for us hears of it again, as it may have forgotten.
+// AddPushToken asks to notify a device. A known token is not changed, but the push bouncer is told again, because it
+// may have lost it.
 type AddPushToken struct {
 	Kind       PushKind
 	Token, App string
@@ -74,7 +76,8 @@ func (c AddPushToken) Decide(t *Turn) (Done, error) {
 	}
 	list := t.PushTokensOf(me.ID)
 	x := PushToken{c.Kind, c.Token, c.App, t.Now}
-	if slices.ContainsFunc(list, func(x PushToken) bool { return x.Kind == c.Kind && x.Token == c.Token && x.App == c.App }) {
+	known := func(x PushToken) bool { return x.Kind == c.Kind && x.Token == c.Token && x.App == c.App }
+	if slices.ContainsFunc(list, known) {
 		t.registerDevices(me.ID, DeviceRegistration{Token: x})
 		return Done{}, nil
 	}
@@ -90,9 +93,9 @@ func (c AddPushToken) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// RemovePushToken asks to notify a device no longer; the system asks so when its service no longer knows the device.
+// RemovePushToken asks to stop notifying a device. The server asks for it when the push service rejects a token.
 type RemovePushToken struct {
-	User  UserID // of the system's
+	User  UserID // used only if the server asks
 	Kind  PushKind
 	Token string
 }
@@ -107,18 +110,19 @@ func (c RemovePushToken) Decide(t *Turn) (Done, error) {
 		u = me.ID
 	}
 	list := t.PushTokensOf(u)
-	rest := slices.DeleteFunc(slices.Clone(list), func(x PushToken) bool { return x.Kind == c.Kind && x.Token == c.Token })
+	removed := func(x PushToken) bool { return x.Kind == c.Kind && x.Token == c.Token }
+	rest := slices.DeleteFunc(slices.Clone(list), removed)
 	if len(rest) == len(list) {
 		return Done{}, BadRequest("Token does not exist")
 	}
 	t.Record(&PushTokensChanged{u, rest})
-	if !t.System { // the service knows it no more
+	if !t.System { // otherwise the service has removed it already
 		t.registerDevices(u, DeviceRegistration{Token: PushToken{Kind: c.Kind, Token: c.Token}, Gone: true})
 	}
 	return Done{}, nil
 }
 
-// PushTokensChanged says a user has these devices now.
+// PushTokensChanged sets a user's list of tokens.
 type PushTokensChanged struct {
 	User UserID
 	List []PushToken

@@ -2,25 +2,26 @@ package realm
 
 import "slices"
 
-// Queue is the row of one event queue: its registration. What it still holds is not here: that follows from facts.
+// Queue is the row of one event queue: its registration. Its pending events are not part of it: they follow from
+// facts.
 type Queue struct {
 	ID          QueueID
 	User        UserID
-	At          Seq // number of the registration; event ids count from it
+	At          Seq // fact number of the registration; event ids are relative to it
 	Created     int64
 	EventTypes  []string // nil: all
 	Narrow      [][2]string
 	AllPublic   bool
-	Markdown    bool   // content as HTML
+	Markdown    bool   // message content as HTML, not as Markdown
 	Gravatar    bool   // the client computes avatar addresses
-	Slim        bool   // presence without addresses
+	Slim        bool   // presence without email addresses
 	Subscribers string // true, false or partial
 	Caps        Caps
 	Idle        int64 // seconds without contact after which the queue ends
 	Client      string
 }
 
-// Caps is what a client says it understands.
+// Caps are the protocol features that a client supports.
 type Caps uint32
 
 const (
@@ -39,25 +40,27 @@ const (
 )
 
 // CapNames are the protocol's names, in the order of the bits.
-var CapNames = []string{"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional", "stream_typing_notifications",
-	"user_settings_object", "linkifier_url_template", "user_list_incomplete", "include_deactivated_groups", "archived_channels",
+var CapNames = []string{"notification_settings_null", "bulk_message_deletion", "user_avatar_url_field_optional",
+	"stream_typing_notifications",
+	"user_settings_object", "linkifier_url_template", "user_list_incomplete", "include_deactivated_groups",
+	"archived_channels",
 	"empty_topic_name", "simplified_presence_events", "individual_emoji_changes"}
 
-// Queue lifetimes in seconds; the numbers are the protocol's.
+// Queue lifetimes in seconds. The numbers come from the protocol.
 const (
 	DefaultIdle = 600
 	MaxIdle     = 604800
 	MobileIdle  = 43200
 )
 
-// MaxQueues is how many queues one user may have at once: a client that leaks queues must not fill the server.
+// MaxQueues limits the queues of one user, so that a client that leaks queues does not fill the server.
 const MaxQueues = 1000
 
-// Register asks for an event queue; State builds the initial state in the same turn, so that queue and state are one
-// cut: no change is in both or in neither.
+// Register asks for an event queue. State builds the initial state in the same turn: each change is either in the
+// state or an event of the queue.
 type Register struct {
 	Queue          Queue
-	AllPublicGiven bool // valueOr what a bot's settings say
+	AllPublicGiven bool // otherwise a bot's own settings decide
 	State          func(v View, q *Queue) (any, error)
 }
 
@@ -82,7 +85,7 @@ func (c Register) Decide(t *Turn) (Registered, error) {
 		return Registered{}, err
 	}
 	q.Narrow = narrow
-	if me.IsBot() { // what a bot does not say, its settings do
+	if me.IsBot() { // values a bot does not give come from its settings
 		d := t.BotOf(me.ID)
 		if !c.AllPublicGiven {
 			q.AllPublic = d.AllPublic && !me.IsGuest()
@@ -107,7 +110,7 @@ func (c Register) Decide(t *Turn) (Registered, error) {
 	return Registered{&q, state}, nil
 }
 
-// queueNarrow is a queue's narrow with its people by id: addresses change.
+// queueNarrow returns a queue's narrow with user ids in place of addresses, because addresses change.
 func (v View) queueNarrow(terms [][2]string) ([][2]string, error) {
 	terms = slices.Clone(terms)
 	for i, n := range terms {
@@ -122,7 +125,7 @@ func (v View) queueNarrow(terms [][2]string) ([][2]string, error) {
 	return terms, nil
 }
 
-// QueueOpened says a client listens from here on.
+// QueueOpened says that a client opened an event queue.
 type QueueOpened struct{ Queue Queue }
 
 func (f *QueueOpened) apply(r *Realm) {
@@ -131,29 +134,35 @@ func (f *QueueOpened) apply(r *Realm) {
 	r.index.openQueue(r, &q)
 }
 
+// openQueue adds a queue to the indexes.
 func (x *indexes) openQueue(r *Realm, q *Queue) {
 	if x.queueCount[q.User]++; x.queueCount[q.User] == 1 {
 		x.usersWithQueues.Add(int64(q.User))
 		x.queueAudiences.valid = false
-		r.dropSubscribersAudience(q.User)
+		r.dropSubscriberCaches(q.User)
 	}
 	if q.AllPublic {
 		x.allPublicQueues[q.User]++
 	}
 }
 
-func (r *Realm) dropSubscribersAudience(u UserID) {
-	r.subscribedChannelSet(u).Each(func(c int64) bool { r.index.channels[ChannelID(c)].connectedSubscribersValid = false; return true })
+// dropSubscriberCaches drops the cached subscribersAudience of all channels of a user.
+func (r *Realm) dropSubscriberCaches(u UserID) {
+	r.subscribedChannelSet(u).Each(func(c int64) bool {
+		r.index.channels[ChannelID(c)].connectedSubscribersValid = false
+		return true
+	})
 }
 
 func (f *QueueOpened) tell(r *Realm) []Notice {
 	return []Notice{{To: []UserID{f.Queue.User}, Event: f}}
 }
 
-// EventType is empty: the event is for the session that will hold the queue, not for a client.
+// EventType is empty because the event is for the session actor that keeps the queue, not for clients.
 func (*QueueOpened) EventType() string { return "" }
 
-// CloseQueue asks to end a queue: its owner, or the session when nobody came for it in time.
+// CloseQueue asks to end a queue. Its user may ask for it, or the session actor when the client did not return in
+// time.
 type CloseQueue struct {
 	ID  QueueID
 	Why string
@@ -168,12 +177,12 @@ func (c CloseQueue) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// ErrBadQueue is the refusal that makes clients register anew: unknown queue, or not yours.
+// ErrBadQueue refuses an unknown queue, or one of another user. Clients register again when they get it.
 func ErrBadQueue(id QueueID) *Refusal {
 	return Refuse(Invalid, "BAD_EVENT_QUEUE_ID", "Bad event queue ID: "+string(id)).With("queue_id", string(id))
 }
 
-// QueueClosed says a queue is gone.
+// QueueClosed says that a queue was closed.
 type QueueClosed struct {
 	ID   QueueID
 	User UserID
@@ -185,7 +194,7 @@ func (f *QueueClosed) apply(r *Realm) {
 		delete(r.index.queueCount, q.User)
 		r.index.usersWithQueues.Remove(int64(q.User))
 		r.index.queueAudiences.valid = false
-		r.dropSubscribersAudience(q.User)
+		r.dropSubscriberCaches(q.User)
 	}
 	if q.AllPublic {
 		if r.index.allPublicQueues[q.User]--; r.index.allPublicQueues[q.User] == 0 {
@@ -199,21 +208,22 @@ func (f *QueueClosed) tell(*Realm) []Notice { return []Notice{{To: []UserID{f.Us
 
 func (*QueueClosed) EventType() string { return "" }
 
-// QueuesCaughtUp says that what is told up to a number need not be kept any more for the queues of a session actor: their
-// clients have all come since the server started. It changes nothing in the organization and nobody hears of it. A server
-// that is killed over and over would otherwise keep everything for clients that do not all come within any of its lives.
+// QueuesCaughtUp says that one session actor's queues have fetched all events up to a fact number: each of their
+// clients has polled since the server started. Events up to there need not be kept for them. It changes no state and
+// sends no event. Without it, a server that is killed repeatedly would keep all events, because not all clients poll
+// in each of its short runs.
 type QueuesCaughtUp struct {
-	Shard, Shards int // the actor's number, of how many; among another number of them it says nothing
+	Shard, Shards int // index of the session actor and their number; with another number of them the fact is ignored
 	Through       Seq
 }
 
 func (*QueuesCaughtUp) apply(*Realm)         {}
 func (*QueuesCaughtUp) tell(*Realm) []Notice { return nil }
 
-// RecordCaughtUp records it.
+// RecordCaughtUp records the fact.
 func (t *Turn) RecordCaughtUp(f *QueuesCaughtUp) { t.Record(f) }
 
-// FindQueue is a queue by id whoever owns it, or nil.
+// FindQueue returns a queue by id, for any owner, or nil.
 func (r *Realm) FindQueue(id QueueID) *Queue { return r.queues.find(id) }
 
 // EachQueue calls fn with every queue.
@@ -223,7 +233,7 @@ func (r *Realm) EachQueue(fn func(*Queue)) {
 	}
 }
 
-// WantsEvent reports whether the queue takes events of a type.
+// WantsEvent reports whether the queue gets events of a type.
 func (q *Queue) WantsEvent(event string) bool {
 	return q.EventTypes == nil || slices.Contains(q.EventTypes, event)
 }

@@ -2,34 +2,34 @@ package realm
 
 import "iter"
 
-// Batch is the facts of one or more turns on their way to the journal, encoded.
+// Batch is the encoded facts of one or more turns, to be written to the journal.
 type Batch struct {
 	Realm ID
 	Epoch uint64
-	After Seq // number of the fact before the first
+	After Seq // number of the fact before the first one
 	Facts [][]byte
 	Texts []TextWrite
 }
 
-// TextWrite writes one version of a message's text, or erases it when Body is nil.
+// TextWrite writes one version of a message's text. Body nil erases it.
 type TextWrite struct {
 	Ref  BodyRef
 	Body *Body
 }
 
-// EncodedRow is one row of a snapshot; Value nil removes it.
+// EncodedRow is one row of a snapshot. Value nil removes it.
 type EncodedRow struct {
 	Table      uint16
 	Key, Value []byte
 }
 
-// BlocksTable is the number of the table of messages, which in a large organization is most of what is loaded.
+// BlocksTable is the number of the table of messages. In a large organization it is most of the data that is loaded.
 const BlocksTable uint16 = 6
 
-// UnackedEventsTable is the number under which a snapshot keeps events that some queue has not acknowledged.
+// UnackedEventsTable is the number of the snapshot's table of events that a queue has not acknowledged.
 const UnackedEventsTable uint16 = 0xFFF0
 
-// PresenceTable is the number under which a snapshot keeps who was here.
+// PresenceTable is the number of the snapshot's table of users' presence.
 const PresenceTable uint16 = 0xFFF1
 
 // TextWriter is a fact that writes message texts in its own batch.
@@ -40,7 +40,7 @@ type TextWriter interface {
 // TextEraser is a fact that erases message texts in its own batch.
 type TextEraser interface{ Erased() []BodyRef }
 
-// CredentialChange is a fact after which somebody's credentials must be looked at anew.
+// CredentialChange is a fact that changes credentials. Cached credentials of its Accounts are invalid after it.
 type CredentialChange interface{ Accounts() []UserID }
 
 func (f *UserJoined) Accounts() []UserID      { return []UserID{f.User.ID} }

@@ -1,4 +1,4 @@
 package realm
 
-// SetClock tells the realm the time: what depends on an account's or a channel's age goes by the last time told.
+// SetClock sets the time from which the ages of accounts and channels are computed. The clock never goes back.
 func (r *Realm) SetClock(now int64) { r.index.clock = max(r.index.clock, now) }

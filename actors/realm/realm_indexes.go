@@ -8,66 +8,89 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// indexes is everything derived from rows.
+// indexes is the data derived from rows. It is not stored: rebuildIndexes makes it from the rows after loading.
 type indexes struct {
-	clock                               int64
-	markdownConfigSeq                   Seq // number of the newest fact that may have changed how texts are rendered
-	userByEmail                         map[string]UserID
-	usersByName                         map[string][]UserID // by folded full name, ascending
-	channelByName                       map[string]ChannelID
-	channels                            map[ChannelID]*channelIndex
-	topicIDs                            map[ChannelID]map[string]TopicID // exact spelling
-	topicSpellings                      []topicSpelling                  // by id; it only grows, and what is in it stays as it is
-	topicsByName                        map[string][]*topicIndex         // by folded name, those of all channels in any order
-	resolvedTopics                      []TopicID                        // spellings that are marked as resolved
-	conversations                       map[DirectConversationID]*conversationIndex
-	conversationByMembers               map[string]DirectConversationID
-	conversationsOf                     map[UserID][]DirectConversationID
-	directMessages                      map[UserID]*ids.Set // everybody's direct messages
-	clientIDs                           map[string]ClientID
+	clock             int64 // the realm's time, Unix seconds
+	markdownConfigSeq Seq   // newest fact that may have changed how texts are rendered
+
+	// Users.
+	userByEmail         map[string]UserID   // by folded address
+	usersByName         map[string][]UserID // by folded full name, ascending
+	usersByAlertWord    map[string]*ids.Set // by folded alert word
+	mutersOf            map[UserID]*ids.Set // users that muted each user
+	bots                ids.Set             // accounts that are bots, without system bots
+	emailsAllChannels   ids.Set             // users that want emails of all their channels
+	presenceHidden      ids.Set             // users that do not share their presence
+	autoReadsResolved   ids.Set             // users for whom notices of resolved topics are read at once
+	autoReadsUnfollowed ids.Set             // the same, but only in topics they do not follow
+	groupDisplayVersion int                 // counts changes of accounts that change how group settings are shown
+
+	// Channels, topics and direct conversations.
+	channelByName         map[string]ChannelID // by folded name
+	channels              map[ChannelID]*channelIndex
+	topicIDs              map[ChannelID]map[string]TopicID // by exact spelling
+	topicSpellings        []topicSpelling                  // by TopicID; only appended to, elements never change
+	topicsByName          map[string][]*topicIndex         // by folded name: the topics of all channels, in any order
+	resolvedTopics        []TopicID                        // spellings marked as resolved
+	topicPreferences      map[topicKey]*usersByTopicPolicy
+	conversations         map[DirectConversationID]*conversationIndex
+	conversationByMembers map[string]DirectConversationID // by conversationKey
+	conversationsOf       map[UserID][]DirectConversationID
+	mailTokens            map[mailKey]string
+	quietCheckDay         int64 // day of the last check for quiet channels, counted from 1970
+
+	// Messages.
 	bySender                            map[UserID]*ids.Set
+	directMessages                      map[UserID]*ids.Set // all direct messages of each user, sent and received
 	mentioned                           map[UserID]*ids.Set
-	crowds                              bulkMentions // of messages that mention very many, who stand in none of mentioned for it
+	bulkMentions                        bulkMentions // messages that mention very many users; they are not in mentioned
 	alerted                             map[UserID]*ids.Set
 	channelWildcards                    ids.Set // messages with a channel wildcard
 	links, images, attachments, reacted ids.Set
-	usersWithQueues                     ids.Set             // users with a queue
-	bots                                ids.Set             // accounts that are bots, but the system's
-	emailsAllChannels                   ids.Set             // users whose settings ask for mails of all their channels
-	presenceHidden                      ids.Set             // users who do not show when they are here
-	autoReadsResolved                   ids.Set             // users for whom notices of resolved topics count as read,
-	autoReadsUnfollowed                 ids.Set             // and those for whom they do in topics they do not follow
-	queueCount                          map[UserID]int      // how many each
-	uploadByPath                        map[string]int64    // uploads by path
-	uploadsWithHash                     map[string]int      // how many have a content, by its hash
-	messagesWithFile                    map[string]*ids.Set // messages by the path of a file they use
-	uploadBytes                         int64
-	usersByAlertWord                    map[string]*ids.Set // users by folded alert word
-	mutersOf                            map[UserID]*ids.Set // who muted each
-	allPublicQueues                     map[UserID]int      // queues that take messages beyond what was received
-	topicPreferences                    map[topicKey]*usersByTopicPolicy
-	mailTokens                          map[mailKey]string
-	queueAudiences                      connectedUsers
-	bulk                                *bulkIndexing // nil but while rows are indexed
-	groupDisplayVersion                 int           // changes of accounts that change how permission settings are shown
-	quietCheckDay                       int64         // when channels were looked over for silence, counted in days
+
+	// Uploads.
+	uploadByPath     map[string]int64
+	uploadsWithHash  map[string]int      // number of uploads with the same content
+	messagesWithFile map[string]*ids.Set // by the path of the file
+	uploadBytes      int64
+
+	// Clients and their queues.
+	clientIDs       map[string]ClientID
+	usersWithQueues ids.Set
+	queueCount      map[UserID]int
+	allPublicQueues map[UserID]int // queues that also get channel messages the user did not receive
+	queueAudiences  connectedUsers
+
+	bulk *bulkIndexing // set only while rebuildIndexes runs
 }
 
 func (x *indexes) init() {
-	*x = indexes{clock: x.clock, markdownConfigSeq: x.markdownConfigSeq, userByEmail: map[string]UserID{}, usersByName: map[string][]UserID{}, channelByName: map[string]ChannelID{}, channels: map[ChannelID]*channelIndex{},
-		topicIDs: map[ChannelID]map[string]TopicID{}, topicsByName: map[string][]*topicIndex{}, conversations: map[DirectConversationID]*conversationIndex{}, conversationByMembers: map[string]DirectConversationID{}, conversationsOf: map[UserID][]DirectConversationID{}, directMessages: map[UserID]*ids.Set{},
-		clientIDs: map[string]ClientID{}, bySender: map[UserID]*ids.Set{}, mentioned: map[UserID]*ids.Set{}, crowds: bulkMentions{}, alerted: map[UserID]*ids.Set{},
-		queueCount: map[UserID]int{}, allPublicQueues: map[UserID]int{}, uploadByPath: map[string]int64{}, uploadsWithHash: map[string]int{}, messagesWithFile: map[string]*ids.Set{}, usersByAlertWord: map[string]*ids.Set{}, mutersOf: map[UserID]*ids.Set{},
-		topicPreferences: map[topicKey]*usersByTopicPolicy{}, mailTokens: map[mailKey]string{}}
+	*x = indexes{
+		clock: x.clock, markdownConfigSeq: x.markdownConfigSeq,
+		userByEmail: map[string]UserID{}, usersByName: map[string][]UserID{},
+		usersByAlertWord: map[string]*ids.Set{}, mutersOf: map[UserID]*ids.Set{},
+		channelByName: map[string]ChannelID{}, channels: map[ChannelID]*channelIndex{},
+		topicIDs: map[ChannelID]map[string]TopicID{}, topicsByName: map[string][]*topicIndex{},
+		topicPreferences:      map[topicKey]*usersByTopicPolicy{},
+		conversations:         map[DirectConversationID]*conversationIndex{},
+		conversationByMembers: map[string]DirectConversationID{},
+		conversationsOf:       map[UserID][]DirectConversationID{}, mailTokens: map[mailKey]string{},
+		bySender: map[UserID]*ids.Set{}, directMessages: map[UserID]*ids.Set{},
+		mentioned: map[UserID]*ids.Set{}, bulkMentions: bulkMentions{}, alerted: map[UserID]*ids.Set{},
+		uploadByPath: map[string]int64{}, uploadsWithHash: map[string]int{}, messagesWithFile: map[string]*ids.Set{},
+		clientIDs: map[string]ClientID{}, queueCount: map[UserID]int{}, allPublicQueues: map[UserID]int{},
+	}
 }
 
+// addChannel adds a channel without members and messages.
 func (x *indexes) addChannel(c *Channel) {
 	x.channelByName[fold(c.Name)] = c.ID
 	x.channels[c.ID] = &channelIndex{topics: map[string]*topicIndex{}}
 	x.topicIDs[c.ID] = map[string]TopicID{}
 }
 
-// rebuildIndexes rebuilds everything derived, after rows were loaded.
+// rebuildIndexes rebuilds all data derived from rows, after rows were loaded. run gets independent parts and returns
+// when all are done.
 func (r *Realm) rebuildIndexes(run func(...func())) {
 	r.index.init()
 	for _, u := range r.users.all() {
@@ -119,9 +142,15 @@ func (r *Realm) rebuildIndexes(run func(...func())) {
 			m.bits |= bitSentElsewhere
 		}
 	}
-	r.index.bulk = &bulkIndexing{topics: make([]*topicIndex, len(r.index.topicSpellings)), participants: make([]map[uint32]uint32, len(r.index.topicSpellings))}
+	spellings := len(r.index.topicSpellings)
+	r.index.bulk = &bulkIndexing{
+		topics:       make([]*topicIndex, spellings),
+		participants: make([]map[uint32]uint32, spellings),
+	}
 	var passes []func()
-	for _, pass := range []func(MessageID, *message){r.indexInChannel, r.indexInTopic, r.countParticipation, r.indexSenderAndContent} {
+	for _, pass := range []func(MessageID, *message){
+		r.indexInChannel, r.indexInTopic, r.countParticipation, r.indexSenderAndContent,
+	} {
 		passes = append(passes, func() { r.eachMessage(pass) })
 	}
 	run(passes...)
@@ -130,7 +159,7 @@ func (r *Realm) rebuildIndexes(run func(...func())) {
 	r.small.rebuildIndexes(r)
 }
 
-// eachMessage calls fn with every message, in order.
+// eachMessage calls fn with every message, by ascending id.
 func (r *Realm) eachMessage(fn func(MessageID, *message)) {
 	for _, n := range r.blocks.keys() {
 		b := r.blocks.must(n)
@@ -142,16 +171,17 @@ func (r *Realm) eachMessage(fn func(MessageID, *message)) {
 	}
 }
 
-// bulkIndexing is what makes indexing all messages, in order, faster than each for itself: ids are put behind those of their
-// sets, and a topic is looked up once.
+// bulkIndexing makes indexing all messages faster than one by one. The messages come in ascending order, so ids are
+// appended to their sets, and each topic is looked up once.
 type bulkIndexing struct {
-	topics       []*topicIndex       // by id of a spelling; nil before its first message
-	participants []map[uint32]uint32 // who takes part, by id of a spelling; nil before its first message
-	// What was sent by each user and to each channel, by id, apart from the sets that are built at the same time.
+	topics       []*topicIndex       // by TopicID; nil before its first message
+	participants []map[uint32]uint32 // counts of messages and reactions, by TopicID; nil before its first message
+	// Messages by sender and by the channel they were sent to, indexed by id. They are separate from the other sets
+	// because the passes run concurrently.
 	bySender, byChannel []ids.Set
 }
 
-// growTo is a set of a list that grows as far as it is used.
+// growTo returns the element of a list with this index. It extends the list if needed.
 func growTo(list *[]ids.Set, id uint32) *ids.Set {
 	if n := int(id) + 1 - len(*list); n > 0 {
 		*list = append(*list, make([]ids.Set, n)...)
@@ -159,7 +189,7 @@ func growTo(list *[]ids.Set, id uint32) *ids.Set {
 	return &(*list)[id]
 }
 
-// senderSet is what somebody has sent.
+// senderSet returns the set of messages a user sent, to add to.
 func (x *indexes) senderSet(u UserID) *ids.Set {
 	if x.bulk != nil {
 		return growTo(&x.bulk.bySender, uint32(u))
@@ -167,7 +197,7 @@ func (x *indexes) senderSet(u UserID) *ids.Set {
 	return openSet(x.bySender, u)
 }
 
-// channelSentSet is what was sent to a channel.
+// channelSentSet returns the set of messages that were sent to a channel, to add to.
 func (x *indexes) channelSentSet(c ChannelID) *ids.Set {
 	if x.bulk != nil {
 		return growTo(&x.bulk.byChannel, uint32(c))
@@ -184,7 +214,7 @@ func (x *indexes) addMessage(s *ids.Set, id MessageID) {
 	}
 }
 
-// finishChannels ends the building of what placeInChannel adds to.
+// finishChannels ends the bulk building of the sets that indexInChannel adds to.
 func (x *indexes) finishChannels() {
 	for _, c := range x.channels {
 		c.ids.FinishAppending()
@@ -197,7 +227,7 @@ func (x *indexes) finishChannels() {
 	}
 }
 
-// finishTopics ends the building of what placeInTopic adds to.
+// finishTopics ends the bulk building of the sets that indexInTopic adds to.
 func (x *indexes) finishTopics() {
 	for _, c := range x.channels {
 		for _, t := range c.topics {
@@ -206,7 +236,7 @@ func (x *indexes) finishTopics() {
 	}
 }
 
-// finishParticipants ends the building of what countPartaking adds to: the spellings of a topic are one.
+// finishParticipants merges the counts of all spellings of a topic.
 func (x *indexes) finishParticipants() {
 	for id, counts := range x.bulk.participants {
 		t := x.bulk.topics[id]
@@ -222,7 +252,7 @@ func (x *indexes) finishParticipants() {
 	}
 }
 
-// finishSent ends the building of what indexSent adds to.
+// finishSent ends the bulk building of the sets that indexSenderAndContent adds to.
 func (x *indexes) finishSent() {
 	for id, s := range x.bulk.byChannel {
 		if c := x.channels[ChannelID(id)]; c != nil {
@@ -249,6 +279,7 @@ func (x *indexes) finishSent() {
 	}
 }
 
+// addTopic adds a spelling of a topic.
 func (x *indexes) addTopic(id TopicID, t *Topic) {
 	x.topicIDs[t.Channel][t.Name] = id
 	if n := int(id) + 1 - len(x.topicSpellings); n > 0 {
@@ -260,6 +291,7 @@ func (x *indexes) addTopic(id TopicID, t *Topic) {
 	}
 }
 
+// addConversation adds a direct conversation without messages.
 func (x *indexes) addConversation(id DirectConversationID, t *DirectConversation) {
 	x.conversations[id] = &conversationIndex{}
 	x.conversationByMembers[conversationKey(t.Members)] = id
@@ -268,6 +300,7 @@ func (x *indexes) addConversation(id DirectConversationID, t *DirectConversation
 	}
 }
 
+// openSet returns the set of a key. It adds an empty set if there is none.
 func openSet[K comparable](m map[K]*ids.Set, k K) *ids.Set {
 	s := m[k]
 	if s == nil {
@@ -277,7 +310,7 @@ func openSet[K comparable](m map[K]*ids.Set, k K) *ids.Set {
 	return s
 }
 
-// findSet is the set of an index, if there is one.
+// findSet returns the set of a key, or an empty set.
 func findSet[K comparable](m map[K]*ids.Set, k K) ids.Set {
 	if s := m[k]; s != nil {
 		return *s
@@ -285,6 +318,7 @@ func findSet[K comparable](m map[K]*ids.Set, k K) ids.Set {
 	return ids.Set{}
 }
 
+// topicIndexOf returns the index of a message's topic. It adds one for the first message.
 func (r *Realm) topicIndexOf(m *message) *topicIndex {
 	b := r.index.bulk
 	if b != nil && b.topics[m.topic] != nil {
@@ -301,7 +335,7 @@ func (r *Realm) topicIndexOf(m *message) *topicIndex {
 	return t
 }
 
-// openTopic makes the index of a topic that gets its first message.
+// openTopic adds the index of a topic that gets its first message.
 func (x *indexes) openTopic(c ChannelID, folded string) *topicIndex {
 	ix := x.channels[c]
 	t := &topicIndex{channel: uint32(c), position: uint32(len(ix.topicList)), participants: map[uint32]uint32{}}
@@ -310,7 +344,7 @@ func (x *indexes) openTopic(c ChannelID, folded string) *topicIndex {
 	return t
 }
 
-// closeTopic removes the index of a topic that has lost its last message.
+// closeTopic removes the index of a topic that lost its last message.
 func (x *indexes) closeTopic(c ChannelID, folded string) {
 	ix := x.channels[c]
 	t := ix.topics[folded]
@@ -327,13 +361,13 @@ func (x *indexes) closeTopic(c ChannelID, folded string) {
 	delete(ix.topics, folded)
 }
 
-// indexMessage puts a message into everything derived.
+// indexMessage adds a message to all indexes.
 func (r *Realm) indexMessage(id MessageID, m *message) {
 	r.indexConversation(id, m)
 	r.indexSenderAndContent(id, m)
 }
 
-// indexSenderAndContent puts a message into what follows from how it was sent and from its content.
+// indexSenderAndContent adds a message to the indexes of its sender, its original channel and its content.
 func (r *Realm) indexSenderAndContent(id MessageID, m *message) {
 	r.index.addMessage(r.index.senderSet(UserID(m.sender)), id)
 	if m.channel != 0 {
@@ -342,14 +376,14 @@ func (r *Realm) indexSenderAndContent(id MessageID, m *message) {
 	r.indexContent(id, m)
 }
 
-// indexConversation puts a message into its conversation.
+// indexConversation adds a message to the indexes of its channel and topic, or of its direct conversation.
 func (r *Realm) indexConversation(id MessageID, m *message) {
 	r.indexInChannel(id, m)
 	r.indexInTopic(id, m)
 	r.countParticipation(id, m)
 }
 
-// indexInChannel puts a message among those of its channel, or of those who talk to each other.
+// indexInChannel adds a message to its channel, or to its direct conversation.
 func (r *Realm) indexInChannel(id MessageID, m *message) {
 	if m.channel != 0 {
 		r.index.addMessage(&r.index.channels[ChannelID(m.channel)].ids, id)
@@ -361,14 +395,14 @@ func (r *Realm) indexInChannel(id MessageID, m *message) {
 	}
 }
 
-// indexInTopic puts a message among those of its topic.
+// indexInTopic adds a message to its topic.
 func (r *Realm) indexInTopic(id MessageID, m *message) {
 	if m.channel != 0 {
 		r.index.addMessage(&r.topicIndexOf(m).ids, id)
 	}
 }
 
-// countParticipation counts the sender of a message, and who reacted to it, among those who take part in its topic.
+// countParticipation counts the sender of a message, and users that reacted to it, as participants of its topic.
 func (r *Realm) countParticipation(id MessageID, m *message) {
 	if m.channel == 0 {
 		return
@@ -382,6 +416,8 @@ func (r *Realm) countParticipation(id MessageID, m *message) {
 	}
 }
 
+// participantCounts returns the counts to add a message to: those of its topic, or during bulk indexing those of its
+// spelling.
 func (r *Realm) participantCounts(m *message) map[uint32]uint32 {
 	b := r.index.bulk
 	if b == nil {
@@ -393,7 +429,7 @@ func (r *Realm) participantCounts(m *message) map[uint32]uint32 {
 	return b.participants[m.topic]
 }
 
-// unindexConversation takes a message out of its conversation; an empty topic disappears.
+// unindexConversation removes a message from the indexes of its conversation. A topic without messages is removed.
 func (r *Realm) unindexConversation(id MessageID, m *message) {
 	if m.channel == 0 {
 		r.index.conversations[m.conversation].ids.Remove(int64(id))
@@ -417,6 +453,7 @@ func (r *Realm) unindexConversation(id MessageID, m *message) {
 	}
 }
 
+// removeParticipation undoes one count of countParticipation.
 func (t *topicIndex) removeParticipation(u UserID) {
 	if n := t.participants[uint32(u)]; n > 1 {
 		t.participants[uint32(u)] = n - 1
@@ -425,15 +462,18 @@ func (t *topicIndex) removeParticipation(u UserID) {
 	}
 }
 
-// indexContent puts a message into the sets that follow from its content.
+// indexContent adds a message to the indexes that follow from its content, or removes it from them after an edit.
 func (r *Realm) indexContent(id MessageID, m *message) {
 	if r.index.bulk != nil && m.bits&(bitLink|bitImage|bitAttachment|bitChannelWildcard|bitExtra) == 0 {
-		return // and nothing to take out
+		return // there is nothing to remove either
 	}
 	for _, s := range []struct {
 		bit uint16
 		set *ids.Set
-	}{{bitLink, &r.index.links}, {bitImage, &r.index.images}, {bitAttachment, &r.index.attachments}, {bitChannelWildcard, &r.index.channelWildcards}} {
+	}{
+		{bitLink, &r.index.links}, {bitImage, &r.index.images},
+		{bitAttachment, &r.index.attachments}, {bitChannelWildcard, &r.index.channelWildcards},
+	} {
 		if m.bits&s.bit != 0 {
 			r.index.addMessage(s.set, id)
 		} else {
@@ -456,7 +496,7 @@ func (r *Realm) indexContent(id MessageID, m *message) {
 	}
 }
 
-// unindexMessage takes a message out of everything derived.
+// unindexMessage removes a message from all indexes.
 func (r *Realm) unindexMessage(id MessageID, m *message) {
 	r.unindexConversation(id, m)
 	n := int64(id)
@@ -468,6 +508,7 @@ func (r *Realm) unindexMessage(id MessageID, m *message) {
 	r.index.reacted.Remove(n)
 }
 
+// unindexContent removes a message from the indexes that follow from its content.
 func (r *Realm) unindexContent(id MessageID, m *message) {
 	n := int64(id)
 	for _, s := range []*ids.Set{&r.index.links, &r.index.images, &r.index.attachments, &r.index.channelWildcards} {

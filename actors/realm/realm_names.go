@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Lengths in Unicode code points; the numbers are the protocol's.
+// Lengths in Unicode code points. The numbers come from the protocol.
 const (
 	MaxTopic       = 60
 	MaxMessage     = 10000
@@ -16,8 +16,8 @@ const (
 	minUserName    = 2
 )
 
-// findUnprintable returns the 1-based place of the first character that names may not hold: control characters, surrogates
-// and Unicode non-characters.
+// findUnprintable returns the 1-based position of the first character that names must not contain, with ok = false.
+// These are control characters, surrogates and Unicode non-characters.
 func findUnprintable(s string) (int, bool) {
 	n := 0
 	for _, c := range s {
@@ -29,9 +29,10 @@ func findUnprintable(s string) (int, bool) {
 	return 0, true
 }
 
+// runeCount returns the number of code points of a text.
 func runeCount(s string) int { return utf8.RuneCountInString(s) }
 
-// firstRunes is the noticeRank n code points of s.
+// firstRunes returns the first n code points of s.
 func firstRunes(s string, n int) string {
 	for i := range s {
 		if n == 0 {
@@ -42,10 +43,10 @@ func firstRunes(s string, n int) string {
 	return s
 }
 
-// fold is how names are compared: without case.
+// fold returns the form by which names are compared: case is ignored.
 func fold(s string) string { return strings.ToLower(s) }
 
-// checkName refuses a full name the protocol does not allow; except is the user who has it already.
+// checkName refuses full names that the protocol does not allow. except is the user that may have the name already.
 func (v View) checkName(name string, except UserID) error {
 	name = strings.TrimSpace(name)
 	switch n := runeCount(name); {
@@ -70,6 +71,7 @@ func (v View) checkName(name string, except UserID) error {
 	return nil
 }
 
+// isDigits reports whether a text is one or more ASCII digits.
 func isDigits(s string) bool {
 	for _, c := range s {
 		if c < '0' || c > '9' {
@@ -79,14 +81,16 @@ func isDigits(s string) bool {
 	return s != ""
 }
 
-// ValidEmail is a syntax check that refuses what cannot be an address; delivery is the real test.
+// ValidEmail checks the syntax of an email address. It refuses only what can never be one; whether email arrives
+// decides the rest.
 func ValidEmail(e string) bool {
 	at := strings.LastIndexByte(e, '@')
 	if at <= 0 || at == len(e)-1 || len(e) > 254 || strings.ContainsAny(e, " \t\r\n,;<>()[]\\\"") {
 		return false
 	}
 	host := e[at+1:]
-	if strings.ContainsRune(e[:at], '@') || strings.HasPrefix(host, ".") || strings.HasSuffix(host, ".") || strings.Contains(host, "..") {
+	if strings.ContainsRune(e[:at], '@') || strings.HasPrefix(host, ".") || strings.HasSuffix(host, ".") ||
+		strings.Contains(host, "..") {
 		return false
 	}
 	return host == "localhost" || strings.ContainsRune(host, '.')

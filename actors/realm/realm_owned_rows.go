@@ -2,7 +2,7 @@ package realm
 
 import "parley/actors/realm/ids"
 
-// ownedTable is a table of things that belong to one user each, with who has which.
+// ownedTable is a table of rows that belong to one user each, with an index by user.
 type ownedTable[V any, P interface {
 	*V
 	owner() UserID
@@ -16,7 +16,7 @@ func (o *ownedTable[V, P]) init(r *Realm, number uint16) {
 	o.byOwner = map[UserID]*ids.Set{}
 }
 
-// rebuildIndex rebuilds who has which, after rows were loaded.
+// rebuildIndex rebuilds the index by user after rows were loaded.
 func (o *ownedTable[V, P]) rebuildIndex() {
 	o.byOwner = map[UserID]*ids.Set{}
 	for id, v := range o.all() {
@@ -24,18 +24,20 @@ func (o *ownedTable[V, P]) rebuildIndex() {
 	}
 }
 
+// put adds or replaces a row. The owner of a row never changes.
 func (o *ownedTable[V, P]) put(id int64, v *V) {
 	o.table.put(id, v)
 	openSet(o.byOwner, P(v).owner()).Add(id)
 }
 
+// remove removes an existing row.
 func (o *ownedTable[V, P]) remove(id int64) {
 	u := P(o.must(id)).owner()
 	o.byOwner[u].Remove(id)
 	o.table.remove(id)
 }
 
-// count is how many things a user has.
+// count returns how many rows a user has.
 func (o *ownedTable[V, P]) count(u UserID) int {
 	if s := o.byOwner[u]; s != nil {
 		return s.Len()
@@ -43,7 +45,7 @@ func (o *ownedTable[V, P]) count(u UserID) int {
 	return 0
 }
 
-// list is a user's things by ascending id.
+// list returns copies of a user's rows by ascending id.
 func (o *ownedTable[V, P]) list(u UserID) []V {
 	out := []V{}
 	if s := o.byOwner[u]; s != nil {
@@ -52,7 +54,7 @@ func (o *ownedTable[V, P]) list(u UserID) []V {
 	return out
 }
 
-// findOwned is a thing of the user's, or nil: other people's things do not exist for him.
+// findOwned returns a row of the user, or nil. Rows of other users look nonexistent.
 func (o *ownedTable[V, P]) findOwned(u UserID, id int64) *V {
 	if v := o.find(id); v != nil && P(v).owner() == u {
 		return v

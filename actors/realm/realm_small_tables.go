@@ -2,9 +2,10 @@ package realm
 
 import "parley/actors/realm/ids"
 
-// smallTables are the tables of the smaller nouns; each is declared in its noun's file and numbered here once, for ever.
+// smallTables are the tables with few rows, and the data derived from them. The row types are declared in the files of
+// their rules. Each table is numbered in init; the numbers are stored and never change.
 type smallTables struct {
-	// 20-29 people
+	// 20-29 users
 	alertWords    table[UserID, AlertWords]
 	mutedUsers    table[UserID, MutedUsers]
 	statuses      table[UserID, UserStatus]
@@ -41,23 +42,25 @@ type smallTables struct {
 	pushTokens         table[UserID, PushTokens]
 	devices            table[int64, Device]
 	devicesOf          map[UserID][]int64
-	pushReachable      ids.Set                 // users with a device that could be notified
+	pushReachable      ids.Set                 // users with a device that can be notified
 	outboxJobs         table[int64, OutboxJob] // 74
 	outboxCount        outboxCount
 	shownNotifications table[UserID, ShownNotifications] // 75
-	staleNotifications map[UserID]struct{}               // whose reading may have changed since the devices were told; not derived
 	inviteByToken      map[[32]byte]inviteRef            // by the hash of a link's token
+	// staleNotifications are the users whose read messages may have changed since the last unpushDue. It is not
+	// derived: after loading it contains all users with shown notifications.
+	staleNotifications map[UserID]struct{}
 
-	// 80-89 uploads, pictures
+	// 80-89 uploads
 	uploads table[int64, Upload]
 
-	// 90-99 the rest
+	// 90-99 others
 	onboarding table[UserID, Onboarding] // 90
 	exports    table[int64, Export]      // 91
 }
 
 func (n *smallTables) init(r *Realm) {
-	// people
+	// users
 	n.alertWords.init(r, 20)
 	n.mutedUsers.init(r, 21)
 	n.statuses.init(r, 22)
@@ -67,7 +70,7 @@ func (n *smallTables) init(r *Realm) {
 	n.purges.init(r, 26)
 
 	paged := numberingOf[int64]()
-	paged.paged = true // jobs come by the thousand, each with a new number, and go
+	paged.paged = true // jobs are added by the thousand with ever new numbers, and removed again
 
 	// channels
 	n.defaultGroups.init(r, 30)
@@ -112,17 +115,17 @@ func (n *smallTables) init(r *Realm) {
 	}
 	n.inviteByToken = map[[32]byte]inviteRef{}
 
-	// uploads, pictures
+	// uploads
 	n.uploads.init(r, 80)
 
-	// the rest
+	// others
 	n.onboarding.init(r, 90)
 	n.exports.init(r, 91)
 }
 
-// rebuildIndexes rebuilds what the smaller nouns derive from their rows.
+// rebuildIndexes rebuilds the data derived from the small tables.
 func (n *smallTables) rebuildIndexes(r *Realm) {
-	// people
+	// users
 	for u := range n.alertWords.all() {
 		r.indexAlertWords(u)
 	}
@@ -148,8 +151,6 @@ func (n *smallTables) rebuildIndexes(r *Realm) {
 	n.reminders.rebuildIndex()
 	n.snippets.rebuildIndex()
 
-	// organization
-
 	// invitations, mail, push, exports
 	for _, id := range n.devices.keys() {
 		u := n.devices.find(id).User
@@ -159,7 +160,7 @@ func (n *smallTables) rebuildIndexes(r *Realm) {
 	for u := range n.pushTokens.all() {
 		r.updatePushReachable(u)
 	}
-	for _, id := range n.outboxJobs.keys() { // in order, as they came
+	for _, id := range n.outboxJobs.keys() { // in the order they were added
 		n.outboxCount.add(n.outboxJobs.must(id), 1)
 	}
 	for u := range n.shownNotifications.all() {
@@ -172,13 +173,13 @@ func (n *smallTables) rebuildIndexes(r *Realm) {
 		r.indexInvite(i)
 	}
 
-	// uploads, pictures
+	// uploads
 	for _, u := range n.uploads.all() {
 		r.index.addUpload(u)
 	}
 }
 
-// UploadInfo is what rendering needs to know of an uploaded file.
+// UploadInfo is the part of an upload that rendering needs.
 type UploadInfo struct {
 	Type          string
 	Width, Height int
@@ -186,7 +187,7 @@ type UploadInfo struct {
 	Animated      bool
 }
 
-// DetachedUpload is an upload that no message uses any more.
+// DetachedUpload is an upload that no message links to any more.
 type DetachedUpload struct {
 	ID       int64
 	Name     string
@@ -196,7 +197,8 @@ type DetachedUpload struct {
 	Messages []MessageID
 }
 
-// nextDue is what the smaller nouns want done at a time: scheduled messages, reminders, expiries. nil is nothing.
+// nextDue returns the next turn that the small tables need at a time, such as scheduled messages, reminders and jobs;
+// nil: none. The order matters: work that can wait comes last.
 func (n *smallTables) nextDue(r *Realm, now int64) func(*Turn) (any, error) {
 	for _, due := range []func(*Realm, int64) func(*Turn) (any, error){
 		// stored items
@@ -207,10 +209,10 @@ func (n *smallTables) nextDue(r *Realm, now int64) func(*Turn) (any, error) {
 
 		jobsDue,
 
-		// people
+		// users
 		fullMembersDue, purgeDue,
 
-		// channels; last, since its jobs can wait
+		// channels; last, because these jobs can wait
 		leavingDue,
 		quietChannelsDue,
 	} {

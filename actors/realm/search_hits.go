@@ -2,23 +2,25 @@ package realm
 
 import "parley/actors/realm/ids"
 
-// SearchHits is what the search index proposes for the words and phrases a narrow searches for. A message matches when each is
-// in its text or in the name of its topic.
+// SearchHits is the answer of the search index to the words and phrases of a narrow, one hit each. A message matches
+// if its text or its topic's name contains each of them.
 type SearchHits []SearchHit
 
-// Highlighter is what of a plain text a search hits, to be highlighted: whole words, and phrases.
+// Highlighter returns the words and phrases to highlight in a plain text.
 type Highlighter func(text string) (words, phrases []string)
 
-// SearchHit is the places of one word, or where one phrase may be.
+// SearchHit is the answer for one word or phrase.
+// The fields Messages and Topics are the messages and topics that contain a word. For a phrase they are the
+// candidates.
 type SearchHit struct {
 	Messages  ids.Set
-	Topics    []TopicID  // whose name has it
-	Unbounded bool       // the index cannot narrow this phrase down: every text may have it
-	Phrase    string     // not "": which of Messages have it is for the texts to say
-	Not       SearchHits // not nil: a search of its own instead, and what it finds does not match
+	Topics    []TopicID  // spellings that contain it
+	Unbounded bool       // the index cannot limit the candidates of this phrase: every text may contain it
+	Phrase    string     // not "": Messages are candidates, whose texts must be compared with this phrase
+	Not       SearchHits // not nil: this hit is a negated search; messages that it finds do not match
 }
 
-// NeedTexts reports whether texts must be compared.
+// NeedTexts reports whether message texts must be compared.
 func (h SearchHits) NeedTexts() bool {
 	for _, h := range h {
 		if h.Phrase != "" || h.Not.NeedTexts() {
@@ -28,15 +30,18 @@ func (h SearchHits) NeedTexts() bool {
 	return false
 }
 
-// TextCondition is a phrase that the texts must be compared with, except in messages whose topic has it.
+// TextCondition is a phrase that message texts must contain. Messages in TopicMatches match without it: their topic
+// contains it.
 type TextCondition struct {
 	Phrase       string
 	TopicMatches ids.Set
-	Not          []TextCondition // not nil: phrases instead, of which a message of Maybe must not have all
-	Candidates   ids.Set
+	// Not, unless nil, is a negated search instead: a message in Candidates must not meet all of these conditions.
+	Not        []TextCondition
+	Candidates ids.Set
 }
 
-// addSearch adds the messages in which every word occurs, and every phrase may, and leaves out what must not be found.
+// addSearch adds the conditions of all search terms. Conditions that the index decides become sets; the rest go to
+// unverified.
 func (n *narrowQuery) addSearch() {
 	for _, h := range n.hits {
 		if h.Not == nil {
@@ -65,7 +70,8 @@ func (n *narrowQuery) addSearch() {
 	}
 }
 
-// resolveHit is the messages in which a word occurs or a phrase may, nil if that may be all, and what is in doubt then.
+// resolveHit returns the candidates of a hit, nil if every message is one, and the conditions that texts have to
+// decide.
 func (n *narrowQuery) resolveHit(h SearchHit) (*ids.Set, []TextCondition) {
 	var sets []ids.Set
 	for _, id := range h.Topics {

@@ -10,22 +10,22 @@ import (
 
 // Term is one condition of a narrow.
 type Term struct {
-	Operator     string // under its present name
-	SentOperator string // the operator as it was sent
+	Operator     string // its current name; clients may send an old one
+	SentOperator string // as the client sent it, for error texts
 	Operand      Operand
 	Negated      bool
 }
 
-// Operand is what a term compares with: a text, or an id or a list of ids where the operator takes them.
+// Operand is the value of a term: a text, or an id or a list of ids for operators that take them.
 type Operand struct {
-	Text   string // of IDs: how they are shown, where they were written otherwise
+	Text   string // of ids: the form to show in error texts, if it was another one
 	ID     int64
 	IDs    []int64
 	IsID   bool
 	IsList bool
 }
 
-// String is the operand as error messages show it.
+// String returns the operand as error texts show it.
 func (o Operand) String() string {
 	switch {
 	case o.Text != "":
@@ -42,7 +42,7 @@ func (o Operand) String() string {
 	return o.Text
 }
 
-// badNarrow refuses a term; badCombination refuses terms that do not go together.
+// badNarrow refuses one term. badCombination refuses terms that exclude each other.
 func badNarrow(desc string) *Refusal {
 	return Refuse(Invalid, "BAD_NARROW", "Invalid narrow operator: "+desc).With("desc", desc)
 }
@@ -55,8 +55,8 @@ func errNotLoggedIn() *Refusal {
 	return Refuse(Unauthenticated, "UNAUTHORIZED", "Not logged in: API authentication or user session required")
 }
 
-// condition is one term: as a set that is there already, or as one that would have to be put together; test tells it of
-// one message.
+// condition is one term: either a set that exists already, or buildSet for a set that has to be built. test decides
+// about a single message.
 type condition struct {
 	set      *ids.Set
 	buildSet func() ids.Set
@@ -64,39 +64,40 @@ type condition struct {
 	negated  bool
 }
 
-// narrowQuery is a narrow on its way to a result.
+// narrowQuery collects the conditions of a narrow.
 type narrowQuery struct {
 	View
 	me             *User
 	conditions     []condition
-	includeHistory bool     // all messages of the named channels are candidates, not only the caller's rows
-	rowsOnly       bool     // a term about the caller's rows: never more than these
-	channelOnly    bool     // a term that only channel messages meet
-	directOnly     bool     // a term that only direct messages meet
-	namedChannel   *Channel // the one channel of the first channel term, so that a topic is looked for there alone
+	includeHistory bool     // candidates need no row: all readable messages of the named channels
+	rowsOnly       bool     // a term is about the caller's rows, so only messages with a row match
+	channelOnly    bool     // a term matches only channel messages
+	directOnly     bool     // a term matches only direct messages
+	namedChannel   *Channel // channel of the first channel term; topic terms look only there
 	hits           SearchHits
 	unverified     []TextCondition
-	within         *ids.Set // only of these, each of which the caller may read or not by itself
+	within         *ids.Set // nil, or the only candidates: each is still checked for access
 	access         readerAccess
 }
 
-// Narrow finds the messages of a narrow that the caller may read. hits answers the search terms; it is nil if there are
-// none.
+// Narrow finds the messages of a narrow that the caller may read. hits is the answer for the search terms, nil
+// without any.
 func (v View) Narrow(terms []Term, hits SearchHits) (NarrowResult, error) {
 	return v.narrow(terms, hits, nil)
 }
 
-// NarrowAmong is which of some messages the caller may read and a narrow lets through.
-func (v View) NarrowAmong(terms []Term, hits SearchHits, ids ids.Set) (NarrowResult, error) {
-	return v.narrow(terms, hits, &ids)
+// NarrowAmong finds those of some messages that match a narrow and that the caller may read.
+func (v View) NarrowAmong(terms []Term, hits SearchHits, among ids.Set) (NarrowResult, error) {
+	return v.narrow(terms, hits, &among)
 }
 
-// NarrowReceived is which of some messages the caller has a row of and a narrow lets through.
-func (v View) NarrowReceived(terms []Term, hits SearchHits, ids ids.Set) (NarrowResult, error) {
-	ids = v.rowsWithin(v.User, &ids)
-	return v.narrow(terms, hits, &ids)
+// NarrowReceived finds those of some messages that match a narrow and that the caller has a row of.
+func (v View) NarrowReceived(terms []Term, hits SearchHits, among ids.Set) (NarrowResult, error) {
+	among = v.rowsWithin(v.User, &among)
+	return v.narrow(terms, hits, &among)
 }
 
+// narrow finds the messages of a narrow, of all messages or only within some of them.
 func (v View) narrow(terms []Term, hits SearchHits, within *ids.Set) (NarrowResult, error) {
 	n := &narrowQuery{View: v, me: v.Me(), hits: hits, within: within}
 	n.access = readerAccess{View: v, reader: n.me}
@@ -137,7 +138,8 @@ func (v View) narrow(terms []Term, hits SearchHits, within *ids.Set) (NarrowResu
 	return n.result(terms), nil
 }
 
-// checkVisitorTerms refuses what anonymous visitors may not ask: they have no rows, and only web-public channels are theirs.
+// checkVisitorTerms refuses terms that logged-out visitors must not use. Visitors have no rows and must ask for
+// web-public channels.
 func (n *narrowQuery) checkVisitorTerms(terms []Term) error {
 	if !n.SpectatorsAllowed() {
 		return errNotLoggedIn()
@@ -162,7 +164,8 @@ func (n *narrowQuery) checkVisitorTerms(terms []Term) error {
 	return nil
 }
 
-// expandWith replaces a with term, and the terms that name a expandWith, by the expandWith the message is in now.
+// expandWith replaces the term "with", and all terms that name a conversation, by terms for the conversation that
+// the message of the term "with" is in now.
 func (n *narrowQuery) expandWith(terms []Term) ([]Term, error) {
 	with := -1
 	for i, t := range terms {
@@ -209,7 +212,7 @@ func (n *narrowQuery) expandWith(terms []Term) ([]Term, error) {
 		Term{Operator: "topic", SentOperator: "topic", Operand: Operand{Text: n.topics.must(m.topic).Name}}), nil
 }
 
-// messageID reads an id that may be sent as a messageID or as text.
+// messageID returns the operand as a message id, sent as a number or as text.
 func (o Operand) messageID() (int64, bool) {
 	id := o.ID
 	if !o.IsID {
@@ -221,23 +224,25 @@ func (o Operand) messageID() (int64, bool) {
 	return id, id >= 0 && id <= MaxMessageID
 }
 
-// addSet notes a condition whose set is there already.
+// addSet adds a condition whose set exists.
 func (n *narrowQuery) addSet(s ids.Set, negated bool) {
-	n.conditions = append(n.conditions, condition{set: &s, test: func(id MessageID, _ *message) bool { return s.Has(int64(id)) }, negated: negated})
+	test := func(id MessageID, _ *message) bool { return s.Has(int64(id)) }
+	n.conditions = append(n.conditions, condition{set: &s, test: test, negated: negated})
 }
 
-// addLazy notes a condition whose set would have to be put together.
-func (n *narrowQuery) addLazy(whole func() ids.Set, test func(MessageID, *message) bool, negated bool) {
-	n.conditions = append(n.conditions, condition{buildSet: whole, test: test, negated: negated})
+// addLazy adds a condition whose set would have to be built.
+func (n *narrowQuery) addLazy(buildSet func() ids.Set, test func(MessageID, *message) bool, negated bool) {
+	n.conditions = append(n.conditions, condition{buildSet: buildSet, test: test, negated: negated})
 }
 
-// restrictKind notes that one kind of message alone can meet a term.
+// restrictKind notes that only direct messages, or only channel messages, can match a term.
 func (n *narrowQuery) restrictKind(direct, negated bool) {
 	if !negated {
 		n.directOnly, n.channelOnly = n.directOnly || direct, n.channelOnly || !direct
 	}
 }
 
+// addTerm adds the condition of one term, except search terms.
 func (n *narrowQuery) addTerm(t *Term) error {
 	switch t.Operator {
 	case "channel":
@@ -305,6 +310,7 @@ func (n *narrowQuery) addTerm(t *Term) error {
 	return nil
 }
 
+// operandChannel returns the channel of an operand, by id or name, or nil.
 func (n *narrowQuery) operandChannel(o Operand) *Channel {
 	if o.IsID {
 		return n.channels.find(ChannelID(o.ID))
@@ -312,6 +318,7 @@ func (n *narrowQuery) operandChannel(o Operand) *Channel {
 	return n.FindChannelByName(o.Text)
 }
 
+// addChannelTerm adds the messages of one channel. The channel decides whether messages without a row are candidates.
 func (n *narrowQuery) addChannelTerm(t *Term) error {
 	c := n.operandChannel(t.Operand)
 	if c == nil || n.me == nil && !c.WebPublic {
@@ -320,16 +327,18 @@ func (n *narrowQuery) addChannelTerm(t *Term) error {
 	n.restrictKind(false, t.Negated)
 	n.addSet(n.index.channels[c.ID].ids, t.Negated)
 	if !t.Negated {
-		n.includeHistory = (c.History || c.WebPublic) && n.hasContentAccess(n.me, c) // of several, the last decides (protocol)
+		// Of several channel terms the last one decides (protocol).
+		n.includeHistory = (c.History || c.WebPublic) && n.hasContentAccess(n.me, c)
 	}
 	return nil
 }
 
+// addChannelsTerm adds the messages of a kind of channels: public, web-public or archived.
 func (n *narrowQuery) addChannelsTerm(t *Term) error {
 	var in func(*Channel) bool
 	switch t.Operand.Text {
 	case "public":
-		in = func(c *Channel) bool { // excludeUsers a row, what is protected cannot be read
+		in = func(c *Channel) bool { // protected messages cannot be read without a row
 			return !c.Private && (n.rowsOnly || !n.includeHistory || c.History || c.WebPublic)
 		}
 	case "web-public":
@@ -340,7 +349,8 @@ func (n *narrowQuery) addChannelsTerm(t *Term) error {
 		return badNarrow("unknown channels operand " + t.Operand.String())
 	}
 	n.restrictKind(false, t.Negated)
-	if t.Operand.Text == "archived" && !t.Negated { // seldom many, and what public means later terms decide, too
+	// Archived messages are usually few, so the set is built at once. The public channels depend on later terms.
+	if t.Operand.Text == "archived" && !t.Negated {
 		n.addSet(n.messagesInChannels(in), false)
 	} else {
 		n.addLazy(func() ids.Set { return n.messagesInChannels(in) }, func(_ MessageID, m *message) bool {
@@ -348,15 +358,15 @@ func (n *narrowQuery) addChannelsTerm(t *Term) error {
 		}, t.Negated)
 	}
 	if !t.Negated && t.Operand.Text == "public" && n.me != nil && !n.me.IsGuest() {
-		n.includeHistory = true // to a guest it says nothing: a channel named beside it decides
+		n.includeHistory = true // for guests this term changes nothing: a channel term beside it decides
 	}
 	return nil
 }
 
-// messagesInChannels is the messages of the channels for which in holds.
+// messagesInChannels returns the messages of the channels for which in returns true.
 func (n *narrowQuery) messagesInChannels(in func(*Channel) bool) ids.Set {
 	var sets []ids.Set
-	for id, c := range n.channels.all() { // a union does not depend on the order
+	for id, c := range n.channels.all() { // the order does not matter for a union
 		if in(c) {
 			sets = append(sets, n.index.channels[id].ids)
 		}
@@ -364,18 +374,18 @@ func (n *narrowQuery) messagesInChannels(in func(*Channel) bool) ids.Set {
 	return ids.Union(sets...)
 }
 
-// addTopicTerm is every topic of that name, whatever the channel.
+// addTopicTerm adds the topics with a name, in all channels if no channel is named.
 func (n *narrowQuery) addTopicTerm(t *Term) {
 	name := fold(strings.TrimSpace(t.Operand.Text))
 	if name == EmptyTopicName {
 		name = ""
 	}
 	if n.namedChannel != nil && !t.Negated {
-		var ids ids.Set
+		var messages ids.Set
 		if topic := n.index.channels[n.namedChannel.ID].topics[name]; topic != nil {
-			ids = topic.ids
+			messages = topic.ids
 		}
-		n.addSet(ids, false)
+		n.addSet(messages, false)
 		return
 	}
 	var found []*topicIndex
@@ -387,7 +397,7 @@ func (n *narrowQuery) addTopicTerm(t *Term) {
 	n.addTopics(found, func(folded string) bool { return folded == name }, t.Negated)
 }
 
-// mayReadIn is whether the caller may read any message of a channel: what he may not need not be looked at.
+// mayReadIn reports whether the caller may read any message of a channel. Other channels need not be searched.
 func (n *narrowQuery) mayReadIn(c ChannelID) bool {
 	if !n.access.ready {
 		n.access.load()
@@ -395,14 +405,14 @@ func (n *narrowQuery) mayReadIn(c ChannelID) bool {
 	return n.System || n.access.channel(uint32(c)).canRead
 }
 
-// addTopics is the messages of some topics: those whose folded name is wanted. Few messages are put together at once:
-// walking past all the others would cost more.
+// addTopics adds the messages of some topics; wanted tests a folded name. If they have few messages, the set is built
+// at once, because testing all other messages would take longer.
 func (n *narrowQuery) addTopics(topics []*topicIndex, wanted func(folded string) bool, negated bool) {
 	size := 0
 	for _, topic := range topics {
 		size += topic.ids.Len()
 	}
-	whole := func() ids.Set {
+	buildSet := func() ids.Set {
 		sets := make([]ids.Set, len(topics))
 		for i, topic := range topics {
 			sets[i] = topic.ids
@@ -410,11 +420,11 @@ func (n *narrowQuery) addTopics(topics []*topicIndex, wanted func(folded string)
 		return ids.Union(sets...)
 	}
 	if size <= maxTestedMessages {
-		n.addSet(whole(), negated)
+		n.addSet(buildSet(), negated)
 		return
 	}
 	known := map[TopicID]bool{}
-	n.addLazy(whole, func(_ MessageID, m *message) bool {
+	n.addLazy(buildSet, func(_ MessageID, m *message) bool {
 		if m.channel == 0 {
 			return false
 		}
@@ -427,7 +437,7 @@ func (n *narrowQuery) addTopics(topics []*topicIndex, wanted func(folded string)
 	}, negated)
 }
 
-// operandUser is the user an operand names, by id or by the address the API shows for him.
+// operandUser returns the user of an operand, by id or by the address that the API shows, or nil.
 func (v View) operandUser(o Operand) *User {
 	if o.IsID {
 		return v.Find(UserID(o.ID))
@@ -435,6 +445,7 @@ func (v View) operandUser(o Operand) *User {
 	return v.FindByShownEmail(o.Text)
 }
 
+// addDMTerm adds the direct conversation of exactly the caller and the users of the operand.
 func (n *narrowQuery) addDMTerm(t *Term) error {
 	members := []UserID{n.me.ID}
 	list := t.Operand.IDs
@@ -456,41 +467,46 @@ func (n *narrowQuery) addDMTerm(t *Term) error {
 		}
 		members = append(members, UserID(id))
 	}
-	var ids ids.Set
+	var messages ids.Set
 	slices.Sort(members)
-	if talk := n.FindDirectConversation(slices.Compact(members)); len(list) > 0 && talk != 0 {
-		ids = n.index.conversations[talk].ids
+	if c := n.FindDirectConversation(slices.Compact(members)); len(list) > 0 && c != 0 {
+		messages = n.index.conversations[c].ids
 	}
-	n.addSet(ids, t.Negated)
+	n.addSet(messages, t.Negated)
 	return nil
 }
 
-// addDMIncludingTerm is the caller's direct messages in which a user takes part; groups leaves one-to-one conversations out.
+// addDMIncludingTerm adds the caller's direct messages with a user. With groups only conversations of more than two
+// users match.
 func (n *narrowQuery) addDMIncludingTerm(u UserID, groups, negated bool) {
-	idSet := findSet(n.index.directMessages, n.me.ID)
+	direct := findSet(n.index.directMessages, n.me.ID)
 	if u != n.me.ID {
-		idSet = ids.Intersection(idSet, findSet(n.index.directMessages, u))
+		direct = ids.Intersection(direct, findSet(n.index.directMessages, u))
 	}
 	if !groups {
-		n.addSet(idSet, negated)
+		n.addSet(direct, negated)
 		return
 	}
 	group := func(id MessageID, m *message) bool {
-		return m.channel == 0 && idSet.Has(int64(id)) && len(n.conversations.must(m.conversation).Members) > 2
+		return m.channel == 0 && direct.Has(int64(id)) && len(n.conversations.must(m.conversation).Members) > 2
 	}
-	n.addLazy(func() ids.Set { return n.filterByTests(idSet, []func(MessageID, *message) bool{group}) }, group, negated)
+	groupMessages := func() ids.Set { return n.filterByTests(direct, []func(MessageID, *message) bool{group}) }
+	n.addLazy(groupMessages, group, negated)
 	if !negated {
-		n.addSet(idSet, false)
+		n.addSet(direct, false)
 	}
 }
 
+// resolvedPrefix starts the name of a resolved topic (protocol).
 const resolvedPrefix = "✔ "
 
+// addIsTerm adds a term with the operator "is".
 func (n *narrowQuery) addIsTerm(t *Term) error {
-	what := t.Operand.Text
-	if what == "resolved" {
+	operand := t.Operand.Text
+	if operand == "resolved" {
 		n.restrictKind(false, t.Negated)
-		n.addTopics(n.resolvedTopics(t.Negated), func(name string) bool { return strings.HasPrefix(name, resolvedPrefix) }, t.Negated)
+		resolved := func(name string) bool { return strings.HasPrefix(name, resolvedPrefix) }
+		n.addTopics(n.resolvedTopics(t.Negated), resolved, t.Negated)
 		return nil
 	}
 	n.rowsOnly = true
@@ -498,7 +514,7 @@ func (n *narrowQuery) addIsTerm(t *Term) error {
 	if rd == nil {
 		rd = &MessageMarks{}
 	}
-	switch what {
+	switch operand {
 	case "dm", "private":
 		n.directOnly, n.channelOnly = n.directOnly || !t.Negated, n.channelOnly || t.Negated
 		n.addDMIncludingTerm(n.me.ID, false, t.Negated)
@@ -509,7 +525,8 @@ func (n *narrowQuery) addIsTerm(t *Term) error {
 	case "alerted":
 		n.addSet(findSet(n.index.alerted, n.me.ID), t.Negated)
 	case "mentioned":
-		n.addSet(ids.Union(n.index.messagesMentioning(n.me.ID), ids.Difference(n.index.channelWildcards, rd.Rows)), t.Negated)
+		wildcards := ids.Difference(n.index.channelWildcards, rd.Rows)
+		n.addSet(ids.Union(n.index.messagesMentioning(n.me.ID), wildcards), t.Negated)
 	case "followed":
 		n.restrictKind(false, t.Negated)
 		n.addSet(n.messagesWithPolicy(func(p int) bool { return p == TopicFollowed }), t.Negated)
@@ -521,7 +538,8 @@ func (n *narrowQuery) addIsTerm(t *Term) error {
 	return nil
 }
 
-// resolvedTopics is every topic that is marked as resolved and has messages; perhaps only of channels the caller may read.
+// resolvedTopics returns the resolved topics that have messages: in all channels, or only in those the caller may
+// read.
 func (n *narrowQuery) resolvedTopics(all bool) (found []*topicIndex) {
 	for _, id := range n.index.resolvedTopics {
 		t := n.Realm.topics.must(id)
@@ -532,25 +550,25 @@ func (n *narrowQuery) resolvedTopics(all bool) (found []*topicIndex) {
 	return found
 }
 
-// addMutedTerm is what the caller does not want to see at home: muted topics, and muted channels except for topics unmuted
-// valueOr followed in them.
+// addMutedTerm adds the messages that the home view of the caller hides. These are muted topics, and muted channels
+// without their unmuted and followed topics.
 func (n *narrowQuery) addMutedTerm(negated bool) {
 	muted := n.muteSettingsOf(n.User)
-	whole := func() ids.Set {
+	buildSet := func() ids.Set {
 		s := n.messagesInMutedChannels()
 		s.Union(n.messagesWithPolicy(func(p int) bool { return p == TopicMuted }))
 		return s
 	}
 	if sources := len(muted.policies) + muted.channels.Len(); sources == 0 || sources <= fewConversations && !negated {
-		n.addSet(whole(), negated)
+		n.addSet(buildSet(), negated)
 		return
 	}
-	n.addLazy(whole, func(_ MessageID, m *message) bool {
+	n.addLazy(buildSet, func(_ MessageID, m *message) bool {
 		return m.channel != 0 && muted.isMuted(ChannelID(m.channel), n.Realm.topics.must(m.topic).Name)
 	}, negated)
 }
 
-// addMentionsTerm is the messages that name a user: an index narrows it down, the message itself decides.
+// addMentionsTerm adds the messages that mention a user by name. The index gives candidates; the message decides.
 func (n *narrowQuery) addMentionsTerm(u UserID, negated bool) {
 	names := func(id MessageID, m *message) bool {
 		e := n.extra(id, m)

@@ -17,7 +17,7 @@ var bigMessages = flag.Int("big", 100_000, "how many messages the benchmarks' or
 
 var cachedBig *realmtest.LargeRealm
 
-// loadBig plays the facts of a large organization, once for all benchmarks.
+// loadBig builds the large organization, once for all benchmarks.
 func loadBig(b *testing.B) *realmtest.LargeRealm {
 	if cachedBig != nil {
 		return cachedBig
@@ -27,13 +27,14 @@ func loadBig(b *testing.B) *realmtest.LargeRealm {
 	people := heapBytes()
 	x.WriteMessages(*bigMessages)
 	// The goal is 100 bytes a message.
-	b.Logf("%d messages in %v: heap %d MB, of it %d MB people and channels; %d bytes a message", *bigMessages, time.Since(began).Round(time.Millisecond), heapBytes()>>20, people>>20, int(heapBytes()-people) / *bigMessages)
+	b.Logf("%d messages in %v: heap %d MB, of it %d MB people and channels; %d bytes a message", *bigMessages,
+		time.Since(began).Round(time.Millisecond), heapBytes()>>20, people>>20, int(heapBytes()-people) / *bigMessages)
 	x.AddActivity()
 	cachedBig = x
 	return x
 }
 
-// heapBytes is the bytes in use behind a collection.
+// heapBytes returns the bytes in use after a garbage collection.
 func heapBytes() uint64 {
 	runtime.GC()
 	runtime.GC()
@@ -42,7 +43,7 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkMemory is what a message costs in memory, beside people and channels.
+// BenchmarkMemory measures the memory of a message, without users and channels.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		x := realmtest.FillLargeRealm(New(1))
@@ -55,11 +56,11 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// measure reports the median and the 99th percentile beside the mean, and the 99th percentile of the time on the
-// processor, which others who use the machine do not disturb.
+// measure reports the median and the 99th percentile beside the mean. It also reports the 99th percentile of the CPU
+// time, which other processes on the machine do not affect.
 func measure(b *testing.B, op func()) { measurePrepared(b, func() {}, op) }
 
-// measurePrepared is measure for what must be put right again each time.
+// measurePrepared is measure for an operation that needs preparation each time.
 func measurePrepared(b *testing.B, prepare, op func()) {
 	b.Helper()
 	runtime.LockOSThread()
@@ -80,8 +81,8 @@ func measurePrepared(b *testing.B, prepare, op func()) {
 	b.ReportMetric(float64(cpu[len(cpu)*99/100])/1e6, "ms-cpu-p99")
 }
 
-// BenchmarkFetch is what one GET /messages of 100 messages asks of the realm: find the ids, copy the messages.
-// The goal is 5 ms at the 99th percentile.
+// BenchmarkFetch measures the part of the realm in one GET /messages with 100 messages: it finds the ids and copies
+// the messages. The goal is 5 ms at the 99th percentile.
 func BenchmarkFetch(b *testing.B) {
 	x := loadBig(b)
 	once := Operand{IsID: true, ID: int64(x.OneMessage)}
@@ -89,7 +90,10 @@ func BenchmarkFetch(b *testing.B) {
 	for _, user := range []struct {
 		name string
 		id   UserID
-	}{{"few channels", x.InFewChannels}, {"all channels", x.InAllChannels}, {"behind", x.ManyUnread}, {"guest", x.Guest}} {
+	}{
+		{"few channels", x.InFewChannels}, {"all channels", x.InAllChannels},
+		{"behind", x.ManyUnread}, {"guest", x.Guest},
+	} {
 		for _, c := range []struct {
 			name   string
 			terms  []Term
@@ -101,7 +105,8 @@ func BenchmarkFetch(b *testing.B) {
 			{"rare channel", []Term{term("channel", "channel 999")}, AnchorNewest},
 			{"not channel", []Term{negate(term("channel", "channel 1"))}, AnchorNewest},
 			{"topic", []Term{term("channel", "channel 1"), term("topic", "topic 3")}, AnchorNewest},
-			{"topic near", []Term{term("channel", "channel 1"), term("topic", "topic 3"), term("near", "500")}, AnchorMessage},
+			{"topic near", []Term{term("channel", "channel 1"), term("topic", "topic 3"), term("near", "500")},
+				AnchorMessage},
 			{"topic everywhere", []Term{term("topic", "topic 3")}, AnchorOldest},
 			{"topic nowhere", []Term{term("topic", "nowhere")}, AnchorNewest},
 			{"not topic", []Term{negate(term("topic", "topic 3"))}, AnchorNewest},
@@ -125,7 +130,8 @@ func BenchmarkFetch(b *testing.B) {
 			{"sender once", []Term{{Operator: "sender", Operand: once}}, AnchorNewest},
 			{"not sender", []Term{negate(Term{Operator: "sender", Operand: all})}, AnchorNewest},
 			{"direct", []Term{term("is", "dm")}, AnchorNewest},
-			{"dm", []Term{{Operator: "dm", Operand: Operand{IsList: true, IDs: []int64{int64(x.InAllChannels)}}}}, AnchorNewest},
+			{"dm", []Term{{Operator: "dm", Operand: Operand{IsList: true, IDs: []int64{int64(x.InAllChannels)}}}},
+				AnchorNewest},
 			{"dm including", []Term{{Operator: "dm-including", Operand: all}}, AnchorNewest},
 			{"not dm including", []Term{negate(Term{Operator: "dm-including", Operand: all})}, AnchorNewest},
 			{"home", []Term{term("in", "home")}, AnchorNewest},
@@ -134,9 +140,12 @@ func BenchmarkFetch(b *testing.B) {
 			{"public first unread", []Term{term("channels", "public")}, AnchorFirstUnread},
 			{"archived", []Term{term("channels", "archived")}, AnchorNewest},
 			{"not public", []Term{negate(term("channels", "public"))}, AnchorNewest},
-			{"not public once", []Term{negate(term("channels", "public")), {Operator: "sender", Operand: once}}, AnchorNewest},
-			{"combined", []Term{term("channels", "public"), term("has", "link"), negate(term("topic", "topic 3")), negate(Term{Operator: "sender", Operand: all})}, AnchorNewest},
-			{"rare combined", []Term{negate(term("channel", "channel 1")), term("is", "alerted"), negate(term("topic", "topic 3"))}, AnchorNewest},
+			{"not public once", []Term{negate(term("channels", "public")), {Operator: "sender", Operand: once}},
+				AnchorNewest},
+			{"combined", []Term{term("channels", "public"), term("has", "link"), negate(term("topic", "topic 3")),
+				negate(Term{Operator: "sender", Operand: all})}, AnchorNewest},
+			{"rare combined", []Term{negate(term("channel", "channel 1")), term("is", "alerted"),
+				negate(term("topic", "topic 3"))}, AnchorNewest},
 			{"image first unread", []Term{term("has", "image")}, AnchorFirstUnread},
 			{"date", []Term{term("in", "home")}, AnchorDate},
 		} {
@@ -150,7 +159,8 @@ func BenchmarkFetch(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					p := n.Page(v.ResolveAnchor(&n, Anchor{Kind: c.anchor, ID: 500, Time: 1_700_400_000}).ID(nil), PageRange{Before: 50, After: 50}, nil)
+					anchor := v.ResolveAnchor(&n, Anchor{Kind: c.anchor, ID: 500, Time: 1_700_400_000}).ID(nil)
+					p := n.Page(anchor, PageRange{Before: 50, After: 50}, nil)
 					v.VisibleMessages(p.IDs)
 				})
 			})
@@ -164,7 +174,8 @@ func term(operator, operand string) Term {
 
 func negate(t Term) Term { t.Negated = true; return t }
 
-// BenchmarkSee is one slice of a long answer. The goal is well under 5 ms for the 500 the wire asks for.
+// BenchmarkSee measures copying one part of a long answer. The goal is well under 5 ms for 500 messages, as wire asks
+// for.
 func BenchmarkSee(b *testing.B) {
 	x := loadBig(b)
 	v := x.Realm.ViewAs(Caller{User: x.InAllChannels}, 1_800_000_000)
@@ -177,13 +188,15 @@ func BenchmarkSee(b *testing.B) {
 	measure(b, func() { v.VisibleMessages(p.IDs) })
 }
 
-// BenchmarkUnread is unread_msgs of a registration. The goal is 20 ms with 50,000 unread messages.
+// BenchmarkUnread measures unread_msgs of a registration. The goal is 20 ms with 50,000 unread messages.
 func BenchmarkUnread(b *testing.B) {
 	x := loadBig(b)
-	for name, u := range map[string]UserID{"half": x.InAllChannels, "50000": x.ManyUnread, "few channels": x.InFewChannels} {
+	for name, u := range map[string]UserID{
+		"half": x.InAllChannels, "50000": x.ManyUnread, "few channels": x.InFewChannels,
+	} {
 		b.Run(name, func(b *testing.B) {
 			v := x.Realm.ViewAs(Caller{User: u}, 1_800_000_000)
-			b.Logf("%d are told of", v.Unread().Sorted().Count)
+			b.Logf("%d unread messages in the answer", v.Unread().Sorted().Count)
 			b.Run("turn", func(b *testing.B) { measure(b, func() { v.Unread() }) })
 			b.Run("sorted", func(b *testing.B) {
 				measure(b, func() { v.Unread().Sorted() })
@@ -192,7 +205,7 @@ func BenchmarkUnread(b *testing.B) {
 	}
 }
 
-// markAllUnread takes a user's marks away again.
+// markAllUnread removes all of a user's read marks.
 func markAllUnread(x *realmtest.LargeRealm, u UserID) {
 	var all ids.Set
 	all.AddRange(1, int64(x.Realm.LastMessageID()))
@@ -205,17 +218,19 @@ func runBig[A any](b *testing.B, x *realmtest.LargeRealm, u UserID, c Command[A]
 	}
 }
 
-// BenchmarkReadAll is marking everything read, a million messages in one fact. The goal is 10 ms.
+// BenchmarkReadAll measures marking all messages read, a million in one fact. The goal is 10 ms.
 func BenchmarkReadAll(b *testing.B) {
 	x := loadBig(b)
 	b.Cleanup(func() { cachedBig = nil })
-	measurePrepared(b, func() { markAllUnread(x, x.InAllChannels) }, func() { runBig(b, x, x.InAllChannels, ReadAll{}) })
+	markUnread := func() { markAllUnread(x, x.InAllChannels) }
+	measurePrepared(b, markUnread, func() { runBig(b, x, x.InAllChannels, ReadAll{}) })
 }
 
-// BenchmarkFlagNarrow is marking 5000 messages of a channel read.
+// BenchmarkFlagNarrow measures marking 5000 messages of a channel read.
 func BenchmarkFlagNarrow(b *testing.B) {
 	x := loadBig(b)
 	b.Cleanup(func() { cachedBig = nil })
-	c := FlagNarrow{Terms: []Term{term("channel", "channel 1")}, Range: PageRange{Anchor: Anchor{Kind: AnchorOldest}, After: MaxFlagged}, Op: "add", Flag: "read"}
+	c := FlagNarrow{Terms: []Term{term("channel", "channel 1")}, Op: "add", Flag: "read",
+		Range: PageRange{Anchor: Anchor{Kind: AnchorOldest}, After: MaxFlagged}}
 	measurePrepared(b, func() { markAllUnread(x, x.InAllChannels) }, func() { runBig(b, x, x.InAllChannels, c) })
 }

@@ -10,7 +10,7 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// fuzzRealms are organizations the fuzzer asks; each process makes them once, the same every time.
+// fuzzRealms are the organizations that the fuzzer queries. Every process makes them once, the same every time.
 var fuzzRealms []*randomRealm
 
 func makeFuzzRealms(f *testing.F) {
@@ -19,8 +19,8 @@ func makeFuzzRealms(f *testing.F) {
 	}
 }
 
-// decodeTerms is a narrow as JSON, each term an object {operator, operand, negated} whose operand is a text, an id or a
-// list of ids: what the wire makes of all it understands.
+// decodeTerms decodes a narrow from JSON. Each term is an object {operator, operand, negated} whose operand is a
+// text, an id or a list of ids, as wire passes them.
 func decodeTerms(text string) (terms []Term, ok bool) {
 	var sent []struct {
 		Operator string
@@ -49,8 +49,8 @@ func decodeTerms(text string) (terms []Term, ok bool) {
 	return terms, true
 }
 
-// FuzzNarrow asks organizations any narrow, as anybody and around any anchor, and compares with deciding message by
-// message: the ids, found_*, and that nothing is shown that the caller may not read.
+// FuzzNarrow queries organizations with any narrow, as any user and around any anchor. It compares ids and found_*
+// with a decision message by message, and requires that the caller may read all returned messages.
 func FuzzNarrow(f *testing.F) {
 	makeFuzzRealms(f)
 	for i, narrow := range []string{
@@ -67,7 +67,8 @@ func FuzzNarrow(f *testing.F) {
 		`[{"operator":"with","operand":"120"},{"operator":"topic","operand":"tea"}]`,
 		`[{"operator":"id","operand":"0077"}]`,
 		`[{"operator":"is","operand":"resolved","negated":true},{"operator":"is","operand":"muted"}]`,
-		`[{"operator":"is","operand":"followed"},{"operator":"is","operand":"mentioned"},{"operator":"is","operand":"starred","negated":true}]`,
+		`[{"operator":"is","operand":"followed"},{"operator":"is","operand":"mentioned"},` +
+			`{"operator":"is","operand":"starred","negated":true}]`,
 		`[{"operator":"topic","operand":"ÜBER"},{"operator":"has","operand":"reaction","negated":true}]`,
 	} {
 		f.Add(narrow, byte(i), byte(i%5), int64(i*20), byte(i), byte(3*i))
@@ -81,7 +82,7 @@ func FuzzNarrow(f *testing.F) {
 		}
 		w := fuzzRealms[int(who>>4)%len(fuzzRealms)]
 		w.t = t
-		u := UserID(0) // a visitor
+		u := UserID(0) // a logged-out visitor
 		if i := int(who & 15); i < len(w.users) {
 			u = w.users[i]
 		}
@@ -93,7 +94,7 @@ func FuzzNarrow(f *testing.F) {
 	})
 }
 
-// compareNarrow compares a page of a narrow, and the whole of it, with deciding message by message.
+// compareNarrow compares a page of a narrow, and the complete result, with a decision message by message.
 func (w *randomRealm) compareNarrow(t *testing.T, u UserID, terms []Term, g PageRange) {
 	v := w.realm.ViewAs(Caller{User: u}, w.now)
 	n, err := v.Narrow(terms, nil)
@@ -107,7 +108,7 @@ func (w *randomRealm) compareNarrow(t *testing.T, u UserID, terms []Term, g Page
 		t.Fatalf("user %d, %+v, %+v:\n got %v\nwant %v\nall %v\nunread %v", u, terms, g, page, wanted, want, unread)
 	}
 	if seen := v.VisibleMessages(page.IDs); len(seen) != len(page.IDs) {
-		t.Fatalf("user %d, %+v: of %v only %d may be read", u, terms, page.IDs, len(seen))
+		t.Fatalf("user %d, %+v: the caller may read only %d of %v", u, terms, len(seen), page.IDs)
 	}
 	n = n.Frozen()
 	if got := n.AllIDs(nil); !slices.Equal(got, want) {
@@ -115,18 +116,24 @@ func (w *randomRealm) compareNarrow(t *testing.T, u UserID, terms []Term, g Page
 	}
 }
 
-// compareAmong compares which of some messages match a narrow with deciding each.
+// compareAmong compares those of some messages that match a narrow with a decision message by message.
 func (w *randomRealm) compareAmong(t *testing.T, u UserID, terms []Term, idSet ids.Set) {
 	n, err := w.realm.ViewAs(Caller{User: u}, w.now).NarrowAmong(terms, nil, idSet)
 	if err != nil {
 		return
 	}
 	terms = w.expandWith(u, terms)
-	personal := slices.ContainsFunc(terms, func(t Term) bool { return t.Operator == "is" && t.Operand.Text != "resolved" })
+	personal := slices.ContainsFunc(terms, func(t Term) bool {
+		return t.Operator == "is" && t.Operand.Text != "resolved"
+	})
 	want := []MessageID{}
 	idSet.Each(func(x int64) bool {
 		id := MessageID(x)
-		if m := w.realm.message(id); m != nil && w.mayRead(u, id, m) && (!personal || w.realm.hasRow(u, id, m)) && w.matchesTerms(u, terms, id, m) {
+		m := w.realm.message(id)
+		if m == nil || !w.mayRead(u, id, m) || personal && !w.realm.hasRow(u, id, m) {
+			return true
+		}
+		if w.matchesTerms(u, terms, id, m) {
 			want = append(want, id)
 		}
 		return true
@@ -136,7 +143,7 @@ func (w *randomRealm) compareAmong(t *testing.T, u UserID, terms []Term, idSet i
 	}
 }
 
-// mayRead is who may read a message, in the words of the specification.
+// mayRead decides whether a user may read a message, following the protocol's description.
 func (w *randomRealm) mayRead(u UserID, id MessageID, m *message) bool {
 	r, me := w.realm, w.realm.Find(u)
 	if m.channel == 0 {
@@ -150,11 +157,12 @@ func (w *randomRealm) mayRead(u UserID, id MessageID, m *message) bool {
 	case c.WebPublic:
 		return true
 	case s != nil && s.Active, !me.IsGuest() && !c.Private:
-	case me.IsGuest() || !r.channelAllows(me, c, "can_subscribe_group") && !r.channelAllows(me, c, "can_add_subscribers_group"):
+	case me.IsGuest() || !r.channelAllows(me, c, "can_subscribe_group") &&
+		!r.channelAllows(me, c, "can_add_subscribers_group"):
 		return false
 	}
 	return c.History || r.hasRow(u, id, m)
 }
 
-// foldOperand is an operand without its surroundings, in one case.
+// foldOperand returns the text of an operand without surrounding white space, in lower case.
 func foldOperand(o Operand) string { return strings.ToLower(strings.TrimSpace(o.Text)) }

@@ -6,20 +6,21 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// NarrowResult is the messages a narrow lets a caller see: candidates, and tests that each must pass. Most of it is worked
-// out only when asked for: a page of a narrow that lets much through is found by testing a few hundred messages, and
-// one that lets little through by the algebra of whole sets. Frozen makes a result that outlives its view.
+// NarrowResult is the set of messages of a narrow that the caller may read: candidates, and tests that each message
+// must pass. It is evaluated when needed. A page of a narrow that matches many messages is found by testing a few
+// hundred. For a narrow that matches few, whole sets are combined. A result belongs to its view; Frozen makes one
+// that can be used later.
 type NarrowResult struct {
-	ids        ids.Set // candidates; with tests nil, the result
+	ids        ids.Set // candidates, or the result if tests is nil
 	tests      []func(MessageID, *message) bool
-	evaluate   func(ids.Set) ids.Set // does at once what the tests do one by one
-	sharesIDs  bool                  // ids is the realm's own
+	evaluate   func(ids.Set) ids.Set // applies all tests to a set at once
+	sharesIDs  bool                  // ids belongs to the realm and must not be changed
 	view       View
 	terms      []Term
 	Unverified []TextCondition
 }
 
-// wholeSet is the result as a whole.
+// wholeSet returns the complete result.
 func (n *NarrowResult) wholeSet() ids.Set {
 	if n.tests != nil {
 		n.ids, n.sharesIDs, n.tests = n.evaluate(n.ids), false, nil
@@ -27,7 +28,7 @@ func (n *NarrowResult) wholeSet() ids.Set {
 	return n.ids
 }
 
-// Frozen is the result for use after the view.
+// Frozen returns the complete result, for use after the view.
 func (n NarrowResult) Frozen() NarrowResult {
 	n.wholeSet()
 	if n.sharesIDs {
@@ -37,21 +38,22 @@ func (n NarrowResult) Frozen() NarrowResult {
 	return n
 }
 
-// maxTestedMessages is how many messages are tested one by one before whole sets are worked out instead: a millisecond or two.
-// Tests of this package lower it to have both ways compared.
+// maxTestedMessages is how many messages are tested one by one before whole sets are combined instead. It is about
+// one or two milliseconds. Tests change it to compare both ways.
 var maxTestedMessages = 16_000
 
-// limitedFilter is the tests as a match, until too many have been tested; then it gives up, and so does whoever asked.
+// limitedFilter returns the tests as a filter. After maxTestedMessages messages the filter ends the search and sets
+// gaveUp; then the result must be evaluated with whole sets.
 func (n *NarrowResult) limitedFilter() (match BatchFilter, gaveUp *bool) {
-	left, up := maxTestedMessages, false
-	return func(ids []MessageID) []bool {
-		if left -= len(ids); left < 0 {
-			up = true
+	left, exceeded := maxTestedMessages, false
+	return func(batch []MessageID) []bool {
+		if left -= len(batch); left < 0 {
+			exceeded = true
 			return nil
 		}
-		out := make([]bool, len(ids))
+		out := make([]bool, len(batch))
 	candidates:
-		for i, id := range ids {
+		for i, id := range batch {
 			m := n.view.message(id)
 			if m == nil {
 				continue
@@ -64,10 +66,11 @@ func (n *NarrowResult) limitedFilter() (match BatchFilter, gaveUp *bool) {
 			out[i] = true
 		}
 		return out
-	}, &up
+	}, &exceeded
 }
 
-// result puts the conditions together: sets that are there already make the candidates, the rest become tests.
+// result combines the conditions. Existing sets are intersected to candidates, all other conditions become tests. The
+// access check is the last test.
 func (n *narrowQuery) result(terms []Term) NarrowResult {
 	out := NarrowResult{view: n.View, terms: terms, Unverified: n.unverified}
 	var sets, without []ids.Set
@@ -84,7 +87,7 @@ func (n *narrowQuery) result(terms []Term) NarrowResult {
 	}
 	row := n.me != nil && (n.rowsOnly || n.within == nil && !n.includeHistory)
 	if row && len(later) > 0 && n.countSources(n.me.ID) <= fewConversations {
-		sets = append(sets, n.rowsOf(n.me.ID)) // soon worked out, and most other messages are not his
+		sets = append(sets, n.rowsOf(n.me.ID)) // quickly built, and it excludes most messages
 	}
 	slices.SortStableFunc(sets, func(a, b ids.Set) int { return a.Len() - b.Len() })
 	switch {
@@ -113,7 +116,7 @@ func (n *narrowQuery) result(terms []Term) NarrowResult {
 		base.test = n.access.hasReadableRow
 	case n.within != nil:
 	case len(later) == 0:
-		return out // all of a channel that the caller may read
+		return out // all messages of a channel that the caller may read
 	default:
 		base.test = nil
 	}
@@ -127,41 +130,44 @@ func (n *narrowQuery) result(terms []Term) NarrowResult {
 		}
 		out.tests = append(out.tests, test)
 	}
-	out.evaluate = func(ids ids.Set) ids.Set { return n.evaluateWithSets(ids, later, base, out.tests) }
+	out.evaluate = func(s ids.Set) ids.Set { return n.evaluateWithSets(s, later, base, out.tests) }
 	return out
 }
 
-// evaluateWithSets is the tests done at once, with sets; few candidates are tested one by one all the same.
-func (n *narrowQuery) evaluateWithSets(idSet ids.Set, later []condition, base condition, tests []func(MessageID, *message) bool) ids.Set {
-	if idSet.Len() <= maxTestedMessages {
-		return n.filterByTests(idSet, tests)
+// evaluateWithSets applies the tests by combining whole sets. Few candidates are tested one by one.
+func (n *narrowQuery) evaluateWithSets(
+	candidates ids.Set, later []condition, base condition, tests []func(MessageID, *message) bool,
+) ids.Set {
+	if candidates.Len() <= maxTestedMessages {
+		return n.filterByTests(candidates, tests)
 	}
 	for _, c := range later {
 		if c.negated {
-			idSet = ids.Difference(idSet, c.buildSet())
+			candidates = ids.Difference(candidates, c.buildSet())
 		} else {
-			idSet = ids.Intersection(idSet, c.buildSet())
+			candidates = ids.Intersection(candidates, c.buildSet())
 		}
 	}
 	switch {
 	case base.test == nil:
-		return idSet
-	case idSet.Len() <= maxTestedMessages:
-		return n.filterByTests(idSet, []func(MessageID, *message) bool{base.test})
+		return candidates
+	case candidates.Len() <= maxTestedMessages:
+		return n.filterByTests(candidates, []func(MessageID, *message) bool{base.test})
 	case n.me == nil:
-		return ids.Intersection(idSet, base.buildSet())
+		return ids.Intersection(candidates, base.buildSet())
 	case n.within != nil && !n.rowsOnly:
-		return n.readableAmong(idSet)
+		return n.readableAmong(candidates)
 	}
-	return n.readableRows(n.me, idSet)
+	return n.readableRows(n.me, candidates)
 }
 
-// filterByTests is what of a set passes every test.
-func (n *narrowQuery) filterByTests(idSet ids.Set, tests []func(MessageID, *message) bool) ids.Set {
+// filterByTests returns the messages of a set that pass every test.
+func (n *narrowQuery) filterByTests(candidates ids.Set, tests []func(MessageID, *message) bool) ids.Set {
 	var out ids.Set
-	idSet.Each(func(id int64) bool {
+	candidates.Each(func(id int64) bool {
 		m := n.message(MessageID(id))
-		if m != nil && !slices.ContainsFunc(tests, func(t func(MessageID, *message) bool) bool { return !t(MessageID(id), m) }) {
+		fails := func(test func(MessageID, *message) bool) bool { return !test(MessageID(id), m) }
+		if m != nil && !slices.ContainsFunc(tests, fails) {
 			out.Add(id)
 		}
 		return true
@@ -169,11 +175,11 @@ func (n *narrowQuery) filterByTests(idSet ids.Set, tests []func(MessageID, *mess
 	return out
 }
 
-// readableAmong is what of a few messages the caller may read.
-func (v View) readableAmong(idSet ids.Set) ids.Set {
+// readableAmong returns those of a few messages that the caller may read.
+func (v View) readableAmong(candidates ids.Set) ids.Set {
 	var out ids.Set
 	p := readerAccess{View: v, reader: v.Me()}
-	idSet.Each(func(id int64) bool {
+	candidates.Each(func(id int64) bool {
 		if m := v.message(MessageID(id)); m != nil && p.canRead(MessageID(id), m) {
 			out.Add(id)
 		}
@@ -182,11 +188,11 @@ func (v View) readableAmong(idSet ids.Set) ids.Set {
 	return out
 }
 
-// readableRows is what of a set a user has a row of and may still read: whoever lost access to a channel keeps the rows
-// but does not see them.
+// readableRows returns the messages of a set that a user has a row of and may still read. Users that lost access to a
+// channel keep their rows but cannot read the messages.
 func (v View) readableRows(u *User, within ids.Set) ids.Set {
 	rows := v.rowsWithin(u.ID, &within)
-	var strange ids.Set // rows of messages that are elsewhere now, or that came otherwise than by a subscription
+	var exceptions ids.Set // rows of messages that moved to another channel, or rows that no subscription gave
 	if l := v.subscriptions.find(u.ID); l != nil {
 		for _, s := range l.List {
 			ix := v.index.channels[s.Channel]
@@ -194,15 +200,15 @@ func (v View) readableRows(u *User, within ids.Set) ids.Set {
 				rows.Subtract(ix.ids)
 			}
 			if ix.sent.Len() != ix.sent.IntersectionSize(ix.ids) {
-				strange.Union(ids.Difference(ix.sent, ix.ids))
+				exceptions.Union(ids.Difference(ix.sent, ix.ids))
 			}
 		}
 	}
 	if rd := v.marks.find(u.ID); rd != nil {
-		strange.Union(rd.Rows)
+		exceptions.Union(rd.Rows)
 	}
 	p := readerAccess{View: v, reader: u}
-	ids.Intersection(rows, strange).Each(func(id int64) bool {
+	ids.Intersection(rows, exceptions).Each(func(id int64) bool {
 		if m := v.message(MessageID(id)); m == nil || !p.hasReadableRow(MessageID(id), m) {
 			rows.Remove(id)
 		}

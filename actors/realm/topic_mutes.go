@@ -2,24 +2,26 @@ package realm
 
 import "parley/actors/realm/ids"
 
-// A user's preferences for a topic; the numbers are the protocol's.
+// Visibility policies of a user for a topic. The numbers come from the protocol.
 const (
 	TopicMuted    = 1
 	TopicUnmuted  = 2
 	TopicFollowed = 3
 )
 
-// muteSettings is what one user has muted, prepared for many questions.
+// muteSettings are the channels and topics a user has muted, prepared for many tests.
 type muteSettings struct {
 	channels ids.Set
 	policies map[topicKey]int
 }
 
+// topicKey identifies a topic.
 type topicKey struct {
 	channel ChannelID
 	topic   string // folded
 }
 
+// muteSettingsOf returns the mute settings of a user.
 func (r *Realm) muteSettingsOf(u UserID) muteSettings {
 	m := muteSettings{policies: map[topicKey]int{}}
 	if l := r.subscriptions.find(u); l != nil {
@@ -37,7 +39,8 @@ func (r *Realm) muteSettingsOf(u UserID) muteSettings {
 	return m
 }
 
-// isMuted reports whether a topic is muted: by itself, or by its channel and not unmuted or followed.
+// isMuted reports whether a topic is muted: by its own policy, or by its channel unless the topic is unmuted or
+// followed.
 func (m muteSettings) isMuted(c ChannelID, topic string) bool {
 	p := 0
 	if len(m.policies) > 0 {
@@ -46,7 +49,7 @@ func (m muteSettings) isMuted(c ChannelID, topic string) bool {
 	return p == TopicMuted || m.channels.Has(int64(c)) && p != TopicUnmuted && p != TopicFollowed
 }
 
-// messagesWithPolicy is the messages of the caller's topics whose policy is wanted.
+// messagesWithPolicy returns the messages of the caller's topics with a wanted visibility policy.
 func (v View) messagesWithPolicy(wanted func(policy int) bool) ids.Set {
 	var sets []ids.Set
 	if l := v.topicPolicies.find(v.User); l != nil {
@@ -61,6 +64,7 @@ func (v View) messagesWithPolicy(wanted func(policy int) bool) ids.Set {
 	return ids.Union(sets...)
 }
 
+// messagesInMutedChannels returns the messages in the caller's muted channels, without unmuted and followed topics.
 func (v View) messagesInMutedChannels() ids.Set {
 	var sets []ids.Set
 	if l := v.subscriptions.find(v.User); l != nil {

@@ -7,17 +7,17 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// AlertWords is the row of the words one user wants to be alerted of, as first written, in the order they were added.
+// AlertWords is the row of one user's alert words: spelled as first written, in the order in which they were added.
 type AlertWords struct{ List []string }
 
-// Limits of alert words: the length is the protocol's (code points), the number keeps one user from filling the
-// matcher everybody's messages pass through.
+// Limits of alert words. The length is the protocol's, in code points. The number keeps one user from filling the
+// matcher that every message passes through.
 const (
 	maxAlertWord  = 100
 	maxAlertWords = 1000
 )
 
-// AlertWordsOf is a user's alert words.
+// AlertWordsOf returns a copy of a user's alert words.
 func (r *Realm) AlertWordsOf(u UserID) []string {
 	if l := r.small.alertWords.find(u); l != nil {
 		return slices.Clone(l.List)
@@ -25,7 +25,8 @@ func (r *Realm) AlertWordsOf(u UserID) []string {
 	return []string{}
 }
 
-// ChangeAlertWords asks to add or remove words; both ignore case.
+// ChangeAlertWords asks to add words to the caller's alert words, or to remove them. Upper and lower case are the same.
+// It answers the new list.
 type ChangeAlertWords struct {
 	Words  []string
 	Remove bool
@@ -60,7 +61,7 @@ func (c ChangeAlertWords) Decide(t *Turn) ([]string, error) {
 	return words, nil
 }
 
-// AlertWordsChanged says a user's alert words are these now; it is the event alert_words.
+// AlertWordsChanged replaces a user's alert words. It is the event alert_words too.
 type AlertWordsChanged struct {
 	User  UserID
 	Words []string
@@ -81,6 +82,7 @@ func (f *AlertWordsChanged) tell(r *Realm) []Notice {
 
 func (*AlertWordsChanged) EventType() string { return "alert_words" }
 
+// unindexAlertWords removes a user's alert words from the index of users by word.
 func (r *Realm) unindexAlertWords(u UserID) {
 	for _, w := range r.AlertWordsOf(u) {
 		if s := r.index.usersByAlertWord[fold(w)]; s != nil {
@@ -91,13 +93,14 @@ func (r *Realm) unindexAlertWords(u UserID) {
 	}
 }
 
+// indexAlertWords adds a user's alert words to the index of users by word.
 func (r *Realm) indexAlertWords(u UserID) {
 	for _, w := range r.AlertWordsOf(u) {
 		openSet(r.index.usersByAlertWord, fold(w)).Add(int64(u))
 	}
 }
 
-// allAlertWords is every word anybody wants to be alerted of, folded, sorted, each once.
+// allAlertWords returns the alert words of all users: case-folded, sorted, without duplicates.
 func (r *Realm) allAlertWords() []string {
 	words := make([]string, 0, len(r.index.usersByAlertWord))
 	for w := range r.index.usersByAlertWord {
@@ -107,19 +110,19 @@ func (r *Realm) allAlertWords() []string {
 	return words
 }
 
-// alertedUsers is whose alert words occur in a message, of those who will have a row of it.
+// alertedUsers returns the active users that will receive a message and have an alert word in it.
 func (t *Turn) alertedUsers(f *MessageSent) []UserID {
-	var s ids.Set
+	var alerted ids.Set
 	for _, w := range f.Content.AlertWords {
 		if users := t.index.usersByAlertWord[fold(w)]; users != nil {
-			s.Union(*users)
+			alerted.Union(*users)
 		}
 	}
-	var out []UserID
-	for _, u := range ids.IDs[UserID](s) {
-		if x := t.Find(u); x != nil && x.Active && t.isRecipient(f, u) {
-			out = append(out, u)
+	var receivers []UserID
+	for _, u := range ids.IDs[UserID](alerted) {
+		if user := t.Find(u); user != nil && user.Active && t.isRecipient(f, u) {
+			receivers = append(receivers, u)
 		}
 	}
-	return out
+	return receivers
 }

@@ -2,17 +2,18 @@ package realm
 
 import "slices"
 
-// An account's API key follows from the server's secret, the account, and how often its key was taken back. So every
-// login gets the same key, as clients expect, although only its hash is kept; without the secret, which lies in a file
-// of its own, nobody can make it again. Keys an operator fixed by hand stand beside it.
+// The API key of an account is derived from the server's secret, the account, and its key epoch. So every login gets
+// the same key, as clients expect, although only the key's hash is stored. The secret is in a file of its own;
+// without it a key cannot be derived. An operator may set further keys.
 
-// maxAPIKeys is how many keys an account has at once: its own one and some fixed by hand; the oldest go.
+// maxAPIKeys limits the keys of an account: the derived one and those set by the operator. The oldest are removed.
 const maxAPIKeys = 16
 
-// IssueAPIKey gives an account's API key: the caller's own, or anybody's if the system asks. Only takes back all older ones.
+// IssueAPIKey returns the API key of an account: the caller's own, or any account's if the server asks. With Only,
+// all older keys stop working.
 type IssueAPIKey struct {
 	User UserID
-	Key  string // fixed by the operator, or "" for the account's own
+	Key  string // set by the operator, or "" for the derived key
 	Only bool
 }
 
@@ -28,23 +29,22 @@ func (c IssueAPIKey) Decide(t *Turn) (string, error) {
 	return t.issueKey(u, c.Only), nil
 }
 
-// issueKey is an account's own key; anew takes the old ones back and makes another.
-func (t *Turn) issueKey(u *User, anew bool) string {
+// issueKey returns the derived key of an account. With renew it is a new one, and all older keys stop working.
+func (t *Turn) issueKey(u *User, renew bool) string {
 	epoch := u.KeyEpoch
-	if anew {
+	if renew {
 		epoch++
-	}
-	if anew { // whoever had the old key is to hear nothing more
+		// Notifications must not reach holders of the old key.
 		t.removeAllDevices(u.ID)
 	}
 	key := t.env.APIKey(u.ID, epoch)
-	if hash := t.Hash(key); anew || !slices.Contains(u.Keys, hash) {
-		t.Record(&KeyIssued{ID: u.ID, Hash: hash, Only: anew, Epoch: epoch})
+	if hash := t.Hash(key); renew || !slices.Contains(u.Keys, hash) {
+		t.Record(&KeyIssued{ID: u.ID, Hash: hash, Only: renew, Epoch: epoch})
 	}
 	return key
 }
 
-// KeyIssued says an account has a further API key; if Only is set, every older one stops working at once.
+// KeyIssued says that an account has a further API key. With Only, all older keys stop working at once.
 type KeyIssued struct {
 	ID    UserID
 	Hash  [32]byte

@@ -1,10 +1,36 @@
 package realm
 
-import (
-	"slices"
+import "parley/actors/realm/ids"
 
-	"parley/actors/realm/ids"
-)
+// The audiences of events about users and bots. All users can see each other, unless the organization limits what
+// guests see: then canSeeUserAudience and cannotSeeUserAudience differ.
+
+// canSeeUserAudience returns the connected users that are allowed to see u.
+func (r *Realm) canSeeUserAudience(u *User) []UserID {
+	if !r.GuestsLimited() {
+		return r.everyoneAudience()
+	}
+	return r.matchingAudience(func(v *User) bool { return r.maySeeUser(v, u) })
+}
+
+// cannotSeeUserAudience returns the connected users that are not allowed to see u: only guests, and only if the
+// organization limits what guests see.
+func (r *Realm) cannotSeeUserAudience(u *User) []UserID {
+	if !r.GuestsLimited() {
+		return nil
+	}
+	return r.matchingAudience(func(v *User) bool { return !r.maySeeUser(v, u) })
+}
+
+// botAudience returns the connected users that receive the events of a bot: its owner and the administrators.
+func (r *Realm) botAudience(owner UserID) []UserID {
+	return r.matchingAudience(func(u *User) bool { return u.IsAdmin() || u.ID == owner })
+}
+
+// humanAdminsAudience returns the connected administrators that are not bots.
+func (r *Realm) humanAdminsAudience() []UserID {
+	return r.matchingAudience(func(u *User) bool { return u.IsAdmin() && !u.IsBot() })
+}
 
 // userVisibilityAudience returns the connected users for whom a fact may change which users they see, each once.
 func (r *Realm) userVisibilityAudience(f Fact) []UserID {
@@ -42,11 +68,4 @@ func (r *Realm) userVisibilityAudience(f Fact) []UserID {
 		return true
 	})
 	return out
-}
-
-// typingAudience returns those of the users that want typing notifications.
-func (r *Realm) typingAudience(to []UserID) []UserID {
-	return slices.DeleteFunc(slices.Clone(to), func(u UserID) bool {
-		return !r.users.must(u).BoolSetting("receives_typing_notifications")
-	})
 }

@@ -1,9 +1,9 @@
 package realm
 
-// SetAvatar asks for another picture of the caller; "" takes the generated one.
+// SetAvatar asks for another avatar of the caller. An empty file name means the generated one.
 type SetAvatar struct{ File string }
 
-// MayChangeAvatar is the caller, if his picture is his to change.
+// MayChangeAvatar returns the caller, or a refusal if the caller is not allowed to change their avatar.
 func (v View) MayChangeAvatar() (*User, error) {
 	me, err := v.RequireHuman()
 	if err != nil {
@@ -28,7 +28,7 @@ func (c SetAvatar) Decide(t *Turn) (UserInfo, error) {
 	return t.UserInfo(me.ID), nil
 }
 
-// AvatarChanged says somebody has another picture.
+// AvatarChanged gives a user or bot another avatar.
 type AvatarChanged struct {
 	User         UserID
 	Source, File string
@@ -44,7 +44,7 @@ func (f *AvatarChanged) tell(r *Realm) []Notice {
 	return []Notice{{To: r.canSeeUserAudience(r.users.must(f.User)), Event: &AvatarShown{r.UserInfo(f.User)}}}
 }
 
-// AvatarShown is the event realm_user/update of a picture.
+// AvatarShown is the event realm_user/update of an avatar.
 type AvatarShown struct{ Person UserInfo }
 
 func (*AvatarShown) EventType() string { return "realm_user" }

@@ -1,6 +1,6 @@
 package realm
 
-// Grant is the operator's way to give an account the rights that no role carries.
+// Grant is a command of the operator: it gives an account the rights that no role includes.
 type Grant struct {
 	User                      UserID
 	CreateUsers, ChangeEmails bool
@@ -17,7 +17,7 @@ func (c Grant) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// Granted says which special rights an account has now. Nobody hears of it.
+// Granted sets the special rights of an account. No client is notified.
 type Granted struct {
 	ID                        UserID
 	CreateUsers, ChangeEmails bool

@@ -6,16 +6,16 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// MutedUsers is the row of whom one user does not want to hear, in the order they were muted.
+// MutedUsers is the row of the users that one user has muted, in the order they were muted.
 type MutedUsers struct{ List []MutedUser }
 
-// MutedUser is one of them.
+// MutedUser is one muted user.
 type MutedUser struct {
 	User  UserID
 	Since int64
 }
 
-// MutedBy is whom a user has muted.
+// MutedBy returns the users that a user has muted, in the order they were muted.
 func (r *Realm) MutedBy(u UserID) []MutedUser {
 	if l := r.small.mutedUsers.find(u); l != nil {
 		return slices.Clone(l.List)
@@ -23,7 +23,7 @@ func (r *Realm) MutedBy(u UserID) []MutedUser {
 	return nil
 }
 
-// MuteUser asks not to hear somebody any more, or again.
+// MuteUser asks to mute a user, or to unmute them.
 type MuteUser struct {
 	User   UserID
 	Unmute bool
@@ -54,12 +54,12 @@ func (c MuteUser) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// markReadFrom marks what somebody sent as read by a user.
+// markReadFrom marks all messages of a sender as read for a user.
 func (t *Turn) markReadFrom(u, sender UserID) {
 	t.markRead(u, findSet(t.index.bySender, sender))
 }
 
-// UserMuted says a user does, or no longer does, want to hear another one.
+// UserMuted says that a user muted or unmuted another user.
 type UserMuted struct {
 	User, Other UserID
 	Unmuted     bool
@@ -84,12 +84,12 @@ func (f *UserMuted) tell(r *Realm) []Notice {
 	return nil
 }
 
-// MutedUsersChanged is the event muted_users: the whole list.
+// MutedUsersChanged is the event muted_users with the whole list.
 type MutedUsersChanged struct{ List []MutedUser }
 
 func (*MutedUsersChanged) EventType() string { return "muted_users" }
 
-// mutersOf is who muted the sender of a message.
+// mutersOf returns the recipients of a message that muted its sender, ascending.
 func (t *Turn) mutersOf(f *MessageSent) []UserID {
 	s := t.index.mutersOf[f.Sender]
 	if s == nil {
@@ -104,7 +104,7 @@ func (t *Turn) mutersOf(f *MessageSent) []UserID {
 	return out
 }
 
-// hasMuted is whether one user has muted another.
+// hasMuted reports whether a user has muted another.
 func (r *Realm) hasMuted(u, other UserID) bool {
 	s := r.index.mutersOf[other]
 	return s != nil && s.Has(int64(u))

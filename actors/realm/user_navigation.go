@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Limits of navigation views, each there because every registration carries them all.
+// Limits of navigation views. Every registration contains all views of the user.
 const (
 	maxNavigationViews        = 200
 	MaxNavigationViewFragment = 300 // code points
@@ -15,20 +15,21 @@ const (
 // NavigationViews is the row of one user's navigation views.
 type NavigationViews struct{ List []NavigationView }
 
-// NavigationView is a place of the client its user pinned or named.
+// NavigationView is a view of the client that the user pinned or named.
 type NavigationView struct {
 	Fragment string
 	Pinned   bool
 	Name     string // "" for built-in views
 }
 
-// builtInNavigationViews are the places every client knows; they have no name of their own.
-var builtInNavigationViews = []string{"inbox", "recent", "feed", "drafts", "narrow/has/reaction/sender/me", "narrow/is/mentioned", "narrow/is/starred"}
+// builtInNavigationViews are the fragments of the views that every client has. They cannot be named.
+var builtInNavigationViews = []string{"inbox", "recent", "feed", "drafts",
+	"narrow/has/reaction/sender/me", "narrow/is/mentioned", "narrow/is/starred"}
 
-// BuiltIn reports whether every client knows the view.
+// BuiltIn reports whether every client has the view.
 func (v NavigationView) BuiltIn() bool { return slices.Contains(builtInNavigationViews, v.Fragment) }
 
-// NavigationViewsOf is a user's navigation views in the order they were added.
+// NavigationViewsOf returns a user's navigation views in the order they were added.
 func (r *Realm) NavigationViewsOf(u UserID) []NavigationView {
 	if l := r.small.navigationViews.find(u); l != nil {
 		return slices.Clone(l.List)
@@ -36,7 +37,8 @@ func (r *Realm) NavigationViewsOf(u UserID) []NavigationView {
 	return []NavigationView{}
 }
 
-// checkNavigationView refuses names and duplicates the protocol does not allow; except is the fragment of the view itself.
+// checkNavigationView refuses names and duplicates that the protocol does not allow. except is the fragment of the
+// view to change, "" for a new one.
 func (v View) checkNavigationView(x NavigationView, named bool, except string) error {
 	switch {
 	case x.BuiltIn() && named:
@@ -54,10 +56,10 @@ func (v View) checkNavigationView(x NavigationView, named bool, except string) e
 	return nil
 }
 
-// AddNavigationView asks to keep a navigation view.
+// AddNavigationView asks to store a navigation view.
 type AddNavigationView struct {
 	View  NavigationView
-	Named bool // a name was given, be it empty
+	Named bool // a name was given, even if empty
 }
 
 func (c AddNavigationView) Decide(t *Turn) (Done, error) {
@@ -75,7 +77,7 @@ func (c AddNavigationView) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// NavigationViewAdded says a user keeps a navigation view.
+// NavigationViewAdded says that a user added a navigation view.
 type NavigationViewAdded struct {
 	User UserID
 	View NavigationView
@@ -95,6 +97,7 @@ func (f *NavigationViewAdded) tell(r *Realm) []Notice {
 
 func errNoNavigationView() *Refusal { return Missing("Navigation view does not exist.") }
 
+// findNavigationView returns the caller's view with a fragment.
 func (v View) findNavigationView(fragment string) (NavigationView, error) {
 	list := v.NavigationViewsOf(v.User)
 	i := slices.IndexFunc(list, func(x NavigationView) bool { return x.Fragment == fragment })
@@ -104,7 +107,7 @@ func (v View) findNavigationView(fragment string) (NavigationView, error) {
 	return list[i], nil
 }
 
-// ChangeNavigationView asks to pin or name a navigation view; nil stays.
+// ChangeNavigationView asks to pin or name a navigation view. Fields that are nil do not change.
 type ChangeNavigationView struct {
 	Fragment string
 	Pinned   *bool
@@ -127,16 +130,17 @@ func (c ChangeNavigationView) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	if x != old {
-		t.Record(&NavigationViewChanged{User: t.User, View: x, Pinned: x.Pinned != old.Pinned, Named: x.Name != old.Name})
+		t.Record(&NavigationViewChanged{User: t.User, View: x,
+			Pinned: x.Pinned != old.Pinned, Named: x.Name != old.Name})
 	}
 	return Done{}, nil
 }
 
-// NavigationViewChanged says a navigation view is pinned or named differently now.
+// NavigationViewChanged says that a navigation view was pinned, unpinned or named.
 type NavigationViewChanged struct {
 	User          UserID
 	View          NavigationView
-	Pinned, Named bool // what changed
+	Pinned, Named bool // which values changed
 }
 
 func (*NavigationViewChanged) keepsMarkdownConfig() {}
@@ -156,7 +160,7 @@ func (f *NavigationViewChanged) tell(r *Realm) []Notice {
 	return []Notice{{To: r.usersAudience(f.User), Event: f}}
 }
 
-// RemoveNavigationView asks to forget a navigation view.
+// RemoveNavigationView asks to remove a navigation view.
 type RemoveNavigationView struct{ Fragment string }
 
 func (c RemoveNavigationView) Decide(t *Turn) (Done, error) {
@@ -167,7 +171,7 @@ func (c RemoveNavigationView) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// NavigationViewRemoved says a navigation view is forgotten.
+// NavigationViewRemoved says that a navigation view was removed.
 type NavigationViewRemoved struct {
 	User     UserID
 	Fragment string

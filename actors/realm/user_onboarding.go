@@ -2,17 +2,18 @@ package realm
 
 import "slices"
 
-// OnboardingSteps are the hints a client shows once (protocol), in the order they are listed.
-var OnboardingSteps = []string{"visibility_policy_banner", "intro_inbox_view_modal", "intro_recent_view_modal", "first_stream_created_banner",
-	"jump_to_conversation_banner", "non_interleaved_view_messages_fading", "interleaved_view_messages_fading", "intro_resolve_topic", "navigation_tour_video"}
+// OnboardingSteps are the hints that a client shows once (protocol), in the order they are listed.
+var OnboardingSteps = []string{"visibility_policy_banner", "intro_inbox_view_modal", "intro_recent_view_modal",
+	"first_stream_created_banner", "jump_to_conversation_banner", "non_interleaved_view_messages_fading",
+	"interleaved_view_messages_fading", "intro_resolve_topic", "navigation_tour_video"}
 
-// Onboarding is the row of the hints somebody has seen.
+// Onboarding is the row of the hints a user has dismissed.
 type Onboarding struct{ Seen []string }
 
-// OnboardingStepsLeft is the hints somebody has not seen; bots and visitors are shown none.
+// OnboardingStepsLeft returns the hints a user has not dismissed. Bots and visitors get none.
 func (r *Realm) OnboardingStepsLeft(u UserID) []string {
 	out := []string{}
-	if who := r.users.find(u); who == nil || who.IsBot() {
+	if user := r.users.find(u); user == nil || user.IsBot() {
 		return out
 	}
 	row := r.small.onboarding.find(u)
@@ -24,7 +25,7 @@ func (r *Realm) OnboardingStepsLeft(u UserID) []string {
 	return out
 }
 
-// DismissOnboardingStep asks not to be shown a hint again.
+// DismissOnboardingStep asks not to show a hint again.
 type DismissOnboardingStep struct{ Step string }
 
 func (c DismissOnboardingStep) Decide(t *Turn) (Done, error) {
@@ -41,7 +42,7 @@ func (c DismissOnboardingStep) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// OnboardingStepDismissed says somebody has seen a hint.
+// OnboardingStepDismissed says that a user dismissed a hint.
 type OnboardingStepDismissed struct {
 	User UserID
 	Step string
@@ -59,12 +60,12 @@ func (f *OnboardingStepDismissed) tell(r *Realm) []Notice {
 	return nil
 }
 
-// OnboardingStepsChanged is the event with the hints that are left.
+// OnboardingStepsChanged is the event onboarding_steps with the remaining hints.
 type OnboardingStepsChanged struct{ Left []string }
 
 func (*OnboardingStepsChanged) EventType() string { return "onboarding_steps" }
 
-// SendTestWelcome asks the welcome bot to show an administrator a text as new people would get it.
+// SendTestWelcome asks the welcome bot to send an administrator a text as new users would get it.
 type SendTestWelcome struct{ Text string }
 
 func (c SendTestWelcome) Decide(t *Turn) (MessageID, error) {

@@ -1,12 +1,12 @@
 package realm
 
-// PresencePolicy is what reporting presence needs to know of the organization.
+// PresencePolicy says how to treat a presence report of the caller.
 type PresencePolicy struct {
-	Disabled bool // the organization shows nobody's presence
-	Hidden   bool // the caller does not share his
+	Disabled bool // the organization shows no presence at all
+	Hidden   bool // the caller does not share their presence
 }
 
-// PresencePolicy refuses bots and tells what to do with the caller's report.
+// PresencePolicy returns the policy for the caller's report. Bots are refused.
 func (v View) PresencePolicy() (PresencePolicy, error) {
 	me, err := v.RequireHuman()
 	if err != nil {
@@ -15,16 +15,16 @@ func (v View) PresencePolicy() (PresencePolicy, error) {
 	return PresencePolicy{Disabled: v.OrgBool("presence_disabled"), Hidden: !me.BoolSetting("presence_enabled")}, nil
 }
 
-// CameOnline is the event that a user is here now. No fact stands behind it.
+// CameOnline is the event that a user is active now. It belongs to no fact and is not stored.
 type CameOnline struct {
 	User              UserInfo
 	Active, Connected int64
-	At                int64 // when it was told
+	At                int64 // when the event was made
 }
 
 func (*CameOnline) EventType() string { return "presence" }
 
-// AnnouncePresence tells others that a user came online, unless there are more than max of them.
+// AnnouncePresence sends the event to the users that may see the user, unless there are more than Max.
 type AnnouncePresence struct {
 	User              UserID
 	Active, Connected int64
@@ -37,7 +37,8 @@ func (c AnnouncePresence) Decide(t *Turn) (Done, error) {
 		return Done{}, nil
 	}
 	if to := t.canSeeUserAudience(u); len(to) <= c.Max {
-		t.Tell(Notice{To: to, Event: &CameOnline{User: t.UserInfo(u.ID), Active: c.Active, Connected: c.Connected, At: t.Now}})
+		e := &CameOnline{User: t.UserInfo(u.ID), Active: c.Active, Connected: c.Connected, At: t.Now}
+		t.Tell(Notice{To: to, Event: e})
 	}
 	return Done{}, nil
 }

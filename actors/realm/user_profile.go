@@ -2,8 +2,8 @@ package realm
 
 import "slices"
 
-// profileChanges checks custom profile values and returns the facts that set them. byAdmin may also set fields people
-// may not edit themselves.
+// profileChanges checks custom profile values and returns the facts that set them. With byAdmin also values of fields
+// that users may not edit themselves are accepted.
 func (t *Turn) profileChanges(u *User, values []ProfileValue, byAdmin bool) ([]Fact, error) {
 	var out []Fact
 	for _, v := range values {
@@ -19,7 +19,7 @@ func (t *Turn) profileChanges(u *User, values []ProfileValue, byAdmin bool) ([]F
 	return slices.Clip(out), nil
 }
 
-// ProfileChanged says a custom profile value is another one now; "" is none.
+// ProfileChanged says that a custom profile value was set; "" removes it.
 type ProfileChanged struct {
 	User  UserID
 	Field int64

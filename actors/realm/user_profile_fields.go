@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// FieldType is the kind of a custom profile field; the numbers are the protocol's.
+// FieldType is the type of a custom profile field. The numbers come from the protocol.
 type FieldType int
 
 const (
@@ -29,15 +29,16 @@ type ProfileField struct {
 	Type     FieldType
 	Name     string
 	Hint     string
-	Data     string // JSON, for options and external accounts
+	Data     string // JSON: choices, or the kind of an external account
 	Order    int
 	Summary  bool // shown in the profile summary
 	Required bool
-	Editable bool // people may change it themselves
-	Matching bool // settingsUsing to find people
+	Editable bool // users may change their own value
+	Matching bool // used to find users
 }
 
-// Limits of fields: lengths in code points are the protocol's, the number keeps profiles and registrations small.
+// Limits of fields. Lengths in code points come from the protocol. The number is limited because registrations
+// contain all fields.
 const (
 	maxFieldName     = 40
 	maxFieldHint     = 80
@@ -49,7 +50,7 @@ const (
 	maxPeopleValues  = 1000
 )
 
-// ProfileFields is every field in order.
+// ProfileFields returns all fields in their order.
 func (r *Realm) ProfileFields() []ProfileField {
 	out := []ProfileField{}
 	for _, id := range r.small.profileFields.keys() {
@@ -59,11 +60,11 @@ func (r *Realm) ProfileFields() []ProfileField {
 	return out
 }
 
-// SaveProfileField asks to create a field or to change one; nil fields stay.
+// SaveProfileField asks to create or change a field. Fields that are nil do not change.
 type SaveProfileField struct {
 	New                                   bool
-	ID                                    int64     // of one to change
-	Type                                  FieldType // of a new field
+	ID                                    int64     // of the field to change
+	Type                                  FieldType // of the new field
 	Name, Hint, Data                      *string
 	Summary, Required, Editable, Matching *bool
 }
@@ -92,32 +93,35 @@ func (c SaveProfileField) Decide(t *Turn) (int64, error) {
 	return f.ID, nil
 }
 
-// externalAccounts are the kinds of accounts elsewhere that every client knows, with what their fields are called (protocol).
+// externalAccounts are the kinds of external accounts that every client knows, with the fixed names of their fields
+// (protocol).
 var externalAccounts = map[string]string{"github": "GitHub username", "twitter": "Twitter username"}
 
-// standardName is the name of a field of such a kind, which stays as it is; "" of others.
+// standardName returns the fixed name of a field for a known kind of external account, or "".
 func (f *ProfileField) standardName() string {
 	if f.Type != ExternalAccount {
 		return ""
 	}
 	var d struct{ Subtype string }
-	_ = json.Unmarshal([]byte(f.Data), &d) // what cannot be read is of no such kind
+	_ = json.Unmarshal([]byte(f.Data), &d) // invalid data names no known kind
 	return externalAccounts[d.Subtype]
 }
 
-// changesStandard reports whether a change would touch what is settled of a standard field.
+// changesStandard reports whether a change would touch the fixed values of a field for a known kind.
 func (c SaveProfileField) changesStandard(f *ProfileField) bool {
 	changed := *f
 	changed.Data = valueOr(c.Data, f.Data)
-	return c.Name != nil && strings.TrimSpace(*c.Name) != f.Name || c.Hint != nil && *c.Hint != f.Hint || changed.standardName() != f.standardName()
+	renamed := c.Name != nil && strings.TrimSpace(*c.Name) != f.Name
+	return renamed || c.Hint != nil && *c.Hint != f.Hint || changed.standardName() != f.standardName()
 }
 
+// applyTo applies the request to a field, or refuses it. The order of the checks is the protocol's.
 func (c SaveProfileField) applyTo(t *Turn, f *ProfileField) error {
 	if f.Type < ShortText || f.Type > Pronouns {
 		return BadRequest("Invalid field type.")
 	}
 	if f.Type != SelectField && f.Type != ExternalAccount {
-		c.Data = nil // the others have none
+		c.Data = nil // other types have no data
 	}
 	if !c.New && f.standardName() != "" && c.changesStandard(f) {
 		return BadRequest("Default custom field cannot be updated.")
@@ -148,7 +152,7 @@ func (c SaveProfileField) applyTo(t *Turn, f *ProfileField) error {
 	if runeCount(f.Hint) > maxFieldHint {
 		return BadRequest("hint is too long (limit: %d characters)", maxFieldHint)
 	}
-	if c.New || c.Data != nil { // fields of before some rule was made can still be renamed
+	if c.New || c.Data != nil { // fields older than a rule can still be renamed
 		if err := f.checkData(); err != nil {
 			return err
 		}
@@ -178,7 +182,7 @@ func (c SaveProfileField) applyTo(t *Turn, f *ProfileField) error {
 	return nil
 }
 
-// checkData refuses options without choices and external accounts without a kind.
+// checkData refuses choices and external accounts with invalid data.
 func (f *ProfileField) checkData() error {
 	if len(f.Data) > maxFieldData {
 		return BadRequest("field_data is too long (limit: %d characters)", maxFieldData)
@@ -194,6 +198,7 @@ func (f *ProfileField) checkData() error {
 
 func errFieldData() *Refusal { return BadRequest("field_data is not a dict") }
 
+// checkChoices checks the data of a SelectField.
 func checkChoices(data string) error {
 	var choices map[string]map[string]any
 	if data != "" && json.Unmarshal([]byte(data), &choices) != nil {
@@ -207,7 +212,8 @@ func checkChoices(data string) error {
 		if strings.TrimSpace(key) == "" {
 			return BadRequest("'value' cannot be blank.")
 		}
-		if err := checkFieldData(choices[key], []string{"text", "order"}); err != nil { // clients sort by the order
+		// Clients sort by the order.
+		if err := checkFieldData(choices[key], []string{"text", "order"}); err != nil {
 			return err
 		}
 		texts[choices[key]["text"].(string)] = true
@@ -218,6 +224,7 @@ func checkChoices(data string) error {
 	return nil
 }
 
+// checkAccount checks the data of an ExternalAccount.
 func checkAccount(data string) error {
 	var d map[string]any
 	if data != "" && json.Unmarshal([]byte(data), &d) != nil {
@@ -240,7 +247,8 @@ func checkAccount(data string) error {
 	return nil
 }
 
-// checkFieldData wants texts under these keys, and none under others but the optional ones.
+// checkFieldData requires texts under the required keys, allows them under the optional keys, and refuses all other
+// keys.
 func checkFieldData(d map[string]any, required []string, optional ...string) error {
 	known := slices.Concat(required, optional)
 	for _, key := range known {
@@ -264,16 +272,16 @@ func checkFieldData(d map[string]any, required []string, optional ...string) err
 	return nil
 }
 
-// choices is what may be chosen in a field.
+// choices returns the choices of a field by key, nil if its type has none.
 func (f *ProfileField) choices() map[string]any {
 	var m map[string]any
 	if f.Type == SelectField {
-		_ = json.Unmarshal([]byte(f.Data), &m) // it was checked when it was set
+		_ = json.Unmarshal([]byte(f.Data), &m) // the data was checked when it was set
 	}
 	return m
 }
 
-// choicesNotIn is what may be chosen in a field but not in its successor.
+// choicesNotIn returns the keys of choices that the changed field no longer has.
 func (f *ProfileField) choicesNotIn(next *ProfileField) (gone []string) {
 	now := next.choices()
 	for _, key := range slices.Sorted(maps.Keys(f.choices())) {
@@ -284,7 +292,7 @@ func (f *ProfileField) choicesNotIn(next *ProfileField) (gone []string) {
 	return gone
 }
 
-// RemoveProfileField asks to remove a field and everybody's value of it.
+// RemoveProfileField asks to remove a field and all users' values of it.
 type RemoveProfileField struct{ ID int64 }
 
 func (c RemoveProfileField) Decide(t *Turn) (Done, error) {
@@ -298,7 +306,7 @@ func (c RemoveProfileField) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// OrderProfileFields asks to put the fields into another order; all must be named.
+// OrderProfileFields asks for another order of the fields. IDs contains each field once.
 type OrderProfileFields struct{ IDs []int64 }
 
 func (c OrderProfileFields) Decide(t *Turn) (Done, error) {
@@ -314,10 +322,10 @@ func (c OrderProfileFields) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// ProfileFieldChanged says a field exists, or is another one now. Who had chosen what is no choice any more has chosen nothing.
+// ProfileFieldChanged says that a field was added or changed. Values that chose a removed choice are removed.
 type ProfileFieldChanged struct {
 	Field ProfileField
-	Gone  []string // choices
+	Gone  []string // keys of removed choices
 }
 
 func (f *ProfileFieldChanged) apply(r *Realm) {
@@ -329,7 +337,7 @@ func (f *ProfileFieldChanged) apply(r *Realm) {
 	}
 }
 
-// removeValues takes values of a field from everybody.
+// removeValues removes those values of a field for which gone returns true, of all users.
 func (r *Realm) removeValues(field int64, gone func(string) bool) {
 	for _, id := range r.users.keys() {
 		if v, has := r.users.must(id).Profile[field]; has && gone(v) {
@@ -342,7 +350,7 @@ func (r *Realm) removeValues(field int64, gone func(string) bool) {
 
 func (f *ProfileFieldChanged) tell(r *Realm) []Notice { return r.fieldNotices() }
 
-// ProfileFieldRemoved says a field is gone, with everybody's value of it.
+// ProfileFieldRemoved says that a field was removed, with all users' values of it.
 type ProfileFieldRemoved struct{ ID int64 }
 
 func (f *ProfileFieldRemoved) apply(r *Realm) {
@@ -351,7 +359,7 @@ func (f *ProfileFieldRemoved) apply(r *Realm) {
 }
 func (f *ProfileFieldRemoved) tell(r *Realm) []Notice { return r.fieldNotices() }
 
-// ProfileFieldsOrdered says the fields stand in another order now.
+// ProfileFieldsOrdered says in which order the fields are listed.
 type ProfileFieldsOrdered struct{ IDs []int64 }
 
 func (f *ProfileFieldsOrdered) apply(r *Realm) {
@@ -361,11 +369,12 @@ func (f *ProfileFieldsOrdered) apply(r *Realm) {
 }
 func (f *ProfileFieldsOrdered) tell(r *Realm) []Notice { return r.fieldNotices() }
 
-// ProfileFieldsUpdated is the event custom_profile_fields: the whole list.
+// ProfileFieldsUpdated is the event custom_profile_fields with the whole list.
 type ProfileFieldsUpdated struct{ Fields []ProfileField }
 
 func (*ProfileFieldsUpdated) EventType() string { return "custom_profile_fields" }
 
+// fieldNotices sends the whole list to all users.
 func (r *Realm) fieldNotices() []Notice {
 	return []Notice{{To: r.everyoneAudience(), Event: &ProfileFieldsUpdated{r.ProfileFields()}}}
 }
@@ -388,7 +397,7 @@ func (c ChangeProfile) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// profileValue is a value as it is kept and rendered; "" removes it.
+// profileValue returns a value in its stored form and its rendering; "" removes the value.
 func (t *Turn) profileValue(v ProfileValue, byAdmin bool) (text, html string, err error) {
 	f := t.small.profileFields.find(v.Field)
 	if f == nil {
@@ -419,6 +428,7 @@ func (t *Turn) profileValue(v ProfileValue, byAdmin bool) (text, html string, er
 	return text, html, nil
 }
 
+// checkValue refuses a text that is no valid value of the field.
 func (f *ProfileField) checkValue(text string) error {
 	limit := maxShortText
 	if f.Type == LongText {
@@ -445,8 +455,9 @@ func (f *ProfileField) checkValue(text string) error {
 	return nil
 }
 
+// peopleValue returns the stored form of a list of users: the JSON of their ids.
 func (t *Turn) peopleValue(f *ProfileField, v ProfileValue) (string, string, error) {
-	if v.Value != nil { // people may also come as the text of a list, which is how they are kept
+	if v.Value != nil { // also accepted: the list as JSON text, its stored form
 		if err := json.Unmarshal([]byte(*v.Value), &v.Users); err != nil {
 			return "", "", BadRequest("%s is not a list", f.Name)
 		}
@@ -481,7 +492,7 @@ func (t *Turn) peopleValue(f *ProfileField, v ProfileValue) (string, string, err
 	return string(data), "", nil
 }
 
-// validDate reports whether a text is a day as YYYY-MM-DD.
+// validDate reports whether a text is an existing day in the form YYYY-MM-DD.
 func validDate(s string) bool {
 	if len(s) != 10 || s[4] != '-' || s[7] != '-' || !isDigits(s[:4]) || !isDigits(s[5:7]) || !isDigits(s[8:]) {
 		return false
@@ -497,14 +508,4 @@ func validDate(s string) bool {
 		days = 29
 	}
 	return day <= days
-}
-
-// isWebURL reports whether a text is an absolute http address without white space.
-func isWebURL(s string) bool {
-	rest, ok := strings.CutPrefix(s, "https://")
-	if !ok {
-		rest, ok = strings.CutPrefix(s, "http://")
-	}
-	host, _, _ := strings.Cut(rest, "/")
-	return ok && host != "" && len(s) <= 2048 && !strings.ContainsAny(s, " \t\r\n<>\"") && (strings.Contains(host, ".") || strings.HasPrefix(host, "localhost"))
 }

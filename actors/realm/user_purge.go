@@ -6,38 +6,43 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// Whoever deactivates an account may have what it wrote deleted too. That can be a great many messages, so they go in
-// steps of the server's own. A purge is what remains to be done.
+// A deactivation may also delete the messages of the account. There can be many, so the server does this in steps, a
+// turn each. A Purge row is the job.
 
-// Purge is the row of one account's purge.
+// Purge is the row of one job: which messages of an account are still to be deleted.
 type Purge struct {
 	User                    UserID
 	Public, Private, Direct bool
-	Below                   MessageID // messages from here on have been looked at
-	By                      UserID    // who asked for it
+	Below                   MessageID // messages from this id on have been checked
+	By                      UserID    // user that asked for it
 }
 
-// Limits of one step of a purge, for its turn to stay short: each deleting fact looks at every user who marked messages.
+// Limits of one step. They keep its turn short, because each fact that deletes messages looks at all users with
+// marks.
 const (
-	maxPurgeScan          = 2000 // messages looked at
-	maxPurgeConversations = 1    // conversations that messages are deleted from
+	maxPurgeScan          = 2000 // messages to check
+	maxPurgeConversations = 1    // conversations to delete messages from
 )
 
-// DeletedName is what an account is called whose profile was deleted (protocol).
+// DeletedName is the name of an account whose profile was deleted (protocol).
 const DeletedName = "Deleted user"
 
-// DeactivationActions is what else is to be deleted with an account.
+// DeactivationActions says what else to delete when an account is deactivated.
 type DeactivationActions struct{ Profile, Public, Private, Direct bool }
 
+// startPurge clears the profile at once and adds the job for the messages.
 func (t *Turn) startPurge(u *User, a DeactivationActions) {
 	if a.Profile {
 		t.clearProfile(u)
 	}
 	if (a.Public || a.Private || a.Direct) && t.index.bySender[u.ID] != nil {
-		t.Record(&PurgeBegan{ID: t.nextID("purge"), Purge: Purge{User: u.ID, Public: a.Public, Private: a.Private, Direct: a.Direct, Below: t.Org().NextMessage, By: t.User}})
+		p := Purge{User: u.ID, Public: a.Public, Private: a.Private, Direct: a.Direct,
+			Below: t.Org().NextMessage, By: t.User}
+		t.Record(&PurgeBegan{ID: t.nextID("purge"), Purge: p})
 	}
 }
 
+// clearProfile removes a user's name, avatar and custom profile values.
 func (t *Turn) clearProfile(u *User) {
 	name, old := DeletedName, u.Name
 	if old != name {
@@ -56,7 +61,7 @@ func (t *Turn) clearProfile(u *User) {
 	}
 }
 
-// PurgeBegan says an account's messages are to be deleted.
+// PurgeBegan says that messages of an account are to be deleted.
 type PurgeBegan struct {
 	ID    int64
 	Purge Purge
@@ -71,16 +76,18 @@ func (f *PurgeBegan) apply(r *Realm) {
 func (*PurgeBegan) tell(*Realm) []Notice { return nil }
 func (*PurgeBegan) keepsMarkdownConfig() {}
 
+// purgeDue returns a turn that runs one step of the oldest purge, or nil without one.
 func purgeDue(r *Realm, _ int64) func(*Turn) (any, error) {
 	return oldestJobStep(&r.small.purges, (*Turn).stepPurge)
 }
 
-// stepPurge deletes some of the newest messages that are left: at most so many, of at most so many conversations.
+// stepPurge deletes the newest remaining messages. It checks at most maxPurgeScan messages and deletes from at most
+// maxPurgeConversations conversations.
 func (t *Turn) stepPurge(id int64) {
 	p := *t.small.purges.must(id)
 	type place struct {
 		channel uint32
-		talk    DirectConversationID
+		direct  DirectConversationID
 		topic   TopicID
 	}
 	var order []place
@@ -107,9 +114,8 @@ func (t *Turn) stepPurge(id int64) {
 		}
 	}
 	for _, k := range order {
-		ids := found[k]
-		slices.Reverse(ids)
-		t.deleteMessages(ids, p.By)
+		slices.Reverse(found[k])
+		t.deleteMessages(found[k], p.By)
 	}
 	if n == 0 {
 		below = 0
@@ -117,7 +123,7 @@ func (t *Turn) stepPurge(id int64) {
 	t.Record(&PurgeStepped{id, below})
 }
 
-// purgeIncludes reports whether a purge is for messages like this one.
+// purgeIncludes reports whether a purge deletes messages in this kind of conversation.
 func (t *Turn) purgeIncludes(p *Purge, m *message) bool {
 	if m.channel == 0 {
 		return p.Direct
@@ -128,7 +134,7 @@ func (t *Turn) purgeIncludes(p *Purge, m *message) bool {
 	return p.Public
 }
 
-// PurgeStepped says how far a purge has come; 0 is its end.
+// PurgeStepped says how far a purge is; Below 0 ends it.
 type PurgeStepped struct {
 	ID    int64
 	Below MessageID

@@ -8,8 +8,9 @@ import (
 // Protocol is the client protocol as the session actors need it. Package wire implements it. Its methods may be called
 // by several session actors at once; the values that they return belong to the session actor that asked.
 type Protocol interface {
-	// NewQueueOptions returns a function that a session actor keeps for as long as it runs. The function returns what a
-	// registration says about which events its queue gets and how they are encoded. Equal registrations share one value.
+	// NewQueueOptions returns a function that a session actor keeps for as long as it runs. For a registration the
+	// function returns its options: which events the queue gets, and how they are encoded. Equal registrations share
+	// one value.
 	NewQueueOptions() func(*realm.Queue) any
 	// RenderNotice prepares a notice for the queues of its audience.
 	RenderNotice(*realm.Notice, RenderContext) NoticeRenderer
@@ -23,8 +24,9 @@ type Protocol interface {
 
 // NoticeRenderer encodes one notice for the queues of its audience. Queues with equal options share the encoded events.
 type NoticeRenderer interface {
-	// EventsFor returns the events that the notice means for one queue of a user, encoded up to their ids. It returns nil
-	// if the queue does not want them. The options are the ones that NewQueueOptions's function returned for the queue.
+	// EventsFor returns the events that the notice means for one queue of a user, encoded up to their ids. It returns
+	// nil if the queue does not want them. The options are the ones that NewQueueOptions's function returned for the
+	// queue.
 	EventsFor(u realm.UserID, q *realm.Queue, options any) []*queue.Event
 }
 
@@ -33,8 +35,8 @@ type RenderContext struct {
 	Realm realm.ID
 	Site  realm.Site
 	Texts TextReader
-	// SeenRecently reports whether a user was connected in the last presence.PartialSubscriberDays days. If it is nil, no
-	// user was.
+	// SeenRecently reports whether a user was connected in the last presence.PartialSubscriberDays days. If it is nil,
+	// no user was.
 	SeenRecently func(realm.UserID) bool
 }
 

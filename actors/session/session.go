@@ -1,4 +1,3 @@
-// Package session is one user's listeners as plain data: which queue hears what.
 package session
 
 import (
@@ -6,10 +5,10 @@ import (
 	"parley/actors/realm"
 )
 
-// Session is one user's live state: the queues, chained. It is its zero value while nobody listens.
+// Session is one user's event queues, chained by Next. The zero value has none.
 type Session struct{ First *queue.Queue }
 
-// Find is the user's queue with that id, or nil: another user's queue is simply not there.
+// Find returns the user's queue with an id, or nil. It does not find other users' queues. The session may be nil.
 func (s *Session) Find(id realm.QueueID) *queue.Queue {
 	if s == nil {
 		return nil
@@ -22,7 +21,7 @@ func (s *Session) Find(id realm.QueueID) *queue.Queue {
 	return nil
 }
 
-// Add adds a queue behind the others and reports true; one that is there already stays.
+// Add appends a queue and reports true. It reports false if the session has a queue with that id already.
 func (s *Session) Add(q *queue.Queue) bool {
 	at := &s.First
 	for ; *at != nil; at = &(*at).Next {
@@ -34,7 +33,7 @@ func (s *Session) Add(q *queue.Queue) bool {
 	return true
 }
 
-// Remove takes a queue out and returns it.
+// Remove takes a queue out and returns it, or nil if there is none. The session may be nil.
 func (s *Session) Remove(id realm.QueueID) *queue.Queue {
 	if s == nil {
 		return nil
@@ -48,43 +47,44 @@ func (s *Session) Remove(id realm.QueueID) *queue.Queue {
 	return nil
 }
 
-// Table finds sessions by a number: users of one organization are numbered without large gaps, so that a place in a list
-// serves better than a map, and who is told something in order of his number is found in order of memory.
+// Table finds sessions by a small index. User ids of an organization have no large gaps, so a list of pages is better
+// than a map: sessions of neighboring ids are next to each other in memory.
 type Table struct{ pages []*page }
 
-// pageSize is how many sessions are made at once: few, as most organizations are small, and there is a book a shard.
+// pageSize is how many sessions are allocated together. It is small, because most organizations are, and each shard has
+// a table of its own.
 const pageSize = 32
 
 type page [pageSize]Session
 
-// Get is the session of a number, nil if nobody near it ever listened.
-func (b *Table) Get(n int64) *Session {
-	if n < 0 || n/pageSize >= int64(len(b.pages)) || b.pages[n/pageSize] == nil {
+// Get returns the session with an index, or nil if no user near it ever had a queue.
+func (t *Table) Get(i int64) *Session {
+	if i < 0 || i/pageSize >= int64(len(t.pages)) || t.pages[i/pageSize] == nil {
 		return nil
 	}
-	return &b.pages[n/pageSize][n%pageSize]
+	return &t.pages[i/pageSize][i%pageSize]
 }
 
-// GetOrCreate is At for somebody who is going to listen.
-func (b *Table) GetOrCreate(n int64) *Session {
-	for n/pageSize >= int64(len(b.pages)) {
-		b.pages = append(b.pages, nil)
+// GetOrCreate returns the session with an index and makes it if needed.
+func (t *Table) GetOrCreate(i int64) *Session {
+	for i/pageSize >= int64(len(t.pages)) {
+		t.pages = append(t.pages, nil)
 	}
-	if b.pages[n/pageSize] == nil {
-		b.pages[n/pageSize] = new(page)
+	if t.pages[i/pageSize] == nil {
+		t.pages[i/pageSize] = new(page)
 	}
-	return b.Get(n)
+	return t.Get(i)
 }
 
-// EachQueue calls fn with every queue.
-func (b *Table) EachQueue(fn func(*queue.Queue)) {
-	for _, p := range b.pages {
+// EachQueue calls fn with every queue. fn may remove the queue that it gets.
+func (t *Table) EachQueue(fn func(*queue.Queue)) {
+	for _, p := range t.pages {
 		if p == nil {
 			continue
 		}
 		for i := range p {
 			for q := p[i].First; q != nil; {
-				next := q.Next // fn may close it
+				next := q.Next // before fn, which may remove q
 				fn(q)
 				q = next
 			}

@@ -1,7 +1,3 @@
-// Package codec turns facts, events and rows into bytes and back: msgpack (the chosen home of that library), structs as
-// arrays in field order, behind a two-byte number for facts and events.
-//
-// The bytes are kept for ever: fields are only added at a struct's end, and testdata pins what was written once.
 package codec
 
 import (
@@ -29,7 +25,7 @@ type encoder struct {
 	e *msgpack.Encoder
 }
 
-// marshal encodes v behind a prefix into fresh bytes.
+// marshal returns a new slice with the prefix and the encoded v.
 func marshal(prefix []byte, v any) []byte {
 	e := encoders.Get().(*encoder)
 	e.b.Reset()
@@ -38,7 +34,7 @@ func marshal(prefix []byte, v any) []byte {
 		panic(fmt.Sprintf("BUG: encode %T: %v", v, err))
 	}
 	out := bytes.Clone(e.b.Bytes())
-	if e.b.Cap() <= 64<<10 { // a rare giant must not stay in the pool
+	if e.b.Cap() <= 64<<10 { // a rare large buffer must not stay in the pool
 		encoders.Put(e)
 	}
 	return out
@@ -52,7 +48,7 @@ func unmarshal(data []byte, into any) error {
 	return d.Decode(into)
 }
 
-// EncodeFact encodes a fact or event with its number.
+// EncodeFact encodes a fact or event after its number.
 func EncodeFact(f any) []byte {
 	n := realm.NumberOf(f)
 	if n == 0 {
@@ -63,10 +59,10 @@ func EncodeFact(f any) []byte {
 	return marshal(p[:], f)
 }
 
-// DecodeEvent decodes what EncodeFact encoded.
+// DecodeEvent decodes a fact or event that EncodeFact encoded.
 func DecodeEvent(data []byte) (any, error) {
 	if len(data) < 2 {
-		return nil, fmt.Errorf("fact of %d bytes", len(data))
+		return nil, fmt.Errorf("decode fact: %d bytes are too few", len(data))
 	}
 	f, err := realm.NewByNumber(binary.BigEndian.Uint16(data))
 	if err != nil {
@@ -78,7 +74,7 @@ func DecodeEvent(data []byte) (any, error) {
 	return f, nil
 }
 
-// DecodeFact is DecodeEvent for bytes that must be a fact.
+// DecodeFact decodes a fact that EncodeFact encoded. It returns an error for an event that is not a fact.
 func DecodeFact(data []byte) (realm.Fact, error) {
 	x, err := DecodeEvent(data)
 	if err != nil {
@@ -97,33 +93,37 @@ func EncodeKey(k any) []byte { return marshal(nil, k) }
 // EncodeRow encodes a row's value.
 func EncodeRow(v any) []byte { return marshal(nil, v) }
 
-// Decoder returns a decoder of the bytes, as realm.Load wants it.
+// Decoder returns a function that decodes data into its argument, as realm.Load takes it.
 func Decoder(data []byte) func(any) error {
 	return func(into any) error { return unmarshal(data, into) }
 }
 
-// EncodeText is one version of a message's text as it is kept on disk.
+// EncodeText encodes one version of a message's text.
 func EncodeText(b *realm.Body) []byte { return marshal(nil, b) }
 
-// DecodeText is the reverse of EncodeText.
+// DecodeText decodes what EncodeText encoded.
 func DecodeText(data []byte) (b realm.Body, err error) { return b, unmarshal(data, &b) }
 
-// TextKey is where a text is kept: message id and version, big-endian, so that neighbours lie together.
+// TextKey returns the key of a text: message id and version, both big-endian. The texts of neighboring messages are
+// next to each other on disk.
 func TextKey(ref realm.BodyRef) []byte {
 	k := binary.BigEndian.AppendUint64(nil, uint64(ref.Message))
 	return binary.BigEndian.AppendUint16(k, ref.Version)
 }
 
-// DecodeTextKey reads what TextKey wrote.
+// DecodeTextKey decodes what TextKey returned.
 func DecodeTextKey(key []byte) (realm.BodyRef, error) {
 	if len(key) != 10 {
-		return realm.BodyRef{}, fmt.Errorf("key of a text has %d bytes", len(key))
+		return realm.BodyRef{}, fmt.Errorf("key of a text has %d bytes instead of 10", len(key))
 	}
-	return realm.BodyRef{Message: realm.MessageID(binary.BigEndian.Uint64(key)), Version: binary.BigEndian.Uint16(key[8:])}, nil
+	return realm.BodyRef{
+		Message: realm.MessageID(binary.BigEndian.Uint64(key)),
+		Version: binary.BigEndian.Uint16(key[8:]),
+	}, nil
 }
 
-// UnackedEvents is notices that a snapshot keeps because some queue has not acknowledged them: each event once, with its
-// audience.
+// UnackedEvents are the notices of one fact that a snapshot stores because a queue has not acknowledged them. Each
+// event is stored once, with its audience.
 type UnackedEvents struct {
 	Seq     uint64
 	Notices []unackedNotice
@@ -135,7 +135,7 @@ type unackedNotice struct {
 	Event      []byte
 }
 
-// EncodeUnacked writes the notices of one fact for a snapshot, to be told after a restart.
+// EncodeUnacked encodes the notices of one fact. They are sent again after a restart.
 func EncodeUnacked(t realm.Told) []byte {
 	k := UnackedEvents{Seq: uint64(t.Seq)}
 	for _, n := range t.Notices {
@@ -144,26 +144,26 @@ func EncodeUnacked(t realm.Told) []byte {
 	return marshal(nil, &k)
 }
 
-// DecodeUnacked reads what EncodeUnacked wrote.
+// DecodeUnacked decodes what EncodeUnacked encoded.
 func DecodeUnacked(data []byte) (realm.Told, error) {
 	var k UnackedEvents
 	if err := unmarshal(data, &k); err != nil {
-		return realm.Told{}, fmt.Errorf("kept event: %w", err)
+		return realm.Told{}, fmt.Errorf("decode unacknowledged event: %w", err)
 	}
 	t := realm.Told{Seq: realm.Seq(k.Seq)}
 	for _, n := range k.Notices {
 		x, err := DecodeEvent(n.Event)
 		if err != nil {
-			return t, fmt.Errorf("kept event: %w", err)
+			return t, fmt.Errorf("decode unacknowledged event: %w", err)
 		}
 		e, ok := x.(realm.Event)
 		if !ok {
-			return t, fmt.Errorf("kept event: %T is not an event", x)
+			return t, fmt.Errorf("decode unacknowledged event: %T is not an event", x)
 		}
 		t.Notices = append(t.Notices, realm.Notice{To: n.To, PublicOnly: n.PublicOnly, Event: e})
 	}
 	return t, nil
 }
 
-// UnackedKey orders kept events by number.
+// UnackedKey returns the key of unacknowledged events. It sorts by sequence number.
 func UnackedKey(seq realm.Seq) []byte { return binary.BigEndian.AppendUint64(nil, uint64(seq)) }

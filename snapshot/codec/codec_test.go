@@ -9,7 +9,7 @@ import (
 	"parley/actors/realm"
 )
 
-// factAndRowTypes is every type that is written: facts, events and rows.
+// factAndRowTypes returns the types of all facts, events and rows.
 func factAndRowTypes() (out []reflect.Type) {
 	for _, t := range realm.TypesByNumber() {
 		out = append(out, t)
@@ -17,19 +17,23 @@ func factAndRowTypes() (out []reflect.Type) {
 	return append(out, realm.New(1).RowTypes()...)
 }
 
-// Equal rows must be equal bytes: digests and replay tests rest on it. So every map is written in order of its keys.
+// Equal rows must have equal bytes, because digests and replay tests compare bytes. So the keys of every map are
+// sorted.
 func TestEveryStoredMapIsSorted(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var walk func(root, x reflect.Type)
 	walk = func(root, x reflect.Type) {
-		if seen[x] || x.Implements(reflect.TypeFor[encoding.BinaryMarshaler]()) || reflect.PointerTo(x).Implements(reflect.TypeFor[encoding.BinaryMarshaler]()) {
+		if seen[x] || x.Implements(reflect.TypeFor[encoding.BinaryMarshaler]()) ||
+			reflect.PointerTo(x).Implements(reflect.TypeFor[encoding.BinaryMarshaler]()) {
 			return
 		}
 		seen[x] = true
 		switch x.Kind() {
 		case reflect.Map:
 			if !sortedMaps[x] {
-				t.Errorf("%v holds a %v: give the map a named type and register it with inOrder in snapshot/codec/maps.go", root, x)
+				t.Errorf(
+					"%v contains a %v: name the map type and add it to registerSortedMap in snapshot/codec/maps.go",
+					root, x)
 			}
 			walk(root, x.Elem())
 		case reflect.Slice, reflect.Array, reflect.Pointer:
@@ -57,7 +61,7 @@ func TestSortedMapRoundTrip(t *testing.T) {
 	first := EncodeRow(in)
 	for range 50 {
 		if !bytes.Equal(first, EncodeRow(in)) {
-			t.Fatal("the same map was written in two ways")
+			t.Fatal("equal maps were encoded differently")
 		}
 	}
 	var out realm.GroupValues
@@ -68,6 +72,6 @@ func TestSortedMapRoundTrip(t *testing.T) {
 
 func TestUnknownFactNumber(t *testing.T) {
 	if _, err := DecodeEvent([]byte{0xff, 0xfe, 0xc0}); err == nil {
-		t.Fatal("a fact of a number nobody knows was decoded")
+		t.Fatal("a fact with an unknown number was decoded")
 	}
 }

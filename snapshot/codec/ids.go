@@ -10,8 +10,8 @@ import (
 	"parley/actors/realm"
 )
 
-// A fact or an event may name ten thousand users, and is encoded while everybody waits. The library looks the encoder of
-// each id up; here a list of ids is written at once, into the same bytes.
+// A fact or event can contain ten thousand users, and the realm actor encodes it while all requests wait. The library
+// looks up the encoder of each id. These encoders write a whole list at once, as the same bytes.
 func init() {
 	registerIDs[realm.UserID]()
 	registerIDs[realm.MessageID]()

@@ -11,9 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// JSON is what is written in words: a struct is an object of its fields, nil is null, bytes and sets are base64, a text
-// that is no UTF-8 is {"base64": …}, what has no type of its own is {"msgpack": …}. FromJSON makes the same value of it, to
-// the byte when both are encoded. It is derived from the types, so that whatever is kept can be exported.
+// JSON returns a readable encoding of v. A struct is an object with its fields, nil is null, bytes and sets are base64.
+// A string that is not UTF-8 is {"base64": …}, a value of interface type is {"msgpack": …}. FromJSON makes an equal
+// value of it: both have the same bytes when encoded. The encoding follows from the Go types, so everything that is
+// stored can be exported.
 func JSON(v any) ([]byte, error) {
 	x, err := jsonValue(reflect.ValueOf(v))
 	if err != nil {
@@ -22,8 +23,8 @@ func JSON(v any) ([]byte, error) {
 	return json.Marshal(x)
 }
 
-// FromJSON reads what JSON wrote into the value into points to. A field it does not know is an error: it would be lost.
-// One that is missing is zero: it was added since.
+// FromJSON returns a function that decodes what JSON wrote into the value that into points to. A field it does not know
+// is an error, because its value would be lost. A missing field is zero: it was added after the export.
 func FromJSON(data []byte) func(into any) error {
 	return func(into any) error {
 		d := json.NewDecoder(bytes.NewReader(data))
@@ -50,7 +51,7 @@ func jsonValue(v reflect.Value) (any, error) {
 	if t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(binaryMarshaler) {
 		p := reflect.New(t)
 		p.Elem().Set(v)
-		return p.Interface().(encoding.BinaryMarshaler).MarshalBinary() // json writes bytes as base64
+		return p.Interface().(encoding.BinaryMarshaler).MarshalBinary() // json.Marshal writes bytes as base64
 	}
 	switch t.Kind() {
 	case reflect.Bool:
@@ -130,17 +131,17 @@ func jsonList(v reflect.Value) (any, error) {
 	return out, nil
 }
 
-// setValue puts what JSON says into a value that is zero.
+// setValue sets v, which is zero, to the decoded JSON x.
 func setValue(v reflect.Value, x any) error {
 	if x == nil {
 		return nil
 	}
 	t := v.Type()
-	wrong := func() error { return fmt.Errorf("%v cannot be %.100v", t, x) }
+	mismatch := func() error { return fmt.Errorf("%v cannot hold %.100v", t, x) }
 	if reflect.PointerTo(t).Implements(binaryUnmarshaler) {
 		b, ok := decodeBase64(x)
 		if !ok {
-			return wrong()
+			return mismatch()
 		}
 		return v.Addr().Interface().(encoding.BinaryUnmarshaler).UnmarshalBinary(b)
 	}
@@ -148,7 +149,7 @@ func setValue(v reflect.Value, x any) error {
 	case reflect.Bool:
 		b, ok := x.(bool)
 		if !ok {
-			return wrong()
+			return mismatch()
 		}
 		v.SetBool(b)
 		return nil
@@ -168,7 +169,7 @@ func setValue(v reflect.Value, x any) error {
 	}
 	n, ok := x.(json.Number)
 	if !ok {
-		return wrong()
+		return mismatch()
 	}
 	return setNumber(v, n)
 }
@@ -187,7 +188,7 @@ func setString(v reflect.Value, x any) error {
 	m, _ := x.(map[string]any)
 	b, ok := decodeBase64(m["base64"])
 	if !ok {
-		return fmt.Errorf("no text: %.100v", x)
+		return fmt.Errorf("not a string: %.100v", x)
 	}
 	v.SetString(string(b))
 	return nil
@@ -197,7 +198,7 @@ func setInterface(v reflect.Value, x any) error {
 	m, _ := x.(map[string]any)
 	b, ok := decodeBase64(m["msgpack"])
 	if !ok {
-		return fmt.Errorf("no value: %.100v", x)
+		return fmt.Errorf("not a msgpack value: %.100v", x)
 	}
 	return unmarshal(b, v.Addr().Interface())
 }
@@ -217,14 +218,14 @@ func setNumber(v reflect.Value, n json.Number) error {
 		v.SetFloat(f)
 		return err
 	}
-	return fmt.Errorf("%v cannot be %v", v.Type(), n)
+	return fmt.Errorf("%v cannot hold %v", v.Type(), n)
 }
 
 func setList(v reflect.Value, x any) error {
 	if v.Type().Elem() == byteType {
 		b, ok := decodeBase64(x)
 		if !ok || v.Kind() == reflect.Array && len(b) != v.Len() {
-			return fmt.Errorf("no bytes of %v: %.100v", v.Type(), x)
+			return fmt.Errorf("not the bytes of %v: %.100v", v.Type(), x)
 		}
 		if v.Kind() == reflect.Slice {
 			v.Set(reflect.MakeSlice(v.Type(), len(b), len(b)))
@@ -234,7 +235,7 @@ func setList(v reflect.Value, x any) error {
 	}
 	list, ok := x.([]any)
 	if !ok || v.Kind() == reflect.Array && len(list) != v.Len() {
-		return fmt.Errorf("no list of %v: %.100v", v.Type(), x)
+		return fmt.Errorf("not a list for %v: %.100v", v.Type(), x)
 	}
 	if v.Kind() == reflect.Slice {
 		v.Set(reflect.MakeSlice(v.Type(), len(list), len(list)))
@@ -250,7 +251,7 @@ func setList(v reflect.Value, x any) error {
 func setMap(v reflect.Value, x any) error {
 	m, ok := x.(map[string]any)
 	if !ok {
-		return fmt.Errorf("no %v: %.100v", v.Type(), x)
+		return fmt.Errorf("not an object for %v: %.100v", v.Type(), x)
 	}
 	v.Set(reflect.MakeMap(v.Type()))
 	for name, y := range m {
@@ -275,7 +276,7 @@ func setMap(v reflect.Value, x any) error {
 func setStruct(v reflect.Value, x any) error {
 	m, ok := x.(map[string]any)
 	if !ok {
-		return fmt.Errorf("no %v: %.100v", v.Type(), x)
+		return fmt.Errorf("not an object for %v: %.100v", v.Type(), x)
 	}
 	known := 0
 	for _, i := range storedFields(v.Type()) {
@@ -289,7 +290,7 @@ func setStruct(v reflect.Value, x any) error {
 		}
 	}
 	if known < len(m) {
-		return fmt.Errorf("%v has a field this version does not know", v.Type())
+		return fmt.Errorf("unknown field in a value of type %v", v.Type())
 	}
 	return nil
 }

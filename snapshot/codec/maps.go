@@ -11,9 +11,12 @@ import (
 	"parley/actors/realm"
 )
 
-// msgpack sorts only a few types of map by itself; every other map that is kept is registered here. A test walks all
-// facts and rows and names a map that was forgotten.
-var sortedMaps = map[reflect.Type]bool{reflect.TypeFor[map[string]any](): true, reflect.TypeFor[map[string]string](): true}
+// msgpack sorts the keys of only a few map types. All other map types that are stored are registered here. A test
+// visits all facts and rows and names a map type that is missing.
+var sortedMaps = map[reflect.Type]bool{
+	reflect.TypeFor[map[string]any]():    true,
+	reflect.TypeFor[map[string]string](): true,
+}
 
 func init() {
 	registerSortedMap[realm.GroupValues, string, realm.GroupValue]()
@@ -21,7 +24,7 @@ func init() {
 	registerSortedMap[realm.Profile, int64, string]()
 }
 
-// registerSortedMap makes maps of a type be written in order of their keys; reading stays as it is.
+// registerSortedMap makes the encoder write maps of type M in the order of their keys. Any order is decoded.
 func registerSortedMap[M ~map[K]V, K cmp.Ordered, V any]() {
 	sortedMaps[reflect.TypeFor[M]()] = true
 	msgpack.Register(M(nil), func(e *msgpack.Encoder, v reflect.Value) error {
@@ -47,7 +50,7 @@ func registerSortedMap[M ~map[K]V, K cmp.Ordered, V any]() {
 			v.SetZero()
 			return err
 		}
-		m := make(M, min(n, 1024)) // a damaged length must not take memory
+		m := make(M, min(n, 1024)) // limits the memory that a damaged length can take
 		for range n {
 			var k K
 			var x V

@@ -24,14 +24,15 @@ import (
 
 var update = flag.Bool("update", false, "pin the bytes of facts, events and rows that are not pinned yet")
 
-// pinned is the file of bytes: a line for each type that is kept, its name, then a filled value of it in hex.
+// pinned is the path of the file of pinned bytes. It has a line for each stored type: the name and a filled value in
+// hex.
 var pinned = filepath.Join("testdata", "pinned.txt")
 
-// Bytes that were once written are read for ever. Every fact, event and row is pinned as the bytes of a value all of whose
-// fields are set. Such bytes must decode, and what they say must come back when they are written again: a field that was
-// removed, moved or changed its type is named here. A field added at a type's end is no change to old bytes.
+// Stored bytes must stay readable. Every fact, event and row type is pinned by the bytes of a value whose fields are
+// all set. These bytes must decode and, encoded again, have the same content. So the test names a field that was
+// removed, moved or changed its type. A field added at a struct's end is allowed.
 //
-// A new type is pinned with: go test ./snapshot/codec -run Pinned -update. Lines that are there are never rewritten.
+// Pin a new type with: go test ./snapshot/codec -run Pinned -update. This never rewrites existing lines.
 func TestPinnedBytes(t *testing.T) {
 	lines := readPinned(t)
 	types := map[string]reflect.Type{}
@@ -45,23 +46,30 @@ func TestPinnedBytes(t *testing.T) {
 		x := types[name]
 		if lines[name] == nil {
 			if !*update {
-				t.Errorf("%s is not pinned: run go test ./snapshot/codec -run Pinned -update and commit testdata/pinned.txt", name)
+				t.Errorf(
+					"%s is not pinned: run go test ./snapshot/codec -run Pinned -update and commit testdata/pinned.txt",
+					name)
 			}
 			lines[name] = EncodeRow(fillFields(x, 0).Addr().Interface())
 			continue
 		}
 		back := reflect.New(x)
 		if err := unmarshal(lines[name], back.Interface()); err != nil {
-			t.Errorf("%s: bytes written once are not read any more: %v", name, err)
+			t.Errorf("%s: pinned bytes do not decode any more: %v", name, err)
 			continue
 		}
 		if now := EncodeRow(back.Interface()); !isExtension(now, lines[name]) {
-			t.Errorf("%s: what was written once reads as something else. Fields are only ever added, at a type's end.\nonce %x\n now %x", name, lines[name], now)
+			t.Errorf(
+				"%s: the pinned bytes decode differently. Add fields only at the end of a type.\npinned %x\n   now %x",
+				name,
+				lines[name],
+				now,
+			)
 		}
 	}
 	for name := range lines {
 		if types[name] == nil {
-			t.Errorf("%s was written once and nothing reads it any more; numbers and rows stay for ever", name)
+			t.Errorf("%s is pinned, but no type has this name; numbers and row types must not be removed", name)
 		}
 	}
 	if *update {
@@ -69,8 +77,9 @@ func TestPinnedBytes(t *testing.T) {
 	}
 }
 
-// isExtension reports whether bytes written now are those once written, but for fields that a type or the types in it have got
-// since: then some list is longer than it was, and everything that was there is there in its order.
+// isExtension reports whether the new bytes have the content of the old ones, apart from fields that were added at the
+// end of a type or of the types in it: then a list is longer than it was, and its old elements are equal and in the old
+// order.
 func isExtension(now, once []byte) bool {
 	if bytes.Equal(now, once) {
 		return true
@@ -80,7 +89,7 @@ func isExtension(now, once []byte) bool {
 	return err == nil && err2 == nil && covers(a, b)
 }
 
-// elements reads bytes without knowing their type.
+// elements decodes bytes without knowing their type.
 func elements(data []byte) (any, error) {
 	d := msgpack.NewDecoder(bytes.NewReader(data))
 	d.SetMapDecoder(func(d *msgpack.Decoder) (any, error) { return d.DecodeUntypedMap() })
@@ -104,7 +113,7 @@ func covers(now, once any) bool {
 	return true
 }
 
-// fillFields is a value of a type in which every field says something, and neighbours say different things.
+// fillFields returns a value of a type whose fields are all set, neighboring fields to different values.
 func fillFields(x reflect.Type, n int) reflect.Value {
 	v := reflect.New(x).Elem()
 	if s, ok := v.Addr().Interface().(*ids.Set); ok {
@@ -189,7 +198,7 @@ func writePinned(t *testing.T, lines map[string][]byte) {
 	}
 }
 
-// Every struct that is written is read from fewer fields, as an older version wrote it, and from more.
+// Every stored struct can be decoded from fewer fields, as an older version wrote it, and from more.
 func TestStructsMayGrow(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	for _, x := range storedTypes() {

@@ -11,12 +11,12 @@ import (
 	"parley/actors/realm"
 )
 
-// An embedded struct is written as one element, not spread among its neighbours, because it has a decoder of its own: so
-// it may grow too.
+// The library decodes a struct only from an array with exactly as many elements as the struct has fields. The decoders
+// registered here also accept fewer elements, written before fields were added at the end (these fields are zero), and
+// more, written by a newer version (these elements are skipped).
 //
-// The library reads a struct's array only when it has exactly as many elements as the struct has fields. Ours is read also
-// when it was written before a field was added at the end, which is then zero, or by a version that knows more fields,
-// which are passed over.
+// An embedded struct is encoded as one element instead of being spread among its neighbors. So fields can be added to
+// it, too.
 func init() {
 	seen := map[reflect.Type]bool{}
 	for _, x := range storedTypes() {
@@ -24,16 +24,20 @@ func init() {
 	}
 }
 
-// storedTypes is every type that is written.
+// storedTypes returns all types that are stored.
 func storedTypes() []reflect.Type {
-	out := []reflect.Type{reflect.TypeFor[UnackedEvents](), reflect.TypeFor[realm.Body](), reflect.TypeFor[presence.Row]()}
+	out := []reflect.Type{
+		reflect.TypeFor[UnackedEvents](),
+		reflect.TypeFor[realm.Body](),
+		reflect.TypeFor[presence.Row](),
+	}
 	for _, x := range realm.TypesByNumber() {
 		out = append(out, x)
 	}
 	return append(out, realm.New(1).RowTypes()...)
 }
 
-// eachStruct calls fn with every struct in a type that is written field by field.
+// eachStruct calls fn once with every struct type in x that is encoded field by field.
 func eachStruct(x reflect.Type, seen map[reflect.Type]bool, fn func(reflect.Type)) {
 	binary := reflect.TypeFor[encoding.BinaryUnmarshaler]()
 	if seen[x] || reflect.PointerTo(x).Implements(binary) {
@@ -51,14 +55,14 @@ func eachStruct(x reflect.Type, seen map[reflect.Type]bool, fn func(reflect.Type
 	}
 }
 
-// storedFields is the places of the fields that are written, in order.
+// storedFields returns the indexes of the fields that are encoded, in order.
 func storedFields(x reflect.Type) (list []int) {
 	for i := range x.NumField() {
 		f := x.Field(i)
 		switch {
 		case f.Tag.Get("msgpack") == "-":
 		case !f.IsExported() || f.Tag.Get("msgpack") != "":
-			panic(fmt.Sprintf("BUG: %v.%s: what is written has only plain fields, so that their order is plain too", x, f.Name))
+			panic(fmt.Sprintf("BUG: %v.%s must be exported and have no msgpack tag", x, f.Name))
 		default:
 			list = append(list, i)
 		}
@@ -70,7 +74,7 @@ func registerStruct(x reflect.Type) {
 	fields := storedFields(x)
 	msgpack.Register(reflect.Zero(x).Interface(), nil, func(d *msgpack.Decoder, v reflect.Value) error {
 		v.SetZero()
-		n, err := d.DecodeArrayLen() // -1 is nil
+		n, err := d.DecodeArrayLen() // -1 for nil
 		if err != nil {
 			return err
 		}

@@ -1,5 +1,3 @@
-// Package files keeps uploaded files and pictures under the data directory. A file is named by the hash of its content,
-// so the same content is kept once, and what was written is never changed: it appears whole, synced, or not at all.
 package files
 
 import (
@@ -10,7 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"image"
-	_ "image/gif"  // the kinds of pictures people upload
+	_ "image/gif"  // decoders of the picture formats that users upload
 	_ "image/jpeg" // "
 	"image/png"
 	"io"
@@ -26,24 +24,30 @@ import (
 	_ "golang.org/x/image/webp" // "
 )
 
-// Store is a directory of files. It may be used by many goroutines.
+// Store is a directory of uploaded files. Its methods may be called from any goroutine, except those of a Store from
+// OpenReadOnly, which only returns paths.
 type Store struct {
 	dir string
 
-	mu                sync.Mutex
-	pins              map[string]int  // how many are saving content of a hash, or a picture: it is not to be removed under their hands
-	removalCandidates map[string]bool // what a sweep is about to remove: who saves the same takes it out
+	decodeRequests atomic.Int64  // see MaxDecodeRequests
+	thumbnailBytes atomic.Int64  // see MaxThumbnailBytes
+	decoders       chan struct{} // holds an element for each picture that is being decoded
 
-	decodeRequests, thumbnailBytes atomic.Int64  // requests for thumbnails, and the thumbnails' bytes
-	decoders                       chan struct{} // holds one for each picture being decoded
+	mu sync.Mutex // guards the fields below
 
-	removalPauses  int // how many want everything to stay where it is
+	// pins counts the calls that are saving content of a hash, or a picture of a name. It is not removed meanwhile.
+	pins map[string]int
+	// removalCandidates is the files that a running sweep will remove. Saving one of them takes it out.
+	removalCandidates map[string]bool
+	removalPauses     int // nothing is removed while this is not zero
+
 	partialUploads map[string]*PartialUpload
-	expiryTimer    *time.Timer // of the one that expires first
+	expiryTimer    *time.Timer // runs removeExpired when the next upload expires; nil if there is no upload
 	nextExpiry     int64       // Unix seconds
 }
 
-// Limits of pictures: pixels bound what decoding may cost (a small file can claim a huge picture), sizes are in pixels.
+// Limits of pictures. The number of pixels bounds the cost of decoding: a small file can contain a huge picture. Sizes
+// are in pixels.
 const (
 	maxPixels  = 50_000_000
 	avatarSize = 100
@@ -52,7 +56,7 @@ const (
 	logoHeight = 100
 )
 
-// Errors a caller may be told of.
+// Errors that are caused by the caller or the file.
 var (
 	ErrTooLarge = errors.New("file too large")
 	ErrEmpty    = errors.New("file is empty")
@@ -60,14 +64,14 @@ var (
 	ErrPixels   = errors.New("image has too many pixels")
 )
 
-// Open makes the directory if it is not there.
+// Open opens the directory and makes it if it does not exist. It removes files whose writing was interrupted.
 func Open(dir string) (*Store, error) {
 	for _, d := range []string{"content", "pictures", "exports", "incoming", "unfinished", "thumbnails"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return nil, fmt.Errorf("open uploads: %w", err)
 		}
 	}
-	// What lies in incoming was never finished.
+	// Files in incoming were never completed.
 	left, err := os.ReadDir(filepath.Join(dir, "incoming"))
 	if err != nil {
 		return nil, fmt.Errorf("open uploads: %w", err)
@@ -75,7 +79,12 @@ func Open(dir string) (*Store, error) {
 	for _, f := range left {
 		os.Remove(filepath.Join(dir, "incoming", f.Name()))
 	}
-	s := &Store{dir: dir, pins: map[string]int{}, partialUploads: map[string]*PartialUpload{}, decoders: make(chan struct{}, maxDecoders)}
+	s := &Store{
+		dir:            dir,
+		pins:           map[string]int{},
+		partialUploads: map[string]*PartialUpload{},
+		decoders:       make(chan struct{}, maxDecoders),
+	}
 	if err := s.countThumbnails(); err != nil {
 		return nil, fmt.Errorf("open uploads: %w", err)
 	}
@@ -85,10 +94,11 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// OpenReadOnly is the files of a directory, to be read only: nothing is made or tidied there.
+// OpenReadOnly returns a Store that only reads. Nothing is made or removed in the directory.
 func OpenReadOnly(dir string) *Store { return &Store{dir: dir} }
 
-// Put writes a picture or a data export under its name as it is, unless it is there: names go by content, or are chance.
+// Put writes a picture or data export to its path unless it exists. Names follow from the content or are random, so an
+// existing file has the same content.
 func (s *Store) Put(path string, r io.Reader) error {
 	if _, err := os.Stat(path); err == nil {
 		_, err = io.Copy(io.Discard, r)
@@ -106,24 +116,24 @@ func (s *Store) Put(path string, r io.Reader) error {
 	return syncAndRename(f, path)
 }
 
-// Saved describes a file that was written.
+// Saved describes saved content.
 type Saved struct {
 	Hash          string
 	Size          int64
-	Type          string // sniffedBytes; never what the client claims
-	Width, Height int    // of an image, else 0
-	Animated      bool   // more than one picture, and few enough to show them
+	Type          string // detected from the content, not the client's claim
+	Width, Height int    // pixels of an image, else 0
+	Animated      bool   // a GIF with several frames, within maxAnimationPixels
 }
 
-// sniffedBytes is how many bytes decide the content type.
+// sniffedBytes is the number of bytes from which the content type is detected.
 const sniffedBytes = 512
 
-// copyBuffer is how many bytes of a file are in memory at once while it is written.
+// copyBuffer is the number of bytes of a file that are in memory at once while it is written.
 const copyBuffer = 64 << 10
 
-// Save writes a file of at most limit bytes and returns when it is on disk. space keeps what belongs to one owner apart
-// from the same content of another: it is part of the hash, so that one may delete what the other keeps. Until Release
-// the content is not removed, whoever else may cease to use the same.
+// Save writes a file of at most limit bytes and returns when it is on disk. The hash includes space, so the same
+// content in two spaces is two files: one organization can delete what another still has. The content is not removed
+// before Release, even if nothing else uses it any more.
 func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q", space)
@@ -145,8 +155,8 @@ func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 	return saved, nil
 }
 
-// writeTemporary writes at most limit bytes, as they come, to a file that nobody knows yet, which is the caller's to name or remove.
-// They are hashed on the way; head is the first of them.
+// writeTemporary writes at most limit bytes to a new temporary file and hashes them. The caller renames or removes the
+// file. head is the first sniffedBytes bytes.
 func (s *Store) writeTemporary(r io.Reader, limit int64, h hash.Hash) (f *os.File, head []byte, n int64, err error) {
 	f, err = os.CreateTemp(filepath.Join(s.dir, "incoming"), "upload-*")
 	if err != nil {
@@ -174,9 +184,9 @@ func (s *Store) pin(hash string) {
 	delete(s.removalCandidates, hash)
 }
 
-// Release ends what Save, SaveAvatar or SaveLogo began: whoever saved the content or picture has noted it, or not. In the
-// latter case used, if not nil, is asked whether anybody else did, and if not the content is removed; a picture waits for
-// the sweep.
+// Release ends the protection that Save, SaveAvatar or SaveLogo began. By then the caller has stored a row with the
+// hash or name, or never will. In the latter case used, if not nil, must report whether any row has the content; if
+// none has, it is removed. A picture is removed by the next sweep.
 func (s *Store) Release(hash string, used func() (bool, error)) error {
 	s.mu.Lock()
 	if s.pins[hash]--; s.pins[hash] <= 0 {
@@ -189,7 +199,7 @@ func (s *Store) Release(hash string, used func() (bool, error)) error {
 	return s.Remove(hash, used)
 }
 
-// hashingWriter hashes what passes and remembers the first bytes.
+// hashingWriter hashes all bytes and stores the first sniffedBytes bytes.
 type hashingWriter struct {
 	to   io.Writer
 	hash hash.Hash
@@ -204,7 +214,8 @@ func (w *hashingWriter) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
-// contentType is what the bytes look like; text that may be a page or a drawing with scripts is only text here.
+// contentType returns the type detected from the first bytes. HTML and XML, which may contain scripts, count as plain
+// text.
 func contentType(head []byte) string {
 	t := http.DetectContentType(head)
 	if strings.HasPrefix(t, "text/html") || strings.HasPrefix(t, "text/xml") {
@@ -213,7 +224,7 @@ func contentType(head []byte) string {
 	return t
 }
 
-// syncAndRename syncs a file and gives it its name; the name is synced too.
+// syncAndRename syncs a file, moves it to its path, and syncs the directory.
 func syncAndRename(f *os.File, path string) error {
 	if err := f.Sync(); err != nil {
 		return fmt.Errorf("save upload: %w", err)
@@ -236,7 +247,7 @@ func syncAndRename(f *os.File, path string) error {
 	return nil
 }
 
-// Path is where content with that hash lies.
+// Path returns the path of the content with a hash. An invalid hash gets a path that does not exist.
 func (s *Store) Path(hash string) string {
 	if len(hash) < 2 || strings.Trim(hash, "0123456789abcdef") != "" {
 		return filepath.Join(s.dir, "content", "none")
@@ -244,8 +255,8 @@ func (s *Store) Path(hash string) string {
 	return filepath.Join(s.dir, "content", hash[:2], hash)
 }
 
-// Remove deletes content unless used says that somebody has it noted. Nobody can save and note the same in between: what is
-// being saved stays, and what was released before is noted by then.
+// Remove deletes content unless used reports that a row has it. The same content cannot be saved and stored in a row in
+// between: content that is being saved is not removed, and content that was released is in a row already.
 func (s *Store) Remove(hash string, used func() (bool, error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,8 +269,8 @@ func (s *Store) Remove(hash string, used func() (bool, error)) error {
 	return s.remove(hash)
 }
 
-// PauseRemoval keeps content, pictures and exports where they are until the function it returns is called: a backup's rows may name
-// what no row names any more. What was to go meanwhile waits for the sweep.
+// PauseRemoval makes the Store keep all content, pictures and exports until the returned function is called. A backup
+// needs them: its rows may name files that no current row names. The next sweep removes what was not removed meanwhile.
 func (s *Store) PauseRemoval() (end func()) {
 	hold := func(n int) {
 		s.mu.Lock()
@@ -270,7 +281,8 @@ func (s *Store) PauseRemoval() (end func()) {
 	return func() { hold(-1) }
 }
 
-// remove deletes content, its thumbnail first: one without the other would be nobody's. mu is held.
+// remove deletes content. It deletes the thumbnails first, because no sweep would find them without the content. mu is
+// held.
 func (s *Store) remove(hash string) error {
 	s.removeThumbnail(hash)
 	err := os.Remove(s.Path(hash))
@@ -280,24 +292,29 @@ func (s *Store) remove(hash string) error {
 	return err
 }
 
-// SaveAvatar scales a picture to the sizes avatars have and returns the name both files share. Until Release they are not
-// removed.
+// SaveAvatar saves a picture in the two sizes of avatars and returns the name that both files share. They are not
+// removed before Release.
 func (s *Store) SaveAvatar(r io.Reader, limit int64) (name string, err error) {
 	return s.savePictures(r, limit, "", func(img image.Image) map[string]image.Image {
 		return map[string]image.Image{"": cropToSquare(img, avatarSize), "-medium": cropToSquare(img, mediumSize)}
 	})
 }
 
-// SaveLogo scales a picture down until it fits a logo's place, keeping its shape. Until Release it is not removed.
+// SaveLogo saves a picture, scaled down to the size of logos with its proportions. It is not removed before Release.
 func (s *Store) SaveLogo(r io.Reader, limit int64) (name string, err error) {
 	return s.savePictures(r, limit, "-logo", func(img image.Image) map[string]image.Image {
 		return map[string]image.Image{"": scaleToFit(img, logoWidth, logoHeight)}
 	})
 }
 
-// savePictures writes what shapes makes of a picture, each under the name of the picture's content and its own ending. Of
-// decoded pictures there are maxDecoders in memory.
-func (s *Store) savePictures(r io.Reader, limit int64, ending string, shapes func(image.Image) map[string]image.Image) (name string, err error) {
+// savePictures decodes a picture and writes each of its shapes. The name is a hash of the original's content, plus
+// ending; a shape's key in the map is added to it. At most maxDecoders decoded pictures are in memory.
+func (s *Store) savePictures(
+	r io.Reader,
+	limit int64,
+	ending string,
+	shapes func(image.Image) map[string]image.Image,
+) (name string, err error) {
 	h := sha256.New()
 	f, _, _, err := s.writeTemporary(r, limit, h)
 	if err != nil {
@@ -326,7 +343,7 @@ func (s *Store) savePictures(r io.Reader, limit int64, ending string, shapes fun
 	return name, nil
 }
 
-// scaleToFit scales a picture down to at most width × height pixels.
+// scaleToFit scales a picture down, with its proportions, to at most width × height pixels.
 func scaleToFit(img image.Image, width, height int) image.Image {
 	b := img.Bounds()
 	by := min(1, float64(width)/float64(b.Dx()), float64(height)/float64(b.Dy()))
@@ -335,7 +352,7 @@ func scaleToFit(img image.Image, width, height int) image.Image {
 	return out
 }
 
-// decode reads a picture that does not claim more pixels than anybody needs. The caller has taken a decoder.
+// decode decodes a picture unless that would take more than maxDecoded bytes. The caller has acquired a decoder.
 func decode(r io.ReadSeeker) (image.Image, error) {
 	c, kind, err := image.DecodeConfig(bufio.NewReader(r))
 	if err != nil {
@@ -361,7 +378,7 @@ func decode(r io.ReadSeeker) (image.Image, error) {
 	return img, nil
 }
 
-// cropToSquare cuts the middle square out of a picture and brings it to size × size pixels.
+// cropToSquare returns the middle square of a picture, scaled to size × size pixels.
 func cropToSquare(img image.Image, size int) image.Image {
 	b := img.Bounds()
 	side := min(b.Dx(), b.Dy())
@@ -384,12 +401,12 @@ func (s *Store) savePicture(name string, img image.Image) error {
 	return syncAndRename(f, s.Picture(name))
 }
 
-// Picture is where a picture of that file name lies.
+// Picture returns the path of a picture file.
 func (s *Store) Picture(name string) string {
 	return filepath.Join(s.dir, "pictures", filepath.Base(filepath.Clean("/"+name)))
 }
 
-// NewExport begins the file of a data export; it has its name only after a successful Commit.
+// NewExport starts the file of a data export. It gets its name at Commit.
 func (s *Store) NewExport(name string) (*Export, error) {
 	f, err := os.CreateTemp(filepath.Join(s.dir, "incoming"), "export-*")
 	if err != nil {
@@ -398,7 +415,7 @@ func (s *Store) NewExport(name string) (*Export, error) {
 	return &Export{f, s.Export(name)}, nil
 }
 
-// Export is a data export being written.
+// Export writes a data export.
 type Export struct {
 	f    *os.File
 	path string
@@ -406,21 +423,21 @@ type Export struct {
 
 func (e *Export) Write(p []byte) (int, error) { return e.f.Write(p) }
 
-// Commit syncs the file and gives it its name.
+// Commit syncs the file and moves it to its name.
 func (e *Export) Commit() error { return syncAndRename(e.f, e.path) }
 
-// Close ends the writing; what was not committed is gone.
+// Close removes the file unless it was committed.
 func (e *Export) Close() error {
 	os.Remove(e.f.Name())
 	return e.f.Close()
 }
 
-// Export is where a data export of that name lies.
+// Export returns the path of a data export.
 func (s *Store) Export(name string) string {
 	return filepath.Join(s.dir, "exports", filepath.Base(filepath.Clean("/"+name)))
 }
 
-// RemoveExport deletes a data export.
+// RemoveExport deletes a data export, if it exists.
 func (s *Store) RemoveExport(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -34,7 +34,7 @@ func TestSaveNamesFilesByContent(t *testing.T) {
 	}
 	a, err := s.Save("1", strings.NewReader("<html><script>alert(1)</script>"), 100)
 	if err != nil || a.Type != "text/plain; charset=utf-8" {
-		t.Fatalf("a page is served as %q: %v", a.Type, err)
+		t.Fatalf("an HTML page has the type %q: %v", a.Type, err)
 	}
 	b, err := s.Save("1", bytes.NewReader(encodePicture(t, 30, 20)), 1<<20)
 	if err != nil || b.Type != "image/png" || b.Width != 30 || b.Height != 20 {
@@ -42,7 +42,7 @@ func TestSaveNamesFilesByContent(t *testing.T) {
 	}
 	other, err := s.Save("2", strings.NewReader("<html><script>alert(1)</script>"), 100)
 	if err != nil || other.Hash == a.Hash {
-		t.Fatalf("two owners share a file that one may delete: %v", err)
+		t.Fatalf("two spaces share a file: %v", err)
 	}
 	data, err := os.ReadFile(s.Path(a.Hash))
 	if err != nil || !strings.HasPrefix(string(data), "<html>") {
@@ -53,7 +53,7 @@ func TestSaveNamesFilesByContent(t *testing.T) {
 	}
 	left, _ := filepath.Glob(filepath.Join(s.dir, "incoming", "*"))
 	if len(left) != 0 {
-		t.Fatalf("unfinished files stay: %v", left)
+		t.Fatalf("incomplete files are left: %v", left)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestPathsStayInside(t *testing.T) {
 	for _, name := range []string{"../../etc/passwd", "..", "/etc/passwd", "a/../../b"} {
 		for _, p := range []string{s.Path(name), s.Picture(name)} {
 			if !strings.HasPrefix(p, s.dir+string(filepath.Separator)) {
-				t.Errorf("%q leads to %q", name, p)
+				t.Errorf("%q has the path %q", name, p)
 			}
 		}
 	}
@@ -91,9 +91,9 @@ func TestSaveAvatar(t *testing.T) {
 		t.Fatalf("text as an avatar: %v", err)
 	}
 	bomb := encodePicture(t, 1, 1)
-	copy(bomb[16:24], []byte{0, 1, 0, 0, 0, 1, 0, 0}) // claims 65536 × 65536; the checksum no longer fits either
+	copy(bomb[16:24], []byte{0, 1, 0, 0, 0, 1, 0, 0}) // claims 65536 × 65536 pixels; the checksum is wrong, too
 	if _, err := s.SaveAvatar(bytes.NewReader(bomb), 1<<20); err == nil {
-		t.Fatal("a bomb was decoded")
+		t.Fatal("a picture with too many pixels was decoded")
 	}
 }
 
@@ -138,7 +138,7 @@ func TestRemoveUnusedContent(t *testing.T) {
 	noted = false
 	must(s.Remove(hash, used))
 	if there(hash) {
-		t.Error("content nobody has noted stays")
+		t.Error("unused content was not removed")
 	}
 	if _, err := s.Save("1", strings.NewReader(""), 100); !errors.Is(err, ErrEmpty) {
 		t.Errorf("an empty file: %v", err)
@@ -158,21 +158,23 @@ func TestPartialUploadSurvivesRestart(t *testing.T) {
 	if _, err := s.BeginUpload(PartialUpload{ID: "one", Space: "1", Owner: "7", Name: "a.txt", Size: 10}); err != nil {
 		t.Fatal(err)
 	}
-	if u, err := s.AppendUpload("one", 0, io.MultiReader(strings.NewReader("1234"), iotest.ErrReader(io.ErrUnexpectedEOF))); !errors.Is(err, io.ErrUnexpectedEOF) || u.Offset != 4 {
-		t.Fatalf("a piece that breaks off: %+v %v", u, err)
+	broken := io.MultiReader(strings.NewReader("1234"), iotest.ErrReader(io.ErrUnexpectedEOF))
+	if u, err := s.AppendUpload("one", 0, broken); !errors.Is(err, io.ErrUnexpectedEOF) || u.Offset != 4 {
+		t.Fatalf("an interrupted piece: %+v %v", u, err)
 	}
 	s = open()
 	if u, ok := s.PartialUpload("one"); !ok || u.Offset != 4 || u.Name != "a.txt" || s.PartialUploadBytes("1") != 10 {
 		t.Fatalf("%+v", u)
 	}
 	if _, err := s.AppendUpload("one", 3, strings.NewReader("4")); !errors.Is(err, ErrWrongOffset) {
-		t.Fatalf("a piece that does not follow: %v", err)
+		t.Fatalf("a piece at a wrong offset: %v", err)
 	}
 	if _, err := s.FinishUpload("one", nil); !errors.Is(err, ErrWrongOffset) {
-		t.Fatalf("half a file was finished: %v", err)
+		t.Fatalf("an incomplete upload was finished: %v", err)
 	}
-	if u, err := s.AppendUpload("one", 4, strings.NewReader("567890!")); !errors.Is(err, ErrTooLarge) || u.Offset != 10 {
-		t.Fatalf("more than was announced: %+v %v", u, err)
+	if u, err := s.AppendUpload("one", 4, strings.NewReader("567890!")); !errors.Is(err, ErrTooLarge) ||
+		u.Offset != 10 {
+		t.Fatalf("more bytes than the size: %+v %v", u, err)
 	}
 	refused := errors.New("refused")
 	used := func() (bool, error) { return false, nil }
@@ -199,13 +201,13 @@ func TestPartialUploadSurvivesRestart(t *testing.T) {
 	}
 	s = open()
 	if u, err := s.FinishUpload("one", nil); err != nil || u.Answer != "noted a.txt" || u.Offset != 10 {
-		t.Fatalf("who asks again hears %+v %v", u, err)
+		t.Fatalf("a repeated request gets %+v %v", u, err)
 	}
 	if err := s.AbandonUpload("one"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(s.Path(hash)); err != nil {
-		t.Fatal("content went with the upload")
+		t.Fatal("content was removed with its upload")
 	}
 	if left, _ := os.ReadDir(filepath.Join(dir, "unfinished")); len(left) != 0 {
 		t.Fatalf("left: %v", left)
@@ -234,7 +236,7 @@ func TestFinishedUploadIsEvicted(t *testing.T) {
 		}
 	}
 	finish("a")
-	s.partialUploads["a"].Expires-- // a while ago
+	s.partialUploads["a"].Expires-- // expired
 	finish("b")
 	if _, err := s.BeginUpload(PartialUpload{ID: "c", Space: "1", Owner: "7", Size: 1}); err != nil {
 		t.Fatal(err)
@@ -242,37 +244,40 @@ func TestFinishedUploadIsEvicted(t *testing.T) {
 	_, a := s.PartialUpload("a")
 	_, b := s.PartialUpload("b")
 	if a || !b || s.PartialUploads() != MaxPartialUploads {
-		t.Errorf("of %d uploads: the older finished one is there %v, the newer %v", s.PartialUploads(), a, b)
+		t.Errorf("of %d uploads: the older finished one exists: %v, the newer: %v", s.PartialUploads(), a, b)
 	}
 	if _, err := s.BeginUpload(PartialUpload{ID: "d", Space: "1", Owner: "7", Size: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.BeginUpload(PartialUpload{ID: "e", Space: "1", Owner: "7", Size: 1}); !errors.Is(err, ErrTooManyUploads) {
-		t.Errorf("one too many of those that are not finished: %v", err)
+	_, err = s.BeginUpload(PartialUpload{ID: "e", Space: "1", Owner: "7", Size: 1})
+	if !errors.Is(err, ErrTooManyUploads) {
+		t.Errorf("more unfinished uploads than allowed: %v", err)
 	}
 }
 
 func TestPartialUploadsExpire(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a[b]*") // as good a name of a directory as any
+	dir := filepath.Join(t.TempDir(), "a[b]*") // a directory name with special characters of patterns
 	s, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range maxPartialUploadsPerUser {
-		if _, err := s.BeginUpload(PartialUpload{ID: "x" + strconv.Itoa(i), Space: "1", Owner: "7", Size: 1}); err != nil {
+		_, err := s.BeginUpload(PartialUpload{ID: "x" + strconv.Itoa(i), Space: "1", Owner: "7", Size: 1})
+		if err != nil {
 			t.Fatal(i, err)
 		}
 	}
-	if _, err := s.BeginUpload(PartialUpload{ID: "y", Space: "1", Owner: "7", Size: 1}); !errors.Is(err, ErrTooManyUploads) {
-		t.Fatalf("one too many: %v", err)
+	_, err = s.BeginUpload(PartialUpload{ID: "y", Space: "1", Owner: "7", Size: 1})
+	if !errors.Is(err, ErrTooManyUploads) {
+		t.Fatalf("more uploads of one user than allowed: %v", err)
 	}
 	if _, err := s.BeginUpload(PartialUpload{ID: "y", Space: "1", Owner: "8", Size: 1}); err != nil {
 		t.Fatalf("another owner: %v", err)
 	}
 	if _, err := s.BeginUpload(PartialUpload{ID: "../z", Space: "1", Owner: "8", Size: 1}); err == nil {
-		t.Fatal("an id that is a path")
+		t.Fatal("an id with a slash was accepted")
 	}
-	// A day later.
+	// One day later.
 	u, _ := s.PartialUpload("y")
 	u.Expires = time.Now().Unix() - 1
 	if err := s.writeMetadata(&u); err != nil {

@@ -15,35 +15,35 @@ import (
 	"time"
 )
 
-// PartialUpload is an upload that comes in pieces. What came is on disk, and so survives the process.
+// PartialUpload is an upload that arrives in pieces. Its bytes are on disk, so it survives the process.
 type PartialUpload struct {
-	ID      string // nobody guesses it
-	Space   string // as for Save
+	ID      string // random; knowing it gives access
+	Space   string // as in Save
 	Owner   string
 	Name    string
-	Extra   string // whatever the client said of it
+	Extra   string // metadata from the client
 	Size    int64  // bytes of the whole file
 	Expires int64  // Unix seconds
-	Answer  string // what its owner was told when it was finished; "" before
+	Answer  string // the answer of FinishUpload; "" before
 
-	Offset int64 `json:"-"` // how many bytes came
+	Offset int64 `json:"-"` // bytes that have arrived
 
-	busy bool // somebody appends to it or finishes it
+	busy bool // a call is appending to it or finishing it
 }
 
-// Limits of unfinished uploads, against owners who begin without end: so many of one owner, so many of all (about 500 bytes
-// of memory each, and those that were finished lately count), and for so long. Clients begin one for each file of a message.
+// Limits of partial uploads, against users that begin uploads without finishing them. An upload takes about 500 bytes
+// of memory. Recently finished uploads count in MaxPartialUploads. Clients begin one upload for each file of a message.
 const (
 	maxPartialUploadsPerUser = 40
 	MaxPartialUploads        = 20_000
 	partialUploadLifetime    = 24 * time.Hour
-	finishedUploadLifetime   = 10 * time.Minute // in which a client may ask again what became of its upload
+	finishedUploadLifetime   = 10 * time.Minute // in which a client can repeat the request that finished it
 )
 
-// Errors of unfinished uploads.
+// Errors of partial uploads.
 var (
 	ErrUnknownUpload  = errors.New("no such upload")
-	ErrWrongOffset    = errors.New("upload stands elsewhere")
+	ErrWrongOffset    = errors.New("wrong offset for the upload")
 	ErrUploadBusy     = errors.New("upload is being written to")
 	ErrTooManyUploads = errors.New("too many unfinished uploads")
 )
@@ -51,7 +51,7 @@ var (
 func (s *Store) partPath(id string) string     { return filepath.Join(s.dir, "unfinished", id+".part") }
 func (s *Store) metadataPath(id string) string { return filepath.Join(s.dir, "unfinished", id+".json") }
 
-// loadPartialUploads finds the uploads of earlier processes.
+// loadPartialUploads loads the uploads of earlier processes and removes incomplete files.
 func (s *Store) loadPartialUploads() error {
 	list, err := os.ReadDir(filepath.Join(s.dir, "unfinished"))
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Store) loadPartialUploads() error {
 			return err
 		}
 		u := &PartialUpload{}
-		if json.Unmarshal(text, u) != nil || u.ID != id { // half written: nobody was told of it
+		if json.Unmarshal(text, u) != nil || u.ID != id { // its writing was interrupted, so no client knows the upload
 			s.removeUpload(id)
 			continue
 		}
@@ -80,20 +80,20 @@ func (s *Store) loadPartialUploads() error {
 	}
 	for _, f := range list {
 		if id, ok := strings.CutSuffix(f.Name(), ".part"); ok && s.partialUploads[id] == nil {
-			os.Remove(s.partPath(id)) // nobody knows of it
+			os.Remove(s.partPath(id)) // it has no metadata
 		}
 	}
 	s.removeExpired()
 	return nil
 }
 
-// BeginUpload notes an upload that will come in pieces; its life begins now.
+// BeginUpload stores an upload without bytes. It expires after partialUploadLifetime.
 func (s *Store) BeginUpload(u PartialUpload) (PartialUpload, error) {
 	if u.ID == "" || strings.Trim(u.ID, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
-		return u, fmt.Errorf("begin upload: bad id %q", u.ID)
+		return u, fmt.Errorf("begin upload: invalid id %q", u.ID)
 	}
 	u.Expires = time.Now().Add(partialUploadLifetime).Unix()
-	kept, err := s.reserveUpload(u)
+	stored, err := s.reserveUpload(u)
 	if err != nil {
 		return u, err
 	}
@@ -107,18 +107,18 @@ func (s *Store) BeginUpload(u PartialUpload) (PartialUpload, error) {
 		s.removeUpload(u.ID)
 		return u, fmt.Errorf("begin upload: %w", err)
 	}
-	kept.busy = false
+	stored.busy = false
 	s.scheduleExpiry(u.Expires)
 	return u, nil
 }
 
-// reserveUpload takes a place for an upload, which is busy until it is on disk. Where there is none left, the upload that was
-// finished the longest time ago makes room.
+// reserveUpload adds an upload that is busy until its files exist. If there are MaxPartialUploads, it removes the
+// upload that was finished first.
 func (s *Store) reserveUpload(u PartialUpload) (*PartialUpload, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.partialUploads[u.ID] != nil {
-		return nil, fmt.Errorf("begin upload: there is one of id %q", u.ID)
+		return nil, fmt.Errorf("begin upload: id %q is in use", u.ID)
 	}
 	own := 0
 	var oldest *PartialUpload // of the finished ones
@@ -142,14 +142,14 @@ func (s *Store) reserveUpload(u PartialUpload) (*PartialUpload, error) {
 	return &u, nil
 }
 
-// PartialUploads is how many uploads are unfinished, or were until lately.
+// PartialUploads returns the number of partial and recently finished uploads.
 func (s *Store) PartialUploads() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int64(len(s.partialUploads))
 }
 
-// scheduleExpiry sees to it that expire runs not much later than that. mu is held.
+// scheduleExpiry makes removeExpired run soon after the given time. mu is held.
 func (s *Store) scheduleExpiry(at int64) {
 	if s.expiryTimer != nil && s.nextExpiry <= at {
 		return
@@ -165,7 +165,7 @@ func (s *Store) scheduleExpiry(at int64) {
 	})
 }
 
-// writeMetadata replaces what is known of an upload, as a whole.
+// writeMetadata replaces the metadata of an upload atomically.
 func (s *Store) writeMetadata(u *PartialUpload) error {
 	text, err := json.Marshal(u)
 	if err != nil {
@@ -183,7 +183,7 @@ func (s *Store) writeMetadata(u *PartialUpload) error {
 	return syncAndRename(f, s.metadataPath(u.ID))
 }
 
-// removeExpired forgets what has had its time, and comes back when the next has. mu is held.
+// removeExpired removes expired uploads and schedules the next run. mu is held.
 func (s *Store) removeExpired() {
 	s.expiryTimer = nil
 	now, next := time.Now().Unix(), int64(0)
@@ -202,14 +202,14 @@ func (s *Store) removeExpired() {
 	}
 }
 
-// removeUpload removes an upload and what came of it. mu is held.
+// removeUpload removes an upload and its bytes. mu is held.
 func (s *Store) removeUpload(id string) {
-	os.Remove(s.metadataPath(id)) // extractFirstFrame: a part without it is nobody's and goes at the next start
+	os.Remove(s.metadataPath(id)) // first: the next start removes bytes without metadata
 	os.Remove(s.partPath(id))
 	delete(s.partialUploads, id)
 }
 
-// PartialUpload is an upload as it stands.
+// PartialUpload returns the current state of an upload; false if it is unknown or expired.
 func (s *Store) PartialUpload(id string) (PartialUpload, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +220,7 @@ func (s *Store) PartialUpload(id string) (PartialUpload, bool) {
 	return *u, true
 }
 
-// PartialUploadBytes is how many bytes the unfinished uploads of a space will have.
+// PartialUploadBytes returns the total size of a space's unfinished uploads, counting each with its whole size.
 func (s *Store) PartialUploadBytes(space string) (bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +232,7 @@ func (s *Store) PartialUploadBytes(space string) (bytes int64) {
 	return bytes
 }
 
-// acquireUpload gives the caller an upload alone, until give.
+// acquireUpload marks an upload as busy, so that the caller may change it until releaseUpload.
 func (s *Store) acquireUpload(id string) (*PartialUpload, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,8 +257,9 @@ func (s *Store) releaseUpload(u *PartialUpload, change func()) PartialUpload {
 	return *u
 }
 
-// AppendUpload writes the bytes that follow offset, as many as come, and returns when they are on disk. What came before an error
-// of r stays. More bytes than the file has are refused; the file is whole then all the same.
+// AppendUpload writes the bytes of r at the offset, which must be the upload's, and returns when they are on disk.
+// Bytes that arrived before an error of r are stored. Bytes beyond the file's size are an error; the upload is complete
+// nevertheless.
 func (s *Store) AppendUpload(id string, offset int64, r io.Reader) (PartialUpload, error) {
 	u, err := s.acquireUpload(id)
 	if err != nil {
@@ -280,9 +281,10 @@ func (s *Store) appendBytes(u *PartialUpload, r io.Reader) (int64, error) {
 		return 0, fmt.Errorf("continue upload: %w", err)
 	}
 	defer f.Close()
-	n, err := io.CopyBuffer(io.NewOffsetWriter(f, u.Offset), io.LimitReader(r, u.Size-u.Offset), make([]byte, copyBuffer))
-	if bad := f.Sync(); bad != nil { // what is not on disk did not come
-		return 0, fmt.Errorf("continue upload: %w", bad)
+	n, err := io.CopyBuffer(io.NewOffsetWriter(f, u.Offset), io.LimitReader(r, u.Size-u.Offset),
+		make([]byte, copyBuffer))
+	if syncErr := f.Sync(); syncErr != nil { // bytes that may not be on disk do not count
+		return 0, fmt.Errorf("continue upload: %w", syncErr)
 	}
 	if err == nil && u.Offset+n == u.Size {
 		err = atEnd(r)
@@ -290,7 +292,7 @@ func (s *Store) appendBytes(u *PartialUpload, r io.Reader) (int64, error) {
 	return n, err
 }
 
-// atEnd refuses bytes beyond a file's end.
+// atEnd returns ErrTooLarge if r has another byte.
 func atEnd(r io.Reader) error {
 	if n, _ := io.ReadFull(r, make([]byte, 1)); n > 0 {
 		return ErrTooLarge
@@ -298,9 +300,13 @@ func atEnd(r io.Reader) error {
 	return nil
 }
 
-// FinishUpload turns a whole upload into content and has it noted. What note answers is kept, so that a client that did not hear it
-// can ask again; if note fails, nothing has changed, and the upload may be finished later or abandoned.
-func (s *Store) FinishUpload(id string, note func(u PartialUpload, x Saved) (answer string, err error)) (PartialUpload, error) {
+// FinishUpload turns a complete upload into content and calls note, which stores it in a row. The answer of note is
+// stored, so that a client can repeat a request whose answer it did not receive. If note fails, nothing has changed;
+// the upload can be finished later or abandoned.
+func (s *Store) FinishUpload(
+	id string,
+	note func(u PartialUpload, x Saved) (answer string, err error),
+) (PartialUpload, error) {
 	u, err := s.acquireUpload(id)
 	if err != nil {
 		return PartialUpload{}, err
@@ -344,10 +350,10 @@ func (s *Store) storeContent(u PartialUpload, note func(PartialUpload, Saved) (s
 	if err := s.linkContent(u.ID, x.Hash); err != nil {
 		return "", errors.Join(err, s.Release(x.Hash, nil))
 	}
-	return note(u, x) // which releases
+	return note(u, x) // note releases the content
 }
 
-// linkContent gives an upload's bytes the name of their content; they keep their own until the upload is forgotten.
+// linkContent gives the bytes of an upload the name of their content. They keep the upload's name until removeUpload.
 func (s *Store) linkContent(id, hash string) error {
 	name := filepath.Join(s.dir, "incoming", "adopt-"+id)
 	os.Remove(name)
@@ -363,7 +369,7 @@ func (s *Store) linkContent(id, hash string) error {
 	return syncAndRename(f, s.Path(hash))
 }
 
-// AbandonUpload forgets an upload and what came of it; content that was noted stays.
+// AbandonUpload removes an upload and its bytes. Content from FinishUpload is stored.
 func (s *Store) AbandonUpload(id string) error {
 	if _, err := s.acquireUpload(id); err != nil {
 		return err
@@ -374,7 +380,7 @@ func (s *Store) AbandonUpload(id string) error {
 	return nil
 }
 
-// setDimensions finds out an image's size.
+// setDimensions sets the size of an image and whether it is animated.
 func (x *Saved) setDimensions(r io.ReadSeeker) {
 	if !strings.HasPrefix(x.Type, "image/") {
 		return

@@ -13,22 +13,25 @@ import (
 	"parley/actors/realm"
 )
 
-// sweepStep is how many files a sweep looks at, and asks about, at once: some 500 kB of names, and few rounds over the rows
-// that may have them.
+// sweepStep is how many files a sweep handles in one step: about 500 kB of names, and few scans of the rows.
 const sweepStep = 4096
 
-// sweepFile is a file a sweep came upon.
+// sweepFile is a file that a sweep examines.
 type sweepFile struct {
-	kind, name string // as rows name it
+	kind, name string // as in rows
 	path       string
 }
 
-// Sweep removes content, pictures and data exports that were written before a moment and are named by no row: of a process
-// that died between file and row, of pictures that were replaced. used is asked about at most sweepStep names of a kind at
-// once and returns those that rows name; what is being saved stays, and so does what is saved again meanwhile. pause is
-// called between steps and ends the sweep if it says false. A sweep that ends early, by a crash too, has removed what it
-// removed; the next finds the rest. It returns how many files it removed.
-func (s *Store) Sweep(before time.Time, used func(kind string, names []string) ([]string, error), pause func() bool) (removed int, err error) {
+// Sweep removes content, pictures and data exports that no row names and that were written before the given time. A
+// process that ended between writing a file and storing its row leaves such files, and so do replaced pictures. used is
+// called with at most sweepStep names of one kind and returns those that rows name. Files that are being saved, or are
+// saved again during the sweep, are kept. pause is called between steps; the sweep ends if it returns false. An
+// interrupted sweep leaves the rest to the next one. Sweep returns the number of removed files.
+func (s *Store) Sweep(
+	before time.Time,
+	used func(kind string, names []string) ([]string, error),
+	pause func() bool,
+) (removed int, err error) {
 	content := filepath.Join(s.dir, "content")
 	list, err := os.ReadDir(content)
 	if err != nil {
@@ -38,7 +41,11 @@ func (s *Store) Sweep(before time.Time, used func(kind string, names []string) (
 	for _, d := range list {
 		dirs = append(dirs, filepath.Join(content, d.Name()))
 	}
-	for kind, list := range map[string][]string{realm.ContentFile: dirs, realm.PictureFile: {filepath.Join(s.dir, "pictures")}, realm.ArchiveFile: {filepath.Join(s.dir, "exports")}} {
+	for kind, list := range map[string][]string{
+		realm.ContentFile: dirs,
+		realm.PictureFile: {filepath.Join(s.dir, "pictures")},
+		realm.ArchiveFile: {filepath.Join(s.dir, "exports")},
+	} {
 		var step []sweepFile
 		looked := 0
 		finish := func() error {
@@ -76,10 +83,10 @@ func (s *Store) Sweep(before time.Time, used func(kind string, names []string) (
 	return removed, nil
 }
 
-// errPaused ends a sweep that is to go no further.
-var errPaused = errors.New("enough")
+// errPaused ends a sweep after pause returned false.
+var errPaused = errors.New("sweep ended by its caller")
 
-// rowName is what a row calls a file of that name; "" if it is none of ours.
+// rowName returns the name that rows have for a file; "" for a file that is not part of the store.
 func rowName(kind, file string) string {
 	switch kind {
 	case realm.PictureFile:
@@ -100,7 +107,7 @@ func rowName(kind, file string) string {
 	return file
 }
 
-// eachEntry calls f with each entry of a directory until it fails.
+// eachEntry calls f with each entry of a directory until f fails.
 func eachEntry(dir string, f func(fs.DirEntry) error) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -108,7 +115,7 @@ func eachEntry(dir string, f func(fs.DirEntry) error) error {
 	}
 	defer d.Close()
 	for {
-		list, err := d.ReadDir(256) // a directory may have a million
+		list, err := d.ReadDir(256) // in parts: a directory may have a million entries
 		for _, e := range list {
 			if err := f(e); err != nil {
 				return err
@@ -128,9 +135,15 @@ func isOlder(e fs.DirEntry, before time.Time) bool {
 	return err == nil && info.Mode().IsRegular() && info.ModTime().Before(before)
 }
 
-// sweepStep removes those of some files that no row names. While the rows are asked nothing is locked: whoever begins to
-// save one of them takes it out of the doomed, and whoever was done before has his row.
-func (s *Store) sweepStep(kind string, step []sweepFile, before time.Time, used func(string, []string) ([]string, error)) (removed int, err error) {
+// sweepStep removes the files of one step that no row names. Nothing is locked while the rows are asked. A call that
+// starts to save one of these files meanwhile deletes it from removalCandidates; a call that finished before has stored
+// its row.
+func (s *Store) sweepStep(
+	kind string,
+	step []sweepFile,
+	before time.Time,
+	used func(string, []string) ([]string, error),
+) (removed int, err error) {
 	if len(step) == 0 {
 		return 0, nil
 	}
@@ -147,20 +160,20 @@ func (s *Store) sweepStep(kind string, step []sweepFile, before time.Time, used 
 	named, err := used(kind, names)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	doomed := s.removalCandidates
+	candidates := s.removalCandidates
 	s.removalCandidates = nil
 	if err != nil || s.removalPauses > 0 {
 		return 0, err
 	}
 	for _, name := range named {
-		delete(doomed, name)
+		delete(candidates, name)
 	}
 	for _, f := range step {
-		if !doomed[f.name] {
+		if !candidates[f.name] {
 			continue
 		}
-		if info, err := os.Stat(f.path); err != nil || !info.ModTime().Before(before) { // an export written anew
-			continue
+		if info, err := os.Stat(f.path); err != nil || !info.ModTime().Before(before) {
+			continue // an export that was written again
 		}
 		if kind == realm.ContentFile {
 			err = s.remove(f.name)

@@ -14,12 +14,12 @@ import (
 	"parley/actors/realm"
 )
 
-// sweepScene is a store whose files are all named, or not, by what the test says.
+// sweepScene is a store and the names that rows have.
 type sweepScene struct {
 	*Store
 	t     *testing.T
 	named []string
-	asked func(names []string) // while rows are asked
+	asked func(names []string) // called while the rows are asked
 }
 
 func (s *sweepScene) sweep(before time.Time) int {
@@ -50,14 +50,14 @@ func (s *sweepScene) exists(path string) bool {
 	return err == nil
 }
 
-// TestSweepRemovesUnreferencedFiles: what lies there is what a process leaves that dies between file and row.
+// The files are those that a process leaves if it ends between writing a file and storing its row.
 func TestSweepRemovesUnreferencedFiles(t *testing.T) {
 	dir := t.TempDir()
-	dead, err := Open(dir)
+	before, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sweepScene{Store: dead, t: t}
+	s := &sweepScene{Store: before, t: t}
 	orphan, named := s.save("orphan"), s.save("named")
 	avatar, err := s.SaveAvatar(bytes.NewReader(encodePicture(t, 30, 20)), 1<<20)
 	if err != nil {
@@ -80,26 +80,29 @@ func TestSweepRemovesUnreferencedFiles(t *testing.T) {
 	if err := os.WriteFile(mine, []byte("an operator's"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.named = []string{"kept"} // an export's row is there before its file
+	s.named = []string{"kept"} // the row of an export exists before its file
 	if n := s.sweep(time.Now().Add(time.Hour)); n != 1 {
-		t.Errorf("%d files went, of an old export one, while content and pictures were being saved", n)
+		t.Errorf("%d files were removed while content and pictures were being saved; want 1, the old export", n)
 	}
 
-	alive, err := Open(dir)
+	store, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = &sweepScene{Store: alive, t: t, named: []string{named, logo, "kept"}}
+	s = &sweepScene{Store: store, t: t, named: []string{named, logo, "kept"}}
 	if n := s.sweep(time.Now().Add(-time.Hour)); n != 0 {
-		t.Errorf("%d files went that were not old", n)
+		t.Errorf("%d files were removed that are not old", n)
 	}
 	if n := s.sweep(time.Now().Add(time.Hour)); n != 3 {
-		t.Errorf("%d files went, of content one, of an avatar two", n)
+		t.Errorf("%d files were removed, want 3: content, and two of an avatar", n)
 	}
-	for path, want := range map[string]bool{s.Path(orphan): false, s.Path(named): true, s.Picture(avatar + ".png"): false, s.Picture(avatar + "-medium.png"): false,
-		s.Picture(logo + ".png"): true, s.Export("kept.jsonl.gz"): true, mine: true} {
+	for path, want := range map[string]bool{
+		s.Path(orphan): false, s.Path(named): true,
+		s.Picture(avatar + ".png"): false, s.Picture(avatar + "-medium.png"): false, s.Picture(logo + ".png"): true,
+		s.Export("kept.jsonl.gz"): true, mine: true,
+	} {
 		if s.exists(path) != want {
-			t.Errorf("%s is there: %v", path, !want)
+			t.Errorf("%s exists: %v", path, !want)
 		}
 	}
 }
@@ -112,17 +115,17 @@ func TestSweepKeepsFilesBeingSaved(t *testing.T) {
 	s := &sweepScene{Store: store, t: t}
 	content, later := s.save("the same"), time.Now().Add(time.Hour)
 	if n := s.sweep(later); n != 0 {
-		t.Error("content went under an upload's hands")
+		t.Error("content was removed while it was being saved")
 	}
 	if err := s.Release(content, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.asked = func(names []string) {
 		if !slices.Contains(names, content) {
-			t.Error("nobody asked for it")
+			t.Error("used was not asked about the content")
 		}
-		if s.save("the same") != content { // and noted, behind the back of who was asked
-			t.Error("it has another name")
+		if s.save("the same") != content { // saved and stored in a row after the rows were asked
+			t.Error("the same content got another name")
 		}
 		if err := s.Release(content, nil); err != nil {
 			t.Error(err)
@@ -157,19 +160,24 @@ func TestSweepInSteps(t *testing.T) {
 	}
 	later := time.Now().Add(time.Hour)
 	bad := errors.New("no answer")
-	if _, err := store.Sweep(later, func(string, []string) ([]string, error) { return nil, bad }, func() bool { return true }); !errors.Is(err, bad) || left() != many {
-		t.Errorf("files went though nobody knows whether they are named: %v", err)
+	failing := func(string, []string) ([]string, error) { return nil, bad }
+	_, err = store.Sweep(later, failing, func() bool { return true })
+	if !errors.Is(err, bad) || left() != many {
+		t.Errorf("files were removed though the rows could not be read: %v", err)
 	}
 	none := func(kind string, names []string) ([]string, error) {
 		if kind != realm.ArchiveFile || len(names) > sweepStep {
-			t.Errorf("%d names of %s were asked for at once", len(names), kind)
+			t.Errorf("asked about %d names of %s at once", len(names), kind)
 		}
 		return nil, nil
 	}
-	if n, err := store.Sweep(later, none, func() bool { return left() > many-sweepStep }); err != nil || n != sweepStep || left() != many-n {
-		t.Errorf("a sweep that was to end after a step: %d %v", n, err)
+	if n, err := store.Sweep(later, none, func() bool { return left() > many-sweepStep }); err != nil ||
+		n != sweepStep ||
+		left() != many-n {
+		t.Errorf("a sweep that ends after one step: %d %v", n, err)
 	}
-	if n, err := store.Sweep(later, none, func() bool { return true }); err != nil || n != many-sweepStep || left() != 0 {
-		t.Errorf("the next finds the rest: %d %v", n, err)
+	if n, err := store.Sweep(later, none, func() bool { return true }); err != nil || n != many-sweepStep ||
+		left() != 0 {
+		t.Errorf("the next sweep: %d %v", n, err)
 	}
 }

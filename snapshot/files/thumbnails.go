@@ -21,30 +21,30 @@ import (
 	"golang.org/x/image/draw"
 )
 
-// Thumbnails are made when they are first wanted and may be thrown away at any time: the original is there. Still ones are
-// JPEG, on white where the picture is transparent; moving ones GIF. (WebP is smaller, but who wants no C has a lossless
-// encoder only, whose photos are six times as large.)
+// Thumbnails are a cache: they are made at the first request and can be made again from the original. Still pictures
+// are JPEG, with white behind transparent parts. Animated ones are GIF. WebP would be smaller, but the encoders without
+// C are lossless only; their photos are six times as large.
 const (
 	ThumbnailWidth   = 840
 	ThumbnailHeight  = 560
-	thumbnailQuality = 85 // of 100: JPEG's losses do not show at this size
+	thumbnailQuality = 85 // of 100; losses are not visible at this size
 )
 
-// Limits of thumbnails. One picture is decoded at a time, avatars and logos included: that may take maxDecoded bytes,
-// and a second.
+// Limits of thumbnails. One picture is decoded at a time, including avatars and logos. That takes up to maxDecoded
+// bytes and about a second.
 const (
 	maxDecoded         = 4 * maxPixels // bytes of a decoded picture
-	maxAnimationPixels = 100_000_000   // pixels of all pictures of one that moves, a byte each
-	MaxThumbnailBytes  = 1 << 30       // bytes of all that are kept
-	maxDecoders        = 1             // pictures being decoded at once
-	MaxDecodeRequests  = 32            // requests that wait for it, or hold it
+	maxAnimationPixels = 100_000_000   // pixels of all frames of an animation, one byte each
+	MaxThumbnailBytes  = 1 << 30       // bytes of all thumbnails
+	maxDecoders        = 1             // pictures that are being decoded at the same time
+	MaxDecodeRequests  = 32            // requests that have a decoder or wait for one
 )
 
-// ErrDecodersBusy says that too many wait for a picture to be decoded.
+// ErrDecodersBusy is returned if MaxDecodeRequests requests have a decoder or wait for one.
 var ErrDecodersBusy = errors.New("too many pictures are being decoded")
 
-// Thumbnail is where the thumbnail of an image is; it is made if it is not there. A picture that cannot be shown is
-// ErrNoImage or ErrPixels.
+// Thumbnail returns the path of an image's thumbnail and makes it if it does not exist. It returns ErrNoImage or
+// ErrPixels for a picture that cannot be shown.
 func (s *Store) Thumbnail(hash string, moving bool) (path string, err error) {
 	if moving {
 		return s.thumbnail(hash, ".gif", shrinkAnimation)
@@ -52,15 +52,16 @@ func (s *Store) Thumbnail(hash string, moving bool) (path string, err error) {
 	return s.thumbnail(hash, ".jpg", shrinkStill)
 }
 
-// FirstFrame is where the first picture of a GIF is, in its own size, as PNG. It is kept as thumbnails are.
+// FirstFrame returns the path of a PNG of a GIF's first frame in full size, and makes it if it does not exist. It is
+// part of the thumbnail cache.
 func (s *Store) FirstFrame(hash string) (path string, err error) {
 	return s.thumbnail(hash, ".png", extractFirstFrame)
 }
 
-// thumbnailExtensions are the endings of what is made of a picture.
+// thumbnailExtensions are the extensions of the files that are made from a picture.
 var thumbnailExtensions = []string{".jpg", ".gif", ".png"}
 
-// thumbnail is where what is made of a picture is; it is made if it is not there.
+// thumbnail returns the path of a file in the cache and makes it with shrink if it does not exist.
 func (s *Store) thumbnail(hash, ending string, shrink func(io.ReadSeeker, io.Writer) error) (path string, err error) {
 	name := filepath.Base(s.Path(hash))
 	path = filepath.Join(s.dir, "thumbnails", name[:2], name+ending)
@@ -71,13 +72,13 @@ func (s *Store) thumbnail(hash, ending string, shrink func(io.ReadSeeker, io.Wri
 		return "", err
 	}
 	defer s.releaseDecoder()
-	if s.touchThumbnail(path) { // somebody else made it meanwhile
+	if s.touchThumbnail(path) { // another request made it meanwhile
 		return path, nil
 	}
 	return path, s.makeThumbnail(hash, path, shrink)
 }
 
-// acquireDecoder waits until the caller may decode a picture; giveDecoder ends that.
+// acquireDecoder waits until the caller may decode a picture, until releaseDecoder.
 func (s *Store) acquireDecoder() error {
 	if s.decodeRequests.Add(1) > MaxDecodeRequests {
 		s.decodeRequests.Add(-1)
@@ -87,10 +88,10 @@ func (s *Store) acquireDecoder() error {
 	return nil
 }
 
-// DecodeRequests is how many pictures are being decoded or wait for it.
+// DecodeRequests returns the number of requests that have a decoder or wait for one.
 func (s *Store) DecodeRequests() int64 { return s.decodeRequests.Load() }
 
-// ThumbnailBytes is how many bytes the thumbnails take.
+// ThumbnailBytes returns the total size of the thumbnails.
 func (s *Store) ThumbnailBytes() int64 { return s.thumbnailBytes.Load() }
 
 func (s *Store) releaseDecoder() {
@@ -98,7 +99,7 @@ func (s *Store) releaseDecoder() {
 	s.decodeRequests.Add(-1)
 }
 
-// touchThumbnail reports whether a thumbnail is there, and remembers, to the day, that it was wanted.
+// touchThumbnail reports whether a thumbnail exists, and updates the day of its last use.
 func (s *Store) touchThumbnail(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -111,7 +112,7 @@ func (s *Store) touchThumbnail(path string) bool {
 }
 
 func (s *Store) makeThumbnail(hash, path string, shrink func(io.ReadSeeker, io.Writer) error) (err error) {
-	defer func() { // a decoder that stumbles over a strange file must not cost the process
+	defer func() { // a decoder that panics on a malformed file must not end the process
 		if x := recover(); x != nil {
 			err = fmt.Errorf("%w: %v", ErrNoImage, x)
 		}
@@ -143,7 +144,7 @@ func (s *Store) makeThumbnail(hash, path string, shrink func(io.ReadSeeker, io.W
 	return nil
 }
 
-// shrinkStill shrinks the first picture of a file.
+// shrinkStill makes the thumbnail of a still picture or of the first frame.
 func shrinkStill(f io.ReadSeeker, out io.Writer) error {
 	img, err := decode(f)
 	if err != nil {
@@ -157,7 +158,7 @@ func shrinkStill(f io.ReadSeeker, out io.Writer) error {
 	return jpeg.Encode(out, small, &jpeg.Options{Quality: thumbnailQuality})
 }
 
-// extractFirstFrame is the extractFirstFrame picture of a GIF, in its own size.
+// extractFirstFrame writes the first frame of a GIF as PNG in full size.
 func extractFirstFrame(f io.ReadSeeker, out io.Writer) error {
 	c, err := gif.DecodeConfig(f)
 	if err != nil {
@@ -176,7 +177,7 @@ func extractFirstFrame(f io.ReadSeeker, out io.Writer) error {
 	return png.Encode(out, img)
 }
 
-// bytesPerPixel is how many bytes a decoded pixel takes.
+// bytesPerPixel returns the size of a decoded pixel.
 func bytesPerPixel(m color.Model) int64 {
 	switch m {
 	case color.RGBA64Model, color.NRGBA64Model, color.Gray16Model, color.Alpha16Model:
@@ -185,16 +186,17 @@ func bytesPerPixel(m color.Model) int64 {
 	return 4
 }
 
-// jpegExtraBytesPerPixel is how many bytes more a pixel of a JPEG takes while it is decoded: in a progressive one each sample is a
-// number of four bytes until the last pass over the picture. A kilobyte may claim such a picture, so this is known before
-// anything is decoded. What is not plainly a JPEG of the other kind counts as the worst there is.
+// jpegExtraBytesPerPixel returns how many more bytes a pixel of a JPEG takes while it is decoded. In a progressive JPEG
+// each sample takes four bytes until the last pass. A file of one kilobyte can claim to be a huge progressive picture,
+// so this is read from the header before decoding. A header that is not clearly baseline or extended counts as the
+// worst case.
 func jpegExtraBytesPerPixel(r *bufio.Reader) int64 {
 	const (
-		baseline, extended, progressive = 0xc0, 0xc1, 0xc2 // kinds of frames
-		worst                           = 4 * 4            // four planes, none of them coarser than the picture
+		baseline, extended, progressive = 0xc0, 0xc1, 0xc2 // frame types
+		worst                           = 4 * 4            // four planes at full resolution
 	)
-	var head [4]byte                        // a marker and the length of what follows, itself included
-	if _, err := r.Discard(2); err != nil { // the start of the image
+	var head [4]byte                        // a marker and the length of its segment, length included
+	if _, err := r.Discard(2); err != nil { // the start-of-image marker
 		return worst
 	}
 	for {
@@ -209,13 +211,13 @@ func jpegExtraBytesPerPixel(r *bufio.Reader) int64 {
 		case kind == baseline || kind == extended:
 			return 0
 		case kind == progressive && len(body) >= 6:
-			samples, wide, high := 0, 1, 1 // in a block that holds one sample of the coarsest plane
+			samples, wide, high := 0, 1, 1 // in a block with one sample of the coarsest plane
 			for plane := body[6:]; len(plane) >= 3; plane = plane[3:] {
 				w, h := int(plane[1]>>4), int(plane[1]&15)
 				samples, wide, high = samples+w*h, max(wide, w), max(high, h)
 			}
 			return int64((4*samples + wide*high - 1) / (wide * high))
-		case kind < 0xe0 && kind != 0xc4 && kind != 0xdb && kind != 0xdd: // neither a table nor something said about the picture
+		case kind < 0xe0 && kind != 0xc4 && kind != 0xdb && kind != 0xdd: // neither a table nor metadata
 			return worst
 		}
 	}
@@ -227,7 +229,8 @@ func thumbnailScale(width, height int) float64 {
 
 func scaledLength(n int, by float64) int { return max(1, int(math.Round(float64(n)*by))) }
 
-// shrinkAnimation shrinks all pictures of a GIF. Each pixel keeps the colour of one of its own, so the palettes stay.
+// shrinkAnimation scales all frames of a GIF. Each pixel gets the color of one original pixel, so the palettes stay
+// valid.
 func shrinkAnimation(f io.ReadSeeker, out io.Writer) error {
 	if n, w, h := countFrames(f); n < 2 || w*h*n > maxAnimationPixels {
 		return ErrPixels
@@ -244,7 +247,9 @@ func shrinkAnimation(f io.ReadSeeker, out io.Writer) error {
 	g.Config.Width, g.Config.Height = whole.Dx(), whole.Dy()
 	for i, old := range g.Image {
 		b := old.Bounds()
-		r := image.Rect(int(float64(b.Min.X)*by), int(float64(b.Min.Y)*by), int(math.Ceil(float64(b.Max.X)*by)), int(math.Ceil(float64(b.Max.Y)*by))).Intersect(whole)
+		r := image.Rect(int(float64(b.Min.X)*by), int(float64(b.Min.Y)*by), int(math.Ceil(float64(b.Max.X)*by)),
+			int(math.Ceil(float64(b.Max.Y)*by)))
+		r = r.Intersect(whole)
 		if r.Empty() {
 			r = image.Rect(0, 0, 1, 1)
 		}
@@ -263,8 +268,8 @@ func shrinkAnimation(f io.ReadSeeker, out io.Writer) error {
 	return nil
 }
 
-// countFrames counts the pictures of a GIF without unpacking them, as a small file may unpack to gigabytes. What is no GIF, or a
-// broken one, has none or those before the break.
+// countFrames counts the frames of a GIF without decompressing them, because a small file can decompress to gigabytes.
+// It returns 0 for a file that is not a GIF, and the frames before the defect for a damaged one.
 func countFrames(f io.Reader) (n, width, height int) {
 	r := bufio.NewReader(f)
 	head := make([]byte, 13)
@@ -288,7 +293,7 @@ func countFrames(f io.Reader) (n, width, height int) {
 			return n, width, height
 		}
 		switch kind {
-		case 0x2c: // a picture: place and size, table, size of codes
+		case 0x2c: // a frame: position and size, color table, code size
 			if _, err = io.ReadFull(r, head[:9]); err == nil {
 				if err = table(head[8]); err == nil {
 					_, err = r.Discard(1)
@@ -311,7 +316,7 @@ func countFrames(f io.Reader) (n, width, height int) {
 	}
 }
 
-// countThumbnails finds out how much space they take.
+// countThumbnails sets thumbnailBytes from the files.
 func (s *Store) countThumbnails() error {
 	total := int64(0)
 	err := s.eachThumbnail(func(_ string, info fs.FileInfo) { total += info.Size() })
@@ -331,7 +336,7 @@ func (s *Store) eachThumbnail(f func(path string, info fs.FileInfo)) error {
 	})
 }
 
-// evictThumbnails throws away those that were not wanted for the longest time, until there is room for a while.
+// evictThumbnails removes the least recently used thumbnails until the cache is 90 % full.
 func (s *Store) evictThumbnails() {
 	type thumbnail struct {
 		path string
@@ -357,7 +362,7 @@ func (s *Store) evictThumbnails() {
 	s.thumbnailBytes.Store(total)
 }
 
-// removeThumbnail goes with its original.
+// removeThumbnail removes the files that were made from a picture.
 func (s *Store) removeThumbnail(hash string) {
 	name := filepath.Base(s.Path(hash))
 	for _, ending := range thumbnailExtensions {

@@ -43,15 +43,15 @@ func TestCountFrames(t *testing.T) {
 		if got, w, h := countFrames(bytes.NewReader(b)); got != n || w != 40 || h != 30 {
 			t.Errorf("%d pictures: %d of %dx%d", n, got, w, h)
 		}
-		for cut := range len(b) { // cut off anywhere, it must not crash, and one picture never becomes two
+		for cut := range len(b) { // a truncated file must not panic, and one frame must not count as two
 			if got, _, _ := countFrames(bytes.NewReader(b[:cut])); got > n {
-				t.Errorf("the first %d bytes of %d pictures have %d", cut, n, got)
+				t.Errorf("the first %d bytes of %d frames have %d frames", cut, n, got)
 			}
 		}
 	}
 }
 
-// The first picture of a GIF is decoded once, and goes with the original.
+// The first frame of a GIF is decoded once, and is removed with the original.
 func TestFirstFrame(t *testing.T) {
 	s, err := Open(t.TempDir())
 	if err != nil {
@@ -70,7 +70,7 @@ func TestFirstFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	if img, err := png.Decode(bytes.NewReader(was)); err != nil || img.Bounds() != image.Rect(0, 0, 64, 48) {
-		t.Errorf("the first picture: %v %v", img, err)
+		t.Errorf("the first frame: %v %v", img, err)
 	}
 	if err := os.WriteFile(path, []byte("mark"), 0o600); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestFirstFrame(t *testing.T) {
 		t.Errorf("the second time: %q %v", again, err)
 	}
 	if now, err := os.ReadFile(path); err != nil || string(now) != "mark" {
-		t.Errorf("it was decoded twice: %v", err)
+		t.Errorf("the frame was decoded twice: %v", err)
 	}
 	if err := s.Release(x.Hash, nil); err != nil {
 		t.Fatal(err)
@@ -88,13 +88,13 @@ func TestFirstFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it is there without the original: %v", err)
+		t.Errorf("the frame exists without the original: %v", err)
 	}
 	for range MaxDecodeRequests {
 		s.decodeRequests.Add(1)
 	}
 	if _, err := s.FirstFrame(x.Hash); !errors.Is(err, ErrDecodersBusy) {
-		t.Errorf("with too many waiting: %v", err)
+		t.Errorf("with too many requests: %v", err)
 	}
 	for range MaxDecodeRequests {
 		s.decodeRequests.Add(-1)
@@ -121,7 +121,7 @@ func TestThumbnails(t *testing.T) {
 		}
 		return x
 	}
-	clear := image.NewNRGBA(image.Rect(0, 0, 2000, 1000)) // transparent, but for a red half
+	clear := image.NewNRGBA(image.Rect(0, 0, 2000, 1000)) // transparent except a red half
 	for y := range 1000 {
 		for x := range 1000 {
 			clear.SetNRGBA(x, y, color.NRGBA{R: 255, A: 255})
@@ -154,9 +154,10 @@ func TestThumbnails(t *testing.T) {
 	if err != nil || img.Bounds().Dx() != 840 || img.Bounds().Dy() != 420 {
 		t.Fatalf("%v %v", img.Bounds(), err)
 	}
+	distance := func(a uint32, b uint8) int { return max(int(a>>8)-int(b), int(b)-int(a>>8)) }
 	for p, want := range map[image.Point]color.RGBA{{100, 100}: {255, 0, 0, 255}, {700, 100}: {255, 255, 255, 255}} {
 		r, g, b, _ := img.At(p.X, p.Y).RGBA()
-		if d := func(a uint32, b uint8) int { return max(int(a>>8)-int(b), int(b)-int(a>>8)) }; d(r, want.R)+d(g, want.G)+d(b, want.B) > 12 {
+		if distance(r, want.R)+distance(g, want.G)+distance(b, want.B) > 12 {
 			t.Errorf("at %v: %d %d %d", p, r>>8, g>>8, b>>8)
 		}
 	}
@@ -168,7 +169,9 @@ func TestThumbnails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g, err := gif.DecodeAll(bytes.NewReader(data)); err != nil || len(g.Image) != 3 || g.Config.Width != 840 || g.Config.Height != 280 || g.Delay[2] != 7 {
+	if g, err := gif.DecodeAll(bytes.NewReader(data)); err != nil || len(g.Image) != 3 || g.Config.Width != 840 ||
+		g.Config.Height != 280 ||
+		g.Delay[2] != 7 {
 		t.Fatalf("%+v %v", g, err)
 	}
 	for what, bad := range map[string][]byte{"no picture": []byte("text"), "half a picture": b.Bytes()[:2000]} {
@@ -184,10 +187,10 @@ func TestThumbnails(t *testing.T) {
 	if _, err := s.Thumbnail("../../x", false); err == nil {
 		t.Error("a thumbnail of nothing")
 	}
-	// They are a cache: the one not wanted for the longest time goes, and comes back.
+	// The cache evicts the least recently used thumbnail, and makes it again when it is requested.
 	kept, _ := s.Thumbnail(x.Hash, false)
 	old := time.Now().Add(-48 * time.Hour)
-	if err := os.Truncate(path, MaxThumbnailBytes/10*9); err != nil { // it takes nearly all of the room, without a block on disk
+	if err := os.Truncate(path, MaxThumbnailBytes/10*9); err != nil { // a sparse file that takes nearly all the room
 		t.Fatal(err)
 	}
 	if err := os.Chtimes(path, old, old); err != nil {
@@ -195,10 +198,10 @@ func TestThumbnails(t *testing.T) {
 	}
 	s.evictThumbnails()
 	if _, err := os.Stat(path); err == nil {
-		t.Error("too many thumbnails are kept")
+		t.Error("too many thumbnails are left")
 	}
 	if _, err := os.Stat(kept); err != nil {
-		t.Error("one that was wanted lately is gone")
+		t.Error("a recently used thumbnail was evicted")
 	}
 	if _, err := s.Thumbnail(m.Hash, true); err != nil {
 		t.Error(err)
@@ -233,11 +236,11 @@ func TestJPEGMemoryLimit(t *testing.T) {
 		file []byte
 		want error
 	}{
-		"as it should be":         {plain, nil},
-		"progressive":             {claim(0xc2, 5000), ErrPixels}, // 25 million pixels, ten bytes each
-		"progressive, small":      {claim(0xc2, 160), ErrNoImage}, // its bytes are no such picture
-		"behind what is no frame": {claim(0xc2, 5000, 0), ErrPixels},
-		"behind padding":          {claim(0xc2, 5000, 0xff), ErrPixels},
+		"as it should be":          {plain, nil},
+		"progressive":              {claim(0xc2, 5000), ErrPixels}, // 25 million pixels of ten bytes
+		"progressive, small":       {claim(0xc2, 160), ErrNoImage}, // its data is invalid
+		"after an unknown segment": {claim(0xc2, 5000, 0), ErrPixels},
+		"after padding":            {claim(0xc2, 5000, 0xff), ErrPixels},
 	} {
 		if _, err := s.SaveAvatar(bytes.NewReader(x.file), 5<<20); !errors.Is(err, x.want) {
 			t.Errorf("%s: %v", name, err)
@@ -255,7 +258,7 @@ func TestDecoderLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range MaxDecodeRequests {
-		s.decodeRequests.Add(1) // as many as may wait do
+		s.decodeRequests.Add(1) // as many as may wait
 	}
 	if _, err := s.SaveAvatar(bytes.NewReader(encodePicture(t, 30, 20)), 1<<20); !errors.Is(err, ErrDecodersBusy) {
 		t.Errorf("an avatar: %v", err)
@@ -267,9 +270,12 @@ func TestDecoderLimit(t *testing.T) {
 	if _, err := s.Thumbnail(x.Hash, false); err != nil || s.decodeRequests.Load() != 0 {
 		t.Errorf("afterwards: %v", err)
 	}
-	deep := append([]byte("IHDR"), 0, 0, 8000>>8, 8000&255, 0, 0, 5000>>8, 5000&255, 16, 6, 0, 0, 0) // 40 million pixels of eight bytes
-	b := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"), binary.BigEndian.AppendUint32(deep, crc32.ChecksumIEEE(deep))...)
+	// 40 million pixels of eight bytes
+	deep := append([]byte("IHDR"), 0, 0, 8000>>8, 8000&255, 0, 0, 5000>>8, 5000&255, 16, 6, 0, 0, 0)
+	b := append(
+		[]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"),
+		binary.BigEndian.AppendUint32(deep, crc32.ChecksumIEEE(deep))...)
 	if _, err := s.SaveAvatar(bytes.NewReader(b), 5<<20); !errors.Is(err, ErrPixels) {
-		t.Errorf("a picture of 16 bits a colour: %v", err)
+		t.Errorf("a picture with 16 bits per color: %v", err)
 	}
 }

@@ -14,12 +14,14 @@ import (
 	"parley/actors/realm"
 )
 
-// The goal is 50 ms at the 99th percentile over a million messages: go test -bench Find -messages 1000000.
+// The target is 50 ms at the 99th percentile for a million messages: go test -bench Find -messages 1000000.
 var messages = flag.Int("messages", 50_000, "how many messages the benchmark indexes")
 
-// vocabulary is made-up words of which some are much more frequent than others, as in any language.
+// vocabulary returns made-up words. As in a natural language, some are much more frequent than others.
 func vocabulary(r *rand.Rand, n int) []string {
-	syllables := strings.Fields("ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo zu an en in on un ar er ir or ur st tr pl")
+	syllables := strings.Fields(
+		"ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo zu an en in on un ar er ir or ur st tr pl",
+	)
 	ends := []string{"", "", "", "s", "ing", "ed", "ly", "ness"}
 	out := make([]string, n)
 	for i := range out {
@@ -72,7 +74,9 @@ func BenchmarkFind(b *testing.B) {
 	var mem runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&mem)
-	b.Logf("%d messages indexed in %v, warm in %v, %d bytes a message on disk, heap %d MB, %d segments", *messages, took.Round(time.Millisecond), time.Since(warm).Round(time.Millisecond), size/int64(*messages), mem.HeapAlloc>>20, len(x.segments))
+	b.Logf("%d messages indexed in %v, warm in %v, %d bytes a message on disk, heap %d MB, %d segments",
+		*messages, took.Round(time.Millisecond), time.Since(warm).Round(time.Millisecond), size/int64(*messages),
+		mem.HeapAlloc>>20, len(x.segments))
 	for _, c := range []struct {
 		name  string
 		query func() string

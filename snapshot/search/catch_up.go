@@ -10,82 +10,83 @@ import (
 	"parley/actors/realm"
 )
 
-// catchUp indexes the next texts that wait for one organization, and reports whether there are more.
-func (l *Service) catchUp(s *realmIndex) (more bool) {
-	if s.index == nil {
-		l.mu.Lock()
-		failed := s.failed != nil
-		l.mu.Unlock()
+// catchUp indexes the next batch of pending texts of one organization and reports whether there are more.
+func (s *Service) catchUp(r *realmIndex) (more bool) {
+	if r.index == nil {
+		s.mu.Lock()
+		failed := r.failed != nil
+		s.mu.Unlock()
 		if failed {
 			return false
 		}
-		if err := l.open(s); err != nil {
-			return l.recordResult(s, 0, err)
+		if err := s.open(r); err != nil {
+			return s.recordResult(r, 0, err)
 		}
 	}
-	l.mu.Lock()
-	behind, tail := s.needsCompare, s.canReplay
-	texts, target := s.takeBatch(behind)
-	s.needsCompare, s.canReplay = false, false
-	s.writing = len(texts) > 0 || behind
-	busy := s.writing
-	l.mu.Unlock()
+	s.mu.Lock()
+	compare, replay := r.needsCompare, r.canReplay
+	texts, target := r.takeBatch(compare)
+	r.needsCompare, r.canReplay = false, false
+	r.writing = len(texts) > 0 || compare
+	busy := r.writing
+	s.mu.Unlock()
 	if !busy {
 		return false
 	}
 	var err error
 	switch {
-	case tail:
-		if err = l.replayJournal(s, target); err == nil {
-			err = l.writeTexts(s, target, texts)
+	case replay:
+		if err = s.replayJournal(r, target); err == nil {
+			err = s.writeTexts(r, target, texts)
 			break
 		}
-		l.log.Info("the journal does not reach back to the search index; comparing with the texts", "realm", s.id, "reason", err)
+		s.log.Info("journal does not reach back to the search index; comparing it with the texts",
+			"realm", r.id, "err", err)
 		fallthrough
-	case behind:
-		err = l.compareWithTexts(s, target)
+	case compare:
+		err = s.compareWithTexts(r, target)
 		if err == nil {
-			err = l.writeTexts(s, target, texts)
+			err = s.writeTexts(r, target, texts)
 		}
 	default:
-		err = l.writeTexts(s, target, texts)
+		err = s.writeTexts(r, target, texts)
 	}
 	if err == nil {
-		err = s.index.Warm()
+		err = r.index.Warm()
 	}
-	return l.recordResult(s, target, err)
+	return s.recordResult(r, target, err)
 }
 
-// errStopped ends a comparison that the next start begins anew.
+// errStopped ends a comparison; the next start begins it again.
 var errStopped = errors.New("stopped")
 
-// recordResult says how far an index is, or that it failed: then it is left as it is until the next start. It reports whether
-// there is more to write.
-func (l *Service) recordResult(s *realmIndex, at realm.Seq, err error) (more bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// recordResult records the number that an index has reached, or its failure. A failed index is not used again before
+// the next start. It reports whether there is more to write.
+func (s *Service) recordResult(r *realmIndex, at realm.Seq, err error) (more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err != nil {
-		s.failed = err
-		s.queue = nil
+		r.failed = err
+		r.queue = nil
 		if !errors.Is(err, errStopped) {
-			l.log.Error("search index", "realm", s.id, "error", err)
+			s.log.Error("search index failed", "realm", r.id, "err", err)
 		}
-		close(s.advanced)
-		s.advanced = make(chan struct{})
+		close(r.advanced)
+		r.advanced = make(chan struct{})
 		return false
 	}
-	s.indexed, s.writing = at, false
-	if more = len(s.queue) > 0 || s.needsCompare; !more {
-		at = s.durable // what came since was no text
+	r.indexed, r.writing = at, false
+	if more = len(r.queue) > 0 || r.needsCompare; !more {
+		at = r.durable // the facts since then contained no text
 	}
-	s.advance(at)
+	r.advance(at)
 	return more
 }
 
-// batch gathers documents and writes them when there are enough.
+// batch collects documents and writes them when there are enough.
 type batch struct {
 	realm *realmIndex
-	seq   realm.Seq // the number while more is to come
+	seq   realm.Seq // the index's number until the last batch
 	docs  []Doc
 	bytes int
 }
@@ -104,28 +105,28 @@ func (b *batch) flush(at realm.Seq) error {
 	return err
 }
 
-// writeTexts indexes texts in the order they were written: only the last word on each message counts.
-func (l *Service) writeTexts(s *realmIndex, target realm.Seq, texts []pendingText) error {
+// writeTexts indexes texts in the order in which they were written. Only the last write of each message counts.
+func (s *Service) writeTexts(r *realmIndex, target realm.Seq, texts []pendingText) error {
 	last := map[realm.MessageID]int{}
 	for i, t := range texts {
-		// The erasure of an old version, an edit history cut short, says nothing about the message.
+		// Deleting an old version, when an edit history is shortened, does not concern the message's current text.
 		if j, ok := last[t.Message]; !ok || t.Version >= texts[j].Version {
 			last[t.Message] = i
 		}
 	}
-	b := batch{realm: s, seq: s.indexed}
+	b := batch{realm: r, seq: r.indexed}
 	for i, t := range texts {
 		if last[t.Message] != i {
 			continue
 		}
 		d := Doc{Ref: t.BodyRef, Deleted: t.deleted}
 		if !d.Deleted {
-			body, ok, err := s.readText(t.BodyRef)
+			body, ok, err := r.readText(t.BodyRef)
 			if err != nil {
 				return err
 			}
-			if d.Deleted = !ok; ok { // else it has been erased since, which is still to come
-				d.Text = l.plain(body)
+			if d.Deleted = !ok; ok { // else it was erased later, and that write is still pending
+				d.Text = s.plain(body)
 			}
 		}
 		if err := b.add(d); err != nil {
@@ -135,11 +136,11 @@ func (l *Service) writeTexts(s *realmIndex, target realm.Seq, texts []pendingTex
 	return b.flush(target)
 }
 
-// replayJournal brings an index up to a number from the journal.
-func (l *Service) replayJournal(s *realmIndex, target realm.Seq) error {
+// replayJournal indexes the texts that the journal has after the index's number.
+func (s *Service) replayJournal(r *realmIndex, target realm.Seq) error {
 	refs := map[realm.MessageID]realm.BodyRef{}
-	gone := map[realm.MessageID]bool{}
-	err := l.disk.Tail(s.id, s.indexed, func(seq realm.Seq, f realm.Fact) error {
+	erased := map[realm.MessageID]bool{}
+	err := s.disk.Tail(r.id, r.indexed, func(seq realm.Seq, f realm.Fact) error {
 		if w, ok := f.(realm.TextWriter); ok && seq <= target {
 			for ref := range w.Bodies() {
 				if old, ok := refs[ref.Message]; !ok || ref.Version >= old.Version {
@@ -152,7 +153,7 @@ func (l *Service) replayJournal(s *realmIndex, target realm.Seq) error {
 				if _, ok := refs[ref.Message]; !ok {
 					refs[ref.Message] = ref
 				}
-				gone[ref.Message] = true
+				erased[ref.Message] = true
 			}
 		}
 		if len(refs) > maxReplayedTexts {
@@ -163,18 +164,18 @@ func (l *Service) replayJournal(s *realmIndex, target realm.Seq) error {
 	if err != nil {
 		return err
 	}
-	b := batch{realm: s, seq: s.indexed}
+	b := batch{realm: r, seq: r.indexed}
 	for _, ref := range refs {
-		body, ok, err := s.readText(ref)
+		body, ok, err := r.readText(ref)
 		if err != nil {
 			return err
 		}
-		if !ok && !gone[ref.Message] {
+		if !ok && !erased[ref.Message] {
 			return fmt.Errorf("the text of message %d is missing", ref.Message)
 		}
 		d := Doc{Ref: ref, Deleted: !ok}
 		if ok {
-			d.Text = l.plain(body)
+			d.Text = s.plain(body)
 		}
 		if err := b.add(d); err != nil {
 			return err
@@ -183,17 +184,17 @@ func (l *Service) replayJournal(s *realmIndex, target realm.Seq) error {
 	return b.flush(target)
 }
 
-// compareWithTexts makes an index what the texts on disk say, whatever it was.
-func (l *Service) compareWithTexts(s *realmIndex, target realm.Seq) error {
-	have, err := s.index.Versions()
+// compareWithTexts makes the index equal to the texts on disk, whatever it contained before.
+func (s *Service) compareWithTexts(r *realmIndex, target realm.Seq) error {
+	have, err := r.index.Versions()
 	if err != nil {
 		return err
 	}
 	began, written := time.Now(), 0
-	b := batch{realm: s, seq: s.indexed}
+	b := batch{realm: r, seq: r.indexed}
 	var ref realm.BodyRef
 	var text string
-	known := false // the newest version seen of ref.Message is the one indexed
+	known := false // the index has the newest version of ref.Message seen so far
 	settle := func() error {
 		if ref.Message == 0 {
 			return nil
@@ -205,9 +206,9 @@ func (l *Service) compareWithTexts(s *realmIndex, target realm.Seq) error {
 		written++
 		return b.add(Doc{Ref: ref, Text: text})
 	}
-	err = l.disk.EachText(s.id, func(next realm.BodyRef, body func() (realm.Body, error)) error {
+	err = s.disk.EachText(r.id, func(next realm.BodyRef, body func() (realm.Body, error)) error {
 		select {
-		case <-l.stop:
+		case <-s.stop:
 			return errStopped
 		default:
 		}
@@ -222,7 +223,7 @@ func (l *Service) compareWithTexts(s *realmIndex, target realm.Seq) error {
 			return nil
 		}
 		x, err := body()
-		text = l.plain(x)
+		text = s.plain(x)
 		return err
 	})
 	if err == nil {
@@ -239,22 +240,32 @@ func (l *Service) compareWithTexts(s *realmIndex, target realm.Seq) error {
 	if err := b.flush(target); err != nil {
 		return err
 	}
-	l.log.Info("search index compared with the texts", "realm", s.id, "written", written, "removed", len(have), "took", time.Since(began).Round(time.Millisecond).String())
+	s.log.Info("search index compared with the texts",
+		"realm", r.id, "written", written, "removed", len(have),
+		"took", time.Since(began).Round(time.Millisecond).String())
 	return nil
 }
 
-// Rebuild makes the index of an organization anew; nobody else may have it open.
-func Rebuild(dir string, disk Disk, plain func(realm.Body) string, log *slog.Logger, id realm.ID, last realm.Seq) (count int, err error) {
-	l := &Service{dir: dir, disk: disk, plain: plain, log: log, stop: make(chan struct{})}
-	if err := os.RemoveAll(l.path(id)); err != nil {
+// Rebuild makes the index of an organization from its texts and returns the number of indexed messages. Nothing else
+// may have the index open.
+func Rebuild(
+	dir string,
+	disk Disk,
+	plain func(realm.Body) string,
+	log *slog.Logger,
+	id realm.ID,
+	last realm.Seq,
+) (count int, err error) {
+	s := &Service{dir: dir, disk: disk, plain: plain, log: log, stop: make(chan struct{})}
+	if err := os.RemoveAll(s.path(id)); err != nil {
 		return 0, err
 	}
-	x, err := Open(l.path(id))
+	x, err := Open(s.path(id))
 	if err != nil {
 		return 0, err
 	}
-	s := &realmIndex{id: id, index: x, advanced: make(chan struct{})}
-	err = l.compareWithTexts(s, last)
+	r := &realmIndex{id: id, index: x, advanced: make(chan struct{})}
+	err = s.compareWithTexts(r, last)
 	if err == nil {
 		var v map[realm.MessageID]uint16
 		v, err = x.Versions()

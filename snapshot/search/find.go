@@ -16,17 +16,17 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// segment is what searching needs of one piece of the index, which never changes: the message behind each document, and
-// the terms in order, as one text so that a fragment is found by one scan.
+// segment is what searches need of one immutable segment of the index: the message of each document, and the sorted
+// terms. The terms are one text, so that one scan finds a fragment.
 type segment struct {
 	messages    []uint32
-	terms       []byte   // each behind a newline, and one newline at the end
-	termOffsets []uint32 // where each term's newline is
-	maxMessage  uint32   // of the ids
+	terms       []byte   // each after a newline, and a newline at the end
+	termOffsets []uint32 // the position of each term's newline
+	maxMessage  uint32   // the largest of messages
 }
 
-// Find is, for each word of a query, the messages whose text has it: exactly those. For a phrase it is all messages that
-// can have it, and maybe more; any is set where a phrase says nothing the index could answer.
+// Find returns, for each word of a query, exactly the messages that contain it. For each phrase it returns all messages
+// that may contain it, and possibly more. All is set if the index cannot narrow a phrase down.
 func (x *Index) Find(q Query) (words, phrases []Candidates, err error) {
 	err = x.read(func(parts []segmentView) error {
 		for _, w := range q.Words {
@@ -49,20 +49,20 @@ func (x *Index) Find(q Query) (words, phrases []Candidates, err error) {
 	return words, phrases, err
 }
 
-// Candidates is candidates.
+// Candidates are the messages that may match a word or phrase.
 type Candidates struct {
 	Messages ids.Set
-	All      bool // every message is one
+	All      bool // every message is a candidate
 }
 
-// segmentView is one segment as it stands in one state of the index.
+// segmentView is a segment in one state of the index.
 type segmentView struct {
 	*segment
 	seg     scorchseg.Segment
 	deleted *roaring.Bitmap
 }
 
-// read opens the index as it stands and prepares its segments.
+// read calls fn with the segments of the index's current state.
 func (x *Index) read(fn func([]segmentView) error) error {
 	r, err := x.index.Reader()
 	if err != nil {
@@ -71,7 +71,7 @@ func (x *Index) read(fn func([]segmentView) error) error {
 	defer r.Close()
 	snapshot, ok := r.(*scorch.IndexSnapshot)
 	if !ok {
-		return fmt.Errorf("read search index: the library hands out a %T", r)
+		return fmt.Errorf("read search index: unknown snapshot type %T", r)
 	}
 	x.mu.Lock()
 	parts, err := x.prepare(snapshot)
@@ -85,10 +85,10 @@ func (x *Index) read(fn func([]segmentView) error) error {
 	return nil
 }
 
-// Warm prepares what the next search needs.
+// Warm prepares the segments for the next search.
 func (x *Index) Warm() error { return x.read(func([]segmentView) error { return nil }) }
 
-// prepare reads the ids and terms of segments that are new and forgets those that were merged away. x.mu is held.
+// prepare loads the messages and terms of new segments, and drops segments that were merged. x.mu is held.
 func (x *Index) prepare(snapshot *scorch.IndexSnapshot) ([]segmentView, error) {
 	var parts []segmentView
 	live := map[uint64]*segment{}
@@ -115,7 +115,7 @@ func loadSegment(seg scorchseg.Segment) (*segment, error) {
 			return nil, err
 		}
 		if len(id) != 4 {
-			return nil, fmt.Errorf("a document is named by %d bytes", len(id))
+			return nil, fmt.Errorf("document id of %d bytes", len(id))
 		}
 		s.messages[i] = binary.BigEndian.Uint32(id)
 		s.maxMessage = max(s.maxMessage, s.messages[i])
@@ -148,14 +148,15 @@ func (s *segment) term(i int) []byte {
 	return s.terms[s.termOffsets[i]+1 : end]
 }
 
-// termsWithPrefix is the terms that begin with a prefix: a stretch of the order.
+// termsWithPrefix returns the range of the sorted terms that begin with a prefix.
 func (s *segment) termsWithPrefix(prefix string) (from, to int) {
 	from = sort.Search(len(s.termOffsets), func(i int) bool { return string(s.term(i)) >= prefix })
-	to = from + sort.Search(len(s.termOffsets)-from, func(i int) bool { return !bytes.HasPrefix(s.term(from+i), []byte(prefix)) })
+	to = from + sort.Search(len(s.termOffsets)-from,
+		func(i int) bool { return !bytes.HasPrefix(s.term(from+i), []byte(prefix)) })
 	return from, to
 }
 
-// docSet is some of a segment's documents: a bit for each. Searches put very many lists together; that is how it is quickest.
+// docSet is a set of a segment's documents, one bit each. A search merges very many lists; bits are the fastest way.
 type docSet []uint64
 
 func (d docSet) add(doc uint32) { d[doc/64] |= 1 << (doc % 64) }
@@ -175,7 +176,7 @@ func (d docSet) each(fn func(doc uint32)) {
 	}
 }
 
-// postings is the documents of one field that have any of the terms.
+// postings returns the documents with any of the terms in one field.
 func (p segmentView) postings(field string, terms [][]byte) (docSet, error) {
 	dict, err := p.seg.Dictionary(field)
 	if err != nil {
@@ -192,7 +193,7 @@ func (p segmentView) postings(field string, terms [][]byte) (docSet, error) {
 		it = list.Iterator(false, false, false, it)
 		fast, ok := it.(scorchseg.OptimizablePostingsIterator)
 		if !ok {
-			return nil, fmt.Errorf("the library's postings are %T", it)
+			return nil, fmt.Errorf("unknown postings type %T", it)
 		}
 		if doc, one := fast.DocNum1Hit(); one {
 			found.add(uint32(doc))
@@ -211,7 +212,8 @@ func (p segmentView) postings(field string, terms [][]byte) (docSet, error) {
 	return found, nil
 }
 
-// docsWithStem is the documents with a word of that docsWithStem. Most words are in many segments: known is which of them have it.
+// docsWithStem returns the documents that contain a word with the stem. Most words are in many segments; known caches,
+// for each word, whether it has the stem.
 func (p segmentView) docsWithStem(want string, known map[string]bool) (docSet, error) {
 	var terms [][]byte
 	from, to := p.termsWithPrefix(stemPrefix(want))
@@ -232,13 +234,14 @@ func (p segmentView) docsWithStem(want string, known map[string]bool) (docSet, e
 	return p.postings(fieldText, terms)
 }
 
-// A fragment that is shorter (bytes), or that more terms have, narrows hardly anything down and is not looked up.
+// Limits of fragments. A shorter fragment, or one that more terms contain, hardly narrows a search down and is skipped.
 const (
 	minFragment = 3
 	maxTerms    = 2000
 )
 
-// phraseCandidates is what can have a phraseCandidates: the words that stand whole in it, and words that its ends may be cut from.
+// phraseCandidates returns the messages that may contain a phrase: they have the phrase's whole words, and words that
+// may contain its first and last fragment.
 func phraseCandidates(parts []segmentView, text string) (Candidates, error) {
 	type fragment struct {
 		token        string
@@ -282,12 +285,12 @@ func phraseCandidates(parts []segmentView, text string) (Candidates, error) {
 	return Candidates{Messages: s}, err
 }
 
-// termsContaining is the terms of which a fragment may be a part: whole, as beginning, as end, or anywhere. It reports false when
-// they are too many to be worth it.
+// termsContaining returns the terms that may contain a fragment: as a whole word, at the beginning, at the end, or
+// anywhere. ok is false if there are more than maxTerms.
 func (p segmentView) termsContaining(token string, begins, ends bool) (terms [][]byte, ok bool) {
 	if begins {
 		from, to := p.termsWithPrefix(token)
-		if ends && from < to { // the word itself would be the first of them
+		if ends && from < to { // a term equal to the token is the first
 			to = from + 1
 			if len(p.term(from)) > len(token) {
 				to = from
@@ -318,7 +321,7 @@ func (p segmentView) termsContaining(token string, begins, ends bool) (terms [][
 	}
 }
 
-// messagesOf is the messages behind the documents that fn finds in each segment.
+// messagesOf returns the messages of the documents that fn finds in each segment.
 func messagesOf(parts []segmentView, fn func(segmentView) (docSet, error)) (ids.Set, error) {
 	found, n, last := make([]docSet, len(parts)), 0, uint32(0)
 	for i, p := range parts {
@@ -335,7 +338,8 @@ func messagesOf(parts []segmentView, fn func(segmentView) (docSet, error)) (ids.
 			found[i].each(func(d uint32) { fn(p.messages[d]) })
 		}
 	}
-	// Documents are in no order of their messages, and to put each into its place in a bitmap moves many others.
+	// Documents are not in the order of their messages, and inserting an earlier message into a bitmap moves later
+	// ones.
 	if n > int(last)/1024 {
 		messages := make(docSet, last/64+1)
 		each(messages.add)
@@ -347,7 +351,7 @@ func messagesOf(parts []segmentView, fn func(segmentView) (docSet, error)) (ids.
 	return ids.SetFromBitmap(roaring.BitmapOf(idList...)), nil
 }
 
-// Versions is which version of each message's text is in the index.
+// Versions returns the version of each message's text in the index.
 func (x *Index) Versions() (map[realm.MessageID]uint16, error) {
 	out := map[realm.MessageID]uint16{}
 	err := x.read(func(parts []segmentView) error {

@@ -1,9 +1,3 @@
-// Package search finds the messages whose texts have given words. It keeps one full-text index for each organization,
-// in a directory of its own below the data directory, with bleve's scorch as the library underneath.
-//
-// An index is written behind the journal and remembers the number of the fact it stands at, in the same batch as the
-// texts: after a crash it is behind, never wrong about where. It proposes candidates only. Whether a reader may know of
-// a message is for the realm to say, and a quoted phrase is decided by the text itself.
 package search
 
 import (
@@ -23,15 +17,15 @@ import (
 	"parley/actors/realm"
 )
 
-// Doc is one text as the index knows it; Gone takes it out.
+// Doc is one text for the index. If Deleted is set, the message is removed from the index.
 type Doc struct {
 	Ref     realm.BodyRef
 	Text    string
 	Deleted bool
 }
 
-// The fields of a document. Which version of a text is indexed is a term, too: comparing with the disk is a look at a
-// few postings.
+// The fields of a document. The version of a text is a term, so comparing the index with the disk reads only a few
+// postings.
 const (
 	fieldID      = "_id"
 	fieldText    = "t"
@@ -39,37 +33,37 @@ const (
 )
 
 const (
-	// persistDelay is how long texts stay in memory, in milliseconds, so that many small segments become one before they are
-	// written. A crash leaves the index behind by as much.
+	// persistDelay is how long texts stay in memory only, in milliseconds. Meanwhile small segments are merged. After a
+	// crash the index lacks these texts; catchUp adds them.
 	persistDelay = 500
-	// closeTimeout is how long the disk may take with the last of them.
+	// closeTimeout is how long Close waits for the disk.
 	closeTimeout = 30 * time.Second
 )
 
 var seqKey = []byte("stands at")
 
-// Index is the full-text index of one organization. Any number of goroutines may search; one writes.
+// Index is the full-text index of one organization. Any number of goroutines may search; only one writes.
 type Index struct {
 	dir      string
 	index    bleve.Index
 	analysis *bleve.AnalysisQueue
-	lastSeq  []byte // as written last
-	written  bool   // since it was opened
-	pause    func() // is called now and then while texts are written; it may take its time
+	lastSeq  []byte // of the last Write, encoded
+	written  bool   // a Write was made since Open
+	pause    func() // called repeatedly while texts are indexed; may sleep
 
 	mu       sync.Mutex
-	segments map[uint64]*segment // what searching needs of each, by the segment's own id
+	segments map[uint64]*segment // by the library's segment number
 }
 
-// errIndexInUse says that another process has the index open.
-var errIndexInUse = errors.New("the search index is in use by another process")
+// errIndexInUse is returned if another process has the index open.
+var errIndexInUse = errors.New("search index is in use by another process")
 
-// Open opens the index in a directory; it makes an empty one where there is none. An index that cannot be read is
-// damaged: it is thrown away, as everything in it can be had again from the texts. Not one that is in use: errIndexInUse, after
-// some seconds.
+// Open opens the index in a directory, or makes an empty one. It deletes an index that cannot be read, because it can
+// be made again from the texts. If another process has it open, Open returns errIndexInUse after some seconds.
 func Open(dir string) (*Index, error) {
 	x, err := open(dir)
-	if err != nil && strings.HasSuffix(err.Error(), "timeout") { // of the lock; it has no type that gets through to here
+	if err != nil &&
+		strings.HasSuffix(err.Error(), "timeout") { // of the file lock; the library does not return its type
 		return nil, errIndexInUse
 	}
 	if err != nil {
@@ -97,7 +91,7 @@ func open(dir string) (*Index, error) {
 	return x, nil
 }
 
-// Close ends the index when what was written is on disk.
+// Close closes the index after everything written is on disk.
 func (x *Index) Close() error {
 	var err error
 	if x.written {
@@ -109,7 +103,7 @@ func (x *Index) Close() error {
 			select {
 			case err = <-done:
 			case <-time.After(closeTimeout):
-				err = errors.New("search index: the disk is too slow; it will be behind")
+				err = errors.New("close search index: the disk was too slow; the newest texts will be indexed again")
 			}
 		}
 	}
@@ -118,7 +112,7 @@ func (x *Index) Close() error {
 	return err
 }
 
-// Seq is the number of the fact the index stands at.
+// Seq returns the sequence number up to which the index contains all texts.
 func (x *Index) Seq() (realm.Seq, error) {
 	r, err := x.index.Reader()
 	if err != nil {
@@ -132,8 +126,8 @@ func (x *Index) Seq() (realm.Seq, error) {
 	return realm.Seq(binary.BigEndian.Uint64(v)), nil
 }
 
-// Write puts texts in, replaces them and takes them out, and moves to a number, all in one step. They can be found at
-// once; the disk has them some gather later, or when the index is closed.
+// Write adds, replaces and removes texts and sets the sequence number, all in one step. Searches find them at once.
+// They are on disk after persistDelay, or after Close.
 func (x *Index) Write(at realm.Seq, docs []Doc) error {
 	b := bleve.NewBatch()
 	for i := range docs {
@@ -145,7 +139,8 @@ func (x *Index) Write(at realm.Seq, docs []Doc) error {
 		doc := document.NewDocument(docID(d.Ref.Message))
 		options := bleve.IndexField | bleve.SkipFreqNorm
 		doc.AddField(document.NewTextFieldCustom(fieldText, nil, []byte(d.Text), options, analyzer{}))
-		doc.AddField(document.NewTextFieldCustom(fieldVersion, nil, binary.BigEndian.AppendUint16(nil, d.Ref.Version), options, nil))
+		version := binary.BigEndian.AppendUint16(nil, d.Ref.Version)
+		doc.AddField(document.NewTextFieldCustom(fieldVersion, nil, version, options, nil))
 		b.Update(pausingDocument{doc, x.pause})
 	}
 	x.lastSeq, x.written = binary.BigEndian.AppendUint64(nil, uint64(at)), true
@@ -156,8 +151,8 @@ func (x *Index) Write(at realm.Seq, docs []Doc) error {
 	return nil
 }
 
-// pausingDocument is a document that lets others have their turn whenever it is looked at: a segment of thousands is made in one
-// go otherwise, and on two processors whoever sends meanwhile would wait for a tenth of a second.
+// pausingDocument calls pause whenever the library reads it. Without pauses a segment of thousands of documents is made
+// in one go. With two processors, requests would then wait for up to a tenth of a second.
 type pausingDocument struct {
 	*document.Document
 	pause func()
@@ -168,18 +163,18 @@ func (p pausingDocument) VisitFields(visitor bleve.FieldVisitor) {
 	p.Document.VisitFields(visitor)
 }
 
-// docID is a message's id as the library wants it: text that sorts like the number.
+// docID returns a message's id in the library's form: a string that sorts like the number.
 func docID(id realm.MessageID) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(id)))
 }
 
-// analyzer makes terms of a text: its words in lower case. They are not stemmed: stems are found at the time of the
-// search among the terms that begin alike, so that one set of terms serves words and phrases.
+// analyzer splits a text into terms: its words in lower case, without stemming. A search finds the terms of a stem by
+// their common prefix, so the same terms serve words and phrases.
 type analyzer struct{}
 
 func (analyzer) Analyze(text []byte) analysis.TokenStream {
 	var out analysis.TokenStream
-	seen := map[string]bool{} // where and how often a word stands is not kept
+	seen := map[string]bool{} // positions and frequencies are not stored
 	tokens(string(text), func(t string, _, _ bool) {
 		if !seen[t] {
 			seen[t] = true

@@ -27,7 +27,7 @@ func newIndex(t testing.TB, docs ...Doc) *Index {
 	return x
 }
 
-// find is what a search comes to when candidates for phrases are compared with the texts.
+// find returns the result of a search after the candidates of phrases were compared with the texts.
 func find(t testing.TB, x *Index, texts map[realm.MessageID]string, query string) []realm.MessageID {
 	t.Helper()
 	q := Parse(query)
@@ -45,7 +45,7 @@ func find(t testing.TB, x *Index, texts map[realm.MessageID]string, query string
 			candidate := p.All || p.Messages.Has(int64(id))
 			has := strings.Contains(strings.ToLower(texts[id]), q.Phrases[i])
 			if has && !candidate {
-				t.Errorf("%q: message %d %q has the phrase and is no candidate", query, id, texts[id])
+				t.Errorf("%q: message %d %q contains the phrase but is not a candidate", query, id, texts[id])
 			}
 			ok = ok && candidate && has
 		}
@@ -107,12 +107,18 @@ func TestWriteReplaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	if at, err := x.Seq(); at != 0 || err != nil {
-		t.Fatalf("an empty index stands at %d, %v", at, err)
+		t.Fatalf("an empty index has the number %d, %v", at, err)
 	}
 	for _, w := range []struct {
 		at   realm.Seq
 		docs []Doc
-	}{{3, []Doc{newDoc(1, "apple"), newDoc(2, "pear")}}, {9, []Doc{{Ref: realm.BodyRef{Message: 1, Version: 4}, Text: "plum"}, {Ref: realm.BodyRef{Message: 2}, Deleted: true}}}} {
+	}{
+		{3, []Doc{newDoc(1, "apple"), newDoc(2, "pear")}},
+		{9, []Doc{
+			{Ref: realm.BodyRef{Message: 1, Version: 4}, Text: "plum"},
+			{Ref: realm.BodyRef{Message: 2}, Deleted: true},
+		}},
+	} {
 		if err := x.Write(w.at, w.docs); err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +131,7 @@ func TestWriteReplaces(t *testing.T) {
 	}
 	defer x.Close()
 	if at, err := x.Seq(); at != 9 || err != nil {
-		t.Errorf("stands at %d, %v, want 9", at, err)
+		t.Errorf("the index has the number %d, %v, want 9", at, err)
 	}
 	texts := map[realm.MessageID]string{1: "plum", 2: ""}
 	for query, want := range map[string][]realm.MessageID{"plum": {1}, "apple": {}, "pear": {}} {
@@ -139,20 +145,27 @@ func TestWriteReplaces(t *testing.T) {
 	}
 }
 
-// TestStemPrefix holds what finding stems rests on: a word begins as its stem does, all but the last letter.
+// Finding the words of a stem depends on this: a word begins with its stem, apart from the stem's last letter.
 func TestStemPrefix(t *testing.T) {
 	check := func(w string) {
 		if s := stem(w); !strings.HasPrefix(w, stemPrefix(s)) && !slices.Contains(irregular[s], w) {
-			t.Errorf("%q has the stem %q, which the index would not look for there", w, s)
+			t.Errorf("%q has the stem %q but not its prefix", w, s)
 		}
 	}
-	for _, w := range strings.Fields("skis skies dying lying tying idly gently ugly early only singly news howe atlas cosmos bias andes inning outing canning herring earring proceed exceed succeed generously communication arsenal national conditional sensibility electricity hopefulness formalize relational happily cries ties kiwis hoping hopping falling luxuriated troubled sized") {
+	for _, w := range strings.Fields("skis skies dying lying tying idly gently ugly early only singly news howe " +
+		"atlas cosmos bias andes inning outing canning herring earring proceed exceed succeed generously " +
+		"communication arsenal national conditional sensibility electricity hopefulness formalize relational " +
+		"happily cries ties kiwis hoping hopping falling luxuriated troubled sized") {
 		check(w)
 	}
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewSource(seed))
-	ends := strings.Fields("s es ed ing ly edly ingly tional ational enci anci abli entli izer ization ation ator alism aliti alli fulness ousli ousness iveness iviti biliti bli ogi fulli lessli alize icate iciti ical ful ness ative al ance ence er ic able ible ant ement ment ent ism ate iti ous ive ize sion tion y e ies ied sses")
+	ends := strings.Fields(
+		"s es ed ing ly edly ingly tional ational enci anci abli entli izer ization ation ator alism aliti " +
+			"alli fulness ousli ousness iveness iviti biliti bli ogi fulli lessli alize icate iciti ical ful ness " +
+			"ative al ance ence er ic able ible ant ement ment ent ism ate iti ous ive ize sion tion y e ies ied sses",
+	)
 	for range 50_000 {
 		b := make([]byte, 1+r.Intn(7))
 		for i := range b {
@@ -166,12 +179,15 @@ func TestStemPrefix(t *testing.T) {
 	}
 }
 
-// TestFindAgainstScan compares the index with reading every text, over random texts written in random batches.
+// TestFindAgainstScan compares the index with a scan of all texts, for random texts written in random batches.
 func TestFindAgainstScan(t *testing.T) {
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewSource(seed))
-	words := strings.Fields("run runs running cat cats catalog über naïve 日本 本 tea-time foo_bar x1 happy happily die dying ok :) http://a.b/c? RUN Cat")
+	words := strings.Fields(
+		"run runs running cat cats catalog über naïve 日本 本 tea-time foo_bar x1 happy happily die dying ok :) " +
+			"http://a.b/c? RUN Cat",
+	)
 	seps := []string{" ", ", ", "-", "", ". ", "\n"}
 	text := func(n int) string {
 		var b strings.Builder

@@ -14,257 +14,278 @@ import (
 	"parley/actors/realm"
 )
 
-// Limits of a library.
+// Limits of a Service.
 const (
-	// MaxQueued is how many texts of one organization may wait to be indexed, 32 bytes each: only their names wait. When
-	// more come, the queue is dropped and the index is compared with the disk instead: it costs a scan, but no memory.
+	// MaxQueued is how many texts of one organization may wait to be indexed, 32 bytes each: only references wait. If
+	// more arrive, the queue is dropped and the index is compared with the disk instead. That costs a scan of all
+	// texts, but no memory.
 	MaxQueued = 1_000_000
-	// batchDocs and batchBytes bound what is written in one step. A text costs as much CPU among 500 as among 2,000, and
-	// half as much again among 100 (BenchmarkWrite); but the end of a step, the dictionary of its words, is made without
-	// a pause: 2,000 texts held a processor for 14 ms, and whoever sent meanwhile waited.
+	// batchDocs and batchBytes bound one write to an index. A text takes the same CPU time in a batch of 500 as in one
+	// of 2,000, and half as much again in one of 100 (BenchmarkWrite). But the last step of a write, making the
+	// dictionary, has no pauses: with 2,000 texts it blocked a processor for 14 ms.
 	batchDocs  = 500
 	batchBytes = 4 << 20
-	// maxReplayedTexts is how many texts are looked up in the journal before comparing with the disk is quicker.
+	// maxReplayedTexts is how many texts are indexed from the journal. If more are missing, comparing with the disk is
+	// faster.
 	maxReplayedTexts = 200_000
-	// searchTimeout is how long a search waits for the index to reach what the searcher has seen.
+	// searchTimeout is how long a search waits for the index to contain everything the user may have seen.
 	searchTimeout = 5 * time.Second
-	// handOffTimeout is how long what waits is written before it is left to a successor.
+	// handOffTimeout is how long HandOff writes pending texts before it leaves them to the successor.
 	handOffTimeout = 2 * time.Second
-	// minRest lets texts gather, so that a busy organization does not write an index segment for each message. A waiting
-	// search wakes the writer.
+	// minRest is the shortest rest between two batches. Texts accumulate meanwhile, so that a busy organization does
+	// not get an index segment for each message. A waiting search ends the rest.
 	minRest = time.Second
-	// restFactor is how many times as long the writer rests as it wrote: while nobody searches, indexing takes a quarter of a
-	// core at most from those who send, and a tenth while more than busy texts a second come: the rest is made up for
-	// when fewer do. stretch is after how long it rests also in the middle of a batch.
+	// The writer rests restFactor times as long as it worked, so indexing takes at most a quarter of a core. While more
+	// than busyRate texts a second arrive, it rests busyRestFactor times as long; the rest of the texts is indexed
+	// later. Within a batch it rests after each workSlice.
 	restFactor     = 3
 	busyRestFactor = 9
 	busyRate       = 500
 	workSlice      = time.Millisecond
-	// maxWorkSlice is what counts of a stretch at most: one that the machine made long is not to be paid back.
+	// maxWorkSlice bounds the work that a rest is computed from: a slice that the operating system interrupted must not
+	// cause a long rest.
 	maxWorkSlice = 10 * time.Millisecond
-	// StartupRest is how long the writer rests when the library has been opened: those who come back need the machine first. The
-	// store merges no tables for as long.
+	// StartupRest is how long the writer rests after OpenService, while clients reconnect. The store delays compactions
+	// as long.
 	StartupRest = 5 * time.Second
-	// seqInterval is how often the number is written when no text came: a start then need not read far back.
+	// seqInterval is how often the sequence number is written if no text arrives. So the next start reads less of the
+	// journal.
 	seqInterval = time.Minute
 )
 
-// Disk is where the texts are.
+// Disk provides the texts.
 type Disk interface {
-	// Tail calls fn with the facts after a number; it fails if rows have taken them over.
+	// Tail calls fn with the facts after a number. It fails if the rows have replaced these facts.
 	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
-	// EachText calls fn with every text, versions of one message in order; body reads it.
+	// EachText calls fn with every text, and the versions of one message in order; body reads the text.
 	EachText(id realm.ID, fn func(ref realm.BodyRef, body func() (realm.Body, error)) error) error
 }
 
-// Service is the indexes of all organizations. One goroutine writes.
+// Service has the indexes of all organizations. One goroutine writes to them; any number may search.
 type Service struct {
 	dir   string
 	disk  Disk
-	plain func(realm.Body) string // what of a text can be found
+	plain func(realm.Body) string // returns the searchable part of a text
 	log   *slog.Logger
 
-	mu              sync.Mutex // guards shelves and everything in them but the index itself
+	mu              sync.Mutex // guards realms, and the fields of each except its index
 	realms          map[realm.ID]*realmIndex
 	wake            chan struct{}
-	urgent          bool         // somebody waits
-	workStarted     atomic.Int64 // when the writer began to write, or rested last, Unix nanoseconds; 0: it is at leisure anyway
-	rested          atomic.Int64 // nanoseconds it has rested within a batch
-	received        atomic.Int64 // texts that came
-	restFactor      atomic.Int64 // how many times as long as it works it rests
-	handingOver     atomic.Bool  // what waits is left to the successor
+	urgent          bool         // a search waits
+	workStarted     atomic.Int64 // when the current work slice began, in Unix nanoseconds; 0 between batches
+	rested          atomic.Int64 // nanoseconds rested within the batch
+	received        atomic.Int64 // texts since the last batch
+	restFactor      atomic.Int64 // restFactor or busyRestFactor
+	handingOver     atomic.Bool  // pending texts are left to the successor
 	waitingSearches atomic.Int64 // searches that wait for the writer
 	stopOnce        sync.Once
 	stop            chan struct{}
 	stopped         chan struct{}
 }
 
-// realmIndex is one organization's index and what waits for it.
+// realmIndex is one organization's index and the texts that wait for it.
 type realmIndex struct {
 	id           realm.ID
 	readText     realm.TextReader
 	index        *Index    // nil until the writer has opened it
-	journalEnd   realm.Seq // where the journal ended when the organization was taken up
-	rowsSeq      realm.Seq // and its rows stood
-	needsCompare bool      // the queue is not enough: compare with the disk
-	canReplay    bool      // the journal has everything that is missing
-	overflowed   bool      // too many texts came before the index was open
-	writing      bool      // the writer has taken the queue and not written it yet
+	journalEnd   realm.Seq // the end of the journal at Attach
+	rowsSeq      realm.Seq // the number of the rows at Attach
+	needsCompare bool      // the queue is incomplete: compare with the disk
+	canReplay    bool      // the journal contains everything that is missing
+	overflowed   bool      // the queue was dropped before the index was open
+	writing      bool      // the writer has taken the queue and is writing it
 	queue        []pendingText
-	durable      realm.Seq // what is on disk
-	searchable   realm.Seq // what can be searched
-	indexed      realm.Seq // what the index itself remembers
+	durable      realm.Seq // the newest fact on disk
+	searchable   realm.Seq // the newest fact that searches cover
+	indexed      realm.Seq // the number in the index itself
 	failed       error
-	advanced     chan struct{} // closed when at moves
+	advanced     chan struct{} // closed when searchable changes, or the index fails
 	topics       topicNames
 }
 
-// pendingText is what is to be indexed, by name: the pendingText itself is most likely in memory still, for others, when its turn comes.
+// pendingText refers to a text that waits to be indexed. The text is read when it is indexed; most likely it is cached
+// in memory.
 type pendingText struct {
 	realm.BodyRef
 	deleted bool
 	seq     realm.Seq // the newest fact of its commit
 }
 
-// OpenService keeps the indexes below a directory.
+// OpenService opens the indexes in a directory and starts the writer.
 func OpenService(dir string, disk Disk, plain func(realm.Body) string, log *slog.Logger) *Service {
-	l := &Service{dir: dir, disk: disk, plain: plain, log: log, realms: map[realm.ID]*realmIndex{}, wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
-	go l.run()
-	return l
+	s := &Service{
+		dir:     dir,
+		disk:    disk,
+		plain:   plain,
+		log:     log,
+		realms:  map[realm.ID]*realmIndex{},
+		wake:    make(chan struct{}, 1),
+		stop:    make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
+	go s.run()
+	return s
 }
 
-func (l *Service) path(id realm.ID) string {
-	return filepath.Join(l.dir, strconv.FormatUint(uint64(id), 10))
+func (s *Service) path(id realm.ID) string {
+	return filepath.Join(s.dir, strconv.FormatUint(uint64(id), 10))
 }
 
-// Attach takes an organization up: its journal ends at last, its rows stand at rows, and text reads its texts. Feed
-// follows every commit from then on. The index itself is opened later, by the writer: a predecessor may still be closing
-// it.
-func (l *Service) Attach(id realm.ID, last, rows realm.Seq, text realm.TextReader) {
-	s := &realmIndex{id: id, readText: text, journalEnd: last, rowsSeq: rows, durable: last, needsCompare: true, advanced: make(chan struct{})}
-	l.mu.Lock()
-	l.realms[id] = s
-	l.mu.Unlock()
-	l.signal()
+// Attach adds an organization whose journal ends at last and whose rows are at number rows; text reads its texts. Feed
+// is called for every later commit. The writer opens the index later, because a predecessor may still be closing it.
+func (s *Service) Attach(id realm.ID, last, rows realm.Seq, text realm.TextReader) {
+	r := &realmIndex{
+		id:           id,
+		readText:     text,
+		journalEnd:   last,
+		rowsSeq:      rows,
+		durable:      last,
+		needsCompare: true,
+		advanced:     make(chan struct{}),
+	}
+	s.mu.Lock()
+	s.realms[id] = r
+	s.mu.Unlock()
+	s.signal()
 }
 
-// open opens an organization's index, and waits until nobody else has it open.
-func (l *Service) open(s *realmIndex) error {
+// open opens an organization's index. It waits while another process has it open.
+func (s *Service) open(r *realmIndex) error {
 	var x *Index
 	for {
 		var err error
-		if x, err = Open(l.path(s.id)); err == nil {
+		if x, err = Open(s.path(r.id)); err == nil {
 			break
 		}
 		select {
-		case <-l.stop:
+		case <-s.stop:
 			return err
 		default:
 		}
 		if !errors.Is(err, errIndexInUse) {
 			return err
 		}
-		l.log.Warn("search index", "realm", s.id, "error", err)
+		s.log.Warn("search index not opened yet", "realm", r.id, "err", err)
 	}
-	x.pause = l.pause
+	x.pause = s.pause
 	at, err := x.Seq()
 	if err != nil {
 		return errors.Join(err, x.Close())
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s.index, s.indexed = x, at
-	s.needsCompare, s.canReplay = at != s.journalEnd || s.overflowed, at >= s.rowsSeq && at < s.journalEnd && !s.overflowed
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.index, r.indexed = x, at
+	r.needsCompare = at != r.journalEnd || r.overflowed
+	r.canReplay = at >= r.rowsSeq && at < r.journalEnd && !r.overflowed
 	switch {
-	case s.needsCompare && at > s.journalEnd: // of another life of this organization
-		s.searchable = 0
-	case !s.needsCompare && len(s.queue) == 0: // no text has come since
-		s.queue, at = nil, s.durable
+	case r.needsCompare && at > r.journalEnd: // the index is of another organization with the same number
+		r.searchable = 0
+	case !r.needsCompare && len(r.queue) == 0: // no text was written since
+		r.queue, at = nil, r.durable
 		fallthrough
 	default:
-		s.searchable = at
+		r.searchable = at
 	}
-	close(s.advanced)
-	s.advanced = make(chan struct{})
+	close(r.advanced)
+	r.advanced = make(chan struct{})
 	return nil
 }
 
-// Feed notes what a commit wrote. It never blocks.
-func (l *Service) Feed(id realm.ID, upto realm.Seq, texts []realm.TextWrite) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.realms[id]
-	if s == nil {
+// Feed queues the texts that a commit wrote or erased. It never blocks.
+func (s *Service) Feed(id realm.ID, upto realm.Seq, texts []realm.TextWrite) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.realms[id]
+	if r == nil {
 		return
 	}
-	s.durable = upto
-	l.received.Add(int64(len(texts)))
+	r.durable = upto
+	s.received.Add(int64(len(texts)))
 	switch {
-	case s.failed != nil:
+	case r.failed != nil:
 		return
-	case len(texts) == 0 && len(s.queue) == 0 && !s.needsCompare && !s.writing:
-		s.advance(upto)
+	case len(texts) == 0 && len(r.queue) == 0 && !r.needsCompare && !r.writing:
+		r.advance(upto)
 		return
-	case len(s.queue)+len(texts) > MaxQueued:
-		s.queue = nil
-		s.needsCompare, s.canReplay = true, false
-		s.overflowed = s.index == nil
+	case len(r.queue)+len(texts) > MaxQueued:
+		r.queue = nil
+		r.needsCompare, r.canReplay = true, false
+		r.overflowed = r.index == nil
 	default:
 		for _, t := range texts {
-			s.queue = append(s.queue, pendingText{t.Ref, t.Body == nil, upto})
+			r.queue = append(r.queue, pendingText{t.Ref, t.Body == nil, upto})
 		}
 	}
-	l.signal()
+	s.signal()
 }
 
-// takeBatch hands out the oldest texts, as many commits as make a batch, and the number at which the index stands with them.
-// All of them if all is set. l.mu is held.
-func (s *realmIndex) takeBatch(all bool) (texts []pendingText, at realm.Seq) {
-	n := len(s.queue)
+// takeBatch removes the oldest texts from the queue, in whole commits, and returns the index's number after them. With
+// all set it takes the whole queue. s.mu is held.
+func (r *realmIndex) takeBatch(all bool) (texts []pendingText, at realm.Seq) {
+	n := len(r.queue)
 	if !all && n > batchDocs {
-		for n = batchDocs; n < len(s.queue) && s.queue[n].seq == s.queue[n-1].seq; n++ {
+		for n = batchDocs; n < len(r.queue) && r.queue[n].seq == r.queue[n-1].seq; n++ {
 		}
 	}
-	texts, s.queue = s.queue[:n:n], s.queue[n:]
-	if len(s.queue) == 0 {
-		s.queue = nil
-		return texts, s.durable
+	texts, r.queue = r.queue[:n:n], r.queue[n:]
+	if len(r.queue) == 0 {
+		r.queue = nil
+		return texts, r.durable
 	}
 	return texts, texts[n-1].seq
 }
 
-func (l *Service) signal() {
+func (s *Service) signal() {
 	select {
-	case l.wake <- struct{}{}:
+	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// advance notes that everything up to a number can be searched. l.mu is held.
-func (s *realmIndex) advance(at realm.Seq) {
-	if s.searchable != at {
-		s.searchable = at
-		close(s.advanced)
-		s.advanced = make(chan struct{})
+// advance records that searches cover everything up to a number. s.mu is held.
+func (r *realmIndex) advance(at realm.Seq) {
+	if r.searchable != at {
+		r.searchable = at
+		close(r.advanced)
+		r.advanced = make(chan struct{})
 	}
 }
 
-// HandOff says that a successor is going to write what waits, which it finds in the journal: texts are indexed from then on
-// only for those who wait for them. Before, it writes what waits now, as far as it gets in a while: what the successor
-// misses is then little, and in the journal.
-func (l *Service) HandOff() {
+// HandOff prepares the end of the process. It writes pending texts for at most handOffTimeout; the successor finds the
+// rest in the journal. After that, texts are indexed only for searches that wait for them.
+func (s *Service) HandOff() {
 	deadline := time.NewTimer(handOffTimeout)
 	defer deadline.Stop()
 	targets := map[realm.ID]realm.Seq{}
-	l.mu.Lock()
-	for id, s := range l.realms {
-		targets[id] = s.durable
+	s.mu.Lock()
+	for id, r := range s.realms {
+		targets[id] = r.durable
 	}
-	l.mu.Unlock()
+	s.mu.Unlock()
 	for id, target := range targets {
-		if s, _ := l.wait(id, target, deadline.C); s == nil {
+		if r, _ := s.wait(id, target, deadline.C); r == nil {
 			break
 		}
 	}
-	l.handingOver.Store(true)
-	l.signal()
+	s.handingOver.Store(true)
+	s.signal()
 }
 
-// Stop ends the writing, when what waits is written, unless that has been left to somebody else. The disk is not read any
-// more then.
-func (l *Service) Stop() {
-	l.stopOnce.Do(func() { close(l.stop) })
-	<-l.stopped
+// Stop ends the writer after it has written the pending texts, unless HandOff left them to the successor. It then does
+// not read the disk any more.
+func (s *Service) Stop() {
+	s.stopOnce.Do(func() { close(s.stop) })
+	<-s.stopped
 }
 
-// Close stops and closes the indexes, which takes the time until the disk has them.
-func (l *Service) Close() error {
-	l.Stop()
+// Close stops the writer and closes the indexes. That takes until they are on disk.
+func (s *Service) Close() error {
+	s.Stop()
 	var closing sync.WaitGroup
-	errs := make(chan error, len(l.realms))
-	for _, s := range l.realms {
-		if s.index != nil {
-			closing.Go(func() { errs <- s.index.Close() })
+	errs := make(chan error, len(s.realms))
+	for _, r := range s.realms {
+		if r.index != nil {
+			closing.Go(func() { errs <- r.index.Close() })
 		}
 	}
 	closing.Wait()
@@ -276,67 +297,66 @@ func (l *Service) Close() error {
 	return errors.Join(all...)
 }
 
-func (l *Service) run() {
-	defer close(l.stopped)
-	stand := time.NewTicker(seqInterval)
-	defer stand.Stop()
-	l.restFactor.Store(restFactor)
+func (s *Service) run() {
+	defer close(s.stopped)
+	seqTicker := time.NewTicker(seqInterval)
+	defer seqTicker.Stop()
+	s.restFactor.Store(restFactor)
 	round := time.Now()
-	left := false
-	l.waitForTexts(StartupRest)
+	handedOver := false
+	s.waitForTexts(StartupRest)
 	for stopping := false; ; {
 		select {
-		case <-l.wake:
-		case <-stand.C:
-			l.eachRealm(l.writeSeq)
-		case <-l.stop:
+		case <-s.wake:
+		case <-seqTicker.C:
+			s.eachRealm(s.writeSeq)
+		case <-s.stop:
 			stopping = true
 		}
-		if l.handingOver.Load() {
-			if !left { // the number alone may have moved
-				left = true
-				l.eachRealm(l.writeSeq)
+		if s.handingOver.Load() {
+			if !handedOver { // the number may have changed without a text
+				handedOver = true
+				s.eachRealm(s.writeSeq)
 			}
 			if stopping {
 				return
 			}
-			if l.waitingSearches.Load() == 0 {
+			if s.waitingSearches.Load() == 0 {
 				continue
 			}
 		}
 		began, more := time.Now(), false
-		l.workStarted.Store(began.UnixNano())
-		l.rested.Store(0)
-		l.eachRealm(func(s *realmIndex) {
-			for l.catchUp(s) {
+		s.workStarted.Store(began.UnixNano())
+		s.rested.Store(0)
+		s.eachRealm(func(r *realmIndex) {
+			for s.catchUp(r) {
 				if more = true; !stopping {
 					break
 				}
 			}
 		})
 		if stopping {
-			l.eachRealm(l.writeSeq)
+			s.eachRealm(s.writeSeq)
 			return
 		}
 		if more {
-			l.signal()
+			s.signal()
 		}
-		l.workStarted.Store(0)
-		rested := time.Duration(l.rested.Load())
-		l.waitForTexts(max(time.Duration(l.restFactor.Load())*(time.Since(began)-rested)-rested, minRest))
-		if took := time.Since(round); l.received.Swap(0) > int64(busyRate*took/time.Second) {
-			l.restFactor.Store(busyRestFactor)
+		s.workStarted.Store(0)
+		rested := time.Duration(s.rested.Load())
+		s.waitForTexts(max(time.Duration(s.restFactor.Load())*(time.Since(began)-rested)-rested, minRest))
+		if took := time.Since(round); s.received.Swap(0) > int64(busyRate*took/time.Second) {
+			s.restFactor.Store(busyRestFactor)
 		} else {
-			l.restFactor.Store(restFactor)
+			s.restFactor.Store(restFactor)
 		}
 		round = time.Now()
 	}
 }
 
-// pause rests in the middle of a batch, as long as nobody waits for it. Of the goroutines that make a segment one works at
-// a time.
-func (l *Service) pause() {
-	began := l.workStarted.Load()
+// pause rests within a batch unless a search waits for it. The library makes a segment in one goroutine at a time.
+func (s *Service) pause() {
+	began := s.workStarted.Load()
 	if began == 0 {
 		return
 	}
@@ -345,139 +365,149 @@ func (l *Service) pause() {
 	if worked < workSlice {
 		return
 	}
-	l.mu.Lock()
-	hurry := l.urgent || l.handingOver.Load()
-	l.mu.Unlock()
+	s.mu.Lock()
+	urgent := s.urgent || s.handingOver.Load()
+	s.mu.Unlock()
 	select {
-	case <-l.stop:
-		hurry = true
+	case <-s.stop:
+		urgent = true
 	default:
 	}
-	if hurry {
+	if urgent {
 		runtime.Gosched()
 	} else {
-		time.Sleep(time.Duration(l.restFactor.Load()) * min(worked, maxWorkSlice))
+		time.Sleep(time.Duration(s.restFactor.Load()) * min(worked, maxWorkSlice))
 	}
 	after := time.Now()
-	l.rested.Add(int64(after.Sub(now)))
-	l.workStarted.Store(after.UnixNano())
+	s.rested.Add(int64(after.Sub(now)))
+	s.workStarted.Store(after.UnixNano())
 }
 
-// waitForTexts lets texts gather unless somebody waits for them.
-func (l *Service) waitForTexts(d time.Duration) {
+// waitForTexts waits for the duration, or until a search waits for the writer.
+func (s *Service) waitForTexts(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	woken := false
 	defer func() {
 		if woken {
-			l.signal() // it is still to be done
+			s.signal() // the work is still to be done
 		}
 	}()
 	for {
-		l.mu.Lock()
-		hurry := l.urgent
-		l.urgent = false
-		woken = woken || hurry
-		l.mu.Unlock()
-		if hurry {
+		s.mu.Lock()
+		urgent := s.urgent
+		s.urgent = false
+		woken = woken || urgent
+		s.mu.Unlock()
+		if urgent {
 			return
 		}
 		select {
 		case <-t.C:
 			return
-		case <-l.stop:
+		case <-s.stop:
 			return
-		case <-l.wake:
+		case <-s.wake:
 			woken = true
 		}
 	}
 }
 
-func (l *Service) eachRealm(fn func(*realmIndex)) {
-	l.mu.Lock()
-	list := make([]*realmIndex, 0, len(l.realms))
-	for _, s := range l.realms {
-		list = append(list, s)
+func (s *Service) eachRealm(fn func(*realmIndex)) {
+	s.mu.Lock()
+	list := make([]*realmIndex, 0, len(s.realms))
+	for _, r := range s.realms {
+		list = append(list, r)
 	}
-	l.mu.Unlock()
-	for _, s := range list {
-		fn(s)
-	}
-}
-
-// writeSeq writes the number alone when it has moved without a text.
-func (l *Service) writeSeq(s *realmIndex) {
-	l.mu.Lock()
-	at, idle := s.searchable, len(s.queue) == 0 && !s.needsCompare && s.failed == nil
-	l.mu.Unlock()
-	if idle && at != s.indexed {
-		l.recordResult(s, at, s.index.Write(at, nil))
+	s.mu.Unlock()
+	for _, r := range list {
+		fn(r)
 	}
 }
 
-// Find answers a search in the state of a number or later. next hands out the topics made after one. ready is
-// false while the index has so much to catch up with that waiting did not help.
-func (l *Service) Find(id realm.ID, upto realm.Seq, text string, next func(after realm.TopicID) ([]realm.TopicName, error)) (hits realm.SearchHits, marks realm.Highlighter, ready bool, err error) {
+// writeSeq writes the number if it has changed without a text.
+func (s *Service) writeSeq(r *realmIndex) {
+	s.mu.Lock()
+	at, idle := r.searchable, len(r.queue) == 0 && !r.needsCompare && r.failed == nil
+	s.mu.Unlock()
+	if idle && at != r.indexed {
+		s.recordResult(r, at, r.index.Write(at, nil))
+	}
+}
+
+// Find searches the state of number upto or later. next returns the topics created after a topic. ready is false if the
+// index did not reach the number within searchTimeout.
+func (s *Service) Find(
+	id realm.ID,
+	upto realm.Seq,
+	text string,
+	next func(after realm.TopicID) ([]realm.TopicName, error),
+) (hits realm.SearchHits, marks realm.Highlighter, ready bool, err error) {
 	deadline := time.NewTimer(searchTimeout)
 	defer deadline.Stop()
-	s, err := l.wait(id, upto, deadline.C)
-	if s == nil || err != nil {
+	r, err := s.wait(id, upto, deadline.C)
+	if r == nil || err != nil {
 		return nil, nil, false, err
 	}
-	if err := s.topics.update(next); err != nil {
+	if err := r.topics.update(next); err != nil {
 		return nil, nil, false, err
 	}
 	q := Parse(text)
-	words, phrases, err := s.index.Find(q)
+	words, phrases, err := r.index.Find(q)
 	if err != nil {
 		return nil, nil, false, err
 	}
 	hits = make(realm.SearchHits, 0, len(words)+len(phrases))
 	for i, w := range words {
-		hits = append(hits, realm.SearchHit{Messages: w.Messages, Topics: s.topics.withStem(q.Words[i])})
+		hits = append(hits, realm.SearchHit{Messages: w.Messages, Topics: r.topics.withStem(q.Words[i])})
 	}
 	for i, p := range phrases {
-		hits = append(hits, realm.SearchHit{Messages: p.Messages, Unbounded: p.All, Phrase: q.Phrases[i], Topics: s.topics.containing(q.Phrases[i])})
+		hits = append(hits, realm.SearchHit{
+			Messages:  p.Messages,
+			Unbounded: p.All,
+			Phrase:    q.Phrases[i],
+			Topics:    r.topics.containing(q.Phrases[i]),
+		})
 	}
 	return hits, q.Highlights, true, nil
 }
 
-// wait returns when everything up to a number can be searched, or nil when that takes too long.
-func (l *Service) wait(id realm.ID, upto realm.Seq, deadline <-chan time.Time) (*realmIndex, error) {
-	l.waitingSearches.Add(1)
-	defer l.waitingSearches.Add(-1)
+// wait returns the index when it covers everything up to a number, and nil if it does not before the deadline.
+func (s *Service) wait(id realm.ID, upto realm.Seq, deadline <-chan time.Time) (*realmIndex, error) {
+	s.waitingSearches.Add(1)
+	defer s.waitingSearches.Add(-1)
 	for {
-		l.mu.Lock()
-		s := l.realms[id]
-		if s == nil {
-			l.mu.Unlock()
+		s.mu.Lock()
+		r := s.realms[id]
+		if r == nil {
+			s.mu.Unlock()
 			return nil, fmt.Errorf("realm %d has no search index", id)
 		}
-		if s.failed != nil || s.searchable >= upto && !s.needsCompare {
-			l.mu.Unlock()
-			return s, s.failed
+		if r.failed != nil || r.searchable >= upto && !r.needsCompare {
+			s.mu.Unlock()
+			return r, r.failed
 		}
-		moved := s.advanced
-		l.urgent = true
-		l.mu.Unlock()
-		l.signal()
+		moved := r.advanced
+		s.urgent = true
+		s.mu.Unlock()
+		s.signal()
 		select {
 		case <-moved:
 		case <-deadline:
 			return nil, nil
-		case <-l.stop:
+		case <-s.stop:
 			return nil, nil
 		}
 	}
 }
 
-// Queued is how many texts of one organization wait to be indexed, at most.
-func (l *Service) Queued() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// Queued returns the number of texts that wait to be indexed, of the organization with the most.
+func (s *Service) Queued() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	n := 0
-	for _, s := range l.realms {
-		n = max(n, len(s.queue))
+	for _, r := range s.realms {
+		n = max(n, len(r.queue))
 	}
 	return int64(n)
 }

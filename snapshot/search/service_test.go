@@ -12,11 +12,11 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// fakeDisk is texts in memory, and a journal that may have been taken over by rows.
+// fakeDisk has texts in memory and a journal whose beginning may have been replaced by rows.
 type fakeDisk struct {
 	mu      sync.Mutex
 	texts   map[realm.BodyRef]string
-	journal []realm.Fact // the first is number from+1
+	journal []realm.Fact // the first has number from+1
 	from    realm.Seq
 	scans   int
 }
@@ -25,7 +25,7 @@ func (d *fakeDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fa
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if after < d.from {
-		return errors.New("taken over by rows")
+		return errors.New("facts are in the rows")
 	}
 	for i, f := range d.journal[after-d.from:] {
 		if err := fn(after+realm.Seq(i)+1, f); err != nil {
@@ -64,7 +64,7 @@ func (d *fakeDisk) EachText(_ realm.ID, fn func(realm.BodyRef, func() (realm.Bod
 	return nil
 }
 
-// send puts a message on the disk and into the journal, and returns what the commit wrote.
+// send stores a message and its fact, and returns the text writes of the commit.
 func (d *fakeDisk) send(id realm.MessageID, text string) []realm.TextWrite {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,7 +74,7 @@ func (d *fakeDisk) send(id realm.MessageID, text string) []realm.TextWrite {
 	return []realm.TextWrite{{Ref: ref, Body: &realm.Body{Text: text}}}
 }
 
-// edit gives a message another text.
+// edit replaces the text of a message.
 func (d *fakeDisk) edit(id realm.MessageID, version uint16, text string) []realm.TextWrite {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +84,7 @@ func (d *fakeDisk) edit(id realm.MessageID, version uint16, text string) []realm
 	return []realm.TextWrite{{Ref: ref, Body: &realm.Body{Text: text}}}
 }
 
-// erase takes a message's text away.
+// erase deletes the text of a message.
 func (d *fakeDisk) erase(id realm.MessageID) []realm.TextWrite {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,11 +141,11 @@ func TestServiceCatchesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d.send(6, "apple") // while nobody was there
+	d.send(6, "apple") // while the service is closed
 	l = openTestService(t, dir, d)
 	expectHits(t, l, 6, "apple", 1, 2, 3, 4, 5, 6)
 	if d.scans != 0 {
-		t.Errorf("read every text %d times though the journal reaches back", d.scans)
+		t.Errorf("compared with the texts %d times though the journal has the facts", d.scans)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestServiceCatchesUp(t *testing.T) {
 	d.send(7, "apple")
 	delete(d.texts, realm.BodyRef{Message: 2})
 	d.texts[realm.BodyRef{Message: 3, Version: 1}] = "plum"
-	d.from, d.journal = 7, nil // rows have taken over
+	d.from, d.journal = 7, nil // the rows have replaced the journal
 	l = openTestService(t, dir, d)
 	expectHits(t, l, 7, "apple", 1, 4, 5, 6, 7)
 	expectHits(t, l, 7, "plum", 3)
@@ -164,7 +164,7 @@ func TestServiceCatchesUp(t *testing.T) {
 	l.Close()
 }
 
-// A queue that grows too long is dropped, and nothing is lost by it.
+// A queue that grows too long is dropped, and all texts are found nevertheless.
 func TestQueueIsBounded(t *testing.T) {
 	d := &fakeDisk{texts: map[realm.BodyRef]string{}}
 	l := openTestService(t, t.TempDir(), d)
@@ -189,8 +189,8 @@ func TestQueueIsBounded(t *testing.T) {
 	expectHits(t, l, d.last(), "apple", want...)
 }
 
-// Texts are read when their turn comes; what was erased in the meantime is not found, and each search finds all that was
-// there before it.
+// A text is read when it is indexed. A text that was erased before is not found, and each search finds everything that
+// was written before it.
 func TestTextsAreReadWhenIndexed(t *testing.T) {
 	d := &fakeDisk{texts: map[realm.BodyRef]string{}}
 	l := openTestService(t, t.TempDir(), d)
@@ -213,6 +213,6 @@ func TestTextsAreReadWhenIndexed(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := len(l.realms[1].queue); n != 0 {
-		t.Errorf("%d texts wait for nobody", n)
+		t.Errorf("%d texts were not indexed", n)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"parley/actors/realm"
 )
 
-// topicNames is the names of an organization's topicNames. They never change; new ones come.
+// topicNames are the names of an organization's topics. A name never changes; new ones are appended.
 type topicNames struct {
 	mu    sync.Mutex
 	last  realm.TopicID
@@ -40,7 +40,7 @@ func (t *topicNames) update(next func(realm.TopicID) ([]realm.TopicName, error))
 	}
 }
 
-// withStem is the topics with a withStem of that stem. Lists only grow at the end, so handing one out is safe.
+// withStem returns the topics with a word of the stem. Lists are only appended to, so the result stays valid.
 func (t *topicNames) withStem(stem string) []realm.TopicID {
 	t.mu.Lock()
 	defer t.mu.Unlock()

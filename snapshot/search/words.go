@@ -9,14 +9,14 @@ import (
 	"github.com/blevesearch/snowballstem/english"
 )
 
-// Query is the text of a search, taken apart.
+// Query is a parsed search text.
 type Query struct {
-	Words   []string // stems, each of which must be there
-	Phrases []string // in lower case, each of which must be there as it stands
+	Words   []string // stems that must all occur
+	Phrases []string // in lower case; all must occur exactly
 }
 
-// Parse reads what somebody searches for: words, and phrases in double quotes. A word without a letter or digit can
-// only be looked for as it stands.
+// Parse parses a search text into words, and phrases in double quotes. A word without a letter or digit becomes a
+// phrase.
 func Parse(text string) Query {
 	var q Query
 	seen := map[string]bool{}
@@ -48,7 +48,8 @@ func Parse(text string) Query {
 	return q
 }
 
-// Highlights is what of a text is to be highlighted: the words that a search for these hits, and the phrases themselves.
+// Highlights returns the parts of a text to be highlighted: the words that match the query's words, and the phrases
+// themselves.
 func (q Query) Highlights(text string) (words, phrases []string) {
 	if len(q.Words) == 0 {
 		return nil, q.Phrases
@@ -67,8 +68,9 @@ func (q Query) Highlights(text string) (words, phrases []string) {
 	return words, q.Phrases
 }
 
-// tokens calls fn with every word of a text in lower case: a run of letters, digits and marks, or one character of a
-// script that does not part words. begins and ends say whether something that is no word stands before and after it.
+// tokens calls fn with every word of a text in lower case. A word is a run of letters, digits and marks, or one
+// character of a script that does not separate words. begins and ends report whether a character that is not part of a
+// word precedes and follows it.
 func tokens(text string, fn func(token string, begins, ends bool)) {
 	text = strings.ToLower(text)
 	start := -1
@@ -97,12 +99,13 @@ func inWord(c rune) bool {
 	return unicode.IsLetter(c) || unicode.IsDigit(c) || unicode.IsMark(c)
 }
 
-// isOwnWord is whether a character is a word of its own: these scripts write without spaces.
+// isOwnWord reports whether a character is a word of its own. These scripts do not put spaces between words.
 func isOwnWord(c rune) bool {
-	return c >= 0x0E00 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+	return c >= 0x0E00 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana,
+		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
-// stem is the form under which the inflections of an English word are one; other words stay as they are.
+// stem returns the common form of an English word's inflections. Other words are returned unchanged.
 func stem(word string) string {
 	if len(word) < 3 {
 		return word
@@ -117,10 +120,10 @@ func stem(word string) string {
 	return env.Current()
 }
 
-// irregular are the words whose stem does not begin like them.
+// irregular are the words that do not begin with their stem.
 var irregular = map[string][]string{"die": {"dying"}, "lie": {"lying"}, "tie": {"tying"}}
 
-// stemPrefix is how every word with that stem begins, but for the irregular ones.
+// stemPrefix returns the beginning that all words with the stem have, apart from the irregular ones.
 func stemPrefix(stem string) string {
 	if len(stem) < 3 {
 		return stem

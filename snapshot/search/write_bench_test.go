@@ -11,8 +11,8 @@ import (
 	"parley/actors/realm"
 )
 
-// BenchmarkWrite is what keeping a message's text searchable costs in CPU time, all goroutines counted, when so many
-// texts are written at a time: go test ./snapshot/search -run XXX -bench Write -benchtime 50000x
+// BenchmarkWrite measures the CPU time of indexing a message's text, in all goroutines, for several batch sizes: go
+// test ./snapshot/search -run XXX -bench Write -benchtime 50000x
 func BenchmarkWrite(b *testing.B) {
 	r := rand.New(rand.NewSource(1))
 	words := vocabulary(r, 60_000)

@@ -108,8 +108,9 @@ func New(o Options) *Dispatcher {
 	return d
 }
 
-// Begin starts the work after a pause: first it queues the jobs that the last process did not finish, then the jobs that
-// were added meanwhile. If an organization is too busy to list its jobs, Begin tries again later. It does not block.
+// Begin starts the work after a pause: first it queues the jobs that the last process did not finish, then the jobs
+// that were added meanwhile. If an organization is too busy to list its jobs, Begin tries again later. It does not
+// block.
 func (d *Dispatcher) Begin(pause time.Duration, sites map[realm.ID]wire.Site) {
 	time.AfterFunc(pause, func() {
 		d.mu.Lock()
@@ -258,8 +259,8 @@ func (d *Dispatcher) retryLater(k queueKey, q *orderedQueue, out Outcome) {
 	})
 }
 
-// attempt tries a job once, and finishes it unless it has to be tried again. It takes a slot before it reads the job from
-// the realm: thousands of jobs that are added together would otherwise delay the requests of users.
+// attempt tries a job once, and finishes it unless it has to be tried again. It takes a slot before it reads the job
+// from the realm: thousands of jobs that are added together would otherwise delay the requests of users.
 func (d *Dispatcher) attempt(k queueKey, q *orderedQueue, id int64) Outcome {
 	if slots := d.slots[k.kind]; slots != nil {
 		select {

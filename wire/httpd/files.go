@@ -45,7 +45,7 @@ func (s *Server) addFileRoutes() {
 		delete(serve, f.Path)
 	}
 	for path := range serve {
-		panic("BUG: " + path + " is not in wire.Fetches")
+		panic("BUG: " + path + " is not in wire.FileRoutes")
 	}
 }
 

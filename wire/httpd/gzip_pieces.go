@@ -14,10 +14,10 @@ import (
 	"parley/wire"
 )
 
-// Large answers consist mostly of pieces that they share with other answers (wire.Pieces). Each piece is
+// Large answers consist mostly of pieces that they share with other answers (wire.Fragments). Each piece is
 // compressed once. A piece that is compressed by itself and ends on a whole byte can be placed anywhere in a
-// deflate stream, because nothing in it refers to earlier bytes. So a compressed answer is assembled from pieces,
-// like the plain one.
+// deflate stream: nothing in it refers to earlier bytes. So a compressed answer is assembled from pieces, like
+// the plain one.
 
 // A short piece alone has little repetition, but it resembles the piece of its kind before it: one channel is
 // like the next. So a short piece is compressed with the previous short shared piece as its dictionary, at a
@@ -74,9 +74,9 @@ type chainPosition struct {
 	gap    int
 }
 
-// pieceCompressor caches compressed pieces. An entry lives as long as its plain piece, so the cache is a small
-// part of memory that is in use anyway, and at most MaxChainedBytes of short pieces. It is safe for concurrent
-// use.
+// pieceCompressor caches compressed pieces. An entry lives as long as its plain piece. So the cache is small
+// compared with the memory of the pieces, plus at most MaxChainedBytes for short pieces. It is safe for
+// concurrent use.
 type pieceCompressor struct {
 	mu           sync.Mutex
 	pieces       map[weak.Pointer[byte]]*compressedPiece

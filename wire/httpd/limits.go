@@ -32,7 +32,7 @@ const (
 	requestWindow       = time.Minute
 	loginWindow         = 30 * time.Minute
 	// addressChangesPerHour and addressChangesPerDay limit how often one account may ask to change its email
-	// address, since each request sends an email to an address of the caller's choice (protocol).
+	// address (protocol). Each request sends an email to an address of the caller's choice.
 	addressChangesPerHour = 2
 	addressChangesPerDay  = 5
 	// MaxTracked is the number of callers that a limiter tracks at a time, about 100 bytes each. Beyond it the

@@ -75,8 +75,8 @@ func (p *Passwords) Hash(password string) (string, error) {
 
 var errMalformedHash = errors.New("stored password hash is malformed")
 
-// Check reports whether a password matches a hash. An empty hash, for an account without password or an unknown
-// one, is checked against a fixed hash, so that the response time does not tell whether the account exists.
+// Check reports whether a password matches a hash. An empty hash, for an unknown account or one without password,
+// is replaced by a fixed one. So the response time does not tell whether the account exists.
 func (p *Passwords) Check(password, hash string) (bool, error) {
 	if err := p.acquire(); err != nil {
 		return false, err

@@ -38,7 +38,8 @@ func (Composer) Invitation(l realm.InviteEmail) realm.Email {
 func (Composer) AccountDeactivated(u *realm.User, organization, comment string, s wire.Site) realm.Email {
 	p := []string{
 		"Hello " + u.Name + ",",
-		"Your account in " + organization + " (" + s.Host + ") has been deactivated, and you can no longer log in there.",
+		"Your account in " + organization + " (" + s.Host + ") has been deactivated, " +
+			"and you can no longer log in there.",
 	}
 	if comment = strings.TrimSpace(comment); comment != "" {
 		p = append(p, "An administrator adds:", comment)

@@ -34,8 +34,8 @@ type missedReader struct {
 	showContent     bool // the user and the organization allow message texts in emails
 }
 
-// composeMissed returns the emails about messages that the user has not read, one email for each conversation. It leaves
-// out messages that the user has read meanwhile, may no longer read, or that were erased.
+// composeMissed returns the emails about messages that the user has not read, one email for each conversation. It
+// leaves out messages that the user has read meanwhile, may no longer read, or that were erased.
 func composeMissed(
 	v realm.View, r missedReader, jobs []realm.OutboxJob, text func(realm.BodyRef) (realm.Body, bool),
 ) (emails []realm.Email) {
@@ -72,8 +72,8 @@ func composeMissed(
 			e := &emails[n]
 			link := len(e.Paragraphs) - 1 // it stays the last paragraph
 			sender := wire.VisibleSenderOf(v, r.ID, m, r.site)
-			said := sender.Name + ": " + wire.MessageExcerpt(body, maxExcerpt)
-			e.Paragraphs = append(e.Paragraphs[:link:link], said, e.Paragraphs[link])
+			line := sender.Name + ": " + wire.MessageExcerpt(body, maxExcerpt)
+			e.Paragraphs = append(e.Paragraphs[:link:link], line, e.Paragraphs[link])
 		}
 	}
 	return emails

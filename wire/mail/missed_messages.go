@@ -9,86 +9,89 @@ import (
 	"parley/wire/dispatch"
 )
 
-// MaxChecking is how many users' missed messages are looked at a time: it takes a look, some texts and a turn.
+// MaxChecking is how many users' missed messages are handled at a time. Each takes two views, some texts and a turn.
 const MaxChecking = 4
 
-// recheckPause is the pause before looking again whether a client has taken a message of somebody who sits at one.
+// recheckPause is the pause before the server looks again whether an active user's client has received the messages.
 const recheckPause = 10 * time.Second
 
-// MissedMessages has mails written about messages that nobody read in time. The letters are errands like others then.
+// MissedMessages is the dispatch.Handler that emails users the messages they did not read in time. The emails it writes
+// are outbox jobs of their own.
 type MissedMessages struct {
 	Server wire.Server
 	Now    func() time.Time
-	// Elsewhere reports whether the address has an account in another organization of this server.
+	// HasOtherAccount reports whether the address has an account in another organization of this server.
 	HasOtherAccount func(id realm.ID, email string) bool
 }
 
-// missedState is what is known of a user's missed messages.
+// missedState is the missed messages of one user.
 type missedState struct {
 	email  string
-	period int64 // seconds
-	list   []realm.OutboxJob
-	refs   []realm.BodyRef // of those that are still unread
+	period int64             // seconds for which messages are gathered into one email
+	list   []realm.OutboxJob // oldest first
+	unread []realm.BodyRef   // texts of the messages that are still unread
 }
 
 var system = realm.Caller{System: true, Client: "Internal"}
 
-// Handle waits until the oldest message somebody may have missed has waited as long as he wants them gathered, and has
-// letters sent of all that are unread then. Who sits at a client that has taken them needs none.
-func (c *MissedMessages) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outcome {
-	w, err := c.readMissed(j)
+// Handle waits until the oldest message has waited for the user's gathering period. Then it finishes the jobs of all
+// the user's missed messages in one turn, and sends emails about those that are still unread. An active user whose
+// client has received the messages gets no email.
+func (h *MissedMessages) Handle(_ context.Context, a *dispatch.Attempt) dispatch.Outcome {
+	s, err := h.read(a)
 	if err != nil {
 		return dispatch.Outcome{RetryAfter: recheckPause}
 	}
-	if len(w.list) == 0 {
+	if len(s.list) == 0 {
 		return dispatch.Outcome{}
 	}
 	cmd := realm.SendMissedEmails{}
-	for _, e := range w.list {
-		cmd.IDs = append(cmd.IDs, e.ID)
+	for _, job := range s.list {
+		cmd.IDs = append(cmd.IDs, job.ID)
 	}
-	if len(w.refs) > 0 {
-		if left := w.list[0].At + w.period - c.Now().Unix(); left > 0 {
+	if len(s.unread) > 0 {
+		if left := s.list[0].At + s.period - h.Now().Unix(); left > 0 {
 			return dispatch.Outcome{RetryAfter: time.Duration(left) * time.Second}
 		}
-		switch here, heard := c.Server.DeliveryState(j.Realm, j.Job.User, w.list[len(w.list)-1].Told); {
-		case here && !heard:
+		newest := s.list[len(s.list)-1].Told
+		switch active, delivered := h.Server.DeliveryState(a.Realm, a.Job.User, newest); {
+		case active && !delivered:
 			return dispatch.Outcome{RetryAfter: recheckPause}
-		case !here:
-			if cmd.Emails, err = c.compose(j, w); err != nil {
+		case !active:
+			if cmd.Emails, err = h.compose(a, s); err != nil {
 				return dispatch.Outcome{RetryAfter: recheckPause}
 			}
 		}
 	}
-	if _, err := c.Server.Turn(j.Realm, system, func(t *realm.Turn) (any, error) { return cmd.Decide(t) }); err != nil {
+	_, err = h.Server.Turn(a.Realm, system, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
+	if err != nil {
 		return dispatch.Outcome{RetryAfter: recheckPause}
 	}
 	return dispatch.Outcome{Finished: true}
 }
 
-func (c *MissedMessages) readMissed(j *dispatch.Attempt) (w missedState, err error) {
-	_, err = c.Server.View(j.Realm, system, func(v realm.View) (any, error) {
-		w = missedState{list: v.MissedMessageJobs(j.Job.User)}
-		if u := v.Find(j.Job.User); u != nil {
-			w.email, w.period = u.Email, u.IntSetting("email_notifications_batching_period_seconds")
+func (h *MissedMessages) read(a *dispatch.Attempt) (s missedState, err error) {
+	_, err = h.Server.View(a.Realm, system, func(v realm.View) (any, error) {
+		s = missedState{list: v.MissedMessageJobs(a.Job.User)}
+		if u := v.Find(a.Job.User); u != nil {
+			s.email, s.period = u.Email, u.IntSetting("email_notifications_batching_period_seconds")
 		}
-		for i := range w.list {
-			if m, ok := v.UnreadJobMessage(&w.list[i]); ok {
-				w.refs = append(w.refs, m.Ref)
+		for i := range s.list {
+			if m, ok := v.UnreadJobMessage(&s.list[i]); ok {
+				s.unread = append(s.unread, m.Ref)
 			}
 		}
 		return nil, nil
 	})
-	return w, err
+	return s, err
 }
 
-// compose writes the letters.
-func (c *MissedMessages) compose(j *dispatch.Attempt, w missedState) (emails []realm.Email, err error) {
-	text := wire.PrefetchTexts(c.Server, j.Realm, w.refs)
-	r := missedReader{site: j.Site, hasOtherAccount: c.HasOtherAccount(j.Realm, w.email)}
-	_, err = c.Server.View(j.Realm, system, func(v realm.View) (any, error) {
-		r.User = v.Find(j.Job.User)
-		emails = composeMissed(v, r, w.list, text)
+func (h *MissedMessages) compose(a *dispatch.Attempt, s missedState) (emails []realm.Email, err error) {
+	text := wire.PrefetchTexts(h.Server, a.Realm, s.unread)
+	r := missedReader{site: a.Site, hasOtherAccount: h.HasOtherAccount(a.Realm, s.email)}
+	_, err = h.Server.View(a.Realm, system, func(v realm.View) (any, error) {
+		r.User = v.Find(a.Job.User)
+		emails = composeMissed(v, r, s.list, text)
 		return nil, nil
 	})
 	return emails, err

@@ -1,7 +1,3 @@
-// Package mail sends the letters the server writes, by SMTP or into a folder, and takes mail for channels.
-//
-// Letters are errands: organizations hold them until they have gone. Where the other side is busy or away a letter is
-// tried again, ever more seldom; what cannot be delivered at all is given up, and logged.
 package mail
 
 import (
@@ -26,63 +22,64 @@ import (
 	"parley/wire/dispatch"
 )
 
-// Limits of outgoing mail.
+// Limits of outgoing email.
 const (
-	maxFolderFiles = 1000             // newest letters in an outbox folder
+	maxFolderFiles = 1000             // newest emails that are kept in Config.Folder
 	sendTimeout    = 30 * time.Second // of one attempt
-	// maxAge is when a letter that went from process to process without arriving is given up.
+	// maxAge is when an email is given up although processes ended before its last attempt.
 	maxAge = 72 * time.Hour
-	// MaxSending is how many letters are sent at a time: more connections would look like a flood to most servers.
+	// MaxSending is how many emails are sent at a time. Most servers treat more connections as abuse.
 	MaxSending = 2
 )
 
-// retryPauses before each further attempt; after the last one a letter is given up. Together about an hour and a half.
+// retryPauses are the pauses before each further attempt: about an hour and a half together. After the last one an
+// email is given up.
 var retryPauses = []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute, time.Hour}
 
-// Security of the connection to the SMTP server.
+// Values of Config.Security: how the connection to the SMTP server is encrypted.
 const (
-	StartTLS = "starttls" // required, after a plain greeting
+	StartTLS = "starttls" // by the STARTTLS command, which the server must offer
 	TLS      = "tls"      // from the first byte
-	Plain    = "none"     // for a server on the same machine
+	Plain    = "none"     // not at all; for a server on the same machine
 )
 
-// Config of outgoing mail. Without a host letters go to the outbox folder.
+// Config of outgoing email. Without a host, emails are written to Folder.
 type Config struct {
 	Host           string
 	Port           int
 	User, Password string
 	From           string // address, with or without a name
 	Security       string
-	Folder         string // folder
+	Folder         string
 
-	TLS         *tls.Config     // nil: the system's roots
-	RetryPauses []time.Duration // nil: the usual ones
+	TLS         *tls.Config     // nil: the system's root certificates
+	RetryPauses []time.Duration // nil: the default
 
-	Tools *wire.Tools // that links are made with
+	Tools *wire.Tools // makes links
 }
 
-// Check finds what is wrong with a configuration.
+// Check returns an error if a value of the configuration is invalid.
 func (c Config) Check() error {
 	if !slices.Contains([]string{StartTLS, TLS, Plain}, c.Security) {
-		return fmt.Errorf("%q is not %s, %s or %s", c.Security, StartTLS, TLS, Plain)
+		return fmt.Errorf("the SMTP security must be %s, %s or %s, not %q", StartTLS, TLS, Plain, c.Security)
 	}
 	if err := mail.NewMsg().From(c.From); err != nil {
-		return fmt.Errorf("sender of mail: %w", err)
+		return fmt.Errorf("sender of email: %w", err)
 	}
 	return nil
 }
 
-// Sender sends letters.
+// Sender is the dispatch.Handler that delivers emails.
 type Sender struct {
 	c       Config
 	log     *slog.Logger
 	deliver func(context.Context, *mail.Msg) error
 
 	mu    sync.Mutex
-	count int // of files in the outbox
+	count int // files written to the folder by this process
 }
 
-// NewSender gets ready to send.
+// NewSender returns a Sender. It makes the folder if that is used.
 func NewSender(c Config, log *slog.Logger) (*Sender, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -90,40 +87,42 @@ func NewSender(c Config, log *slog.Logger) (*Sender, error) {
 	if c.RetryPauses == nil {
 		c.RetryPauses = retryPauses
 	}
-	p := &Sender{c: c, log: log}
-	p.deliver = p.smtp
+	s := &Sender{c: c, log: log}
+	s.deliver = s.smtp
 	if c.Host == "" {
 		if err := os.MkdirAll(c.Folder, 0o700); err != nil {
-			return nil, fmt.Errorf("make outbox: %w", err)
+			return nil, fmt.Errorf("make folder for email: %w", err)
 		}
-		p.deliver = p.saveToFolder
+		s.deliver = s.saveToFolder
 	}
-	return p, nil
+	return s, nil
 }
 
-// Handle tries to send an errand's letter once.
-func (p *Sender) Handle(ctx context.Context, j *dispatch.Attempt) dispatch.Outcome {
-	l := withLink(*j.Job.Letter, j.Realm, j.Site, p.c.Tools)
-	m, err := p.message(l, fmt.Sprintf("%d %d %d %s", j.Realm, j.Job.ID, j.Job.At, j.Site.Host))
+// Handle tries once to deliver the email of a job.
+func (s *Sender) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outcome {
+	email := withLink(*a.Job.Letter, a.Realm, a.Site, s.c.Tools)
+	m, err := s.message(email, fmt.Sprintf("%d %d %d %s", a.Realm, a.Job.ID, a.Job.At, a.Site.Host))
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, sendTimeout)
-		err = p.deliver(ctx, m)
+		err = s.deliver(ctx, m)
 		cancel()
 	}
 	if err == nil {
-		p.log.Debug("mail sent", "subject", l.Subject, "attempts", j.Number)
+		s.log.Debug("email sent", "subject", email.Subject, "attempts", a.Number)
 		return dispatch.Outcome{}
 	}
-	if isPermanent(err) || j.Number > len(p.c.RetryPauses) || time.Since(time.Unix(j.Job.At, 0)) > maxAge {
-		p.log.Error("mail given up", "to", l.To, "subject", l.Subject, "attempts", j.Number, "error", err)
+	log := s.log.With("to", email.To, "subject", email.Subject, "attempts", a.Number, "err", err)
+	if isPermanent(err) || a.Number > len(s.c.RetryPauses) || time.Since(time.Unix(a.Job.At, 0)) > maxAge {
+		log.Error("email given up")
 		return dispatch.Outcome{}
 	}
-	pause := p.c.RetryPauses[j.Number-1]
-	p.log.Warn("mail is tried again", "to", l.To, "in", pause.String(), "attempts", j.Number, "error", err)
+	pause := s.c.RetryPauses[a.Number-1]
+	log.Warn("email not sent yet", "next", pause.String())
 	return dispatch.Outcome{RetryAfter: pause}
 }
 
-// isPermanent errors will not go away: the server refused the letter, or it is none.
+// isPermanent reports whether another attempt cannot succeed: the SMTP server rejected the email for good, or the email
+// is invalid.
 func isPermanent(err error) bool {
 	var e *mail.SendError
 	if errors.As(err, &e) {
@@ -132,31 +131,32 @@ func isPermanent(err error) bool {
 	return errors.Is(err, errBadEmail)
 }
 
-var errBadEmail = errors.New("letter cannot be written")
+var errBadEmail = errors.New("invalid email")
 
-// message is a letter as the mail system knows it. Its id follows from its errand, so that whoever gets it twice can tell.
-func (p *Sender) message(l realm.Email, errand string) (*mail.Msg, error) {
+// message returns an email in the form of the mail library. The Message-ID is a hash of job, so a second delivery of
+// the same job can be recognized.
+func (s *Sender) message(email realm.Email, job string) (*mail.Msg, error) {
 	m := mail.NewMsg()
-	if err := m.From(p.c.From); err != nil {
+	if err := m.From(s.c.From); err != nil {
 		return nil, fmt.Errorf("%w: %w", errBadEmail, err)
 	}
-	if err := m.To(l.To); err != nil {
+	if err := m.To(email.To); err != nil {
 		return nil, fmt.Errorf("%w: %w", errBadEmail, err)
 	}
-	m.Subject(strings.Join(strings.Fields(l.Subject), " "))
+	m.Subject(strings.Join(strings.Fields(email.Subject), " ")) // one line: a subject cannot add headers
 	m.SetDate()
-	id := sha256.Sum256([]byte(errand))
-	_, host, _ := strings.Cut(strings.TrimSuffix(p.c.From, ">"), "@")
+	id := sha256.Sum256([]byte(job))
+	_, host, _ := strings.Cut(strings.TrimSuffix(s.c.From, ">"), "@")
 	m.SetMessageIDWithValue(hex.EncodeToString(id[:16]) + "@" + host)
 	m.SetGenHeader("Auto-Submitted", "auto-generated")
-	m.SetBodyString(mail.TypeTextPlain, plainText(l))
-	m.AddAlternativeString(mail.TypeTextHTML, htmlText(l))
+	m.SetBodyString(mail.TypeTextPlain, plainText(email))
+	m.AddAlternativeString(mail.TypeTextHTML, htmlText(email))
 	return m, nil
 }
 
-func (p *Sender) smtp(ctx context.Context, m *mail.Msg) error {
-	o := []mail.Option{mail.WithPort(p.c.Port), mail.WithTimeout(sendTimeout)}
-	switch p.c.Security {
+func (s *Sender) smtp(ctx context.Context, m *mail.Msg) error {
+	o := []mail.Option{mail.WithPort(s.c.Port), mail.WithTimeout(sendTimeout)}
+	switch s.c.Security {
 	case StartTLS:
 		o = append(o, mail.WithTLSPolicy(mail.TLSMandatory))
 	case TLS:
@@ -164,26 +164,30 @@ func (p *Sender) smtp(ctx context.Context, m *mail.Msg) error {
 	case Plain:
 		o = append(o, mail.WithTLSPolicy(mail.NoTLS))
 	}
-	if p.c.TLS != nil {
-		o = append(o, mail.WithTLSConfig(p.c.TLS))
+	if s.c.TLS != nil {
+		o = append(o, mail.WithTLSConfig(s.c.TLS))
 	}
-	if p.c.User != "" {
-		o = append(o, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(p.c.User), mail.WithPassword(p.c.Password))
+	if s.c.User != "" {
+		o = append(o,
+			mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover),
+			mail.WithUsername(s.c.User),
+			mail.WithPassword(s.c.Password))
 	}
-	client, err := mail.NewClient(p.c.Host, o...)
+	client, err := mail.NewClient(s.c.Host, o...)
 	if err != nil {
 		return err
 	}
 	return client.DialAndSendWithContext(ctx, m)
 }
 
-// saveToFolder writes a letter to the outbox folder, under a name that sorts by time; the oldest go beyond maxFolderFiles.
-func (p *Sender) saveToFolder(_ context.Context, m *mail.Msg) error {
-	p.mu.Lock()
-	p.count++
-	name := fmt.Sprintf("%s-%06d.eml", time.Now().UTC().Format("20060102-150405.000000"), p.count)
-	p.mu.Unlock()
-	f, err := os.OpenFile(filepath.Join(p.c.Folder, name+".new"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+// saveToFolder writes an email to the folder, under a name that sorts by time. It then removes the oldest emails beyond
+// maxFolderFiles.
+func (s *Sender) saveToFolder(_ context.Context, m *mail.Msg) error {
+	s.mu.Lock()
+	s.count++
+	name := fmt.Sprintf("%s-%06d.eml", time.Now().UTC().Format("20060102-150405.000000"), s.count)
+	s.mu.Unlock()
+	f, err := os.OpenFile(filepath.Join(s.c.Folder, name+".new"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -194,10 +198,10 @@ func (p *Sender) saveToFolder(_ context.Context, m *mail.Msg) error {
 	if err := os.Rename(f.Name(), strings.TrimSuffix(f.Name(), ".new")); err != nil {
 		return err
 	}
-	list, err := os.ReadDir(p.c.Folder) // in the order of their names, which is that of their times
+	list, err := os.ReadDir(s.c.Folder) // in the order of the names, which is the order of the times
 	list = slices.DeleteFunc(list, func(e os.DirEntry) bool { return !strings.HasSuffix(e.Name(), ".eml") })
 	for _, old := range list[:max(0, len(list)-maxFolderFiles)] {
-		if err := os.Remove(filepath.Join(p.c.Folder, old.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(filepath.Join(s.c.Folder, old.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}

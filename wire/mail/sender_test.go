@@ -28,14 +28,14 @@ import (
 	"parley/wire/dispatch"
 )
 
-// server is a real SMTP server that refuses the first attempts.
+// server is an SMTP server that rejects the first attempts.
 type server struct {
-	port   int
-	refuse []error // of each attempt, nil to take it
-	came   chan string
+	port     int
+	refuse   []error // for each attempt; nil accepts it
+	received chan string
 
-	mu    sync.Mutex
-	tried int
+	mu       sync.Mutex
+	attempts int
 }
 
 func startServer(t *testing.T, secure *tls.Config, refuse ...error) *server {
@@ -43,7 +43,7 @@ func startServer(t *testing.T, secure *tls.Config, refuse ...error) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{port: l.Addr().(*net.TCPAddr).Port, refuse: refuse, came: make(chan string, 10)}
+	s := &server{port: l.Addr().(*net.TCPAddr).Port, refuse: refuse, received: make(chan string, 10)}
 	x := smtp.NewServer(s)
 	x.Domain, x.TLSConfig = "localhost", secure
 	go x.Serve(l)
@@ -54,9 +54,9 @@ func startServer(t *testing.T, secure *tls.Config, refuse ...error) *server {
 func (s *server) NewSession(*smtp.Conn) (smtp.Session, error) { return &session{s: s}, nil }
 
 type session struct {
-	s     *server
-	known bool
-	to    string
+	s             *server
+	authenticated bool
+	to            string
 }
 
 func (*session) AuthMechanisms() []string { return []string{sasl.Plain} }
@@ -64,15 +64,15 @@ func (*session) AuthMechanisms() []string { return []string{sasl.Plain} }
 func (x *session) Auth(string) (sasl.Server, error) {
 	return sasl.NewPlainServer(func(_, user, password string) error {
 		if user != "parley" || password != "secret" {
-			return errors.New("who are you")
+			return errors.New("wrong password")
 		}
-		x.known = true
+		x.authenticated = true
 		return nil
 	}), nil
 }
 
 func (x *session) Mail(string, *smtp.MailOptions) error {
-	if !x.known {
+	if !x.authenticated {
 		return smtp.ErrAuthRequired
 	}
 	return nil
@@ -89,22 +89,24 @@ func (x *session) Data(r io.Reader) error {
 	}
 	x.s.mu.Lock()
 	defer x.s.mu.Unlock()
-	n := x.s.tried
-	x.s.tried++
+	n := x.s.attempts
+	x.s.attempts++
 	if n < len(x.s.refuse) && x.s.refuse[n] != nil {
 		return x.s.refuse[n]
 	}
-	x.s.came <- x.to + "\n" + string(text)
+	x.s.received <- x.to + "\n" + string(text)
 	return nil
 }
 
-// certificate is a pair for 127.0.0.1 and a client that trusts it.
+// certificate returns the configurations of a server on 127.0.0.1 and of a client that trusts it.
 func certificate(t *testing.T) (server, client *tls.Config) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -112,10 +114,11 @@ func certificate(t *testing.T) (server, client *tls.Config) {
 	parsed, _ := x509.ParseCertificate(der)
 	pool := x509.NewCertPool()
 	pool.AddCert(parsed)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
+	server = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	return server, &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
 }
 
-// logBuffer is a log a test reads.
+// logBuffer is a log that tests read.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -133,64 +136,85 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-var hello = realm.Email{To: "bo@example.com", Subject: "Hi\nBcc: eve@example.com", Paragraphs: []string{"Olive <3 invites you.", "https://chat.example.com/join/abc"}}
+var hello = realm.Email{
+	To: "bo@example.com", Subject: "Hi\nBcc: eve@example.com",
+	Paragraphs: []string{"Olive <3 invites you.", "https://chat.example.com/join/abc"},
+}
 
 func newTestSender(t *testing.T, c Config) (*Sender, *logBuffer) {
-	book := &logBuffer{}
-	c.From, c.Tools = "Parley <noreply@example.com>", &wire.Tools{LinkToken: func(realm.ID, int64) string { return "abc" }}
-	p, err := NewSender(c, slog.New(slog.NewTextHandler(book, nil)))
+	log := &logBuffer{}
+	c.From = "Parley <noreply@example.com>"
+	c.Tools = &wire.Tools{LinkToken: func(realm.ID, int64) string { return "abc" }}
+	p, err := NewSender(c, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, book
+	return p, log
 }
 
-// sendEmail has a letter sent as a courier does, until it is done with.
-func sendEmail(p *Sender, l realm.Email, errand int64) (attempts int) {
-	for j := (&dispatch.Attempt{Realm: 1, Site: wire.Site{URL: "https://chat.example.com"}, Job: realm.OutboxJob{ID: errand, At: time.Now().Unix(), Letter: &l}}); ; {
-		j.Number++
-		if p.Handle(context.Background(), j).RetryAfter == 0 {
-			return j.Number
+// sendEmail handles an email as the dispatcher does, without its pauses, until it is delivered or given up.
+func sendEmail(s *Sender, email realm.Email, id int64) (attempts int) {
+	a := &dispatch.Attempt{Realm: 1, Site: wire.Site{URL: "https://chat.example.com"}}
+	a.Job = realm.OutboxJob{ID: id, At: time.Now().Unix(), Letter: &email}
+	for {
+		a.Number++
+		if s.Handle(context.Background(), a).RetryAfter == 0 {
+			return a.Number
 		}
+	}
+}
+
+// smtpConfig returns the configuration for a test server.
+func smtpConfig(s *server, trusted *tls.Config, pauses ...time.Duration) Config {
+	return Config{
+		Host: "127.0.0.1", Port: s.port, User: "parley", Password: "secret", Security: StartTLS,
+		TLS: trusted, RetryPauses: pauses,
 	}
 }
 
 func TestRetryAfterTemporaryFailure(t *testing.T) {
-	secure, trusting := certificate(t)
+	encrypted, trusted := certificate(t)
 	busy := &smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 3, 0}, Message: "busy"}
-	s := startServer(t, secure, busy, busy)
-	p, book := newTestSender(t, Config{Host: "127.0.0.1", Port: s.port, User: "parley", Password: "secret", Security: StartTLS, TLS: trusting, RetryPauses: []time.Duration{time.Millisecond, time.Millisecond}})
+	s := startServer(t, encrypted, busy, busy)
+	p, log := newTestSender(t, smtpConfig(s, trusted, time.Millisecond, time.Millisecond))
 	if n := sendEmail(p, hello, 7); n != 3 {
 		t.Errorf("%d attempts", n)
 	}
 	select {
-	case text := <-s.came:
-		for _, want := range []string{"bo@example.com\n", "Subject: Hi Bcc: eve@example.com\r\n", "multipart/alternative", "Olive <3 invites you.", "Olive &lt;3 invites you.", "Auto-Submitted: auto-generated"} {
+	case text := <-s.received:
+		for _, want := range []string{
+			"bo@example.com\n", "Subject: Hi Bcc: eve@example.com\r\n", "multipart/alternative",
+			"Olive <3 invites you.", "Olive &lt;3 invites you.", "Auto-Submitted: auto-generated",
+		} {
 			if !strings.Contains(text, want) {
-				t.Errorf("the letter lacks %q:\n%s", want, text)
+				t.Errorf("the email does not contain %q:\n%s", want, text)
 			}
 		}
 	default:
-		t.Fatalf("nothing came; log:\n%s", book)
+		t.Fatalf("nothing was received; log:\n%s", log)
 	}
 }
 
 func TestPermanentFailure(t *testing.T) {
-	secure, trusting := certificate(t)
-	s := startServer(t, secure, &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"})
-	p, book := newTestSender(t, Config{Host: "127.0.0.1", Port: s.port, User: "parley", Password: "secret", Security: StartTLS, TLS: trusting})
+	encrypted, trusted := certificate(t)
+	unknown := &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
+	s := startServer(t, encrypted, unknown)
+	p, log := newTestSender(t, smtpConfig(s, trusted))
 	sendEmail(p, hello, 7)
-	if s.tried != 1 || !strings.Contains(book.String(), "mail given up") || !strings.Contains(book.String(), "bo@example.com") {
-		t.Errorf("tried %d times; log:\n%s", s.tried, book)
+	if text := log.String(); s.attempts != 1 || !strings.Contains(text, "email given up") ||
+		!strings.Contains(text, "bo@example.com") {
+		t.Errorf("%d attempts; log:\n%s", s.attempts, log)
 	}
 }
 
 func TestTLSIsRequired(t *testing.T) {
 	s := startServer(t, nil) // offers no TLS
-	p, book := newTestSender(t, Config{Host: "127.0.0.1", Port: s.port, User: "parley", Password: "secret", Security: StartTLS, RetryPauses: []time.Duration{}})
+	c := smtpConfig(s, nil)
+	c.RetryPauses = []time.Duration{} // none
+	p, log := newTestSender(t, c)
 	sendEmail(p, hello, 7)
-	if s.tried != 0 || !strings.Contains(book.String(), "mail given up") {
-		t.Errorf("tried %d times; log:\n%s", s.tried, book)
+	if s.attempts != 0 || !strings.Contains(log.String(), "email given up") {
+		t.Errorf("%d attempts; log:\n%s", s.attempts, log)
 	}
 }
 
@@ -205,7 +229,7 @@ func TestFolderWithoutSMTPServer(t *testing.T) {
 	sendEmail(p, invitation, 2)
 	list, _ := filepath.Glob(filepath.Join(dir, "*"))
 	if len(list) != 4 {
-		t.Fatalf("the outbox holds %v", list)
+		t.Fatalf("the folder contains %v", list)
 	}
 	text, err := os.ReadFile(list[0])
 	if err != nil || !strings.Contains(string(text), "https://chat.example.com/join/abc") {
@@ -219,12 +243,14 @@ func TestFolderWithoutSMTPServer(t *testing.T) {
 		ids[id] = true
 	}
 	if len(ids) != 3 {
-		t.Errorf("three letters, one of them twice, have the ids %v", ids)
+		t.Errorf("three jobs, one of them sent twice, have the ids %v", ids)
 	}
 }
 
 func TestConfigCheck(t *testing.T) {
-	for _, c := range []Config{{From: "a@example.com", Security: "maybe"}, {From: "nobody", Security: TLS}, {Security: TLS}} {
+	for _, c := range []Config{
+		{From: "a@example.com", Security: "maybe"}, {From: "no address", Security: TLS}, {Security: TLS},
+	} {
 		if c.Check() == nil {
 			t.Errorf("%+v was accepted", c)
 		}

@@ -19,7 +19,7 @@ import (
 
 const token = "abcdefghijklmnopqrstuvwxyz012345"
 
-// fakeChannels takes what comes for one token; files as name: content.
+// fakeChannels records the mails for one token, and their attachments as name: content.
 type fakeChannels struct {
 	posts chan [2]string
 	files chan []string
@@ -34,7 +34,7 @@ func (b fakeChannels) Post(t string, m wire.IncomingMail) error {
 	b.posts <- [2]string{m.Topic, m.Text}
 	var files []string
 	for _, f := range m.Files {
-		for range 2 { // for each of its addresses
+		for range 2 { // a mail to two channels is posted twice
 			f.Content.Seek(0, io.SeekStart)
 			content, err := io.ReadAll(f.Content)
 			if err != nil {
@@ -49,7 +49,7 @@ func (b fakeChannels) Post(t string, m wire.IncomingMail) error {
 	return nil
 }
 
-// open has a gate serve; served gets what Serve returns.
+// open starts a server; served receives the result of Serve.
 func (b fakeChannels) open(t *testing.T) (g *SMTPServer, address string, served chan error) {
 	t.Helper()
 	g = NewSMTPServer("example.com", b, slog.New(slog.DiscardHandler))
@@ -77,9 +77,20 @@ func TestReceiveMail(t *testing.T) {
 	send := func(to, text string) error { return send(at, to, text) }
 	address := "plans." + strings.ToUpper(token) + ".show-sender@example.com"
 	for _, x := range []struct{ mail, topic, text string }{
-		{"From: Ann <ann@example.org>\nSubject: Re: FWD: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\n\nHello\nthere\n", "Gr\u00fc\u00dfe", "From: \"Ann\" (ann@example.org)\n\nHello\nthere"},
-		{"Subject: page\nContent-Type: text/html; charset=iso-8859-1\n\n<head><style>p{}</style></head><p>One &amp; <b>two</b></p><script>x()</script><div>three</div>\n", "page", "One & two\nthree"},
-		{"Content-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type: text/html\n\n<p>page</p>\n--b\nContent-Type: text/plain\n\nplain\n--b--\n", "Email with no subject", "plain"},
+		{
+			"From: Ann <ann@example.org>\nSubject: Re: FWD: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\n\nHello\nthere\n",
+			"Gr\u00fc\u00dfe", "From: \"Ann\" (ann@example.org)\n\nHello\nthere",
+		},
+		{
+			"Subject: page\nContent-Type: text/html; charset=iso-8859-1\n\n<head><style>p{}</style></head>" +
+				"<p>One &amp; <b>two</b></p><script>x()</script><div>three</div>\n",
+			"page", "One & two\nthree",
+		},
+		{
+			"Content-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type: text/html\n\n<p>page</p>\n" +
+				"--b\nContent-Type: text/plain\n\nplain\n--b--\n",
+			"Email with no subject", "plain",
+		},
 	} {
 		if err := send(address, x.mail); err != nil {
 			t.Fatal(err)
@@ -89,14 +100,17 @@ func TestReceiveMail(t *testing.T) {
 		}
 	}
 	var refused *smtp.SMTPError
-	if err := send("plans."+strings.Repeat("x", 32)+"@example.com", "Subject: x\n\nx\n"); !errors.As(err, &refused) || refused.Code != 550 {
+	err := send("plans."+strings.Repeat("x", 32)+"@example.com", "Subject: x\n\nx\n")
+	if !errors.As(err, &refused) || refused.Code != 550 {
 		t.Errorf("an unknown address: %v", err)
 	}
-	if err := send(address, "Subject: x\n\nrefuse me\n"); !errors.As(err, &refused) || refused.Code != 554 {
+	err = send(address, "Subject: x\n\nrefuse me\n")
+	if !errors.As(err, &refused) || refused.Code != 554 {
 		t.Errorf("a mail that is not posted: %v", err)
 	}
-	if err := send(address, "Subject: x\n\n"+strings.Repeat(strings.Repeat("x", 70)+"\n", maxMailBytes/70)); !errors.As(err, &refused) || refused.Code != 552 {
-		t.Errorf("too large a mail: %v", err)
+	err = send(address, "Subject: x\n\n"+strings.Repeat(strings.Repeat("x", 70)+"\n", maxMailBytes/70))
+	if !errors.As(err, &refused) || refused.Code != 552 {
+		t.Errorf("a mail that is too large: %v", err)
 	}
 	g.Close(context.Background())
 	if err := <-served; err != nil {
@@ -104,7 +118,7 @@ func TestReceiveMail(t *testing.T) {
 	}
 }
 
-// Files come with a mail whichever way it names them, and a message links to so many.
+// Attachments are found in every form in which mails name files. Only realm.MaxEmailFiles of them are kept.
 func TestReceiveAttachments(t *testing.T) {
 	part := func(head, body string) string { return "--b\n" + head + "\n\n" + body + "\n" }
 	mixed := func(parts ...string) string {
@@ -116,14 +130,34 @@ func TestReceiveAttachments(t *testing.T) {
 		files      []string
 	}{
 		"none": {mixed(text), "see the files", nil},
-		"one in base64": {mixed(text, part("Content-Type: application/pdf\nContent-Disposition: attachment; filename=\"a plan.pdf\"\nContent-Transfer-Encoding: base64", "aGVsbG8=")),
-			"see the files", []string{"a plan.pdf: hello"}},
-		"a text, and one before the words": {mixed(part("Content-Type: text/plain\nContent-Disposition: attachment; filename*=utf-8''%C3%BCber.txt", "about us"), text), "see the files", []string{"\u00fcber.txt: about us"}},
-		"in its place":                     {mixed(text, part("Content-Type: image/png; name=pic.png\nContent-Disposition: inline", "picture")), "see the files", []string{"pic.png: picture"}},
-		"without a name":                   {mixed(text, part("Content-Type: application/zip\nContent-Disposition: attachment", "zip"), part("Content-Type: text/calendar", "invitation")), "see the files", []string{": zip"}},
-		"no words":                         {mixed(part("Content-Type: application/zip\nContent-Disposition: attachment; filename=z.zip", "zip")), "(no text)", []string{"z.zip: zip"}},
-		"too many": {mixed(text, strings.Repeat(part("Content-Type: image/png; name=p", "p"), realm.MaxEmailFiles+3)),
-			"see the files\n\n(3 further files of this mail were not kept.)", slices.Repeat([]string{"p: p"}, realm.MaxEmailFiles)},
+		"one in base64": {
+			mixed(text, part("Content-Type: application/pdf\nContent-Disposition: attachment; "+
+				"filename=\"a plan.pdf\"\nContent-Transfer-Encoding: base64", "aGVsbG8=")),
+			"see the files", []string{"a plan.pdf: hello"},
+		},
+		"a text file before the text": {
+			mixed(part("Content-Type: text/plain\nContent-Disposition: attachment; filename*=utf-8''%C3%BCber.txt",
+				"about us"), text),
+			"see the files", []string{"\u00fcber.txt: about us"},
+		},
+		"inline": {
+			mixed(text, part("Content-Type: image/png; name=pic.png\nContent-Disposition: inline", "picture")),
+			"see the files", []string{"pic.png: picture"},
+		},
+		"without a name": {
+			mixed(text, part("Content-Type: application/zip\nContent-Disposition: attachment", "zip"),
+				part("Content-Type: text/calendar", "invitation")),
+			"see the files", []string{": zip"},
+		},
+		"no text": {
+			mixed(part("Content-Type: application/zip\nContent-Disposition: attachment; filename=z.zip", "zip")),
+			"(no text)", []string{"z.zip: zip"},
+		},
+		"too many": {
+			mixed(text, strings.Repeat(part("Content-Type: image/png; name=p", "p"), realm.MaxEmailFiles+3)),
+			"see the files\n\n(3 further files of this mail were not kept.)",
+			slices.Repeat([]string{"p: p"}, realm.MaxEmailFiles),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := fakeChannels{make(chan [2]string, 1), make(chan []string, 1)}
@@ -143,13 +177,15 @@ func TestReceiveAttachments(t *testing.T) {
 	}
 }
 
-// Whoever is slow does not hold up a gate that closes: nothing of half a mail is posted, and its sender is told to try again.
+// A slow client does not delay Close. Nothing of an incomplete mail is posted, and its sender is told to send it again.
 func TestCloseDuringIncompleteMail(t *testing.T) {
+	begin := "MAIL FROM:<ann@example.org>\r\nRCPT TO:<" + token + "@example.com>\r\nDATA\r\n"
 	for name, half := range map[string]string{
-		"nothing yet":    "",
-		"half a header":  "MAIL FROM:<ann@example.org>\r\nRCPT TO:<" + token + "@example.com>\r\nDATA\r\nSubject: x",
-		"half a text":    "MAIL FROM:<ann@example.org>\r\nRCPT TO:<" + token + "@example.com>\r\nDATA\r\nSubject: x\r\n\r\nhello",
-		"a part of many": "MAIL FROM:<ann@example.org>\r\nRCPT TO:<" + token + "@example.com>\r\nDATA\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nplain\r\n--b\r\n",
+		"nothing":       "",
+		"half a header": begin + "Subject: x",
+		"half a text":   begin + "Subject: x\r\n\r\nhello",
+		"one of many parts": begin + "Content-Type: multipart/mixed; boundary=b\r\n\r\n" +
+			"--b\r\nContent-Type: text/plain\r\n\r\nplain\r\n--b\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := fakeChannels{posts: make(chan [2]string, 10)}
@@ -159,11 +195,11 @@ func TestCloseDuringIncompleteMail(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			said := bufio.NewReader(c)
-			answer := func() string {
+			replies := bufio.NewReader(c)
+			readCode := func() string {
 				t.Helper()
 				for {
-					line, err := said.ReadString('\n')
+					line, err := replies.ReadString('\n')
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -172,12 +208,13 @@ func TestCloseDuringIncompleteMail(t *testing.T) {
 					}
 				}
 			}
-			answer()
+			readCode()
 			io.WriteString(c, "EHLO ann\r\n")
-			answer()
+			readCode()
 			io.WriteString(c, half)
-			for range strings.Count(half[:max(0, strings.Index(half, "DATA\r\n"))], "\r\n") + min(1, strings.Count(half, "DATA")) {
-				answer()
+			commands := strings.Count(half[:strings.Index(half, "DATA")+1], "\r\n") + strings.Count(half, "DATA")
+			for range commands {
+				readCode()
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), smtpTimeout/2)
 			defer cancel()
@@ -188,8 +225,8 @@ func TestCloseDuringIncompleteMail(t *testing.T) {
 			if strings.Contains(half, "DATA") {
 				want = "451"
 			}
-			if got := answer(); got != want {
-				t.Errorf("the sender was told %s, not %s", got, want)
+			if got := readCode(); got != want {
+				t.Errorf("the sender got %s, want %s", got, want)
 			}
 			if err := <-served; err != nil {
 				t.Error(err)

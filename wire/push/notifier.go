@@ -11,103 +11,119 @@ import (
 	"parley/wire/dispatch"
 )
 
-// MaxNotifying is how many users' devices are notified at a time: each waits for a service.
+// MaxNotifying is how many users' devices are notified at a time. Each attempt waits for a push service.
 const MaxNotifying = 16
 
-// Limits of notifying devices of messages.
+// Limits of notifications about messages.
 const (
-	// maxAge is when a notification is of no use any more (protocol: what services keep it for).
+	// maxAge is when a notification is given up. Push services keep undelivered notifications as long (protocol).
 	maxAge = 24 * time.Hour
-	// recheckPause is the pause before looking again whether a client has taken a message of somebody who sits at one.
+	// recheckPause is the pause before the server looks again whether an active user's client has received the message.
 	recheckPause = 10 * time.Second
 )
 
-// defaultRetryPauses before each further attempt; after the last one a notification is given up. Together about an hour.
-var defaultRetryPauses = []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 45 * time.Minute}
+// defaultRetryPauses are the pauses before each further attempt: about an hour together. After the last one a
+// notification is given up.
+var defaultRetryPauses = []time.Duration{
+	5 * time.Second,
+	30 * time.Second,
+	2 * time.Minute,
+	10 * time.Minute,
+	45 * time.Minute,
+}
 
-// Service sends notifications and registrations. Pusher is one; tests have another.
+// Service sends notifications and registrations. Pusher implements it; tests have another.
 type Service interface {
-	// notify sends one notification. left is the notification for the devices where that failed for now. gone are the
-	// devices that their service does not know any more. err is one of the failures.
-	notify(n notification) (left notification, gone wire.UnregisteredDevices, err error)
-	// Register is wire.Pusher's.
+	// notify sends one notification. left is the notification for the devices where that failed for now, to be tried
+	// again. unregistered are the devices that their service does not know any more. err is one of the failures.
+	notify(n notification) (left notification, unregistered wire.UnregisteredDevices, err error)
+	// Register is as in wire.Pusher.
 	Register(wire.PushRegistration) (code string, err error)
 }
 
-// Options is what it takes to reach a service on behalf of a house.
+// Options are what Notifier and Registrar need.
 type Options struct {
 	Pusher      Service
 	Server      wire.Server
 	Log         *slog.Logger
 	Now         func() time.Time
-	RetryPauses []time.Duration // nil: the usual ones
+	RetryPauses []time.Duration // nil: defaultRetryPauses
 }
 
-// isTooOld reports whether an errand has waited for too long.
-func (m *Options) isTooOld(e *realm.OutboxJob) bool {
-	return m.Now().Unix()-e.At > int64(maxAge/time.Second)
+// isTooOld reports whether a job has waited longer than maxAge.
+func (o *Options) isTooOld(job *realm.OutboxJob) bool {
+	return o.Now().Unix()-job.At > int64(maxAge/time.Second)
 }
 
-// retryPauses is the pauses before each further attempt.
-func (m *Options) retryPauses() []time.Duration {
-	if m.RetryPauses != nil {
-		return m.RetryPauses
+// retryPauses returns the pauses before each further attempt.
+func (o *Options) retryPauses() []time.Duration {
+	if o.RetryPauses != nil {
+		return o.RetryPauses
 	}
 	return defaultRetryPauses
 }
 
-// Notifier notifies devices of messages.
+// Notifier is the dispatch.Handler of notifications about messages, and of their removal.
 type Notifier struct{ Options }
 
-// Handle notifies the devices of an errand's user, unless he has the message already: he read it, or he sits at a client
-// and one of them has taken it.
-func (c *Notifier) Handle(_ context.Context, j *dispatch.Attempt) dispatch.Outcome {
-	e := &j.Job
-	if c.isTooOld(e) {
+// Handle notifies the devices of a user, unless the user has read the message, or is active in a client that has
+// received it. Users can ask to be notified even then. The state of the next attempt is the notification for the
+// devices that are left.
+func (h *Notifier) Handle(_ context.Context, a *dispatch.Attempt) dispatch.Outcome {
+	job := &a.Job
+	if h.isTooOld(job) {
 		return dispatch.Outcome{}
 	}
-	n, left := j.State.(notification)
-	if e.Kind == realm.OutboxPush {
-		online, wanted := c.wantsNotification(j)
-		if !wanted {
-			return dispatch.Outcome{NotificationShown: left} // a part of the devices may show it
+	n, ok := a.State.(notification)
+	if job.Kind == realm.OutboxPush {
+		online, unread := h.wantsNotification(a)
+		if !unread {
+			return dispatch.Outcome{NotificationShown: ok} // an earlier attempt may have reached some devices
 		}
-		if here, heard := c.Server.DeliveryState(j.Realm, e.User, e.Told); here && !online {
-			if heard {
+		active, delivered := h.Server.DeliveryState(a.Realm, job.User, job.Told)
+		if active && !online {
+			if delivered {
 				return dispatch.Outcome{}
 			}
 			return dispatch.Outcome{RetryAfter: recheckPause}
 		}
 	}
-	if !left {
+	if !ok {
 		var err error
-		if n, left, err = c.compose(j); err != nil {
+		if n, ok, err = h.compose(a); err != nil {
 			return dispatch.Outcome{RetryAfter: recheckPause}
 		}
-		if !left {
+		if !ok {
 			return dispatch.Outcome{}
 		}
 	}
-	rest, gone, err := c.Pusher.notify(n)
-	wire.RemoveUnregisteredDevices(c.Server, j.Realm, e.User, gone)
-	shown := dispatch.Outcome{NotificationShown: e.Kind == realm.OutboxPush && !errors.Is(err, wire.ErrPushNotConfigured)}
-	if err == nil || errors.Is(err, wire.ErrPushNotConfigured) || errors.Is(err, wire.ErrPushRefused) {
-		return shown
-	}
-	waits := c.retryPauses()
-	if j.Number > len(waits) {
-		c.Log.Error("push notification given up", "realm", j.Realm, "user", e.User.String(), "attempts", j.Number, "error", err)
-		return shown
-	}
-	return dispatch.Outcome{RetryAfter: waits[j.Number-1], State: rest}
+	return h.send(a, n)
 }
 
-// compose writes the notification; false if there is nothing to notify of any more.
-func (c *Notifier) compose(j *dispatch.Attempt) (n notification, ok bool, err error) {
+// send sends a notification and returns the outcome of the attempt.
+func (h *Notifier) send(a *dispatch.Attempt, n notification) dispatch.Outcome {
+	left, unregistered, err := h.Pusher.notify(n)
+	wire.RemoveUnregisteredDevices(h.Server, a.Realm, a.Job.User, unregistered)
+	unconfigured := errors.Is(err, wire.ErrPushNotConfigured)
+	done := dispatch.Outcome{NotificationShown: a.Job.Kind == realm.OutboxPush && !unconfigured}
+	if err == nil || unconfigured || errors.Is(err, wire.ErrPushRefused) {
+		return done
+	}
+	pauses := h.retryPauses()
+	if a.Number > len(pauses) {
+		h.Log.Error("push notification given up",
+			"realm", a.Realm, "user", a.Job.User.String(), "attempts", a.Number, "err", err)
+		return done
+	}
+	return dispatch.Outcome{RetryAfter: pauses[a.Number-1], State: left}
+}
+
+// compose builds the notification of a job; ok is false if there is nothing to notify of any more.
+func (h *Notifier) compose(a *dispatch.Attempt) (n notification, ok bool, err error) {
 	system := realm.Caller{System: true}
 	var refs []realm.BodyRef
-	_, err = c.Server.View(j.Realm, system, func(v realm.View) (any, error) {
-		if m, unread := v.PushMessage(&j.Job); unread {
+	_, err = h.Server.View(a.Realm, system, func(v realm.View) (any, error) {
+		if m, unread := v.PushMessage(&a.Job); unread {
 			refs = append(refs, m.Ref)
 		}
 		return nil, nil
@@ -115,25 +131,26 @@ func (c *Notifier) compose(j *dispatch.Attempt) (n notification, ok bool, err er
 	if err != nil {
 		return n, false, err
 	}
-	text := wire.PrefetchTexts(c.Server, j.Realm, refs)
-	_, err = c.Server.View(j.Realm, system, func(v realm.View) (any, error) {
-		n, ok = newNotification(v, &j.Job, j.Site, text)
+	text := wire.PrefetchTexts(h.Server, a.Realm, refs)
+	_, err = h.Server.View(a.Realm, system, func(v realm.View) (any, error) {
+		n, ok = newNotification(v, &a.Job, a.Site, text)
 		return nil, nil
 	})
 	return n, ok, err
 }
 
-// wantsNotification reports whether a user still wants to be notified, and whether even while he sits at a client.
-func (c *Notifier) wantsNotification(j *dispatch.Attempt) (online, ok bool) {
+// wantsNotification reports whether the message is still unread (ok), and whether the user wants to be notified even
+// while active in a client (online).
+func (h *Notifier) wantsNotification(a *dispatch.Attempt) (online, ok bool) {
 	type answer struct{ online, ok bool }
-	v, err := c.Server.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
-		u := v.Find(j.Job.User)
+	v, err := h.Server.View(a.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
+		u := v.Find(a.Job.User)
 		if u == nil {
 			return answer{}, nil
 		}
-		_, unread := v.PushMessage(&j.Job)
+		_, unread := v.PushMessage(&a.Job)
 		return answer{u.BoolSetting("enable_online_push_notifications"), unread}, nil
 	})
-	a, _ := v.(answer)
-	return a.online, err == nil && a.ok
+	found, _ := v.(answer)
+	return found.online, err == nil && found.ok
 }

@@ -16,21 +16,31 @@ import (
 
 const then = 1_700_000_000
 
-// fakeServer is a realm without actors or disk; every turn is done at once.
+// fakeServer is a realm without actors and disk. It runs every turn at once.
 type fakeServer struct {
 	wire.Server
-	t           *testing.T
-	mu          sync.Mutex
-	r           *realm.Realm
-	texts       map[realm.BodyRef]realm.Body
-	here, heard bool // where everybody is
+	t                 *testing.T
+	mu                sync.Mutex
+	r                 *realm.Realm
+	texts             map[realm.BodyRef]realm.Body
+	active, delivered bool // the result of DeliveryState for every user
 }
 
 func (s *fakeServer) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a, facts, _, err := realm.RunTurn(s.r, c, realm.TurnEnv{Now: then, PushEnabled: true, Token: func(n int) string { return strings.Repeat("t", n) }, UUID: func() string { return "u-u" },
-		Hash: func(string) (h [32]byte) { return h }}, decide)
+	a, facts, _, err := realm.RunTurn(
+		s.r,
+		c,
+		realm.TurnEnv{
+			Now:         then,
+			PushEnabled: true,
+			Token:       func(n int) string { return strings.Repeat("t", n) },
+			UUID:        func() string { return "u-u" },
+			Hash:        func(string) (h [32]byte) { return h },
+		},
+		decide,
+	)
 	for _, f := range facts {
 		if m, ok := f.(*realm.MessageSent); ok {
 			s.texts[realm.BodyRef{Message: m.ID}] = m.Body
@@ -39,10 +49,10 @@ func (s *fakeServer) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (
 	return a, err
 }
 
-func (s *fakeServer) View(_ realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+func (s *fakeServer) View(_ realm.ID, c realm.Caller, read func(realm.View) (any, error)) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return look(s.r.ViewAs(c, then))
+	return read(s.r.ViewAs(c, then))
 }
 
 func (s *fakeServer) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool) {
@@ -50,18 +60,18 @@ func (s *fakeServer) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	return b, ok
 }
 
-func (s *fakeServer) DeliveryState(realm.ID, realm.UserID, realm.Seq) (here, heard bool) {
-	return s.here, s.heard
+func (s *fakeServer) DeliveryState(realm.ID, realm.UserID, realm.Seq) (active, delivered bool) {
+	return s.active, s.delivered
 }
 
-// service is a push service that answers with errors, one after the other, the last over and over.
+// service is a push service that answers with the errors in order, and repeats the last one.
 type service struct {
 	Service
 	errs []error
 	sent chan notification
 }
 
-func (p *service) notify(n notification) (left notification, gone wire.UnregisteredDevices, err error) {
+func (p *service) notify(n notification) (left notification, unregistered wire.UnregisteredDevices, err error) {
 	if err = p.errs[0]; len(p.errs) > 1 {
 		p.errs = p.errs[1:]
 	}
@@ -69,7 +79,7 @@ func (p *service) notify(n notification) (left notification, gone wire.Unregiste
 	if errors.Is(err, wire.ErrDeviceUnknown) {
 		return left, wire.UnregisteredDevices{Tokens: n.tokens}, nil
 	}
-	return n, gone, err
+	return n, unregistered, err
 }
 
 func runCommand[A any](s *fakeServer, c realm.Caller, cmd realm.Command[A]) A {
@@ -85,7 +95,7 @@ func runCommand[A any](s *fakeServer, c realm.Caller, cmd realm.Command[A]) A {
 	return v
 }
 
-// newFakeServer has Ann write to Bo, who has a phone.
+// newFakeServer returns a realm with a message from Ann to Bo. Bo has a phone.
 func newFakeServer(t *testing.T) (s *fakeServer, bo realm.UserID) {
 	s = &fakeServer{t: t, r: realm.New(1), texts: map[realm.BodyRef]realm.Body{}}
 	system := realm.Caller{System: true}
@@ -93,7 +103,8 @@ func newFakeServer(t *testing.T) (s *fakeServer, bo realm.UserID) {
 	ann := runCommand(s, system, realm.CreateUser{Name: "Ann", Email: "ann@example.org"})
 	bo = runCommand(s, system, realm.CreateUser{Name: "Bo", Email: "bo@example.org"})
 	runCommand(s, realm.Caller{User: bo, Client: "t"}, realm.AddPushToken{Kind: realm.PushFCM, Token: "phone"})
-	runCommand(s, realm.Caller{User: ann, Client: "t"}, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi", HTML: "<p>hi</p>"}})
+	runCommand(s, realm.Caller{User: ann, Client: "t"},
+		realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi", HTML: "<p>hi</p>"}})
 	return s, bo
 }
 
@@ -104,7 +115,15 @@ func (s *fakeServer) outboxLength() int {
 }
 
 func (s *fakeServer) notifier(p *service) *Notifier {
-	return &Notifier{Options{Pusher: p, Server: s, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return time.Unix(then, 0) }, RetryPauses: []time.Duration{time.Millisecond, time.Millisecond}}}
+	return &Notifier{
+		Options{
+			Pusher:      p,
+			Server:      s,
+			Log:         slog.New(slog.DiscardHandler),
+			Now:         func() time.Time { return time.Unix(then, 0) },
+			RetryPauses: []time.Duration{time.Millisecond, time.Millisecond},
+		},
+	}
 }
 
 func (s *fakeServer) job() *dispatch.Attempt {
@@ -116,7 +135,7 @@ func TestNotifierRetries(t *testing.T) {
 	for name, x := range map[string]struct {
 		errs   []error
 		sent   int
-		tokens int // Bo has then
+		tokens int // that Bo has at the end
 	}{
 		"at once":     {[]error{nil}, 1, 1},
 		"at last":     {[]error{down, down, nil}, 3, 1},
@@ -127,24 +146,29 @@ func TestNotifierRetries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, bo := newFakeServer(t)
 			p := &service{errs: x.errs, sent: make(chan notification, 100)}
-			c := dispatch.New(dispatch.Options{Server: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)}})
+			c := dispatch.New(dispatch.Options{
+				Server:   s,
+				Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)},
+			})
 			c.Begin(0, map[realm.ID]wire.Site{1: {URL: "https://chat.example.org"}})
 			for range x.sent {
 				select {
 				case n := <-p.sent:
-					if n.fcm["content"] != "hi" || n.fcm["realm_url"] != "https://chat.example.org" || n.key != "u-u-1" {
-						t.Errorf("told %v as %s", n.fcm, n.key)
+					if n.fcm["content"] != "hi" || n.fcm["realm_url"] != "https://chat.example.org" ||
+						n.key != "u-u-1" {
+						t.Errorf("sent %v as %s", n.fcm, n.key)
 					}
 				case <-time.After(10 * time.Second):
 					t.Fatal("nothing more was sent")
 				}
 			}
 			for end := time.Now().Add(10 * time.Second); s.outboxLength() > 0 && time.Now().Before(end); {
-				time.Sleep(time.Millisecond) // the errand is settled behind the last attempt
+				time.Sleep(time.Millisecond) // the dispatcher finishes the job after the last attempt
 			}
 			c.Close(context.Background())
 			if len(p.sent) != 0 || s.outboxLength() != 0 || len(s.r.PushTokensOf(bo)) != x.tokens {
-				t.Errorf("%d sent too often, %d errands left, %d devices", len(p.sent), s.outboxLength(), len(s.r.PushTokensOf(bo)))
+				t.Errorf("%d sent too often, %d jobs left, %d devices",
+					len(p.sent), s.outboxLength(), len(s.r.PushTokensOf(bo)))
 			}
 		})
 	}
@@ -154,18 +178,19 @@ func TestActiveUserIsNotifiedOnlyIfUndelivered(t *testing.T) {
 	s, bo := newFakeServer(t)
 	p := &service{errs: []error{nil}, sent: make(chan notification, 10)}
 	c := s.notifier(p)
-	runCommand(s, realm.Caller{User: bo, Client: "t"}, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_online_push_notifications", Value: false}}})
-	s.here = true
+	runCommand(s, realm.Caller{User: bo, Client: "t"},
+		realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_online_push_notifications", Value: false}}})
+	s.active = true
 	if out := c.Handle(context.Background(), s.job()); out.RetryAfter == 0 || len(p.sent) != 0 {
-		t.Errorf("before his client has taken it: %+v, %d sent", out, len(p.sent))
+		t.Errorf("undelivered: %+v, %d sent", out, len(p.sent))
 	}
-	s.heard = true
+	s.delivered = true
 	if out := c.Handle(context.Background(), s.job()); out != (dispatch.Outcome{}) || len(p.sent) != 0 {
-		t.Errorf("when it has: %+v, %d sent", out, len(p.sent))
+		t.Errorf("delivered: %+v, %d sent", out, len(p.sent))
 	}
-	s.here, s.heard = false, false
+	s.active, s.delivered = false, false
 	if out := c.Handle(context.Background(), s.job()); !out.NotificationShown || len(p.sent) != 1 {
-		t.Errorf("when he has gone: %+v, %d sent", out, len(p.sent))
+		t.Errorf("inactive: %+v, %d sent", out, len(p.sent))
 	}
 	old := s.job()
 	old.Job.At -= 2 * 24 * 3600
@@ -177,10 +202,14 @@ func TestActiveUserIsNotifiedOnlyIfUndelivered(t *testing.T) {
 func TestLeftoverJobsRunFirst(t *testing.T) {
 	s, bo := newFakeServer(t)
 	ann := realm.Caller{User: bo - 1, Client: "t"}
-	runCommand(s, ann, realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "again", HTML: "<p>again</p>"}})
+	runCommand(s, ann,
+		realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "again", HTML: "<p>again</p>"}})
 	all := s.r.ViewAs(realm.Caller{System: true}, then).OutboxJobs()
 	p := &service{errs: []error{nil}, sent: make(chan notification, 100)}
-	c := dispatch.New(dispatch.Options{Server: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)}})
+	c := dispatch.New(dispatch.Options{
+		Server:   s,
+		Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)},
+	})
 	defer c.Close(context.Background())
 	c.AddJobs(1, wire.Site{}, &realm.OutboxJobsAdded{List: all[1:]})
 	c.Begin(0, map[realm.ID]wire.Site{1: {}})
@@ -188,7 +217,7 @@ func TestLeftoverJobsRunFirst(t *testing.T) {
 		select {
 		case n := <-p.sent:
 			if n.fcm["content"] != want {
-				t.Errorf("told %v, want %q", n.fcm["content"], want)
+				t.Errorf("sent %v, want %q", n.fcm["content"], want)
 			}
 		case <-time.After(10 * time.Second):
 			t.Fatal("nothing more was sent")

@@ -1,5 +1,3 @@
-// Package push reaches mobile devices: through Apple's and Google's services directly, or through a bouncer, a server
-// that has the credentials of an app and passes on what others ask it to. Each is used if it is configured.
 package push
 
 import (
@@ -26,34 +24,34 @@ import (
 	"parley/wire"
 )
 
-// Limits of talking to a service.
+// Limits of requests to a push service.
 const (
 	timeout    = 10 * time.Second // of one request
 	maxAnswer  = 64 << 10         // bytes of an answer that are read
-	timeToLive = "86400s"         // how long Google keeps what a device cannot be told; Apple's service is given as long
+	timeToLive = "86400s"         // how long Google keeps a notification for a device that is offline; as for Apple
 )
 
-// Config of push notifications; nothing set is none.
+// Config of push notifications. Each service is used if it is configured.
 type Config struct {
-	APNsKey    string // writeFile, .p8
+	APNsKey    string // path of the .p8 file
 	APNsKeyID  string
 	APNsTeam   string
-	APNsServer string // "": Apple's
+	APNsServer string // "": Apple's service
 
-	FCMAccount string // writeFile of a service account's credentials
-	FCMServer  string // "": Google's
+	FCMAccount string // path of the file with a service account's credentials
+	FCMServer  string // "": Google's service
 
-	Bouncer    string // URL
-	BouncerOrg string // id there
+	Bouncer    string // URL of the bouncer
+	BouncerOrg string // id of this server at the bouncer
 	BouncerKey string
 }
 
-// Pusher is wire.Pusher.
+// Pusher sends to push services. It implements wire.Pusher and Service.
 type Pusher struct {
 	c       Config
 	log     *slog.Logger
 	apns    *apns2.Client
-	fcm     *http.Client // with credentials
+	fcm     *http.Client // authenticates its requests
 	project string
 	http    *http.Client
 }
@@ -67,7 +65,7 @@ func New(c Config, log *slog.Logger) (*Pusher, error) {
 	if c.APNsKey != "" {
 		key, err := token.AuthKeyFromFile(c.APNsKey)
 		if err != nil {
-			return nil, fmt.Errorf("read key for Apple's push service: %w", err)
+			return nil, fmt.Errorf("read the key for Apple's push service: %w", err)
 		}
 		p.apns = apns2.NewTokenClient(&token.Token{AuthKey: key, KeyID: c.APNsKeyID, TeamID: c.APNsTeam}).Production()
 		if c.APNsServer != "" {
@@ -76,7 +74,7 @@ func New(c Config, log *slog.Logger) (*Pusher, error) {
 	}
 	if c.FCMAccount != "" {
 		if err := p.openFCM(); err != nil {
-			return nil, fmt.Errorf("read account for Google's push service: %w", err)
+			return nil, fmt.Errorf("read the account for Google's push service: %w", err)
 		}
 	}
 	return p, nil
@@ -111,7 +109,7 @@ func (p *Pusher) openFCM() error {
 	return nil
 }
 
-// Test shows a test notification on a device.
+// Test shows a test notification on a device. It does nothing if no service for the device is configured.
 func (p *Pusher) Test(n wire.PushOrigin, d realm.PushToken) error {
 	var err error
 	switch {
@@ -125,18 +123,26 @@ func (p *Pusher) Test(n wire.PushOrigin, d realm.PushToken) error {
 		return nil // no service for this kind
 	}
 	if err != nil {
-		p.log.Warn("push notification failed", "user", n.User.String(), "realm", n.RealmURL, "error", err)
+		p.log.Warn("push notification failed", "user", n.User.String(), "realm", n.RealmID, "err", err)
 	}
 	return err
 }
 
 func (p *Pusher) testByAPNs(n wire.PushOrigin, d realm.PushToken) error {
-	data := map[string]any{"event": "test", "realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User}
-	return p.sendAPNs(&apns2.Notification{DeviceToken: wire.APNsToken(d.Token), Topic: d.App,
-		Payload: payload.NewPayload().AlertTitle("Test notification").AlertBody(testText(n)).Sound("default").Custom("zulip", data)})
+	data := map[string]any{
+		"event":      "test",
+		"realm_name": n.RealmName,
+		"realm_url":  n.RealmURL,
+		"realm_uri":  n.RealmURL,
+		"user_id":    n.User,
+	}
+	load := payload.NewPayload().AlertTitle("Test notification").AlertBody(testText(n)).Sound("default")
+	return p.sendAPNs(&apns2.Notification{
+		DeviceToken: wire.APNsToken(d.Token), Topic: d.App, Payload: load.Custom("zulip", data),
+	})
 }
 
-// sendAPNs sends one notification to one device.
+// sendAPNs sends one notification to one of Apple's devices.
 func (p *Pusher) sendAPNs(n *apns2.Notification) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -146,7 +152,10 @@ func (p *Pusher) sendAPNs(n *apns2.Notification) error {
 		return fmt.Errorf("reach Apple's push service: %w", err)
 	case answer.Sent():
 		return nil
-	case answer.StatusCode == http.StatusGone, answer.Reason == apns2.ReasonBadDeviceToken, answer.Reason == apns2.ReasonDeviceTokenNotForTopic, answer.Reason == apns2.ReasonUnregistered:
+	case answer.StatusCode == http.StatusGone,
+		answer.Reason == apns2.ReasonBadDeviceToken,
+		answer.Reason == apns2.ReasonDeviceTokenNotForTopic,
+		answer.Reason == apns2.ReasonUnregistered:
 		return wire.ErrDeviceUnknown
 	case answer.StatusCode == http.StatusTooManyRequests, answer.StatusCode >= 500:
 		return fmt.Errorf("%w: Apple's answered %d %s", wire.ErrPushFailed, answer.StatusCode, answer.Reason)
@@ -159,16 +168,29 @@ func testText(n wire.PushOrigin) string {
 }
 
 func (p *Pusher) testByFCM(n wire.PushOrigin, d realm.PushToken) error {
-	return p.sendFCM(d.Token, "high", map[string]any{"event": "test", "realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User, "time": time.Now().Unix()})
+	return p.sendFCM(d.Token, "high", map[string]any{
+		"event":      "test",
+		"realm_name": n.RealmName,
+		"realm_url":  n.RealmURL,
+		"realm_uri":  n.RealmURL,
+		"user_id":    n.User,
+		"time":       time.Now().Unix(),
+	})
 }
 
-// sendFCM sends one notification to one device. All its values are strings there.
+// sendFCM sends one notification to one Android device. The service accepts only strings as values.
 func (p *Pusher) sendFCM(token, priority string, data map[string]any) error {
 	texts := map[string]string{}
 	for k, v := range data {
 		texts[k] = fmt.Sprint(v)
 	}
-	body := map[string]any{"message": map[string]any{"token": token, "android": map[string]any{"priority": priority, "ttl": timeToLive}, "data": texts}}
+	body := map[string]any{
+		"message": map[string]any{
+			"token":   token,
+			"android": map[string]any{"priority": priority, "ttl": timeToLive},
+			"data":    texts,
+		},
+	}
 	status, answer, err := p.post(p.fcm, p.c.FCMServer+"/v1/projects/"+url.PathEscape(p.project)+"/messages:send", body)
 	if err != nil {
 		return fmt.Errorf("reach Google's push service: %w", err)
@@ -182,9 +204,10 @@ func (p *Pusher) sendFCM(token, priority string, data map[string]any) error {
 			Details []struct{ ErrorCode string }
 		}
 	}
-	json.Unmarshal(answer, &failure) // one that does not parse says nothing of the device
+	json.Unmarshal(answer, &failure) // no details if the answer is not JSON
 	for _, d := range failure.Error.Details {
-		if d.ErrorCode == "UNREGISTERED" || d.ErrorCode == "INVALID_ARGUMENT" && failure.Error.Status == "INVALID_ARGUMENT" {
+		if d.ErrorCode == "UNREGISTERED" ||
+			d.ErrorCode == "INVALID_ARGUMENT" && failure.Error.Status == "INVALID_ARGUMENT" {
 			return wire.ErrDeviceUnknown
 		}
 	}
@@ -194,7 +217,7 @@ func (p *Pusher) sendFCM(token, priority string, data map[string]any) error {
 	return fmt.Errorf("%w: Google's answered %d %s", wire.ErrPushRefused, status, failure.Error.Status)
 }
 
-// post sends JSON and reads an answer of bounded size.
+// post sends JSON and returns the status and the first maxAnswer bytes of the answer.
 func (p *Pusher) post(client *http.Client, address string, body any) (int, []byte, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -203,7 +226,12 @@ func (p *Pusher) post(client *http.Client, address string, body any) (int, []byt
 	return p.send(client, address, "application/json", text, func(*http.Request) {})
 }
 
-func (p *Pusher) send(client *http.Client, address, kind string, text []byte, sign func(*http.Request)) (int, []byte, error) {
+func (p *Pusher) send(
+	client *http.Client,
+	address, kind string,
+	text []byte,
+	sign func(*http.Request),
+) (int, []byte, error) {
 	r, err := http.NewRequest("POST", address, bytes.NewReader(text))
 	if err != nil {
 		return 0, nil, err
@@ -225,7 +253,7 @@ func (p *Pusher) bouncerCode(path string, body any) (code string, err error) {
 	return code, err
 }
 
-// sendJSONToBouncer is askBouncer with what it answered.
+// sendJSONToBouncer is sendToBouncer with a JSON body.
 func (p *Pusher) sendJSONToBouncer(path string, body any) (answer []byte, code string, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -234,9 +262,12 @@ func (p *Pusher) sendJSONToBouncer(path string, body any) (answer []byte, code s
 	return p.sendToBouncer(path, "application/json", text)
 }
 
-// sendToBouncer is bouncer with a body of any kind.
+// sendToBouncer sends a request to the bouncer. code is the code of its refusal, or "" and then answer is its answer.
 func (p *Pusher) sendToBouncer(path, kind string, body []byte) (answer []byte, code string, err error) {
-	status, answer, err := p.send(p.http, strings.TrimSuffix(p.c.Bouncer, "/")+"/api/v1/remotes/push/"+path, kind, body, func(r *http.Request) { r.SetBasicAuth(p.c.BouncerOrg, p.c.BouncerKey) })
+	address := strings.TrimSuffix(p.c.Bouncer, "/") + "/api/v1/remotes/push/" + path
+	status, answer, err := p.send(p.http, address, kind, body, func(r *http.Request) {
+		r.SetBasicAuth(p.c.BouncerOrg, p.c.BouncerKey)
+	})
 	if err != nil {
 		return nil, "", fmt.Errorf("reach the push bouncer: %w", err)
 	}
@@ -244,7 +275,7 @@ func (p *Pusher) sendToBouncer(path, kind string, body []byte) (answer []byte, c
 		return answer, "", nil
 	}
 	var failure struct{ Code, Msg string }
-	json.Unmarshal(answer, &failure) // one that does not parse has no code
+	json.Unmarshal(answer, &failure) // code stays "" if the answer is not JSON
 	switch {
 	case status == http.StatusTooManyRequests, status >= 500:
 		return nil, "", fmt.Errorf("%w: the bouncer answered %d %s", wire.ErrPushFailed, status, failure.Msg)
@@ -255,8 +286,19 @@ func (p *Pusher) sendToBouncer(path, kind string, body []byte) (answer []byte, c
 }
 
 func (p *Pusher) testByBouncer(n wire.PushOrigin, d realm.PushToken) error {
-	body := map[string]any{"realm_uuid": n.RealmUUID, "realm_name": n.RealmName, "user_id": n.User, "token": d.Token, "token_kind": d.Kind,
-		"base_payload": map[string]any{"realm_name": n.RealmName, "realm_url": n.RealmURL, "realm_uri": n.RealmURL, "user_id": n.User}}
+	body := map[string]any{
+		"realm_uuid": n.RealmUUID,
+		"realm_name": n.RealmName,
+		"user_id":    n.User,
+		"token":      d.Token,
+		"token_kind": d.Kind,
+		"base_payload": map[string]any{
+			"realm_name": n.RealmName,
+			"realm_url":  n.RealmURL,
+			"realm_uri":  n.RealmURL,
+			"user_id":    n.User,
+		},
+	}
 	if d.Kind == realm.PushAPNs {
 		body["ios_app_id"] = d.App
 	}
@@ -272,19 +314,20 @@ func (p *Pusher) testByBouncer(n wire.PushOrigin, d realm.PushToken) error {
 	}
 }
 
-// Register tells the bouncer of a device. It takes these in forms, unlike notifications.
+// Register registers or removes a device at the bouncer. The bouncer takes registrations as forms, unlike
+// notifications.
 func (p *Pusher) Register(r wire.PushRegistration) (code string, err error) {
 	if p.c.Bouncer == "" {
 		return "", wire.ErrPushNotConfigured
 	}
-	say := url.Values{"realm_uuid": {r.RealmUUID}}
+	form := url.Values{"realm_uuid": {r.RealmUUID}}
 	path := "e2ee/register"
 	if r.Device != 0 {
-		say.Set("token_id", r.TokenID)
-		say.Set("encrypted_push_registration", r.Encrypted)
-		say.Set("bouncer_public_key", r.PublicKey)
+		form.Set("token_id", r.TokenID)
+		form.Set("encrypted_push_registration", r.Encrypted)
+		form.Set("bouncer_public_key", r.PublicKey)
 	} else {
-		say.Set("user_id", r.User.String())
+		form.Set("user_id", r.User.String())
 		switch {
 		case r.Gone && r.Token.Token == "":
 			path = "unregister/all"
@@ -294,13 +337,13 @@ func (p *Pusher) Register(r wire.PushRegistration) (code string, err error) {
 			path = "register"
 		}
 		if r.Token.Token != "" {
-			say.Set("token", r.Token.Token)
-			say.Set("token_kind", strconv.Itoa(int(r.Token.Kind)))
+			form.Set("token", r.Token.Token)
+			form.Set("token_kind", strconv.Itoa(int(r.Token.Kind)))
 		}
 		if !r.Gone && r.Token.Kind == realm.PushAPNs {
-			say.Set("ios_app_id", r.Token.App)
+			form.Set("ios_app_id", r.Token.App)
 		}
 	}
-	_, code, err = p.sendToBouncer(path, "application/x-www-form-urlencoded", []byte(say.Encode()))
+	_, code, err = p.sendToBouncer(path, "application/x-www-form-urlencoded", []byte(form.Encode()))
 	return code, err
 }

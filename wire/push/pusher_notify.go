@@ -19,23 +19,22 @@ import (
 	"parley/wire"
 )
 
-// notify notifies devices of one thing. What has failed for now is left over, with the error of one of them; what is
-// refused for good is logged, and not tried again.
-func (p *Pusher) notify(n notification) (left notification, gone wire.UnregisteredDevices, err error) {
+// notify is as in Service. A refusal for good is logged and not tried again.
+func (p *Pusher) notify(n notification) (left notification, unregistered wire.UnregisteredDevices, err error) {
 	left = n
 	left.tokens, left.devices = nil, nil
 	sent := false
 	if p.c.Bouncer != "" {
 		sent = true
 		if len(n.tokens) > 0 {
-			dead, e := p.notifyByBouncer(n)
-			if gone.Tokens = dead; e != nil {
+			invalid, e := p.notifyByBouncer(n)
+			if unregistered.Tokens = invalid; e != nil {
 				left.tokens, err = n.tokens, e
 			}
 		}
 		if len(n.devices) > 0 {
-			dead, e := p.notifyEncryptedByBouncer(n)
-			if gone.Devices = dead; e != nil {
+			invalid, e := p.notifyEncryptedByBouncer(n)
+			if unregistered.Devices = invalid; e != nil {
 				left.devices, err = n.devices, e
 			}
 		}
@@ -52,30 +51,31 @@ func (p *Pusher) notify(n notification) (left notification, gone wire.Unregister
 			}
 			sent = true
 			if errors.Is(e, wire.ErrDeviceUnknown) {
-				gone.Tokens = append(gone.Tokens, d)
+				unregistered.Tokens = append(unregistered.Tokens, d)
 			} else if e != nil {
 				left.tokens, err = append(left.tokens, d), e
 			}
 		}
 	}
 	if !sent {
-		return left, gone, wire.ErrPushNotConfigured
+		return left, unregistered, wire.ErrPushNotConfigured
 	}
 	if err != nil {
-		p.log.Warn("push notification failed", "user", n.User.String(), "realm", n.RealmURL, "devices", len(left.tokens)+len(left.devices), "error", err)
+		p.log.Warn("push notification failed",
+			"user", n.User.String(), "realm", n.RealmID, "devices", len(left.tokens)+len(left.devices), "err", err)
 	}
-	return left, gone, err
+	return left, unregistered, err
 }
 
 // TestEncrypted shows a test notification on devices that are notified end-to-end encrypted.
 func (p *Pusher) TestEncrypted(
 	origin wire.PushOrigin, devices []realm.Device, now int64,
-) (gone wire.UnregisteredDevices, err error) {
-	_, gone, err = p.notify(newTestNotification(origin, devices, now))
-	return gone, err
+) (unregistered wire.UnregisteredDevices, err error) {
+	_, unregistered, err = p.notify(newTestNotification(origin, devices, now))
+	return unregistered, err
 }
 
-// priority: what takes notifications back must not wake a device.
+// priority returns Google's priority. A removal must not wake a device.
 func priority(n notification) string {
 	if n.removal {
 		return "normal"
@@ -83,23 +83,31 @@ func priority(n notification) string {
 	return "high"
 }
 
-// apnsNotification is a notification for one of Apple's devices. Its id follows from what it tells and to whom, so a second
-// attempt of what arrived already shows nothing new.
+// apnsNotification returns a notification for one of Apple's devices. Its id is a hash of the job and the device, so a
+// second attempt does not show a delivered notification again.
 func apnsNotification(n notification, d realm.PushToken) *apns2.Notification {
 	key := sha256.Sum256([]byte(n.key + " " + d.Token))
-	id, _ := uuid.FromBytes(key[:16]) // sixteen bytes are always one
-	out := &apns2.Notification{DeviceToken: wire.APNsToken(d.Token), Topic: d.App, ApnsID: id.String(), CollapseID: id.String(), Expiration: time.Now().Add(24 * time.Hour)}
+	id, _ := uuid.FromBytes(key[:16]) // cannot fail: the key has 16 bytes
+	out := &apns2.Notification{
+		DeviceToken: wire.APNsToken(d.Token),
+		Topic:       d.App,
+		ApnsID:      id.String(),
+		CollapseID:  id.String(),
+		Expiration:  time.Now().Add(24 * time.Hour),
+	}
 	load := payload.NewPayload().Custom("zulip", n.apns)
 	if n.removal {
 		out.Payload = load.Badge(0)
 		return out
 	}
-	out.Payload = load.AlertTitle(n.alert.title).AlertSubtitle(n.alert.subtitle).AlertBody(n.alert.body).Sound("default").Badge(0)
+	load.AlertTitle(n.alert.title).AlertSubtitle(n.alert.subtitle).AlertBody(n.alert.body)
+	out.Payload = load.Sound("default").Badge(0)
 	return out
 }
 
-// notifyByBouncer has the bouncer notifyByBouncer devices whose tokens it knows; it says which of them are dead.
-func (p *Pusher) notifyByBouncer(n notification) (gone []realm.PushToken, err error) {
+// notifyByBouncer lets the bouncer notify devices by their tokens. unregistered are the tokens that are not valid any
+// more.
+func (p *Pusher) notifyByBouncer(n notification) (unregistered []realm.PushToken, err error) {
 	android, apple := []string{}, []string{}
 	for _, d := range n.tokens {
 		if d.Kind == realm.PushAPNs {
@@ -112,49 +120,62 @@ func (p *Pusher) notifyByBouncer(n notification) (gone []realm.PushToken, err er
 	if len(apple) > 0 {
 		forApple = map[string]any{"badge": 0, "custom": map[string]any{"zulip": n.apns}}
 		if !n.removal {
-			forApple["alert"] = map[string]string{"title": n.alert.title, "subtitle": n.alert.subtitle, "body": n.alert.body}
+			forApple["alert"] = map[string]string{
+				"title":    n.alert.title,
+				"subtitle": n.alert.subtitle,
+				"body":     n.alert.body,
+			}
 			forApple["sound"] = "default"
 		}
 	}
 	if len(android) > 0 {
 		forAndroid = n.fcm
 	}
-	answer, code, err := p.sendJSONToBouncer("notify", map[string]any{"realm_uuid": n.RealmUUID, "user_id": n.User, "apns_payload": forApple, "gcm_payload": forAndroid,
-		"gcm_options": map[string]string{"priority": priority(n)}, "android_devices": android, "apple_devices": apple})
+	answer, code, err := p.sendJSONToBouncer("notify", map[string]any{
+		"realm_uuid":   n.RealmUUID,
+		"user_id":      n.User,
+		"apns_payload": forApple,
+		"gcm_payload":  forAndroid,
+		"gcm_options": map[string]string{
+			"priority": priority(n),
+		},
+		"android_devices": android,
+		"apple_devices":   apple,
+	})
 	if err == nil && code != "" {
 		err = fmt.Errorf("%w: %s", wire.ErrPushRefused, code)
 	}
 	if err != nil {
 		return nil, err
 	}
-	var said struct {
+	var reply struct {
 		Deleted struct {
 			Android []string `json:"android_devices"`
 			Apple   []string `json:"apple_devices"`
 		} `json:"deleted_devices"`
 	}
-	if json.Unmarshal(answer, &said) != nil {
-		return nil, nil // it took them; that it says nothing we understand of the dead is no failure
+	if json.Unmarshal(answer, &reply) != nil {
+		return nil, nil // the bouncer accepted the notification, even if its answer is not readable
 	}
 	for _, d := range n.tokens {
-		dead := said.Deleted.Android
+		invalid := reply.Deleted.Android
 		if d.Kind == realm.PushAPNs {
-			dead = said.Deleted.Apple
+			invalid = reply.Deleted.Apple
 		}
-		if slices.Contains(dead, d.Token) {
-			gone = append(gone, d)
+		if slices.Contains(invalid, d.Token) {
+			unregistered = append(unregistered, d)
 		}
 	}
-	return gone, nil
+	return unregistered, nil
 }
 
-// notifyEncryptedByBouncer has the bouncer pass on what it cannot read.
-func (p *Pusher) notifyEncryptedByBouncer(n notification) (gone []realm.Device, err error) {
+// notifyEncryptedByBouncer lets the bouncer forward notifications that it cannot decrypt.
+func (p *Pusher) notifyEncryptedByBouncer(n notification) (unregistered []realm.Device, err error) {
 	requests := []any{}
 	for _, d := range n.devices {
 		sealed, err := seal(d.Key, n.secret)
 		if err != nil {
-			p.log.Warn("device cannot be notified", "user", n.User.String(), "device", d.ID, "error", err)
+			p.log.Warn("notification not encrypted for a device", "user", n.User.String(), "device", d.ID, "err", err)
 			continue
 		}
 		load := map[string]any{"push_key_id": *d.KeyID, "encrypted_data": sealed}
@@ -173,33 +194,34 @@ func (p *Pusher) notifyEncryptedByBouncer(n notification) (gone []realm.Device, 
 	if len(requests) == 0 {
 		return nil, nil
 	}
-	answer, code, err := p.sendJSONToBouncer("e2ee/notify", map[string]any{"realm_uuid": n.RealmUUID, "push_requests": requests})
+	answer, code, err := p.sendJSONToBouncer("e2ee/notify",
+		map[string]any{"realm_uuid": n.RealmUUID, "push_requests": requests})
 	if err == nil && code != "" {
 		err = fmt.Errorf("%w: %s", wire.ErrPushRefused, code)
 	}
 	if err != nil {
 		return nil, err
 	}
-	var said struct {
-		Dead []string `json:"delete_token_ids"`
+	var reply struct {
+		Unregistered []string `json:"delete_token_ids"`
 	}
-	if json.Unmarshal(answer, &said) != nil {
+	if json.Unmarshal(answer, &reply) != nil {
 		return nil, nil
 	}
 	for _, d := range n.devices {
-		if slices.Contains(said.Dead, *d.TokenID) {
-			gone = append(gone, d)
+		if slices.Contains(reply.Unregistered, *d.TokenID) {
+			unregistered = append(unregistered, d)
 		}
 	}
-	return gone, nil
+	return unregistered, nil
 }
 
-// secretBoxKind is the first byte of a device's key: what follows is a key of libsodium's secretbox (protocol).
+// secretBoxKind is the first byte of a device's key. A key for libsodium's secretbox follows (protocol).
 const secretBoxKind = 0x31
 
-var errUnknownKeyKind = errors.New("the device's key is of no kind we know")
+var errUnknownKeyKind = errors.New("unknown kind of device key")
 
-// seal encrypts a notification for a device: a fresh nonce, then the box, in base64.
+// seal encrypts a notification for a device. It returns a fresh nonce and the box in base64.
 func seal(key, text []byte) (string, error) {
 	if len(key) != 33 || key[0] != secretBoxKind {
 		return "", errUnknownKeyKind

@@ -48,8 +48,10 @@ func TestAPNsNotification(t *testing.T) {
 		mu.Lock()
 		ids[r.URL.Path+" "+r.Header.Get("apns-id")] = true
 		mu.Unlock()
-		if body.APS.Alert.Title != "#dev > x" || body.APS.Alert.Subtitle != "Ann:" || body.APS.Alert.Body != "hi" || body.APS.Sound != "default" || body.Zulip["event"] != "message" {
-			t.Errorf("told %s", text)
+		if body.APS.Alert.Title != "#dev > x" || body.APS.Alert.Subtitle != "Ann:" || body.APS.Alert.Body != "hi" ||
+			body.APS.Sound != "default" ||
+			body.Zulip["event"] != "message" {
+			t.Errorf("sent %s", text)
 		}
 		switch r.URL.Path {
 		case "/3/device/dead":
@@ -63,15 +65,18 @@ func TestAPNsNotification(t *testing.T) {
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
-	p := newPusher(t, Config{APNsKey: writeFile(t, "key.p8", pkcs8(t, key)), APNsKeyID: "ABC", APNsTeam: "DEF", APNsServer: s.URL})
+	p := newPusher(t,
+		Config{APNsKey: writeFile(t, "key.p8", pkcs8(t, key)), APNsKeyID: "ABC", APNsTeam: "DEF", APNsServer: s.URL})
 	p.apns.HTTPClient.Transport = s.Client().Transport
 	apple := func(token string) realm.PushToken {
 		return realm.PushToken{Kind: realm.PushAPNs, Token: token, App: "org.example.App"}
 	}
 	n := notice(false, apple("f00d"), apple("dead"), apple("b15e"))
-	left, gone, err := p.notify(n)
-	if !errors.Is(err, wire.ErrPushFailed) || len(left.tokens) != 1 || left.tokens[0].Token != "b15e" || len(gone.Tokens) != 1 || gone.Tokens[0].Token != "dead" {
-		t.Errorf("left %v, gone %v: %v", left.tokens, gone.Tokens, err)
+	left, unregistered, err := p.notify(n)
+	if !errors.Is(err, wire.ErrPushFailed) || len(left.tokens) != 1 || left.tokens[0].Token != "b15e" ||
+		len(unregistered.Tokens) != 1 ||
+		unregistered.Tokens[0].Token != "dead" {
+		t.Errorf("left %v, gone %v: %v", left.tokens, unregistered.Tokens, err)
 	}
 	p.notify(left)
 	if len(ids) != 3 {
@@ -81,7 +86,7 @@ func TestAPNsNotification(t *testing.T) {
 
 func TestFCMNotification(t *testing.T) {
 	key, _ := rsa.GenerateKey(rand.Reader, 2048)
-	var told []string
+	var sent []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/token" {
 			w.Header().Set("Content-Type", "application/json")
@@ -98,20 +103,28 @@ func TestFCMNotification(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 			t.Error(err)
 		}
-		told = append(told, body.Message.Token+" "+body.Message.Android.Priority+" "+body.Message.Data["event"]+" "+body.Message.Data["zulip_message_id"])
+		m := body.Message
+		sent = append(sent, m.Token+" "+m.Android.Priority+" "+m.Data["event"]+" "+m.Data["zulip_message_id"])
 	}))
 	defer s.Close()
-	account, _ := json.Marshal(map[string]string{"type": "service_account", "project_id": "acme", "client_email": "x@example.com", "private_key": string(pkcs8(t, key)), "token_uri": s.URL + "/token"})
+	account, _ := json.Marshal(map[string]string{
+		"type":         "service_account",
+		"project_id":   "acme",
+		"client_email": "x@example.com",
+		"private_key":  string(pkcs8(t, key)),
+		"token_uri":    s.URL + "/token",
+	})
 	p := newPusher(t, Config{FCMAccount: writeFile(t, "account.json", account), FCMServer: s.URL})
 	for _, remove := range []bool{false, true} {
 		if _, _, err := p.notify(notice(remove, realm.PushToken{Kind: realm.PushFCM, Token: "phone"})); err != nil {
 			t.Error(err)
 		}
 	}
-	if got := strings.Join(told, ", "); got != "phone high message 5, phone normal message 5" {
-		t.Errorf("told %s", got)
+	if got := strings.Join(sent, ", "); got != "phone high message 5, phone normal message 5" {
+		t.Errorf("sent %s", got)
 	}
-	if _, _, err := p.notify(notice(false, realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"})); !errors.Is(err, wire.ErrPushNotConfigured) {
+	_, _, err := p.notify(notice(false, realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"}))
+	if !errors.Is(err, wire.ErrPushNotConfigured) {
 		t.Errorf("without Apple's service: %v", err)
 	}
 }
@@ -157,18 +170,22 @@ func TestBouncerEncryptedNotification(t *testing.T) {
 			t.Fatalf("%s: %v", text, err)
 		}
 		plain, ok := secretbox.Open(nil, sealed[24:], (*[24]byte)(sealed[:24]), (*[32]byte)(secret[1:]))
-		if !ok || string(plain) != `{"type":"message"}` || x.Token != token || x.Priority != "high" || x.Payload.KeyID != keyID {
+		if !ok || string(plain) != `{"type":"message"}` || x.Token != token || x.Priority != "high" ||
+			x.Payload.KeyID != keyID {
 			t.Errorf("the device reads %q of %s", plain, text)
 		}
 		io.WriteString(w, `{"result":"success","delete_token_ids":["AAECAwQFBgc="]}`)
 	}))
 	defer s.Close()
 	p := newPusher(t, Config{Bouncer: s.URL, BouncerOrg: "org", BouncerKey: "key"})
-	n := notice(false, realm.PushToken{Kind: realm.PushFCM, Token: "old"}, realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"})
+	n := notice(false, realm.PushToken{Kind: realm.PushFCM, Token: "old"},
+		realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"})
 	n.devices = []realm.Device{{ID: 1, TokenKind: "fcm", TokenID: &token, KeyID: &keyID, Key: secret}}
-	left, gone, err := p.notify(n)
-	if err != nil || len(left.tokens)+len(left.devices) != 0 || len(gone.Tokens) != 1 || gone.Tokens[0].Token != "old" || len(gone.Devices) != 1 {
-		t.Errorf("left %v %v, gone %v: %v", left.tokens, left.devices, gone, err)
+	left, unregistered, err := p.notify(n)
+	if err != nil || len(left.tokens)+len(left.devices) != 0 || len(unregistered.Tokens) != 1 ||
+		unregistered.Tokens[0].Token != "old" ||
+		len(unregistered.Devices) != 1 {
+		t.Errorf("left %v %v, gone %v: %v", left.tokens, left.devices, unregistered, err)
 	}
 	if len(asked) != 2 {
 		t.Errorf("asked %v", asked)

@@ -52,8 +52,10 @@ func TestAPNsTestNotification(t *testing.T) {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
-		if r.ProtoMajor != 2 || !strings.HasPrefix(r.Header.Get("Authorization"), "bearer ey") || r.Header.Get("apns-topic") != "org.example.App" || !strings.Contains(string(text), `"event":"test"`) {
-			t.Errorf("asked %s %v %s", r.URL, r.Header, text)
+		if r.ProtoMajor != 2 || !strings.HasPrefix(r.Header.Get("Authorization"), "bearer ey") ||
+			r.Header.Get("apns-topic") != "org.example.App" ||
+			!strings.Contains(string(text), `"event":"test"`) {
+			t.Errorf("request %s %v %s", r.URL, r.Header, text)
 		}
 		if r.URL.Path == "/3/device/bad0" {
 			w.WriteHeader(http.StatusGone)
@@ -63,12 +65,14 @@ func TestAPNsTestNotification(t *testing.T) {
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
-	p := newPusher(t, Config{APNsKey: writeFile(t, "key.p8", pkcs8(t, key)), APNsKeyID: "ABC", APNsTeam: "DEF", APNsServer: s.URL})
+	p := newPusher(t,
+		Config{APNsKey: writeFile(t, "key.p8", pkcs8(t, key)), APNsKeyID: "ABC", APNsTeam: "DEF", APNsServer: s.URL})
 	p.apns.HTTPClient.Transport = s.Client().Transport
 	if err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "c0ffee", App: "org.example.App"}); err != nil {
 		t.Error(err)
 	}
-	if err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "BAD0", App: "org.example.App"}); !errors.Is(err, wire.ErrDeviceUnknown) {
+	err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "BAD0", App: "org.example.App"})
+	if !errors.Is(err, wire.ErrDeviceUnknown) {
 		t.Errorf("an unknown device: %v", err)
 	}
 }
@@ -82,8 +86,9 @@ func TestFCMTestNotification(t *testing.T) {
 			return
 		}
 		text, _ := io.ReadAll(r.Body)
-		if r.URL.Path != "/v1/projects/acme/messages:send" || r.Header.Get("Authorization") != "Bearer let-me-in" || !strings.Contains(string(text), `"event":"test"`) {
-			t.Errorf("asked %s %v %s", r.URL, r.Header, text)
+		if r.URL.Path != "/v1/projects/acme/messages:send" || r.Header.Get("Authorization") != "Bearer let-me-in" ||
+			!strings.Contains(string(text), `"event":"test"`) {
+			t.Errorf("request %s %v %s", r.URL, r.Header, text)
 		}
 		if strings.Contains(string(text), `"token":"gone"`) {
 			w.WriteHeader(404)
@@ -91,12 +96,19 @@ func TestFCMTestNotification(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	account, _ := json.Marshal(map[string]string{"type": "service_account", "project_id": "acme", "client_email": "x@example.com", "private_key": string(pkcs8(t, key)), "token_uri": s.URL + "/token"})
+	account, _ := json.Marshal(map[string]string{
+		"type":         "service_account",
+		"project_id":   "acme",
+		"client_email": "x@example.com",
+		"private_key":  string(pkcs8(t, key)),
+		"token_uri":    s.URL + "/token",
+	})
 	p := newPusher(t, Config{FCMAccount: writeFile(t, "account.json", account), FCMServer: s.URL})
 	if err := p.Test(note, realm.PushToken{Kind: realm.PushFCM, Token: "here"}); err != nil {
 		t.Error(err)
 	}
-	if err := p.Test(note, realm.PushToken{Kind: realm.PushFCM, Token: "gone"}); !errors.Is(err, wire.ErrDeviceUnknown) {
+	err := p.Test(note, realm.PushToken{Kind: realm.PushFCM, Token: "gone"})
+	if !errors.Is(err, wire.ErrDeviceUnknown) {
 		t.Errorf("an unknown device: %v", err)
 	}
 }
@@ -112,7 +124,7 @@ func TestBouncerTestNotification(t *testing.T) {
 			json.NewDecoder(r.Body).Decode(&body)
 		}
 		if org, key, _ := r.BasicAuth(); org != "org" || key != "key" || body["realm_uuid"] != "u-u" {
-			t.Errorf("asked %s %v %v", r.URL, r.Header, body)
+			t.Errorf("request %s %v %v", r.URL, r.Header, body)
 		}
 		switch {
 		case body["token"] == "unknown":
@@ -130,28 +142,33 @@ func TestBouncerTestNotification(t *testing.T) {
 	if err := p.Test(note, realm.PushToken{Kind: realm.PushFCM, Token: "known"}); err != nil {
 		t.Error(err)
 	}
-	if err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "unknown"}); !errors.Is(err, wire.ErrDeviceUnknownToBouncer) {
+	err := p.Test(note, realm.PushToken{Kind: realm.PushAPNs, Token: "unknown"})
+	if !errors.Is(err, wire.ErrDeviceUnknownToBouncer) {
 		t.Errorf("an unknown device: %v", err)
 	}
 	for id, want := range map[string]string{"fine": "", "late": "INVALID_BOUNCER_PUBLIC_KEY"} {
-		if code, err := p.Register(wire.PushRegistration{RealmUUID: "u-u", DeviceRegistration: realm.DeviceRegistration{Device: 1, TokenID: id}}); err != nil || code != want {
+		r := realm.DeviceRegistration{Device: 1, TokenID: id}
+		code, err := p.Register(wire.PushRegistration{RealmUUID: "u-u", DeviceRegistration: r})
+		if err != nil || code != want {
 			t.Errorf("registering %s: %q, %v, want %q", id, code, err, want)
 		}
 	}
-	if _, err := p.Register(wire.PushRegistration{RealmUUID: "u-u", DeviceRegistration: realm.DeviceRegistration{Device: 1, TokenID: "broken"}}); !errors.Is(err, wire.ErrPushFailed) {
-		t.Errorf("a bouncer that fails: %v", err)
+	broken := realm.DeviceRegistration{Device: 1, TokenID: "broken"}
+	_, err = p.Register(wire.PushRegistration{RealmUUID: "u-u", DeviceRegistration: broken})
+	if !errors.Is(err, wire.ErrPushFailed) {
+		t.Errorf("a failing bouncer: %v", err)
 	}
 }
 
-// TestBouncerRegistration: in forms, as a bouncer takes registrations.
+// The bouncer takes registrations as forms.
 func TestBouncerRegistration(t *testing.T) {
-	var heard []string
+	var received []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if org, key, _ := r.BasicAuth(); org != "org" || key != "key" {
-			t.Errorf("asked by %v", r.Header)
+			t.Errorf("request with %v", r.Header)
 		}
 		r.ParseForm()
-		heard = append(heard, r.Method+" "+r.URL.Path+" "+r.PostForm.Encode())
+		received = append(received, r.Method+" "+r.URL.Path+" "+r.PostForm.Encode())
 		if r.PostForm.Get("token") == "strange" {
 			w.WriteHeader(400)
 			io.WriteString(w, `{"result":"error","code":"BAD_REQUEST","msg":"Token does not exist"}`)
@@ -164,20 +181,34 @@ func TestBouncerRegistration(t *testing.T) {
 		want string
 		code string
 	}{
-		{realm.DeviceRegistration{Token: realm.PushToken{Kind: realm.PushFCM, Token: "a b"}}, "register realm_uuid=u-u&token=a+b&token_kind=2&user_id=9", ""},
-		{realm.DeviceRegistration{Token: realm.PushToken{Kind: realm.PushAPNs, Token: "c0ffee", App: "org.example"}}, "register ios_app_id=org.example&realm_uuid=u-u&token=c0ffee&token_kind=1&user_id=9", ""},
-		{realm.DeviceRegistration{Token: realm.PushToken{Kind: realm.PushAPNs, Token: "strange"}, Gone: true}, "unregister realm_uuid=u-u&token=strange&token_kind=1&user_id=9", "BAD_REQUEST"},
+		{
+			realm.DeviceRegistration{Token: realm.PushToken{Kind: realm.PushFCM, Token: "a b"}},
+			"register realm_uuid=u-u&token=a+b&token_kind=2&user_id=9", "",
+		},
+		{
+			realm.DeviceRegistration{Token: realm.PushToken{Kind: realm.PushAPNs, Token: "c0ffee", App: "org.example"}},
+			"register ios_app_id=org.example&realm_uuid=u-u&token=c0ffee&token_kind=1&user_id=9", "",
+		},
+		{
+			realm.DeviceRegistration{Token: realm.PushToken{Kind: realm.PushAPNs, Token: "strange"}, Gone: true},
+			"unregister realm_uuid=u-u&token=strange&token_kind=1&user_id=9", "BAD_REQUEST",
+		},
 		{realm.DeviceRegistration{Gone: true}, "unregister/all realm_uuid=u-u&user_id=9", ""},
-		{realm.DeviceRegistration{Device: 3, TokenID: "t", Encrypted: "e", PublicKey: "k"}, "e2ee/register bouncer_public_key=k&encrypted_push_registration=e&realm_uuid=u-u&token_id=t", ""},
+		{
+			realm.DeviceRegistration{Device: 3, TokenID: "t", Encrypted: "e", PublicKey: "k"},
+			"e2ee/register bouncer_public_key=k&encrypted_push_registration=e&realm_uuid=u-u&token_id=t", "",
+		},
 	} {
-		heard = nil
+		received = nil
 		code, err := p.Register(wire.PushRegistration{DeviceRegistration: c.r, RealmUUID: "u-u", User: 9})
-		if want := "POST /api/v1/remotes/push/" + c.want; err != nil || code != c.code || len(heard) != 1 || heard[0] != want {
-			t.Errorf("%+v: %q %v, heard %q, want %q", c.r, code, err, heard, want)
+		if want := "POST /api/v1/remotes/push/" + c.want; err != nil || code != c.code || len(received) != 1 ||
+			received[0] != want {
+			t.Errorf("%+v: %q %v, received %q, want %q", c.r, code, err, received, want)
 		}
 	}
-	if _, err := newPusher(t, Config{FCMServer: "x", APNsServer: "y", Bouncer: "http://127.0.0.1:1"}).Register(wire.PushRegistration{}); err == nil {
-		t.Error("a bouncer that is not there has taken a token")
+	unreachable := newPusher(t, Config{FCMServer: "x", APNsServer: "y", Bouncer: "http://127.0.0.1:1"})
+	if _, err := unreachable.Register(wire.PushRegistration{}); err == nil {
+		t.Error("registered at a bouncer that does not exist")
 	}
 }
 

@@ -58,8 +58,8 @@ func triggerName(e *realm.ServiceTriggered) string {
 	return "direct_message"
 }
 
-// parseAnswer returns the message, and the widget if any, that a service's answer makes its bot send. An empty text means
-// that the bot sends nothing. ok is false if the answer is not JSON.
+// parseAnswer returns the message, and the widget if any, that a service's answer makes its bot send. An empty text
+// means that the bot sends nothing. ok is false if the answer is not JSON.
 func parseAnswer(e *realm.ServiceTriggered, answer []byte) (text, widget string, ok bool) {
 	if s := strings.TrimSpace(string(answer)); s == "" || s == `""` { // older bot servers answer "" to send nothing
 		return "", "", true

@@ -1,9 +1,3 @@
-// Package webhooks calls the services that outgoing-webhook bots stand for, and lets the bots say what comes back.
-//
-// Calls are errands: organizations hold a limited number of them until they are done, and each bot's go one after the other:
-// an answer never overtakes an earlier one, and a slow service delays only its own bot. Addresses are checked when they
-// are dialled, after names were resolved: nothing inside the server's own network can be reached through a bot, and its
-// owner does not hear which addresses names stand for. The log says it.
 package webhooks
 
 import (
@@ -27,40 +21,37 @@ import (
 	"parley/wire/markdown/preview"
 )
 
-// Limits, each against one service taking the server's memory or time.
+// Limits, so that one service cannot use up the server's memory or time.
 const (
-	callTimeout     = 10 * time.Second // one attempt
-	maxAttempts     = 3                // before a service counts as down
+	callTimeout     = 10 * time.Second // of one attempt
+	maxAttempts     = 3                // of one call
 	firstRetryPause = time.Second      // before the second attempt; the third waits twice as long
-	maxAge          = 24 * time.Hour   // after which nobody waits for an answer any more
+	maxAge          = 24 * time.Hour   // of a message; older ones are not sent to services
 	maxAnswer       = 64 << 10         // bytes of a service's answer
-	maxQuotedAnswer = 200              // bytes of an answer that its owner is shown
+	maxQuotedAnswer = 200              // bytes of an answer that are shown to the bot's owner
 )
 
 // MaxCalling is how many bots' services are called at a time.
 const MaxCalling = 16
 
-// Server is what the calls need of the running server.
-type Server = wire.Server
-
-// Options of a caller.
+// Options of a Client.
 type Options struct {
-	Server Server
+	Server wire.Server
 	Tools  *wire.Tools
 	Log    *slog.Logger
-	// Allow are networks inside that may be called nevertheless.
+	// Allow are internal networks that may be called.
 	Allow      []netip.Prefix
 	RetryPause time.Duration    // before the second attempt; 0: a second
-	Now        func() time.Time // nil: the clock
+	Now        func() time.Time // nil: time.Now
 }
 
-// Client calls services.
+// Client is the dispatch.Handler that calls services.
 type Client struct {
 	o      Options
 	client *http.Client
 }
 
-// New returns a caller.
+// New returns a Client.
 func New(o Options) *Client {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -72,53 +63,56 @@ func New(o Options) *Client {
 		o.Now = time.Now
 	}
 	c := &Client{o: o}
-	dialer := &net.Dialer{Timeout: callTimeout, Control: func(_, address string, _ syscall.RawConn) error { return c.checkAddress(address) }}
+	dialer := &net.Dialer{
+		Timeout: callTimeout,
+		Control: func(_, address string, _ syscall.RawConn) error { return c.checkAddress(address) },
+	}
 	c.client = &http.Client{Timeout: callTimeout,
-		Transport:     &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
+		Transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			MaxIdleConnsPerHost:    1,
+			IdleConnTimeout:        time.Minute,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return c
 }
 
-// Handle calls a service about one message and lets the bot answer.
-func (c *Client) Handle(ctx context.Context, j *dispatch.Attempt) dispatch.Outcome {
-	if c.o.Now().Sub(time.Unix(j.Job.At, 0)) > maxAge {
-		c.o.Log.Warn("service not called: the message is too old", "realm", j.Realm, "bot", int64(j.Job.User))
+// Handle calls a service about one message and sends its answer as the bot.
+func (c *Client) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outcome {
+	if c.o.Now().Sub(time.Unix(a.Job.At, 0)) > maxAge {
+		c.o.Log.Warn("outgoing webhook given up: the message is too old", "realm", a.Realm, "user", int64(a.Job.User))
 		return dispatch.Outcome{}
 	}
-	type found struct {
+	type call struct {
 		e  *realm.ServiceTriggered
 		id string
 	}
-	v, err := c.o.Server.View(j.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
-		e, _ := v.ServiceCall(&j.Job)
-		return found{e, v.Org().UUID + "-" + strconv.FormatInt(j.Job.ID, 10)}, nil
+	v, err := c.o.Server.View(a.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
+		e, _ := v.ServiceCall(&a.Job)
+		return call{e, v.Org().UUID + "-" + strconv.FormatInt(a.Job.ID, 10)}, nil
 	})
 	if err != nil {
 		return dispatch.Outcome{RetryAfter: c.o.RetryPause}
 	}
-	f := v.(found)
-	if f.e == nil {
-		return dispatch.Outcome{} // the message, or the bot, is gone
+	e, id := v.(call).e, v.(call).id
+	if e == nil {
+		return dispatch.Outcome{} // the message or the bot was removed
 	}
-	var text realm.Body
-	if f.e.Message.Body != nil {
-		text = *f.e.Message.Body
-	} else {
-		var ok bool
-		if text, ok = c.o.Server.Text(j.Realm, f.e.Message.Ref); !ok {
-			return dispatch.Outcome{} // erased meanwhile
-		}
+	text, ok := c.text(a.Realm, e)
+	if !ok {
+		return dispatch.Outcome{} // erased meanwhile
 	}
-	kind, body := buildRequest(f.e, text, j.Realm, j.Site)
-	answer, err := c.post(ctx, f.e.Service.URL, kind, f.id, body)
-	request := &wire.Call{Server: c.o.Server, Tools: c.o.Tools, Realm: j.Realm, Site: j.Site}
+	kind, body := buildRequest(e, text, a.Realm, a.Site)
+	answer, err := c.post(ctx, e.Service.URL, kind, id, body)
+	request := &wire.Call{Server: c.o.Server, Tools: c.o.Tools, Realm: a.Realm, Site: a.Site}
 	if err == nil {
-		text, widget, understood := parseAnswer(f.e, answer)
-		if !understood {
+		text, widget, isJSON := parseAnswer(e, answer)
+		if !isJSON {
 			err = &serviceError{why: "The service's answer is not JSON: " + quote(answer)}
 		} else if text == "" {
 			return dispatch.Outcome{}
-		} else if err = wire.SendServiceReply(request, f.e, text, widget, j.Job.ID); err == nil {
+		} else if err = wire.SendServiceReply(request, e, text, widget, a.Job.ID); err == nil {
 			return dispatch.Outcome{Finished: true}
 		} else {
 			err = &serviceError{why: "The service's answer could not be sent: " + err.Error()}
@@ -127,43 +121,51 @@ func (c *Client) Handle(ctx context.Context, j *dispatch.Attempt) dispatch.Outco
 	if ctx.Err() != nil {
 		return dispatch.Outcome{RetryAfter: c.o.RetryPause}
 	}
-	c.reportFailure(request, f.e, err)
+	c.reportFailure(request, e, err)
 	return dispatch.Outcome{}
 }
 
-// reportFailure has the bot say that its service is down, and tells its owner why.
+// text returns the text of the message, which is in the event or on disk; false if it was erased.
+func (c *Client) text(id realm.ID, e *realm.ServiceTriggered) (realm.Body, bool) {
+	if e.Message.Body != nil {
+		return *e.Message.Body, true
+	}
+	return c.o.Server.Text(id, e.Message.Ref)
+}
+
+// reportFailure sends a message about the failure as the bot, and tells the bot's owner the reason.
 func (c *Client) reportFailure(request *wire.Call, e *realm.ServiceTriggered, err error) {
-	bot := int64(e.Bot.ID)
+	log := c.o.Log.With("realm", request.Realm, "user", int64(e.Bot.ID))
 	cause := err
-	var down *serviceError
-	if errors.As(err, &down) && down.cause != nil {
-		cause = down.cause
+	var failure *serviceError
+	if errors.As(err, &failure) && failure.cause != nil {
+		cause = failure.cause
 	}
-	c.o.Log.Info("service failed", "realm", request.Realm, "bot", bot, "error", cause)
-	say := "Failure! Third party is unavailable."
-	if down != nil && down.status != 0 {
-		say = fmt.Sprintf("Failure! The webhook got a response with status code *%d*.", down.status)
+	log.Info("outgoing webhook failed", "err", cause)
+	text := "Failure! Third party is unavailable."
+	if failure != nil && failure.status != 0 {
+		text = fmt.Sprintf("Failure! The webhook got a response with status code *%d*.", failure.status)
 	}
-	if sayErr := wire.SendServiceReply(request, e, say, "", 0); sayErr != nil {
-		c.o.Log.Info("bot may not say that its service failed", "realm", request.Realm, "bot", bot, "error", sayErr)
+	if err := wire.SendServiceReply(request, e, text, "", 0); err != nil {
+		log.Info("message about a failed outgoing webhook not sent", "err", err)
 	}
 	request.Caller = realm.Caller{System: true, Client: "Internal"}
-	_, tellErr := wire.Execute(request, realm.ReportServiceFailure{Bot: e.Bot.ID, Message: e.Message.ID, Why: err.Error()})
-	if tellErr != nil {
-		c.o.Log.Warn("bot's owner not told of a failure", "realm", request.Realm, "bot", bot, "error", tellErr)
+	report := realm.ReportServiceFailure{Bot: e.Bot.ID, Message: e.Message.ID, Why: err.Error()}
+	if _, err := wire.Execute(request, report); err != nil {
+		log.Warn("failed outgoing webhook not reported to the bot's owner", "err", err)
 	}
 }
 
-// serviceError is a service that did not answer as it should; the status is 0 if it did not answer at all.
+// serviceError is a service's failure. The status is 0 if the service did not answer at all.
 type serviceError struct {
 	status int
-	why    string // is shown to the bot's owner
-	cause  error  // for the operator's eyes only; nil: why says all
+	why    string // shown to the bot's owner
+	cause  error  // logged only; nil if why says everything
 }
 
 func (e *serviceError) Error() string { return e.why }
 
-// post sends a request until it is answered, refused for good, or tried often enough.
+// post sends a request until it is answered, refused for good, or was tried maxAttempts times.
 func (c *Client) post(ctx context.Context, address, kind, id string, body []byte) (answer []byte, err error) {
 	pause := c.o.RetryPause
 	for n := 1; ; n++ {
@@ -180,9 +182,13 @@ func (c *Client) post(ctx context.Context, address, kind, id string, body []byte
 	}
 }
 
-// postOnce is one attempt; again reports whether another may fare better. The id is the same whenever the same message is
-// passed on, so that a service can tell one that comes twice.
-func (c *Client) postOnce(ctx context.Context, address, kind, id string, body []byte) (answer []byte, again bool, err error) {
+// postOnce makes one attempt; again reports whether another may succeed. The id is the same at every attempt for the
+// same message, so a service can recognize a repeated call.
+func (c *Client) postOnce(
+	ctx context.Context,
+	address, kind, id string,
+	body []byte,
+) (answer []byte, again bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, false, &serviceError{why: "The address of the service is no good: " + err.Error()}
@@ -192,8 +198,12 @@ func (c *Client) postOnce(ctx context.Context, address, kind, id string, body []
 	r.Header.Set("User-Agent", "ParleyOutgoingWebhook/"+wire.Version)
 	res, err := c.client.Do(r)
 	if err != nil {
-		// An address inside is tried as often as one that is not there: how long it takes says nothing either.
-		return nil, true, &serviceError{why: "The service at " + r.URL.Redacted() + " did not answer: " + publicReason(err), cause: err}
+		// An internal address is tried as often as an address that does not answer. Otherwise the duration would reveal
+		// it.
+		return nil, true, &serviceError{
+			why:   "The service at " + r.URL.Redacted() + " did not answer: " + publicReason(err),
+			cause: err,
+		}
 	}
 	defer res.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
@@ -201,18 +211,24 @@ func (c *Client) postOnce(ctx context.Context, address, kind, id string, body []
 	case err != nil:
 		return nil, true, &serviceError{why: "The service's answer broke off: " + publicReason(err), cause: err}
 	case res.StatusCode >= 500:
-		return nil, true, &serviceError{status: res.StatusCode, why: fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, quote(answer))}
+		return nil, true, &serviceError{
+			status: res.StatusCode,
+			why:    fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, quote(answer)),
+		}
 	case res.StatusCode < 200 || res.StatusCode >= 300:
-		return nil, false, &serviceError{status: res.StatusCode, why: fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, quote(answer))}
+		return nil, false, &serviceError{
+			status: res.StatusCode,
+			why:    fmt.Sprintf("The service answered with status %d: %s", res.StatusCode, quote(answer)),
+		}
 	case len(answer) > maxAnswer:
 		return nil, false, &serviceError{why: fmt.Sprintf("The service's answer is longer than %d bytes.", maxAnswer)}
 	}
 	return answer, false, nil
 }
 
-// publicReason is why a connection failed, without the addresses that Go's errors name: the one a name stands for, the server's
-// own, and that of its name server are the operator's business. A name that stands for an address inside reads as one that
-// stands for nothing, so that nobody finds out by asking which names there are inside.
+// publicReason returns why a connection failed, for the bot's owner. Go's errors name IP addresses: the service's, the
+// server's own, and its name server's. Only the operator may see those. A name with an internal address reads like a
+// name without any address; otherwise an owner could find out which internal names exist.
 func publicReason(err error) string {
 	var inside *internalAddressError
 	var name *net.DNSError
@@ -236,12 +252,12 @@ func quote(b []byte) string {
 	return string(bytes.ToValidUTF8(b[:min(len(b), maxQuotedAnswer)], nil))
 }
 
-// internalAddressError refuses an address within the server's own network.
+// internalAddressError rejects an address in the server's own network.
 type internalAddressError struct{ address string }
 
 func (e *internalAddressError) Error() string { return e.address + " may not be called" }
 
-// checkAddress refuses to connect to anything that is not plainly outside.
+// checkAddress rejects all addresses that are not public, except those in Options.Allow.
 func (c *Client) checkAddress(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {

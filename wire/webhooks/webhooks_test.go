@@ -25,20 +25,25 @@ import (
 	"parley/wire/dispatch"
 )
 
-// fakeServer is a realm without actors or disk, as the calls see the server: every turn is done at once.
+// fakeServer is a realm without actors and disk. It runs every turn at once.
 type fakeServer struct {
-	Server
+	wire.Server
 	t           *testing.T
 	mu          sync.Mutex
 	r           *realm.Realm
 	texts       map[realm.BodyRef]realm.Body
-	botMessages chan string // what bots said, as "author: text"
+	botMessages chan string // messages that bots sent, as "author: text"
 	log         *slog.Logger
 }
 
 func (s *fakeServer) turnEnv() realm.TurnEnv {
-	return realm.TurnEnv{Now: 1_700_000_000, Token: func(n int) string { return strings.Repeat("t", n) }, UUID: func() string { return "u" }, APIKey: func(realm.UserID, int64) string { return "key" },
-		Hash: func(string) (h [32]byte) { return h }}
+	return realm.TurnEnv{
+		Now:    1_700_000_000,
+		Token:  func(n int) string { return strings.Repeat("t", n) },
+		UUID:   func() string { return "u" },
+		APIKey: func(realm.UserID, int64) string { return "key" },
+		Hash:   func(string) (h [32]byte) { return h },
+	}
 }
 
 func (s *fakeServer) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
@@ -54,10 +59,10 @@ func (s *fakeServer) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (
 	return a, err
 }
 
-func (s *fakeServer) View(_ realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+func (s *fakeServer) View(_ realm.ID, c realm.Caller, read func(realm.View) (any, error)) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return look(s.r.ViewAs(c, 1_700_000_000))
+	return read(s.r.ViewAs(c, 1_700_000_000))
 }
 
 func (s *fakeServer) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool) {
@@ -82,17 +87,27 @@ func runCommand[A any](s *fakeServer, c realm.Caller, cmd realm.Command[A]) A {
 	return v
 }
 
-// newFakeServer has Ann, her bot, and a message to it that its service is to be told of.
+// newFakeServer has the user Ann, her bot, and a message to the bot that triggers its service.
 func newFakeServer(t *testing.T, service string, slack bool) *fakeServer {
 	s := &fakeServer{t: t, r: realm.New(1), texts: map[realm.BodyRef]realm.Body{}, botMessages: make(chan string, 1000)}
 	system := realm.Caller{System: true}
 	runCommand(s, system, realm.FoundRealm{Name: "x"})
-	ann := realm.Caller{User: runCommand(s, system, realm.CreateUser{Name: "Ann", Email: "ann@example.org"}), Client: "test"}
+	ann := realm.Caller{
+		User:   runCommand(s, system, realm.CreateUser{Name: "Ann", Email: "ann@example.org"}),
+		Client: "test",
+	}
 	kind := 1
 	if slack {
 		kind = 2
 	}
-	b := runCommand(s, ann, realm.CreateBot{Name: "Robo", Email: "robo-bot@example.org", ShortName: "robo", Type: realm.OutgoingWebhook, URL: service, Interface: kind})
+	b := runCommand(s, ann, realm.CreateBot{
+		Name:      "Robo",
+		Email:     "robo-bot@example.org",
+		ShortName: "robo",
+		Type:      realm.OutgoingWebhook,
+		URL:       service,
+		Interface: kind,
+	})
 	send(s, ann, b.ID, "hi *bot*", "<p>hi <em>bot</em></p>")
 	v := s.r.ViewAs(system, 1_700_000_000)
 	errands := v.OutboxJobs()
@@ -106,15 +121,22 @@ func newFakeServer(t *testing.T, service string, slack bool) *fakeServer {
 	return s
 }
 
-// send has somebody write to the bot, unheard by the test.
+// send sends a message to the bot and takes it out of botMessages.
 func send(s *fakeServer, from realm.Caller, to realm.UserID, text, html string) {
 	s.t.Helper()
-	runCommand(s, from, realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: text, HTML: html}})
+	runCommand(s, from,
+		realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: text, HTML: html}})
 	<-s.botMessages
 }
 
 func (s *fakeServer) client(allow ...string) *Client {
-	o := Options{Server: s, Log: s.log, Tools: &wire.Tools{Renderer: &wire.Renderer{}}, RetryPause: time.Millisecond, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }}
+	o := Options{
+		Server:     s,
+		Log:        s.log,
+		Tools:      &wire.Tools{Renderer: &wire.Renderer{}},
+		RetryPause: time.Millisecond,
+		Now:        func() time.Time { return time.Unix(1_700_000_000, 0) },
+	}
 	for _, p := range allow {
 		o.Allow = append(o.Allow, netip.MustParsePrefix(p))
 	}
@@ -123,13 +145,17 @@ func (s *fakeServer) client(allow ...string) *Client {
 
 // startDispatcher has the services called that wait.
 func (s *fakeServer) startDispatcher(allow ...string) *dispatch.Dispatcher {
-	c := dispatch.New(dispatch.Options{Server: s, Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxWebhook: s.client(allow...)}, Concurrency: map[realm.OutboxJobKind]int{realm.OutboxWebhook: MaxCalling}})
+	c := dispatch.New(dispatch.Options{
+		Server:      s,
+		Handlers:    map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxWebhook: s.client(allow...)},
+		Concurrency: map[realm.OutboxJobKind]int{realm.OutboxWebhook: MaxCalling},
+	})
 	c.Begin(0, map[realm.ID]wire.Site{1: {Host: "h"}})
 	s.t.Cleanup(func() { c.Close(context.Background()) })
 	return c
 }
 
-// outboxLength is how many errands are left.
+// outboxLength returns the number of unfinished jobs.
 func (s *fakeServer) outboxLength() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,12 +168,12 @@ func (s *fakeServer) nextBotMessage() string {
 	case x := <-s.botMessages:
 		return x
 	case <-time.After(10 * time.Second):
-		s.t.Fatal("nobody said anything")
+		s.t.Fatal("no bot sent a message")
 	}
 	return ""
 }
 
-// startService answers each call with the next of some handlers, the last one over and over.
+// startService starts a service that answers with the handlers in order, and repeats the last one.
 func startService(t *testing.T, handlers ...http.HandlerFunc) string {
 	var mu sync.Mutex
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -178,11 +204,14 @@ func TestBotSendsAnswer(t *testing.T) {
 	}), false)
 	s.startDispatcher("127.0.0.0/8")
 	if x := s.nextBotMessage(); x != "Robo: hello yourself" {
-		t.Errorf("said %q", x)
+		t.Errorf("sent %q", x)
 	}
 	m, _ := got["message"].(map[string]any)
-	if got["data"] != "hi *bot*" || got["trigger"] != "direct_message" || got["bot_full_name"] != "Robo" || got["token"] == "" || m["rendered_content"] != "<p>hi <em>bot</em></p>" || m["type"] != "private" {
-		t.Errorf("the service was told %v", got)
+	if got["data"] != "hi *bot*" || got["trigger"] != "direct_message" || got["bot_full_name"] != "Robo" ||
+		got["token"] == "" ||
+		m["rendered_content"] != "<p>hi <em>bot</em></p>" ||
+		m["type"] != "private" {
+		t.Errorf("the service got %v", got)
 	}
 }
 
@@ -195,15 +224,19 @@ func TestSlackInterface(t *testing.T) {
 	}), true)
 	s.startDispatcher("127.0.0.0/8")
 	if x := s.nextBotMessage(); x != "Robo: ok" || got.Get("text") != "hi *bot*" || got.Get("user_name") != "Ann" {
-		t.Errorf("said %q after %v", x, got)
+		t.Errorf("sent %q after %v", x, got)
 	}
 }
 
 func TestRetry(t *testing.T) {
-	s := newFakeServer(t, startService(t, answerWith(503, ""), answerWith(500, ""), answerWith(200, `{"response_string": "third time"}`)), false)
+	s := newFakeServer(
+		t,
+		startService(t, answerWith(503, ""), answerWith(500, ""), answerWith(200, `{"response_string": "third time"}`)),
+		false,
+	)
 	s.startDispatcher("127.0.0.0/8")
 	if x := s.nextBotMessage(); x != "Robo: third time" {
-		t.Errorf("said %q", x)
+		t.Errorf("sent %q", x)
 	}
 }
 
@@ -211,35 +244,40 @@ func TestLegacyAnswers(t *testing.T) {
 	s := newFakeServer(t, startService(t, answerWith(200, `{"content": "one", "response_string": "other"}`)), false)
 	s.startDispatcher("127.0.0.0/8")
 	if x := s.nextBotMessage(); x != "Robo: other" {
-		t.Errorf("said %q", x)
+		t.Errorf("sent %q", x)
 	}
 	for _, nothing := range []string{`""`, "\n", "{}", "null", `{"response_not_required": true, "content": "x"}`} {
 		if text, _, ok := parseAnswer(&realm.ServiceTriggered{}, []byte(nothing)); text != "" || !ok {
-			t.Errorf("%q says %q, understood: %v", nothing, text, ok)
+			t.Errorf("%q makes the bot send %q, ok: %v", nothing, text, ok)
 		}
 	}
 }
 
 func TestFailureIsReported(t *testing.T) {
+	const unavailable = "Robo: Failure! Third party is unavailable."
+	status := func(code string) string {
+		return "Robo: Failure! The webhook got a response with status code *" + code + "*."
+	}
 	for name, x := range map[string]struct {
-		reply  http.HandlerFunc
-		say    string
-		reason string
+		reply   http.HandlerFunc
+		message string
+		reason  string
 	}{
-		"refused":  {answerWith(400, "no such thing"), "Robo: Failure! The webhook got a response with status code *400*.", "no such thing"},
-		"down":     {answerWith(502, ""), "Robo: Failure! The webhook got a response with status code *502*.", "502"},
-		"no JSON":  {answerWith(200, "<html>"), "Robo: Failure! Third party is unavailable.", "not JSON"},
-		"redirect": {answerWith(302, ""), "Robo: Failure! The webhook got a response with status code *302*.", "302"},
-		"endless":  {answerWith(200, strings.Repeat(" ", maxAnswer+1)), "Robo: Failure! Third party is unavailable.", "longer than"},
+		"refused":  {answerWith(400, "no such thing"), status("400"), "no such thing"},
+		"down":     {answerWith(502, ""), status("502"), "502"},
+		"no JSON":  {answerWith(200, "<html>"), unavailable, "not JSON"},
+		"redirect": {answerWith(302, ""), status("302"), "302"},
+		"too long": {answerWith(200, strings.Repeat(" ", maxAnswer+1)), unavailable, "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newFakeServer(t, startService(t, x.reply), false)
 			s.startDispatcher("127.0.0.0/8")
-			if say := s.nextBotMessage(); say != x.say {
-				t.Errorf("the bot said %q", say)
+			if say := s.nextBotMessage(); say != x.message {
+				t.Errorf("the bot sent %q", say)
 			}
-			if say := s.nextBotMessage(); !strings.HasPrefix(say, "Notification Bot: ") || !strings.Contains(say, x.reason) {
-				t.Errorf("the owner was told %q", say)
+			if say := s.nextBotMessage(); !strings.HasPrefix(say, "Notification Bot: ") ||
+				!strings.Contains(say, x.reason) {
+				t.Errorf("the owner got %q", say)
 			}
 		})
 	}
@@ -255,10 +293,10 @@ func TestEmptyAnswer(t *testing.T) {
 	<-called
 	c.Close(context.Background())
 	if len(s.botMessages) != 0 {
-		t.Errorf("the bot said %q", <-s.botMessages)
+		t.Errorf("the bot sent %q", <-s.botMessages)
 	}
 	if n := s.outboxLength(); n != 0 {
-		t.Errorf("%d errands are left", n)
+		t.Errorf("%d jobs are left", n)
 	}
 }
 
@@ -267,14 +305,17 @@ func TestInternalAddressesAreBlocked(t *testing.T) {
 	s := newFakeServer(t, startService(t, func(http.ResponseWriter, *http.Request) { called <- true }), false)
 	s.startDispatcher()
 	if x := s.nextBotMessage(); x != "Robo: Failure! Third party is unavailable." {
-		t.Errorf("the bot said %q", x)
+		t.Errorf("the bot sent %q", x)
 	}
 	if len(called) != 0 {
 		t.Error("a service on the loopback was called")
 	}
 	c := s.client()
-	for _, address := range []string{"127.0.0.1:80", "[::1]:80", "10.1.2.3:80", "192.168.0.1:80", "172.16.0.1:443", "169.254.169.254:80", "[fe80::1%eth0]:80", "[fd00::1]:80", "100.64.0.1:80",
-		"0.0.0.0:80", "[::ffff:10.0.0.1]:80", "[64:ff9b::a00:1]:80", "[2002:a00:1::]:80", "224.0.0.1:80", "255.255.255.255:80", "nonsense"} {
+	for _, address := range []string{
+		"127.0.0.1:80", "[::1]:80", "10.1.2.3:80", "192.168.0.1:80", "172.16.0.1:443", "169.254.169.254:80",
+		"[fe80::1%eth0]:80", "[fd00::1]:80", "100.64.0.1:80", "0.0.0.0:80", "[::ffff:10.0.0.1]:80",
+		"[64:ff9b::a00:1]:80", "[2002:a00:1::]:80", "224.0.0.1:80", "255.255.255.255:80", "nonsense",
+	} {
 		var inside *internalAddressError
 		if !errors.As(c.checkAddress(address), &inside) {
 			t.Errorf("%s may be called", address)
@@ -287,29 +328,32 @@ func TestInternalAddressesAreBlocked(t *testing.T) {
 	}
 }
 
-// Whoever owns a bot may give its service any name: what he is told of it does not say which address it has inside, not even
-// whether it has one. The operator's log does.
+// The owner of a bot may give its service any name. The report to the owner must not reveal the name's internal
+// address, nor whether it has one. The operator's log contains it.
 func TestInternalAddressesStayPrivate(t *testing.T) {
 	called := make(chan bool, 10)
-	port := strings.TrimPrefix(startService(t, func(http.ResponseWriter, *http.Request) { called <- true }), "http://127.0.0.1:")
+	port := strings.TrimPrefix(startService(t, func(http.ResponseWriter, *http.Request) { called <- true }),
+		"http://127.0.0.1:")
 	s := newFakeServer(t, "http://localhost:"+port, false)
 	var log bytes.Buffer
 	s.log = slog.New(slog.NewTextHandler(&log, nil))
 	c := s.startDispatcher()
-	s.nextBotMessage() // the bot itself
-	told := s.nextBotMessage()
+	s.nextBotMessage() // the bot's message
+	report := s.nextBotMessage()
 	c.Close(context.Background())
 	if len(called) != 0 {
 		t.Error("a service on the loopback was called")
 	}
-	if !strings.Contains(told, "localhost:"+port) || regexp.MustCompile(`\d+\.\d+\.\d+\.\d+|::`).MatchString(told) {
-		t.Errorf("the owner was told %q", told)
+	if !strings.Contains(report, "localhost:"+port) || regexp.MustCompile(`\d+\.\d+\.\d+\.\d+|::`).MatchString(report) {
+		t.Errorf("the owner got %q", report)
 	}
 	if !strings.Contains(log.String(), "127.0.0.1") && !strings.Contains(log.String(), "::1") {
 		t.Errorf("the log says %q", log.String())
 	}
-	if inside, none := publicReason(&internalAddressError{"10.1.2.3"}), publicReason(&net.DNSError{Err: "no such host", Name: "x"}); inside != none {
-		t.Errorf("a name inside is told from one that is none: %q and %q", inside, none)
+	inside := publicReason(&internalAddressError{"10.1.2.3"})
+	none := publicReason(&net.DNSError{Err: "no such host", Name: "x"})
+	if inside != none {
+		t.Errorf("a name with an internal address reads %q, a name without an address %q", inside, none)
 	}
 }
 
@@ -317,14 +361,29 @@ func TestPublicReason(t *testing.T) {
 	refused := httptest.NewServer(nil)
 	refused.Close()
 	s := newFakeServer(t, refused.URL, false)
-	_, _, err := s.client("127.0.0.0/8").postOnce(context.Background(), strings.Replace(refused.URL, "127.0.0.1", "localhost", 1), "text/plain", "1", nil)
+	address := strings.Replace(refused.URL, "127.0.0.1", "localhost", 1)
+	_, _, err := s.client("127.0.0.0/8").postOnce(context.Background(), address, "text/plain", "1", nil)
 	var down *serviceError
-	if !errors.As(err, &down) || !strings.Contains(down.why, "connection refused") || strings.Contains(down.why, "127.0.0.1") || strings.Contains(down.why, "::1") {
+	if !errors.As(err, &down) || !strings.Contains(down.why, "connection refused") ||
+		strings.Contains(down.why, "127.0.0.1") ||
+		strings.Contains(down.why, "::1") {
 		t.Errorf("a closed port: %v", err)
 	}
-	broken := &net.OpError{Op: "read", Net: "tcp", Source: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3)}, Addr: &net.TCPAddr{IP: net.IPv4(10, 4, 5, 6)}, Err: syscall.ECONNRESET}
-	for _, err := range []error{broken, &url.Error{Op: "Post", URL: "http://x", Err: broken}, &url.Error{Op: "Post", URL: "http://x", Err: context.DeadlineExceeded}, &net.DNSError{Err: "no such host", Name: "x", Server: "10.0.0.53:53"}} {
-		if why := publicReason(err); why == "" || strings.Contains(why, "10.") && !strings.Contains(why, callTimeout.String()) {
+	broken := &net.OpError{
+		Op:     "read",
+		Net:    "tcp",
+		Source: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3)},
+		Addr:   &net.TCPAddr{IP: net.IPv4(10, 4, 5, 6)},
+		Err:    syscall.ECONNRESET,
+	}
+	for _, err := range []error{
+		broken,
+		&url.Error{Op: "Post", URL: "http://x", Err: broken},
+		&url.Error{Op: "Post", URL: "http://x", Err: context.DeadlineExceeded},
+		&net.DNSError{Err: "no such host", Name: "x", Server: "10.0.0.53:53"},
+	} {
+		if why := publicReason(err); why == "" ||
+			strings.Contains(why, "10.") && !strings.Contains(why, callTimeout.String()) {
 			t.Errorf("%v: %q", err, why)
 		}
 	}
@@ -368,9 +427,9 @@ func TestInterruptedCallIsRepeated(t *testing.T) {
 	first := make(chan bool)
 	s := newFakeServer(t, startService(t, func(w http.ResponseWriter, r *http.Request) {
 		called <- r.Header.Get("Idempotency-Key")
-		io.Copy(io.Discard, r.Body) // only then a client that goes is noticed
+		io.Copy(io.Discard, r.Body) // otherwise the end of the connection is not noticed
 		close(first)
-		<-r.Context().Done() // the server dies before the service has answered
+		<-r.Context().Done() // the server ends before the service has answered
 	}, func(w http.ResponseWriter, r *http.Request) {
 		called <- r.Header.Get("Idempotency-Key")
 		io.WriteString(w, `{"content": "at last"}`)
@@ -381,13 +440,13 @@ func TestInterruptedCallIsRepeated(t *testing.T) {
 	cancel()
 	c.Close(dead)
 	if len(s.botMessages) != 0 || s.outboxLength() != 1 {
-		t.Fatalf("the call cut off said %d things, %d errands are left", len(s.botMessages), s.outboxLength())
+		t.Fatalf("the interrupted call sent %d messages, %d jobs are left", len(s.botMessages), s.outboxLength())
 	}
 	s.startDispatcher("127.0.0.0/8")
 	if x := s.nextBotMessage(); x != "Robo: at last" || s.outboxLength() != 0 {
-		t.Errorf("said %q, %d errands are left", x, s.outboxLength())
+		t.Errorf("sent %q, %d jobs are left", x, s.outboxLength())
 	}
 	if a, b := <-called, <-called; a == "" || a != b {
-		t.Errorf("one message was passed on as %q and %q", a, b)
+		t.Errorf("the calls about one message have the ids %q and %q", a, b)
 	}
 }

@@ -1,25 +1,30 @@
+// Package ids has the types of ids within an organization, and compressed sets of ids.
+//
+// It is the only package that uses the Roaring bitmap library in the realm's data. It depends on no other package of
+// the server.
 package ids
 
 import "strconv"
 
-// Identifiers. Each is unique within its realm; a number of another realm looks nonexistent or names another thing.
+// Ids are unique within their realm. An id from another realm looks nonexistent here, or identifies something else.
 type (
 	ID                   uint32
 	UserID               int64
 	GroupID              int64
 	ChannelID            int64
 	MessageID            int64
-	TopicID              uint32 // a topic's exact spelling in one channel; 0 is none
-	DirectConversationID uint32 // a set of people who talk directly; 0 is none
+	TopicID              uint32 // exact spelling of a topic in one channel; 0: none
+	DirectConversationID uint32 // set of users with direct messages; 0: none
 	ClientID             uint16
 	QueueID              string
 	Seq                  uint64
 )
 
-// MaxMessageID is the largest id a message may have: the protocol treats larger ones as nonexistent.
+// MaxMessageID is the largest id that a message may have. The protocol treats larger ids as nonexistent.
 const MaxMessageID = 2147483647
 
-// Recipient is the id of a channel as a set of recipients; those of conversations are even.
+// Recipient returns the recipient id of a channel in the protocol. Those of channels are odd, those of direct
+// conversations even.
 func (c ChannelID) Recipient() int64 { return int64(c)*2 + 1 }
 
 func (u UserID) String() string    { return strconv.FormatInt(int64(u), 10) }

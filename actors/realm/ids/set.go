@@ -9,19 +9,19 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Set is a compressed set of ids. The zero value is empty and usable. Few ids are a list; more are a Roaring bitmap (this
-// is the chosen home of that library), in which a user's million read messages are a few runs. It encodes as the
-// portable Roaring format either way. A copy of a Set shares its ids: Clone before changing one of the two.
+// Set is a compressed set of ids. The zero value is an empty set. Few ids are a sorted list; more are a Roaring
+// bitmap, in which a user's million read messages take a few runs. Both encode as the portable Roaring format. A copy
+// of a Set shares its ids: use Clone before changing one of the two. A Set is not safe for concurrent changes.
 type Set struct {
-	list   []uint32 // sortUnique; nil if none
+	list   []uint32 // ascending; nil if empty
 	bitmap *roaring.Bitmap
 }
 
-// maxListIDs is up to how many ids a set is a list: a kilobyte at most, where a bitmap of ids that are scattered over a
+// maxListIDs is the largest number of ids kept as a list. A list takes at most 1 kB. A bitmap of ids scattered over a
 // million messages takes sixteen containers of sixty bytes and more.
 const maxListIDs = 256
 
-// SetOf is the set of these ids, in whatever order they come.
+// SetOf returns the set of these ids, given in any order.
 func SetOf[T ~int64](ids ...T) Set {
 	if len(ids) > maxListIDs {
 		list := make([]uint32, len(ids))
@@ -37,10 +37,10 @@ func SetOf[T ~int64](ids ...T) Set {
 	return s
 }
 
-// SetFromBitmap is a bitmap that some device made, as a set. It belongs to the set from now on.
+// SetFromBitmap returns a bitmap as a set. The set owns the bitmap from now on.
 func SetFromBitmap(b *roaring.Bitmap) Set { return bitmapAsSet(b) }
 
-// bitmapAsSet is a bitmap as a set: as a list if it has few ids.
+// bitmapAsSet returns a bitmap as a set: as a list if it has few ids.
 func bitmapAsSet(b *roaring.Bitmap) Set {
 	n := b.GetCardinality()
 	switch {
@@ -52,7 +52,7 @@ func bitmapAsSet(b *roaring.Bitmap) Set {
 	return Set{bitmap: b}
 }
 
-// listAsSet is ascending ids as a set, whose own they become.
+// listAsSet returns ascending ids as a set. The set owns the slice.
 func listAsSet(ids []uint32) Set {
 	switch {
 	case len(ids) == 0:
@@ -63,7 +63,7 @@ func listAsSet(ids []uint32) Set {
 	return Set{bitmap: roaring.BitmapOf(ids...)}
 }
 
-// toBitmap is the set as a toBitmap, its own from now on.
+// toBitmap turns the set into a bitmap and returns it.
 func (s *Set) toBitmap() *roaring.Bitmap {
 	if s.bitmap == nil {
 		s.bitmap = roaring.BitmapOf(s.list...)
@@ -72,9 +72,10 @@ func (s *Set) toBitmap() *roaring.Bitmap {
 	return s.bitmap
 }
 
-// readOnlyBitmap is the set as a bitmap that must not be changed.
+// readOnlyBitmap returns the set as a bitmap that must not be changed.
 func (s Set) readOnlyBitmap() *roaring.Bitmap { return s.toBitmap() }
 
+// Add adds an id and reports whether it was new.
 func (s *Set) Add(id int64) bool {
 	if s.bitmap != nil {
 		return s.bitmap.CheckedAdd(uint32(id))
@@ -82,30 +83,30 @@ func (s *Set) Add(id int64) bool {
 	x, n := uint32(id), len(s.list)
 	at := n
 	if n > 0 && s.list[n-1] >= x {
-		var there bool
-		if at, there = slices.BinarySearch(s.list, x); there {
+		var found bool
+		if at, found = slices.BinarySearch(s.list, x); found {
 			return false
 		}
 	}
 	if n == maxListIDs {
 		return s.toBitmap().CheckedAdd(x)
 	}
-	if n == cap(s.list) { // grows by a quarter only: there are very many sets
+	if n == cap(s.list) { // grow by a quarter only, because there are very many sets
 		s.list = append(make([]uint32, 0, n+n/4+1), s.list...)
 	}
 	s.list = slices.Insert(s.list, at, x)
 	return true
 }
 
-// AppendSorted adds an id, which none that was pushed exceeds, to a set that is being built: a list as long as it may get, until
-// bitmapAsSet makes it what it is to be. For very many ids that is several times as fast as Add.
+// AppendSorted adds an id to a set that is being built; it must not be smaller than the ids before. For very many ids
+// this is several times as fast as Add. Other methods must not be used until FinishAppending.
 func (s *Set) AppendSorted(id int64) {
 	if n := len(s.list); n == 0 || s.list[n-1] != uint32(id) {
 		s.list = append(s.list, uint32(id))
 	}
 }
 
-// FinishAppending ends the pushing.
+// FinishAppending ends a series of AppendSorted calls.
 func (s *Set) FinishAppending() {
 	if len(s.list) > maxListIDs {
 		*s = listAsSet(s.list)
@@ -114,6 +115,7 @@ func (s *Set) FinishAppending() {
 	}
 }
 
+// Remove removes an id and reports whether it was in the set.
 func (s *Set) Remove(id int64) bool {
 	if s.bitmap != nil {
 		return s.bitmap.CheckedRemove(uint32(id))
@@ -121,20 +123,21 @@ func (s *Set) Remove(id int64) bool {
 	if n := len(s.list); n == 0 || s.list[n-1] < uint32(id) {
 		return false
 	}
-	at, there := slices.BinarySearch(s.list, uint32(id))
-	if there {
+	at, found := slices.BinarySearch(s.list, uint32(id))
+	if found {
 		s.setList(slices.Delete(s.list, at, at+1))
 	}
-	return there
+	return found
 }
 
-// setList makes a list the set's own.
-func (s *Set) setList(few []uint32) {
-	if s.list = few; len(few) == 0 {
+// setList sets the set's list.
+func (s *Set) setList(list []uint32) {
+	if s.list = list; len(list) == 0 {
 		s.list = nil
 	}
 }
 
+// Has reports whether the set contains an id.
 func (s Set) Has(id int64) bool {
 	if id < 0 || id > 1<<32-1 {
 		return false
@@ -142,10 +145,11 @@ func (s Set) Has(id int64) bool {
 	if s.bitmap != nil {
 		return s.bitmap.Contains(uint32(id))
 	}
-	_, there := slices.BinarySearch(s.list, uint32(id))
-	return there
+	_, found := slices.BinarySearch(s.list, uint32(id))
+	return found
 }
 
+// Len returns the number of ids.
 func (s Set) Len() int {
 	if s.bitmap != nil {
 		return int(s.bitmap.GetCardinality())
@@ -153,9 +157,10 @@ func (s Set) Len() int {
 	return len(s.list)
 }
 
+// Empty reports whether the set has no ids.
 func (s Set) Empty() bool { return len(s.list) == 0 && (s.bitmap == nil || s.bitmap.IsEmpty()) }
 
-// AddRange adds from..to, both included.
+// AddRange adds the ids from..to, both included.
 func (s *Set) AddRange(from, to int64) {
 	switch n := int64(len(s.list)); {
 	case from > to:
@@ -168,7 +173,7 @@ func (s *Set) AddRange(from, to int64) {
 	}
 }
 
-// RemoveRange removes from..to, both included.
+// RemoveRange removes the ids from..to, both included.
 func (s *Set) RemoveRange(from, to int64) {
 	switch {
 	case from > to:
@@ -180,7 +185,7 @@ func (s *Set) RemoveRange(from, to int64) {
 	}
 }
 
-// listRange is which of a list's ids are from..to: from the lo-th up to, not including, the hi-th.
+// listRange returns the positions lo..hi-1 of the ids from..to in the list.
 func (s Set) listRange(from, to int64) (lo, hi int) {
 	above := func(x uint32, id int64) int { return cmp.Compare(int64(x), id) }
 	lo, _ = slices.BinarySearchFunc(s.list, from, above)
@@ -202,7 +207,7 @@ func (s *Set) Union(o Set) {
 	}
 }
 
-// mergeSorted is the ids in either of two lists.
+// mergeSorted merges two ascending lists without duplicates.
 func mergeSorted(a, b []uint32) []uint32 {
 	out := make([]uint32, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
@@ -218,7 +223,7 @@ func mergeSorted(a, b []uint32) []uint32 {
 	return append(append(out, a...), b...)
 }
 
-// Subtract takes the ids of another set away.
+// Subtract removes the ids of another set.
 func (s *Set) Subtract(o Set) {
 	switch {
 	case s.bitmap == nil:
@@ -232,10 +237,10 @@ func (s *Set) Subtract(o Set) {
 	}
 }
 
-// Intersect leaves the ids that are in another set, too.
+// Intersect removes the ids that are not in another set.
 func (s *Set) Intersect(o Set) { *s = Intersection(*s, o) }
 
-// Intersection is the ids in both sets, as a new set.
+// Intersection returns the ids that are in both sets, as a new set.
 func Intersection(a, b Set) Set {
 	if a.bitmap != nil && b.bitmap != nil {
 		return bitmapAsSet(roaring.And(a.bitmap, b.bitmap))
@@ -246,7 +251,7 @@ func Intersection(a, b Set) Set {
 	return a.filterList(func(x uint32) bool { return b.Has(int64(x)) })
 }
 
-// Difference is the ids of a that are not in b, as a new set.
+// Difference returns the ids of a that are not in b, as a new set.
 func Difference(a, b Set) Set {
 	switch {
 	case a.bitmap == nil:
@@ -259,7 +264,7 @@ func Difference(a, b Set) Set {
 	return a
 }
 
-// filterList is what of a list is wanted, as a new set.
+// filterList returns the ids of a list for which wanted returns true, as a new set.
 func (s Set) filterList(wanted func(uint32) bool) (out Set) {
 	for _, x := range s.list {
 		if wanted(x) {
@@ -272,7 +277,7 @@ func (s Set) filterList(wanted func(uint32) bool) (out Set) {
 	return out
 }
 
-// Union is the ids in any of the sets, as a new set.
+// Union returns the ids that are in any of the sets, as a new set.
 func Union(sets ...Set) Set {
 	bs := make([]*roaring.Bitmap, 0, len(sets)+1)
 	n := 0
@@ -283,11 +288,11 @@ func Union(sets ...Set) Set {
 		n += len(s.list)
 	}
 	if n > 0 {
-		few := make([]uint32, 0, n)
+		list := make([]uint32, 0, n)
 		for _, s := range sets {
-			few = append(few, s.list...)
+			list = append(list, s.list...)
 		}
-		all := SetOfUnsorted(few)
+		all := SetOfUnsorted(list)
 		if len(bs) == 0 {
 			return all
 		}
@@ -296,9 +301,10 @@ func Union(sets ...Set) Set {
 	return bitmapAsSet(roaring.FastOr(bs...))
 }
 
-// SetOfUnsorted is a set of ids in any order, which may repeat.
+// SetOfUnsorted returns the set of ids in any order, possibly repeated. It may reorder the slice and keep it.
 func SetOfUnsorted(ids []uint32) Set {
-	if most := slices.Max(ids); len(ids) > maxListIDs && int(most/64) < 16*len(ids) { // a bit each, sooner than sorting
+	// A bit for each id is faster than sorting.
+	if most := slices.Max(ids); len(ids) > maxListIDs && int(most/64) < 16*len(ids) {
 		bits := make([]uint64, most/64+1)
 		for _, x := range ids {
 			bits[x/64] |= 1 << (x % 64)
@@ -309,7 +315,7 @@ func SetOfUnsorted(ids []uint32) Set {
 	return listAsSet(slices.Compact(ids))
 }
 
-// IntersectionSize is how many ids the sets have in IntersectionSize.
+// IntersectionSize returns the number of ids that are in both sets.
 func (s Set) IntersectionSize(o Set) int {
 	if s.bitmap != nil && o.bitmap != nil {
 		return int(s.bitmap.AndCardinality(o.bitmap))
@@ -317,7 +323,7 @@ func (s Set) IntersectionSize(o Set) int {
 	return Intersection(s, o).Len()
 }
 
-// SizeBytes is about how many bytes of ids the set takes, and an operation on it looks at.
+// SizeBytes returns about how many bytes the ids take in memory, which an operation on the set reads too.
 func (s Set) SizeBytes() int {
 	if s.bitmap != nil {
 		return int(s.bitmap.GetSizeInBytes())
@@ -331,10 +337,10 @@ func (s Set) Equal(o Set) bool {
 	return n == o.Len() && (s.SharesBitmap(o) || s.IntersectionSize(o) == n)
 }
 
-// SharesBitmap reports whether a set is another's copy, and large.
+// SharesBitmap reports whether one set is an unchanged copy of the other. It is always false for lists.
 func (s Set) SharesBitmap(o Set) bool { return s.bitmap != nil && s.bitmap == o.bitmap }
 
-// Intersects reports whether the sets have an id in common.
+// Intersects reports whether an id is in both sets.
 func (s Set) Intersects(o Set) bool {
 	if s.bitmap != nil && o.bitmap != nil {
 		return s.bitmap.Intersects(o.bitmap)
@@ -345,7 +351,7 @@ func (s Set) Intersects(o Set) bool {
 	return slices.ContainsFunc(s.list, func(x uint32) bool { return o.Has(int64(x)) })
 }
 
-// Clone is a set of its own with the same ids.
+// Clone returns a set with the same ids that shares nothing with s.
 func (s Set) Clone() Set {
 	if s.bitmap != nil {
 		return Set{bitmap: s.bitmap.Clone()}
@@ -353,17 +359,17 @@ func (s Set) Clone() Set {
 	return Set{list: slices.Clone(s.list)}
 }
 
-// CloneInto is Clone for a set of few ids in memory that take hands out: take returns a list of n ids of its own.
+// CloneInto is Clone, but for few ids it takes the memory from take. take returns an unused slice of n elements.
 func (s Set) CloneInto(take func(n int) []uint32) Set {
 	if s.bitmap != nil || len(s.list) == 0 {
 		return s.Clone()
 	}
-	few := take(len(s.list))
-	copy(few, s.list)
-	return Set{list: few}
+	list := take(len(s.list))
+	copy(list, s.list)
+	return Set{list: list}
 }
 
-// Between is the ids from..to, both included, as a new set.
+// Between returns the ids from..to, both included, as a new set.
 func (s Set) Between(from, to int64) Set {
 	if s.bitmap == nil {
 		lo, hi := s.listRange(from, to)
@@ -372,7 +378,7 @@ func (s Set) Between(from, to int64) Set {
 	if s.Empty() {
 		return Set{}
 	}
-	// No wider than what there is: a range costs by its width.
+	// The range is not wider than the set, because its cost grows with its width.
 	if from, to = max(from, int64(s.bitmap.Minimum())), min(to, int64(s.bitmap.Maximum())); from > to {
 		return Set{}
 	}
@@ -382,7 +388,7 @@ func (s Set) Between(from, to int64) Set {
 	return bitmapAsSet(r)
 }
 
-// Min is the least id, if there is one.
+// Min returns the smallest id, and false if the set is empty.
 func (s Set) Min() (int64, bool) {
 	switch {
 	case s.Empty():
@@ -393,7 +399,7 @@ func (s Set) Min() (int64, bool) {
 	return int64(s.list[0]), true
 }
 
-// Max is the greatest id, if there is one.
+// Max returns the largest id, and false if the set is empty.
 func (s Set) Max() (int64, bool) {
 	switch {
 	case s.Empty():
@@ -404,7 +410,7 @@ func (s Set) Max() (int64, bool) {
 	return int64(s.list[len(s.list)-1]), true
 }
 
-// Rank is how many ids are at most id.
+// Rank returns the number of ids that are at most id.
 func (s Set) Rank(id int64) int {
 	switch {
 	case id < 0:
@@ -416,13 +422,14 @@ func (s Set) Rank(id int64) int {
 	return n
 }
 
-// FirstMissing is the first id from one on that is not in the set.
+// FirstMissing returns the smallest id from one on that is not in the set.
 func (s Set) FirstMissing(from int64) int64 {
 	before := s.Rank(from - 1)
-	return from + int64(sort.Search(MaxMessageID-int(from), func(n int) bool { return s.Rank(from+int64(n))-before <= n }))
+	missing := func(n int) bool { return s.Rank(from+int64(n))-before <= n }
+	return from + int64(sort.Search(MaxMessageID-int(from), missing))
 }
 
-// At is the i-th id, counted from 0; i must be below Len.
+// At returns the i-th smallest id, counted from 0. i must be less than Len.
 func (s Set) At(i int) int64 {
 	if s.bitmap == nil {
 		return int64(s.list[i])
@@ -434,7 +441,7 @@ func (s Set) At(i int) int64 {
 	return int64(v)
 }
 
-// Slice is the ids from the lo-th up to, not including, the hi-th.
+// Slice returns the ids at positions lo to hi-1.
 func (s Set) Slice(lo, hi int) []MessageID {
 	if lo >= hi {
 		return nil
@@ -445,7 +452,7 @@ func (s Set) Slice(lo, hi int) []MessageID {
 	return IDs[MessageID](s.Between(s.At(lo), s.At(hi-1)))
 }
 
-// Each calls fn with the ids ascending until it returns false.
+// Each calls fn with each id, ascending, until fn returns false.
 func (s Set) Each(fn func(id int64) bool) {
 	if s.bitmap != nil {
 		s.bitmap.Iterate(func(x uint32) bool { return fn(int64(x)) })
@@ -458,7 +465,7 @@ func (s Set) Each(fn func(id int64) bool) {
 	}
 }
 
-// EachBackward is Each from the last to the first.
+// EachBackward calls fn with each id, descending, until fn returns false.
 func (s Set) EachBackward(fn func(id int64) bool) {
 	if s.bitmap != nil {
 		for it := s.bitmap.ReverseIterator(); it.HasNext(); {
@@ -475,39 +482,40 @@ func (s Set) EachBackward(fn func(id int64) bool) {
 	}
 }
 
-// Optimize turns long runs into run containers; call it after bulk changes.
+// Optimize turns long runs of ids into run containers. Call it after many changes.
 func (s *Set) Optimize() {
 	if s.bitmap != nil {
 		s.bitmap.RunOptimize()
 	}
 }
 
-// IDs returns the ids of a set ascending, never nil.
+// IDs returns the ids of a set, ascending. The result is never nil.
 func IDs[T ~int64](s Set) []T {
-	few := s.list
+	list := s.list
 	if s.bitmap != nil {
-		few = s.bitmap.ToArray() // many at once, sooner than one after the other
+		list = s.bitmap.ToArray() // faster than one by one
 	}
-	out := make([]T, len(few))
-	for i, x := range few {
+	out := make([]T, len(list))
+	for i, x := range list {
 		out[i] = T(x)
 	}
 	return out
 }
 
+// MarshalBinary encodes the set in the portable Roaring format; an empty set is encoded as no bytes.
 func (s Set) MarshalBinary() ([]byte, error) {
 	if s.Empty() {
 		return []byte{}, nil
 	}
 	if s.bitmap != nil {
-		s.bitmap = s.bitmap.Clone() // RunOptimize changes the bitmap; a row being written must not change under its readers
+		s.bitmap = s.bitmap.Clone() // RunOptimize changes the bitmap, which readers of the row still use
 	}
 	b := s.readOnlyBitmap()
 	b.RunOptimize()
 	return b.ToBytes()
 }
 
-// MarshalJSON shows the runs of a set, for people: [1,"5-9"].
+// MarshalJSON encodes the set for people, with ranges: [1,"5-9"].
 func (s Set) MarshalJSON() ([]byte, error) {
 	out := []byte{'['}
 	from, to := int64(-1), int64(-2)
@@ -536,6 +544,7 @@ func (s Set) MarshalJSON() ([]byte, error) {
 	return append(out, ']'), nil
 }
 
+// UnmarshalBinary decodes a set, see MarshalBinary.
 func (s *Set) UnmarshalBinary(data []byte) error {
 	*s = Set{}
 	if len(data) == 0 {

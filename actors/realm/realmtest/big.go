@@ -9,8 +9,8 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// The large organization of the benchmarks, whatever the number of messages: the goals of the specification are for
-// a million of them.
+// Size of the large organization for benchmarks, for any number of messages. The performance goals assume a million
+// messages.
 const (
 	LargeUsers    = 10_000
 	LargeChannels = 1_000
@@ -18,15 +18,15 @@ const (
 	LargeUnread   = 50_000
 )
 
-// LargeRealm is a large organization: who is who in it.
+// LargeRealm is a large organization, with the users that benchmarks use.
 type LargeRealm struct {
 	Realm         *realm.Realm
-	First         realm.UserID // the other users follow
-	InAllChannels realm.UserID // an owner, in all channels, who has half the history unread
+	First         realm.UserID // the other users have the ids after it
+	InAllChannels realm.UserID // owner, in all channels, with half the history unread
 	Guest         realm.UserID
-	InFewChannels realm.UserID // in twenty channels or so
-	OneMessage    realm.UserID // wrote one message, long ago
-	// Behind is in all channels, too, and has about LargeUnread messages unread.
+	InFewChannels realm.UserID // in about twenty channels
+	OneMessage    realm.UserID // has sent one message, long ago
+	// ManyUnread is in all channels, too, with about LargeUnread unread messages.
 	ManyUnread realm.UserID
 
 	random        *rand.Rand
@@ -35,13 +35,15 @@ type LargeRealm struct {
 	last          realm.MessageID
 }
 
-// FillLargeRealm puts the people and channels of a large organization into an empty one, by facts, and no message yet. It is the
-// same every time.
+// FillLargeRealm adds the users and channels of a large organization to an empty one, by facts, without messages. The
+// result is the same every time.
 func FillLargeRealm(r *realm.Realm) *LargeRealm {
-	b := &LargeRealm{Realm: r, random: rand.New(rand.NewSource(1)), conversations: map[string]realm.DirectConversationID{}, topics: map[realm.TopicID]bool{}}
+	b := &LargeRealm{Realm: r, random: rand.New(rand.NewSource(1)),
+		conversations: map[string]realm.DirectConversationID{}, topics: map[realm.TopicID]bool{}}
 	r.Replay(&realm.Founded{Name: "Big", At: 1_700_000_000})
 	b.First = r.Org().NextUser
-	b.InAllChannels, b.Guest, b.InFewChannels, b.OneMessage, b.ManyUnread = b.First+1, b.First+2, b.First+5, b.First+7, b.First+8
+	b.InAllChannels, b.Guest, b.InFewChannels = b.First+1, b.First+2, b.First+5
+	b.OneMessage, b.ManyUnread = b.First+7, b.First+8
 	for i := range LargeUsers {
 		id, role := b.First+realm.UserID(i), realm.Member
 		switch id {
@@ -50,10 +52,12 @@ func FillLargeRealm(r *realm.Realm) *LargeRealm {
 		case b.InAllChannels:
 			role = realm.Owner
 		}
-		r.Replay(&realm.UserJoined{User: realm.User{ID: id, Name: fmt.Sprint("User ", i), Email: fmt.Sprintf("user%d@example.com", i), Role: role, Active: true, Settings: map[string]any{}}})
+		r.Replay(&realm.UserJoined{User: realm.User{ID: id, Name: fmt.Sprint("User ", i),
+			Email: fmt.Sprintf("user%d@example.com", i), Role: role, Active: true, Settings: map[string]any{}}})
 	}
 	for c := realm.ChannelID(1); c <= LargeChannels; c++ {
-		r.Replay(&realm.ChannelCreated{Channel: realm.Channel{ID: c, Name: fmt.Sprint("channel ", c), Private: c%10 == 0, History: c%20 != 0, TopicsPolicy: "inherit", Creator: b.InAllChannels}})
+		r.Replay(&realm.ChannelCreated{Channel: realm.Channel{ID: c, Name: fmt.Sprint("channel ", c),
+			Private: c%10 == 0, History: c%20 != 0, TopicsPolicy: "inherit", Creator: b.InAllChannels}})
 		var members ids.Set
 		members.Add(int64(b.InAllChannels))
 		members.Add(int64(b.ManyUnread))
@@ -69,16 +73,18 @@ func FillLargeRealm(r *realm.Realm) *LargeRealm {
 	return b
 }
 
+// randomUser returns one of the users.
 func (b *LargeRealm) randomUser() realm.UserID {
 	return b.First + realm.UserID(b.random.Intn(LargeUsers))
 }
 
-// WriteMessages adds so many messages: one of twenty is direct, the others lie in channels of very different sizes.
+// WriteMessages adds messages. One of twenty is a direct message; the others are in channels of very different sizes.
 func (b *LargeRealm) WriteMessages(messages int) {
 	channels := rand.NewZipf(b.random, 1.2, 10, LargeChannels-1)
 	for range messages {
 		b.last++
-		f := &realm.MessageSent{ID: b.last, Sender: b.randomUser(), At: 1_700_000_000 + int64(b.last), Client: "website", ClientID: 1}
+		f := &realm.MessageSent{ID: b.last, Sender: b.randomUser(), At: 1_700_000_000 + int64(b.last),
+			Client: "website", ClientID: 1}
 		switch {
 		case b.last == 1000:
 			f.Sender = b.OneMessage
@@ -114,13 +120,13 @@ func (b *LargeRealm) WriteMessages(messages int) {
 	}
 }
 
-// AddActivity has the people read and star, mute and follow a little.
+// AddActivity marks messages as read and starred for some users.
 func (b *LargeRealm) AddActivity() {
 	r, n := b.Realm, int64(b.last)
 	r.Replay(&realm.AllRead{User: b.InFewChannels, Upto: realm.MessageID(n * 9 / 10)})
 	r.Replay(&realm.AllRead{User: b.InAllChannels, Upto: realm.MessageID(n / 2)})
 	r.Replay(&realm.AllRead{User: b.ManyUnread, Upto: realm.MessageID(max(1, n-LargeUnread*20/19))})
-	for i := range 2000 { // most people read what is old, and a little here and there
+	for i := range 2000 { // these users have read all but the last thousand messages
 		u := b.First + 10 + realm.UserID(i)
 		r.Replay(&realm.AllRead{User: u, Upto: realm.MessageID(max(1, n-1000))})
 	}

@@ -4,7 +4,7 @@ package realmtest
 
 import "time"
 
-var began = time.Now()
+var processStart = time.Now()
 
-// CPU is the wall clock where there is no clock of a thread.
-func CPU() time.Duration { return time.Since(began) }
+// ThreadCPUTime returns the time since the start of the process: this system has no clock of a thread's CPU time.
+func ThreadCPUTime() time.Duration { return time.Since(processStart) }

@@ -1,11 +1,14 @@
-// Package realmtest plays scenes: people do things in an organization, and others hear of it or do not. When a scene
-// ends, its encoded facts are replayed into a fresh organization, which must have the same rows and tell the same.
+// Package realmtest runs commands in an organization held in memory and checks which events each user gets.
+//
+// A test starts with New and runs commands with Do, or with ExpectRefusal if they must be refused. When the test ends,
+// the scene checks recovery in two ways. It replays its encoded facts into an empty organization. And it loads the rows
+// of its snapshots into another one. Both must have the same rows and the same derived data as the scene, and replayed
+// facts must send the same events as before.
 package realmtest
 
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,40 +18,49 @@ import (
 	"parley/snapshot/codec"
 )
 
-// StartTime is the time a scene starts at.
+// StartTime is the time at which a scene starts, in Unix seconds.
 const StartTime = 1_700_000_000
 
-// System is the server itself, as somebody who asks.
+// System is the caller of commands that the server itself runs.
 const System realm.UserID = 0
 
-// Scene is one organization and what was last said in it. Everybody who joins listens with a queue.
+// Scene is an organization and the notices of its last command. Users created with Join have an event queue.
 type Scene struct {
 	T     testing.TB
 	Realm *realm.Realm
-	Now   int64
-	// Pushes: there is a service that notifies phones.
-	Pushes bool
-	// Bouncer: that service passes notifications on for us.
-	Bouncer bool
-	// Mails: missed messages are told by mail.
-	Mails bool
+	Now   int64 // Unix seconds
+	// Pushes says that a push notification service is configured.
+	PushEnabled bool
+	// Bouncer says that this service is a push bouncer, which has to know the devices.
+	PushBouncer bool
+	// Mails says that emails about missed messages are enabled.
+	EmailEnabled bool
 
 	recorded []recordedFact
-	told     []realm.Told // of the last Do or ExpectRefusal
-	tokens   int
+	saved    map[rowKey]savedRow // rows of all snapshots so far, as on disk
+	told     []realm.Told        // of the last command
+	tokens   int                 // number of the last token or UUID
 }
 
-// recordedFact is one encoded fact, when it was recordedFact, and what it told.
+// recordedFact is one encoded fact, the time of its turn, and its encoded notices.
 type recordedFact struct {
 	at      int64
 	fact    []byte
-	texts   map[realm.BodyRef]*realm.Body
 	notices []any
 }
 
-// New founds an organization; the scene checks itself when the test ends.
+// rowKey identifies a row: its table and its encoded key.
+type rowKey struct {
+	table uint16
+	key   string
+}
+
+// savedRow is an encoded row with its encoded key.
+type savedRow struct{ key, row []byte }
+
+// New founds an organization. The scene checks recovery when the test ends, unless the test has failed.
 func New(t testing.TB) *Scene {
-	s := &Scene{T: t, Realm: realm.New(1), Now: StartTime}
+	s := &Scene{T: t, Realm: realm.New(1), Now: StartTime, saved: map[rowKey]savedRow{}}
 	Do(s, System, realm.FoundRealm{Name: "Scene"})
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -58,13 +70,13 @@ func New(t testing.TB) *Scene {
 	return s
 }
 
-// Advance lets time pass.
+// Advance moves the scene's clock forward.
 func (s *Scene) Advance(seconds int64) { s.Now += seconds }
 
-// Join makes an account that listens; without a role it is a member.
+// Join creates an account and opens a queue for it. Without a role the user is a member.
 func (s *Scene) Join(name string, role ...realm.Role) realm.UserID {
 	s.T.Helper()
-	c := realm.CreateUser{Name: name, Email: strings.ToLower(strings.ReplaceAll(name, " ", ".")) + "@example.com"}
+	c := realm.CreateUser{Name: name, Email: emailName(name) + "@example.com"}
 	if len(role) > 0 {
 		c.Role = role[0]
 	}
@@ -73,22 +85,26 @@ func (s *Scene) Join(name string, role ...realm.Role) realm.UserID {
 	return u
 }
 
-// JoinBot makes a generic bot of somebody's that listens.
+// JoinBot creates a generic bot of a user and opens a queue for it.
 func (s *Scene) JoinBot(name string, owner realm.UserID) realm.UserID {
 	s.T.Helper()
-	u := Do(s, System, realm.CreateUser{Name: name, Email: strings.ToLower(strings.ReplaceAll(name, " ", ".")) + "-bot@example.com", Role: realm.Member, Bot: realm.GenericBot, BotOwner: owner})
+	u := Do(s, System, realm.CreateUser{Name: name, Email: emailName(name) + "-bot@example.com",
+		Role: realm.Member, Bot: realm.GenericBot, BotOwner: owner})
 	s.OpenQueue(u)
 	return u
 }
 
-// OpenQueue opens a queue that takes everything.
+func emailName(name string) string { return strings.ToLower(strings.ReplaceAll(name, " ", ".")) }
+
+// OpenQueue opens a queue that gets all events, for a client that supports everything.
 func (s *Scene) OpenQueue(u realm.UserID) realm.QueueID {
 	s.T.Helper()
-	r := Do(s, u, realm.Register{Queue: realm.Queue{Caps: 1<<12 - 1, Subscribers: "true"}, State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
+	noState := func(realm.View, *realm.Queue) (any, error) { return nil, nil }
+	r := Do(s, u, realm.Register{Queue: realm.Queue{Caps: 1<<12 - 1, Subscribers: "true"}, State: noState})
 	return r.Queue.ID
 }
 
-// ViewAs is the organization as somebody sees it.
+// ViewAs returns the organization as a user may see it.
 func (s *Scene) ViewAs(u realm.UserID) realm.View {
 	s.Realm.SetClock(s.Now)
 	return s.Realm.ViewAs(callerOf(u), s.Now)
@@ -98,47 +114,52 @@ func callerOf(u realm.UserID) realm.Caller {
 	return realm.Caller{User: u, Client: "scene", System: u == System}
 }
 
+// turnEnv returns the inputs of a turn. Tokens and ids are counted, so that they are the same in every run.
 func (s *Scene) turnEnv() realm.TurnEnv {
-	return realm.TurnEnv{Now: s.Now, PushEnabled: s.Pushes, PushBouncer: s.Bouncer, EmailEnabled: s.Mails, Token: func(n int) string {
-		s.tokens++
-		return fmt.Sprintf("%0*d", n, s.tokens)
-	}, UUID: func() string {
-		s.tokens++
-		return fmt.Sprintf("00000000-0000-4000-8000-%012d", s.tokens)
-	}, APIKey: func(u realm.UserID, epoch int64) string { return fmt.Sprintf("key-%d-%d", u, epoch) }, InviteLinkToken: func(id int64) string { return fmt.Sprintf("link-%d", id) }, Hash: func(secret string) (h [32]byte) {
-		copy(h[:], secret)
-		return h
-	}}
+	return realm.TurnEnv{
+		Now: s.Now, PushEnabled: s.PushEnabled, PushBouncer: s.PushBouncer, EmailEnabled: s.EmailEnabled,
+		Token: func(n int) string {
+			s.tokens++
+			return fmt.Sprintf("%0*d", n, s.tokens)
+		},
+		UUID: func() string {
+			s.tokens++
+			return fmt.Sprintf("00000000-0000-4000-8000-%012d", s.tokens)
+		},
+		APIKey:          func(u realm.UserID, epoch int64) string { return fmt.Sprintf("key-%d-%d", u, epoch) },
+		InviteLinkToken: func(id int64) string { return fmt.Sprintf("link-%d", id) },
+		Hash: func(secret string) (h [32]byte) {
+			copy(h[:], secret)
+			return h
+		},
+	}
 }
 
-// Try gives a command its turn and returns what came of it.
+// Try runs a command and returns its answer and error.
 func Try[A any](s *Scene, u realm.UserID, c realm.Command[A]) (A, error) {
 	return RunTurn(s, u, c.Decide)
 }
 
-// RunTurn is Try for what is not a command.
+// RunTurn is Try for a function instead of a command, such as the result of Realm.Due.
 func RunTurn[A any](s *Scene, u realm.UserID, decide func(*realm.Turn) (A, error)) (A, error) {
 	s.Realm.SetClock(s.Now)
 	before := s.Realm.Seq()
 	a, facts, told, err := realm.RunTurn(s.Realm, callerOf(u), s.turnEnv(), decide)
 	s.told = told
-	at := map[realm.Seq][]any{}
+	notices := map[realm.Seq][]any{}
 	for _, x := range told {
 		if !x.Ephemeral {
-			at[x.Seq] = encodeNotices(x)
+			notices[x.Seq] = encodeNotices(x)
 		}
 	}
 	for i, f := range facts {
-		p := recordedFact{at: s.Now, fact: codec.EncodeFact(f), notices: at[before+realm.Seq(i)+1]}
-		if w, ok := f.(realm.TextWriter); ok {
-			p.texts = maps.Collect(w.Bodies())
-		}
-		s.recorded = append(s.recorded, p)
+		seq := before + realm.Seq(i) + 1
+		s.recorded = append(s.recorded, recordedFact{at: s.Now, fact: codec.EncodeFact(f), notices: notices[seq]})
 	}
 	return a, err
 }
 
-// Do plays a command that must not be refused.
+// Do runs a command and returns its answer. A refusal fails the test.
 func Do[A any](s *Scene, u realm.UserID, c realm.Command[A]) A {
 	s.T.Helper()
 	a, err := Try(s, u, c)
@@ -148,7 +169,7 @@ func Do[A any](s *Scene, u realm.UserID, c realm.Command[A]) A {
 	return a
 }
 
-// ExpectRefusal plays a command that must be refused with that text or code, and change nothing.
+// ExpectRefusal runs a command that must be refused with this text or code, without recording a fact.
 func ExpectRefusal[A any](s *Scene, u realm.UserID, c realm.Command[A], want string) {
 	s.T.Helper()
 	before := s.Realm.Seq()
@@ -161,11 +182,11 @@ func ExpectRefusal[A any](s *Scene, u realm.UserID, c realm.Command[A], want str
 		s.T.Fatalf("%T by user %d: refused as %s %q, want %q", c, u, r.Code, r.Msg, want)
 	}
 	if s.Realm.Seq() != before {
-		s.T.Fatalf("%T by user %d recorded facts and refused", c, u)
+		s.T.Fatalf("%T by user %d was refused after it recorded facts", c, u)
 	}
 }
 
-// ListEvents is the events a user was told by the last command, in order.
+// ListEvents returns the events that a user got from the last command, in order.
 func (s *Scene) ListEvents(u realm.UserID) []realm.Event {
 	var out []realm.Event
 	for _, t := range s.told {
@@ -180,7 +201,7 @@ func (s *Scene) ListEvents(u realm.UserID) []realm.Event {
 	return out
 }
 
-// ListEventsOf is the events of one Go type that a user was told by the last command.
+// ListEventsOf returns the events of one Go type that a user got from the last command, in order.
 func ListEventsOf[E realm.Event](s *Scene, u realm.UserID) []E {
 	var out []E
 	for _, e := range s.ListEvents(u) {
@@ -191,7 +212,7 @@ func ListEventsOf[E realm.Event](s *Scene, u realm.UserID) []E {
 	return out
 }
 
-// ExpectEvents requires that the last command told a user exactly these types of events, in this order: "stream", "message".
+// ExpectEvents requires that a user got exactly these types of events from the last command, in this order.
 func (s *Scene) ExpectEvents(u realm.UserID, types ...string) {
 	s.T.Helper()
 	got := []string{}
@@ -199,11 +220,11 @@ func (s *Scene) ExpectEvents(u realm.UserID, types ...string) {
 		got = append(got, e.EventType())
 	}
 	if strings.Join(got, " ") != strings.Join(types, " ") {
-		s.T.Fatalf("user %d heard %v, want %v", u, got, types)
+		s.T.Fatalf("user %d got the events %v, want %v", u, got, types)
 	}
 }
 
-// ExpectNoEvents requires that the last command told these users nothing.
+// ExpectNoEvents requires that these users got no events from the last command.
 func (s *Scene) ExpectNoEvents(users ...realm.UserID) {
 	s.T.Helper()
 	for _, u := range users {
@@ -211,71 +232,109 @@ func (s *Scene) ExpectNoEvents(users ...realm.UserID) {
 	}
 }
 
-// checkRecovery plays the encoded facts into a fresh organization, and loads the rows into another.
+// Restart replaces the organization by one loaded from a snapshot, as after a restart of the server.
+func (s *Scene) Restart() {
+	s.T.Helper()
+	s.Realm = s.loadSnapshot()
+}
+
+// SaveRow stores a row that a snapshot hands out; a nil row is removed. Tests that write a snapshot of their own must
+// call it, because the scene's next snapshot contains only rows changed since.
+func (s *Scene) SaveRow(table uint16, key, row any) {
+	k := codec.EncodeKey(key)
+	id := rowKey{table, string(k)}
+	if row == nil {
+		delete(s.saved, id)
+		return
+	}
+	s.saved[id] = savedRow{k, codec.EncodeRow(row)}
+}
+
+// loadSnapshot writes a snapshot and loads all rows of this and earlier snapshots into an empty organization, in the
+// order of their keys on disk. Then it rebuilds the indexes.
+func (s *Scene) loadSnapshot() *realm.Realm {
+	s.T.Helper()
+	it := s.Realm.BeginSnapshot(s.SaveRow)
+	for !it.NextRows(func() bool { return false }) {
+	}
+	saved := make([]rowKey, 0, len(s.saved))
+	for k := range s.saved {
+		saved = append(saved, k)
+	}
+	slices.SortFunc(saved, func(a, b rowKey) int {
+		if a.table != b.table {
+			return int(a.table) - int(b.table)
+		}
+		return strings.Compare(a.key, b.key)
+	})
+	r := realm.New(1)
+	r.SetClock(s.Now)
+	for _, k := range saved {
+		x := s.saved[k]
+		if err := r.LoadRow(k.table, codec.Decoder(x.key), codec.Decoder(x.row)); err != nil {
+			s.T.Fatalf("load row %q of table %d: %v", k.key, k.table, err)
+		}
+	}
+	r.SetSeq(it.Seq, realm.RunSequentially)
+	return r
+}
+
+// checkRecovery compares the organization with one replayed from its facts, and with one loaded from its snapshots.
 func (s *Scene) checkRecovery() {
 	s.T.Helper()
-	twin := realm.New(1)
+	s.compare("replayed facts", s.replayFacts())
+	s.compare("loaded snapshot", s.loadSnapshot())
+}
+
+// replayFacts replays the encoded facts into an empty organization. Each must send the same events as before.
+func (s *Scene) replayFacts() *realm.Realm {
+	s.T.Helper()
+	r := realm.New(1)
 	for i, p := range s.recorded {
 		f, err := codec.DecodeFact(p.fact)
 		if err != nil {
 			s.T.Fatalf("fact %d: %v", i+1, err)
 		}
-		twin.SetClock(p.at)
-		told := twin.Replay(f)
+		r.SetClock(p.at)
 		var got []any
-		if len(told.Notices) > 0 {
+		if told := r.Replay(f); len(told.Notices) > 0 {
 			got = encodeNotices(told)
 		}
 		if !reflect.DeepEqual(got, p.notices) {
-			s.T.Fatalf("fact %d (%T) tells something else when replayed:\n  then %v\n  now  %v", i+1, f, p.notices, got)
+			s.T.Fatalf("fact %d (%T) sends other events when replayed:\n  before %v\n  now    %v",
+				i+1, f, p.notices, got)
 		}
 	}
-	for name, other := range map[string]*realm.Realm{"replayed": twin, "loaded": s.loadRows()} {
-		want, got := encodeRows(s.Realm), encodeRows(other)
-		for k, v := range want {
-			if !reflect.DeepEqual(got[k], v) {
-				s.T.Errorf("%s: row %s differs:\n  then %v\n  now  %v", name, k, v, got[k])
-			}
-		}
-		for k := range got {
-			if _, ok := want[k]; !ok {
-				s.T.Errorf("%s: has row %s too many", name, k)
-			}
-		}
-		s.T.Helper()
-		if a, b := s.Realm.Derived(), other.Derived(); !reflect.DeepEqual(a, b) {
-			for k := range a {
-				if !reflect.DeepEqual(a[k], b[k]) {
-					s.T.Errorf("%s: derived %s differs:\n  then %v\n  now  %v", name, k, a[k], b[k])
-				}
-			}
-			for k := range b {
-				if _, ok := a[k]; !ok {
-					s.T.Errorf("%s: derived %s too many: %v", name, k, b[k])
-				}
-			}
-		}
-	}
-}
-
-// Restart goes on with what the organization's rows say.
-func (s *Scene) Restart() { s.Realm = s.loadRows() }
-
-// loadRows is the organization made anew from its rows.
-func (s *Scene) loadRows() *realm.Realm {
-	s.T.Helper()
-	r := realm.New(1)
-	r.SetClock(s.Now)
-	s.Realm.EachRow(func(table uint16, key, row any) {
-		if err := r.LoadRow(table, codec.Decoder(codec.EncodeKey(key)), codec.Decoder(codec.EncodeRow(row))); err != nil {
-			s.T.Fatalf("load row %v of table %d: %v", key, table, err)
-		}
-	})
-	r.SetSeq(s.Realm.Seq(), realm.RunSequentially)
 	return r
 }
 
-func encodeRows(r *realm.Realm) map[string]any {
+// compare requires that a recovered organization has the same rows and the same derived data as the scene.
+func (s *Scene) compare(name string, recovered *realm.Realm) {
+	s.T.Helper()
+	if recovered.Seq() != s.Realm.Seq() {
+		s.T.Errorf("%s: fact number %d, want %d", name, recovered.Seq(), s.Realm.Seq())
+	}
+	s.compareMaps(name+": row", decodeRows(s.Realm), decodeRows(recovered))
+	s.compareMaps(name+": derived", s.Realm.Derived(), recovered.Derived())
+}
+
+// compareMaps reports each value that differs, is missing, or is there in addition.
+func (s *Scene) compareMaps(what string, want, got map[string]any) {
+	s.T.Helper()
+	for k, v := range want {
+		if !reflect.DeepEqual(got[k], v) {
+			s.T.Errorf("%s %s differs:\n  before %v\n  now    %v", what, k, v, got[k])
+		}
+	}
+	for k, v := range got {
+		if _, ok := want[k]; !ok {
+			s.T.Errorf("%s %s did not exist before:\n  now    %v", what, k, v)
+		}
+	}
+}
+
+// decodeRows returns all rows in a comparable form, by table and key.
+func decodeRows(r *realm.Realm) map[string]any {
 	out := map[string]any{}
 	r.EachRow(func(table uint16, key, row any) {
 		out[fmt.Sprintf("%d/%v", table, key)] = decodePlain(codec.EncodeRow(row))
@@ -283,7 +342,7 @@ func encodeRows(r *realm.Realm) map[string]any {
 	return out
 }
 
-// encodeNotices is what a fact told, comparable.
+// encodeNotices returns the notices of a fact in a comparable form.
 func encodeNotices(t realm.Told) (out []any) {
 	for _, n := range t.Notices {
 		out = append(out, n.To, n.PublicOnly, realm.NumberOf(n.Event), decodePlain(codec.EncodeFact(n.Event)[2:]))
@@ -291,11 +350,12 @@ func encodeNotices(t realm.Told) (out []any) {
 	return out
 }
 
-// decodePlain is encoded data without the order maps happened to be written in.
+// decodePlain returns encoded data without the order in which maps were written. Maps with keys other than texts cannot
+// be decoded this way. For those it returns the sorted bytes, in which lost or new bytes are still found.
 func decodePlain(encoded []byte) any {
 	var x any
 	if err := codec.Decoder(encoded)(&x); err != nil {
-		slices.Sort(encoded) // a map whose keys are no texts: compared without order, which still finds lost or new bytes
+		slices.Sort(encoded)
 		return encoded
 	}
 	return x

@@ -370,6 +370,18 @@ func labeledMetrics() []*labeledMetric {
 	}
 }
 
+// turnLatencyBuckets are the upper bounds of the buckets of turnLatency, in seconds. One of them is
+// actors.MaxTurnLatency: turns that take longer are too slow.
+var turnLatencyBuckets = []float64{
+	0.0001, 0.00025, 0.0005, 0.001, 0.0025, actors.MaxTurnLatency.Seconds(), 0.01, 0.025, 0.1,
+}
+
+// newTurnLatency returns the histogram to which the actors report how long turns, views and other messages took.
+func newTurnLatency() *prometheus.HistogramVec {
+	o := prometheus.HistogramOpts{Name: turnLatency.name, Help: turnLatency.meaning, Buckets: turnLatencyBuckets}
+	return prometheus.NewHistogramVec(o, []string{turnLatency.label})
+}
+
 // Describe sends the description of every metric that Collect sends.
 func (c *metricsCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, m := range allMetrics {
@@ -407,16 +419,12 @@ func (c *metricsCollector) Collect(out chan<- prometheus.Metric) {
 	sendMap(send, realmFacts, r.realm.DurableFacts)
 	sendMap(send, realmAge, r.realm.SnapshotAgeSeconds)
 	sendMap(send, realmJournal, r.store.Journal)
+	s.turnLatency.Collect(out)
 	for _, h := range s.orgs.TurnLatencies() {
-		below, n := map[float64]uint64{}, uint64(0)
-		for i, le := range actors.LatencyBounds {
-			n += uint64(h.Buckets[i])
-			below[le.Seconds()] = n
-		}
-		out <- prometheus.MustNewConstHistogram(turnLatency.desc, uint64(h.Count), h.Total.Seconds(), below, h.Kind)
 		send(turnLatencyMax, h.Max.Seconds(), h.Kind)
 	}
-	out <- prometheus.MustNewConstHistogram(commitLatency.desc, r.store.Commits, r.store.Total.Seconds(), r.store.Within)
+	out <- prometheus.MustNewConstHistogram(commitLatency.desc, r.store.Commits, r.store.Total.Seconds(),
+		r.store.Within)
 	send(commitLatencyMax, r.store.Slowest.Seconds())
 	for i := range AllBounds {
 		b := &AllBounds[i]

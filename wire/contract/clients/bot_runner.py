@@ -15,7 +15,7 @@ runner = None
 
 
 def replies(after):
-    """What the bot has said since a message."""
+    """Returns the messages of the bot after a message."""
     got = ok(server.call("GET", "messages", owner, anchor=str(after), num_before=0, num_after=100, apply_markdown=False,
                          narrow=[{"operator": "sender", "operand": bot["user_id"]}]))
     return [m["content"] for m in got["messages"] if m["id"] > after]
@@ -31,11 +31,11 @@ def within_a_second(condition):
     return None
 
 
-def say(**message):
+def send(**message):
     return ok(server.call("POST", "messages", owner, **message))["id"]
 
 
-with checks.that("an owner makes a bot and subscribes it"):
+with checks.that("an owner creates a bot and subscribes it"):
     got = ok(server.call("POST", "bots", owner, full_name="Counter", short_name="counter", bot_type=1))
     bot = {"user_id": got["user_id"], "key": got["api_key"]}
     bot["email"] = ok(server.call("GET", f"users/{bot['user_id']}", owner))["user"]["email"]
@@ -55,8 +55,8 @@ if bot:
         with checks.that("the runner starts, and the bot answers a direct message"):
             def first():
                 assert runner.poll() is None, open(os.path.join(server.dir, "bot.log")).read()[-600:]
-                # Until the bot has registered nobody hears it: ask again until it answers.
-                asked = say(type="private", to=[bot["user_id"]], content="hello")
+                # Before the bot has registered it gets no messages: ask again until it answers.
+                asked = send(type="private", to=[bot["user_id"]], content="hello")
                 return within_a_second(lambda: replies(asked - 1))
 
             got = eventually("an answer", first)
@@ -64,24 +64,24 @@ if bot:
 
         with checks.that("it answers a mention by name and by id, with the mention cut off"):
             for mention in ("@**Counter**", f"@**Counter|{bot['user_id']}**"):
-                asked = say(type="stream", to="bots at work", topic="count", content=f"{mention} me")
+                asked = send(type="stream", to="bots at work", topic="count", content=f"{mention} me")
                 got = eventually("an answer", lambda: replies(asked))
                 assert got[0].endswith(": me"), got
                 message = ok(server.call("GET", f"messages/{asked}", owner))["message"]
                 assert [r["user_id"] for r in message["reactions"]] == [bot["user_id"]], message["reactions"]
 
-        with checks.that("it does not answer what is not for it"):
-            quiet = say(type="stream", to="bots at work", topic="count", content="nothing for a bot")
-            asked = say(type="stream", to="bots at work", topic="count", content="@**Counter** and this is")
+        with checks.that("it does not answer other messages"):
+            quiet = send(type="stream", to="bots at work", topic="count", content="nothing for a bot")
+            asked = send(type="stream", to="bots at work", topic="count", content="@**Counter** and this is")
             eventually("an answer", lambda: replies(asked))
             assert len(replies(quiet)) == 1, replies(quiet)
 
-        with checks.that("it counts on across kill -9, and answers once"):
+        with checks.that("it continues to count after kill -9, and answers once"):
             before = int(replies(asked)[0].split(":")[0])
             for n in range(3):
                 server.kill()
                 server.start()
-                asked = say(type="stream", to="bots at work", topic="count", content=f"@**Counter** after {n}")
+                asked = send(type="stream", to="bots at work", topic="count", content=f"@**Counter** after {n}")
                 got = eventually("an answer", lambda: replies(asked))
                 assert got == [f"{before + n + 1}: after {n}"], got
             storage = ok(server.call("GET", "bot_storage", bot))["storage"]

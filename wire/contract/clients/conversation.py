@@ -1,4 +1,4 @@
-"""The official Python package walks through a conversation: every noun that people make, change and take back."""
+"""Creates, changes and deletes objects of every kind with the official Python package."""
 import io
 import json
 import time
@@ -27,7 +27,7 @@ def call(c, method, url, **request):
     return c.call_endpoint(url=url, method=method, request=request)
 
 
-def say(c, topic, content, channel="talk"):
+def send(c, topic, content, channel="talk"):
     return ok(c.send_message({"type": "stream", "to": channel, "topic": topic, "content": content}))["id"]
 
 
@@ -47,7 +47,7 @@ def topic_of(c, message):
 ok(ann.add_subscriptions([{"name": "talk"}, {"name": "other"}], principals=[ann_id, bo_id]))
 talk, other = (ok(ann.get_stream_id(n))["stream_id"] for n in ("talk", "other"))
 
-with checks.that("a message is sent to a channel by name, id and list, and to people by address, id, both, and oneself"):
+with checks.that("messages to a channel by name, ID and list, and to users by address, ID, list, and to oneself"):
     for to in ("talk", talk, ["talk"]):
         ok(ann.send_message({"type": "stream", "to": to, "topic": "forms", "content": str(to)}))
     assert len(found(bo, ("channel", talk), ("topic", "forms"))) == 3
@@ -57,7 +57,7 @@ with checks.that("a message is sent to a channel by name, id and list, and to pe
     assert len(found(bo, ("dm", [ann_id]))) >= 4
     ok(ann.send_message({"type": "private", "to": [ann_id], "content": "to myself"}))
 
-with checks.that("messages that cannot be sent are refused as the client expects"):
+with checks.that("impossible messages are refused as the client expects"):
     refused(ann.send_message({"type": "stream", "to": "talk", "topic": "forms", "content": " "}), "BAD_REQUEST", text="Message must not be empty")
     refused(ann.send_message({"type": "direct", "to": [99999], "content": "c"}), "BAD_REQUEST", text="Invalid user ID")
     refused(ann.send_message({"type": "direct", "to": ["nobody@example.net"], "content": "c"}), "BAD_REQUEST")
@@ -65,10 +65,10 @@ with checks.that("messages that cannot be sent are refused as the client expects
     refused(ann.send_message({"type": "stream", "to": 99999, "topic": "t", "content": "c"}), "STREAM_DOES_NOT_EXIST")
 
 with checks.that("one message moves, then the later ones, then all, and between channels"):
-    first, second, third = (say(ann, "moving", w) for w in ("one", "two", "three"))
+    first, second, third = (send(ann, "moving", w) for w in ("one", "two", "three"))
     ok(ann.update_message({"message_id": second, "topic": "one moved", "propagate_mode": "change_one"}))
     assert [topic_of(bo, m) for m in (first, second, third)] == ["moving", "one moved", "moving"]
-    fourth = say(ann, "moving", "four")
+    fourth = send(ann, "moving", "four")
     ok(ann.update_message({"message_id": third, "topic": "later moved", "propagate_mode": "change_later"}))
     assert [topic_of(bo, m) for m in (first, third, fourth)] == ["moving", "later moved", "later moved"]
     ok(ann.update_message({"message_id": fourth, "topic": "all moved", "propagate_mode": "change_all"}))
@@ -78,24 +78,24 @@ with checks.that("one message moves, then the later ones, then all, and between 
     history = ok(ann.get_message_history(fourth))["message_history"]
     assert history[-1]["stream"] == other and history[-1]["prev_stream"] == talk, history
 
-with checks.that("a topic is resolved and taken up again"):
-    asked = say(bo, "question", "how?")
+with checks.that("a topic is resolved and unresolved"):
+    asked = send(bo, "question", "how?")
     ok(bo.update_message({"message_id": asked, "topic": "✔ question", "propagate_mode": "change_all"}))
     assert topic_of(ann, asked) == "✔ question" and asked in found(ann, ("is", "resolved"))
     ok(bo.update_message({"message_id": asked, "topic": "question", "propagate_mode": "change_all"}))
     assert topic_of(ann, asked) == "question"
 
 with checks.that("a message and a whole topic are deleted"):
-    gone = say(ann, "deleted", "soon gone")
+    gone = send(ann, "deleted", "soon gone")
     refused(bo.delete_message(gone), "BAD_REQUEST", text="permission to delete")
     ok(ann.delete_message(gone))
     refused(ann.delete_message(gone), "BAD_REQUEST", text="Invalid message(s)")
-    rest = [say(ann, "deleted", str(n)) for n in range(3)]
+    rest = [send(ann, "deleted", str(n)) for n in range(3)]
     got = ok(call(ann, "POST", f"streams/{talk}/delete_topic", topic_name="deleted"))
     assert got["complete"] and not set(rest) & set(found(ann, ("channel", talk)))
 
 with checks.that("a poll takes votes"):
-    poll = say(ann, "polls", "/poll Lunch?\nyes\nno")
+    poll = send(ann, "polls", "/poll Lunch?\nyes\nno")
     vote = {"type": "vote", "key": "canned,0", "vote": 1}
     ok(call(bo, "POST", "submessage", message_id=poll, msg_type="widget", content=json.dumps(vote)))
     subs = ok(call(ann, "GET", f"messages/{poll}"))["message"]["submessages"]
@@ -103,7 +103,7 @@ with checks.that("a poll takes votes"):
     refused(call(bo, "POST", "submessage", message_id=poll, msg_type="widget", content="{"), "BAD_REQUEST")
 
 with checks.that("flags: by ids and by narrow, and read receipts"):
-    ids = [say(ann, "flags", str(n)) for n in range(4)]
+    ids = [send(ann, "flags", str(n)) for n in range(4)]
     ok(bo.update_message_flags({"messages": ids[:1], "op": "add", "flag": "read"}))
     got = ok(call(bo, "POST", "messages/flags/narrow", anchor="newest", num_before=100, num_after=0, op="add", flag="read",
                   narrow=narrow(("channel", talk), ("topic", "flags"), ("is", "unread"))))
@@ -113,19 +113,19 @@ with checks.that("flags: by ids and by narrow, and read receipts"):
     assert set(ids) <= set(found(bo, ("is", "starred")))
     refused(bo.update_message_flags({"messages": ids, "op": "add", "flag": "mentioned"}), "BAD_REQUEST")
 
-with checks.that("matches_narrow, and a search with what matched"):
-    needle = say(ann, "search", "a needle in hay")
+with checks.that("matches_narrow, and a search with highlighted matches"):
+    needle = send(ann, "search", "a needle in hay")
     got = ok(call(bo, "GET", "messages/matches_narrow", msg_ids=[needle, ids[0]], narrow=narrow(("search", "needle"))))["messages"]
     assert list(got) == [str(needle)] and "highlight" in got[str(needle)]["match_content"], got
-    # The index may be a moment behind; the search itself says what is there.
+    # The index may be updated a moment later.
     hit = eventually("the search", lambda: [m for m in ok(bo.get_messages({"anchor": "newest", "num_before": 10, "num_after": 0, "narrow": narrow(("search", "needle"))}))["messages"] if m["id"] == needle])
     assert '<span class="highlight">needle</span>' in hit[0]["match_content"], hit
 
-with checks.that("a file is uploaded, listed, reached without a login for a while, and removed"):
+with checks.that("a file is uploaded, listed, available by a temporary link without login, and deleted"):
     file = io.BytesIO(b"in a conversation")
     file.name = "conversation.txt"
     uri = ok(ann.upload_file(file))["url"]
-    say(ann, "files", f"[file]({uri})")
+    send(ann, "files", f"[file]({uri})")
     mine = [f for f in ok(ann.get_attachments())["attachments"] if "/user_uploads/" + f["path_id"] == uri]
     assert len(mine) == 1 and len(mine[0]["message_ids"]) == 1, mine
     link = ok(call(ann, "GET", uri.lstrip("/")))["url"]
@@ -134,7 +134,7 @@ with checks.that("a file is uploaded, listed, reached without a login for a whil
     ok(call(ann, "DELETE", f"attachments/{mine[0]['id']}"))
     refused(call(ann, "DELETE", f"attachments/{mine[0]['id']}"), "BAD_REQUEST", text="Invalid attachment")
 
-with checks.that("a message is scheduled, put off and taken back"):
+with checks.that("a message is scheduled, rescheduled and canceled"):
     at = int(time.time()) + 3600
     later = ok(call(ann, "POST", "scheduled_messages", type="stream", to=talk, topic="later", content="later", scheduled_delivery_timestamp=at))["scheduled_message_id"]
     ok(call(ann, "PATCH", f"scheduled_messages/{later}", scheduled_delivery_timestamp=at + 60, content="even later"))
@@ -144,7 +144,7 @@ with checks.that("a message is scheduled, put off and taken back"):
     ok(call(ann, "DELETE", f"scheduled_messages/{later}"))
     refused(call(ann, "DELETE", f"scheduled_messages/{later}"), "BAD_REQUEST")
 
-with checks.that("a draft is kept, changed and thrown away"):
+with checks.that("a draft is saved, changed and deleted"):
     draft = {"type": "stream", "to": [talk], "topic": "draft", "content": "dear all", "timestamp": 1700000000}
     number = ok(call(ann, "POST", "drafts", drafts=[draft]))["ids"][0]
     ok(call(ann, "PATCH", f"drafts/{number}", draft={**draft, "content": "dear everybody"}))
@@ -152,20 +152,20 @@ with checks.that("a draft is kept, changed and thrown away"):
     ok(call(ann, "DELETE", f"drafts/{number}"))
     refused(call(ann, "DELETE", f"drafts/{number}"), "BAD_REQUEST", text="Draft does not exist")
 
-with checks.that("a saved snippet is kept, changed and thrown away"):
+with checks.that("a snippet is saved, changed and deleted"):
     number = ok(call(ann, "POST", "saved_snippets", title="greeting", content="hello"))["saved_snippet_id"]
     ok(call(ann, "PATCH", f"saved_snippets/{number}", content="good morning"))
     assert [s["content"] for s in ok(call(ann, "GET", "saved_snippets"))["saved_snippets"]] == ["good morning"]
     ok(call(ann, "DELETE", f"saved_snippets/{number}"))
     refused(call(ann, "DELETE", f"saved_snippets/{number}"), "BAD_REQUEST", text="Saved snippet does not exist")
 
-with checks.that("a reminder of a message is set and taken back"):
+with checks.that("a reminder of a message is created and deleted"):
     number = ok(call(bo, "POST", "reminders", message_id=needle, scheduled_delivery_timestamp=at, note="thread it"))["reminder_id"]
     assert [r["reminder_target_message_id"] for r in ok(call(bo, "GET", "reminders"))["reminders"]] == [needle]
     ok(call(bo, "DELETE", f"reminders/{number}"))
     refused(call(bo, "DELETE", f"reminders/{number}"), "BAD_REQUEST")
 
-with checks.that("typing is heard in channels, conversations and edits"):
+with checks.that("typing events in channels, direct conversations and edits"):
     queue = ok(bo.register(["typing", "typing_edit_message"], client_capabilities={"stream_typing_notifications": True, "notification_settings_null": True}))
     ok(ann.set_typing_status({"op": "start", "type": "stream", "stream_id": talk, "topic": "typing"}))
     ok(ann.set_typing_status({"op": "stop", "type": "direct", "to": [bo_id]}))
@@ -187,7 +187,7 @@ with checks.that("a status, a muted user, alert words and preferences for topics
     ok(call(ann, "DELETE", f"users/me/muted_users/{bo_id}"))
     refused(call(ann, "DELETE", f"users/me/muted_users/{bo_id}"), "BAD_REQUEST", text="User is not muted")
     assert "octopus" in ok(bo.add_alert_words(["octopus"]))["alert_words"]
-    alert = say(ann, "alerts", "an octopus")
+    alert = send(ann, "alerts", "an octopus")
     assert alert in found(bo, ("is", "alerted"))
     assert "octopus" not in ok(bo.remove_alert_words(["octopus"]))["alert_words"]
     for policy in (1, 3, 0):
@@ -195,7 +195,7 @@ with checks.that("a status, a muted user, alert words and preferences for topics
     ok(call(bo, "POST", "user_topics", stream_id=talk, topic="alerts", visibility_policy=3))
     assert alert in found(bo, ("is", "followed"))
 
-with checks.that("errors are answers: no login, no such endpoint, nothing that is JSON, a parameter of the wrong kind"):
+with checks.that("errors: no login, unknown endpoint, invalid JSON, a parameter of the wrong type"):
     stranger = zulip.Client(email=owner["email"], api_key="wrong" * 6 + "xx", site=server.site)
     refused(stranger.get_profile(), "UNAUTHORIZED")
     refused(call(ann, "POST", "drafts", drafts="{"), "BAD_REQUEST")

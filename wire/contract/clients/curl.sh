@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The protocol by hand: curl against a server of its own, one line a check.
+# Tests the protocol with curl and a server of its own. Each check prints one line.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -20,7 +20,7 @@ for _ in $(seq 400); do
 done
 [ "$up" = 1 ] || { echo "FAIL the server did not answer: $(tail -c 400 "$dir/log")"; echo "0 passed, 1 failed"; exit 1; }
 
-# call METHOD PATH CURL-ARGUMENTS (recorded as method $as, if set): leaves the status in $status, the body in $body, the headers in $headers.
+# call METHOD PATH CURL-ARGUMENTS sets $status, $body and $headers. It records the answer, under the method $as if set.
 call() {
   local method=$1 path=$2
   shift 2
@@ -44,11 +44,11 @@ PY
 
 pass() { passed=$((passed + 1)); echo "ok   $1"; }
 fail() { failed=$((failed + 1)); echo "FAIL $1: $2"; }
-# is WHAT WANT GOT
+# is NAME WANT GOT
 is() { if [ "$2" = "$3" ]; then pass "$1"; else fail "$1" "got $(head -c 400 <<<"$3"), want $2"; fi; }
-# says WHAT REGEX TEXT
+# says NAME REGEX TEXT: TEXT matches REGEX
 says() { if grep -qiE -- "$2" <<<"$3"; then pass "$1"; else fail "$1" "no /$2/ in $(head -c 600 <<<"$3" | tr '\n' ' ')"; fi; }
-# value EXPRESSION: of the body, as `a` in Python
+# value EXPRESSION prints a Python expression, in which `a` is the body
 value() {
   python3 -c '
 import json, sys
@@ -60,7 +60,7 @@ except Exception as broken:
     print(f"{type(broken).__name__} {broken} in {json.dumps(a)[:200]}")' "$dir/b" "$1" 2>&1
 }
 header() { sed -n "s/^$1: //Ip" <<<"$headers" | tail -n 1; }
-# refusal WHAT STATUS CODE MSG
+# refusal NAME STATUS CODE MSG
 refusal() {
   is "$1" "$2 error $3 $4" "$status $(value '"%s %s %s" % (a["result"], a.get("code"), a["msg"])')"
 }
@@ -88,8 +88,8 @@ is "subscribe" success "$(value 'a["result"]')"
 call POST /api/v1/register "${me[@]}" --data-urlencode 'event_types=["message"]'
 is "register" 200 "$status"
 queue=$(value 'a["queue_id"]')
-is "a new queue stands before everything" -1 "$(value 'a["last_event_id"]')"
-is "only what was asked for is fetched" "success False" "$(value '"%s %s" % (a["result"], "realm_users" in a)')"
+is "a new queue is before the first event" -1 "$(value 'a["last_event_id"]')"
+is "only the requested event types are fetched" "success False" "$(value '"%s %s" % (a["result"], "realm_users" in a)')"
 
 (sleep 0.3; curl -s -m 20 -o "$dir/sent" "${me[@]}" "$base/api/v1/messages" -d type=stream -d to=curl -d topic=t -d content=hello) &
 talker=$!
@@ -97,16 +97,16 @@ before=$(date +%s%N)
 call GET "/api/v1/events?queue_id=$queue&last_event_id=-1" "${me[@]}"
 waited=$((($(date +%s%N) - before) / 1000000))
 wait "$talker"
-is "a long poll answers when a message comes" "message hello" "$(value '"%s %s" % (a["events"][0]["type"], a["events"][0]["message"]["content"])')"
-is "a long poll waits for it" yes "$([ "$waited" -ge 150 ] && [ "$waited" -lt 5000 ] && echo yes || echo "$waited ms")"
+is "a long poll is answered when a message arrives" "message hello" "$(value '"%s %s" % (a["events"][0]["type"], a["events"][0]["message"]["content"])')"
+is "a long poll waits for the message" yes "$([ "$waited" -ge 150 ] && [ "$waited" -lt 5000 ] && echo yes || echo "$waited ms")"
 event=$(value 'a["events"][0]["id"]')
 [[ $event =~ ^[0-9]+$ ]] || event=none
 call GET "/api/v1/events?queue_id=$queue&last_event_id=-1&dont_block=true" "${me[@]}"
-is "an event comes again until it is acknowledged" "$event" "$(value 'a["events"][0]["id"]')"
+is "an event is repeated until it is acknowledged" "$event" "$(value 'a["events"][0]["id"]')"
 call GET "/api/v1/events?queue_id=$queue&last_event_id=$event&dont_block=true" "${me[@]}"
-is "and then no more" '[]' "$(value 'a["events"]')"
+is "an acknowledged event is not repeated" '[]' "$(value 'a["events"]')"
 call GET "/api/v1/events?queue_id=$queue&last_event_id=-1&dont_block=true" "${me[@]}"
-says "what was acknowledged cannot be asked for again" 'already been pruned' "$(value 'a["msg"]')"
+says "acknowledged events cannot be requested again" 'already been pruned' "$(value 'a["msg"]')"
 
 call GET "/api/v1/events?last_event_id=-1" "${me[@]}"
 refusal "events without queue_id" 400 BAD_REQUEST "Missing 'queue_id' argument"
@@ -114,38 +114,38 @@ call GET "/api/v1/events?queue_id=$queue" "${me[@]}"
 refusal "events without last_event_id" 400 BAD_REQUEST "Missing 'last_event_id' argument"
 call GET "/api/v1/events?queue_id=nothing&last_event_id=-1" "${me[@]}"
 refusal "an unknown queue" 400 BAD_EVENT_QUEUE_ID "Bad event queue ID: nothing"
-is "names the queue" nothing "$(value 'a["queue_id"]')"
+is "the error contains the queue" nothing "$(value 'a["queue_id"]')"
 call DELETE "/api/v1/events" "${me[@]}"
-refusal "deleting no queue" 400 REQUEST_VARIABLE_MISSING "Missing 'queue_id' argument"
+refusal "DELETE without a queue" 400 REQUEST_VARIABLE_MISSING "Missing 'queue_id' argument"
 call DELETE "/api/v1/events" "${me[@]}" -d "queue_id=$queue"
 is "DELETE reads its body" success "$(value 'a["result"]')"
 call GET "/api/v1/events?queue_id=$queue&last_event_id=$event" "${me[@]}"
-is "a deleted queue is gone" BAD_EVENT_QUEUE_ID "$(value 'a["code"]')"
+is "a deleted queue is unknown" BAD_EVENT_QUEUE_ID "$(value 'a["code"]')"
 
 call GET /api/v1/users/me
 refusal "no credentials" 401 UNAUTHORIZED "Not logged in: API authentication or user session required"
-is "and says which are wanted" 'Basic realm="zulip"' "$(header www-authenticate)"
+is "401 has a WWW-Authenticate header" 'Basic realm="zulip"' "$(header www-authenticate)"
 is "CORS on errors too" '*' "$(header access-control-allow-origin)"
 call GET /api/v1/users/me -H 'Authorization: Bearer x'
-refusal "another scheme" 400 BAD_REQUEST "This endpoint requires HTTP basic authentication."
+refusal "another authentication scheme" 400 BAD_REQUEST "This endpoint requires HTTP basic authentication."
 call GET /api/v1/users/me -H 'Authorization: Basic !!!'
-refusal "an undecodable header" 401 UNAUTHORIZED "Invalid authorization header for basic auth"
+refusal "an invalid authorization header" 401 UNAUTHORIZED "Invalid authorization header for basic auth"
 call GET /api/v1/users/me -u "$email:short"
 refusal "a malformed key" 401 UNAUTHORIZED "Malformed API key"
 call GET /api/v1/users/me -u "$email:00000000000000000000000000000000"
 refusal "an unknown key" 401 UNAUTHORIZED "Invalid API key"
 call GET /api/v1/users/me -u "nobody@example.com:$key"
-refusal "another's key" 401 UNAUTHORIZED "Invalid API key"
+refusal "the key of another user" 401 UNAUTHORIZED "Invalid API key"
 
 call POST /api/v1/messages/render "${me[@]}"
 refusal "a missing parameter" 400 REQUEST_VARIABLE_MISSING "Missing 'content' argument"
-is "is named" content "$(value 'a["var_name"]')"
+is "the error contains the parameter" content "$(value 'a["var_name"]')"
 call POST /api/v1/user_topics "${me[@]}" -d stream_id=x -d topic=t -d visibility_policy=1
-refusal "not JSON" 400 BAD_REQUEST "stream_id is not valid JSON"
+refusal "invalid JSON" 400 BAD_REQUEST "stream_id is not valid JSON"
 call POST /api/v1/user_topics "${me[@]}" -d 'stream_id="5"' -d topic=t -d visibility_policy=1
-refusal "a string is no integer" 400 BAD_REQUEST "stream_id is not an integer"
+refusal "a string is not an integer" 400 BAD_REQUEST "stream_id is not an integer"
 call POST /api/v1/user_topics "${me[@]}" -d stream_id=1 -d topic=t -d visibility_policy=9
-says "a value outside its set" 'Invalid visibility_policy' "$(value 'a["msg"]')"
+says "a value that is not allowed" 'Invalid visibility_policy' "$(value 'a["msg"]')"
 call POST /api/v1/messages "${me[@]}" -d type=stream -d 'to=no such channel' -d topic=t -d content=c
 is "an unknown channel" "400 STREAM_DOES_NOT_EXIST no such channel" "$status $(value '"%s %s" % (a["code"], a["stream"])')"
 call GET /api/v1/messages/2000000000 "${me[@]}"
@@ -154,29 +154,29 @@ call GET '/api/v1/messages?anchor=newest&num_before=1&num_after=0&narrow=%5B%5B%
 is "a bad narrow" "400 BAD_NARROW" "$status $(value 'a["code"]')"
 
 call POST /api/v1/messages/render "${me[@]}" -d 'content=**b**' -d zebra=1 -d apple=2
-is "parameters nobody reads are named, sorted" "['apple', 'zebra']" "$(value 'a["ignored_parameters_unsupported"]')"
+is "unknown parameters are listed, sorted" "['apple', 'zebra']" "$(value 'a["ignored_parameters_unsupported"]')"
 call POST '/api/v1/messages/render?content=query' "${me[@]}" -d content=body
-is "the body wins over the query" '<p>body</p>' "$(value 'a["rendered"]')"
+is "the body has priority over the query" '<p>body</p>' "$(value 'a["rendered"]')"
 call POST /api/v1/messages/render "${me[@]}" -d content=first -d content=last
-is "the last of a repeated name wins" '<p>last</p>' "$(value 'a["rendered"]')"
+is "the last value of a repeated name is used" '<p>last</p>' "$(value 'a["rendered"]')"
 call POST /api/v1/messages/render "${me[@]}" -F content=multipart
 is "multipart forms" '<p>multipart</p>' "$(value 'a["rendered"]')"
 call POST '/api/v1/messages/render?content=in+the+query' "${me[@]}"
 is "parameters in the query of a POST" '<p>in the query</p>' "$(value 'a["rendered"]')"
 call POST /api/v1/messages/render "${me[@]}" -H 'Content-Type: application/json' -d '{"content":"json"}'
-is "a JSON body is no form" REQUEST_VARIABLE_MISSING "$(value 'a["code"]')"
+is "a JSON body is not read as a form" REQUEST_VARIABLE_MISSING "$(value 'a["code"]')"
 call POST /api/v1/messages/render "${me[@]}" --data-urlencode 'content=grüße 漢字'
 says "text is not escaped" 'grüße 漢字' "$body"
 as=PATCH call POST /api/v1/settings "${me[@]}" -d method=PATCH -d enter_sends=true
-is "a form field method=PATCH makes it one" success "$(value 'a["result"]')"
+is "the form field method=PATCH overrides POST" success "$(value 'a["result"]')"
 
 call HEAD /api/v1/server_settings
-is "HEAD where GET is" 200 "$status"
+is "HEAD is allowed with GET" 200 "$status"
 call OPTIONS /api/v1/messages
 is "OPTIONS" 204 "$status"
 says "OPTIONS lists the methods" 'GET.*HEAD.*POST' "$(header allow)"
 call PUT /api/v1/messages "${me[@]}"
-is "a method that is not there" "405 Method Not Allowed" "$status $(value 'a["msg"]')"
+is "a missing method" "405 Method Not Allowed" "$status $(value 'a["msg"]')"
 is "405 has no code" False "$(value '"code" in a')"
 is "405 lists the methods in the body" True "$(value '"GET" in a["allowed_methods"] and "POST" in a["allowed_methods"]')"
 says "405 lists the methods in Allow" 'GET.*POST|POST.*GET' "$(header allow)"

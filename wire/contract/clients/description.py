@@ -1,7 +1,8 @@
-"""schemathesis against the server's description of itself: no failure, and no answer that the description forbids.
+"""Runs schemathesis with the server's own API description. It looks for server failures and for answers that the
+description forbids.
 
-SECONDS_EACH bounds each of the three runs, as an owner, as a member and without login, which go on at the same time; SEED
-repeats one. How much comes in that time depends on the machine: the requests are counted."""
+There are three runs at the same time: as an owner, as a member and without login. SECONDS_EACH is the duration of each.
+SEED selects the generated requests. Their number depends on the speed of the machine and is printed."""
 import base64
 import concurrent.futures
 import json
@@ -17,20 +18,20 @@ from harness import Checks, Server, ok
 HERE = os.path.dirname(os.path.realpath(__file__))
 SECONDS = int(os.environ.get("SECONDS_EACH", "60"))
 SEED = int(os.environ.get("SEED", "494"))
-MARGIN = 60  # seconds beyond that for starting, and for the request that is on its way
+MARGIN = 60  # further seconds for the start and the last request
 
-# A run ends where its credentials do.
+# These operations would end a run.
 LEFT_OUT = {
-    "delete-users-me": "ends the caller's own account",
-    "post-realm-deactivate": "ends the organization",
-    "post-users-me-api-key-regenerate": "ends the key the run calls with",
+    "delete-users-me": "deactivates the account of the run",
+    "post-realm-deactivate": "deactivates the organization",
+    "post-users-me-api-key-regenerate": "replaces the key of the run",
 }
 
 checks = Checks()
 
 
 def known(server, owner, member):
-    """Some of everything there is, so that calls reach further than to say that it is not there."""
+    """Returns IDs of existing objects, so that calls reach more code than the check for a missing object."""
     users = [u["user_id"] for u in ok(server.call("GET", "users", owner))["members"]]
     channels = [s["stream_id"] for s in ok(server.call("GET", "streams", owner))["streams"]]
     groups = [g["id"] for g in ok(server.call("GET", "user_groups", owner))["user_groups"]]
@@ -51,7 +52,7 @@ def run(name):
     people = server.people()
     owner = people[0]
     member = next(p for p in people if p["me"]["role"] == 400 and not p["me"]["is_bot"])
-    who = {"owner": owner, "member": member, "nobody": None}[name]
+    who = {"owner": owner, "member": member, "visitor": None}[name]
     report = os.path.join(server.dir, "report.xml")
     command = [os.path.join(os.path.dirname(sys.executable), "st"), "run", server.site + "/api/openapi.json",
                "--checks", "no_failure,status_code_conformance,content_type_conformance,response_schema_conformance,response_headers_conformance",
@@ -64,7 +65,7 @@ def run(name):
         command += ["--auth", f"{who['email']}:{who['key']}"]
     env = dict(os.environ, PYTHONPATH=HERE, SCHEMATHESIS_HOOKS="description_hooks", PARLEY_KNOWN=json.dumps(known(server, owner, member)))
     began = time.monotonic()
-    with checks.that(f"schemathesis as {name} finds nothing (seed {SEED})"):
+    with checks.that(f"schemathesis as {name} has no findings (seed {SEED})"):
         done = subprocess.run(command, cwd=server.dir, env=env, capture_output=True, text=True, errors="replace", timeout=SECONDS + MARGIN)
         text = re.sub(re.escape(server.dir), "", done.stdout)
         cases = re.search(r"(\d+) generated", text)
@@ -75,7 +76,7 @@ def run(name):
         operations = len(xml.etree.ElementTree.parse(report).getroot().findall(".//testcase"))
         assert operations > 150, f"only {operations} operations were called"
     if who:
-        with checks.that(f"the credentials of {name} are good to the end"):
+        with checks.that(f"the credentials of {name} are valid to the end"):
             ok(server.call("GET", "users/me", who))
     server.close()
 
@@ -84,5 +85,5 @@ if __name__ == "__main__":
     for operation, why in LEFT_OUT.items():
         print(f"     not called: {operation}, which {why}")
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        list(pool.map(run, sys.argv[1:] or ("owner", "member", "nobody")))
+        list(pool.map(run, sys.argv[1:] or ("owner", "member", "visitor")))
     checks.summary()

@@ -1,7 +1,7 @@
-"""What the client scripts share: a server of their own, checks that print a line each, and a recording.
+"""Common code of the client scripts: a server for each script, checks that print one line each, and a recording.
 
-A script starts bin/parley on a free port with a temporary data directory, and whatever happens the server is stopped
-and the directory removed when the script ends. Nothing here needs more than the standard library.
+A script starts bin/parley on a free port with a temporary data directory. When the script ends, also by an error, the
+server is stopped and the directory is removed. Only the standard library is used here.
 """
 import atexit
 import base64
@@ -19,8 +19,8 @@ import traceback
 import urllib.parse
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))))
-READY_SECONDS = 20  # a demo organization is up in well under one
-PATIENCE_SECONDS = 30  # for anything that should happen by itself
+READY_SECONDS = 20  # a demo organization starts in well under one second
+TIMEOUT_SECONDS = 30  # for everything that happens in the background
 
 
 def free_port():
@@ -81,7 +81,7 @@ class Server:
             connection.close()
 
     def call(self, method, path, who=None, timeout=15, **params):
-        """One call with nothing but the standard library: strings as they are, everything else as JSON."""
+        """Makes one call. Strings are sent as they are, all other values as JSON."""
         headers = {"User-Agent": "conform/1"}
         if who:
             headers["Authorization"] = "Basic " + base64.b64encode(f"{who['email']}:{who['key']}".encode()).decode()
@@ -102,12 +102,12 @@ class Server:
         return answer
 
     def channel(self, who, name):
-        """The ID of a channel someone is subscribed to."""
+        """Returns the ID of a channel to which who is subscribed."""
         listed = ok(self.call("GET", "users/me/subscriptions", who))["subscriptions"]
         return next(s["stream_id"] for s in listed if s["name"] == name)
 
     def people(self):
-        """Everyone of the demo organization, as {email, key, me}, owners first and guests last."""
+        """Returns the users of the demo organization as {email, key, me}, owners first and guests last."""
         listed = self.call("GET", "dev_list_users")
         out = []
         for user in listed.get("direct_admins", []) + listed.get("direct_users", []):
@@ -117,12 +117,12 @@ class Server:
                 who["me"] = self.call("GET", "users/me", who)
                 out.append(who)
         if not out:
-            raise SystemExit("the demo organization names nobody: " + json.dumps(listed)[:300])
+            raise SystemExit("the demo organization has no users: " + json.dumps(listed)[:300])
         return sorted(out, key=lambda p: p["me"].get("role", 0))
 
 
 def is_complete(method, path, params):
-    """A registration that restricts nothing answers every field there is."""
+    """Reports whether a call is a registration whose answer has all fields."""
     return (method == "POST" and path.split("?")[0].endswith("/register")
             and "event_types" not in params and "fetch_event_types" not in params)
 
@@ -131,7 +131,7 @@ _recording = None
 
 
 def record(method, path, status, raw, complete=False):
-    """Adds an answer to the recording that `go run ./wire/contract/cmd/check` reads."""
+    """Adds an answer to the recording, which `go run ./wire/contract/cmd/check` checks."""
     global _recording
     folder = os.environ.get("PARLEY_RECORDING")
     if not folder:
@@ -153,7 +153,7 @@ def record(method, path, status, raw, complete=False):
 
 
 def recorder(response, *args, **kwargs):
-    """A `requests` response hook: every answer a client gets goes into the recording."""
+    """A response hook of `requests` that records every answer."""
     request = response.request
     body = request.body or ""
     if isinstance(body, bytes):
@@ -164,7 +164,7 @@ def recorder(response, *args, **kwargs):
 
 
 class Checks:
-    """Counts what holds. `with checks.that("…"):` passes unless its body raises."""
+    """Counts passed and failed checks. `with checks.that("…"):` passes unless its body raises."""
 
     def __init__(self):
         self.passed = self.failed = 0
@@ -200,7 +200,7 @@ class _Check:
 
 
 def ok(answer):
-    """The answer, if it is a success."""
+    """Returns the answer, which must be a success."""
     assert answer.get("result") == "success", json.dumps(answer)[:400]
     return answer
 
@@ -208,16 +208,16 @@ def ok(answer):
 def refused(answer, code, status=None, text=None):
     assert answer.get("result") == "error" and answer.get("code") == code, json.dumps(answer)[:400]
     assert status is None or answer.get("status") == status, f"status {answer.get('status')}, want {status}"
-    assert text is None or text in answer["msg"], f"{answer['msg']!r} does not say {text!r}"
+    assert text is None or text in answer["msg"], f"{answer['msg']!r} does not contain {text!r}"
     return answer
 
 
 def eventually(what, condition):
-    """Waits until condition() is true and returns its value."""
-    until = time.monotonic() + PATIENCE_SECONDS
+    """Waits until condition() is true, and returns its value."""
+    until = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < until:
         value = condition()
         if value:
             return value
         time.sleep(0.02)
-    raise AssertionError(f"waited {PATIENCE_SECONDS} s for {what}")
+    raise AssertionError(f"waited {TIMEOUT_SECONDS} s for {what}")

@@ -1,4 +1,4 @@
-"""The start of the mobile app, call by call, and the fields without which it stops at its loading screen."""
+"""Repeats the start of the mobile app, call by call, and checks the fields without which it stays at its loading screen."""
 import json
 import re
 
@@ -15,7 +15,7 @@ CAPABILITIES = ["notification_settings_null", "bulk_message_deletion", "user_ava
                 "stream_typing_notifications", "user_settings_object", "include_deactivated_groups",
                 "empty_topic_name", "individual_emoji_changes"]
 
-# What each part of a registration must hold, none of it null unless named after the slash.
+# Fields of a registration that must be present and not null.
 REGISTER = """queue_id last_event_id zulip_feature_level zulip_version zulip_merge_base alert_words custom_profile_fields
  max_stream_name_length max_topic_length server_presence_ping_interval_seconds server_presence_offline_threshold_seconds
  muted_users presences realm_emoji realm_user_groups recent_private_conversations subscriptions unread_msgs starred_messages
@@ -77,7 +77,7 @@ with checks.that("fetch_api_key refuses a wrong password"):
     assert answer.status_code == 401
     refused(answer.json(), "AUTHENTICATION_FAILED")
 
-with checks.that("register with a wrong key is a 401, which logs the account out"):
+with checks.that("register with a wrong key is a 401, on which the app logs out"):
     answer = session.post(server.site + "/api/v1/register", auth=(member["email"], "0" * 32), timeout=TIMEOUT)
     assert answer.status_code == 401 and answer.json()["code"] == "UNAUTHORIZED" and answer.json()["msg"] == "Invalid API key", answer.text
     assert answer.headers["WWW-Authenticate"] == 'Basic realm="zulip"', answer.headers.get("WWW-Authenticate")
@@ -91,7 +91,7 @@ def call(method, path, **form):
 
 
 register = {}
-with checks.that("register: every required field is there and not null"):
+with checks.that("register: every required field is present and not null"):
     answer = call("POST", "register", apply_markdown="true", client_gravatar="false", slim_presence="true",
                   idle_queue_timeout='"mobile"', client_capabilities=json.dumps({name: True for name in CAPABILITIES}))
     assert answer.status_code == 200, answer.text[:300]
@@ -99,7 +99,7 @@ with checks.that("register: every required field is there and not null"):
     has(register, REGISTER)
     assert "ignored_parameters_unsupported" not in register, register["ignored_parameters_unsupported"]
 
-with checks.that("register: the queue lives 12 hours"):
+with checks.that("register: the queue expires after 12 hours without polls"):
     assert register["idle_queue_timeout_secs"] == 43200, register["idle_queue_timeout_secs"]
 
 with checks.that("register: users"):
@@ -209,11 +209,11 @@ def poll():
 
 
 def heard(kind, op=None):
-    """The next event of a kind; waits for it."""
+    """Waits for the next event of a type."""
     return eventually(f"an event {kind} {op or ''}", lambda: next((e for e in poll() if e["type"] == kind and e.get("op") == op), None))
 
 
-with checks.that("sending from the compose box echoes local_id to this queue only"):
+with checks.that("a sent message has its local_id in the sender's queue only"):
     poll()
     sent = ok(call("POST", "messages", type="stream", to=str(channel), topic="", content="from *mobile*",
                    queue_id=register["queue_id"], local_id='"1"', read_by_sender="true").json())["id"]
@@ -223,7 +223,7 @@ with checks.that("sending from the compose box echoes local_id to this queue onl
     assert "flags" not in event["message"] and set(event["flags"]) <= FLAGS
     assert event["message"]["subject"] == ""
 
-with checks.that("an edit checks what it was based on"):
+with checks.that("an edit checks the hash of the text that it replaces"):
     answer = call("PATCH", f"messages/{sent}", content="edited", prev_content_sha256="0" * 64)
     assert answer.status_code == 400
     refused(answer.json(), "EXPECTATION_MISMATCH")
@@ -233,13 +233,13 @@ with checks.that("an edit checks what it was based on"):
     assert event["rendering_only"] is False and event["is_me_message"] is False and event["message_id"] in event["message_ids"]
     assert "propagate_mode" not in event, "nothing moved"
 
-with checks.that("a move names where from and where to"):
+with checks.that("a move has the old and the new place"):
     ok(call("PATCH", f"messages/{sent}", topic="moved", propagate_mode="change_one").json())
     event = heard("update_message")
     has(event, "stream_id propagate_mode subject")
     assert event["orig_subject"] == "" and event["subject"] == "moved", event
 
-with checks.that("read, unread and its details"):
+with checks.that("read and unread flags, with details"):
     ok(call("POST", "messages/flags/narrow", anchor="oldest", num_before="0", num_after="1000", op="add", flag="read",
             narrow=json.dumps([{"operator": "channel", "operand": channel}, {"operator": "is", "operand": "unread"}])).json())
     event = heard("update_message_flags", "add")
@@ -249,7 +249,7 @@ with checks.that("read, unread and its details"):
     details = event["message_details"][str(older[0])]
     assert details["type"] == "stream" and details["stream_id"] == channel and details["topic"] == "", details
 
-with checks.that("deleting comes as one event with message_ids"):
+with checks.that("a deletion is one event with message_ids"):
     ok(server.call("PATCH", f"messages/{older[0]}", owner, topic="to delete", propagate_mode="change_all"))
     ok(server.call("POST", f"streams/{channel}/delete_topic", owner, topic_name="to delete"))
     event = heard("delete_message")
@@ -270,7 +270,7 @@ with checks.that("topics, one message, read receipts, snippets"):
     ok(call("GET", f"messages/{sent}/read_receipts").json())
     assert isinstance(ok(call("POST", "saved_snippets", title="t", content="c").json())["saved_snippet_id"], int)
 
-with checks.that("upload, its short-lived url, and the avatar, with the same credentials"):
+with checks.that("upload, its temporary URL, and the avatar, with the same credentials"):
     got = ok(session.post(server.site + "/api/v1/user_uploads", files={"file": ("a b.txt", b"mobile")}, timeout=TIMEOUT).json())
     has(got, "uri url")
     assert session.get(server.site + got["uri"], timeout=TIMEOUT).content == b"mobile"

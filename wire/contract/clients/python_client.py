@@ -1,9 +1,9 @@
-"""The official Python package against a real server: what its users call, and the loop bots live in."""
+"""Tests the official Python package with a real server: common calls, and the event loop of bots."""
 import threading
 import time
 
 import zulip
-from harness import Checks, PATIENCE_SECONDS, Server, eventually, ok, recorder, refused
+from harness import Checks, TIMEOUT_SECONDS, Server, eventually, ok, recorder, refused
 
 checks = Checks()
 server = Server()
@@ -19,7 +19,7 @@ def client(who, name=None):
 
 
 class Listener:
-    """call_on_each_event on a thread of its own; counts registrations and keeps events in order."""
+    """Runs call_on_each_event on a thread of its own. It counts registrations and stores events in order."""
 
     def __init__(self, who, **kwargs):
         self.client = client(who)
@@ -35,7 +35,7 @@ class Listener:
         self.client.register = counted
         self.thread = threading.Thread(target=self.run, kwargs=kwargs, daemon=True)
         self.thread.start()
-        assert self.register_done.wait(PATIENCE_SECONDS), "the client did not register"
+        assert self.register_done.wait(TIMEOUT_SECONDS), "the client did not register"
 
     def run(self, **kwargs):
         self.client.call_on_each_event(self.events.append, **kwargs)
@@ -60,16 +60,16 @@ with checks.that("get_stream_id and get_subscriptions agree"):
     channel = ok(a.get_stream_id("python"))["stream_id"]
     assert channel in [s["stream_id"] for s in ok(b.get_subscriptions())["subscriptions"]]
 
-with checks.that("call_on_each_event hears a channel message and a direct message"):
-    ear = Listener(member, event_types=["message"])
+with checks.that("call_on_each_event gets a channel message and a direct message"):
+    listener = Listener(member, event_types=["message"])
     ok(a.send_message({"type": "stream", "to": "python", "topic": "greetings", "content": "hello *you*"}))
     ok(a.send_message({"type": "private", "to": [member["email"]], "content": "psst"}))
-    eventually("two messages", lambda: len(ear.events) >= 2)
-    assert ear.contents() == ["hello *you*", "psst"], ear.contents()
-    assert ear.events[0]["message"]["display_recipient"] == "python"
-    assert [sorted(p) for p in ear.events[1]["message"]["display_recipient"]] == [["email", "full_name", "id", "is_mirror_dummy"]] * 2
+    eventually("two messages", lambda: len(listener.events) >= 2)
+    assert listener.contents() == ["hello *you*", "psst"], listener.contents()
+    assert listener.events[0]["message"]["display_recipient"] == "python"
+    assert [sorted(p) for p in listener.events[1]["message"]["display_recipient"]] == [["email", "full_name", "id", "is_mirror_dummy"]] * 2
 
-with checks.that("send_message to a channel that is not there is refused"):
+with checks.that("send_message to a missing channel is refused"):
     refused(a.send_message({"type": "stream", "to": "nowhere at all", "topic": "t", "content": "c"}), "STREAM_DOES_NOT_EXIST")
 
 with checks.that("get_messages finds them by narrow, newest last"):
@@ -79,7 +79,7 @@ with checks.that("get_messages finds them by narrow, newest last"):
     assert got["found_newest"] and got["found_oldest"]
     message = got["messages"][0]["id"]
 
-with checks.that("update_message changes the text and is heard"):
+with checks.that("update_message changes the text and sends an event"):
     edits = Listener(member, event_types=["update_message"])
     ok(a.update_message({"message_id": message, "content": "hello **all**"}))
     eventually("an edit", lambda: edits.events)
@@ -87,10 +87,10 @@ with checks.that("update_message changes the text and is heard"):
     assert ok(b.get_raw_message(message))["raw_content"] == "hello **all**"
     assert ok(b.get_message_history(message))["message_history"][-1]["content"] == "hello **all**"
 
-with checks.that("a member may not edit what another wrote"):
+with checks.that("a member may not edit a message of another user"):
     refused(b.update_message({"message_id": message, "content": "mine"}), "BAD_REQUEST")
 
-with checks.that("reactions come and go"):
+with checks.that("reactions are added and removed"):
     ok(b.add_reaction({"message_id": message, "emoji_name": "tada"}))
     refused(b.add_reaction({"message_id": message, "emoji_name": "tada"}), "REACTION_ALREADY_EXISTS")
     ok(b.remove_reaction({"message_id": message, "emoji_name": "tada"}))
@@ -115,7 +115,7 @@ with checks.that("update_presence and get_user_presence"):
 with checks.that("render_message"):
     assert ok(a.render_message({"content": "**b**"}))["rendered"] == "<p><strong>b</strong></p>"
 
-with checks.that("the calls bots and scripts make most"):
+with checks.that("the most common calls of bots and scripts"):
     ok(b.get_streams())
     ok(b.get_stream_topics(channel))
     ok(b.get_realm_emoji())
@@ -135,7 +135,7 @@ with checks.that("upload_file, and reading the file back"):
     answer = a.session.get(server.site + got["uri"], timeout=15)
     assert answer.status_code == 200 and answer.content == b"conformance", (answer.status_code, answer.content[:100])
 
-with checks.that("register by hand, get_events, deregister"):
+with checks.that("register directly, get_events, deregister"):
     queue = ok(b.register(["message"]))
     assert queue["last_event_id"] == -1, queue
     assert ok(b.get_events(queue_id=queue["queue_id"], last_event_id=-1, dont_block=True))["events"] == []
@@ -145,8 +145,8 @@ with checks.that("register by hand, get_events, deregister"):
 with checks.that("a complete registration"):
     ok(b.register())
 
-# The bot loop across kill -9: one registration for its whole life, every acknowledged message heard once and in order.
-with checks.that("a bot goes on across five kill -9 with one registration, nothing lost, nothing twice"):
+# The event loop of a bot survives kill -9: with one registration, it gets every acknowledged message once and in order.
+with checks.that("a bot survives five kill -9 with one registration, without lost or repeated messages"):
     bot = Listener(member, event_types=["message"])
     before, sent, stop = bot.registrations, [], threading.Event()
 
@@ -155,17 +155,17 @@ with checks.that("a bot goes on across five kill -9 with one registration, nothi
         while not stop.is_set():
             n += 1
             try:
-                # No retries: a repeated send would rightly arrive twice.
+                # No retries: a repeated send would be delivered twice.
                 answer = server.call("POST", "messages", owner, timeout=5, type="stream", to="python", topic="loop", content=f"m{n}")
             except OSError:
                 continue
-            except Exception as broken:  # the connection died half-way through an answer
+            except Exception as broken:  # the connection broke during an answer
                 if type(broken).__module__ == "http.client":
                     continue
                 raise
             if answer["result"] == "success":
                 sent.append((answer["id"], f"m{n}"))
-            time.sleep(0.01)  # pace, not synchronization: some thousand messages are enough
+            time.sleep(0.01)  # limits the rate; a few thousand messages are enough
 
     sender = threading.Thread(target=talk, daemon=True)
     sender.start()
@@ -177,7 +177,7 @@ with checks.that("a bot goes on across five kill -9 with one registration, nothi
     have = len(sent)
     eventually("messages after the last kill", lambda: len(sent) >= have + 5)
     stop.set()
-    sender.join(PATIENCE_SECONDS)
+    sender.join(TIMEOUT_SECONDS)
     eventually("the last message", lambda: bot.contents() and bot.contents()[-1] == sent[-1][1])
     heard = [e["message"]["id"] for e in bot.events]
     assert bot.registrations == before == 1, f"{bot.registrations} registrations"
@@ -187,7 +187,7 @@ with checks.that("a bot goes on across five kill -9 with one registration, nothi
     assert not lost, f"{len(lost)} of {len(sent)} acknowledged messages lost"
     print(f"     {len(sent)} messages acknowledged, {len(heard)} heard, 5 kills, {bot.registrations} registration")
 
-with checks.that("the same client object goes on calling after the restarts"):
+with checks.that("the same client object still works after the restarts"):
     ok(a.send_message({"type": "stream", "to": "python", "topic": "loop", "content": "still here"}))
     ids = [e["id"] for e in bot.events]
     assert ids == sorted(set(ids)), "event ids do not rise"

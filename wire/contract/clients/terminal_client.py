@@ -1,4 +1,4 @@
-"""The start of the terminal client, call by call: what it sends, in its order, and what it cannot do without."""
+"""Repeats the start of the terminal client, call by call and in its order, and checks the fields that it needs."""
 import requests
 from harness import Checks, Server, eventually, ok, recorder, refused
 
@@ -9,7 +9,7 @@ owner = people[0]
 member = next(p for p in people if p["me"]["role"] == 400 and not p["me"]["is_bot"])
 AGENT = "ZulipTerminal/0.7.0+git conform"
 
-# Something to show: a channel, a muted topic, an unread direct message, a reaction.
+# Objects to display: a channel, a muted topic, an unread direct message, a reaction.
 channel = unread = group = spoken = nameless = None
 with checks.that("set-up: a channel, messages, a muted topic, a reaction"):
     ok(server.call("POST", "users/me/subscriptions", owner, subscriptions=[{"name": "terminal"}],
@@ -44,13 +44,13 @@ def has(where, names, null=()):
     assert not gone and not nulls, f"missing {gone}, null {nulls}"
 
 
-with checks.that("login reads server_settings without credentials and goes on at realm_uri"):
+with checks.that("login reads server_settings without credentials and continues at realm_uri"):
     answer = requests.get(server.site + "/api/v1/server_settings", timeout=TIMEOUT)
     assert answer.status_code == 200
     has(answer.json(), "require_email_format_usernames email_auth_enabled realm_uri realm_url realm_name zulip_version")
     assert answer.json()["realm_uri"].rstrip("/") == server.site, answer.json()["realm_uri"]
 
-with checks.that("a wrong password is a 401 the login screen can show"):
+with checks.that("a wrong password is a 401 that the login screen can show"):
     answer = requests.post(server.site + "/api/v1/fetch_api_key", data={"username": member["email"], "password": "wrong"}, timeout=TIMEOUT)
     assert answer.status_code == 401 and answer.json()["code"] == "AUTHENTICATION_FAILED", answer.text
     assert answer.json()["msg"] == "Your username or password is incorrect", answer.text
@@ -86,7 +86,7 @@ with checks.that("register: muted_topics are triples with the channel's name"):
     assert [t[:2] for t in register["muted_topics"]] == [["terminal", "quiet"]], register["muted_topics"]
     assert isinstance(register["muted_topics"][0][2], int)
 
-with checks.that("register: users, subscriptions and groups hold what the client reads"):
+with checks.that("register: users, subscriptions and groups have the fields that the client reads"):
     for u in register["realm_users"] + register["cross_realm_bots"]:
         has(u, "user_id email full_name is_bot role")
     assert register["user_id"] in [u["user_id"] for u in register["realm_users"]]
@@ -135,7 +135,7 @@ def poll():
 
 
 def heard(kind, fits=lambda event: True):
-    """The next event of a kind; waits for it."""
+    """Waits for the next event of a type."""
     return eventually(f"an event {kind}", lambda: next((e for e in poll() if e["type"] == kind and fits(e)), None))
 
 
@@ -145,7 +145,7 @@ with checks.that("events: message, in HTML, with the display name for an empty t
     assert event["message"]["content"] == "<p><em>hi</em></p>" and event["message"]["subject"] == "general chat", event
     assert event["flags"] == [] and "flags" not in event["message"]
 
-with checks.that("sending the way it does: raw channel name, subject, read_by_sender"):
+with checks.that("sending as the client does: plain channel name, subject, read_by_sender"):
     sent = ok(post("messages", type="stream", to="terminal", subject="from the terminal", content="x", read_by_sender="true").json())["id"]
     event = heard("message")
     assert "read" in event["flags"], event["flags"]
@@ -190,13 +190,13 @@ with checks.that("typing, without a type"):
     event = heard("typing", lambda e: e["sender"]["user_id"] == owner["me"]["user_id"])
     assert event["sender"]["email"] == owner["email"]
 
-with checks.that("subscription properties arrive as the legacy and the new one"):
+with checks.that("subscription properties arrive in the legacy and the new form"):
     ok(post("users/me/subscriptions/properties", subscription_data=f'[{{"stream_id":{channel},"property":"is_muted","value":true}}]').json())
     got = []
     eventually("two updates", lambda: got.extend((e["property"], e["value"]) for e in poll() if e["type"] == "subscription") or len(got) >= 2)
     assert got == [("in_home_view", False), ("is_muted", True)], got
 
-with checks.that("a queue that is gone says so"):
+with checks.that("a deleted queue is reported"):
     answer = get("events", queue_id="00000000-0000-4000-8000-000000000000", last_event_id=-1, dont_block="true")
     assert answer.status_code == 400
     refused(answer.json(), "BAD_EVENT_QUEUE_ID")

@@ -1,5 +1,5 @@
-// zulip-js against a server started by run: node zulip_js.js SITE EMAIL KEY OTHER_EMAIL.
-// Posts are multipart and PATCH and DELETE carry their parameters in the query: that is what this client does.
+// Tests zulip-js with a server that zulip_js.py has started: node zulip_js.js SITE EMAIL KEY OTHER_USER_ID.
+// This client sends POST as multipart, and the parameters of PATCH and DELETE in the query.
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -8,7 +8,7 @@ const helper = require(path.join(packages, 'zulip-js/lib/helper'));
 const zulip = require(path.join(packages, 'zulip-js'));
 
 const [site, email, key, otherId] = process.argv.slice(2);
-const PATIENCE_MS = 30000;
+const TIMEOUT_MS = 30000;
 let passed = 0;
 let failed = 0;
 
@@ -18,7 +18,7 @@ helper.fetch = async (url, options) => {
   const text = await answer.text();
   if (process.env.PARLEY_RECORDING) {
     let body = text.slice(0, 200);
-    try { body = JSON.parse(text); } catch { /* recorded as it is */ }
+    try { body = JSON.parse(text); } catch { /* recorded as text */ }
     const { pathname, search } = new URL(url);
     fs.appendFileSync(path.join(process.env.PARLEY_RECORDING, 'zulip_js.jsonl'),
       `${JSON.stringify({ method: options.method, path: pathname + search, status: answer.status, body })}\n`);
@@ -28,7 +28,7 @@ helper.fetch = async (url, options) => {
 
 async function that(what, body) {
   try {
-    await Promise.race([body(), new Promise((_, no) => { setTimeout(() => no(new Error('timed out')), PATIENCE_MS).unref(); })]);
+    await Promise.race([body(), new Promise((_, no) => { setTimeout(() => no(new Error('timed out')), TIMEOUT_MS).unref(); })]);
     passed += 1;
     console.log(`ok   ${what}`);
   } catch (error) {
@@ -47,7 +47,7 @@ function must(condition, value) {
 }
 
 async function eventually(what, condition) {
-  const until = Date.now() + PATIENCE_MS;
+  const until = Date.now() + TIMEOUT_MS;
   while (Date.now() < until) {
     if (condition()) return;
     // eslint-disable-next-line no-await-in-loop
@@ -129,7 +129,7 @@ async function eventually(what, condition) {
     await eventually('three messages', () => heard.length >= 3);
     must(heard.join() === 'one,two,three', heard);
   });
-  // What the package has no function for goes by callEndpoint, as its users are told to do.
+  // The package has no functions for these endpoints; its documentation recommends callEndpoint.
   const call = async (method, endpoint, params) => ok(await client.callEndpoint(endpoint, method, params));
   const refused = async (text, method, endpoint, params) => {
     const answer = await client.callEndpoint(endpoint, method, params);
@@ -144,7 +144,7 @@ async function eventually(what, condition) {
     }
     ok(await client.messages.update({ message_id: ids[1], topic: 'moved', propagate_mode: 'change_all' }));
     const at = async (topic) => ok(await client.messages.retrieve({ anchor: 'newest', num_before: 10, num_after: 0, narrow: [{ operator: 'channel', operand: channel }, { operator: 'topic', operand: topic }] })).messages.map((m) => m.id);
-    const there = await at('moved'); // with a notice
+    const there = await at('moved'); // includes the notice
     must(ids.every((m) => there.includes(m)), there);
     must(ok(await client.messages.getHistoryById({ message_id: ids[0] })).message_history[1].prev_topic === 'moving', 'history');
     await call('POST', '/messages/flags/narrow', { anchor: 'oldest', num_before: 0, num_after: 10, op: 'remove', flag: 'read', narrow: [{ operator: 'topic', operand: 'moved' }] });

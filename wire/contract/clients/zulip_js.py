@@ -1,4 +1,4 @@
-"""Starts a server and runs zulip_js.js, the official JavaScript package, against it."""
+"""Starts a server and runs zulip_js.js, which uses the official JavaScript package, against it."""
 import os
 import subprocess
 import sys

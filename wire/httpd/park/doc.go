@@ -10,7 +10,7 @@
 //	   v          input                      head complete, checked
 //	resting ---------------> readHead ----------------------------------+
 //	   ^   |                                                            |
-//	   |   | input that begins like a FastPathTarget                    v
+//	   |   | input that begins like FastPathTargets                   v
 //	   |   +-----------------------> FastPath, on the loop          Handler, in a goroutine
 //	   |                               |           |                 |        |
 //	   |        refused by FastPath    |           | Park            | Park   | returns

@@ -79,10 +79,10 @@ type pollBurst struct {
 // burst of polls the loop pauses before it looks for more. Other requests would wait with them, so it does not
 // pause if too many events were something else.
 const (
-	minBurstEvents = 20
-	maxPollGap     = 50 * time.Microsecond
+	minBurstEvents = 20                    // events from which there may be a burst
+	maxPollGap     = 50 * time.Microsecond // average time between the events of a burst, at most
 	burstPause     = time.Millisecond
-	otherShare     = 8
+	otherShare     = 8 // no pause if more than 1/otherShare of the events are not polls
 )
 
 // shouldPause resets the counts and reports whether nearly all events since then were polls, and there were many.
@@ -91,9 +91,9 @@ func (b *pollBurst) shouldPause() bool {
 		return false
 	}
 	now := time.Now()
-	is := now.Sub(b.since) < time.Duration(b.events)*maxPollGap && (b.events-b.parks)*otherShare <= b.events
+	pause := now.Sub(b.since) < time.Duration(b.events)*maxPollGap && (b.events-b.parks)*otherShare <= b.events
 	*b = pollBurst{since: now}
-	return is
+	return pause
 }
 
 func (s *Server) startLoops() error {
@@ -296,7 +296,7 @@ func (s *Server) acceptEvented(ln *net.TCPListener) error {
 }
 
 // setOptions sets the options of an accepted socket and ignores errors. Options of the listener would save these
-// calls, but sockets of multipath TCP (the default of package net) and connections accepted before Serve do not
+// calls. But sockets of multipath TCP (the default of package net) and connections accepted before Serve do not
 // inherit them.
 func (s *Server) setOptions(fd int) {
 	secs := max(1, int(s.cfg.KeepAlive/time.Second))

@@ -100,7 +100,7 @@ func (m *Memo) prefetch() (sum uint32) {
 	return sum
 }
 
-// Near prefetches the memory that answering will need. A caller that is going to answer many requests is faster
-// if it first calls Near for some of them. The result is meaningless; it only keeps the reads from being
+// Prefetch reads the memory that answering will need. A caller that is going to answer many requests is faster
+// if it first calls Prefetch for some of them. The result is meaningless; it only keeps the reads from being
 // optimized away.
 func (p *Parked) Prefetch() uint32 { return p.conn.prefetch() }

@@ -101,9 +101,9 @@ func (r *successionServer) handOffTo(t *testing.T, next net.Listener) *successio
 	return startSuccession(t, next, backlog)
 }
 
-// Clients that never repeat a request use one connection each, some with requests in pieces and some with polls,
-// while one server after the other takes over. No client loses an answer or its connection. TAKEOVERS sets the
-// number of takeovers.
+// Clients that never repeat a request use one connection each, while one server after the other takes over. Some
+// split their requests, some poll. No client loses an answer or its connection. TAKEOVERS sets the number of
+// takeovers.
 func TestHandoffLosesNoRequest(t *testing.T) {
 	takeovers := 60
 	if n, err := strconv.Atoi(os.Getenv("TAKEOVERS")); err == nil {

@@ -2,8 +2,8 @@ package park
 
 import "bytes"
 
-// The strict head check: conditions that the head of a request must meet before fasthttp sees it. In places where
-// parsers are known to differ (line ends, two lengths, folded lines, trailers) it accepts only the one form that
+// The strict head check: conditions that the head of a request must meet before fasthttp sees it. Parsers are
+// known to differ in line ends, two lengths, folded lines and trailers. There it accepts only the one form that
 // all parsers read alike. TestVerdicts lists the cases.
 
 // head holds the facts about a request that the connection layer needs. Its slices point into the buffer.

@@ -18,12 +18,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Config configures New. A zero value takes the default that its comment names last.
+// Config configures New. A zero value takes the default that its comment names.
 type Config struct {
-	Handler fasthttp.RequestHandler // runs one request; a panic in it is answered with 500
-	Name    string                  // the Server header; empty sends none
-	Log     *slog.Logger            // slog.Default()
-	TLS     *tls.Config             // when set, every connection speaks TLS
+	// Handler runs one request. A panic in it is answered with 500.
+	Handler fasthttp.RequestHandler
+	// Name is the Server header; empty sends none.
+	Name string
+	// Log defaults to slog.Default().
+	Log *slog.Logger
+	// TLS, when set, makes every connection speak TLS.
+	TLS *tls.Config
 
 	// AnswerHeader is part of every answer to a request parked briefly and of every refusal: complete lines, each
 	// ended by CRLF. Put here the lines that the handler's own answers always have (CORS, caching). Lines that a
@@ -40,12 +44,12 @@ type Config struct {
 	// Otherwise they are dropped.
 	AnswersLatePolls bool
 
-	// BodyLimit returns the largest body of a request by its method and target (path and query as sent). nil
-	// means MaxBody.
+	// BodyLimit returns the largest body of a request by its method and target (path and query as sent). nil means
+	// MaxBody.
 	BodyLimit func(method, target []byte) int
 
-	// StreamsBody reports whether the handler of a request reads the body itself. Such a handler must neither
-	// call PostBody nor park.
+	// StreamsBody reports whether the handler of a request reads the body itself. Such a handler must neither call
+	// PostBody nor park.
 	StreamsBody func(method, target []byte) bool
 
 	// NewFastPath makes a FastPath for each loop. It is offered requests that begin with one of FastPathTargets
@@ -53,31 +57,53 @@ type Config struct {
 	NewFastPath     func() FastPath
 	FastPathTargets []string
 
-	MaxBody   int // bytes of one request's body; 1 MiB: forms are small, and uploads get more through BodyLimit
-	MaxHeader int // bytes of request line and headers; 16 KiB: a long narrow in the URL with cookies fits twice
+	// MaxBody is the size of one request's body in bytes. Default 1 MiB: forms are small, and uploads get more
+	// through BodyLimit.
+	MaxBody int
+	// MaxHeader is the size of request line and headers in bytes. Default 16 KiB: a long narrow in the URL with
+	// cookies fits twice.
+	MaxHeader int
 
-	// from the first byte of a request to the end of its head, and base time for the body; 15 s
-	ReadTimeout  time.Duration
-	WriteTimeout time.Duration // base time for a client to take an answer; 30 s
-	// for a keep-alive connection without a request; 2 min, longer than the 60-75 s of the usual proxies
-	IdleTimeout   time.Duration
-	LingerTimeout time.Duration // after a refusal, for the client to read it before a reset can destroy it; 2 s
-	// interval of TCP probes, which find clients that vanished silently, parked ones included; 60 s
+	// ReadTimeout is the time from the first byte of a request to the end of its head, and the base time for the
+	// body. Default 15 s.
+	ReadTimeout time.Duration
+	// WriteTimeout is the base time for a client to take an answer. Default 30 s.
+	WriteTimeout time.Duration
+	// IdleTimeout is the time for a keep-alive connection without a request. Default 2 min, longer than the 60-75 s
+	// of the usual proxies.
+	IdleTimeout time.Duration
+	// LingerTimeout is the time after a refusal for the client to read it: closing earlier may reset the connection
+	// and destroy the answer. Default 2 s.
+	LingerTimeout time.Duration
+	// KeepAlive is the interval of TCP probes, which find clients that vanished silently, parked ones included.
+	// Default 60 s.
 	KeepAlive time.Duration
-	Sweep     time.Duration // resolution of these times: one pass over all connections per tick; 500 ms
-	MinRate   int           // bytes/s of a slow body or reader after the base time; 8 KiB/s: a poor 2G link
+	// Sweep is the resolution of these times: one pass over all connections per interval. Default 500 ms.
+	Sweep time.Duration
+	// MinRate is the speed, in bytes per second, that a slow body or reader must keep up after the base time. Default
+	// 8 KiB/s: a poor 2G link.
+	MinRate int
 
-	MaxConns int // open connections; the process's file limit less 1/16 (at least 64) for other files
-	// open connections of one IPv4 address or IPv6 /64; 0 is no limit: offices and proxies share one address
+	// MaxConns is the number of open connections. Default is the process's file limit less 1/16 (at least 64) for
+	// other files.
+	MaxConns int
+	// MaxConnsPerIP is the number of open connections of one IPv4 address or IPv6 /64. 0 is no limit, because offices
+	// and proxies share one address.
 	MaxConnsPerIP int
-	MaxActive     int // requests being handled at a time, each about 20 kB of stack and buffers; 8,192
-	// requests waiting for a slow body or reader at a time, same memory, and 64 kB more while a file or a large
-	// answer is sent (without epoll: they count as active); 1,024
+	// MaxActive is the number of requests handled at a time, each about 20 kB of stack and buffers. Default 8,192.
+	MaxActive int
+	// MaxSlow is the number of requests that wait for a slow body or reader at a time; without epoll they count as
+	// active. Each needs the memory of an active one, and 64 kB more while a file or a large answer is sent. Default
+	// 1,024.
 	MaxSlow int
-	// bytes of request bodies in memory at a time: announced lengths are allocated before they arrive; 512 MiB
-	MaxBodies  int
-	MaxStreams int // requests with streamed bodies at a time: about 150 kB of buffers and a file each; 64
-	MaxPending int // bytes of parked answers that sockets did not take at once, over all connections; 64 MiB
+	// MaxBodies is the size of all request bodies in memory, in bytes: announced lengths are allocated before they
+	// arrive. Default 512 MiB.
+	MaxBodies int
+	// MaxStreams is the number of requests with streamed bodies at a time: about 150 kB of buffers and a file each.
+	// Default 64.
+	MaxStreams int
+	// MaxPending is the size of all parked answers that sockets did not take at once, in bytes. Default 64 MiB.
+	MaxPending int
 }
 
 func (c *Config) defaults() {

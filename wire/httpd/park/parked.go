@@ -87,7 +87,7 @@ type connection interface {
 	park(p *Parked)
 	answer(p *Parked, status int, parts [][]byte) bool
 	abandon(p *Parked) bool // forgets p without calling gone; false if p was answered or is gone
-	prefetch() uint32       // see Parked.Near
+	prefetch() uint32       // see Parked.Prefetch
 	remoteAddr() net.Addr
 	localAddr() net.Addr
 }

@@ -4,9 +4,10 @@ package park
 
 import "github.com/valyala/fasthttp"
 
-// A server built with the tag poison overwrites the memory of a request as soon as its handler has returned, and
-// the memory of a parked answer as soon as it is written. Code that kept a piece of either would now and then see
-// it changed by the next request. With this tag it sees poison, at once and every time. Run `make poison`.
+// A server built with the tag poison overwrites memory that is no longer in use. The memory of a request is
+// overwritten when its handler returns, that of a parked answer when it is written. Code that kept a piece of
+// either would now and then see it changed by the next request. With this tag it sees poison, at once and every
+// time. Run `make poison`.
 
 // poison is a byte that no text of the protocol contains.
 const poison = 0xFE

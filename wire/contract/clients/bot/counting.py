@@ -1,4 +1,4 @@
-"""A bot for the official runner: counts what it is told in its storage, reacts, and answers with the count."""
+"""A bot for the official runner. It counts messages in its storage, adds a reaction, and answers with the count."""
 
 
 class CountingHandler:

@@ -1,0 +1,86 @@
+package actors
+
+import (
+	"errors"
+	"sync"
+
+	"parley/actors/realm"
+)
+
+// answer is the result of a command or view.
+type answer struct {
+	result any
+	err    error
+}
+
+// replies are reused: a new channel for each request would cost more than the turn.
+var replies = sync.Pool{New: func() any { return make(chan answer, 1) }}
+
+// Turn runs decide in a turn of a realm. It returns when the recorded facts, and all facts before them, are on disk.
+func (srv *Server) Turn(id realm.ID, c realm.Caller, decide func(*realm.Turn) (any, error)) (any, error) {
+	return srv.ask(id, &ask{caller: c, decide: decide})
+}
+
+// View runs look between turns of a realm. It returns when every fact that look could see is on disk.
+func (srv *Server) View(id realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+	return srv.ask(id, &ask{caller: c, look: look})
+}
+
+var errUnknownRealm = realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
+
+// ask sends a command or view to a realm actor and waits for the answer.
+func (srv *Server) ask(id realm.ID, a *ask) (any, error) {
+	r := srv.find(id)
+	if r == nil {
+		return nil, errUnknownRealm
+	}
+	if err := srv.admit(r, a.look == nil); err != nil {
+		return nil, err
+	}
+	a.reply = replies.Get().(chan answer)
+	srv.runtime.send(r.pid, a)
+	x := <-a.reply
+	replies.Put(a.reply)
+	r.inFlight.Add(-1)
+	return x.result, x.err
+}
+
+// admit counts a command or view in, or rejects it as busy.
+func (srv *Server) admit(r *realmHandle, command bool) error {
+	if r.inFlight.Add(1) > MaxInFlight || command && srv.Metrics.Undelivered.Load() > MaxUndelivered {
+		r.inFlight.Add(-1)
+		srv.Metrics.Busy.Add(1)
+		return realm.Refuse(realm.Busy, "BAD_REQUEST", "The server is busy; try again.")
+	}
+	return nil
+}
+
+// RunAsync runs commands whose callers do not wait. Each command's Done gets the result. Commands of one realm that are
+// next to each other in the list go to it in one message. RunAsync does not keep the list.
+func (srv *Server) RunAsync(list []realm.AsyncCommand) {
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n].Realm == list[0].Realm {
+			n++
+		}
+		r := srv.find(list[0].Realm)
+		batch := make(asyncBatch, 0, n)
+		for i := range list[:n] {
+			o := &list[i]
+			if r == nil {
+				o.Done(nil, errUnknownRealm)
+			} else if err := srv.admit(r, true); err != nil {
+				o.Done(nil, err)
+			} else {
+				batch = append(batch, ask{caller: o.Caller, async: o.CommandWithCallback})
+			}
+		}
+		if len(batch) > 0 {
+			srv.runtime.send(r.pid, batch)
+		}
+		list = list[n:]
+	}
+}
+
+// errInternal is the answer if a bug happens before anything was recorded.
+var errInternal = errors.New("internal error")

@@ -1,0 +1,31 @@
+// Package actors runs the organizations of one process: mailboxes, supervision and timers around the plain data of its
+// sub-packages.
+//
+//	Turn, View ──► realm actor ── facts ──► journal actor ──► Disk.Append (one synced batch)
+//	RunAsync          │    ▲                      │
+//	                  │    └── facts ≤ n on disk ─┘
+//	                  │ release: what depends on facts ≤ n leaves
+//	                  ├──► answers, accounts
+//	                  ├──► Outbox.AddJobs: emails, push notifications, webhooks
+//	                  └──► notices ──► session actors ──► event queues ──► parked polls
+//	                                        ▲
+//	Poll, PollAll ──────────────────────────┘
+//	ReportPresence ──► presence actor ──► rows of the next snapshot
+//
+// There is one realm actor and one presence actor for each organization, one journal actor, and Shards session actors
+// for all users of all organizations. A user's queues belong to one session actor; a mailbox for each queue would cost
+// more than the queue (BenchmarkFanout).
+//
+// What holds:
+//
+//   - Nothing leaves that a crash could take back. Answers, events and outbox jobs wait until the facts that they
+//     depend on are on disk; a view waits for the facts that it could see.
+//   - A turn that panics before its first fact costs one answer. Any other panic in an actor, and a failed write, calls
+//     Options.Fatal: the process ends and the restart recovers.
+//   - Events of a fact reach each queue in the order of the facts, under the same ids before and after a crash.
+//   - Every mailbox, cache and list has a limit (limits.go, unacked.go). Beyond it commands are rejected as busy, or
+//     the slowest queues are evicted.
+//
+// The package imports plain data only. The disk, the search index, the client protocol, the renderer and the outbox are
+// interfaces that others implement.
+package actors

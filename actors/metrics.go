@@ -1,0 +1,59 @@
+package actors
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"parley/actors/realm"
+)
+
+// Metrics are the counters and gauges of the whole server. Each is updated where the thing happens.
+type Metrics struct {
+	Turns, Views, Busy, Deliveries, Polls, Heartbeats, QueuesEvicted, Snapshots atomic.Int64
+	// Gauges: polls that wait, open event queues, unacked events in them, and facts whose events are stored because
+	// some queue has not acknowledged them.
+	ParkedPolls, OpenQueues, UnackedEvents, UnackedFacts atomic.Int64
+	// UnackedBytes is an estimate of the memory of these events. Undelivered is how many recipients of notices wait for
+	// the session actors.
+	UnackedBytes, Undelivered atomic.Int64
+	// QueuesEvictedForMemory counts the queues among QueuesEvicted that were closed because of MaxUnackedBytes or
+	// MaxUnackedTotal.
+	QueuesEvictedForMemory atomic.Int64
+}
+
+// RealmMetrics are the gauges of each realm, and the refusals of all.
+type RealmMetrics struct {
+	InFlight           map[realm.ID]int64 // commands and views in its mailbox or waiting for the disk
+	DurableFacts       map[realm.ID]int64 // the number of its last fact on disk
+	SnapshotAgeSeconds map[realm.ID]int64 // since its rows were last written, or it was opened
+	Refusals           map[string]int64   // rejected commands and views, by the protocol's code
+}
+
+// RealmMetrics reads the gauges of every realm.
+func (srv *Server) RealmMetrics() RealmMetrics {
+	m := RealmMetrics{map[realm.ID]int64{}, map[realm.ID]int64{}, map[realm.ID]int64{}, map[string]int64{}}
+	now := srv.now().Unix()
+	srv.eachRealm(func(r *realmHandle) {
+		m.InFlight[r.id], m.DurableFacts[r.id] = r.inFlight.Load(), int64(r.durable.Load())
+		m.SnapshotAgeSeconds[r.id] = max(0, now-r.lastSnapshot.Load())
+	})
+	srv.refusals.Range(func(code, n any) bool {
+		m.Refusals[code.(string)] = n.(*atomic.Int64).Load()
+		return true
+	})
+	return m
+}
+
+// countRefusal counts a refusal by its code. There are as many counters as the protocol has codes.
+func (srv *Server) countRefusal(err error) {
+	code := "INTERNAL"
+	var r *realm.Refusal
+	if errors.As(err, &r) {
+		code = r.Code
+	}
+	n, ok := srv.refusals.Load(code)
+	if !ok {
+		n, _ = srv.refusals.LoadOrStore(code, new(atomic.Int64))
+	}
+	n.(*atomic.Int64).Add(1)
+}

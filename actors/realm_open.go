@@ -1,0 +1,142 @@
+package actors
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"parley/actors/presence"
+	"parley/actors/realm"
+)
+
+// replayedBytes is how much a replayed fact adds to the journal's size, in bytes: about as much as a usual message. If
+// replayed facts did not count, a server that is killed often would never write a snapshot.
+const replayedBytes = 200
+
+// openRealm opens a realm: it loads the rows, or takes over what Preload loaded, replays the journal after them, starts
+// the actors and restores the event queues.
+func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
+	began := srv.now()
+	epoch, last, rows, err := srv.disk.Claim(id)
+	if err != nil {
+		return fmt.Errorf("claim realm %d: %w", id, err)
+	}
+	l, from := before, rows
+	if l == nil || l.rowsSeq != rows || l.realm.Seq() > last {
+		if l != nil {
+			srv.log.Info("rows changed after they were preloaded; loading them again", "realm", id)
+			srv.accounts.removeRealm(id)
+		}
+		if l, err = load(srv.disk, id, rows, began); err != nil {
+			return err
+		}
+		before = nil
+	} else {
+		from = l.realm.Seq()
+		l.presence = presence.New() // presence is not in the journal: only the rows have the newest
+		if err := srv.disk.LoadPresence(id, l.presence); err != nil {
+			return fmt.Errorf("load presence of realm %d: %w", id, err)
+		}
+		t := readJournalTail(srv.disk, id, from)
+		defer t.close()
+		if err := l.replay(t); err != nil {
+			return err
+		}
+	}
+	a := &realmActor{srv: srv, realm: l.realm, epoch: epoch, lastSnapshot: began, rowsSeq: rows}
+	a.realm.SetClock(began.Unix())
+	a.keepLoadedUnacked(l)
+	a.journalBytes = int64(last-rows) * replayedBytes
+	a.unacked.graceUntil, a.noSnapshotBefore = srv.elapsed()+evictionGrace, srv.elapsed()+snapshotDelay
+	a.durable = a.realm.Seq()
+	if a.durable != last {
+		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
+	}
+	srv.search.Attach(id, last, rows, srv.searchTextReader(id))
+	srv.startRealm(a, l.presence)
+	if a.realm.Founded() {
+		a.handle.setClosed(srv, a.realm.Closed())
+		if before == nil {
+			srv.accounts.addRealm(a.realm)
+		}
+		for _, u := range l.accountsToUpdate {
+			srv.updateAccount(a.realm, u)
+		}
+	}
+	srv.restoreQueues(a, l.queues, l.told)
+	srv.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-from),
+		"preloaded", before != nil, "took", srv.now().Sub(began).Round(time.Millisecond).String())
+	return nil
+}
+
+// CreateRealm founds an organization under a string id ("" is the root organization) and returns the new realm's id.
+func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
+	srv.mu.RLock()
+	_, taken := srv.byName[stringID]
+	var id realm.ID
+	for x := range srv.realms {
+		id = max(id, x)
+	}
+	srv.mu.RUnlock()
+	switch {
+	case taken && stringID == "":
+		return 0, realm.BadRequest("There is a root organization already; another one needs a subdomain")
+	case taken:
+		return 0, realm.BadRequest("Organization '%s' exists already", stringID)
+	}
+	id++
+	epoch, _, _, err := srv.disk.Claim(id)
+	if err != nil {
+		return 0, fmt.Errorf("claim realm %d: %w", id, err)
+	}
+	a := &realmActor{srv: srv, realm: realm.New(id), epoch: epoch, lastSnapshot: srv.now()}
+	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
+	srv.startRealm(a, presence.New())
+	for _, k := range srv.shards { // shards without users must report acknowledgements too
+		srv.runtime.send(k, &restoreQueues{realm: a.handle})
+	}
+	_, err = srv.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
+		return realm.FoundRealm{StringID: stringID, Name: name}.Decide(t)
+	})
+	if err != nil {
+		return 0, err
+	}
+	srv.mu.Lock()
+	a.handle.name, a.handle.site = stringID, srv.site(stringID)
+	srv.byName[stringID] = a.handle
+	srv.mu.Unlock()
+	srv.accounts.version.Add(1)
+	return id, nil
+}
+
+// startRealm starts the realm actor and the presence actor, and publishes the realm's handle.
+func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
+	a.handle = &realmHandle{
+		id:              a.realm.ID(),
+		replayedThrough: a.durable,
+		latencies:       turnLatencies{observer: srv.turnLatency},
+	}
+	if a.realm.Founded() {
+		a.handle.name = a.realm.Org().StringID
+		a.handle.site = srv.site(a.handle.name)
+	}
+	a.handle.durable.Store(uint64(a.durable))
+	a.handle.lastSnapshot.Store(a.lastSnapshot.Unix())
+	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
+	a.handle.pid = srv.spawn(a)
+	handle := a.handle
+	handle.recentlyActive = func(u realm.UserID) bool {
+		return handle.lastSeen.since(u, srv.now().Unix()-presence.PartialSubscriberDays*86400)
+	}
+	for _, row := range table.ChangedSince(0, math.MinInt64) {
+		a.handle.lastSeen.times.Store(row.User, max(row.Active, row.Connected))
+	}
+	a.handle.presence = srv.spawn(&presenceActor{srv, table, &a.handle.lastSeen})
+	srv.mu.Lock()
+	srv.realms[a.handle.id] = a.handle
+	if a.realm.Founded() {
+		srv.byName[a.handle.name] = a.handle
+	}
+	srv.mu.Unlock()
+	srv.accounts.version.Add(1)
+}

@@ -1,0 +1,143 @@
+package actors
+
+import (
+	"parley/actors/queue"
+	"parley/actors/realm"
+	"parley/actors/session"
+)
+
+// deliver sends notices to the session actors of their audience. The audience was resolved when the fact was applied
+// and is final: nothing is filtered by the state of now.
+func (srv *Server) deliver(r *realmHandle, told []realm.Told) {
+	parts, sizes := splitByShard(told)
+	for k, p := range parts {
+		if p != nil {
+			srv.Metrics.Undelivered.Add(sizes[k])
+			srv.runtime.send(srv.shards[k], &deliver{r, p, sizes[k]})
+		}
+	}
+}
+
+// splitByShard returns the notices of each shard, and how many recipients they have.
+func splitByShard(told []realm.Told) (parts [Shards][]realm.Told, sizes [Shards]int64) {
+	for _, t := range told {
+		var mine [Shards][]realm.Notice
+		for _, n := range t.Notices {
+			if len(n.To) == 1 {
+				k := shardOf(n.To[0])
+				mine[k] = append(mine[k], n)
+				sizes[k]++
+				continue
+			}
+			var to [Shards][]realm.UserID
+			for _, u := range n.To {
+				k := shardOf(u)
+				if to[k] == nil {
+					to[k] = make([]realm.UserID, 0, len(n.To)/Shards+4)
+				}
+				to[k] = append(to[k], u)
+			}
+			for k, list := range to {
+				if list != nil {
+					sizes[k] += int64(len(list))
+					mine[k] = append(mine[k], realm.Notice{To: list, Event: n.Event, PublicOnly: n.PublicOnly})
+				}
+			}
+		}
+		for k, notices := range mine {
+			if notices != nil {
+				parts[k] = append(parts[k], realm.Told{Seq: t.Seq, Ephemeral: t.Ephemeral, Notices: notices})
+			}
+		}
+	}
+	return parts, sizes
+}
+
+// deliver delivers the notices of some facts, in order.
+func (s *shard) deliver(m *deliver) {
+	defer s.srv.Metrics.Undelivered.Add(-m.recipients)
+	r := s.realm(m.realm)
+	for i := range m.told {
+		t := &m.told[i]
+		r.seq = max(r.seq, t.Seq)
+		var counts eventCounts
+		if len(t.Notices) > 1 {
+			counts = map[*queue.Queue]int{}
+		}
+		for j := range t.Notices {
+			s.deliverNotice(r, t, &t.Notices[j], counts)
+		}
+	}
+}
+
+// eventCounts counts, for each queue, the events that one fact has had for it so far: the k of their ids. It is only
+// used if a fact has several notices.
+type eventCounts = map[*queue.Queue]int
+
+// deliverNotice puts the events of a notice into the queues of its audience and answers the polls that wait for them.
+// Notices for the session actor itself open and close queues.
+func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, counts eventCounts) {
+	switch e := n.Event.(type) {
+	case *realm.QueueOpened:
+		s.openQueue(r, e.Queue, t.Seq <= r.handle.replayedThrough)
+		return
+	case *realm.QueueClosed:
+		s.closeQueue(r, e)
+		return
+	case *realm.Ticked:
+		return // only its sequence number is needed
+	}
+	renderer := s.srv.protocol.RenderNotice(n, session.RenderContext{
+		Realm:        r.handle.id,
+		Site:         r.handle.site,
+		Texts:        s.srv,
+		SeenRecently: r.handle.recentlyActive,
+	})
+	for i, u := range n.To {
+		if i%prefetchCount == 0 {
+			s.prefetchQueues(r, n.To[i:min(i+prefetchCount, len(n.To))])
+		}
+		ss := r.session(u)
+		if ss == nil {
+			continue
+		}
+		for q := ss.First; q != nil; q = q.Next {
+			events := renderer.EventsFor(u, q.Reg, q.Options)
+			if len(events) == 0 {
+				continue
+			}
+			if t.Ephemeral {
+				for _, e := range events {
+					q.AppendEphemeral(t.Seq, e)
+				}
+			} else {
+				first := 0
+				if len(t.Notices) > 1 {
+					first = counts[q]
+					counts[q] += len(events)
+				}
+				q.Append(t.Seq, first, events)
+			}
+			s.answerPoll(r, q)
+		}
+	}
+}
+
+// prefetchCount is how many queues are prefetched at once. Of 10,000 queues none is in the processor's cache. Reading
+// sixteen in a row, with no dependency between them, takes hardly longer than waiting for one.
+const prefetchCount = 16
+
+// prefetchQueues reads the memory that an event for these users is going to need.
+func (s *shard) prefetchQueues(r *shardRealm, to []realm.UserID) {
+	for _, u := range to {
+		ss := r.session(u)
+		if ss == nil || ss.First == nil {
+			continue
+		}
+		p, n := ss.First.Prefetch()
+		if w, ok := p.(queue.Prefetcher); ok {
+			n += int64(w.Prefetch())
+		}
+		s.prefetched += n
+	}
+}

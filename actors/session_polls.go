@@ -1,0 +1,143 @@
+package actors
+
+import (
+	"parley/actors/queue"
+	"parley/actors/realm"
+)
+
+// Poll sends a request for events to the session actor that owns the queue. The actor answers it, at once or later.
+func (srv *Server) Poll(p queue.PollRequest) {
+	srv.Metrics.Polls.Add(1)
+	srv.runtime.send(srv.shards[shardOf(p.User)], pollBatch{&p})
+}
+
+// PollAll is Poll for many requests: each session actor gets one message. Each request is kept until it is answered;
+// the list is not kept.
+func (srv *Server) PollAll(list []*queue.PollRequest) {
+	srv.Metrics.Polls.Add(int64(len(list)))
+	var sizes [Shards]int
+	for _, p := range list {
+		sizes[shardOf(p.User)]++
+	}
+	all := make(pollBatch, len(list)) // the memory of all parts
+	var parts [Shards]pollBatch
+	for k, n := range sizes {
+		parts[k], all = all[:0:n], all[n:]
+	}
+	for _, p := range list {
+		k := shardOf(p.User)
+		parts[k] = append(parts[k], p)
+	}
+	for k, p := range parts {
+		if len(p) > 0 {
+			srv.runtime.send(srv.shards[k], p)
+		}
+	}
+}
+
+// CancelPoll says that the client of a waiting poll has left.
+func (srv *Server) CancelPoll(p queue.PollRequest) {
+	srv.runtime.send(srv.shards[shardOf(p.User)], &cancelPoll{p.Realm, p.User, p.Queue, p.Reply})
+}
+
+// polledRealm returns the shard's part of a realm, or nil if it has none.
+func (s *shard) polledRealm(id realm.ID) *shardRealm {
+	if s.lastPolled == nil || s.lastPolled.handle.id != id {
+		s.lastPolled = s.realms[id]
+	}
+	return s.lastPolled
+}
+
+// handlePolls answers or parks polls.
+func (s *shard) handlePolls(list pollBatch) {
+	for i, p := range list {
+		if i%prefetchCount == 0 {
+			s.prefetchPolls(list[i:min(i+prefetchCount, len(list))])
+		}
+		s.handlePoll(p)
+	}
+}
+
+// handlePoll answers a poll, or parks it until there is an event.
+func (s *shard) handlePoll(m *queue.PollRequest) {
+	r := s.polledRealm(m.Realm)
+	var q *queue.Queue
+	if r != nil {
+		q = r.session(m.User).Find(m.Queue)
+	}
+	if q == nil {
+		s.srv.protocol.AnswerError(m.Reply, realm.ErrBadQueue(m.Queue))
+		return
+	}
+	wasRestored := q.Restored()
+	delay := s.srv.runtime.randomBelow(queue.HeartbeatSpread)
+	a, err := q.Poll(m.Reply, m.Last, m.DontBlock || s.draining, s.now, delay, r.seq)
+	if err != nil {
+		s.srv.protocol.AnswerError(m.Reply, err)
+		return
+	}
+	s.confirmQueue(r, wasRestored && !q.Restored())
+	if a.Replaced != nil {
+		s.srv.Metrics.ParkedPolls.Add(-1)
+		s.srv.protocol.AnswerPoll(a.Replaced, m.Queue, nil)
+	}
+	if a.Parked {
+		s.srv.Metrics.ParkedPolls.Add(1)
+		return
+	}
+	s.srv.Metrics.Deliveries.Add(1)
+	s.srv.protocol.AnswerPoll(m.Reply, m.Queue, a.Events)
+}
+
+// cancelPoll forgets a waiting poll. Another poll that has replaced it stays.
+func (s *shard) cancelPoll(m *cancelPoll) {
+	if r := s.realms[m.realm]; r != nil {
+		if q := r.session(m.user).Find(m.queue); q != nil {
+			waiting := q.HasPoll()
+			q.CancelPoll(m.reply, s.now)
+			if waiting && !q.HasPoll() {
+				s.srv.Metrics.ParkedPolls.Add(-1)
+			}
+		}
+	}
+}
+
+// prefetchPolls reads the memory that these polls are going to need.
+func (s *shard) prefetchPolls(list pollBatch) {
+	for _, p := range list {
+		r := s.polledRealm(p.Realm)
+		if r == nil {
+			continue
+		}
+		if ss := r.session(p.User); ss != nil && ss.First != nil {
+			_, n := ss.First.Prefetch()
+			s.prefetched += n
+		}
+	}
+}
+
+// drainPolls answers every waiting poll with a heartbeat and lets no further one wait, because the server is about to
+// stop.
+func (s *shard) drainPolls(m drainPolls) {
+	s.draining = true
+	for _, r := range s.realms {
+		r.sessions.EachQueue(func(q *queue.Queue) {
+			if q.HasPoll() {
+				q.AppendEphemeral(r.seq, s.srv.protocol.Heartbeat())
+				s.answerPoll(r, q)
+			}
+		})
+	}
+	m.done <- struct{}{}
+}
+
+// Drain answers all waiting polls. The clients poll again and reach the next process.
+func (srv *Server) Drain() {
+	done := make(chan struct{}, Shards)
+	for _, s := range srv.shards {
+		srv.runtime.send(s, drainPolls{done})
+	}
+	for range srv.shards {
+		<-done
+	}
+}
