@@ -22,8 +22,8 @@ func (r *run) startRequest(kind int, to int, intended time.Duration, then func()
 	case kindSend:
 		r.startSend(to, intended, then, nil)
 	case kindPresence:
-		who := r.randomUser()
-		p := &r.population.people[who]
+		user := r.randomUser()
+		p := &r.population.people[user]
 		c := r.newCall("POST", "users/me/presence", p, params{"status": "active", "new_user_input": true,
 			"ping_only": false, "last_update_id": p.presence})
 		r.issueCall(kind, c, intended, then, func(a *swarm.Answer) {
@@ -40,7 +40,7 @@ func (r *run) startRequest(kind int, to int, intended time.Duration, then func()
 		r.issueCall(kind, r.newCall("POST", "users/me/presence", p,
 			params{"status": "active", "new_user_input": true, "ping_only": true}), intended, then, nil)
 	case kindRead, kindFlag:
-		s, who := r.recentSend()
+		s, user := r.recentSend()
 		if s == nil {
 			r.startRequest(kindMessages, to, intended, then)
 			return
@@ -49,15 +49,15 @@ func (r *run) startRequest(kind int, to int, intended time.Duration, then func()
 		if kind == kindFlag {
 			flag = "starred"
 		}
-		r.issueCall(kind, r.newCall("POST", "messages/flags", &r.population.people[who],
+		r.issueCall(kind, r.newCall("POST", "messages/flags", &r.population.people[user],
 			params{"messages": []int64{s.message}, "op": "add", "flag": flag}), intended, then, nil)
 	case kindReact:
-		s, who := r.recentSend()
+		s, user := r.recentSend()
 		if s == nil {
 			r.startRequest(kindMessages, to, intended, then)
 			return
 		}
-		c := r.newCall("POST", fmt.Sprintf("messages/%d/reactions", s.message), &r.population.people[who],
+		c := r.newCall("POST", fmt.Sprintf("messages/%d/reactions", s.message), &r.population.people[user],
 			params{"emoji_name": reactions[r.rng.IntN(len(reactions))]})
 		r.issueCall(kind, c, intended, then, nil)
 	case kindEdit:
@@ -79,8 +79,8 @@ func (r *run) startRequest(kind int, to int, intended time.Duration, then func()
 	case kindMessages:
 		r.startHistoryPage(intended, then)
 	case kindRegister:
-		who := &r.population.people[r.randomUser()]
-		c := r.newCall("POST", "register", who, params{"apply_markdown": true, "client_gravatar": false,
+		user := &r.population.people[r.randomUser()]
+		c := r.newCall("POST", "register", user, params{"apply_markdown": true, "client_gravatar": false,
 			"slim_presence": true, "idle_queue_timeout": 60, "client_capabilities": capabilities})
 		// Real clients ask for compression; decompressing is their own cost, so the body is discarded here.
 		c.Gzip, c.Discard = true, true
@@ -117,9 +117,9 @@ func (r *run) startSend(to int, intended time.Duration, then, seen func()) {
 		to = r.rng.IntN(len(r.population.channels))
 	}
 	ch := &r.population.channels[to]
-	who := ch.Members[r.rng.IntN(len(ch.Members))]
-	no, text := r.ledger.send(who, ch.audience, intended, filler, seen)
-	c := r.newCall("POST", "messages", &r.population.people[who], nil)
+	user := ch.Members[r.rng.IntN(len(ch.Members))]
+	no, text := r.ledger.send(user, ch.audience, intended, filler, seen)
+	c := r.newCall("POST", "messages", &r.population.people[user], nil)
 	// The body is built by hand: at 15,000 sends a second the general encoder takes a third of the generator's time.
 	c.Body = "type=channel&to=" + strconv.FormatInt(ch.ID, 10) + "&topic=topic+" + strconv.Itoa(no%7) + "&content=" +
 		strings.ReplaceAll(text, " ", "+")
@@ -146,14 +146,14 @@ func (r *run) startSend(to int, intended time.Duration, then, seen func()) {
 
 func (r *run) startHistoryPage(intended time.Duration, then func()) {
 	ch := &r.population.channels[r.rng.IntN(len(r.population.channels))]
-	who := &r.population.people[ch.Members[r.rng.IntN(len(ch.Members))]]
+	user := &r.population.people[ch.Members[r.rng.IntN(len(ch.Members))]]
 	p := params{"num_before": 50, "num_after": 0, "anchor": "newest",
 		"narrow": []any{map[string]any{"operator": "channel", "operand": ch.ID}}}
 	if r.newest > r.oldest && r.rng.IntN(4) > 0 {
 		p["anchor"] = strconv.FormatInt(r.oldest+r.rng.Int64N(r.newest-r.oldest), 10)
 		p["num_after"] = 50
 	}
-	r.issueCall(kindMessages, r.newCall("GET", "messages", who, p), intended, then, nil)
+	r.issueCall(kindMessages, r.newCall("GET", "messages", user, p), intended, then, nil)
 }
 
 // issueCall sends a call and counts its answer in the phase in which it was sent.
@@ -196,8 +196,8 @@ func (r *run) sendHistory(n int) error {
 	rng := rand.New(rand.NewPCG(r.scenario.Seed, 0x68697374))
 	return r.callEach(n, func(i int) *swarm.Call {
 		ch := &r.population.channels[rng.IntN(len(r.population.channels))]
-		who := &r.population.people[ch.Members[rng.IntN(len(ch.Members))]]
-		c := r.newCall("POST", "messages", who, nil)
+		user := &r.population.people[ch.Members[rng.IntN(len(ch.Members))]]
+		c := r.newCall("POST", "messages", user, nil)
 		c.Body = fmt.Sprintf("type=channel&to=%d&topic=topic+%d&content=%s", ch.ID, rng.IntN(50),
 			url.QueryEscape(fmt.Sprintf("history %d %s", i, filler[:20+rng.IntN(len(filler)-20)])))
 		return c

@@ -76,10 +76,10 @@ func (p params) encode() string {
 }
 
 // newCall returns a request by a user; nil means without credentials.
-func (r *run) newCall(method, path string, who *person, p params) *swarm.Call {
+func (r *run) newCall(method, path string, user *person, p params) *swarm.Call {
 	c := &swarm.Call{Method: method, Path: "/api/v1/" + path, Host: r.server.host}
-	if who != nil {
-		c.Host, c.Auth = who.Host, who.auth
+	if user != nil {
+		c.Host, c.Auth = user.Host, user.auth
 	}
 	q := p.encode()
 	if method == "GET" && q != "" {
@@ -126,32 +126,32 @@ func answerError(c *swarm.Call, a *swarm.Answer) error {
 
 // callEach makes n calls, one for each connection of the pool at a time, and stops at the first error. got is called
 // with the body of each answer.
-func (r *run) callEach(n int, mk func(i int) *swarm.Call, got func(i int, body []byte) error) error {
+func (r *run) callEach(n int, makeCall func(i int) *swarm.Call, onAnswer func(i int, body []byte) error) error {
 	var first error
-	next, under := 0, 0
+	next, pending := 0, 0
 	var start func()
 	start = func() {
-		for first == nil && next < n && under < r.pool.Size {
+		for first == nil && next < n && pending < r.pool.Size {
 			i := next
 			next++
-			c := mk(i)
+			c := makeCall(i)
 			if c == nil {
 				continue
 			}
-			under++
+			pending++
 			tries := 0
 			c.Done = func(c *swarm.Call, a *swarm.Answer) {
-				under--
+				pending--
 				if a.Status == 429 && tries < 20 {
 					// Rate limited: repeat the call after a second.
 					tries++
-					under++
+					pending++
 					r.loop.At(r.loop.Now()+time.Second, func() { r.pool.Do(c) })
 					return
 				}
 				err := answerError(c, a)
-				if err == nil && got != nil {
-					err = got(i, a.Body)
+				if err == nil && onAnswer != nil {
+					err = onAnswer(i, a.Body)
 				}
 				if err != nil && first == nil {
 					first = err
@@ -162,7 +162,7 @@ func (r *run) callEach(n int, mk func(i int) *swarm.Call, got func(i int, body [
 		}
 	}
 	start()
-	if err := r.loop.Run(func() bool { return under == 0 && (first != nil || next >= n) }); err != nil {
+	if err := r.loop.Run(func() bool { return pending == 0 && (first != nil || next >= n) }); err != nil {
 		return err
 	}
 	return first
@@ -287,18 +287,18 @@ func (r *run) buildRealm(pop *population, plan crowd.Plan, realm int, admin pers
 	members := plan.Members()
 	r.logf("subscribing them to %d channels", len(members))
 	const slice = 500 // users in one request: keeps bodies small
-	for c, who := range members {
-		ch := channel{Name: fmt.Sprintf("bench %s %d", tag, c), Members: make([]int32, len(who)), realm: realm}
+	for c, users := range members {
+		ch := channel{Name: fmt.Sprintf("bench %s %d", tag, c), Members: make([]int32, len(users)), realm: realm}
 		if plan.Hundred > 0 && c == plan.Channels {
 			ch.Name = fmt.Sprintf("bench %s hundred", tag)
 		}
-		for i, m := range who {
+		for i, m := range users {
 			ch.Members[i] = m + int32(first)
 		}
 		// One request after the other: the first one creates the channel.
-		for at := 0; at < len(who); at += slice {
+		for at := 0; at < len(users); at += slice {
 			var ids []int64
-			for _, m := range who[at:min(at+slice, len(who))] {
+			for _, m := range users[at:min(at+slice, len(users))] {
 				ids = append(ids, mine[m].ID)
 			}
 			call := r.newCall("POST", "users/me/subscriptions", &admin,

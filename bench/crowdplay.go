@@ -53,13 +53,13 @@ func (r *run) startCrowdAction(intended time.Duration, then func()) {
 	c.Kind, c.Intended = kind, intended
 	ledgerNo := -1
 	if a.Kind == crowd.Send || a.Kind == crowd.DM {
-		var who []int32
+		var readers []int32
 		for _, u := range p.crowd.Readers(a) {
-			who = append(who, int32(u))
+			readers = append(readers, int32(u))
 		}
-		name := fmt.Sprintf("%s by %d to %v (crowd action %d)", a.Kind, a.User, who, a.No)
+		name := fmt.Sprintf("%s by %d to %v (crowd action %d)", a.Kind, a.User, readers, a.No)
 		var text string
-		ledgerNo, text = r.ledger.send(int32(a.User), r.ledger.addAudience(name, who...), intended, a.Text, nil)
+		ledgerNo, text = r.ledger.send(int32(a.User), r.ledger.addAudience(name, readers...), intended, a.Text, nil)
 		p.sendBody(c, &a, text)
 	}
 	m := r.meter
@@ -146,7 +146,7 @@ var subscriptionProperties = []string{"is_muted", "pin_to_top", "desktop_notific
 // yet becomes a presence report: a message that changes before its delivery need not be delivered as it was.
 func (p *crowdRunner) newCall(a *crowd.Action) (*swarm.Call, int) {
 	r := p.r
-	who := &r.population.people[a.User]
+	user := &r.population.people[a.User]
 	var message string
 	switch a.Kind {
 	case crowd.Edit, crowd.Move, crowd.Delete, crowd.React, crowd.Unreact, crowd.Flag, crowd.Unflag:
@@ -160,58 +160,58 @@ func (p *crowdRunner) newCall(a *crowd.Action) (*swarm.Call, int) {
 	channel := func() *channel { return &r.population.channels[a.Channel] }
 	switch a.Kind {
 	case crowd.Send, crowd.DM:
-		return r.newCall("POST", "messages", who, nil), kindSend
+		return r.newCall("POST", "messages", user, nil), kindSend
 	case crowd.Edit:
-		return r.newCall("PATCH", message, who, params{"content": a.Text}), kindEdit
+		return r.newCall("PATCH", message, user, params{"content": a.Text}), kindEdit
 	case crowd.Move:
-		return r.newCall("PATCH", message, who, params{"topic": a.Topic, "send_notification_to_new_thread": false}),
+		return r.newCall("PATCH", message, user, params{"topic": a.Topic, "send_notification_to_new_thread": false}),
 			kindEdit
 	case crowd.Delete:
-		return r.newCall("DELETE", message, who, nil), kindOther
+		return r.newCall("DELETE", message, user, nil), kindOther
 	case crowd.React:
-		return r.newCall("POST", message+"/reactions", who, params{"emoji_name": a.Emoji}), kindReact
+		return r.newCall("POST", message+"/reactions", user, params{"emoji_name": a.Emoji}), kindReact
 	case crowd.Unreact:
-		return r.newCall("DELETE", message+"/reactions", who, params{"emoji_name": a.Emoji}), kindReact
+		return r.newCall("DELETE", message+"/reactions", user, params{"emoji_name": a.Emoji}), kindReact
 	case crowd.Flag, crowd.Unflag:
 		op := "add"
 		if a.Kind == crowd.Unflag {
 			op = "remove"
 		}
-		return r.newCall("POST", "messages/flags", who,
+		return r.newCall("POST", "messages/flags", user,
 			params{"messages": []int64{p.messages[a.Message].id}, "op": op, "flag": a.Flag}), kindFlag
 	case crowd.Subscribe:
-		return r.newCall("POST", "users/me/subscriptions", who,
+		return r.newCall("POST", "users/me/subscriptions", user,
 			params{"subscriptions": []map[string]string{{"name": channel().Name}}}), kindOther
 	case crowd.Unsubscribe:
-		return r.newCall("DELETE", "users/me/subscriptions", who, params{"subscriptions": []string{channel().Name}}),
+		return r.newCall("DELETE", "users/me/subscriptions", user, params{"subscriptions": []string{channel().Name}}),
 			kindOther
 	case crowd.Property:
 		var v any = a.No%2 == 0
 		if subscriptionProperties[a.Number] == "color" {
 			v = fmt.Sprintf("#%06x", a.No*7919&0xffffff)
 		}
-		return r.newCall("POST", "users/me/subscriptions/properties", who,
+		return r.newCall("POST", "users/me/subscriptions/properties", user,
 			params{"subscription_data": []map[string]any{{"stream_id": channel().ID,
 				"property": subscriptionProperties[a.Number],
 				"value":    v}}}), kindOther
 	case crowd.Policy:
-		return r.newCall("POST", "user_topics", who, params{"stream_id": channel().ID, "topic": a.Topic,
+		return r.newCall("POST", "user_topics", user, params{"stream_id": channel().ID, "topic": a.Topic,
 			"visibility_policy": a.Number}), kindOther
 	case crowd.Rename:
-		return r.newCall("PATCH", "settings", who, params{"full_name": a.Text}), kindOther
+		return r.newCall("PATCH", "settings", user, params{"full_name": a.Text}), kindOther
 	case crowd.Typing:
-		return r.newCall("POST", "typing", who, params{"op": "start", "type": "direct",
+		return r.newCall("POST", "typing", user, params{"op": "start", "type": "direct",
 			"to": []int64{r.population.people[a.Others[0]].ID}}), kindTyping
 	case crowd.Register:
-		return r.newCall("POST", "register", who, params{"event_types": []string{"message"},
+		return r.newCall("POST", "register", user, params{"event_types": []string{"message"},
 			"fetch_event_types": []string{"message"}}), kindRegister
 	case crowd.DropQueue:
 		q := p.queues[a.User]
-		return r.newCall("DELETE", "events", who, params{"queue_id": q[len(q)-1]}), kindOther
+		return r.newCall("DELETE", "events", user, params{"queue_id": q[len(q)-1]}), kindOther
 	case crowd.Read:
-		return r.newCall("GET", "messages", who, params{"anchor": "newest", "num_before": 20, "num_after": 0,
+		return r.newCall("GET", "messages", user, params{"anchor": "newest", "num_before": 20, "num_after": 0,
 			"narrow": []any{map[string]any{"operator": "channel", "operand": channel().ID}}}), kindMessages
 	}
-	return r.newCall("POST", "users/me/presence", who, params{"status": "active", "ping_only": true,
+	return r.newCall("POST", "users/me/presence", user, params{"status": "active", "ping_only": true,
 		"new_user_input": true}), kindPresence
 }

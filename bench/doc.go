@@ -1,5 +1,6 @@
-// Package bench is Parley's load harness, the command `parley bench`. It sends plain HTTP to a Zulip-compatible server,
-// checks while it measures that the server keeps its promises, and reports the cost. README.md explains each figure.
+// Package bench is Parley's load harness, the command `parley bench`. It sends plain HTTP to a Zulip-compatible
+// server, checks while it measures that the server keeps its promises, and reports the cost. README.md explains
+// each figure.
 //
 // A run goes from scenario to phases to figures:
 //
@@ -15,10 +16,11 @@
 //   - Compare shows the differences of two results, targets checks figures against limits, hunt searches for the most
 //     users inside a Gate.
 //
-// Latencies count from the intended time of a request, so a server that stalls is charged for the requests it delayed.
-// A broken promise is a violation: the run goes on, prints the first violation of each kind, and ends with exit code 1.
+// Latencies count from the intended time of a request, so a server that stalls is charged for the requests it
+// delayed. A broken promise is a violation: the run goes on, prints the first violation of each kind, and ends with
+// exit code 1.
 //
-// All clients of a run share one goroutine and one epoll loop (package swarm). Everything random derives from the seed
-// of the scenario. Other packages: crowd decides the users' actions, mirror keeps a client's state, and floor is the
-// bare server.
+// All clients of a run share one goroutine and one epoll loop (package swarm). Everything random derives from the
+// seed of the scenario. Other packages: crowd decides the users' actions, mirror keeps a client's state, and floor
+// is the bare server.
 package bench

@@ -39,10 +39,10 @@ func (floorBuilder) Build(r *run, plan crowd.Plan) (*population, error) {
 	return pop, nil
 }
 
-func (r *run) channelBits(who int32) int64 {
+func (r *run) channelBits(user int32) int64 {
 	var bits int64
 	for i := range r.population.channels {
-		if c := &r.population.channels[i]; r.ledger.audiences[c.audience].contains(who) {
+		if c := &r.population.channels[i]; r.ledger.audiences[c.audience].contains(user) {
 			bits |= 1 << i
 		}
 	}

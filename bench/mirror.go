@@ -64,7 +64,7 @@ func (r *run) compareMirrors() {
 }
 
 func (r *run) compareMirror(p *poller) []mirror.Mismatch {
-	who := &r.population.people[p.person]
+	user := &r.population.people[p.person]
 	fresh := mirror.New(mirrorKind)
 	var queue string
 	call := func(c *swarm.Call, use func(body []byte) error) error {
@@ -80,7 +80,7 @@ func (r *run) compareMirror(p *poller) []mirror.Mismatch {
 		r.loop.Run(func() bool { return done })
 		return err
 	}
-	err := call(r.newCall("POST", "register", who, mirrorRegister()), func(body []byte) error {
+	err := call(r.newCall("POST", "register", user, mirrorRegister()), func(body []byte) error {
 		swarm.Fields(body, func(k, v []byte) {
 			if string(k) == "queue_id" {
 				queue = swarm.Text(v)
@@ -95,12 +95,12 @@ func (r *run) compareMirror(p *poller) []mirror.Mismatch {
 	if ids := p.mirror.Messages(); len(ids) > 0 {
 		ask := params{"message_ids": ids, "apply_markdown": true, "client_gravatar": false,
 			"allow_empty_topic_name": true}
-		if err := call(r.newCall("GET", "messages", who, ask), p.mirror.DiffMessages); err != nil {
+		if err := call(r.newCall("GET", "messages", user, ask), p.mirror.DiffMessages); err != nil {
 			out = append(out, mirror.Mismatch{Part: "messages", Err: err})
 		}
 	}
 	if queue != "" {
-		call(r.newCall("DELETE", "events", who, params{"queue_id": queue}), func([]byte) error { return nil })
+		call(r.newCall("DELETE", "events", user, params{"queue_id": queue}), func([]byte) error { return nil })
 	}
 	return out
 }

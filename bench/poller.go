@@ -113,10 +113,10 @@ func (p *poller) handleRegister(body []byte) error {
 		return fmt.Errorf("register answered without queue_id or last_event_id")
 	}
 	p.queue, p.lastEvent = v.Queue, *v.Last
-	who := &p.r.population.people[p.person]
+	user := &p.r.population.people[p.person]
 	p.requestHead = []byte("GET /api/v1/events?queue_id=" + v.Queue + "&last_event_id=")
-	p.requestTail = []byte(" HTTP/1.1\r\nHost: " + who.Host + "\r\nUser-Agent: " + agent + "\r\nAuthorization: " +
-		who.auth +
+	p.requestTail = []byte(" HTTP/1.1\r\nHost: " + user.Host + "\r\nUser-Agent: " + agent + "\r\nAuthorization: " +
+		user.auth +
 		"\r\n\r\n")
 	if p.mirror != nil {
 		p.mirrorEvent = *v.Last

@@ -123,9 +123,9 @@ func (r *run) replayStep(st *Step, due time.Duration) {
 	if path == "events" || strings.Contains(path, "api_key") || strings.Contains(path, "user_uploads") {
 		return // pollers poll on their own; logins and files cannot be replayed
 	}
-	var who *person
+	var user *person
 	if st.Who >= 0 {
-		who = &r.population.people[st.Who%len(r.population.people)]
+		user = &r.population.people[st.Who%len(r.population.people)]
 	}
 	if path == "messages" && st.Method == "POST" && st.Params["type"] != "direct" && st.Params["type"] != "private" {
 		to, _ := strconv.Atoi(strings.TrimPrefix(st.Params["to"], "c"))
@@ -137,7 +137,7 @@ func (r *run) replayStep(st *Step, due time.Duration) {
 		r.skippedSteps++
 		return
 	}
-	r.issueCall(stepKind(st.Method, path), r.newCall(st.Method, path, who, r.stepParams(st)), due, nil, nil)
+	r.issueCall(stepKind(st.Method, path), r.newCall(st.Method, path, user, r.stepParams(st)), due, nil, nil)
 }
 
 func (r *run) stepPath(path string) (string, bool) {

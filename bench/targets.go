@@ -26,7 +26,7 @@ type Target struct {
 // Targets are Parley's limits on two cores that it shares with the load generator.
 var Targets = []Target{
 	{What: "just started: memory", Run: "idle", Figure: "start.rss", Limit: 60, Unit: "MB"},
-	{What: "just started: CPU, nobody connected", Run: "idle", Figure: "start.cores", Limit: 0.005, Unit: "cores"},
+	{What: "just started: CPU, no connections", Run: "idle", Figure: "start.cores", Limit: 0.005, Unit: "cores"},
 	{What: "19,000 parked polls: memory each", Run: "idle", Figure: "steady.rss_per_poll", Limit: 4, Stretch: 2.5,
 		Unit: "kB"},
 	{What: "19,000 parked polls: goroutines", Run: "idle", Figure: "steady.goroutines", Limit: 200},
