@@ -20,10 +20,9 @@ func newBackupCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write a backup of a running or a stopped server",
-		Long: "Write a backup of a running or a stopped server to FILE; - is standard output. A running server goes " +
-			"on " +
-			"serving.\nThe file \"" + server.SecretFile +
-			"\" of the data directory and the search index are not in a backup.",
+		Long: "Write a backup of a running or a stopped server to FILE; - is standard output.\n" +
+			"A running server serves meanwhile. A backup does not contain the search index and the file \"" +
+			server.SecretFile + "\".",
 		Args: exactArgs(1, "- is standard output"),
 	}
 	data := dataFlag(c, anyServer)
@@ -194,8 +193,7 @@ func verify(file string, in io.Reader, temp string, out io.Writer) error {
 	if err = errors.Join(err, store.Close()); err != nil {
 		return err
 	}
-	_,
-		err = fmt.Fprintf(out,
+	_, err = fmt.Fprintf(out,
 		"%s: every checksum and the chain of facts are right; replayed and loaded states are the same\n", file)
 	return err
 }
@@ -224,8 +222,8 @@ func verifyRealm(disk snapshot.Disk, id realm.ID, out io.Writer) error {
 		return err
 	}
 	if again := snapshot.StateDigest(loaded); again != digest {
-		return fmt.Errorf("realm %d: the replayed state is\n%s\nbut the state loaded from a snapshot is\n%s", id,
-			digest, again)
+		return fmt.Errorf("realm %d: the replayed state is\n%s\nbut the state loaded from a snapshot is\n%s",
+			id, digest, again)
 	}
 	_, err = fmt.Fprintf(out, "%s (%d facts replayed)\n", digest, replayed)
 	return err

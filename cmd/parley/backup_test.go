@@ -57,8 +57,7 @@ func TestBackupOfARunningServer(t *testing.T) {
 	}
 	again := startProgram(t, parleyCommand("serve", "--data", restored, "--listen", "127.0.0.1:0", "--demo"))
 	ann.url = again.serving()
-	a,
-		err := ann.call("GET", "messages", map[string][]string{"anchor": {"newest"}, "num_before": {"5000"},
+	a, err := ann.call("GET", "messages", map[string][]string{"anchor": {"newest"}, "num_before": {"5000"},
 		"num_after": {"0"}, "apply_markdown": {"false"},
 		"narrow": {`[["topic","proof"]]`}})
 	if err != nil {

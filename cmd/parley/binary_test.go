@@ -228,8 +228,7 @@ func (p *account) callWith(c *http.Client, method, path string, form url.Values)
 
 // send sends a message to a channel of the demo organization and returns its id.
 func (p *account) send(text string) (int64, error) {
-	a,
-		err := p.call("POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"proof"},
+	a, err := p.call("POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"proof"},
 		"content": {text}})
 	if err != nil {
 		return 0, err

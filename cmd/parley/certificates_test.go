@@ -153,8 +153,7 @@ func (a *acmeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // challenge connects to the server and returns an error text if the server does not prove that it controls the name.
 func (a *acmeServer) challenge() string {
-	c,
-		err := tls.Dial("tcp", a.dial(), &tls.Config{ServerName: a.name, NextProtos: []string{"acme-tls/1"},
+	c, err := tls.Dial("tcp", a.dial(), &tls.Config{ServerName: a.name, NextProtos: []string{"acme-tls/1"},
 		InsecureSkipVerify: true})
 	if err != nil {
 		return err.Error()

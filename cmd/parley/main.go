@@ -42,8 +42,7 @@ func newRootCommand() *cobra.Command {
 		Use:   "parley",
 		Short: "Realtime team-chat server that speaks the Zulip API",
 		Args:  unknownCommand,
-		RunE: func(*cobra.Command,
-			[]string) error {
+		RunE: func(*cobra.Command, []string) error {
 			return errors.New("no command; parley --help lists them")
 		},
 		SilenceErrors: true,

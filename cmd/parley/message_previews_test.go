@@ -55,7 +55,7 @@ func TestLinkPreviews(t *testing.T) {
 	if a := must(bo.call("POST", "register",
 		url.Values{"fetch_event_types": {`["realm"]`}})); a["server_inline_url_embed_preview"] != true ||
 		a["realm_inline_url_embed_preview"] != false {
-		t.Errorf("register says %v, %v", a["server_inline_url_embed_preview"], a["realm_inline_url_embed_preview"])
+		t.Errorf("registered with %v, %v", a["server_inline_url_embed_preview"], a["realm_inline_url_embed_preview"])
 	}
 	if _, err := ann.send(site.URL + "/off"); err != nil { // previews are off until an administrator switches them on
 		t.Fatal(err)

@@ -169,8 +169,8 @@ func upgrade(data string, out io.Writer) error {
 			return err
 		}
 		if ran && err == nil && info["successor"] == false {
-			return errors.New("the successor ended before it took over; the old server continues, and its log has " +
-				"the reason")
+			return errors.New("the successor ended before it took over; " +
+				"the old server continues, and its log has the reason")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -271,7 +271,7 @@ type importer struct {
 	created []string // files that did not exist before
 }
 
-// run writes the organization of a checked file. On an error it removes what it has written.
+// run writes the organization of a checked file. On an error it removes the files it has created.
 func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 	have, err := findInUse(i.disk)
 	if err != nil {

@@ -69,8 +69,7 @@ func TestExportAndImport(t *testing.T) {
 	}
 	again := startProgram(t, parleyCommand("serve", "--data", other, "--listen", "127.0.0.1:0", "--demo"))
 	ann.url = again.serving()
-	a,
-		err := ann.call("GET", "events", url.Values{"queue_id": {q["queue_id"].(string)}, "last_event_id": {"-1"},
+	a, err := ann.call("GET", "events", url.Values{"queue_id": {q["queue_id"].(string)}, "last_event_id": {"-1"},
 		"dont_block": {"true"}})
 	if err != nil {
 		t.Fatal(err)
@@ -117,8 +116,8 @@ func TestImportBesideOriginal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, data := range map[string][]byte{"no end": whole[:len(whole)*2/3],
-		"damaged": bytes.Replace(whole, []byte(`"Ann`), []byte(`"Amy`), 1), "no line": append([]byte("[]\n"), whole...),
+	for what, data := range map[string][]byte{"incomplete": whole[:len(whole)*2/3],
+		"damaged": bytes.Replace(whole, []byte(`"Ann`), []byte(`"Amy`), 1), "invalid line": append([]byte("[]\n"), whole...),
 		"version 2": bytes.Replace(whole, []byte(`"version":1`), []byte(`"version":2`), 1)} {
 		bad := filepath.Join(dir, "bad.jsonl")
 		if err := os.WriteFile(bad, data, 0o600); err != nil {

@@ -313,9 +313,11 @@ func detailEmptyTopics(t *testing.T, k *demoClient) {
 		}
 		a := k.must("ann", "POST register", "client_capabilities", c.caps, "fetch_event_types",
 			[]string{"drafts", "scheduled_messages"})
-		for what, list := range map[string]any{"drafts told": events[0].(map[string]any)["drafts"],
-			"scheduled messages told": events[1].(map[string]any)["scheduled_messages"],
-			"drafts at first":         a["drafts"], "scheduled messages at first": a["scheduled_messages"]} {
+		for what, list := range map[string]any{"drafts of events": events[0].(map[string]any)["drafts"],
+			"scheduled messages of events":           events[1].(map[string]any)["scheduled_messages"],
+			"drafts of the registration":             a["drafts"],
+			"scheduled messages of the registration": a["scheduled_messages"],
+		} {
 			if topic := list.([]any)[0].(map[string]any)["topic"]; topic != c.topic {
 				t.Errorf("%s: the empty topic is called %q, want %q", what, topic, c.topic)
 			}
@@ -373,14 +375,14 @@ func detailQueueWithoutRegistration(t *testing.T, k *demoClient) {
 	k.must("ann", "POST drafts", "drafts",
 		[]any{map[string]any{"type": "stream", "to": []int{1}, "topic": "t", "content": "tea"}})
 	k.must("bo", "POST messages", "type", "direct", "to", []any{k.ids["ann"]}, "content", "**tea**")
-	var told []any
-	for len(told) < 2 { // unacknowledged events are sent again
-		told = k.must("ann", "GET events", "queue_id", a["queue_id"], "last_event_id", -1)["events"].([]any)
+	var received []any
+	for len(received) < 2 { // unacknowledged events are sent again
+		received = k.must("ann", "GET events", "queue_id", a["queue_id"], "last_event_id", -1)["events"].([]any)
 	}
-	m := told[1].(map[string]any)
-	if told[0].(map[string]any)["type"] != "drafts" ||
+	m := received[1].(map[string]any)
+	if received[0].(map[string]any)["type"] != "drafts" ||
 		dig(t, m, "message", "content") != "<p><strong>tea</strong></p>" || dig(t, m, "message", "avatar_url") == nil {
-		t.Errorf("told %v", told)
+		t.Errorf("received %v", received)
 	}
 	for _, more := range [][]any{{"dont_block", true}, nil} {
 		b := k.must("ann", "GET events", append(more, "queue_id", a["queue_id"], "last_event_id", -1, "slim_presence",
@@ -418,8 +420,7 @@ func detailNarrowedQueues(t *testing.T, k *demoClient) {
 	general := listen("demo-bot")
 	sent := map[any]string{}
 	for _, m := range []struct {
-		name, kind, to,
-		text string
+		name, kind, to, text string
 	}{{"foreign", "channel", "tea room", "Is @**Bo Park** here?"}, {"own", "channel", "general", "tea?"},
 		{"direct", "direct", fmt.Sprintf("[%d,%d]", k.ids["bo"], k.ids["demo-bot"]), "@**Bo Park** tea?"}} {
 		sent[k.must("ann", "POST messages", "type", m.kind, "to", m.to, "topic", "narrows", "content",

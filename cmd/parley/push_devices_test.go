@@ -74,8 +74,7 @@ func TestEncryptedDeviceTestNotification(t *testing.T) {
 	// Notifications of messages are encrypted too.
 	bo := demoAccount(t, at, "bo@example.org")
 	me, _ := ann.call("GET", "users/me", nil)
-	if _,
-		err := bo.call("POST", "messages", url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%v]", me["user_id"])},
+	if _, err := bo.call("POST", "messages", url.Values{"type": {"direct"}, "to": {fmt.Sprintf("[%v]", me["user_id"])},
 		"content": {"psst"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,7 @@ import (
 // searchIDs returns the ids of the messages that a search finds.
 func searchIDs(t *testing.T, p *account, words string) []int64 {
 	t.Helper()
-	a,
-		err := p.call("GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"50"},
+	a, err := p.call("GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"50"},
 		"narrow": {`[["search",` + quoted(words) + `]]`}})
 	if err != nil {
 		t.Fatal(err)

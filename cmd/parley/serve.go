@@ -194,7 +194,7 @@ func newFatal(log *slog.Logger) func(error) {
 	}
 }
 
-// notifySystemd tells the service manager about the state of the process, if a service manager has asked for it.
+// notifySystemd reports the state of the process to the service manager, if it has asked for reports.
 func notifySystemd(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

@@ -218,11 +218,11 @@ func TestSpecifiedPresence(t *testing.T) {
 	if a = k.must("ann", "GET realm/presence"); a["presences"].(map[string]any)["ada@example.org"] != nil {
 		t.Error("what was reported with presence disabled is kept")
 	}
-	var told []any
+	var received []any
 	for _, e := range k.must("bo", "GET events", "queue_id", queue, "last_event_id", -1)["events"].([]any) {
-		told = append(told, e.(map[string]any)["property"], e.(map[string]any)["value"])
+		received = append(received, e.(map[string]any)["property"], e.(map[string]any)["value"])
 	}
-	k.equal("told", told, []any{"presence_disabled", true, "presence_disabled", false})
+	k.equal("events", received, []any{"presence_disabled", true, "presence_disabled", false})
 }
 
 // TestSpecifiedVisitors sends requests without an account, before the organization allows it and after.
@@ -296,7 +296,7 @@ func TestSpecifiedLimits(t *testing.T) {
 	for _, x := range k.must("olive", "GET invites")["invites"].([]any) {
 		i := x.(map[string]any)
 		if i["email"] == "newer@example.org" {
-			k.equal("an invitation for ever ends", i["expiry_date"], nil)
+			k.equal("the end of an unlimited invitation", i["expiry_date"], nil)
 		} else if lasts := i["expiry_date"].(float64) - i["invited"].(float64); lasts != 14400*60 {
 			t.Errorf("an invitation lasts %v seconds", lasts)
 		}

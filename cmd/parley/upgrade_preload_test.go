@@ -193,8 +193,7 @@ func TestUpgradePreloads(t *testing.T) {
 	if n := strings.Count(p.output(), "preloaded=true"); n != 2 {
 		t.Errorf("%d of 2 successors had preloaded:\n%s", n, p.output())
 	}
-	a,
-		err := ann.call("GET", "messages", map[string][]string{"anchor": {"newest"}, "num_before": {"3"},
+	a, err := ann.call("GET", "messages", map[string][]string{"anchor": {"newest"}, "num_before": {"3"},
 		"num_after": {"0"}, "apply_markdown": {"false"}})
 	if err != nil {
 		t.Fatal(err)

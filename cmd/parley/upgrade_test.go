@@ -300,8 +300,7 @@ func testUpgradeFinishesTransfers(t *testing.T, p *program, data, at string) {
 		fmt.Fprintf(c, head+"Host: x\r\nAuthorization: %s\r\n\r\n", append(args, ann.auth())...)
 		return c, bufio.NewReader(c)
 	}
-	upload,
-		uploaded := dial("POST /api/v1/user_uploads HTTP/1.1\r\nContent-Type: multipart/form-data; "+
+	upload, uploaded := dial("POST /api/v1/user_uploads HTTP/1.1\r\nContent-Type: multipart/form-data; "+
 		"boundary=b\r\nContent-Length: %d\r\n", len(begin+whole+end))
 	io.WriteString(upload, begin+whole[:len(whole)/2])
 	done := make(chan error, 1)

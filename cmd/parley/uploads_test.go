@@ -151,8 +151,8 @@ func TestUploadsAreNotHeldInMemory(t *testing.T) {
 		}
 		sent += size
 		all.Go(func() {
-			status, a,
-				err := ann.upload(map[string]io.Reader{fmt.Sprintf("%d.bin", i): zeros(fmt.Sprint("file ", i), size)})
+			status, a, err := ann.upload(map[string]io.Reader{fmt.Sprintf("%d.bin", i): zeros(fmt.Sprint("file ", i),
+				size)})
 			if err != nil || status != 200 || a["url"] == nil || a["uri"] != a["url"] ||
 				a["filename"] != fmt.Sprintf("%d.bin", i) {
 				t.Errorf("upload %d: %d %v %v", i, status, a, err)
@@ -368,8 +368,7 @@ func TestResumableUpload(t *testing.T) {
 			t.Errorf("%s: %s %v", what, resp.Status, a)
 		}
 	}
-	resp,
-		a := ann.sendTus("POST", id, header{"X-HTTP-Method-Override": "PATCH", "Upload-Offset": "200000",
+	resp, a := ann.sendTus("POST", id, header{"X-HTTP-Method-Override": "PATCH", "Upload-Offset": "200000",
 		"Content-Type": "application/offset+octet-stream"}, text[200_000:])
 	url, _ := a["url"].(string)
 	if resp.StatusCode != 200 || a["result"] != "success" || a["filename"] != "plan (1).txt" ||

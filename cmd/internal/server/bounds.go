@@ -216,7 +216,7 @@ var AllBounds = []Bound{
 		Name:     "undelivered_recipients",
 		Of:       "recipients of events that wait in the mailboxes of sessions",
 		Overflow: "commands get 503",
-		Reason:   "8 bytes each and seconds of work in total; events must not be produced faster than they are delivered",
+		Reason:   "8 bytes each, seconds of work in total; events must not be produced faster than delivered",
 		limit:    constant(actors.MaxUndelivered),
 		used:     func(r *metricReading) int64 { return r.orgs.Undelivered.Load() },
 		hits:     func(r *metricReading) int64 { return r.orgs.Busy.Load() },

@@ -34,12 +34,12 @@ import (
 //	  connections, stops, closes the store
 //	                                         opens the store, applies the facts since the copy, serves
 //
-// The predecessor goes on if the successor ends before it asks to take over. From the copy on, the predecessor writes
+// The predecessor continues if the successor ends before it asks to take over. From the copy on, the predecessor writes
 // no rows, so that the journal contains everything that the copy lacks. If the copy fails, or rows were written after
 // it, the successor loads the organizations after the predecessor has stopped, and requests wait longer. Event queues
 // are in the data directory, so no client has to register again.
 
-// predecessorEnv is the environment variable that tells a successor the process id of its predecessor.
+// predecessorEnv is the environment variable with the process id of the predecessor.
 const predecessorEnv = EnvironmentPrefix + "PREDECESSOR"
 
 // Limits of a handover.

@@ -98,7 +98,7 @@ func (s *matrixStage) channelQuestions() []matrixQuestion {
 		}, func(p *matrixUser, x *matrixChannel) string { return shownOrAbsent(x.canReadSubscribers(p)) }},
 		{"ask the mail address", false, byID("/streams/%d/email_address"),
 			func(p *matrixUser, x *matrixChannel) string {
-				if canSend(p, x) { // others are not told that it has an address
+				if canSend(p, x) { // others do not learn that it has an address
 					return ""
 				}
 				return hiddenError(noChannel)

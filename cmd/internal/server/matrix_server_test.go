@@ -132,8 +132,7 @@ func (c *matrixServer) join(id realm.ID, host, name string, role realm.Role, bot
 	c.Helper()
 	system := realm.Caller{System: true, Client: "Internal"}
 	email := strings.ReplaceAll(strings.ToLower(name), " ", ".") + "@" + host
-	u,
-		err := execute(c.orgs, id, system, realm.CreateUser{Email: email, Name: name, Role: role, Bot: bot,
+	u, err := execute(c.orgs, id, system, realm.CreateUser{Email: email, Name: name, Role: role, Bot: bot,
 		BotOwner: realm.UserID(owner), NoDefaults: true, First: true})
 	if err != nil {
 		c.Fatalf("%s: %v", name, err)

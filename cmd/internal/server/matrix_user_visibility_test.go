@@ -55,12 +55,12 @@ func matrixEmailAddresses(t *testing.T, l *coverage) {
 				none := "nobody@" + ourHost
 				got, void := q.ask(target.email), q.ask(none)
 				same := got.status == void.status && strings.ReplaceAll(got.raw, target.email, none) == void.raw
-				want := "tells"
+				want := "reveals"
 				if !knows || p.isGuest() && strings.HasPrefix(q.name, "subscribing") ||
 					strings.HasPrefix(q.name, "unsubscribing") && knows && same {
 					want = "hides"
 				}
-				outcome := "tells"
+				outcome := "reveals"
 				if same {
 					outcome = "hides"
 				}

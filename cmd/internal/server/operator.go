@@ -258,7 +258,7 @@ func userGrant(o *operator, args map[string]string) (any, error) {
 	return map[string]any{"email": args["email"]}, err
 }
 
-// serverInfo tells which process serves, its version, and whether a successor is starting.
+// serverInfo returns the process id and the version of the server, and whether a successor is starting.
 func serverInfo(o *operator, _ map[string]string) (any, error) {
 	info := map[string]any{"pid": os.Getpid(), "version": wire.Version}
 	if o.handover != nil {

@@ -2,15 +2,15 @@
 // server, email, push notifications, the control socket and the metrics.
 //
 // Start takes a Config and returns a Server that accepts requests; Close stops it. Several servers can run in one
-// process, each with its own data directory: the package has no global state. What concerns the whole process (flags,
-// signals, exit codes, the garbage collector) belongs to cmd/parley.
+// process, each with its own data directory: the package has no global state. Things of the whole process (flags,
+// signals, exit codes, the garbage collector) belong to cmd/parley.
 //
 // The order of a start matters:
 //
 //	listeners -> backlog (connections wait) -> store -> actors -> endpoints and background work -> HTTP server -> outbox
 //
-// Close goes the other way: first it stops everything that accepts requests, then background work and actors, and last
-// the store, because a successor waits for the store.
+// Close stops the parts in the other direction: first it stops everything that accepts requests, then background work
+// and actors, and last the store, because a successor waits for the store.
 package server
 
 import (
@@ -481,7 +481,7 @@ func (s *Server) Finish() error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	err := s.http.FinishAnswers(ctx)
-	s.log.Info("stopped", "data", s.Data, "connections handed over", s.http.Stats().HandedOff)
+	s.log.Info("stopped", "data", s.Data, "handed_over", s.http.Stats().HandedOff)
 	return err
 }
 

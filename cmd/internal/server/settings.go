@@ -191,8 +191,7 @@ var AllSettings = []Setting{
 	{
 		Name: "tls-acme", Type: Text, Group: groupTLS,
 		Meaning: "host names, comma-separated, to get certificates for by ACME (TLS-ALPN: the public port 443 must " +
-			"lead " +
-			"to listen); the server itself then accepts TLS connections",
+			"lead to listen); the server itself then accepts TLS connections",
 		field: func(s *Settings) any { return &s.ACME },
 	},
 	{
@@ -241,8 +240,7 @@ var AllSettings = []Setting{
 	{
 		Name: "jwt-keys", Type: Text, Group: groupAccess,
 		Meaning: "keys that sign login tokens (JWT, HS256): subdomain=key, comma-separated; for the root " +
-			"organization " +
-			"the subdomain before the = is empty",
+			"organization the subdomain before the = is empty",
 		field: func(s *Settings) any { return &s.JWTKeys },
 	},
 	{
