@@ -32,11 +32,11 @@ type Server interface {
 	Poll(PollRequest)
 	PollAll([]*PollRequest)
 	CancelPoll(PollRequest)
-	// AuthVersion changes whenever a cached key lookup can become invalid: when an account or organization is created,
-	// changed or deactivated. It changes before a client can learn of the change.
+	// AuthVersion changes whenever a cached key lookup can become invalid: when an account or organization is
+	// created, changed or deactivated. It changes before a client can learn of the change.
 	AuthVersion() uint64
-	// AccountByKeyHash and AccountByEmail find accounts for logins. They know only facts that are on disk. The returned
-	// account is immutable.
+	// AccountByKeyHash and AccountByEmail find accounts for logins. They know only facts that are on disk. The
+	// returned account is immutable.
 	AccountByKeyHash(hash [32]byte) (*Account, bool)
 	AccountByEmail(id realm.ID, email string) (*Account, bool)
 	// ReportPresence records that a user is online. tell reports whether other users must be told now.
@@ -122,8 +122,8 @@ type Tools struct {
 	ChannelMailPattern string
 }
 
-// Limits of new passwords; registrations send them to clients. Lengths are in characters. A password must need at least
-// MinPasswordGuesses by the estimate of zxcvbn, which clients show while the user types (protocol).
+// Limits of new passwords; registrations send them to clients. Lengths are in characters. A password must need at
+// least MinPasswordGuesses by the estimate of zxcvbn, which clients show while the user types (protocol).
 const (
 	MinPasswordLength  = 8
 	MaxPasswordLength  = 100
@@ -154,8 +154,8 @@ type Call struct {
 	// Park detaches the request from its handler; the answer is sent through the Reply. gone is called if the client
 	// disconnects first.
 	Park func(gone func()) Reply
-	// CountPasswordAttempt counts an attempt to log in, for the account and the caller's address, and refuses if there
-	// were too many recently. ForgetPasswordAttempts takes attempts back after a correct password.
+	// CountPasswordAttempt counts an attempt to log in, for the account and the caller's address, and refuses if
+	// there were too many recently. ForgetPasswordAttempts takes attempts back after a correct password.
 	CountPasswordAttempt   func(account string) error
 	ForgetPasswordAttempts func(account string)
 	// CountAddressChange counts a request for a new email address and refuses if there were too many recently.

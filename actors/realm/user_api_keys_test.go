@@ -34,7 +34,8 @@ func TestPasswordChangeRevokesKeys(t *testing.T) {
 		if key := change(true); key != "" || keys(ann) != count || s.Realm.Find(ann).Keys[0] != before {
 			t.Errorf("%s: keys were to be kept: %d of %d, and %q", what, keys(ann), count, key)
 		}
-		if key := change(false); (key != "") != (what == "by the user") || keys(ann) != 1 || s.Realm.Find(ann).Keys[0] == before {
+		key := change(false)
+		if (key != "") != (what == "by the user") || keys(ann) != 1 || s.Realm.Find(ann).Keys[0] == before {
 			t.Errorf("%s: %d keys after the change, and %q", what, keys(ann), key)
 		}
 		if keys(bo) != others {

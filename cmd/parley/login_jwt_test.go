@@ -18,7 +18,7 @@ func TestJWTLogin(t *testing.T) {
 	at := p.serving()
 	token := func(email, key string) string {
 		enc := base64.RawURLEncoding.EncodeToString
-		text := enc([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + enc([]byte(`{"email":"`+email+`"}`))
+		text := enc([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + enc([]byte(`{"exp":4000000000,"email":"`+email+`"}`))
 		mac := hmac.New(sha256.New, []byte(key))
 		mac.Write([]byte(text))
 		return text + "." + enc(mac.Sum(nil))

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestLogin logs in with passwords. Accounts that do not exist, accounts without a password and wrong passwords get the
-// same answer.
+// TestLogin logs in with passwords. Accounts that do not exist, accounts without a password and wrong passwords
+// get the same answer.
 func TestLogin(t *testing.T) {
 	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
 	at := p.serving()
@@ -74,7 +74,8 @@ func TestLogin(t *testing.T) {
 	for range 4 {
 		expectCode(t, ida, "BAD_REQUEST", "PATCH", "settings", change("wrong"))
 	}
-	// A new password ends every API key, the caller's too, and the answer has the next one; keep_api_keys prevents it.
+	// A new password ends every API key, the caller's too, and the answer has the next one; keep_api_keys prevents
+	// it.
 	kept := change(password)
 	kept.Set("keep_api_keys", "true")
 	if a := ida.must(t, "PATCH", "settings", kept); a["api_key"] != nil {
@@ -96,7 +97,8 @@ func TestLogin(t *testing.T) {
 
 // Weak passwords are refused wherever a password is set over HTTP, each time with the protocol's text.
 func TestWeakPasswordsAreRefused(t *testing.T) {
-	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo", "--login-limit", "0"))
+	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo",
+		"--login-limit", "0"))
 	at := p.serving()
 	olive, nobody := demoAccount(t, at, "olive@example.org"), &account{url: at}
 	const strong = "correct horse battery staple"
@@ -105,7 +107,8 @@ func TestWeakPasswordsAreRefused(t *testing.T) {
 	}
 	link := olive.must(t, "POST", "invites/multiuse", nil)["invite_link"].(string)
 	join := func(password string) (int, string) {
-		a, err := http.PostForm(link, url.Values{"email": {"jo@example.org"}, "password": {password}, "full_name": {"Jo"}})
+		a, err := http.PostForm(link, url.Values{
+			"email": {"jo@example.org"}, "password": {password}, "full_name": {"Jo"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +142,8 @@ func TestWeakPasswordsAreRefused(t *testing.T) {
 	}
 	r := olive.must(t, "POST", "register", url.Values{"fetch_event_types": {`["realm"]`}})
 	if r["password_min_length"] != 8.0 || r["password_min_guesses"] != 10000.0 || r["password_max_length"] != 100.0 {
-		t.Errorf("limits in register: %v, %v, %v", r["password_min_length"], r["password_min_guesses"], r["password_max_length"])
+		t.Errorf("limits in register: %v, %v, %v",
+			r["password_min_length"], r["password_min_guesses"], r["password_max_length"])
 	}
 }
 

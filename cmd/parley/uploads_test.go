@@ -34,7 +34,8 @@ type zeroReader struct{}
 
 func (zeroReader) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// An upload cannot run scripts in a browser that opens it, under any of its addresses, and plain answers have no HSTS.
+// An upload cannot run scripts in a browser that opens it, under any of its addresses, and plain answers have no
+// HSTS.
 func TestUploadsRunNoScripts(t *testing.T) {
 	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
 	at := p.serving()

@@ -192,8 +192,8 @@ func (s *Server) countAddressChange(key string) error {
 	return nil
 }
 
-// countLogin counts an attempt to log in to an account, for the pair of account and client network, and for the account.
-// An attempt that the first limit refuses does not count for the second.
+// countLogin counts an attempt to log in to an account, for the pair of account and client network, and for the
+// account. An attempt that the first limit refuses does not count for the second.
 func (s *Server) countLogin(account, network string) error {
 	if err := s.logins.countAttempt(account + " " + network); err != nil {
 		return err
@@ -282,8 +282,8 @@ func (l Limits) trusts(a netip.Addr) bool {
 	return false
 }
 
-// Unlimited reports whether an address may open any number of connections: a trusted proxy, which brings the clients of
-// many addresses, or a program on this machine.
+// Unlimited reports whether an address may open any number of connections: a trusted proxy, which brings the
+// clients of many addresses, or a program on this machine.
 func (l Limits) Unlimited(a netip.Addr) bool { return a.IsLoopback() || l.trusts(a) }
 
 // ParseProxies parses a comma-separated list of addresses and networks.

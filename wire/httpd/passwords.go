@@ -61,8 +61,8 @@ func (p *Passwords) release() { <-p.hashing; <-p.waiting }
 
 var b64 = base64.RawStdEncoding
 
-// Hash returns the Argon2id hash of a new password in PHC form, or wire.ErrWeakPassword. Everything that sets a password
-// calls it, so no weak one is ever stored. It returns a refusal if too many passwords wait.
+// Hash returns the Argon2id hash of a new password in PHC form, or wire.ErrWeakPassword. Everything that sets a
+// password calls it, so no weak one is ever stored. It returns a refusal if too many passwords wait.
 func (p *Passwords) Hash(password string) (string, error) {
 	if n := utf8.RuneCountInString(password); n < wire.MinPasswordLength || n > wire.MaxPasswordLength {
 		return "", wire.ErrWeakPassword

@@ -12,7 +12,8 @@ import (
 	"parley/wire"
 )
 
-// New passwords have 8 to 100 characters and need at least 10,000 guesses, whoever sets them: Hash refuses the others.
+// New passwords have 8 to 100 characters and need at least 10,000 guesses, whoever sets them: Hash refuses the
+// others.
 func TestWeakPasswordsAreNotHashed(t *testing.T) {
 	p := NewPasswords()
 	for password, weak := range map[string]bool{
@@ -187,8 +188,8 @@ func TestUnknownAccountIsHashed(t *testing.T) {
 	}
 }
 
-// Guesses of a stranger do not lock out the user at another address; guesses from many addresses end too. A login of the
-// user does not give strangers more guesses.
+// Guesses of a stranger do not lock out the user at another address; guesses from many addresses end too. A login
+// of the user does not give strangers more guesses.
 func TestLoginsAreLimitedByAccountAndNetwork(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s := &Server{logins: newLimiter(5, loginWindow), accountLogins: newLimiter(5*loginNetworks, loginWindow)}

@@ -1,5 +1,5 @@
-// Package licenses has the notices of the third-party code in the program: modules, versions and license texts. The file
-// notices.txt is made by `make licenses`; a test fails if the modules of the program have changed since.
+// Package licenses has the notices of the third-party code in the program: modules, versions and license texts.
+// The file notices.txt is made by `make licenses`; a test fails if the modules of the program have changed since.
 package licenses
 
 import (
@@ -29,8 +29,8 @@ var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([
 // maxListBytes limits the list of packages that the go command prints.
 const maxListBytes = 64 << 20
 
-// Collect returns the notices of the modules that the package at a path is built from on Linux, and of Go itself. Equal
-// texts are printed once. It runs the go command, which needs the modules' sources.
+// Collect returns the notices of the modules that the package at a path is built from on Linux, and of Go itself.
+// Equal texts are printed once. It runs the go command, which needs the modules' sources.
 func Collect(dir, pkg string) (string, error) {
 	modules, err := listModules(dir, pkg)
 	if err != nil {
@@ -128,8 +128,8 @@ func runtimeRoot() string {
 	return strings.TrimSpace(string(root))
 }
 
-// addTexts adds the license files in the directory of a package and in those above it in the module: code that a module
-// has copied has its license beside it.
+// addTexts adds the license files in the directory of a package and in those above it in the module: code that a
+// module has copied has its license beside it.
 func (m *module) addTexts(dir string) error {
 	for ; ; dir = filepath.Dir(dir) {
 		files, err := os.ReadDir(dir)

@@ -11,9 +11,9 @@ import (
 	"parley/actors/realm"
 )
 
-// VersionFile is the name of a file in the data directory. It has the version of the newest program that has served the
-// directory. The version is the number of the newest kind of fact, so every program that could write facts which an
-// older one cannot read has a larger version.
+// VersionFile is the name of a file in the data directory. It has the version of the newest program that has
+// served the directory. The version is the number of the newest kind of fact, so every program that could write
+// facts which an older one cannot read has a larger version.
 const VersionFile = "version"
 
 // maxVersionBytes limits the part of the file that is read.
@@ -22,13 +22,13 @@ const maxVersionBytes = 64
 // DataVersion returns the version of this program's data.
 func DataVersion() int { return int(realm.NewestNumber()) }
 
-// checkDataVersion refuses a directory that a newer program has served. An older program would stop at the first fact it
-// does not know, and it would drop the fields it does not know from what it writes again.
+// checkDataVersion refuses a directory that a newer program has served. An older program would stop at the first
+// fact it does not know, and it would drop the fields it does not know from what it writes again.
 func checkDataVersion(data string) error {
 	version, err := readDataVersion(data)
 	if err == nil && version > DataVersion() {
-		err = fmt.Errorf("data directory %s was served by a newer parley (data version %d, this program has %d): install "+
-			"that version again, or restore a backup from before the upgrade into an empty directory", data, version,
+		err = fmt.Errorf("data directory %s was served by a newer parley (data version %d, this program has %d): "+
+			"install that version again, or restore a backup from before the upgrade into an empty directory", data, version,
 			DataVersion())
 	}
 	return err

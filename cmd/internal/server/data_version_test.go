@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A data directory that a newer program has served is refused by servers and by operators' commands, and stays as it is.
-// One without a version, or of an older program, is served and gets the version.
+// A data directory that a newer program has served is refused by servers and by operators' commands, and stays as
+// it is. One without a version, or of an older program, is served and gets the version.
 func TestNewerDataDirectoryIsRefused(t *testing.T) {
 	s := startDemo(t)
 	if err := s.Close(); err != nil {

@@ -118,7 +118,8 @@ func realmList(o *operator, args map[string]string) (any, error) {
 	return map[string]any{"realms": list}, nil
 }
 
-// realmDigest returns the digest of every organization's state. It blocks an organization while it reads all its rows.
+// realmDigest returns the digest of every organization's state. It blocks an organization while it reads all its
+// rows.
 func realmDigest(o *operator, args map[string]string) (any, error) {
 	list := []any{}
 	realms := o.orgs.Realms()

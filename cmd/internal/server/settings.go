@@ -165,8 +165,8 @@ var AllSettings = []Setting{
 	},
 	{
 		Name: "max-address-connections", Type: Number, Default: "4096", Group: groupNetwork,
-		Meaning: "maximum number of open connections from one IPv4 address or IPv6 /64, so that one client cannot take all; " +
-			"0: no limit. Loopback addresses and trusted-proxies are not limited",
+		Meaning: "maximum number of open connections from one IPv4 address or IPv6 /64, so that one client " +
+			"cannot take all; 0: no limit. Loopback addresses and trusted-proxies are not limited",
 		field: func(s *Settings) any { return &s.MaxPerAddress },
 	},
 	{
@@ -225,8 +225,8 @@ var AllSettings = []Setting{
 	},
 	{
 		Name: "login-limit", Type: Number, Default: strconv.Itoa(httpd.DefaultLoginLimit), Group: groupLimits,
-		Meaning: "failed logins of one account from one IP address in half an hour; from all addresses together ten times " +
-			"as many; 0: no limit",
+		Meaning: "failed logins of one account from one IP address in half an hour; from all addresses " +
+			"together ten times as many; 0: no limit",
 		field: func(s *Settings) any { return &s.LoginLimit },
 	},
 	{
@@ -496,8 +496,8 @@ func (s *Settings) parkConfig() park.Config {
 	}
 }
 
-// Limits in bytes of bodies that are larger than ordinary forms: a file with the rest of its multipart body; the whole
-// storage of a bot, whose ten million characters take up to twelve bytes each when they are escaped.
+// Limits in bytes of bodies that are larger than ordinary forms: a file with the rest of its multipart body; the
+// whole storage of a bot, whose ten million characters take up to twelve bytes each when they are escaped.
 const (
 	uploadBody  = wire.MaxUploadBytes + 64<<10
 	pictureBody = wire.MaxAvatarBytes + 64<<10

@@ -1,5 +1,5 @@
-// Command collect prints the notices of the third-party code in parley. `make licenses` writes them to the file that the
-// program embeds.
+// Command collect prints the notices of the third-party code in parley. `make licenses` writes them to the file
+// that the program embeds.
 package main
 
 import (
