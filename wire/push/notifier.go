@@ -36,9 +36,9 @@ var defaultRetryPauses = []time.Duration{
 type Service interface {
 	// notify sends one notification. left is the notification for the devices where that failed for now, to be tried
 	// again. gone are the devices that their service does not know any more. err is one of the failures.
-	notify(n notification) (left notification, gone wire.UnregisteredDevices, err error)
+	notify(n notification) (left notification, gone wire.PushAnswer, err error)
 	// Register is as in wire.Pusher.
-	Register(wire.PushRegistration) (code string, err error)
+	Register(wire.PushRegistration) error
 }
 
 // Options are what Notifier and Registrar need.
@@ -48,6 +48,8 @@ type Options struct {
 	Log         *slog.Logger
 	Now         func() time.Time
 	RetryPauses []time.Duration // nil: defaultRetryPauses
+	// Upload asks for an upload of the organizations to the bouncer, which does not know one; nil: there is no bouncer.
+	Upload func()
 }
 
 // isTooOld reports whether a job has waited longer than maxAge.
@@ -103,9 +105,12 @@ func (h *Notifier) Handle(_ context.Context, a *dispatch.Attempt) dispatch.Outco
 // send sends a notification and returns the outcome of the attempt.
 func (h *Notifier) send(a *dispatch.Attempt, n notification) dispatch.Outcome {
 	left, gone, err := h.Pusher.notify(n)
-	wire.RemoveUnregisteredDevices(h.Server, a.Realm, a.Job.User, gone)
+	wire.ApplyPushAnswer(h.Server, a.Realm, a.Job.User, gone)
 	unconfigured := errors.Is(err, wire.ErrPushNotConfigured)
 	done := dispatch.Outcome{NotificationShown: a.Job.Kind == realm.OutboxPush && !unconfigured}
+	if isMissingRealm(err) && h.Upload != nil {
+		h.Upload()
+	}
 	if err == nil || unconfigured || errors.Is(err, wire.ErrPushRefused) {
 		return done
 	}

@@ -465,3 +465,12 @@ func billing(c *call) (answer, error) {
 }
 
 var errMissingRealm = &refusal{status: 403, code: "MISSING_REMOTE_REALM", msg: "Organization not registered"}
+
+// Move gives the server at a hostname another one, as its registration with that would.
+func (b *Bouncer) Move(from, to string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.serverAt(from); s != nil {
+		s.hostname = to
+	}
+}
