@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The test binary stands in for parley: started as "… bench …" it is the harness, as "… serve …" a fake server.
+// TestMain lets the test binary replace parley: with the argument bench it is the harness, with serve a fake server.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "bench" {
 		os.Exit(Main(os.Args[2:], os.Stdout, os.Stderr))

@@ -47,9 +47,9 @@ type Pusher interface {
 	// Test sends a test notification. The error is ErrDeviceUnknown if the service does not know the device, and
 	// ErrDeviceUnknownToBouncer if the bouncer does not.
 	Test(PushOrigin, realm.PushToken) error
-	// TestEncrypted sends a test notification to devices that use end-to-end encryption; now is in Unix seconds. gone
-	// are the devices that their service no longer knows.
-	TestEncrypted(origin PushOrigin, devices []realm.Device, now int64) (gone PushAnswer, err error)
+	// TestEncrypted sends a test notification to devices that use end-to-end encryption; now is in Unix seconds. The
+	// answer has the devices that their service no longer knows.
+	TestEncrypted(origin PushOrigin, devices []realm.Device, now int64) (PushAnswer, error)
 	// Register registers a device with the bouncer. The error is ErrPushNotConfigured if there is no bouncer, and wraps
 	// ErrPushRefused if trying again cannot help; a *BouncerRefusal says why.
 	Register(PushRegistration) error

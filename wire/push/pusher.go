@@ -170,18 +170,14 @@ func testText(n wire.PushOrigin) string {
 }
 
 func (p *Pusher) testByFCM(n wire.PushOrigin, d realm.PushToken) error {
-	return p.sendFCM(
-		d.Token,
-		"high",
-		map[string]any{
-			"event":      "test",
-			"realm_name": n.RealmName,
-			"realm_url":  n.RealmURL,
-			"realm_uri":  n.RealmURL,
-			"user_id":    n.User,
-			"time":       time.Now().Unix(),
-		},
-	)
+	return p.sendFCM(d.Token, "high", map[string]any{
+		"event":      "test",
+		"realm_name": n.RealmName,
+		"realm_url":  n.RealmURL,
+		"realm_uri":  n.RealmURL,
+		"user_id":    n.User,
+		"time":       time.Now().Unix(),
+	})
 }
 
 // sendFCM sends one notification to one Android device. The service accepts only strings as values.
@@ -210,7 +206,7 @@ func (p *Pusher) sendFCM(token, priority string, data map[string]any) error {
 			Details []struct{ ErrorCode string }
 		}
 	}
-	json.Unmarshal(answer, &failure) // one that does not parse says nothing of the device
+	json.Unmarshal(answer, &failure) // no details if the answer is not JSON
 	for _, d := range failure.Error.Details {
 		if d.ErrorCode == "UNREGISTERED" ||
 			d.ErrorCode == "INVALID_ARGUMENT" && failure.Error.Status == "INVALID_ARGUMENT" {

@@ -17,23 +17,23 @@ import (
 )
 
 // notify is as in Service. A refusal for good is logged and not tried again.
-func (p *Pusher) notify(n notification) (left notification, gone wire.PushAnswer, err error) {
+func (p *Pusher) notify(n notification) (left notification, answer wire.PushAnswer, err error) {
 	left = n
 	left.tokens, left.devices = nil, nil
 	sent := false
 	if p.bouncer != nil {
 		sent = true
 		if len(n.tokens) > 0 {
-			answer, e := p.notifyByBouncer(n)
-			if gone.Tokens, gone.Rights = answer.Tokens, answer.Rights; e != nil {
+			some, e := p.notifyByBouncer(n)
+			if answer.Tokens, answer.Rights = some.Tokens, some.Rights; e != nil {
 				left.tokens, err = n.tokens, e
 			}
 		}
 		if len(n.devices) > 0 {
-			answer, e := p.notifyEncryptedByBouncer(n)
-			gone.Devices = answer.Devices
-			if answer.Rights != nil {
-				gone.Rights = answer.Rights
+			some, e := p.notifyEncryptedByBouncer(n)
+			answer.Devices = some.Devices
+			if some.Rights != nil {
+				answer.Rights = some.Rights
 			}
 			if e != nil {
 				left.devices, err = n.devices, e
@@ -52,28 +52,28 @@ func (p *Pusher) notify(n notification) (left notification, gone wire.PushAnswer
 			}
 			sent = true
 			if errors.Is(e, wire.ErrDeviceUnknown) {
-				gone.Tokens = append(gone.Tokens, d)
+				answer.Tokens = append(answer.Tokens, d)
 			} else if e != nil {
 				left.tokens, err = append(left.tokens, d), e
 			}
 		}
 	}
 	if !sent {
-		return left, gone, wire.ErrPushNotConfigured
+		return left, answer, wire.ErrPushNotConfigured
 	}
 	if err != nil {
 		p.log.Warn("push notification failed",
 			"user", n.User.String(), "realm", n.RealmID, "devices", len(left.tokens)+len(left.devices), "err", err)
 	}
-	return left, gone, err
+	return left, answer, err
 }
 
 // TestEncrypted shows a test notification on devices that are notified end-to-end encrypted.
 func (p *Pusher) TestEncrypted(
 	origin wire.PushOrigin, devices []realm.Device, now int64,
-) (gone wire.PushAnswer, err error) {
-	_, gone, err = p.notify(newTestNotification(origin, devices, now))
-	return gone, err
+) (answer wire.PushAnswer, err error) {
+	_, answer, err = p.notify(newTestNotification(origin, devices, now))
+	return answer, err
 }
 
 // priority returns Google's priority. A removal must not wake a device.
