@@ -105,8 +105,8 @@ func realmSection(s *initialState) {
 	}
 }
 
-// pushRightsSection adds whether phones get notifications. Through a bouncer that is what the bouncer said last; without
-// one it is whether a service is configured.
+// pushRightsSection adds whether phones get notifications. A bouncer decides that for each organization; without one it
+// depends only on whether a service is configured.
 func pushRightsSection(s *initialState) {
 	enabled, end := s.call.Tools.Push != nil, any(nil)
 	if enabled && s.call.Tools.PushBouncer {

@@ -102,7 +102,8 @@ func TestDeviceRegistration(t *testing.T) {
 	ExpectRefusal(s, ann, realm.FinishDeviceRegistration{ID: id, Token: token}, "Invalid 'device_id'")
 	ExpectRefusal(s, System, realm.FinishDeviceRegistration{ID: id, Token: "another"}, "Invalid 'device_id'")
 	Do(s, System, realm.FinishDeviceRegistration{ID: id, Token: token, Failure: "REQUEST_EXPIRED"})
-	if d := s.Realm.DevicesOf(ann)[0]; d.TokenID != nil || *d.PendingToken != token || *d.Failure != "REQUEST_EXPIRED" ||
+	if d := s.Realm.DevicesOf(ann)[0]; d.TokenID != nil || *d.PendingToken != token ||
+		*d.Failure != "REQUEST_EXPIRED" ||
 		*d.Updated != s.Now {
 		t.Errorf("after a failure: %+v", d)
 	}

@@ -46,8 +46,8 @@ var operatorCommands = []operatorCommand{
 			{Name: "bouncer", Meaning: "URL of the bouncer; empty: the one in use, else the vendor's"},
 			{Name: "agree", Meaning: "agree to the terms of service of the bouncer's operator", Switch: true},
 			{Name: "rotate", Meaning: "replace the key by a new one", Switch: true},
-			{Name: "transfer", Meaning: "take over the hostname's registration, whose key is lost, by proving that the " +
-				"running server has the hostname", Switch: true},
+			{Name: "transfer", Meaning: "take over the hostname's registration, whose key is lost: the running " +
+				"server proves that it has the hostname", Switch: true},
 		}},
 	{Group: "push", Name: "status", Meaning: "Upload the organizations and print what the push bouncer allows each"},
 	{Group: "push", Name: "test", Meaning: "Show a test notification on the devices of a user", Flags: []operatorFlag{

@@ -75,8 +75,8 @@ var (
 	apple = realm.PushToken{Kind: realm.PushAPNs, Token: "wP/u", App: "org.example.App"}
 )
 
-// The rule of each call: user_uuid with realm_uuid, no unknown members, Apple's tokens in hexadecimal, payloads for both
-// kinds of devices. The bouncer refuses everything else.
+// Each call has user_uuid with realm_uuid, no unknown members, Apple's tokens in hexadecimal, and payloads for both kinds
+// of devices. The bouncer refuses everything else.
 func TestClassicCallsThroughBouncer(t *testing.T) {
 	s := newBouncerScene(t)
 	s.register(true)
@@ -201,8 +201,8 @@ func TestAuditRowsContinueAfterRestore(t *testing.T) {
 	s := newBouncerScene(t)
 	s.register(true)
 	s.uploader.Upload()
-	other := &Uploader{Bouncer: NewBouncer(s.uploader.Bouncer.Account()), Server: s, Log: s.uploader.Log, // knows nothing
-		Now: time.Now, Sites: s.uploader.Sites}
+	other := &Uploader{Bouncer: NewBouncer(s.uploader.Bouncer.Account()), Server: s,
+		Log: s.uploader.Log, Now: time.Now, Sites: s.uploader.Sites}
 	if _, err := other.Upload(); err != nil {
 		t.Fatal(err)
 	}

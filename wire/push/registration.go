@@ -86,8 +86,8 @@ func (b *Bouncer) Deactivate() error {
 // proofLifetime is how long a proof of the hostname is valid (protocol).
 const proofLifetime = 10 * time.Second
 
-// HostnameProofs keeps the secret that the bouncer fetches from this server's hostname, one at a time. Its methods may be
-// called concurrently.
+// HostnameProofs keeps the secret that the bouncer fetches from this server's hostname, one at a time. Its methods may
+// be called concurrently.
 type HostnameProofs struct {
 	mu            sync.Mutex
 	token, secret string

@@ -59,8 +59,8 @@ func (c roleCounts) equal(d roleCounts) bool {
 // Uploader tells the bouncer which organizations this server has and how many people are in each. Without that the
 // bouncer forwards nothing ("Missing data"). Messages and activity are not uploaded: the bouncer does not need them.
 //
-// Audit rows need ids that only grow. They continue from the id that the bouncer names as the last one, so that they are
-// right even after this server was restored from a backup. A row has the counts of now; it is sent when they changed.
+// Audit rows need ids that only grow. They continue from the last id that the bouncer has, so that they are right even
+// after this server was restored from a backup. A row has the counts of now; it is sent when they changed.
 type Uploader struct {
 	Bouncer *Bouncer
 	Server  wire.Server
@@ -139,8 +139,7 @@ type OrgRights struct {
 	realm.SetPushRights
 }
 
-// Upload uploads now, and records the answer in each organization. It returns the answers in order of the organizations'
-// ids.
+// Upload uploads now, and records the answer in each organization. It returns the answers in order of their ids.
 func (u *Uploader) Upload() ([]OrgRights, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -94,8 +94,8 @@ func newUploader(b *push.Bouncer, o *operator, log *slog.Logger) *push.Uploader 
 	}}
 }
 
-// connection returns the client of the bouncer and the uploader: those of the running server, else others with the stored
-// account.
+// connection returns the client of the bouncer and the uploader: those of the running server, else others that use the
+// stored account.
 func (o *operator) connection(address string) (*push.Bouncer, *push.Uploader, error) {
 	p := o.push
 	if p.bouncer != nil && (address == "" || address == p.bouncer.Account().URL) {
@@ -125,8 +125,8 @@ func pushRegister(o *operator, args map[string]string) (any, error) {
 		return nil, errors.New("--contact is required: an email address of the server's operator")
 	}
 	if args["agree"] != "true" {
-		return nil, errors.New("--agree is required: the bouncer's operator asks for consent to its terms of service, " +
-			"which the vendor has at https://zulip.com/policies/terms")
+		return nil, errors.New("--agree is required: the bouncer's operator asks for consent to its terms, which the " +
+			"vendor has at https://zulip.com/policies/terms")
 	}
 	running := o.push.proofs != nil
 	host := args["hostname"]

@@ -160,7 +160,8 @@ func bad(format string, args ...any) error {
 var errInternal = &refusal{status: 500, msg: "Internal server error"}
 
 func errMissing(name string) error {
-	return &refusal{400, "REQUEST_VARIABLE_MISSING", "Missing '" + name + "' argument", map[string]any{"var_name": name}}
+	return &refusal{400, "REQUEST_VARIABLE_MISSING", "Missing '" + name + "' argument",
+		map[string]any{"var_name": name}}
 }
 
 type answer = map[string]any
@@ -285,8 +286,8 @@ func (c *call) authenticate() error {
 	s := c.b.servers[id]
 	switch {
 	case s == nil:
-		return unauthorized("Zulip server auth failure: %s is not registered -- did you run `manage.py register_server`?",
-			id)
+		return unauthorized("Zulip server auth failure: %s is not registered -- "+
+			"did you run `manage.py register_server`?", id)
 	case s.key != key:
 		return unauthorized("Zulip server auth failure: key does not match role %s", id)
 	case s.deactivated:
