@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"parley/bench/floor"
@@ -28,13 +29,28 @@ parley bench SCENARIO -h lists the flags.
 
 // Main runs `parley bench` with the given arguments and returns the exit code: 0 for success, 1 if the server broke a
 // promise or missed a gate or target, 2 for wrong use or if there is no result.
-// or no result.
 func Main(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
 		fmt.Fprint(stdout, usage)
 		return 0
 	}
 	cmd, rest := args[0], args[1:]
+	if slices.ContainsFunc(rest, asksForHelp) {
+		if slices.Contains([]string{"list", "show", "compare"}, cmd) {
+			fmt.Fprint(stdout, usage)
+		} else {
+			runCommand(cmd, []string{"-h"}, stdout, stdout) // prints the flags
+		}
+		return 0
+	}
+	return runCommand(cmd, rest, stdout, stderr)
+}
+
+// asksForHelp reports whether an argument asks for help instead of a run.
+func asksForHelp(arg string) bool { return arg == "-h" || arg == "-help" || arg == "--help" }
+
+// runCommand executes one command or scenario and returns the exit code.
+func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 	switch cmd {
 	case "list":
 		all := Scenarios()

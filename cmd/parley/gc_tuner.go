@@ -82,17 +82,17 @@ func (s *gcTuner) check() {
 	metrics.Read(s.samples)
 	value := func(i int) uint64 { return s.samples[i].Value.Uint64() }
 	cycles, allocated, live, held := value(0), value(1), value(2), value(3)+value(4)+value(5)
-	calm := allocated-s.allocated < idleAllocation
+	quiet := allocated-s.allocated < idleAllocation
 	s.mu.Lock()
 	if s.percentLimit > 0 {
 		s.percentLimit = min(max(s.percentLimit*int(cycles-s.cycles)/targetCollections, baseGCPercent), maxGCPercent)
 	}
 	s.mu.Unlock()
 	s.setPercent(live)
-	if s.idle && calm && held > live+max(minReclaim, live/4) {
+	if s.idle && quiet && held > live+max(minReclaim, live/4) {
 		debug.FreeOSMemory()
 	}
-	s.cycles, s.allocated, s.idle = cycles, allocated, calm
+	s.cycles, s.allocated, s.idle = cycles, allocated, quiet
 }
 
 func (s *gcTuner) run(stop <-chan struct{}) {
