@@ -217,6 +217,7 @@ var endpoints = slices.Concat(
 	folderEndpoints,
 	groupEndpoints,
 	historyEndpoints,
+	compatibilityEndpoints,
 	incomingEndpoints,
 	inviteEndpoints,
 	jwtEndpoints,
