@@ -46,6 +46,7 @@ type Server struct {
 	park    *park.Server
 
 	users, visitors, logins *limiter // nil: no limit
+	drawings                *limiter // of identicons; nil: no limit
 	addressChanges          []*limiter
 	identicons              *identiconCache
 	largeBodies             chan struct{}
@@ -81,6 +82,7 @@ func New(o Options) *Server {
 	}
 	if n := o.Limits.Visitor; n > 0 {
 		s.visitors = newLimiter(n, requestWindow)
+		s.drawings = newLimiter(drawingsPerMinute, requestWindow)
 	}
 	if n := o.Limits.Login; n > 0 {
 		s.logins = newLimiter(n, loginWindow)
@@ -104,8 +106,7 @@ func New(o Options) *Server {
 		s.writeJSON(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""}`+"\n"))
 	})
 	// The OpenAPI description is the same for every organization.
-	s.router.GET("/api/openapi.json",
-		func(ctx *fasthttp.RequestCtx) { s.writeJSON(ctx, fasthttp.StatusOK, description()) })
+	s.router.GET("/api/openapi.json", func(ctx *fasthttp.RequestCtx) { s.writeConstant(ctx, description()) })
 	s.router.ANY(emojiNamesPath, s.serveEmojiNames)
 	s.addFileRoutes()
 	s.addPageRoutes()
@@ -168,7 +169,7 @@ func headersOf(e *wire.Endpoint) (names []string) {
 }
 
 // description returns the OpenAPI description, which is built on first use.
-var description = sync.OnceValue(wire.OpenAPI)
+var description = sync.OnceValue(func() constantAnswer { return newConstantAnswer(wire.OpenAPI()) })
 
 // shapeOf numbers the parameters of a path, so that endpoints whose paths differ only in parameter names share a
 // route.

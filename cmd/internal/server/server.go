@@ -187,7 +187,7 @@ func (s *Server) listen() error {
 	if len(s.listeners) == 0 {
 		l, err := net.Listen("tcp", s.Settings.Listen)
 		if err != nil {
-			return err
+			return takenPortError(s.Settings.Listen, err)
 		}
 		s.listeners = []net.Listener{l}
 	}
