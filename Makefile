@@ -22,8 +22,9 @@ licenses: ## write the notices of third-party code that the program prints
 man: ## write the man pages to bin/man
 	$(GO) run -trimpath ./cmd/parley docs man bin/man
 
-run: build ## serve a demo organization on 127.0.0.1:9991
-	bin/parley serve --data ./data --listen 127.0.0.1:9991 --demo
+PORT ?= 9991
+run: build ## serve a demo organization on 127.0.0.1:9991; PORT=8080 chooses another port
+	bin/parley serve --data ./data --listen 127.0.0.1:$(PORT) --demo
 
 test: ## run every test, the long ones in their short form
 	$(GO) test -timeout 8m ./...

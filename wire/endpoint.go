@@ -219,6 +219,7 @@ var endpoints = slices.Concat(
 	folderEndpoints,
 	groupEndpoints,
 	historyEndpoints,
+	compatibilityEndpoints,
 	incomingEndpoints,
 	inviteEndpoints,
 	jwtEndpoints,

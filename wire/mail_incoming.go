@@ -29,10 +29,10 @@ func PostIncomingMail(c *Call, token string, m IncomingMail) (err error) {
 		}
 	}()
 	for _, f := range m.Files {
-		x, err := c.Tools.Files.SaveUpload(c.Realm, io.NewSectionReader(f.Content, 0, f.Content.Size()), MaxUploadBytes)
-		if errors.Is(err, ErrEmptyFile) {
+		if f.Content.Size() == 0 {
 			continue
 		}
+		x, err := c.Tools.Files.SaveUpload(c.Realm, io.NewSectionReader(f.Content, 0, f.Content.Size()), MaxUploadBytes)
 		if err != nil {
 			return err
 		}

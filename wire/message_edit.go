@@ -14,7 +14,8 @@ var editEndpoints = []Endpoint{
 	Custom("PATCH", "/messages/{message_id}", editMessage).Returns("{detached_uploads: [Attachment]}"),
 	CommandFromForm("DELETE", "/messages/{message_id}", deleteMessage, emptyAnswer),
 	Custom("POST", "/streams/{stream_id}/delete_topic", deleteTopic).Returns("{complete: bool}"),
-	Custom("GET", "/messages/{message_id}/history", getMessageHistory).Returns("{message_history: [PastMessage]}"),
+	Custom("GET", "/messages/{message_id}/history", getMessageHistory).
+		Returns("{message_history: [PastMessage], next_offset?: int}"),
 }
 
 var editEvents = []EventKind{
@@ -149,10 +150,8 @@ func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {
 		}
 		o["content"], o["rendered_content"], o["is_me_message"] = body.Text, body.HTML, e.Me
 		if e.User != 0 {
-			old, ok := to.Texts.Text(to.Realm, realm.BodyRef{Message: e.Message, Version: e.OldVersion})
-			if !ok {
-				return nil
-			}
+			// The message has had so many edits since that its history lost this text: it is sent as empty.
+			old, _ := to.Texts.Text(to.Realm, realm.BodyRef{Message: e.Message, Version: e.OldVersion})
 			o["orig_content"], o["orig_rendered_content"] = old.Text, old.HTML
 		}
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -9,71 +10,176 @@ import (
 	"parley/actors/realm"
 )
 
+// Limits of one answer with the edit history of a message. Old texts expand to twenty times their size as HTML, so the
+// history of one message could otherwise fill the memory. A longer history is read with several requests.
+const (
+	maxHistoryBytes = 4 << 20 // bytes of texts, HTML and comparisons
+	// maxDiffTokens bounds one comparison of two texts, and maxHistoryDiffTokens all comparisons of an answer: together
+	// some tens of milliseconds. A text beyond that is shown as replaced completely.
+	maxDiffTokens        = 20000
+	maxHistoryDiffTokens = 60000
+)
+
 type messageHistoryForm struct {
 	Message    realm.MessageID `path:"message_id"`
 	EmptyTopic bool            `form:"allow_empty_topic_name,default=false"`
+	Offset     int64           `form:"offset,min=0,default=0"`
 }
 
-// getMessageHistory answers all versions of a message, the original first.
+// getMessageHistory answers all versions of a message, the original first. If they do not fit into one answer, the
+// answer contains next_offset, which the client sends as offset to get the next ones. Both are additions to the
+// protocol.
 func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
-	past, err := readHistory(c, f.Message)
-	if err != nil {
-		return nil, err
-	}
-	text := func(version uint16) (realm.Body, error) {
-		if past.movesOnly {
-			version = past.info.Ref.Version // only moves are visible, so earlier texts are not shown
+	for range maxEditAttempts {
+		past, err := readHistory(c, f.Message)
+		if err != nil {
+			return nil, err
 		}
-		b, ok := c.Server.Text(c.Realm, realm.BodyRef{Message: f.Message, Version: version})
-		if !ok {
-			return b, realm.BadRequest("Invalid message(s)")
+		p := historyPage{messageHistory: past, call: c, form: f, diffTokens: maxHistoryDiffTokens}
+		if err := p.build(); !errors.Is(err, errTextForgotten) {
+			return p.answer, err
 		}
-		return b, nil
 	}
-	topic := func(t string) string {
-		if t == "" && !f.EmptyTopic {
-			return realm.EmptyTopicName
+	return nil, realm.BadRequest("Invalid message(s)")
+}
+
+// errTextForgotten means that a text was erased after the history was read: by a deletion or by an edit.
+var errTextForgotten = errors.New("a text of the history was erased in the meantime")
+
+// historyPage is one answer to a request for the edit history.
+type historyPage struct {
+	messageHistory
+	call       *Call
+	form       messageHistoryForm
+	list       []any
+	answer     Answer
+	number     int64 // of the next entry
+	bytes      int   // of the entries in list
+	diffTokens int   // that comparisons can still use
+
+	body        realm.Body // the last text that was read
+	bodyVersion int        // 1 + its version; 0: none was read
+}
+
+// text returns a version of the message's text. If only moves are visible, that is always the newest one.
+func (p *historyPage) text(version uint16) (realm.Body, error) {
+	if p.movesOnly {
+		version = p.info.Ref.Version
+	}
+	if p.bodyVersion == int(version)+1 {
+		return p.body, nil
+	}
+	b, ok := p.call.Server.Text(p.call.Realm, realm.BodyRef{Message: p.form.Message, Version: version})
+	if !ok {
+		return b, errTextForgotten
+	}
+	p.body, p.bodyVersion = b, int(version)+1
+	return b, nil
+}
+
+// topic returns a topic as the client wants it. Direct messages have none.
+func (p *historyPage) topic(t string) string {
+	switch {
+	case p.info.Channel == 0:
+		return ""
+	case t == "" && !p.form.EmptyTopic:
+		return realm.EmptyTopicName
+	}
+	return t
+}
+
+// add adds an entry with the given text, unless it comes before the offset. It reports false if the page is full.
+func (p *historyPage) add(o obj, size int, body realm.Body) bool {
+	size += len(body.Text) + len(body.HTML)
+	if len(p.list) > 0 && p.bytes+size > maxHistoryBytes {
+		p.answer["next_offset"] = p.number
+		return false
+	}
+	o["content"], o["rendered_content"] = body.Text, body.HTML
+	p.list, p.bytes, p.number = append(p.list, o), p.bytes+size, p.number+1
+	return true
+}
+
+// skips reports whether the next entry comes before the offset, and counts it.
+func (p *historyPage) skips() bool {
+	if p.number >= p.form.Offset {
+		return false
+	}
+	p.number++
+	return true
+}
+
+// build sets the answer.
+func (p *historyPage) build() error {
+	p.list, p.answer = []any{}, Answer{}
+	defer func() { p.answer["message_history"] = p.list }()
+	current, version := originalTopicAndVersion(&p.info)
+	if !p.skips() {
+		body, err := p.text(version)
+		if err != nil {
+			return err
 		}
-		return t
+		p.add(obj{"topic": p.topic(current), "timestamp": p.info.Time, "user_id": p.info.Sender.ID}, 0, body)
 	}
-	current, version := originalTopicAndVersion(&past.info)
-	body, err := text(version)
-	if err != nil {
-		return nil, err
-	}
-	topicOrEmpty := func(t string) any {
-		if past.info.Channel == 0 {
-			return ""
-		}
-		return topic(t)
-	}
-	list := []any{obj{"topic": topicOrEmpty(current), "content": body.Text, "rendered_content": body.HTML,
-		"timestamp": past.info.Time, "user_id": past.info.Sender.ID}}
-	for n, r := range past.info.History {
-		o := obj{"timestamp": r.At, "user_id": r.User}
-		edited := r.Content && !past.movesOnly
+	for n, r := range p.info.History {
+		edited := r.Content && !p.movesOnly
 		if r.TopicBefore == nil && r.ChannelBefore == 0 && !edited {
 			continue
 		}
+		before := version
+		if edited {
+			version = versionAfter(&p.info, n)
+		}
 		if r.TopicBefore != nil {
 			current = *r.TopicAfter
-			o["prev_topic"] = topicOrEmpty(*r.TopicBefore)
 		}
-		if r.ChannelBefore != 0 {
-			o["prev_stream"], o["stream"] = r.ChannelBefore, r.ChannelAfter
+		if p.skips() {
+			continue
 		}
-		if edited {
-			before := body
-			if body, err = text(versionAfter(&past.info, n)); err != nil {
-				return nil, err
-			}
-			o["prev_content"], o["prev_rendered_content"], o["content_html_diff"] = before.Text, before.HTML,
-				htmlDiff(before.HTML, body.HTML)
+		if more, err := p.addRevision(r, current, before, version); !more || err != nil {
+			return err
 		}
-		o["topic"], o["content"], o["rendered_content"] = topicOrEmpty(current), body.Text, body.HTML
-		list = append(list, o)
 	}
-	return Answer{"message_history": list}, nil
+	return nil
+}
+
+// addRevision adds the entry of an edit or a move. It reports false if the page is full.
+func (p *historyPage) addRevision(r realm.Revision, topic string, before, version uint16) (bool, error) {
+	o, size := obj{"timestamp": r.At, "user_id": r.User, "topic": p.topic(topic)}, 0
+	if r.TopicBefore != nil {
+		o["prev_topic"] = p.topic(*r.TopicBefore)
+	}
+	if r.ChannelBefore != 0 {
+		o["prev_stream"], o["stream"] = r.ChannelBefore, r.ChannelAfter
+	}
+	old, err := p.text(before)
+	if err != nil {
+		return false, err
+	}
+	body, err := p.text(version)
+	if err != nil {
+		return false, err
+	}
+	if r.Content && !p.movesOnly {
+		if len(p.list) > 0 && p.bytes+len(old.Text)+len(old.HTML)+len(body.Text)+2*len(body.HTML) > maxHistoryBytes {
+			p.answer["next_offset"] = p.number // without the comparison, which is the expensive part
+			return false, nil
+		}
+		diff := p.diff(old.HTML, body.HTML)
+		o["prev_content"], o["prev_rendered_content"], o["content_html_diff"] = old.Text, old.HTML, diff
+		size = len(old.Text) + len(old.HTML) + len(diff)
+	}
+	return p.add(o, size, body), nil
+}
+
+// diff compares two texts within the answer's limit.
+func (p *historyPage) diff(before, after string) string {
+	a, b := htmlTokens(before), htmlTokens(after)
+	limit := min(maxDiffTokens, p.diffTokens)
+	if len(a)+len(b) <= limit {
+		p.diffTokens -= len(a) + len(b)
+	}
+	return htmlDiff(a, b, limit)
 }
 
 // messageHistory is a message with its history. movesOnly is set where the organization shows moves but no earlier
@@ -119,16 +225,12 @@ func versionAfter(i *realm.MessageInfo, n int) uint16 {
 	return i.Ref.Version
 }
 
-// maxDiffTokens bounds the comparison of two texts. A larger text is shown as replaced completely.
-const maxDiffTokens = 20000
-
 // htmlDiff returns the new HTML with inserted words marked, and deleted words marked before them. Marks enclose only
-// text, so that elements stay balanced.
-func htmlDiff(before, after string) string {
-	a, b := htmlTokens(before), htmlTokens(after)
+// text, so that elements stay balanced. Texts with more tokens than the limit are shown as replaced completely.
+func htmlDiff(before, after []string, limit int) string {
 	var out strings.Builder
 	out.WriteString("<div>")
-	for _, d := range tokenDiff(a, b) {
+	for _, d := range tokenDiff(before, after, limit) {
 		switch d.Type {
 		case diffmatchpatch.DiffEqual:
 			out.WriteString(d.Text)
@@ -144,8 +246,8 @@ func htmlDiff(before, after string) string {
 
 // tokenDiff compares two lists of tokens. The library compares characters, so each distinct token is mapped to one
 // character.
-func tokenDiff(a, b []string) []diffmatchpatch.Diff {
-	if len(a)+len(b) > maxDiffTokens {
+func tokenDiff(a, b []string, limit int) []diffmatchpatch.Diff {
+	if len(a)+len(b) > limit {
 		return []diffmatchpatch.Diff{{Type: diffmatchpatch.DiffDelete, Text: strings.Join(a, "")},
 			{Type: diffmatchpatch.DiffInsert, Text: strings.Join(b, "")}}
 	}

@@ -146,15 +146,25 @@ func messageObjectForReader(c *Call, m *realm.VisibleMessage, body realm.Body, r
 	return o
 }
 
-// revisionObjects returns the edit history of a message, newest first.
+// maxListedHistoryBytes bounds the old texts, in bytes, that one message has in a listing. A listing has thousands of
+// messages; all old texts of one message are at /messages/{message_id}/history.
+const maxListedHistoryBytes = 10_000
+
+// revisionObjects returns the edit history of a message, newest first. It contains the newest old texts as Markdown, up
+// to maxListedHistoryBytes, and no HTML: an old text of 10 kB can have 200 kB of HTML. The key prev_content is in the
+// entry of every edit, because clients recognize edits by it; beyond the limit it is empty.
 func revisionObjects(c *Call, m *realm.VisibleMessage, r Client) []any {
-	out := make([]any, 0, len(m.History))
+	out, left := make([]any, 0, len(m.History)), maxListedHistoryBytes
 	for i := len(m.History) - 1; i >= 0; i-- {
 		x := m.History[i]
 		o := obj{"user_id": x.User, "timestamp": x.At}
 		if x.Content {
-			if b, ok := c.Server.Text(c.Realm, realm.BodyRef{Message: m.ID, Version: x.Version}); ok {
-				o["prev_content"], o["prev_rendered_content"] = b.Text, b.HTML
+			o["prev_content"] = ""
+			if left > 0 {
+				b, _ := c.Server.Text(c.Realm, realm.BodyRef{Message: m.ID, Version: x.Version})
+				if left -= len(b.Text); left >= 0 {
+					o["prev_content"] = b.Text
+				}
 			}
 		}
 		if x.TopicBefore != nil && x.TopicAfter != nil {

@@ -101,7 +101,9 @@ func saveLinkifierCommand(l realm.Linkifier) realm.SaveLinkifier {
 	return realm.SaveLinkifier{Linkifier: l, TemplateError: linkifierFault(l)}
 }
 
-// linkifierFault returns the first error in the pattern and templates of a linkifier, or nil.
+// linkifierFault returns the error in the pattern and templates of a linkifier, or nil. As in the protocol, a template
+// is checked by itself and then together with the pattern: the error names the template, and "__all__" the first fault
+// of the whole.
 func linkifierFault(l realm.Linkifier) error {
 	for i, template := range append([]string{l.Template}, l.Alternatives...) {
 		field := "url_template"
@@ -111,16 +113,17 @@ func linkifierFault(l realm.Linkifier) error {
 		if template == "" {
 			return realm.ErrBadField(field, "This field cannot be blank.")
 		}
-		if _, err := markdown.CompileLinkifier(l.Pattern, template); err != nil {
-			switch msg := err.Error(); {
-			case strings.HasPrefix(msg, "Bad regular expression"):
-				return realm.ErrBadField("pattern", msg)
-			case strings.HasPrefix(msg, "Invalid URL template"):
-				return realm.ErrBadField(field, msg)
-			default:
-				return realm.ErrBadField("__all__", msg)
-			}
+		_, err := markdown.CompileLinkifier(l.Pattern, template)
+		if err == nil {
+			continue
 		}
+		fault := realm.ErrBadField("__all__", err.Error())
+		if _, err := uritemplate.New(template); err != nil {
+			const msg = "Invalid URL template."
+			fault.Msg = msg
+			fault.Data["errors"].(map[string]any)[field] = []string{msg}
+		}
+		return fault
 	}
 	match := regexp.MustCompile(`^(?:` + l.Pattern + `)$`) // CompileLinkifier has checked the pattern
 	if l.Example != nil && !match.MatchString(*l.Example) {

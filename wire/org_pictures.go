@@ -99,7 +99,7 @@ func setPicture(c *Call, kind, one string, save func(io.Reader, int64) (string, 
 	if err != nil {
 		return nil, err
 	}
-	_, r, err := openSingleFile(c, one, one)
+	_, r, err := openPicture(c, one, one)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"regexp"
 	"strings"
 
 	"parley/actors/realm"
@@ -27,6 +28,8 @@ var pushEndpoints = []Endpoint{
 	Custom("POST", "/mobile_push/register", registerDevice),
 	Custom("POST", "/mobile_push/e2ee/test_notification", testEncryptedNotification),
 	Custom("POST", "/remotes/push/e2ee/register", registerRemote).withoutLogin().AlwaysFails(),
+	Custom("GET", "/zulip-services/verify/{access_token}", proveHostname).withoutLogin().
+		Returns("{verification_secret: str}"),
 }
 
 var pushEvents = []EventKind{
@@ -44,18 +47,19 @@ type Pusher interface {
 	// Test sends a test notification. The error is ErrDeviceUnknown if the service does not know the device, and
 	// ErrDeviceUnknownToBouncer if the bouncer does not.
 	Test(PushOrigin, realm.PushToken) error
-	// TestEncrypted sends a test notification to devices that use end-to-end encryption; now is in Unix seconds. gone
-	// are the devices that their service no longer knows.
-	TestEncrypted(origin PushOrigin, devices []realm.Device, now int64) (gone UnregisteredDevices, err error)
-	// Register registers a device with the bouncer. code is the protocol's error code if the bouncer refused, else "".
-	// The error means that the bouncer could not be reached; it is ErrPushNotConfigured if there is no bouncer.
-	Register(PushRegistration) (code string, err error)
+	// TestEncrypted sends a test notification to devices that use end-to-end encryption; now is in Unix seconds. The
+	// answer has the devices that their service no longer knows.
+	TestEncrypted(origin PushOrigin, devices []realm.Device, now int64) (PushAnswer, error)
+	// Register registers a device with the bouncer. The error is ErrPushNotConfigured if there is no bouncer, and wraps
+	// ErrPushRefused if trying again cannot help; a *BouncerRefusal says why.
+	Register(PushRegistration) error
 }
 
 // PushOrigin identifies the user and organization that a notification comes from.
 type PushOrigin struct {
 	RealmUUID, RealmName, RealmURL string
 	User                           realm.UserID
+	UserUUID                       string
 	RealmID                        realm.ID
 	Host                           string
 }
@@ -64,13 +68,16 @@ type PushOrigin struct {
 func PushOriginOf(v realm.View, u realm.UserID, s Site) PushOrigin {
 	return PushOrigin{
 		RealmUUID: v.Org().UUID, RealmName: v.Org().Name, RealmURL: s.URL, RealmID: v.ID(), Host: s.Host, User: u,
+		UserUUID: v.PushUserUUID(u),
 	}
 }
 
-// UnregisteredDevices are devices that their push service no longer knows.
-type UnregisteredDevices struct {
+// PushAnswer is the answer of a push service besides success or failure: the devices that it no longer knows, and what
+// the push bouncer says about the organization.
+type PushAnswer struct {
 	Tokens  []realm.PushToken
 	Devices []realm.Device
+	Rights  *realm.SetPushRights // nil: the answer does not tell
 }
 
 // PushRegistration is the registration of a device with the bouncer.
@@ -78,6 +85,7 @@ type PushRegistration struct {
 	realm.DeviceRegistration
 	RealmUUID string
 	User      realm.UserID
+	UserUUID  string
 }
 
 // The errors of a Pusher that endpoints answer with a refusal.
@@ -92,6 +100,14 @@ var (
 	ErrPushFailed = errors.New("push service failed")
 )
 
+// BouncerRefusal is the error of a request that the push bouncer refused. It wraps ErrPushRefused.
+type BouncerRefusal struct{ Code, Text string }
+
+func (e *BouncerRefusal) Error() string {
+	return ErrPushRefused.Error() + ": " + e.Code + " " + e.Text
+}
+func (e *BouncerRefusal) Unwrap() error { return ErrPushRefused }
+
 type tokenForm struct {
 	Token string `form:"token,required"`
 }
@@ -101,7 +117,13 @@ type apnsForm struct {
 	App   string `form:"appid,required,maxlen=200"`
 }
 
+// appPattern is what the id of an app on Apple's devices looks like (protocol). The push bouncer refuses others.
+var appPattern = regexp.MustCompile(`^[.a-zA-Z0-9-]+$`)
+
 func addAPNsToken(c *Call, f apnsForm) (realm.AddPushToken, error) {
+	if !appPattern.MatchString(f.App) {
+		return realm.AddPushToken{}, realm.BadRequest("appid has invalid format")
+	}
 	return realm.AddPushToken{Kind: realm.PushAPNs, Token: f.Token, App: f.App}, checkToken(realm.PushAPNs, f.Token)
 }
 
@@ -175,22 +197,34 @@ func testNotification(c *Call, f testNotificationForm) (Answer, error) {
 	}
 	var failed error
 	for _, d := range to.devices {
+		var refused *BouncerRefusal
 		switch err := c.Tools.Push.Test(to.note, d); {
 		case errors.Is(err, ErrDeviceUnknown):
-			RemoveUnregisteredDevices(c.Server, c.Realm, c.Caller.User,
-				UnregisteredDevices{Tokens: []realm.PushToken{d}})
+			ApplyPushAnswer(c.Server, c.Realm, c.Caller.User,
+				PushAnswer{Tokens: []realm.PushToken{d}})
 			failed = errDeviceUnknown()
 		case errors.Is(err, ErrDeviceUnknownToBouncer):
 			failed = realm.Refuse(realm.Invalid, "INVALID_REMOTE_PUSH_DEVICE_TOKEN",
 				"Device not recognized by the push bouncer")
-		case err != nil && failed == nil:
-			failed = realm.Refuse(realm.Busy, "BAD_REQUEST", "The push notification service cannot be reached")
+		case err == nil || failed != nil:
+		case errors.As(err, &refused):
+			failed = realm.BadRequest("%s", bouncerText(refused))
+		default:
+			failed = realm.Refuse(realm.BadGateway, "BAD_REQUEST", "The push notification service cannot be reached")
 		}
 	}
 	if failed != nil {
 		return nil, failed
 	}
 	return Answer{}, nil
+}
+
+// bouncerText returns the text with which a phone shows a refusal of the bouncer (protocol).
+func bouncerText(e *BouncerRefusal) string {
+	if e.Code == "INVALID_ZULIP_SERVER" {
+		return "Push notifications bouncer error: " + e.Text
+	}
+	return e.Text
 }
 
 func errDeviceUnknown() error {
@@ -231,7 +265,7 @@ func testEncryptedNotification(c *Call, f testEncryptedNotificationForm) (Answer
 		return nil, err
 	}
 	unregistered, err := c.Tools.Push.TestEncrypted(to.origin, to.devices, to.now)
-	RemoveUnregisteredDevices(c.Server, c.Realm, to.origin.User, unregistered)
+	ApplyPushAnswer(c.Server, c.Realm, to.origin.User, unregistered)
 	switch {
 	case errors.Is(err, ErrPushNotConfigured):
 		return nil, errPushNotConfigured()
@@ -259,9 +293,12 @@ func errPushNotConfigured() error {
 		"Server is not configured to use push notification service.")
 }
 
-// RemoveUnregisteredDevices removes devices that a push service no longer knows. A device that is already removed is
-// no error.
-func RemoveUnregisteredDevices(server Server, id realm.ID, u realm.UserID, devices UnregisteredDevices) {
+// ApplyPushAnswer removes devices that a push service no longer knows, and records what the push bouncer says about the
+// organization. A device that is already removed is no error.
+func ApplyPushAnswer(server Server, id realm.ID, u realm.UserID, devices PushAnswer) {
+	if devices.Rights != nil {
+		SetPushRights(server, id, *devices.Rights)
+	}
 	for _, d := range devices.Tokens {
 		cmd := realm.RemovePushToken{User: u, Kind: d.Kind, Token: d.Token}
 		server.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
@@ -270,6 +307,20 @@ func RemoveUnregisteredDevices(server Server, id realm.ID, u realm.UserID, devic
 		cmd := realm.RemoveDeviceToken{ID: d.ID, Token: *d.TokenID}
 		server.Turn(id, realm.Caller{System: true}, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
 	}
+}
+
+// SetPushRights records what the push bouncer says about an organization. Nearly every answer says the same: then the
+// realm has no turn.
+func SetPushRights(server Server, id realm.ID, cmd realm.SetPushRights) error {
+	v, err := server.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) {
+		return cmd.Changes(v.PushState()), nil
+	})
+	if changes, _ := v.(bool); err != nil || !changes {
+		return err
+	}
+	caller := realm.Caller{System: true, Client: "Internal"}
+	_, err = server.Turn(id, caller, func(t *realm.Turn) (any, error) { return cmd.Decide(t) })
+	return err
 }
 
 type remoteForm struct {
@@ -285,6 +336,28 @@ func registerRemote(c *Call, f remoteForm) (Answer, error) {
 	return nil, realm.Refuse(realm.Forbidden, "PUSH_SERVICE_NOT_CONFIGURED",
 		"This server does not pass on push notifications for others.")
 }
+
+type proofForm struct {
+	Token string `path:"access_token"`
+}
+
+// proveHostname answers the push bouncer, which asks whether this server prepared a transfer of its hostname.
+func proveHostname(c *Call, f proofForm) (Answer, error) {
+	if c.Tools.HostnameProof != nil {
+		if secret, ok := c.Tools.HostnameProof(f.Token); ok {
+			return Answer{"verification_secret": secret}, nil
+		}
+	}
+	return nil, realm.Refuse(realm.Invalid, "REMOTE_SERVER_VERIFICATION_SECRET_NOT_PREPARED",
+		"Verification secret not prepared")
+}
+
+// PushKeyKind is the first byte of a device's key of pushKeyBytes bytes. A key for libsodium's secretbox follows
+// (protocol).
+const (
+	PushKeyKind  = 0x31
+	pushKeyBytes = 33
+)
 
 type deviceForm struct {
 	ID int64 `form:"device_id,required"`
@@ -318,8 +391,9 @@ func (f *registerDeviceForm) Check() *form.Error {
 	case !key && token == 0:
 		return form.Bad("Nothing to register: send a key, a token, or both")
 	}
-	if b, err := base64.StdEncoding.DecodeString(f.Key.Value); key && (err != nil || len(b) == 0) {
-		return form.Bad("push_key is not base64")
+	if b, err := base64.StdEncoding.DecodeString(f.Key.Value); key &&
+		(err != nil || len(b) != pushKeyBytes || b[0] != PushKeyKind) {
+		return form.Bad("Invalid `push_key`")
 	}
 	if b, err := base64.StdEncoding.DecodeString(f.TokenID.Value); token > 0 && (err != nil || len(b) != 8) {
 		return form.Bad("token_id is not 8 bytes in base64")
@@ -355,7 +429,10 @@ func deviceChanged(e *realm.DeviceChanged, to *Recipient) any {
 		o["push_key_id"] = *e.KeyID
 	}
 	if e.Token != nil {
-		o["push_token_id"], o["push_token_last_updated_timestamp"] = *e.Token, *e.Updated
+		o["push_token_id"] = *e.Token
+	}
+	if e.Updated != nil {
+		o["push_token_last_updated_timestamp"] = *e.Updated
 	}
 	if e.TokenGone {
 		o["push_token_id"] = nil

@@ -56,8 +56,8 @@ var eventShapes = slices.Concat([]eventShape{
 	{"presence", "",
 		"user_id: int, email?: str, server_timestamp: num, presence: {website: {client: str, " +
 			"status: 'active' | 'idle', timestamp: int, pushable: bool}}"},
-	{"reaction", "add", "message_id: int, " + reactionFields},
-	{"reaction", "remove", "message_id: int, " + reactionFields},
+	{"reaction", "add", "message_id: int, user?: any, " + reactionFields},
+	{"reaction", "remove", "message_id: int, user?: any, " + reactionFields},
 	{"realm", "deactivated", "realm_id: int"},
 	{"realm_bot", "add", "bot: Bot"},
 	{"realm_bot", "update",

@@ -16,11 +16,18 @@ type Client struct {
 	Gravatar    bool
 	Slim        bool
 	Subscribers form.IncludeSubscribers
+	// ReactionUsers is set for a program that needs the key user in reaction events; see needsReactionUsers.
+	ReactionUsers bool
 }
+
+// needsReactionUsers reports whether a program needs the key user in reaction events. Feature level 484 removed it, but
+// the terminal client reads it without a check and ends with an error if it is absent.
+func needsReactionUsers(clientName string) bool { return clientName == "ZulipTerminal" }
 
 // ClientOf returns the capabilities stored with a queue.
 func ClientOf(q *realm.Queue) Client {
-	c := Client{Caps: q.Caps, Markdown: q.Markdown, Gravatar: q.Gravatar, Slim: q.Slim}
+	c := Client{Caps: q.Caps, Markdown: q.Markdown, Gravatar: q.Gravatar, Slim: q.Slim,
+		ReactionUsers: needsReactionUsers(q.Client)}
 	switch q.Subscribers {
 	case "true":
 		c.Subscribers = form.AllSubscribers

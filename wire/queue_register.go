@@ -307,6 +307,7 @@ var sections = []section{
 	sectionFor("muted_topics", mutedTopicsSection).returns("muted_topics: [[str | int]]"),
 	constantSection("giphy", "giphy_api_key: str", ""),
 	constantSection("tenor", "tenor_api_key: str", ""),
+	constantSection("klipy", "klipy_api_key: str", ""),
 	constantSection("realm_billing", "realm_billing: {has_pending_sponsorship_request: bool}",
 		obj{"has_pending_sponsorship_request": false}),
 	constantSection("realm_embedded_bots", "realm_embedded_bots: []", []any{}),

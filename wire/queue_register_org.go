@@ -93,8 +93,7 @@ func realmSection(s *initialState) {
 		7)
 	a["realm_wildcard_mention_policy"] = legacyWildcardPolicy(s.OrgGroup("can_mention_many_users_group"))
 	a["realm_plan_type"], a["realm_upload_quota_mib"] = 1, nil
-	a["realm_push_notifications_enabled"],
-		a["realm_push_notifications_enabled_end_timestamp"] = s.call.Tools.Push != nil, nil
+	pushRightsSection(s)
 	a["realm_default_external_accounts"] = obj{
 		"twitter": obj{"text": "Twitter", "name": "Twitter username", "hint": "",
 			"url_pattern": "https://twitter.com/%(username)s"},
@@ -104,6 +103,20 @@ func realmSection(s *initialState) {
 	if s.Me() == nil {
 		a["realm_allow_message_editing"], a["realm_presence_disabled"] = false, true
 	}
+}
+
+// pushRightsSection adds whether phones get notifications. A bouncer decides that for each organization; without one it
+// depends only on whether a service is configured.
+func pushRightsSection(s *initialState) {
+	enabled, end := s.call.Tools.Push != nil, any(nil)
+	if enabled && s.call.Tools.PushBouncer {
+		state := s.PushState()
+		if enabled = state.Allowed; state.End != 0 {
+			end = state.End
+		}
+	}
+	s.answer["realm_push_notifications_enabled"] = enabled
+	s.answer["realm_push_notifications_enabled_end_timestamp"] = end
 }
 
 // registeredGroupSetting returns the name of a permission setting in a registration.

@@ -113,6 +113,11 @@ type Tools struct {
 	Emails EmailComposer
 	// Push sends notifications to mobile devices; nil if no push service is configured.
 	Push Pusher
+	// PushBouncer says that Push is a bouncer, which decides for each organization whether it forwards notifications.
+	PushBouncer bool
+	// HostnameProof returns the secret that proves to the push bouncer that this server has its hostname; ok is false if
+	// none is prepared for the token.
+	HostnameProof func(token string) (secret string, ok bool)
 	// DailyInvites is how many users an organization can invite by email per day; 0 means no limit.
 	DailyInvites int
 	// LinkToken returns the token at the end of an organization's invitation link with that number.

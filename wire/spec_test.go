@@ -116,7 +116,7 @@ var proofs = []proof{
 			"already have accounts, other invitations were still sent", "TestSpecifiedErrors"},
 	{"Errors", "BAD_REQUEST / bot storage update would exceed the limit", "TestBotStorageLimit"},
 	{"Errors", "INVALID_REMOTE_PUSH_DEVICE_TOKEN / token not recognized by the push notification bouncer",
-		"TestBouncerTestNotification"},
+		"TestClassicCallsThroughBouncer"},
 
 	{"Limits", "Bot storage size", "TestBotStorageLimit"},
 	{"Limits", "welcome_message_custom_text length", "TestSpecifiedErrors"},

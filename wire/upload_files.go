@@ -107,7 +107,6 @@ type SavedFile struct {
 
 // The errors of Files that are caused by the file.
 var (
-	ErrEmptyFile     = errors.New("file is empty")
 	ErrFileTooLarge  = errors.New("file too large")
 	ErrNotAnImage    = errors.New("not an image")
 	ErrTooManyPixels = errors.New("image has too many pixels")
@@ -116,8 +115,6 @@ var (
 // refusalOfFile converts an error of Files to the refusal of the protocol.
 func refusalOfFile(err error, megabytes int) error {
 	switch {
-	case errors.Is(err, ErrEmptyFile):
-		return realm.BadRequest(missingFile)
 	case errors.Is(err, ErrFileTooLarge):
 		return realm.BadRequest("Uploaded file is larger than the allowed limit of %d MiB", megabytes)
 	case errors.Is(err, ErrNotAnImage):
@@ -130,13 +127,21 @@ func refusalOfFile(err error, megabytes int) error {
 	return err
 }
 
+// openPicture is openSingleFile for pictures. An empty file counts as none.
+func openPicture(c *Call, missing, several string) (name string, r io.ReadCloser, err error) {
+	if files, err := c.Files(); err == nil && len(files) > 0 && files[0].Size == 0 {
+		return "", nil, realm.BadRequest("%s", missing)
+	}
+	return openSingleFile(c, missing, several)
+}
+
 // openSingleFile opens the only file of a request, under any field name. The caller closes it.
 func openSingleFile(c *Call, missing, several string) (name string, r io.ReadCloser, err error) {
 	files, err := c.Files()
 	if err != nil {
 		return "", nil, err
 	}
-	if len(files) == 0 || files[0].Size == 0 {
+	if len(files) == 0 {
 		return "", nil, realm.BadRequest("%s", missing)
 	}
 	if len(files) > 1 {
@@ -333,7 +338,7 @@ func setAvatar(c *Call, _ noParameters) (Answer, error) {
 
 // withSavedAvatar stores the only picture of a request, calls do with its name and releases it.
 func withSavedAvatar[A any](c *Call, missing, several string, do func(file string) (A, error)) (a A, err error) {
-	_, r, err := openSingleFile(c, missing, several)
+	_, r, err := openPicture(c, missing, several)
 	if err != nil {
 		return a, err
 	}

@@ -232,8 +232,6 @@ func beginUpload(c *Call, f beginUploadForm) (RawAnswer, error) {
 		return RawAnswer{}, realm.BadRequest("Uploads are not put together here: Upload-Concat is not supported")
 	case !ok:
 		return RawAnswer{}, realm.BadRequest("Invalid Upload-Metadata header")
-	case f.Size == 0:
-		return RawAnswer{}, realm.BadRequest(missingFile)
 	case c.Piece != nil && c.Piece.Size > f.Size:
 		return RawAnswer{}, ErrFileTooLarge
 	case f.Size > MaxUploadBytes:
@@ -252,7 +250,11 @@ func beginUpload(c *Call, f beginUploadForm) (RawAnswer, error) {
 	if err != nil {
 		return RawAnswer{}, err
 	}
-	if p := c.Piece; p != nil && p.Size != 0 {
+	p := c.Piece
+	if p == nil && f.Size == 0 {
+		p = &Piece{Reader: strings.NewReader("")} // an empty file is complete without a piece
+	}
+	if p != nil && (p.Size != 0 || f.Size == 0) {
 		id := u.ID
 		// the client does not know the upload's address, so it cannot be continued
 		if u, err = writePiece(c, u, 0, p); err != nil {

@@ -52,12 +52,13 @@ func findByAddress(v realm.View, address string, s Site) *realm.User {
 // dummyEmail returns the placeholder address of a user.
 func dummyEmail(u realm.UserID, s Site) string { return "user" + u.String() + "@" + s.Host }
 
-// avatarURL returns the URL of a user's picture. It returns nil (JSON null) if the client computes the URL itself.
+// avatarURL returns the URL of a user's picture. It returns nil (JSON null) for a Gravatar if the client computes its
+// URL itself. A client cannot compute the URL of an uploaded or generated picture.
 func avatarURL(p realm.UserInfo, s Site, computed bool) any {
 	switch {
 	case p.Avatar == "U":
 		return "/user_avatars/" + realmPath(s) + "/" + p.AvatarFile + ".png?v=" + strconv.Itoa(p.AvatarVersion)
-	case computed:
+	case p.Avatar == "G" && computed:
 		return nil
 	case p.Avatar == "G":
 		h := md5.Sum([]byte(strings.ToLower(apiEmail(p, s))))

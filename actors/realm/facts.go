@@ -175,6 +175,8 @@ var typeByNumber = map[uint16]any{
 	444: (*OutboxJobsAdded)(nil),
 	445: (*OutboxJobsFinished)(nil),
 	446: (*ShownCleared)(nil),
+	447: (*PushSecretMade)(nil),
+	448: (*PushRightsChanged)(nil),
 
 	// 470-499 uploads, pictures
 	470: (*UploadSaved)(nil),

@@ -201,6 +201,9 @@ func (p *messageEdit) checkCombination(t *Turn) error {
 	if p.Content != nil && t.extraOrEmpty(p.Message).Widget != "" {
 		return BadRequest("Widgets cannot be edited.")
 	}
+	if p.Content != nil && p.info.Ref.Version == maxTextVersion {
+		return BadRequest("This message has been edited too many times.")
+	}
 	p.resolveToggle = p.Topic != nil && p.Channel == 0 && isResolveToggle(p.info.Topic, p.newTopic)
 	return nil
 }

@@ -35,7 +35,7 @@ func (p *messageEdit) record(t *Turn) Edited {
 	}
 	topic := p.topicAfter()
 	m := &MessageMove{IDs: p.ids, From: from.ID, To: p.targetChannel.ID, FromTopic: p.info.Topic, TopicName: topic,
-		TopicChanged: p.Topic != nil, Toggle: p.resolveToggle, Mode: p.Mode}
+		TopicChanged: p.Topic != nil, Toggle: p.resolveToggle, Mode: p.Mode, KeepMoves: MaxMovesKept}
 	m.Topic, m.NewTopic = t.topicIDFor(m.To, topic)
 	if m.TopicChanged {
 		m.Links = t.topicLinks(topic)
@@ -90,6 +90,7 @@ func (t *Turn) contentEdit(p *messageEdit) *ContentEdit {
 		TopicMentioned: probe.TopicMentioned,
 		Alerted:        probe.Alerted,
 		Body:           p.Content.Body,
+		Forgotten:      textsToForget(t.extraOrEmpty(p.Message).History),
 	}
 }
 
@@ -112,6 +113,9 @@ type ContentEdit struct {
 	Alerted        []UserID
 	Rendering      bool // the text is the same and was only rendered again
 	Body           Body `msgpack:"-"` // written as a text of its own in the same batch
+	// Forgotten are versions of the text that the edit history loses and that are erased. Each entry of the history
+	// with one of them keeps only its move, if it has one.
+	Forgotten []uint16
 
 	changedFiles []string `msgpack:"-"` // files that only one of the two texts uses
 }
@@ -137,6 +141,7 @@ type MessageMove struct {
 	Job       int64
 	Respelled bool // in facts older than Spellings: not all messages had the spelling TopicName before
 	Spellings []Spelling
+	KeepMoves int // how many moves the history of each message keeps; 0 in older facts: all
 }
 
 // Spelling is the topic row of moved messages whose topic is spelled differently from the message of the request. They
@@ -185,6 +190,18 @@ func (f *MessageUpdated) Bodies() iter.Seq2[BodyRef, *Body] {
 	}
 }
 
+// Erased returns the old texts that the edit history no longer shows.
+func (f *MessageUpdated) Erased() []BodyRef {
+	if f.Content == nil {
+		return nil
+	}
+	var out []BodyRef
+	for _, v := range f.Content.Forgotten {
+		out = append(out, BodyRef{Message: f.Message, Version: v})
+	}
+	return out
+}
+
 func (f *MessageUpdated) apply(r *Realm) {
 	if f.Content != nil {
 		f.Content.apply(r, f)
@@ -208,7 +225,7 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 	if f.Move != nil && f.Move.IDs.Has(int64(id)) {
 		revision = f.Move.revision(r, m, revision)
 	}
-	extra.History = append(extra.History, revision)
+	extra.History = append(withoutTexts(extra.History, c.Forgotten), revision)
 	extra.Version, extra.Edited = c.Version, f.At
 	extra.Mentioned, extra.GroupMentioned = c.Mentioned, c.GroupMentioned
 	extra.TopicMentioned, extra.Alerted = c.TopicMentioned, c.Alerted
@@ -289,7 +306,7 @@ func (move *MessageMove) moveRows(r *Realm, f *MessageUpdated) {
 		if move.From != move.To {
 			revision.ChannelBefore, revision.ChannelAfter = move.From, move.To
 		}
-		extra.History = append(extra.History, revision)
+		extra.History = append(withRoomForMove(extra.History, move.KeepMoves), revision)
 		move.markMoved(extra, f)
 	}
 	writer := moveWriter{Realm: r, pageNumber: -1, addMove: addMove, shared: map[sharedRowKey]*MessageExtra{}}

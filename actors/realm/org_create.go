@@ -30,6 +30,8 @@ type Organization struct {
 	// FullAt is the time of the last update of the full members group: accounts are full members by their age at that
 	// time. 0: by their age now.
 	FullAt int64
+
+	Push *PushState // at the push bouncer; nil: never asked
 }
 
 // System bots. They exist from the first fact on.

@@ -10,10 +10,10 @@ type Playground struct {
 	Template string // RFC 6570 template of its URL, with the one variable code
 }
 
-// Limits of playgrounds. The lengths, in code points, come from the protocol. The number is limited because every
-// change sends the whole list to all users.
+// Limits of playgrounds. The lengths are in code points; the protocol limits only that of the language. The number is
+// limited because every change sends the whole list to all users.
 const (
-	maxPlaygroundName     = 40
+	maxPlaygroundName     = 255
 	maxPlaygroundLanguage = 40
 	maxPlaygroundTemplate = 4096
 	maxPlaygrounds        = 200

@@ -153,10 +153,13 @@ func (c RegisterDevice) Decide(t *Turn) (Done, error) {
 	case c.Token != nil && !t.small.outboxCount.hasRoom(OutboxRegistration, d.User, nil):
 		return Done{}, Refuse(Busy, "BAD_REQUEST", "The push notification service is busy")
 	}
+	if c.Token != nil && d.PendingToken != nil && d.Failure == nil {
+		return Done{}, BadRequest("A registration for the device already in progress.")
+	}
 	f := &DeviceChanged{ID: d.ID, User: d.User, KeyID: c.KeyID, Key: c.Key, Kind: c.Kind}
 	if c.Token != nil {
-		f.Pending, f.PendingSet = c.Token, true
-		f.FailureSet = d.Failure != nil
+		now := t.Now
+		f.Pending, f.PendingSet, f.FailureSet, f.Updated = c.Token, true, true, &now
 	}
 	t.Record(f)
 	if c.Token != nil {
@@ -176,15 +179,14 @@ type FinishDeviceRegistration struct {
 
 func (c FinishDeviceRegistration) Decide(t *Turn) (Done, error) {
 	d := t.small.devices.find(c.ID)
-	if !t.System || d == nil || d.PendingToken == nil || *d.PendingToken != c.Token {
+	if !t.System || d == nil || d.PendingToken == nil || *d.PendingToken != c.Token || d.Failure != nil {
 		return Done{}, BadRequest("Invalid 'device_id'")
 	}
-	f := &DeviceChanged{ID: d.ID, User: d.User, PendingSet: true}
-	if c.Failure != "" {
+	f := &DeviceChanged{ID: d.ID, User: d.User}
+	if c.Failure != "" { // the token stays pending, so that the device knows which one failed
 		f.Failure, f.FailureSet = &c.Failure, true
 	} else {
-		now := t.Now
-		f.Token, f.Updated = &c.Token, &now
+		f.Token, f.PendingSet = &c.Token, true
 	}
 	t.Record(f)
 	if c.Failure == "" {
@@ -251,7 +253,10 @@ func (f *DeviceChanged) apply(r *Realm) {
 		d.TokenKind = f.Kind
 	}
 	if f.Token != nil {
-		d.TokenID, d.Updated = f.Token, f.Updated
+		d.TokenID = f.Token
+	}
+	if f.Updated != nil {
+		d.Updated = f.Updated
 	}
 	if f.PendingSet {
 		d.PendingToken = f.Pending

@@ -97,10 +97,14 @@ func TestDeviceRegistration(t *testing.T) {
 	ExpectRefusal(s, ann, realm.RegisterDevice{ID: id, Kind: "fcm", Token: &token},
 		"The first registration of a device needs a key and a token.")
 	Do(s, ann, realm.RegisterDevice{ID: id, KeyID: &key, Key: []byte("k"), Kind: "fcm", Token: &token})
+	ExpectRefusal(s, ann, realm.RegisterDevice{ID: id, Kind: "fcm", Token: &token},
+		"A registration for the device already in progress.")
 	ExpectRefusal(s, ann, realm.FinishDeviceRegistration{ID: id, Token: token}, "Invalid 'device_id'")
 	ExpectRefusal(s, System, realm.FinishDeviceRegistration{ID: id, Token: "another"}, "Invalid 'device_id'")
 	Do(s, System, realm.FinishDeviceRegistration{ID: id, Token: token, Failure: "REQUEST_EXPIRED"})
-	if d := s.Realm.DevicesOf(ann)[0]; d.TokenID != nil || d.PendingToken != nil || *d.Failure != "REQUEST_EXPIRED" {
+	if d := s.Realm.DevicesOf(ann)[0]; d.TokenID != nil || *d.PendingToken != token ||
+		*d.Failure != "REQUEST_EXPIRED" ||
+		*d.Updated != s.Now {
 		t.Errorf("after a failure: %+v", d)
 	}
 	Do(s, ann, realm.RegisterDevice{ID: id, Kind: "fcm", Token: &token})

@@ -59,9 +59,6 @@ func (c SaveUpload) Decide(t *Turn) (Upload, error) {
 
 // save records the file for its owner.
 func (c SaveUpload) save(t *Turn, owner UserID) (Upload, error) {
-	if c.Size == 0 {
-		return Upload{}, BadRequest("You must specify a file to upload")
-	}
 	if err := t.CheckUploadQuota(c.Size, c.Quota); err != nil {
 		return Upload{}, err
 	}

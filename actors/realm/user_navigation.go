@@ -9,7 +9,7 @@ import (
 const (
 	maxNavigationViews        = 200
 	MaxNavigationViewFragment = 300 // code points
-	maxNavigationViewName     = 60
+	maxNavigationViewName     = 255 // code points; the protocol has no limit
 )
 
 // NavigationViews is the row of one user's navigation views.
@@ -23,7 +23,7 @@ type NavigationView struct {
 }
 
 // builtInNavigationViews are the fragments of the views that every client has. They cannot be named.
-var builtInNavigationViews = []string{"inbox", "recent", "feed", "drafts",
+var builtInNavigationViews = []string{"inbox", "recent", "feed", "drafts", "scheduled", "reminders",
 	"narrow/has/reaction/sender/me", "narrow/is/mentioned", "narrow/is/starred"}
 
 // BuiltIn reports whether every client has the view.

@@ -56,7 +56,8 @@ func newRootCommand() *cobra.Command {
 	root.SetHelpCommandGroupID(toolGroup)
 	root.SetCompletionCommandGroupID(toolGroup)
 	addAll(root, serverGroup, newServeCommand(), newUpgradeCommand(), newVersionCommand())
-	addAll(root, orgGroup, newOperatorGroup("realm"), newOperatorGroup("user"))
+	addAll(root, orgGroup, newOperatorGroup("push"), newOperatorGroup("realm"),
+		newOperatorGroup("user"))
 	addAll(root, dataGroup, newBackupCommand(), newVerifyCommand(), newRestoreCommand(), newExportCommand(),
 		newImportCommand(), newLogCommand(), newSearchCommand())
 	addAll(root, toolGroup, newOpenAPICommand(), newBenchCommand(), newDocsCommand(),

@@ -25,7 +25,7 @@ type operatorFlag struct {
 
 // operatorCommand is a command that a running server executes, or this process on the directory of a stopped one.
 type operatorCommand struct {
-	Group   string // realm or user
+	Group   string // push, realm or user
 	Name    string
 	Meaning string
 	Flags   []operatorFlag
@@ -37,8 +37,22 @@ var (
 	emailFlag = operatorFlag{Name: "email", Meaning: "email address of the user"}
 )
 
-// operatorCommands lists the commands below `parley realm` and `parley user`.
+// operatorCommands lists the commands below `parley push`, `parley realm` and `parley user`.
 var operatorCommands = []operatorCommand{
+	{Group: "push", Name: "register", Meaning: "Register the server at the push bouncer, or renew its registration",
+		Flags: []operatorFlag{
+			{Name: "contact", Meaning: "email address at which the bouncer's operator reaches you"},
+			{Name: "hostname", Meaning: "hostname of the server; empty: that of the running server"},
+			{Name: "bouncer", Meaning: "URL of the bouncer; empty: the one in use, else the vendor's"},
+			{Name: "agree", Meaning: "agree to the terms of service of the bouncer's operator", Switch: true},
+			{Name: "rotate", Meaning: "replace the key by a new one", Switch: true},
+			{Name: "transfer", Meaning: "take over the hostname's registration, whose key is lost: the running " +
+				"server proves that it has the hostname", Switch: true},
+		}},
+	{Group: "push", Name: "status", Meaning: "Upload the organizations and print what the push bouncer allows each"},
+	{Group: "push", Name: "test", Meaning: "Show a test notification on the devices of a user", Flags: []operatorFlag{
+		emailFlag,
+	}},
 	{Group: "realm", Name: "create", Meaning: "Create an organization with two channels", Flags: []operatorFlag{
 		{Name: "name", Meaning: "name of the organization"},
 	}},
@@ -70,7 +84,7 @@ var operatorCommands = []operatorCommand{
 	}},
 }
 
-// newOperatorGroup returns `parley realm` or `parley user`.
+// newOperatorGroup returns `parley push`, `parley realm` or `parley user`.
 func newOperatorGroup(group string) *cobra.Command {
 	var subcommands []*cobra.Command
 	for i := range operatorCommands {
@@ -79,6 +93,7 @@ func newOperatorGroup(group string) *cobra.Command {
 		}
 	}
 	short := map[string]string{
+		"push":  "Register at a push bouncer, and look whether notifications are delivered",
 		"realm": "Create, list and close organizations",
 		"user":  "Create users, and set passwords, keys and rights",
 	}

@@ -59,7 +59,6 @@ const (
 // Errors that are caused by the caller or the file.
 var (
 	ErrTooLarge = errors.New("file too large")
-	ErrEmpty    = errors.New("file is empty")
 	ErrNoImage  = errors.New("not an image")
 	ErrPixels   = errors.New("image has too many pixels")
 )
@@ -143,9 +142,6 @@ func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	if n == 0 {
-		return Saved{}, ErrEmpty
-	}
 	saved := Saved{Hash: hex.EncodeToString(h.Sum(nil)), Size: n, Type: contentType(head)}
 	saved.setDimensions(f)
 	s.pin(saved.Hash)

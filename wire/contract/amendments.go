@@ -120,6 +120,7 @@ var messageAmendments = []amendment{
 	{484, drop, "event reaction/add", "user", ""},
 	{484, drop, "event reaction/remove", "user", ""},
 	{442, add, "POST /register", "tenor_api_key?", "str"},
+	{442, add, "POST /register", "klipy_api_key?", "str"}, // a later level adds it; web clients of 12.x require it
 	{491, event, "event realm_emoji/add", "", "{emoji: RealmEmoji}"},
 	// the name in the specification
 	{491, event, "event realm_emoji/edit", "", "{emoji_id: str, data: {deactivated?: bool, *: any}}"},

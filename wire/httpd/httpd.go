@@ -47,6 +47,7 @@ type Server struct {
 
 	users, visitors, logins *limiter // nil: no limit
 	accountLogins           *limiter // failed logins of an account from all client networks; nil: no limit
+	drawings                *limiter // of identicons; nil: no limit
 	addressChanges          []*limiter
 	hsts                    bool // every answer tells browsers to use TLS for the next half year
 	identicons              *identiconCache
@@ -83,6 +84,7 @@ func New(o Options) *Server {
 	}
 	if n := o.Limits.Visitor; n > 0 {
 		s.visitors = newLimiter(n, requestWindow)
+		s.drawings = newLimiter(drawingsPerMinute, requestWindow)
 	}
 	if n := o.Limits.Login; n > 0 {
 		s.logins = newLimiter(n, loginWindow)
@@ -107,8 +109,7 @@ func New(o Options) *Server {
 		s.writeJSON(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""}`+"\n"))
 	})
 	// The OpenAPI description is the same for every organization.
-	s.router.GET("/api/openapi.json",
-		func(ctx *fasthttp.RequestCtx) { s.writeJSON(ctx, fasthttp.StatusOK, description()) })
+	s.router.GET("/api/openapi.json", func(ctx *fasthttp.RequestCtx) { s.writeConstant(ctx, description()) })
 	s.router.ANY(emojiNamesPath, s.serveEmojiNames)
 	s.addFileRoutes()
 	s.addPageRoutes()
@@ -175,7 +176,7 @@ func headersOf(e *wire.Endpoint) (names []string) {
 }
 
 // description returns the OpenAPI description, which is built on first use.
-var description = sync.OnceValue(wire.OpenAPI)
+var description = sync.OnceValue(func() constantAnswer { return newConstantAnswer(wire.OpenAPI()) })
 
 // shapeOf numbers the parameters of a path, so that endpoints whose paths differ only in parameter names share a
 // route.

@@ -12,9 +12,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Identicons are drawn on request, and no rate limit counts these requests: clients fetch the pictures of all
-// users at once. To bound the work, the server draws one at a time and caches the result.
+// Identicons are drawn on request. Clients fetch the pictures of all users at once, so a rate limit of its own counts
+// those that are not in the cache. To bound the work, the server draws one at a time and caches the result.
 const (
+	// drawingsPerMinute is how many identicons one network can have drawn: the users of a large organization, and
+	// at 1.5 ms each at most a fifteenth of a processor.
+	drawingsPerMinute = 2500
 	// MaxIdenticonsPending is the number of requests that may wait for an identicon, including the one being
 	// drawn: a tenth of a second of work.
 	MaxIdenticonsPending = 64
@@ -94,7 +97,15 @@ func (s *Server) sendIdenticon(ctx *fasthttp.RequestCtx, name string, medium boo
 	if medium {
 		d.size = mediumIdenticon
 	}
-	b, ok := s.identicons.image(d)
+	b, ok := s.identicons.find(d)
+	if !ok {
+		if err := limitRequest(ctx, s.drawings, s.remote(ctx)); err != nil {
+			ctx.Response.Header.Del("Cache-Control")
+			s.writeRefusal(ctx, err)
+			return
+		}
+		b, ok = s.identicons.image(d)
+	}
 	if !ok {
 		s.writeBusy(ctx)
 		return

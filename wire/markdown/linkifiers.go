@@ -3,8 +3,11 @@ package markdown
 // lint:file-ignore ST1005 these errors are shown to administrators as they are: the protocol defines them.
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -32,11 +35,11 @@ func CompileLinkifier(pattern, urlTemplate string) (Linkifier, error) {
 	}
 	bare, err := regexp.Compile(pattern)
 	if err != nil {
-		return l, fmt.Errorf("Bad regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return l, badPattern(err)
 	}
 	l.prefix, _ = bare.LiteralPrefix()
 	if l.match, err = regexp.Compile(`(^|[\s\x{85}\pZ'"(,:<])(` + pattern + `)(?:$|[^\pL\pN])`); err != nil {
-		return l, fmt.Errorf("Bad regular expression: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return l, badPattern(err)
 	}
 	if l.expand, err = uritemplate.New(urlTemplate); err != nil {
 		return l, fmt.Errorf("Invalid URL template.")
@@ -60,6 +63,33 @@ func CompileLinkifier(pattern, urlTemplate string) (Linkifier, error) {
 		}
 	}
 	return l, nil
+}
+
+// patternErrors are the messages of RE2, the library of the reference server, for the errors of Go's package.
+var patternErrors = map[syntax.ErrorCode]string{
+	syntax.ErrInvalidNamedCapture:   "invalid named capture group",
+	syntax.ErrInvalidPerlOp:         "invalid perl operator",
+	syntax.ErrInvalidRepeatOp:       "bad repetition operator",
+	syntax.ErrInvalidRepeatSize:     "invalid repetition size",
+	syntax.ErrMissingBracket:        "missing ]",
+	syntax.ErrMissingParen:          "missing )",
+	syntax.ErrMissingRepeatArgument: "no argument for repetition operator",
+	syntax.ErrTrailingBackslash:     "trailing \\",
+	syntax.ErrLarge:                 "pattern too large - compile failed",
+	syntax.ErrNestingDepth:          "pattern too large - compile failed",
+}
+
+// badPattern returns the error of a pattern in the words of RE2: what is wrong, then the part that is.
+func badPattern(err error) error {
+	var e *syntax.Error
+	if !errors.As(err, &e) {
+		return fmt.Errorf("Bad regular expression: %w", err)
+	}
+	text := cmp.Or(patternErrors[e.Code], string(e.Code))
+	if e.Expr != "" && e.Code != syntax.ErrLarge && e.Code != syntax.ErrNestingDepth {
+		text += ": " + e.Expr
+	}
+	return errors.New("Bad regular expression: " + text)
 }
 
 func sorted(s []string) []string {

@@ -504,11 +504,11 @@ func TestLinkifiers(t *testing.T) {
 		}
 	}
 	for _, c := range [][3]string{
-		{"(", "https://x/", "Bad regular expression: missing closing ): `(`"},
+		{"(", "https://x/", "Bad regular expression: missing ): ("},
 		{"(?P<a>x)", "https://x/{b}", "Group 'b' in URL template is not present in linkifier pattern."},
 		{"(?P<a>x)", "https://x/", "Group 'a' in linkifier pattern is not present in URL template."},
 		{"x", "https://x/{", "Invalid URL template."},
-		{`(?=x)`, "https://x/", "Bad regular expression: invalid or unsupported Perl syntax: `(?=`"},
+		{`(?=x)`, "https://x/", "Bad regular expression: invalid perl operator: (?="},
 	} {
 		if _, err := CompileLinkifier(c[0], c[1]); err == nil || err.Error() != c[2] {
 			t.Errorf("%q: %v", c[0], err)

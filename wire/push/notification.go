@@ -130,8 +130,9 @@ func (n *notification) fillMessage(
 	}
 	n.apns, n.fcm = legacyFields(&n.PushOrigin, false), legacyFields(&n.PushOrigin, true)
 	secret := secretFields(&n.PushOrigin, "message")
+	n.fcm["event"] = "message" // Apple's notifications of messages have no event (protocol)
 	for _, fields := range []map[string]any{n.apns, n.fcm} {
-		fields["event"], fields["sender_id"], fields["sender_email"] = "message", m.Sender.ID, sender.Email
+		fields["sender_id"], fields["sender_email"] = m.Sender.ID, sender.Email
 		addLegacyRecipient(fields, m)
 	}
 	n.apns["message_ids"] = []realm.MessageID{m.ID}

@@ -35,10 +35,10 @@ var defaultRetryPauses = []time.Duration{
 // Service sends notifications and registrations. Pusher implements it; tests have another.
 type Service interface {
 	// notify sends one notification. left is the notification for the devices where that failed for now, to be tried
-	// again. unregistered are the devices that their service does not know any more. err is one of the failures.
-	notify(n notification) (left notification, unregistered wire.UnregisteredDevices, err error)
+	// again. answer is what the service says besides. err is one of the failures.
+	notify(n notification) (left notification, answer wire.PushAnswer, err error)
 	// Register is as in wire.Pusher.
-	Register(wire.PushRegistration) (code string, err error)
+	Register(wire.PushRegistration) error
 }
 
 // Options are what Notifier and Registrar need.
@@ -48,6 +48,8 @@ type Options struct {
 	Log         *slog.Logger
 	Now         func() time.Time
 	RetryPauses []time.Duration // nil: defaultRetryPauses
+	// Upload asks for an upload of the organizations to the bouncer, which does not know one; nil: there is no bouncer.
+	Upload func()
 }
 
 // isTooOld reports whether a job has waited longer than maxAge.
@@ -102,10 +104,13 @@ func (h *Notifier) Handle(_ context.Context, a *dispatch.Attempt) dispatch.Outco
 
 // send sends a notification and returns the outcome of the attempt.
 func (h *Notifier) send(a *dispatch.Attempt, n notification) dispatch.Outcome {
-	left, unregistered, err := h.Pusher.notify(n)
-	wire.RemoveUnregisteredDevices(h.Server, a.Realm, a.Job.User, unregistered)
+	left, answer, err := h.Pusher.notify(n)
+	wire.ApplyPushAnswer(h.Server, a.Realm, a.Job.User, answer)
 	unconfigured := errors.Is(err, wire.ErrPushNotConfigured)
 	done := dispatch.Outcome{NotificationShown: a.Job.Kind == realm.OutboxPush && !unconfigured}
+	if isMissingRealm(err) && h.Upload != nil {
+		h.Upload()
+	}
 	if err == nil || unconfigured || errors.Is(err, wire.ErrPushRefused) {
 		return done
 	}

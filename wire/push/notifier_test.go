@@ -36,7 +36,7 @@ func (s *fakeServer) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (
 			Now:         then,
 			PushEnabled: true,
 			Token:       func(n int) string { return strings.Repeat("t", n) },
-			UUID:        func() string { return "u-u" },
+			UUID:        func() string { return "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee" },
 			Hash:        func(string) (h [32]byte) { return h },
 		},
 		decide,
@@ -71,15 +71,15 @@ type service struct {
 	sent chan notification
 }
 
-func (p *service) notify(n notification) (left notification, unregistered wire.UnregisteredDevices, err error) {
+func (p *service) notify(n notification) (left notification, answer wire.PushAnswer, err error) {
 	if err = p.errs[0]; len(p.errs) > 1 {
 		p.errs = p.errs[1:]
 	}
 	p.sent <- n
 	if errors.Is(err, wire.ErrDeviceUnknown) {
-		return left, wire.UnregisteredDevices{Tokens: n.tokens}, nil
+		return left, wire.PushAnswer{Tokens: n.tokens}, nil
 	}
-	return n, unregistered, err
+	return n, answer, err
 }
 
 func runCommand[A any](s *fakeServer, c realm.Caller, cmd realm.Command[A]) A {
@@ -155,7 +155,7 @@ func TestNotifierRetries(t *testing.T) {
 				select {
 				case n := <-p.sent:
 					if n.fcm["content"] != "hi" || n.fcm["realm_url"] != "https://chat.example.org" ||
-						n.key != "u-u-1" {
+						n.key != "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee-1" {
 						t.Errorf("sent %v as %s", n.fcm, n.key)
 					}
 				case <-time.After(10 * time.Second):

@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sideshow/apns2"
@@ -26,7 +24,7 @@ import (
 
 // Limits of requests to a push service.
 const (
-	timeout    = 10 * time.Second // of one request
+	timeout    = 15 * time.Second // of one request, as the reference
 	maxAnswer  = 64 << 10         // bytes of an answer that are read
 	timeToLive = "86400s"         // how long Google keeps a notification for a device that is offline; as for Apple
 )
@@ -41,9 +39,7 @@ type Config struct {
 	FCMAccount string // path of the file with a service account's credentials
 	FCMServer  string // "": Google's service
 
-	Bouncer    string // URL of the bouncer
-	BouncerOrg string // id of this server at the bouncer
-	BouncerKey string
+	Bouncer BouncerAccount // without a URL there is none
 }
 
 // Pusher sends to push services. It implements wire.Pusher and Service.
@@ -53,14 +49,17 @@ type Pusher struct {
 	apns    *apns2.Client
 	fcm     *http.Client // authenticates its requests
 	project string
-	http    *http.Client
+	bouncer *Bouncer // nil: none
 }
 
 // New makes a pusher, or nil if nothing is configured.
 func New(c Config, log *slog.Logger) (*Pusher, error) {
-	p := &Pusher{c: c, log: log, http: &http.Client{Timeout: timeout}}
-	if c.APNsKey == "" && c.FCMAccount == "" && c.Bouncer == "" {
+	p := &Pusher{c: c, log: log}
+	if c.APNsKey == "" && c.FCMAccount == "" && c.Bouncer.URL == "" {
 		return nil, nil
+	}
+	if c.Bouncer.URL != "" {
+		p.bouncer = NewBouncer(c.Bouncer)
 	}
 	if c.APNsKey != "" {
 		key, err := token.AuthKeyFromFile(c.APNsKey)
@@ -109,11 +108,14 @@ func (p *Pusher) openFCM() error {
 	return nil
 }
 
+// Bouncer returns the client of the bouncer, or nil if there is none.
+func (p *Pusher) Bouncer() *Bouncer { return p.bouncer }
+
 // Test shows a test notification on a device. It does nothing if no service for the device is configured.
 func (p *Pusher) Test(n wire.PushOrigin, d realm.PushToken) error {
 	var err error
 	switch {
-	case p.c.Bouncer != "":
+	case p.bouncer != nil:
 		err = p.testByBouncer(n, d)
 	case d.Kind == realm.PushAPNs && p.apns != nil:
 		err = p.testByAPNs(n, d)
@@ -223,127 +225,30 @@ func (p *Pusher) post(client *http.Client, address string, body any) (int, []byt
 	if err != nil {
 		return 0, nil, err
 	}
-	return p.send(client, address, "application/json", text, func(*http.Request) {})
+	return send(client, "POST", address, "application/json", text, func(*http.Request) {}, maxAnswer)
 }
 
-func (p *Pusher) send(
+// send sends a request and returns the status and the first limit bytes of the answer.
+func send(
 	client *http.Client,
-	address, kind string,
+	method, address, kind string,
 	text []byte,
 	sign func(*http.Request),
+	limit int64,
 ) (int, []byte, error) {
-	r, err := http.NewRequest("POST", address, bytes.NewReader(text))
+	r, err := http.NewRequest(method, address, bytes.NewReader(text))
 	if err != nil {
 		return 0, nil, err
 	}
-	r.Header.Set("Content-Type", kind)
+	if kind != "" {
+		r.Header.Set("Content-Type", kind)
+	}
 	sign(r)
 	answer, err := client.Do(r)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer answer.Body.Close()
-	text, err = io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	text, err = io.ReadAll(io.LimitReader(answer.Body, limit))
 	return answer.StatusCode, text, err
-}
-
-// bouncerCode sends JSON to the bouncer and returns the code of its refusal, or "".
-func (p *Pusher) bouncerCode(path string, body any) (code string, err error) {
-	_, code, err = p.sendJSONToBouncer(path, body)
-	return code, err
-}
-
-// sendJSONToBouncer is sendToBouncer with a JSON body.
-func (p *Pusher) sendJSONToBouncer(path string, body any) (answer []byte, code string, err error) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, "", err
-	}
-	return p.sendToBouncer(path, "application/json", text)
-}
-
-// sendToBouncer sends a request to the bouncer. code is the code of its refusal, or "" and then answer is its answer.
-func (p *Pusher) sendToBouncer(path, kind string, body []byte) (answer []byte, code string, err error) {
-	address := strings.TrimSuffix(p.c.Bouncer, "/") + "/api/v1/remotes/push/" + path
-	status, answer, err := p.send(p.http, address, kind, body, func(r *http.Request) {
-		r.SetBasicAuth(p.c.BouncerOrg, p.c.BouncerKey)
-	})
-	if err != nil {
-		return nil, "", fmt.Errorf("reach the push bouncer: %w", err)
-	}
-	if status == http.StatusOK {
-		return answer, "", nil
-	}
-	var failure struct{ Code, Msg string }
-	json.Unmarshal(answer, &failure) // code stays "" if the answer is not JSON
-	switch {
-	case status == http.StatusTooManyRequests, status >= 500:
-		return nil, "", fmt.Errorf("%w: the bouncer answered %d %s", wire.ErrPushFailed, status, failure.Msg)
-	case failure.Code == "":
-		return nil, "", fmt.Errorf("%w: the bouncer answered %d %s", wire.ErrPushRefused, status, failure.Msg)
-	}
-	return nil, failure.Code, nil
-}
-
-func (p *Pusher) testByBouncer(n wire.PushOrigin, d realm.PushToken) error {
-	body := map[string]any{
-		"realm_uuid": n.RealmUUID,
-		"realm_name": n.RealmName,
-		"user_id":    n.User,
-		"token":      d.Token,
-		"token_kind": d.Kind,
-		"base_payload": map[string]any{
-			"realm_name": n.RealmName,
-			"realm_url":  n.RealmURL,
-			"realm_uri":  n.RealmURL,
-			"user_id":    n.User,
-		},
-	}
-	if d.Kind == realm.PushAPNs {
-		body["ios_app_id"] = d.App
-	}
-	switch code, err := p.bouncerCode("test_notification", body); {
-	case err != nil:
-		return err
-	case code == "":
-		return nil
-	case code == "INVALID_PUSH_DEVICE_TOKEN":
-		return wire.ErrDeviceUnknownToBouncer
-	default:
-		return fmt.Errorf("push bouncer refused: %s", code)
-	}
-}
-
-// Register registers or removes a device at the bouncer. The bouncer takes registrations as forms, unlike
-// notifications.
-func (p *Pusher) Register(r wire.PushRegistration) (code string, err error) {
-	if p.c.Bouncer == "" {
-		return "", wire.ErrPushNotConfigured
-	}
-	form := url.Values{"realm_uuid": {r.RealmUUID}}
-	path := "e2ee/register"
-	if r.Device != 0 {
-		form.Set("token_id", r.TokenID)
-		form.Set("encrypted_push_registration", r.Encrypted)
-		form.Set("bouncer_public_key", r.PublicKey)
-	} else {
-		form.Set("user_id", r.User.String())
-		switch {
-		case r.Gone && r.Token.Token == "":
-			path = "unregister/all"
-		case r.Gone:
-			path = "unregister"
-		default:
-			path = "register"
-		}
-		if r.Token.Token != "" {
-			form.Set("token", r.Token.Token)
-			form.Set("token_kind", strconv.Itoa(int(r.Token.Kind)))
-		}
-		if !r.Gone && r.Token.Kind == realm.PushAPNs {
-			form.Set("ios_app_id", r.Token.App)
-		}
-	}
-	_, code, err = p.sendToBouncer(path, "application/x-www-form-urlencoded", []byte(form.Encode()))
-	return code, err
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -14,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"golang.org/x/crypto/nacl/secretbox"
 
 	"parley/actors/realm"
 	"parley/wire"
@@ -126,72 +123,5 @@ func TestFCMNotification(t *testing.T) {
 	_, _, err := p.notify(notice(false, realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"}))
 	if !errors.Is(err, wire.ErrPushNotConfigured) {
 		t.Errorf("without Apple's service: %v", err)
-	}
-}
-
-func TestBouncerEncryptedNotification(t *testing.T) {
-	secret := append([]byte{secretBoxKind}, make([]byte, 32)...)
-	rand.Read(secret[1:])
-	keyID, token := int64(2408), "AAECAwQFBgc="
-	var asked []string
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text, _ := io.ReadAll(r.Body)
-		asked = append(asked, r.URL.Path)
-		var body struct {
-			Realm    string   `json:"realm_uuid"`
-			Android  []string `json:"android_devices"`
-			Apple    []string `json:"apple_devices"`
-			Requests []struct {
-				Token    string `json:"token_id"`
-				Priority string `json:"fcm_priority"`
-				Payload  struct {
-					KeyID int64  `json:"push_key_id"`
-					Data  string `json:"encrypted_data"`
-				}
-			} `json:"push_requests"`
-		}
-		json.Unmarshal(text, &body)
-		if body.Realm != "u-u" {
-			t.Errorf("asked %s", text)
-		}
-		if strings.HasSuffix(r.URL.Path, "/push/notify") {
-			if len(body.Android) != 1 || len(body.Apple) != 1 {
-				t.Errorf("asked %s", text)
-			}
-			io.WriteString(w, `{"result":"success","deleted_devices":{"android_devices":["old"],"apple_devices":[]}}`)
-			return
-		}
-		if strings.Contains(string(text), `"type"`) {
-			t.Errorf("the bouncer can read %s", text)
-		}
-		x := body.Requests[0]
-		sealed, err := base64.StdEncoding.DecodeString(x.Payload.Data)
-		if err != nil || len(sealed) < 24 {
-			t.Fatalf("%s: %v", text, err)
-		}
-		plain, ok := secretbox.Open(nil, sealed[24:], (*[24]byte)(sealed[:24]), (*[32]byte)(secret[1:]))
-		if !ok || string(plain) != `{"type":"message"}` || x.Token != token || x.Priority != "high" ||
-			x.Payload.KeyID != keyID {
-			t.Errorf("the device reads %q of %s", plain, text)
-		}
-		io.WriteString(w, `{"result":"success","delete_token_ids":["AAECAwQFBgc="]}`)
-	}))
-	defer s.Close()
-	p := newPusher(t, Config{Bouncer: s.URL, BouncerOrg: "org", BouncerKey: "key"})
-	n := notice(false, realm.PushToken{Kind: realm.PushFCM, Token: "old"},
-		realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"})
-	n.devices = []realm.Device{{ID: 1, TokenKind: "fcm", TokenID: &token, KeyID: &keyID, Key: secret}}
-	left, unregistered, err := p.notify(n)
-	if err != nil || len(left.tokens)+len(left.devices) != 0 || len(unregistered.Tokens) != 1 ||
-		unregistered.Tokens[0].Token != "old" ||
-		len(unregistered.Devices) != 1 {
-		t.Errorf("left %v %v, gone %v: %v", left.tokens, left.devices, unregistered, err)
-	}
-	if len(asked) != 2 {
-		t.Errorf("asked %v", asked)
-	}
-	s.Close()
-	if left, _, err := p.notify(n); err == nil || len(left.tokens) != 2 || len(left.devices) != 1 {
-		t.Errorf("without the bouncer %d and %d are left: %v", len(left.tokens), len(left.devices), err)
 	}
 }

@@ -20,24 +20,22 @@ type Registrar struct{ Options }
 // long (protocol).
 func (h *Registrar) Handle(_ context.Context, a *dispatch.Attempt) dispatch.Outcome {
 	r := a.Job.Registration
-	uuid, err := h.Server.View(a.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
-		return v.Org().UUID, nil
+	v, err := h.Server.View(a.Realm, realm.Caller{System: true}, func(v realm.View) (any, error) {
+		return wire.PushRegistration{DeviceRegistration: *r, RealmUUID: v.Org().UUID, User: a.Job.User,
+			UserUUID: v.PushUserUUID(a.Job.User)}, nil
 	})
 	if err != nil {
 		return dispatch.Outcome{RetryAfter: recheckPause}
 	}
 	code := ""
 	if h.isTooOld(&a.Job) {
-		code = "REQUEST_EXPIRED"
-	} else {
-		code, err = h.Pusher.Register(wire.PushRegistration{
-			DeviceRegistration: *r, RealmUUID: uuid.(string), User: a.Job.User,
-		})
-		switch {
-		case errors.Is(err, wire.ErrPushNotConfigured), errors.Is(err, wire.ErrPushRefused):
-			// Trying again cannot help until the configuration is changed.
-			code = "REQUEST_EXPIRED"
-		case err != nil:
+		code = codeExpired
+	} else if err = h.Pusher.Register(v.(wire.PushRegistration)); err != nil {
+		var again bool
+		if code, again = deviceFailure(err, r.Device != 0); again {
+			if isMissingRealm(err) && h.Upload != nil {
+				h.Upload()
+			}
 			pauses := h.retryPauses()
 			return dispatch.Outcome{RetryAfter: pauses[min(a.Number, len(pauses))-1]}
 		}
@@ -66,4 +64,39 @@ func (h *Registrar) Handle(_ context.Context, a *dispatch.Attempt) dispatch.Outc
 		return dispatch.Outcome{}
 	}
 	return dispatch.Outcome{RetryAfter: recheckPause}
+}
+
+// The codes that a device understands (protocol).
+const (
+	codeExpired   = "REQUEST_EXPIRED"
+	codeRefused   = "BAD_REQUEST"
+	codePublicKey = "INVALID_BOUNCER_PUBLIC_KEY"
+)
+
+// deviceFailure returns the code that a device gets for a failed registration, or that it is to be tried again: the
+// bouncer may be down, or an upload or a plan may make it accept the device. Unencrypted registrations are not repeated
+// after a refusal, since phones register again by themselves.
+func deviceFailure(err error, encrypted bool) (code string, again bool) {
+	var refused *wire.BouncerRefusal
+	switch {
+	case errors.Is(err, wire.ErrPushNotConfigured):
+		return codeRefused, false
+	case errors.As(err, &refused):
+		switch refused.Code {
+		case "MISSING_REMOTE_REALM", "INVALID_ZULIP_SERVER", "PUSH_NOTIFICATIONS_DISALLOWED":
+			return codeRefused, encrypted
+		case codeExpired, codePublicKey:
+			return refused.Code, false
+		}
+		return codeRefused, false
+	case errors.Is(err, wire.ErrPushRefused): // the server is not registered yet
+		return codeRefused, encrypted
+	}
+	return "", true
+}
+
+// isMissingRealm reports whether the bouncer does not know the organization.
+func isMissingRealm(err error) bool {
+	var refused *wire.BouncerRefusal
+	return errors.As(err, &refused) && refused.Code == "MISSING_REMOTE_REALM"
 }

@@ -38,6 +38,7 @@ type operator struct {
 	sites     *siteTable
 	passwords *httpd.Passwords
 	store     *snapshot.Store
+	push      *pushService
 
 	// Nil on a stopped server.
 	handover *handover
@@ -124,7 +125,8 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	sites.orgs = orgs
-	o := &operator{orgs: orgs, sites: sites, passwords: httpd.NewPasswords(), store: store}
+	o := &operator{orgs: orgs, sites: sites, passwords: httpd.NewPasswords(), store: store,
+		push: &pushService{data: dir}}
 	answer, err := o.run(name, args)
 	if err = errors.Join(err, withShutdownTimeout(orgs.Close), store.Close()); err != nil {
 		return nil, err

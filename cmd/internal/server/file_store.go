@@ -90,8 +90,6 @@ func wireError(err error) error {
 	switch {
 	case errors.Is(err, files.ErrTooLarge):
 		return wire.ErrFileTooLarge
-	case errors.Is(err, files.ErrEmpty):
-		return wire.ErrEmptyFile
 	case errors.Is(err, files.ErrUnknownUpload):
 		return wire.ErrNoUpload
 	case errors.Is(err, files.ErrWrongOffset):

@@ -359,7 +359,7 @@ func roleEndpoints() []roleEndpoint {
 		{"DELETE", "/users/me/muted_users/%v", everyone, nothing, muted},
 		{"POST", "/realm/test_welcome_bot_custom_message", admins, with("welcome_message_custom_text", "x"), nil},
 		{"POST", "/mobile_push/register", after(humans, always("Invalid 'device_id'")),
-			with("device_id", missingID, "push_key", "eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4eHh4", "push_key_id",
+			with("device_id", missingID, "push_key", "MWtra2tra2tra2tra2tra2tra2tra2tra2tra2tra2tr", "push_key_id",
 				1), nil},
 		{"POST", "/mobile_push/e2ee/test_notification",
 			after(humans, always("Server is not configured to use push notification service.")), nothing, nil},

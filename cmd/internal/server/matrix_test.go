@@ -168,6 +168,7 @@ var neverAllowed = []struct{ endpoint, why string }{
 	{"POST /mobile_push/register", "needs a push service"},
 	{"POST /mobile_push/e2ee/test_notification", "needs a push service"},
 	{"POST /remotes/push/e2ee/register", "is for push services"},
+	{"GET /zulip-services/verify/{access_token}", "is for push services"},
 }
 
 // checkEndpoints fails for every endpoint that a kind of caller has not asked, and for every endpoint that no caller

@@ -17,6 +17,9 @@ import (
 
 // operatorCommands is every command of the operator by its name in requests to the control socket.
 var operatorCommands = map[string]operatorCommand{
+	"push-register": pushRegister,
+	"push-status":   pushStatus,
+	"push-test":     pushTest,
 	"realm-create":  realmCreate,
 	"realm-list":    realmList,
 	"realm-close":   realmClose,

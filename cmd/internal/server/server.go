@@ -92,6 +92,7 @@ type Server struct {
 	passwords  *httpd.Passwords
 	tools      *wire.Tools
 	dispatcher *dispatch.Dispatcher
+	push       *pushService
 	exports    *exporter
 	sweeper    *sweeper
 	http       *httpd.Server
@@ -191,7 +192,7 @@ func (s *Server) listen() error {
 	if len(s.listeners) == 0 {
 		l, err := net.Listen("tcp", s.Settings.Listen)
 		if err != nil {
-			return err
+			return takenPortError(s.Settings.Listen, err)
 		}
 		s.listeners = []net.Listener{l}
 	}
@@ -293,23 +294,33 @@ func (s *Server) buildTools() error {
 	if err != nil {
 		return err
 	}
+	account, err := s.bouncerAccount()
+	if err != nil {
+		return err
+	}
+	s.push = &pushService{data: s.Data, fixed: s.BouncerOrg != ""}
 	pusher, err := push.New(push.Config{
 		APNsKey:    s.APNsKey,
 		APNsKeyID:  s.APNsKeyID,
 		APNsTeam:   s.APNsTeam,
 		FCMAccount: s.FCMAccount,
-		Bouncer:    s.Bouncer,
-		BouncerOrg: s.BouncerOrg,
-		BouncerKey: s.BouncerKey,
+		Bouncer:    account,
 	}, s.log)
 	if err != nil {
 		return err
 	}
 	if pusher != nil {
 		s.tools.Push = pusher
+		s.tools.PushBouncer = account.URL != ""
+		s.push.bouncer, s.push.pusher = pusher.Bouncer(), pusher
+	}
+	s.push.proofs = &push.HostnameProofs{}
+	s.tools.HostnameProof = func(token string) (string, bool) { return s.push.proofs.Get(token, time.Now()) }
+	if s.push.bouncer != nil {
+		s.push.uploader = s.newUploader(s.push.bouncer)
 	}
 	s.dispatcher = s.newDispatcher(sender, pusher)
-	s.orgs.SetOutbox(s.dispatcher, pusher != nil, s.Bouncer != "")
+	s.orgs.SetOutbox(s.dispatcher, pusher != nil, account.URL != "")
 	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
 	s.sweeper = newSweeper(s.orgs, s.files, s.log)
 	s.tools.StartExport = s.exports.add
@@ -322,6 +333,9 @@ func (s *Server) buildTools() error {
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
 		s.sweeper.Close()
+		if s.push.uploader != nil {
+			s.push.uploader.Close()
+		}
 		thumbnailWorker.Close()
 		return withShutdownTimeout(s.dispatcher.Close)
 	})
@@ -356,6 +370,9 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 	}
 	if pusher != nil {
 		options := push.Options{Pusher: pusher, Server: s.orgs, Log: s.log, Now: time.Now}
+		if s.push.uploader != nil {
+			options.Upload = s.push.uploader.Ask
+		}
 		notifier := &push.Notifier{Options: options}
 		o.Handlers[realm.OutboxPush], o.Handlers[realm.OutboxPushRemoval] = notifier, notifier
 		o.Handlers[realm.OutboxRegistration] = &push.Registrar{Options: options}
@@ -402,6 +419,7 @@ func (s *Server) openEndpoints() (err error) {
 	s.handover.connect(s)
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
+		push: s.push,
 	}
 	if s.closeControl, err = serveControl(s.Data, o, s.log); err != nil {
 		return err
@@ -424,6 +442,9 @@ func (s *Server) startOutbox() {
 		sites[id] = s.sites.site(name)
 	}
 	s.dispatcher.Begin(delay, sites)
+	if s.push.uploader != nil {
+		s.push.uploader.Start()
+	}
 }
 
 // Addr returns the address that the server listens on, as host:port.
