@@ -139,7 +139,7 @@ func channelNameLookup(v realm.View) func(realm.ChannelID) any {
 	}
 }
 
-// getBots lists the caller's own active bots with their API keys.
+// getBots lists the caller's own active bots with their API keys. Bots that outrank the caller are left out.
 func getBots(c *Call, _ noParameters) (Answer, error) {
 	list, err := Read(c, func(v realm.View) ([]obj, error) {
 		me, err := v.RequireHuman()
@@ -151,7 +151,7 @@ func getBots(c *Call, _ noParameters) (Answer, error) {
 		}
 		list := []obj{}
 		v.EachBot(func(u *realm.User) {
-			if u.Active && u.BotOwner == me.ID {
+			if _, err := v.ManagedBot(u.ID); err == nil && u.Active && u.BotOwner == me.ID {
 				o := botObject(u.ID, v.BotOf(u.ID), channelNameLookup(v))
 				o["username"], o["full_name"], o["avatar_url"] = u.Email, u.Name,
 					avatarURL(v.UserInfo(u.ID), c.Site, false)
@@ -314,14 +314,6 @@ func changeBot(c *Call, f editBotForm) (Answer, error) {
 
 // botAPIKey returns the API key of a bot that the caller manages. renew makes a new key and invalidates the old one.
 func botAPIKey(c *Call, bot realm.UserID, renew bool) (Answer, error) {
-	err := checkPermission(c, func(v realm.View) error {
-		_, err := v.ManagedBot(bot)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	system := &Call{Server: c.Server, Realm: c.Realm, Caller: realm.Caller{System: true, Client: c.Caller.Client}}
-	key, err := Execute(system, realm.IssueAPIKey{User: bot, Only: renew})
+	key, err := Execute(c, realm.IssueBotKey{Bot: bot, Renew: renew})
 	return Answer{"api_key": key}, err
 }

@@ -142,7 +142,8 @@ func (t *Turn) botChannelByName(name string) (ChannelID, error) {
 	return c.ID, nil
 }
 
-// ManagedBot returns a bot that the caller is allowed to change: the caller is its owner or an administrator.
+// ManagedBot returns a bot that the caller is allowed to change: the caller is its owner or an administrator, and the
+// bot does not outrank the caller.
 func (v View) ManagedBot(id UserID) (*User, error) {
 	u := v.Find(id)
 	if u == nil || !u.IsBot() || u.System {
@@ -151,7 +152,22 @@ func (v View) ManagedBot(id UserID) (*User, error) {
 	if me := v.Me(); !v.System && (me == nil || u.BotOwner != me.ID && !me.IsAdmin()) {
 		return nil, errPermission()
 	}
-	return u, nil
+	return u, v.checkRank(u)
+}
+
+// IssueBotKey asks for the API key of a bot that the caller manages. With Renew it is a new key, and all older keys
+// stop working.
+type IssueBotKey struct {
+	Bot   UserID
+	Renew bool
+}
+
+func (c IssueBotKey) Decide(t *Turn) (string, error) {
+	u, err := t.ManagedBot(c.Bot)
+	if err != nil {
+		return "", err
+	}
+	return t.issueKey(u, c.Renew), nil
 }
 
 // EditBot asks to change a bot. Fields that are nil or empty do not change.
@@ -291,7 +307,8 @@ func (c EditBot) detailsFacts(t *Turn, u *User) (facts []Fact, err error) {
 	return facts, nil
 }
 
-// ownerFacts returns the facts that give the bot to another user. A bot cannot own bots.
+// ownerFacts returns the facts that give the bot to another user. A bot cannot own bots. The new owner must not outrank
+// the caller: a bot may send wherever its owner may, and the caller may know the bot's key.
 func (c EditBot) ownerFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Owner == nil || *c.Owner == u.BotOwner {
 		return nil, nil
@@ -304,6 +321,8 @@ func (c EditBot) ownerFacts(t *Turn, u *User) ([]Fact, error) {
 		return nil, BadRequest("Failed to change owner, user is deactivated")
 	case owner.IsBot():
 		return nil, BadRequest("Failed to change owner, bots can't own other bots")
+	case !t.System && owner.Role < t.Me().Role:
+		return nil, errPermission()
 	}
 	return []Fact{
 		&UserChanged{ID: u.ID, Owner: c.Owner},
