@@ -34,6 +34,8 @@ func TestPermissionMatrix(t *testing.T) {
 		{"Changes", matrixChanges},
 		{"Limits", matrixTimeLimits},
 		{"Rights", matrixPermissionSettings},
+		{"Settings", matrixSettings},
+		{"BotRanks", matrixBotRanks},
 	}
 	l := &coverage{asked: map[string]map[string]int{}, done: map[string]bool{}, events: map[string]int{}, counts: map[string][2]int{}}
 	t.Run("Tables", func(t *testing.T) {
