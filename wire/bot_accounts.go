@@ -129,10 +129,11 @@ func botObjects(v realm.View) []any {
 	return list
 }
 
-// channelNameLookup returns a function from a channel id to its name, nil for an unknown channel.
+// channelNameLookup returns a function from a channel id to its name, nil for a channel that does not exist or that
+// the caller must not know of.
 func channelNameLookup(v realm.View) func(realm.ChannelID) any {
 	return func(id realm.ChannelID) any {
-		if c := v.FindChannel(id); c != nil {
+		if c := v.FindChannel(id); c != nil && v.MaySeeChannel(c) {
 			return c.Name
 		}
 		return nil

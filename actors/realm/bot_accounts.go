@@ -342,20 +342,32 @@ type BotChanged struct {
 
 func (f *BotChanged) apply(r *Realm) { d := f.Details; r.small.bots.put(f.ID, &d) }
 func (f *BotChanged) tell(r *Realm) []Notice {
-	e := r.botEvent(f.ID, f.New)
+	owner := r.users.find(r.users.must(f.ID).BotOwner)
+	e := r.botEvent(f.ID, owner, f.New)
 	e.Only = f.Only
-	return []Notice{{To: r.botAudience(r.users.must(f.ID).BotOwner), Event: e}}
+	all := r.botEvent(f.ID, nil, f.New)
+	all.Only = f.Only
+	if owner == nil || owner.IsAdmin() || e.Sending == all.Sending && e.Register == all.Register {
+		return []Notice{{To: r.botAudience(r.users.must(f.ID).BotOwner), Event: all}}
+	}
+	return []Notice{
+		{To: withoutUsers(r.botAudience(owner.ID), []UserID{owner.ID}), Event: all},
+		{To: r.usersAudience(owner.ID), Event: e},
+	}
 }
 
-// botEvent returns the event with the present details of a bot.
-func (r *Realm) botEvent(id UserID, fresh bool) *BotChanged {
+// botEvent returns the event with the present details of a bot. It names the channels that the receiver may know of; nil
+// stands for administrators, who may know of all.
+func (r *Realm) botEvent(id UserID, receiver *User, fresh bool) *BotChanged {
 	e := &BotChanged{ID: id, Details: r.BotOf(id), New: fresh}
-	if c := r.channels.find(e.Details.Sending); c != nil {
-		e.Sending = c.Name
+	name := func(id ChannelID) string {
+		c := r.channels.find(id)
+		if c == nil || receiver != nil && !r.hasMetadataAccess(receiver, c) {
+			return ""
+		}
+		return c.Name
 	}
-	if c := r.channels.find(e.Details.Register); c != nil {
-		e.Register = c.Name
-	}
+	e.Sending, e.Register = name(e.Details.Sending), name(e.Details.Register)
 	return e
 }
 func (*BotChanged) EventType() string { return "realm_bot" }
@@ -371,7 +383,7 @@ func (f *BotOwnerChanged) tell(r *Realm) (out []Notice) {
 		out = append(out, Notice{To: to, Event: f})
 	}
 	if to := r.usersAudience(f.To); len(to) > 0 && !admin(f.To) {
-		out = append(out, Notice{To: to, Event: r.botEvent(f.ID, true)})
+		out = append(out, Notice{To: to, Event: r.botEvent(f.ID, r.users.find(f.To), true)})
 	}
 	return out
 }

@@ -303,3 +303,23 @@ func TestEmailShowsNoSenderThatOutranksItsUser(t *testing.T) {
 		t.Fatal("an email of a member was posted as an administrator's")
 	}
 }
+
+// TestBotDefaultsDoNotNameHiddenChannels holds that a bot's owner who lost access to a private channel does not learn
+// its new name from the bot's details.
+func TestBotDefaultsDoNotNameHiddenChannels(t *testing.T) {
+	s := New(t)
+	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
+	c := Do(s, olive, realm.CreateChannel{
+		New: realm.NewChannel{Name: "plans", Private: true}, Subscribers: []realm.Principal{{ID: olive}, {ID: ann}},
+	}).ID
+	Do(s, ann, realm.CreateBot{Name: "Robo", ShortName: "robo", Email: "robo-bot@example.org",
+		Type: realm.GenericBot, Sending: "plans"})
+	Do(s, ann, realm.Unsubscribe{Names: []string{"plans"}})
+	name := "secret"
+	Do(s, olive, realm.EditChannel{Channel: c, Name: &name})
+	for u, want := range map[realm.UserID]string{olive: "secret", ann: ""} {
+		if got := ListEventsOf[*realm.BotChanged](s, u); len(got) != 1 || got[0].Sending != want {
+			t.Errorf("user %d got %+v, want the name %q", u, got, want)
+		}
+	}
+}
