@@ -128,6 +128,8 @@ type Call struct {
 	Site    Site
 	Caller  realm.Caller
 	Account *Account // nil for logged-out visitors
+	// AuthVersion is Server.AuthVersion before the credentials were checked; see PollRequest.
+	AuthVersion uint64
 	Params  *form.Values
 	Agent   string // the User-Agent header
 	// Body returns the unparsed request body.
