@@ -1,4 +1,4 @@
-# Bare `make` lists the targets; each works on a fresh clone with only Go and make.
+# make without a target lists the targets. Each works on a fresh clone with only Go and make.
 SHELL := /bin/bash
 GO ?= go
 
@@ -21,41 +21,41 @@ man: ## write the man pages to bin/man
 run: build ## serve a demo organization on 127.0.0.1:9991
 	bin/parley serve --data ./data --listen 127.0.0.1:9991 --demo
 
-test: ## every test, short forms of the long ones
+test: ## run every test, the long ones in their short form
 	$(GO) test -timeout 8m ./...
 
-race: ## what runs at once, short, under the race detector (needs a C compiler)
+race: ## run the tests of concurrent code under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 15m ./actors ./actors/queue ./wire/httpd/...
 
-poison: ## every test, with requests' memory overwritten as soon as their handlers have returned
+poison: ## run every test, overwriting the memory of requests when their handlers return
 	$(GO) test -timeout 15m -tags poison ./...
 
-check: ## vet, staticcheck, gofmt
+check: ## run go vet, staticcheck and gofmt
 	$(GO) vet ./...
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 
-bench: build ## every target of the load harness, short form: reached or missed (8 to 10 minutes)
+bench: build ## check every performance target, in the short form (8 to 10 minutes)
 	bin/parley bench targets --self --short
 
-conform: build ## acceptance checks, contract crawler and real clients against bin/parley
+conform: build ## run acceptance checks, contract crawler and real clients against bin/parley
 	wire/contract/clients/run
 
-kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats
+kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 24h
 
-upgrades: ## replace a loaded server UPGRADES times (100) by its successor, as it is and with poison; no request may fail
+upgrades: ## upgrade a loaded server UPGRADES times (100), also with poison; no request may fail
 	UPGRADES=$${UPGRADES:-100} $(GO) test ./cmd/parley -run '^TestSeamlessUpgrade$$' -count=1 -v -timeout 60m
 	UPGRADES=$${UPGRADES:-100} $(GO) test -tags poison ./cmd/parley -run '^TestSeamlessUpgrade$$' -count=1 -v -timeout 60m
 
-sim: ## N seeded stories (20000) of the house on one thread: crashes, slow disks, clocks that jump; SEED picks the first
+sim: ## simulate N random runs (20000) of the actors on one thread: crashes, slow disks, clock jumps; SEED repeats
 	N=$${N:-20000} $(GO) test ./actors -run '^TestSeeds$$' -count=1 -v -timeout 600m
 
-sim-actors: ## N longer stories (200) with real mailboxes and requests; SEED repeats the first
+sim-actors: ## simulate N longer runs (200) with real mailboxes and requests; SEED repeats
 	N=$${N:-200} $(GO) test ./actors -run '^TestSimulation$$' -count=1 -v -timeout 60m
 
-mirror: ## N seeded crowds (1000) over every noun: what clients piece together from events is what a fresh register says; SEED picks the first
+mirror: ## check in N random runs (1000) that clients' state from events equals a new registration; SEED repeats
 	N=$${N:-1000} $(GO) test ./actors -run '^TestMirrors$$' -count=1 -v -timeout 600m
 
-crash: ## N power losses (20000) before every write of seeded runs, with 0, 50, 100 % of unsynced data kept; SEED picks the first run
+crash: ## simulate N power losses (20000) before every write, with 0, 50 or 100 % of unsynced data kept; SEED repeats
 	N=$${N:-20000} $(GO) test ./snapshot -run '^TestPowerLoss$$' -count=1 -v -timeout 600m

@@ -160,7 +160,7 @@ type mirrorRun struct {
 	srv         *Server
 	tools       *wire.Tools
 	wallClock   int64
-	askers      *crowd.Askers
+	askers      *crowd.RequestGenerator
 	asideRandom *rand.Rand // for requests that must not change the rest of the run
 	clients     []*mirrorClient
 	recent      []string // requests, for failure messages
@@ -171,7 +171,7 @@ type mirrorClient struct {
 	user    int64
 	name    string
 	params  params
-	kind    twin.Kind
+	kind    twin.Client
 	queue   string
 	at      int64
 	mirror  *twin.Mirror
@@ -211,7 +211,7 @@ func playMirrors(t *testing.T, seed uint64, counts *mirrorCounts) {
 	for range mirrorSteps {
 		run.step()
 		if run.asideRandom.IntN(6) == 0 {
-			run.runAside(func() { run.ask(func() crowd.Ask { return run.askers.Beside(run.asideRandom) }) })
+			run.runAside(func() { run.ask(func() crowd.Request { return run.askers.NextMinor(run.asideRandom) }) })
 		}
 		if t.Failed() {
 			return
@@ -321,9 +321,9 @@ func (run *mirrorRun) createOrganization() {
 	if err != nil {
 		run.t.Fatal(err)
 	}
-	run.askers = crowd.NewAskers(run.seed, people, full)
+	run.askers = crowd.NewRequestGenerator(run.seed, people, full)
 	_, named := mirrorSeeds[run.seed]
-	run.askers.WithOrders = !named
+	run.askers.WithReordering = !named
 }
 
 func caps(names []string, p params) params {
@@ -403,7 +403,7 @@ func (run *mirrorRun) request(user int64, name string, p params, file string) (i
 }
 
 func (run *mirrorRun) register(c *mirrorClient) {
-	c.kind = twin.Kind{Caps: map[string]bool{}, AllPublic: c.params["all_public_streams"] == true}
+	c.kind = twin.Client{Caps: map[string]bool{}, AllPublic: c.params["all_public_streams"] == true}
 	if all, ok := c.params["client_capabilities"].(map[string]bool); ok {
 		c.kind.Caps = all
 	}
@@ -497,7 +497,7 @@ func (run *mirrorRun) runAside(do func()) {
 
 func (run *mirrorRun) act() { run.ask(run.askers.Next) }
 
-func (run *mirrorRun) ask(next func() crowd.Ask) {
+func (run *mirrorRun) ask(next func() crowd.Request) {
 	run.askers.Now = run.wallClock
 	x := next()
 	if x.Name == "" {
@@ -630,7 +630,7 @@ func (run *mirrorRun) compareClient(c *mirrorClient) {
 		}
 	}
 	run.runAside(func() { run.fetch(c) })
-	if told := run.invites(c); c.mirror.Dirty("invites") || told == nil || c.invites == nil {
+	if told := run.invites(c); c.mirror.NeedsRefetch("invites") || told == nil || c.invites == nil {
 		c.invites = told
 	} else if told != c.invites {
 		run.fail("%s (user %d): invitations are %v, were %v, without an event", c.name, c.user, told, c.invites)
@@ -648,7 +648,7 @@ func (run *mirrorRun) fetch(c *mirrorClient) {
 			run.fail("%s (user %d): %v", c.name, c.user, err)
 		}
 	}
-	for _, id := range c.mirror.Pasts() {
+	for _, id := range c.mirror.MessagesWithHistory() {
 		status, body := run.request(c.user, "GET /messages/{message_id}/history",
 			params{"message_id": id, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}, "")
 		if err := c.mirror.DiffHistory(id, status, body); err != nil {

@@ -8,19 +8,20 @@ import (
 	"time"
 )
 
-// planBackup takes an online backup while the phase runs, and says how long it took and how large it is. What it costs
-// those who send shows beside the phase before it.
-func (r *run) planBackup(p *Phase) {
+// scheduleBackup takes an online backup during the phase and records its duration and size. Its cost for senders is
+// the difference to the phase before.
+func (r *run) scheduleBackup(p *Phase) {
 	r.loop.At(r.loop.Now()+seconds(p.Backup), func() {
-		if r.srv.cmd == nil {
-			r.led.breach("setup", "a phase with a backup needs --self")
+		if r.server.cmd == nil {
+			r.ledger.addViolation("setup", "a phase with a backup needs --self")
 			return
 		}
-		file := filepath.Join(r.srv.dir, "backup")
+		file := filepath.Join(r.server.dir, "backup")
 		began := r.loop.Now()
 		done := make(chan error, 1)
 		go func() {
-			out, err := exec.Command(r.srv.exe, "backup", file, "--data", filepath.Join(r.srv.dir, "data")).CombinedOutput()
+			out, err := exec.Command(r.server.exe, "backup", file, "--data",
+				filepath.Join(r.server.dir, "data")).CombinedOutput()
 			if err != nil {
 				err = fmt.Errorf("%w: %s", err, out)
 			}
@@ -30,7 +31,7 @@ func (r *run) planBackup(p *Phase) {
 			select {
 			case err := <-done:
 				if err != nil {
-					r.led.breach("backup", "%v", err)
+					r.ledger.addViolation("backup", "%v", err)
 					return false
 				}
 				took := r.loop.Now() - began
@@ -38,8 +39,9 @@ func (r *run) planBackup(p *Phase) {
 				if s, err := os.Stat(file); err == nil {
 					size = s.Size()
 				}
-				r.say("backup of %d MB after %v", size>>20, took.Round(time.Millisecond))
-				r.result.add(Figure{Name: "backup_s", Unit: "s", Value: took.Seconds(), Note: fmt.Sprintf("%d MB, taken while %d hands send", size>>20, p.Closed)})
+				r.logf("backup of %d MB after %v", size>>20, took.Round(time.Millisecond))
+				r.result.add(Figure{Name: "backup_s", Unit: "s", Value: took.Seconds(),
+					Note: fmt.Sprintf("%d MB, taken during %d concurrent senders", size>>20, p.Closed)})
 				os.Remove(file)
 				return false
 			default:

@@ -16,12 +16,12 @@ import (
 	"parley/bench/swarm"
 )
 
-// A person is somebody of the crowd with what is needed to speak for them.
+// A person is a user of the crowd with the credentials for requests.
 type person struct {
 	ID    int64  `json:"user_id"`
 	Email string `json:"email"`
 	Key   string `json:"key"`
-	Host  string `json:"host,omitempty"` // of the organization; empty: the target's
+	Host  string `json:"host,omitempty"` // of the organization; empty: that of the target
 	Admin bool   `json:"admin,omitempty"`
 
 	auth     string
@@ -29,14 +29,14 @@ type person struct {
 	presence int64 // newest presence update seen
 }
 
-func (p *person) ready(host string) {
+func (p *person) setAuth(host string) {
 	p.auth = "Basic " + base64.StdEncoding.EncodeToString([]byte(p.Email+":"+p.Key))
 	if p.Host == "" {
 		p.Host = host
 	}
 }
 
-// A channel is where messages go.
+// A channel is a channel of the crowd; Members are indexes of people.
 type channel struct {
 	ID       int64
 	Name     string
@@ -45,7 +45,7 @@ type channel struct {
 	realm    int
 }
 
-// A population is a crowd as it stands on a server.
+// A population is a crowd with its ids on a server.
 type population struct {
 	people   []person
 	channels []channel
@@ -53,13 +53,13 @@ type population struct {
 	how      string
 }
 
-// A Builder puts a crowd on a server. The one here uses the public API; a server that can make its own crowd faster
-// (parley serve --demo-crowd) is asked to and then adopted.
+// A Builder creates a crowd on a server. httpBuilder uses the public API. If the server creates the crowd itself
+// (parley serve --demo-crowd), adoptBuilder reads it.
 type Builder interface {
 	Build(r *run, plan crowd.Plan) (*population, error)
 }
 
-// params are form or query values; what is not a string is encoded as JSON, as the protocol wants.
+// params are form or query values; values that are not strings are encoded as JSON, as the protocol requires.
 type params map[string]any
 
 func (p params) encode() string {
@@ -75,11 +75,11 @@ func (p params) encode() string {
 	return v.Encode()
 }
 
-// call makes a request of a person (nil: of nobody).
-func (r *run) call(method, path string, who *person, p params) *swarm.Call {
-	c := &swarm.Call{Method: method, Path: "/api/v1/" + path, Host: r.srv.host}
-	if who != nil {
-		c.Host, c.Auth = who.Host, who.auth
+// newCall returns a request by a user; nil means without credentials.
+func (r *run) newCall(method, path string, user *person, p params) *swarm.Call {
+	c := &swarm.Call{Method: method, Path: "/api/v1/" + path, Host: r.server.host}
+	if user != nil {
+		c.Host, c.Auth = user.Host, user.auth
 	}
 	q := p.encode()
 	if method == "GET" && q != "" {
@@ -90,13 +90,13 @@ func (r *run) call(method, path string, who *person, p params) *swarm.Call {
 	return c
 }
 
-// do sends one call, serves the loop until it is answered, and decodes the body into out.
-func (r *run) do(c *swarm.Call, out any) error {
+// callAndWait sends one call, runs the loop until it is answered, and decodes the body into out.
+func (r *run) callAndWait(c *swarm.Call, out any) error {
 	var err error
 	done := false
 	c.Done = func(c *swarm.Call, a *swarm.Answer) {
 		done = true
-		err = problem(c, a)
+		err = answerError(c, a)
 		if err == nil && out != nil {
 			err = json.Unmarshal(a.Body, out)
 		}
@@ -108,7 +108,8 @@ func (r *run) do(c *swarm.Call, out any) error {
 	return err
 }
 
-func problem(c *swarm.Call, a *swarm.Answer) error {
+// answerError returns an error that describes a failed call, nil for status 200.
+func answerError(c *swarm.Call, a *swarm.Answer) error {
 	path, _, _ := strings.Cut(c.Path, "?")
 	if a.Err != nil {
 		return fmt.Errorf("%s %s: %w", c.Method, path, a.Err)
@@ -123,33 +124,34 @@ func problem(c *swarm.Call, a *swarm.Answer) error {
 	return nil
 }
 
-// each does n calls, at most a few per connection at a time, and stops at the first error.
-func (r *run) each(n int, mk func(i int) *swarm.Call, got func(i int, body []byte) error) error {
+// callEach makes n calls, one for each connection of the pool at a time, and stops at the first error. got is called
+// with the body of each answer.
+func (r *run) callEach(n int, makeCall func(i int) *swarm.Call, onAnswer func(i int, body []byte) error) error {
 	var first error
-	next, under := 0, 0
+	next, pending := 0, 0
 	var start func()
 	start = func() {
-		for first == nil && next < n && under < r.pool.Size {
+		for first == nil && next < n && pending < r.pool.Size {
 			i := next
 			next++
-			c := mk(i)
+			c := makeCall(i)
 			if c == nil {
 				continue
 			}
-			under++
+			pending++
 			tries := 0
 			c.Done = func(c *swarm.Call, a *swarm.Answer) {
-				under--
+				pending--
 				if a.Status == 429 && tries < 20 {
-					// A server that limits its callers is asked again a little later.
+					// Rate limited: repeat the call after a second.
 					tries++
-					under++
+					pending++
 					r.loop.At(r.loop.Now()+time.Second, func() { r.pool.Do(c) })
 					return
 				}
-				err := problem(c, a)
-				if err == nil && got != nil {
-					err = got(i, a.Body)
+				err := answerError(c, a)
+				if err == nil && onAnswer != nil {
+					err = onAnswer(i, a.Body)
 				}
 				if err != nil && first == nil {
 					first = err
@@ -160,13 +162,13 @@ func (r *run) each(n int, mk func(i int) *swarm.Call, got func(i int, body []byt
 		}
 	}
 	start()
-	if err := r.loop.Run(func() bool { return under == 0 && (first != nil || next >= n) }); err != nil {
+	if err := r.loop.Run(func() bool { return pending == 0 && (first != nil || next >= n) }); err != nil {
 		return err
 	}
 	return first
 }
 
-// readCredentials reads JSON lines, one person each; those marked admin may make users.
+// readCredentials reads JSON lines, one user each; users marked admin can create users.
 func readCredentials(file string) ([]person, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -197,50 +199,51 @@ type devUsers struct {
 	} `json:"direct_users"`
 }
 
-// admin finds somebody who may make users: the one named by flags, one of the file, or a development login.
-func (r *run) admin(host string) (person, error) {
-	if r.opt.user != "" {
-		p := person{Email: r.opt.user, Key: r.opt.key, Host: host}
-		p.ready(host)
+// findAdmin returns an administrator that can create users: the one of the flags, or the first of the development
+// login.
+func (r *run) findAdmin(host string) (person, error) {
+	if r.options.adminEmail != "" {
+		p := person{Email: r.options.adminEmail, Key: r.options.adminKey, Host: host}
+		p.setAuth(host)
 		return p, nil
 	}
 	var list devUsers
-	c := r.call("GET", "dev_list_users", nil, nil)
+	c := r.newCall("GET", "dev_list_users", nil, nil)
 	c.Host = host
-	if err := r.do(c, &list); err != nil {
-		return person{}, fmt.Errorf("no --user and no development login: %w", err)
+	if err := r.callAndWait(c, &list); err != nil {
+		return person{}, fmt.Errorf("finding an administrator: no --user given and no development login: %w", err)
 	}
 	if len(list.Admins) == 0 {
-		return person{}, errors.New("dev_list_users names no administrator")
+		return person{}, errors.New("dev_list_users lists no administrator")
 	}
 	p := person{Email: list.Admins[0].Email, Host: host}
-	return p, r.login(&p)
+	return p, r.logIn(&p)
 }
 
-func (r *run) login(p *person) error {
+func (r *run) logIn(p *person) error {
 	var k struct {
 		Key   string `json:"api_key"`
 		Email string `json:"email"`
 		ID    int64  `json:"user_id"`
 	}
-	c := r.call("POST", "dev_fetch_api_key", nil, params{"username": p.Email})
+	c := r.newCall("POST", "dev_fetch_api_key", nil, params{"username": p.Email})
 	c.Host = p.Host
-	if err := r.do(c, &k); err != nil {
+	if err := r.callAndWait(c, &k); err != nil {
 		return err
 	}
 	p.Key, p.Email, p.ID = k.Key, k.Email, k.ID
-	p.ready(p.Host)
+	p.setAuth(p.Host)
 	return nil
 }
 
-// overHTTP builds with nothing but the public API.
-type overHTTP struct{}
+// httpBuilder creates a crowd with the public API alone.
+type httpBuilder struct{}
 
-func (overHTTP) Build(r *run, plan crowd.Plan) (*population, error) {
+func (httpBuilder) Build(r *run, plan crowd.Plan) (*population, error) {
 	pop := &population{how: "over HTTP"}
-	hosts := r.hosts()
+	hosts := r.realmHosts()
 	for realm, host := range hosts {
-		admin, err := r.admin(host)
+		admin, err := r.findAdmin(host)
 		if err != nil {
 			return nil, err
 		}
@@ -261,11 +264,12 @@ func (r *run) buildRealm(pop *population, plan crowd.Plan, realm int, admin pers
 	tag := strconv.FormatInt(time.Now().UnixNano()&0xffffff, 36)
 	pop.people = append(pop.people, make([]person, plan.Users)...)
 	mine := pop.people[first:]
-	r.say("creating %d users", plan.Users)
+	r.logf("creating %d users", plan.Users)
 	const password = "a long bench password 2718281828"
-	err := r.each(plan.Users, func(i int) *swarm.Call {
+	err := r.callEach(plan.Users, func(i int) *swarm.Call {
 		mine[i] = person{Email: fmt.Sprintf("u%d-%s@%s", i, tag, domain), Host: admin.Host, realm: realm}
-		return r.call("POST", "users", &admin, params{"email": mine[i].Email, "password": password, "full_name": fmt.Sprintf("User %d %s", i, tag)})
+		return r.newCall("POST", "users", &admin, params{"email": mine[i].Email, "password": password,
+			"full_name": fmt.Sprintf("User %d %s", i, tag)})
 	}, func(i int, body []byte) error {
 		var v struct {
 			ID int64 `json:"user_id"`
@@ -277,41 +281,43 @@ func (r *run) buildRealm(pop *population, plan crowd.Plan, realm int, admin pers
 	if err != nil {
 		return err
 	}
-	if err := r.keys(mine, password); err != nil {
+	if err := r.logInAll(mine, password); err != nil {
 		return err
 	}
 	members := plan.Members()
-	r.say("subscribing them to %d channels", len(members))
-	const slice = 500 // people a request names: keeps bodies small
-	for c, who := range members {
-		ch := channel{Name: fmt.Sprintf("bench %s %d", tag, c), Members: make([]int32, len(who)), realm: realm}
+	r.logf("subscribing them to %d channels", len(members))
+	const slice = 500 // users in one request: keeps bodies small
+	for c, users := range members {
+		ch := channel{Name: fmt.Sprintf("bench %s %d", tag, c), Members: make([]int32, len(users)), realm: realm}
 		if plan.Hundred > 0 && c == plan.Channels {
 			ch.Name = fmt.Sprintf("bench %s hundred", tag)
 		}
-		for i, m := range who {
+		for i, m := range users {
 			ch.Members[i] = m + int32(first)
 		}
-		// One after the other: the first request creates the channel.
-		for at := 0; at < len(who); at += slice {
+		// One request after the other: the first one creates the channel.
+		for at := 0; at < len(users); at += slice {
 			var ids []int64
-			for _, m := range who[at:min(at+slice, len(who))] {
+			for _, m := range users[at:min(at+slice, len(users))] {
 				ids = append(ids, mine[m].ID)
 			}
-			call := r.call("POST", "users/me/subscriptions", &admin, params{"subscriptions": []map[string]string{{"name": ch.Name}}, "principals": ids, "send_new_subscription_messages": false})
-			if err := r.do(call, nil); err != nil {
+			call := r.newCall("POST", "users/me/subscriptions", &admin,
+				params{"subscriptions": []map[string]string{{"name": ch.Name}}, "principals": ids,
+					"send_new_subscription_messages": false})
+			if err := r.callAndWait(call, nil); err != nil {
 				return err
 			}
 		}
 		pop.channels = append(pop.channels, ch)
 	}
-	// Ids come from the list: the answers above name channels only by name.
+	// Ids come from the list of channels: the answers above contain only names.
 	var list struct {
 		Streams []struct {
 			ID   int64  `json:"stream_id"`
 			Name string `json:"name"`
 		} `json:"streams"`
 	}
-	if err := r.do(r.call("GET", "streams", &admin, nil), &list); err != nil {
+	if err := r.callAndWait(r.newCall("GET", "streams", &admin, nil), &list); err != nil {
 		return err
 	}
 	ids := map[string]int64{}
@@ -321,26 +327,26 @@ func (r *run) buildRealm(pop *population, plan crowd.Plan, realm int, admin pers
 	for i := range pop.channels {
 		if c := &pop.channels[i]; c.realm == realm {
 			if c.ID = ids[c.Name]; c.ID == 0 {
-				return fmt.Errorf("channel %q is not in the list of channels", c.Name)
+				return fmt.Errorf("channel %q is missing in the answer to GET /streams", c.Name)
 			}
 		}
 	}
 	return nil
 }
 
-// keys logs everybody in: by development login where there is one, else by password.
-func (r *run) keys(people []person, password string) error {
-	r.say("logging %d users in", len(people))
+// logInAll fetches the API key of each user: by development login if possible, else by password.
+func (r *run) logInAll(people []person, password string) error {
+	r.logf("logging in %d users", len(people))
 	path, extra := "dev_fetch_api_key", params{}
-	if r.opt.user != "" {
+	if r.options.adminEmail != "" {
 		path, extra = "fetch_api_key", params{"password": password}
 	}
-	return r.each(len(people), func(i int) *swarm.Call {
+	return r.callEach(len(people), func(i int) *swarm.Call {
 		p := params{"username": people[i].Email}
 		for k, v := range extra {
 			p[k] = v
 		}
-		c := r.call("POST", path, nil, p)
+		c := r.newCall("POST", path, nil, p)
 		c.Host = people[i].Host
 		return c
 	}, func(i int, body []byte) error {
@@ -357,23 +363,23 @@ func (r *run) keys(people []person, password string) error {
 		if v.ID != 0 {
 			p.ID = v.ID
 		}
-		p.ready(r.srv.host)
+		p.setAuth(r.server.host)
 		return nil
 	})
 }
 
-// adopt takes the crowd a server already has: everybody the development login names, or the credentials of a file, and
-// the channels they are in.
-type adopt struct{ people []person }
+// adoptBuilder uses the users that a server already has: those of the development login or of a credentials file, and
+// the channels they are subscribed to.
+type adoptBuilder struct{ people []person }
 
-func (a adopt) Build(r *run, plan crowd.Plan) (*population, error) {
+func (a adoptBuilder) Build(r *run, plan crowd.Plan) (*population, error) {
 	pop := &population{how: "adopted", people: a.people}
 	if len(pop.people) == 0 {
-		for _, host := range r.hosts() {
+		for _, host := range r.realmHosts() {
 			var list devUsers
-			c := r.call("GET", "dev_list_users", nil, nil)
+			c := r.newCall("GET", "dev_list_users", nil, nil)
 			c.Host = host
-			if err := r.do(c, &list); err != nil {
+			if err := r.callAndWait(c, &list); err != nil {
 				return nil, err
 			}
 			for _, u := range list.Users {
@@ -382,32 +388,33 @@ func (a adopt) Build(r *run, plan crowd.Plan) (*population, error) {
 		}
 	}
 	if len(pop.people) < plan.Users {
-		return nil, fmt.Errorf("the server has %d users to adopt, the scenario wants %d", len(pop.people), plan.Users)
+		return nil, fmt.Errorf("the server has %d users to adopt, but the scenario needs %d", len(pop.people),
+			plan.Users)
 	}
 	pop.people = pop.people[:plan.Users]
 	realms := map[string]int{}
 	for i := range pop.people {
 		p := &pop.people[i]
-		p.ready(r.srv.host)
+		p.setAuth(r.server.host)
 		if _, ok := realms[p.Host]; !ok {
 			realms[p.Host] = len(realms)
 		}
 		p.realm = realms[p.Host]
 	}
 	if pop.people[0].Key == "" {
-		if err := r.keys(pop.people, ""); err != nil {
+		if err := r.logInAll(pop.people, ""); err != nil {
 			return nil, err
 		}
 	}
 	return pop, r.adoptChannels(pop)
 }
 
-// adoptChannels asks each person for their channels.
+// adoptChannels fetches the subscriptions of each user.
 func (r *run) adoptChannels(pop *population) error {
-	r.say("asking %d users for their channels", len(pop.people))
+	r.logf("fetching the subscriptions of %d users", len(pop.people))
 	at := map[[2]int64]int{}
-	return r.each(len(pop.people), func(i int) *swarm.Call {
-		return r.call("GET", "users/me/subscriptions", &pop.people[i], nil)
+	return r.callEach(len(pop.people), func(i int) *swarm.Call {
+		return r.newCall("GET", "users/me/subscriptions", &pop.people[i], nil)
 	}, func(i int, body []byte) error {
 		var v struct {
 			Subs []struct {
@@ -432,19 +439,19 @@ func (r *run) adoptChannels(pop *population) error {
 	})
 }
 
-// hosts are the names under which the organizations are reached.
-func (r *run) hosts() []string {
-	if len(r.opt.hosts) > 0 {
-		return r.opt.hosts
+// realmHosts returns the Host names of the organizations.
+func (r *run) realmHosts() []string {
+	if len(r.options.hosts) > 0 {
+		return r.options.hosts
 	}
-	out := []string{r.srv.host}
-	for i := 1; i < r.sc.Realms && r.ownCrowd; i++ {
-		out = append(out, fmt.Sprintf("r%d.%s", i, r.srv.host))
+	out := []string{r.server.host}
+	for i := 1; i < r.scenario.Realms && r.crowdByServer; i++ {
+		out = append(out, fmt.Sprintf("r%d.%s", i, r.server.host))
 	}
 	return out
 }
 
-// findHistory asks for the ends of a history somebody else made.
+// findHistory fetches the first and last message id of a history that the server already has.
 func (r *run) findHistory() error {
 	for _, anchor := range []string{"oldest", "newest"} {
 		var v struct {
@@ -452,8 +459,10 @@ func (r *run) findHistory() error {
 				ID int64 `json:"id"`
 			} `json:"messages"`
 		}
-		ch := &r.pop.channels[0]
-		if err := r.do(r.call("GET", "messages", &r.pop.people[ch.Members[0]], params{"anchor": anchor, "num_before": 1, "num_after": 1, "narrow": []any{map[string]any{"operator": "channel", "operand": ch.ID}}}), &v); err != nil {
+		ch := &r.population.channels[0]
+		if err := r.callAndWait(r.newCall("GET", "messages", &r.population.people[ch.Members[0]],
+			params{"anchor": anchor, "num_before": 1, "num_after": 1,
+				"narrow": []any{map[string]any{"operator": "channel", "operand": ch.ID}}}), &v); err != nil {
 			return err
 		}
 		for _, m := range v.Messages {

@@ -9,11 +9,11 @@ import (
 	"text/tabwriter"
 )
 
-// usualNoise is what the same code, repeated on a quiet machine of two cores, differs by: measured, ±8 to 10 %. A
-// figure that was taken once is believed no further than that.
+// usualNoise is the difference between repeated runs of the same code on a quiet machine with two cores: measured, ±8
+// to 10 %. A figure that was measured once is not trusted further than that.
 const usualNoise = 0.10
 
-// ReadResult reads what --json wrote.
+// ReadResult reads a file that --json wrote.
 func ReadResult(file string) (*Result, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -24,7 +24,8 @@ func ReadResult(file string) (*Result, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if r.Format < 1 || r.Format > formatNow {
-		return nil, fmt.Errorf("%s: format %d, this program reads up to %d", file, r.Format, formatNow)
+		return nil, fmt.Errorf("%s: format %d is too new: this program reads formats up to %d", file, r.Format,
+			formatNow)
 	}
 	return r, nil
 }
@@ -46,14 +47,18 @@ func compareMain(args []string, stdout, stderr io.Writer) int {
 	return 2
 }
 
-// Compare prints how b differs from a.
+// Compare prints the differences between the figures of a and b.
 func Compare(w io.Writer, a, b *Result) {
-	fmt.Fprintf(w, "A: %s, %s, server %s\nB: %s, %s, server %s\n", a.Scenario.Name, a.Started.Format("2006-01-02 15:04"), orUnknown(a.Server.Version), b.Scenario.Name, b.Started.Format("2006-01-02 15:04"), orUnknown(b.Server.Version))
+	fmt.Fprintf(w, "A: %s, %s, server %s\nB: %s, %s, server %s\n", a.Scenario.Name,
+		a.Started.Format("2006-01-02 15:04"), orUnknown(a.Server.Version), b.Scenario.Name,
+		b.Started.Format("2006-01-02 15:04"), orUnknown(b.Server.Version))
 	if a.Machine != b.Machine {
 		fmt.Fprintf(w, "DIFFERENT MACHINES:\n  A %s\n  B %s\n", a.Machine, b.Machine)
 	}
-	if a.Scenario.Name != b.Scenario.Name || a.Scenario.Users != b.Scenario.Users || a.Scenario.Pollers != b.Scenario.Pollers {
-		fmt.Fprintf(w, "DIFFERENT LOADS: A %s with %d users and %d pollers, B %s with %d and %d\n", a.Scenario.Name, a.Scenario.Users, a.Scenario.Pollers, b.Scenario.Name, b.Scenario.Users, b.Scenario.Pollers)
+	if a.Scenario.Name != b.Scenario.Name || a.Scenario.Users != b.Scenario.Users ||
+		a.Scenario.Pollers != b.Scenario.Pollers {
+		fmt.Fprintf(w, "DIFFERENT LOADS: A %s with %d users and %d pollers, B %s with %d and %d\n", a.Scenario.Name,
+			a.Scenario.Users, a.Scenario.Pollers, b.Scenario.Name, b.Scenario.Users, b.Scenario.Pollers)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "figure\tA\tB\tdifference\tnoise\t")
@@ -77,9 +82,9 @@ func Compare(w io.Writer, a, b *Result) {
 	}
 }
 
-// judge weighs a difference against the noise of both sides.
+// judge compares a difference with the noise of both sides.
 func judge(a, b Figure) (diff string, noise float64, word string) {
-	noise = max(usualNoise, half(a), half(b))
+	noise = max(usualNoise, halfRange(a), halfRange(b))
 	if a.Value == 0 {
 		if b.Value == 0 {
 			return "0 %", noise, ""
@@ -99,8 +104,8 @@ func judge(a, b Figure) (diff string, noise float64, word string) {
 	return diff, noise, "WORSE"
 }
 
-// half is half the range of a figure, as a share of it.
-func half(f Figure) float64 {
+// halfRange returns halfRange the range of a figure, as a share of its value.
+func halfRange(f Figure) float64 {
 	if f.Value == 0 {
 		return 0
 	}

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// serverInfo notes who is measured.
+// serverInfo copies the description of the measured server to the result.
 func (r *run) serverInfo() {
-	s := r.srv
-	r.result.Server = ServerInfo{Version: s.version, Level: s.level, Pid: s.pid}
+	s := r.server
+	r.result.Server = ServerInfo{Version: s.version, Level: s.featureLevel, Pid: s.pid}
 	if s.cmd != nil {
-		r.result.Server.Answers = s.started.Seconds()
+		r.result.Server.Answers = s.startTook.Seconds()
 	}
 }
 
-// idleFigures looks at a server that was just started on the crowd's data, before anybody connects.
+// idleFigures measures a server that has just started with the crowd's data and has no connections.
 func (r *run) idleFigures() {
 	const look = 5 * time.Second
-	p := process{r.srv.pid}
-	r.loop.RunFor(time.Second, nil) // what starting itself costs is another figure
+	p := process{r.server.pid}
+	r.loop.RunFor(time.Second, nil) // the cost of the start itself is another figure
 	before, _ := p.cpu()
 	r.loop.RunFor(look, nil)
 	after, _ := p.cpu()
@@ -26,58 +26,63 @@ func (r *run) idleFigures() {
 	if err != nil {
 		return
 	}
-	r.result.add(Figure{Name: "start.answers", Unit: "s", Value: r.srv.started.Seconds(), Note: "start of the process to its first answer"})
-	r.result.add(Figure{Name: "start.rss", Unit: "MB", Value: float64(rss) / (1 << 20), Note: "nobody connected, the crowd's organization loaded"})
-	r.result.add(Figure{Name: "start.cores", Unit: "cores", Value: (after - before).Seconds() / look.Seconds(), Note: "nobody connected; the kernel counts CPU in 10 ms, so 0.002 is the least that shows"})
+	r.result.add(Figure{Name: "start.answers", Unit: "s", Value: r.server.startTook.Seconds(),
+		Note: "start of the process to its first answer"})
+	r.result.add(Figure{Name: "start.rss", Unit: "MB", Value: float64(rss) / (1 << 20),
+		Note: "no connections, the crowd's organization loaded"})
+	r.result.add(Figure{Name: "start.cores", Unit: "cores", Value: (after - before).Seconds() / look.Seconds(),
+		Note: "no connections; the kernel counts CPU in steps of 10 ms, so 0.002 is the smallest value above zero"})
 }
 
-// markRSS remembers the memory before queues are registered.
-func (r *run) markRSS() {
-	if r.srv.pid == 0 {
+// recordMemoryBefore stores the memory use before queues are registered.
+func (r *run) recordMemoryBefore() {
+	if r.server.pid == 0 {
 		return
 	}
-	x := r.smp.look(true)
+	x := r.sampler.takeSample(true)
 	r.rssBefore, r.heapBefore = x.RSS, x.Heap
 }
 
-// parkedFigures says what a waiting poll costs, its queue included.
+// parkedFigures adds the figures of a waiting poll, including its queue.
 func (r *run) parkedFigures() {
 	n := len(r.pollers)
 	r.result.Build.Register = r.registerTook.Seconds()
 	if n == 0 {
 		return
 	}
-	r.say("%d queues registered in %.1f s, %d polls parked", n, r.registerTook.Seconds(), n)
-	if r.srv.pid == 0 || n < 100 {
+	r.logf("%d queues registered in %.1f s, %d polls parked", n, r.registerTook.Seconds(), n)
+	if r.server.pid == 0 || n < 100 {
 		return
 	}
 	r.memoryFigures("parked", n)
 }
 
 func (r *run) memoryFigures(when string, n int) {
-	x := r.smp.look(true)
+	x := r.sampler.takeSample(true)
 	per := float64(x.RSS-r.rssBefore) / float64(n) / 1024
-	note := fmt.Sprintf("(%d - %d MB) / %d, queue and connection included, no forced collection", x.RSS>>20, r.rssBefore>>20, n)
+	note := fmt.Sprintf("(%d - %d MB) / %d, queue and connection included, no forced collection", x.RSS>>20,
+		r.rssBefore>>20, n)
 	r.result.add(Figure{Name: when + ".rss_per_poll", Unit: "kB", Value: per, Note: note})
 	if x.Heap > 0 {
-		r.result.add(Figure{Name: when + ".heap_per_poll", Unit: "kB", Value: float64(x.Heap-r.heapBefore) / float64(n) / 1024})
+		r.result.add(Figure{Name: when + ".heap_per_poll", Unit: "kB",
+			Value: float64(x.Heap-r.heapBefore) / float64(n) / 1024})
 	}
 	if x.Goroutines > 0 {
 		r.result.add(Figure{Name: when + ".goroutines", Unit: "", Value: float64(x.Goroutines)})
 	}
-	r.result.add(Figure{Name: when + ".threads", Unit: "", Value: float64(process{r.srv.pid}.threads())})
+	r.result.add(Figure{Name: when + ".threads", Unit: "", Value: float64(process{r.server.pid}.threads())})
 }
 
-// finish completes the result.
-func (r *run) finish(took time.Duration) {
+// completeResult adds the violations, memory samples and notes of the whole run.
+func (r *run) completeResult(took time.Duration) {
 	res := r.result
 	res.Seconds = took.Seconds()
-	res.Violations, res.Broken = r.led.broken, r.led.brokenN
+	res.Violations, res.Broken = r.ledger.violations, r.ledger.violationCount
 	res.Complaints = r.complaints
-	if r.sc.Fresh && r.srv.pid != 0 && len(r.pollers) >= 100 {
+	if r.scenario.Fresh && r.server.pid != 0 && len(r.pollers) >= 100 {
 		r.memoryFigures("steady", len(r.pollers))
 	}
-	all := r.smp.samples()
+	all := r.sampler.samples()
 	base := r.loop.Wall(0)
 	for i, x := range all {
 		pt := MemPoint{At: x.At.Sub(base).Seconds(), RSS: x.RSS, Heap: x.Heap, Goroutines: x.Goroutines}
@@ -89,34 +94,39 @@ func (r *run) finish(took time.Duration) {
 		res.Memory = append(res.Memory, pt)
 	}
 	var refused, lost, unknown int
-	for i := range r.led.sends {
-		switch r.led.sends[i].state {
+	for i := range r.ledger.sends {
+		switch r.ledger.sends[i].state {
 		case sendRefused:
 			refused++
 		case sendUnknown:
 			unknown++
-		case sendUnder:
+		case sendPending:
 			lost++
 		}
 	}
-	res.Notes = append(res.Notes, fmt.Sprintf("%d sends (%d refused, %d unanswered), %d deliveries due, %d seen, %d messages of others", len(r.led.sends), refused, unknown+lost, r.led.due, r.led.got, r.led.foreign))
-	if r.empty > 0 {
-		res.Notes = append(res.Notes, fmt.Sprintf("%d polls were answered with no event", r.empty))
+	res.Notes = append(res.Notes, fmt.Sprintf("%d sends (%d refused, %d unanswered), %d deliveries due, %d seen, "+
+		"%d messages of other senders", len(r.ledger.sends), refused, unknown+lost, r.ledger.due, r.ledger.seen,
+		r.ledger.foreignMessages))
+	if r.emptyAnswers > 0 {
+		res.Notes = append(res.Notes, fmt.Sprintf("%d polls were answered without an event", r.emptyAnswers))
 	}
-	if r.lostDown > 0 {
-		res.Notes = append(res.Notes, fmt.Sprintf("%d requests had no answer while the server was down or coming back", r.lostDown))
+	if r.lostWhileDown > 0 {
+		res.Notes = append(res.Notes, fmt.Sprintf("%d requests had no answer while the server was down or recovering",
+			r.lostWhileDown))
 	}
-	if r.skipped > 0 {
-		res.Notes = append(res.Notes, fmt.Sprintf("%d requests of the trace name things this crowd does not have and were left out", r.skipped))
+	if r.skippedSteps > 0 {
+		res.Notes = append(res.Notes, fmt.Sprintf("%d requests of the trace name objects this crowd does not have "+
+			"and were skipped", r.skippedSteps))
 	}
-	if r.srv.pid == 0 {
-		res.Notes = append(res.Notes, "the server's process is not on this machine or not visible: no CPU and memory figures")
+	if r.server.pid == 0 {
+		res.Notes = append(res.Notes, "the server's process is not on this machine or not visible: no CPU and "+
+			"memory figures")
 	}
 }
 
-// progress answers a function that prints one line on what happened in the last second.
+// progress returns a function that prints one line about the last second.
 func (r *run) progress(p *Phase) func() {
-	if r.opt.quiet {
+	if r.options.quiet {
 		return func() {}
 	}
 	start := r.loop.Now()
@@ -124,21 +134,23 @@ func (r *run) progress(p *Phase) func() {
 	return func() {
 		w := &r.meter.windows[len(r.meter.windows)-1]
 		now, busy := r.loop.Now(), r.loop.Busy()
-		line := fmt.Sprintf("  %-10s %4.0f s  %7d req/s  %7d seen/s", p.Name, (now - start).Seconds(), w.requests, w.delivered)
+		line := fmt.Sprintf("  %-10s %4.0f s  %7d req/s  %7d seen/s", p.Name, (now - start).Seconds(), w.requests,
+			w.delivered)
 		if w.seen.TotalCount() > 0 {
-			line += fmt.Sprintf("  seen p50 %.2f p99 %.2f ms", ms(w.seen.ValueAtQuantile(50)), ms(w.seen.ValueAtQuantile(99)))
+			line += fmt.Sprintf("  seen p50 %.2f p99 %.2f ms", ms(w.seen.ValueAtQuantile(50)),
+				ms(w.seen.ValueAtQuantile(99)))
 		}
 		if w.took.TotalCount() > 0 {
 			line += fmt.Sprintf("  answered p99 %.2f ms", ms(w.took.ValueAtQuantile(99)))
 		}
 		line += fmt.Sprintf("  generator %.0f %%", 100*(busy-lastBusy).Seconds()/(now-lastAt).Seconds())
-		if r.away > 0 {
-			line += fmt.Sprintf("  away %d", r.away)
+		if r.pollersAway > 0 {
+			line += fmt.Sprintf("  away %d", r.pollersAway)
 		}
-		if r.led.brokenN > 0 {
-			line += fmt.Sprintf("  BROKEN %d", r.led.brokenN)
+		if r.ledger.violationCount > 0 {
+			line += fmt.Sprintf("  BROKEN %d", r.ledger.violationCount)
 		}
 		lastBusy, lastAt = busy, now
-		fmt.Fprintln(r.opt.out, line)
+		fmt.Fprintln(r.options.out, line)
 	}
 }

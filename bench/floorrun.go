@@ -15,15 +15,16 @@ import (
 	"parley/bench/crowd"
 )
 
-// nobody is the crowd of a floor, which knows no users: channels are numbered, and a register names its own.
-type nobody struct{}
+// floorBuilder returns the crowd of a floor, which has no users: channels are numbers, and a register names the
+// channels of its queue.
+type floorBuilder struct{}
 
-func (nobody) Build(r *run, plan crowd.Plan) (*population, error) {
-	pop := &population{how: "nowhere (a floor knows nobody)", people: make([]person, plan.Users)}
+func (floorBuilder) Build(r *run, plan crowd.Plan) (*population, error) {
+	pop := &population{how: "locally (a floor has no users)", people: make([]person, plan.Users)}
 	for i := range pop.people {
 		p := &pop.people[i]
 		p.ID, p.Email, p.Key = int64(i+1), fmt.Sprintf("user%d@floor.invalid", i), "00000000000000000000000000000000"
-		p.ready(r.srv.host)
+		p.setAuth(r.server.host)
 	}
 	for i, m := range plan.Members() {
 		c := channel{ID: int64(i), Name: "floor " + strconv.Itoa(i), Members: m}
@@ -33,30 +34,30 @@ func (nobody) Build(r *run, plan crowd.Plan) (*population, error) {
 		pop.channels = append(pop.channels, c)
 	}
 	if len(pop.channels) > 64 {
-		return nil, fmt.Errorf("a floor has 64 channels, not %d", len(pop.channels))
+		return nil, fmt.Errorf("a floor has at most 64 channels, not %d", len(pop.channels))
 	}
 	return pop, nil
 }
 
-func (r *run) floorBits(who int32) int64 {
+func (r *run) channelBits(user int32) int64 {
 	var bits int64
-	for i := range r.pop.channels {
-		if c := &r.pop.channels[i]; r.led.audiences[c.audience].has(who) {
+	for i := range r.population.channels {
+		if c := &r.population.channels[i]; r.ledger.audiences[c.audience].contains(user) {
 			bits |= 1 << i
 		}
 	}
 	return bits
 }
 
-// ratios are the figures for which the floor is the measure.
-var ratios = []string{"cpu_per_delivery", "deliveries_per_s", "seen_p50", "seen_p99"}
+// floorRatioFigures are the figures that are compared with the floor.
+var floorRatioFigures = []string{"cpu_per_delivery", "deliveries_per_s", "seen_p50", "seen_p99"}
 
-// floorRun runs the same phases on the bare server: both it and its clients are processes of their own, so that
-// neither file limits nor memory of this run are touched. The measured server's parked polls stay parked meanwhile.
-func (r *run) floorRun() error {
+// runFloor runs the same phases on the bare server. The server and its clients are processes of their own, so that
+// they do not share file limits and memory with this run. Meanwhile the polls of the measured server stay parked.
+func (r *run) runFloor() error {
 	weight := 1000
-	// Once the measured server's answers are known, the floor's weigh the same.
-	for _, p := range r.sc.Phases {
+	// Events of the floor get the size of the measured server's events, once that is known.
+	for _, p := range r.scenario.Phases {
 		if f, ok := r.result.Figure(p.Name + ".bytes_per_delivery"); ok {
 			weight = int(f.Value)
 			break
@@ -67,27 +68,27 @@ func (r *run) floorRun() error {
 		return err
 	}
 	argv := []string{exe, "bench", "floor-server"}
-	if r.opt.floorCmd != "" {
-		argv = strings.Fields(r.opt.floorCmd)
+	if r.options.floorCommand != "" {
+		argv = strings.Fields(r.options.floorCommand)
 	}
 	address, stop, err := startFloor(append(argv, "--listen", "127.0.0.1:0", "--bytes", strconv.Itoa(weight)))
 	if err != nil {
 		return err
 	}
 	defer stop()
-	r.say("the floor, event answers of %d bytes", weight)
-	res, err := r.playFloor(exe, address)
+	r.logf("the floor, event answers of %d bytes", weight)
+	res, err := r.runFloorClient(exe, address)
 	if err != nil {
 		return err
 	}
 	if res.Broken > 0 {
-		return fmt.Errorf("the floor lost messages: %v", res.Violations[0])
+		return fmt.Errorf("the floor broke a promise: %v", res.Violations[0])
 	}
-	r.floors = append(r.floors, res)
+	r.floorResults = append(r.floorResults, res)
 	return nil
 }
 
-// startFloor starts a bare server, which ends with this process at the latest.
+// startFloor starts a bare server, which ends at the latest with this process.
 func startFloor(argv []string) (address string, stop func(), err error) {
 	server := exec.Command(argv[0], argv[1:]...)
 	server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -107,19 +108,19 @@ func startFloor(argv []string) (address string, stop func(), err error) {
 	f := strings.Fields(line)
 	if err != nil || len(f) == 0 {
 		stop()
-		return "", nil, fmt.Errorf("it did not say where it listens: %w", err)
+		return "", nil, fmt.Errorf("the floor server did not print its address: %w", err)
 	}
 	return f[len(f)-1], stop, nil
 }
 
-// playFloor has a process of clients play the scenario's phases on a bare server, and reads its result.
-func (r *run) playFloor(exe, address string) (*Result, error) {
+// runFloorClient runs the scenario's phases on a bare server in a client process and returns its result.
+func (r *run) runFloorClient(exe, address string) (*Result, error) {
 	dir, err := os.MkdirTemp("", "parley-floor-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	sc := r.sc
+	sc := r.scenario
 	sc.Sample, sc.History, sc.Fresh, sc.Crowd = 0, 0, false, false
 	b, err := json.Marshal(sc)
 	if err != nil {
@@ -129,7 +130,8 @@ func (r *run) playFloor(exe, address string) (*Result, error) {
 	if err := os.WriteFile(scFile, b, 0o600); err != nil {
 		return nil, err
 	}
-	client := exec.Command(exe, "bench", "floor-client", "--target", "http://"+address, "--scenario", scFile, "--json", resFile, "--quiet")
+	client := exec.Command(exe, "bench", "floor-client", "--target", "http://"+address, "--scenario", scFile, "--json",
+		resFile, "--quiet")
 	client.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	done := make(chan error, 1)
 	var said []byte
@@ -159,9 +161,9 @@ func (r *run) playFloor(exe, address string) (*Result, error) {
 	return res, json.Unmarshal(b, res)
 }
 
-// combine makes one figure of those that repetitions gave, and ratios of those the floor has too. Ratios are taken pair
-// by pair: both halves of a pair saw the same state of the machine.
-func (r *run) combine() {
+// combineRepetitions merges the figures of all repetitions, and adds ratios to the floor. Ratios are computed for
+// each pair: both runs of a pair had the same conditions on the machine.
+func (r *run) combineRepetitions() {
 	by := map[string][]Figure{}
 	var order []string
 	for _, f := range r.result.Figures {
@@ -173,36 +175,38 @@ func (r *run) combine() {
 	var out []Figure
 	for _, name := range order {
 		all := by[name]
-		out = append(out, merge(all))
+		out = append(out, medianFigure(all))
 		_, kind, _ := strings.Cut(name, ".")
-		if len(r.floors) == 0 || !contains(ratios, kind) {
+		if len(r.floorResults) == 0 || !contains(floorRatioFigures, kind) {
 			continue
 		}
 		var floors, pairs []Figure
 		for i, f := range all {
-			if i >= len(r.floors) {
+			if i >= len(r.floorResults) {
 				break
 			}
-			g, ok := r.floors[i].Figure(name)
+			g, ok := r.floorResults[i].Figure(name)
 			if !ok || g.Value == 0 {
 				continue
 			}
-			floors = append(floors, Figure{Name: "floor." + name, Unit: f.Unit, Value: g.Value, More: f.More, Refused: g.Refused})
-			ratio := Figure{Name: name + "_to_floor", Unit: "x", Value: f.Value / g.Value, More: f.More, Refused: f.Refused}
+			floors = append(floors, Figure{Name: "floor." + name, Unit: f.Unit, Value: g.Value, More: f.More,
+				Refused: g.Refused})
+			ratio := Figure{Name: name + "_to_floor", Unit: "x", Value: f.Value / g.Value, More: f.More,
+				Refused: f.Refused}
 			if ratio.Refused == "" {
 				ratio.Refused = g.Refused
 			}
 			pairs = append(pairs, ratio)
 		}
 		if len(pairs) > 0 {
-			out = append(out, merge(floors), merge(pairs))
+			out = append(out, medianFigure(floors), medianFigure(pairs))
 		}
 	}
 	r.result.Figures = out
 }
 
-// merge is the median with its range.
-func merge(all []Figure) Figure {
+// medianFigure returns the median of repeated figures, with their range.
+func medianFigure(all []Figure) Figure {
 	if len(all) == 1 {
 		f := all[0]
 		if f.Low == 0 && f.High == 0 {

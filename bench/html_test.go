@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// A report must open in a browser with the network cut off and show its figures and drawings.
+// A report opens in a browser without network and shows its figures and charts.
 func TestReportOpensInABrowser(t *testing.T) {
-	s := small("chat")
+	s := smallScenario("chat")
 	s.Phases = []Phase{{Name: "open", Seconds: 3, Rate: 200, Mix: chatMix}}
-	res, _ := on(t, newFake(""), s)
+	res, _ := runAgainst(t, newFake(""), s)
 	res.Server.Pid = 1
 	for i := 0; i < 20; i++ {
 		res.Memory = append(res.Memory, MemPoint{At: float64(i), RSS: int64(50+i) << 20, CPU: 0.3, Goroutines: 40})
@@ -26,7 +26,7 @@ func TestReportOpensInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m := regexp.MustCompile(`(?:src|href)=|url\(|@import`).FindString(page.String()); m != "" {
-		t.Errorf("the report fetches something: %s", m)
+		t.Errorf("the report refers to another file: %s", m)
 	}
 	const chromium = "/usr/bin/chromium"
 	if _, err := os.Stat(chromium); err != nil {
@@ -38,16 +38,19 @@ func TestReportOpensInABrowser(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
-	dom, err := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--virtual-time-budget=1000", "--dump-dom", "file://"+file).Output()
+	dom, err := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu",
+		"--user-data-dir="+t.TempDir(), "--virtual-time-budget=1000", "--dump-dom", "file://"+file).Output()
 	if err != nil {
 		t.Fatalf("chromium: %v", err)
 	}
-	for _, want := range []string{"All promises kept", "latency by percentile", "memory of the server", "sent→seen", "<polyline"} {
+	for _, want := range []string{"All promises kept", "latency by percentile", "memory of the server", "sent→seen",
+		"<polyline"} {
 		if !strings.Contains(string(dom), want) {
 			t.Errorf("the opened report does not show %q", want)
 		}
 	}
 	if shot := os.Getenv("BENCH_SCREENSHOT"); shot != "" {
-		exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--window-size=1240,1900", "--screenshot="+shot, "file://"+file).Run()
+		exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(),
+			"--window-size=1240,1900", "--screenshot="+shot, "file://"+file).Run()
 	}
 }

@@ -1,5 +1,3 @@
-// Package bench is Parley's load harness. It speaks plain HTTP to any Zulip-compatible server, checks that the server
-// keeps its promises while it is loaded, and reports what that cost. README.md explains each figure.
 package bench
 
 import (
@@ -9,6 +7,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"parley/bench/floor"
@@ -20,7 +19,7 @@ const usage = `parley bench: load a Zulip-compatible server, check it, measure i
   parley bench list                                       the scenarios
   parley bench show SCENARIO                              a scenario as JSON, to edit and pass with --scenario
   parley bench hunt SCENARIO (--self | --target URL)      the most users that stay inside the gate
-  parley bench targets --self [--short] [--only NAME,…]   Parley's targets, reached or missed
+  parley bench targets --self [--short] [--only NAME,…]   Parley's targets, reached or MISSED
   parley bench compare A.json B.json                      differences of two runs, noise shown
   parley bench record --target URL --listen ADDR --out F  reverse proxy that writes an anonymised trace
   parley bench replay TRACE (--self | --target URL)       the same requests, with the same timing
@@ -28,14 +27,30 @@ const usage = `parley bench: load a Zulip-compatible server, check it, measure i
 parley bench SCENARIO -h lists the flags.
 `
 
-// Main is parley bench. Its result is the exit code: 0 fine, 1 the server broke a promise or missed a gate, 2 misuse
-// or no result.
+// Main runs `parley bench` with the given arguments and returns the exit code: 0 for success, 1 if the server broke a
+// promise or missed a gate or target, 2 for wrong use or if there is no result.
 func Main(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 || args[0] == "-h" || args[0] == "--help" || args[0] == "help" {
 		fmt.Fprint(stdout, usage)
 		return 0
 	}
 	cmd, rest := args[0], args[1:]
+	if slices.ContainsFunc(rest, asksForHelp) {
+		if slices.Contains([]string{"list", "show", "compare"}, cmd) {
+			fmt.Fprint(stdout, usage)
+		} else {
+			runCommand(cmd, []string{"-h"}, stdout, stdout) // prints the flags
+		}
+		return 0
+	}
+	return runCommand(cmd, rest, stdout, stderr)
+}
+
+// asksForHelp reports whether an argument asks for help instead of a run.
+func asksForHelp(arg string) bool { return arg == "-h" || arg == "-help" || arg == "--help" }
+
+// runCommand executes one command or scenario and returns the exit code.
+func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 	switch cmd {
 	case "list":
 		all := Scenarios()
@@ -67,7 +82,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	case "floor-client":
 		return floorClientMain(rest, stdout, stderr)
 	case "floor-server":
-		return floorMain(rest, stdout, stderr)
+		return floorServerMain(rest, stdout, stderr)
 	}
 	if _, ok := Scenarios()[cmd]; !ok {
 		fmt.Fprintf(stderr, "no scenario or command %q\n\n%s", cmd, usage)
@@ -86,10 +101,10 @@ func printJSON(stdout, stderr io.Writer, v any) int {
 	return 0
 }
 
-// settings are the flags every run has.
-type settings struct {
-	opt      options
-	sc       Scenario
+// runFlags holds the flags that every run has.
+type runFlags struct {
+	options  options
+	scenario Scenario
 	file     string
 	jsonFile string
 	htmlFile string
@@ -100,43 +115,50 @@ type settings struct {
 	flags    *flag.FlagSet
 }
 
-func newSettings(name string, stdout, stderr io.Writer) *settings {
-	s := &settings{opt: options{out: stdout}}
+func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
+	s := &runFlags{options: options{out: stdout}}
 	f := flag.NewFlagSet("parley bench "+name, flag.ContinueOnError)
 	f.SetOutput(stderr)
 	s.flags = f
-	f.StringVar(&s.opt.target, "target", "", "`URL` of the server, plain http")
-	f.BoolVar(&s.opt.self, "self", false, "start a fresh Parley in a process of its own, and measure that")
-	f.StringVar(&s.opt.exe, "exe", "", "with --self: the `executable` to start (default: this one)")
-	f.StringVar(&s.serve, "serve", "", "with --self: `arguments` for serve instead of those the scenario chooses, separated by spaces")
-	f.StringVar(&s.opt.user, "user", "", "`email` of an administrator who may create users (default: development login)")
-	f.StringVar(&s.opt.key, "key", "", "that administrator's API `key`")
-	f.StringVar(&s.opt.file, "credentials", "", "`file` of JSON lines {email,key,user_id,host}: use these people instead of creating any")
-	f.BoolVar(&s.opt.adopt, "adopt", false, "use the users the development login lists instead of creating any")
+	f.StringVar(&s.options.target, "target", "", "`URL` of the server, plain http")
+	f.BoolVar(&s.options.self, "self", false, "start a fresh Parley in its own process and measure it")
+	f.StringVar(&s.options.executable, "exe", "", "with --self: the `executable` to start (default: this one)")
+	f.StringVar(&s.serve, "serve", "",
+		"with --self: `arguments` for serve, separated by spaces, instead of those the scenario chooses")
+	f.StringVar(&s.options.adminEmail, "user", "",
+		"`email` of an administrator that can create users (default: development login)")
+	f.StringVar(&s.options.adminKey, "key", "", "that administrator's API `key`")
+	f.StringVar(&s.options.credentialsFile, "credentials", "",
+		"`file` of JSON lines {email,key,user_id,host}: use these users instead of creating any")
+	f.BoolVar(&s.options.adopt, "adopt", false, "use the users of the development login instead of creating any")
 	f.StringVar(&s.hosts, "hosts", "", "for mixed-realms: Host `names` of the organizations, separated by commas")
-	f.StringVar(&s.opt.metrics, "metrics", "", "`URL` of the server's Prometheus text (default: /metrics of the target, if it answers)")
-	f.BoolVar(&s.opt.quiet, "quiet", false, "no progress lines")
-	f.IntVar(&s.opt.repeat, "repeat", 1, "run the phases `n` times and report medians and ranges")
-	f.BoolVar(&s.opt.floor, "floor", false, "also run the bare epoll server, in alternation, and report ratios (at least three pairs)")
-	f.StringVar(&s.opt.floorCmd, "floor-command", "", "another `program` as floor; it is given --listen ADDR and --bytes N")
+	f.StringVar(&s.options.metrics, "metrics", "",
+		"`URL` of the server's Prometheus text (default: /metrics of the target, if it answers)")
+	f.BoolVar(&s.options.quiet, "quiet", false, "no progress lines")
+	f.IntVar(&s.options.repeat, "repeat", 1, "run the phases `n` times and report medians and ranges")
+	f.BoolVar(&s.options.floor, "floor", false,
+		"also run the bare epoll server, in alternation, and report ratios (at least three pairs)")
+	f.StringVar(&s.options.floorCommand, "floor-command", "",
+		"another `program` as floor; it is started with --listen ADDR and --bytes N")
 	f.StringVar(&s.jsonFile, "json", "", "write the result to `file`")
 	f.StringVar(&s.htmlFile, "html", "", "write a report to `file`")
-	f.StringVar(&s.file, "scenario", "", "`file` with a scenario as JSON; flags given change it")
-	f.IntVar(&s.sc.Users, "users", 0, "people created")
-	f.IntVar(&s.sc.Pollers, "pollers", -1, "event queues with a parked poll (default: as the scenario says, at least one each when --users is given)")
-	f.IntVar(&s.sc.Channels, "channels", 0, "channels")
-	f.IntVar(&s.sc.History, "history", -1, "messages sent before anything is measured")
-	f.IntVar(&s.sc.Sample, "sample", -1, "pollers that decode everything and mirror the state")
-	f.IntVar(&s.sc.Conns, "connections", 0, "connections for everything that is not a poll")
-	f.IntVar(&s.sc.Sources, "sources", 0, "loopback source addresses")
-	f.Uint64Var(&s.sc.Seed, "seed", 0, "seed of everything random")
+	f.StringVar(&s.file, "scenario", "", "`file` with a scenario as JSON; other flags override its values")
+	f.IntVar(&s.scenario.Users, "users", 0, "users to create")
+	f.IntVar(&s.scenario.Pollers, "pollers", -1,
+		"event queues with a parked poll (default: from the scenario; with --users at least one a user)")
+	f.IntVar(&s.scenario.Channels, "channels", 0, "channels")
+	f.IntVar(&s.scenario.History, "history", -1, "messages sent before the measurement")
+	f.IntVar(&s.scenario.Sample, "sample", -1, "pollers that decode every event and mirror the state")
+	f.IntVar(&s.scenario.Conns, "connections", 0, "connections for everything that is not a poll")
+	f.IntVar(&s.scenario.Sources, "sources", 0, "loopback source addresses")
+	f.Uint64Var(&s.scenario.Seed, "seed", 0, "seed of everything random")
 	f.Float64Var(&s.rate, "rate", 0, "requests a second of open-loop phases")
 	f.Float64Var(&s.seconds, "duration", 0, "seconds of phases that have a length")
 	return s
 }
 
-// parse reads flags and settles what is run.
-func (s *settings) parse(name string, args []string) error {
+// parse reads the flags and checks the resulting scenario.
+func (s *runFlags) parse(name string, args []string) error {
 	if err := s.flags.Parse(args); err != nil {
 		return err
 	}
@@ -149,35 +171,36 @@ func (s *settings) parse(name string, args []string) error {
 	} else if !ok {
 		return fmt.Errorf("no scenario %q", name)
 	}
-	s.sc = override(sc, s.sc, s.rate, s.seconds)
+	s.scenario = applyFlags(sc, s.scenario, s.rate, s.seconds)
 	if s.serve != "" {
-		s.sc.Serve = strings.Fields(s.serve)
+		s.scenario.Serve = strings.Fields(s.serve)
 	}
 	if s.hosts != "" {
-		s.opt.hosts = strings.Split(s.hosts, ",")
-		s.sc.Realms = len(s.opt.hosts)
+		s.options.hosts = strings.Split(s.hosts, ",")
+		s.scenario.Realms = len(s.options.hosts)
 	}
-	if s.opt.self == (s.opt.target != "") {
-		return fmt.Errorf("say either --self or --target URL")
+	if s.options.self == (s.options.target != "") {
+		return fmt.Errorf("either --self or --target URL is required, not both")
 	}
-	if s.opt.exe == "" {
+	if s.options.executable == "" {
 		exe, err := os.Executable()
 		if err != nil {
 			return err
 		}
-		s.opt.exe = exe
+		s.options.executable = exe
 	}
-	if s.opt.floor && s.opt.repeat < 3 {
-		s.opt.repeat = 3
+	if s.options.floor && s.options.repeat < 3 {
+		s.options.repeat = 3
 	}
-	return s.sc.check()
+	return s.scenario.check()
 }
 
-// override puts what flags say over a scenario.
-func override(sc, f Scenario, rate, duration float64) Scenario {
+// applyFlags returns sc with the values that flags set in f. A zero value in f, or -1 where zero has a meaning, leaves
+// the value of sc. rate and duration apply to all phases but warm-ups.
+func applyFlags(sc, f Scenario, rate, duration float64) Scenario {
 	if f.Users > 0 {
 		if sc.Pollers > 0 && f.Pollers < 0 {
-			// As many queues a person as before, so that --users alone scales a scenario.
+			// Keep the number of queues a user, so that --users alone scales a scenario.
 			sc.Pollers = min(max(1, sc.Pollers/max(1, sc.Users))*f.Users, 19000)
 		}
 		sc.Users = f.Users
@@ -220,15 +243,15 @@ func override(sc, f Scenario, rate, duration float64) Scenario {
 }
 
 func scenarioMain(name string, args []string, stdout, stderr io.Writer) int {
-	s := newSettings(name, stdout, stderr)
+	s := newRunFlags(name, stdout, stderr)
 	if err := s.parse(name, args); err != nil {
 		if err != flag.ErrHelp {
 			fmt.Fprintf(stderr, "parley bench %s: %v\n", name, err)
 		}
 		return 2
 	}
-	fmt.Fprintf(stdout, "parley bench %s: %s (seed %d)\n", s.sc.Name, s.sc.About, s.sc.Seed)
-	res, err := runScenario(s.sc, s.opt)
+	fmt.Fprintf(stdout, "parley bench %s: %s (seed %d)\n", s.scenario.Name, s.scenario.About, s.scenario.Seed)
+	res, err := runScenario(s.scenario, s.options)
 	if err != nil {
 		fmt.Fprintf(stderr, "parley bench %s: %v\n", name, err)
 		return 2
@@ -244,7 +267,7 @@ func scenarioMain(name string, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func writeFiles(s *settings, res *Result) error {
+func writeFiles(s *runFlags, res *Result) error {
 	if s.jsonFile != "" {
 		b, err := json.MarshalIndent(res, "", " ")
 		if err != nil {
@@ -268,8 +291,8 @@ func writeFiles(s *settings, res *Result) error {
 	return nil
 }
 
-// floorMain is the floor as a process of its own; it says where it listens and serves until it is ended.
-func floorMain(args []string, stdout, stderr io.Writer) int {
+// floorServerMain runs the floor server in this process: it prints its address and serves until the process ends.
+func floorServerMain(args []string, stdout, stderr io.Writer) int {
 	f := flag.NewFlagSet("parley bench floor-server", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	listen := f.String("listen", "127.0.0.1:0", "`address`")
@@ -289,15 +312,15 @@ func floorMain(args []string, stdout, stderr io.Writer) int {
 	return 2
 }
 
-// floorClientMain runs a scenario against a floor.
+// floorClientMain runs a scenario against a floor server, in a process of its own.
 func floorClientMain(args []string, stdout, stderr io.Writer) int {
-	s := newSettings("floor-client", stdout, stderr)
-	s.opt.nobody = true
+	s := newRunFlags("floor-client", stdout, stderr)
+	s.options.floorTarget = true
 	if err := s.parse("fanout", args); err != nil {
 		fmt.Fprintln(stderr, err)
 		return 2
 	}
-	res, err := runScenario(s.sc, s.opt)
+	res, err := runScenario(s.scenario, s.options)
 	if err == nil {
 		err = writeFiles(s, res)
 	}

@@ -14,14 +14,15 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Latencies are kept in whole microseconds, three digits exact, up to two minutes: longer ones count as two minutes.
+// maxLatency is the largest latency a histogram distinguishes; longer ones count as this. Latencies are stored in
+// whole microseconds, with three exact digits.
 const maxLatency = 2 * time.Minute
 
 func newHist() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, int64(maxLatency/time.Microsecond), 3)
 }
 
-func record(h *hdrhistogram.Histogram, d time.Duration) {
+func recordLatency(h *hdrhistogram.Histogram, d time.Duration) {
 	us := int64(d / time.Microsecond)
 	if us < 1 {
 		us = 1
@@ -32,7 +33,7 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 	h.RecordValue(us)
 }
 
-// Kinds of request, as reports name them.
+// Kinds of request, in the order of the reports. kindNames holds the names.
 const (
 	kindPoll = iota
 	kindRegister
@@ -46,15 +47,16 @@ const (
 	kindEdit
 	kindOther
 	kindPing
-	kinds
+	kindCount
 )
 
-var kindNames = [kinds]string{"poll", "register", "send", "presence", "read", "flag", "typing", "messages", "react", "edit", "other", "ping"}
+var kindNames = [kindCount]string{"poll", "register", "send", "presence", "read", "flag", "typing", "messages", "react",
+	"edit", "other", "ping"}
 
-// A tally is what became of the requests of one kind during one phase.
+// A tally counts the requests of one kind during one phase.
 type tally struct {
 	n       int64
-	status  map[int]int64 // what was not 200; 0 means no answer at all
+	status  map[int]int64 // count by status other than 200; 0 means no answer
 	latency *hdrhistogram.Histogram
 	bytes   int64
 }
@@ -72,33 +74,33 @@ func (t *tally) count(status int, bytes int, took time.Duration) {
 		if t.latency == nil {
 			t.latency = newHist()
 		}
-		record(t.latency, took)
+		recordLatency(t.latency, took)
 	}
 }
 
-// A meter collects one phase. Polls have no latency of their own (they wait on purpose): what counts for them is seen,
-// the time from the moment a message was meant to be sent to the moment a poller had read it.
+// A meter collects the measurements of one phase. Polls wait on purpose, so they have no latency. For them the meter
+// records seen: the time from the intended start of a send until a poller has read the message.
 type meter struct {
 	name       string
 	begin, end time.Duration
-	kinds      [kinds]tally
+	kinds      [kindCount]tally
 	seen       *hdrhistogram.Histogram
-	late       *hdrhistogram.Histogram // how far behind its own schedule the generator issued requests
+	lateness   *hdrhistogram.Histogram // delay of the generator behind its own schedule
 	delivered  int64
 	heartbeats int64
 	eventBytes int64
 	dials      int64
 
 	bytesIn, bytesOut int64
-	cpu               time.Duration // of the server
-	busy              time.Duration // of the generator's thread
-	self              time.Duration // of the generator's process
-	others            time.Duration // of everybody else on this machine, and of its host
+	serverCPU         time.Duration // of the server
+	generatorBusy     time.Duration // of the generator's thread
+	ownCPU            time.Duration // of the generator's process
+	otherCPU          time.Duration // of all other processes on this machine, and of its host
 	window            window
 	windows           []window
 }
 
-// A window is one second of a phase.
+// A window holds the measurements of one second of a phase.
 type window struct {
 	at        time.Duration
 	requests  int64
@@ -108,27 +110,27 @@ type window struct {
 }
 
 func newMeter(name string) *meter {
-	m := &meter{name: name, seen: newHist(), late: newHist()}
+	m := &meter{name: name, seen: newHist(), lateness: newHist()}
 	m.window = window{seen: newHist(), took: newHist()}
 	return m
 }
 
-func (m *meter) answered(kind, status, bytes int, took time.Duration) {
+func (m *meter) recordAnswer(kind, status, bytes int, took time.Duration) {
 	m.kinds[kind].count(status, bytes, took)
 	m.window.requests++
 	if took >= 0 {
-		record(m.window.took, took)
+		recordLatency(m.window.took, took)
 	}
 }
 
-func (m *meter) saw(took time.Duration) {
+func (m *meter) recordSeen(took time.Duration) {
 	m.delivered++
 	m.window.delivered++
-	record(m.seen, took)
-	record(m.window.seen, took)
+	recordLatency(m.seen, took)
+	recordLatency(m.window.seen, took)
 }
 
-// roll closes one second and opens the next.
+// roll closes the current window and opens the next.
 func (m *meter) roll(now time.Duration) {
 	w := m.window
 	w.at = now
@@ -136,19 +138,19 @@ func (m *meter) roll(now time.Duration) {
 	m.window = window{seen: newHist(), took: newHist()}
 }
 
-// process watches a server's process from outside.
+// A process reads the resource use of a process from /proc.
 type process struct {
 	pid int
 }
 
-var ticks = time.Second / 100 // USER_HZ is 100 on every Linux Go runs on
+var clockTick = time.Second / 100 // USER_HZ is 100 on every Linux Go runs on
 
 func (p process) cpu() (time.Duration, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
 	if err != nil {
 		return 0, err
 	}
-	// The name, in parentheses, may hold spaces: count from the last one.
+	// The process name, in parentheses, can contain spaces: count fields from the last parenthesis.
 	i := bytes.LastIndexByte(b, ')')
 	f := strings.Fields(string(b[i+1:]))
 	if len(f) < 13 {
@@ -156,10 +158,10 @@ func (p process) cpu() (time.Duration, error) {
 	}
 	u, _ := strconv.ParseInt(f[11], 10, 64)
 	s, _ := strconv.ParseInt(f[12], 10, 64)
-	return time.Duration(u+s) * ticks, nil
+	return time.Duration(u+s) * clockTick, nil
 }
 
-// rss is the resident memory in bytes.
+// rss returns the resident memory in bytes.
 func (p process) rss() (int64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.pid))
 	if err != nil {
@@ -188,19 +190,19 @@ func (p process) threads() int {
 	return 0
 }
 
-// A sample is one look at the server from outside, and at its own numbers where it publishes them.
+// A sample is one measurement of the server process, and of its own metrics if it publishes them.
 type sample struct {
 	At         time.Time
 	CPU        time.Duration
 	RSS        int64
-	Heap       int64 // bytes in use, 0 when the server does not say
-	Goroutines int64 // 0 when the server does not say
+	Heap       int64 // bytes in use, 0 if the server does not publish it
+	Goroutines int64 // 0 if the server does not publish it
 	Others     time.Duration
 }
 
-// A sampler looks at the server once a second, in its own goroutine: reading smaps may take milliseconds. It asks for the
-// server's own numbers every scrapeEvery looks only: putting them together takes the server up to 3 ms, which would count
-// as its cost.
+// A sampler measures the server once a second in its own goroutine, since reading smaps can take milliseconds. It
+// fetches the server's metrics only with every scrapeEvery-th sample: they cost the server up to 3 ms, which would
+// count as server CPU.
 type sampler struct {
 	mu      sync.Mutex
 	p       process
@@ -219,7 +221,7 @@ func startSampler(pid int, metrics string) *sampler {
 		t := time.NewTicker(time.Second)
 		defer t.Stop()
 		for n := 0; ; n++ {
-			s.look(n%scrapeEvery == 0)
+			s.takeSample(n%scrapeEvery == 0)
 			select {
 			case <-t.C:
 			case <-s.stop:
@@ -230,8 +232,8 @@ func startSampler(pid int, metrics string) *sampler {
 	return s
 }
 
-// look also asks for the server's own numbers if it is to ask.
-func (s *sampler) look(ask bool) sample {
+// takeSample measures the server now. With scrape it also fetches the server's metrics.
+func (s *sampler) takeSample(scrape bool) sample {
 	s.mu.Lock()
 	p, metrics := s.p, s.metrics
 	s.mu.Unlock()
@@ -241,7 +243,7 @@ func (s *sampler) look(ask bool) sample {
 		x.RSS, _ = p.rss()
 		x.Others = othersCPU()
 	}
-	if ask && metrics != "" {
+	if scrape && metrics != "" {
 		x.Goroutines, x.Heap = readMetrics(metrics)
 	}
 	if x.RSS != 0 || x.Goroutines != 0 {
@@ -252,8 +254,8 @@ func (s *sampler) look(ask bool) sample {
 	return x
 }
 
-// moved says that the server now is another process.
-func (s *sampler) moved(pid int) {
+// setPID changes the process to measure, after a restart or upgrade.
+func (s *sampler) setPID(pid int) {
 	s.mu.Lock()
 	s.p.pid = pid
 	s.mu.Unlock()
@@ -272,7 +274,7 @@ func (s *sampler) close() {
 
 var metricsClient = &http.Client{Timeout: 2 * time.Second}
 
-// readMetrics understands the usual names of a Go process in Prometheus text.
+// readMetrics reads the usual metric names of a Go process from Prometheus text. It returns zeros on any error.
 func readMetrics(url string) (goroutines, heap int64) {
 	resp, err := metricsClient.Get(url)
 	if err != nil {
@@ -300,8 +302,8 @@ func readMetrics(url string) (goroutines, heap int64) {
 	return goroutines, heap
 }
 
-// othersCPU is the machine's busy time so far, all processes together, and what its host took from it (steal).
-// A guest whose host is busy measures that.
+// othersCPU returns the busy CPU time of the machine so far, of all processes, plus the time its host took from it
+// (steal). Steal makes a busy host visible to a guest.
 func othersCPU() time.Duration {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -318,5 +320,5 @@ func othersCPU() time.Duration {
 		n, _ := strconv.ParseInt(v, 10, 64)
 		busy += n
 	}
-	return time.Duration(busy) * ticks
+	return time.Duration(busy) * clockTick
 }

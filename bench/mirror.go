@@ -9,26 +9,28 @@ import (
 	"parley/bench/swarm"
 )
 
-// mirrorKind is what today's mobile app says of itself.
-var mirrorKind = mirror.Kind{Caps: capabilities}
+// mirrorKind has the capabilities of today's mobile app.
+var mirrorKind = mirror.Client{Caps: capabilities}
 
 func mirrorRegister() params {
-	return params{"apply_markdown": true, "client_gravatar": false, "slim_presence": true, "client_capabilities": capabilities,
-		"fetch_event_types": []string{"subscription", "stream", "realm_user", "message", "update_message_flags", "starred_messages", "user_topic", "realm_user_groups", "muted_users", "realm"}}
+	return params{"apply_markdown": true, "client_gravatar": false, "slim_presence": true,
+		"client_capabilities": capabilities,
+		"fetch_event_types": []string{"subscription", "stream", "realm_user", "message", "update_message_flags",
+			"starred_messages", "user_topic", "realm_user_groups", "muted_users", "realm"}}
 }
 
 var errNoAnswer = errors.New("no answer")
 
-// mirrorPatience is how long events may lag behind what a register says: some work is done behind the answer, such as
-// marking read what somebody leaves unread in a channel.
+// mirrorPatience is the longest time that events may lag behind a register: the server does some work after the
+// answer, for example marking messages as read when a user leaves a channel.
 const mirrorPatience = 40 * time.Second
 
-// compareMirrors asks for the state anew and compares. Events of the last moments may still be on their way, so a
-// difference is looked at again before it counts.
+// compareMirrors fetches the state again and compares it with each mirror. The last events may still be under way, so
+// a difference counts only if it persists until mirrorPatience is over.
 func (r *run) compareMirrors() {
 	var left []*poller
 	for _, p := range r.pollers {
-		if p.mirror != nil && !p.dead {
+		if p.mirror != nil && !p.queueGone {
 			left = append(left, p)
 		}
 	}
@@ -37,8 +39,8 @@ func (r *run) compareMirrors() {
 		return
 	}
 	end := r.loop.Now() + mirrorPatience
-	if r.opt.patience > 0 {
-		end = r.loop.Now() + r.opt.patience
+	if r.options.drainLimit > 0 {
+		end = r.loop.Now() + r.options.drainLimit
 	}
 	wrong := map[*poller][]mirror.Mismatch{}
 	for try := 0; len(left) > 0 && (try == 0 || r.loop.Now() < end); try++ {
@@ -53,14 +55,16 @@ func (r *run) compareMirrors() {
 	}
 	for _, p := range left {
 		for _, x := range wrong[p] {
-			r.led.breach("state of "+x.Part, "poller %d (user %d): %v", p.heard.no, r.pop.people[p.who].ID, x.Err)
+			r.ledger.addViolation("state of "+x.Part, "poller %d (user %d): %v", p.listener.number,
+				r.population.people[p.person].ID, x.Err)
 		}
 	}
-	r.result.Notes = append(r.result.Notes, fmt.Sprintf("%d clients built their state from events and compared it with a fresh register", n))
+	r.result.Notes = append(r.result.Notes,
+		fmt.Sprintf("%d clients built their state from events, and it was compared with a fresh register", n))
 }
 
 func (r *run) compareMirror(p *poller) []mirror.Mismatch {
-	who := &r.pop.people[p.who]
+	user := &r.population.people[p.person]
 	fresh := mirror.New(mirrorKind)
 	var queue string
 	call := func(c *swarm.Call, use func(body []byte) error) error {
@@ -68,7 +72,7 @@ func (r *run) compareMirror(p *poller) []mirror.Mismatch {
 		done := false
 		c.Done = func(c *swarm.Call, a *swarm.Answer) {
 			done = true
-			if err = problem(c, a); err == nil {
+			if err = answerError(c, a); err == nil {
 				err = use(a.Body)
 			}
 		}
@@ -76,7 +80,7 @@ func (r *run) compareMirror(p *poller) []mirror.Mismatch {
 		r.loop.Run(func() bool { return done })
 		return err
 	}
-	err := call(r.call("POST", "register", who, mirrorRegister()), func(body []byte) error {
+	err := call(r.newCall("POST", "register", user, mirrorRegister()), func(body []byte) error {
 		swarm.Fields(body, func(k, v []byte) {
 			if string(k) == "queue_id" {
 				queue = swarm.Text(v)
@@ -89,13 +93,14 @@ func (r *run) compareMirror(p *poller) []mirror.Mismatch {
 	}
 	out := p.mirror.Diff(fresh)
 	if ids := p.mirror.Messages(); len(ids) > 0 {
-		ask := params{"message_ids": ids, "apply_markdown": true, "client_gravatar": false, "allow_empty_topic_name": true}
-		if err := call(r.call("GET", "messages", who, ask), p.mirror.DiffMessages); err != nil {
+		ask := params{"message_ids": ids, "apply_markdown": true, "client_gravatar": false,
+			"allow_empty_topic_name": true}
+		if err := call(r.newCall("GET", "messages", user, ask), p.mirror.DiffMessages); err != nil {
 			out = append(out, mirror.Mismatch{Part: "messages", Err: err})
 		}
 	}
 	if queue != "" {
-		call(r.call("DELETE", "events", who, params{"queue_id": queue}), func([]byte) error { return nil })
+		call(r.newCall("DELETE", "events", user, params{"queue_id": queue}), func([]byte) error { return nil })
 	}
 	return out
 }

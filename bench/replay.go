@@ -15,16 +15,16 @@ func sortSteps(s []Step) {
 	sort.SliceStable(s, func(i, j int) bool { return s[i].At < s[j].At })
 }
 
-// replayMain does what a trace says, at the times it says, with a crowd of as many people. Polls are not replayed as
-// such: every person who polled has a queue and polls it, which is what a client does.
+// replayMain repeats the requests of a trace at their times, with a crowd of as many users. Polls are not repeated as
+// such: each user that polled gets a queue and polls it, as a client does.
 func replayMain(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		fmt.Fprint(stderr, usage)
 		return 2
 	}
 	file, args := args[0], args[1:]
-	s := newSettings("replay", stdout, stderr)
-	speed := s.flags.Float64("speed", 1, "times as fast as it was")
+	s := newRunFlags("replay", stdout, stderr)
+	speed := s.flags.Float64("speed", 1, "speed `factor`: 2 is twice as fast as recorded")
 	if err := s.parse("chat", args); err != nil {
 		if err != flag.ErrHelp {
 			fmt.Fprintf(stderr, "parley bench replay: %v\n", err)
@@ -39,16 +39,17 @@ func replayMain(args []string, stdout, stderr io.Writer) int {
 	steps, err := ReadTrace(f)
 	f.Close()
 	if err == nil && len(steps) == 0 {
-		err = fmt.Errorf("%s holds no request", file)
+		err = fmt.Errorf("%s contains no request", file)
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 2
 	}
-	s.sc = replayScenario(steps, s.sc, *speed)
-	s.opt.steps, s.opt.speed = steps, *speed
-	fmt.Fprintf(stdout, "parley bench replay: %d requests of %d people over %.0f s, %g times as fast\n", len(steps), s.sc.Users, s.sc.Phases[0].Seconds**speed, *speed)
-	res, err := runScenario(s.sc, s.opt)
+	s.scenario = replayScenario(steps, s.scenario, *speed)
+	s.options.traceSteps, s.options.speed = steps, *speed
+	fmt.Fprintf(stdout, "parley bench replay: %d requests of %d people over %.0f s, %g times as fast\n", len(steps),
+		s.scenario.Users, s.scenario.Phases[0].Seconds**speed, *speed)
+	res, err := runScenario(s.scenario, s.options)
 	if err != nil {
 		fmt.Fprintf(stderr, "parley bench replay: %v\n", err)
 		return 2
@@ -64,12 +65,13 @@ func replayMain(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// replayScenario is a crowd of the trace's size: everybody in every channel, since a trace does not say who was where.
+// replayScenario returns a scenario of the trace's size. All users are in all channels, since a trace does not record
+// memberships.
 func replayScenario(steps []Step, sc Scenario, speed float64) Scenario {
-	people, channels := 0, 0
+	users, channels := 0, 0
 	polled := map[int]bool{}
 	for _, st := range steps {
-		people = max(people, st.Who+1)
+		users = max(users, st.Who+1)
 		if strings.HasSuffix(st.Path, "/events") && st.Method == "GET" {
 			polled[st.Who] = true
 		}
@@ -80,62 +82,62 @@ func replayScenario(steps []Step, sc Scenario, speed float64) Scenario {
 		}
 	}
 	sc.Name, sc.About = "replay", "a recorded trace"
-	sc.Users, sc.Pollers, sc.Channels, sc.Zipf, sc.History = max(people, 1), len(polled), max(channels, 1), 0, 100
+	sc.Users, sc.Pollers, sc.Channels, sc.Zipf, sc.History = max(users, 1), len(polled), max(channels, 1), 0, 100
 	last := steps[len(steps)-1].At
 	sc.Phases = []Phase{{Name: "replay", Seconds: float64(last)/1e6/speed + 0.5}}
 	return sc
 }
 
-// replay issues the steps of a trace at their times.
-func (r *run) replay() error {
+// runReplay sends the steps of a trace at their times.
+func (r *run) runReplay() error {
 	m := r.meter
 	begin := r.loop.Now()
 	n := 0
 	var next func()
 	next = func() {
-		for n < len(r.opt.steps) {
-			st := &r.opt.steps[n]
-			due := begin + time.Duration(float64(st.At)*1000/r.opt.speed)
+		for n < len(r.options.traceSteps) {
+			st := &r.options.traceSteps[n]
+			due := begin + time.Duration(float64(st.At)*1000/r.options.speed)
 			if due > r.loop.Now() {
 				r.loop.At(due, next)
 				return
 			}
 			n++
-			record(m.late, r.loop.Now()-due)
-			r.step(st, due)
+			recordLatency(m.lateness, r.loop.Now()-due)
+			r.replayStep(st, due)
 		}
 	}
 	next()
-	return r.loop.Run(func() bool { return n == len(r.opt.steps) && r.pool.Under() == 0 })
+	return r.loop.Run(func() bool { return n == len(r.options.traceSteps) && r.pool.Pending() == 0 })
 }
 
-// step maps one anonymous request onto this crowd.
-func (r *run) step(st *Step, due time.Duration) {
+// replayStep maps one anonymous request to this crowd and sends it.
+func (r *run) replayStep(st *Step, due time.Duration) {
 	_, path, ok := strings.Cut(st.Path, "/api/v1/")
 	if !ok {
 		if _, path, ok = strings.Cut(st.Path, "/json/"); !ok {
-			r.skipped++
+			r.skippedSteps++
 			return
 		}
 	}
 	if path == "events" || strings.Contains(path, "api_key") || strings.Contains(path, "user_uploads") {
-		return // polls go their own way; logins and files cannot be replayed
+		return // pollers poll on their own; logins and files cannot be replayed
 	}
-	var who *person
+	var user *person
 	if st.Who >= 0 {
-		who = &r.pop.people[st.Who%len(r.pop.people)]
+		user = &r.population.people[st.Who%len(r.population.people)]
 	}
 	if path == "messages" && st.Method == "POST" && st.Params["type"] != "direct" && st.Params["type"] != "private" {
 		to, _ := strconv.Atoi(strings.TrimPrefix(st.Params["to"], "c"))
-		r.actSend(to%len(r.pop.channels), due, nil, nil)
+		r.startSend(to%len(r.population.channels), due, nil, nil)
 		return
 	}
 	path, ok = r.stepPath(path)
 	if !ok {
-		r.skipped++
+		r.skippedSteps++
 		return
 	}
-	r.issue(stepKind(st.Method, path), r.call(st.Method, path, who, r.stepParams(st)), due, nil, nil)
+	r.issueCall(stepKind(st.Method, path), r.newCall(st.Method, path, user, r.stepParams(st)), due, nil, nil)
 }
 
 func (r *run) stepPath(path string) (string, bool) {
@@ -147,15 +149,15 @@ func (r *run) stepPath(path string) (string, bool) {
 		n, _ := strconv.Atoi(s[1:])
 		switch s[0] {
 		case 'm':
-			sent, _ := r.recent()
+			sent, _ := r.recentSend()
 			if sent == nil {
 				return "", false
 			}
 			parts[i] = strconv.FormatInt(sent.message, 10)
 		case 'c':
-			parts[i] = strconv.FormatInt(r.pop.channels[n%len(r.pop.channels)].ID, 10)
+			parts[i] = strconv.FormatInt(r.population.channels[n%len(r.population.channels)].ID, 10)
 		case 'u':
-			parts[i] = strconv.FormatInt(r.pop.people[n%len(r.pop.people)].ID, 10)
+			parts[i] = strconv.FormatInt(r.population.people[n%len(r.population.people)].ID, 10)
 		case 'x':
 			return "", false
 		}
@@ -176,12 +178,12 @@ func (r *run) stepParams(st *Step) params {
 		case k == "topic" || k == "subject" || k == "topic_name":
 			p[k] = "topic " + v
 		case k == "stream_id" || k == "to":
-			p[k] = r.pop.channels[n%len(r.pop.channels)].ID
+			p[k] = r.population.channels[n%len(r.population.channels)].ID
 		case k == "anchor" && !strings.HasPrefix(v, "m"):
 			p[k] = v
 		case k == "anchor" || k == "message_id" || k == "messages":
 			id := int64(1)
-			if s, _ := r.recent(); s != nil {
+			if s, _ := r.recentSend(); s != nil {
 				id = s.message
 			}
 			if p[k] = id; k == "messages" {
@@ -205,7 +207,8 @@ func (r *run) stepNarrow(v string) []map[string]any {
 			out = append(out, map[string]any{"operator": op, "operand": operand})
 		case op == "channel" || op == "stream":
 			n, _ := strconv.Atoi(strings.TrimPrefix(operand, "c"))
-			out = append(out, map[string]any{"operator": "channel", "operand": r.pop.channels[n%len(r.pop.channels)].ID})
+			out = append(out, map[string]any{"operator": "channel",
+				"operand": r.population.channels[n%len(r.population.channels)].ID})
 		case op == "topic":
 			out = append(out, map[string]any{"operator": "topic", "operand": "topic 1"})
 		}

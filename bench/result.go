@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A Result is everything a run found; it is what --json writes.
+// A Result is everything that a run measured; --json writes it.
 type Result struct {
 	Format     int         `json:"format"`
 	Scenario   Scenario    `json:"scenario"`
@@ -21,13 +21,13 @@ type Result struct {
 	Phases     []PhaseData `json:"phases"`
 	Figures    []Figure    `json:"figures"`
 	Violations []violation `json:"violations"`
-	Broken     int         `json:"broken"` // violations in all
+	Broken     int         `json:"broken"` // number of all violations
 	Memory     []MemPoint  `json:"memory"`
 	Complaints []string    `json:"complaints,omitempty"`
 	Notes      []string    `json:"notes,omitempty"`
 }
 
-// formatNow is the version of the JSON; readers refuse newer ones.
+// formatNow is the version of the JSON format; readers reject newer ones.
 const formatNow = 1
 
 // ServerInfo is the measured server.
@@ -39,7 +39,7 @@ type ServerInfo struct {
 	Restart float64 `json:"restart_s,omitempty"`
 }
 
-// Building is how the crowd came to be, and how long that took.
+// Building describes how the crowd was created and how long that took, in seconds.
 type Building struct {
 	How      string  `json:"how"`
 	Seconds  float64 `json:"seconds"`
@@ -49,11 +49,11 @@ type Building struct {
 	Register float64 `json:"register_seconds"`
 }
 
-// PhaseData is one phase in numbers.
+// PhaseData holds the numbers of one phase.
 type PhaseData struct {
 	Name      string              `json:"name"`
 	Seconds   float64             `json:"seconds"`
-	Drain     float64             `json:"drain_s"` // how long after the last request everything was seen
+	Drain     float64             `json:"drain_s"` // from the last request until everything was seen
 	Kinds     map[string]KindData `json:"kinds"`
 	Seen      Latency             `json:"seen"`
 	Late      Latency             `json:"late"`
@@ -63,7 +63,7 @@ type PhaseData struct {
 	CPU       float64             `json:"server_cores"`    // CPU seconds of the server per second
 	Delivery  float64             `json:"cpu_us_delivery"` // server CPU per delivery
 	Busy      float64             `json:"generator_share"` // of one core, its thread
-	Others    float64             `json:"other_cores"`     // what other processes and the host used
+	Others    float64             `json:"other_cores"`     // used by other processes and the host
 	In        int64               `json:"bytes_in"`
 	Out       int64               `json:"bytes_out"`
 	Errors    float64             `json:"errors_percent"`
@@ -71,10 +71,11 @@ type PhaseData struct {
 	P99       float64             `json:"p99_ms"`
 	Heartbeat int64               `json:"heartbeats"`
 	Series    []SeriesPoint       `json:"series"`
-	Refused   string              `json:"refused,omitempty"` // why its rates and latencies say nothing
+	// Refused is the reason why rates and latencies are not those of the server; empty if they are.
+	Refused string `json:"refused,omitempty"`
 }
 
-// KindData is the requests of one kind in a phase.
+// KindData holds the requests of one kind in a phase.
 type KindData struct {
 	N       int64            `json:"n"`
 	Status  map[string]int64 `json:"not_200,omitempty"`
@@ -83,7 +84,7 @@ type KindData struct {
 	Share   float64          `json:"share_percent"`
 }
 
-// Latency is a distribution in milliseconds; Curve holds its percentiles for drawing.
+// Latency is a distribution in milliseconds; Curve holds percentiles for the chart.
 type Latency struct {
 	N     int64        `json:"n"`
 	Mean  float64      `json:"mean_ms"`
@@ -114,8 +115,8 @@ type MemPoint struct {
 	Goroutines int64   `json:"goroutines,omitempty"`
 }
 
-// A Figure is one number worth comparing or holding to a target. Low and High are its range over repeated runs or over
-// the seconds of one run.
+// A Figure is one number to compare or to check against a target. Low and High are its range over repeated runs, or
+// over the seconds of one run.
 type Figure struct {
 	Name  string  `json:"name"`
 	Unit  string  `json:"unit"`
@@ -125,7 +126,7 @@ type Figure struct {
 	Runs  int     `json:"runs,omitempty"`
 	More  bool    `json:"more_is_better,omitempty"`
 	Note  string  `json:"note,omitempty"`
-	// Refused says why the number is no verdict on the server.
+	// Refused is the reason why the number is no verdict on the server; empty if it is one.
 	Refused string `json:"refused,omitempty"`
 }
 
@@ -140,7 +141,7 @@ func (r *Result) add(f Figure) {
 	r.Figures = append(r.Figures, f)
 }
 
-// Figure finds a figure by name.
+// Figure returns a figure by name.
 func (r *Result) Figure(name string) (Figure, bool) {
 	for _, f := range r.Figures {
 		if f.Name == name {
@@ -183,26 +184,28 @@ type counters struct {
 	dials   int64
 }
 
-func (r *run) counters() counters {
-	c := counters{at: r.loop.Now(), in: r.loop.BytesIn, out: r.loop.BytesOut, busy: r.loop.Busy(), dials: r.loop.Dials, others: othersCPU()}
-	if r.srv.pid != 0 {
-		c.cpu, _ = process{r.srv.pid}.cpu()
+func (r *run) readCounters() counters {
+	c := counters{at: r.loop.Now(), in: r.loop.BytesIn, out: r.loop.BytesOut, busy: r.loop.Busy(), dials: r.loop.Dials,
+		others: othersCPU()}
+	if r.server.pid != 0 {
+		c.cpu, _ = process{r.server.pid}.cpu()
 	}
 	c.self, _ = process{os.Getpid()}.cpu()
 	return c
 }
 
-// charge books what a phase has cost. A server that was killed in between has begun to count anew.
-func (r *run) charge(m *meter, b counters) {
-	a := r.counters()
+// recordCost stores the counters' differences over a phase. The CPU counter of a server that was restarted in between
+// starts from zero.
+func (r *run) recordCost(m *meter, b counters) {
+	a := r.readCounters()
 	m.bytesIn, m.bytesOut = a.in-b.in, a.out-b.out
-	m.cpu, m.busy, m.self, m.dials = a.cpu-b.cpu, a.busy-b.busy, a.self-b.self, a.dials-b.dials
-	if m.cpu < 0 {
-		m.cpu = a.cpu
+	m.serverCPU, m.generatorBusy, m.ownCPU, m.dials = a.cpu-b.cpu, a.busy-b.busy, a.self-b.self, a.dials-b.dials
+	if m.serverCPU < 0 {
+		m.serverCPU = a.cpu
 	}
-	m.others = a.others - b.others - m.cpu - m.self
-	if m.others < 0 || r.srv.pid == 0 {
-		m.others = 0
+	m.otherCPU = a.others - b.others - m.serverCPU - m.ownCPU
+	if m.otherCPU < 0 || r.server.pid == 0 {
+		m.otherCPU = 0
 	}
 }
 
@@ -212,7 +215,9 @@ func latency(h histogram, curve bool) Latency {
 	if h == nil || h.TotalCount() == 0 {
 		return Latency{}
 	}
-	l := Latency{N: h.TotalCount(), Mean: h.Mean() / 1000, P50: ms(h.ValueAtQuantile(50)), P90: ms(h.ValueAtQuantile(90)), P99: ms(h.ValueAtQuantile(99)), P999: ms(h.ValueAtQuantile(99.9)), Max: ms(h.Max())}
+	l := Latency{N: h.TotalCount(), Mean: h.Mean() / 1000, P50: ms(h.ValueAtQuantile(50)),
+		P90: ms(h.ValueAtQuantile(90)), P99: ms(h.ValueAtQuantile(99)), P999: ms(h.ValueAtQuantile(99.9)),
+		Max: ms(h.Max())}
 	if curve {
 		for _, q := range curvePoints {
 			l.Curve = append(l.Curve, [2]float64{q, ms(h.ValueAtQuantile(q))})
@@ -221,8 +226,9 @@ func latency(h histogram, curve bool) Latency {
 	return l
 }
 
-// curvePoints halve the distance to 100 % again and again, as tails are read.
-var curvePoints = []float64{0, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 92.5, 95, 96.25, 97.5, 98.125, 98.75, 99, 99.375, 99.6875, 99.8, 99.9, 99.95, 99.99, 100}
+// curvePoints are the percentiles of a curve: each step halves the distance to 100 %, to resolve the tail.
+var curvePoints = []float64{0, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 92.5, 95, 96.25, 97.5, 98.125, 98.75, 99,
+	99.375, 99.6875, 99.8, 99.9, 99.95, 99.99, 100}
 
 type histogram interface {
 	TotalCount() int64
@@ -233,14 +239,16 @@ type histogram interface {
 
 func (r *run) phaseResult(p *Phase, m *meter, drain time.Duration) {
 	took := (m.end - m.begin).Seconds()
-	d := PhaseData{Name: p.Name, Seconds: took, Drain: drain.Seconds(), Kinds: map[string]KindData{}, Seen: latency(m.seen, true), Late: latency(m.late, false), Delivered: m.delivered, In: m.bytesIn, Out: m.bytesOut, Heartbeat: m.heartbeats}
+	d := PhaseData{Name: p.Name, Seconds: took, Drain: drain.Seconds(), Kinds: map[string]KindData{},
+		Seen: latency(m.seen, true), Late: latency(m.lateness, false), Delivered: m.delivered, In: m.bytesIn,
+		Out: m.bytesOut, Heartbeat: m.heartbeats}
 	d.PerSecond = float64(m.delivered) / took
-	d.Busy = m.busy.Seconds() / took
-	d.Others = m.others.Seconds() / took
-	if r.srv.pid != 0 {
-		d.CPU = m.cpu.Seconds() / took
+	d.Busy = m.generatorBusy.Seconds() / took
+	d.Others = m.otherCPU.Seconds() / took
+	if r.server.pid != 0 {
+		d.CPU = m.serverCPU.Seconds() / took
 		if m.delivered > 0 {
-			d.Delivery = float64(m.cpu.Microseconds()) / float64(m.delivered)
+			d.Delivery = float64(m.serverCPU.Microseconds()) / float64(m.delivered)
 		}
 	}
 	if polls := m.kinds[kindPoll].n - m.heartbeats; m.eventBytes > 0 && polls > 0 {
@@ -289,14 +297,15 @@ func (r *run) phaseResult(p *Phase, m *meter, drain time.Duration) {
 		}
 		d.Series = append(d.Series, pt)
 	}
-	d.Refused = r.refusal(p, m, &d)
+	d.Refused = r.noVerdictReason(p, m, &d)
 	r.result.Phases = append(r.result.Phases, d)
 	r.phaseFigures(p, m, &d)
 }
 
-// refusal says why a phase tells more about the generator, or the neighbours, than about the server.
-func (r *run) refusal(p *Phase, m *meter, d *PhaseData) string {
-	g := r.sc.Gate
+// noVerdictReason returns why the rates and latencies of a phase describe the generator, or other processes, instead
+// of the server; "" if they describe the server.
+func (r *run) noVerdictReason(p *Phase, m *meter, d *PhaseData) string {
+	g := r.scenario.Gate
 	switch {
 	case d.Others > g.Others*float64(runtime.NumCPU()):
 		return fmt.Sprintf("other processes, or the host, used %.1f of %d cores", d.Others, runtime.NumCPU())
@@ -308,7 +317,7 @@ func (r *run) refusal(p *Phase, m *meter, d *PhaseData) string {
 	return ""
 }
 
-// spread is the range of the middle half of a phase's seconds: what one run says about its own noise.
+// spread returns the range of the middle half of a phase's seconds, as an estimate of the noise of one run.
 func spread(xs []float64) (lo, hi float64) {
 	if len(xs) < 4 {
 		return 0, 0
@@ -318,7 +327,7 @@ func spread(xs []float64) (lo, hi float64) {
 	return s[len(s)/4], s[len(s)-1-len(s)/4]
 }
 
-// phaseFigures turns a phase into the figures that are compared and held to targets.
+// phaseFigures adds the figures of a phase to the result.
 func (r *run) phaseFigures(p *Phase, m *meter, d *PhaseData) {
 	add := func(name, unit string, v float64, more bool, xs []float64) {
 		f := Figure{Name: p.Name + "." + name, Unit: unit, Value: v, More: more, Refused: d.Refused}
@@ -341,8 +350,9 @@ func (r *run) phaseFigures(p *Phase, m *meter, d *PhaseData) {
 		add("seen_p50", "ms", d.Seen.P50, false, p50s)
 		add("seen_p99", "ms", d.Seen.P99, false, p99s)
 		add("bytes_per_delivery", "B", d.Bytes, false, nil)
-		if r.srv.pid != 0 && !p.replaces() {
-			// CPU is counted by the kernel whoever waits for whom: the generator's load is no reason to doubt it.
+		if r.server.pid != 0 && !p.replaces() {
+			// The kernel counts CPU independent of waiting, so the figure is valid even if the generator is at its
+			// limit.
 			r.result.add(Figure{Name: p.Name + ".cpu_per_delivery", Unit: "us", Value: d.Delivery})
 		}
 	}
@@ -359,7 +369,7 @@ func (r *run) phaseFigures(p *Phase, m *meter, d *PhaseData) {
 		add(kindNames[k]+"_p50", "ms", kd.Latency.P50, false, nil)
 		add(kindNames[k]+"_p99", "ms", kd.Latency.P99, false, nil)
 	}
-	if r.srv.pid != 0 && !p.replaces() {
+	if r.server.pid != 0 && !p.replaces() {
 		r.result.add(Figure{Name: p.Name + ".server_cores", Unit: "cores", Value: d.CPU})
 	}
 	r.result.add(Figure{Name: p.Name + ".errors", Unit: "%", Value: d.Errors})

@@ -16,51 +16,51 @@ import (
 const agent = "ParleyBench/1"
 
 const (
-	// drainLimit is how long after a phase everything sent may take to be seen before it counts as lost.
+	// drainLimit is the time after a phase in which everything sent must be seen; later it counts as lost.
 	drainLimit = 20 * time.Second
-	// roundLimit ends a run in which somebody never sees a message, instead of waiting for ever.
+	// roundLimit ends a run if some poller never sees the message of a roundTicks.
 	roundLimit = 30 * time.Second
-	// burstLimit ends a burst that is never answered; a phase may set its own.
+	// burstLimit ends a burst that is never answered; the Seconds of a phase override it.
 	burstLimit = 5 * time.Minute
-	// backLimit is how long after a crash all pollers may take to be answered again.
-	backLimit = 30 * time.Second
+	// recoveryLimit is the time after a crash in which all pollers must have an answer.
+	recoveryLimit = 30 * time.Second
 )
 
-// options are what flags say about how to run, as against what to run.
+// options are the flags that say how to run; Scenario says which load to run.
 type options struct {
-	target, user, key, file string
-	self                    bool
-	exe                     string
-	adopt                   bool
-	hosts                   []string
-	metrics                 string
-	quiet                   bool
-	repeat                  int
-	patience                time.Duration // instead of drainLimit
-	floor                   bool          // run the floor in alternation
-	floorCmd                string        // instead of our own floor
-	steps                   []Step        // of a trace to replay
-	speed                   float64
-	nobody                  bool // the server is a floor: it knows no users
-	out                     io.Writer
+	target, adminEmail, adminKey, credentialsFile string
+	self                                          bool
+	executable                                    string
+	adopt                                         bool
+	hosts                                         []string
+	metrics                                       string
+	quiet                                         bool
+	repeat                                        int
+	drainLimit                                    time.Duration // instead of drainLimit
+	floor                                         bool          // run the floor in alternation
+	floorCommand                                  string        // a program instead of our own floor
+	traceSteps                                    []Step        // of the trace to replay
+	speed                                         float64
+	floorTarget                                   bool // the server is a floor: it has no users
+	out                                           io.Writer
 }
 
-// A run is one scenario on one server. Everything but the sampler belongs to the goroutine that calls it.
+// A run is one scenario on one server. Everything but the sampler belongs to the goroutine that calls runScenario.
 type run struct {
-	sc    Scenario
-	opt   options
-	srv   *server
-	loop  *swarm.Loop
-	pool  *swarm.Pool
-	pop   *population
-	led   *ledger
-	meter *meter
-	smp   *sampler
-	rng   *rand.Rand
+	scenario   Scenario
+	options    options
+	server     *server
+	loop       *swarm.Loop
+	pool       *swarm.Pool
+	population *population
+	ledger     *ledger
+	meter      *meter
+	sampler    *sampler
+	rng        *rand.Rand
 
 	pollers      []*poller
 	byAudience   map[int32]*channel
-	crowd        *crowdPlayer
+	crowd        *crowdRunner
 	scratch      []byte
 	event        swarm.Event
 	registerTook time.Duration
@@ -69,53 +69,55 @@ type run struct {
 	oldest       int64 // message ids of the history
 	newest       int64
 
-	over       bool          // nothing is sent any more
-	hold       bool          // the crowd waits, since the server is about to be killed
-	down       bool          // the server was killed and has not answered yet
-	recovering bool          // it answers again, but not yet to everybody
-	away       int           // pollers without an answer since they lost the server
-	firstBack  time.Duration // first and last poll answered after a crash
-	pings      int           // who reports presence next
-	lastBack   time.Duration
-	// How many polls took longer than longBack to be answered by a server that came back, and the longest.
-	longBacks   int
-	longestBack time.Duration
-	killed      time.Duration
-	busyBefore  time.Duration // what the loop had used of CPU then
-	empty       int64
-	lostDown    int64
-	skipped     int64 // steps of a trace that name what this crowd has not
-	complaints  []string
+	finished    bool          // no more requests are sent
+	crowdPaused bool          // the crowd waits because the server is about to be killed
+	serverDown  bool          // the server was killed and has not answered since
+	recovering  bool          // it answers again, but some pollers still have no answer
+	pollersAway int           // pollers without an answer since they lost their connection
+	firstReturn time.Duration // first and last poll answered after a crash
+	nextPinger  int           // index of the next user that reports presence
+	lastReturn  time.Duration
+	// The number of polls that a restarted server took longer than longReturn to answer, and the longest time.
+	longReturns   int
+	longestReturn time.Duration
+	killedAt      time.Duration
+	busyAtKill    time.Duration // CPU time of the loop at killed
+	emptyAnswers  int64
+	lostWhileDown int64
+	skippedSteps  int64 // steps of a trace that name something this crowd does not have
+	complaints    []string
 
-	result   *Result
-	rates    map[string]float64 // deliveries a second, by phase
-	ownCrowd bool               // the server made the crowd while it started
-	floors   []*Result          // of the floor, one for each repetition
+	result        *Result
+	deliveryRates map[string]float64 // deliveries a second, by phase name
+	crowdByServer bool               // the server created the crowd during its start
+	floorResults  []*Result          // of the floor, one for each repetition
 }
 
-func (r *run) say(format string, args ...any) {
-	if !r.opt.quiet {
-		fmt.Fprintf(r.opt.out, "  %s\n", fmt.Sprintf(format, args...))
+func (r *run) logf(format string, args ...any) {
+	if !r.options.quiet {
+		fmt.Fprintf(r.options.out, "  %s\n", fmt.Sprintf(format, args...))
 	}
 }
 
-// Run measures one scenario and answers what it found. An error means that there is no result, not that it is bad.
+// runScenario runs one scenario and returns its result. An error means that there is no result; broken promises are
+// part of the result.
 func runScenario(sc Scenario, opt options) (res *Result, err error) {
 	if err := sc.check(); err != nil {
 		return nil, err
 	}
-	r := &run{sc: sc, opt: opt, rates: map[string]float64{}, byAudience: map[int32]*channel{}, rng: rand.New(rand.NewPCG(sc.Seed, 0x72756e))}
+	r := &run{scenario: sc, options: opt, deliveryRates: map[string]float64{}, byAudience: map[int32]*channel{},
+		rng: rand.New(rand.NewPCG(sc.Seed, 0x72756e))}
 	r.result = newResult(sc)
 	begin := time.Now()
 	if err := r.connect(); err != nil {
 		return nil, err
 	}
 	defer func() {
-		if err != nil && r.srv.cmd != nil {
-			copyTail(opt.out, r.srv)
+		if err != nil && r.server.cmd != nil {
+			printLogTail(opt.out, r.server)
 		}
-		if r.srv.cmd != nil {
-			r.srv.close()
+		if r.server.cmd != nil {
+			r.server.close()
 		}
 	}()
 	r.loop, err = swarm.Open()
@@ -124,14 +126,14 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 	}
 	defer r.loop.Close()
 	r.meter = newMeter("build")
-	r.pool = swarm.NewPool(r.loop, r.srv.addr, sources(r.srv.addr, sc.Sources), sc.Conns, agent)
-	r.smp = startSampler(r.srv.pid, r.metricsURL())
-	defer r.smp.close()
+	r.pool = swarm.NewPool(r.loop, r.server.addr, sourceAddresses(r.server.addr, sc.Sources), sc.Conns, agent)
+	r.sampler = startSampler(r.server.pid, r.metricsURL())
+	defer r.sampler.close()
 	r.serverInfo()
-	if err := r.build(); err != nil {
+	if err := r.buildCrowd(); err != nil {
 		return nil, err
 	}
-	r.markRSS()
+	r.recordMemoryBefore()
 	if err := r.openPollers(); err != nil {
 		return nil, err
 	}
@@ -139,35 +141,35 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 	r.startCrowd()
 	for rep := 0; rep < max(1, opt.repeat); rep++ {
 		if opt.floor {
-			if err := r.floorRun(); err != nil {
+			if err := r.runFloor(); err != nil {
 				return nil, fmt.Errorf("floor: %w", err)
 			}
 		}
 		for i := range sc.Phases {
-			if err := r.phase(&sc.Phases[i]); err != nil {
+			if err := r.runPhase(&sc.Phases[i]); err != nil {
 				return nil, err
 			}
 		}
 	}
 	r.compareMirrors()
-	r.over = true
-	r.led.close()
-	r.finish(time.Since(begin))
-	r.combine()
+	r.finished = true
+	r.ledger.checkLost()
+	r.completeResult(time.Since(begin))
+	r.combineRepetitions()
 	return r.result, nil
 }
 
-// connect finds or starts the server.
+// connect starts the server, or looks up the address of a running one.
 func (r *run) connect() error {
-	if r.opt.self {
-		extra := r.sc.Serve
+	if r.options.self {
+		extra := r.scenario.Serve
 		if len(extra) == 0 {
-			extra = serveArgs(r.opt.exe, r.sc)
+			extra = serveArgs(r.options.executable, r.scenario)
 		}
-		r.ownCrowd = len(extra) > 0 && extra[0] == "--demo-crowd"
-		s, err := startSelf(r.opt.exe, extra)
+		r.crowdByServer = len(extra) > 0 && extra[0] == "--demo-crowd"
+		s, err := startSelf(r.options.executable, extra)
 		if s != nil {
-			r.srv = s
+			r.server = s
 		}
 		if err != nil {
 			if s != nil {
@@ -175,102 +177,106 @@ func (r *run) connect() error {
 			}
 			return err
 		}
-		r.say("started %s: answered after %v", r.opt.exe, s.started.Round(time.Millisecond))
+		r.logf("started %s: answered after %v", r.options.executable, s.startTook.Round(time.Millisecond))
 		return nil
 	}
 	s := &server{}
-	if err := s.resolve(r.opt.target); err != nil {
+	if err := s.resolve(r.options.target); err != nil {
 		return err
 	}
-	if err := s.settings(); err != nil {
+	if err := s.fetchSettings(); err != nil {
 		return err
 	}
 	s.pid = listeningPid(s.addr)
 	if s.pid == os.Getpid() {
 		s.pid = 0
 	}
-	r.srv = s
+	r.server = s
 	return nil
 }
 
 func (r *run) metricsURL() string {
-	if r.opt.metrics != "" {
-		return r.opt.metrics
+	if r.options.metrics != "" {
+		return r.options.metrics
 	}
-	if r.srv.metrics != "" {
-		return r.srv.metrics
+	if r.server.metrics != "" {
+		return r.server.metrics
 	}
-	u := "http://" + r.srv.addr.String() + "/metrics"
+	u := "http://" + r.server.addr.String() + "/metrics"
 	if g, _ := readMetrics(u); g > 0 {
 		return u
 	}
 	return ""
 }
 
-func (r *run) build() error {
+func (r *run) buildCrowd() error {
 	begin := r.loop.Now()
-	var b Builder = overHTTP{}
-	if r.opt.nobody {
-		b = nobody{}
-	} else if r.opt.adopt || r.opt.file != "" || r.ownCrowd {
-		a := adopt{}
-		if r.opt.file != "" {
+	var b Builder = httpBuilder{}
+	if r.options.floorTarget {
+		b = floorBuilder{}
+	} else if r.options.adopt || r.options.credentialsFile != "" || r.crowdByServer {
+		a := adoptBuilder{}
+		if r.options.credentialsFile != "" {
 			var err error
-			if a.people, err = readCredentials(r.opt.file); err != nil {
+			if a.people, err = readCredentials(r.options.credentialsFile); err != nil {
 				return err
 			}
 		}
 		b = a
 	}
-	plan := crowd.Plan{Users: r.sc.Users, Channels: r.sc.Channels, Zipf: r.sc.Zipf, Hundred: r.sc.Hundred, Seed: r.sc.Seed}
+	plan := crowd.Plan{Users: r.scenario.Users, Channels: r.scenario.Channels, Zipf: r.scenario.Zipf,
+		Hundred: r.scenario.Hundred,
+		Seed:    r.scenario.Seed}
 	pop, err := b.Build(r, plan)
 	if err != nil {
 		return fmt.Errorf("building the crowd: %w", err)
 	}
 	if len(pop.channels) == 0 || len(pop.people) == 0 {
-		return errors.New("building the crowd: nobody, or no channel, to speak to")
+		return errors.New("building the crowd: the server has no users or no channels")
 	}
-	r.pop = pop
-	r.led = newLedger(r.sc.Seed ^ uint64(time.Now().UnixNano()))
+	r.population = pop
+	r.ledger = newLedger(r.scenario.Seed ^ uint64(time.Now().UnixNano()))
 	for i := range pop.channels {
 		c := &pop.channels[i]
-		c.audience = r.led.audience("channel "+c.Name, c.Members...)
+		c.audience = r.ledger.addAudience("channel "+c.Name, c.Members...)
 		r.byAudience[c.audience] = c
 	}
-	if !r.ownCrowd {
-		err = r.history(r.sc.History)
-	} else if r.sc.History > 0 {
+	if !r.crowdByServer {
+		err = r.sendHistory(r.scenario.History)
+	} else if r.scenario.History > 0 {
 		err = r.findHistory()
 	}
 	if err != nil {
-		return fmt.Errorf("the history: %w", err)
+		return fmt.Errorf("building the history: %w", err)
 	}
 	pop.took = r.loop.Now() - begin
-	if r.ownCrowd {
+	if r.crowdByServer {
 		pop.how = "by the server"
-		pop.took += r.srv.started
+		pop.took += r.server.startTook
 	}
-	r.result.Build = Building{How: pop.how, Seconds: pop.took.Seconds(), Users: len(pop.people), Channels: len(pop.channels), Messages: r.sc.History}
-	r.say("crowd of %d users, %d channels, %d messages built %s in %.1f s", len(pop.people), len(pop.channels), r.sc.History, pop.how, pop.took.Seconds())
-	if r.sc.Fresh && r.srv.cmd != nil {
-		if err := r.srv.restart(); err != nil {
+	r.result.Build = Building{How: pop.how, Seconds: pop.took.Seconds(), Users: len(pop.people),
+		Channels: len(pop.channels), Messages: r.scenario.History}
+	r.logf("crowd of %d users, %d channels, %d messages built %s in %.1f s", len(pop.people), len(pop.channels),
+		r.scenario.History, pop.how, pop.took.Seconds())
+	if r.scenario.Fresh && r.server.cmd != nil {
+		if err := r.server.restart(); err != nil {
 			return fmt.Errorf("restarting the server: %w", err)
 		}
-		r.smp.moved(r.srv.pid)
-		r.say("restarted: answered after %v", r.srv.started.Round(time.Millisecond))
-		r.result.Server.Restart = r.srv.started.Seconds()
+		r.sampler.setPID(r.server.pid)
+		r.logf("restarted: answered after %v", r.server.startTook.Round(time.Millisecond))
+		r.result.Server.Restart = r.server.startTook.Seconds()
 		r.idleFigures()
 	}
 	return nil
 }
 
-// phase lets the crowd do one thing for a while and measures it.
-func (r *run) phase(p *Phase) error {
+// runPhase runs one phase of the scenario and measures it.
+func (r *run) runPhase(p *Phase) error {
 	r.meter = newMeter(p.Name)
 	m := r.meter
 	loop := r.loop
 	m.begin = loop.Now()
-	before := r.counters()
+	before := r.readCounters()
 	progress := r.progress(p)
 	rolling := true
 	loop.Every(time.Second, func() bool {
@@ -282,25 +288,25 @@ func (r *run) phase(p *Phase) error {
 	})
 	var err error
 	if p.Kill > 0 {
-		r.planKill(p)
+		r.scheduleKill(p)
 	}
 	if p.Upgrade > 0 {
-		r.planUpgrade(p)
+		r.scheduleUpgrade(p)
 	}
 	if p.Backup > 0 {
-		r.planBackup(p)
+		r.scheduleBackup(p)
 	}
 	switch {
-	case r.opt.steps != nil:
-		err = r.replay()
+	case r.options.traceSteps != nil:
+		err = r.runReplay()
 	case p.Rounds > 0:
-		err = r.rounds(p)
+		err = r.runRounds(p)
 	case p.Closed > 0:
-		err = r.closed(p)
+		err = r.runClosedLoop(p)
 	case p.Burst > 0:
-		err = r.burst(p)
+		err = r.runBurst(p)
 	case p.Rate > 0 || p.Share > 0:
-		err = r.open(p)
+		err = r.runOpenLoop(p)
 	default:
 		err = loop.RunFor(seconds(p.Seconds), nil)
 	}
@@ -311,35 +317,35 @@ func (r *run) phase(p *Phase) error {
 	err = r.drain(p)
 	m.end = loop.Now()
 	rolling = false
-	r.charge(m, before)
+	r.recordCost(m, before)
 	if p.replaces() {
-		m.cpu = 0 // of two processes, and the first one's went with it
+		m.serverCPU = 0 // two processes served, and the counter of the first one is gone
 	}
-	r.rates[p.Name] = float64(m.delivered) / (m.end - m.begin).Seconds()
+	r.deliveryRates[p.Name] = float64(m.delivered) / (m.end - m.begin).Seconds()
 	if !p.Warm {
 		r.phaseResult(p, m, m.end-busyEnd)
 	}
 	return err
 }
 
-// drain waits until all sends are answered and seen.
+// drain waits until all sends are answered and seen, at most drainLimit.
 func (r *run) drain(p *Phase) error {
 	patience := drainLimit
-	if r.opt.patience > 0 {
-		patience = r.opt.patience
+	if r.options.drainLimit > 0 {
+		patience = r.options.drainLimit
 	}
 	end := r.loop.Now() + patience
 	err := r.loop.Run(func() bool {
-		return r.loop.Now() > end || r.pool.Under() == 0 && r.led.settled() && r.away == 0
+		return r.loop.Now() > end || r.pool.Pending() == 0 && r.ledger.allSeen() && r.pollersAway == 0
 	})
-	if err == nil && r.away > 0 && !p.Warm {
-		r.led.breach("away", "%d pollers had no answer within %v", r.away, patience)
+	if err == nil && r.pollersAway > 0 && !p.Warm {
+		r.ledger.addViolation("away", "%d pollers had no answer within %v", r.pollersAway, patience)
 	}
 	return err
 }
 
-// rounds: one message, and the next when everybody has seen it.
-func (r *run) rounds(p *Phase) error {
+// runRounds sends one message at a time: the next one as soon as all pollers of the channel have seen the last.
+func (r *run) runRounds(p *Phase) error {
 	to := r.channelNamed(p.To)
 	done, started := 0, time.Duration(0)
 	var next func()
@@ -348,7 +354,7 @@ func (r *run) rounds(p *Phase) error {
 			return
 		}
 		started = r.loop.Now()
-		r.actSend(to, started, nil, func() {
+		r.startSend(to, started, nil, func() {
 			done++
 			r.loop.At(r.loop.Now(), next)
 		})
@@ -360,25 +366,28 @@ func (r *run) rounds(p *Phase) error {
 		return done == p.Rounds || stuck
 	})
 	if stuck && done < p.Rounds {
-		r.led.breach("stuck", "round %d of phase %s was not seen by all within %v", done, p.Name, roundLimit)
+		r.ledger.addViolation("stuck", "round %d of phase %s was not seen by all pollers within %v", done, p.Name,
+			roundLimit)
 	}
 	return err
 }
 
+// channelNamed returns the index of the channel named to, -1 if to is empty or unknown. "largest" is the channel with
+// the most members.
 func (r *run) channelNamed(to string) int {
 	switch to {
 	case "":
 		return -1
 	case "largest":
 		best := 0
-		for i, c := range r.pop.channels {
-			if len(c.Members) > len(r.pop.channels[best].Members) {
+		for i, c := range r.population.channels {
+			if len(c.Members) > len(r.population.channels[best].Members) {
 				best = i
 			}
 		}
 		return best
 	}
-	for i, c := range r.pop.channels {
+	for i, c := range r.population.channels {
 		if c.Name == to || strings.HasSuffix(c.Name, " "+to) {
 			return i
 		}
@@ -386,7 +395,7 @@ func (r *run) channelNamed(to string) int {
 	return -1
 }
 
-// chooser draws kinds of request by their weights.
+// chooser returns a function that draws kinds of request by the weights of the phase.
 func (r *run) chooser(p *Phase) func() int {
 	if len(p.Mix) == 0 {
 		return func() int { return kindSend }
@@ -394,7 +403,7 @@ func (r *run) chooser(p *Phase) func() int {
 	var ks []int
 	var upto []float64
 	total := 0.0
-	for k := 0; k < kinds; k++ {
+	for k := 0; k < kindCount; k++ {
 		for name, w := range p.Mix {
 			if mixKinds[name] == k && w > 0 {
 				total += w
@@ -413,19 +422,19 @@ func (r *run) chooser(p *Phase) func() int {
 	}
 }
 
-// open: requests at times chosen beforehand, whatever becomes of the earlier ones.
-func (r *run) open(p *Phase) error {
+// runOpenLoop sends requests at times that are drawn beforehand, independent of the answers to earlier requests.
+func (r *run) runOpenLoop(p *Phase) error {
 	rate := p.Rate
 	to := r.channelNamed(p.To)
 	if p.Share > 0 {
-		// The share is of deliveries; each send makes as many as the channel has pollers.
+		// Share is a share of deliveries; each send makes as many as the channel has pollers.
 		each := 1.0
 		if to >= 0 {
-			each = max(1, float64(r.led.audiences[r.pop.channels[to].audience].pollers))
+			each = max(1, float64(r.ledger.audiences[r.population.channels[to].audience].pollers))
 		}
-		rate = r.rates[p.Of] * p.Share / each
+		rate = r.deliveryRates[p.Of] * p.Share / each
 		if rate <= 0 {
-			return fmt.Errorf("phase %q has no rate to take a share of", p.Of)
+			return fmt.Errorf("phase %q has no delivery rate, so no share of it can be sent", p.Of)
 		}
 	}
 	choose := r.chooser(p)
@@ -453,16 +462,16 @@ func (r *run) open(p *Phase) error {
 			now := r.loop.Now()
 			if due > now {
 				r.loop.At(due, func() {
-					record(m.late, r.loop.Now()-due)
-					r.act(choose(), to, due, nil)
+					recordLatency(m.lateness, r.loop.Now()-due)
+					r.startRequest(choose(), to, due, nil)
 					arrive()
 				})
 				return
 			}
-			record(m.late, now-due)
-			r.act(choose(), to, due, nil)
+			recordLatency(m.lateness, now-due)
+			r.startRequest(choose(), to, due, nil)
 			if n%64 == 0 {
-				// Let answers be read in between, or a generator that is behind makes itself later still.
+				// Serve the sockets in between: otherwise a generator that is late delays itself further.
 				r.loop.At(now, arrive)
 				return
 			}
@@ -472,8 +481,8 @@ func (r *run) open(p *Phase) error {
 	return r.loop.Run(func() bool { return over && (p.Seconds == 0 || r.loop.Now() >= end) })
 }
 
-// closed: so many hands, each asking again when it is answered.
-func (r *run) closed(p *Phase) error {
+// runClosedLoop keeps p.Closed requests under way: each answer starts the next request.
+func (r *run) runClosedLoop(p *Phase) error {
 	choose := r.chooser(p)
 	to := r.channelNamed(p.To)
 	end := r.loop.Now() + seconds(p.Seconds)
@@ -485,7 +494,7 @@ func (r *run) closed(p *Phase) error {
 			return
 		}
 		n++
-		r.act(choose(), to, r.loop.Now(), again)
+		r.startRequest(choose(), to, r.loop.Now(), again)
 	}
 	for i := 0; i < p.Closed; i++ {
 		hands++
@@ -494,14 +503,14 @@ func (r *run) closed(p *Phase) error {
 	return r.loop.Run(func() bool { return hands == 0 })
 }
 
-// burst: all at one moment.
-func (r *run) burst(p *Phase) error {
+// runBurst sends all requests at once.
+func (r *run) runBurst(p *Phase) error {
 	choose := r.chooser(p)
 	to := r.channelNamed(p.To)
 	left := p.Burst
 	now := r.loop.Now()
 	for i := 0; i < p.Burst; i++ {
-		r.act(choose(), to, now, func() { left-- })
+		r.startRequest(choose(), to, now, func() { left-- })
 	}
 	limit := burstLimit
 	if p.Seconds > 0 {
@@ -509,22 +518,25 @@ func (r *run) burst(p *Phase) error {
 	}
 	err := r.loop.RunFor(limit, func() bool { return left == 0 })
 	if left > 0 {
-		r.say("%d of %d requests given up after %v", left, p.Burst, limit)
-		r.pool.Cut()
+		r.logf("%d of %d requests given up after %v", left, p.Burst, limit)
+		r.pool.GiveUp()
 	}
 	return err
 }
 
+// seconds converts a number of seconds to a duration.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// serveArgs makes the server a development one without rate limits, and lets it make the crowd itself where it can: that
-// takes seconds for what takes minutes over HTTP.
+// serveArgs returns the arguments of serve for a development server without rate limits. If exe can create the crowd
+// itself it does: that takes seconds instead of minutes over HTTP.
 func serveArgs(exe string, sc Scenario) []string {
 	var args []string
-	help := helpOf(exe, "serve")
+	help := helpText(exe, "serve")
 	has := func(flag string) bool { return strings.Contains(help, "-"+flag) }
 	if has("demo-crowd") {
-		args = append(args, "--demo-crowd", fmt.Sprintf("users=%d,channels=%d,zipf=%g,hundred=%d,messages=%d,realms=%d,seed=%d", sc.Users, sc.Channels, sc.Zipf, sc.Hundred, sc.History, max(1, sc.Realms), sc.Seed))
+		args = append(args, "--demo-crowd",
+			fmt.Sprintf("users=%d,channels=%d,zipf=%g,hundred=%d,messages=%d,realms=%d,seed=%d", sc.Users, sc.Channels,
+				sc.Zipf, sc.Hundred, sc.History, max(1, sc.Realms), sc.Seed))
 	} else {
 		args = append(args, "--demo")
 	}
@@ -534,10 +546,10 @@ func serveArgs(exe string, sc Scenario) []string {
 		}
 	}
 	if has("max-connections") {
-		args = append(args, "--max-connections", fmt.Sprint(serverConns))
+		args = append(args, "--max-connections", fmt.Sprint(maxServerConnections))
 	}
 	return args
 }
 
-// serverConns leaves a server with 20,000 files what its database needs.
-const serverConns = 19700
+// maxServerConnections leaves file descriptors for the database of a server that may open 20,000 files.
+const maxServerConnections = 19700

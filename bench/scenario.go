@@ -7,81 +7,86 @@ import (
 	"sort"
 )
 
-// A Scenario is plain data: what crowd there is and what it does, phase after phase. Flags and JSON files change it.
+// A Scenario describes a crowd and the load it makes, phase after phase, as plain data. Flags and JSON files change
+// it.
 type Scenario struct {
 	Name     string   `json:"name"`
 	About    string   `json:"about"`
-	Users    int      `json:"users"`             // people created
-	Pollers  int      `json:"pollers"`           // event queues with a parked poll; more than Users means several each
-	Channels int      `json:"channels"`          // channels, their sizes falling off as 1/rank^Zipf
-	Zipf     float64  `json:"zipf"`              // 0: everybody is in every channel
+	Users    int      `json:"users"`             // users to create
+	Pollers  int      `json:"pollers"`           // event queues with a parked poll; may exceed Users
+	Channels int      `json:"channels"`          // channels with Users/rank^Zipf members
+	Zipf     float64  `json:"zipf"`              // 0: every user is in every channel
 	Hundred  int      `json:"hundred,omitempty"` // one more channel with this many subscribers
-	History  int      `json:"history,omitempty"` // messages sent before anything is measured
+	History  int      `json:"history,omitempty"` // messages sent before the measurement
 	Events   []string `json:"events,omitempty"`  // event types of the queues; empty means all
-	Sample   int      `json:"sample"`            // pollers that decode everything and keep a mirror of the state
-	Realms   int      `json:"realms,omitempty"`  // organizations the crowd is spread over; needs their hosts in a credentials file
-	Fresh    bool     `json:"fresh,omitempty"`   // restart the server between building and measuring (with --self), so that memory counts from zero
-	Crowd    bool     `json:"crowd,omitempty"`   // sampled users also do what bench/crowd makes up
-	Phases   []Phase  `json:"phases"`
-	Gate     Gate     `json:"gate"`
-	Seed     uint64   `json:"seed"`
-	Sources  int      `json:"sources"`     // loopback source addresses
-	Conns    int      `json:"connections"` // connections shared by everything that is not a poll
-	Serve    []string `json:"serve,omitempty"`
+	Sample   int      `json:"sample"`            // pollers that decode every event and mirror the state
+	// Realms is the number of organizations of the crowd; they need their hosts in a credentials file.
+	Realms int `json:"realms,omitempty"`
+	// Fresh restarts the server between building and measuring (with --self), so that memory counts from zero.
+	Fresh   bool     `json:"fresh,omitempty"`
+	Crowd   bool     `json:"crowd,omitempty"` // sampled users also run the actions of bench/crowd
+	Phases  []Phase  `json:"phases"`
+	Gate    Gate     `json:"gate"`
+	Seed    uint64   `json:"seed"`
+	Sources int      `json:"sources"`     // loopback source addresses
+	Conns   int      `json:"connections"` // connections shared by all requests that are not polls
+	Serve   []string `json:"serve,omitempty"`
 }
 
-// A Phase is one thing the crowd does for a while. Exactly one of Rounds, Rate, Closed, Share says how; none means
-// that polls just wait.
+// A Phase is one kind of load for a while. At most one of Rounds, Rate, Closed, Share and Burst is set; without any
+// of them the polls only wait.
 type Phase struct {
 	Name    string  `json:"name"`
 	Seconds float64 `json:"seconds,omitempty"`
-	Count   int     `json:"count,omitempty"`  // stop after that many requests
-	Rounds  int     `json:"rounds,omitempty"` // closed loop: the next send when everybody has seen the last
+	Count   int     `json:"count,omitempty"`  // stop after this many requests
+	Rounds  int     `json:"rounds,omitempty"` // closed loop: the next send when all pollers have seen the last
 	Rate    float64 `json:"rate,omitempty"`   // open loop: requests a second, at random times
-	Closed  int     `json:"closed,omitempty"` // closed loop: that many hands, each asking again when answered
-	// Share is an open loop at this share of the deliveries a second another phase (Of) reached.
+	Closed  int     `json:"closed,omitempty"` // closed loop: this many requests under way
+	// Share is an open loop at this share of the deliveries a second that another phase (Of) reached.
 	Share float64            `json:"share,omitempty"`
 	Of    string             `json:"of,omitempty"`
-	Mix   map[string]float64 `json:"mix,omitempty"`     // weights by kind of request; default: sends only
-	To    string             `json:"channel,omitempty"` // where sends go; empty: Zipf over the channels
-	Even  bool               `json:"even,omitempty"`    // open loop at even distances instead of random ones
-	Burst int                `json:"burst,omitempty"`   // all at once, that many; what is not answered after Seconds is given up
-	Kill  float64            `json:"kill,omitempty"`    // kill -9 and restart the server after that many seconds
+	Mix   map[string]float64 `json:"mix,omitempty"`     // weights by kind of request; default: only sends
+	To    string             `json:"channel,omitempty"` // channel of the sends; empty: a random one
+	Even  bool               `json:"even,omitempty"`    // open loop with even instead of random distances
+	Burst int                `json:"burst,omitempty"`   // this many at once; after Seconds the rest is given up
+	Kill  float64            `json:"kill,omitempty"`    // kill -9 and restart the server after this many seconds
 	Warm  bool               `json:"warm,omitempty"`    // not reported
-	// Upgrade has the server replaced by its successor after that many seconds.
+	// Upgrade has the server replaced by its successor after this many seconds.
 	Upgrade float64 `json:"upgrade,omitempty"`
-	// Backup takes an online backup after that many seconds.
+	// Backup takes an online backup after this many seconds.
 	Backup float64 `json:"backup,omitempty"`
 }
 
-// replaces reports whether another process serves at the phase's end than at its begin.
+// replaces reports whether another process serves at the end of the phase than at its start.
 func (p *Phase) replaces() bool { return p.Kill > 0 || p.Upgrade > 0 }
 
-// A Gate is what a run must stay inside for hunt to call it good.
+// A Gate holds the limits that a run must keep for hunt to accept it.
 type Gate struct {
-	Mean       float64 `json:"mean_ms"`        // of all answers but polls
-	P99        float64 `json:"p99_ms"`         // of all answers but polls
+	Mean       float64 `json:"mean_ms"`        // of all answers except polls
+	P99        float64 `json:"p99_ms"`         // of all answers except polls
 	Errors     float64 `json:"errors_percent"` // 5xx and lost answers
 	SeenP99    float64 `json:"seen_p99_ms"`    // from intended send to seen
 	Violations int     `json:"violations"`     // broken promises
-	// Above these there is no verdict, since rates and latencies are not the server's: the generator's thread as a share
-	// of one core, how far it is behind its own schedule, and what other processes take of the machine. CPU figures are
-	// counted for each process and stand.
+	// Above these limits there is no verdict, since rates and latencies are then not those of the server: the CPU
+	// share of the generator's thread, its delay behind its schedule, and the CPU share of other processes. CPU
+	// figures are counted for each process and stay valid.
 	Generator float64 `json:"generator_share"`
 	Late      float64 `json:"generator_late_ms"`
 	Others    float64 `json:"others_share"`
 }
 
-// DefaultGate is the gate a large chat service would be held to.
+// DefaultGate holds limits that suit a large chat service.
 var DefaultGate = Gate{Mean: 100, P99: 2000, Errors: 0.025, SeenP99: 1000, Generator: 0.95, Late: 250, Others: 0.15}
 
-// chatMix is the shape of traffic of a busy Zulip server, polls aside (those are 44 % of requests there and follow from
-// what is sent here): presence 36 %, and the remaining fifth reading, flags, typing and sending.
-var chatMix = map[string]float64{"presence": 36, "messages": 6, "read": 6, "flag": 1, "typing": 3, "send": 3, "react": 1}
+// chatMix is the traffic mix of a busy Zulip server without polls (44 % of its requests, which here follow from the
+// sends): 36 % presence, and a fifth for reading, flags, typing and sending.
+var chatMix = map[string]float64{"presence": 36, "messages": 6, "read": 6, "flag": 1, "typing": 3, "send": 3,
+	"react": 1}
 
-// Scenarios are the ones that come with the harness.
+// Scenarios returns the built-in scenarios by name.
 func Scenarios() map[string]Scenario {
-	base := Scenario{Users: 1000, Pollers: 1000, Channels: 20, Zipf: 1, Seed: 1, Sources: 8, Conns: 64, Gate: DefaultGate, Sample: 4}
+	base := Scenario{Users: 1000, Pollers: 1000, Channels: 20, Zipf: 1, Seed: 1, Sources: 8, Conns: 64,
+		Gate: DefaultGate, Sample: 4}
 	m := map[string]Scenario{}
 	add := func(name, about string, set func(*Scenario)) {
 		s := base
@@ -90,73 +95,93 @@ func Scenarios() map[string]Scenario {
 		m[name] = s
 	}
 	msg := []string{"message"}
-	add("idle", "many parked polls with nothing to tell but heartbeats: memory and CPU of waiting", func(s *Scenario) {
+	add("idle", "many parked polls that receive only heartbeats: memory and CPU of waiting", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Fresh, s.Events = 2000, 19000, 4, 0, 0, true, msg
 		s.Phases = []Phase{{Name: "settle", Seconds: 5, Warm: true}, {Name: "parked", Seconds: 65}}
 	})
-	add("fanout", "one channel, everybody polls: rounds to saturation, then 100 of them at 10 % of that load", func(s *Scenario) {
-		s.Users, s.Pollers, s.Channels, s.Zipf, s.Hundred, s.Sample, s.Events = 10000, 10000, 1, 0, 100, 0, msg
-		s.Phases = []Phase{{Name: "warm", Rounds: 5, To: "largest", Warm: true}, {Name: "rounds", Rounds: 30, To: "largest"}, {Name: "hundred", Seconds: 10, Share: 0.1, Of: "rounds", To: "hundred", Even: true}}
-	})
+	add("fanout", "one channel, every user polls: rounds at saturation, then a channel of 100 at 10 % of that load",
+		func(s *Scenario) {
+			s.Users, s.Pollers, s.Channels, s.Zipf, s.Hundred, s.Sample, s.Events = 10000, 10000, 1, 0, 100, 0, msg
+			s.Phases = []Phase{{Name: "warm", Rounds: 5, To: "largest", Warm: true},
+				{Name: "rounds", Rounds: 30, To: "largest"},
+				{Name: "hundred", Seconds: 10, Share: 0.1, Of: "rounds", To: "hundred", Even: true}}
+		})
 	add("chat", "many channels and the mix of requests of a busy server, open loop", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.History = 2000, 2000, 100, 1000
-		s.Phases = []Phase{{Name: "warm", Seconds: 3, Rate: 200, Mix: chatMix, Warm: true}, {Name: "chat", Seconds: 20, Rate: 400, Mix: chatMix}}
+		s.Phases = []Phase{{Name: "warm", Seconds: 3, Rate: 200, Mix: chatMix, Warm: true},
+			{Name: "chat", Seconds: 20, Rate: 400, Mix: chatMix}}
 	})
 	add("register-herd", "thousands of clients register at once", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Conns = 10000, 0, 50, 0, 512
-		s.Phases = []Phase{{Name: "warm", Burst: 20, Mix: map[string]float64{"register": 1}, Warm: true}, {Name: "herd", Burst: 5000, Seconds: 30, Mix: map[string]float64{"register": 1}}}
+		s.Phases = []Phase{{Name: "warm", Burst: 20, Mix: map[string]float64{"register": 1}, Warm: true},
+			{Name: "herd", Burst: 5000, Seconds: 30, Mix: map[string]float64{"register": 1}}}
 	})
-	add("restart-herd", "kill -9 while messages flow; every poller comes back to its own queue", func(s *Scenario) {
+	add("restart-herd", "kill -9 while messages flow; every poller continues with its own queue", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events = 2000, 19000, 20, 1, 0, msg
-		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 20}, {Name: "crash", Seconds: 12, Rate: 20, Kill: 3}, {Name: "after", Seconds: 3, Rate: 20}}
+		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 20}, {Name: "crash", Seconds: 12, Rate: 20, Kill: 3},
+			{Name: "after", Seconds: 3, Rate: 20}}
 	})
-	add("upgrade", "a successor takes over while messages flow: the longest waits of senders and pollers, and what failed", func(s *Scenario) {
+	add("upgrade", "a successor takes over while messages flow: the longest waits of senders and pollers, and "+
+		"failed requests", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events = 2000, 5000, 500, 1, 0, msg
-		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 50}, {Name: "upgrade", Seconds: 10, Rate: 50, Upgrade: 3}, {Name: "after", Seconds: 3, Rate: 50}}
+		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 50},
+			{Name: "upgrade", Seconds: 10, Rate: 50, Upgrade: 3}, {Name: "after", Seconds: 3, Rate: 50}}
 	})
-	add("snapshot", "1,000 sends/s into a long history: snapshots are written meanwhile, and the slowest sends show what they cost", func(s *Scenario) {
+	add("snapshot", "1,000 sends/s into a long history: snapshots are written meanwhile, and the slowest sends "+
+		"show what they cost", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Events, s.History = 200, 20, 100, 0, msg, 1000000
 		s.Phases = []Phase{{Name: "warm", Seconds: 2, Rate: 1000, Warm: true}, {Name: "open", Seconds: 60, Rate: 1000}}
 	})
-	add("backup", "an online backup of a long history while 16 send as fast as they can, beside the same without", func(s *Scenario) {
-		s.Users, s.Pollers, s.Channels, s.Sample, s.Events, s.History = 200, 20, 100, 0, msg, 1000000
-		s.Phases = []Phase{{Name: "warm", Seconds: 2, Closed: 16, Warm: true}, {Name: "before", Seconds: 10, Closed: 16}, {Name: "backup", Seconds: 10, Closed: 16, Backup: 0.5}, {Name: "after", Seconds: 10, Closed: 16}}
-	})
-	add("reopen", "kill -9 with a long history and 10,000 queues: how soon the first poll is answered", func(s *Scenario) {
-		s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events, s.History = 2000, 10000, 500, 1, 0, msg, 1000000
-		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 20}, {Name: "crash", Seconds: 12, Rate: 20, Kill: 3}, {Name: "after", Seconds: 3, Rate: 20}}
-	})
-	add("presence", "everybody tells once a minute that they are here", func(s *Scenario) {
+	add("backup", "an online backup of a long history during 16 concurrent senders, compared with the time before "+
+		"and after",
+		func(s *Scenario) {
+			s.Users, s.Pollers, s.Channels, s.Sample, s.Events, s.History = 200, 20, 100, 0, msg, 1000000
+			s.Phases = []Phase{{Name: "warm", Seconds: 2, Closed: 16, Warm: true},
+				{Name: "before", Seconds: 10, Closed: 16}, {Name: "backup", Seconds: 10, Closed: 16, Backup: 0.5},
+				{Name: "after", Seconds: 10, Closed: 16}}
+		})
+	add("reopen", "kill -9 with a long history and 10,000 queues: how soon the first poll is answered",
+		func(s *Scenario) {
+			s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events, s.History = 2000, 10000, 500, 1, 0, msg, 1000000
+			s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 20}, {Name: "crash", Seconds: 12, Rate: 20, Kill: 3},
+				{Name: "after", Seconds: 3, Rate: 20}}
+		})
+	add("presence", "every user reports presence once a minute", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample = 10000, 0, 4, 0
 		ping := map[string]float64{"ping": 1}
-		s.Phases = []Phase{{Name: "first", Closed: 16, Count: 10000, Mix: ping, Warm: true}, {Name: "minute", Seconds: 20, Rate: 10000. / 60, Mix: ping}}
+		s.Phases = []Phase{{Name: "first", Closed: 16, Count: 10000, Mix: ping, Warm: true},
+			{Name: "minute", Seconds: 20, Rate: 10000. / 60, Mix: ping}}
 	})
-	add("send", "durable sends: an open loop, then 64 senders as fast as answers come", func(s *Scenario) {
+	add("send", "durable sends: an open loop, then 64 concurrent senders", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Events = 200, 20, 100, 0, msg
-		s.Phases = []Phase{{Name: "warm", Seconds: 2, Rate: 1000, Warm: true}, {Name: "open", Seconds: 30, Rate: 5000}, {Name: "saturation", Seconds: 10, Closed: 64}}
+		s.Phases = []Phase{{Name: "warm", Seconds: 2, Rate: 1000, Warm: true}, {Name: "open", Seconds: 30, Rate: 5000},
+			{Name: "saturation", Seconds: 10, Closed: 64}}
 	})
 	add("history", "reading pages of a long history", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.History = 200, 0, 50, 0, 1000000
-		s.Phases = []Phase{{Name: "open", Seconds: 10, Rate: 200, Mix: map[string]float64{"messages": 1}}, {Name: "saturation", Seconds: 5, Closed: 16, Mix: map[string]float64{"messages": 1}}}
+		s.Phases = []Phase{{Name: "open", Seconds: 10, Rate: 200, Mix: map[string]float64{"messages": 1}},
+			{Name: "saturation", Seconds: 5, Closed: 16, Mix: map[string]float64{"messages": 1}}}
 	})
 	add("mixed-realms", "the chat mix over several organizations at once", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Realms = 2000, 2000, 40, 4
-		s.Phases = []Phase{{Name: "warm", Seconds: 3, Rate: 200, Mix: chatMix, Warm: true}, {Name: "chat", Seconds: 20, Rate: 400, Mix: chatMix}}
+		s.Phases = []Phase{{Name: "warm", Seconds: 3, Rate: 200, Mix: chatMix, Warm: true},
+			{Name: "chat", Seconds: 20, Rate: 400, Mix: chatMix}}
 	})
-	add("crowd", "seeded users do everything users do; clients mirror the state and compare", func(s *Scenario) {
+	add("crowd", "seeded users use every feature; clients mirror the state and compare", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Crowd = 12, 12, 5, 12, true
 		s.Phases = []Phase{{Name: "crowd", Seconds: 10, Closed: 1, Mix: map[string]float64{"crowd": 1}}}
 	})
-	add("crowd-crash", "the crowd, and kill -9 between two of its actions, again and again", func(s *Scenario) {
+	add("crowd-crash", "the crowd scenario with five kill -9, each between two actions", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Crowd = 12, 12, 5, 12, true
 		for i := 0; i < 5; i++ {
-			s.Phases = append(s.Phases, Phase{Name: fmt.Sprintf("crash %d", i+1), Seconds: 3, Closed: 1, Kill: 1, Mix: map[string]float64{"crowd": 1}})
+			s.Phases = append(s.Phases, Phase{Name: fmt.Sprintf("crash %d", i+1), Seconds: 3, Closed: 1, Kill: 1,
+				Mix: map[string]float64{"crowd": 1}})
 		}
 	})
 	return m
 }
 
-// ScenarioNames lists them in order.
+// ScenarioNames returns the names of Scenarios in alphabetical order.
 func ScenarioNames() []string {
 	var names []string
 	for n := range Scenarios() {
@@ -166,7 +191,8 @@ func ScenarioNames() []string {
 	return names
 }
 
-// LoadScenario reads a JSON file; what it leaves out keeps the value of the scenario it names.
+// LoadScenario reads a scenario from a JSON file. Members that are missing keep the values of the built-in scenario
+// with the same name, or of "chat".
 func LoadScenario(file string) (Scenario, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -182,7 +208,7 @@ func LoadScenario(file string) (Scenario, error) {
 	if !ok {
 		s = Scenarios()["chat"]
 	}
-	// Phases are taken whole: those of the file must not inherit what the scenario's own have in the same places.
+	// Unmarshal into an empty list: phases of the file must not inherit values of built-in phases at the same index.
 	own := s.Phases
 	s.Phases = nil
 	if err := json.Unmarshal(b, &s); err != nil {
@@ -194,7 +220,9 @@ func LoadScenario(file string) (Scenario, error) {
 	return s, s.check()
 }
 
-var mixKinds = map[string]int{"send": kindSend, "presence": kindPresence, "read": kindRead, "flag": kindFlag, "typing": kindTyping, "messages": kindMessages, "register": kindRegister, "react": kindReact, "edit": kindEdit, "crowd": kindOther, "ping": kindPing}
+var mixKinds = map[string]int{"send": kindSend, "presence": kindPresence, "read": kindRead, "flag": kindFlag,
+	"typing": kindTyping, "messages": kindMessages, "register": kindRegister, "react": kindReact, "edit": kindEdit,
+	"crowd": kindOther, "ping": kindPing}
 
 func (s *Scenario) check() error {
 	if len(s.Phases) == 0 {
@@ -204,7 +232,7 @@ func (s *Scenario) check() error {
 		return fmt.Errorf("scenario %q has no users", s.Name)
 	}
 	if s.Pollers > 19500 {
-		return fmt.Errorf("%d pollers: one process may hold 20,000 files", s.Pollers)
+		return fmt.Errorf("%d pollers: at most 19,500 are possible, since one process can open 20,000 files", s.Pollers)
 	}
 	reported := false
 	for i, p := range s.Phases {
@@ -216,10 +244,11 @@ func (s *Scenario) check() error {
 			}
 		}
 		if ways > 1 {
-			return fmt.Errorf("phase %d (%s): only one of rounds, rate, closed, share, burst", i, p.Name)
+			return fmt.Errorf("phase %d (%s): at most one of rounds, rate, closed, share and burst can be set", i,
+				p.Name)
 		}
 		if p.Rounds == 0 && p.Burst == 0 && p.Seconds <= 0 && p.Count == 0 {
-			return fmt.Errorf("phase %d (%s) has no end: seconds, count or rounds", i, p.Name)
+			return fmt.Errorf("phase %d (%s) has no end: set seconds, count, rounds or burst", i, p.Name)
 		}
 		for k := range p.Mix {
 			if _, ok := mixKinds[k]; !ok {
@@ -228,7 +257,7 @@ func (s *Scenario) check() error {
 		}
 	}
 	if !reported {
-		return fmt.Errorf("scenario %q only warms up", s.Name)
+		return fmt.Errorf("scenario %q has only warm-up phases", s.Name)
 	}
 	return nil
 }

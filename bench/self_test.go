@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func selfRun(t *testing.T, fault string, s Scenario) (*Result, string) {
+func runSelf(t *testing.T, fault string, s Scenario) (*Result, string) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -18,9 +18,9 @@ func selfRun(t *testing.T, fault string, s Scenario) (*Result, string) {
 	}
 	s.Serve = []string{"--demo", "--fault=" + fault}
 	var out bytes.Buffer
-	opt := options{self: true, exe: exe, out: &out}
+	opt := options{self: true, executable: exe, out: &out}
 	if fault != "" {
-		opt.patience = time.Second
+		opt.drainLimit = time.Second
 	}
 	res, err := runScenario(s, opt)
 	if err != nil {
@@ -30,48 +30,51 @@ func selfRun(t *testing.T, fault string, s Scenario) (*Result, string) {
 	return res, out.String()
 }
 
-func crash() Scenario {
-	s := small("restart-herd")
+func crashScenario() Scenario {
+	s := smallScenario("restart-herd")
 	s.Phases = []Phase{{Name: "crash", Seconds: 2, Rate: 100, Kill: 0.8}, {Name: "after", Count: 20, Closed: 2}}
 	return s
 }
 
-func TestKillAndComeBack(t *testing.T) {
-	res, out := selfRun(t, "", crash())
+func TestRecoveryAfterKill(t *testing.T) {
+	res, out := runSelf(t, "", crashScenario())
 	if res.Broken != 0 {
-		t.Fatalf("a server that recovers is blamed:\n%s", out)
+		t.Fatalf("a server that recovers has violations:\n%s", out)
 	}
 	f, ok := res.Figure("all_polling_again_s")
 	if !ok || f.Value < 0 || f.Value > 5 {
 		t.Errorf("all polling again after %v s:\n%s", f.Value, out)
 	}
 	if res.Phases[0].Kinds["register"].N != 0 {
-		t.Error("somebody registered anew")
+		t.Error("a poller registered again")
 	}
 	if _, ok := res.Figure("after.cpu_per_delivery"); !ok {
-		t.Errorf("the server's process was not measured:\n%s", out)
+		t.Errorf("there are no figures of the server's process:\n%s", out)
 	}
 }
 
-func TestForgettingInACrashIsSeen(t *testing.T) {
-	if res, out := selfRun(t, "forgetful", crash()); res.Broken == 0 {
-		t.Fatalf("a server that forgot acknowledged sends was not blamed:\n%s", out)
+func TestSendsLostInCrashAreReported(t *testing.T) {
+	if res, out := runSelf(t, "forgetful", crashScenario()); res.Broken == 0 {
+		t.Fatalf("a server that lost acknowledged sends has no violations:\n%s", out)
 	}
 }
 
-func TestFloorInAlternation(t *testing.T) {
-	t.Parallel() // it waits most of the time
+func TestFloorRatios(t *testing.T) {
+	t.Parallel() // waits most of the time
 	exe, _ := os.Executable()
-	s := small("fanout")
+	s := smallScenario("fanout")
 	s.Users, s.Pollers, s.Channels, s.Zipf, s.Hundred = 30, 30, 1, 0, 10
-	s.Phases = []Phase{{Name: "warm", Rounds: 2, To: "largest", Warm: true}, {Name: "rounds", Rounds: 20, To: "largest"}, {Name: "hundred", Seconds: 0.5, Share: 0.1, Of: "rounds", To: "hundred", Even: true}}
+	s.Phases = []Phase{{Name: "warm", Rounds: 2, To: "largest", Warm: true},
+		{Name: "rounds", Rounds: 20, To: "largest"},
+		{Name: "hundred", Seconds: 0.5, Share: 0.1, Of: "rounds", To: "hundred", Even: true}}
 	s.Serve = []string{"--demo"}
 	var out bytes.Buffer
-	res, err := runScenario(s, options{self: true, exe: exe, out: &out, floor: true, repeat: 3})
+	res, err := runScenario(s, options{self: true, executable: exe, out: &out, floor: true, repeat: 3})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	for _, name := range []string{"rounds.deliveries_per_s_to_floor", "floor.rounds.deliveries_per_s", "hundred.seen_p50_to_floor"} {
+	for _, name := range []string{"rounds.deliveries_per_s_to_floor", "floor.rounds.deliveries_per_s",
+		"hundred.seen_p50_to_floor"} {
 		f, ok := res.Figure(name)
 		if !ok || f.Value <= 0 || f.Runs != 3 || f.Low > f.Value || f.High < f.Value {
 			t.Errorf("%s: %+v", name, f)
@@ -87,7 +90,7 @@ func TestFloorInAlternation(t *testing.T) {
 }
 
 func TestCommandLine(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // waits most of the time
 	exe, _ := os.Executable()
 	dir := t.TempDir()
 	a, b, h := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json"), filepath.Join(dir, "a.html")
@@ -99,22 +102,25 @@ func TestCommandLine(t *testing.T) {
 		return code, out.String() + errs.String()
 	}
 	for _, file := range []string{a, b} {
-		code, text := run("chat", "--self", "--exe", exe, "--serve=--demo", "--users", "10", "--channels", "2", "--history", "0", "--rate", "50", "--duration", "1", "--json", file, "--html", h)
+		code, text := run("chat", "--self", "--exe", exe, "--serve=--demo", "--users", "10", "--channels", "2",
+			"--history", "0", "--rate", "50", "--duration", "1", "--json", file, "--html", h)
 		if code != 0 || !strings.Contains(text, "promises: all kept") {
 			t.Fatalf("exit code %d:\n%s", code, text)
 		}
 	}
 	res, err := ReadResult(a)
 	if err != nil || res.Scenario.Users != 10 || len(res.Phases) != 1 || len(res.Memory) == 0 {
-		t.Fatalf("what was written does not read back: %v %+v", err, res)
+		t.Fatalf("the JSON file does not read back: %v %+v", err, res)
 	}
-	if code, text := run("compare", a, b); code != 0 || !strings.Contains(text, "chat.send_p50") || !strings.Contains(text, "±") {
+	if code, text := run("compare", a, b); code != 0 || !strings.Contains(text, "chat.send_p50") ||
+		!strings.Contains(text, "±") {
 		t.Errorf("compare, exit code %d:\n%s", code, text)
 	}
 	if code, text := run("list"); code != 0 || !strings.Contains(text, "restart-herd") {
 		t.Errorf("list, exit code %d:\n%s", code, text)
 	}
-	for _, bad := range [][]string{{"nonsense"}, {"chat"}, {"chat", "--self", "--target", "http://x"}, {"chat", "--target", "https://127.0.0.1:1"}, {"compare", a}} {
+	for _, bad := range [][]string{{"nonsense"}, {"chat"}, {"chat", "--self", "--target", "http://x"},
+		{"chat", "--target", "https://127.0.0.1:1"}, {"compare", a}} {
 		if code, text := run(bad...); code != 2 || text == "" {
 			t.Errorf("%v: exit code %d: %s", bad, code, text)
 		}
@@ -127,9 +133,9 @@ func TestCommandLine(t *testing.T) {
 }
 
 func TestHuntFindsALimit(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel() // waits most of the time
 	exe, _ := os.Executable()
-	s := small("chat")
+	s := smallScenario("chat")
 	s.Sample = 0
 	s.Gate.Late, s.Gate.Others = 1e6, 1e6 // other tests run at the same time
 	s.Phases = []Phase{{Name: "chat", Seconds: 0.3, Rate: 100, Mix: chatMix}}
@@ -139,10 +145,12 @@ func TestHuntFindsALimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	args := []string{"hunt", "chat", "--self", "--exe", exe, "--serve=--demo", "--scenario", file, "--from", "8", "--most", "16", "--rate-per-user", "20"}
-	// Nobody answers in a microsecond, so the smallest crowd is already too many.
+	args := []string{"hunt", "chat", "--self", "--exe", exe, "--serve=--demo", "--scenario", file, "--from", "8",
+		"--most", "16", "--rate-per-user", "20"}
+	// No server answers in a microsecond, so the smallest crowd is already too large.
 	code := Main(append(args, "--gate-p99", "0.001"), &out, &errs)
-	if code != 1 || !strings.Contains(out.String(), "outside: p99") || !strings.Contains(out.String(), "most users inside the gate: 0") {
+	if code != 1 || !strings.Contains(out.String(), "outside: p99") ||
+		!strings.Contains(out.String(), "most users inside the gate: 0") {
 		t.Fatalf("exit code %d:\n%s%s", code, out.String(), errs.String())
 	}
 	code = Main(args, &out, &errs)

@@ -18,33 +18,33 @@ import (
 	"time"
 )
 
-// A server is what is measured: somebody's, at a URL, or one started here in a process of its own.
+// A server is the measured server: a running one at a URL, or one that the harness started in its own process.
 type server struct {
-	addr    netip.AddrPort
-	host    string // Host header
-	pid     int    // 0: its process cannot be looked at
-	metrics string
-	level   int
-	version string
+	addr         netip.AddrPort
+	host         string // Host header
+	pid          int    // 0: its process is not visible
+	metrics      string
+	featureLevel int
+	version      string
 
-	cmd     *exec.Cmd
-	heir    int // process id of the successor after an upgrade, which is not our child
-	exe     string
-	args    []string
-	dir     string // temporary data directory, removed at the end
-	log     *os.File
-	started time.Duration // how long it took to answer
-	died    chan error
+	cmd          *exec.Cmd
+	successorPID int // process id of the successor after an upgrade, which is not a child process
+	exe          string
+	args         []string
+	dir          string // temporary data directory, removed at the end
+	log          *os.File
+	startTook    time.Duration // time from its start to its first answer
+	exited       chan error
 }
 
-// resolve points s at a URL.
+// resolve sets the address and Host of a URL.
 func (s *server) resolve(target string) error {
 	u, err := url.Parse(target)
 	if err != nil {
 		return fmt.Errorf("target: %w", err)
 	}
 	if u.Scheme != "http" {
-		return fmt.Errorf("target %s: only http is spoken here; measure behind the TLS front", target)
+		return fmt.Errorf("target %s: only http is supported; measure behind the TLS proxy", target)
 	}
 	port := u.Port()
 	if port == "" {
@@ -65,7 +65,7 @@ func (s *server) resolve(target string) error {
 	return fmt.Errorf("target %s has no IPv4 address", target)
 }
 
-// startSelf starts exe as a fresh server on a free port, with a data directory of its own.
+// startSelf starts exe as a new server on a free port, with its own temporary data directory.
 func startSelf(exe string, extra []string) (*server, error) {
 	dir, err := os.MkdirTemp("", "parley-bench-")
 	if err != nil {
@@ -76,9 +76,9 @@ func startSelf(exe string, extra []string) (*server, error) {
 		return nil, err
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
-	s := &server{exe: installed(exe, dir), dir: dir}
+	s := &server{exe: copyExecutable(exe, dir), dir: dir}
 	s.args = append([]string{"serve", "--data", filepath.Join(dir, "data"), "--listen", addr}, extra...)
-	if strings.Contains(helpOf(exe, "serve"), "-debug-listen") {
+	if strings.Contains(helpText(exe, "serve"), "-debug-listen") {
 		port, err := freePort()
 		if err != nil {
 			return nil, err
@@ -97,17 +97,17 @@ func startSelf(exe string, extra []string) (*server, error) {
 	return s, s.start()
 }
 
-// installed is a copy of a program in dir, as a server has it that was put in its place; where none can be run, the program
-// itself. What a linker has just written lies in the kernel's memory in large pieces, which are mapped whole: some 10 MB more
-// that would count as the server's.
-func installed(exe, dir string) string {
+// copyExecutable copies a program to dir and returns the path of the copy, as an installed server has it. The kernel
+// keeps a file that a linker has just written in large pages and maps them whole: that would add some 10 MB to the
+// server's memory. If the copy cannot be run it returns exe.
+func copyExecutable(exe, dir string) string {
 	to := filepath.Join(dir, filepath.Base(exe))
 	if copyFile(exe, to) != nil {
 		return exe
 	}
-	var ran *exec.ExitError // which a program that says how it is used may well end with
+	var ran *exec.ExitError // a program that only prints its usage may exit with an error
 	if err := exec.Command(to, "serve", "-h").Run(); err != nil && !errors.As(err, &ran) {
-		return exe // such as where nothing in the temporary directory may be run
+		return exe // for example a temporary directory without execute permission
 	}
 	return to
 }
@@ -129,7 +129,7 @@ func copyFile(from, to string) error {
 func (s *server) start() error {
 	s.cmd = exec.Command(s.exe, s.args...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
-	// The server must not outlive a harness that is killed.
+	// The server must not outlive a killed harness.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	begin := time.Now()
 	if err := s.cmd.Start(); err != nil {
@@ -137,26 +137,26 @@ func (s *server) start() error {
 	}
 	s.pid = s.cmd.Process.Pid
 	died := make(chan error, 1)
-	s.died = died
+	s.exited = died
 	cmd := s.cmd
 	go func() { died <- cmd.Wait() }()
 	for time.Since(begin) < 60*time.Second {
-		if s.settings() == nil {
-			s.started = time.Since(begin)
+		if s.fetchSettings() == nil {
+			s.startTook = time.Since(begin)
 			return nil
 		}
 		select {
 		case err := <-died:
 			died <- err
-			return fmt.Errorf("the server ended before it answered (%v): %s", err, s.tail())
+			return fmt.Errorf("the server exited before its first answer (%v): %s", err, s.logTail())
 		case <-time.After(2 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("the server did not answer within 60 s: %s", s.tail())
+	return fmt.Errorf("the server did not answer within 60 s: %s", s.logTail())
 }
 
-// settings asks the server who it is.
-func (s *server) settings() error {
+// fetchSettings reads the version and feature level from /server_settings.
+func (s *server) fetchSettings() error {
 	req, err := http.NewRequest("GET", "http://"+s.addr.String()+"/api/v1/server_settings", nil)
 	if err != nil {
 		return err
@@ -178,27 +178,27 @@ func (s *server) settings() error {
 	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
 		return fmt.Errorf("server_settings: %w", err)
 	}
-	s.version, s.level = v.Version, v.Level
+	s.version, s.featureLevel = v.Version, v.Level
 	return nil
 }
 
-// kill9 ends the process as a power cut would, for it.
-func (s *server) kill9() error {
+// kill ends the process without warning, like a crash.
+func (s *server) kill() error {
 	if s.cmd == nil {
 		return errors.New("only a server started with --self can be killed")
 	}
-	if s.heir != 0 {
-		return errors.New("a successor is not killed")
+	if s.successorPID != 0 {
+		return errors.New("cannot kill a successor: it is not a child process")
 	}
 	if err := s.cmd.Process.Kill(); err != nil {
 		return err
 	}
-	<-s.died
-	s.died <- nil
+	<-s.exited
+	s.exited <- nil
 	return nil
 }
 
-// restart ends the process politely and starts it again on the same data and port.
+// restart ends the process with SIGTERM and starts it again with the same data and port.
 func (s *server) restart() error {
 	if err := s.terminate(); err != nil {
 		return err
@@ -207,28 +207,28 @@ func (s *server) restart() error {
 }
 
 func (s *server) terminate() error {
-	if s.heir != 0 {
-		return errors.New("a successor is not restarted")
+	if s.successorPID != 0 {
+		return errors.New("cannot restart a successor: it is not a child process")
 	}
 	s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-s.died:
-		s.died <- nil
+	case <-s.exited:
+		s.exited <- nil
 		return nil
 	case <-time.After(30 * time.Second):
 		s.cmd.Process.Kill()
-		return errors.New("the server did not end within 30 s of SIGTERM")
+		return errors.New("the server did not exit within 30 s of SIGTERM")
 	}
 }
 
-// close ends a server started here and removes its data.
+// close ends a server that was started here and removes its data.
 func (s *server) close() {
 	if s.cmd != nil {
 		s.cmd.Process.Kill()
-		<-s.died
+		<-s.exited
 	}
-	if s.heir != 0 {
-		syscall.Kill(s.heir, syscall.SIGKILL)
+	if s.successorPID != 0 {
+		syscall.Kill(s.successorPID, syscall.SIGKILL)
 	}
 	if s.dir != "" {
 		os.RemoveAll(s.dir)
@@ -238,7 +238,7 @@ func (s *server) close() {
 	}
 }
 
-func (s *server) tail() string {
+func (s *server) logTail() string {
 	if s.log == nil {
 		return "no log"
 	}
@@ -258,14 +258,14 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// helpOf is what a command says about its flags.
-func helpOf(exe, command string) string {
+// helpText returns the flag descriptions of a command.
+func helpText(exe, command string) string {
 	out, _ := exec.Command(exe, command, "-h").CombinedOutput()
 	return string(out)
 }
 
-// sources are the addresses connections come from. Each loopback source has its own 28,000 ports.
-func sources(to netip.AddrPort, n int) []netip.Addr {
+// sourceAddresses returns the loopback addresses that connections use. Each has its own 28,000 ports.
+func sourceAddresses(to netip.AddrPort, n int) []netip.Addr {
 	if !to.Addr().IsLoopback() || n < 1 {
 		return nil
 	}
@@ -276,7 +276,8 @@ func sources(to netip.AddrPort, n int) []netip.Addr {
 	return out
 }
 
-// listeningPid finds the process that listens on a local port, so that a server on this machine can be measured.
+// listeningPid finds the process that listens on a local port, so that a running server on this machine can be
+// measured. It returns 0 if there is none.
 func listeningPid(addr netip.AddrPort) int {
 	if !addr.Addr().IsLoopback() {
 		return 0
@@ -308,8 +309,8 @@ func listeningPid(addr netip.AddrPort) int {
 	return 0
 }
 
-func copyTail(w io.Writer, s *server) {
-	if t := s.tail(); t != "" && t != "no log" {
-		fmt.Fprintf(w, "the server's last words:\n%s\n", t)
+func printLogTail(w io.Writer, s *server) {
+	if t := s.logTail(); t != "" && t != "no log" {
+		fmt.Fprintf(w, "the last lines of the server's log:\n%s\n", t)
 	}
 }

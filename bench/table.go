@@ -8,12 +8,15 @@ import (
 	"text/tabwriter"
 )
 
-// writeTable prints a run as people read it.
+// writeTable prints the result of a run as text.
 func writeTable(w io.Writer, res *Result) {
-	fmt.Fprintf(w, "\n%s\nserver %s (feature level %d), crowd of %d users, %d channels, %d messages built %s in %.1f s\n", res.Machine, orUnknown(res.Server.Version), res.Server.Level, res.Build.Users, res.Build.Channels, res.Build.Messages, res.Build.How, res.Build.Seconds)
+	fmt.Fprintf(w, "\n%s\nserver %s (feature level %d), crowd of %d users, %d channels, %d messages built %s in "+
+		"%.1f s\n", res.Machine, orUnknown(res.Server.Version), res.Server.Level, res.Build.Users, res.Build.Channels,
+		res.Build.Messages, res.Build.How, res.Build.Seconds)
 	for i := range res.Phases {
 		d := &res.Phases[i]
-		fmt.Fprintf(w, "\nphase %s: %.1f s, %.1f MB in, %.1f MB out, everything seen %.2f s after the last request\n", d.Name, d.Seconds, float64(d.In)/(1<<20), float64(d.Out)/(1<<20), d.Drain)
+		fmt.Fprintf(w, "\nphase %s: %.1f s, %.1f MB in, %.1f MB out, everything seen %.2f s after the last request\n",
+			d.Name, d.Seconds, float64(d.In)/(1<<20), float64(d.Out)/(1<<20), d.Drain)
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(t, "kind\tn\tshare\tper s\tp50 ms\tp90\tp99\tp99.9\tmax\tnot 200\t")
 		for _, k := range kindNames {
@@ -26,11 +29,13 @@ func writeTable(w io.Writer, res *Result) {
 				l := kd.Latency
 				lat = fmt.Sprintf("\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f", l.P50, l.P90, l.P99, l.P999, l.Max)
 			}
-			fmt.Fprintf(t, "%s\t%d\t%.0f %%\t%.0f%s\t%s\t\n", k, kd.N, kd.Share, float64(kd.N)/d.Seconds, lat, statuses(kd.Status))
+			fmt.Fprintf(t, "%s\t%d\t%.0f %%\t%.0f%s\t%s\t\n", k, kd.N, kd.Share, float64(kd.N)/d.Seconds, lat,
+				statuses(kd.Status))
 		}
 		if d.Seen.N > 0 {
 			l := d.Seen
-			fmt.Fprintf(t, "sent→seen\t%d\t\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t\t\n", l.N, d.PerSecond, l.P50, l.P90, l.P99, l.P999, l.Max)
+			fmt.Fprintf(t, "sent→seen\t%d\t\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t\t\n", l.N, d.PerSecond, l.P50, l.P90,
+				l.P99, l.P999, l.Max)
 		}
 		t.Flush()
 		if res.Server.Pid != 0 {
@@ -40,7 +45,8 @@ func writeTable(w io.Writer, res *Result) {
 			}
 			fmt.Fprint(w, "; ")
 		}
-		fmt.Fprintf(w, "generator %.0f %% of a core, behind its schedule p99 %.2f ms; other processes and the host %.2f cores\n", 100*d.Busy, d.Late.P99, d.Others)
+		fmt.Fprintf(w, "generator %.0f %% of a core, behind its schedule p99 %.2f ms; other processes and the host "+
+			"%.2f cores\n", 100*d.Busy, d.Late.P99, d.Others)
 		if d.Refused != "" {
 			fmt.Fprintf(w, "NO VERDICT on rates and latencies: %s\n", d.Refused)
 		}
@@ -55,7 +61,7 @@ func writeTable(w io.Writer, res *Result) {
 		fmt.Fprintf(w, "note: %s\n", n)
 	}
 	for _, c := range res.Complaints {
-		fmt.Fprintf(w, "the server said: %s\n", c)
+		fmt.Fprintf(w, "error answer: %s\n", c)
 	}
 	writeVerdict(w, res)
 }
@@ -97,7 +103,7 @@ func orUnknown(s string) string {
 	return s
 }
 
-// number prints with three or four significant digits.
+// number formats a value with three or four significant digits.
 func number(v float64) string {
 	switch a := max(v, -v); {
 	case a == 0:

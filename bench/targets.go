@@ -12,52 +12,69 @@ import (
 	"time"
 )
 
-// A Target is one promise about cost. Run names the measurement that gives the figure.
+// A Target is one limit for a figure. Run names the measurement that yields the figure.
 type Target struct {
 	What    string
 	Run     string
 	Figure  string
-	AtLeast bool // else: at most
+	AtLeast bool // false: at most
 	Limit   float64
 	Stretch float64 // 0: none
 	Unit    string
 }
 
-// Targets are what Parley is held to on two cores it shares with its clients.
+// Targets are Parley's limits on two cores that it shares with the load generator.
 var Targets = []Target{
 	{What: "just started: memory", Run: "idle", Figure: "start.rss", Limit: 60, Unit: "MB"},
-	{What: "just started: CPU, nobody connected", Run: "idle", Figure: "start.cores", Limit: 0.005, Unit: "cores"},
-	{What: "19,000 parked polls: memory each", Run: "idle", Figure: "steady.rss_per_poll", Limit: 4, Stretch: 2.5, Unit: "kB"},
+	{What: "just started: CPU, no connections", Run: "idle", Figure: "start.cores", Limit: 0.005, Unit: "cores"},
+	{What: "19,000 parked polls: memory each", Run: "idle", Figure: "steady.rss_per_poll", Limit: 4, Stretch: 2.5,
+		Unit: "kB"},
 	{What: "19,000 parked polls: goroutines", Run: "idle", Figure: "steady.goroutines", Limit: 200},
-	{What: "19,000 parked polls: CPU of heartbeats", Run: "idle", Figure: "parked.server_cores", Limit: 0.05, Unit: "cores"},
+	{What: "19,000 parked polls: CPU of heartbeats", Run: "idle", Figure: "parked.server_cores", Limit: 0.05,
+		Unit: "cores"},
 	{What: "19,000 parked polls: answers that are errors", Run: "idle", Figure: "parked.errors", Limit: 0, Unit: "%"},
-	{What: "fanout to 10,000: server CPU a delivery, to floor", Run: "fanout", Figure: "rounds.cpu_per_delivery_to_floor", Limit: 1.4, Unit: "x"},
-	{What: "fanout to 10,000: deliveries/s, to floor", Run: "fanout", Figure: "rounds.deliveries_per_s_to_floor", AtLeast: true, Limit: 0.9, Unit: "x"},
-	{What: "100 of 10,000 at 10 % load, durable: seen p50", Run: "fanout", Figure: "hundred.seen_p50", Limit: 2, Unit: "ms"},
-	{What: "100 of 10,000 at 10 % load, durable: seen p99", Run: "fanout", Figure: "hundred.seen_p99", Limit: 6, Unit: "ms"},
-	{What: "the same without durability: seen p50", Run: "fanout-memory", Figure: "hundred.seen_p50", Limit: 1.2, Unit: "ms"},
-	{What: "the same without durability: seen p99", Run: "fanout-memory", Figure: "hundred.seen_p99", Limit: 2.5, Unit: "ms"},
-	{What: "CPU a delivery, 19,000 pollers to 2,000", Run: "scale", Figure: "scale.cpu_per_delivery", Limit: 1.1, Unit: "x"},
+	{What: "fanout to 10,000: server CPU a delivery, to floor", Run: "fanout",
+		Figure: "rounds.cpu_per_delivery_to_floor", Limit: 1.4, Unit: "x"},
+	{What: "fanout to 10,000: deliveries/s, to floor", Run: "fanout", Figure: "rounds.deliveries_per_s_to_floor",
+		AtLeast: true, Limit: 0.9, Unit: "x"},
+	{What: "100 of 10,000 at 10 % load, durable: seen p50", Run: "fanout", Figure: "hundred.seen_p50", Limit: 2,
+		Unit: "ms"},
+	{What: "100 of 10,000 at 10 % load, durable: seen p99", Run: "fanout", Figure: "hundred.seen_p99", Limit: 6,
+		Unit: "ms"},
+	{What: "the same without durability: seen p50", Run: "fanout-memory", Figure: "hundred.seen_p50", Limit: 1.2,
+		Unit: "ms"},
+	{What: "the same without durability: seen p99", Run: "fanout-memory", Figure: "hundred.seen_p99", Limit: 2.5,
+		Unit: "ms"},
+	{What: "CPU a delivery, 19,000 pollers to 2,000", Run: "scale", Figure: "scale.cpu_per_delivery", Limit: 1.1,
+		Unit: "x"},
 	{What: "5,000 durable sends/s for 30 s: p50", Run: "send", Figure: "open.send_p50", Limit: 1, Unit: "ms"},
 	{What: "5,000 durable sends/s for 30 s: p99", Run: "send", Figure: "open.send_p99", Limit: 5, Unit: "ms"},
-	{What: "64 senders: durable sends/s", Run: "send", Figure: "saturation.send_per_s", AtLeast: true, Limit: 15000, Unit: "1/s"},
-	{What: "register, realm of 10,000, 5,000 at once: rate", Run: "register-herd", Figure: "herd.register_per_s", AtLeast: true, Limit: 400, Unit: "1/s"},
-	{What: "register, realm of 10,000, 5,000 at once: p99", Run: "register-herd", Figure: "herd.register_p99", Limit: 1000, Unit: "ms"},
-	{What: "kill -9 under 19,000 pollers: all polling again", Run: "restart-herd", Figure: "all_polling_again_s", Limit: 5, Unit: "s"},
+	{What: "64 senders: durable sends/s", Run: "send", Figure: "saturation.send_per_s", AtLeast: true, Limit: 15000,
+		Unit: "1/s"},
+	{What: "register, realm of 10,000, 5,000 at once: rate", Run: "register-herd", Figure: "herd.register_per_s",
+		AtLeast: true, Limit: 400, Unit: "1/s"},
+	{What: "register, realm of 10,000, 5,000 at once: p99", Run: "register-herd", Figure: "herd.register_p99",
+		Limit: 1000, Unit: "ms"},
+	{What: "kill -9 under 19,000 pollers: all polling again", Run: "restart-herd", Figure: "all_polling_again_s",
+		Limit: 5, Unit: "s"},
 	{What: "kill -9 under 19,000 pollers: promises broken", Run: "restart-herd", Figure: "broken", Limit: 0},
 	{What: "kill -9 under 19,000 pollers: 5xx", Run: "restart-herd", Figure: "after.errors", Limit: 0, Unit: "%"},
 	{What: "kill -9 under 19,000 pollers: polls over 1 s", Run: "restart-herd", Figure: "back_over_1s", Limit: 0},
-	{What: "upgrade under 5,000 pollers: sends, p99.9", Run: "upgrade", Figure: "upgrade.send_p999", Limit: 250, Unit: "ms"},
-	{What: "upgrade under 5,000 pollers: seen, p99.9", Run: "upgrade", Figure: "upgrade.seen_p999", Limit: 250, Unit: "ms"},
+	{What: "upgrade under 5,000 pollers: sends, p99.9", Run: "upgrade", Figure: "upgrade.send_p999", Limit: 250,
+		Unit: "ms"},
+	{What: "upgrade under 5,000 pollers: seen, p99.9", Run: "upgrade", Figure: "upgrade.seen_p999", Limit: 250,
+		Unit: "ms"},
 	{What: "upgrade under 5,000 pollers: requests that failed", Run: "upgrade", Figure: "upgrade.failed", Limit: 0},
-	{What: "presence of 10,000 users each minute, reports only: CPU", Run: "presence", Figure: "minute.server_cores", Limit: 0.05, Unit: "cores"},
+	{What: "presence of 10,000 users each minute, reports only: CPU", Run: "presence", Figure: "minute.server_cores",
+		Limit: 0.05, Unit: "cores"},
 	{What: "crowd doing everything: promises broken", Run: "crowd", Figure: "broken", Limit: 0},
 	{What: "crowd, kill -9 five times: promises broken", Run: "crowd-crash", Figure: "broken", Limit: 0},
 	{What: "chat mix, 2,000 users: promises broken", Run: "chat", Figure: "broken", Limit: 0},
 	{What: "chat mix, 2,000 users: seen p99", Run: "chat", Figure: "chat.seen_p99", Limit: 1000, Unit: "ms"},
 }
 
-// targetRuns says how each run is made, in order. Durations are those of make bench, which must end within ten minutes.
+// targetRuns returns the measurements of the targets in order. Their durations suit make bench, which must end within
+// ten minutes.
 func targetRuns(short bool) []targetRun {
 	all := Scenarios()
 	with := func(name string, set func(*Scenario)) Scenario {
@@ -69,54 +86,55 @@ func targetRuns(short bool) []targetRun {
 		return s
 	}
 	return []targetRun{
-		{name: "crowd", sc: with("crowd", nil)},
-		{name: "crowd-crash", sc: with("crowd-crash", nil)},
-		{name: "chat", sc: with("chat", func(s *Scenario) {
+		{name: "crowd", scenario: with("crowd", nil)},
+		{name: "crowd-crash", scenario: with("crowd-crash", nil)},
+		{name: "chat", scenario: with("chat", func(s *Scenario) {
 			if short {
 				s.Phases[1].Seconds = 10
 			}
 		})},
-		{name: "fanout", sc: with("fanout", func(s *Scenario) {
+		{name: "fanout", scenario: with("fanout", func(s *Scenario) {
 			if short {
 				s.Phases[1].Rounds, s.Phases[2].Seconds = 20, 5
 			}
 		}), floor: true},
-		{name: "fanout-memory", sc: with("fanout", func(s *Scenario) {
+		{name: "fanout-memory", scenario: with("fanout", func(s *Scenario) {
 			s.Phases[1].Rounds, s.Phases[2].Seconds = 10, 5
-		}), needs: "--unsafe-no-sync"},
-		{name: "scale", sc: with("fanout", func(s *Scenario) {
+		}), requiredFlag: "--unsafe-no-sync"},
+		{name: "scale", scenario: with("fanout", func(s *Scenario) {
 			s.Users, s.Pollers, s.Hundred = 2000, 2000, 0
-			s.Phases = []Phase{{Name: "warm", Rounds: 10, To: "largest", Warm: true}, {Name: "rounds", Rounds: 100, To: "largest"}}
+			s.Phases = []Phase{{Name: "warm", Rounds: 10, To: "largest", Warm: true},
+				{Name: "rounds", Rounds: 100, To: "largest"}}
 		})},
-		{name: "send", sc: with("send", nil)},
-		{name: "register-herd", sc: with("register-herd", nil)},
-		{name: "restart-herd", sc: with("restart-herd", nil)},
-		{name: "upgrade", sc: with("upgrade", nil)},
-		{name: "presence", sc: with("presence", func(s *Scenario) {
+		{name: "send", scenario: with("send", nil)},
+		{name: "register-herd", scenario: with("register-herd", nil)},
+		{name: "restart-herd", scenario: with("restart-herd", nil)},
+		{name: "upgrade", scenario: with("upgrade", nil)},
+		{name: "presence", scenario: with("presence", func(s *Scenario) {
 			if short {
 				s.Phases[1].Seconds = 15
 			}
 		})},
-		{name: "idle", sc: with("idle", nil)},
+		{name: "idle", scenario: with("idle", nil)},
 	}
 }
 
 type targetRun struct {
-	name  string
-	sc    Scenario
-	floor bool
-	needs string // a flag of serve without which the run makes no sense
+	name         string
+	scenario     Scenario
+	floor        bool
+	requiredFlag string // a flag of serve that the run needs; without it the run is skipped
 }
 
 func targetsMain(args []string, stdout, stderr io.Writer) int {
 	f := flag.NewFlagSet("parley bench targets", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	short := f.Bool("short", false, "shorter phases: all of it in less than ten minutes")
+	short := f.Bool("short", false, "shorter phases: all runs in less than ten minutes")
 	only := f.String("only", "", "run `names` only, separated by commas")
 	dir := f.String("out", "", "`directory` for the JSON and HTML of every run")
-	markdown := f.String("markdown", "", "write the table to `file`, as a README wants it")
+	markdown := f.String("markdown", "", "write the table to `file`, as Markdown")
 	exe := f.String("exe", "", "the `executable` to start (default: this one)")
-	f.Bool("self", true, "start a fresh Parley for every run (there is no other way)")
+	f.Bool("self", true, "start a fresh Parley for every run (always the case)")
 	if err := f.Parse(args); err != nil {
 		return 2
 	}
@@ -139,14 +157,14 @@ func targetsMain(args []string, stdout, stderr io.Writer) int {
 			continue
 		}
 		if res == nil {
-			fmt.Fprintf(stdout, "%s: not run: parley serve has no %s\n", tr.name, tr.needs)
+			fmt.Fprintf(stdout, "%s: not run: parley serve has no flag %s\n", tr.name, tr.requiredFlag)
 			continue
 		}
 		res.add(Figure{Name: "broken", Value: float64(res.Broken)})
 		found[tr.name] = res
 		writeTable(stdout, res)
 		if *dir != "" {
-			if err := keep(*dir, tr.name, res); err != nil {
+			if err := writeReports(*dir, tr.name, res); err != nil {
 				fmt.Fprintln(stderr, err)
 				return 2
 			}
@@ -170,25 +188,26 @@ func targetsMain(args []string, stdout, stderr io.Writer) int {
 }
 
 func (tr targetRun) run(exe string, stdout io.Writer) (*Result, error) {
-	opt := options{self: true, exe: exe, out: stdout, quiet: true, repeat: 1}
+	opt := options{self: true, executable: exe, out: stdout, quiet: true, repeat: 1}
 	if tr.floor {
 		opt.floor, opt.repeat = true, 3
 	}
-	if tr.needs != "" {
-		if !strings.Contains(helpOf(exe, "serve"), strings.TrimLeft(tr.needs, "-")) {
+	if tr.requiredFlag != "" {
+		if !strings.Contains(helpText(exe, "serve"), strings.TrimLeft(tr.requiredFlag, "-")) {
 			return nil, nil
 		}
-		tr.sc.Serve = append(serveArgs(exe, tr.sc), tr.needs)
+		tr.scenario.Serve = append(serveArgs(exe, tr.scenario), tr.requiredFlag)
 	}
-	fmt.Fprintf(stdout, "\n=== %s: %s\n", tr.name, tr.sc.About)
-	res, err := runScenario(tr.sc, opt)
+	fmt.Fprintf(stdout, "\n=== %s: %s\n", tr.name, tr.scenario.About)
+	res, err := runScenario(tr.scenario, opt)
 	if err != nil || tr.name != "scale" {
 		return res, err
 	}
-	// The same again with many more connections, nearly ten times as many to one message.
-	big := tr.sc
+	// The same with 19,000 pollers, nearly ten times as many for each message.
+	big := tr.scenario
 	big.Users, big.Pollers = 9500, 19000
-	big.Phases = []Phase{{Name: "warm", Rounds: 3, To: "largest", Warm: true}, {Name: "rounds", Rounds: 12, To: "largest"}}
+	big.Phases = []Phase{{Name: "warm", Rounds: 3, To: "largest", Warm: true},
+		{Name: "rounds", Rounds: 12, To: "largest"}}
 	more, err := runScenario(big, opt)
 	if err != nil {
 		return nil, err
@@ -196,14 +215,15 @@ func (tr targetRun) run(exe string, stdout io.Writer) (*Result, error) {
 	a, _ := res.Figure("rounds.cpu_per_delivery")
 	b, _ := more.Figure("rounds.cpu_per_delivery")
 	if a.Value > 0 {
-		more.add(Figure{Name: "scale.cpu_per_delivery", Unit: "x", Value: b.Value / a.Value, Note: fmt.Sprintf("%.1f us with 19,000, %.1f us with 2,000", b.Value, a.Value)})
+		more.add(Figure{Name: "scale.cpu_per_delivery", Unit: "x", Value: b.Value / a.Value,
+			Note: fmt.Sprintf("%.1f us with 19,000, %.1f us with 2,000", b.Value, a.Value)})
 	}
 	more.Broken += res.Broken
 	more.Violations = append(res.Violations, more.Violations...)
 	return more, nil
 }
 
-func keep(dir, name string, res *Result) error {
+func writeReports(dir, name string, res *Result) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -222,10 +242,10 @@ func keep(dir, name string, res *Result) error {
 	return WriteHTML(h, res)
 }
 
-// A targetRow is one line of the table.
+// A targetRow is one line of the target table.
 type targetRow struct{ what, limit, value, verdict string }
 
-// targetTable holds every target against what was found.
+// targetTable compares every target with the results. It returns the table and the number of missed targets.
 func targetTable(found map[string]*Result, onlyRun bool) (rows []targetRow, missed int) {
 	for _, x := range Targets {
 		res := found[x.Run]
@@ -259,15 +279,16 @@ func writeTargets(w io.Writer, rows []targetRow) {
 	t.Flush()
 }
 
-// markdownTargets is the same table for a README.
+// markdownTargets writes the table as Markdown.
 func markdownTargets(w io.Writer, rows []targetRow) {
-	fmt.Fprintf(w, "%s; %s.\n\n| target | limit | measured | verdict |\n|---|---|---|---|\n", machine(), time.Now().UTC().Format("2006-01-02 15:04 MST"))
+	fmt.Fprintf(w, "%s; %s.\n\n| target | limit | measured | verdict |\n|---|---|---|---|\n", machine(),
+		time.Now().UTC().Format("2006-01-02 15:04 MST"))
 	for _, r := range rows {
 		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", r.what, r.limit, r.value, r.verdict)
 	}
 }
 
-// verdict holds one target against a result. A figure that says nothing about the server is no verdict, good or bad.
+// verdict compares a target with a result. A figure that was refused yields no verdict.
 func (x Target) verdict(res *Result) (value, verdict string) {
 	if res == nil {
 		return "-", "not measured"
@@ -277,7 +298,7 @@ func (x Target) verdict(res *Result) (value, verdict string) {
 		return "-", "not measured"
 	}
 	if res.Broken > 0 && x.Figure != "broken" {
-		return valueText(f), "MISSED" // fast and wrong is not fast
+		return valueText(f), "MISSED" // a fast server that breaks promises misses the target
 	}
 	good := f.Value <= x.Limit
 	stretch := x.Stretch != 0 && f.Value <= x.Stretch

@@ -23,20 +23,20 @@ import (
 	"time"
 )
 
-// A Step is one request of a trace. A trace says who asked what and when, but neither names, texts nor keys: people,
-// channels, topics and messages are numbers in order of appearance, texts only their length.
+// A Step is one request of a trace. A trace holds times and shapes of requests, but no names, texts or keys: users,
+// channels, topics and messages are numbers in order of appearance, and of texts only the length is stored.
 type Step struct {
-	At     int64             `json:"at_us"` // since the recording began
-	Who    int               `json:"who"`   // -1: nobody
+	At     int64             `json:"at_us"` // since the start of the recording
+	Who    int               `json:"who"`   // -1: no credentials
 	Method string            `json:"method"`
-	Path   string            `json:"path"` // with numbers for what it names
+	Path   string            `json:"path"` // numbers replace ids and names
 	Params map[string]string `json:"params,omitempty"`
 	Status int               `json:"status"`
 	Took   int64             `json:"took_us"`
 	Bytes  int64             `json:"bytes"`
 }
 
-// An anonymiser numbers things. Its key lives as long as the recording, so that nothing can be looked up afterwards.
+// An anonymiser replaces names and ids by numbers. Its key is never stored, so a trace cannot be mapped back.
 type anonymiser struct {
 	mu     sync.Mutex
 	key    []byte
@@ -67,7 +67,7 @@ func (a *anonymiser) person(auth string) int {
 	return n
 }
 
-// thing numbers a value of a class: "c3" is the fourth channel seen.
+// thing returns the number of a value within a class: "c3" is the fourth channel of the trace.
 func (a *anonymiser) thing(class, value string) string {
 	mac := hmac.New(sha256.New, a.key)
 	mac.Write([]byte(class + "\x00" + strings.ToLower(value)))
@@ -83,12 +83,17 @@ func (a *anonymiser) thing(class, value string) string {
 	return class + strconv.Itoa(n)
 }
 
-// plainParams may be kept as they are: words of the protocol, not of people.
-var plainParams = map[string]bool{"type": true, "op": true, "flag": true, "num_before": true, "num_after": true, "status": true, "ping_only": true, "new_user_input": true, "slim_presence": true, "apply_markdown": true, "client_gravatar": true, "dont_block": true, "event_types": true, "fetch_event_types": true, "client_capabilities": true, "include_subscribers": true, "idle_queue_timeout": true, "emoji_name": true, "emoji_code": true, "reaction_type": true, "include_anchor": true, "propagate_mode": true, "read_by_sender": true, "history_limit_days": true, "visibility_policy": true, "allow_empty_topic_name": true}
+// plainParams are stored as they are: their values are words of the protocol, not of users.
+var plainParams = map[string]bool{"type": true, "op": true, "flag": true, "num_before": true, "num_after": true,
+	"status": true, "ping_only": true, "new_user_input": true, "slim_presence": true, "apply_markdown": true,
+	"client_gravatar": true, "dont_block": true, "event_types": true, "fetch_event_types": true,
+	"client_capabilities": true, "include_subscribers": true, "idle_queue_timeout": true, "emoji_name": true,
+	"emoji_code": true, "reaction_type": true, "include_anchor": true, "propagate_mode": true, "read_by_sender": true,
+	"history_limit_days": true, "visibility_policy": true, "allow_empty_topic_name": true}
 
 var digits = regexp.MustCompile(`^[0-9]+$`)
 
-// path replaces what a path names.
+// path replaces the ids and names in a path.
 func (a *anonymiser) path(p string) string {
 	parts := strings.Split(p, "/")
 	for i, s := range parts {
@@ -100,7 +105,7 @@ func (a *anonymiser) path(p string) string {
 		case strings.Contains(s, "@"):
 			parts[i] = a.thing("u", s)
 		case digits.MatchString(s):
-			parts[i] = a.thing(class(before), s)
+			parts[i] = a.thing(idClass(before), s)
 		case before == "user_uploads" || before == "avatar" || before == "emoji" || before == "domains":
 			parts[i] = a.thing("x", s)
 		}
@@ -108,7 +113,7 @@ func (a *anonymiser) path(p string) string {
 	return strings.Join(parts, "/")
 }
 
-func class(before string) string {
+func idClass(before string) string {
 	switch before {
 	case "messages":
 		return "m"
@@ -140,7 +145,7 @@ func (a *anonymiser) params(v url.Values) map[string]string {
 		case k == "narrow":
 			out[k] = a.narrow(s)
 		case k == "queue_id" || k == "last_event_id" || k == "local_id" || k == "last_update_id":
-			out[k] = "" // the one who replays it has its own
+			out[k] = "" // the replaying client has its own
 		default:
 			out[k] = "n" + strconv.Itoa(len([]rune(s)))
 		}
@@ -148,7 +153,7 @@ func (a *anonymiser) params(v url.Values) map[string]string {
 	return out
 }
 
-// narrow keeps the operators only.
+// narrow keeps the operators and the numbers of channels.
 func (a *anonymiser) narrow(s string) string {
 	var terms []json.RawMessage
 	if json.Unmarshal([]byte(s), &terms) != nil {
@@ -177,10 +182,10 @@ func (a *anonymiser) narrow(s string) string {
 	return strings.Join(ops, " ")
 }
 
-// maxTraceBody bounds what of a request's body is looked at; larger ones are uploads.
+// maxTraceBody bounds the request bodies that are parsed, in bytes; larger ones are uploads.
 const maxTraceBody = 1 << 20
 
-// A Recorder is a reverse proxy that writes what passes.
+// A Recorder is a reverse proxy that writes each request as a Step.
 type Recorder struct {
 	proxy *httputil.ReverseProxy
 	anon  *anonymiser
@@ -190,10 +195,10 @@ type Recorder struct {
 	Count int
 }
 
-// NewRecorder stands before target and writes steps to out.
+// NewRecorder returns a proxy in front of target that writes steps to out.
 func NewRecorder(target *url.URL, out io.Writer) *Recorder {
 	p := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(target) // sets Host to the target's, too
+		r.SetURL(target) // also sets Host to that of the target
 		r.SetXForwarded()
 	}}
 	return &Recorder{proxy: p, anon: newAnonymiser(), begin: time.Now(), out: json.NewEncoder(out)}
@@ -205,7 +210,8 @@ func (rec *Recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for k, x := range r.URL.Query() {
 		v[k] = x
 	}
-	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") && r.ContentLength <= maxTraceBody {
+	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") &&
+		r.ContentLength <= maxTraceBody {
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxTraceBody+1))
 		if err == nil {
 			form, _ := url.ParseQuery(string(body))
@@ -217,7 +223,9 @@ func (rec *Recorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	cw := &countingWriter{ResponseWriter: w, status: 200}
 	rec.proxy.ServeHTTP(cw, r)
-	s := Step{At: begin.Sub(rec.begin).Microseconds(), Who: rec.anon.person(r.Header.Get("Authorization")), Method: r.Method, Path: rec.anon.path(r.URL.Path), Params: rec.anon.params(v), Status: cw.status, Took: time.Since(begin).Microseconds(), Bytes: cw.n}
+	s := Step{At: begin.Sub(rec.begin).Microseconds(), Who: rec.anon.person(r.Header.Get("Authorization")),
+		Method: r.Method, Path: rec.anon.path(r.URL.Path), Params: rec.anon.params(v), Status: cw.status,
+		Took: time.Since(begin).Microseconds(), Bytes: cw.n}
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
 	rec.out.Encode(s)
@@ -241,14 +249,14 @@ func (w *countingWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap lets the proxy flush.
+// Unwrap lets the proxy find the Flusher.
 func (w *countingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func recordMain(args []string, stdout, stderr io.Writer) int {
 	f := flag.NewFlagSet("parley bench record", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	target := f.String("target", "", "`URL` of the server")
-	listen := f.String("listen", "127.0.0.1:9992", "`address` clients are pointed at")
+	listen := f.String("listen", "127.0.0.1:9992", "`address` that clients connect to")
 	out := f.String("out", "", "`file` for the trace, JSON lines")
 	if f.Parse(args) != nil || *target == "" || *out == "" {
 		fmt.Fprint(stderr, usage)
@@ -266,7 +274,7 @@ func recordMain(args []string, stdout, stderr io.Writer) int {
 	defer file.Close()
 	rec := NewRecorder(u, file)
 	srv := &http.Server{Addr: *listen, Handler: rec, ReadHeaderTimeout: 30 * time.Second}
-	fmt.Fprintf(stdout, "recording what goes from %s to %s; interrupt to end\n", *listen, *target)
+	fmt.Fprintf(stdout, "recording requests from %s to %s; interrupt to stop\n", *listen, *target)
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -281,7 +289,7 @@ func recordMain(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// ReadTrace reads a trace, in order of time.
+// ReadTrace reads a trace and returns its steps in order of their start.
 func ReadTrace(r io.Reader) ([]Step, error) {
 	var out []Step
 	sc := bufio.NewScanner(r)
@@ -293,7 +301,7 @@ func ReadTrace(r io.Reader) ([]Step, error) {
 		}
 		out = append(out, s)
 	}
-	// Requests are written when they end; they are replayed by when they began.
+	// The file has the order in which requests ended.
 	sortSteps(out)
 	return out, sc.Err()
 }

@@ -6,38 +6,39 @@ import (
 	"time"
 )
 
-// upgradeLimit is how long a successor may take before the harness gives it up.
+// upgradeLimit is the longest time a successor may take.
 const upgradeLimit = 60 * time.Second
 
-// planUpgrade has the server replaced by its successor in the middle of the phase. Clients are told nothing: an answer
-// that does not come, or a connection that ends, counts as at any other time.
-func (r *run) planUpgrade(p *Phase) {
+// scheduleUpgrade has the server replaced by its successor in the middle of the phase. Clients get no warning: a
+// missing answer or a closed connection counts as at any other time.
+func (r *run) scheduleUpgrade(p *Phase) {
 	r.loop.At(r.loop.Now()+seconds(p.Upgrade), func() {
-		if r.srv.cmd == nil || r.srv.heir != 0 {
-			r.led.breach("setup", "a phase that upgrades the server needs --self, and is the only one")
+		if r.server.cmd == nil || r.server.successorPID != 0 {
+			r.ledger.addViolation("setup", "a phase that upgrades the server needs --self and can happen only once")
 			return
 		}
 		begun := r.loop.Now()
-		if err := r.srv.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			r.led.breach("setup", "SIGHUP: %v", err)
+		if err := r.server.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			r.ledger.addViolation("setup", "SIGHUP: %v", err)
 			return
 		}
-		r.say("upgrade ordered at %.1f s", (begun - r.meter.begin).Seconds())
+		r.logf("upgrade requested at %.1f s", (begun - r.meter.begin).Seconds())
 		r.loop.Every(time.Millisecond, func() bool {
 			select {
-			case err := <-r.srv.died:
-				r.srv.died <- err
-				if err := r.srv.succeeded(); err != nil {
-					r.led.breach("upgrade", "%v: %s", err, r.srv.tail())
+			case err := <-r.server.exited:
+				r.server.exited <- err
+				if err := r.server.adoptSuccessor(); err != nil {
+					r.ledger.addViolation("upgrade", "%v: %s", err, r.server.logTail())
 					return false
 				}
-				r.smp.moved(r.srv.pid)
-				r.result.add(Figure{Name: "upgrade_s", Unit: "s", Value: (r.loop.Now() - begun).Seconds(), Note: "from the order to the predecessor's end"})
+				r.sampler.setPID(r.server.pid)
+				r.result.add(Figure{Name: "upgrade_s", Unit: "s", Value: (r.loop.Now() - begun).Seconds(),
+					Note: "from the request to the predecessor's exit"})
 				return false
 			default:
 			}
 			if r.loop.Now()-begun > upgradeLimit {
-				r.led.breach("upgrade", "no successor after %v: %s", upgradeLimit, r.srv.tail())
+				r.ledger.addViolation("upgrade", "no successor after %v: %s", upgradeLimit, r.server.logTail())
 				return false
 			}
 			return true
@@ -45,7 +46,7 @@ func (r *run) planUpgrade(p *Phase) {
 	})
 }
 
-// upgradeFigures are the phase's longest waits: those who asked, or were to hear, while nobody served.
+// upgradeFigures adds the longest waits of the phase, of senders and of pollers, and the number of failed requests.
 func (r *run) upgradeFigures(p *Phase, m *meter) {
 	add := func(name string, h interface{ ValueAtQuantile(float64) int64 }) {
 		r.result.add(Figure{Name: p.Name + "." + name + "_p999", Unit: "ms", Value: ms(h.ValueAtQuantile(99.9))})
@@ -60,15 +61,17 @@ func (r *run) upgradeFigures(p *Phase, m *meter) {
 			failed += n
 		}
 	}
-	r.result.add(Figure{Name: p.Name + ".failed", Unit: "", Value: float64(failed), Note: fmt.Sprintf("requests of %d pollers and the senders that were not answered with success", len(r.pollers))})
+	r.result.add(Figure{Name: p.Name + ".failed", Unit: "", Value: float64(failed),
+		Note: fmt.Sprintf("requests of %d pollers and the senders without a successful answer",
+			len(r.pollers))})
 }
 
-// succeeded takes note of the process that took the listener over.
-func (s *server) succeeded() error {
+// adoptSuccessor finds the process that took over the listener.
+func (s *server) adoptSuccessor() error {
 	pid := listeningPid(s.addr)
 	if pid == 0 {
-		return fmt.Errorf("the server ended and left no successor")
+		return fmt.Errorf("the server exited without a successor")
 	}
-	s.pid, s.heir = pid, pid
+	s.pid, s.successorPID = pid, pid
 	return nil
 }

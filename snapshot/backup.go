@@ -31,7 +31,7 @@ const (
 // Backup writes a backup of everything that was durable at some moment during the call. Appends continue meanwhile.
 // beside names other directories of the data directory that are included. A file in them must be written completely
 // before the fact that names it, and must never change.
-func (s *Store) Backup(w io.Writer, beside ...string) error {
+func (s *Store) Backup(w io.Writer, extra ...string) error {
 	s.checkpointMu.Lock() // there is one backupDir
 	defer s.checkpointMu.Unlock()
 	if s.readOnly {
@@ -68,7 +68,7 @@ func (s *Store) Backup(w io.Writer, beside ...string) error {
 	if err := b.addBytes(durabilityManifestFile, mark.encode()); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	for _, name := range beside { // after the store, so that every file that its facts name exists
+	for _, name := range extra { // after the store, so that every file that its facts name exists
 		if err := b.addTree(s.fs, s.fs.PathJoin(s.dir, name), extraFilesDir+"/"+name); err != nil {
 			return fmt.Errorf("backup %s: %w", name, err)
 		}
@@ -166,7 +166,7 @@ func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error
 		return fmt.Errorf("restore: %w", err)
 	}
 	if _, err := fs.Stat(fs.PathJoin(dir, subDir)); err == nil {
-		return fmt.Errorf("restore: %s holds a store already", dir)
+		return fmt.Errorf("restore: %s already contains a store", dir)
 	} else if !errors.Is(err, iofs.ErrNotExist) {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -225,7 +225,7 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 	for {
 		h, err := t.Next()
 		if err == io.EOF {
-			return errors.New("the backup has no end; it is cut off")
+			return errors.New("the backup is incomplete: its manifest is missing")
 		}
 		if err != nil {
 			return fmt.Errorf("read backup: %w", err)
@@ -255,7 +255,7 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 		if h.Typeflag != tar.TypeReg || inside && strings.ContainsAny(name, "/\\") ||
 			!inside && name != durabilityManifestFile ||
 			name == ".." {
-			return fmt.Errorf("the backup holds %q, which is no file of a store", h.Name)
+			return fmt.Errorf("unknown file %q in the backup", h.Name)
 		}
 		path := fs.PathJoin(dir, name)
 		if inside {
@@ -327,10 +327,10 @@ func compareManifest(have, want []byte) error {
 	h, w := bufio.NewScanner(bytes.NewReader(have)), bufio.NewScanner(bytes.NewReader(want))
 	for h.Scan() {
 		if !w.Scan() || h.Text() != w.Text() {
-			return fmt.Errorf("the backup is damaged: its manifest says %q, it has %q", w.Text(), h.Text())
+			return fmt.Errorf("the backup is damaged: its manifest has %q, its files %q", w.Text(), h.Text())
 		}
 	}
-	return errors.New("the backup is damaged: its manifest does not agree with itself")
+	return errors.New("the backup is damaged: its manifest has a wrong checksum")
 }
 
 // rewind removes the facts after a number.

@@ -22,18 +22,14 @@ func newFilledStore(t testing.TB, fs vfs.FS) *Store {
 	for realm := uint32(1); realm <= 2; realm++ {
 		mustClaim(t, s, realm)
 		for n := range Seq(6) {
-			mustAppend(
-				t,
-				s,
-				Entry{
-					Realm:   realm,
-					Epoch:   1,
-					After:   n,
-					Request: fmt.Sprintf("r%d", n),
-					Facts:   facts(fmt.Sprintf("fact %d", n+1)),
-					Bodies:  []Put{{fmt.Appendf(nil, "m%d", n), fmt.Appendf(nil, "text %d of %d", n, realm)}},
-				},
-			)
+			mustAppend(t, s, Entry{
+				Realm:   realm,
+				Epoch:   1,
+				After:   n,
+				Request: fmt.Sprintf("r%d", n),
+				Facts:   facts(fmt.Sprintf("fact %d", n+1)),
+				Bodies:  []Put{{fmt.Appendf(nil, "m%d", n), fmt.Appendf(nil, "text %d of %d", n, realm)}},
+			})
 			if n == 3 {
 				if err := s.Snapshot(realm, 1, 3, yieldRows(
 					Row{1, []byte("a"), []byte("row a")}, Row{7, []byte("b"), []byte("row b")})); err != nil {
@@ -104,12 +100,12 @@ func TestBackupAndRestore(t *testing.T) {
 	same(t, "contents", dumpStore(r), want)
 	c := mustClaim(t, r, 1)
 	same(t, "claim", c, Claimed{Epoch: 2, Last: 6, Rows: 3})
-	mustAppend(t, r, Entry{Realm: 1, Epoch: 2, After: 6, Facts: facts("it goes on")})
+	mustAppend(t, r, Entry{Realm: 1, Epoch: 2, After: 6, Facts: facts("continued")})
 	mustClose(t, r)
 
 	if err := restore(bytes.NewReader(file.Bytes()), "data", nil, smallOptions(other)); err == nil ||
-		!strings.Contains(err.Error(), "holds a store already") {
-		t.Fatalf("restore over a store: %v", err)
+		!strings.Contains(err.Error(), "already contains a store") {
+		t.Fatalf("restore into a directory with a store: %v", err)
 	}
 }
 
@@ -128,7 +124,7 @@ func TestRestoreUpTo(t *testing.T) {
 	same(t, "realm 2", tail(t, r, 2, 3), []string{"4 fact 4", "5 fact 5"})
 	c := mustClaim(t, r, 2)
 	mustAppend(t, r, Entry{Realm: 2, Epoch: c.Epoch, After: 5, Request: "r5", Facts: facts("another 6")})
-	same(t, "realm 2 goes on", tail(t, r, 2, 5), []string{"6 another 6"})
+	same(t, "realm 2 continues", tail(t, r, 2, 5), []string{"6 another 6"})
 	mustClose(t, r)
 
 	for upTo, want := range map[Seq]string{2: "realm 2 can end at 3 to 6", 7: "realm 2 can end at 3 to 6"} {
@@ -229,11 +225,8 @@ func TestBackupOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustClaim(t, s, 1)
-	mustAppend(
-		t,
-		s,
-		Entry{Realm: 1, Epoch: 1, Facts: facts("a", "b", "c"), Bodies: []Put{{[]byte("m"), []byte("text")}}},
-	)
+	mustAppend(t, s,
+		Entry{Realm: 1, Epoch: 1, Facts: facts("a", "b", "c"), Bodies: []Put{{[]byte("m"), []byte("text")}}})
 	if err := s.Snapshot(1, 1, 1, yieldRows(Row{1, []byte("k"), []byte("v")})); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +235,7 @@ func TestBackupOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.new")); len(left) > 0 {
-		t.Errorf("a backup left %v", left)
+		t.Errorf("files left after a backup: %v", left)
 	}
 	mustClose(t, s)
 
@@ -315,7 +308,7 @@ func TestBackupIncludesExtraFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := restore(&evil, "data", nil, smallOptions(vfs.NewMem())); err == nil ||
-			!strings.Contains(err.Error(), "no file of a store") {
+			!strings.Contains(err.Error(), "unknown file") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

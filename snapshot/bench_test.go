@@ -88,7 +88,8 @@ func BenchmarkOpenAndTail(b *testing.B) {
 				all[i] = make([]byte, 300)
 			}
 			for i := 0; i < n; i += 1000 {
-				if err := s.Append([]Entry{{Realm: 1, Epoch: 1, After: Seq(i), Facts: all[i : i+1000]}})[0]; err != nil {
+				e := Entry{Realm: 1, Epoch: 1, After: Seq(i), Facts: all[i : i+1000]}
+				if err := s.Append([]Entry{e})[0]; err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -205,7 +206,8 @@ func BenchmarkBody(b *testing.B) {
 		for j := i; j < i+1000; j++ {
 			puts = append(puts, Put{fmt.Appendf(nil, "%08d", j*7919%n), make([]byte, 500)})
 		}
-		if err := s.Append([]Entry{{Realm: 1, Epoch: 1, After: Seq(i / 1000), Facts: [][]byte{{1}}, Bodies: puts}})[0]; err != nil {
+		e := Entry{Realm: 1, Epoch: 1, After: Seq(i / 1000), Facts: [][]byte{{1}}, Bodies: puts}
+		if err := s.Append([]Entry{e})[0]; err != nil {
 			b.Fatal(err)
 		}
 	}

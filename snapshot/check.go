@@ -32,11 +32,11 @@ func (f Finding) String() string {
 	return text
 }
 
-// Check reads the whole data directory without changing it and reports every difference to what was written. It checks
-// lengths and positions against the durability manifest, the checksum and the previous hash of every record, that no
-// number is missing, and the checksum of every row, body and other value. Reading also checks Pebble's own block
-// checksums. After a defect Check continues where it can. The error is the reason why it could not finish; defects are
-// not errors.
+// Check reads the whole data directory without changing it and reports every difference from the data as written. It
+// checks lengths and positions against the durability manifest, the checksum and the previous hash of every record,
+// that no number is missing, and the checksum of every row, body and other value. Reading also checks Pebble's own
+// block checksums. After a defect Check continues where it can. The error is the reason why it could not finish;
+// defects are not errors.
 func Check(dir string, o Options, report func(Finding)) error {
 	found := func(err error) error {
 		var d *DamageError
@@ -69,7 +69,7 @@ func Check(dir string, o Options, report func(Finding)) error {
 
 // checkJournal verifies each record and its link to the previous one. After a defect it continues with the next record.
 func (s *Store) checkJournal(realm uint32, found func(error) error) error {
-	stand, err := s.readSnapshotState(realm)
+	snap, err := s.readSnapshotState(realm)
 	if err != nil {
 		if err := found(err); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (s *Store) checkJournal(realm uint32, found func(error) error) error {
 	}
 	defer it.Close()
 	var h hasher
-	next, before, linked := stand.seq+1, stand.hash, err == nil
+	next, before, linked := snap.seq+1, snap.hash, err == nil
 	for it.First(); it.Valid(); it.Next() {
 		if len(it.Key()) != journalKeyLen {
 			if err := found(s.damaged(it.Key(), "not a record's key")); err != nil {
@@ -109,7 +109,7 @@ func (s *Store) checkJournal(realm uint32, found func(error) error) error {
 			continue
 		}
 		if linked && follows != before {
-			if err := found(s.damaged(it.Key(), "it follows another record")); err != nil {
+			if err := found(s.damaged(it.Key(), "its previous hash does not match")); err != nil {
 				return err
 			}
 		}

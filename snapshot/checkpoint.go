@@ -26,7 +26,7 @@ func (s *Store) CreateCheckpoint() error {
 	defer s.readers.Done()
 	dir := s.fs.PathJoin(s.dir, checkpointDir)
 	if err := s.fs.RemoveAll(dir); err != nil {
-		return fmt.Errorf("lend the store: %w", err)
+		return fmt.Errorf("create checkpoint: %w", err)
 	}
 	_, err := s.callPebble(func() error {
 		if err := s.db.Flush(); err != nil {
@@ -36,7 +36,7 @@ func (s *Store) CreateCheckpoint() error {
 	})
 	if err != nil {
 		s.fs.RemoveAll(dir)
-		return fmt.Errorf("lend the store: %w", err)
+		return fmt.Errorf("create checkpoint: %w", err)
 	}
 	return nil
 }

@@ -20,32 +20,36 @@ func TestCheckpoint(t *testing.T) {
 	if err := s.Snapshot(1, 1, 7, yieldRows(Row{1, []byte("a"), []byte("another row a")})); err != nil {
 		t.Fatal(err)
 	}
-	lent, err := OpenCheckpoint(s.dir, Options{FS: fs})
+	checkpoint, err := OpenCheckpoint(s.dir, Options{FS: fs})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, last, err := lent.Bounds(1)
+	rows, last, err := checkpoint.Bounds(1)
 	if rows != 3 || last != 6 || err != nil {
-		t.Errorf("lent: rows at %d, journal to %d, %v", rows, last, err)
+		t.Errorf("checkpoint: rows at %d, journal to %d, %v", rows, last, err)
 	}
 	var have []string
-	if err := lent.Rows(1, func(r Row) error { have = append(have, string(r.Value)); return nil }); err != nil {
+	if err := checkpoint.Rows(1, func(r Row) error { have = append(have, string(r.Value)); return nil }); err != nil {
 		t.Error(err)
 	}
-	if err := lent.Tail(1, rows, func(_ Seq, f []byte) error { have = append(have, string(f)); return nil }); err != nil {
+	err = checkpoint.Tail(1, rows, func(_ Seq, f []byte) error {
+		have = append(have, string(f))
+		return nil
+	})
+	if err != nil {
 		t.Error(err)
 	}
 	if got := fmt.Sprint(have); got != "[row a row b fact 4 fact 5 fact 6]" {
-		t.Errorf("lent: %s", got)
+		t.Errorf("checkpoint: %s", got)
 	}
-	if _, err := lent.Claim(1); !errors.Is(err, ErrReadOnly) {
-		t.Errorf("claim what is lent: %v", err)
+	if _, err := checkpoint.Claim(1); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("claim what is checkpoint: %v", err)
 	}
-	if err := lent.CloseCheckpoint(); err != nil {
+	if err := checkpoint.CloseCheckpoint(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := fs.Stat(fs.PathJoin(s.dir, checkpointDir)); err == nil {
-		t.Error("something is left of it")
+		t.Error("the checkpoint was not removed")
 	}
 	have = nil
 	if err := s.TableRows(1, 1, func(r Row) error { have = append(have, string(r.Value)); return nil }); err != nil {
@@ -67,7 +71,7 @@ func TestCheckpoint(t *testing.T) {
 	}
 	s = mustOpen(t, fs)
 	if _, err := fs.Stat(fs.PathJoin(s.dir, checkpointDir)); err == nil {
-		t.Error("what a dead process left is still there")
+		t.Error("the checkpoint of a crashed process was not removed")
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -97,7 +101,7 @@ func TestLeftoverCheckpointIsHarmless(t *testing.T) {
 	mustClose(t, s)
 	s = mustOpen(t, fs)
 	if err := s.CreateCheckpoint(); err == nil {
-		t.Error("lent over what an older process left")
+		t.Error("a checkpoint was made over an old one")
 	}
 	if n := len(tail(t, s, 1, 3)); n != 3 {
 		t.Errorf("%d facts in the store", n)

@@ -10,9 +10,9 @@ import (
 
 func TestCompactionsWaitAfterOpen(t *testing.T) {
 	fs := vfs.NewMem()
-	open := func(calm time.Duration) *Store {
+	open := func(delay time.Duration) *Store {
 		o := smallOptions(fs)
-		o.CompactionDelay = calm
+		o.CompactionDelay = delay
 		s, err := Open("data", o)
 		if err != nil {
 			t.Fatalf("open: %v", err)
@@ -23,17 +23,14 @@ func TestCompactionsWaitAfterOpen(t *testing.T) {
 	s := open(time.Hour)
 	c := mustClaim(t, s, 1)
 	for i := range Seq(8) { // each makes a table
-		mustAppend(
-			t,
-			s,
-			Entry{Realm: 1, Epoch: c.Epoch, After: i, Facts: [][]byte{bytes.Repeat([]byte{byte(i)}, 200<<10)}},
-		)
+		mustAppend(t, s,
+			Entry{Realm: 1, Epoch: c.Epoch, After: i, Facts: [][]byte{bytes.Repeat([]byte{byte(i)}, 200<<10)}})
 		if err := s.db.Flush(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := s.db.Metrics().Compact.Count; n != 0 {
-		t.Errorf("%d merges in the calm", n)
+		t.Errorf("%d merges in the delay", n)
 	}
 	for i := Seq(8); i < 40; i++ { // more tables than may exist without a compaction, as after many starts in a row
 		mustAppend(t, s, Entry{Realm: 1, Epoch: c.Epoch, After: i, Facts: [][]byte{{byte(i)}}})
@@ -46,7 +43,7 @@ func TestCompactionsWaitAfterOpen(t *testing.T) {
 	s = open(10 * time.Millisecond)
 	for end := time.Now().Add(time.Minute); s.db.Metrics().Levels[0].TablesCount > 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("nothing was merged when the calm was over:\n%v", s.db.Metrics())
+			t.Fatalf("no compaction after the delay:\n%v", s.db.Metrics())
 		}
 	}
 	if n := len(tail(t, s, 1, 0)); n != 40 {

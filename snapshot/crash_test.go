@@ -309,11 +309,8 @@ func (p *crashPoint) verify(t *testing.T, seed uint64, i int) {
 		return
 	}
 	for id := range s.realms {
-		err := s.scan(
-			spaceKey(id, spaceStaged),
-			spaceEnd(id, spaceStaged),
-			func([]byte, []byte) error { return errors.New("left over") },
-		)
+		err := s.scan(spaceKey(id, spaceStaged), spaceEnd(id, spaceStaged),
+			func([]byte, []byte) error { return errors.New("left over") })
 		if err != nil {
 			t.Errorf("%s: staged rows: %v", name, err)
 		}

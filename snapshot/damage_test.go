@@ -150,7 +150,8 @@ func TestDamageToEveryByteOfAClosedStore(t *testing.T) {
 // earlier state, but only to a state that existed, and not to one before the last durability manifest.
 func TestDamageToEveryByteOfACrashedStore(t *testing.T) {
 	fs := vfs.NewCrashableMem()
-	s := newFilledStore(t, fs) // ends with commits after the last durability manifest, which is that of realm 2's snapshot
+	// The store ends with commits after the last durability manifest, which is that of realm 2's snapshot.
+	s := newFilledStore(t, fs)
 	history := []string{dumpStore(s)}
 	step := func(err error) {
 		t.Helper()
@@ -163,7 +164,10 @@ func TestDamageToEveryByteOfACrashedStore(t *testing.T) {
 	marked := len(history) - 1
 	for n := Seq(6); n < 9; n++ {
 		step(
-			s.Append([]Entry{{Realm: 1, Epoch: 1, After: n, Facts: facts(fmt.Sprintf("more %d", n)), Bodies: []Put{{[]byte("m0"), fmt.Append(nil, n)}}}})[0],
+			s.Append([]Entry{{
+				Realm: 1, Epoch: 1, After: n,
+				Facts: facts(fmt.Sprintf("more %d", n)), Bodies: []Put{{[]byte("m0"), fmt.Append(nil, n)}},
+			}})[0],
 		)
 	}
 	step(s.PutMeta("realms", []byte("changed")))
@@ -195,10 +199,8 @@ func TestDamageToEveryByteOfACrashedStore(t *testing.T) {
 // editPebble changes the store directly, with valid Pebble checksums.
 func editPebble(t testing.TB, fs vfs.FS, change func(db *pebble.DB)) {
 	t.Helper()
-	db, err := pebble.Open(
-		"data/store",
-		&pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatTableFormatV6, Logger: silentLogger{}},
-	)
+	db, err := pebble.Open("data/store",
+		&pebble.Options{FS: fs, FormatMajorVersion: pebble.FormatTableFormatV6, Logger: silentLogger{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,9 +246,10 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 		}, {
 			"a fact's hash of the one before", flip(journalKey(2, 5), 1+checkLen),
 			func(s *Store) error { return s.Tail(2, 3, func(Seq, []byte) error { return nil }) },
-			"checksum mismatch (record follows 4); run parley log check data", []string{"realm 2, number 5: checksum mismatch"},
+			"checksum mismatch (record follows 4); run parley log check data",
+			[]string{"realm 2, number 5: checksum mismatch"},
 		}, {
-			"a fact replaced by one that is right in itself",
+			"a fact replaced by a valid one",
 			func(db *pebble.DB) {
 				var h hasher
 				v := make([]byte, recordHead+1)
@@ -254,7 +257,8 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 				db.Set(journalKey(2, 5), v, pebble.Sync)
 			},
 			func(s *Store) error { return s.Tail(2, 3, func(Seq, []byte) error { return nil }) },
-			"realm 2, number 5", []string{"number 5: it follows another record", "number 6: it follows another record"},
+			"realm 2, number 5",
+			[]string{"number 5: its previous hash does not match", "number 6: its previous hash does not match"},
 		}, {
 			"a fact missing", func(db *pebble.DB) { db.Delete(journalKey(2, 5), pebble.Sync) },
 			func(s *Store) error { return s.Tail(2, 3, func(Seq, []byte) error { return nil }) },
@@ -264,7 +268,7 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 			func(s *Store) error { _, err := s.Claim(2); return err },
 			"number 4, in ", []string{"realm 2, number 4: it is missing; next is number 5"},
 		}, {
-			"the first fact replaced by one that is right in itself",
+			"the first fact replaced by a valid one",
 			func(db *pebble.DB) {
 				var h hasher
 				v := make([]byte, recordHead+1)
@@ -272,7 +276,7 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 				db.Set(journalKey(2, 4), v, pebble.Sync)
 			},
 			func(s *Store) error { _, err := s.Claim(2); return err },
-			"it does not follow the rows", []string{"number 4: it follows another record"},
+			"it does not follow the rows", []string{"number 4: its previous hash does not match"},
 		}, {
 			"the last fact", flip(journalKey(2, 6), recordHead),
 			func(s *Store) error { return s.Append([]Entry{{Realm: 2, Epoch: 1, After: 6}})[0] },
@@ -280,7 +284,8 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 		}, {
 			"a row", flip(rowKey(1, 7, []byte("b")), valueHead),
 			func(s *Store) error { return s.Rows(1, func(Row) error { return nil }) },
-			"data directory damaged: realm 1, row 62 of table 7, in ", []string{"realm 1, row 62 of table 7: checksum mismatch"},
+			"data directory damaged: realm 1, row 62 of table 7, in ",
+			[]string{"realm 1, row 62 of table 7: checksum mismatch"},
 		}, {
 			"a row under another key", func(db *pebble.DB) {
 				db.Set(rowKey(1, 7, []byte("c")), get(db, rowKey(1, 7, []byte("b"))), pebble.Sync)
@@ -292,9 +297,9 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 			func(s *Store) error { _, _, err := s.Body(1, []byte("m2")); return err },
 			"realm 1, body 6d32, in ", []string{"realm 1, body 6d32: checksum mismatch"},
 		}, {
-			"where the rows stand", flip(headKey(1, headSnapshot), valueHead+7),
+			"the snapshot state", flip(headKey(1, headSnapshot), valueHead+7),
 			func(s *Store) error { _, err := s.Claim(1); return err },
-			"realm 1, number the rows stand at", []string{"realm 1, number the rows stand at: checksum mismatch"},
+			"realm 1, number of the rows", []string{"realm 1, number of the rows: checksum mismatch"},
 		}, {
 			"an unknown key", func(db *pebble.DB) { db.Set(append(spaceKey(1, 'z'), 1), []byte("?"), pebble.Sync) },
 			nil, "", []string{"realm 1, unknown key 000000017a01"},
@@ -344,10 +349,10 @@ func TestCheckOfAnUndamagedStore(t *testing.T) {
 		}
 	}
 	if len(after) != len(before) {
-		t.Errorf("check left other files than it found")
+		t.Errorf("check added or removed files")
 	}
 	if err := Check("nowhere", smallOptions(fs), func(Finding) {}); err == nil {
-		t.Error("check of no directory is content")
+		t.Error("check of a missing directory found nothing")
 	}
 }
 

@@ -33,7 +33,7 @@ func (d Disk) Realms() ([]realm.ID, error) {
 }
 
 // Load loads the rows into r and the presence table, and returns the unacknowledged events in order.
-func (d Disk) Load(id realm.ID, r *realm.Realm, book *presence.Table) (kept []realm.Told, err error) {
+func (d Disk) Load(id realm.ID, r *realm.Realm, presences *presence.Table) (unacked []realm.Told, err error) {
 	load := func(row Row) error {
 		return r.LoadRow(row.Table, codec.Decoder(row.Key), codec.Decoder(row.Value))
 	}
@@ -41,25 +41,25 @@ func (d Disk) Load(id realm.ID, r *realm.Realm, book *presence.Table) (kept []re
 		if row.Table == realm.PresenceTable {
 			var p presence.Row
 			err := codec.Decoder(row.Value)(&p)
-			book.Restore(p)
+			presences.Restore(p)
 			return err
 		}
 		if row.Table == realm.UnackedEventsTable {
 			t, err := codec.DecodeUnacked(row.Value)
-			kept = append(kept, t)
+			unacked = append(unacked, t)
 			return err
 		}
 		return load(row)
 	}, load)
-	return kept, err
+	return unacked, err
 }
 
 // LoadPresence loads only the presence rows.
-func (d Disk) LoadPresence(id realm.ID, book *presence.Table) error {
+func (d Disk) LoadPresence(id realm.ID, presences *presence.Table) error {
 	return d.Store.TableRows(uint32(id), realm.PresenceTable, func(row Row) error {
 		var p presence.Row
 		err := codec.Decoder(row.Value)(&p)
-		book.Restore(p)
+		presences.Restore(p)
 		return err
 	})
 }

@@ -19,7 +19,7 @@ import (
 
 // A truncated log looks like an earlier crash: Pebble cannot tell a lost tail from one that was never written, and it
 // silently uses an older manifest instead of a damaged one. So the store writes a file of its own, the durability
-// manifest, at every open, snapshot and close, and every few megabytes. It contains what is durable by then: the
+// manifest, at every open, snapshot and close, and every few megabytes. It lists the data that is durable by then: the
 // position of each realm, the number of commits, and the lengths of the logs. Opening a store that has less than its
 // durability manifest fails. So after a clean close every loss is detected. After a crash, the loss of commits after
 // the last durability manifest cannot be detected.
@@ -87,9 +87,9 @@ func decodeDurabilityManifest(data []byte) (*durabilityManifest, error) {
 			w.files = append(w.files, f)
 			continue
 		}
-		if _, err := fmt.Sscanf(line, "realm %d %d %d %x %d", &p.realm, &p.epoch, &p.last, &hash, &p.rows); err != nil ||
-			len(hash) != chainLen {
-			return nil, fmt.Errorf("line %q", line)
+		_, err := fmt.Sscanf(line, "realm %d %d %d %x %d", &p.realm, &p.epoch, &p.last, &hash, &p.rows)
+		if err != nil || len(hash) != chainLen {
+			return nil, fmt.Errorf("unknown line %q", line)
 		}
 		copy(p.lastHash[:], hash)
 		w.realms = append(w.realms, p)
@@ -119,7 +119,7 @@ func (s *Store) writeDurabilityManifest() error {
 		err = s.replaceFile(durabilityManifestFile, w.encode())
 	}
 	if err != nil {
-		s.fail(fmt.Errorf("write watermark: %w", err))
+		s.fail(fmt.Errorf("write durability manifest: %w", err))
 		return s.Err()
 	}
 	return nil
@@ -230,14 +230,12 @@ func (s *Store) readDurabilityManifest() (*durabilityManifest, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read watermark: %w", err)
+		return nil, fmt.Errorf("read durability manifest: %w", err)
 	}
 	w, err := decodeDurabilityManifest(data)
 	if err != nil {
-		return nil, s.damagedFile(
-			durabilityManifestFile,
-			err.Error()+" (the rest may be sound: it can be opened without this file)",
-		)
+		return nil, s.damagedFile(durabilityManifestFile,
+			err.Error()+" (the store may be undamaged: it can be opened without this file)")
 	}
 	return w, nil
 }
@@ -257,7 +255,7 @@ func (s *Store) checkDurableFiles(w *durabilityManifest) error {
 		return err
 	}
 	if current == "" && w.commits > 0 {
-		return s.damagedFile(subDir, "Pebble's store is gone")
+		return s.damagedFile(subDir, "Pebble's store is missing")
 	}
 	for _, mark := range w.files {
 		path := s.fs.PathJoin(s.storeDir(), mark.name)
@@ -270,7 +268,7 @@ func (s *Store) checkDurableFiles(w *durabilityManifest) error {
 			return fmt.Errorf("open data directory: %w", err)
 		}
 		if info.Size() < mark.size {
-			return s.damagedFile(where, fmt.Sprintf("it has %d bytes and had %d", info.Size(), mark.size))
+			return s.damagedFile(where, fmt.Sprintf("it has %d bytes; %d were durable", info.Size(), mark.size))
 		}
 		if mark.name != current {
 			continue
@@ -318,7 +316,7 @@ func (s *Store) checkManifest(path string, size int64) error {
 		if err == io.EOF && counted.n >= size {
 			return nil
 		}
-		return fmt.Errorf("manifest is illegible after %d bytes of %d: %w", records.Offset(), size, err)
+		return fmt.Errorf("manifest is unreadable after %d bytes of %d: %w", records.Offset(), size, err)
 	}
 }
 
@@ -339,34 +337,29 @@ func (s *Store) checkDurablePositions(w *durabilityManifest) error {
 		return nil
 	}
 	if s.commits < w.commits {
-		return s.damagedFile(subDir, fmt.Sprintf("%d commits are there and %d were durable", s.commits, w.commits))
+		return s.damagedFile(subDir, fmt.Sprintf("it has %d commits; %d were durable", s.commits, w.commits))
 	}
 	for _, p := range w.realms {
 		st := s.realms[p.realm]
 		if st == nil {
-			return s.damagedFile(subDir, fmt.Sprintf("realm %d is gone", p.realm))
+			return s.damagedFile(subDir, fmt.Sprintf("realm %d is missing", p.realm))
 		}
 		if st.damage != nil {
 			continue
 		}
 		switch {
 		case st.epoch < p.epoch:
-			return s.damagedFile(
-				subDir,
-				fmt.Sprintf("realm %d is at epoch %d and was at %d", p.realm, st.epoch, p.epoch),
-			)
+			return s.damagedFile(subDir,
+				fmt.Sprintf("realm %d has epoch %d; epoch %d was durable", p.realm, st.epoch, p.epoch))
 		case st.snapshot.seq < p.rows:
-			return s.damagedFile(
-				subDir,
-				fmt.Sprintf("rows of realm %d stand at %d and stood at %d", p.realm, st.snapshot.seq, p.rows),
-			)
+			return s.damagedFile(subDir,
+				fmt.Sprintf("the rows of realm %d are at number %d; %d was durable", p.realm, st.snapshot.seq, p.rows))
 		case st.last < p.last:
-			return s.damagedFile(
-				subDir,
-				fmt.Sprintf("journal of realm %d ends at %d and went to %d", p.realm, st.last, p.last),
-			)
+			return s.damagedFile(subDir,
+				fmt.Sprintf("the journal of realm %d ends at number %d; %d was durable", p.realm, st.last, p.last))
 		case st.last == p.last && st.lastHash != p.lastHash:
-			return s.damagedFile(subDir, fmt.Sprintf("fact %d of realm %d is another one than it was", p.last, p.realm))
+			why := fmt.Sprintf("fact %d of realm %d differs from the durable one", p.last, p.realm)
+			return s.damagedFile(subDir, why)
 		}
 	}
 	return nil

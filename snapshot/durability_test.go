@@ -48,9 +48,21 @@ func TestDurabilityManifestDetectsLostData(t *testing.T) {
 		spoil func(*testing.T, *vfs.MemFS)
 		error string
 	}{
-		{"commits", set(func(_ *pebble.DB, b *pebble.Batch) { setNumber(b, commitsKey, 5) }), "5 commits are there and 17 were durable"},
-		{"epoch", set(func(_ *pebble.DB, b *pebble.Batch) { setNumber(b, headKey(1, headEpoch), 0) }), "realm 1 is at epoch 0 and was at 1"},
-		{"the last fact", set(func(_ *pebble.DB, b *pebble.Batch) { b.Delete(journalKey(2, 6), nil) }), "journal of realm 2 ends at 5 and went to 6"},
+		{
+			"commits",
+			set(func(_ *pebble.DB, b *pebble.Batch) { setNumber(b, commitsKey, 5) }),
+			"it has 5 commits; 17 were durable",
+		},
+		{
+			"epoch",
+			set(func(_ *pebble.DB, b *pebble.Batch) { setNumber(b, headKey(1, headEpoch), 0) }),
+			"realm 1 has epoch 0; epoch 1 was durable",
+		},
+		{
+			"the last fact",
+			set(func(_ *pebble.DB, b *pebble.Batch) { b.Delete(journalKey(2, 6), nil) }),
+			"the journal of realm 2 ends at number 5; 6 was durable",
+		},
 		{"another last fact", set(func(db *pebble.DB, b *pebble.Batch) {
 			var h hasher
 			v, closer, _ := db.Get(journalKey(2, 6))
@@ -59,21 +71,33 @@ func TestDurabilityManifestDetectsLostData(t *testing.T) {
 			record := make([]byte, recordHead+1)
 			h.put(record, 2, 6, before, []byte("y"))
 			b.Set(journalKey(2, 6), record, nil)
-		}), "fact 6 of realm 2 is another one than it was"},
-		{"a realm", set(func(_ *pebble.DB, b *pebble.Batch) { b.DeleteRange(spaceKey(2, 0), spaceKey(3, 0), nil) }), "realm 2 is gone"},
+		}), "fact 6 of realm 2 differs from the durable one"},
+		{
+			"a realm",
+			set(func(_ *pebble.DB, b *pebble.Batch) { b.DeleteRange(spaceKey(2, 0), spaceKey(3, 0), nil) }),
+			"realm 2 is missing",
+		},
 		{"rows", set(func(_ *pebble.DB, b *pebble.Batch) {
 			b.DeleteRange(spaceKey(2, spaceJournal), spaceEnd(2, spaceJournal), nil)
 			setValue(b, headKey(2, headSnapshot), snapshotState{seq: 2}.encode())
-		}), "rows of realm 2 stand at 2 and stood at 3"},
+		}), "the rows of realm 2 are at number 2; 3 was durable"},
 		{"Pebble's files", func(t *testing.T, fs *vfs.MemFS) {
 			if err := fs.RemoveAll("data/store"); err != nil {
 				t.Fatal(err)
 			}
-		}, "Pebble's store is gone"},
-		{"a manifest's byte", rewrite("/MANIFEST-", func(d []byte) []byte { d[len(d)-1] ^= 1; return d }), "manifest is illegible after "},
-		{"a manifest's end", rewrite("/MANIFEST-", func(d []byte) []byte { return d[:len(d)-1] }), "bytes and had "},
-		{"a log's end", rewrite(".log", func(d []byte) []byte { return d[:len(d)-1] }), "bytes and had "},
-		{"the watermark", rewrite("watermark", func(d []byte) []byte { d[30] ^= 1; return d }), "checksum mismatch (the rest may be sound"},
+		}, "Pebble's store is missing"},
+		{
+			"a manifest's byte",
+			rewrite("/MANIFEST-", func(d []byte) []byte { d[len(d)-1] ^= 1; return d }),
+			"manifest is unreadable after ",
+		},
+		{"a manifest's end", rewrite("/MANIFEST-", func(d []byte) []byte { return d[:len(d)-1] }), " were durable"},
+		{"a log's end", rewrite(".log", func(d []byte) []byte { return d[:len(d)-1] }), " were durable"},
+		{
+			"the durability manifest",
+			rewrite("watermark", func(d []byte) []byte { d[30] ^= 1; return d }),
+			"checksum mismatch (the store may be undamaged",
+		},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			fs := vfs.NewMem()
@@ -112,11 +136,8 @@ func TestDurabilityManifestIsNeverAhead(t *testing.T) {
 	s := mustOpen(t, fs)
 	mustClaim(t, s, 1)
 	for n := range Seq(10) {
-		mustAppend(
-			t,
-			s,
-			Entry{Realm: 1, Epoch: 1, After: n, Facts: facts("fact"), Bodies: []Put{{[]byte("m"), fmt.Append(nil, n)}}},
-		)
+		mustAppend(t, s,
+			Entry{Realm: 1, Epoch: 1, After: n, Facts: facts("fact"), Bodies: []Put{{[]byte("m"), fmt.Append(nil, n)}}})
 	}
 	if err := s.PutMeta("realms", []byte("1")); err != nil {
 		t.Fatal(err)

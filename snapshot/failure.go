@@ -56,7 +56,7 @@ func (s *Store) fail(reason error) {
 			reason = fmt.Errorf("the disk is full: %w", reason)
 		}
 		s.failure = &failedError{reason}
-		s.o.Log.Error("data directory failed", "dir", s.dir, "why", reason)
+		s.o.Log.Error("data directory failed", "dir", s.dir, "err", reason)
 		close(s.failed)
 	})
 }
@@ -81,7 +81,7 @@ type fatalLogger struct{ s *Store }
 func (l fatalLogger) Infof(string, ...any) {}
 
 func (l fatalLogger) Errorf(format string, args ...any) {
-	l.s.o.Log.Warn("pebble", "message", fmt.Sprintf(format, args...))
+	l.s.o.Log.Warn("Pebble reported an error", "err", fmt.Sprintf(format, args...))
 }
 
 func (l fatalLogger) Fatalf(format string, args ...any) {

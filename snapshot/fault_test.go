@@ -55,20 +55,14 @@ func TestEveryFailingWrite(t *testing.T) {
 		for n := int64(1); n <= total && !t.Failed(); n += step {
 			disk := vfs.NewCrashableMem()
 			f := newFaultyFS(disk, n, once, syscall.EIO)
-			if runFaulty(
-				t,
-				seed,
-				steps,
-				f,
-				disk,
-				fmt.Sprintf("seed %d, fault at %d of %d, once %v", seed, n, total, once),
-			) {
+			name := fmt.Sprintf("seed %d, fault at %d of %d, once %v", seed, n, total, once)
+			if runFaulty(t, seed, steps, f, disk, name) {
 				failed++
 			}
 		}
 	}
 	if failed == 0 {
-		t.Error("no fault ever failed the store")
+		t.Error("no fault made the store fail")
 	}
 	t.Logf("%d stores failed", failed)
 }
@@ -168,7 +162,7 @@ func TestFailedSyncIsNotRetried(t *testing.T) {
 	}
 	s.Close()
 	if n := syncs.Load(); n != 1 {
-		t.Errorf("the log was synced %d times more after its sync had failed", n-1)
+		t.Errorf("the log was synced %d times after a failed sync", n-1)
 	}
 }
 

@@ -55,14 +55,15 @@ func TestFormat1IsPinned(t *testing.T) {
 	}
 	if got.String() != string(pinned) {
 		t.Errorf(
-			"the format has changed. What is stored in it must stay readable: give the new one a new number.\n got\n%s\npinned\n%s",
+			"the stored format has changed; give the new format a new number, and keep reading the old one.\n"+
+				" got\n%s\npinned\n%s",
 			got.String(),
 			pinned,
 		)
 	}
 	w, err := decodeDurabilityManifest(mark.encode())
 	if err != nil || fmt.Sprint(w) != fmt.Sprint(mark) {
-		t.Errorf("watermark %v comes back as %v, %v", mark, w, err)
+		t.Errorf("durability manifest %v decodes to %v, %v", mark, w, err)
 	}
 }
 
@@ -96,5 +97,5 @@ func TestFormat1Opens(t *testing.T) {
 		t.Errorf("contents: %s", difference(got, string(want)))
 	}
 	c := mustClaim(t, s, 1)
-	mustAppend(t, s, Entry{Realm: 1, Epoch: c.Epoch, After: c.Last, Facts: facts("it goes on")})
+	mustAppend(t, s, Entry{Realm: 1, Epoch: c.Epoch, After: c.Last, Facts: facts("continued")})
 }

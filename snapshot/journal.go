@@ -19,7 +19,7 @@ type Claimed struct {
 // creates the realm. Claim waits for a running snapshot of the realm.
 func (s *Store) Claim(realm uint32) (Claimed, error) {
 	if realm == processRealm {
-		return Claimed{}, fmt.Errorf("claim realm: %d is not a realm's id", realm)
+		return Claimed{}, fmt.Errorf("claim realm: %d is not a valid realm id", realm)
 	}
 	s.mu.Lock()
 	st := s.realms[realm]
@@ -295,7 +295,7 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error)
 		return nil
 	}
 	// An iterator sees the store at one moment. Opened under the lock, it agrees with the numbers.
-	last, stand, damage := st.last, st.snapshot, st.damage
+	last, snap, damage := st.last, st.snapshot, st.damage
 	var it *pebble.Iterator
 	err := damage
 	if err == nil {
@@ -308,20 +308,20 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error)
 		return err
 	}
 	defer it.Close()
-	if after < stand.seq {
-		return fmt.Errorf("%w: realm %d, rows stand at %d, facts after %d are asked for",
-			ErrSnapshotted, realm, stand.seq, after)
+	if after < snap.seq {
+		return fmt.Errorf("%w: realm %d, its rows are at number %d, facts after %d were requested",
+			ErrSnapshotted, realm, snap.seq, after)
 	}
 	if after > last {
-		return fmt.Errorf("%w: realm %d ends at %d, facts after %d are asked for", ErrMoved, realm, last, after)
+		return fmt.Errorf("%w: realm %d ends at number %d, facts after %d were requested", ErrMoved, realm, last, after)
 	}
-	bytes, err := s.verifyRecords(it, realm, after, last, stand, fn)
+	bytes, err := s.verifyRecords(it, realm, after, last, snap, fn)
 	if err != nil {
 		return err
 	}
-	if after == stand.seq {
+	if after == snap.seq {
 		s.mu.Lock()
-		if st.snapshot.seq == stand.seq && st.last == last {
+		if st.snapshot.seq == snap.seq && st.last == last {
 			st.journalBytes = bytes
 		}
 		s.mu.Unlock()
@@ -334,13 +334,13 @@ func (s *Store) verifyRecords(
 	it *pebble.Iterator,
 	realm uint32,
 	after, last Seq,
-	stand snapshotState,
+	snap snapshotState,
 	fn func(Seq, []byte) error,
 ) (bytes int64, err error) {
 	var h hasher
-	next, before := after+1, stand.hash
+	next, before := after+1, snap.hash
 	it.First()
-	if after > stand.seq {
+	if after > snap.seq {
 		// The record before is still in the journal; the next one contains its hash.
 		_, _, hash, err := s.readRecord(it, &h, realm, after)
 		if err != nil {
@@ -355,7 +355,7 @@ func (s *Store) verifyRecords(
 			return 0, err
 		}
 		if follows != before {
-			return 0, s.damaged(journalKey(realm, next), "it follows another record")
+			return 0, s.damaged(journalKey(realm, next), "its previous hash does not match")
 		}
 		if err := fn(next, fact); err != nil {
 			return 0, err
@@ -379,7 +379,7 @@ func (s *Store) readRecord(
 		if err := it.Error(); err != nil {
 			return nil, before, this, s.readError(key, err)
 		}
-		return nil, before, this, s.damaged(key, "it is missing, and so is all behind it")
+		return nil, before, this, s.damaged(key, "it is missing, and so is everything after it")
 	}
 	if string(it.Key()) != string(key) {
 		_, _, what := describeKey(it.Key())

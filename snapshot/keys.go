@@ -110,7 +110,7 @@ func describeKey(key []byte) (realm uint32, n Seq, what string) {
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headEpoch:
 		return realm, 0, "epoch"
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headSnapshot:
-		return realm, 0, "number the rows stand at"
+		return realm, 0, "number of the rows"
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headCommits:
 		return realm, 0, "count of commits"
 	}

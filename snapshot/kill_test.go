@@ -70,7 +70,7 @@ func TestKill(t *testing.T) {
 		lines := bufio.NewScanner(out)
 		for range 70 + 37*round {
 			if !lines.Scan() {
-				t.Fatal("the child ended by itself")
+				t.Fatal("the child process ended by itself")
 			}
 			if _, err := fmt.Sscan(lines.Text(), &last); err != nil {
 				t.Fatalf("%q: %v", lines.Text(), err)
@@ -103,7 +103,7 @@ func TestKill(t *testing.T) {
 			}
 		}
 		if got := len(tail(t, s, 1, c.Rows)); got != int(c.Last-c.Rows) {
-			t.Errorf("round %d: %d facts behind the rows, %+v", round, got, c)
+			t.Errorf("round %d: %d facts after the rows, %+v", round, got, c)
 		}
 		mustClose(t, s)
 	}

@@ -17,7 +17,7 @@ import (
 // zeros is the spare, made from a log that Pebble does not need any more. On ext4 this made every sync a third faster,
 // and slow ones more.
 //
-// The zeros after the written part must not be visible: opening a log of this process returns only what was written by
+// The zeros after the written part must not be visible: opening a log of this process returns only the part written by
 // then. Otherwise a copy could have zeros at one place and a record at a later place, which reads as damage. A spare is
 // completely overwritten before it becomes a log, so that old, deleted text cannot remain in it.
 const (
@@ -113,7 +113,7 @@ func (fs failStopFS) startSpare() {
 		if l.spare = spareReady; err != nil {
 			l.spare = spareFailed
 			if !errors.Is(err, ErrClosed) {
-				fs.s.o.Log.Warn("logs will be written without a spare", "why", err)
+				fs.s.o.Log.Warn("logs are written without a spare file", "err", err)
 			}
 		}
 	}()
@@ -132,7 +132,8 @@ func (fs failStopFS) writeSpare() (err error) {
 	if err != nil {
 		return err
 	}
-	size := max(fs.s.o.MemTable*11/10, info.Size()) // somewhat more than a memtable's log, as Pebble itself would preallocate
+	// Somewhat more than a memtable's log, as Pebble itself would preallocate.
+	size := max(fs.s.o.MemTable*11/10, info.Size())
 	zeros := make([]byte, sparePiece)
 	for at := int64(0); at < size; at += sparePiece {
 		if fs.s.isClosing() || fs.s.Err() != nil {
@@ -155,7 +156,7 @@ func (fs failStopFS) writeSpare() (err error) {
 func (s *Store) removeSpare() {
 	path := s.fs.PathJoin(s.storeDir(), spareFile)
 	if err := s.fs.Remove(path); err != nil && !errors.Is(err, iofs.ErrNotExist) {
-		s.o.Log.Warn("what is left of a log takes up room and cannot be removed", "file", path, "why", err)
+		s.o.Log.Warn("unused log file not removed", "file", path, "err", err)
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 func appendMany(t *testing.T, s *Store, secret string) {
 	t.Helper()
 	for n := range Seq(200) {
-		if err := s.Append([]Entry{{Realm: 1, Epoch: 1, After: n, Facts: [][]byte{bytes.Repeat([]byte(secret), 3000/len(secret))}}})[0]; err != nil {
+		fact := bytes.Repeat([]byte(secret), 3000/len(secret))
+		if err := s.Append([]Entry{{Realm: 1, Epoch: 1, After: n, Facts: [][]byte{fact}}})[0]; err != nil {
 			t.Error(err)
 			return
 		}
@@ -75,7 +76,7 @@ func TestLogsReuseZeroedFiles(t *testing.T) {
 		t.Errorf("%d logs were made of spares, %d not", renamed.Load(), made.Load())
 	}
 	if _, err := disk.Stat("data/store/" + spareFile); err == nil {
-		t.Error("a spare is left behind by Close")
+		t.Error("Close left a spare")
 	}
 	s, err = Open("data", crashOptions(left))
 	if err != nil {
@@ -83,7 +84,7 @@ func TestLogsReuseZeroedFiles(t *testing.T) {
 	}
 	same(t, "contents", dumpStore(s), want)
 	if _, err := left.Stat("data/store/" + spareFile); err == nil {
-		t.Error("a spare of the process before is left")
+		t.Error("the spare of the process before was not removed")
 	}
 	mustClose(t, s)
 }

@@ -17,7 +17,9 @@ type Metrics struct {
 	P99     time.Duration
 	Within  map[float64]uint64 // number of commits by upper bound in seconds
 
-	Journal map[uint32]int64 // bytes of each realm's facts after its last snapshot, as far as this process has read or written them
+	// Journal is the size in bytes of each realm's facts after its last snapshot, as far as this process has read or
+	// written them.
+	Journal map[uint32]int64
 
 	Disk     uint64 // bytes of the store's files
 	Log      uint64 // bytes to replay after a crash

@@ -26,7 +26,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m := s.Metrics(); m.Journal[1] != recordHead+1 {
-		t.Errorf("journal after a snapshot behind half of it: %v", m.Journal)
+		t.Errorf("journal after a snapshot of half of it: %v", m.Journal)
 	}
 }
 

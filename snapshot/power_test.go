@@ -93,8 +93,8 @@ type organization struct {
 	unackedSaved realm.Seq            // events up to this number are in the rows
 	digests      map[realm.Seq]string
 	texts        map[realm.Seq]map[realm.BodyRef]string
-	people       []realm.UserID
-	said         []realm.MessageID
+	users        []realm.UserID
+	messages     []realm.MessageID
 	queues       []realm.QueueID
 }
 
@@ -169,69 +169,52 @@ type organizationCrashPoint struct {
 func (o *organization) step() realm.Batch {
 	o.count++
 	text := fmt.Sprintf("text %d", o.count)
-	someone := func() realm.UserID { return o.people[o.random.IntN(len(o.people))] }
+	someone := func() realm.UserID { return o.users[o.random.IntN(len(o.users))] }
 	switch {
 	case o.count == 1:
 		return runCommand(o, 0, realm.FoundRealm{Name: "Power"})
-	case len(o.people) < 3:
-		return runCommand(
-			o,
-			0,
-			realm.CreateUser{
-				Name:       text,
-				Email:      fmt.Sprintf("p%d@example.org", o.count),
-				Role:       realm.Member,
-				Key:        text,
-				NoDefaults: true,
-			},
-		)
+	case len(o.users) < 3:
+		return runCommand(o, 0, realm.CreateUser{
+			Name:       text,
+			Email:      fmt.Sprintf("p%d@example.org", o.count),
+			Role:       realm.Member,
+			Key:        text,
+			NoDefaults: true,
+		})
 	case o.count == 5:
-		return runCommand(
-			o,
-			o.people[0],
-			realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "open"}}, Principals: principals(o.people...)},
-		)
+		return runCommand(o, o.users[0],
+			realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "open"}}, Principals: principals(o.users...)})
 	case o.count == 6:
-		return runCommand(
-			o,
-			o.people[0],
-			realm.Subscribe{
-				Channels:   []realm.ChannelToJoin{{Name: "closed"}},
-				Principals: principals(o.people[:2]...),
-				New:        realm.NewChannel{Private: true},
-			},
-		)
+		return runCommand(o, o.users[0], realm.Subscribe{
+			Channels:   []realm.ChannelToJoin{{Name: "closed"}},
+			Principals: principals(o.users[:2]...),
+			New:        realm.NewChannel{Private: true},
+		})
 	}
 	switch k := o.random.IntN(12); {
 	case k == 0 || len(o.queues) == 0:
-		return runCommand(
-			o,
-			someone(),
-			realm.Register{State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }},
-		)
+		return runCommand(o, someone(),
+			realm.Register{State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }})
 	case k == 1 && len(o.queues) > 1:
 		return runCommand(o, 0, realm.CloseQueue{ID: o.queues[o.random.IntN(len(o.queues))]})
-	case k == 2 && len(o.said) > 0:
-		return runCommand(o, someone(), realm.AddReaction{Message: o.said[o.random.IntN(len(o.said))], Name: "wave"})
-	case k == 3 && len(o.said) > 0:
-		return runCommand(o, o.people[0], realm.DeleteMessage{Message: o.said[o.random.IntN(len(o.said))]})
+	case k == 2 && len(o.messages) > 0:
+		message := o.messages[o.random.IntN(len(o.messages))]
+		return runCommand(o, someone(), realm.AddReaction{Message: message, Name: "wave"})
+	case k == 3 && len(o.messages) > 0:
+		return runCommand(o, o.users[0], realm.DeleteMessage{Message: o.messages[o.random.IntN(len(o.messages))]})
 	case k == 4:
 		return runCommand(o, someone(), realm.Unsubscribe{Names: []string{"open"}})
 	case k == 5:
 		return runCommand(o, someone(), realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "open"}}})
-	case k == 6 && len(o.said) > 0:
-		return runCommand(o, someone(), realm.Flag{Messages: o.said, Op: "add", Flag: "read"})
+	case k == 6 && len(o.messages) > 0:
+		return runCommand(o, someone(), realm.Flag{Messages: o.messages, Op: "add", Flag: "read"})
 	}
-	return runCommand(
-		o,
-		someone(),
-		realm.SendMessage{
-			ToChannel:   true,
-			ChannelName: []string{"open", "closed"}[o.random.IntN(2)],
-			Topic:       "t",
-			Body:        realm.Body{Text: text, HTML: text},
-		},
-	)
+	return runCommand(o, someone(), realm.SendMessage{
+		ToChannel:   true,
+		ChannelName: []string{"open", "closed"}[o.random.IntN(2)],
+		Topic:       "t",
+		Body:        realm.Body{Text: text, HTML: text},
+	})
 }
 
 func principals(users ...realm.UserID) (out []realm.Principal) {
@@ -251,28 +234,24 @@ func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) real
 		}
 		return string(t)
 	}
-	moment := realm.TurnEnv{
+	env := realm.TurnEnv{
 		Now:    1_700_000_000 + int64(o.count),
 		Token:  token,
 		UUID:   func() string { return token(32) },
 		Hash:   func(s string) (h [32]byte) { copy(h[:], s); return h },
 		APIKey: func(u realm.UserID, epoch int64) string { return fmt.Sprint("key ", u, epoch) },
 	}
-	o.realm.SetClock(moment.Now)
-	a, facts, told, err := realm.RunTurn(
-		o.realm,
-		realm.Caller{User: u, System: u == 0, Client: "test"},
-		moment,
-		c.Decide,
-	)
+	o.realm.SetClock(env.Now)
+	a, facts, notices, err := realm.RunTurn(o.realm, realm.Caller{User: u, System: u == 0, Client: "test"}, env,
+		c.Decide)
 	if err != nil {
 		return b
 	}
 	switch x := any(a).(type) {
 	case realm.UserID:
-		o.people = append(o.people, x)
+		o.users = append(o.users, x)
 	case realm.SendResult:
-		o.said = append(o.said, x.ID)
+		o.messages = append(o.messages, x.ID)
 	case realm.Registered:
 		o.queues = append(o.queues, x.Queue.ID)
 	}
@@ -280,7 +259,7 @@ func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) real
 		o.queues = slices.DeleteFunc(o.queues, func(q realm.QueueID) bool { return q == c.ID })
 	}
 	if c, ok := any(c).(realm.DeleteMessage); ok {
-		o.said = slices.DeleteFunc(o.said, func(m realm.MessageID) bool { return m == c.Message })
+		o.messages = slices.DeleteFunc(o.messages, func(m realm.MessageID) bool { return m == c.Message })
 	}
 	texts := map[realm.BodyRef]string{}
 	for ref, text := range o.texts[b.After] {
@@ -301,7 +280,7 @@ func runCommand[A any](o *organization, u realm.UserID, c realm.Command[A]) real
 			}
 		}
 	}
-	for _, x := range told {
+	for _, x := range notices {
 		if !x.Ephemeral {
 			o.unacked[x.Seq] = describeTold(x)
 		}
@@ -333,10 +312,8 @@ func (o *organization) snapshot() {
 	cut.NextRows(func() bool { return false })
 	for seq := o.unackedSaved + 1; seq <= cut.Seq; seq++ {
 		if k := o.unacked[seq]; k != "" {
-			rows = append(
-				rows,
-				realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(seq), Value: []byte(k)},
-			)
+			rows = append(rows,
+				realm.EncodedRow{Table: realm.UnackedEventsTable, Key: codec.UnackedKey(seq), Value: []byte(k)})
 		}
 	}
 	o.unackedSaved = cut.Seq
@@ -361,28 +338,28 @@ func (o *organization) checkRecovery(p organizationCrashPoint) error {
 		return fmt.Errorf("the journal ends at %d", last)
 	}
 	r := realm.New(1)
-	kept, err := d.Load(1, r, presence.New())
+	unacked, err := d.Load(1, r, presence.New())
 	if err != nil {
 		return err
 	}
 	r.SetSeq(rows, realm.RunSequentially)
-	told := map[realm.Seq]string{}
-	for _, t := range kept {
-		told[t.Seq] = describeTold(t)
+	notices := map[realm.Seq]string{}
+	for _, t := range unacked {
+		notices[t.Seq] = describeTold(t)
 	}
 	err = d.Tail(1, rows, func(seq realm.Seq, f realm.Fact) error {
-		told[seq] = describeTold(r.Replay(f))
+		notices[seq] = describeTold(r.Replay(f))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	if got, want := StateDigest(r).String(), o.digests[last]; got != want {
-		return fmt.Errorf("the state is\n%s, was\n%s", got, want)
+		return fmt.Errorf("state is\n%s, want\n%s", got, want)
 	}
 	for seq := realm.Seq(1); seq <= last; seq++ {
-		if told[seq] != o.unacked[seq] {
-			return fmt.Errorf("fact %d tells something else", seq)
+		if notices[seq] != o.unacked[seq] {
+			return fmt.Errorf("fact %d has other notices", seq)
 		}
 	}
 	texts := map[realm.BodyRef]string{}
@@ -395,7 +372,7 @@ func (o *organization) checkRecovery(p organizationCrashPoint) error {
 		return err
 	}
 	if fmt.Sprint(texts) != fmt.Sprint(o.texts[last]) {
-		return fmt.Errorf("texts are %v, were %v", texts, o.texts[last])
+		return fmt.Errorf("texts are %v, want %v", texts, o.texts[last])
 	}
 	return nil
 }

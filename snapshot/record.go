@@ -170,7 +170,7 @@ func decodeSnapshotState(v []byte) (st snapshotState, err error) {
 	return st, nil
 }
 
-// DamageError reports that stored data differs from what was written.
+// DamageError reports that stored data differs from the data as written.
 type DamageError struct {
 	Realm RealmID
 	Seq   Seq    // of a journal record, else 0

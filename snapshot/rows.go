@@ -161,9 +161,11 @@ func (s *Store) hashAt(st *realmState, at Seq) (chain, error) {
 
 // rowWriter collects changed rows and stages them when they exceed a batch.
 type rowWriter struct {
-	s      *Store
-	st     *realmState
-	ops    []byte // rows, each as table (2 bytes), length of key, key, then 0 for a deletion or length of value + 1, value
+	s  *Store
+	st *realmState
+	// ops are rows, each as table (2 bytes), length of key, key, and then 0 for a deletion or the length of the value +
+	// 1 and the value.
+	ops    []byte
 	chunks uint32
 }
 
@@ -277,7 +279,7 @@ func (s *Store) forgetRequests(b *pebble.Batch, realm uint32, old func(Seq) bool
 
 // addRows adds the rows in ops to a batch.
 func addRows(b *pebble.Batch, realm uint32, ops []byte) error {
-	bad := errors.New("staged rows do not parse")
+	bad := errors.New("staged rows cannot be decoded")
 	for len(ops) > 0 {
 		if len(ops) < 2 {
 			return bad
@@ -432,15 +434,15 @@ func (s *Store) TableRows(realm uint32, table uint16, fn func(Row) error) error 
 	return s.rowsInRange(realm, rowKey(realm, table, nil), tableEnd(realm, table), fn)
 }
 
-// RowsParallel is like Rows, but calls apart with the rows of one table, which has most rows, in a goroutine of its
+// RowsParallel is like Rows, but calls parallel with the rows of one table, which has most rows, in a goroutine of its
 // own.
-func (s *Store) RowsParallel(realm uint32, table uint16, fn, apart func(Row) error) error {
+func (s *Store) RowsParallel(realm uint32, table uint16, fn, parallel func(Row) error) error {
 	return s.withStableRows(realm, func(scan func(from, to []byte, fn func(Row) error) error) error {
 		done := make(chan error)
-		go func() { done <- scan(rowKey(realm, table, nil), tableEnd(realm, table), apart) }()
+		go func() { done <- scan(rowKey(realm, table, nil), tableEnd(realm, table), parallel) }()
 		before := scan(spaceKey(realm, spaceRows), rowKey(realm, table, nil), fn)
-		behind := scan(tableEnd(realm, table), spaceEnd(realm, spaceRows), fn)
-		return errors.Join(before, behind, <-done)
+		after := scan(tableEnd(realm, table), spaceEnd(realm, spaceRows), fn)
+		return errors.Join(before, after, <-done)
 	})
 }
 
@@ -452,10 +454,8 @@ func tableEnd(realm uint32, table uint16) []byte {
 }
 
 func (s *Store) rowsInRange(realm uint32, from, to []byte, fn func(Row) error) error {
-	return s.withStableRows(
-		realm,
-		func(scan func(from, to []byte, fn func(Row) error) error) error { return scan(from, to, fn) },
-	)
+	return s.withStableRows(realm,
+		func(scan func(from, to []byte, fn func(Row) error) error) error { return scan(from, to, fn) })
 }
 
 // withStableRows calls read with a function that scans the rows between two keys. The rows do not change meanwhile.
@@ -486,14 +486,14 @@ func (s *Store) withStableRows(
 
 // overlayStagedChunks shows a read-only store the rows as if interrupted snapshots had been completed, without writing.
 func (s *Store) overlayStagedChunks() error {
-	var top *pebble.Batch
+	var overlay *pebble.Batch
 	for _, st := range s.realms {
 		if st.damage != nil || st.snapshot.stagedChunks == 0 {
 			continue
 		}
-		if top == nil {
-			top = s.db.NewIndexedBatch()
-			s.rows = top
+		if overlay == nil {
+			overlay = s.db.NewIndexedBatch()
+			s.rows = overlay
 		}
 		first, err := s.firstStagedChunk(st)
 		if err != nil {
@@ -503,7 +503,7 @@ func (s *Store) overlayStagedChunks() error {
 		for i := first; i < st.snapshot.stagedChunks; i++ {
 			ops, _, err := s.get(stagedKey(st.id, i))
 			if err == nil {
-				err = addRows(top, st.id, ops)
+				err = addRows(overlay, st.id, ops)
 			}
 			if err != nil {
 				st.damage = err
@@ -515,8 +515,8 @@ func (s *Store) overlayStagedChunks() error {
 }
 
 func (s *Store) closeOverlay() error {
-	if top, ok := s.rows.(*pebble.Batch); ok {
-		return top.Close()
+	if overlay, ok := s.rows.(*pebble.Batch); ok {
+		return overlay.Close()
 	}
 	return nil
 }

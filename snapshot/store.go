@@ -41,7 +41,7 @@ const (
 
 var (
 	// ErrMoved rejects an entry or snapshot with another epoch or number than the realm's.
-	ErrMoved = errors.New("the realm's journal has moved on")
+	ErrMoved = errors.New("the realm's epoch or number has changed")
 	// ErrDuplicate rejects an entry whose request id is in the journal already; see DuplicateError.
 	ErrDuplicate = errors.New("request is in the journal already")
 	// ErrFailed is returned by every write after a write has failed.
@@ -109,8 +109,7 @@ type Store struct {
 	rows         pebble.Reader // db; in a read-only store with an interrupted snapshot, a batch over db
 	checkpointMu sync.Mutex
 
-	// Commits are made by one goroutine, so that Close does not need a commit that blocks for ever (see fatalLogger) to
-	// return.
+	// One goroutine commits, so that Close can return even if a commit blocks for ever (see fatalLogger).
 	commitQueue   chan *pebble.Batch
 	commitResults chan error
 	committing    bool
@@ -129,8 +128,8 @@ type Store struct {
 
 	mu      sync.Mutex // held by the writer, while a commit syncs
 	realms  map[uint32]*realmState
-	commits uint64 // number of the last commit; part of every batch
-	pending map[string]Seq
+	commits uint64         // number of the last commit; part of every batch
+	pending map[string]Seq // request keys of the current Append; under mu
 	hash    hasher
 
 	logs               logFiles
@@ -266,10 +265,10 @@ func (s *Store) open() error {
 	if s.readOnly {
 		return s.overlayStagedChunks()
 	}
-	for _, left := range []string{backupDir, checkpointDir} { // of a process that crashed
-		if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, left)); err != nil {
-			s.o.Log.Warn("what is left of a backup or an upgrade takes up room and cannot be removed",
-				"directory", s.fs.PathJoin(s.dir, left), "why", err)
+	for _, name := range []string{backupDir, checkpointDir} { // of a process that crashed
+		if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, name)); err != nil {
+			s.o.Log.Warn("remains of a backup or upgrade not removed",
+				"directory", s.fs.PathJoin(s.dir, name), "err", err)
 		}
 	}
 	go s.committer()
@@ -333,7 +332,7 @@ func lockHeld(err error) bool {
 }
 
 func (s *Store) pebbleOptions() *pebble.Options {
-	stalled := func(i pebble.WriteStallBeginInfo) { s.o.Log.Warn("appends wait for the disk", "why", i.Reason) }
+	stalled := func(i pebble.WriteStallBeginInfo) { s.o.Log.Warn("appends blocked by Pebble", "reason", i.Reason) }
 	o := &pebble.Options{
 		FS:                          failStopFS{s.fs, s},
 		Logger:                      fatalLogger{s},
@@ -349,7 +348,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		EventListener: &pebble.EventListener{
 			BackgroundError: func(err error) { s.fail(s.pebbleError("write in the background", err)) },
 			DataCorruption: func(i pebble.DataCorruptionInfo) {
-				s.o.Log.Error("data directory damaged", "file", i.Path, "why", i.Details)
+				s.o.Log.Error("data directory damaged", "file", i.Path, "err", i.Details)
 			},
 			WriteStallBegin: stalled,
 		},
@@ -389,7 +388,7 @@ func (s *Store) Close() error {
 	}
 	s.readers.Wait()
 	if err := s.closeOverlay(); err != nil {
-		s.o.Log.Warn("close rows", "why", err)
+		s.o.Log.Warn("overlay of staged rows not closed", "err", err)
 	}
 	if !s.readOnly && s.Err() == nil {
 		// Flushed tables have checksums and exact lengths, the end of a log does not. So Close leaves nothing in the

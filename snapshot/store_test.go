@@ -124,17 +124,17 @@ func TestReadBackAfterReopen(t *testing.T) {
 	s = mustOpen(t, fs)
 	same(t, "second claim", mustClaim(t, s, 3), Claimed{Epoch: 2, Last: 3})
 	same(t, "tail", tail(t, s, 3, 0), []string{"1 a", "2 b", "3 c"})
-	same(t, "tail behind 2", tail(t, s, 3, 2), []string{"3 c"})
-	same(t, "tail behind the last", len(tail(t, s, 3, 3)), 0)
+	same(t, "tail after 2", tail(t, s, 3, 2), []string{"3 c"})
+	same(t, "tail after the last", len(tail(t, s, 3, 3)), 0)
 	if _, found, err := s.Body(3, []byte("m1")); found || err != nil {
-		t.Fatalf("a deleted body is there: %v %v", found, err)
+		t.Fatalf("a deleted body still exists: %v %v", found, err)
 	}
 	text, found, err := s.Body(3, []byte("m2"))
 	if !found || err != nil || string(text) != "there" {
 		t.Fatalf("body: %q %v %v", text, found, err)
 	}
 	if _, found, _ := s.Body(4, []byte("m2")); found {
-		t.Fatal("a body is seen from another realm")
+		t.Fatal("a body is visible in another realm")
 	}
 	v, err := s.Meta("server")
 	if err != nil || string(v) != "id" {
@@ -185,7 +185,7 @@ func TestEntryOutOfOrderIsRejectedAlone(t *testing.T) {
 		{Realm: 1, Epoch: 1, After: 0, Facts: facts("number is taken", "x")},
 		{Realm: 1, Epoch: 1, After: 1, Facts: facts("b")},
 		{Realm: 2, Epoch: old + 1, Facts: facts("c")},
-		{Realm: 9, Epoch: 0, Facts: facts("nobody claimed 9")},
+		{Realm: 9, Epoch: 0, Facts: facts("realm 9 is not claimed")},
 		{Realm: 1, Epoch: 1, After: 2, Facts: [][]byte{make([]byte, MaxFact+1)}},
 	})
 	for i, want := range []error{nil, ErrMoved, ErrMoved, nil, nil, ErrMoved, ErrTooLarge} {
@@ -266,7 +266,7 @@ func TestSnapshot(t *testing.T) {
 			same(t, "rows", rows(t, s, 1), want)
 			same(t, "tail", tail(t, s, 1, 3), []string{"4 d"})
 			if err := s.Tail(1, 1, func(Seq, []byte) error { return nil }); !errors.Is(err, ErrSnapshotted) {
-				t.Fatalf("tail of what is gone: %v", err)
+				t.Fatalf("tail of replaced facts: %v", err)
 			}
 			mustClose(t, s)
 
@@ -276,7 +276,7 @@ func TestSnapshot(t *testing.T) {
 			same(t, "tail after opening", tail(t, s, 1, 3), []string{"4 d"})
 			must(s.Snapshot(1, 2, 4, yieldRows()))
 			mustAppend(t, s, Entry{Realm: 1, Epoch: 2, After: 4, Facts: facts("e")})
-			same(t, "the chain goes on", tail(t, s, 1, 4), []string{"5 e"})
+			same(t, "the chain continues", tail(t, s, 1, 4), []string{"5 e"})
 		})
 	}
 }
@@ -311,7 +311,7 @@ func TestSnapshotThatFailsChangesNothing(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"old epoch":       s.Snapshot(1, 0, 2, yieldRows()),
-		"behind the last": s.Snapshot(1, 1, 3, yieldRows()),
+		"after the last":  s.Snapshot(1, 1, 3, yieldRows()),
 		"before the rows": s.Snapshot(1, 1, 0, yieldRows()),
 		"unclaimed realm": s.Snapshot(2, 1, 0, yieldRows()),
 	} {
@@ -398,10 +398,10 @@ func TestImportRows(t *testing.T) {
 	if err := s.ImportRows(2, 1, 9, rows); err != nil {
 		t.Fatal(err)
 	}
-	mustAppend(t, s, Entry{Realm: 2, Epoch: 1, After: 9, Facts: facts("it goes on")})
+	mustAppend(t, s, Entry{Realm: 2, Epoch: 1, After: 9, Facts: facts("continued")})
 	want := dumpStore(s)
 	if strings.Contains(want, "left over") {
-		t.Error("a body outlived the clearing")
+		t.Error("a body was not cleared")
 	}
 	crashed := mustOpen(t, fs.CrashClone(vfs.CrashCloneCfg{}))
 	same(t, "contents", dumpStore(crashed), want)

@@ -51,35 +51,6 @@ var botEvents = []EventKind{
 	}),
 }
 
-var storageEndpoints = []Endpoint{
-	Get("/bot_storage", func(c *Call, v realm.View, f storageKeysForm) (Answer, error) {
-		s, err := v.BotStorageValues(f.keys())
-		return Answer{"storage": s}, err
-	}).Returns("{storage: {*: str}}"),
-	CommandFromForm("PUT", "/bot_storage", func(f storageForm) realm.ChangeBotStorage {
-		return realm.ChangeBotStorage{Values: f.Storage}
-	}, emptyAnswer),
-	CommandFromForm("DELETE", "/bot_storage", func(f storageKeysForm) realm.ChangeBotStorage {
-		return realm.ChangeBotStorage{Forget: true, Keys: f.keys()}
-	}, emptyAnswer),
-}
-
-type storageForm struct {
-	Storage map[string]string `form:"storage,required"`
-}
-
-type storageKeysForm struct {
-	Keys form.Opt[[]string] `form:"keys"`
-}
-
-// keys returns the requested keys, or nil for all of them.
-func (f storageKeysForm) keys() []string {
-	if !f.Keys.Set {
-		return nil
-	}
-	return nonNil(f.Keys.Value)
-}
-
 type botIDForm struct {
 	Bot realm.UserID `path:"bot_id"`
 }
@@ -188,7 +159,7 @@ type createBotForm struct {
 }
 
 func createBot(c *Call, f createBotForm) (Answer, error) {
-	if f.Type == realm.OutgoingWebhook && !realm.IsServiceURL(f.URL) {
+	if f.Type == realm.OutgoingWebhook && !realm.IsWebURL(f.URL, true) {
 		return nil, form.Invalid("Not a URL").Named("payload_url")
 	}
 	cmd := realm.CreateBot{
@@ -270,7 +241,7 @@ func editBot(c *Call, f editBotForm) (realm.EditBot, error) {
 		Register:  pointerIfSet(f.Register),
 		AllPublic: pointerIfSet(f.AllPublic),
 	}
-	if f.URL.Set && !realm.IsServiceURL(f.URL.Value) {
+	if f.URL.Set && !realm.IsWebURL(f.URL.Value, true) {
 		return cmd, form.Invalid("Not a URL").Named("service_payload_url")
 	}
 	if f.ShortName.Set {

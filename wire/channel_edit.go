@@ -28,8 +28,7 @@ type channelGroups[T any] struct {
 // order.
 func (g *channelGroups[T]) changes(change func(T) realm.GroupChange) (out []realm.GroupChange) {
 	for i, o := range []form.Opt[T]{g.AddSubscribers, g.Administer, g.CreateTopic, g.DeleteAny, g.DeleteOwn, g.MoveOut,
-		g.MoveWithin, g.RemoveSubscribers,
-		g.ResolveTopics, g.SendMessage, g.Subscribe} {
+		g.MoveWithin, g.RemoveSubscribers, g.ResolveTopics, g.SendMessage, g.Subscribe} {
 		if o.Set {
 			x := change(o.Value)
 			x.Name = realm.ChannelRules[i].Name
@@ -177,12 +176,12 @@ func createChannelInTurns(c *Call, f createChannelForm) (Answer, error) {
 		return nil, err
 	}
 	cmd.MaxPerTurn = realm.MaxSubscriptionsPerTurn
-	made, err := Execute(c, cmd)
+	created, err := Execute(c, cmd)
 	if err != nil {
 		return nil, err
 	}
-	waitForJob(c, made.Job)
-	return Answer{"id": made.ID}, nil
+	waitForJob(c, created.Job)
+	return Answer{"id": created.ID}, nil
 }
 
 func createChannel(c *Call, f createChannelForm) (realm.CreateChannel, error) {

@@ -298,18 +298,18 @@ func getChannelEmail(c *Call, f channelEmailForm) (Answer, error) {
 }
 
 func channelActivityChanged(e *realm.ChannelActivityChanged, to *Recipient) []any {
-	var out []any
+	var updates []any
 	if e.FirstChanged {
 		var first any
 		if e.First != 0 {
 			first = e.First
 		}
-		out = append(out, obj{"type": "stream", "op": "update", "property": "first_message_id", "value": first,
+		updates = append(updates, obj{"type": "stream", "op": "update", "property": "first_message_id", "value": first,
 			"stream_id": e.Channel, "name": e.Name})
 	}
 	if e.Active {
-		out = append(out, obj{"type": "stream", "op": "update", "property": "is_recently_active", "value": true,
+		updates = append(updates, obj{"type": "stream", "op": "update", "property": "is_recently_active", "value": true,
 			"stream_id": e.Channel, "name": e.Name})
 	}
-	return out
+	return updates
 }

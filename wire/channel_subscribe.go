@@ -236,13 +236,13 @@ func subscribeInTurns(c *Call, f subscribeForm) (Answer, error) {
 		return nil, err
 	}
 	cmd.MaxPerTurn = realm.MaxSubscriptionsPerTurn
-	a, err := Execute(c, cmd)
+	joined, err := Execute(c, cmd)
 	if err != nil {
 		return nil, err
 	}
-	waitForJob(c, a.Job)
-	a.AddJoiners()
-	return subscribeAnswer(a), nil
+	waitForJob(c, joined.Job)
+	joined.AddJoiners()
+	return subscribeAnswer(joined), nil
 }
 
 func subscribeCommand(c *Call, f subscribeForm) (realm.Subscribe, error) {
@@ -295,13 +295,13 @@ type unsubscribeForm struct {
 
 // unsubscribeInTurns unsubscribes users from channels, in as many turns as that needs.
 func unsubscribeInTurns(c *Call, f unsubscribeForm) (Answer, error) {
-	l, err := Execute(c, realm.Unsubscribe{Names: f.Names, Principals: principals(f.Principals),
+	left, err := Execute(c, realm.Unsubscribe{Names: f.Names, Principals: principals(f.Principals),
 		MaxPerTurn: realm.MaxSubscriptionsPerTurn})
 	if err != nil {
 		return nil, err
 	}
-	waitForJob(c, l.Job)
-	return unsubscribeAnswer(l), nil
+	waitForJob(c, left.Job)
+	return unsubscribeAnswer(left), nil
 }
 
 func unsubscribeAnswer(l realm.UnsubscribeResult) Answer {
@@ -349,11 +349,11 @@ func setProperties(c *Call, f setPropertiesForm) (Answer, error) {
 	for _, p := range f.Data {
 		cmd.Changes = append(cmd.Changes, propertyChange(p.Channel, p.Property, p.Value))
 	}
-	work, err := Execute(c, cmd)
+	job, err := Execute(c, cmd)
 	if err != nil {
 		return nil, err
 	}
-	waitForJob(c, work)
+	waitForJob(c, job)
 	return Answer{}, nil
 }
 

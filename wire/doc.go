@@ -64,8 +64,8 @@
 //   - Passwords are checked in wire, because the realm never sees them, only their hashes.
 //   - Files are checked by [Files] while they are read; quotas by the realm.
 //
-// A URL is checked by one of two functions in actors/realm/web_url.go: IsServiceURL for services that the server calls,
-// and isWebURL for links that clients show. They differ, and clients can depend on the difference.
+// A web address is checked by IsWebURL in actors/realm/realm_urls.go, for services that the server calls and for links
+// that clients show.
 //
 // # Unknown ids
 //

@@ -91,15 +91,17 @@ func decodeForm[F any](c *Call, f *form.Form) (F, error) {
 
 // CommandFromForm is an endpoint that runs one command. command makes it from the form, answer turns its result into
 // the body.
-func CommandFromForm[F any, C realm.Command[A], A any](method, path string, command func(F) C,
-	answer func(A) Answer) Endpoint {
+func CommandFromForm[F any, C realm.Command[A], A any](
+	method, path string, command func(F) C, answer func(A) Answer,
+) Endpoint {
 	return CommandFromCall(method, path, func(c *Call, f F) (C, error) { return command(f), nil }, answer)
 }
 
 // CommandFromCall is CommandFromForm for commands that need more than the form, such as rendered text, a password
 // hash or the caller's client.
-func CommandFromCall[F any, C realm.Command[A], A any](method, path string, command func(*Call, F) (C, error),
-	answer func(A) Answer) Endpoint {
+func CommandFromCall[F any, C realm.Command[A], A any](
+	method, path string, command func(*Call, F) (C, error), answer func(A) Answer,
+) Endpoint {
 	return Custom(method, path, func(c *Call, f F) (Answer, error) {
 		cmd, err := command(c, f)
 		if err != nil {
@@ -132,11 +134,11 @@ const maxJobWait = 50 * time.Second
 
 // waitForJob waits until a job that a turn started is complete, and reports whether it is. The job continues even if
 // the request stops waiting. Each read is queued behind the next step of the job in the realm's mailbox.
-func waitForJob(c *Call, work int64) bool {
-	more := work != 0
+func waitForJob(c *Call, job int64) bool {
+	more := job != 0
 	for began := time.Now(); more && time.Since(began) < maxJobWait; {
 		var err error
-		if more, err = Read(c, func(v realm.View) (bool, error) { return v.JobRemains(work), nil }); err != nil {
+		if more, err = Read(c, func(v realm.View) (bool, error) { return v.JobRemains(job), nil }); err != nil {
 			return false
 		}
 	}
@@ -144,9 +146,9 @@ func waitForJob(c *Call, work int64) bool {
 }
 
 // Read runs a function between turns with a read-only view of the realm. The result must be copied out of the realm.
-func Read[A any](c *Call, look func(realm.View) (A, error)) (A, error) {
+func Read[A any](c *Call, read func(realm.View) (A, error)) (A, error) {
 	v, err := c.Server.View(c.Realm, c.Caller, func(v realm.View) (any, error) {
-		a, err := look(v)
+		a, err := read(v)
 		return a, err
 	})
 	a, _ := v.(A)
@@ -161,9 +163,9 @@ func checkPermission(c *Call, check func(realm.View) error) error {
 }
 
 // Get is an endpoint that only reads. It builds its whole answer inside one view.
-func Get[F any](path string, look func(*Call, realm.View, F) (Answer, error)) Endpoint {
+func Get[F any](path string, read func(*Call, realm.View, F) (Answer, error)) Endpoint {
 	return Custom("GET", path, func(c *Call, f F) (Answer, error) {
-		return Read(c, func(v realm.View) (Answer, error) { return look(c, v, f) })
+		return Read(c, func(v realm.View) (Answer, error) { return read(c, v, f) })
 	})
 }
 

@@ -11,20 +11,49 @@ type FileRoute struct {
 
 // FileRoutes lists all such paths. The descriptions are part of the OpenAPI document.
 var FileRoutes = []FileRoute{
-	{Path: "/user_uploads/temporary/{token}/{name}", Description: "An upload, with a URL that is valid for one minute.",
-		Types: "*/*"},
-	{Path: "/user_uploads/thumbnail/{realm}/{path:*}", Description: "A thumbnail of an uploaded image.",
-		Types: "image/*", Private: true},
-	{Path: "/user_uploads/download/{realm}/{path:*}", Description: "An upload, as a download.", Types: "*/*",
-		Private: true},
-	{Path: "/user_uploads/{realm}/{path:*}",
+	{
+		Path:        "/user_uploads/temporary/{token}/{name}",
+		Description: "An upload, with a URL that is valid for one minute.",
+		Types:       "*/*",
+	},
+	{
+		Path:        "/user_uploads/thumbnail/{realm}/{path:*}",
+		Description: "A thumbnail of an uploaded image.",
+		Types:       "image/*",
+		Private:     true,
+	},
+	{
+		Path:        "/user_uploads/download/{realm}/{path:*}",
+		Description: "An upload, as a download.",
+		Types:       "*/*",
+		Private:     true,
+	},
+	{
+		Path:        "/user_uploads/{realm}/{path:*}",
 		Description: "An upload, for users that can read a message with it. Some content types are shown inline.",
-		Types:       "*/*", Private: true},
-	{Path: "/user_avatars/{realm}/{path:*}",
-		Description: "A picture of an account or an organization, a custom emoji, or a finished export.", Types: "*/*"},
-	{Path: "/avatar/{who}", Description: "The avatar of a user, by id or email address.", Private: true,
-		Redirects: true},
-	{Path: "/avatar/{who}/medium", Description: "The avatar of a user in medium size, by id or email address.",
-		Private: true, Redirects: true},
-	{Path: "/static/images/{path:*}", Description: "The built-in pictures of the server.", Types: "image/*"},
+		Types:       "*/*",
+		Private:     true,
+	},
+	{
+		Path:        "/user_avatars/{realm}/{path:*}",
+		Description: "A picture of an account or an organization, a custom emoji, or a finished export.",
+		Types:       "*/*",
+	},
+	{
+		Path:        "/avatar/{who}",
+		Description: "The avatar of a user, by id or email address.",
+		Private:     true,
+		Redirects:   true,
+	},
+	{
+		Path:        "/avatar/{who}/medium",
+		Description: "The avatar of a user in medium size, by id or email address.",
+		Private:     true,
+		Redirects:   true,
+	},
+	{
+		Path:        "/static/images/{path:*}",
+		Description: "The built-in pictures of the server.",
+		Types:       "image/*",
+	},
 }

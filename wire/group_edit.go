@@ -31,6 +31,16 @@ var groupEvents = []EventKind{
 		return obj{"type": "user_group", "op": "add", "group": groupObject(e.Group)}
 	}),
 	Event(groupChanged),
+	Event(func(e *realm.GroupMembersChanged, to *Recipient) any {
+		if e.Deactivated && !to.Has(realm.CapDeactivatedGroups) {
+			return nil
+		}
+		op := "remove_members"
+		if e.Joined {
+			op = "add_members"
+		}
+		return obj{"type": "user_group", "op": op, "group_id": e.Group, "user_ids": e.Users}
+	}),
 	Event(func(e *realm.MembersChanged, to *Recipient) any {
 		if e.Deactivated && !to.Has(realm.CapDeactivatedGroups) {
 			return nil

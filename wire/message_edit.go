@@ -54,7 +54,7 @@ func editMessage(c *Call, f editForm) (Answer, error) {
 				return nil, err
 			}
 		}
-		e, err := Execute(c, cmd)
+		edited, err := Execute(c, cmd)
 		if errors.Is(err, realm.ErrStale) {
 			continue
 		}
@@ -62,7 +62,7 @@ func editMessage(c *Call, f editForm) (Answer, error) {
 			return nil, err
 		}
 		uploads := []any{}
-		for _, d := range e.Detached {
+		for _, d := range edited.Detached {
 			uploads = append(uploads, obj{"id": d.ID, "name": d.Name, "path_id": d.Path, "size": d.Size,
 				"create_time": d.Created, "message_ids": nonNil(d.Messages)})
 		}
@@ -74,11 +74,11 @@ func editMessage(c *Call, f editForm) (Answer, error) {
 // prepareContent renders the new text and also the old one, whose mentions the realm compares. It refuses callers
 // that are not allowed to read the message.
 func prepareContent(c *Call, f *editForm) (*realm.NewContent, error) {
-	i, err := Read(c, func(v realm.View) (realm.MessageInfo, error) { return v.WritableMessage(f.Message) })
+	info, err := Read(c, func(v realm.View) (realm.MessageInfo, error) { return v.WritableMessage(f.Message) })
 	if err != nil {
 		return nil, err
 	}
-	old, ok := c.Server.Text(c.Realm, i.Ref)
+	old, ok := c.Server.Text(c.Realm, info.Ref)
 	if !ok {
 		return nil, realm.BadRequest("Invalid message(s)")
 	}
@@ -90,18 +90,18 @@ func prepareContent(c *Call, f *editForm) (*realm.NewContent, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(old.Text))
-	n := &realm.NewContent{OldVersion: i.Ref.Version, OldSum: hex.EncodeToString(sum[:]),
+	content := &realm.NewContent{OldVersion: info.Ref.Version, OldSum: hex.EncodeToString(sum[:]),
 		WantSum: strings.TrimSpace(f.Sum)}
-	if i.Sender.ID != c.Caller.User {
-		return n, nil // the command refuses it, so rendering is not needed
+	if info.Sender.ID != c.Caller.User {
+		return content, nil // the command refuses it, so rendering is not needed
 	}
-	if n.Body, n.Content, err = render(c, text); err != nil {
-		n.Unrenderable = true
+	if content.Body, content.Content, err = render(c, text); err != nil {
+		content.Unrenderable = true
 	}
-	if _, n.Old, err = render(c, old.Text); err != nil {
-		n.Old = realm.ContentInfo{}
+	if _, content.Old, err = render(c, old.Text); err != nil {
+		content.Old = realm.ContentInfo{}
 	}
-	return n, nil
+	return content, nil
 }
 
 type messageIDForm struct {
@@ -118,11 +118,11 @@ type deleteTopicForm struct {
 }
 
 func deleteTopic(c *Call, f deleteTopicForm) (Answer, error) {
-	work, err := Execute(c, realm.DeleteTopic{Channel: f.Channel, Topic: f.Topic})
+	job, err := Execute(c, realm.DeleteTopic{Channel: f.Channel, Topic: f.Topic})
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"complete": waitForJob(c, work)}, nil
+	return Answer{"complete": waitForJob(c, job)}, nil
 }
 
 func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {

@@ -41,12 +41,12 @@ func setFlags(c *Call, f setFlagsForm) (Answer, error) {
 	for i, id := range f.Messages {
 		ids[i] = realm.MessageID(id)
 	}
-	left, err := changeFlagsInParts(c, realm.Flag{Messages: ids, Op: f.Op, Flag: f.Flag})
+	ignored, err := changeFlagsInParts(c, realm.Flag{Messages: ids, Op: f.Op, Flag: f.Flag})
 	if err != nil {
 		return nil, err
 	}
 	a := Answer{"messages": ids}
-	addIgnoredChannels(a, f.Op, f.Flag, left)
+	addIgnoredChannels(a, f.Op, f.Flag, ignored)
 	return a, nil
 }
 
@@ -55,8 +55,8 @@ func setFlags(c *Call, f setFlagsForm) (Answer, error) {
 func changeFlagsInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
 	parts := slices.Collect(slices.Chunk(cmd.Messages, realm.MaxFlagged))
 	if len(parts) <= 1 {
-		d, err := Execute(c, cmd)
-		return d.Ignored, err
+		result, err := Execute(c, cmd)
+		return result.Ignored, err
 	}
 	for _, part := range parts {
 		cmd.Messages = part
@@ -64,18 +64,18 @@ func changeFlagsInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
 			return nil, err
 		}
 	}
-	left := []realm.ChannelID{}
+	ignored := []realm.ChannelID{}
 	cmd.Checked = true
 	for _, part := range parts {
 		cmd.Messages = part
-		d, err := Execute(c, cmd)
+		result, err := Execute(c, cmd)
 		if err != nil {
 			return nil, err
 		}
-		left = append(left, d.Ignored...)
+		ignored = append(ignored, result.Ignored...)
 	}
-	slices.Sort(left)
-	return slices.Compact(left), nil
+	slices.Sort(ignored)
+	return slices.Compact(ignored), nil
 }
 
 // addIgnoredChannels adds the channels whose messages were not changed. Only marking messages as unread has such
@@ -102,34 +102,39 @@ func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	terms, q := narrowTerms(f.Narrow)
-	s, err := newNarrowSearch(c, q)
+	terms, query := narrowTerms(f.Narrow)
+	search, err := newNarrowSearch(c, query)
 	if err != nil {
 		return nil, err
 	}
 	const many = 1 << 30 // larger than any narrow, and the sum of two does not overflow
 	cmd := realm.FlagNarrow{
 		Terms: terms,
-		Hits:  s.found.Hits,
+		Hits:  search.found.Hits,
 		Op:    f.Op,
 		Flag:  f.Flag,
 		Range: realm.PageRange{Anchor: anchor, Before: int(min(f.Before, many)), After: int(min(f.After, many)),
 			Exclude: !f.IncludeAnchor},
 	}
-	if err := s.fixPage(c, &cmd); err != nil {
+	if err := search.fixPage(c, &cmd); err != nil {
 		return nil, err
 	}
-	d, err := Execute(c, cmd)
+	result, err := Execute(c, cmd)
 	if err != nil {
 		return nil, err
 	}
-	a := Answer{"processed_count": len(d.Page.IDs), "updated_count": d.Changed, "first_processed_id": nil,
-		"last_processed_id": nil,
-		"found_oldest":      d.Page.Oldest, "found_newest": d.Page.Newest}
-	if n := len(d.Page.IDs); n > 0 {
-		a["first_processed_id"], a["last_processed_id"] = d.Page.IDs[0], d.Page.IDs[n-1]
+	a := Answer{
+		"processed_count":    len(result.Page.IDs),
+		"updated_count":      result.Changed,
+		"first_processed_id": nil,
+		"last_processed_id":  nil,
+		"found_oldest":       result.Page.Oldest,
+		"found_newest":       result.Page.Newest,
 	}
-	addIgnoredChannels(a, f.Op, f.Flag, d.Ignored)
+	if n := len(result.Page.IDs); n > 0 {
+		a["first_processed_id"], a["last_processed_id"] = result.Page.IDs[0], result.Page.IDs[n-1]
+	}
+	addIgnoredChannels(a, f.Op, f.Flag, result.Ignored)
 	return a, nil
 }
 

@@ -63,39 +63,43 @@ func (f *getMessagesForm) Check() *form.Error {
 // requestClient returns the client capabilities that the parameters of a request express. Logged-out visitors always
 // get avatar URLs.
 func requestClient(c *Call, markdown, gravatar, emptyTopic bool) Client {
-	r := Client{Markdown: markdown, Gravatar: gravatar && c.Account != nil}
+	client := Client{Markdown: markdown, Gravatar: gravatar && c.Account != nil}
 	if emptyTopic {
-		r.Caps |= realm.CapEmptyTopicName
+		client.Caps |= realm.CapEmptyTopicName
 	}
-	return r
+	return client
 }
 
 func getMessages(c *Call, f getMessagesForm) (Answer, error) {
-	terms, q := narrowTerms(f.Narrow)
-	s, err := newNarrowSearch(c, q)
+	terms, query := narrowTerms(f.Narrow)
+	search, err := newNarrowSearch(c, query)
 	if err != nil {
 		return nil, err
 	}
 	var page realm.Page
 	if f.IDs.Set {
-		page.IDs, err = s.messagesAmong(c, terms, f.IDs.Value)
+		page.IDs, err = search.messagesAmong(c, terms, f.IDs.Value)
 	} else {
-		var a realm.Anchor
-		if a, err = realmAnchor(f.Anchor, f.Date); err != nil {
+		var anchor realm.Anchor
+		if anchor, err = realmAnchor(f.Anchor, f.Date); err != nil {
 			return nil, err
 		}
-		page, err = s.page(c, terms, realm.PageRange{Anchor: a, Before: int(f.Before.Value), After: int(f.After.Value),
-			Exclude: f.IncludeAnchor.Set && !f.IncludeAnchor.Value})
+		page, err = search.page(c, terms, realm.PageRange{
+			Anchor:  anchor,
+			Before:  int(f.Before.Value),
+			After:   int(f.After.Value),
+			Exclude: f.IncludeAnchor.Set && !f.IncludeAnchor.Value,
+		})
 	}
 	if err != nil {
 		return nil, err
 	}
-	r := requestClient(c, f.Markdown, f.Gravatar, f.EmptyTopic)
+	client := requestClient(c, f.Markdown, f.Gravatar, f.EmptyTopic)
 	messages := []any{}
 	err = forEachMessage(c, page.IDs, func(m *realm.VisibleMessage, body realm.Body) {
-		o := messageObjectForReader(c, m, body, r)
-		if s.wanted {
-			o["match_content"], o["match_subject"] = s.highlight(r.Topic(m.Topic), body)
+		o := messageObjectForReader(c, m, body, client)
+		if search.wanted {
+			o["match_content"], o["match_subject"] = search.highlight(client.Topic(m.Topic), body)
 		}
 		messages = append(messages, o)
 	})

@@ -37,12 +37,12 @@ type addReminderForm struct {
 
 func addReminder(c *Call, f addReminderForm) (Answer, error) {
 	for range maxEditAttempts {
-		i, text, err := readText(c, f.Message)
+		info, text, err := readText(c, f.Message)
 		if err != nil {
 			return nil, err
 		}
 		id, err := Execute(c, realm.AddReminder{Message: f.Message, At: f.At, Note: f.Note, Text: text,
-			Version: i.Ref.Version})
+			Version: info.Ref.Version})
 		if errors.Is(err, realm.ErrStale) {
 			continue
 		}
@@ -56,15 +56,15 @@ func addReminder(c *Call, f addReminderForm) (Answer, error) {
 
 // readText returns a message that the caller can read, and its Markdown source.
 func readText(c *Call, id realm.MessageID) (realm.MessageInfo, string, error) {
-	i, err := Read(c, func(v realm.View) (realm.MessageInfo, error) { return v.ReadableMessage(id) })
+	info, err := Read(c, func(v realm.View) (realm.MessageInfo, error) { return v.ReadableMessage(id) })
 	if err != nil {
-		return i, "", err
+		return info, "", err
 	}
-	body, ok := c.Server.Text(c.Realm, i.Ref)
+	body, ok := c.Server.Text(c.Realm, info.Ref)
 	if !ok {
-		return i, "", realm.BadRequest("Invalid message(s)")
+		return info, "", realm.BadRequest("Invalid message(s)")
 	}
-	return i, body.Text, nil
+	return info, body.Text, nil
 }
 
 func reminderObjects(list []realm.Reminder) []any {

@@ -61,9 +61,14 @@ func (r *Renderer) compile(id realm.ID, d realm.MarkdownConfig, site Site) *mark
 	old := r.cachedConfig(id)
 	n := &markdownConfig{version: d.Version, emoji: map[string]markdown.CustomEmoji{}, emoticons: d.Emoticons,
 		compiled: map[realm.LinkifierRule]markdown.Linkifier{}}
-	n.options = markdown.Options{RealmURL: site.URL, RealmID: realmPath(site), EmptyTopicName: realm.EmptyTopicName,
+	n.options = markdown.Options{
+		RealmURL:            site.URL,
+		RealmID:             realmPath(site),
+		EmptyTopicName:      realm.EmptyTopicName,
 		DefaultCodeLanguage: d.CodeLanguage,
-		InlineImages:        d.InlineImages, LinkPreviews: d.LinkPreviews}
+		InlineImages:        d.InlineImages,
+		LinkPreviews:        d.LinkPreviews,
+	}
 	for _, rule := range d.Linkifiers {
 		l, ok := old.compiled[rule]
 		if !ok {

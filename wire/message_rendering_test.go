@@ -22,8 +22,8 @@ func TestMentionsHideUsersFromGuests(t *testing.T) {
 			_, byID := k.UserByID(int64(hidden))
 			_, byName := k.UserByName(name)
 			if (byID || byName) != known {
-				t.Errorf("user %d writes %s: the mention shows the hidden user: %v, want %v", user, text, byID ||
-					byName, known)
+				t.Errorf("user %d writes %s: the mention shows the hidden user: %v, want %v",
+					user, text, byID || byName, known)
 			}
 		}
 	}

@@ -39,13 +39,13 @@ func groupSettingsFormType(rules []realm.GroupSettingRule) reflect.Type {
 
 // groupChanges returns the permission settings that were sent.
 func groupChanges(f *form.Form, rules []realm.GroupSettingRule, v *form.Values) ([]realm.GroupChange, error) {
-	into := reflect.New(groupSettingsFormType(rules))
-	if err := f.Decode(v, into.Interface()); err != nil {
+	decoded := reflect.New(groupSettingsFormType(rules))
+	if err := f.Decode(v, decoded.Interface()); err != nil {
 		return nil, err
 	}
 	var out []realm.GroupChange
 	for i, r := range rules {
-		u := into.Elem().Field(i).Interface().(*form.GroupSettingUpdate)
+		u := decoded.Elem().Field(i).Interface().(*form.GroupSettingUpdate)
 		if u == nil {
 			continue
 		}

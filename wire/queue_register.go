@@ -56,9 +56,8 @@ func (f *capsForm) caps() (c realm.Caps) {
 		return 0
 	}
 	for i, is := range []bool{f.NotificationNull, f.BulkDeletion, f.AvatarOptional, f.ChannelTyping, f.SettingsObject,
-		f.LinkifierTemplate,
-		f.UserListIncomplete, f.DeactivatedGroups, f.ArchivedChannels, f.EmptyTopic, f.SimplifiedPresence,
-		f.IndividualEmoji} {
+		f.LinkifierTemplate, f.UserListIncomplete, f.DeactivatedGroups, f.ArchivedChannels, f.EmptyTopic,
+		f.SimplifiedPresence, f.IndividualEmoji} {
 		if is {
 			c |= 1 << i
 		}
@@ -242,6 +241,12 @@ func sectionFor(types string, build func(*initialState)) section {
 	return section{types: strings.Fields(types), build: build}
 }
 
+// fieldSection is a section with one field, declared in the notation of package shape. value returns its value.
+func fieldSection(types, field string, value func(*initialState) any) section {
+	name, _, _ := strings.Cut(field, ":")
+	return sectionFor(types, func(s *initialState) { s.answer[name] = value(s) }).returns(field)
+}
+
 // returns declares the fields of the section.
 func (x section) returns(fields string) section { x.fields = fields; return x }
 
@@ -256,10 +261,11 @@ func registrationNotation() string {
 		"idle_queue_timeout_secs: int, ~last_event_id: int, " + strings.Join(fields, ", ") + "}"
 }
 
-// constantSection is a section that never changes.
-func constantSection(fetch, key string, value any) section {
-	x := sectionFor(fetch, nil)
-	b := encode(obj{key: value})
+// constantSection is a section with one field, declared in the notation of package shape, whose value never changes.
+func constantSection(types, field string, value any) section {
+	name, _, _ := strings.Cut(field, ":")
+	x := sectionFor(types, nil).returns(field)
+	b := encode(obj{name: value})
 	x.constantJSON = b[1 : len(b)-1]
 	return x
 }
@@ -299,22 +305,21 @@ var sections = []section{
 	sectionFor("user_topic", userTopicsSection).
 		returns("user_topics: [{stream_id: int, topic_name: str, last_updated: int, visibility_policy: int}]"),
 	sectionFor("muted_topics", mutedTopicsSection).returns("muted_topics: [[str | int]]"),
-	constantSection("giphy", "giphy_api_key", "").returns("giphy_api_key: str"),
-	constantSection("tenor", "tenor_api_key", "").returns("tenor_api_key: str"),
-	constantSection("realm_billing", "realm_billing", obj{"has_pending_sponsorship_request": false}).
-		returns("realm_billing: {has_pending_sponsorship_request: bool}"),
-	constantSection("realm_embedded_bots", "realm_embedded_bots", []any{}).returns("realm_embedded_bots: []"),
-	constantSection("realm_filters", "realm_filters", []any{}).returns("realm_filters: []"),
-	constantSection("stop_words", "stop_words", []any{}).returns("stop_words: []"),
-	constantSection("video_calls", "has_zoom_token", false).returns("has_zoom_token: bool"),
-	constantSection("video_calls", "has_webex_token", false).returns("has_webex_token: bool"),
-	sectionFor("onboarding_steps", func(s *initialState) {
-		s.answer["onboarding_steps"] = stepObjects(s.OnboardingStepsLeft(s.User))
-	}).returns("onboarding_steps: [{type: str, name: str}]"),
-	constantSection("onboarding_steps", "navigation_tour_video_url", nil).returns("navigation_tour_video_url: str?"),
-	constantSection("custom_profile_fields", "custom_profile_field_types", profileFieldTypes()).
-		returns("custom_profile_field_types: {*: {id: int, name: str}}"),
-
+	constantSection("giphy", "giphy_api_key: str", ""),
+	constantSection("tenor", "tenor_api_key: str", ""),
+	constantSection("realm_billing", "realm_billing: {has_pending_sponsorship_request: bool}",
+		obj{"has_pending_sponsorship_request": false}),
+	constantSection("realm_embedded_bots", "realm_embedded_bots: []", []any{}),
+	constantSection("realm_filters", "realm_filters: []", []any{}),
+	constantSection("stop_words", "stop_words: []", []any{}),
+	constantSection("video_calls", "has_zoom_token: bool", false),
+	constantSection("video_calls", "has_webex_token: bool", false),
+	fieldSection("onboarding_steps", "onboarding_steps: [{type: str, name: str}]", func(s *initialState) any {
+		return stepObjects(s.OnboardingStepsLeft(s.User))
+	}),
+	constantSection("onboarding_steps", "navigation_tour_video_url: str?", nil),
+	constantSection("custom_profile_fields", "custom_profile_field_types: {*: {id: int, name: str}}",
+		profileFieldTypes()),
 	sectionFor("message update_message_flags", unreadSection).
 		returns("unread_msgs: {count: int, pms: [{other_user_id: int, sender_id: int, unread_message_ids: [int]}], " +
 			"streams: [{stream_id: int, topic: str, unread_message_ids: [int]}], " +
@@ -323,68 +328,47 @@ var sections = []section{
 	sectionFor("starred_messages", starredSection).returns("starred_messages: [int]"),
 	sectionFor("recent_private_conversations", recentDirectConversationsSection).
 		returns("recent_private_conversations: [{max_message_id: int, user_ids: [int]}]"),
-
-	sectionFor("alert_words", func(s *initialState) {
-		s.answer["alert_words"] = s.AlertWordsOf(s.User)
-	}).returns("alert_words: [str]"),
-
-	sectionFor("muted_users", func(s *initialState) {
-		s.answer["muted_users"] = mutedObjects(s.MutedBy(s.User))
-	}).returns("muted_users: [{id: int, timestamp: int}]"),
-
+	fieldSection("alert_words", "alert_words: [str]", func(s *initialState) any { return s.AlertWordsOf(s.User) }),
+	fieldSection("muted_users", "muted_users: [{id: int, timestamp: int}]", func(s *initialState) any {
+		return mutedObjects(s.MutedBy(s.User))
+	}),
 	sectionFor("user_status", statusSection).returns("user_status: {*: Status}"),
-
-	sectionFor("custom_profile_fields", func(s *initialState) {
-		s.answer["custom_profile_fields"] = profileFieldObjects(s.ProfileFields())
-	}).returns("custom_profile_fields: [ProfileField]"),
-
-	sectionFor("realm_bot", func(s *initialState) {
-		s.answer["realm_bots"] = botObjects(s.View)
-	}).returns("realm_bots: [Bot]"),
-
+	fieldSection("custom_profile_fields", "custom_profile_fields: [ProfileField]", func(s *initialState) any {
+		return profileFieldObjects(s.ProfileFields())
+	}),
+	fieldSection("realm_bot", "realm_bots: [Bot]", func(s *initialState) any { return botObjects(s.View) }),
 	sectionFor("drafts", draftsSection).returns("drafts: [Draft]"),
-
-	sectionFor("scheduled_messages", func(s *initialState) {
-		s.answer["scheduled_messages"] = scheduledObjects(s.ScheduledOf(s.User), s.Client)
-	}).returns("scheduled_messages: [ScheduledMessage]"),
-
-	sectionFor("reminders", func(s *initialState) {
-		s.answer["reminders"] = reminderObjects(s.RemindersOf(s.User))
-	}).returns("reminders: [Reminder]"),
-
-	sectionFor("saved_snippets", func(s *initialState) {
-		s.answer["saved_snippets"] = snippetObjects(s.SnippetsOf(s.User))
-	}).returns("saved_snippets: [Snippet]"),
-
-	sectionFor("navigation_views", func(s *initialState) {
-		s.answer["navigation_views"] = navigationViewObjects(s.NavigationViewsOf(s.User))
-	}).returns("navigation_views: [View]"),
-
-	sectionFor("realm_domains", func(s *initialState) {
-		s.answer["realm_domains"] = domainObjects(s.Domains())
-	}).returns("realm_domains: [Domain]"),
-
-	sectionFor("realm_playgrounds", func(s *initialState) {
-		s.answer["realm_playgrounds"] = playgroundObjects(s.Playgrounds())
-	}).returns("realm_playgrounds: [Playground]"),
-
+	fieldSection("scheduled_messages", "scheduled_messages: [ScheduledMessage]", func(s *initialState) any {
+		return scheduledObjects(s.ScheduledOf(s.User), s.Client)
+	}),
+	fieldSection("reminders", "reminders: [Reminder]", func(s *initialState) any {
+		return reminderObjects(s.RemindersOf(s.User))
+	}),
+	fieldSection("saved_snippets", "saved_snippets: [Snippet]", func(s *initialState) any {
+		return snippetObjects(s.SnippetsOf(s.User))
+	}),
+	fieldSection("navigation_views", "navigation_views: [View]", func(s *initialState) any {
+		return navigationViewObjects(s.NavigationViewsOf(s.User))
+	}),
+	fieldSection("realm_domains", "realm_domains: [Domain]", func(s *initialState) any {
+		return domainObjects(s.Domains())
+	}),
+	fieldSection("realm_playgrounds", "realm_playgrounds: [Playground]", func(s *initialState) any {
+		return playgroundObjects(s.Playgrounds())
+	}),
 	sectionFor("realm_linkifiers", func(s *initialState) {
 		s.answer["realm_linkifiers"] = []any{}
 		if s.Has(realm.CapLinkifierURLTemplate) {
 			s.answer["realm_linkifiers"] = linkifierObjects(s.Linkifiers())
 		}
 	}).returns("realm_linkifiers: [Linkifier]"),
-
-	sectionFor("realm_emoji", func(s *initialState) {
-		s.answer["realm_emoji"] = emojiObjects(s.CustomEmojis(), s.call.Site)
-	}).returns("realm_emoji: {*: Emoji}"),
-
-	constantSection("realm_incoming_webhook_bots", "realm_incoming_webhook_bots", integrationObjects()).
-		returns("realm_incoming_webhook_bots: [Integration]"),
-
-	sectionFor("device", func(s *initialState) {
-		s.answer["devices"] = deviceObjects(s.DevicesOf(s.User))
-	}).returns("devices: {*: Device}"),
+	fieldSection("realm_emoji", "realm_emoji: {*: Emoji}", func(s *initialState) any {
+		return emojiObjects(s.CustomEmojis(), s.call.Site)
+	}),
+	constantSection("realm_incoming_webhook_bots", "realm_incoming_webhook_bots: [Integration]", integrationObjects()),
+	fieldSection("device", "devices: {*: Device}", func(s *initialState) any {
+		return deviceObjects(s.DevicesOf(s.User))
+	}),
 }
 
 func profileFieldTypes() any {

@@ -197,12 +197,12 @@ type matchesNarrowForm struct {
 }
 
 func matchesNarrow(c *Call, f matchesNarrowForm) (Answer, error) {
-	terms, q := narrowTerms(f.Narrow)
-	s, err := newNarrowSearch(c, q)
+	terms, query := narrowTerms(f.Narrow)
+	search, err := newNarrowSearch(c, query)
 	if err != nil {
 		return nil, err
 	}
-	ids, err := s.filterIDs(c, terms, f.IDs, realm.View.NarrowReceived)
+	ids, err := search.filterIDs(c, terms, f.IDs, realm.View.NarrowReceived)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func matchesNarrow(c *Call, f matchesNarrowForm) (Answer, error) {
 		if m.Channel != 0 {
 			topic = Client{}.Topic(topic)
 		}
-		content, subject := s.highlight(topic, body)
+		content, subject := search.highlight(topic, body)
 		messages[m.ID.String()] = obj{"match_content": content, "match_subject": subject}
 	})
 	if err != nil {

@@ -130,8 +130,8 @@ type Call struct {
 	Account *Account // nil for logged-out visitors
 	// AuthVersion is Server.AuthVersion before the credentials were checked; see PollRequest.
 	AuthVersion uint64
-	Params  *form.Values
-	Agent   string // the User-Agent header
+	Params      *form.Values
+	Agent       string // the User-Agent header
 	// Body returns the unparsed request body.
 	Body func() []byte
 	// Files returns the files of a multipart body.

@@ -81,7 +81,8 @@ func rerender(
 		if err != nil || changed.HTML == old.HTML {
 			return false, err
 		}
-		done, err := Execute(c, realm.Rerender{Message: ref.Message, Version: ref.Version, Body: changed, OutboxJob: job})
+		done, err := Execute(c, realm.Rerender{Message: ref.Message, Version: ref.Version, Body: changed,
+			OutboxJob: job})
 		if done || err != nil { // the only refusal is a busy server
 			return done, err
 		}

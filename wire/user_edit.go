@@ -182,26 +182,3 @@ func profileValues(name string, items []profileItem) (out []realm.ProfileValue, 
 	}
 	return out, nil
 }
-
-var groupMemberEvents = []EventKind{
-	Event(func(e *realm.GroupMembersChanged, to *Recipient) any {
-		if e.Deactivated && !to.Has(realm.CapDeactivatedGroups) {
-			return nil
-		}
-		op := "remove_members"
-		if e.Joined {
-			op = "add_members"
-		}
-		return obj{"type": "user_group", "op": op, "group_id": e.Group, "user_ids": e.Users}
-	}),
-	Event(func(e *realm.ProfileChanged, to *Recipient) any {
-		f := obj{"id": e.Field, "value": e.Value}
-		if e.Value == "" {
-			f["value"] = nil
-		}
-		if e.HTML != "" {
-			f["rendered_value"] = e.HTML
-		}
-		return obj{"type": "realm_user", "op": "update", "person": obj{"user_id": e.User, "custom_profile_field": f}}
-	}),
-}

@@ -19,12 +19,12 @@ var userEndpoints = slices.Concat([]Endpoint{
 	Get("/users/me", getMe).Returns("OwnUser"),
 }, userAdminEndpoints)
 
-var userEvents = slices.Concat([]EventKind{
+var userEvents = []EventKind{
 	Event(userAppeared),
 	Event(userVanished),
 	Event(userLoggedIn),
 	Event(userChanged),
-}, groupMemberEvents)
+}
 
 // apiEmail returns the email address that clients see: the real one if it is visible to all users, else the
 // placeholder.

@@ -163,21 +163,21 @@ func userPresence(c *Call, f userPresenceForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := c.Server.PresenceOf(c.Realm, user.id)
-	if r == nil {
+	row := c.Server.PresenceOf(c.Realm, user.id)
+	if row == nil {
 		return nil, realm.BadRequest("No presence data for %s", f.User)
 	}
-	active := r.Active
+	active := row.Active
 	if active == 0 {
 		active = user.joined
 	}
-	status, at := legacyStatus(active, r.Connected)
+	status, at := legacyStatus(active, row.Connected)
 	if time.Now().Unix()-at > presence.OfflineAfter {
 		status = "offline"
 	}
 	short := obj{"status": status, "timestamp": at}
 	return Answer{"presence": obj{"aggregated": short, "website": short, "active_timestamp": active,
-		"idle_timestamp": r.Connected}, "server_timestamp": nowWithFraction()}, nil
+		"idle_timestamp": row.Connected}, "server_timestamp": nowWithFraction()}, nil
 }
 
 // findByPath returns the user that a path parameter names: by id, by real address if the caller can see it, or by

@@ -25,6 +25,16 @@ var profileFieldEvents = []EventKind{
 	Event(func(e *realm.ProfileFieldsUpdated, to *Recipient) any {
 		return obj{"type": "custom_profile_fields", "fields": profileFieldObjects(e.Fields)}
 	}),
+	Event(func(e *realm.ProfileChanged, to *Recipient) any {
+		f := obj{"id": e.Field, "value": e.Value}
+		if e.Value == "" {
+			f["value"] = nil
+		}
+		if e.HTML != "" {
+			f["rendered_value"] = e.HTML
+		}
+		return obj{"type": "realm_user", "op": "update", "person": obj{"user_id": e.User, "custom_profile_field": f}}
+	}),
 }
 
 var profileEndpoints = []Endpoint{

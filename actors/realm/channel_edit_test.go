@@ -151,7 +151,7 @@ func TestChannelGroupSettings(t *testing.T) {
 	refused(s, s.guest, set(s.public, "can_send_message_group", one),
 		"You do not have permission to administer this channel.")
 
-	// A single subgroup becomes that group, and an empty value becomes the group Nobody.
+	// A single subgroup becomes that group, and an empty value becomes role:nobody.
 	do(s, s.ann, set(s.public, "can_send_message_group",
 		GroupValue{Subgroups: []GroupID{s.Realm.SystemGroup("role:members")}}))
 	v := s.Realm.ChannelSetting(s.Realm.FindChannel(s.public), "can_send_message_group")
@@ -397,6 +397,7 @@ func TestChannelAudience(t *testing.T) {
 // TestArchivedChannelGetsNoNotices holds that changes of an archived channel's properties add no message to it.
 func TestArchivedChannelGetsNoNotices(t *testing.T) {
 	s := newTestScene(t)
+	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "send_channel_events_messages", Value: true}}})
 	do(s, s.owner, ArchiveChannel{Channel: s.public})
 	last := s.Realm.LastMessageID()
 	name, description := "closed", "over"

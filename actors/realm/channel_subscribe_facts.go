@@ -151,7 +151,7 @@ type peerGroups []peerGroup
 // add adds a channel to the group with these users.
 func (l *peerGroups) add(users []UserID, c ChannelID) {
 	for i := range *l {
-		if o := &(*l)[i]; sameAudience(o.users, users) {
+		if o := &(*l)[i]; equalUsers(o.users, users) {
 			o.channels = append(o.channels, c)
 			return
 		}
@@ -227,8 +227,8 @@ type SubscriptionsRemoved struct{ Each []SubscriptionRemoved }
 
 func (*SubscriptionsRemoved) EventType() string { return "subscription" }
 
-// sameAudience reports whether two lists are equal. Usually they share their memory.
-func sameAudience(a, b []UserID) bool {
+// equalUsers reports whether two lists are equal. Usually they share their memory.
+func equalUsers(a, b []UserID) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
@@ -236,7 +236,7 @@ func sameAudience(a, b []UserID) bool {
 // notice's event instead.
 func mergeNotice(list []Notice, n Notice, add func(Event)) []Notice {
 	for _, o := range list {
-		if sameAudience(o.To, n.To) {
+		if equalUsers(o.To, n.To) {
 			add(o.Event)
 			return list
 		}

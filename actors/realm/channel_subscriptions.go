@@ -395,7 +395,7 @@ type subscriptionAddedBuilder struct {
 
 // event returns the event for one channel and these new subscribers, who all have a queue.
 func (x *subscriptionAddedBuilder) event(r *Realm, c *Channel, users []UserID) SubscriptionAdded {
-	if x.users == nil || !sameAudience(x.users, users) {
+	if x.users == nil || !equalUsers(x.users, users) {
 		x.users, x.inherited = users, make([]ChannelNotifications, len(users))
 		for i, u := range users {
 			x.inherited[i] = r.inheritedNotifications(u)

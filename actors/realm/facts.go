@@ -202,7 +202,7 @@ func NumberOf(x any) uint16 { return numberByType[reflect.TypeOf(x).Elem()] }
 func NewByNumber(number uint16) (any, error) {
 	k, ok := typeByNumber[number]
 	if !ok {
-		return nil, fmt.Errorf("no fact or event is numbered %d: written by a newer version?", number)
+		return nil, fmt.Errorf("no fact or event has the number %d: the data may be from a newer version", number)
 	}
 	return reflect.New(reflect.TypeOf(k).Elem()).Interface(), nil
 }

@@ -3,7 +3,7 @@ package realm
 import "slices"
 
 // normalized returns the one form in which values of permission settings are stored and compared. Members and subgroups
-// ascend, a single subgroup becomes that group, and an empty value becomes the group Nobody.
+// ascend, a single subgroup becomes that group, and an empty value becomes role:nobody.
 func (v GroupValue) normalized() GroupValue {
 	if v.Group != 0 {
 		return GroupValue{Group: v.Group}

@@ -6,6 +6,54 @@ import (
 	"parley/actors/realm/ids"
 )
 
+// sentMessageAudience returns the connected users that receive a new message. In a channel they are the subscribers,
+// and users that are mentioned without being subscribed. Else they are the participants of the direct conversation.
+func (r *Realm) sentMessageAudience(f *MessageSent) []UserID {
+	if f.Channel == 0 {
+		return r.usersAudience(f.People...)
+	}
+	audience := r.subscribersAudience(f.Channel)
+	for _, u := range f.Mentioned {
+		if !r.Subscribed(u, f.Channel) && r.index.usersWithQueues.Has(int64(u)) {
+			audience = append(slices.Clone(audience), u)
+			slices.Sort(audience)
+		}
+	}
+	return audience
+}
+
+// allPublicAudience returns the members with a queue for all public channels that are not in the audience of a new
+// message. It returns nil for messages that are not in a public channel.
+func (r *Realm) allPublicAudience(f *MessageSent, audience []UserID) []UserID {
+	if f.Channel == 0 || len(r.index.allPublicQueues) == 0 || r.channels.must(f.Channel).Private {
+		return nil
+	}
+	var others []UserID
+	for u := range r.index.allPublicQueues {
+		if !r.users.must(u).IsGuest() && !containsSorted(audience, u) {
+			others = append(others, u)
+		}
+	}
+	slices.Sort(others)
+	return others
+}
+
+// hiddenSenderAudience returns the users of an audience that are not allowed to see the sender of the message. They are
+// guests, and only if the organization limits what guests see.
+func (r *Realm) hiddenSenderAudience(audience []UserID, sender UserID) []UserID {
+	if !r.GuestsLimited() {
+		return nil
+	}
+	var out []UserID
+	from := r.users.must(sender)
+	for _, u := range audience {
+		if !r.maySeeUser(r.users.must(u), from) {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
 // messageAudience returns the connected users that receive events about a message after it was sent, such as reactions.
 // They are the participants of a direct conversation, or the channel's subscribers. If the channel is public, users
 // that received the message are included. If its history is protected, only users with a row of the message are.
@@ -92,4 +140,24 @@ func (r *Realm) moveAudience(move *MessageMove) []UserID {
 		}
 	}
 	return ids.IDs[UserID](audience)
+}
+
+// hiddenMessagesAudience returns the connected users, of those that lose their rows of moved messages, that could see
+// the messages until now. They get a deletion.
+func (r *Realm) hiddenMessagesAudience(f *MessagesHidden) []UserID {
+	c, hasRow := r.channels.must(f.Channel), r.hasRowIn(f.IDs)
+	var audience []UserID
+	for _, u := range r.usersAudience(f.Users...) {
+		if r.hasContentAccess(r.users.must(u), c) && (!r.hasProtectedHistory(c) || hasRow(u)) {
+			audience = append(audience, u)
+		}
+	}
+	return audience
+}
+
+// typingAudience returns the users of an audience that want typing notifications.
+func (r *Realm) typingAudience(audience []UserID) []UserID {
+	return slices.DeleteFunc(slices.Clone(audience), func(u UserID) bool {
+		return !r.users.must(u).BoolSetting("receives_typing_notifications")
+	})
 }

@@ -52,21 +52,16 @@ type MessagesHidden struct {
 	Channel ChannelID
 	Topic   string
 
-	to    []UserID     `msgpack:"-"` // audience, set by apply: users that could see the messages before
-	stars removedStars `msgpack:"-"`
+	audience []UserID     `msgpack:"-"` // set by apply, before the rows are removed
+	stars    removedStars `msgpack:"-"`
 }
 
 func (*MessagesHidden) keepsMarkdownConfig() {}
 
 func (f *MessagesHidden) apply(r *Realm) {
-	c, holds := r.channels.must(f.Channel), r.hasRowIn(f.IDs)
-	for _, u := range r.usersAudience(f.Users...) {
-		if r.hasContentAccess(r.users.must(u), c) && (!r.hasProtectedHistory(c) || holds(u)) {
-			f.to = append(f.to, u)
-		}
-	}
+	f.audience = r.hiddenMessagesAudience(f)
 	for _, u := range f.Users {
-		f.stars.add(r, u, f.IDs, f.to)
+		f.stars.add(r, u, f.IDs, f.audience)
 		rd := r.marks.ensure(u)
 		rd.Rows.Subtract(f.IDs)
 		rd.Given.Subtract(f.IDs)
@@ -77,9 +72,9 @@ func (f *MessagesHidden) apply(r *Realm) {
 
 func (f *MessagesHidden) tell(r *Realm) []Notice {
 	var out []Notice
-	if len(f.to) > 0 {
+	if len(f.audience) > 0 {
 		e := &MessagesVanished{IDs: ids.IDs[MessageID](f.IDs), Channel: f.Channel, Topic: f.Topic}
-		out = append(out, Notice{To: f.to, Event: e})
+		out = append(out, Notice{To: f.audience, Event: e})
 	}
 	return append(out, f.stars.tell()...)
 }

@@ -132,33 +132,14 @@ func (f *MessageSent) tell(r *Realm) []Notice {
 	if f.Body.Text == "" {
 		e.Message.Body = nil // replayed from the journal: the text is read when the event is delivered
 	}
-	var to []UserID
-	if f.Channel != 0 {
-		to = r.subscribersAudience(f.Channel)
-		for _, u := range f.Mentioned {
-			if !r.Subscribed(u, f.Channel) && r.index.usersWithQueues.Has(int64(u)) {
-				to = append(slices.Clone(to), u)
-				slices.Sort(to)
-			}
-		}
-	} else {
-		to = r.usersAudience(f.People...)
-	}
+	to := r.sentMessageAudience(f)
 	e.Unknown = r.hiddenSenderAudience(to, f.Sender)
 	var out []Notice
 	if len(to) > 0 {
 		out = append(out, Notice{To: to, Event: e})
 	}
-	if f.Channel != 0 && len(r.index.allPublicQueues) > 0 && !r.channels.must(f.Channel).Private {
-		var others []UserID
-		for u := range r.index.allPublicQueues {
-			if !r.users.must(u).IsGuest() && !containsSorted(to, u) {
-				others = append(others, u)
-			}
-		}
-		if slices.Sort(others); len(others) > 0 {
-			out = append(out, Notice{To: others, Event: e, PublicOnly: true})
-		}
+	if others := r.allPublicAudience(f, to); len(others) > 0 {
+		out = append(out, Notice{To: others, Event: e, PublicOnly: true})
 	}
 	if f.Channel != 0 {
 		c := r.channels.must(f.Channel)

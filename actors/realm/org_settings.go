@@ -134,7 +134,7 @@ func (t *Turn) checkOrgSetting(v SettingValue) error {
 			return BadRequest("Invalid language '%s'", v.Value)
 		}
 	case "jitsi_server_url":
-		if s, ok := v.Value.(string); ok && (!isWebURL(s) || runeCount(s) > maxVideoServer) {
+		if s, ok := v.Value.(string); ok && (!IsWebURL(s, false) || runeCount(s) > maxVideoServer) {
 			return BadRequest("jitsi_server_url is not an allowed_type")
 		}
 	case "video_chat_provider":

@@ -183,8 +183,8 @@ func (t *Turn) addOutboxJobs(jobs []OutboxJob) {
 	t.Record(f)
 }
 
-// OutboxJobsAdded records jobs that leave the server: emails, push notifications, webhooks. No client gets an event: the
-// realm actor hands the jobs to the outbox when the fact is on disk.
+// OutboxJobsAdded records jobs that leave the server: emails, push notifications, webhooks. No client gets an event:
+// the realm actor hands the jobs to the outbox when the fact is on disk.
 type OutboxJobsAdded struct {
 	List    []OutboxJob
 	Dropped int // jobs that were not added because of the limits

@@ -139,15 +139,15 @@ func (x *indexes) openQueue(r *Realm, q *Queue) {
 	if x.queueCount[q.User]++; x.queueCount[q.User] == 1 {
 		x.usersWithQueues.Add(int64(q.User))
 		x.queueAudiences.valid = false
-		r.dropSubscribersAudience(q.User)
+		r.dropSubscriberCaches(q.User)
 	}
 	if q.AllPublic {
 		x.allPublicQueues[q.User]++
 	}
 }
 
-// dropSubscribersAudience drops the cached subscribersAudience of all channels of a user.
-func (r *Realm) dropSubscribersAudience(u UserID) {
+// dropSubscriberCaches drops the cached subscribersAudience of all channels of a user.
+func (r *Realm) dropSubscriberCaches(u UserID) {
 	r.subscribedChannelSet(u).Each(func(c int64) bool {
 		r.index.channels[ChannelID(c)].connectedSubscribersValid = false
 		return true
@@ -194,7 +194,7 @@ func (f *QueueClosed) apply(r *Realm) {
 		delete(r.index.queueCount, q.User)
 		r.index.usersWithQueues.Remove(int64(q.User))
 		r.index.queueAudiences.valid = false
-		r.dropSubscribersAudience(q.User)
+		r.dropSubscriberCaches(q.User)
 	}
 	if q.AllPublic {
 		if r.index.allPublicQueues[q.User]--; r.index.allPublicQueues[q.User] == 0 {

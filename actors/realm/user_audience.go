@@ -1,13 +1,9 @@
 package realm
 
-import (
-	"slices"
+import "parley/actors/realm/ids"
 
-	"parley/actors/realm/ids"
-)
-
-// The audiences of events about users. Only an organization that limits what guests see makes a difference between
-// them: otherwise all users can see each other.
+// The audiences of events about users and bots. All users can see each other, unless the organization limits what
+// guests see: then canSeeUserAudience and cannotSeeUserAudience differ.
 
 // canSeeUserAudience returns the connected users that are allowed to see u.
 func (r *Realm) canSeeUserAudience(u *User) []UserID {
@@ -72,11 +68,4 @@ func (r *Realm) userVisibilityAudience(f Fact) []UserID {
 		return true
 	})
 	return out
-}
-
-// typingAudience returns those of the users that want typing notifications.
-func (r *Realm) typingAudience(to []UserID) []UserID {
-	return slices.DeleteFunc(slices.Clone(to), func(u UserID) bool {
-		return !r.users.must(u).BoolSetting("receives_typing_notifications")
-	})
 }

@@ -237,7 +237,7 @@ func checkAccount(data string) error {
 	switch kind := d["subtype"]; {
 	case given && strings.Count(pattern, "%(username)s") != 1:
 		return BadRequest("URL pattern must contain '%(username)s'.")
-	case given && !isWebURL(strings.ReplaceAll(pattern, "%(username)s", "username")):
+	case given && !IsWebURL(strings.ReplaceAll(pattern, "%(username)s", "username"), false):
 		return BadRequest(`field_data["url_pattern"] is not a URL`)
 	case kind == "custom" && !given:
 		return BadRequest("Custom external account must define URL pattern")
@@ -448,7 +448,7 @@ func (f *ProfileField) checkValue(text string) error {
 			return BadRequest("%s is not a date", f.Name)
 		}
 	case URLField:
-		if !isWebURL(text) {
+		if !IsWebURL(text, false) {
 			return BadRequest("%s is not a URL", f.Name)
 		}
 	}
@@ -508,17 +508,4 @@ func validDate(s string) bool {
 		days = 29
 	}
 	return day <= days
-}
-
-// isWebURL reports whether a text is an absolute http or https URL without white space.
-func isWebURL(s string) bool {
-	rest, ok := strings.CutPrefix(s, "https://")
-	if !ok {
-		rest, ok = strings.CutPrefix(s, "http://")
-	}
-	host, _, _ := strings.Cut(rest, "/")
-	if !ok || host == "" || len(s) > 2048 || strings.ContainsAny(s, " \t\r\n<>\"") {
-		return false
-	}
-	return strings.Contains(host, ".") || strings.HasPrefix(host, "localhost")
 }

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A Kind says what a user does.
+// A Kind is a kind of action.
 type Kind string
 
 const (
 	Send        Kind = "send"         // a message to Channel under Topic
-	DM          Kind = "dm"           // a message to Others (and oneself)
+	DM          Kind = "dm"           // a direct message to Others
 	Edit        Kind = "edit"         // new Text for Message
 	Move        Kind = "move"         // Message to Topic
 	Delete      Kind = "delete"       // Message
@@ -19,29 +19,29 @@ const (
 	Unreact     Kind = "unreact"      // Emoji off Message
 	Flag        Kind = "flag"         // Flag on Message
 	Unflag      Kind = "unflag"       // Flag off Message
-	Subscribe   Kind = "subscribe"    // oneself to Channel
-	Unsubscribe Kind = "unsubscribe"  // oneself from Channel
-	Property    Kind = "property"     // a personal setting of one's subscription to Channel
-	Policy      Kind = "topic policy" // Number for Channel and Topic
-	Rename      Kind = "rename"       // oneself to Text
+	Subscribe   Kind = "subscribe"    // the user to Channel
+	Unsubscribe Kind = "unsubscribe"  // the user from Channel
+	Property    Kind = "property"     // a personal setting of the subscription to Channel
+	Policy      Kind = "topic policy" // policy Number for Channel and Topic
+	Rename      Kind = "rename"       // the user to Text
 	Presence    Kind = "presence"
 	Typing      Kind = "typing"     // to Others
-	Register    Kind = "register"   // one more queue
-	DropQueue   Kind = "drop queue" // the newest of one's extra queues
+	Register    Kind = "register"   // one additional queue
+	DropQueue   Kind = "drop queue" // the user's newest additional queue
 	Read        Kind = "read"       // GET a page of Channel
 )
 
-// Must says what the model knows about the outcome.
-type Must int
+// An Expectation is the knowledge of the model about the outcome of an action.
+type Expectation int
 
 const (
-	Maybe   Must = iota // depends on rules the model does not know
-	Succeed             // a refusal would be wrong
-	Fail                // success would be wrong
+	Unknown     Expectation = iota // depends on rules that the model does not have
+	MustSucceed                    // a rejection would be wrong
+	MustFail                       // success would be wrong
 )
 
-// An Action is one thing one user does. Users, channels and messages are numbers of the crowd, in order of appearance;
-// whoever carries it out maps them to ids.
+// An Action is one action of one user. Users, channels and messages are numbers in order of appearance; the caller
+// maps them to ids.
 type Action struct {
 	No      int
 	Kind    Kind
@@ -54,7 +54,7 @@ type Action struct {
 	Emoji   string
 	Flag    string
 	Others  []int
-	Must    Must
+	Expect  Expectation
 }
 
 func (a Action) String() string {
@@ -75,12 +75,12 @@ type message struct {
 	channel int // -1: direct
 	others  []int
 	topic   string
-	gone    bool
+	deleted bool
 	emoji   map[int]string // by user, at most one each
 }
 
-// A Crowd makes up actions and remembers what came of them. It is told each outcome before it is asked for the next
-// action, so the same seed and the same outcomes give the same story.
+// A Crowd draws random actions and records their outcomes. It must learn each outcome (Done) before the next action,
+// so the same seed and the same outcomes give the same sequence of actions.
 type Crowd struct {
 	Seed     uint64
 	Users    int
@@ -88,34 +88,35 @@ type Crowd struct {
 
 	rng      *rand.Rand
 	no       int
-	in       [][]bool // by channel and user
+	members  [][]bool // by channel and user
 	messages []message
-	queues   []int // extra queues by user
+	queues   []int // additional queues by user
 }
 
-// maxQueues bounds a user's extra queues, maxMessages the messages that are still talked about.
+// maxQueues bounds the additional queues of a user, maxMessages the recent messages that actions refer to.
 const (
 	maxQueues   = 3
 	maxMessages = 400
 )
 
-// New makes a crowd of users who are members of channels as listed.
+// New returns a crowd of users that are members of the given channels.
 func New(seed uint64, users int, members [][]int32) *Crowd {
-	c := &Crowd{Seed: seed, Users: users, Channels: len(members), rng: rand.New(rand.NewPCG(seed, 0x63726f7764)), queues: make([]int, users)}
+	c := &Crowd{Seed: seed, Users: users, Channels: len(members), rng: rand.New(rand.NewPCG(seed, 0x63726f7764)),
+		queues: make([]int, users)}
 	for _, m := range members {
 		in := make([]bool, users)
 		for _, u := range m {
 			in[u] = true
 		}
-		c.in = append(c.in, in)
+		c.members = append(c.members, in)
 	}
 	return c
 }
 
-// Members are the users in a channel, in order.
+// Members returns the users in a channel, in rising order.
 func (c *Crowd) Members(channel int) []int {
 	var out []int
-	for u, in := range c.in[channel] {
+	for u, in := range c.members[channel] {
 		if in {
 			out = append(out, u)
 		}
@@ -123,7 +124,8 @@ func (c *Crowd) Members(channel int) []int {
 	return out
 }
 
-// Readers are the users who were sent a message: its channel's members now, or the people of the conversation.
+// Readers returns the audience of a message: the current members of its channel, or the participants of the
+// conversation.
 func (c *Crowd) Readers(a Action) []int {
 	if a.Kind == DM {
 		out := []int{a.User}
@@ -137,7 +139,7 @@ func (c *Crowd) Readers(a Action) []int {
 	return c.Members(a.Channel)
 }
 
-// Next is what somebody does next.
+// Next returns the next action.
 func (c *Crowd) Next() Action {
 	c.no++
 	for try := 0; try < 50; try++ {
@@ -146,12 +148,13 @@ func (c *Crowd) Next() Action {
 			return a
 		}
 	}
-	return Action{No: c.no, Kind: Presence, User: c.rng.IntN(c.Users), Must: Succeed}
+	return Action{No: c.no, Kind: Presence, User: c.rng.IntN(c.Users), Expect: MustSucceed}
 }
 
 var topics = []string{"lunch", "release", "bugs", "Lunch", "ideas ✨", ""}
 var emoji = []string{"+1", "heart", "tada", "octopus"}
-var words = strings.Fields("we should really look at this again before anybody goes home because *it* matters `a lot` and **now** is better than later")
+var words = strings.Fields("we should really look at this again before anybody goes home because *it* matters `a " +
+	"lot` and **now** is better than later")
 
 func (c *Crowd) text() string {
 	n := 1 + c.rng.IntN(14)
@@ -162,17 +165,17 @@ func (c *Crowd) text() string {
 	return strings.Join(out, " ")
 }
 
-// fill chooses by percent; it answers false where the choice makes no sense now.
+// fill chooses an action by dice, a percentage. It returns false if the chosen action is impossible now.
 func (c *Crowd) fill(a *Action, dice int) bool {
 	switch {
 	case dice < 24:
 		a.Kind, a.Channel, a.Topic, a.Text = Send, c.rng.IntN(c.Channels), c.topic(), c.text()
-		if c.in[a.Channel][a.User] {
-			a.Must = Succeed
+		if c.members[a.Channel][a.User] {
+			a.Expect = MustSucceed
 		}
 		return true
 	case dice < 33:
-		a.Kind, a.Text, a.Must = DM, c.text(), Succeed
+		a.Kind, a.Text, a.Expect = DM, c.text(), MustSucceed
 		a.Others = c.others(a.User, 1+c.rng.IntN(3))
 		return len(a.Others) > 0
 	case dice < 40:
@@ -190,35 +193,36 @@ func (c *Crowd) fill(a *Action, dice int) bool {
 	case dice < 74:
 		return c.aboutMessage(a, Unflag)
 	case dice < 78:
-		a.Kind, a.Channel, a.Must = Subscribe, c.rng.IntN(c.Channels), Succeed
-		return !c.in[a.Channel][a.User]
+		a.Kind, a.Channel, a.Expect = Subscribe, c.rng.IntN(c.Channels), MustSucceed
+		return !c.members[a.Channel][a.User]
 	case dice < 81:
-		a.Kind, a.Channel, a.Must = Unsubscribe, c.rng.IntN(c.Channels), Succeed
-		return c.in[a.Channel][a.User] && len(c.Members(a.Channel)) > 2
+		a.Kind, a.Channel, a.Expect = Unsubscribe, c.rng.IntN(c.Channels), MustSucceed
+		return c.members[a.Channel][a.User] && len(c.Members(a.Channel)) > 2
 	case dice < 83:
-		a.Kind, a.Channel, a.Number, a.Must = Property, c.rng.IntN(c.Channels), c.rng.IntN(4), Succeed
-		return c.in[a.Channel][a.User]
+		a.Kind, a.Channel, a.Number, a.Expect = Property, c.rng.IntN(c.Channels), c.rng.IntN(4), MustSucceed
+		return c.members[a.Channel][a.User]
 	case dice < 86:
-		a.Kind, a.Channel, a.Topic, a.Number, a.Must = Policy, c.rng.IntN(c.Channels), topics[c.rng.IntN(4)], c.rng.IntN(4), Succeed
-		return c.in[a.Channel][a.User]
+		a.Kind, a.Channel, a.Topic, a.Number, a.Expect = Policy, c.rng.IntN(c.Channels), topics[c.rng.IntN(4)],
+			c.rng.IntN(4), MustSucceed
+		return c.members[a.Channel][a.User]
 	case dice < 87:
 		a.Kind, a.Text = Rename, fmt.Sprintf("Renamed %d %d", a.User, c.no)
 		return true
 	case dice < 91:
-		a.Kind, a.Must = Presence, Succeed
+		a.Kind, a.Expect = Presence, MustSucceed
 		return true
 	case dice < 94:
-		a.Kind, a.Must, a.Others = Typing, Succeed, c.others(a.User, 1)
+		a.Kind, a.Expect, a.Others = Typing, MustSucceed, c.others(a.User, 1)
 		return len(a.Others) > 0
 	case dice < 96:
-		a.Kind, a.Must = Register, Succeed
+		a.Kind, a.Expect = Register, MustSucceed
 		return c.queues[a.User] < maxQueues
 	case dice < 97:
-		a.Kind, a.Must = DropQueue, Succeed
+		a.Kind, a.Expect = DropQueue, MustSucceed
 		return c.queues[a.User] > 0
 	}
-	a.Kind, a.Channel, a.Must = Read, c.rng.IntN(c.Channels), Succeed
-	return c.in[a.Channel][a.User]
+	a.Kind, a.Channel, a.Expect = Read, c.rng.IntN(c.Channels), MustSucceed
+	return c.members[a.Channel][a.User]
 }
 
 func (c *Crowd) topic() string { return topics[c.rng.IntN(len(topics))] }
@@ -238,7 +242,8 @@ func (c *Crowd) others(me, n int) []int {
 	return out
 }
 
-// aboutMessage picks a message of late and somebody to do something with it: mostly somebody who may, sometimes not.
+// aboutMessage picks a recent message and a user for an action on it: mostly a user with the permission, sometimes
+// not.
 func (c *Crowd) aboutMessage(a *Action, k Kind) bool {
 	if len(c.messages) == 0 {
 		return false
@@ -246,7 +251,7 @@ func (c *Crowd) aboutMessage(a *Action, k Kind) bool {
 	a.Kind = k
 	a.Message = len(c.messages) - 1 - c.rng.IntN(min(len(c.messages), maxMessages))
 	m := &c.messages[a.Message]
-	if m.gone {
+	if m.deleted {
 		return false
 	}
 	sees := c.sees(a.User, m)
@@ -254,12 +259,12 @@ func (c *Crowd) aboutMessage(a *Action, k Kind) bool {
 	case Edit:
 		a.Text = c.text()
 		if c.rng.IntN(10) > 0 {
-			a.User, a.Must = m.author, Succeed
+			a.User, a.Expect = m.author, MustSucceed
 			if !c.sees(a.User, m) {
-				a.Must = Maybe
+				a.Expect = Unknown
 			}
 		} else if a.User != m.author {
-			a.Must = Fail // nobody edits another's text
+			a.Expect = MustFail // only authors can edit the text
 		}
 	case Move:
 		if m.channel < 0 || !sees {
@@ -276,21 +281,21 @@ func (c *Crowd) aboutMessage(a *Action, k Kind) bool {
 		a.Emoji = emoji[c.rng.IntN(len(emoji))]
 		switch {
 		case m.channel < 0 && !sees:
-			a.Must = Fail
+			a.Expect = MustFail
 		case sees && m.emoji[a.User] == a.Emoji:
-			a.Must = Fail
+			a.Expect = MustFail
 		case sees && m.emoji[a.User] == "":
-			a.Must = Succeed
+			a.Expect = MustSucceed
 		default:
 			return false
 		}
 	case Unreact:
 		a.Emoji = m.emoji[a.User]
-		a.Must = Succeed
+		a.Expect = MustSucceed
 		return a.Emoji != "" && sees
 	case Flag, Unflag:
 		a.Flag = [...]string{"read", "starred", "read", "collapsed"}[c.rng.IntN(4)]
-		a.Must = Succeed
+		a.Expect = MustSucceed
 		return sees
 	}
 	return true
@@ -298,7 +303,7 @@ func (c *Crowd) aboutMessage(a *Action, k Kind) bool {
 
 func (c *Crowd) sees(u int, m *message) bool {
 	if m.channel >= 0 {
-		return c.in[m.channel][u]
+		return c.members[m.channel][u]
 	}
 	if m.author == u {
 		return true
@@ -311,7 +316,7 @@ func (c *Crowd) sees(u int, m *message) bool {
 	return false
 }
 
-// Done tells the crowd whether an action was carried out. A message that was sent gets the next number.
+// Done tells the crowd whether an action succeeded. A sent message gets the next number.
 func (c *Crowd) Done(a Action, ok bool) {
 	if !ok {
 		return
@@ -326,15 +331,15 @@ func (c *Crowd) Done(a Action, ok bool) {
 	case Move:
 		c.messages[a.Message].topic = a.Topic
 	case Delete:
-		c.messages[a.Message].gone = true
+		c.messages[a.Message].deleted = true
 	case React:
 		c.messages[a.Message].emoji[a.User] = a.Emoji
 	case Unreact:
 		delete(c.messages[a.Message].emoji, a.User)
 	case Subscribe:
-		c.in[a.Channel][a.User] = true
+		c.members[a.Channel][a.User] = true
 	case Unsubscribe:
-		c.in[a.Channel][a.User] = false
+		c.members[a.Channel][a.User] = false
 	case Register:
 		c.queues[a.User]++
 	case DropQueue:
@@ -342,13 +347,13 @@ func (c *Crowd) Done(a Action, ok bool) {
 	}
 }
 
-// Broke judges an outcome; it answers "" where nothing is wrong.
-func (a Action) Broke(ok bool) string {
+// Violation returns a description if the outcome contradicts the expectation, else "".
+func (a Action) Violation(ok bool) string {
 	switch {
-	case a.Must == Succeed && !ok:
-		return a.String() + " was refused, but had to succeed"
-	case a.Must == Fail && ok:
-		return a.String() + " succeeded, but had to be refused"
+	case a.Expect == MustSucceed && !ok:
+		return a.String() + " was rejected, but must succeed"
+	case a.Expect == MustFail && ok:
+		return a.String() + " succeeded, but must be rejected"
 	}
 	return ""
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func story(seed uint64, n int, ok func(Action) bool) []string {
+func runStory(seed uint64, n int, ok func(Action) bool) []string {
 	p := Plan{Users: 10, Channels: 4, Zipf: 1, Seed: seed}
 	c := New(seed, p.Users, p.Members())
 	var out []string
@@ -18,19 +18,19 @@ func story(seed uint64, n int, ok func(Action) bool) []string {
 	return out
 }
 
-func TestSameSeedSameStory(t *testing.T) {
-	ok := func(a Action) bool { return a.Must != Fail }
-	a, b := story(3, 2000, ok), story(3, 2000, ok)
+func TestSameSeedSameActions(t *testing.T) {
+	ok := func(a Action) bool { return a.Expect != MustFail }
+	a, b := runStory(3, 2000, ok), runStory(3, 2000, ok)
 	if !reflect.DeepEqual(a, b) {
-		t.Fatal("the same seed and outcomes gave two stories")
+		t.Fatal("the same seed and outcomes gave different actions")
 	}
-	if reflect.DeepEqual(a, story(4, 2000, ok)) {
-		t.Fatal("two seeds gave one story")
+	if reflect.DeepEqual(a, runStory(4, 2000, ok)) {
+		t.Fatal("two seeds gave the same actions")
 	}
 }
 
-// A crowd does everything it can do, and acts on nothing that is not there.
-func TestStoryIsPossible(t *testing.T) {
+// A crowd uses all kinds of action, and refers only to objects that exist.
+func TestActionsArePossible(t *testing.T) {
 	const users, seed = 10, 5
 	p := Plan{Users: users, Channels: 4, Zipf: 1, Seed: seed}
 	c := New(seed, users, p.Members())
@@ -40,7 +40,7 @@ func TestStoryIsPossible(t *testing.T) {
 		a := c.Next()
 		did[a.Kind]++
 		if a.User < 0 || a.User >= users || a.Channel >= 4 {
-			t.Fatalf("seed %d: nobody or nowhere: %+v", seed, a)
+			t.Fatalf("seed %d: no such user or channel: %+v", seed, a)
 		}
 		switch a.Kind {
 		case Edit, Move, Delete, React, Unreact, Flag, Unflag:
@@ -50,11 +50,11 @@ func TestStoryIsPossible(t *testing.T) {
 		case DM, Typing:
 			for _, o := range a.Others {
 				if o == a.User {
-					t.Fatalf("seed %d: %v writes to themselves", seed, a)
+					t.Fatalf("seed %d: %v is addressed to its own user", seed, a)
 				}
 			}
 		}
-		ok := a.Must != Fail
+		ok := a.Expect != MustFail
 		if ok && (a.Kind == Send || a.Kind == DM) {
 			sent++
 		}
@@ -63,14 +63,15 @@ func TestStoryIsPossible(t *testing.T) {
 		}
 		c.Done(a, ok)
 	}
-	for _, k := range []Kind{Send, DM, Edit, Move, Delete, React, Unreact, Flag, Unflag, Subscribe, Unsubscribe, Property, Policy, Rename, Presence, Typing, Register, DropQueue, Read} {
+	for _, k := range []Kind{Send, DM, Edit, Move, Delete, React, Unreact, Flag, Unflag, Subscribe, Unsubscribe,
+		Property, Policy, Rename, Presence, Typing, Register, DropQueue, Read} {
 		if did[k] == 0 {
-			t.Errorf("seed %d: in 5000 actions nobody did %q", seed, k)
+			t.Errorf("seed %d: there is no %q in 5000 actions", seed, k)
 		}
 	}
 }
 
-func TestPlanFallsOff(t *testing.T) {
+func TestPlanSizes(t *testing.T) {
 	m := Plan{Users: 1000, Channels: 10, Zipf: 1, Hundred: 100, Seed: 1}.Members()
 	if len(m) != 11 || len(m[0]) != 1000 || len(m[1]) != 500 || len(m[9]) != 100 || len(m[10]) != 100 {
 		t.Fatalf("channels of %d, %d, … %d and %d", len(m[0]), len(m[1]), len(m[9]), len(m[10]))
@@ -78,11 +79,11 @@ func TestPlanFallsOff(t *testing.T) {
 	for c, who := range m {
 		for i := 1; i < len(who); i++ {
 			if who[i] <= who[i-1] {
-				t.Fatalf("channel %d lists somebody twice or out of order", c)
+				t.Fatalf("channel %d lists a user twice or out of order", c)
 			}
 		}
 	}
 	if m := (Plan{Users: 5, Channels: 2}).Members(); len(m[0]) != 5 || len(m[1]) != 5 {
-		t.Error("without Zipf not everybody is everywhere")
+		t.Error("without Zipf not every user is in every channel")
 	}
 }

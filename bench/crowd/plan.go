@@ -1,6 +1,3 @@
-// Package crowd makes up users: who is in which channel, and what they do next. It is pure data, no clock, no network,
-// no goroutine: the same seed gives the same crowd and, as long as the answers are the same, the same actions. The load
-// harness lets a crowd act over HTTP; tests of the core may let it act in memory.
 package crowd
 
 import (
@@ -9,20 +6,20 @@ import (
 	"slices"
 )
 
-// A Plan is the shape of an organization.
+// A Plan is the size and shape of an organization.
 type Plan struct {
 	Users    int
 	Channels int
-	Zipf     float64 // a channel's size is Users / rank^Zipf; 0 puts everybody everywhere
+	Zipf     float64 // a channel has Users / rank^Zipf members; 0 puts every user in every channel
 	Hundred  int     // size of one more channel; 0 for none
 	Seed     uint64
 }
 
-// minChannel is the size below which a channel would be nobody's.
+// minChannel is the smallest size of a channel.
 const minChannel = 2
 
-// Members lists, channel by channel, the users (0 … Users-1) subscribed to it, in rising order. The channel of Hundred,
-// if there is one, comes last.
+// Members returns for each channel the users (0 to Users-1) that are subscribed to it, in rising order. The channel
+// of Hundred, if there is one, is the last.
 func (p Plan) Members() [][]int32 {
 	rng := rand.New(rand.NewPCG(p.Seed, 0x706c616e))
 	var out [][]int32
@@ -39,7 +36,7 @@ func (p Plan) Members() [][]int32 {
 	return out
 }
 
-// pick draws n of total, without repeats.
+// pick draws n different numbers below total, in rising order.
 func pick(rng *rand.Rand, total, n int) []int32 {
 	all := make([]int32, total)
 	for i := range all {

@@ -1,9 +1,3 @@
-// Package floor is the least a server can do for a fan-out: one thread, one epoll, requests parsed by hand, one write a
-// delivery, nothing kept but who waits. It knows no users and no rules. Parley is measured against it in the same
-// minutes on the same machine, so that a figure is a ratio and not a property of the machine.
-//
-// It speaks as much of the protocol as the harness needs: register, events, messages. A register names the channels of
-// the queue in the parameter floor_channels, as the bits of a decimal number.
 package floor
 
 import (
@@ -19,8 +13,8 @@ import (
 
 const (
 	batch = 512
-	// kept bounds the messages a poller that was busy may still fetch; the harness has one or two under way.
-	kept = 4096
+	// logSize bounds the messages that a late poller can still fetch; the harness has one or two under way.
+	logSize = 4096
 	// requestBytes bounds one request.
 	requestBytes = 64 << 10
 )
@@ -36,21 +30,21 @@ type queue struct {
 }
 
 type conn struct {
-	fd  int
-	in  []byte // a request that came in pieces
-	out []byte // what could not be written
-	q   *queue
+	fd    int
+	in    []byte // first part of an incomplete request
+	out   []byte // part of an answer that is not written yet
+	queue *queue
 }
 
-// A Server is one epoll loop. Weight is the wanted size of an event answer in bytes, head included: it is filled up to
-// the size the measured server's answers have.
+// A Server is one epoll loop. Weight is the size of an event answer in bytes, including the head: answers are padded
+// to the size of the measured server's answers.
 type Server struct {
 	Weight int
 
 	ep, ln  int
 	conns   []*conn
 	queues  []queue
-	log     [kept]message
+	log     [logSize]message
 	newest  int64
 	scratch []byte
 	answer  []byte
@@ -58,7 +52,7 @@ type Server struct {
 	ready   [batch]unix.EpollEvent
 }
 
-// Listen binds the address; port 0 takes a free one, which Addr tells.
+// Listen binds the address; port 0 chooses a free one, see Addr.
 func Listen(addr netip.AddrPort, weight int) (*Server, error) {
 	s := &Server{Weight: weight, scratch: make([]byte, requestBytes)}
 	var err error
@@ -79,14 +73,14 @@ func Listen(addr netip.AddrPort, weight int) (*Server, error) {
 	return s, unix.EpollCtl(s.ep, unix.EPOLL_CTL_ADD, s.ln, &ev)
 }
 
-// Addr is where it listens.
+// Addr returns the address of the listener.
 func (s *Server) Addr() netip.AddrPort {
 	sa, _ := unix.Getsockname(s.ln)
 	in := sa.(*unix.SockaddrInet4)
 	return netip.AddrPortFrom(netip.AddrFrom4(in.Addr), uint16(in.Port))
 }
 
-// Serve runs until an error; it does not return otherwise.
+// Serve serves until it fails, and returns the error.
 func (s *Server) Serve() error {
 	runtime.LockOSThread()
 	for {
@@ -127,8 +121,8 @@ func (s *Server) accept() {
 }
 
 func (s *Server) drop(c *conn) {
-	if c.q != nil && c.q.conn == c {
-		c.q.conn = nil
+	if c.queue != nil && c.queue.conn == c {
+		c.queue.conn = nil
 	}
 	s.conns[c.fd] = nil
 	unix.Close(c.fd)
@@ -144,7 +138,8 @@ func (s *Server) serve(c *conn, ev uint32) {
 		return
 	}
 	for {
-		n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&s.scratch[0])), uintptr(len(s.scratch)))
+		n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd), uintptr(unsafe.Pointer(&s.scratch[0])),
+			uintptr(len(s.scratch)))
 		if e == unix.EAGAIN {
 			return
 		}
@@ -182,7 +177,7 @@ func (s *Server) serve(c *conn, ev uint32) {
 func (s *Server) write(c *conn, b []byte) {
 	n, _, e := unix.RawSyscall(unix.SYS_WRITE, uintptr(c.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	if e != 0 {
-		n = 0 // a reader that is gone is noticed when epoll says so
+		n = 0 // epoll reports a connection that has ended
 	}
 	if int(n) < len(b) {
 		c.out = append(c.out, b[n:]...)
@@ -190,26 +185,26 @@ func (s *Server) write(c *conn, b []byte) {
 }
 
 var (
-	get     = []byte("GET /api/v1/events?")
-	post    = []byte("POST /api/v1/messages ")
-	reg     = []byte("POST /api/v1/register ")
-	anyGet  = []byte("GET ")
-	end     = []byte("\r\n\r\n")
-	length  = []byte("Content-Length: ")
-	success = `{"result":"success","msg":"",`
+	getEvents     = []byte("GET /api/v1/events?")
+	postMessage   = []byte("POST /api/v1/messages ")
+	register      = []byte("POST /api/v1/register ")
+	anyGet        = []byte("GET ")
+	headEnd       = []byte("\r\n\r\n")
+	contentLength = []byte("Content-Length: ")
+	success       = `{"result":"success","msg":"",`
 )
 
-// request handles one request and answers how many bytes it took: 0 if it is not whole yet, -1 if it is none.
+// request handles one request and returns its length in bytes: 0 if it is incomplete, -1 if it is invalid.
 func (s *Server) request(c *conn, b []byte) int {
-	i := bytes.Index(b, end)
+	i := bytes.Index(b, headEnd)
 	if i < 0 {
 		if len(b) > requestBytes {
 			return -1
 		}
 		return 0
 	}
-	if bytes.HasPrefix(b, get) {
-		s.poll(c, b[len(get):i])
+	if bytes.HasPrefix(b, getEvents) {
+		s.poll(c, b[len(getEvents):i])
 		return i + 4
 	}
 	if bytes.HasPrefix(b, anyGet) {
@@ -217,8 +212,8 @@ func (s *Server) request(c *conn, b []byte) int {
 		return i + 4
 	}
 	n := 0
-	if j := bytes.Index(b[:i], length); j >= 0 {
-		n = int(number(b[j+len(length):]))
+	if j := bytes.Index(b[:i], contentLength); j >= 0 {
+		n = int(number(b[j+len(contentLength):]))
 	}
 	whole := i + 4 + n
 	if len(b) < whole {
@@ -226,10 +221,10 @@ func (s *Server) request(c *conn, b []byte) int {
 	}
 	body := b[i+4 : whole]
 	switch {
-	case bytes.HasPrefix(b, reg):
+	case bytes.HasPrefix(b, register):
 		s.queues = append(s.queues, queue{channels: uint64(number(param(body, "floor_channels=")))})
 		s.reply(c, fmt.Sprintf(success+`"queue_id":"%d","last_event_id":%d}`, len(s.queues)-1, s.newest))
-	case bytes.HasPrefix(b, post):
+	case bytes.HasPrefix(b, postMessage):
 		s.post(c, body)
 	default:
 		s.reply(c, success+`"ignored":true}`)
@@ -244,9 +239,9 @@ func (s *Server) poll(c *conn, b []byte) {
 		return
 	}
 	q := &s.queues[id]
-	c.q, q.conn = q, nil
-	for n := max(last+1, s.newest-kept+1); n <= s.newest; n++ {
-		if q.channels>>s.log[n%kept].channel&1 == 1 {
+	c.queue, q.conn = q, nil
+	for n := max(last+1, s.newest-logSize+1); n <= s.newest; n++ {
+		if q.channels>>s.log[n%logSize].channel&1 == 1 {
 			s.deliver(c, n)
 			return
 		}
@@ -256,10 +251,11 @@ func (s *Server) poll(c *conn, b []byte) {
 
 func (s *Server) post(c *conn, body []byte) {
 	s.newest++
-	s.log[s.newest%kept] = message{uint(number(param(body, "to="))) & 63, append([]byte(nil), param(body, "content=")...)}
+	s.log[s.newest%logSize] = message{uint(number(param(body, "to="))) & 63,
+		append([]byte(nil), param(body, "content=")...)}
 	s.reply(c, success+`"id":`+strconv.FormatInt(s.newest, 10)+"}")
 	s.render(s.newest)
-	ch := s.log[s.newest%kept].channel
+	ch := s.log[s.newest%logSize].channel
 	for i := range s.queues {
 		q := &s.queues[i]
 		if q.conn != nil && q.channels>>ch&1 == 1 {
@@ -275,9 +271,9 @@ func (s *Server) deliver(c *conn, n int64) {
 	s.write(c, s.answer)
 }
 
-// render makes the answer that carries message n: the same bytes for everybody.
+// render builds the answer with message n: the same bytes for each poller.
 func (s *Server) render(n int64) {
-	m := &s.log[n%kept]
+	m := &s.log[n%logSize]
 	b := append(s.body[:0], success...)
 	b = append(b, `"events":[{"type":"message","flags":[],"message":{"id":`...)
 	b = strconv.AppendInt(b, n, 10)
@@ -298,7 +294,8 @@ func (s *Server) render(n int64) {
 }
 
 func head(b []byte, n int) []byte {
-	b = append(b, "HTTP/1.1 200 OK\r\nServer: floor\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nVary: Accept-Language\r\nContent-Length: "...)
+	b = append(b, "HTTP/1.1 200 OK\r\nServer: floor\r\nContent-Type: application/json\r\nCache-Control: "+
+		"no-store\r\nVary: Accept-Language\r\nContent-Length: "...)
 	b = strconv.AppendInt(b, int64(n), 10)
 	return append(b, "\r\n\r\n"...)
 }
@@ -307,7 +304,7 @@ func (s *Server) reply(c *conn, body string) {
 	s.write(c, append(head(nil, len(body)), body...))
 }
 
-// param finds a value in a query or form; the harness escapes nothing that matters here.
+// param returns a value of a query or form without decoding it; the values that matter here contain no escapes.
 func param(b []byte, name string) []byte {
 	i := bytes.Index(b, []byte(name))
 	if i < 0 {

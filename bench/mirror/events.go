@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Events takes an answer of GET /events and returns the id of its last event, or last.
+// Events applies an answer of GET /events and returns the id of its last event, or last if there is none.
 func (m *Mirror) Events(body []byte, last int64) (int64, error) {
 	var v struct {
 		Events []Object `json:"events"`
@@ -30,74 +30,87 @@ func (m *Mirror) Events(body []byte, last int64) (int64, error) {
 	return last, nil
 }
 
-// A change is what an event of a kind does to the state.
-type change func(m *Mirror, e Object) error
+// A handler applies an event of one type to the state.
+type handler func(m *Mirror, e Object) error
 
-// unheard are events that change no state a register answers: they say what happens now, or what was asked for.
-var unheard = map[string]bool{"heartbeat": true, "typing": true, "typing_edit_message": true, "presence": true, "realm_export": true,
+// ignoredEvents do not change the state of a register: they report something momentary, or answer a request.
+var ignoredEvents = map[string]bool{"heartbeat": true, "typing": true, "typing_edit_message": true, "presence": true,
+	"realm_export":         true,
 	"realm_export_consent": true, "has_zoom_token": true, "has_webex_token": true, "web_reload_client": true}
 
-var changes = map[string]change{
-	"message": (*Mirror).message, "update_message": (*Mirror).updated, "delete_message": (*Mirror).deleted, "update_message_flags": (*Mirror).flagged,
-	"reaction": (*Mirror).reaction, "submessage": (*Mirror).submessage,
-	"subscription": (*Mirror).subscription, "stream": (*Mirror).stream, "realm_user": (*Mirror).person, "user_group": (*Mirror).group,
-	"realm": (*Mirror).organization, "user_topic": (*Mirror).topic, "user_status": (*Mirror).status, "realm_emoji": (*Mirror).emoji,
-	"muted_topics": whole("muted_topics", "muted_topics"), "alert_words": whole("alert_words", "alert_words"),
-	"custom_profile_fields": (*Mirror).profileFields, "realm_linkifiers": whole("realm_linkifiers", "realm_linkifiers"),
-	"realm_playgrounds": whole("realm_playgrounds", "realm_playgrounds"), "default_streams": whole("default_streams", "realm_default_streams"),
-	"default_stream_groups": whole("default_stream_groups", "realm_default_stream_groups"), "onboarding_steps": whole("onboarding_steps", "onboarding_steps"),
-	"muted_users": (*Mirror).mutedUsers, "user_settings": (*Mirror).setting, "realm_user_settings_defaults": setting("realm_user_settings_defaults"),
-	"drafts": (*Mirror).draft, "scheduled_messages": (*Mirror).scheduled, "reminders": (*Mirror).reminder, "saved_snippets": (*Mirror).snippet,
-	"navigation_view": (*Mirror).view, "channel_folder": (*Mirror).folder, "realm_domains": (*Mirror).domain, "realm_bot": (*Mirror).bot,
-	"device": (*Mirror).device, "attachment": (*Mirror).attachment,
+var handlers = map[string]handler{
+	"message": (*Mirror).message, "update_message": (*Mirror).messageUpdated,
+	"delete_message":       (*Mirror).messagesDeleted,
+	"update_message_flags": (*Mirror).flagsChanged,
+	"reaction":             (*Mirror).reaction, "submessage": (*Mirror).submessage,
+	"subscription": (*Mirror).subscription, "stream": (*Mirror).stream, "realm_user": (*Mirror).person,
+	"user_group": (*Mirror).group,
+	"realm":      (*Mirror).organization, "user_topic": (*Mirror).topic, "user_status": (*Mirror).status,
+	"realm_emoji":           (*Mirror).emoji,
+	"muted_topics":          replaceList("muted_topics", "muted_topics"),
+	"alert_words":           replaceList("alert_words", "alert_words"),
+	"custom_profile_fields": (*Mirror).profileFields,
+	"realm_linkifiers":      replaceList("realm_linkifiers", "realm_linkifiers"),
+	"realm_playgrounds":     replaceList("realm_playgrounds", "realm_playgrounds"),
+	"default_streams":       replaceList("default_streams", "realm_default_streams"),
+	"default_stream_groups": replaceList("default_stream_groups", "realm_default_stream_groups"),
+	"onboarding_steps":      replaceList("onboarding_steps", "onboarding_steps"),
+	"muted_users":           (*Mirror).mutedUsers, "user_settings": (*Mirror).userSetting,
+	"realm_user_settings_defaults": settingHandler("realm_user_settings_defaults"),
+	"drafts":                       (*Mirror).draft, "scheduled_messages": (*Mirror).scheduled,
+	"reminders":       (*Mirror).reminder,
+	"saved_snippets":  (*Mirror).snippet,
+	"navigation_view": (*Mirror).view, "channel_folder": (*Mirror).folder, "realm_domains": (*Mirror).domain,
+	"realm_bot": (*Mirror).bot,
+	"device":    (*Mirror).device, "attachment": (*Mirror).attachment,
 	"restart": func(m *Mirror, e Object) error {
 		m.set("server_generation", e["server_generation"])
 		return nil
 	},
-	"invites_changed": func(m *Mirror, e Object) error { m.dirty["invites"] = true; return nil },
+	"invites_changed": func(m *Mirror, e Object) error { m.refetch["invites"] = true; return nil },
 }
 
 func (m *Mirror) apply(e Object) error {
 	kind := str(e["type"])
-	if unheard[kind] {
+	if ignoredEvents[kind] {
 		return nil
 	}
-	do := changes[kind]
+	do := handlers[kind]
 	if do == nil {
-		return errors.New("an event nobody knows")
+		return errors.New("unknown event type")
 	}
 	return do(m, e)
 }
 
-// Dirty reports that an event told to ask for something again, and forgets it.
-func (m *Mirror) Dirty(what string) bool {
-	d := m.dirty[what]
-	delete(m.dirty, what)
+// NeedsRefetch reports whether an event asked the client to fetch part again, and clears the request.
+func (m *Mirror) NeedsRefetch(what string) bool {
+	d := m.refetch[what]
+	delete(m.refetch, what)
 	return d
 }
 
-// set changes what the register told; what it did not tell nobody follows.
+// set changes a value of the register; values that the register did not contain are ignored.
 func (m *Mirror) set(key string, v any) {
 	if _, ok := m.flat[key]; ok {
 		m.flat[key] = v
 	}
 }
 
-func (m *Mirror) lose(parts ...string) {
+func (m *Mirror) unfollow(parts ...string) {
 	for _, p := range parts {
-		m.untold[p] = true
+		m.unfollowed[p] = true
 	}
 }
 
-// whole replaces a list by the event's.
-func whole(from, to string) change {
+// replaceList returns a handler that replaces a list with that of the event.
+func replaceList(from, to string) handler {
 	return func(m *Mirror, e Object) error {
 		m.set(to, e[from])
 		return nil
 	}
 }
 
-func setting(key string) change {
+func settingHandler(key string) handler {
 	return func(m *Mirror, e Object) error {
 		o := object(m.flat[key])
 		if o == nil {
@@ -105,33 +118,34 @@ func setting(key string) change {
 		}
 		p := str(e["property"])
 		if _, ok := o[p]; !ok {
-			return fmt.Errorf("there is no setting %q in %s", p, key)
+			return fmt.Errorf("unknown setting %q in %s", p, key)
 		}
 		o[p] = e["value"]
 		return nil
 	}
 }
 
-// setting is a change of one's own; who switches off that drafts are kept has none left, and hears nothing more of them.
-func (m *Mirror) setting(e Object) error {
+// userSetting changes a setting of the user. Without synchronization the user's drafts are deleted, without events
+// for them.
+func (m *Mirror) userSetting(e Object) error {
 	if e["property"] == "enable_drafts_synchronization" && e["value"] == false {
 		clear(m.tables["drafts"])
 	}
-	return setting("user_settings")(m, e)
+	return settingHandler("user_settings")(m, e)
 }
 
-// profileFields are all there are: what anybody had in a field that is gone, or had chosen of choices that are gone, is
-// gone with it.
+// profileFields replaces the profile fields. Values of removed fields, and of removed choices, disappear from all
+// users.
 func (m *Mirror) profileFields(e Object) error {
 	m.set("custom_profile_fields", e["fields"])
 	there := map[string]bool{}
 	choices := map[string]Object{}
 	for _, f := range objects(e["fields"]) {
-		id := text(f["id"])
+		id := idText(f["id"])
 		there[id] = true
-		if text(f["type"]) == "3" {
+		if idText(f["type"]) == "3" {
 			var of Object
-			if err := json.Unmarshal([]byte(text(f["field_data"])), &of); err != nil {
+			if err := json.Unmarshal([]byte(idText(f["field_data"])), &of); err != nil {
 				return fmt.Errorf("choices of profile field %s: %w", id, err)
 			}
 			choices[id] = of
@@ -141,14 +155,15 @@ func (m *Mirror) profileFields(e Object) error {
 		for _, o := range m.tables[people] {
 			maps.DeleteFunc(object(o["profile_data"]), func(id string, v any) bool {
 				of, chosen := choices[id]
-				return !there[id] || chosen && of[text(object(v)["value"])] == nil
+				return !there[id] || chosen && of[idText(object(v)["value"])] == nil
 			})
 		}
 	}
 	return nil
 }
 
-// put and drop keep a table; dropping or changing what is not there is a broken promise.
+// put adds an object to a table. drop and merge return an error if the object does not exist, since the server then
+// broke a promise.
 func (m *Mirror) put(table, key string, o Object) {
 	if t := m.tables[table]; t != nil {
 		t[key] = maps.Clone(o)
@@ -158,7 +173,7 @@ func (m *Mirror) put(table, key string, o Object) {
 func (m *Mirror) drop(table, key string) error {
 	t := m.tables[table]
 	if t != nil && t[key] == nil {
-		return fmt.Errorf("%s %s is not there", table, key)
+		return fmt.Errorf("%s %s does not exist", table, key)
 	}
 	delete(t, key)
 	return nil
@@ -171,7 +186,7 @@ func (m *Mirror) merge(table, key string, data Object) error {
 	}
 	o := t[key]
 	if o == nil {
-		return fmt.Errorf("%s %s is not there", table, key)
+		return fmt.Errorf("%s %s does not exist", table, key)
 	}
 	for k, v := range data {
 		o[k] = v
@@ -179,76 +194,79 @@ func (m *Mirror) merge(table, key string, data Object) error {
 	return nil
 }
 
-var errOp = errors.New("an op nobody knows")
+var errOp = errors.New("unknown op")
 
-// table is a noun whose events add, update and remove one object, under these names.
-func (m *Mirror) table(e Object, name, key, add, update, remove string) error {
+// tableEvent applies an event of an object type with the operations add, update and remove. add, update and remove
+// are the event's members with the object or its id.
+func (m *Mirror) tableEvent(e Object, name, key, add, update, remove string) error {
 	switch str(e["op"]) {
 	case "add":
 		if list, ok := e[add].([]any); ok {
 			for _, x := range list {
-				m.put(name, text(object(x)[key]), object(x))
+				m.put(name, idText(object(x)[key]), object(x))
 			}
 			return nil
 		}
-		m.put(name, text(object(e[add])[key]), object(e[add]))
+		m.put(name, idText(object(e[add])[key]), object(e[add]))
 		return nil
 	case "update", "change":
 		o := object(e[update])
-		return m.merge(name, text(o[key]), o)
+		return m.merge(name, idText(o[key]), o)
 	case "remove":
-		return m.drop(name, text(e[remove]))
+		return m.drop(name, idText(e[remove]))
 	}
 	return errOp
 }
 
 func (m *Mirror) draft(e Object) error {
-	return m.table(e, "drafts", "id", "drafts", "draft", "draft_id")
+	return m.tableEvent(e, "drafts", "id", "drafts", "draft", "draft_id")
 }
 
 func (m *Mirror) scheduled(e Object) error {
-	return m.table(e, "scheduled_messages", "scheduled_message_id", "scheduled_messages", "scheduled_message", "scheduled_message_id")
+	return m.tableEvent(e, "scheduled_messages", "scheduled_message_id", "scheduled_messages", "scheduled_message",
+		"scheduled_message_id")
 }
 
 func (m *Mirror) reminder(e Object) error {
-	return m.table(e, "reminders", "reminder_id", "reminders", "", "reminder_id")
+	return m.tableEvent(e, "reminders", "reminder_id", "reminders", "", "reminder_id")
 }
 
 func (m *Mirror) snippet(e Object) error {
-	return m.table(e, "saved_snippets", "id", "saved_snippet", "saved_snippet", "saved_snippet_id")
+	return m.tableEvent(e, "saved_snippets", "id", "saved_snippet", "saved_snippet", "saved_snippet_id")
 }
 
 func (m *Mirror) domain(e Object) error {
-	return m.table(e, "realm_domains", "domain", "realm_domain", "realm_domain", "domain")
+	return m.tableEvent(e, "realm_domains", "domain", "realm_domain", "realm_domain", "domain")
 }
 
 func (m *Mirror) view(e Object) error {
 	if str(e["op"]) == "update" {
 		return m.merge("navigation_views", str(e["fragment"]), object(e["data"]))
 	}
-	return m.table(e, "navigation_views", "fragment", "navigation_view", "", "fragment")
+	return m.tableEvent(e, "navigation_views", "fragment", "navigation_view", "", "fragment")
 }
 
 func (m *Mirror) folder(e Object) error {
 	switch str(e["op"]) {
 	case "update":
-		return m.merge("channel_folders", text(e["channel_folder_id"]), object(e["data"]))
+		return m.merge("channel_folders", idText(e["channel_folder_id"]), object(e["data"]))
 	case "reorder":
 		for i, id := range Ints(e["order"]) {
-			if err := m.merge("channel_folders", text(float64(id)), Object{"order": float64(i)}); err != nil {
+			if err := m.merge("channel_folders", idText(float64(id)), Object{"order": float64(i)}); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	return m.table(e, "channel_folders", "id", "channel_folder", "", "")
+	return m.tableEvent(e, "channel_folders", "id", "channel_folder", "", "")
 }
 
 func (m *Mirror) device(e Object) error {
-	id := text(e["device_id"])
+	id := idText(e["device_id"])
 	switch str(e["op"]) {
 	case "add":
-		m.put("devices", id, Object{"push_key_id": nil, "push_token_id": nil, "pending_push_token_id": nil, "push_token_last_updated_timestamp": nil, "push_registration_error_code": nil})
+		m.put("devices", id, Object{"push_key_id": nil, "push_token_id": nil, "pending_push_token_id": nil,
+			"push_token_last_updated_timestamp": nil, "push_registration_error_code": nil})
 		return nil
 	case "remove":
 		return m.drop("devices", id)
@@ -262,14 +280,14 @@ func (m *Mirror) device(e Object) error {
 
 func (m *Mirror) bot(e Object) error {
 	b := object(e["bot"])
-	id := text(b["user_id"])
+	id := idText(b["user_id"])
 	switch str(e["op"]) {
 	case "add":
 		m.put("realm_bots", id, b)
 		return nil
 	case "update", "delete":
-		if t := m.tables["realm_bots"]; m.untold["realm_bots"] && t != nil && t[id] == nil {
-			return nil // one that another role shows
+		if t := m.tables["realm_bots"]; m.unfollowed["realm_bots"] && t != nil && t[id] == nil {
+			return nil // a bot that only the new role can see
 		}
 		if str(e["op"]) == "delete" {
 			return m.drop("realm_bots", id)
@@ -282,7 +300,7 @@ func (m *Mirror) bot(e Object) error {
 func (m *Mirror) mutedUsers(e Object) error {
 	t := map[string]Object{}
 	for _, o := range objects(e["muted_users"]) {
-		t[text(o["id"])] = o
+		t[idText(o["id"])] = o
 	}
 	m.tables["muted_users"] = t
 	return nil
@@ -301,9 +319,9 @@ func (m *Mirror) topic(e Object) error {
 	return nil
 }
 
-// status merges what changed; what is empty is gone.
+// status merges the members of the event; empty values are removed.
 func (m *Mirror) status(e Object) error {
-	t, who := m.tables["user_status"], text(e["user_id"])
+	t, who := m.tables["user_status"], idText(e["user_id"])
 	if t == nil {
 		return nil
 	}
@@ -341,15 +359,15 @@ func (m *Mirror) emoji(e Object) error {
 		return nil
 	case "add":
 		o := object(e["emoji"])
-		m.put("realm_emoji", text(o["id"]), o)
+		m.put("realm_emoji", idText(o["id"]), o)
 		return nil
-	case "update_one", "edit": // the one that clients know, the one that was written down
-		return m.merge("realm_emoji", text(e["emoji_id"]), object(e["data"]))
+	case "update_one", "edit": // the op that clients know, and the documented one
+		return m.merge("realm_emoji", idText(e["emoji_id"]), object(e["data"]))
 	}
 	return errOp
 }
 
-// organization changes realm_<property>, one or several.
+// organization changes one or several values realm_<property>.
 func (m *Mirror) organization(e Object) error {
 	switch str(e["op"]) {
 	case "deactivated":
@@ -359,7 +377,7 @@ func (m *Mirror) organization(e Object) error {
 		return nil
 	case "update_dict":
 		if _, ok := object(e["data"])["can_access_all_users_group"]; ok && m.flat["is_guest"] == true {
-			m.lose(byKnowing...)
+			m.unfollow(partsByUserVisibility...)
 		}
 		prefix := "realm_"
 		for k, v := range object(e["data"]) {
@@ -373,16 +391,16 @@ func (m *Mirror) organization(e Object) error {
 	return errOp
 }
 
-// unknownName is how an account reads to whoever may not know it.
+// unknownName is the name of an account that the user cannot see.
 const unknownName = "Unknown user"
 
 func (m *Mirror) person(e Object) error {
 	p := object(e["person"])
-	id := text(p["user_id"])
+	id := idText(p["user_id"])
 	switch str(e["op"]) {
 	case "add":
 		o := maps.Clone(p)
-		m.met[id] = true
+		m.discovered[id] = true
 		delete(m.tables["realm_non_active_users"], id)
 		active := o["is_active"] != false
 		delete(o, "is_active")
@@ -395,24 +413,24 @@ func (m *Mirror) person(e Object) error {
 		return nil
 	case "remove":
 		if m.tables["realm_users"][id] == nil && m.tables["realm_non_active_users"][id] == nil {
-			return fmt.Errorf("user %s is not there", id)
+			return fmt.Errorf("user %s does not exist", id)
 		}
 		delete(m.tables["realm_users"], id)
 		delete(m.tables["realm_non_active_users"], id)
 		delete(m.tables["user_status"], id)
-		if !m.kind.Caps["user_list_incomplete"] { // such a client keeps somebody for every id
+		if !m.client.Caps["user_list_incomplete"] { // such a client gets a placeholder for every id
 			m.put("realm_users", id, Object{"user_id": p["user_id"], "full_name": unknownName})
 		}
 		return nil
 	case "update":
-		return m.personChanged(id, p)
+		return m.updatePerson(id, p)
 	}
 	return errOp
 }
 
-// withdraw takes an account that is closed out of its groups and of the permissions that name it: its end is all that
-// is told of them to whoever knows the account.
-func (m *Mirror) withdraw(user int64) {
+// removeFromGroups removes a deactivated account from groups and from permissions that name it: clients that see the
+// account get no other event about that.
+func (m *Mirror) removeFromGroups(user int64) {
 	fromSettings := func(o Object) {
 		for name, v := range o {
 			if value := object(v); value["direct_members"] != nil && strings.Contains(name, "_group") {
@@ -422,7 +440,8 @@ func (m *Mirror) withdraw(user int64) {
 		}
 	}
 	fromSettings(m.flat)
-	for _, table := range []string{"realm_user_groups", "streams", "subscriptions", "unsubscribed", "never_subscribed"} {
+	for _, table := range []string{"realm_user_groups", "streams", "subscriptions", "unsubscribed",
+		"never_subscribed"} {
 		for _, o := range m.tables[table] {
 			fromSettings(o)
 		}
@@ -432,7 +451,7 @@ func (m *Mirror) withdraw(user int64) {
 	}
 }
 
-func (m *Mirror) personChanged(id string, p Object) error {
+func (m *Mirror) updatePerson(id string, p Object) error {
 	users, gone := m.tables["realm_users"], m.tables["realm_non_active_users"]
 	if users == nil {
 		return nil
@@ -447,7 +466,7 @@ func (m *Mirror) personChanged(id string, p Object) error {
 			to[id] = o
 		}
 		if !on {
-			m.withdraw(Int(p["user_id"]))
+			m.removeFromGroups(Int(p["user_id"]))
 		}
 		return nil
 	}
@@ -456,9 +475,9 @@ func (m *Mirror) personChanged(id string, p Object) error {
 		o = gone[id]
 	}
 	if o == nil {
-		return fmt.Errorf("user %s is not there", id)
+		return fmt.Errorf("user %s does not exist", id)
 	}
-	mine := id == text(float64(m.me))
+	mine := id == idText(float64(m.me))
 	for k, v := range p {
 		switch k {
 		case "new_email":
@@ -470,9 +489,9 @@ func (m *Mirror) personChanged(id string, p Object) error {
 			r := Int(v)
 			o["role"], o["is_admin"], o["is_owner"], o["is_guest"] = v, r <= 200, r == 100, r == 600
 			if mine {
-				m.lose(byRole...)
-				m.lose(byKnowing...)
-				m.dirty["invites"] = true
+				m.unfollow(partsByRole...)
+				m.unfollow(partsByUserVisibility...)
+				m.refetch["invites"] = true
 				m.set("is_admin", r <= 200)
 				m.set("is_owner", r == 100)
 				m.set("is_moderator", r <= 300)
@@ -498,13 +517,13 @@ func (m *Mirror) personChanged(id string, p Object) error {
 func profile(o, f Object) {
 	data := object(o["profile_data"])
 	if data == nil {
-		if _, has := o["profile_data"]; !has { // bots have none
+		if _, has := o["profile_data"]; !has { // bots have no profile
 			return
 		}
 		data = Object{}
 		o["profile_data"] = data
 	}
-	id := text(f["id"])
+	id := idText(f["id"])
 	if f["value"] == nil {
 		delete(data, id)
 		return
@@ -517,7 +536,7 @@ func profile(o, f Object) {
 }
 
 func (m *Mirror) group(e Object) error {
-	id := text(e["group_id"])
+	id := idText(e["group_id"])
 	t := m.tables["realm_user_groups"]
 	if t == nil {
 		return nil
@@ -525,12 +544,12 @@ func (m *Mirror) group(e Object) error {
 	op := str(e["op"])
 	if op == "add" {
 		g := object(e["group"])
-		m.put("realm_user_groups", text(g["id"]), g)
+		m.put("realm_user_groups", idText(g["id"]), g)
 		return nil
 	}
 	g := t[id]
 	if g == nil {
-		return fmt.Errorf("user group %s is not there", id)
+		return fmt.Errorf("user group %s does not exist", id)
 	}
 	switch op {
 	case "remove":

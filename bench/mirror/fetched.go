@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Attachments takes an answer of GET /attachments, which no register has; events follow it from then on.
+// Attachments stores an answer of GET /attachments, which no register contains; events update it from then on.
 func (m *Mirror) Attachments(body []byte) error {
 	var v struct {
 		Attachments []Object `json:"attachments"`
@@ -17,33 +17,35 @@ func (m *Mirror) Attachments(body []byte) error {
 	}
 	t := map[string]Object{}
 	for _, o := range v.Attachments {
-		t[text(o["id"])] = o
+		t[idText(o["id"])] = o
 	}
-	m.tables["attachments"] = t // upload_space_used counts everybody's files, and nobody is told of others'
+	// upload_space_used is not compared: it counts the files of all users, without events for those of other users.
+	m.tables["attachments"] = t
 	return nil
 }
 
 func (m *Mirror) attachment(e Object) error {
 	o := object(e["attachment"])
 	if str(e["op"]) == "remove" {
-		return m.drop("attachments", text(o["id"]))
+		return m.drop("attachments", idText(o["id"]))
 	}
-	if there := m.tables["attachments"][text(o["id"])] != nil; m.tables["attachments"] != nil && there != (str(e["op"]) == "update") {
-		return fmt.Errorf("attachment %s is there already: %v", text(o["id"]), there)
+	if there := m.tables["attachments"][idText(o["id"])] != nil; m.tables["attachments"] != nil &&
+		there != (str(e["op"]) == "update") {
+		return fmt.Errorf("attachment %s exists already: %v", idText(o["id"]), there)
 	}
-	m.put("attachments", text(o["id"]), o)
+	m.put("attachments", idText(o["id"]), o)
 	return nil
 }
 
-// A Fetch is an endpoint that answers on its own what a part of a register tells.
+// A Fetch is an endpoint that returns a part of a register.
 type Fetch struct {
 	Name   string
 	Params Object
-	key    string // of the answer
+	key    string // member of the answer
 	part   string
 }
 
-// Fetches are those that are compared.
+// Fetches are the endpoints that are compared.
 var Fetches = []Fetch{
 	{"GET /drafts", nil, "drafts", "drafts"},
 	{"GET /saved_snippets", nil, "saved_snippets", "saved_snippets"},
@@ -60,14 +62,14 @@ var Fetches = []Fetch{
 	{"GET /realm/profile_fields", nil, "custom_fields", "custom_profile_fields"},
 }
 
-// DiffFetched compares what it knows with what such an endpoint says now.
+// DiffFetched compares the state with an answer of such an endpoint.
 func (m *Mirror) DiffFetched(f Fetch, body []byte) error {
 	var v Object
 	if err := json.Unmarshal(body, &v); err != nil {
 		return err
 	}
-	if f.part == "realm_linkifiers" && !m.kind.Caps["linkifier_url_template"] {
-		return nil // it is told of none
+	if f.part == "realm_linkifiers" && !m.client.Caps["linkifier_url_template"] {
+		return nil // this client gets no linkifiers by events
 	}
 	t := m.tables[f.part]
 	if t == nil {
@@ -77,7 +79,7 @@ func (m *Mirror) DiffFetched(f Fetch, body []byte) error {
 		}
 		return nil
 	}
-	if f.part == "subscriptions" { // only a register has those of archived channels
+	if f.part == "subscriptions" { // only a register contains subscriptions to archived channels
 		t = maps.Clone(t)
 		maps.DeleteFunc(t, func(_ string, o Object) bool { return o["is_archived"] == true })
 	}
@@ -90,30 +92,30 @@ func (m *Mirror) DiffFetched(f Fetch, body []byte) error {
 	list, _ := v[f.key].([]any)
 	for _, o := range list {
 		o := object(o)
-		if f.part == "realm_user_groups" && o["deactivated"] == true && !m.kind.Caps["include_deactivated_groups"] {
+		if f.part == "realm_user_groups" && o["deactivated"] == true && !m.client.Caps["include_deactivated_groups"] {
 			continue
 		}
-		if o["topic"] == "" && !m.kind.Caps["empty_topic_name"] { // these say what is stored
+		if o["topic"] == "" && !m.client.Caps["empty_topic_name"] { // these endpoints return the stored name
 			o["topic"] = m.flat["realm_empty_topic_display_name"]
 		}
-		fresh[keyOf(f.part, listed[f.part], o)] = o
+		fresh[keyOf(f.part, listTables[f.part], o)] = o
 	}
 	if err := m.diffTables(t, fresh); err != nil {
-		return fmt.Errorf("%s (by register stands for %s)", err, f.Name)
+		return fmt.Errorf("%s (by register means by %s)", err, f.Name)
 	}
 	return nil
 }
 
-// A past is what a message was before, as far as events told, and what it was at first.
-type past struct {
+// An editHistory is the first version of a message and its edits, as far as events contained them.
+type editHistory struct {
 	topic   string
-	content any // rendered, or the source, as the client has texts
+	content any // rendered or source text, as the client gets it
 	edits   []Object
 }
 
-// remember adds what an event said of one of its messages to that message's past.
-func (m *Mirror) remember(id int64, e Object) {
-	p, _ := m.messages[id][pastKey].(*past)
+// recordEdit adds an event to the history of a message.
+func (m *Mirror) recordEdit(id int64, e Object) {
+	p, _ := m.messages[id][historyKey].(*editHistory)
 	if p == nil || e["rendering_only"] == true {
 		return
 	}
@@ -124,7 +126,7 @@ func (m *Mirror) remember(id int64, e Object) {
 	if x["new_stream_id"] == nil {
 		delete(x, "stream_id")
 	} else if x["orig_subject"] == x["subject"] {
-		delete(x, "subject") // others took on this spelling
+		delete(x, "subject") // the message only took over the spelling of another
 	}
 	if id == Int(e["message_id"]) && e["orig_content"] != nil {
 		for _, k := range []string{"content", "rendered_content", "orig_content", "orig_rendered_content"} {
@@ -134,11 +136,11 @@ func (m *Mirror) remember(id int64, e Object) {
 	p.edits = append(p.edits, x)
 }
 
-// pastKey is where a message keeps its past.
-const pastKey = "(past)"
+// historyKey is the member of a message that holds its editHistory.
+const historyKey = "(past)"
 
-// shown are the edits that an organization's policy lets everybody see.
-func (m *Mirror) shown(p *past) (out []Object) {
+// visibleEdits returns the edits that the organization's policy shows to users.
+func (m *Mirror) visibleEdits(p *editHistory) (out []Object) {
 	for _, x := range p.edits {
 		if m.policy() == "all" || x["new_stream_id"] != nil || x["subject"] != nil {
 			out = append(out, x)
@@ -149,17 +151,17 @@ func (m *Mirror) shown(p *past) (out []Object) {
 
 func (m *Mirror) policy() string { return str(m.flat["realm_message_edit_history_visibility_policy"]) }
 
-// Pasts are the messages whose whole past it knows, and that have one.
-func (m *Mirror) Pasts() (out []int64) {
+// MessagesWithHistory returns the messages that were edited and whose whole history is known.
+func (m *Mirror) MessagesWithHistory() (out []int64) {
 	for _, id := range m.Messages() {
-		if p, _ := m.messages[id][pastKey].(*past); p != nil && len(p.edits) > 0 {
+		if p, _ := m.messages[id][historyKey].(*editHistory); p != nil && len(p.edits) > 0 {
 			out = append(out, id)
 		}
 	}
 	return out
 }
 
-// DiffHistory compares a message's past with what GET /messages/{message_id}/history says of it.
+// DiffHistory compares the history of a message with an answer of GET /messages/{message_id}/history.
 func (m *Mirror) DiffHistory(id int64, status int, body []byte) error {
 	if none := m.policy() == "none"; none || status != 200 {
 		if none != (status == 400) {
@@ -174,10 +176,11 @@ func (m *Mirror) DiffHistory(id int64, status int, body []byte) error {
 		return err
 	}
 	o := m.messages[id]
-	p := o[pastKey].(*past)
-	edits := m.shown(p)
+	p := o[historyKey].(*editHistory)
+	edits := m.visibleEdits(p)
 	if len(v.History) != len(edits)+1 {
-		return fmt.Errorf("%d edits by events, %d entries by history: %s, %s", len(edits), len(v.History), canonical(edits), canonical(v.History))
+		return fmt.Errorf("%d edits by events, %d entries by history: %s, %s", len(edits), len(v.History),
+			canonical(edits), canonical(v.History))
 	}
 	html := str(o["content_type"]) == "text/html"
 	content := func(x Object) any {
@@ -202,12 +205,14 @@ func (m *Mirror) DiffHistory(id int64, status int, body []byte) error {
 	}
 	for i, got := range v.History {
 		g := Object{"content": content(got)}
-		for _, k := range []string{"timestamp", "user_id", "topic", "prev_topic", "prev_stream", "stream", "prev_content", "prev_rendered_content"} {
+		for _, k := range []string{"timestamp", "user_id", "topic", "prev_topic", "prev_stream", "stream",
+			"prev_content", "prev_rendered_content"} {
 			if x, ok := got[k]; ok {
 				g[k] = x
 			}
 		}
-		for _, k := range []string{"topic", "prev_topic"} { // a move takes along every spelling, and names one
+		// A move includes every spelling of a topic, but the event contains one.
+		for _, k := range []string{"topic", "prev_topic"} {
 			if a, b := str(want[i][k]), str(g[k]); strings.EqualFold(a, b) && want[i][k] != nil {
 				g[k] = want[i][k]
 			}
@@ -219,7 +224,7 @@ func (m *Mirror) DiffHistory(id int64, status int, body []byte) error {
 	return nil
 }
 
-// revision is what the history of a message and its edit_history both say of an edit.
+// revision returns the members that both the history endpoint and edit_history contain for an edit.
 func (m *Mirror) revision(x Object) Object {
 	o := Object{"timestamp": x["edit_timestamp"], "user_id": x["user_id"]}
 	if x["subject"] != nil {
@@ -234,18 +239,19 @@ func (m *Mirror) revision(x Object) Object {
 	return o
 }
 
-// diffRevisions compares a message's past with the edit_history of a message as it is fetched, newest first.
-func (m *Mirror) diffRevisions(p *past, fetched Object) error {
+// diffRevisions compares the history of a message with its edit_history in GET /messages, newest first.
+func (m *Mirror) diffRevisions(p *editHistory, fetched Object) error {
 	if m.policy() == "" {
-		return nil // some servers have no such policy
+		return nil // some servers do not have the policy
 	}
 	var edits []Object
 	if m.policy() != "none" {
-		edits = m.shown(p)
+		edits = m.visibleEdits(p)
 	}
 	got := objects(fetched["edit_history"])
 	if len(got) != len(edits) {
-		return fmt.Errorf("%d edits by events, edit_history has %d: %s, %s", len(edits), len(got), canonical(edits), canonical(fetched["edit_history"]))
+		return fmt.Errorf("%d edits by events, edit_history has %d: %s, %s", len(edits), len(got), canonical(edits),
+			canonical(fetched["edit_history"]))
 	}
 	for i, x := range edits {
 		g := got[len(got)-1-i]
@@ -256,15 +262,16 @@ func (m *Mirror) diffRevisions(p *past, fetched Object) error {
 	return nil
 }
 
-// Read reports whether receipts tell a user that this client's owner has read a message, as far as it knows of it.
+// Read reports whether read receipts show asker that the user of this client has read a message. known is false if
+// the client does not have the message.
 func (m *Mirror) Read(id, asker int64) (read, known bool) {
 	o := m.messages[id]
-	if o == nil || has(o, "historical") {
+	if o == nil || hasFlag(o, "historical") {
 		return false, false
 	}
 	shows := object(m.flat["user_settings"])["send_read_receipts"] == true
-	return shows && has(o, "read") && Int(o["sender_id"]) != m.me && !m.Muted(asker), true
+	return shows && hasFlag(o, "read") && Int(o["sender_id"]) != m.me && !m.Muted(asker), true
 }
 
-// Muted reports whether its owner has muted somebody.
-func (m *Mirror) Muted(user int64) bool { return m.tables["muted_users"][text(float64(user))] != nil }
+// Muted reports whether the user of this client has muted user.
+func (m *Mirror) Muted(user int64) bool { return m.tables["muted_users"][idText(float64(user))] != nil }

@@ -15,30 +15,30 @@ func (m *Mirror) message(e Object) error {
 	}
 	id := Int(o["id"])
 	if m.messages[id] != nil {
-		return fmt.Errorf("message %d told twice", id)
+		return fmt.Errorf("message %d was sent twice", id)
 	}
-	if m.kind.AllPublic && Int(o["stream_id"]) != 0 && m.tables["subscriptions"][text(o["stream_id"])] == nil {
-		return nil // it was told in passing: nothing more will be said of it
+	if m.client.AllPublic && Int(o["stream_id"]) != 0 && m.tables["subscriptions"][idText(o["stream_id"])] == nil {
+		return nil // sent only because of all_public_streams: no later event will change it
 	}
-	if t := m.tables["streams"]; t != nil && Int(o["stream_id"]) != 0 && t[text(o["stream_id"])] == nil {
-		return nil // the notice that a channel is archived comes where some have lost it already
+	if t := m.tables["streams"]; t != nil && Int(o["stream_id"]) != 0 && t[idText(o["stream_id"])] == nil {
+		return nil // the notice of an archived channel is sent to users that have already lost the channel
 	}
 	o = maps.Clone(o)
 	o["flags"] = e["flags"]
 	if o["last_edit_timestamp"] == nil && o["last_moved_timestamp"] == nil {
-		o[pastKey] = &past{topic: str(o["subject"]), content: o["content"]}
+		o[historyKey] = &editHistory{topic: str(o["subject"]), content: o["content"]}
 	}
-	m.know(id, o)
-	if !has(o, "read") {
-		m.unread[id] = m.place(o)
+	m.storeMessage(id, o)
+	if !hasFlag(o, "read") {
+		m.unread[id] = m.newUnread(o)
 	}
-	if has(o, "starred") {
+	if hasFlag(o, "starred") {
 		m.starred[id] = true
 	}
 	return nil
 }
 
-func (m *Mirror) know(id int64, o Object) {
+func (m *Mirror) storeMessage(id int64, o Object) {
 	if m.messages[id] == nil {
 		m.order = append(m.order, id)
 	}
@@ -49,8 +49,8 @@ func (m *Mirror) know(id int64, o Object) {
 	}
 }
 
-// Fetched takes an answer of GET /messages: what the client shows when somebody scrolls.
-func (m *Mirror) Fetched(body []byte) error {
+// AddMessages stores the messages of an answer of GET /messages, as a client does when its user scrolls.
+func (m *Mirror) AddMessages(body []byte) error {
 	var v struct {
 		Messages []Object `json:"messages"`
 	}
@@ -58,14 +58,15 @@ func (m *Mirror) Fetched(body []byte) error {
 		return err
 	}
 	for _, o := range v.Messages {
-		m.know(Int(o["id"]), o)
+		m.storeMessage(Int(o["id"]), o)
 	}
 	return nil
 }
 
-// place is where an unread message stands.
-func (m *Mirror) place(o Object) *unread {
-	u := &unread{mentioned: has(o, "mentioned"), wildcard: has(o, "stream_wildcard_mentioned") || has(o, "topic_wildcard_mentioned")}
+// newUnread returns the position of an unread message.
+func (m *Mirror) newUnread(o Object) *unread {
+	u := &unread{mentioned: hasFlag(o, "mentioned"), wildcard: hasFlag(o, "stream_wildcard_mentioned") ||
+		hasFlag(o, "topic_wildcard_mentioned")}
 	if str(o["type"]) == "stream" {
 		u.stream, u.topic = Int(o["stream_id"]), str(o["subject"])
 		return u
@@ -78,7 +79,7 @@ func (m *Mirror) place(o Object) *unread {
 	return u
 }
 
-func has(o Object, flag string) bool {
+func hasFlag(o Object, flag string) bool {
 	list, _ := o["flags"].([]any)
 	for _, f := range list {
 		if f == flag {
@@ -105,7 +106,7 @@ func setFlag(o Object, flag string, on bool) {
 	o["flags"] = out
 }
 
-func (m *Mirror) updated(e Object) error {
+func (m *Mirror) messageUpdated(e Object) error {
 	id := Int(e["message_id"])
 	moved := e["new_stream_id"] != nil || e["subject"] != nil
 	edited := e["rendering_only"] != true
@@ -120,27 +121,29 @@ func (m *Mirror) updated(e Object) error {
 			}
 		}
 	}
-	m.remember(id, e)
+	m.recordEdit(id, e)
 	if flags, ok := e["flags"].([]any); ok && edited && e["rendered_content"] != nil {
-		m.flags(id, flags)
+		m.replaceFlags(id, flags)
 	}
 	if !moved {
 		return nil
 	}
 	for _, other := range Ints(e["message_ids"]) {
 		if other != id {
-			m.remember(other, e)
+			m.recordEdit(other, e)
 		}
 	}
 	for _, id := range Ints(e["message_ids"]) {
 		if u := m.unread[id]; u != nil {
-			m.moved(e, func(topic string) { u.topic = topic }, func(stream int64) { u.stream = stream })
-			if m.tables["subscriptions"] != nil && m.tables["subscriptions"][text(float64(u.stream))] == nil { // what lies in channels one is not in is read
+			m.applyMove(e, func(topic string) { u.topic = topic }, func(stream int64) { u.stream = stream })
+			// messages in channels without a subscription count as read
+			if m.tables["subscriptions"] != nil && m.tables["subscriptions"][idText(float64(u.stream))] == nil {
 				delete(m.unread, id)
 			}
 		}
 		if o := m.messages[id]; o != nil {
-			m.moved(e, func(topic string) { o["subject"], o["topic_links"] = topic, e["topic_links"] }, func(stream int64) { o["stream_id"] = float64(stream) })
+			m.applyMove(e, func(topic string) { o["subject"], o["topic_links"] = topic, e["topic_links"] },
+				func(stream int64) { o["stream_id"] = float64(stream) })
 			if e["new_stream_id"] != nil || !resolves(str(e["orig_subject"]), str(e["subject"])) {
 				o["last_moved_timestamp"] = e["edit_timestamp"]
 			}
@@ -149,24 +152,25 @@ func (m *Mirror) updated(e Object) error {
 	return nil
 }
 
-// resolves reports a change of topic that only marks it resolved, or takes the mark off: that is no move.
+// resolves reports whether a change of topic only adds or removes the mark of resolved topics, which is no move.
 func resolves(from, to string) bool {
 	const mark = "✔ "
 	return strings.TrimPrefix(from, mark) == to || strings.TrimPrefix(to, mark) == from
 }
 
-// flags are the whole truth about a message that was edited.
-func (m *Mirror) flags(id int64, flags []any) {
+// replaceFlags sets all flags of an edited message.
+func (m *Mirror) replaceFlags(id int64, flags []any) {
 	now := Object{"flags": flags}
 	if o := m.messages[id]; o != nil {
 		o["flags"] = flags
 	}
 	if u := m.unread[id]; u != nil {
-		u.mentioned, u.wildcard = has(now, "mentioned"), has(now, "stream_wildcard_mentioned") || has(now, "topic_wildcard_mentioned")
+		u.mentioned, u.wildcard = hasFlag(now, "mentioned"), hasFlag(now, "stream_wildcard_mentioned") ||
+			hasFlag(now, "topic_wildcard_mentioned")
 	}
 }
 
-func (m *Mirror) moved(e Object, topic func(string), stream func(int64)) {
+func (m *Mirror) applyMove(e Object, topic func(string), stream func(int64)) {
 	if t, ok := e["subject"].(string); ok {
 		topic(t)
 	}
@@ -175,7 +179,7 @@ func (m *Mirror) moved(e Object, topic func(string), stream func(int64)) {
 	}
 }
 
-func (m *Mirror) deleted(e Object) error {
+func (m *Mirror) messagesDeleted(e Object) error {
 	for _, id := range append(Ints(e["message_ids"]), Int(e["message_id"])) {
 		delete(m.unread, id)
 		delete(m.starred, id)
@@ -184,7 +188,7 @@ func (m *Mirror) deleted(e Object) error {
 	return nil
 }
 
-func (m *Mirror) flagged(e Object) error {
+func (m *Mirror) flagsChanged(e Object) error {
 	flag, add := str(e["flag"]), str(e["op"]) == "add"
 	if e["all"] == true && flag == "read" && add {
 		clear(m.unread)
@@ -206,7 +210,7 @@ func (m *Mirror) flagged(e Object) error {
 		case flag == "read" && add:
 			delete(m.unread, id)
 		case flag == "read":
-			d := object(details[text(float64(id))])
+			d := object(details[idText(float64(id))])
 			if d == nil {
 				return fmt.Errorf("message %d is unread again, without message_details", id)
 			}
@@ -221,7 +225,7 @@ func (m *Mirror) flagged(e Object) error {
 }
 
 func reactionKey(o Object) string {
-	return text(o["user_id"]) + " " + str(o["reaction_type"]) + " " + str(o["emoji_code"])
+	return idText(o["user_id"]) + " " + str(o["reaction_type"]) + " " + str(o["emoji_code"])
 }
 
 func (m *Mirror) reaction(e Object) error {
@@ -237,7 +241,7 @@ func (m *Mirror) reaction(e Object) error {
 		}
 	}
 	if add := str(e["op"]) == "add"; add != (len(out) == len(list)) {
-		return errors.New("a reaction twice, or none to remove")
+		return errors.New("a reaction was added twice, or removed without existing")
 	} else if add {
 		out = append(out, e)
 	}
@@ -248,15 +252,17 @@ func (m *Mirror) reaction(e Object) error {
 func (m *Mirror) submessage(e Object) error {
 	if o := m.messages[Int(e["message_id"])]; o != nil {
 		list, _ := o["submessages"].([]any)
-		o["submessages"] = append(list[:len(list):len(list)], Object{"id": e["submessage_id"], "message_id": e["message_id"], "sender_id": e["sender_id"], "msg_type": e["msg_type"], "content": e["content"]})
+		o["submessages"] = append(list[:len(list):len(list)],
+			Object{"id": e["submessage_id"], "message_id": e["message_id"], "sender_id": e["sender_id"],
+				"msg_type": e["msg_type"], "content": e["content"]})
 	}
 	return nil
 }
 
-// Messages are the ids of those it compares.
+// Messages returns the ids of the messages that are compared.
 func (m *Mirror) Messages() []int64 { return keys(m.messages) }
 
-// DiffMessages compares what it knows of messages with what GET /messages says of them now.
+// DiffMessages compares the stored messages with an answer of GET /messages.
 func (m *Mirror) DiffMessages(body []byte) error {
 	var v struct {
 		Messages []Object `json:"messages"`
@@ -271,14 +277,15 @@ func (m *Mirror) DiffMessages(body []byte) error {
 	for _, id := range m.Messages() {
 		fresh := got[id]
 		if fresh == nil {
-			return fmt.Errorf("message %d was told by an event and not deleted, but GET /messages does not have it: %.300s", id, canonical(m.messages[id]))
+			return fmt.Errorf("message %d was sent by an event and not deleted, but GET /messages does not contain "+
+				"it: %.300s", id, canonical(m.messages[id]))
 		}
-		if p, _ := m.messages[id][pastKey].(*past); p != nil {
+		if p, _ := m.messages[id][historyKey].(*editHistory); p != nil {
 			if err := m.diffRevisions(p, fresh); err != nil {
 				return fmt.Errorf("message %d: %w", id, err)
 			}
 		}
-		x, y := m.facets(m.messages[id]), m.facets(fresh)
+		x, y := m.comparedFields(m.messages[id]), m.comparedFields(fresh)
 		for k := range x {
 			if a, b := canonical(x[k]), canonical(y[k]); a != b {
 				return fmt.Errorf("message %d, %s: %s by events, %s by GET /messages", id, k, a, b)
@@ -288,10 +295,12 @@ func (m *Mirror) DiffMessages(body []byte) error {
 	return nil
 }
 
-// facets are what a message has of its own. Its sender's and channel's names and pictures follow from users and channels.
-func (m *Mirror) facets(o Object) Object {
+// comparedFields returns the members that belong to the message itself. The names and pictures of its sender and
+// channel follow from users and channels.
+func (m *Mirror) comparedFields(o Object) Object {
 	out := Object{}
-	for _, k := range []string{"content", "content_type", "subject", "stream_id", "type", "sender_id", "timestamp", "is_me_message", "last_edit_timestamp", "last_moved_timestamp"} {
+	for _, k := range []string{"content", "content_type", "subject", "stream_id", "type", "sender_id", "timestamp",
+		"is_me_message", "last_edit_timestamp", "last_moved_timestamp"} {
 		out[k] = o[k]
 	}
 	links, subs := o["topic_links"], o["submessages"]
@@ -313,13 +322,17 @@ func (m *Mirror) facets(o Object) Object {
 	}
 	list, _ := o["flags"].([]any)
 	for _, f := range list {
-		// The first is a legacy name beside the others; the second says how one came to a message, which no event tells.
+		// The first is an old name next to the others; the second says how the user got the message, which no event
+		// contains.
 		if f != "wildcard_mentioned" && f != "historical" {
 			flags[str(f)] = true
 		}
 	}
-	if c := text(o["stream_id"]); o["stream_id"] != nil && m.tables["subscriptions"][c] == nil && (m.flat["is_guest"] == true || m.tables["streams"][c]["invite_only"] == true) {
-		clear(reactions) // guests, and all in private channels, hear of these where they are subscribed, though they may read more
+	if c := idText(o["stream_id"]); o["stream_id"] != nil && m.tables["subscriptions"][c] == nil &&
+		(m.flat["is_guest"] == true || m.tables["streams"][c]["invite_only"] == true) {
+		// guests, and all users in private channels, get these events only in subscribed channels, though they can
+		// read more
+		clear(reactions)
 		delete(out, "submessages")
 	}
 	out["reactions"], out["flags"] = strings.Join(keys(reactions), ", "), strings.Join(keys(flags), ", ")

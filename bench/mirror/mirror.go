@@ -1,6 +1,3 @@
-// Package mirror is what a real client keeps: the state a register answered, changed by every event since, as the
-// protocol says events change it. It knows nothing of the server. What a fresh register answers must be the same; where
-// it is not, an event was missing, wrong, or told too much.
 package mirror
 
 import (
@@ -10,68 +7,71 @@ import (
 	"strings"
 )
 
-// A Kind is what a client said of itself when it registered, as far as it changes how events read.
-type Kind struct {
+// A Client holds the properties that a client sent with its register, as far as they change events.
+type Client struct {
 	Caps      map[string]bool // client_capabilities
-	AllPublic bool            // it hears public channels it is not in
+	AllPublic bool            // it also gets events of public channels without a subscription
 }
 
 // Object is decoded JSON.
 type Object = map[string]any
 
-// Mirror is one client's state.
+// A Mirror is the state of one client.
 type Mirror struct {
-	kind Kind
-	me   int64
-	// tables hold what has an id, by the id's text; flat is everything else of the register.
+	client Client
+	me     int64
+	// tables hold the objects with an id, by the id's text; flat is the rest of the register.
 	tables map[string]map[string]Object
 	flat   Object
 
-	unread   map[int64]*unread
-	starred  map[int64]bool
-	counts   bool // the register told unread messages
-	messages map[int64]Object
-	order    []int64 // of messages, as they came
-	dirty    map[string]bool
-	untold   map[string]bool // parts that no event follows since its owner's role, or what guests may know, has changed
-	met      map[string]bool // people who came into sight
+	unread    map[int64]*unread
+	starred   map[int64]bool
+	hasUnread bool // the register contained unread messages
+	messages  map[int64]Object
+	order     []int64 // of messages, in order of arrival
+	refetch   map[string]bool
+	// unfollowed parts get no further events, after a change of the user's role or of the users that guests can see.
+	unfollowed map[string]bool
+	discovered map[string]bool // users that became visible after the register
 }
 
-// unread is where a message stands that has not been read.
+// unread is the position of an unread message.
 type unread struct {
 	stream    int64
 	topic     string
-	people    string // of a direct message: everybody but oneself, ascending
+	people    string // of a direct message: the other participants, ascending
 	mentioned bool
 	wildcard  bool
 }
 
-// maxMessages bounds the messages a mirror compares.
+// maxMessages bounds the messages that a mirror stores and compares.
 const maxMessages = 300
 
-// listed are the tables a register answers as lists, and what their objects are known by.
-var listed = map[string]string{
+// listTables are the tables that a register contains as lists, with the member that is the key.
+var listTables = map[string]string{
 	"streams": "stream_id", "subscriptions": "stream_id", "unsubscribed": "stream_id", "never_subscribed": "stream_id",
-	"realm_users": "user_id", "realm_non_active_users": "user_id", "cross_realm_bots": "user_id", "realm_user_groups": "id", "realm_bots": "user_id",
-	"drafts": "id", "scheduled_messages": "scheduled_message_id", "reminders": "reminder_id", "saved_snippets": "id", "navigation_views": "fragment",
-	"channel_folders": "id", "realm_domains": "domain", "muted_users": "id", "user_topics": "",
+	"realm_users": "user_id", "realm_non_active_users": "user_id", "cross_realm_bots": "user_id",
+	"realm_user_groups": "id", "realm_bots": "user_id",
+	"drafts": "id", "scheduled_messages": "scheduled_message_id", "reminders": "reminder_id", "saved_snippets": "id",
+	"navigation_views": "fragment",
+	"channel_folders":  "id", "realm_domains": "domain", "muted_users": "id", "user_topics": "",
 }
 
-// mapped are the tables a register answers as objects by id.
-var mapped = []string{"user_status", "realm_emoji", "devices"}
+// mapTables are the tables that a register contains as objects by id.
+var mapTables = []string{"user_status", "realm_emoji", "devices"}
 
-// New is a mirror that knows nothing yet.
-func New(k Kind) *Mirror { return &Mirror{kind: k} }
+// New returns an empty mirror for a client.
+func New(k Client) *Mirror { return &Mirror{client: k} }
 
-// Start takes a register's answer.
+// Start replaces the state with the answer of a register.
 func (m *Mirror) Start(body []byte) error {
 	var v Object
 	if err := json.Unmarshal(body, &v); err != nil {
 		return fmt.Errorf("register: %w", err)
 	}
-	m.tables, m.flat, m.messages, m.dirty = map[string]map[string]Object{}, v, map[int64]Object{}, map[string]bool{}
-	m.order, m.untold, m.met = nil, map[string]bool{}, map[string]bool{}
-	for name, key := range listed {
+	m.tables, m.flat, m.messages, m.refetch = map[string]map[string]Object{}, v, map[int64]Object{}, map[string]bool{}
+	m.order, m.unfollowed, m.discovered = nil, map[string]bool{}, map[string]bool{}
+	for name, key := range listTables {
 		list, ok := v[name].([]any)
 		if !ok {
 			continue
@@ -88,7 +88,7 @@ func (m *Mirror) Start(body []byte) error {
 		m.tables[name] = t
 		delete(v, name)
 	}
-	for _, name := range mapped {
+	for _, name := range mapTables {
 		all, ok := v[name].(Object)
 		if !ok {
 			continue
@@ -104,7 +104,7 @@ func (m *Mirror) Start(body []byte) error {
 	m.startUnread()
 	for _, name := range []string{"streams", "subscriptions", "unsubscribed", "never_subscribed"} {
 		for _, o := range m.tables[name] {
-			m.counted(o)
+			m.countSubscribers(o)
 		}
 	}
 	return nil
@@ -116,12 +116,12 @@ func (m *Mirror) startUnread() {
 		m.starred[id] = true
 	}
 	u, ok := m.flat["unread_msgs"].(Object)
-	if m.counts = ok; ok {
+	if m.hasUnread = ok; ok {
 		for _, p := range objects(u["pms"]) {
-			m.unreads(p, unread{people: m.others(Int(p["other_user_id"]))})
+			m.addUnread(p, unread{people: m.others(Int(p["other_user_id"]))})
 		}
 		for _, p := range objects(u["streams"]) {
-			m.unreads(p, unread{stream: Int(p["stream_id"]), topic: str(p["topic"])})
+			m.addUnread(p, unread{stream: Int(p["stream_id"]), topic: str(p["topic"])})
 		}
 		for _, p := range objects(u["huddles"]) {
 			var who []int64
@@ -129,11 +129,11 @@ func (m *Mirror) startUnread() {
 				n, _ := strconv.ParseInt(s, 10, 64)
 				who = append(who, n)
 			}
-			m.unreads(p, unread{people: m.others(who...)})
+			m.addUnread(p, unread{people: m.others(who...)})
 		}
 		for _, id := range Ints(u["mentions"]) {
 			if x := m.unread[id]; x != nil {
-				x.mentioned = true // or everybody was, where that counts
+				x.mentioned = true // or a wildcard mentioned the user, where that counts
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func (m *Mirror) startUnread() {
 	delete(m.flat, "unread_msgs")
 }
 
-func (m *Mirror) unreads(group Object, u unread) {
+func (m *Mirror) addUnread(group Object, u unread) {
 	for _, id := range Ints(group["unread_message_ids"]) {
 		m.unread[id] = &u
 		u := u
@@ -149,7 +149,7 @@ func (m *Mirror) unreads(group Object, u unread) {
 	}
 }
 
-// others is a direct conversation without oneself; alone it is with oneself.
+// others returns the participants of a direct conversation without the user; "" for messages to oneself.
 func (m *Mirror) others(people ...int64) string {
 	var out []string
 	for _, p := range sorted(people) {
@@ -164,15 +164,15 @@ func keyOf(table, key string, o Object) string {
 	if table == "user_topics" {
 		return topicKey(o)
 	}
-	return text(o[key])
+	return idText(o[key])
 }
 
 func topicKey(o Object) string {
-	return text(o["stream_id"]) + " " + strings.ToLower(str(o["topic_name"]))
+	return idText(o["stream_id"]) + " " + strings.ToLower(str(o["topic_name"]))
 }
 
-// text is an id as a table's key.
-func text(v any) string {
+// idText returns an id as the key of a table.
+func idText(v any) string {
 	switch x := v.(type) {
 	case string:
 		return x
@@ -182,7 +182,7 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-// Int is a JSON number.
+// Int returns a JSON number as an integer, 0 for other values.
 func Int(v any) int64 { f, _ := v.(float64); return int64(f) }
 
 func str(v any) string    { s, _ := v.(string); return s }
@@ -196,7 +196,7 @@ func objects(v any) (out []Object) {
 	return out
 }
 
-// Ints is a JSON list of numbers.
+// Ints returns a JSON list of numbers.
 func Ints(v any) (out []int64) {
 	list, _ := v.([]any)
 	for _, x := range list {
@@ -205,7 +205,7 @@ func Ints(v any) (out []int64) {
 	return out
 }
 
-// numbers is a list as JSON decodes it.
+// numbers returns a list as JSON decodes it.
 func numbers(ids []int64) []any {
 	out := []any{}
 	for _, x := range ids {
@@ -214,7 +214,7 @@ func numbers(ids []int64) []any {
 	return out
 }
 
-// changeSet adds ids to a list that is a set, or takes them away.
+// changeSet adds ids to a list that represents a set, or removes them.
 func changeSet(o Object, key string, change []int64, add bool) {
 	now := map[int64]bool{}
 	for _, x := range Ints(o[key]) {

@@ -11,68 +11,69 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What can become of a request besides an answer.
+// Errors of a request without an answer.
 var (
 	ErrTimeout = errors.New("no answer in time")
 	ErrClosed  = errors.New("connection closed by the server")
 	ErrAnswer  = errors.New("not an HTTP/1.1 answer")
 )
 
-// maxAnswer bounds one answer kept in memory: a register of a very large organization is some 10 MB.
+// maxAnswer bounds one answer in memory, in bytes: a register of a very large organization has some 10 MB.
 const maxAnswer = 256 << 20
 
 // An Answer is one response. Body is valid only during Handler.Answer.
 type Answer struct {
 	Status int
-	Body   []byte // empty when the request was sent with Discard
+	Body   []byte // empty if the request was sent with Discard
 	Head   []byte
 	Wire   int  // bytes of head and body on the wire
 	Gzip   bool // Body is compressed
 	Err    error
-	First  time.Duration // when the first byte was read
-	At     time.Duration // when the last byte was read
+	First  time.Duration // time of the first byte
+	At     time.Duration // time of the last byte
 }
 
-// A Handler receives the answer to the request a connection was sent. It may Send again at once.
+// A Handler receives the answer to a request. It may Send again at once.
 type Handler interface {
 	Answer(c *Conn, a *Answer)
 }
 
-// A Conn is one keep-alive connection with at most one request on it. It dials when there is something to send, so the
-// same Conn outlives a server that is killed and started again. The zero value with Loop, Remote set is ready.
+// A Conn is one keep-alive connection with at most one request under way. It connects when there is something to
+// send, so the same Conn can be used after the server was killed and restarted. A zero value with Loop and Remote set
+// is ready.
 type Conn struct {
 	Loop   *Loop
 	Remote netip.AddrPort
 	Local  netip.Addr // source address; zero lets the kernel choose
 
-	fd       int // number + 1, so that zero is "closed"
-	gen      int32
-	linked   bool
-	closing  bool // the server said Connection: close
-	discard  bool
-	chunked  bool
-	gzip     bool
-	h        Handler
-	deadline time.Duration
-	first    time.Duration
-	out      []byte // what of the request could not be written yet
-	in       []byte // an answer that came in pieces
-	status   int
-	head     int // bytes of the head, once it is whole
-	need     int // bytes of the whole answer, once the head is known
-	got      int
+	fd        int // file descriptor + 1, so that zero means closed
+	gen       int32
+	connected bool
+	closing   bool // the server sent Connection: close
+	discard   bool
+	chunked   bool
+	gzip      bool
+	handler   Handler
+	deadline  time.Duration
+	first     time.Duration
+	out       []byte // part of the request that is not written yet
+	in        []byte // first part of an incomplete answer
+	status    int
+	head      int // bytes of the head, once it is complete
+	need      int // bytes of the whole answer, once the head is complete
+	got       int
 }
 
-// Waiting says whether a request is under way.
-func (c *Conn) Waiting() bool { return c.h != nil }
+// Waiting reports whether a request is under way.
+func (c *Conn) Waiting() bool { return c.handler != nil }
 
-// Send writes a request and has h told its answer or failure. The bytes are not kept. A zero timeout waits for ever.
+// Send writes a request; h receives the answer or the error. The bytes are not kept. A zero timeout means no limit.
 func (c *Conn) Send(req []byte, h Handler, timeout time.Duration, discard bool) {
-	if c.h != nil {
+	if c.handler != nil {
 		panic("BUG: two requests at once on one connection")
 	}
 	l := c.Loop
-	c.h, c.discard, c.deadline, c.first, c.head, c.need, c.got = h, discard, 0, 0, 0, 0, 0
+	c.handler, c.discard, c.deadline, c.first, c.head, c.need, c.got = h, discard, 0, 0, 0, 0, 0
 	if timeout > 0 {
 		c.deadline = l.Now() + timeout
 	}
@@ -80,12 +81,12 @@ func (c *Conn) Send(req []byte, h Handler, timeout time.Duration, discard bool) 
 	if c.fd == 0 {
 		c.out = c.out[:0]
 		if err := c.dial(req); err != nil {
-			// Told from a timer, so that a caller that sends again at once does not recurse.
+			// Reported from a timer, so that a caller that sends again at once does not recurse.
 			l.At(l.Now(), func() { c.fail(err) })
 		}
 		return
 	}
-	if !c.linked {
+	if !c.connected {
 		c.out = append(c.out, req...)
 		return
 	}
@@ -112,8 +113,8 @@ func (c *Conn) write(b []byte) {
 	}
 }
 
-// dial connects and sends the request, if the kernel has connected by then: on the same machine it has, and 19,000
-// connections that come back at once need not all be seen twice.
+// dial connects and writes the request if the connection is established at once. On the same machine it is, which
+// saves a second epoll event for each of 19,000 connections that return at the same time.
 func (c *Conn) dial(req []byte) error {
 	l := c.Loop
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
@@ -122,7 +123,7 @@ func (c *Conn) dial(req []byte) error {
 	}
 	unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	if c.Local.IsValid() {
-		// The kernel then chooses the port when it knows both ends: 28,000 of them for each source address.
+		// The kernel then chooses the port when both ends are known: 28,000 ports for each source address.
 		unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
 		if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: c.Local.As4()}); err != nil {
 			unix.Close(fd)
@@ -139,14 +140,15 @@ func (c *Conn) dial(req []byte) error {
 		unix.Close(fd)
 		return fmt.Errorf("connect: %w", e)
 	}
-	c.linked = e == 0
+	c.connected = e == 0
 	if e != 0 {
 		n = 0
 	}
 	c.out = append(c.out, req[n:]...)
 	l.gen++
 	c.gen = l.gen
-	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd), Pad: c.gen}
+	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd),
+		Pad: c.gen}
 	if err := unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
 		unix.Close(fd)
 		return fmt.Errorf("epoll: %w", err)
@@ -162,7 +164,7 @@ func (c *Conn) dial(req []byte) error {
 	return nil
 }
 
-// drop closes the socket and forgets what was under way.
+// drop closes the socket and forgets the request under way.
 func (c *Conn) drop() {
 	if c.fd == 0 {
 		return
@@ -171,33 +173,33 @@ func (c *Conn) drop() {
 	unix.Close(c.fd - 1)
 	c.Loop.Open--
 	c.Loop.Closed++
-	c.fd, c.linked = 0, false
+	c.fd, c.connected = 0, false
 	c.in, c.out = nil, nil
 }
 
-// Hangup closes the connection from our side, as a client that goes away does. A request under way is forgotten.
+// Hangup closes the connection from this side. A request under way gets no answer.
 func (c *Conn) Hangup() {
-	c.h = nil
+	c.handler = nil
 	c.drop()
 }
 
 func (c *Conn) fail(err error) {
-	h := c.h
-	c.h = nil
+	h := c.handler
+	c.handler = nil
 	c.drop()
 	if h != nil {
 		h.Answer(c, &Answer{Err: err, At: c.Loop.Now()})
 	}
 }
 
-// wake is what epoll calls. Edge triggered: it reads until a read comes back short.
-func (c *Conn) wake(ev uint32) {
-	if !c.linked && ev&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+// handleEvents handles an epoll event. Events are edge triggered: it reads until a read returns less than the buffer.
+func (c *Conn) handleEvents(ev uint32) {
+	if !c.connected && ev&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
 		if e, err := unix.GetsockoptInt(c.fd-1, unix.SOL_SOCKET, unix.SO_ERROR); err != nil || e != 0 {
 			c.fail(fmt.Errorf("connect: %w", unix.Errno(e)))
 			return
 		}
-		c.linked = true
+		c.connected = true
 	}
 	if len(c.out) > 0 && ev&unix.EPOLLOUT != 0 {
 		b := c.out
@@ -222,8 +224,8 @@ func (c *Conn) wake(ev uint32) {
 			return
 		}
 		c.Loop.BytesIn += int64(n)
-		c.take(b[:n])
-		// A handler may have hung up, or dialled anew: what is readable then is not ours.
+		c.receive(b[:n])
+		// A handler may have closed or reopened the connection: the remaining bytes then belong to another socket.
 		if c.fd == 0 || c.gen != gen {
 			return
 		}
@@ -233,10 +235,10 @@ func (c *Conn) wake(ev uint32) {
 	}
 }
 
-// take is handed what one read brought. The usual answer is whole and is parsed where it lies.
-func (c *Conn) take(b []byte) {
-	if c.h == nil {
-		// Bytes nobody asked for: a server that times out an idle connection may say so before it closes.
+// receive processes the bytes of one read. A complete answer, the usual case, is parsed without copying it.
+func (c *Conn) receive(b []byte) {
+	if c.handler == nil {
+		// Bytes without a request: a server may send an answer to an idle connection before it closes it.
 		c.drop()
 		return
 	}
@@ -249,7 +251,7 @@ func (c *Conn) take(b []byte) {
 	} else if c.need > 0 && c.discard {
 		c.got += len(b)
 		if c.got >= c.need {
-			c.done(nil, nil, c.need)
+			c.finish(nil, nil, c.need)
 		}
 		return
 	}
@@ -260,10 +262,10 @@ func (c *Conn) take(b []byte) {
 			return
 		}
 		if !ok {
-			c.keep(b)
+			c.buffer(b)
 			return
 		}
-		if p.status < 200 { // 100 Continue and its kind are followed by the real answer
+		if p.status < 200 { // 100 Continue and similar answers precede the real one
 			b = b[p.head:]
 			continue
 		}
@@ -275,24 +277,24 @@ func (c *Conn) take(b []byte) {
 		if bad {
 			c.fail(ErrAnswer)
 		} else if whole {
-			c.done(b[:c.head], body, len(b))
+			c.finish(b[:c.head], body, len(b))
 		} else {
-			c.keep(b)
+			c.buffer(b)
 		}
 		return
 	}
 	if len(b) >= c.need {
-		c.done(b[:c.head], b[c.head:c.need], c.need)
+		c.finish(b[:c.head], b[c.head:c.need], c.need)
 		return
 	}
 	if c.discard {
 		c.got, c.in = len(b), c.in[:0]
 		return
 	}
-	c.keep(b)
+	c.buffer(b)
 }
 
-func (c *Conn) keep(b []byte) {
+func (c *Conn) buffer(b []byte) {
 	if len(b) == 0 {
 		c.in = c.in[:0]
 		return
@@ -306,14 +308,14 @@ func (c *Conn) keep(b []byte) {
 	c.in = append(c.in[:0], b...)
 }
 
-func (c *Conn) done(head, body []byte, wire int) {
+func (c *Conn) finish(head, body []byte, wire int) {
 	a := Answer{Status: c.status, Head: head, Body: body, Wire: wire, Gzip: c.gzip, First: c.first, At: c.Loop.Now()}
 	if c.discard {
 		a.Body = nil
 	}
-	h := c.h
-	// A buffer of an answer that came in pieces is given back, or 19,000 of them would stay; the body keeps it alive.
-	c.h, c.in = nil, nil
+	h := c.handler
+	// Release the buffer of an incomplete answer, or 19,000 of them would stay; the body keeps it alive.
+	c.handler, c.in = nil, nil
 	if c.closing {
 		c.drop()
 	}
@@ -325,14 +327,14 @@ type head struct {
 	chunked, close, gzip bool
 }
 
-var crlf2 = []byte("\r\n\r\n")
+var headEnd = []byte("\r\n\r\n")
 
-// parseHead reads a status line and the few header fields that frame an answer.
+// parseHead reads the status line and the header fields that delimit an answer.
 func parseHead(b []byte) (h head, ok, bad bool) {
 	if len(b) >= 8 && string(b[:7]) != "HTTP/1." {
 		return h, false, true
 	}
-	end := bytes.Index(b, crlf2)
+	end := bytes.Index(b, headEnd)
 	if end < 0 {
 		return h, false, len(b) > 64<<10
 	}
@@ -351,7 +353,7 @@ func parseHead(b []byte) (h head, ok, bad bool) {
 		if line = line[i+1:]; len(line) == 0 {
 			break
 		}
-		// The fields that matter, told apart by their first letter before anything is compared.
+		// Compare the first letter before the whole name.
 		switch line[0] | 0x20 {
 		case 'c':
 			if v, is := field(line, "content-length"); is {
@@ -387,7 +389,7 @@ func field(line []byte, name string) ([]byte, bool) {
 	return bytes.TrimSpace(v), true
 }
 
-// dechunk joins the chunks of a body, once the last one is there.
+// dechunk joins the chunks of a body, once the last one has arrived.
 func dechunk(b []byte) (body []byte, whole, bad bool) {
 	for {
 		i := bytes.IndexByte(b, '\n')
@@ -413,7 +415,7 @@ func dechunk(b []byte) (body []byte, whole, bad bool) {
 		}
 		b = b[i+1:]
 		if n == 0 {
-			// Trailers end with an empty line; servers here send none.
+			// Trailers end with an empty line; the measured servers send none.
 			return body, bytes.HasPrefix(b, []byte("\r\n")), false
 		}
 		if len(b) < n+2 {

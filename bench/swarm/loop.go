@@ -1,11 +1,3 @@
-// Package swarm is a load client for very many HTTP/1.1 connections at once: one thread, one epoll, no goroutine and
-// no buffer for a connection that waits.
-//
-// Everything of a Loop belongs to the goroutine that opened it: connections, timers, callbacks. Nothing is locked, and
-// a scenario is written as plain callbacks that run between two system calls. A waiting long poll costs one Conn; a
-// delivery costs one read, one write and the scan of its bytes.
-//
-// Only plain http is spoken, to IPv4 addresses: the tool measures servers, not TLS.
 package swarm
 
 import (
@@ -20,44 +12,44 @@ import (
 )
 
 const (
-	// batch is how many ready sockets one epoll_wait may report: large enough that its cost vanishes, small enough
-	// that timers are looked at between two batches (a batch of answers takes about 5 ms).
+	// batch is the largest number of ready sockets that one epoll_wait returns: large enough to make its cost
+	// negligible, small enough to check timers in between (a batch of answers takes about 5 ms).
 	batch = 512
-	// scratchBytes bounds one read. A read that fills it is followed by another.
+	// scratchBytes is the size of one read. A read that fills the buffer is followed by another.
 	scratchBytes = 256 << 10
-	// sweepEvery is how often deadlines are looked at; a deadline is late by at most this much.
+	// sweepEvery is the interval of deadline checks; a timeout is late by at most this.
 	sweepEvery = 250 * time.Millisecond
 )
 
-// A Loop owns sockets and timers. Open it, use it and close it in one goroutine.
+// A Loop owns sockets and timers. Open, use and close it in one goroutine.
 type Loop struct {
-	ep      int
-	start   time.Time
-	conns   []*Conn // by file descriptor
-	ready   [batch]unix.EpollEvent
-	scratch []byte
-	out     []byte
-	timers  timers
-	timerNo uint64
-	gen     int32 // of the last socket opened
-	wait2   bool  // the kernel has epoll_pwait2, so waits end on the microsecond
+	ep        int
+	start     time.Time
+	conns     []*Conn // by file descriptor
+	ready     [batch]unix.EpollEvent
+	scratch   []byte
+	out       []byte
+	timers    timers
+	timerNo   uint64
+	gen       int32 // of the last socket
+	hasPwait2 bool  // the kernel has epoll_pwait2, so timeouts have microseconds
 
-	// Counters since Open. BytesIn and BytesOut are what HTTP put on the wire, heads included.
+	// Counters since Open. BytesIn and BytesOut count HTTP heads and bodies.
 	BytesIn, BytesOut   int64
 	Dials, Closed, Open int64
 }
 
-// Open makes a loop and ties the calling goroutine to its thread, so that Busy speaks of the loop alone.
+// Open returns a loop and locks the calling goroutine to its thread, so that Busy counts the loop alone.
 func Open() (*Loop, error) {
 	runtime.LockOSThread()
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
-	return &Loop{ep: ep, start: time.Now(), scratch: make([]byte, scratchBytes), wait2: true}, nil
+	return &Loop{ep: ep, start: time.Now(), scratch: make([]byte, scratchBytes), hasPwait2: true}, nil
 }
 
-// Close drops every connection without telling anybody.
+// Close drops every connection without calling its handler.
 func (l *Loop) Close() {
 	for _, c := range l.conns {
 		if c != nil {
@@ -68,13 +60,13 @@ func (l *Loop) Close() {
 	runtime.UnlockOSThread()
 }
 
-// Now is the monotonic time since Open. All times of a loop are of this kind.
+// Now returns the monotonic time since Open. All times of a loop are relative to Open.
 func (l *Loop) Now() time.Duration { return time.Since(l.start) }
 
-// Wall says which wall clock time a time of the loop was.
+// Wall converts a time of the loop to wall clock time.
 func (l *Loop) Wall(t time.Duration) time.Time { return l.start.Add(t) }
 
-// Busy is the CPU time this thread has used so far.
+// Busy returns the CPU time of this thread so far.
 func (l *Loop) Busy() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_THREAD, &u) != nil {
@@ -83,13 +75,13 @@ func (l *Loop) Busy() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// At runs f at the given time, or as soon as the loop comes round after it.
+// At runs f at the given time, or as soon as possible after it.
 func (l *Loop) At(when time.Duration, f func()) {
 	l.timerNo++
 	heap.Push(&l.timers, timer{when, l.timerNo, f})
 }
 
-// Every runs f at a fixed rhythm until it answers false.
+// Every runs f with period d until it returns false.
 func (l *Loop) Every(d time.Duration, f func() bool) {
 	next := l.Now() + d
 	var tick func()
@@ -106,7 +98,7 @@ func (l *Loop) Every(d time.Duration, f func() bool) {
 	l.At(next, tick)
 }
 
-// Run serves sockets and timers until done answers true; done is asked after each batch.
+// Run serves sockets and timers until done returns true; done is called after each batch.
 func (l *Loop) Run(done func() bool) error {
 	nextSweep := l.Now() + sweepEvery
 	for {
@@ -132,25 +124,26 @@ func (l *Loop) Run(done func() bool) error {
 		for i := 0; i < n; i++ {
 			e := &l.ready[i]
 			if fd := int(e.Fd); fd < len(l.conns) && l.conns[fd] != nil {
-				// The generation in Pad tells a socket from a later one under the same number.
+				// The generation in Pad distinguishes a socket from a later one with the same number.
 				if c := l.conns[fd]; c.gen == e.Pad {
-					c.wake(e.Events)
+					c.handleEvents(e.Events)
 				}
 			}
 		}
 	}
 }
 
-// RunFor serves for d, or until stop answers true.
+// RunFor serves for d, or until stop returns true.
 func (l *Loop) RunFor(d time.Duration, stop func() bool) error {
 	end := l.Now() + d
 	l.At(end, func() {})
 	return l.Run(func() bool { return l.Now() >= end || stop != nil && stop() })
 }
 
-// poll asks without waiting first: under load there is always something, and a raw call keeps the Go scheduler out.
+// poll first asks without waiting: under load some socket is always ready, and a raw call avoids the Go scheduler.
 func (l *Loop) poll(wait time.Duration) (int, error) {
-	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.ep), uintptr(unsafe.Pointer(&l.ready[0])), batch, 0, 0, 0)
+	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.ep), uintptr(unsafe.Pointer(&l.ready[0])), batch, 0, 0,
+		0)
 	if e == 0 && n > 0 || wait <= 0 {
 		if e != 0 && e != unix.EINTR {
 			return 0, fmt.Errorf("epoll_wait: %w", e)
@@ -160,16 +153,17 @@ func (l *Loop) poll(wait time.Duration) (int, error) {
 		}
 		return int(n), nil
 	}
-	if l.wait2 {
+	if l.hasPwait2 {
 		ts := unix.NsecToTimespec(int64(wait))
-		n, _, e = unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(l.ep), uintptr(unsafe.Pointer(&l.ready[0])), batch, uintptr(unsafe.Pointer(&ts)), 0, 0)
+		n, _, e = unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(l.ep), uintptr(unsafe.Pointer(&l.ready[0])), batch,
+			uintptr(unsafe.Pointer(&ts)), 0, 0)
 		if e == 0 {
 			return int(n), nil
 		}
 		if e == unix.EINTR {
 			return 0, nil
 		}
-		l.wait2 = false // older kernels: waits end on the millisecond
+		l.hasPwait2 = false // older kernel: timeouts have milliseconds
 	}
 	m, err := unix.EpollWait(l.ep, l.ready[:], int((wait+time.Millisecond-1)/time.Millisecond))
 	if errors.Is(err, unix.EINTR) {
@@ -178,10 +172,10 @@ func (l *Loop) poll(wait time.Duration) (int, error) {
 	return m, err
 }
 
-// sweep fails the requests whose deadline has passed.
+// sweep fails the requests after their deadline.
 func (l *Loop) sweep(now time.Duration) {
 	for _, c := range l.conns {
-		if c != nil && c.h != nil && c.deadline != 0 && now >= c.deadline {
+		if c != nil && c.handler != nil && c.deadline != 0 && now >= c.deadline {
 			c.fail(ErrTimeout)
 		}
 	}
@@ -189,7 +183,7 @@ func (l *Loop) sweep(now time.Duration) {
 
 type timer struct {
 	when time.Duration
-	no   uint64 // equal times fire in the order they were set
+	no   uint64 // timers of equal time fire in the order of creation
 	f    func()
 }
 

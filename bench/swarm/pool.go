@@ -7,36 +7,37 @@ import (
 	"time"
 )
 
-// A Call is one request that is not a long poll. Intended is when the scenario meant it to happen; how long it took is
-// counted from there, so that a client or server that falls behind cannot hide it.
+// A Call is one request that is not a long poll. Intended is the time at which the scenario wanted to send it.
+// Latency counts from there, so that a client or server that falls behind cannot hide its delay.
 type Call struct {
 	Method, Path string // Path with its query
-	Host, Auth   string // Auth is the whole value of the header, or empty
-	Body         string // url-encoded form
+	Host, Auth   string // Auth is the whole header value, or empty
+	Body         string // URL-encoded form
 	Gzip         bool   // ask for a compressed answer
-	Discard      bool   // count the answer, keep nothing of it
+	Discard      bool   // count the answer but do not store it
 	Timeout      time.Duration
 	Intended     time.Duration
-	Kind         int // whatever the scenario counts by
+	Kind         int // kind of request, for the caller's statistics
 	Done         func(*Call, *Answer)
 
-	Sent time.Duration // when it was written
+	Sent time.Duration // time when it was written
 	pool *Pool
 }
 
-// A Pool spreads calls over a fixed number of connections; calls wait their turn when all are taken.
+// A Pool distributes calls over a fixed number of connections; calls wait while all connections are in use.
 type Pool struct {
 	Loop  *Loop
 	all   []*Conn
 	idle  []*Conn
-	wait  []*Call // ring: head is the oldest
+	queue []*Call // calls without a connection; head is the index of the oldest
 	head  int
 	Size  int
 	Busy  int
 	Agent string
 }
 
-// NewPool makes size connections to one server, dialled when first used, from the given source addresses in turn.
+// NewPool returns a pool of size connections to one server. They connect on first use, from the given source
+// addresses in turn.
 func NewPool(l *Loop, to netip.AddrPort, from []netip.Addr, size int, agent string) *Pool {
 	p := &Pool{Loop: l, Size: size, Agent: agent}
 	for i := 0; i < size; i++ {
@@ -50,38 +51,38 @@ func NewPool(l *Loop, to netip.AddrPort, from []netip.Addr, size int, agent stri
 	return p
 }
 
-// ErrCut is told to calls that were given up from this side.
-var ErrCut = errors.New("given up")
+// ErrGivenUp is the error of calls that GiveUp ended.
+var ErrGivenUp = errors.New("given up")
 
-// Cut gives up every call that is not answered yet.
-func (p *Pool) Cut() {
-	wait := append([]*Call(nil), p.wait[p.head:]...)
-	p.wait, p.head = nil, 0
+// GiveUp ends all calls without an answer with ErrGivenUp.
+func (p *Pool) GiveUp() {
+	wait := append([]*Call(nil), p.queue[p.head:]...)
+	p.queue, p.head = nil, 0
 	for _, c := range p.all {
 		if c.Waiting() {
-			c.fail(ErrCut)
+			c.fail(ErrGivenUp)
 		}
 	}
 	for _, c := range wait {
 		if c.Done != nil {
-			c.Done(c, &Answer{Err: ErrCut, At: p.Loop.Now()})
+			c.Done(c, &Answer{Err: ErrGivenUp, At: p.Loop.Now()})
 		}
 	}
 }
 
-// Renew has the next calls dial anew, for whoever knows that the server has ended before its connections say so: a call
-// sent on one of those would be lost.
-func (p *Pool) Renew() {
+// Reconnect closes all idle connections, so that the next calls connect again. Use it when the server was killed: a
+// call on a connection whose end is not noticed yet would be lost.
+func (p *Pool) Reconnect() {
 	for _, c := range p.idle {
 		c.drop()
 	}
 }
 
-// Do sends c as soon as a connection is free.
+// Do sends c as soon as a connection is idle.
 func (p *Pool) Do(c *Call) {
 	c.pool = p
 	if len(p.idle) == 0 {
-		p.wait = append(p.wait, c)
+		p.queue = append(p.queue, c)
 		return
 	}
 	conn := p.idle[len(p.idle)-1]
@@ -90,11 +91,11 @@ func (p *Pool) Do(c *Call) {
 	c.send(conn)
 }
 
-// Waiting is how many calls have no connection yet.
-func (p *Pool) Waiting() int { return len(p.wait) - p.head }
+// Waiting returns the number of calls without a connection.
+func (p *Pool) Waiting() int { return len(p.queue) - p.head }
 
-// Under is how many calls are not answered yet.
-func (p *Pool) Under() int { return p.Busy + p.Waiting() }
+// Pending returns the number of calls without an answer.
+func (p *Pool) Pending() int { return p.Busy + p.Waiting() }
 
 func (c *Call) send(conn *Conn) {
 	l := conn.Loop
@@ -133,18 +134,18 @@ func (c *Call) send(conn *Conn) {
 	conn.Send(b, c, timeout, c.Discard)
 }
 
-// Answer hands the answer on and gives the connection to the call that waited longest.
+// Answer passes the answer to the call and gives the connection to the call that has waited longest.
 func (c *Call) Answer(conn *Conn, a *Answer) {
 	p := c.pool
 	if c.Done != nil {
 		c.Done(c, a)
 	}
-	if p.head < len(p.wait) {
-		next := p.wait[p.head]
-		p.wait[p.head] = nil
+	if p.head < len(p.queue) {
+		next := p.queue[p.head]
+		p.queue[p.head] = nil
 		p.head++
-		if p.head == len(p.wait) || p.head > 4096 && p.head*2 > len(p.wait) {
-			p.wait = p.wait[:copy(p.wait, p.wait[p.head:])]
+		if p.head == len(p.queue) || p.head > 4096 && p.head*2 > len(p.queue) {
+			p.queue = p.queue[:copy(p.queue, p.queue[p.head:])]
 			p.head = 0
 		}
 		next.send(conn)

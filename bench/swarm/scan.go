@@ -5,28 +5,28 @@ import (
 	"errors"
 )
 
-// An Event is what a load client needs of one event, found by skimming. All slices point into the scanned bytes; texts
-// are as they stand between their quotes, escapes not undone.
+// An Event holds the members of one event that a load client needs. All slices point into the scanned bytes; strings
+// are raw: without quotes, with escapes.
 type Event struct {
 	ID      int64
 	Type    []byte
 	Op      []byte
 	LocalID []byte
 	Raw     []byte // the whole object
-	// Of a message event:
+	// Members of a message event:
 	Message  int64
 	Sender   int64
 	Stream   int64
 	Content  []byte
-	MsgFlags []byte // the value of "flags" beside the message
+	MsgFlags []byte // the value of "flags" next to the message
 }
 
 var errJSON = errors.New("not the JSON of an events answer")
 
-// ScanEvents skims an answer of GET /events and calls see for each event in order; see answers false to stop. The Event
-// is reused. Only what frames the values is checked, not the whole grammar: sampled clients decode everything.
+// ScanEvents scans an answer of GET /events and calls see for each event in order; see returns false to stop. The
+// Event is reused. It checks only the structure, not the whole JSON grammar: sampled clients decode everything.
 func ScanEvents(body []byte, e *Event, see func(*Event) bool) error {
-	s := skim{b: body}
+	s := scanner{b: body}
 	found := false
 	err := s.object(func(key []byte) error {
 		if string(key) != "events" {
@@ -57,7 +57,7 @@ func ScanEvents(body []byte, e *Event, see func(*Event) bool) error {
 
 var errStop = errors.New("stop")
 
-func (s *skim) event(key []byte, e *Event) (err error) {
+func (s *scanner) event(key []byte, e *Event) (err error) {
 	switch string(key) {
 	case "id":
 		e.ID, err = s.number()
@@ -99,9 +99,9 @@ func (s *skim) event(key []byte, e *Event) (err error) {
 	return err
 }
 
-// Fields skims one JSON object and hands each member's key and raw value to see.
+// Fields scans one JSON object and calls see with the key and raw value of each member.
 func Fields(body []byte, see func(key, value []byte)) error {
-	s := skim{b: body}
+	s := scanner{b: body}
 	return s.object(func(key []byte) error {
 		s.space()
 		start := s.i
@@ -113,14 +113,14 @@ func Fields(body []byte, see func(key, value []byte)) error {
 	})
 }
 
-// Int reads a raw JSON integer.
+// Int parses a raw JSON integer.
 func Int(raw []byte) (int64, bool) {
-	s := skim{b: raw}
+	s := scanner{b: raw}
 	n, err := s.number()
 	return n, err == nil
 }
 
-// Text reads a raw JSON string without escapes.
+// Text returns the content of a raw JSON string without escapes.
 func Text(raw []byte) string {
 	if len(raw) >= 2 && raw[0] == '"' {
 		return string(raw[1 : len(raw)-1])
@@ -128,18 +128,18 @@ func Text(raw []byte) string {
 	return ""
 }
 
-type skim struct {
+type scanner struct {
 	b []byte
 	i int
 }
 
-func (s *skim) space() {
+func (s *scanner) space() {
 	for s.i < len(s.b) && s.b[s.i] <= ' ' {
 		s.i++
 	}
 }
 
-func (s *skim) peek() byte {
+func (s *scanner) peek() byte {
 	s.space()
 	if s.i < len(s.b) {
 		return s.b[s.i]
@@ -147,7 +147,7 @@ func (s *skim) peek() byte {
 	return 0
 }
 
-func (s *skim) eat(c byte) bool {
+func (s *scanner) eat(c byte) bool {
 	if s.peek() != c {
 		return false
 	}
@@ -155,7 +155,7 @@ func (s *skim) eat(c byte) bool {
 	return true
 }
 
-func (s *skim) object(member func(key []byte) error) error {
+func (s *scanner) object(member func(key []byte) error) error {
 	if !s.eat('{') {
 		return errJSON
 	}
@@ -184,7 +184,7 @@ func (s *skim) object(member func(key []byte) error) error {
 	}
 }
 
-func (s *skim) array(item func() error) error {
+func (s *scanner) array(item func() error) error {
 	if !s.eat('[') {
 		return errJSON
 	}
@@ -206,7 +206,7 @@ func (s *skim) array(item func() error) error {
 	}
 }
 
-func (s *skim) text() ([]byte, error) {
+func (s *scanner) text() ([]byte, error) {
 	if !s.eat('"') {
 		return nil, errJSON
 	}
@@ -228,7 +228,7 @@ func (s *skim) text() ([]byte, error) {
 	}
 }
 
-func (s *skim) number() (int64, error) {
+func (s *scanner) number() (int64, error) {
 	neg := s.eat('-')
 	start := s.i
 	var n int64
@@ -245,8 +245,8 @@ func (s *skim) number() (int64, error) {
 	return n, nil
 }
 
-// skip passes one value of any kind. Inside objects and arrays only quotes and brackets are looked at.
-func (s *skim) skip() error {
+// skip skips one value of any kind. Inside objects and arrays it looks only at quotes and brackets.
+func (s *scanner) skip() error {
 	switch s.peek() {
 	case 0:
 		return errJSON

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-func loop(t *testing.T) *Loop {
+func openLoop(t *testing.T) *Loop {
 	t.Helper()
 	l, err := Open()
 	if err != nil {
@@ -24,7 +24,7 @@ func loop(t *testing.T) *Loop {
 	return l
 }
 
-func TestAnswersOfEveryShape(t *testing.T) {
+func TestAnswerEncodings(t *testing.T) {
 	big := strings.Repeat("0123456789abcdef", 40000)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/plain", func(w http.ResponseWriter, r *http.Request) {
@@ -53,7 +53,7 @@ func TestAnswersOfEveryShape(t *testing.T) {
 	})
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
-	l := loop(t)
+	l := openLoop(t)
 	p := NewPool(l, netip.MustParseAddrPort(srv.Listener.Addr().String()), nil, 3, "test/1")
 	got := map[string]string{}
 	left := 0
@@ -76,24 +76,28 @@ func TestAnswersOfEveryShape(t *testing.T) {
 		if err := l.RunFor(5*time.Second, func() bool { return left == 0 }); err != nil {
 			t.Fatal(err)
 		}
-		for path, want := range map[string]string{"/plain": "200 plain", "/chunks": "200 part0 part1 part2 part3 part4 ", "/big": "200 " + big, "/bye": "200 bye", "/echo": "418 PATCH b u p chat.example"} {
+		for path, want := range map[string]string{"/plain": "200 plain",
+			"/chunks": "200 part0 part1 part2 part3 part4 ", "/big": "200 " + big, "/bye": "200 bye",
+			"/echo": "418 PATCH b u p chat.example"} {
 			if got[path] != want {
 				t.Errorf("%s: %.60q, want %.60q", path, got[path], want)
 			}
 		}
 		clear(got)
 	}
-	if p.Under() != 0 || l.Open > 3 {
-		t.Errorf("%d calls under way, %d connections open", p.Under(), l.Open)
+	if p.Pending() != 0 || l.Open > 3 {
+		t.Errorf("%d calls under way, %d connections open", p.Pending(), l.Open)
 	}
 }
 
-// A server that says nothing, closes, or speaks another language must not be waited for or believed.
+// A server that sends nothing, closes the connection or speaks another protocol yields an error.
 func TestBadServers(t *testing.T) {
 	for name, c := range map[string]struct {
 		say  string
 		want string
-	}{"silent": {"-", "no answer in time"}, "closes": {"", "closed"}, "stranger": {"220 mail.example ESMTP\r\n", "not an HTTP"}, "half": {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "closed"}} {
+	}{"silent": {"-", "no answer in time"}, "closes": {"", "closed"},
+		"stranger": {"220 mail.example ESMTP\r\n", "not an HTTP"},
+		"half":     {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", "closed"}} {
 		t.Run(name, func(t *testing.T) {
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -107,16 +111,17 @@ func TestBadServers(t *testing.T) {
 				}
 				conn.Read(make([]byte, 1000))
 				if c.say == "-" {
-					return // and keep it open
+					return // keep it open
 				}
 				io.WriteString(conn, c.say)
 				conn.Close()
 			}()
-			l := loop(t)
+			l := openLoop(t)
 			p := NewPool(l, netip.MustParseAddrPort(ln.Addr().String()), nil, 1, "t")
 			var said error
 			done := false
-			p.Do(&Call{Method: "GET", Path: "/", Host: "h", Timeout: 100 * time.Millisecond, Done: func(_ *Call, a *Answer) { said, done = a.Err, true }})
+			p.Do(&Call{Method: "GET", Path: "/", Host: "h", Timeout: 100 * time.Millisecond,
+				Done: func(_ *Call, a *Answer) { said, done = a.Err, true }})
 			if err := l.RunFor(5*time.Second, func() bool { return done }); err != nil {
 				t.Fatal(err)
 			}
@@ -127,74 +132,78 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-func TestCutGivesUpEverything(t *testing.T) {
+func TestGiveUp(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	l := loop(t)
+	l := openLoop(t)
 	p := NewPool(l, netip.MustParseAddrPort(ln.Addr().String()), nil, 2, "t")
 	cut := 0
 	for i := 0; i < 5; i++ {
 		p.Do(&Call{Method: "GET", Path: "/", Host: "h", Done: func(_ *Call, a *Answer) {
-			if a.Err == ErrCut {
+			if a.Err == ErrGivenUp {
 				cut++
 			}
 		}})
 	}
 	l.RunFor(20*time.Millisecond, nil)
-	p.Cut()
-	if cut != 5 || p.Under() != 0 || l.Open != 0 {
-		t.Errorf("%d given up, %d under way, %d connections", cut, p.Under(), l.Open)
+	p.GiveUp()
+	if cut != 5 || p.Pending() != 0 || l.Open != 0 {
+		t.Errorf("%d given up, %d under way, %d connections", cut, p.Pending(), l.Open)
 	}
 }
 
-// A call is not lost on a connection of which is known, but not yet read, that the server has closed it.
-func TestRenew(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "here") }))
+// A call is not lost if the server closed the idle connection and the client has not noticed yet.
+func TestReconnect(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
+		io.WriteString(w, "here")
+	}))
 	defer srv.Close()
-	l := loop(t)
+	l := openLoop(t)
 	p := NewPool(l, netip.MustParseAddrPort(srv.Listener.Addr().String()), nil, 1, "t")
 	for i := range 2 {
 		var said string
 		var err error
-		p.Do(&Call{Method: "GET", Path: "/", Host: "h", Done: func(_ *Call, a *Answer) { said, err = string(a.Body), a.Err }})
+		p.Do(&Call{Method: "GET", Path: "/", Host: "h",
+			Done: func(_ *Call, a *Answer) { said, err = string(a.Body), a.Err }})
 		if l.RunFor(5*time.Second, func() bool { return said != "" || err != nil }); said != "here" {
 			t.Fatalf("call %d: %q, %v", i, said, err)
 		}
 		srv.CloseClientConnections()
-		p.Renew()
+		p.Reconnect()
 	}
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestNoListener(t *testing.T) {
 	ln, _ := net.Listen("tcp", "127.0.0.1:0")
 	addr := netip.MustParseAddrPort(ln.Addr().String())
 	ln.Close()
-	l := loop(t)
+	l := openLoop(t)
 	p := NewPool(l, addr, []netip.Addr{netip.MustParseAddr("127.0.0.9")}, 1, "t")
 	var said error
 	p.Do(&Call{Method: "GET", Path: "/", Host: "h", Done: func(_ *Call, a *Answer) { said = a.Err }})
 	l.RunFor(2*time.Second, func() bool { return said != nil })
 	if said == nil || !strings.Contains(said.Error(), "refused") {
-		t.Errorf("a connection nobody takes: %v", said)
+		t.Errorf("a port without listener: %v", said)
 	}
 }
 
-// Any way to cut an answer into pieces gives the same answer.
-func TestPieces(t *testing.T) {
+// An answer that arrives in any pieces is parsed the same.
+func TestAnswerInPieces(t *testing.T) {
 	const answer = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 11\r\nX: y\r\n\r\nhello world"
-	l := loop(t)
+	l := openLoop(t)
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for i := 0; i < 500; i++ {
 		c := &Conn{Loop: l}
 		var got string
-		c.h = handler(func(a *Answer) { got = fmt.Sprintf("%d %s %v", a.Status, a.Body, a.Err) })
+		c.handler = handlerFunc(func(a *Answer) { got = fmt.Sprintf("%d %s %v", a.Status, a.Body, a.Err) })
 		for rest := []byte(answer); len(rest) > 0; {
 			n := 1 + rng.IntN(len(rest))
-			c.take(bytes.Clone(rest[:n]))
+			c.receive(bytes.Clone(rest[:n]))
 			rest = rest[n:]
 		}
 		if got != "200 hello world <nil>" {
@@ -203,12 +212,12 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-type handler func(*Answer)
+type handlerFunc func(*Answer)
 
-func (h handler) Answer(_ *Conn, a *Answer) { h(a) }
+func (h handlerFunc) Answer(_ *Conn, a *Answer) { h(a) }
 
-func TestTimersKeepOrder(t *testing.T) {
-	l := loop(t)
+func TestTimerOrder(t *testing.T) {
+	l := openLoop(t)
 	var got []int
 	at := l.Now() + 5*time.Millisecond
 	for _, i := range []int{0, 1, 2} {
@@ -225,22 +234,26 @@ func TestTimersKeepOrder(t *testing.T) {
 
 func TestScanEvents(t *testing.T) {
 	body := `{"result":"success","msg":"","events":[
-	 {"type":"message","flags":["read"],"message":{"id":77,"content":"<p>say \"hi\" \\</p>","sender_id":5,"stream_id": 9,"reactions":[{"id":1}],"display_recipient":"a}]"},"local_message_id":"l1","id":4},
+	 {"type":"message","flags":["read"],"message":{"id":77,"content":"<p>say \"hi\" \\</p>",
+		"sender_id":5,"stream_id": 9,"reactions":[{"id":1}],"display_recipient":"a}]"},"local_message_id":"l1","id":4},
 	 {"id" : 5 , "type":"heartbeat"}, {"id":6,"type":"message","message":{"id":78,"stream_id":null,"content":""}},
 	 {"type":"submessage","message":"text","message_id":3,"op":"add","id":7}],"queue_id":"q"}`
 	var got []string
 	var e Event
 	err := ScanEvents([]byte(body), &e, func(e *Event) bool {
-		got = append(got, fmt.Sprintf("%d %s m%d s%d c%d %s %s %s", e.ID, e.Type, e.Message, e.Sender, e.Stream, e.Content, e.LocalID, e.Op))
+		got = append(got, fmt.Sprintf("%d %s m%d s%d c%d %s %s %s", e.ID, e.Type, e.Message, e.Sender, e.Stream,
+			e.Content, e.LocalID, e.Op))
 		return true
 	})
-	want := []string{`4 message m77 s5 c9 <p>say \"hi\" \\</p> l1 `, `5 heartbeat m0 s0 c0   `, `6 message m78 s0 c0   `, `7 submessage m0 s0 c0   add`}
+	want := []string{`4 message m77 s5 c9 <p>say \"hi\" \\</p> l1 `, `5 heartbeat m0 s0 c0   `,
+		`6 message m78 s0 c0   `, `7 submessage m0 s0 c0   add`}
 	if err != nil || strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("%v\n%q\n%q", err, got, want)
 	}
-	for _, bad := range []string{``, `{}`, `[]`, `{"events":[{]}`, `{"events":[{"id":1`, `{"events":{}}`, `<html>`, `{"events":[{"id":"x"}]}`} {
+	for _, bad := range []string{``, `{}`, `[]`, `{"events":[{]}`, `{"events":[{"id":1`, `{"events":{}}`, `<html>`,
+		`{"events":[{"id":"x"}]}`} {
 		if err := ScanEvents([]byte(bad), &e, func(*Event) bool { return true }); err == nil {
-			t.Errorf("%q was taken for events", bad)
+			t.Errorf("%q was accepted as events", bad)
 		}
 	}
 }
@@ -256,7 +269,10 @@ func FuzzScanEvents(f *testing.F) {
 }
 
 func BenchmarkScanEvents(b *testing.B) {
-	body := []byte(`{"result":"success","msg":"","events":[{"type":"message","flags":[],"message":{"id":77,"content":"<p>` + strings.Repeat("word ", 30) + `</p>","sender_id":5,"stream_id":9,"avatar_url":"` + strings.Repeat("x", 400) + `"},"id":4}],"queue_id":"q"}`)
+	body := []byte(`{"result":"success","msg":"","events":[{"type":"message","flags":[],"message":{"id":77,` +
+		`"content":"<p>` +
+		strings.Repeat("word ", 30) + `</p>","sender_id":5,"stream_id":9,"avatar_url":"` + strings.Repeat("x", 400) +
+		`"},"id":4}],"queue_id":"q"}`)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	var e Event

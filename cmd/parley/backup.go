@@ -20,8 +20,9 @@ func newBackupCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write a backup of a running or a stopped server",
-		Long: "Write a backup of a running or a stopped server to FILE; - is standard output. A running server goes on " +
-			"serving.\nThe file \"" + server.SecretFile + "\" of the data directory and the search index are not in a backup.",
+		Long: "Write a backup of a running or a stopped server to FILE; - is standard output.\n" +
+			"A running server serves meanwhile. A backup does not contain the search index and the file \"" +
+			server.SecretFile + "\".",
 		Args: exactArgs(1, "- is standard output"),
 	}
 	data := dataFlag(c, anyServer)
@@ -41,8 +42,8 @@ func backup(data, file string, out io.Writer) error {
 	return err
 }
 
-// backupTo writes a backup to a file and returns its size. It uses a temporary name first, so that a file with the final
-// name is a complete backup that is on the disk.
+// backupTo writes a backup to a file and returns its size. It uses a temporary name first, so that a file with the
+// final name is a complete backup that is on the disk.
 func backupTo(data, name string) (size int64, err error) {
 	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -77,7 +78,8 @@ func newRestoreCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore FILE DIR",
 		Short: "Make a data directory from a backup",
-		Long: "Make the data directory DIR from the backup FILE; - is standard input. The directory has the state at the end " +
+		Long: "Make the data directory DIR from the backup FILE; - is standard input. The directory has the state " +
+			"at the end " +
 			"of the backup, or after the fact of --upto.",
 		Args: exactArgs(2, "- is standard input"),
 	}
@@ -108,8 +110,8 @@ func restore(file string, in io.Reader, dir string, ends map[uint32]snapshot.Seq
 	return nil
 }
 
-// secretNotice is printed after a restore. A backup does not contain the secret that API keys are derived from, so that a
-// stolen backup does not contain them either.
+// secretNotice is printed after a restore. A backup does not contain the secret that API keys are derived from, so that
+// a stolen backup does not contain them either.
 const secretNotice = `
 The server's secret is not in a backup. If you have the old server's secret, put it at %s
 before the first start. Without it, API keys in use and invitation links that were sent stay valid. But users who log in
@@ -191,7 +193,8 @@ func verify(file string, in io.Reader, temp string, out io.Writer) error {
 	if err = errors.Join(err, store.Close()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: every checksum and the chain of facts are right; replayed and loaded states are the same\n", file)
+	_, err = fmt.Fprintf(out,
+		"%s: every checksum and the chain of facts are right; replayed and loaded states are the same\n", file)
 	return err
 }
 
@@ -219,7 +222,8 @@ func verifyRealm(disk snapshot.Disk, id realm.ID, out io.Writer) error {
 		return err
 	}
 	if again := snapshot.StateDigest(loaded); again != digest {
-		return fmt.Errorf("realm %d: the replayed state is\n%s\nbut the state loaded from a snapshot is\n%s", id, digest, again)
+		return fmt.Errorf("realm %d: the replayed state is\n%s\nbut the state loaded from a snapshot is\n%s",
+			id, digest, again)
 	}
 	_, err = fmt.Fprintf(out, "%s (%d facts replayed)\n", digest, replayed)
 	return err

@@ -53,18 +53,19 @@ func TestBackupOfARunningServer(t *testing.T) {
 	verified := digests(t, "verify", file)
 	restored := filepath.Join(dir, "restored")
 	if at := digests(t, "restore", file, restored); at != verified {
-		t.Errorf("verified and restored:\n%s\n%s", verified, at)
+		t.Errorf("the verified and the restored state differ:\n%s\n%s", verified, at)
 	}
 	again := startProgram(t, parleyCommand("serve", "--data", restored, "--listen", "127.0.0.1:0", "--demo"))
 	ann.url = again.serving()
-	a, err := ann.call("GET", "messages", map[string][]string{"anchor": {"newest"}, "num_before": {"5000"}, "num_after": {"0"}, "apply_markdown": {"false"},
+	a, err := ann.call("GET", "messages", map[string][]string{"anchor": {"newest"}, "num_before": {"5000"},
+		"num_after": {"0"}, "apply_markdown": {"false"},
 		"narrow": {`[["topic","proof"]]`}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	list := a["messages"].([]any)
 	if len(list) < before || len(list) > len(acked) {
-		t.Fatalf("%d messages restored, of %d before and %d at the end", len(list), before, len(acked))
+		t.Fatalf("%d messages restored, but %d were sent before and %d until the end", len(list), before, len(acked))
 	}
 	for i, m := range list {
 		if got := m.(map[string]any)["content"]; got != acked[i] {
@@ -72,17 +73,17 @@ func TestBackupOfARunningServer(t *testing.T) {
 		}
 	}
 
-	// A stopped server's backup holds everything.
+	// A backup of a stopped server contains everything.
 	p.stop()
 	if out, code := runParley("backup", file, "--data", data); code != 0 {
 		t.Fatal(out)
 	}
 	if all := digests(t, "verify", file); all != live {
-		t.Errorf("live and backed up at the end:\n%s\n%s", live, all)
+		t.Errorf("the live state and the last backup differ:\n%s\n%s", live, all)
 	}
 }
 
-// Files that are deleted while a backup is taken are in it, if its rows name them.
+// A backup contains files that are deleted while it is taken, if its rows refer to them.
 func TestBackupContainsReferencedFiles(t *testing.T) {
 	dir := t.TempDir()
 	data, file, restored := filepath.Join(dir, "data"), filepath.Join(dir, "backup.tar"), filepath.Join(dir, "restored")
@@ -144,9 +145,9 @@ func TestRestoreUpToAFact(t *testing.T) {
 		t.Fatal(out)
 	}
 	if got := digests(t, "restore", file, filepath.Join(dir, "earlier"), "--upto", at); got != then {
-		t.Errorf("then and restored:\n%s\n%s", then, got)
+		t.Errorf("the state at that fact and the restored one differ:\n%s\n%s", then, got)
 	}
-	// Of what a backup does not carry the operator is told, unless it is there.
+	// Restore tells the operator that the secret is missing, unless the directory has one.
 	for _, there := range []bool{false, true} {
 		to := filepath.Join(dir, fmt.Sprint("with secret ", there))
 		if there {
@@ -159,15 +160,18 @@ func TestRestoreUpToAFact(t *testing.T) {
 			}
 			writeFile(t, filepath.Join(to, server.SecretFile), string(secret))
 		}
-		if out, code := runParley("restore", file, to); code != 0 || strings.Contains(out, "links that lists of invitations show") == there {
-			t.Errorf("secret there: %v; code %d: %s", there, code, out)
+		if out, code := runParley("restore", file, to); code != 0 ||
+			strings.Contains(out, "links that lists of invitations show") == there {
+			t.Errorf("secret in the directory: %v; code %d: %s", there, code, out)
 		}
 	}
-	if out, code := runParley("restore", file, filepath.Join(dir, "never"), "--upto", "1=99999"); code != exitError || !strings.Contains(out, "can end at") {
+	if out, code := runParley("restore", file, filepath.Join(dir, "never"), "--upto", "1=99999"); code != exitError ||
+		!strings.Contains(out, "can end at") {
 		t.Errorf("code %d: %s", code, out)
 	}
-	if out, code := runParley("restore", file, data); code != exitError || !strings.Contains(out, "holds a store already") {
-		t.Errorf("over a store: code %d: %s", code, out)
+	if out, code := runParley("restore", file, data); code != exitError ||
+		!strings.Contains(out, "already contains a store") {
+		t.Errorf("restore over an existing store: code %d: %s", code, out)
 	}
 }
 
@@ -190,7 +194,8 @@ func TestDamagedBackupIsRejected(t *testing.T) {
 		if err := os.WriteFile(file, bytes, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, code := runParley("verify", file); code != exitError || !regexp.MustCompile("damaged|cut off|EOF|header").MatchString(out) {
+		if out, code := runParley("verify", file); code != exitError ||
+			!regexp.MustCompile("damaged|cut off|EOF|header").MatchString(out) {
 			t.Errorf("%s: code %d, %s", what, code, out)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 	"time"
 )
 
-// runAsParley makes this test binary behave as parley itself, so that tests kill and upgrade the real program.
+// runAsParley is an environment variable that makes this test binary behave as parley, so that tests kill and upgrade
+// the real program.
 const runAsParley = "PARLEY_TEST_PLAY"
 
 func TestMain(m *testing.M) {
@@ -29,20 +30,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// binaryTimeout bounds every wait for the program in these tests; it only decides how long a broken one takes to fail.
+// binaryTimeout bounds every wait for the program. It only decides how long a broken program takes to fail.
 const binaryTimeout = 60 * time.Second
 
-// program is parley, running.
+// program is a running parley.
 type program struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	exited chan struct{}
-	serves chan string // where it listens, once it says so
+	serves chan string // the URL, when the program logs that it serves
 
-	mu   sync.Mutex
-	said strings.Builder
+	mu  sync.Mutex
+	log strings.Builder
 }
 
+// parleyCommand returns a command that runs this test binary as parley.
 func parleyCommand(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), runAsParley+"=1")
@@ -57,6 +59,7 @@ func runParley(args ...string) (output string, code int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
+// startProgram starts a command. Its output is logged if the test fails.
 func startProgram(t *testing.T, cmd *exec.Cmd) *program {
 	t.Helper()
 	p := &program{t: t, cmd: cmd, exited: make(chan struct{}), serves: make(chan string, 8)}
@@ -78,7 +81,7 @@ func startProgram(t *testing.T, cmd *exec.Cmd) *program {
 		cmd.Process.Kill()
 		<-p.exited
 		if t.Failed() {
-			t.Logf("%s said:\n%s", strings.Join(cmd.Args[1:], " "), p.output())
+			t.Logf("output of %s:\n%s", strings.Join(cmd.Args[1:], " "), p.output())
 		}
 	})
 	return p
@@ -86,13 +89,13 @@ func startProgram(t *testing.T, cmd *exec.Cmd) *program {
 
 var listenAt = regexp.MustCompile(`msg=serving .*listen=(\S+)`)
 
-// listen collects what the program, and a successor with the same standard files, says.
+// listen collects the output of the program and of successors, which have the same standard files.
 func (p *program) listen(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		p.mu.Lock()
-		p.said.WriteString(lines.Text() + "\n")
+		p.log.WriteString(lines.Text() + "\n")
 		p.mu.Unlock()
 		if m := listenAt.FindStringSubmatch(lines.Text()); m != nil {
 			p.serves <- "http://" + m[1]
@@ -103,24 +106,24 @@ func (p *program) listen(r io.Reader) {
 func (p *program) output() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.said.String()
+	return p.log.String()
 }
 
-// serving waits for the line that says it serves, and returns where.
+// serving waits until the program serves and returns its URL.
 func (p *program) serving() string {
 	p.t.Helper()
 	select {
 	case at := <-p.serves:
 		return at
 	case <-p.exited:
-		p.t.Fatalf("it ended instead of serving: %s", p.output())
+		p.t.Fatalf("the program ended instead of serving: %s", p.output())
 	case <-time.After(binaryTimeout):
-		p.t.Fatalf("it does not serve: %s", p.output())
+		p.t.Fatalf("the program does not serve: %s", p.output())
 	}
 	return ""
 }
 
-// succeeded waits for a successor to say that it serves.
+// succeeded waits until a successor serves.
 func (p *program) succeeded() {
 	p.t.Helper()
 	select {
@@ -130,13 +133,13 @@ func (p *program) succeeded() {
 	}
 }
 
-// end waits for the program's own end and returns its exit code.
+// end waits until the program ends by itself and returns its exit code.
 func (p *program) end() int {
 	p.t.Helper()
 	select {
 	case <-p.exited:
 	case <-time.After(binaryTimeout):
-		p.t.Fatalf("it does not end: %s", p.output())
+		p.t.Fatalf("the program does not end: %s", p.output())
 	}
 	return p.cmd.ProcessState.ExitCode()
 }
@@ -146,21 +149,21 @@ func (p *program) kill() {
 	<-p.exited
 }
 
-// stop asks it to end as an operator does.
+// stop ends the program as an operator does.
 func (p *program) stop() {
 	p.t.Helper()
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	if code := p.end(); code != 0 {
-		p.t.Fatalf("it ended with code %d: %s", code, p.output())
+		p.t.Fatalf("the program ended with code %d: %s", code, p.output())
 	}
 }
 
-// account talks to a server as one account; at may change when the server moves.
+// account sends requests to a server as one user; url may change when the server moves.
 type account struct {
 	url, email, key string
 }
 
-// demoAccount logs in the way a demo organization allows.
+// demoAccount logs in with the development login of a demo organization.
 func demoAccount(t *testing.T, at, email string) *account {
 	t.Helper()
 	p := &account{url: at}
@@ -172,12 +175,13 @@ func demoAccount(t *testing.T, at, email string) *account {
 	return p
 }
 
-// call is one request; an answer that is not a success is an error with the protocol's code.
+// call sends a request. An answer that is not a success is also returned as an error with the protocol's code.
 func (p *account) call(method, path string, form url.Values) (map[string]any, error) {
-	return p.callWith(&http.Client{Timeout: binaryTimeout, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: insecureTLS}}, method, path, form)
+	return p.callWith(&http.Client{Timeout: binaryTimeout,
+		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: insecureTLS}}, method, path, form)
 }
 
-// insecureTLS is how the tests' clients speak TLS: whom they talk to is not what they test.
+// insecureTLS is the TLS configuration of the tests' clients; it accepts every certificate.
 var insecureTLS = &tls.Config{InsecureSkipVerify: true}
 
 // must is a call that has to succeed.
@@ -222,9 +226,10 @@ func (p *account) callWith(c *http.Client, method, path string, form url.Values)
 	return a, nil
 }
 
-// send sends to a channel of the demo organization.
+// send sends a message to a channel of the demo organization and returns its id.
 func (p *account) send(text string) (int64, error) {
-	a, err := p.call("POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"proof"}, "content": {text}})
+	a, err := p.call("POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"proof"},
+		"content": {text}})
 	if err != nil {
 		return 0, err
 	}

@@ -25,8 +25,8 @@ import (
 	"time"
 )
 
-// acmeServer is a certificate acmeServer as far as one name needs it: RFC 8555 with the challenge of RFC 8737. It checks
-// no signatures; it does check that who asks holds the name, by asking the server at dial.
+// acmeServer is a certificate authority with the parts of RFC 8555 and RFC 8737 that one name needs. It does not check
+// signatures. It does check that the client controls the name, by connecting to the server at dial.
 type acmeServer struct {
 	t    *testing.T
 	dial func() string
@@ -48,7 +48,8 @@ func newACMEServer(t *testing.T) *acmeServer {
 	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		t.Fatal(err)
 	}
-	root := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Test Root"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour * 24 * 365),
+	root := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Test Root"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour * 24 * 365),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, root, root, a.key.Public(), a.key)
 	if err != nil {
@@ -83,13 +84,15 @@ func (a *acmeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		json.NewEncoder(w).Encode(v)
 	}
 	state := map[bool]string{false: "pending", true: "ready"}[a.valid]
-	order := map[string]any{"status": state, "authorizations": []string{a.URL + "/authz"}, "finalize": a.URL + "/finalize"}
+	order := map[string]any{"status": state, "authorizations": []string{a.URL + "/authz"},
+		"finalize": a.URL + "/finalize"}
 	if a.chain != nil {
 		order["status"], order["certificate"] = "valid", a.URL+"/certificate"
 	}
 	switch r.URL.Path {
 	case "/directory":
-		say(200, map[string]any{"newNonce": a.URL + "/nonce", "newAccount": a.URL + "/account", "newOrder": a.URL + "/order", "revokeCert": a.URL + "/revoke", "keyChange": a.URL + "/key"})
+		say(200, map[string]any{"newNonce": a.URL + "/nonce", "newAccount": a.URL + "/account",
+			"newOrder": a.URL + "/order", "revokeCert": a.URL + "/revoke", "keyChange": a.URL + "/key"})
 	case "/nonce":
 	case "/account":
 		var h struct{ JWK json.RawMessage }
@@ -102,20 +105,23 @@ func (a *acmeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.name, a.valid, a.chain = o.Identifiers[0].Value, false, nil
 		a.orders++
 		w.Header().Set("Location", a.URL+"/orders/1")
-		say(201, map[string]any{"status": "pending", "authorizations": []string{a.URL + "/authz"}, "finalize": a.URL + "/finalize"})
+		say(201, map[string]any{"status": "pending", "authorizations": []string{a.URL + "/authz"},
+			"finalize": a.URL + "/finalize"})
 	case "/orders/1":
 		say(200, order)
 	case "/authz":
 		status := map[bool]string{false: "pending", true: "valid"}[a.valid]
 		say(200, map[string]any{"status": status, "identifier": map[string]string{"type": "dns", "value": a.name},
-			"challenges": []any{map[string]any{"type": "tls-alpn-01", "url": a.URL + "/challenge", "token": "token", "status": status}}})
+			"challenges": []any{map[string]any{"type": "tls-alpn-01", "url": a.URL + "/challenge", "token": "token",
+				"status": status}}})
 	case "/challenge":
 		if fault := a.challenge(); fault != "" {
 			a.faults = append(a.faults, fault)
 		} else {
 			a.valid = true
 		}
-		say(200, map[string]any{"type": "tls-alpn-01", "url": a.URL + "/challenge", "token": "token", "status": "valid"})
+		say(200, map[string]any{"type": "tls-alpn-01", "url": a.URL + "/challenge", "token": "token",
+			"status": "valid"})
 	case "/finalize":
 		var f struct{ CSR string }
 		json.Unmarshal(payload, &f)
@@ -125,7 +131,9 @@ func (a *acmeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			say(403, map[string]any{"type": "urn:ietf:params:acme:error:orderNotReady"})
 			return
 		}
-		leaf := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: csr.Subject, DNSNames: csr.DNSNames, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(90 * 24 * time.Hour),
+		leaf := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: csr.Subject,
+			DNSNames: csr.DNSNames, NotBefore: time.Now().Add(-time.Hour),
+			NotAfter: time.Now().Add(90 * 24 * time.Hour),
 			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 		signed, err := x509.CreateCertificate(rand.Reader, leaf, a.cert, csr.PublicKey, a.key)
 		if err != nil {
@@ -143,9 +151,10 @@ func (a *acmeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// challenge asks the server for proof that it holds the name.
+// challenge connects to the server and returns an error text if the server does not prove that it controls the name.
 func (a *acmeServer) challenge() string {
-	c, err := tls.Dial("tcp", a.dial(), &tls.Config{ServerName: a.name, NextProtos: []string{"acme-tls/1"}, InsecureSkipVerify: true})
+	c, err := tls.Dial("tcp", a.dial(), &tls.Config{ServerName: a.name, NextProtos: []string{"acme-tls/1"},
+		InsecureSkipVerify: true})
 	if err != nil {
 		return err.Error()
 	}
@@ -160,11 +169,13 @@ func (a *acmeServer) challenge() string {
 			return ""
 		}
 	}
-	return "the certificate does not hold the proof"
+	return "the certificate does not contain the proof"
 }
 
 func secureGet(at, name string, roots *x509.CertPool) (string, *x509.Certificate, error) {
-	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: name}}}
+	client := &http.Client{Timeout: 20 * time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true,
+			TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: name}}}
 	r, err := client.Get("https://" + at + "/health")
 	if err != nil {
 		return "", nil, err
@@ -174,25 +185,27 @@ func secureGet(at, name string, roots *x509.CertPool) (string, *x509.Certificate
 	return string(b), r.TLS.PeerCertificates[0], err
 }
 
-// A server with a public name gets its certificate by itself, keeps it over a restart, and asks for no other name's.
+// A server gets a certificate for its public name by itself, keeps it after a restart, and requests none for other
+// names.
 func TestCertificateByACME(t *testing.T) {
 	a := newACMEServer(t)
 	data := filepath.Join(t.TempDir(), "data")
-	args := []string{"--tls-acme", "chat.example.org, team.chat.example.org", "--tls-acme-email", "ops@example.org", "--tls-acme-directory", a.URL + "/directory"}
+	args := []string{"--tls-acme", "chat.example.org, team.chat.example.org", "--tls-acme-email", "ops@example.org",
+		"--tls-acme-directory", a.URL + "/directory"}
 	p := demo(t, data, args...)
 	at := strings.TrimPrefix(p.serving(), "http://")
 	a.dial = func() string { return at }
 	for range 2 {
 		body, leaf, err := secureGet(at, "chat.example.org", a.roots())
 		if err != nil || !strings.Contains(body, "success") {
-			t.Fatalf("%q, %v; the authority says %v", body, err, a.faults)
+			t.Fatalf("%q, %v; faults: %v", body, err, a.faults)
 		}
 		if err := leaf.VerifyHostname("chat.example.org"); err != nil {
 			t.Error(err)
 		}
 	}
 	if _, _, err := secureGet(at, "other.example.org", a.roots()); err == nil {
-		t.Error("a certificate for a name that is not ours")
+		t.Error("the server has a certificate for a name that is not in tls-acme")
 	}
 	if a.orders != 1 || len(a.faults) > 0 {
 		t.Errorf("%d orders, faults %v", a.orders, a.faults)
@@ -204,16 +217,18 @@ func TestCertificateByACME(t *testing.T) {
 		t.Errorf("after a restart: %v, %d orders", err, a.orders)
 	}
 	if info, err := os.Stat(filepath.Join(data, "acme")); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("keys lie in %v, %v", info, err)
+		t.Errorf("the directory of keys is %v, %v", info, err)
 	}
-	for _, bad := range [][]string{{"--tls-acme", "*.example.org"}, {"--tls-acme", "a.example.org", "--tls-cert", "x", "--tls-key", "y"}} {
-		if out, code := runParley(append([]string{"serve", "--data", t.TempDir()}, bad...)...); code == 0 || !strings.Contains(out, "tls-acme") {
+	for _, bad := range [][]string{{"--tls-acme", "*.example.org"},
+		{"--tls-acme", "a.example.org", "--tls-cert", "x", "--tls-key", "y"}} {
+		if out, code := runParley(append([]string{"serve", "--data", t.TempDir()}, bad...)...); code == 0 ||
+			!strings.Contains(out, "tls-acme") {
 			t.Errorf("%v: code %d, %s", bad, code, out)
 		}
 	}
 }
 
-// New certificate files are in use after SIGHUP, without a request refused.
+// New certificate files are used after SIGHUP, and no request fails.
 func TestCertificateFilesAreReloaded(t *testing.T) {
 	dir, data := t.TempDir(), filepath.Join(t.TempDir(), "data")
 	cert, key := selfSigned(t, dir, "old.example.org")
@@ -240,15 +255,17 @@ func TestCertificateFilesAreReloaded(t *testing.T) {
 	}
 }
 
-// selfSigned writes a certificate for a name, and its key, below a directory.
+// selfSigned writes a certificate for a name and its key to a directory.
 func selfSigned(t *testing.T, dir, name string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		DNSNames:  []string{name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 )
 
 // readSettings returns the settings of a server. They come from the defaults, then from the TOML file, then from
-// environment variables, then from flags: the last source that has a value wins. file may be empty; flags has the values
-// given on the command line by the name of the setting.
+// environment variables, then from flags: the last source that has a value wins. file may be empty; flags has the
+// values given on the command line by the name of the setting.
 func readSettings(file string, flags map[string]string) (server.Settings, error) {
 	s := server.DefaultSettings()
 	given := map[string]bool{}

@@ -58,7 +58,8 @@ func TestSourcesOfSettings(t *testing.T) {
 	if s, err = settingsOf(configFile(t, "login-limit = 6")...); err != nil || s.LoginLimit != 7 {
 		t.Errorf("the environment against the file: %d, %v", s.LoginLimit, err)
 	}
-	if s, err = settingsOf("--demo", "--anonymous-rate-limit", "5"); err != nil || s.RateLimit != 0 || s.AnonymousRateLimit != 5 {
+	if s, err = settingsOf("--demo", "--anonymous-rate-limit", "5"); err != nil || s.RateLimit != 0 ||
+		s.AnonymousRateLimit != 5 {
 		t.Errorf("rate limits of a demo: %d, %d, %v", s.RateLimit, s.AnonymousRateLimit, err)
 	}
 }
@@ -94,7 +95,8 @@ func TestSettingsTable(t *testing.T) {
 			"*string": server.Text, "*int": server.Number, "*bool": server.Switch, "*time.Duration": server.Duration,
 		}[fmt.Sprintf("%T", x.Field(&s))]
 		if kind != x.Type || x.Meaning == "" || !slices.Contains(server.SettingGroups(), x.Group) || seen[x.Name] {
-			t.Errorf("setting %s: field of type %s, type %s, group %q, meaning %q", x.Name, kind, x.Type, x.Group, x.Meaning)
+			t.Errorf("setting %s: field of type %s, type %s, group %q, meaning %q", x.Name, kind, x.Type, x.Group,
+				x.Meaning)
 		}
 		seen[x.Name] = true
 	}

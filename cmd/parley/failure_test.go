@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-// demo starts a demo server in a fresh data directory.
+// demo starts a server with a demo organization and a data directory.
 func demo(t *testing.T, dir string, flags ...string) *program {
 	t.Helper()
-	return startProgram(t, parleyCommand(append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0", "--demo"}, flags...)...))
+	return startProgram(t,
+		parleyCommand(append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0", "--demo"}, flags...)...))
 }
 
 func TestDamagedStoreStopsTheStart(t *testing.T) {
@@ -28,7 +29,7 @@ func TestDamagedStoreStopsTheStart(t *testing.T) {
 	}
 	p.stop()
 	if out, code := runParley("log", "check", dir); code != 0 || !strings.Contains(out, "are right") {
-		t.Fatalf("check of a sound directory: %d, %s", code, out)
+		t.Fatalf("check of an undamaged directory: %d, %s", code, out)
 	}
 	tables, err := filepath.Glob(filepath.Join(dir, "store", "*.sst"))
 	if err != nil || len(tables) == 0 {
@@ -65,14 +66,15 @@ func TestSecondServerIsRejected(t *testing.T) {
 	}
 }
 
-// A disk that fills up under a running server: it says so and ends, and nothing that it acknowledged is lost.
+// When the disk is full, the server reports it and ends. No acknowledged message is lost.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if out, err := exec.Command("unshare", "-rm", "mount", "-t", "tmpfs", "none", dir).CombinedOutput(); err != nil {
 		t.Skipf("no small file system can be mounted here: %v %s", err, out)
 	}
-	// The copy is taken inside, because the small file system disappears with the server's namespace.
-	script := `mount -t tmpfs -o size=6m none "$1/small" && "$2" serve --data "$1/small/data" --listen 127.0.0.1:0 --demo; code=$?
+	// The copy is made inside the namespace, because the small file system disappears with it.
+	script := `mount -t tmpfs -o size=6m none "$1/small" &&
+		"$2" serve --data "$1/small/data" --listen 127.0.0.1:0 --demo; code=$?
 		rm -f "$1/small/data/control"; cp -r "$1/small/data" "$1/copy"; exit $code`
 	for _, d := range []string{"small"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
@@ -86,17 +88,17 @@ func TestFullDisk(t *testing.T) {
 	acked, began := map[int64]string{}, time.Now()
 	random := rand.New(rand.NewPCG(1, 1))
 	for i := 0; ; i++ {
-		letters := fmt.Appendf(nil, "%d ", i)
-		for len(letters) < 4000 { // what tables on disk cannot compress
-			letters = append(letters, byte('a'+random.IntN(26)))
+		text := fmt.Appendf(nil, "%d ", i)
+		for len(text) < 4000 { // random text, which the store cannot compress
+			text = append(text, byte('a'+random.IntN(26)))
 		}
-		text := string(letters)
-		id, err := ann.send(text)
+		message := string(text)
+		id, err := ann.send(message)
 		if err != nil {
 			break
 		}
-		if acked[id] = text; i > 20000 {
-			t.Fatal("6 MB hold more than 80")
+		if acked[id] = message; i > 20000 {
+			t.Fatal("80 MB of messages were stored on a disk of 6 MB")
 		}
 	}
 	sent := time.Since(began)
@@ -114,5 +116,6 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("message %d: %.40q instead of %.40q", id, got, text)
 		}
 	}
-	t.Logf("%d messages fitted, all there; sending took %v, ending %v", len(acked), sent, time.Since(began)-sent)
+	t.Logf("%d messages were stored and none is lost; sending took %v, ending %v", len(acked), sent,
+		time.Since(began)-sent)
 }

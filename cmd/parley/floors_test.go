@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// allowedImports lists, for each package, which other packages of this module it may import. A package that is not listed
-// has the row of its nearest parent. "x/*" allows every package below x. Permission for actors/realm includes
+// allowedImports lists, for each package, which other packages of this module it may import. A package that is not
+// listed has the row of its nearest parent. "x/*" allows every package below x. Permission for actors/realm includes
 // actors/realm/ids.
 var allowedImports = map[string][]string{
 	"actors/realm":           {"actors/realm/ids"},
@@ -154,7 +154,8 @@ func mayImport(allowed []string, pkg string) bool {
 
 // The top of the repository has a fixed set of entries.
 func TestTopLevel(t *testing.T) {
-	fixed := []string{"cmd", "actors", "wire", "snapshot", "bench", "go.mod", "go.sum", "Makefile", "README.md", "LICENSE"}
+	fixed := []string{"cmd", "actors", "wire", "snapshot", "bench", "go.mod", "go.sum", "Makefile", "README.md",
+		"LICENSE"}
 	built := []string{"bin", "data"} // made by make, ignored by git
 	list, err := os.ReadDir("../..")
 	if err != nil {

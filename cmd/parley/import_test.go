@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// linkOpens reports whether a link of invitation leads to the form to join with.
+// linkOpens reports whether an invitation link leads to the registration form.
 func linkOpens(t *testing.T, at, link string) bool {
 	t.Helper()
 	u, err := url.Parse(link)
@@ -28,7 +28,8 @@ func linkOpens(t *testing.T, at, link string) bool {
 	return resp.StatusCode == 200
 }
 
-// Links of invitation that were handed out before an organization moved go on, and so do those its new server shows.
+// Invitation links that were sent before an organization moved stay valid, and the links that the new server shows are
+// valid too.
 func TestInvitationLinksAfterImport(t *testing.T) {
 	dir := t.TempDir()
 	data, file, other := filepath.Join(dir, "data"), filepath.Join(dir, "org.jsonl"), filepath.Join(dir, "other")
@@ -40,7 +41,7 @@ func TestInvitationLinksAfterImport(t *testing.T) {
 	}
 	sent := a["invite_link"].(string)
 	if !linkOpens(t, olive.url, sent) || linkOpens(t, olive.url, sent+"x") {
-		t.Fatal("the link is no good to begin with, or any is")
+		t.Fatal("before the move the link does not open, or a wrong one opens")
 	}
 	p.stop()
 	if out, code := runParley("export", file, "--data", data); code != 0 {
@@ -57,21 +58,22 @@ func TestInvitationLinksAfterImport(t *testing.T) {
 	i := a["invites"].([]any)[0].(map[string]any)
 	shown := i["link_url"].(string)
 	if shown == sent {
-		t.Error("two servers have one secret")
+		t.Error("both servers have the same secret")
 	}
 	if !linkOpens(t, olive.url, sent) || !linkOpens(t, olive.url, shown) {
-		t.Errorf("after the move the link that was sent opens: %v, the one that is shown: %v", linkOpens(t, olive.url, sent), linkOpens(t, olive.url, shown))
+		t.Errorf("after the move: the link that was sent opens: %v, the shown link opens: %v",
+			linkOpens(t, olive.url, sent), linkOpens(t, olive.url, shown))
 	}
 	if _, err := olive.call("DELETE", fmt.Sprintf("invites/multiuse/%v", i["id"]), nil); err != nil {
 		t.Fatal(err)
 	}
 	if linkOpens(t, olive.url, sent) || linkOpens(t, olive.url, shown) {
-		t.Error("a link that was taken back opens")
+		t.Error("a revoked link opens")
 	}
 }
 
-// An import that is killed leaves nothing that anybody can tell, or the whole organization: it can be done again, and
-// the organization beside it is as it was. CUTS makes it longer, SEED repeats the moments.
+// A killed import leaves either no visible change or the whole organization. It can be repeated, and the other
+// organization does not change. CUTS sets the number of kills, SEED repeats their moments.
 func TestKilledImport(t *testing.T) {
 	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))
 	t.Logf("SEED=%d", seed)
@@ -114,36 +116,37 @@ func TestKilledImport(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(random.Int64N(int64(took)))) // when the power goes
+		time.Sleep(time.Duration(random.Int64N(int64(took)))) // a random moment
 		cmd.Process.Kill()
 		if cmd.Wait() == nil {
-			break // it was faster than that
+			break // the import had finished
 		}
 		cut++
 		if out, code := runParley("log", "check", data); code != 0 {
-			t.Fatalf("after %d cuts: %s", cut, out)
+			t.Fatalf("after %d kills: %s", cut, out)
 		}
 		if got := digests(t, "log", "replay", data, "--realm", "1"); got != before {
-			t.Fatalf("the organization beside it changed:\n%s\n%s", before, got)
+			t.Fatalf("the other organization changed:\n%s\n%s", before, got)
 		}
 	}
 	out, code := runParley(order...)
 	if code != 0 && !strings.Contains(out, "exists already") {
-		t.Fatalf("after %d cuts: code %d: %s", cut, code, out)
+		t.Fatalf("after %d kills: code %d: %s", cut, code, out)
 	}
-	if got := digests(t, "log", "replay", data, "--realm", "2"); got != digests(t, "log", "replay", rehearsed, "--realm", "2") {
-		t.Errorf("after %d cuts it is\n%s, uncut\n%s", cut, got, whole)
+	if got := digests(t, "log", "replay", data, "--realm", "2"); got != digests(t, "log", "replay", rehearsed,
+		"--realm", "2") {
+		t.Errorf("after %d kills the organization is\n%s, without kills\n%s", cut, got, whole)
 	}
 	if left, _ := filepath.Glob(filepath.Join(data, "uploads", "content", "*", "*")); len(left) != 6 {
-		t.Errorf("after %d cuts the two have %d files", cut, len(left))
+		t.Errorf("after %d kills the two organizations have %d files", cut, len(left))
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 3 {
-		t.Errorf("something is left beside the data: %v", entries)
+		t.Errorf("files left beside the data directory: %v", entries)
 	}
 	again := startProgram(t, parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo"))
 	ann.url = again.serving()
 	if _, err := ann.send("still here"); err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d imports were cut, of %v each", cut, took)
+	t.Logf("%d imports were killed; one takes %v", cut, took)
 }

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// TestKill runs the real program under load and kills it again and again, at random moments. Whoever talks to it only
-// ever tries again: what was acknowledged must be there once, in order, for those it was meant for, on the queues they
-// had from the beginning. KILLS, CLIENTS and SEED make it longer or repeat it: make kill.
+// TestKill runs the real program under load and kills it again and again at random moments. Its clients only retry.
+// Every acknowledged message must arrive exactly once, in order, at its recipients, on the queues that they registered
+// at the beginning. KILLS, CLIENTS and SEED make the test longer or repeat it: make kill.
 func TestKill(t *testing.T) {
 	kills, clients := environmentNumber("KILLS", 5), environmentNumber("CLIENTS", 20)
 	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))
@@ -41,10 +41,11 @@ func TestKill(t *testing.T) {
 		if i > 0 && i%100 == 0 {
 			t.Logf("%d kills", i)
 		}
-		time.Sleep(time.Duration(20+random.IntN(200)) * time.Millisecond) // when the power goes
+		time.Sleep(time.Duration(20+random.IntN(200)) * time.Millisecond) // a random moment
 		l.waitForClients()
 		p.kill()
-		p = startProgram(t, parleyCommand("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"), "--demo"))
+		p = startProgram(t, parleyCommand("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"),
+			"--demo"))
 		p.serving()
 	}
 	close(stop)
@@ -58,8 +59,8 @@ func TestKill(t *testing.T) {
 
 const (
 	killSenders = 4
-	// maxLag is how many messages a client may be behind what was acknowledged, before sends and kills wait for it: a
-	// machine that is slower than the load would otherwise pile up what everybody must hear after the last kill.
+	// maxLag is how many acknowledged messages a client may be behind before sends and kills wait for it. Otherwise a
+	// machine that is slower than the load would pile up messages for the end of the test.
 	maxLag = 200
 )
 
@@ -70,14 +71,14 @@ func environmentNumber(name string, otherwise int) int {
 	return otherwise
 }
 
-// sentMessage is one message somebody tried to send.
+// sentMessage is a message that a client tried to send.
 type sentMessage struct {
 	text  string
-	to    []string // who must hear of it, by address
-	acked int64    // its id, if the server said so
+	to    []string // names of the recipients
+	acked int64    // its id, if the server acknowledged it
 }
 
-// killRecord is what was said by whom to whom, and what every client heard.
+// killRecord contains all messages with their senders and recipients, and the messages that every client received.
 type killRecord struct {
 	t       *testing.T
 	people  map[string]*account
@@ -86,19 +87,19 @@ type killRecord struct {
 	polling sync.WaitGroup
 
 	mu       sync.Mutex
-	received *sync.Cond // of mu: somebody has heard more, or nothing any more
+	received *sync.Cond // of mu: a client has received more, or has stopped
 	messages map[string]*sentMessage
-	newest   int64 // id of the last message acknowledged that everybody hears
+	newest   int64 // id of the last acknowledged message to all clients
 }
 
 // killClient is a client with one queue that outlives the server.
 type killClient struct {
 	*poller
-	ids    []int64 // of the messages heard, in order
+	ids    []int64 // of the received messages, in order
 	failed error
 
-	// guarded by the ledger's mu
-	upTo int64 // id of the last message heard
+	// guarded by mu of the killRecord
+	upTo int64 // id of the last received message
 	done bool
 }
 
@@ -140,7 +141,7 @@ func newKillRecord(t *testing.T, at string, clients int) *killRecord {
 	return l
 }
 
-// waitForClients waits until no client is far behind.
+// waitForClients waits until no client is too far behind.
 func (l *killRecord) waitForClients() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,15 +150,16 @@ func (l *killRecord) waitForClients() {
 	}
 }
 
-// pollUntil polls until it hears the last word, and calls heard when it has heard more; a server that is away is asked
-// again, for as long as the test may take.
-func (s *killClient) pollUntil(word string, heard func()) error {
+// pollUntil polls until it receives the last message, and calls received after each answer with messages. It polls
+// again while the server is down.
+func (s *killClient) pollUntil(word string, received func()) error {
 	client := &http.Client{Timeout: binaryTimeout, Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	for {
-		a, err := s.callWith(client, "GET", "events", url.Values{"queue_id": {s.queue}, "last_event_id": {fmt.Sprint(s.last)}})
+		a, err := s.callWith(client, "GET", "events",
+			url.Values{"queue_id": {s.queue}, "last_event_id": {fmt.Sprint(s.last)}})
 		if a != nil && err != nil {
-			return err // it answered, and not with success: BAD_EVENT_QUEUE_ID, for one
+			return err // an answer that is not a success, such as BAD_EVENT_QUEUE_ID
 		}
 		if err != nil {
 			time.Sleep(5 * time.Millisecond) // it is down
@@ -181,7 +183,7 @@ func (s *killClient) pollUntil(word string, heard func()) error {
 			}
 		}
 		if len(s.ids) > before {
-			heard()
+			received()
 		}
 	}
 }
@@ -223,12 +225,12 @@ func (l *killRecord) sendUntil(stop chan struct{}, no int, random *rand.Rand) {
 		case a != nil:
 			l.t.Errorf("%s was refused: %v", x.text, err)
 		default:
-			time.Sleep(5 * time.Millisecond) // it is down, and whether the message was sent is unknown
+			time.Sleep(5 * time.Millisecond) // it is down; the message may have been stored or not
 		}
 	}
 }
 
-// finish says the last word and waits until everybody has heard it.
+// finish sends the last message and waits until every client has received it.
 func (l *killRecord) finish() {
 	id, err := l.people["ann"].send("the end")
 	if err != nil {
@@ -247,30 +249,30 @@ func (l *killRecord) check() {
 			unknown++
 		}
 	}
-	heard := map[string]map[*killClient]int64{} // the message id each client heard a text under
+	received := map[string]map[*killClient]int64{} // the message id under which each client received a text
 	for i, s := range l.clients {
 		who := strings.TrimSuffix(s.email, "@example.org")
 		if s.failed != nil {
 			l.t.Errorf("client %d of %s: %v", i, who, s.failed)
 		}
 		if !slices.IsSorted(s.ids) {
-			l.t.Errorf("client %d of %s heard messages out of order", i, who)
+			l.t.Errorf("client %d of %s received messages out of order", i, who)
 		}
 		for k, text := range s.texts {
 			x := l.messages[text]
 			switch {
 			case x == nil || !slices.Contains(x.to, who):
-				l.t.Errorf("client %d: %s heard %q, which was not for him", i, who, text)
+				l.t.Errorf("client %d: %s received %q, which was for other users", i, who, text)
 				continue
-			case heard[text][s] != 0:
-				l.t.Errorf("client %d of %s heard %q twice", i, who, text)
+			case received[text][s] != 0:
+				l.t.Errorf("client %d of %s received %q twice", i, who, text)
 			case x.acked != 0 && x.acked != s.ids[k]:
 				l.t.Errorf("%q is %d to its sender and %d to %s", text, x.acked, s.ids[k], who)
 			}
-			if heard[text] == nil {
-				heard[text] = map[*killClient]int64{}
+			if received[text] == nil {
+				received[text] = map[*killClient]int64{}
 			}
-			heard[text][s] = s.ids[k]
+			received[text][s] = s.ids[k]
 		}
 	}
 	arrived := 0
@@ -281,25 +283,28 @@ func (l *killRecord) check() {
 				audience++
 			}
 		}
-		n := len(heard[text])
+		n := len(received[text])
 		if x.acked != 0 && n != audience || n != 0 && n != audience {
-			l.t.Errorf("%q (acknowledged as %d) was heard by %d of %d clients", text, x.acked, n, audience)
+			l.t.Errorf("%q (acknowledged as %d) was received by %d of %d clients", text, x.acked, n, audience)
 		}
 		if x.acked == 0 && n > 0 {
 			arrived++
 		}
 	}
 	l.checkHistory()
-	l.t.Logf("%d messages acknowledged, %d unanswered of which %d arrived, %d clients, nothing lost, doubled, reordered or leaked", acked, unknown, arrived, len(l.clients))
+	l.t.Logf("%d messages acknowledged, %d unanswered of which %d arrived, %d clients, none lost, duplicated, "+
+		"reordered or leaked", acked, unknown, arrived, len(l.clients))
 }
 
-// checkHistory compares what can be read with what was acknowledged.
+// checkHistory compares the stored messages with the acknowledged ones.
 func (l *killRecord) checkHistory() {
 	stored := map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(l.people)) {
 		seen := map[string]int{}
 		for anchor := "oldest"; ; {
-			a, err := l.people[name].call("GET", "messages", url.Values{"anchor": {anchor}, "num_before": {"0"}, "num_after": {"1000"}, "include_anchor": {"false"}, "apply_markdown": {"false"}})
+			a, err := l.people[name].call("GET", "messages",
+				url.Values{"anchor": {anchor}, "num_before": {"0"}, "num_after": {"1000"}, "include_anchor": {"false"},
+					"apply_markdown": {"false"}})
 			if err != nil {
 				l.t.Fatal(err)
 			}

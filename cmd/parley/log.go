@@ -126,8 +126,8 @@ func replayJournal(r journalRange, out io.Writer) error {
 // errEnough ends a replay before the last fact.
 var errEnough = errors.New("enough")
 
-// rebuild returns an organization as it was after fact number upto (0: the newest), and how many facts were replayed. It
-// loads the rows of the last snapshot and applies the facts after it.
+// rebuild returns an organization as it was after fact number upto (0: the newest), and how many facts were replayed.
+// It loads the rows of the last snapshot and applies the facts after it.
 func rebuild(d snapshot.Disk, id realm.ID, upto realm.Seq) (r *realm.Realm, replayed int, err error) {
 	rows, last, err := d.Bounds(id)
 	if err != nil {

@@ -20,7 +20,8 @@ func digests(t *testing.T, args ...string) string {
 	return strings.Join(found, "\n")
 }
 
-// The state of a running server, the state its journal replays to, and the state its rows load to are one state.
+// The state of a running server, the state that its journal replays to, and the state that its rows load to are the
+// same.
 func TestDigestsAgree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	p := demo(t, dir, "--demo-crowd", "users=60,channels=6,messages=600,realms=2,seed=7")
@@ -28,17 +29,18 @@ func TestDigestsAgree(t *testing.T) {
 	live := digests(t, "realm", "digest", "--data", dir)
 	p.kill()
 	if replayed := digests(t, "log", "replay", dir); replayed != live {
-		t.Errorf("live and replayed:\n%s\n%s", live, replayed)
+		t.Errorf("the live and the replayed state differ:\n%s\n%s", live, replayed)
 	}
-	// A start replays and its end writes a snapshot; nothing but that changes.
+	// A start replays the journal and its end writes a snapshot; the state does not change.
 	if reopened := digests(t, "realm", "digest", "--data", dir); reopened != live {
-		t.Errorf("live and reopened:\n%s\n%s", live, reopened)
+		t.Errorf("the live and the reopened state differ:\n%s\n%s", live, reopened)
 	}
-	if out, _ := runParley("log", "print", dir); strings.Count(out, "\n") != 2 || !strings.Contains(out, "are in the snapshot's rows") {
-		t.Errorf("a clean end left facts in the journal: %.500s", out)
+	if out, _ := runParley("log", "print", dir); strings.Count(out, "\n") != 2 ||
+		!strings.Contains(out, "are in the snapshot's rows") {
+		t.Errorf("after a clean stop the journal has facts: %.500s", out)
 	}
 	if loaded := digests(t, "log", "replay", dir); loaded != live {
-		t.Errorf("live and loaded from rows alone:\n%s\n%s", live, loaded)
+		t.Errorf("the live state and the one loaded from rows differ:\n%s\n%s", live, loaded)
 	}
 }
 
@@ -61,8 +63,9 @@ func TestLogPrintShowsEveryFact(t *testing.T) {
 			t.Fatalf("line %d is %.80q", i+1, line)
 		}
 	}
-	if !strings.Contains(out, " MessageSent {") || !strings.Contains(out, fmt.Sprintf(`"ID":%d,`, id)) || !strings.Contains(lines[0], " Founded {") {
-		t.Errorf("the message or the beginning is missing: %s", out)
+	if !strings.Contains(out, " MessageSent {") || !strings.Contains(out, fmt.Sprintf(`"ID":%d,`, id)) ||
+		!strings.Contains(lines[0], " Founded {") {
+		t.Errorf("the message or the first fact is missing: %s", out)
 	}
 	some, _ := runParley("log", "print", "--from", "3", "--to", "4", dir)
 	if some != strings.Join(lines[2:4], "\n")+"\n" {

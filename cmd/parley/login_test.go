@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// TestLogin asks for keys with passwords: who does not exist, who has no password and who errs read the same.
+// TestLogin logs in with passwords. Accounts that do not exist, accounts without a password and wrong passwords get the
+// same answer.
 func TestLogin(t *testing.T) {
 	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
 	at := p.serving()
-	olive, nobody := demoAccount(t, at, "olive@example.org"), &account{url: at}
+	olive, visitor := demoAccount(t, at, "olive@example.org"), &account{url: at}
 	const password = "correct horse battery staple"
 	for email, name := range map[string]string{"Ida@example.org": "Ida", "gone@example.org": "Gone"} {
 		a, err := olive.call("POST", "users", url.Values{"email": {email}, "password": {password}, "full_name": {name}})
@@ -33,13 +34,14 @@ func TestLogin(t *testing.T) {
 	login := func(email, password string) url.Values {
 		return url.Values{"username": {email}, "password": {password}}
 	}
-	a, err := nobody.call("POST", "fetch_api_key", login(" ida@EXAMPLE.org", password))
+	a, err := visitor.call("POST", "fetch_api_key", login(" ida@EXAMPLE.org", password))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ida := &account{url: at, email: "ida@example.org", key: a["api_key"].(string)}
-	if me, err := ida.call("GET", "users/me", nil); err != nil || a["email"] != "Ida@example.org" || me["user_id"] != a["user_id"] {
-		t.Errorf("logged in as %v, who is %v: %v", a, me, err)
+	if me, err := ida.call("GET", "users/me", nil); err != nil || a["email"] != "Ida@example.org" ||
+		me["user_id"] != a["user_id"] {
+		t.Errorf("logged in as %v, but users/me is %v: %v", a, me, err)
 	}
 	for _, c := range []struct{ code, email, password string }{
 		{"AUTHENTICATION_FAILED", "who@example.org", password},
@@ -52,16 +54,18 @@ func TestLogin(t *testing.T) {
 		{"AUTHENTICATION_FAILED", "gone@example.org", "another"},
 		{"BAD_REQUEST", "ida", password},
 	} {
-		expectCode(t, nobody, c.code, "POST", "fetch_api_key", login(c.email, c.password))
+		expectCode(t, visitor, c.code, "POST", "fetch_api_key", login(c.email, c.password))
 	}
-	expectCode(t, nobody, "AUTHENTICATION_FAILED", "POST", "dev_fetch_api_key", url.Values{"username": {"who@example.org"}})
-	expectCode(t, nobody, "BAD_REQUEST", "POST", "dev_fetch_api_key", url.Values{"username": {"ann"}})
-	// Who knows the password after all has not failed; and it cannot be found out by changing it either.
+	expectCode(t, visitor, "AUTHENTICATION_FAILED", "POST", "dev_fetch_api_key",
+		url.Values{"username": {"who@example.org"}})
+	expectCode(t, visitor, "BAD_REQUEST", "POST", "dev_fetch_api_key", url.Values{"username": {"ann"}})
+	// A correct password resets the failures. Wrong old passwords in a change of the password count as failed logins
+	// too.
 	for range 2 {
 		for range 4 {
-			expectCode(t, nobody, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login("Ida@example.org", "wrong"))
+			expectCode(t, visitor, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login("Ida@example.org", "wrong"))
 		}
-		nobody.must(t, "POST", "fetch_api_key", login("ida@example.org", password))
+		visitor.must(t, "POST", "fetch_api_key", login("ida@example.org", password))
 	}
 	change := func(old string) url.Values {
 		return url.Values{"old_password": {old}, "new_password": {password}}
@@ -74,17 +78,18 @@ func TestLogin(t *testing.T) {
 		expectCode(t, ida, "BAD_REQUEST", "PATCH", "settings", change("wrong"))
 	}
 	expectCode(t, ida, "RATE_LIMIT_HIT", "PATCH", "settings", change(password))
-	expectCode(t, nobody, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login("ida@example.org", password))
+	expectCode(t, visitor, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login("ida@example.org", password))
 }
 
-// TestConcurrentLoginsAreCounted guesses one password many times before the first guess is answered.
+// TestConcurrentLoginsAreCounted tries one password many times before the first answer.
 func TestConcurrentLoginsAreCounted(t *testing.T) {
 	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
-	nobody := &account{url: p.serving()}
+	visitor := &account{url: p.serving()}
 	codes := make(chan any, 20)
 	for range cap(codes) {
 		go func() {
-			a, _ := nobody.call("POST", "fetch_api_key", url.Values{"username": {"ann@example.org"}, "password": {"wrong"}})
+			a, _ := visitor.call("POST", "fetch_api_key",
+				url.Values{"username": {"ann@example.org"}, "password": {"wrong"}})
 			codes <- a["code"]
 		}()
 	}
@@ -97,10 +102,10 @@ func TestConcurrentLoginsAreCounted(t *testing.T) {
 	}
 }
 
-// TestWrongCredentialsLimitedByAddress: whoever tries keys, or the passwords of many accounts, is soon told to wait, however he
-// sends them. Others behind his address, who have keys, are let in.
+// Clients that try keys, or passwords of many accounts, are soon limited, whatever the requests look like. Users with
+// valid keys at the same IP address are not.
 func TestWrongCredentialsLimitedByAddress(t *testing.T) {
-	const budget = 5
+	const limit = 5
 	wrong := strings.Repeat("x", 32)
 	for what, try := range map[string]struct {
 		code string
@@ -109,7 +114,7 @@ func TestWrongCredentialsLimitedByAddress(t *testing.T) {
 		"keys": {"UNAUTHORIZED", func(at string, n int) (map[string]any, error) {
 			return (&account{url: at, email: "ann@example.org", key: wrong}).call("GET", "users/me", nil)
 		}},
-		"keys that are none": {"UNAUTHORIZED", func(at string, n int) (map[string]any, error) {
+		"malformed keys": {"UNAUTHORIZED", func(at string, n int) (map[string]any, error) {
 			return (&account{url: at, email: "ann@example.org", key: "x"}).call("POST", "messages", nil)
 		}},
 		"webhooks' keys": {"INVALID_API_KEY", func(at string, n int) (map[string]any, error) {
@@ -120,15 +125,16 @@ func TestWrongCredentialsLimitedByAddress(t *testing.T) {
 			return a, err
 		}},
 		"passwords of many": {"AUTHENTICATION_FAILED", func(at string, n int) (map[string]any, error) {
-			return (&account{url: at}).call("POST", "fetch_api_key", url.Values{"username": {fmt.Sprintf("n%d@example.org", n)}, "password": {"wrong"}})
+			return (&account{url: at}).call("POST", "fetch_api_key",
+				url.Values{"username": {fmt.Sprintf("n%d@example.org", n)}, "password": {"wrong"}})
 		}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			p := demo(t, filepath.Join(t.TempDir(), "data"), "--anonymous-rate-limit", fmt.Sprint(budget))
+			p := demo(t, filepath.Join(t.TempDir(), "data"), "--anonymous-rate-limit", fmt.Sprint(limit))
 			at := p.serving()
-			ann := demoAccount(t, at, "ann@example.org") // by a request without login, which counts
+			ann := demoAccount(t, at, "ann@example.org") // a request without login, which counts
 			began, tried := time.Now(), 0
-			for ; tried < 3*budget; tried++ {
+			for ; tried < 3*limit; tried++ {
 				a, _ := try.by(at, tried)
 				if a["code"] == "RATE_LIMIT_HIT" {
 					break
@@ -137,51 +143,52 @@ func TestWrongCredentialsLimitedByAddress(t *testing.T) {
 					t.Fatalf("attempt %d is answered %v", tried+1, a)
 				}
 			}
-			if most := budget - 1 + int(time.Since(began)/(time.Minute/budget)) + 1; tried < budget-1 || tried > most {
-				t.Errorf("%d attempts went through, of a budget of %d", tried, budget)
+			if most := limit - 1 + int(time.Since(began)/(time.Minute/limit)) + 1; tried < limit-1 || tried > most {
+				t.Errorf("%d attempts were accepted, with a limit of %d", tried, limit)
 			}
 			if _, err := ann.call("GET", "users/me", nil); err != nil {
-				t.Errorf("somebody with a key at the same address: %v", err)
+				t.Errorf("a user with a valid key at the same address: %v", err)
 			}
 		})
 	}
 }
 
-// TestLockoutSendsRetryAfter: a client learns when it may log in again.
+// The answer to a locked-out client says when it may log in again.
 func TestLockoutSendsRetryAfter(t *testing.T) {
 	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
 	at := p.serving()
-	nobody := &account{url: at}
+	visitor := &account{url: at}
 	login := url.Values{"username": {"ann@example.org"}, "password": {"wrong"}}
 	for range 5 {
-		expectCode(t, nobody, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login)
+		expectCode(t, visitor, "AUTHENTICATION_FAILED", "POST", "fetch_api_key", login)
 	}
-	expectCode(t, nobody, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login)
+	expectCode(t, visitor, "RATE_LIMIT_HIT", "POST", "fetch_api_key", login)
 	r, err := http.PostForm(at+"/api/v1/fetch_api_key", login)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Body.Close()
 	if r.StatusCode != 429 || r.Header.Get("Retry-After") == "" {
-		t.Errorf("clients are not told when to log in again: %d, %v", r.StatusCode, r.Header)
+		t.Errorf("the answer has no Retry-After header: %d, %v", r.StatusCode, r.Header)
 	}
 }
 
-// TestNewEmailAddressIsConfirmed: who wants another address gets it when the link in the letter to it is opened, once, and
-// not as he likes to write it.
+// A user gets a new email address after opening the link in the email to it. The link works once, and a changed link
+// does not work.
 func TestNewEmailAddressIsConfirmed(t *testing.T) {
 	data := t.TempDir()
-	p := startProgram(t, parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo", "--rate-limit", "200"))
+	p := startProgram(t, parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo", "--rate-limit",
+		"200"))
 	at := p.serving()
 	ann := demoAccount(t, at, "ann@example.org")
-	ann.must(t, "PATCH", "settings", url.Values{"email": {"ann@example.org"}}) // as it is
+	ann.must(t, "PATCH", "settings", url.Values{"email": {"ann@example.org"}}) // unchanged
 	ann.must(t, "PATCH", "settings", url.Values{"email": {"lee@example.net"}})
 	if me := ann.must(t, "GET", "users/me", nil); me["email"] != "ann@example.org" {
-		t.Fatalf("she has %v before anybody read the letter", me["email"])
+		t.Fatalf("the address is %v before the link was opened", me["email"])
 	}
 	link := regexp.MustCompile(`http://\S+?/accounts/confirm_new_email/[\w.-]+`)
-	letters := func(to string) (text string) {
-		eventually(t, "the letter to "+to+" is in the outbox", func() bool {
+	emailTo := func(to string) (text string) {
+		eventually(t, "the email to "+to+" is in the outbox", func() bool {
 			list, _ := filepath.Glob(filepath.Join(data, "outbox", "*.eml"))
 			for _, name := range list {
 				if mail, err := os.ReadFile(name); err == nil && strings.Contains(string(mail), "To: <"+to+">") {
@@ -193,7 +200,7 @@ func TestNewEmailAddressIsConfirmed(t *testing.T) {
 		})
 		return text
 	}
-	address := link.FindString(letters("lee@example.net"))
+	address := link.FindString(emailTo("lee@example.net"))
 	open := func(address string) int {
 		t.Helper()
 		a, err := http.Get(at + address[strings.Index(address, "/accounts"):])
@@ -209,7 +216,8 @@ func TestNewEmailAddressIsConfirmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	another := base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(text), "lee@", "leo@", 1)))
-	for _, wrong := range []string{strings.Replace(address, body, another, 1), address + "x", address[:len(address)-2], strings.Replace(address, body, "", 1)} {
+	for _, wrong := range []string{strings.Replace(address, body, another, 1), address + "x", address[:len(address)-2],
+		strings.Replace(address, body, "", 1)} {
 		if status := open(wrong); status != 404 {
 			t.Errorf("%s: %d", wrong, status)
 		}
@@ -220,9 +228,9 @@ func TestNewEmailAddressIsConfirmed(t *testing.T) {
 	expectCode(t, ann, "UNAUTHORIZED", "GET", "users/me", nil)
 	ann.email = "lee@example.net"
 	if me := ann.must(t, "GET", "users/me", nil); me["delivery_email"] != "lee@example.net" {
-		t.Errorf("she has %v", me["delivery_email"])
+		t.Errorf("the address is %v", me["delivery_email"])
 	}
-	letters("ann@example.org") // that it is hers no more
+	emailTo("ann@example.org") // the notice to the old address
 	if status := open(address); status != 404 {
 		t.Errorf("the link a second time: %d", status)
 	}

@@ -1,7 +1,3 @@
-// Command parley is a realtime team-chat server that speaks the Zulip REST and events API, with its tools.
-//
-// Each file defines a group of commands: serve.go the server, operator.go organizations, users and upgrades, backup.go and
-// organization.go copies of data, log.go and search.go a stopped server's data, docs.go the reference pages.
 package main
 
 import (
@@ -35,14 +31,16 @@ const (
 	toolGroup   = "tools"
 )
 
-// newRootCommand returns the command parley with all its subcommands. Input and output are those of the process until the
-// caller sets others.
+// newRootCommand returns the command parley with all its subcommands. Input and output are those of the process until
+// the caller sets others.
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "parley",
-		Short:         "Realtime team-chat server that speaks the Zulip API",
-		Args:          unknownCommand,
-		RunE:          func(*cobra.Command, []string) error { return errors.New("no command; parley --help lists them") },
+		Use:   "parley",
+		Short: "Realtime team-chat server that speaks the Zulip API",
+		Args:  unknownCommand,
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("no command; parley --help lists them")
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -123,9 +121,10 @@ func newOpenAPICommand() *cobra.Command {
 // newBenchCommand returns the load harness. It parses its own flags.
 func newBenchCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:                "bench [COMMAND | SCENARIO] [flags]",
-		Short:              "Load a server, check its answers and measure it",
-		Long:               "Load a Zulip-compatible server, check its answers and measure it. parley bench help lists the commands.",
+		Use:   "bench [COMMAND | SCENARIO] [flags]",
+		Short: "Load a server, check its answers and measure it",
+		Long: "Load a Zulip-compatible server, check its answers and measure it. parley bench help " +
+			"lists the commands.",
 		DisableFlagParsing: true,
 		Run: func(c *cobra.Command, args []string) {
 			os.Exit(bench.Main(args, c.OutOrStdout(), c.ErrOrStderr()))
@@ -191,8 +190,8 @@ func dataFlag(c *cobra.Command, meaning string) func() string {
 // anyServer is the meaning of --data for commands that work on a running and on a stopped server.
 const anyServer = "data directory of a running or a stopped server"
 
-// normalizeFlags gives long flags that are written with one dash a second one. Go's flag package, which older versions of
-// this program used, accepts both; cobra would read -data as the short flags -d -a -t -a.
+// normalizeFlags gives long flags that are written with one dash a second one. Go's flag package, which older versions
+// of this program used, accepts both; cobra would read -data as the short flags -d -a -t -a.
 func normalizeFlags(root *cobra.Command, args []string) []string {
 	c, out := root, []string{}
 	for len(args) > 0 {
@@ -215,7 +214,8 @@ func normalizeFlags(root *cobra.Command, args []string) []string {
 			continue
 		}
 		out = append(out, "--"+strings.TrimLeft(arg, "-"))
-		if f != nil && f.NoOptDefVal == "" && !hasValue && len(args) > 0 { // the next argument is the value, whatever it looks like
+		// the next argument is the value, whatever it looks like
+		if f != nil && f.NoOptDefVal == "" && !hasValue && len(args) > 0 {
 			out, args = append(out, args[0]), args[1:]
 		}
 	}

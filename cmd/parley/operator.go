@@ -117,7 +117,8 @@ func (x *operatorCommand) command() *cobra.Command {
 	return c
 }
 
-// printAnswer prints the answer to an operator's command: a line for each element of a list, else a line for each field.
+// printAnswer prints the answer to an operator's command: a line for each element of a list, else a line for each
+// field.
 func printAnswer(out io.Writer, answer map[string]any) {
 	for _, k := range slices.Sorted(maps.Keys(answer)) {
 		list, ok := answer[k].([]any)
@@ -168,7 +169,8 @@ func upgrade(data string, out io.Writer) error {
 			return err
 		}
 		if ran && err == nil && info["successor"] == false {
-			return errors.New("the successor ended before it took over; the old server continues, and its log has the reason")
+			return errors.New("the successor ended before it took over; " +
+				"the old server continues, and its log has the reason")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

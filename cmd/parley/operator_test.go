@@ -44,7 +44,8 @@ func TestOperatorCommands(t *testing.T) {
 	fails("There is a root organization already", "", "realm create --name Other")
 	fails("Organization 'two' exists already", "", "realm create --name Other --realm two")
 	fails("is not a subdomain", "", "realm create --name Other", "--realm", "Bad Name")
-	prints("api_key: [A-Za-z0-9]{32}\nemail: olive@example.org\n", "a long password\n", "user create --email olive@example.org --name Olive --role owner --password -")
+	prints("api_key: [A-Za-z0-9]{32}\nemail: olive@example.org\n", "a long password\n",
+		"user create --email olive@example.org --name Olive --role owner --password -")
 	prints("api_key: ", "", "user create --email olive@example.org --name Olive --realm two")
 	fails("Email is already in use", "", "user create --email olive@example.org --name Other")
 	fails("Enter a valid email address", "", "user create --email olive --name Other")
@@ -65,7 +66,8 @@ func TestOperatorCommands(t *testing.T) {
 	prints("closed=false .* subdomain=two", "", "realm list")
 	prints("state=realm 1 at .*\nstate=realm 2 at ", "", "realm digest")
 
-	for line, want := range map[string]string{"realm rename": `unknown command "rename"`, "user": "usage: parley user "} {
+	for line, want := range map[string]string{"realm rename": `unknown command "rename"`,
+		"user": "usage: parley user "} {
 		if out, code := runParley(strings.Fields(line)...); code != exitError || !strings.Contains(out, want) {
 			t.Errorf("%s: code %d: %s", line, code, out)
 		}

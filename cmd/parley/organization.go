@@ -23,7 +23,8 @@ func newExportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export FILE",
 		Short: "Write an organization of a running or a stopped server as JSON lines",
-		Long: "Write an organization of a running or a stopped server to FILE as JSON lines; - is standard output. Of a running " +
+		Long: "Write an organization of a running or a stopped server to FILE as JSON lines; - is standard output. " +
+			"Of a running " +
 			"server a backup is taken first, so the export is the state at one moment.",
 		Args: exactArgs(1, "- is standard output"),
 	}
@@ -99,16 +100,17 @@ func exportFrom(dir, subdomain string, out io.Writer) (digest snapshot.Digest, e
 	if !ok {
 		return digest, fmt.Errorf("no organization %q; parley realm list shows them", subdomain)
 	}
-	kept := files.OpenReadOnly(filepath.Join(dir, "uploads"))
+	uploads := files.OpenReadOnly(server.UploadsDir(dir))
 	return snapshot.Export(d, id, func(kind, name string, each func(string, int64, io.Reader) error) error {
-		return eachFile(kept, kind, name, each)
+		return eachFile(uploads, kind, name, each)
 	}, out)
 }
 
-// eachFile hands over the files a row's name stands for. One that is gone is left out: its address answers as before.
-func eachFile(kept *files.Store, kind, name string, each func(string, int64, io.Reader) error) error {
+// eachFile calls each with the files that the name in a row refers to. A missing file is left out: requests for it
+// answer as before.
+func eachFile(store *files.Store, kind, name string, each func(string, int64, io.Reader) error) error {
 	for _, file := range filesNamed(kind, name) {
-		f, err := os.Open(filePath(kept, kind, file))
+		f, err := os.Open(filePath(store, kind, file))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -126,6 +128,7 @@ func eachFile(kept *files.Store, kind, name string, each func(string, int64, io.
 	return nil
 }
 
+// filesNamed returns the names of the files that the name in a row refers to.
 func filesNamed(kind, name string) []string {
 	switch kind {
 	case realm.PictureFile:
@@ -136,23 +139,25 @@ func filesNamed(kind, name string) []string {
 	return []string{name}
 }
 
-func filePath(kept *files.Store, kind, file string) string {
+// filePath returns the path of a file.
+func filePath(store *files.Store, kind, file string) string {
 	switch kind {
 	case realm.PictureFile:
-		return kept.Picture(file)
+		return store.Picture(file)
 	case realm.ArchiveFile:
-		return kept.Export(file)
+		return store.Export(file)
 	}
-	return kept.Path(file)
+	return store.Path(file)
 }
 
-// inUse is what a data directory has that another organization may not have too.
+// inUse has the names, keys and numbers of a data directory that no other organization may have.
 type inUse struct {
 	bySubdomain map[string]realm.ID
 	byKeyHash   map[[32]byte]realm.ID
-	unused      map[realm.ID]bool // numbers that were claimed for an organization that never came
+	unused      map[realm.ID]bool // numbers that were claimed but have no organization
 }
 
+// findInUse reads all organizations of a data directory.
 func findInUse(d snapshot.Disk) (inUse, error) {
 	k := inUse{map[string]realm.ID{}, map[[32]byte]realm.ID{}, map[realm.ID]bool{}}
 	ids, err := d.Realms()
@@ -182,8 +187,10 @@ func newImportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Add an exported organization to a stopped server's data directory, or to a new one",
-		Long: "Add the organization of the export FILE to the data directory of a stopped server, or to a new directory; - is " +
-			"standard input.\nThe whole file is checked before anything is written. An import that is interrupted leaves nothing.",
+		Long: "Add the organization of the export FILE to the data directory of a stopped server, or to a new " +
+			"directory; - is " +
+			"standard input.\nThe whole file is checked before anything is written. An import that is interrupted " +
+			"leaves nothing.",
 		Args: exactArgs(1, "- is standard input"),
 	}
 	data := dataFlag(c, "data directory of a stopped server, or a new one")
@@ -196,8 +203,9 @@ func newImportCommand() *cobra.Command {
 	return c
 }
 
-// importFile imports the organization of an export and prints its digest. The file is read and checked before anything is
-// written, not even a directory. The organization becomes visible at one moment; before, nothing shows that an import ran.
+// importFile imports the organization of an export and prints its digest. The file is read and checked before anything
+// is written, not even a directory. The organization becomes visible at one moment; before, nothing shows that an
+// import ran.
 func (i *importer) importFile(file string, in io.Reader, out io.Writer) error {
 	if i.subdomain != "." {
 		if err := server.CheckSubdomain(i.subdomain); err != nil {
@@ -225,12 +233,13 @@ func (i *importer) importFile(file string, in io.Reader, out io.Writer) error {
 	return err
 }
 
+// discardFile reads a file of an export and stores nothing.
 func discardFile(_, name string, content io.Reader) (string, error) {
 	_, err := io.Copy(io.Discard, content)
 	return name, err
 }
 
-// seekable is a file that can be read seekable: standard input is written down first.
+// seekable opens a file that can be read twice. Standard input is copied to a temporary file, which done removes.
 func seekable(name string, in io.Reader) (f *os.File, done func(), err error) {
 	if name != "-" {
 		f, err = os.Open(name)
@@ -262,7 +271,7 @@ type importer struct {
 	created []string // files that did not exist before
 }
 
-// run writes the organization of a checked file. On an error it removes what it has written.
+// run writes the organization of a checked file. On an error it removes the files it has created.
 func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 	have, err := findInUse(i.disk)
 	if err != nil {
@@ -279,7 +288,7 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 	if err != nil {
 		return digest, err
 	}
-	kept, err := files.Open(filepath.Join(i.dir, "uploads"))
+	uploads, err := files.Open(server.UploadsDir(i.dir))
 	if err != nil {
 		return digest, err
 	}
@@ -292,7 +301,7 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 			for _, path := range i.created {
 				os.Remove(path)
 			}
-			i.disk.ClearEmptyRealm(uint32(id)) // a store that failed clears it at the next import
+			i.disk.ClearEmptyRealm(uint32(id)) // if the store fails here, the next import clears it
 		}
 	}()
 	if err := i.disk.ClearEmptyRealm(uint32(id)); err != nil {
@@ -303,7 +312,7 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 	}
 	text, flush := i.disk.TextWriter(id, epoch)
 	x, err = snapshot.ReadExport(f, id, func(kind, name string, content io.Reader) (string, error) {
-		return i.save(kept, id, kind, name, content)
+		return i.save(uploads, id, kind, name, content)
 	}, text)
 	if err == nil {
 		err = flush()
@@ -324,22 +333,24 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 		return digest, err
 	}
 	if digest = snapshot.StateDigest(again.Realm); digest != want {
-		return digest, fmt.Errorf("read back it is\n%s, written\n%s", digest, want)
+		return digest, fmt.Errorf("the stored organization is\n%s, but the imported one is\n%s", digest, want)
 	}
 	return digest, nil
 }
 
-// chooseID decides under which number the organization may come: its own if that is free, else the next.
+// chooseID returns the number for the organization: its own if that is free, otherwise the next one.
 func (i *importer) chooseID(x *snapshot.Imported, have inUse) (realm.ID, error) {
 	i.applyOptions(x)
 	if id, taken := have.bySubdomain[x.Realm.Org().StringID]; taken {
-		return 0, fmt.Errorf("organization %q exists already, as number %d; --realm gives another name", x.Realm.Org().StringID, id)
+		return 0, fmt.Errorf("organization %q exists already, as number %d; choose another name with --realm",
+			x.Realm.Org().StringID, id)
 	}
 	var clash error
 	x.Realm.EachUser(func(u *realm.User) {
 		for _, h := range u.Keys {
 			if id, taken := have.byKeyHash[h]; taken {
-				clash = fmt.Errorf("API keys of the export belong to organization %d of this server; --new-keys takes back those of the export", id)
+				clash = fmt.Errorf("API keys of the export belong to organization %d of this server; revoke those "+
+					"of the export with --new-keys", id)
 			}
 		}
 	})
@@ -357,7 +368,7 @@ func (i *importer) chooseID(x *snapshot.Imported, have inUse) (realm.ID, error) 
 	return last + 1, nil
 }
 
-// applyOptions makes the changes that were asked for.
+// applyOptions changes the rows as the options of the import say.
 func (i *importer) applyOptions(x *snapshot.Imported) {
 	x.Realm.EachRow(func(_ uint16, _, row any) {
 		switch r := row.(type) {
@@ -374,8 +385,8 @@ func (i *importer) applyOptions(x *snapshot.Imported) {
 	})
 }
 
-// addLinkTokens makes the links that lists of invitations show good here: what a link ends in follows from the server's secret.
-// The links that were sent go on.
+// addLinkTokens makes the links valid that lists of invitations show on this server: the token of a link is derived
+// from the server's secret. Links that were sent stay valid.
 func (i *importer) addLinkTokens(x *snapshot.Imported, id realm.ID) error {
 	secret, err := server.LoadSecret(i.dir)
 	if err != nil {
@@ -391,24 +402,24 @@ func (i *importer) addLinkTokens(x *snapshot.Imported, id realm.ID) error {
 	return nil
 }
 
-// maxImportedFile is how large one file may be, in bytes: beyond what any upload limit allows.
+// maxImportedFile limits one file in bytes; it is larger than every upload limit.
 const maxImportedFile = 1 << 40
 
-// save writes a file and returns the name rows have for it.
-func (i *importer) save(kept *files.Store, id realm.ID, kind, name string, content io.Reader) (string, error) {
-	path := filePath(kept, kind, name)
+// save writes a file and returns the name that rows use for it.
+func (i *importer) save(store *files.Store, id realm.ID, kind, name string, content io.Reader) (string, error) {
+	path := filePath(store, kind, name)
 	if kind != realm.ContentFile {
 		i.rememberFile(path)
-		return name, kept.Put(path, content)
+		return name, store.Put(path, content)
 	}
-	saved, err := kept.Save(strconv.Itoa(int(id)), content, maxImportedFile)
-	if err == nil { // no other organization has content of that name: the number was free
-		i.created = append(i.created, kept.Path(saved.Hash))
+	saved, err := store.Save(strconv.Itoa(int(id)), content, maxImportedFile)
+	if err == nil { // the number was free, so no other organization has this file
+		i.created = append(i.created, store.Path(saved.Hash))
 	}
 	return saved.Hash, err
 }
 
-// rememberFile remembers a file that was not there before.
+// rememberFile notes a file that does not exist yet, so that a failed import can remove it.
 func (i *importer) rememberFile(path string) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		i.created = append(i.created, path)

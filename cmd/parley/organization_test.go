@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// uploadText uploads a file and returns the address it has from then on.
+// uploadText uploads a file and returns its URL.
 func (p *account) uploadText(t *testing.T, name, text string) string {
 	t.Helper()
 	status, a, err := p.upload(map[string]io.Reader{name: strings.NewReader(text)})
@@ -38,8 +38,8 @@ func (p *account) download(t *testing.T, path string) string {
 	return string(data)
 }
 
-// An organization moves: exported while its server runs, imported into a directory that does not exist yet, it has the
-// same state, the same files, and its clients go on where they were, on the same event queue and with the same key.
+// An organization is exported while its server runs, and imported into a new directory. It has the same state and
+// files, and its clients continue on the same event queue with the same key.
 func TestExportAndImport(t *testing.T) {
 	dir := t.TempDir()
 	data, file, other := filepath.Join(dir, "data"), filepath.Join(dir, "org.jsonl"), filepath.Join(dir, "other")
@@ -49,7 +49,8 @@ func TestExportAndImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := ann.uploadText(t, "notes.txt", strings.Repeat("what was uploaded ", 50_000)) // more than one line of the export
+	// more than one line of the export
+	address := ann.uploadText(t, "notes.txt", strings.Repeat("what was uploaded ", 50_000))
 	if _, err := ann.send("kept for later, [notes](" + address + ")"); err != nil {
 		t.Fatal(err)
 	}
@@ -68,20 +69,21 @@ func TestExportAndImport(t *testing.T) {
 	}
 	again := startProgram(t, parleyCommand("serve", "--data", other, "--listen", "127.0.0.1:0", "--demo"))
 	ann.url = again.serving()
-	a, err := ann.call("GET", "events", url.Values{"queue_id": {q["queue_id"].(string)}, "last_event_id": {"-1"}, "dont_block": {"true"}})
+	a, err := ann.call("GET", "events", url.Values{"queue_id": {q["queue_id"].(string)}, "last_event_id": {"-1"},
+		"dont_block": {"true"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := json.Marshal(a["events"]); !strings.Contains(string(got), "kept for later") {
-		t.Errorf("the queue does not go on: %s", got)
+		t.Errorf("the queue does not continue: %s", got)
 	}
 	if got := ann.download(t, address); !strings.HasPrefix(got, "what was uploaded ") || len(got) != 18*50_000 {
 		t.Errorf("the file has %d bytes", len(got))
 	}
 	if fresh := demoAccount(t, ann.url, "ann@example.org"); fresh.key == "" {
-		t.Error("nobody can log in")
+		t.Error("logging in failed")
 	}
-	if _, err := ann.send("from the other side"); err != nil {
+	if _, err := ann.send("after the move"); err != nil {
 		t.Fatal(err)
 	}
 	again.stop()
@@ -90,7 +92,8 @@ func TestExportAndImport(t *testing.T) {
 	}
 }
 
-// Beside itself, under another name: other numbers for its files, none of its neighbour's.
+// An organization is imported beside the original with another name. Its files have other names, and the original does
+// not change.
 func TestImportBesideOriginal(t *testing.T) {
 	dir := t.TempDir()
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "org.jsonl")
@@ -102,8 +105,10 @@ func TestImportBesideOriginal(t *testing.T) {
 		t.Fatal(out)
 	}
 	before := digests(t, "log", "replay", data)
-	for what, args := range map[string][]string{"exists already": nil, "API keys": {"--realm", "copy"}, "not a subdomain": {"--realm", "No Name"}} {
-		if out, code := runParley(append([]string{"import", file, "--data", data}, args...)...); code != exitError || !strings.Contains(out, what) {
+	for what, args := range map[string][]string{"exists already": nil, "API keys": {"--realm", "copy"},
+		"not a subdomain": {"--realm", "No Name"}} {
+		if out, code := runParley(append([]string{"import", file, "--data", data}, args...)...); code != exitError ||
+			!strings.Contains(out, what) {
 			t.Errorf("%s: code %d: %s", what, code, out)
 		}
 	}
@@ -111,7 +116,9 @@ func TestImportBesideOriginal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, data := range map[string][]byte{"no end": whole[:len(whole)*2/3], "damaged": bytes.Replace(whole, []byte(`"Ann`), []byte(`"Amy`), 1), "no line": append([]byte("[]\n"), whole...), "version 2": bytes.Replace(whole, []byte(`"version":1`), []byte(`"version":2`), 1)} {
+	for what, data := range map[string][]byte{"incomplete": whole[:len(whole)*2/3],
+		"damaged": bytes.Replace(whole, []byte(`"Ann`), []byte(`"Amy`), 1), "invalid line": append([]byte("[]\n"), whole...),
+		"version 2": bytes.Replace(whole, []byte(`"version":1`), []byte(`"version":2`), 1)} {
 		bad := filepath.Join(dir, "bad.jsonl")
 		if err := os.WriteFile(bad, data, 0o600); err != nil {
 			t.Fatal(err)
@@ -121,13 +128,14 @@ func TestImportBesideOriginal(t *testing.T) {
 			t.Errorf("%s: code %d: %s", what, code, out)
 		}
 		if _, err := os.Stat(nowhere); err == nil {
-			t.Errorf("%s: a refused import left something", what)
+			t.Errorf("%s: a rejected import left files", what)
 		}
 	}
 	if after := digests(t, "log", "replay", data); after != before {
-		t.Errorf("refused imports changed something:\n%s\n%s", before, after)
+		t.Errorf("rejected imports changed the state:\n%s\n%s", before, after)
 	}
-	if out, code := runParley("import", file, "--data", data, "--realm", "copy", "--new-keys"); code != 0 || !strings.Contains(out, "realm 2 at") {
+	if out, code := runParley("import", file, "--data", data, "--realm", "copy", "--new-keys"); code != 0 ||
+		!strings.Contains(out, "realm 2 at") {
 		t.Fatalf("code %d: %s", code, out)
 	}
 	content, _ := filepath.Glob(filepath.Join(data, "uploads", "content", "*", "*"))
@@ -135,7 +143,7 @@ func TestImportBesideOriginal(t *testing.T) {
 		t.Errorf("two organizations have %d files", len(content))
 	}
 	if got := digests(t, "log", "replay", data, "--realm", "1"); got != before {
-		t.Errorf("the first one changed:\n%s\n%s", before, got)
+		t.Errorf("the original changed:\n%s\n%s", before, got)
 	}
 	again := startProgram(t, parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo"))
 	ann.url = again.serving()

@@ -10,10 +10,11 @@ import (
 	"parley/cmd/internal/server"
 )
 
-// searchIDs is the ids a search finds, as the server answers them.
+// searchIDs returns the ids of the messages that a search finds.
 func searchIDs(t *testing.T, p *account, words string) []int64 {
 	t.Helper()
-	a, err := p.call("GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"50"}, "narrow": {`[["search",` + quoted(words) + `]]`}})
+	a, err := p.call("GET", "messages", url.Values{"anchor": {"newest"}, "num_before": {"50"},
+		"narrow": {`[["search",` + quoted(words) + `]]`}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,7 @@ func searchIDs(t *testing.T, p *account, words string) []int64 {
 
 func quoted(s string) string { return `"` + strings.ReplaceAll(s, `"`, `\"`) + `"` }
 
-// A message can be found from the moment its sender has the answer: at once, after kill -9, without the index's files,
+// A message can be found as soon as its sender has the answer: at once, after kill -9, without the files of the index,
 // and after a rebuild.
 func TestSearchSurvives(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")

@@ -25,8 +25,10 @@ func newServeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a server",
-		Long: "Run a server. Settings come from defaults, then from the TOML file of --config, then from environment variables\n(" +
-			server.EnvironmentPrefix + " and the name in capitals, _ for -), then from flags; the last one that is set counts.",
+		Long: "Run a server. Settings come from defaults, then from the TOML file of --config, then from " +
+			"environment variables\n(" +
+			server.EnvironmentPrefix +
+			" and the name in capitals, _ for -), then from flags; the last one that is set counts.",
 		Args: noArgs,
 	}
 	file := c.Flags().String("config", "", "configuration file (TOML)")
@@ -54,7 +56,8 @@ func newServeCommand() *cobra.Command {
 	return c
 }
 
-// settingFlag is the flag of a setting. It only stores the text: readSettings parses values in the order of the sources.
+// settingFlag is the flag of a setting. It only stores the text: readSettings parses values in the order of the
+// sources.
 type settingFlag struct {
 	setting *server.Setting
 	values  map[string]string // by the name of the setting; shared by all flags
@@ -145,8 +148,8 @@ func serve(settings server.Settings, out io.Writer) (err error) {
 	return errors.Join(err, s.Finish())
 }
 
-// waitForStop returns when the server must stop: at a signal, when a successor is ready, or when the server cannot accept
-// connections any more.
+// waitForStop returns when the server must stop: at a signal, when a successor is ready, or when the server cannot
+// accept connections any more.
 func waitForStop(s *server.Server, signals <-chan os.Signal, log *slog.Logger) error {
 	for {
 		select {
@@ -191,7 +194,7 @@ func newFatal(log *slog.Logger) func(error) {
 	}
 }
 
-// notifySystemd tells the service manager about the state of the process, if a service manager has asked for it.
+// notifySystemd reports the state of the process to the service manager, if it has asked for reports.
 func notifySystemd(state string) {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

@@ -23,7 +23,7 @@ import (
 	"parley/cmd/internal/server"
 )
 
-// poller polls one queue until it has heard a last word, on one connection as far as the server keeps it.
+// poller polls one queue until it receives a last message, on one connection as long as the server keeps it open.
 type poller struct {
 	*account
 	queue string
@@ -39,12 +39,14 @@ func (p *account) newPoller() (*poller, error) {
 	return &poller{account: p, queue: a["queue_id"].(string), last: int64(a["last_event_id"].(float64))}, nil
 }
 
-// pollUntil polls pollUntil somebody says word. Whatever is not a success is an error: nothing is tried again.
+// pollUntil polls until it receives a message with the text word. It does not retry: every answer that is not a success
+// is an error.
 func (l *poller) pollUntil(word string) error {
 	client := &http.Client{Timeout: binaryTimeout, Transport: &http.Transport{TLSClientConfig: insecureTLS}}
 	defer client.CloseIdleConnections()
 	for {
-		a, err := l.callWith(client, "GET", "events", url.Values{"queue_id": {l.queue}, "last_event_id": {fmt.Sprint(l.last)}})
+		a, err := l.callWith(client, "GET", "events",
+			url.Values{"queue_id": {l.queue}, "last_event_id": {fmt.Sprint(l.last)}})
 		if err != nil {
 			return err
 		}
@@ -66,11 +68,11 @@ func (l *poller) pollUntil(word string) error {
 	}
 }
 
-// Nobody notices that a server was replaced, UPGRADES times (2): no request fails, no queue is lost, every message arrives
-// once and in order.
+// A server is replaced UPGRADES times (2) under load. No request fails, no queue is lost, every message arrives once
+// and in order.
 func TestSeamlessUpgrade(t *testing.T) { withAndWithoutTLS(t, testSeamlessUpgrade) }
 
-// withAndWithoutTLS runs a test against a demo that speaks HTTP, and one that speaks TLS.
+// withAndWithoutTLS runs a test with a demo server that speaks HTTP, and with one that speaks TLS.
 func withAndWithoutTLS(t *testing.T, test func(t *testing.T, p *program, data, at string)) {
 	t.Run("plain", func(t *testing.T) {
 		data := filepath.Join(t.TempDir(), "data")
@@ -121,10 +123,12 @@ func testSeamlessUpgrade(t *testing.T, p *program, data, at string) {
 				select {
 				case <-stop:
 					return
-				case <-time.After(5 * time.Millisecond): // a lively load, not all that the machine can do
+				case <-time.After(5 * time.Millisecond): // a steady load that does not use the whole machine
 				}
 				began := time.Now()
-				_, err := who.callWith(client, "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"upgrade"}, "content": {fmt.Sprintf("%d %d", i, sent[i])}})
+				_, err := who.callWith(client, "POST", "messages",
+					url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"upgrade"},
+						"content": {fmt.Sprintf("%d %d", i, sent[i])}})
 				if err != nil {
 					t.Errorf("sender %d: %v", i, err)
 					return
@@ -149,7 +153,7 @@ func testSeamlessUpgrade(t *testing.T, p *program, data, at string) {
 	for n := 1; n < upgrades && !t.Failed(); n++ {
 		next := serverPid(t, data)
 		if next == pid {
-			t.Fatalf("process %d again", pid)
+			t.Fatalf("process %d serves again", pid)
 		}
 		pid = next
 		syscall.Kill(pid, syscall.SIGHUP)
@@ -170,20 +174,22 @@ func testSeamlessUpgrade(t *testing.T, p *program, data, at string) {
 		for _, text := range l.texts {
 			var who, n int
 			if _, err := fmt.Sscanf(text, "%d %d", &who, &n); err != nil || next[who] != n {
-				t.Fatalf("poller %d heard %q, expected number %v: %v", i, text, next, err)
+				t.Fatalf("poller %d received %q, expected number %v: %v", i, text, next, err)
 			}
 			next[who]++
 		}
 		if fmt.Sprint(next) != fmt.Sprint(sent) {
-			t.Errorf("poller %d heard %v of %v messages", i, next, sent)
+			t.Errorf("poller %d received %v of %v messages", i, next, sent)
 		}
 	}
 	all := slices.Sorted(slices.Values(slices.Concat(took...)))
-	t.Logf("%v messages to each of %d queues across %d upgrades; a send took %v in the median, %v in one of a thousand, %v at most", sent, pollers, upgrades,
-		all[len(all)/2].Round(time.Microsecond), all[len(all)*999/1000].Round(time.Microsecond), all[len(all)-1].Round(time.Microsecond))
+	t.Logf("%v messages to each of %d queues across %d upgrades; a send took %v (median), %v (p99.9), %v (maximum)",
+		sent, pollers, upgrades,
+		all[len(all)/2].Round(time.Microsecond), all[len(all)*999/1000].Round(time.Microsecond),
+		all[len(all)-1].Round(time.Microsecond))
 	for line := range strings.Lines(p.output()) {
 		if strings.Contains(line, "level=ERROR") {
-			t.Errorf("said %s", line)
+			t.Errorf("logged %s", line)
 		}
 	}
 }
@@ -192,7 +198,7 @@ func serverPid(t *testing.T, data string) int {
 	t.Helper()
 	info, ran, err := server.RemoteCommand(data, "server-info", nil)
 	if !ran || err != nil {
-		t.Fatal("no server to ask:", err)
+		t.Fatal("no server is running:", err)
 	}
 	return int(info["pid"].(float64))
 }
@@ -206,14 +212,14 @@ func TestFailedUpgrade(t *testing.T) {
 	ann := demoAccount(t, p.serving(), "ann@example.org")
 	writeFile(t, config, "no-such-setting = 1\n")
 	out, code := runParley("upgrade", "--data", data)
-	if code != exitError || !strings.Contains(out, "it continues") {
+	if code != exitError || !strings.Contains(out, "the old server continues") {
 		t.Errorf("upgrade: code %d, %s", code, out)
 	}
 	if _, err := ann.send("still here"); err != nil {
 		t.Error(err)
 	}
 	if serverPid(t, data) != p.cmd.Process.Pid {
-		t.Error("somebody else serves")
+		t.Error("another process serves")
 	}
 	writeFile(t, config, "log-level = \"info\"\n")
 	if out, code := runParley("upgrade", "--data", data); code != 0 {
@@ -222,8 +228,8 @@ func TestFailedUpgrade(t *testing.T) {
 	endSuccessor(t, data)
 }
 
-// Clients that have sent half of something do not hold up an upgrade: whoever asks meanwhile is served soon, half a request
-// goes on at the successor, and half a mail is to be sent again.
+// Unfinished requests do not delay an upgrade. Half a request continues at the successor, and half an email has to be
+// sent again.
 func TestUpgradeWithUnfinishedRequests(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	gate, err := net.Listen("tcp", "127.0.0.1:0")
@@ -234,19 +240,23 @@ func TestUpgradeWithUnfinishedRequests(t *testing.T) {
 	p := demo(t, data, "--mail-listen", gate.Addr().String())
 	at := p.serving()
 	ann := demoAccount(t, at, "ann@example.org")
-	body := url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"halves"}, "content": {strings.Repeat("half ", 1000)}}.Encode()
+	body := url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"halves"},
+		"content": {strings.Repeat("half ", 1000)}}.Encode()
 	half, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer half.Close()
-	fmt.Fprintf(half, "POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", ann.auth(), len(body), body[:len(body)/2])
+	fmt.Fprintf(half,
+		"POST /api/v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: "+
+			"application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", ann.auth(), len(body),
+		body[:len(body)/2])
 	mail, err := net.Dial("tcp", gate.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer mail.Close()
-	fmt.Fprintf(mail, "EHLO x\r\n") // and no more
+	fmt.Fprintf(mail, "EHLO x\r\n") // an unfinished dialog
 	began := time.Now()
 	if out, code := runParley("upgrade", "--data", data); code != 0 {
 		t.Fatalf("upgrade: %s", out)
@@ -260,16 +270,16 @@ func TestUpgradeWithUnfinishedRequests(t *testing.T) {
 	}
 	io.WriteString(half, body[len(body)/2:])
 	if a, err := http.ReadResponse(bufio.NewReader(half), nil); err != nil || a.StatusCode != 200 {
-		t.Errorf("the half request: %v, %v", a, err)
+		t.Errorf("the unfinished request: %v, %v", a, err)
 	}
 	mail.SetReadDeadline(time.Now().Add(binaryTimeout))
 	if said, err := io.ReadAll(mail); err != nil || !strings.Contains(string(said), "\r\n421 ") {
-		t.Errorf("the half mail: %q, %v", said, err)
+		t.Errorf("the unfinished email: %q, %v", said, err)
 	}
 }
 
-// An upload that is under way comes to its end at the old server, which serves everybody as long as that takes; a download
-// ends there too, while the successor serves.
+// An upload in progress is finished by the old server, which serves all clients until then. A download in progress is
+// finished by the old server too, while the successor serves.
 func TestUpgradeFinishesTransfers(t *testing.T) { withAndWithoutTLS(t, testUpgradeFinishesTransfers) }
 
 func testUpgradeFinishesTransfers(t *testing.T, p *program, data, at string) {
@@ -290,7 +300,8 @@ func testUpgradeFinishesTransfers(t *testing.T, p *program, data, at string) {
 		fmt.Fprintf(c, head+"Host: x\r\nAuthorization: %s\r\n\r\n", append(args, ann.auth())...)
 		return c, bufio.NewReader(c)
 	}
-	upload, uploaded := dial("POST /api/v1/user_uploads HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: %d\r\n", len(begin+whole+end))
+	upload, uploaded := dial("POST /api/v1/user_uploads HTTP/1.1\r\nContent-Type: multipart/form-data; "+
+		"boundary=b\r\nContent-Length: %d\r\n", len(begin+whole+end))
 	io.WriteString(upload, begin+whole[:len(whole)/2])
 	done := make(chan error, 1)
 	go func() {
@@ -299,7 +310,8 @@ func testUpgradeFinishesTransfers(t *testing.T, p *program, data, at string) {
 		}
 		close(done)
 	}()
-	for end := time.Now().Add(binaryTimeout); !strings.Contains(p.output(), "waiting for long requests"); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(binaryTimeout); !strings.Contains(p.output(),
+		"waiting for long requests"); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the server does not wait for the upload")
 		}
@@ -338,7 +350,7 @@ func testUpgradeFinishesTransfers(t *testing.T, p *program, data, at string) {
 		t.Fatal(out)
 	}
 	if serverPid(t, data) == old {
-		t.Fatal("nobody took over")
+		t.Fatal("no successor took over")
 	}
 	a, err = http.ReadResponse(download, nil)
 	if err != nil {
@@ -349,13 +361,14 @@ func testUpgradeFinishesTransfers(t *testing.T, p *program, data, at string) {
 	}
 }
 
-// endSuccessor ends the test's own last successor, which is nobody's child any more, and waits until it is gone.
+// endSuccessor kills the last successor, which is not a child of this process, and waits until it has ended.
 func endSuccessor(t *testing.T, data string) {
 	pid := serverPid(t, data)
 	syscall.Kill(pid, syscall.SIGKILL)
 	for end := time.Now().Add(binaryTimeout); syscall.Kill(pid, 0) == nil && time.Now().Before(end); {
-		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(state), ") Z ") {
-			return // ended, though nobody has looked
+		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil &&
+			strings.Contains(string(state), ") Z ") {
+			return // ended, but its parent has not waited for it
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -25,7 +25,7 @@ import (
 	"parley/wire"
 )
 
-// zeros is a file of that many bytes, made as it is read; the first bytes tell it from others.
+// zeros returns a reader of so many bytes; the first bytes distinguish it from others.
 func zeros(first string, size int) io.Reader {
 	return io.MultiReader(strings.NewReader(first), io.LimitReader(zeroReader{}, int64(size-len(first))))
 }
@@ -34,7 +34,7 @@ type zeroReader struct{}
 
 func (zeroReader) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// upload sends files in one multipart body without ever holding them, and returns the answer.
+// upload sends files in one multipart body, without keeping them in memory, and returns the answer.
 func (p *account) upload(files map[string]io.Reader) (status int, answer map[string]any, err error) {
 	return p.uploadTo("user_uploads", files)
 }
@@ -87,7 +87,7 @@ func (p *account) request(method, path, kind string, body io.Reader) (status int
 	return resp.StatusCode, answer, nil
 }
 
-// memory reads one of the figures Linux keeps of a process, in MiB.
+// memory returns one of Linux's memory figures of the process, in MiB.
 func (p *program) memory(name string) int {
 	p.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -105,7 +105,7 @@ func (p *program) memory(name string) int {
 	return 0
 }
 
-// filesUnder is the names of all files in a directory.
+// filesUnder returns the paths of all files in a directory.
 func filesUnder(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -120,7 +120,7 @@ func filesUnder(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// eventually waits for something that follows from what was done.
+// eventually waits until done returns true.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(binaryTimeout); !done(); {
@@ -131,13 +131,14 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// TestUploadsAreNotHeldInMemory sends eight files at once, one of them of the largest size allowed.
+// TestUploadsAreNotHeldInMemory sends eight files at once, one of them of the maximum size.
 func TestUploadsAreNotHeldInMemory(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := demo(t, data)
 	at := p.serving()
 	ann := demoAccount(t, at, "ann@example.org")
-	if _, a, err := ann.upload(map[string]io.Reader{"warm.txt": strings.NewReader("warm")}); err != nil || a["result"] != "success" {
+	if _, a, err := ann.upload(map[string]io.Reader{"warm.txt": strings.NewReader("warm")}); err != nil ||
+		a["result"] != "success" {
 		t.Fatal(a, err)
 	}
 	before := p.memory("VmHWM")
@@ -150,18 +151,20 @@ func TestUploadsAreNotHeldInMemory(t *testing.T) {
 		}
 		sent += size
 		all.Go(func() {
-			status, a, err := ann.upload(map[string]io.Reader{fmt.Sprintf("%d.bin", i): zeros(fmt.Sprint("file ", i), size)})
-			if err != nil || status != 200 || a["url"] == nil || a["uri"] != a["url"] || a["filename"] != fmt.Sprintf("%d.bin", i) {
+			status, a, err := ann.upload(map[string]io.Reader{fmt.Sprintf("%d.bin", i): zeros(fmt.Sprint("file ", i),
+				size)})
+			if err != nil || status != 200 || a["url"] == nil || a["uri"] != a["url"] ||
+				a["filename"] != fmt.Sprintf("%d.bin", i) {
 				t.Errorf("upload %d: %d %v %v", i, status, a, err)
 			}
 		})
 	}
 	all.Wait()
-	const room = 48 // MiB: buffers of eight uploads are 1.2, the rest is what the collector lets grow
+	const room = 48 // MiB: buffers of eight uploads take 1.2, the rest is garbage between two collections
 	grown := p.memory("VmHWM") - before
-	t.Logf("%d MiB came in eight files at once; the most memory the process ever had rose by %d MiB", sent>>20, grown)
+	t.Logf("%d MiB were uploaded in eight files at once; the peak memory rose by %d MiB", sent>>20, grown)
 	if grown > room {
-		t.Errorf("it rose by more than %d MiB", room)
+		t.Errorf("memory rose by more than %d MiB", room)
 	}
 	a, err := ann.call("GET", "attachments", nil)
 	if err != nil || int(a["upload_space_used"].(float64)) != sent+len("warm") {
@@ -169,18 +172,20 @@ func TestUploadsAreNotHeldInMemory(t *testing.T) {
 	}
 }
 
-// Addresses that lead elsewhere than to a file, after decoding too, are told so.
+// Paths that leave the directory of files, also after decoding, are not found.
 func TestPathTraversal(t *testing.T) {
-	nobody := &account{url: demo(t, filepath.Join(t.TempDir(), "data")).serving()}
-	for _, path := range []string{"/user_avatars/1/%2e%2e", "/user_avatars/1/%2e", "/user_avatars/exports/%2e%2e", "/user_avatars/exports/%2e%2e%2fsecret",
-		"/user_avatars/1/%2e%2e%2f%2e%2e%2fsecret", "/user_avatars/1/emoji/images/%2e%2e", "/user_avatars/1/a%00b", "/static/images/%2e%2e"} {
-		if status, a, err := nobody.request("GET", path, "", nil); err != nil || status != 404 {
+	visitor := &account{url: demo(t, filepath.Join(t.TempDir(), "data")).serving()}
+	for _, path := range []string{"/user_avatars/1/%2e%2e", "/user_avatars/1/%2e", "/user_avatars/exports/%2e%2e",
+		"/user_avatars/exports/%2e%2e%2fsecret",
+		"/user_avatars/1/%2e%2e%2f%2e%2e%2fsecret", "/user_avatars/1/emoji/images/%2e%2e", "/user_avatars/1/a%00b",
+		"/static/images/%2e%2e"} {
+		if status, a, err := visitor.request("GET", path, "", nil); err != nil || status != 404 {
 			t.Errorf("%s: %d %v %v", path, status, a, err)
 		}
 	}
 }
 
-// TestRefusedUploadsLeaveNothing: neither a file nor a row.
+// A refused upload leaves neither a file nor a row.
 func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := demo(t, data, "--upload-quota", "1")
@@ -193,25 +198,32 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 		status int
 		says   string
 	}{
-		"no file":        {nil, ann, 400, "You must specify a file to upload"},
-		"an empty file":  {map[string]io.Reader{"a": strings.NewReader("")}, ann, 400, "You must specify a file to upload"},
-		"two files":      {map[string]io.Reader{"a": strings.NewReader("a"), "b": strings.NewReader("b")}, ann, 400, "You may only upload one file at a time"},
-		"over the quota": {map[string]io.Reader{"a": zeros("quota", 2<<20)}, ann, 400, "Upload would exceed your organization's upload quota."},
-		"too large":      {map[string]io.Reader{"a": zeros("large", wire.MaxUploadBytes+1)}, ann, 400, "Uploaded file is larger than the allowed limit of 100 MiB"},
-		"nobody":         {map[string]io.Reader{"a": strings.NewReader("a")}, &account{url: at}, 401, "Not logged in: API authentication or user session required"},
+		"no file": {nil, ann, 400, "You must specify a file to upload"},
+		"an empty file": {map[string]io.Reader{"a": strings.NewReader("")}, ann, 400,
+			"You must specify a file to upload"},
+		"two files": {map[string]io.Reader{"a": strings.NewReader("a"), "b": strings.NewReader("b")}, ann, 400,
+			"You may only upload one file at a time"},
+		"over the quota": {map[string]io.Reader{"a": zeros("quota", 2<<20)}, ann, 400,
+			"Upload would exceed your organization's upload quota."},
+		"too large": {map[string]io.Reader{"a": zeros("large", wire.MaxUploadBytes+1)}, ann, 400,
+			"Uploaded file is larger than the allowed limit of 100 MiB"},
+		"no login": {map[string]io.Reader{"a": strings.NewReader("a")}, &account{url: at}, 401,
+			"Not logged in: API authentication or user session required"},
 	} {
 		status, a, err := try.who.upload(try.files)
 		if err != nil || status != try.status || a["msg"] != try.says {
 			t.Errorf("%s: %d %v %v", what, status, a, err)
 		}
 	}
-	for _, body := range []string{"", "--x\r\nno head", "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nno end"} {
-		if status, a, err := ann.request("POST", "/api/v1/user_uploads", "multipart/form-data; boundary=x", strings.NewReader(body)); err != nil || status != 400 {
+	for _, body := range []string{"", "--x\r\nno head",
+		"--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nno end"} {
+		if status, a, err := ann.request("POST", "/api/v1/user_uploads", "multipart/form-data; boundary=x",
+			strings.NewReader(body)); err != nil || status != 400 {
 			t.Errorf("%q: %d %v %v", body, status, a, err)
 		}
 	}
 	var begun []string
-	for range 2 { // announced bytes count, too
+	for range 2 { // announced bytes count too
 		resp, a := ann.sendTus("POST", "/api/v1/tus", map[string]string{"Upload-Length": "700000"}, "")
 		if resp.StatusCode == 201 {
 			begun = append(begun, resp.Header.Get("Location"))
@@ -225,24 +237,28 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	if resp, _ := ann.sendTus("DELETE", begun[0], nil, ""); resp.StatusCode != 204 {
 		t.Error(resp.Status)
 	}
-	// Somebody leaves in the middle.
+	// A client disconnects in the middle of an upload.
 	c, err := net.Dial("tcp", strings.TrimPrefix(at, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r, _ := http.NewRequest("POST", at+"/api/v1/user_uploads", nil)
 	r.SetBasicAuth(ann.email, ann.key)
-	fmt.Fprintf(c, "POST /api/v1/user_uploads HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 1000000\r\n\r\n", r.Header.Get("Authorization"))
-	fmt.Fprintf(c, "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n%s", bytes.Repeat([]byte("half"), 50_000))
-	eventually(t, "the half is on disk", func() bool { return len(filesUnder(t, uploads)) == 1 })
+	fmt.Fprintf(c,
+		"POST /api/v1/user_uploads HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Type: multipart/form-data; "+
+			"boundary=x\r\nContent-Length: 1000000\r\n\r\n", r.Header.Get("Authorization"))
+	fmt.Fprintf(c, "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n%s",
+		bytes.Repeat([]byte("half"), 50_000))
+	eventually(t, "the first half is on disk", func() bool { return len(filesUnder(t, uploads)) == 1 })
 	c.Close()
-	eventually(t, "nothing is left", func() bool { return len(filesUnder(t, uploads)) == 0 })
-	if a, err := ann.call("GET", "attachments", nil); err != nil || len(a["attachments"].([]any)) != 0 || a["upload_space_used"] != 0.0 {
+	eventually(t, "no file is left", func() bool { return len(filesUnder(t, uploads)) == 0 })
+	if a, err := ann.call("GET", "attachments", nil); err != nil || len(a["attachments"].([]any)) != 0 ||
+		a["upload_space_used"] != 0.0 {
 		t.Errorf("%v %v", a, err)
 	}
 }
 
-// sendTus sends one request of the protocol of resumable uploads.
+// sendTus sends a request of the protocol of resumable uploads.
 func (p *account) sendTus(method, path string, header map[string]string, body string) (*http.Response, map[string]any) {
 	r, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
 	if err != nil {
@@ -268,52 +284,68 @@ func (p *account) sendTus(method, path string, header map[string]string, body st
 	return resp, a
 }
 
-// TestResumableUpload sends a file in pieces to a server that is killed in between.
-func TestResumableUpload(t *testing.T) {
-	data := filepath.Join(t.TempDir(), "data")
-	p := demo(t, data)
-	at := p.serving()
-	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
-	type header = map[string]string
-	resp, _ := (&account{url: at}).sendTus("OPTIONS", "/api/v1/tus", nil, "")
-	if h := resp.Header; resp.StatusCode != 204 || h.Get("Tus-Version") != "1.0.0" || h.Get("Tus-Max-Size") != fmt.Sprint(wire.MaxUploadBytes) || !strings.Contains(h.Get("Tus-Extension"), "creation") {
-		t.Errorf("options: %s %v", resp.Status, h)
-	}
-	meta := "filename " + base64.StdEncoding.EncodeToString([]byte("plan (1).txt")) + ",filetype dGV4dC9wbGFpbg=="
+// header has the headers of a request for a resumable upload.
+type header = map[string]string
+
+// checkRejectedUploads tries to begin uploads that must be rejected.
+func checkRejectedUploads(t *testing.T, ann *account) {
+	t.Helper()
 	for what, x := range map[string]struct {
 		who    *account
 		header header
 		status int
 	}{
-		"nobody":        {&account{url: at}, header{"Upload-Length": "5"}, 401},
-		"no length":     {ann, nil, 400},
-		"a bad length":  {ann, header{"Upload-Length": "-5"}, 400},
-		"no end":        {ann, header{"Upload-Defer-Length": "1"}, 400},
-		"nothing":       {ann, header{"Upload-Length": "0"}, 400},
-		"too much":      {ann, header{"Upload-Length": fmt.Sprint(wire.MaxUploadBytes + 1)}, 413},
-		"a bad note":    {ann, header{"Upload-Length": "5", "Upload-Metadata": "filename %%"}, 400},
-		"a part":        {ann, header{"Upload-Length": "5", "Upload-Concat": "partial"}, 400},
-		"another tus":   {ann, header{"Upload-Length": "5", "Tus-Resumable": "0.2.2"}, 412},
-		"a long header": {ann, header{"Upload-Length": "5", "Upload-Metadata": "filename " + base64.StdEncoding.EncodeToString(make([]byte, 4000))}, 400},
+		"no login":     {&account{url: ann.url}, header{"Upload-Length": "5"}, 401},
+		"no length":    {ann, nil, 400},
+		"a bad length": {ann, header{"Upload-Length": "-5"}, 400},
+		"no end":       {ann, header{"Upload-Defer-Length": "1"}, 400},
+		"nothing":      {ann, header{"Upload-Length": "0"}, 400},
+		"too much":     {ann, header{"Upload-Length": fmt.Sprint(wire.MaxUploadBytes + 1)}, 413},
+		"a bad note":   {ann, header{"Upload-Length": "5", "Upload-Metadata": "filename %%"}, 400},
+		"a part":       {ann, header{"Upload-Length": "5", "Upload-Concat": "partial"}, 400},
+		"another tus":  {ann, header{"Upload-Length": "5", "Tus-Resumable": "0.2.2"}, 412},
+		"a long header": {ann, header{"Upload-Length": "5",
+			"Upload-Metadata": "filename " + base64.StdEncoding.EncodeToString(make([]byte, 4000))}, 400},
 	} {
-		if resp, a := x.who.sendTus("POST", "/api/v1/tus/", x.header, ""); resp.StatusCode != x.status || a["result"] != "error" || a["msg"] == "" || resp.Header.Get("Tus-Version") != "1.0.0" {
+		if resp, a := x.who.sendTus("POST", "/api/v1/tus/", x.header, ""); resp.StatusCode != x.status ||
+			a["result"] != "error" || a["msg"] == "" || resp.Header.Get("Tus-Version") != "1.0.0" {
 			t.Errorf("%s: %s %v %v", what, resp.Status, a, resp.Header)
 		}
 	}
+}
+
+// TestResumableUpload sends a file in parts to a server that is killed in between.
+func TestResumableUpload(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	p := demo(t, data)
+	at := p.serving()
+	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
+	resp, _ := (&account{url: at}).sendTus("OPTIONS", "/api/v1/tus", nil, "")
+	if h := resp.Header; resp.StatusCode != 204 || h.Get("Tus-Version") != "1.0.0" ||
+		h.Get("Tus-Max-Size") != fmt.Sprint(wire.MaxUploadBytes) ||
+		!strings.Contains(h.Get("Tus-Extension"), "creation") {
+		t.Errorf("options: %s %v", resp.Status, h)
+	}
+	meta := "filename " + base64.StdEncoding.EncodeToString([]byte("plan (1).txt")) + ",filetype dGV4dC9wbGFpbg=="
+	checkRejectedUploads(t, ann)
 	text := strings.Repeat("0123456789", 50_000)
-	resp, _ = ann.sendTus("POST", "/api/v1/tus/", header{"Upload-Length": fmt.Sprint(len(text)), "Upload-Metadata": meta}, "")
+	resp, _ = ann.sendTus("POST", "/api/v1/tus/",
+		header{"Upload-Length": fmt.Sprint(len(text)), "Upload-Metadata": meta}, "")
 	id := resp.Header.Get("Location")
 	if resp.StatusCode != 201 || !strings.HasPrefix(id, "/api/v1/tus/") || resp.Header.Get("Upload-Expires") == "" {
 		t.Fatalf("%s %v", resp.Status, resp.Header)
 	}
-	if resp, _ := ann.sendTus("PATCH", id, header{"Upload-Offset": "0"}, text[:200_000]); resp.StatusCode != 204 || resp.Header.Get("Upload-Offset") != "200000" {
+	if resp, _ := ann.sendTus("PATCH", id, header{"Upload-Offset": "0"}, text[:200_000]); resp.StatusCode != 204 ||
+		resp.Header.Get("Upload-Offset") != "200000" {
 		t.Fatalf("%s %v", resp.Status, resp.Header)
 	}
 	p.kill()
 	p = startProgram(t, parleyCommand("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"), "--demo"))
 	p.serving()
 	resp, _ = ann.sendTus("HEAD", id, nil, "")
-	if h := resp.Header; resp.StatusCode != 200 || h.Get("Upload-Offset") != "200000" || h.Get("Upload-Length") != fmt.Sprint(len(text)) || h.Get("Upload-Metadata") != meta || !strings.Contains(h.Get("Cache-Control"), "no-store") {
+	if h := resp.Header; resp.StatusCode != 200 || h.Get("Upload-Offset") != "200000" ||
+		h.Get("Upload-Length") != fmt.Sprint(len(text)) || h.Get("Upload-Metadata") != meta ||
+		!strings.Contains(h.Get("Cache-Control"), "no-store") {
 		t.Fatalf("after the kill: %s %v", resp.Status, h)
 	}
 	for what, x := range map[string]struct {
@@ -336,28 +368,36 @@ func TestResumableUpload(t *testing.T) {
 			t.Errorf("%s: %s %v", what, resp.Status, a)
 		}
 	}
-	resp, a := ann.sendTus("POST", id, header{"X-HTTP-Method-Override": "PATCH", "Upload-Offset": "200000", "Content-Type": "application/offset+octet-stream"}, text[200_000:])
+	resp, a := ann.sendTus("POST", id, header{"X-HTTP-Method-Override": "PATCH", "Upload-Offset": "200000",
+		"Content-Type": "application/offset+octet-stream"}, text[200_000:])
 	url, _ := a["url"].(string)
-	if resp.StatusCode != 200 || a["result"] != "success" || a["filename"] != "plan (1).txt" || !strings.HasPrefix(url, "/user_uploads/") || !strings.HasSuffix(url, "/plan-1.txt") || resp.Header.Get("Upload-Offset") != fmt.Sprint(len(text)) {
+	if resp.StatusCode != 200 || a["result"] != "success" || a["filename"] != "plan (1).txt" ||
+		!strings.HasPrefix(url, "/user_uploads/") || !strings.HasSuffix(url, "/plan-1.txt") ||
+		resp.Header.Get("Upload-Offset") != fmt.Sprint(len(text)) {
 		t.Fatalf("the last piece: %s %v", resp.Status, a)
 	}
 	if status, got, err := ann.request("GET", url, "", nil); err != nil || status != 200 || got["body"] != text {
 		t.Errorf("what came back: %d %v", status, err)
 	}
-	for _, method := range []string{"GET", "PATCH"} { // who did not hear the answer asks again
-		if resp, again := ann.sendTus(method, id, header{"Upload-Offset": fmt.Sprint(len(text))}, ""); resp.StatusCode != 200 || again["url"] != url {
+	for _, method := range []string{"GET", "PATCH"} { // a client that has not received the answer asks again
+		if resp, again := ann.sendTus(method, id, header{"Upload-Offset": fmt.Sprint(len(text))},
+			""); resp.StatusCode != 200 || again["url"] != url {
 			t.Errorf("%s again: %s %v", method, resp.Status, again)
 		}
 	}
 	if a, err := ann.call("GET", "attachments", nil); err != nil || len(a["attachments"].([]any)) != 1 {
 		t.Errorf("%v %v", a, err)
 	}
-	resp, a = ann.sendTus("POST", "/api/v1/tus", header{"Upload-Length": "5", "Upload-Metadata": meta, "Content-Type": "application/offset+octet-stream"}, "whole")
-	if url, _ := a["url"].(string); resp.StatusCode != 201 || resp.Header.Get("Upload-Offset") != "5" || !strings.HasPrefix(url, "/user_uploads/") {
+	resp, a = ann.sendTus("POST", "/api/v1/tus",
+		header{"Upload-Length": "5", "Upload-Metadata": meta, "Content-Type": "application/offset+octet-stream"},
+		"whole")
+	if url, _ := a["url"].(string); resp.StatusCode != 201 || resp.Header.Get("Upload-Offset") != "5" ||
+		!strings.HasPrefix(url, "/user_uploads/") {
 		t.Errorf("all in the first request: %s %v", resp.Status, a)
 	}
-	for range 50 { // more than one account may have begun: those that fail at once take no place
-		resp, _ := ann.sendTus("POST", "/api/v1/tus", header{"Upload-Length": "5", "Content-Type": "application/offset+octet-stream"}, "too much")
+	for range 50 { // more than the limit per user: uploads that fail at once do not count
+		resp, _ := ann.sendTus("POST", "/api/v1/tus",
+			header{"Upload-Length": "5", "Content-Type": "application/offset+octet-stream"}, "too much")
 		if resp.StatusCode != 413 {
 			t.Fatalf("more than the file in the first request: %s", resp.Status)
 		}
@@ -372,7 +412,7 @@ func TestResumableUpload(t *testing.T) {
 		t.Errorf("after its end: %s", resp.Status)
 	}
 	for _, name := range filesUnder(t, filepath.Join(data, "uploads", "unfinished")) {
-		if !strings.HasSuffix(name, ".json") { // the answers of what was finished
+		if !strings.HasSuffix(name, ".json") { // the answers of finished uploads
 			t.Errorf("left: %s", name)
 		}
 	}
@@ -381,7 +421,8 @@ func TestResumableUpload(t *testing.T) {
 func gifOf(t *testing.T, frames int) io.Reader {
 	g := &gif.GIF{}
 	for range frames {
-		g.Image, g.Delay = append(g.Image, image.NewPaletted(image.Rect(0, 0, 40, 30), palette.WebSafe)), append(g.Delay, 5)
+		g.Image, g.Delay = append(g.Image, image.NewPaletted(image.Rect(0, 0, 40, 30), palette.WebSafe)),
+			append(g.Delay, 5)
 	}
 	var b bytes.Buffer
 	if err := gif.EncodeAll(&b, g); err != nil {
@@ -398,7 +439,7 @@ func pngOf(t *testing.T, w, h int) io.Reader {
 	return &b
 }
 
-// renderedContent is a message's HTML as somebody sees it.
+// renderedContent returns the HTML of a message.
 func (p *account) renderedContent(t *testing.T, id int64) string {
 	t.Helper()
 	a, err := p.call("GET", fmt.Sprintf("messages/%d", id), nil)
@@ -408,16 +449,16 @@ func (p *account) renderedContent(t *testing.T, id int64) string {
 	return a["message"].(map[string]any)["content"].(string)
 }
 
-// TestThumbnailsAppearLater: a message is sent at once, and rendered anew when its image is ready.
+// A message with an image is sent at once, and rendered again when the thumbnail exists.
 func TestThumbnailsAppearLater(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := demo(t, data)
 	at := p.serving()
 	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
-	nobody := &account{url: at}
+	visitor := &account{url: at}
 	for name, x := range map[string]struct {
 		file   io.Reader
-		format string // of the thumbnail; none will be there if ""
+		format string // of the thumbnail; empty: there will be none
 		kind   string
 	}{
 		"cat.png":    {pngOf(t, 900, 300), "840x560.jpg", "image/jpeg"},
@@ -430,12 +471,14 @@ func TestThumbnailsAppearLater(t *testing.T) {
 		}
 		url := a["url"].(string)
 		path := strings.TrimPrefix(url, "/user_uploads/")
-		a, err = ann.call("POST", "messages", map[string][]string{"type": {"direct"}, "to": {`["bo@example.org"]`}, "content": {"[it](" + url + ")"}})
+		a, err = ann.call("POST", "messages",
+			map[string][]string{"type": {"direct"}, "to": {`["bo@example.org"]`}, "content": {"[it](" + url + ")"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		id := int64(a["id"].(float64))
-		eventually(t, name+" is shown, or nothing waits for it", func() bool { return !strings.Contains(bo.renderedContent(t, id), "image-loading-placeholder") })
+		eventually(t, name+" is shown, or nothing waits for it",
+			func() bool { return !strings.Contains(bo.renderedContent(t, id), "image-loading-placeholder") })
 		html := bo.renderedContent(t, id)
 		status, err := bo.call("GET", "thumbnail/status/"+path, nil)
 		if err != nil || status["has_thumbnail"] != (x.format != "") {
@@ -470,14 +513,16 @@ func TestThumbnailsAppearLater(t *testing.T) {
 			who  *account
 			path string
 			code int
-		}{{nobody, thumbnail, 403}, {demoAccount(t, at, "cy@example.org"), thumbnail, 404}, {bo, thumbnail + "x", 404}, {bo, "/user_uploads/thumbnail/" + path, 404}} {
+		}{{visitor, thumbnail, 403}, {demoAccount(t, at, "cy@example.org"), thumbnail, 404}, {bo, thumbnail + "x", 404},
+			{bo, "/user_uploads/thumbnail/" + path, 404}} {
 			if code, _ := get(wrong.who, wrong.path); code != wrong.code {
 				t.Errorf("%s: %d", wrong.path, code)
 			}
 		}
 	}
-	if code, a, err := nobody.request("GET", "/static/images/loading/loader-black.svg", "", nil); err != nil || code != 200 || !strings.Contains(fmt.Sprint(a["body"]), "<svg") {
-		t.Errorf("what stands for an image: %d %v %v", code, a, err)
+	if code, a, err := visitor.request("GET", "/static/images/loading/loader-black.svg", "", nil); err != nil ||
+		code != 200 || !strings.Contains(fmt.Sprint(a["body"]), "<svg") {
+		t.Errorf("the placeholder of an image: %d %v %v", code, a, err)
 	}
 }
 
@@ -489,7 +534,8 @@ func TestKeyInURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := k.at + answer["url"].(string)
-	k.must("ann", "POST messages", "type", "stream", "to", "general", "topic", "files", "content", "[a.txt]("+answer["url"].(string)+")")
+	k.must("ann", "POST messages", "type", "stream", "to", "general", "topic", "files", "content",
+		"[a.txt]("+answer["url"].(string)+")")
 	hook := k.must("ann", "POST bots", "full_name", "Hook", "short_name", "hook", "bot_type", 2)
 	got := func(key any) int {
 		t.Helper()
@@ -500,14 +546,14 @@ func TestKeyInURL(t *testing.T) {
 		r.Body.Close()
 		return r.StatusCode
 	}
-	k.equal("who may see the message", got(k.people["bo"].key), 200)
-	k.equal("a key that nobody has", got(strings.Repeat("x", 32)), 403)
-	k.equal("a bot that only a service speaks through", got(hook["api_key"]), 403)
+	k.equal("a reader of the message", got(k.people["bo"].key), 200)
+	k.equal("an unknown key", got(strings.Repeat("x", 32)), 403)
+	k.equal("an incoming-webhook bot", got(hook["api_key"]), 403)
 	k.must("olive", "POST realm/deactivate")
-	k.equal("when the organization is closed", got(ann.key), 403)
+	k.equal("after the organization was deactivated", got(ann.key), 403)
 }
 
-// What is no picture to its end is no emoji, and a name that means an emoji already does so in any spelling.
+// A truncated image is rejected as an emoji, and the name of a default emoji is rejected in every spelling.
 func TestInvalidEmojiAreRejected(t *testing.T) {
 	at := demo(t, filepath.Join(t.TempDir(), "data")).serving()
 	ann := demoAccount(t, at, "ann@example.org")
@@ -532,16 +578,18 @@ func TestInvalidEmojiAreRejected(t *testing.T) {
 		{"cut", whole, ""},
 		{"moving", moving, ""},
 	} {
-		if _, a, err := ann.uploadTo("realm/emoji/"+x.name, map[string]io.Reader{"a": bytes.NewReader(x.file)}); err != nil || a["msg"] != x.says {
+		if _, a, err := ann.uploadTo("realm/emoji/"+x.name,
+			map[string]io.Reader{"a": bytes.NewReader(x.file)}); err != nil || a["msg"] != x.says {
 			t.Errorf("%s: %v %v", x.name, a, err)
 		}
 	}
 }
 
-// A bot's picture comes with the bot, or later; whether somebody may change a picture does not depend on what he sends.
+// A bot's picture is sent with the bot, or later. Permission is checked before the image.
 func TestPictures(t *testing.T) {
 	at := demo(t, filepath.Join(t.TempDir(), "data")).serving()
-	ada, ann, bo := demoAccount(t, at, "ada@example.org"), demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
+	ada, ann, bo := demoAccount(t, at, "ada@example.org"), demoAccount(t, at, "ann@example.org"),
+		demoAccount(t, at, "bo@example.org")
 	send := func(p *account, method, path string, fields map[string]string, files ...io.Reader) map[string]any {
 		var b bytes.Buffer
 		w := multipart.NewWriter(&b)
@@ -569,7 +617,8 @@ func TestPictures(t *testing.T) {
 	if a := send(ann, "POST", "bots", bot, junk()); a["msg"] != "Invalid image format" {
 		t.Errorf("a bot with junk: %v", a)
 	}
-	if a := send(ann, "POST", "bots", bot, pngOf(t, 9, 9), pngOf(t, 9, 9)); a["msg"] != "You may only upload one file at a time" {
+	if a := send(ann, "POST", "bots", bot, pngOf(t, 9, 9),
+		pngOf(t, 9, 9)); a["msg"] != "You may only upload one file at a time" {
 		t.Errorf("a bot with two pictures: %v", a)
 	}
 	a := send(ann, "POST", "bots", bot, pngOf(t, 9, 9))
@@ -594,19 +643,22 @@ func TestPictures(t *testing.T) {
 	}
 	for _, path := range []string{"users/me/avatar", "realm/icon", "realm/logo"} {
 		name := path[strings.LastIndex(path, "/")+1:]
-		if a := send(ada, "POST", path, map[string]string{"night": "false"}, pngOf(t, 9, 9), pngOf(t, 9, 9)); a["msg"] != "You must upload exactly one "+name+"." {
+		if a := send(ada, "POST", path, map[string]string{"night": "false"}, pngOf(t, 9, 9),
+			pngOf(t, 9, 9)); a["msg"] != "You must upload exactly one "+name+"." {
 			t.Errorf("two pictures for %s: %v", path, a)
 		}
 	}
-	if a, err := ada.call("PATCH", "realm", url.Values{"avatar_changes_disabled": {"true"}}); err != nil || a["result"] != "success" {
+	if a, err := ada.call("PATCH", "realm", url.Values{"avatar_changes_disabled": {"true"}}); err != nil ||
+		a["result"] != "success" {
 		t.Fatal(a, err)
 	}
-	if a := send(bo, "POST", "users/me/avatar", nil, junk()); a["msg"] != "Avatar changes are disabled in this organization." {
+	if a := send(bo, "POST", "users/me/avatar", nil,
+		junk()); a["msg"] != "Avatar changes are disabled in this organization." {
 		t.Errorf("junk where pictures stay as they are: %v", a)
 	}
 }
 
-// Files come in parts, and not again to whoever has them; nothing but reading can be done with them.
+// Files can be read in parts and conditionally. Only reading is allowed.
 func TestRangeAndConditionalRequests(t *testing.T) {
 	at := demo(t, filepath.Join(t.TempDir(), "data")).serving()
 	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
@@ -665,15 +717,17 @@ func TestRangeAndConditionalRequests(t *testing.T) {
 		{[]string{"If-None-Match", `"other"`}, 200, "0123456789", ""},
 	} {
 		resp, body := get(ann, "GET", x.header...)
-		if resp.StatusCode != x.status || x.status != 416 && body != x.body || resp.Header.Get("Content-Range") != x.part {
+		if resp.StatusCode != x.status || x.status != 416 && body != x.body ||
+			resp.Header.Get("Content-Range") != x.part {
 			t.Errorf("%v: %s %q %s", x.header, resp.Status, body, resp.Header.Get("Content-Range"))
 		}
 	}
-	if resp, body := get(ann, "HEAD", "Range", "bytes=0-3"); resp.StatusCode != 200 || body != "" || resp.ContentLength != 10 || resp.Header.Get("ETag") != tag {
+	if resp, body := get(ann, "HEAD", "Range", "bytes=0-3"); resp.StatusCode != 200 || body != "" ||
+		resp.ContentLength != 10 || resp.Header.Get("ETag") != tag {
 		t.Errorf("HEAD: %s %q %v", resp.Status, body, resp.Header)
 	}
 	if resp, _ := get(bo, "GET", "If-None-Match", tag); resp.StatusCode != 404 {
-		t.Errorf("to somebody who may not see it: %s", resp.Status)
+		t.Errorf("to a user without access: %s", resp.Status)
 	}
 	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
 		if resp, _ := get(ann, method); resp.StatusCode != 405 || resp.Header.Get("Allow") != "GET, HEAD, OPTIONS" {
@@ -685,14 +739,15 @@ func TestRangeAndConditionalRequests(t *testing.T) {
 	}
 }
 
-// Where somebody's picture is can be asked by everybody; who may not know him is led to what stands for unknown people, and
-// learns nothing of addresses.
+// The address of a user's avatar can be requested by every user. A guest who cannot see the user gets the avatar for
+// unknown users, and a request by email address reveals nothing.
 func TestAvatarAddresses(t *testing.T) {
 	k := newDemoClient(t)
-	leads := func(who, name string) string {
+	avatarURL := func(who, name string) string {
 		t.Helper()
 		p := k.people[who]
-		r, err := http.NewRequest("GET", k.at+"/avatar/"+strings.ReplaceAll(name, "{ann}", fmt.Sprint(k.ids["ann"])), nil)
+		r, err := http.NewRequest("GET", k.at+"/avatar/"+strings.ReplaceAll(name, "{ann}", fmt.Sprint(k.ids["ann"])),
+			nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -709,15 +764,15 @@ func TestAvatarAddresses(t *testing.T) {
 		}
 		return resp.Header.Get("Location")
 	}
-	const stranger = "/static/images/unknown-user-avatar"
+	const unknown = "/static/images/unknown-user-avatar"
 	drawn := fmt.Sprintf("/user_avatars/root/generated/%d", k.ids["ann"])
-	k.equal("a colleague, by id", leads("bo", "{ann}"), drawn+".png?v=1")
-	k.equal("a colleague, by address", leads("bo", "ann@example.org/medium"), drawn+"-medium.png?v=1")
-	k.equal("nobody there", leads("bo", "999999"), "404")
-	k.equal("to the world, which sees nothing here", leads("", "{ann}"), "404")
+	k.equal("a colleague, by id", avatarURL("bo", "{ann}"), drawn+".png?v=1")
+	k.equal("a colleague, by address", avatarURL("bo", "ann@example.org/medium"), drawn+"-medium.png?v=1")
+	k.equal("a missing user", avatarURL("bo", "999999"), "404")
+	k.equal("to visitors without access", avatarURL("", "{ann}"), "404")
 	k.must("ada", "PATCH realm", "enable_spectator_access", true)
-	k.equal("to visitors, by id", leads("", "{ann}"), drawn+".png?v=1")
-	k.equal("to visitors, by address", leads("", "ann@example.org"), "404")
+	k.equal("to visitors, by id", avatarURL("", "{ann}"), drawn+".png?v=1")
+	k.equal("to visitors, by address", avatarURL("", "ann@example.org"), "404")
 
 	var members any
 	for _, g := range k.must("ada", "GET user_groups")["user_groups"].([]any) {
@@ -731,13 +786,14 @@ func TestAvatarAddresses(t *testing.T) {
 		names = append(names, s.(map[string]any)["name"])
 	}
 	k.must("gus", "DELETE users/me/subscriptions", "subscriptions", names)
-	k.equal("to a guest who may not know her, by id", leads("gus", "{ann}"), stranger+".png")
-	k.equal("and larger", leads("gus", "{ann}/medium"), stranger+"-medium.png")
+	k.equal("to a guest without access, by id", avatarURL("gus", "{ann}"), unknown+".png")
+	k.equal("and larger", avatarURL("gus", "{ann}/medium"), unknown+"-medium.png")
 	for _, size := range []string{".png", "-medium.png"} {
-		if status, _, err := k.people[""].request("GET", stranger+size, "", nil); err != nil || status != 200 {
+		if status, _, err := k.people[""].request("GET", unknown+size, "", nil); err != nil || status != 200 {
 			t.Errorf("%s: %d %v", size, status, err)
 		}
 	}
-	k.equal("to a guest who may not know her, by address", leads("gus", "ann@example.org"), "404")
-	k.equal("what a guest may know stays", leads("gus", fmt.Sprint(k.ids["gus"])), strings.Replace(drawn, fmt.Sprint(k.ids["ann"]), fmt.Sprint(k.ids["gus"]), 1)+".png?v=1")
+	k.equal("to a guest without access, by address", avatarURL("gus", "ann@example.org"), "404")
+	k.equal("the own avatar of a guest", avatarURL("gus", fmt.Sprint(k.ids["gus"])),
+		strings.Replace(drawn, fmt.Sprint(k.ids["ann"]), fmt.Sprint(k.ids["gus"]), 1)+".png?v=1")
 }

@@ -48,7 +48,7 @@ func unmarshal(data []byte, into any) error {
 	return d.Decode(into)
 }
 
-// EncodeFact encodes a fact or event behind its number.
+// EncodeFact encodes a fact or event after its number.
 func EncodeFact(f any) []byte {
 	n := realm.NumberOf(f)
 	if n == 0 {

@@ -26,7 +26,7 @@ func TestJSONRoundTrip(t *testing.T) {
 				continue
 			}
 			if a, b := EncodeRow(in.Interface()), EncodeRow(out.Interface()); !bytes.Equal(a, b) {
-				t.Errorf("%v, %s: %s comes back as %x, was %x", x, what, data, b, a)
+				t.Errorf("%v, %s: %s decodes to %x, want %x", x, what, data, b, a)
 			}
 		}
 	}
@@ -43,12 +43,12 @@ func TestJSONOfUnusualValues(t *testing.T) {
 		}
 		var out realm.Body
 		if err := FromJSON(data)(&out); err != nil || out != in {
-			t.Errorf("%s: %q comes back from %s as %q, %v", what, in, data, out, err)
+			t.Errorf("%s: %q as %s decodes to %q, %v", what, in, data, out, err)
 		}
 	}
 	var b realm.Body
 	if err := FromJSON([]byte(`{"Text":"a","Color":"red"}`))(&b); err == nil {
-		t.Error("a field nobody knows was dropped")
+		t.Error("an unknown field was dropped")
 	}
 	if err := FromJSON([]byte(`{"Text":7}`))(&b); err == nil {
 		t.Error("a number passes for a text")

@@ -138,7 +138,7 @@ func TestRemoveUnusedContent(t *testing.T) {
 	noted = false
 	must(s.Remove(hash, used))
 	if there(hash) {
-		t.Error("content nobody has noted stays")
+		t.Error("unused content was not removed")
 	}
 	if _, err := s.Save("1", strings.NewReader(""), 100); !errors.Is(err, ErrEmpty) {
 		t.Errorf("an empty file: %v", err)

@@ -281,11 +281,8 @@ func (s *Store) appendBytes(u *PartialUpload, r io.Reader) (int64, error) {
 		return 0, fmt.Errorf("continue upload: %w", err)
 	}
 	defer f.Close()
-	n, err := io.CopyBuffer(
-		io.NewOffsetWriter(f, u.Offset),
-		io.LimitReader(r, u.Size-u.Offset),
-		make([]byte, copyBuffer),
-	)
+	n, err := io.CopyBuffer(io.NewOffsetWriter(f, u.Offset), io.LimitReader(r, u.Size-u.Offset),
+		make([]byte, copyBuffer))
 	if syncErr := f.Sync(); syncErr != nil { // bytes that may not be on disk do not count
 		return 0, fmt.Errorf("continue upload: %w", syncErr)
 	}

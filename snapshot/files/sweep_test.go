@@ -53,11 +53,11 @@ func (s *sweepScene) exists(path string) bool {
 // The files are those that a process leaves if it ends between writing a file and storing its row.
 func TestSweepRemovesUnreferencedFiles(t *testing.T) {
 	dir := t.TempDir()
-	dead, err := Open(dir)
+	before, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sweepScene{Store: dead, t: t}
+	s := &sweepScene{Store: before, t: t}
 	orphan, named := s.save("orphan"), s.save("named")
 	avatar, err := s.SaveAvatar(bytes.NewReader(encodePicture(t, 30, 20)), 1<<20)
 	if err != nil {
@@ -85,11 +85,11 @@ func TestSweepRemovesUnreferencedFiles(t *testing.T) {
 		t.Errorf("%d files were removed while content and pictures were being saved; want 1, the old export", n)
 	}
 
-	alive, err := Open(dir)
+	store, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = &sweepScene{Store: alive, t: t, named: []string{named, logo, "kept"}}
+	s = &sweepScene{Store: store, t: t, named: []string{named, logo, "kept"}}
 	if n := s.sweep(time.Now().Add(-time.Hour)); n != 0 {
 		t.Errorf("%d files were removed that are not old", n)
 	}

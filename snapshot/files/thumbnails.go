@@ -247,12 +247,8 @@ func shrinkAnimation(f io.ReadSeeker, out io.Writer) error {
 	g.Config.Width, g.Config.Height = whole.Dx(), whole.Dy()
 	for i, old := range g.Image {
 		b := old.Bounds()
-		r := image.Rect(
-			int(float64(b.Min.X)*by),
-			int(float64(b.Min.Y)*by),
-			int(math.Ceil(float64(b.Max.X)*by)),
-			int(math.Ceil(float64(b.Max.Y)*by)),
-		)
+		r := image.Rect(int(float64(b.Min.X)*by), int(float64(b.Min.Y)*by), int(math.Ceil(float64(b.Max.X)*by)),
+			int(math.Ceil(float64(b.Max.Y)*by)))
 		r = r.Intersect(whole)
 		if r.Empty() {
 			r = image.Rect(0, 0, 1, 1)

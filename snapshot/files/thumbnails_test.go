@@ -154,18 +154,10 @@ func TestThumbnails(t *testing.T) {
 	if err != nil || img.Bounds().Dx() != 840 || img.Bounds().Dy() != 420 {
 		t.Fatalf("%v %v", img.Bounds(), err)
 	}
+	distance := func(a uint32, b uint8) int { return max(int(a>>8)-int(b), int(b)-int(a>>8)) }
 	for p, want := range map[image.Point]color.RGBA{{100, 100}: {255, 0, 0, 255}, {700, 100}: {255, 255, 255, 255}} {
 		r, g, b, _ := img.At(p.X, p.Y).RGBA()
-		if d := func(a uint32, b uint8) int { return max(int(a>>8)-int(b), int(b)-int(a>>8)) }; d(
-			r,
-			want.R,
-		)+d(
-			g,
-			want.G,
-		)+d(
-			b,
-			want.B,
-		) > 12 {
+		if distance(r, want.R)+distance(g, want.G)+distance(b, want.B) > 12 {
 			t.Errorf("at %v: %d %d %d", p, r>>8, g>>8, b>>8)
 		}
 	}
@@ -206,10 +198,10 @@ func TestThumbnails(t *testing.T) {
 	}
 	s.evictThumbnails()
 	if _, err := os.Stat(path); err == nil {
-		t.Error("too many thumbnails are kept")
+		t.Error("too many thumbnails are left")
 	}
 	if _, err := os.Stat(kept); err != nil {
-		t.Error("one that was wanted lately is gone")
+		t.Error("a recently used thumbnail was evicted")
 	}
 	if _, err := s.Thumbnail(m.Hash, true); err != nil {
 		t.Error(err)
@@ -244,11 +236,11 @@ func TestJPEGMemoryLimit(t *testing.T) {
 		file []byte
 		want error
 	}{
-		"as it should be":         {plain, nil},
-		"progressive":             {claim(0xc2, 5000), ErrPixels}, // 25 million pixels of ten bytes
-		"progressive, small":      {claim(0xc2, 160), ErrNoImage}, // its data is invalid
-		"behind what is no frame": {claim(0xc2, 5000, 0), ErrPixels},
-		"behind padding":          {claim(0xc2, 5000, 0xff), ErrPixels},
+		"as it should be":          {plain, nil},
+		"progressive":              {claim(0xc2, 5000), ErrPixels}, // 25 million pixels of ten bytes
+		"progressive, small":       {claim(0xc2, 160), ErrNoImage}, // its data is invalid
+		"after an unknown segment": {claim(0xc2, 5000, 0), ErrPixels},
+		"after padding":            {claim(0xc2, 5000, 0xff), ErrPixels},
 	} {
 		if _, err := s.SaveAvatar(bytes.NewReader(x.file), 5<<20); !errors.Is(err, x.want) {
 			t.Errorf("%s: %v", name, err)
@@ -278,22 +270,8 @@ func TestDecoderLimit(t *testing.T) {
 	if _, err := s.Thumbnail(x.Hash, false); err != nil || s.decodeRequests.Load() != 0 {
 		t.Errorf("afterwards: %v", err)
 	}
-	deep := append(
-		[]byte("IHDR"),
-		0,
-		0,
-		8000>>8,
-		8000&255,
-		0,
-		0,
-		5000>>8,
-		5000&255,
-		16,
-		6,
-		0,
-		0,
-		0,
-	) // 40 million pixels of eight bytes
+	// 40 million pixels of eight bytes
+	deep := append([]byte("IHDR"), 0, 0, 8000>>8, 8000&255, 0, 0, 5000>>8, 5000&255, 16, 6, 0, 0, 0)
 	b := append(
 		[]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"),
 		binary.BigEndian.AppendUint32(deep, crc32.ChecksumIEEE(deep))...)

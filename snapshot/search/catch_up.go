@@ -24,10 +24,10 @@ func (s *Service) catchUp(r *realmIndex) (more bool) {
 		}
 	}
 	s.mu.Lock()
-	behind, tail := r.needsCompare, r.canReplay
-	texts, target := r.takeBatch(behind)
+	compare, replay := r.needsCompare, r.canReplay
+	texts, target := r.takeBatch(compare)
 	r.needsCompare, r.canReplay = false, false
-	r.writing = len(texts) > 0 || behind
+	r.writing = len(texts) > 0 || compare
 	busy := r.writing
 	s.mu.Unlock()
 	if !busy {
@@ -35,7 +35,7 @@ func (s *Service) catchUp(r *realmIndex) (more bool) {
 	}
 	var err error
 	switch {
-	case tail:
+	case replay:
 		if err = s.replayJournal(r, target); err == nil {
 			err = s.writeTexts(r, target, texts)
 			break
@@ -43,7 +43,7 @@ func (s *Service) catchUp(r *realmIndex) (more bool) {
 		s.log.Info("journal does not reach back to the search index; comparing it with the texts",
 			"realm", r.id, "err", err)
 		fallthrough
-	case behind:
+	case compare:
 		err = s.compareWithTexts(r, target)
 		if err == nil {
 			err = s.writeTexts(r, target, texts)
@@ -139,7 +139,7 @@ func (s *Service) writeTexts(r *realmIndex, target realm.Seq, texts []pendingTex
 // replayJournal indexes the texts that the journal has after the index's number.
 func (s *Service) replayJournal(r *realmIndex, target realm.Seq) error {
 	refs := map[realm.MessageID]realm.BodyRef{}
-	gone := map[realm.MessageID]bool{}
+	erased := map[realm.MessageID]bool{}
 	err := s.disk.Tail(r.id, r.indexed, func(seq realm.Seq, f realm.Fact) error {
 		if w, ok := f.(realm.TextWriter); ok && seq <= target {
 			for ref := range w.Bodies() {
@@ -153,7 +153,7 @@ func (s *Service) replayJournal(r *realmIndex, target realm.Seq) error {
 				if _, ok := refs[ref.Message]; !ok {
 					refs[ref.Message] = ref
 				}
-				gone[ref.Message] = true
+				erased[ref.Message] = true
 			}
 		}
 		if len(refs) > maxReplayedTexts {
@@ -170,7 +170,7 @@ func (s *Service) replayJournal(r *realmIndex, target realm.Seq) error {
 		if err != nil {
 			return err
 		}
-		if !ok && !gone[ref.Message] {
+		if !ok && !erased[ref.Message] {
 			return fmt.Errorf("the text of message %d is missing", ref.Message)
 		}
 		d := Doc{Ref: ref, Deleted: !ok}

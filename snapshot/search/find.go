@@ -151,10 +151,8 @@ func (s *segment) term(i int) []byte {
 // termsWithPrefix returns the range of the sorted terms that begin with a prefix.
 func (s *segment) termsWithPrefix(prefix string) (from, to int) {
 	from = sort.Search(len(s.termOffsets), func(i int) bool { return string(s.term(i)) >= prefix })
-	to = from + sort.Search(
-		len(s.termOffsets)-from,
-		func(i int) bool { return !bytes.HasPrefix(s.term(from+i), []byte(prefix)) },
-	)
+	to = from + sort.Search(len(s.termOffsets)-from,
+		func(i int) bool { return !bytes.HasPrefix(s.term(from+i), []byte(prefix)) })
 	return from, to
 }
 

@@ -139,15 +139,8 @@ func (x *Index) Write(at realm.Seq, docs []Doc) error {
 		doc := document.NewDocument(docID(d.Ref.Message))
 		options := bleve.IndexField | bleve.SkipFreqNorm
 		doc.AddField(document.NewTextFieldCustom(fieldText, nil, []byte(d.Text), options, analyzer{}))
-		doc.AddField(
-			document.NewTextFieldCustom(
-				fieldVersion,
-				nil,
-				binary.BigEndian.AppendUint16(nil, d.Ref.Version),
-				options,
-				nil,
-			),
-		)
+		version := binary.BigEndian.AppendUint16(nil, d.Ref.Version)
+		doc.AddField(document.NewTextFieldCustom(fieldVersion, nil, version, options, nil))
 		b.Update(pausingDocument{doc, x.pause})
 	}
 	x.lastSeq, x.written = binary.BigEndian.AppendUint64(nil, uint64(at)), true

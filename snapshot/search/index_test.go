@@ -163,8 +163,8 @@ func TestStemPrefix(t *testing.T) {
 	r := rand.New(rand.NewSource(seed))
 	ends := strings.Fields(
 		"s es ed ing ly edly ingly tional ational enci anci abli entli izer ization ation ator alism aliti " +
-			"alli fulness ousli ousness iveness iviti biliti bli ogi fulli lessli alize icate iciti ical ful ness ative al " +
-			"ance ence er ic able ible ant ement ment ent ism ate iti ous ive ize sion tion y e ies ied sses",
+			"alli fulness ousli ousness iveness iviti biliti bli ogi fulli lessli alize icate iciti ical ful ness " +
+			"ative al ance ence er ic able ible ant ement ment ent ism ate iti ous ive ize sion tion y e ies ied sses",
 	)
 	for range 50_000 {
 		b := make([]byte, 1+r.Intn(7))

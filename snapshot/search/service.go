@@ -462,15 +462,12 @@ func (s *Service) Find(
 		hits = append(hits, realm.SearchHit{Messages: w.Messages, Topics: r.topics.withStem(q.Words[i])})
 	}
 	for i, p := range phrases {
-		hits = append(
-			hits,
-			realm.SearchHit{
-				Messages:  p.Messages,
-				Unbounded: p.All,
-				Phrase:    q.Phrases[i],
-				Topics:    r.topics.containing(q.Phrases[i]),
-			},
-		)
+		hits = append(hits, realm.SearchHit{
+			Messages:  p.Messages,
+			Unbounded: p.All,
+			Phrase:    q.Phrases[i],
+			Topics:    r.topics.containing(q.Phrases[i]),
+		})
 	}
 	return hits, q.Highlights, true, nil
 }

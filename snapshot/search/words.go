@@ -101,17 +101,8 @@ func inWord(c rune) bool {
 
 // isOwnWord reports whether a character is a word of its own. These scripts do not put spaces between words.
 func isOwnWord(c rune) bool {
-	return c >= 0x0E00 &&
-		unicode.In(
-			c,
-			unicode.Han,
-			unicode.Hiragana,
-			unicode.Katakana,
-			unicode.Thai,
-			unicode.Lao,
-			unicode.Khmer,
-			unicode.Myanmar,
-		)
+	return c >= 0x0E00 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana,
+		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
 // stem returns the common form of an English word's inflections. Other words are returned unchanged.

@@ -33,7 +33,7 @@ button { font: inherit; padding: .5rem 1rem; }
 <body>
 <h1>{{.Title}}</h1>
 {{with .Text}}<p>{{.}}</p>{{end}}
-{{with .Wrong}}<p class="wrong" role="alert">{{.}}</p>{{end}}
+{{with .Error}}<p class="wrong" role="alert">{{.}}</p>{{end}}
 {{if .Form}}<form method="post">
 <label>Email address
 <input type="email" name="email" required autocomplete="email" value="{{.Email}}"

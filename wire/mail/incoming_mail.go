@@ -30,7 +30,7 @@ func AddressToken(address string) string {
 	return ""
 }
 
-// parsedMail is a mail after parsing. Its attachments are stored one behind the other in an unlinked temporary file.
+// parsedMail is a mail after parsing. Its attachments are stored one after the other in an unlinked temporary file.
 type parsedMail struct {
 	wire.IncomingMail
 	files   *os.File // nil if there are no attachments

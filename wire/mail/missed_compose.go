@@ -72,8 +72,8 @@ func composeMissed(
 			e := &emails[n]
 			link := len(e.Paragraphs) - 1 // it stays the last paragraph
 			sender := wire.VisibleSenderOf(v, r.ID, m, r.site)
-			said := sender.Name + ": " + wire.MessageExcerpt(body, maxExcerpt)
-			e.Paragraphs = append(e.Paragraphs[:link:link], said, e.Paragraphs[link])
+			line := sender.Name + ": " + wire.MessageExcerpt(body, maxExcerpt)
+			e.Paragraphs = append(e.Paragraphs[:link:link], line, e.Paragraphs[link])
 		}
 	}
 	return emails

@@ -2,22 +2,24 @@ package markdown
 
 import "strings"
 
-// schemes are the ones a link may have.
+// schemes are the URL schemes that a link can have.
 var schemes = map[string]bool{
-	"bitcoin": true, "file": true, "ftp": true, "geo": true, "http": true, "https": true, "im": true, "irc": true, "ircs": true,
-	"magnet": true, "mailto": true, "matrix": true, "mms": true, "news": true, "nntp": true, "openpgp4fpr": true, "sip": true,
+	"bitcoin": true, "file": true, "ftp": true, "geo": true, "http": true, "https": true, "im": true, "irc": true,
+	"ircs":   true,
+	"magnet": true, "mailto": true, "matrix": true, "mms": true, "news": true, "nntp": true, "openpgp4fpr": true,
+	"sip": true,
 	"sms": true, "smsto": true, "ssh": true, "tel": true, "urn": true, "webcal": true, "wtai": true, "xmpp": true,
 }
 
-// hasHosts are the schemes whose addresses are written with // even if no host follows.
+// hasHosts are the schemes whose addresses are written with // even without a host.
 var hasHosts = map[string]bool{"file": true, "ftp": true, "http": true, "https": true, "mms": true, "nntp": true}
 
-// address is a URL in parts. Empty queries and fragments are the same as none.
+// address is a URL in parts. Empty queries and fragments count as missing.
 type address struct {
 	scheme, host, path, query, fragment string
 }
 
-// splitAddress cuts a URL the way clients' servers always have: anything before a colon that looks like a scheme is one.
+// splitAddress splits a URL as other servers of the protocol do: text before a colon that looks like a scheme is one.
 func splitAddress(s string) (a address, ok bool) {
 	s = strings.TrimLeftFunc(s, func(c rune) bool { return c <= ' ' })
 	if strings.ContainsAny(s, "\t\r\n") {
@@ -76,7 +78,7 @@ func (a address) String() string {
 	return s
 }
 
-// cleanAddress makes what a sender wrote an address for href, or says that it must not be one.
+// cleanAddress converts an address in a message to a value for href. ok is false if the address is not allowed.
 func cleanAddress(s string) (string, bool) {
 	s = strings.ReplaceAll(s, " ", "%20")
 	a, ok := splitAddress(s)
@@ -89,7 +91,7 @@ func cleanAddress(s string) (string, bool) {
 			a.scheme = "mailto"
 			return a.String(), true
 		case strings.HasPrefix(a.path, "/"):
-			if strings.HasPrefix(a.path, "//") { // it would name another host
+			if strings.HasPrefix(a.path, "//") { // it would refer to another host
 				return "", false
 			}
 			return a.String(), true
@@ -108,7 +110,7 @@ func cleanAddress(s string) (string, bool) {
 	return a.String(), true
 }
 
-// safeAddress is the last check before an address is written: a listed scheme, or none at all.
+// safeAddress checks an address before it is written: it has an allowed scheme, or none.
 func safeAddress(s string) bool {
 	if s == "" || s[0] == '#' || s[0] == '/' {
 		return true
@@ -120,9 +122,10 @@ func safeAddress(s string) bool {
 	return schemes[strings.ToLower(s[:i])]
 }
 
-// localAddress makes an address in this organization relative.
+// localAddress makes an address of this organization relative.
 func (r *renderer) localAddress(s string) string {
-	if rest, ok := strings.CutPrefix(s, r.o.RealmURL); ok && r.o.RealmURL != "" && len(rest) > 0 && rest[0] == '/' {
+	if rest, ok := strings.CutPrefix(s, r.options.RealmURL); ok && r.options.RealmURL != "" && len(rest) > 0 &&
+		rest[0] == '/' {
 		rest = rest[1:]
 		if strings.HasPrefix(rest, "#") || strings.HasPrefix(rest, "user_uploads/") {
 			return rest

@@ -10,7 +10,8 @@ const (
 	afterAlert  = " \n`)?:.,';]!*"
 )
 
-// AlertMatcher finds any number of alert words in one pass over a text (Aho and Corasick's automaton). It does not change once made.
+// AlertMatcher finds any number of alert words in one pass over a text, with the Aho-Corasick automaton. It is
+// immutable.
 type AlertMatcher struct {
 	nodes []alertNode
 	edges []alertEdge
@@ -19,12 +20,12 @@ type AlertMatcher struct {
 	first [256]int32
 }
 
-// alertNode is a state: the longest beginning of any word that the text read so far ends with.
+// alertNode is a state of the automaton: the longest prefix of any word that is a suffix of the text so far.
 type alertNode struct {
-	edges, count int32 // of the states one byte further, sorted
-	fail         int32 // the next shorter such beginning
+	edges, count int32 // the edges to longer prefixes, sorted by byte
+	fail         int32 // the state of the next shorter prefix
 	word         int32 // the first word that ends here, or -1
-	output       int32 // the next shorter state that ends a word, or 0
+	output       int32 // the next shorter state at which a word ends, or 0
 }
 
 type alertEdge struct {
@@ -32,7 +33,7 @@ type alertEdge struct {
 	to int32
 }
 
-// NewAlertMatcher prepares a matcher for words. Find names them by their place in words; empty words are never found.
+// NewAlertMatcher returns a matcher for words. Find refers to them by index; empty words are never found.
 func NewAlertMatcher(words []string) *AlertMatcher {
 	m := &AlertMatcher{words: make([]int32, len(words)), size: make([]int, len(words))}
 	type build struct{ children map[byte]int32 }
@@ -78,7 +79,7 @@ func NewAlertMatcher(words []string) *AlertMatcher {
 	return m
 }
 
-// link sets where each state goes on when no longer beginning fits, level by level.
+// link computes fail and output of all states, level by level.
 func (m *AlertMatcher) link() {
 	queue := []int32{0}
 	for len(queue) > 0 {
@@ -115,8 +116,8 @@ func (m *AlertMatcher) step(at int32, c byte) int32 {
 	return m.first[c]
 }
 
-// Find returns the places of the words that occur in text outside fenced code, in rising order. Case does not matter; words
-// are found only between the neighbours listed above, so "cat" is not found in "concatenate".
+// Find returns the indexes of the words that occur in text outside fenced code, in rising order. It ignores case. A
+// word counts only between the characters of beforeAlert and afterAlert, so "cat" is not found in "concatenate".
 func (m *AlertMatcher) Find(text string) (found []int) {
 	if len(m.nodes) == 1 {
 		return nil
@@ -127,7 +128,7 @@ func (m *AlertMatcher) Find(text string) (found []int) {
 		at = m.step(at, text[i])
 		for s := at; s != 0; s = m.nodes[s].output {
 			w := m.nodes[s].word
-			if w < 0 || slices.Contains(found, int(w)) || !standsAlone(text, i+1-m.size[w], i+1) {
+			if w < 0 || slices.Contains(found, int(w)) || !hasBoundaries(text, i+1-m.size[w], i+1) {
 				continue
 			}
 			for ; w >= 0; w = m.words[w] {
@@ -139,14 +140,14 @@ func (m *AlertMatcher) Find(text string) (found []int) {
 	return found
 }
 
-// alertText is the part of a text in which words count.
+// alertText returns the part of a text in which words count.
 func alertText(text string) string {
 	text = normalize(text)
-	r := renderer{o: &Options{}, wordsOnly: true}
-	return r.takeFences(text)
+	r := renderer{options: &Options{}, wordsOnly: true}
+	return r.replaceFences(text)
 }
 
-func standsAlone(text string, start, end int) bool {
+func hasBoundaries(text string, start, end int) bool {
 	return (start == 0 || strings.IndexByte(beforeAlert, text[start-1]) >= 0) &&
 		(end == len(text) || strings.IndexByte(afterAlert, text[end]) >= 0)
 }

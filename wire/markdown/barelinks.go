@@ -11,7 +11,7 @@ import (
 //go:embed tlds.txt
 var tldList string
 
-// tlds are the top-level domains that make a bare host a link; made by generate.
+// tlds are the top-level domains that make a bare host a link; the list is generated.
 var tlds = func() map[string]bool {
 	m := map[string]bool{}
 	for line := range strings.Lines(tldList) {
@@ -22,21 +22,21 @@ var tlds = func() map[string]bool {
 	return m
 }()
 
-// linkParens is how deep parentheses may nest in the path of a bare link.
-const linkParens = 7
+// maxLinkParens is the greatest depth of nested parentheses in the path of a bare link.
+const maxLinkParens = 7
 
-// longWord is from how many bytes on the scanner remembers what it tried in a word.
+// longWord is the length in bytes from which the scanner remembers failed attempts in a word.
 const longWord = 200
 
-// afterLink are the characters that may stand between a bare link and the next space; they are not part of it.
+// afterLink are the characters between a bare link and the next space that do not belong to the link.
 const afterLink = `!:;?),.'">`
 
-// bareLinks reads addresses that stand by themselves.
+// bareLinks replaces addresses in the text by links.
 func (r *renderer) bareLinks(text string) string {
 	if !mayLink(text) {
 		return text
 	}
-	e := edit{src: text}
+	e := rewriter{src: text}
 	s := linkScanner{text: text}
 	for i := 0; i < len(text); {
 		start, end := s.next(i)
@@ -52,15 +52,15 @@ func (r *renderer) bareLinks(text string) string {
 		a := r.element(tagA, attr{"href", r.localAddress(href)})
 		r.emit(a, text[start:end], false)
 		r.result.HasLink = true
-		e.replace(start, end, r.mark(a))
+		e.replace(start, end, r.placeholder(a))
 	}
-	if e.from > 0 { // behind a link a line end at the very end, which a quote can leave, is no break
-		return strings.TrimSuffix(e.done(), "\n")
+	if e.from > 0 { // after a link, a line end at the end of the text (which a quote can leave) is no break
+		return strings.TrimSuffix(e.finish(), "\n")
 	}
 	return text
 }
 
-// mayLink says, cheaply, whether text can hold a bare link: something with a dot or colon inside a word.
+// mayLink reports whether text can contain a bare link: a dot or colon inside a word. It is a cheap check.
 func mayLink(text string) bool {
 	for i := 0; i+1 < len(text); i++ {
 		switch text[i] {
@@ -83,17 +83,17 @@ func mayLink(text string) bool {
 	return false
 }
 
-// linkScanner finds bare links. What it knows of the current word it keeps for later starts in the same word.
+// linkScanner finds bare links. It keeps its findings about the current word for later starts in the same word.
 type linkScanner struct {
 	text string
-	// of the word (the text between two spaces) around the last start
+	// About the word (the text between two spaces) around the last start:
 	wordEnd int
-	tail    int                 // from here to wordEnd only afterLink
-	parens  []int               // of a long word, where its parentheses and double quotes are, and its end
-	seen    map[[2]int]struct{} // of a long word, the places (and depths) paths came through without success
+	tail    int                 // from here to wordEnd there are only characters of afterLink
+	parens  []int               // in a long word: the positions of its parentheses and double quotes, and its end
+	seen    map[[2]int]struct{} // in a long word: the positions (and depths) that failed paths passed
 }
 
-// next finds the first link that starts at or behind i.
+// next returns the first link that starts at i or later, -1 if there is none.
 func (s *linkScanner) next(i int) (start, end int) {
 	text := s.text
 	for i < len(text) {
@@ -102,9 +102,10 @@ func (s *linkScanner) next(i int) (start, end int) {
 				return i, end
 			}
 		}
-		// The next start is behind a space or one of the characters a link may follow.
+		// The next start follows a space or one of the characters that can precede a link.
 		for i++; i < len(text); i++ {
-			if c := text[i-1]; c < '=' && (c <= ' ' || c == '\'' || c == '"' || c == '(' || c == ',' || c == ':' || c == '<') ||
+			if c := text[i-1]; c < '=' && (c <= ' ' || c == '\'' || c == '"' || c == '(' || c == ',' || c == ':' ||
+				c == '<') ||
 				c >= 0x80 && opensLink(text, i) {
 				break
 			}
@@ -113,7 +114,7 @@ func (s *linkScanner) next(i int) (start, end int) {
 	return -1, -1
 }
 
-// link returns where the link that starts at i ends, or 0.
+// link returns the end of the link that starts at i, or 0.
 func (s *linkScanner) link(i int) int {
 	text := s.text
 	if i >= len(text) {
@@ -137,7 +138,7 @@ func (s *linkScanner) link(i int) int {
 	return s.host(i)
 }
 
-// measure finds the end of the word around i and where its tail of closing characters begins.
+// measure finds the end of the word around i, and the start of its trailing afterLink characters.
 func (s *linkScanner) measure(i int) {
 	if i < s.wordEnd {
 		return
@@ -162,7 +163,7 @@ func (s *linkScanner) measure(i int) {
 	}
 }
 
-// full reads an address whose host begins at host, behind its scheme.
+// full reads an address with a scheme; its host starts at host.
 func (s *linkScanner) full(start, host int) int {
 	s.measure(start)
 	end := host
@@ -186,7 +187,8 @@ func (s *linkScanner) full(start, host int) int {
 	return max(s.tail, host+first)
 }
 
-// path reads the path that begins with the slash at i: up to the tail of the word, with parentheses in pairs.
+// path reads the path that starts with the slash at i: up to the trailing characters of the word, with parentheses in
+// pairs.
 func (s *linkScanner) path(i int) int {
 	p, depth := i+1, 0
 	for {
@@ -205,14 +207,14 @@ func (s *linkScanner) path(i int) int {
 		case '"':
 			return 0
 		}
-		if depth < 0 || depth > linkParens {
+		if depth < 0 || depth > maxLinkParens {
 			return 0
 		}
 		p = q + 1
 		if s.parens == nil {
 			continue
 		}
-		// In a long word a place that led nowhere before leads nowhere again.
+		// In a long word a position that failed before fails again.
 		key := [2]int{p, depth}
 		if _, ok := s.seen[key]; ok {
 			return 0
@@ -224,7 +226,7 @@ func (s *linkScanner) path(i int) int {
 	}
 }
 
-// nextParen is the first parenthesis or double quote of the word at or behind p, or the end of the word.
+// nextParen returns the first parenthesis or double quote of the word at p or later, or the end of the word.
 func (s *linkScanner) nextParen(p int) int {
 	if s.parens != nil {
 		n, _ := slices.BinarySearch(s.parens, p)
@@ -237,11 +239,11 @@ func (s *linkScanner) nextParen(p int) int {
 	return p + n
 }
 
-// host reads a bare host with a known top-level domain, with or without a path, or an e-mail address.
+// host reads a bare host with a known top-level domain and an optional path, or an email address.
 func (s *linkScanner) host(i int) int {
 	text := s.text
 	end, dot, labels := i, -1, 0
-	strict := true // one dot between labels, no other character than a host's
+	strict := true // one dot between labels, and only characters of a host
 	for end < len(text) {
 		c, n := rune(text[end]), 1
 		if c >= utf8.RuneSelf {
@@ -262,7 +264,7 @@ func (s *linkScanner) host(i int) int {
 		end += n
 	}
 	stop := end
-	// For an e-mail address dots may stand anywhere.
+	// In an email address dots can be anywhere.
 	for stop < len(text) {
 		c, n := utf8.DecodeRuneInString(text[stop:])
 		if !isWord(c) && c != '-' && c != '.' {
@@ -296,7 +298,7 @@ func (s *linkScanner) host(i int) int {
 	return end
 }
 
-// email reads the host of an e-mail address that begins at start.
+// email reads the host of an email address that starts at start.
 func (s *linkScanner) email(start, host int) int {
 	end := host
 	for end < len(s.text) {
@@ -320,7 +322,7 @@ func (s *linkScanner) email(start, host int) int {
 	return end
 }
 
-// bitcoin reads bitcoin: and an address of 25 to 34 further characters behind a 1 or 3.
+// bitcoin reads "bitcoin:" and an address: 1 or 3 and 25 to 34 further characters.
 func (s *linkScanner) bitcoin(i int) int {
 	p := i + len("bitcoin:")
 	if p >= len(s.text) || s.text[p] != '1' && s.text[p] != '3' {

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// median is a message as people send them: 120 characters, one mention, one emoji.
-const median = "Hey @**Ann Lee**, the deploy went through fine this morning, thanks for checking the numbers again before lunch :tada: k"
+// median is a typical message: 120 characters, one mention, one emoji.
+const median = "Hey @**Ann Lee**, the deploy went through fine this morning, thanks for checking the numbers again " +
+	"before lunch :tada: k"
 
 func BenchmarkMedian(b *testing.B) {
 	o := testOptions()
@@ -18,7 +19,7 @@ func BenchmarkMedian(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		r, err := Render(median, town{}, o)
+		r, err := Render(median, testLookup{}, o)
 		if err != nil || len(r.MentionedUsers) != 1 {
 			b.Fatal(r, err)
 		}
@@ -36,10 +37,11 @@ func BenchmarkScan(b *testing.B) {
 
 func BenchmarkRealistic(b *testing.B) {
 	for name, text := range map[string]string{
-		"plain":    "ok, see you there",
-		"link":     "have a look at https://example.com/path?x=1 and tell me",
-		"list":     "Today:\n* one **bold** thing\n* another\n  * nested\n\nBye",
-		"quote":    "@_**Zoe|7** [said](http://zulip.testserver/#narrow/channel/13-social/topic/party/near/103):\n```quote\nHow are you?\n```\nGreat",
+		"plain": "ok, see you there",
+		"link":  "have a look at https://example.com/path?x=1 and tell me",
+		"list":  "Today:\n* one **bold** thing\n* another\n  * nested\n\nBye",
+		"quote": "@_**Zoe|7** [said](http://zulip.testserver/#narrow/channel/13-social/topic/party/near/103):\n" +
+			"```quote\nHow are you?\n```\nGreat",
 		"code":     "```python\ndef f(x):\n    return x + 1\n```",
 		"math":     "$$e^{i\\pi} = -1$$",
 		"ten_kilo": strings.Repeat("A paragraph with *some* **words**, `code` and a link to example.com.\n\n", 140),
@@ -48,7 +50,7 @@ func BenchmarkRealistic(b *testing.B) {
 			o := testOptions()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Render(text, town{}, o); err != nil {
+				if _, err := Render(text, testLookup{}, o); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -56,7 +58,7 @@ func BenchmarkRealistic(b *testing.B) {
 	}
 }
 
-// hostileShapes grow with n; each once took more than linear time somewhere.
+// hostileShapes return texts that grow with n; each shape has taken more than linear time in some version.
 var hostileShapes = map[string]func(n int) string{
 	"quotes":        func(n int) string { return strings.Repeat(">", n) },
 	"quoted_lines":  func(n int) string { return strings.Repeat(strings.Repeat("> ", 24)+"a\n", n/50) },
@@ -131,7 +133,7 @@ func ticksOfAllLengths(n int) string {
 	return b.String()
 }
 
-// sizes are 1x 2x 4x 8x of hostile texts; the last is nearly the longest text there may be.
+// sizes are hostile texts of 1, 2, 4 and 8 times a length; the last is nearly the longest allowed text.
 var sizes = []int{1200, 2400, 4800, 9600}
 
 func BenchmarkHostile(b *testing.B) {
@@ -142,15 +144,15 @@ func BenchmarkHostile(b *testing.B) {
 				o := testOptions()
 				b.SetBytes(int64(len(text)))
 				for b.Loop() {
-					Render(text, town{}, o)
+					Render(text, testLookup{}, o)
 				}
 			})
 		}
 	}
 }
 
-// worked is how long processors have worked for the tests: what others do meanwhile on the machine does not count.
-func worked(t *testing.T) time.Duration {
+// cpuTime returns the CPU time of the test process so far: it does not depend on other processes of the machine.
+func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
@@ -159,23 +161,25 @@ func worked(t *testing.T) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// TestLinearTime renders each hostile shape at 1x and 8x. Linear growth is a factor of 8; quadratic growth one of 64.
+// TestLinearTime renders each hostile shape at 1 and 8 times a length. Linear growth is a factor of 8, quadratic one
+// of 64.
 func TestLinearTime(t *testing.T) {
 	o := testOptions()
 	o.Emoticons = true
 	cost := func(text string) time.Duration {
 		best := time.Hour
 		for range 5 {
-			start := worked(t)
-			Render(text, town{}, o)
-			best = min(best, worked(t)-start)
+			start := cpuTime(t)
+			Render(text, testLookup{}, o)
+			best = min(best, cpuTime(t)-start)
 		}
 		return best
 	}
 	for name, shape := range hostileShapes {
 		var small, large time.Duration
 		grows := true
-		for tries := 0; grows && tries < 4; tries++ { // the garbage of the texts before may be collected meanwhile
+		// Garbage of earlier texts may be collected during the measurement: try again.
+		for tries := 0; grows && tries < 4; tries++ {
 			small, large = cost(shape(sizes[0])), cost(shape(sizes[3]))
 			grows = large > 32*small && large > 4*time.Millisecond
 		}

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is how many blocks may stand within each other; what lies deeper is text. Each level costs one pass over its lines.
+// maxDepth is the greatest depth of nested blocks; deeper ones are text. Each level costs one pass over its lines.
 const maxDepth = 100
 
-// parseState says in what surroundings blocks are read.
+// parseState is the context in which blocks are parsed.
 type parseState uint8
 
 const (
@@ -20,13 +20,13 @@ const (
 	stateQuote
 )
 
-// chunk is a block of lines still to be read, with what is known of it.
+// chunk is a block of lines that is not parsed yet.
 type chunk struct {
 	text      string
 	noHeading bool // no line of it is a heading
 }
 
-// chunks are blocks in order; what a rule leaves over goes back to the front.
+// chunks is a queue of blocks; the rest of a partly parsed block goes back to the front.
 type chunks struct {
 	list []chunk
 	pos  int
@@ -42,7 +42,7 @@ func (c *chunks) unpop(text string, noHeading bool) {
 	c.list[c.pos] = chunk{text, noHeading}
 }
 
-// parseText reads text as blocks into parent.
+// parseText parses the blocks of text into parent.
 func (r *renderer) parseText(parent *node, text string) {
 	n := strings.Count(text, "\n\n") + 1
 	q := chunks{list: make([]chunk, 0, n)}
@@ -52,7 +52,7 @@ func (r *renderer) parseText(parent *node, text string) {
 	r.parseChunks(parent, &q)
 }
 
-// parseOne reads one block into parent.
+// parseOne parses one block into parent.
 func (r *renderer) parseOne(parent *node, text string) {
 	q := chunks{list: []chunk{{text: text}}}
 	r.parseChunks(parent, &q)
@@ -75,7 +75,7 @@ func (r *renderer) parseChunks(parent *node, q *chunks) {
 			r.blankBlock(parent, q, c)
 		case deep:
 			r.paragraph(parent, c.text)
-		case c.text[0] == markOpen && r.placeMark(parent, c.text):
+		case c.text[0] == placeholderOpen && r.placePlaceholder(parent, c.text):
 		case r.indented(parent, c.text):
 			r.indentedBlock(parent, c.text)
 		case strings.HasPrefix(c.text, "    "):
@@ -89,7 +89,7 @@ func (r *renderer) parseChunks(parent *node, q *chunks) {
 	r.depth--
 }
 
-// blankBlock drops a blank line, or adds it to the code it follows.
+// blankBlock drops a blank line, or appends it to the code before it.
 func (r *renderer) blankBlock(parent *node, q *chunks, c chunk) {
 	filler := "\n\n"
 	if c.text != "" {
@@ -103,7 +103,7 @@ func (r *renderer) blankBlock(parent *node, q *chunks, c chunk) {
 	}
 }
 
-// lastCode returns the indented code n ends with.
+// lastCode returns the indented code at the end of n, or nil.
 func (n *node) lastCode() *node {
 	if e := n.lastElement(); e != nil && e.tag == tagPre {
 		return e
@@ -111,8 +111,8 @@ func (n *node) lastCode() *node {
 	return nil
 }
 
-func (r *renderer) placeMark(parent *node, text string) bool {
-	n, length := r.marks(text)
+func (r *renderer) placePlaceholder(parent *node, text string) bool {
+	n, length := r.placeholderAt(text)
 	if blank(text[length:]) && n.parent == nil {
 		parent.append(n)
 		return true
@@ -120,7 +120,7 @@ func (r *renderer) placeMark(parent *node, text string) bool {
 	return false
 }
 
-// indentedCode reads the lines a block begins with that are indented by four spaces.
+// indentedCode parses the lines at the start of a block that are indented by four spaces.
 func (r *renderer) indentedCode(parent *node, q *chunks, c chunk) {
 	code, rest := detab(c.text, 4)
 	code = strings.TrimRight(code, " \n")
@@ -137,7 +137,8 @@ func (r *renderer) indentedCode(parent *node, q *chunks, c chunk) {
 	}
 }
 
-// detab takes the indentation off leading lines and returns the lines from the first that has less.
+// detab removes the indentation of the leading lines and returns the lines from the first with less indentation as
+// rest.
 func detab(text string, width int) (lines, rest string) {
 	indent := "        "[:width]
 	var b strings.Builder
@@ -159,7 +160,7 @@ func detab(text string, width int) (lines, rest string) {
 	return b.String(), ""
 }
 
-// heading reads the first heading line of a block, after the lines above it.
+// heading parses the first heading line of a block, after the lines before it.
 func (r *renderer) heading(parent *node, q *chunks, c chunk) bool {
 	if c.noHeading {
 		return false
@@ -172,7 +173,8 @@ func (r *renderer) heading(parent *node, q *chunks, c chunk) bool {
 			for n < len(text) && text[n] == '#' {
 				n++
 			}
-			if c, size := utf8.DecodeRuneInString(text[n:]); n-i <= 6 && n < len(text) && isBlank(c) && !endsInBackslash(text[n+size:]) {
+			if c, size := utf8.DecodeRuneInString(text[n:]); n-i <= 6 && n < len(text) && isBlank(c) &&
+				!endsInBackslash(text[n+size:]) {
 				start, level, from = i, n-i, n+size // the space may be a line end: then the next line is the title
 				break
 			}
@@ -208,7 +210,7 @@ func (r *renderer) heading(parent *node, q *chunks, c chunk) bool {
 	}
 	parent.append(h)
 	if after != "" {
-		if r.state == stateLoose { // it belongs to the item the heading stands in
+		if r.state == stateLoose { // the text belongs to the item that contains the heading
 			after = looseDetab(after, 4/listIndent)
 		}
 		q.unpop(after, false)
@@ -216,7 +218,8 @@ func (r *renderer) heading(parent *node, q *chunks, c chunk) bool {
 	return true
 }
 
-// endsInBackslash says that the first line of s ends in a backslash that escapes its end; then it is no heading.
+// endsInBackslash reports whether the first line of s ends in a backslash that escapes its end; then it is no
+// heading.
 func endsInBackslash(s string) bool {
 	if end := strings.IndexByte(s, '\n'); end >= 0 {
 		s = s[:end]
@@ -224,19 +227,20 @@ func endsInBackslash(s string) bool {
 	return backslashes(s)%2 == 1
 }
 
-// backslashes counts the backslashes s ends in.
+// backslashes returns the number of backslashes at the end of s.
 func backslashes(s string) int {
 	return len(s) - len(strings.TrimRight(s, `\`))
 }
 
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// isBlank says that c is white space in any script, or one of the controls that have always counted as such.
+// isBlank reports whether c is white space in any script, or a control character that other servers treat as white
+// space.
 func isBlank(c rune) bool { return unicode.IsSpace(c) || 0x1c <= c && c <= 0x1f }
 
 func trimLeft(s string) string { return strings.TrimLeftFunc(s, isBlank) }
 
-// rule reads the first line of a block that consists of three or more dashes, stars or underscores.
+// rule parses the first line of a block that consists of three or more dashes, stars or underscores.
 func (r *renderer) rule(parent *node, q *chunks, c chunk) bool {
 	text := c.text
 	for i := 0; i < len(text); {
@@ -281,7 +285,8 @@ func isRule(line string) bool {
 	return n >= 3
 }
 
-// quote reads a block from its first quoted line on; the lines above come first. Following lines belong to it without a mark.
+// quote parses a block from its first quoted line on, after the lines before it. Later lines belong to the quote
+// without a mark.
 func (r *renderer) quote(parent *node, text string) bool {
 	start := quoteStart(text)
 	if start < 0 {
@@ -304,12 +309,12 @@ func (r *renderer) quote(parent *node, text string) bool {
 	return true
 }
 
-// quoteStart finds the first quoted line that some text follows: quote marks alone are text.
+// quoteStart returns the first quoted line that is followed by text: quote marks alone are text.
 func quoteStart(text string) int {
 	if strings.IndexByte(text, '>') < 0 {
 		return -1
 	}
-	last := -1 // behind this line only empty quoted lines follow
+	last := -1 // after this line there are only empty quoted lines
 	for end := len(text); end > 0; {
 		begin := strings.LastIndexByte(text[:end], '\n') + 1
 		line := strings.TrimRightFunc(text[begin:end], isBlank)
@@ -332,7 +337,8 @@ func quoteStart(text string) int {
 	return -1
 }
 
-// quoteMark is the length of the quote mark a line begins with, up to three spaces before it and one behind it counted.
+// quoteMark returns the length of the quote mark at the start of a line, including up to three spaces before and one
+// after.
 func quoteMark(line string) int {
 	i := 0
 	for i < 3 && i < len(line) && line[i] == ' ' {
@@ -354,7 +360,7 @@ func unquote(line string) string {
 	return line[quoteMark(line):]
 }
 
-// paragraph is what no other rule wants.
+// paragraph parses a block that matches no other rule.
 func (r *renderer) paragraph(parent *node, text string) {
 	if blank(text) {
 		return
@@ -365,7 +371,7 @@ func (r *renderer) paragraph(parent *node, text string) {
 		parent.append(p)
 		return
 	}
-	// In a tight item the text stands without a paragraph, behind what is there.
+	// The text of a tight item has no paragraph; it is appended to the existing text.
 	if parent.last != nil && parent.last.kind == kindSource {
 		if parent.last.prev == nil {
 			text = trimLeft(text)

@@ -11,14 +11,14 @@ import (
 //go:embed languages.txt
 var languageList string
 
-// language is one that code may be written in.
+// language is a language of code blocks.
 type language struct {
 	name       string
 	aliases    []string
-	whiteSpace bool // its white space is marked as such
+	whiteSpace bool // its white space is marked with a class
 }
 
-// languages are the known languages by alias; made by generate.
+// languages are the known languages by alias; the list is generated.
 var languages = func() map[string]*language {
 	m := map[string]*language{}
 	for line := range strings.Lines(languageList) {
@@ -34,7 +34,7 @@ var languages = func() map[string]*language {
 	return m
 }()
 
-// codeBlock is a block of code. With a language its quotes are literal: clients have always had them so.
+// codeBlock returns a block of code. With a language its quotes are literal, as clients expect.
 func (r *renderer) codeBlock(lang, code string) *node {
 	div := r.element(tagDiv, attr{"class", "codehilite"})
 	k := kindQuoted
@@ -64,7 +64,7 @@ func (r *renderer) codeBlock(lang, code string) *node {
 	return div
 }
 
-// highlightIndented finishes the indented code, once it is complete.
+// highlightIndented highlights the indented code, after all its lines are parsed.
 func (r *renderer) highlightIndented() {
 	for _, pre := range r.indentedCodes {
 		var b strings.Builder
@@ -78,7 +78,7 @@ func (r *renderer) highlightIndented() {
 	}
 }
 
-// firstLineLanguage reads the language from a first line like #!python, #!/usr/bin/python or :::python.
+// firstLineLanguage returns the language of a first line like #!python, #!/usr/bin/python or :::python.
 func firstLineLanguage(code string) string {
 	line, _, _ := strings.Cut(code, "\n")
 	switch {
@@ -100,9 +100,10 @@ func firstLineLanguage(code string) string {
 	return strings.ToLower(line[:n])
 }
 
-// chromaNames are lexers that go by another name in the highlighter.
+// chromaNames are the languages that have another name in the highlighter.
 var chromaNames = map[string]string{
-	"Python 2.x": "python2", "TeX": "tex", "CSS+PHP": "php", "HTML+PHP": "php", "JavaScript+PHP": "php", "XML+PHP": "php",
+	"Python 2.x": "python2", "TeX": "tex", "CSS+PHP": "php", "HTML+PHP": "php", "JavaScript+PHP": "php",
+	"XML+PHP": "php",
 }
 
 func lexerFor(lang string) (chroma.Lexer, *language) {
@@ -124,7 +125,8 @@ func lexerFor(lang string) (chroma.Lexer, *language) {
 	return nil, l
 }
 
-// highlight fills body with the tokens of code. It fails for languages the highlighter does not know, and when time is up.
+// highlight appends the tokens of code to body. It returns false if the highlighter does not have the language or
+// time is up.
 func (r *renderer) highlight(body *node, k kind, lang, code string) bool {
 	if lang == "" {
 		return false

@@ -7,22 +7,22 @@ import (
 	"parley/wire/markdown/emoji"
 )
 
-// emojiNames reads :name:.
+// emojiNames replaces :name: by the emoji.
 func (r *renderer) emojiNames(text string) string {
-	e := edit{src: text}
+	e := rewriter{src: text}
 	for i := 0; ; {
 		start, end := nextEmojiName(text, i)
 		if start < 0 {
-			return e.done()
+			return e.finish()
 		}
 		if n := r.namedEmoji(text[start+1 : end-1]); n != nil {
-			e.replace(start, end, r.mark(n))
+			e.replace(start, end, r.placeholder(n))
 		}
 		i = end
 	}
 }
 
-// nextEmojiName finds the first :name: at or behind i, known or not.
+// nextEmojiName returns the first :name: at i or later, known or not.
 func nextEmojiName(text string, i int) (start, end int) {
 	for i < len(text) {
 		n := strings.IndexByte(text[i:], ':')
@@ -49,17 +49,17 @@ func nextEmojiName(text string, i int) (start, end int) {
 	return -1, -1
 }
 
-// extraEmoji is an emoji every organization has beside the unicode ones; its image comes with the clients.
+// extraEmoji is an emoji of every organization besides the Unicode ones; clients bring its image.
 const (
 	extraEmoji       = "zulip"
 	extraEmojiSource = "/static/generated/emoji/images/emoji/unicode/zulip.png"
 )
 
 func (r *renderer) namedEmoji(name string) *node {
-	if c, ok := r.look.Emoji(name); ok {
+	if c, ok := r.lookup.Emoji(name); ok {
 		src := c.Source
 		if src == "" {
-			src = "/user_avatars/" + r.o.RealmID + "/emoji/images/" + c.File
+			src = "/user_avatars/" + r.options.RealmID + "/emoji/images/" + c.File
 		}
 		return r.emojiImage(name, src)
 	}
@@ -79,22 +79,24 @@ func (r *renderer) emojiImage(name, src string) *node {
 
 func (r *renderer) emojiSpan(name, code string) *node {
 	title := strings.ReplaceAll(name, "_", " ")
-	return r.atom(tagSpan, ":"+name+":", attr{"aria-label", title}, attr{"class", "emoji emoji-" + code}, attr{"role", "img"}, attr{"title", title})
+	return r.atom(tagSpan, ":"+name+":", attr{"aria-label", title}, attr{"class", "emoji emoji-" + code},
+		attr{"role", "img"}, attr{"title", title})
 }
 
-// emoticons are the ones that are translated on request.
+// emoticons are the emoticons that are translated if the user wants it.
 var emoticons = map[string]string{
-	":)": "smile", "(:": "smile", ":(": "frown", "<3": "heart", ":|": "neutral", ":/": "confused", ";)": "wink", ":D": "grinning",
+	":)": "smile", "(:": "smile", ":(": "frown", "<3": "heart", ":|": "neutral", ":/": "confused", ";)": "wink",
+	":D": "grinning",
 	":o": "open_mouth", ":O": "open_mouth", ":p": "stuck_out_tongue", ":P": "stuck_out_tongue",
 }
 
-// besideEmoticon are the characters that may stand next to an emoticon.
+// besideEmoticon are the characters that can be next to an emoticon.
 const besideEmoticon = ",.;?!()[] \"'\n\t"
 
 func (r *renderer) emoticons(text string) string {
-	e := edit{src: text}
+	e := rewriter{src: text}
 	for i := 0; i+1 < len(text); i++ {
-		if signs[text[i]]&signSmile == 0 {
+		if triggerOfByte[text[i]]&triggerSmile == 0 {
 			continue
 		}
 		name, ok := emoticons[text[i:i+2]]
@@ -103,16 +105,16 @@ func (r *renderer) emoticons(text string) string {
 			continue
 		}
 		if code, ok := emoji.CodeOf(name); ok {
-			e.replace(i, i+2, r.mark(r.emojiSpan(name, code)))
+			e.replace(i, i+2, r.placeholder(r.emojiSpan(name, code)))
 			i++
 		}
 	}
-	return e.done()
+	return e.finish()
 }
 
-// emojiCharacters reads emoji written as characters.
+// emojiCharacters replaces emoji characters by emoji elements.
 func (r *renderer) emojiCharacters(text string) string {
-	e := edit{src: text}
+	e := rewriter{src: text}
 	for i := 0; i < len(text); {
 		c := text[i]
 		if c < utf8.RuneSelf && (c < '#' || c > '9' || c != '#' && c != '*' && c < '0') {
@@ -121,12 +123,12 @@ func (r *renderer) emojiCharacters(text string) string {
 		}
 		n, found := emoji.Next(text[i:])
 		if found != nil {
-			e.replace(i, i+n, r.mark(r.emojiSpan(found.Names[0], found.Code)))
+			e.replace(i, i+n, r.placeholder(r.emojiSpan(found.Names[0], found.Code)))
 		}
 		if n == 0 {
 			_, n = utf8.DecodeRuneInString(text[i:])
 		}
 		i += n
 	}
-	return e.done()
+	return e.finish()
 }

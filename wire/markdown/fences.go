@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// fence is an opening line: what closes it, the language and the text behind the language.
+// fence is an opening line: its closing fence, the language, and the text after the language.
 type fence struct {
 	fence, lang, header string
 }
 
-// parseFence reads an opening line. A line with anything a fence cannot have is text.
+// parseFence parses an opening line. A line with characters that a fence cannot have is text.
 func parseFence(line string) (fence, bool) {
 	if len(line) < 3 || line[0] != '`' && line[0] != '~' {
 		return fence{}, false
@@ -46,7 +46,7 @@ func isLangByte(c byte) bool {
 	return isAlnum(c) || strings.IndexByte("_+-./#,", c) >= 0
 }
 
-// fenceBlock is a fence that is still open, with its lines.
+// fenceBlock is an open fence with its lines so far.
 type fenceBlock struct {
 	fence
 	kind  fenceKind
@@ -63,8 +63,8 @@ const (
 	fenceSpoiler
 )
 
-// takeFences replaces fenced blocks by marks on lines of their own, quotes by the quoted lines.
-func (r *renderer) takeFences(text string) string {
+// replaceFences replaces fenced blocks by placeholders on lines of their own, and quotes by quoted lines.
+func (r *renderer) replaceFences(text string) string {
 	if !strings.Contains(text, "```") && !strings.Contains(text, "~~~") {
 		return text
 	}
@@ -84,23 +84,23 @@ func (r *renderer) takeFences(text string) string {
 		}
 		switch done.kind {
 		case fenceCode:
-			outer.lines = append(outer.lines, r.mark(r.codeBlock(done.lang, strings.Join(done.lines, "\n"))))
+			outer.lines = append(outer.lines, r.placeholder(r.codeBlock(done.lang, strings.Join(done.lines, "\n"))))
 		case fenceMath:
 			for i, m := range r.mathBlocks(strings.Join(done.lines, "\n")) {
 				if i > 0 {
 					outer.lines = append(outer.lines, "")
 				}
-				outer.lines = append(outer.lines, r.mark(m))
+				outer.lines = append(outer.lines, r.placeholder(m))
 			}
 		case fenceQuote:
 			for _, l := range withoutBlankEnds(done.lines) {
 				outer.lines = append(outer.lines, "> "+l)
 			}
 		case fenceSpoiler:
-			outer.lines = append(outer.lines, r.mark(r.element(tagMark, attr{"spoiler", "open"})), "",
-				done.header, "", r.mark(r.element(tagMark, attr{"spoiler", "content"})), "")
+			outer.lines = append(outer.lines, r.placeholder(r.element(tagBorder, attr{"spoiler", "open"})), "",
+				done.header, "", r.placeholder(r.element(tagBorder, attr{"spoiler", "content"})), "")
 			outer.lines = append(outer.lines, done.lines...)
-			outer.lines = append(outer.lines, "", r.mark(r.element(tagMark, attr{"spoiler", "close"})))
+			outer.lines = append(outer.lines, "", r.placeholder(r.element(tagBorder, attr{"spoiler", "close"})))
 		}
 		outer.lines = append(outer.lines, "")
 	}
@@ -120,7 +120,7 @@ func (r *renderer) takeFences(text string) string {
 			continue
 		}
 		if f.lang == "" {
-			f.lang = r.o.DefaultCodeLanguage
+			f.lang = r.options.DefaultCodeLanguage
 		}
 		block := fenceBlock{fence: f, kind: fenceCode}
 		switch strings.ToLower(f.lang) {
@@ -139,7 +139,7 @@ func (r *renderer) takeFences(text string) string {
 	return strings.Join(stack[0].lines, "\n")
 }
 
-// withoutBlankEnds drops blank lines at both ends, but leaves one line: an empty quote shows its mark.
+// withoutBlankEnds drops blank lines at both ends but leaves one line: an empty quote shows its mark.
 func withoutBlankEnds(lines []string) []string {
 	for len(lines) > 0 && blank(lines[len(lines)-1]) {
 		lines = lines[:len(lines)-1]
@@ -153,31 +153,33 @@ func withoutBlankEnds(lines []string) []string {
 	return lines
 }
 
-// mark keeps a finished element and returns the text that stands for it.
-func (r *renderer) mark(n *node) string {
-	r.marked = append(r.marked, n)
-	return string(append(strconv.AppendInt([]byte{markOpen}, int64(len(r.marked)-1), 10), markClose))
+// placeholder stores a finished element and returns the text that represents it.
+func (r *renderer) placeholder(n *node) string {
+	r.placeholders = append(r.placeholders, n)
+	number := strconv.AppendInt([]byte{placeholderOpen}, int64(len(r.placeholders)-1), 10)
+	return string(append(number, placeholderClose))
 }
 
-// marks returns the element a mark at the start of s stands for, and the mark's length.
-func (r *renderer) marks(s string) (*node, int) {
+// placeholderAt returns the element of the placeholder at the start of s, and the placeholder's length.
+func (r *renderer) placeholderAt(s string) (*node, int) {
 	i, n := 1, 0
 	for i < len(s) && isDigit(s[i]) {
 		n = n*10 + int(s[i]-'0')
 		i++
 	}
-	if i >= len(s) || s[i] != markClose || i == 1 || n >= len(r.marked) {
-		panic("BUG: broken mark: " + s[:min(len(s), 20)])
+	if i >= len(s) || s[i] != placeholderClose || i == 1 || n >= len(r.placeholders) {
+		panic("BUG: invalid placeholder: " + s[:min(len(s), 20)])
 	}
-	return r.marked[n], i + 1
+	return r.placeholders[n], i + 1
 }
 
-// groupSpoilers turns the borders that fences left among the children of n into spoiler elements around what is between.
+// groupSpoilers replaces the border elements that fences left among the children of n by spoiler elements around the
+// content.
 func (r *renderer) groupSpoilers(n *node) {
 	into := n
 	for c := n.first; c != nil; {
 		next := c.next
-		if c.tag != tagMark {
+		if c.tag != tagBorder {
 			if into != n {
 				c.remove()
 				into.append(c)

@@ -12,10 +12,11 @@ import (
 	"testing"
 )
 
-// The cases clients and servers of the protocol share. Each is rendered and compared byte for byte.
+// fixturesFile holds the cases that clients and servers of the protocol share. Each result must be equal in all
+// bytes.
 const fixturesFile = "../../../shared/fixtures/markdown-cases.json"
 
-// knownDifferences lists the cases that come out otherwise, and why. A case that starts to pass must leave the list.
+// knownDifferences lists the cases with another result, and the reason. A case that passes must leave the list.
 var knownDifferences = map[string]string{}
 
 type fixtures struct {
@@ -43,10 +44,10 @@ func readFixtures(t *testing.T) (f fixtures) {
 	return f
 }
 
-// town is a small directory for tests.
-type town struct{ Nothing }
+// testLookup is a small organization for tests.
+type testLookup struct{ EmptyLookup }
 
-func (town) UserByName(name string) (User, bool) {
+func (testLookup) UserByName(name string) (User, bool) {
 	switch strings.ToLower(name) {
 	case "ann lee":
 		return User{12, "Ann Lee", true}, true
@@ -60,7 +61,7 @@ func (town) UserByName(name string) (User, bool) {
 	return User{}, false
 }
 
-func (t town) UserByID(id int64) (User, bool) {
+func (t testLookup) UserByID(id int64) (User, bool) {
 	for _, name := range []string{"ann lee", "zoe", "gone"} {
 		if u, _ := t.UserByName(name); u.ID == id {
 			return u, true
@@ -72,7 +73,7 @@ func (t town) UserByID(id int64) (User, bool) {
 	return User{}, false
 }
 
-func (town) GroupByName(name string) (Group, bool) {
+func (testLookup) GroupByName(name string) (Group, bool) {
 	switch name {
 	case "ops":
 		return Group{ID: 5, Name: "ops", Active: true}, true
@@ -84,7 +85,7 @@ func (town) GroupByName(name string) (Group, bool) {
 	return Group{}, false
 }
 
-func (town) Channel(name string) (Channel, bool) {
+func (testLookup) Channel(name string) (Channel, bool) {
 	switch name {
 	case "dev":
 		return Channel{3, "dev", true}, true
@@ -96,11 +97,11 @@ func (town) Channel(name string) (Channel, bool) {
 	return Channel{}, false
 }
 
-func (town) Topic(channel int64, topic string) (int64, bool) {
+func (testLookup) Topic(channel int64, topic string) (int64, bool) {
 	return 77, channel == 3 && topic == "big plan"
 }
 
-func (town) Emoji(name string) (CustomEmoji, bool) {
+func (testLookup) Emoji(name string) (CustomEmoji, bool) {
 	switch name {
 	case "party":
 		return CustomEmoji{ID: 1, File: "1.png"}, true
@@ -110,7 +111,7 @@ func (town) Emoji(name string) (CustomEmoji, bool) {
 	return CustomEmoji{}, false
 }
 
-func (town) Upload(id string) (UploadMeta, bool) {
+func (testLookup) Upload(id string) (UploadMeta, bool) {
 	switch id {
 	case "2/ab/cat.png":
 		return UploadMeta{ContentType: "image/png", Width: 30, Height: 20, Thumbnailed: true}, true
@@ -129,11 +130,13 @@ func (town) Upload(id string) (UploadMeta, bool) {
 }
 
 func testOptions() *Options {
-	return &Options{RealmURL: "http://zulip.testserver", RealmID: "2", InlineImages: true, ImageProxy: func(url string) string {
-		mac := hmac.New(sha1.New, []byte("dummy")) // the key the fixtures were made with
-		mac.Write([]byte(url))
-		return "https://external-content.zulipcdn.net/external_content/" + hex.EncodeToString(mac.Sum(nil)) + "/" + hex.EncodeToString([]byte(url))
-	}}
+	return &Options{RealmURL: "http://zulip.testserver", RealmID: "2", InlineImages: true,
+		ImageProxy: func(url string) string {
+			mac := hmac.New(sha1.New, []byte("dummy")) // the key of the fixtures
+			mac.Write([]byte(url))
+			return "https://external-content.zulipcdn.net/external_content/" + hex.EncodeToString(mac.Sum(nil)) + "/" +
+				hex.EncodeToString([]byte(url))
+		}}
 }
 
 func TestFixtures(t *testing.T) {
@@ -142,7 +145,7 @@ func TestFixtures(t *testing.T) {
 	for _, c := range f.Regular {
 		o := testOptions()
 		o.Emoticons = c.Emoticons
-		got, err := Render(c.Input, town{}, o)
+		got, err := Render(c.Input, testLookup{}, o)
 		if err != nil {
 			t.Errorf("%s: %v", c.Name, err)
 			continue
@@ -151,7 +154,7 @@ func TestFixtures(t *testing.T) {
 		html, want := got.HTML, c.Expected
 		switch {
 		case html == want && listed:
-			t.Errorf("%s passes now: take it off knownDifferences (%s)", c.Name, reason)
+			t.Errorf("%s passes now: remove it from knownDifferences (%s)", c.Name, reason)
 		case html == want:
 			passed++
 		case !listed:
@@ -180,7 +183,7 @@ func TestLinkifyFixtures(t *testing.T) {
 		}
 		o := testOptions()
 		o.InlineImages = false
-		got, err := Render(input, town{}, o)
+		got, err := Render(input, testLookup{}, o)
 		if err != nil || got.HTML != want {
 			t.Errorf("%q\n got: %q %v\nwant: %q", input, got.HTML, err, want)
 		}

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// pass is one of the readings a text gets, in this order. What a pass has made an element, later ones do not see.
+// pass is one pass over the inline text, in this order. Later passes do not see the elements of earlier ones.
 type pass uint8
 
 const (
@@ -29,54 +29,70 @@ const (
 	passCount
 )
 
-// sign is a set of bytes that a pass needs to find anything.
-type sign uint16
+// trigger is a set of bytes that a pass needs to find anything.
+type trigger uint16
 
 const (
-	signTick sign = 1 << iota
-	signStar
-	signAt
-	signDollar
-	signHash
-	signLess
-	signBracket
-	signColon
-	signDot
-	signTilde
-	signLine
-	signWide
-	signMark
-	signSmile // the first or second byte of an emoticon
-	signAmp
+	triggerTick trigger = 1 << iota
+	triggerStar
+	triggerAt
+	triggerDollar
+	triggerHash
+	triggerLess
+	triggerBracket
+	triggerColon
+	triggerDot
+	triggerTilde
+	triggerLine
+	triggerWide
+	triggerPlaceholder
+	triggerSmile // the first or second byte of an emoticon
+	triggerAmp
 )
 
-var signs = func() (t [256]sign) {
-	for c, s := range map[byte]sign{'`': signTick, '*': signStar, '@': signAt, '$': signDollar, '#': signHash, '<': signLess | signSmile,
-		'[': signBracket, ':': signColon | signSmile, '.': signDot, '~': signTilde, '\n': signLine, markOpen: signMark,
-		'(': signSmile, ';': signSmile, '&': signAmp} {
+// triggerOfByte is the trigger of each byte; bytes outside ASCII share one.
+var triggerOfByte = func() (t [256]trigger) {
+	for c, s := range map[byte]trigger{
+		'`': triggerTick, '*': triggerStar, '@': triggerAt, '$': triggerDollar, '#': triggerHash,
+		'<': triggerLess | triggerSmile, '[': triggerBracket, ':': triggerColon | triggerSmile, '.': triggerDot,
+		'~': triggerTilde, '\n': triggerLine, placeholderOpen: triggerPlaceholder,
+		'(': triggerSmile, ';': triggerSmile, '&': triggerAmp,
+	} {
 		t[c] = s
 	}
 	for c := 0x80; c < 0x100; c++ {
-		t[c] = signWide
+		t[c] = triggerWide
 	}
 	return t
 }()
 
-func signsOf(s string) (f sign) {
+func triggersOf(s string) (f trigger) {
 	for i := 0; i < len(s); i++ {
-		f |= signs[s[i]]
+		f |= triggerOfByte[s[i]]
 	}
 	return f
 }
 
-// needs lists what each pass cannot do without.
-var needs = [passCount]sign{
-	passCode: signTick, passStrongEm: signStar, passMention: signAt, passMath: signDollar, passChannel: signHash, passTime: signLess,
-	passGroup: signAt, passLink: signBracket, passBareLink: signDot | signColon | signAt, passStrong: signStar, passEm: signStar,
-	passDel: signTilde, passEmoji: signColon, passEmoticon: signSmile, passCharacter: signWide,
+// passTriggers lists the bytes without which a pass finds nothing.
+var passTriggers = [passCount]trigger{
+	passCode:      triggerTick,
+	passStrongEm:  triggerStar,
+	passMention:   triggerAt,
+	passMath:      triggerDollar,
+	passChannel:   triggerHash,
+	passTime:      triggerLess,
+	passGroup:     triggerAt,
+	passLink:      triggerBracket,
+	passBareLink:  triggerDot | triggerColon | triggerAt,
+	passStrong:    triggerStar,
+	passEm:        triggerStar,
+	passDel:       triggerTilde,
+	passEmoji:     triggerColon,
+	passEmoticon:  triggerSmile,
+	passCharacter: triggerWide,
 }
 
-// inlineTree runs the inline passes over every source text below n.
+// inlineTree runs the inline passes over each source text below n.
 func (r *renderer) inlineTree(n *node) {
 	blocks := n.tag == tagLi && n.lastElement() != nil
 	for c := n.first; c != nil; {
@@ -94,8 +110,8 @@ func (r *renderer) inlineTree(n *node) {
 	}
 }
 
-// readAgain reads what no pass has made an element of once more, where it stands behind an element inside an emphasised text or is
-// itself emphasised there: a link may end where a star was, now that the star is gone.
+// readAgain parses unparsed text again if it follows an element inside an emphasised text, or is itself emphasised
+// there: a link can end where a star was, now that the star is removed.
 func (r *renderer) readAgain(n *node) {
 	for c := n.first; c != nil; c = c.next {
 		if c.kind != kindElement {
@@ -118,10 +134,11 @@ func (r *renderer) readAgain(n *node) {
 
 func (n *node) emphasis() bool { return n.tag == tagEm || n.tag == tagStrong || n.tag == tagDel }
 
-// inlineInto replaces the source text c by what it means.
+// inlineInto replaces the source text c by its elements.
 func (r *renderer) inlineInto(parent, c *node) {
-	f := signsOf(c.text)
-	if f&^(signDot|signSmile|signAmp) == 0 && f&signDot == 0 && len(r.o.Linkifiers) == 0 && !(r.o.Emoticons && f&signSmile != 0) {
+	f := triggersOf(c.text)
+	if f&^(triggerDot|triggerSmile|triggerAmp) == 0 && f&triggerDot == 0 && len(r.options.Linkifiers) == 0 &&
+		!(r.options.Emoticons && f&triggerSmile != 0) {
 		c.kind = kindText
 		return
 	}
@@ -139,10 +156,10 @@ func (r *renderer) inlineInto(parent, c *node) {
 	}
 }
 
-// inline reads text from the given pass on and appends the result to parent.
-func (r *renderer) inline(parent *node, text string, from pass, f sign) {
+// inline parses text from the given pass on and appends the result to parent.
+func (r *renderer) inline(parent *node, text string, from pass, f trigger) {
 	for p := from; p < passCount; p++ {
-		if need := needs[p]; need != 0 && f&need == 0 {
+		if need := passTriggers[p]; need != 0 && f&need == 0 {
 			continue
 		}
 		switch p {
@@ -175,7 +192,7 @@ func (r *renderer) inline(parent *node, text string, from pass, f sign) {
 		case passEmoji:
 			text = r.emojiNames(text)
 		case passEmoticon:
-			if r.o.Emoticons {
+			if r.options.Emoticons {
 				text = r.emoticons(text)
 			}
 		case passCharacter:
@@ -185,7 +202,7 @@ func (r *renderer) inline(parent *node, text string, from pass, f sign) {
 	r.emit(parent, text, true)
 }
 
-// emit appends text to parent: marks become the elements they stand for, and line ends breaks if they are to.
+// emit appends text to parent, with elements in place of placeholders. Line ends become breaks if breaks is set.
 func (r *renderer) emit(parent *node, text string, breaks bool) {
 	special := "\x02"
 	if breaks {
@@ -204,8 +221,8 @@ func (r *renderer) emit(parent *node, text string, breaks bool) {
 			text = text[i+1:]
 			continue
 		}
-		n, length := r.marks(text[i:])
-		if n.tag != tagMark && n.parent == nil {
+		n, length := r.placeholderAt(text[i:])
+		if n.tag != tagBorder && n.parent == nil {
 			parent.append(n)
 		}
 		text = text[i+length:]
@@ -215,15 +232,15 @@ func (r *renderer) emit(parent *node, text string, breaks bool) {
 	}
 }
 
-// unmark replaces the marks in text by the text of their elements: for addresses and titles.
+// unmark replaces placeholders by the text of their elements: for addresses and titles.
 func (r *renderer) unmark(text string) string {
-	i := strings.IndexByte(text, markOpen)
+	i := strings.IndexByte(text, placeholderOpen)
 	if i < 0 {
 		return text
 	}
 	var b strings.Builder
-	for ; i >= 0; i = strings.IndexByte(text, markOpen) {
-		n, length := r.marks(text[i:])
+	for ; i >= 0; i = strings.IndexByte(text, placeholderOpen) {
+		n, length := r.placeholderAt(text[i:])
 		b.WriteString(text[:i])
 		b.WriteString(n.innerText())
 		text = text[i+length:]
@@ -232,14 +249,14 @@ func (r *renderer) unmark(text string) string {
 	return b.String()
 }
 
-// edit builds a text with some parts replaced by marks.
-type edit struct {
+// rewriter builds a text in which some parts are replaced by placeholders.
+type rewriter struct {
 	src  string
 	from int
 	out  []byte
 }
 
-func (e *edit) replace(start, end int, with string) {
+func (e *rewriter) replace(start, end int, with string) {
 	if e.out == nil {
 		e.out = make([]byte, 0, len(e.src)+16)
 	}
@@ -247,17 +264,17 @@ func (e *edit) replace(start, end int, with string) {
 	e.from = end
 }
 
-func (e *edit) done() string {
+func (e *rewriter) finish() string {
 	if e.out == nil {
 		return e.src
 	}
 	return string(append(e.out, e.src[e.from:]...))
 }
 
-// codeSpans reads n backticks, any text, n backticks. A backslash before them keeps them text.
+// codeSpans replaces n backticks, text, n backticks. A backslash before them escapes them.
 func (r *renderer) codeSpans(text string) string {
 	runs := tickRuns(text)
-	e := edit{src: text}
+	e := rewriter{src: text}
 	for i := 0; i < len(text); {
 		next := strings.IndexByte(text[i:], '`')
 		if next < 0 {
@@ -274,7 +291,7 @@ func (r *renderer) codeSpans(text string) string {
 		} else if slashes > 0 {
 			e.replace(i-slashes, i, strings.Repeat(`\`, slashes/2))
 		}
-		// Where nothing closes all of them, some of the backticks belong to the code.
+		// If no run closes all of them, some of the backticks belong to the code.
 		end, k := -1, n
 		for ; k > 0; k-- {
 			if end = runs.after(k, i+n); end >= 0 {
@@ -288,36 +305,36 @@ func (r *renderer) codeSpans(text string) string {
 		n = k
 		code := r.element(tagCode)
 		code.append(r.textNode(kindVerbatim, text[i+n:end]))
-		e.replace(i, end+n, r.mark(code))
+		e.replace(i, end+n, r.placeholder(code))
 		i = end + n
 	}
-	return e.done()
+	return e.finish()
 }
 
-// strongEms reads ***text***.
+// strongEms replaces ***text***.
 func (r *renderer) strongEms(text string) string {
 	return r.starred(text, 3, func(inner string) *node {
 		em, strong := r.element(tagEm), r.element(tagStrong)
-		r.inline(em, inner, passStrongEm+1, signsOf(inner))
+		r.inline(em, inner, passStrongEm+1, triggersOf(inner))
 		strong.append(em)
 		return strong
 	})
 }
 
-// ems reads *text* within a line.
+// ems replaces *text* within a line.
 func (r *renderer) ems(text string) string {
 	return r.starred(text, 1, func(inner string) *node {
 		em := r.element(tagEm)
-		r.inline(em, inner, passEm+1, signsOf(inner))
+		r.inline(em, inner, passEm+1, triggersOf(inner))
 		return em
 	})
 }
 
-// starRun is a run of stars that nothing has closed yet: where it begins and how many of them are left.
+// starRun is a run of stars that is not closed yet: its position and the number of stars left.
 type starRun struct{ at, stars int }
 
-// starred replaces text between n stars by the elements build makes of it. No star, caret or line end may stand in the text and no
-// space at its edges; but what has become an element may itself stand between stars.
+// starred replaces text between n stars by the elements that build returns. The text contains no star, caret or line
+// end, and no space at its edges. Elements of earlier passes can be between the stars.
 func (r *renderer) starred(text string, n int, build func(inner string) *node) string {
 	var open []starRun
 	out := make([]byte, 0, len(text)+16)
@@ -345,7 +362,7 @@ func (r *renderer) starred(text string, n int, build func(inner string) *node) s
 			if last.stars < n || !emphasised(inner) {
 				break
 			}
-			mark := r.mark(build(string(inner)))
+			mark := r.placeholder(build(string(inner)))
 			last.stars -= n
 			stars -= n
 			out = append(out[:last.at+last.stars], mark...)
@@ -361,20 +378,20 @@ func (r *renderer) starred(text string, n int, build func(inner string) *node) s
 	return string(out)
 }
 
-// emphasised says that text may stand between stars: there is some, and no space at its edges.
+// emphasised reports whether text can be between stars: it is not empty and has no space at its edges.
 func emphasised(text []byte) bool {
 	first, _ := utf8.DecodeRune(text)
 	last, _ := utf8.DecodeLastRune(text)
 	return len(text) > 0 && !isBlank(first) && !isBlank(last)
 }
 
-// strongs reads **text** within a line.
+// strongs replaces **text** within a line.
 func (r *renderer) strongs(text string) string {
-	e := edit{src: text}
+	e := rewriter{src: text}
 	for i := 0; ; {
 		next := strings.Index(text[i:], "**")
 		if next < 0 {
-			return e.done()
+			return e.finish()
 		}
 		i += next
 		line := strings.IndexByte(text[i:], '\n')
@@ -386,7 +403,7 @@ func (r *renderer) strongs(text string) string {
 			end = strings.Index(text[i+3:i+line], "**")
 		}
 		if end < 0 {
-			i += line // nothing on this line can end what begins on it
+			i += line // no closing delimiter on this line
 			continue
 		}
 		end += i + 3
@@ -395,13 +412,13 @@ func (r *renderer) strongs(text string) string {
 	}
 }
 
-// dels reads ~~text~~ within a line.
+// dels replaces ~~text~~ within a line.
 func (r *renderer) dels(text string) string {
-	e := edit{src: text}
+	e := rewriter{src: text}
 	for i := 0; ; {
 		next := strings.Index(text[i:], "~~")
 		if next < 0 {
-			return e.done()
+			return e.finish()
 		}
 		i += next
 		n := i
@@ -423,20 +440,20 @@ func (r *renderer) dels(text string) string {
 	}
 }
 
-// wrap puts what is between the delimiters into an element; later passes read it.
-func (r *renderer) wrap(e *edit, t tag, p pass, start, from, to, end int) {
+// wrap puts the text between the delimiters into an element; later passes parse it.
+func (r *renderer) wrap(e *rewriter, t tag, p pass, start, from, to, end int) {
 	n := r.element(t)
 	inner := e.src[from:to]
-	r.inline(n, inner, p+1, signsOf(inner))
-	e.replace(start, end, r.mark(n))
+	r.inline(n, inner, p+1, triggersOf(inner))
+	e.replace(start, end, r.placeholder(n))
 }
 
-// opensMention says that a mention or channel link may begin at i.
+// opensMention reports whether a mention or channel link can start at i.
 func opensMention(text string, i int) bool {
 	return opensAfter(text, i, `'"({[/<`)
 }
 
-// opensLink says that a link may begin at i.
+// opensLink reports whether a link can start at i.
 func opensLink(text string, i int) bool {
 	return opensAfter(text, i, `'"(,:<`)
 }
@@ -452,7 +469,7 @@ func opensAfter(text string, i int, also string) bool {
 	return unicode.IsSpace(c)
 }
 
-// isWord says that c is a letter, digit or underscore in any script.
+// isWord reports whether c is a letter, digit or underscore in any script.
 func isWord(c rune) bool {
 	if c < utf8.RuneSelf {
 		return c == '_' || isAlnum(byte(c))

@@ -2,19 +2,20 @@ package markdown
 
 import "strings"
 
-// Marks stand for finished elements inside source text. Senders cannot write them: both bytes are dropped from every source.
+// Placeholders represent finished elements inside source text. Users cannot write them: both bytes are removed from
+// every source.
 const (
-	markOpen  = '\x02'
-	markClose = '\x03'
+	placeholderOpen  = '\x02'
+	placeholderClose = '\x03'
 )
 
 const (
 	tabColumns = 4 // a tab reaches to the next multiple of this
-	// maxFences is how many fences may be open at once; further ones are text. Each open quote costs two bytes a line.
+	// maxFences is the greatest number of open fences; further ones are text. Each open quote costs two bytes a line.
 	maxFences = 40
 )
 
-// separateLists puts a blank line between a line and a list that hangs directly under it, outside code.
+// separateLists inserts a blank line between a line and a list directly below it, outside code.
 func separateLists(text string) string {
 	if !strings.Contains(text, "\n") || !mayHoldList(text) {
 		return text
@@ -77,7 +78,8 @@ func mayHoldList(text string) bool {
 	return false
 }
 
-// listMarker says whether a line begins an item of a bullet list ('*') or, with a single digit, of a numbered list ('1').
+// listMarker returns '*' if a line begins an item of a bullet list, '1' for a numbered list (with a single digit),
+// else 0.
 func listMarker(line string) byte {
 	i := 0
 	for i < len(line) && line[i] == ' ' {
@@ -95,7 +97,7 @@ func listMarker(line string) byte {
 
 func isBullet(c byte) bool { return c == '*' || c == '-' || c == '+' }
 
-// normalize makes line ends, tabs and blank lines uniform and drops what only this package may write.
+// normalize unifies line ends, tabs and blank lines, and removes the bytes of placeholders.
 func normalize(text string) string {
 	if strings.ContainsAny(text, "\r\t\x00\x02\x03") {
 		text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "", "\x02", "", "\x03", "").Replace(text)

@@ -1,6 +1,6 @@
 package markdown
 
-//lint:file-ignore ST1005 these errors are shown to administrators as they are: the protocol words them.
+// lint:file-ignore ST1005 these errors are shown to administrators as they are: the protocol defines them.
 
 import (
 	"fmt"
@@ -14,17 +14,17 @@ import (
 // maxPattern is the longest pattern or template of a linkifier, in bytes.
 const maxPattern = 4096
 
-// Linkifier makes links of what matches a pattern.
+// Linkifier turns text that matches a pattern into links.
 type Linkifier struct {
 	Pattern  string
 	Template string
-	match    *regexp.Regexp // the pattern in its surroundings: group 1 what is before, group 2 the match
+	match    *regexp.Regexp // the pattern with the characters around it: group 1 before the match, group 2 the match
 	expand   *uritemplate.Template
 	names    []string // of the groups of match
-	prefix   string   // literal text every match contains first, if there is any
+	prefix   string   // literal text at the start of every match, if there is any
 }
 
-// CompileLinkifier checks and prepares a linkifier. Errors are worded for the administrator who wrote it.
+// CompileLinkifier checks and compiles a linkifier. Its errors are texts of the protocol, shown to administrators.
 func CompileLinkifier(pattern, urlTemplate string) (Linkifier, error) {
 	l := Linkifier{Pattern: pattern, Template: urlTemplate}
 	if len(pattern) > maxPattern || len(urlTemplate) > maxPattern {
@@ -70,8 +70,8 @@ func sorted(s []string) []string {
 
 func quoteName(s string) string { return "'" + s + "'" }
 
-// find returns the first match at or behind i: where it is and the address it stands for. A match at i itself needs the
-// character before i to allow it.
+// find returns the first match at i or later: its position and its address. A match at i itself needs a character
+// before i that allows it.
 func (l *Linkifier) find(text string, i int) (start, end int, href string, ok bool) {
 	for i <= len(text) {
 		if l.prefix != "" && !strings.Contains(text[i:], l.prefix) {
@@ -106,16 +106,16 @@ func (l *Linkifier) find(text string, i int) (start, end int, href string, ok bo
 	return 0, 0, "", false
 }
 
-// opensLinkifier checks what the pattern cannot when the search does not begin at the start of the text.
+// opensLinkifier checks the character before i, which the pattern cannot see when the search starts at i.
 func opensLinkifier(text string, i int) bool {
 	return opensLink(text, i)
 }
 
-// linkify reads what the organization's linkifiers match, in their order.
+// linkify replaces the matches of the organization's linkifiers, in their order.
 func (r *renderer) linkify(text string) string {
-	for i := range r.o.Linkifiers {
-		l := &r.o.Linkifiers[i]
-		e := edit{src: text}
+	for i := range r.options.Linkifiers {
+		l := &r.options.Linkifiers[i]
+		e := rewriter{src: text}
 		for at := 0; ; {
 			start, end, href, ok := l.find(text, at)
 			if !ok {
@@ -129,23 +129,24 @@ func (r *renderer) linkify(text string) string {
 			a := r.element(tagA, attr{"href", r.localAddress(href)})
 			r.emit(a, text[start:end], false)
 			r.result.HasLink = true
-			e.replace(start, end, r.mark(a))
+			e.replace(start, end, r.placeholder(a))
 		}
-		text = e.done()
+		text = e.finish()
 	}
 	return text
 }
 
-// TopicLink is a link a topic contains.
+// TopicLink is a link in the name of a topic.
 type TopicLink struct {
 	Text string `json:"text"`
 	URL  string `json:"url"`
 }
 
-// endsTopicLink are the characters no bare link of a topic holds; each part between them has one link at most.
+// endsTopicLink are the characters that no bare link in a topic contains; each part between them has at most one
+// link.
 const endsTopicLink = " !;),'\""
 
-// TopicLinks returns the links of a topic in order: what linkifiers match, the first one first, and then bare links.
+// TopicLinks returns the links of a topic in order: the matches of linkifiers in their order, then bare links.
 func TopicLinks(topic string, o *Options) []TopicLink {
 	type found struct {
 		start, end int

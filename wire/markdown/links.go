@@ -4,18 +4,18 @@ import (
 	"strings"
 )
 
-// linkWork is how many bytes may be read, for each byte of a text, in search of where its links' addresses end. Without a bound
-// a text full of unclosed links would take quadratic time; honest texts need two.
-const linkWork = 16
+// maxLinkWork is the number of bytes that may be read in search of the ends of addresses, for each byte of a text.
+// Without the bound a text of unclosed links takes quadratic time; ordinary texts need two.
+const maxLinkWork = 16
 
-// namedLinks reads [text](address) and [text](address "title"). The text is kept as it is.
+// namedLinks replaces [text](address) and [text](address "title"). The text is kept as it is.
 func (r *renderer) namedLinks(text string) string {
 	if !strings.Contains(text, "](") {
 		return text
 	}
 	closing := brackets(text)
-	work := linkWork * len(text)
-	e := edit{src: text}
+	work := maxLinkWork * len(text)
+	e := rewriter{src: text}
 	for i := 0; i < len(text); {
 		next := strings.IndexByte(text[i:], '[')
 		if next < 0 {
@@ -49,13 +49,13 @@ func (r *renderer) namedLinks(text string) string {
 			a.append(r.textNode(kindText, href))
 		}
 		r.result.HasLink = true
-		e.replace(i, d.end, r.mark(a))
+		e.replace(i, d.end, r.placeholder(a))
 		i = d.end
 	}
-	return e.done()
+	return e.finish()
 }
 
-// brackets maps each [ to the ] that closes it; 0 stands for none.
+// brackets maps the position of each [ to that of the ] that closes it; 0 means none.
 func brackets(text string) []int {
 	closing := make([]int, len(text))
 	var open []int
@@ -73,15 +73,15 @@ func brackets(text string) []int {
 	return closing
 }
 
-// target is what stands between the parentheses of a link.
+// target is the content of the parentheses of a link.
 type target struct {
 	href, title string
 	titled      bool
 	end         int
 }
 
-// destination reads from behind the opening parenthesis up to the closing one. Parentheses may nest; a title stands in quotes
-// at the end. Quotes that turn out not to be a title belong to the address.
+// destination reads from the opening parenthesis to the closing one. Parentheses can nest; a title in quotes can be
+// at the end. Quotes that are not a title belong to the address.
 func destination(text string, from int, work *int) (target, bool) {
 	i := from
 	for i < len(text) && isSpace(text[i]) {
@@ -139,8 +139,9 @@ func skipSpace(text string, i int) int {
 }
 
 func scanDestination(text string, from int, work *int) target {
-	depth := 1                // open parentheses
-	fallback, backup := 0, -1 // how many were open when a title began, and where they would all be closed
+	depth := 1 // open parentheses
+	// fallback is the depth at the start of a title, backup the position at which all parentheses would be closed.
+	fallback, backup := 0, -1
 	quote, openQuote := byte(0), -1
 	closeQuote := -1
 	other, openOther := byte(0), -1

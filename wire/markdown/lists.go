@@ -2,13 +2,14 @@ package markdown
 
 import "strings"
 
-// listIndent is how many spaces nest a list by one level.
+// listIndent is the number of spaces that nest a list by one level.
 const listIndent = 2
 
-// wideIndent nests by one level, too.
+// wideIndent also nests by one level.
 const wideIndent = "    "
 
-// listItem reads the item a line begins with: the list it belongs to, its number and its text. At most one space may stand before it.
+// listItem parses the first line of an item: the list it belongs to, its number and its text. At most one space can
+// precede it.
 func listItem(line string) (list tag, number, text string, ok bool) {
 	if len(line) > 0 && line[0] == ' ' {
 		line = line[1:]
@@ -24,7 +25,7 @@ func listItem(line string) (list tag, number, text string, ok bool) {
 	return tagOl, line[:n-1], text, true
 }
 
-// itemMark is the length of the bullet or number line begins with, if a space follows it.
+// itemMark returns the length of the bullet or number at the start of a line, if a space follows it.
 func itemMark(line string) int {
 	n := 0
 	switch {
@@ -47,14 +48,14 @@ func itemMark(line string) int {
 	return n
 }
 
-// indentedItem says that a line is an item of a nested list.
+// indentedItem reports whether a line is an item of a nested list.
 func indentedItem(line string) bool {
 	s := strings.TrimLeft(line, " ")
 	n := len(line) - len(s)
 	return n >= listIndent && n < 3*listIndent && itemMark(s) > 0
 }
 
-// narrow takes an item indented by twice as many spaces as it needs back to one level.
+// narrow replaces four spaces of indentation by one level (two spaces), in an item of a nested list.
 func narrow(text string) string {
 	if !strings.HasPrefix(text, wideIndent) || !indentedItem(text) {
 		return text
@@ -62,7 +63,7 @@ func narrow(text string) string {
 	return strings.TrimPrefix(strings.ReplaceAll("\n"+text, "\n"+wideIndent, "\n  "), "\n")
 }
 
-// list reads a block of items.
+// list parses a block of items.
 func (r *renderer) list(parent *node, text string) bool {
 	kind, _, _, ok := listItem(text)
 	if !ok {
@@ -73,7 +74,7 @@ func (r *renderer) list(parent *node, text string) bool {
 	before := parent.lastElement()
 	switch {
 	case before != nil && before.tag == kind:
-		// The list goes on after a blank line: its items are paragraphs from here on.
+		// The list continues after a blank line: from here on its items are paragraphs.
 		list = before
 		r.loosen(list)
 		li := r.element(tagLi)
@@ -103,7 +104,7 @@ func (r *renderer) list(parent *node, text string) bool {
 	return true
 }
 
-// loosen puts the text of the last item of a list into paragraphs.
+// loosen wraps the text of the last item of a list in paragraphs.
 func (r *renderer) loosen(list *node) {
 	li := list.last
 	if li == nil {
@@ -124,7 +125,7 @@ func (r *renderer) loosen(list *node) {
 	}
 }
 
-// splitItems breaks a block into its items; nested items and further lines stay with the item they belong to.
+// splitItems splits a block into its items; nested items and further lines stay in their item.
 func splitItems(kind tag, block string) (start string, items []string) {
 	var lines []string
 	flush := func() {
@@ -153,7 +154,7 @@ func splitItems(kind tag, block string) (start string, items []string) {
 	return start, items
 }
 
-// indented says that a block belongs to an item of the list before it or around it.
+// indented reports whether a block belongs to an item of the list before it or around it.
 func (r *renderer) indented(parent *node, text string) bool {
 	if !strings.HasPrefix(text, "  ") || r.state == stateDetabbed {
 		return false
@@ -165,7 +166,7 @@ func (r *renderer) indented(parent *node, text string) bool {
 	return last != nil && (last.tag == tagUl || last.tag == tagOl)
 }
 
-// indentedBlock reads a block into the item its indentation points at.
+// indentedBlock parses a block into the item that its indentation selects.
 func (r *renderer) indentedBlock(parent *node, text string) {
 	text = narrow(text)
 	level, target := r.indentLevel(parent, text)
@@ -197,7 +198,7 @@ func (r *renderer) indentedBlock(parent *node, text string) {
 	})
 }
 
-// indentLevel walks down the last items as far as the indentation reaches.
+// indentLevel descends into the last items as far as the indentation reaches.
 func (r *renderer) indentLevel(parent *node, text string) (int, *node) {
 	n := 0
 	for n < len(text) && text[n] == ' ' {

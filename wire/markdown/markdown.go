@@ -1,10 +1,3 @@
-// Package markdown turns the text of messages, topics and descriptions into what clients show.
-//
-// Render is pure: the same text, Lookup and Options give the same HTML, and any number of goroutines may render at once.
-// HTML is written from a tree that can hold nothing but the elements and attributes listed in tree.go; addresses are checked
-// against a list of schemes. Work and memory grow linearly with the text; what exceeds a limit is ErrUnrenderable, which callers
-// report as "Unable to render message". Rendering happens before the realm's turn: Scan says what a text may refer to, the realm
-// answers once, and a Lookup over that answer serves the rendering.
 package markdown
 
 import (
@@ -15,48 +8,49 @@ import (
 )
 
 const (
-	// maxSource is the length of the longest text that is rendered, in code points: that of the longest message.
+	// maxSource is the length of the longest rendered text, in code points: that of the longest message.
 	maxSource = 10_000
-	// maxGrowth is how many times the longest text its HTML may be long, in bytes.
+	// maxGrowth bounds the HTML, in bytes: this many times the longest source.
 	maxGrowth = 100
-	// maxTime bounds one rendering. Only math and highlighting can come near it.
+	// maxTime bounds one rendering. Only math and highlighting can take that long.
 	maxTime = 5 * time.Second
 )
 
-//lint:ignore ST1005 clients see this text as it is: the protocol words it.
+// lint:ignore ST1005 clients show this text: the protocol defines it.
 
-// ErrUnrenderable says that a text exceeds a limit of rendering.
+// ErrUnrenderable means that a text exceeds a limit of rendering.
 var ErrUnrenderable = errors.New("Unable to render message")
 
-// User is somebody a mention may mean.
+// User is a user that a mention refers to.
 type User struct {
 	ID       int64
 	FullName string
 	Active   bool
 }
 
-// Group is a user group a mention may mean. DisplayName, if set, is shown in place of Name.
+// Group is a user group that a mention refers to. DisplayName, if set, is shown instead of Name.
 type Group struct {
 	ID                int64
 	Name, DisplayName string
 	Active, System    bool
 }
 
-// Channel is a channel the acting user may link.
+// Channel is a channel that the acting user can link.
 type Channel struct {
 	ID       int64
 	Name     string
-	Readable bool // only then its topics and messages can be linked
+	Readable bool // its topics and messages can be linked
 }
 
-// CustomEmoji is an active emoji of the organization. Source, if set, is its address; otherwise File is the name of its image.
+// CustomEmoji is an active emoji of the organization. Source, if set, is its address; otherwise File is the file name
+// of its image.
 type CustomEmoji struct {
 	ID     int64
 	File   string
 	Source string
 }
 
-// UploadMeta is what is known of an uploaded file. Thumbnailed says that thumbnails are ready to be fetched.
+// UploadMeta describes an uploaded file. Thumbnailed means that its thumbnails can be fetched.
 type UploadMeta struct {
 	ContentType   string
 	Width, Height int
@@ -64,14 +58,14 @@ type UploadMeta struct {
 	Animated      bool
 }
 
-// Lookup answers what a text refers to. Its methods are pure.
+// Lookup resolves the references of a text. Its methods have no side effects.
 type Lookup interface {
-	// UserByName ignores case; of several users with the name it returns any.
+	// UserByName ignores case; if several users have the name it returns one of them.
 	UserByName(name string) (User, bool)
 	UserByID(id int64) (User, bool)
-	// GroupByName knows system groups by their internal name.
+	// GroupByName finds system groups by their internal name.
 	GroupByName(name string) (Group, bool)
-	// Channel returns only channels the acting user may link.
+	// Channel returns only channels that the acting user can link.
 	Channel(name string) (Channel, bool)
 	// Topic returns the latest message of a topic that the acting user can access.
 	Topic(channel int64, topic string) (latest int64, ok bool)
@@ -81,33 +75,34 @@ type Lookup interface {
 	Upload(pathID string) (UploadMeta, bool)
 }
 
-// Nothing is a Lookup that knows nothing.
-type Nothing struct{}
+// EmptyLookup is a Lookup without any objects.
+type EmptyLookup struct{}
 
-func (Nothing) UserByName(string) (User, bool)    { return User{}, false }
-func (Nothing) UserByID(int64) (User, bool)       { return User{}, false }
-func (Nothing) GroupByName(string) (Group, bool)  { return Group{}, false }
-func (Nothing) Channel(string) (Channel, bool)    { return Channel{}, false }
-func (Nothing) Topic(int64, string) (int64, bool) { return 0, false }
-func (Nothing) Emoji(string) (CustomEmoji, bool)  { return CustomEmoji{}, false }
-func (Nothing) Upload(string) (UploadMeta, bool)  { return UploadMeta{}, false }
+func (EmptyLookup) UserByName(string) (User, bool)    { return User{}, false }
+func (EmptyLookup) UserByID(int64) (User, bool)       { return User{}, false }
+func (EmptyLookup) GroupByName(string) (Group, bool)  { return Group{}, false }
+func (EmptyLookup) Channel(string) (Channel, bool)    { return Channel{}, false }
+func (EmptyLookup) Topic(int64, string) (int64, bool) { return 0, false }
+func (EmptyLookup) Emoji(string) (CustomEmoji, bool)  { return CustomEmoji{}, false }
+func (EmptyLookup) Upload(string) (UploadMeta, bool)  { return UploadMeta{}, false }
 
-// Options say how a text is rendered.
+// Options configure a rendering.
 type Options struct {
-	RealmURL            string // absolute, without a slash at the end: links into the organization become relative
-	RealmID             string // the organization's part of paths of emoji images
-	EmptyTopicName      string // shown for the topic without a name
-	DefaultCodeLanguage string // of fenced code that names none
+	RealmURL            string // absolute, without a final slash: links into the organization become relative
+	RealmID             string // part of the paths of emoji images
+	EmptyTopicName      string // shown for the topic with the empty name
+	DefaultCodeLanguage string // of fenced code without a language
 	Emoticons           bool   // translate :) and the like
 	InlineImages        bool   // show linked images and videos
-	LinkPreviews        bool   // list in Result.PreviewURLs which pages are to be fetched, and show those in Previews
-	ImageProxy          func(url string) string
-	Linkifiers          []Linkifier
-	Previews            map[string]Preview // pages that have been fetched, by address
-	NoPreviews          bool               // no images, videos or pages at all: descriptions
-	NoMath              bool               // show math as source
-	Silent              bool               // mention nobody: descriptions
-	Now                 time.Time          // completes times that name no date
+	// LinkPreviews lists pages to fetch in Result.PreviewURLs and shows those in Previews.
+	LinkPreviews bool
+	ImageProxy   func(url string) string
+	Linkifiers   []Linkifier
+	Previews     map[string]Preview // fetched pages by address
+	NoPreviews   bool               // no previews of images, videos or pages, for descriptions
+	NoMath       bool               // show math as source
+	Silent       bool               // no mention notifies, for descriptions
+	Now          time.Time          // completes times without a date
 }
 
 const defaultEmptyTopic = "general chat"
@@ -119,7 +114,7 @@ func (o *Options) emptyTopic() string {
 	return defaultEmptyTopic
 }
 
-// Result is a rendered text and what it does. Mentions are those that notify.
+// Result is a rendered text and its effects. Mentions are only those that notify.
 type Result struct {
 	HTML                             string
 	MentionedUsers                   []int64
@@ -127,33 +122,33 @@ type Result struct {
 	ChannelWildcard, TopicWildcard   bool
 	HasLink, HasImage, HasAttachment bool
 	IsMe                             bool
-	Attachments                      []string // path ids of uploads the text names
+	Attachments                      []string // path ids of uploads in the text
 	PreviewURLs                      []string // pages whose previews could be fetched
 }
 
-// renderer is one rendering.
+// renderer is the state of one rendering.
 type renderer struct {
-	grove
-	look          Lookup
-	o             *Options
+	nodePool
+	lookup        Lookup
+	options       *Options
 	result        Result
-	marked        []*node // finished elements that stand in source text as marks
+	placeholders  []*node // finished elements, represented by placeholders in the source text
 	indentedCodes []*node
 	root          *node
 	state         parseState
 	depth         int
-	started       time.Time // when the first slow part began
+	started       time.Time // start of the first slow part
 	failed        bool
-	wordsOnly     bool            // fences are read for their words: code is dropped
-	previewOf     map[*node]*node // the paragraph each preview stands behind
+	wordsOnly     bool            // parse fences only to drop code, for alert words
+	previewOf     map[*node]*node // the paragraph that each preview follows
 }
 
-// Render turns text into HTML.
+// Render converts text to HTML.
 func Render(text string, look Lookup, o *Options) (Result, error) {
 	if len(text) > maxSource && utf8.RuneCountInString(text) > maxSource {
 		return Result{}, ErrUnrenderable
 	}
-	r := renderer{look: look, o: o}
+	r := renderer{lookup: look, options: o}
 	text = valid(text)
 	r.root = r.element(tagRoot)
 	r.attachments(text)
@@ -165,7 +160,8 @@ func Render(text string, look Lookup, o *Options) (Result, error) {
 		return Result{}, ErrUnrenderable
 	}
 	r.result.HTML = strings.TrimSpace(string(out))
-	r.result.IsMe = strings.HasPrefix(text, "/me ") && strings.HasPrefix(r.result.HTML, "<p>") && strings.HasSuffix(r.result.HTML, "</p>")
+	r.result.IsMe = strings.HasPrefix(text, "/me ") && strings.HasPrefix(r.result.HTML, "<p>") &&
+		strings.HasSuffix(r.result.HTML, "</p>")
 	if o.Silent {
 		r.result.MentionedUsers, r.result.MentionedGroups = nil, nil
 		r.result.ChannelWildcard, r.result.TopicWildcard = false, false
@@ -186,18 +182,18 @@ func (r *renderer) render(text string) {
 		p.append(r.textNode(kindSource, single))
 		r.root.append(p)
 	} else {
-		text = r.takeFences(normalize(separateLists(text)))
+		text = r.replaceFences(normalize(separateLists(text)))
 		r.parseText(r.root, text+"\n\n")
 		r.groupSpoilers(r.root)
 		r.highlightIndented()
 	}
 	r.inlineTree(r.root)
-	if r.result.HasLink && !r.o.NoPreviews {
+	if r.result.HasLink && !r.options.NoPreviews {
 		r.previews()
 	}
 }
 
-// oneParagraph returns the text of a paragraph if text is plainly a single line of one, as most messages are.
+// oneParagraph returns the text of the paragraph if text is a single line without block syntax, like most messages.
 func oneParagraph(text string) string {
 	c := text[0]
 	if !isAlpha(c) && c != '@' && c != ':' && c < utf8.RuneSelf {
@@ -214,7 +210,7 @@ func oneParagraph(text string) string {
 	return text
 }
 
-// outOfTime says that the slow parts of this rendering have used up what they may.
+// outOfTime reports whether the slow parts of this rendering have used their time.
 func (r *renderer) outOfTime() bool {
 	if r.started.IsZero() {
 		r.started = time.Now()

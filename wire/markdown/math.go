@@ -7,13 +7,13 @@ import (
 	"parley/wire/markdown/katex"
 )
 
-// maths reads $$formula$$ within a line.
+// maths replaces $$formula$$ within a line.
 func (r *renderer) maths(text string) string {
-	e := edit{src: text}
+	e := rewriter{src: text}
 	for i := 0; ; {
 		next := strings.Index(text[i:], "$$")
 		if next < 0 {
-			return e.done()
+			return e.finish()
 		}
 		i += next
 		run := i
@@ -29,7 +29,7 @@ func (r *renderer) maths(text string) string {
 			i = run
 			continue
 		}
-		e.replace(i, end+2, r.mark(r.inlineMath(text[run:end])))
+		e.replace(i, end+2, r.placeholder(r.inlineMath(text[run:end])))
 		i = end + 2
 	}
 }
@@ -39,7 +39,7 @@ func wordBefore(text string, i int) bool {
 	return i > 0 && isWord(c)
 }
 
-// mathEnd finds the dollars that end a formula beginning at i.
+// mathEnd returns the position of the dollars that end a formula that starts at i.
 func mathEnd(text string, i int) int {
 	if i >= len(text) || text[i] == '\n' || text[i] == '_' || text[i] == '$' {
 		return -1
@@ -59,7 +59,7 @@ func mathEnd(text string, i int) int {
 		case text[p] == '\\' && p+1 < len(text) && text[p+1] == '$':
 			p++
 			if p+1 < len(text) && text[p+1] == '$' && !ends(p+1) {
-				// The backslash may be the formula's last character instead.
+				// Otherwise the backslash may be the formula's last character.
 				if ends(p) {
 					return p
 				}
@@ -87,7 +87,7 @@ func (r *renderer) inlineMath(tex string) *node {
 	return r.textNode(kindMath, html)
 }
 
-// mathBlocks are the paragraphs of a fenced formula.
+// mathBlocks returns the paragraphs of a fenced formula.
 func (r *renderer) mathBlocks(tex string) (blocks []*node) {
 	for part := range strings.SplitSeq(strings.TrimRight(tex, "\n"), "\n\n") {
 		if blank(part) {
@@ -97,7 +97,7 @@ func (r *renderer) mathBlocks(tex string) (blocks []*node) {
 		if html, ok := r.tex(part, true); ok {
 			p.append(r.textNode(kindMath, html))
 		} else {
-			// The apostrophe of a failed block has always been this entity.
+			// Clients expect this entity for the apostrophe in a failed block.
 			bad := r.element(tagSpan, attr{"class", "tex-error"})
 			bad.append(r.textNode(kindFailed, part))
 			p.append(bad)
@@ -108,7 +108,7 @@ func (r *renderer) mathBlocks(tex string) (blocks []*node) {
 }
 
 func (r *renderer) tex(source string, display bool) (string, bool) {
-	if r.o.NoMath || r.failed {
+	if r.options.NoMath || r.failed {
 		return "", false
 	}
 	if r.outOfTime() {

@@ -13,12 +13,12 @@ type mention struct {
 	silent     bool
 }
 
-// nextMention finds the first mention at or behind i with the given number of stars.
+// nextMention returns the first mention at i or later with the given number of stars.
 func nextMention(text string, i, stars int) (mention, bool) {
 	return findMention(text, i, stars, opensMention)
 }
 
-// anywhere is for those who do not know yet what will stand before a mention.
+// anywhere accepts every position, for callers that do not know the preceding text yet.
 func anywhere(string, int) bool { return true }
 
 func findMention(text string, i, stars int, opens func(string, int) bool) (mention, bool) {
@@ -40,7 +40,7 @@ func findMention(text string, i, stars int, opens func(string, int) bool) (menti
 		j += stars
 		n = strings.IndexByte(text[j:], '*')
 		if n < 0 {
-			break // no star is left to close any
+			break // no stars are left to close a mention
 		}
 		if n == 0 || !strings.HasPrefix(text[j+n:], "**"[:stars]) {
 			continue
@@ -51,40 +51,40 @@ func findMention(text string, i, stars int, opens func(string, int) bool) (menti
 	return mention{}, false
 }
 
-// silenceMentions makes the mentions of quoted text silent.
+// silenceMentions makes the mentions in quoted text silent.
 func silenceMentions(text string) string {
 	if strings.IndexByte(text, '@') < 0 {
 		return text
 	}
 	for stars := 2; stars >= 1; stars-- {
-		e := edit{src: text}
+		e := rewriter{src: text}
 		for m, ok := nextMention(text, 0, stars); ok; m, ok = nextMention(text, m.end, stars) {
 			if !m.silent {
 				e.replace(m.start, m.start+1, "@_")
 			}
 		}
-		text = e.done()
+		text = e.finish()
 	}
 	return text
 }
 
-// channelWildcards and topicWildcard are the words that mean everyone; a user so named needs an id.
+// channelWildcards and topicWildcard are the words for all members; a user with such a name needs an id.
 var channelWildcards = []string{"all", "everyone", "stream", "channel"}
 
 const topicWildcard = "topic"
 
-// mentions reads @**name**, @**name|id**, @**|id** and their silent forms.
+// mentions replaces @**name**, @**name|id**, @**|id** and their silent forms.
 func (r *renderer) mentions(text string) string {
-	e := edit{src: text}
+	e := rewriter{src: text}
 	for m, ok := nextMention(text, 0, 2); ok; m, ok = nextMention(text, m.end, 2) {
 		if n := r.userMention(m); n != nil {
-			e.replace(m.start, m.end, r.mark(n))
+			e.replace(m.start, m.end, r.placeholder(n))
 		}
 	}
-	return e.done()
+	return e.finish()
 }
 
-// mayName says that s can be the name of something: one line, nothing in it that has been read already.
+// mayName reports whether s can be a name: one line, without elements.
 func mayName(s string) bool { return !strings.ContainsAny(s, "\n\x02") }
 
 func (r *renderer) userMention(m mention) *node {
@@ -101,10 +101,10 @@ func (r *renderer) userMention(m mention) *node {
 	var u User
 	var ok bool
 	if id >= 0 {
-		u, ok = r.look.UserByID(id)
+		u, ok = r.lookup.UserByID(id)
 		ok = ok && (name == "" || name == u.FullName)
 	} else {
-		u, ok = r.look.UserByName(name)
+		u, ok = r.lookup.UserByName(name)
 	}
 	if !ok {
 		return nil
@@ -128,10 +128,11 @@ func (r *renderer) wildcard(m mention) *node {
 		return r.atom(tagSpan, shown, attr{"class", "topic-mention" + class})
 	}
 	r.result.ChannelWildcard = r.result.ChannelWildcard || !m.silent
-	return r.atom(tagSpan, shown, attr{"class", "user-mention channel-wildcard-mention" + class}, attr{"data-user-id", "*"})
+	return r.atom(tagSpan, shown, attr{"class", "user-mention channel-wildcard-mention" + class},
+		attr{"data-user-id", "*"})
 }
 
-// splitUserRef cuts name|id; id is -1 without one. A name may itself contain a bar.
+// splitUserRef splits name|id; id is -1 if it is missing. A name may itself contain a bar.
 func splitUserRef(s string) (name string, id int64) {
 	i := strings.LastIndexByte(s, '|')
 	if i < 0 || i+1 == len(s) {
@@ -149,14 +150,14 @@ func splitUserRef(s string) (name string, id int64) {
 	return s[:i], id
 }
 
-// groups reads @*name* and its silent form.
+// groups replaces @*name* and its silent form.
 func (r *renderer) groups(text string) string {
-	e := edit{src: text}
+	e := rewriter{src: text}
 	for m, ok := nextMention(text, 0, 1); ok; {
 		var g Group
 		found := false
 		if mayName(m.name) {
-			g, found = r.look.GroupByName(m.name)
+			g, found = r.lookup.GroupByName(m.name)
 		}
 		if !found {
 			m, ok = nextMention(text, m.start+1, 1)
@@ -172,13 +173,14 @@ func (r *renderer) groups(text string) string {
 		} else {
 			r.result.MentionedGroups = addOnce(r.result.MentionedGroups, g.ID)
 		}
-		e.replace(m.start, m.end, r.mark(r.atom(tagSpan, shown, attr{"class", class}, attr{"data-user-group-id", strconv.FormatInt(g.ID, 10)})))
+		e.replace(m.start, m.end, r.placeholder(r.atom(tagSpan, shown, attr{"class", class},
+			attr{"data-user-group-id", strconv.FormatInt(g.ID, 10)})))
 		m, ok = nextMention(text, m.end, 1)
 	}
-	return e.done()
+	return e.finish()
 }
 
-// atom is an element around finished text.
+// atom returns an element with finished text.
 func (r *renderer) atom(t tag, text string, attrs ...attr) *node {
 	n := r.element(t, attrs...)
 	n.append(r.textNode(kindText, text))
@@ -192,16 +194,16 @@ func addOnce(ids []int64, id int64) []int64 {
 	return append(ids, id)
 }
 
-// channelLinks reads #**channel**, #**channel>topic** and #**channel>topic@message**.
+// channelLinks replaces #**channel**, #**channel>topic** and #**channel>topic@message**.
 func (r *renderer) channelLinks(text string) string {
-	e := edit{src: text}
+	e := rewriter{src: text}
 	for i := 0; ; {
 		c, ok := nextChannelRef(text, i, opensMention)
 		if !ok {
-			return e.done()
+			return e.finish()
 		}
 		if n := r.channelLink(c.name); n != nil {
-			e.replace(c.start, c.end, r.mark(n))
+			e.replace(c.start, c.end, r.placeholder(n))
 			i = c.end
 		} else {
 			i = c.start + 1
@@ -209,7 +211,7 @@ func (r *renderer) channelLinks(text string) string {
 	}
 }
 
-// nextChannelRef finds the first #**text** at or behind i.
+// nextChannelRef returns the first #**text** at i or later.
 func nextChannelRef(text string, i int, opens func(string, int) bool) (mention, bool) {
 	for ; i < len(text); i++ {
 		n := strings.Index(text[i:], "#**")
@@ -231,14 +233,14 @@ func nextChannelRef(text string, i int, opens func(string, int) bool) (mention, 
 
 func (r *renderer) channelLink(ref string) *node {
 	if name, topic, ok := strings.Cut(ref, ">"); ok && name != "" && mayName(name) {
-		if c, found := r.look.Channel(name); found && c.Readable {
+		if c, found := r.lookup.Channel(name); found && c.Readable {
 			return r.topicLink(c, r.unmark(topic))
 		}
 	}
 	if !mayName(ref) {
 		return nil
 	}
-	c, found := r.look.Channel(ref)
+	c, found := r.lookup.Channel(ref)
 	if !found {
 		return nil
 	}
@@ -262,17 +264,18 @@ func (r *renderer) topicLink(c Channel, topic string) *node {
 		tail = " @ " + speechBalloon
 	} else {
 		href += encodeHash(topic)
-		if latest, ok := r.look.Topic(c.ID, topic); ok {
+		if latest, ok := r.lookup.Topic(c.ID, topic); ok {
 			href += "/with/" + strconv.FormatInt(latest, 10)
 		}
-		a = r.element(tagA, attr{"class", "stream-topic"}, attr{"data-stream-id", strconv.FormatInt(c.ID, 10)}, attr{"href", href})
+		a = r.element(tagA, attr{"class", "stream-topic"}, attr{"data-stream-id", strconv.FormatInt(c.ID, 10)},
+			attr{"href", href})
 	}
 	if before != "" {
 		a.append(r.textNode(kindText, "#"+c.Name+" > "+before+tail))
 		return a
 	}
 	a.append(r.textNode(kindText, "#"+c.Name+" > "))
-	a.append(r.atom(tagEm, r.o.emptyTopic()))
+	a.append(r.atom(tagEm, r.options.emptyTopic()))
 	if tail != "" {
 		a.append(r.textNode(kindText, tail))
 	}
@@ -288,12 +291,12 @@ func isNumber(s string) bool {
 	return s != ""
 }
 
-// channelSlug is how a channel stands in an address.
+// channelSlug returns the form of a channel in an address.
 func channelSlug(c Channel) string {
 	return encodeHash(strconv.FormatInt(c.ID, 10) + "-" + strings.ReplaceAll(c.Name, " ", "-"))
 }
 
-// encodeHash percent-encodes a part of an address behind #, with dots in place of percent signs.
+// encodeHash percent-encodes a part of an address after #, with dots instead of percent signs.
 func encodeHash(s string) string {
 	const hex = "0123456789ABCDEF"
 	out := make([]byte, 0, len(s)+16)

@@ -12,31 +12,31 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// PlainText is what a notification shows of a rendered message: no pictures, quotes cut short beside other text, spoilers as
-// their header and (…), emoji as characters, custom ones as :name:, math as its source.
+// PlainText returns the text of a rendered message for a notification. It has no pictures; quotes next to other text
+// are shortened, spoilers are their header and (…), emoji are characters, custom ones :name:, and math is its source.
 func PlainText(rendered string) string {
-	p := plainer{}
+	p := textWriter{}
 	return p.message(rendered)
 }
 
-// SearchText is all the text of a rendered message: what a search looks through.
+// SearchText returns the whole text of a rendered message, for searches.
 func SearchText(rendered string) string {
-	p := plainer{whole: true}
+	p := textWriter{complete: true}
 	return p.message(rendered)
 }
 
-type plainer struct {
-	whole bool // everything, also what is hidden or quoted
-	out   strings.Builder
+type textWriter struct {
+	complete bool // include hidden and quoted text
+	out      strings.Builder
 }
 
-const cutShort = "[…]"
+const ellipsis = "[…]"
 
-func (p *plainer) message(rendered string) string {
+func (p *textWriter) message(rendered string) string {
 	if strings.IndexByte(rendered, '<') < 0 {
 		return html.UnescapeString(rendered)
 	}
-	if inner, ok := strings.CutPrefix(rendered, "<p>"); ok { // as most are, one paragraph of words
+	if inner, ok := strings.CutPrefix(rendered, "<p>"); ok { // most messages are one paragraph of text
 		if inner, ok = strings.CutSuffix(inner, "</p>"); ok && strings.IndexByte(inner, '<') < 0 {
 			return html.UnescapeString(inner)
 		}
@@ -47,18 +47,19 @@ func (p *plainer) message(rendered string) string {
 		return textOnly(rendered)
 	}
 	for _, n := range top {
-		context.AppendChild(n) // gives them back their neighbours
+		context.AppendChild(n) // connects it to its siblings
 	}
-	cut := p.cuts(top)
+	cut := p.shortensQuotes(top)
 	for i := 0; i < len(top); i++ {
 		n := top[i]
 		if !cut || !quoted(n) {
 			p.node(n)
 			continue
 		}
-		p.out.WriteString(cutShort)
-		// The line end behind the first quote goes with it; those behind further ones stay.
-		for first := true; i+1 < len(top) && (quoted(top[i+1]) || top[i+1].Type == html.TextNode && blank(top[i+1].Data)); {
+		p.out.WriteString(ellipsis)
+		// The line end after the first quote is removed too; those after further quotes stay.
+		for first := true; i+1 < len(top) && (quoted(top[i+1]) ||
+			top[i+1].Type == html.TextNode && blank(top[i+1].Data)); {
 			i++
 			if top[i].Type != html.TextNode {
 				continue
@@ -72,8 +73,8 @@ func (p *plainer) message(rendered string) string {
 	return p.out.String()
 }
 
-// cuts says that quotes stand beside something else.
-func (p *plainer) cuts(top []*html.Node) bool {
+// shortensQuotes reports whether quotes are shortened because there is other text.
+func (p *textWriter) shortensQuotes(top []*html.Node) bool {
 	quotes, others := false, false
 	for _, n := range top {
 		if n.Type == html.ElementNode {
@@ -81,10 +82,10 @@ func (p *plainer) cuts(top []*html.Node) bool {
 			others = others || !quoted(n)
 		}
 	}
-	return quotes && others && !p.whole
+	return quotes && others && !p.complete
 }
 
-// quoted says that n is a quote or the line that says who is quoted: a mention, a link to the message and a colon.
+// quoted reports whether n is a quote or the line before it: a mention, a link to the message and a colon.
 func quoted(n *html.Node) bool {
 	if n.Type != html.ElementNode {
 		return false
@@ -111,7 +112,7 @@ func quoted(n *html.Node) bool {
 	return mentions == 1 && links == 1 && strings.TrimSpace(rest) == ":"
 }
 
-// isMessageAddress says that an address in this organization names a message.
+// isMessageAddress reports whether an address of this organization refers to a message.
 func isMessageAddress(href string) bool {
 	href = strings.TrimPrefix(href, "/")
 	if !strings.HasPrefix(href, "#narrow/") {
@@ -121,7 +122,7 @@ func isMessageAddress(href string) bool {
 	return len(parts) >= 3 && parts[len(parts)-2] == "near" && isNumber(parts[len(parts)-1])
 }
 
-// textOnly drops the tags.
+// textOnly removes the tags.
 func textOnly(rendered string) string {
 	var b strings.Builder
 	z := html.NewTokenizer(strings.NewReader(rendered))
@@ -133,9 +134,9 @@ func textOnly(rendered string) string {
 	return b.String()
 }
 
-func (p *plainer) node(n *html.Node) {
+func (p *textWriter) node(n *html.Node) {
 	if n.Type == html.TextNode {
-		if !p.whole && p.endsLine(n) {
+		if !p.complete && p.endsLine(n) {
 			return
 		}
 		p.out.WriteString(n.Data)
@@ -153,19 +154,19 @@ func (p *plainer) node(n *html.Node) {
 	case class == "katex":
 		p.out.WriteString("$$" + annotation(n) + "$$")
 		return
-	case n.Data == "ol" && !p.whole:
+	case n.Data == "ol" && !p.complete:
 		p.numbered(n)
 		return
-	case hasClass(n, "spoiler-block") && !p.whole:
-		inner := plainer{}
+	case hasClass(n, "spoiler-block") && !p.complete:
+		inner := textWriter{}
 		inner.children(n.FirstChild)
 		if header := strings.TrimSpace(inner.out.String()); header != "" {
 			p.out.WriteString(header + " ")
 		}
 		p.out.WriteString("(…)\n")
 		return
-	case n.Data == "blockquote" && !p.whole:
-		inner := plainer{}
+	case n.Data == "blockquote" && !p.complete:
+		inner := textWriter{}
 		inner.children(n)
 		for line := range strings.Lines(inner.out.String()) {
 			if line = strings.TrimSuffix(line, "\n"); line != "" {
@@ -177,7 +178,7 @@ func (p *plainer) node(n *html.Node) {
 	p.children(n)
 }
 
-func (p *plainer) children(n *html.Node) {
+func (p *textWriter) children(n *html.Node) {
 	if n == nil {
 		return
 	}
@@ -186,14 +187,14 @@ func (p *plainer) children(n *html.Node) {
 	}
 }
 
-// endsLine says that n is only the line end behind something that has written its own.
-func (p *plainer) endsLine(n *html.Node) bool {
+// endsLine reports whether n is only the line end after an element that has already written its own.
+func (p *textWriter) endsLine(n *html.Node) bool {
 	b := n.PrevSibling
 	return b != nil && b.Type == html.ElementNode && (b.Data == "ol" || hasClass(b, "spoiler-block")) && blank(n.Data)
 }
 
 // numbered writes a numbered list with its numbers.
-func (p *plainer) numbered(ol *html.Node) {
+func (p *textWriter) numbered(ol *html.Node) {
 	number := 1
 	if n, err := strconv.Atoi(attribute(ol, "start")); err == nil {
 		number = n
@@ -216,7 +217,7 @@ func (p *plainer) numbered(ol *html.Node) {
 			p.out.WriteByte('\n')
 		}
 		first = false
-		inner := plainer{}
+		inner := textWriter{}
 		inner.children(li)
 		p.out.WriteString(indent + strconv.Itoa(number) + ". " + strings.TrimSpace(inner.out.String()))
 		number++
@@ -258,8 +259,8 @@ const (
 	highlightClose = `</span>`
 )
 
-// Highlight wraps what a search hit in the text of rendered, whatever its case: words where they stand as a whole, and
-// phrases wherever they are.
+// Highlight marks the hits of a search in the text of rendered, ignoring case: words only as whole words, and phrases
+// anywhere.
 func Highlight(rendered string, words, phrases []string) string {
 	escaped := make([]string, 0, len(phrases))
 	for _, p := range phrases {
@@ -278,7 +279,7 @@ func Highlight(rendered string, words, phrases []string) string {
 			break
 		}
 		end := strings.IndexByte(tag, '>') + 1
-		if strings.HasPrefix(tag, "math ") { // a span would break it, and nobody sees it
+		if strings.HasPrefix(tag, "math ") { // an element inside would break the formula, and its text is invisible
 			end = strings.Index(tag, "</math>") + len("</math>")
 		}
 		if end <= 0 || end > len(tag) {
@@ -290,7 +291,7 @@ func Highlight(rendered string, words, phrases []string) string {
 	return b.String()
 }
 
-// HighlightText does the same for text that is not HTML yet, such as a topic.
+// HighlightText does the same for text that is not HTML, such as a topic.
 func HighlightText(text string, words, phrases []string) string {
 	return Highlight(string(escapeText(nil, text)), words, phrases)
 }
@@ -303,11 +304,11 @@ func markHits(b *strings.Builder, text string, words, phrases []string) {
 			hit = max(hit, foldedPrefix(text[i:], p))
 		}
 		first, size := utf8.DecodeRuneInString(text[i:])
-		if !goesOn(before, first) {
+		if !sameWord(before, first) {
 			for _, w := range words {
 				n := foldedPrefix(text[i:], w)
 				last, _ := utf8.DecodeLastRuneInString(text[i : i+n])
-				if next, _ := utf8.DecodeRuneInString(text[i+n:]); n > hit && !goesOn(last, next) {
+				if next, _ := utf8.DecodeRuneInString(text[i+n:]); n > hit && !sameWord(last, next) {
 					hit = n
 				}
 			}
@@ -322,7 +323,7 @@ func markHits(b *strings.Builder, text string, words, phrases []string) {
 			before, _ = utf8.DecodeLastRuneInString(text[:i])
 			continue
 		}
-		if first == '&' { // what is escaped is one character
+		if first == '&' { // an escaped character counts as one
 			size += strings.IndexByte(text[i:], ';')
 		}
 		before = first
@@ -331,18 +332,19 @@ func markHits(b *strings.Builder, text string, words, phrases []string) {
 	b.WriteString(text[from:])
 }
 
-// goesOn is whether a word goes on from one character to the next.
-func goesOn(from, to rune) bool { return inRun(from) && inRun(to) }
+// sameWord reports whether two characters belong to the same word.
+func sameWord(from, to rune) bool { return isWordRune(from) && isWordRune(to) }
 
-// inRun is whether a character makes a word together with its neighbours: scripts that do not part words do not.
-func inRun(c rune) bool {
-	if c >= 0x0E00 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {
+// isWordRune reports whether a character forms words with its neighbours: characters of scripts without spaces do not.
+func isWordRune(c rune) bool {
+	if c >= 0x0E00 && unicode.In(c, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
+		unicode.Khmer, unicode.Myanmar) {
 		return false
 	}
 	return c != utf8.RuneError && (unicode.IsLetter(c) || unicode.IsDigit(c) || unicode.IsMark(c))
 }
 
-// foldedPrefix returns how many bytes of text are key, whatever their case, or 0.
+// foldedPrefix returns the number of bytes at the start of text that equal key, ignoring case, or 0.
 func foldedPrefix(text, key string) int {
 	i := 0
 	for _, want := range key {

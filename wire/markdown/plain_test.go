@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// knownPlainDifferences lists the cases whose plain text comes out otherwise, and why.
+// knownPlainDifferences lists the cases with another plain text, and the reason.
 var knownPlainDifferences = map[string]string{}
 
 func TestPlainTextFixtures(t *testing.T) {
@@ -21,7 +21,7 @@ func TestPlainTextFixtures(t *testing.T) {
 		reason, listed := knownPlainDifferences[c.Name]
 		switch {
 		case got == *c.Text && listed:
-			t.Errorf("%s passes now: take it off knownPlainDifferences (%s)", c.Name, reason)
+			t.Errorf("%s passes now: remove it from knownPlainDifferences (%s)", c.Name, reason)
 		case got != *c.Text && !listed:
 			t.Errorf("%s\nhtml: %q\n got: %q\nwant: %q", c.Name, c.Expected, got, *c.Text)
 		}
@@ -33,36 +33,43 @@ func TestHighlight(t *testing.T) {
 	for _, c := range []struct{ html, words, phrase, want string }{
 		{"<p>The cat sat</p>", "cat", "", `<p>The <span class="highlight">cat</span> sat</p>`},
 		{"<p>Cats concatenate</p>", "cats", "", `<p><span class="highlight">Cats</span> concatenate</p>`},
-		{"<p>The t isn't</p>", "isn t", "", `<p>The <span class="highlight">t</span> <span class="highlight">isn</span>'<span class="highlight">t</span></p>`},
-		{"<p>a snake_case cat</p>", "case cat", "", `<p>a snake_<span class="highlight">case</span> <span class="highlight">cat</span></p>`},
+		{"<p>The t isn't</p>", "isn t", "",
+			`<p>The <span class="highlight">t</span> <span class="highlight">isn</span>'<span ` +
+				`class="highlight">t</span></p>`},
+		{"<p>a snake_case cat</p>", "case cat", "",
+			`<p>a snake_<span class="highlight">case</span> <span class="highlight">cat</span></p>`},
 		{"<p>concatenate</p>", "", "cat", `<p>con<span class="highlight">cat</span>enate</p>`},
 		{"<p>cats</p>", "cats", "cat", `<p><span class="highlight">cats</span></p>`},
 		{"<p>我们 ok</p>", "们", "", `<p>我<span class="highlight">们</span> ok</p>`},
 		{`<p><a href="http://cat.org">a dog</a></p>`, "cat", "", `<p><a href="http://cat.org">a dog</a></p>`},
-		{"<p>R&amp;D AMP</p>", "amp", "R&D", `<p><span class="highlight">R&amp;D</span> <span class="highlight">AMP</span></p>`},
+		{"<p>R&amp;D AMP</p>", "amp", "R&D",
+			`<p><span class="highlight">R&amp;D</span> <span class="highlight">AMP</span></p>`},
 		{"<p>R&amp;D amp;</p>", "amp", "p;", `<p>R&amp;D <span class="highlight">amp</span>;</p>`},
-		{"<p>Über über</p>", "üBER", "", `<p><span class="highlight">Über</span> <span class="highlight">über</span></p>`},
+		{"<p>Über über</p>", "üBER", "",
+			`<p><span class="highlight">Über</span> <span class="highlight">über</span></p>`},
 		{"<p>x</p>", "", "", "<p>x</p>"},
-		{`<math xmlns="m"><mi>x</mi></math>x`, "x", "", `<math xmlns="m"><mi>x</mi></math><span class="highlight">x</span>`},
+		{`<math xmlns="m"><mi>x</mi></math>x`, "x", "",
+			`<math xmlns="m"><mi>x</mi></math><span class="highlight">x</span>`},
 	} {
 		if got := Highlight(c.html, strings.Fields(c.words), []string{c.phrase}); got != c.want {
 			t.Errorf("%q, %q in %s\n got: %s\nwant: %s", c.words, c.phrase, c.html, got, c.want)
 		}
 	}
-	if got, want := HighlightText("a <b> plan", []string{"b", "plan"}, nil), `a &lt;<span class="highlight">b</span>&gt; <span class="highlight">plan</span>`; got != want {
+	if got, want := HighlightText("a <b> plan", []string{"b", "plan"},
+		nil), `a &lt;<span class="highlight">b</span>&gt; <span class="highlight">plan</span>`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
 func TestSearchText(t *testing.T) {
-	got, err := Render("```spoiler top :cat:\nhidden\n```\n> quoted $$x$$\n\n1. one", town{}, &Options{})
+	got, err := Render("```spoiler top :cat:\nhidden\n```\n> quoted $$x$$\n\n1. one", testLookup{}, &Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := SearchText(got.HTML)
 	for _, want := range []string{"top 🐈", "hidden", "quoted", "$$x$$", "one"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q lacks %q", text, want)
+			t.Errorf("%q does not contain %q", text, want)
 		}
 	}
 }

@@ -9,16 +9,17 @@ import (
 )
 
 const (
-	// maxPreviews is how many different addresses a text may name and still get previews.
+	// maxPreviews is the greatest number of different addresses in a text with previews; with more there are none.
 	maxPreviews = 24
-	// StillThumbnail and MovingThumbnail are the formats images are shown in: their widest, their highest, and the kind of file.
+	// StillThumbnail and MovingThumbnail are the thumbnails shown for images: greatest width, greatest height, file
+	// type.
 	StillThumbnail  = "840x560.jpg"
 	MovingThumbnail = "840x560-anim.gif"
-	// loadingImage stands for a thumbnail that is not ready.
+	// loadingImage is shown until a thumbnail is ready.
 	loadingImage = "/static/images/loading/loader-black.svg"
 )
 
-// Preview is what a fetched page says of itself. A video site's page has only a title.
+// Preview is the metadata of a fetched page. The page of a video site has only a title.
 type Preview struct {
 	Title, Description, Image string
 }
@@ -30,7 +31,7 @@ type shownLink struct {
 	quoted bool
 }
 
-// attachments finds the uploads the source names.
+// attachments finds the uploads that the source refers to.
 func (r *renderer) attachments(text string) {
 	const prefix = "/user_uploads/"
 	for {
@@ -48,10 +49,10 @@ func (r *renderer) attachments(text string) {
 	}
 }
 
-// maxUploadPath is how long the address of an upload may be, in bytes.
+// maxUploadPath bounds the address of an upload, in bytes.
 const maxUploadPath = 1024
 
-// uploadPath reads a path id (organization/random/name) at the start of s, and its length there.
+// uploadPath reads a path id (organization/random/name) at the start of s and returns its length in s.
 func uploadPath(s string) (id string, length int) {
 	n, slashes := 0, 0
 	for n < len(s) && n < maxUploadPath && s[n] > ' ' && strings.IndexByte(")(\"'<>[]\\?#", s[n]) < 0 {
@@ -70,7 +71,7 @@ func uploadPath(s string) (id string, length int) {
 	return id, n
 }
 
-// uploadOf returns the path id an address in this organization names.
+// uploadOf returns the path id of an address in this organization.
 func uploadOf(address string) (string, bool) {
 	rest, ok := strings.CutPrefix(strings.TrimPrefix(address, "/"), "user_uploads/")
 	if !ok {
@@ -80,7 +81,7 @@ func uploadOf(address string) (string, bool) {
 	return id, id != ""
 }
 
-// previews shows what links lead to, behind the blocks that contain them. Quoted links have none.
+// previews adds previews of links after the blocks that contain them. Quoted links have none.
 func (r *renderer) previews() {
 	var links []shownLink
 	links = r.collectLinks(r.root, false, links)
@@ -118,8 +119,8 @@ func (r *renderer) collectLinks(n *node, quoted bool, links []shownLink) []shown
 
 func (r *renderer) preview(l shownLink) {
 	if id, ok := uploadOf(l.url); ok {
-		// Only what stands in the text as a path is known: a link may have been written with spaces that no path has.
-		if r.o.InlineImages && slices.Contains(r.result.Attachments, id) {
+		// Only paths that occur in the source are known: a link can be written with spaces, which no path has.
+		if r.options.InlineImages && slices.Contains(r.result.Attachments, id) {
 			r.uploadPreview(l, id)
 		}
 		return
@@ -129,17 +130,17 @@ func (r *renderer) preview(l shownLink) {
 	if err != nil || !own && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		return
 	}
-	if r.o.InlineImages {
+	if r.options.InlineImages {
 		switch ending(u.Path) {
 		case "bmp", "gif", "jpe", "jpeg", "jpg", "png", "webp":
-			if strings.EqualFold(u.Host, "pasteboard.co") { // its pages end like images
+			if strings.EqualFold(u.Host, "pasteboard.co") { // addresses of its pages end like images
 				break
 			}
 			r.result.HasImage = true
 			if file, ok := fileOf(l.url, u); ok {
 				a := r.element(tagA, attr{"href", file})
 				a.append(r.element(tagImg, attr{"src", r.proxied(file)}))
-				r.place(l, r.box("message_inline_image", a))
+				r.placePreview(l, r.box("message_inline_image", a))
 				return
 			}
 			src := l.url
@@ -147,14 +148,14 @@ func (r *renderer) preview(l shownLink) {
 				src = r.proxied(imageOf(l.url, u))
 			}
 			img := r.element(tagImg, attr{"src", src})
-			r.place(l, r.mediaBox(l, "message_inline_image", l.url, img))
+			r.placePreview(l, r.mediaBox(l, "message_inline_image", l.url, img))
 			return
 		case "mp4", "webm":
 			if own {
 				return
 			}
 			video := r.element(tagVideo, attr{"preload", "metadata"}, attr{"src", r.proxied(l.url)})
-			r.place(l, r.mediaBox(l, "message_inline_image message_inline_video", l.url, video))
+			r.placePreview(l, r.mediaBox(l, "message_inline_image message_inline_video", l.url, video))
 			return
 		}
 	}
@@ -163,7 +164,8 @@ func (r *renderer) preview(l shownLink) {
 	}
 }
 
-// fileOf is the address of the image on sites whose pages have the image's name; the preview leads to it too.
+// fileOf returns the address of the image on sites whose pages have the image's name; the preview links to the image
+// too.
 func fileOf(address string, u *url.URL) (string, bool) {
 	const page, file = "/wiki/File:", "/wiki/Special:FilePath/File:"
 	switch host := strings.ToLower(u.Host); {
@@ -175,7 +177,7 @@ func fileOf(address string, u *url.URL) (string, bool) {
 	return "", false
 }
 
-// imageOf is the address of the image itself where the linked page only shows it.
+// imageOf returns the address of the image if the linked page only shows it.
 func imageOf(address string, u *url.URL) string {
 	parts := strings.Split(u.EscapedPath(), "/")
 	host := strings.ToLower(u.Host)
@@ -185,18 +187,18 @@ func imageOf(address string, u *url.URL) string {
 	return address
 }
 
-// pagePreview shows a video's picture or a fetched page, and notes pages that could be fetched.
+// pagePreview adds the picture of a video or the card of a fetched page, and records pages that could be fetched.
 func (r *renderer) pagePreview(l shownLink, u *url.URL) {
 	id := youtubeID(u)
-	if id != "" && r.o.InlineImages {
+	if id != "" && r.options.InlineImages {
 		a := r.element(tagA, attr{"data-id", id}, attr{"href", l.url})
 		a.append(r.element(tagImg, attr{"src", r.proxied("https://i.ytimg.com/vi/" + id + "/mqdefault.jpg")}))
-		r.place(l, r.box("youtube-video message_inline_image", a))
+		r.placePreview(l, r.box("youtube-video message_inline_image", a))
 	}
-	if !r.o.LinkPreviews {
+	if !r.options.LinkPreviews {
 		return
 	}
-	p, fetched := r.o.Previews[l.url]
+	p, fetched := r.options.Previews[l.url]
 	switch {
 	case !fetched:
 		r.result.PreviewURLs = append(r.result.PreviewURLs, l.url)
@@ -215,9 +217,9 @@ func (r *renderer) pagePreview(l shownLink, u *url.URL) {
 		if p.Image != "" {
 			a.append(r.element(tagImg, attr{"src", r.proxied(p.Image)}))
 		}
-		r.place(l, r.box("embed-video message_inline_image", a))
+		r.placePreview(l, r.box("embed-video message_inline_image", a))
 	case p.Title != "" || p.Description != "":
-		r.place(l, r.embed(l.url, p))
+		r.placePreview(l, r.embed(l.url, p))
 	}
 }
 
@@ -226,13 +228,14 @@ func (r *renderer) retitle(a *node, title string) {
 	a.append(r.textNode(kindText, title))
 }
 
-// embed is the card of a fetched page.
+// embed returns the card of a fetched page.
 func (r *renderer) embed(address string, p Preview) *node {
 	embed := r.element(tagDiv, attr{"class", "message_embed"})
 	embed.atomic = true
 	if p.Image != "" {
 		if style, ok := imageStyle(r.proxied(p.Image)); ok {
-			embed.append(r.element(tagA, attr{"class", "message_embed_image"}, attr{"href", address}, attr{"style", style}))
+			embed.append(r.element(tagA, attr{"class", "message_embed_image"}, attr{"href", address},
+				attr{"style", style}))
 		}
 	}
 	data := r.box("data-container")
@@ -247,37 +250,41 @@ func (r *renderer) embed(address string, p Preview) *node {
 	return embed
 }
 
-// imageStyle is a style that shows an image. The address must not be able to end the style.
+// imageStyle returns a style that shows an image. It returns false if the address could end the style.
 func imageStyle(address string) (string, bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" && (u.Scheme != "" || !strings.HasPrefix(address, "/")) {
 		return "", false
 	}
-	clean := strings.NewReplacer("(", "%28", ")", "%29", "'", "%27", `"`, "%22", `\`, "%5C", ";", "%3B", " ", "%20").Replace(u.String())
+	clean := strings.NewReplacer("(", "%28", ")", "%29", "'", "%27", `"`, "%22", `\`, "%5C", ";", "%3B", " ",
+		"%20").Replace(u.String())
 	return "background-image: url(" + clean + ")", true
 }
 
 // uploadPreview shows an uploaded image, video or sound.
 func (r *renderer) uploadPreview(l shownLink, id string) {
-	meta, ok := r.look.Upload(id)
+	meta, ok := r.lookup.Upload(id)
 	address := "/" + strings.TrimPrefix(l.url, "/")
 	kind, _, _ := strings.Cut(meta.ContentType, "/")
 	switch {
 	case !ok:
 	case kind == "image" && slices.Contains(thumbnailed, meta.ContentType) && meta.Width > 0 && meta.Height > 0:
-		r.place(l, r.mediaBox(l, "message_inline_image", address, r.thumbnail(id, meta)))
+		r.placePreview(l, r.mediaBox(l, "message_inline_image", address, r.thumbnail(id, meta)))
 		r.result.HasImage = true
 	case meta.ContentType == "video/mp4" || meta.ContentType == "video/webm":
 		video := r.element(tagVideo, attr{"preload", "metadata"}, attr{"src", address})
-		r.place(l, r.mediaBox(l, "message_inline_image message_inline_video", address, video))
+		r.placePreview(l, r.mediaBox(l, "message_inline_image message_inline_video", address, video))
 	case slices.Contains(playable, meta.ContentType):
-		r.place(l, r.element(tagAudio, attr{"controls", ""}, attr{"preload", "metadata"}, attr{"src", address}, attr{"title", l.a.innerText()}))
+		r.placePreview(l, r.element(tagAudio, attr{"controls", ""}, attr{"preload", "metadata"}, attr{"src", address},
+			attr{"title", l.a.innerText()}))
 	}
 }
 
-// thumbnail is an uploaded image as texts show it.
-func (g *grove) thumbnail(id string, meta UploadMeta) *node {
-	img := g.element(tagImg, attr{"data-original-dimensions", strconv.Itoa(meta.Width) + "x" + strconv.Itoa(meta.Height)}, attr{"data-original-content-type", meta.ContentType})
+// thumbnail returns the element of an uploaded image.
+func (g *nodePool) thumbnail(id string, meta UploadMeta) *node {
+	img := g.element(tagImg, attr{"data-original-dimensions",
+		strconv.Itoa(meta.Width) + "x" + strconv.Itoa(meta.Height)},
+		attr{"data-original-content-type", meta.ContentType})
 	if !meta.Thumbnailed {
 		img.attrs = append(img.attrs, attr{"class", "image-loading-placeholder"}, attr{"src", loadingImage})
 		return img
@@ -287,12 +294,13 @@ func (g *grove) thumbnail(id string, meta UploadMeta) *node {
 		file = MovingThumbnail
 		img.attrs = append(img.attrs, attr{"data-animated", "true"})
 	}
-	img.attrs = append(img.attrs, attr{"src", "/user_uploads/thumbnail/" + (&url.URL{Path: id}).EscapedPath() + "/" + file})
+	img.attrs = append(img.attrs, attr{"src", "/user_uploads/thumbnail/" + (&url.URL{Path: id}).EscapedPath() + "/" +
+		file})
 	return img
 }
 
-// ShowThumbnail replaces, in a text that was rendered before the thumbnail of an upload was there, what stands for it: by
-// the image, or by nothing if there will be none (shown is false). It returns the text unchanged if nothing stands for it.
+// ShowThumbnail replaces the loading image of an upload in a text that was rendered before its thumbnail was ready:
+// by the thumbnail, or by nothing if there will be none (shown is false). It returns other texts unchanged.
 func ShowThumbnail(html, id string, meta UploadMeta, shown bool) string {
 	const box, end = `<div class="message_inline_image"><a href="`, "</a></div>"
 	const waiting = `<img class="image-loading-placeholder" `
@@ -315,7 +323,7 @@ func ShowThumbnail(html, id string, meta UploadMeta, shown bool) string {
 		out.WriteString(rest[:i])
 		if shown {
 			out.WriteString(whole[:img])
-			var g grove
+			var g nodePool
 			out.Write(g.thumbnail(id, meta).write(nil))
 			out.WriteString(end)
 		}
@@ -329,20 +337,22 @@ func ShowThumbnail(html, id string, meta UploadMeta, shown bool) string {
 
 var unescaped = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#39;", "'")
 
-// thumbnailed are the types of images that get thumbnails; playable the types of sound browsers play.
+// thumbnailed are the image types that get thumbnails; playable are the audio types that browsers play.
 var (
-	thumbnailed = []string{"image/avif", "image/gif", "image/heic", "image/jpeg", "image/png", "image/tiff", "image/webp"}
-	playable    = []string{"audio/aac", "audio/flac", "audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav", "audio/webm", "audio/x-flac", "audio/x-wav"}
+	thumbnailed = []string{"image/avif", "image/gif", "image/heic", "image/jpeg", "image/png", "image/tiff",
+		"image/webp"}
+	playable = []string{"audio/aac", "audio/flac", "audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav",
+		"audio/webm", "audio/x-flac", "audio/x-wav"}
 )
 
 func (r *renderer) proxied(address string) string {
-	if r.o.ImageProxy == nil {
+	if r.options.ImageProxy == nil {
 		return address
 	}
-	return r.o.ImageProxy(address)
+	return r.options.ImageProxy(address)
 }
 
-// box is a division that stands directly behind what it follows.
+// box returns a division that follows another element without a line end.
 func (r *renderer) box(class string, inside ...*node) *node {
 	div := r.element(tagDiv, attr{"class", class})
 	div.atomic = true
@@ -352,7 +362,7 @@ func (r *renderer) box(class string, inside ...*node) *node {
 	return div
 }
 
-// mediaBox shows media that lead to address; those of a named link carry its name.
+// mediaBox returns media that link to address; those of a named link have its name as title.
 func (r *renderer) mediaBox(l shownLink, class, address string, media *node) *node {
 	a := r.element(tagA, attr{"href", address})
 	if name := l.a.innerText(); name != l.url {
@@ -362,11 +372,11 @@ func (r *renderer) mediaBox(l shownLink, class, address string, media *node) *no
 	return r.box(class, a)
 }
 
-// place puts a preview behind the paragraph of its link, at the end of its list item, or at the end of the text. A paragraph that is
-// only the bare link gives way to it.
-func (r *renderer) place(l shownLink, preview *node) {
+// placePreview inserts a preview after the paragraph of its link, at the end of its list item, or at the end of the
+// text. A paragraph that consists only of the bare link is replaced.
+func (r *renderer) placePreview(l shownLink, preview *node) {
 	p := l.a.parent
-	if p == nil { // the link has given way to an earlier preview of its own
+	if p == nil { // an earlier preview has replaced the paragraph
 		r.root.append(preview)
 		return
 	}
@@ -403,13 +413,14 @@ func ending(p string) string {
 	return strings.ToLower(strings.TrimPrefix(path.Ext(p), "."))
 }
 
-// youtubeID reads the id of a video from the address of its page.
+// youtubeID returns the id of a video from the address of its page.
 func youtubeID(u *url.URL) string {
 	id, host := "", strings.ToLower(u.Hostname())
 	switch {
 	case host == "youtu.be":
 		id = strings.TrimPrefix(u.Path, "/")
-	case host == "youtube.com", strings.HasSuffix(host, ".youtube.com"), host == "youtube-nocookie.com", host == "www.youtube-nocookie.com":
+	case host == "youtube.com", strings.HasSuffix(host, ".youtube.com"), host == "youtube-nocookie.com",
+		host == "www.youtube-nocookie.com":
 		first, rest, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 		switch first {
 		case "watch", "watch_popup", "playlist":

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// checkSafe says what is wrong with a rendered text: elements that do not close in order, or anything that is not allowed.
+// checkSafe returns an error if a rendered text has elements that do not close in order, or anything that is not
+// allowed.
 func checkSafe(out string) error {
 	z := html.NewTokenizer(strings.NewReader(out))
 	var open []string
@@ -52,7 +53,8 @@ func checkSafe(out string) error {
 						return fmt.Errorf("address %q", a.Val)
 					}
 				}
-				if a.Key == "style" && (strings.ContainsAny(a.Val, `"'\<>`) || !strings.HasPrefix(a.Val, "text-align: ") && !strings.HasPrefix(a.Val, "background-image: url(")) {
+				if a.Key == "style" && (strings.ContainsAny(a.Val, `"'\<>`) ||
+					!strings.HasPrefix(a.Val, "text-align: ") && !strings.HasPrefix(a.Val, "background-image: url(")) {
 					return fmt.Errorf("style %q", a.Val)
 				}
 			}
@@ -80,7 +82,7 @@ func attrOf(t html.Token, name string) string {
 	return ""
 }
 
-// mathOf cuts out the math that z has just begun and returns where the text goes on.
+// mathOf cuts out the math element at the start of z and returns the position after it.
 func mathOf(out string, z *html.Tokenizer) (math string, end int) {
 	begin := strings.Index(out, `<span class="katex`)
 	depth, at := 0, begin
@@ -101,7 +103,7 @@ func mathOf(out string, z *html.Tokenizer) (math string, end int) {
 	}
 }
 
-// safeInBrowser reads an address as browsers do: controls and spaces before it and line ends inside do not count.
+// safeInBrowser checks an address as browsers do: without leading controls and spaces, and without line ends.
 func safeInBrowser(address string) bool {
 	address = strings.Map(func(c rune) rune {
 		if c == '\t' || c == '\n' || c == '\r' {
@@ -121,24 +123,32 @@ func safeInBrowser(address string) bool {
 	return schemes[strings.ToLower(scheme)]
 }
 
-// hostile are pieces that attacks and mistakes are made of.
-var hostile = []string{
-	"<script>alert(1)</script>", "[x](javascript:alert(1))", "[x](JaVaScRiPt:alert(1))", "[x](java\tscript:alert(1))", "[x]( javascript:x)",
-	"[x](&#106;avascript:x)", "[x](data:text/html,x)", `[x](http://a "b" onclick=")`, `[x](http://a"onclick="y)`, "[x](//evil.org/a)",
-	"`<b>`", "```\"><script>\n<b>\n```", "$$\\href{javascript:x}{y}$$", "$$\\url{javascript:x}$$", "$$\\htmlClass{x}{y}$$", "$$\\includegraphics{http://x/y.png}$$",
-	"@**Ann Lee**", "@**a & b <c>**", "#**dev>a\"><b>@5**", ":party:", ":zulip:", "😀", "<time:\"><b>>", "| a | b |\n|:-|-|\n| `|` | <b> |",
-	"> > > x", "* a\n  * b", "1. a\n\n   b", "~~~quote\nx\n~~~", "```spoiler \"><b>\nx\n```", "```math\n\\frac{1}{0}\n```", "\x02", "\x03", "\x020\x03",
-	"***", "**", "*", "~~", "[", "](", ")", "\\", "&amp;", "&#x3c;", "&", "http://a.b/c_(d)", "http://a.b/\"onmouseover=x", "a@b.org", "www.x.com",
-	"![a](http://a/b.png)", "https://www.youtube.com/watch?v=dQw4w9WgXcQ", "/user_uploads/2/ab/cat.png", "[n](/user_uploads/2/ab/new.png)",
-	"[s](/user_uploads/2/ab/song.mp3)", "[c](/user_uploads/2/a b/cat.png)", "*a *b* c*", "\n", "\n\n", "    ", "  ", "\t", "# h", "---", "\xff", "\u2028",
+// hostilePieces are pieces of attacks and mistakes.
+var hostilePieces = []string{
+	"<script>alert(1)</script>", "[x](javascript:alert(1))", "[x](JaVaScRiPt:alert(1))", "[x](java\tscript:alert(1))",
+	"[x]( javascript:x)",
+	"[x](&#106;avascript:x)", "[x](data:text/html,x)", `[x](http://a "b" onclick=")`, `[x](http://a"onclick="y)`,
+	"[x](//evil.org/a)",
+	"`<b>`", "```\"><script>\n<b>\n```", "$$\\href{javascript:x}{y}$$", "$$\\url{javascript:x}$$",
+	"$$\\htmlClass{x}{y}$$", "$$\\includegraphics{http://x/y.png}$$",
+	"@**Ann Lee**", "@**a & b <c>**", "#**dev>a\"><b>@5**", ":party:", ":zulip:", "😀", "<time:\"><b>>",
+	"| a | b |\n|:-|-|\n| `|` | <b> |",
+	"> > > x", "* a\n  * b", "1. a\n\n   b", "~~~quote\nx\n~~~", "```spoiler \"><b>\nx\n```",
+	"```math\n\\frac{1}{0}\n```", "\x02", "\x03", "\x020\x03",
+	"***", "**", "*", "~~", "[", "](", ")", "\\", "&amp;", "&#x3c;", "&", "http://a.b/c_(d)",
+	"http://a.b/\"onmouseover=x", "a@b.org", "www.x.com",
+	"![a](http://a/b.png)", "https://www.youtube.com/watch?v=dQw4w9WgXcQ", "/user_uploads/2/ab/cat.png",
+	"[n](/user_uploads/2/ab/new.png)",
+	"[s](/user_uploads/2/ab/song.mp3)", "[c](/user_uploads/2/a b/cat.png)", "*a *b* c*", "\n", "\n\n", "    ", "  ",
+	"\t", "# h", "---", "\xff", "\u2028",
 }
 
 func FuzzRender(f *testing.F) {
-	for _, h := range hostile {
+	for _, h := range hostilePieces {
 		f.Add(h, byte(1))
 	}
-	f.Add(strings.Join(hostile, " "), byte(0))
-	f.Add(strings.Join(hostile, "\n"), byte(3))
+	f.Add(strings.Join(hostilePieces, " "), byte(0))
+	f.Add(strings.Join(hostilePieces, "\n"), byte(3))
 	link, err := CompileLinkifier(`#(?P<id>[0-9a-z<>"]+)`, "https://bugs.example.org/{id}")
 	if err != nil {
 		f.Fatal(err)
@@ -158,7 +168,7 @@ func FuzzRender(f *testing.F) {
 			o.DefaultCodeLanguage = "python"
 		}
 		refs := Scan(text)
-		spy := &spyTown{refs: refs}
+		spy := &spyLookup{refs: refs}
 		got, err := Render(text, spy, o)
 		if errors.Is(err, ErrUnrenderable) {
 			return
@@ -170,10 +180,11 @@ func FuzzRender(f *testing.F) {
 			t.Errorf("%q gives %q: %v", text, got.HTML, err)
 		}
 		if spy.missed != "" {
-			t.Errorf("Scan of %q overlooks %s", text, spy.missed)
+			t.Errorf("Scan of %q misses %s", text, spy.missed)
 		}
 		PlainText(got.HTML)
-		if err := checkSafe(strings.ReplaceAll(Highlight(got.HTML, []string{"a", "amp"}, []string{"t"}), "\x00", "")); err != nil {
+		if err := checkSafe(strings.ReplaceAll(Highlight(got.HTML, []string{"a", "amp"}, []string{"t"}), "\x00",
+			"")); err != nil {
 			t.Errorf("highlighting %q: %v", got.HTML, err)
 		}
 		TopicLinks(text[:min(60, len(text))], o)
@@ -181,62 +192,62 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// spyTown notes what rendering asks for that Scan did not announce.
-type spyTown struct {
-	town
+// spyLookup records references of the rendering that Scan did not return.
+type spyLookup struct {
+	testLookup
 	refs   Refs
 	missed string
 }
 
-func (s *spyTown) UserByName(name string) (User, bool) {
+func (s *spyLookup) UserByName(name string) (User, bool) {
 	if !slices.ContainsFunc(s.refs.Users, func(u UserRef) bool { return u.Name == name }) {
 		s.missed = "user " + name
 	}
-	return s.town.UserByName(name)
+	return s.testLookup.UserByName(name)
 }
 
-func (s *spyTown) UserByID(id int64) (User, bool) {
+func (s *spyLookup) UserByID(id int64) (User, bool) {
 	if !slices.ContainsFunc(s.refs.Users, func(u UserRef) bool { return u.ID == id }) {
 		s.missed = fmt.Sprint("user ", id)
 	}
-	return s.town.UserByID(id)
+	return s.testLookup.UserByID(id)
 }
 
-func (s *spyTown) GroupByName(name string) (Group, bool) {
+func (s *spyLookup) GroupByName(name string) (Group, bool) {
 	if !slices.Contains(s.refs.Groups, name) {
 		s.missed = "group " + name
 	}
-	return s.town.GroupByName(name)
+	return s.testLookup.GroupByName(name)
 }
 
-func (s *spyTown) Channel(name string) (Channel, bool) {
+func (s *spyLookup) Channel(name string) (Channel, bool) {
 	if !slices.ContainsFunc(s.refs.Channels, func(c ChannelRef) bool { return c.Name == name }) {
 		s.missed = "channel " + name
 	}
-	return s.town.Channel(name)
+	return s.testLookup.Channel(name)
 }
 
-func (s *spyTown) Emoji(name string) (CustomEmoji, bool) {
+func (s *spyLookup) Emoji(name string) (CustomEmoji, bool) {
 	if !slices.Contains(s.refs.Emoji, name) {
 		s.missed = "emoji " + name
 	}
-	return s.town.Emoji(name)
+	return s.testLookup.Emoji(name)
 }
 
-func (s *spyTown) Upload(id string) (UploadMeta, bool) {
+func (s *spyLookup) Upload(id string) (UploadMeta, bool) {
 	if !slices.Contains(s.refs.Uploads, id) {
 		s.missed = "upload " + id
 	}
-	return s.town.Upload(id)
+	return s.testLookup.Upload(id)
 }
 
 func TestHostilePairs(t *testing.T) {
 	o := testOptions()
-	for _, a := range hostile {
-		for _, b := range hostile {
+	for _, a := range hostilePieces {
+		for _, b := range hostilePieces {
 			for _, between := range []string{"", "\n"} {
 				text := a + between + b
-				got, err := Render(text, town{}, o)
+				got, err := Render(text, testLookup{}, o)
 				if err != nil {
 					t.Errorf("%q: %v", text, err)
 				} else if err := checkSafe(got.HTML); err != nil {
@@ -252,27 +263,27 @@ func TestLimits(t *testing.T) {
 		"too long": strings.Repeat("é", maxSource+1),
 		"too much": strings.Repeat("$$a_b^c$$ ", 1000),
 	} {
-		if _, err := Render(text, town{}, testOptions()); !errors.Is(err, ErrUnrenderable) {
+		if _, err := Render(text, testLookup{}, testOptions()); !errors.Is(err, ErrUnrenderable) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Render(strings.Repeat("é", maxSource), town{}, testOptions()); err != nil {
+	if _, err := Render(strings.Repeat("é", maxSource), testLookup{}, testOptions()); err != nil {
 		t.Error("the longest text:", err)
 	}
 }
 
-func TestRenderTogether(t *testing.T) {
+func TestConcurrentRender(t *testing.T) {
 	o := testOptions()
-	texts := append(slices.Clone(hostile), median, "```go\nfunc f() {}\n```", "| a | b |\n|-|-|\n| c | d |")
+	texts := append(slices.Clone(hostilePieces), median, "```go\nfunc f() {}\n```", "| a | b |\n|-|-|\n| c | d |")
 	want := make([]Result, len(texts))
 	for i, text := range texts {
-		want[i], _ = Render(text, town{}, o)
+		want[i], _ = Render(text, testLookup{}, o)
 	}
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for i, text := range texts {
-				if got, err := Render(text, town{}, o); err != nil || got.HTML != want[i].HTML {
+				if got, err := Render(text, testLookup{}, o); err != nil || got.HTML != want[i].HTML {
 					t.Errorf("%q: %v\n got: %s\nwant: %s", text, err, got.HTML, want[i].HTML)
 				}
 			}

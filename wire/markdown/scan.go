@@ -2,23 +2,23 @@ package markdown
 
 import "strings"
 
-// Refs are the things a text may refer to. It can name more than the rendered text will show, never less.
+// Refs are the references of a text. They can include more than the rendered text shows, but never less.
 type Refs struct {
 	Users    []UserRef
 	Groups   []string
 	Channels []ChannelRef
 	Emoji    []string // names between colons
-	Wildcard bool     // it may mention everyone
+	Wildcard bool     // it may contain a wildcard mention
 	Uploads  []string // path ids
 }
 
-// UserRef names a user. ID is 0 without an id; a reference with an id and a name fits a user with both.
+// UserRef refers to a user. ID is 0 without an id; a reference with id and name matches a user with both.
 type UserRef struct {
 	Name string
 	ID   int64
 }
 
-// ChannelRef names a channel, and a topic and message of it.
+// ChannelRef refers to a channel, and to a topic and message in it.
 type ChannelRef struct {
 	Name     string
 	Topic    string
@@ -26,19 +26,20 @@ type ChannelRef struct {
 	Message  string
 }
 
-// Empty says that rendering needs no answers.
+// Empty reports whether rendering needs no lookup.
 func (r Refs) Empty() bool {
-	return len(r.Users) == 0 && len(r.Groups) == 0 && len(r.Channels) == 0 && len(r.Emoji) == 0 && !r.Wildcard && len(r.Uploads) == 0
+	return len(r.Users) == 0 && len(r.Groups) == 0 && len(r.Channels) == 0 && len(r.Emoji) == 0 && !r.Wildcard &&
+		len(r.Uploads) == 0
 }
 
-// Scan finds what a text may refer to.
+// Scan returns all references of a text.
 func Scan(text string) (refs Refs) {
 	text = valid(text)
 	if strings.ContainsAny(text, "\r\t\x00\x02\x03") {
 		text = normalize(text)
 	}
-	f := signsOf(text)
-	if f&signAt != 0 {
+	f := triggersOf(text)
+	if f&triggerAt != 0 {
 		for m, ok := findMention(text, 0, 2, anywhere); ok; m, ok = findMention(text, m.start+1, 2, anywhere) {
 			refs.user(m.name)
 		}
@@ -46,13 +47,13 @@ func Scan(text string) (refs Refs) {
 			refs.Groups = append(refs.Groups, m.name)
 		}
 	}
-	if f&signHash != 0 {
+	if f&triggerHash != 0 {
 		for c, ok := nextChannelRef(text, 0, anywhere); ok; c, ok = nextChannelRef(text, c.start+1, anywhere) {
 			refs.channel(c.name)
 		}
 	}
-	if f&signColon != 0 {
-		// Every reading of the colons counts: some may be taken by something else before emoji are looked for.
+	if f&triggerColon != 0 {
+		// All pairs of colons count: earlier passes may remove some before emoji are parsed.
 		for start, end := nextEmojiName(text, 0); start >= 0; start, end = nextEmojiName(text, end-1) {
 			refs.Emoji = append(refs.Emoji, text[start+1:end-1])
 		}
@@ -94,6 +95,6 @@ func (r *Refs) channel(ref string) {
 	if at := strings.LastIndexByte(topic, '@'); at >= 0 && isNumber(topic[at+1:]) {
 		c.Topic, c.Message = topic[:at], topic[at+1:]
 	}
-	// All of it may also be a channel's name.
+	// The whole text may also be the name of a channel.
 	r.Channels = append(r.Channels, c, ChannelRef{Name: ref})
 }

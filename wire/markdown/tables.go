@@ -3,12 +3,12 @@ package markdown
 import "strings"
 
 const (
-	// maxColumns and maxCells bound a table: a short source could otherwise stand for a million padded cells.
+	// maxColumns and maxCells bound a table: otherwise a short source could create a million padded cells.
 	maxColumns = 100
 	maxCells   = 10_000
 )
 
-// table reads a block whose first line is a header and whose second line separates it from the rows.
+// table parses a block whose first line is a header and whose second line separates it from the rows.
 func (r *renderer) table(parent *node, text string) bool {
 	header, rest, ok := strings.Cut(text, "\n")
 	if !ok {
@@ -77,7 +77,7 @@ func (r *renderer) row(cell tag, texts, align []string) *node {
 	return row
 }
 
-// endsInPipe says that a row ends in a pipe that is not escaped.
+// endsInPipe reports whether a row ends in a pipe that is not escaped.
 func endsInPipe(row string) bool {
 	if !strings.HasSuffix(row, "|") {
 		return false
@@ -99,7 +99,7 @@ func allPiped(rows string) bool {
 	return true
 }
 
-// splitRow cuts a row at its pipes, except escaped ones and those in code.
+// splitRow splits a row at its pipes, except escaped ones and those in code.
 func splitRow(row string, border bool) []string {
 	if border {
 		row = strings.TrimPrefix(row, "|")
@@ -133,7 +133,7 @@ func splitRow(row string, border bool) []string {
 	return append(cells, row[from:])
 }
 
-// ticks knows, for each length, where the runs of that many backticks begin.
+// ticks maps each length of a run of backticks to the positions of those runs.
 type ticks map[int][]int
 
 func tickRuns(s string) ticks {
@@ -158,7 +158,7 @@ func (t ticks) length(s string, i int) int {
 	return n - i
 }
 
-// skip returns the place behind the code that begins at i, or behind its backticks if nothing closes it.
+// skip returns the position after the code that starts at i, or after its backticks if no run closes it.
 func (t ticks) skip(s string, i int) int {
 	n := t.length(s, i)
 	if end := t.after(n, i+n); end >= 0 {
@@ -167,7 +167,7 @@ func (t ticks) skip(s string, i int) int {
 	return i + n
 }
 
-// after returns the first run of exactly n backticks at or behind i. Runs already passed are forgotten.
+// after returns the first run of exactly n backticks at i or later. It forgets earlier runs.
 func (t ticks) after(n, i int) int {
 	runs := t[n]
 	for len(runs) > 0 && runs[0] < i {

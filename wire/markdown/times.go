@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// times reads <time:…>.
+// times replaces <time:…>.
 func (r *renderer) times(text string) string {
-	e := edit{src: text}
+	e := rewriter{src: text}
 	for i := 0; ; {
 		next := strings.Index(text[i:], "<time:")
 		if next < 0 {
-			return e.done()
+			return e.finish()
 		}
 		i += next
 		end := strings.IndexByte(text[i:], '>')
 		if end < 0 {
-			return e.done()
+			return e.finish()
 		}
 		end += i
 		source := r.unmark(text[i+len("<time:") : end])
 		n := (*node)(nil)
-		if t, ok := parseTime(source, r.o.Now); ok {
+		if t, ok := parseTime(source, r.options.Now); ok {
 			n = r.atom(tagTime, source, attr{"datetime", isoTime(t)})
 		} else {
 			n = r.atom(tagSpan, "Invalid time format: "+source, attr{"class", "timestamp-error"})
 		}
-		e.replace(i, end+1, r.mark(n))
+		e.replace(i, end+1, r.placeholder(n))
 		i = end + 1
 	}
 }
@@ -40,14 +40,14 @@ func isoTime(t time.Time) string {
 	return t.Format("2006-01-02T15:04:05.000000Z")
 }
 
-// timeLimit is how many bytes a time may have; none that means something is longer.
-const timeLimit = 100
+// maxTimeLength is the length of the longest time, in bytes; longer texts are no time.
+const maxTimeLength = 100
 
-// parseTime reads what people write for a moment: ISO 8601, names of months, zones, seconds since 1970. Without a zone it is UTC.
-// What is missing of the date is taken from now; a zero now makes such a time invalid.
+// parseTime parses the common forms of a time: ISO 8601, names of months, zones, seconds since 1970. Without a zone
+// it is UTC. Missing parts of the date are taken from now; if now is zero such a time is invalid.
 func parseTime(s string, now time.Time) (time.Time, bool) {
 	s = strings.TrimSpace(s)
-	if s == "" || len(s) > timeLimit {
+	if s == "" || len(s) > maxTimeLength {
 		return time.Time{}, false
 	}
 	t, ok := readTime(s, now)
@@ -67,25 +67,32 @@ func unixTime(s string) (time.Time, bool) {
 	return time.Unix(int64(whole), int64(math.Round(part*1e6))*1000), true
 }
 
-var months = []string{"january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"}
+var months = []string{"january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
+	"november", "december"}
 var weekdays = []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 
-// fillers are words that mean nothing in a time.
-var fillers = map[string]bool{"at": true, "on": true, "and": true, "of": true, "ad": true, "t": true, "st": true, "nd": true,
+// fillers are words without meaning in a time.
+var fillers = map[string]bool{"at": true, "on": true, "and": true, "of": true, "ad": true, "t": true, "st": true,
+	"nd": true,
 	"rd": true, "th": true, "m": true}
 
 // zones are common abbreviations, in minutes east of Greenwich.
 var zones = map[string]int{
-	"z": 0, "utc": 0, "gmt": 0, "wet": 0, "west": 60, "bst": 60, "cet": 60, "cest": 120, "met": 60, "mest": 120, "eet": 120, "eest": 180,
-	"sast": 120, "cat": 120, "wat": 60, "eat": 180, "msk": 180, "trt": 180, "gst": 240, "pkt": 300, "ist": 330, "npt": 345,
-	"wib": 420, "ict": 420, "hkt": 480, "sgt": 480, "pht": 480, "pst8": -480, "awst": 480, "wita": 480, "jst": 540, "kst": 540, "wit": 540,
-	"acst": 570, "acdt": 630, "aest": 600, "aedt": 660, "chst": 600, "nzst": 720, "nzdt": 780, "sst": -660, "hst": -600, "hdt": -540,
-	"akst": -540, "akdt": -480, "pst": -480, "pdt": -420, "mst": -420, "mdt": -360, "cst": -360, "cdt": -300, "est": -300, "edt": -240,
+	"z": 0, "utc": 0, "gmt": 0, "wet": 0, "west": 60, "bst": 60, "cet": 60, "cest": 120, "met": 60, "mest": 120,
+	"eet": 120, "eest": 180,
+	"sast": 120, "cat": 120, "wat": 60, "eat": 180, "msk": 180, "trt": 180, "gst": 240, "pkt": 300, "ist": 330,
+	"npt": 345,
+	"wib": 420, "ict": 420, "hkt": 480, "sgt": 480, "pht": 480, "pst8": -480, "awst": 480, "wita": 480, "jst": 540,
+	"kst": 540, "wit": 540,
+	"acst": 570, "acdt": 630, "aest": 600, "aedt": 660, "chst": 600, "nzst": 720, "nzdt": 780, "sst": -660,
+	"hst": -600, "hdt": -540,
+	"akst": -540, "akdt": -480, "pst": -480, "pdt": -420, "mst": -420, "mdt": -360, "cst": -360, "cdt": -300,
+	"est": -300, "edt": -240,
 	"ast": -240, "adt": -180, "nst": -210, "ndt": -150, "brt": -180, "art": -180, "clt": -240, "cot": -300, "pet": -300,
 }
 
-// moment is a time as far as it has been read.
-type moment struct {
+// partialTime is a partly parsed time.
+type partialTime struct {
 	year, month, day     int
 	hour, minute, second int
 	nano                 int
@@ -94,7 +101,7 @@ type moment struct {
 	numbers              []dateNumber
 }
 
-// dateNumber is a number of a date whose part is not clear from itself.
+// dateNumber is a number of a date that can be a day, month or year.
 type dateNumber struct {
 	value, digits int
 }
@@ -114,7 +121,7 @@ func digits(s string, i int) int {
 }
 
 func readTime(s string, now time.Time) (time.Time, bool) {
-	var m moment
+	var m partialTime
 	for i := 0; i < len(s); {
 		ok := true
 		switch c := s[i]; {
@@ -138,12 +145,12 @@ func readTime(s string, now time.Time) (time.Time, bool) {
 	return m.time(now)
 }
 
-// zonedByNumber says that the sign at i does not begin an offset: no digit follows it.
-func (m *moment) zonedByNumber(s string, i int) bool {
+// zonedByNumber reports whether the sign at i does not begin an offset: no digit follows it.
+func (m *partialTime) zonedByNumber(s string, i int) bool {
 	return i+1 >= len(s) || !isDigit(s[i+1])
 }
 
-func (m *moment) number(s string, i int) (int, bool) {
+func (m *partialTime) number(s string, i int) (int, bool) {
 	end := digits(s, i)
 	n, digitCount := 0, end-i
 	if digitCount > 14 {
@@ -206,13 +213,13 @@ func (m *moment) number(s string, i int) (int, bool) {
 	return end, len(m.numbers) <= 3
 }
 
-// dated says that the whole date has been read.
-func (m *moment) dated() bool {
+// dated reports whether the whole date is parsed.
+func (m *partialTime) dated() bool {
 	return m.year != 0 || len(m.numbers) == 3 || len(m.numbers) == 2 && m.month != 0
 }
 
-// separated reads a date like 2031-05-06, 5/6/2031 or 6-May-2031 whose first number stands from i to end.
-func (m *moment) separated(s string, i, end int) (next int, ok bool) {
+// separated parses a date like 2031-05-06, 5/6/2031 or 6-May-2031 whose first number is s[i:end].
+func (m *partialTime) separated(s string, i, end int) (next int, ok bool) {
 	if end >= len(s) || strings.IndexByte("-/.", s[end]) < 0 || end-i > 4 || len(m.numbers) > 0 || m.dated() {
 		return 0, false
 	}
@@ -250,7 +257,7 @@ func number(s string) dateNumber {
 	return dateNumber{n, len(s)}
 }
 
-// monthOf is the number of a month's name or its first letters, or 0.
+// monthOf returns the number of a month by its name or the first letters of it, or 0.
 func monthOf(w string) int {
 	for i, name := range months {
 		if w == name || w == name[:3] || w == "sept" && i == 8 {
@@ -260,7 +267,7 @@ func monthOf(w string) int {
 	return 0
 }
 
-func (m *moment) compactClock(d string) bool {
+func (m *partialTime) compactClock(d string) bool {
 	m.timed = true
 	m.hour, _ = strconv.Atoi(d[:2])
 	m.minute, _ = strconv.Atoi(d[2:4])
@@ -270,8 +277,8 @@ func (m *moment) compactClock(d string) bool {
 	return true
 }
 
-// clock reads minutes and seconds behind the first colon.
-func (m *moment) clock(s string, i, hour int) (int, bool) {
+// clock parses minutes and seconds after the first colon.
+func (m *partialTime) clock(s string, i, hour int) (int, bool) {
 	m.hour, m.timed = hour, true
 	end := digits(s, i)
 	if end == i || end-i > 2 {
@@ -295,13 +302,13 @@ func (m *moment) clock(s string, i, hour int) (int, bool) {
 	return end, true
 }
 
-// zone reads an offset like +02:00, -0530 or +2.
-func (m *moment) zone(s string, i int) (int, bool) {
+// zone parses an offset like +02:00, -0530 or +2.
+func (m *partialTime) zone(s string, i int) (int, bool) {
 	sign := 1
 	if s[i] == '-' {
 		sign = -1
 	}
-	if m.zoned && isAlpha(s[i-1]) { // GMT+3 has always meant that three hours are to be added to get GMT
+	if m.zoned && isAlpha(s[i-1]) { // in GMT+3 three hours are added to get GMT, as other servers do
 		sign = -sign
 	}
 	i++
@@ -327,7 +334,7 @@ func (m *moment) zone(s string, i int) (int, bool) {
 	return end, true
 }
 
-func (m *moment) word(w string) bool {
+func (m *partialTime) word(w string) bool {
 	switch {
 	case w == "am" || w == "a" || w == "pm" || w == "p":
 		if !m.timed || m.hour > 12 {
@@ -360,11 +367,11 @@ func (m *moment) word(w string) bool {
 	return false
 }
 
-// centuryTurn is how many years ahead a year of two digits may lie before it means the century before.
+// centuryTurn is the number of years in the future from which a year of two digits means the last century.
 const centuryTurn = 50
 
-// date gives the numbers of the date their parts.
-func (m *moment) date(now time.Time) bool {
+// date assigns the numbers of the date to day, month and year.
+func (m *partialTime) date(now time.Time) bool {
 	n := m.numbers
 	for _, d := range n {
 		if d.digits > 2 && d.value == 0 {
@@ -390,7 +397,7 @@ func (m *moment) date(now time.Time) bool {
 		}
 		return true
 	}
-	if m.month != 0 && m.day == 0 { // by name
+	if m.month != 0 && m.day == 0 { // the month was given by name
 		if len(n) == 2 {
 			if isYear(n[0]) {
 				n[0], n[1] = n[1], n[0]
@@ -442,7 +449,7 @@ func (m *moment) date(now time.Time) bool {
 	return true
 }
 
-func (m *moment) time(now time.Time) (time.Time, bool) {
+func (m *partialTime) time(now time.Time) (time.Time, bool) {
 	named := m.month != 0 || m.day != 0 || len(m.numbers) > 0
 	if !m.date(now) || !named && !m.timed {
 		return time.Time{}, false

@@ -4,11 +4,11 @@ import (
 	"strings"
 )
 
-// token is a piece of code and the class clients know its kind by.
+// token is a piece of code and the class that clients use for its kind.
 type token struct{ class, text string }
 
-// highlighter writes the tokens of one block of code. The highlighter's classes are those of Pygments, as clients expect; where its
-// lexers are older than the ones clients were made for, the rules below close the gap for the most common languages.
+// highlighter writes the tokens of one block of code. The classes are those of Pygments, which clients expect. The
+// lexers are older than the ones clients were made for; the rules below correct the most common languages.
 type highlighter struct {
 	r        *renderer
 	body     *node
@@ -40,7 +40,7 @@ func (h *highlighter) write() {
 	}
 }
 
-// lines writes a token. Spans do not go over line ends.
+// lines writes a token. Spans end at line ends.
 func (h *highlighter) lines(t token) {
 	for text := t.text; text != ""; {
 		line, rest, ended := strings.Cut(text, "\n")
@@ -58,10 +58,10 @@ func (h *highlighter) lines(t token) {
 	}
 }
 
-// plainSpace is the class of white space that is not marked though that of its language is.
+// plainSpace is the class of white space that is not marked, in languages whose white space is marked.
 const plainSpace = " "
 
-// split cuts text without a class into line ends, white space and words.
+// split splits text without a class into line ends, white space and words.
 func (h *highlighter) split() {
 	marked := ""
 	if h.language.whiteSpace || h.language.name == "Bash Session" || h.language.name == "YAML" {
@@ -93,7 +93,7 @@ func (h *highlighter) split() {
 	h.tokens = out
 }
 
-// span appends text; neighbours of one class share a span.
+// span appends text; neighbours with the same class share a span.
 func (h *highlighter) span(class, text string) {
 	last := h.body.last
 	if class == "" {
@@ -115,11 +115,12 @@ func (h *highlighter) span(class, text string) {
 
 // classFixes change the class of a token, by language.
 var classFixes = map[string]func(tokens []token, i int){
-	"JavaScript": fixScript, "TypeScript": fixScript, "JSX": fixScript, "TSX": fixScript, "Java": fixJava, "Go": fixGo, "Rust": fixRust,
+	"JavaScript": fixScript, "TypeScript": fixScript, "JSX": fixScript, "TSX": fixScript, "Java": fixJava, "Go": fixGo,
+	"Rust": fixRust,
 	"YAML": fixYAML, "Bash": fixBash, "Bash Session": fixBash, "HTML": fixHTML, "TOML": fixTOML, "C": fixC, "C++": fixC,
 }
 
-// fixPython marks the white space of definitions and imports, and documentation.
+// fixPython marks the white space of definitions and imports, and documentation strings.
 func fixPython(tokens []token, i int) {
 	t := &tokens[i]
 	if t.class == "" && strings.Trim(t.text, " ") == "" {
@@ -131,16 +132,18 @@ func fixPython(tokens []token, i int) {
 			after = tokens[i+1]
 		}
 		switch {
-		case before.text == "def", before.text == "class", before == token{"kn", "from"}, before.class == "nn" && after == token{"kn", "import"},
+		case before.text == "def", before.text == "class", before == token{"kn", "from"},
+			before.class == "nn" && after == token{"kn", "import"},
 			before == token{"kn", "import"} && after.class == "nn", before == token{"o", ","} && after.class == "nn":
 			t.class = "w"
 		}
 		return
 	}
-	if t.class == "sd" || !strings.HasPrefix(t.class, "s") || !strings.HasPrefix(t.text, `"""`) && !strings.HasPrefix(t.text, "'''") {
+	if t.class == "sd" || !strings.HasPrefix(t.class, "s") ||
+		!strings.HasPrefix(t.text, `"""`) && !strings.HasPrefix(t.text, "'''") {
 		return
 	}
-	// A string that begins a line is documentation.
+	// A string at the start of a line is documentation.
 	space := i > 0 && strings.Trim(tokens[i-1].text, " ") == ""
 	before := i - 1
 	if space {
@@ -162,9 +165,11 @@ func fixPython(tokens []token, i int) {
 }
 
 var scriptClasses = map[string]string{
-	"const": "kd", "let": "kd", "class": "kd", "interface": "kd", "enum": "kd", "async": "k", "await": "k", "export": "k", "extends": "k",
-	"import": "k", "from": "k", "static": "k", "super": "k", "yield": "k", "of": "k", "new": "ow", "typeof": "ow", "instanceof": "ow",
-	"delete": "ow", "void": "ow", "in": "ow",
+	"const": "kd", "let": "kd", "class": "kd", "interface": "kd", "enum": "kd", "async": "k", "await": "k",
+	"export": "k", "extends": "k",
+	"import": "k", "from": "k", "static": "k", "super": "k", "yield": "k", "of": "k", "new": "ow", "typeof": "ow",
+	"instanceof": "ow",
+	"delete":     "ow", "void": "ow", "in": "ow",
 }
 
 func fixScript(tokens []token, i int) {
@@ -178,7 +183,8 @@ func fixScript(tokens []token, i int) {
 		t.class = "ow"
 	case t.class == "mi":
 		t.class = "mf"
-	case (t.class == "nb" || t.class == "nx" || t.class == "ne") && strings.HasSuffix(t.text, "Error") && isError(t.text):
+	case (t.class == "nb" || t.class == "nx" || t.class == "ne") && strings.HasSuffix(t.text, "Error") &&
+		isError(t.text):
 		t.class = "ne"
 	case t.class == "" && t.text == ":":
 		t.class = "o"
@@ -279,7 +285,7 @@ func fixC(tokens []token, i int) {
 	}
 }
 
-// fixCalls tells calls from definitions, which stand outside of braces.
+// fixCalls distinguishes calls from definitions, which are outside of braces.
 func fixCalls(tokens []token) {
 	depth := 0
 	for i := range tokens {

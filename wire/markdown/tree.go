@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// tag is one of the elements a message may contain; there is no way to build any other.
+// tag is one of the elements that a message can contain; the renderer cannot build others.
 type tag uint8
 
 const (
@@ -41,12 +41,12 @@ const (
 	tagTr
 	tagUl
 	tagVideo
-	tagRoot // the message itself; never written
-	tagMark // a spoiler's border, replaced before writing
+	tagRoot   // the message itself; never written
+	tagBorder // the border of a spoiler, replaced before writing
 	tagCount
 )
 
-// element says what a tag is called, which attributes it may carry (in the order they are written) and how it is laid out.
+// element describes a tag: its name, its attributes in the order in which they are written, and its layout.
 type element struct {
 	name  string
 	attrs []string
@@ -72,11 +72,12 @@ var elements = [tagCount]element{
 	tagHr:         {name: "hr", block: true, void: true},
 	tagImg: {name: "img", attrs: []string{"alt", "class", "data-animated", "data-original-content-type",
 		"data-original-dimensions", "src", "title"}, void: true},
-	tagLi:     {name: "li", block: true},
-	tagOl:     {name: "ol", attrs: []string{"start"}, block: true},
-	tagP:      {name: "p", block: true},
-	tagPre:    {name: "pre", block: true},
-	tagSpan:   {name: "span", attrs: []string{"aria-label", "class", "data-user-group-id", "data-user-id", "role", "title"}},
+	tagLi:  {name: "li", block: true},
+	tagOl:  {name: "ol", attrs: []string{"start"}, block: true},
+	tagP:   {name: "p", block: true},
+	tagPre: {name: "pre", block: true},
+	tagSpan: {name: "span", attrs: []string{"aria-label", "class", "data-user-group-id", "data-user-id", "role",
+		"title"}},
 	tagStrong: {name: "strong"},
 	tagTable:  {name: "table", block: true},
 	tagTbody:  {name: "tbody", block: true},
@@ -93,26 +94,28 @@ var elements = [tagCount]element{
 // attr is one attribute of an element.
 type attr struct{ name, value string }
 
-// kind says what a text node's text still needs.
+// kind is the way in which the text of a text node is written.
 type kind uint8
 
 const (
 	kindElement  kind = iota
-	kindSource        // dialect source that the inline passes have yet to read
-	kindText          // finished text: entities survive, the rest is escaped
+	kindSource        // Markdown source that the inline passes have not parsed yet
+	kindText          // finished text: entities are kept, the rest is escaped
 	kindVerbatim      // code: everything is escaped
-	kindQuoted        // code whose quotes are written as entities too
+	kindQuoted        // code whose quotes are escaped too
 	kindFailed        // math that failed: code with apostrophes and quotes as entities
-	kindMath          // the math engine's own output, checked against its own list
+	kindMath          // output of the math engine, checked against its list of elements
 )
 
 // node is one element or one run of text.
 type node struct {
 	tag    tag
 	kind   kind
-	atomic bool // set apart by previews: the blank tail after it stays empty
-	opened bool // its content starts on a new line though the paragraph it began with has given way to a preview
-	spaced bool // ends with a line end of its own: indented code has always had one more than fenced code
+	atomic bool // written without line ends inside and after it, like previews and code
+	// opened means that the content starts on a new line although a preview has replaced its first paragraph.
+	opened bool
+	// spaced means that the code ends with an additional line end, as clients expect of indented code.
+	spaced bool
 	text   string
 	attrs  []attr
 	parent *node
@@ -122,31 +125,31 @@ type node struct {
 	next   *node
 }
 
-// Nodes are allocated together: first as many as one plain paragraph needs, then as many as a median message of others.
+// Nodes are allocated in groups: first enough for a plain paragraph, then enough for a typical message.
 const (
 	nodesFirst  = 3
 	nodesAtOnce = 12
 )
 
-// grove allocates the nodes of one rendering.
-type grove struct {
+// nodePool allocates the nodes of one rendering.
+type nodePool struct {
 	free []node
-	more bool // some have been allocated
+	more bool // the first group is allocated
 }
 
-func (g *grove) element(t tag, attrs ...attr) *node {
+func (g *nodePool) element(t tag, attrs ...attr) *node {
 	n := g.node()
 	n.tag, n.attrs = t, attrs
 	return n
 }
 
-func (g *grove) textNode(k kind, s string) *node {
+func (g *nodePool) textNode(k kind, s string) *node {
 	n := g.node()
 	n.kind, n.text = k, s
 	return n
 }
 
-func (g *grove) node() *node {
+func (g *nodePool) node() *node {
 	if len(g.free) == 0 {
 		n := nodesFirst
 		if g.more {
@@ -169,7 +172,7 @@ func (n *node) append(c *node) {
 	n.last = c
 }
 
-// insertAfter puts c behind the child at; a nil at puts it first.
+// insertAfter inserts c after the child at; if at is nil it inserts c first.
 func (n *node) insertAfter(at, c *node) {
 	if at == n.last {
 		n.append(c)
@@ -211,7 +214,7 @@ func (n *node) attr(name string) string {
 	return ""
 }
 
-// lastElement is the last child that is an element.
+// lastElement returns the last child that is an element, or nil.
 func (n *node) lastElement() *node {
 	c := n.last
 	for c != nil && c.kind != kindElement {
@@ -240,7 +243,7 @@ func (n *node) innerText() string {
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
 
-// html writes the children of n. Block elements stand on lines of their own.
+// html writes the children of n. Block elements are on lines of their own.
 func (n *node) html(out []byte) []byte {
 	for c := n.first; c != nil; c = c.next {
 		out = c.write(out)
@@ -293,7 +296,7 @@ func (n *node) write(out []byte) []byte {
 	return out
 }
 
-// blankTail says that n is only blank text between or behind elements that stand on lines of their own, which is dropped.
+// blankTail reports whether n is blank text next to elements on lines of their own, which is not written.
 func (n *node) blankTail() bool {
 	p := n.prev
 	return (n.kind == kindText || n.kind == kindSource) && p != nil && p.kind == kindElement &&
@@ -301,7 +304,7 @@ func (n *node) blankTail() bool {
 		(n.next == nil || n.next.kind == kindElement) && blank(n.text)
 }
 
-// opensLine says that n's content starts on a new line: it begins with a block.
+// opensLine reports whether the content of n starts on a new line: its first child is a block.
 func (n *node) opensLine() bool {
 	switch n.attr("class") {
 	case "spoiler-header", "spoiler-content":
@@ -344,7 +347,7 @@ func (n *node) writeAttrs(out []byte, e *element) []byte {
 	return out
 }
 
-// entity returns the length of the character reference s begins with, or 0.
+// entity returns the length of the character reference at the start of s, or 0.
 func entity(s string) int {
 	i := 1
 	if i < len(s) && s[i] == '#' {
@@ -375,18 +378,19 @@ func entity(s string) int {
 	return 0
 }
 
-// endsEntity says that s ends in a character reference: its semicolon is no punctuation.
+// endsEntity reports whether s ends in a character reference: its semicolon is no punctuation.
 func endsEntity(s string) bool {
 	if !strings.HasSuffix(s, ";") {
 		return false
 	}
-	s = s[max(0, len(s)-entityLimit):]
+	s = s[max(0, len(s)-maxEntity):]
 	i := strings.LastIndexByte(s, '&')
 	return i >= 0 && entity(s[i:]) == len(s)-i
 }
 
-// entityLimit is how many bytes a character reference may have; longer runs are text. It keeps escaping linear.
-const entityLimit = 64
+// maxEntity is the length of the longest character reference, in bytes; longer ones are text. It keeps escaping
+// linear.
+const maxEntity = 64
 
 func escapeText(out []byte, s string) []byte { return escape(out, s, false) }
 func escapeAttr(out []byte, s string) []byte { return escape(out, s, true) }
@@ -397,7 +401,7 @@ func escape(out []byte, s string, quotes bool) []byte {
 		var to string
 		switch s[i] {
 		case '&':
-			if entity(s[i:min(len(s), i+entityLimit)]) > 0 {
+			if entity(s[i:min(len(s), i+maxEntity)]) > 0 {
 				continue
 			}
 			to = "&amp;"
@@ -419,7 +423,7 @@ func escape(out []byte, s string, quotes bool) []byte {
 	return append(out, s[from:]...)
 }
 
-// escapeCode writes code, with quotes and apostrophes as given: clients have always had them in several ways.
+// escapeCode writes code with the given forms of quotes and apostrophes: clients expect different ones by context.
 func escapeCode(out []byte, s, quote, apostrophe string) []byte {
 	from := 0
 	for i := 0; i < len(s); i++ {

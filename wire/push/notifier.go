@@ -35,8 +35,8 @@ var defaultRetryPauses = []time.Duration{
 // Service sends notifications and registrations. Pusher implements it; tests have another.
 type Service interface {
 	// notify sends one notification. left is the notification for the devices where that failed for now, to be tried
-	// again. gone are the devices that their service does not know any more. err is one of the failures.
-	notify(n notification) (left notification, gone wire.UnregisteredDevices, err error)
+	// again. unregistered are the devices that their service does not know any more. err is one of the failures.
+	notify(n notification) (left notification, unregistered wire.UnregisteredDevices, err error)
 	// Register is as in wire.Pusher.
 	Register(wire.PushRegistration) (code string, err error)
 }
@@ -102,8 +102,8 @@ func (h *Notifier) Handle(_ context.Context, a *dispatch.Attempt) dispatch.Outco
 
 // send sends a notification and returns the outcome of the attempt.
 func (h *Notifier) send(a *dispatch.Attempt, n notification) dispatch.Outcome {
-	left, gone, err := h.Pusher.notify(n)
-	wire.RemoveUnregisteredDevices(h.Server, a.Realm, a.Job.User, gone)
+	left, unregistered, err := h.Pusher.notify(n)
+	wire.RemoveUnregisteredDevices(h.Server, a.Realm, a.Job.User, unregistered)
 	unconfigured := errors.Is(err, wire.ErrPushNotConfigured)
 	done := dispatch.Outcome{NotificationShown: a.Job.Kind == realm.OutboxPush && !unconfigured}
 	if err == nil || unconfigured || errors.Is(err, wire.ErrPushRefused) {

@@ -49,10 +49,10 @@ func (s *fakeServer) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (
 	return a, err
 }
 
-func (s *fakeServer) View(_ realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+func (s *fakeServer) View(_ realm.ID, c realm.Caller, read func(realm.View) (any, error)) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return look(s.r.ViewAs(c, then))
+	return read(s.r.ViewAs(c, then))
 }
 
 func (s *fakeServer) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool) {
@@ -71,7 +71,7 @@ type service struct {
 	sent chan notification
 }
 
-func (p *service) notify(n notification) (left notification, gone wire.UnregisteredDevices, err error) {
+func (p *service) notify(n notification) (left notification, unregistered wire.UnregisteredDevices, err error) {
 	if err = p.errs[0]; len(p.errs) > 1 {
 		p.errs = p.errs[1:]
 	}
@@ -79,7 +79,7 @@ func (p *service) notify(n notification) (left notification, gone wire.Unregiste
 	if errors.Is(err, wire.ErrDeviceUnknown) {
 		return left, wire.UnregisteredDevices{Tokens: n.tokens}, nil
 	}
-	return n, gone, err
+	return n, unregistered, err
 }
 
 func runCommand[A any](s *fakeServer, c realm.Caller, cmd realm.Command[A]) A {
@@ -103,11 +103,8 @@ func newFakeServer(t *testing.T) (s *fakeServer, bo realm.UserID) {
 	ann := runCommand(s, system, realm.CreateUser{Name: "Ann", Email: "ann@example.org"})
 	bo = runCommand(s, system, realm.CreateUser{Name: "Bo", Email: "bo@example.org"})
 	runCommand(s, realm.Caller{User: bo, Client: "t"}, realm.AddPushToken{Kind: realm.PushFCM, Token: "phone"})
-	runCommand(
-		s,
-		realm.Caller{User: ann, Client: "t"},
-		realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi", HTML: "<p>hi</p>"}},
-	)
+	runCommand(s, realm.Caller{User: ann, Client: "t"},
+		realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "hi", HTML: "<p>hi</p>"}})
 	return s, bo
 }
 
@@ -181,11 +178,8 @@ func TestActiveUserIsNotifiedOnlyIfUndelivered(t *testing.T) {
 	s, bo := newFakeServer(t)
 	p := &service{errs: []error{nil}, sent: make(chan notification, 10)}
 	c := s.notifier(p)
-	runCommand(
-		s,
-		realm.Caller{User: bo, Client: "t"},
-		realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_online_push_notifications", Value: false}}},
-	)
+	runCommand(s, realm.Caller{User: bo, Client: "t"},
+		realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_online_push_notifications", Value: false}}})
 	s.active = true
 	if out := c.Handle(context.Background(), s.job()); out.RetryAfter == 0 || len(p.sent) != 0 {
 		t.Errorf("undelivered: %+v, %d sent", out, len(p.sent))
@@ -208,11 +202,8 @@ func TestActiveUserIsNotifiedOnlyIfUndelivered(t *testing.T) {
 func TestLeftoverJobsRunFirst(t *testing.T) {
 	s, bo := newFakeServer(t)
 	ann := realm.Caller{User: bo - 1, Client: "t"}
-	runCommand(
-		s,
-		ann,
-		realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "again", HTML: "<p>again</p>"}},
-	)
+	runCommand(s, ann,
+		realm.SendMessage{People: []realm.Principal{{ID: bo}}, Body: realm.Body{Text: "again", HTML: "<p>again</p>"}})
 	all := s.r.ViewAs(realm.Caller{System: true}, then).OutboxJobs()
 	p := &service{errs: []error{nil}, sent: make(chan notification, 100)}
 	c := dispatch.New(dispatch.Options{

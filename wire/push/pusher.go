@@ -168,18 +168,14 @@ func testText(n wire.PushOrigin) string {
 }
 
 func (p *Pusher) testByFCM(n wire.PushOrigin, d realm.PushToken) error {
-	return p.sendFCM(
-		d.Token,
-		"high",
-		map[string]any{
-			"event":      "test",
-			"realm_name": n.RealmName,
-			"realm_url":  n.RealmURL,
-			"realm_uri":  n.RealmURL,
-			"user_id":    n.User,
-			"time":       time.Now().Unix(),
-		},
-	)
+	return p.sendFCM(d.Token, "high", map[string]any{
+		"event":      "test",
+		"realm_name": n.RealmName,
+		"realm_url":  n.RealmURL,
+		"realm_uri":  n.RealmURL,
+		"user_id":    n.User,
+		"time":       time.Now().Unix(),
+	})
 }
 
 // sendFCM sends one notification to one Android device. The service accepts only strings as values.
@@ -208,7 +204,7 @@ func (p *Pusher) sendFCM(token, priority string, data map[string]any) error {
 			Details []struct{ ErrorCode string }
 		}
 	}
-	json.Unmarshal(answer, &failure) // one that does not parse says nothing of the device
+	json.Unmarshal(answer, &failure) // no details if the answer is not JSON
 	for _, d := range failure.Error.Details {
 		if d.ErrorCode == "UNREGISTERED" ||
 			d.ErrorCode == "INVALID_ARGUMENT" && failure.Error.Status == "INVALID_ARGUMENT" {
@@ -268,13 +264,10 @@ func (p *Pusher) sendJSONToBouncer(path string, body any) (answer []byte, code s
 
 // sendToBouncer sends a request to the bouncer. code is the code of its refusal, or "" and then answer is its answer.
 func (p *Pusher) sendToBouncer(path, kind string, body []byte) (answer []byte, code string, err error) {
-	status, answer, err := p.send(
-		p.http,
-		strings.TrimSuffix(p.c.Bouncer, "/")+"/api/v1/remotes/push/"+path,
-		kind,
-		body,
-		func(r *http.Request) { r.SetBasicAuth(p.c.BouncerOrg, p.c.BouncerKey) },
-	)
+	address := strings.TrimSuffix(p.c.Bouncer, "/") + "/api/v1/remotes/push/" + path
+	status, answer, err := p.send(p.http, address, kind, body, func(r *http.Request) {
+		r.SetBasicAuth(p.c.BouncerOrg, p.c.BouncerKey)
+	})
 	if err != nil {
 		return nil, "", fmt.Errorf("reach the push bouncer: %w", err)
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // notify is as in Service. A refusal for good is logged and not tried again.
-func (p *Pusher) notify(n notification) (left notification, gone wire.UnregisteredDevices, err error) {
+func (p *Pusher) notify(n notification) (left notification, unregistered wire.UnregisteredDevices, err error) {
 	left = n
 	left.tokens, left.devices = nil, nil
 	sent := false
@@ -28,13 +28,13 @@ func (p *Pusher) notify(n notification) (left notification, gone wire.Unregister
 		sent = true
 		if len(n.tokens) > 0 {
 			invalid, e := p.notifyByBouncer(n)
-			if gone.Tokens = invalid; e != nil {
+			if unregistered.Tokens = invalid; e != nil {
 				left.tokens, err = n.tokens, e
 			}
 		}
 		if len(n.devices) > 0 {
 			invalid, e := p.notifyEncryptedByBouncer(n)
-			if gone.Devices = invalid; e != nil {
+			if unregistered.Devices = invalid; e != nil {
 				left.devices, err = n.devices, e
 			}
 		}
@@ -51,28 +51,28 @@ func (p *Pusher) notify(n notification) (left notification, gone wire.Unregister
 			}
 			sent = true
 			if errors.Is(e, wire.ErrDeviceUnknown) {
-				gone.Tokens = append(gone.Tokens, d)
+				unregistered.Tokens = append(unregistered.Tokens, d)
 			} else if e != nil {
 				left.tokens, err = append(left.tokens, d), e
 			}
 		}
 	}
 	if !sent {
-		return left, gone, wire.ErrPushNotConfigured
+		return left, unregistered, wire.ErrPushNotConfigured
 	}
 	if err != nil {
 		p.log.Warn("push notification failed",
 			"user", n.User.String(), "realm", n.RealmID, "devices", len(left.tokens)+len(left.devices), "err", err)
 	}
-	return left, gone, err
+	return left, unregistered, err
 }
 
 // TestEncrypted shows a test notification on devices that are notified end-to-end encrypted.
 func (p *Pusher) TestEncrypted(
 	origin wire.PushOrigin, devices []realm.Device, now int64,
-) (gone wire.UnregisteredDevices, err error) {
-	_, gone, err = p.notify(newTestNotification(origin, devices, now))
-	return gone, err
+) (unregistered wire.UnregisteredDevices, err error) {
+	_, unregistered, err = p.notify(newTestNotification(origin, devices, now))
+	return unregistered, err
 }
 
 // priority returns Google's priority. A removal must not wake a device.
@@ -105,8 +105,9 @@ func apnsNotification(n notification, d realm.PushToken) *apns2.Notification {
 	return out
 }
 
-// notifyByBouncer lets the bouncer notify devices by their tokens. gone are the tokens that are not valid any more.
-func (p *Pusher) notifyByBouncer(n notification) (gone []realm.PushToken, err error) {
+// notifyByBouncer lets the bouncer notify devices by their tokens. unregistered are the tokens that are not valid any
+// more.
+func (p *Pusher) notifyByBouncer(n notification) (unregistered []realm.PushToken, err error) {
 	android, apple := []string{}, []string{}
 	for _, d := range n.tokens {
 		if d.Kind == realm.PushAPNs {
@@ -130,20 +131,17 @@ func (p *Pusher) notifyByBouncer(n notification) (gone []realm.PushToken, err er
 	if len(android) > 0 {
 		forAndroid = n.fcm
 	}
-	answer, code, err := p.sendJSONToBouncer(
-		"notify",
-		map[string]any{
-			"realm_uuid":   n.RealmUUID,
-			"user_id":      n.User,
-			"apns_payload": forApple,
-			"gcm_payload":  forAndroid,
-			"gcm_options": map[string]string{
-				"priority": priority(n),
-			},
-			"android_devices": android,
-			"apple_devices":   apple,
+	answer, code, err := p.sendJSONToBouncer("notify", map[string]any{
+		"realm_uuid":   n.RealmUUID,
+		"user_id":      n.User,
+		"apns_payload": forApple,
+		"gcm_payload":  forAndroid,
+		"gcm_options": map[string]string{
+			"priority": priority(n),
 		},
-	)
+		"android_devices": android,
+		"apple_devices":   apple,
+	})
 	if err == nil && code != "" {
 		err = fmt.Errorf("%w: %s", wire.ErrPushRefused, code)
 	}
@@ -160,19 +158,19 @@ func (p *Pusher) notifyByBouncer(n notification) (gone []realm.PushToken, err er
 		return nil, nil // the bouncer accepted the notification, even if its answer is not readable
 	}
 	for _, d := range n.tokens {
-		dead := reply.Deleted.Android
+		invalid := reply.Deleted.Android
 		if d.Kind == realm.PushAPNs {
-			dead = reply.Deleted.Apple
+			invalid = reply.Deleted.Apple
 		}
-		if slices.Contains(dead, d.Token) {
-			gone = append(gone, d)
+		if slices.Contains(invalid, d.Token) {
+			unregistered = append(unregistered, d)
 		}
 	}
-	return gone, nil
+	return unregistered, nil
 }
 
 // notifyEncryptedByBouncer lets the bouncer forward notifications that it cannot decrypt.
-func (p *Pusher) notifyEncryptedByBouncer(n notification) (gone []realm.Device, err error) {
+func (p *Pusher) notifyEncryptedByBouncer(n notification) (unregistered []realm.Device, err error) {
 	requests := []any{}
 	for _, d := range n.devices {
 		sealed, err := seal(d.Key, n.secret)
@@ -196,10 +194,8 @@ func (p *Pusher) notifyEncryptedByBouncer(n notification) (gone []realm.Device, 
 	if len(requests) == 0 {
 		return nil, nil
 	}
-	answer, code, err := p.sendJSONToBouncer(
-		"e2ee/notify",
-		map[string]any{"realm_uuid": n.RealmUUID, "push_requests": requests},
-	)
+	answer, code, err := p.sendJSONToBouncer("e2ee/notify",
+		map[string]any{"realm_uuid": n.RealmUUID, "push_requests": requests})
 	if err == nil && code != "" {
 		err = fmt.Errorf("%w: %s", wire.ErrPushRefused, code)
 	}
@@ -207,17 +203,17 @@ func (p *Pusher) notifyEncryptedByBouncer(n notification) (gone []realm.Device, 
 		return nil, err
 	}
 	var reply struct {
-		Dead []string `json:"delete_token_ids"`
+		Unregistered []string `json:"delete_token_ids"`
 	}
 	if json.Unmarshal(answer, &reply) != nil {
 		return nil, nil
 	}
 	for _, d := range n.devices {
-		if slices.Contains(reply.Dead, *d.TokenID) {
-			gone = append(gone, d)
+		if slices.Contains(reply.Unregistered, *d.TokenID) {
+			unregistered = append(unregistered, d)
 		}
 	}
-	return gone, nil
+	return unregistered, nil
 }
 
 // secretBoxKind is the first byte of a device's key. A key for libsodium's secretbox follows (protocol).

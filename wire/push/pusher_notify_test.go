@@ -65,20 +65,18 @@ func TestAPNsNotification(t *testing.T) {
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
-	p := newPusher(
-		t,
-		Config{APNsKey: writeFile(t, "key.p8", pkcs8(t, key)), APNsKeyID: "ABC", APNsTeam: "DEF", APNsServer: s.URL},
-	)
+	p := newPusher(t,
+		Config{APNsKey: writeFile(t, "key.p8", pkcs8(t, key)), APNsKeyID: "ABC", APNsTeam: "DEF", APNsServer: s.URL})
 	p.apns.HTTPClient.Transport = s.Client().Transport
 	apple := func(token string) realm.PushToken {
 		return realm.PushToken{Kind: realm.PushAPNs, Token: token, App: "org.example.App"}
 	}
 	n := notice(false, apple("f00d"), apple("dead"), apple("b15e"))
-	left, gone, err := p.notify(n)
+	left, unregistered, err := p.notify(n)
 	if !errors.Is(err, wire.ErrPushFailed) || len(left.tokens) != 1 || left.tokens[0].Token != "b15e" ||
-		len(gone.Tokens) != 1 ||
-		gone.Tokens[0].Token != "dead" {
-		t.Errorf("left %v, gone %v: %v", left.tokens, gone.Tokens, err)
+		len(unregistered.Tokens) != 1 ||
+		unregistered.Tokens[0].Token != "dead" {
+		t.Errorf("left %v, gone %v: %v", left.tokens, unregistered.Tokens, err)
 	}
 	p.notify(left)
 	if len(ids) != 3 {
@@ -109,15 +107,13 @@ func TestFCMNotification(t *testing.T) {
 		sent = append(sent, m.Token+" "+m.Android.Priority+" "+m.Data["event"]+" "+m.Data["zulip_message_id"])
 	}))
 	defer s.Close()
-	account, _ := json.Marshal(
-		map[string]string{
-			"type":         "service_account",
-			"project_id":   "acme",
-			"client_email": "x@example.com",
-			"private_key":  string(pkcs8(t, key)),
-			"token_uri":    s.URL + "/token",
-		},
-	)
+	account, _ := json.Marshal(map[string]string{
+		"type":         "service_account",
+		"project_id":   "acme",
+		"client_email": "x@example.com",
+		"private_key":  string(pkcs8(t, key)),
+		"token_uri":    s.URL + "/token",
+	})
 	p := newPusher(t, Config{FCMAccount: writeFile(t, "account.json", account), FCMServer: s.URL})
 	for _, remove := range []bool{false, true} {
 		if _, _, err := p.notify(notice(remove, realm.PushToken{Kind: realm.PushFCM, Token: "phone"})); err != nil {
@@ -182,17 +178,14 @@ func TestBouncerEncryptedNotification(t *testing.T) {
 	}))
 	defer s.Close()
 	p := newPusher(t, Config{Bouncer: s.URL, BouncerOrg: "org", BouncerKey: "key"})
-	n := notice(
-		false,
-		realm.PushToken{Kind: realm.PushFCM, Token: "old"},
-		realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"},
-	)
+	n := notice(false, realm.PushToken{Kind: realm.PushFCM, Token: "old"},
+		realm.PushToken{Kind: realm.PushAPNs, Token: "f00d"})
 	n.devices = []realm.Device{{ID: 1, TokenKind: "fcm", TokenID: &token, KeyID: &keyID, Key: secret}}
-	left, gone, err := p.notify(n)
-	if err != nil || len(left.tokens)+len(left.devices) != 0 || len(gone.Tokens) != 1 ||
-		gone.Tokens[0].Token != "old" ||
-		len(gone.Devices) != 1 {
-		t.Errorf("left %v %v, gone %v: %v", left.tokens, left.devices, gone, err)
+	left, unregistered, err := p.notify(n)
+	if err != nil || len(left.tokens)+len(left.devices) != 0 || len(unregistered.Tokens) != 1 ||
+		unregistered.Tokens[0].Token != "old" ||
+		len(unregistered.Devices) != 1 {
+		t.Errorf("left %v %v, gone %v: %v", left.tokens, left.devices, unregistered, err)
 	}
 	if len(asked) != 2 {
 		t.Errorf("asked %v", asked)

@@ -59,10 +59,10 @@ func (s *fakeServer) Turn(_ realm.ID, c realm.Caller, decide func(*realm.Turn) (
 	return a, err
 }
 
-func (s *fakeServer) View(_ realm.ID, c realm.Caller, look func(realm.View) (any, error)) (any, error) {
+func (s *fakeServer) View(_ realm.ID, c realm.Caller, read func(realm.View) (any, error)) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return look(s.r.ViewAs(c, 1_700_000_000))
+	return read(s.r.ViewAs(c, 1_700_000_000))
 }
 
 func (s *fakeServer) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool) {
@@ -100,18 +100,14 @@ func newFakeServer(t *testing.T, service string, slack bool) *fakeServer {
 	if slack {
 		kind = 2
 	}
-	b := runCommand(
-		s,
-		ann,
-		realm.CreateBot{
-			Name:      "Robo",
-			Email:     "robo-bot@example.org",
-			ShortName: "robo",
-			Type:      realm.OutgoingWebhook,
-			URL:       service,
-			Interface: kind,
-		},
-	)
+	b := runCommand(s, ann, realm.CreateBot{
+		Name:      "Robo",
+		Email:     "robo-bot@example.org",
+		ShortName: "robo",
+		Type:      realm.OutgoingWebhook,
+		URL:       service,
+		Interface: kind,
+	})
 	send(s, ann, b.ID, "hi *bot*", "<p>hi <em>bot</em></p>")
 	v := s.r.ViewAs(system, 1_700_000_000)
 	errands := v.OutboxJobs()
@@ -128,11 +124,8 @@ func newFakeServer(t *testing.T, service string, slack bool) *fakeServer {
 // send sends a message to the bot and takes it out of botMessages.
 func send(s *fakeServer, from realm.Caller, to realm.UserID, text, html string) {
 	s.t.Helper()
-	runCommand(
-		s,
-		from,
-		realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: text, HTML: html}},
-	)
+	runCommand(s, from,
+		realm.SendMessage{People: []realm.Principal{{ID: to}}, Body: realm.Body{Text: text, HTML: html}})
 	<-s.botMessages
 }
 
@@ -152,13 +145,11 @@ func (s *fakeServer) client(allow ...string) *Client {
 
 // startDispatcher has the services called that wait.
 func (s *fakeServer) startDispatcher(allow ...string) *dispatch.Dispatcher {
-	c := dispatch.New(
-		dispatch.Options{
-			Server:      s,
-			Handlers:    map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxWebhook: s.client(allow...)},
-			Concurrency: map[realm.OutboxJobKind]int{realm.OutboxWebhook: MaxCalling},
-		},
-	)
+	c := dispatch.New(dispatch.Options{
+		Server:      s,
+		Handlers:    map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxWebhook: s.client(allow...)},
+		Concurrency: map[realm.OutboxJobKind]int{realm.OutboxWebhook: MaxCalling},
+	})
 	c.Begin(0, map[realm.ID]wire.Site{1: {Host: "h"}})
 	s.t.Cleanup(func() { c.Close(context.Background()) })
 	return c
@@ -341,10 +332,8 @@ func TestInternalAddressesAreBlocked(t *testing.T) {
 // address, nor whether it has one. The operator's log contains it.
 func TestInternalAddressesStayPrivate(t *testing.T) {
 	called := make(chan bool, 10)
-	port := strings.TrimPrefix(
-		startService(t, func(http.ResponseWriter, *http.Request) { called <- true }),
-		"http://127.0.0.1:",
-	)
+	port := strings.TrimPrefix(startService(t, func(http.ResponseWriter, *http.Request) { called <- true }),
+		"http://127.0.0.1:")
 	s := newFakeServer(t, "http://localhost:"+port, false)
 	var log bytes.Buffer
 	s.log = slog.New(slog.NewTextHandler(&log, nil))

@@ -16,7 +16,7 @@ import (
 // rebuilt after a restore; the secret is left out on purpose.
 var backupFolders = []string{"uploads/content", "uploads/pictures", "uploads/exports"}
 
-// WriteBackup writes a backup of a data directory to w. It asks the server that runs there, which goes on serving, or
+// WriteBackup writes a backup of a data directory to w. It asks the server that runs there, which serves meanwhile, or
 // reads the directory itself if no server runs.
 func WriteBackup(data string, w io.Writer) error {
 	r, err := ControlClient(data, 0).Post(controlURL("backup"), "application/json", strings.NewReader("{}"))

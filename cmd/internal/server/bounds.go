@@ -19,9 +19,9 @@ import (
 // Bound is the limit of something that could grow: a mailbox, a queue, a cache, a part of a request.
 type Bound struct {
 	Name     string // also the value of the label "of" in the metrics
-	Of       string // what is counted, with its unit
-	Overflow string // what happens at the limit
-	Reason   string // why the limit has this value, or why there is one
+	Of       string // the things counted, with their unit
+	Overflow string // the effect of reaching the limit
+	Reason   string // the reason for the value, or for having a limit
 
 	limit func(r *metricReading) int64
 	used  func(r *metricReading) int64 // nil if a single request is bounded
@@ -167,7 +167,7 @@ var AllBounds = []Bound{
 		Name:     "json_values",
 		Of:       "JSON values in a parameter",
 		Overflow: "400",
-		Reason:   "a decoded value takes about 60 times its text",
+		Reason:   "so many values take about 60 MB while they are decoded",
 		limit:    constant(form.MaxJSONValues),
 	},
 	{
@@ -191,7 +191,7 @@ var AllBounds = []Bound{
 		Name:     "rate_limited_callers",
 		Of:       "users and addresses whose request rate is counted, of each kind",
 		Overflow: "the oldest is forgotten, then any",
-		Reason:   "each takes some bytes for every address that ever asked",
+		Reason:   "every address that ever sent a request would take memory",
 		limit:    constant(httpd.MaxTracked),
 		used:     func(r *metricReading) int64 { return r.server.http.Tracked() },
 	},
@@ -216,7 +216,7 @@ var AllBounds = []Bound{
 		Name:     "undelivered_recipients",
 		Of:       "recipients of events that wait in the mailboxes of sessions",
 		Overflow: "commands get 503",
-		Reason:   "8 bytes and some microseconds each; events must not be produced faster than they are delivered",
+		Reason:   "8 bytes each, seconds of work in total; events must not be produced faster than delivered",
 		limit:    constant(actors.MaxUndelivered),
 		used:     func(r *metricReading) int64 { return r.orgs.Undelivered.Load() },
 		hits:     func(r *metricReading) int64 { return r.orgs.Busy.Load() },
@@ -323,7 +323,7 @@ var AllBounds = []Bound{
 		Name:     "webhook_calls",
 		Of:       "outgoing webhook calls of one organization that wait; one bot can use a tenth",
 		Overflow: "dropped and logged",
-		Reason:   "each contains a message; a service that is down must not fill the memory",
+		Reason:   "a service that is down must not fill the memory",
 		limit:    constant(realm.MaxWebhookCalls),
 		used:     func(r *metricReading) int64 { return r.waiting(realm.OutboxWebhook) },
 	},
@@ -355,7 +355,7 @@ var AllBounds = []Bound{
 		Name:     "link_previews",
 		Of:       "messages of one organization whose linked pages wait to be fetched; one user can have 50",
 		Overflow: "the message gets no preview, and it is logged",
-		Reason:   "about a hundred bytes each",
+		Reason:   "a slow site must not fill the memory",
 		limit:    constant(realm.MaxPreviews),
 		used:     func(r *metricReading) int64 { return r.waiting(realm.OutboxPreview) },
 	},
@@ -363,7 +363,7 @@ var AllBounds = []Bound{
 		Name:     "data_exports",
 		Of:       "data exports that wait",
 		Overflow: "the export fails",
-		Reason:   "exports are written one after the other",
+		Reason:   "exports are written one after the other, and each organization may start five a week",
 		limit:    constant(maxWaitingExports),
 		used:     func(r *metricReading) int64 { return int64(len(r.server.exports.jobs)) },
 	},
@@ -371,7 +371,7 @@ var AllBounds = []Bound{
 		Name:     "mail_connections",
 		Of:       "connections that send email to channels",
 		Overflow: "they wait",
-		Reason:   "each takes up to the size of an email in memory",
+		Reason:   "an email of up to 10 MiB is in memory while it is received",
 		limit:    constant(mail.MaxConnections),
 	},
 	{

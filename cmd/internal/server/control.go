@@ -32,7 +32,7 @@ const maxCommandBytes = 1 << 20
 // maxCommandAnswerBytes limits the answer to one command.
 const maxCommandAnswerBytes = 64 << 20
 
-// operator is what the operator's commands use.
+// operator holds the parts that commands of an operator use.
 type operator struct {
 	orgs      *actors.Server
 	sites     *siteTable
@@ -96,8 +96,8 @@ func (o *operator) run(name string, args map[string]string) (any, error) {
 	return command(o, args)
 }
 
-// Command executes a command of the operator: on the server that runs in a data directory, or on the directory itself if
-// no server runs there.
+// Command executes a command of the operator: on the server that runs in a data directory, or on the directory itself
+// if no server runs there.
 func Command(dir, name string, args map[string]string) (map[string]any, error) {
 	if answer, ran, err := RemoteCommand(dir, name, args); ran {
 		return answer, err
@@ -138,8 +138,8 @@ func toMap(v any) (m map[string]any, err error) {
 	return m, json.Unmarshal(data, &m)
 }
 
-// ControlClient returns an HTTP client that is connected to the control socket of a data directory. The host name in its
-// requests is ignored. A timeout of 0 means none.
+// ControlClient returns an HTTP client that is connected to the control socket of a data directory. The host name in
+// its requests is ignored. A timeout of 0 means none.
 func ControlClient(dir string, timeout time.Duration) *http.Client {
 	path := filepath.Join(dir, ControlSocketName)
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {

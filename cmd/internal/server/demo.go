@@ -110,7 +110,8 @@ func (d *demoRealm) createChannels() error {
 			members = append(members, p.login)
 		}
 	}
-	if err := d.createChannel("general", "Everything that concerns everybody", realm.NewChannel{}, members); err != nil {
+	if err := d.createChannel("general", "Everything that concerns everybody", realm.NewChannel{},
+		members); err != nil {
 		return err
 	}
 	if err := d.createChannel("engineering", "How it works", realm.NewChannel{}, members); err != nil {

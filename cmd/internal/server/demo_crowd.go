@@ -53,7 +53,9 @@ func parseCrowd(s string) (crowdSpec, error) {
 		case "seed":
 			c.plan.Seed = uint64(n)
 		default:
-			return c, fmt.Errorf("demo-crowd: unknown name %q; use users, channels, zipf, hundred, messages, realms or seed", k)
+			return c,
+				fmt.Errorf("demo-crowd: unknown name %q; use users, channels, zipf, hundred, messages, realms or seed",
+					k)
 		}
 	}
 	if c.plan.Users < 1 || c.plan.Channels < 1 || c.realms < 1 {

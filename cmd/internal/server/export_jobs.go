@@ -89,7 +89,8 @@ func (e *exporter) run() {
 }
 
 func (e *exporter) finish(j exportJob, failed bool) {
-	if _, err := execute(e.orgs, j.realm, systemCaller, realm.FinishExport{ID: j.export.ID, Failed: failed}); err != nil {
+	if _, err := execute(e.orgs, j.realm, systemCaller,
+		realm.FinishExport{ID: j.export.ID, Failed: failed}); err != nil {
 		e.log.Error("recording the end of an export failed", "realm", j.realm, "export", j.export.ID, "err", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 // Timing of the sweep.
 const (
-	// sweepAge is how old an unreferenced file must be before it is removed. Clients that do not know a new picture yet may
-	// still request the old one, and an operator who wonders about a file has a day to look at it.
+	// sweepAge is how old an unreferenced file must be before it is removed. Clients that do not know a new picture yet
+	// may still request the old one, and an operator who wonders about a file has a day to look at it.
 	sweepAge = 24 * time.Hour
 	// sweepInterval is the time between two sweeps; the first one begins when the server starts.
 	sweepInterval = 24 * time.Hour

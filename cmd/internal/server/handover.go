@@ -34,12 +34,12 @@ import (
 //	  connections, stops, closes the store
 //	                                         opens the store, applies the facts since the copy, serves
 //
-// The predecessor goes on if the successor ends before it asks to take over. From the copy on, the predecessor writes no
-// rows, so that the journal contains everything that the copy lacks. If the copy fails, or rows were written after it,
-// the successor loads the organizations after the predecessor has stopped, and requests wait longer. Event queues are in
-// the data directory, so no client has to register again.
+// The predecessor continues if the successor ends before it asks to take over. From the copy on, the predecessor writes
+// no rows, so that the journal contains everything that the copy lacks. If the copy fails, or rows were written after
+// it, the successor loads the organizations after the predecessor has stopped, and requests wait longer. Event queues
+// are in the data directory, so no client has to register again.
 
-// predecessorEnv is the environment variable that tells a successor the process id of its predecessor.
+// predecessorEnv is the environment variable with the process id of the predecessor.
 const predecessorEnv = EnvironmentPrefix + "PREDECESSOR"
 
 // Limits of a handover.
@@ -57,8 +57,8 @@ const (
 	// snapshotTimeout is how long a successor waits for a snapshot before the predecessor stops. A longer snapshot
 	// continues, and the next step waits for it.
 	snapshotTimeout = 10 * time.Second
-	// storeCopyTimeout is how long a successor waits for the copy of the store: for a snapshot, and for data in memory to
-	// be written.
+	// storeCopyTimeout is how long a successor waits for the copy of the store: for a snapshot, and for data in memory
+	// to be written.
 	storeCopyTimeout = snapshotTimeout + shutdownTimeout
 	// preloadTimeout is how long a successor may read the copy before the predecessor writes rows again. The successor
 	// then has read in vain, but the predecessor's journal stays short enough for a fast start after a crash.
@@ -67,7 +67,7 @@ const (
 	lockPollInterval = 2 * time.Millisecond
 )
 
-// Handover is what a process needs to be replaced by a successor, and to replace its predecessor.
+// Handover has the values that a process needs to start a successor, and to replace its predecessor.
 type Handover struct {
 	Program     string        // path of the program file to start: an upgrade has put another file there
 	Args        []string      // command line of the successor, with the program's name first
@@ -75,8 +75,8 @@ type Handover struct {
 	Connections *park.Handoff // where the predecessor sends its connections; nil if it sends none
 }
 
-// InheritHandover returns this process's handover, and the sockets that the process was started with by a service manager
-// or a predecessor. It takes them: a second call returns no sockets.
+// InheritHandover returns this process's handover, and the sockets that the process was started with by a service
+// manager or a predecessor. It takes them: a second call returns no sockets.
 func InheritHandover() (*Handover, []net.Listener, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -100,7 +100,7 @@ type handover struct {
 	log       *slog.Logger
 	listeners []net.Listener
 
-	// Set when the server is open; nobody can ask for a handover before.
+	// Set by connect, before the control socket accepts a request for a handover.
 	orgs           *actors.Server
 	store          *snapshot.Store
 	longRequests   func() int   // number of requests in progress whose bodies cannot be handed over
@@ -142,7 +142,8 @@ func (s *Server) StartSuccessor() (int, error) { return s.handover.startSuccesso
 // Yield and stops the server.
 func (s *Server) Successor() <-chan struct{} { return s.handover.ready }
 
-// Yield notes that this process gives way to its successor, so that the server hands over its connections when it stops.
+// Yield notes that this process gives way to its successor, so that the server hands over its connections when it
+// stops.
 func (s *Server) Yield() { s.handover.yielded = true }
 
 func (h *handover) startSuccessor() (int, error) {
@@ -180,7 +181,8 @@ func (h *handover) watchSuccessor(p *os.Process, connections *park.Handoff) {
 			h.log.Warn("removing the copy of the store failed", "err", err)
 		}
 	}
-	h.log.Error("the successor ended before it took over; this process continues", "state", fmt.Sprint(state), "err", err)
+	h.log.Error("the successor ended before it took over; this process continues", "state", fmt.Sprint(state), "err",
+		err)
 }
 
 // resumeSnapshots allows rows to be written again.
@@ -269,8 +271,8 @@ func (h *handover) waitForLongRequests(ctx context.Context) {
 	}
 }
 
-// preload loads the organizations from a copy of the predecessor's store while the predecessor serves. It returns nil if
-// that fails; the organizations are then loaded later.
+// preload loads the organizations from a copy of the predecessor's store while the predecessor serves. It returns nil
+// if that fails; the organizations are then loaded later.
 func preload(data string, log *slog.Logger) *actors.Preloaded {
 	began := time.Now()
 	p, err := preloadCopy(data, log)
@@ -283,14 +285,16 @@ func preload(data string, log *slog.Logger) *actors.Preloaded {
 }
 
 func preloadCopy(data string, log *slog.Logger) (p *actors.Preloaded, err error) {
-	r, err := ControlClient(data, storeCopyTimeout).Post(controlURL("lend"), "application/json", strings.NewReader("{}"))
+	r, err := ControlClient(data, storeCopyTimeout).Post(controlURL("lend"), "application/json",
+		strings.NewReader("{}"))
 	if err != nil {
 		return nil, err
 	}
 	defer r.Body.Close()
 	if r.StatusCode != http.StatusOK { // also if the predecessor's program does not know this request
 		why, _ := io.ReadAll(io.LimitReader(r.Body, 1<<10))
-		return nil, fmt.Errorf("the predecessor did not copy its store: %s %s", r.Status, strings.TrimSpace(string(why)))
+		return nil, fmt.Errorf("the predecessor did not copy its store: %s %s", r.Status,
+			strings.TrimSpace(string(why)))
 	}
 	// Use half of the processors at most: the predecessor has clients.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(1, runtime.GOMAXPROCS(0)/2)))

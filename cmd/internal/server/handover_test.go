@@ -10,8 +10,8 @@ import (
 	"parley/snapshot"
 )
 
-// A successor that cannot read a copy of its predecessor's store continues without it, whatever the reason, and leaves no
-// files behind.
+// A successor that cannot read a copy of its predecessor's store continues without it, whatever the reason, and leaves
+// no files behind.
 func TestFailedPreload(t *testing.T) {
 	for name, lend := range map[string]http.HandlerFunc{
 		"an older program": func(w http.ResponseWriter, _ *http.Request) {

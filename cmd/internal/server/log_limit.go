@@ -14,7 +14,8 @@ import (
 // organizations and users are concerned. An error that happens for every message would otherwise fill the disk.
 const maxLinesPerMinute = 20
 
-// NewLog returns a log that writes to w as the settings say. It suppresses frequent repetitions of a warning or an error.
+// NewLog returns a log that writes to w as the settings say. It suppresses frequent repetitions of a warning or an
+// error.
 func NewLog(s *Settings, w io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.LogLevel)); err != nil {
@@ -27,8 +28,8 @@ func NewLog(s *Settings, w io.Writer) (*slog.Logger, error) {
 	return slog.New(newLimitedHandler(slog.NewTextHandler(w, o))), nil
 }
 
-// limitedHandler writes at most maxLinesPerMinute lines of each text of warnings and errors per minute. The first line of
-// the next minute has the number of suppressed lines in its attribute "suppressed".
+// limitedHandler writes at most maxLinesPerMinute lines of each text of warnings and errors per minute. The first line
+// of the next minute has the number of suppressed lines in its attribute "suppressed".
 type limitedHandler struct {
 	slog.Handler
 	counts *messageCounts
@@ -74,7 +75,8 @@ func (h limitedHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// admit reports whether another line of the text may be written, and how many lines were suppressed in the minute before.
+// admit reports whether another line of the text may be written, and how many lines were suppressed in the minute
+// before.
 func (c *messageCounts) admit(text string, now time.Time) (suppressed int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

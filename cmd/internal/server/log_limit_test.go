@@ -21,7 +21,8 @@ func TestRepeatedLogLinesAreSuppressed(t *testing.T) {
 	if n := strings.Count(out.String(), "email lost"); n != maxLinesPerMinute {
 		t.Errorf("%d lines, want %d", n, maxLinesPerMinute)
 	}
-	for text, want := range map[string]int{"email sent": 1000, "disk slow": 1, "realm=1": 1001 + maxLinesPerMinute, "suppressed": 0} {
+	for text, want := range map[string]int{"email sent": 1000, "disk slow": 1, "realm=1": 1001 + maxLinesPerMinute,
+		"suppressed": 0} {
 		if n := strings.Count(out.String(), text); n != want {
 			t.Errorf("%q %d times, want %d", text, n, want)
 		}

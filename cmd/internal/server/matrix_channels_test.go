@@ -8,7 +8,7 @@ import (
 
 const noAdministration = "You do not have permission to administer this channel."
 
-// members: who may know a channel's subscribers. A guest, only where he is one, or everybody may know.
+// canReadSubscribers: readers of the metadata; guests only if they are subscribed or the channel is web-public.
 func (x *matrixChannel) canReadSubscribers(p *matrixUser) bool {
 	if p.isGuest() {
 		return x.isSubscribed() || x.kind == "web-public"
@@ -23,8 +23,9 @@ func metadataError(p *matrixUser, x *matrixChannel) string {
 	return hiddenError(noChannel)
 }
 
-// changeQuestion is a change of a channel; further says what else is asked of who administers it.
-func changeQuestion(name string, further func(p *matrixUser, x *matrixChannel) string, change func(s *matrixStage, x *matrixChannel) pairs) matrixQuestion {
+// changeQuestion asks for a change of a channel. further returns the expected error for administrators of the channel.
+func changeQuestion(name string, further func(p *matrixUser, x *matrixChannel) string,
+	change func(s *matrixStage, x *matrixChannel) pairs) matrixQuestion {
 	return matrixQuestion{"change " + name, false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 		return s.call(p, "PATCH", fmt.Sprintf("/streams/%d", x.id), change(s, x)...).msg()
 	}, func(p *matrixUser, x *matrixChannel) string {
@@ -52,7 +53,7 @@ func (s *matrixStage) channelQuestions() []matrixQuestion {
 		}
 		return hiddenError(noChannel)
 	}
-	// needsContent: making a channel readable for others, or for all, takes that one may read it.
+	// needsContent: only readers of the content may give others access to it.
 	needsContent := func(p *matrixUser, x *matrixChannel) string {
 		if x.canReadContent(p) {
 			return ""
@@ -78,29 +79,33 @@ func (s *matrixStage) channelQuestions() []matrixQuestion {
 			return shownOrAbsent(slices.Contains(ids(r.body["streams"], "stream_id"), x.id))
 		}, func(p *matrixUser, x *matrixChannel) string { return shownOrAbsent(x.canReadMetadata(p)) }},
 		{"list with what is readable", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
-			r := s.call(p, "GET", "/streams", "include_can_access_content", true, "include_public", false, "include_subscribed", false)
+			r := s.call(p, "GET", "/streams", "include_can_access_content", true, "include_public", false,
+				"include_subscribed", false)
 			if m := r.msg(); m != "" {
 				return m
 			}
 			return shownOrAbsent(slices.Contains(ids(r.body["streams"], "stream_id"), x.id))
 		}, func(p *matrixUser, x *matrixChannel) string { return shownOrAbsent(x.canReadContent(p)) }},
 		{"see subscribers", false, byID("/streams/%d/members"), memberOnly},
-		{"see whether somebody is subscribed", false, byID(fmt.Sprintf("/users/%d/subscriptions/%%d", s.keeper.id)), memberOnly},
-		{"see among somebody's channels", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+		{"see whether a user is subscribed", false, byID(fmt.Sprintf("/users/%d/subscriptions/%%d", s.keeper.id)),
+			memberOnly},
+		{"see among the channels of a user", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			r := s.call(p, "GET", fmt.Sprintf("/users/%d/channels", s.keeper.id))
 			if m := r.msg(); m != "" {
 				return m
 			}
 			return shownOrAbsent(slices.Contains(nums(r.body["subscribed_channel_ids"]), x.id))
 		}, func(p *matrixUser, x *matrixChannel) string { return shownOrAbsent(x.canReadSubscribers(p)) }},
-		{"ask the mail address", false, byID("/streams/%d/email_address"), func(p *matrixUser, x *matrixChannel) string {
-			if canSend(p, x) { // whoever may not write there is not told that it has one
-				return ""
-			}
-			return hiddenError(noChannel)
-		}},
+		{"ask the mail address", false, byID("/streams/%d/email_address"),
+			func(p *matrixUser, x *matrixChannel) string {
+				if canSend(p, x) { // others do not learn that it has an address
+					return ""
+				}
+				return hiddenError(noChannel)
+			}},
 		{"set a colour", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
-			return s.call(p, "POST", "/users/me/subscriptions/properties", "subscription_data", []any{map[string]any{"stream_id": x.id, "property": "color", "value": "#76ce90"}}).msg()
+			return s.call(p, "POST", "/users/me/subscriptions/properties", "subscription_data",
+				[]any{map[string]any{"stream_id": x.id, "property": "color", "value": "#76ce90"}}).msg()
 		}, func(p *matrixUser, x *matrixChannel) string {
 			switch {
 			case x.isSubscribed():
@@ -110,10 +115,13 @@ func (s *matrixStage) channelQuestions() []matrixQuestion {
 			}
 			return fmt.Sprintf("Not subscribed to channel ID %d", x.id)
 		}},
-		changeQuestion("its name", func(*matrixUser, *matrixChannel) string { return "Channel already has that name." }, func(s *matrixStage, x *matrixChannel) pairs { return pairs{"new_name", x.name} }),
-		changeQuestion("its description", nil, func(s *matrixStage, x *matrixChannel) pairs { return pairs{"description", ""} }),
+		changeQuestion("its name", func(*matrixUser, *matrixChannel) string { return "Channel already has that name." },
+			func(s *matrixStage, x *matrixChannel) pairs { return pairs{"new_name", x.name} }),
+		changeQuestion("its description", nil,
+			func(s *matrixStage, x *matrixChannel) pairs { return pairs{"description", ""} }),
 		changeQuestion("its privacy", needsContent, func(s *matrixStage, x *matrixChannel) pairs {
-			return pairs{"is_private", x.kind == "private" || x.kind == "protected", "history_public_to_subscribers", x.kind != "protected", "is_web_public", x.kind == "web-public"}
+			return pairs{"is_private", x.kind == "private" || x.kind == "protected", "history_public_to_subscribers",
+				x.kind != "protected", "is_web_public", x.kind == "web-public"}
 		}),
 		changeQuestion("its retention", func(p *matrixUser, x *matrixChannel) string {
 			if p.name != "owner" {
@@ -129,8 +137,10 @@ func (s *matrixStage) channelQuestions() []matrixQuestion {
 			}
 			return ""
 		}, func(s *matrixStage, x *matrixChannel) pairs { return pairs{"is_default_stream", false} }),
-		changeQuestion("its folder", nil, func(s *matrixStage, x *matrixChannel) pairs { return pairs{"folder_id", nil} }),
-		changeQuestion("its topics policy", nil, func(s *matrixStage, x *matrixChannel) pairs { return pairs{"topics_policy", "inherit"} }),
+		changeQuestion("its folder", nil,
+			func(s *matrixStage, x *matrixChannel) pairs { return pairs{"folder_id", nil} }),
+		changeQuestion("its topics policy", nil,
+			func(s *matrixStage, x *matrixChannel) pairs { return pairs{"topics_policy", "inherit"} }),
 		{"archive", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			m := s.call(p, "DELETE", fmt.Sprintf("/streams/%d", x.id)).msg()
 			if m == "" {
@@ -148,9 +158,11 @@ func (s *matrixStage) channelQuestions() []matrixQuestion {
 		}},
 		{"unsubscribe another", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			if x.id != missingID {
-				s.must(s.keeper, "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]string{"name": x.name}}, "principals", []int64{extra})
+				s.must(s.keeper, "POST", "/users/me/subscriptions", "subscriptions",
+					[]any{map[string]string{"name": x.name}}, "principals", []int64{extra})
 			}
-			return s.call(p, "DELETE", "/users/me/subscriptions", "subscriptions", []string{x.name}, "principals", []int64{extra}).msg()
+			return s.call(p, "DELETE", "/users/me/subscriptions", "subscriptions", []string{x.name}, "principals",
+				[]int64{extra}).msg()
 		}, func(p *matrixUser, x *matrixChannel) string {
 			switch {
 			case !x.canReadMetadata(p):
@@ -161,22 +173,28 @@ func (s *matrixStage) channelQuestions() []matrixQuestion {
 			return ""
 		}},
 		{"subscribe another", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
-			s.must(s.keeper, "DELETE", "/users/me/subscriptions", "subscriptions", []string{x.name}, "principals", []int64{extra})
-			return s.call(p, "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]string{"name": x.name}}, "principals", []int64{extra}).msg()
+			s.must(s.keeper, "DELETE", "/users/me/subscriptions", "subscriptions", []string{x.name}, "principals",
+				[]int64{extra})
+			return s.call(p, "POST", "/users/me/subscriptions", "subscriptions",
+				[]any{map[string]string{"name": x.name}}, "principals", []int64{extra}).msg()
 		}, subscribing},
-		{"subscribe himself", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
-			return s.call(p, "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]string{"name": x.name}}).msg()
+		{"subscribe", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
+			return s.call(p, "POST", "/users/me/subscriptions", "subscriptions",
+				[]any{map[string]string{"name": x.name}}).msg()
 		}, subscribing},
 	}
-	for _, setting := range []string{"can_add_subscribers_group", "can_administer_channel_group", "can_create_topic_group", "can_delete_any_message_group", "can_delete_own_message_group", "can_move_messages_out_of_channel_group",
-		"can_move_messages_within_channel_group", "can_remove_subscribers_group", "can_resolve_topics_group", "can_send_message_group", "can_subscribe_group"} {
+	for _, setting := range []string{"can_add_subscribers_group", "can_administer_channel_group",
+		"can_create_topic_group", "can_delete_any_message_group", "can_delete_own_message_group",
+		"can_move_messages_out_of_channel_group",
+		"can_move_messages_within_channel_group", "can_remove_subscribers_group", "can_resolve_topics_group",
+		"can_send_message_group", "can_subscribe_group"} {
 		var further func(p *matrixUser, x *matrixChannel) string
 		switch setting {
 		case "can_add_subscribers_group", "can_subscribe_group":
 			further = needsContent
 		case "can_delete_any_message_group", "can_delete_own_message_group":
 			further = func(p *matrixUser, x *matrixChannel) string {
-				if p.isAdmin() || p.name == "moderator" { // the organization's can_set_delete_message_policy_group
+				if p.isAdmin() || p.name == "moderator" { // can_set_delete_message_policy_group of the organization
 					return ""
 				}
 				return "Insufficient permission"
@@ -200,7 +218,7 @@ func subscribing(p *matrixUser, x *matrixChannel) string {
 	return ""
 }
 
-// registered: in which list of a registration a channel is.
+// registered returns the list of a registration that contains a channel.
 func registered(p *matrixUser, x *matrixChannel) string {
 	switch {
 	case !x.canReadMetadata(p):
@@ -253,8 +271,10 @@ func matrixChannels(t *testing.T, l *coverage) {
 				}
 			}
 			s.check(where, registered(p, x), "%s: list of registration in a %s", p.name, x)
-			s.check(unread, shownOrAbsent(x.keepsRecord(p) && x.relation == subscribed), "%s: unread of registration in a %s", p.name, x)
-			s.check(subscribers, shownOrAbsent(x.canReadSubscribers(p) && !p.isVisitor()), "%s: subscribers of registration in a %s", p.name, x)
+			s.check(unread, shownOrAbsent(x.keepsRecord(p) && x.relation == subscribed),
+				"%s: unread of registration in a %s", p.name, x)
+			s.check(subscribers, shownOrAbsent(x.canReadSubscribers(p) && !p.isVisitor()),
+				"%s: subscribers of registration in a %s", p.name, x)
 		}
 	}
 	s.askAll(all, s.channels, s.channelQuestions())

@@ -7,14 +7,15 @@ import (
 	"testing"
 )
 
-// matrixDirectMessages: whoever takes part in a conversation may do with its messages what he may with others;
-// for everybody else, administrators included, they do not exist.
+// matrixDirectMessages: participants of a direct conversation have the usual rights to its messages. For all other
+// users, also administrators, the messages do not exist.
 func matrixDirectMessages(t *testing.T, l *coverage) {
 	s := newMatrixStage(t, l)
 	s.setModerationChannel()
 	all := append(s.people, s.outsiders()...)
 	var ask []func()
-	for n, names := range [][]string{{"member"}, {"guest", "owner"}, {"bot"}, {"gone", "newcomer"}, {"admin", "moderator", "member"}, {}} {
+	for n, names := range [][]string{{"member"}, {"guest", "owner"}, {"bot"}, {"gone", "newcomer"},
+		{"admin", "moderator", "member"}, {}} {
 		members := []int64{s.keeper.id}
 		for _, name := range names {
 			members = append(members, s.by[name].id)
@@ -23,7 +24,8 @@ func matrixDirectMessages(t *testing.T, l *coverage) {
 		up := s.must(s.keeper, "POST", "/user_uploads", "file", "text of "+word)
 		file := up.body["url"].(string)
 		write := func() int64 {
-			return s.must(s.keeper, "POST", "/messages", "type", "direct", "to", members, "content", "The "+word+" is in [f.txt]("+file+")").int("id")
+			return s.must(s.keeper, "POST", "/messages", "type", "direct", "to", members, "content",
+				"The "+word+" is in [f.txt]("+file+")").int("id")
 		}
 		first := write()
 		var spare []int64
@@ -33,10 +35,12 @@ func matrixDirectMessages(t *testing.T, l *coverage) {
 		own := map[string][]int64{}
 		for _, name := range names {
 			for range 3 {
-				own[name] = append(own[name], s.must(s.by[name], "POST", "/messages", "type", "direct", "to", members, "content", "of "+name).int("id"))
+				own[name] = append(own[name],
+					s.must(s.by[name], "POST", "/messages", "type", "direct", "to", members, "content",
+						"of "+name).int("id"))
 			}
 		}
-		ask = append(ask, func() { s.poseDirect(all, names, members, word, file, first, spare, own) })
+		ask = append(ask, func() { s.askDirect(all, names, members, word, file, first, spare, own) })
 	}
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
 	for _, f := range ask {
@@ -45,10 +49,13 @@ func matrixDirectMessages(t *testing.T, l *coverage) {
 	s.summary()
 }
 
-func (s *matrixStage) poseDirect(all []*matrixUser, names []string, members []int64, word, file string, first int64, spare []int64, own map[string][]int64) {
+// askDirect asks all questions about the messages of one conversation.
+func (s *matrixStage) askDirect(all []*matrixUser, names []string, members []int64, word, file string, first int64,
+	spare []int64, own map[string][]int64) {
 	narrow := func(terms ...any) func(p *matrixUser, id int64) string {
 		return func(p *matrixUser, id int64) string {
-			return messageShown(s.call(p, "GET", "/messages", "anchor", first, "num_before", 1, "num_after", 5, "narrow", append([]any{}, terms...)), first)
+			return messageShown(s.call(p, "GET", "/messages", "anchor", first, "num_before", 1, "num_after", 5,
+				"narrow", append([]any{}, terms...)), first)
 		}
 	}
 	at := func(method, rest string, params ...any) func(p *matrixUser, id int64) string {
@@ -60,7 +67,7 @@ func (s *matrixStage) poseDirect(all []*matrixUser, names []string, members []in
 	for _, q := range []struct {
 		name  string
 		ask   func(p *matrixUser, id int64) string
-		in    string // what participants are told; others: no such message
+		in    string // expected error for participants; others get "no such message"
 		lists bool
 	}{
 		{"read", at("GET", ""), "", false},
@@ -70,16 +77,18 @@ func (s *matrixStage) poseDirect(all []*matrixUser, names []string, members []in
 		{"narrow to all", narrow(), "", true},
 		{"narrow to direct messages", narrow(term("is", "dm")), "", true},
 		{"narrow to the conversation", narrow(map[string]any{"operator": "dm", "operand": members}), "", true},
-		{"narrow to whoever wrote", narrow(term("dm-including", s.keeper.id)), "", true},
+		{"narrow to conversations with the sender", narrow(term("dm-including", s.keeper.id)), "", true},
 		{"narrow to a sender", narrow(term("sender", s.keeper.id)), "", true},
 		{"narrow to an id", narrow(term("id", first)), "", true},
-		{"narrow to no channel", narrow(map[string]any{"operator": "channels", "operand": "public", "negated": true}), "", true},
+		{"narrow to no channel", narrow(map[string]any{"operator": "channels", "operand": "public", "negated": true}),
+			"", true},
 		{"search", narrow(term("search", word)), "", true},
 		{"search for a phrase", narrow(term("search", `"The `+word+` is"`)), "", true},
 		{"narrow to attachments", narrow(term("has", "attachment")), "", true},
 		{"narrow to unread", narrow(term("is", "unread")), "", true},
 		{"matches of a narrow", func(p *matrixUser, id int64) string {
-			r := s.call(p, "GET", "/messages/matches_narrow", "msg_ids", []int64{first}, "narrow", []any{[]any{"search", word}})
+			r := s.call(p, "GET", "/messages/matches_narrow", "msg_ids", []int64{first}, "narrow",
+				[]any{[]any{"search", word}})
 			if m := r.msg(); m != "" {
 				return m
 			}
@@ -101,7 +110,8 @@ func (s *matrixStage) poseDirect(all []*matrixUser, names []string, members []in
 			return s.call(p, "POST", "/submessage", "message_id", id, "msg_type", "widget", "content", "{}").msg()
 		}, "You cannot attach a submessage to this message.", false},
 		{"be reminded", func(p *matrixUser, id int64) string {
-			return s.call(p, "POST", "/reminders", "message_id", id, "scheduled_delivery_timestamp", s.now.Load()+day).msg()
+			return s.call(p, "POST", "/reminders", "message_id", id, "scheduled_delivery_timestamp",
+				s.now.Load()+day).msg()
 		}, "", false},
 		{"open the file", func(p *matrixUser, id int64) string {
 			if id == missingID {
@@ -115,7 +125,7 @@ func (s *matrixStage) poseDirect(all []*matrixUser, names []string, members []in
 			}
 			return at("DELETE", "")(p, id)
 		}, "You don't have permission to delete this message", false},
-		{"delete his own", func(p *matrixUser, id int64) string {
+		{"delete an own message", func(p *matrixUser, id int64) string {
 			if list := own[p.name]; len(list) > 0 && id != missingID {
 				id = list[0]
 			}
@@ -124,7 +134,8 @@ func (s *matrixStage) poseDirect(all []*matrixUser, names []string, members []in
 	} {
 		for _, p := range all {
 			in := slices.Contains(names, p.name)
-			want := loginError(p, q.name == "read" || q.name == "open the file" || q.lists && q.name != "matches of a narrow")
+			want := loginError(p, q.name == "read" || q.name == "open the file" || q.lists &&
+				q.name != "matches of a narrow")
 			switch {
 			case want != "":
 			case p.isVisitor():
@@ -148,7 +159,8 @@ func (s *matrixStage) poseDirect(all []*matrixUser, names []string, members []in
 			msg, isHidden := strings.CutPrefix(want, hiddenPrefix)
 			got := q.ask(p, first)
 			if s.check(got, msg, "%s: %s of the keeper with %v", p.name, q.name, names) && isHidden {
-				s.check(q.ask(p, missingID), got, "%s: %s of the keeper with %v, as where there is nothing", p.name, q.name, names)
+				s.check(q.ask(p, missingID), got, "%s: %s of the keeper with %v, as where there is nothing", p.name,
+					q.name, names)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"parley/wire"
 )
 
-// eventName is an event's type, and its op where it has one.
+// eventName returns the type of an event, with its op if it has one.
 func eventName(e map[string]any) string {
 	name, _ := e["type"].(string)
 	if op, ok := e["op"].(string); ok && name != "update_message_flags" {
@@ -19,7 +19,7 @@ func eventName(e map[string]any) string {
 	return name
 }
 
-// formOf is an event's form as the protocol's table of events has it: its type, and its op.
+// formOf returns the form of an event as the protocol's table of events names it: type and op.
 func formOf(e map[string]any) string {
 	if op, ok := e["op"].(string); ok {
 		return fmt.Sprintf("%s/%s", e["type"], op)
@@ -27,15 +27,15 @@ func formOf(e map[string]any) string {
 	return fmt.Sprint(e["type"])
 }
 
-// eventNames is what kinds of events somebody was told since he last asked. None may tell of a channel he may not know, or
-// repeat a text he may not read.
+// eventNames returns the names of a user's events since the last call. No event may name a channel that the user cannot
+// see, or contain a text that the user cannot read.
 func (s *matrixStage) eventNames(p *matrixUser, what string) string {
 	s.Helper()
 	var names []string
 	for _, e := range s.newEvents(p) {
-		s.book.noteEvent(formOf(e))
+		s.coverage.noteEvent(formOf(e))
 		if e["type"] == "update_message_flags" && e["op"] == "add" && e["flag"] == "read" {
-			continue // marked read behind who left a channel, some time later
+			continue // sent some time after a user has left a channel
 		}
 		if name := eventName(e); !slices.Contains(names, name) {
 			names = append(names, name)
@@ -48,11 +48,14 @@ func (s *matrixStage) eventNames(p *matrixUser, what string) string {
 			if p == s.keeper {
 				continue
 			}
-			if p != s.outsider && !x.canReadMetadata(p) && strings.Contains(string(raw), `"`+x.name+`"`) && !strings.Contains(string(raw), `"subscription"`) {
-				s.check("names it", "", "%s: %s: event %s of a %s he may not know", p.name, what, eventName(e), x)
+			if p != s.outsider && !x.canReadMetadata(p) && strings.Contains(string(raw), `"`+x.name+`"`) &&
+				!strings.Contains(string(raw), `"subscription"`) {
+				s.check("names it", "", "%s: %s: event %s of a %s that the user cannot see", p.name, what, eventName(e),
+					x)
 			}
 			if (p == s.outsider || !x.canReadMessage(p)) && strings.Contains(string(raw), x.word) {
-				s.check("repeats it", "", "%s: %s: event %s with a message in a %s he may not read", p.name, what, eventName(e), x)
+				s.check("repeats it", "", "%s: %s: event %s with a message in a %s that the user cannot read", p.name,
+					what, eventName(e), x)
 			}
 		}
 	}
@@ -60,7 +63,7 @@ func (s *matrixStage) eventNames(p *matrixUser, what string) string {
 	return strings.Join(names, ", ")
 }
 
-// queueOwners is everybody with a queue but the keeper.
+// queueOwners returns all users with a queue except the keeper.
 func (s *matrixStage) queueOwners() (out []*matrixUser) {
 	for _, p := range s.people {
 		if p.name != "gone" {
@@ -70,7 +73,8 @@ func (s *matrixStage) queueOwners() (out []*matrixUser) {
 	return append(out, s.outsider)
 }
 
-// checkAudience has something done and compares what everybody hears. The owner elsewhere hears nothing, whatever it is.
+// checkAudience calls do and compares the events of every user with the rule. The owner of the other organization never
+// receives an event.
 func (s *matrixStage) checkAudience(what string, do func(), rule func(p *matrixUser) []string) {
 	s.Helper()
 	for _, p := range append(s.queueOwners(), s.keeper) {
@@ -88,7 +92,7 @@ func (s *matrixStage) checkAudience(what string, do func(), rule func(p *matrixU
 		s.cells++
 		if w := strings.Join(slices.Compact(want), ", "); got != w {
 			s.cells--
-			s.check("hears ["+got+"]", "["+w+"]", "%s: %s", p.name, what)
+			s.check("receives ["+got+"]", "["+w+"]", "%s: %s", p.name, what)
 		}
 	}
 	s.eventNames(s.keeper, what)
@@ -101,8 +105,9 @@ func eventsIf(cond bool, events ...string) []string {
 	return nil
 }
 
-// isNotified: whoever hears what happens to a message after it was sent. Subscribers; where everybody may read also those
-// who have a record of it, but not guests; where history is protected only those of the subscribers who have one.
+// isNotified reports whether a user receives events about a message after it was sent: subscribers; in channels that
+// everyone can read also users with a record of the message, but no guests; with protected history only subscribers
+// with a record.
 func (x *matrixChannel) isNotified(p *matrixUser) bool {
 	switch x.kind {
 	case "protected":
@@ -124,10 +129,11 @@ func (s *matrixStage) registerAll() {
 	}
 }
 
-// otherForms are forms of events that clients which understand nothing new hear in the place of others, or beside them.
-var otherForms = map[string]string{"user_group/remove": "user_group/update", "realm_emoji/update": "realm_emoji/", "stream/delete": "stream/", "stream/create": "stream/"}
+// otherForms are forms of events that clients without capabilities receive instead of others, or in addition.
+var otherForms = map[string]string{"user_group/remove": "user_group/update", "realm_emoji/update": "realm_emoji/",
+	"stream/delete": "stream/", "stream/create": "stream/"}
 
-// checkOldClients compares what clients hear that understand nothing new: of what the new ones hear of, and of nothing else.
+// checkOldClients checks that clients without capabilities only receive events about the same things as new clients.
 func (s *matrixStage) checkOldClients(what string, rule func(p *matrixUser) []string) {
 	for _, p := range s.old {
 		var news []string
@@ -135,7 +141,7 @@ func (s *matrixStage) checkOldClients(what string, rule func(p *matrixUser) []st
 			news = rule(p)
 		}
 		for _, e := range s.newEvents(p) {
-			s.book.noteEvent(formOf(e))
+			s.coverage.noteEvent(formOf(e))
 			if p.id == s.keeper.id || e["type"] == "update_message_flags" {
 				continue
 			}
@@ -152,9 +158,11 @@ func matrixChannelEvents(t *testing.T, l *coverage) {
 	s := newMatrixStage(t, l)
 	extra := s.join(ours, ourHost, "extra", 400, 0, 0)
 	s.by["extra"] = extra
-	haven := s.must(s.keeper, "POST", "/channels/create", "name", "haven", "subscribers", []int64{s.keeper.id}).int("id")
-	cave := s.must(s.keeper, "POST", "/channels/create", "name", "cave", "subscribers", []int64{s.keeper.id}, "invite_only", true).int("id")
-	for _, c := range []int64{haven, cave} { // so that nothing moved there becomes the first message
+	haven := s.must(s.keeper, "POST", "/channels/create", "name", "haven", "subscribers",
+		[]int64{s.keeper.id}).int("id")
+	cave := s.must(s.keeper, "POST", "/channels/create", "name", "cave", "subscribers", []int64{s.keeper.id},
+		"invite_only", true).int("id")
+	for _, c := range []int64{haven, cave} { // so that no moved message becomes the first one
 		s.must(s.keeper, "POST", "/messages", "type", "channel", "to", c, "topic", "first", "content", "first")
 	}
 	s.createChannels()
@@ -193,41 +201,62 @@ func matrixChannelEvents(t *testing.T, l *coverage) {
 			do   func()
 			rule func(p *matrixUser) []string
 		}{
-			{"a message in", k("POST", "/messages", "type", "channel", "to", x.id, "topic", "new", "content", "just now"), in("message")},
+			{"a message in", k("POST", "/messages", "type", "channel", "to", x.id, "topic", "new", "content",
+				"just now"), in("message")},
 			{"a poll in", func() {
-				poll = s.must(s.keeper, "POST", "/messages", "type", "channel", "to", x.id, "topic", "new", "content", "/poll x\na\nb").int("id")
+				poll = s.must(s.keeper, "POST", "/messages", "type", "channel", "to", x.id, "topic", "new", "content",
+					"/poll x\na\nb").int("id")
 			}, in("message")},
 			{"a vote on a poll in", func() {
-				s.must(s.keeper, "POST", "/submessage", "message_id", poll, "msg_type", "widget", "content", `{"type":"vote","key":"canned,0","vote":1}`)
+				s.must(s.keeper, "POST", "/submessage", "message_id", poll, "msg_type", "widget", "content",
+					`{"type":"vote","key":"canned,0","vote":1}`)
 			}, in("submessage")},
 			{"an edit in", k("PATCH", m(""), "content", "edited, "+word), watches("update_message")},
 			{"a reaction in", k("POST", m("/reactions"), "emoji_name", "wave"), follows("reaction/add")},
-			{"a reaction taken back in", k("DELETE", m("/reactions"), "emoji_name", "wave"), follows("reaction/remove")},
-			{"typing in", k("POST", "/typing", "type", "channel", "op", "start", "stream_id", x.id, "topic", "t"), in("typing/start")},
+			{"a reaction taken back in", k("DELETE", m("/reactions"), "emoji_name", "wave"),
+				follows("reaction/remove")},
+			{"typing in", k("POST", "/typing", "type", "channel", "op", "start", "stream_id", x.id, "topic", "t"),
+				in("typing/start")},
 			{"typing an edit in", k("POST", m("/typing"), "op", "start"), follows("typing_edit_message/start")},
-			{"a star in", k("POST", "/messages/flags", "messages", []int64{x.spare[0]}, "op", "add", "flag", "starred"), in()},
-			{"reading in", k("POST", "/messages/flags", "messages", []int64{x.spare[0]}, "op", "remove", "flag", "read"), in()},
-			{"another topic in", k("PATCH", m(""), "topic", "other topic", "send_notification_to_new_thread", false), watches("update_message")},
+			{"a star in", k("POST", "/messages/flags", "messages", []int64{x.spare[0]}, "op", "add", "flag", "starred"),
+				in()},
+			{"reading in", k("POST", "/messages/flags", "messages", []int64{x.spare[0]}, "op", "remove", "flag",
+				"read"), in()},
+			{"another topic in", k("PATCH", m(""), "topic", "other topic", "send_notification_to_new_thread", false),
+				watches("update_message")},
 			{"deleting in", k("DELETE", m("")), watches("delete_message")},
-			{"moving to a channel open to all from", k("PATCH", fmt.Sprintf("/messages/%d", x.spare[1]), "stream_id", haven, "send_notification_to_new_thread", false), func(p *matrixUser) []string {
-				if p.isGuest() { // he may not follow
+			{"moving to a channel open to all from",
+				k("PATCH", fmt.Sprintf("/messages/%d", x.spare[1]), "stream_id", haven,
+					"send_notification_to_new_thread", false), func(p *matrixUser) []string {
+					if p.isGuest() { // guests have no access there
+						return eventsIf(x.isNotified(p) || x.keepsRecord(p), "delete_message")
+					}
+					// also users who left, and can read it in the new channel
+					return eventsIf(x.isSubscribed() || x.hasRecord(), "update_message")
+				}},
+			{"moving to a closed channel from",
+				k("PATCH", fmt.Sprintf("/messages/%d", x.spare[2]), "stream_id", cave,
+					"send_notification_to_new_thread", false), func(p *matrixUser) []string {
 					return eventsIf(x.isNotified(p) || x.keepsRecord(p), "delete_message")
-				}
-				return eventsIf(x.isSubscribed() || x.hasRecord(), "update_message") // also who left and sees it again where it is now
-			}},
-			{"moving to a closed channel from", k("PATCH", fmt.Sprintf("/messages/%d", x.spare[2]), "stream_id", cave, "send_notification_to_new_thread", false), func(p *matrixUser) []string {
-				return eventsIf(x.isNotified(p) || x.keepsRecord(p), "delete_message")
-			}},
-			{"a followed topic renamed in", k("PATCH", fmt.Sprintf("/messages/%d", x.followed), "topic", "followed on", "propagate_mode", "change_all", "send_notification_to_new_thread", false), both(watches("update_message"), func(p *matrixUser) []string {
-				return eventsIf(x.hasRecord() && !p.isVisitor(), "user_topic", "muted_topics") // who left hears that his preference is gone
-			})},
+				}},
+			{"a followed topic renamed in", k("PATCH", fmt.Sprintf("/messages/%d", x.followed), "topic", "followed on",
+				"propagate_mode", "change_all", "send_notification_to_new_thread", false),
+				both(watches("update_message"), func(p *matrixUser) []string {
+					// for users who left, the preference is removed
+					return eventsIf(x.hasRecord() && !p.isVisitor(), "user_topic", "muted_topics")
+				})},
 			{"a description of", k("PATCH", stream, "description", "new"), both(knows("stream/update"), in("message"))},
-			{"a setting of", k("PATCH", stream, "can_delete_any_message_group", map[string]any{"new": s.groups["role:moderators"]}), both(knows("stream/update"), in("message"))},
-			{"somebody joining", k("POST", "/users/me/subscriptions", "subscriptions", []any{map[string]string{"name": x.name}}, "principals", []int64{extra.id}), knows("subscription/peer_add")},
-			{"somebody leaving", k("DELETE", "/users/me/subscriptions", "subscriptions", []string{x.name}, "principals", []int64{extra.id}), knows("subscription/peer_remove")},
+			{"a setting of", k("PATCH", stream, "can_delete_any_message_group",
+				map[string]any{"new": s.groups["role:moderators"]}), both(knows("stream/update"), in("message"))},
+			{"a user joining", k("POST", "/users/me/subscriptions", "subscriptions",
+				[]any{map[string]string{"name": x.name}}, "principals", []int64{extra.id}),
+				knows("subscription/peer_add")},
+			{"a user leaving", k("DELETE", "/users/me/subscriptions", "subscriptions", []string{x.name}, "principals",
+				[]int64{extra.id}), knows("subscription/peer_remove")},
 			{"archiving", k("DELETE", stream), both(knows("stream/update"), in("message"))},
 			{"unarchiving", k("PATCH", stream, "is_archived", false), both(knows("stream/update"), in("message"))},
-			{"another name of", k("PATCH", stream, "new_name", x.name+" renamed"), both(knows("stream/update"), in("message"))},
+			{"another name of", k("PATCH", stream, "new_name", x.name+" renamed"),
+				both(knows("stream/update"), in("message"))},
 		} {
 			s.checkAudience(fmt.Sprintf("%s a %s", act.name, x), act.do, act.rule)
 		}
@@ -253,7 +282,7 @@ func matrixEvents(t *testing.T, l *coverage) {
 	withConsent := func(events ...string) func(p *matrixUser) []string {
 		return func(p *matrixUser) []string { return append(eventsIf(p.isAdmin(), "realm_export_consent"), events...) }
 	}
-	nobody := all()
+	noUser := all()
 	k := func(method, path string, params ...any) func() {
 		return func() { s.must(s.keeper, method, path, params...) }
 	}
@@ -278,123 +307,168 @@ func matrixEvents(t *testing.T, l *coverage) {
 		do   func()
 		rule func(p *matrixUser) []string
 	}{
-		// What is somebody's own concerns nobody else.
-		{"a draft", keep("ids", "POST", "/drafts", "drafts", []any{draft}), nobody},
-		{"a draft edited", of("PATCH", "/drafts/%", "ids", "draft", draft), nobody},
-		{"a draft removed", of("DELETE", "/drafts/%", "ids"), nobody},
-		{"a scheduled message", keep("scheduled_message_id", "POST", "/scheduled_messages", "type", "direct", "to", []int64{s.by["member"].id}, "content", "x", "scheduled_delivery_timestamp", soon), nobody},
-		{"a scheduled message edited", of("PATCH", "/scheduled_messages/%", "scheduled_message_id", "content", "y"), nobody},
-		{"a scheduled message removed", of("DELETE", "/scheduled_messages/%", "scheduled_message_id"), nobody},
-		{"a note to himself", keep("id", "POST", "/messages", "type", "direct", "to", []int64{s.keeper.id}, "content", "x"), nobody},
+		// Personal things: no other user receives an event.
+		{"a draft", keep("ids", "POST", "/drafts", "drafts", []any{draft}), noUser},
+		{"a draft edited", of("PATCH", "/drafts/%", "ids", "draft", draft), noUser},
+		{"a draft removed", of("DELETE", "/drafts/%", "ids"), noUser},
+		{"a scheduled message", keep("scheduled_message_id", "POST", "/scheduled_messages", "type", "direct", "to",
+			[]int64{s.by["member"].id}, "content", "x", "scheduled_delivery_timestamp", soon), noUser},
+		{"a scheduled message edited", of("PATCH", "/scheduled_messages/%", "scheduled_message_id", "content", "y"),
+			noUser},
+		{"a scheduled message removed", of("DELETE", "/scheduled_messages/%", "scheduled_message_id"), noUser},
+		{"a message to oneself", keep("id", "POST", "/messages", "type", "direct", "to", []int64{s.keeper.id},
+			"content", "x"), noUser},
 		{"a reminder", func() {
-			last["reminder_id"] = s.must(s.keeper, "POST", "/reminders", "message_id", last["id"], "scheduled_delivery_timestamp", soon).body["reminder_id"]
-		}, nobody},
-		{"a reminder removed", of("DELETE", "/reminders/%", "reminder_id"), nobody},
-		{"a snippet", keep("saved_snippet_id", "POST", "/saved_snippets", "title", "x", "content", "x"), nobody},
-		{"a snippet edited", of("PATCH", "/saved_snippets/%", "saved_snippet_id", "title", "y"), nobody},
-		{"a snippet removed", of("DELETE", "/saved_snippets/%", "saved_snippet_id"), nobody},
-		{"a view", k("POST", "/navigation_views", "fragment", "inbox", "is_pinned", true), nobody},
-		{"a view edited", k("PATCH", "/navigation_views/inbox", "is_pinned", false), nobody},
-		{"a view removed", k("DELETE", "/navigation_views/inbox"), nobody},
-		{"a file", keep("url", "POST", "/user_uploads", "file", "text"), nobody},
-		{"an alert word", k("POST", "/users/me/alert_words", "alert_words", []string{"x"}), nobody},
-		{"a muted user", k("POST", fmt.Sprintf("/users/me/muted_users/%d", account.id)), nobody},
-		{"a setting of his own", k("PATCH", "/settings", "twenty_four_hour_time", true), nobody},
-		{"an onboarding step", k("POST", "/users/me/onboarding_steps", "onboarding_step", "intro_inbox_view_modal"), nobody},
+			last["reminder_id"] = s.must(s.keeper, "POST", "/reminders", "message_id", last["id"],
+				"scheduled_delivery_timestamp", soon).body["reminder_id"]
+		}, noUser},
+		{"a reminder removed", of("DELETE", "/reminders/%", "reminder_id"), noUser},
+		{"a snippet", keep("saved_snippet_id", "POST", "/saved_snippets", "title", "x", "content", "x"), noUser},
+		{"a snippet edited", of("PATCH", "/saved_snippets/%", "saved_snippet_id", "title", "y"), noUser},
+		{"a snippet removed", of("DELETE", "/saved_snippets/%", "saved_snippet_id"), noUser},
+		{"a view", k("POST", "/navigation_views", "fragment", "inbox", "is_pinned", true), noUser},
+		{"a view edited", k("PATCH", "/navigation_views/inbox", "is_pinned", false), noUser},
+		{"a view removed", k("DELETE", "/navigation_views/inbox"), noUser},
+		{"a file", keep("url", "POST", "/user_uploads", "file", "text"), noUser},
+		{"an alert word", k("POST", "/users/me/alert_words", "alert_words", []string{"x"}), noUser},
+		{"a muted user", k("POST", fmt.Sprintf("/users/me/muted_users/%d", account.id)), noUser},
+		{"a personal setting", k("PATCH", "/settings", "twenty_four_hour_time", true), noUser},
+		{"an onboarding step", k("POST", "/users/me/onboarding_steps", "onboarding_step", "intro_inbox_view_modal"),
+			noUser},
 		{"a file in a message", func() {
-			s.must(s.keeper, "POST", "/messages", "type", "direct", "to", []int64{s.keeper.id}, "content", fmt.Sprintf("[x](%v)", last["url"]))
-		}, nobody},
+			s.must(s.keeper, "POST", "/messages", "type", "direct", "to", []int64{s.keeper.id}, "content",
+				fmt.Sprintf("[x](%v)", last["url"]))
+		}, noUser},
 		{"a file deleted", func() {
 			list := ids(s.must(s.keeper, "GET", "/attachments").body["attachments"], "id")
 			s.must(s.keeper, "DELETE", fmt.Sprintf("/attachments/%d", slices.Max(list)))
-		}, nobody},
-		{"a device", keep("device_id", "POST", "/register_client_device"), nobody},
-		{"a device removed", func() { s.must(s.keeper, "POST", "/remove_client_device", "device_id", last["device_id"]) }, nobody},
-		{"everything read", k("POST", "/mark_all_as_read"), nobody},
+		}, noUser},
+		{"a device", keep("device_id", "POST", "/register_client_device"), noUser},
+		{"a device removed",
+			func() { s.must(s.keeper, "POST", "/remove_client_device", "device_id", last["device_id"]) }, noUser},
+		{"everything read", k("POST", "/mark_all_as_read"), noUser},
 		{"unread again", func() {
 			s.must(s.keeper, "POST", "/messages/flags", "messages", []any{last["id"]}, "op", "remove", "flag", "read")
-		}, nobody},
-		// Of the organization hears everybody in it.
-		{"a group", keep("group_id", "POST", "/user_groups/create", "name", "g", "description", "", "members", []int64{account.id}), all("user_group/add")},
+		}, noUser},
+		// Things of the organization: all of its users receive an event.
+		{"a group", keep("group_id", "POST", "/user_groups/create", "name", "g", "description", "", "members",
+			[]int64{account.id}), all("user_group/add")},
 		{"a group edited", of("PATCH", "/user_groups/%", "group_id", "description", "d"), all("user_group/update")},
-		{"a member of a group", of("POST", "/user_groups/%/members", "group_id", "add", []int64{s.keeper.id}), all("user_group/add_members")},
-		{"no longer a member", of("POST", "/user_groups/%/members", "group_id", "delete", []int64{s.keeper.id}), all("user_group/remove_members")},
-		{"a subgroup", of("POST", "/user_groups/%/subgroups", "group_id", "add", []int64{s.groups["role:owners"]}), all("user_group/add_subgroups")},
-		{"no longer a subgroup", of("POST", "/user_groups/%/subgroups", "group_id", "delete", []int64{s.groups["role:owners"]}), all("user_group/remove_subgroups")},
+		{"a member of a group", of("POST", "/user_groups/%/members", "group_id", "add", []int64{s.keeper.id}),
+			all("user_group/add_members")},
+		{"no longer a member", of("POST", "/user_groups/%/members", "group_id", "delete", []int64{s.keeper.id}),
+			all("user_group/remove_members")},
+		{"a subgroup", of("POST", "/user_groups/%/subgroups", "group_id", "add", []int64{s.groups["role:owners"]}),
+			all("user_group/add_subgroups")},
+		{"no longer a subgroup", of("POST", "/user_groups/%/subgroups", "group_id", "delete",
+			[]int64{s.groups["role:owners"]}), all("user_group/remove_subgroups")},
 		{"a group deactivated", of("POST", "/user_groups/%/deactivate", "group_id"), all("user_group/update")},
 		{"a new name", k("PATCH", me, "full_name", "Account Else"), all("realm_user/update")},
-		{"another role", k("PATCH", me, "role", 300), all("realm_user/update", "user_group/add_members", "user_group/remove_members")},
+		{"another role", k("PATCH", me, "role", 300),
+			all("realm_user/update", "user_group/add_members", "user_group/remove_members")},
 		{"a status", k("POST", me+"/status", "status_text", "x"), all("user_status")},
 		{"presence", k("POST", "/users/me/presence", "status", "active", "slim_presence", true), all("presence")},
-		{"who shows no presence", k("PATCH", "/settings", "presence_enabled", false), all("presence", "user_status")},
+		{"presence switched off", k("PATCH", "/settings", "presence_enabled", false), all("presence", "user_status")},
 		{"and shows it again", k("PATCH", "/settings", "presence_enabled", true), all("presence", "user_status")},
-		{"a new account", func() { s.join(ours, ourHost, "somebody new", 400, 0, 0) }, withConsent("realm_user/add", "user_group/add_members")},
-		{"a deactivated account", k("DELETE", me), all("realm_user/update")},                                                              // it says that he is in no group any more
-		{"a reactivated account", k("POST", me+"/reactivate"), withConsent("realm_user/update", "user_group/add_members", "user_status")}, // it has one, from above
+		{"a new account", func() { s.join(ours, ourHost, "new user", 400, 0, 0) },
+			withConsent("realm_user/add", "user_group/add_members")},
+		// it contains the removal from groups
+		{"a deactivated account", k("DELETE", me), all("realm_user/update")},
+		// it has a status, from above
+		{"a reactivated account", k("POST", me+"/reactivate"),
+			withConsent("realm_user/update", "user_group/add_members", "user_status")},
 		{"the organization's name", k("PATCH", "/realm", "name", "Theirs"), all("realm/update")},
-		{"a limit of the organization", k("PATCH", "/realm", "message_content_edit_limit_seconds", 1200), all("realm/update_dict")},
-		{"a right of the organization", k("PATCH", "/realm", "can_resolve_topics_group", map[string]any{"new": s.groups["role:members"]}), all("realm/update_dict")},
-		{"defaults of settings", k("PATCH", "/realm/user_settings_defaults", "twenty_four_hour_time", true), all("realm_user_settings_defaults/update")},
+		{"a limit of the organization", k("PATCH", "/realm", "message_content_edit_limit_seconds", 1200),
+			all("realm/update_dict")},
+		{"a right of the organization", k("PATCH", "/realm", "can_resolve_topics_group",
+			map[string]any{"new": s.groups["role:members"]}), all("realm/update_dict")},
+		{"defaults of settings", k("PATCH", "/realm/user_settings_defaults", "twenty_four_hour_time", true),
+			all("realm_user_settings_defaults/update")},
 		{"an emoji", k("POST", "/realm/emoji/new", "file", picture), all("realm_emoji/add")},
 		{"an emoji removed", k("DELETE", "/realm/emoji/new"), all("realm_emoji/edit", "realm_emoji/update_one")},
-		{"a linkifier", keep("id", "POST", "/realm/filters", "pattern", "x", "url_template", "https://a.example/"), all("realm_linkifiers")},
-		{"a playground", keep("id", "POST", "/realm/playgrounds", "name", "x", "highlighter_language", "Go", "url_template", "https://a.example/{code}"), all("realm_playgrounds")},
-		{"a domain", k("POST", "/realm/domains", "domain", "x.example", "allow_subdomains", false), all("realm_domains/add")},
-		{"a domain changed", k("PATCH", "/realm/domains/x.example", "allow_subdomains", true), all("realm_domains/change")},
+		{"a linkifier", keep("id", "POST", "/realm/filters", "pattern", "x", "url_template", "https://a.example/"),
+			all("realm_linkifiers")},
+		{"a playground", keep("id", "POST", "/realm/playgrounds", "name", "x", "highlighter_language", "Go",
+			"url_template", "https://a.example/{code}"), all("realm_playgrounds")},
+		{"a domain", k("POST", "/realm/domains", "domain", "x.example", "allow_subdomains", false),
+			all("realm_domains/add")},
+		{"a domain changed", k("PATCH", "/realm/domains/x.example", "allow_subdomains", true),
+			all("realm_domains/change")},
 		{"a domain removed", k("DELETE", "/realm/domains/x.example"), all("realm_domains/remove")},
-		{"a profile field", k("POST", "/realm/profile_fields", "name", "x", "field_type", 1), all("custom_profile_fields")},
-		{"a folder", keep("channel_folder_id", "POST", "/channel_folders/create", "name", "x"), all("channel_folder/add")},
-		{"a folder renamed", of("PATCH", "/channel_folders/%", "channel_folder_id", "name", "y"), all("channel_folder/update")},
+		{"a profile field", k("POST", "/realm/profile_fields", "name", "x", "field_type", 1),
+			all("custom_profile_fields")},
+		{"a folder", keep("channel_folder_id", "POST", "/channel_folders/create", "name", "x"),
+			all("channel_folder/add")},
+		{"a folder renamed", of("PATCH", "/channel_folders/%", "channel_folder_id", "name", "y"),
+			all("channel_folder/update")},
 		{"another order of folders", func() {
 			s.must(s.keeper, "POST", "/channel_folders/create", "name", "z")
 			list := ids(s.must(s.keeper, "GET", "/channel_folders").body["channel_folders"], "id")
 			slices.Reverse(list)
 			s.must(s.keeper, "PATCH", "/channel_folders", "order", list)
 		}, all("channel_folder/add", "channel_folder/reorder")},
-		// Of invitations, exports and bots the administrators.
-		{"an invitation", k("POST", "/invites", "invitee_emails", "a@a.example", "stream_ids", []int64{}), adminsHear("invites_changed")},
+		// Invitations, exports and bots: administrators receive an event.
+		{"an invitation", k("POST", "/invites", "invitee_emails", "a@a.example", "stream_ids", []int64{}),
+			adminsHear("invites_changed")},
 		{"a link of invitation", k("POST", "/invites/multiuse"), adminsHear("invites_changed")},
 		{"an export", k("POST", "/export/realm"), adminsHear("realm_export")},
-		{"consent to exports", k("PATCH", "/settings", "allow_private_data_export", true), adminsHear("realm_export_consent")},
-		{"a bot", keep("user_id", "POST", "/bots", "full_name", "Robot", "short_name", "robot"), func(p *matrixUser) []string {
-			return append(eventsIf(p.isAdmin(), "realm_bot/add"), "realm_user/add", "user_group/add_members")
-		}},
-		{"a bot changed", of("PATCH", "/bots/%", "user_id", "default_all_public_streams", true), adminsHear("realm_bot/update")},
-		{"a bot of somebody else", of("PATCH", "/bots/%", "user_id", "bot_owner_id", s.by["member"].id), func(p *matrixUser) []string {
-			return append(eventsIf(p.name == "member", "realm_bot/add"), "realm_user/update")
-		}},
-		{"a bot taken from him", of("PATCH", "/bots/%", "user_id", "bot_owner_id", s.keeper.id), func(p *matrixUser) []string {
-			return append(eventsIf(p.name == "member", "realm_bot/delete"), "realm_user/update")
-		}},
-		// New channels; the update tells of the first message, the notice in it.
-		{"a public channel", keep("id", "POST", "/channels/create", "name", "one", "subscribers", []int64{}), notGuests("stream/create", "stream/update")},
-		{"a default channel", func() { s.must(s.keeper, "POST", "/default_streams", "stream_id", last["id"]) }, notGuests("default_streams")},
-		{"a group of default channels", k("POST", "/default_stream_groups/create", "group_name", "x", "description", "x", "stream_names", []string{}), notGuests("default_stream_groups")},
-		{"a web-public channel", k("POST", "/channels/create", "name", "two", "subscribers", []int64{}, "is_web_public", true), all("stream/create", "stream/update")},
-		{"a private channel", keep("id", "POST", "/channels/create", "name", "three", "subscribers", []int64{s.keeper.id}, "invite_only", true), adminsHear("stream/create", "stream/update", "subscription/peer_add")},
-		{"a colour of his own", func() {
-			s.must(s.keeper, "POST", "/users/me/subscriptions/properties", "subscription_data", []any{map[string]any{"stream_id": last["id"], "property": "color", "value": "#76ce90"}})
-		}, nobody},
-		{"a private channel opened", func() { s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "is_private", false) }, func(p *matrixUser) []string {
-			switch {
-			case p.isGuest():
-				return nil
-			case p.isAdmin():
-				return []string{"stream/update"}
-			}
-			return []string{"stream/create", "subscription/peer_add"}
-		}},
-		{"a public channel closed", func() { s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "is_private", true) }, func(p *matrixUser) []string {
-			switch {
-			case p.isGuest():
-				return nil
-			case p.isAdmin():
-				return []string{"stream/update"}
-			}
-			return []string{"stream/delete"}
-		}},
+		{"consent to exports", k("PATCH", "/settings", "allow_private_data_export", true),
+			adminsHear("realm_export_consent")},
+		{"a bot", keep("user_id", "POST", "/bots", "full_name", "Robot", "short_name", "robot"),
+			func(p *matrixUser) []string {
+				return append(eventsIf(p.isAdmin(), "realm_bot/add"), "realm_user/add", "user_group/add_members")
+			}},
+		{"a bot changed", of("PATCH", "/bots/%", "user_id", "default_all_public_streams", true),
+			adminsHear("realm_bot/update")},
+		{"a bot of another owner", of("PATCH", "/bots/%", "user_id", "bot_owner_id", s.by["member"].id),
+			func(p *matrixUser) []string {
+				return append(eventsIf(p.name == "member", "realm_bot/add"), "realm_user/update")
+			}},
+		{"a bot taken from its owner", of("PATCH", "/bots/%", "user_id", "bot_owner_id", s.keeper.id),
+			func(p *matrixUser) []string {
+				return append(eventsIf(p.name == "member", "realm_bot/delete"), "realm_user/update")
+			}},
+		// New channels; the update is about the first message, the notice in the channel.
+		{"a public channel", keep("id", "POST", "/channels/create", "name", "one", "subscribers", []int64{}),
+			notGuests("stream/create", "stream/update")},
+		{"a default channel", func() { s.must(s.keeper, "POST", "/default_streams", "stream_id", last["id"]) },
+			notGuests("default_streams")},
+		{"a group of default channels", k("POST", "/default_stream_groups/create", "group_name", "x", "description",
+			"x", "stream_names", []string{}), notGuests("default_stream_groups")},
+		{"a web-public channel", k("POST", "/channels/create", "name", "two", "subscribers", []int64{}, "is_web_public",
+			true), all("stream/create", "stream/update")},
+		{"a private channel", keep("id", "POST", "/channels/create", "name", "three", "subscribers",
+			[]int64{s.keeper.id}, "invite_only", true),
+			adminsHear("stream/create", "stream/update", "subscription/peer_add")},
+		{"a personal channel colour", func() {
+			s.must(s.keeper, "POST", "/users/me/subscriptions/properties", "subscription_data",
+				[]any{map[string]any{"stream_id": last["id"], "property": "color", "value": "#76ce90"}})
+		}, noUser},
+		{"a private channel opened",
+			func() { s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "is_private", false) },
+			func(p *matrixUser) []string {
+				switch {
+				case p.isGuest():
+					return nil
+				case p.isAdmin():
+					return []string{"stream/update"}
+				}
+				return []string{"stream/create", "subscription/peer_add"}
+			}},
+		{"a public channel closed",
+			func() { s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "is_private", true) },
+			func(p *matrixUser) []string {
+				switch {
+				case p.isGuest():
+					return nil
+				case p.isAdmin():
+					return []string{"stream/update"}
+				}
+				return []string{"stream/delete"}
+			}},
 		{"the right to subscribe to a private channel", func() {
-			s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "can_subscribe_group", map[string]any{"new": s.groups["role:moderators"]})
+			s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "can_subscribe_group",
+				map[string]any{"new": s.groups["role:moderators"]})
 		}, func(p *matrixUser) []string {
 			switch {
 			case p.isAdmin():
@@ -405,7 +479,8 @@ func matrixEvents(t *testing.T, l *coverage) {
 			return nil
 		}},
 		{"that right taken back", func() {
-			s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "can_subscribe_group", map[string]any{"new": s.groups["role:nobody"]})
+			s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%v", last["id"]), "can_subscribe_group",
+				map[string]any{"new": s.groups["role:nobody"]})
 		}, func(p *matrixUser) []string {
 			switch {
 			case p.isAdmin():
@@ -423,7 +498,7 @@ func matrixEvents(t *testing.T, l *coverage) {
 	s.summary()
 }
 
-// checkDirectEvents: of a conversation hear those who take part, and nobody else.
+// checkDirectEvents: the participants of a conversation receive its events, and no other user.
 func (s *matrixStage) checkDirectEvents() {
 	for _, names := range [][]string{{"member"}, {"guest"}, {"admin", "bot"}, {"owner", "moderator", "newcomer"}, {}} {
 		members := []int64{s.keeper.id}
@@ -448,8 +523,10 @@ func (s *matrixStage) checkDirectEvents() {
 			{"an edit", at("PATCH", "", "content", "y"), among("update_message")},
 			{"a reaction", at("POST", "/reactions", "emoji_name", "wave"), among("reaction/add")},
 			{"a reaction taken back", at("DELETE", "/reactions", "emoji_name", "wave"), among("reaction/remove")},
-			{"typing", func() { s.must(s.keeper, "POST", "/typing", "op", "start", "to", members) }, among("typing/start")},
-			{"no more typing", func() { s.must(s.keeper, "POST", "/typing", "op", "stop", "to", members) }, among("typing/stop")},
+			{"typing", func() { s.must(s.keeper, "POST", "/typing", "op", "start", "to", members) },
+				among("typing/start")},
+			{"no more typing", func() { s.must(s.keeper, "POST", "/typing", "op", "stop", "to", members) },
+				among("typing/stop")},
 			{"typing an edit", at("POST", "/typing", "op", "start"), among("typing_edit_message/start")},
 			{"no more typing an edit", at("POST", "/typing", "op", "stop"), among("typing_edit_message/stop")},
 			{"a star", func() {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// matrixQuestion is one thing to ask about a message or its channel, and what the protocol says of who is told what: "" is
-// done, "shown" and "absent" are about lists, hidden(…) is a refusal that reads exactly as if there were no such thing;
-// anything else is the refusal's text.
+// matrixQuestion is a question about a message or its channel. rule returns the expected outcome: "" is a success;
+// "shown" and "absent" are about lists; hiddenError(…) is a refusal that must be the same as for an object that does
+// not exist; any other text is the message of the refusal.
 type matrixQuestion struct {
 	name     string
 	visitors bool
@@ -25,15 +25,16 @@ const noMessage = "Invalid message(s)"
 const noChannel = "Invalid channel ID"
 const noLogin = "Not logged in: API authentication or user session required"
 
-// missing is x as if it did not exist.
+// missing returns x with ids that do not exist.
 func (x *matrixChannel) missing() *matrixChannel {
 	v := *x
-	v.id, v.name, v.message, v.file, v.topic = missingID, "no such channel", missingID, "user_uploads/1/aa/aa/none.txt", "no such topic"
+	v.id, v.name, v.message, v.file, v.topic = missingID, "no such channel", missingID, "user_uploads/1/aa/aa/none.txt",
+		"no such topic"
 	v.spare, v.own = []int64{missingID, missingID, missingID}, nil
 	return &v
 }
 
-// askAll asks everybody a question about every channel.
+// askAll asks every user a question about every channel.
 func (s *matrixStage) askAll(people []*matrixUser, spots []*matrixChannel, questions []matrixQuestion) {
 	s.Helper()
 	for _, q := range questions {
@@ -60,7 +61,7 @@ func (s *matrixStage) askOne(q matrixQuestion, p *matrixUser, x *matrixChannel) 
 	}
 }
 
-// messageShown is whether a message is among those of an answer; a refusal is its text.
+// messageShown reports whether a message is in an answer, or returns the message of a refusal.
 func messageShown(r reply, id int64) string {
 	if m := r.msg(); m != "" {
 		return m
@@ -78,23 +79,26 @@ func shownOrAbsent(b bool) string {
 	return "absent"
 }
 
-// narrow is a question that lists messages by a narrow; base says whether the message is to be among them.
-func narrow(name string, base func(p *matrixUser, x *matrixChannel) bool, terms func(x *matrixChannel) []any) matrixQuestion {
+// narrow returns a question that lists messages by a narrow; base reports whether the message should be among them.
+func narrow(name string, base func(p *matrixUser, x *matrixChannel) bool,
+	terms func(x *matrixChannel) []any) matrixQuestion {
 	return matrixQuestion{"narrow " + name, true, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 		list := terms(x)
 		if p.isVisitor() {
 			list = append(list, term("channels", "web-public"))
 		}
-		return messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1, "narrow", list), x.message)
+		return messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1,
+			"narrow", list), x.message)
 	}, func(p *matrixUser, x *matrixChannel) string { return shownOrAbsent(base(p, x)) }}
 }
 
-// readsWholeChannel: all of a channel is listed, where its history is shared and he may read it; otherwise his own records.
+// readsWholeChannel: if the history is shared, all messages of a channel are listed for its readers; otherwise only
+// those with a record.
 func readsWholeChannel(p *matrixUser, x *matrixChannel) bool {
 	return x.hasSharedHistory() && x.canReadContent(p) || x.keepsRecord(p)
 }
 
-// hasRecordToRead: only what he has a record of. Visitors ask among web-public channels, and have nothing else.
+// hasRecordToRead: only messages with a record. Visitors ask within web-public channels and have no records.
 func hasRecordToRead(p *matrixUser, x *matrixChannel) bool {
 	return x.keepsRecord(p) || p.isVisitor() && x.kind == "web-public"
 }
@@ -125,7 +129,8 @@ func readQuestions() []matrixQuestion {
 			return messageShown(s.call(p, "GET", "/messages", params...), x.message)
 		}, func(p *matrixUser, x *matrixChannel) string { return shownOrAbsent(x.canReadMessage(p)) }},
 		{"matches of a narrow", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
-			r := s.call(p, "GET", "/messages/matches_narrow", "msg_ids", []int64{x.message}, "narrow", []any{term("search", x.word)})
+			r := s.call(p, "GET", "/messages/matches_narrow", "msg_ids", []int64{x.message}, "narrow",
+				[]any{term("search", x.word)})
 			if m := r.msg(); m != "" {
 				return m
 			}
@@ -152,7 +157,8 @@ func readQuestions() []matrixQuestion {
 			if p.isVisitor() {
 				list = append(list, term("channels", "web-public"))
 			}
-			return messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1, "narrow", list), x.message)
+			return messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1,
+				"narrow", list), x.message)
 		}, func(p *matrixUser, x *matrixChannel) string {
 			if x.canReadMessage(p) {
 				return "shown"
@@ -160,7 +166,8 @@ func readQuestions() []matrixQuestion {
 			return hiddenError("Invalid narrow operator: Invalid 'with' operator")
 		}},
 		{"narrow of public channels", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
-			return messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 0, "num_after", 0, "narrow", []any{term("channels", "public")}), x.message)
+			return messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 0, "num_after", 0,
+				"narrow", []any{term("channels", "public")}), x.message)
 		}, func(p *matrixUser, x *matrixChannel) string {
 			open := x.kind == "public" || x.kind == "web-public"
 			return shownOrAbsent(open && (!p.isGuest() || x.keepsRecord(p)))
@@ -170,7 +177,8 @@ func readQuestions() []matrixQuestion {
 			if p.isVisitor() {
 				list = append(list, term("channels", "web-public"))
 			}
-			return messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1, "narrow", list), x.message)
+			return messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1,
+				"narrow", list), x.message)
 		}, func(p *matrixUser, x *matrixChannel) string {
 			if !x.canReadMetadata(p) {
 				return "Invalid narrow operator: unknown channel " + x.name
@@ -229,24 +237,31 @@ func readQuestions() []matrixQuestion {
 	one := func(x *matrixChannel) []any { return []any{term("channel", x.id)} }
 	list = append(list,
 		narrow("id", hasRecordToRead, func(x *matrixChannel) []any { return []any{term("id", x.message)} }),
-		narrow("near", hasRecordToRead, func(x *matrixChannel) []any { return []any{term("near", fmt.Sprint(x.message))} }),
+		narrow("near", hasRecordToRead,
+			func(x *matrixChannel) []any { return []any{term("near", fmt.Sprint(x.message))} }),
 		narrow("all", hasRecordToRead, func(x *matrixChannel) []any { return []any{} }),
 		narrow("topic", hasRecordToRead, func(x *matrixChannel) []any { return []any{term("topic", x.topic)} }),
 		narrow("search", hasRecordToRead, func(x *matrixChannel) []any { return []any{term("search", x.word)} }),
-		narrow("search for a phrase", hasRecordToRead, func(x *matrixChannel) []any { return []any{term("search", `"The `+x.word+` is"`)} }),
+		narrow("search for a phrase", hasRecordToRead,
+			func(x *matrixChannel) []any { return []any{term("search", `"The `+x.word+` is"`)} }),
 		narrow("search for what is not there", hasRecordToRead, func(x *matrixChannel) []any {
 			return []any{map[string]any{"operator": "search", "operand": `not "here at all"`, "negated": true}}
 		}),
-		narrow("has attachment", hasRecordToRead, func(x *matrixChannel) []any { return []any{term("has", "attachment")} }),
-		narrow("without another channel", func(p *matrixUser, x *matrixChannel) bool { return hasRecordToRead(p, x) }, func(x *matrixChannel) []any {
-			return []any{map[string]any{"operator": "topic", "operand": "some other topic", "negated": true}}
-		}),
+		narrow("has attachment", hasRecordToRead,
+			func(x *matrixChannel) []any { return []any{term("has", "attachment")} }),
+		narrow("without another channel", func(p *matrixUser, x *matrixChannel) bool { return hasRecordToRead(p, x) },
+			func(x *matrixChannel) []any {
+				return []any{map[string]any{"operator": "topic", "operand": "some other topic", "negated": true}}
+			}),
 	)
 	for _, more := range []struct {
 		name string
 		term map[string]any
-	}{{"channel, topic", term("topic", "a topic")}, {"channel, has link", term("has", "link")}, {"channel, near", term("near", "1")}} {
-		list = append(list, unknownIfHidden(narrow(more.name, readsWholeChannel, func(x *matrixChannel) []any { return append(one(x), more.term) })))
+	}{{"channel, topic", term("topic", "a topic")}, {"channel, has link", term("has", "link")},
+		{"channel, near", term("near", "1")}} {
+		list = append(list,
+			unknownIfHidden(narrow(more.name, readsWholeChannel,
+				func(x *matrixChannel) []any { return append(one(x), more.term) })))
 	}
 	for _, is := range []string{"read", "unread", "unstarred"} {
 		t := map[string]any{"operator": "is", "operand": "unread", "negated": is == "read"}
@@ -255,11 +270,12 @@ func readQuestions() []matrixQuestion {
 		}
 		q := narrow("channel, is "+is, nil, func(x *matrixChannel) []any { return append(one(x), t) })
 		ask := q.ask
-		if is != "unstarred" { // one of the two
+		if is != "unstarred" { // either read or unread
 			other := map[string]any{"operator": "is", "operand": "unread", "negated": is != "read"}
 			q.ask = func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 				a := ask(s, p, x)
-				b := messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1, "narrow", append(one(x), other)), x.message)
+				b := messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1,
+					"narrow", append(one(x), other)), x.message)
 				if a != b && (a == "shown" || b == "shown") {
 					return "shown"
 				}
@@ -284,7 +300,7 @@ func readQuestions() []matrixQuestion {
 	return list
 }
 
-// unknownIfHidden: a channel that somebody must not know of is unknown.
+// unknownIfHidden: a channel that the user must not know of is unknown.
 func unknownIfHidden(q matrixQuestion) matrixQuestion {
 	rule := q.rule
 	q.rule = func(p *matrixUser, x *matrixChannel) string {
@@ -310,7 +326,7 @@ func contentOnly(p *matrixUser, x *matrixChannel) string {
 	return hiddenError(noChannel)
 }
 
-// senders: what sending to a channel is answered.
+// canSend reports whether a user may send messages to a channel.
 func canSend(p *matrixUser, x *matrixChannel) bool {
 	switch {
 	case p.isGuest():
@@ -318,17 +334,21 @@ func canSend(p *matrixUser, x *matrixChannel) bool {
 	case x.kind == "web-public" || x.kind == "public" || x.isSubscribed():
 		return true
 	}
-	return x.relation == maySubscribe && x.hasSharedHistory() // with shared history, also who may subscribe himself
+	// with shared history, users who may subscribe may also send
+	return x.relation == maySubscribe && x.hasSharedHistory()
 }
 
 func writeQuestions() []matrixQuestion {
-	onMessage := func(name string, ask func(s *matrixStage, p *matrixUser, m int64) reply, allowed func(p *matrixUser) string) matrixQuestion {
-		return matrixQuestion{name, false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string { return ask(s, p, x.nextSpare()).msg() }, func(p *matrixUser, x *matrixChannel) string {
-			if !x.canReadMessage(p) {
-				return hiddenError(noMessage)
-			}
-			return allowed(p)
-		}}
+	onMessage := func(name string, ask func(s *matrixStage, p *matrixUser, m int64) reply,
+		allowed func(p *matrixUser) string) matrixQuestion {
+		return matrixQuestion{name, false,
+			func(s *matrixStage, p *matrixUser, x *matrixChannel) string { return ask(s, p, x.nextSpare()).msg() },
+			func(p *matrixUser, x *matrixChannel) string {
+				if !x.canReadMessage(p) {
+					return hiddenError(noMessage)
+				}
+				return allowed(p)
+			}}
 	}
 	anyone := func(*matrixUser) string { return "" }
 	deleting := func(p *matrixUser) string {
@@ -354,7 +374,8 @@ func writeQuestions() []matrixQuestion {
 	m := func(m int64, rest string) string { return fmt.Sprintf("/messages/%d%s", m, rest) }
 	send := func(how func(x *matrixChannel) any) func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 		return func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
-			return s.call(p, "POST", "/messages", "type", "channel", "to", how(x), "topic", "said", "content", "x").msg()
+			return s.call(p, "POST", "/messages", "type", "channel", "to", how(x), "topic", "said", "content",
+				"x").msg()
 		}
 	}
 	writes := func(p *matrixUser, x *matrixChannel) string {
@@ -380,9 +401,11 @@ func writeQuestions() []matrixQuestion {
 			return s.call(p, "DELETE", m(id, "/reactions"), "emoji_name", "wave")
 		}, func(*matrixUser) string { return "Reaction doesn't exist." }),
 		{"star", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
-			return s.call(p, "POST", "/messages/flags", "messages", []int64{x.nextSpare()}, "op", "add", "flag", "starred").msg()
+			return s.call(p, "POST", "/messages/flags", "messages", []int64{x.nextSpare()}, "op", "add", "flag",
+				"starred").msg()
 		}, func(p *matrixUser, x *matrixChannel) string {
-			if x.hasRecord() || x.canReadMessage(p) { // his own record is his to mark, also where he may not read any more
+			// users may mark messages with a record, also if they cannot read them any more
+			if x.hasRecord() || x.canReadMessage(p) {
 				return ""
 			}
 			return hiddenError(noMessage)
@@ -394,7 +417,8 @@ func writeQuestions() []matrixQuestion {
 			return s.call(p, "POST", m(id, "/report"), "report_type", "spam")
 		}, anyone),
 		onMessage("be reminded", func(s *matrixStage, p *matrixUser, id int64) reply {
-			return s.call(p, "POST", "/reminders", "message_id", id, "scheduled_delivery_timestamp", s.now.Load()+10*day)
+			return s.call(p, "POST", "/reminders", "message_id", id, "scheduled_delivery_timestamp",
+				s.now.Load()+10*day)
 		}, anyone),
 		onMessage("type an edit", func(s *matrixStage, p *matrixUser, id int64) reply {
 			return s.call(p, "POST", m(id, "/typing"), "op", "start")
@@ -414,21 +438,25 @@ func writeQuestions() []matrixQuestion {
 			}
 			return ""
 		}),
-		onMessage("delete", func(s *matrixStage, p *matrixUser, id int64) reply { return s.call(p, "DELETE", m(id, "")) }, deleting),
-		onOwn("type an edit of his own", func(s *matrixStage, p *matrixUser, id int64) reply {
+		onMessage("delete",
+			func(s *matrixStage, p *matrixUser, id int64) reply { return s.call(p, "DELETE", m(id, "")) }, deleting),
+		onOwn("type an edit of an own message", func(s *matrixStage, p *matrixUser, id int64) reply {
 			return s.call(p, "POST", m(id, "/typing"), "op", "start")
 		}),
-		onOwn("edit his own", func(s *matrixStage, p *matrixUser, id int64) reply {
+		onOwn("edit an own message", func(s *matrixStage, p *matrixUser, id int64) reply {
 			return s.call(p, "PATCH", m(id, ""), "content", "edited")
 		}),
-		onOwn("delete his own", func(s *matrixStage, p *matrixUser, id int64) reply { return s.call(p, "DELETE", m(id, "")) }),
+		onOwn("delete an own message",
+			func(s *matrixStage, p *matrixUser, id int64) reply { return s.call(p, "DELETE", m(id, "")) }),
 		{"send", false, send(func(x *matrixChannel) any { return x.id }), writes},
 		{"send by name", false, send(func(x *matrixChannel) any { return x.name }), writesByName},
 		{"schedule", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
-			return s.call(p, "POST", "/scheduled_messages", "type", "channel", "to", x.id, "topic", "later", "content", "x", "scheduled_delivery_timestamp", s.now.Load()+10*day).msg()
+			return s.call(p, "POST", "/scheduled_messages", "type", "channel", "to", x.id, "topic", "later", "content",
+				"x", "scheduled_delivery_timestamp", s.now.Load()+10*day).msg()
 		}, writes},
 		{"draft", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
-			return s.call(p, "POST", "/drafts", "drafts", []any{map[string]any{"type": "stream", "to": []int64{x.id}, "topic": "t", "content": "x"}}).msg()
+			return s.call(p, "POST", "/drafts", "drafts",
+				[]any{map[string]any{"type": "stream", "to": []int64{x.id}, "topic": "t", "content": "x"}}).msg()
 		}, contentOnly},
 		{"follow a topic", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			return s.call(p, "POST", "/user_topics", "stream_id", x.id, "topic", "t", "visibility_policy", 3).msg()
@@ -458,9 +486,9 @@ func writeQuestions() []matrixQuestion {
 	}
 }
 
-// targetChannel is a public channel that everybody is in, to move things to.
+// targetChannel returns a public channel with all users, to move messages to.
 func (s *matrixStage) targetChannel() int64 {
-	if id := s.groups["harbour"]; id != 0 {
+	if id := s.groups["destination"]; id != 0 {
 		return id
 	}
 	var everyone []int64
@@ -469,12 +497,16 @@ func (s *matrixStage) targetChannel() int64 {
 			everyone = append(everyone, p.id)
 		}
 	}
-	s.groups["harbour"] = s.must(s.keeper, "POST", "/channels/create", "name", "harbour", "subscribers", everyone, "send_new_subscription_messages", false).int("id")
-	return s.groups["harbour"]
+	s.groups["destination"] = s.must(s.keeper, "POST", "/channels/create", "name", "destination", "subscribers",
+		everyone,
+		"send_new_subscription_messages", false).int("id")
+	return s.groups["destination"]
 }
 
+// setModerationChannel creates a channel for reports of messages.
 func (s *matrixStage) setModerationChannel() {
-	id := s.must(s.keeper, "POST", "/channels/create", "name", "moderation", "subscribers", []int64{s.keeper.id}, "invite_only", true).int("id")
+	id := s.must(s.keeper, "POST", "/channels/create", "name", "moderation", "subscribers", []int64{s.keeper.id},
+		"invite_only", true).int("id")
 	s.must(s.keeper, "PATCH", "/realm", "moderation_request_channel_id", id)
 }
 

@@ -7,35 +7,39 @@ import (
 	"testing"
 )
 
-// ownedObject is something that belongs to one account alone: to everybody else it does not exist, administrators
-// included.
+// ownedObject is an object of one account. For all other users, also administrators, it does not exist.
 type ownedObject struct {
 	name         string
-	make         func(s *matrixStage, p *matrixUser, n int) string // its id
+	make         func(s *matrixStage, p *matrixUser, n int) string // returns the id
 	method, path string
 	params       pairs
-	missing      string // what is said of one that does not exist
+	missing      string // the error for an object that does not exist
 	humans       bool
 }
 
 func ownedObjects() []ownedObject {
 	draft := func(s *matrixStage, p *matrixUser, n int) string {
-		r := s.must(p, "POST", "/drafts", "drafts", []any{map[string]any{"type": "private", "to": []int64{}, "topic": "", "content": "secret"}})
+		r := s.must(p, "POST", "/drafts", "drafts",
+			[]any{map[string]any{"type": "private", "to": []int64{}, "topic": "", "content": "secret"}})
 		return fmt.Sprint(nums(r.body["ids"])[0])
 	}
 	scheduled := func(s *matrixStage, p *matrixUser, n int) string {
-		return fmt.Sprint(s.must(p, "POST", "/scheduled_messages", "type", "direct", "to", []int64{p.id}, "content", "secret", "scheduled_delivery_timestamp", s.now.Load()+10*day).int("scheduled_message_id"))
+		return fmt.Sprint(s.must(p, "POST", "/scheduled_messages", "type", "direct", "to", []int64{p.id}, "content",
+			"secret", "scheduled_delivery_timestamp", s.now.Load()+10*day).int("scheduled_message_id"))
 	}
 	reminder := func(s *matrixStage, p *matrixUser, n int) string {
 		m := s.must(p, "POST", "/messages", "type", "direct", "to", []int64{p.id}, "content", "to remember").int("id")
-		return fmt.Sprint(s.must(p, "POST", "/reminders", "message_id", m, "scheduled_delivery_timestamp", s.now.Load()+10*day).int("reminder_id"))
+		return fmt.Sprint(s.must(p, "POST", "/reminders", "message_id", m, "scheduled_delivery_timestamp",
+			s.now.Load()+10*day).int("reminder_id"))
 	}
 	snippet := func(s *matrixStage, p *matrixUser, n int) string {
-		return fmt.Sprint(s.must(p, "POST", "/saved_snippets", "title", "secret", "content", "secret").int("saved_snippet_id"))
+		return fmt.Sprint(s.must(p, "POST", "/saved_snippets", "title", "secret", "content",
+			"secret").int("saved_snippet_id"))
 	}
 	view := func(s *matrixStage, p *matrixUser, n int) string {
 		fragment := fmt.Sprintf("narrow/topic/%d", n)
-		s.must(p, "POST", "/navigation_views", "fragment", fragment, "is_pinned", true, "name", fmt.Sprintf("view %d", n))
+		s.must(p, "POST", "/navigation_views", "fragment", fragment, "is_pinned", true, "name",
+			fmt.Sprintf("view %d", n))
 		return fragment
 	}
 	file := func(s *matrixStage, p *matrixUser, n int) string {
@@ -60,35 +64,45 @@ func ownedObjects() []ownedObject {
 	}
 	tus := pairs{"Tus-Resumable", "1.0.0"}
 	piece := func(s *matrixStage, p *matrixUser, n int) string {
-		return s.must(p, "POST", "/tus", append(slices.Clone(tus), "Upload-Length", "5")...).at // has its first byte at once
+		// the request contains the first byte
+		return s.must(p, "POST", "/tus", append(slices.Clone(tus), "Upload-Length", "5")...).at
 	}
 	entire := func(s *matrixStage, p *matrixUser, n int) string {
 		return s.must(p, "POST", "/tus", append(slices.Clone(tus), "Upload-Length", "1")...).at
 	}
 	return []ownedObject{
-		{"edit a draft", draft, "PATCH", "/drafts/%s", pairs{"draft", map[string]any{"type": "private", "to": []int64{}, "topic": "", "content": "y"}}, "Draft does not exist", false},
+		{"edit a draft", draft, "PATCH", "/drafts/%s",
+			pairs{"draft", map[string]any{"type": "private", "to": []int64{}, "topic": "", "content": "y"}},
+			"Draft does not exist", false},
 		{"delete a draft", draft, "DELETE", "/drafts/%s", nil, "Draft does not exist", false},
-		{"edit a scheduled message", scheduled, "PATCH", "/scheduled_messages/%s", pairs{"content", "y"}, "Scheduled message does not exist", false},
-		{"cancel a scheduled message", scheduled, "DELETE", "/scheduled_messages/%s", nil, "Scheduled message does not exist", false},
+		{"edit a scheduled message", scheduled, "PATCH", "/scheduled_messages/%s", pairs{"content", "y"},
+			"Scheduled message does not exist", false},
+		{"cancel a scheduled message", scheduled, "DELETE", "/scheduled_messages/%s", nil,
+			"Scheduled message does not exist", false},
 		{"cancel a reminder", reminder, "DELETE", "/reminders/%s", nil, "Reminder does not exist", false},
-		{"edit a snippet", snippet, "PATCH", "/saved_snippets/%s", pairs{"title", "y"}, "Saved snippet does not exist.", false},
+		{"edit a snippet", snippet, "PATCH", "/saved_snippets/%s", pairs{"title", "y"}, "Saved snippet does not exist.",
+			false},
 		{"delete a snippet", snippet, "DELETE", "/saved_snippets/%s", nil, "Saved snippet does not exist.", false},
-		{"edit a view", view, "PATCH", "/navigation_views/%s", pairs{"is_pinned", false}, "Navigation view does not exist.", false},
+		{"edit a view", view, "PATCH", "/navigation_views/%s", pairs{"is_pinned", false},
+			"Navigation view does not exist.", false},
 		{"delete a view", view, "DELETE", "/navigation_views/%s", nil, "Navigation view does not exist.", false},
 		{"delete an attachment", file, "DELETE", "/attachments/%s", nil, "Invalid attachment", false},
-		{"open a file nobody was sent", path, "GET", "/user_uploads/%s", nil, "File not found", false},
+		{"open a file that was not sent", path, "GET", "/user_uploads/%s", nil, "File not found", false},
 		{"ask for its thumbnail", path, "GET", "/thumbnail/status/%s", nil, "File not found", false},
 		{"drop a queue", queue, "DELETE", "/events", pairs{"queue_id", "%s"}, "Bad event queue ID: %s", false},
-		{"ask how far a file in pieces is", piece, "HEAD", "/tus/%s", tus, "Upload not found", false},
-		{"fetch a file in pieces", entire, "GET", "/tus/%s", tus, "Upload not found", false},
-		{"go on with a file in pieces", piece, "PATCH", "/tus/%s", append(slices.Clone(tus), "Upload-Offset", "1"), "Upload not found", false},
-		{"give up a file in pieces", piece, "DELETE", "/tus/%s", tus, "Upload not found", false},
-		{"poll a queue", queue, "GET", "/events", pairs{"queue_id", "%s", "last_event_id", -1, "dont_block", true}, "Bad event queue ID: %s", false},
-		{"remove a device", device, "POST", "/remove_client_device", pairs{"device_id", "%s"}, "Invalid 'device_id'", true},
+		{"ask for the offset of a resumable upload", piece, "HEAD", "/tus/%s", tus, "Upload not found", false},
+		{"fetch a resumable upload", entire, "GET", "/tus/%s", tus, "Upload not found", false},
+		{"continue a resumable upload", piece, "PATCH", "/tus/%s", append(slices.Clone(tus), "Upload-Offset", "1"),
+			"Upload not found", false},
+		{"abandon a resumable upload", piece, "DELETE", "/tus/%s", tus, "Upload not found", false},
+		{"poll a queue", queue, "GET", "/events", pairs{"queue_id", "%s", "last_event_id", -1, "dont_block", true},
+			"Bad event queue ID: %s", false},
+		{"remove a device", device, "POST", "/remove_client_device", pairs{"device_id", "%s"}, "Invalid 'device_id'",
+			true},
 	}
 }
 
-// fillID puts an id where %s stands.
+// fillID replaces %s by an id.
 func fillID(p pairs, id string) pairs {
 	out := make(pairs, len(p))
 	for i, x := range p {
@@ -100,7 +114,7 @@ func fillID(p pairs, id string) pairs {
 	return out
 }
 
-// matrixOwned tries everybody on what belongs to others. Lists never show it.
+// matrixOwned sends requests of every user for objects of others. Lists never contain them.
 func matrixOwned(t *testing.T, l *coverage) {
 	s := newMatrixStage(t, l)
 	gone := s.by["gone"]
@@ -123,7 +137,7 @@ func matrixOwned(t *testing.T, l *coverage) {
 					}
 					return s.call(p, b.method, path, fillID(b.params, id)...)
 				}
-				want := loginError(p, b.name == "open a file nobody was sent")
+				want := loginError(p, b.name == "open a file that was not sent")
 				switch {
 				case want != "" || p == holder:
 				case b.humans && p.name == "bot":
@@ -142,19 +156,24 @@ func matrixOwned(t *testing.T, l *coverage) {
 						}
 					}
 					void := ask(none)
-					s.check(fmt.Sprint(got.status, strings.ReplaceAll(got.raw, id, "#")), fmt.Sprint(void.status, strings.ReplaceAll(void.raw, none, "#")), "%s: %s of %s, as where there is nothing", p.name, b.name, holder.name)
+					s.check(fmt.Sprint(got.status, strings.ReplaceAll(got.raw, id, "#")),
+						fmt.Sprint(void.status, strings.ReplaceAll(void.raw, none, "#")),
+						"%s: %s of %s, as where there is nothing", p.name, b.name, holder.name)
 				}
 			}
 		}
 	}
-	for _, list := range []string{"/drafts", "/saved_snippets", "/scheduled_messages", "/reminders", "/navigation_views", "/attachments"} {
+	for _, list := range []string{"/drafts", "/saved_snippets", "/scheduled_messages", "/reminders",
+		"/navigation_views", "/attachments"} {
 		for _, p := range s.people {
 			if p == gone {
 				continue
 			}
 			raw := s.must(p, "GET", list).raw
 			mine := p == holders[0] || p == holders[1] || p == holders[2]
-			s.check(shownOrAbsent(strings.Contains(raw, "secret") || strings.Contains(raw, "view ") || strings.Contains(raw, "f.txt") || strings.Contains(raw, "to remember")), shownOrAbsent(mine), "%s: list %s", p.name, list)
+			s.check(shownOrAbsent(strings.Contains(raw, "secret") || strings.Contains(raw, "view ") ||
+				strings.Contains(raw, "f.txt") || strings.Contains(raw, "to remember")), shownOrAbsent(mine),
+				"%s: list %s", p.name, list)
 		}
 	}
 	s.summary()

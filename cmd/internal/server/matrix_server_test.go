@@ -29,30 +29,31 @@ import (
 	"parley/wire/thumbnails"
 )
 
-// The matrix of permissions asks the whole server, from the request's bytes to the answer's, without a socket: who may do
-// what, and who hears of it. What the answers should be is said beside each question in words of the protocol, by rules
-// that know nothing of the server's code. A cell is one question with one expected answer; one that differs names itself.
+// The permission matrix sends requests to the whole server, from the bytes of a request to the bytes of the answer, but
+// without a socket. It checks which callers are allowed to do something and which users receive the events. The
+// expected answers are given beside each question as rules in terms of the protocol, independent of the server's code.
+// A cell is one question with one expected answer.
 
-// matrixServer is a server in this process with two organizations, and a clock the test moves.
+// matrixServer is a server in this process with two organizations and a clock that the test moves.
 type matrixServer struct {
 	*testing.T
-	house  *actors.Server
-	server *httpd.Server
-	now    atomic.Int64 // Unix seconds
-	cells  int
-	wrong  map[string]int // by the cell's pattern
-	book   *coverage
-	asked  []matrixRequest // since the last cell
+	orgs     *actors.Server
+	server   *httpd.Server
+	now      atomic.Int64 // Unix seconds
+	cells    int
+	wrong    map[string]int // wrong cells by kind
+	coverage *coverage
+	asked    []matrixRequest // since the last cell
 }
 
-// maxReported is how many cells of a kind name themselves before the rest are only counted.
+// maxReported is the number of wrong cells of a kind that are reported; the rest are only counted.
 const maxReported = 12
 
-// matrixUser is who asks.
+// matrixUser is a user, bot or visitor that sends requests.
 type matrixUser struct {
-	name       string // as cells call him
+	name       string // as the cells name the user
 	id         int64
-	email, key string // key "": a visitor
+	email, key string // an empty key: a logged-out visitor
 	host       string
 	queue      string
 	last       int64
@@ -65,7 +66,7 @@ const (
 
 func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	t.Helper()
-	c := &matrixServer{T: t, book: l}
+	c := &matrixServer{T: t, coverage: l}
 	c.now.Store(time.Now().Unix())
 	dir := t.TempDir()
 	quiet := slog.New(slog.DiscardHandler)
@@ -78,56 +79,80 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	library := search.OpenService(filepath.Join(dir, "search"), disk, wire.SearchText, quiet)
 	renderer := &wire.Renderer{}
 	secret := []byte("a secret of thirty-two characters")
-	c.house, err = actors.Open(disk, actors.Options{Protocol: wire.SessionProtocol{}, Renderer: renderer, Secret: secret, Log: quiet, Site: sites.site, Search: library, Now: func() time.Time { return time.Unix(c.now.Load(), 0) }, Fatal: func(err error) { panic(err) }})
+	c.orgs, err = actors.Open(disk, actors.Options{
+		Protocol: wire.SessionProtocol{},
+		Renderer: renderer,
+		Secret:   secret,
+		Log:      quiet,
+		Site:     sites.site,
+		Search:   library,
+		Now:      func() time.Time { return time.Unix(c.now.Load(), 0) },
+		Fatal:    func(err error) { panic(err) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sites.orgs = c.house
+	sites.orgs = c.orgs
 	kept, err := files.Open(filepath.Join(dir, "uploads"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	passwords := httpd.NewPasswords()
-	tools := &wire.Tools{Files: fileStore{kept}, Sign: newSigner(secret), VerifySignature: newSignatureChecker(secret), HashPassword: passwords.Hash, CheckPassword: passwords.Check, HashKey: actors.HashKey,
-		Token: actors.Token, Version: wire.Version, Renderer: renderer, ChannelMailPattern: "%s@mail.example", Emails: mail.Composer{}, LinkToken: c.house.LinkToken,
-		StartExport: func(realm.ID, realm.Export) {}, SubdomainTaken: func(string) bool { return false }}
-	thumbnailWorker := thumbnails.Start(c.house, tools.Files, quiet, nil)
+	tools := &wire.Tools{
+		Files:              fileStore{kept},
+		Sign:               newSigner(secret),
+		VerifySignature:    newSignatureChecker(secret),
+		HashPassword:       passwords.Hash,
+		CheckPassword:      passwords.Check,
+		HashKey:            actors.HashKey,
+		Token:              actors.Token,
+		Version:            wire.Version,
+		Renderer:           renderer,
+		ChannelMailPattern: "%s@mail.example",
+		Emails:             mail.Composer{},
+		LinkToken:          c.orgs.LinkToken,
+		StartExport:        func(realm.ID, realm.Export) {},
+		SubdomainTaken:     func(string) bool { return false },
+	}
+	thumbnailWorker := thumbnails.Start(c.orgs, tools.Files, quiet, nil)
 	tools.Thumbnails = thumbnailWorker
-	c.server = httpd.New(httpd.Options{Server: c.house, Tools: tools, Realms: sites, Log: quiet, Files: kept})
+	c.server = httpd.New(httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet, Files: kept})
 	t.Cleanup(func() {
 		thumbnailWorker.Close()
-		withShutdownTimeout(c.house.Close)
+		withShutdownTimeout(c.orgs.Close)
 		library.Close()
 		store.Close()
 	})
 	return c
 }
 
-// join makes an account; it needs no organization's leave.
-func (c *matrixServer) join(id realm.ID, host, name string, role realm.Role, bot realm.BotType, owner int64) *matrixUser {
+// join creates an account; it needs no permission.
+func (c *matrixServer) join(id realm.ID, host, name string, role realm.Role, bot realm.BotType,
+	owner int64) *matrixUser {
 	c.Helper()
 	system := realm.Caller{System: true, Client: "Internal"}
 	email := strings.ReplaceAll(strings.ToLower(name), " ", ".") + "@" + host
-	u, err := execute(c.house, id, system, realm.CreateUser{Email: email, Name: name, Role: role, Bot: bot, BotOwner: realm.UserID(owner), NoDefaults: true, First: true})
+	u, err := execute(c.orgs, id, system, realm.CreateUser{Email: email, Name: name, Role: role, Bot: bot,
+		BotOwner: realm.UserID(owner), NoDefaults: true, First: true})
 	if err != nil {
 		c.Fatalf("%s: %v", name, err)
 	}
-	key, err := execute(c.house, id, system, realm.IssueAPIKey{User: u})
+	key, err := execute(c.orgs, id, system, realm.IssueAPIKey{User: u})
 	if err != nil {
 		c.Fatalf("%s: %v", name, err)
 	}
 	return &matrixUser{name: name, id: int64(u), email: email, key: key, host: host, last: -1}
 }
 
-// reply is an answer.
+// reply is the answer to a request.
 type reply struct {
 	status int
 	body   map[string]any
 	raw    string
-	at     string // the last piece of the address of what was made
+	at     string // the last part of the Location header
 }
 
-// msg is "" for a success, otherwise the message of the refusal.
+// msg returns the message of a refusal, or "" for a success.
 func (r reply) msg() string {
 	if r.status < 400 {
 		return ""
@@ -144,13 +169,13 @@ func (r reply) int(key string) int64 {
 	return int64(n)
 }
 
-// num is an id or the like in decoded JSON; 0 if it is none.
+// num returns a number of decoded JSON, or 0 if x is none.
 func num(x any) int64 {
 	n, _ := x.(float64)
 	return int64(n)
 }
 
-// nums is a list of ids in decoded JSON.
+// nums returns a list of numbers of decoded JSON.
 func nums(x any) (out []int64) {
 	list, _ := x.([]any)
 	for _, e := range list {
@@ -159,6 +184,7 @@ func nums(x any) (out []int64) {
 	return out
 }
 
+// objects returns a list of objects of decoded JSON.
 func objects(x any) (out []map[string]any) {
 	list, _ := x.([]any)
 	for _, e := range list {
@@ -168,7 +194,7 @@ func objects(x any) (out []map[string]any) {
 	return out
 }
 
-// ids is one field of each object in a list.
+// ids returns one numeric field of each object in a list.
 func ids(x any, field string) (out []int64) {
 	for _, m := range objects(x) {
 		out = append(out, num(m[field]))
@@ -178,17 +204,17 @@ func ids(x any, field string) (out []int64) {
 
 type pairs []any
 
-// call asks a question, for the cell that comes next to compare the answer.
-func (c *matrixServer) call(who *matrixUser, method, path string, params ...any) reply {
+// call sends a request whose answer the next cell compares.
+func (c *matrixServer) call(user *matrixUser, method, path string, params ...any) reply {
 	c.Helper()
-	r := c.send(who, method, path, params...)
-	c.asked = append(c.asked, matrixRequest{who.name, method, path, r.msg() == ""})
+	r := c.send(user, method, path, params...)
+	c.asked = append(c.asked, matrixRequest{user.name, method, path, r.msg() == ""})
 	return r
 }
 
-// send asks as somebody; what is no text among the parameters is sent as JSON. A parameter named file is a file's content,
-// one with a hyphen is a header; whoever speaks tus sends a piece of a byte.
-func (c *matrixServer) send(who *matrixUser, method, path string, params ...any) reply {
+// send sends a request as a user. Parameters that are no text are sent as JSON. A parameter with the name file is the
+// content of a file, one with a hyphen is a header. With the header of resumable uploads the body is one byte.
+func (c *matrixServer) send(user *matrixUser, method, path string, params ...any) reply {
 	c.Helper()
 	form := url.Values{}
 	file := ""
@@ -215,14 +241,17 @@ func (c *matrixServer) send(who *matrixUser, method, path string, params ...any)
 		}
 	}
 	req.Header.SetMethod(method)
-	target := "http://" + who.host + "/api/v1" + path
+	target := "http://" + user.host + "/api/v1" + path
 	switch {
 	case file != "":
 		const mark = "xxxxxxxxxxxxxxxxxxxx"
 		req.Header.SetContentType("multipart/form-data; boundary=" + mark)
-		body := "--" + mark + "\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f.txt\"\r\nContent-Type: text/plain\r\n\r\n" + file + "\r\n"
+		body := "--" + mark +
+			"\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f.txt\"\r\nContent-Type: " +
+			"text/plain\r\n\r\n" + file + "\r\n"
 		for name := range form {
-			body += "--" + mark + "\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + form.Get(name) + "\r\n"
+			body += "--" + mark + "\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + form.Get(name) +
+				"\r\n"
 		}
 		req.SetBodyString(body + "--" + mark + "--\r\n")
 	case len(req.Header.Peek("Tus-Resumable")) > 0:
@@ -237,58 +266,60 @@ func (c *matrixServer) send(who *matrixUser, method, path string, params ...any)
 		req.SetBodyString(form.Encode())
 	}
 	req.SetRequestURI(target)
-	req.Header.SetHost(who.host)
+	req.Header.SetHost(user.host)
 	req.Header.SetUserAgent("ZulipMobile/1")
-	if who.key != "" {
-		req.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(who.email+":"+who.key)))
+	if user.key != "" {
+		req.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user.email+":"+user.key)))
 	}
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Init(req, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, nil)
 	if method == "GET" && path == "/events" && form.Has("queue_id") {
-		return c.poll(who, form.Get("queue_id"))
+		return c.poll(user, form.Get("queue_id"))
 	}
 	c.server.Handle(ctx)
-	r := reply{status: ctx.Response.StatusCode(), raw: string(ctx.Response.Body()), at: gopath.Base(string(ctx.Response.Header.Peek("Location")))}
+	r := reply{status: ctx.Response.StatusCode(), raw: string(ctx.Response.Body()),
+		at: gopath.Base(string(ctx.Response.Header.Peek("Location")))}
 	json.Unmarshal([]byte(r.raw), &r.body)
 	return r
 }
 
-// poll is GET /events, which needs a connection to wait on: whoever the server lets in is handed to the house as the
-// server would hand him.
-func (c *matrixServer) poll(who *matrixUser, queue string) reply {
+// poll is GET /events. A real poll needs a connection to wait on; so this one checks that the user is let in, and then
+// calls the actors as the HTTP server does.
+func (c *matrixServer) poll(user *matrixUser, queue string) reply {
 	c.Helper()
-	if r := c.send(who, "GET", "/events"); r.msg() != "Missing 'queue_id' argument" {
+	if r := c.send(user, "GET", "/events"); r.msg() != "Missing 'queue_id' argument" {
 		return r
 	}
-	return c.fetch(who, queue)
+	return c.fetch(user, queue)
 }
 
-// fetch is a poll of somebody who was let in.
-func (c *matrixServer) fetch(who *matrixUser, queue string) reply {
+// fetch polls a queue without the checks of the HTTP server.
+func (c *matrixServer) fetch(user *matrixUser, queue string) reply {
 	id := ours
-	if who.host == theirHost {
+	if user.host == theirHost {
 		id = theirs
 	}
 	m := make(pollReply, 1)
-	c.house.Poll(wire.PollRequest{Realm: id, User: realm.UserID(who.id), Queue: realm.QueueID(queue), Last: who.last, DontBlock: true, Reply: m})
+	c.orgs.Poll(wire.PollRequest{Realm: id, User: realm.UserID(user.id), Queue: realm.QueueID(queue), Last: user.last,
+		DontBlock: true, Reply: m})
 	return <-m
 }
 
-// must is a call that has to succeed, to set the scene.
-func (c *matrixServer) must(who *matrixUser, method, path string, params ...any) reply {
+// must is a request that prepares the scene and has to succeed.
+func (c *matrixServer) must(user *matrixUser, method, path string, params ...any) reply {
 	c.Helper()
-	r := c.send(who, method, path, params...)
+	r := c.send(user, method, path, params...)
 	if r.msg() != "" {
-		c.Fatalf("%s: %s %s %v: %s", who.name, method, path, params, r.msg())
+		c.Fatalf("%s: %s %s %v: %s", user.name, method, path, params, r.msg())
 	}
 	return r
 }
 
-// check counts one question and compares the answer.
+// check counts one cell and compares the answer with the expected one.
 func (c *matrixServer) check(got, want string, name string, args ...any) bool {
 	c.Helper()
 	c.cells++
-	c.book.noteRequests(c.asked)
+	c.coverage.noteRequests(c.asked)
 	c.asked = c.asked[:0]
 	if got == want {
 		return true
@@ -310,7 +341,7 @@ func shown(outcome string) string {
 	return fmt.Sprintf("%q", outcome)
 }
 
-// summary prints what was asked.
+// summary reports the number of cells of the table.
 func (c *matrixServer) summary() {
 	c.Helper()
 	wrong := 0
@@ -320,26 +351,31 @@ func (c *matrixServer) summary() {
 			c.Errorf("%d more of %s", n-maxReported, kind)
 		}
 	}
-	c.book.finish(c.Name(), c.cells, wrong)
+	c.coverage.finish(c.Name(), c.cells, wrong)
 	if len(c.asked) > 0 {
-		c.Errorf("%d answers, the first of %s %s, were compared with nothing", len(c.asked), c.asked[0].method, c.asked[0].path)
+		c.Errorf("%d answers were not compared, the first of %s %s", len(c.asked), c.asked[0].method, c.asked[0].path)
 	}
 }
 
-// register opens a queue for everything.
-func (c *matrixServer) register(who *matrixUser) reply {
+// register opens a queue for all events.
+func (c *matrixServer) register(user *matrixUser) reply {
 	c.Helper()
-	r := c.must(who, "POST", "/register", "client_capabilities", map[string]bool{"notification_settings_null": true, "bulk_message_deletion": true, "user_avatar_url_field_optional": true, "stream_typing_notifications": true,
-		"user_settings_object": true, "linkifier_url_template": true, "user_list_incomplete": true, "include_deactivated_groups": true, "archived_channels": true, "empty_topic_name": true, "simplified_presence_events": true, "individual_emoji_changes": true},
+	r := c.must(user, "POST", "/register", "client_capabilities",
+		map[string]bool{"notification_settings_null": true, "bulk_message_deletion": true,
+			"user_avatar_url_field_optional": true, "stream_typing_notifications": true,
+			"user_settings_object": true, "linkifier_url_template": true, "user_list_incomplete": true,
+			"include_deactivated_groups": true, "archived_channels": true, "empty_topic_name": true,
+			"simplified_presence_events": true, "individual_emoji_changes": true},
 		"include_subscribers", true, "apply_markdown", false, "idle_queue_timeout", 604800, "slim_presence", true)
-	who.queue, _ = r.body["queue_id"].(string)
-	who.last = r.int("last_event_id")
+	user.queue, _ = r.body["queue_id"].(string)
+	user.last = r.int("last_event_id")
 	return r
 }
 
-// pollReply takes a poll's answer.
+// pollReply receives the answer to a poll.
 type pollReply chan reply
 
+// Answer decodes the answer and passes it on.
 func (m pollReply) Answer(status int, parts ...[]byte) bool {
 	r := reply{status: status, raw: string(slices.Concat(parts...))}
 	json.Unmarshal([]byte(r.raw), &r.body)
@@ -347,19 +383,20 @@ func (m pollReply) Answer(status int, parts ...[]byte) bool {
 	return true
 }
 
-// newEvents is every event somebody was told since he last asked. Events leave before the answer of what brought them about.
-func (c *matrixServer) newEvents(who *matrixUser) []map[string]any {
+// newEvents returns the events of a user since the last call. Events are sent before the answer to the request that
+// caused them.
+func (c *matrixServer) newEvents(user *matrixUser) []map[string]any {
 	c.Helper()
-	if who.queue == "" {
+	if user.queue == "" {
 		return nil
 	}
-	r := c.fetch(who, who.queue)
+	r := c.fetch(user, user.queue)
 	if r.msg() != "" {
-		c.Fatalf("%s polls: %s", who.name, r.raw)
+		c.Fatalf("%s polls: %s", user.name, r.raw)
 	}
 	events := objects(r.body["events"])
 	for _, e := range events {
-		who.last = max(who.last, num(e["id"]))
+		user.last = max(user.last, num(e["id"]))
 	}
 	return events
 }

@@ -9,17 +9,18 @@ import (
 	"parley/actors/realm"
 )
 
-// matrixStage is the organization the matrix asks about: people of every role, and channels of every kind in which all of
-// them stand in the same relation. In each channel the keeper, whom nobody asks, wrote the messages.
+// matrixStage is the organization that the matrix asks about. It has users of every role, and channels of every kind;
+// in one channel all users have the same relation to it. The keeper, who is not asked, has created the channels and
+// sent the messages.
 type matrixStage struct {
 	*matrixServer
-	keeper   *matrixUser // an owner who is everywhere and made everything
+	keeper   *matrixUser // an owner who is in every channel and created everything
 	people   []*matrixUser
 	by       map[string]*matrixUser
 	channels []*matrixChannel
-	outsider *matrixUser // owner of the other organization, asking at home
+	outsider *matrixUser // owner of the other organization, with requests to that organization
 	groups   map[string]int64
-	// Queues of clients that understand nothing new, beside everybody's own, if they are wanted.
+	// With oldClients, each user also has a queue of a client without any capability.
 	oldClients bool
 	old        []*matrixUser
 	settings   map[int64]map[string]any // of channels, as they were at the beginning
@@ -30,57 +31,59 @@ const (
 	theirs realm.ID = 2
 )
 
-// The relations somebody can have to a channel. The messages were sent while those who are subscribed, have left, or are
-// resubscribed were subscribed.
+// The relations a user can have to a channel. The messages were sent while the users of the relations subscribed,
+// unsubscribed and resubscribed were subscribed.
 const (
 	subscribed      = "subscribed"
 	subscribedLater = "subscribed later"
 	neverSubscribed = "never subscribed"
 	unsubscribed    = "left"
 	resubscribed    = "left and back"
-	maySubscribe    = "may subscribe himself"   // by can_subscribe_group, never subscribed
+	maySubscribe    = "may subscribe"           // by can_subscribe_group, never subscribed
 	mayAdminister   = "administers the channel" // by can_administer_channel_group, never subscribed
 )
 
-var relations = []string{subscribed, subscribedLater, neverSubscribed, unsubscribed, resubscribed, maySubscribe, mayAdminister}
+var relations = []string{subscribed, subscribedLater, neverSubscribed, unsubscribed, resubscribed, maySubscribe,
+	mayAdminister}
 
 var kinds = []string{"web-public", "public", "private", "protected"}
 
-// matrixChannel is a channel where everybody has one relation.
+// matrixChannel is a channel to which all users have the same relation.
 type matrixChannel struct {
 	kind, relation string
 	id             int64
 	name           string
 	topic          string
-	message        int64   // the keeper's
-	word           string  // in that message alone
-	file           string  // which it links to
-	spare          []int64 // more of the keeper's, for cells that use them up
+	message        int64   // of the keeper
+	word           string  // only in that message
+	file           string  // linked in that message
+	spare          []int64 // more messages of the keeper, for cells that change or delete them
 	own            map[string][]int64
-	followed       int64 // a message in a topic that those follow who were there
+	followed       int64 // a message in a topic that its readers follow
 }
 
 func (s *matrixChannel) String() string { return s.kind + " channel, " + s.relation }
 
-// nextSpare is a message nobody has touched yet.
+// nextSpare returns a message that no cell has used.
 func (s *matrixChannel) nextSpare() int64 {
 	id := s.spare[0]
 	s.spare = s.spare[1:]
 	return id
 }
 
-// missingID is an id that nothing has.
+// missingID is an id that no object has.
 const missingID = 2_000_000
 
-// spareMessages is how many messages of a channel may be used up.
+// spareMessages is the number of messages per channel that cells can use.
 const spareMessages = 140
 
 const day = 86400
 
 func newMatrixStage(t *testing.T, l *coverage) *matrixStage {
-	s := &matrixStage{matrixServer: newMatrixServer(t, l), by: map[string]*matrixUser{}, groups: map[string]int64{}, settings: map[int64]map[string]any{}}
+	s := &matrixStage{matrixServer: newMatrixServer(t, l), by: map[string]*matrixUser{}, groups: map[string]int64{},
+		settings: map[int64]map[string]any{}}
 	for _, name := range []string{"", "other"} {
-		if _, err := s.house.CreateRealm(name, "Ours"); err != nil {
+		if _, err := s.orgs.CreateRealm(name, "Ours"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,7 +111,8 @@ func newMatrixStage(t *testing.T, l *coverage) *matrixStage {
 	return s
 }
 
-// outsiders are those who have no place in the organization: a visitor, and the owner of another one.
+// outsiders returns callers without an account in the organization: a logged-out visitor and the owner of another
+// organization.
 func (s *matrixStage) outsiders() []*matrixUser {
 	visitor := &matrixUser{name: "visitor", host: ourHost}
 	s.by["visitor"] = visitor
@@ -117,7 +121,7 @@ func (s *matrixStage) outsiders() []*matrixUser {
 	return []*matrixUser{visitor, &other}
 }
 
-// createChannels makes the channels, and has everybody stand where he should.
+// createChannels creates the channels and gives every user the relation to each of them.
 func (s *matrixStage) createChannels() {
 	var everyone []int64
 	for _, p := range s.people {
@@ -125,7 +129,8 @@ func (s *matrixStage) createChannels() {
 	}
 	for _, kind := range kinds {
 		for _, relation := range relations {
-			x := &matrixChannel{kind: kind, relation: relation, name: kind + " " + relation, topic: "a topic", word: fmt.Sprintf("zebra%dx", len(s.channels)), own: map[string][]int64{}}
+			x := &matrixChannel{kind: kind, relation: relation, name: kind + " " + relation, topic: "a topic",
+				word: fmt.Sprintf("zebra%dx", len(s.channels)), own: map[string][]int64{}}
 			s.createChannel(x, everyone)
 			s.channels = append(s.channels, x)
 		}
@@ -133,21 +138,25 @@ func (s *matrixStage) createChannels() {
 	for _, x := range s.channels {
 		switch x.relation {
 		case unsubscribed, resubscribed:
-			s.must(s.keeper, "DELETE", "/users/me/subscriptions", "subscriptions", []string{x.name}, "principals", everyone)
+			s.must(s.keeper, "DELETE", "/users/me/subscriptions", "subscriptions", []string{x.name}, "principals",
+				everyone)
 		}
 		switch x.relation {
 		case subscribedLater, resubscribed:
-			s.must(s.keeper, "POST", "/users/me/subscriptions", "subscriptions", []any{map[string]string{"name": x.name}}, "principals", everyone)
+			s.must(s.keeper, "POST", "/users/me/subscriptions", "subscriptions",
+				[]any{map[string]string{"name": x.name}}, "principals", everyone)
 		}
 	}
 	s.waitForRead()
 	s.must(s.keeper, "DELETE", fmt.Sprintf("/users/%d", s.by["gone"].id))
 }
 
-// waitForRead waits until what people left behind is read for them, which the server does by itself, the first channel first.
+// waitForRead waits until the server has marked the messages as read that users left behind. It does so by itself, one
+// channel after the other.
 func (s *matrixStage) waitForRead() {
 	s.Helper()
-	at := slices.IndexFunc(s.channels, func(x *matrixChannel) bool { return x.kind == kinds[len(kinds)-1] && x.relation == resubscribed })
+	at := slices.IndexFunc(s.channels,
+		func(x *matrixChannel) bool { return x.kind == kinds[len(kinds)-1] && x.relation == resubscribed })
 	ids := []int64{s.channels[at].message}
 	eventually(s.T, "what was left is read", func() bool {
 		found := objects(s.must(s.people[0], "GET", "/messages", "message_ids", ids).body["messages"])
@@ -176,11 +185,13 @@ func (s *matrixStage) createChannel(x *matrixChannel, everyone []int64) {
 	case maySubscribe:
 		s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%d", x.id), "can_subscribe_group", map[string]any{"new": value})
 	case mayAdminister:
-		s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%d", x.id), "can_administer_channel_group", map[string]any{"new": value})
+		s.must(s.keeper, "PATCH", fmt.Sprintf("/streams/%d", x.id), "can_administer_channel_group",
+			map[string]any{"new": value})
 	}
 	up := s.must(s.keeper, "POST", "/user_uploads", "file", "text of "+x.name)
 	x.file = strings.TrimPrefix(up.body["url"].(string), "/")
-	x.followed = s.must(s.keeper, "POST", "/messages", "type", "stream", "to", x.id, "topic", "followed", "content", "x").int("id")
+	x.followed = s.must(s.keeper, "POST", "/messages", "type", "stream", "to", x.id, "topic", "followed", "content",
+		"x").int("id")
 	x.message = s.say(s.keeper, x, "The "+x.word+" is in [f.txt](/"+x.file+")")
 	for range spareMessages {
 		x.spare = append(x.spare, s.say(s.keeper, x, "another one"))
@@ -200,26 +211,27 @@ func (s *matrixStage) say(p *matrixUser, x *matrixChannel, text string) int64 {
 	return s.must(p, "POST", "/messages", "type", "stream", "to", x.id, "topic", x.topic, "content", text).int("id")
 }
 
-// The rules, in words of the protocol.
+// The rules, in terms of the protocol.
 
-// isSubscribed: subscribed now.
+// isSubscribed reports whether the users are subscribed now.
 func (x *matrixChannel) isSubscribed() bool {
 	return slices.Contains([]string{subscribed, subscribedLater, resubscribed}, x.relation)
 }
 
-// hasRecord: subscribed when the messages were sent, so that he has a record of them.
+// hasRecord reports whether the users were subscribed when the messages were sent, so that they have a record of them.
 func (x *matrixChannel) hasRecord() bool {
 	return slices.Contains([]string{subscribed, unsubscribed, resubscribed}, x.relation)
 }
 
-// hasSharedHistory: whoever may read the channel may read what was said before he came.
+// hasSharedHistory reports whether readers of the channel can read messages from before they joined.
 func (x *matrixChannel) hasSharedHistory() bool { return x.kind != "protected" }
 
 func (p *matrixUser) isGuest() bool   { return p.name == "guest" || p.name == "limited guest" }
 func (p *matrixUser) isAdmin() bool   { return p.name == "owner" || p.name == "admin" }
 func (p *matrixUser) isVisitor() bool { return p.name == "visitor" }
 
-// canReadContent: subscribed; or public, for all but guests; or web-public; or, for all but guests, granted by the channel.
+// canReadContent: subscribers; in public channels all but guests; in web-public channels every caller; and users that
+// the channel grants it, but no guests.
 func (x *matrixChannel) canReadContent(p *matrixUser) bool {
 	switch {
 	case x.kind == "web-public":
@@ -234,27 +246,28 @@ func (x *matrixChannel) canReadContent(p *matrixUser) bool {
 	return x.kind == "public" || x.relation == maySubscribe
 }
 
-// canReadMetadata: content; or administrator of the organization or, for all but guests, of the channel.
+// canReadMetadata: readers of the content; administrators of the organization; and administrators of the channel, but
+// no guests.
 func (x *matrixChannel) canReadMetadata(p *matrixUser) bool {
 	return x.canReadContent(p) || p.isAdmin() || x.relation == mayAdminister && !p.isGuest() && !p.isVisitor()
 }
 
-// canReadMessage: content now, and where history is protected a record of the message.
+// canReadMessage: readers of the content; with protected history only those with a record of the message.
 func (x *matrixChannel) canReadMessage(p *matrixUser) bool {
 	return x.canReadContent(p) && (x.hasSharedHistory() || x.hasRecord())
 }
 
-// keepsRecord: has a record of the message, and may still read it.
+// keepsRecord: users with a record of the message who can still read it.
 func (x *matrixChannel) keepsRecord(p *matrixUser) bool {
 	return x.canReadContent(p) && x.hasRecord() && !p.isVisitor()
 }
 
-// canAdminister: may administer the channel.
+// canAdminister: administrators of the organization, and of the channel, but no guests.
 func (x *matrixChannel) canAdminister(p *matrixUser) bool {
 	return p.isAdmin() || x.relation == mayAdminister && !p.isGuest() && !p.isVisitor()
 }
 
-// loginError is what those who may not even log in are told.
+// loginError returns the error for callers that are not let in at all, or "".
 func loginError(p *matrixUser, visitors bool) string {
 	switch {
 	case p.name == "gone":

@@ -11,33 +11,35 @@ import (
 	"parley/wire/contract"
 )
 
-// TestPermissionMatrix is the matrix of permissions: every table of it, and then whether they left anything out. A table alone is
-// run by its name: go test -run TestPermissionMatrix/Tables/Messages.
+// TestPermissionMatrix checks the permissions of every endpoint and the audience of every event. The tables contain the
+// questions; afterwards the test checks that no endpoint, no kind of caller and no event is missing. To run one table:
+// go test -run TestPermissionMatrix/Tables/Messages.
 func TestPermissionMatrix(t *testing.T) {
 	tables := []struct {
 		name string
 		ask  func(*testing.T, *coverage)
 	}{
-		{"Doors", matrixAuthentication},
-		{"Hooks", matrixWebhooks},
-		{"Offices", matrixRoles},
-		{"Belongings", matrixOwned},
+		{"Authentication", matrixAuthentication},
+		{"Webhooks", matrixWebhooks},
+		{"Roles", matrixRoles},
+		{"OwnedObjects", matrixOwned},
 		{"Channels", matrixChannels},
 		{"Messages", matrixMessages},
 		{"DirectMessages", matrixDirectMessages},
-		{"Addresses", matrixEmailAddresses},
+		{"EmailAddresses", matrixEmailAddresses},
 		{"LimitedGuests", matrixLimitedGuests},
 		{"OtherOrganizations", matrixOtherOrganizations},
-		{"Nothing", matrixMissingObjects},
+		{"MissingObjects", matrixMissingObjects},
 		{"Events", matrixEvents},
-		{"EventsInChannels", matrixChannelEvents},
+		{"ChannelEvents", matrixChannelEvents},
 		{"Changes", matrixChanges},
-		{"Limits", matrixTimeLimits},
-		{"Rights", matrixPermissionSettings},
+		{"TimeLimits", matrixTimeLimits},
+		{"PermissionSettings", matrixPermissionSettings},
 		{"Settings", matrixSettings},
 		{"BotRanks", matrixBotRanks},
 	}
-	l := &coverage{asked: map[string]map[string]int{}, done: map[string]bool{}, events: map[string]int{}, counts: map[string][2]int{}}
+	l := &coverage{asked: map[string]map[string]int{}, done: map[string]bool{}, events: map[string]int{},
+		counts: map[string][2]int{}}
 	t.Run("Tables", func(t *testing.T) {
 		for _, x := range tables {
 			t.Run(x.name, func(t *testing.T) {
@@ -54,26 +56,26 @@ func TestPermissionMatrix(t *testing.T) {
 	}
 	t.Logf("%d cells, %d wrong", cells, wrong)
 	if len(l.counts) < len(tables) {
-		t.Log("not every table was asked: whether the matrix is whole cannot be said")
+		t.Log("only some tables ran, so the matrix is not checked for missing cells")
 		return
 	}
 	l.checkEndpoints(t)
 	l.checkEvents(t)
 }
 
-// matrixRequest is one request that a cell is about.
+// matrixRequest is a request that the next cell is about.
 type matrixRequest struct {
 	who, method, path string
-	done              bool // it was not refused
+	done              bool // not refused
 }
 
-// coverage is what the tables have asked so far, and heard.
+// coverage collects what the tables have asked so far, and which events they have compared.
 type coverage struct {
 	sync.Mutex
 	asked  map[string]map[string]int // requests by endpoint and kind of caller
-	done   map[string]bool           // endpoints that somebody was allowed to use
-	events map[string]int            // forms of events, by how often one was compared
-	counts map[string][2]int         // of each table: cells, and wrong ones
+	done   map[string]bool           // endpoints that at least one caller was allowed to use
+	events map[string]int            // how often an event of each form was compared
+	counts map[string][2]int         // by table: cells, and wrong cells
 }
 
 func (l *coverage) noteRequests(asked []matrixRequest) {
@@ -103,8 +105,8 @@ func (l *coverage) finish(name string, cells, wrong int) {
 	l.counts[name] = [2]int{n[0] + cells, n[1] + wrong}
 }
 
-// endpointOf is the row of the endpoint table that a request is for, as "METHOD path". Where two differ only in what
-// fills the path, a number is an id.
+// endpointOf returns the row of the endpoint table for a request, as "METHOD path". If several rows match, a number in
+// the path selects the row with an id.
 func endpointOf(method, path string) string {
 	best, score := "", -1
 	path, _, _ = strings.Cut(path, "?")
@@ -142,32 +144,36 @@ func endpointOf(method, path string) string {
 	return best
 }
 
-// callerKinds are the kinds of accounts, and of those without one, that every endpoint must have been asked by.
-var callerKinds = []string{"owner", "admin", "moderator", "member", "newcomer", "guest", "bot", "webhook bot", "gone", "owner elsewhere", "visitor"}
+// callerKinds are the kinds of callers that must have asked every endpoint: accounts of each role, bots, and callers
+// without an account here.
+var callerKinds = []string{"owner", "admin", "moderator", "member", "newcomer", "guest", "bot", "webhook bot", "gone",
+	"owner elsewhere", "visitor"}
 
-// skippedEndpoints are endpoints without a cell, and why. A row that is not needed any more fails the test.
+// skippedEndpoints are endpoints without a cell, with the reason. An unnecessary row fails the test.
 var skippedEndpoints = []struct{ endpoint, callers, why string }{
 	{"POST /dev_fetch_api_key", "*", "served in development only"},
 	{"GET /dev_list_users", "*", "served in development only"},
 }
 
-// neverAllowed are endpoints that everybody in the matrix is refused, and why. A row that is not needed any more fails the test.
+// neverAllowed are endpoints that are refused to every caller of the matrix, with the reason. An unnecessary row fails
+// the test.
 var neverAllowed = []struct{ endpoint, why string }{
-	{"GET /calls/bigbluebutton/create", "needs a service of others"},
-	{"POST /calls/constructorgroups/create", "needs a service of others"},
-	{"POST /calls/nextcloud_talk/create", "needs a service of others"},
-	{"POST /calls/webex/create", "needs a service of others"},
-	{"POST /calls/zoom/create", "needs a service of others"},
+	{"GET /calls/bigbluebutton/create", "needs an external service"},
+	{"POST /calls/constructorgroups/create", "needs an external service"},
+	{"POST /calls/nextcloud_talk/create", "needs an external service"},
+	{"POST /calls/webex/create", "needs an external service"},
+	{"POST /calls/zoom/create", "needs an external service"},
 	{"DELETE /export/realm/{export_id}", "needs an export that is done, which takes a disk"},
 	{"POST /jwt/fetch_api_key", "needs a key in the configuration"},
-	{"GET /messages/summary", "needs a service of others"},
+	{"GET /messages/summary", "needs an external service"},
 	{"POST /mobile_push/test_notification", "needs a push service"},
 	{"POST /mobile_push/register", "needs a push service"},
 	{"POST /mobile_push/e2ee/test_notification", "needs a push service"},
 	{"POST /remotes/push/e2ee/register", "is for push services"},
 }
 
-// checkEndpoints fails for every endpoint and kind of caller without a cell, and for every endpoint that nobody was let use.
+// checkEndpoints fails for every endpoint that a kind of caller has not asked, and for every endpoint that no caller
+// was allowed to use.
 func (l *coverage) checkEndpoints(t *testing.T) {
 	used := make([]bool, len(skippedEndpoints))
 	excused := func(e, who string) bool {
@@ -192,29 +198,31 @@ func (l *coverage) checkEndpoints(t *testing.T) {
 			}
 		}
 		if len(missing) > 0 {
-			t.Errorf("%s: no cell of %s. Ask it in a table, or say in exempt why it has none", e, strings.Join(missing, ", "))
+			t.Errorf("%s: no cell for %s. Add one to a table, or a row with the reason to skippedEndpoints", e,
+				strings.Join(missing, ", "))
 			continue
 		}
 		asked++
 		at := slices.IndexFunc(neverAllowed, func(b struct{ endpoint, why string }) bool { return b.endpoint == e })
 		switch {
 		case l.done[e] && at >= 0:
-			t.Errorf("%s was not refused: it is not barred any more", e)
+			t.Errorf("%s was not refused: remove its row from neverAllowed", e)
 		case l.done[e], len(l.asked[e]) == 0:
 		case at < 0:
-			t.Errorf("%s: everybody was refused. Ask it as somebody who may, with what it needs, or say in barred why not", e)
+			t.Errorf("%s: refused to every caller. Add a cell with an allowed caller, or a row with the reason to "+
+				"neverAllowed", e)
 		default:
-			t.Logf("refused to everybody: %s: %s", e, neverAllowed[at].why)
+			t.Logf("refused to every caller: %s: %s", e, neverAllowed[at].why)
 		}
 	}
 	for _, b := range neverAllowed {
 		if len(l.asked[b.endpoint]) == 0 {
-			t.Errorf("%s is barred, and none of the endpoints asked", b.endpoint)
+			t.Errorf("%s is in neverAllowed, but no cell asks it", b.endpoint)
 		}
 	}
 	for i, x := range skippedEndpoints {
 		if !used[i] {
-			t.Errorf("%s is asked by %s: it is not exempt any more", x.endpoint, x.callers)
+			t.Errorf("%s is asked by %s: remove its row from skippedEndpoints", x.endpoint, x.callers)
 			continue
 		}
 		t.Logf("not asked: %s by %s: %s", x.endpoint, x.callers, x.why)
@@ -222,16 +230,17 @@ func (l *coverage) checkEndpoints(t *testing.T) {
 	t.Logf("%d of %d endpoints asked by every kind of caller, %d requests", asked, len(wire.Endpoints()), cells)
 }
 
-// skippedEvents are forms of events that nobody in the matrix hears, and why. A row that is not needed any more fails the test.
+// skippedEvents are forms of events that no user of the matrix receives, with the reason. An unnecessary row fails the
+// test.
 var skippedEvents = []struct{ form, why string }{
-	{"has_zoom_token", "needs an account at a service of others"},
-	{"has_webex_token", "needs an account at a service of others"},
+	{"has_zoom_token", "needs an account at an external service"},
+	{"has_webex_token", "needs an account at an external service"},
 	{"device/update", "needs a push service"},
-	{"heartbeat", "belongs to a poll that waits, whoever waits"},
-	{"restart", "comes after a start of the server, to everybody"},
-	{"web_reload_client", "is for the web client that a server brings along, and this one brings none"},
-	{"realm_filters", "is described, and never sent"},
-	{"realm_bot/remove", "is described, and never sent"},
+	{"heartbeat", "answers a waiting poll of any user"},
+	{"restart", "is sent to every user after a start of the server"},
+	{"web_reload_client", "is for a web client that is part of the server, and this server has none"},
+	{"realm_filters", "is documented but never sent"},
+	{"realm_bot/remove", "is documented but never sent"},
 }
 
 // checkEvents fails for every form of event that no table has compared.
@@ -249,14 +258,16 @@ func (l *coverage) checkEvents(t *testing.T) {
 			n++
 		case at >= 0:
 			used[form] = true
-			t.Logf("not heard: %s: %s", form, skippedEvents[at].why)
+			t.Logf("not received: %s: %s", form, skippedEvents[at].why)
 		default:
-			t.Errorf("event %s: nobody heard it. Bring it about in a table, or say in unheard why it is not there", form)
+			t.Errorf("event %s: no user received it. Cause it in a table, or add a row with the reason to "+
+				"skippedEvents", form)
 		}
 	}
 	for _, u := range skippedEvents {
 		if !used[u.form] {
-			t.Errorf("event %s is heard, or none of the protocol's: it is not excused any more", u.form)
+			t.Errorf("event %s is received, or is not an event of the protocol: remove its row from skippedEvents",
+				u.form)
 		}
 	}
 	t.Logf("%d of %d forms of events compared", n, len(c.Events()))

@@ -423,7 +423,8 @@ func (c *metricsCollector) Collect(out chan<- prometheus.Metric) {
 	for _, h := range s.orgs.TurnLatencies() {
 		send(turnLatencyMax, h.Max.Seconds(), h.Kind)
 	}
-	out <- prometheus.MustNewConstHistogram(commitLatency.desc, r.store.Commits, r.store.Total.Seconds(), r.store.Within)
+	out <- prometheus.MustNewConstHistogram(commitLatency.desc, r.store.Commits, r.store.Total.Seconds(),
+		r.store.Within)
 	send(commitLatencyMax, r.store.Slowest.Seconds())
 	for i := range AllBounds {
 		b := &AllBounds[i]

@@ -148,7 +148,8 @@ func realmSlowest(o *operator, args map[string]string) (any, error) {
 	for i, k := range o.orgs.SlowestTurns(id, slowestShown) {
 		list = append(list, map[string]any{
 			"rank": i + 1, "kind": k.Kind, "ms": inMilliseconds(k.Max), "at": k.MaxAt.UTC().Format(time.RFC3339),
-			"user": k.MaxUser, "times": k.Count, "mean_ms": inMilliseconds(k.Total / time.Duration(k.Count)), slow: k.Slow,
+			"user": k.MaxUser, "times": k.Count, "mean_ms": inMilliseconds(k.Total / time.Duration(k.Count)),
+			slow: k.Slow,
 		})
 	}
 	return map[string]any{"slowest": list}, nil
@@ -197,7 +198,8 @@ func userList(o *operator, args map[string]string) (any, error) {
 		v.EachUser(func(u *realm.User) {
 			if !u.System {
 				list = append(list, map[string]any{
-					"user_id": u.ID, "email": u.Email, "name": u.Name, "role": u.Role, "bot": u.IsBot(), "active": u.Active,
+					"user_id": u.ID, "email": u.Email, "name": u.Name, "role": u.Role, "bot": u.IsBot(),
+					"active": u.Active,
 				})
 			}
 		})
@@ -256,7 +258,7 @@ func userGrant(o *operator, args map[string]string) (any, error) {
 	return map[string]any{"email": args["email"]}, err
 }
 
-// serverInfo tells which process serves, its version, and whether a successor is starting.
+// serverInfo returns the process id and the version of the server, and whether a successor is starting.
 func serverInfo(o *operator, _ map[string]string) (any, error) {
 	info := map[string]any{"pid": os.Getpid(), "version": wire.Version}
 	if o.handover != nil {

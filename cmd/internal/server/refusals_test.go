@@ -29,17 +29,17 @@ import (
 	"parley/wire/mail"
 )
 
-// requestTester is the whole server in this process, so that its state can be looked at between two requests.
+// requestTester is a server in this process whose state can be read between two requests.
 type requestTester struct {
 	testing.TB
-	house  *actors.Server
+	orgs   *actors.Server
 	id     realm.ID
 	at     string
-	people []credential // who calls, in turns
+	people []credential // the callers, in turn
 	valid  map[string]any
 	next   int
 
-	seq    realm.Seq // the state that digest is of
+	seq    realm.Seq // number of the newest fact when digest was computed
 	digest string
 
 	requests, refusals, successes int
@@ -61,45 +61,68 @@ func newRequestTester(t testing.TB) *requestTester {
 		t.Fatal(err)
 	}
 	sites := newSiteTable("http://" + l.Addr().String())
-	// Time stands still, or a queue that nobody asks would end between a request and the look at what it did.
+	// The clock does not move: otherwise an idle queue could end between a request and the check of its effect.
 	began, renderer := time.Now(), &wire.Renderer{}
-	house, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{Protocol: wire.SessionProtocol{}, Renderer: renderer, Secret: secret, Log: quiet, Fatal: func(err error) { panic(err) }, Site: sites.site,
-		Now: func() time.Time { return began }, Elapsed: func() time.Duration { return 0 }})
+	orgs, err := actors.Open(snapshot.Disk{Store: store}, actors.Options{
+		Protocol: wire.SessionProtocol{},
+		Renderer: renderer,
+		Secret:   secret,
+		Log:      quiet,
+		Fatal:    func(err error) { panic(err) },
+		Site:     sites.site,
+		Now:      func() time.Time { return began },
+		Elapsed:  func() time.Duration { return 0 },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sites.orgs = house
+	sites.orgs = orgs
 	kept, err := files.Open(filepath.Join(dir, "uploads"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	hash := func(password string) (string, error) { return "hash of " + password, nil }
-	tools := &wire.Tools{Files: fileStore{kept}, Sign: newSigner(secret), VerifySignature: newSignatureChecker(secret), HashPassword: hash, HashKey: actors.HashKey, Token: actors.Token,
-		CheckPassword: func(password, hashed string) (bool, error) { return hashed == "hash of "+password, nil },
-		Version:       wire.Version, Generation: 1, Renderer: renderer, Dev: true, ChannelMailPattern: "%s@example.org", Emails: mail.Composer{},
-		LinkToken: house.LinkToken, StartExport: func(realm.ID, realm.Export) {}, SubdomainTaken: func(string) bool { return false }}
+	tools := &wire.Tools{
+		Files:              fileStore{kept},
+		Sign:               newSigner(secret),
+		VerifySignature:    newSignatureChecker(secret),
+		HashPassword:       hash,
+		CheckPassword:      func(password, hashed string) (bool, error) { return hashed == "hash of "+password, nil },
+		HashKey:            actors.HashKey,
+		Token:              actors.Token,
+		Version:            wire.Version,
+		Generation:         1,
+		Renderer:           renderer,
+		Dev:                true,
+		ChannelMailPattern: "%s@example.org",
+		Emails:             mail.Composer{},
+		LinkToken:          orgs.LinkToken,
+		StartExport:        func(realm.ID, realm.Export) {},
+		SubdomainTaken:     func(string) bool { return false },
+	}
 	var said bytes.Buffer
-	if err := createDemo(house, sites.site("").URL, &said); err != nil {
+	if err := createDemo(orgs, sites.site("").URL, &said); err != nil {
 		t.Fatal(err)
 	}
 	settings := DefaultSettings()
 	parkConfig := settings.parkConfig()
-	parkConfig.OnDrain, parkConfig.AnswersLatePolls = house.Drain, true
-	server := httpd.New(httpd.Options{Server: house, Tools: tools, Realms: sites, Log: quiet, Park: parkConfig, Files: kept})
+	parkConfig.OnDrain, parkConfig.AnswersLatePolls = orgs.Drain, true
+	server := httpd.New(httpd.Options{Server: orgs, Tools: tools, Realms: sites, Log: quiet, Park: parkConfig,
+		Files: kept})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {
 		if err := withShutdownTimeout(server.Shutdown); err != nil {
 			t.Error(err)
 		}
-		if err := withShutdownTimeout(house.Close); err != nil {
+		if err := withShutdownTimeout(orgs.Close); err != nil {
 			t.Error(err)
 		}
 		store.Close()
 		<-served
 	})
-	b := &requestTester{TB: t, house: house, at: "http://" + l.Addr().String()}
-	for _, id := range house.Realms() {
+	b := &requestTester{TB: t, orgs: orgs, at: "http://" + l.Addr().String()}
+	for _, id := range orgs.Realms() {
 		b.id = id
 	}
 	keys := map[string]string{}
@@ -119,9 +142,9 @@ func newRequestTester(t testing.TB) *requestTester {
 	return b
 }
 
-// currentSeq reads the number of the newest fact, and the digest of the state if that is new.
+// currentSeq returns the number of the newest fact, and updates the digest if there is a new fact.
 func (b *requestTester) currentSeq() realm.Seq {
-	v, err := b.house.View(b.id, systemCaller, func(v realm.View) (any, error) {
+	v, err := b.orgs.View(b.id, systemCaller, func(v realm.View) (any, error) {
 		if v.Seq() != b.seq {
 			b.seq, b.digest = v.Seq(), snapshot.StateDigest(v.Realm).String()
 		}
@@ -133,10 +156,10 @@ func (b *requestTester) currentSeq() realm.Seq {
 	return v.(realm.Seq)
 }
 
-// unchanged compares every row with what it was when the newest fact was new: nothing may change without one.
+// unchanged compares every row with its content at the newest fact: no row may change without a fact.
 func (b *requestTester) unchanged(after string) {
 	b.Helper()
-	v, err := b.house.View(b.id, systemCaller, func(v realm.View) (any, error) {
+	v, err := b.orgs.View(b.id, systemCaller, func(v realm.View) (any, error) {
 		if v.Seq() != b.seq {
 			return b.digest, nil
 		}
@@ -146,11 +169,11 @@ func (b *requestTester) unchanged(after string) {
 		b.Fatal(err)
 	}
 	if v.(string) != b.digest {
-		b.Fatalf("after the refusals of %s the state is another, without a fact: %s, was %s", after, v, b.digest)
+		b.Fatalf("the refusals of %s changed the state without a fact: it is %s, was %s", after, v, b.digest)
 	}
 }
 
-// createObjects makes one of everything that has an id, and says what valid values of parameters are.
+// createObjects creates one of each kind of object that has an id, and stores valid values of parameters.
 func (b *requestTester) createObjects() {
 	ann := b.people[0]
 	must := func(method, path string, params url.Values, key string) any {
@@ -162,17 +185,25 @@ func (b *requestTester) createObjects() {
 		return a[key]
 	}
 	channel := must("GET", "/get_stream_id", url.Values{"stream": {"general"}}, "stream_id")
-	message := must("POST", "/messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"}, "content": {"c"}}, "id")
+	message := must("POST", "/messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"},
+		"content": {"c"}}, "id")
 	queue := must("POST", "/register", url.Values{"event_types": {`["message"]`}}, "queue_id")
-	draft := must("POST", "/drafts", url.Values{"drafts": {`[{"type":"","to":[],"topic":"","content":"d"}]`}}, "ids").([]any)[0]
+	draft := must("POST", "/drafts", url.Values{"drafts": {`[{"type":"","to":[],"topic":"","content":"d"}]`}},
+		"ids").([]any)[0]
 	snippet := must("POST", "/saved_snippets", url.Values{"title": {"t"}, "content": {"c"}}, "saved_snippet_id")
 	upload := b.startUpload(ann)
 	later := fmt.Sprint(time.Now().Unix() + 86400)
-	scheduled := must("POST", "/scheduled_messages", url.Values{"type": {"stream"}, "to": {fmt.Sprint(channel)}, "topic": {"t"}, "content": {"c"}, "scheduled_delivery_timestamp": {later}}, "scheduled_message_id")
-	b.valid = map[string]any{"stream_id": channel, "message_id": message, "queue_id": queue, "last_event_id": -1, "dont_block": true, "draft_id": draft, "saved_snippet_id": snippet,
-		"scheduled_message_id": scheduled, "user_id": 9, "user_id_or_email": 9, "bot_id": 12, "muted_user_id": 9, "user_group_id": 1, "anchor": "newest", "num_before": 1, "num_after": 1,
-		"to": "general", "type": "stream", "topic": "t", "content": "c", "emoji_name": "tada", "subscriptions": []any{map[string]any{"name": "general"}}, "email": "cy@example.org",
-		"scheduled_delivery_timestamp": time.Now().Unix() + 86400, "timezone": "UTC", "night": true, "realm_id_str": "1", "filename": "a/b",
+	scheduled := must("POST", "/scheduled_messages",
+		url.Values{"type": {"stream"}, "to": {fmt.Sprint(channel)}, "topic": {"t"}, "content": {"c"},
+			"scheduled_delivery_timestamp": {later}}, "scheduled_message_id")
+	b.valid = map[string]any{"stream_id": channel, "message_id": message, "queue_id": queue, "last_event_id": -1,
+		"dont_block": true, "draft_id": draft, "saved_snippet_id": snippet,
+		"scheduled_message_id": scheduled, "user_id": 9, "user_id_or_email": 9, "bot_id": 12, "muted_user_id": 9,
+		"user_group_id": 1, "anchor": "newest", "num_before": 1, "num_after": 1,
+		"to": "general", "type": "stream", "topic": "t", "content": "c", "emoji_name": "tada",
+		"subscriptions": []any{map[string]any{"name": "general"}}, "email": "cy@example.org",
+		"scheduled_delivery_timestamp": time.Now().Unix() + 86400, "timezone": "UTC", "night": true,
+		"realm_id_str": "1", "filename": "a/b",
 		"upload": upload, "Upload-Offset": 0, "Upload-Length": 100, "Upload-Metadata": "filename YQ=="}
 }
 
@@ -196,15 +227,16 @@ func (b *requestTester) startUpload(who credential) string {
 	return path.Base(resp.Header.Get("Location"))
 }
 
-// notCalled would end the siege.
+// notCalled are endpoints that would end the test.
 var notCalled = []string{"POST /realm/deactivate", "DELETE /users/me", "POST /users/me/api_key/regenerate"}
 
-// partialErrors are errors that come after something was done, as the protocol has it: the other invitations were sent, and the
-// owner of a bot hears that it wrote to a channel that is not there.
+// partialErrors are errors after a partial change, as the protocol defines them: the other invitations were sent, and
+// the owner of a bot is told that it wrote to a channel that does not exist.
 var partialErrors = []string{"INVITATION_FAILED", "STREAM_DOES_NOT_EXIST"}
 
-// TestRefusalsChangeNothing sends every parameter of every endpoint in every wrong way: none fails, each answer is one
-// that the description tells of, and whatever is refused leaves every row and the journal as they were.
+// TestRefusalsChangeNothing sends every parameter of every endpoint with every kind of wrong value. No request fails
+// with an internal error, each answer is in the API description, and a refused request changes no row and writes no
+// fact.
 func TestRefusalsChangeNothing(t *testing.T) {
 	b := newRequestTester(t)
 	for _, e := range wire.Endpoints() {
@@ -217,7 +249,7 @@ func TestRefusalsChangeNothing(t *testing.T) {
 		b.try(b.nextCaller(), name, &e, params, "", "")
 		for _, p := range params {
 			for _, bad := range wrongValues(p) {
-				// Whoever may not do it at all is refused before anybody looks at the value: so the owner tries it, too.
+				// Callers without permission are refused before the value is looked at, so the owner sends it too.
 				b.try(b.nextCaller(), name, &e, params, p.Name, bad)
 				b.try(b.owner(), name, &e, params, p.Name, bad)
 			}
@@ -230,7 +262,7 @@ func TestRefusalsChangeNothing(t *testing.T) {
 	t.Logf("%d requests, %d refused, %d carried out", b.requests, b.refusals, b.successes)
 }
 
-// nextCaller is who calls next.
+// nextCaller returns the next caller, in turn.
 func (b *requestTester) nextCaller() credential {
 	b.next++
 	return b.people[b.next%len(b.people)]
@@ -240,7 +272,7 @@ func (b *requestTester) owner() credential {
 	return b.people[slices.IndexFunc(b.people, func(c credential) bool { return c.name == "olive" })]
 }
 
-// try sends a request that is valid but for one parameter.
+// try sends a request in which one parameter has the value with and the others are valid.
 func (b *requestTester) try(who credential, name string, e *wire.Endpoint, params []form.Param, spoilt, with string) {
 	b.Helper()
 	path, values, headers := e.Path, url.Values{}, http.Header{}
@@ -253,9 +285,10 @@ func (b *requestTester) try(who credential, name string, e *wire.Endpoint, param
 			text = textOf(b.value(p), p.JSON)
 		}
 		if p.Where == "path" {
-			path = strings.NewReplacer("{"+p.Name+"}", url.PathEscape(text), "{"+p.Name+":*}", url.PathEscape(text)).Replace(path)
+			path = strings.NewReplacer("{"+p.Name+"}", url.PathEscape(text), "{"+p.Name+":*}",
+				url.PathEscape(text)).Replace(path)
 		} else if p.Where == "header" {
-			headers.Set(p.Name, strings.Map(func(r rune) rune { // what a header can hold at all
+			headers.Set(p.Name, strings.Map(func(r rune) rune { // characters that a header can contain
 				if r < ' ' || r == 0x7f {
 					return '?'
 				}
@@ -271,13 +304,16 @@ func (b *requestTester) try(who credential, name string, e *wire.Endpoint, param
 	before := b.currentSeq()
 	if e.Resumable() {
 		headers.Set("Content-Type", wire.PieceType)
-		who = b.people[0] // whose upload it is
+		who = b.people[0] // the owner of the upload
 	}
-	status, body := b.send(who, e.Method, path, values, headers, e.Method == "POST" && strings.HasPrefix(name, "POST /user_uploads"))
+	status, body := b.send(who, e.Method, path, values, headers,
+		e.Method == "POST" && strings.HasPrefix(name, "POST /user_uploads"))
 	b.requests++
 	what := fmt.Sprintf("%s as %s with %s=%.60q", name, who.name, spoilt, with)
 	if status < 400 {
-		if with == truncatedID && strings.Contains(e.Path, "{"+spoilt+"}") && slices.ContainsFunc(params, func(p form.Param) bool { return p.Name == spoilt && p.Schema["type"] == "integer" }) {
+		if with == truncatedID && strings.Contains(e.Path, "{"+spoilt+"}") &&
+			slices.ContainsFunc(params,
+				func(p form.Param) bool { return p.Name == spoilt && p.Schema["type"] == "integer" }) {
 			b.Errorf("%s: %d", what, status)
 		}
 		b.successes++
@@ -285,7 +321,7 @@ func (b *requestTester) try(who credential, name string, e *wire.Endpoint, param
 	}
 	b.refusals++
 	var refusal struct{ Code, Msg string }
-	if e.Method == "HEAD" { // it has no body, the status must be described all the same
+	if e.Method == "HEAD" { // it has no body, but its status must be in the description
 		if refusal.Code = "BAD_REQUEST"; status == 405 {
 			refusal.Code = ""
 		}
@@ -293,20 +329,23 @@ func (b *requestTester) try(who credential, name string, e *wire.Endpoint, param
 		b.Errorf("%s: %d %.200s", what, status, body)
 	}
 	if status == 500 || e.ErrorShape(status, refusal.Code) == nil {
-		b.Errorf("%s: %d %.200s is no answer the description tells of", what, status, body)
+		b.Errorf("%s: %d %.200s is not an answer of the API description", what, status, body)
 	}
 	after := b.currentSeq()
-	for tries := 0; after != before && tries < 3; tries++ { // a job of before came in between, such as what follows when one leaves a channel; a refusal that writes does so again
+	// A job of an earlier request may have written a fact in between. A refusal that writes does so every time.
+	for tries := 0; after != before && tries < 3; tries++ {
 		before = after
-		b.send(who, e.Method, path, values, headers, e.Method == "POST" && strings.HasPrefix(name, "POST /user_uploads"))
+		b.send(who, e.Method, path, values, headers,
+			e.Method == "POST" && strings.HasPrefix(name, "POST /user_uploads"))
 		after = b.currentSeq()
 	}
 	if after != before && !slices.Contains(partialErrors, refusal.Code) {
-		b.Errorf("%s: refused with %s, and the journal went from %d to %d", what, refusal.Msg, before, after)
+		b.Errorf("%s: refused with %s, but the journal went from fact %d to %d", what, refusal.Msg, before, after)
 	}
 }
 
-func (b *requestTester) send(who credential, method, path string, values url.Values, headers http.Header, attach bool) (int, []byte) {
+func (b *requestTester) send(who credential, method, path string, values url.Values, headers http.Header,
+	attach bool) (int, []byte) {
 	b.Helper()
 	target, kind, body := b.at+"/api/v1"+path, "application/x-www-form-urlencoded", values.Encode()
 	switch {
@@ -343,7 +382,7 @@ func (b *requestTester) send(who credential, method, path string, values url.Val
 	return a.StatusCode, text
 }
 
-// FuzzRequests puts anything into any parameter of any endpoint of the whole server.
+// FuzzRequests sends any value in any parameter of any endpoint to the whole server.
 func FuzzRequests(f *testing.F) {
 	var endpoints []wire.Endpoint
 	for _, e := range wire.Endpoints() {
@@ -370,7 +409,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// value is a valid value of a parameter, or at least one of its type.
+// value returns a valid value of a parameter, or at least one of its type.
 func (b *requestTester) value(p form.Param) any {
 	if v, ok := b.valid[p.Name]; ok {
 		return v
@@ -420,18 +459,22 @@ func textOf(v any, isJSON bool) string {
 	return string(data)
 }
 
-// truncatedID is the number of something that is there, were it cut to 32 bits.
+// truncatedID becomes the id of an existing object if it is truncated to 32 bits.
 const truncatedID = "4294967297"
 
-// wrongValues is every way to get a parameter wrongValues: of another type, beyond limits, an id that is nobody's, no JSON at all.
+// wrongValues returns wrong values of a parameter: of another type, out of range, an id that does not exist, invalid
+// JSON.
 func wrongValues(p form.Param) []string {
-	out := []string{"", "x", "null", "-1", "0", "999999", "99999999999999999999", "1.5", "true", "{", "[]", "[[]]", "{}", `"x"`, `["x"]`, `[999999]`, `{"a":{"b":[1]}}`, `{"new":999999}`,
-		"9007199254740993", "9223372036854775807", "-9223372036854775808", "[4294967297]", "18446744073709551617", // and what is 1 when it is cut off
-		truncatedID, "\x00", "x\x00x", "\xff\xfe", "é\u202e\U0001F600", strings.Repeat("[", 300), strings.Repeat("1", 400), strings.Repeat("x", 20000)}
+	out := []string{"", "x", "null", "-1", "0", "999999", "99999999999999999999", "1.5", "true", "{", "[]", "[[]]",
+		"{}", `"x"`, `["x"]`, `[999999]`, `{"a":{"b":[1]}}`, `{"new":999999}`,
+		// and values that are 1 if they are truncated
+		"9007199254740993", "9223372036854775807", "-9223372036854775808", "[4294967297]", "18446744073709551617",
+		truncatedID, "\x00", "x\x00x", "\xff\xfe", "é\u202e\U0001F600", strings.Repeat("[", 300),
+		strings.Repeat("1", 400), strings.Repeat("x", 20000)}
 	if limit, ok := p.Schema["maxLength"].(int); ok {
 		out = append(out, strings.Repeat("é", limit+1))
 	}
-	// One wrong element or field in what is right otherwise.
+	// One wrong element or field in an otherwise valid value.
 	switch p.Schema["type"] {
 	case "array":
 		if items, ok := p.Schema["items"].(map[string]any); ok && items["type"] == "object" {
@@ -443,11 +486,12 @@ func wrongValues(p form.Param) []string {
 	return out
 }
 
-// spoiltObjects are an object with each of its fields wrong in turn.
+// spoiltObjects returns objects in which one field after the other is wrong.
 func spoiltObjects(schema map[string]any, listed bool) (out []string) {
 	properties, _ := schema["properties"].(map[string]any)
 	for name := range properties {
-		for _, bad := range []any{nil, "x", -1, 999999, []any{"x"}, map[string]any{"a": 1}, strings.Repeat("x", 20000)} {
+		for _, bad := range []any{nil, "x", -1, 999999, []any{"x"}, map[string]any{"a": 1},
+			strings.Repeat("x", 20000)} {
 			o, _ := sampleOf(schema).(map[string]any)
 			o[name] = bad
 			v := any(o)

@@ -1,16 +1,3 @@
-// Package server builds a running chat server from its parts: the store, the actors of the organizations, the HTTP
-// server, email, push notifications, the control socket and the metrics.
-//
-// Start takes a Config and returns a Server that accepts requests; Close stops it. Several servers can run in one
-// process, each with its own data directory: the package has no global state. What concerns the whole process (flags,
-// signals, exit codes, the garbage collector) belongs to cmd/parley.
-//
-// The order of a start matters:
-//
-//	listeners -> backlog (connections wait) -> store -> actors -> endpoints and background work -> HTTP server -> outbox
-//
-// Close goes the other way: first it stops everything that accepts requests, then background work and actors, and last
-// the store, because a successor waits for the store.
 package server
 
 import (
@@ -23,7 +10,6 @@ import (
 	"maps"
 	"net"
 	"net/netip"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -49,19 +35,19 @@ import (
 
 // Limits of a start.
 const (
-	// StartupDelay is how long a crowded server waits before it starts the outbox. Outbox jobs would take half of a small
-	// machine from the clients that connect at the same moment.
+	// StartupDelay is how long a crowded server waits before it starts the outbox. Outbox jobs would take half of a
+	// small machine from the clients that connect at the same moment.
 	StartupDelay = 2 * time.Second
 	// crowdedStart is the number of waiting connections from which on a start counts as crowded.
 	crowdedStart = 256
-	// compactionDelay is how long after its opening the store merges no tables and nothing is indexed. It is longer than
-	// all clients need to connect again.
+	// compactionDelay is how long after its opening the store merges no tables and nothing is indexed. It is longer
+	// than all clients need to connect again.
 	compactionDelay = search.StartupRest
 	// shutdownTimeout is how long a stopping server waits for each part that has requests in progress.
 	shutdownTimeout = 15 * time.Second
 )
 
-// Config is what a server is built from.
+// Config has the parts and settings of a server.
 type Config struct {
 	Settings
 	Log *slog.Logger // required
@@ -86,12 +72,12 @@ type Server struct {
 	log    *slog.Logger
 
 	// Values that follow from the settings alone.
-	crowd            crowdSpec
-	limits           httpd.Limits
-	jwtKeys          map[string]string
-	tlsConfig        *tls.Config
-	previewNetworks  []netip.Prefix // private networks that the server is allowed to fetch pages from
-	webhooksNetworks []netip.Prefix // private networks that bots' services may be in
+	crowd           crowdSpec
+	limits          httpd.Limits
+	jwtKeys         map[string]string
+	tlsConfig       *tls.Config
+	previewNetworks []netip.Prefix // private networks that the server is allowed to fetch pages from
+	webhookNetworks []netip.Prefix // private networks that bots' services may be in
 
 	// The parts, in the order in which they are made.
 	listeners  []net.Listener
@@ -160,7 +146,7 @@ func Start(c Config) (*Server, error) {
 	return s, nil
 }
 
-// newServer computes what follows from the settings alone, and rejects settings that contradict each other.
+// newServer computes the values that follow from the settings alone, and rejects settings that contradict each other.
 func newServer(c Config) (s *Server, err error) {
 	s = &Server{Settings: c.Settings, config: c, log: c.Log, stopped: make(chan struct{}),
 		limits: httpd.Limits{User: c.RateLimit, Visitor: c.AnonymousRateLimit, Login: c.LoginLimit}}
@@ -175,7 +161,7 @@ func newServer(c Config) (s *Server, err error) {
 	}{
 		{"trusted-proxies", c.TrustedProxies, &s.limits.Proxies},
 		{"previews-allow", c.PreviewsAllow, &s.previewNetworks},
-		{"webhooks-allow", c.WebhooksAllow, &s.webhooksNetworks},
+		{"webhooks-allow", c.WebhooksAllow, &s.webhookNetworks},
 	} {
 		if *x.networks, err = httpd.ParseProxies(x.value); err != nil {
 			return nil, fmt.Errorf("%s: %w", x.setting, err)
@@ -250,7 +236,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		return StartError(s.Data, err)
 	}
 	s.sites.orgs = s.orgs
-	s.files, err = files.Open(filepath.Join(s.Data, "uploads"))
+	s.files, err = files.Open(UploadsDir(s.Data))
 	return err
 }
 
@@ -333,7 +319,8 @@ func (s *Server) buildTools() error {
 	return nil
 }
 
-// newDispatcher returns the dispatcher of outbox jobs. Each kind of job has a handler and a limit of attempts at a time.
+// newDispatcher returns the dispatcher of outbox jobs. Each kind of job has a handler and a limit of attempts at a
+// time.
 func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispatch.Dispatcher {
 	o := dispatch.Options{
 		Server: s.orgs,
@@ -341,7 +328,7 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 		Handlers: map[realm.OutboxJobKind]dispatch.Handler{
 			realm.OutboxEmail: sender,
 			realm.OutboxWebhook: webhooks.New(webhooks.Options{
-				Server: s.orgs, Tools: s.tools, Log: s.log, Allow: s.webhooksNetworks,
+				Server: s.orgs, Tools: s.tools, Log: s.log, Allow: s.webhookNetworks,
 			}),
 			realm.OutboxMissedMessage: &mail.MissedMessages{
 				Server: s.orgs, Now: time.Now, HasOtherAccount: s.orgs.HasAccountElsewhere,
@@ -481,11 +468,11 @@ func (s *Server) Finish() error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	err := s.http.FinishAnswers(ctx)
-	s.log.Info("stopped", "data", s.Data, "connections handed over", s.http.Stats().HandedOff)
+	s.log.Info("stopped", "data", s.Data, "handed_over", s.http.Stats().HandedOff)
 	return err
 }
 
-// closeFailedStart closes what a start that failed has opened.
+// closeFailedStart closes everything that a failed start has opened.
 func (s *Server) closeFailedStart() (err error) {
 	if s.metrics != nil {
 		err = errors.Join(err, s.metrics.Close())

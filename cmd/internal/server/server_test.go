@@ -113,7 +113,8 @@ func TestThreeServersInOneProcess(t *testing.T) {
 	var polling sync.WaitGroup
 	for i, d := range servers {
 		for _, email := range []string{"ann@example.org", "bo@example.org"} {
-			a := d.call(email, "POST", "register", url.Values{"event_types": {`["message"]`}, "apply_markdown": {"false"}})
+			a := d.call(email, "POST", "register",
+				url.Values{"event_types": {`["message"]`}, "apply_markdown": {"false"}})
 			polling.Go(func() {
 				texts := d.poll(email, a["queue_id"].(string), messages)
 				for n, text := range texts {
@@ -126,8 +127,9 @@ func TestThreeServersInOneProcess(t *testing.T) {
 	}
 	for n := range messages {
 		for i, d := range servers {
-			d.call("cy@example.org", "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"},
-				"content": {fmt.Sprintf("server %d message %d", i, n)}})
+			d.call("cy@example.org", "POST", "messages",
+				url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"},
+					"content": {fmt.Sprintf("server %d message %d", i, n)}})
 		}
 	}
 	polling.Wait()

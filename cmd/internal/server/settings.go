@@ -80,15 +80,15 @@ const (
 	Duration Type = "time"   // such as 30s or 2m, not negative
 )
 
-// Setting describes one setting. Its name is the flag (--name) and the key of the TOML file; the environment variable is
-// Env.
+// Setting describes one setting. Its name is the flag (--name) and the key of the TOML file; the environment variable
+// is Env.
 type Setting struct {
 	Name    string
 	Type    Type
 	Default string // as an operator writes it; empty is the zero value
 	Group   string // heading in the help text and on the reference page
 	Meaning string
-	field   func(*Settings) any // the pointer to the field, of the Go type that Type stands for
+	field   func(*Settings) any // returns a pointer to the field; its Go type corresponds to Type
 }
 
 // The groups of settings, in the order in which help and documentation show them.
@@ -190,8 +190,8 @@ var AllSettings = []Setting{
 	},
 	{
 		Name: "tls-acme", Type: Text, Group: groupTLS,
-		Meaning: "host names, comma-separated, to get certificates for by ACME (TLS-ALPN: the public port 443 must lead " +
-			"to listen); the server itself then accepts TLS connections",
+		Meaning: "host names, comma-separated, to get certificates for by ACME (TLS-ALPN: the public port 443 must " +
+			"lead to listen); the server itself then accepts TLS connections",
 		field: func(s *Settings) any { return &s.ACME },
 	},
 	{
@@ -211,7 +211,8 @@ var AllSettings = []Setting{
 		field:   func(s *Settings) any { return &s.RateLimit },
 	},
 	{
-		Name: "anonymous-rate-limit", Type: Number, Default: strconv.Itoa(httpd.DefaultVisitorLimit), Group: groupLimits,
+		Name: "anonymous-rate-limit", Type: Number, Default: strconv.Itoa(httpd.DefaultVisitorLimit),
+		Group:   groupLimits,
 		Meaning: "requests per minute for one IP address without a login or with a failed one; 0: no limit",
 		field:   func(s *Settings) any { return &s.AnonymousRateLimit },
 	},
@@ -238,8 +239,8 @@ var AllSettings = []Setting{
 
 	{
 		Name: "jwt-keys", Type: Text, Group: groupAccess,
-		Meaning: "keys that sign login tokens (JWT, HS256): subdomain=key, comma-separated; for the root organization " +
-			"the subdomain before the = is empty",
+		Meaning: "keys that sign login tokens (JWT, HS256): subdomain=key, comma-separated; for the root " +
+			"organization the subdomain before the = is empty",
 		field: func(s *Settings) any { return &s.JWTKeys },
 	},
 	{
@@ -255,8 +256,9 @@ var AllSettings = []Setting{
 
 	{
 		Name: "smtp-host", Type: Text, Group: groupMail,
-		Meaning: "SMTP server for outgoing email; if empty, emails are written to the outbox folder in the data directory",
-		field:   func(s *Settings) any { return &s.SMTPHost },
+		Meaning: "SMTP server for outgoing email; if empty, emails are written to the outbox folder in the data " +
+			"directory",
+		field: func(s *Settings) any { return &s.SMTPHost },
 	},
 	{
 		Name: "smtp-port", Type: Number, Default: "587", Group: groupMail,

@@ -29,8 +29,8 @@ func (s *Settings) loadTLS() (*tls.Config, error) {
 
 // acmeTLS returns a configuration that gets certificates by ACME (RFC 8555) for the names of tls-acme. A certificate is
 // requested at the first connection for its name and renewed thirty days before it expires. The authority connects to
-// the server's own TLS port (TLS-ALPN-01, RFC 8737), so no other port is needed, but from outside that port must be 443.
-// Keys and certificates are stored in the data directory, where a successor finds them.
+// the server's own TLS port (TLS-ALPN-01, RFC 8737), so no other port is needed, but from outside that port must be
+// 443. Keys and certificates are stored in the data directory, where a successor finds them.
 func (s *Settings) acmeTLS() *tls.Config {
 	m := &autocert.Manager{
 		Prompt:     autocert.AcceptTOS,
@@ -64,7 +64,8 @@ func (s *Settings) checkTLS() error {
 	case s.ACME == "":
 		return nil
 	case s.TLSCert != "":
-		return errors.New("tls-acme and tls-cert exclude each other: with tls-acme the server gets the certificates itself")
+		return errors.New("tls-acme and tls-cert exclude each other: with tls-acme the server gets the certificates " +
+			"itself")
 	case strings.Contains(s.ACME, "*"):
 		return errors.New("tls-acme does not support names with *; list every subdomain")
 	}

@@ -1,6 +1,3 @@
-// Package emoji knows the unicode emoji: their codes, the names senders write between colons, and which names are canonical.
-//
-// A code is the hexadecimal code points joined with dashes, without variation selectors ("1f937-200d-2640").
 package emoji
 
 import (
@@ -13,7 +10,7 @@ import (
 //go:embed table.txt
 var table string
 
-// Emoji is one character or sequence.
+// Emoji is one emoji character or sequence.
 type Emoji struct {
 	Code   string
 	Names  []string // the canonical one first
@@ -24,7 +21,7 @@ var (
 	all    []Emoji
 	byName = map[string]*Emoji{}
 	byCode = map[string]*Emoji{}
-	// starts holds every code point that occurs in an emoji, except ASCII ones, which need more to be one.
+	// starts holds the code points that occur in emoji, except ASCII ones, which are emoji only in sequences.
 	starts = map[rune]bool{}
 )
 
@@ -47,14 +44,15 @@ func init() {
 			}
 		}
 		for part := range strings.SplitSeq(e.Code, "-") {
-			if c, err := strconv.ParseUint(part, 16, 32); err == nil && c >= utf8.RuneSelf && c != joiner && c != keycap {
+			if c, err := strconv.ParseUint(part, 16, 32); err == nil && c >= utf8.RuneSelf && c != joiner &&
+				c != keycap {
 				starts[rune(c)] = true
 			}
 		}
 	}
 }
 
-// All returns every emoji, by code. The slice is not to be changed.
+// All returns every emoji, sorted by code. The caller must not change the slice.
 func All() []Emoji { return all }
 
 // CodeOf returns the code of a name.
@@ -75,7 +73,7 @@ func NameOf(code string) (name string, ok bool) {
 	return e.Names[0], true
 }
 
-// NamesByCode returns the names of every code, the canonical one first: what clients fetch as code_to_names.
+// NamesByCode returns the names of each code, the canonical one first. Clients fetch it as code_to_names.
 func NamesByCode() map[string][]string {
 	m := make(map[string][]string, len(all))
 	for i := range all {
@@ -84,7 +82,7 @@ func NamesByCode() map[string][]string {
 	return m
 }
 
-// Code points with a part in sequences.
+// Code points with a function in sequences.
 const (
 	joiner      = 0x200d
 	keycap      = 0x20e3
@@ -96,11 +94,11 @@ const (
 	firstTag    = 0xe0020
 	lastTag     = 0xe007e
 	tagsEnd     = 0xe007f
-	maxSequence = 32 // code points; longer sequences are none that is known, and are left alone whole
+	maxSequence = 32 // code points; longer sequences are unknown and stay text
 )
 
-// Next reads an emoji at the start of s: how many bytes it takes (0: there is none) and which one it is, or nil for a sequence
-// that is unknown and is to stay text whole.
+// Next reads an emoji at the start of s. It returns its length in bytes (0 if there is none) and the emoji, or nil
+// for an unknown sequence, which stays text as a whole.
 func Next(s string) (length int, e *Emoji) {
 	first, _ := utf8.DecodeRuneInString(s)
 	length, flagged := element(s)
@@ -121,7 +119,7 @@ func Next(s string) (length int, e *Emoji) {
 	return length, e
 }
 
-// element reads one character with its modifier, and says whether a variation selector asks for an emoji.
+// element reads one character with its modifier, and reports whether a variation selector asks for an emoji.
 func element(s string) (length int, flagged bool) {
 	c, n := utf8.DecodeRuneInString(s)
 	if n == 0 {
@@ -165,7 +163,7 @@ func element(s string) (length int, flagged bool) {
 	return n, false
 }
 
-// CodeOfCharacter returns the code of an emoji given as characters.
+// CodeOfCharacter returns the code of an emoji in characters.
 func CodeOfCharacter(s string) string {
 	buf := make([]byte, 0, 24)
 	for _, c := range s {
@@ -176,14 +174,14 @@ func CodeOfCharacter(s string) string {
 			buf = append(buf, '-')
 		}
 		if c < 0x1000 {
-			buf = append(buf, "000"[:3-hexLen(c)+1]...)
+			buf = append(buf, "000"[:3-hexLength(c)+1]...)
 		}
 		buf = strconv.AppendInt(buf, int64(c), 16)
 	}
 	return string(buf)
 }
 
-// Character returns the characters of a code.
+// Character returns the characters of an emoji code.
 func Character(code string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(code, "-") {
@@ -196,7 +194,7 @@ func Character(code string) string {
 	return b.String()
 }
 
-func hexLen(c rune) int {
+func hexLength(c rune) int {
 	n := 1
 	for c >>= 4; c > 0; c >>= 4 {
 		n++

@@ -7,7 +7,8 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	for name, want := range map[string]string{"smile": "1f642", "+1": "1f44d", "thumbs_up": "1f44d", "cat": "1f408", "poop": "1f4a9",
+	for name, want := range map[string]string{"smile": "1f642", "+1": "1f44d", "thumbs_up": "1f44d", "cat": "1f408",
+		"poop":     "1f4a9",
 		"airplane": "2708", "hash": "0023-20e3", "woman_shrugging": "1f937-200d-2640", "phoenix": "1f426-200d-1f525"} {
 		code, ok := CodeOf(name)
 		if !ok || code != want {
@@ -30,12 +31,13 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestTable checks what the rest relies on: a code once, a name for one code only, and every character read back as itself.
+// TestTable checks the table: each code occurs once, a name belongs to one code, and each character is read as
+// itself.
 func TestTable(t *testing.T) {
 	codes, names := map[string]bool{}, map[string]string{}
 	for _, e := range All() {
 		if codes[e.Code] {
-			t.Errorf("%s is there twice", e.Code)
+			t.Errorf("%s occurs twice", e.Code)
 		}
 		codes[e.Code] = true
 		for _, name := range e.Names {
@@ -44,12 +46,12 @@ func TestTable(t *testing.T) {
 			}
 			names[name] = e.Code
 			if strings.ContainsAny(name, ": \t") {
-				t.Errorf("%q cannot be written", name)
+				t.Errorf("%q is no valid name", name)
 			}
 		}
 		s := Character(e.Code)
 		if got := CodeOfCharacter(s); got != e.Code {
-			t.Errorf("%s reads back as %s", e.Code, got)
+			t.Errorf("%s is read as %s", e.Code, got)
 		}
 		if e.IsText {
 			if n, found := Next(s); n == 0 || found != nil {
@@ -70,7 +72,8 @@ func TestTable(t *testing.T) {
 }
 
 func TestNext(t *testing.T) {
-	for s, want := range map[string]int{"a": 0, "1": 0, "#": 0, "": 0, "\xff": 0, "\U0001f1e9": 0, "🍋\u200d🟪": len("🍋\u200d🟪"),
+	for s, want := range map[string]int{"a": 0, "1": 0, "#": 0, "": 0, "\xff": 0, "\U0001f1e9": 0,
+		"🍋\u200d🟪":  len("🍋\u200d🟪"),
 		"👨🏿\u200d🦽": len("👨🏿\u200d🦽"), "©": 2, "🍋\u200d": 4} {
 		if n, _ := Next(s); n != want {
 			t.Errorf("%q: %d, want %d", s, n, want)

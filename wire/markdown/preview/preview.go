@@ -1,8 +1,3 @@
-// Package preview fetches pages that messages link to and reads what they say of themselves.
-//
-// It is off unless somebody makes a Fetcher. A Fetcher never connects to this machine or its network, but for what its maker
-// allows: the address actually dialled is checked, after names have been resolved and for every redirect, so neither a name
-// nor a redirect can lead it there.
 package preview
 
 import (
@@ -26,10 +21,10 @@ import (
 )
 
 const (
-	maxTime      = 10 * time.Second // one page, redirects included
-	maxDial      = 3 * time.Second  // one connection
+	maxTime      = 10 * time.Second // for one page, including redirects
+	maxDial      = 3 * time.Second  // for one connection
 	maxRedirects = 3
-	maxBody      = 512 << 10 // bytes read of a page: what is wanted stands in its head
+	maxBody      = 512 << 10 // bytes read of a page: the metadata is in its head
 	maxHeader    = 64 << 10  // bytes of the answer's header
 	maxTitle     = 300       // bytes
 	maxText      = 1000      // bytes of a description
@@ -37,26 +32,26 @@ const (
 	userAgent    = "Parley link preview"
 )
 
-// ErrRefused says that an address is not one a preview may be fetched from.
+// ErrRefused means that previews may not be fetched from an address.
 var ErrRefused = errors.New("address refused")
 
-// ErrNoPreview says that a page could be fetched but says nothing of itself.
+// ErrNoPreview means that a page was fetched but contains no metadata.
 var ErrNoPreview = errors.New("no preview")
 
-// Fetcher fetches previews. It may be used by many goroutines.
+// A Fetcher fetches previews. It is safe for concurrent use.
 type Fetcher struct {
 	client *http.Client
 }
 
-// New makes a Fetcher of public pages at the usual ports, and of those inside the given networks at any.
+// New returns a Fetcher for public pages at the usual ports, and for pages inside the given networks at any port.
 func New(inside ...netip.Prefix) *Fetcher {
 	return newFetcher(func(at netip.AddrPort) bool {
 		return within(at.Addr(), inside) || Public(at.Addr()) && (at.Port() == 80 || at.Port() == 443)
 	})
 }
 
-// Reachable says that the server may be led to an address: it belongs to the public internet, or to one of the networks
-// inside that may be reached nevertheless.
+// Reachable reports whether the server may connect to an address: it belongs to the public internet, or to one of the
+// networks inside.
 func Reachable(ip netip.Addr, inside []netip.Prefix) bool { return within(ip, inside) || Public(ip) }
 
 func within(ip netip.Addr, networks []netip.Prefix) bool {
@@ -76,7 +71,7 @@ func newFetcher(allowed func(netip.AddrPort) bool) *Fetcher {
 		},
 	}
 	transport := &http.Transport{
-		Proxy:                  nil, // a proxy would dial in our place, unchecked
+		Proxy:                  nil, // a proxy would connect instead of us, without the check
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    maxDial,
 		ResponseHeaderTimeout:  maxTime,
@@ -90,15 +85,16 @@ func newFetcher(allowed func(netip.AddrPort) bool) *Fetcher {
 			if len(via) > maxRedirects {
 				return fmt.Errorf("%w: too many redirects", ErrRefused)
 			}
-			return check(r.URL)
+			return checkURL(r.URL)
 		},
 	}}
 }
 
-// Public says that an address belongs to the public internet.
+// Public reports whether an address belongs to the public internet.
 func Public(ip netip.Addr) bool {
 	ip = ip.Unmap()
-	if !ip.IsValid() || !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.Zone() != "" {
+	if !ip.IsValid() || !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() ||
+		ip.Zone() != "" {
 		return false
 	}
 	for _, p := range reserved {
@@ -109,29 +105,31 @@ func Public(ip netip.Addr) bool {
 	return true
 }
 
-// reserved are networks that look public but are not, or that embed other addresses.
+// reserved are networks that are not public although they look so, or that embed other addresses.
 var reserved = func() (list []netip.Prefix) {
-	for _, s := range []string{"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
-		"203.0.113.0/24", "240.0.0.0/4", "::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10"} {
+	for _, s := range []string{"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24",
+		"198.18.0.0/15", "198.51.100.0/24",
+		"203.0.113.0/24", "240.0.0.0/4", "::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64",
+		"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10"} {
 		list = append(list, netip.MustParsePrefix(s))
 	}
 	return list
 }()
 
-func check(u *url.URL) error {
+func checkURL(u *url.URL) error {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || len(u.String()) > maxAddress {
 		return fmt.Errorf("%w: %s", ErrRefused, u.Redacted())
 	}
 	return nil
 }
 
-// Fetch reads the preview of a page.
+// Fetch returns the preview of a page.
 func (f *Fetcher) Fetch(ctx context.Context, address string) (markdown.Preview, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return markdown.Preview{}, fmt.Errorf("%w: %s", ErrRefused, address)
 	}
-	if err := check(u); err != nil {
+	if err := checkURL(u); err != nil {
 		return markdown.Preview{}, err
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
@@ -149,15 +147,15 @@ func (f *Fetcher) Fetch(ctx context.Context, address string) (markdown.Preview, 
 	if answer.StatusCode != http.StatusOK || kind != "text/html" && kind != "application/xhtml+xml" {
 		return markdown.Preview{}, fmt.Errorf("%w: %s of type %q", ErrNoPreview, answer.Status, kind)
 	}
-	p := read(io.LimitReader(answer.Body, maxBody), answer.Request.URL)
+	p := parsePage(io.LimitReader(answer.Body, maxBody), answer.Request.URL)
 	if p.Title == "" && p.Description == "" {
 		return markdown.Preview{}, ErrNoPreview
 	}
 	return p, nil
 }
 
-// read collects what the head of a page says: Open Graph first, then the plain title and description.
-func read(body io.Reader, base *url.URL) (p markdown.Preview) {
+// parsePage parses the metadata in the head of a page: Open Graph first, then the plain title and description.
+func parsePage(body io.Reader, base *url.URL) (p markdown.Preview) {
 	var title, description, image string
 	z := html.NewTokenizer(body)
 	z.SetMaxBuf(maxBody)
@@ -165,9 +163,9 @@ func read(body io.Reader, base *url.URL) (p markdown.Preview) {
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
-			p.Title, p.Description = or(p.Title, title), or(p.Description, description)
+			p.Title, p.Description = firstNonEmpty(p.Title, title), firstNonEmpty(p.Description, description)
 			p.Title, p.Description = clip(p.Title, maxTitle), clip(p.Description, maxText)
-			p.Image = resolve(base, or(p.Image, image))
+			p.Image = resolve(base, firstNonEmpty(p.Image, image))
 			return p
 		case html.TextToken:
 			if inTitle {
@@ -185,15 +183,15 @@ func read(body io.Reader, base *url.URL) (p markdown.Preview) {
 				key, content := meta(t)
 				switch key {
 				case "og:title":
-					p.Title = or(p.Title, content)
+					p.Title = firstNonEmpty(p.Title, content)
 				case "og:description":
-					p.Description = or(p.Description, content)
+					p.Description = firstNonEmpty(p.Description, content)
 				case "og:image", "og:image:url", "og:image:secure_url":
-					p.Image = or(p.Image, content)
+					p.Image = firstNonEmpty(p.Image, content)
 				case "description", "twitter:description":
-					description = or(description, content)
+					description = firstNonEmpty(description, content)
 				case "twitter:image":
-					image = or(image, content)
+					image = firstNonEmpty(image, content)
 				}
 			}
 		}
@@ -204,7 +202,7 @@ func meta(t html.Token) (key, content string) {
 	for _, a := range t.Attr {
 		switch a.Key {
 		case "property", "name":
-			key = or(key, strings.ToLower(a.Val))
+			key = firstNonEmpty(key, strings.ToLower(a.Val))
 		case "content":
 			content = strings.TrimSpace(a.Val)
 		}
@@ -212,14 +210,14 @@ func meta(t html.Token) (key, content string) {
 	return key, content
 }
 
-func or(a, b string) string {
+func firstNonEmpty(a, b string) string {
 	if a != "" {
 		return a
 	}
 	return b
 }
 
-// clip shortens s to at most n bytes of whole characters, without white space at the ends.
+// clip shortens s to at most n bytes of whole characters, without white space at its ends.
 func clip(s string, n int) string {
 	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "")
 	if len(s) <= n {
@@ -233,7 +231,7 @@ func resolve(base *url.URL, image string) string {
 		return ""
 	}
 	u, err := base.Parse(image)
-	if err != nil || check(u) != nil {
+	if err != nil || checkURL(u) != nil {
 		return ""
 	}
 	return u.String()

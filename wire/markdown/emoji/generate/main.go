@@ -1,5 +1,5 @@
-// Generate writes the emoji table from two published packages. Run it in the root of the repository, with npm, pip and
-// python3 at hand:
+// Generate writes the emoji table from two published packages. Run it in the root of the repository; it needs npm,
+// pip and python3:
 //
 //	go run ./wire/markdown/emoji/generate
 package main
@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	// codesPackage has the characters and their code points.
+	// codesPackage contains the characters and their code points.
 	codesPackage = "emoji-datasource-google@16.0.0" // npm, MIT
-	// namesPackage has the names clients of the protocol know; a character it lacks keeps the name of codesPackage.
+	// namesPackage contains the names that clients of the protocol use; other characters keep the name of
+	// codesPackage.
 	namesPackage = "zulip-emoji-mapping==1.0.1" // PyPI, Apache-2.0
 	target       = "wire/markdown/emoji/table.txt"
 )
@@ -57,7 +58,7 @@ func main() {
 		}
 		n, ok := names[code]
 		if !ok {
-			// Skin tones and most clock faces have no name; later characters have the name of their own package.
+			// Skin tones and most clock faces have no name; newer characters have the name of their own package.
 			if e.AddedIn != "15.1" && e.AddedIn != "16.0" {
 				continue
 			}
@@ -67,7 +68,8 @@ func main() {
 	}
 	slices.Sort(lines)
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Code, style (t: text by default), canonical name, other names; from %s (npm, MIT) and %s (PyPI, Apache-2.0); written by generate.\n",
+	fmt.Fprintf(&b, "# Code, style (t: text by default), canonical name, other names; from %s (npm, MIT) and %s "+
+		"(PyPI, Apache-2.0); written by generate.\n",
 		codesPackage, namesPackage)
 	for _, l := range lines {
 		b.WriteString(l + "\n")

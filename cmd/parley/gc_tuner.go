@@ -1,0 +1,111 @@
+package main
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+)
+
+// Limits of heap growth. The live heap is small beside the memory that polls and sends allocate and drop: with Go's
+// default of 100 percent, a seventh of the processor time went into garbage collection. baseGCPercent is the growth in
+// percent between two collections. If more than targetCollections happen in checkInterval, the heap may grow further,
+// up to maxGCPercent, because senders help with each collection and wait. That extra growth is at most maxExtraHeap
+// bytes: a heap of large bodies grows by baseGCPercent.
+const (
+	baseGCPercent     = 300
+	maxGCPercent      = 900
+	targetCollections = 2
+	maxExtraHeap      = 256 << 20
+)
+
+// A heap that may grow to several times its live part keeps the memory of its busiest time. It is released when the
+// server is idle: when so little is allocated that the next collection would be far away.
+const (
+	checkInterval = 10 * time.Second
+	// bytes allocated between two checks; the heartbeats of 20,000 polls are about half of that
+	idleAllocation = 10 << 20
+	minReclaim     = 16 << 20 // bytes that are worth a collection; also a quarter of the live heap must be free
+)
+
+// gcTuner controls how far the heap grows, and releases memory when the server is idle. It concerns the whole process,
+// so there is one. run calls check every checkInterval.
+type gcTuner struct {
+	samples   []metrics.Sample
+	cycles    uint64 // collections until the last check
+	allocated uint64 // bytes allocated until the last check
+	idle      bool   // whether the server was idle at the last check
+
+	mu           sync.Mutex
+	percentLimit int // the growth allowed now for a small heap; 0: GOGC is set, so the operator decides
+	percent      int
+}
+
+func newGCTuner() *gcTuner {
+	s := &gcTuner{}
+	for _, name := range []string{"/gc/cycles/automatic:gc-cycles", "/gc/heap/allocs:bytes", "/gc/heap/live:bytes",
+		"/memory/classes/heap/objects:bytes", "/memory/classes/heap/unused:bytes", "/memory/classes/heap/free:bytes"} {
+		s.samples = append(s.samples, metrics.Sample{Name: name})
+	}
+	if os.Getenv("GOGC") == "" {
+		s.percentLimit = baseGCPercent
+		s.collected()
+	}
+	return s
+}
+
+// collected runs after each collection: the live heap may have grown a lot since the last check.
+func (s *gcTuner) collected() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	s.setPercent(live[0].Value.Uint64())
+	runtime.AddCleanup(new([64]byte), (*gcTuner).collected, s)
+}
+
+// setPercent sets the growth for a heap with so many live bytes.
+func (s *gcTuner) setPercent(live uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.percentLimit == 0 {
+		return
+	}
+	if percent := max(baseGCPercent, min(s.percentLimit, int(maxExtraHeap*100/max(live, 1)))); percent != s.percent {
+		s.percent = percent
+		debug.SetGCPercent(percent)
+	}
+}
+
+// check adapts the growth to the number of collections, and releases memory if the server was idle at two checks.
+func (s *gcTuner) check() {
+	metrics.Read(s.samples)
+	value := func(i int) uint64 { return s.samples[i].Value.Uint64() }
+	cycles, allocated, live, held := value(0), value(1), value(2), value(3)+value(4)+value(5)
+	quiet := allocated-s.allocated < idleAllocation
+	s.mu.Lock()
+	if s.percentLimit > 0 {
+		s.percentLimit = min(max(s.percentLimit*int(cycles-s.cycles)/targetCollections, baseGCPercent), maxGCPercent)
+	}
+	s.mu.Unlock()
+	s.setPercent(live)
+	if s.idle && quiet && held > live+max(minReclaim, live/4) {
+		debug.FreeOSMemory()
+	}
+	s.cycles, s.allocated, s.idle = cycles, allocated, quiet
+}
+
+func (s *gcTuner) run(stop <-chan struct{}) {
+	metrics.Read(s.samples)
+	s.cycles, s.allocated = s.samples[0].Value.Uint64(), s.samples[1].Value.Uint64() // count from now on
+	t := time.NewTicker(checkInterval)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			s.check()
+		case <-stop:
+			return
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestIncomingWebhooks sends requests of other services, with the key in the URL, and checks the messages.
+func TestIncomingWebhooks(t *testing.T) {
+	k := newDemoClient(t)
+	bot := k.must("ann", "POST bots", "full_name", "Hook", "short_name", "hook", "bot_type", 2)
+	endpoint := func(integration string) string {
+		return fmt.Sprintf("POST external/%s?api_key=%v", integration, bot["api_key"])
+	}
+	general := k.must("ann", "GET get_stream_id", "stream", "general")["stream_id"]
+	last := func() map[string]any {
+		list := k.must("ann", "GET messages", "anchor", "newest", "num_before", 1, "num_after", 0, "apply_markdown",
+			"false")["messages"].([]any)
+		return list[len(list)-1].(map[string]any)
+	}
+	expect := func(what, client, topic, text string) {
+		t.Helper()
+		m := last()
+		k.equal(what, []any{m["sender_id"], m["client"], m["subject"], m["content"]},
+			[]any{bot["user_id"], client, topic, text})
+	}
+	const slack, hello = "ZulipSlackIncomingWebhook", `{"text": "hello"}`
+
+	k.equal("the answer to Slack's clients", k.must("", endpoint("slack_incoming"), "payload", hello, "stream",
+		fmt.Sprint(general), "topic", "by id")["ok"], true)
+	expect("a channel by its id", slack, "by id", "hello")
+	k.must("", endpoint("slack_incoming"), "payload", `{"channel": "#ops", "text": "*done*"}`, "stream", "general",
+		"only_events", []string{"x"})
+	expect("a topic chosen by the service", slack, "ops", "**done**")
+	k.must("", endpoint("slack_incoming"), "payload", hello)
+	expect("a message without a destination goes to the owner", slack, "", "hello")
+
+	k.must("", endpoint("slack_incoming"), "payload", `{"text": " "}`, "stream", "general")
+	expect("an empty message is not sent", slack, "", "hello")
+	k.must("", endpoint("slack_incoming"), "payload", hello, "stream", "nowhere")
+	if m := last(); m["sender_full_name"] != "Notification Bot" ||
+		!strings.Contains(m["content"].(string), "`nowhere`") {
+		t.Errorf("the owner of a bot that sends to a missing channel gets %v", m)
+	}
+
+	k.refused("", "POST external/slack_incoming", "REQUEST_VARIABLE_MISSING", "Missing 'api_key' argument", "payload",
+		hello)
+	k.refused("", "POST external/slack_incoming?api_key=short", "INVALID_API_KEY", "Malformed API key", "payload",
+		hello)
+	k.refused("", "POST external/slack_incoming?api_key="+strings.Repeat("a", 32), "INVALID_API_KEY", "Invalid API key",
+		"payload", hello)
+	k.refused("", endpoint("slack_incoming"), "REQUEST_VARIABLE_MISSING", "Missing 'payload' argument")
+	k.refused("", endpoint("slack_incoming"), "INVALID_JSON", "Malformed JSON", "payload", "{")
+	k.equal("an unreadable payload is reported with the name of its service",
+		k.refused("", endpoint("slack_incoming"), "ANOMALOUS_WEBHOOK_PAYLOAD", "", "payload", "[]")["webhook_name"],
+		"SlackIncoming")
+	k.refused("", endpoint("json"), "INVALID_JSON", "Malformed JSON", "a", "form")
+	// A private channel that the bot must not know of is as one that does not exist.
+	k.must("", endpoint("slack_incoming"), "payload", hello, "stream", "leads")
+	k.refused("", endpoint("unknown"), "BAD_REQUEST", "Unknown integration")
+}

@@ -1,0 +1,96 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"sync"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+// FeatureLevel is the protocol level of this server. Version is the server version that clients see.
+const (
+	FeatureLevel = 494
+	Version      = "12.0"
+)
+
+// bufferPool holds buffers for encoding.
+var bufferPool = sync.Pool{New: func() any { return new([]byte) }}
+
+// encode returns JSON as the protocol has it: no HTML escapes, no newline.
+func encode(v any) []byte { return encodeWithSuffix(v, "") }
+
+// encodeLine is encode with a newline.
+func encodeLine(v any) []byte { return encodeWithSuffix(v, "\n") }
+
+func encodeWithSuffix(v any, end string) []byte {
+	b := bufferPool.Get().(*[]byte)
+	*b = append(appendJSON((*b)[:0], v), end...)
+	out := bytes.Clone(*b)
+	if cap(*b) <= 1<<20 { // a rare large buffer must not stay in the pool
+		bufferPool.Put(b)
+	}
+	return out
+}
+
+// Success returns the body of a success. ignored names the parameters that the endpoint does not know.
+func Success(a Answer, ignored []string) []byte {
+	out := make(Answer, len(a)+3)
+	maps.Copy(out, a)
+	return encodeLine(addSuccessFields(out, ignored))
+}
+
+// addSuccessFields adds the fields that every success has.
+func addSuccessFields(a Answer, ignored []string) Answer {
+	if _, ok := a["msg"]; !ok {
+		a["msg"] = ""
+	}
+	a["result"] = "success"
+	if len(ignored) > 0 {
+		a["ignored_parameters_unsupported"] = ignored
+	}
+	return a
+}
+
+// Failure returns the status and body for an error. Form errors and refusals have their own; any other error is an
+// internal server error, whose text is not sent.
+func Failure(err error) (int, []byte) {
+	var f *form.Error
+	if errors.As(err, &f) {
+		status := 400
+		if f.RouteMiss {
+			status = 404
+		}
+		return status, errorBody(f.Code, f.Msg, f.Fields)
+	}
+	var r *realm.Refusal
+	if errors.As(err, &r) {
+		return statusOfKind[r.Kind], errorBody(r.Code, r.Msg, r.Data)
+	}
+	return 500, []byte(`{"result":"error","msg":"Internal server error"}` + "\n")
+}
+
+// statusOfKind is the HTTP status of each kind of refusal.
+var statusOfKind = map[realm.RefusalKind]int{realm.Invalid: 400, realm.Unauthenticated: 401, realm.Forbidden: 403,
+	realm.NotFound: 404, realm.TooMany: 429, realm.Busy: 503, realm.TooLarge: 413, realm.BadGateway: 502}
+
+func errorBody(code, msg string, fields map[string]any) []byte {
+	out := make(Answer, len(fields)+3)
+	maps.Copy(out, fields)
+	out["result"], out["msg"] = "error", msg
+	if code != "" {
+		out["code"] = code
+	}
+	return encodeLine(out)
+}
+
+// AnswerError answers a parked request with an error.
+func AnswerError(r Reply, err error) {
+	status, body := Failure(err)
+	r.Answer(status, body)
+}
+
+// obj is a JSON object written in place.
+type obj = map[string]any

@@ -1,0 +1,101 @@
+package wire
+
+import (
+	"fmt"
+	"slices"
+
+	"parley/actors/realm"
+	"parley/wire/form"
+)
+
+// Client is the capabilities of a client that change the format of events. Queues with equal Clients share encoded
+// events.
+type Client struct {
+	Caps        realm.Caps
+	Markdown    bool
+	Gravatar    bool
+	Slim        bool
+	Subscribers form.IncludeSubscribers
+}
+
+// ClientOf returns the capabilities stored with a queue.
+func ClientOf(q *realm.Queue) Client {
+	c := Client{Caps: q.Caps, Markdown: q.Markdown, Gravatar: q.Gravatar, Slim: q.Slim}
+	switch q.Subscribers {
+	case "true":
+		c.Subscribers = form.AllSubscribers
+	case "partial":
+		c.Subscribers = form.PartialSubscribers
+	}
+	return c
+}
+
+// Has reports whether the client has a capability.
+func (c Client) Has(cap realm.Caps) bool { return c.Caps&cap != 0 }
+
+// Topic returns a topic in the form this client expects: clients without the capability get a display name for the
+// empty topic.
+func (c Client) Topic(topic string) string {
+	if topic == "" && !c.Has(realm.CapEmptyTopicName) {
+		return realm.EmptyTopicName
+	}
+	return topic
+}
+
+// asStored is the client for requests that cannot declare capabilities: topics are shown as they are stored.
+var asStored = Client{Caps: realm.CapEmptyTopicName}
+
+// QueueOptions is everything in a registration that decides which events the queue gets and in which format. Queues
+// with equal options share one value, so that results computed for one queue are reused for the next.
+type QueueOptions struct {
+	Client
+	eventTypes []string
+	narrow     [][2]string
+	allPublic  bool
+}
+
+// QueueOptionsOf returns the options of a queue in a new value.
+func QueueOptionsOf(q *realm.Queue) *QueueOptions {
+	return &QueueOptions{Client: ClientOf(q), eventTypes: q.EventTypes, narrow: q.Narrow, allPublic: q.AllPublic}
+}
+
+func (o *QueueOptions) matches(q *realm.Queue) bool {
+	return o.Client == ClientOf(q) && o.allPublic == q.AllPublic && (o.eventTypes == nil) == (q.EventTypes == nil) &&
+		slices.Equal(o.eventTypes, q.EventTypes) && slices.Equal(o.narrow, q.Narrow)
+}
+
+// Wants reports whether a queue with these options gets events of a type.
+func (o *QueueOptions) Wants(event string) bool {
+	return o.eventTypes == nil || slices.Contains(o.eventTypes, event)
+}
+
+// QueueOptionsCache returns one shared value for queues with equal options. It belongs to one session shard.
+type QueueOptionsCache struct {
+	byName map[string]*QueueOptions
+	last   *QueueOptions // the last result: most consecutive queues have equal options
+}
+
+// maxQueueOptions bounds the cache. There are few client programs, but any client can invent options. When the cache
+// is full it is emptied; queues opened later share among themselves.
+const maxQueueOptions = 512
+
+// Of returns the shared options of a queue.
+func (c *QueueOptionsCache) Of(q *realm.Queue) *QueueOptions {
+	if c.last == nil || !c.last.matches(q) {
+		c.last = c.find(q)
+	}
+	return c.last
+}
+
+func (c *QueueOptionsCache) find(q *realm.Queue) *QueueOptions {
+	name := fmt.Sprintf("%v %t %t %q %q", ClientOf(q), q.AllPublic, q.EventTypes == nil, q.EventTypes, q.Narrow)
+	options := c.byName[name]
+	if options == nil {
+		if c.byName == nil || len(c.byName) >= maxQueueOptions {
+			c.byName = map[string]*QueueOptions{}
+		}
+		options = QueueOptionsOf(q)
+		c.byName[name] = options
+	}
+	return options
+}
