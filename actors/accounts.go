@@ -39,14 +39,15 @@ func newAccountTable() *accountTable {
 	}
 }
 
-// put adds or replaces an account, with all its keys.
-func (t *accountTable) put(a *realm.Account) {
+// put adds or replaces an account, with all its keys. It reports whether a key of the account was revoked.
+func (t *accountTable) put(a *realm.Account) (revoked bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.version.Add(1)
 	if old := t.byUser[userKey{a.Realm, a.User}]; old != nil {
 		for _, k := range old.Keys {
 			delete(t.byKey, k)
+			revoked = revoked || !slices.Contains(a.Keys, k)
 		}
 		at := emailKey{old.Realm, realm.FoldEmail(old.Email)}
 		if now := t.byEmail[at]; now != nil && now.User == old.User {
@@ -58,6 +59,7 @@ func (t *accountTable) put(a *realm.Account) {
 	for _, k := range a.Keys {
 		t.byKey[k] = a
 	}
+	return revoked
 }
 
 // addRealm adds every account of a realm that was just loaded.
@@ -65,8 +67,13 @@ func (t *accountTable) addRealm(r *realm.Realm) {
 	r.EachUser(func(u *realm.User) { t.update(r, u.ID) })
 }
 
-// updateAccount replaces one account after its user changed.
-func (srv *Server) updateAccount(r *realm.Realm, id realm.UserID) { srv.accounts.update(r, id) }
+// updateAccount replaces one account after its user changed. If a key was revoked, the user's waiting polls end before
+// they get an event: the session actor receives this message before the events of the same turn.
+func (srv *Server) updateAccount(r *realm.Realm, id realm.UserID) {
+	if srv.accounts.update(r, id) {
+		srv.runtime.send(srv.shards[shardOf(id)], endPolls{r.ID(), id})
+	}
+}
 
 // removeRealm removes every account of a realm. The realm is loaded again after it.
 func (t *accountTable) removeRealm(id realm.ID) {
@@ -79,13 +86,13 @@ func (t *accountTable) removeRealm(id realm.ID) {
 }
 
 // update replaces the account of one user by the user's present data. The server's own users have no accounts: they
-// cannot log in.
-func (t *accountTable) update(r *realm.Realm, id realm.UserID) {
+// cannot log in. update reports whether a key was revoked.
+func (t *accountTable) update(r *realm.Realm, id realm.UserID) (revoked bool) {
 	u := r.Find(id)
 	if u == nil || u.System {
-		return
+		return false
 	}
-	t.put(&realm.Account{
+	return t.put(&realm.Account{
 		Realm:    r.ID(),
 		User:     u.ID,
 		Email:    u.Email,

@@ -108,3 +108,63 @@ func TestRepeatedPollsGetHeartbeats(t *testing.T) {
 		closeServer(t, srv)
 	})
 }
+
+// TestRevokedKeyEndsPollsAndRequests holds that a poll that waits under a revoked key ends at once, before an event of a
+// later turn reaches it, that a poll authenticated before the revocation does not wait after it, and that a command or
+// view under the key is refused when it acts.
+func TestRevokedKeyEndsPollsAndRequests(t *testing.T) {
+	runSynctest(t, func(t *testing.T) {
+		d := &slowDisk{diskContents: newDiskContents()}
+		srv := openServer(t, d)
+		people := createOrganization(t, srv, "ann", "bo")
+		ann, bo := people[0], people[1]
+		key := srv.accounts.byUser[userKey{1, ann}].Keys[0]
+		queues := map[realm.UserID]any{}
+		polls := map[realm.UserID]responseChan{}
+		for _, u := range people {
+			queues[u] = mustCall(t, srv, u, "POST /register", params{"event_types": []string{"message"}})["queue_id"]
+			polls[u] = call(srv, u, "GET /events", params{"queue_id": queues[u], "last_event_id": -1})
+		}
+		synctest.Wait()
+		version := srv.AuthVersion()
+		began := time.Now()
+		system := realm.Caller{System: true, Client: "Internal"}
+		if _, err := srv.Turn(1, system, func(tn *realm.Turn) (any, error) {
+			return realm.IssueAPIKey{User: ann, Only: true}.Decide(tn)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		a := <-polls[ann]
+		if events, _ := a.body["events"].([]any); a.status != 200 || len(events) != 0 || time.Since(began) > time.Second {
+			t.Errorf("the poll ended after %v with %d %v", time.Since(began), a.status, a.body)
+		}
+		late := make(responseChan, 1)
+		srv.Poll(wire.PollRequest{Realm: 1, User: ann, Queue: realm.QueueID(queues[ann].(string)), Last: -1, Reply: late,
+			AuthVersion: version})
+		synctest.Wait()
+		select {
+		case <-late:
+		default:
+			t.Error("a poll that was authenticated before the revocation waits")
+		}
+		select {
+		case a := <-polls[bo]:
+			t.Errorf("the poll of another user ended with %v", a.body)
+		default:
+		}
+		for what, caller := range map[string]realm.Caller{
+			"Invalid API key": {User: ann, Key: key}, "": {User: ann, Key: srv.accounts.byUser[userKey{1, ann}].Keys[0]},
+		} {
+			_, turn := srv.Turn(1, caller, func(*realm.Turn) (any, error) { return nil, nil })
+			_, view := srv.View(1, caller, func(realm.View) (any, error) { return nil, nil })
+			for _, err := range []error{turn, view} {
+				if r, _ := err.(*realm.Refusal); what == "" && err != nil || what != "" && (r == nil || r.Msg != what) {
+					t.Errorf("a request is answered with %v, want %q", err, what)
+				}
+			}
+		}
+		srv.Drain()
+		<-polls[bo]
+		closeServer(t, srv)
+	})
+}

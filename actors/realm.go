@@ -189,7 +189,11 @@ func (a *realmActor) view(m *ask) (x answer) {
 	}()
 	now := a.srv.now().Unix()
 	a.realm.SetClock(now)
-	v, err := m.look(a.realm.ViewAs(m.caller, now))
+	var v any
+	err := a.realm.CheckCredentials(m.caller)
+	if err == nil {
+		v, err = m.look(a.realm.ViewAs(m.caller, now))
+	}
 	if err != nil {
 		a.srv.countRefusal(err)
 	}

@@ -31,6 +31,10 @@ type (
 		queue realm.QueueID
 		reply queue.Reply
 	}
+	endPolls struct {
+		realm realm.ID
+		user  realm.UserID
+	}
 	deliveryCheck struct {
 		realm realm.ID
 		user  realm.UserID
@@ -95,6 +99,8 @@ func (s *shard) Receive(c actor.Context) {
 		s.deliver(m)
 	case *cancelPoll:
 		s.cancelPoll(m)
+	case endPolls:
+		s.endPolls(m)
 	case sweepQueues:
 		s.sweepQueues(m.now)
 	case evictQueues:

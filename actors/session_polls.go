@@ -69,6 +69,10 @@ func (s *shard) handlePoll(m *queue.PollRequest) {
 		s.srv.protocol.AnswerError(m.Reply, realm.ErrBadQueue(m.Queue))
 		return
 	}
+	if m.AuthVersion != 0 && m.AuthVersion != s.srv.AuthVersion() {
+		s.srv.protocol.AnswerPoll(m.Reply, m.Queue, nil)
+		return
+	}
 	wasRestored := q.Restored()
 	delay := s.srv.runtime.randomBelow(queue.HeartbeatSpread)
 	a, err := q.Poll(m.Reply, m.Last, m.DontBlock || s.draining, s.now, delay, r.seq)
@@ -98,6 +102,25 @@ func (s *shard) cancelPoll(m *cancelPoll) {
 			if waiting && !q.HasPoll() {
 				s.srv.Metrics.ParkedPolls.Add(-1)
 			}
+		}
+	}
+}
+
+// endPolls answers every waiting poll of a user with no events, because an API key of the user was revoked. Clients with
+// a valid key poll again.
+func (s *shard) endPolls(m endPolls) {
+	r := s.realms[m.realm]
+	if r == nil {
+		return
+	}
+	ss := r.session(m.user)
+	if ss == nil {
+		return
+	}
+	for q := ss.First; q != nil; q = q.Next {
+		if p := q.EndPoll(s.now); p != nil {
+			s.srv.Metrics.ParkedPolls.Add(-1)
+			s.srv.protocol.AnswerPoll(p, q.Reg.ID, nil)
 		}
 	}
 }

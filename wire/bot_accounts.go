@@ -100,17 +100,18 @@ func botObjects(v realm.View) []any {
 	return list
 }
 
-// channelNameLookup returns a function from a channel id to its name, nil for an unknown channel.
+// channelNameLookup returns a function from a channel id to its name, nil for a channel that does not exist or that
+// the caller must not know of.
 func channelNameLookup(v realm.View) func(realm.ChannelID) any {
 	return func(id realm.ChannelID) any {
-		if c := v.FindChannel(id); c != nil {
+		if c := v.FindChannel(id); c != nil && v.MaySeeChannel(c) {
 			return c.Name
 		}
 		return nil
 	}
 }
 
-// getBots lists the caller's own active bots with their API keys.
+// getBots lists the caller's own active bots with their API keys. Bots that outrank the caller are left out.
 func getBots(c *Call, _ noParameters) (Answer, error) {
 	list, err := Read(c, func(v realm.View) ([]obj, error) {
 		me, err := v.RequireHuman()
@@ -122,7 +123,7 @@ func getBots(c *Call, _ noParameters) (Answer, error) {
 		}
 		list := []obj{}
 		v.EachBot(func(u *realm.User) {
-			if u.Active && u.BotOwner == me.ID {
+			if _, err := v.ManagedBot(u.ID); err == nil && u.Active && u.BotOwner == me.ID {
 				o := botObject(u.ID, v.BotOf(u.ID), channelNameLookup(v))
 				o["username"], o["full_name"], o["avatar_url"] = u.Email, u.Name,
 					avatarURL(v.UserInfo(u.ID), c.Site, false)
@@ -285,14 +286,6 @@ func changeBot(c *Call, f editBotForm) (Answer, error) {
 
 // botAPIKey returns the API key of a bot that the caller manages. renew makes a new key and invalidates the old one.
 func botAPIKey(c *Call, bot realm.UserID, renew bool) (Answer, error) {
-	err := checkPermission(c, func(v realm.View) error {
-		_, err := v.ManagedBot(bot)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	system := &Call{Server: c.Server, Realm: c.Realm, Caller: realm.Caller{System: true, Client: c.Caller.Client}}
-	key, err := Execute(system, realm.IssueAPIKey{User: bot, Only: renew})
+	key, err := Execute(c, realm.IssueBotKey{Bot: bot, Renew: renew})
 	return Answer{"api_key": key}, err
 }

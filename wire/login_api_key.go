@@ -108,7 +108,7 @@ func fetchKeyByPassword(c *Call, f fetchKeyForm) (Answer, error) {
 	if !right {
 		return nil, errAuthFailed()
 	}
-	return issueKey(c, a)
+	return issueKey(c, a, hash)
 }
 
 func errInvalidLoginEmail() error { return realm.BadRequest("Enter a valid email address.") }
@@ -127,8 +127,9 @@ func (c *Call) checkPassword(email, password, hash string) (bool, error) {
 	return right, err
 }
 
-// issueKey returns the API key of an account and records the login.
-func issueKey(c *Call, a *Account) (Answer, error) {
+// issueKey returns the API key of an account and records the login. password is the hash that the user's password was
+// checked against, or "" for a login without password.
+func issueKey(c *Call, a *Account, password string) (Answer, error) {
 	if c.Site.Deactivated {
 		return nil, errRealmDeactivated()
 	}
@@ -136,7 +137,7 @@ func issueKey(c *Call, a *Account) (Answer, error) {
 		return nil, realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 	}
 	if _, err := Execute(&Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{System: true}},
-		realm.LogIn{User: a.User}); err != nil {
+		realm.LogIn{User: a.User, Password: password}); err != nil {
 		return nil, err
 	}
 	key, err := Execute(&Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{System: true}},
@@ -162,7 +163,7 @@ func devFetchKey(c *Call, f devFetchKeyForm) (Answer, error) {
 	if !ok {
 		return nil, errAuthFailed()
 	}
-	return issueKey(c, a)
+	return issueKey(c, a, "")
 }
 
 func devListUsers(c *Call, _ noParameters) (Answer, error) {

@@ -10,7 +10,7 @@ var pollForm = form.Of[getEventsForm]()
 // request returns the poll that a form asks for, without its Reply.
 func (f *getEventsForm) request(c *Call) PollRequest {
 	return PollRequest{Realm: c.Realm, User: c.Caller.User, Queue: realm.QueueID(f.Queue.Value), Last: f.Last.Value,
-		DontBlock: f.DontBlock}
+		DontBlock: f.DontBlock, AuthVersion: c.AuthVersion}
 }
 
 // PreparePoll decodes an event poll for callers that must not block, such as the loop that reads requests. It reports

@@ -148,8 +148,10 @@ type Call struct {
 	Site    Site
 	Caller  realm.Caller
 	Account *Account // nil for logged-out visitors
-	Params  *form.Values
-	Agent   string // the User-Agent header
+	// AuthVersion is Server.AuthVersion before the credentials were checked; see PollRequest.
+	AuthVersion uint64
+	Params      *form.Values
+	Agent       string // the User-Agent header
 	// Body returns the unparsed request body.
 	Body func() []byte
 	// Files returns the files of a multipart body.

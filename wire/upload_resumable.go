@@ -334,8 +334,11 @@ func writePiece(c *Call, u UnfinishedUpload, offset int64, r io.Reader) (Unfinis
 		return u, nil // a repeated request: the client did not receive the answer
 	}
 	u, err := c.Tools.Files.Append(u.ID, offset, r)
-	if err != nil || u.Offset < u.Size {
+	if err != nil {
 		return u, err
+	}
+	if u.Offset < u.Size {
+		return u, checkStillAuthorized(c)
 	}
 	done, err := c.Tools.Files.Finish(u.ID, func(x SavedFile) (string, error) {
 		row, err := recordUpload(c, u.Name, x)
@@ -349,6 +352,12 @@ func writePiece(c *Call, u UnfinishedUpload, offset int64, r io.Reader) (Unfinis
 		return done, errors.Join(err, c.Tools.Files.Abandon(u.ID))
 	}
 	return done, err
+}
+
+// checkStillAuthorized refuses the request if its key, account or organization became invalid while the body was being
+// received. Every view checks them.
+func checkStillAuthorized(c *Call) error {
+	return checkPermission(c, func(realm.View) error { return nil })
 }
 
 // getUploadOffset answers how many bytes the server has received.

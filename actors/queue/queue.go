@@ -175,6 +175,15 @@ func (q *Queue) acknowledge(last int64, seq realm.Seq) error {
 	return nil
 }
 
+// EndPoll returns the waiting poll, or nil. The poll does not wait any more.
+func (q *Queue) EndPoll(now int64) Reply {
+	p := q.waiting
+	if p != nil {
+		q.waiting, q.lastContact = nil, int32(now)
+	}
+	return p
+}
+
 // TakePoll returns the waiting poll and its events, if there are both. The poll does not wait any more.
 func (q *Queue) TakePoll(now int64) (Reply, []UnackedEvent) {
 	if q.waiting == nil || len(q.unacked) == 0 {

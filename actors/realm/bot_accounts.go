@@ -142,7 +142,8 @@ func (t *Turn) botChannelByName(name string) (ChannelID, error) {
 	return c.ID, nil
 }
 
-// ManagedBot returns a bot that the caller is allowed to change: the caller is its owner or an administrator.
+// ManagedBot returns a bot that the caller is allowed to change: the caller is its owner or an administrator, and the
+// bot does not outrank the caller.
 func (v View) ManagedBot(id UserID) (*User, error) {
 	u := v.Find(id)
 	if u == nil || !u.IsBot() || u.System {
@@ -151,7 +152,22 @@ func (v View) ManagedBot(id UserID) (*User, error) {
 	if me := v.Me(); !v.System && (me == nil || u.BotOwner != me.ID && !me.IsAdmin()) {
 		return nil, errPermission()
 	}
-	return u, nil
+	return u, v.checkRank(u)
+}
+
+// IssueBotKey asks for the API key of a bot that the caller manages. With Renew it is a new key, and all older keys
+// stop working.
+type IssueBotKey struct {
+	Bot   UserID
+	Renew bool
+}
+
+func (c IssueBotKey) Decide(t *Turn) (string, error) {
+	u, err := t.ManagedBot(c.Bot)
+	if err != nil {
+		return "", err
+	}
+	return t.issueKey(u, c.Renew), nil
 }
 
 // EditBot asks to change a bot. Fields that are nil or empty do not change.
@@ -291,7 +307,8 @@ func (c EditBot) detailsFacts(t *Turn, u *User) (facts []Fact, err error) {
 	return facts, nil
 }
 
-// ownerFacts returns the facts that give the bot to another user. A bot cannot own bots.
+// ownerFacts returns the facts that give the bot to another user. A bot cannot own bots. The new owner must not outrank
+// the caller: a bot may send wherever its owner may, and the caller may know the bot's key.
 func (c EditBot) ownerFacts(t *Turn, u *User) ([]Fact, error) {
 	if c.Owner == nil || *c.Owner == u.BotOwner {
 		return nil, nil
@@ -304,6 +321,8 @@ func (c EditBot) ownerFacts(t *Turn, u *User) ([]Fact, error) {
 		return nil, BadRequest("Failed to change owner, user is deactivated")
 	case owner.IsBot():
 		return nil, BadRequest("Failed to change owner, bots can't own other bots")
+	case !t.System && owner.Role < t.Me().Role:
+		return nil, errPermission()
 	}
 	return []Fact{
 		&UserChanged{ID: u.ID, Owner: c.Owner},
@@ -323,20 +342,32 @@ type BotChanged struct {
 
 func (f *BotChanged) apply(r *Realm) { d := f.Details; r.small.bots.put(f.ID, &d) }
 func (f *BotChanged) tell(r *Realm) []Notice {
-	e := r.botEvent(f.ID, f.New)
+	owner := r.users.find(r.users.must(f.ID).BotOwner)
+	e := r.botEvent(f.ID, owner, f.New)
 	e.Only = f.Only
-	return []Notice{{To: r.botAudience(r.users.must(f.ID).BotOwner), Event: e}}
+	all := r.botEvent(f.ID, nil, f.New)
+	all.Only = f.Only
+	if owner == nil || owner.IsAdmin() || e.Sending == all.Sending && e.Register == all.Register {
+		return []Notice{{To: r.botAudience(r.users.must(f.ID).BotOwner), Event: all}}
+	}
+	return []Notice{
+		{To: withoutUsers(r.botAudience(owner.ID), []UserID{owner.ID}), Event: all},
+		{To: r.usersAudience(owner.ID), Event: e},
+	}
 }
 
-// botEvent returns the event with the present details of a bot.
-func (r *Realm) botEvent(id UserID, fresh bool) *BotChanged {
+// botEvent returns the event with the present details of a bot. It names the channels that the receiver may know of; nil
+// stands for administrators, who may know of all.
+func (r *Realm) botEvent(id UserID, receiver *User, fresh bool) *BotChanged {
 	e := &BotChanged{ID: id, Details: r.BotOf(id), New: fresh}
-	if c := r.channels.find(e.Details.Sending); c != nil {
-		e.Sending = c.Name
+	name := func(id ChannelID) string {
+		c := r.channels.find(id)
+		if c == nil || receiver != nil && !r.hasMetadataAccess(receiver, c) {
+			return ""
+		}
+		return c.Name
 	}
-	if c := r.channels.find(e.Details.Register); c != nil {
-		e.Register = c.Name
-	}
+	e.Sending, e.Register = name(e.Details.Sending), name(e.Details.Register)
 	return e
 }
 func (*BotChanged) EventType() string { return "realm_bot" }
@@ -352,7 +383,7 @@ func (f *BotOwnerChanged) tell(r *Realm) (out []Notice) {
 		out = append(out, Notice{To: to, Event: f})
 	}
 	if to := r.usersAudience(f.To); len(to) > 0 && !admin(f.To) {
-		out = append(out, Notice{To: to, Event: r.botEvent(f.ID, true)})
+		out = append(out, Notice{To: to, Event: r.botEvent(f.ID, r.users.find(f.To), true)})
 	}
 	return out
 }

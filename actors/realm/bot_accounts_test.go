@@ -217,3 +217,109 @@ func TestBotReactivationNeedsCreationRights(t *testing.T) {
 	ExpectRefusal(s, ann, realm.ReactivateUser{User: first.ID}, "Insufficient permission")
 	Do(s, olive, realm.ReactivateUser{User: first.ID})
 }
+
+// TestUsersCannotManageBotsThatOutrankThem holds that no path gives a user a right of a bot that the user lacks: a
+// higher role, or a right that the operator granted.
+func TestUsersCannotManageBotsThatOutrankThem(t *testing.T) {
+	const forbidden, ownersOnly = "Insufficient permission", "UNAUTHORIZED_PRINCIPAL"
+	s := New(t)
+	olive, ada, mo := s.Join("Olive", realm.Owner), s.Join("Ada", realm.Administrator), s.Join("Mo", realm.Moderator)
+	ann := s.Join("Ann")
+	channel := Do(s, olive, realm.CreateChannel{New: realm.NewChannel{Name: "all"}}).ID
+	bots := map[string]realm.UserID{}
+	for _, name := range []string{"owner", "admin", "moderator", "member", "creator", "changer"} {
+		bots[name] = s.JoinBot(name, ann)
+	}
+	for name, role := range map[string]realm.Role{
+		"owner": realm.Owner, "admin": realm.Administrator, "moderator": realm.Moderator,
+	} {
+		Do(s, olive, realm.EditBot{Bot: bots[name], Role: &role})
+	}
+	Do(s, System, realm.Grant{User: bots["creator"], CreateUsers: true})
+	Do(s, System, realm.Grant{User: bots["changer"], ChangeEmails: true})
+	name, member, yes := "Renamed", realm.Member, true
+	commands := func(b realm.UserID) []realm.Command[realm.Done] {
+		return []realm.Command[realm.Done]{
+			realm.EditBot{Bot: b, Name: &name}, realm.EditBot{Bot: b, Owner: &ann}, realm.EditBot{Bot: b, AllPublic: &yes},
+			realm.EditBot{Bot: b, Role: &member}, realm.EditBot{Bot: b, Avatar: "picture"},
+			realm.DeactivateUser{User: b, Bot: true},
+		}
+	}
+	for _, x := range []struct {
+		user realm.UserID
+		bot  string
+		want string
+	}{
+		{olive, "creator", forbidden}, {olive, "changer", forbidden},
+		{ada, "owner", ownersOnly}, {ada, "creator", forbidden}, {ada, "changer", forbidden},
+		{mo, "member", forbidden}, // neither its owner nor an administrator
+		{ann, "owner", forbidden}, {ann, "admin", forbidden}, {ann, "moderator", forbidden}, {ann, "creator", forbidden},
+	} {
+		b := bots[x.bot]
+		for _, c := range commands(b) {
+			ExpectRefusal(s, x.user, c, x.want)
+		}
+		for _, renew := range []bool{false, true} {
+			ExpectRefusal(s, x.user, realm.IssueBotKey{Bot: b, Renew: renew}, x.want)
+		}
+		if x.user != ann && x.user != mo {
+			ExpectRefusal(s, x.user, realm.EditUser{User: b, Name: &name}, x.want)
+			ExpectRefusal(s, x.user, realm.EditUser{User: b, Role: &member}, x.want)
+		}
+		if x.user == ann {
+			ExpectRefusal(s, ann, realm.MailToken{Channel: channel, Sender: b}, "Invalid user ID: "+b.String())
+		}
+		Do(s, System, realm.DeactivateUser{User: b, Bot: true})
+		ExpectRefusal(s, x.user, realm.ReactivateUser{User: b}, x.want)
+		Do(s, System, realm.ReactivateUser{User: b})
+	}
+	ExpectRefusal(s, ann, realm.EditBot{Bot: bots["member"], Owner: &mo}, forbidden)
+	ExpectRefusal(s, ada, realm.EditBot{Bot: bots["member"], Owner: &olive}, forbidden)
+	for u, list := range map[realm.UserID][]string{
+		olive: {"owner", "admin", "moderator", "member"}, ada: {"admin", "moderator", "member"}, ann: {"member"},
+	} {
+		for _, b := range list {
+			if key := Do(s, u, realm.IssueBotKey{Bot: bots[b]}); key == "" {
+				t.Errorf("user %d got no key of bot %s", u, b)
+			}
+		}
+	}
+	Do(s, ann, realm.MailToken{Channel: channel, Sender: bots["member"]})
+	Do(s, ada, realm.EditBot{Bot: bots["member"], Owner: &mo})
+}
+
+// TestEmailShowsNoSenderThatOutranksItsUser holds that an email address stops to post as a bot that outranks the user
+// of the address.
+func TestEmailShowsNoSenderThatOutranksItsUser(t *testing.T) {
+	s := New(t)
+	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
+	bot := s.JoinBot("Robo", ann)
+	channel := Do(s, olive, realm.CreateChannel{New: realm.NewChannel{Name: "all"}}).ID
+	token := Do(s, ann, realm.MailToken{Channel: channel, Sender: bot}).Token
+	Do(s, System, realm.PostEmail{Token: token, Topic: "t", Text: "hi"})
+	admin := realm.Administrator
+	Do(s, olive, realm.EditBot{Bot: bot, Role: &admin})
+	if _, err := Try(s, System, realm.PostEmail{Token: token, Topic: "t", Text: "hi"}); err == nil {
+		t.Fatal("an email of a member was posted as an administrator's")
+	}
+}
+
+// TestBotDefaultsDoNotNameHiddenChannels holds that a bot's owner who lost access to a private channel does not learn
+// its new name from the bot's details.
+func TestBotDefaultsDoNotNameHiddenChannels(t *testing.T) {
+	s := New(t)
+	olive, ann := s.Join("Olive", realm.Owner), s.Join("Ann")
+	c := Do(s, olive, realm.CreateChannel{
+		New: realm.NewChannel{Name: "plans", Private: true}, Subscribers: []realm.Principal{{ID: olive}, {ID: ann}},
+	}).ID
+	Do(s, ann, realm.CreateBot{Name: "Robo", ShortName: "robo", Email: "robo-bot@example.org",
+		Type: realm.GenericBot, Sending: "plans"})
+	Do(s, ann, realm.Unsubscribe{Names: []string{"plans"}})
+	name := "secret"
+	Do(s, olive, realm.EditChannel{Channel: c, Name: &name})
+	for u, want := range map[realm.UserID]string{olive: "secret", ann: ""} {
+		if got := ListEventsOf[*realm.BotChanged](s, u); len(got) != 1 || got[0].Sending != want {
+			t.Errorf("user %d got %+v, want the name %q", u, got, want)
+		}
+	}
+}

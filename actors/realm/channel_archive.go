@@ -2,8 +2,8 @@ package realm
 
 import "slices"
 
-// ArchiveChannel asks to archive a channel. The channel keeps its name, subscribers and messages, but nothing in it can
-// be changed.
+// ArchiveChannel asks to archive a channel. The channel keeps its name, subscribers and messages. No message is sent to
+// it, changed or deleted any more, not even a notice; administrators can still change the channel's own properties.
 type ArchiveChannel struct{ Channel ChannelID }
 
 func (c ArchiveChannel) Decide(t *Turn) (Done, error) {

@@ -393,3 +393,21 @@ func TestChannelAudience(t *testing.T) {
 	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "enable_spectator_access", Value: true}}})
 	do(s, s.owner, EditChannel{Channel: s.public, WebPublic: ptr(true)})
 }
+
+// TestArchivedChannelGetsNoNotices holds that changes of an archived channel's properties add no message to it.
+func TestArchivedChannelGetsNoNotices(t *testing.T) {
+	s := newTestScene(t)
+	do(s, s.owner, ChangeOrganization{Values: []SettingValue{{Name: "send_channel_events_messages", Value: true}}})
+	do(s, s.owner, ArchiveChannel{Channel: s.public})
+	last := s.Realm.LastMessageID()
+	name, description := "closed", "over"
+	do(s, s.owner, EditChannel{Channel: s.public, Description: &description})
+	do(s, s.owner, EditChannel{Channel: s.public, Name: &name})
+	if now := s.Realm.LastMessageID(); now != last {
+		t.Errorf("%d messages were posted into an archived channel", now-last)
+	}
+	do(s, s.owner, EditChannel{Channel: s.public, Unarchive: true})
+	if s.Realm.LastMessageID() == last {
+		t.Error("no notice tells that the channel was unarchived")
+	}
+}

@@ -182,7 +182,8 @@ func (r *Realm) mayAdminister(u *User, c *Channel) bool {
 	return u != nil && (u.IsAdmin() || r.channelAllows(u, c, "can_administer_channel_group"))
 }
 
-// AdministeredChannel returns a channel that the caller is allowed to change.
+// AdministeredChannel returns a channel that the caller is allowed to change. It can be archived: its properties can
+// still change, for example to unarchive it.
 func (v View) AdministeredChannel(id ChannelID) (*Channel, error) {
 	c, err := v.VisibleChannel(id)
 	if err != nil {

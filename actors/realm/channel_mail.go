@@ -34,7 +34,8 @@ func (c MailToken) Decide(t *Turn) (ChannelMail, error) {
 	sender := EmailGateway
 	if c.Sender != 0 {
 		u := t.Find(c.Sender)
-		if u == nil || u.ID != me.ID && u.ID != EmailGateway && (!u.IsBot() || u.BotOwner != me.ID) {
+		if u == nil || u.ID != me.ID && u.ID != EmailGateway &&
+			(!u.IsBot() || u.BotOwner != me.ID || u.outranks(me)) {
 			return ChannelMail{}, BadRequest("Invalid user ID: %d", c.Sender)
 		}
 		sender = u.ID

@@ -27,10 +27,10 @@ func (r *Realm) eventsTopicOf(c *Channel) string {
 	return channelEventsTopic
 }
 
-// postChannelEvent posts a message about a channel into the channel, unless the organization has turned these messages
-// off.
+// postChannelEvent posts a message about a channel into the channel, unless it is archived or these messages are turned
+// off in the organization.
 func (t *Turn) postChannelEvent(c *Channel, text string, readBy ...UserID) {
-	if t.OrgBool("send_channel_events_messages") {
+	if t.OrgBool("send_channel_events_messages") && !t.channels.must(c.ID).Archived {
 		t.NotifyChannel(c.ID, t.eventsTopicOf(c), text, readBy...)
 	}
 }

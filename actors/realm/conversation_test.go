@@ -104,16 +104,20 @@ func TestMessageAudience(t *testing.T) {
 
 func TestSendRefusals(t *testing.T) {
 	s := newTestScene(t)
-	refused(s, s.cy, channelMessage(s.private, "a", "hi"), "Not authorized to send to channel 'private'")
+	// Only the owner may know that the channel exists.
 	refused(s, s.owner, channelMessage(s.private, "a", "hi"), "Not authorized to send to channel 'private'")
-	refused(s, s.guest, channelMessage(s.private, "a", "hi"), "Not authorized to send to channel 'private'")
+	byName := SendMessage{ToChannel: true, ChannelName: "private", Topic: "a", Body: Body{Text: "hi"}}
+	for _, u := range []UserID{s.cy, s.guest} {
+		refused(s, u, channelMessage(s.private, "a", "hi"), "Channel with ID '"+s.private.String()+"' does not exist")
+		refused(s, u, byName, "Channel 'private' does not exist")
+	}
 	refused(s, s.ann, channelMessage(99, "a", "hi"), "STREAM_DOES_NOT_EXIST")
 	refused(s, s.ann, channelMessage(s.public, "a\x01", "hi"), "Invalid character in topic, at position 2!")
 	refused(s, s.ann, directMessage("hi"), "Message must have recipients")
 	refused(s, s.ann, directMessage("hi", 999), "Invalid user ID 999")
 	do(s, s.cy, channelMessage(s.public, "a", "not subscribed, still allowed"))
 	s.leave(s.guest, s.public)
-	refused(s, s.guest, channelMessage(s.public, "a", "hi"), "Not authorized to send to channel 'public'")
+	refused(s, s.guest, channelMessage(s.public, "a", "hi"), "STREAM_DOES_NOT_EXIST")
 	do(s, s.bot, channelMessage(s.private, "a", "its owner is in"))
 }
 

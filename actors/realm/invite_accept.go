@@ -49,6 +49,10 @@ func (v View) acceptableInvite(hash [32]byte) (*Invite, error) {
 	case v.Org().Deactivated:
 		return nil, errJoinLink("This organization has been deactivated.")
 	}
+	// The inviter may have lost the role since.
+	if by := v.Find(i.By); by != nil && v.checkInvitedRole(by, i.Role) != nil {
+		return nil, errJoinLink("This invitation has been revoked.")
+	}
 	return i, nil
 }
 

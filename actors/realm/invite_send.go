@@ -411,7 +411,7 @@ func (r *Realm) inviteNotices(by ...UserID) []Notice {
 }
 
 // ManagedInvites returns the open invitations that the caller may manage: those by email first, then links, each by
-// id.
+// id. Links to a role that the caller must not grant are left out.
 func (v View) ManagedInvites() ([]Invite, error) {
 	me, err := v.MemberOnly()
 	if err != nil {
@@ -421,9 +421,14 @@ func (v View) ManagedInvites() ([]Invite, error) {
 	for _, multi := range []bool{false, true} {
 		t := v.invitesOf(multi)
 		for _, id := range t.keys() {
-			if i := t.find(id); i.canBeAccepted(v.Now) && (me.IsAdmin() || i.By == me.ID) {
-				out = append(out, *i)
+			i := t.find(id)
+			if !i.canBeAccepted(v.Now) || i.By != me.ID && !me.IsAdmin() {
+				continue
 			}
+			if multi && v.checkInvitedRole(me, i.Role) != nil {
+				continue // the address of the link would give the caller an account of that role
+			}
+			out = append(out, *i)
 		}
 	}
 	return out, nil

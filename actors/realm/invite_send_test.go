@@ -197,3 +197,32 @@ func TestNewAccountsCannotInvite(t *testing.T) {
 	s.Advance(3*86400 + 1)
 	Do(s, ann, c)
 }
+
+// TestInvitesGrantNoRoleAboveTheCallers holds that nobody gets a role through an invitation that they could not grant:
+// administrators do not see links of owners, and links of users that lost their role end.
+func TestInvitesGrantNoRoleAboveTheCallers(t *testing.T) {
+	s := New(t)
+	olive, second := s.Join("Olive", realm.Owner), s.Join("Second", realm.Owner)
+	adam := s.Join("Adam", realm.Administrator)
+	link := func(by realm.UserID, role realm.Role) string {
+		return Do(s, by, realm.MakeInviteLink{InviteOptions: realm.InviteOptions{Role: role}})
+	}
+	owners, members := link(olive, realm.Owner), link(olive, realm.Member)
+	mail := Do(s, olive, realm.InviteByMail{InviteOptions: realm.InviteOptions{Role: realm.Owner},
+		Emails: "new@example.com"}).Emails[0].Token
+	for u, want := range map[realm.UserID]int{olive: 3, second: 3, adam: 2} {
+		if list, err := s.ViewAs(u).ManagedInvites(); err != nil || len(list) != want {
+			t.Errorf("user %d sees %d invitations, want %d: %v", u, len(list), want, err)
+		}
+	}
+	administrator := realm.Administrator
+	Do(s, second, realm.EditUser{User: olive, Role: &administrator})
+	for _, token := range []string{owners, mail} {
+		ExpectRefusal(s, System, realm.AcceptInvite{Hash: hashOf(token), Name: "New One", Email: "new@example.com"},
+			"This invitation has been revoked.")
+	}
+	if list, err := s.ViewAs(olive).ManagedInvites(); err != nil || len(list) != 2 {
+		t.Errorf("after the loss of the role %d invitations are listed, want 2: %v", len(list), err)
+	}
+	Do(s, System, realm.AcceptInvite{Hash: hashOf(members), Name: "New One", Email: "one@example.com"})
+}

@@ -29,7 +29,8 @@ func (c PostEmail) Decide(t *Turn) (a EmailPosted, err error) {
 		return a, errMailAddress()
 	}
 	u, sender, ch := t.Find(m.User), t.Find(m.Sender), t.channels.must(m.Channel)
-	if u == nil || !u.Active || sender == nil || !sender.Active || t.checkMaySend(u, ch) != nil {
+	if u == nil || !u.Active || sender == nil || !sender.Active || !sender.System && sender.outranks(u) ||
+		t.checkMaySend(u, ch) != nil {
 		return a, errMailAddress()
 	}
 	topic := strings.TrimSpace(c.Topic)

@@ -67,7 +67,7 @@ func TestReadableMessages(t *testing.T) {
 	s.expectNarrow(s.bo, oneTerm("sender", s.Realm.Find(s.ann).Email), public, protected, direct)
 	s.leave(s.guest, s.public)
 	s.expectNarrow(s.guest, nil)
-	s.expectNarrow(s.guest, oneTerm("channel", "public"))
+	s.expectHiddenFromNarrows(s.guest, s.public)
 	s.expectNarrow(s.cy, nil) // cy was not subscribed when they were sent
 	s.expectNarrow(s.cy, oneTerm("channel", "public"), public)
 	s.expectNarrow(s.cy, oneTerm("channels", "public"), public)
@@ -152,7 +152,26 @@ func TestRefusedNarrows(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c.terms, err, c.want)
 		}
 	}
-	s.expectNarrow(s.cy, oneTerm("channel", "private")) // the channel exists; cy sees no messages in it
+	for _, u := range []UserID{s.cy, s.guest} {
+		s.expectHiddenFromNarrows(u, s.private)
+	}
+	s.expectNarrow(s.owner, oneTerm("channel", "private")) // may know the channel, but not read it
+}
+
+// expectHiddenFromNarrows holds that a narrow to the channel, by id or name, gets the answer of a channel that does not
+// exist.
+func (s *testScene) expectHiddenFromNarrows(u UserID, c ChannelID) {
+	s.T.Helper()
+	name := s.Realm.FindChannel(c).Name
+	for _, o := range []Operand{{IsID: true, ID: int64(c)}, {Text: name}} {
+		for _, negated := range []bool{false, true} {
+			_, err := s.ViewAs(u).Narrow([]Term{{Operator: "channel", Operand: o, Negated: negated}}, nil)
+			want := "Invalid narrow operator: unknown channel " + o.String()
+			if r, _ := err.(*Refusal); r == nil || r.Msg != want {
+				s.T.Errorf("user %d, channel %v, negated %t: %v, want %q", u, o, negated, err, want)
+			}
+		}
+	}
 }
 
 func TestWithOperatorFollowsMovedMessage(t *testing.T) {

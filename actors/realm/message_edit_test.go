@@ -659,3 +659,31 @@ func TestArchivedChannels(t *testing.T) {
 		"Invalid channel ID")
 	refused(s, s.ann, SendTyping{ToChannel: true, Channel: s.public, Topic: "a"}, "Invalid channel ID")
 }
+
+// TestMoveNoticeNamesChannelOnlyToReadersThatMayKnowIt holds that the notices about moved messages name a channel only
+// if every reader of the notice may know that the channel exists.
+func TestMoveNoticeNamesChannelOnlyToReadersThatMayKnowIt(t *testing.T) {
+	s := newTestScene(t)
+	move := func(from, to ChannelID) string {
+		m := moveToChannel(s.post(s.ann, from, "plans", "x"), MoveAll, to)
+		m.NotifyOld, m.NotifyNew = true, true
+		do(s, s.ann, m)
+		var texts []string
+		for _, e := range realmtest.ListEventsOf[*MessageArrived](s.Scene, s.ann) {
+			texts = append(texts, e.Message.Body.Text)
+		}
+		return strings.Join(texts, "\n")
+	}
+	for _, x := range []struct {
+		from, to ChannelID
+		old, new string
+	}{
+		{s.public, s.private, "moved to another channel by", "moved here from #**public>plans** by"},
+		{s.private, s.public, "moved to #**public>plans** by", "moved here from another channel by"},
+		{s.private, s.protected, "moved to #**protected>plans** by", "moved here from #**private>plans** by"},
+	} {
+		if got := move(x.from, x.to); !strings.Contains(got, x.old) || !strings.Contains(got, x.new) {
+			t.Errorf("from %d to %d the notices are %q", x.from, x.to, got)
+		}
+	}
+}

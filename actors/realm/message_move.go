@@ -155,11 +155,35 @@ func (p *messageEdit) postMoveNotices(t *Turn, m *MessageMove, wholeTopic, newTo
 	}
 	from, to := t.channels.must(m.From), t.channels.must(m.To)
 	if p.NotifyOld {
-		announce(m.From, m.FromTopic, subject(wholeTopic)+" moved to "+t.TopicLink(to, m.TopicName))
+		announce(m.From, m.FromTopic, subject(wholeTopic)+" moved to "+t.topicLinkFor(from, to, m.TopicName))
 	}
 	if p.NotifyNew {
-		announce(m.To, m.TopicName, subject(newTopic)+" moved here from "+t.TopicLink(from, m.FromTopic))
+		announce(m.To, m.TopicName, subject(newTopic)+" moved here from "+t.topicLinkFor(to, from, m.FromTopic))
 	}
+}
+
+// topicLinkFor returns Markdown that links to a topic of a channel, for a notice in the channel in. The notice has one
+// text for all its readers. If some of them must not know that the channel exists, it names neither channel nor topic.
+func (r *Realm) topicLinkFor(in, c *Channel, topic string) string {
+	if in.ID != c.ID && !r.allReadersKnow(in, c) {
+		return "another channel"
+	}
+	return r.TopicLink(c, topic)
+}
+
+// allReadersKnow reports whether every active user and visitor that may read the messages of one channel may know that
+// another exists.
+func (r *Realm) allReadersKnow(read, known *Channel) bool {
+	if r.hasContentAccess(nil, read) && !r.hasMetadataAccess(nil, known) {
+		return false
+	}
+	for id := UserID(0); id < r.Org().NextUser; id++ {
+		u := r.users.find(id)
+		if u != nil && u.Active && !u.System && r.hasContentAccess(u, read) && !r.hasMetadataAccess(u, known) {
+			return false
+		}
+	}
+	return true
 }
 
 // resolveUndoSeconds is a time after resolving a topic (protocol). If it is unresolved within this time, the notice

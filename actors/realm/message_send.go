@@ -155,16 +155,16 @@ func errUnknownChannelID(id string) *Refusal {
 }
 
 // planForChannel checks a channel message in the protocol's order: the channel exists, the topic is valid, the sender
-// may post, and may use these mentions.
+// may post, and may use these mentions. For a sender that must not know of a channel, it does not exist.
 func (c SendMessage) planForChannel(t *Turn, me *User, f *MessageSent) error {
 	var ch *Channel
 	if c.RawChannelID != "" {
 		return errUnknownChannelID(c.RawChannelID)
 	} else if c.Channel != 0 {
-		if ch = t.channels.find(c.Channel); ch == nil {
+		if ch = t.channels.find(c.Channel); ch == nil || !t.knowsChannel(me, ch) {
 			return errUnknownChannelID(c.Channel.String())
 		}
-	} else if ch = t.FindChannelByName(c.ChannelName); ch == nil {
+	} else if ch = t.FindChannelByName(c.ChannelName); ch == nil || !t.knowsChannel(me, ch) {
 		return Refuse(Invalid, "STREAM_DOES_NOT_EXIST", "Channel '"+c.ChannelName+"' does not exist").
 			With("stream", escapeHTML(c.ChannelName))
 	}
@@ -179,13 +179,10 @@ func (c SendMessage) planForChannel(t *Turn, me *User, f *MessageSent) error {
 	return t.checkMentions(me, ch, topic, c.Content)
 }
 
-// PostableChannel returns a channel that the caller may send to, whatever the topic.
-func (v View) PostableChannel(id ChannelID) (*Channel, error) {
-	c, err := v.VisibleChannel(id)
-	if err != nil {
-		return nil, err
-	}
-	return c, v.checkMaySend(v.Me(), c)
+// knowsChannel reports whether a sender may learn that the channel exists: senders with metadata access, bots whose
+// owner is subscribed and which may therefore send there, and system bots.
+func (r *Realm) knowsChannel(me *User, c *Channel) bool {
+	return me.System || r.hasMetadataAccess(me, c) || me.BotOwner != 0 && r.Subscribed(me.BotOwner, c.ID)
 }
 
 // checkMaySend refuses users who may not post in the channel at all. It checks the posting group first, then access.

@@ -1,6 +1,7 @@
 package realm_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,4 +114,43 @@ func TestLinkifierOrder(t *testing.T) {
 	}
 	Do(s, adam, realm.RemoveLinkifier{ID: a})
 	s.ExpectEvents(gus, "realm_linkifiers")
+}
+
+// TestOwnerOnlySettings holds that an administrator cannot change a setting that only owners may change, not even to a
+// value that would be refused, and that an owner can. The names are those of the protocol.
+func TestOwnerOnlySettings(t *testing.T) {
+	s := New(t)
+	olive, ada := s.Join("Olive", realm.Owner), s.Join("Ada", realm.Administrator)
+	owners := []string{
+		"disallow_disposable_email_addresses", "emails_restricted_to_domains", "invite_required", "message_retention_days",
+		"waiting_period_threshold",
+		"can_create_groups", "can_invite_users_group", "can_manage_all_groups", "can_manage_billing_group",
+		"create_multiuse_invite_group",
+	}
+	check := func(name string, c realm.ChangeOrganization) {
+		if slices.Contains(owners, name) {
+			ExpectRefusal(s, ada, c, "Must be an organization owner")
+		} else {
+			Do(s, ada, c)
+		}
+		Do(s, olive, c)
+	}
+	for _, x := range realm.OrgSettings {
+		if !x.Hidden {
+			value := s.Realm.OrgSetting(x.Name)
+			check(x.Name, realm.ChangeOrganization{Values: []realm.SettingValue{{Name: x.Name, Value: value}}})
+		}
+	}
+	for _, x := range realm.OrgGroupSettings {
+		change := realm.GroupChange{Name: x.Name, New: s.Realm.OrgGroup(x.Name)}
+		check(x.Name, realm.ChangeOrganization{Groups: []realm.GroupChange{change}})
+		change.New = realm.GroupValue{Group: -1}
+		if slices.Contains(owners, x.Name) {
+			ExpectRefusal(s, ada, realm.ChangeOrganization{Groups: []realm.GroupChange{change}},
+				"Must be an organization owner")
+		}
+	}
+	passwords := true
+	ExpectRefusal(s, ada, realm.ChangeOrganization{Passwords: &passwords}, "Must be an organization owner")
+	Do(s, olive, realm.ChangeOrganization{Passwords: &passwords})
 }

@@ -53,14 +53,13 @@ func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
 		}
 	}
 	for _, g := range c.Groups {
-		v, err := t.checkGroupChange(orgGroupRulesByName[g.Name], t.OrgGroup(g.Name), g)
+		rule := orgGroupRulesByName[g.Name]
+		if rule.OwnerOnly && me.Role != Owner {
+			return Done{}, errNotOwner()
+		}
+		v, err := t.checkGroupChange(rule, t.OrgGroup(g.Name), g)
 		if err != nil {
 			return Done{}, err
-		}
-		if g.Name == "can_create_groups" || g.Name == "can_invite_users_group" || g.Name == "can_manage_all_groups" {
-			if me.Role != Owner {
-				return Done{}, errNotOwner()
-			}
 		}
 		if !v.equal(t.OrgGroup(g.Name)) {
 			facts = append(facts, &OrganizationChanged{Setting: g.Name, Group: &v})

@@ -155,6 +155,7 @@ type GroupSettingRule struct {
 	SystemOnly       bool
 	Allowed          []string // the system groups that are allowed; nil: all that the fields above allow
 	AdminManagedOnly bool     // accepts other groups only if no one except administrators manages them
+	OwnerOnly        bool     // only owners may change it
 }
 
 // OrgGroupSettings are the organization's permission settings.
@@ -166,7 +167,7 @@ var OrgGroupSettings = []GroupSettingRule{
 	{Name: "can_add_custom_emoji_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_add_subscribers_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_create_bots_group", Default: "role:members", NobodyOK: true},
-	{Name: "can_create_groups", Default: "role:members", NobodyOK: true},
+	{Name: "can_create_groups", Default: "role:members", NobodyOK: true, OwnerOnly: true},
 	{Name: "can_create_private_channel_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_create_public_channel_group", Default: "role:members", NobodyOK: true},
 	{
@@ -176,9 +177,9 @@ var OrgGroupSettings = []GroupSettingRule{
 	{Name: "can_create_write_only_bots_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_delete_any_message_group", Default: "role:administrators", NobodyOK: true},
 	{Name: "can_delete_own_message_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
-	{Name: "can_invite_users_group", Default: "role:members", NobodyOK: true},
-	{Name: "can_manage_all_groups", Default: "role:owners"},
-	{Name: "can_manage_billing_group", Default: "role:administrators"},
+	{Name: "can_invite_users_group", Default: "role:members", NobodyOK: true, OwnerOnly: true},
+	{Name: "can_manage_all_groups", Default: "role:owners", OwnerOnly: true},
+	{Name: "can_manage_billing_group", Default: "role:administrators", OwnerOnly: true},
 	{Name: "can_mention_many_users_group", Default: "role:administrators", NobodyOK: true, EveryoneOK: true},
 	{Name: "can_move_messages_between_channels_group", Default: "role:members", NobodyOK: true},
 	{Name: "can_move_messages_between_topics_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
@@ -186,7 +187,7 @@ var OrgGroupSettings = []GroupSettingRule{
 	{Name: "can_set_delete_message_policy_group", Default: "role:moderators", NobodyOK: true},
 	{Name: "can_set_topics_policy_group", Default: "role:members", NobodyOK: true, EveryoneOK: true},
 	{Name: "can_summarize_topics_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
-	{Name: "create_multiuse_invite_group", Default: "role:administrators", NobodyOK: true},
+	{Name: "create_multiuse_invite_group", Default: "role:administrators", NobodyOK: true, OwnerOnly: true},
 	{Name: "direct_message_initiator_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
 	{Name: "direct_message_permission_group", Default: "role:everyone", NobodyOK: true, EveryoneOK: true},
 	{Name: "workplace_users_group", Default: "role:members", NobodyOK: true, EveryoneOK: true, AdminManagedOnly: true},

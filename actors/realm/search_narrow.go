@@ -310,18 +310,23 @@ func (n *narrowQuery) addTerm(t *Term) error {
 	return nil
 }
 
-// operandChannel returns the channel of an operand, by id or name, or nil.
+// operandChannel returns the channel of an operand, by id or name. It returns nil if there is none that the reader may
+// know of.
 func (n *narrowQuery) operandChannel(o Operand) *Channel {
+	c := n.FindChannelByName(o.Text)
 	if o.IsID {
-		return n.channels.find(ChannelID(o.ID))
+		c = n.channels.find(ChannelID(o.ID))
 	}
-	return n.FindChannelByName(o.Text)
+	if c == nil || !n.hasMetadataAccess(n.me, c) {
+		return nil
+	}
+	return c
 }
 
 // addChannelTerm adds the messages of one channel. The channel decides whether messages without a row are candidates.
 func (n *narrowQuery) addChannelTerm(t *Term) error {
 	c := n.operandChannel(t.Operand)
-	if c == nil || n.me == nil && !c.WebPublic {
+	if c == nil {
 		return badNarrow("unknown channel " + t.Operand.String())
 	}
 	n.restrictKind(false, t.Negated)

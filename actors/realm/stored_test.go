@@ -72,7 +72,7 @@ func TestScheduledMessages(t *testing.T) {
 	}, "Scheduled delivery time must be in the future.")
 	refused(s, s.cy, ScheduleMessage{
 		Message: channelMessage(s.private, "a", "x"), At: at,
-	}, "Not authorized to send to channel 'private'")
+	}, "STREAM_DOES_NOT_EXIST")
 	refused(s, s.bo, Unschedule{id}, "Scheduled message does not exist")
 	refused(s, s.ann, ChangeScheduled{ID: id}, "Nothing to change")
 	direct := false
@@ -109,6 +109,7 @@ func TestScheduledMessages(t *testing.T) {
 	}
 	s.runClock()
 	s.ExpectEvents(s.ann, "update_message_flags") // about the channel that ann left; the failure is not repeated
+	// ann created the channel, administers it, and so may know its name.
 	refused(s, s.ann, ChangeScheduled{ID: lost, Topic: &topic}, "Not authorized to send to channel 'private'")
 	// A message fails if it is much too late.
 	do(s, s.bo, ScheduleMessage{Message: directMessage("x", s.ann), At: s.Now + 10})
@@ -191,4 +192,24 @@ func TestReports(t *testing.T) {
 	refused(s, s.bo, c, "An explanation is required.")
 	c.Type = "boring"
 	refused(s, s.bo, c, "Invalid report_type")
+}
+
+// TestFailureNoticeDoesNotNameHiddenChannel holds that the notice about a scheduled message that could not be sent does
+// not tell its author the new name of a private channel that the author has left.
+func TestFailureNoticeDoesNotNameHiddenChannel(t *testing.T) {
+	s := newTestScene(t)
+	do(s, s.bo, ScheduleMessage{Message: channelMessage(s.private, "a", "x"), At: s.Now + 10})
+	s.leave(s.bo, s.private)
+	name := "layoffs"
+	do(s, s.ann, EditChannel{Channel: s.private, Name: &name})
+	s.Advance(10)
+	s.runClock()
+	got := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.bo)
+	if len(got) != 1 {
+		t.Fatalf("the author got %d messages, want 1", len(got))
+	}
+	text := got[0].Message.Body.Text
+	if !strings.Contains(text, "Channel with ID '"+s.private.String()+"' does not exist") || strings.Contains(text, name) {
+		t.Errorf("the author reads %q", text)
+	}
 }

@@ -25,7 +25,8 @@ type ProfileValue struct {
 	HTML  string   // rendered value, for fields that have one
 }
 
-// ManagedUser returns an account that the caller may change: for administrators, any account except system bots.
+// ManagedUser returns an account that the caller may change: for administrators, any account except system bots and
+// bots that outrank the caller.
 func (v View) ManagedUser(id UserID, email string) (*User, error) {
 	if !v.System {
 		if me := v.Me(); me == nil || !me.IsAdmin() {
@@ -38,6 +39,9 @@ func (v View) ManagedUser(id UserID, email string) (*User, error) {
 	}
 	if u == nil || u.System {
 		return nil, errNoUser()
+	}
+	if u.IsBot() {
+		return u, v.checkRank(u)
 	}
 	return u, nil
 }
@@ -246,9 +250,11 @@ func (t *Turn) checkDeactivate(u *User, bot bool) error {
 		return errNoUser()
 	case me == nil, !me.IsAdmin() && !(bot && u.BotOwner == me.ID):
 		return errPermission()
-	case u.Role == Owner && me.Role != Owner && !u.IsBot():
+	case u.IsBot():
+		return t.checkRank(u)
+	case u.Role == Owner && me.Role != Owner:
 		return errNotOwner()
-	case u.Role == Owner && !u.IsBot() && t.isLastOwner(u):
+	case u.Role == Owner && t.isLastOwner(u):
 		return BadRequest("Cannot deactivate the only organization owner")
 	}
 	return nil
@@ -467,6 +473,8 @@ func (c ReactivateUser) Decide(t *Turn) (Done, error) {
 		return Done{}, errPermission()
 	case u.Active:
 		return Done{}, BadRequest("User is already active")
+	case u.IsBot() && t.checkRank(u) != nil:
+		return Done{}, t.checkRank(u)
 	case u.Role == Owner && !t.System && me.Role != Owner:
 		return Done{}, errNotOwner()
 	case u.IsBot() && !t.System && !t.mayCreateBot(me, u.Bot):

@@ -88,3 +88,16 @@ func TestCreateUserNeedsGrant(t *testing.T) {
 	ExpectRefusal(s, olive, realm.CreateUser{Email: "x@example.org", Name: "X*"}, "Invalid characters in name!")
 	ExpectRefusal(s, olive, realm.CreateUser{Email: "example.org", Name: "New Person"}, "Bad name or username")
 }
+
+// TestLogInChecksAccountWhenItActs holds that a login whose password was right when it was checked is refused after the
+// account was deactivated or its password changed.
+func TestLogInChecksAccountWhenItActs(t *testing.T) {
+	s := New(t)
+	ann := s.Join("Ann")
+	Do(s, System, realm.SetPassword{User: ann, Hash: "old"})
+	Do(s, System, realm.LogIn{User: ann, Password: "old"})
+	Do(s, System, realm.SetPassword{User: ann, Hash: "new"})
+	ExpectRefusal(s, System, realm.LogIn{User: ann, Password: "old"}, "AUTHENTICATION_FAILED")
+	Do(s, System, realm.DeactivateUser{User: ann})
+	ExpectRefusal(s, System, realm.LogIn{User: ann, Password: "new"}, "USER_DEACTIVATED")
+}

@@ -29,3 +29,26 @@ func (f *Granted) apply(r *Realm) {
 }
 
 func (f *Granted) tell(*Realm) []Notice { return nil }
+
+// outranks reports whether an account has a role or a granted right that another account lacks. A user that is
+// outranked by a bot must not get its key or decide what it does: the user would gain the bot's rights.
+func (u *User) outranks(other *User) bool {
+	return u.Role < other.Role || u.MayCreateUsers && !other.MayCreateUsers ||
+		u.MayChangeEmails && !other.MayChangeEmails
+}
+
+// checkRank refuses callers that the account outranks.
+func (v View) checkRank(u *User) error {
+	me := v.Me()
+	switch {
+	case v.System:
+		return nil
+	case me == nil:
+		return errPermission()
+	case u.Role == Owner && me.Role == Administrator:
+		return errNotOwner()
+	case u.outranks(me):
+		return errPermission()
+	}
+	return nil
+}

@@ -1,10 +1,21 @@
 package realm
 
-// LogIn records that a user logged in.
-type LogIn struct{ User UserID }
+// LogIn records that a user logged in. To check a password takes long, so the command refuses the login if the account
+// was deactivated or the password changed meanwhile.
+type LogIn struct {
+	User     UserID
+	Password string // the hash that the password was checked against, or "" for a login without password
+}
 
 func (c LogIn) Decide(t *Turn) (Done, error) {
-	if u := t.Find(c.User); u != nil && !u.LoggedIn {
+	u := t.Find(c.User)
+	switch {
+	case u != nil && !u.Active:
+		return Done{}, Refuse(Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
+	case u != nil && c.Password != "" && c.Password != u.Password:
+		return Done{}, Refuse(Unauthenticated, "AUTHENTICATION_FAILED", "Your username or password is incorrect")
+	}
+	if u != nil && !u.LoggedIn {
 		then := *u
 		then.Joined = t.Now
 		waits := u.Active && t.listedAsFullMember(u) && !t.listedAsFullMember(&then)

@@ -77,7 +77,8 @@ func (s *Server) checkCredentials(c *wire.Call, header []byte, allowWebhookBots 
 	if !wellFormedKey(key) {
 		return unauthorized("Malformed API key")
 	}
-	a, ok := s.options.Server.AccountByKeyHash(s.options.Tools.HashKey(string(key)))
+	hash := s.options.Tools.HashKey(string(key))
+	a, ok := s.options.Server.AccountByKeyHash(hash)
 	if !ok || !strings.EqualFold(a.Email, string(email)) {
 		return unauthorized("Invalid API key")
 	}
@@ -93,7 +94,7 @@ func (s *Server) checkCredentials(c *wire.Call, header []byte, allowWebhookBots 
 	if a.Bot == realm.IncomingWebhook && !allowWebhookBots {
 		return unauthorized("This API is not available to incoming webhook bots.")
 	}
-	c.Account, c.Caller.User = a, a.User
+	c.Account, c.Caller.User, c.Caller.Key = a, a.User, hash
 	return nil
 }
 
@@ -102,7 +103,8 @@ func (s *Server) checkCredentials(c *wire.Call, header []byte, allowWebhookBots 
 func (s *Server) queryKey(c *wire.Call) error {
 	key, sent := c.Params.Get("api_key")
 	key = strings.TrimSpace(key)
-	a, ok := s.options.Server.AccountByKeyHash(s.options.Tools.HashKey(key))
+	hash := s.options.Tools.HashKey(key)
+	a, ok := s.options.Server.AccountByKeyHash(hash)
 	switch {
 	case !sent:
 		return form.Missing("api_key")
@@ -117,7 +119,7 @@ func (s *Server) queryKey(c *wire.Call) error {
 	case !a.Active:
 		return realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 	}
-	c.Account, c.Caller.User = a, a.User
+	c.Account, c.Caller.User, c.Caller.Key = a, a.User, hash
 	return nil
 }
 

@@ -43,11 +43,10 @@ const maxBatchedPolls = 256
 type parkedPoll struct {
 	park.Parked
 	park.Memo
-	poll        wire.PollRequest // its Reply is this parkedPoll
-	server      wire.Server
-	authVersion uint64 // AuthVersion when the credentials were checked
-	limitKey    string // the account's key in the limiter, "" without a limit
-	limitLines  []byte // rate limit headers of the answer
+	poll       wire.PollRequest // its Reply is this parkedPoll
+	server     wire.Server
+	limitKey   string // the account's key in the limiter, "" without a limit
+	limitLines []byte // rate limit headers of the answer
 }
 
 // Gone tells the session that the client has left.
@@ -73,8 +72,8 @@ func (f *fastPath) handlePoll(q *park.FastRequest) bool {
 	if !ok {
 		return false
 	}
-	w := &parkedPoll{poll: p, server: c.Server, authVersion: version, limitKey: f.limitKey(c.Account)}
-	w.poll.Reply = w
+	w := &parkedPoll{poll: p, server: c.Server, limitKey: f.limitKey(c.Account)}
+	w.poll.Reply, w.poll.AuthVersion = w, version
 	if w.limitLines, ok = f.countRequest(w.limitKey, nil); !ok {
 		return false
 	}
@@ -110,7 +109,7 @@ func (f *fastPath) call(q *park.FastRequest, source form.Source, encoded []byte)
 func (f *fastPath) HandleRepeated(q *park.FastRequest, m *park.Memo, number []byte) bool {
 	w := m.Owner.(*parkedPoll)
 	last, ok := parseEventID(number)
-	if !ok || w.authVersion != w.server.AuthVersion() {
+	if !ok || w.poll.AuthVersion != w.server.AuthVersion() {
 		return false
 	}
 	if w.limitLines, ok = f.countRequest(w.limitKey, w.limitLines); !ok {

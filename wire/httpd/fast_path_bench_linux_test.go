@@ -3,9 +3,9 @@ package httpd
 import (
 	"bufio"
 	"encoding/base64"
+	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -136,7 +136,7 @@ func skipAnswer(r *bufio.Reader) error {
 		case err != nil:
 			return err
 		case first && !strings.HasPrefix(string(line), "HTTP/1.1 200"):
-			return &http.ProtocolError{ErrorString: string(line)}
+			return fmt.Errorf("unexpected answer %q", line)
 		case len(line) == 2:
 			_, err := r.Discard(length)
 			return err

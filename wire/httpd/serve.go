@@ -102,7 +102,8 @@ func (s *Server) writeMethodNotAllowed(ctx *fasthttp.RequestCtx, methods []strin
 
 // call returns the call of a request, without account and body.
 func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call {
-	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: params, Agent: string(ctx.UserAgent())}
+	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: params, Agent: string(ctx.UserAgent()),
+		AuthVersion: s.options.Server.AuthVersion()}
 	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	c.Caller.Client = clientName(params, c.Agent)
 	c.CountPasswordAttempt = func(account string) error { return s.countLogin(account, s.remote(ctx)) }

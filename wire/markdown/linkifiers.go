@@ -1,6 +1,6 @@
 package markdown
 
-// lint:file-ignore ST1005 these errors are shown to administrators as they are: the protocol defines them.
+//lint:file-ignore ST1005 these errors are shown to administrators as they are: the protocol defines them.
 
 import (
 	"cmp"

@@ -16,9 +16,9 @@ const (
 	maxTime = 5 * time.Second
 )
 
-// lint:ignore ST1005 clients show this text: the protocol defines it.
-
 // ErrUnrenderable means that a text exceeds a limit of rendering.
+//
+//lint:ignore ST1005 clients show this text: the protocol defines it.
 var ErrUnrenderable = errors.New("Unable to render message")
 
 // User is a user that a mention refers to.

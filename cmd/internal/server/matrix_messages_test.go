@@ -147,7 +147,7 @@ func readQuestions() []matrixQuestion {
 			}
 			return shownOrAbsent(strings.Contains(r.raw, `\"highlight\">`+x.word))
 		}, func(p *matrixUser, x *matrixChannel) string {
-			if p.isVisitor() && x.kind != "web-public" {
+			if !x.canReadMetadata(p) {
 				return fmt.Sprintf("Invalid narrow operator: unknown channel %d", x.id)
 			}
 			return shownOrAbsent(readsWholeChannel(p, x))
@@ -180,7 +180,7 @@ func readQuestions() []matrixQuestion {
 			return messageShown(s.call(p, "GET", "/messages", "anchor", x.message, "num_before", 1, "num_after", 1,
 				"narrow", list), x.message)
 		}, func(p *matrixUser, x *matrixChannel) string {
-			if p.isVisitor() && x.kind != "web-public" {
+			if !x.canReadMetadata(p) {
 				return "Invalid narrow operator: unknown channel " + x.name
 			}
 			return shownOrAbsent(readsWholeChannel(p, x))
@@ -260,7 +260,7 @@ func readQuestions() []matrixQuestion {
 	}{{"channel, topic", term("topic", "a topic")}, {"channel, has link", term("has", "link")},
 		{"channel, near", term("near", "1")}} {
 		list = append(list,
-			hiddenToVisitors(narrow(more.name, readsWholeChannel,
+			unknownIfHidden(narrow(more.name, readsWholeChannel,
 				func(x *matrixChannel) []any { return append(one(x), more.term) })))
 	}
 	for _, is := range []string{"read", "unread", "unstarred"} {
@@ -287,6 +287,9 @@ func readQuestions() []matrixQuestion {
 			if p.isVisitor() {
 				return noLogin
 			}
+			if !x.canReadMetadata(p) {
+				return fmt.Sprintf("Invalid narrow operator: unknown channel %d", x.id)
+			}
 			return shownOrAbsent(x.keepsRecord(p))
 		}
 		if is == "unread" {
@@ -297,11 +300,11 @@ func readQuestions() []matrixQuestion {
 	return list
 }
 
-// hiddenToVisitors: for logged-out visitors, a channel that is not web-public is unknown.
-func hiddenToVisitors(q matrixQuestion) matrixQuestion {
+// unknownIfHidden: a channel that the user must not know of is unknown.
+func unknownIfHidden(q matrixQuestion) matrixQuestion {
 	rule := q.rule
 	q.rule = func(p *matrixUser, x *matrixChannel) string {
-		if p.isVisitor() && x.kind != "web-public" {
+		if !x.canReadMetadata(p) {
 			return fmt.Sprintf("Invalid narrow operator: unknown channel %d", x.id)
 		}
 		return rule(p, x)
@@ -379,8 +382,16 @@ func writeQuestions() []matrixQuestion {
 		if canSend(p, x) {
 			return ""
 		}
-		// the reference server names the channel, also if it was given by id
-		return "Not authorized to send to channel '" + x.name + "'"
+		if x.canReadMetadata(p) {
+			return "Not authorized to send to channel '" + x.name + "'"
+		}
+		return fmt.Sprintf("Channel with ID '%d' does not exist", x.id)
+	}
+	writesByName := func(p *matrixUser, x *matrixChannel) string {
+		if msg := writes(p, x); !strings.HasPrefix(msg, "Channel with ID") {
+			return msg
+		}
+		return "Channel '" + x.name + "' does not exist"
 	}
 	return []matrixQuestion{
 		onMessage("react", func(s *matrixStage, p *matrixUser, id int64) reply {
@@ -438,7 +449,7 @@ func writeQuestions() []matrixQuestion {
 		onOwn("delete an own message",
 			func(s *matrixStage, p *matrixUser, id int64) reply { return s.call(p, "DELETE", m(id, "")) }),
 		{"send", false, send(func(x *matrixChannel) any { return x.id }), writes},
-		{"send by name", false, send(func(x *matrixChannel) any { return x.name }), writes},
+		{"send by name", false, send(func(x *matrixChannel) any { return x.name }), writesByName},
 		{"schedule", false, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			return s.call(p, "POST", "/scheduled_messages", "type", "channel", "to", x.id, "topic", "later", "content",
 				"x", "scheduled_delivery_timestamp", s.now.Load()+10*day).msg()

@@ -35,6 +35,8 @@ func TestPermissionMatrix(t *testing.T) {
 		{"Changes", matrixChanges},
 		{"TimeLimits", matrixTimeLimits},
 		{"PermissionSettings", matrixPermissionSettings},
+		{"Settings", matrixSettings},
+		{"BotRanks", matrixBotRanks},
 	}
 	l := &coverage{asked: map[string]map[string]int{}, done: map[string]bool{}, events: map[string]int{},
 		counts: map[string][2]int{}}
