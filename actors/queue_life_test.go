@@ -109,9 +109,9 @@ func TestRepeatedPollsGetHeartbeats(t *testing.T) {
 	})
 }
 
-// TestRevokedKeyEndsPollsAndRequests holds that a poll that waits under a revoked key ends at once, before an event of a
-// later turn reaches it, that a poll authenticated before the revocation does not wait after it, and that a command or
-// view under the key is refused when it acts.
+// TestRevokedKeyEndsPollsAndRequests holds that a poll that waits under a revoked key ends at once, before an event of
+// a later turn reaches it, that a poll authenticated before the revocation does not wait after it, and that a command
+// or view under the key is refused when it acts.
 func TestRevokedKeyEndsPollsAndRequests(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
@@ -135,12 +135,15 @@ func TestRevokedKeyEndsPollsAndRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := <-polls[ann]
-		if events, _ := a.body["events"].([]any); a.status != 200 || len(events) != 0 || time.Since(began) > time.Second {
+		if events, _ := a.body["events"].([]any); a.status != 200 || len(events) != 0 ||
+			time.Since(began) > time.Second {
 			t.Errorf("the poll ended after %v with %d %v", time.Since(began), a.status, a.body)
 		}
 		late := make(responseChan, 1)
-		srv.Poll(wire.PollRequest{Realm: 1, User: ann, Queue: realm.QueueID(queues[ann].(string)), Last: -1, Reply: late,
-			AuthVersion: version})
+		srv.Poll(
+			wire.PollRequest{Realm: 1, User: ann, Queue: realm.QueueID(queues[ann].(string)), Last: -1, Reply: late,
+				AuthVersion: version},
+		)
 		synctest.Wait()
 		select {
 		case <-late:

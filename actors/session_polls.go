@@ -106,8 +106,8 @@ func (s *shard) cancelPoll(m *cancelPoll) {
 	}
 }
 
-// endPolls answers every waiting poll of a user with no events, because an API key of the user was revoked. Clients with
-// a valid key poll again.
+// endPolls answers every waiting poll of a user with no events, because an API key of the user was revoked. Clients
+// with a valid key poll again.
 func (s *shard) endPolls(m endPolls) {
 	r := s.realms[m.realm]
 	if r == nil {

@@ -84,8 +84,8 @@ func numericDate(seconds *float64) *jwt.NumericDate {
 	return &jwt.NumericDate{Time: time.UnixMicro(int64(bounded * 1e6))}
 }
 
-// parseJWT checks the format, signature and times of a token. A token without exp is refused: once it leaks, it would be
-// a login for ever.
+// parseJWT checks the format, signature and times of a token. A token without exp is refused: once it leaks, it would
+// be a login for ever.
 func parseJWT(token, key string, now time.Time) (c jwtClaims, ok bool) {
 	_, err := jwt.ParseWithClaims(token, &c, func(*jwt.Token) (any, error) { return []byte(key), nil },
 		jwt.WithExpirationRequired(),

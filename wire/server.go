@@ -115,8 +115,8 @@ type Tools struct {
 	Push Pusher
 	// PushBouncer says that Push is a bouncer, which decides for each organization whether it forwards notifications.
 	PushBouncer bool
-	// HostnameProof returns the secret that proves to the push bouncer that this server has its hostname; ok is false if
-	// none is prepared for the token.
+	// HostnameProof returns the secret that proves to the push bouncer that this server has its hostname; ok is false
+	// if none is prepared for the token.
 	HostnameProof func(token string) (secret string, ok bool)
 	// DailyInvites is how many users an organization can invite by email per day; 0 means no limit.
 	DailyInvites int

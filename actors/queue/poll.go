@@ -22,7 +22,8 @@ type PollRequest struct {
 	Last      int64 // last_event_id; -1 acknowledges nothing
 	DontBlock bool  // answer at once, with no events if there are none
 	Reply     Reply
-	// AuthVersion is Server.AuthVersion before the credentials of the request were checked, or 0 if it was not asked. If
-	// an account has changed since, the poll does not wait: the client repeats it with credentials that are checked again.
+	// AuthVersion is Server.AuthVersion before the credentials of the request were checked, or 0 if it was not asked.
+	// If an account has changed since, the poll does not wait: the client repeats it with credentials that are checked
+	// again.
 	AuthVersion uint64
 }

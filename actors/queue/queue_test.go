@@ -12,7 +12,8 @@ type fakeReply struct{ _ int }
 
 func (*fakeReply) Answer(int, ...[]byte) bool { return true }
 
-// One more field, and each of 10,000 deliveries waits for a third cache line. Rarely used fields belong behind a pointer.
+// One more field, and each of 10,000 deliveries waits for a third cache line. Rarely used fields belong behind a
+// pointer.
 func TestQueueFitsTwoCacheLines(t *testing.T) {
 	if n := unsafe.Sizeof(Queue{}); n > 128 {
 		t.Errorf("a queue takes %d bytes, more than two lines of 64", n)

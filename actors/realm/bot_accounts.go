@@ -356,8 +356,8 @@ func (f *BotChanged) tell(r *Realm) []Notice {
 	}
 }
 
-// botEvent returns the event with the present details of a bot. It names the channels that the receiver may know of; nil
-// stands for administrators, who may know of all.
+// botEvent returns the event with the present details of a bot. It names the channels that the receiver may know of;
+// nil stands for administrators, who may know of all.
 func (r *Realm) botEvent(id UserID, receiver *User, fresh bool) *BotChanged {
 	e := &BotChanged{ID: id, Details: r.BotOf(id), New: fresh}
 	name := func(id ChannelID) string {

@@ -240,7 +240,10 @@ func TestUsersCannotManageBotsThatOutrankThem(t *testing.T) {
 	name, member, yes := "Renamed", realm.Member, true
 	commands := func(b realm.UserID) []realm.Command[realm.Done] {
 		return []realm.Command[realm.Done]{
-			realm.EditBot{Bot: b, Name: &name}, realm.EditBot{Bot: b, Owner: &ann}, realm.EditBot{Bot: b, AllPublic: &yes},
+			realm.EditBot{
+				Bot:  b,
+				Name: &name,
+			}, realm.EditBot{Bot: b, Owner: &ann}, realm.EditBot{Bot: b, AllPublic: &yes},
 			realm.EditBot{Bot: b, Role: &member}, realm.EditBot{Bot: b, Avatar: "picture"},
 			realm.DeactivateUser{User: b, Bot: true},
 		}

@@ -159,8 +159,8 @@ type Caller struct {
 	User   UserID
 	Client string // name of the client program, at most 30 characters
 	System bool   // timers, operators and the server itself
-	// Key is the hash of the API key that the request was sent with, or zero. A turn or view begins by checking that the
-	// key is still valid; see CheckCredentials.
+	// Key is the hash of the API key that the request was sent with, or zero. A turn or view begins by checking that
+	// the key is still valid; see CheckCredentials.
 	Key [32]byte
 	// Operation is the name under which metrics count the time of the request. If it is empty, the name of the function
 	// is used.

@@ -209,7 +209,8 @@ func TestFailureNoticeDoesNotNameHiddenChannel(t *testing.T) {
 		t.Fatalf("the author got %d messages, want 1", len(got))
 	}
 	text := got[0].Message.Body.Text
-	if !strings.Contains(text, "Channel with ID '"+s.private.String()+"' does not exist") || strings.Contains(text, name) {
+	if !strings.Contains(text, "Channel with ID '"+s.private.String()+"' does not exist") ||
+		strings.Contains(text, name) {
 		t.Errorf("the author reads %q", text)
 	}
 }

@@ -254,8 +254,11 @@ func (m *Mirror) diffRevisions(p *editHistory, fetched Object) error {
 			canonical(fetched["edit_history"]))
 	}
 	for i, x := range edits {
-		g := got[len(got)-1-i]
-		if a, b := canonical(m.revision(x)), canonical(g); !strings.EqualFold(a, b) {
+		want, g := m.revision(x), maps.Clone(got[len(got)-1-i])
+		// Servers differ in whether listings contain the HTML of earlier versions.
+		delete(want, "prev_rendered_content")
+		delete(g, "prev_rendered_content")
+		if a, b := canonical(want), canonical(g); !strings.EqualFold(a, b) {
 			return fmt.Errorf("edit %d: %s by events, %s by edit_history", i, a, b)
 		}
 	}

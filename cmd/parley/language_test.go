@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// clauseLimits are the clauses that make a comment hard to read for engineers with English as a second language, and how
-// many of each 1,000 comment lines may have.
+// clauseLimits are the clauses that make a comment hard to read for engineers with English as a second language, and
+// how many of each 1,000 comment lines may have.
 var clauseLimits = []struct {
 	name    string
 	pattern *regexp.Regexp
@@ -72,7 +72,8 @@ func TestLanguage(t *testing.T) {
 			}
 			if line == "}" && test != "" {
 				if i-start > maxTestLines && readableTests[test] == "" {
-					t.Errorf("%s: %s has %d lines: split it by scene, at most %d lines each", at, test, i-start, maxTestLines)
+					t.Errorf("%s: %s has %d lines: split it by scene, at most %d lines each", at, test, i-start,
+						maxTestLines)
 				}
 				test = ""
 			}
@@ -95,7 +96,8 @@ func TestLanguage(t *testing.T) {
 		}
 	}
 	if len(long) > maxLongLines {
-		t.Errorf("%d lines over %d columns, limit %d: %v", len(long), maxColumns, maxLongLines, long[:min(20, len(long))])
+		t.Errorf("%d lines over %d columns, limit %d: %v", len(long), maxColumns, maxLongLines,
+			long[:min(20, len(long))])
 	}
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
@@ -136,5 +138,7 @@ func goFiles(t *testing.T, root string) []string {
 	if err != nil {
 		t.Skipf("git does not list the files: %v", err)
 	}
-	return slices.DeleteFunc(strings.Fields(string(out)), func(f string) bool { return strings.Contains(f, "/testdata/") })
+	return slices.DeleteFunc(strings.Fields(string(out)), func(f string) bool {
+		return strings.Contains(f, "/testdata/")
+	})
 }

@@ -121,7 +121,8 @@ func TestWeakPasswordsAreRefused(t *testing.T) {
 	}
 	weak := []string{"k8#Vq2!", "password1", "aaaaaaaaaaaa", strings.Repeat("k8#Vq2!zP4", 10) + "x"}
 	for _, password := range weak {
-		if a, err := olive.call("POST", "users", user(password)); err == nil || a["msg"] != "The password is too weak." {
+		if a, err := olive.call("POST", "users", user(password)); err == nil ||
+			a["msg"] != "The password is too weak." {
 			t.Errorf("a new account with the password %q: %v", password, a)
 		}
 		if status, body := join(password); status != 400 || !strings.Contains(body, "The password is too weak.") {

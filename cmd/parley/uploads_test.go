@@ -73,6 +73,20 @@ func TestUploadsRunNoScripts(t *testing.T) {
 	}
 }
 
+// An empty file is a file, as with the reference server, in a form and in a resumable upload.
+func TestEmptyFiles(t *testing.T) {
+	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--demo"))
+	ann := demoAccount(t, p.serving(), "ann@example.org")
+	status, a, err := ann.upload(map[string]io.Reader{"empty.txt": strings.NewReader("")})
+	if err != nil || status != 200 || a["filename"] != "empty.txt" {
+		t.Errorf("form: %d, %v, %v", status, a, err)
+	}
+	resp, a := ann.sendTus("POST", "/api/v1/tus", map[string]string{"Upload-Length": "0"}, "")
+	if resp.StatusCode != 201 {
+		t.Errorf("resumable: %s, %v", resp.Status, a)
+	}
+}
+
 // upload sends files in one multipart body, without keeping them in memory, and returns the answer.
 func (p *account) upload(files map[string]io.Reader) (status int, answer map[string]any, err error) {
 	return p.uploadTo("user_uploads", files)
@@ -237,8 +251,7 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 		status int
 		says   string
 	}{
-		"no file":       {nil, ann, 400, "You must specify a file to upload"},
-		"an empty file": {map[string]io.Reader{"a": strings.NewReader("")}, ann, 200, ""},
+		"no file": {nil, ann, 400, "You must specify a file to upload"},
 		"two files": {map[string]io.Reader{"a": strings.NewReader("a"), "b": strings.NewReader("b")}, ann, 400,
 			"You may only upload one file at a time"},
 		"over the quota": {map[string]io.Reader{"a": zeros("quota", 2<<20)}, ann, 400,

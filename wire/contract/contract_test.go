@@ -107,7 +107,8 @@ func TestRegisterFieldsAreKnownBothWays(t *testing.T) {
 			}
 		}
 	}
-	both("register", register, c.fields, "can_subscribe_other_users", "receives_typing_notifications")
+	both("register", register, c.fields, "can_subscribe_other_users", "receives_typing_notifications",
+		"klipy_api_key") // web clients of 12.x require it
 	settings, err := register.Find("user_settings")
 	if err != nil {
 		t.Fatal(err)

@@ -43,6 +43,7 @@ func TestRouterAgainstTheList(t *testing.T) {
 var aliases = []string{
 	// The later steps of a resumable upload; the list has the first.
 	"OPTIONS /tus", "OPTIONS /tus/{}", "HEAD /tus/{}", "GET /tus/{}", "PATCH /tus/{}", "DELETE /tus/{}",
-	"GET /compatibility", // asked by the web app before it reloads, and by the former mobile app
-	"POST /external/{}",  // incoming webhooks of other services
+	"GET /compatibility",            // asked by the web app before it reloads, and by the former mobile app
+	"GET /zulip-services/verify/{}", // the push service proves with it who owns this host name
+	"POST /external/{}",             // incoming webhooks of other services
 }

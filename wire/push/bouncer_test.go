@@ -75,8 +75,8 @@ var (
 	apple = realm.PushToken{Kind: realm.PushAPNs, Token: "wP/u", App: "org.example.App"}
 )
 
-// Each call has user_uuid with realm_uuid, no unknown members, Apple's tokens in hexadecimal, and payloads for both kinds
-// of devices. The bouncer refuses everything else.
+// Each call has user_uuid with realm_uuid, no unknown members, Apple's tokens in hexadecimal, and payloads for both
+// kinds of devices. The bouncer refuses everything else.
 func TestClassicCallsThroughBouncer(t *testing.T) {
 	s := newBouncerScene(t)
 	s.register(true)

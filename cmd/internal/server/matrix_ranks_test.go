@@ -68,7 +68,11 @@ func matrixBotRanks(t *testing.T, l *coverage) {
 	bots := []rankedBot{
 		{"owner bot", realm.Owner, realm.Grant{}}, {"administrator bot", realm.Administrator, realm.Grant{}},
 		{"moderator bot", realm.Moderator, realm.Grant{}}, {"member bot", realm.Member, realm.Grant{}},
-		{"guest bot", realm.Guest, realm.Grant{}}, {"bot that creates users", realm.Member, realm.Grant{CreateUsers: true}},
+		{
+			"guest bot",
+			realm.Guest,
+			realm.Grant{},
+		}, {"bot that creates users", realm.Member, realm.Grant{CreateUsers: true}},
 		{"bot that changes emails", realm.Member, realm.Grant{ChangeEmails: true}},
 	}
 	rank := map[string]realm.Role{"owner": realm.Owner, "admin": realm.Administrator, "member": realm.Member}
