@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -80,7 +79,11 @@ func listModules(dir, pkg string) ([]*module, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the packages of %s: %w: %s", pkg, err, failure.Bytes())
 	}
-	goItself := &module{name: "The Go standard library", dir: runtimeRoot()}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, fmt.Errorf("find the Go installation: %w", err)
+	}
+	goItself := &module{name: "The Go standard library", dir: strings.TrimSpace(string(root))}
 	if err := goItself.addTexts(goItself.dir); err != nil {
 		return nil, err
 	}
@@ -117,15 +120,6 @@ func listModules(dir, pkg string) ([]*module, error) {
 	}
 	slices.SortFunc(modules, func(a, b *module) int { return strings.Compare(a.name, b.name) })
 	return modules, nil
-}
-
-// runtimeRoot returns the directory of the Go that runs.
-func runtimeRoot() string {
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		return runtime.GOROOT()
-	}
-	return strings.TrimSpace(string(root))
 }
 
 // addTexts adds the license files in the directory of a package and in those above it in the module: code that a
