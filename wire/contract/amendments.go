@@ -119,6 +119,9 @@ var messageAmendments = []amendment{
 	{479, answer, "GET /thumbnail/status/{realm_id_str}/{filename}", "", "{has_thumbnail: bool}"},
 	{484, drop, "event reaction/add", "user", ""},
 	{484, drop, "event reaction/remove", "user", ""},
+	// An exception of ours for the terminal client, which ends with an error if the member is missing.
+	{484, add, "event reaction/add", "user?", "{email: str, full_name: str, id: int, user_id: int}"},
+	{484, add, "event reaction/remove", "user?", "{email: str, full_name: str, id: int, user_id: int}"},
 	{442, add, "POST /register", "tenor_api_key?", "str"},
 	{442, add, "POST /register", "klipy_api_key?", "str"}, // a later level adds it; web clients of 12.x require it
 	{491, event, "event realm_emoji/add", "", "{emoji: RealmEmoji}"},

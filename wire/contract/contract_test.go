@@ -257,9 +257,14 @@ func TestEventFindings(t *testing.T) {
 		{"missing op", `{"id":0,"type":"reaction"}`, []string{"no such event"}},
 		{"reaction", `{"id":3,"type":"reaction","op":"add","message_id":1,"emoji_name":"a","emoji_code":"1f600",` +
 			`"reaction_type":"unicode_emoji","user_id":8}`, nil},
-		{"reaction with user, removed at 484",
+		{"reaction with user, for the terminal client",
 			`{"id":3,"type":"reaction","op":"add","message_id":1,"emoji_name":"a","emoji_code":"1f600",` +
-				`"reaction_type":"unicode_emoji","user_id":8,"user":{}}`, []string{"user: unknown"}},
+				`"reaction_type":"unicode_emoji","user_id":8,` +
+				`"user":{"email":"a@b","full_name":"","id":8,"user_id":8}}`, nil},
+		{"reaction with an incomplete user",
+			`{"id":3,"type":"reaction","op":"add","message_id":1,"emoji_name":"a","emoji_code":"1f600",` +
+				`"reaction_type":"unicode_emoji","user_id":8,"user":{}}`,
+			[]string{"user.email: missing", "user.full_name: missing", "user.id: missing", "user.user_id: missing"}},
 		{"legacy presence", `{"id":3,"type":"presence","user_id":8,"email":"a@b","server_timestamp":1.5,` +
 			`"presence":{"website":{"client":"website","status":"active","timestamp":1,"pushable":false}}}`, nil},
 		{"modern presence", `{"id":3,"type":"presence","presences":{"8":{"active_timestamp":1,"idle_timestamp":2}}}`,
