@@ -110,11 +110,11 @@ func newFakeServer(t *testing.T, service string, slack bool) *fakeServer {
 	})
 	send(s, ann, b.ID, "hi *bot*", "<p>hi <em>bot</em></p>")
 	v := s.r.ViewAs(system, 1_700_000_000)
-	errands := v.OutboxJobs()
-	if len(errands) != 1 {
-		t.Fatalf("a message to the bot is %d errands", len(errands))
+	jobs := v.OutboxJobs()
+	if len(jobs) != 1 {
+		t.Fatalf("a message to the bot is %d jobs", len(jobs))
 	}
-	e, ok := v.ServiceCall(&errands[0])
+	e, ok := v.ServiceCall(&jobs[0])
 	if !ok || e.Mention || e.Service.URL != service {
 		t.Fatalf("a message to the bot triggered %+v", e)
 	}
