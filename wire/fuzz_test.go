@@ -145,3 +145,4 @@ func (emptyEmails) AccountDeactivated(*realm.User, string, string, Site) realm.E
 }
 func (emptyEmails) ConfirmAddress(realm.EmailChange, string) realm.Email { return realm.Email{} }
 func (emptyEmails) AddressChanged(realm.EmailChange, string) realm.Email { return realm.Email{} }
+func (emptyEmails) NewLogin(realm.LoginEmail, Site) realm.Email          { return realm.Email{} }

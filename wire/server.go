@@ -39,8 +39,8 @@ type Server interface {
 	// returned account is immutable.
 	AccountByKeyHash(hash [32]byte) (*Account, bool)
 	AccountByEmail(id realm.ID, email string) (*Account, bool)
-	// AccountBySessionHash finds the account and the browser session whose secret has a hash; nil, nil if there is none.
-	// The session may have expired.
+	// AccountBySessionHash finds the account and the browser session whose secret has a hash. It returns nil if there
+	// is none. The session may have expired.
 	AccountBySessionHash(hash [32]byte) (*Account, *realm.BrowserSession)
 	// ReportPresence records that a user is online. tell reports whether other users must be told now.
 	ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, tell bool)

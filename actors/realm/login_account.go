@@ -30,9 +30,10 @@ func ErrNotLoggedIn() error {
 	return Refuse(Unauthenticated, "UNAUTHORIZED", "Not logged in: API authentication or user session required")
 }
 
-// CheckCredentials refuses callers whose API key was revoked, whose browser session ended, whose account was deactivated, or whose organization was
-// closed after the request had been authenticated. A request can take minutes, such as an upload, and must not act with
-// rights that were withdrawn meanwhile. The texts are those of a request that begins now.
+// CheckCredentials refuses callers whose API key was revoked, whose browser session ended, whose account was
+// deactivated, or whose organization was closed after the request had been authenticated. A request can take minutes,
+// such as an upload, and must not act with rights that were withdrawn meanwhile. The texts are those of a request that
+// begins now.
 func (r *Realm) CheckCredentials(c Caller) error {
 	if c.System {
 		return nil

@@ -317,8 +317,8 @@ func commonHeaderLines(methods string) []string {
 
 const headersWithoutCORS = 3
 
-// publicPaths are the beginnings of paths that pages of every origin may call: nothing below them looks at cookies, with
-// one exception in forbidOtherOrigins.
+// publicPaths are the beginnings of paths that pages of every origin may call. Nothing below them looks at cookies,
+// except resumable uploads.
 var publicPaths = []string{"/api/", "/static/", "/user_avatars/", "/health"}
 
 // forbidOtherOrigins removes the permission for pages of other origins from an answer that may depend on a cookie.

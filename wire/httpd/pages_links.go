@@ -19,8 +19,8 @@ func (p *pageRequest) visitorCall() *wire.Call {
 	return &c
 }
 
-// confirmAddressPage asks for confirmation of a new email address; its button confirms. Opening the link changes nothing:
-// programs that check the links of emails open it, too.
+// confirmAddressPage asks for confirmation of a new email address; its button confirms. Opening the link changes
+// nothing: programs that check the links of emails open it, too.
 func (s *Server) confirmAddressPage(p *pageRequest) (web.View, error) {
 	const title = "New address"
 	c := p.visitorCall()

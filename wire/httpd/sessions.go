@@ -238,8 +238,8 @@ type sessionRenewal struct{ realm.RenewBrowserSession }
 func (x sessionRenewal) Decide(t *realm.Turn) (any, error) { return x.RenewBrowserSession.Decide(t) }
 func (sessionRenewal) Done(any, error)                     {}
 
-// setCookie sets a cookie of this host that scripts cannot read and that other sites' requests do not carry, except when
-// a user follows a link. An age of 0 removes it.
+// setCookie sets a cookie of this host. Scripts cannot read it, and requests that other sites cause do not carry it,
+// except when a user follows a link. An age of 0 removes it.
 func setCookie(ctx *fasthttp.RequestCtx, site wire.Site, name, value string, age time.Duration) {
 	c := fasthttp.AcquireCookie()
 	defer fasthttp.ReleaseCookie(c)

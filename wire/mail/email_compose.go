@@ -76,8 +76,9 @@ func (Composer) NewLogin(l realm.LoginEmail, s wire.Site) realm.Email {
 	return realm.Email{To: l.User.Email, Subject: "New login to " + l.Org + " from " + device, Paragraphs: []string{
 		"Hello " + l.User.Name + ",",
 		"Your account in " + l.Org + " (" + s.Host + ") was just used to log in.",
-		"Time: " + time.Unix(l.Session.Opened, 0).UTC().Format(linkTime) + " (UTC)\nDevice: " + device +
-			"\nAddress: " + l.Session.Address,
+		"Time: " + time.Unix(l.Session.Opened, 0).UTC().Format(linkTime) + " (UTC)",
+		"Device: " + device,
+		"Address: " + l.Session.Address,
 		"If this was you, you can ignore this email. Otherwise change your password and end the session here:",
 		s.URL + wire.SessionsPath,
 		"You can switch these emails off in your notification settings.",
