@@ -131,7 +131,11 @@ func TestBrowserSessionSlides(t *testing.T) {
 	before := s.Realm.StoredBrowserSessions(ann)
 	openSession(s, ann, "two")
 	if after := s.Realm.StoredBrowserSessions(ann); len(before) != 1 || len(after) != 1 {
-		t.Errorf("%d stored sessions before and %d after a login, want the expired one removed", len(before), len(after))
+		t.Errorf(
+			"%d stored sessions before and %d after a login, want the expired one removed",
+			len(before),
+			len(after),
+		)
 	}
 }
 
@@ -149,7 +153,8 @@ func TestBrowserSessionLimit(t *testing.T) {
 	}
 	s.Advance(60)
 	last, _ := openSession(s, ann, "last")
-	if n := len(s.ViewAs(ann).BrowserSessions(ann)); valid(s, first) || !valid(s, last) || n != realm.MaxBrowserSessions {
+	if n := len(s.ViewAs(ann).BrowserSessions(ann)); valid(s, first) || !valid(s, last) ||
+		n != realm.MaxBrowserSessions {
 		t.Errorf("%d sessions; the first is valid: %v", n, valid(s, first))
 	}
 }

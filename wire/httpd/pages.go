@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/valyala/fasthttp"
-	"golang.org/x/text/language"
 
 	"parley/actors/realm"
 	"parley/wire"
@@ -34,10 +33,10 @@ func pageRoutes() []pageRoute {
 // pageRequest is a request for a page while its handler runs.
 type pageRequest struct {
 	ctx     *fasthttp.RequestCtx
-	call    *wire.Call // its Session is nil if nobody is logged in
+	call    *wire.Call // its Session is nil for visitors
 	browser browserHeaders
 	// language is the language of the page: the user's, or the one that the browser asks for.
-	language language.Tag
+	language web.Language
 	redirect string // set by a handler: the answer redirects to this path or URL
 }
 

@@ -18,10 +18,13 @@ import (
 //go:embed templates locale style.css
 var content embed.FS
 
+// Language is a language of pages.
+type Language = language.Tag
+
 // Page is one page to be rendered.
 type Page struct {
-	Language language.Tag // of Match
-	CSRF     string       // token for the page's forms
+	Language Language // of Match
+	CSRF     string   // token for the page's forms
 	View
 }
 
@@ -81,10 +84,10 @@ func loadTexts() ([]language.Tag, *catalog.Builder) {
 }
 
 // Languages returns the languages in which pages can be shown.
-func Languages() []language.Tag { return languages }
+func Languages() []Language { return languages }
 
 // Match returns the language of a page for the value of an Accept-Language header.
-func Match(accept string) language.Tag {
+func Match(accept string) Language {
 	wanted, _, err := language.ParseAcceptLanguage(accept)
 	if err != nil {
 		return languages[0]
