@@ -53,10 +53,13 @@ func (e *execution) functions() template.FuncMap {
 		"json":    func(s any) (any, error) { return e.parseJSON(s) },
 
 		// Results that are no message.
-		"skip":        func() (any, error) { return nil, errSkipped },
-		"unsupported": func(event any) (any, error) { name, err := text(event); return nil, cmp.Or(err, error(&Unsupported{name})) },
-		"anomaly":     func(reason string) (any, error) { return nil, &Anomaly{Reason: reason} },
-		"refuse":      func(message string) (any, error) { return nil, &Refused{message} },
+		"skip": func() (any, error) { return nil, errSkipped },
+		"unsupported": func(event any) (any, error) {
+			name, err := text(event)
+			return nil, cmp.Or(err, error(&Unsupported{name}))
+		},
+		"anomaly": func(reason string) (any, error) { return nil, &Anomaly{Reason: reason} },
+		"refuse":  func(message string) (any, error) { return nil, &Refused{message} },
 
 		// Comparison. Values of different kinds are unequal instead of an error.
 		"eq": e.equal,
@@ -111,21 +114,23 @@ func (e *execution) functions() template.FuncMap {
 		"time":  e.time,
 
 		// Lists and maps.
-		"list":   func(v ...any) []any { return v },
-		"dict":   dict,
-		"append": e.append,
-		"first":  e.first,
-		"last":   func(list any) (any, error) { return e.nth(list, -1) },
-		"keys":   e.keys,
-		"pluck":  e.pluck,
-		"group":  e.group,
-		"tally":  e.tally,
-		"uniq":   e.uniq,
-		"in":     e.in,
-		"wanted": e.wanted,
-		"isMap":  func(v any) bool { _, ok := v.(map[string]any); return ok },
-		"isList": func(v any) bool { _, ok := v.([]any); return ok },
-		"isText": func(v any) bool { _, ok := v.(string); return ok },
+		"list":        func(v ...any) []any { return v },
+		"dict":        dict,
+		"append":      e.append,
+		"first":       e.first,
+		"last":        func(list any) (any, error) { return e.nth(list, -1) },
+		"keys":        e.keys,
+		"pluck":       e.pluck,
+		"group":       e.group,
+		"alertGroups": e.alertGroups,
+		"slack":       e.string(SlackMarkdown),
+		"tally":       e.tally,
+		"uniq":        e.uniq,
+		"in":          e.in,
+		"wanted":      e.wanted,
+		"isMap":       func(v any) bool { _, ok := v.(map[string]any); return ok },
+		"isList":      func(v any) bool { _, ok := v.([]any); return ok },
+		"isText":      func(v any) bool { _, ok := v.(string); return ok },
 	}
 }
 
@@ -481,7 +486,7 @@ func (e *execution) round(digits int, v any) (string, error) {
 
 // timeLayouts are the forms of times in payloads besides numbers of seconds or milliseconds.
 var timeLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05 -0700",
-	"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999-0700", "2006-01-02"}
+	"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05.999999999-07:00", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999-0700", "2006-01-02"}
 
 // time formats a time as a layout of package time says, in UTC unless the time names a zone.
 func (e *execution) time(layout string, v any) (string, error) {
@@ -591,6 +596,34 @@ func (e *execution) group(at string, list any) ([]any, error) {
 		m["items"] = append(m["items"].([]any), in[i])
 	}
 	return out, err
+}
+
+// alertGroups groups the alerts of a monitor by an annotation, or else a label, of a name: maps with key and items.
+func (e *execution) alertGroups(name string, alerts any) ([]any, error) {
+	in, err := e.listOf(alerts)
+	if name == "" {
+		name = "instance"
+	}
+	var named []any
+	for i := 0; err == nil && i < len(in); i++ {
+		annotations, _ := e.get(in[i], "annotations")
+		labels, _ := e.get(in[i], "labels")
+		key := "unknown"
+		for _, from := range []any{annotations, labels} {
+			if m, ok := from.(map[string]any); ok && m[name] != nil {
+				key, err = e.textOf(m[name])
+				break
+			}
+		}
+		named = append(named, map[string]any{"key": key, "alert": in[i]})
+	}
+	groups, err := e.group("key", named)
+	for _, g := range groups {
+		m := g.(map[string]any)
+		items, _ := e.pluck("alert", m["items"])
+		m["items"] = items
+	}
+	return groups, err
 }
 
 // tally counts equal texts: maps with name and count, the most frequent first, equally frequent ones by name.
