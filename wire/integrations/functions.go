@@ -24,7 +24,8 @@ type execution struct {
 	root     any
 	request  Request
 	steps    int
-	captured any // the value of the last pipeline that was read with capture
+	orders   orders // of the payload's keys; read when it is first needed
+	captured any    // the value of the last pipeline that was read with capture
 }
 
 // takesPattern are the functions whose first argument is a regular expression (RE2).
@@ -114,23 +115,28 @@ func (e *execution) functions() template.FuncMap {
 		"time":  e.time,
 
 		// Lists and maps.
-		"list":        func(v ...any) []any { return v },
-		"dict":        dict,
-		"append":      e.append,
-		"first":       e.first,
-		"last":        func(list any) (any, error) { return e.nth(list, -1) },
-		"keys":        e.keys,
-		"pluck":       e.pluck,
-		"group":       e.group,
-		"alertGroups": e.alertGroups,
-		"slack":       e.string(SlackMarkdown),
-		"tally":       e.tally,
-		"uniq":        e.uniq,
-		"in":          e.in,
-		"wanted":      e.wanted,
-		"isMap":       func(v any) bool { _, ok := v.(map[string]any); return ok },
-		"isList":      func(v any) bool { _, ok := v.([]any); return ok },
-		"isText":      func(v any) bool { _, ok := v.(string); return ok },
+		"list":         func(v ...any) []any { return v },
+		"dict":         dict,
+		"append":       e.append,
+		"entries":      e.entries,
+		"first":        e.first,
+		"last":         func(list any) (any, error) { return e.nth(list, -1) },
+		"keys":         e.keys,
+		"pluck":        e.pluck,
+		"group":        e.group,
+		"alertGroups":  e.alertGroups,
+		"slack":        e.string(SlackMarkdown),
+		"newrelicTime": e.newrelicTime,
+		"fieldText":    e.fieldText,
+		"jira":         e.string(jiraMarkdown),
+		"html":         e.string(htmlMarkdown),
+		"tally":        e.tally,
+		"uniq":         e.uniq,
+		"in":           e.in,
+		"wanted":       e.wanted,
+		"isMap":        func(v any) bool { _, ok := v.(map[string]any); return ok },
+		"isList":       func(v any) bool { _, ok := v.([]any); return ok },
+		"isText":       func(v any) bool { _, ok := v.(string); return ok },
 	}
 }
 
@@ -596,6 +602,52 @@ func (e *execution) group(at string, list any) ([]any, error) {
 		m["items"] = append(m["items"].([]any), in[i])
 	}
 	return out, err
+}
+
+// newrelicTime formats a time in milliseconds as New Relic's readers expect it, with a zone of +00:00.
+func (e *execution) newrelicTime(v any) (string, error) {
+	s, err := e.textOf(v)
+	if err != nil {
+		return "", err
+	}
+	ms, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || ms < 0 || ms > maxMilliseconds {
+		return "", &Refused{"The newrelic webhook expects time in milliseconds."}
+	}
+	return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05.000000") + "+00:00", nil
+}
+
+// maxMilliseconds is the end of the year 9999.
+const maxMilliseconds = 253_402_300_799_999
+
+// fieldText shows a value that a user of the service has added: booleans and null with a capital letter, lists with
+// commas. A list with other lists or maps is not supported.
+func (e *execution) fieldText(v any) (block, error) {
+	const unsupported = "*Value is not a supported data type*"
+	switch v := v.(type) {
+	case nil:
+		return "None", nil
+	case bool:
+		return block(capital(fmt.Sprint(v))), nil
+	case map[string]any:
+		return unsupported, nil
+	case []any:
+		parts := make([]string, len(v))
+		for i, x := range v {
+			switch x.(type) {
+			case map[string]any, []any:
+				return unsupported, e.spend(1 + len(v))
+			}
+			p, err := e.fieldText(x)
+			if err != nil {
+				return "", err
+			}
+			parts[i] = string(p)
+		}
+		return block(strings.Join(parts, ", ")), e.spend(1 + len(v))
+	}
+	s, err := e.textOf(v)
+	return block(inline(s)), err
 }
 
 // alertGroups groups the alerts of a monitor by an annotation, or else a label, of a name: maps with key and items.

@@ -1,8 +1,10 @@
 package integrations
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"mime/multipart"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -40,6 +42,7 @@ func (c givenCase) request(t *testing.T) Request {
 	for name, value := range c.Headers {
 		headers[strings.ToLower(name)] = value
 	}
+	headers["content-type"] = c.ContentType
 	r.Header = func(name string) string { return headers[strings.ToLower(name)] }
 	for name, value := range c.Params {
 		r.Params.Set(name, value)
@@ -54,13 +57,16 @@ func (c givenCase) request(t *testing.T) Request {
 		if json.Unmarshal(c.Payload, &fields) != nil {
 			t.Fatalf("%s: the payload is no object", c.ID)
 		}
-		form := url.Values{}
+		var body bytes.Buffer
+		form := multipart.NewWriter(&body)
 		for name, value := range fields {
 			if s, ok := value.(string); ok {
-				form.Set(name, s)
+				form.WriteField(name, s)
 			}
 		}
-		r.Body, r.ContentType = []byte(form.Encode()), "application/x-www-form-urlencoded"
+		form.Close()
+		r.Body, r.ContentType = body.Bytes(), form.FormDataContentType()
+		headers["content-type"] = r.ContentType
 	case len(c.Payload) > 0:
 		var body string
 		if err := json.Unmarshal(c.Payload, &body); err != nil && string(c.Payload) != "null" {
@@ -122,6 +128,11 @@ func (c givenCase) difference(t *testing.T, s *Service) string {
 	}
 	got := result.Messages[len(result.Messages)-1]
 	if topic, ok := c.Params["topic"]; ok {
+		for range 2 { // some services encode the address twice
+			if plain, err := url.QueryUnescape(topic); err == nil {
+				topic = plain
+			}
+		}
 		got.Topic = topic
 	}
 	switch {

@@ -94,12 +94,12 @@ func (p *program) take(root any, r Request) *instance {
 		}
 		i = &instance{set: set.Funcs(run.functions()), run: run}
 	}
-	i.run.root, i.run.request, i.run.steps, i.run.captured = root, r, 0, nil
+	i.run.root, i.run.request, i.run.steps, i.run.captured, i.run.orders = root, r, 0, nil, nil
 	return i
 }
 
 func (p *program) give(i *instance) {
-	i.run.root, i.run.request, i.run.captured = nil, Request{}, nil
+	i.run.root, i.run.request, i.run.captured, i.run.orders = nil, Request{}, nil, nil
 	p.idle.Put(i)
 }
 
