@@ -71,15 +71,16 @@ func (e *execution) functions() template.FuncMap {
 		"ge": func(a, b any) (bool, error) { return e.ordered(a, b, 1, 0) },
 
 		// Texts in Markdown.
-		"body":    e.block(multiline),
-		"quote":   e.block(func(s string) block { return fenced("~~~", " quote", s) }),
-		"bold":    e.block(func(s string) block { return block("**" + inline(s) + "**") }),
-		"fence":   e.fence,
-		"code":    e.block(code),
-		"link":    e.link,
-		"mention": e.mention,
-		"short":   e.string(func(s string) string { return s[:min(11, len(s))] }),
-		"plural":  e.plural,
+		"body":     e.block(multiline),
+		"verbatim": e.block(func(s string) block { return multiline(unfenced(s)) }),
+		"quote":    e.block(func(s string) block { return fenced("~~~", " quote", s) }),
+		"bold":     e.block(func(s string) block { return block("**" + inline(s) + "**") }),
+		"fence":    e.fence,
+		"code":     e.block(code),
+		"link":     e.link,
+		"mention":  e.mention,
+		"short":    e.string(func(s string) string { return s[:min(11, len(s))] }),
+		"plural":   e.plural,
 
 		// Texts.
 		"text":       e.string(func(s string) string { return s }),
@@ -104,6 +105,7 @@ func (e *execution) functions() template.FuncMap {
 		"split":      e.split,
 		"join":       e.join,
 		"andJoin":    e.andJoin,
+		"commaJoin":  e.commaJoin,
 
 		// Numbers and times.
 		"add":   e.arithmetic(func(a, b float64) float64 { return a + b }),
@@ -266,6 +268,9 @@ func fenced(fence, kind, s string) block {
 	}
 	return block(fence+kind+"\n") + multiline(s) + block("\n"+fence)
 }
+
+// unfenced breaks up fences in a text that is put between fences by the template itself.
+func unfenced(s string) string { return strings.ReplaceAll(s, "```", "``"+gap+"`") }
 
 // fence puts a text between fences of backticks: fence "quote" .text, fence "python" .text. An empty kind is allowed.
 func (e *execution) fence(kind string, v any) (block, error) {
@@ -453,6 +458,20 @@ func (e *execution) andJoin(list any) (block, error) {
 	}
 	end, err := printed(in[len(in)-1])
 	return start + " and " + block(end), err
+}
+
+// commaJoin joins the texts of a list with commas and a comma before "and" if there are more than two.
+func (e *execution) commaJoin(list any) (block, error) {
+	in, err := e.listOf(list)
+	if err != nil || len(in) < 3 {
+		return e.andJoin(list)
+	}
+	start, err := e.join(", ", in[:len(in)-1])
+	if err != nil {
+		return "", err
+	}
+	end, err := printed(in[len(in)-1])
+	return start + ", and " + block(end), err
 }
 
 // number returns a value as a number. It returns an *Anomaly if it is none.

@@ -33,6 +33,9 @@ func (s *Service) decode(r Request) (any, error) {
 	case bodyText:
 		return strings.ToValidUTF8(string(r.Body), "\uFFFD"), nil
 	case bodyXML:
+		if body := bytes.TrimSpace(r.Body); len(body) > 0 && body[0] == '{' {
+			return decodeJSON(body)
+		}
 		return decodeXML(r.Body)
 	case bodyForm:
 		form, err := decodeForm(r)

@@ -21,7 +21,7 @@ const (
 const (
 	bodyJSON = "json" // one JSON value, whatever the content type says
 	bodyForm = "form" // fields of a form or of the address; with a parameter: JSON in that field
-	bodyXML  = "xml"
+	bodyXML  = "xml"  // or JSON, if it begins with {
 	bodyText = "text"
 )
 
@@ -40,13 +40,14 @@ type Service struct {
 	EventHeader string     `toml:"event_header"`
 	Signature   *Signature `toml:"signature"`
 
-	Event   string            `toml:"event"`   // the template that names the event
-	Defines string            `toml:"defines"` // templates for several events
-	Topic   string            `toml:"topic"`   // the topic of events without their own
-	Ignore  []string          `toml:"ignore"`  // events without a message
-	Answer  map[string]string `toml:"answer"`  // fields of the answer, each a template
-	Invalid string            `toml:"invalid"` // the error for a body in a wrong format, instead of "Malformed JSON"
-	Events  []event           `toml:"events"`
+	Event    string            `toml:"event"`    // the template that names the event
+	Defines  string            `toml:"defines"`  // templates for several events
+	Topic    string            `toml:"topic"`    // the topic of events without their own
+	Ignore   []string          `toml:"ignore"`   // events without a message
+	Answer   map[string]string `toml:"answer"`   // fields of the answer, each a template
+	Identify string            `toml:"identify"` // "true" if the answer contains the name and address of the bot
+	Invalid  string            `toml:"invalid"`  // the error for a body in a wrong format, instead of "Malformed JSON"
+	Events   []event           `toml:"events"`
 
 	program *program
 	byName  map[string]int // index into Events
@@ -136,7 +137,8 @@ func (s *Service) compile(shared map[string]string) error {
 			return err
 		}
 	}
-	for name, text := range map[string]string{"defines": s.Defines, "event": s.Event, "topic": s.Topic} {
+	for name, text := range map[string]string{"service defines": s.Defines, "service event": s.Event,
+		"service topic": s.Topic, "service identify": s.Identify} {
 		if err := add(name, text); err != nil {
 			return err
 		}
@@ -203,6 +205,7 @@ type Result struct {
 	Event    string // the name of the event
 	Messages []Message
 	Answer   map[string]string
+	Identify bool // the answer contains the name and address of the bot
 }
 
 // Handle turns a request into messages. No message and no error means that the event is not worth one. It returns a
@@ -255,10 +258,17 @@ func (s *Service) explain(err error) error {
 
 func (s *Service) handle(i *instance, root any, filter Filter) (out Result, err error) {
 	if s.Event != "" {
-		if out.Event, err = i.render("event", root); err != nil {
+		if out.Event, err = i.render("service event", root); err != nil {
 			return out, err
 		}
 		out.Event = strings.TrimSpace(out.Event)
+	}
+	if s.Identify != "" {
+		yes, err := i.render("service identify", root)
+		if err != nil {
+			return out, err
+		}
+		out.Identify = strings.TrimSpace(yes) == "true"
 	}
 	for field := range s.Answer {
 		value, err := i.render("answer "+field, root)
@@ -325,7 +335,7 @@ func (s *Service) message(i *instance, at int, dot any) (m Message, send bool, e
 	if m.Text, err = i.render(templateName(at, "text"), dot); err != nil {
 		return m, false, err
 	}
-	topic := "topic"
+	topic := "service topic"
 	if e.Topic != "" {
 		topic = templateName(at, "topic")
 	}

@@ -50,10 +50,17 @@ func newProgram() *program {
 
 // add parses a template and stores it under a name. The templates that it defines become part of the program.
 func (p *program) add(name, text string) error {
+	before := map[string]*parse.Tree{}
+	for _, t := range p.set.Templates() {
+		before[t.Name()] = t.Tree
+	}
 	if _, err := p.set.New(name).Parse(text); err != nil {
 		return err
 	}
 	for _, t := range p.set.Templates() {
+		if tree := before[t.Name()]; tree != nil && tree != t.Tree {
+			return fmt.Errorf("template %q is defined twice", t.Name())
+		}
 		if t.Tree == nil || p.done[t.Tree] {
 			continue
 		}
