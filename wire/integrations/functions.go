@@ -1,6 +1,7 @@
 package integrations
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -51,6 +52,7 @@ func (e *execution) functions() template.FuncMap {
 		"param":   func(name string) string { return e.request.Params.Get(name) },
 		"get":     e.get,
 		"has":     func(v any, at string) (bool, error) { got, err := e.get(v, at); return got != nil, err },
+		"hasKey":  func(v any, key string) bool { m, _ := v.(map[string]any); _, ok := m[key]; return ok },
 		"json":    func(s any) (any, error) { return e.parseJSON(s) },
 
 		// Results that are no message.
@@ -60,6 +62,7 @@ func (e *execution) functions() template.FuncMap {
 			return nil, cmp.Or(err, error(&Unsupported{name}))
 		},
 		"anomaly": func(reason string) (any, error) { return nil, &Anomaly{Reason: reason} },
+		"missing": func(name string) (any, error) { return nil, &Missing{name} },
 		"refuse":  func(message string) (any, error) { return nil, &Refused{message} },
 
 		// Comparison. Values of different kinds are unequal instead of an error.
@@ -127,7 +130,10 @@ func (e *execution) functions() template.FuncMap {
 		"pluck":        e.pluck,
 		"group":        e.group,
 		"alertGroups":  e.alertGroups,
-		"slack":        e.string(SlackMarkdown),
+		"slack":        e.string(func(s string) string { return slackEntities.Replace(slackMarkdown(s, false)) }),
+		"slackChat":    e.block(func(s string) block { return block(slackMarkdown(strings.ReplaceAll(s, mark, ""), true)) }),
+		"slackMessage": e.slackMessage,
+		"indented":     e.indented,
 		"newrelicTime": e.newrelicTime,
 		"fieldText":    e.fieldText,
 		"jira":         e.string(jiraMarkdown),
@@ -171,6 +177,15 @@ func (e *execution) listOf(v any) ([]any, error) {
 		return out, e.spend(1 + len(v))
 	}
 	return nil, &Anomaly{Reason: fmt.Sprintf("a list is %T", v)}
+}
+
+// indented returns the JSON text of the request with line breaks, in the order and spelling of the payload.
+func (e *execution) indented() (block, error) {
+	var b bytes.Buffer
+	if json.Indent(&b, e.request.Body, "", "  ") != nil {
+		return "", errMalformed
+	}
+	return multiline(unfenced(b.String())), e.spend(1 + b.Len()/256)
 }
 
 // get returns the value at a path such as "repository.owner.login" or "alerts.0", or nil if there is none.

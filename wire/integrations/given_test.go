@@ -141,6 +141,9 @@ func (c givenCase) difference(t *testing.T, s *Service) string {
 		}
 		got.Topic = topic
 	}
+	if got.Topic == "(no topic)" {
+		got.Topic = ""
+	}
 	switch {
 	case got.Text != *c.Message:
 		return "text\n--- have\n" + got.Text + "\n--- want\n" + *c.Message + "\n---"

@@ -122,6 +122,7 @@ func Parse(name, text string, shared map[string]string) (*Service, error) {
 	s.Name = name
 	s.Body = orElse(s.Body, bodyJSON)
 	s.Client = orElse(s.Client, "Zulip"+capital(name)+"Webhook")
+	s.Webhook = orElse(s.Webhook, strings.TrimSuffix(strings.TrimPrefix(s.Client, "Zulip"), "Webhook"))
 	s.Invalid = orElse(s.Invalid, "Malformed JSON")
 	switch {
 	case s.Display == "":

@@ -29,7 +29,8 @@ const (
 type Service struct {
 	Name       string   `toml:"-"`
 	Display    string   `toml:"display"`
-	Client     string   `toml:"client"` // the client name on messages; Zulip<Name>Webhook by default
+	Client     string   `toml:"client"`       // the client name on messages; Zulip<Name>Webhook by default
+	Webhook    string   `toml:"webhook_name"` // the name in errors; by default the client's without Zulip and Webhook
 	Categories []string `toml:"categories"`
 	Docs       string   `toml:"docs"`      // the page of the service that says how to enter an address
 	Body       string   `toml:"body"`      // json, form, xml or text
