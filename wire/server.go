@@ -122,6 +122,8 @@ type Tools struct {
 	DailyInvites int
 	// LinkToken returns the token at the end of an organization's invitation link with that number.
 	LinkToken func(id realm.ID, link int64) string
+	// Integrations are the services whose requests become messages; nil: those of the program.
+	Integrations *Integrations
 	// ChannelMailPattern is the pattern of channel email addresses, "%s@example.com"; "" if the server receives no
 	// email.
 	ChannelMailPattern string
@@ -152,6 +154,8 @@ type Call struct {
 	AuthVersion uint64
 	Params      *form.Values
 	Agent       string // the User-Agent header
+	// Header returns a header of the request, "" if it is absent.
+	Header func(name string) string
 	// Body returns the unparsed request body.
 	Body func() []byte
 	// Files returns the files of a multipart body.

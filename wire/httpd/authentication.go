@@ -29,10 +29,12 @@ func errDeactivated() error {
 // Every failure of HTTP Basic has the code UNAUTHORIZED; only the message tells the cause (protocol). The order
 // of the checks is part of the protocol, too.
 func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) error {
-	if e.APIKeyInQuery {
-		return s.queryKey(c)
-	}
 	header := ctx.Request.Header.Peek("Authorization")
+	if e.APIKeyInQuery {
+		if _, sent := c.Params.Get("api_key"); sent || len(header) == 0 {
+			return s.queryKey(c)
+		}
+	}
 	if len(header) == 0 {
 		if e.Visitors {
 			if c.Realm == 0 {

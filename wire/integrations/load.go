@@ -42,15 +42,20 @@ func Included() (*Set, error) {
 func (s *Set) With(files fs.FS) (*Set, error) { return s.with(files) }
 
 func (s *Set) with(files fs.FS) (*Set, error) {
+	entries, err := fs.Glob(files, "*.toml")
+	if err != nil {
+		return nil, err
+	}
+	return s.add(files, entries)
+}
+
+// add returns a set that also has the services of some files.
+func (s *Set) add(files fs.FS, entries []string) (*Set, error) {
 	out := &Set{byName: map[string]*Service{}}
 	for name, service := range s.byName {
 		out.byName[name] = service
 	}
 	shared, err := sharedTemplates(files)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := fs.Glob(files, "*.toml")
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +159,11 @@ func tomlError(err error) error {
 		return fmt.Errorf("line %d: %s", parse.Position.Line, parse.Message)
 	}
 	return err
+}
+
+// One returns a set that also has the service of one file of a folder. The templates beside the file are available to it.
+func (s *Set) One(files fs.FS, file string) (*Set, error) {
+	return s.add(files, []string{file})
 }
 
 // Names returns the names of all services, sorted.

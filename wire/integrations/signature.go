@@ -19,6 +19,9 @@ type Signature struct {
 	Prefix string `toml:"prefix"` // the text before the digits, with hmac
 }
 
+// SecretKey is the key of the secret in the configuration of an incoming-webhook bot.
+const SecretKey = "signature_secret"
+
 // The kinds of signatures.
 const (
 	signatureToken  = "token"  // the header is the secret (GitLab)
