@@ -101,7 +101,12 @@ func decodeForm(r Request) (map[string]any, error) {
 	}
 	kind, boundary, _ := strings.Cut(r.ContentType, "boundary=")
 	if strings.HasPrefix(kind, "multipart/form-data") {
-		form, err := multipart.NewReader(bytes.NewReader(r.Body), strings.Trim(boundary, `"`)).ReadForm(int64(len(r.Body)))
+		form, err := multipart.NewReader(
+			bytes.NewReader(r.Body),
+			strings.Trim(boundary, `"`),
+		).ReadForm(
+			int64(len(r.Body)),
+		)
 		if err != nil {
 			return nil, errMalformed
 		}
