@@ -194,8 +194,8 @@ func checkSignature(c *Call, s *integrations.Service, r integrations.Request) er
 }
 
 // webhookError returns the answer to a request that became no message. An event that the server has no text for is a
-// success, so that the service goes on sending others. The bot's owner is told of what does not fit, once a day for each
-// kind.
+// success, so that the service goes on sending others. The bot's owner is told of what does not fit, once a day for
+// each kind.
 func webhookError(c *Call, s *integrations.Service, err error) (Answer, error) {
 	var (
 		unsupported *integrations.Unsupported

@@ -50,8 +50,8 @@ func newIntegrationCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "test FILE PAYLOAD",
 		Short: "Show the messages that a request of a service becomes",
-		Long: "FILE is the file of an integration, or the name of an included one. PAYLOAD is a file with the body of a " +
-			"request; - is standard input.",
+		Long: "FILE is the file of an integration, or the name of an included one. PAYLOAD is a file with the body " +
+			"of a request; - is standard input.",
 		Args: exactArgs(2, "PAYLOAD may be - for standard input"),
 	}
 	headers := c.Flags().StringArray("header", nil, "header of the request, NAME=VALUE; can be repeated")

@@ -31,8 +31,8 @@ func printed(v any) (string, error) {
 	return inline(s), err
 }
 
-// text returns a value as text: strings as they are, numbers as they are spelled. It returns an *Anomaly for maps, lists
-// and null.
+// text returns a value as text: strings as they are, numbers as they are spelled. It returns an *Anomaly for maps,
+// lists and null.
 func text(v any) (string, error) {
 	switch v := v.(type) {
 	case string:

@@ -528,7 +528,8 @@ func (e *execution) round(digits int, v any) (string, error) {
 
 // timeLayouts are the forms of times in payloads besides numbers of seconds or milliseconds.
 var timeLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05 -0700",
-	"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05.999999999-07:00", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999-0700", "2006-01-02"}
+	"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05.999999999-07:00", "2006-01-02 15:04:05.999999999",
+	"2006-01-02T15:04:05.999-0700", "2006-01-02"}
 
 // time formats a time as a layout of package time says, in UTC unless the time names a zone.
 func (e *execution) time(layout string, v any) (string, error) {
@@ -618,7 +619,8 @@ func (e *execution) pluck(at string, list any) ([]any, error) {
 	return out, err
 }
 
-// group returns the elements of a list by the text at a path, in the order of the first of each: maps with key and items.
+// group returns the elements of a list by the text at a path, in the order of the first of each: maps with key and
+// items.
 func (e *execution) group(at string, list any) ([]any, error) {
 	in, err := e.listOf(list)
 	var out []any

@@ -176,8 +176,8 @@ func givenCases(t testing.TB) map[string][]givenCase {
 	return out
 }
 
-// TestGivenCases holds that the recorded requests of services become the messages that people expect, at least 95 of 100
-// exactly.
+// TestGivenCases holds that the recorded requests of services become the messages that people expect, at least 95 of
+// 100 exactly.
 func TestGivenCases(t *testing.T) {
 	given := givenCases(t)
 	if len(given) == 0 {

@@ -161,7 +161,8 @@ func tomlError(err error) error {
 	return err
 }
 
-// One returns a set that also has the service of one file of a folder. The templates beside the file are available to it.
+// One returns a set that also has the service of one file of a folder. The templates beside the file are available to
+// it.
 func (s *Set) One(files fs.FS, file string) (*Set, error) {
 	return s.add(files, []string{file})
 }

@@ -38,8 +38,8 @@ func jiraMarkdown(s string) string {
 // htmlMarks are the Markdown marks around the text of an element.
 var htmlMarks = map[string]string{"b": "**", "strong": "**", "i": "*", "em": "*", "code": "`", "del": "~~", "s": "~~"}
 
-// htmlMarkdown converts the text of an HTML document to Markdown: paragraphs, lists, links and emphasis. Other elements
-// are left out and their text is kept, without that of scripts and styles.
+// htmlMarkdown converts the text of an HTML document to Markdown: paragraphs, lists, links and emphasis. Other
+// elements are left out and their text is kept, without that of scripts and styles.
 func htmlMarkdown(s string) string {
 	z := html.NewTokenizer(strings.NewReader(s))
 	var b strings.Builder

@@ -44,8 +44,8 @@ func (e *execution) entries(v any) ([]any, error) {
 	return out, nil
 }
 
-// read reads the next value of a decoder, which v is the decoded form of, and notes the order of keys in it. It returns
-// false if the text is another one, for example because the payload is a part of it.
+// read reads the next value of a decoder, which v is the decoded form of, and notes the order of keys in it. It
+// returns false if the text is another one, for example because the payload is a part of it.
 func (o orders) read(d *json.Decoder, v any) bool {
 	t, err := d.Token()
 	if err != nil {

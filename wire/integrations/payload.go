@@ -26,8 +26,8 @@ const maxDepth = 64
 // errMalformed says that a body is not in the format of its service.
 var errMalformed = errors.New("malformed body")
 
-// decode returns the payload of a body in the format of the service: maps, lists, strings, numbers as they are spelled,
-// booleans and nil. It returns errMalformed, or an *Anomaly if a parameter is missing.
+// decode returns the payload of a body in the format of the service: maps, lists, strings, numbers as they are
+// spelled, booleans and nil. It returns errMalformed, or an *Anomaly if a parameter is missing.
 func (s *Service) decode(r Request) (any, error) {
 	switch s.Body {
 	case bodyText:
@@ -137,8 +137,8 @@ func decodeForm(r Request) (map[string]any, error) {
 	return out, nil
 }
 
-// decodeXML turns a document into maps. An element without children is its text; an element that occurs several times is
-// a list. An element with attributes and no children is a map with the text as "text".
+// decodeXML turns a document into maps. An element without children is its text; an element that occurs several times
+// is a list. An element with attributes and no children is a map with the text as "text".
 func decodeXML(body []byte) (any, error) {
 	d := xml.NewDecoder(bytes.NewReader(body))
 	for {

@@ -12,7 +12,8 @@ const (
 	// MaxMessages bounds the messages that one request makes. The largest known number is that of the alerts of one
 	// group with different topics.
 	MaxMessages = 20
-	// MaxTopic and MaxText are the numbers of characters of a topic and of a text (protocol). Longer ones are shortened.
+	// MaxTopic and MaxText are the numbers of characters of a topic and of a text (protocol). Longer ones are
+	// shortened.
 	MaxTopic = 60
 	MaxText  = 10_000
 )
@@ -295,7 +296,7 @@ func (s *Service) handle(i *instance, root any, filter Filter) (out Result, err 
 		}
 	}
 	e := &s.Events[at]
-	if kind := e.Type; !filter.wants(orElse(kind, out.Event)) {
+	if len(s.EventTypes) > 0 && !filter.wants(orElse(e.Type, out.Event)) {
 		return out, nil
 	}
 	dots := []any{root}

@@ -50,8 +50,8 @@ func textOf(t testing.TB, s *Service, body string) string {
 	return result.Messages[0].Text
 }
 
-// TestNothingInAPayloadMentions holds that texts of a payload mention no users and make no links of their own, in names
-// and in quoted texts.
+// TestNothingInAPayloadMentions holds that texts of a payload mention no users and make no links of their own, in
+// names and in quoted texts.
 func TestNothingInAPayloadMentions(t *testing.T) {
 	s := service(t, "{{.a}} {{.b}}** {{quote .c}} {{link .a .url}}", "")
 	for _, hostile := range []string{"@**all**", "@_**Ann**", "@*admins*", "x@**all**", "@\uE000**all**", "@\n**all**",
@@ -124,7 +124,8 @@ func TestTemplatesAreBounded(t *testing.T) {
 		"a loop over a number": `{{range 1000000000}}{{end}}x`,
 		"recursion":            `{{define "r"}}{{template "r" .}}{{end}}{{template "r" .}}`,
 		"two-fold recursion":   `{{define "r"}}{{template "r" .}}{{template "r" .}}{{end}}{{template "r" .}}`,
-		"growing lists":        `{{$l := list 1}}{{range $}}{{range $}}{{$l = append $l 1}}{{$x := join "," $l}}{{end}}{{end}}`,
+		"growing lists": `{{$l := list 1}}{{range $}}{{range $}}{{$l = append $l 1}}{{$x := join "," $l}}` +
+			`{{end}}{{end}}`,
 	} {
 		if _, err := service(t, text, "").Handle(request(list), Filter{}); err == nil {
 			t.Errorf("%s: no error", name)
@@ -141,7 +142,8 @@ func TestTemplatesAreBounded(t *testing.T) {
 	}
 	many := service(t, "{{.}}", "")
 	many.Events[0].Each = "."
-	if s, err := Parse("test", "display='T'\n[[events]]\nname='*'\neach='.'\ntopic='t'\ntext='{{.}}'", nil); err != nil {
+	const each = "display='T'\n[[events]]\nname='*'\neach='.'\ntopic='t'\ntext='{{.}}'"
+	if s, err := Parse("test", each, nil); err != nil {
 		t.Fatal(err)
 	} else if r, err := s.Handle(request(list), Filter{}); err != nil || len(r.Messages) != MaxMessages {
 		t.Errorf("%d messages of one request, %v", len(r.Messages), err)
@@ -210,7 +212,8 @@ func TestOwnFiles(t *testing.T) {
 
 // TestFilters holds that only_events and exclude_events choose by the type of events, with patterns.
 func TestFilters(t *testing.T) {
-	s, err := Parse("test", "display='T'\nevent='{{.e}}'\ntopic='t'\n[[events]]\nname='*'\ntext='x'", nil)
+	s, err := Parse("test", "display='T'\nevent_types=['push']\nevent='{{.e}}'\ntopic='t'\n"+
+		"[[events]]\nname='*'\ntext='x'", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +306,8 @@ func FuzzServices(f *testing.F) {
 			"Content-Type",
 			"multipart/form-data; boundary=x",
 		)
-		for _, kind := range []string{"application/json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"} {
+		for _, kind := range []string{"application/json", "application/x-www-form-urlencoded",
+			"multipart/form-data; boundary=x"} {
 			r.ContentType = kind
 			result, err := s.Handle(r, Filter{})
 			if err != nil && len(result.Messages) > 0 {

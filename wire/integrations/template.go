@@ -26,8 +26,8 @@ var errFull = errors.New("the output is full")
 // errSteps ends a template that runs too long.
 var errSteps = fmt.Errorf("more than %d steps", MaxSteps)
 
-// program is the compiled set of a service's templates. Instances are reused, because binding the functions to a request
-// takes a copy of the set.
+// program is the compiled set of a service's templates. Instances are reused, because binding the functions to a
+// request takes a copy of the set.
 type program struct {
 	set      *template.Template
 	patterns map[string]*regexp.Regexp
