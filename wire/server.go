@@ -125,6 +125,8 @@ type Tools struct {
 	DailyInvites int
 	// LinkToken returns the token at the end of an organization's invitation link with that number.
 	LinkToken func(id realm.ID, link int64) string
+	// Integrations are the services whose requests become messages; nil: those of the program.
+	Integrations *Integrations
 	// ChannelMailPattern is the pattern of channel email addresses, "%s@example.com"; "" if the server receives no
 	// email.
 	ChannelMailPattern string
@@ -160,6 +162,8 @@ type Call struct {
 	// secret, it stores it in NewSecret.
 	Session   *realm.BrowserSession
 	NewSecret string
+	// Header returns a header of the request, "" if it is absent.
+	Header func(name string) string
 	// Body returns the unparsed request body.
 	Body func() []byte
 	// Files returns the files of a multipart body.

@@ -31,10 +31,12 @@ func errDeactivated() error {
 //
 // Without credentials, a browser session counts on routes that accept one.
 func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint, r *route) error {
-	if e.APIKeyInQuery {
-		return s.queryKey(c)
-	}
 	header := ctx.Request.Header.Peek("Authorization")
+	if e.APIKeyInQuery {
+		if _, sent := c.Params.Get("api_key"); sent || len(header) == 0 {
+			return s.queryKey(c)
+		}
+	}
 	if len(header) == 0 {
 		if r.takesSessions() {
 			if found, err := s.authenticateBrowser(ctx, c, r); found {

@@ -132,6 +132,7 @@ func (s *Server) writeUnauthenticated(ctx *fasthttp.RequestCtx, e *wire.Endpoint
 // attachBody gives c access to the body and its files. Of a streamed body it reads the parameters before the
 // first file.
 func attachBody(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) (err error) {
+	c.Header = func(name string) string { return string(ctx.Request.Header.Peek(name)) }
 	c.Body = func() []byte { return bytes.Clone(ctx.PostBody()) }
 	c.Files = func() ([]wire.File, error) { return multipartFiles(ctx) }
 	if e.Resumable() {
