@@ -198,7 +198,7 @@ func (s *Server) listen() error {
 	}
 	s.setListenAddress(s.listeners[0].Addr().String())
 	s.acceptErrors = make(chan error, len(s.listeners))
-	s.handover = newHandover(s.config.Handover, s.log, s.listeners)
+	s.handover = newHandover(s.config.Handover, s.log, s.listeners, s.UpgradeTimeout)
 	return nil
 }
 

@@ -23,6 +23,8 @@ type Settings struct {
 	DemoCrowd string
 	NoSync    bool
 
+	UpgradeTimeout time.Duration
+
 	Listen         string
 	TrustedProxies string
 	DebugListen    string
@@ -143,6 +145,12 @@ var AllSettings = []Setting{
 		field:   func(s *Settings) any { return &s.NoSync },
 	},
 
+	{
+		Name: "upgrade-timeout", Type: Duration, Default: "30s", Group: groupGeneral,
+		Meaning: "how long a new program that is to take over may take until it asks for the data; " +
+			"one that hangs is ended then, and the running server goes on",
+		field: func(s *Settings) any { return &s.UpgradeTimeout },
+	},
 	{
 		Name: "listen", Type: Text, Default: "127.0.0.1:9991", Group: groupNetwork,
 		Meaning: "address to listen on",
