@@ -399,14 +399,16 @@ func (s *Server) takeOver() (*park.Backlog, error) {
 	return backlog, nil
 }
 
-// openStore opens the store of a data directory. A successor waits until its predecessor has closed it.
-func openStore(dir string, successor, noSync bool, log *slog.Logger) (*snapshot.Store, error) {
-	o := snapshot.Options{Log: log, Unsynced: noSync, CompactionDelay: compactionDelay}
-	if !successor {
-		return snapshot.Open(dir, o)
+// openStore opens the store of the data directory. A successor waits until its predecessor has closed it.
+func (s *Server) openStore() (*snapshot.Store, error) {
+	o := snapshot.Options{
+		Log: s.log, Unsynced: s.NoSync, CompactionDelay: compactionDelay, AcceptLoss: s.AcceptDataLoss,
+	}
+	if !s.handover.isSuccessor() {
+		return snapshot.Open(s.Data, o)
 	}
 	for end := time.Now().Add(successorTimeout); ; {
-		store, err := snapshot.Open(dir, o)
+		store, err := snapshot.Open(s.Data, o)
 		if !errors.Is(err, snapshot.ErrInUse) || time.Now().After(end) {
 			return store, err
 		}

@@ -221,7 +221,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		return err
 	}
 	s.warnOfOpenModes()
-	if s.store, err = openStore(s.Data, s.handover.isSuccessor(), s.NoSync, s.log); err != nil {
+	if s.store, err = s.openStore(); err != nil {
 		return StartError(s.Data, err)
 	}
 	go s.watchStore()

@@ -24,6 +24,7 @@ type Settings struct {
 	NoSync    bool
 
 	UpgradeTimeout time.Duration
+	AcceptDataLoss bool
 
 	Listen         string
 	TrustedProxies string
@@ -150,6 +151,12 @@ var AllSettings = []Setting{
 		Meaning: "how long a new program that is to take over may take until it asks for the data; " +
 			"one that hangs is ended then, and the running server goes on",
 		field: func(s *Settings) any { return &s.UpgradeTimeout },
+	},
+	{
+		Name: "accept-data-loss", Type: Switch, Default: "false", Group: groupGeneral,
+		Meaning: "start although stored messages are missing, which parley log check names, and go on without them; " +
+			"a backup may have them",
+		field: func(s *Settings) any { return &s.AcceptDataLoss },
 	},
 	{
 		Name: "listen", Type: Text, Default: "127.0.0.1:9991", Group: groupNetwork,
