@@ -27,6 +27,11 @@ type (
 	clockTick    struct{ now int64 }     // Unix seconds
 	continueJobs struct{}                // run the next turn of a job
 	snapshotStep struct{}                // encode the next part of the running snapshot
+	// presenceSaved says that presence was stored between snapshots.
+	presenceSaved struct {
+		count int
+		err   error
+	}
 	// snapshotWritten says that a snapshot, or the last presence rows, are on disk.
 	snapshotWritten struct {
 		at  realm.Seq
@@ -81,6 +86,9 @@ type realmActor struct {
 
 	rowsSeq       realm.Seq // sequence number of the rows on disk
 	snapshotState snapshotState
+
+	savingPresence bool  // presence is being stored between snapshots; see savePresence
+	presenceDueAt  int64 // elapsed seconds
 }
 
 // snapshotState says what may happen to a realm's rows on disk.
@@ -142,6 +150,10 @@ func (a *realmActor) receive(message any) {
 	case snapshotStep:
 		a.continueSnapshot()
 	case presenceRows:
+		if m.early {
+			a.handleEarlyPresence(m.rows)
+			return
+		}
 		if a.snapshotState == presenceWriting {
 			a.writeLastPresence(m.rows)
 			return
@@ -152,6 +164,8 @@ func (a *realmActor) receive(message any) {
 		}
 	case snapshotWritten:
 		a.handleSnapshotWritten(m)
+	case presenceSaved:
+		a.handlePresenceSaved(m)
 	case closeRealm:
 		a.beginClose(m)
 	case saveRealm:
@@ -355,6 +369,9 @@ func (a *realmActor) handleClockTick(now int64) {
 	a.limitUnacked()
 	if a.journalBytes > 0 && a.srv.now().Sub(a.lastSnapshot) > snapshotAge {
 		a.beginSnapshot()
+	}
+	if a.srv.elapsed() >= a.presenceDueAt {
+		a.savePresence()
 	}
 }
 

@@ -53,6 +53,7 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
 	}
 	srv.search.Attach(id, last, rows, srv.searchTextReader(id))
+	l.presence.Continue()
 	srv.startRealm(a, l.presence)
 	if a.realm.Founded() {
 		a.handle.setClosed(srv, a.realm.Closed())
