@@ -139,6 +139,11 @@ func (s *Store) replaceDurabilityManifest(list func() ([]durableFile, error), cl
 		w.files, s.manifestFiles = files, files
 		err = s.replaceFile(durabilityManifestFile, w.encode())
 	}
+	if isFull(err) { // the last one remains true
+		s.fs.Remove(s.fs.PathJoin(s.dir, durabilityManifestFile+".new"))
+		s.becomeFull()
+		return nil
+	}
 	if err != nil {
 		s.fail(fmt.Errorf("write durability manifest: %w", err))
 		return s.Err()

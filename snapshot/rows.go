@@ -242,6 +242,9 @@ func (w *rowWriter) stage() error {
 		return nil
 	}
 	s := w.s
+	if err := s.waitForRoom(); err != nil {
+		return err
+	}
 	b := s.db.NewBatch()
 	setValue(b, stagedKey(w.st.id, w.chunks), w.ops)
 	s.mu.Lock()
@@ -270,6 +273,9 @@ func (w *rowWriter) discardStaged() error {
 
 // commitSnapshot commits a snapshot. It builds its batch before it blocks appends.
 func (s *Store) commitSnapshot(st *realmState, next snapshotState, ops []byte) error {
+	if err := s.waitForRoom(); err != nil {
+		return err
+	}
 	b := s.db.NewBatch()
 	if err := addRows(b, st.id, ops); err != nil {
 		return err
@@ -380,6 +386,9 @@ func (s *Store) applyStagedChunks(st *realmState) error {
 		return err
 	}
 	for i := first; i < chunks; i++ {
+		if err := s.waitForRoom(); err != nil {
+			return err
+		}
 		if err := s.applyStagedChunk(st, i, i == chunks-1); err != nil {
 			return err
 		}

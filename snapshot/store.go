@@ -75,6 +75,9 @@ type Options struct {
 
 	MarkInterval time.Duration // 0: DefaultMarkInterval; less than 0: no durability manifests by time
 
+	Ballast int64  // bytes of the ballast that MakeRoom makes; 0: none
+	Full    func() // called when a write has found no space, unless nil; must not block
+
 	// AcceptLoss opens a store whose journal ends before a durable position. The facts in between are lost.
 	AcceptLoss bool
 
@@ -135,16 +138,21 @@ type Store struct {
 	pebbleStuck atomic.Bool   // Pebble cannot be used any more, nor closed
 
 	// Everything that reads Pebble is counted in readers; Close waits for them.
-	closeMu sync.Mutex
-	closed  bool          // under closeMu; written also under mu, so either lock is enough to read it
-	closing chan struct{} // closed by Close
-	readers sync.WaitGroup
+	closeMu     sync.Mutex
+	closed      bool          // under closeMu; written also under mu, so either lock is enough to read it
+	closing     chan struct{} // closed by Close
+	closingOnce sync.Once
+	readers     sync.WaitGroup
 
 	mu      sync.Mutex // held by the writer, while a commit syncs
 	realms  map[uint32]*realmState
 	commits uint64         // number of the last commit; part of every batch
 	pending map[string]Seq // request keys of the current Append; under mu
 	hash    hasher
+
+	full      atomic.Bool // see space.go
+	opened    atomic.Bool // set at the end of opening
+	ballastMu sync.Mutex
 
 	logs               logFiles
 	bytesSinceManifest int64         // bytes committed since the last durability manifest; under mu
@@ -278,7 +286,7 @@ func (s *Store) open() error {
 	if s.readOnly {
 		return s.overlayStagedChunks()
 	}
-	for _, name := range []string{backupDir, checkpointDir} { // of a process that crashed
+	for _, name := range []string{backupDir, checkpointDir, ballastFile + ".new"} { // of a process that crashed
 		if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, name)); err != nil {
 			s.o.Log.Warn("remains of a backup or upgrade not removed",
 				"directory", s.fs.PathJoin(s.dir, name), "err", err)
@@ -296,6 +304,7 @@ func (s *Store) open() error {
 	if err := s.writeDurabilityManifest(); err != nil {
 		return err
 	}
+	s.opened.Store(true)
 	if s.o.MarkInterval > 0 && !s.o.Unsynced {
 		go s.markDurable(s.o.MarkInterval)
 	}
@@ -402,7 +411,11 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		ReadOnly:                    s.readOnly,
 		ErrorIfNotExists:            s.readOnly,
 		EventListener: &pebble.EventListener{
-			BackgroundError: func(err error) { s.fail(s.pebbleError("write in the background", err)) },
+			BackgroundError: func(err error) {
+				if !isFull(err) || !s.opened.Load() { // else Pebble tries again
+					s.fail(s.pebbleError("write in the background", err))
+				}
+			},
 			DataCorruption: func(i pebble.DataCorruptionInfo) {
 				s.o.Log.Error("data directory damaged", "file", i.Path, "err", i.Details)
 			},
@@ -427,7 +440,8 @@ func (s *Store) pebbleOptions() *pebble.Options {
 
 // Close flushes everything and releases the directory. After a failed write it flushes nothing and returns the failure.
 func (s *Store) Close() error {
-	s.mu.Lock() // no commit is running
+	s.closingOnce.Do(func() { close(s.closing) }) // first: a commit may wait for space
+	s.mu.Lock()                                   // no commit is running
 	s.closeMu.Lock()
 	closed := s.closed
 	s.closed = true
@@ -436,7 +450,6 @@ func (s *Store) Close() error {
 	if closed {
 		return nil
 	}
-	close(s.closing)
 	if s.committing {
 		close(s.commitQueue)
 	}
@@ -447,10 +460,10 @@ func (s *Store) Close() error {
 	if err := s.closeOverlay(); err != nil {
 		s.o.Log.Warn("overlay of staged rows not closed", "err", err)
 	}
-	if !s.readOnly && s.Err() == nil {
+	if !s.readOnly && s.Err() == nil && !s.full.Load() {
 		// Flushed tables have checksums and exact lengths, the end of a log does not. So Close leaves nothing in the
 		// log.
-		if _, err := s.callPebble(s.db.Flush); err != nil {
+		if err := s.flushUnlessFull(); err != nil {
 			s.fail(fmt.Errorf("flush: %w", err))
 		}
 	}
@@ -461,6 +474,25 @@ func (s *Store) Close() error {
 	}
 	s.unlock()
 	return s.Err()
+}
+
+// flushUnlessFull writes the memtables to tables, or gives up when there is no space for them.
+func (s *Store) flushUnlessFull() error {
+	result := make(chan error, 1)
+	go func() {
+		_, err := s.callPebble(s.db.Flush)
+		result <- err
+	}()
+	for {
+		select {
+		case err := <-result:
+			return err
+		case <-time.After(spacePoll):
+			if s.full.Load() {
+				return nil
+			}
+		}
+	}
 }
 
 // release closes Pebble unless it is stuck: then it may hold its own locks and may still write.
