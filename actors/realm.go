@@ -237,6 +237,7 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	env.Now = a.srv.now().Unix()
 	env.PushEnabled, env.PushBouncer = a.srv.pushEnabled.Load(), a.srv.bouncerEnabled.Load()
 	env.EmailEnabled = a.srv.mailEnabled.Load()
+	env.ReadOnly = a.srv.readOnly.Load()
 	a.realm.SetClock(env.Now)
 	v, facts, told, err := realm.RunTurn(a.realm, m.caller, env, decide)
 	p.answer, p.told = answer{v, err}, told
@@ -338,9 +339,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	if a.snapshotDue() {
 		a.beginSnapshot()
 	}
-	if a.snapshotState == snapshotFrozen || a.snapshotState == presenceDone {
-		a.continueClose()
-	}
+	a.continueClose()
 }
 
 // snapshotDue reports whether the journal is so long that a snapshot must begin.

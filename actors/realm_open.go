@@ -85,6 +85,9 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	case taken:
 		return 0, realm.BadRequest("Organization '%s' exists already", stringID)
 	}
+	if srv.readOnly.Load() {
+		return 0, realm.ErrReadOnly()
+	}
 	id++
 	epoch, _, _, err := srv.disk.Claim(id)
 	if err != nil {

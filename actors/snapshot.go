@@ -27,9 +27,9 @@ func (a *realmActor) addSnapshotRow(row realm.EncodedRow) {
 }
 
 // beginSnapshot begins to write the changed rows. Turns go on between the steps. It does nothing if a snapshot is in
-// progress, or if the realm is frozen and its journal is not too large.
+// progress, if the realm is frozen and its journal is not too large, or if nothing can be stored.
 func (a *realmActor) beginSnapshot() {
-	if a.realm.Seq() == 0 || a.snapshotState != snapshotIdle && !a.frozenTooLong() {
+	if a.srv.readOnly.Load() || a.realm.Seq() == 0 || a.snapshotState != snapshotIdle && !a.frozenTooLong() {
 		return
 	}
 	a.snapshotState, a.snapshotRows = snapshotWriting, nil
@@ -128,7 +128,7 @@ func (a *realmActor) replyAfterSnapshot(done chan error) {
 // be offline. The rows' sequence number stays the same. A snapshot in progress would overwrite these rows
 // with older ones, so this waits for it; and a snapshot that begins meanwhile is not written before these rows.
 func (a *realmActor) savePresence() {
-	if a.savingPresence || len(a.closeWaiters) > 0 ||
+	if a.savingPresence || len(a.closeWaiters) > 0 || a.srv.readOnly.Load() ||
 		a.snapshotState != snapshotIdle && a.snapshotState != snapshotFrozen {
 		return
 	}
@@ -195,15 +195,18 @@ func (a *realmActor) continueClose() {
 	case snapshotWriting, snapshotFreezing, presenceWriting:
 		return // handleSnapshotWritten calls this again
 	case snapshotIdle:
-		if a.journalBytes > 0 {
+		if a.journalBytes > 0 && !a.srv.readOnly.Load() {
 			a.beginSnapshot() // of the newest fact; it waits until that is on disk
 			return
+		}
+		if a.durable < a.realm.Seq() {
+			return // release calls this again
 		}
 	case snapshotFrozen, presenceDone:
 		if a.durable < a.realm.Seq() {
 			return // release calls this again
 		}
-		if a.snapshotState == snapshotFrozen {
+		if a.snapshotState == snapshotFrozen && !a.srv.readOnly.Load() {
 			a.snapshotState = presenceWriting
 			a.srv.runtime.send(a.handle.presence, savePresence{to: a.handle.pid})
 			return

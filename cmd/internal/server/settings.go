@@ -47,6 +47,10 @@ type Settings struct {
 	MaxBody            int
 	UploadQuota        int
 	DailyInvites       int
+	DiskMinFree        int
+	DiskMinFreePercent int
+	DiskReadOnly       int
+	DiskBallast        int
 
 	JWTKeys       string
 	WebhooksAllow string
@@ -258,6 +262,28 @@ var AllSettings = []Setting{
 		Name: "daily-invites", Type: Number, Default: "100", Group: groupLimits,
 		Meaning: "email invitations per organization and day; 0: no limit",
 		field:   func(s *Settings) any { return &s.DailyInvites },
+	},
+	{
+		Name: "disk-min-free", Type: Number, Default: "256", Group: groupLimits,
+		Meaning: "MiB of free disk space below which no files are stored (uploads, exports, thumbnails, backups); " +
+			"messages still are",
+		field: func(s *Settings) any { return &s.DiskMinFree },
+	},
+	{
+		Name: "disk-min-free-percent", Type: Number, Default: "1", Group: groupLimits,
+		Meaning: "the same as a percentage of the file system; the larger of both counts",
+		field:   func(s *Settings) any { return &s.DiskMinFreePercent },
+	},
+	{
+		Name: "disk-read-only", Type: Number, Default: "64", Group: groupLimits,
+		Meaning: "MiB of free disk space below which every change is refused with status 507; reads and polls go on, " +
+			"and changes too once there is space; 0: only when a write finds no space",
+		field: func(s *Settings) any { return &s.DiskReadOnly },
+	},
+	{
+		Name: "disk-ballast", Type: Number, Default: "32", Group: groupLimits,
+		Meaning: "MiB of a file that is removed when the disk is full, so that writes in progress can finish; 0: none",
+		field:   func(s *Settings) any { return &s.DiskBallast },
 	},
 
 	{
