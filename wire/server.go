@@ -39,6 +39,9 @@ type Server interface {
 	// returned account is immutable.
 	AccountByKeyHash(hash [32]byte) (*Account, bool)
 	AccountByEmail(id realm.ID, email string) (*Account, bool)
+	// AccountBySessionHash finds the account and the browser session whose secret has a hash. It returns nil if there
+	// is none. The session may have expired.
+	AccountBySessionHash(hash [32]byte) (*Account, *realm.BrowserSession)
 	// ReportPresence records that a user is online. tell reports whether other users must be told now.
 	ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, tell bool)
 	// ReportPresenceAsync is ReportPresence without waiting. done must not block.
@@ -154,6 +157,11 @@ type Call struct {
 	AuthVersion uint64
 	Params      *form.Values
 	Agent       string // the User-Agent header
+	Address     string // network of the client
+	// Session is the browser session that the request was sent with; nil: none. If an endpoint gives the session a new
+	// secret, it stores it in NewSecret.
+	Session   *realm.BrowserSession
+	NewSecret string
 	// Body returns the unparsed request body.
 	Body func() []byte
 	// Files returns the files of a multipart body.
