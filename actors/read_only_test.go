@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// While nothing can be stored, a change is refused before it is applied, and what needs no fact goes on. Facts that were
-// recorded before are still written.
+// While nothing can be stored, a change is refused before it is applied, and what needs no fact goes on. Facts that
+// were recorded before are still written.
 func TestReadOnly(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}

@@ -251,8 +251,8 @@ func (srv *Server) Save(ctx context.Context) error {
 }
 
 // SetReadOnly stops or allows all changes, because the disk is full or has space again. While it is on, commands that
-// would record a fact are refused with realm.ErrReadOnly before anything is applied, and no snapshot begins. Polls, views
-// and events without a fact go on. Facts that are recorded already are still written.
+// would record a fact are refused with realm.ErrReadOnly before anything is applied, and no snapshot begins. Polls,
+// views and events without a fact go on. Facts that are recorded already are still written.
 func (srv *Server) SetReadOnly(on bool) { srv.readOnly.Store(on) }
 
 // Freeze stops snapshots, for a successor process that reads the rows: it waits for those in progress and lets no other

@@ -189,8 +189,8 @@ func (s *Store) markOnce() {
 	if commits == s.manifestCommits.Load() {
 		return
 	}
-	// The lengths of the last manifest with lengths remain true, and the count of commits is enough to miss a log's end.
-	// So nothing has to be synced for them.
+	// The lengths of the last manifest with lengths remain true, and the count of commits is enough to miss a log's
+	// end. So nothing has to be synced for them.
 	s.replaceDurabilityManifest(func() ([]durableFile, error) { return s.manifestFiles, nil }, false)
 }
 

@@ -17,7 +17,8 @@ import (
 //   - The data directory contains a ballast: a file whose only purpose is its space. The first write to a log or to
 //     Pebble's metadata that finds no space removes it and is tried again. So an append in progress finishes. If the
 //     ballast is gone already, the write waits for space.
-//   - A table (a flush or a compaction) does not use the ballast. Pebble removes what was written and tries again later.
+//   - A table (a flush or a compaction) does not use the ballast. Pebble removes the part that was written and tries
+//     again later.
 //   - The store is full from then on, and Options.Full is called. The caller then sends no appends; those in progress
 //     finish. A snapshot waits between two batches.
 //   - MakeRoom ends it when there is space again: it makes the ballast first.

@@ -223,7 +223,10 @@ func fullAgainAndAgain(t *testing.T, seed uint64) (met int) {
 		if rng.IntN(4) > 0 {
 			continue
 		}
-		crashed, err := Open("data", crashOptions(disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng})))
+		crashed, err := Open(
+			"data",
+			crashOptions(disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rng})),
+		)
 		if err != nil {
 			t.Fatalf("seed %d, open after step %d: %v", seed, i, err)
 		}

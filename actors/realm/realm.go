@@ -224,7 +224,8 @@ func RunTurn[A any](
 // trusted.
 type IncompleteTurn struct{ Cause any }
 
-// readOnlyTurn is the panic that ends a turn at its first fact while nothing can be stored. Nothing has changed by then.
+// readOnlyTurn is the panic that ends a turn at its first fact while nothing can be stored. Nothing has changed by
+// then.
 type readOnlyTurn struct{}
 
 // Record applies a fact, gives it the next number, and collects its notices. It panics on a fact that needs

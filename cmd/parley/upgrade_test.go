@@ -228,8 +228,8 @@ func TestFailedUpgrade(t *testing.T) {
 	endSuccessor(t, data)
 }
 
-// A successor that does not take over does not prevent the next upgrade: one that hangs is ended, and the server goes on
-// serving.
+// A successor that does not take over does not prevent the next upgrade: one that hangs is ended, and the server goes
+// on serving.
 func TestUpgradeToABrokenProgram(t *testing.T) {
 	dir := t.TempDir()
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "parley")

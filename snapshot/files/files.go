@@ -94,8 +94,9 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// LimitSpace makes the Store ask room, before it writes a file and while it writes a long one, whether so many more bytes
-// may be stored. It is called before the first file is written. An error of room ends the writing and is returned.
+// LimitSpace makes the Store ask room, before it writes a file and while it writes a long one, whether so many more
+// bytes may be stored. It is called before the first file is written. An error of room ends the writing and is
+// returned.
 func (s *Store) LimitSpace(room func(bytes int64) error) { s.room = room }
 
 // roomFor returns an error if so many bytes must not be stored.

@@ -131,8 +131,8 @@ func OpenService(dir string, disk Disk, plain func(realm.Body) string, log *slog
 	return s
 }
 
-// LimitSpace stops the writer while the disk has too little space: while noBuilds, no index is made or compared with the
-// texts, and while noWrites, nothing is written at all. A search then finds the texts that are indexed already.
+// LimitSpace stops the writer while the disk has too little space: while noBuilds, no index is made or compared with
+// the texts, and while noWrites, nothing is written at all. A search then finds the texts that are indexed already.
 // LimitSpace is called before the first Attach.
 func (s *Service) LimitSpace(noBuilds, noWrites func() bool) {
 	s.mu.Lock()

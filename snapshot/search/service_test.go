@@ -131,8 +131,8 @@ func TestFindWaitsForTheReader(t *testing.T) {
 	expectHits(t, l, 53, "w4")
 }
 
-// While the disk is almost full no index is made, and while it is full nothing is indexed: a search then finds the texts
-// that are indexed already. With space again, everything is found.
+// While the disk is almost full no index is made, and while it is full nothing is indexed: a search then finds the
+// texts that are indexed already. With space again, everything is found.
 func TestLimitSpace(t *testing.T) {
 	dir := t.TempDir()
 	d := &fakeDisk{texts: map[realm.BodyRef]string{}}

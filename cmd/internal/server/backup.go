@@ -43,8 +43,12 @@ func handleBackup(o *operator, log *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		// A backup keeps the tables that Pebble replaces meanwhile.
 		if err := o.roomFor(0); err != nil {
-			http.Error(w, "the disk of the data directory is almost full (disk-min-free): make space first, or stop the "+
-				"server and back up then", http.StatusInsufficientStorage)
+			http.Error(
+				w,
+				"the disk of the data directory is almost full (disk-min-free): make space first, or stop the "+
+					"server and back up then",
+				http.StatusInsufficientStorage,
+			)
 			return
 		}
 		defer o.files.PauseRemoval()()

@@ -117,18 +117,6 @@ var AllBounds = []Bound{
 		used:     func(r *metricReading) int64 { return r.server.files.ThumbnailBytes() },
 	},
 	{
-		Name:     "disk_bytes",
-		Of:       "bytes in use on the file system with the data directory",
-		Overflow: "files are refused with 507, and below disk-read-only every change",
-		Reason:   "the journal must not run out of space; disk-min-free and disk-min-free-percent set the rest",
-		limit: func(r *metricReading) int64 {
-			total := r.server.space.total.Load()
-			return total - r.server.space.lowMark(total)
-		},
-		used: func(r *metricReading) int64 { return r.server.space.total.Load() - r.server.space.free.Load() },
-		hits: func(r *metricReading) int64 { return r.server.space.refusedFiles.Load() },
-	},
-	{
 		Name:     "presence_rows",
 		Of:       "rows of presence that are stored at once between snapshots",
 		Overflow: "the others follow 5 seconds later",

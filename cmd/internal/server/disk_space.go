@@ -15,8 +15,8 @@ import (
 	"parley/wire"
 )
 
-// diskSpace watches the free space of the file system that has the data directory, and protects the journal from running
-// out of it. It has three states:
+// diskSpace watches the free space of the file system that has the data directory, and protects the journal from
+// running out of it. It has three states:
 //
 //	normal      everything is stored
 //	almost full no files are stored: uploads, pictures, thumbnails, exports, new search indexes, copies for backups.
@@ -65,8 +65,8 @@ func newDiskSpace(c *Settings, log *slog.Logger) *diskSpace {
 	}
 }
 
-// freeSpace returns how many bytes of a directory's file system a process without privileges can still use, and how many
-// bytes it has.
+// freeSpace returns how many bytes of a directory's file system a process without privileges can still use, and how
+// many bytes it has.
 func freeSpace(dir string) (free, total int64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

@@ -16,8 +16,8 @@ import (
 	"parley/wire"
 )
 
-// The states follow the free space: files are refused first, then every change, and each state ends by itself, with some
-// space more than it began with.
+// The states follow the free space: files are refused first, then every change, and each state ends by itself, with
+// some space more than it began with.
 func TestDiskSpaceStates(t *testing.T) {
 	fs := vfs.NewMem()
 	store, err := snapshot.Open("data", snapshot.Options{FS: fs, Ballast: 2 * mebibyte})
@@ -44,7 +44,10 @@ func TestDiskSpaceStates(t *testing.T) {
 		_, err := execute(orgs, id, systemCaller, realm.CreateUser{Email: email, Name: "Ann Other", Role: realm.Member})
 		return err
 	}
-	d := newDiskSpace(&Settings{DiskMinFree: 100, DiskMinFreePercent: 20, DiskReadOnly: 40}, slog.New(slog.DiscardHandler))
+	d := newDiskSpace(
+		&Settings{DiskMinFree: 100, DiskMinFreePercent: 20, DiskReadOnly: 40},
+		slog.New(slog.DiscardHandler),
+	)
 	free := int64(0)
 	d.measure = func(string) (int64, int64, error) { return free * mebibyte, 1000 * mebibyte, nil }
 	d.store = store

@@ -204,6 +204,11 @@ var allMetrics = describe([]metric{
 		read:    func(r *metricReading) int64 { return oneIf(r.server.space.isReadOnly()) },
 	},
 	{
+		name: "parley_disk_refused_files_total", kind: prometheus.CounterValue,
+		meaning: "Files that were not stored because the disk is full or almost full.",
+		read:    func(r *metricReading) int64 { return r.server.space.refusedFiles.Load() },
+	},
+	{
 		name: "parley_http_connections", kind: prometheus.GaugeValue,
 		meaning: "Open connections.",
 		read:    func(r *metricReading) int64 { return int64(r.http.Open) },
