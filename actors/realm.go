@@ -27,6 +27,11 @@ type (
 	clockTick    struct{ now int64 }     // Unix seconds
 	continueJobs struct{}                // run the next turn of a job
 	snapshotStep struct{}                // encode the next part of the running snapshot
+	// presenceSaved says that presence was stored between snapshots.
+	presenceSaved struct {
+		count int
+		err   error
+	}
 	// snapshotWritten says that a snapshot, or the last presence rows, are on disk.
 	snapshotWritten struct {
 		at  realm.Seq
@@ -81,6 +86,9 @@ type realmActor struct {
 
 	rowsSeq       realm.Seq // sequence number of the rows on disk
 	snapshotState snapshotState
+
+	savingPresence bool  // presence is being stored between snapshots; see savePresence
+	presenceDueAt  int64 // elapsed seconds
 }
 
 // snapshotState says what may happen to a realm's rows on disk.
@@ -142,6 +150,10 @@ func (a *realmActor) receive(message any) {
 	case snapshotStep:
 		a.continueSnapshot()
 	case presenceRows:
+		if m.early {
+			a.handleEarlyPresence(m.rows)
+			return
+		}
 		if a.snapshotState == presenceWriting {
 			a.writeLastPresence(m.rows)
 			return
@@ -152,6 +164,8 @@ func (a *realmActor) receive(message any) {
 		}
 	case snapshotWritten:
 		a.handleSnapshotWritten(m)
+	case presenceSaved:
+		a.handlePresenceSaved(m)
 	case closeRealm:
 		a.beginClose(m)
 	case saveRealm:
@@ -223,6 +237,7 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	env.Now = a.srv.now().Unix()
 	env.PushEnabled, env.PushBouncer = a.srv.pushEnabled.Load(), a.srv.bouncerEnabled.Load()
 	env.EmailEnabled = a.srv.mailEnabled.Load()
+	env.ReadOnly = a.srv.readOnly.Load()
 	a.realm.SetClock(env.Now)
 	v, facts, told, err := realm.RunTurn(a.realm, m.caller, env, decide)
 	p.answer, p.told = answer{v, err}, told
@@ -324,9 +339,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	if a.snapshotDue() {
 		a.beginSnapshot()
 	}
-	if a.snapshotState == snapshotFrozen || a.snapshotState == presenceDone {
-		a.continueClose()
-	}
+	a.continueClose()
 }
 
 // snapshotDue reports whether the journal is so long that a snapshot must begin.
@@ -355,6 +368,9 @@ func (a *realmActor) handleClockTick(now int64) {
 	a.limitUnacked()
 	if a.journalBytes > 0 && a.srv.now().Sub(a.lastSnapshot) > snapshotAge {
 		a.beginSnapshot()
+	}
+	if a.srv.elapsed() >= a.presenceDueAt {
+		a.savePresence()
 	}
 }
 

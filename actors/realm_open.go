@@ -53,6 +53,7 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
 	}
 	srv.search.Attach(id, last, rows, srv.searchTextReader(id))
+	l.presence.Continue()
 	srv.startRealm(a, l.presence)
 	if a.realm.Founded() {
 		a.handle.setClosed(srv, a.realm.Closed())
@@ -83,6 +84,9 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 		return 0, realm.BadRequest("There is a root organization already; another one needs a subdomain")
 	case taken:
 		return 0, realm.BadRequest("Organization '%s' exists already", stringID)
+	}
+	if srv.readOnly.Load() {
+		return 0, realm.ErrReadOnly()
 	}
 	id++
 	epoch, _, _, err := srv.disk.Claim(id)

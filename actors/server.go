@@ -53,6 +53,7 @@ type Server struct {
 	bouncerEnabled atomic.Bool
 	mailEnabled    atomic.Bool
 	refusals       sync.Map // protocol code -> *atomic.Int64
+	readOnly       atomic.Bool
 }
 
 // realmHandle gives the rest of the process access to a realm actor. Fields without atomics do not change after the
@@ -248,6 +249,11 @@ func (srv *Server) find(id realm.ID) *realmHandle {
 func (srv *Server) Save(ctx context.Context) error {
 	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, saveRealm{done}) })
 }
+
+// SetReadOnly stops or allows all changes, because the disk is full or has space again. While it is on, commands that
+// would record a fact are refused with realm.ErrReadOnly before anything is applied, and no snapshot begins. Polls,
+// views and events without a fact go on. Facts that are recorded already are still written.
+func (srv *Server) SetReadOnly(on bool) { srv.readOnly.Store(on) }
 
 // Freeze stops snapshots, for a successor process that reads the rows: it waits for those in progress and lets no other
 // begin. New facts go to the journal only. Unfreeze ends it, and so does a journal of MaxFrozenBytes. Close then writes

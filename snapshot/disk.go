@@ -120,6 +120,15 @@ func (d Disk) Snapshot(id realm.ID, epoch uint64, at realm.Seq, rows []realm.Enc
 	})
 }
 
+// SavePresence writes rows of presence without a sync; see Store.SaveRowsUnsynced.
+func (d Disk) SavePresence(id realm.ID, epoch uint64, rows []realm.EncodedRow) error {
+	list := make([]Row, len(rows))
+	for i, r := range rows {
+		list[i] = Row{Table: r.Table, Key: r.Key, Value: r.Value}
+	}
+	return d.Store.SaveRowsUnsynced(uint32(id), epoch, list)
+}
+
 // Text returns one version of a message's text; false if there is none.
 func (d Disk) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 	data, ok, err := d.Store.Body(uint32(id), codec.TextKey(ref))

@@ -138,6 +138,8 @@ type TurnEnv struct {
 	// PushBouncer says that this service is a bouncer: another server that forwards notifications for this one. Devices
 	// must be registered there.
 	PushBouncer bool
+	// ReadOnly says that nothing can be stored: a command that would record a fact is refused with ErrReadOnly.
+	ReadOnly bool
 	// EmailEnabled says that the server sends emails about missed messages.
 	EmailEnabled bool
 	// InviteLinkToken returns the token at the end of an invitation link. It is derived from the link's id and the
@@ -198,6 +200,10 @@ func RunTurn[A any](
 	t := &Turn{View: View{Realm: r, Caller: c, Now: env.Now}, env: env}
 	defer func() {
 		if p := recover(); p != nil {
+			if _, ok := p.(readOnlyTurn); ok {
+				err = ErrReadOnly()
+				return
+			}
 			if len(t.facts) > 0 {
 				panic(IncompleteTurn{p})
 			}
@@ -218,6 +224,10 @@ func RunTurn[A any](
 // trusted.
 type IncompleteTurn struct{ Cause any }
 
+// readOnlyTurn is the panic that ends a turn at its first fact while nothing can be stored. Nothing has changed by
+// then.
+type readOnlyTurn struct{}
+
 // Record applies a fact, gives it the next number, and collects its notices. It panics on a fact that needs
 // recordWithVisibility.
 func (t *Turn) Record(f Fact) {
@@ -229,6 +239,9 @@ func (t *Turn) Record(f Fact) {
 
 // record is Record without the check.
 func (t *Turn) record(f Fact) {
+	if t.env.ReadOnly {
+		panic(readOnlyTurn{})
+	}
 	t.facts = append(t.facts, f)
 	t.seq++
 	f.apply(t.Realm)

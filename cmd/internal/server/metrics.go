@@ -189,6 +189,26 @@ var allMetrics = describe([]metric{
 		read:    func(r *metricReading) int64 { return r.store.Cache },
 	},
 	{
+		name: "parley_disk_free_bytes", kind: prometheus.GaugeValue,
+		meaning: "Free space of the file system with the data directory.",
+		read:    func(r *metricReading) int64 { return r.server.space.free.Load() },
+	},
+	{
+		name: "parley_disk_low", kind: prometheus.GaugeValue,
+		meaning: "1 while no files are stored because the disk is almost full (disk-min-free).",
+		read:    func(r *metricReading) int64 { return oneIf(r.server.space.isLow()) },
+	},
+	{
+		name: "parley_disk_read_only", kind: prometheus.GaugeValue,
+		meaning: "1 while every change is refused because the disk is full (disk-read-only).",
+		read:    func(r *metricReading) int64 { return oneIf(r.server.space.isReadOnly()) },
+	},
+	{
+		name: "parley_disk_refused_files_total", kind: prometheus.CounterValue,
+		meaning: "Files that were not stored because the disk is full or almost full.",
+		read:    func(r *metricReading) int64 { return r.server.space.refusedFiles.Load() },
+	},
+	{
 		name: "parley_http_connections", kind: prometheus.GaugeValue,
 		meaning: "Open connections.",
 		read:    func(r *metricReading) int64 { return int64(r.http.Open) },
@@ -279,6 +299,14 @@ var allMetrics = describe([]metric{
 		read:    func(r *metricReading) int64 { return r.http.BytesOut },
 	},
 })
+
+// oneIf returns 1 for true and 0 for false.
+func oneIf(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
 
 // describe makes the descriptions that the Prometheus client needs.
 func describe(list []metric) []metric {

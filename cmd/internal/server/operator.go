@@ -299,7 +299,7 @@ func serverInfo(o *operator, _ map[string]string) (any, error) {
 	if o.handover != nil {
 		o.handover.mu.Lock()
 		defer o.handover.mu.Unlock()
-		info["successor"] = o.handover.successorPID != 0
+		info["successor"] = o.handover.successor != nil
 	}
 	return info, nil
 }
