@@ -78,7 +78,7 @@ type ArchivedExtra struct {
 
 // ArchivedMarks is one user's marks of archived messages. Messages that were read stay in MessageMarks.Read.
 type ArchivedMarks struct {
-	User                                    UserID
+	User                                  UserID
 	Starred, Collapsed, Rows, Lost, Given ids.Set
 }
 
@@ -338,11 +338,11 @@ func (r *Realm) restoreUpload(u *Upload) {
 
 // archiveIndex is the data derived from the archive.
 type archiveIndex struct {
-	messages   int                 // how many there are
-	withFile   map[string]*ids.Set // messages by the path of a file they use
-	uploads    map[string]int64    // archived files by path
-	withHash   map[string]int      // number of archived files with the same content
-	fileBytes  int64               // of archived files
+	messages  int                 // how many there are
+	withFile  map[string]*ids.Set // messages by the path of a file they use
+	uploads   map[string]int64    // archived files by path
+	withHash  map[string]int      // number of archived files with the same content
+	fileBytes int64               // of archived files
 }
 
 func (n *smallTables) initArchive() {
