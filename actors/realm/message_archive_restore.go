@@ -6,9 +6,13 @@ import (
 	"parley/actors/realm/ids"
 )
 
-// maxRestoredPerTurn is how many messages one turn restores. For each message, every connected user's reading state is
-// checked: with 10,000 users that takes a few milliseconds.
-const maxRestoredPerTurn = 25
+// Limits of one turn that restores messages.
+const (
+	maxRestoredPerTurn = 25
+	// maxRestoreChecks is for how many pairs of message and connected subscriber the reading state is checked: a few
+	// milliseconds.
+	maxRestoreChecks = 40_000
+)
 
 // RestoreArchive asks, for the operator, to restore an archive, or one message from wherever it is in the archive. The
 // answer is the number of messages. An archive is restored in steps, a turn each.
@@ -105,8 +109,11 @@ func restoreDue(r *Realm, _ int64) func(*Turn) (any, error) {
 	return func(t *Turn) (any, error) {
 		first, _ := t.small.archives.must(name).Rows.Min()
 		row := t.small.archived.must(first)
-		messages := ids.SetOf(row.Messages.Slice(0, min(row.Messages.Len(), maxRestoredPerTurn))...)
-		t.restoreMessages(first, messages)
+		n := min(row.Messages.Len(), maxRestoredPerTurn)
+		if c := t.small.archives.must(name).Channel; c != 0 {
+			n = min(n, max(1, maxRestoreChecks/max(1, len(t.subscribersAudience(c)))))
+		}
+		t.restoreMessages(first, ids.SetOf(row.Messages.Slice(0, n)...))
 		return nil, nil
 	}
 }

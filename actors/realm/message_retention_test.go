@@ -123,7 +123,7 @@ func TestRetentionEvents(t *testing.T) {
 // TestRetentionPace checks that many due messages are deleted in small steps, a few each second, none twice.
 func TestRetentionPace(t *testing.T) {
 	s := newTestScene(t)
-	for range 950 {
+	for range 6000 {
 		s.post(s.ann, s.public, "a", "x")
 	}
 	for _, u := range []UserID{s.bo, s.cy, s.guest, s.mod, s.admin} {
@@ -134,10 +134,10 @@ func TestRetentionPace(t *testing.T) {
 	var left []int
 	for range 4 {
 		s.tick()
-		left = append(left, 955-s.Realm.ArchivedCount())
+		left = append(left, 6005-s.Realm.ArchivedCount())
 		s.Restart()
 	}
-	if want := []int{555, 155, 0, 0}; !slices.Equal(left, want) {
+	if want := []int{1005, 0, 0, 0}; !slices.Equal(left, want) {
 		t.Errorf("%v messages are left after each second, want %v", left, want)
 	}
 	if lag := s.Realm.RetentionLag(); lag != 0 {
