@@ -215,31 +215,93 @@ func (f *MessagesRestored) tell(r *Realm) (out []Notice) {
 // restoredUnreadNotices returns an event for each connected user to whom restored messages are unread. Users with the
 // same unread messages share one.
 func (r *Realm) restoredUnreadNotices(f *MessagesRestored) (out []Notice) {
+	messages := ids.IDs[MessageID](f.IDs)
+	channel, mentioned := r.plainChannel(messages)
+	byUnread := map[uint64]int{} // index into out of the event for users for whom only these messages are unread
 	for _, u := range r.restoredAudience(f) {
-		rd := r.marks.find(u)
-		unread := ids.Difference(f.IDs, r.readSet(rd))
-		unread.Each(func(n int64) bool {
-			m := r.message(MessageID(n))
-			counts := m.channel == 0 ||
-				r.Subscribed(u, ChannelID(m.channel)) && !r.channels.must(ChannelID(m.channel)).Archived
-			if !counts || !r.hasRowWith(u, rd, MessageID(n), m) {
-				unread.Remove(n)
+		unread, plain := uint64(0), false
+		if channel != 0 && !mentioned.Has(int64(u)) {
+			if unread, plain = r.plainUnread(u, channel, messages); plain && unread == 0 {
+				continue
 			}
-			return true
-		})
-		if unread.Empty() {
+		}
+		if at, known := byUnread[unread]; known && plain {
+			out[at].To = append(out[at].To, u)
 			continue
 		}
-		e := &FlagsTold{Flag: FlagRead, IDs: unread}
-		r.addUnreadDetails(e, u)
+		e := r.restoredUnread(u, f.IDs)
+		if e == nil {
+			continue
+		}
 		same := slices.IndexFunc(out, func(n Notice) bool { return n.Event.(*FlagsTold).sameUnread(e) })
-		if same < 0 {
-			out = append(out, Notice{To: []UserID{u}, Event: e})
-		} else {
+		if same >= 0 {
 			out[same].To = append(out[same].To, u)
+		} else {
+			same, out = len(out), append(out, Notice{To: []UserID{u}, Event: e})
+		}
+		if plain {
+			byUnread[unread] = same
 		}
 	}
 	return out
+}
+
+// restoredUnread returns the event about those restored messages that are unread to a user, or nil without any.
+func (r *Realm) restoredUnread(u UserID, restored ids.Set) *FlagsTold {
+	rd := r.marks.find(u)
+	var unread ids.Set
+	ids.Difference(restored, r.readSet(rd)).Each(func(n int64) bool {
+		m := r.message(MessageID(n))
+		counts := m.channel == 0 ||
+			r.Subscribed(u, ChannelID(m.channel)) && !r.channels.must(ChannelID(m.channel)).Archived
+		if counts && r.hasRowWith(u, rd, MessageID(n), m) {
+			unread.Add(n)
+		}
+		return true
+	})
+	if unread.Empty() {
+		return nil
+	}
+	e := &FlagsTold{Flag: FlagRead, IDs: unread}
+	r.addUnreadDetails(e, u)
+	return e
+}
+
+// plainChannel returns the channel of messages if nothing but a subscription to it decides to whom they are unread: they
+// were sent there. Otherwise it returns 0. It also returns the users that the messages mention.
+func (r *Realm) plainChannel(messages []MessageID) (c ChannelID, mentioned ids.Set) {
+	channel := r.message(messages[0]).channel
+	for _, id := range messages {
+		m := r.message(id)
+		if m.channel != channel || m.bits&(bitSentElsewhere|bitChannelWildcard) != 0 {
+			return 0, mentioned
+		}
+		if e := r.extra(id, m); e != nil {
+			for _, list := range [][]UserID{e.Mentioned, e.GroupMentioned, e.TopicMentioned} {
+				mentioned.Union(ids.SetOf(list...))
+			}
+		}
+	}
+	if channel == 0 || len(messages) > 64 || r.channels.must(ChannelID(channel)).Archived {
+		return 0, mentioned
+	}
+	return ChannelID(channel), mentioned
+}
+
+// plainUnread returns which of the messages of a plainChannel are unread to a subscriber, a bit each. plain is false for
+// a user with marks or mutes that may change that.
+func (r *Realm) plainUnread(u UserID, c ChannelID, messages []MessageID) (unread uint64, plain bool) {
+	rd, sub := r.marks.find(u), r.SubscriptionOf(u, c)
+	if sub == nil || sub.Muted || r.topicPolicies.find(u) != nil ||
+		rd != nil && !(rd.Rows.Empty() && rd.Lost.Empty() && len(rd.Behind) == 0) {
+		return 0, false
+	}
+	for i, id := range messages {
+		if sub.covers(id) && (rd == nil || !rd.Read.Has(int64(id))) {
+			unread |= 1 << i
+		}
+	}
+	return unread, true
 }
 
 // sameUnread reports whether two events say the same about messages that became unread.
