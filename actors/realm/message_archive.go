@@ -22,6 +22,10 @@ const DefaultArchiveDays = 30
 // SetArchiveTime sets for how many days deleted messages can be restored. It is the operator's setting and not stored.
 func (r *Realm) SetArchiveTime(days int) { r.archiveTime = int64(days) * secondsPerDay }
 
+// PauseRetention makes the clock neither delete nor purge messages. It is for tools that do not know the operator's
+// settings.
+func (r *Realm) PauseRetention() { r.retentionPaused = true }
+
 // ArchiveReason says why messages are in the archive. The numbers are stored and never reused.
 type ArchiveReason uint8
 

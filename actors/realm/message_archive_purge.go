@@ -53,7 +53,7 @@ func (p *pace) allows(now int64, perSecond int) bool {
 // archivePurgeDue returns a turn that purges the next messages, or nil.
 func archivePurgeDue(r *Realm, now int64) func(*Turn) (any, error) {
 	x := &r.purgeProgress
-	if now < x.next || r.small.archived.size() == 0 {
+	if now < x.next || r.retentionPaused || r.small.archived.size() == 0 {
 		return nil
 	}
 	held := r.heldPlaces()

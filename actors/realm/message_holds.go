@@ -139,7 +139,7 @@ type ArchiveInfo struct {
 	Channel   ChannelID
 	By        UserID
 	At        int64
-	Until     int64 // its messages are purged from this time on, unless a legal hold is on them
+	Until     int64 // its first messages are purged then, unless a legal hold is on them; 0: not known here
 	Messages  int
 	Restoring bool
 }
@@ -147,10 +147,12 @@ type ArchiveInfo struct {
 // Archives returns the archives by name, which is by day, for the operator.
 func (v View) Archives() (out []ArchiveInfo) {
 	for name, a := range v.small.archives.all() {
-		out = append(out, ArchiveInfo{
-			Name: name, Reason: a.Reason, Channel: a.Channel, By: a.By, At: a.At, Until: a.At + v.archiveTime,
-			Messages: a.Messages, Restoring: a.RestoreBelow != 0,
-		})
+		x := ArchiveInfo{Name: name, Reason: a.Reason, Channel: a.Channel, By: a.By, At: a.At,
+			Until: a.At + v.archiveTime, Messages: a.Messages, Restoring: a.RestoreBelow != 0}
+		if v.retentionPaused {
+			x.Until = 0
+		}
+		out = append(out, x)
 	}
 	slices.SortFunc(out, func(a, b ArchiveInfo) int { return cmp.Compare(a.Name, b.Name) })
 	return out

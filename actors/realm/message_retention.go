@@ -67,7 +67,7 @@ func (r *Realm) lookForExpired() {
 // retentionDue returns a turn that deletes the next messages that are due, or nil.
 func retentionDue(r *Realm, now int64) func(*Turn) (any, error) {
 	x := &r.retentionProgress
-	if now < x.next {
+	if now < x.next || r.retentionPaused {
 		return nil
 	}
 	for range maxRetentionScan {

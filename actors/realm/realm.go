@@ -33,6 +33,7 @@ type Realm struct {
 	index indexes
 
 	archiveTime       int64 // seconds for which deleted messages can be restored; given, not stored
+	retentionPaused   bool  // see PauseRetention; not stored
 	retentionProgress retentionProgress
 	purgeProgress     purgeProgress
 

@@ -44,6 +44,7 @@ type Settings struct {
 	MaxBody            int
 	UploadQuota        int
 	DailyInvites       int
+	ArchiveDays        int
 
 	JWTKeys       string
 	WebhooksAllow string
@@ -243,6 +244,11 @@ var AllSettings = []Setting{
 		Name: "daily-invites", Type: Number, Default: "100", Group: groupLimits,
 		Meaning: "email invitations per organization and day; 0: no limit",
 		field:   func(s *Settings) any { return &s.DailyInvites },
+	},
+	{
+		Name: "archive-days", Type: Number, Default: "30", Group: groupLimits,
+		Meaning: "days for which deleted messages can be restored; 0: they are deleted for good at once",
+		field:   func(s *Settings) any { return &s.ArchiveDays },
 	},
 
 	{
