@@ -14,9 +14,9 @@ import (
 const (
 	// maxPurgeStepTexts is how many versions of texts one turn erases: each is a delete in the store.
 	maxPurgeStepTexts = 1000
-	// purgeStepsPerSecond leaves the disk and the search index to other work: a million messages take a quarter of an
-	// hour.
-	purgeStepsPerSecond = 10
+	// maxPurgeSteps is how many turns purge messages in one tick of the clock, which is every five seconds. That leaves
+	// the disk and the search index to other work: a million messages take a quarter of an hour.
+	maxPurgeSteps = 50
 	// maxPurgeRowsScanned is how many rows of the archive one turn looks at, a hundred messages each: rows under a
 	// legal hold are skipped. About a millisecond.
 	maxPurgeRowsScanned = 100
@@ -32,18 +32,18 @@ type purgeProgress struct {
 	pace pace
 }
 
-// pace limits the steps of a kind of work in a second.
+// pace limits the steps of a kind of work in one tick of the clock.
 type pace struct {
-	second int64
-	steps  int
+	tick  int64 // Unix seconds
+	steps int
 }
 
 // allows reports whether another step may be made at this time, and counts it.
-func (p *pace) allows(now int64, perSecond int) bool {
-	if p.second != now {
-		p.second, p.steps = now, 0
+func (p *pace) allows(now int64, steps int) bool {
+	if p.tick != now {
+		p.tick, p.steps = now, 0
 	}
-	if p.steps >= perSecond {
+	if p.steps >= steps {
 		return false
 	}
 	p.steps++
@@ -73,7 +73,7 @@ func archivePurgeDue(r *Realm, now int64) func(*Turn) (any, error) {
 			x.last = number
 			continue
 		}
-		if !x.pace.allows(now, purgeStepsPerSecond) {
+		if !x.pace.allows(now, maxPurgeSteps) {
 			return nil
 		}
 		return func(t *Turn) (any, error) {

@@ -22,11 +22,12 @@ const (
 	maxExpiredProtected = 10
 	// maxExpiredConversations is from how many direct conversations one turn deletes.
 	maxExpiredConversations = 20
-	// maxRetentionSteps is how many turns of a second delete messages: together they take about 20 ms.
-	maxRetentionSteps = 50
-	// maxRetentionDeliveries is how many users get events in a second before the next step waits for the next second. A
-	// step in the largest channel has twice 10,000.
-	maxRetentionDeliveries = 20_000
+	// maxRetentionSteps is how many turns delete messages in one tick of the clock, which is every five seconds:
+	// together they take about 70 ms.
+	maxRetentionSteps = 200
+	// maxRetentionDeliveries is how many users get events in one tick before the next step waits for the next tick: a
+	// tenth of a second's work. A step in a channel with 10,000 connected subscribers has 20,000.
+	maxRetentionDeliveries = 100_000
 	// maxRetentionScan is how many channels and conversations one turn looks at: about half a millisecond.
 	maxRetentionScan = 2000
 	// retentionInterval is the time between two looks at all conversations, in seconds.
@@ -39,7 +40,7 @@ type retentionProgress struct {
 	conversation DirectConversationID // looked at last, after all channels
 	next         int64                // time of the next look at all conversations
 	pace         pace
-	deliveries   int   // of events about deletions in this second
+	deliveries   int   // of events about deletions in this tick
 	lag          int64 // how long the message found last has been due, in seconds; 0: none is due
 }
 
@@ -92,9 +93,9 @@ func retentionDue(r *Realm, now int64) func(*Turn) (any, error) {
 	return nil
 }
 
-// step returns the turn unless there were enough in this second.
+// step returns the turn unless there were enough in this tick.
 func (x *retentionProgress) step(now int64, do func(*Turn)) func(*Turn) (any, error) {
-	if x.pace.second == now && x.deliveries >= maxRetentionDeliveries || !x.pace.allows(now, maxRetentionSteps) {
+	if x.pace.tick == now && x.deliveries >= maxRetentionDeliveries || !x.pace.allows(now, maxRetentionSteps) {
 		return nil
 	}
 	if x.pace.steps == 1 {
