@@ -131,8 +131,8 @@ func (d Disk) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 	return b, err == nil, err
 }
 
-// EraseDeleted removes what was deleted from the files of the store: texts of messages in a range, and rows and facts of
-// the organization. It takes as long as rewriting these, and can be canceled.
+// EraseDeleted removes deleted data from the files of the store: texts of messages in a range, and rows and facts
+// of the organization. It takes as long as rewriting these, and can be canceled.
 func (d Disk) EraseDeleted(ctx context.Context, id realm.ID, from, to realm.MessageID) error {
 	first := codec.TextKey(realm.BodyRef{Message: from})
 	end := codec.TextKey(realm.BodyRef{Message: to + 1})

@@ -3,7 +3,6 @@ package realm
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"parley/actors/realm/ids"
 )
@@ -49,7 +48,7 @@ type Archive struct {
 
 // archiveName returns the name of the archive for messages that are deleted now. It sorts by time.
 func archiveName(at int64, reason ArchiveReason, channel ChannelID, by UserID) string {
-	name := time.Unix(at, 0).UTC().Format(time.DateOnly)
+	name := dateOf(at)
 	switch {
 	case reason == DeletedByPolicy:
 		name += ".retention"
@@ -62,6 +61,23 @@ func archiveName(at int64, reason ArchiveReason, channel ChannelID, by UserID) s
 		return name + ".direct"
 	}
 	return name + fmt.Sprintf(".channel-%d", channel)
+}
+
+// dateOf returns the date of a time in UTC, such as 2026-11-23. It computes with years that begin in March, so that a
+// leap day is the last day of its year.
+func dateOf(at int64) string {
+	const daysPerEra, marchEpoch = 146_097, 719_468 // 400 years; days from March of the year 0 to 1970
+	days := at/secondsPerDay + marchEpoch
+	era, day := days/daysPerEra, days%daysPerEra
+	year := (day - day/1460 + day/36_524 - day/146_096) / 365
+	day -= 365*year + year/4 - year/100
+	month := (5*day + 2) / 153 // from March
+	day -= (153*month + 2) / 5
+	year += 400 * era
+	if month += 3; month > 12 {
+		year, month = year+1, month-12
+	}
+	return fmt.Sprintf("%04d-%02d-%02d", year, month, day+1)
 }
 
 // ArchivedMessages is the row of messages that one fact moved to the archive, at most maxHiddenPerFact.

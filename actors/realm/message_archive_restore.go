@@ -267,8 +267,8 @@ func (r *Realm) restoredUnread(u UserID, restored ids.Set) *FlagsTold {
 	return e
 }
 
-// plainChannel returns the channel of messages if nothing but a subscription to it decides to whom they are unread: they
-// were sent there. Otherwise it returns 0. It also returns the users that the messages mention.
+// plainChannel returns the channel of messages if nothing but a subscription to it decides to whom they are unread:
+// they were sent there. Otherwise it returns 0. It also returns the users that the messages mention.
 func (r *Realm) plainChannel(messages []MessageID) (c ChannelID, mentioned ids.Set) {
 	channel := r.message(messages[0]).channel
 	for _, id := range messages {
@@ -288,8 +288,8 @@ func (r *Realm) plainChannel(messages []MessageID) (c ChannelID, mentioned ids.S
 	return ChannelID(channel), mentioned
 }
 
-// plainUnread returns which of the messages of a plainChannel are unread to a subscriber, a bit each. plain is false for
-// a user with marks or mutes that may change that.
+// plainUnread returns which of the messages of a plainChannel are unread to a subscriber, a bit each. plain is false
+// for a user with marks or mutes that may change that.
 func (r *Realm) plainUnread(u UserID, c ChannelID, messages []MessageID) (unread uint64, plain bool) {
 	rd, sub := r.marks.find(u), r.SubscriptionOf(u, c)
 	if sub == nil || sub.Muted || r.topicPolicies.find(u) != nil ||

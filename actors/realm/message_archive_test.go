@@ -80,8 +80,8 @@ func (s *testScene) richMessage(c ChannelID, topic string) (MessageID, Upload) {
 	return id, u
 }
 
-// TestRestoreAsItWas checks that a deleted message comes back with its reactions, flags, edit history and file, and that
-// clients count it again.
+// TestRestoreAsItWas checks that a deleted message comes back with its reactions, flags, edit history and file, and
+// that clients count it again.
 func TestRestoreAsItWas(t *testing.T) {
 	s := newTestScene(t)
 	first := s.post(s.bo, s.public, "a", "first")
@@ -157,8 +157,8 @@ func TestRestoreOneMessage(t *testing.T) {
 	s.expectRows(before)
 }
 
-// TestPurge checks that messages are purged when their time in the archive is over, with every version of their texts and
-// with files that nothing else uses, over restarts.
+// TestPurge checks that messages are purged when their time in the archive is over, with every version of their texts
+// and with files that nothing else uses, over restarts.
 func TestPurge(t *testing.T) {
 	s := newTestScene(t)
 	id, file := s.richMessage(s.public, "a")
@@ -201,8 +201,8 @@ func TestPurgeErasesEveryVersion(t *testing.T) {
 	}
 }
 
-// TestSharedFileInArchive checks that a file stays in the archive as long as an archived message uses it, and that nobody
-// gets it by naming its path meanwhile.
+// TestSharedFileInArchive checks that a file stays in the archive as long as an archived message uses it, and that
+// no user gets it by naming its path meanwhile.
 func TestSharedFileInArchive(t *testing.T) {
 	s := newTestScene(t)
 	u := do(s, s.ann, SaveUpload{Name: "plan.txt", Hash: "ab12", Size: 10})

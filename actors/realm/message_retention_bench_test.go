@@ -15,8 +15,8 @@ import (
 var dueMessages = flag.Int("due", 100_000, "how many messages become due at once in BenchmarkRetention")
 
 // BenchmarkRetention lets all messages of a large organization become due at once, with 10,000 connected users. It
-// deletes, restores and purges them in the turns that the server would run, and reports the CPU time of these turns: other
-// requests of the organization wait that long. The goal is 5 ms.
+// deletes, restores and purges them in the turns that the server would run, and reports the CPU time of these turns:
+// other requests of the organization wait that long. The goal is 5 ms.
 //
 //	go test -run XXX -bench Retention -benchtime 1x ./actors/realm
 func BenchmarkRetention(b *testing.B) {

@@ -77,8 +77,8 @@ func TestRetentionPolicies(t *testing.T) {
 	s.expectExisting(all, false, true, false, false)
 }
 
-// TestRetentionEvents checks that every user that could see a message that is due gets its deletion, by conversation, and
-// other users get nothing.
+// TestRetentionEvents checks that every user that could see a message that is due gets its deletion, by conversation,
+// and other users get nothing.
 func TestRetentionEvents(t *testing.T) {
 	s := newTestScene(t)
 	old := []MessageID{s.post(s.ann, s.public, "a", "1"), s.post(s.ann, s.public, "a", "2"),
@@ -121,7 +121,8 @@ func TestRetentionEvents(t *testing.T) {
 	}
 }
 
-// TestRetentionPace checks that many due messages are deleted in small steps, a limited number in each tick, none twice.
+// TestRetentionPace checks that many due messages are deleted in small steps, a limited number in each tick, none
+// twice.
 func TestRetentionPace(t *testing.T) {
 	s := newTestScene(t)
 	for i := range 450 {
@@ -146,8 +147,8 @@ func TestRetentionPace(t *testing.T) {
 	}
 }
 
-// TestRetentionOfLastConversation checks that a guest stops seeing a user when their last direct message is due, and sees
-// them again after a restore.
+// TestRetentionOfLastConversation checks that a guest stops seeing a user when their last direct message is due, and
+// sees them again after a restore.
 func TestRetentionOfLastConversation(t *testing.T) {
 	s := newTestScene(t)
 	do(s, s.owner, ChangeOrganization{Groups: []GroupChange{
@@ -166,7 +167,7 @@ func TestRetentionOfLastConversation(t *testing.T) {
 	}
 }
 
-// TestLegalHold checks that a hold on a user keeps what they wrote and their direct messages, and a hold on a channel
+// TestLegalHold checks that a hold on a user keeps their messages and direct messages to them, and a hold on a channel
 // its messages, whether the policy or a user deleted them, until the hold ends.
 func TestLegalHold(t *testing.T) {
 	s := newTestScene(t)

@@ -72,8 +72,8 @@ func (c SaveUpload) save(t *Turn, owner UserID) (Upload, error) {
 	return u, nil
 }
 
-// CheckUploadQuota refuses bytes if the organization's files, with those in the archive, would exceed the quota. Quota 0
-// means no limit.
+// CheckUploadQuota refuses bytes if the organization's files, with those in the archive, would exceed the quota. Quota
+// 0 means no limit.
 func (v View) CheckUploadQuota(bytes, quota int64) error {
 	if quota > 0 && v.index.uploadBytes+v.small.archiveIndex.fileBytes+bytes > quota {
 		return Refuse(Invalid, "REALM_UPLOAD_QUOTA", "Upload would exceed your organization's upload quota.")

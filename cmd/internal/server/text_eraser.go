@@ -16,8 +16,8 @@ import (
 // it happens at most that often.
 const eraserInterval = time.Hour
 
-// textEraser removes the bytes of purged messages from the disk. A deleted key stays in the store's files until they are
-// compacted, and a backup would contain it.
+// textEraser removes the bytes of purged messages from the disk. A deleted key stays in the store's files until they
+// are compacted, and a backup would contain it.
 type textEraser struct {
 	disk      snapshot.Disk
 	orgs      *actors.Server
@@ -59,8 +59,8 @@ func (e *textEraser) eraseAll() {
 	}
 }
 
-// erase removes the bytes of one organization's purged messages. It does nothing while more are about to be purged. If it
-// is interrupted, the next call does it again.
+// erase removes the bytes of one organization's purged messages. It does nothing while more are about to be purged. If
+// it is interrupted, the next call does it again.
 func (e *textEraser) erase(id realm.ID) error {
 	var p realm.PurgedTexts
 	done := false
