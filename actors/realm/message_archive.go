@@ -363,11 +363,13 @@ type archiveIndex struct {
 	uploads   map[string]int64    // archived files by path
 	withHash  map[string]int      // number of archived files with the same content
 	fileBytes int64               // of archived files
+	restoring map[string]struct{} // the names of archives that are being restored
 }
 
 func (n *smallTables) initArchive() {
 	n.archiveIndex = archiveIndex{
-		withFile: map[string]*ids.Set{}, uploads: map[string]int64{}, withHash: map[string]int{}}
+		withFile: map[string]*ids.Set{}, uploads: map[string]int64{}, withHash: map[string]int{},
+		restoring: map[string]struct{}{}}
 }
 
 // indexArchived adds the messages of a row to the index, or removes them for sign -1.
@@ -415,7 +417,9 @@ func (r *Realm) removeArchived(number int64, gone ids.Set) {
 	}
 	if first, ok := a.Rows.Min(); !ok {
 		r.small.archives.remove(row.Archive)
+		delete(r.small.archiveIndex.restoring, row.Archive)
 	} else if first >= a.RestoreBelow {
 		a.RestoreBelow = 0
+		delete(r.small.archiveIndex.restoring, row.Archive)
 	}
 }

@@ -84,6 +84,7 @@ type RestoreBegan struct {
 func (f *RestoreBegan) apply(r *Realm) {
 	a := r.small.archives.change(f.Archive)
 	a.RestoreBelow = f.Below
+	r.small.archiveIndex.restoring[f.Archive] = struct{}{}
 }
 
 func (*RestoreBegan) keepsMarkdownConfig() {}
@@ -92,8 +93,8 @@ func (*RestoreBegan) tell(*Realm) []Notice { return nil }
 // restoringArchive returns the name of the first archive that is being restored, or "".
 func (r *Realm) restoringArchive() string {
 	first := ""
-	for name, a := range r.small.archives.all() {
-		if a.RestoreBelow != 0 && (first == "" || name < first) {
+	for name := range r.small.archiveIndex.restoring {
+		if first == "" || name < first {
 			first = name
 		}
 	}

@@ -216,3 +216,57 @@ func TestLegalHold(t *testing.T) {
 	}
 	do(s, realmtest.System, RestoreArchive{Message: toBo})
 }
+
+// TestRetentionOverRestarts restarts the server after every single step of deleting, restoring and purging. No message
+// is forgotten, and none is deleted twice.
+func TestRetentionOverRestarts(t *testing.T) {
+	s := newTestScene(t)
+	const messages = 250
+	for i := range messages {
+		s.post(s.ann, s.public, fmt.Sprint("topic ", i%3), "x")
+	}
+	s.Advance(day)
+	s.keepDays(1)
+	seen := map[MessageID]bool{}
+	steps := func(until int) {
+		t.Helper()
+		for n := 0; s.Realm.ArchivedCount() != until; n++ {
+			s.Restart()
+			s.Advance(1)
+			s.Realm.SetClock(s.Now)
+			if n == 100 {
+				t.Fatalf("%d messages are in the archive, want %d", s.Realm.ArchivedCount(), until)
+			}
+			if due := s.Realm.Due(s.Now); due != nil {
+				if _, err := realmtest.RunTurn(s.Scene, realmtest.System, due); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, e := range realmtest.ListEventsOf[*MessagesVanished](s.Scene, s.bo) {
+				for _, id := range e.IDs {
+					if seen[id] {
+						t.Errorf("message %d was deleted twice", id)
+					}
+					seen[id] = true
+				}
+			}
+		}
+	}
+	steps(messages)
+	if len(seen) != messages {
+		t.Errorf("clients got the deletion of %d messages, want %d", len(seen), messages)
+	}
+	s.keepDays(-1)
+	name := s.ViewAs(realmtest.System).Archives()[0].Name
+	do(s, realmtest.System, RestoreArchive{Archive: name})
+	steps(0)
+	clear(seen)
+	s.keepDays(1)
+	steps(messages)
+	s.keepDays(-1)
+	s.Advance(31 * day)
+	steps(0)
+	if p, _ := s.ViewAs(realmtest.System).PurgedTexts(); p.Messages != messages {
+		t.Errorf("%d messages were purged, want %d", p.Messages, messages)
+	}
+}

@@ -94,7 +94,7 @@ func (n *smallTables) derived() map[string]any {
 		"inviteByToken": n.inviteByToken,
 		"archiveIndex": map[string]any{"messages": n.archiveIndex.messages, "uploads": n.archiveIndex.uploads,
 			"withFile": plainSets(n.archiveIndex.withFile), "withHash": n.archiveIndex.withHash,
-			"fileBytes": n.archiveIndex.fileBytes},
+			"fileBytes": n.archiveIndex.fileBytes, "restoring": n.archiveIndex.restoring},
 	}
 }
 

@@ -200,6 +200,11 @@ func (n *smallTables) rebuildIndexes(r *Realm) {
 	for _, a := range n.archived.all() {
 		n.indexArchived(a, 1)
 	}
+	for name, a := range n.archives.all() {
+		if a.RestoreBelow != 0 {
+			n.archiveIndex.restoring[name] = struct{}{}
+		}
+	}
 	for _, u := range n.archivedUploads.all() {
 		n.indexArchivedUpload(u, 1)
 	}
