@@ -93,6 +93,11 @@ var operatorCommands = []operatorCommand{
 		{Name: "password", Default: "-", Meaning: "password; - reads it from standard input"},
 		{Name: "keep-keys", Meaning: "do not revoke the API keys of the user", Switch: true},
 	}},
+	{Group: "user", Name: "sessions", Meaning: "List the logins of a user in browsers, and end them",
+		Flags: []operatorFlag{
+			emailFlag,
+			{Name: "end", Meaning: "end the session with this id, or all"},
+		}},
 	{Group: "user", Name: "grant", Meaning: "Set the special rights of a user", Flags: []operatorFlag{
 		emailFlag,
 		{Name: "create-users", Default: "false", Meaning: "true: may create users through the API"},
@@ -117,7 +122,7 @@ func newOperatorGroup(group string) *cobra.Command {
 		"realm":          "Create, list and close organizations",
 		"retention":      "Restore deleted messages, and manage legal holds",
 		"retention hold": "Add, list and end legal holds",
-		"user":           "Create users, and set passwords, keys and rights",
+		"user":           "Create users, and set passwords, keys and rights; list and end sessions",
 	}
 	name := group[strings.LastIndexByte(group, ' ')+1:]
 	return newGroupCommand(name, short[group], subcommands...)
