@@ -257,6 +257,7 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	}
 	a.limitUnacked()
 	for i, f := range facts {
+		a.srv.Metrics.countArchive(f)
 		switch f := f.(type) {
 		case *realm.QueueOpened: // what its shard reported before says nothing about this queue
 			k, n := shardOf(f.Queue.User), a.realm.Seq()-realm.Seq(len(facts)-1-i)
@@ -381,7 +382,10 @@ func (a *realmActor) runDueCommand(now int64) {
 	if !a.realm.Founded() {
 		return
 	}
-	if due := a.realm.Due(now); due != nil {
+	due := a.realm.Due(now)
+	a.handle.retentionLag.Store(a.realm.RetentionLag())
+	a.handle.archived.Store(int64(a.realm.ArchivedCount()))
+	if due != nil {
 		before := a.realm.Seq()
 		a.runSystemCommand(due)
 		if a.realm.Seq() > before { // without a fact, the next one waits for the clock

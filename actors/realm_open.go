@@ -115,6 +115,11 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 
 // startRealm starts the realm actor and the presence actor, and publishes the realm's handle.
 func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
+	if srv.archiveDays == nil {
+		a.realm.PauseRetention()
+	} else {
+		a.realm.SetArchiveTime(*srv.archiveDays)
+	}
 	a.handle = &realmHandle{
 		id:              a.realm.ID(),
 		replayedThrough: a.durable,

@@ -31,7 +31,9 @@ type Server struct {
 	shards  []*actor.PID // session actors; see shardOf
 	texts   *textCache
 	search  Search
-	site    func(stringID string) realm.Site
+	// archiveDays is Options.ArchiveDays.
+	archiveDays *int
+	site        func(stringID string) realm.Site
 
 	// MaxUnackedBytes, MaxUnackedTotal and MaxFrozenBytes. Tests lower them while realm actors read them.
 	maxUnackedBytes, maxUnackedTotal atomic.Int64
@@ -74,6 +76,8 @@ type realmHandle struct {
 	site            realm.Site
 	closed          atomic.Bool // a fact on disk says that the organization is deactivated
 	latencies       turnLatencies
+	retentionLag    atomic.Int64 // see realm.Realm.RetentionLag
+	archived        atomic.Int64 // messages in the archive
 }
 
 // Options configure a server.
@@ -94,6 +98,9 @@ type Options struct {
 	// TurnLatency returns the observer of one kind of turn. It is called once for each kind and realm. nil: latencies
 	// are not reported.
 	TurnLatency func(kind string) Observer
+	// ArchiveDays is for how many days deleted messages can be restored. nil: messages are neither deleted by the
+	// retention policies nor purged from the archive, as in tools that work on a stopped server.
+	ArchiveDays *int
 	// Preloaded is what Preload read from a copy of the disk; nil: nothing. Open takes it over.
 	Preloaded *Preloaded
 
@@ -115,6 +122,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 		renderer:    o.Renderer,
 		turnLatency: o.TurnLatency,
 		search:      o.Search,
+		archiveDays: o.ArchiveDays,
 		realms:      map[realm.ID]*realmHandle{},
 		byName:      map[string]*realmHandle{},
 		accounts:    newAccountTable(),

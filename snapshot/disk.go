@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"context"
 	"errors"
 
 	"parley/actors/presence"
@@ -137,6 +138,14 @@ func (d Disk) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 	}
 	b, err := codec.DecodeText(data)
 	return b, err == nil, err
+}
+
+// EraseDeleted removes deleted data from the files of the store: texts of messages in a range, and rows and facts
+// of the organization. It takes as long as rewriting these, and can be canceled.
+func (d Disk) EraseDeleted(ctx context.Context, id realm.ID, from, to realm.MessageID) error {
+	first := codec.TextKey(realm.BodyRef{Message: from})
+	end := codec.TextKey(realm.BodyRef{Message: to + 1})
+	return d.Store.EraseDeleted(ctx, uint32(id), first, end)
 }
 
 // EachText calls fn with every version of every text, in the order of messages; body decodes the text.

@@ -32,13 +32,19 @@ type Realm struct {
 	// index is derived from the rows. rebuildIndexes fills it after the rows are loaded.
 	index indexes
 
+	archiveTime       int64 // seconds for which deleted messages can be restored; given, not stored
+	retentionPaused   bool  // see PauseRetention; not stored
+	retentionProgress retentionProgress
+	purgeProgress     purgeProgress
+
 	// cache holds JSON encoded from rows, with the version of the rows it was made from.
 	cache jsonCache
 }
 
 // New returns an empty organization without users or settings. Its first fact must be Founded.
 func New(id ID) *Realm {
-	r := &Realm{id: id, snapshotMessages: map[int64][]previousMessage{}}
+	r := &Realm{id: id, snapshotMessages: map[int64][]previousMessage{},
+		archiveTime: DefaultArchiveDays * secondsPerDay}
 	r.org.init(r, 1)
 	r.users.init(r, 2)
 	r.groups.init(r, 3)

@@ -272,6 +272,13 @@ var AllBounds = []Bound{
 		limit:    constant(realm.MaxNotifyJobs),
 	},
 	{
+		Name:     "legal_holds",
+		Of:       "legal holds of one organization",
+		Overflow: "refused",
+		Reason:   "all are read before messages are purged",
+		limit:    constant(realm.MaxHolds),
+	},
+	{
 		Name:     "queue_events",
 		Of:       "unacknowledged events of a queue",
 		Overflow: "the queue ends: BAD_EVENT_QUEUE_ID",

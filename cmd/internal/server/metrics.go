@@ -129,6 +129,21 @@ var allMetrics = describe([]metric{
 		read:    func(r *metricReading) int64 { return r.orgs.Snapshots.Load() },
 	},
 	{
+		name: "parley_messages_archived_total", kind: prometheus.CounterValue,
+		meaning: "Messages that users or retention policies deleted; they go to the archive.",
+		read:    func(r *metricReading) int64 { return r.orgs.MessagesArchived.Load() },
+	},
+	{
+		name: "parley_messages_restored_total", kind: prometheus.CounterValue,
+		meaning: "Messages restored from the archive.",
+		read:    func(r *metricReading) int64 { return r.orgs.MessagesRestored.Load() },
+	},
+	{
+		name: "parley_messages_purged_total", kind: prometheus.CounterValue,
+		meaning: "Messages deleted for good, because their time in the archive was over.",
+		read:    func(r *metricReading) int64 { return r.orgs.MessagesPurged.Load() },
+	},
+	{
 		name: "parley_queues", kind: prometheus.GaugeValue,
 		meaning: "Open event queues.",
 		read:    func(r *metricReading) int64 { return r.orgs.OpenQueues.Load() },
@@ -360,6 +375,14 @@ var (
 		name: "parley_realm_journal_bytes", kind: "gauge", label: "realm",
 		meaning: "Bytes of the facts of an organization since its last snapshot.",
 	})
+	realmArchived = newLabeledMetric(labeledMetric{
+		name: "parley_realm_archived_messages", kind: "gauge", label: "realm",
+		meaning: "Deleted messages of an organization that can be restored.",
+	})
+	realmRetentionLag = newLabeledMetric(labeledMetric{
+		name: "parley_realm_retention_lag_seconds", kind: "gauge", label: "realm",
+		meaning: "How long messages of an organization that its retention policies delete have been due.",
+	})
 	turnLatency = newLabeledMetric(labeledMetric{
 		name: "parley_realm_turn_latency_seconds", kind: "histogram", label: "kind",
 		meaning: "How long each kind of work blocked its organization.",
@@ -393,7 +416,8 @@ var (
 // labeledMetrics returns the metrics with a label and the histograms, in the order of the reference page.
 func labeledMetrics() []*labeledMetric {
 	return []*labeledMetric{
-		refusals, httpRefusals, realmInFlight, realmFacts, realmAge, realmJournal, turnLatency, turnLatencyMax,
+		refusals, httpRefusals, realmInFlight, realmFacts, realmAge, realmJournal, realmArchived,
+		realmRetentionLag, turnLatency, turnLatencyMax,
 		commitLatency, commitLatencyMax, boundLimit, boundUsed, boundHits,
 	}
 }
@@ -446,6 +470,8 @@ func (c *metricsCollector) Collect(out chan<- prometheus.Metric) {
 	sendMap(send, realmInFlight, r.realm.InFlight)
 	sendMap(send, realmFacts, r.realm.DurableFacts)
 	sendMap(send, realmAge, r.realm.SnapshotAgeSeconds)
+	sendMap(send, realmArchived, r.realm.Archived)
+	sendMap(send, realmRetentionLag, r.realm.RetentionLag)
 	sendMap(send, realmJournal, r.store.Journal)
 	s.turnLatency.Collect(out)
 	for _, h := range s.orgs.TurnLatencies() {

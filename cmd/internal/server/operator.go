@@ -28,6 +28,13 @@ var operatorCommands = map[string]operatorCommand{
 	"realm-digest":  realmDigest,
 	"realm-slowest": realmSlowest,
 	"server-info":   serverInfo,
+
+	"retention-list":        retentionList,
+	"retention-restore":     retentionRestore,
+	"retention-hold-add":    holdAdd,
+	"retention-hold-list":   holdList,
+	"retention-hold-remove": holdRemove,
+
 	"upgrade":       startUpgrade,
 	"user-create":   userCreate,
 	"user-list":     userList,

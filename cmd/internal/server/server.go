@@ -61,6 +61,8 @@ type Config struct {
 	Listeners []net.Listener
 	// Handover lets another process of the same program replace this one; nil: the server cannot be replaced.
 	Handover *Handover
+	// Now is the wall clock of the organizations; nil: the system's. It is for tests.
+	Now func() time.Time
 	// BeforeServing is called when everything is open and before the first request is handled; nil is allowed.
 	BeforeServing func()
 }
@@ -96,6 +98,7 @@ type Server struct {
 	push       *pushService
 	exports    *exporter
 	sweeper    *sweeper
+	eraser     *textEraser
 	http       *httpd.Server
 	mail       *incomingMail
 	metrics    *metricsServer
@@ -243,6 +246,8 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		Fatal:       s.fatal,
 		Site:        s.sites.site,
 		Search:      s.search,
+		Now:         s.config.Now,
+		ArchiveDays: &s.ArchiveDays,
 		TurnLatency: func(kind string) actors.Observer { return s.turnLatency.WithLabelValues(kind) },
 		Preloaded:   preloaded,
 	}); err != nil {
@@ -335,6 +340,7 @@ func (s *Server) buildTools() error {
 	s.orgs.SetOutbox(s.dispatcher, pusher != nil, account.URL != "")
 	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
 	s.sweeper = newSweeper(s.orgs, s.files, s.log)
+	s.eraser = newTextEraser(snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
 	s.tools.StartExport = s.exports.add
 	s.tools.RoomFor = s.space.roomFor
 	s.tools.SubdomainTaken = func(name string) bool {
@@ -345,6 +351,7 @@ func (s *Server) buildTools() error {
 	s.tools.Thumbnails = thumbnailWorker
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
+		s.eraser.Close()
 		s.sweeper.Close()
 		if s.push.uploader != nil {
 			s.push.uploader.Close()

@@ -51,6 +51,7 @@ type Settings struct {
 	DiskMinFreePercent int
 	DiskReadOnly       int
 	DiskBallast        int
+	ArchiveDays        int
 
 	JWTKeys       string
 	WebhooksAllow string
@@ -285,6 +286,11 @@ var AllSettings = []Setting{
 		Name: "disk-ballast", Type: Number, Default: "32", Group: groupLimits,
 		Meaning: "MiB of a file that is removed when the disk is full, so that writes in progress can finish; 0: none",
 		field:   func(s *Settings) any { return &s.DiskBallast },
+	},
+	{
+		Name: "archive-days", Type: Number, Default: "30", Group: groupLimits,
+		Meaning: "days for which deleted messages can be restored; 0: they are deleted for good at once",
+		field:   func(s *Settings) any { return &s.ArchiveDays },
 	},
 
 	{
