@@ -418,6 +418,11 @@ func (t *Turn) leaveChannels(channels []*Channel, users []UserID) UnsubscribeRes
 		}
 	}
 	t.recordUnsubscribed(facts)
+	jobs := make([]int64, len(facts))
+	for i := range facts {
+		jobs[i] = facts[i].Job
+	}
+	t.beginLeaving(jobs...)
 	return a
 }
 

@@ -384,7 +384,7 @@ func TestMoveToProtectedHistoryForNonsubscribers(t *testing.T) {
 	old := s.post(s.ann, s.public, "a", "old") // cy has a row of it, late has none
 	s.join(late, s.public)
 	do(s, s.bo, moveToChannel(old, MoveAll, s.protected))
-	s.ExpectEvents(s.cy, "update_message", "stream", "stream")
+	s.ExpectEvents(s.cy, "update_message_flags", "update_message", "stream", "stream")
 	s.ExpectEvents(late, "delete_message", "stream", "stream")
 	if _, err := s.ViewAs(late).ReadableMessage(old); err == nil {
 		t.Error("a user without a row can read protected history")
