@@ -275,6 +275,7 @@ func (t *Turn) stepDelete(j *Job) ids.Set {
 	}
 	done := j.Rest.Between(int64(messages[0]), MaxMessageID)
 	t.deleteMessages(messages, j.By)
+	t.clearTopicPolicies(j.Channels[0], j.Topic)
 	return done
 }
 
