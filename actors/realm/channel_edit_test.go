@@ -238,8 +238,13 @@ func TestArchiveChannel(t *testing.T) {
 	}
 	refused(s, s.ann, ArchiveChannel{s.public}, "Channel is already deactivated")
 	refused(s, s.ann, channelMessage(s.public, "t", "hi"), "Not authorized to send to channel 'public'")
-	refused(s, s.ann, Subscribe{Channels: []ChannelToJoin{{Name: "public"}}, AllOrNothing: true},
-		"Unable to access channel (public).")
+	again := Subscribe{Channels: []ChannelToJoin{{Name: "public"}}, AllOrNothing: true}
+	if a := do(s, s.ann, again); !slices.Equal(a.Already[s.ann], []string{"public"}) || len(a.Subscribed) != 0 {
+		t.Errorf("subscribing again to an archived channel: %+v", a)
+	}
+	refused(s, s.cy, again, "Unable to access channel (public).")
+	again.Principals = principals(s.cy)
+	refused(s, s.ann, again, "Unable to access channel (public).")
 	if _, err := s.ViewAs(s.bo).ReadableMessage(id); err != nil {
 		t.Errorf("messages of an archived channel must be readable: %v", err)
 	}

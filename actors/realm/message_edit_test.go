@@ -743,3 +743,20 @@ func TestMoveNoticeNamesChannelOnlyToReadersThatMayKnowIt(t *testing.T) {
 		}
 	}
 }
+
+// A client may repeat a move: the messages are in the channel already, and nothing happens. The user still needs the
+// permission to move messages.
+func TestMoveToSameChannel(t *testing.T) {
+	s := newTestScene(t)
+	id := s.post(s.ann, s.public, "a", "hi")
+	for _, mode := range []string{MoveOne, MoveAll} {
+		do(s, s.owner, moveToChannel(id, mode, s.public))
+		s.ExpectNoEvents(s.ann, s.bo)
+	}
+	if i := s.info(id); i.Moved != 0 || len(i.History) != 0 {
+		t.Errorf("the message has moved: %+v", i)
+	}
+	do(s, s.owner, ChangeOrganization{Groups: []GroupChange{
+		{Name: "can_move_messages_between_channels_group", New: s.group("role:moderators")}}})
+	refused(s, s.ann, moveToChannel(id, MoveOne, s.public), "You don't have permission to move this message")
+}

@@ -153,7 +153,9 @@ func TestSnippetsAndViews(t *testing.T) {
 	s.ExpectEvents(s.ann, "saved_snippets")
 	title := "u"
 	refused(s, s.bo, ChangeSnippet{ID: id, Title: &title}, "Saved snippet does not exist.")
-	refused(s, s.ann, ChangeSnippet{ID: id}, "No new data is supplied")
+	do(s, s.ann, ChangeSnippet{ID: id})
+	s.ExpectNoEvents(s.ann)
+	refused(s, s.bo, ChangeSnippet{ID: id}, "Saved snippet does not exist.")
 	do(s, s.ann, ChangeSnippet{ID: id, Title: &title})
 	s.ExpectEvents(s.ann, "saved_snippets")
 	do(s, s.ann, RemoveSnippet{id})

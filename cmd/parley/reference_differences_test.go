@@ -18,6 +18,8 @@ func TestFollowsReference(t *testing.T) {
 		{"stop words of searches", followsStopWords},
 		{"hidden addresses in searches", followsHiddenAddresses},
 		{"highlights of phrases", followsPhraseHighlights},
+		{"repeated requests", followsRepeatedRequests},
+		{"leaving and rejoining", followsLeaving},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			sub := *k
@@ -111,4 +113,79 @@ func followsPhraseHighlights(_ *testing.T, k *demoClient) {
 	m = k.search("ann", "waving keeper")[0]
 	k.equal("the emoji", m["match_content"], "<p>okapis seen by an okapi "+mark("keeper")+
 		` <span aria-label="wave" class="emoji emoji-1f44b" role="img" title="wave">:`+mark("wave")+`:</span></p>`)
+}
+
+// A client may send a request again without an error.
+func followsRepeatedRequests(t *testing.T, k *demoClient) {
+	k.must("olive", "POST users/{bo}/reactivate")
+	k.refused("ann", "POST users/{bo}/reactivate", "BAD_REQUEST", "Insufficient permission")
+	k.must("olive", "DELETE users/{bo}")
+	k.refused("olive", "DELETE users/{bo}", "BAD_REQUEST", "User is deactivated")
+	k.must("olive", "POST users/{bo}/reactivate")
+	k.must("olive", "POST users/{bo}/reactivate")
+	k.people["bo"] = demoAccount(t, k.at, "bo@example.org")
+
+	for range 2 {
+		k.must("ann", "PATCH users/me/subscriptions/muted_topics", "stream", "general", "topic", "x", "op", "remove")
+	}
+	k.refused("ann", "PATCH users/me/subscriptions/muted_topics", "BAD_REQUEST", "Topic is not muted", "stream_id", 9999,
+		"topic", "x", "op", "remove")
+
+	group := k.must("olive", "POST user_groups/create", "name", "narwhals", "description", "", "members",
+		[]int{k.ids["ann"]})["group_id"]
+	members := fmt.Sprintf("POST user_groups/%v/members", group)
+	k.must("olive", members, "add", []int{k.ids["bo"]}, "delete", []int{k.ids["bo"]})
+	k.equal("members", k.must("olive", fmt.Sprintf("GET user_groups/%v/members", group))["members"],
+		[]any{float64(k.ids["ann"])})
+	k.refused("olive", members, "BAD_REQUEST", "There is no member", "delete", []int{k.ids["bo"]})
+
+	id := k.post("ann", "repeated", "stays here")
+	general := k.must("ann", "GET get_stream_id", "stream", "general")["stream_id"]
+	message := fmt.Sprintf("PATCH messages/%v", id)
+	k.must("olive", message, "stream_id", general)
+	k.must("olive", message, "stream_id", general, "propagate_mode", "change_all")
+	k.refused("olive", message, "BAD_REQUEST", "Nothing to change")
+	m := k.must("ann", fmt.Sprintf("GET messages/%v", id))["message"].(map[string]any)
+	k.equal("edits of the message", m["edit_history"], nil)
+
+	snippet := k.must("ann", "POST saved_snippets", "title", "t", "content", "c")["saved_snippet_id"]
+	k.must("ann", fmt.Sprintf("PATCH saved_snippets/%v", snippet))
+
+	k.must("olive", "PATCH realm", "name_changes_disabled", true)
+	name := k.must("ann", "GET users/me")["full_name"]
+	k.must("ann", "PATCH settings", "full_name", "Ann Else", "starred_message_counts", false)
+	k.equal("the name", k.must("ann", "GET users/me")["full_name"], name)
+	k.must("olive", "PATCH settings", "full_name", "Olive Oyl")
+	k.must("olive", "PATCH realm", "name_changes_disabled", false)
+
+	k.must("olive", "POST users/me/subscriptions", "subscriptions", []any{map[string]string{"name": "closing"}})
+	closing := k.must("olive", "GET get_stream_id", "stream", "closing")["stream_id"]
+	k.must("olive", fmt.Sprintf("DELETE streams/%v", closing))
+	a := k.must("olive", "POST users/me/subscriptions", "subscriptions", []any{map[string]string{"name": "closing"}})
+	k.equal("already subscribed", dig(t, a, "already_subscribed", fmt.Sprint(k.ids["olive"])), []any{"closing"})
+	k.refused("ann", "POST users/me/subscriptions", "BAD_REQUEST", "Unable to access channel (closing).", "subscriptions",
+		[]any{map[string]string{"name": "closing"}})
+}
+
+// Messages of a channel are read as soon as the user leaves it: a user that rejoins at once has none unread.
+func followsLeaving(_ *testing.T, k *demoClient) {
+	channel := []any{map[string]string{"name": "short visit"}}
+	k.must("ann", "POST users/me/subscriptions", "subscriptions", channel, "principals",
+		[]int{k.ids["ann"], k.ids["bo"]})
+	queue := k.must("bo", "POST register", "event_types", []string{"update_message_flags", "subscription"})
+	sent := []any{k.must("bo", "GET messages", "anchor", "newest", "num_before", 1, "num_after", 0, "narrow",
+		[]any{[]string{"channel", "short visit"}})["messages"].([]any)[0].(map[string]any)["id"]} // its first notice
+	for range 4 {
+		sent = append(sent, k.must("ann", "POST messages", "type", "channel", "to", "short visit", "topic", "t",
+			"content", "hi")["id"])
+	}
+	k.must("bo", "DELETE users/me/subscriptions", "subscriptions", []string{"short visit"})
+	k.must("bo", "POST users/me/subscriptions", "subscriptions", channel)
+	unread := k.must("bo", "GET messages", "anchor", "newest", "num_before", 10, "num_after", 0, "narrow",
+		[]any{[]string{"channel", "short visit"}, []string{"is", "unread"}})
+	k.equal("unread messages", len(unread["messages"].([]any)), 0)
+	events := k.must("bo", "GET events", "queue_id", queue["queue_id"], "last_event_id", -1)["events"].([]any)
+	marked := events[1].(map[string]any)
+	k.equal("the event after leaving", []any{marked["type"], marked["op"], marked["flag"], marked["messages"]},
+		[]any{"update_message_flags", "add", "read", sent})
 }
