@@ -20,6 +20,7 @@ func TestFollowsReference(t *testing.T) {
 		{"highlights of phrases", followsPhraseHighlights},
 		{"repeated requests", followsRepeatedRequests},
 		{"leaving and rejoining", followsLeaving},
+		{"flags of the newest message", followsNewestAnchor},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			sub := *k
@@ -188,4 +189,29 @@ func followsLeaving(_ *testing.T, k *demoClient) {
 	marked := events[1].(map[string]any)
 	k.equal("the event after leaving", []any{marked["type"], marked["op"], marked["flag"], marked["messages"]},
 		[]any{"update_message_flags", "add", "read", sent})
+}
+
+// The specification calls the anchor "newest", and "first_unread" without unread messages, the most recent message. A
+// range of nothing but the anchor contains it.
+func followsNewestAnchor(_ *testing.T, k *demoClient) {
+	k.post("ann", "anchors", "older")
+	newest := float64(k.post("ann", "anchors", "gazelle, newer"))
+	k.must("bo", "POST mark_all_as_read")
+	for _, anchor := range []string{"newest", "first_unread"} {
+		for _, terms := range [][]any{{[]string{"topic", "anchors"}}, {[]string{"search", `"azell"`}}} {
+			flag := func(params ...any) map[string]any {
+				return k.must("bo", "POST messages/flags/narrow", append(params, "anchor", anchor, "narrow", terms, "flag",
+					"starred", "num_after", 0)...)
+			}
+			a := flag("num_before", 0, "op", "add")
+			k.equal("the newest message", []any{a["processed_count"], a["updated_count"], a["first_processed_id"],
+				a["last_processed_id"], a["found_newest"]}, []any{1, 1, newest, newest, true})
+			a = flag("num_before", 0, "op", "remove", "include_anchor", false)
+			k.equal("without the anchor", []any{a["processed_count"], a["first_processed_id"]}, []any{0, nil})
+			a = flag("num_before", 1, "op", "remove")
+			k.equal("one before the anchor", []any{a["processed_count"], a["first_processed_id"]}, []any{1, newest})
+		}
+	}
+	a := k.must("bo", "GET messages", "anchor", "newest", "num_before", 0, "num_after", 0, "narrow", []any{})
+	k.equal("a listing of the anchor", len(a["messages"].([]any)), 0)
 }
