@@ -312,11 +312,15 @@ func (r *Realm) visibleHistory(list []Revision) []Revision {
 // VisibleMessage returns one message. Hidden and unknown messages get the same refusal. Logged-out visitors may read
 // web-public channels if spectators are allowed.
 func (v View) VisibleMessage(id MessageID) (VisibleMessage, error) {
-	if v.User == 0 && !v.System && !v.SpectatorsAllowed() {
+	visitor := v.User == 0 && !v.System
+	if visitor && !v.SpectatorsAllowed() {
 		return VisibleMessage{}, errNotLoggedIn()
 	}
 	if s := v.VisibleMessages([]MessageID{id}); len(s) == 1 {
 		return s[0], nil
+	}
+	if visitor { // whether the message exists or not
+		return VisibleMessage{}, errNotLoggedIn()
 	}
 	return VisibleMessage{}, errInvalidMessage()
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +23,7 @@ func TestFollowsReference(t *testing.T) {
 		{"repeated requests", followsRepeatedRequests},
 		{"leaving and rejoining", followsLeaving},
 		{"flags of the newest message", followsNewestAnchor},
+		{"visitors", followsVisitors},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			sub := *k
@@ -214,4 +217,66 @@ func followsNewestAnchor(_ *testing.T, k *demoClient) {
 	}
 	a := k.must("bo", "GET messages", "anchor", "newest", "num_before", 0, "num_after", 0, "narrow", []any{})
 	k.equal("a listing of the anchor", len(a["messages"].([]any)), 0)
+}
+
+// Requests without a login get 401, browsers the login page or a page that says that there is none. The specification
+// allows the data of web-public channels below both prefixes.
+func followsVisitors(t *testing.T, k *demoClient) {
+	k.must("olive", "PATCH realm", "enable_spectator_access", true)
+	k.must("olive", "POST users/me/subscriptions", "subscriptions", []any{map[string]string{"name": "shop window"}},
+		"is_web_public", true)
+	open := k.must("olive", "POST messages", "type", "channel", "to", "shop window", "topic", "t", "content", "hi")["id"]
+	closed := k.post("ann", "closed", "hi")
+	_, a, err := k.people["ann"].upload(map[string]io.Reader{"a.txt": strings.NewReader("secret")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := a["url"].(string)
+	stay := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	const browser, app = "text/html,application/xhtml+xml,*/*;q=0.8", "*/*"
+	const missing = "Not logged in: API authentication or user session required"
+	for _, c := range []struct {
+		method, path, accept string
+		status               int
+		want                 string // in the body, or the address of a redirect
+	}{
+		{"GET", fmt.Sprint("/api/v1/messages/", open), app, 200, "raw_content"},
+		{"GET", fmt.Sprint("/json/messages/", open), app, 200, "raw_content"},
+		{"GET", fmt.Sprint("/api/v1/messages/", closed), app, 401, missing},
+		{"GET", fmt.Sprint("/json/messages/", closed), app, 401, missing},
+		{"GET", "/json/messages/99999", app, 401, missing},
+		{"GET", fmt.Sprint("/json/messages/", closed), browser, 302, fmt.Sprint("/login/?next=%2Fjson%2Fmessages%2F", closed)},
+		{"GET", `/json/messages?anchor=newest&num_before=1&num_after=0`, app, 401, missing},
+		{"GET", file, browser, 302, "/login/?next=" + strings.ReplaceAll(file, "/", "%2F")},
+		{"GET", file + "x", browser, 302, "/login/?next=" + strings.ReplaceAll(file, "/", "%2F") + "x"},
+		{"GET", file, "image/png,image/*;q=0.8,*/*;q=0.5", 403, "not yours to see"},
+		{"GET", "/api/v1" + file, app, 401, missing},
+		{"GET", "/api/v1" + file + "x", app, 401, missing},
+		{"GET", "/no/such/page", browser, 404, "<h1>Page not found</h1>"},
+		{"GET", "/", browser, 404, "<h1>Page not found</h1>"},
+		{"GET", "/api/v1/no_such", browser, 404, "<h1>Page not found</h1>"},
+		{"GET", "/no/such/page", app, 404, `{"result":"error"`},
+		{"GET", "/api/v1/no_such", "application/json", 404, `{"result":"error"`},
+		{"POST", "/no/such/page", app, 404, `{"result":"error"`},
+	} {
+		q, _ := http.NewRequest(c.method, k.at+c.path, nil)
+		q.Header.Set("Accept", c.accept)
+		r, err := stay.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(r.Body)
+		r.Body.Close()
+		if r.StatusCode == 302 {
+			body = []byte(r.Header.Get("Location"))
+		}
+		if r.StatusCode != c.status || !strings.Contains(string(body), c.want) {
+			t.Errorf("%s %s for %s: %d %s, want %d %s", c.method, c.path, c.accept, r.StatusCode, body, c.status, c.want)
+		}
+		scheme, _, _ := strings.Cut(r.Header.Get("WWW-Authenticate"), " ")
+		if want := map[bool]string{true: "Session", false: "Basic"}[strings.HasPrefix(c.path, "/json")]; c.status == 401 &&
+			scheme != want {
+			t.Errorf("%s %s: WWW-Authenticate %q, want %s", c.method, c.path, scheme, want)
+		}
+	}
 }

@@ -84,6 +84,16 @@ func redirectToLogin(ctx *fasthttp.RequestCtx) {
 	ctx.SetStatusCode(fasthttp.StatusFound)
 }
 
+// writeNotFound answers 404 for an address that the server does not have: with a page to browsers, else with JSON.
+func (s *Server) writeNotFound(ctx *fasthttp.RequestCtx) {
+	if !fromBrowser(ctx) {
+		s.writeError(ctx, fasthttp.StatusNotFound, "Not found")
+		return
+	}
+	s.writePage(ctx, realm.Refuse(realm.NotFound, "BAD_REQUEST", "Not found"), pageData{Title: "Page not found",
+		Text: "There is no page at this address. This server is used with Zulip apps, not in a browser."})
+}
+
 // serveLogin tells the user of a browser which clients to use. There is no login form in this server.
 func (s *Server) serveLogin(ctx *fasthttp.RequestCtx) {
 	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &form.Values{}}
