@@ -24,6 +24,7 @@ func TestFollowsReference(t *testing.T) {
 		{"leaving and rejoining", followsLeaving},
 		{"flags of the newest message", followsNewestAnchor},
 		{"visitors", followsVisitors},
+		{"messages with links", followsLinks},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			sub := *k
@@ -279,4 +280,32 @@ func followsVisitors(t *testing.T, k *demoClient) {
 			t.Errorf("%s %s: WWW-Authenticate %q, want %s", c.method, c.path, scheme, want)
 		}
 	}
+}
+
+// A message has a link if its rendered text has any, also to a channel, topic or message.
+func followsLinks(_ *testing.T, k *demoClient) {
+	var linked []any
+	for _, text := range []string{"see #**general**", "see #**general>has links**", "[x](/#narrow/channel/1-general)",
+		"> https://example.org", "mail to a@example.org"} {
+		linked = append(linked, float64(k.post("ann", "has links", text)))
+	}
+	var plain []any
+	for _, text := range []string{"@**Bo Park** :smile: `https://example.org`", "<a href=x> <time:2026-01-01T00:00:00Z>",
+		"$$x$$"} {
+		plain = append(plain, float64(k.post("ann", "has links", text)))
+	}
+	for negated, want := range map[bool][]any{false: linked, true: plain} {
+		a := k.must("ann", "GET messages", "anchor", "newest", "num_before", 50, "num_after", 0, "narrow", []any{
+			map[string]any{"operator": "has", "operand": "link", "negated": negated}, []string{"topic", "has links"}})
+		var got []any
+		for _, m := range a["messages"].([]any) {
+			got = append(got, m.(map[string]any)["id"])
+		}
+		k.equal(fmt.Sprint("has:link, negated: ", negated), got, want)
+	}
+	id := linked[0]
+	k.must("ann", fmt.Sprintf("PATCH messages/%v", id), "content", "nothing")
+	a := k.must("ann", "GET messages", "anchor", "newest", "num_before", 50, "num_after", 0, "narrow",
+		[]any{[]string{"has", "link"}, []string{"topic", "has links"}})
+	k.equal("after an edit", len(a["messages"].([]any)), len(linked)-1)
 }

@@ -76,13 +76,13 @@ func TestSearchText(t *testing.T) {
 
 func TestVisibleSource(t *testing.T) {
 	for text, want := range map[string]string{
-		"plain":                              "plain",
-		"a [b](http://c.example) d":          "a [b] d",
+		"plain":                               "plain",
+		"a [b](http://c.example) d":           "a [b] d",
 		"[b](<http://c.example> \"title\") d": "[b] d",
-		"[b](http://c.example/(x) 'e') f":    "[b] f",
-		"[![i](/a.png)](http://c.example) d": "[![i]] d",
-		"a](b":                               "a](b",
-		"[a] (b)":                            "[a] (b)",
+		"[b](http://c.example/(x) 'e') f":     "[b] f",
+		"[![i](/a.png)](http://c.example) d":  "[![i]] d",
+		"a](b":                                "a](b",
+		"[a] (b)":                             "[a] (b)",
 	} {
 		if got := VisibleSource(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)

@@ -95,6 +95,7 @@ type Server struct {
 	push       *pushService
 	exports    *exporter
 	sweeper    *sweeper
+	linkMarks  *linkMarker
 	http       *httpd.Server
 	mail       *incomingMail
 	metrics    *metricsServer
@@ -323,6 +324,7 @@ func (s *Server) buildTools() error {
 	s.orgs.SetOutbox(s.dispatcher, pusher != nil, account.URL != "")
 	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
 	s.sweeper = newSweeper(s.orgs, s.files, s.log)
+	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
 	s.tools.StartExport = s.exports.add
 	s.tools.SubdomainTaken = func(name string) bool {
 		_, _, taken := s.orgs.RealmByName(name)
@@ -333,6 +335,7 @@ func (s *Server) buildTools() error {
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
 		s.sweeper.Close()
+		s.linkMarks.Close()
 		if s.push.uploader != nil {
 			s.push.uploader.Close()
 		}
