@@ -158,3 +158,48 @@ func (d Disk) EachText(id realm.ID, fn func(ref realm.BodyRef, body func() (real
 		return fn(ref, func() (realm.Body, error) { return codec.DecodeText(value) })
 	})
 }
+
+// NewestTexts calls fn with the newest version of the text of each message after a message, in their order, until fn
+// returns false.
+func (d Disk) NewestTexts(
+	id realm.ID, after realm.MessageID, fn func(ref realm.BodyRef, body realm.Body) (more bool, err error),
+) error {
+	errEnough := errors.New("enough")
+	var ref realm.BodyRef
+	var newest []byte
+	last := func() error {
+		if ref.Message == 0 {
+			return nil
+		}
+		body, err := codec.DecodeText(newest)
+		if err != nil {
+			return err
+		}
+		more, err := fn(ref, body)
+		if err == nil && !more {
+			err = errEnough
+		}
+		return err
+	}
+	from := codec.TextKey(realm.BodyRef{Message: after + 1})
+	err := d.Store.Bodies(uint32(id), from, nil, func(key, value []byte) error {
+		next, err := codec.DecodeTextKey(key)
+		if err != nil {
+			return err
+		}
+		if next.Message != ref.Message {
+			if err := last(); err != nil {
+				return err
+			}
+		}
+		ref, newest = next, append(newest[:0], value...)
+		return nil
+	})
+	if err == nil {
+		err = last()
+	}
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return err
+}

@@ -28,6 +28,9 @@ func contentFromResult(r markdown.Result) realm.ContentInfo {
 	return x
 }
 
+// HasLink reports whether the text of a message has a link.
+func HasLink(b realm.Body) bool { return markdown.HasLink(b.HTML) }
+
 // escapeAsHTML shows a text that cannot be rendered: escaped and complete.
 func escapeAsHTML(text string) string {
 	text = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(text)

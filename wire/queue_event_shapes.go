@@ -82,6 +82,7 @@ var eventShapes = slices.Concat([]eventShape{
 	{"realm_user", "update", "person: {user_id: int, is_active: bool}"},
 	{"realm_user", "update", "person: {user_id: int, timezone: str, email: str}"},
 	{"realm_user", "update", "person: {user_id: int, bot_owner_id: int}"},
+	{"realm_user", "update", "person: {user_id: int, is_deleted: bool}"},
 	{"realm_user", "update", "person: {user_id: int, date_joined: str}"},
 	{"realm_user", "update", "person: {user_id: int, delivery_email: str?}"},
 	{"realm_user", "update", "person: {user_id: int, new_email: str}"},

@@ -312,7 +312,7 @@ var sections = []section{
 		obj{"has_pending_sponsorship_request": false}),
 	constantSection("realm_embedded_bots", "realm_embedded_bots: []", []any{}),
 	constantSection("realm_filters", "realm_filters: []", []any{}),
-	constantSection("stop_words", "stop_words: []", []any{}),
+	constantSection("stop_words", "stop_words: [str]", realm.StopWords()),
 	constantSection("video_calls", "has_zoom_token: bool", false),
 	constantSection("video_calls", "has_webex_token: bool", false),
 	fieldSection("onboarding_steps", "onboarding_steps: [{type: str, name: str}]", func(s *initialState) any {

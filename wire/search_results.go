@@ -21,13 +21,34 @@ type searchResult struct {
 	Marks realm.Highlighter // nil if all search terms are negated
 }
 
-// SearchText returns the searchable text of a message: its Markdown source and its rendered text.
+// SearchText returns the searchable text of a message: its Markdown source and its rendered text, without the addresses
+// of links that no reader sees.
 func SearchText(b realm.Body) string {
 	rendered := markdown.SearchText(b.HTML)
 	if rendered == b.Text {
 		return rendered
 	}
-	return b.Text + "\n" + rendered
+	return markdown.VisibleSource(b.Text) + "\n" + rendered
+}
+
+// phraseMatcher returns a function that reports whether the text of a message contains a phrase, which is in lower case.
+// An address that no reader sees does not count.
+func phraseMatcher(b realm.Body) func(phrase string) bool {
+	source := strings.ToLower(b.Text)
+	visible := strings.ToLower(markdown.VisibleSource(b.Text))
+	rendered := ""
+	return func(phrase string) bool {
+		if !strings.Contains(source, phrase) {
+			return false
+		}
+		if strings.Contains(visible, phrase) {
+			return true
+		}
+		if rendered == "" {
+			rendered = strings.ToLower(markdown.SearchText(b.HTML))
+		}
+		return strings.Contains(rendered, phrase)
+	}
 }
 
 // narrowSearch is the search part of a narrow: the candidates of the index, and the comparison with message texts
@@ -114,16 +135,16 @@ func (s *narrowSearch) textMatcher(doubts []realm.TextCondition) realm.BatchFilt
 			if ref.Message == 0 {
 				continue
 			}
-			text, read := "", false
+			var contains func(phrase string) bool
 			has := func(d realm.TextCondition) bool {
 				if d.TopicMatches.Has(int64(ids[i])) {
 					return true
 				}
-				if !read {
+				if contains == nil {
 					body, _ := s.c.Server.Text(s.c.Realm, ref)
-					text, read = strings.ToLower(body.Text), true
+					contains = phraseMatcher(body)
 				}
-				return strings.Contains(text, d.Phrase)
+				return contains(d.Phrase)
 			}
 			lacks := func(d realm.TextCondition) bool { return !has(d) }
 			out[i] = !slices.ContainsFunc(doubts, func(d realm.TextCondition) bool {

@@ -244,6 +244,10 @@ func temporaryURL(c *Call, f uploadPathForm) (Answer, error) {
 
 func visibleUpload(v realm.View, f uploadPathForm) (realm.Upload, error) {
 	u, ok := v.VisibleUpload(f.Realm + "/" + f.Path)
+	if !ok && v.Me() == nil { // without a login, the answer must not tell whether the file exists
+		return u, realm.Refuse(realm.Unauthenticated, "UNAUTHORIZED",
+			"Not logged in: API authentication or user session required")
+	}
 	if !ok {
 		return u, realm.Refuse(realm.NotFound, "BAD_REQUEST", "File not found")
 	}

@@ -257,6 +257,8 @@ func userChanged(e *realm.UserChanged, to *Recipient) any {
 		p["timezone"], p["email"] = *e.Timezone, apiEmail(*e.Person, to.Site)
 	case e.Owner != nil:
 		p["bot_owner_id"] = *e.Owner
+	case e.Deleted:
+		p["is_deleted"] = true
 	default:
 		panic(fmt.Sprintf("BUG: UserChanged without a change: %+v", *e))
 	}

@@ -27,6 +27,7 @@ func (c ArchiveChannel) Decide(t *Turn) (Done, error) {
 	}
 	t.removeFromAllDefaultGroups(ch.ID)
 	t.Record(f)
+	t.beginLeaving(f.Job)
 	if t.OrgBool("send_channel_events_messages") {
 		t.SendBotMessage(BotMessage{Channel: ch.ID, Topic: t.eventsTopicOf(ch),
 			Text: "Channel **" + ch.Name + "** has been archived" + t.byActor() + "."})

@@ -8,9 +8,10 @@ import (
 )
 
 // The messages of a channel become read for users that leave the channel, and for all subscribers when it is archived.
-// There can be many, so the server does this in steps, a turn each; a Leaving row is the job with the remaining
-// users. Clients count the messages as read immediately. So messages from before are also read for users who rejoin
-// before the job ends.
+// Messages that move to another channel become read for users that are not subscribed to it. Clients count the messages
+// as read immediately. So the turn that makes users leave also marks the messages read, for as many users as
+// leavingBudget allows. The rest is a job: the server does it in further steps, a turn each. Users that rejoin before
+// that are marked before they join.
 
 // Leaving is the row of one job: users that left a channel, whose unread messages there are not marked read yet.
 type Leaving struct {
@@ -65,29 +66,103 @@ func (r *Realm) startLeaving(job int64, c ChannelID, users ids.Set) {
 	r.small.leaving.put(job, &Leaving{Channel: c, Users: users, Last: MessageID(r.Org().NextMessage - 1)})
 }
 
-// leavingDue returns a turn that runs one step of the oldest job, or nil without a job.
+// leavingDue returns a turn that runs the next step of the jobs, the oldest first, or nil without a job.
 func leavingDue(r *Realm, _ int64) func(*Turn) (any, error) {
-	return oldestJobStep(&r.small.leaving, (*Turn).stepLeaving)
+	if r.small.leaving.size() == 0 {
+		return nil
+	}
+	return func(t *Turn) (any, error) {
+		for budget := leavingBudget; budget > 0; {
+			job, ok := t.small.leaving.firstKey()
+			if !ok {
+				break
+			}
+			budget -= t.stepLeaving(job, budget)
+		}
+		return nil, nil
+	}
 }
 
-// stepLeaving marks the channel's messages as read for the next users of a job, as many as leavingBudget allows.
-func (t *Turn) stepLeaving(job int64) {
+// beginLeaving runs the first step of jobs that the turn has started. Most jobs need no other.
+func (t *Turn) beginLeaving(jobs ...int64) {
+	budget := leavingBudget
+	for _, job := range jobs {
+		if budget > 0 && t.small.leaving.find(job) != nil {
+			budget -= t.stepLeaving(job, budget)
+		}
+	}
+}
+
+// finishLeaving marks the messages of channels read for users that are about to rejoin them. If they are very many,
+// the job does the rest.
+func (t *Turn) finishLeaving(joins []Subscribed) {
+	if t.small.leaving.size() == 0 {
+		return
+	}
+	budget := leavingBudget
+	for _, job := range t.small.leaving.keys() {
+		for i := range joins {
+			l := t.small.leaving.find(job)
+			if l == nil || l.Channel != joins[i].Channel || budget <= 0 {
+				continue
+			}
+			if back := ids.Intersection(l.Users, ids.SetOf(joins[i].Users...)); !back.Empty() {
+				budget -= t.stepLeavingOf(job, back, budget)
+			}
+		}
+	}
+}
+
+// stepLeaving marks the channel's messages as read for the next users of a job, as many as the budget allows. It
+// returns the cost.
+func (t *Turn) stepLeaving(job int64, budget int) int {
+	return t.stepLeavingOf(job, t.small.leaving.must(job).Users, budget)
+}
+
+// stepLeavingOf does the same for some users of the job.
+func (t *Turn) stepLeavingOf(job int64, users ids.Set, budget int) int {
 	l := t.small.leaving.must(job)
 	c := t.channels.must(l.Channel)
 	f := &LeftBehind{Job: job, Channel: l.Channel}
 	all := t.index.channels[l.Channel].ids.Between(0, int64(cmp.Or(l.Last, MaxMessageID)))
-	x := leavingScan{Turn: t, channel: l.Channel, overlaps: map[int64]bool{}, all: all}
-	x.sentHere, x.fromOtherChannels = x.all, ids.Difference(x.all, t.index.channels[l.Channel].sent)
-	if !x.fromOtherChannels.Empty() {
-		x.sentHere = ids.Difference(x.all, x.fromOtherChannels)
-		x.origins, x.fromOtherChannels = t.messageOrigins(x.fromOtherChannels, maxLeavingOrigins)
+	rejoined := func(u UserID) bool { return l.Last == 0 && !c.Archived && t.Realm.Subscribed(u, l.Channel) }
+	x := t.newLeavingScan(l.Channel, all)
+	cost, large := x.plan(f, users, rejoined, budget)
+	if old := t.small.backlogs.find(l.Backlog); large && old != nil && old.Messages.Equal(x.all) {
+		f.Backlog = l.Backlog
+	} else if large && l.Users.Len() >= minBacklogReaders {
+		f.Backlog, f.All = t.nextID("backlog"), x.all
 	}
-	large, cost := false, 0
-	l.Users.Each(func(id int64) bool {
+	t.Record(f)
+	return cost
+}
+
+// readMovingMessages marks messages, before they move to another channel, as read for the users in Strangers. The users
+// that the budget does not cover stay in Strangers: their messages become read by a job.
+func (t *Turn) readMovingMessages(m *MessageMove) {
+	if m.Strangers.Empty() {
+		return
+	}
+	f := &LeftBehind{Channel: m.From}
+	x := t.newLeavingScan(m.From, m.IDs)
+	none := func(UserID) bool { return false }
+	if _, large := x.plan(f, m.Strangers, none, leavingBudget); large && len(f.Users) >= minBacklogReaders {
+		f.Backlog, f.All = t.nextID("backlog"), x.all
+	}
+	m.Strangers = ids.Difference(m.Strangers, ids.SetOf(f.Users...))
+	if f.Users = nil; len(f.Together) > 0 {
+		t.Record(f)
+	}
+}
+
+// plan adds users to a fact, as many as the budget allows, with their unread messages unless skip returns true. It
+// returns the cost, and whether at least one user has many unread messages.
+func (x *leavingScan) plan(f *LeftBehind, users ids.Set, skip func(UserID) bool, budget int) (cost int, large bool) {
+	users.Each(func(id int64) bool {
 		u := UserID(id)
 		f.Users = append(f.Users, u)
-		if cost++; l.Last == 0 && !c.Archived && t.Realm.Subscribed(u, l.Channel) {
-			return cost < leavingBudget
+		if cost++; skip(u) {
+			return cost < budget
 		}
 		unread := x.unread(u)
 		cost += x.bytesRead / leavingBytesPerCost
@@ -95,10 +170,10 @@ func (t *Turn) stepLeaving(job int64) {
 			cost += leavingScanCost
 		}
 		if !x.fromOtherChannels.Empty() {
-			cost += t.countSources(u) * (1 + x.fromOtherChannels.SizeBytes()/leavingSourceBytesPerCost)
+			cost += x.countSources(u) * (1 + x.fromOtherChannels.SizeBytes()/leavingSourceBytesPerCost)
 		}
 		if unread.Empty() {
-			return cost < leavingBudget
+			return cost < budget
 		}
 		i := slices.IndexFunc(f.Together, func(g ReadTogether) bool { return g.Messages.Equal(unread) })
 		if i < 0 {
@@ -108,14 +183,9 @@ func (t *Turn) stepLeaving(job int64) {
 		}
 		f.Together[i].Users = append(f.Together[i].Users, u)
 		large = large || unread.Len() >= minBacklogUnread
-		return cost < leavingBudget
+		return cost < budget
 	})
-	if old := t.small.backlogs.find(l.Backlog); large && old != nil && old.Messages.Equal(x.all) {
-		f.Backlog = l.Backlog
-	} else if large && l.Users.Len() >= minBacklogReaders {
-		f.Backlog, f.All = t.nextID("backlog"), x.all
-	}
-	t.Record(f)
+	return cost, large
 }
 
 // leavingScan computes the unread messages of users who left a channel.
@@ -131,6 +201,17 @@ type leavingScan struct {
 	fromOtherChannels ids.Set
 	overlaps          map[int64]bool // by backlog: whether it contains some of all
 	bytesRead         int            // bytes of sets that the last call of unread looked at
+}
+
+// newLeavingScan returns the scan of some messages, which are in a channel.
+func (t *Turn) newLeavingScan(c ChannelID, all ids.Set) *leavingScan {
+	x := &leavingScan{Turn: t, channel: c, overlaps: map[int64]bool{}, all: all}
+	x.sentHere, x.fromOtherChannels = all, ids.Difference(all, t.index.channels[c].sent)
+	if !x.fromOtherChannels.Empty() {
+		x.sentHere = ids.Difference(all, x.fromOtherChannels)
+		x.origins, x.fromOtherChannels = t.messageOrigins(x.fromOtherChannels, maxLeavingOrigins)
+	}
+	return x
 }
 
 // unread returns the channel's messages that a user received and has not read. The caller must not change the set:
@@ -220,10 +301,10 @@ func (x *leavingScan) hasReadAny(rd *MessageMarks) bool {
 	return x.all.Intersects(rd.Read)
 }
 
-// LeftBehind says that the messages of a channel are read for some users who left it. These users are removed from
+// LeftBehind says that the messages of a channel are read for some users that left it. These users are removed from
 // the job.
 type LeftBehind struct {
-	Job     int64
+	Job     int64 // 0: none, the messages are about to move
 	Channel ChannelID
 	Users   []UserID  // users of this step
 	Readers []UserID  // set in facts older than Together: those of Users that had unread messages
@@ -254,13 +335,18 @@ func (f *LeftBehind) readGroups() []ReadTogether {
 }
 
 func (f *LeftBehind) apply(r *Realm) {
-	l := r.small.leaving.change(f.Job)
+	var l *Leaving
+	if f.Job != 0 {
+		l = r.small.leaving.change(f.Job)
+	}
 	var b *Backlog
 	if f.Backlog != 0 {
 		if !f.All.Empty() {
 			r.reserveID("backlog", f.Backlog)
 			r.small.backlogs.put(f.Backlog, &Backlog{Messages: f.All})
-			l.Backlog = f.Backlog
+			if l != nil {
+				l.Backlog = f.Backlog
+			}
 		}
 		b = r.small.backlogs.change(f.Backlog)
 	}
@@ -278,6 +364,9 @@ func (f *LeftBehind) apply(r *Realm) {
 	}
 	if b != nil && b.Readers == 0 {
 		r.small.backlogs.remove(f.Backlog)
+	}
+	if l == nil {
+		return
 	}
 	for _, u := range f.Users {
 		l.Users.Remove(int64(u))
@@ -315,7 +404,8 @@ func (f *LeftBehind) tell(r *Realm) []Notice {
 	return out
 }
 
-// MessagesReadAfterLeaving is the event update_message_flags for messages of a channel that the user left.
+// MessagesReadAfterLeaving is the event update_message_flags for messages of a channel that the user left, or that move
+// to a channel without the user.
 type MessagesReadAfterLeaving struct{ Messages ids.Set }
 
 func (*MessagesReadAfterLeaving) EventType() string { return "update_message_flags" }

@@ -123,19 +123,26 @@ func (s *crowdScene) unread() map[UserID][]MessageID {
 	return out
 }
 
-// runLeavingJobs runs all steps of leaving jobs, with a restart after each. It returns the messages that events mark
-// read.
+// noteMarked adds the messages that events of the last turn mark read.
+func (s *crowdScene) noteMarked(marked map[UserID][]MessageID) {
+	for _, u := range s.users {
+		for _, e := range realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, u) {
+			marked[u] = append(marked[u], ids.IDs[MessageID](e.Messages)...)
+		}
+	}
+}
+
+// runLeavingJobs runs the steps of leaving jobs that the turn of the command left, with a restart after each. It returns
+// the messages that events of the command and of the steps mark read.
 func (s *crowdScene) runLeavingJobs() (marked map[UserID][]MessageID, steps int) {
 	marked = map[UserID][]MessageID{}
+	s.noteMarked(marked)
+	s.Restart()
 	for due := s.Realm.Due(s.Now); due != nil; due = s.Realm.Due(s.Now) {
 		if _, err := realmtest.RunTurn(s.Scene, realmtest.System, due); err != nil {
 			s.T.Fatal(err)
 		}
-		for _, u := range s.users {
-			for _, e := range realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, u) {
-				marked[u] = append(marked[u], ids.IDs[MessageID](e.Messages)...)
-			}
-		}
+		s.noteMarked(marked)
 		s.Restart()
 		steps++
 	}
@@ -173,7 +180,7 @@ func TestArchiveMarksMessagesRead(t *testing.T) {
 	before := s.unread()
 	do(s.testScene, s.owner, ArchiveChannel{s.channel1})
 	marked, steps := s.runLeavingJobs()
-	if steps < 2 {
+	if steps < 1 {
 		t.Errorf("%d steps: the test needs a restart between steps", steps)
 	}
 	here := func(_ UserID, id MessageID) bool { return s.info(id).Channel == s.channel1 }
@@ -202,21 +209,41 @@ func TestArchiveMarksMessagesRead(t *testing.T) {
 	s.checkRead(before, here, marked)
 }
 
-// Messages from before leaving are read, also for users that rejoin before the job ends. Messages that are moved
+// Messages from before leaving are read at once for users that rejoin before the job ends. Messages that are moved
 // meanwhile do not become unread for users that have read them.
 func TestLeaveAndRejoinBeforeJobEnds(t *testing.T) {
 	s := newCrowdScene(t, 2)
-	gone, back := s.users[:100], s.users[10:20]
+	gone, back := s.users[:100], s.users[80:90]
 	before := s.unread()
 	do(s.testScene, s.owner, Unsubscribe{Names: []string{"there"}, Principals: principals(gone...)})
+	marked := map[UserID][]MessageID{}
+	s.noteMarked(marked)
+	if marked[gone[1]] == nil {
+		t.Error("the turn of the command marked no message read")
+	}
+	if marked[back[1]] != nil || marked[back[2]] != nil {
+		t.Fatal("the first step was enough: the test needs users that the job has not reached")
+	}
 	do(s.testScene, s.ann, Subscribe{Channels: channelsToJoin("there"),
 		Principals: principals(back...), AllOrNothing: true})
+	s.noteMarked(marked)
+	now := s.unread()
+	for _, u := range back {
+		for _, id := range now[u] {
+			if s.info(id).Channel == s.channel1 {
+				t.Errorf("message %d is unread for user %d, who rejoined", id, u)
+			}
+		}
+	}
 	fresh := s.post(s.ann, s.channel1, "topic 1", "news")
 	s.messages = append(s.messages, fresh)
 	for _, u := range slices.Concat(back, s.users[100:]) {
 		before[u] = append(before[u], fresh)
 	}
-	marked, _ := s.runLeavingJobs()
+	later, _ := s.runLeavingJobs()
+	for u, list := range later {
+		marked[u] = append(marked[u], list...)
+	}
 	s.checkRead(before, func(u UserID, id MessageID) bool {
 		return id != fresh && slices.Contains(gone, u) && s.info(id).Channel == s.channel1
 	}, marked)
@@ -230,6 +257,44 @@ func TestLeaveAndRejoinBeforeJobEnds(t *testing.T) {
 			t.Errorf("user %d has %d unread messages after one was moved, %d before", u, len(ids), len(before[u]))
 		}
 	}
+}
+
+// Messages that move are read at once for the subscribers of the old channel that are not subscribed to the new one. The
+// event of the move says so too, even if a job has still to mark the messages.
+func TestMoveMarksMessagesRead(t *testing.T) {
+	s := newCrowdScene(t, 4)
+	id := s.messages[400]
+	for i := 400; s.info(id).Channel != s.channel1; i++ {
+		id = s.messages[i+1]
+	}
+	before := s.unread()
+	moving := ids.Set{}
+	for _, other := range s.messages {
+		if o := s.info(other); o.Channel == s.channel1 && o.Topic == s.info(id).Topic {
+			moving.Add(int64(other))
+		}
+	}
+	do(s.testScene, s.owner, moveToChannel(id, MoveAll, s.channel2))
+	inTurn := 0
+	for _, u := range s.users {
+		_, subscribed := slices.BinarySearch(s.Realm.Subscribers(s.channel2), u)
+		_, moved := slices.BinarySearch(s.Realm.Subscribers(s.channel1), u)
+		if len(realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, u)) > 0 {
+			inTurn++
+		}
+		for _, e := range realmtest.ListEventsOf[*MessageUpdate](s.Scene, u) {
+			if read := e.FlagsFor(u)&FlagRead != 0; moved && !subscribed && !read {
+				t.Errorf("user %d gets the moved message as unread", u)
+			}
+		}
+	}
+	marked, steps := s.runLeavingJobs()
+	if inTurn == 0 || steps == 0 {
+		t.Errorf("%d users have the messages marked in the turn, %d steps: the test needs both", inTurn, steps)
+	}
+	s.checkRead(before, func(u UserID, id MessageID) bool {
+		return moving.Has(int64(id)) && !slices.Contains(s.Realm.Subscribers(s.channel2), u)
+	}, marked)
 }
 
 // Messages that many users left unread are stored once, and only as long as a user refers to them.
@@ -258,22 +323,18 @@ func TestBacklogStoredOnce(t *testing.T) {
 	}
 }
 
-// Users that leave first are processed first, in whatever order the jobs are loaded.
-func TestLeavingJobsRunInOrder(t *testing.T) {
+// The turn that lets a user leave marks the messages read: nothing waits for the clock.
+func TestLeavingMarksMessagesReadAtOnce(t *testing.T) {
 	s := newTestScene(t)
 	first := s.post(s.ann, s.public, "t", "hi")
-	s.leave(s.bo, s.public)
-	s.leave(s.guest, s.public)
-	s.leave(s.ann, s.public)
 	for _, u := range []UserID{s.bo, s.guest, s.ann} {
-		s.Restart()
-		s.runDue()
+		s.leave(u, s.public)
 		e := realmtest.ListEventsOf[*MessagesReadAfterLeaving](s.Scene, u)
 		if len(e) != 1 || !e[0].Messages.Has(int64(first)) {
 			t.Fatalf("user %d got the events %v", u, s.ListEvents(u))
 		}
-	}
-	if s.Realm.Due(s.Now) != nil {
-		t.Error("a job is left")
+		if s.Realm.HasJobs() {
+			t.Error("a job is left")
+		}
 	}
 }

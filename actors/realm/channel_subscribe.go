@@ -278,8 +278,9 @@ func (c Subscribe) checkChannel(t *Turn, plan *subscribePlan, x ChannelToJoin) e
 		return err
 	}
 	if old := t.FindChannelByName(name); old != nil {
+		archived := old.Archived && !t.allSubscribed(old.ID, plan)
 		switch {
-		case old.Archived || !t.hasContentAccess(plan.me, old):
+		case archived || !t.hasContentAccess(plan.me, old):
 			plan.denied = append(plan.denied, old.Name)
 		case plan.existing.Add(int64(old.ID)):
 			plan.joins = append(plan.joins, channelJoin{existing: old, color: x.Color})
@@ -304,6 +305,16 @@ func (c Subscribe) checkChannel(t *Turn, plan *subscribePlan, x ChannelToJoin) e
 	}
 	plan.joins = append(plan.joins, channelJoin{plan: p, color: x.Color})
 	return nil
+}
+
+// allSubscribed reports whether the caller and the users of the request are subscribed to a channel already.
+func (t *Turn) allSubscribed(c ChannelID, plan *subscribePlan) bool {
+	for _, u := range plan.users {
+		if !t.Realm.Subscribed(u.ID, c) {
+			return false
+		}
+	}
+	return t.Realm.Subscribed(plan.me.ID, c)
 }
 
 // mayAddSubscribers reports whether u may subscribe other users to a channel that u can access.
@@ -418,6 +429,11 @@ func (t *Turn) leaveChannels(channels []*Channel, users []UserID) UnsubscribeRes
 		}
 	}
 	t.recordUnsubscribed(facts)
+	jobs := make([]int64, len(facts))
+	for i := range facts {
+		jobs[i] = facts[i].Job
+	}
+	t.beginLeaving(jobs...)
 	return a
 }
 

@@ -54,6 +54,7 @@ func (x *slab[T]) alloc(n int) []T {
 // recordSubscribed records planned joins, several combined into one fact. Limited guests may see other users
 // afterwards.
 func (t *Turn) recordSubscribed(facts []Subscribed) {
+	t.finishLeaving(facts)
 	for len(facts) > 0 {
 		n := factsPerBatch(facts, func(f Subscribed) []UserID { return f.Users })
 		if n == 1 {

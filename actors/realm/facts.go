@@ -116,6 +116,7 @@ var typeByNumber = map[uint16]any{
 	230: (*HistoryBegins)(nil),
 	231: (*MessagesDeleted)(nil),
 	232: (*ServiceTriggered)(nil),
+	275: (*LinksMarked)(nil),
 
 	// 280-319 reading: flags
 	280: (*FlagsChanged)(nil),

@@ -451,8 +451,8 @@ func (c ChangeMembers) plan(t *Turn, g *Group) (out []Fact, err error) {
 			return nil, BadRequest("User %d is already a member of this group", u)
 		}
 	}
-	for _, u := range c.Remove {
-		if !containsSorted(g.Members, u) || t.isInactive(u) {
+	for _, u := range c.Remove { // removals come after additions, so they may be about the same members
+		if !containsSorted(g.Members, u) && !slices.Contains(c.Add, u) || t.isInactive(u) {
 			return nil, BadRequest("There is no member '%d' in this user group", u)
 		}
 	}
@@ -468,7 +468,7 @@ func (c ChangeMembers) plan(t *Turn, g *Group) (out []Fact, err error) {
 		}
 	}
 	for _, s := range c.RemoveGroups {
-		if !slices.Contains(g.Subgroups, s) {
+		if !slices.Contains(g.Subgroups, s) && !slices.Contains(c.AddSubgroups, s) {
 			return nil, BadRequest("User group %d is not a subgroup of this group.", s)
 		}
 	}

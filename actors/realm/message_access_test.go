@@ -108,8 +108,10 @@ func TestVisitorNarrows(t *testing.T) {
 	if m, err := visitor.VisibleMessage(open); err != nil || m.Flags != FlagRead {
 		t.Errorf("visitor and web-public message: %v, flags %b", err, m.Flags)
 	}
-	if _, err := visitor.VisibleMessage(closed); err == nil {
-		t.Error("a visitor can read a message of a public channel")
+	for _, id := range []MessageID{closed, 9999} {
+		if _, err := visitor.VisibleMessage(id); err == nil || err.(*Refusal).Code != "UNAUTHORIZED" {
+			t.Errorf("a visitor asks for message %d: %v", id, err)
+		}
 	}
 }
 

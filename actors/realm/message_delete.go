@@ -87,6 +87,7 @@ func (c DeleteTopic) Decide(t *Turn) (job int64, err error) {
 		return 0, nil
 	case n <= maxDeletedPerTurn:
 		t.deleteMessages(ids.IDs[MessageID](messages), DeletedByUser, me.ID)
+		t.clearTopicPolicies(ch.ID, topic)
 		return 0, nil
 	}
 	if err := t.checkJobLimit(); err != nil {

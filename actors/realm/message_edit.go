@@ -62,7 +62,7 @@ func (c EditMessage) Decide(t *Turn) (Edited, error) {
 		return Edited{}, err
 	}
 	p := &messageEdit{EditMessage: c, me: me, info: info}
-	if err := p.check(t); err != nil {
+	if err := p.check(t); err != nil || p.unchanged {
 		return Edited{}, err
 	}
 	answer := p.record(t)
@@ -80,6 +80,7 @@ type messageEdit struct {
 	newTopic      string   // the new topic, if Topic is not nil
 	targetChannel *Channel // the new channel, or the present one if it does not change
 	resolveToggle bool     // the edit only marks the topic as resolved or unresolved
+	unchanged     bool     // the messages are in the channel already, and nothing else was asked for
 	ids           ids.Set  // the messages that move
 }
 
@@ -116,6 +117,9 @@ func (p *messageEdit) check(t *Turn) error {
 	if err := p.checkCombination(t); err != nil {
 		return err
 	}
+	if p.unchanged {
+		return p.mayChangeChannel(t)
+	}
 	if p.Topic != nil {
 		if err := p.mayChangeTopic(t); err != nil {
 			return err
@@ -150,11 +154,16 @@ func (p *messageEdit) checkCombination(t *Turn) error {
 			p.Topic = nil
 		}
 	}
-	if p.Channel == p.info.Channel {
+	sameChannel := p.Channel != 0 && p.Channel == p.info.Channel
+	if sameChannel {
 		p.Channel = 0
 	}
 	if p.Content == nil && p.Topic == nil && p.Channel == 0 {
-		return errNothingToChange()
+		if !sameChannel {
+			return errNothingToChange()
+		}
+		p.unchanged, p.targetChannel = true, t.channels.must(p.info.Channel)
+		return nil
 	}
 	// Direct messages have neither channel nor topic. After this, a change of topic or channel is about a channel
 	// message.

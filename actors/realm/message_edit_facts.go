@@ -51,6 +51,7 @@ func (p *messageEdit) record(t *Turn) Edited {
 		// deactivated accounts too: they may be reactivated
 		from, to := t.index.channels[m.From].subscribers, t.index.channels[m.To].subscribers
 		m.Strangers, m.Job = ids.Difference(from, to), t.nextID("leaving")
+		t.readMovingMessages(m)
 		if t.hasProtectedHistory(p.targetChannel) {
 			m.Give = ids.IDs[UserID](to)
 		}
@@ -135,8 +136,8 @@ type MessageMove struct {
 	// Give are users that get a row of every message, which counts as read: in the target channel they can see only
 	// messages of which they have a row.
 	Give []UserID
-	// Strangers are subscribers of the channel From that are not subscribed to To. The job with the number Job marks
-	// the messages as read for them; see channel_leave.go.
+	// Strangers are subscribers of the channel From that are not subscribed to To, and that have not got the messages
+	// marked read before the move. The job with the number Job does it; see channel_leave.go.
 	Strangers ids.Set
 	Job       int64
 	Respelled bool // in facts older than Spellings: not all messages had the spelling TopicName before
@@ -520,15 +521,18 @@ func (f *MessageUpdated) updateNotices(r *Realm) []Notice {
 		return nil
 	}
 	if e.NewChannel == 0 || e.NewChannel == e.Channel {
-		e.Flags = r.groupByFlags(audience, f.Message, m)
+		e.Flags = r.groupByFlags(audience, f.Message, m, ids.Set{})
 		return []Notice{{To: audience, Event: e}}
 	}
-	return r.movedNotices(e, audience, f.Message, m)
+	return r.movedNotices(e, audience, f.Message, m, f.Move.Strangers)
 }
 
 // movedNotices returns the events of messages that moved to another channel. Users that can see the messages in the new
 // channel but cannot see the old one get the event without the old channel's name.
-func (r *Realm) movedNotices(e *MessageUpdate, to []UserID, id MessageID, m *message) (out []Notice) {
+// For readers the message is read although a job has still to mark it.
+func (r *Realm) movedNotices(
+	e *MessageUpdate, to []UserID, id MessageID, m *message, readers ids.Set,
+) (out []Notice) {
 	canSee, audience := r.channelAudienceSet(r.channels.must(e.Channel)), ids.SetOf(to...)
 	withoutName := *e
 	withoutName.ChannelName = ""
@@ -537,7 +541,7 @@ func (r *Realm) movedNotices(e *MessageUpdate, to []UserID, id MessageID, m *mes
 		event *MessageUpdate
 	}{{ids.Intersection(audience, canSee), e}, {ids.Difference(audience, canSee), &withoutName}} {
 		if ids := ids.IDs[UserID](part.to); len(ids) > 0 {
-			part.event.Flags = r.groupByFlags(ids, id, m)
+			part.event.Flags = r.groupByFlags(ids, id, m, readers)
 			out = append(out, Notice{To: ids, Event: part.event})
 		}
 	}
@@ -560,8 +564,8 @@ func (g FlagGroups) Of(u UserID) Flags {
 	return FlagRead
 }
 
-// groupByFlags sorts users, which ascend, by their flags of a message.
-func (r *Realm) groupByFlags(to []UserID, id MessageID, m *message) FlagGroups {
+// groupByFlags sorts users, which ascend, by their flags of a message. For readers the message counts as read.
+func (r *Realm) groupByFlags(to []UserID, id MessageID, m *message, readers ids.Set) FlagGroups {
 	received := r.receivedFunc(id, m)
 	var named, grouped, topic, alerted sortedCursor
 	if e := r.extra(id, m); e != nil {
@@ -585,6 +589,9 @@ func (r *Realm) groupByFlags(to []UserID, id MessageID, m *message) FlagGroups {
 				mentions |= FlagAlert
 			}
 			flags = r.flagsWithMentions(u, marks, id, m, mentions)
+			if readers.Has(int64(u)) {
+				flags |= FlagRead
+			}
 		}
 		if last >= len(combinations) || combinations[last] != flags {
 			if last = slices.Index(combinations, flags); last < 0 {

@@ -384,7 +384,7 @@ func TestMoveToProtectedHistoryForNonsubscribers(t *testing.T) {
 	old := s.post(s.ann, s.public, "a", "old") // cy has a row of it, late has none
 	s.join(late, s.public)
 	do(s, s.bo, moveToChannel(old, MoveAll, s.protected))
-	s.ExpectEvents(s.cy, "update_message", "stream", "stream")
+	s.ExpectEvents(s.cy, "update_message_flags", "update_message", "stream", "stream")
 	s.ExpectEvents(late, "delete_message", "stream", "stream")
 	if _, err := s.ViewAs(late).ReadableMessage(old); err == nil {
 		t.Error("a user without a row can read protected history")
@@ -483,6 +483,62 @@ func TestDeleteTopic(t *testing.T) {
 	}
 	if do(s, s.admin, DeleteTopic{s.public, "a"}) != 0 {
 		t.Error("a job is left for an unknown topic")
+	}
+}
+
+// Deleting a whole topic, however long, removes the policies of all users for it. Deleting its last single message does
+// not, nor does deleting only the messages that the caller can see.
+func TestDeleteTopicClearsPolicies(t *testing.T) {
+	s := newTestScene(t)
+	s.post(s.ann, s.public, "b", "the channel's first message")
+	for _, n := range []int{3, 205} {
+		for range n {
+			s.post(s.ann, s.public, "a", "hi")
+		}
+		do(s, s.bo, SetTopicPolicy{s.public, "a", TopicMuted})
+		do(s, s.ann, SetTopicPolicy{s.public, "A", TopicFollowed})
+		do(s, s.bo, SetTopicPolicy{s.public, "b", TopicMuted})
+		job := do(s, s.admin, DeleteTopic{s.public, "A"})
+		if job != 0 {
+			s.runDueTurns(1)
+			if s.Realm.TopicPolicyOf(s.bo, s.public, "a") != TopicMuted {
+				t.Error("a policy is gone before all messages are")
+			}
+			s.runDueTurns(1)
+		}
+		s.ExpectEvents(s.bo, "delete_message", "muted_topics", "user_topic")
+		e := realmtest.ListEventsOf[*TopicPolicySet](s.Scene, s.bo)[0]
+		if e.Channel != s.public || e.Topic != "A" || e.Policy != TopicInherits {
+			t.Errorf("the event says %+v", e)
+		}
+		if l := realmtest.ListEventsOf[*MutedTopicsTold](s.Scene, s.bo)[0].List; len(l) != 1 || l[0].Topic != "b" {
+			t.Errorf("muted topics: %v", l)
+		}
+		for _, u := range []UserID{s.ann, s.bo} {
+			if p := s.Realm.TopicPolicyOf(u, s.public, "a"); p != TopicInherits {
+				t.Errorf("user %d has still the policy %d", u, p)
+			}
+		}
+		if s.Realm.TopicPolicyOf(s.bo, s.public, "b") != TopicMuted {
+			t.Error("the policy of another topic is gone")
+		}
+		do(s, s.bo, SetTopicPolicy{s.public, "b", TopicInherits})
+	}
+
+	do(s, s.bo, SetTopicPolicy{s.public, "c", TopicMuted})
+	id := s.post(s.ann, s.public, "c", "hi")
+	do(s, s.admin, DeleteMessage{id})
+	if s.Realm.TopicPolicyOf(s.bo, s.public, "c") != TopicMuted {
+		t.Error("deleting a single message removed a policy")
+	}
+
+	do(s, s.bo, SetTopicPolicy{s.protected, "d", TopicMuted})
+	hidden := s.post(s.ann, s.protected, "d", "before")
+	s.join(s.owner, s.protected)
+	s.post(s.ann, s.protected, "d", "after")
+	do(s, s.owner, DeleteTopic{s.protected, "d"})
+	if s.info(hidden).ID != hidden || s.Realm.TopicPolicyOf(s.bo, s.protected, "d") != TopicMuted {
+		t.Error("a topic with messages that the caller cannot see lost a policy")
 	}
 }
 
@@ -686,4 +742,21 @@ func TestMoveNoticeNamesChannelOnlyToReadersThatMayKnowIt(t *testing.T) {
 			t.Errorf("from %d to %d the notices are %q", x.from, x.to, got)
 		}
 	}
+}
+
+// A client may repeat a move: the messages are in the channel already, and nothing happens. The user still needs the
+// permission to move messages.
+func TestMoveToSameChannel(t *testing.T) {
+	s := newTestScene(t)
+	id := s.post(s.ann, s.public, "a", "hi")
+	for _, mode := range []string{MoveOne, MoveAll} {
+		do(s, s.owner, moveToChannel(id, mode, s.public))
+		s.ExpectNoEvents(s.ann, s.bo)
+	}
+	if i := s.info(id); i.Moved != 0 || len(i.History) != 0 {
+		t.Errorf("the message has moved: %+v", i)
+	}
+	do(s, s.owner, ChangeOrganization{Groups: []GroupChange{
+		{Name: "can_move_messages_between_channels_group", New: s.group("role:moderators")}}})
+	refused(s, s.ann, moveToChannel(id, MoveOne, s.public), "You don't have permission to move this message")
 }

@@ -357,8 +357,10 @@ func (g PageRange) check() error {
 	return nil
 }
 
-// Bounded returns the range reduced to MaxFlagged messages.
+// Bounded returns the range for a change of flags, reduced to MaxFlagged messages. The anchor "newest", and "first_unread"
+// without unread messages, name the newest message (protocol).
 func (g PageRange) Bounded() PageRange {
+	g.OrNewest = true
 	if g.Before+g.After > MaxFlagged {
 		g.Before = min(g.Before, max(MaxFlagged-g.After, MaxFlagged/2))
 		g.After = min(g.After, MaxFlagged-g.Before)

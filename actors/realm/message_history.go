@@ -34,6 +34,8 @@ type PageRange struct {
 	Anchor        Anchor
 	Before, After int
 	Exclude       bool // leave out the anchor message itself
+	// OrNewest makes an anchor after all messages name the newest one, in a range of nothing but the anchor.
+	OrNewest bool
 }
 
 // Page is a range of consecutive messages of a narrow. Found says that it contains the anchor message. Oldest and
@@ -160,6 +162,9 @@ func (n *NarrowResult) Page(anchor int64, r PageRange, match BatchFilter) Page {
 
 // pageAround is Page for candidates that only match has still to filter.
 func (n *NarrowResult) pageAround(anchor int64, r PageRange, match BatchFilter) Page {
+	if r.OrNewest && anchor >= NewestAnchor && r.Before+r.After == 0 && !r.Exclude {
+		r.Before = 1
+	}
 	p := Page{Anchor: anchor}
 	p.IDs = lastMatchesBelow(n.ids, anchor, r.Before, match)
 	slices.Reverse(p.IDs)
@@ -307,11 +312,15 @@ func (r *Realm) visibleHistory(list []Revision) []Revision {
 // VisibleMessage returns one message. Hidden and unknown messages get the same refusal. Logged-out visitors may read
 // web-public channels if spectators are allowed.
 func (v View) VisibleMessage(id MessageID) (VisibleMessage, error) {
-	if v.User == 0 && !v.System && !v.SpectatorsAllowed() {
+	visitor := v.User == 0 && !v.System
+	if visitor && !v.SpectatorsAllowed() {
 		return VisibleMessage{}, errNotLoggedIn()
 	}
 	if s := v.VisibleMessages([]MessageID{id}); len(s) == 1 {
 		return s[0], nil
+	}
+	if visitor { // whether the message exists or not
+		return VisibleMessage{}, errNotLoggedIn()
 	}
 	return VisibleMessage{}, errInvalidMessage()
 }

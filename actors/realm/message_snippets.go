@@ -64,9 +64,6 @@ type ChangeSnippet struct {
 }
 
 func (c ChangeSnippet) Decide(t *Turn) (Done, error) {
-	if c.Title == nil && c.Content == nil {
-		return Done{}, BadRequest("No new data is supplied")
-	}
 	old := t.small.snippets.findOwned(t.User, c.ID)
 	if old == nil {
 		return Done{}, Missing("Saved snippet does not exist.")

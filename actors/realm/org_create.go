@@ -32,6 +32,10 @@ type Organization struct {
 	FullAt int64
 
 	Push *PushState // at the push bouncer; nil: never asked
+
+	// LinksChecked is the last message whose text was checked for links that older programs did not count; see
+	// message_links.go. MaxMessageID: all are.
+	LinksChecked MessageID
 }
 
 // System bots. They exist from the first fact on.

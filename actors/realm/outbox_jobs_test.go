@@ -215,9 +215,19 @@ func TestDeactivationDeletesMessages(t *testing.T) {
 	Do(s, olive, realm.DeactivateUser{User: ann, Actions: realm.DeactivationActions{
 		Profile: true, Public: true, Direct: true},
 		FarewellEmail: func(u *realm.User, org string) realm.Email { return realm.Email{To: u.Email, Subject: org} }})
-	if u := s.Realm.Find(ann); u.Name != "Deleted user" || u.Active {
-		t.Errorf("the account is %q", u.Name)
+	if u := s.Realm.Find(ann); u.Name != "Deleted user" || u.Active || !u.Deleted {
+		t.Errorf("the account is %q, deleted: %v", u.Name, u.Deleted)
 	}
+	deleted := 0
+	for _, e := range ListEventsOf[*realm.UserChanged](s, bo) {
+		if e.ID == ann && e.Deleted {
+			deleted++
+		}
+	}
+	if deleted != 1 {
+		t.Errorf("%d events say that the account is deleted", deleted)
+	}
+	ExpectRefusal(s, olive, realm.ReactivateUser{User: ann}, "No such user")
 	if l := outboxJobs(s, realm.OutboxEmail); len(l) != 1 || l[0].Letter.To != "ann@example.com" {
 		t.Errorf("emails: %+v", l)
 	}

@@ -23,7 +23,7 @@ import (
 //
 // A message with very many possible recipients of notifications becomes a job, too. Two other kinds of work proceed in
 // steps in the same way, from rows of their own. channel_leave.go marks the messages of channels that were left as
-// read. user_purge.go deletes accounts with their messages. They wait for the clock, because no caller waits for them.
+// read. user_purge.go deletes accounts with their messages; that waits for the clock, because no caller waits for it.
 
 // Job is the row of the rest of one large request.
 type Job struct {
@@ -109,8 +109,10 @@ func (t *Turn) startJob(j Job) int64 {
 // JobRemains reports whether a job is not finished.
 func (r *Realm) JobRemains(id int64) bool { return r.small.jobs.find(id) != nil }
 
-// HasJobs reports whether there are jobs. They do not wait for the clock.
-func (r *Realm) HasJobs() bool { return r.small.jobs.size() > 0 || r.restoringArchive() != "" }
+// HasJobs reports whether there are jobs that do not wait for the clock.
+func (r *Realm) HasJobs() bool {
+	return r.small.jobs.size() > 0 || r.small.leaving.size() > 0 || r.restoringArchive() != ""
+}
 
 // jobsDue returns a turn with the next step of the oldest job, or nil if there is none.
 func jobsDue(r *Realm, _ int64) func(*Turn) (any, error) {
@@ -275,6 +277,7 @@ func (t *Turn) stepDelete(j *Job) ids.Set {
 	}
 	done := j.Rest.Between(int64(messages[0]), MaxMessageID)
 	t.deleteMessages(messages, DeletedByUser, j.By)
+	t.clearTopicPolicies(j.Channels[0], j.Topic)
 	return done
 }
 

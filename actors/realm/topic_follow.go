@@ -120,6 +120,17 @@ func (t *Turn) moveTopicPolicies(from ChannelID, old string, to ChannelID, topic
 	}
 }
 
+// clearTopicPolicies removes the policies of all users for a topic that was deleted, unless messages are left that the
+// caller cannot see. A later topic of that name starts without them.
+func (t *Turn) clearTopicPolicies(c ChannelID, topic string) {
+	policies := t.index.topicPreferences[topicKey{c, fold(topic)}]
+	if policies == nil || t.index.channels[c].topics[fold(topic)] != nil {
+		return
+	}
+	users := ids.IDs[UserID](ids.Union(policies[:]...))
+	t.Record(&TopicPoliciesSet{Users: users, Channel: c, Topic: topic, At: t.Now})
+}
+
 // mergedPolicy returns the policy of a topic that was merged from topics with policies a and b.
 func mergedPolicy(a, b int) int {
 	switch {

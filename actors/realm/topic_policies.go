@@ -275,10 +275,7 @@ func (c MuteTopic) Decide(t *Turn) (Done, error) {
 	if ch == nil {
 		return Done{}, errMuteTopic(c.Remove, errInvalidChannel())
 	}
-	if c.Remove {
-		if t.TopicPolicyOf(t.User, ch.ID, topic) != TopicMuted {
-			return Done{}, BadRequest("Topic is not muted")
-		}
+	if c.Remove { // whatever the policy is: a client may send the request again
 		t.recordTopicPolicy(t.User, ch.ID, topic, TopicInherits)
 		return Done{}, nil
 	}
@@ -292,7 +289,7 @@ func (c MuteTopic) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// errMuteTopic returns other, except when a mute is removed: then every error is "Topic is not muted".
+// errMuteTopic returns other, except when a mute is removed: then every error about the channel is "Topic is not muted".
 func errMuteTopic(remove bool, other *Refusal) *Refusal {
 	if remove {
 		return BadRequest("Topic is not muted")

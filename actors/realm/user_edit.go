@@ -212,7 +212,7 @@ func (c DeactivateUser) Decide(t *Turn) (Done, error) {
 			return Done{}, Refuse(Invalid, "CANNOT_DEACTIVATE_LAST_USER", "Cannot deactivate the only "+entity+".").
 				With("is_last_owner", entity != "user").With("entity", entity)
 		}
-	} else if err := t.checkDeactivate(u, c.Bot); err != nil {
+	} else if err := t.checkDeactivate(u, c.Bot, c.Actions == DeactivationActions{}); err != nil {
 		return Done{}, err
 	}
 	if u.Active {
@@ -235,9 +235,10 @@ func (c DeactivateUser) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// checkDeactivate refuses callers who may not deactivate the account. bot says that the request is for a bot. The order
-// of the refusals is the protocol's.
-func (t *Turn) checkDeactivate(u *User, bot bool) error {
+// checkDeactivate refuses callers that are not allowed to deactivate the account. bot says that the request is for a bot,
+// plain that it deletes no data of the account: then an account must be active. The order of the refusals is the
+// protocol's.
+func (t *Turn) checkDeactivate(u *User, bot, plain bool) error {
 	me := t.Me()
 	switch {
 	case bot && (u == nil || !u.IsBot() || u.System):
@@ -248,6 +249,8 @@ func (t *Turn) checkDeactivate(u *User, bot bool) error {
 		return nil
 	case u.IsBot() && !bot: // bots have their own endpoint, which their owners may use too
 		return errNoUser()
+	case !bot && plain && !u.Active && t.MaySeeUser(u):
+		return errDeactivated()
 	case me == nil, !me.IsAdmin() && !(bot && u.BotOwner == me.ID):
 		return errPermission()
 	case u.IsBot():
@@ -472,17 +475,17 @@ func (c ReactivateUser) Decide(t *Turn) (Done, error) {
 		return Done{}, errNoUser()
 	case !t.System && (me == nil || !me.IsAdmin() && !(u.IsBot() && u.BotOwner == me.ID)):
 		return Done{}, errPermission()
-	case u.Active:
-		return Done{}, BadRequest("User is already active")
 	case u.IsBot() && t.checkRank(u) != nil:
 		return Done{}, t.checkRank(u)
 	case u.Role == Owner && !t.System && me.Role != Owner:
 		return Done{}, errNotOwner()
 	case u.IsBot() && !t.System && !t.mayCreateBot(me, u.Bot):
 		return Done{}, errPermission()
-	case u.IsBot() && t.nameTaken(u.Name, u.ID):
+	case u.IsBot() && (u.Active || t.nameTaken(u.Name, u.ID)): // an active bot has its own name (protocol)
 		return Done{}, BadRequest(`There is already an active bot named "%s" in this organization. `+
 			`To reactivate this bot, you must rename or deactivate the other one first.`, u.Name)
+	case u.Active: // a client may send the request again
+		return Done{}, nil
 	}
 	if u.IsBot() && u.BotOwner != 0 && !t.System {
 		if o := t.Find(u.BotOwner); o == nil || !o.Active {

@@ -56,6 +56,8 @@ func TestDeactivatedAccountGetsNoEvents(t *testing.T) {
 	ExpectRefusal(s, olive, realm.DeactivateUser{Self: true}, "CANNOT_DEACTIVATE_LAST_USER")
 	Do(s, olive, realm.DeactivateUser{User: ann})
 	s.ExpectNoEvents(ann)
+	ExpectRefusal(s, olive, realm.DeactivateUser{User: ann}, "User is deactivated")
+	ExpectRefusal(s, bo, realm.DeactivateUser{User: ann}, "User is deactivated")
 	if s.Realm.Find(bot).Active {
 		t.Fatal("the bot of a deactivated owner is still active")
 	}
@@ -67,7 +69,12 @@ func TestDeactivatedAccountGetsNoEvents(t *testing.T) {
 
 	ExpectRefusal(s, bo, realm.ReactivateUser{User: ann}, "Insufficient permission")
 	Do(s, olive, realm.ReactivateUser{User: ann})
-	ExpectRefusal(s, olive, realm.ReactivateUser{User: ann}, "User is already active")
+	Do(s, olive, realm.ReactivateUser{User: ann}) // again
+	s.ExpectNoEvents(olive)
+	ExpectRefusal(s, bo, realm.ReactivateUser{User: ann}, "Insufficient permission")
+	Do(s, olive, realm.ReactivateUser{User: bot})
+	ExpectRefusal(s, olive, realm.ReactivateUser{User: bot}, `There is already an active bot named "Robo" in this `+
+		`organization. To reactivate this bot, you must rename or deactivate the other one first.`)
 	s.OpenQueue(ann)
 	Do(s, bo, realm.SendMessage{ToChannel: true, Channel: dev.ID, Topic: "x", Body: realm.Body{Text: "welcome back"}})
 	if got := ListEventsOf[*realm.MessageArrived](s, ann); len(got) != 1 {

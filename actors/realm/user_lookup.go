@@ -358,6 +358,7 @@ type UserChanged struct {
 	Vanish   []ChannelID // with Role: channels that became invisible
 	WasFull  bool        // with Role: listed as a full member before
 	IsFull   bool        // with Role: listed as a full member afterwards
+	Deleted  bool        // the account is deleted for ever
 }
 
 func (f *UserChanged) apply(r *Realm) {
@@ -385,6 +386,9 @@ func (f *UserChanged) apply(r *Realm) {
 	}
 	if f.Owner != nil {
 		u.BotOwner = *f.Owner
+	}
+	if f.Deleted {
+		u.Deleted = true
 	}
 }
 

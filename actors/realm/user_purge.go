@@ -42,7 +42,8 @@ func (t *Turn) startPurge(u *User, a DeactivationActions) {
 	}
 }
 
-// clearProfile removes a user's name, avatar and custom profile values.
+// clearProfile removes a user's name, avatar and custom profile values. The account then counts as deleted: it cannot be
+// reactivated.
 func (t *Turn) clearProfile(u *User) {
 	name, old := DeletedName, u.Name
 	if old != name {
@@ -58,6 +59,9 @@ func (t *Turn) clearProfile(u *User) {
 	slices.Sort(fields)
 	for _, id := range fields {
 		t.Record(&ProfileChanged{User: u.ID, Field: id})
+	}
+	if !u.Deleted {
+		t.Record(&UserChanged{ID: u.ID, Deleted: true})
 	}
 }
 

@@ -61,10 +61,9 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
 			a.PresenceOff, a.PresenceOn = v.Value == false, v.Value == true
 		}
 	}
-	if c.Name != nil && strings.TrimSpace(*c.Name) != me.Name {
-		if t.OrgBool("name_changes_disabled") && !me.IsAdmin() {
-			return a, BadRequest("Name changes are disabled in this organization.")
-		}
+	// A name that must not change is ignored: clients send it with the other values of a form (protocol).
+	mayRename := !t.OrgBool("name_changes_disabled") || me.IsAdmin()
+	if c.Name != nil && strings.TrimSpace(*c.Name) != me.Name && mayRename {
 		if err := t.checkName(*c.Name, me.ID); err != nil {
 			return a, err
 		}

@@ -124,8 +124,18 @@ func TestDeleteMessageOfDeactivatedUser(t *testing.T) {
 		t.Fatalf("%v", a)
 	}
 	if u, _ := k.call("olive", "GET users/{bo}")["user"].(map[string]any); u["full_name"] != "Deleted user" ||
-		u["is_active"] != false {
+		u["is_active"] != false || u["is_deleted"] != true {
 		t.Errorf("the account is %v", u)
+	}
+	for _, u := range k.must("ann", "GET users")["members"].([]any) {
+		u := u.(map[string]any)
+		if deleted := u["is_deleted"] == true; deleted != (u["user_id"] == float64(k.ids["bo"])) {
+			t.Errorf("in the list: %v", u)
+		}
+	}
+	inactive := k.must("ann", "POST register", "fetch_event_types", []string{"realm_user"})["realm_non_active_users"]
+	if u := inactive.([]any)[0].(map[string]any); u["user_id"] != float64(k.ids["bo"]) || u["is_deleted"] != true {
+		t.Errorf("in register: %v", u)
 	}
 	eventually(t, "the message is deleted", func() bool {
 		_, err := k.people["olive"].call("GET", fmt.Sprintf("messages/%v", sent["id"]), nil)

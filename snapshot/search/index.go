@@ -40,7 +40,14 @@ const (
 	closeTimeout = 30 * time.Second
 )
 
-var seqKey = []byte("stands at")
+var (
+	seqKey    = []byte("stands at")
+	formatKey = []byte("format of the texts")
+)
+
+// textFormat is the present form of the texts in an index. Indexes without formatKey have format 1, which contains the
+// hidden addresses of links and lacks the names of emoji; see upgrade.go.
+const textFormat = 2
 
 // Index is the full-text index of one organization. Any number of goroutines may search; only one writes.
 type Index struct {
@@ -49,7 +56,10 @@ type Index struct {
 	analysis *bleve.AnalysisQueue
 	lastSeq  []byte // of the last Write, encoded
 	written  bool   // a Write was made since Open
-	pause    func() // called repeatedly while texts are indexed; may sleep
+	format   uint32 // of the texts of messages after rewritten; the others have textFormat
+	// rewritten is the last message that was written again in textFormat, if format is older.
+	rewritten realm.MessageID
+	pause     func() // called repeatedly while texts are indexed; may sleep
 
 	mu       sync.Mutex
 	segments map[uint64]*segment // by the library's segment number
@@ -88,7 +98,33 @@ func open(dir string) (*Index, error) {
 	if err := x.index.Open(); err != nil {
 		return nil, err
 	}
-	return x, nil
+	return x, x.readFormat()
+}
+
+// readFormat reads the format of the texts. An index without a number is empty.
+func (x *Index) readFormat() error {
+	r, err := x.index.Reader()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	seq, err := r.GetInternal(seqKey)
+	if err != nil {
+		return err
+	}
+	v, err := r.GetInternal(formatKey)
+	switch {
+	case err != nil:
+		return err
+	case len(seq) == 0:
+		x.format = textFormat
+	case len(v) == 8:
+		x.format = binary.BigEndian.Uint32(v)
+		x.rewritten = realm.MessageID(binary.BigEndian.Uint32(v[4:]))
+	default:
+		x.format = 1
+	}
+	return nil
 }
 
 // Close closes the index after everything written is on disk.
@@ -145,6 +181,8 @@ func (x *Index) Write(at realm.Seq, docs []Doc) error {
 	}
 	x.lastSeq, x.written = binary.BigEndian.AppendUint64(nil, uint64(at)), true
 	b.SetInternal(seqKey, x.lastSeq)
+	format := binary.BigEndian.AppendUint32(nil, x.format)
+	b.SetInternal(formatKey, binary.BigEndian.AppendUint32(format, uint32(x.rewritten)))
 	if err := x.index.Batch(b); err != nil {
 		return fmt.Errorf("write search index: %w", err)
 	}

@@ -253,7 +253,33 @@ func BenchmarkStem(b *testing.B) {
 	}
 }
 
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		text           string
+		words, phrases []string
+	}{
+		{"how to deploy", []string{"deploy"}, nil},
+		{"The", nil, nil},
+		{"what is this?", nil, nil},
+		{"(and) 'or'.", nil, nil},
+		{"C++ c#, don't!", nil, []string{"c++", "c#", "don't"}},
+		{"and/or", nil, []string{"and/or"}},
+		{"state-of-the-art", []string{"state", "art"}, nil},
+		{"a & b", nil, []string{"&"}},
+		{`"The End" Now`, nil, []string{"the end"}},
+		{`"open`, []string{"open"}, nil},
+	} {
+		q := Parse(c.text)
+		if !slices.Equal(q.Words, c.words) || !slices.Equal(q.Phrases, c.phrases) {
+			t.Errorf("%q: words %q, phrases %q", c.text, q.Words, q.Phrases)
+		}
+		if q.Empty() != (c.words == nil && c.phrases == nil) {
+			t.Errorf("%q is empty: %v", c.text, q.Empty())
+		}
+	}
+}
+
 func ExampleQuery_Highlights() {
-	fmt.Println(Parse(`run fox "were r"`).Highlights("Foxes were running, not walking"))
-	// Output: [foxes running] [were r]
+	fmt.Println(Parse(`runner fox "were run" "ot wal"`).Highlights("Foxes were running, not walking"))
+	// Output: [foxes running] [ot wal]
 }

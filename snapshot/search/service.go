@@ -59,6 +59,11 @@ type Disk interface {
 	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
 	// EachText calls fn with every text, and the versions of one message in order; body reads the text.
 	EachText(id realm.ID, fn func(ref realm.BodyRef, body func() (realm.Body, error)) error) error
+	// NewestTexts calls fn with the newest text of each message after a message, in their order, until fn returns
+	// false.
+	NewestTexts(
+		id realm.ID, after realm.MessageID, fn func(ref realm.BodyRef, body realm.Body) (more bool, err error),
+	) error
 }
 
 // Service has the indexes of all organizations. One goroutine writes to them; any number may search.
@@ -359,6 +364,9 @@ func (s *Service) run() {
 			s.eachRealm(s.writeSeq)
 			return
 		}
+		if !more && !s.handingOver.Load() {
+			s.eachRealm(func(r *realmIndex) { more = s.upgrade(r) || more })
+		}
 		if more {
 			s.signal()
 		}
@@ -473,6 +481,9 @@ func (s *Service) Find(
 		return nil, nil, false, err
 	}
 	q := Parse(text)
+	if q.Empty() {
+		return realm.SearchHits{{}}, q.Highlights, true, nil
+	}
 	words, phrases, err := r.index.Find(q)
 	if err != nil {
 		return nil, nil, false, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -42,6 +43,30 @@ func (d *fakeDisk) readText(ref realm.BodyRef) (realm.Body, bool, error) {
 	defer d.mu.Unlock()
 	text, ok := d.texts[ref]
 	return realm.Body{Text: text}, ok, nil
+}
+
+func (d *fakeDisk) NewestTexts(
+	id realm.ID, after realm.MessageID, fn func(realm.BodyRef, realm.Body) (bool, error),
+) error {
+	newest := map[realm.MessageID]realm.BodyRef{}
+	var order []realm.MessageID
+	err := d.EachText(id, func(ref realm.BodyRef, _ func() (realm.Body, error)) error {
+		if newest[ref.Message].Message == 0 {
+			order = append(order, ref.Message)
+		}
+		newest[ref.Message] = ref
+		return nil
+	})
+	d.scans--
+	for _, m := range order {
+		if m <= after {
+			continue
+		}
+		if more, err := fn(newest[m], realm.Body{Text: d.texts[newest[m]]}); err != nil || !more {
+			return err
+		}
+	}
+	return err
 }
 
 func (d *fakeDisk) EachText(_ realm.ID, fn func(realm.BodyRef, func() (realm.Body, error)) error) error {
@@ -247,5 +272,75 @@ func TestTextsAreReadWhenIndexed(t *testing.T) {
 	defer l.mu.Unlock()
 	if n := len(l.realms[1].queue); n != 0 {
 		t.Errorf("%d texts were not indexed", n)
+	}
+}
+
+// An index of an older format answers searches, and all its texts are written again, also if the process ends in
+// between. Later texts have the present format.
+func TestIndexIsUpgraded(t *testing.T) {
+	const messages = 3 * batchDocs * upgradeBatches / 2
+	dir := t.TempDir()
+	d := &fakeDisk{texts: map[realm.BodyRef]string{}}
+	start := func(hidden string) *Service {
+		plain := func(b realm.Body) string { return strings.Replace(b.Text, "hidden", hidden, 1) }
+		l := OpenService(dir, d, plain, slog.New(slog.DiscardHandler))
+		l.Attach(1, d.last(), d.from, d.readText)
+		return l
+	}
+	l := start("hidden")
+	var all []int64
+	for id := realm.MessageID(1); id <= messages; id++ {
+		l.Feed(1, realm.Seq(id), d.send(id, "apple hidden"))
+		all = append(all, int64(id))
+	}
+	expectHits(t, l, messages, "hidden", all...)
+	l.Stop()
+	x := l.realms[1].index
+	x.format = 1
+	if err := x.Write(messages, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	l = start("")
+	expectHits(t, l, messages, "apple", all...)
+	l.Stop()
+	x = l.realms[1].index
+	if x.format != 1 {
+		t.Fatal("the first search waited for the upgrade")
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	d.send(messages+1, "apple hidden")
+	l = start("")
+	defer l.Close()
+	edited := d.edit(1, 1, "plum")
+	l.Feed(1, d.last(), edited)
+	erased := d.erase(2)
+	l.Feed(1, d.last(), erased)
+	expectHits(t, l, d.last(), "plum", 1)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		l.signal()
+		r, err := l.realms[1].index.index.Reader()
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := r.GetInternal(formatKey)
+		r.Close()
+		if err == nil && len(v) == 8 && v[3] == textFormat {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the index was not upgraded", v, err)
+		}
+	}
+	expectHits(t, l, d.last(), "hidden")
+	expectHits(t, l, d.last(), "apple", append(all[2:], messages+1)...)
+	if d.scans != 0 {
+		t.Errorf("compared with the texts %d times", d.scans)
 	}
 }

@@ -1,12 +1,15 @@
 package search
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/blevesearch/snowballstem"
 	"github.com/blevesearch/snowballstem/english"
+
+	"parley/actors/realm"
 )
 
 // Query is a parsed search text.
@@ -15,8 +18,9 @@ type Query struct {
 	Phrases []string // in lower case; all must occur exactly
 }
 
-// Parse parses a search text into words, and phrases in double quotes. A word without a letter or digit becomes a
-// phrase.
+// Parse parses a search text into words, and phrases in double quotes. Stop words are left out, except in phrases. A
+// word becomes a phrase if it has no letter or digit, or joins only stop words with other characters, like "C++" and
+// "don't". A query of nothing but stop words is empty: it finds no message.
 func Parse(text string) Query {
 	var q Query
 	seen := map[string]bool{}
@@ -33,39 +37,77 @@ func Parse(text string) Query {
 			word = text[:end]
 		}
 		text = text[len(word):]
-		any := false
+		n, stopWord := 0, ""
+		onlyStopWords := true
 		tokens(word, func(t string, _, _ bool) {
-			any = true
+			n++
+			if realm.IsStopWord(t) {
+				stopWord = t
+				return
+			}
+			onlyStopWords = false
 			if s := stem(t); !seen[s] {
 				seen[s] = true
 				q.Words = append(q.Words, s)
 			}
 		})
-		if !any {
-			q.Phrases = append(q.Phrases, strings.ToLower(word))
+		switch phrase := strings.ToLower(word); {
+		case n == 0:
+			q.Phrases = append(q.Phrases, phrase)
+		case onlyStopWords:
+			if phrase = strings.Trim(phrase, sentenceCharacters); n > 1 || phrase != stopWord {
+				q.Phrases = append(q.Phrases, phrase)
+			}
 		}
 	}
 	return q
 }
 
-// Highlights returns the parts of a text to be highlighted: the words that match the query's words, and the phrases
-// themselves.
+// sentenceCharacters can follow or precede a word of a sentence without being a part of it.
+const sentenceCharacters = ".,;:!?'\"()[]"
+
+// Empty reports whether the query consists of stop words, so that it finds no message.
+func (q Query) Empty() bool { return len(q.Words)+len(q.Phrases) == 0 }
+
+// Highlights returns the parts of a text to be highlighted. words are the words of the text that match the query's words
+// or words of its phrases, without stop words. phrases are those to be highlighted as a whole: phrases of stop words or
+// without any word, and those that begin or end within a word of the text.
 func (q Query) Highlights(text string) (words, phrases []string) {
-	if len(q.Words) == 0 {
-		return nil, q.Phrases
-	}
-	wanted := make(map[string]bool, len(q.Words))
+	wanted := map[string]bool{} // by stem; true: the text contains it
 	for _, w := range q.Words {
-		wanted[w] = true
+		wanted[w] = false
 	}
-	seen := map[string]bool{}
-	tokens(text, func(t string, _, _ bool) {
-		if !seen[t] && wanted[stem(t)] {
+	stems := make([][]string, len(q.Phrases))
+	for i, p := range q.Phrases {
+		tokens(p, func(t string, _, _ bool) {
+			if !realm.IsStopWord(t) {
+				s := stem(t)
+				stems[i] = append(stems[i], s)
+				wanted[s] = false
+			}
+		})
+	}
+	if len(wanted) > 0 {
+		seen := map[string]bool{}
+		tokens(text, func(t string, _, _ bool) {
+			if seen[t] {
+				return
+			}
 			seen[t] = true
-			words = append(words, t)
+			s := stem(t)
+			if _, is := wanted[s]; is {
+				wanted[s] = true
+				words = append(words, t)
+			}
+		})
+	}
+	missing := func(stem string) bool { return !wanted[stem] }
+	for i, p := range q.Phrases {
+		if stems[i] == nil || slices.ContainsFunc(stems[i], missing) {
+			phrases = append(phrases, p)
 		}
-	})
-	return words, q.Phrases
+	}
+	return words, phrases
 }
 
 // tokens calls fn with every word of a text in lower case. A word is a run of letters, digits and marks, or one

@@ -16,6 +16,7 @@ var userAmendments = []amendment{
 	{487, define, "StatusAt", "", "{status: str, timestamp: int, client?: str, pushable?: bool}"},
 	{497, add, "GET /users/{user_id_or_email}/presence", "server_timestamp?", "num"},
 	{490, add, "UserBase", "is_deleted?", "bool"},
+	{490, variant, "event realm_user/update", "person", "{user_id: int, is_deleted: bool}"},
 
 	// Bots.
 	{463, answer, "GET /bots/{bot_id}/api_key", "", "{api_key: str}"},

@@ -124,6 +124,10 @@ func (s *Server) visibleUpload(ctx *fasthttp.RequestCtx, path string) (realm.Upl
 		return u, nil
 	})
 	if err != nil {
+		if c.Account == nil && fromBrowser(ctx) {
+			redirectToLogin(ctx)
+			return u, false
+		}
 		status := 404
 		if c.Account == nil {
 			status = 403 // without a login, the answer must not tell whether the file exists

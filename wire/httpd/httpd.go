@@ -362,7 +362,7 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	}
 	h, _ := s.router.Lookup(string(ctx.Method()), path, ctx)
 	if h == nil {
-		s.writeError(ctx, 404, "Not found")
+		s.writeNotFound(ctx)
 	} else {
 		h(ctx)
 	}

@@ -99,6 +99,16 @@ func (s *Server) pageRequest(ctx *fasthttp.RequestCtx) *pageRequest {
 	return p
 }
 
+// writeNotFound answers 404 for an address that the server does not have: with a page to browsers, else with JSON.
+func (s *Server) writeNotFound(ctx *fasthttp.RequestCtx) {
+	if !fromBrowser(ctx) {
+		s.writeError(ctx, fasthttp.StatusNotFound, "Not found")
+		return
+	}
+	s.writePage(s.pageRequest(ctx), realm.Refuse(realm.NotFound, "BAD_REQUEST", "Not found"),
+		web.Failure("Page not found", "There is no page at this address."))
+}
+
 // openPage makes the checks that all pages share. It returns the page to show if one fails.
 func (s *Server) openPage(p *pageRequest, r *pageRoute) (web.View, error) {
 	ctx, c := p.ctx, p.call

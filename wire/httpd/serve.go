@@ -86,7 +86,7 @@ func (r *route) method(ctx *fasthttp.RequestCtx, params *form.Values) string {
 // writeNoEndpoint answers 404 if no endpoint of the route fits the path, else 405.
 func (s *Server) writeNoEndpoint(ctx *fasthttp.RequestCtx, r *route) {
 	if !r.fitsAny(ctx) {
-		s.writeError(ctx, 404, "Not found")
+		s.writeNotFound(ctx)
 		return
 	}
 	s.writeMethodNotAllowed(ctx, r.methods)
@@ -112,7 +112,7 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call 
 	return c
 }
 
-// writeUnauthenticated answers a request whose credentials are missing or wrong. A browser is redirected to the
+// writeUnauthenticated answers a request whose credentials are missing or wrong, or that needs some. A browser is redirected to the
 // login page, which tells the user which clients to use.
 func (s *Server) writeUnauthenticated(ctx *fasthttp.RequestCtx, e *wire.Endpoint, err error) {
 	if status, _ := e.Failure(err); status == 401 {
@@ -162,6 +162,10 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 		setCommonHeaders(ctx)
 		ctx.Response.Header.Set("Location", r.URL)
 		ctx.SetStatusCode(302)
+		return
+	}
+	if err != nil && c.Account == nil && !e.Open {
+		s.writeUnauthenticated(ctx, e, err)
 		return
 	}
 	if err != nil {

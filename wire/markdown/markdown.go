@@ -120,7 +120,7 @@ type Result struct {
 	MentionedUsers                   []int64
 	MentionedGroups                  []int64
 	ChannelWildcard, TopicWildcard   bool
-	HasLink, HasImage, HasAttachment bool
+	HasLink, HasImage, HasAttachment bool // HasLink: any link, also to a channel or message
 	IsMe                             bool
 	Attachments                      []string // path ids of uploads in the text
 	PreviewURLs                      []string // pages whose previews could be fetched
@@ -160,6 +160,7 @@ func Render(text string, look Lookup, o *Options) (Result, error) {
 		return Result{}, ErrUnrenderable
 	}
 	r.result.HTML = strings.TrimSpace(string(out))
+	r.result.HasLink = HasLink(r.result.HTML)
 	r.result.IsMe = strings.HasPrefix(text, "/me ") && strings.HasPrefix(r.result.HTML, "<p>") &&
 		strings.HasSuffix(r.result.HTML, "</p>")
 	if o.Silent {
@@ -168,6 +169,9 @@ func Render(text string, look Lookup, o *Options) (Result, error) {
 	}
 	return r.result, nil
 }
+
+// HasLink reports whether a rendered text has a link. Text is escaped, so only elements begin with the character <.
+func HasLink(rendered string) bool { return strings.Contains(rendered, "<a ") }
 
 func valid(text string) string {
 	if utf8.ValidString(text) {
@@ -188,7 +192,7 @@ func (r *renderer) render(text string) {
 		r.highlightIndented()
 	}
 	r.inlineTree(r.root)
-	if r.result.HasLink && !r.options.NoPreviews {
+	if r.result.HasLink && !r.options.NoPreviews { // so far, only links to other addresses
 		r.previews()
 	}
 }

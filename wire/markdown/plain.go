@@ -19,10 +19,34 @@ func PlainText(rendered string) string {
 	return p.message(rendered)
 }
 
-// SearchText returns the whole text of a rendered message, for searches.
+// SearchText returns the whole text of a rendered message, for searches. An emoji is its name and its character.
 func SearchText(rendered string) string {
 	p := textWriter{complete: true}
 	return p.message(rendered)
+}
+
+// VisibleSource returns the Markdown source of a message without the addresses and titles of links that have a text of
+// their own: readers do not see them. It may also drop such an address from code; SearchText has the text of code.
+func VisibleSource(text string) string {
+	if !strings.Contains(text, "](") {
+		return text
+	}
+	var b strings.Builder
+	work := maxLinkWork * len(text)
+	for from := 0; ; {
+		i := strings.Index(text[from:], "](")
+		if i < 0 {
+			b.WriteString(text[from:])
+			return b.String()
+		}
+		i += from
+		b.WriteString(text[from : i+1])
+		if d, ok := destination(text, i+2, &work); ok {
+			from = d.end
+		} else {
+			from = i + 1
+		}
+	}
 }
 
 type textWriter struct {
@@ -145,6 +169,10 @@ func (p *textWriter) node(n *html.Node) {
 	switch class := attribute(n, "class"); {
 	case hasClass(n, "emoji") && n.Data != "img":
 		if _, code, ok := strings.Cut(class, "emoji-"); ok {
+			if p.complete {
+				p.children(n)
+				p.out.WriteByte(' ')
+			}
 			p.out.WriteString(emoji.Character(code))
 			return
 		}

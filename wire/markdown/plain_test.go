@@ -67,10 +67,30 @@ func TestSearchText(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := SearchText(got.HTML)
-	for _, want := range []string{"top 🐈", "hidden", "quoted", "$$x$$", "one"} {
+	for _, want := range []string{"top :cat:", "🐈", "hidden", "quoted", "$$x$$", "one"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q does not contain %q", text, want)
 		}
+	}
+}
+
+func TestVisibleSource(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain":                               "plain",
+		"a [b](http://c.example) d":           "a [b] d",
+		"[b](<http://c.example> \"title\") d": "[b] d",
+		"[b](http://c.example/(x) 'e') f":     "[b] f",
+		"[![i](/a.png)](http://c.example) d":  "[![i]] d",
+		"a](b":                                "a](b",
+		"[a] (b)":                             "[a] (b)",
+	} {
+		if got := VisibleSource(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+	many := strings.Repeat("[a](", 20_000)
+	if got := VisibleSource(many); got != many {
+		t.Errorf("%d bytes of unclosed links became %d", len(many), len(got))
 	}
 }
 

@@ -262,8 +262,8 @@ func TestChannelLinks(t *testing.T) {
 				"#<strong>board&gt;big plan</strong> #<strong>board&gt;big plan@77</strong></p>"},
 		{"#**secret>a** x#**dev**", "<p>#<strong>secret&gt;a</strong> x#<strong>dev</strong></p>"},
 	})
-	if r := mustRender(t, "#**dev**", &Options{}); r.HasLink {
-		t.Error("a channel link counts as a link")
+	if r := mustRender(t, "#**dev**", &Options{}); !r.HasLink {
+		t.Error("a channel link does not count as a link")
 	}
 }
 

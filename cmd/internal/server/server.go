@@ -99,6 +99,7 @@ type Server struct {
 	exports    *exporter
 	sweeper    *sweeper
 	eraser     *textEraser
+	linkMarks  *linkMarker
 	http       *httpd.Server
 	mail       *incomingMail
 	metrics    *metricsServer
@@ -341,6 +342,7 @@ func (s *Server) buildTools() error {
 	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
 	s.sweeper = newSweeper(s.orgs, s.files, s.log)
 	s.eraser = newTextEraser(snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
+	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
 	s.tools.StartExport = s.exports.add
 	s.tools.RoomFor = s.space.roomFor
 	s.tools.SubdomainTaken = func(name string) bool {
@@ -353,6 +355,7 @@ func (s *Server) buildTools() error {
 		s.exports.Close()
 		s.eraser.Close()
 		s.sweeper.Close()
+		s.linkMarks.Close()
 		if s.push.uploader != nil {
 			s.push.uploader.Close()
 		}

@@ -1,0 +1,109 @@
+package server
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"parley/actors"
+	"parley/actors/realm"
+	"parley/snapshot"
+	"parley/wire"
+)
+
+// Timing of the link marker.
+const (
+	// linkMarkDelay is how long the marker waits after the start, while clients reconnect.
+	linkMarkDelay = 10 * time.Second
+	// linkMarkPause is the time between two steps, so that requests come first.
+	linkMarkPause = 50 * time.Millisecond
+	// linkMarkTexts is how many texts one step reads: some milliseconds of work, and one turn that changes at most as
+	// many messages.
+	linkMarkTexts = 1000
+)
+
+// linkMarker marks the messages that older programs did not count as messages with a link. It does this once for each
+// organization; see realm.MarkLinks.
+type linkMarker struct {
+	orgs *actors.Server
+	disk snapshot.Disk
+	log  *slog.Logger
+	stop chan struct{}
+	done chan struct{}
+}
+
+// newLinkMarker returns a marker that begins after a delay.
+func newLinkMarker(orgs *actors.Server, disk snapshot.Disk, log *slog.Logger, delay time.Duration) *linkMarker {
+	m := &linkMarker{orgs: orgs, disk: disk, log: log, stop: make(chan struct{}), done: make(chan struct{})}
+	go m.run(delay)
+	return m
+}
+
+func (m *linkMarker) run(delay time.Duration) {
+	defer close(m.done)
+	if !m.wait(delay) {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Values(m.orgs.Realms())) {
+		for {
+			more, err := m.step(id)
+			if err != nil { // the next start continues
+				m.log.Error("links of old messages not marked", "realm", id, "err", err)
+				break
+			}
+			if !more {
+				break
+			}
+			if !m.wait(linkMarkPause) {
+				return
+			}
+		}
+	}
+}
+
+// wait waits for d. It returns false at once if the marker is closed.
+func (m *linkMarker) wait(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-m.stop:
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// step reads the next texts of an organization and reports whether there are more.
+func (m *linkMarker) step(id realm.ID) (more bool, err error) {
+	x, err := m.orgs.View(id, systemCaller, func(v realm.View) (any, error) { return v.Org().LinksChecked, nil })
+	if err != nil {
+		return false, err
+	}
+	after := x.(realm.MessageID)
+	if after == realm.MaxMessageID {
+		return false, nil
+	}
+	c := realm.MarkLinks{UpTo: realm.MaxMessageID}
+	n := 0
+	err = m.disk.NewestTexts(id, after, func(ref realm.BodyRef, body realm.Body) (bool, error) {
+		if wire.HasLink(body) {
+			c.Texts = append(c.Texts, ref)
+		}
+		if n++; n == linkMarkTexts {
+			c.UpTo = ref.Message
+		}
+		return n < linkMarkTexts, nil
+	})
+	if err != nil {
+		return false, err
+	}
+	_, err = execute(m.orgs, id, systemCaller, c)
+	return c.UpTo != realm.MaxMessageID, err
+}
+
+// Close stops the marker after the current step.
+func (m *linkMarker) Close() {
+	close(m.stop)
+	<-m.done
+}
