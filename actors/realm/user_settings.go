@@ -1,6 +1,9 @@
 package realm
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // EmailChangeValidity is for how many seconds a new email address can be confirmed (protocol).
 const EmailChangeValidity = secondsPerDay
@@ -150,7 +153,7 @@ func CheckUserSettings(values []SettingValue) error {
 			return BadRequest("Invalid default_language")
 		}
 	}
-	if sound, ok := by["notification_sound"].(string); ok && sound != "none" && sound != "zulip" {
+	if sound, ok := by["notification_sound"].(string); ok && sound != "none" && !slices.Contains(NotificationSounds, sound) {
 		return BadRequest("Invalid notification sound '%s'", sound)
 	}
 	if n, ok := by["email_notifications_batching_period_seconds"].(int64); ok && (n < 1 || n > maxEmailBatchingPeriod) {
@@ -158,6 +161,13 @@ func CheckUserSettings(values []SettingValue) error {
 	}
 	return nil
 }
+
+// NotificationSounds are the names of the sounds that clients have, sorted. The server only stores the name: clients
+// bring the files.
+var NotificationSounds = []string{"ascend", "beep_boop", "bink", "bright", "brlip", "chime", "deep tom", "ding",
+	"double tap", "down", "dry bongos", "dutdut", "fast ascend", "flute", "friendly", "kick roll", "loud tintong",
+	"metallic snare", "pan", "shaker", "simple", "stairs", "subtle", "swish", "tintong", "up", "wood block", "zaping",
+	"zing", "zulip"}
 
 // Languages are the codes and names of the interface languages that clients support.
 var Languages = map[string]string{
