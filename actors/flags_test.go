@@ -35,7 +35,13 @@ func TestFlagManyMessages(t *testing.T) {
 			}
 			return out
 		}
-		a := mustCall(t, srv, bob, "POST /messages/flags", params{"messages": many(ids...), "op": "add", "flag": "read"})
+		a := mustCall(
+			t,
+			srv,
+			bob,
+			"POST /messages/flags",
+			params{"messages": many(ids...), "op": "add", "flag": "read"},
+		)
 		if list, ok := a["ignored_because_not_subscribed_channels"].([]any); !ok || len(list) != 0 {
 			t.Errorf("marking messages as read names channels: %v", a)
 		}

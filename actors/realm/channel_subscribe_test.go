@@ -205,10 +205,12 @@ func TestUnsubscribe(t *testing.T) {
 	do(s, s.ann, Subscribe{Channels: channelsToJoin("public"), Principals: principals(s.bot, s.bo)})
 	do(s, s.ann, Unsubscribe{Names: []string{"public"}, Principals: principals(s.bot)}) // ann's own bot
 	if a := do(s, s.admin, Unsubscribe{Names: []string{"public"}, Principals: principals(s.bo, s.bot, s.bo)}); !slices.Equal(
-		a.Removed, []string{"public"}) || !slices.Equal(a.NotRemoved, []string{"public"}) {
+		a.Removed, []string{"public"}) ||
+		!slices.Equal(a.NotRemoved, []string{"public"}) {
 		t.Errorf("one of two users left the channel, answer %+v", a)
 	}
-	if a := do(s, s.admin, Unsubscribe{}); len(a.Removed)+len(a.NotRemoved) != 0 || a.Removed == nil || a.NotRemoved == nil {
+	if a := do(s, s.admin, Unsubscribe{}); len(a.Removed)+len(a.NotRemoved) != 0 || a.Removed == nil ||
+		a.NotRemoved == nil {
 		t.Errorf("leaving no channel: answer %+v", a)
 	}
 	do(s, s.admin, Unsubscribe{Names: []string{"protected"}, Principals: principals(s.bo)}) // the admin may not read it

@@ -218,7 +218,8 @@ func TestFlags(t *testing.T) {
 
 	// Nor does a message become unread in a channel the user never joined. The user needs access to every message.
 	secret := s.post(s.ann, s.private, "a", "3")
-	if a := do(s, s.cy, flag("remove", "read", one)); a.Changed != 0 || !slices.Equal(a.Ignored, []ChannelID{s.public}) {
+	if a := do(s, s.cy, flag("remove", "read", one)); a.Changed != 0 ||
+		!slices.Equal(a.Ignored, []ChannelID{s.public}) {
 		t.Errorf("marking messages of a channel never joined as unread: %+v", a)
 	}
 	for _, id := range []MessageID{secret, 9999} {

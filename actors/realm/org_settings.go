@@ -107,7 +107,10 @@ func (c ChangeOrganization) check(t *Turn) ([]*OrganizationChanged, error) {
 		if runeCount(*c.Description) > maxOrgDescription {
 			return nil, BadRequest("description is too long (limit: %d characters)", maxOrgDescription)
 		}
-		facts = append(facts, &OrganizationChanged{Setting: "description", Value: *c.Description, HTML: c.DescriptionHTML})
+		facts = append(
+			facts,
+			&OrganizationChanged{Setting: "description", Value: *c.Description, HTML: c.DescriptionHTML},
+		)
 	}
 	return facts, nil
 }

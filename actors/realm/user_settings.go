@@ -153,7 +153,8 @@ func CheckUserSettings(values []SettingValue) error {
 			return BadRequest("Invalid default_language")
 		}
 	}
-	if sound, ok := by["notification_sound"].(string); ok && sound != "none" && !slices.Contains(NotificationSounds, sound) {
+	if sound, ok := by["notification_sound"].(string); ok && sound != "none" &&
+		!slices.Contains(NotificationSounds, sound) {
 		return BadRequest("Invalid notification sound '%s'", sound)
 	}
 	if n, ok := by["email_notifications_batching_period_seconds"].(int64); ok && (n < 1 || n > maxEmailBatchingPeriod) {

@@ -50,7 +50,11 @@ func answerChangedSettings(t *testing.T, k *demoClient) {
 		}
 	}
 	a := k.must("olive", "PATCH realm", "waiting_period_threshold", 0, "digest_emails_enabled", true)
-	k.equal("of two settings one changed", a, map[string]any{"msg": "", "result": "success", "waiting_period_threshold": 0})
+	k.equal(
+		"of two settings one changed",
+		a,
+		map[string]any{"msg": "", "result": "success", "waiting_period_threshold": 0},
+	)
 }
 
 func answerCapabilities(t *testing.T, k *demoClient) {
