@@ -471,7 +471,7 @@ func ownUserSection(s *initialState) {
 		me.IsModerator(), me.IsGuest()
 	private, public := s.HasPermission(me, "can_create_private_channel_group"),
 		s.HasPermission(me, "can_create_public_channel_group")
-	web := s.SpectatorsAllowed() && s.HasPermission(me, "can_create_web_public_channel_group")
+	web := s.HasPermission(me, "can_create_web_public_channel_group")
 	a["can_create_private_streams"], a["can_create_public_streams"], a["can_create_web_public_streams"] = private,
 		public, web
 	a["can_create_streams"], a["can_invite_others_to_realm"] = private || public || web,

@@ -131,10 +131,10 @@ func TestSubscribeOthers(t *testing.T) {
 func TestCreateChannelPermissions(t *testing.T) {
 	s := newTestScene(t)
 	create := func(n NewChannel) Subscribe { return Subscribe{Channels: channelsToJoin("x"), New: n} }
-	refused(s, s.ann, create(NewChannel{Default: true}), "You do not have permission to change default channels.")
+	refused(s, s.ann, create(NewChannel{Default: true}), "Insufficient permission")
 	refused(s, s.admin, create(NewChannel{Default: true, Private: true}), "A default channel cannot be private.")
 	refused(s, s.admin, create(NewChannel{Retention: ptr(int64(3))}), "Must be an organization owner")
-	refused(s, s.ann, create(NewChannel{WebPublic: true}), "Web-public channels are not enabled.")
+	refused(s, s.ann, create(NewChannel{WebPublic: true}), "Insufficient permission")
 	refused(s, s.ann, create(NewChannel{History: ptr(false)}), "Invalid parameters")
 	refused(s, s.ann, create(NewChannel{Folder: 3}), "Invalid channel folder ID")
 	refused(s, s.ann, create(NewChannel{Groups: []GroupChange{{
