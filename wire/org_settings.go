@@ -138,8 +138,6 @@ func organizationChanged(e *realm.OrganizationChanged, to *Recipient) any {
 		return dict(obj{e.Setting: groupValue(*e.Group)})
 	case e.Setting == "description":
 		return dict(obj{"description": e.Value, "rendered_description": e.HTML})
-	case e.Setting == "message_edit_history_visibility_policy":
-		return dict(obj{e.Setting: e.Value, "allow_edit_history": e.Value != "none"})
 	case e.Setting == "topics_policy":
 		return dict(obj{e.Setting: e.Value, "mandatory_topics": e.Value == "disable_empty_topic"})
 	case realm.UsesUpdateDict(e.Setting):

@@ -89,7 +89,7 @@ func TestSubscribeOthers(t *testing.T) {
 	s.ExpectEvents(s.admin, "subscription")
 	s.ExpectNoEvents(s.mod, s.bot)
 	if m := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.cy)[0].Message; m.Channel != 0 ||
-		m.Body.Text != "@_**Ann|"+s.ann.String()+"** subscribed you to the channel #**private**." {
+		m.Body.Text != "@**Ann|"+s.ann.String()+"** subscribed you to the channel #**private**." {
 		t.Errorf("Cy got %+v", m)
 	}
 	do(s, s.ann, Subscribe{Channels: channelsToJoin("one", "two"), Principals: principals(s.ann, s.cy), Notify: true})

@@ -333,12 +333,12 @@ func (r *Realm) accountNotices(id UserID, channels []ChannelID, reactivated, ful
 		to = r.cannotSeeUserAudience(u)
 	}
 	if len(to) > 0 {
-		out = append(out, Notice{To: to, Event: group})
 		if full {
 			out = append(out, Notice{To: to, Event: &GroupMembersChanged{
 				Group: groupFullMembers, Joined: reactivated, Users: []UserID{id},
 			}})
 		}
+		out = append(out, Notice{To: to, Event: group})
 	}
 	return out
 }

@@ -330,16 +330,16 @@ func (f *UserJoined) tell(r *Realm) []Notice {
 	u := r.users.must(f.User.ID)
 	out := append(r.announceUser(u, r.everyoneAudience(), false), r.statusNotices(u)...)
 	if to := r.everyoneAudience(); len(to) > 0 { // registrations show group members to everyone
-		out = append(out, Notice{To: to, Event: &GroupMembersChanged{
-			Group: groupOfRole(u.Role), Joined: true, Users: []UserID{u.ID},
-		}})
 		if r.listedAsFullMember(u) {
 			out = append(out, Notice{To: to, Event: &GroupMembersChanged{
 				Group: groupFullMembers, Joined: true, Users: []UserID{u.ID},
 			}})
 		}
+		out = append(out, Notice{To: to, Event: &GroupMembersChanged{
+			Group: groupOfRole(u.Role), Joined: true, Users: []UserID{u.ID},
+		}})
 	}
-	return append(out, r.consentNotices(u)...)
+	return out
 }
 
 // UserChanged says that fields of an account changed. Nil fields did not.

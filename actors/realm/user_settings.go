@@ -30,6 +30,7 @@ type ChangeSettings struct {
 	Timezone *string
 	Password *string // the new one, as Argon2id in PHC form; the old one was already checked
 	KeepKeys bool    // a new password does not revoke the API keys
+	AsStatus bool    // presence_enabled is changed as the status "away"
 
 	// Confirm returns the email that asks the new address for confirmation. If it is nil, the address changes at once.
 	Confirm func(c EmailChange, org string) Email
@@ -56,7 +57,9 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
 		if me.Setting(v.Name) == v.Value {
 			continue
 		}
-		facts = append(facts, t.planSettingChange(me, v))
+		f := t.planSettingChange(me, v)
+		f.AsStatus = c.AsStatus
+		facts = append(facts, f)
 		if v.Name == "presence_enabled" {
 			a.PresenceOff, a.PresenceOn = v.Value == false, v.Value == true
 		}
@@ -215,6 +218,7 @@ type UserSettingChanged struct {
 	Value             any
 	See, Blind        []UserID // users who may now, or may no longer, see the email address
 	WasPublic, Public bool     // whether everyone could, and can, see the email address
+	AsStatus          bool     // older clients get the change of presence_enabled as a status
 }
 
 func (f *UserSettingChanged) apply(r *Realm) {
@@ -236,7 +240,7 @@ func (f *UserSettingChanged) tell(r *Realm) (out []Notice) {
 		}
 	}
 	add(r.usersAudience(f.User), f)
-	if f.Name == "presence_enabled" {
+	if f.Name == "presence_enabled" && f.AsStatus {
 		away := f.Value == false
 		add(r.canSeeUserAudience(r.users.must(f.User)), &StatusChanged{User: f.User, Away: &away})
 	}

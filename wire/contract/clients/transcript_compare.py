@@ -212,6 +212,14 @@ class Comparer:
             right_of[self.to_reference.get((kind, value), ("new", value)) if kind else self.text(str(value), 1)] = row
         left_of = {(row[field] if kind else self.text(str(row[field]), 0)): row for row in reference}
         fresh, new = [v for v in left_of if v not in right_of], [v for v in right_of if v not in left_of]
+        for left in list(fresh):  # a thing that is new in both is found by its name
+            for right in new:
+                if kind and isinstance(right, tuple) and named(left_of[left]) and named(left_of[left]) == named(right_of[right]):
+                    self.learn(kind, left, right[1])
+                    right_of[left] = right_of.pop(right)
+                    fresh.remove(left)
+                    new.remove(right)
+                    break
         if kind and len(fresh) == len(new) and all((kind, v) not in self.to_parley for v in fresh) and all(isinstance(v, tuple) for v in new):
             for left, right in zip(fresh, new):
                 self.learn(kind, left, right[1])
@@ -250,6 +258,10 @@ def map_kind(key, reference):
                 "user_status": "u", "message_details": "m", "profile_data": "id of profile_data",
                 "realm_emoji": "id of realm_emoji", "emoji": "id of emoji"}.get(key)
     return None
+
+
+def named(row):
+    return row.get("full_name") or row.get("name")
 
 
 def row_key(key, parent, reference, parley):
