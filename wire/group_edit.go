@@ -132,8 +132,8 @@ func getGroups(c *Call, v realm.View, f getGroupsForm) (Answer, error) {
 
 type createGroupForm struct {
 	Name        string             `form:"name,required"`
+	Members     []realm.UserID     `form:"members,required"` // the first that is reported as missing (protocol)
 	Description string             `form:"description,required"`
-	Members     []realm.UserID     `form:"members,required"`
 	Subgroups   []realm.GroupID    `form:"subgroups"`
 	AddMembers  *form.GroupSetting `form:"can_add_members_group"`
 	Join        *form.GroupSetting `form:"can_join_group"`

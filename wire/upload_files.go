@@ -62,9 +62,10 @@ const imageTypes = "image/png, image/jpeg, image/gif, image/webp, image/bmp"
 
 // File is one file of a multipart body.
 type File struct {
-	Name string
-	Size int64 // in bytes; -1 if unknown before reading
-	Open func() (io.ReadCloser, error)
+	Name    string
+	Claimed string // the content type that the client sent; only refusals depend on it
+	Size    int64  // in bytes; -1 if unknown before reading
+	Open    func() (io.ReadCloser, error)
 }
 
 // Files stores uploaded files and pictures.
@@ -111,6 +112,16 @@ var (
 	ErrNotAnImage    = errors.New("not an image")
 	ErrTooManyPixels = errors.New("image has too many pixels")
 )
+
+// refusalOfPicture is refusalOfFile for the only file of a request, which must be a picture. A file that the client calls
+// an image could not be decoded; any other has the wrong format (protocol).
+func refusalOfPicture(c *Call, err error, megabytes int) error {
+	if files, _ := c.Files(); errors.Is(err, ErrNotAnImage) && len(files) > 0 &&
+		strings.HasPrefix(files[0].Claimed, "image/") {
+		return realm.Refuse(realm.Invalid, "BAD_IMAGE", "Could not decode image; did you upload an image file?")
+	}
+	return refusalOfFile(err, megabytes)
+}
 
 // refusalOfFile converts an error of Files to the refusal of the protocol.
 func refusalOfFile(err error, megabytes int) error {
@@ -347,7 +358,7 @@ func withSavedAvatar[A any](c *Call, missing, several string, do func(file strin
 	defer r.Close()
 	name, err := c.Tools.Files.SaveAvatar(r, MaxAvatarBytes)
 	if err != nil {
-		return a, refusalOfFile(err, MaxAvatarBytes>>20)
+		return a, refusalOfPicture(c, err, MaxAvatarBytes>>20)
 	}
 	a, err = do(name)
 	return a, errors.Join(err, c.Tools.Files.Release(name, nil))

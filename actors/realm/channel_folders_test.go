@@ -63,6 +63,8 @@ func TestFolders(t *testing.T) {
 func TestDefaultChannels(t *testing.T) {
 	s := newTestScene(t)
 	refused(s, s.ann, SetDefaultChannel{s.public, true}, "Must be an organization administrator")
+	refused(s, s.admin, SetDefaultChannel{s.private, true}, "Invalid channel ID") // the admin cannot read it
+	s.join(s.admin, s.private)
 	refused(s, s.admin, SetDefaultChannel{s.private, true}, "Private channels cannot be made default.")
 	refused(s, s.admin, SetDefaultChannel{99, true}, "Invalid channel ID")
 	do(s, s.admin, SetDefaultChannel{s.public, true})

@@ -162,7 +162,7 @@ func TestMentions(t *testing.T) {
 	}
 	group := channelMessage(s.public, "a", "@*role:members*")
 	group.Content.Groups = []GroupID{s.Realm.SystemGroup("role:members")}
-	refused(s, s.ann, group, "You are not allowed to mention user group 'Members'.")
+	refused(s, s.ann, group, "You are not allowed to mention user group 'role:members'.")
 }
 
 func TestReactions(t *testing.T) {

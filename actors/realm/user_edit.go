@@ -522,8 +522,9 @@ func (f *UserReactivated) tell(r *Realm) []Notice {
 	notices := r.accountNotices(f.ID, f.Channels, true, f.Full)
 	slices.SortStableFunc(notices, func(a, b Notice) int { return noticeRank(b) - noticeRank(a) })
 	u := r.users.must(f.ID)
-	notices = append(notices, r.statusNotices(u)...) // clients do not get this of deactivated accounts
-	return append(notices, r.consentNotices(u)...)
+	account := slices.IndexFunc(notices, func(n Notice) bool { _, is := n.Event.(*UserChanged); return is })
+	notices = slices.Insert(notices, account+1, r.consentNotices(u)...)
+	return append(notices, r.statusNotices(u)...) // clients do not get this of deactivated accounts
 }
 
 // noticeRank puts the event about the account before those about its subscriptions when it is reactivated.

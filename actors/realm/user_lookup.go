@@ -330,14 +330,14 @@ func (f *UserJoined) tell(r *Realm) []Notice {
 	u := r.users.must(f.User.ID)
 	out := append(r.announceUser(u, r.everyoneAudience(), false), r.statusNotices(u)...)
 	if to := r.everyoneAudience(); len(to) > 0 { // registrations show group members to everyone
+		out = append(out, Notice{To: to, Event: &GroupMembersChanged{
+			Group: groupOfRole(u.Role), Joined: true, Users: []UserID{u.ID},
+		}})
 		if r.listedAsFullMember(u) {
 			out = append(out, Notice{To: to, Event: &GroupMembersChanged{
 				Group: groupFullMembers, Joined: true, Users: []UserID{u.ID},
 			}})
 		}
-		out = append(out, Notice{To: to, Event: &GroupMembersChanged{
-			Group: groupOfRole(u.Role), Joined: true, Users: []UserID{u.ID},
-		}})
 	}
 	return out
 }
@@ -393,14 +393,15 @@ func (f *UserChanged) tell(r *Realm) []Notice {
 	if f.Email != nil {
 		return r.emailNotices(u)
 	}
-	out := []Notice{{To: r.canSeeUserAudience(u), Event: f}}
-	if f.Role != nil {
-		out = append(out, f.roleNotices(r)...)
-	}
+	var out []Notice
 	if f.Timezone != nil { // the only setting that is also sent to other users
 		out = append(out, Notice{To: r.usersAudience(f.ID), Event: &UserSettingChanged{
 			User: f.ID, Name: "timezone", Value: *f.Timezone,
 		}})
+	}
+	out = append(out, Notice{To: r.canSeeUserAudience(u), Event: f})
+	if f.Role != nil {
+		out = append(out, f.roleNotices(r)...)
 	}
 	return out
 }
@@ -412,6 +413,11 @@ func (f *UserChanged) EventType() string { return "realm_user" }
 func (r *Realm) emailNotices(u *User) (out []Notice) {
 	if to := r.matchingAudience(func(w *User) bool { return r.maySeeUser(w, u) && r.SeesEmail(w, u) }); len(to) > 0 {
 		out = append(out, Notice{To: to, Event: &DeliveryEmailSeen{User: u.ID, Email: u.Email}})
+	}
+	if u.Avatar == "G" { // its picture belongs to the address
+		if to := r.canSeeUserAudience(u); len(to) > 0 {
+			out = append(out, Notice{To: to, Event: &AvatarShown{r.UserInfo(u.ID)}})
+		}
 	}
 	if p := r.UserInfo(u.ID); p.EmailPublic {
 		if to := r.canSeeUserAudience(u); len(to) > 0 {

@@ -39,7 +39,7 @@ var notFollowedFields = map[string]string{
 	"stream_weekly_traffic": "an average that changes every day",
 	"partial_subscribers":   "recently active users at the time of the register",
 	"topic_name":            "part of the key, in any spelling",
-	"first_message_id":      "the first message of a channel sends no event about it",
+	"first_message_id":      "neither the first message of a channel nor a move sends an event about it",
 	"away":                  "old form of the setting presence_enabled, which only its owner gets",
 }
 

@@ -36,13 +36,15 @@ ID_FIELDS = (
     (re.compile(r"^(sender_id|user_id|user_ids|creator_id|owner_id|bot_owner_id|acting_user_id|members|direct_members|"
                 r"subscribers|author_id|add_member_ids|invited_by_user_id|sender_ids|author|muted_users|recipient_user_ids|"
                 r"other_user_id|user_ids_string|already_member)$"), "u"),
-    (re.compile(r"^(stream_id|stream_ids|new_stream_id|orig_stream_id|prev_stream|stream|realm_default_streams|"
+    (re.compile(r"^(stream_id|stream_ids|streams|new_stream_id|orig_stream_id|prev_stream|stream|realm_default_streams|"
                 r"default_streams|.*_stream_id)$"), "s"),
     (re.compile(r"^(message_id|message_ids|first_message_id|anchor|max_message_id|first_processed_id|last_processed_id|"
                 r"unread_message_ids|starred_messages|reminder_target_message_id)$"), "m"),
     (re.compile(r"^(group_id|direct_subgroups|direct_subgroup_ids|subgroup_ids|subgroups|user_group_id|group_ids|.*_group|"
-                r"can_create_groups|can_manage_all_groups)$"), "g"),
+                r"(realm_)?can_create_groups|(realm_)?can_manage_all_groups)$"), "g"),
 )
+SYSTEM_BOTS = ("Notification Bot", "Welcome Bot", "Email Gateway")
+TEXTS = ("content", "rendered_content", "match_content")  # of system bots: each server has its own words
 IN_TEXT = (  # IDs inside rendered text, Markdown and addresses
     (re.compile(r'(data-user-id=")(\d+)(")'), "u"),
     (re.compile(r'(data-stream-id=")(\d+)(")'), "s"),
@@ -58,6 +60,12 @@ REWRITE = (  # what is random or belongs to the installation, in both servers' t
     (re.compile(r"https://external-content\.[^\"\s]*|/external_content/[^\"\s]*"), "PROXIED"),
     (re.compile(r'data-original-content-type="[^"]*"'), 'data-original-content-type=""'),
     (re.compile(r"[\w-]+@(?:zulip\.com|parley\.invalid)"), "SYSTEM-BOT"),
+    (re.compile(r"\buser\d+@[\w.-]+"), "USER-ADDRESS"),
+    (re.compile(r"(-bot)@(?:example\.org|127\.0\.0\.1)"), r"\1@BOTS"),
+    (re.compile(r"/user_uploads/temporary/\S+"), "TEMPORARY"),
+    (re.compile(r"/join/\w+/?"), "INVITATION"),
+    (re.compile(r"\.\w{32}(\.show-sender)?@[\w.]+"), ".TOKEN@MAIL"),
+    (re.compile(r"(emoji/images/)[\w]+\."), r"\1*."),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UUID"),
 )
 DAY = re.compile(r'<time:[^>]+>|<time datetime="[^"]+">[^<]*</time>')
@@ -130,12 +138,16 @@ class Comparer:
         elif isinstance(reference, list) and isinstance(parley, list):
             self._lists(report, path, key, parent, reference, parley)
         elif type(reference) is not type(parley):
-            if not (TIMES.match(key) and isinstance(reference, (int, float)) and isinstance(parley, (int, float))
-                    and key != "server_timestamp"):
-                report(path, VALUE, reference, parley)
+            if not (TIMES.match(key) and isinstance(reference, (int, float)) and isinstance(parley, (int, float))):
+                report(path, VALUE, reference, parley)  # JSON has one kind of numbers
         elif isinstance(reference, str):
             if RANDOM.match(key) or TIMES.match(key):
                 return
+            if key == "emoji_code" and reference.isdigit() and parley.isdigit():
+                return  # IDs of the organization's own emoji
+            if key == "user_ids_string" or key == "value" and reference.startswith("["):
+                left, right = ([int(n) for n in re.findall(r"\d+", v)] for v in (reference, parley))
+                return self._numbers(report, path, "user_ids", "", left, right)
             objects = as_object(reference), as_object(parley)
             if all(objects):
                 return self._walk(report, path, key, parent, *objects)
@@ -146,6 +158,9 @@ class Comparer:
                 report(path, VALUE, reference, parley)
         elif RANDOM.match(key) or TIMES.match(key):
             pass
+        elif key == "to":
+            if all(self.to_parley.get((kind, reference)) != parley for kind in "su"):
+                report(path, VALUE, reference, parley)
         else:
             kind = id_kind(key, parent)
             if kind:
@@ -155,8 +170,16 @@ class Comparer:
                 report(path, VALUE, reference, parley)
 
     def _objects(self, report, path, key, parent, reference, parley):
+        if reference.get("sender_full_name") in SYSTEM_BOTS and parley.get("sender_full_name") in SYSTEM_BOTS:
+            reference, parley = ({k: v for k, v in o.items() if k not in TEXTS} for o in (reference, parley))
         kind = map_kind(key, reference)
         if kind:
+            for name in reference:  # a thing that is new in both is found by its name or its value
+                for other in parley:
+                    if (kind, int(name)) not in self.to_parley and (kind, int(other)) not in self.to_reference and (
+                            named(reference[name]) or reference[name]) == (named(parley[other]) or parley[other]):
+                        self.learn(kind, int(name), int(other))
+                        break
             parley = {str(self.to_reference.get((kind, int(k)), k)) if k.isdigit() else k: v for k, v in parley.items()}
         for name in reference.keys() | parley.keys():
             inner = f"{path}.{name}" if path else name
@@ -184,6 +207,8 @@ class Comparer:
 
     def _numbers(self, report, path, key, parent, reference, parley):
         kind = id_kind(key, parent)
+        if key == "to":
+            kind = next((k for k in "su" if all((k, v) in self.to_parley for v in reference)), "s")
         if kind is None:
             if reference != parley:
                 report(path, VALUE, reference, parley)
@@ -246,7 +271,7 @@ def id_kind(key, parent):
         return {"message": "m", "messages": "m", "display_recipient": "u", "realm_user_groups": "g", "user_groups": "g",
                 "group": "g"}.get(parent, "id of " + parent)
     if key == "messages" or key == "ids":
-        return "m" if key == "messages" else "id of " + parent
+        return "m" if key == "messages" else "id of drafts"
     if key.endswith("_id") or key.endswith("_ids") or key == "order" and parent in ("fields", "custom_fields", "custom_profile_fields"):
         return key
     return None
@@ -261,7 +286,7 @@ def map_kind(key, reference):
 
 
 def named(row):
-    return row.get("full_name") or row.get("name")
+    return row.get("full_name") or row.get("name") if isinstance(row, dict) else None
 
 
 def row_key(key, parent, reference, parley):

@@ -89,7 +89,7 @@ class Replay:
         for name in self.header["queues_of"]:
             bare = name in self.header["queue_without_capabilities"]
             params = {} if bare else {"client_capabilities": self.header["capabilities"]}
-            got = ok(self.server.call("POST", "register", self.people[name], apply_markdown=not bare,
+            got = ok(self.server.call("POST", "register", self.people[name], apply_markdown=not bare, slim_presence=True,
                                       client_gravatar=not bare, **params))
             self.queues[name] = [got["queue_id"], got["last_event_id"]]
         self.saved["v", "q"] = self.queues["olive"][0]
