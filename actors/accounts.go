@@ -17,6 +17,8 @@ type accountTable struct {
 	byUser  map[userKey]*realm.Account
 	byKey   map[[32]byte]*realm.Account // by hash of an API key
 	byEmail map[emailKey]*realm.Account
+	// bySession finds accounts by the hash of the secret of a browser session.
+	bySession map[[32]byte]*realm.Account
 
 	version atomic.Uint64 // increased after each change
 }
@@ -36,10 +38,13 @@ func newAccountTable() *accountTable {
 		byUser:  map[userKey]*realm.Account{},
 		byKey:   map[[32]byte]*realm.Account{},
 		byEmail: map[emailKey]*realm.Account{},
+
+		bySession: map[[32]byte]*realm.Account{},
 	}
 }
 
-// put adds or replaces an account, with all its keys. It reports whether a key of the account was revoked.
+// put adds or replaces an account, with all its keys and browser sessions. It reports whether a key of the account was
+// revoked or a session has ended.
 func (t *accountTable) put(a *realm.Account) (revoked bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,6 +53,11 @@ func (t *accountTable) put(a *realm.Account) (revoked bool) {
 		for _, k := range old.Keys {
 			delete(t.byKey, k)
 			revoked = revoked || !slices.Contains(a.Keys, k)
+		}
+		for i := range old.Sessions {
+			hash := old.Sessions[i].Hash
+			delete(t.bySession, hash)
+			revoked = revoked || a.FindSession(hash) == nil
 		}
 		at := emailKey{old.Realm, realm.FoldEmail(old.Email)}
 		if now := t.byEmail[at]; now != nil && now.User == old.User {
@@ -59,6 +69,9 @@ func (t *accountTable) put(a *realm.Account) (revoked bool) {
 	for _, k := range a.Keys {
 		t.byKey[k] = a
 	}
+	for i := range a.Sessions {
+		t.bySession[a.Sessions[i].Hash] = a
+	}
 	return revoked
 }
 
@@ -67,7 +80,8 @@ func (t *accountTable) addRealm(r *realm.Realm) {
 	r.EachUser(func(u *realm.User) { t.update(r, u.ID) })
 }
 
-// updateAccount replaces one account after its user changed. If a key was revoked, the user's waiting polls end before
+// updateAccount replaces one account after its user changed. If a key was revoked or a browser session
+// has ended, the user's waiting polls end before
 // they get an event: the session actor receives this message before the events of the same turn.
 func (srv *Server) updateAccount(r *realm.Realm, id realm.UserID) {
 	if srv.accounts.update(r, id) {
@@ -82,6 +96,7 @@ func (t *accountTable) removeRealm(id realm.ID) {
 	defer t.version.Add(1)
 	maps.DeleteFunc(t.byUser, func(k userKey, _ *realm.Account) bool { return k.realm == id })
 	maps.DeleteFunc(t.byKey, func(_ [32]byte, a *realm.Account) bool { return a.Realm == id })
+	maps.DeleteFunc(t.bySession, func(_ [32]byte, a *realm.Account) bool { return a.Realm == id })
 	maps.DeleteFunc(t.byEmail, func(k emailKey, _ *realm.Account) bool { return k.realm == id })
 }
 
@@ -101,6 +116,7 @@ func (t *accountTable) update(r *realm.Realm, id realm.UserID) (revoked bool) {
 		Active:   u.Active,
 		Bot:      u.Bot,
 		Role:     u.Role,
+		Sessions: r.StoredBrowserSessions(id),
 	})
 }
 
@@ -121,6 +137,18 @@ func (srv *Server) AccountByKeyHash(hash [32]byte) (*realm.Account, bool) {
 	a := srv.accounts.byKey[hash]
 	srv.accounts.mu.RUnlock()
 	return a, a != nil
+}
+
+// AccountBySessionHash returns the account with a browser session whose secret has that hash, and the session. The
+// session may have expired. Neither must be modified.
+func (srv *Server) AccountBySessionHash(hash [32]byte) (*realm.Account, *realm.BrowserSession) {
+	srv.accounts.mu.RLock()
+	a := srv.accounts.bySession[hash]
+	srv.accounts.mu.RUnlock()
+	if a == nil {
+		return nil, nil
+	}
+	return a, a.FindSession(hash)
 }
 
 // AccountByEmail returns the account with that real email address in a realm. The account must not be modified.

@@ -186,6 +186,12 @@ var typeByNumber = map[uint16]any{
 	474: (*AvatarChanged)(nil),
 	475: (*AvatarShown)(nil),
 	476: (*ThumbnailNoted)(nil),
+
+	// 490-509 logins in browsers
+	490: (*BrowserSessionOpened)(nil),
+	491: (*BrowserSessionRenewed)(nil),
+	492: (*BrowserSessionsEnded)(nil),
+	493: (*AllBrowserSessionsEnded)(nil),
 }
 
 var numberByType = func() map[reflect.Type]uint16 {
