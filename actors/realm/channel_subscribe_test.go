@@ -205,7 +205,9 @@ func TestUnsubscribe(t *testing.T) {
 	do(s, s.ann, Subscribe{Channels: channelsToJoin("public"), Principals: principals(s.bot, s.bo)})
 	do(s, s.ann, Unsubscribe{Names: []string{"public"}, Principals: principals(s.bot)}) // ann's own bot
 	if a := do(s, s.admin, Unsubscribe{Names: []string{"public"}, Principals: principals(s.bo, s.bot, s.bo)}); !slices.Equal(
-		a.Removed, []string{"public"}) ||
+		a.Removed,
+		[]string{"public"},
+	) ||
 		!slices.Equal(a.NotRemoved, []string{"public"}) {
 		t.Errorf("one of two users left the channel, answer %+v", a)
 	}

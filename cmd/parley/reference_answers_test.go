@@ -15,6 +15,9 @@ func TestReferenceAnswers(t *testing.T) {
 		{"changed settings of the organization", answerChangedSettings},
 		{"capabilities without the first one", answerCapabilities},
 		{"sounds of notifications", answerNotificationSounds},
+		{"system bots", answerSystemBots},
+		{"order of refusals", answerRefusals},
+		{"events", answerEvents},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			sub := *k
@@ -78,4 +81,91 @@ func answerNotificationSounds(t *testing.T, k *demoClient) {
 		}
 	}
 	k.refused("ann", "PATCH settings", "BAD_REQUEST", "Invalid notification sound 'gong'", "notification_sound", "gong")
+}
+
+// System bots are in the registration only, and are active there.
+func answerSystemBots(t *testing.T, k *demoClient) {
+	for _, bot := range k.must("ann", "POST register", "fetch_event_types", []string{"realm_user"})["cross_realm_bots"].([]any) {
+		b := bot.(map[string]any)
+		k.equal("is_active of a system bot", b["is_active"], true)
+		k.refused("ann", fmt.Sprintf("GET users/%v", b["user_id"]), "BAD_REQUEST", "No such user")
+	}
+	if a := k.must("ann", "GET messages/1"); dig(t, a, "message", "avatar_url") == "" {
+		t.Errorf("message without a picture: %v", a)
+	}
+}
+
+func answerRefusals(t *testing.T, k *demoClient) {
+	k.refused("ada", "POST realm/domains", "UNAUTHORIZED_PRINCIPAL", "Must be an organization owner", "domain", "z.com")
+	k.refused(
+		"olive",
+		"POST realm/domains",
+		"REQUEST_VARIABLE_MISSING",
+		"Missing 'allow_subdomains' argument",
+		"domain",
+		"z.com",
+	)
+	k.refused("olive", "POST realm/domains", "REQUEST_VARIABLE_MISSING", "Missing 'domain' argument")
+	k.refused("ann", "POST user_groups/create", "REQUEST_VARIABLE_MISSING", "Missing 'members' argument", "name", "z")
+	for _, more := range [][]any{{"bot_type", 9}, {"bot_type", 3}, {"short_name", ""}} {
+		k.refused(
+			"ann",
+			"POST bots",
+			"BAD_REQUEST",
+			"Name too short!",
+			append([]any{"full_name", "q", "short_name", "qt"},
+				more...)...)
+	}
+	k.refused("gus", "POST bots", "BAD_REQUEST", "Not allowed for guest users", "full_name", "q", "short_name", "qt")
+	k.refused(
+		"ann",
+		"POST messages",
+		"BAD_REQUEST",
+		"You are not allowed to mention user group 'role:members'.",
+		"type",
+		"channel",
+		"to",
+		"general",
+		"topic",
+		"t",
+		"content",
+		"@*role:members*",
+	)
+}
+
+// answerEvents checks the forms of events that differed.
+func answerEvents(t *testing.T, k *demoClient) {
+	queue := k.must(
+		"ann",
+		"POST register",
+		"event_types",
+		[]string{"realm", "user_group", "user_status", "update_message"},
+	)
+	last := -1.0
+	next := func(n int) (out []map[string]any) {
+		for len(out) < n {
+			for _, e := range k.must("ann", "GET events", "queue_id", queue["queue_id"], "last_event_id", last)["events"].([]any) {
+				event := e.(map[string]any)
+				last = event["id"].(float64)
+				out = append(out, event)
+			}
+		}
+		return out
+	}
+	k.must("olive", "PATCH realm", "message_edit_history_visibility_policy", "moves")
+	e := next(1)[0]
+	k.equal("visibility of edit history", []any{e["op"], e["property"], e["value"]},
+		[]any{"update", "message_edit_history_visibility_policy", "moves"})
+	group := k.must("ann", "POST user_groups/create", "name", "reds", "description", "", "members", []any{k.ids["ann"]})["group_id"]
+	next(1)
+	k.must("ann", fmt.Sprintf("PATCH user_groups/%v", group), "name", "blues", "description", "new")
+	got := next(2)
+	k.equal("data of a changed group", []any{got[0]["data"], got[1]["data"]},
+		[]any{map[string]any{"name": "blues"}, map[string]any{"description": "new"}})
+	k.must("ann", "POST users/me/status", "emoji_name", "car")
+	k.must("ann", "POST users/me/status", "emoji_name", "")
+	k.equal("type of a removed emoji", next(2)[1]["reaction_type"], "unicode_emoji")
+	id := k.must("olive", "POST messages", "type", "channel", "to", "general", "topic", "t", "content", "tea")["id"]
+	k.must("olive", fmt.Sprintf("PATCH messages/%v", id), "content", "@**all** tea")
+	k.equal("flags of a changed message", next(1)[0]["flags"], []any{"stream_wildcard_mentioned"})
 }

@@ -68,7 +68,6 @@ REWRITE = (  # what is random or belongs to the installation, in both servers' t
     (re.compile(r"(emoji/images/)[\w]+\."), r"\1*."),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UUID"),
 )
-DAY = re.compile(r'<time:[^>]+>|<time datetime="[^"]+">[^<]*</time>')
 
 
 class Comparer:
@@ -286,6 +285,9 @@ def map_kind(key, reference):
 
 
 def named(row):
+    """Returns the text by which a thing of unknown ID is found: its name, or the place of a system bot's message."""
+    if isinstance(row, dict) and row.get("sender_full_name") in SYSTEM_BOTS:
+        return row["sender_full_name"], row.get("subject"), row.get("type"), str(row.get("display_recipient"))[:20]
     return row.get("full_name") or row.get("name") if isinstance(row, dict) else None
 
 
