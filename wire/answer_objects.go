@@ -74,7 +74,7 @@ var objectNotations = map[string]string{
 		"reaction_type?: ReactionType}",
 	"Submessage":   "{id: int, message_id: int, sender_id: int, msg_type: str, content: str}",
 	"Subscription": "{" + channelFields + ", " + personalFields + ", " + subscriberListFields + "}",
-	"SystemBot":    "{" + userFields + ", bot_type: int?, bot_owner_id: int?, is_system_bot: bool}",
+	"SystemBot":    "{" + userFields + ", is_active: bool, bot_type: int?, bot_owner_id: int?, is_system_bot: bool}",
 	"User":         "{" + userFields + ", is_active: bool, bot_type: int?, bot_owner_id: int?}",
 	"View":         "{fragment: str, is_pinned: bool, name?: str}",
 }

@@ -159,6 +159,9 @@ type createBotForm struct {
 }
 
 func createBot(c *Call, f createBotForm) (Answer, error) {
+	if err := checkPermission(c, func(v realm.View) error { return v.CheckNewBot(f.Name) }); err != nil {
+		return nil, err
+	}
 	if f.Type == realm.OutgoingWebhook && !realm.IsWebURL(f.URL, true) {
 		return nil, form.Invalid("Not a URL").Named("payload_url")
 	}

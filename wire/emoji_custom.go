@@ -51,7 +51,7 @@ func addEmoji(c *Call, f emojiForm) (Answer, error) {
 	defer r.Close()
 	x, err := c.Tools.Files.SaveUpload(c.Realm, r, MaxEmojiBytes)
 	if err != nil {
-		return nil, refusalOfFile(err, MaxEmojiBytes>>20)
+		return nil, refusalOfPicture(c, err, MaxEmojiBytes>>20)
 	}
 	err = checkEmojiImage(c, x)
 	if err == nil {
@@ -65,13 +65,13 @@ func addEmoji(c *Call, f emojiForm) (Answer, error) {
 // decodes, so the check makes a thumbnail.
 func checkEmojiImage(c *Call, x SavedFile) error {
 	if !slices.Contains([]string{"image/png", "image/jpeg", "image/gif"}, x.Type) || x.Width <= 0 || x.Height <= 0 {
-		return refusalOfFile(ErrNotAnImage, 0)
+		return refusalOfPicture(c, ErrNotAnImage, 0)
 	}
 	if x.Width*x.Height > maxEmojiPixels {
 		return refusalOfFile(ErrTooManyPixels, 0)
 	}
 	_, err := c.Tools.Files.Thumbnail(x.Hash, x.Animated)
-	return refusalOfFile(err, 0)
+	return refusalOfPicture(c, err, 0)
 }
 
 // EmojiPath is the part of the path of custom emoji images that follows the organization.

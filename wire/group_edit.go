@@ -30,7 +30,7 @@ var groupEvents = []EventKind{
 		}
 		return obj{"type": "user_group", "op": "add", "group": groupObject(e.Group)}
 	}),
-	Event(groupChanged),
+	Events(groupChanged),
 	Event(func(e *realm.GroupMembersChanged, to *Recipient) any {
 		if e.Deactivated && !to.Has(realm.CapDeactivatedGroups) {
 			return nil
@@ -75,33 +75,38 @@ func groupObject(g realm.GroupInfo) obj {
 	return o
 }
 
-// groupChanged renders a changed group. Clients that do not know deactivated groups get a removal instead of a
-// deactivation.
-func groupChanged(e *realm.GroupChanged, to *Recipient) any {
+// groupChanged renders a changed group: one event for each field. Clients that do not know deactivated groups get a
+// removal instead of a deactivation.
+func groupChanged(e *realm.GroupChanged, to *Recipient) []any {
 	all := to.Has(realm.CapDeactivatedGroups)
 	if e.Deactivated != nil && !all {
 		if *e.Deactivated {
-			return obj{"type": "user_group", "op": "remove", "group_id": e.ID}
+			return []any{obj{"type": "user_group", "op": "remove", "group_id": e.ID}}
 		}
 		return nil // the client gets an "add" event instead
 	}
 	if e.WasDeactivated && !all {
 		return nil
 	}
-	data := obj{}
+	var events []any
+	changed := func(field string, value any) {
+		events = append(events, obj{"type": "user_group", "op": "update", "group_id": e.ID, "data": obj{field: value}})
+	}
 	if e.Name != nil {
-		data["name"] = *e.Name
+		changed("name", *e.Name)
 	}
 	if e.Description != nil {
-		data["description"] = *e.Description
+		changed("description", *e.Description)
 	}
 	if e.Deactivated != nil {
-		data["deactivated"] = *e.Deactivated
+		changed("deactivated", *e.Deactivated)
 	}
-	for name, v := range e.Settings {
-		data[name] = groupValue(v)
+	for _, rule := range realm.GroupRules {
+		if v, ok := e.Settings[rule.Name]; ok {
+			changed(rule.Name, groupValue(v))
+		}
 	}
-	return obj{"type": "user_group", "op": "update", "group_id": e.ID, "data": data}
+	return events
 }
 
 type groupIDForm struct {
@@ -127,8 +132,8 @@ func getGroups(c *Call, v realm.View, f getGroupsForm) (Answer, error) {
 
 type createGroupForm struct {
 	Name        string             `form:"name,required"`
+	Members     []realm.UserID     `form:"members,required"` // the first that is reported as missing (protocol)
 	Description string             `form:"description,required"`
-	Members     []realm.UserID     `form:"members,required"`
 	Subgroups   []realm.GroupID    `form:"subgroups"`
 	AddMembers  *form.GroupSetting `form:"can_add_members_group"`
 	Join        *form.GroupSetting `form:"can_join_group"`

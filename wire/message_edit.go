@@ -129,7 +129,7 @@ func deleteTopic(c *Call, f deleteTopicForm) (Answer, error) {
 func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {
 	o := obj{"type": "update_message", "user_id": e.User, "rendering_only": e.User == 0, "edit_timestamp": e.At,
 		"message_id":  e.Message,
-		"message_ids": e.IDs, "flags": flagNames(to.Flags)}
+		"message_ids": e.IDs, "flags": modernFlagNames(to.Flags)}
 	if e.User == 0 {
 		o["user_id"] = nil
 	}

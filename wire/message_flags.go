@@ -11,7 +11,7 @@ import (
 
 var flagEndpoints = []Endpoint{
 	Custom("POST", "/messages/flags", setFlags).
-		Returns("{messages: [int], ignored_because_not_subscribed_channels?: [int]}"),
+		Returns("{messages: [int], ignored_because_not_subscribed_channels: [int]}"),
 	Custom("POST", "/messages/flags/narrow", setFlagsNarrow).
 		Returns("{processed_count: int, updated_count: int, first_processed_id: int?, last_processed_id: int?, " +
 			"found_oldest: bool, found_newest: bool, ignored_because_not_subscribed_channels?: [int]}"),
@@ -45,9 +45,7 @@ func setFlags(c *Call, f setFlagsForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := Answer{"messages": ids}
-	addIgnoredChannels(a, f.Op, f.Flag, ignored)
-	return a, nil
+	return Answer{"messages": ids, "ignored_because_not_subscribed_channels": ignored}, nil
 }
 
 // changeFlagsInParts changes the flags of many messages in several turns, so that other requests run in between. It
@@ -76,14 +74,6 @@ func changeFlagsInParts(c *Call, cmd realm.Flag) ([]realm.ChannelID, error) {
 	}
 	slices.Sort(ignored)
 	return slices.Compact(ignored), nil
-}
-
-// addIgnoredChannels adds the channels whose messages were not changed. Only marking messages as unread has such
-// channels.
-func addIgnoredChannels(a Answer, op, flag string, channels []realm.ChannelID) {
-	if op == "remove" && flag == "read" {
-		a["ignored_because_not_subscribed_channels"] = channels
-	}
 }
 
 type setFlagsNarrowForm struct {
@@ -134,7 +124,9 @@ func setFlagsNarrow(c *Call, f setFlagsNarrowForm) (Answer, error) {
 	if n := len(result.Page.IDs); n > 0 {
 		a["first_processed_id"], a["last_processed_id"] = result.Page.IDs[0], result.Page.IDs[n-1]
 	}
-	addIgnoredChannels(a, f.Op, f.Flag, result.Ignored)
+	if f.Op == "remove" && f.Flag == "read" { // only here: POST /messages/flags always has the field (protocol)
+		a["ignored_because_not_subscribed_channels"] = result.Ignored
+	}
 	return a, nil
 }
 

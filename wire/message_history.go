@@ -195,7 +195,7 @@ func getMessage(c *Call, f getMessageForm) (Answer, error) {
 	if !ok {
 		return nil, realm.BadRequest("Invalid message(s)")
 	}
-	return Answer{"message": messageObjectForReader(c, &m, body, requestClient(c, f.Markdown, false, f.EmptyTopic)),
+	return Answer{"message": messageObjectForReader(c, &m, body, requestClient(c, f.Markdown, true, f.EmptyTopic)),
 		"raw_content": body.Text}, nil
 }
 

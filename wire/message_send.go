@@ -281,15 +281,21 @@ func submessageObjects(m *realm.MessageInfo) []any {
 
 // flagNames returns the names of flags. The older name wildcard_mentioned follows from the two newer ones.
 func flagNames(f realm.Flags) []string {
+	out := modernFlagNames(f)
+	if f&(realm.FlagChannelWildcard|realm.FlagTopicWildcard) != 0 {
+		out = append(out, "wildcard_mentioned")
+	}
+	return out
+}
+
+// modernFlagNames returns the names of flags without the older name. Events about changed messages have these.
+func modernFlagNames(f realm.Flags) []string {
 	out := []string{}
 	for i, n := range []string{"read", "starred", "collapsed", "mentioned", "stream_wildcard_mentioned",
 		"topic_wildcard_mentioned", "has_alert_word", "historical"} {
 		if f&(1<<i) != 0 {
 			out = append(out, n)
 		}
-	}
-	if f&(realm.FlagChannelWildcard|realm.FlagTopicWildcard) != 0 {
-		out = append(out, "wildcard_mentioned")
 	}
 	return out
 }

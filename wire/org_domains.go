@@ -1,16 +1,15 @@
 package wire
 
-import "parley/actors/realm"
+import (
+	"parley/actors/realm"
+	"parley/wire/form"
+)
 
 var domainEndpoints = []Endpoint{
 	Get("/realm/domains", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
 		return Answer{"domains": domainObjects(v.Domains())}, nil
 	}).Returns("{domains: [Domain]}"),
-	CommandFromForm("POST", "/realm/domains", func(f addDomainForm) realm.AddDomain {
-		return realm.AddDomain{Domain: f.Domain, Subdomains: f.Subdomains}
-	}, func(d realm.Domain) Answer {
-		return Answer{"new_domain": []any{d.ID, d.Name}}
-	}).Returns("{new_domain: [int | str]}"),
+	Custom("POST", "/realm/domains", addDomain).Returns("{new_domain: [int | str]}"),
 	CommandFromForm("PATCH", "/realm/domains/{domain}", func(f editDomainForm) realm.EditDomain {
 		return realm.EditDomain{Domain: f.Domain, Subdomains: f.Subdomains}
 	}, emptyAnswer),
@@ -36,8 +35,29 @@ type domainForm struct {
 }
 
 type addDomainForm struct {
-	Domain     string `form:"domain,required"`
-	Subdomains bool   `form:"allow_subdomains,required"`
+	Domain     form.Opt[string] `form:"domain"`
+	Subdomains form.Opt[bool]   `form:"allow_subdomains"`
+}
+
+// addDomain adds a domain. Only owners are told about missing parameters.
+func addDomain(c *Call, f addDomainForm) (Answer, error) {
+	err := checkPermission(c, func(v realm.View) error {
+		_, err := v.RequireOwner()
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !f.Domain.Set:
+		return nil, form.Missing("domain")
+	case !f.Subdomains.Set:
+		return nil, form.Missing("allow_subdomains")
+	}
+	d, err := Execute(c, realm.AddDomain{Domain: f.Domain.Value, Subdomains: f.Subdomains.Value})
+	if err != nil {
+		return nil, err
+	}
+	return Answer{"new_domain": []any{d.ID, d.Name}}, nil
 }
 
 type editDomainForm struct {

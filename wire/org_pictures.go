@@ -106,7 +106,7 @@ func setPicture(c *Call, kind, one string, save func(io.Reader, int64) (string, 
 	defer r.Close()
 	name, err := save(r, MaxAvatarBytes)
 	if err != nil {
-		return nil, refusalOfFile(err, MaxAvatarBytes>>20)
+		return nil, refusalOfPicture(c, err, MaxAvatarBytes>>20)
 	}
 	p, err := Execute(c, realm.SetPicture{Kind: kind, File: name})
 	return pictureAnswer(c, kind, p), errors.Join(err, c.Tools.Files.Release(name, nil))

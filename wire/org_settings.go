@@ -104,8 +104,27 @@ func changeOrganization(c *Call, f organizationForm, values []realm.SettingValue
 	for _, g := range groups {
 		c.markConsumed(g.Name)
 	}
-	_, err = Execute(c, cmd)
-	return Answer{}, err
+	result, err := Execute(c, cmd)
+	if err != nil {
+		return nil, err
+	}
+	return organizationAnswer(result), nil
+}
+
+// organizationAnswer returns the changed settings with their new values. The reference server says only "updated" of
+// a setting that is a string.
+func organizationAnswer(r realm.OrganizationResult) Answer {
+	a := Answer{}
+	for _, f := range r.Changed {
+		a[f.Setting] = f.Value
+		switch _, text := f.Value.(string); {
+		case f.Group != nil:
+			a[f.Setting] = groupValue(*f.Group)
+		case text:
+			a[f.Setting] = "updated"
+		}
+	}
+	return a
 }
 
 // organizationChanged renders one changed setting as realm/update, or as realm/update_dict where the protocol
@@ -119,8 +138,6 @@ func organizationChanged(e *realm.OrganizationChanged, to *Recipient) any {
 		return dict(obj{e.Setting: groupValue(*e.Group)})
 	case e.Setting == "description":
 		return dict(obj{"description": e.Value, "rendered_description": e.HTML})
-	case e.Setting == "message_edit_history_visibility_policy":
-		return dict(obj{e.Setting: e.Value, "allow_edit_history": e.Value != "none"})
 	case e.Setting == "topics_policy":
 		return dict(obj{e.Setting: e.Value, "mandatory_topics": e.Value == "disable_empty_topic"})
 	case realm.UsesUpdateDict(e.Setting):

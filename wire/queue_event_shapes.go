@@ -168,7 +168,7 @@ var eventShapes = slices.Concat([]eventShape{
 	[]eventShape{
 		{"realm", "update_dict", "property: 'default', data: {" +
 			optionalFields(settingFields("", organizationSettings(true))+", "+ruleFields(realm.OrgGroupSettings)) +
-			", description?: str, rendered_description?: str, allow_edit_history?: bool, mandatory_topics?: bool}"},
+			", description?: str, rendered_description?: str, mandatory_topics?: bool}"},
 		{"realm", "update_dict", "property: 'icon', data: {icon_source: str, icon_url: str}"},
 		{"realm", "update_dict", "property: 'logo', data: {logo_source: str, logo_url: str}"},
 		{"realm", "update_dict", "property: 'night_logo', data: {night_logo_source: str, night_logo_url: str}"},
@@ -189,7 +189,7 @@ func channelUpdateFields(property, value string) string {
 
 // organizationSettings returns the settings that events realm/update_dict contain (dict), or those of realm/update.
 func organizationSettings(dict bool) []realm.Setting {
-	bundled := []string{"topics_policy", "message_edit_history_visibility_policy"} // see organizationChanged
+	bundled := []string{"topics_policy"} // see organizationChanged
 	return slices.DeleteFunc(slices.Clone(realm.OrgSettings), func(s realm.Setting) bool {
 		return dict != (realm.UsesUpdateDict(s.Name) || slices.Contains(bundled, s.Name))
 	})

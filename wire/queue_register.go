@@ -33,10 +33,11 @@ type queueForm struct {
 	Idle        form.IdleTimeout        `form:"idle_queue_timeout,alias=queue_lifespan_secs"`
 }
 
-// capsForm is the capabilities that a client declares. Unknown keys are ignored.
+// capsForm is the capabilities that a client declares. Unknown keys are ignored. The first one that the protocol had is
+// required if any are sent.
 type capsForm struct {
 	_                  struct{} `form:",extra"`
-	NotificationNull   bool     `form:"notification_settings_null"`
+	NotificationNull   bool     `form:"notification_settings_null,required"`
 	BulkDeletion       bool     `form:"bulk_message_deletion"`
 	AvatarOptional     bool     `form:"user_avatar_url_field_optional"`
 	ChannelTyping      bool     `form:"stream_typing_notifications"`
@@ -407,7 +408,7 @@ func settingsJSON(u *realm.User, own bool) []byte {
 		case "emojiset_choices":
 			b = append(b, emojisets...)
 		case "available_notification_sounds":
-			b = append(b, `["zulip"]`...)
+			b = append(b, notificationSounds...)
 		default:
 			b = appendJSON(b, u.Setting(name))
 		}
@@ -418,6 +419,8 @@ func settingsJSON(u *realm.User, own bool) []byte {
 
 var emojisets = encode([]any{obj{"key": "google", "text": "Google"}, obj{"key": "twitter", "text": "Twitter"},
 	obj{"key": "text", "text": "Plain text"}, obj{"key": "google-blob", "text": "Google blobs"}})
+
+var notificationSounds = encode(realm.NotificationSounds)
 
 // settingNames is the sorted names of the fields of settingsJSON.
 var settingNames = func() []string {
@@ -474,7 +477,7 @@ func ownUserSection(s *initialState) {
 		me.IsModerator(), me.IsGuest()
 	private, public := s.HasPermission(me, "can_create_private_channel_group"),
 		s.HasPermission(me, "can_create_public_channel_group")
-	web := s.SpectatorsAllowed() && s.HasPermission(me, "can_create_web_public_channel_group")
+	web := s.HasPermission(me, "can_create_web_public_channel_group")
 	a["can_create_private_streams"], a["can_create_public_streams"], a["can_create_web_public_streams"] = private,
 		public, web
 	a["can_create_streams"], a["can_invite_others_to_realm"] = private || public || web,

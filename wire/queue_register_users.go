@@ -15,15 +15,16 @@ const (
 
 var userLists = [3]string{"realm_users", "realm_non_active_users", "cross_realm_bots"}
 
-// userListEntry returns an account and the list it belongs to. The field is_active is left out because the list
-// implies it.
+// userListEntry returns an account and the list it belongs to. The field is_active is left out where the list implies
+// it.
 func userListEntry(v realm.View, viewer, u *realm.User, s Site, gravatar bool) (list int, o obj) {
 	o = personObject(u, v.UserInfo(u.ID), s, v.SeesEmail(viewer, u), gravatar, true)
-	delete(o, "is_active")
-	switch {
-	case u.System:
+	if u.System {
 		o["is_system_bot"] = true
 		return systemUsers, o
+	}
+	delete(o, "is_active")
+	switch {
 	case u.Active:
 		return activeUsers, o
 	}

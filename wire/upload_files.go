@@ -62,9 +62,10 @@ const imageTypes = "image/png, image/jpeg, image/gif, image/webp, image/bmp"
 
 // File is one file of a multipart body.
 type File struct {
-	Name string
-	Size int64 // in bytes; -1 if unknown before reading
-	Open func() (io.ReadCloser, error)
+	Name    string
+	Claimed string // the content type that the client sent; only refusals depend on it
+	Size    int64  // in bytes; -1 if unknown before reading
+	Open    func() (io.ReadCloser, error)
 }
 
 // Files stores uploaded files and pictures.
@@ -115,6 +116,15 @@ var (
 // ErrNoSpace is the refusal of files while the disk is almost full. Messages can still be sent.
 var ErrNoSpace = realm.Refuse(realm.NoSpace, "INSUFFICIENT_STORAGE",
 	"The server's disk is almost full. Files cannot be stored until its operator makes space.")
+// refusalOfPicture is refusalOfFile for the only file of a request, which must be a picture. A file that the client calls
+// an image could not be decoded; any other has the wrong format (protocol).
+func refusalOfPicture(c *Call, err error, megabytes int) error {
+	if files, _ := c.Files(); errors.Is(err, ErrNotAnImage) && len(files) > 0 &&
+		strings.HasPrefix(files[0].Claimed, "image/") {
+		return realm.Refuse(realm.Invalid, "BAD_IMAGE", "Could not decode image; did you upload an image file?")
+	}
+	return refusalOfFile(err, megabytes)
+}
 
 // refusalOfFile converts an error of Files to the refusal of the protocol.
 func refusalOfFile(err error, megabytes int) error {
@@ -355,7 +365,7 @@ func withSavedAvatar[A any](c *Call, missing, several string, do func(file strin
 	defer r.Close()
 	name, err := c.Tools.Files.SaveAvatar(r, MaxAvatarBytes)
 	if err != nil {
-		return a, refusalOfFile(err, MaxAvatarBytes>>20)
+		return a, refusalOfPicture(c, err, MaxAvatarBytes>>20)
 	}
 	a, err = do(name)
 	return a, errors.Join(err, c.Tools.Files.Release(name, nil))

@@ -80,7 +80,7 @@ type getUserForm struct {
 
 func getUser(c *Call, v realm.View, f getUserForm) (Answer, error) {
 	u := v.Find(f.User)
-	if u == nil {
+	if u == nil || u.System { // clients know system bots from the registration
 		return nil, realm.BadRequest("No such user")
 	}
 	if !v.MaySeeUser(u) {

@@ -63,7 +63,7 @@ func setOwnStatus(c *Call, f ownStatusForm) (Answer, error) {
 	}
 	if f.Away != nil { // the older way to disable and enable presence
 		a, err := Execute(c, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled",
-			Value: !*f.Away}}})
+			Value: !*f.Away}}, AsStatus: true})
 		if err != nil {
 			return nil, err
 		}
@@ -135,6 +135,9 @@ func statusChanged(e *realm.StatusChanged, to *Recipient) any {
 	}
 	if e.Emoji != nil {
 		o["emoji_name"], o["emoji_code"], o["reaction_type"] = e.Emoji.EmojiName, e.Emoji.EmojiCode, e.Emoji.EmojiType
+		if e.Emoji.EmojiName == "" {
+			o["reaction_type"] = "unicode_emoji" // also of a removed emoji (protocol)
+		}
 	}
 	return o
 }

@@ -50,15 +50,15 @@ type BotMade struct {
 }
 
 func (c CreateBot) Decide(t *Turn) (BotMade, error) {
+	if err := t.CheckNewBot(c.Name); err != nil {
+		return BotMade{}, err
+	}
 	if err := t.MayCreateBot(c.Type); err != nil {
 		return BotMade{}, err
 	}
 	me := t.Me()
 	if !validBotAddress(c.ShortName, c.Email) {
 		return BotMade{}, BadRequest("Bad name or username")
-	}
-	if err := t.checkName(c.Name, 0); err != nil {
-		return BotMade{}, err
 	}
 	if t.FindByEmail(c.Email) != nil {
 		return BotMade{}, BadRequest("Email is already in use.")
@@ -79,6 +79,19 @@ func (c CreateBot) Decide(t *Turn) (BotMade, error) {
 	t.Record(&UserJoined{User: u})
 	t.Record(&BotChanged{ID: u.ID, Details: details, New: true})
 	return BotMade{u.ID, t.issueKey(t.users.must(u.ID), false)}, nil
+}
+
+// CheckNewBot returns the refusals that come before all others: of callers that can never create bots, and of the full
+// name.
+func (v View) CheckNewBot(name string) error {
+	me, err := v.RequireHuman()
+	switch {
+	case err != nil:
+		return err
+	case me.IsGuest():
+		return errGuestsNotAllowed()
+	}
+	return v.checkName(name, 0)
 }
 
 // MayCreateBot refuses callers that are not allowed to create bots of a type.

@@ -96,6 +96,11 @@ func (r *Realm) SilentMention(id UserID) string {
 	return "@_**" + r.users.must(id).Name + "|" + id.String() + "**"
 }
 
+// mention returns Markdown that mentions a user.
+func (r *Realm) mention(id UserID) string {
+	return "@**" + r.users.must(id).Name + "|" + id.String() + "**"
+}
+
 // ChannelLink returns Markdown that links to a channel.
 func (r *Realm) ChannelLink(c *Channel) string { return "#**" + c.Name + "**" }
 

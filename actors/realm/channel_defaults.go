@@ -16,7 +16,7 @@ func (c SetDefaultChannel) Decide(t *Turn) (Done, error) {
 	if _, err := t.RequireAdmin(); err != nil {
 		return Done{}, err
 	}
-	ch, err := t.VisibleChannel(c.Channel)
+	ch, err := t.ReadableChannel(c.Channel)
 	if err != nil {
 		return Done{}, err
 	}

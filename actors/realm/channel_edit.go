@@ -142,11 +142,9 @@ func checkPrivacyCombination(private, web, history bool) error {
 	return nil
 }
 
-// mayMakeWebPublic refuses users that are not allowed to make channels web-public.
+// mayMakeWebPublic refuses users that are not allowed to make channels web-public. It does not depend on
+// enable_spectator_access, which only decides whether visitors can read such channels.
 func (v View) mayMakeWebPublic(me *User) error {
-	if !v.OrgBool("enable_spectator_access") {
-		return BadRequest("Web-public channels are not enabled.")
-	}
 	if !v.System && !v.HasPermission(me, "can_create_web_public_channel_group") {
 		return errPermission()
 	}

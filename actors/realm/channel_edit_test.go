@@ -99,7 +99,7 @@ func TestChannelPrivacy(t *testing.T) {
 	refused(s, s.ann, EditChannel{Channel: s.public, Private: ptr(false), History: ptr(false)}, "Invalid parameters")
 	refused(s, s.ann, EditChannel{Channel: s.public, WebPublic: ptr(true)}, "Invalid parameters")
 	refused(s, s.ann, EditChannel{Channel: s.public, Private: ptr(false), WebPublic: ptr(true)},
-		"Web-public channels are not enabled.")
+		"Insufficient permission")
 
 	// From private to public: the other users get the channel and its subscribers.
 	do(s, s.ann, EditChannel{Channel: s.public, Private: ptr(false)})

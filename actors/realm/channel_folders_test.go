@@ -63,6 +63,8 @@ func TestFolders(t *testing.T) {
 func TestDefaultChannels(t *testing.T) {
 	s := newTestScene(t)
 	refused(s, s.ann, SetDefaultChannel{s.public, true}, "Must be an organization administrator")
+	refused(s, s.admin, SetDefaultChannel{s.private, true}, "Invalid channel ID") // the admin cannot read it
+	s.join(s.admin, s.private)
 	refused(s, s.admin, SetDefaultChannel{s.private, true}, "Private channels cannot be made default.")
 	refused(s, s.admin, SetDefaultChannel{99, true}, "Invalid channel ID")
 	do(s, s.admin, SetDefaultChannel{s.public, true})
@@ -150,13 +152,21 @@ func TestNoticesAboutChannels(t *testing.T) {
 		{EditChannel{Private: ptr(true)}, "* **Before:** Public\n* **Now:** Private, protected history"},
 		{EditChannel{Groups: []GroupChange{{Name: "can_send_message_group",
 			New: GroupValue{Members: []UserID{s.ann}}}}},
-			"who may post:\n\n* **Before:** @_*role:everyone*\n* **Now:** " + me},
+			"the permission to post in this channel:\n\n* **Before:** @_*role:everyone*\n* **Now:** " + me},
 		{EditChannel{Description: ptr("")}, "*No description.*"},
 	} {
 		x.edit.Channel = id
 		do(s, s.ann, x.edit)
 		if m := read(); m.Topic != "channel events" || m.Channel != id || !strings.Contains(m.Body.Text, x.want) {
 			t.Errorf("received %q, want %q", m.Body.Text, x.want)
+		}
+	}
+	for _, permission := range []string{"can_administer_channel_group", "can_add_subscribers_group", "can_subscribe_group",
+		"can_remove_subscribers_group"} { // no message is about these
+		do(s, s.ann, EditChannel{Channel: id, Groups: []GroupChange{{Name: permission,
+			New: GroupValue{Members: []UserID{s.ann, s.bo}}}}})
+		if got := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.ann); len(got) != 0 {
+			t.Errorf("changing %s posted %q", permission, got[0].Message.Body.Text)
 		}
 	}
 	do(s, s.ann, ArchiveChannel{id})

@@ -324,7 +324,7 @@ func (t *Turn) mayCreateChannel(me *User, n NewChannel) error {
 		return errNotOwner()
 	}
 	if n.Default && !me.IsAdmin() {
-		return errDefaultChannels()
+		return errPermission() // changing an existing channel has a text of its own
 	}
 	return nil
 }

@@ -116,10 +116,14 @@ func (t *Turn) notifySubscribed(joined map[UserID][]*Channel, order []*User) {
 		for _, c := range joined[id] {
 			links = append(links, t.ChannelLink(c))
 		}
+		actor := t.actor()
+		if t.Me() != nil { // a mention that is not silent: the message is not sent to the caller (protocol)
+			actor = t.mention(t.User)
+		}
 		if len(links) == 1 {
-			t.NotifyUsers(t.actor()+" subscribed you to the channel "+links[0]+".", id)
+			t.NotifyUsers(actor+" subscribed you to the channel "+links[0]+".", id)
 		} else {
-			t.NotifyUsers(t.actor()+" subscribed you to these channels:\n\n* "+strings.Join(links, "\n* "), id)
+			t.NotifyUsers(actor+" subscribed you to these channels:\n\n* "+strings.Join(links, "\n* "), id)
 		}
 	}
 }
@@ -157,10 +161,12 @@ func (t *Turn) postPropertyChange(old, c *Channel, f *ChannelChanged) {
 	case "topics_policy":
 		subject = "which topics this channel allows"
 		before, after = topicsPolicyNames[old.TopicsPolicy], topicsPolicyNames[c.TopicsPolicy]
-	default:
-		subject = "who " + settingDescriptions[f.Property]
+	case "can_send_message_group":
+		subject = "the permission to post in this channel"
 		before = t.describeGroupValue(t.ChannelSetting(old, f.Property))
 		after = t.describeGroupValue(t.ChannelSetting(c, f.Property))
+	default:
+		return // changes of other permissions post no message (protocol)
 	}
 	t.postChannelEvent(c, t.actor()+" changed "+subject+":\n\n"+beforeAndAfter(before, after))
 }
@@ -190,21 +196,6 @@ var topicsPolicyNames = map[string]string{
 	"allow_empty_topic":   "any, and messages without a topic",
 	"disable_empty_topic": "any, but every message needs one",
 	"empty_topic_only":    "none: messages have no topic",
-}
-
-// settingDescriptions has the words for the permission settings, to follow "who".
-var settingDescriptions = map[string]string{
-	"can_add_subscribers_group":              "may add subscribers",
-	"can_administer_channel_group":           "may administer this channel",
-	"can_create_topic_group":                 "may begin topics",
-	"can_delete_any_message_group":           "may delete any message",
-	"can_delete_own_message_group":           "may delete messages of their own",
-	"can_move_messages_out_of_channel_group": "may move messages out of this channel",
-	"can_move_messages_within_channel_group": "may move messages within this channel",
-	"can_remove_subscribers_group":           "may remove subscribers",
-	"can_resolve_topics_group":               "may resolve topics",
-	"can_send_message_group":                 "may post",
-	"can_subscribe_group":                    "may subscribe",
 }
 
 // describeGroupValue names the groups and users of a permission setting without notifying them.

@@ -385,7 +385,8 @@ type Unsubscribe struct {
 	MaxPerTurn int // subscriptions ended per turn, 0: no limit; see UnsubscribeResult.Job
 }
 
-// UnsubscribeResult answers Unsubscribe. A channel is in Removed if at least one user left it.
+// UnsubscribeResult answers Unsubscribe. A channel is in Removed if at least one user left it, and in NotRemoved if at
+// least one of the users was not subscribed to it: with several users it can be in both.
 type UnsubscribeResult struct {
 	Removed, NotRemoved []string
 	Job                 int64 // the job that does the rest, 0: everything is done
@@ -406,11 +407,7 @@ func (c Unsubscribe) Decide(t *Turn) (UnsubscribeResult, error) {
 	job := Job{Kind: LeaveJob, AtOnce: c.MaxPerTurn, Rest: ids.SetOf(users...)}
 	for _, ch := range channels {
 		job.Channels = append(job.Channels, ch.ID)
-		if t.index.channels[ch.ID].subscribers.Intersects(job.Rest) {
-			a.Removed = append(a.Removed, ch.Name)
-		} else {
-			a.NotRemoved = append(a.NotRemoved, ch.Name)
-		}
+		a.add(ch, ids.Intersection(t.index.channels[ch.ID].subscribers, job.Rest).Len(), job.Rest.Len())
 	}
 	a.Job = t.startJob(job)
 	return a, nil
@@ -420,13 +417,14 @@ func (c Unsubscribe) Decide(t *Turn) (UnsubscribeResult, error) {
 func (t *Turn) leaveChannels(channels []*Channel, users []UserID) UnsubscribeResult {
 	a := UnsubscribeResult{Removed: []string{}, NotRemoved: []string{}}
 	facts := make([]Unsubscribed, 0, len(channels))
+	asked := ids.SetOf(users...).Len()
 	for _, ch := range channels {
+		left := 0
 		if f := t.planLeave(ch, users, len(facts)); f != nil {
 			facts = append(facts, *f)
-			a.Removed = append(a.Removed, ch.Name)
-		} else {
-			a.NotRemoved = append(a.NotRemoved, ch.Name)
+			left = len(f.Users)
 		}
+		a.add(ch, left, asked)
 	}
 	t.recordUnsubscribed(facts)
 	jobs := make([]int64, len(facts))
@@ -435,6 +433,16 @@ func (t *Turn) leaveChannels(channels []*Channel, users []UserID) UnsubscribeRes
 	}
 	t.beginLeaving(jobs...)
 	return a
+}
+
+// add adds a channel that some of the users left.
+func (r *UnsubscribeResult) add(ch *Channel, left, asked int) {
+	if left > 0 {
+		r.Removed = append(r.Removed, ch.Name)
+	}
+	if left < asked {
+		r.NotRemoved = append(r.NotRemoved, ch.Name)
+	}
 }
 
 // check returns a refusal, or the channels and users of the request. The caller may always remove their own bots.

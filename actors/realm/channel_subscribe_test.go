@@ -89,7 +89,7 @@ func TestSubscribeOthers(t *testing.T) {
 	s.ExpectEvents(s.admin, "subscription")
 	s.ExpectNoEvents(s.mod, s.bot)
 	if m := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.cy)[0].Message; m.Channel != 0 ||
-		m.Body.Text != "@_**Ann|"+s.ann.String()+"** subscribed you to the channel #**private**." {
+		m.Body.Text != "@**Ann|"+s.ann.String()+"** subscribed you to the channel #**private**." {
 		t.Errorf("Cy got %+v", m)
 	}
 	do(s, s.ann, Subscribe{Channels: channelsToJoin("one", "two"), Principals: principals(s.ann, s.cy), Notify: true})
@@ -131,10 +131,10 @@ func TestSubscribeOthers(t *testing.T) {
 func TestCreateChannelPermissions(t *testing.T) {
 	s := newTestScene(t)
 	create := func(n NewChannel) Subscribe { return Subscribe{Channels: channelsToJoin("x"), New: n} }
-	refused(s, s.ann, create(NewChannel{Default: true}), "You do not have permission to change default channels.")
+	refused(s, s.ann, create(NewChannel{Default: true}), "Insufficient permission")
 	refused(s, s.admin, create(NewChannel{Default: true, Private: true}), "A default channel cannot be private.")
 	refused(s, s.admin, create(NewChannel{Retention: ptr(int64(3))}), "Must be an organization owner")
-	refused(s, s.ann, create(NewChannel{WebPublic: true}), "Web-public channels are not enabled.")
+	refused(s, s.ann, create(NewChannel{WebPublic: true}), "Insufficient permission")
 	refused(s, s.ann, create(NewChannel{History: ptr(false)}), "Invalid parameters")
 	refused(s, s.ann, create(NewChannel{Folder: 3}), "Invalid channel folder ID")
 	refused(s, s.ann, create(NewChannel{Groups: []GroupChange{{
@@ -202,7 +202,17 @@ func TestUnsubscribe(t *testing.T) {
 	refused(s, s.cy, Unsubscribe{Names: []string{"public"}, Principals: principals(s.ann)}, "Insufficient permission")
 	do(s, s.ann, Subscribe{Channels: channelsToJoin("public"), Principals: principals(s.bot, s.bo)})
 	do(s, s.ann, Unsubscribe{Names: []string{"public"}, Principals: principals(s.bot)}) // ann's own bot
-	do(s, s.admin, Unsubscribe{Names: []string{"public"}, Principals: principals(s.bo)})
+	if a := do(s, s.admin, Unsubscribe{Names: []string{"public"}, Principals: principals(s.bo, s.bot, s.bo)}); !slices.Equal(
+		a.Removed,
+		[]string{"public"},
+	) ||
+		!slices.Equal(a.NotRemoved, []string{"public"}) {
+		t.Errorf("one of two users left the channel, answer %+v", a)
+	}
+	if a := do(s, s.admin, Unsubscribe{}); len(a.Removed)+len(a.NotRemoved) != 0 || a.Removed == nil ||
+		a.NotRemoved == nil {
+		t.Errorf("leaving no channel: answer %+v", a)
+	}
 	do(s, s.admin, Unsubscribe{Names: []string{"protected"}, Principals: principals(s.bo)}) // the admin may not read it
 	s.ExpectEvents(s.bo, "subscription", "stream")
 	do(s, s.ann, EditChannel{Channel: s.public, Groups: []GroupChange{{

@@ -218,12 +218,17 @@ func TestFlags(t *testing.T) {
 		t.Errorf("marking messages of a left channel as unread: %+v", a)
 	}
 
-	// Nor does a message become unread in a channel the user never joined. The answer omits channels the user may not
-	// read.
+	// Nor does a message become unread in a channel the user never joined. The user needs access to every message.
 	secret := s.post(s.ann, s.private, "a", "3")
-	if a := do(s, s.cy, flag("remove", "read", one, secret)); a.Changed != 0 ||
+	if a := do(s, s.cy, flag("remove", "read", one)); a.Changed != 0 ||
 		!slices.Equal(a.Ignored, []ChannelID{s.public}) {
 		t.Errorf("marking messages of a channel never joined as unread: %+v", a)
+	}
+	for _, id := range []MessageID{secret, 9999} {
+		refused(s, s.cy, flag("remove", "read", one, id), "Invalid message(s)")
+		if a := do(s, s.cy, flag("add", "read", one, id)); a.Changed != 0 {
+			t.Errorf("marking an inaccessible message as read: %+v", a)
+		}
 	}
 
 	// Starring gives the user a row of the message, if the user may read it.

@@ -45,7 +45,6 @@ func (p *messageEdit) record(t *Turn) Edited {
 	present, target := t.index.channels[m.From].topics[fold(m.FromTopic)], t.index.channels[m.To].topics[fold(topic)]
 	sameTopic := m.From == m.To && fold(m.FromTopic) == fold(topic) // only its spelling changes
 	wholeTopic, targetIsNew := present.ids.Len() == p.ids.Len(), target == nil
-	first := t.firstMessagesOf(m.From, m.To)
 	if m.From != m.To {
 		t.hideMovedMessages(m)
 		// deactivated accounts too: they may be reactivated
@@ -58,7 +57,6 @@ func (p *messageEdit) record(t *Turn) Edited {
 	}
 	f.Move = m
 	t.Record(f)
-	t.recordFirstMessages(first)
 	if wholeTopic && !sameTopic {
 		t.moveTopicPolicies(m.From, m.FromTopic, m.To, m.TopicName, targetIsNew)
 	}

@@ -51,7 +51,7 @@ func editableFlag(name, op string) (Flags, error) {
 type Flag struct {
 	Messages []MessageID
 	Op, Flag string
-	Checked  bool // MayFlag has allowed it: messages that cannot be starred any more are left out
+	Checked  bool // MayFlag has allowed it: messages that the user cannot read any more are left out
 }
 
 // Flagged answers Flag and FlagNarrow.
@@ -86,8 +86,8 @@ func (v View) MayFlag(c Flag) error {
 		return errNotLoggedIn()
 	}
 	flag, err := editableFlag(c.Flag, c.Op)
-	if err == nil && flag == FlagStarred && c.Op == "add" {
-		_, err = v.selectFlaggable(me, c.Messages, flag, true)
+	if add := c.Op == "add"; err == nil && needsAccess(flag, add) {
+		_, err = v.selectFlaggable(me, c.Messages, flag, add)
 	}
 	return err
 }
@@ -100,7 +100,8 @@ type flaggableMessages struct {
 }
 
 // selectFlaggable selects the messages whose flag the user can change. Messages of which the user has no row are left
-// out, but starring creates a row. The error says that some cannot be starred; x is valid without them.
+// out, but starring creates a row. The error says that the user cannot read some messages and needs access to all; the
+// selection is valid without them.
 func (v View) selectFlaggable(me *User, ids []MessageID, flag Flags, add bool) (selected flaggableMessages, err error) {
 	access := readerAccess{View: v, reader: me}
 	access.load()
@@ -113,21 +114,24 @@ func (v View) selectFlaggable(me *User, ids []MessageID, flag Flags, add bool) (
 			m := found[i]
 			hasRow := m != nil && access.hasRow(id, m)
 			switch {
+			case !hasRow && needsAccess(flag, add) && (m == nil || !access.canRead(id, m)):
+				err = errInvalidMessage()
 			case m != nil && m.channel != 0 && flag == FlagRead && !add && !access.channel(m.channel).countsUnread:
-				if hasRow || access.canRead(id, m) {
-					selected.skippedChannels[ChannelID(m.channel)] = true
-				}
+				selected.skippedChannels[ChannelID(m.channel)] = true
 			case hasRow:
 				selected.received = append(selected.received, id)
-			case flag != FlagStarred || !add:
-			case m == nil || !access.canRead(id, m):
-				err = errInvalidMessage()
-			default:
+			case flag == FlagStarred && add:
 				selected.unreceived = append(selected.unreceived, id)
 			}
 		}
 	}
 	return selected, err
+}
+
+// needsAccess reports whether a change of the flag is refused if the user cannot read all of the messages: starring,
+// and marking messages as unread. Other changes leave such messages out (protocol).
+func needsAccess(flag Flags, add bool) bool {
+	return flag == FlagStarred && add || flag == FlagRead && !add
 }
 
 // recordFlags records the change of the flag. It leaves out messages that already have the wanted state.

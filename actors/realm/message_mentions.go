@@ -39,7 +39,7 @@ func (t *Turn) checkGroupMentions(me *User, x ContentInfo) error {
 			continue
 		}
 		if !t.allowed(me, t.GroupSettingOf(g, "can_mention_group"), true) {
-			return BadRequest("You are not allowed to mention user group '%s'.", GroupDisplayName(g))
+			return BadRequest("You are not allowed to mention user group '%s'.", g.Name)
 		}
 	}
 	return nil

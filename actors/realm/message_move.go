@@ -132,8 +132,7 @@ func (f *HistoryBegins) tell(r *Realm) []Notice {
 }
 
 // postMoveNotices posts notices in the new and the old place of moved messages. With
-// wholeTopic no message stayed in the old topic. With newTopic, besides, the new topic had no other messages. The
-// notices are read for the user that moved the messages.
+// wholeTopic no message stayed in the old topic. With newTopic, besides, the new topic had no other messages.
 func (p *messageEdit) postMoveNotices(t *Turn, m *MessageMove, wholeTopic, newTopic bool) {
 	mover := t.SilentMention(p.me.ID)
 	subject := func(topic bool) string {
@@ -147,18 +146,14 @@ func (p *messageEdit) postMoveNotices(t *Turn, m *MessageMove, wholeTopic, newTo
 		}
 	}
 	announce := func(c ChannelID, topic, text string) {
-		var readBy []UserID
-		if t.Subscribed(p.me.ID, c) {
-			readBy = append(readBy, p.me.ID)
-		}
-		t.NotifyChannel(c, topic, text+" by "+mover+".", readBy...)
+		t.NotifyChannel(c, topic, text+" by "+mover+".")
 	}
 	from, to := t.channels.must(m.From), t.channels.must(m.To)
-	if p.NotifyOld {
-		announce(m.From, m.FromTopic, subject(wholeTopic)+" moved to "+t.topicLinkFor(from, to, m.TopicName))
-	}
 	if p.NotifyNew {
 		announce(m.To, m.TopicName, subject(newTopic)+" moved here from "+t.topicLinkFor(to, from, m.FromTopic))
+	}
+	if p.NotifyOld {
+		announce(m.From, m.FromTopic, subject(wholeTopic)+" moved to "+t.topicLinkFor(from, to, m.TopicName))
 	}
 }
 

@@ -142,13 +142,10 @@ func (f *MessageSent) tell(r *Realm) []Notice {
 		out = append(out, Notice{To: others, Event: e, PublicOnly: true})
 	}
 	if f.Channel != 0 {
-		c := r.channels.must(f.Channel)
-		s := &ChannelActivityChanged{Channel: c.ID, Name: c.Name, Active: f.Woke}
-		if first, _ := r.index.channels[f.Channel].ids.Min(); first == int64(f.ID) {
-			s.First, s.FirstChanged = f.ID, true
-		}
-		if s.Active || s.FirstChanged {
-			out = append(out, Notice{To: r.channelAudience(c), Event: s})
+		// The first message of a channel changes first_message_id without an event of its own (protocol).
+		if c := r.channels.must(f.Channel); f.Woke {
+			out = append(out, Notice{To: r.channelAudience(c),
+				Event: &ChannelActivityChanged{Channel: c.ID, Name: c.Name, Active: true}})
 		}
 	}
 	return append(out, r.attachmentUseNotices(f.Content.Attachments)...)

@@ -222,8 +222,8 @@ type ConsentTold struct {
 
 func (*ConsentTold) EventType() string { return "realm_export_consent" }
 
-// consentNotices tells administrators whether an account that is new or reactivated consents to exports. No other event
-// contains it.
+// consentNotices tells administrators whether a reactivated account consents to exports. No other event contains it, and
+// none does for a new account (protocol).
 func (r *Realm) consentNotices(u *User) []Notice {
 	to := r.humanAdminsAudience()
 	if u.IsBot() || len(to) == 0 {

@@ -22,26 +22,49 @@ const (
 	maxVideoServer    = 200
 )
 
-func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
+// OrganizationResult answers ChangeOrganization with the settings that changed.
+type OrganizationResult struct {
+	Changed []*OrganizationChanged
+}
+
+func (c ChangeOrganization) Decide(t *Turn) (OrganizationResult, error) {
+	facts, err := c.check(t)
+	if err != nil {
+		return OrganizationResult{}, err
+	}
+	for _, f := range facts {
+		if len(f.Full)+len(f.Waits) > 0 {
+			t.trackChannelVisibility(func() { t.Record(f) })
+			continue
+		}
+		t.Record(f)
+		if f.Setting == "can_access_all_users_group" {
+			t.closeGuestQueues()
+		}
+	}
+	return OrganizationResult{facts}, nil
+}
+
+// check returns the refusal of the first change that is not allowed, or the facts of the changes.
+func (c ChangeOrganization) check(t *Turn) ([]*OrganizationChanged, error) {
 	me, err := t.RequireAdmin()
 	if err != nil {
-		return Done{}, err
+		return nil, err
 	}
 	switch {
 	case c.Passwords == nil:
 	case me.Role != Owner:
-		return Done{}, errNotOwner()
+		return nil, errNotOwner()
 	case !*c.Passwords:
-		return Done{}, BadRequest("At least one authentication method must be enabled.")
+		return nil, BadRequest("At least one authentication method must be enabled.")
 	}
-	f := &OrganizationChanged{}
-	var facts []Fact
+	var facts []*OrganizationChanged
 	for _, v := range c.Values {
 		if orgSettingsByName[v.Name].OwnerOnly && me.Role != Owner {
-			return Done{}, errNotOwner()
+			return nil, errNotOwner()
 		}
 		if err := t.checkOrgSetting(v); err != nil {
-			return Done{}, err
+			return nil, err
 		}
 		if t.OrgSetting(v.Name) != v.Value {
 			f := &OrganizationChanged{Setting: v.Name, Value: v.Value}
@@ -55,11 +78,11 @@ func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
 	for _, g := range c.Groups {
 		rule := orgGroupRulesByName[g.Name]
 		if rule.OwnerOnly && me.Role != Owner {
-			return Done{}, errNotOwner()
+			return nil, errNotOwner()
 		}
 		v, err := t.checkGroupChange(rule, t.OrgGroup(g.Name), g)
 		if err != nil {
-			return Done{}, err
+			return nil, err
 		}
 		if !v.equal(t.OrgGroup(g.Name)) {
 			facts = append(facts, &OrganizationChanged{Setting: g.Name, Group: &v})
@@ -69,12 +92,12 @@ func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
 		name := strings.TrimSpace(*c.Name)
 		switch {
 		case name == "":
-			return Done{}, BadRequest("name cannot be blank")
+			return nil, BadRequest("name cannot be blank")
 		case runeCount(name) > maxOrgName:
-			return Done{}, BadRequest("name is too long (limit: %d characters)", maxOrgName)
+			return nil, BadRequest("name is too long (limit: %d characters)", maxOrgName)
 		}
 		if at, ok := findSpoofing(name); !ok {
-			return Done{}, BadRequest("Invalid character in name, at position %d.", at)
+			return nil, BadRequest("Invalid character in name, at position %d.", at)
 		}
 		if name != t.Org().Name {
 			facts = append(facts, &OrganizationChanged{Setting: "name", Value: name})
@@ -82,22 +105,14 @@ func (c ChangeOrganization) Decide(t *Turn) (Done, error) {
 	}
 	if c.Description != nil && *c.Description != t.Org().Description {
 		if runeCount(*c.Description) > maxOrgDescription {
-			return Done{}, BadRequest("description is too long (limit: %d characters)", maxOrgDescription)
+			return nil, BadRequest("description is too long (limit: %d characters)", maxOrgDescription)
 		}
-		f.Setting, f.Value, f.HTML = "description", *c.Description, c.DescriptionHTML
-		facts = append(facts, f)
+		facts = append(
+			facts,
+			&OrganizationChanged{Setting: "description", Value: *c.Description, HTML: c.DescriptionHTML},
+		)
 	}
-	for _, f := range facts {
-		if o := f.(*OrganizationChanged); len(o.Full)+len(o.Waits) > 0 {
-			t.trackChannelVisibility(func() { t.Record(f) })
-			continue
-		}
-		t.Record(f)
-		if f.(*OrganizationChanged).Setting == "can_access_all_users_group" {
-			t.closeGuestQueues()
-		}
-	}
-	return Done{}, nil
+	return facts, nil
 }
 
 // checkOrgSetting refuses values that the setting's type allows but the protocol does not.

@@ -85,8 +85,8 @@ func TestScheduledMessages(t *testing.T) {
 	s.ExpectNoEvents(s.bo)
 	s.Advance(100)
 	s.runClock()
-	s.ExpectEvents(s.bo, "message", "stream")
-	s.ExpectEvents(s.ann, "message", "stream", "scheduled_messages")
+	s.ExpectEvents(s.bo, "message")
+	s.ExpectEvents(s.ann, "message", "scheduled_messages")
 	if m := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.bo)[0].Message; m.Topic != "b" || m.Sender.ID != s.ann {
 		t.Errorf("delivered %+v", m)
 	}
@@ -188,7 +188,7 @@ func TestReports(t *testing.T) {
 	refused(s, s.bo, c, "Moderation request channel must be specified to enable message reporting.")
 	s.setOrgSetting("moderation_request_channel_id", int64(s.private))
 	do(s, s.guest, c)
-	s.ExpectEvents(s.bo, "message", "stream")
+	s.ExpectEvents(s.bo, "message")
 	s.ExpectNoEvents(s.guest)
 	c.Type = "other"
 	refused(s, s.bo, c, "An explanation is required.")

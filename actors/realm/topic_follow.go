@@ -94,7 +94,8 @@ func (t *Turn) moveTopicPolicies(from ChannelID, old string, to ChannelID, topic
 	if existing == nil {
 		existing = &usersByTopicPolicy{}
 	}
-	oldUsers := ids.IDs[UserID](ids.Union(before[:]...))
+	moved := ids.IDs[UserID](ids.Union(before[:]...))
+	var lost []UserID
 	channel := t.channels.must(to)
 	var changed [TopicFollowed + 1][]UserID
 	for _, u := range ids.IDs[UserID](ids.Union(append(before[:], existing[:]...)...)) {
@@ -106,12 +107,19 @@ func (t *Turn) moveTopicPolicies(from ChannelID, old string, to ChannelID, topic
 		if !t.hasContentAccess(t.users.must(u), channel) {
 			want = newPolicy
 		}
+		if want == newPolicy && oldPolicy != TopicInherits { // no further event has the list of muted topics
+			lost = append(lost, u)
+		}
 		if want != newPolicy {
 			changed[want] = append(changed[want], u)
 		}
 	}
-	if len(oldUsers) > 0 {
-		t.Record(&TopicPoliciesSet{Users: oldUsers, Channel: from, Topic: old, At: t.Now})
+	moved = slices.DeleteFunc(moved, func(u UserID) bool { return containsSorted(lost, u) })
+	if len(moved) > 0 {
+		t.Record(&TopicPoliciesSet{Users: moved, Channel: from, Topic: old, At: t.Now, Moved: true})
+	}
+	if len(lost) > 0 {
+		t.Record(&TopicPoliciesSet{Users: lost, Channel: from, Topic: old, At: t.Now})
 	}
 	for policy, users := range changed {
 		if len(users) > 0 {

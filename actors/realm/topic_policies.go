@@ -128,15 +128,21 @@ func (f *TopicPolicySet) apply(r *Realm) {
 }
 
 func (f *TopicPolicySet) tell(r *Realm) []Notice {
-	return r.topicPolicyNotices([]UserID{f.User}, f)
+	return append(r.mutedTopicsNotices(f.User), r.topicPolicyNotices([]UserID{f.User}, f)...)
 }
 
 func (*TopicPolicySet) EventType() string { return "user_topic" }
 
-// topicPolicyNotices returns the events about users' own changed policy: first the legacy list of muted topics, then
-// the change.
+// topicPolicyNotices returns the event about users' own changed policy.
 func (r *Realm) topicPolicyNotices(users []UserID, f *TopicPolicySet) []Notice {
-	var out []Notice
+	if to := r.usersAudience(users...); len(to) > 0 {
+		return []Notice{{To: to, Event: f}}
+	}
+	return nil
+}
+
+// mutedTopicsNotices returns the legacy lists of users' muted topics. They precede the event about the change.
+func (r *Realm) mutedTopicsNotices(users ...UserID) (out []Notice) {
 	to := r.usersAudience(users...)
 	var none []UserID // users without muted topics share one notice: very many may follow a topic that is moved
 	for _, u := range to {
@@ -153,9 +159,6 @@ func (r *Realm) topicPolicyNotices(users []UserID, f *TopicPolicySet) []Notice {
 	if len(none) > 0 {
 		out = append(out, Notice{To: none, Event: &MutedTopicsTold{[]MutedTopic{}}})
 	}
-	if len(to) > 0 {
-		out = append(out, Notice{To: to, Event: f})
-	}
 	return out
 }
 
@@ -166,6 +169,7 @@ type TopicPoliciesSet struct {
 	Topic   string
 	Policy  int
 	At      int64
+	Moved   bool // the policy moves to another topic: the legacy list of muted topics comes with that change (protocol)
 }
 
 func (f *TopicPoliciesSet) apply(r *Realm) {
@@ -181,7 +185,12 @@ func (f *TopicPoliciesSet) tell(r *Realm) []Notice {
 			return !r.hasContentAccess(r.users.must(u), c)
 		})
 	}
-	return r.topicPolicyNotices(users, &TopicPolicySet{Channel: f.Channel, Topic: f.Topic, Policy: f.Policy, At: f.At})
+	out := r.topicPolicyNotices(users,
+		&TopicPolicySet{Channel: f.Channel, Topic: f.Topic, Policy: f.Policy, At: f.At})
+	if f.Moved {
+		return out
+	}
+	return append(r.mutedTopicsNotices(users...), out...)
 }
 
 // MutedTopic is one entry of the legacy list of muted topics.

@@ -79,8 +79,8 @@ func TestFollowOnSend(t *testing.T) {
 	if a := do(s, s.bo, channelMessage(s.public, "begun", "x")); a.Policy != TopicFollowed {
 		t.Errorf("the answer has policy %d", a.Policy)
 	}
-	s.ExpectEvents(s.bo, "muted_topics", "user_topic", "message", "stream") // the policy comes first
-	s.ExpectEvents(s.ann, "message", "stream")
+	s.ExpectEvents(s.bo, "muted_topics", "user_topic", "message") // the policy comes first
+	s.ExpectEvents(s.ann, "message")
 	if a := do(s, s.bo, channelMessage(s.public, "begun", "x")); a.Policy != 0 {
 		t.Error("the policy of an already followed topic changed")
 	}
@@ -125,9 +125,9 @@ func TestFollowOnMention(t *testing.T) {
 	m := channelMessage(s.public, "t", "@**Bo** @**Gus** @**Cy**")
 	m.Content.Users = []UserID{s.bo, s.guest, s.cy}
 	do(s, s.ann, m)
-	s.ExpectEvents(s.bo, "muted_topics", "user_topic", "message", "stream")
-	s.ExpectEvents(s.guest, "message", "stream") // the guest has a policy there
-	s.ExpectEvents(s.cy, "stream")
+	s.ExpectEvents(s.bo, "muted_topics", "user_topic", "message")
+	s.ExpectEvents(s.guest, "message") // the guest has a policy there
+	s.ExpectNoEvents(s.cy)
 	if p := s.Realm.TopicPolicyOf(s.bo, s.public, "T"); p != TopicFollowed {
 		t.Errorf("policy %d", p)
 	}

@@ -337,12 +337,12 @@ func (r *Realm) accountNotices(id UserID, channels []ChannelID, reactivated, ful
 		to = r.cannotSeeUserAudience(u)
 	}
 	if len(to) > 0 {
-		out = append(out, Notice{To: to, Event: group})
 		if full {
 			out = append(out, Notice{To: to, Event: &GroupMembersChanged{
 				Group: groupFullMembers, Joined: reactivated, Users: []UserID{id},
 			}})
 		}
+		out = append(out, Notice{To: to, Event: group})
 	}
 	return out
 }
@@ -526,8 +526,9 @@ func (f *UserReactivated) tell(r *Realm) []Notice {
 	notices := r.accountNotices(f.ID, f.Channels, true, f.Full)
 	slices.SortStableFunc(notices, func(a, b Notice) int { return noticeRank(b) - noticeRank(a) })
 	u := r.users.must(f.ID)
-	notices = append(notices, r.statusNotices(u)...) // clients do not get this of deactivated accounts
-	return append(notices, r.consentNotices(u)...)
+	account := slices.IndexFunc(notices, func(n Notice) bool { _, is := n.Event.(*UserChanged); return is })
+	notices = slices.Insert(notices, account+1, r.consentNotices(u)...)
+	return append(notices, r.statusNotices(u)...) // clients do not get this of deactivated accounts
 }
 
 // noticeRank puts the event about the account before those about its subscriptions when it is reactivated.

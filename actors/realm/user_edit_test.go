@@ -90,7 +90,7 @@ func TestCreateUserNeedsGrant(t *testing.T) {
 	}, "User not authorized to create users")
 	Do(s, 0, realm.Grant{User: olive, CreateUsers: true})
 	Do(s, olive, realm.CreateUser{Email: "new@example.org", Name: "New Person"})
-	s.ExpectEvents(olive, "realm_user", "user_group", "user_group", "realm_export_consent")
+	s.ExpectEvents(olive, "realm_user", "user_group", "user_group")
 	ExpectRefusal(s, olive, realm.CreateUser{Email: "NEW@example.org", Name: "New Person"}, "Email is already in use.")
 	ExpectRefusal(s, olive, realm.CreateUser{Email: "x@example.org", Name: "X*"}, "Invalid characters in name!")
 	ExpectRefusal(s, olive, realm.CreateUser{Email: "example.org", Name: "New Person"}, "Bad name or username")

@@ -339,7 +339,7 @@ func (f *UserJoined) tell(r *Realm) []Notice {
 			}})
 		}
 	}
-	return append(out, r.consentNotices(u)...)
+	return out
 }
 
 // UserChanged says that fields of an account changed. Nil fields did not.
@@ -397,14 +397,15 @@ func (f *UserChanged) tell(r *Realm) []Notice {
 	if f.Email != nil {
 		return r.emailNotices(u)
 	}
-	out := []Notice{{To: r.canSeeUserAudience(u), Event: f}}
-	if f.Role != nil {
-		out = append(out, f.roleNotices(r)...)
-	}
+	var out []Notice
 	if f.Timezone != nil { // the only setting that is also sent to other users
 		out = append(out, Notice{To: r.usersAudience(f.ID), Event: &UserSettingChanged{
 			User: f.ID, Name: "timezone", Value: *f.Timezone,
 		}})
+	}
+	out = append(out, Notice{To: r.canSeeUserAudience(u), Event: f})
+	if f.Role != nil {
+		out = append(out, f.roleNotices(r)...)
 	}
 	return out
 }
@@ -416,6 +417,11 @@ func (f *UserChanged) EventType() string { return "realm_user" }
 func (r *Realm) emailNotices(u *User) (out []Notice) {
 	if to := r.matchingAudience(func(w *User) bool { return r.maySeeUser(w, u) && r.SeesEmail(w, u) }); len(to) > 0 {
 		out = append(out, Notice{To: to, Event: &DeliveryEmailSeen{User: u.ID, Email: u.Email}})
+	}
+	if u.Avatar == "G" { // its picture belongs to the address
+		if to := r.canSeeUserAudience(u); len(to) > 0 {
+			out = append(out, Notice{To: to, Event: &AvatarShown{r.UserInfo(u.ID)}})
+		}
 	}
 	if p := r.UserInfo(u.ID); p.EmailPublic {
 		if to := r.canSeeUserAudience(u); len(to) > 0 {

@@ -75,7 +75,16 @@ func TestSetStatus(t *testing.T) {
 func TestStatusWithPresenceOff(t *testing.T) {
 	s := New(t)
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")
-	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: false}}})
+	presence := func(on, asStatus bool) {
+		Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: on}},
+			AsStatus: asStatus})
+	}
+	presence(false, false)
+	if got := ListEventsOf[*realm.StatusChanged](s, bo); len(got) != 0 || !s.Realm.StatusOf(ann).Away {
+		t.Fatalf("after changing the setting Bo got %+v", got)
+	}
+	presence(true, false)
+	presence(false, true)
 	if got := ListEventsOf[*realm.StatusChanged](s, bo); len(got) != 1 || got[0].User != ann || !*got[0].Away {
 		t.Fatalf("after turning presence off Bo got %+v", got)
 	}
@@ -87,7 +96,7 @@ func TestStatusWithPresenceOff(t *testing.T) {
 	if got := ListEventsOf[*realm.StatusChanged](s, bo); len(got) != 1 || *got[0].Text != text || !*got[0].Away {
 		t.Fatalf("after the reactivation Bo got %+v", got)
 	}
-	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "presence_enabled", Value: true}}})
+	presence(true, true)
 	if got := ListEventsOf[*realm.StatusChanged](s, bo); len(got) != 1 || *got[0].Away || s.Realm.StatusOf(ann).Away {
 		t.Fatalf("after turning presence on Bo got %+v", got)
 	}

@@ -1,6 +1,9 @@
 package realm
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // EmailChangeValidity is for how many seconds a new email address can be confirmed (protocol).
 const EmailChangeValidity = secondsPerDay
@@ -27,6 +30,7 @@ type ChangeSettings struct {
 	Timezone *string
 	Password *string // the new one, as Argon2id in PHC form; the old one was already checked
 	KeepKeys bool    // a new password does not revoke the API keys
+	AsStatus bool    // presence_enabled is changed as the status "away"
 
 	// Confirm returns the email that asks the new address for confirmation. If it is nil, the address changes at once.
 	Confirm func(c EmailChange, org string) Email
@@ -56,7 +60,9 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
 		if me.Setting(v.Name) == v.Value {
 			continue
 		}
-		facts = append(facts, t.planSettingChange(me, v))
+		f := t.planSettingChange(me, v)
+		f.AsStatus = c.AsStatus
+		facts = append(facts, f)
 		if v.Name == "presence_enabled" {
 			a.PresenceOff, a.PresenceOn = v.Value == false, v.Value == true
 		}
@@ -155,7 +161,8 @@ func CheckUserSettings(values []SettingValue) error {
 			return BadRequest("Invalid default_language")
 		}
 	}
-	if sound, ok := by["notification_sound"].(string); ok && sound != "none" && sound != "zulip" {
+	if sound, ok := by["notification_sound"].(string); ok && sound != "none" &&
+		!slices.Contains(NotificationSounds, sound) {
 		return BadRequest("Invalid notification sound '%s'", sound)
 	}
 	if n, ok := by["email_notifications_batching_period_seconds"].(int64); ok && (n < 1 || n > maxEmailBatchingPeriod) {
@@ -163,6 +170,13 @@ func CheckUserSettings(values []SettingValue) error {
 	}
 	return nil
 }
+
+// NotificationSounds are the names of the sounds that clients have, sorted. The server only stores the name: clients
+// bring the files.
+var NotificationSounds = []string{"ascend", "beep_boop", "bink", "bright", "brlip", "chime", "deep tom", "ding",
+	"double tap", "down", "dry bongos", "dutdut", "fast ascend", "flute", "friendly", "kick roll", "loud tintong",
+	"metallic snare", "pan", "shaker", "simple", "stairs", "subtle", "swish", "tintong", "up", "wood block", "zaping",
+	"zing", "zulip"}
 
 // Languages are the codes and names of the interface languages that clients support.
 var Languages = map[string]string{
@@ -209,6 +223,7 @@ type UserSettingChanged struct {
 	Value             any
 	See, Blind        []UserID // users who may now, or may no longer, see the email address
 	WasPublic, Public bool     // whether everyone could, and can, see the email address
+	AsStatus          bool     // older clients get the change of presence_enabled as a status
 }
 
 func (f *UserSettingChanged) apply(r *Realm) {
@@ -230,7 +245,7 @@ func (f *UserSettingChanged) tell(r *Realm) (out []Notice) {
 		}
 	}
 	add(r.usersAudience(f.User), f)
-	if f.Name == "presence_enabled" {
+	if f.Name == "presence_enabled" && f.AsStatus {
 		away := f.Value == false
 		add(r.canSeeUserAudience(r.users.must(f.User)), &StatusChanged{User: f.User, Away: &away})
 	}

@@ -30,6 +30,7 @@ var notFollowed = map[string]string{
 	"realm_create_web_public_stream_policy": "old form of a group setting",
 	"realm_wildcard_mention_policy":         "old form of a group setting",
 	"jitsi_server_url":                      "old form of realm_jitsi_server_url",
+	"realm_allow_edit_history":              "old form of realm_message_edit_history_visibility_policy",
 	"ignored_parameters_unsupported":        "belongs to the answer",
 }
 
@@ -38,6 +39,8 @@ var notFollowedFields = map[string]string{
 	"stream_weekly_traffic": "an average that changes every day",
 	"partial_subscribers":   "recently active users at the time of the register",
 	"topic_name":            "part of the key, in any spelling",
+	"first_message_id":      "neither the first message of a channel nor a move sends an event about it",
+	"away":                  "old form of the setting presence_enabled, which only its owner gets",
 }
 
 // inherited are channel settings that can be null. A client without the capability for null gets the value they

@@ -301,7 +301,8 @@ func detailEmptyTopics(t *testing.T, k *demoClient) {
 	for _, c := range []struct {
 		caps  map[string]any
 		topic string
-	}{{map[string]any{"empty_topic_name": true}, ""}, {map[string]any{"empty_topic_name": false}, "general chat"}} {
+	}{{map[string]any{"notification_settings_null": true, "empty_topic_name": true}, ""},
+		{map[string]any{"notification_settings_null": true, "empty_topic_name": false}, "general chat"}} {
 		queue := k.must("ann", "POST register", "client_capabilities", c.caps, "event_types",
 			[]string{"drafts", "scheduled_messages"})["queue_id"]
 		k.must("ann", "POST drafts", "drafts", []any{draft})

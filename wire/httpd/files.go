@@ -386,7 +386,7 @@ func multipartFiles(ctx *fasthttp.RequestCtx) ([]wire.File, error) {
 	var out []wire.File
 	for _, list := range f.File {
 		for _, h := range list {
-			out = append(out, wire.File{Name: h.Filename, Size: h.Size,
+			out = append(out, wire.File{Name: h.Filename, Claimed: h.Header.Get("Content-Type"), Size: h.Size,
 				Open: func() (io.ReadCloser, error) { return h.Open() }})
 		}
 	}

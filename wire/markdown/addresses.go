@@ -100,7 +100,10 @@ func cleanAddress(s string) (string, bool) {
 		}
 	}
 	if a.scheme == "" {
-		if a, ok = splitAddress("http://" + s); !ok {
+		if a.host == "" {
+			s = "//" + s
+		}
+		if a, ok = splitAddress("http:" + s); !ok {
 			return "", true
 		}
 	}

@@ -86,12 +86,7 @@ func (r *renderer) replaceFences(text string) string {
 		case fenceCode:
 			outer.lines = append(outer.lines, r.placeholder(r.codeBlock(done.lang, strings.Join(done.lines, "\n"))))
 		case fenceMath:
-			for i, m := range r.mathBlocks(strings.Join(done.lines, "\n")) {
-				if i > 0 {
-					outer.lines = append(outer.lines, "")
-				}
-				outer.lines = append(outer.lines, r.placeholder(m))
-			}
+			outer.lines = append(outer.lines, r.placeholder(r.mathBlock(strings.Join(done.lines, "\n"))))
 		case fenceQuote:
 			for _, l := range withoutBlankEnds(done.lines) {
 				outer.lines = append(outer.lines, "> "+l)
@@ -133,24 +128,36 @@ func (r *renderer) replaceFences(text string) string {
 		}
 		stack = append(stack, block)
 	}
+	if innermost := &stack[len(stack)-1]; len(stack) > 1 {
+		innermost.lines = append(
+			innermost.lines,
+			"",
+			"",
+		) // text that ends in an open fence ends with two blank lines (protocol)
+	}
 	for len(stack) > 1 {
 		finish()
 	}
 	return strings.Join(stack[0].lines, "\n")
 }
 
-// withoutBlankEnds drops blank lines at both ends but leaves one line: an empty quote shows its mark.
+// withoutBlankEnds drops blank lines at both ends. A quote of blank lines only keeps them, and an empty one has one: it
+// shows its marks.
 func withoutBlankEnds(lines []string) []string {
+	all := lines
 	for len(lines) > 0 && blank(lines[len(lines)-1]) {
 		lines = lines[:len(lines)-1]
 	}
 	for len(lines) > 0 && blank(lines[0]) {
 		lines = lines[1:]
 	}
-	if len(lines) == 0 {
-		return []string{""}
+	switch {
+	case len(lines) > 0:
+		return lines
+	case len(all) > 0:
+		return all
 	}
-	return lines
+	return []string{""}
 }
 
 // placeholder stores a finished element and returns the text that represents it.

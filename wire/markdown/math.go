@@ -87,13 +87,14 @@ func (r *renderer) inlineMath(tex string) *node {
 	return r.textNode(kindMath, html)
 }
 
-// mathBlocks returns the paragraphs of a fenced formula.
-func (r *renderer) mathBlocks(tex string) (blocks []*node) {
-	for part := range strings.SplitSeq(strings.TrimRight(tex, "\n"), "\n\n") {
-		if blank(part) {
-			continue
+// mathBlock returns the paragraph of a fenced formula. Blank lines separate its parts; an empty part is an empty formula
+// (protocol).
+func (r *renderer) mathBlock(tex string) *node {
+	p := r.element(tagP)
+	for part := range strings.SplitSeq(tex, "\n\n") {
+		if p.first != nil {
+			p.append(r.textNode(kindText, "\n\n"))
 		}
-		p := r.element(tagP)
 		if html, ok := r.tex(part, true); ok {
 			p.append(r.textNode(kindMath, html))
 		} else {
@@ -102,9 +103,8 @@ func (r *renderer) mathBlocks(tex string) (blocks []*node) {
 			bad.append(r.textNode(kindFailed, part))
 			p.append(bad)
 		}
-		blocks = append(blocks, p)
 	}
-	return blocks
+	return p
 }
 
 func (r *renderer) tex(source string, display bool) (string, bool) {

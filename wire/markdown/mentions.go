@@ -233,19 +233,25 @@ func nextChannelRef(text string, i int, opens func(string, int) bool) (mention, 
 
 func (r *renderer) channelLink(ref string) *node {
 	if name, topic, ok := strings.Cut(ref, ">"); ok && name != "" && mayName(name) {
-		if c, found := r.lookup.Channel(name); found && c.Readable {
+		if c, found := r.channelNamed(name); found && c.Readable {
 			return r.topicLink(c, r.unmark(topic))
 		}
 	}
 	if !mayName(ref) {
 		return nil
 	}
-	c, found := r.lookup.Channel(ref)
+	c, found := r.channelNamed(ref)
 	if !found {
 		return nil
 	}
 	return r.atom(tagA, "#"+c.Name, attr{"class", "stream"}, attr{"data-stream-id", strconv.FormatInt(c.ID, 10)},
 		attr{"href", "/#narrow/channel/" + channelSlug(c)})
+}
+
+// channelNamed returns the channel of exactly that name: letters have the same case (protocol).
+func (r *renderer) channelNamed(name string) (Channel, bool) {
+	c, found := r.lookup.Channel(name)
+	return c, found && c.Name == name
 }
 
 // speechBalloon ends the text of a link to a message.

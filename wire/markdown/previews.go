@@ -143,6 +143,11 @@ func (r *renderer) preview(l shownLink) {
 				r.placePreview(l, r.box("message_inline_image", a))
 				return
 			}
+			if picture, ok := dropboxPicture(u); ok {
+				img := r.element(tagImg, attr{"src", r.proxied(picture)})
+				r.insertPreview(l, r.mediaBox(l, "message_inline_image", l.url, img), false)
+				return
+			}
 			src := l.url
 			if !own {
 				src = r.proxied(imageOf(l.url, u))
@@ -185,6 +190,28 @@ func imageOf(address string, u *url.URL) string {
 		return "https://raw.githubusercontent.com" + strings.Join(slices.Delete(parts, 3, 4), "/")
 	}
 	return address
+}
+
+// dropboxPicture returns the address of the picture that a shared Dropbox page shows. The page itself has a name like
+// a picture. Newer pages need their other parameters.
+func dropboxPicture(u *url.URL) (string, bool) {
+	host := strings.ToLower(u.Host)
+	if host != "dropbox.com" && !strings.HasSuffix(host, ".dropbox.com") {
+		return "", false
+	}
+	raw := *u
+	switch first, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/"); first {
+	case "s", "sh":
+		raw.RawQuery = "raw=1"
+	case "scl":
+		query := u.Query()
+		query.Del("dl")
+		query.Set("raw", "1")
+		raw.RawQuery = query.Encode()
+	default:
+		return "", false
+	}
+	return raw.String(), true
 }
 
 // pagePreview adds the picture of a video or the card of a fetched page, and records pages that could be fetched.
@@ -375,17 +402,22 @@ func (r *renderer) mediaBox(l shownLink, class, address string, media *node) *no
 // placePreview inserts a preview after the paragraph of its link, at the end of its list item, or at the end of the
 // text. A paragraph that consists only of the bare link is replaced.
 func (r *renderer) placePreview(l shownLink, preview *node) {
+	class := preview.attr("class")
+	r.insertPreview(l, preview, l.a.innerText() == l.url && class != "message_embed" && preview.tag == tagDiv &&
+		!strings.HasPrefix(class, "youtube") && !strings.HasPrefix(class, "embed"))
+}
+
+// insertPreview is placePreview; replace says whether a paragraph that consists only of the link is replaced.
+func (r *renderer) insertPreview(l shownLink, preview *node, replace bool) {
 	p := l.a.parent
 	if p == nil { // an earlier preview has replaced the paragraph
 		r.root.append(preview)
 		return
 	}
-	bare := l.a.innerText() == l.url && preview.attr("class") != "message_embed" && preview.tag == tagDiv &&
-		!strings.HasPrefix(preview.attr("class"), "youtube") && !strings.HasPrefix(preview.attr("class"), "embed")
 	switch p.tag {
 	case tagLi:
 		p.append(preview)
-		if bare && p.first == l.a && l.a.next == preview {
+		if replace && p.first == l.a && l.a.next == preview {
 			l.a.remove()
 		}
 	case tagP:
@@ -398,7 +430,7 @@ func (r *renderer) placePreview(l shownLink, preview *node) {
 			r.previewOf = map[*node]*node{}
 		}
 		r.previewOf[preview] = p
-		if bare && p.first == l.a && p.last == l.a {
+		if replace && p.first == l.a && p.last == l.a {
 			if p.prev == nil {
 				p.parent.opened = true
 			}

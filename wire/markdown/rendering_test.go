@@ -76,7 +76,7 @@ func TestIndentedCodeAndWhiteSpace(t *testing.T) {
 		{">     a\n\nb", "<blockquote>\n" + code("a") + "\n\n</blockquote>\n<p>b</p>"}, {"    a\n\n", code("a")},
 		{"    a\u3000", code("a")}, {"```\na\u00a0\n```\u3000\nb", code("a") + "\n<p>b</p>"},
 		{"\u3000a", "<p>a</p>"}, {"\u00a0\u2003a b", "<p>a b</p>"}, {"x\n\n\u3000a\u3000", "<p>x</p>\n<p>a\u3000</p>"},
-		{"##\u3000a\u3000", "<h2>a</h2>"}, {"~~~math\n\\x\n\n", "<p><span class=\"tex-error\">\\x</span></p>"},
+		{"##\u3000a\u3000", "<h2>a</h2>"}, {"~~~math\n\\x\n~~~", "<p><span class=\"tex-error\">\\x</span></p>"},
 		{"a\n>\n    >", "<p>a</p>\n<blockquote></blockquote>"}, {"a\n>\n  >", "<p>a<br>\n&gt;<br>\n  &gt;</p>"},
 		{"> see b.org\n    >", "<blockquote>\n<p>see <a href=\"http://b.org\">b.org</a></p>\n</blockquote>"},
 		{"> see b\n    >", "<blockquote>\n<p>see b<br>\n</p>\n</blockquote>"},
@@ -107,6 +107,17 @@ func TestEmphasisWithin(t *testing.T) {
 			`title="smile">:smile:</span>` + "</p>"}})
 }
 
+// An open formula ends with an empty part, and an empty block is one empty formula.
+func TestEmptyFormulas(t *testing.T) {
+	for text, want := range map[string]int{"```math\n```": 1, "```math\nx\n```": 1, "```math\nx\n\ny\n```": 2, "```math\nx": 2,
+		"```math": 1} {
+		html := mustRender(t, text, &Options{}).HTML
+		if n := strings.Count(html, `"katex-display"`); n != want || strings.Count(html, "<p>") != 1 {
+			t.Errorf("%q has %d formulas, want %d in one paragraph: %s", text, n, want, html)
+		}
+	}
+}
+
 func TestFences(t *testing.T) {
 	code := func(lang, body string) string {
 		if lang != "" {
@@ -134,8 +145,10 @@ func TestFences(t *testing.T) {
 				"\n<p>c</p>\n</div></div>\n<p>d</p>\n</div></div>"},
 		{"```quote\n\na\n```py\n```\n\n```\n", "<blockquote>\n<p>a</p>\n" + code("Python", "") + "\n</blockquote>"},
 		{"```quote\na\n", "<blockquote>\n<p>a</p>\n</blockquote>"}, {"```quote\n```", "<p>&gt; </p>"},
-		{"~~~math\n\\x\n\n\\y'\n~~~", "<p><span class=\"tex-error\">\\x</span></p>\n<p><span " +
+		{"~~~math\n\\x\n\n\\y'\n~~~", "<p><span class=\"tex-error\">\\x</span>\n\n<span " +
 			"class=\"tex-error\">\\y&#x27;</span></p>"},
+		{"```quote", "<p>&gt; <br>\n&gt; </p>"}, {"```quote\nhi", "<blockquote>\n<p>hi</p>\n</blockquote>"},
+		{"```text\nx", code("Text only", "x")}, // the blank lines of an open fence are not shown
 	})
 	check(t, &Options{DefaultCodeLanguage: "nosuch"}, [][2]string{
 		{"```\na\n```", code("nosuch", "a")}, {"```text\na\n```", code("Text only", "a")}, {"    a", code("", "a")},
@@ -260,6 +273,7 @@ func TestChannelLinks(t *testing.T) {
 		{"#**board** #**board>big plan** #**board>big plan@77**",
 			`<p><a class="stream" data-stream-id="5" href="/#narrow/channel/5-board">#board</a> ` +
 				"#<strong>board&gt;big plan</strong> #<strong>board&gt;big plan@77</strong></p>"},
+		{"#**Dev** #**Dev>big plan**", "<p>#<strong>Dev</strong> #<strong>Dev&gt;big plan</strong></p>"},
 		{"#**secret>a** x#**dev**", "<p>#<strong>secret&gt;a</strong> x#<strong>dev</strong></p>"},
 	})
 	if r := mustRender(t, "#**dev**", &Options{}); !r.HasLink {
@@ -278,7 +292,7 @@ func TestLinks(t *testing.T) {
 		{"[a](HTTP://B.org/#)", `<p><a href="http://B.org/">a</a></p>`},
 		{"[a\nb](/c) [x]() [x](file:/y) [x](//evil.org)",
 			`<p><a href="/c">a` + "\n" + `b</a> <a href="http://">x</a> <a href="file:///y">x</a> <a ` +
-				`href="http:////evil.org">x</a></p>`},
+				`href="http://evil.org">x</a></p>`},
 		{"[a]( http://b.org/c d )", `<p><a href="http://b.org/c%20d">a</a></p>`},
 		{"[`a`](/b) [[a]](/b(c))", `<p><a href="/b"><code>a</code></a> <a href="/b(c)">[a]</a></p>`},
 		{"https://chat.example.org/#narrow/x https://chat.example.org/user_uploads/1/a " +
@@ -368,6 +382,10 @@ func TestPreviews(t *testing.T) {
 		return `<div class="message_inline_image"><a href="` + url + `"` + title + `><img src="` + url + `"></a></div>`
 	}
 	link := func(url string) string { return `<a href="` + url + `">` + url + "</a>" }
+	dropbox := func(page, picture string) string { // the link stays: its page is not the picture
+		return "<p>" + link(page) + "</p>\n" + `<div class="message_inline_image"><a href="` + page + `"><img src="` +
+			picture + `"></a></div>`
+	}
 	const a, b = "http://x.org/a.png", "http://x.org/b.JPG?v=1"
 	check(t, o, [][2]string{
 		{a, img(a, "")},
@@ -377,6 +395,14 @@ func TestPreviews(t *testing.T) {
 		{"* " + a + "\n\n* b", "<ul>\n<li>\n" + img(a, "") + "</li>\n<li>\n<p>b</p>\n</li>\n</ul>"},
 		{"**see " + a + " x**", "<p><strong>see " + link(a) + " x</strong></p>\n" + img(a, "")},
 		{"> " + a, "<blockquote>\n<p>" + link(a) + "</p>\n</blockquote>"},
+		{"https://www.dropbox.com/s/a/x.png?dl=0", dropbox("https://www.dropbox.com/s/a/x.png?dl=0",
+			"https://www.dropbox.com/s/a/x.png?raw=1")},
+		{
+			"https://dropbox.com/scl/fi/a/x.png?rlkey=k&dl=0",
+			dropbox("https://dropbox.com/scl/fi/a/x.png?rlkey=k&amp;dl=0",
+				"https://dropbox.com/scl/fi/a/x.png?raw=1&amp;rlkey=k"),
+		},
+		{"https://notdropbox.com/s/a/x.png", img("https://notdropbox.com/s/a/x.png", "")},
 		{"[n & m](" + a + ")", `<p><a href="` + a + `">n &amp; m</a></p>` + "\n" + img(a, "n &amp; m")},
 		{"[cat](/user_uploads/2/ab/cat.png)", `<p><a href="/user_uploads/2/ab/cat.png">cat</a></p>` + "\n" +
 			`<div class="message_inline_image"><a href="/user_uploads/2/ab/cat.png" title="cat"><img ` +

@@ -156,25 +156,13 @@ func (d *demoRealm) sendMessages() error {
 	return nil
 }
 
-// createWebPublicChannel creates a web-public channel. That is possible only while logged-out visitors have access, so
-// it switches access on for a moment. Whether visitors have access afterwards is left to the person who tries the demo.
+// createWebPublicChannel creates a web-public channel. Whether visitors have access is left to the person who tries the
+// demo.
 func (d *demoRealm) createWebPublicChannel() error {
-	allowVisitors := func(allow bool) error {
-		_, err := execute(d.orgs, d.realm, d.caller("olive"), realm.ChangeOrganization{
-			Values: []realm.SettingValue{{Name: "enable_spectator_access", Value: allow}},
-		})
-		return err
-	}
-	if err := allowVisitors(true); err != nil {
-		return err
-	}
 	var all []string
 	for _, u := range demoUsers {
 		all = append(all, u.login)
 	}
 	about := "For everybody, guests and visitors included"
-	if err := d.createChannel("open house", about, realm.NewChannel{WebPublic: true}, all); err != nil {
-		return err
-	}
-	return allowVisitors(false)
+	return d.createChannel("open house", about, realm.NewChannel{WebPublic: true}, all)
 }
