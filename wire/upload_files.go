@@ -116,6 +116,7 @@ var (
 // ErrNoSpace is the refusal of files while the disk is almost full. Messages can still be sent.
 var ErrNoSpace = realm.Refuse(realm.NoSpace, "INSUFFICIENT_STORAGE",
 	"The server's disk is almost full. Files cannot be stored until its operator makes space.")
+
 // refusalOfPicture is refusalOfFile for the only file of a request, which must be a picture. A file that the client calls
 // an image could not be decoded; any other has the wrong format (protocol).
 func refusalOfPicture(c *Call, err error, megabytes int) error {
