@@ -31,8 +31,8 @@ func SearchText(b realm.Body) string {
 	return markdown.VisibleSource(b.Text) + "\n" + rendered
 }
 
-// phraseMatcher returns a function that reports whether the text of a message contains a phrase, which is in lower case.
-// An address that no reader sees does not count.
+// phraseMatcher returns a function that reports whether the text of a message contains a phrase, which is in lower
+// case. An address that no reader sees does not count.
 func phraseMatcher(b realm.Body) func(phrase string) bool {
 	source := strings.ToLower(b.Text)
 	visible := strings.ToLower(markdown.VisibleSource(b.Text))

@@ -132,8 +132,8 @@ func (s *crowdScene) noteMarked(marked map[UserID][]MessageID) {
 	}
 }
 
-// runLeavingJobs runs the steps of leaving jobs that the turn of the command left, with a restart after each. It returns
-// the messages that events of the command and of the steps mark read.
+// runLeavingJobs runs the steps of leaving jobs that the turn of the command left, with a restart after each. It
+// returns the messages that events of the command and of the steps mark read.
 func (s *crowdScene) runLeavingJobs() (marked map[UserID][]MessageID, steps int) {
 	marked = map[UserID][]MessageID{}
 	s.noteMarked(marked)
@@ -259,8 +259,8 @@ func TestLeaveAndRejoinBeforeJobEnds(t *testing.T) {
 	}
 }
 
-// Messages that move are read at once for the subscribers of the old channel that are not subscribed to the new one. The
-// event of the move says so too, even if a job has still to mark the messages.
+// Messages that move are read at once for the subscribers of the old channel that are not subscribed to the new one.
+// The event of the move says so too, even if a job has still to mark the messages.
 func TestMoveMarksMessagesRead(t *testing.T) {
 	s := newCrowdScene(t, 4)
 	id := s.messages[400]

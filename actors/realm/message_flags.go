@@ -361,8 +361,8 @@ func (g PageRange) check() error {
 	return nil
 }
 
-// Bounded returns the range for a change of flags, reduced to MaxFlagged messages. The anchor "newest", and "first_unread"
-// without unread messages, name the newest message (protocol).
+// Bounded returns the range for a change of flags, reduced to MaxFlagged messages. The anchor "newest", and
+// "first_unread" without unread messages, name the newest message (protocol).
 func (g PageRange) Bounded() PageRange {
 	g.OrNewest = true
 	if g.Before+g.After > MaxFlagged {

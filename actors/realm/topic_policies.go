@@ -298,7 +298,8 @@ func (c MuteTopic) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// errMuteTopic returns other, except when a mute is removed: then every error about the channel is "Topic is not muted".
+// errMuteTopic returns other, except when a mute is removed: then every error about the channel is "Topic is not
+// muted".
 func errMuteTopic(remove bool, other *Refusal) *Refusal {
 	if remove {
 		return BadRequest("Topic is not muted")

@@ -235,8 +235,8 @@ func (c DeactivateUser) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// checkDeactivate refuses callers that are not allowed to deactivate the account. bot says that the request is for a bot,
-// plain that it deletes no data of the account: then an account must be active. The order of the refusals is the
+// checkDeactivate refuses callers that are not allowed to deactivate the account. bot says that the request is for a
+// bot, plain that it deletes no data of the account: then an account must be active. The order of the refusals is the
 // protocol's.
 func (t *Turn) checkDeactivate(u *User, bot, plain bool) error {
 	me := t.Me()

@@ -42,8 +42,8 @@ func (t *Turn) startPurge(u *User, a DeactivationActions) {
 	}
 }
 
-// clearProfile removes a user's name, avatar and custom profile values. The account then counts as deleted: it cannot be
-// reactivated.
+// clearProfile removes a user's name, avatar and custom profile values. The account then counts as deleted: it cannot
+// be reactivated.
 func (t *Turn) clearProfile(u *User) {
 	name, old := DeletedName, u.Name
 	if old != name {

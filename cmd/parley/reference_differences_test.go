@@ -96,7 +96,11 @@ func followsStopWords(_ *testing.T, k *demoClient) {
 
 // A search does not find the address of a link that has another text.
 func followsHiddenAddresses(_ *testing.T, k *demoClient) {
-	hidden := k.post("ann", "links", "[label of gnu](http://gnuhidden.example/gnuxyz) and https://gnushown.example/gnuabc")
+	hidden := k.post(
+		"ann",
+		"links",
+		"[label of gnu](http://gnuhidden.example/gnuxyz) and https://gnushown.example/gnuabc",
+	)
 	code := k.post("ann", "links", "`[label of gnu](http://gnuhidden.example/gnucode)`")
 	k.finds("gnushown gnuabc", hidden)
 	k.finds(`"gnushown.example"`, hidden)
@@ -133,8 +137,18 @@ func followsRepeatedRequests(t *testing.T, k *demoClient) {
 	for range 2 {
 		k.must("ann", "PATCH users/me/subscriptions/muted_topics", "stream", "general", "topic", "x", "op", "remove")
 	}
-	k.refused("ann", "PATCH users/me/subscriptions/muted_topics", "BAD_REQUEST", "Topic is not muted", "stream_id", 9999,
-		"topic", "x", "op", "remove")
+	k.refused(
+		"ann",
+		"PATCH users/me/subscriptions/muted_topics",
+		"BAD_REQUEST",
+		"Topic is not muted",
+		"stream_id",
+		9999,
+		"topic",
+		"x",
+		"op",
+		"remove",
+	)
 
 	group := k.must("olive", "POST user_groups/create", "name", "narwhals", "description", "", "members",
 		[]int{k.ids["ann"]})["group_id"]
@@ -168,8 +182,14 @@ func followsRepeatedRequests(t *testing.T, k *demoClient) {
 	k.must("olive", fmt.Sprintf("DELETE streams/%v", closing))
 	a := k.must("olive", "POST users/me/subscriptions", "subscriptions", []any{map[string]string{"name": "closing"}})
 	k.equal("already subscribed", dig(t, a, "already_subscribed", fmt.Sprint(k.ids["olive"])), []any{"closing"})
-	k.refused("ann", "POST users/me/subscriptions", "BAD_REQUEST", "Unable to access channel (closing).", "subscriptions",
-		[]any{map[string]string{"name": "closing"}})
+	k.refused(
+		"ann",
+		"POST users/me/subscriptions",
+		"BAD_REQUEST",
+		"Unable to access channel (closing).",
+		"subscriptions",
+		[]any{map[string]string{"name": "closing"}},
+	)
 }
 
 // Messages of a channel are read as soon as the user leaves it: a user that rejoins at once has none unread.
@@ -204,8 +224,11 @@ func followsNewestAnchor(_ *testing.T, k *demoClient) {
 	for _, anchor := range []string{"newest", "first_unread"} {
 		for _, terms := range [][]any{{[]string{"topic", "anchors"}}, {[]string{"search", `"azell"`}}} {
 			flag := func(params ...any) map[string]any {
-				return k.must("bo", "POST messages/flags/narrow", append(params, "anchor", anchor, "narrow", terms, "flag",
-					"starred", "num_after", 0)...)
+				return k.must(
+					"bo",
+					"POST messages/flags/narrow",
+					append(params, "anchor", anchor, "narrow", terms, "flag",
+						"starred", "num_after", 0)...)
 			}
 			a := flag("num_before", 0, "op", "add")
 			k.equal("the newest message", []any{a["processed_count"], a["updated_count"], a["first_processed_id"],
@@ -226,7 +249,8 @@ func followsVisitors(t *testing.T, k *demoClient) {
 	k.must("olive", "PATCH realm", "enable_spectator_access", true)
 	k.must("olive", "POST users/me/subscriptions", "subscriptions", []any{map[string]string{"name": "shop window"}},
 		"is_web_public", true)
-	open := k.must("olive", "POST messages", "type", "channel", "to", "shop window", "topic", "t", "content", "hi")["id"]
+	open := k.must("olive", "POST messages", "type", "channel", "to", "shop window", "topic", "t", "content",
+		"hi")["id"]
 	closed := k.post("ann", "closed", "hi")
 	_, a, err := k.people["ann"].upload(map[string]io.Reader{"a.txt": strings.NewReader("secret")})
 	if err != nil {
@@ -246,7 +270,8 @@ func followsVisitors(t *testing.T, k *demoClient) {
 		{"GET", fmt.Sprint("/api/v1/messages/", closed), app, 401, missing},
 		{"GET", fmt.Sprint("/json/messages/", closed), app, 401, missing},
 		{"GET", "/json/messages/99999", app, 401, missing},
-		{"GET", fmt.Sprint("/json/messages/", closed), browser, 302, fmt.Sprint("/login/?next=%2Fjson%2Fmessages%2F", closed)},
+		{"GET", fmt.Sprint("/json/messages/", closed), browser, 302,
+			fmt.Sprint("/login/?next=%2Fjson%2Fmessages%2F", closed)},
 		{"GET", `/json/messages?anchor=newest&num_before=1&num_after=0`, app, 401, missing},
 		{"GET", file, browser, 302, "/login/?next=" + strings.ReplaceAll(file, "/", "%2F")},
 		{"GET", file + "x", browser, 302, "/login/?next=" + strings.ReplaceAll(file, "/", "%2F") + "x"},
@@ -271,11 +296,20 @@ func followsVisitors(t *testing.T, k *demoClient) {
 			body = []byte(r.Header.Get("Location"))
 		}
 		if r.StatusCode != c.status || !strings.Contains(string(body), c.want) {
-			t.Errorf("%s %s for %s: %d %s, want %d %s", c.method, c.path, c.accept, r.StatusCode, body, c.status, c.want)
+			t.Errorf(
+				"%s %s for %s: %d %s, want %d %s",
+				c.method,
+				c.path,
+				c.accept,
+				r.StatusCode,
+				body,
+				c.status,
+				c.want,
+			)
 		}
 		scheme, _, _ := strings.Cut(r.Header.Get("WWW-Authenticate"), " ")
-		if want := map[bool]string{true: "Session", false: "Basic"}[strings.HasPrefix(c.path, "/json")]; c.status == 401 &&
-			scheme != want {
+		want := map[bool]string{true: "Session", false: "Basic"}[strings.HasPrefix(c.path, "/json")]
+		if c.status == 401 && scheme != want {
 			t.Errorf("%s %s: WWW-Authenticate %q, want %s", c.method, c.path, scheme, want)
 		}
 	}
@@ -289,7 +323,8 @@ func followsLinks(_ *testing.T, k *demoClient) {
 		linked = append(linked, float64(k.post("ann", "has links", text)))
 	}
 	var plain []any
-	for _, text := range []string{"@**Bo Park** :smile: `https://example.org`", "<a href=x> <time:2026-01-01T00:00:00Z>",
+	for _, text := range []string{"@**Bo Park** :smile: `https://example.org`",
+		"<a href=x> <time:2026-01-01T00:00:00Z>",
 		"$$x$$"} {
 		plain = append(plain, float64(k.post("ann", "has links", text)))
 	}

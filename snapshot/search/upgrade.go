@@ -3,8 +3,8 @@ package search
 import "parley/actors/realm"
 
 // An index that an older program wrote has texts of an older format. It answers searches as before, while the writer
-// writes all texts again, in steps between other texts. Each step stores how far it came, in the same batch as its texts,
-// so the next process continues there.
+// writes all texts again, in steps between other texts. Each step stores how far it came, in the same batch as its
+// texts, so the next process continues there.
 
 // upgradeBatches is how many batches of texts one step writes again. The writer rests after each step.
 const upgradeBatches = 4
@@ -39,8 +39,8 @@ func (s *Service) upgrade(r *realmIndex) (more bool) {
 	return true
 }
 
-// upgradeBatch writes the next texts again. A text on disk may be newer than the index: it is written once more when its
-// turn comes.
+// upgradeBatch writes the next texts again. A text on disk may be newer than the index: it is written once more when
+// its turn comes.
 func (s *Service) upgradeBatch(r *realmIndex) error {
 	var docs []Doc
 	bytes, last, done := 0, r.index.rewritten, true

@@ -69,9 +69,9 @@ const sentenceCharacters = ".,;:!?'\"()[]"
 // Empty reports whether the query consists of stop words, so that it finds no message.
 func (q Query) Empty() bool { return len(q.Words)+len(q.Phrases) == 0 }
 
-// Highlights returns the parts of a text to be highlighted. words are the words of the text that match the query's words
-// or words of its phrases, without stop words. phrases are those to be highlighted as a whole: phrases of stop words or
-// without any word, and those that begin or end within a word of the text.
+// Highlights returns the parts of a text to be highlighted. words are the words of the text that match the query's
+// words or words of its phrases, without stop words. phrases are those to be highlighted as a whole: phrases of stop
+// words or without any word, and those that begin or end within a word of the text.
 func (q Query) Highlights(text string) (words, phrases []string) {
 	wanted := map[string]bool{} // by stem; true: the text contains it
 	for _, w := range q.Words {

@@ -112,8 +112,8 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call 
 	return c
 }
 
-// writeUnauthenticated answers a request whose credentials are missing or wrong, or that needs some. A browser is redirected to the
-// login page, which tells the user which clients to use.
+// writeUnauthenticated answers a request whose credentials are missing or wrong, or that needs some. A browser is
+// redirected to the login page, which tells the user which clients to use.
 func (s *Server) writeUnauthenticated(ctx *fasthttp.RequestCtx, e *wire.Endpoint, err error) {
 	if status, _ := e.Failure(err); status == 401 {
 		if fromBrowser(ctx) {
