@@ -111,6 +111,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 
 // startRealm starts the realm actor and the presence actor, and publishes the realm's handle.
 func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
+	a.realm.SetLimits(srv.limits)
 	a.handle = &realmHandle{
 		id:              a.realm.ID(),
 		replayedThrough: a.durable,
