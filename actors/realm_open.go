@@ -120,6 +120,7 @@ func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
 	} else {
 		a.realm.SetArchiveTime(*srv.archiveDays)
 	}
+	a.realm.SetLimits(srv.limits)
 	a.handle = &realmHandle{
 		id:              a.realm.ID(),
 		replayedThrough: a.durable,

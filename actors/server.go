@@ -39,6 +39,7 @@ type Server struct {
 	maxUnackedBytes, maxUnackedTotal atomic.Int64
 
 	maxFrozenBytes atomic.Int64
+	limits         realm.Limits
 
 	mu             sync.RWMutex // guards realms and byName; both only grow
 	realms         map[realm.ID]*realmHandle
@@ -104,6 +105,12 @@ type Options struct {
 	// Preloaded is what Preload read from a copy of the disk; nil: nothing. Open takes it over.
 	Preloaded *Preloaded
 
+	// Limits are the limits of what users of each realm can create; fields that are 0 have their defaults.
+	Limits realm.Limits
+	// UnackedBytes is the limit of the unacked events of all realms, in bytes; one realm can use half of it. 0: the
+	// default, MaxUnackedTotal.
+	UnackedBytes int64
+
 	runtime actorRuntime // nil: protoactor, and a ticker
 }
 
@@ -128,8 +135,12 @@ func Open(disk Disk, o Options) (*Server, error) {
 		accounts:    newAccountTable(),
 		stop:        make(chan struct{}),
 	}
-	srv.maxUnackedBytes.Store(MaxUnackedBytes)
-	srv.maxUnackedTotal.Store(MaxUnackedTotal)
+	if o.UnackedBytes == 0 {
+		o.UnackedBytes = MaxUnackedTotal
+	}
+	srv.limits = o.Limits
+	srv.maxUnackedBytes.Store(o.UnackedBytes / unackedShare)
+	srv.maxUnackedTotal.Store(o.UnackedBytes)
 	srv.maxFrozenBytes.Store(MaxFrozenBytes)
 	if srv.log == nil {
 		srv.log = slog.Default()

@@ -13,11 +13,12 @@ import (
 // left. Their clients get BAD_EVENT_QUEUE_ID and register again; each eviction is counted (QueuesEvicted) and logged.
 // The queues report once a second, so the events of one second may come on top.
 const (
-	// MaxUnackedBytes limits one organization: about 25,000 messages if every shard has users with queues.
-	MaxUnackedBytes = 512 << 20
-	// MaxUnackedTotal limits all organizations together. Beyond it each organization may use an equal share of it, but
-	// at most MaxUnackedBytes.
+	// MaxUnackedTotal is the default of Options.UnackedBytes, which limits all organizations together. Beyond it each
+	// organization may use an equal share of it.
 	MaxUnackedTotal = 1 << 30
+	// unackedShare is the part of the total that one organization can use: the default is about 25,000 messages if
+	// every shard has users with queues.
+	unackedShare = 2
 	// unackedAfterEviction is the part of a limit that is left after an eviction, so that evictions are rare.
 	unackedAfterEviction = 0.75
 	// evictionGrace is for how many seconds after a start no queue is evicted, unless twice the limit is used. Until
@@ -170,6 +171,9 @@ func (a *realmActor) limitUnacked() {
 		a.srv.runtime.send(s, evictQueues{a.realm.ID(), seq})
 	}
 }
+
+// UnackedLimit returns how many bytes of unacked events all organizations together may have.
+func (srv *Server) UnackedLimit() int64 { return srv.maxUnackedTotal.Load() }
 
 // unackedLimit returns how many bytes of unacked events one organization may have now.
 func (srv *Server) unackedLimit() int64 {

@@ -28,10 +28,11 @@ func encodeLine(v any) []byte { return encodeWithSuffix(v, "\n") }
 func encodeWithSuffix(v any, end string) []byte {
 	b := bufferPool.Get().(*[]byte)
 	*b = append(appendJSON((*b)[:0], v), end...)
-	out := bytes.Clone(*b)
-	if cap(*b) <= 1<<20 { // a rare large buffer must not stay in the pool
-		bufferPool.Put(b)
+	if cap(*b) > 1<<20 { // a rare large buffer must not stay in the pool
+		return *b
 	}
+	out := bytes.Clone(*b)
+	bufferPool.Put(b)
 	return out
 }
 

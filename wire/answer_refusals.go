@@ -18,6 +18,7 @@ type errorCode struct {
 var errorCodes = []errorCode{
 	{"ADMIN_ACTION_REQUIRED", []int{403}, "{}"},
 	{"ANOMALOUS_WEBHOOK_PAYLOAD", []int{400}, "{webhook_name: str}"},
+	{"ANSWER_MEMORY_FULL", []int{503}, "{retry-after: num}"},
 	{"AUTHENTICATION_FAILED", []int{401}, "{}"},
 	{"BAD_EVENT_QUEUE_ID", []int{400}, "{queue_id: str}"},
 	{"BAD_IMAGE", []int{400}, "{}"},

@@ -6,10 +6,7 @@ import (
 )
 
 var storageEndpoints = []Endpoint{
-	Get("/bot_storage", func(c *Call, v realm.View, f storageKeysForm) (Answer, error) {
-		s, err := v.BotStorageValues(f.keys())
-		return Answer{"storage": s}, err
-	}).Returns("{storage: {*: str}}"),
+	Custom("GET", "/bot_storage", getBotStorage).Returns("{storage: {*: str}}"),
 	CommandFromForm("PUT", "/bot_storage", func(f storageForm) realm.ChangeBotStorage {
 		return realm.ChangeBotStorage{Values: f.Storage}
 	}, emptyAnswer),
@@ -24,6 +21,21 @@ type storageForm struct {
 
 type storageKeysForm struct {
 	Keys form.Opt[[]string] `form:"keys"`
+}
+
+func getBotStorage(c *Call, f storageKeysForm) (Answer, error) {
+	values, err := Read(c, func(v realm.View) (map[string]string, error) { return v.BotStorageValues(f.keys()) })
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for name, value := range values {
+		n += len(name) + len(value)
+	}
+	if n > memoryStep { // a bot can store ten million characters
+		err = c.holdMemory(n)
+	}
+	return Answer{"storage": values}, err
 }
 
 // keys returns the requested keys, or nil for all of them.

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"strconv"
 
 	"parley/actors/realm"
@@ -16,22 +15,6 @@ import (
 func channelFieldsJSON(c realm.ChannelInfo) []byte {
 	b := encode(channelObject(c))
 	return b[1 : len(b)-1]
-}
-
-// objectFromFields returns a JSON object made of lists of fields that are already encoded. Empty lists are skipped.
-func objectFromFields(parts ...[]byte) json.RawMessage {
-	n := len(parts) + 1
-	for _, p := range parts {
-		n += len(p)
-	}
-	out := append(make([]byte, 0, n), '{')
-	for _, p := range parts {
-		if len(p) > 0 && len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, p...)
-	}
-	return append(out, '}')
 }
 
 // userIDsField returns the JSON field `"key":[1,2,3]`.
@@ -95,14 +78,15 @@ func onlyRecent(members []realm.UserID, recent func(realm.UserID) bool) []realm.
 	return out
 }
 
-// subscriptionJSON returns the same object as subscriptionObject, built from cached bytes. It includes the caller's
+// addSubscription adds the same object as subscriptionObject to a list, made of cached bytes. It includes the caller's
 // personal settings if the caller is or was subscribed, or is a logged-out visitor.
-func subscriptionJSON(v realm.View, c *realm.Channel, to Client, recent func(realm.UserID) bool) json.RawMessage {
+func addSubscription(l *objectList, v realm.View, c *realm.Channel, to Client, recent func(realm.UserID) bool) {
 	var own []byte
 	if v.SubscriptionOf(v.User, c.ID) != nil || v.Me() == nil {
 		own = personalSettingsJSON(v.PersonalSubscription(v.User, c.ID), to)
 	}
-	return objectFromFields(v.ChannelJSON(c, channelFieldsJSON), own, subscriberListJSON(v, c, to.Subscribers, recent))
+	l.add(sharedFragment(v.ChannelJSON(c, channelFieldsJSON)), ownFragment(own),
+		Fragment{JSON: subscriberListJSON(v, c, to.Subscribers, recent), Shared: to.Subscribers == form.AllSubscribers})
 }
 
 // personalSettingsJSON returns the fields that addPersonalSettings adds, encoded.

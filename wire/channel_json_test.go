@@ -36,7 +36,7 @@ func TestChannelJSONFollowsChanges(t *testing.T) {
 					}
 				}
 				var a, b map[string]any
-				if err := json.Unmarshal(subscriptionJSON(v, c, to, func(realm.UserID) bool {
+				if err := json.Unmarshal(encodeSubscription(v, c, to, func(realm.UserID) bool {
 					return true
 				}), &a); err != nil {
 					t.Fatalf("after %s: %v", after, err)
@@ -112,7 +112,7 @@ func TestPartialSubscribers(t *testing.T) {
 		Subscribers *[]realm.UserID `json:"subscribers"`
 		Partial     *[]realm.UserID `json:"partial_subscribers"`
 	}) {
-		if err := json.Unmarshal(subscriptionJSON(v, v.FindChannelByName(name),
+		if err := json.Unmarshal(encodeSubscription(v, v.FindChannelByName(name),
 			Client{Subscribers: form.PartialSubscribers}, recent), &o); err != nil {
 			t.Fatal(err)
 		}
@@ -126,4 +126,11 @@ func TestPartialSubscribers(t *testing.T) {
 		!reflect.DeepEqual(*o.Partial, []realm.UserID{ann, bot, here}) {
 		t.Errorf("the partial list must have bots and the users that were online in the last 14 days: %v", o.Partial)
 	}
+}
+
+func encodeSubscription(v realm.View, c *realm.Channel, to Client, recent func(realm.UserID) bool) []byte {
+	list := newObjectList(1, 3)
+	addSubscription(list, v, c, to, recent)
+	b := list.end().Bytes()
+	return b[1 : len(b)-1] // without the brackets of the list
 }

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,15 +145,15 @@ func getChannels(c *Call, v realm.View, f getChannelsForm) (Answer, error) {
 		}
 	})
 	sortByName(found)
-	list := []json.RawMessage{}
+	list := newObjectList(len(found), 2)
 	for _, ch := range found {
 		var more []byte
 		if f.Default {
 			more = strconv.AppendBool([]byte(`"is_default":`), ch.Default)
 		}
-		list = append(list, objectFromFields(v.ChannelJSON(ch, channelFieldsJSON), more))
+		list.add(sharedFragment(v.ChannelJSON(ch, channelFieldsJSON)), ownFragment(more))
 	}
-	return Answer{"streams": list}, nil
+	return Answer{"streams": list.end()}, nil
 }
 
 // includes reports whether the request asked for a channel. One matching condition is enough.
@@ -257,6 +256,10 @@ type topicsForm struct {
 	EmptyName bool            `form:"allow_empty_topic_name"`
 }
 
+// MaxListedTopics is how many topics of a channel one answer has, the newest ones: about 3 MB. Clients show some
+// hundred.
+const MaxListedTopics = 50_000
+
 func getTopics(c *Call, f topicsForm) (Answer, error) {
 	topics, err := Read(c, func(v realm.View) ([]realm.TopicInfo, error) {
 		ch, err := v.ReadableChannel(f.Channel)
@@ -269,15 +272,17 @@ func getTopics(c *Call, f topicsForm) (Answer, error) {
 		return nil, err
 	}
 	slices.SortFunc(topics, func(a, b realm.TopicInfo) int { return int(b.Last - a.Last) })
-	list := []any{}
-	for _, t := range topics {
+	list := newEncodedList(c)
+	for _, t := range topics[:min(len(topics), MaxListedTopics)] {
 		name := t.Name
 		if name == "" && !f.EmptyName {
 			name = realm.EmptyTopicName
 		}
-		list = append(list, obj{"name": name, "max_id": t.Last})
+		if err := list.add(obj{"name": name, "max_id": t.Last}); err != nil {
+			return nil, err
+		}
 	}
-	return Answer{"topics": list}, nil
+	return Answer{"topics": list.elements()}, nil
 }
 
 type channelEmailForm struct {

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"strconv"
 
 	"parley/actors/presence"
@@ -194,12 +193,12 @@ func getSubscriptions(c *Call, f getSubscriptionsForm) (Answer, error) {
 			}
 		}
 		sortByName(found)
-		list, recent := []json.RawMessage{}, recentUsers(v, c.Server)
+		list, recent := newObjectList(len(found), 3), recentUsers(v, c.Server)
 		for _, ch := range found {
-			list = append(list, subscriptionJSON(v, ch,
-				Client{Subscribers: f.Subscribers, Caps: realm.CapNotificationSettingsNull}, recent))
+			addSubscription(list, v, ch,
+				Client{Subscribers: f.Subscribers, Caps: realm.CapNotificationSettingsNull}, recent)
 		}
-		return Answer{"subscriptions": list}, nil
+		return Answer{"subscriptions": list.end()}, nil
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 var inviteEndpoints = []Endpoint{
-	Get("/invites", getInvites).Returns("{invites: [Invite]}"),
+	Custom("GET", "/invites", getInvites).Returns("{invites: [Invite]}"),
 	Custom("POST", "/invites", inviteByMail),
 	Custom("POST", "/invites/multiuse", makeInviteLink).Returns("{invite_link: str}"),
 	CommandFromForm("DELETE", "/invites/multiuse/{invite_id}", func(f inviteIDForm) realm.RevokeInvite {
@@ -101,12 +101,12 @@ func makeInviteLink(c *Call, f inviteLinkForm) (Answer, error) {
 	return Answer{"invite_link": c.joinURL(token)}, nil
 }
 
-func getInvites(c *Call, v realm.View, _ noParameters) (Answer, error) {
-	list, err := v.ManagedInvites()
+func getInvites(c *Call, _ noParameters) (Answer, error) {
+	list, err := Read(c, realm.View.ManagedInvites)
 	if err != nil {
 		return nil, err
 	}
-	out := []any{}
+	out := newEncodedList(c)
 	for _, i := range list {
 		o := obj{"id": i.ID, "invited_by_user_id": i.By, "invited": i.At, "expiry_date": nil, "invited_as": i.Role,
 			"is_multiuse": i.Multi, "notify_referrer_on_join": i.Notify}
@@ -118,9 +118,11 @@ func getInvites(c *Call, v realm.View, _ noParameters) (Answer, error) {
 		} else {
 			o["email"] = i.Email
 		}
-		out = append(out, o)
+		if err := out.add(o); err != nil {
+			return nil, err
+		}
 	}
-	return Answer{"invites": out}, nil
+	return Answer{"invites": out.elements()}, nil
 }
 
 // FindInvite returns the invitation of a link, for the page that the link opens.

@@ -94,19 +94,21 @@ func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := requestClient(c, f.Markdown, f.Gravatar, f.EmptyTopic)
-	messages := []any{}
-	err = forEachMessage(c, page.IDs, func(m *realm.VisibleMessage, body realm.Body) {
-		o := messageObjectForReader(c, m, body, client)
-		if search.wanted {
-			o["match_content"], o["match_subject"] = search.highlight(client.Topic(m.Topic), body)
-		}
-		messages = append(messages, o)
-	})
+	found := &messagePage{
+		call:   c,
+		client: requestClient(c, f.Markdown, f.Gravatar, f.EmptyTopic),
+		search: search,
+		memory: answerMemory{call: c},
+	}
+	if f.IDs.Set {
+		err = found.collectAll(page.IDs)
+	} else {
+		err = found.collectAround(&page)
+	}
 	if err != nil {
 		return nil, err
 	}
-	out := Answer{"messages": messages, "found_anchor": page.Found, "found_oldest": page.Oldest,
+	out := Answer{"messages": found.elements(), "found_anchor": page.Found, "found_oldest": page.Oldest,
 		"found_newest": page.Newest, "history_limited": false}
 	if !f.IDs.Set {
 		out["anchor"] = page.Anchor
@@ -114,35 +116,22 @@ func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 	return out, nil
 }
 
-// forEachMessage calls fn for each message with its text. It reads the messages in short views, so that other
-// requests do not wait. Messages that were deleted meanwhile are left out.
-func forEachMessage(c *Call, ids []realm.MessageID, fn func(*realm.VisibleMessage, realm.Body)) error {
-	for len(ids) > 0 {
-		part := ids[:min(len(ids), messagesPerView)]
-		ids = ids[len(part):]
-		seen, err := Read(c, func(v realm.View) ([]realm.VisibleMessage, error) { return v.VisibleMessages(part), nil })
-		if err != nil {
-			return err
-		}
-		for i := range seen {
-			if body, ok := c.Server.Text(c.Realm, seen[i].Ref); ok {
-				fn(&seen[i], body)
-			}
-		}
-	}
-	return nil
-}
-
 // messageObjectForReader returns a message with the reader's flags and the visible part of its edit history.
 func messageObjectForReader(c *Call, m *realm.VisibleMessage, body realm.Body, r Client) obj {
 	if m.Channel != 0 {
 		m.Links = topicLinksOf(c, m.Topic)
 	}
-	o := messageObject(&m.MessageInfo, body, r, c.Site, m.SenderHidden)
-	o["flags"] = flagNames(m.Flags)
+	o := messageObjectOf(m, body, r, c.Site)
 	if len(m.History) > 0 {
 		o["edit_history"] = revisionObjects(c, m, r)
 	}
+	return o
+}
+
+// messageObjectOf returns a message with the reader's flags.
+func messageObjectOf(m *realm.VisibleMessage, body realm.Body, r Client, s Site) obj {
+	o := messageObject(&m.MessageInfo, body, r, s, m.SenderHidden)
+	o["flags"] = flagNames(m.Flags)
 	return o
 }
 

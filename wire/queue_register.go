@@ -66,9 +66,16 @@ func (f *capsForm) caps() (c realm.Caps) {
 	return c
 }
 
+// registrationMemory is the memory of a registration's answer, in bytes, beside the parts that all registrations
+// share. It is asked for before the queue is opened, because a client whose registration fails opens another queue.
+const registrationMemory = 128 << 10
+
 func register(c *Call, f registerForm) (Answer, error) {
 	q, err := f.queue(c)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.holdMemory(registrationMemory); err != nil {
 		return nil, err
 	}
 	fetch := f.FetchTypes

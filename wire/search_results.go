@@ -227,17 +227,47 @@ func matchesNarrow(c *Call, f matchesNarrowForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages := obj{}
-	err = forEachMessage(c, ids, func(m *realm.VisibleMessage, body realm.Body) {
+	messages, memory := obj{}, answerMemory{call: c}
+	err = forEachMessage(c, ids, func(m *realm.VisibleMessage, body realm.Body) error {
 		topic := m.Topic // direct messages have no topic, which is not the empty topic
 		if m.Channel != 0 {
 			topic = Client{}.Topic(topic)
 		}
 		content, subject := search.highlight(topic, body)
 		messages[m.ID.String()] = obj{"match_content": content, "match_subject": subject}
+		if err := memory.add(foundMessageBytes + len(content) + len(subject)); err != nil {
+			return err
+		}
+		if memory.used > MaxPageBytes && len(messages) > 1 {
+			return errAnswerTooLarge()
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return Answer{"messages": messages}, nil
+}
+
+// forEachMessage calls fn for each message with its text, until fn returns an error. It reads the messages in short
+// views, so that other requests do not wait. Messages that were deleted meanwhile are left out.
+func forEachMessage(c *Call, ids []realm.MessageID, fn func(*realm.VisibleMessage, realm.Body) error) error {
+	for len(ids) > 0 {
+		part := ids[:min(len(ids), messagesPerView)]
+		ids = ids[len(part):]
+		seen, err := Read(c, func(v realm.View) ([]realm.VisibleMessage, error) { return v.VisibleMessages(part), nil })
+		if err != nil {
+			return err
+		}
+		for i := range seen {
+			body, ok := c.Server.Text(c.Realm, seen[i].Ref)
+			if !ok {
+				continue
+			}
+			if err := fn(&seen[i], body); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

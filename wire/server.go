@@ -179,10 +179,21 @@ type Call struct {
 	// there were too many recently. ForgetPasswordAttempts takes attempts back after a correct password.
 	CountPasswordAttempt   func(account string) error
 	ForgetPasswordAttempts func(account string)
+	// HoldMemory counts n more bytes of memory for the answer, and refuses if answers take too much memory. Endpoints
+	// whose answers can be large call it while they collect the answer; nil: there is no limit.
+	HoldMemory func(n int) error
 	// CountAddressChange counts a request for a new email address and refuses if there were too many recently.
 	CountAddressChange func(account string) error
 
 	ignored []string
+}
+
+// holdMemory is HoldMemory, if there is a limit.
+func (c *Call) holdMemory(n int) error {
+	if c.HoldMemory == nil {
+		return nil
+	}
+	return c.HoldMemory(n)
 }
 
 // Ignored returns the names of parameters that were sent but are unknown to the endpoint.

@@ -18,7 +18,7 @@ var uploadEndpoints = []Endpoint{
 	Custom("POST", "/user_uploads", upload).Returns(uploadAnswerFields).TakesFile(fileField{"*/*", MaxUploadBytes}),
 	Custom("GET", "/user_uploads/{realm_id_str}/{filename:*}", temporaryURL).Returns("{url: str}").AllowVisitors(),
 	Get("/thumbnail/status/{realm_id_str}/{filename:*}", thumbnailStatus).Returns("{has_thumbnail: bool}"),
-	Get("/attachments", attachments).Returns("{attachments: [Attachment], upload_space_used: int}"),
+	Custom("GET", "/attachments", attachments).Returns("{attachments: [Attachment], upload_space_used: int}"),
 	Custom("DELETE", "/attachments/{attachment_id}", deleteAttachment),
 	Custom("POST", "/users/me/avatar", setAvatar).Returns("{avatar_url: str}").
 		TakesFile(fileField{imageTypes, MaxAvatarBytes}),
@@ -300,13 +300,26 @@ func attachmentObject(d realm.DetachedUpload) obj {
 		"message_ids": nonNil(d.Messages)}
 }
 
-func attachments(c *Call, v realm.View, _ noParameters) (Answer, error) {
-	list, bytes := v.UploadsOf(v.User)
-	out := []any{}
-	for _, d := range list {
-		out = append(out, attachmentObject(d))
+// MaxListedUploads is how many of a user's uploads one answer has, the newest ones: about 5 MB. Nothing else limits the
+// number of small files.
+const MaxListedUploads = 20_000
+
+func attachments(c *Call, _ noParameters) (Answer, error) {
+	var used int64
+	list, err := Read(c, func(v realm.View) (list []realm.DetachedUpload, _ error) {
+		list, used = v.UploadsOf(v.User, MaxListedUploads)
+		return list, nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return Answer{"attachments": out, "upload_space_used": bytes}, nil
+	out := newEncodedList(c)
+	for _, d := range list {
+		if err := out.add(attachmentObject(d)); err != nil {
+			return nil, err
+		}
+	}
+	return Answer{"attachments": out.elements(), "upload_space_used": used}, nil
 }
 
 type attachmentForm struct {

@@ -140,17 +140,20 @@ const usersPerView = 50
 // getUsers reads the accounts in several views. Each account is consistent, but the list as a whole is not a
 // snapshot.
 func getUsers(c *Call, f getUsersForm) (Answer, error) {
-	members := []any{}
+	members := newEncodedList(c)
 	for after, more := realm.UserID(0), true; more; {
-		_, err := Read(c, func(v realm.View) (_ any, _ error) {
-			after, more = appendUsersAfter(c, v, f, after, usersPerView, &members)
-			return nil, nil
+		part, err := Read(c, func(v realm.View) (part []any, _ error) {
+			after, more = appendUsersAfter(c, v, f, after, usersPerView, &part)
+			return part, nil
 		})
 		if err != nil {
 			return nil, err
 		}
+		if err := members.add(part...); err != nil {
+			return nil, err
+		}
 	}
-	return Answer{"members": members}, nil
+	return Answer{"members": members.elements()}, nil
 }
 
 // appendUsersAfter appends the requested accounts that the caller can see, starting after an id. It returns the last

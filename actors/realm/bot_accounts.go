@@ -70,6 +70,9 @@ func (c CreateBot) Decide(t *Turn) (BotMade, error) {
 	if err != nil {
 		return BotMade{}, err
 	}
+	if err := t.checkNewBot(me.ID); err != nil {
+		return BotMade{}, err
+	}
 	u := User{ID: t.Org().NextUser, Email: c.Email, Name: strings.TrimSpace(c.Name), Role: Member, Bot: c.Type,
 		BotOwner: me.ID, Active: true, Joined: t.Now, Avatar: t.OrgText("default_avatar_source"), AvatarVersion: 1,
 		Settings: map[string]any{}}

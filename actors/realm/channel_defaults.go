@@ -163,6 +163,9 @@ func (t *Turn) addToDefaultGroup(g *DefaultGroup, names []string) error {
 	return nil
 }
 
+// maxDefaultGroups is how many default channel groups an organization can have: every registration contains all.
+const maxDefaultGroups = 200
+
 // CreateDefaultGroup asks for a new default channel group.
 type CreateDefaultGroup struct {
 	Name, Description string
@@ -172,6 +175,9 @@ type CreateDefaultGroup struct {
 func (c CreateDefaultGroup) Decide(t *Turn) (Done, error) {
 	if _, err := t.RequireAdmin(); err != nil {
 		return Done{}, err
+	}
+	if t.small.defaultGroups.size() >= maxDefaultGroups {
+		return Done{}, BadRequest("Too many default channel groups (limit: %d)", maxDefaultGroups)
 	}
 	g := DefaultGroup{ID: t.nextID("default_group"), Description: c.Description}
 	var err error

@@ -207,8 +207,10 @@ func (c EditChannel) checkDescription(t *Turn, edit *channelEdit) error {
 	}
 	text, err := cleanDescription(*c.Description)
 	if err == nil && text != edit.channel.Description {
-		edit.facts = append(edit.facts, &ChannelChanged{Channel: edit.channel.ID, Property: "description", Text: text,
-			HTML: t.Describe(text)})
+		f := &ChannelChanged{Channel: edit.channel.ID, Property: "description", Text: text, HTML: t.Describe(text)}
+		edit.facts = append(edit.facts, f)
+		err = t.checkRegistrationSize(2 * (len(f.Text) + len(f.HTML) -
+			len(edit.channel.Description) - len(edit.channel.DescriptionHTML)))
 	}
 	return err
 }

@@ -21,6 +21,7 @@ type Folder struct {
 const (
 	MaxFolderName        = 60
 	MaxFolderDescription = 1024
+	maxFolders           = 1000 // archived ones included: every registration contains all of them
 )
 
 func errFolderID() *Refusal { return BadRequest("Invalid channel folder ID") }
@@ -111,6 +112,12 @@ func (c CreateFolder) Decide(t *Turn) (int64, error) {
 	}
 	text, err := checkFolderDescription(c.Description)
 	if err != nil {
+		return 0, err
+	}
+	if t.small.folders.size() >= maxFolders {
+		return 0, BadRequest("Too many channel folders (limit: %d)", maxFolders)
+	}
+	if err := t.checkRegistrationSize(registeredRowBytes + len(text)); err != nil {
 		return 0, err
 	}
 	f := Folder{ID: t.nextID("folder"), Name: name, Description: text, Created: t.Now, Creator: me.ID,

@@ -243,6 +243,9 @@ func (t *Turn) newChannel(n NewChannel) (*Channel, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := t.checkNewChannels([]*Channel{c}, 0); err != nil {
+		return nil, err
+	}
 	t.Record(&ChannelCreated{Channel: *c})
 	return t.channels.must(c.ID), nil
 }

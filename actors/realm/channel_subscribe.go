@@ -49,10 +49,10 @@ const maxChannelsPerRequest = 1000
 // thousand, the maximum takes 0.2 s of the organization's turns, interleaved with other requests.
 const MaxSubscriptionsPerRequest = 200_000
 
-// checkSubscriptionCount refuses requests with more than MaxSubscriptionsPerRequest subscriptions.
-func checkSubscriptionCount(users, channels int) error {
-	if users*channels > MaxSubscriptionsPerRequest {
-		return BadRequest("Too many subscriptions in one request (limit: %d)", MaxSubscriptionsPerRequest)
+// checkSubscriptionCount refuses requests with more subscriptions than Limits.JoinsPerCall.
+func (r *Realm) checkSubscriptionCount(users, channels int) error {
+	if users*channels > r.limits.JoinsPerCall {
+		return BadRequest("Too many subscriptions in one request (limit: %d)", r.limits.JoinsPerCall)
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ func (c Subscribe) check(t *Turn) (plan *subscribePlan, err error) {
 	if len(c.Channels) > maxChannelsPerRequest {
 		return nil, BadRequest("Too many channels in one request (limit: %d)", maxChannelsPerRequest)
 	}
-	if err := checkSubscriptionCount(len(c.Principals), len(c.Channels)); err != nil {
+	if err := t.checkSubscriptionCount(len(c.Principals), len(c.Channels)); err != nil {
 		return nil, err
 	}
 	plan.users, err = t.findPrincipals(c.Principals)
@@ -254,6 +254,9 @@ func (c Subscribe) check(t *Turn) (plan *subscribePlan, err error) {
 	}
 	if c.AllOrNothing && len(plan.denied) > 0 {
 		return nil, BadRequest("Unable to access channel (%s).", strings.Join(plan.denied, ", "))
+	}
+	if err := t.checkNewChannels(plan.newChannels(), len(plan.users)*len(plan.joins)); err != nil {
+		return nil, err
 	}
 	for _, x := range plan.joins {
 		ch := x.existing
@@ -315,6 +318,16 @@ func (t *Turn) allSubscribed(c ChannelID, plan *subscribePlan) bool {
 		}
 	}
 	return t.Realm.Subscribed(plan.me.ID, c)
+}
+
+// newChannels returns the channels to create.
+func (p *subscribePlan) newChannels() (out []*Channel) {
+	for _, x := range p.joins {
+		if x.plan != nil {
+			out = append(out, x.plan)
+		}
+	}
+	return out
 }
 
 // mayAddSubscribers reports whether u may subscribe other users to a channel that u can access.
@@ -454,7 +467,7 @@ func (c Unsubscribe) check(t *Turn) (channels []*Channel, list []UserID, err err
 	if len(c.Names) > maxChannelsPerRequest {
 		return nil, nil, BadRequest("Too many channels in one request (limit: %d)", maxChannelsPerRequest)
 	}
-	if err := checkSubscriptionCount(len(c.Principals), len(c.Names)); err != nil {
+	if err := t.checkSubscriptionCount(len(c.Principals), len(c.Names)); err != nil {
 		return nil, nil, err
 	}
 	users, err := t.findPrincipals(c.Principals)

@@ -481,6 +481,7 @@ func TestNewUserHistory(t *testing.T) {
 // The changes of one request to several channels are sent together.
 func TestManyChannelsInOneRequest(t *testing.T) {
 	s := newTestScene(t)
+	s.Realm.SetLimits(Limits{ChannelsPerDay: 1000})
 	var names []string
 	for i := range 100 {
 		names = append(names, "c"+strings.Repeat("x", i%50)+string(rune('a'+i/50)))

@@ -20,6 +20,8 @@ type CustomEmoji struct {
 const (
 	maxEmojiName = 100
 	maxEmoji     = 5000
+	// MaxEmojiOfUser is how many of them a user below administrator can add, so that one user cannot add all.
+	MaxEmojiOfUser = 500
 )
 
 // File returns the file name of the emoji in URLs.
@@ -100,8 +102,20 @@ func (v View) MayAddEmoji(name string, builtIn bool) error {
 		return BadRequest("Only administrators can override default emoji.")
 	case v.small.emoji.size() >= maxEmoji:
 		return BadRequest("Too many custom emoji (limit: %d)", maxEmoji)
+	case !me.IsAdmin() && v.emojiOf(me.ID) >= MaxEmojiOfUser:
+		return BadRequest("You cannot add more custom emoji (limit: %d)", MaxEmojiOfUser)
 	}
 	return nil
+}
+
+// emojiOf returns how many custom emoji a user has added, removed ones included.
+func (r *Realm) emojiOf(u UserID) (n int) {
+	for _, e := range r.small.emoji.all() {
+		if e.Author == u {
+			n++
+		}
+	}
+	return n
 }
 
 // AddEmoji asks for a custom emoji whose image is already stored.
@@ -116,6 +130,9 @@ type AddEmoji struct {
 func (c AddEmoji) Decide(t *Turn) (Done, error) {
 	name := EmojiName(c.Name)
 	if err := t.MayAddEmoji(name, c.BuiltIn); err != nil {
+		return Done{}, err
+	}
+	if err := t.checkRegistrationSize(registeredRowBytes); err != nil {
 		return Done{}, err
 	}
 	e := CustomEmoji{ID: t.nextID("emoji"), Name: name, Author: t.User, Hash: c.Hash, Kind: c.Kind,

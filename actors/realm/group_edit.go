@@ -109,6 +109,9 @@ func (c CreateGroup) Decide(t *Turn) (GroupID, error) {
 		}
 		g.Settings[s.Name] = v
 	}
+	if err := t.checkNewGroup(&g); err != nil {
+		return 0, err
+	}
 	t.Record(&GroupCreated{g})
 	return g.ID, nil
 }
@@ -236,6 +239,9 @@ func (c EditGroup) Decide(t *Turn) (Done, error) {
 			f.Settings[s.Name], changed = v, true
 		}
 	}
+	if err := t.checkRegistrationSize(f.growth(g)); err != nil {
+		return Done{}, err
+	}
 	if c.Reactivate && g.Deactivated {
 		no := false
 		f.Deactivated, changed = &no, true
@@ -244,6 +250,18 @@ func (c EditGroup) Decide(t *Turn) (Done, error) {
 		t.Record(f)
 	}
 	return Done{}, nil
+}
+
+// growth returns by how many bytes the change makes a group larger in registrations.
+func (f *GroupChanged) growth(g *Group) int {
+	n := f.Settings.size()
+	if f.Name != nil {
+		n += len(*f.Name) - len(g.Name)
+	}
+	if f.Description != nil {
+		n += len(*f.Description) - len(g.Description)
+	}
+	return n
 }
 
 // GroupChanged changes fields of a group. It is the event user_group/update, in one of its two forms.
@@ -389,6 +407,9 @@ func (c ChangeMembers) Decide(t *Turn) (Done, error) {
 	}
 	facts, err := c.plan(t, g)
 	if err != nil {
+		return Done{}, err
+	}
+	if err := t.checkRegistrationSize(registeredIDBytes * (len(c.Add) + len(c.AddSubgroups))); err != nil {
 		return Done{}, err
 	}
 	t.trackChannelVisibility(func() {

@@ -33,6 +33,17 @@ func (r *Realm) DraftsOf(u UserID) []Draft {
 	return list
 }
 
+// size returns the bytes of the draft's texts, and of its recipients.
+func (d *Draft) size() int { return len(d.Content) + len(d.Topic) + registeredIDBytes*len(d.To) }
+
+// draftBytes returns the size of all drafts of a user.
+func (r *Realm) draftBytes(u UserID) (n int) {
+	for _, d := range r.small.drafts.list(u) {
+		n += d.size()
+	}
+	return n
+}
+
 // DraftSyncUser returns the caller, and refuses callers that have turned off the synchronization of drafts.
 func (v View) DraftSyncUser() (*User, error) {
 	me := v.Me()
@@ -113,9 +124,13 @@ func (c AddDrafts) Decide(t *Turn) ([]int64, error) {
 		return nil, BadRequest("Too many drafts (limit: %d)", maxDrafts)
 	}
 	f := &DraftsAdded{User: me.ID}
+	size := t.draftBytes(me.ID)
 	for i, d := range c.Drafts {
 		if d, err = t.checkDraft(me, d); err != nil {
 			return nil, err
+		}
+		if size += d.size(); size > MaxOwnTexts {
+			return nil, checkOwnTexts("drafts", size)
 		}
 		d.ID = t.nextID("draft") + int64(i)
 		f.Drafts, ids = append(f.Drafts, d), append(ids, d.ID)
@@ -167,6 +182,10 @@ func (c ChangeDraft) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	d.ID = c.ID
+	old := t.small.drafts.findOwned(me.ID, c.ID)
+	if err := checkOwnTexts("drafts", t.draftBytes(me.ID)-old.size()+d.size()); err != nil {
+		return Done{}, err
+	}
 	t.Record(&DraftChanged{d})
 	return Done{}, nil
 }

@@ -13,6 +13,9 @@ const (
 	extraEmoji   = "zulip" // the only emoji of this namespace
 )
 
+// MaxReactionsOfUser is how many reactions one user can have on one message: each is in every answer with the message.
+const MaxReactionsOfUser = 100
+
 // AddReaction asks to react to a message with an emoji.
 type AddReaction struct {
 	Message MessageID
@@ -35,8 +38,11 @@ func (c AddReaction) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	e.User = me.ID
-	existing := -1
+	existing, own := -1, 0
 	for n, x := range i.Reactions {
+		if x.User == me.ID {
+			own++
+		}
 		if x.Type != e.Type || x.Code != e.Code {
 			continue
 		}
@@ -46,6 +52,9 @@ func (c AddReaction) Decide(t *Turn) (Done, error) {
 		if existing < 0 {
 			existing = n
 		}
+	}
+	if own >= MaxReactionsOfUser {
+		return Done{}, BadRequest("Too many reactions to one message (limit: %d)", MaxReactionsOfUser)
 	}
 	if existing >= 0 {
 		e.Name = i.Reactions[existing].Name // a further user for an emoji that the message has already

@@ -32,6 +32,14 @@ func (r *Realm) RemindersOf(u UserID) []Reminder {
 	return list
 }
 
+// reminderBytes returns the size of the texts of a user's reminders.
+func (r *Realm) reminderBytes(u UserID) (n int) {
+	for _, x := range r.small.reminders.list(u) {
+		n += x.Body.size()
+	}
+	return n
+}
+
 // AddReminder asks for a reminder of a message. Text is the message's source, read before the turn.
 type AddReminder struct {
 	Message MessageID
@@ -69,6 +77,9 @@ func (c AddReminder) Decide(t *Turn) (int64, error) {
 		return 0, err
 	}
 	x.Body, _ = t.Render(text)
+	if err := checkOwnTexts("reminders", t.reminderBytes(me.ID)+x.Body.size()); err != nil {
+		return 0, err
+	}
 	t.Record(&ReminderAdded{x})
 	return x.ID, nil
 }

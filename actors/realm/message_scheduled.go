@@ -44,6 +44,17 @@ func (r *Realm) ScheduledOf(u UserID) []ScheduledMessage {
 	return list
 }
 
+// scheduledBytes returns the size of the texts of a user's scheduled messages.
+func (r *Realm) scheduledBytes(u UserID) (n int) {
+	for _, s := range r.small.scheduled.list(u) {
+		n += s.Body.size()
+	}
+	return n
+}
+
+// size returns the bytes of the text and of its HTML.
+func (b *Body) size() int { return len(b.Text) + len(b.HTML) }
+
 // Others returns the other participants of a direct message. For a note to oneself it returns the user.
 func (s *ScheduledMessage) Others() []UserID {
 	if len(s.People) == 1 {
@@ -110,6 +121,9 @@ func (c ScheduleMessage) Decide(t *Turn) (int64, error) {
 	}
 	if t.small.scheduled.count(me.ID) >= maxScheduledPerUser {
 		return 0, BadRequest("Too many scheduled messages (limit: %d)", maxScheduledPerUser)
+	}
+	if err := checkOwnTexts("scheduled messages", t.scheduledBytes(me.ID)+s.Body.size()); err != nil {
+		return 0, err
 	}
 	s.ID = t.nextID("scheduled")
 	t.Record(&MessageScheduled{s})
@@ -213,6 +227,10 @@ func (c ChangeScheduled) Decide(t *Turn) (Done, error) {
 		return Done{}, err
 	}
 	s.ID, s.Client = old.ID, old.Client
+	if err := checkOwnTexts("scheduled messages",
+		t.scheduledBytes(me.ID)+s.Body.size()-old.Body.size()); err != nil {
+		return Done{}, err
+	}
 	t.Record(&ScheduledChanged{s})
 	return Done{}, nil
 }

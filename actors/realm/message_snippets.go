@@ -22,6 +22,14 @@ func (s *Snippet) owner() UserID { return s.User }
 // SnippetsOf returns a user's snippets, ordered by id.
 func (r *Realm) SnippetsOf(u UserID) []Snippet { return r.small.snippets.list(u) }
 
+// snippetBytes returns the size of the texts of a user's snippets.
+func (r *Realm) snippetBytes(u UserID) (n int) {
+	for _, s := range r.SnippetsOf(u) {
+		n += len(s.Content)
+	}
+	return n
+}
+
 // AddSnippet asks to save a text.
 type AddSnippet struct{ Title, Content string }
 
@@ -36,6 +44,9 @@ func (c AddSnippet) Decide(t *Turn) (int64, error) {
 	s := Snippet{
 		ID: t.nextID("snippet"), User: me.ID, Title: strings.TrimSpace(c.Title),
 		Content: strings.TrimSpace(c.Content), Created: t.Now,
+	}
+	if err := checkOwnTexts("saved snippets", t.snippetBytes(me.ID)+len(s.Content)); err != nil {
+		return 0, err
 	}
 	t.Record(&SnippetAdded{s})
 	return s.ID, nil
@@ -74,6 +85,9 @@ func (c ChangeSnippet) Decide(t *Turn) (Done, error) {
 	}
 	if c.Content != nil {
 		s.Content = strings.TrimSpace(*c.Content)
+	}
+	if err := checkOwnTexts("saved snippets", t.snippetBytes(t.User)+len(s.Content)-len(old.Content)); err != nil {
+		return Done{}, err
 	}
 	if s != *old {
 		t.Record(&SnippetChanged{s})

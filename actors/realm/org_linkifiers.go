@@ -19,7 +19,7 @@ type Linkifier struct {
 // Limits of linkifiers. Every rendered message is matched with each linkifier.
 const (
 	maxLinkifiers          = 200
-	maxLinkifierField      = 4096 // code points of an example or a reverse template
+	maxLinkifierField      = 4096 // code points of a pattern, a template or an example
 	maxLinkifierAlternates = 20
 )
 
@@ -78,7 +78,8 @@ func (c SaveLinkifier) Decide(t *Turn) (int64, error) {
 	for _, x := range []struct {
 		name string
 		text *string
-	}{{"example_input", l.Example}, {"reverse_template", l.Reverse}} {
+	}{{"pattern", &l.Pattern}, {"url_template", &l.Template}, {"example_input", l.Example},
+		{"reverse_template", l.Reverse}} {
 		if x.text != nil && runeCount(*x.text) > maxLinkifierField {
 			return 0, BadRequest("%s is too long (limit: %d characters)", x.name, maxLinkifierField)
 		}
@@ -86,8 +87,16 @@ func (c SaveLinkifier) Decide(t *Turn) (int64, error) {
 	if len(l.Alternatives) > maxLinkifierAlternates {
 		return 0, BadRequest("Too many alternative URL templates (limit: %d)", maxLinkifierAlternates)
 	}
+	for _, text := range l.Alternatives {
+		if runeCount(text) > maxLinkifierField {
+			return 0, BadRequest("alternative_url_templates is too long (limit: %d characters)", maxLinkifierField)
+		}
+	}
 	if c.TemplateError != nil {
 		return 0, c.TemplateError
+	}
+	if err := t.checkRegistrationSize(l.size()); err != nil {
+		return 0, err
 	}
 	for id, o := range t.small.linkifiers.all() {
 		if o.Pattern == l.Pattern && id != l.ID {

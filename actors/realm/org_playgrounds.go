@@ -69,6 +69,9 @@ func (c AddPlayground) Decide(t *Turn) (int64, error) {
 	if t.small.playgrounds.size() >= maxPlaygrounds {
 		return 0, BadRequest("Too many playgrounds (limit: %d)", maxPlaygrounds)
 	}
+	if err := t.checkRegistrationSize(registeredRowBytes + len(p.Name) + len(p.Template)); err != nil {
+		return 0, err
+	}
 	t.Record(&PlaygroundAdded{p})
 	return p.ID, nil
 }

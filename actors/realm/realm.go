@@ -39,6 +39,8 @@ type Realm struct {
 
 	// cache holds JSON encoded from rows, with the version of the rows it was made from.
 	cache jsonCache
+
+	limits Limits // of what users can create; see SetLimits
 }
 
 // New returns an empty organization without users or settings. Its first fact must be Founded.
@@ -74,6 +76,7 @@ func New(id ID) *Realm {
 	r.blocks.originalRow, r.extras.copyRow = r.blockAtSnapshot, (*MessageExtra).snapshotCopy
 	r.extras.shareRow = (*MessageExtra).shareWith
 	r.index.init()
+	r.SetLimits(Limits{})
 	r.countVersions()
 	return r
 }

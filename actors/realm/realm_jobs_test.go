@@ -129,6 +129,7 @@ func TestJobsEqualSingleTurn(t *testing.T) {
 	}
 	run := func(atOnce int) (out outcome, turns [2]int) {
 		s := newTestScene(t)
+		s.Realm.SetLimits(Limits{ChannelsPerDay: 1000, ChannelsPerCall: 1000})
 		existing := slices.Sorted(slices.Values(names[1:])) // one is new
 		do(s, s.ann, Subscribe{
 			Channels: channelsToJoin(existing...), Principals: principals(s.ann), AllOrNothing: true,
@@ -319,6 +320,7 @@ func TestDeleteTopicJob(t *testing.T) {
 // TestJobLimit checks that large requests are refused while too many jobs are waiting.
 func TestJobLimit(t *testing.T) {
 	s := newTestScene(t)
+	s.Realm.SetLimits(Limits{ChannelsPerDay: 1000})
 	var crowd []UserID
 	for i := range 101 {
 		crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))

@@ -21,7 +21,7 @@ const (
 // message.
 func (r *Realm) participationPolicy(me *User, c ChannelID, topic string, at int64) int {
 	now := r.TopicPolicyOf(me.ID, c, topic)
-	if me.IsBot() || now == TopicFollowed {
+	if me.IsBot() || now == TopicFollowed || r.topicPolicyCount(me.ID) >= maxAutomaticTopicPolicies {
 		return 0
 	}
 	if at >= me.IntSetting("automatically_follow_topics_policy") {
@@ -63,7 +63,8 @@ func (t *Turn) followOnMention(f *MessageSent) {
 	for _, id := range slices.Compact(all) {
 		u := t.Find(id)
 		if u.Active && !u.IsBot() && u.BoolSetting("automatically_follow_topics_where_mentioned") &&
-			t.TopicPolicyOf(id, f.Channel, f.TopicName) == TopicInherits {
+			t.TopicPolicyOf(id, f.Channel, f.TopicName) == TopicInherits &&
+			t.topicPolicyCount(id) < maxAutomaticTopicPolicies {
 			set.Users = append(set.Users, id)
 		}
 	}

@@ -240,6 +240,9 @@ func (c SetTopicPolicy) Decide(t *Turn) (Done, error) {
 	} else if _, err := t.ReadableChannel(c.Channel); err != nil {
 		return Done{}, err
 	}
+	if err := t.checkTopicPolicyCount(c.Channel, topic, c.Policy); err != nil {
+		return Done{}, err
+	}
 	t.recordTopicPolicy(t.User, c.Channel, topic, c.Policy)
 	return Done{}, nil
 }
@@ -250,6 +253,30 @@ func checkPolicyTopic(topic string) (string, error) {
 		return "", BadRequest("topic is too long (limit: %d characters)", MaxTopic)
 	}
 	return NormalizeTopic(topic)
+}
+
+// Limits of one user's topic policies. Every registration of the user contains all of them. Policies that follow from
+// mentions stop earlier, so that others cannot use up the number.
+const (
+	MaxTopicPolicies          = 10_000
+	maxAutomaticTopicPolicies = 9_000
+)
+
+// topicPolicyCount returns how many topic policies a user has.
+func (r *Realm) topicPolicyCount(u UserID) int {
+	if l := r.topicPolicies.find(u); l != nil {
+		return len(l.List)
+	}
+	return 0
+}
+
+// checkTopicPolicyCount refuses a further policy of the caller beyond MaxTopicPolicies.
+func (t *Turn) checkTopicPolicyCount(c ChannelID, topic string, policy int) error {
+	if policy != TopicInherits && t.TopicPolicyOf(t.User, c, topic) == TopicInherits &&
+		t.topicPolicyCount(t.User) >= MaxTopicPolicies {
+		return BadRequest("Too many topics with a setting of their own (limit: %d)", MaxTopicPolicies)
+	}
+	return nil
 }
 
 // recordTopicPolicy records a policy unless the user has it already.
@@ -293,6 +320,9 @@ func (c MuteTopic) Decide(t *Turn) (Done, error) {
 			return Done{}, BadRequest("Invalid channel name '%s'", c.ChannelName)
 		}
 		return Done{}, errInvalidChannel()
+	}
+	if err := t.checkTopicPolicyCount(ch.ID, topic, TopicMuted); err != nil {
+		return Done{}, err
 	}
 	t.recordTopicPolicy(t.User, ch.ID, topic, TopicMuted)
 	return Done{}, nil

@@ -320,14 +320,18 @@ func (f *ThumbnailNoted) apply(r *Realm)         { r.small.uploads.change(f.Uplo
 func (f *ThumbnailNoted) tell(r *Realm) []Notice { return nil }
 func (*ThumbnailNoted) keepsMarkdownConfig()     {}
 
-// UploadsOf returns a user's files, oldest first, and the total size of the organization's files in bytes.
-func (r *Realm) UploadsOf(u UserID) (list []DetachedUpload, bytes int64) {
+// UploadsOf returns at most max of a user's files, the newest ones, oldest first, and the total size of the
+// organization's files in bytes.
+func (r *Realm) UploadsOf(u UserID, max int) (list []DetachedUpload, bytes int64) {
 	list = []DetachedUpload{}
-	for _, id := range r.small.uploads.keys() {
+	for _, id := range slices.Backward(r.small.uploads.keys()) {
 		if x := r.small.uploads.find(id); x.Owner == u {
-			list = append(list, r.attachmentInfo(x))
+			if list = append(list, r.attachmentInfo(x)); len(list) == max {
+				break
+			}
 		}
 	}
+	slices.Reverse(list)
 	return list, r.index.uploadBytes
 }
 

@@ -181,7 +181,7 @@ func TestUploadEventsCarryTotalSize(t *testing.T) {
 	if told, ok := s.ListEvents(bo)[0].(*realm.AttachmentChanged); !ok || told.Used != 30 {
 		t.Errorf("Bo got %+v", told)
 	}
-	if list, used := s.ViewAs(ann).UploadsOf(ann); len(list) != 1 || used != 30 {
+	if list, used := s.ViewAs(ann).UploadsOf(ann, 10); len(list) != 1 || used != 30 {
 		t.Errorf("Ann's uploads: %v, total %d", list, used)
 	}
 	s.ListEvents(ann)
@@ -229,7 +229,7 @@ func TestUploadDeletedWithLastMessage(t *testing.T) {
 	if there() || len(gone) != 1 || *gone[0] != (realm.AttachmentGone{ID: u.ID, Used: 20}) {
 		t.Errorf("file exists: %v; its owner got %+v", there(), gone)
 	}
-	if list, _ := s.ViewAs(ann).UploadsOf(ann); len(list) != 1 || list[0].ID != never.ID {
+	if list, _ := s.ViewAs(ann).UploadsOf(ann, 10); len(list) != 1 || list[0].ID != never.ID {
 		t.Errorf("remaining uploads: %+v", list)
 	}
 }

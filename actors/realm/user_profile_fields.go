@@ -87,6 +87,10 @@ func (c SaveProfileField) Decide(t *Turn) (int64, error) {
 	if err := c.applyTo(t, &f); err != nil {
 		return 0, err
 	}
+	if err := t.checkRegistrationSize(len(f.Name) + len(f.Hint) + len(f.Data) -
+		len(before.Name) - len(before.Hint) - len(before.Data)); err != nil {
+		return 0, err
+	}
 	if c.New || f != before {
 		t.Record(&ProfileFieldChanged{f, before.choicesNotIn(&f)})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"os/signal"
@@ -113,6 +114,7 @@ func serve(settings server.Settings, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	setMemoryLimit(&settings, log)
 	tuner := newGCTuner()
 	handover, listeners, err := server.InheritHandover()
 	if err != nil {
@@ -146,6 +148,17 @@ func serve(settings server.Settings, out io.Writer) (err error) {
 	err = errors.Join(waitForStop(s, signals, log), s.Stop())
 	signal.Stop(signals) // a second signal ends the process, even while clients are receiving responses
 	return errors.Join(err, s.Finish())
+}
+
+// setMemoryLimit sets the memory limit of the process and logs it.
+func setMemoryLimit(settings *server.Settings, log *slog.Logger) {
+	limit := settings.ChooseMemoryLimit()
+	if limit.Bytes == math.MaxInt64 {
+		log.Info("no memory limit is known; set memory-limit")
+		return
+	}
+	debug.SetMemoryLimit(limit.Bytes)
+	log.Info("memory limit", "MiB", limit.Bytes>>20, "from", limit.Source)
 }
 
 // waitForStop returns when the server must stop: at a signal, when a successor is ready, or when the server cannot

@@ -395,6 +395,7 @@ func (s *Server) writeJSON(ctx *fasthttp.RequestCtx, status int, body []byte) {
 func (s *Server) writeParts(ctx *fasthttp.RequestCtx, p wire.Fragments) {
 	setCommonHeaders(ctx)
 	ctx.SetContentType("application/json")
+	s.holdParts(ctx, p)
 	body := partsBodies.Get().(*partsBody)
 	if p.Len() >= minCompressBytes && ctx.Request.Header.HasAcceptEncoding("gzip") {
 		ctx.Response.Header.Set("Content-Encoding", "gzip")

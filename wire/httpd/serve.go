@@ -151,6 +151,7 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 		parked = true
 		return s.park.Park(ctx, gone)
 	}
+	c.HoldMemory = func(n int) error { return s.holdMemory(ctx, c, n) }
 	a, err := e.Run(c)
 	if c.NewSecret != "" {
 		s.setSessionCookies(ctx, c, c.NewSecret)
@@ -176,11 +177,7 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 	case wire.RawAnswer:
 		s.writeBare(ctx, x)
 	case wire.Answer:
-		if p := wire.SuccessFragments(x, c.Ignored()); p != nil {
-			s.writeParts(ctx, p)
-		} else {
-			s.writeJSON(ctx, 200, wire.Success(x, c.Ignored()))
-		}
+		s.writeSuccess(ctx, c, e, x)
 	}
 }
 

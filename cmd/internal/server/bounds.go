@@ -11,6 +11,7 @@ import (
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/snapshot/search"
+	"parley/wire"
 	"parley/wire/form"
 	"parley/wire/httpd"
 	"parley/wire/mail"
@@ -157,6 +158,23 @@ var AllBounds = []Bound{
 		hits:     func(r *metricReading) int64 { return r.http.Refused["pending"] },
 	},
 	{
+		Name: "answer_bytes",
+		Of: "bytes of all answers in memory, while they are built and until clients have received them; one account " +
+			"can use an eighth",
+		Overflow: "503: ANSWER_MEMORY_FULL",
+		Reason:   "clients that do not read must not fill the memory",
+		limit:    func(r *metricReading) int64 { return int64(r.park.MaxAnswers) },
+		used:     func(r *metricReading) int64 { return int64(r.http.AnswerBytes) },
+		hits:     func(r *metricReading) int64 { return r.http.AnswersRefused },
+	},
+	{
+		Name:     "page_bytes",
+		Of:       "bytes of the messages in one answer, before they are encoded",
+		Overflow: "the page is shorter; 413 where a list of messages is asked for",
+		Reason:   "5,000 messages of usual length fit; the HTML of a message can take 20 times as much as its text",
+		limit:    constant(wire.MaxPageBytes),
+	},
+	{
 		Name:     "parameters",
 		Of:       "parameters of a request",
 		Overflow: "400",
@@ -247,7 +265,100 @@ var AllBounds = []Bound{
 		Of:       "subscriptions that one request adds or removes: users times channels",
 		Overflow: "400",
 		Reason:   "they take a fifth of a second of the organization's turns",
-		limit:    constant(realm.MaxSubscriptionsPerRequest),
+		limit:    func(r *metricReading) int64 { return int64(r.limits.JoinsPerCall) },
+	},
+	{
+		Name:     "channels",
+		Of:       "channels of one organization, archived ones included",
+		Overflow: "400",
+		Reason:   "every registration contains all of them",
+		limit:    func(r *metricReading) int64 { return int64(r.limits.Channels) },
+	},
+	{
+		Name:     "channels_per_day",
+		Of:       "channels that one user who is no administrator, with the user's bots, creates in 24 hours",
+		Overflow: "400",
+		Reason:   "one member must not fill the organization for the others",
+		limit:    func(r *metricReading) int64 { return int64(r.limits.ChannelsPerDay) },
+	},
+	{
+		Name:     "channels_per_request",
+		Of:       "channels that one request creates",
+		Overflow: "400",
+		Reason:   "each is a fact, a message and events for all users",
+		limit:    func(r *metricReading) int64 { return int64(r.limits.ChannelsPerCall) },
+	},
+	{
+		Name:     "groups",
+		Of:       "user groups of one organization, deactivated ones included",
+		Overflow: "400",
+		Reason:   "every registration contains all of them",
+		limit:    func(r *metricReading) int64 { return int64(r.limits.Groups) },
+	},
+	{
+		Name:     "groups_per_day",
+		Of:       "user groups that one user who is no administrator creates in 24 hours",
+		Overflow: "400",
+		Reason:   "one member must not fill the organization for the others",
+		limit:    func(r *metricReading) int64 { return int64(r.limits.GroupsPerDay) },
+	},
+	{
+		Name:     "bots_per_user",
+		Of:       "bots of one user, deactivated ones included",
+		Overflow: "400",
+		Reason:   "each can store ten million characters, and every registration contains all accounts",
+		limit:    func(r *metricReading) int64 { return int64(r.limits.BotsPerUser) },
+	},
+	{
+		Name: "registration_bytes",
+		Of: "bytes of a registration that all users of an organization share: channels with their subscribers, " +
+			"accounts, groups and the lists of administrators",
+		Overflow: "400 for what would make it larger",
+		Reason:   "every client downloads it at its start",
+		limit:    func(r *metricReading) int64 { return int64(r.limits.RegistrationSize) },
+	},
+	{
+		Name: "own_text_bytes",
+		Of: "bytes of one user's drafts, and likewise of snippets, scheduled messages and reminders, with their " +
+			"HTML",
+		Overflow: "400",
+		Reason:   "every registration of the user contains all of them",
+		limit:    constant(realm.MaxOwnTexts),
+	},
+	{
+		Name:     "topic_policies",
+		Of:       "topics that one user has muted, followed or unmuted",
+		Overflow: "400; topics are not followed automatically from nine tenths of it on",
+		Reason:   "every registration of the user contains all of them",
+		limit:    constant(realm.MaxTopicPolicies),
+	},
+	{
+		Name:     "reactions_of_user",
+		Of:       "reactions of one user to one message",
+		Overflow: "400",
+		Reason:   "every answer with the message contains all of them",
+		limit:    constant(realm.MaxReactionsOfUser),
+	},
+	{
+		Name:     "emoji_of_user",
+		Of:       "custom emoji that one user who is no administrator adds, removed ones included",
+		Overflow: "400",
+		Reason:   "one member must not use up the 5,000 of the organization",
+		limit:    constant(realm.MaxEmojiOfUser),
+	},
+	{
+		Name:     "listed_topics",
+		Of:       "topics of a channel in one answer",
+		Overflow: "older topics are left out",
+		Reason:   "about 3 MB; clients show some hundred",
+		limit:    constant(wire.MaxListedTopics),
+	},
+	{
+		Name:     "listed_uploads",
+		Of:       "uploads of a user in one answer",
+		Overflow: "older uploads are left out",
+		Reason:   "about 5 MB",
+		limit:    constant(wire.MaxListedUploads),
 	},
 	{
 		Name:     "subscription_settings_per_request",
@@ -294,7 +405,7 @@ var AllBounds = []Bound{
 			"half of it",
 		Overflow: "the queues farthest behind end: BAD_EVENT_QUEUE_ID",
 		Reason:   "clients that do not acknowledge must not fill the memory",
-		limit:    constant(actors.MaxUnackedTotal),
+		limit:    func(r *metricReading) int64 { return r.server.orgs.UnackedLimit() },
 		used:     func(r *metricReading) int64 { return r.orgs.UnackedBytes.Load() },
 		hits:     func(r *metricReading) int64 { return r.orgs.QueuesEvictedForMemory.Load() },
 	},
@@ -427,11 +538,18 @@ func largest[K comparable](m map[K]int64) int64 {
 	return slices.Max(append(slices.Collect(maps.Values(m)), 0))
 }
 
+// limitSettings are the settings that give the limits of bounds, where the default depends on the machine.
+var limitSettings = map[string]string{
+	"connections":   "max-connections",
+	"answer_bytes":  "answer-memory",
+	"unacked_bytes": "unacked-memory",
+}
+
 // DefaultLimit returns the limit of a server with default settings, as the reference page shows it.
 func (b *Bound) DefaultLimit() string {
-	if b.Name == "connections" { // follows from the process's limit of open files
-		return "`max-connections`"
+	if setting := limitSettings[b.Name]; setting != "" {
+		return "`" + setting + "`"
 	}
 	s := DefaultSettings()
-	return fmt.Sprint(b.limit(&metricReading{park: s.parkConfig().WithDefaults()}))
+	return fmt.Sprint(b.limit(&metricReading{park: s.parkConfig().WithDefaults(), limits: s.realmLimits()}))
 }

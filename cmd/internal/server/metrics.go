@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"parley/actors"
+	"parley/actors/realm"
 	"parley/snapshot"
 	"parley/wire/httpd/park"
 )
@@ -72,6 +73,7 @@ type metricReading struct {
 	server *Server
 	orgs   *actors.Metrics
 	park   park.Config
+	limits realm.Limits
 	http   park.Stats
 	realm  actors.RealmMetrics
 	store  snapshot.Metrics
@@ -257,6 +259,16 @@ var allMetrics = describe([]metric{
 		name: "parley_http_unsent_bytes", kind: prometheus.GaugeValue,
 		meaning: "Bytes of answers to parked requests that sockets did not accept at once.",
 		read:    func(r *metricReading) int64 { return int64(r.http.Pending) },
+	},
+	{
+		name: "parley_http_answer_bytes", kind: prometheus.GaugeValue,
+		meaning: "Bytes of answers that are being built or that clients have not received.",
+		read:    func(r *metricReading) int64 { return int64(r.http.AnswerBytes) },
+	},
+	{
+		name: "parley_http_answers_refused_total", kind: prometheus.CounterValue,
+		meaning: "Large answers refused because answers took too much memory.",
+		read:    func(r *metricReading) int64 { return r.http.AnswersRefused },
 	},
 	{
 		name: "parley_http_connections_accepted_total", kind: prometheus.CounterValue,
@@ -451,6 +463,7 @@ func (c *metricsCollector) Collect(out chan<- prometheus.Metric) {
 		server: s,
 		orgs:   &s.orgs.Metrics,
 		park:   s.http.Bounds(),
+		limits: s.realmLimits(),
 		http:   s.http.Stats(),
 		realm:  s.orgs.RealmMetrics(),
 		store:  s.store.Metrics(),

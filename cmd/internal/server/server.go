@@ -251,6 +251,9 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		ArchiveDays: &s.ArchiveDays,
 		TurnLatency: func(kind string) actors.Observer { return s.turnLatency.WithLabelValues(kind) },
 		Preloaded:   preloaded,
+
+		UnackedBytes: int64(s.unackedMemory()),
+		Limits:       s.realmLimits(),
 	}); err != nil {
 		return StartError(s.Data, err)
 	}

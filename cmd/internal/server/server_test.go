@@ -38,7 +38,7 @@ type demoServer struct {
 }
 
 // startDemo starts a server with a demo organization and a data directory of its own.
-func startDemo(t *testing.T) *demoServer {
+func startDemo(t *testing.T, change ...func(*Settings)) *demoServer {
 	t.Helper()
 	return startDemoAt(t, nil)
 }
@@ -50,6 +50,9 @@ func startDemoAt(t *testing.T, now func() time.Time) *demoServer {
 	s.Data, s.Listen, s.DebugListen, s.Demo = filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", "127.0.0.1:0", true
 	if err := s.Check(func(string) bool { return false }); err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range change {
+		f(&s)
 	}
 	var out bytes.Buffer
 	running, err := Start(Config{Settings: s, Log: slog.New(slog.DiscardHandler), Output: &out, Now: now})

@@ -2,12 +2,14 @@ package server
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/crypto/acme"
 
+	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
@@ -52,6 +54,18 @@ type Settings struct {
 	DiskReadOnly       int
 	DiskBallast        int
 	ArchiveDays        int
+	MemoryLimit        int
+	AnswerMemory       int
+	UnackedMemory      int
+
+	MaxChannels          int
+	DailyChannels        int
+	RequestChannels      int
+	RequestSubscriptions int
+	MaxGroups            int
+	DailyGroups          int
+	MaxBots              int
+	RegistrationSize     int
 
 	JWTKeys       string
 	WebhooksAllow string
@@ -292,6 +306,71 @@ var AllSettings = []Setting{
 		Meaning: "days for which deleted messages can be restored; 0: they are deleted for good at once",
 		field:   func(s *Settings) any { return &s.ArchiveDays },
 	},
+	{
+		Name: "memory-limit", Type: Number, Default: "0", Group: groupLimits,
+		Meaning: "MiB of memory that the server tries not to exceed; 0: GOMEMLIMIT, or nine tenths of the smallest " +
+			"limit of its control groups and the machine's memory",
+		field: func(s *Settings) any { return &s.MemoryLimit },
+	},
+	{
+		Name: "answer-memory", Type: Number, Default: "0", Group: groupLimits,
+		Meaning: "MiB of memory for answers that are being built or that clients have not received; one account can " +
+			"use an eighth; 0: an eighth of memory-limit, at most 256",
+		field: func(s *Settings) any { return &s.AnswerMemory },
+	},
+	{
+		Name: "unacked-memory", Type: Number, Default: "0", Group: groupLimits,
+		Meaning: "MiB of memory for events that clients have not acknowledged; one organization can use half; " +
+			"0: a quarter of memory-limit, at most 1024",
+		field: func(s *Settings) any { return &s.UnackedMemory },
+	},
+	{
+		Name: "max-channels", Type: Number, Default: strconv.Itoa(realm.DefaultLimits.Channels), Group: groupLimits,
+		Meaning: "channels of one organization, archived ones included; 0: no limit",
+		field:   func(s *Settings) any { return &s.MaxChannels },
+	},
+	{
+		Name: "daily-channels", Type: Number, Default: strconv.Itoa(realm.DefaultLimits.ChannelsPerDay),
+		Group: groupLimits,
+		Meaning: "channels that one user, with the user's bots, creates in 24 hours; administrators have no limit; " +
+			"0: no limit",
+		field: func(s *Settings) any { return &s.DailyChannels },
+	},
+	{
+		Name: "request-channels", Type: Number, Default: strconv.Itoa(realm.DefaultLimits.ChannelsPerCall),
+		Group:   groupLimits,
+		Meaning: "channels that one request creates; 0: no limit",
+		field:   func(s *Settings) any { return &s.RequestChannels },
+	},
+	{
+		Name: "request-subscriptions", Type: Number, Default: strconv.Itoa(realm.DefaultLimits.JoinsPerCall),
+		Group:   groupLimits,
+		Meaning: "subscriptions that one request adds or removes: users times channels; 0: no limit",
+		field:   func(s *Settings) any { return &s.RequestSubscriptions },
+	},
+	{
+		Name: "max-groups", Type: Number, Default: strconv.Itoa(realm.DefaultLimits.Groups), Group: groupLimits,
+		Meaning: "user groups of one organization, deactivated ones included; 0: no limit",
+		field:   func(s *Settings) any { return &s.MaxGroups },
+	},
+	{
+		Name: "daily-groups", Type: Number, Default: strconv.Itoa(realm.DefaultLimits.GroupsPerDay),
+		Group:   groupLimits,
+		Meaning: "user groups that one user creates in 24 hours; administrators have no limit; 0: no limit",
+		field:   func(s *Settings) any { return &s.DailyGroups },
+	},
+	{
+		Name: "max-bots", Type: Number, Default: strconv.Itoa(realm.DefaultLimits.BotsPerUser), Group: groupLimits,
+		Meaning: "bots of one user, deactivated ones included; 0: no limit",
+		field:   func(s *Settings) any { return &s.MaxBots },
+	},
+	{
+		Name: "registration-size", Type: Number, Default: strconv.Itoa(realm.DefaultLimits.RegistrationSize >> 20),
+		Group: groupLimits,
+		Meaning: "MiB of a registration that all users of an organization share: channels, accounts, groups and " +
+			"smaller lists; what would exceed it cannot be created; 0: no limit",
+		field: func(s *Settings) any { return &s.RegistrationSize },
+	},
 
 	{
 		Name: "jwt-keys", Type: Text, Group: groupAccess,
@@ -493,6 +572,12 @@ func (s *Settings) Check(given func(name string) bool) error {
 		if !given("anonymous-rate-limit") {
 			s.AnonymousRateLimit = 0
 		}
+		if !given("daily-channels") {
+			s.DailyChannels = 0
+		}
+		if !given("daily-groups") {
+			s.DailyGroups = 0
+		}
 	}
 	if err := s.checkTLS(); err != nil {
 		return err
@@ -506,6 +591,26 @@ func (s *Settings) Check(given func(name string) bool) error {
 	}
 	s.URL = strings.TrimSuffix(s.URL, "/")
 	return nil
+}
+
+// realmLimits returns the limits of what users of an organization can create.
+func (s *Settings) realmLimits() realm.Limits {
+	limit := func(n int) int {
+		if n == 0 {
+			return math.MaxInt32 // no limit
+		}
+		return n
+	}
+	return realm.Limits{
+		Channels:         limit(s.MaxChannels),
+		ChannelsPerDay:   limit(s.DailyChannels),
+		ChannelsPerCall:  limit(s.RequestChannels),
+		JoinsPerCall:     limit(s.RequestSubscriptions),
+		Groups:           limit(s.MaxGroups),
+		GroupsPerDay:     limit(s.DailyGroups),
+		BotsPerUser:      limit(s.MaxBots),
+		RegistrationSize: limit(min(s.RegistrationSize, math.MaxInt32>>20) << 20),
+	}
 }
 
 // minJWTKeyBytes is the minimum length of a key: as long as an HS256 signature.
@@ -546,6 +651,7 @@ func (s *Settings) parkConfig() park.Config {
 		IdleTimeout:  s.IdleTimeout,
 
 		MaxConnsPerIP: s.MaxPerAddress,
+		MaxAnswers:    s.answerMemory(),
 	}
 }
 

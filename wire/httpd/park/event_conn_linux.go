@@ -143,7 +143,7 @@ func (c *eventConn) flushAnswer() bool {
 		c.mu.Lock()
 		switch {
 		case len(c.unsent.b) == 0:
-			c.l.s.pending.Add(-c.unsent.size)
+			c.l.s.releaseUnsent(c.unsent.size)
 			c.ending = c.ending || c.unsent.close
 			c.unsent = nil
 			c.deadline.Store(0)
@@ -356,7 +356,7 @@ func (c *eventConn) closeLocked() {
 	c.parked = nil
 	c.deadline.Store(0)
 	if c.unsent != nil {
-		c.l.s.pending.Add(-c.unsent.size)
+		c.l.s.releaseUnsent(c.unsent.size)
 		c.unsent = nil
 	}
 	if c.req != nil {
@@ -434,9 +434,7 @@ func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 			c.fail(err)
 			return false
 		}
-		if s.pending.Add(int64(left)) > int64(s.cfg.MaxPending) {
-			s.pending.Add(-int64(left))
-			s.refused[reasonPending].Add(1)
+		if !s.holdUnsent(int64(left)) {
 			c.fail(errConnDropped)
 			return false
 		}

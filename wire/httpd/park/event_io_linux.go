@@ -61,8 +61,7 @@ func (c *eventConn) send(p []byte) (int, error) {
 		c.mu.Lock()
 		c.watchWritable()
 		c.mu.Unlock()
-		if err := c.wait(&c.writable, c.req.blockedSince+c.l.s.allowedMillis(c.l.s.cfg.WriteTimeout,
-			c.req.sent)); err != nil {
+		if err := c.wait(&c.writable, c.l.s.sendDeadline(c.req.blockedSince, c.req.sent)); err != nil {
 			c.l.s.writeTimeouts.Add(1)
 			return done, err
 		}

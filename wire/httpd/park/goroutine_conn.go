@@ -293,17 +293,17 @@ func (c *goroutineConn) recv(p []byte) (int, error) {
 
 // send waits until the client took all of p. It writes pieces small enough to notice progress.
 func (c *goroutineConn) send(p []byte) (int, error) {
-	return c.write(p, time.Now())
+	return c.write(p)
 }
 
-func (c *goroutineConn) write(p []byte, began time.Time) (int, error) {
+func (c *goroutineConn) write(p []byte) (int, error) {
 	const piece = 64 << 10
-	s, done := c.s, 0
+	s, done, start := c.s, 0, c.s.now()
 	c.markSending(true)
 	defer c.markSending(false)
 	for done < len(p) {
-		wait := time.Duration(s.allowedMillis(s.cfg.WriteTimeout, int64(done))) * time.Millisecond
-		c.conn.SetWriteDeadline(began.Add(wait))
+		wait := s.sendDeadline(start, int64(done)) - s.now()
+		c.conn.SetWriteDeadline(time.Now().Add(time.Duration(wait) * time.Millisecond))
 		n, err := c.conn.Write(p[done:min(len(p), done+piece)])
 		done += n
 		s.bytesOut.Add(int64(n))
@@ -361,9 +361,7 @@ func (c *goroutineConn) answer(p *Parked, status int, parts [][]byte) bool {
 	}
 	c.parked = nil
 	s.parked.Add(-1)
-	if s.pending.Add(int64(len(b))) > int64(s.cfg.MaxPending) {
-		s.pending.Add(-int64(len(b)))
-		s.refused[reasonPending].Add(1)
+	if !s.holdUnsent(int64(len(b))) {
 		c.answerDone()
 		c.conn.SetDeadline(time.Unix(1, 0)) // not Close: the connection's goroutine closes it
 		return false
@@ -373,8 +371,8 @@ func (c *goroutineConn) answer(p *Parked, status int, parts [][]byte) bool {
 	}
 	s.answers.Add(1)
 	go func() {
-		_, err := c.write(b, time.Now())
-		s.pending.Add(-int64(len(b)))
+		_, err := c.write(b)
+		s.releaseUnsent(int64(len(b)))
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		switch {

@@ -110,6 +110,12 @@ type Config struct {
 	MaxStreams int
 	// MaxPending is the size of all parked answers that sockets did not take at once, in bytes. Default 64 MiB.
 	MaxPending int
+	// MaxAnswers is the memory, in bytes, of all answers that are being built or sent; see TryHoldAnswer. Default
+	// 256 MiB.
+	MaxAnswers int
+	// MaxAnswersPerCaller is the part of it that large answers of one caller can hold. Default an eighth: so one caller
+	// that does not read leaves memory for the others.
+	MaxAnswersPerCaller int
 }
 
 func (c *Config) defaults() {
@@ -145,6 +151,8 @@ func (c *Config) defaults() {
 	def(&c.MaxBodies, 512<<20)
 	def(&c.MaxStreams, 64)
 	def(&c.MaxPending, 64<<20)
+	def(&c.MaxAnswers, 256<<20)
+	def(&c.MaxAnswersPerCaller, c.MaxAnswers/8)
 }
 
 // Limits that are not configurable.
@@ -181,6 +189,7 @@ type Server struct {
 
 	evented
 	counters
+	answerMemory answerMemory
 }
 
 // New returns a server that does not listen yet. Shutdown frees its resources.
@@ -443,6 +452,17 @@ func (s *Server) bodyDeadline(r *request) int64 {
 // maxBodyPause is the longest pause within a body, in ReadTimeouts.
 const maxBodyPause = 2
 
+// sendDeadline returns the time, on the clock of now, by which the client must take more of an answer. On average it
+// must keep up MinRate since it first paused. But a client that took much at once must not gain hours of silence by
+// that: the rest of the answer occupies memory.
+func (s *Server) sendDeadline(blockedSince, sent int64) int64 {
+	return min(blockedSince+s.allowedMillis(s.cfg.WriteTimeout, sent),
+		s.now()+s.allowedMillis(maxSendPause*s.cfg.WriteTimeout, 0))
+}
+
+// maxSendPause is the longest pause of a client that receives an answer, in WriteTimeouts.
+const maxSendPause = 2
+
 // dateInterval is the largest error of the Date header. Updating it is nearly all that an idle server does.
 const dateInterval = 250 * time.Millisecond
 
@@ -544,6 +564,7 @@ func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
 		s.bodies.Add(-bodies)
 		s.streams.Add(-streams)
 		s.longRequests.Add(-long)
+		s.releaseAnswer(r, r.answerBytes)
 	}()
 	if s.streams.Add(streams) > int64(s.cfg.MaxStreams) && r.stream {
 		return refuseStreams

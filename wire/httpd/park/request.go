@@ -21,9 +21,11 @@ type request struct {
 	scanned   int   // how much of buf[offset:] was searched for the end of the head
 	startedAt int64 // when its first byte arrived, by the server's clock
 
-	bodyReceived int64 // body bytes received after waiting
-	sent         int64 // bytes of the answer
-	blockedSince int64 // when the client first did not take them at once
+	bodyReceived int64  // body bytes received after waiting
+	sent         int64  // bytes of the answer
+	answerBytes  int64  // memory held for the answer
+	caller       string // the caller for which these bytes count, if they are many
+	blockedSince int64  // when the client first did not take them at once
 
 	head      head
 	limit     int64 // bytes its body may have
@@ -51,13 +53,21 @@ func (r *secureRequest) Handshake() error                     { return nil }
 func (r *secureRequest) ConnectionState() tls.ConnectionState { return r.state }
 
 func requestOf(ctx *fasthttp.RequestCtx) *request {
+	if r := findRequest(ctx); r != nil {
+		return r
+	}
+	panic("BUG: request of another server")
+}
+
+// findRequest returns nil if the request did not come through a connection of this package.
+func findRequest(ctx *fasthttp.RequestCtx) *request {
 	switch c := ctx.Conn().(type) {
 	case *request:
 		return c
 	case *secureRequest:
 		return c.request
 	}
-	panic("BUG: request of another server")
+	return nil
 }
 
 var requests = sync.Pool{New: func() any { return &request{buf: make([]byte, 0, firstReadAhead)} }}

@@ -46,11 +46,13 @@ type Stats struct {
 	// requests that cannot be handed off midway: streamed bodies, and bodies above the size of a handoff
 	LongRequests int
 	Pending      int // bytes of parked answers that sockets did not take at once
+	AnswerBytes  int // bytes of all answers being built or sent, Pending included
 
 	Accepted, Requests int64
 	FastPath           int64 // of the requests, those handled by FastPath
 	Parks              int64 // requests parked
 	Answers            int64 // Answers that returned true
+	AnswersRefused     int64 // large answers refused because answers took too much memory
 	Gone               int64 // parked requests whose client left, or that a shutdown dropped
 	HandedOff          int64 // connections handed off to a successor
 	WriteTimeouts      int64 // connections dropped because the client did not read an answer in time
@@ -70,13 +72,17 @@ func (s *Server) Stats() Stats {
 		Streams:      int(s.streams.Load()),
 		LongRequests: int(s.longRequests.Load()),
 		Pending:      int(s.pending.Load()),
+		AnswerBytes:  int(s.answerMemory.used.Load()),
 		Accepted:     s.accepted.Load(),
 		Requests:     s.requests.Load(),
 		FastPath:     s.counters.fastPath.Load(),
 		Parks:        s.parks.Load(),
 		Answers:      s.answers.Load(),
-		Gone:         s.clientsGone.Load(),
-		HandedOff:    s.handedOff.Load(), WriteTimeouts: s.writeTimeouts.Load(),
+
+		AnswersRefused: s.answerMemory.refused.Load(),
+
+		Gone:      s.clientsGone.Load(),
+		HandedOff: s.handedOff.Load(), WriteTimeouts: s.writeTimeouts.Load(),
 		Panics:   s.panics.Load(),
 		BytesIn:  s.bytesIn.Load(),
 		BytesOut: s.bytesOut.Load(),

@@ -1,0 +1,249 @@
+package realm
+
+// Limits are the limits of what users can create that an operator can set. A field that is 0 has its default.
+type Limits struct {
+	Channels         int // in the organization, archived ones included
+	ChannelsPerDay   int // created by a user below administrator, together with the bots of that user
+	ChannelsPerCall  int // created by one request
+	JoinsPerCall     int // subscriptions made or ended by one request: users times channels
+	Groups           int // in the organization, deactivated ones included
+	GroupsPerDay     int // created by a user below administrator
+	BotsPerUser      int // deactivated ones included
+	RegistrationSize int // bytes of a registration that all users share; see Realm.RegistrationSize
+}
+
+// DefaultLimits are the limits that no operator has changed. They are larger than any organization needs, and small
+// enough that no user can make the organization slow for others.
+var DefaultLimits = Limits{
+	Channels:         10_000,
+	ChannelsPerDay:   100,
+	ChannelsPerCall:  100,
+	JoinsPerCall:     MaxSubscriptionsPerRequest,
+	Groups:           5000,
+	GroupsPerDay:     100,
+	BotsPerUser:      100,
+	RegistrationSize: 64 << 20,
+}
+
+// withDefaults replaces fields that are 0.
+func (l Limits) withDefaults() Limits {
+	d := DefaultLimits
+	for _, x := range []struct{ field, value *int }{
+		{&l.Channels, &d.Channels}, {&l.ChannelsPerDay, &d.ChannelsPerDay}, {&l.ChannelsPerCall, &d.ChannelsPerCall},
+		{&l.JoinsPerCall, &d.JoinsPerCall}, {&l.Groups, &d.Groups}, {&l.GroupsPerDay, &d.GroupsPerDay},
+		{&l.BotsPerUser, &d.BotsPerUser}, {&l.RegistrationSize, &d.RegistrationSize},
+	} {
+		if *x.field == 0 {
+			*x.field = *x.value
+		}
+	}
+	return l
+}
+
+// SetLimits sets the limits of later commands. Rows and facts of before stay as they are.
+func (r *Realm) SetLimits(l Limits) { r.limits = l.withDefaults() }
+
+// checkNewChannels refuses the creation of channels beyond the limits of the organization, of the caller and of one
+// request. subscriptions is how many subscriptions the request makes. System callers have no limits.
+func (t *Turn) checkNewChannels(planned []*Channel, subscriptions int) error {
+	me := t.Me()
+	if me == nil || t.System || len(planned) == 0 && subscriptions <= fewSubscriptions {
+		return nil
+	}
+	if len(planned) > t.limits.ChannelsPerCall {
+		return BadRequest("Too many new channels in one request (limit: %d)", t.limits.ChannelsPerCall)
+	}
+	if t.channels.size()+len(planned) > t.limits.Channels {
+		return BadRequest("This organization cannot have more channels (limit: %d)", t.limits.Channels)
+	}
+	if len(planned) > 0 && !me.IsAdmin() &&
+		t.channelsCreatedToday(t.responsible(me))+len(planned) > t.limits.ChannelsPerDay {
+		return BadRequest("You cannot create more channels today (limit: %d a day)", t.limits.ChannelsPerDay)
+	}
+	more := subscriptions * registeredSubscriberBytes
+	for _, c := range planned {
+		more += channelSize(c)
+	}
+	return t.checkRegistrationSize(more)
+}
+
+// fewSubscriptions is how many subscriptions a request can make without a check of the registration's size, which takes
+// a millisecond in a large organization.
+const fewSubscriptions = 100
+
+// responsible returns the account whose limits apply to an account: the owner of a bot.
+func (r *Realm) responsible(u *User) UserID {
+	if u.IsBot() && u.BotOwner != 0 {
+		return u.BotOwner
+	}
+	return u.ID
+}
+
+// channelsCreatedToday returns how many channels a user and the user's bots have created in the last 24 hours.
+func (v View) channelsCreatedToday(u UserID) (n int) {
+	for id := v.Org().NextChannel - 1; id > 0; id-- {
+		c := v.channels.find(id)
+		if c == nil {
+			continue
+		}
+		if c.Created <= v.Now-secondsPerDay {
+			break
+		}
+		if by := v.users.find(c.Creator); by != nil && v.responsible(by) == u {
+			n++
+		}
+	}
+	return n
+}
+
+// checkNewGroup refuses the creation of a group beyond the limits.
+func (t *Turn) checkNewGroup(g *Group) error {
+	me := t.Me()
+	if t.groups.size() >= t.limits.Groups {
+		return BadRequest("This organization cannot have more user groups (limit: %d)", t.limits.Groups)
+	}
+	if !me.IsAdmin() {
+		today := 0
+		for id := t.Org().NextGroup - 1; id > 0; id-- {
+			other := t.groups.find(id)
+			if other != nil && other.Created <= t.Now-secondsPerDay {
+				break
+			}
+			if other != nil && other.Creator == me.ID {
+				today++
+			}
+		}
+		if today >= t.limits.GroupsPerDay {
+			return BadRequest("You cannot create more user groups today (limit: %d a day)", t.limits.GroupsPerDay)
+		}
+	}
+	return t.checkRegistrationSize(groupSize(g))
+}
+
+// checkNewBot refuses a bot beyond the limit of its owner.
+func (t *Turn) checkNewBot(owner UserID) error {
+	n := 0
+	t.EachBot(func(u *User) {
+		if u.BotOwner == owner {
+			n++
+		}
+	})
+	if n >= t.limits.BotsPerUser {
+		return BadRequest("You cannot have more bots (limit: %d)", t.limits.BotsPerUser)
+	}
+	return t.checkRegistrationSize(registeredUserBytes)
+}
+
+// Approximate sizes in a registration, in bytes of JSON: the fixed part of each entry.
+const (
+	registeredChannelBytes    = 2 * 1700 // in the list of channels and in one of the lists by subscription
+	registeredOwnSettings     = 300      // a user's settings of a channel
+	registeredSubscriberBytes = 7        // the id in the list of subscribers
+	registeredIDBytes         = 7
+	registeredUserBytes       = 700
+	registeredGroupBytes      = 900
+	registeredRowBytes        = 300 // emoji, linkifier and other small rows
+)
+
+// RegistrationSize returns about how many bytes of a registration are the same for all users: channels with their
+// subscribers, accounts, groups, and the lists that administrators keep. The lists of one user have limits of their
+// own.
+func (r *Realm) RegistrationSize() (n int) {
+	for id, c := range r.channels.all() {
+		n += channelSize(c) + registeredSubscriberBytes*r.index.channels[id].active.Len()
+	}
+	for _, g := range r.groups.all() {
+		n += groupSize(g)
+	}
+	for _, u := range r.users.all() {
+		n += registeredUserBytes + len(u.Name) + 2*len(u.Email) + u.Profile.size() + u.ProfileHTML.size()
+	}
+	return n + r.small.registrationSize()
+}
+
+// registrationSize is the part of the small tables.
+func (n *smallTables) registrationSize() (size int) {
+	for _, e := range n.emoji.all() {
+		size += registeredRowBytes + 2*len(e.Name)
+	}
+	for _, f := range n.folders.all() {
+		size += registeredRowBytes + len(f.Name) + len(f.Description) + len(f.DescriptionHTML)
+	}
+	for _, l := range n.linkifiers.all() {
+		size += l.size()
+	}
+	for _, p := range n.playgrounds.all() {
+		size += registeredRowBytes + len(p.Name) + len(p.Language) + len(p.Template)
+	}
+	for _, f := range n.profileFields.all() {
+		size += registeredRowBytes + len(f.Name) + len(f.Hint) + len(f.Data)
+	}
+	for _, g := range n.defaultGroups.all() {
+		size += registeredRowBytes + len(g.Name) + len(g.Description) + registeredIDBytes*len(g.Channels)
+	}
+	return size
+}
+
+func channelSize(c *Channel) int {
+	texts := len(c.Name) + len(c.Description) + len(c.DescriptionHTML) + c.Settings.size()
+	return registeredChannelBytes + registeredOwnSettings + 2*texts
+}
+
+func groupSize(g *Group) int {
+	return registeredGroupBytes + len(g.Name) + len(g.Description) + g.Settings.size() +
+		registeredIDBytes*(len(g.Members)+len(g.Subgroups))
+}
+
+func (l *Linkifier) size() int {
+	n := registeredRowBytes + len(l.Pattern) + len(l.Template)
+	for _, text := range []*string{l.Example, l.Reverse} {
+		if text != nil {
+			n += len(*text)
+		}
+	}
+	for _, a := range l.Alternatives {
+		n += len(a)
+	}
+	return n
+}
+
+// size returns the bytes of the values that are not a named group.
+func (g GroupValues) size() (n int) {
+	for _, v := range g {
+		n += registeredIDBytes * (len(v.Members) + len(v.Subgroups))
+	}
+	return n
+}
+
+// size returns the bytes of the values.
+func (p Profile) size() (n int) {
+	for _, text := range p {
+		n += registeredIDBytes + len(text)
+	}
+	return n
+}
+
+// checkRegistrationSize refuses what would make the shared part of registrations larger than the limit, by more bytes.
+// It takes up to a millisecond or two in a large organization. System callers have no limit.
+func (t *Turn) checkRegistrationSize(more int) error {
+	if t.System || more <= 0 {
+		return nil
+	}
+	if t.RegistrationSize()+more > t.limits.RegistrationSize {
+		return BadRequest("The lists of channels, users and groups of this organization cannot become larger "+
+			"(limit: %d bytes)", t.limits.RegistrationSize)
+	}
+	return nil
+}
+
+// MaxOwnTexts is how many bytes, with HTML, a user's drafts can have together, and likewise the user's snippets,
+// scheduled messages and reminders: the user's registrations contain all of them.
+const MaxOwnTexts = 4 << 20
+
+// checkOwnTexts refuses a list of texts that would become too large. name is what the texts are, in the plural.
+func checkOwnTexts(name string, bytes int) error {
+	if bytes > MaxOwnTexts {
+		return BadRequest("Too much text in %s (limit: %d bytes)", name, MaxOwnTexts)
+	}
+	return nil
+}

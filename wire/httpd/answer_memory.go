@@ -1,0 +1,194 @@
+package httpd
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"unsafe"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/realm"
+	"parley/wire"
+)
+
+// largeAnswerBytes is the size from which an answer is refused if answers take too much memory. Smaller ones are always
+// sent: they are limited by the number of requests. So are answers to requests that changed something, because a client
+// that gets an error would repeat the request.
+const largeAnswerBytes = 64 << 10
+
+// answerRetrySeconds is after how many seconds a client should repeat a request whose answer was refused. By then some
+// clients have received theirs.
+const answerRetrySeconds = 2.0
+
+// errAnswersFull refuses a large answer because of the memory that answers take: all together, or the caller's.
+func errAnswersFull() error {
+	return realm.Refuse(realm.Busy, "ANSWER_MEMORY_FULL",
+		"Too many large answers are being sent; try again later.").With("retry-after", answerRetrySeconds)
+}
+
+// callerKey returns the caller for which the memory of answers counts: the account, or without login the client
+// network.
+func (s *Server) callerKey(ctx *fasthttp.RequestCtx, c *wire.Call) string {
+	if c.Account != nil {
+		return limitKey(c.Account)
+	}
+	return s.remote(ctx)
+}
+
+// holdMemory counts memory of an answer that is being collected, and refuses if answers take too much of it.
+func (s *Server) holdMemory(ctx *fasthttp.RequestCtx, c *wire.Call, n int) error {
+	if !s.park.TryHoldAnswer(ctx, s.callerKey(ctx, c), n) {
+		return errAnswersFull()
+	}
+	return nil
+}
+
+// writeSuccess answers with the success of an endpoint, in the form that its size and its parts need.
+func (s *Server) writeSuccess(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint, a wire.Answer) {
+	if p := wire.SuccessFragments(a, c.Ignored()); p != nil {
+		s.writeParts(ctx, p)
+		return
+	}
+	if ctx.Request.Header.IsHTTP11() { // older clients do not know bodies in chunks
+		if b := wire.SuccessStream(a, c.Ignored()); b != nil {
+			s.writeStream(ctx, b)
+			return
+		}
+	}
+	body := wire.Success(a, c.Ignored())
+	if len(body) >= largeAnswerBytes && e.Method == fasthttp.MethodGet {
+		if err := s.holdMemory(ctx, c, len(body)); err != nil {
+			s.writeFailure(ctx, e, err)
+			return
+		}
+	} else {
+		s.park.HoldAnswer(ctx, len(body))
+	}
+	s.writeJSON(ctx, 200, body)
+}
+
+// writeStream answers with a body that is encoded part by part. For a client that accepts gzip it is compressed at
+// once, because a compressor takes more memory than the compressed body; otherwise it is encoded as fast as the client
+// reads.
+func (s *Server) writeStream(ctx *fasthttp.RequestCtx, b *wire.AnswerStream) {
+	setCommonHeaders(ctx)
+	ctx.SetContentType("application/json")
+	body := &streamedBody{server: s, ctx: ctx, stream: b}
+	if !ctx.Request.Header.HasAcceptEncoding("gzip") {
+		ctx.SetBodyStream(body, -1)
+		return
+	}
+	ctx.Response.Header.Set("Content-Encoding", "gzip")
+	out := partsBodies.Get().(*partsBody)
+	compressed := &partsWriter{body: out, hold: func(n int) { s.park.HoldAnswer(ctx, n) }}
+	w := gzipWriters.Get().(*gzip.Writer)
+	defer gzipWriters.Put(w)
+	w.Reset(compressed)
+	// writing to memory does not fail
+	body.WriteTo(w)
+	w.Close()
+	ctx.SetBodyStream(out, compressed.size)
+}
+
+var gzipWriters = sync.Pool{New: func() any {
+	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return w
+}}
+
+// partsWriter collects what is written to it in parts of equal size, so that nothing is copied when it grows.
+type partsWriter struct {
+	body *partsBody
+	size int
+	hold func(n int) // counts the memory of a new part
+}
+
+// partBytes is the size of a part.
+const partBytes = 32 << 10
+
+func (p *partsWriter) Write(b []byte) (int, error) {
+	n := len(b)
+	p.size += n
+	for len(b) > 0 {
+		last := len(p.body.parts) - 1
+		if last < 0 || len(p.body.parts[last]) == cap(p.body.parts[last]) {
+			p.hold(partBytes)
+			p.body.parts = append(p.body.parts, make([]byte, 0, partBytes))
+			last++
+		}
+		part := p.body.parts[last]
+		k := min(len(b), cap(part)-len(part))
+		p.body.parts[last], b = append(part, b[:k]...), b[k:]
+	}
+	return n, nil
+}
+
+// streamedBody is a response body that is encoded while it is written. WriteTo combines its parts into writes of
+// writeBufferBytes; a write waits until the client has read enough. It stops at the first error: then the connection
+// is closed, and the client sees that the body is not complete.
+type streamedBody struct {
+	server *Server
+	ctx    *fasthttp.RequestCtx
+	stream *wire.AnswerStream
+}
+
+// Read always fails: fasthttp calls WriteTo instead.
+func (*streamedBody) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
+
+// SupportsBodyWriteTo makes fasthttp call WriteTo for a body of unknown length.
+func (*streamedBody) SupportsBodyWriteTo() bool { return true }
+
+// maxPooledStreamBuffer is the largest buffer, in bytes, that is kept for the next answer. A message can take a
+// megabyte.
+const maxPooledStreamBuffer = 2 * writeBufferBytes
+
+var streamBuffers = sync.Pool{New: func() any {
+	b := make([]byte, 0, writeBufferBytes+writeBufferBytes/2)
+	return &b
+}}
+
+// WriteTo encodes the body and writes it to w.
+func (x *streamedBody) WriteTo(w io.Writer) (written int64, err error) {
+	buffer := streamBuffers.Get().(*[]byte)
+	defer func() {
+		if cap(*buffer) <= maxPooledStreamBuffer {
+			streamBuffers.Put(buffer)
+		}
+	}()
+	b := (*buffer)[:0]
+	for more, sent := true, 0; more; {
+		var n int
+		b, n, more = x.stream.Append(b)
+		sent += n
+		if len(b) < writeBufferBytes && more {
+			continue
+		}
+		n, err = w.Write(b)
+		written += int64(n)
+		if err != nil {
+			break
+		}
+		x.server.park.ReleaseAnswer(x.ctx, sent)
+		b, sent = b[:0], 0
+	}
+	*buffer = b
+	return written, err
+}
+
+// partSize is the memory of one element of a list of parts.
+const partSize = int(unsafe.Sizeof([]byte(nil)))
+
+// holdParts counts the memory of an answer in parts. Parts that other answers contain too are not counted.
+func (s *Server) holdParts(ctx *fasthttp.RequestCtx, p wire.Fragments) {
+	n := 0
+	for _, x := range p {
+		if n += partSize; !x.Shared && x.Run == nil {
+			n += len(x.JSON)
+		}
+	}
+	s.park.HoldAnswer(ctx, n)
+}

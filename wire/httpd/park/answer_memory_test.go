@@ -1,0 +1,63 @@
+package park
+
+import (
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// The memory of answers is limited in total and for each caller. A caller's first answer always fits into the caller's
+// limit, forced holds count too, and everything is given back.
+func TestAnswerMemory(t *testing.T) {
+	s := New(Config{Handler: func(*fasthttp.RequestCtx) {}, MaxAnswers: 100, MaxAnswersPerCaller: 30})
+	hold := func(r *request, caller string, n int64) bool {
+		m := &s.answerMemory
+		if m.used.Add(n) > int64(s.cfg.MaxAnswers) || !m.holdForCaller(r, caller, n, int64(s.cfg.MaxAnswersPerCaller)) {
+			m.used.Add(-n)
+			return false
+		}
+		return true
+	}
+	var a, b, c, d request
+	if !hold(&a, "ann", 40) || !hold(&a, "ann", 5) {
+		t.Error("the only answer of a caller was refused")
+	}
+	if hold(&b, "ann", 1) {
+		t.Error("a second answer was accepted beyond the caller's limit")
+	}
+	if !hold(&c, "bo", 30) {
+		t.Error("another caller was refused")
+	}
+	if hold(&d, "cy", 26) {
+		t.Error("an answer was accepted beyond the total limit")
+	}
+	s.holdAnswer(&d, 20) // a small answer, or one that must be sent
+	if used := s.answerMemory.used.Load(); used != 95 {
+		t.Errorf("%d bytes are counted, want 95", used)
+	}
+	s.releaseAnswer(&a, 44)
+	if !hold(&b, "ann", 5) {
+		t.Error("refused although the caller's first answer is sent")
+	}
+	if !hold(&d, "cy", 5) || s.answerMemory.callers["cy"] != 25 {
+		t.Errorf("what was held before the first check does not count for the caller: %v", s.answerMemory.callers)
+	}
+	for _, r := range []*request{&a, &b, &c, &d} {
+		s.releaseAnswer(r, 1000)
+	}
+	if used := s.answerMemory.used.Load(); used != 0 || len(s.answerMemory.callers) != 0 {
+		t.Errorf("%d bytes are left, of %v", used, s.answerMemory.callers)
+	}
+}
+
+// A client that took much of an answer quickly and then stops reading is dropped after two write timeouts.
+func TestSendPauseIsBounded(t *testing.T) {
+	s := New(Config{Handler: func(*fasthttp.RequestCtx) {}, WriteTimeout: time.Second})
+	if wait := s.sendDeadline(s.now(), 100<<20) - s.now(); wait > 2000 {
+		t.Errorf("after 100 MB the client may pause for %d ms", wait)
+	}
+	if wait := s.sendDeadline(s.now(), 0) - s.now(); wait < 900 || wait > 1000 {
+		t.Errorf("at the beginning the client may pause for %d ms", wait)
+	}
+}
