@@ -271,6 +271,7 @@ func (a *realmActor) appendToJournal(facts []realm.Fact) (accounts []realm.UserI
 			for _, ref := range e.Erased() {
 				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref})
 				a.srv.texts.drop(a.realm.ID(), ref)
+				a.srv.damaged.remove(textKey{a.realm.ID(), ref})
 			}
 		}
 		if acc, ok := f.(realm.CredentialChange); ok {

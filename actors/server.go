@@ -30,6 +30,7 @@ type Server struct {
 	journal *actor.PID
 	shards  []*actor.PID // session actors; see shardOf
 	texts   *textCache
+	damaged damagedTexts
 	search  Search
 	site    func(stringID string) realm.Site
 

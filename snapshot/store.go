@@ -348,7 +348,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		EventListener: &pebble.EventListener{
 			BackgroundError: func(err error) { s.fail(s.pebbleError("write in the background", err)) },
 			DataCorruption: func(i pebble.DataCorruptionInfo) {
-				s.o.Log.Error("data directory damaged", "file", i.Path, "err", i.Details)
+				s.o.Log.Error("data directory damaged", "file", i.Path, "err", i.Details.Error())
 			},
 			WriteStallBegin: stalled,
 		},

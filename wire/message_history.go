@@ -96,12 +96,16 @@ func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 	}
 	client := requestClient(c, f.Markdown, f.Gravatar, f.EmptyTopic)
 	messages := []any{}
-	err = forEachMessage(c, page.IDs, func(m *realm.VisibleMessage, body realm.Body) {
-		o := messageObjectForReader(c, m, body, client)
+	err = forEachMessage(c, page.IDs, func(m *realm.VisibleMessage, body realm.Body) error {
+		o, err := messageObjectForReader(c, m, body, client)
+		if err != nil {
+			return err
+		}
 		if search.wanted {
 			o["match_content"], o["match_subject"] = search.highlight(client.Topic(m.Topic), body)
 		}
 		messages = append(messages, o)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -115,8 +119,8 @@ func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 }
 
 // forEachMessage calls fn for each message with its text. It reads the messages in short views, so that other
-// requests do not wait. Messages that were deleted meanwhile are left out.
-func forEachMessage(c *Call, ids []realm.MessageID, fn func(*realm.VisibleMessage, realm.Body)) error {
+// requests do not wait. Messages that were deleted meanwhile are left out; a damaged text ends the loop with an error.
+func forEachMessage(c *Call, ids []realm.MessageID, fn func(*realm.VisibleMessage, realm.Body) error) error {
 	for len(ids) > 0 {
 		part := ids[:min(len(ids), messagesPerView)]
 		ids = ids[len(part):]
@@ -125,8 +129,12 @@ func forEachMessage(c *Call, ids []realm.MessageID, fn func(*realm.VisibleMessag
 			return err
 		}
 		for i := range seen {
-			if body, ok := c.Server.Text(c.Realm, seen[i].Ref); ok {
-				fn(&seen[i], body)
+			body, ok, err := c.Server.Text(c.Realm, seen[i].Ref)
+			if ok {
+				err = fn(&seen[i], body)
+			}
+			if err != nil {
+				return err
 			}
 		}
 	}
@@ -134,16 +142,20 @@ func forEachMessage(c *Call, ids []realm.MessageID, fn func(*realm.VisibleMessag
 }
 
 // messageObjectForReader returns a message with the reader's flags and the visible part of its edit history.
-func messageObjectForReader(c *Call, m *realm.VisibleMessage, body realm.Body, r Client) obj {
+func messageObjectForReader(c *Call, m *realm.VisibleMessage, body realm.Body, r Client) (obj, error) {
 	if m.Channel != 0 {
 		m.Links = topicLinksOf(c, m.Topic)
 	}
 	o := messageObject(&m.MessageInfo, body, r, c.Site, m.SenderHidden)
 	o["flags"] = flagNames(m.Flags)
 	if len(m.History) > 0 {
-		o["edit_history"] = revisionObjects(c, m, r)
+		list, err := revisionObjects(c, m, r)
+		if err != nil {
+			return nil, err
+		}
+		o["edit_history"] = list
 	}
-	return o
+	return o, nil
 }
 
 // maxListedHistoryBytes bounds the old texts, in bytes, that one message has in a listing. A listing has thousands of
@@ -153,7 +165,7 @@ const maxListedHistoryBytes = 10_000
 // revisionObjects returns the edit history of a message, newest first. It contains the newest old texts as Markdown, up
 // to maxListedHistoryBytes, and no HTML: an old text of 10 kB can have 200 kB of HTML. The key prev_content is in the
 // entry of every edit, because clients recognize edits by it; beyond the limit it is empty.
-func revisionObjects(c *Call, m *realm.VisibleMessage, r Client) []any {
+func revisionObjects(c *Call, m *realm.VisibleMessage, r Client) ([]any, error) {
 	out, left := make([]any, 0, len(m.History)), maxListedHistoryBytes
 	for i := len(m.History) - 1; i >= 0; i-- {
 		x := m.History[i]
@@ -161,7 +173,10 @@ func revisionObjects(c *Call, m *realm.VisibleMessage, r Client) []any {
 		if x.Content {
 			o["prev_content"] = ""
 			if left > 0 {
-				b, _ := c.Server.Text(c.Realm, realm.BodyRef{Message: m.ID, Version: x.Version})
+				b, _, err := c.Server.Text(c.Realm, realm.BodyRef{Message: m.ID, Version: x.Version})
+				if err != nil {
+					return nil, err
+				}
 				if left -= len(b.Text); left >= 0 {
 					o["prev_content"] = b.Text
 				}
@@ -175,7 +190,7 @@ func revisionObjects(c *Call, m *realm.VisibleMessage, r Client) []any {
 		}
 		out = append(out, o)
 	}
-	return out
+	return out, nil
 }
 
 type getMessageForm struct {
@@ -191,12 +206,15 @@ func getMessage(c *Call, f getMessageForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, ok := c.Server.Text(c.Realm, m.Ref)
+	body, ok, err := c.Server.Text(c.Realm, m.Ref)
+	if err != nil {
+		return nil, err
+	}
 	if !ok {
 		return nil, realm.BadRequest("Invalid message(s)")
 	}
-	return Answer{"message": messageObjectForReader(c, &m, body, requestClient(c, f.Markdown, false, f.EmptyTopic)),
-		"raw_content": body.Text}, nil
+	o, err := messageObjectForReader(c, &m, body, requestClient(c, f.Markdown, false, f.EmptyTopic))
+	return Answer{"message": o, "raw_content": body.Text}, err
 }
 
 type readReceiptsForm struct {

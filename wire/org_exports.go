@@ -130,7 +130,10 @@ func WriteExport(server Server, id realm.ID, s Site, kind string, to io.Writer) 
 			return fmt.Errorf("export: %w", err)
 		}
 		for i := range part {
-			body, ok := server.Text(id, part[i].Ref)
+			body, ok, err := server.Text(id, part[i].Ref)
+			if err != nil {
+				return fmt.Errorf("export: message %d: %w", part[i].ID, err)
+			}
 			if !ok {
 				continue // deleted after its id was read
 			}

@@ -120,7 +120,10 @@ func (s *narrowSearch) textMatcher(doubts []realm.TextCondition) realm.BatchFilt
 					return true
 				}
 				if !read {
-					body, _ := s.c.Server.Text(s.c.Realm, ref)
+					body, _, err := s.c.Server.Text(s.c.Realm, ref)
+					if err != nil {
+						s.err = err // whether the message is a result is unknown
+					}
 					text, read = strings.ToLower(body.Text), true
 				}
 				return strings.Contains(text, d.Phrase)
@@ -207,13 +210,14 @@ func matchesNarrow(c *Call, f matchesNarrowForm) (Answer, error) {
 		return nil, err
 	}
 	messages := obj{}
-	err = forEachMessage(c, ids, func(m *realm.VisibleMessage, body realm.Body) {
+	err = forEachMessage(c, ids, func(m *realm.VisibleMessage, body realm.Body) error {
 		topic := m.Topic // direct messages have no topic, which is not the empty topic
 		if m.Channel != 0 {
 			topic = Client{}.Topic(topic)
 		}
 		content, subject := search.highlight(topic, body)
 		messages[m.ID.String()] = obj{"match_content": content, "match_subject": subject}
+		return nil
 	})
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ const (
 	Busy                               // 503: a mailbox or queue is full; the caller may try again
 	TooLarge                           // 413
 	BadGateway                         // 502: another service failed
+	Damaged                            // 500: stored data cannot be read
 )
 
 // Refusal is an error caused by the caller and shown to the caller.
@@ -43,6 +44,12 @@ func BadRequest(format string, args ...any) *Refusal {
 		format = fmt.Sprintf(format, args...)
 	}
 	return Refuse(Invalid, "BAD_REQUEST", format)
+}
+
+// ErrDamagedText returns the refusal of every request that needs the text of a message whose stored form is damaged.
+func ErrDamagedText(id MessageID) *Refusal {
+	const msg = "The text of a message is damaged on the server's disk."
+	return Refuse(Damaged, "MESSAGE_TEXT_DAMAGED", msg).With("message_id", id)
 }
 
 // Missing returns the refusal that drafts and scheduled messages use: status 404 with the code BAD_REQUEST.

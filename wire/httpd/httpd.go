@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -29,6 +30,8 @@ type Options struct {
 	Limits Limits
 	// Files returns the paths of uploaded files and pictures.
 	Files FilePaths
+	// DamagedTexts returns how many message texts could not be read; nil: not known.
+	DamagedTexts func() int64
 	// Extra adds routes outside the protocol: files, metrics, pages.
 	Extra func(r *router.Router)
 }
@@ -103,11 +106,7 @@ func New(o Options) *Server {
 			})
 		}
 	}
-	// The health check asks no realm, so a busy realm does not make the process look dead.
-	s.router.ANY("/health", func(ctx *fasthttp.RequestCtx) {
-		ctx.Response.SkipBody = ctx.IsHead()
-		s.writeJSON(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""}`+"\n"))
-	})
+	s.router.ANY("/health", s.serveHealth)
 	// The OpenAPI description is the same for every organization.
 	s.router.GET("/api/openapi.json", func(ctx *fasthttp.RequestCtx) { s.writeConstant(ctx, description()) })
 	s.router.ANY(emojiNamesPath, s.serveEmojiNames)
@@ -129,6 +128,20 @@ func New(o Options) *Server {
 	}
 	s.park = park.New(cfg)
 	return s
+}
+
+// serveHealth answers health checks. It asks no realm, so a busy realm does not make the process look dead. A server
+// with damaged texts is degraded. The status stays 200: most requests succeed, so load balancers must go on sending
+// them.
+func (s *Server) serveHealth(ctx *fasthttp.RequestCtx) {
+	ctx.Response.SkipBody = ctx.IsHead()
+	answer := `{"result":"success","msg":""}` + "\n"
+	if s.options.DamagedTexts != nil {
+		if n := s.options.DamagedTexts(); n > 0 {
+			answer = fmt.Sprintf(`{"result":"success","msg":"","health":"degraded","damaged_texts":%d}`+"\n", n)
+		}
+	}
+	s.writeJSON(ctx, fasthttp.StatusOK, []byte(answer))
 }
 
 // routes groups the endpoints by the shape of their paths. With dev it includes the endpoints for development.

@@ -286,6 +286,14 @@ var AllBounds = []Bound{
 		used:     func(r *metricReading) int64 { return r.server.orgs.TextCacheSize() },
 	},
 	{
+		Name:     "damaged_texts",
+		Of:       "damaged message texts that the server counts for /health",
+		Overflow: "further ones are refused and logged, but not counted",
+		Reason:   "a lost file of the store can hold millions of texts",
+		limit:    constant(actors.MaxDamagedTexts),
+		used:     func(r *metricReading) int64 { return r.server.orgs.DamagedTexts() },
+	},
+	{
 		Name: "journal_bytes",
 		Of:   "bytes of the longest journal since its snapshot",
 		Overflow: "a snapshot is written while the journal grows on; in the first seconds after a start only " +

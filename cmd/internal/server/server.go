@@ -415,6 +415,8 @@ func (s *Server) openEndpoints() (err error) {
 		Park:   p,
 		Limits: s.limits,
 		Files:  s.files,
+
+		DamagedTexts: s.orgs.DamagedTexts,
 	})
 	s.handover.connect(s)
 	o := &operator{
