@@ -190,7 +190,7 @@ func (a *realmActor) view(m *ask) (x answer) {
 	now := a.srv.now().Unix()
 	a.realm.SetClock(now)
 	var v any
-	err := a.realm.CheckCredentials(m.caller)
+	err := a.realm.CheckCredentials(m.caller, now)
 	if err == nil {
 		v, err = m.look(a.realm.ViewAs(m.caller, now))
 	}

@@ -205,6 +205,7 @@ func (srv *Server) runClock() {
 		case <-t.C:
 		}
 		srv.sweepQueues()
+		srv.expireKeys()
 		if n%5 == 0 {
 			srv.tickRealms()
 		}

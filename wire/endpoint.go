@@ -223,6 +223,7 @@ var endpoints = slices.Concat(
 	incomingEndpoints,
 	inviteEndpoints,
 	jwtEndpoints,
+	keyEndpoints,
 	linkifierEndpoints,
 	loginEndpoints,
 	messageEndpoints,

@@ -186,6 +186,11 @@ var typeByNumber = map[uint16]any{
 	474: (*AvatarChanged)(nil),
 	475: (*AvatarShown)(nil),
 	476: (*ThumbnailNoted)(nil),
+
+	// 480-489 additional API keys
+	480: (*KeyAdded)(nil),
+	481: (*KeysRevoked)(nil),
+	482: (*KeyUsed)(nil),
 }
 
 var numberByType = func() map[reflect.Type]uint16 {

@@ -201,7 +201,7 @@ func RunTurn[A any](
 			panic(p)
 		}
 	}()
-	if err := r.CheckCredentials(c); err != nil {
+	if err := r.CheckCredentials(c, env.Now); err != nil {
 		return answer, nil, nil, err
 	}
 	answer, err = decide(t)

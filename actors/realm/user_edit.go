@@ -284,6 +284,7 @@ func (t *Turn) deactivate(u *User) {
 		t.Record(&QueueClosed{id, u.ID})
 	}
 	t.revokeInvitesOf(u.ID)
+	t.revokeAdditionalKeys(u)
 	t.removeAllDevices(u.ID)
 	channels := ids.IDs[ChannelID](t.subscribedChannelSet(u.ID))
 	t.recordWithVisibility(&UserDeactivated{

@@ -175,12 +175,21 @@ func findInUse(d snapshot.Disk) (inUse, error) {
 		}
 		k.bySubdomain[x.Realm.Org().StringID] = id
 		x.Realm.EachUser(func(u *realm.User) {
-			for _, h := range u.Keys {
+			for _, h := range keyHashes(u) {
 				k.byKeyHash[h] = id
 			}
 		})
 	}
 	return k, nil
+}
+
+// keyHashes returns the hashes of all API keys of a user.
+func keyHashes(u *realm.User) [][32]byte {
+	out := slices.Clone(u.Keys)
+	for _, k := range u.KeyInfo {
+		out = append(out, k.Hash)
+	}
+	return out
 }
 
 func newImportCommand() *cobra.Command {
@@ -347,7 +356,7 @@ func (i *importer) chooseID(x *snapshot.Imported, have inUse) (realm.ID, error) 
 	}
 	var clash error
 	x.Realm.EachUser(func(u *realm.User) {
-		for _, h := range u.Keys {
+		for _, h := range keyHashes(u) {
 			if id, taken := have.byKeyHash[h]; taken {
 				clash = fmt.Errorf("API keys of the export belong to organization %d of this server; revoke those "+
 					"of the export with --new-keys", id)
@@ -378,7 +387,7 @@ func (i *importer) applyOptions(x *snapshot.Imported) {
 			}
 		case *realm.User:
 			if i.newKeys {
-				r.Keys = nil
+				r.Keys, r.KeyInfo = nil, nil
 				r.KeyEpoch++
 			}
 		}

@@ -286,6 +286,13 @@ var AllBounds = []Bound{
 		used:     func(r *metricReading) int64 { return r.server.orgs.TextCacheSize() },
 	},
 	{
+		Name:     "additional_api_keys",
+		Of:       "additional API keys of an account, apart from expired ones",
+		Overflow: "400",
+		Reason:   "each is in the account's row and in the table of logins",
+		limit:    constant(realm.MaxAdditionalKeys),
+	},
+	{
 		Name:     "damaged_texts",
 		Of:       "damaged message texts that the server counts for /health",
 		Overflow: "further ones are refused and logged, but not counted",
