@@ -46,6 +46,9 @@ type journalRange struct {
 
 // each opens the directory for reading and calls fn with each selected organization.
 func (r journalRange) each(fn func(d snapshot.Disk, id realm.ID) error) error {
+	if err := server.CheckDataVersion(r.dir); err != nil {
+		return err
+	}
 	store, err := snapshot.OpenReadOnly(r.dir, snapshot.Options{})
 	if err != nil {
 		return server.StartError(r.dir, err)
@@ -95,6 +98,9 @@ func printJournal(r journalRange, out io.Writer) error {
 
 // checkJournal verifies every checksum of a data directory and the chain of facts.
 func checkJournal(r journalRange, out io.Writer) error {
+	if err := server.CheckDataVersion(r.dir); err != nil {
+		return err
+	}
 	found := 0
 	err := snapshot.Check(r.dir, snapshot.Options{}, func(f snapshot.Finding) {
 		found++

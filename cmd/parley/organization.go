@@ -86,6 +86,9 @@ func copyRunning(data, file, dir string) error {
 
 // exportFrom exports an organization from the data directory of a stopped server.
 func exportFrom(dir, subdomain string, out io.Writer) (digest snapshot.Digest, err error) {
+	if err := server.CheckDataVersion(dir); err != nil {
+		return digest, err
+	}
 	store, err := snapshot.OpenReadOnly(dir, snapshot.Options{})
 	if err != nil {
 		return digest, server.StartError(dir, err)
@@ -228,6 +231,9 @@ func (i *importer) importFile(file string, in io.Reader, out io.Writer) error {
 	defer done()
 	if _, err := snapshot.ReadExport(f, 1, discardFile, nil); err != nil {
 		return fmt.Errorf("import %s: %w", file, err)
+	}
+	if err := server.CheckDataVersion(i.dir); err != nil {
+		return err
 	}
 	store, err := snapshot.Open(i.dir, snapshot.Options{})
 	if err != nil {

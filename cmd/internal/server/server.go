@@ -217,7 +217,7 @@ func (s *Server) collectBacklog() (backlog *park.Backlog, preloaded *actors.Prel
 
 // open opens the store and loads the organizations.
 func (s *Server) open(preloaded *actors.Preloaded) (err error) {
-	if err := checkDataVersion(s.Data); err != nil {
+	if err := CheckDataVersion(s.Data); err != nil {
 		return err
 	}
 	s.warnOfOpenModes()
