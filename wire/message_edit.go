@@ -126,7 +126,8 @@ func deleteTopic(c *Call, f deleteTopicForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"complete": waitForJob(c, job)}, nil
+	complete, err := waitForJob(c, job)
+	return Answer{"complete": complete}, err
 }
 
 func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {

@@ -187,10 +187,13 @@ var typeByNumber = map[uint16]any{
 	475: (*AvatarShown)(nil),
 	476: (*ThumbnailNoted)(nil),
 
-	// 480-489 additional API keys
+	// 480-482 additional API keys
 	480: (*KeyAdded)(nil),
 	481: (*KeysRevoked)(nil),
 	482: (*KeyUsed)(nil),
+
+	// 483-489 jobs
+	483: (*JobStopped)(nil),
 }
 
 var numberByType = func() map[reflect.Type]uint16 {

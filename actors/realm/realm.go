@@ -32,6 +32,9 @@ type Realm struct {
 	// index is derived from the rows. rebuildIndexes fills it after the rows are loaded.
 	index indexes
 
+	// stoppedJobs are the ids of jobs that stopped early; see JobStopped. Nothing depends on them after a restart.
+	stoppedJobs []int64
+
 	// cache holds JSON encoded from rows, with the version of the rows it was made from.
 	cache jsonCache
 }
