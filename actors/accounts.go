@@ -18,6 +18,8 @@ type accountTable struct {
 	byUser  map[userKey]*realm.Account
 	byKey   map[[32]byte]*realm.Account // by hash of an API key
 	byEmail map[emailKey]*realm.Account
+	// bySession finds accounts by the hash of the secret of a browser session.
+	bySession map[[32]byte]*realm.Account
 
 	// expiries are the times at which additional keys end, in Unix seconds; nextExpiry is at most the first of them.
 	// The keys that ended until expiredThrough are not in it.
@@ -45,10 +47,12 @@ func newAccountTable() *accountTable {
 
 		expiries:   map[[32]byte]int64{},
 		nextExpiry: math.MaxInt64,
+		bySession:  map[[32]byte]*realm.Account{},
 	}
 }
 
-// put adds or replaces an account, with all its keys. It reports whether a key of the account was revoked.
+// put adds or replaces an account, with all its keys and browser sessions. It reports whether a key of the account was
+// revoked or a session has ended.
 func (t *accountTable) put(a *realm.Account) (revoked bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,6 +63,11 @@ func (t *accountTable) put(a *realm.Account) (revoked bool) {
 			delete(t.expiries, k)
 		}
 		revoked = lostKey(old, a)
+		for i := range old.Sessions {
+			hash := old.Sessions[i].Hash
+			delete(t.bySession, hash)
+			revoked = revoked || a.FindSession(hash) == nil
+		}
 		at := emailKey{old.Realm, realm.FoldEmail(old.Email)}
 		if now := t.byEmail[at]; now != nil && now.User == old.User {
 			delete(t.byEmail, at)
@@ -74,6 +83,9 @@ func (t *accountTable) put(a *realm.Account) (revoked bool) {
 			t.expiries[k.Hash] = k.Expires
 			t.nextExpiry = min(t.nextExpiry, k.Expires)
 		}
+	}
+	for i := range a.Sessions {
+		t.bySession[a.Sessions[i].Hash] = a
 	}
 	return revoked
 }
@@ -127,7 +139,8 @@ func (t *accountTable) addRealm(r *realm.Realm) {
 	r.EachUser(func(u *realm.User) { t.update(r, u.ID) })
 }
 
-// updateAccount replaces one account after its user changed. If a key was revoked, the user's waiting polls end before
+// updateAccount replaces one account after its user changed. If a key was revoked or a browser session
+// has ended, the user's waiting polls end before
 // they get an event: the session actor receives this message before the events of the same turn.
 func (srv *Server) updateAccount(r *realm.Realm, id realm.UserID) {
 	if srv.accounts.update(r, id) {
@@ -143,6 +156,7 @@ func (t *accountTable) removeRealm(id realm.ID) {
 	maps.DeleteFunc(t.byUser, func(k userKey, _ *realm.Account) bool { return k.realm == id })
 	maps.DeleteFunc(t.expiries, func(k [32]byte, _ int64) bool { a := t.byKey[k]; return a != nil && a.Realm == id })
 	maps.DeleteFunc(t.byKey, func(_ [32]byte, a *realm.Account) bool { return a.Realm == id })
+	maps.DeleteFunc(t.bySession, func(_ [32]byte, a *realm.Account) bool { return a.Realm == id })
 	maps.DeleteFunc(t.byEmail, func(k emailKey, _ *realm.Account) bool { return k.realm == id })
 }
 
@@ -163,6 +177,7 @@ func (t *accountTable) update(r *realm.Realm, id realm.UserID) (revoked bool) {
 		Bot:      u.Bot,
 		Role:     u.Role,
 		KeyInfo:  slices.Clone(u.KeyInfo),
+		Sessions: r.StoredBrowserSessions(id),
 	})
 }
 
@@ -189,6 +204,18 @@ func (srv *Server) AccountByKeyHash(hash [32]byte) (*realm.Account, bool) {
 		return nil, false
 	}
 	return a, true
+}
+
+// AccountBySessionHash returns the account with a browser session whose secret has that hash, and the session. The
+// session may have expired. Neither must be modified.
+func (srv *Server) AccountBySessionHash(hash [32]byte) (*realm.Account, *realm.BrowserSession) {
+	srv.accounts.mu.RLock()
+	a := srv.accounts.bySession[hash]
+	srv.accounts.mu.RUnlock()
+	if a == nil {
+		return nil, nil
+	}
+	return a, a.FindSession(hash)
 }
 
 // AccountByEmail returns the account with that real email address in a realm. The account must not be modified.

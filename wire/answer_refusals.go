@@ -25,6 +25,7 @@ var errorCodes = []errorCode{
 	{"BAD_REQUEST", []int{400, 403, 404, 413, 417, 431, 501, 502, 503, 505}, "{parameters?: str, errors?: {*: [str]}}"},
 	{"CANNOT_DEACTIVATE_GROUP_IN_USE", []int{400}, "{objections: [any]}"},
 	{"CANNOT_DEACTIVATE_LAST_USER", []int{400}, "{entity: str, is_last_owner: bool}"},
+	{"CSRF_FAILED", []int{403}, "{reason: str}"},
 	{"EXPECTATION_MISMATCH", []int{400}, "{}"},
 	{"FAILED_TO_CONNECT_BOUNCER", []int{502}, "{}"},
 	{"INTERNAL_SERVER_ERROR_ON_BOUNCER", []int{502}, "{}"},

@@ -75,7 +75,7 @@ func botObject(id realm.UserID, d realm.BotDetails, names func(realm.ChannelID) 
 	services := []any{}
 	for _, s := range d.Services {
 		o := obj{"base_url": s.URL, "interface": s.Interface, "token": s.Token}
-		if s.URL == "" { // an embedded bot
+		if s.URL == "" { // an embedded bot, or an incoming webhook with the secret of its service
 			o = obj{"service_name": s.Name, "config_data": s.Config}
 		}
 		services = append(services, o)

@@ -29,10 +29,11 @@ func (closedServer) MarkdownConfigSeq(realm.ID) realm.Seq { return 0 }
 func (closedServer) Search(realm.ID, string) (realm.SearchHits, realm.Highlighter, error) {
 	return nil, nil, errServerClosed
 }
-func (closedServer) Poll(p PollRequest)                               { p.Reply.Answer(200) }
-func (closedServer) CancelPoll(PollRequest)                           {}
-func (closedServer) AccountByKeyHash([32]byte) (*Account, bool)       { return nil, false }
-func (closedServer) AccountByEmail(realm.ID, string) (*Account, bool) { return nil, false }
+func (closedServer) Poll(p PollRequest)                                              { p.Reply.Answer(200) }
+func (closedServer) CancelPoll(PollRequest)                                          {}
+func (closedServer) AccountByKeyHash([32]byte) (*Account, bool)                      { return nil, false }
+func (closedServer) AccountBySessionHash([32]byte) (*Account, *realm.BrowserSession) { return nil, nil }
+func (closedServer) AccountByEmail(realm.ID, string) (*Account, bool)                { return nil, false }
 func (closedServer) ReportPresence(realm.ID, realm.UserID, bool) (presence.Row, bool) {
 	return presence.Row{}, false
 }
@@ -146,3 +147,4 @@ func (emptyEmails) AccountDeactivated(*realm.User, string, string, Site) realm.E
 }
 func (emptyEmails) ConfirmAddress(realm.EmailChange, string) realm.Email { return realm.Email{} }
 func (emptyEmails) AddressChanged(realm.EmailChange, string) realm.Email { return realm.Email{} }
+func (emptyEmails) NewLogin(realm.LoginEmail, Site) realm.Email          { return realm.Email{} }

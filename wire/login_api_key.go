@@ -87,28 +87,42 @@ func errAuthFailed() error {
 }
 
 func fetchKeyByPassword(c *Call, f fetchKeyForm) (Answer, error) {
-	if c.Realm == 0 {
-		return nil, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
-	}
-	if c.Site.Deactivated {
-		return nil, errRealmDeactivated()
-	}
-	if !realm.ValidEmail(f.Username) {
-		return nil, errInvalidLoginEmail()
-	}
-	a, ok := c.Server.AccountByEmail(c.Realm, f.Username)
-	hash := "" // checking "" takes the same time, so that timing does not reveal which accounts exist
-	if ok && a.Bot == realm.Human {
-		hash = a.Password
-	}
-	right, err := c.checkPassword(f.Username, f.Password, hash)
+	a, hash, err := accountByPassword(c, f.Username, f.Password)
 	if err != nil {
 		return nil, err
 	}
-	if !right {
-		return nil, errAuthFailed()
-	}
 	return issueKey(c, a, hash)
+}
+
+// accountByPassword returns the account of a user with a password, and the hash that the password was checked against.
+// The account may be deactivated.
+func accountByPassword(c *Call, email, password string) (a *Account, hash string, err error) {
+	if c.Realm == 0 {
+		return nil, "", realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
+	}
+	if c.Site.Deactivated {
+		return nil, "", errRealmDeactivated()
+	}
+	if !realm.ValidEmail(email) {
+		return nil, "", errInvalidLoginEmail()
+	}
+	a, ok := c.Server.AccountByEmail(c.Realm, email)
+	// checking "" takes the same time, so that timing does not reveal which accounts exist
+	if ok && a.Bot == realm.Human {
+		hash = a.Password
+	}
+	right, err := c.checkPassword(email, password, hash)
+	if err != nil {
+		return nil, "", err
+	}
+	if !right {
+		return nil, "", errAuthFailed()
+	}
+	return a, hash, nil
+}
+
+func errAccountDeactivated() error {
+	return realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 }
 
 func errInvalidLoginEmail() error { return realm.BadRequest("Enter a valid email address.") }
@@ -134,7 +148,7 @@ func issueKey(c *Call, a *Account, password string) (Answer, error) {
 		return nil, errRealmDeactivated()
 	}
 	if !a.Active {
-		return nil, realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
+		return nil, errAccountDeactivated()
 	}
 	if _, err := Execute(&Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{System: true}},
 		realm.LogIn{User: a.User, Password: password}); err != nil {

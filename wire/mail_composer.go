@@ -13,6 +13,8 @@ type EmailComposer interface {
 	ConfirmAddress(change realm.EmailChange, organization string) realm.Email
 	// AddressChanged tells the owner of the old address that it was replaced.
 	AddressChanged(change realm.EmailChange, organization string) realm.Email
+	// NewLogin tells a user about a login with a browser.
+	NewLogin(login realm.LoginEmail, s Site) realm.Email
 }
 
 // EmailLink returns the URL that replaces realm.LinkPlaceholder in an email, or "" if the email has no link. The URL

@@ -41,6 +41,9 @@ type Server interface {
 	// returned account is immutable.
 	AccountByKeyHash(hash [32]byte) (*Account, bool)
 	AccountByEmail(id realm.ID, email string) (*Account, bool)
+	// AccountBySessionHash finds the account and the browser session whose secret has a hash. It returns nil if there
+	// is none. The session may have expired.
+	AccountBySessionHash(hash [32]byte) (*Account, *realm.BrowserSession)
 	// ReportPresence records that a user is online. tell reports whether other users must be told now.
 	ReportPresence(id realm.ID, u realm.UserID, active bool) (row presence.Row, tell bool)
 	// ReportPresenceAsync is ReportPresence without waiting. done must not block.
@@ -140,6 +143,8 @@ type Tools struct {
 	DailyInvites int
 	// LinkToken returns the token at the end of an organization's invitation link with that number.
 	LinkToken func(id realm.ID, link int64) string
+	// Integrations are the services whose requests become messages; nil: those of the program.
+	Integrations *Integrations
 	// ChannelMailPattern is the pattern of channel email addresses, "%s@example.com"; "" if the server receives no
 	// email.
 	ChannelMailPattern string
@@ -170,6 +175,13 @@ type Call struct {
 	AuthVersion uint64
 	Params      *form.Values
 	Agent       string // the User-Agent header
+	Address     string // network of the client
+	// Session is the browser session that the request was sent with; nil: none. If an endpoint gives the session a new
+	// secret, it stores it in NewSecret.
+	Session   *realm.BrowserSession
+	NewSecret string
+	// Header returns a header of the request, "" if it is absent.
+	Header func(name string) string
 	// Body returns the unparsed request body.
 	Body func() []byte
 	// Files returns the files of a multipart body.

@@ -140,6 +140,7 @@ func changeSettings(c *Call, f settingsForm, values []realm.SettingValue) (Answe
 	if a.Key != "" { // the caller's key is revoked, too: this is the one to go on with
 		answer["api_key"] = a.Key
 	}
+	c.NewSecret = a.Session
 	return answer, updatePresence(c, a)
 }
 

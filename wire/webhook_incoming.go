@@ -1,53 +1,77 @@
 package wire
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"maps"
-	"regexp"
-	"slices"
+	"errors"
+	"net/url"
 	"strconv"
-	"strings"
+	"sync"
+	"time"
 
 	"parley/actors/realm"
 	"parley/wire/form"
+	"parley/wire/integrations"
 )
 
 // incomingEndpoints receive the requests that other services send to an incoming-webhook bot. The address contains
 // the bot's API key and the destination of its messages.
 var incomingEndpoints = []Endpoint{
-	Custom("POST", "/external/{integration}", receiveWebhook).Returns("{ok?: bool}").allowWebhookBots().apiKeyInQuery(),
+	Custom("POST", "/external/{integration}", receiveWebhook).Returns("{ok?: bool, challenge?: str, full_name?: str, " +
+		"email?: str, code?: str, webhook_name?: str, event_type?: str}").allowWebhookBots().apiKeyInQuery(),
 }
 
-// integration turns the request of a service into a message: a topic, which the address can override, and a text. No
-// message is sent if the text is empty. answer holds fields that the service expects besides those of the protocol.
-type integration struct {
-	name, display string
-	client        string // the client name on the messages (protocol)
-	parse         func(c *Call, f incomingWebhookForm) (topic, text string, err error)
-	answer        Answer
+// Integrations are the services that a server understands, with their description for clients.
+type Integrations struct {
+	set       *integrations.Set
+	described rawJSON
 }
 
-var integrations = []integration{
-	{"json", "JSON formatter", "ZulipJSONWebhook", parseJSONPayload, Answer{}},
-	{"slack_incoming", "Slack-compatible webhook", "ZulipSlackIncomingWebhook", parseSlackPayload, Answer{"ok": true}},
-}
-
-// integrationObjects describes the integrations for the page where users create bots.
-func integrationObjects() any {
+// NewIntegrations returns the integrations of a set.
+func NewIntegrations(set *integrations.Set) *Integrations {
 	out := []any{}
-	for _, i := range integrations {
-		out = append(out, obj{
-			"name":            i.name,
-			"display_name":    i.display,
-			"all_event_types": nil,
-			"config_options":  []any{},
-			"url_options": []any{obj{"key": "stream", "label": "Channel", "input_type": "text"},
-				obj{"key": "topic", "label": "Topic", "input_type": "text"}},
-		})
+	for _, name := range set.Names() {
+		out = append(out, integrationObject(set.Find(name)))
 	}
-	return out
+	return &Integrations{set, encode(out)}
+}
+
+// includedIntegrations are those that are part of the program.
+var includedIntegrations = sync.OnceValue(func() *Integrations {
+	set, err := integrations.Included()
+	if err != nil {
+		panic("wire: the included integrations: " + err.Error()) // a test reads them all
+	}
+	return NewIntegrations(set)
+})
+
+// integrations returns the services of the server.
+func (t *Tools) integrations() *Integrations {
+	if t == nil || t.Integrations == nil {
+		return includedIntegrations()
+	}
+	return t.Integrations
+}
+
+// integrationObject describes a service for the page where users create bots.
+func integrationObject(s *integrations.Service) obj {
+	options := []any{obj{"key": "stream", "label": "Channel", "input_type": "text"},
+		obj{"key": "topic", "label": "Topic", "input_type": "text"}}
+	for _, o := range s.Options {
+		options = append(options, obj{"key": o.Key, "label": cmp.Or(o.Label, o.Key),
+			"input_type": cmp.Or(o.Type, "text")})
+	}
+	var types any
+	if len(s.EventTypes) > 0 {
+		types = s.EventTypes
+	}
+	config := []any{}
+	if s.Signature != nil {
+		config = append(config, obj{"key": integrations.SecretKey, "label": "Secret of the signatures of " + s.Display,
+			"validator": "check_string"})
+	}
+	return obj{"name": s.Name, "display_name": s.Display, "all_event_types": types, "config_options": config,
+		"url_options": options}
 }
 
 type incomingWebhookForm struct {
@@ -55,31 +79,68 @@ type incomingWebhookForm struct {
 	Key         string           `form:"api_key"`
 	Channel     string           `form:"stream,strip"`
 	Topic       form.Opt[string] `form:"topic,strip"`
-	Payload     form.Opt[string] `form:"payload"`
-	// These integrations do not distinguish kinds of events, so both filters have no effect.
-	Only   []string `form:"only_events"`
-	Except []string `form:"exclude_events"`
+	Only        []string         `form:"only_events"`
+	Except      []string         `form:"exclude_events"`
 }
 
-// receiveWebhook sends the message of a service to the channel in the address, by name or id, or else to the bot's
+// receiveWebhook sends the messages of a service to the channel in the address, by name or id, or else to the bot's
 // owner. If the channel does not exist, the bot's owner gets a warning and the service a success, because the service
 // cannot repair it.
 func receiveWebhook(c *Call, f incomingWebhookForm) (Answer, error) {
-	at := slices.IndexFunc(integrations, func(i integration) bool { return i.name == f.Integration })
-	if at < 0 {
+	c.ignored = nil // the parameters of the service's own form
+	service := c.Tools.integrations().set.Find(f.Integration)
+	if service == nil {
 		return nil, realm.Missing("Unknown integration")
 	}
-	from := integrations[at]
-	c.Caller.Client = from.client
-	topic, text, err := from.parse(c, f)
-	if err != nil || text == "" {
-		return maps.Clone(from.answer), err
+	c.Caller.Client = service.Client
+	request := integrations.Request{Body: c.Body(), ContentType: c.Header("Content-Type"), Header: c.Header,
+		Params: url.Values{}}
+	c.Params.EachQuery(func(name, value string) { request.Params[name] = []string{value} })
+	if err := checkSignature(c, service, request); err != nil {
+		return nil, err
 	}
-	cmd := realm.SendMessage{ToChannel: f.Channel != "", ChannelName: f.Channel, Topic: f.Topic.Or(topic)}
-	if id, err := strconv.ParseInt(f.Channel, 10, 64); err == nil {
+	result, err := service.Handle(request, integrations.Filter{Only: f.Only, Except: f.Except})
+	if err != nil {
+		return webhookError(c, service, err)
+	}
+	for _, m := range result.Messages {
+		if err := sendWebhookMessage(c, f, m); err != nil {
+			return nil, err
+		}
+	}
+	return webhookAnswer(c, result)
+}
+
+// webhookAnswer returns the answer that a service expects.
+func webhookAnswer(c *Call, result integrations.Result) (Answer, error) {
+	a := Answer{}
+	for name, value := range result.Answer {
+		a[name] = value
+		if name == "ok" {
+			a[name] = value == "true"
+		}
+	}
+	if !result.Identify {
+		return a, nil
+	}
+	return Read(c, func(v realm.View) (Answer, error) {
+		a["full_name"], a["email"] = v.Me().Name, apiEmail(v.UserInfo(v.User), c.Site)
+		return a, nil
+	})
+}
+
+// sendWebhookMessage sends one message of a service.
+func sendWebhookMessage(c *Call, f incomingWebhookForm, m integrations.Message) error {
+	channel := unescapedTwice(f.Channel)
+	topic := m.Topic
+	if f.Topic.Set && f.Topic.Value != "" {
+		topic = unescapedTwice(f.Topic.Value)
+	}
+	cmd := realm.SendMessage{ToChannel: channel != "", ChannelName: channel, Topic: topic}
+	if id, err := strconv.ParseInt(channel, 10, 64); err == nil {
 		cmd.Channel = realm.ChannelID(id)
 	}
-	if f.Channel == "" {
+	if channel == "" {
 		owner, err := Read(c, func(v realm.View) (realm.UserID, error) {
 			if me := v.Me(); me.IsBot() {
 				return me.BotOwner, nil
@@ -87,148 +148,108 @@ func receiveWebhook(c *Call, f incomingWebhookForm) (Answer, error) {
 			return v.User, nil
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		cmd.People = []realm.Principal{{ID: owner}}
 	}
-	if text, err = realm.NormalizeContent(text); err != nil {
-		return nil, err
+	text, err := realm.NormalizeContent(m.Text)
+	if err != nil {
+		return err
 	}
 	if cmd.Body, cmd.Content, err = render(c, text); err != nil {
-		return nil, err
+		return err
 	}
 	if _, err = Execute(c, cmd); isNoSuchChannel(err) && c.Account.Bot != realm.Human {
 		err = warnBotOwner(c, cmd)
 	}
-	return maps.Clone(from.answer), err
+	return err
 }
 
-// parseJSONPayload shows the JSON body in a code block.
-func parseJSONPayload(c *Call, _ incomingWebhookForm) (topic, text string, err error) {
-	var b bytes.Buffer
-	if json.Indent(&b, c.Body(), "", "  ") != nil {
-		return "", "", realm.Refuse(realm.Invalid, "INVALID_JSON", "Malformed JSON")
+// unescapedTwice undoes a second percent-encoding, which some services apply to the address that a user enters.
+func unescapedTwice(s string) string {
+	if plain, err := url.PathUnescape(s); err == nil {
+		return plain
 	}
-	return "JSON", "```json\n" + b.String() + "\n```", nil
+	return s
 }
 
-// slackMessage is the part of a Slack message that is shown.
-type slackMessage struct {
-	Channel     string       `json:"channel"`
-	Text        string       `json:"text"`
-	Blocks      []slackBlock `json:"blocks"`
-	Attachments []struct {
-		Pretext, Title, Text, Fallback string
-		TitleLink                      string `json:"title_link"`
-		Fields                         []struct{ Title, Value string }
-	} `json:"attachments"`
-}
-
-// slackBlock is one block of a Slack message. The elements of a context block are texts. The elements of other blocks
-// are buttons and inputs, which are left out.
-type slackBlock struct {
-	Type     string
-	Text     struct{ Text string }
-	Fields   []struct{ Text string }
-	Elements []struct{ Text any }
-	Image    string `json:"image_url"`
-	Alt      string `json:"alt_text"`
-}
-
-// texts returns the texts of a block, in Slack's markup.
-func (b slackBlock) texts() (out []string) {
-	switch b.Type {
-	case "header":
-		return []string{"## " + b.Text.Text}
-	case "divider":
-		return []string{"---"}
-	case "image":
-		return []string{"<" + b.Image + "|" + cmp.Or(b.Alt, b.Image) + ">"}
+// checkSignature checks the signature of a request if the bot's owner has entered the service's secret.
+func checkSignature(c *Call, s *integrations.Service, r integrations.Request) error {
+	if s.Signature == nil || c.Account == nil || c.Account.Bot != realm.IncomingWebhook {
+		return nil
 	}
-	out = append(out, b.Text.Text)
-	for _, f := range b.Fields {
-		out = append(out, f.Text)
-	}
-	for _, e := range b.Elements {
-		if text, ok := e.Text.(string); ok {
-			out = append(out, text)
+	secret, err := Read(c, func(v realm.View) (string, error) {
+		if d := v.BotOf(v.User); len(d.Services) > 0 {
+			return d.Services[0].Config[integrations.SecretKey], nil
 		}
-	}
-	return out
-}
-
-// parseSlackPayload reads a message in the format of Slack: a JSON body, or JSON in the parameter payload.
-func parseSlackPayload(c *Call, f incomingWebhookForm) (topic, text string, err error) {
-	raw := []byte(f.Payload.Value)
-	if !f.Payload.Set {
-		if raw = c.Body(); len(raw) == 0 {
-			return "", "", form.Missing("payload")
-		}
-	}
-	var m slackMessage
-	switch {
-	case !json.Valid(raw):
-		return "", "", realm.Refuse(realm.Invalid, "INVALID_JSON", "Malformed JSON")
-	case json.Unmarshal(raw, &m) != nil:
-		return "", "", realm.Refuse(realm.Invalid, "ANOMALOUS_WEBHOOK_PAYLOAD",
-			"Unable to parse request: Did SlackIncoming generate this event?").With("webhook_name", "SlackIncoming")
-	}
-	var parts []string
-	add := func(s string) {
-		if s = strings.TrimSpace(slackToMarkdown(s)); s != "" {
-			parts = append(parts, s)
-		}
-	}
-	for _, b := range m.Blocks {
-		for _, text := range b.texts() {
-			add(text)
-		}
-	}
-	if len(parts) == 0 {
-		add(m.Text)
-	}
-	for _, a := range m.Attachments {
-		add(a.Pretext)
-		switch {
-		case a.Title != "" && a.TitleLink != "":
-			add("<" + a.TitleLink + "|" + a.Title + ">")
-		default:
-			add(a.Title)
-		}
-		if a.Text == "" && a.Title == "" {
-			add(a.Fallback)
-		}
-		add(a.Text)
-		for _, f := range a.Fields {
-			add("*" + f.Title + "*: " + f.Value)
-		}
-	}
-	topic = strings.TrimLeft(m.Channel, "#@")
-	if topic == "" {
-		topic = "(no topic)"
-	}
-	return topic, strings.Join(parts, "\n\n"), nil
-}
-
-// Slack markup that differs from Markdown: <address|text>, <address>, *strong*, _emphasis_, ~deleted~.
-var (
-	slackLink     = regexp.MustCompile(`<(https?://[^|>\s]+)\|([^>\n]+)>`)
-	slackBareLink = regexp.MustCompile(`<(https?://[^|>\s]+)>`)
-	slackEmphasis = regexp.MustCompile(`(^|[\s(])([*_~])([^\s*_~](?:[^*_~\n]*[^\s*_~])?)([*_~])`)
-	slackEntities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
-)
-
-// slackToMarkdown converts Slack markup to Markdown.
-func slackToMarkdown(s string) string {
-	s = slackEmphasis.ReplaceAllStringFunc(s, func(m string) string {
-		p := slackEmphasis.FindStringSubmatch(m)
-		if p[2] != p[4] {
-			return m
-		}
-		mark := map[string]string{"*": "**", "_": "*", "~": "~~"}[p[2]]
-		return p[1] + mark + p[3] + mark
+		return "", nil
 	})
-	s = slackLink.ReplaceAllString(s, "[$2]($1)")
-	s = slackBareLink.ReplaceAllString(s, "$1")
-	return slackEntities.Replace(s)
+	if err != nil || secret == "" {
+		return err
+	}
+	if s.Signature.Verify(r, secret, time.Now()) != nil {
+		return realm.Refuse(realm.Unauthenticated, "UNAUTHORIZED", "The signature of the request does not fit the secret")
+	}
+	return nil
+}
+
+// webhookError returns the answer to a request that became no message. An event that the server has no text for is a
+// success, so that the service goes on sending others. The bot's owner is told of what does not fit, once a day for
+// each kind.
+func webhookError(c *Call, s *integrations.Service, err error) (Answer, error) {
+	var (
+		unsupported *integrations.Unsupported
+		malformed   *integrations.Malformed
+		missing     *integrations.Missing
+		header      *integrations.MissingHeader
+		refused     *integrations.Refused
+	)
+	warn := func(kind, what string) error {
+		_, err := Execute(c, realm.WarnBotOwnerOfPayload{Service: s.Name, Display: s.Display, Kind: kind, What: what})
+		return err
+	}
+	switch {
+	case errors.As(err, &unsupported):
+		if err := warn("event "+unsupported.Event, "the event `"+codeText(unsupported.Event)+
+			"`, for which there is no message"); err != nil {
+			return nil, err
+		}
+		return Answer{"code": "UNSUPPORTED_WEBHOOK_EVENT_TYPE", "webhook_name": s.Webhook,
+			"event_type": unsupported.Event, "msg": "The '" + unsupported.Event +
+				"' event isn't currently supported by the " + s.Webhook + " webhook; ignoring"}, nil
+	case errors.As(err, &malformed):
+		if err := warn("malformed", "a request whose body could not be read"); err != nil {
+			return nil, err
+		}
+		return nil, realm.Refuse(realm.Invalid, "INVALID_JSON", malformed.Message)
+	case errors.As(err, &missing):
+		return nil, form.Missing(missing.Parameter)
+	case errors.As(err, &header):
+		if err := warn("header "+header.Header, "a request without the header `"+header.Header+"`"); err != nil {
+			return nil, err
+		}
+		return nil, realm.BadRequest("Missing the HTTP event header '%s'", header.Header)
+	case errors.As(err, &refused):
+		if err := warn("refused", "a request that lacks needed data"); err != nil {
+			return nil, err
+		}
+		return nil, realm.BadRequest("%s", refused.Message)
+	}
+	if err := warn("anomaly", "a request that is not as the service's requests are"); err != nil {
+		return nil, err
+	}
+	return nil, realm.Refuse(realm.Invalid, "ANOMALOUS_WEBHOOK_PAYLOAD", "Unable to parse request: Did "+s.Webhook+
+		" generate this event?").With("webhook_name", s.Webhook)
+}
+
+// codeText returns a text for the inside of backticks.
+func codeText(s string) string {
+	b, _ := json.Marshal(s) // escapes line ends and control characters
+	out := []rune{}
+	for _, r := range string(b[1 : len(b)-1]) {
+		if r != '`' && len(out) < 60 {
+			out = append(out, r)
+		}
+	}
+	return string(out)
 }

@@ -13,7 +13,8 @@ type BotDetails struct {
 	Services  []Service
 }
 
-// Service is the external service of an outgoing-webhook bot, or the internal one of an embedded bot.
+// Service is the external service of an outgoing-webhook bot, the internal one of an embedded bot, or the one whose
+// requests an incoming-webhook bot receives.
 type Service struct {
 	Name      string
 	URL       string
@@ -126,8 +127,32 @@ func (t *Turn) newBotDetails(c CreateBot) (details BotDetails, err error) {
 		details.Services = []Service{{Name: c.ShortName, URL: c.URL, Interface: c.Interface, Token: t.Token(32)}}
 	case EmbeddedBot:
 		return details, BadRequest("Embedded bots are not enabled.")
+	case IncomingWebhook:
+		if len(c.Config) > 0 {
+			details.Services = []Service{{Name: c.ServiceName, Config: c.Config}}
+		}
 	}
-	return details, nil
+	return details, checkBotConfig(c.Config)
+}
+
+const (
+	// maxBotConfig bounds the entries of a bot's configuration. Services have one or two.
+	maxBotConfig = 20
+	// maxBotConfigText bounds a key and a value in it, in bytes. Secrets of services have up to 100.
+	maxBotConfigText = 1000
+)
+
+// checkBotConfig checks the size of a bot's configuration.
+func checkBotConfig(config map[string]string) error {
+	if len(config) > maxBotConfig {
+		return BadRequest("config_data has too many entries (limit: %d)", maxBotConfig)
+	}
+	for key, value := range config {
+		if len(key) > maxBotConfigText || len(value) > maxBotConfigText {
+			return BadRequest("config_data is too long (limit: %d bytes)", maxBotConfigText)
+		}
+	}
+	return nil
 }
 
 // botChannelByName returns the id of a channel that the caller can read, by its name; 0 for "".
@@ -283,6 +308,12 @@ func (c EditBot) detailsFacts(t *Turn, u *User) (facts []Fact, err error) {
 		}
 	}
 	service := false
+	if err := checkBotConfig(c.Config); err != nil {
+		return nil, err
+	}
+	if u.Bot == IncomingWebhook && len(details.Services) == 0 && len(c.Config) > 0 {
+		details.Services = []Service{{}}
+	}
 	if len(details.Services) > 0 {
 		if c.URL != nil {
 			details.Services[0].URL, service = *c.URL, true

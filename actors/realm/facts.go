@@ -194,6 +194,12 @@ var typeByNumber = map[uint16]any{
 
 	// 483-489 jobs
 	483: (*JobStopped)(nil),
+
+	// 490-509 logins in browsers
+	490: (*BrowserSessionOpened)(nil),
+	491: (*BrowserSessionRenewed)(nil),
+	492: (*BrowserSessionsEnded)(nil),
+	493: (*AllBrowserSessionsEnded)(nil),
 }
 
 var numberByType = func() map[reflect.Type]uint16 {

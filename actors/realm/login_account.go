@@ -15,7 +15,18 @@ type Account struct {
 	Active   bool
 	Bot      BotType
 	Role     Role
-	KeyInfo  []KeyInfo // additional API keys, also expired ones
+	KeyInfo  []KeyInfo        // additional API keys, also expired ones
+	Sessions []BrowserSession // in browsers
+}
+
+// FindSession returns the browser session whose secret has that hash, or nil. It must not be modified.
+func (a *Account) FindSession(hash [32]byte) *BrowserSession {
+	for i := range a.Sessions {
+		if a.Sessions[i].Hash == hash {
+			return &a.Sessions[i]
+		}
+	}
+	return nil
 }
 
 // AdditionalKey returns the additional API key with a hash, or nil if the account has none.
@@ -43,11 +54,23 @@ func (u *User) hasKey(hash [32]byte, now int64) bool {
 	return k != nil && !k.Expired(now) || slices.Contains(u.Keys, hash)
 }
 
-// CheckCredentials refuses callers whose API key was revoked or has expired, whose account was deactivated, or whose organization was
-// closed after the request had been authenticated. A request can take minutes, such as an upload, and must not act with
-// rights that were withdrawn meanwhile. The texts are those of a request that begins now.
+// ErrNotLoggedIn refuses a request without credentials, and one whose browser session has ended.
+func ErrNotLoggedIn() error {
+	return Refuse(Unauthenticated, "UNAUTHORIZED", "Not logged in: API authentication or user session required")
+}
+
+// CheckCredentials refuses callers whose API key was revoked or has expired, whose browser session ended, whose account
+// was deactivated, or whose organization was closed after the request had been authenticated. A request can take minutes,
+// such as an upload, and must not act with rights that were withdrawn meanwhile. The texts are those of a request that
+// begins now.
 func (r *Realm) CheckCredentials(c Caller, now int64) error {
-	if c.System || c.Key == ([32]byte{}) {
+	if c.System {
+		return nil
+	}
+	if c.Session != ([32]byte{}) && r.browserSessionOf(c.User, c.Session, now) == nil {
+		return ErrNotLoggedIn()
+	}
+	if c.Key == ([32]byte{}) {
 		return nil
 	}
 	u, msg := r.users.find(c.User), ""

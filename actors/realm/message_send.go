@@ -343,6 +343,30 @@ func (c WarnBotOwner) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
+// WarnBotOwnerOfPayload tells a bot's owner that a service sent a request from which no message could be made. Of each
+// kind there is at most one warning a day.
+type WarnBotOwnerOfPayload struct {
+	Service, Display string
+	Kind             string // a name for requests of the same fault
+	What             string // the object of "has received"
+}
+
+func (c WarnBotOwnerOfPayload) Decide(t *Turn) (Done, error) {
+	if me := t.Me(); me != nil && me.IsBot() {
+		kind := ownerWarningKind + " " + c.Service + " " + c.Kind
+		t.warnBotOwnerOnce(me, "has received "+c.What+", from "+c.Display+".", kind, payloadWarningInterval)
+	}
+	return Done{}, nil
+}
+
+// payloadWarningInterval is the minimum time between two warnings of one kind to one bot owner, in seconds. A service
+// repeats what does not fit with every event.
+const payloadWarningInterval = 24 * 60 * 60
+
+// maxWarningsRead bounds how many messages of the conversation are searched for an earlier warning. The owner gets at
+// most so many others in a day, or else the warning again.
+const maxWarningsRead = 200
+
 // ownerWarningInterval is the minimum time between two warnings to one bot owner, in seconds (protocol).
 const ownerWarningInterval = 60
 
@@ -351,17 +375,22 @@ const ownerWarningKind = "bot warning"
 
 // warnBotOwner sends a warning to the bot's owner, at most one per ownerWarningInterval.
 func (t *Turn) warnBotOwner(bot *User, what string) {
+	t.warnBotOwnerOnce(bot, what, ownerWarningKind, ownerWarningInterval)
+}
+
+// warnBotOwnerOnce sends a warning to the bot's owner unless one of the same kind is younger than interval, in seconds.
+func (t *Turn) warnBotOwnerOnce(bot *User, what, kind string, interval int64) {
 	owner := t.Find(bot.BotOwner)
 	if owner == nil || !owner.Active || bot.System {
 		return
 	}
 	if c := t.FindDirectConversation(sortUnique([]UserID{owner.ID, NotificationBot})); c != 0 {
-		warned := false
+		warned, read := false, 0
 		t.index.conversations[c].ids.EachBackward(func(id int64) bool {
-			if t.Now-int64(t.message(MessageID(id)).time) >= ownerWarningInterval {
+			if read++; read > maxWarningsRead || t.Now-int64(t.message(MessageID(id)).time) >= interval {
 				return false
 			}
-			warned = t.extraOrEmpty(MessageID(id)).Notice == ownerWarningKind
+			warned = t.extraOrEmpty(MessageID(id)).Notice == kind
 			return !warned
 		})
 		if warned {
@@ -369,5 +398,5 @@ func (t *Turn) warnBotOwner(bot *User, what string) {
 		}
 	}
 	text := "Your bot " + t.SilentMention(bot.ID) + " " + what
-	t.SendBotMessage(BotMessage{People: []UserID{owner.ID}, Text: text, Kind: ownerWarningKind})
+	t.SendBotMessage(BotMessage{People: []UserID{owner.ID}, Text: text, Kind: kind})
 }

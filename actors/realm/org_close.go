@@ -16,6 +16,7 @@ func (CloseRealm) Decide(t *Turn) (Done, error) {
 	if t.Org().Deactivated {
 		return Done{}, BadRequest("The organization is already deactivated")
 	}
+	t.endBrowserSessions(t.small.browserSessions.keys()...)
 	t.Record(&RealmClosed{By: t.User, At: t.Now})
 	return Done{}, nil
 }

@@ -165,6 +165,9 @@ type Caller struct {
 	// Key is the hash of the API key that the request was sent with, or zero. A turn or view begins by checking that
 	// the key is still valid; see CheckCredentials.
 	Key [32]byte
+	// Session is the hash of the secret of the browser session that the request was sent with, or zero. It is checked
+	// like Key.
+	Session [32]byte
 	// Operation is the name under which metrics count the time of the request. If it is empty, the name of the function
 	// is used.
 	Operation string

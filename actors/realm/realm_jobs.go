@@ -20,7 +20,7 @@ import (
 // everything is done, or, if the first turn did not reach the disk, nothing. Success means that all is done or certain
 // to be done. Channels that were archived and messages that were moved or deleted in the meantime are skipped.
 //
-// Each step checks the caller's account, API key and permissions again. If one of them was withdrawn, the job stops: the
+// Each step checks the caller's account, credentials and permissions again. If one of them was withdrawn, the job stops: the
 // rest is not done, and the caller's request is refused.
 //
 // A message with very many possible recipients of notifications becomes a job, too. Two other kinds of work proceed in
@@ -49,6 +49,7 @@ type Job struct {
 	Invited  []ids.Set         // for each of Channels, the users to notify of their subscription; nil: none
 	Settings []SubscriptionSet // to set
 	Key      [32]byte          // hash of the API key of the request, or zero
+	Session  [32]byte          // hash of the secret of its browser session, or zero
 }
 
 // JobKind is the kind of a job. The numbers are stored and never reused.
@@ -104,7 +105,7 @@ func (t *Turn) checkJobLimit() error {
 // startJob records a job for the caller and returns its id.
 func (t *Turn) startJob(j Job) int64 {
 	id := t.nextID("work")
-	j.By, j.Key = t.User, t.Key
+	j.By, j.Key, j.Session = t.User, t.Key, t.Session
 	t.Record(&JobStarted{id, j})
 	return id
 }
@@ -173,11 +174,11 @@ func (t *Turn) stepJob(id int64) {
 }
 
 // mayContinue reports whether the caller of a job still has everything that the next step needs: an active account in
-// an active organization, the API key of the request, and the permissions that the first turn checked.
+// an active organization, the API key or browser session of the request, and the permissions that the first turn checked.
 func (t *Turn) mayContinue(j *Job) bool {
 	me := t.Me()
 	if me == nil || !me.Active || t.Org().Deactivated ||
-		t.CheckCredentials(Caller{User: j.By, Key: j.Key}, t.Now) != nil {
+		t.CheckCredentials(Caller{User: j.By, Key: j.Key, Session: j.Session}, t.Now) != nil {
 		return false
 	}
 	switch j.Kind {

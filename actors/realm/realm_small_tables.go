@@ -14,6 +14,8 @@ type smallTables struct {
 	profileFields table[int64, ProfileField]
 	purges        table[int64, Purge] // 26
 
+	browserSessions table[UserID, BrowserSessions] // 27
+
 	// 30-39 channels
 	defaultGroups table[int64, DefaultGroup] // 30
 	folders       table[int64, Folder]       // 31
@@ -68,6 +70,7 @@ func (n *smallTables) init(r *Realm) {
 	n.botStorage.init(r, 24)
 	n.profileFields.init(r, 25)
 	n.purges.init(r, 26)
+	n.browserSessions.init(r, 27)
 
 	paged := numberingOf[int64]()
 	paged.paged = true // jobs are added by the thousand with ever new numbers, and removed again

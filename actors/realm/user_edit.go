@@ -283,6 +283,7 @@ func (t *Turn) deactivate(u *User) {
 	for _, id := range ends { // first, so that a deactivated account gets no events about itself
 		t.Record(&QueueClosed{id, u.ID})
 	}
+	t.endBrowserSessions(u.ID)
 	t.revokeInvitesOf(u.ID)
 	t.revokeAdditionalKeys(u)
 	t.removeAllDevices(u.ID)

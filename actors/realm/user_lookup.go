@@ -445,6 +445,7 @@ func (c SetPassword) Decide(t *Turn) (Done, error) {
 		return Done{}, errNoUser()
 	}
 	t.Record(&PasswordChanged{u.ID, c.Hash})
+	t.endBrowserSessions(u.ID)
 	if !c.KeepKeys {
 		t.issueKey(u, true)
 	}

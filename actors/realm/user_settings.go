@@ -37,6 +37,9 @@ type ChangeSettingsResult struct {
 	PresenceOff, PresenceOn bool // presence was switched off or on
 
 	Key string // the new API key if a new password revoked the old ones, or ""
+	// Session is the new secret of the browser session that the request was sent with, or "". A new password ends all
+	// other sessions.
+	Session string
 }
 
 func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
@@ -88,6 +91,9 @@ func (c ChangeSettings) Decide(t *Turn) (a ChangeSettingsResult, err error) {
 	}
 	for _, f := range facts {
 		t.Record(f)
+	}
+	if c.Password != nil {
+		a.Session = t.renewOwnBrowserSession()
 	}
 	if c.Password != nil && !c.KeepKeys {
 		a.Key = t.issueKey(me, true)

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -107,17 +106,10 @@ func TestWeakPasswordsAreRefused(t *testing.T) {
 	}
 	link := olive.must(t, "POST", "invites/multiuse", nil)["invite_link"].(string)
 	join := func(password string) (int, string) {
-		a, err := http.PostForm(link, url.Values{
+		path := strings.TrimPrefix(link, at)
+		a := newBrowser(t, at).submit(path, path, url.Values{
 			"email": {"jo@example.org"}, "password": {password}, "full_name": {"Jo"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Body.Close()
-		body, err := io.ReadAll(a.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a.StatusCode, string(body)
+		return a.status, a.body
 	}
 	weak := []string{"k8#Vq2!", "password1", "aaaaaaaaaaaa", strings.Repeat("k8#Vq2!zP4", 10) + "x"}
 	for _, password := range weak {
@@ -294,11 +286,9 @@ func TestNewEmailAddressIsConfirmed(t *testing.T) {
 		t.Fatalf("the link: %d", status)
 	}
 	ann.must(t, "GET", "users/me", nil) // opening the link changes nothing: mail filters do it, too
-	a, err := http.PostForm(at+path, nil)
-	if err != nil || a.StatusCode != 200 {
-		t.Fatalf("the button of the page: %v, %v", a, err)
+	if a := newBrowser(t, at).submit(path, path, nil); a.status != 200 {
+		t.Fatalf("the button of the page: %d\n%s", a.status, a.body)
 	}
-	a.Body.Close()
 	expectCode(t, ann, "UNAUTHORIZED", "GET", "users/me", nil)
 	ann.email = "lee@example.net"
 	if me := ann.must(t, "GET", "users/me", nil); me["delivery_email"] != "lee@example.net" {

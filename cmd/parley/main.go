@@ -60,7 +60,7 @@ func newRootCommand() *cobra.Command {
 		newOperatorGroup("user"))
 	addAll(root, dataGroup, newBackupCommand(), newVerifyCommand(), newRestoreCommand(), newExportCommand(),
 		newImportCommand(), newLogCommand(), newSearchCommand())
-	addAll(root, toolGroup, newOpenAPICommand(), newBenchCommand(), newDocsCommand(),
+	addAll(root, toolGroup, newIntegrationsCommand(), newIntegrationCommand(), newOpenAPICommand(), newBenchCommand(), newDocsCommand(),
 		newLicensesCommand())
 	return root
 }

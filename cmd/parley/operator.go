@@ -84,6 +84,11 @@ var operatorCommands = []operatorCommand{
 		{Name: "password", Default: "-", Meaning: "password; - reads it from standard input"},
 		{Name: "keep-keys", Meaning: "do not revoke the API keys of the user", Switch: true},
 	}},
+	{Group: "user", Name: "sessions", Meaning: "List the logins of a user in browsers, and end them",
+		Flags: []operatorFlag{
+			emailFlag,
+			{Name: "end", Meaning: "end the session with this id, or all"},
+		}},
 	{Group: "user", Name: "grant", Meaning: "Set the special rights of a user", Flags: []operatorFlag{
 		emailFlag,
 		{Name: "create-users", Default: "false", Meaning: "true: may create users through the API"},
@@ -102,7 +107,7 @@ func newOperatorGroup(group string) *cobra.Command {
 	short := map[string]string{
 		"push":  "Register at a push bouncer, and look whether notifications are delivered",
 		"realm": "Create, list and close organizations",
-		"user":  "Create users, and set passwords, keys and rights",
+		"user":  "Create users, and set passwords, keys and rights; list and end sessions",
 	}
 	return newGroupCommand(group, short[group], subcommands...)
 }

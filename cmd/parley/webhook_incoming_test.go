@@ -60,3 +60,46 @@ func TestIncomingWebhooks(t *testing.T) {
 	k.must("", endpoint("slack_incoming"), "payload", hello, "stream", "leads")
 	k.refused("", endpoint("unknown"), "BAD_REQUEST", "Unknown integration")
 }
+
+// TestWebhookSecret holds that requests must be signed once a bot has the secret of its service.
+func TestWebhookSecret(t *testing.T) {
+	k := newDemoClient(t)
+	bot := k.must("ann", "POST bots", "full_name", "Hook", "short_name", "hook", "bot_type", 2,
+		"service_name", "gitlab",
+		"config_data", map[string]any{"signature_secret": "s3cret"})
+	to := fmt.Sprintf("POST external/github?api_key=%v", bot["api_key"])
+	k.refused("", to, "UNAUTHORIZED", "The signature of the request does not fit the secret", "payload", "{}")
+	k.must("ann", fmt.Sprintf("PATCH bots/%v", bot["user_id"]), "config_data",
+		map[string]any{"signature_secret": ""})
+	k.refused("", to, "BAD_REQUEST", "Missing the HTTP event header 'X-GitHub-Event'", "payload", "{}")
+	long := strings.Repeat("x", 1001)
+	k.refused("ann", fmt.Sprintf("PATCH bots/%v", bot["user_id"]), "BAD_REQUEST",
+		"config_data is too long (limit: 1000 bytes)", "config_data", map[string]any{"a": long})
+}
+
+// TestWebhookWarnings holds that a bot's owner is told once a day of each kind of request that fits nothing.
+func TestWebhookWarnings(t *testing.T) {
+	k := newDemoClient(t)
+	bot := k.must("ann", "POST bots", "full_name", "Hook", "short_name", "hook", "bot_type", 2)
+	to := func(name string) string { return fmt.Sprintf("POST external/%s?api_key=%v", name, bot["api_key"]) }
+	warnings := func() (texts []string) {
+		narrow := `[["is","dm"]]`
+		for _, m := range k.must("ann", "GET messages", "anchor", "newest", "num_before", 20, "num_after", 0, "narrow",
+			narrow, "apply_markdown", "false")["messages"].([]any) {
+			if m := m.(map[string]any); m["sender_full_name"] == "Notification Bot" {
+				texts = append(texts, m["content"].(string))
+			}
+		}
+		return texts
+	}
+	before := len(warnings())
+	for range 3 {
+		k.refused("", to("statuspage"), "INVALID_JSON", "Malformed JSON", "x", "{}")
+		k.refused("", to("heroku"), "ANOMALOUS_WEBHOOK_PAYLOAD",
+			"Unable to parse request: Did Heroku generate this event?", "x", "{}")
+	}
+	got := warnings()
+	if len(got) != before+2 || !strings.Contains(got[len(got)-1], "Heroku") {
+		t.Errorf("%d warnings after six requests of two kinds: %q", len(got)-before, got)
+	}
+}

@@ -72,6 +72,15 @@ func (v *Values) Get(name string) (value string, ok bool) {
 	return value, ok
 }
 
+// EachQuery calls fn with each parameter of the query, in their order.
+func (v *Values) EachQuery(fn func(name, value string)) {
+	for i := range v.list {
+		if e := &v.list[i]; e.source == Query {
+			fn(e.name, e.value)
+		}
+	}
+}
+
 // Consume marks a parameter as used, so that no form reports it as ignored.
 func (v *Values) Consume(name string) { v.consumed = append(v.consumed, name) }
 

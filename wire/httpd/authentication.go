@@ -29,12 +29,21 @@ func errDeactivated() error {
 //
 // Every failure of HTTP Basic has the code UNAUTHORIZED; only the message tells the cause (protocol). The order
 // of the checks is part of the protocol, too.
-func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) error {
-	if e.APIKeyInQuery {
-		return s.queryKey(c)
-	}
+//
+// Without credentials, a browser session counts on routes that accept one.
+func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint, r *route) error {
 	header := ctx.Request.Header.Peek("Authorization")
+	if e.APIKeyInQuery {
+		if _, sent := c.Params.Get("api_key"); sent || len(header) == 0 {
+			return s.queryKey(c)
+		}
+	}
 	if len(header) == 0 {
+		if r.takesSessions() {
+			if found, err := s.authenticateBrowser(ctx, c, r); found {
+				return err
+			}
+		}
 		if e.Visitors {
 			if c.Realm == 0 {
 				return realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
@@ -47,7 +56,7 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.En
 				return nil
 			}
 		}
-		return unauthorized("Not logged in: API authentication or user session required")
+		return realm.ErrNotLoggedIn()
 	}
 	return s.checkCredentials(c, header, e.AllowWebhookBots)
 }

@@ -73,8 +73,8 @@ func pathParam(ctx *fasthttp.RequestCtx, name string) string {
 	return unescape(v)
 }
 
-// fileCall returns the call of a request for a file. The caller is identified by HTTP Basic or by api_key in the
-// query; otherwise the call has no account.
+// fileCall returns the call of a request for a file. The caller is identified by HTTP Basic, by api_key in the
+// query, or by a browser session; otherwise the call has no account.
 //
 // Files are exempt from rate limits (protocol), but attempts with wrong credentials are counted. If there were
 // too many, fileCall answers the request itself and reports false.
@@ -86,7 +86,10 @@ func (s *Server) fileCall(ctx *fasthttp.RequestCtx) (*wire.Call, bool) {
 		c.Params.Add(form.Query, "api_key", string(key))
 		err = s.queryKey(c)
 	} else if len(ctx.Request.Header.Peek("Authorization")) > 0 {
-		err = s.authenticate(ctx, c, &wire.Endpoint{})
+		err = s.checkCredentials(c, ctx.Request.Header.Peek("Authorization"), false)
+	} else {
+		b := headersOfBrowser(ctx, c.Site)
+		s.findSession(c, &b)
 	}
 	if err != nil {
 		if over := limitRequest(ctx, s.visitors, s.remote(ctx)); over != nil {

@@ -28,6 +28,7 @@ type Options struct {
 	Log    *slog.Logger
 	Park   park.Config // New sets its Handler
 	Limits Limits
+	Now    func() time.Time // nil: the system's clock
 	// Files returns the paths of uploaded files and pictures.
 	Files FilePaths
 	// DamagedTexts returns how many message texts could not be read; nil: not known.
@@ -52,6 +53,7 @@ type Server struct {
 	accountLogins           *limiter // failed logins of an account from all client networks; nil: no limit
 	drawings                *limiter // of identicons; nil: no limit
 	addressChanges          []*limiter
+	now                     func() time.Time
 	hsts                    bool // every answer tells browsers to use TLS for the next half year
 	identicons              *identiconCache
 	largeBodies             chan struct{}
@@ -68,6 +70,7 @@ type route struct {
 	allow       string
 	methods     []string
 	resumable   bool
+	web         bool   // below /json, for browser sessions
 	corsMethods string // methods for web pages of other origins; "": the default
 }
 
@@ -75,6 +78,9 @@ type route struct {
 func New(o Options) *Server {
 	s := &Server{options: o, router: router.New(), largeBodies: make(chan struct{}, MaxLargeBodies),
 		identicons: newIdenticonCache()}
+	if s.now = o.Now; s.now == nil {
+		s.now = time.Now
+	}
 	if s.options.Log == nil {
 		s.options.Log = slog.Default()
 	}
@@ -93,8 +99,12 @@ func New(o Options) *Server {
 		s.logins = newLimiter(n, loginWindow)
 		s.accountLogins = newLimiter(loginNetworks*n, loginWindow)
 	}
-	for _, r := range routes(o.Tools.Dev) {
-		for _, prefix := range []string{"/api/v1", "/json"} {
+	for _, web := range []bool{false, true} {
+		prefix := apiPrefix
+		if web {
+			prefix = webPrefix
+		}
+		for _, r := range routes(o.Tools.Dev, web) {
 			s.router.ANY(prefix+r.shape, func(ctx *fasthttp.RequestCtx) {
 				s.serveRoute(ctx, r)
 				if r.resumable {
@@ -122,9 +132,12 @@ func New(o Options) *Server {
 	cfg.AnswerHeader = []byte(strings.Join(commonHeaderLines(corsMethods), "\r\n") + "\r\n")
 	// only event polls are parked for long
 	cfg.PollHeader = []byte(strings.Join(commonHeaderLines(eventMethods), "\r\n") + "\r\n")
+	cfg.PrivatePrefix = webPrefix + "/"
+	cfg.PrivateHeader = []byte(strings.Join(commonHeaderLines("")[:headersWithoutCORS], "\r\n") + "\r\n")
 	if s.hsts = cfg.TLS != nil; s.hsts {
 		cfg.AnswerHeader = append(cfg.AnswerHeader, hstsHeader+": "+hstsValue+"\r\n"...)
 		cfg.PollHeader = append(cfg.PollHeader, hstsHeader+": "+hstsValue+"\r\n"...)
+		cfg.PrivateHeader = append(cfg.PrivateHeader, hstsHeader+": "+hstsValue+"\r\n"...)
 	}
 	s.park = park.New(cfg)
 	return s
@@ -144,17 +157,41 @@ func (s *Server) serveHealth(ctx *fasthttp.RequestCtx) {
 	s.writeJSON(ctx, fasthttp.StatusOK, []byte(answer))
 }
 
-// routes groups the endpoints by the shape of their paths. With dev it includes the endpoints for development.
-func routes(dev bool) (all []*route) {
+// The prefixes of the protocol's paths. Below webPrefix, browser sessions are accepted.
+const (
+	apiPrefix = "/api/v1"
+	webPrefix = "/json"
+)
+
+// takesSessions reports whether a browser session is accepted instead of an API key: by the web app's prefix, and by
+// resumable uploads, which the web app sends to the API's (protocol).
+func (r *route) takesSessions() bool { return r.web || r.resumable }
+
+// endpointsOf returns the endpoints that are served below one of the prefixes.
+func endpointsOf(web bool) []wire.Endpoint {
+	all := wire.Endpoints()
+	if !web {
+		return all
+	}
+	for _, own := range wire.WebEndpoints() {
+		all = slices.DeleteFunc(all, func(e wire.Endpoint) bool { return e.Method == own.Method && e.Path == own.Path })
+		all = append(all, own)
+	}
+	return all
+}
+
+// routes groups the endpoints by the shape of their paths, for one of the prefixes. With dev it includes the endpoints
+// for development.
+func routes(dev, web bool) (all []*route) {
 	shapes := map[string]*route{}
-	for _, e := range wire.Endpoints() {
+	for _, e := range endpointsOf(web) {
 		if e.Dev && !dev {
 			continue
 		}
 		shape, names := shapeOf(e.Path)
 		r := shapes[shape]
 		if r == nil {
-			r = &route{shape: shape}
+			r = &route{shape: shape, web: web}
 			shapes[shape] = r
 			all = append(all, r)
 		}
@@ -267,6 +304,8 @@ func (s *Server) Bounds() park.Config { return s.park.Config() }
 
 // Methods for web pages of other origins, and those of the events endpoint (protocol).
 const (
+	allowOriginHeader  = "Access-Control-Allow-Origin"
+	allowHeadersHeader = "Access-Control-Allow-Headers"
 	allowMethodsHeader = "Access-Control-Allow-Methods"
 	corsMethods        = "GET, POST, DELETE, PUT, PATCH, HEAD"
 	eventMethods       = "OPTIONS, GET, DELETE"
@@ -279,15 +318,38 @@ const (
 	hstsValue  = "max-age=15768000"
 )
 
-// commonHeaderLines returns the header lines of every answer: no caching, and web pages of any origin may call.
+// commonHeaderLines returns the header lines of every answer: no caching, and web pages of any origin may call. The
+// first headersWithoutCORS lines are those of answers to requests with cookies, which only pages of this host may send.
 func commonHeaderLines(methods string) []string {
 	return []string{
 		"Cache-Control: max-age=0, no-cache, no-store, must-revalidate, private",
 		"Vary: Accept-Language", "Content-Language: en",
-		"Access-Control-Allow-Origin: *", "Access-Control-Allow-Headers: Authorization", allowMethodsHeader + ": " +
-			methods,
+		allowOriginHeader + ": *", allowHeadersHeader + ": Authorization", allowMethodsHeader + ": " + methods,
 	}
 }
+
+const headersWithoutCORS = 3
+
+// publicPaths are the beginnings of paths that pages of every origin may call. Nothing below them looks at cookies,
+// except resumable uploads.
+var publicPaths = []string{"/api/", "/static/", "/user_avatars/", "/health"}
+
+// forbidOtherOrigins removes the permission for pages of other origins from an answer that may depend on a cookie.
+// Resumable uploads accept both keys and cookies: pages of other origins may use them with keys.
+func forbidOtherOrigins(ctx *fasthttp.RequestCtx, path string) {
+	public := slices.ContainsFunc(publicPaths, func(p string) bool { return strings.HasPrefix(path, p) })
+	if public && !(strings.HasPrefix(path, resumablePath) && len(ctx.Request.Header.Peek("Cookie")) > 0) {
+		return
+	}
+	for _, name := range []string{allowOriginHeader, allowHeadersHeader, allowMethodsHeader, exposeHeadersHeader} {
+		ctx.Response.Header.Del(name)
+	}
+}
+
+const (
+	resumablePath       = apiPrefix + "/tus"
+	exposeHeadersHeader = "Access-Control-Expose-Headers"
+)
 
 // Handle routes one request. Doubled slashes and a slash at the end of the path do not matter.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
@@ -304,6 +366,7 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	} else {
 		h(ctx)
 	}
+	forbidOtherOrigins(ctx, path)
 	if s.hsts {
 		ctx.Response.Header.Set(hstsHeader, hstsValue)
 	}

@@ -3,7 +3,6 @@ package httpd
 import (
 	"bytes"
 	"errors"
-	"html/template"
 	"net/url"
 	"strings"
 
@@ -12,165 +11,164 @@ import (
 	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/form"
+	"parley/wire/web"
 )
 
-// pageTemplate renders all pages: the form of an invitation link, which creates the account, and pages with text
-// only. It works without scripts.
-var pageTemplate = template.Must(template.New("join").Parse(`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{.Title}}</title>
-<style>
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 26rem; margin: 4rem auto; padding: 0 1rem; }
-label { display: block; margin: 1rem 0; }
-input { display: block; width: 100%; box-sizing: border-box; font: inherit; padding: .5rem; }
-button { font: inherit; padding: .5rem 1rem; }
-.wrong { color: #a00; }
-</style>
-</head>
-<body>
-<h1>{{.Title}}</h1>
-{{with .Text}}<p>{{.}}</p>{{end}}
-{{with .Error}}<p class="wrong" role="alert">{{.}}</p>{{end}}
-{{if .Form}}<form method="post">
-<label>Email address
-<input type="email" name="email" required autocomplete="email" value="{{.Email}}"
-{{- if not .Multi}} readonly{{end}}></label>
-<label>Full name
-<input name="full_name" required maxlength="100" autocomplete="name" value="{{.Name}}"></label>
-<label>Password
-<input type="password" name="password" required maxlength="100" autocomplete="new-password"></label>
-<button>Join</button>
-</form>{{end}}
-{{with .Button}}<form method="post"><button>{{.}}</button></form>{{end}}
-</body>
-</html>
-`))
-
-type pageData struct {
-	Title, Text, Error string
-	Form, Multi        bool
-	Email, Name        string
-	Button             string // of a form without fields
+// pageRoute is the route of a page that people open in a browser.
+type pageRoute struct {
+	path   string // without a slash at the end; {token} is a path parameter
+	handle func(*Server, *pageRequest) (web.View, error)
+	posts  bool // the page has a form
+	// anywhere: the page is also shown where no organization is, or a deactivated one.
+	anywhere bool
+	// needsLogin: a browser without a session is redirected to the login page.
+	needsLogin bool
 }
 
-// addPageRoutes adds the routes of pages that people open in a browser.
+// pageRoutes is every page. Each file of pages adds its own list here.
+func pageRoutes() []pageRoute {
+	return append(append([]pageRoute{}, loginPages...), linkPages...)
+}
+
+// pageRequest is a request for a page while its handler runs.
+type pageRequest struct {
+	ctx     *fasthttp.RequestCtx
+	call    *wire.Call // its Session is nil for visitors
+	browser browserHeaders
+	// language is the language of the page: the user's, or the one that the browser asks for.
+	language web.Language
+	redirect string // set by a handler: the answer redirects to this path or URL
+}
+
+// posted reports whether a form was sent. Its CSRF token has been checked.
+func (p *pageRequest) posted() bool { return p.ctx.IsPost() }
+
+// field returns a field of the form that was sent.
+func (p *pageRequest) field(name string) string {
+	return strings.ToValidUTF8(string(p.ctx.PostArgs().Peek(name)), "�")
+}
+
+// query returns a parameter of the address.
+func (p *pageRequest) query(name string) string {
+	return strings.ToValidUTF8(string(p.ctx.QueryArgs().Peek(name)), "�")
+}
+
+// token returns the path parameter of a link from an email.
+func (p *pageRequest) token() string {
+	token, _ := p.ctx.UserValue("token").(string)
+	return token
+}
+
+// addPageRoutes adds the routes of pages, and of their stylesheet.
 func (s *Server) addPageRoutes() {
-	s.router.GET(wire.JoinPath+"{token}", s.serveJoin)
-	s.router.HEAD(wire.JoinPath+"{token}", s.serveJoin)
-	s.router.POST(wire.JoinPath+"{token}", s.serveJoin)
-	s.router.GET(wire.ConfirmAddressPath+"{token}", s.serveAddressConfirmation)
-	s.router.HEAD(wire.ConfirmAddressPath+"{token}", s.serveAddressConfirmation)
-	s.router.POST(wire.ConfirmAddressPath+"{token}", s.serveAddressConfirmation)
-	s.router.GET(strings.TrimSuffix(loginPath, "/"), s.serveLogin)
-	s.router.HEAD(strings.TrimSuffix(loginPath, "/"), s.serveLogin)
+	for _, r := range pageRoutes() {
+		s.router.ANY(r.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &r) })
+	}
+	style := newConstantAnswer(web.Style())
+	s.router.ANY(web.StylePath, s.readOnly(func(ctx *fasthttp.RequestCtx) {
+		s.writeConstant(ctx, style)
+		ctx.SetContentType("text/css; charset=utf-8")
+		ctx.Response.Header.Set("Cache-Control", "public, max-age=31536000, immutable")
+		ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
+	}))
 }
 
-// loginPath is the page to which browsers without a login are redirected (protocol).
-const loginPath = "/login/"
-
-// fromBrowser reports whether the request comes from a browser and has no credentials.
-func fromBrowser(ctx *fasthttp.RequestCtx) bool {
-	h := &ctx.Request.Header
-	return len(h.Peek("Authorization")) == 0 && bytes.Contains(h.Peek("Accept"), []byte("text/html"))
+// servePage handles a request for a page. The order of the checks: method, organization, session, token of the form.
+func (s *Server) servePage(ctx *fasthttp.RequestCtx, r *pageRoute) {
+	p := s.pageRequest(ctx)
+	view, err := s.openPage(p, r)
+	if err == nil && p.redirect == "" {
+		view, err = r.handle(s, p)
+	}
+	if p.redirect != "" && err == nil {
+		setPageHeaders(ctx)
+		ctx.Response.Header.Set("Location", p.redirect)
+		ctx.SetStatusCode(fasthttp.StatusFound)
+		return
+	}
+	s.writePage(p, err, view)
 }
 
-// redirectToLogin redirects to the login page. The query is left out: it may contain secrets.
-func redirectToLogin(ctx *fasthttp.RequestCtx) {
-	setCommonHeaders(ctx)
-	ctx.Response.Header.Set("Location", loginPath+"?next="+url.QueryEscape(string(ctx.URI().PathOriginal())))
-	ctx.SetStatusCode(fasthttp.StatusFound)
+// pageRequest returns the request of a page, with its session if there is one.
+func (s *Server) pageRequest(ctx *fasthttp.RequestCtx) *pageRequest {
+	c := s.call(ctx, &form.Values{})
+	p := &pageRequest{ctx: ctx, call: c, language: web.Match(string(ctx.Request.Header.Peek("Accept-Language")))}
+	p.browser = headersOfBrowser(ctx, c.Site)
+	s.findSession(c, &p.browser)
+	c.Caller.Client = wire.WebClientName(c.Agent)
+	return p
 }
 
-// serveLogin tells the user of a browser which clients to use. There is no login form in this server.
-func (s *Server) serveLogin(ctx *fasthttp.RequestCtx) {
-	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &form.Values{}}
-	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
+// openPage makes the checks that all pages share. It returns the page to show if one fails.
+func (s *Server) openPage(p *pageRequest, r *pageRoute) (web.View, error) {
+	ctx, c := p.ctx, p.call
+	if !ctx.IsGet() && !ctx.IsHead() && !(r.posts && ctx.IsPost()) {
+		ctx.Response.Header.Set("Allow", "GET, HEAD, POST")
+		return web.Failure("Not allowed", "This page cannot be used in this way."), errPageMethod
+	}
 	if err := s.limitCall(ctx, c); err != nil {
-		s.writePage(ctx, err, pageData{Title: "Too many requests", Error: err.Error()})
-		return
+		return web.Failure("Too many requests", err.Error()), err
 	}
-	if c.Realm == 0 {
-		s.writePage(ctx, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain"),
-			pageData{Title: "Log in", Error: "There is no organization here."})
-		return
-	}
-	name, err := wire.Read(c, func(v realm.View) (string, error) { return v.Org().Name, nil })
-	if err != nil {
-		s.writePage(ctx, err, pageData{Title: "Log in", Error: s.errorText(err)})
-		return
-	}
-	v := pageData{Title: name, Text: name + " is used with Zulip apps, not in a browser. Log in with one, at " +
-		c.Site.URL + "."}
-	if c.Site.Deactivated {
-		v.Text = "This organization has been deactivated."
-	}
-	s.writePage(ctx, nil, v)
-}
-
-// linkCall returns the call of a link from an email, and the token at the end of the link.
-func (s *Server) linkCall(ctx *fasthttp.RequestCtx) (*wire.Call, string) {
-	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: &form.Values{},
-		Agent: string(ctx.UserAgent())}
-	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
-	c.Caller.Client = "website"
-	token, _ := ctx.UserValue("token").(string)
-	return c, token
-}
-
-// serveAddressConfirmation shows a page that asks for confirmation of a new email address; its button confirms. Opening
-// the link changes nothing: programs that check the links of emails open it, too.
-func (s *Server) serveAddressConfirmation(ctx *fasthttp.RequestCtx) {
-	c, token := s.linkCall(ctx)
-	v := pageData{Title: "New address"}
-	err := s.limitCall(ctx, c)
-	if err == nil && ctx.IsPost() {
-		var address string
-		address, err = wire.ConfirmAddress(c, token)
-		v.Text = "From now on, log in as " + address + "."
-	} else if err == nil {
-		var change realm.EmailChange
-		change, err = wire.FindAddressChange(c, token)
-		v.Text, v.Button = "Use "+change.To+" as your address from now on?", "Confirm"
-	}
-	if err != nil {
-		v.Text, v.Button, v.Error = "", "", s.errorText(err)
-	}
-	s.writePage(ctx, err, v)
-}
-
-func (s *Server) serveJoin(ctx *fasthttp.RequestCtx) {
-	c, token := s.linkCall(ctx)
-	if err := s.limitCall(ctx, c); err != nil {
-		s.writePage(ctx, err, pageData{Title: "Too many requests", Error: err.Error()})
-		return
-	}
-	invited, err := wire.FindInvite(c, token)
-	if err != nil {
-		s.writePage(ctx, err, pageData{Title: "Invitation", Error: s.errorText(err)})
-		return
-	}
-	v := pageData{Title: "Join " + invited.Org, Form: true, Multi: invited.Multi, Email: invited.Email}
-	if invited.Inviter != "" {
-		v.Text = invited.Inviter + " has invited you."
+	switch {
+	case r.anywhere:
+	case c.Realm == 0:
+		return web.Failure("Page not found", "There is no organization here."), errNoOrganization()
+	case c.Site.Deactivated:
+		p.redirect = deactivatedPath
+		return web.View{}, nil
 	}
 	if ctx.IsPost() {
-		args := ctx.PostArgs()
-		v.Name = string(args.Peek("full_name"))
-		if v.Multi {
-			v.Email = string(args.Peek("email"))
+		if tooManyParams(ctx.PostBody()) {
+			return web.Failure("Not allowed", "This page cannot be used in this way."), errTooManyParams
 		}
-		err = wire.JoinByInvite(c, token, v.Email, v.Name, string(args.Peek("password")))
-		if err == nil {
-			v = pageData{Title: "Welcome to " + invited.Org, Text: "Your account is ready. Log in at " + c.Site.URL +
-				" as " + v.Email + "."}
-		} else {
-			v.Error = s.errorText(err)
+		if err := s.checkCSRF(c, &p.browser, p.field(csrfField)); err != nil {
+			return web.Failure("Please try again", "This page was open too long, or it was sent from another site. "+
+				"Go back, load the page again and repeat."), err
 		}
 	}
-	s.writePage(ctx, err, v)
+	if r.needsLogin && c.Session == nil {
+		p.redirect = loginAddress(ctx)
+		return web.View{}, nil
+	}
+	if c.Session != nil {
+		s.keepSession(p)
+	}
+	return web.View{}, nil
+}
+
+// keepSession lets the browser keep the cookies of its session for two more weeks, and records the use if that is due.
+func (s *Server) keepSession(p *pageRequest) {
+	s.setSessionCookies(p.ctx, p.call, string(p.browser.cookieNamed(sessionCookie)))
+	s.renewSession(p.ctx, p.call)
+}
+
+var errPageMethod = realm.Refuse(realm.Invalid, "BAD_REQUEST", "Method Not Allowed")
+
+func errNoOrganization() error {
+	return realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
+}
+
+// deactivatedPath is the page about an organization that was deactivated (protocol).
+const deactivatedPath = "/accounts/deactivated/"
+
+// csrfOf returns the token for the forms of a page. A browser without a session gets a cookie with a token of its own.
+func (s *Server) csrfOf(p *pageRequest) string {
+	if p.call.Session != nil {
+		return masked(s.csrfToken(p.call))
+	}
+	cookie := p.browser.cookieNamed(csrfCookie)
+	if !wellFormedToken(cookie) {
+		cookie = []byte(s.options.Tools.Token(visitorCSRF))
+		setCookie(p.ctx, p.call.Site, csrfCookie, string(cookie), csrfCookieAge)
+	}
+	return masked(string(cookie))
+}
+
+// wellFormedToken reports whether a cookie can be a CSRF token that this server has set.
+func wellFormedToken(b []byte) bool {
+	return len(b) == visitorCSRF && bytes.IndexFunc(b, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) < 0
 }
 
 // errorText returns the message that a page may show for an error.
@@ -183,26 +181,80 @@ func (s *Server) errorText(err error) string {
 	return "Something went wrong. Please try again later."
 }
 
-// writePage writes a page that loads nothing, is not shown in frames, and does not leak its address, which is a
-// secret.
-func (s *Server) writePage(ctx *fasthttp.RequestCtx, err error, v pageData) {
-	var b bytes.Buffer
-	if err := pageTemplate.Execute(&b, v); err != nil {
-		panic("BUG: render page: " + err.Error())
-	}
+// writePage writes a page, with the status of err. A page of a view without a template says only that and why the
+// request failed.
+func (s *Server) writePage(p *pageRequest, err error, view web.View) {
+	ctx := p.ctx
 	status := fasthttp.StatusOK
 	if err != nil {
 		status, _ = wire.Failure(err)
 		setRetryAfter(ctx, err)
+		if view.Template == "" {
+			view = web.Failure("Something went wrong", s.errorText(err))
+		}
 	}
-	setCommonHeaders(ctx)
-	ctx.Response.Header.Set("Content-Security-Policy",
-		"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
-	ctx.Response.Header.Set("Referrer-Policy", "no-referrer")
-	ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
-	ctx.Response.Header.Del("Access-Control-Allow-Origin")
+	if err == errPageMethod {
+		status = fasthttp.StatusMethodNotAllowed
+	}
+	token := ""
+	if !ctx.IsHead() {
+		token = s.csrfOf(p)
+	}
+	body := web.Render(web.Page{Language: p.language, CSRF: token, View: view})
+	setPageHeaders(ctx)
+	ctx.Response.Header.Set("Content-Language", p.language.String())
 	ctx.Response.SkipBody = ctx.IsHead()
 	ctx.SetStatusCode(status)
 	ctx.SetContentType("text/html; charset=utf-8")
-	ctx.SetBody(b.Bytes())
+	ctx.SetBody(body)
 }
+
+// pagePolicy allows a page its stylesheet and forms to this server, nothing else.
+const pagePolicy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// setPageHeaders keeps a page out of caches and frames. Browsers send its address, which may be a secret, to this server
+// only: they must send it there, to say where a form comes from.
+func setPageHeaders(ctx *fasthttp.RequestCtx) {
+	setCommonHeaders(ctx)
+	h := &ctx.Response.Header
+	h.Set("Content-Security-Policy", pagePolicy)
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Vary", "Accept-Language, Cookie")
+}
+
+// fromBrowser reports whether the request comes from a browser and has no credentials.
+func fromBrowser(ctx *fasthttp.RequestCtx) bool {
+	h := &ctx.Request.Header
+	return len(h.Peek("Authorization")) == 0 && bytes.Contains(h.Peek("Accept"), []byte("text/html"))
+}
+
+// redirectToLogin redirects to the login page. The query is left out: it may contain secrets.
+func redirectToLogin(ctx *fasthttp.RequestCtx) {
+	setCommonHeaders(ctx)
+	ctx.Response.Header.Set("Location", loginAddress(ctx))
+	ctx.SetStatusCode(fasthttp.StatusFound)
+}
+
+// loginAddress returns the address of the login page from which the user returns to the requested path.
+func loginAddress(ctx *fasthttp.RequestCtx) string {
+	path := string(ctx.URI().PathOriginal())
+	if path == "/" {
+		return loginPath
+	}
+	return loginPath + "?next=" + url.QueryEscape(path)
+}
+
+// safeNext returns the path to which a user goes after a login: next if it is a path of this host, else "/". Browsers
+// read a path that begins with two slashes or backslashes as another host.
+func safeNext(next string) string {
+	ok := strings.HasPrefix(next, "/") && len(next) <= maxNextBytes && !strings.Contains(next, "\\") &&
+		strings.IndexFunc(next, func(r rune) bool { return r <= ' ' || r == 0x7f }) < 0
+	if u, err := url.Parse(next); !ok || err != nil || u.Host != "" || u.Scheme != "" || strings.HasPrefix(next, "//") {
+		return "/"
+	}
+	return next
+}
+
+// maxNextBytes limits the path to which a user returns after a login.
+const maxNextBytes = 2000

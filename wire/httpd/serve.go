@@ -36,7 +36,7 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 	}
 	c := s.call(ctx, params)
 	if !e.Open {
-		if err := s.authenticate(ctx, c, e); err != nil {
+		if err := s.authenticate(ctx, c, e, r); err != nil {
 			s.writeUnauthenticated(ctx, e, s.limitUnauthenticated(ctx, err))
 			return
 		}
@@ -103,7 +103,7 @@ func (s *Server) writeMethodNotAllowed(ctx *fasthttp.RequestCtx, methods []strin
 // call returns the call of a request, without account and body.
 func (s *Server) call(ctx *fasthttp.RequestCtx, params *form.Values) *wire.Call {
 	c := &wire.Call{Server: s.options.Server, Tools: s.options.Tools, Params: params, Agent: string(ctx.UserAgent()),
-		AuthVersion: s.options.Server.AuthVersion()}
+		AuthVersion: s.options.Server.AuthVersion(), Address: s.remote(ctx)}
 	c.Realm, c.Site = s.options.Realms.ByHost(strings.ToLower(string(ctx.Host())))
 	c.Caller.Client = clientName(params, c.Agent)
 	c.CountPasswordAttempt = func(account string) error { return s.countLogin(account, s.remote(ctx)) }
@@ -132,6 +132,7 @@ func (s *Server) writeUnauthenticated(ctx *fasthttp.RequestCtx, e *wire.Endpoint
 // attachBody gives c access to the body and its files. Of a streamed body it reads the parameters before the
 // first file.
 func attachBody(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) (err error) {
+	c.Header = func(name string) string { return string(ctx.Request.Header.Peek(name)) }
 	c.Body = func() []byte { return bytes.Clone(ctx.PostBody()) }
 	c.Files = func() ([]wire.File, error) { return multipartFiles(ctx) }
 	if e.Resumable() {
@@ -151,6 +152,9 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 		return s.park.Park(ctx, gone)
 	}
 	a, err := e.Run(c)
+	if c.NewSecret != "" {
+		s.setSessionCookies(ctx, c, c.NewSecret)
+	}
 	if _, waits := a.(wire.Parked); waits || parked {
 		return
 	}

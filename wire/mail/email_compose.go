@@ -70,6 +70,21 @@ func (Composer) AddressChanged(a realm.EmailChange, organization string) realm.E
 	}}
 }
 
+// NewLogin tells a user about a login with a browser.
+func (Composer) NewLogin(l realm.LoginEmail, s wire.Site) realm.Email {
+	device := wire.DeviceText(l.Session.Agent)
+	return realm.Email{To: l.User.Email, Subject: "New login to " + l.Org + " from " + device, Paragraphs: []string{
+		"Hello " + l.User.Name + ",",
+		"Your account in " + l.Org + " (" + s.Host + ") was just used to log in.",
+		"Time: " + time.Unix(l.Session.Opened, 0).UTC().Format(linkTime) + " (UTC)",
+		"Device: " + device,
+		"Address: " + l.Session.Address,
+		"If this was you, you can ignore this email. Otherwise change your password and end the session here:",
+		s.URL + wire.SessionsPath,
+		"You can switch these emails off in your notification settings.",
+	}}
+}
+
 // withLink returns the email with its placeholder replaced by its link.
 func withLink(email realm.Email, id realm.ID, s wire.Site, t *wire.Tools) realm.Email {
 	link := wire.EmailLink(email, id, s, t)

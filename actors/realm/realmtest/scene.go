@@ -136,9 +136,23 @@ func Try[A any](s *Scene, u realm.UserID, c realm.Command[A]) (A, error) {
 
 // RunTurn is Try for a function instead of a command, such as the result of Realm.Due.
 func RunTurn[A any](s *Scene, u realm.UserID, decide func(*realm.Turn) (A, error)) (A, error) {
+	return runTurnAs(s, callerOf(u), decide)
+}
+
+// DoAs is Do for a caller with credentials.
+func DoAs[A any](s *Scene, c realm.Caller, cmd realm.Command[A]) A {
+	s.T.Helper()
+	a, err := runTurnAs(s, c, cmd.Decide)
+	if err != nil {
+		s.T.Fatalf("%T by user %d: %v", cmd, c.User, err)
+	}
+	return a
+}
+
+func runTurnAs[A any](s *Scene, c realm.Caller, decide func(*realm.Turn) (A, error)) (A, error) {
 	s.Realm.SetClock(s.Now)
 	before := s.Realm.Seq()
-	a, facts, told, err := realm.RunTurn(s.Realm, callerOf(u), s.turnEnv(), decide)
+	a, facts, told, err := realm.RunTurn(s.Realm, c, s.turnEnv(), decide)
 	s.told = told
 	notices := map[realm.Seq][]any{}
 	for _, x := range told {

@@ -229,6 +229,13 @@ var AllBounds = []Bound{
 		limit:    constant(realm.MaxQueues),
 	},
 	{
+		Name:     "sessions_per_user",
+		Of:       "sessions of one user in browsers",
+		Overflow: "the one that was unused longest ends",
+		Reason:   "about 400 bytes each; more devices than one person uses",
+		limit:    constant(realm.MaxBrowserSessions),
+	},
+	{
 		Name:     "subscriptions_per_request",
 		Of:       "subscriptions that one request adds or removes: users times channels",
 		Overflow: "400",

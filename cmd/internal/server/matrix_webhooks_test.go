@@ -110,8 +110,12 @@ func matrixWebhooks(t *testing.T, l *coverage) {
 		}
 		s.check(s.call(&matrixUser{name: p.name, host: p.host}, "POST", path, "payload", `{"text":"x"}`).msg(), want,
 			"%s: a service with the user's key", p.name)
+		other := "" // the bot may also log in, as the requests of some services do
+		if p.host != ourHost {
+			other = "Account is not associated with this subdomain"
+		}
 		s.check(s.call(&matrixUser{name: p.name, host: p.host, email: s.by["webhook bot"].email,
-			key: s.by["webhook bot"].key}, "POST", "/external/slack_incoming", "payload", `{"text":"x"}`).msg(), noKey,
+			key: s.by["webhook bot"].key}, "POST", "/external/slack_incoming", "payload", `{"text":"x"}`).msg(), other,
 			"%s: a service with a login instead of a key", p.name)
 	}
 	s.summary()

@@ -35,6 +35,7 @@ var operatorCommands = map[string]operatorCommand{
 	"user-keys":     userKeys,
 	"user-password": userPassword,
 	"user-grant":    userGrant,
+	"user-sessions": userSessions,
 }
 
 // realm returns the organization that the argument realm names by its subdomain.
@@ -297,6 +298,37 @@ func userPassword(o *operator, args map[string]string) (any, error) {
 	_, err = execute(o.orgs, id, systemCaller, realm.SetPassword{
 		User: u, Hash: hash, KeepKeys: args["keep-keys"] == "true"})
 	return map[string]any{"email": args["email"]}, err
+}
+
+// userSessions ends the sessions of a user that the argument end names: one by its id, or all. Then it lists the
+// others, the one used last first.
+func userSessions(o *operator, args map[string]string) (any, error) {
+	id, u, err := o.user(args)
+	if err != nil {
+		return nil, err
+	}
+	if which := args["end"]; which != "" {
+		cmd := realm.EndBrowserSessions{User: u}
+		if which != "all" {
+			if cmd.ID, err = strconv.ParseInt(which, 10, 64); err != nil || cmd.ID <= 0 {
+				return nil, fmt.Errorf("--end must be the id of a session, or all, not %q", which)
+			}
+		}
+		if _, err := execute(o.orgs, id, systemCaller, cmd); err != nil {
+			return nil, err
+		}
+	}
+	return o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+		list := []any{}
+		for _, s := range v.BrowserSessions(u) {
+			list = append(list, map[string]any{
+				"id": s.ID, "device": wire.DeviceText(s.Agent), "agent": s.Agent, "address": s.Address,
+				"opened":   time.Unix(s.Opened, 0).UTC().Format(time.RFC3339),
+				"last_use": time.Unix(s.Used, 0).UTC().Format(time.DateOnly),
+			})
+		}
+		return map[string]any{"sessions": list}, nil
+	})
 }
 
 func userGrant(o *operator, args map[string]string) (any, error) {

@@ -290,6 +290,11 @@ func (s *Server) buildTools() error {
 		Emails:             mail.Composer{},
 		DailyInvites:       s.DailyInvites,
 	}
+	services, err := ReadIntegrations(s.Integrations)
+	if err != nil {
+		return err
+	}
+	s.tools.Integrations = wire.NewIntegrations(services)
 	sender, err := s.newMailer(rootHost, s.tools, s.log)
 	if err != nil {
 		return err

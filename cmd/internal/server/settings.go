@@ -47,6 +47,7 @@ type Settings struct {
 
 	JWTKeys       string
 	WebhooksAllow string
+	Integrations  string
 	PreviewsAllow string
 
 	SMTPHost     string
@@ -255,6 +256,11 @@ var AllSettings = []Setting{
 		Name: "webhooks-allow", Type: Text, Group: groupAccess,
 		Meaning: "private networks, comma-separated, that outgoing-webhook bots are allowed to call",
 		field:   func(s *Settings) any { return &s.WebhooksAllow },
+	},
+	{
+		Name: "integrations", Type: Text, Group: groupAccess,
+		Meaning: "folder with files of integrations (TOML) besides the included ones",
+		field:   func(s *Settings) any { return &s.Integrations },
 	},
 	{
 		Name: "previews-allow", Type: Text, Group: groupAccess,

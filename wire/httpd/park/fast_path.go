@@ -1,6 +1,9 @@
 package park
 
-import "net/netip"
+import (
+	"bytes"
+	"net/netip"
+)
 
 // FastPath handles requests on the loop that read them, without a goroutine, without fasthttp and without a copy.
 // It is for the requests that a chat server gets more often than all others together: event polls, messages and
@@ -60,6 +63,9 @@ func (m *Memo) setNumber(number []byte) {
 		m.lastDigits = uint8(copy(m.lastNumber[:], number))
 	}
 }
+
+// path returns the path of the remembered request.
+func (m *Memo) path() []byte { return m.template[bytes.IndexByte(m.template, ' ')+1:] }
 
 // appendRequest appends the latest request to b. It reports false if its number was too long.
 func (m *Memo) appendRequest(b []byte) ([]byte, bool) {

@@ -21,6 +21,9 @@ func (q *FastRequest) ParkBriefly(p *Parked, extra []byte) {
 func (q *FastRequest) parkAs(p *Parked, as Parked) {
 	c, s := q.c, q.c.l.s
 	*p = as
+	if p.private = s.isPrivate(q.Target); q.remembered {
+		p.private = s.isPrivate(c.memo.path())
+	}
 	p.afterDrain = s.draining.Load()
 	p.remembered = q.remembered
 	q.taken = true

@@ -35,6 +35,10 @@ type Config struct {
 	AnswerHeader []byte
 	// PollHeader replaces AnswerHeader in the answers to parked requests; nil means AnswerHeader.
 	PollHeader []byte
+	// PrivateHeader replaces both in the answers to parked requests whose path begins with PrivatePrefix; an empty
+	// prefix means no path.
+	PrivatePrefix string
+	PrivateHeader []byte
 
 	// OnDrain is called once when Shutdown begins, after the listeners were closed. The owner of parked requests
 	// must answer them now, including those that reach it only now. Requests parked later are dropped and their

@@ -20,6 +20,7 @@ type Parked struct {
 	brief       bool   // made by ParkBriefly: answered soon, even if its client shuts down its sending side
 	afterDrain  bool   // parked while the server drained, so OnDrain does not cover it
 	remembered  bool   // the connection's memo holds this request
+	private     bool   // Config.PrivateHeader is part of the answer
 	keepAlive   bool   // an HTTP/1.0 client must be told that the connection stays open
 }
 
@@ -42,6 +43,7 @@ func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
 		headerLines: s.extraLines(&ctx.Response.Header),
 		closeAfter:  close,
 		headOnly:    ctx.IsHead(),
+		private:     s.isPrivate(ctx.Path()),
 		afterDrain:  s.draining.Load(),
 		keepAlive:   !close && !ctx.Request.Header.IsHTTP11(),
 	}
@@ -54,6 +56,12 @@ func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
 	s.parked.Add(1)
 	r.conn.park(p)
 	return p
+}
+
+// isPrivate reports whether answers to requests for a path get Config.PrivateHeader.
+func (s *Server) isPrivate(path []byte) bool {
+	prefix := s.cfg.PrivatePrefix
+	return prefix != "" && len(path) >= len(prefix) && string(path[:len(prefix)]) == prefix
 }
 
 // Answer sends a response with the joined parts as its JSON body. It never blocks and does not keep the parts. It
@@ -126,7 +134,10 @@ func (s *Server) compose(b []byte, p *Parked, last bool, status int, parts [][]b
 		size += len(part)
 	}
 	always := s.cfg.PollHeader
-	if p.brief {
+	switch {
+	case p.private:
+		always = s.cfg.PrivateHeader
+	case p.brief:
 		always = s.cfg.AnswerHeader
 	}
 	b = s.appendHead(b, status, size, always)

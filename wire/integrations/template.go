@@ -1,0 +1,245 @@
+package integrations
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+	"text/template"
+	"text/template/parse"
+)
+
+const (
+	// MaxSteps bounds the work of one template: passes of loops, calls of templates and functions. The largest known
+	// payload, a push of 1,000 commits, needs 15,000.
+	MaxSteps = 200_000
+	// MaxTextBytes bounds the output of one template. Messages have at most 10,000 characters of at most 4 bytes.
+	MaxTextBytes = 64 << 10
+	// maxPattern bounds the length of a regular expression in a template, whose compilation takes memory.
+	maxPattern = 1000
+)
+
+// errFull ends a template whose output is longer than a message can be.
+var errFull = errors.New("the output is full")
+
+// errSteps ends a template that runs too long.
+var errSteps = fmt.Errorf("more than %d steps", MaxSteps)
+
+// program is the compiled set of a service's templates. Instances are reused, because binding the functions to a
+// request takes a copy of the set.
+type program struct {
+	set      *template.Template
+	patterns map[string]*regexp.Regexp
+	done     map[*parse.Tree]bool // the trees that the rewriter has changed
+	idle     sync.Pool            // of *instance
+}
+
+// instance runs the templates of a program for one request at a time.
+type instance struct {
+	set *template.Template
+	run *execution
+}
+
+// newProgram returns an empty program.
+func newProgram() *program {
+	p := &program{patterns: map[string]*regexp.Regexp{}, done: map[*parse.Tree]bool{}}
+	p.set = template.New("").Option("missingkey=error").Funcs((&execution{program: p}).functions())
+	return p
+}
+
+// add parses a template and stores it under a name. The templates that it defines become part of the program.
+func (p *program) add(name, text string) error {
+	before := map[string]*parse.Tree{}
+	for _, t := range p.set.Templates() {
+		before[t.Name()] = t.Tree
+	}
+	if _, err := p.set.New(name).Parse(text); err != nil {
+		return err
+	}
+	for _, t := range p.set.Templates() {
+		if tree := before[t.Name()]; tree != nil && tree != t.Tree {
+			return fmt.Errorf("template %q is defined twice", t.Name())
+		}
+		if t.Tree == nil || p.done[t.Tree] {
+			continue
+		}
+		p.done[t.Tree] = true
+		r := rewriter{program: p, tree: t.Tree}
+		r.list(t.Tree.Root)
+		r.count(t.Tree.Root)
+		if r.err != nil {
+			return r.err
+		}
+	}
+	return nil
+}
+
+// finish checks that every template that is called exists.
+func (p *program) finish() error {
+	for _, t := range p.set.Templates() {
+		if t.Tree == nil {
+			continue
+		}
+		for _, name := range called(t.Tree.Root) {
+			if p.set.Lookup(name) == nil {
+				return fmt.Errorf("template %q calls %q, which is not defined", t.Name(), name)
+			}
+		}
+	}
+	return nil
+}
+
+// take returns an instance bound to an execution. give returns it.
+func (p *program) take(root any, r Request) *instance {
+	i, ok := p.idle.Get().(*instance)
+	if !ok {
+		run := &execution{program: p}
+		set, err := p.set.Clone()
+		if err != nil {
+			panic("integrations: a parsed template cannot be cloned: " + err.Error()) // only after an execution
+		}
+		i = &instance{set: set.Funcs(run.functions()), run: run}
+	}
+	i.run.root, i.run.request, i.run.steps, i.run.captured, i.run.orders = root, r, 0, nil, nil
+	return i
+}
+
+func (p *program) give(i *instance) {
+	i.run.root, i.run.request, i.run.captured, i.run.orders = nil, Request{}, nil, nil
+	p.idle.Put(i)
+}
+
+// render returns the output of a template. If the output is too long, it is cut off.
+func (i *instance) render(name string, dot any) (string, error) {
+	var w limitedWriter
+	err := i.set.ExecuteTemplate(&w, name, dot)
+	if errors.Is(err, errFull) {
+		err = nil
+	}
+	return w.String(), err
+}
+
+// limitedWriter takes up to MaxTextBytes.
+type limitedWriter struct{ bytes.Buffer }
+
+func (w *limitedWriter) Write(p []byte) (int, error) {
+	if room := MaxTextBytes - w.Len(); len(p) > room {
+		w.Buffer.Write(p[:room])
+		return room, errFull
+	}
+	return w.Buffer.Write(p)
+}
+
+// rewriter changes the tree of a template: values are printed through "printed", and loops and called templates begin
+// with "step". Regular expressions are compiled.
+type rewriter struct {
+	program *program
+	tree    *parse.Tree
+	err     error
+}
+
+func (r *rewriter) list(l *parse.ListNode) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		switch n := n.(type) {
+		case *parse.ActionNode:
+			r.pipe(n.Pipe)
+			if len(n.Pipe.Decl) == 0 {
+				n.Pipe.Cmds = append(n.Pipe.Cmds, r.call("printed", n.Pos))
+			}
+		case *parse.IfNode:
+			r.branch(&n.BranchNode)
+		case *parse.WithNode:
+			r.branch(&n.BranchNode)
+		case *parse.RangeNode:
+			r.branch(&n.BranchNode)
+			r.count(n.List)
+		case *parse.TemplateNode:
+			r.pipe(n.Pipe)
+		}
+	}
+}
+
+func (r *rewriter) branch(b *parse.BranchNode) {
+	r.pipe(b.Pipe)
+	r.list(b.List)
+	r.list(b.ElseList)
+}
+
+// pipe compiles the regular expressions in a pipeline.
+func (r *rewriter) pipe(p *parse.PipeNode) {
+	if p == nil {
+		return
+	}
+	for _, cmd := range p.Cmds {
+		for _, arg := range cmd.Args {
+			if inner, ok := arg.(*parse.PipeNode); ok {
+				r.pipe(inner)
+			}
+		}
+		name, ok := cmd.Args[0].(*parse.IdentifierNode)
+		if !ok || !takesPattern[name.Ident] {
+			continue
+		}
+		if len(cmd.Args) < 2 {
+			r.fail("%s needs a pattern", name.Ident)
+			continue
+		}
+		pattern, ok := cmd.Args[1].(*parse.StringNode)
+		if !ok || len(pattern.Text) > maxPattern {
+			r.fail("the pattern of %s must be a constant of at most %d bytes", name.Ident, maxPattern)
+			continue
+		}
+		re, err := regexp.Compile(pattern.Text)
+		if err != nil {
+			r.fail("%v", err)
+			continue
+		}
+		r.program.patterns[pattern.Text] = re
+	}
+}
+
+func (r *rewriter) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("template %q: "+format, append([]any{r.tree.Name}, args...)...)
+	}
+}
+
+// count puts a call of "step" at the beginning of a list.
+func (r *rewriter) count(l *parse.ListNode) {
+	pipe := &parse.PipeNode{NodeType: parse.NodePipe, Pos: l.Pos, Line: 1,
+		Cmds: []*parse.CommandNode{r.call("step", l.Pos)}}
+	step := &parse.ActionNode{NodeType: parse.NodeAction, Pos: l.Pos, Line: 1, Pipe: pipe}
+	l.Nodes = append([]parse.Node{step}, l.Nodes...)
+}
+
+func (r *rewriter) call(function string, at parse.Pos) *parse.CommandNode {
+	name := parse.NewIdentifier(function).SetTree(r.tree).SetPos(at)
+	return &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{name}}
+}
+
+// called returns the names of the templates that a list calls.
+func called(l *parse.ListNode) (names []string) {
+	if l == nil {
+		return nil
+	}
+	branch := func(b parse.BranchNode) {
+		names = append(append(names, called(b.List)...), called(b.ElseList)...)
+	}
+	for _, n := range l.Nodes {
+		switch n := n.(type) {
+		case *parse.TemplateNode:
+			names = append(names, n.Name)
+		case *parse.IfNode:
+			branch(n.BranchNode)
+		case *parse.WithNode:
+			branch(n.BranchNode)
+		case *parse.RangeNode:
+			branch(n.BranchNode)
+		}
+	}
+	return names
+}

@@ -1,0 +1,119 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+
+	"parley/actors/realm"
+)
+
+// webEndpoints are served below /json only. They take the place of endpoints of the API with the same method and path.
+var webEndpoints = []Endpoint{
+	Custom("POST", "/fetch_api_key", fetchOwnKey).Returns("{api_key: str, email: str}"),
+}
+
+// WebEndpoints returns the endpoints that are served below /json only, for callers with a browser session.
+func WebEndpoints() []Endpoint { return webEndpoints }
+
+// SessionsPath is the path of the page with a user's browser sessions.
+const SessionsPath = "/accounts/sessions/"
+
+type ownKeyForm struct {
+	Password string `form:"password"`
+}
+
+// fetchOwnKey returns the API key of the caller, who confirms the password.
+func fetchOwnKey(c *Call, f ownKeyForm) (Answer, error) {
+	right, err := c.checkPassword(c.Account.Email, f.Password, c.Account.Password)
+	if err != nil {
+		return nil, err
+	}
+	if !right {
+		return nil, realm.BadRequest("Password is incorrect.")
+	}
+	key, err := Execute(c, realm.IssueAPIKey{User: c.Account.User})
+	return Answer{"api_key": key, "email": c.Account.Email}, err
+}
+
+// LogIn checks a password and opens a browser session. The refusals are those of fetch_api_key.
+func LogIn(c *Call, email, password string) (realm.OpenedBrowserSession, error) {
+	var none realm.OpenedBrowserSession
+	a, hash, err := accountByPassword(c, email, password)
+	if err != nil {
+		return none, err
+	}
+	if !a.Active {
+		return none, errAccountDeactivated()
+	}
+	return OpenSession(c, realm.LogIn{User: a.User, Password: hash})
+}
+
+// OpenSession opens a browser session for a user whose credentials were checked.
+func OpenSession(c *Call, login realm.LogIn) (realm.OpenedBrowserSession, error) {
+	cmd := realm.OpenBrowserSession{LogIn: login, Agent: c.Agent, Address: c.Address}
+	if c.Tools.Emails != nil {
+		cmd.Compose = func(l realm.LoginEmail) realm.Email { return c.Tools.Emails.NewLogin(l, c.Site) }
+	}
+	system := &Call{Server: c.Server, Realm: c.Realm, Caller: realm.Caller{System: true, Client: c.Caller.Client}}
+	return Execute(system, cmd)
+}
+
+// CSRFToken returns the token that every request of a browser session that changes something must contain. It stays
+// the same when the session gets a new secret, so that open pages continue to work.
+func CSRFToken(t *Tools, id realm.ID, u realm.UserID, session int64) string {
+	return t.Sign("CSRF token of " + strconv.Itoa(int(id)) + "/" + u.String() + "/" +
+		strconv.FormatInt(session, 10))[:csrfTokenLength]
+}
+
+// csrfTokenLength is the length of a CSRF token in hexadecimal digits.
+const csrfTokenLength = 32
+
+// WebClientName returns the client name of a request with a browser session: the name of an app that shows web pages,
+// or "website" for every browser (protocol).
+func WebClientName(agent string) string {
+	if name := ClientName(agent); strings.HasPrefix(name, "Zulip") {
+		return name
+	}
+	return "website"
+}
+
+// agentNames has the parts of User-Agent headers from which DeviceName takes the names of programs and systems. The
+// order matters: most browsers claim to be others as well.
+var agentNames = [2][][2]string{
+	{
+		{"ZulipElectron", "Zulip"}, {"Edg", "Edge"}, {"OPR/", "Opera"}, {"Vivaldi", "Vivaldi"},
+		{"Firefox", "Firefox"}, {"FxiOS", "Firefox"}, {"CriOS", "Chrome"}, {"Chrome", "Chrome"}, {"Safari", "Safari"},
+		{"curl", "curl"},
+	},
+	{
+		{"Android", "Android"}, {"iPhone", "iOS"}, {"iPad", "iOS"}, {"CrOS", "ChromeOS"}, {"Windows", "Windows"},
+		{"Mac OS", "macOS"}, {"Macintosh", "macOS"}, {"Linux", "Linux"},
+	},
+}
+
+// DeviceName returns the browser and the system of a User-Agent header, such as "Firefox" and "Linux"; "" for those
+// that it does not know.
+func DeviceName(agent string) (browser, system string) {
+	var found [2]string
+	for i, names := range agentNames {
+		for _, n := range names {
+			if strings.Contains(agent, n[0]) {
+				found[i] = n[1]
+				break
+			}
+		}
+	}
+	return found[0], found[1]
+}
+
+// DeviceText returns the browser and the system of a User-Agent header in words.
+func DeviceText(agent string) string {
+	browser, system := DeviceName(agent)
+	switch {
+	case browser != "" && system != "":
+		return browser + " on " + system
+	case browser+system != "":
+		return browser + system
+	}
+	return "an unknown browser"
+}

@@ -1,0 +1,66 @@
+package web
+
+// Message is a page with text only.
+func Message(title, text string) View {
+	return View{Template: "message", Title: title, Data: text}
+}
+
+// Failure is a page that says why a request failed.
+func Failure(title, reason string) View {
+	return View{Template: "message", Title: title, Error: reason, Data: ""}
+}
+
+// LoginForm is the data of the page with the login form.
+type LoginForm struct {
+	URL      string // of the organization, for apps
+	Email    string // as entered before
+	Next     string // path to which the user returns
+	Reset    bool   // a forgotten password can be replaced
+	Register bool   // a user can sign up without an invitation
+}
+
+// Login is the page with the login form.
+func Login(organization string, f LoginForm) View {
+	return View{Template: "login", Title: organization, Data: f}
+}
+
+// JoinForm is the data of the page of an invitation.
+type JoinForm struct {
+	Inviter     string // "" if unknown
+	Email, Name string
+	Multi       bool // the user chooses the address
+}
+
+// Join is the page on which an invited person makes an account.
+func Join(organization string, f JoinForm) View {
+	return View{Template: "join", Title: organization, Data: f}
+}
+
+// Confirm is a page with a question and a button that answers yes.
+func Confirm(title, question, button string) View {
+	return View{Template: "confirm", Title: title, Data: [2]string{question, button}}
+}
+
+// Session is one browser session as its user sees it.
+type Session struct {
+	ID           int64
+	Device       string
+	Address      string
+	Opened, Used string // dates
+	Own          bool   // the page was loaded with it
+}
+
+// Sessions is the page with a user's browser sessions.
+func Sessions(list []Session) View {
+	return View{Template: "sessions", Title: "Your sessions", Data: list}
+}
+
+// HomeData is the data of the start page.
+type HomeData struct {
+	URL, Name, Email string
+}
+
+// Home is the start page of a user.
+func Home(organization string, d HomeData) View {
+	return View{Template: "home", Title: organization, Data: d}
+}

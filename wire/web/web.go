@@ -1,0 +1,146 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/json"
+	"html/template"
+	"path"
+	"strings"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+	"golang.org/x/text/message/catalog"
+)
+
+//go:embed templates locale style.css
+var content embed.FS
+
+// Language is a language of pages.
+type Language = language.Tag
+
+// Page is one page to be rendered.
+type Page struct {
+	Language Language // of Match
+	CSRF     string   // token for the page's forms
+	View
+}
+
+// View is the content of a page: the name of its template, its title, and the data that the template shows.
+type View struct {
+	Template string
+	Title    string // in English, or a name, which is not translated
+	Error    string // shown above the content; "" for none
+	Data     any
+}
+
+// StylePath is the path of the stylesheet. It changes with the content, so browsers can keep the file for ever.
+var StylePath = "/static/parley/style-" + hash(Style()) + ".css"
+
+// Style returns the stylesheet.
+func Style() []byte { return mustRead("style.css") }
+
+func hash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6])
+}
+
+func mustRead(name string) []byte {
+	b, err := content.ReadFile(name)
+	if err != nil {
+		panic("BUG: read embedded file: " + err.Error())
+	}
+	return b
+}
+
+// languages are the languages with translations; the first one is the fallback.
+var languages, texts = loadTexts()
+
+var matcher = language.NewMatcher(languages)
+
+// loadTexts reads the translations.
+func loadTexts() ([]language.Tag, *catalog.Builder) {
+	tags, c := []language.Tag{language.English}, catalog.NewBuilder(catalog.Fallback(language.English))
+	files, err := content.ReadDir("locale")
+	if err != nil {
+		panic("BUG: list translations: " + err.Error())
+	}
+	for _, f := range files {
+		tag := language.MustParse(strings.TrimSuffix(f.Name(), ".json"))
+		var list map[string]string
+		if err := json.Unmarshal(mustRead(path.Join("locale", f.Name())), &list); err != nil {
+			panic("BUG: translations " + f.Name() + ": " + err.Error())
+		}
+		for english, translated := range list {
+			if err := c.SetString(tag, english, translated); err != nil {
+				panic("BUG: translation of " + english + ": " + err.Error())
+			}
+		}
+		tags = append(tags, tag)
+	}
+	return tags, c
+}
+
+// Languages returns the languages in which pages can be shown.
+func Languages() []Language { return languages }
+
+// Match returns the language of a page for the value of an Accept-Language header.
+func Match(accept string) Language {
+	wanted, _, err := language.ParseAcceptLanguage(accept)
+	if err != nil {
+		return languages[0]
+	}
+	_, index, _ := matcher.Match(wanted...)
+	return languages[index]
+}
+
+// templates has every template by language and name.
+var templates = parseTemplates()
+
+func parseTemplates() map[language.Tag]map[string]*template.Template {
+	files, err := content.ReadDir("templates")
+	if err != nil {
+		panic("BUG: list templates: " + err.Error())
+	}
+	all := map[language.Tag]map[string]*template.Template{}
+	for _, tag := range languages {
+		printer := message.NewPrinter(tag, message.Catalog(texts))
+		layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
+			"t":     func(english string, args ...any) string { return translate(printer, english, args) },
+			"style": func() string { return StylePath },
+		}).Parse(string(mustRead("templates/layout.html"))))
+		all[tag] = map[string]*template.Template{}
+		for _, f := range files {
+			if f.Name() == "layout.html" {
+				continue
+			}
+			t := template.Must(template.Must(layout.Clone()).Parse(string(mustRead("templates/" + f.Name()))))
+			all[tag][strings.TrimSuffix(f.Name(), ".html")] = t
+		}
+	}
+	return all
+}
+
+// translate returns a text in the language of the printer. Without args, % has no meaning in it: so a text from
+// elsewhere, such as an error, is never taken for a format.
+func translate(p *message.Printer, english string, args []any) string {
+	if len(args) == 0 && strings.Contains(english, "%") {
+		return english
+	}
+	return p.Sprintf(english, args...)
+}
+
+// Render returns the HTML of a page.
+func Render(p Page) []byte {
+	t := templates[p.Language][p.Template]
+	if t == nil {
+		panic("BUG: no template " + p.Template + " in " + p.Language.String())
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, p); err != nil {
+		panic("BUG: render page: " + err.Error())
+	}
+	return b.Bytes()
+}

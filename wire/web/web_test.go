@@ -1,0 +1,104 @@
+package web
+
+import (
+	"encoding/json"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// views is a View of each template, with text that must be escaped.
+var views = []View{
+	Message("Log in", "100% <b>bold</b>"),
+	Failure("Page not found", "<b>bold</b>"),
+	Login("A <b>bold</b> org", LoginForm{URL: "https://chat.example", Email: `"<b>`, Next: `/"<b>`, Reset: true,
+		Register: true}),
+	Join("A <b>bold</b> org %s", JoinForm{Inviter: "<b>Ann</b> %d", Email: `"<b>`, Name: `"<b>`}),
+	Confirm("New address", "<b>Really?</b>", "Confirm"),
+	Sessions([]Session{{ID: 1, Device: "<b>", Own: true}, {ID: 2, Device: "<b>"}}),
+	Home("A <b>bold</b> org", HomeData{URL: "https://chat.example", Name: "<b>", Email: "a@example.org"}),
+}
+
+// Every template is rendered in every language: escaped, without scripts, with a title, a heading and labelled fields.
+func TestPages(t *testing.T) {
+	seen := map[string]bool{}
+	field, label := regexp.MustCompile(`<input (type="email"|type="password"|name)`), regexp.MustCompile(`<label>`)
+	for _, v := range views {
+		seen[v.Template] = true
+		for _, language := range Languages() {
+			html := string(Render(Page{Language: language, CSRF: "token", View: v}))
+			for _, want := range []string{`<html lang="` + language.String() + `">`, "<title>", "<h1>", "<main>",
+				StylePath} {
+				if !strings.Contains(html, want) {
+					t.Errorf("%s in %s: no %s\n%s", v.Template, language, want, html)
+				}
+			}
+			for _, never := range []string{"<b>", "<script", "style=", "%!", "ZgotmplZ"} {
+				if strings.Contains(html, never) {
+					t.Errorf("%s in %s contains %s\n%s", v.Template, language, never, html)
+				}
+			}
+			if f, l := len(field.FindAllString(html, -1)), len(label.FindAllString(html, -1)); f != l {
+				t.Errorf("%s in %s: %d fields, %d labels", v.Template, language, f, l)
+			}
+			if n := strings.Count(html, `method="post"`); n != strings.Count(
+				html,
+				`name="csrfmiddlewaretoken" value="token"`,
+			) {
+				t.Errorf("%s in %s: a form of %d has no token\n%s", v.Template, language, n, html)
+			}
+		}
+	}
+	files, err := content.ReadDir("templates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if name := strings.TrimSuffix(f.Name(), ".html"); name != "layout" && !seen[name] {
+			t.Errorf("template %s is not tested: add a view", name)
+		}
+	}
+}
+
+var translated = regexp.MustCompile(`\bt "([^"]+)"`)
+
+// Every translation file has each text of the templates, and each has the same arguments.
+func TestTranslations(t *testing.T) {
+	files, err := content.ReadDir("locale")
+	if err != nil {
+		t.Fatal(err)
+	}
+	templates, err := content.ReadDir("templates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		var list map[string]string
+		if err := json.Unmarshal(mustRead(path.Join("locale", f.Name())), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range templates {
+			for _, m := range translated.FindAllStringSubmatch(string(mustRead("templates/"+name.Name())), -1) {
+				if list[m[1]] == "" {
+					t.Errorf("%s has no translation of %q in %s", f.Name(), m[1], name.Name())
+				}
+			}
+		}
+		for english, text := range list {
+			if strings.Count(english, "%s") != strings.Count(text, "%s") {
+				t.Errorf("%s: %q and %q have different arguments", f.Name(), english, text)
+			}
+		}
+	}
+}
+
+// A page is shown in the language that the browser prefers among those that exist, else in English.
+func TestMatch(t *testing.T) {
+	for accept, want := range map[string]string{"": "en", "de-AT,de;q=0.9,en;q=0.5": "de", "en-GB,de;q=0.1": "en",
+		"xx": "en", "fr;q=1, de;q=0.5": "de", ";;;": "en"} {
+		if got := Match(accept).String(); got != want {
+			t.Errorf("Accept-Language %q: %s, want %s", accept, got, want)
+		}
+	}
+}
