@@ -93,7 +93,7 @@ func New(o Options) *Server {
 	}
 	if n := o.Limits.Visitor; n > 0 {
 		s.visitors = newLimiter(n, requestWindow)
-		s.drawings = newLimiter(drawingsPerMinute, requestWindow)
+		s.drawings = newLimiter(MaxDrawingsPerMinute, requestWindow)
 	}
 	if n := o.Limits.Login; n > 0 {
 		s.logins = newLimiter(n, loginWindow)

@@ -40,6 +40,14 @@ var AllBounds = []Bound{
 		hits:     func(r *metricReading) int64 { return r.http.Refused["conns"] },
 	},
 	{
+		Name:     "connections_per_network",
+		Of:       "open connections of one IPv4 address or IPv6 /64, trusted proxies apart",
+		Overflow: "answered 503 and closed",
+		Reason:   "one network must not use up the connections of all others; a large office fits",
+		limit:    func(r *metricReading) int64 { return int64(r.park.MaxConnsPerIP) },
+		hits:     func(r *metricReading) int64 { return r.http.Refused["conns_per_ip"] },
+	},
+	{
 		Name:     "requests",
 		Of:       "requests in handlers",
 		Overflow: "503",
@@ -123,6 +131,13 @@ var AllBounds = []Bound{
 		Reason:   "drawing takes processor time",
 		limit:    constant(httpd.MaxIdenticonsPending),
 		used:     func(r *metricReading) int64 { return r.server.http.IdenticonsPending() },
+	},
+	{
+		Name:     "avatars_drawn_per_minute",
+		Of:       "generated avatars that one network has drawn in a minute; cached ones do not count",
+		Overflow: "429",
+		Reason:   "the users of a large organization fit; drawing more takes processor time from all users",
+		limit:    constant(httpd.MaxDrawingsPerMinute),
 	},
 	{
 		Name:     "cached_avatars",
