@@ -60,9 +60,9 @@ func ErrNotLoggedIn() error {
 }
 
 // CheckCredentials refuses callers whose API key was revoked or has expired, whose browser session ended, whose account
-// was deactivated, or whose organization was closed after the request had been authenticated. A request can take minutes,
-// such as an upload, and must not act with rights that were withdrawn meanwhile. The texts are those of a request that
-// begins now.
+// was deactivated, or whose organization was closed after the request had been authenticated. A request can take
+// minutes, such as an upload, and must not act with rights that were withdrawn meanwhile. The texts are those of a
+// request that begins now.
 func (r *Realm) CheckCredentials(c Caller, now int64) error {
 	if c.System {
 		return nil

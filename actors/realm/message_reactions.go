@@ -147,7 +147,10 @@ func (r *Realm) reactionNotices(id MessageID, u UserID, event func(name string) 
 	if len(hidden) == 0 {
 		return []Notice{{To: to, Event: event(r.users.must(u).Name)}}
 	}
-	return []Notice{{To: withoutUsers(to, hidden), Event: event(r.users.must(u).Name)}, {To: hidden, Event: event("")}}
+	return []Notice{
+		{To: withoutUsers(to, hidden), Event: event(r.users.must(u).Name)},
+		{To: hidden, Event: event("")},
+	}
 }
 
 // RemoveReaction asks to remove the caller's reaction from a message.

@@ -14,7 +14,11 @@ func TestReactionEventsHaveTheUsersName(t *testing.T) {
 	realmtest.Do(s, ann, Subscribe{
 		Channels: []ChannelToJoin{{Name: "shared"}}, Principals: []Principal{{ID: guest}}, AllOrNothing: true,
 	})
-	m := realmtest.Do(s, ann, SendMessage{ToChannel: true, ChannelName: "shared", Topic: "t", Body: Body{Text: "hi"}}).ID
+	m := realmtest.Do(
+		s,
+		ann,
+		SendMessage{ToChannel: true, ChannelName: "shared", Topic: "t", Body: Body{Text: "hi"}},
+	).ID
 	expect := func(names map[UserID]string) {
 		t.Helper()
 		for u, want := range names {

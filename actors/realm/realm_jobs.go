@@ -20,8 +20,8 @@ import (
 // everything is done, or, if the first turn did not reach the disk, nothing. Success means that all is done or certain
 // to be done. Channels that were archived and messages that were moved or deleted in the meantime are skipped.
 //
-// Each step checks the caller's account, credentials and permissions again. If one of them was withdrawn, the job stops: the
-// rest is not done, and the caller's request is refused.
+// Each step checks the caller's account, credentials and permissions again. If one of them was withdrawn, the job stops:
+// the rest is not done, and the caller's request is refused.
 //
 // A message with very many possible recipients of notifications becomes a job, too. Two other kinds of work proceed in
 // steps in the same way, from rows of their own. channel_leave.go marks the messages of channels that were left as
@@ -174,7 +174,8 @@ func (t *Turn) stepJob(id int64) {
 }
 
 // mayContinue reports whether the caller of a job still has everything that the next step needs: an active account in
-// an active organization, the API key or browser session of the request, and the permissions that the first turn checked.
+// an active organization, the API key or browser session of the request, and the permissions that the first turn
+// checked.
 func (t *Turn) mayContinue(j *Job) bool {
 	me := t.Me()
 	if me == nil || !me.Active || t.Org().Deactivated ||

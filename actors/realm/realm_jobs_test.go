@@ -364,7 +364,8 @@ func TestJobsStopWithTheRightsOfTheirCaller(t *testing.T) {
 		do(s, s.owner, EditUser{User: s.admin, Role: ptr(Member)})
 	}
 	// Each start begins a job of the administrator and returns a function that counts how much is left to do.
-	jobs := map[string]func(s *testScene, crowd []UserID, run func(func(*Turn) (int64, error)) int64) (int64, func() int){
+	type runner = func(func(*Turn) (int64, error)) int64
+	jobs := map[string]func(s *testScene, crowd []UserID, run runner) (int64, func() int){
 		"join": func(s *testScene, crowd []UserID, run func(func(*Turn) (int64, error)) int64) (int64, func() int) {
 			do(s, s.owner, ChangeOrganization{Groups: []GroupChange{{Name: "can_add_subscribers_group",
 				New: GroupValue{Group: s.Realm.SystemGroup("role:administrators")}}}})

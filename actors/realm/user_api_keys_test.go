@@ -188,8 +188,11 @@ func TestAdditionalKeysByRank(t *testing.T) {
 		return err
 	}
 	for name, decide := range map[string]func(*realm.Turn) error{
-		"add":        func(t *realm.Turn) error { _, err := realm.AddKey{User: ann, Label: "y"}.Decide(t); return err },
-		"regenerate": func(t *realm.Turn) error { _, err := realm.IssueAPIKey{User: ann, Only: true}.Decide(t); return err },
+		"add": func(t *realm.Turn) error { _, err := realm.AddKey{User: ann, Label: "y"}.Decide(t); return err },
+		"regenerate": func(t *realm.Turn) error {
+			_, err := realm.IssueAPIKey{User: ann, Only: true}.Decide(t)
+			return err
+		},
 	} {
 		if err := withKey(decide); err == nil ||
 			err.Error() != "An additional API key cannot create API keys of its account." {

@@ -99,8 +99,9 @@ func newDamagedServer(t *testing.T) *damagedServer {
 	return s
 }
 
-// TestDamagedTextIsNoSuccess flips bits in the stored texts of a stopped server. Every request that needs one of them is
-// answered 500 with a stable code; no answer leaves the message out. /health, the log and log check name the damage.
+// TestDamagedTextIsNoSuccess flips bits in the stored texts of a stopped server. Every request that needs one of
+// them is answered 500 with a stable code; no answer leaves the message out. /health, the log and log check name the
+// damage.
 func TestDamagedTextIsNoSuccess(t *testing.T) {
 	s := newDamagedServer(t)
 	refused := func(method, path string, form url.Values, id int64) {

@@ -87,14 +87,22 @@ func TestCommandsRefuseNewerDataDirectories(t *testing.T) {
 	p := demo(t, dir)
 	p.serving()
 	p.stop()
-	commands := [][]string{{"log", "print", dir}, {"log", "check", dir}, {"log", "replay", dir}, {"search", "rebuild", dir},
-		{"backup", filepath.Join(temp, "backup"), "--data", dir}, {"export", export, "--data", dir},
-		{"import", export, "--data", dir, "--realm", "other"}, {"realm", "list", "--data", dir}}
+	commands := [][]string{
+		{"log", "print", dir},
+		{"log", "check", dir},
+		{"log", "replay", dir},
+		{"search", "rebuild", dir},
+		{"backup", filepath.Join(temp, "backup"), "--data", dir},
+		{"export", export, "--data", dir},
+		{"import", export, "--data", dir, "--realm", "other"},
+		{"realm", "list", "--data", dir},
+	}
 	runAll := func(refused bool) {
 		t.Helper()
 		for _, c := range commands {
 			out, code := runParley(c...)
-			if newer := strings.Contains(out, "was served by a newer parley"); newer != refused || (code == 0) == refused {
+			if newer := strings.Contains(out, "was served by a newer parley"); newer != refused ||
+				(code == 0) == refused {
 				t.Errorf("%s: code %d, %.300s", strings.Join(c, " "), code, out)
 			}
 		}
@@ -105,6 +113,9 @@ func TestCommandsRefuseNewerDataDirectories(t *testing.T) {
 	writeFile(t, filepath.Join(dir, server.VersionFile), fmt.Sprintln(server.DataVersion()+1))
 	runAll(true)
 	writeFile(t, filepath.Join(dir, server.VersionFile), fmt.Sprintln(server.DataVersion()))
-	commands = slices.DeleteFunc(commands, func(c []string) bool { return c[0] == "import" }) // it would find the same keys
+	commands = slices.DeleteFunc(
+		commands,
+		func(c []string) bool { return c[0] == "import" },
+	) // it would find the same keys
 	runAll(false)
 }

@@ -34,8 +34,8 @@ func status(t *testing.T, at string) int {
 }
 
 // TestAdditionalKeysAreAccepted uses an additional key on every path that reads credentials: ordinary endpoints, the
-// fast paths of sending and polling, uploads by header and by query. After its revocation and a restart none accepts it,
-// and the account's own key goes on working.
+// fast paths of sending and polling, uploads by header and by query. After its revocation and a restart none accepts
+// it, and the account's own key goes on working.
 func TestAdditionalKeysAreAccepted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	p := demo(t, dir)

@@ -50,7 +50,8 @@ func TestExportStopsWithTheRightsOfItsUser(t *testing.T) {
 				}
 			}
 		}})
-		if refused := err != nil && strings.Contains(err.Error(), "Insufficient permission"); refused != (withdraw != nil) {
+		refused := err != nil && strings.Contains(err.Error(), "Insufficient permission")
+		if refused != (withdraw != nil) {
 			t.Errorf("without %s: %v", what, err)
 		}
 	}
