@@ -139,8 +139,8 @@ func (f *ReactionAdded) tell(r *Realm) []Notice {
 	})
 }
 
-// reactionNotices returns the notices of a reaction. event makes the event with the name of the user that reacted, or ""
-// for users that are not allowed to see them.
+// reactionNotices returns the notices of a reaction. event makes the event with the name of the user that reacted, or
+// "" for users that are not allowed to see them.
 func (r *Realm) reactionNotices(id MessageID, u UserID, event func(name string) Event) []Notice {
 	to := r.messageAudience(id, r.message(id))
 	hidden := r.hiddenSenderAudience(to, u)

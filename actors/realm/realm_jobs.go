@@ -20,8 +20,8 @@ import (
 // everything is done, or, if the first turn did not reach the disk, nothing. Success means that all is done or certain
 // to be done. Channels that were archived and messages that were moved or deleted in the meantime are skipped.
 //
-// Each step checks the caller's account, credentials and permissions again. If one of them was withdrawn, the job stops:
-// the rest is not done, and the caller's request is refused.
+// Each step checks the caller's account, credentials and permissions again. If one of them was withdrawn, the job
+// stops: the rest is not done, and the caller's request is refused.
 //
 // A message with very many possible recipients of notifications becomes a job, too. Two other kinds of work proceed in
 // steps in the same way, from rows of their own. channel_leave.go marks the messages of channels that were left as

@@ -78,7 +78,8 @@ func newDamagedServer(t *testing.T) *damagedServer {
 	for i := range 4 {
 		s.whole = send(fmt.Sprint("whole", i))
 	}
-	s.queue = s.ann.must(t, "POST", "register", url.Values{"event_types": {`["message","update_message"]`}})["queue_id"].(string)
+	wanted := url.Values{"event_types": {`["message","update_message"]`}}
+	s.queue = s.ann.must(t, "POST", "register", wanted)["queue_id"].(string)
 	s.damaged = send("damagedx")
 	for i := range 4 {
 		send(fmt.Sprint("between", i))
