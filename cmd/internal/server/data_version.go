@@ -28,8 +28,8 @@ func CheckDataVersion(data string) error {
 	version, err := readDataVersion(data)
 	if err == nil && version > DataVersion() {
 		err = fmt.Errorf("data directory %s was served by a newer parley (data version %d, this program has %d): "+
-			"install that version again, or restore a backup from before the upgrade into an empty directory", data, version,
-			DataVersion())
+			"install that version again, or restore a backup from before the upgrade into an empty directory",
+			data, version, DataVersion())
 	}
 	return err
 }
