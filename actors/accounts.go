@@ -2,6 +2,7 @@ package actors
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,11 @@ type accountTable struct {
 	byEmail map[emailKey]*realm.Account
 	// bySession finds accounts by the hash of the secret of a browser session.
 	bySession map[[32]byte]*realm.Account
+
+	// expiries are the times at which additional keys end, in Unix seconds; nextExpiry is at most the first of them.
+	// The keys that ended until expiredThrough are not in it.
+	expiries                   map[[32]byte]int64
+	nextExpiry, expiredThrough int64
 
 	version atomic.Uint64 // increased after each change
 }
@@ -39,7 +45,9 @@ func newAccountTable() *accountTable {
 		byKey:   map[[32]byte]*realm.Account{},
 		byEmail: map[emailKey]*realm.Account{},
 
-		bySession: map[[32]byte]*realm.Account{},
+		expiries:   map[[32]byte]int64{},
+		nextExpiry: math.MaxInt64,
+		bySession:  map[[32]byte]*realm.Account{},
 	}
 }
 
@@ -50,10 +58,11 @@ func (t *accountTable) put(a *realm.Account) (revoked bool) {
 	defer t.mu.Unlock()
 	defer t.version.Add(1)
 	if old := t.byUser[userKey{a.Realm, a.User}]; old != nil {
-		for _, k := range old.Keys {
+		for k := range old.Hashes() {
 			delete(t.byKey, k)
-			revoked = revoked || !slices.Contains(a.Keys, k)
+			delete(t.expiries, k)
 		}
+		revoked = lostKey(old, a)
 		for i := range old.Sessions {
 			hash := old.Sessions[i].Hash
 			delete(t.bySession, hash)
@@ -66,13 +75,63 @@ func (t *accountTable) put(a *realm.Account) (revoked bool) {
 	}
 	t.byUser[userKey{a.Realm, a.User}] = a
 	t.byEmail[emailKey{a.Realm, realm.FoldEmail(a.Email)}] = a
-	for _, k := range a.Keys {
+	for k := range a.Hashes() {
 		t.byKey[k] = a
+	}
+	for _, k := range a.KeyInfo {
+		if k.Expires > t.expiredThrough {
+			t.expiries[k.Hash] = k.Expires
+			t.nextExpiry = min(t.nextExpiry, k.Expires)
+		}
 	}
 	for i := range a.Sessions {
 		t.bySession[a.Sessions[i].Hash] = a
 	}
 	return revoked
+}
+
+// lostKey reports whether an account has lost a key.
+func lostKey(old, now *realm.Account) bool {
+	kept := map[[32]byte]bool{}
+	for k := range now.Hashes() {
+		kept[k] = true
+	}
+	for k := range old.Hashes() {
+		if !kept[k] {
+			return true
+		}
+	}
+	return false
+}
+
+// expire removes the keys that have expired and returns the accounts that had them.
+func (t *accountTable) expire(now int64) (had []*realm.Account) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now < t.nextExpiry {
+		return nil
+	}
+	t.nextExpiry, t.expiredThrough = math.MaxInt64, now
+	for k, expires := range t.expiries {
+		if expires > now {
+			t.nextExpiry = min(t.nextExpiry, expires)
+			continue
+		}
+		had = append(had, t.byKey[k])
+		delete(t.byKey, k)
+		delete(t.expiries, k)
+	}
+	if len(had) > 0 {
+		t.version.Add(1)
+	}
+	return had
+}
+
+// expireKeys ends the polls that wait under API keys that have expired. Requests check the expiry themselves.
+func (srv *Server) expireKeys() {
+	for _, a := range srv.accounts.expire(srv.now().Unix()) {
+		srv.runtime.send(srv.shards[shardOf(a.User)], endPolls{a.Realm, a.User})
+	}
 }
 
 // addRealm adds every account of a realm that was just loaded.
@@ -95,6 +154,7 @@ func (t *accountTable) removeRealm(id realm.ID) {
 	defer t.mu.Unlock()
 	defer t.version.Add(1)
 	maps.DeleteFunc(t.byUser, func(k userKey, _ *realm.Account) bool { return k.realm == id })
+	maps.DeleteFunc(t.expiries, func(k [32]byte, _ int64) bool { a := t.byKey[k]; return a != nil && a.Realm == id })
 	maps.DeleteFunc(t.byKey, func(_ [32]byte, a *realm.Account) bool { return a.Realm == id })
 	maps.DeleteFunc(t.bySession, func(_ [32]byte, a *realm.Account) bool { return a.Realm == id })
 	maps.DeleteFunc(t.byEmail, func(k emailKey, _ *realm.Account) bool { return k.realm == id })
@@ -116,6 +176,7 @@ func (t *accountTable) update(r *realm.Realm, id realm.UserID) (revoked bool) {
 		Active:   u.Active,
 		Bot:      u.Bot,
 		Role:     u.Role,
+		KeyInfo:  slices.Clone(u.KeyInfo),
 		Sessions: r.StoredBrowserSessions(id),
 	})
 }
@@ -131,12 +192,18 @@ func (r *realmHandle) setClosed(srv *Server, closed bool) {
 	}
 }
 
-// AccountByKeyHash returns the account with that API key. The account must not be modified.
+// AccountByKeyHash returns the account with that API key, if the key has not expired. The account must not be modified.
 func (srv *Server) AccountByKeyHash(hash [32]byte) (*realm.Account, bool) {
 	srv.accounts.mu.RLock()
 	a := srv.accounts.byKey[hash]
 	srv.accounts.mu.RUnlock()
-	return a, a != nil
+	if a == nil {
+		return nil, false
+	}
+	if k := a.AdditionalKey(hash); k != nil && k.Expired(srv.now().Unix()) {
+		return nil, false
+	}
+	return a, true
 }
 
 // AccountBySessionHash returns the account with a browser session whose secret has that hash, and the session. The

@@ -449,7 +449,8 @@ func measureAll(b *testing.B, srv *Server, x *realmtest.LargeRealm) {
 		least, a := map[string]time.Duration{}, benchRequest{name: "export " + kind} // the least of each view
 		for range *bigTimes {
 			resetLatencies(srv)
-			if err := wire.WriteExport(&viewCounter{Server: srv}, 1, testSite(""), kind, io.Discard); err != nil {
+			export := realm.Export{By: x.InAllChannels, Kind: kind}
+			if err := wire.WriteExport(&viewCounter{Server: srv}, 1, testSite(""), export, io.Discard); err != nil {
 				b.Fatal(err)
 			}
 			for _, k := range srv.SlowestTurns(1, math.MaxInt) {

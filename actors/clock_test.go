@@ -183,8 +183,8 @@ func TestClockJumpsAndDueWork(t *testing.T) {
 func (run *seededRun) readableTexts() map[string]bool {
 	texts := map[string]bool{}
 	for ref := range run.contents.texts {
-		b, ok := run.srv.Text(1, ref)
-		texts[b.Text] = ok
+		b, ok, err := run.srv.Text(1, ref)
+		texts[b.Text] = ok && err == nil
 	}
 	return texts
 }

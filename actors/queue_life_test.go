@@ -171,3 +171,61 @@ func TestRevokedKeyEndsPollsAndRequests(t *testing.T) {
 		closeServer(t, srv)
 	})
 }
+
+// TestAdditionalKeyEndsPollsAndRequests holds for an additional key that expires, and for one that is revoked, what
+// TestRevokedKeyEndsPollsAndRequests holds for the account's own key. An expired key finds no account.
+func TestAdditionalKeyEndsPollsAndRequests(t *testing.T) {
+	const lifetime = 600
+	for name, expires := range map[string]bool{"expired": true, "revoked": false} {
+		t.Run(name, func(t *testing.T) {
+			runSynctest(t, func(t *testing.T) {
+				d := &slowDisk{diskContents: newDiskContents()}
+				srv := openServer(t, d)
+				ann := createOrganization(t, srv, "ann")[0]
+				system := realm.Caller{System: true, Client: "Internal"}
+				made, err := srv.Turn(1, realm.Caller{User: ann}, func(tn *realm.Turn) (any, error) {
+					return realm.AddKey{User: ann, Label: "script", Lifetime: lifetime}.Decide(tn)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				key := made.(realm.NewKey)
+				under := realm.Caller{User: ann, Key: key.Hash}
+				if _, ok := srv.AccountByKeyHash(key.Hash); !ok {
+					t.Fatal("the key finds no account")
+				}
+				time.Sleep((lifetime - 10) * time.Second)
+				queue := mustCall(t, srv, ann, "POST /register", params{"event_types": []string{"message"}})["queue_id"]
+				poll := call(srv, ann, "GET /events", params{"queue_id": queue, "last_event_id": -1})
+				synctest.Wait()
+				began, version := time.Now(), srv.AuthVersion()
+				if !expires {
+					if _, err := srv.Turn(1, system, func(tn *realm.Turn) (any, error) {
+						return realm.RevokeKey{User: ann, Key: key.ID}.Decide(tn)
+					}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				a := <-poll
+				limit := time.Second
+				if expires {
+					limit += 10 * time.Second
+				}
+				if events, _ := a.body["events"].([]any); len(events) != 0 || time.Since(began) > limit {
+					t.Errorf("the poll ended after %v with %v", time.Since(began), a.body)
+				}
+				if _, ok := srv.AccountByKeyHash(key.Hash); ok || srv.AuthVersion() == version {
+					t.Error("the key still finds an account, or cached lookups stay valid")
+				}
+				_, turn := srv.Turn(1, under, func(*realm.Turn) (any, error) { return nil, nil })
+				_, view := srv.View(1, under, func(realm.View) (any, error) { return nil, nil })
+				for _, err := range []error{turn, view} {
+					if r, _ := err.(*realm.Refusal); r == nil || r.Msg != "Invalid API key" {
+						t.Errorf("a request under the key is answered with %v", err)
+					}
+				}
+				closeServer(t, srv)
+			})
+		})
+	}
+}

@@ -204,7 +204,7 @@ func (a *realmActor) view(m *ask) (x answer) {
 	now := a.srv.now().Unix()
 	a.realm.SetClock(now)
 	var v any
-	err := a.realm.CheckCredentials(m.caller)
+	err := a.realm.CheckCredentials(m.caller, now)
 	if err == nil {
 		v, err = m.look(a.realm.ViewAs(m.caller, now))
 	}
@@ -287,6 +287,7 @@ func (a *realmActor) appendToJournal(facts []realm.Fact) (accounts []realm.UserI
 			for _, ref := range e.Erased() {
 				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref})
 				a.srv.texts.drop(a.realm.ID(), ref)
+				a.srv.damaged.remove(textKey{a.realm.ID(), ref})
 			}
 		}
 		if acc, ok := f.(realm.CredentialChange); ok {

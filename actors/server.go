@@ -30,6 +30,7 @@ type Server struct {
 	journal *actor.PID
 	shards  []*actor.PID // session actors; see shardOf
 	texts   *textCache
+	damaged damagedTexts
 	search  Search
 	// archiveDays is Options.ArchiveDays.
 	archiveDays *int
@@ -224,6 +225,7 @@ func (srv *Server) runClock() {
 		case <-t.C:
 		}
 		srv.sweepQueues()
+		srv.expireKeys()
 		if n%5 == 0 {
 			srv.tickRealms()
 		}

@@ -3,6 +3,7 @@ package actors
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"parley/actors/realm"
 )
@@ -127,20 +128,40 @@ func (srv *Server) TextCacheSize() int64 {
 	return int64(srv.texts.young.size + srv.texts.old.size)
 }
 
-// Text returns one version of a message's text, from memory or disk. It reports false if the text was erased.
-func (srv *Server) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
+// Text returns one version of a message's text, from memory or disk. It reports false if the text was erased. A text
+// that exists and cannot be read is an error, a refusal of the kind realm.Damaged: callers must not treat it like an
+// erased one, because the message would be missing in their answers.
+func (srv *Server) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 	if b, ok := srv.texts.get(id, ref); ok {
-		return b, true
+		return b, true, nil
 	}
-	b, ok, err := srv.disk.Text(id, ref)
-	if err != nil {
-		srv.log.Error("reading a message text failed", "realm", id, "message", ref.Message, "err", err)
-		return realm.Body{}, false
-	}
+	b, ok, err := srv.readText(id, ref)
 	if ok {
 		srv.texts.put(id, ref, b)
 	}
-	return b, ok
+	return b, ok, err
+}
+
+// readText reads a text from the disk and records whether it is damaged.
+func (srv *Server) readText(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
+	b, ok, err := srv.disk.Text(id, ref)
+	if err != nil {
+		srv.damaged.add(textKey{id, ref})
+		srv.log.Error(
+			"message text is damaged",
+			"realm",
+			id,
+			"message",
+			ref.Message,
+			"version",
+			ref.Version,
+			"err",
+			err,
+		)
+		return realm.Body{}, false, realm.ErrDamagedText(ref.Message)
+	}
+	srv.damaged.remove(textKey{id, ref})
+	return b, ok, nil
 }
 
 // searchTextReader returns a function that reads a realm's texts for the search index. Each text is read only once, so
@@ -150,6 +171,43 @@ func (srv *Server) searchTextReader(id realm.ID) realm.TextReader {
 		if b, ok := srv.texts.peek(id, ref); ok {
 			return b, true, nil
 		}
-		return srv.disk.Text(id, ref)
+		return srv.readText(id, ref)
 	}
 }
+
+// MaxDamagedTexts limits the damaged texts that the server remembers, so that a lost file does not fill the memory.
+const MaxDamagedTexts = 10_000
+
+// damagedTexts is the set of the texts that could not be read since the process started. A text leaves it when it is
+// read again or erased.
+type damagedTexts struct {
+	count atomic.Int64 // of keys; without a lock, because every reading of a text asks it
+	mu    sync.Mutex
+	keys  map[textKey]struct{}
+}
+
+func (d *damagedTexts) add(k textKey) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.keys == nil {
+		d.keys = map[textKey]struct{}{}
+	}
+	if len(d.keys) < MaxDamagedTexts {
+		d.keys[k] = struct{}{}
+	}
+	d.count.Store(int64(len(d.keys)))
+}
+
+func (d *damagedTexts) remove(k textKey) {
+	if d.count.Load() == 0 {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.keys, k)
+	d.count.Store(int64(len(d.keys)))
+}
+
+// DamagedTexts returns how many message texts could not be read since the process started. Texts that were erased or
+// read again since then do not count.
+func (srv *Server) DamagedTexts() int64 { return srv.damaged.count.Load() }

@@ -417,7 +417,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 				}
 			},
 			DataCorruption: func(i pebble.DataCorruptionInfo) {
-				s.o.Log.Error("data directory damaged", "file", i.Path, "err", i.Details)
+				s.o.Log.Error("data directory damaged", "file", i.Path, "err", i.Details.Error())
 			},
 			WriteStallBegin: stalled,
 		},

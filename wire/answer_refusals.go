@@ -37,6 +37,7 @@ var errorCodes = []errorCode{
 	{"INVALID_REMOTE_PUSH_DEVICE_TOKEN", []int{400}, "{}"},
 	{"INVITATION_FAILED", []int{400},
 		"{errors: [[str | bool]], sent_invitations: bool, daily_limit_reached: bool, license_limit_reached: bool}"},
+	{"MESSAGE_TEXT_DAMAGED", []int{500}, "{message_id: int}"},
 	{"MOVE_MESSAGES_TIME_LIMIT_EXCEEDED", []int{400},
 		"{first_message_id_allowed_to_move: int, total_messages_in_topic: int, total_messages_allowed_to_move: int}"},
 	{"NO_ACTIVE_PUSH_DEVICE", []int{400}, "{}"},

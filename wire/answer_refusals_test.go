@@ -24,6 +24,7 @@ var refusalKinds = map[string]realm.RefusalKind{
 	"TooLarge":        realm.TooLarge,
 	"BadGateway":      realm.BadGateway,
 	"NoSpace":         realm.NoSpace,
+	"Damaged":         realm.Damaged,
 }
 
 // TestEveryRefusalIsDescribed searches the source code for refusals. Each must have its code and status in

@@ -180,7 +180,9 @@ func createChannelInTurns(c *Call, f createChannelForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	waitForJob(c, created.Job)
+	if _, err := waitForJob(c, created.Job); err != nil {
+		return nil, err
+	}
 	return Answer{"id": created.ID}, nil
 }
 

@@ -239,7 +239,9 @@ func subscribeInTurns(c *Call, f subscribeForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	waitForJob(c, joined.Job)
+	if _, err := waitForJob(c, joined.Job); err != nil {
+		return nil, err
+	}
 	joined.AddJoiners()
 	return subscribeAnswer(joined), nil
 }
@@ -299,7 +301,9 @@ func unsubscribeInTurns(c *Call, f unsubscribeForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	waitForJob(c, left.Job)
+	if _, err := waitForJob(c, left.Job); err != nil {
+		return nil, err
+	}
 	return unsubscribeAnswer(left), nil
 }
 
@@ -352,7 +356,9 @@ func setProperties(c *Call, f setPropertiesForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	waitForJob(c, job)
+	if _, err := waitForJob(c, job); err != nil {
+		return nil, err
+	}
 	return Answer{}, nil
 }
 

@@ -133,16 +133,26 @@ func Execute[A any](c *Call, cmd realm.Command[A]) (A, error) {
 const maxJobWait = 50 * time.Second
 
 // waitForJob waits until a job that a turn started is complete, and reports whether it is. The job continues even if
-// the request stops waiting. Each read is queued behind the next step of the job in the realm's mailbox.
-func waitForJob(c *Call, job int64) bool {
+// the request stops waiting. Each read is queued behind the next step of the job in the realm's mailbox. If the rights
+// of the caller were withdrawn, the job has stopped and the error is a refusal.
+func waitForJob(c *Call, job int64) (complete bool, err error) {
 	more := job != 0
 	for began := time.Now(); more && time.Since(began) < maxJobWait; {
-		var err error
-		if more, err = Read(c, func(v realm.View) (bool, error) { return v.JobRemains(job), nil }); err != nil {
-			return false
+		more, err = Read(c, func(v realm.View) (bool, error) {
+			if v.JobStopped(job) {
+				return false, realm.BadRequest("Insufficient permission")
+			}
+			return v.JobRemains(job), nil
+		})
+		var refused *realm.Refusal
+		switch {
+		case errors.As(err, &refused) && refused.Kind != realm.Busy:
+			return false, err
+		case err != nil:
+			return false, nil
 		}
 	}
-	return !more
+	return !more, nil
 }
 
 // Read runs a function between turns with a read-only view of the realm. The result must be copied out of the realm.
@@ -223,6 +233,7 @@ var endpoints = slices.Concat(
 	incomingEndpoints,
 	inviteEndpoints,
 	jwtEndpoints,
+	keyEndpoints,
 	linkifierEndpoints,
 	loginEndpoints,
 	messageEndpoints,

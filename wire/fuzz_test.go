@@ -22,8 +22,10 @@ func (closedServer) View(realm.ID, realm.Caller, func(realm.View) (any, error)) 
 func (closedServer) ActiveSince(realm.ID, int64) func(realm.UserID) bool {
 	return func(realm.UserID) bool { return false }
 }
-func (closedServer) Text(realm.ID, realm.BodyRef) (realm.Body, bool) { return realm.Body{}, false }
-func (closedServer) MarkdownConfigSeq(realm.ID) realm.Seq            { return 0 }
+func (closedServer) Text(realm.ID, realm.BodyRef) (realm.Body, bool, error) {
+	return realm.Body{}, false, nil
+}
+func (closedServer) MarkdownConfigSeq(realm.ID) realm.Seq { return 0 }
 func (closedServer) Search(realm.ID, string) (realm.SearchHits, realm.Highlighter, error) {
 	return nil, nil, errServerClosed
 }

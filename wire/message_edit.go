@@ -79,7 +79,10 @@ func prepareContent(c *Call, f *editForm) (*realm.NewContent, error) {
 	if err != nil {
 		return nil, err
 	}
-	old, ok := c.Server.Text(c.Realm, info.Ref)
+	old, ok, err := c.Server.Text(c.Realm, info.Ref)
+	if err != nil {
+		return nil, err
+	}
 	if !ok {
 		return nil, realm.BadRequest("Invalid message(s)")
 	}
@@ -123,7 +126,8 @@ func deleteTopic(c *Call, f deleteTopicForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Answer{"complete": waitForJob(c, job)}, nil
+	complete, err := waitForJob(c, job)
+	return Answer{"complete": complete}, err
 }
 
 func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {
@@ -143,7 +147,8 @@ func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {
 		var body realm.Body
 		if e.Body != nil {
 			body = *e.Body
-		} else if b, ok := to.Texts.Text(to.Realm, realm.BodyRef{Message: e.Message, Version: e.Version}); ok {
+		} else if b, ok := textOrMarker(to.Texts, to.Realm,
+			realm.BodyRef{Message: e.Message, Version: e.Version}); ok {
 			body = b
 		} else {
 			return nil // the text was erased meanwhile
@@ -151,7 +156,7 @@ func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {
 		o["content"], o["rendered_content"], o["is_me_message"] = body.Text, body.HTML, e.Me
 		if e.User != 0 {
 			// The message has had so many edits since that its history lost this text: it is sent as empty.
-			old, _ := to.Texts.Text(to.Realm, realm.BodyRef{Message: e.Message, Version: e.OldVersion})
+			old, _ := textOrMarker(to.Texts, to.Realm, realm.BodyRef{Message: e.Message, Version: e.OldVersion})
 			o["orig_content"], o["orig_rendered_content"] = old.Text, old.HTML
 		}
 	}

@@ -69,7 +69,10 @@ func (p *historyPage) text(version uint16) (realm.Body, error) {
 	if p.bodyVersion == int(version)+1 {
 		return p.body, nil
 	}
-	b, ok := p.call.Server.Text(p.call.Realm, realm.BodyRef{Message: p.form.Message, Version: version})
+	b, ok, err := p.call.Server.Text(p.call.Realm, realm.BodyRef{Message: p.form.Message, Version: version})
+	if err != nil {
+		return b, err
+	}
 	if !ok {
 		return b, errTextForgotten
 	}

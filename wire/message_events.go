@@ -8,12 +8,14 @@ import (
 )
 
 // encodeMessageEvent returns an encoded message event without its id. It returns nil if the text was erased
-// meanwhile.
+// meanwhile. The event of a damaged text has damagedBody: without the event the client would not learn of the message,
+// and an error would keep all other events from it until the disk is repaired. A further key is impossible, because
+// some clients refuse events with keys that they do not know.
 func encodeMessageEvent(e *realm.MessageArrived, v variant, ctx RenderContext, local string) []byte {
 	var body realm.Body
 	if e.Message.Body != nil {
 		body = *e.Message.Body
-	} else if b, ok := ctx.Texts.Text(ctx.Realm, e.Message.Ref); ok {
+	} else if b, ok := textOrMarker(ctx.Texts, ctx.Realm, e.Message.Ref); ok {
 		body = b
 	} else {
 		return nil

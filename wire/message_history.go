@@ -117,15 +117,19 @@ func getMessages(c *Call, f getMessagesForm) (Answer, error) {
 }
 
 // messageObjectForReader returns a message with the reader's flags and the visible part of its edit history.
-func messageObjectForReader(c *Call, m *realm.VisibleMessage, body realm.Body, r Client) obj {
+func messageObjectForReader(c *Call, m *realm.VisibleMessage, body realm.Body, r Client) (obj, error) {
 	if m.Channel != 0 {
 		m.Links = topicLinksOf(c, m.Topic)
 	}
 	o := messageObjectOf(m, body, r, c.Site)
 	if len(m.History) > 0 {
-		o["edit_history"] = revisionObjects(c, m, r)
+		list, err := revisionObjects(c, m, r)
+		if err != nil {
+			return nil, err
+		}
+		o["edit_history"] = list
 	}
-	return o
+	return o, nil
 }
 
 // messageObjectOf returns a message with the reader's flags.
@@ -142,7 +146,7 @@ const maxListedHistoryBytes = 10_000
 // revisionObjects returns the edit history of a message, newest first. It contains the newest old texts as Markdown, up
 // to maxListedHistoryBytes, and no HTML: an old text of 10 kB can have 200 kB of HTML. The key prev_content is in the
 // entry of every edit, because clients recognize edits by it; beyond the limit it is empty.
-func revisionObjects(c *Call, m *realm.VisibleMessage, r Client) []any {
+func revisionObjects(c *Call, m *realm.VisibleMessage, r Client) ([]any, error) {
 	out, left := make([]any, 0, len(m.History)), maxListedHistoryBytes
 	for i := len(m.History) - 1; i >= 0; i-- {
 		x := m.History[i]
@@ -150,7 +154,10 @@ func revisionObjects(c *Call, m *realm.VisibleMessage, r Client) []any {
 		if x.Content {
 			o["prev_content"] = ""
 			if left > 0 {
-				b, _ := c.Server.Text(c.Realm, realm.BodyRef{Message: m.ID, Version: x.Version})
+				b, _, err := c.Server.Text(c.Realm, realm.BodyRef{Message: m.ID, Version: x.Version})
+				if err != nil {
+					return nil, err
+				}
 				if left -= len(b.Text); left >= 0 {
 					o["prev_content"] = b.Text
 				}
@@ -164,7 +171,7 @@ func revisionObjects(c *Call, m *realm.VisibleMessage, r Client) []any {
 		}
 		out = append(out, o)
 	}
-	return out
+	return out, nil
 }
 
 type getMessageForm struct {
@@ -180,12 +187,15 @@ func getMessage(c *Call, f getMessageForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, ok := c.Server.Text(c.Realm, m.Ref)
+	body, ok, err := c.Server.Text(c.Realm, m.Ref)
+	if err != nil {
+		return nil, err
+	}
 	if !ok {
 		return nil, realm.BadRequest("Invalid message(s)")
 	}
-	return Answer{"message": messageObjectForReader(c, &m, body, requestClient(c, f.Markdown, true, f.EmptyTopic)),
-		"raw_content": body.Text}, nil
+	o, err := messageObjectForReader(c, &m, body, requestClient(c, f.Markdown, true, f.EmptyTopic))
+	return Answer{"message": o, "raw_content": body.Text}, err
 }
 
 type readReceiptsForm struct {

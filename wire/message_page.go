@@ -75,7 +75,10 @@ func (p *messagePage) collect(list []realm.MessageID) (rest []realm.MessageID, e
 			return nil, err
 		}
 		for i := range seen {
-			body, ok := p.call.Server.Text(p.call.Realm, seen[i].Ref)
+			body, ok, err := p.call.Server.Text(p.call.Realm, seen[i].Ref)
+			if err != nil {
+				return nil, err
+			}
 			if !ok {
 				continue
 			}
@@ -105,7 +108,9 @@ func (p *messagePage) add(m *realm.VisibleMessage, body realm.Body) (fits bool, 
 		x.matchContent, x.matchTopic = p.search.highlight(p.client.Topic(x.Topic), body)
 	}
 	if len(x.History) > 0 {
-		x.revisions = revisionObjects(p.call, m, p.client)
+		if x.revisions, err = revisionObjects(p.call, m, p.client); err != nil {
+			return false, err
+		}
 	}
 	x.size = x.estimate()
 	if len(p.list) > 0 && p.memory.used+x.size > MaxPageBytes {

@@ -12,7 +12,10 @@ func PreviewLinks(c *Call, job *realm.OutboxJob) ([]string, error) {
 	if err != nil || ref.Message == 0 {
 		return nil, err
 	}
-	body, _ := c.Server.Text(c.Realm, ref)
+	body, _, err := c.Server.Text(c.Realm, ref)
+	if err != nil {
+		return nil, err
+	}
 	_, links, err := renderWithPreviews(c, body.Text, nil)
 	return links, err
 }

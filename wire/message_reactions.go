@@ -13,10 +13,10 @@ var reactionEndpoints = []Endpoint{
 
 var reactionEvents = []EventKind{
 	Event(func(e *realm.ReactionAdded, to *Recipient) any {
-		return reactionEvent("add", e.Message, e.Reaction, to)
+		return reactionEvent("add", e.Message, e.Reaction, e.UserName, to)
 	}),
 	Event(func(e *realm.ReactionRemoved, to *Recipient) any {
-		return reactionEvent("remove", e.Message, e.Reaction, to)
+		return reactionEvent("remove", e.Message, e.Reaction, e.UserName, to)
 	}),
 }
 
@@ -47,13 +47,16 @@ func removeReaction(f removeReactionForm) realm.RemoveReaction {
 	return c
 }
 
-// reactionEvent returns the event of a reaction. Clients that need the key user get it with the account's id and its
-// placeholder address: they look up the name in their list of users.
-func reactionEvent(op string, id realm.MessageID, r realm.Reaction, to *Recipient) obj {
+// reactionEvent returns the event of a reaction. Clients that need the key user get it with the account's id, its
+// placeholder address and its name; name is "" for users that are not allowed to see the account.
+func reactionEvent(op string, id realm.MessageID, r realm.Reaction, name string, to *Recipient) obj {
 	o := obj{"type": "reaction", "op": op, "message_id": id, "user_id": r.User, "emoji_name": r.Name,
 		"emoji_code": r.Code, "reaction_type": r.Type}
 	if to.ReactionUsers {
-		o["user"] = obj{"user_id": r.User, "id": r.User, "email": dummyEmail(r.User, to.Site), "full_name": ""}
+		if name == "" {
+			name = unknownName
+		}
+		o["user"] = obj{"user_id": r.User, "id": r.User, "email": dummyEmail(r.User, to.Site), "full_name": name}
 	}
 	return o
 }

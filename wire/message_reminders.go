@@ -60,7 +60,10 @@ func readText(c *Call, id realm.MessageID) (realm.MessageInfo, string, error) {
 	if err != nil {
 		return info, "", err
 	}
-	body, ok := c.Server.Text(c.Realm, info.Ref)
+	body, ok, err := c.Server.Text(c.Realm, info.Ref)
+	if err != nil {
+		return info, "", err
+	}
 	if !ok {
 		return info, "", realm.BadRequest("Invalid message(s)")
 	}

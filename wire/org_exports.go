@@ -93,14 +93,15 @@ const (
 )
 
 // WriteExport writes an organization's data as lines of JSON. Each line has a kind. The small tables come first, then
-// the messages in order, each as it is when it is read. Messages newer than the start of the export are left out.
-func WriteExport(server Server, id realm.ID, s Site, kind string, to io.Writer) error {
-	c := &Call{Server: server, Realm: id, Site: s, Caller: realm.Caller{System: true, Client: "Internal"}}
+// the messages in order, each as it is when it is read. Messages newer than the start of the export are left out. Each
+// step checks that the user of the export still has the right to it, because an export can take hours.
+func WriteExport(server Server, id realm.ID, s Site, x realm.Export, to io.Writer) error {
+	c, kind := &Call{Server: server, Realm: id, Site: s, Caller: realm.Caller{System: true, Client: "Internal"}}, x.Kind
 	lines := json.NewEncoder(to)
 	lines.SetEscapeHTML(false)
 	var places []func(realm.View) ids.Set
 	newest := realm.MessageID(0)
-	parts, err := Read(c, func(v realm.View) ([]func(realm.View) []obj, error) {
+	parts, err := readExport(c, x, func(v realm.View) ([]func(realm.View) []obj, error) {
 		places, newest = v.ExportSources(kind), v.LastMessageID()
 		return exportParts(v, s, kind), nil
 	})
@@ -108,7 +109,7 @@ func WriteExport(server Server, id realm.ID, s Site, kind string, to io.Writer) 
 		return fmt.Errorf("export: %w", err)
 	}
 	for _, part := range parts {
-		rows, err := Read(c, func(v realm.View) ([]obj, error) { return part(v), nil })
+		rows, err := readExport(c, x, func(v realm.View) ([]obj, error) { return part(v), nil })
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
@@ -120,7 +121,7 @@ func WriteExport(server Server, id realm.ID, s Site, kind string, to io.Writer) 
 	}
 	var idSet ids.Set
 	for _, place := range places {
-		part, err := Read(c, func(v realm.View) (ids.Set, error) { return place(v), nil })
+		part, err := readExport(c, x, func(v realm.View) (ids.Set, error) { return place(v), nil })
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
@@ -129,12 +130,19 @@ func WriteExport(server Server, id realm.ID, s Site, kind string, to io.Writer) 
 	all := ids.IDs[realm.MessageID](idSet.Between(0, int64(newest)))
 	for len(all) > 0 {
 		n := min(len(all), exportMessagesPerView)
-		part, err := Read(c, func(v realm.View) ([]realm.MessageInfo, error) { return v.MessagesAt(all[:n]), nil })
+		part, err := readExport(
+			c,
+			x,
+			func(v realm.View) ([]realm.MessageInfo, error) { return v.MessagesAt(all[:n]), nil },
+		)
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
 		for i := range part {
-			body, ok := server.Text(id, part[i].Ref)
+			body, ok, err := server.Text(id, part[i].Ref)
+			if err != nil {
+				return fmt.Errorf("export: message %d: %w", part[i].ID, err)
+			}
 			if !ok {
 				continue // deleted after its id was read
 			}
@@ -147,6 +155,16 @@ func WriteExport(server Server, id realm.ID, s Site, kind string, to io.Writer) 
 		all = all[n:]
 	}
 	return nil
+}
+
+// readExport is Read for a step of an export.
+func readExport[A any](c *Call, x realm.Export, read func(realm.View) (A, error)) (A, error) {
+	return Read(c, func(v realm.View) (a A, err error) {
+		if err := v.MayContinueExport(x); err != nil {
+			return a, err
+		}
+		return read(v)
+	})
 }
 
 // exportParts returns everything besides messages, one function per view: the organization, users, groups, and

@@ -141,7 +141,10 @@ func (s *narrowSearch) textMatcher(doubts []realm.TextCondition) realm.BatchFilt
 					return true
 				}
 				if contains == nil {
-					body, _ := s.c.Server.Text(s.c.Realm, ref)
+					body, _, err := s.c.Server.Text(s.c.Realm, ref)
+					if err != nil {
+						s.err = err // whether the message is a result is unknown
+					}
 					contains = phraseMatcher(body)
 				}
 				return contains(d.Phrase)
@@ -250,7 +253,8 @@ func matchesNarrow(c *Call, f matchesNarrowForm) (Answer, error) {
 }
 
 // forEachMessage calls fn for each message with its text, until fn returns an error. It reads the messages in short
-// views, so that other requests do not wait. Messages that were deleted meanwhile are left out.
+// views, so that other requests do not wait. Messages that were deleted meanwhile are left out;
+// a damaged text ends the loop with an error.
 func forEachMessage(c *Call, ids []realm.MessageID, fn func(*realm.VisibleMessage, realm.Body) error) error {
 	for len(ids) > 0 {
 		part := ids[:min(len(ids), messagesPerView)]
@@ -260,11 +264,11 @@ func forEachMessage(c *Call, ids []realm.MessageID, fn func(*realm.VisibleMessag
 			return err
 		}
 		for i := range seen {
-			body, ok := c.Server.Text(c.Realm, seen[i].Ref)
-			if !ok {
-				continue
+			body, ok, err := c.Server.Text(c.Realm, seen[i].Ref)
+			if ok {
+				err = fn(&seen[i], body)
 			}
-			if err := fn(&seen[i], body); err != nil {
+			if err != nil {
 				return err
 			}
 		}

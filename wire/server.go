@@ -8,6 +8,7 @@ import (
 	"parley/actors/presence"
 	"parley/actors/queue"
 	"parley/actors/realm"
+	"parley/actors/session"
 	"parley/wire/form"
 	"parley/wire/markdown"
 )
@@ -21,8 +22,9 @@ type Server interface {
 	View(realm.ID, realm.Caller, func(realm.View) (any, error)) (any, error)
 	// RunAsync queues commands in order and does not wait for them. It does not keep the slice.
 	RunAsync([]AsyncCommand)
-	// Text returns a version of a message's text, from memory or disk; false if it was erased.
-	Text(realm.ID, realm.BodyRef) (realm.Body, bool)
+	// Text returns a version of a message's text, from memory or disk; false if it was erased. If it is damaged, the
+	// error is a refusal of the kind realm.Damaged.
+	Text(realm.ID, realm.BodyRef) (realm.Body, bool, error)
 	// MarkdownConfigSeq returns the number of the newest fact on disk that can have changed how texts are rendered.
 	MarkdownConfigSeq(realm.ID) realm.Seq
 	// Search looks up words in the full-text index. The index contains all messages that the caller can have seen.
@@ -61,11 +63,12 @@ type Server interface {
 }
 
 // PrefetchTexts reads texts before a view that needs them, because they can be on disk. The returned function returns
-// them; it reads any other text when it is called, such as that of a message edited meanwhile.
+// them; it reads any other text when it is called, such as that of a message edited meanwhile. A damaged text is
+// replaced by damagedBody: a notification of the message is still sent.
 func PrefetchTexts(server Server, id realm.ID, refs []realm.BodyRef) func(realm.BodyRef) (realm.Body, bool) {
 	texts := map[realm.BodyRef]realm.Body{}
 	for _, ref := range refs {
-		if b, ok := server.Text(id, ref); ok {
+		if b, ok := textOrMarker(server, id, ref); ok {
 			texts[ref] = b
 		}
 	}
@@ -73,8 +76,23 @@ func PrefetchTexts(server Server, id realm.ID, refs []realm.BodyRef) func(realm.
 		if b, ok := texts[ref]; ok {
 			return b, true
 		}
-		return server.Text(id, ref)
+		return textOrMarker(server, id, ref)
 	}
+}
+
+// damagedBody replaces a damaged text where it cannot be refused: in events and notifications. Requests are refused.
+var damagedBody = realm.Body{
+	Text: "*(The text of this message is damaged on the server's disk.)*",
+	HTML: "<p><em>(The text of this message is damaged on the server's disk.)</em></p>",
+}
+
+// textOrMarker returns a text, or damagedBody if it is damaged. It reports false if the text was erased.
+func textOrMarker(texts session.TextReader, id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
+	b, ok, err := texts.Text(id, ref)
+	if err != nil {
+		return damagedBody, true
+	}
+	return b, ok
 }
 
 // Plain data types that the server and its endpoints share, under the names that endpoints use.

@@ -73,9 +73,9 @@ func rerender(
 	c *Call, ref realm.BodyRef, job int64, change func(realm.Body) (realm.Body, error),
 ) (bool, error) {
 	for range maxEditAttempts {
-		old, ok := c.Server.Text(c.Realm, ref)
+		old, ok, err := c.Server.Text(c.Realm, ref)
 		if !ok {
-			return false, nil
+			return false, err
 		}
 		changed, err := change(old)
 		if err != nil || changed.HTML == old.HTML {

@@ -197,6 +197,14 @@ var typeByNumber = map[uint16]any{
 	475: (*AvatarShown)(nil),
 	476: (*ThumbnailNoted)(nil),
 
+	// 480-482 additional API keys
+	480: (*KeyAdded)(nil),
+	481: (*KeysRevoked)(nil),
+	482: (*KeyUsed)(nil),
+
+	// 483-489 jobs
+	483: (*JobStopped)(nil),
+
 	// 490-509 logins in browsers
 	490: (*BrowserSessionOpened)(nil),
 	491: (*BrowserSessionRenewed)(nil),

@@ -29,7 +29,7 @@ func (f turnFunc) Decide(t *realm.Turn) (realm.Done, error) { f(t); return realm
 // valid reports whether the realm accepts a caller now.
 func valid(s *Scene, c realm.Caller) bool {
 	s.Realm.SetClock(s.Now)
-	return s.Realm.CheckCredentials(c) == nil
+	return s.Realm.CheckCredentials(c, s.Now) == nil
 }
 
 // Every way in which a session ends ends it at once, and leaves the sessions of others.

@@ -47,6 +47,12 @@ func (t *Turn) mayDeleteMessage(me *User, info MessageInfo) error {
 // state is checked: a few milliseconds for 10,000 users.
 const maxDeletedPerTurn = 100
 
+// mayDeleteTopics reports whether u may delete whole topics of a channel that u can read.
+func (r *Realm) mayDeleteTopics(u *User, c *Channel) bool {
+	const setting = "can_delete_any_message_group"
+	return u.IsAdmin() || r.HasPermission(u, setting) || r.channelAllows(u, c, setting)
+}
+
 // DeleteTopic asks to delete a topic, newest messages first. A long topic takes several turns.
 type DeleteTopic struct {
 	Channel ChannelID
@@ -63,8 +69,7 @@ func (c DeleteTopic) Decide(t *Turn) (job int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if !me.IsAdmin() && !t.HasPermission(me, "can_delete_any_message_group") &&
-		!t.channelAllows(me, ch, "can_delete_any_message_group") {
+	if !t.mayDeleteTopics(me, ch) {
 		return 0, errNotAdmin()
 	}
 	if ch.Archived {

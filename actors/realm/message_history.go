@@ -256,6 +256,29 @@ func (r *Realm) BodyRefs(ids []MessageID) []BodyRef {
 	return out
 }
 
+// EachText calls fn with the key of every text that a message or its edit history has, in the order of messages, until
+// fn returns false. It serves checks of a stopped server.
+func (r *Realm) EachText(fn func(BodyRef) bool) {
+	for id := MessageID(1); id <= r.LastMessageID(); id++ {
+		m := r.message(id)
+		if m == nil {
+			continue
+		}
+		ref := BodyRef{Message: id}
+		if e := r.extra(id, m); e != nil {
+			ref.Version = e.Version
+			for _, x := range e.History {
+				if x.Content && !fn(BodyRef{Message: id, Version: x.Version}) {
+					return
+				}
+			}
+		}
+		if !fn(ref) {
+			return
+		}
+	}
+}
+
 // VisibleMessage is a message as one reader sees it.
 type VisibleMessage struct {
 	MessageInfo

@@ -119,6 +119,7 @@ func (t View) checkEmoji(e Reaction, c AddReaction) error {
 type ReactionAdded struct {
 	Message  MessageID
 	Reaction Reaction
+	UserName string // of the user that reacted; tell fills it in for users that can see them
 }
 
 func (*ReactionAdded) keepsMarkdownConfig() {}
@@ -142,7 +143,23 @@ func (f *ReactionAdded) apply(r *Realm) {
 }
 
 func (f *ReactionAdded) tell(r *Realm) []Notice {
-	return []Notice{{To: r.messageAudience(f.Message, r.message(f.Message)), Event: f}}
+	return r.reactionNotices(f.Message, f.Reaction.User, func(name string) Event {
+		return &ReactionAdded{f.Message, f.Reaction, name}
+	})
+}
+
+// reactionNotices returns the notices of a reaction. event makes the event with the name of the user that reacted, or
+// "" for users that are not allowed to see them.
+func (r *Realm) reactionNotices(id MessageID, u UserID, event func(name string) Event) []Notice {
+	to := r.messageAudience(id, r.message(id))
+	hidden := r.hiddenSenderAudience(to, u)
+	if len(hidden) == 0 {
+		return []Notice{{To: to, Event: event(r.users.must(u).Name)}}
+	}
+	return []Notice{
+		{To: withoutUsers(to, hidden), Event: event(r.users.must(u).Name)},
+		{To: hidden, Event: event("")},
+	}
 }
 
 // RemoveReaction asks to remove the caller's reaction from a message.
@@ -196,6 +213,7 @@ func (c RemoveReaction) Decide(t *Turn) (Done, error) {
 type ReactionRemoved struct {
 	Message  MessageID
 	Reaction Reaction
+	UserName string // as in ReactionAdded
 }
 
 func (*ReactionRemoved) keepsMarkdownConfig() {}
@@ -215,7 +233,9 @@ func (f *ReactionRemoved) apply(r *Realm) {
 }
 
 func (f *ReactionRemoved) tell(r *Realm) []Notice {
-	return []Notice{{To: r.messageAudience(f.Message, r.message(f.Message)), Event: f}}
+	return r.reactionNotices(f.Message, f.Reaction.User, func(name string) Event {
+		return &ReactionRemoved{f.Message, f.Reaction, name}
+	})
 }
 
 // ResolveEmoji returns the emoji that a request names by any of name, code and type.

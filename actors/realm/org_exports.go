@@ -74,6 +74,15 @@ func (v View) exportAdmin() (*User, error) {
 	return me, err
 }
 
+// MayContinueExport refuses an export whose user has lost the right to it since it was started.
+func (v View) MayContinueExport(e Export) error {
+	by := v.users.find(e.By)
+	if by == nil || !by.Active || !by.IsAdmin() || v.Org().Deactivated {
+		return errPermission()
+	}
+	return nil
+}
+
 // FinishExport is a command of the server: an export's file is complete, or could not be written.
 type FinishExport struct {
 	ID     int64

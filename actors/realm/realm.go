@@ -36,6 +36,8 @@ type Realm struct {
 	retentionPaused   bool  // see PauseRetention; not stored
 	retentionProgress retentionProgress
 	purgeProgress     purgeProgress
+	// stoppedJobs are the ids of jobs that stopped early; see JobStopped. Nothing depends on them after a restart.
+	stoppedJobs []int64
 
 	// cache holds JSON encoded from rows, with the version of the rows it was made from.
 	cache jsonCache
@@ -219,7 +221,7 @@ func RunTurn[A any](
 			panic(p)
 		}
 	}()
-	if err := r.CheckCredentials(c); err != nil {
+	if err := r.CheckCredentials(c, env.Now); err != nil {
 		return answer, nil, nil, err
 	}
 	answer, err = decide(t)

@@ -46,4 +46,7 @@ type CredentialChange interface{ Accounts() []UserID }
 func (f *UserJoined) Accounts() []UserID      { return []UserID{f.User.ID} }
 func (f *UserChanged) Accounts() []UserID     { return []UserID{f.ID} }
 func (f *KeyIssued) Accounts() []UserID       { return []UserID{f.ID} }
+func (f *KeyAdded) Accounts() []UserID        { return []UserID{f.User} }
+func (f *KeysRevoked) Accounts() []UserID     { return []UserID{f.User} }
+func (f *KeyUsed) Accounts() []UserID         { return []UserID{f.User} }
 func (f *PasswordChanged) Accounts() []UserID { return []UserID{f.ID} }

@@ -18,8 +18,10 @@ import (
 // The server runs the steps one after the other. Each step waits behind the requests that arrived before it. After a
 // restart the server continues with the remaining steps. The caller is answered after the last step. So either
 // everything is done, or, if the first turn did not reach the disk, nothing. Success means that all is done or certain
-// to be done. Permissions are not checked again; channels that were archived and messages that were moved or deleted in
-// the meantime are skipped.
+// to be done. Channels that were archived and messages that were moved or deleted in the meantime are skipped.
+//
+// Each step checks the caller's account, credentials and permissions again. If one of them was withdrawn, the job
+// stops: the rest is not done, and the caller's request is refused.
 //
 // A message with very many possible recipients of notifications becomes a job, too. Two other kinds of work proceed in
 // steps in the same way, from rows of their own. channel_leave.go marks the messages of channels that were left as
@@ -46,6 +48,8 @@ type Job struct {
 	Next     int
 	Invited  []ids.Set         // for each of Channels, the users to notify of their subscription; nil: none
 	Settings []SubscriptionSet // to set
+	Key      [32]byte          // hash of the API key of the request, or zero
+	Session  [32]byte          // hash of the secret of its browser session, or zero
 }
 
 // JobKind is the kind of a job. The numbers are stored and never reused.
@@ -101,10 +105,14 @@ func (t *Turn) checkJobLimit() error {
 // startJob records a job for the caller and returns its id.
 func (t *Turn) startJob(j Job) int64 {
 	id := t.nextID("work")
-	j.By = t.User
+	j.By, j.Key, j.Session = t.User, t.Key, t.Session
 	t.Record(&JobStarted{id, j})
 	return id
 }
+
+// JobStopped reports whether a job of this process ended because its caller's rights were withdrawn. It remembers the
+// newest MaxJobs of them.
+func (r *Realm) JobStopped(id int64) bool { return slices.Contains(r.stoppedJobs, id) }
 
 // JobRemains reports whether a job is not finished.
 func (r *Realm) JobRemains(id int64) bool { return r.small.jobs.find(id) != nil }
@@ -136,6 +144,10 @@ func (t *Turn) stepJob(id int64) {
 	defer func(c Caller) { t.Caller = c }(t.Caller)
 	j := *t.small.jobs.must(id)
 	t.Caller.User, t.Caller.System = j.By, j.By == 0
+	if !t.System && !t.mayContinue(&j) {
+		t.Record(&JobStopped{id})
+		return
+	}
 	var done ids.Set
 	next := 0
 	switch j.Kind {
@@ -161,6 +173,57 @@ func (t *Turn) stepJob(id int64) {
 		}
 	}
 	t.postCreationNotices(created, j.Announce)
+}
+
+// mayContinue reports whether the caller of a job still has everything that the next step needs: an active account in
+// an active organization, the API key or browser session of the request, and the permissions that the first turn
+// checked.
+func (t *Turn) mayContinue(j *Job) bool {
+	me := t.Me()
+	if me == nil || !me.Active || t.Org().Deactivated ||
+		t.CheckCredentials(Caller{User: j.By, Key: j.Key, Session: j.Session}, t.Now) != nil {
+		return false
+	}
+	switch j.Kind {
+	case JoinJob:
+		return t.mayContinueJoin(me, j)
+	case LeaveJob:
+		others := false
+		for _, u := range j.nextUsers() {
+			others = others || u != me.ID && t.users.must(u).BotOwner != me.ID
+		}
+		places, _ := j.nextChannels(j.channelOrder())
+		return !others || !slices.ContainsFunc(places, func(i int) bool {
+			return !t.mayRemoveSubscribers(me, t.channels.must(j.Channels[i]))
+		})
+	case DeleteJob:
+		ch, err := t.ReadableChannel(j.Channels[0])
+		return err == nil && t.mayDeleteTopics(me, ch)
+	}
+	return true
+}
+
+// mayContinueJoin is mayContinue for joins.
+func (t *Turn) mayContinueJoin(me *User, j *Job) bool {
+	others := slices.ContainsFunc(j.nextUsers(), func(u UserID) bool { return u != me.ID })
+	places, _ := j.nextChannels(j.joinOrder())
+	return !slices.ContainsFunc(places, func(i int) bool {
+		ch := t.channels.must(j.Channels[i])
+		switch {
+		case ch.Archived: // it is skipped
+			return false
+		case !slices.Contains(j.Created, ch.ID) && !t.hasContentAccess(me, ch):
+			return true
+		}
+		return others && !t.mayAddSubscribers(me, ch)
+	})
+}
+
+// joinOrder returns the indexes of Channels in the order of recordJoins.
+func (j *Job) joinOrder() []int {
+	places := j.channelOrder()
+	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(j.Channels[a], j.Channels[b]) })
+	return places
 }
 
 // nextUsers returns the users of the next step.
@@ -204,10 +267,7 @@ func (t *Turn) stepJoin(j *Job) (done ids.Set, next int) {
 		t.notifySubscribed(j.invitedChannels(t, users), plan.users)
 		return ids.SetOf(users...), 0
 	}
-	places := j.channelOrder()
-	// The order of recordJoins.
-	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(j.Channels[a], j.Channels[b]) })
-	places, next = j.nextChannels(places)
+	places, next := j.nextChannels(j.joinOrder())
 	for _, i := range places {
 		if ch := t.channels.must(j.Channels[i]); !ch.Archived {
 			plan.joins = append(plan.joins, channelJoin{existing: ch, color: j.Colors[i]})
@@ -311,6 +371,18 @@ func (f *JobAdvanced) apply(r *Realm) {
 		r.small.jobs.remove(f.ID)
 	}
 }
+
+// JobStopped says that the rest of a job is not done, because the rights of its caller were withdrawn.
+type JobStopped struct{ ID int64 }
+
+func (f *JobStopped) apply(r *Realm) {
+	r.small.jobs.remove(f.ID)
+	r.stoppedJobs = append(r.stoppedJobs, f.ID)
+	r.stoppedJobs = r.stoppedJobs[max(0, len(r.stoppedJobs)-MaxJobs):]
+}
+
+func (*JobStopped) tell(*Realm) []Notice { return nil }
+func (*JobStopped) keepsMarkdownConfig() {}
 
 func (*JobAdvanced) tell(*Realm) []Notice { return nil }
 func (*JobAdvanced) keepsMarkdownConfig() {}

@@ -356,3 +356,112 @@ func TestSubscriptionLimit(t *testing.T) {
 		Names: names, Principals: many,
 	}, "Too many subscriptions in one request (limit: 200000)")
 }
+
+// TestJobsStopWithTheRightsOfTheirCaller withdraws in the middle of each kind of job one of the things that it needs:
+// the API key of its request, the account, the organization, or the permission. Nothing more is done. A restart in
+// between changes nothing.
+func TestJobsStopWithTheRightsOfTheirCaller(t *testing.T) {
+	hash := [32]byte{7}
+	demote := func(s *testScene) {
+		do(s, s.owner, EditUser{User: s.admin, Role: ptr(Member)})
+	}
+	// Each start begins a job of the administrator and returns a function that counts how much is left to do.
+	type runner = func(func(*Turn) (int64, error)) int64
+	jobs := map[string]func(s *testScene, crowd []UserID, run runner) (int64, func() int){
+		"join": func(s *testScene, crowd []UserID, run func(func(*Turn) (int64, error)) int64) (int64, func() int) {
+			do(s, s.owner, ChangeOrganization{Groups: []GroupChange{{Name: "can_add_subscribers_group",
+				New: GroupValue{Group: s.Realm.SystemGroup("role:administrators")}}}})
+			n := s.Realm.SubscriberCount(s.public)
+			name := s.Realm.FindChannel(s.public).Name
+			id := run(func(t *Turn) (int64, error) {
+				a, err := Subscribe{
+					Channels:     channelsToJoin(name),
+					Principals:   principals(crowd...),
+					AllOrNothing: true,
+					MaxPerTurn:   50,
+				}.Decide(
+					t,
+				)
+				return a.Job, err
+			})
+			return id, func() int { return n + len(crowd) - s.Realm.SubscriberCount(s.public) }
+		},
+		"leave": func(s *testScene, crowd []UserID, run func(func(*Turn) (int64, error)) int64) (int64, func() int) {
+			do(
+				s,
+				s.owner,
+				Subscribe{Channels: channelsToJoin("crowd"), Principals: principals(crowd...), AllOrNothing: true},
+			)
+			id := run(func(t *Turn) (int64, error) {
+				a, err := Unsubscribe{
+					Names:      []string{"crowd"},
+					Principals: principals(crowd...),
+					MaxPerTurn: 50,
+				}.Decide(
+					t,
+				)
+				return a.Job, err
+			})
+			return id, func() int { return s.Realm.SubscriberCount(s.Realm.FindChannelByName("crowd").ID) }
+		},
+		"delete": func(s *testScene, crowd []UserID, run func(func(*Turn) (int64, error)) int64) (int64, func() int) {
+			var list []MessageID
+			for range 250 {
+				list = append(list, s.post(s.ann, s.public, "a", "hi"))
+			}
+			id := run(DeleteTopic{s.public, "a"}.Decide)
+			return id, func() (n int) {
+				for _, ref := range s.Realm.BodyRefs(list) {
+					if ref.Message != 0 {
+						n++
+					}
+				}
+				return n
+			}
+		},
+	}
+	withdrawals := map[string]func(s *testScene){
+		"key":          func(s *testScene) { do(s, realmtest.System, IssueAPIKey{User: s.admin, Only: true}) },
+		"account":      func(s *testScene) { do(s, s.owner, DeactivateUser{User: s.admin}) },
+		"permission":   demote,
+		"organization": func(s *testScene) { do(s, s.owner, CloseRealm{}) },
+		"":             func(s *testScene) {},
+	}
+	for kind, start := range jobs {
+		for what, withdraw := range withdrawals {
+			s := newTestScene(t)
+			var crowd []UserID
+			for i := range 130 {
+				crowd = append(crowd, s.Join("Member "+string(rune('A'+i/26))+string(rune('a'+i%26))))
+			}
+			realmtest.RunTurn(s.Scene, realmtest.System, asCommand(func(t *Turn) {
+				t.Record(&KeyIssued{ID: s.admin, Hash: hash})
+			}))
+			id, left := start(s, crowd, func(decide func(*Turn) (int64, error)) int64 {
+				job, err := realmtest.RunTurn(s.Scene, s.admin, func(t *Turn) (int64, error) {
+					t.Key = hash
+					return decide(t)
+				})
+				if err != nil || job == 0 {
+					t.Fatalf("%s: job %d, %v", kind, job, err)
+				}
+				return job
+			})
+			s.runDueTurns(1)
+			before := left()
+			withdraw(s)
+			s.Restart()
+			s.runDueTurns(5)
+			switch after := left(); {
+			case what == "" && (after != 0 || s.Realm.JobStopped(id)):
+				t.Errorf("%s: %d left although nothing was withdrawn", kind, after)
+			case what != "" && (before == 0 || after != before || !s.Realm.JobStopped(id)):
+				t.Errorf("%s without the %s: %d left before, %d after; stopped: %v", kind, what, before, after,
+					s.Realm.JobStopped(id))
+			}
+			if s.Realm.JobRemains(id) {
+				t.Errorf("%s without the %s: the job remains", kind, what)
+			}
+		}
+	}
+}

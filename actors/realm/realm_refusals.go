@@ -15,6 +15,7 @@ const (
 	TooLarge                           // 413
 	BadGateway                         // 502: another service failed
 	NoSpace                            // 507: the disk of the server is full, or almost
+	Damaged                            // 500: stored data cannot be read
 )
 
 // Refusal is an error caused by the caller and shown to the caller.
@@ -44,6 +45,12 @@ func BadRequest(format string, args ...any) *Refusal {
 		format = fmt.Sprintf(format, args...)
 	}
 	return Refuse(Invalid, "BAD_REQUEST", format)
+}
+
+// ErrDamagedText returns the refusal of every request that needs the text of a message whose stored form is damaged.
+func ErrDamagedText(id MessageID) *Refusal {
+	const msg = "The text of a message is damaged on the server's disk."
+	return Refuse(Damaged, "MESSAGE_TEXT_DAMAGED", msg).With("message_id", id)
 }
 
 // Missing returns the refusal that drafts and scheduled messages use: status 404 with the code BAD_REQUEST.

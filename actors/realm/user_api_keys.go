@@ -1,10 +1,18 @@
 package realm
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // The API key of an account is derived from the server's secret, the account, and its key epoch. So every login gets
 // the same key, as clients expect, although only the key's hash is stored. The secret is in a file of its own;
 // without it a key cannot be derived. An operator may set further keys.
+//
+// Beside that key an account can have additional keys, each with a label and possibly an expiry. They are random, only
+// their hashes are stored, and each is revoked alone. They are an extension of the protocol. An additional key has all
+// rights of the account except one: it makes no API keys of the account, because a program with a key that expires
+// could otherwise give itself one that does not.
 
 // maxAPIKeys limits the keys of an account: the derived one and those set by the operator. The oldest are removed.
 const maxAPIKeys = 16
@@ -21,6 +29,9 @@ func (c IssueAPIKey) Decide(t *Turn) (string, error) {
 	u := t.Find(c.User)
 	if u == nil || u.System || !t.System && t.User != c.User {
 		return "", errNoUser()
+	}
+	if t.hasAdditionalKey() {
+		return "", errKeyMakesNoKeys()
 	}
 	if c.Key != "" {
 		t.Record(&KeyIssued{ID: u.ID, Hash: t.Hash(c.Key), Only: c.Only, Epoch: u.KeyEpoch})
@@ -55,7 +66,7 @@ type KeyIssued struct {
 func (f *KeyIssued) apply(r *Realm) {
 	u := r.users.change(f.ID)
 	if f.Only {
-		u.Keys = nil
+		u.Keys, u.KeyInfo = nil, nil
 	}
 	u.KeyEpoch = f.Epoch
 	u.Keys = append(slices.Clone(u.Keys), f.Hash)
@@ -65,3 +76,230 @@ func (f *KeyIssued) apply(r *Realm) {
 }
 
 func (f *KeyIssued) tell(r *Realm) []Notice { return nil }
+
+// Limits of additional API keys.
+const (
+	MaxAdditionalKeys = 20 // of an account, apart from expired ones
+	MaxKeyLabel       = 60 // characters
+	MinKeyLifetime    = 60 // seconds
+	MaxKeyLifetime    = 10 * 366 * 24 * 3600
+	// keyUseGranularity is how exactly the last use of a key is known, in seconds. Each key costs at most one fact in
+	// this time.
+	keyUseGranularity = 24 * 3600
+)
+
+// KeyInfo is an additional API key of an account.
+type KeyInfo struct {
+	ID      int64 // unique in the organization
+	Hash    [32]byte
+	Label   string
+	Created int64 // Unix seconds
+	Expires int64 // Unix seconds; 0: never
+	Used    int64 // the day of the last use, as the Unix seconds of its beginning; 0: never used
+}
+
+// Expired reports whether the key is not valid any more at a time in Unix seconds.
+func (k *KeyInfo) Expired(now int64) bool { return k.Expires != 0 && k.Expires <= now }
+
+// UseIsNews reports whether a use at a time is on a later day than the last known one.
+func (k *KeyInfo) UseIsNews(now int64) bool { return now-now%keyUseGranularity > k.Used }
+
+func findKey(list []KeyInfo, hash [32]byte) *KeyInfo {
+	for i := range list {
+		if list[i].Hash == hash {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// hasAdditionalKey reports whether the request was sent with an additional API key.
+func (v View) hasAdditionalKey() bool {
+	me := v.Me()
+	return !v.System && me != nil && findKey(me.KeyInfo, v.Key) != nil
+}
+
+func errKeyMakesNoKeys() *Refusal {
+	return BadRequest("An additional API key cannot create API keys of its account.")
+}
+
+func errNoKey() *Refusal { return BadRequest("API key does not exist") }
+
+// keyHolder returns the account whose additional keys the caller is allowed to list and revoke: the caller's own, a bot
+// that the caller manages, and for administrators an account that does not outrank them.
+func (v View) keyHolder(id UserID) (*User, error) {
+	u := v.Find(id)
+	switch me := v.Me(); {
+	case u == nil || u.System:
+		return nil, errNoUser()
+	case v.System || me != nil && me.ID == u.ID:
+		return u, nil
+	case u.IsBot():
+		return v.ManagedBot(id)
+	case me == nil || !me.IsAdmin():
+		return nil, errPermission()
+	}
+	return u, v.checkRank(u)
+}
+
+// AdditionalKeys returns the additional API keys of an account, oldest first, without their hashes.
+func (v View) AdditionalKeys(id UserID) ([]KeyInfo, error) {
+	u, err := v.keyHolder(id)
+	if err != nil {
+		return nil, err
+	}
+	list := slices.Clone(u.KeyInfo)
+	for i := range list {
+		list[i].Hash = [32]byte{}
+	}
+	return list, nil
+}
+
+// AddKey asks for an additional API key of the caller's account or of a bot that the caller manages.
+type AddKey struct {
+	User     UserID
+	Label    string
+	Lifetime int64 // seconds; 0: the key never expires
+}
+
+// NewKey answers AddKey. The server does not know the secret afterwards.
+type NewKey struct {
+	KeyInfo
+	Secret string
+}
+
+func (c AddKey) Decide(t *Turn) (NewKey, error) {
+	u, err := t.keyHolder(c.User)
+	if err != nil {
+		return NewKey{}, err
+	}
+	label := strings.TrimSpace(c.Label)
+	_, printable := findSpoofing(label)
+	live := 0
+	for i := range u.KeyInfo {
+		if !u.KeyInfo[i].Expired(t.Now) {
+			live++
+		}
+	}
+	switch {
+	case !t.System && t.User != u.ID && !u.IsBot():
+		return NewKey{}, errPermission()
+	case t.User == u.ID && t.hasAdditionalKey():
+		return NewKey{}, errKeyMakesNoKeys()
+	case !u.Active:
+		return NewKey{}, errDeactivated()
+	case label == "":
+		return NewKey{}, BadRequest("An API key needs a label.")
+	case runeCount(label) > MaxKeyLabel:
+		return NewKey{}, BadRequest("The label is too long (limit: %d characters)", MaxKeyLabel)
+	case !printable:
+		return NewKey{}, BadRequest("Invalid characters in the label.")
+	case c.Lifetime != 0 && (c.Lifetime < MinKeyLifetime || c.Lifetime > MaxKeyLifetime):
+		return NewKey{}, BadRequest("The lifetime of an API key must be between %d and %d seconds.", MinKeyLifetime,
+			MaxKeyLifetime)
+	case live >= MaxAdditionalKeys:
+		return NewKey{}, BadRequest("The account has %d additional API keys, which is the limit.", live)
+	}
+	secret := t.Token(32)
+	k := KeyInfo{ID: t.nextID("api_key"), Hash: t.Hash(secret), Label: label, Created: t.Now}
+	if c.Lifetime != 0 {
+		k.Expires = t.Now + c.Lifetime
+	}
+	t.Record(&KeyAdded{User: u.ID, Key: k})
+	return NewKey{k, secret}, nil
+}
+
+// RevokeKey asks to end an additional API key.
+type RevokeKey struct {
+	User UserID
+	Key  int64
+}
+
+func (c RevokeKey) Decide(t *Turn) (Done, error) {
+	u, err := t.keyHolder(c.User)
+	if err != nil {
+		return Done{}, err
+	}
+	if !slices.ContainsFunc(u.KeyInfo, func(k KeyInfo) bool { return k.ID == c.Key }) {
+		return Done{}, errNoKey()
+	}
+	t.Record(&KeysRevoked{User: u.ID, Keys: []int64{c.Key}})
+	return Done{}, nil
+}
+
+// revokeAdditionalKeys ends all additional API keys of an account.
+func (t *Turn) revokeAdditionalKeys(u *User) {
+	var list []int64
+	for _, k := range u.KeyInfo {
+		list = append(list, k.ID)
+	}
+	if len(list) > 0 {
+		t.Record(&KeysRevoked{User: u.ID, Keys: list})
+	}
+}
+
+// NoteKeyUse asks to store that an additional API key was used today. Callers do not wait for it: if it is refused, a
+// later use is stored.
+type NoteKeyUse struct {
+	User UserID
+	Hash [32]byte
+}
+
+func (c NoteKeyUse) Decide(t *Turn) (any, error) {
+	if u := t.Find(c.User); u != nil {
+		if k := findKey(u.KeyInfo, c.Hash); k != nil && k.UseIsNews(t.Now) {
+			t.Record(&KeyUsed{User: u.ID, Key: k.ID, Day: t.Now - t.Now%keyUseGranularity})
+		}
+	}
+	return nil, nil
+}
+
+// Done implements CommandWithCallback.
+func (NoteKeyUse) Done(any, error) {}
+
+// KeyAdded says that an account has a further additional API key. The account's expired keys are forgotten.
+type KeyAdded struct {
+	User UserID
+	Key  KeyInfo
+}
+
+func (f *KeyAdded) apply(r *Realm) {
+	u := r.users.change(f.User)
+	u.KeyInfo = slices.DeleteFunc(slices.Clone(u.KeyInfo), func(k KeyInfo) bool { return k.Expired(f.Key.Created) })
+	u.KeyInfo = append(u.KeyInfo, f.Key)
+	r.reserveID("api_key", f.Key.ID)
+}
+func (f *KeyAdded) tell(r *Realm) []Notice { return nil }
+
+// KeysRevoked says that additional API keys of an account are not valid any more.
+type KeysRevoked struct {
+	User UserID
+	Keys []int64
+}
+
+func (f *KeysRevoked) apply(r *Realm) {
+	u := r.users.change(f.User)
+	u.KeyInfo = slices.DeleteFunc(
+		slices.Clone(u.KeyInfo),
+		func(k KeyInfo) bool { return slices.Contains(f.Keys, k.ID) },
+	)
+}
+func (f *KeysRevoked) tell(r *Realm) []Notice { return nil }
+
+// KeyUsed says on which day an additional API key was used last.
+type KeyUsed struct {
+	User UserID
+	Key  int64
+	Day  int64
+}
+
+func (f *KeyUsed) apply(r *Realm) {
+	u := r.users.change(f.User)
+	u.KeyInfo = slices.Clone(u.KeyInfo)
+	for i := range u.KeyInfo {
+		if u.KeyInfo[i].ID == f.Key {
+			u.KeyInfo[i].Used = f.Day
+		}
+	}
+}
+func (f *KeyUsed) tell(r *Realm) []Notice { return nil }

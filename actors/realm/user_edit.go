@@ -288,6 +288,7 @@ func (t *Turn) deactivate(u *User) {
 	}
 	t.endBrowserSessions(u.ID)
 	t.revokeInvitesOf(u.ID)
+	t.revokeAdditionalKeys(u)
 	t.removeAllDevices(u.ID)
 	channels := ids.IDs[ChannelID](t.subscribedChannelSet(u.ID))
 	t.recordWithVisibility(&UserDeactivated{

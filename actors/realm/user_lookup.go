@@ -52,9 +52,10 @@ type User struct {
 	Settings        map[string]any
 	Profile         Profile // custom profile values by field id, as stored
 	ProfileHTML     Profile
-	MayChangeEmails bool  // granted by the operator: can_change_user_emails
-	MayCreateUsers  bool  // granted by the operator: can_create_users
-	KeyEpoch        int64 // how often the account's API key was revoked
+	MayChangeEmails bool      // granted by the operator: can_change_user_emails
+	MayCreateUsers  bool      // granted by the operator: can_create_users
+	KeyEpoch        int64     // how often the account's API key was revoked
+	KeyInfo         []KeyInfo // additional API keys, oldest first
 }
 
 func (u *User) IsAdmin() bool     { return u.Role <= Administrator }

@@ -89,6 +89,10 @@ func purgeDue(r *Realm, _ int64) func(*Turn) (any, error) {
 // maxPurgeConversations conversations.
 func (t *Turn) stepPurge(id int64) {
 	p := *t.small.purges.must(id)
+	if !t.mayContinuePurge(&p) {
+		t.Record(&PurgeStepped{id, 0})
+		return
+	}
 	type place struct {
 		channel uint32
 		direct  DirectConversationID
@@ -125,6 +129,16 @@ func (t *Turn) stepPurge(id int64) {
 		below = 0
 	}
 	t.Record(&PurgeStepped{id, below})
+}
+
+// mayContinuePurge reports whether the user that asked for a purge still has the right to it: users that delete their
+// own account, owners of bots, and administrators that the account does not outrank.
+func (t *Turn) mayContinuePurge(p *Purge) bool {
+	by, u := t.users.find(p.By), t.users.must(p.User)
+	if by == nil || by.ID == u.ID { // the server itself, or the deleted account
+		return true
+	}
+	return by.Active && (by.IsAdmin() || u.BotOwner == by.ID) && !u.outranks(by)
 }
 
 // purgeIncludes reports whether a purge deletes messages in this kind of conversation.

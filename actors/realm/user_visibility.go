@@ -44,7 +44,7 @@ func (r *Realm) announceUser(u *User, to []UserID, allMaySee bool) (out []Notice
 			return
 		}
 		e.User, e.Public = *u, u.IsBot() || u.IntSetting("email_address_visibility") == 1
-		e.User.Keys, e.User.Password, e.User.Settings = nil, "", nil
+		e.User.Keys, e.User.KeyInfo, e.User.Password, e.User.Settings = nil, nil, "", nil
 		e.User.Profile, e.User.ProfileHTML = cloneMap(u.Profile), cloneMap(u.ProfileHTML)
 		out = append(out, Notice{To: to, Event: &e})
 	}

@@ -40,7 +40,7 @@ type RenderContext struct {
 	SeenRecently func(realm.UserID) bool
 }
 
-// TextReader reads message texts. Text reports false if the text was erased.
+// TextReader reads message texts. Text reports false if the text was erased, and an error if it is damaged.
 type TextReader interface {
-	Text(realm.ID, realm.BodyRef) (realm.Body, bool)
+	Text(realm.ID, realm.BodyRef) (realm.Body, bool, error)
 }

@@ -117,6 +117,8 @@ The server's secret is not in a backup. If you have the old server's secret, put
 before the first start. Without it, API keys in use and invitation links that were sent stay valid. But users who log in
 get a new API key, and the links that lists of invitations show from before do not work: revoke those invitations and
 invite again.
+The account at the push bouncer is not in a backup either. Copy push-account.json from the old data directory, or run
+parley push register on the running server.
 `
 
 // parseEnds parses the value of --upto: the last fact to keep, by organization.

@@ -46,6 +46,9 @@ type journalRange struct {
 
 // each opens the directory for reading and calls fn with each selected organization.
 func (r journalRange) each(fn func(d snapshot.Disk, id realm.ID) error) error {
+	if err := server.CheckDataVersion(r.dir); err != nil {
+		return err
+	}
 	store, err := snapshot.OpenReadOnly(r.dir, snapshot.Options{})
 	if err != nil {
 		return server.StartError(r.dir, err)
@@ -95,6 +98,9 @@ func printJournal(r journalRange, out io.Writer) error {
 
 // checkJournal verifies every checksum of a data directory and the chain of facts.
 func checkJournal(r journalRange, out io.Writer) error {
+	if err := server.CheckDataVersion(r.dir); err != nil {
+		return err
+	}
 	found := 0
 	err := snapshot.Check(r.dir, snapshot.Options{}, func(f snapshot.Finding) {
 		found++
@@ -102,6 +108,10 @@ func checkJournal(r journalRange, out io.Writer) error {
 	})
 	if err != nil {
 		return err
+	}
+	texts, err := checkTexts(r, out)
+	if found += texts; err != nil && found == 0 {
+		return err // after damage, the state often cannot be rebuilt
 	}
 	if found > 0 {
 		return fmt.Errorf("%d damaged places in %s; restore a backup (parley restore), or go on "+
@@ -127,6 +137,30 @@ func printUnknown(dir string, out io.Writer) error {
 			mark.At.UTC().Format("2006-01-02T15:04:05.000Z"), snapshot.DefaultMarkInterval)
 	}
 	return err
+}
+
+// checkTexts reads the text of every message and names the messages whose texts are damaged or missing. The checksums
+// alone name places: a damaged block of the store does not say which texts were in it.
+func checkTexts(r journalRange, out io.Writer) (found int, err error) {
+	err = r.each(func(d snapshot.Disk, id realm.ID) error {
+		state, _, err := rebuild(d, id, 0)
+		if err != nil {
+			return err
+		}
+		state.EachText(func(ref realm.BodyRef) bool {
+			_, ok, err := d.Text(id, ref)
+			if err == nil && !ok {
+				err = errors.New("it is missing")
+			}
+			if err != nil {
+				found++
+				fmt.Fprintf(out, "realm %d, text of message %d, version %d: %v\n", id, ref.Message, ref.Version, err)
+			}
+			return true
+		})
+		return nil
+	})
+	return found, err
 }
 
 // replayJournal builds each organization from its rows and its journal, as a start does, and prints the digest.

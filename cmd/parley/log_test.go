@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"parley/cmd/internal/server"
 )
 
 var digestOf = regexp.MustCompile(`realm (\d+) at (\d+): \d+ rows, digest [0-9a-f]{64}`)
@@ -74,4 +77,45 @@ func TestLogPrintShowsEveryFact(t *testing.T) {
 	if at2 := digests(t, "log", "replay", "--to", "2", dir); !strings.HasPrefix(at2, "realm 1 at 2: ") {
 		t.Errorf("replayed to 2: %s", at2)
 	}
+}
+
+// A data directory that a newer program has served is refused by every command that reads or changes the directory of a
+// stopped server: an older program does not know all its facts and rows.
+func TestCommandsRefuseNewerDataDirectories(t *testing.T) {
+	temp := t.TempDir()
+	dir, export := filepath.Join(temp, "data"), filepath.Join(temp, "export")
+	p := demo(t, dir)
+	p.serving()
+	p.stop()
+	commands := [][]string{
+		{"log", "print", dir},
+		{"log", "check", dir},
+		{"log", "replay", dir},
+		{"search", "rebuild", dir},
+		{"backup", filepath.Join(temp, "backup"), "--data", dir},
+		{"export", export, "--data", dir},
+		{"import", export, "--data", dir, "--realm", "other"},
+		{"realm", "list", "--data", dir},
+	}
+	runAll := func(refused bool) {
+		t.Helper()
+		for _, c := range commands {
+			out, code := runParley(c...)
+			if newer := strings.Contains(out, "was served by a newer parley"); newer != refused ||
+				(code == 0) == refused {
+				t.Errorf("%s: code %d, %.300s", strings.Join(c, " "), code, out)
+			}
+		}
+	}
+	if out, code := runParley("export", export, "--data", dir); code != 0 {
+		t.Fatal(out)
+	}
+	writeFile(t, filepath.Join(dir, server.VersionFile), fmt.Sprintln(server.DataVersion()+1))
+	runAll(true)
+	writeFile(t, filepath.Join(dir, server.VersionFile), fmt.Sprintln(server.DataVersion()))
+	commands = slices.DeleteFunc(
+		commands,
+		func(c []string) bool { return c[0] == "import" },
+	) // it would find the same keys
+	runAll(false)
 }

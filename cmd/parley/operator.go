@@ -88,6 +88,13 @@ var operatorCommands = []operatorCommand{
 		emailFlag,
 		{Name: "only", Meaning: "revoke every other key of the user", Switch: true},
 	}},
+	{Group: "user", Name: "keys", Meaning: "List the additional API keys of a user, or add or revoke one",
+		Flags: []operatorFlag{
+			emailFlag,
+			{Name: "add", Meaning: "label of a key to add; it is printed once"},
+			{Name: "expires-in", Meaning: "lifetime of the added key, such as 720h; empty: it does not expire"},
+			{Name: "revoke", Meaning: "id of the key to revoke"},
+		}},
 	{Group: "user", Name: "password", Meaning: "Set the password of a user", Flags: []operatorFlag{
 		emailFlag,
 		{Name: "password", Default: "-", Meaning: "password; - reads it from standard input"},

@@ -55,6 +55,12 @@ func TestOperatorCommands(t *testing.T) {
 	prints("email=olive@example.org  name=Olive  role=400", "", "user list --realm two")
 	prints("api_key: ", "", "user api-key --email olive@example.org")
 	fails(`no user "oliver@example.org"`, "", "user api-key --email oliver@example.org")
+	prints(`api_key: [A-Za-z0-9]{32}\n.*\nexpires: 20\d\d-.*\nid: 1\n`, "",
+		"user keys --email olive@example.org --add script --expires-in 720h")
+	prints("expires=20.*id=1  label=script  last_used=never", "", "user keys --email olive@example.org")
+	fails("--expires-in must be a duration", "", "user keys --email olive@example.org --add x --expires-in soon")
+	fails("API key does not exist", "", "user keys --email olive@example.org --revoke 2")
+	prints("^$", "", "user keys --email olive@example.org --revoke 1")
 	fails("read the password", "", "user password --email olive@example.org")
 	prints("", "another password\n", "user password --email olive@example.org")
 	fails("the password is too weak: use 8 to 100 characters", "password1\n", "user password --email olive@example.org")

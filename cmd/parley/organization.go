@@ -86,6 +86,9 @@ func copyRunning(data, file, dir string) error {
 
 // exportFrom exports an organization from the data directory of a stopped server.
 func exportFrom(dir, subdomain string, out io.Writer) (digest snapshot.Digest, err error) {
+	if err := server.CheckDataVersion(dir); err != nil {
+		return digest, err
+	}
 	store, err := snapshot.OpenReadOnly(dir, snapshot.Options{})
 	if err != nil {
 		return digest, server.StartError(dir, err)
@@ -175,12 +178,21 @@ func findInUse(d snapshot.Disk) (inUse, error) {
 		}
 		k.bySubdomain[x.Realm.Org().StringID] = id
 		x.Realm.EachUser(func(u *realm.User) {
-			for _, h := range u.Keys {
+			for _, h := range keyHashes(u) {
 				k.byKeyHash[h] = id
 			}
 		})
 	}
 	return k, nil
+}
+
+// keyHashes returns the hashes of all API keys of a user.
+func keyHashes(u *realm.User) [][32]byte {
+	out := slices.Clone(u.Keys)
+	for _, k := range u.KeyInfo {
+		out = append(out, k.Hash)
+	}
+	return out
 }
 
 func newImportCommand() *cobra.Command {
@@ -219,6 +231,9 @@ func (i *importer) importFile(file string, in io.Reader, out io.Writer) error {
 	defer done()
 	if _, err := snapshot.ReadExport(f, 1, discardFile, nil); err != nil {
 		return fmt.Errorf("import %s: %w", file, err)
+	}
+	if err := server.CheckDataVersion(i.dir); err != nil {
+		return err
 	}
 	store, err := snapshot.Open(i.dir, snapshot.Options{})
 	if err != nil {
@@ -347,7 +362,7 @@ func (i *importer) chooseID(x *snapshot.Imported, have inUse) (realm.ID, error) 
 	}
 	var clash error
 	x.Realm.EachUser(func(u *realm.User) {
-		for _, h := range u.Keys {
+		for _, h := range keyHashes(u) {
 			if id, taken := have.byKeyHash[h]; taken {
 				clash = fmt.Errorf("API keys of the export belong to organization %d of this server; revoke those "+
 					"of the export with --new-keys", id)
@@ -378,7 +393,7 @@ func (i *importer) applyOptions(x *snapshot.Imported) {
 			}
 		case *realm.User:
 			if i.newKeys {
-				r.Keys = nil
+				r.Keys, r.KeyInfo = nil, nil
 				r.KeyEpoch++
 			}
 		}

@@ -45,5 +45,8 @@ var aliases = []string{
 	"OPTIONS /tus", "OPTIONS /tus/{}", "HEAD /tus/{}", "GET /tus/{}", "PATCH /tus/{}", "DELETE /tus/{}",
 	"GET /compatibility",            // asked by the web app before it reloads, and by the former mobile app
 	"GET /zulip-services/verify/{}", // the push service proves with it who owns this host name
-	"POST /external/{}",             // incoming webhooks of other services
+	// Additional API keys, an extension of this server.
+	"GET /users/me/api_keys", "POST /users/me/api_keys", "DELETE /users/me/api_keys/{}",
+	"GET /users/{}/api_keys", "POST /users/{}/api_keys", "DELETE /users/{}/api_keys/{}",
+	"POST /external/{}", // incoming webhooks of other services
 }

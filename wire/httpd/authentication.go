@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -104,7 +105,21 @@ func (s *Server) checkCredentials(c *wire.Call, header []byte, allowWebhookBots 
 		return unauthorized("This API is not available to incoming webhook bots.")
 	}
 	c.Account, c.Caller.User, c.Caller.Key = a, a.User, hash
+	s.noteKeyUse(a, hash)
 	return nil
+}
+
+// noteKeyUse stores that an additional API key was used, once a day. The request does not wait for it.
+func (s *Server) noteKeyUse(a *wire.Account, hash [32]byte) {
+	if k := a.AdditionalKey(hash); k != nil && k.UseIsNews(time.Now().Unix()) {
+		s.options.Server.RunAsync([]wire.AsyncCommand{{Realm: a.Realm,
+			Caller: realm.Caller{
+				System:    true,
+				Client:    "Internal",
+				Operation: "note the use of an API key",
+			},
+			CommandWithCallback: realm.NoteKeyUse{User: a.User, Hash: hash}}})
+	}
 }
 
 // queryKey identifies the caller by the parameter api_key. Unlike in authenticate, each failure has a code of its
@@ -129,6 +144,7 @@ func (s *Server) queryKey(c *wire.Call) error {
 		return realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 	}
 	c.Account, c.Caller.User, c.Caller.Key = a, a.User, hash
+	s.noteKeyUse(a, hash)
 	return nil
 }
 

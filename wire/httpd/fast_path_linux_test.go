@@ -87,10 +87,12 @@ func (s *sceneServer) PollAll(polls []*wire.PollRequest) {
 	}
 }
 
-func (s *sceneServer) CancelPoll(wire.PollRequest)                         {}
-func (s *sceneServer) AuthVersion() uint64                                 { return 1 }
-func (s *sceneServer) MarkdownConfigSeq(realm.ID) realm.Seq                { return 0 }
-func (s *sceneServer) Text(realm.ID, realm.BodyRef) (realm.Body, bool)     { return realm.Body{}, false }
+func (s *sceneServer) CancelPoll(wire.PollRequest)          {}
+func (s *sceneServer) AuthVersion() uint64                  { return 1 }
+func (s *sceneServer) MarkdownConfigSeq(realm.ID) realm.Seq { return 0 }
+func (s *sceneServer) Text(realm.ID, realm.BodyRef) (realm.Body, bool, error) {
+	return realm.Body{}, false, nil
+}
 func (s *sceneServer) PresenceSince(realm.ID, int64, int64) []presence.Row { return nil }
 func (s *sceneServer) ActiveSince(realm.ID, int64) func(realm.UserID) bool { return nil }
 func (s *sceneServer) AccountByEmail(realm.ID, string) (a *wire.Account, found bool) {

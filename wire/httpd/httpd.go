@@ -33,6 +33,8 @@ type Options struct {
 	Files FilePaths
 	// DiskState returns "", or why a server with too little space on the disk stores less than usual; nil: not known.
 	DiskState func() string
+	// DamagedTexts returns how many message texts could not be read; nil: not known.
+	DamagedTexts func() int64
 	// Extra adds routes outside the protocol: files, metrics, pages.
 	Extra func(r *router.Router)
 }
@@ -93,7 +95,7 @@ func New(o Options) *Server {
 	}
 	if n := o.Limits.Visitor; n > 0 {
 		s.visitors = newLimiter(n, requestWindow)
-		s.drawings = newLimiter(drawingsPerMinute, requestWindow)
+		s.drawings = newLimiter(MaxDrawingsPerMinute, requestWindow)
 	}
 	if n := o.Limits.Login; n > 0 {
 		s.logins = newLimiter(n, loginWindow)
@@ -144,17 +146,25 @@ func New(o Options) *Server {
 }
 
 // serveHealth answers health checks. It asks no realm, so a busy realm does not make the process look dead. A server
-// with a full disk is degraded. The status stays 200: reads and polls succeed, so load balancers must go on sending
-// them.
+// with a full disk or with damaged texts is degraded. The status stays 200: reads and polls succeed, so load balancers
+// must go on sending them.
 func (s *Server) serveHealth(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SkipBody = ctx.IsHead()
-	answer := `{"result":"success","msg":""`
+	details := ""
 	if s.options.DiskState != nil {
 		if disk := s.options.DiskState(); disk != "" {
-			answer += fmt.Sprintf(`,"health":"degraded","disk":%q`, disk)
+			details += fmt.Sprintf(`,"disk":%q`, disk)
 		}
 	}
-	s.writeJSON(ctx, fasthttp.StatusOK, []byte(answer+"}\n"))
+	if s.options.DamagedTexts != nil {
+		if n := s.options.DamagedTexts(); n > 0 {
+			details += fmt.Sprintf(`,"damaged_texts":%d`, n)
+		}
+	}
+	if details != "" {
+		details = `,"health":"degraded"` + details
+	}
+	s.writeJSON(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""`+details+"}\n"))
 }
 
 // The prefixes of the protocol's paths. Below webPrefix, browser sessions are accepted.

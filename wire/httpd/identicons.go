@@ -15,9 +15,9 @@ import (
 // Identicons are drawn on request. Clients fetch the pictures of all users at once, so a rate limit of its own counts
 // those that are not in the cache. To bound the work, the server draws one at a time and caches the result.
 const (
-	// drawingsPerMinute is how many identicons one network can have drawn: the users of a large organization, and
+	// MaxDrawingsPerMinute is how many identicons one network can have drawn: the users of a large organization, and
 	// at 1.5 ms each at most a fifteenth of a processor.
-	drawingsPerMinute = 2500
+	MaxDrawingsPerMinute = 2500
 	// MaxIdenticonsPending is the number of requests that may wait for an identicon, including the one being
 	// drawn: a tenth of a second of work.
 	MaxIdenticonsPending = 64

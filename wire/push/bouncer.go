@@ -91,7 +91,7 @@ func (b *Bouncer) do(r request) ([]byte, error) {
 	failure := struct{ Code, Msg string }{Code: "BAD_REQUEST"}
 	json.Unmarshal(answer, &failure) // it keeps its code if the answer is not JSON
 	switch {
-	case status == http.StatusTooManyRequests, status >= 500:
+	case status >= 500: // every other answer is final, also 429, as with the reference server
 		return nil, fmt.Errorf("%w: the bouncer answered %d %s", wire.ErrPushFailed, status, failure.Msg)
 	case failure.Msg == "":
 		failure.Msg = "the push bouncer answered " + strconv.Itoa(status)

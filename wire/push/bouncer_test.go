@@ -285,6 +285,11 @@ func TestFailingBouncer(t *testing.T) {
 		len(left.tokens) != 1 {
 		t.Errorf("notify: left %v, %v", left.tokens, err)
 	}
+	// A limit of the bouncer is final, as with the reference server.
+	s.bouncer.Limits["push/notify"] = 1
+	if _, _, err := s.pusher.notify(s.notice(true, android)); !errors.Is(err, wire.ErrPushRefused) {
+		t.Errorf("notify over the bouncer's limit: %v", err)
+	}
 	err := s.pusher.Register(s.registration(realm.DeviceRegistration{Token: android}))
 	if _, again := deviceFailure(err, false); !again {
 		t.Errorf("register: %v", err)

@@ -55,9 +55,9 @@ func (s *fakeServer) View(_ realm.ID, c realm.Caller, read func(realm.View) (any
 	return read(s.r.ViewAs(c, then))
 }
 
-func (s *fakeServer) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool) {
+func (s *fakeServer) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 	b, ok := s.texts[ref]
-	return b, ok
+	return b, ok, nil
 }
 
 func (s *fakeServer) DeliveryState(realm.ID, realm.UserID, realm.Seq) (active, delivered bool) {

@@ -99,7 +99,12 @@ func (c *Client) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outco
 	if e == nil {
 		return dispatch.Outcome{} // the message or the bot was removed
 	}
-	text, ok := c.text(a.Realm, e)
+	text, ok, err := c.text(a.Realm, e)
+	if err != nil {
+		request := &wire.Call{Server: c.o.Server, Tools: c.o.Tools, Realm: a.Realm, Site: a.Site}
+		c.reportFailure(request, e, &serviceError{why: err.Error()})
+		return dispatch.Outcome{}
+	}
 	if !ok {
 		return dispatch.Outcome{} // erased meanwhile
 	}
@@ -125,10 +130,11 @@ func (c *Client) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outco
 	return dispatch.Outcome{}
 }
 
-// text returns the text of the message, which is in the event or on disk; false if it was erased.
-func (c *Client) text(id realm.ID, e *realm.ServiceTriggered) (realm.Body, bool) {
+// text returns the text of the message, which is in the event or on disk; false if it was erased. A damaged text is an
+// error.
+func (c *Client) text(id realm.ID, e *realm.ServiceTriggered) (realm.Body, bool, error) {
 	if e.Message.Body != nil {
-		return *e.Message.Body, true
+		return *e.Message.Body, true, nil
 	}
 	return c.o.Server.Text(id, e.Message.Ref)
 }

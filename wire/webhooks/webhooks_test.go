@@ -65,11 +65,11 @@ func (s *fakeServer) View(_ realm.ID, c realm.Caller, read func(realm.View) (any
 	return read(s.r.ViewAs(c, 1_700_000_000))
 }
 
-func (s *fakeServer) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool) {
+func (s *fakeServer) Text(_ realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, ok := s.texts[ref]
-	return b, ok
+	return b, ok, nil
 }
 
 func (s *fakeServer) MarkdownConfigSeq(realm.ID) realm.Seq { return 0 }

@@ -30,6 +30,9 @@ func WriteBackup(data string, w io.Writer) error {
 		}
 		return nil
 	}
+	if err := CheckDataVersion(data); err != nil {
+		return err
+	}
 	store, err := snapshot.Open(data, snapshot.Options{})
 	if err != nil {
 		return StartError(data, err)

@@ -41,6 +41,14 @@ var AllBounds = []Bound{
 		hits:     func(r *metricReading) int64 { return r.http.Refused["conns"] },
 	},
 	{
+		Name:     "connections_per_network",
+		Of:       "open connections of one IPv4 address or IPv6 /64, trusted proxies apart",
+		Overflow: "answered 503 and closed",
+		Reason:   "one network must not use up the connections of all others; a large office fits",
+		limit:    func(r *metricReading) int64 { return int64(r.park.MaxConnsPerIP) },
+		hits:     func(r *metricReading) int64 { return r.http.Refused["conns_per_ip"] },
+	},
+	{
 		Name:     "requests",
 		Of:       "requests in handlers",
 		Overflow: "503",
@@ -131,6 +139,13 @@ var AllBounds = []Bound{
 		Reason:   "drawing takes processor time",
 		limit:    constant(httpd.MaxIdenticonsPending),
 		used:     func(r *metricReading) int64 { return r.server.http.IdenticonsPending() },
+	},
+	{
+		Name:     "avatars_drawn_per_minute",
+		Of:       "generated avatars that one network has drawn in a minute; cached ones do not count",
+		Overflow: "429",
+		Reason:   "the users of a large organization fit; drawing more takes processor time from all users",
+		limit:    constant(httpd.MaxDrawingsPerMinute),
 	},
 	{
 		Name:     "cached_avatars",
@@ -416,6 +431,21 @@ var AllBounds = []Bound{
 		Reason:   "they can be read from the disk",
 		limit:    constant(actors.TextCacheBytes),
 		used:     func(r *metricReading) int64 { return r.server.orgs.TextCacheSize() },
+	},
+	{
+		Name:     "additional_api_keys",
+		Of:       "additional API keys of an account, apart from expired ones",
+		Overflow: "400",
+		Reason:   "each is in the account's row and in the table of logins",
+		limit:    constant(realm.MaxAdditionalKeys),
+	},
+	{
+		Name:     "damaged_texts",
+		Of:       "damaged message texts that the server counts for /health",
+		Overflow: "further ones are refused and logged, but not counted",
+		Reason:   "a lost file of the store can hold millions of texts",
+		limit:    constant(actors.MaxDamagedTexts),
+		used:     func(r *metricReading) int64 { return r.server.orgs.DamagedTexts() },
 	},
 	{
 		Name: "journal_bytes",

@@ -107,7 +107,7 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 	if _, err := os.Stat(dir); err != nil && name != "realm-create" {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	if err := checkDataVersion(dir); err != nil {
+	if err := CheckDataVersion(dir); err != nil {
 		return nil, err
 	}
 	log := slog.New(slog.DiscardHandler)

@@ -22,14 +22,14 @@ const maxVersionBytes = 64
 // DataVersion returns the version of this program's data.
 func DataVersion() int { return int(realm.NewestNumber()) }
 
-// checkDataVersion refuses a directory that a newer program has served. An older program would stop at the first
+// CheckDataVersion refuses a directory that a newer program has served. An older program would stop at the first
 // fact it does not know, and it would drop the fields it does not know from what it writes again.
-func checkDataVersion(data string) error {
+func CheckDataVersion(data string) error {
 	version, err := readDataVersion(data)
 	if err == nil && version > DataVersion() {
 		err = fmt.Errorf("data directory %s was served by a newer parley (data version %d, this program has %d): "+
-			"install that version again, or restore a backup from before the upgrade into an empty directory", data, version,
-			DataVersion())
+			"install that version again, or restore a backup from before the upgrade into an empty directory",
+			data, version, DataVersion())
 	}
 	return err
 }

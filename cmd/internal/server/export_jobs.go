@@ -103,7 +103,7 @@ func (e *exporter) write(j exportJob) error {
 	}
 	defer f.Close()
 	z := gzip.NewWriter(cancelableWriter{f, e.stop})
-	if err := wire.WriteExport(e.orgs, j.realm, e.sites.byID(j.realm), j.export.Kind, z); err != nil {
+	if err := wire.WriteExport(e.orgs, j.realm, e.sites.byID(j.realm), j.export, z); err != nil {
 		return err
 	}
 	if err := z.Close(); err != nil {

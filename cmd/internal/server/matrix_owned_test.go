@@ -59,6 +59,9 @@ func ownedObjects() []ownedObject {
 		q, _ := s.must(p, "POST", "/register").body["queue_id"].(string)
 		return q
 	}
+	key := func(s *matrixStage, p *matrixUser, n int) string {
+		return fmt.Sprint(s.must(p, "POST", "/users/me/api_keys", "label", "secret", "expires_in", 600).int("id"))
+	}
 	device := func(s *matrixStage, p *matrixUser, n int) string {
 		return fmt.Sprint(s.must(p, "POST", "/register_client_device").int("device_id"))
 	}
@@ -97,6 +100,7 @@ func ownedObjects() []ownedObject {
 		{"abandon a resumable upload", piece, "DELETE", "/tus/%s", tus, "Upload not found", false},
 		{"poll a queue", queue, "GET", "/events", pairs{"queue_id", "%s", "last_event_id", -1, "dont_block", true},
 			"Bad event queue ID: %s", false},
+		{"revoke an API key", key, "DELETE", "/users/me/api_keys/%s", nil, "API key does not exist", false},
 		{"remove a device", device, "POST", "/remove_client_device", pairs{"device_id", "%s"}, "Invalid 'device_id'",
 			true},
 	}

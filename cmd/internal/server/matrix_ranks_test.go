@@ -87,6 +87,8 @@ func matrixBotRanks(t *testing.T, l *coverage) {
 		{"PATCH", "/users/%d", pairs{"full_name", "Robot too #"}, true},
 		{"GET", "/bots/%d/api_key", nil, false},
 		{"POST", "/bots/%d/api_key/regenerate", nil, false},
+		{"GET", "/users/%d/api_keys", nil, false},
+		{"POST", "/users/%d/api_keys", pairs{"label", "script"}, false},
 		{"DELETE", "/bots/%d", nil, false},
 		{"POST", "/users/%d/reactivate", nil, false},
 	}

@@ -155,6 +155,11 @@ func roleEndpoints() []roleEndpoint {
 	bot := func(s *matrixStage, n int) any {
 		return s.join(ours, ourHost, fmt.Sprintf("a bot %d", n), 400, 1, s.keeper.id).id
 	}
+	keyOfBot := func(s *matrixStage, n int) any { // the rest of the path: the bot and its key
+		id := bot(s, n)
+		key := s.must(s.keeper, "POST", fmt.Sprintf("/users/%v/api_keys", id), "label", "key").int("id")
+		return fmt.Sprintf("%v/api_keys/%d", id, key)
+	}
 	domain := func(s *matrixStage, n int) any {
 		d := fmt.Sprintf("d%d.example", n)
 		s.must(s.keeper, "POST", "/realm/domains", "domain", d, "allow_subdomains", false)
@@ -292,6 +297,13 @@ func roleEndpoints() []roleEndpoint {
 		{"PATCH", "/bots/%v", botKeepers, with("full_name", "Robot #"), bot},
 		{"GET", "/bots/%v/api_key", botKeepers, nothing, bot},
 		{"POST", "/bots/%v/api_key/regenerate", botKeepers, nothing, bot},
+		{"GET", "/users/me/api_keys", everyone, nothing, nil},
+		{"POST", "/users/me/api_keys", everyone, with("label", "key #", "expires_in", 3600), nil},
+		{"GET", "/users/%v/api_keys", botKeepers, nothing, account},
+		{"GET", "/users/%v/api_keys", botKeepers, nothing, bot},
+		{"POST", "/users/%v/api_keys", always(noPermission), with("label", "key #"), account},
+		{"POST", "/users/%v/api_keys", botKeepers, with("label", "key #"), bot},
+		{"DELETE", "/users/%v", botKeepers, nothing, keyOfBot},
 		{"DELETE", "/bots/%v", botKeepers, nothing, bot},
 		{"GET", "/bot_storage", bots, nothing, nil},
 		{"PUT", "/bot_storage", bots, with("storage", map[string]string{"k": "v"}), nil},

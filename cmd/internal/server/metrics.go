@@ -146,6 +146,11 @@ var allMetrics = describe([]metric{
 		read:    func(r *metricReading) int64 { return r.orgs.MessagesPurged.Load() },
 	},
 	{
+		name: "parley_damaged_texts", kind: prometheus.GaugeValue,
+		meaning: "Message texts that could not be read since the start and were not erased since.",
+		read:    func(r *metricReading) int64 { return r.server.orgs.DamagedTexts() },
+	},
+	{
 		name: "parley_queues", kind: prometheus.GaugeValue,
 		meaning: "Open event queues.",
 		read:    func(r *metricReading) int64 { return r.orgs.OpenQueues.Load() },

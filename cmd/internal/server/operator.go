@@ -39,6 +39,7 @@ var operatorCommands = map[string]operatorCommand{
 	"user-create":   userCreate,
 	"user-list":     userList,
 	"user-api-key":  userKey,
+	"user-keys":     userKeys,
 	"user-password": userPassword,
 	"user-grant":    userGrant,
 	"user-sessions": userSessions,
@@ -240,6 +241,56 @@ func userKey(o *operator, args map[string]string) (any, error) {
 	}
 	key, err := execute(o.orgs, id, systemCaller, realm.IssueAPIKey{User: u, Only: args["only"] == "true"})
 	return map[string]any{"email": args["email"], "api_key": key}, err
+}
+
+// userKeys lists the additional API keys of a user, after it added or revoked one.
+func userKeys(o *operator, args map[string]string) (any, error) {
+	id, u, err := o.user(args)
+	if err != nil {
+		return nil, err
+	}
+	if args["add"] != "" {
+		return o.addKey(id, u, args)
+	}
+	if args["revoke"] != "" {
+		key, err := strconv.ParseInt(args["revoke"], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("--revoke must be the id of a key, not %q", args["revoke"])
+		}
+		if _, err := execute(o.orgs, id, systemCaller, realm.RevokeKey{User: u, Key: key}); err != nil {
+			return nil, err
+		}
+	}
+	return o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+		keys, err := v.AdditionalKeys(u)
+		list := []any{}
+		for _, k := range keys {
+			list = append(list, map[string]any{"id": k.ID, "label": k.Label, "created": showTime(k.Created),
+				"expires": showTime(k.Expires), "last_used": showTime(k.Used)})
+		}
+		return map[string]any{"keys": list}, err
+	})
+}
+
+// showTime returns a time in Unix seconds for people, "never" for 0.
+func showTime(at int64) string {
+	if at == 0 {
+		return "never"
+	}
+	return time.Unix(at, 0).UTC().Format(time.RFC3339)
+}
+
+func (o *operator) addKey(id realm.ID, u realm.UserID, args map[string]string) (any, error) {
+	c := realm.AddKey{User: u, Label: args["add"]}
+	if text := args["expires-in"]; text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < time.Second {
+			return nil, fmt.Errorf("--expires-in must be a duration such as 720h, not %q", text)
+		}
+		c.Lifetime = int64(d / time.Second)
+	}
+	k, err := execute(o.orgs, id, systemCaller, c)
+	return map[string]any{"email": args["email"], "id": k.ID, "api_key": k.Secret, "expires": showTime(k.Expires)}, err
 }
 
 func userPassword(o *operator, args map[string]string) (any, error) {

@@ -222,7 +222,7 @@ func (s *Server) collectBacklog() (backlog *park.Backlog, preloaded *actors.Prel
 
 // open opens the store and loads the organizations.
 func (s *Server) open(preloaded *actors.Preloaded) (err error) {
-	if err := checkDataVersion(s.Data); err != nil {
+	if err := CheckDataVersion(s.Data); err != nil {
 		return err
 	}
 	s.warnOfOpenModes()
@@ -442,7 +442,8 @@ func (s *Server) openEndpoints() (err error) {
 		Limits: s.limits,
 		Files:  s.files,
 
-		DiskState: s.space.state,
+		DiskState:    s.space.state,
+		DamagedTexts: s.orgs.DamagedTexts,
 	})
 	s.handover.connect(s)
 	o := &operator{

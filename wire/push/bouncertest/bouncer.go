@@ -36,6 +36,8 @@ type Bouncer struct {
 	Dead map[string]bool
 	// Fails makes the next requests to a path below /api/v1/remotes/ fail with status 500.
 	Fails map[string]int
+	// Limits makes the next requests to such a path fail with status 429.
+	Limits map[string]int
 	// Paid are the organizations with a plan, by UUID. A value other than 0 is the end of the plan in Unix seconds.
 	Paid map[string]int64
 
@@ -104,6 +106,7 @@ func New() *Bouncer {
 		StrictTokens: true,
 		Dead:         map[string]bool{},
 		Fails:        map[string]int{},
+		Limits:       map[string]int{},
 		Paid:         map[string]int64{},
 		servers:      map[string]*remoteServer{},
 		realms:       map[string]*remoteRealm{},
@@ -253,6 +256,10 @@ func (c *call) handle(path string, e endpoint) (answer, error) {
 	if c.b.Fails[path] > 0 {
 		c.b.Fails[path]--
 		return nil, errInternal
+	}
+	if c.b.Limits[path] > 0 {
+		c.b.Limits[path]--
+		return nil, &refusal{429, "RATE_LIMIT_HIT", "API usage exceeded rate limit", map[string]any{"retry-after": 60}}
 	}
 	if !e.open {
 		if err := c.authenticate(); err != nil {
