@@ -102,6 +102,10 @@ type Tools struct {
 	VerifySignature func(text, signature string) bool
 	// StartExport queues a data export; it does not block.
 	StartExport func(realm.ID, realm.Export)
+	// Organizations finds and creates organizations; nil: pages about several organizations are not available.
+	Organizations Organizations
+	// OpenOrganizations allows every visitor to create an organization.
+	OpenOrganizations bool
 	// SubdomainTaken reports whether an organization with the name exists.
 	SubdomainTaken func(subdomain string) bool
 	// JWTKeys are the HS256 keys of login tokens, by string id of the organization.

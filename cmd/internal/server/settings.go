@@ -45,6 +45,8 @@ type Settings struct {
 	UploadQuota        int
 	DailyInvites       int
 
+	OpenOrganizations bool
+
 	JWTKeys       string
 	WebhooksAllow string
 	Integrations  string
@@ -246,6 +248,11 @@ var AllSettings = []Setting{
 		field:   func(s *Settings) any { return &s.DailyInvites },
 	},
 
+	{
+		Name: "open-organizations", Type: Switch, Default: "false", Group: groupAccess,
+		Meaning: "every visitor can create an organization with a subdomain of their choice",
+		field:   func(s *Settings) any { return &s.OpenOrganizations },
+	},
 	{
 		Name: "jwt-keys", Type: Text, Group: groupAccess,
 		Meaning: "keys that sign login tokens (JWT, HS256): subdomain=key, comma-separated; for the root " +
