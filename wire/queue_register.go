@@ -366,9 +366,13 @@ var sections = []section{
 	fieldSection("realm_emoji", "realm_emoji: {*: Emoji}", func(s *initialState) any {
 		return emojiObjects(s.CustomEmojis(), s.call.Site)
 	}),
-	fieldSection("realm_incoming_webhook_bots", "realm_incoming_webhook_bots: [Integration]", func(s *initialState) any {
-		return s.call.Tools.integrations().described
-	}),
+	fieldSection(
+		"realm_incoming_webhook_bots",
+		"realm_incoming_webhook_bots: [Integration]",
+		func(s *initialState) any {
+			return s.call.Tools.integrations().described
+		},
+	),
 	fieldSection("device", "devices: {*: Device}", func(s *initialState) any {
 		return deviceObjects(s.DevicesOf(s.User))
 	}),

@@ -106,6 +106,8 @@ type Tools struct {
 	Organizations Organizations
 	// OpenOrganizations allows every visitor to create an organization.
 	OpenOrganizations bool
+	// RoomFor returns ErrNoSpace if a file of so many bytes must not be stored now; nil: every file may.
+	RoomFor func(bytes int64) error
 	// SubdomainTaken reports whether an organization with the name exists.
 	SubdomainTaken func(subdomain string) bool
 	// JWTKeys are the HS256 keys of login tokens, by string id of the organization.
