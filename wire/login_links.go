@@ -111,8 +111,8 @@ func unsubscribeText(id realm.ID, u realm.Unsubscription) string {
 	return fmt.Sprintf("unsubscribe %d in %d from %q", u.User, id, u.Topic)
 }
 
-// FindUnsubscription returns the user and the kind of emails that the address of a link names. The link does not expire:
-// it is in emails that are kept for years.
+// FindUnsubscription returns the user and the kind of emails that the address of a link names. The link does not
+// expire: it is in emails that are kept for years.
 func FindUnsubscription(c *Call, topic, token string) (u realm.Unsubscription, err error) {
 	text, mark, _ := strings.Cut(token, ".")
 	id, err := strconv.ParseInt(text, 10, 64)

@@ -36,8 +36,8 @@ func ErrEmailedLink() *Refusal { return Missing("This link is not valid, or not 
 // SignUpOpen reports whether visitors can make an account without an invitation.
 func (v View) SignUpOpen() bool { return !v.OrgBool("invite_required") && !v.Org().Deactivated }
 
-// checkSignUp refuses addresses that may not sign up. It does not depend on existing accounts, so it tells nothing about
-// them.
+// checkSignUp refuses addresses that may not sign up. It does not depend on existing accounts, so it tells
+// nothing about them.
 func (v View) checkSignUp(email string) error {
 	switch {
 	case !v.System:

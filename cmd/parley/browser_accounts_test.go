@@ -187,8 +187,9 @@ func TestUnsubscribe(t *testing.T) {
 	}
 	link := linkIn(t, text, "/accounts/unsubscribe/missed_messages/")
 	enabled := func() any {
-		return bo.must(t, "POST", "register", url.Values{"event_types": {`["user_settings"]`},
-			"client_capabilities": {`{"user_settings_object":true,"notification_settings_null":true}`}})["user_settings"].(map[string]any)["enable_offline_email_notifications"]
+		queue := bo.must(t, "POST", "register", url.Values{"event_types": {`["user_settings"]`},
+			"client_capabilities": {`{"user_settings_object":true,"notification_settings_null":true}`}})
+		return queue["user_settings"].(map[string]any)["enable_offline_email_notifications"]
 	}
 	b := newBrowser(t, at)
 	for _, wrong := range []string{link + "x", strings.Replace(link, "missed_messages", "login", 1),
