@@ -224,8 +224,8 @@ func (s *Server) writePage(p *pageRequest, err error, view web.View) {
 // pagePolicy allows a page its stylesheet and forms to this server, nothing else.
 const pagePolicy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// setPageHeaders keeps a page out of caches and frames. Browsers send its address, which may be a secret, to this server
-// only: they must send it there, to say where a form comes from.
+// setPageHeaders keeps a page out of caches and frames. Browsers send its address, which may be a secret, to this
+// server only: they must send it there, to say where a form comes from.
 func setPageHeaders(ctx *fasthttp.RequestCtx) {
 	setCommonHeaders(ctx)
 	h := &ctx.Response.Header
