@@ -72,6 +72,8 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 
 // CreateRealm founds an organization under a string id ("" is the root organization) and returns the new realm's id.
 func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
+	srv.creating.Lock()
+	defer srv.creating.Unlock()
 	srv.mu.RLock()
 	_, taken := srv.byName[stringID]
 	var id realm.ID

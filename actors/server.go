@@ -20,6 +20,8 @@ import (
 // Server is every actor of one process, and the interface through which endpoints reach them. Its methods may be called
 // by any goroutine.
 type Server struct {
+	creating sync.Mutex // one organization is created at a time: each takes the next id
+
 	disk    Disk
 	log     *slog.Logger
 	now     func() time.Time // the wall clock; it may jump

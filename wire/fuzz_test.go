@@ -148,3 +148,10 @@ func (emptyEmails) AccountDeactivated(*realm.User, string, string, Site) realm.E
 func (emptyEmails) ConfirmAddress(realm.EmailChange, string) realm.Email { return realm.Email{} }
 func (emptyEmails) AddressChanged(realm.EmailChange, string) realm.Email { return realm.Email{} }
 func (emptyEmails) NewLogin(realm.LoginEmail, Site) realm.Email          { return realm.Email{} }
+func (emptyEmails) SignUp(realm.EmailedLink, bool, string, Site) realm.Email {
+	return realm.Email{}
+}
+func (emptyEmails) ResetPassword(realm.EmailedLink, string) realm.Email { return realm.Email{} }
+func (emptyEmails) PasswordChanged(string, string) realm.Email          { return realm.Email{} }
+func (emptyEmails) Accounts(string, []Site) realm.Email                 { return realm.Email{} }
+func (emptyEmails) NewOrganization(realm.EmailedLink) realm.Email       { return realm.Email{} }

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"errors"
 	"parley/actors/realm"
 	"parley/wire/form"
 )
@@ -131,18 +130,19 @@ func FindInvite(c *Call, token string) (realm.InviteInfo, error) {
 }
 
 // JoinByInvite creates the account of a person who followed an invitation link and filled in the form.
-func JoinByInvite(c *Call, token, email, name, password string) error {
+// It opens a browser session for the new user.
+func JoinByInvite(c *Call, token, email, name, password string) (o realm.OpenedBrowserSession, err error) {
 	if _, err := FindInvite(c, token); err != nil { // before hashing the password, which is expensive
-		return err
+		return o, err
 	}
-	hash, err := c.Tools.HashPassword(password)
-	if errors.Is(err, ErrWeakPassword) {
-		return errWeakPassword()
-	}
+	hash, err := newPasswordHash(c, password)
 	if err != nil {
-		return err
+		return o, err
 	}
-	c.Caller = realm.Caller{System: true, Client: c.Caller.Client}
-	_, err = Execute(c, realm.AcceptInvite{Hash: c.Tools.HashKey(token), Email: email, Name: name, Password: hash})
-	return err
+	id, err := Execute(c.asServer(), realm.AcceptInvite{Hash: c.Tools.HashKey(token), Email: email, Name: name,
+		Password: hash})
+	if err != nil {
+		return o, err
+	}
+	return OpenSession(c, realm.LogIn{User: id})
 }

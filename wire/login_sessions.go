@@ -37,15 +37,69 @@ func fetchOwnKey(c *Call, f ownKeyForm) (Answer, error) {
 
 // LogIn checks a password and opens a browser session. The refusals are those of fetch_api_key.
 func LogIn(c *Call, email, password string) (realm.OpenedBrowserSession, error) {
-	var none realm.OpenedBrowserSession
-	a, hash, err := accountByPassword(c, email, password)
+	a, hash, err := CheckLogin(c, email, password)
 	if err != nil {
-		return none, err
-	}
-	if !a.Active {
-		return none, errAccountDeactivated()
+		return realm.OpenedBrowserSession{}, err
 	}
 	return OpenSession(c, realm.LogIn{User: a.User, Password: hash})
+}
+
+// CheckLogin returns the active account of a user with a password, and the hash that the password was checked against.
+func CheckLogin(c *Call, email, password string) (*Account, string, error) {
+	a, hash, err := accountByPassword(c, email, password)
+	if err == nil && !a.Active {
+		err = errAccountDeactivated()
+	}
+	return a, hash, err
+}
+
+// AppLogin is the account that an app logs in to, with its API key.
+type AppLogin struct {
+	User       realm.UserID
+	Email, Key string
+}
+
+// LogInApp checks a password and returns an API key for an app.
+func LogInApp(c *Call, email, password string) (l AppLogin, err error) {
+	a, hash, err := CheckLogin(c, email, password)
+	if err != nil {
+		return l, err
+	}
+	answer, err := issueKey(c, a, hash)
+	if err != nil {
+		return l, err
+	}
+	return AppLogin{User: a.User, Email: a.Email, Key: answer["api_key"].(string)}, nil
+}
+
+// DevelopmentLogIn opens a session without a password, on servers that allow development logins.
+func DevelopmentLogIn(c *Call, email string) (o realm.OpenedBrowserSession, err error) {
+	a, ok := c.Server.AccountByEmail(c.Realm, email)
+	switch {
+	case !c.Tools.Dev:
+		return o, realm.Missing("Endpoint not available in production.")
+	case !ok || a.Bot != realm.Human:
+		return o, errAuthFailed()
+	case !a.Active:
+		return o, errAccountDeactivated()
+	}
+	return OpenSession(c, realm.LogIn{User: a.User})
+}
+
+// maxDevelopmentLogins limits the accounts that a login page offers.
+const maxDevelopmentLogins = 20
+
+// DevelopmentLogins returns the addresses of accounts that DevelopmentLogIn accepts, the oldest first.
+func DevelopmentLogins(c *Call, v realm.View) (emails []string) {
+	if !c.Tools.Dev {
+		return nil
+	}
+	v.EachUser(func(u *realm.User) {
+		if u.Active && !u.System && !u.IsBot() && len(emails) < maxDevelopmentLogins {
+			emails = append(emails, u.Email)
+		}
+	})
+	return emails
 }
 
 // OpenSession opens a browser session for a user whose credentials were checked.

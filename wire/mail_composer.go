@@ -15,6 +15,16 @@ type EmailComposer interface {
 	AddressChanged(change realm.EmailChange, organization string) realm.Email
 	// NewLogin tells a user about a login with a browser.
 	NewLogin(login realm.LoginEmail, s Site) realm.Email
+	// SignUp sends the link to sign up, or says that the address has an account already (known).
+	SignUp(link realm.EmailedLink, known bool, organization string, s Site) realm.Email
+	// ResetPassword sends the link to set a new password.
+	ResetPassword(link realm.EmailedLink, organization string) realm.Email
+	// PasswordChanged tells a user about a new password.
+	PasswordChanged(email, organization string) realm.Email
+	// Accounts lists the organizations in which an address has an account.
+	Accounts(email string, sites []Site) realm.Email
+	// NewOrganization sends the link that creates an organization.
+	NewOrganization(link realm.EmailedLink) realm.Email
 }
 
 // EmailLink returns the URL that replaces realm.LinkPlaceholder in an email, or "" if the email has no link. The URL
@@ -25,6 +35,8 @@ func EmailLink(email realm.Email, id realm.ID, s Site, t *Tools) string {
 		return s.URL + JoinPath + t.LinkToken(id, email.Link)
 	case email.Address != nil:
 		return s.URL + ConfirmAddressPath + addressToken(t, id, *email.Address)
+	case email.Confirm != nil:
+		return s.URL + emailedLinkPath(t, id, *email.Confirm)
 	}
 	return ""
 }

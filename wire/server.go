@@ -120,6 +120,10 @@ type Tools struct {
 	VerifySignature func(text, signature string) bool
 	// StartExport queues a data export; it does not block.
 	StartExport func(realm.ID, realm.Export)
+	// Organizations finds and creates organizations; nil: pages about several organizations are not available.
+	Organizations Organizations
+	// OpenOrganizations allows every visitor to create an organization.
+	OpenOrganizations bool
 	// RoomFor returns ErrNoSpace if a file of so many bytes must not be stored now; nil: every file may.
 	RoomFor func(bytes int64) error
 	// SubdomainTaken reports whether an organization with the name exists.

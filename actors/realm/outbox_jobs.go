@@ -51,6 +51,10 @@ type Email struct {
 	Link int64
 	// Address: a link that confirms this change of address replaces LinkPlaceholder.
 	Address *EmailChange
+	// Confirm: the link with this meaning replaces LinkPlaceholder.
+	Confirm *EmailedLink
+	// Unsubscribe: the email ends with a link that switches emails of its kind off.
+	Unsubscribe *Unsubscription
 }
 
 // LinkPlaceholder is the place in a stored email of a link that must not be stored.

@@ -62,6 +62,22 @@ func fold(s string) string { return strings.ToLower(s) }
 
 // checkName refuses full names that the protocol does not allow. except is the user that may have the name already.
 func (v View) checkName(name string, except UserID) error {
+	if err := CheckUserName(name); err != nil {
+		return err
+	}
+	if v.OrgBool("require_unique_names") {
+		name = strings.TrimSpace(name)
+		taken := false
+		v.EachUser(func(u *User) { taken = taken || u.ID != except && fold(u.Name) == fold(name) })
+		if taken {
+			return BadRequest("Unique names required in this organization.")
+		}
+	}
+	return nil
+}
+
+// CheckUserName refuses full names that no organization allows.
+func CheckUserName(name string) error {
 	name = strings.TrimSpace(name)
 	switch n := runeCount(name); {
 	case n < minUserName:
@@ -75,12 +91,17 @@ func (v View) checkName(name string, except UserID) error {
 	if i := strings.LastIndexByte(name, '|'); i >= 0 && isDigits(name[i+1:]) {
 		return BadRequest("Invalid format!")
 	}
-	if v.OrgBool("require_unique_names") {
-		taken := false
-		v.EachUser(func(u *User) { taken = taken || u.ID != except && fold(u.Name) == fold(name) })
-		if taken {
-			return BadRequest("Unique names required in this organization.")
-		}
+	return nil
+}
+
+// CheckOrganizationName refuses names that a new organization cannot have.
+func CheckOrganizationName(name string) error {
+	name = strings.TrimSpace(name)
+	if n := runeCount(name); n == 0 || n > maxOrgName {
+		return BadRequest("Enter a name of at most %d characters.", maxOrgName)
+	}
+	if _, ok := findSpoofing(name); !ok {
+		return BadRequest("Invalid characters in name!")
 	}
 	return nil
 }

@@ -55,6 +55,10 @@ type Server struct {
 	accountLogins           *limiter // failed logins of an account from all client networks; nil: no limit
 	drawings                *limiter // of identicons; nil: no limit
 	addressChanges          []*limiter
+	emailForms              *limiter   // forms that send emails, of a client network; nil: no limit
+	formEmails              []*limiter // emails that such forms send to one address
+	passwordForms           *limiter   // forms with a new password, of a client network; nil: no limit
+	loginTokens             loginTokens
 	now                     func() time.Time
 	hsts                    bool // every answer tells browsers to use TLS for the next half year
 	identicons              *identiconCache
@@ -83,6 +87,7 @@ func New(o Options) *Server {
 	if s.now = o.Now; s.now == nil {
 		s.now = time.Now
 	}
+	s.loginTokens = loginTokens{make: o.Tools.Token, list: map[string]loginToken{}}
 	if s.options.Log == nil {
 		s.options.Log = slog.Default()
 	}
@@ -92,10 +97,14 @@ func New(o Options) *Server {
 		s.users = newLimiter(n, requestWindow)
 		s.addressChanges = []*limiter{newLimiter(addressChangesPerHour, time.Hour),
 			newLimiter(addressChangesPerDay, 24*time.Hour)}
+		s.formEmails = []*limiter{newLimiter(addressChangesPerHour, time.Hour),
+			newLimiter(addressChangesPerDay, 24*time.Hour)}
 	}
 	if n := o.Limits.Visitor; n > 0 {
 		s.visitors = newLimiter(n, requestWindow)
 		s.drawings = newLimiter(MaxDrawingsPerMinute, requestWindow)
+		s.emailForms = newLimiter(emailFormsPerHour, time.Hour)
+		s.passwordForms = newLimiter(passwordFormsPerHour, time.Hour)
 	}
 	if n := o.Limits.Login; n > 0 {
 		s.logins = newLimiter(n, loginWindow)

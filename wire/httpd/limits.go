@@ -38,6 +38,10 @@ const (
 	// address (protocol). Each request sends an email to an address of the caller's choice.
 	addressChangesPerHour = 2
 	addressChangesPerDay  = 5
+	// emailFormsPerHour and passwordFormsPerHour limit the forms of pages that send emails to any address, or that hash
+	// a new password, for one client network: an office signs up together.
+	emailFormsPerHour    = 30
+	passwordFormsPerHour = 60
 	// MaxTracked is the number of callers that a limiter tracks at a time, about 100 bytes each. Beyond it the
 	// limiter evicts first the callers whose budget is full again, then any.
 	MaxTracked = 200_000
@@ -116,7 +120,8 @@ func (l *limiter) tracked() int64 {
 // Tracked returns the largest number of keys that one of the limiters tracks.
 func (s *Server) Tracked() int64 {
 	most := max(s.users.tracked(), s.visitors.tracked(), s.logins.tracked(), s.accountLogins.tracked())
-	for _, l := range s.addressChanges {
+	most = max(most, s.emailForms.tracked(), s.passwordForms.tracked())
+	for _, l := range slices.Concat(s.addressChanges, s.formEmails) {
 		most = max(most, l.tracked())
 	}
 	return most

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -21,13 +22,15 @@ type pageRoute struct {
 	posts  bool // the page has a form
 	// anywhere: the page is also shown where no organization is, or a deactivated one.
 	anywhere bool
+	// oneClick: mail programs send the form of the page without a token, because its address is a secret (RFC 8058).
+	oneClick bool
 	// needsLogin: a browser without a session is redirected to the login page.
 	needsLogin bool
 }
 
 // pageRoutes is every page. Each file of pages adds its own list here.
 func pageRoutes() []pageRoute {
-	return append(append([]pageRoute{}, loginPages...), linkPages...)
+	return slices.Concat(loginPages, linkPages, accountPages, organizationPages)
 }
 
 // pageRequest is a request for a page while its handler runs.
@@ -38,6 +41,8 @@ type pageRequest struct {
 	// language is the language of the page: the user's, or the one that the browser asks for.
 	language web.Language
 	redirect string // set by a handler: the answer redirects to this path or URL
+	// formTargets are further sources to which the answer to the page's form may redirect, set by a handler.
+	formTargets string
 }
 
 // posted reports whether a form was sent. Its CSRF token has been checked.
@@ -100,13 +105,14 @@ func (s *Server) pageRequest(ctx *fasthttp.RequestCtx) *pageRequest {
 }
 
 // writeNotFound answers 404 for an address that the server does not have: with a page to browsers, else with JSON.
+// Addresses of the API always get JSON.
 func (s *Server) writeNotFound(ctx *fasthttp.RequestCtx) {
-	if !fromBrowser(ctx) {
+	path := string(ctx.Path())
+	if !fromBrowser(ctx) || strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, webPrefix+"/") {
 		s.writeError(ctx, fasthttp.StatusNotFound, "Not found")
 		return
 	}
-	s.writePage(s.pageRequest(ctx), realm.Refuse(realm.NotFound, "BAD_REQUEST", "Not found"),
-		web.Failure("Page not found", "There is no page at this address."))
+	s.writePage(s.pageRequest(ctx), errNoPage, web.Failure("Page not found", errNoPage.Msg))
 }
 
 // openPage makes the checks that all pages share. It returns the page to show if one fails.
@@ -130,6 +136,9 @@ func (s *Server) openPage(p *pageRequest, r *pageRoute) (web.View, error) {
 	if ctx.IsPost() {
 		if tooManyParams(ctx.PostBody()) {
 			return web.Failure("Not allowed", "This page cannot be used in this way."), errTooManyParams
+		}
+		if r.oneClick && string(ctx.FormValue("List-Unsubscribe")) == "One-Click" {
+			return web.View{}, nil
 		}
 		if err := s.checkCSRF(c, &p.browser, p.field(csrfField)); err != nil {
 			return web.Failure("Please try again", "This page was open too long, or it was sent from another site. "+
@@ -212,6 +221,10 @@ func (s *Server) writePage(p *pageRequest, err error, view web.View) {
 	}
 	body := web.Render(web.Page{Language: p.language, CSRF: token, View: view})
 	setPageHeaders(ctx)
+	if p.formTargets != "" {
+		ctx.Response.Header.Set("Content-Security-Policy", strings.Replace(pagePolicy, "form-action 'self'",
+			"form-action 'self' "+p.formTargets, 1))
+	}
 	ctx.Response.Header.Set("Content-Language", p.language.String())
 	ctx.Response.SkipBody = ctx.IsHead()
 	ctx.SetStatusCode(status)

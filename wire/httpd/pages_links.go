@@ -53,11 +53,15 @@ func (s *Server) joinPage(p *pageRequest) (web.View, error) {
 	if f.Multi {
 		f.Email = p.field("email")
 	}
-	if err = wire.JoinByInvite(c, p.token(), f.Email, f.Name, p.field("password")); err != nil {
-		view := web.Join(invited.Org, f)
-		view.Error = s.errorText(err)
-		return view, err
+	if err = s.countPasswordForm(p); err == nil {
+		var opened realm.OpenedBrowserSession
+		if opened, err = wire.JoinByInvite(c, p.token(), f.Email, f.Name, p.field("password")); err == nil {
+			s.logIn(p.ctx, p.call, opened)
+			p.redirect = "/"
+			return web.View{}, nil
+		}
 	}
-	return web.Message("Welcome to "+invited.Org, "Your account is ready. Log in at "+c.Site.URL+" as "+f.Email+"."),
-		nil
+	view := web.Join(invited.Org, f)
+	view.Error = s.formErrorText(err)
+	return view, err
 }

@@ -15,6 +15,8 @@ var loginPages = []pageRoute{
 	{path: "/", handle: (*Server).homePage, needsLogin: true},
 	{path: "/login", handle: (*Server).loginPage, posts: true},
 	{path: "/accounts/login", handle: (*Server).loginPage, posts: true},
+	{path: "/accounts/login/local", handle: (*Server).developmentLoginPage, posts: true},
+	{path: loginTokenPath + "{token}", handle: (*Server).loginTokenPage},
 	{path: "/accounts/logout", handle: (*Server).logoutPage, posts: true},
 	{path: "/accounts/deactivated", handle: (*Server).deactivatedPage, anywhere: true},
 	{path: "/accounts/sessions", handle: (*Server).sessionsPage, posts: true, needsLogin: true},
@@ -31,26 +33,62 @@ func (s *Server) loginPage(p *pageRequest) (web.View, error) {
 		next = p.field("next")
 	}
 	next = safeNext(next)
-	if c.Session != nil && !p.posted() && !p.ctx.QueryArgs().Has("preview") {
+	app, err := appLoginOf(p)
+	if err != nil {
+		return web.Failure("Log in", s.errorText(err)), err
+	}
+	if c.Session != nil && !p.posted() && !app.asked() && !p.ctx.QueryArgs().Has("preview") {
 		p.redirect = next
 		return web.View{}, nil
 	}
-	f := web.LoginForm{URL: c.Site.URL, Next: next}
+	f := web.LoginForm{URL: c.Site.URL, Next: next, Reset: s.sendsEmail(), Mobile: app.mobile, Desktop: app.desktop}
+	if app.mobile != "" {
+		p.formTargets = "zulip:"
+	}
 	failure := ""
 	if p.posted() {
 		f.Email = p.field("username")
-		opened, err := wire.LogIn(c, f.Email, p.field("password"))
+		view, err := s.logInBrowser(p, app, f.Email, next)
 		if err == nil {
-			s.logIn(p.ctx, c, opened)
-			p.redirect = next
-			return web.View{}, nil
+			return view, nil
 		}
 		failure = s.loginErrorText(err) // the answer is the form, with status 200 (protocol)
 	}
-	name, err := organizationName(c)
+	name, err := wire.Read(c, func(v realm.View) (string, error) {
+		f.Register = s.sendsEmail() && v.SignUpOpen()
+		f.Demo = wire.DevelopmentLogins(c, v)
+		return v.Org().Name, nil
+	})
 	view := web.Login(name, f)
 	view.Error = failure
 	return view, err
+}
+
+// logInBrowser checks the password of the login form. It logs in the browser, or the app that opened it.
+func (s *Server) logInBrowser(p *pageRequest, app appLogin, email, next string) (web.View, error) {
+	if app.asked() {
+		return app.finish(s, p, email, p.field("password"))
+	}
+	opened, err := wire.LogIn(p.call, email, p.field("password"))
+	if err == nil {
+		s.logIn(p.ctx, p.call, opened)
+		p.redirect = next
+	}
+	return web.View{}, err
+}
+
+// developmentLoginPage logs in without a password, on a demo server.
+func (s *Server) developmentLoginPage(p *pageRequest) (web.View, error) {
+	p.redirect = loginPath
+	if !p.posted() {
+		return web.View{}, nil
+	}
+	opened, err := wire.DevelopmentLogIn(p.call, p.field("direct_email"))
+	if err == nil {
+		s.logIn(p.ctx, p.call, opened)
+		p.redirect = safeNext(p.field("next"))
+	}
+	return web.View{}, err
 }
 
 // loginErrorText returns the text of a refused login for the page.
@@ -60,10 +98,6 @@ func (s *Server) loginErrorText(err error) string {
 		return "There were too many attempts to log in. Please try again later."
 	}
 	return s.errorText(err)
-}
-
-func organizationName(c *wire.Call) (string, error) {
-	return wire.Read(c, func(v realm.View) (string, error) { return v.Org().Name, nil })
 }
 
 // logoutPage ends the session (protocol). A GET changes nothing: any site can cause one.

@@ -81,7 +81,71 @@ func (Composer) NewLogin(l realm.LoginEmail, s wire.Site) realm.Email {
 		"Address: " + l.Session.Address,
 		"If this was you, you can ignore this email. Otherwise change your password and end the session here:",
 		s.URL + wire.SessionsPath,
-		"You can switch these emails off in your notification settings.",
+	}, Unsubscribe: &realm.Unsubscription{User: l.User.ID, Topic: realm.LoginEmails}}
+}
+
+// ignoreHint ends emails that anyone can cause by entering an address.
+const ignoreHint = "If you did not ask for this email, you can ignore it. Nothing has changed."
+
+// SignUp sends the link to sign up, or says that the address has an account already.
+func (Composer) SignUp(l realm.EmailedLink, known bool, organization string, s wire.Site) realm.Email {
+	if known {
+		return realm.Email{To: l.Email, Subject: "You have an account in " + organization, Paragraphs: []string{
+			"This address was entered to sign up in " + organization + ", but it has an account there already. " +
+				"You can log in or set a new password here:",
+			s.URL + "/login/",
+			ignoreHint,
+		}}
+	}
+	return realm.Email{To: l.Email, Subject: "Sign up in " + organization, Confirm: &l, Paragraphs: []string{
+		"To confirm your address and make your account in " + organization + ", follow this link:",
+		realm.LinkPlaceholder,
+		validity(l),
+		ignoreHint,
+	}}
+}
+
+func validity(l realm.EmailedLink) string {
+	return "The link can be used once, until " + time.Unix(l.Until, 0).UTC().Format(linkTime) + " (UTC)."
+}
+
+// ResetPassword sends the link to set a new password.
+func (Composer) ResetPassword(l realm.EmailedLink, organization string) realm.Email {
+	subject := "Set a new password for " + organization
+	return realm.Email{To: l.Email, Subject: subject, Confirm: &l, Paragraphs: []string{
+		"To set a new password for your account in " + organization + ", follow this link:",
+		realm.LinkPlaceholder,
+		validity(l),
+		ignoreHint,
+	}}
+}
+
+// PasswordChanged tells a user about a new password.
+func (Composer) PasswordChanged(email, organization string) realm.Email {
+	subject := "Your password for " + organization + " was changed"
+	return realm.Email{To: email, Subject: subject, Paragraphs: []string{
+		"Your account in " + organization + " has a new password, set by a link that was sent to this address. " +
+			"All browsers and apps were logged out.",
+		"If this was not you, please tell an administrator of the organization at once.",
+	}}
+}
+
+// Accounts lists the organizations in which an address has an account.
+func (Composer) Accounts(email string, sites []wire.Site) realm.Email {
+	p := []string{"This address has an account here:"}
+	for _, s := range sites {
+		p = append(p, s.URL+"/login/")
+	}
+	return realm.Email{To: email, Subject: "Your accounts", Paragraphs: append(p, ignoreHint)}
+}
+
+// NewOrganization sends the link that creates an organization.
+func (Composer) NewOrganization(l realm.EmailedLink) realm.Email {
+	return realm.Email{To: l.Email, Subject: "Create the organization " + l.Org, Confirm: &l, Paragraphs: []string{
+		"To confirm your address and create the organization " + l.Org + ", follow this link:",
+		realm.LinkPlaceholder,
+		validity(l),
+		ignoreHint,
 	}}
 }
 

@@ -61,7 +61,8 @@ func composeMissed(
 		if !known {
 			n = len(emails)
 			indexOf[k] = n
-			email := realm.Email{To: r.Email, Subject: missedSubject(v, r, m)}
+			email := realm.Email{To: r.Email, Subject: missedSubject(v, r, m),
+				Unsubscribe: &realm.Unsubscription{User: r.ID, Topic: realm.MissedMessageEmails}}
 			if !r.showContent {
 				email.Paragraphs = []string{hiddenContentNotice}
 			}

@@ -101,7 +101,19 @@ func NewSender(c Config, log *slog.Logger) (*Sender, error) {
 // Handle tries once to deliver the email of a job.
 func (s *Sender) Handle(ctx context.Context, a *dispatch.Attempt) dispatch.Outcome {
 	email := withLink(*a.Job.Letter, a.Realm, a.Site, s.c.Tools)
+	unsubscribe := wire.UnsubscribeURL(email, a.Realm, a.Site, s.c.Tools)
+	if unsubscribe != "" {
+		email.Paragraphs = append(
+			slices.Clone(email.Paragraphs),
+			"To get no more emails of this kind, follow this link:",
+			unsubscribe,
+		)
+	}
 	m, err := s.message(email, fmt.Sprintf("%d %d %d %s", a.Realm, a.Job.ID, a.Job.At, a.Site.Host))
+	if err == nil && unsubscribe != "" {
+		m.SetGenHeader("List-Unsubscribe", "<"+unsubscribe+">")
+		m.SetGenHeader("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")
+	}
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 		err = s.deliver(ctx, m)

@@ -17,6 +17,9 @@ type LoginForm struct {
 	Next     string // path to which the user returns
 	Reset    bool   // a forgotten password can be replaced
 	Register bool   // a user can sign up without an invitation
+	// Mobile and Desktop are the one-time secrets of the app that has opened the page, or "".
+	Mobile, Desktop string
+	Demo            []string // accounts that need no password
 }
 
 // Login is the page with the login form.

@@ -13,7 +13,23 @@ var views = []View{
 	Message("Log in", "100% <b>bold</b>"),
 	Failure("Page not found", "<b>bold</b>"),
 	Login("A <b>bold</b> org", LoginForm{URL: "https://chat.example", Email: `"<b>`, Next: `/"<b>`, Reset: true,
-		Register: true}),
+		Register: true, Mobile: "ab", Desktop: "cd"}),
+	Login("Demo", LoginForm{Demo: []string{"<b>@example.org"}}),
+	Register(`"<b>`, "The password is too weak."),
+	SignUp(`"<b>`, `"<b>`, ""),
+	ForgottenPassword(`"<b>`, ""),
+	NewPassword(""),
+	FindAccounts(`"<b>`, ""),
+	GoTo(`"<b>`, ""),
+	NewOrganization(`"<b>`, `"<b>`, `"<b>`, ""),
+	CreateOrganization("A <b>bold</b> org %s", `"<b>`, `"<b>`, ""),
+	MessageLink(
+		"Password changed",
+		"Your new password is set. All browsers and apps were logged out.",
+		"/login/",
+		"Log in",
+	),
+	DesktopLogin("<b>"),
 	Join("A <b>bold</b> org %s", JoinForm{Inviter: "<b>Ann</b> %d", Email: `"<b>`, Name: `"<b>`}),
 	Confirm("New address", "<b>Really?</b>", "Confirm"),
 	Sessions([]Session{{ID: 1, Device: "<b>", Own: true}, {ID: 2, Device: "<b>"}}),
@@ -82,6 +98,22 @@ func TestTranslations(t *testing.T) {
 			for _, m := range translated.FindAllStringSubmatch(string(mustRead("templates/"+name.Name())), -1) {
 				if list[m[1]] == "" {
 					t.Errorf("%s has no translation of %q in %s", f.Name(), m[1], name.Name())
+				}
+			}
+		}
+		for _, v := range views { // the texts of forms are in their constructors
+			if d, ok := v.Data.(formData); ok {
+				wanted := []string{d.Intro, d.Button}
+				if v.Template == "form" {
+					wanted = append(wanted, v.Title)
+				}
+				for _, x := range d.Fields {
+					wanted = append(wanted, x.Label)
+				}
+				for _, text := range wanted {
+					if text != "" && list[text] == "" {
+						t.Errorf("%s has no translation of %q", f.Name(), text)
+					}
 				}
 			}
 		}

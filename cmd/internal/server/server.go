@@ -305,6 +305,8 @@ func (s *Server) buildTools() error {
 		ChannelMailPattern: "%s@" + s.mailHost(rootHost),
 		Emails:             mail.Composer{},
 		DailyInvites:       s.DailyInvites,
+		Organizations:      &organizations{sites: s.sites, orgs: s.orgs},
+		OpenOrganizations:  s.OpenOrganizations,
 	}
 	services, err := ReadIntegrations(s.Integrations)
 	if err != nil {

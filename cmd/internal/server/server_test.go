@@ -40,11 +40,11 @@ type demoServer struct {
 // startDemo starts a server with a demo organization and a data directory of its own.
 func startDemo(t *testing.T, change ...func(*Settings)) *demoServer {
 	t.Helper()
-	return startDemoAt(t, nil)
+	return startDemoAt(t, nil, change...)
 }
 
 // startDemoAt is startDemo with a clock for the organizations.
-func startDemoAt(t *testing.T, now func() time.Time) *demoServer {
+func startDemoAt(t *testing.T, now func() time.Time, change ...func(*Settings)) *demoServer {
 	t.Helper()
 	s := DefaultSettings()
 	s.Data, s.Listen, s.DebugListen, s.Demo = filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", "127.0.0.1:0", true

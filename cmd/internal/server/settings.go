@@ -67,6 +67,8 @@ type Settings struct {
 	MaxBots              int
 	RegistrationSize     int
 
+	OpenOrganizations bool
+
 	JWTKeys       string
 	WebhooksAllow string
 	Integrations  string
@@ -372,6 +374,11 @@ var AllSettings = []Setting{
 		field: func(s *Settings) any { return &s.RegistrationSize },
 	},
 
+	{
+		Name: "open-organizations", Type: Switch, Default: "false", Group: groupAccess,
+		Meaning: "every visitor can create an organization with a subdomain of their choice",
+		field:   func(s *Settings) any { return &s.OpenOrganizations },
+	},
 	{
 		Name: "jwt-keys", Type: Text, Group: groupAccess,
 		Meaning: "keys that sign login tokens (JWT, HS256): subdomain=key, comma-separated; for the root " +
