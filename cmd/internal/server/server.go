@@ -242,6 +242,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		Search:      s.search,
 		TurnLatency: func(kind string) actors.Observer { return s.turnLatency.WithLabelValues(kind) },
 		Preloaded:   preloaded,
+		DeliveryLag: s.DeliveryLag,
 	}); err != nil {
 		return StartError(s.Data, err)
 	}
