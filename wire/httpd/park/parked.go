@@ -271,7 +271,7 @@ func (b *buffer) release() {
 	}
 }
 
-// takeRest returns the bytes from n on, which the caller keeps for longer, and releases the buffer if that saves memory.
+// takeRest returns the bytes from n on, which the caller keeps for longer. It releases the buffer if that saves memory.
 func (b *buffer) takeRest(n int) []byte {
 	rest := b.b[n:]
 	if 2*len(rest) >= cap(b.b) {
