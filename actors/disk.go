@@ -27,6 +27,8 @@ type Disk interface {
 	Append([]realm.Batch) error
 	// Snapshot writes changed rows, records their sequence number and deletes the facts up to it, in one batch.
 	Snapshot(id realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error
+	// SavePresence writes rows of presence without a sync. The last of them may be lost in a crash.
+	SavePresence(id realm.ID, epoch uint64, rows []realm.EncodedRow) error
 	// Text reads one version of a message's text. It reports false if there is none.
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 }

@@ -32,6 +32,18 @@ func (p *diskContents) last() realm.Seq {
 	return p.rows + realm.Seq(len(p.facts))
 }
 
+// putRows stores or deletes rows. p.mu is held.
+func (p *diskContents) putRows(rows []realm.EncodedRow) {
+	for _, r := range rows {
+		k := fmt.Sprintf("%d %x", r.Table, r.Key)
+		if r.Value == nil {
+			delete(p.table, k)
+		} else {
+			p.table[k] = r
+		}
+	}
+}
+
 // slowDisk is a disk whose writes stay in progress until the test lets them finish. After a crash nothing more is
 // written, but every write reports success: actors of the crashed process may still be running.
 type slowDisk struct {
@@ -193,15 +205,17 @@ func (d *slowDisk) Snapshot(_ realm.ID, epoch uint64, at realm.Seq, rows []realm
 		if last := p.rows + realm.Seq(len(p.facts)); epoch != p.epoch || at > last || at < p.rows {
 			return fmt.Errorf("snapshot at %d, the journal is at %d to %d", at, p.rows, last)
 		}
-		for _, r := range rows {
-			k := fmt.Sprintf("%d %x", r.Table, r.Key)
-			if r.Value == nil {
-				delete(p.table, k)
-			} else {
-				p.table[k] = r
-			}
-		}
+		p.putRows(rows)
 		p.facts, p.rows = slices.Clone(p.facts[at-p.rows:]), at
+		return nil
+	})
+}
+
+func (d *slowDisk) SavePresence(_ realm.ID, _ uint64, rows []realm.EncodedRow) error {
+	return d.perform("presence", func() error {
+		d.diskContents.mu.Lock()
+		defer d.diskContents.mu.Unlock()
+		d.putRows(rows)
 		return nil
 	})
 }

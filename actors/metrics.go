@@ -22,6 +22,22 @@ type Metrics struct {
 	// QueuesEvictedForMemory counts the queues among QueuesEvicted that were closed because of MaxUnackedBytes or
 	// MaxUnackedTotal.
 	QueuesEvictedForMemory atomic.Int64
+	// Messages that went to the archive, came back from it, and were deleted for good.
+	MessagesArchived, MessagesRestored, MessagesPurged atomic.Int64
+}
+
+// countArchive counts the messages that a fact moves to the archive, restores or purges.
+func (m *Metrics) countArchive(f realm.Fact) {
+	switch f := f.(type) {
+	case *realm.MessagesArchived:
+		for _, g := range f.Groups {
+			m.MessagesArchived.Add(int64(len(g.IDs)))
+		}
+	case *realm.MessagesRestored:
+		m.MessagesRestored.Add(int64(f.IDs.Len()))
+	case *realm.MessagesPurged:
+		m.MessagesPurged.Add(int64(len(f.IDs)))
+	}
 }
 
 // RealmMetrics are the gauges of each realm, and the refusals of all.
@@ -31,16 +47,20 @@ type RealmMetrics struct {
 	SnapshotAgeSeconds map[realm.ID]int64 // since its rows were last written, or it was opened
 	Waiting            map[realm.ID]int64 // commands that wait because events are late
 	DeliveryLag        map[realm.ID]int64 // the expected wait of new events, in nanoseconds
+	RetentionLag       map[realm.ID]int64 // seconds for which messages that are to be deleted have been due
+	Archived           map[realm.ID]int64 // messages in the archive
 	Refusals           map[string]int64   // rejected commands and views, by the protocol's code
 }
 
 // RealmMetrics reads the gauges of every realm.
 func (srv *Server) RealmMetrics() RealmMetrics {
-	m := RealmMetrics{map[realm.ID]int64{}, map[realm.ID]int64{}, map[realm.ID]int64{}, map[realm.ID]int64{},
-		map[realm.ID]int64{}, map[string]int64{}}
+	m := RealmMetrics{InFlight: map[realm.ID]int64{}, DurableFacts: map[realm.ID]int64{},
+		SnapshotAgeSeconds: map[realm.ID]int64{}, RetentionLag: map[realm.ID]int64{}, Archived: map[realm.ID]int64{},
+		Waiting: map[realm.ID]int64{}, DeliveryLag: map[realm.ID]int64{}, Refusals: map[string]int64{}}
 	now := srv.now().Unix()
 	srv.eachRealm(func(r *realmHandle) {
 		m.InFlight[r.id], m.DurableFacts[r.id] = r.inFlight.Load(), int64(r.durable.Load())
+		m.RetentionLag[r.id], m.Archived[r.id] = r.retentionLag.Load(), r.archived.Load()
 		m.Waiting[r.id], m.DeliveryLag[r.id] = r.flow.state()
 		m.SnapshotAgeSeconds[r.id] = max(0, now-r.lastSnapshot.Load())
 	})

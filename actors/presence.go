@@ -24,8 +24,15 @@ type (
 		user  realm.UserID
 		reply chan *presence.Row
 	}
-	savePresence struct{ to *actor.PID }
-	presenceRows struct{ rows []realm.EncodedRow }
+	savePresence struct {
+		to    *actor.PID
+		limit int  // of rows; 0: none
+		early bool // the rows are not for a snapshot; see realmActor.savePresence
+	}
+	presenceRows struct {
+		rows  []realm.EncodedRow
+		early bool
+	}
 )
 
 // presenceActor keeps the presence of one realm's users.
@@ -76,10 +83,10 @@ func (p *presenceActor) Receive(c actor.Context) {
 		}
 	case savePresence:
 		var rows []realm.EncodedRow
-		for _, r := range p.table.TakeChanged() {
+		for _, r := range p.table.TakeChanged(m.limit) {
 			rows = append(rows, p.srv.disk.EncodeRow(realm.PresenceTable, int64(r.User), &r))
 		}
-		p.srv.runtime.send(m.to, presenceRows{rows})
+		p.srv.runtime.send(m.to, presenceRows{rows, m.early})
 	}
 }
 

@@ -29,6 +29,11 @@ type (
 	clockTick    struct{ now int64 }     // Unix seconds
 	continueJobs struct{}                // run the next turn of a job
 	snapshotStep struct{}                // encode the next part of the running snapshot
+	// presenceSaved says that presence was stored between snapshots.
+	presenceSaved struct {
+		count int
+		err   error
+	}
 	// snapshotWritten says that a snapshot, or the last presence rows, are on disk.
 	snapshotWritten struct {
 		at  realm.Seq
@@ -83,6 +88,9 @@ type realmActor struct {
 
 	rowsSeq       realm.Seq // sequence number of the rows on disk
 	snapshotState snapshotState
+
+	savingPresence bool  // presence is being stored between snapshots; see savePresence
+	presenceDueAt  int64 // elapsed seconds
 }
 
 // snapshotState says what may happen to a realm's rows on disk.
@@ -145,6 +153,10 @@ func (a *realmActor) receive(message any) {
 	case snapshotStep:
 		a.continueSnapshot()
 	case presenceRows:
+		if m.early {
+			a.handleEarlyPresence(m.rows)
+			return
+		}
 		if a.snapshotState == presenceWriting {
 			a.writeLastPresence(m.rows)
 			return
@@ -155,6 +167,8 @@ func (a *realmActor) receive(message any) {
 		}
 	case snapshotWritten:
 		a.handleSnapshotWritten(m)
+	case presenceSaved:
+		a.handlePresenceSaved(m)
 	case closeRealm:
 		a.beginClose(m)
 	case saveRealm:
@@ -226,6 +240,7 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	env.Now = a.srv.now().Unix()
 	env.PushEnabled, env.PushBouncer = a.srv.pushEnabled.Load(), a.srv.bouncerEnabled.Load()
 	env.EmailEnabled = a.srv.mailEnabled.Load()
+	env.ReadOnly = a.srv.readOnly.Load()
 	a.realm.SetClock(env.Now)
 	v, facts, told, err := realm.RunTurn(a.realm, m.caller, env, decide)
 	p.answer, p.told = answer{v, err}, told
@@ -245,6 +260,7 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	}
 	a.limitUnacked()
 	for i, f := range facts {
+		a.srv.Metrics.countArchive(f)
 		switch f := f.(type) {
 		case *realm.QueueOpened: // what its shard reported before says nothing about this queue
 			k, n := shardOf(f.Queue.User), a.realm.Seq()-realm.Seq(len(facts)-1-i)
@@ -317,9 +333,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	if a.snapshotDue() {
 		a.beginSnapshot()
 	}
-	if a.snapshotState == snapshotFrozen || a.snapshotState == presenceDone {
-		a.continueClose()
-	}
+	a.continueClose()
 }
 
 // snapshotDue reports whether the journal is so long that a snapshot must begin.
@@ -349,6 +363,9 @@ func (a *realmActor) handleClockTick(now int64) {
 	if a.journalBytes > 0 && a.srv.now().Sub(a.lastSnapshot) > snapshotAge {
 		a.beginSnapshot()
 	}
+	if a.srv.elapsed() >= a.presenceDueAt {
+		a.savePresence()
+	}
 }
 
 // runDueCommand runs the command that the organization's data says is due now, if any: a scheduled message, the next
@@ -358,7 +375,10 @@ func (a *realmActor) runDueCommand(now int64) {
 	if !a.realm.Founded() {
 		return
 	}
-	if due := a.realm.Due(now); due != nil {
+	due := a.realm.Due(now)
+	a.handle.retentionLag.Store(a.realm.RetentionLag())
+	a.handle.archived.Store(int64(a.realm.ArchivedCount()))
+	if due != nil {
 		before := a.realm.Seq()
 		a.runSystemCommand(due)
 		if a.realm.Seq() > before { // without a fact, the next one waits for the clock

@@ -54,6 +54,7 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
 	}
 	srv.search.Attach(id, last, rows, srv.searchTextReader(id))
+	l.presence.Continue()
 	srv.startRealm(a, l.presence)
 	if a.realm.Founded() {
 		a.handle.setClosed(srv, a.realm.Closed())
@@ -85,6 +86,9 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	case taken:
 		return 0, realm.BadRequest("Organization '%s' exists already", stringID)
 	}
+	if srv.readOnly.Load() {
+		return 0, realm.ErrReadOnly()
+	}
 	id++
 	epoch, _, _, err := srv.disk.Claim(id)
 	if err != nil {
@@ -112,6 +116,11 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 
 // startRealm starts the realm actor and the presence actor, and publishes the realm's handle.
 func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
+	if srv.archiveDays == nil {
+		a.realm.PauseRetention()
+	} else {
+		a.realm.SetArchiveTime(*srv.archiveDays)
+	}
 	a.handle = &realmHandle{
 		id:              a.realm.ID(),
 		replayedThrough: a.durable,

@@ -33,6 +33,8 @@ type Server struct {
 	journal     *actor.PID
 	texts       *textCache
 	search      Search
+	// archiveDays is Options.ArchiveDays.
+	archiveDays *int
 	site        func(stringID string) realm.Site
 
 	// MaxUnackedBytes, MaxUnackedTotal and MaxFrozenBytes. Tests lower them while realm actors read them.
@@ -55,6 +57,7 @@ type Server struct {
 	bouncerEnabled atomic.Bool
 	mailEnabled    atomic.Bool
 	refusals       sync.Map // protocol code -> *atomic.Int64
+	readOnly       atomic.Bool
 }
 
 // realmHandle gives the rest of the process access to a realm actor. Fields without atomics do not change after the
@@ -79,6 +82,8 @@ type realmHandle struct {
 	closed          atomic.Bool // a fact on disk says that the organization is deactivated
 	flow            *deliveryFlow
 	latencies       turnLatencies
+	retentionLag    atomic.Int64 // see realm.Realm.RetentionLag
+	archived        atomic.Int64 // messages in the archive
 }
 
 // Options configure a server.
@@ -101,6 +106,9 @@ type Options struct {
 	// TurnLatency returns the observer of one kind of turn. It is called once for each kind and realm. nil: latencies
 	// are not reported.
 	TurnLatency func(kind string) Observer
+	// ArchiveDays is for how many days deleted messages can be restored. nil: messages are neither deleted by the
+	// retention policies nor purged from the archive, as in tools that work on a stopped server.
+	ArchiveDays *int
 	// Preloaded is what Preload read from a copy of the disk; nil: nothing. Open takes it over.
 	Preloaded *Preloaded
 
@@ -122,6 +130,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 		renderer:    o.Renderer,
 		turnLatency: o.TurnLatency,
 		search:      o.Search,
+		archiveDays: o.ArchiveDays,
 		realms:      map[realm.ID]*realmHandle{},
 		byName:      map[string]*realmHandle{},
 		accounts:    newAccountTable(),
@@ -260,6 +269,11 @@ func (srv *Server) find(id realm.ID) *realmHandle {
 func (srv *Server) Save(ctx context.Context) error {
 	return srv.askAllRealms(ctx, func(r *realmHandle, done chan error) { srv.runtime.send(r.pid, saveRealm{done}) })
 }
+
+// SetReadOnly stops or allows all changes, because the disk is full or has space again. While it is on, commands that
+// would record a fact are refused with realm.ErrReadOnly before anything is applied, and no snapshot begins. Polls,
+// views and events without a fact go on. Facts that are recorded already are still written.
+func (srv *Server) SetReadOnly(on bool) { srv.readOnly.Store(on) }
 
 // Freeze stops snapshots, for a successor process that reads the rows: it waits for those in progress and lets no other
 // begin. New facts go to the journal only. Unfreeze ends it, and so does a journal of MaxFrozenBytes. Close then writes

@@ -210,7 +210,7 @@ func (s *shard) answerPoll(r *shardRealm, q *queue.Queue) {
 			"user", int64(q.Reg.User), "queue", string(q.Reg.ID), "events", q.UnackedCount())
 		s.requestClose(r, q)
 	}
-	if q.NeedsTick(r.seq) {
+	if !s.srv.readOnly.Load() && q.NeedsTick(r.seq) {
 		s.srv.runSystemAsync(r.handle, func(t *realm.Turn) (any, error) { return nil, t.Tick() })
 	}
 }
@@ -223,7 +223,7 @@ func (srv *Server) runSystemAsync(r *realmHandle, decide func(*realm.Turn) (any,
 
 // requestClose asks the realm to close a queue, once.
 func (s *shard) requestClose(r *shardRealm, q *queue.Queue) {
-	if q.CloseRequested {
+	if q.CloseRequested || s.srv.readOnly.Load() { // the next sweep tries again
 		return
 	}
 	q.CloseRequested = true

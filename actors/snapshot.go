@@ -27,9 +27,9 @@ func (a *realmActor) addSnapshotRow(row realm.EncodedRow) {
 }
 
 // beginSnapshot begins to write the changed rows. Turns go on between the steps. It does nothing if a snapshot is in
-// progress, or if the realm is frozen and its journal is not too large.
+// progress, if the realm is frozen and its journal is not too large, or if nothing can be stored.
 func (a *realmActor) beginSnapshot() {
-	if a.realm.Seq() == 0 || a.snapshotState != snapshotIdle && !a.frozenTooLong() {
+	if a.srv.readOnly.Load() || a.realm.Seq() == 0 || a.snapshotState != snapshotIdle && !a.frozenTooLong() {
 		return
 	}
 	a.snapshotState, a.snapshotRows = snapshotWriting, nil
@@ -37,7 +37,7 @@ func (a *realmActor) beginSnapshot() {
 		a.addSnapshotRow(a.srv.disk.EncodeRow(table, key, row))
 	})
 	a.journalBytes, a.lastSnapshot, a.presenceRows, a.allEncoded = 0, a.srv.now(), nil, false
-	a.srv.runtime.send(a.handle.presence, savePresence{a.handle.pid})
+	a.srv.runtime.send(a.handle.presence, savePresence{to: a.handle.pid})
 	a.srv.runtime.send(a.handle.pid, snapshotStep{})
 }
 
@@ -55,8 +55,8 @@ func (a *realmActor) continueSnapshot() {
 			return
 		}
 	}
-	if a.durable < a.iterator.Seq || a.presenceRows == nil {
-		return // release or the presence rows call this again
+	if a.durable < a.iterator.Seq || a.presenceRows == nil || a.savingPresence {
+		return // release, the presence rows or handlePresenceSaved call this again
 	}
 	at, rows := a.iterator.Seq, append(a.snapshotRows, a.presenceRows)
 	a.iterator = nil
@@ -124,6 +124,46 @@ func (a *realmActor) replyAfterSnapshot(done chan error) {
 	}
 }
 
+// savePresence stores presence that changed since the last snapshot, so that a crash does not make every user seem to
+// be offline. The rows' sequence number stays the same. A snapshot in progress would overwrite these rows
+// with older ones, so this waits for it; and a snapshot that begins meanwhile is not written before these rows.
+func (a *realmActor) savePresence() {
+	if a.savingPresence || len(a.closeWaiters) > 0 || a.srv.readOnly.Load() ||
+		a.snapshotState != snapshotIdle && a.snapshotState != snapshotFrozen {
+		return
+	}
+	a.savingPresence, a.presenceDueAt = true, a.srv.elapsed()+presenceInterval
+	a.srv.runtime.send(a.handle.presence, savePresence{to: a.handle.pid, limit: MaxPresenceRows, early: true})
+}
+
+// handleEarlyPresence writes rows of presence in the background, because a sync of the journal may be in progress.
+func (a *realmActor) handleEarlyPresence(rows []realm.EncodedRow) {
+	if len(rows) == 0 {
+		a.handlePresenceSaved(presenceSaved{})
+		return
+	}
+	a.srv.runtime.runInBackground(func() {
+		err := a.srv.disk.SavePresence(a.realm.ID(), a.epoch, rows)
+		a.srv.runtime.send(a.handle.pid, presenceSaved{len(rows), err})
+	})
+}
+
+// handlePresenceSaved continues what waited for rows of presence. An error is only logged: if the disk has failed, the
+// next append ends the process.
+func (a *realmActor) handlePresenceSaved(m presenceSaved) {
+	a.savingPresence = false
+	if m.err != nil {
+		a.srv.log.Warn("storing presence failed", "realm", a.realm.ID(), "err", m.err)
+	}
+	if m.count == MaxPresenceRows { // there may be more
+		a.presenceDueAt = 0
+	}
+	if a.iterator != nil && a.allEncoded {
+		a.continueSnapshot()
+	}
+	a.continueClose()
+}
+
 // writeLastPresence writes presence rows of a frozen realm that is closing. The rows' sequence number stays the same.
 func (a *realmActor) writeLastPresence(rows []realm.EncodedRow) {
 	if len(rows) == 0 {
@@ -148,24 +188,27 @@ func (a *realmActor) beginClose(m closeRealm) {
 // progress holds only the facts before it, so another one follows. The rows of a frozen realm stay: the successor reads
 // the rest in the journal.
 func (a *realmActor) continueClose() {
-	if len(a.closeWaiters) == 0 {
+	if len(a.closeWaiters) == 0 || a.savingPresence { // handlePresenceSaved calls this again
 		return
 	}
 	switch a.snapshotState {
 	case snapshotWriting, snapshotFreezing, presenceWriting:
 		return // handleSnapshotWritten calls this again
 	case snapshotIdle:
-		if a.journalBytes > 0 {
+		if a.journalBytes > 0 && !a.srv.readOnly.Load() {
 			a.beginSnapshot() // of the newest fact; it waits until that is on disk
 			return
+		}
+		if a.durable < a.realm.Seq() {
+			return // release calls this again
 		}
 	case snapshotFrozen, presenceDone:
 		if a.durable < a.realm.Seq() {
 			return // release calls this again
 		}
-		if a.snapshotState == snapshotFrozen {
+		if a.snapshotState == snapshotFrozen && !a.srv.readOnly.Load() {
 			a.snapshotState = presenceWriting
-			a.srv.runtime.send(a.handle.presence, savePresence{a.handle.pid})
+			a.srv.runtime.send(a.handle.presence, savePresence{to: a.handle.pid})
 			return
 		}
 	}

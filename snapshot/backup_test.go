@@ -59,6 +59,9 @@ func dumpStore(s *Store) string {
 			return nil
 		}))
 		fmt.Fprintln(&b, s.Rows(id, func(r Row) error {
+			if r.Table == unsyncedTable {
+				return nil
+			}
 			fmt.Fprintf(&b, "row %d %s %s\n", r.Table, r.Key, r.Value)
 			return nil
 		}))

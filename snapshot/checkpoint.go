@@ -28,12 +28,15 @@ func (s *Store) CreateCheckpoint() error {
 	if err := s.fs.RemoveAll(dir); err != nil {
 		return fmt.Errorf("create checkpoint: %w", err)
 	}
-	_, err := s.callPebble(func() error {
-		if err := s.db.Flush(); err != nil {
-			return err
-		}
-		return s.db.Checkpoint(s.fs.PathJoin(dir, subDir), pebble.WithFlushedWAL())
-	})
+	err := s.flushUnlessFull()
+	if err == nil && s.full.Load() {
+		err = ErrFull
+	}
+	if err == nil {
+		_, err = s.callPebble(func() error {
+			return s.db.Checkpoint(s.fs.PathJoin(dir, subDir), pebble.WithFlushedWAL())
+		})
+	}
 	if err != nil {
 		s.fs.RemoveAll(dir)
 		return fmt.Errorf("create checkpoint: %w", err)

@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -89,3 +91,26 @@ func (c *compactionScheduler) UpdateGetAllowedWithoutPermission()               
 func (c *compactionScheduler) Started()                                                {}
 func (c *compactionScheduler) MeasureCPU(pebble.CompactionGoroutineKind)               {}
 func (c *compactionScheduler) CumulativeStats(stats pebble.CompactionGrantHandleStats) {}
+
+// EraseDeleted removes the bytes of deleted bodies with keys from first up to end, and of a realm's deleted rows and
+// records, from the store's files. Before that, the files have deleted values until Pebble happens to compact them. It
+// rewrites every table with such keys; appends continue meanwhile.
+func (s *Store) EraseDeleted(ctx context.Context, realm uint32, first, end []byte) error {
+	if s.readOnly {
+		return ErrReadOnly
+	}
+	if err := s.acquireReader(); err != nil {
+		return err
+	}
+	defer s.readers.Done()
+	for _, span := range [][2][]byte{
+		{bodyKey(realm, first), bodyKey(realm, end)},
+		{spaceEnd(realm, spaceBodies), spaceEnd(realm, spaceStaged)},
+	} {
+		_, err := s.callPebble(func() error { return s.db.Compact(ctx, span[0], span[1], false) })
+		if err != nil {
+			return fmt.Errorf("erase deleted bytes: %w", err)
+		}
+	}
+	return nil
+}

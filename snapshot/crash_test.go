@@ -72,6 +72,9 @@ func (w *workload) text(longest int) string {
 	return strings.Repeat(string(rune('a'+w.rng.IntN(26))), 1+w.rng.IntN(longest))
 }
 
+// unsyncedTable is the table of rows that are written without a sync.
+const unsyncedTable = 99
+
 // step makes one random change in the store and the model. The model changes even if the store fails.
 func (w *workload) step() error {
 	s := w.store
@@ -86,7 +89,9 @@ func (w *workload) step() error {
 	}
 	ids := slices.Sorted(maps.Keys(w.realms))
 	id := ids[w.rng.IntN(len(ids))]
-	switch w.rng.IntN(12) {
+	switch w.rng.IntN(13) {
+	case 12: // may be lost, so no model knows it
+		return s.SaveRowsUnsynced(id, w.realms[id].epoch, []Row{{unsyncedTable, []byte("k"), []byte(w.text(300))}})
 	case 0:
 		w.meta = w.text(20)
 		return s.PutMeta("realms", []byte(w.meta))
@@ -146,7 +151,10 @@ func (w *workload) snapshot(id uint32) error {
 // crashOptions returns options with such small memtables and snapshot batches that flushes and staged snapshots are
 // frequent.
 func crashOptions(fs vfs.FS) Options {
-	return Options{FS: fs, Cache: 1 << 20, MemTable: 64 << 10, SnapshotBatch: 700, DurabilityManifestBytes: 20 << 10}
+	return Options{
+		FS: fs, Cache: 1 << 20, MemTable: 64 << 10, SnapshotBatch: 700, DurabilityManifestBytes: 20 << 10,
+		MarkInterval: 300 * time.Microsecond, // so that many crashes meet one
+	}
 }
 
 func envInt(name string, short int) int {

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"context"
 	"errors"
 
 	"parley/actors/presence"
@@ -120,6 +121,15 @@ func (d Disk) Snapshot(id realm.ID, epoch uint64, at realm.Seq, rows []realm.Enc
 	})
 }
 
+// SavePresence writes rows of presence without a sync; see Store.SaveRowsUnsynced.
+func (d Disk) SavePresence(id realm.ID, epoch uint64, rows []realm.EncodedRow) error {
+	list := make([]Row, len(rows))
+	for i, r := range rows {
+		list[i] = Row{Table: r.Table, Key: r.Key, Value: r.Value}
+	}
+	return d.Store.SaveRowsUnsynced(uint32(id), epoch, list)
+}
+
 // Text returns one version of a message's text; false if there is none.
 func (d Disk) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 	data, ok, err := d.Store.Body(uint32(id), codec.TextKey(ref))
@@ -128,6 +138,14 @@ func (d Disk) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 	}
 	b, err := codec.DecodeText(data)
 	return b, err == nil, err
+}
+
+// EraseDeleted removes deleted data from the files of the store: texts of messages in a range, and rows and facts
+// of the organization. It takes as long as rewriting these, and can be canceled.
+func (d Disk) EraseDeleted(ctx context.Context, id realm.ID, from, to realm.MessageID) error {
+	first := codec.TextKey(realm.BodyRef{Message: from})
+	end := codec.TextKey(realm.BodyRef{Message: to + 1})
+	return d.Store.EraseDeleted(ctx, uint32(id), first, end)
 }
 
 // EachText calls fn with every version of every text, in the order of messages; body decodes the text.

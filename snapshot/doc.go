@@ -16,12 +16,13 @@
 //   - Append returns nil for an entry only when its facts and bodies are on stable storage.
 //   - A failed write or sync is final. The store has failed, every later write returns ErrFailed, and nothing is tried
 //     again: after a failed sync it is unknown what the disk has. The process should end and recover by opening the
-//     store.
+//     store. A write that finds no space is no failure: it waits for space (see space.go).
 //   - Every journal record has a checksum and the hash of the record before it; every row and body has a checksum. All
 //     are verified at every read. A mismatch is a *DamageError that names its place.
 //   - A snapshot is visible completely or not at all, at whatever moment a crash happens.
 //   - Slices given to callbacks are valid only during the call.
 //
-// A data directory contains LOCK (one process at a time), store (Pebble's files) and watermark, the durability
-// manifest: what was durable at some moment, so that a store that lost its newest data is detected (see durability.go).
+// A data directory contains LOCK (one process at a time), store (Pebble's files), ballast (space in reserve) and
+// watermark, the durability manifest: what was durable at some moment, so that a store that lost its newest data is
+// detected (see durability.go).
 package snapshot

@@ -11,6 +11,7 @@ import (
 	iofs "io/fs"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/record"
@@ -19,18 +20,24 @@ import (
 
 // A truncated log looks like an earlier crash: Pebble cannot tell a lost tail from one that was never written, and it
 // silently uses an older manifest instead of a damaged one. So the store writes a file of its own, the durability
-// manifest, at every open, snapshot and close, and every few megabytes. It lists the data that is durable by then: the
-// position of each realm, the number of commits, and the lengths of the logs. Opening a store that has less than its
-// durability manifest fails. So after a clean close every loss is detected. After a crash, the loss of commits after
-// the last durability manifest cannot be detected.
+// manifest, at every open, snapshot and close, every few megabytes, and a second after a commit. It lists the data that
+// is durable by then: the position of each realm, the number of commits, and the lengths of the logs. Opening a store
+// that has less than its durability manifest fails. So after a clean close every loss is detected. After a crash, the
+// loss of commits after the last durability manifest cannot be detected: those of the last second.
 const durabilityManifestFile = "watermark"
 
-const durabilityManifestTitle = "parley watermark 1"
+// Format 1 has no time. It is still read.
+const (
+	durabilityManifestTitle1 = "parley watermark 1"
+	durabilityManifestTitle2 = "parley watermark 2"
+)
 
 type durabilityManifest struct {
 	commits uint64
 	realms  []position
 	files   []durableFile
+	at      int64 // when it was written, Unix milliseconds; 0 in format 1
+	closed  bool  // the store was closed after it: nothing was committed later
 }
 
 type position struct {
@@ -48,7 +55,11 @@ type durableFile struct {
 
 func (w *durabilityManifest) encode() []byte {
 	var b bytes.Buffer
-	fmt.Fprintln(&b, durabilityManifestTitle)
+	if w.at == 0 {
+		fmt.Fprintln(&b, durabilityManifestTitle1)
+	} else {
+		fmt.Fprintf(&b, "%s\ntime %d %t\n", durabilityManifestTitle2, w.at, w.closed)
+	}
 	fmt.Fprintf(&b, "commits %d\n", w.commits)
 	for _, p := range w.realms {
 		fmt.Fprintf(&b, "realm %d %d %d %x %d\n", p.realm, p.epoch, p.last, p.lastHash[:], p.rows)
@@ -72,7 +83,7 @@ func decodeDurabilityManifest(data []byte) (*durabilityManifest, error) {
 	}
 	w := &durabilityManifest{}
 	lines := bufio.NewScanner(bytes.NewReader(data[:at]))
-	if !lines.Scan() || lines.Text() != durabilityManifestTitle {
+	if !lines.Scan() || lines.Text() != durabilityManifestTitle1 && lines.Text() != durabilityManifestTitle2 {
 		return nil, fmt.Errorf("unknown format %q", lines.Text())
 	}
 	for lines.Scan() {
@@ -81,6 +92,9 @@ func decodeDurabilityManifest(data []byte) (*durabilityManifest, error) {
 		var hash []byte
 		line := lines.Text()
 		if _, err := fmt.Sscanf(line, "commits %d", &w.commits); err == nil {
+			continue
+		}
+		if _, err := fmt.Sscanf(line, "time %d %t", &w.at, &w.closed); err == nil {
 			continue
 		}
 		if _, err := fmt.Sscanf(line, "file %s %d", &f.name, &f.size); err == nil {
@@ -100,6 +114,12 @@ func decodeDurabilityManifest(data []byte) (*durabilityManifest, error) {
 // writeDurabilityManifest writes the current durability manifest. Commits may continue meanwhile, because they do not
 // undo older ones.
 func (s *Store) writeDurabilityManifest() error {
+	return s.replaceDurabilityManifest(s.durableFiles, false)
+}
+
+// replaceDurabilityManifest writes the current durability manifest with the lengths of files that list returns. closed
+// says that nothing will be committed any more.
+func (s *Store) replaceDurabilityManifest(list func() ([]durableFile, error), closed bool) error {
 	s.manifestMu.Lock()
 	defer s.manifestMu.Unlock()
 	s.mu.Lock()
@@ -108,21 +128,70 @@ func (s *Store) writeDurabilityManifest() error {
 		return err
 	}
 	w := s.durablePositions()
+	w.at, w.closed = time.Now().UnixMilli(), closed
 	s.bytesSinceManifest = 0
 	s.mu.Unlock()
 	if s.o.Unsynced {
 		return nil // nothing is known to be durable
 	}
-	files, err := s.durableFiles()
+	files, err := list()
 	if err == nil {
-		w.files = files
+		w.files, s.manifestFiles = files, files
 		err = s.replaceFile(durabilityManifestFile, w.encode())
+	}
+	if isFull(err) { // the last one remains true
+		s.fs.Remove(s.fs.PathJoin(s.dir, durabilityManifestFile+".new"))
+		s.becomeFull()
+		return nil
 	}
 	if err != nil {
 		s.fail(fmt.Errorf("write durability manifest: %w", err))
 		return s.Err()
 	}
+	s.manifestCommits.Store(w.commits)
 	return nil
+}
+
+// markDurable writes a durability manifest after every interval in which something was committed, until Close. Then at
+// most the commits of one interval can be lost without being missed. It also passes rows of SaveRowsUnsynced to the
+// disk.
+func (s *Store) markDurable(every time.Duration) {
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		select {
+		case <-s.closing:
+			return
+		case <-s.failed:
+			return
+		case <-t.C:
+		}
+		if s.acquireReader() != nil {
+			return
+		}
+		s.markOnce()
+		s.readers.Done()
+	}
+}
+
+func (s *Store) markOnce() {
+	if s.unsyncedRows.Swap(false) {
+		// An empty batch: its sync includes everything that was written before it.
+		_, err := s.callPebble(func() error { return s.db.LogData(nil, pebble.Sync) })
+		if err != nil {
+			s.fail(fmt.Errorf("sync rows: %w", err))
+			return
+		}
+	}
+	s.mu.Lock()
+	commits := s.commits
+	s.mu.Unlock()
+	if commits == s.manifestCommits.Load() {
+		return
+	}
+	// The lengths of the last manifest with lengths remain true, and the count of commits is enough to miss a log's
+	// end. So nothing has to be synced for them.
+	s.replaceDurabilityManifest(func() ([]durableFile, error) { return s.manifestFiles, nil }, false)
 }
 
 // writeDurabilityManifestLater writes it in the background if enough was committed since the last one. s.mu is held.
@@ -331,36 +400,60 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkDurablePositions compares the store's positions with those of the durability manifest.
-func (s *Store) checkDurablePositions(w *durabilityManifest) error {
+// checkDurablePositions compares the store's positions with those of the durability manifest and returns the losses.
+func (s *Store) checkDurablePositions(w *durabilityManifest) (losses []string) {
 	if w == nil {
 		return nil
 	}
+	lost := func(format string, args ...any) { losses = append(losses, fmt.Sprintf(format, args...)) }
 	if s.commits < w.commits {
-		return s.damagedFile(subDir, fmt.Sprintf("it has %d commits; %d were durable", s.commits, w.commits))
+		lost("it has %d commits; %d were durable%s", s.commits, w.commits, w.when())
 	}
 	for _, p := range w.realms {
 		st := s.realms[p.realm]
 		if st == nil {
-			return s.damagedFile(subDir, fmt.Sprintf("realm %d is missing", p.realm))
+			lost("realm %d is missing", p.realm)
+			continue
 		}
 		if st.damage != nil {
 			continue
 		}
 		switch {
 		case st.epoch < p.epoch:
-			return s.damagedFile(subDir,
-				fmt.Sprintf("realm %d has epoch %d; epoch %d was durable", p.realm, st.epoch, p.epoch))
+			lost("realm %d has epoch %d; epoch %d was durable", p.realm, st.epoch, p.epoch)
 		case st.snapshot.seq < p.rows:
-			return s.damagedFile(subDir,
-				fmt.Sprintf("the rows of realm %d are at number %d; %d was durable", p.realm, st.snapshot.seq, p.rows))
-		case st.last < p.last:
-			return s.damagedFile(subDir,
-				fmt.Sprintf("the journal of realm %d ends at number %d; %d was durable", p.realm, st.last, p.last))
+			lost("the rows of realm %d are at number %d; %d was durable", p.realm, st.snapshot.seq, p.rows)
 		case st.last == p.last && st.lastHash != p.lastHash:
-			why := fmt.Sprintf("fact %d of realm %d differs from the durable one", p.last, p.realm)
-			return s.damagedFile(subDir, why)
+			lost("fact %d of realm %d differs from the durable one", p.last, p.realm)
+		}
+		if st.last < p.last {
+			lost("the journal of realm %d ends at number %d; %d was durable: numbers %d to %d are lost",
+				p.realm, st.last, p.last, st.last+1, p.last)
 		}
 	}
-	return nil
+	return losses
+}
+
+// when returns the time of the manifest for an error message.
+func (w *durabilityManifest) when() string {
+	if w.at == 0 {
+		return ""
+	}
+	return " at " + time.UnixMilli(w.at).UTC().Format(time.RFC3339)
+}
+
+// LastMark is the last proof of durability in a data directory.
+type LastMark struct {
+	At     time.Time // facts that were acknowledged until then are missed if they are lost; zero: unknown
+	Closed bool      // the store was closed then, so nothing was acknowledged later
+}
+
+// ReadLastMark returns the last proof of durability in a data directory. At is zero if there is none.
+func ReadLastMark(dir string, o Options) (LastMark, error) {
+	o = o.withDefaults()
+	w, err := (&Store{dir: dir, o: o, fs: o.FS}).readDurabilityManifest()
+	if err != nil || w == nil || w.at == 0 {
+		return LastMark{}, err
+	}
+	return LastMark{At: time.UnixMilli(w.at), Closed: w.closed}, nil
 }

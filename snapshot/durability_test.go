@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -203,4 +204,101 @@ func TestCrashWhileCreating(t *testing.T) {
 		}
 		s.Close()
 	}
+}
+
+// A log whose end is missing is detected from a mark interval after the commits on, and the lost numbers are named. The
+// store opens only if the loss is accepted.
+func TestMarksByTimeDetectALostEnd(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	options := smallOptions(fs)
+	options.MarkInterval = time.Millisecond
+	s, err := Open("data", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	mustClaim(t, s, 1)
+	mustClaim(t, s, 2)
+	for n := range Seq(10) {
+		mustAppend(t, s, Entry{Realm: 1, Epoch: 1, After: n, Facts: facts("fact")})
+	}
+	whole := imageOf(t, fs.CrashClone(vfs.CrashCloneCfg{}), "data")
+	mustAppend(t, s, Entry{Realm: 1, Epoch: 1, After: 10, Facts: facts("a", "b", "c")},
+		Entry{Realm: 2, Epoch: 1, Facts: facts("d")})
+	s.mu.Lock()
+	commits := s.commits
+	s.mu.Unlock()
+	for end := time.Now().Add(10 * time.Second); s.manifestCommits.Load() < commits; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no durability manifest was written after the commit")
+		}
+	}
+	image := imageOf(t, fs.CrashClone(vfs.CrashCloneCfg{}), "data")
+	for path := range image { // the logs as they were before the last commit
+		if strings.HasSuffix(path, ".log") {
+			image = image.with(path, whole[path])
+		}
+	}
+	want := []string{"it has 12 commits; 13 were durable at ",
+		"the journal of realm 1 ends at number 10; 13 was durable: numbers 11 to 13 are lost",
+		"the journal of realm 2 ends at number 0; 1 was durable: numbers 1 to 1 are lost"}
+	var d *DamageError
+	if _, err = Open("data", smallOptions(image.fs(t))); !errors.As(err, &d) {
+		t.Fatalf("open: %v", err)
+	}
+	found := findings(t, image.fs(t))
+	for i, text := range want {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("open: %v, without %q", err, text)
+		}
+		if i >= len(found) || !strings.Contains(found[i], text) {
+			t.Errorf("check found %q, without %q", found, text)
+		}
+	}
+	disk := image.fs(t)
+	accepting := smallOptions(disk)
+	accepting.AcceptLoss = true
+	s, err = Open("data", accepting)
+	if err != nil {
+		t.Fatalf("open with AcceptLoss: %v", err)
+	}
+	c := mustClaim(t, s, 1)
+	same(t, "last fact", c.Last, Seq(10))
+	mustAppend(t, s, Entry{Realm: 1, Epoch: c.Epoch, After: c.Last, Facts: facts("on")})
+	mustClose(t, s)
+	same(t, "findings afterwards", findings(t, disk), []string(nil))
+	mark, err := ReadLastMark("data", smallOptions(disk))
+	if err != nil || !mark.Closed || time.Since(mark.At) > time.Minute {
+		t.Errorf("last mark after a clean close: %+v, %v", mark, err)
+	}
+}
+
+// Rows without a sync are on disk at the next mark, also if nothing else is committed.
+func TestUnsyncedRowsReachTheDisk(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	options := smallOptions(fs)
+	options.MarkInterval = time.Millisecond
+	s, err := Open("data", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	mustClaim(t, s, 1)
+	if err := s.SaveRowsUnsynced(1, 2, nil); !errors.Is(err, ErrMoved) {
+		t.Errorf("rows of another epoch: %v", err)
+	}
+	if err := s.SaveRowsUnsynced(1, 1, []Row{{7, []byte("k"), []byte("v")}}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for end := time.Now().Add(10 * time.Second); len(got) == 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+		after, err := Open("data", smallOptions(fs.CrashClone(vfs.CrashCloneCfg{})))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = rows(t, after, 1)
+		mustClose(t, after)
+	}
+	same(t, "rows after a power loss", got, []string{"7 k=v"})
 }

@@ -1,10 +1,6 @@
 package snapshot
 
-import (
-	"fmt"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
-)
+import "fmt"
 
 // callPebble runs a call into Pebble that may block for ever if a write fails. returned reports whether it has
 // returned; otherwise Pebble is stuck.
@@ -52,8 +48,8 @@ func (s *Store) Err() error {
 
 func (s *Store) fail(reason error) {
 	s.failOnce.Do(func() {
-		if vfs.IsNoSpaceError(reason) {
-			reason = fmt.Errorf("the disk is full: %w", reason)
+		if isFull(reason) {
+			reason = fmt.Errorf("%w: %w", ErrFull, reason)
 		}
 		s.failure = &failedError{reason}
 		s.o.Log.Error("data directory failed", "dir", s.dir, "err", reason)

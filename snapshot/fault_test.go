@@ -165,19 +165,3 @@ func TestFailedSyncIsNotRetried(t *testing.T) {
 		t.Errorf("the log was synced %d times after a failed sync", n-1)
 	}
 }
-
-func TestFullDiskIsReported(t *testing.T) {
-	disk := vfs.NewMem()
-	f := newFaultyFS(disk, 1<<60, false, syscall.ENOSPC)
-	s, err := Open("data", smallOptions(f.fs))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustClaim(t, s, 1)
-	f.failAt = f.count.Load() + 1
-	err = s.Append([]Entry{{Realm: 1, Epoch: 1, Facts: facts("a")}})[0]
-	if !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "the disk is full") {
-		t.Errorf("append: %v", err)
-	}
-	s.Close()
-}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -61,9 +62,16 @@ func TestFormat1IsPinned(t *testing.T) {
 			pinned,
 		)
 	}
-	w, err := decodeDurabilityManifest(mark.encode())
-	if err != nil || fmt.Sprint(w) != fmt.Sprint(mark) {
-		t.Errorf("durability manifest %v decodes to %v, %v", mark, w, err)
+	later := *mark
+	later.at, later.closed = 1795451045123, true
+	const format2 = "parley watermark 2\ntime 1795451045123 true\ncommits 9\n"
+	if text := string(later.encode()); !strings.HasPrefix(text, format2) {
+		t.Errorf("format 2 of the durability manifest has changed: %s", text)
+	}
+	for _, m := range []*durabilityManifest{mark, &later} {
+		if w, err := decodeDurabilityManifest(m.encode()); err != nil || fmt.Sprint(w) != fmt.Sprint(m) {
+			t.Errorf("durability manifest %v decodes to %v, %v", m, w, err)
+		}
 	}
 }
 

@@ -60,17 +60,20 @@ func (fs failStopFS) createLog(name string, c vfs.DiskWriteCategory) (vfs.File, 
 	}
 	written := new(atomic.Int64)
 	l.written[name] = written
-	var f vfs.File
-	var err error
-	if l.spare == spareReady {
-		l.spare = noSpare
-		if err = fs.FS.Rename(fs.sparePath(), name); err == nil {
-			f, err = fs.FS.OpenReadWrite(name, c)
+	fromSpare := l.spare == spareReady
+	f, err := fs.make("create", name, func() (vfs.File, error) {
+		if !fromSpare {
+			return fs.FS.Create(name, c)
 		}
-	} else {
-		f, err = fs.FS.Create(name, c)
-	}
-	if f, err = fs.file("create", name, f, err); err != nil {
+		if l.spare == spareReady {
+			if err := fs.FS.Rename(fs.sparePath(), name); err != nil {
+				return nil, err
+			}
+			l.spare = noSpare
+		}
+		return fs.FS.OpenReadWrite(name, c)
+	})
+	if err != nil {
 		return nil, err
 	}
 	return &logFile{File: f, fs: fs, written: written}, nil
@@ -101,7 +104,7 @@ func (fs failStopFS) startSpare() {
 	l := &fs.s.logs
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.spare != noSpare || fs.s.acquireReader() != nil {
+	if l.spare != noSpare || fs.s.full.Load() || fs.s.acquireReader() != nil {
 		return
 	}
 	l.spare = writingSpare
@@ -112,6 +115,11 @@ func (fs failStopFS) startSpare() {
 		defer l.mu.Unlock()
 		if l.spare = spareReady; err != nil {
 			l.spare = spareFailed
+			if isFull(err) { // the next log tries again
+				l.spare = noSpare
+				fs.s.removeSpare()
+				fs.s.becomeFull()
+			}
 			if !errors.Is(err, ErrClosed) {
 				fs.s.o.Log.Warn("logs are written without a spare file", "err", err)
 			}

@@ -59,6 +59,49 @@ func (s *Store) Snapshot(realm uint32, epoch uint64, at Seq, rows func(yield fun
 	return s.writeDurabilityManifest()
 }
 
+// SaveRowsUnsynced writes rows that no fact implies, such as presence, in one batch that is not synced. A snapshot that
+// began before must be written before, or the rows must not be in it. The last such rows may be lost in a crash: they
+// are on disk at the next durability manifest by time. They are no commit that the durability manifest counts.
+func (s *Store) SaveRowsUnsynced(realm uint32, epoch uint64, rows []Row) error {
+	st, err := s.claimedRealm(realm)
+	if err != nil {
+		return err
+	}
+	if err := s.acquireReader(); err != nil {
+		return err
+	}
+	defer s.readers.Done()
+	st.snapshotMu.Lock()
+	defer st.snapshotMu.Unlock()
+	w := rowWriter{s: s, st: st}
+	for _, r := range rows {
+		if err := w.encode(r); err != nil {
+			return err
+		}
+	}
+	b := s.db.NewBatch()
+	if err := addRows(b, realm, w.ops); err != nil {
+		return err
+	}
+	if b.Len() > MaxBatch {
+		return fmt.Errorf("%w: %d bytes of rows", ErrTooLarge, b.Len())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if epoch != st.epoch {
+		return fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, realm, st.epoch, epoch)
+	}
+	if err := s.applyInOrder(queuedBatch{batch: b}); err != nil {
+		return err
+	}
+	s.writtenBytes.Add(uint64(b.Len()))
+	s.unsyncedRows.Store(true)
+	return b.Close()
+}
+
 // ImportRows writes the rows of an imported organization to a claimed realm that is empty. The realm continues after
 // number at, as if it had facts up to there. Like a snapshot it happens completely or not at all.
 func (s *Store) ImportRows(realm uint32, epoch uint64, at Seq, rows func(yield func(Row) error) error) error {
@@ -169,7 +212,16 @@ type rowWriter struct {
 	chunks uint32
 }
 
+// add adds a row and stages the rows if they exceed a batch.
 func (w *rowWriter) add(r Row) error {
+	if err := w.encode(r); err != nil || len(w.ops) < w.s.o.SnapshotBatch {
+		return err
+	}
+	return w.stage()
+}
+
+// encode appends a row to ops.
+func (w *rowWriter) encode(r Row) error {
 	if len(r.Key) > MaxKey || len(r.Value) > MaxFact {
 		return fmt.Errorf("%w: row of table %d, %d bytes, key of %d", ErrTooLarge, r.Table, len(r.Value), len(r.Key))
 	}
@@ -182,10 +234,7 @@ func (w *rowWriter) add(r Row) error {
 		w.ops = binary.AppendUvarint(w.ops, uint64(len(r.Value))+1)
 		w.ops = append(w.ops, r.Value...)
 	}
-	if len(w.ops) < w.s.o.SnapshotBatch {
-		return nil
-	}
-	return w.stage()
+	return nil
 }
 
 func (w *rowWriter) stage() error {
@@ -193,6 +242,9 @@ func (w *rowWriter) stage() error {
 		return nil
 	}
 	s := w.s
+	if err := s.waitForRoom(); err != nil {
+		return err
+	}
 	b := s.db.NewBatch()
 	setValue(b, stagedKey(w.st.id, w.chunks), w.ops)
 	s.mu.Lock()
@@ -221,6 +273,9 @@ func (w *rowWriter) discardStaged() error {
 
 // commitSnapshot commits a snapshot. It builds its batch before it blocks appends.
 func (s *Store) commitSnapshot(st *realmState, next snapshotState, ops []byte) error {
+	if err := s.waitForRoom(); err != nil {
+		return err
+	}
 	b := s.db.NewBatch()
 	if err := addRows(b, st.id, ops); err != nil {
 		return err
@@ -331,6 +386,9 @@ func (s *Store) applyStagedChunks(st *realmState) error {
 		return err
 	}
 	for i := first; i < chunks; i++ {
+		if err := s.waitForRoom(); err != nil {
+			return err
+		}
 		if err := s.applyStagedChunk(st, i, i == chunks-1); err != nil {
 			return err
 		}

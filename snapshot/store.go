@@ -7,6 +7,7 @@ import (
 	iofs "io/fs"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -29,6 +30,10 @@ const (
 	DefaultMemTable                = 16 << 20  // bytes of a memtable, and of log to replay after a crash, in 40 ms
 	DefaultSnapshotBatch           = 256 << 10 // bytes of rows in one commit, which blocks appends for 2 to 3 ms
 	DefaultDurabilityManifestBytes = 8 << 20   // bytes committed between two manifests, which take 1 to 2 ms each
+
+	// DefaultMarkInterval is the time from a commit to the durability manifest that includes it. The loss of younger
+	// commits cannot be detected. Each manifest takes two syncs of small files.
+	DefaultMarkInterval = time.Second
 
 	MaxFact    = 16 << 20  // bytes of one fact, row value or body; messages are far smaller
 	MaxKey     = 4 << 10   // bytes of the key of a row or body
@@ -68,6 +73,14 @@ type Options struct {
 	SnapshotBatch           int   // bytes; 0: DefaultSnapshotBatch
 	DurabilityManifestBytes int64 // bytes; 0: DefaultDurabilityManifestBytes
 
+	MarkInterval time.Duration // 0: DefaultMarkInterval; less than 0: no durability manifests by time
+
+	Ballast int64  // bytes of the ballast that MakeRoom makes; 0: none
+	Full    func() // called when a write has found no space, unless nil; must not block
+
+	// AcceptLoss opens a store whose journal ends before a durable position. The facts in between are lost.
+	AcceptLoss bool
+
 	// CompactionDelay is how long after opening no table is compacted, so that compactions do not slow the start.
 	CompactionDelay time.Duration
 
@@ -95,6 +108,9 @@ func (o Options) withDefaults() Options {
 	if o.DurabilityManifestBytes == 0 {
 		o.DurabilityManifestBytes = DefaultDurabilityManifestBytes
 	}
+	if o.MarkInterval == 0 {
+		o.MarkInterval = DefaultMarkInterval
+	}
 	return o
 }
 
@@ -110,7 +126,7 @@ type Store struct {
 	checkpointMu sync.Mutex
 
 	// One goroutine commits, so that Close can return even if a commit blocks for ever (see fatalLogger).
-	commitQueue   chan *pebble.Batch
+	commitQueue   chan queuedBatch
 	commitResults chan error
 	committing    bool
 
@@ -122,9 +138,11 @@ type Store struct {
 	pebbleStuck atomic.Bool   // Pebble cannot be used any more, nor closed
 
 	// Everything that reads Pebble is counted in readers; Close waits for them.
-	closeMu sync.Mutex
-	closed  bool // under closeMu; written also under mu, so either lock is enough to read it
-	readers sync.WaitGroup
+	closeMu     sync.Mutex
+	closed      bool          // under closeMu; written also under mu, so either lock is enough to read it
+	closing     chan struct{} // closed by Close
+	closingOnce sync.Once
+	readers     sync.WaitGroup
 
 	mu      sync.Mutex // held by the writer, while a commit syncs
 	realms  map[uint32]*realmState
@@ -132,9 +150,16 @@ type Store struct {
 	pending map[string]Seq // request keys of the current Append; under mu
 	hash    hasher
 
+	full      atomic.Bool // see space.go
+	opened    atomic.Bool // set at the end of opening
+	ballastMu sync.Mutex
+
 	logs               logFiles
-	bytesSinceManifest int64      // bytes committed since the last durability manifest; under mu
-	manifestMu         sync.Mutex // held while a durability manifest is written; taken before mu
+	bytesSinceManifest int64         // bytes committed since the last durability manifest; under mu
+	manifestMu         sync.Mutex    // held while a durability manifest is written; taken before mu
+	manifestFiles      []durableFile // of the last manifest; under manifestMu
+	manifestCommits    atomic.Uint64 // commits that the last manifest includes
+	unsyncedRows       atomic.Bool   // rows were written that no sync has included
 
 	latency      latency
 	facts        atomic.Uint64
@@ -181,16 +206,14 @@ func open(dir string, o Options, m mode) (*Store, error) {
 	}
 	s := &Store{
 		dir: dir, o: o, fs: o.FS,
-		commitQueue:   make(chan *pebble.Batch),
+		commitQueue:   make(chan queuedBatch),
 		commitResults: make(chan error),
 		failed:        make(chan struct{}),
 		stopped:       make(chan struct{}),
+		closing:       make(chan struct{}),
 		realms:        map[uint32]*realmState{},
 		pending:       map[string]Seq{},
 		mode:          m,
-	}
-	if s.onDamage == nil {
-		s.onDamage = func(err error) error { return err }
 	}
 	if err := s.open(); err != nil {
 		if s.committing {
@@ -230,12 +253,12 @@ func (s *Store) open() error {
 
 	mark, err := s.readDurabilityManifest()
 	if err != nil {
-		if err := s.onDamage(err); err != nil {
+		if err := s.damage(err); err != nil {
 			return err
 		}
 	}
 	if err := s.checkDurableFiles(mark); err != nil {
-		if err := s.onDamage(err); err != nil {
+		if err := s.tolerateLoss(err); err != nil {
 			return err
 		}
 	}
@@ -257,15 +280,13 @@ func (s *Store) open() error {
 	if err := s.load(); err != nil {
 		return err
 	}
-	if err := s.checkDurablePositions(mark); err != nil {
-		if err := s.onDamage(err); err != nil {
-			return err
-		}
+	if err := s.reportLosses(s.checkDurablePositions(mark)); err != nil {
+		return err
 	}
 	if s.readOnly {
 		return s.overlayStagedChunks()
 	}
-	for _, name := range []string{backupDir, checkpointDir} { // of a process that crashed
+	for _, name := range []string{backupDir, checkpointDir, ballastFile + ".new"} { // of a process that crashed
 		if err := s.fs.RemoveAll(s.fs.PathJoin(s.dir, name)); err != nil {
 			s.o.Log.Warn("remains of a backup or upgrade not removed",
 				"directory", s.fs.PathJoin(s.dir, name), "err", err)
@@ -276,7 +297,51 @@ func (s *Store) open() error {
 	if err := s.finishSnapshots(); err != nil {
 		return err
 	}
-	return s.writeDurabilityManifest()
+	if mark != nil && mark.at != 0 && !mark.closed {
+		s.o.Log.Info("the data directory was not closed; a loss of data from its last second cannot be detected",
+			"dir", s.dir, "last_mark", time.UnixMilli(mark.at).UTC().Format(time.RFC3339Nano))
+	}
+	if err := s.writeDurabilityManifest(); err != nil {
+		return err
+	}
+	s.opened.Store(true)
+	if s.o.MarkInterval > 0 && !s.o.Unsynced {
+		go s.markDurable(s.o.MarkInterval)
+	}
+	return nil
+}
+
+// reportLosses returns an error that names every loss, or reports each to a check.
+func (s *Store) reportLosses(losses []string) error {
+	if len(losses) == 0 {
+		return nil
+	}
+	if !s.readOnly || s.onDamage == nil {
+		return s.tolerateLoss(s.damagedFile(subDir, strings.Join(losses, "; ")))
+	}
+	for _, why := range losses {
+		if err := s.damage(s.damagedFile(subDir, why)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tolerateLoss returns an error about lost data unless the operator accepts the loss.
+func (s *Store) tolerateLoss(err error) error {
+	if !s.o.AcceptLoss {
+		return s.damage(err)
+	}
+	s.o.Log.Error("the loss of data is accepted", "err", err)
+	return nil
+}
+
+// damage passes damage outside Pebble to a check, or returns it.
+func (s *Store) damage(err error) error {
+	if s.onDamage == nil {
+		return err
+	}
+	return s.onDamage(err)
 }
 
 // makeDir makes a directory and its parents, durably. A file is lost with its directory, even if the file is synced.
@@ -346,7 +411,11 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		ReadOnly:                    s.readOnly,
 		ErrorIfNotExists:            s.readOnly,
 		EventListener: &pebble.EventListener{
-			BackgroundError: func(err error) { s.fail(s.pebbleError("write in the background", err)) },
+			BackgroundError: func(err error) {
+				if !isFull(err) || !s.opened.Load() { // else Pebble tries again
+					s.fail(s.pebbleError("write in the background", err))
+				}
+			},
 			DataCorruption: func(i pebble.DataCorruptionInfo) {
 				s.o.Log.Error("data directory damaged", "file", i.Path, "err", i.Details)
 			},
@@ -371,7 +440,8 @@ func (s *Store) pebbleOptions() *pebble.Options {
 
 // Close flushes everything and releases the directory. After a failed write it flushes nothing and returns the failure.
 func (s *Store) Close() error {
-	s.mu.Lock() // no commit is running
+	s.closingOnce.Do(func() { close(s.closing) }) // first: a commit may wait for space
+	s.mu.Lock()                                   // no commit is running
 	s.closeMu.Lock()
 	closed := s.closed
 	s.closed = true
@@ -390,20 +460,39 @@ func (s *Store) Close() error {
 	if err := s.closeOverlay(); err != nil {
 		s.o.Log.Warn("overlay of staged rows not closed", "err", err)
 	}
-	if !s.readOnly && s.Err() == nil {
+	if !s.readOnly && s.Err() == nil && !s.full.Load() {
 		// Flushed tables have checksums and exact lengths, the end of a log does not. So Close leaves nothing in the
 		// log.
-		if _, err := s.callPebble(s.db.Flush); err != nil {
+		if err := s.flushUnlessFull(); err != nil {
 			s.fail(fmt.Errorf("flush: %w", err))
 		}
 	}
 	clean := s.release() && s.Err() == nil
 	if clean && !s.readOnly {
 		s.removeSpare()
-		s.writeDurabilityManifest()
+		s.replaceDurabilityManifest(s.durableFiles, true)
 	}
 	s.unlock()
 	return s.Err()
+}
+
+// flushUnlessFull writes the memtables to tables, or gives up when there is no space for them.
+func (s *Store) flushUnlessFull() error {
+	result := make(chan error, 1)
+	go func() {
+		_, err := s.callPebble(s.db.Flush)
+		result <- err
+	}()
+	for {
+		select {
+		case err := <-result:
+			return err
+		case <-time.After(spacePoll):
+			if s.full.Load() {
+				return nil
+			}
+		}
+	}
 }
 
 // release closes Pebble unless it is stuck: then it may hold its own locks and may still write.
@@ -430,14 +519,20 @@ func (s *Store) unlock() {
 	}
 }
 
-// committer applies batches in order, synced, until Close.
+// queuedBatch is a batch on its way to the committer.
+type queuedBatch struct {
+	batch  *pebble.Batch
+	synced bool
+}
+
+// committer applies batches in order until Close.
 func (s *Store) committer() {
 	for b := range s.commitQueue {
 		s.commitResults <- s.apply(b)
 	}
 }
 
-func (s *Store) apply(b *pebble.Batch) (err error) {
+func (s *Store) apply(b queuedBatch) (err error) {
 	defer func() {
 		// Pebble panics if its log has failed before.
 		if p := recover(); p != nil {
@@ -445,10 +540,10 @@ func (s *Store) apply(b *pebble.Batch) (err error) {
 			err = panicError(p)
 		}
 	}()
-	if s.o.Unsynced {
-		return s.db.Apply(b, pebble.NoSync)
+	if s.o.Unsynced || !b.synced {
+		return s.db.Apply(b.batch, pebble.NoSync)
 	}
-	return s.db.Apply(b, pebble.Sync)
+	return s.db.Apply(b.batch, pebble.Sync)
 }
 
 // commit numbers the batch and writes it with a sync. It closes the batch. s.mu is held.
@@ -464,6 +559,19 @@ func (s *Store) commit(b *pebble.Batch) error {
 	size := int64(b.Len())
 
 	start := time.Now()
+	if err := s.applyInOrder(queuedBatch{b, true}); err != nil {
+		return err
+	}
+	s.latency.add(time.Since(start))
+	s.writtenBytes.Add(uint64(size))
+	b.Close()
+	s.bytesSinceManifest += size
+	s.writeDurabilityManifestLater()
+	return nil
+}
+
+// applyInOrder passes a batch to the committer and waits until it is applied. s.mu is held.
+func (s *Store) applyInOrder(b queuedBatch) error {
 	s.commitQueue <- b
 	select {
 	case err := <-s.commitResults:
@@ -473,15 +581,7 @@ func (s *Store) commit(b *pebble.Batch) error {
 	case <-s.stopped:
 	}
 	// If a background write failed meanwhile, this one may not be durable.
-	if err := s.Err(); err != nil {
-		return err
-	}
-	s.latency.add(time.Since(start))
-	s.writtenBytes.Add(uint64(size))
-	b.Close()
-	s.bytesSinceManifest += size
-	s.writeDurabilityManifestLater()
-	return nil
+	return s.Err()
 }
 
 // isClosing reports whether Close was called.

@@ -11,7 +11,7 @@ import (
 )
 
 func smallOptions(fs vfs.FS) Options {
-	return Options{FS: fs, Cache: 1 << 20, MemTable: 256 << 10}
+	return Options{FS: fs, Cache: 1 << 20, MemTable: 256 << 10, MarkInterval: -1}
 }
 
 func mustOpen(t testing.TB, fs vfs.FS) *Store {

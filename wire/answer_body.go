@@ -74,7 +74,8 @@ func Failure(err error) (int, []byte) {
 
 // statusOfKind is the HTTP status of each kind of refusal.
 var statusOfKind = map[realm.RefusalKind]int{realm.Invalid: 400, realm.Unauthenticated: 401, realm.Forbidden: 403,
-	realm.NotFound: 404, realm.TooMany: 429, realm.Busy: 503, realm.TooLarge: 413, realm.BadGateway: 502}
+	realm.NotFound: 404, realm.TooMany: 429, realm.Busy: 503, realm.TooLarge: 413, realm.BadGateway: 502,
+	realm.NoSpace: 507}
 
 func errorBody(code, msg string, fields map[string]any) []byte {
 	out := make(Answer, len(fields)+3)

@@ -23,6 +23,7 @@ var refusalKinds = map[string]realm.RefusalKind{
 	"Busy":            realm.Busy,
 	"TooLarge":        realm.TooLarge,
 	"BadGateway":      realm.BadGateway,
+	"NoSpace":         realm.NoSpace,
 }
 
 // TestEveryRefusalIsDescribed searches the source code for refusals. Each must have its code and status in

@@ -61,7 +61,11 @@ type startExportForm struct {
 }
 
 func startExport(c *Call, f startExportForm) (Answer, error) {
-	e, err := Execute(c, realm.StartExport{Kind: f.Kind})
+	command := realm.StartExport{Kind: f.Kind}
+	if c.Tools.RoomFor != nil {
+		command.NoRoom = c.Tools.RoomFor(0)
+	}
+	e, err := Execute(c, command)
 	if err != nil {
 		return nil, err
 	}

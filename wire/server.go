@@ -102,6 +102,8 @@ type Tools struct {
 	VerifySignature func(text, signature string) bool
 	// StartExport queues a data export; it does not block.
 	StartExport func(realm.ID, realm.Export)
+	// RoomFor returns ErrNoSpace if a file of so many bytes must not be stored now; nil: every file may.
+	RoomFor func(bytes int64) error
 	// SubdomainTaken reports whether an organization with the name exists.
 	SubdomainTaken func(subdomain string) bool
 	// JWTKeys are the HS256 keys of login tokens, by string id of the organization.

@@ -112,6 +112,10 @@ var (
 	ErrTooManyPixels = errors.New("image has too many pixels")
 )
 
+// ErrNoSpace is the refusal of files while the disk is almost full. Messages can still be sent.
+var ErrNoSpace = realm.Refuse(realm.NoSpace, "INSUFFICIENT_STORAGE",
+	"The server's disk is almost full. Files cannot be stored until its operator makes space.")
+
 // refusalOfFile converts an error of Files to the refusal of the protocol.
 func refusalOfFile(err error, megabytes int) error {
 	switch {

@@ -1,6 +1,7 @@
 package presence
 
 import (
+	"cmp"
 	"slices"
 
 	"parley/actors/realm"
@@ -8,12 +9,13 @@ import (
 
 // Seconds, if nothing else is said. The numbers are the protocol's.
 const (
-	OfflineAfter  = 200 // a user without contact for so long is offline
-	PingInterval  = 60  // how often clients report
-	throttle      = 55  // reports closer together than this change nothing
-	announceAfter = 130 // a user who is active again after so long is announced to others
-	LegacyOffset  = 70  // in the old format, activity so long before the last contact counts as active
-	hideSeconds   = 265 // how far Hide sets a user back
+	OfflineAfter  = 200  // a user without contact for so long is offline
+	PingInterval  = 60   // how often clients report
+	throttle      = 55   // reports closer together than this change nothing
+	announceAfter = 130  // a user who is active again after so long is announced to others
+	LegacyOffset  = 70   // in the old format, activity so long before the last contact counts as active
+	hideSeconds   = 265  // how far Hide sets a user back
+	lostUpdates   = 1000 // update ids beyond two for each user that a crash may lose: of new users, and of Hide
 	// MaxAudience is the number of connected users above which no user is told: their clients poll presence.
 	MaxAudience = 100
 	// DefaultHistoryDays is how old presence may be to be returned, unless the client asks for less or more.
@@ -35,7 +37,7 @@ type Row struct {
 type Table struct {
 	rows    map[realm.UserID]*Row
 	counter int64                 // the last update id
-	dirty   map[realm.UserID]bool // changed since TakeChanged
+	dirty   map[realm.UserID]bool // changed since they were last taken
 }
 
 // New returns an empty table.
@@ -112,19 +114,31 @@ func (t *Table) Get(u realm.UserID) (Row, bool) {
 	return Row{}, false
 }
 
-// TakeChanged returns the rows that changed since the last call, by user, for the next snapshot.
-func (t *Table) TakeChanged() []Row {
+// TakeChanged returns the rows that changed since they were last taken, by user, to be stored. A limit of 0 means all;
+// otherwise at most that many are returned, those that changed first, and the next call returns others.
+func (t *Table) TakeChanged(limit int) []Row {
 	out := make([]Row, 0, len(t.dirty))
 	for u := range t.dirty {
 		out = append(out, *t.rows[u])
 	}
-	clear(t.dirty)
+	if limit > 0 && len(out) > limit {
+		slices.SortFunc(out, func(x, y Row) int { return cmp.Compare(x.Update, y.Update) })
+		out = out[:limit]
+	}
+	for _, r := range out {
+		delete(t.dirty, r.User)
+	}
 	slices.SortFunc(out, func(x, y Row) int { return int(x.User - y.User) })
 	return out
 }
 
-// Restore adds a row of a snapshot.
+// Restore adds a stored row.
 func (t *Table) Restore(r Row) {
 	t.rows[r.User] = &r
 	t.counter = max(t.counter, r.Update)
 }
+
+// Continue is called once every stored row is restored. A crash may have lost update ids that clients have seen, and a
+// client would miss rows with the same ids again. So the next ids are above them: in the time that a crash can lose,
+// clients report about once.
+func (t *Table) Continue() { t.counter += 2*int64(len(t.rows)) + lostUpdates }

@@ -401,6 +401,7 @@ func (f *ChannelChanged) apply(r *Realm) {
 		c.TopicsPolicy = f.Text
 	case "message_retention_days":
 		c.Retention = f.Number
+		r.lookForExpired()
 	case "folder_id":
 		c.Folder = 0
 		if f.Number != nil {

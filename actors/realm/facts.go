@@ -161,7 +161,7 @@ var typeByNumber = map[uint16]any{
 	421: (*EmojiRemoved)(nil),
 	422: (*EmojiChanged)(nil),
 
-	// 430-469 invitations, mail, push, exports
+	// 430-459 invitations, mail, push, exports
 	430: (*InvitesSent)(nil),
 	431: (*InviteLinkMade)(nil),
 	432: (*InvitesRevoked)(nil),
@@ -177,6 +177,15 @@ var typeByNumber = map[uint16]any{
 	446: (*ShownCleared)(nil),
 	447: (*PushSecretMade)(nil),
 	448: (*PushRightsChanged)(nil),
+
+	// 460-469 archive of deleted messages
+	460: (*MessagesArchived)(nil),
+	461: (*MessagesRestored)(nil),
+	462: (*MessagesPurged)(nil),
+	463: (*RestoreBegan)(nil),
+	464: (*HoldAdded)(nil),
+	465: (*HoldRemoved)(nil),
+	466: (*TextsCompacted)(nil),
 
 	// 470-499 uploads, pictures
 	470: (*UploadSaved)(nil),

@@ -108,20 +108,36 @@ func (r *Realm) channelMessagesAudience(c *Channel, messages ids.Set) []UserID {
 	return sortUnique(slices.Concat(subscribers, others))
 }
 
-// deletionAudience returns the connected users that can see the messages, and the deleting user if they can read them.
-func (r *Realm) deletionAudience(f *MessagesDeleted) []UserID {
-	first := f.IDs[0]
+// deletionAudience returns the connected users that can see messages of one conversation, and the deleting user (0:
+// none) if they can read them.
+func (r *Realm) deletionAudience(c ChannelID, messages []MessageID, by UserID) []UserID {
+	first := messages[0]
 	var audience []UserID
-	if f.Channel == 0 {
+	if c == 0 {
 		audience = r.messageAudience(first, r.message(first))
 	} else {
-		audience = r.messageChangeAudience(r.channels.must(f.Channel), ids.SetOf(f.IDs...))
+		audience = r.messageChangeAudience(r.channels.must(c), ids.SetOf(messages...))
 	}
-	if f.By != 0 && r.index.usersWithQueues.Has(int64(f.By)) && !containsSorted(audience, f.By) &&
-		r.mayRead(r.users.must(f.By), first, r.message(first)) {
-		audience = sortUnique(append(slices.Clone(audience), f.By))
+	if by != 0 && r.index.usersWithQueues.Has(int64(by)) && !containsSorted(audience, by) &&
+		r.mayRead(r.users.must(by), first, r.message(first)) {
+		audience = sortUnique(append(slices.Clone(audience), by))
 	}
 	return audience
+}
+
+// restoredAudience returns the connected users that may count restored messages as unread: subscribers of the channels
+// and members of the direct conversations, ascending.
+func (r *Realm) restoredAudience(f *MessagesRestored) []UserID {
+	var out []UserID
+	f.channels.Each(func(c int64) bool {
+		out = append(out, r.subscribersAudience(ChannelID(c))...)
+		return true
+	})
+	f.conversations.Each(func(c int64) bool {
+		out = append(out, r.usersAudience(r.conversations.must(DirectConversationID(c)).Members...)...)
+		return true
+	})
+	return sortUnique(out)
 }
 
 // moveAudience returns the connected users that can see moved messages in their new place. Only users of one of the two

@@ -19,7 +19,7 @@ func (c DeleteMessage) Decide(t *Turn) (Done, error) {
 	if err := t.mayDeleteMessage(me, info); err != nil {
 		return Done{}, err
 	}
-	t.deleteMessages([]MessageID{c.Message}, me.ID)
+	t.deleteMessages([]MessageID{c.Message}, DeletedByUser, me.ID)
 	return Done{}, nil
 }
 
@@ -86,7 +86,7 @@ func (c DeleteTopic) Decide(t *Turn) (job int64, err error) {
 	case n == 0:
 		return 0, nil
 	case n <= maxDeletedPerTurn:
-		t.deleteMessages(ids.IDs[MessageID](messages), me.ID)
+		t.deleteMessages(ids.IDs[MessageID](messages), DeletedByUser, me.ID)
 		return 0, nil
 	}
 	if err := t.checkJobLimit(); err != nil {
@@ -97,40 +97,33 @@ func (c DeleteTopic) Decide(t *Turn) (job int64, err error) {
 	return job, nil
 }
 
-// deleteMessages records the deletion of messages of one conversation, and of files that only they used. ids ascend.
-func (t *Turn) deleteMessages(messages []MessageID, deletedBy UserID) {
+// deleteMessages records the deletion of messages of one conversation, and of files that only they used. ids ascend. by
+// is 0 for the retention policy.
+func (t *Turn) deleteMessages(messages []MessageID, reason ArchiveReason, by UserID) {
 	oldest := t.message(messages[0])
+	channel, topic := ChannelID(oldest.channel), ""
 	var first firstMessageIDs
-	if oldest.channel != 0 {
-		first = t.firstMessagesOf(ChannelID(oldest.channel))
-	}
-	var parts [][]MessageID
-	var files []string
-	perFact := maxHiddenPerFact
-	if oldest.channel != 0 && t.hasProtectedHistory(t.channels.must(ChannelID(oldest.channel))) {
-		perFact = 1 // each message has its own audience
-	}
-	for part := range slices.Chunk(messages, perFact) {
-		parts = append(parts, part)
-	}
-	slices.Reverse(parts) // newest first
-	for _, part := range parts {
-		f := &MessagesDeleted{By: deletedBy}
-		if oldest := t.message(part[0]); oldest.channel != 0 {
-			f.Channel, f.Topic = ChannelID(oldest.channel), t.topics.must(oldest.topic).Name
+	perGroup := maxHiddenPerFact
+	if channel != 0 {
+		topic = t.topics.must(oldest.topic).Name
+		first = t.firstMessagesOf(channel)
+		if t.hasProtectedHistory(t.channels.must(channel)) {
+			perGroup = 1 // each message has its own audience
 		}
-		for _, id := range part {
-			f.IDs = append(f.IDs, id)
-			f.Versions = append(f.Versions, t.extraOrEmpty(id).Version)
-			files = append(files, t.extraOrEmpty(id).Attachments...)
-		}
-		t.recordWithVisibility(f)
 	}
-	t.deleteUnusedUploads(files)
+	var groups []ArchivedGroup
+	for part := range slices.Chunk(messages, perGroup) {
+		groups = append(groups, ArchivedGroup{IDs: slices.Clone(part), Channel: channel, Topic: topic})
+	}
+	slices.Reverse(groups) // newest first
+	for part := range slices.Chunk(groups, max(1, maxHiddenPerFact/perGroup)) {
+		t.archiveMessages(part, reason, by)
+	}
 	t.recordFirstMessages(first)
 }
 
-// MessagesDeleted deletes messages of one conversation, with all versions of their texts.
+// MessagesDeleted deletes messages of one conversation for good, with all versions of their texts. It is only in
+// journals from before there was an archive.
 type MessagesDeleted struct {
 	IDs      []MessageID // ascending, at most 100
 	Versions []uint16    // newest version of each message's text
@@ -147,18 +140,10 @@ type MessagesDeleted struct {
 func (*MessagesDeleted) keepsMarkdownConfig() {}
 
 // Erased returns every version of the texts.
-func (f *MessagesDeleted) Erased() []BodyRef {
-	var out []BodyRef
-	for i, id := range f.IDs {
-		for v := range int(f.Versions[i]) + 1 {
-			out = append(out, BodyRef{Message: id, Version: uint16(v)})
-		}
-	}
-	return out
-}
+func (f *MessagesDeleted) Erased() []BodyRef { return allVersions(f.IDs, f.Versions) }
 
 func (f *MessagesDeleted) apply(r *Realm) {
-	f.audience = r.deletionAudience(f)
+	f.audience = r.deletionAudience(f.Channel, f.IDs, f.By)
 	gone := ids.SetOf(f.IDs...)
 	for _, id := range f.IDs {
 		m := r.changeMessage(id)
@@ -169,22 +154,8 @@ func (f *MessagesDeleted) apply(r *Realm) {
 		}
 		*m = message{}
 	}
-	for u, s := range r.small.shownNotifications.all() {
-		if s.Messages.Intersects(gone) {
-			r.small.staleNotifications[u] = struct{}{}
-		}
-	}
-	for u, rd := range r.marks.all() {
-		if !rd.Rows.Intersects(gone) && !rd.Starred.Intersects(gone) && !rd.Collapsed.Intersects(gone) &&
-			!rd.Lost.Intersects(gone) {
-			continue
-		}
-		f.stars.add(r, u, gone, f.audience)
-		rd = r.marks.change(u)
-		for _, s := range []*ids.Set{&rd.Rows, &rd.Starred, &rd.Collapsed, &rd.Lost, &rd.Given} {
-			s.Subtract(gone)
-		}
-	}
+	r.noteShownDeletion(gone)
+	r.takeMarks(gone, &f.stars, [][]UserID{f.audience})
 }
 
 func (f *MessagesDeleted) tell(r *Realm) []Notice {

@@ -194,7 +194,7 @@ const resolveUndoSeconds = 60
 func (t *Turn) postResolveNotice(me *User, m *MessageMove) {
 	last := t.lastResolveNotice(m.To, m.TopicName)
 	if last != 0 && t.Now-int64(t.message(last).time) <= resolveUndoSeconds {
-		t.deleteMessages([]MessageID{last}, 0)
+		t.deleteMessages([]MessageID{last}, DeletedByUser, 0)
 		return
 	}
 	text := " has marked this topic as resolved."

@@ -51,20 +51,25 @@ func (b *messageBlock) MarshalBinary() ([]byte, error) {
 		n--
 	}
 	out := make([]byte, 0, n*encodedMessageSize)
-	for _, m := range b.m[:n] {
-		out = binary.BigEndian.AppendUint32(out, m.sender)
-		place := m.channel << 1
-		if m.channel == 0 {
-			place = uint32(m.conversation)<<1 | 1
-		}
-		out = binary.BigEndian.AppendUint32(out, place)
-		out = binary.BigEndian.AppendUint32(out, uint32(m.topic))
-		out = binary.BigEndian.AppendUint32(out, m.time)
-		out = binary.BigEndian.AppendUint16(out, uint16(m.client))
-		out = binary.BigEndian.AppendUint16(out, m.bits)
-		out = append(out, 0, 0) // reserved for a further field
+	for i := range b.m[:n] {
+		out = appendMessage(out, &b.m[i])
 	}
 	return out, nil
+}
+
+// appendMessage appends the encodedMessageSize bytes of a message.
+func appendMessage(out []byte, m *message) []byte {
+	out = binary.BigEndian.AppendUint32(out, m.sender)
+	place := m.channel << 1
+	if m.channel == 0 {
+		place = uint32(m.conversation)<<1 | 1
+	}
+	out = binary.BigEndian.AppendUint32(out, place)
+	out = binary.BigEndian.AppendUint32(out, uint32(m.topic))
+	out = binary.BigEndian.AppendUint32(out, m.time)
+	out = binary.BigEndian.AppendUint16(out, uint16(m.client))
+	out = binary.BigEndian.AppendUint16(out, m.bits)
+	return append(out, 0, 0) // reserved for a further field
 }
 
 // UnmarshalBinary decodes a block, see MarshalBinary.
@@ -73,20 +78,25 @@ func (b *messageBlock) UnmarshalBinary(in []byte) error {
 		return fmt.Errorf("message block of %d bytes", len(in))
 	}
 	for i := 0; len(in) > 0; i, in = i+1, in[encodedMessageSize:] {
-		m := &b.m[i]
-		m.sender = binary.BigEndian.Uint32(in)
-		place := binary.BigEndian.Uint32(in[4:])
-		if place&1 == 1 {
-			m.conversation = DirectConversationID(place >> 1)
-		} else {
-			m.channel = place >> 1
-		}
-		m.topic = TopicID(binary.BigEndian.Uint32(in[8:]))
-		m.time = binary.BigEndian.Uint32(in[12:])
-		m.client = ClientID(binary.BigEndian.Uint16(in[16:]))
-		m.bits = binary.BigEndian.Uint16(in[18:])
+		b.m[i] = decodeMessage(in)
 	}
 	return nil
+}
+
+// decodeMessage decodes a message that appendMessage has encoded.
+func decodeMessage(in []byte) (m message) {
+	m.sender = binary.BigEndian.Uint32(in)
+	place := binary.BigEndian.Uint32(in[4:])
+	if place&1 == 1 {
+		m.conversation = DirectConversationID(place >> 1)
+	} else {
+		m.channel = place >> 1
+	}
+	m.topic = TopicID(binary.BigEndian.Uint32(in[8:]))
+	m.time = binary.BigEndian.Uint32(in[12:])
+	m.client = ClientID(binary.BigEndian.Uint16(in[16:]))
+	m.bits = binary.BigEndian.Uint16(in[18:])
+	return m
 }
 
 // MessageExtra is the row of everything a message has beside sender, conversation, time and bits. Most messages have

@@ -35,7 +35,10 @@ const (
 )
 
 // StartExport asks for a file with the organization's data. It is written outside the realm.
-type StartExport struct{ Kind string }
+type StartExport struct {
+	Kind   string
+	NoRoom error // the refusal if the file cannot be stored now; nil if it can
+}
 
 func (c StartExport) Decide(t *Turn) (Export, error) {
 	me, err := t.exportAdmin()
@@ -53,6 +56,9 @@ func (c StartExport) Decide(t *Turn) (Export, error) {
 	}
 	if recent >= maxExports {
 		return Export{}, BadRequest("Exceeded rate limit.")
+	}
+	if c.NoRoom != nil {
+		return Export{}, c.NoRoom
 	}
 	e := Export{ID: t.nextID("export"), By: me.ID, Kind: c.Kind, Started: t.Now, Name: t.Token(40)}
 	t.Record(&ExportChanged{e})

@@ -189,6 +189,9 @@ func (f *OrganizationChanged) apply(r *Realm) {
 		o.DescriptionHTML = f.HTML
 	default:
 		o.Settings[f.Setting] = normalizeNumber(f.Value)
+		if f.Setting == "message_retention_days" {
+			r.lookForExpired()
+		}
 	}
 	o.FullAt = max(o.FullAt, f.At)
 }

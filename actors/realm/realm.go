@@ -32,13 +32,19 @@ type Realm struct {
 	// index is derived from the rows. rebuildIndexes fills it after the rows are loaded.
 	index indexes
 
+	archiveTime       int64 // seconds for which deleted messages can be restored; given, not stored
+	retentionPaused   bool  // see PauseRetention; not stored
+	retentionProgress retentionProgress
+	purgeProgress     purgeProgress
+
 	// cache holds JSON encoded from rows, with the version of the rows it was made from.
 	cache jsonCache
 }
 
 // New returns an empty organization without users or settings. Its first fact must be Founded.
 func New(id ID) *Realm {
-	r := &Realm{id: id, snapshotMessages: map[int64][]previousMessage{}}
+	r := &Realm{id: id, snapshotMessages: map[int64][]previousMessage{},
+		archiveTime: DefaultArchiveDays * secondsPerDay}
 	r.org.init(r, 1)
 	r.users.init(r, 2)
 	r.groups.init(r, 3)
@@ -138,6 +144,8 @@ type TurnEnv struct {
 	// PushBouncer says that this service is a bouncer: another server that forwards notifications for this one. Devices
 	// must be registered there.
 	PushBouncer bool
+	// ReadOnly says that nothing can be stored: a command that would record a fact is refused with ErrReadOnly.
+	ReadOnly bool
 	// EmailEnabled says that the server sends emails about missed messages.
 	EmailEnabled bool
 	// InviteLinkToken returns the token at the end of an invitation link. It is derived from the link's id and the
@@ -198,6 +206,10 @@ func RunTurn[A any](
 	t := &Turn{View: View{Realm: r, Caller: c, Now: env.Now}, env: env}
 	defer func() {
 		if p := recover(); p != nil {
+			if _, ok := p.(readOnlyTurn); ok {
+				err = ErrReadOnly()
+				return
+			}
 			if len(t.facts) > 0 {
 				panic(IncompleteTurn{p})
 			}
@@ -218,6 +230,10 @@ func RunTurn[A any](
 // trusted.
 type IncompleteTurn struct{ Cause any }
 
+// readOnlyTurn is the panic that ends a turn at its first fact while nothing can be stored. Nothing has changed by
+// then.
+type readOnlyTurn struct{}
+
 // Record applies a fact, gives it the next number, and collects its notices. It panics on a fact that needs
 // recordWithVisibility.
 func (t *Turn) Record(f Fact) {
@@ -229,6 +245,9 @@ func (t *Turn) Record(f Fact) {
 
 // record is Record without the check.
 func (t *Turn) record(f Fact) {
+	if t.env.ReadOnly {
+		panic(readOnlyTurn{})
+	}
 	t.facts = append(t.facts, f)
 	t.seq++
 	f.apply(t.Realm)

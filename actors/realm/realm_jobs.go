@@ -110,7 +110,7 @@ func (t *Turn) startJob(j Job) int64 {
 func (r *Realm) JobRemains(id int64) bool { return r.small.jobs.find(id) != nil }
 
 // HasJobs reports whether there are jobs. They do not wait for the clock.
-func (r *Realm) HasJobs() bool { return r.small.jobs.size() > 0 }
+func (r *Realm) HasJobs() bool { return r.small.jobs.size() > 0 || r.restoringArchive() != "" }
 
 // jobsDue returns a turn with the next step of the oldest job, or nil if there is none.
 func jobsDue(r *Realm, _ int64) func(*Turn) (any, error) {
@@ -274,7 +274,7 @@ func (t *Turn) stepDelete(j *Job) ids.Set {
 		return j.Rest.Clone()
 	}
 	done := j.Rest.Between(int64(messages[0]), MaxMessageID)
-	t.deleteMessages(messages, j.By)
+	t.deleteMessages(messages, DeletedByUser, j.By)
 	return done
 }
 

@@ -14,6 +14,7 @@ const (
 	Busy                               // 503: a mailbox or queue is full; the caller may try again
 	TooLarge                           // 413
 	BadGateway                         // 502: another service failed
+	NoSpace                            // 507: the disk of the server is full, or almost
 )
 
 // Refusal is an error caused by the caller and shown to the caller.
@@ -60,6 +61,13 @@ func errInvalidMessage() *Refusal   { return BadRequest("Invalid message(s)") }
 func errGuestsNotAllowed() *Refusal { return BadRequest("Not allowed for guest users") }
 func errBotsNotAllowed() *Refusal   { return BadRequest("This endpoint does not accept bot requests.") }
 func errNothingToChange() *Refusal  { return BadRequest("Nothing to change") }
+
+// ErrReadOnly returns the refusal of every change while the disk is full.
+func ErrReadOnly() *Refusal {
+	return Refuse(NoSpace, "INSUFFICIENT_STORAGE",
+		"The server's disk is full. Nothing can be changed until its operator makes space.")
+}
+
 func errNotAdmin() *Refusal {
 	return Refuse(Invalid, "UNAUTHORIZED_PRINCIPAL", "Must be an organization administrator")
 }

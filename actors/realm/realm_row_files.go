@@ -62,6 +62,8 @@ func (v View) ReferencedFiles(kind string, names map[string]bool, from int64) (n
 		for next = max(from, 1); next < end && next < from+maxUploadsPerScan; next++ {
 			if u := v.small.uploads.find(next); u != nil {
 				note(u.Hash)
+			} else if u := v.small.archivedUploads.find(next); u != nil {
+				note(u.Hash)
 			}
 		}
 		if next < end {

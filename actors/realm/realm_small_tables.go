@@ -56,6 +56,14 @@ type smallTables struct {
 	// 80-89 uploads
 	uploads table[int64, Upload]
 
+	// 100-109 archive of deleted messages
+	archives        table[string, Archive]         // 100, by name
+	archived        table[int64, ArchivedMessages] // 101
+	archivedUploads table[int64, Upload]           // 102, files that only archived messages use
+	holds           table[int64, LegalHold]        // 103
+	purgedTexts     table[int, PurgedTexts]        // 104, one row, key 0
+	archiveIndex    archiveIndex
+
 	// 90-99 others
 	onboarding table[UserID, Onboarding] // 90
 	exports    table[int64, Export]      // 91
@@ -121,6 +129,15 @@ func (n *smallTables) init(r *Realm) {
 	// uploads
 	n.uploads.init(r, 80)
 
+	// archive of deleted messages
+	n.archives.init(r, 100)
+	n.archived.init(r, 101)
+	n.archived.tracksOrder = true
+	n.archivedUploads.init(r, 102)
+	n.holds.init(r, 103)
+	n.purgedTexts.init(r, 104)
+	n.initArchive()
+
 	// others
 	n.onboarding.init(r, 90)
 	n.exports.init(r, 91)
@@ -180,6 +197,20 @@ func (n *smallTables) rebuildIndexes(r *Realm) {
 	for _, u := range n.uploads.all() {
 		r.index.addUpload(u)
 	}
+
+	// archive of deleted messages
+	n.initArchive()
+	for _, a := range n.archived.all() {
+		n.indexArchived(a, 1)
+	}
+	for name, a := range n.archives.all() {
+		if a.RestoreBelow != 0 {
+			n.archiveIndex.restoring[name] = struct{}{}
+		}
+	}
+	for _, u := range n.archivedUploads.all() {
+		n.indexArchivedUpload(u, 1)
+	}
 }
 
 // UploadInfo is the part of an upload that rendering needs.
@@ -210,7 +241,7 @@ func (n *smallTables) nextDue(r *Realm, now int64) func(*Turn) (any, error) {
 		// invitations, mail, push, exports
 		unpushDue,
 
-		jobsDue,
+		jobsDue, restoreDue,
 
 		// users
 		fullMembersDue, purgeDue,
@@ -218,6 +249,9 @@ func (n *smallTables) nextDue(r *Realm, now int64) func(*Turn) (any, error) {
 		// channels; last, because these jobs can wait
 		leavingDue,
 		quietChannelsDue,
+
+		// archive of deleted messages
+		retentionDue, archivePurgeDue,
 	} {
 		if d := due(r, now); d != nil {
 			return d

@@ -300,6 +300,23 @@ func (t *table[K, V]) firstKey() (k K, ok bool) {
 	return k, false
 }
 
+// keyAfter returns the lowest key above k of a table that tracks the order, or false if there is none.
+func (t *table[K, V]) keyAfter(k K) (next K, ok bool) {
+	if len(t.orderedKeys) > 2*t.size()+64 {
+		t.orderedKeys = slices.DeleteFunc(t.orderedKeys, func(k K) bool { return t.find(k) == nil })
+	}
+	at, found := slices.BinarySearch(t.orderedKeys, k)
+	if found {
+		at++
+	}
+	for ; at < len(t.orderedKeys); at++ {
+		if t.find(t.orderedKeys[at]) != nil {
+			return t.orderedKeys[at], true
+		}
+	}
+	return next, false
+}
+
 // all iterates over all rows. Only rows in dense come in order.
 func (t *table[K, V]) all() iter.Seq2[K, *V] {
 	return func(yield func(K, *V) bool) {

@@ -72,9 +72,10 @@ func (c SaveUpload) save(t *Turn, owner UserID) (Upload, error) {
 	return u, nil
 }
 
-// CheckUploadQuota refuses bytes if the organization's files would exceed the quota. Quota 0 means no limit.
+// CheckUploadQuota refuses bytes if the organization's files, with those in the archive, would exceed the quota. Quota
+// 0 means no limit.
 func (v View) CheckUploadQuota(bytes, quota int64) error {
-	if quota > 0 && v.index.uploadBytes+bytes > quota {
+	if quota > 0 && v.index.uploadBytes+v.small.archiveIndex.fileBytes+bytes > quota {
 		return Refuse(Invalid, "REALM_UPLOAD_QUOTA", "Upload would exceed your organization's upload quota.")
 	}
 	return nil
@@ -243,6 +244,9 @@ func (v View) maySeeUpload(me *User, u *Upload) bool {
 // sending a message with the URL.
 func (t *Turn) visibleAttachments(me *User, paths []string) (out []string) {
 	for _, p := range paths {
+		if _, archived := t.small.archiveIndex.uploads[p]; archived {
+			continue // it would be shared with the readers of this message once it is restored
+		}
 		if u := t.findUpload(p); u == nil || t.maySeeUpload(me, u) {
 			out = append(out, p)
 		}
@@ -366,34 +370,9 @@ func (c DeleteUpload) Decide(t *Turn) (string, error) {
 	return hash, nil
 }
 
-// deleteUnusedUploads deletes those of the files that no message and no scheduled message uses any more. It is called
-// for the files of deleted messages. Files that were never used, or are unused since an edit, stay with their owners.
-func (t *Turn) deleteUnusedUploads(paths []string) {
-	var unused []string
-	for _, p := range slices.Compact(slices.Sorted(slices.Values(paths))) {
-		if s := t.index.messagesWithFile[p]; t.findUpload(p) != nil && (s == nil || s.Empty()) {
-			unused = append(unused, p)
-		}
-	}
-	if len(unused) == 0 {
-		return
-	}
-	waiting := map[string]bool{}
-	for _, s := range t.small.scheduled.all() {
-		for _, p := range s.Content.Attachments {
-			waiting[p] = true
-		}
-	}
-	for _, p := range unused {
-		if u := t.findUpload(p); !waiting[p] {
-			t.Record(&UploadDeleted{ID: u.ID, Owner: u.Owner})
-		}
-	}
-}
-
-// ContentInUse reports whether an upload or custom emoji has this content.
+// ContentInUse reports whether an upload, archived or not, or a custom emoji has this content.
 func (v View) ContentInUse(hash string) bool {
-	return v.index.uploadsWithHash[hash] > 0 || v.emojiUsesFile(hash)
+	return v.index.uploadsWithHash[hash] > 0 || v.small.archiveIndex.withHash[hash] > 0 || v.emojiUsesFile(hash)
 }
 
 // UploadDeleted says that a file was deleted. Messages that use it keep a broken link.

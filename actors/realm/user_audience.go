@@ -57,6 +57,17 @@ func (r *Realm) userVisibilityAudience(f Fact) []UserID {
 		concerned = ids.SetOf(f.People...)
 	case *MessagesDeleted:
 		concerned = ids.SetOf(r.conversations.must(DirectConversationID(r.message(f.IDs[0]).conversation)).Members...)
+	case *MessagesArchived:
+		for _, g := range f.Groups {
+			if g.Channel == 0 {
+				concerned.Union(ids.SetOf(r.conversations.must(r.message(g.IDs[0]).conversation).Members...))
+			}
+		}
+	case *MessagesRestored:
+		r.emptyConversations(f).Each(func(c int64) bool {
+			concerned.Union(ids.SetOf(r.conversations.must(DirectConversationID(c)).Members...))
+			return true
+		})
 	case *UserChanged:
 		return r.usersAudience(f.ID)
 	}

@@ -115,7 +115,7 @@ func (t *Turn) stepPurge(id int64) {
 	}
 	for _, k := range order {
 		slices.Reverse(found[k])
-		t.deleteMessages(found[k], p.By)
+		t.deleteMessages(found[k], DeletedByUser, p.By)
 	}
 	if n == 0 {
 		below = 0

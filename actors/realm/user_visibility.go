@@ -93,10 +93,28 @@ func (r *Realm) mayChangeUserVisibility(f Fact) bool {
 		}
 		conversation := DirectConversationID(r.message(f.IDs[0]).conversation)
 		return r.index.conversations[conversation].ids.Len() == len(f.IDs)
+	case *MessagesArchived: // the last ones of a conversation
+		return slices.ContainsFunc(f.Groups, func(g ArchivedGroup) bool {
+			return g.Channel == 0 && r.index.conversations[r.message(g.IDs[0]).conversation].ids.Len() == len(g.IDs)
+		})
+	case *MessagesRestored: // the first ones of a conversation
+		return !r.emptyConversations(f).Empty()
 	case *UserChanged:
 		return f.Role != nil
 	}
 	return false
+}
+
+// emptyConversations returns the direct conversations that have no message before a fact restores some.
+func (r *Realm) emptyConversations(f *MessagesRestored) (out ids.Set) {
+	row := r.small.archived.must(f.Row)
+	f.IDs.Each(func(id int64) bool {
+		if m := row.message(id); m.channel == 0 && r.index.conversations[m.conversation].ids.Empty() {
+			out.Add(int64(m.conversation))
+		}
+		return true
+	})
+	return out
 }
 
 // activeSubscribersOf returns the active subscribers of any of the channels.

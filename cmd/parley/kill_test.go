@@ -64,6 +64,25 @@ const (
 	maxLag = 200
 )
 
+// After kill -9, users who were just connected do not seem to be offline.
+func TestKillKeepsPresence(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	p := demo(t, dir)
+	ann := demoAccount(t, p.serving(), "ann@example.org")
+	presence := func() map[string]any {
+		return ann.must(t, "GET", "users/ann@example.org/presence", nil)["presence"].(map[string]any)
+	}
+	ann.must(t, "POST", "users/me/presence", url.Values{"status": {"active"}})
+	want := presence()
+	time.Sleep(8 * time.Second) // the first presence of a server is stored within 5 s, and marked a second later
+	p.kill()
+	again := demo(t, dir)
+	ann.url = again.serving()
+	if got := presence(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("presence after kill -9: %v instead of %v", got, want)
+	}
+}
+
 func environmentNumber(name string, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
 		return n

@@ -104,10 +104,29 @@ func checkJournal(r journalRange, out io.Writer) error {
 		return err
 	}
 	if found > 0 {
-		return fmt.Errorf("%d damaged places in %s; restore a backup (parley restore)", found, r.dir)
+		return fmt.Errorf("%d damaged places in %s; restore a backup (parley restore), or go on "+
+			"without lost messages (parley serve --accept-data-loss)", found, r.dir)
 	}
 	fmt.Fprintf(out, "%s: every checksum and the chain of facts are right\n", r.dir)
-	return nil
+	return printUnknown(r.dir, out)
+}
+
+// printUnknown prints which losses a check cannot detect.
+func printUnknown(dir string, out io.Writer) error {
+	mark, err := snapshot.ReadLastMark(dir, snapshot.Options{})
+	switch {
+	case err != nil:
+		return err
+	case mark.Closed:
+		_, err = fmt.Fprintln(out, "the server stopped cleanly: nothing that was acknowledged is missing")
+	case mark.At.IsZero():
+		_, err = fmt.Fprintln(out, "there is no time mark: a loss of the newest messages cannot be detected")
+	default:
+		_, err = fmt.Fprintf(out, "the server did not stop cleanly: everything acknowledged until %s is there; "+
+			"a loss of messages acknowledged later, at most %v before its end, cannot be detected\n",
+			mark.At.UTC().Format("2006-01-02T15:04:05.000Z"), snapshot.DefaultMarkInterval)
+	}
+	return err
 }
 
 // replayJournal builds each organization from its rows and its journal, as a start does, and prints the digest.

@@ -57,7 +57,7 @@ func newRootCommand() *cobra.Command {
 	root.SetCompletionCommandGroupID(toolGroup)
 	addAll(root, serverGroup, newServeCommand(), newUpgradeCommand(), newVersionCommand())
 	addAll(root, orgGroup, newOperatorGroup("push"), newOperatorGroup("realm"),
-		newOperatorGroup("user"))
+		newOperatorGroup("retention"), newOperatorGroup("user"))
 	addAll(root, dataGroup, newBackupCommand(), newVerifyCommand(), newRestoreCommand(), newExportCommand(),
 		newImportCommand(), newLogCommand(), newSearchCommand())
 	addAll(root, toolGroup, newIntegrationsCommand(), newIntegrationCommand(), newOpenAPICommand(), newBenchCommand(), newDocsCommand(),

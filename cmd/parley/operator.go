@@ -25,7 +25,7 @@ type operatorFlag struct {
 
 // operatorCommand is a command that a running server executes, or this process on the directory of a stopped one.
 type operatorCommand struct {
-	Group   string // push, realm or user
+	Group   string // push, realm, retention, retention hold or user
 	Name    string
 	Meaning string
 	Flags   []operatorFlag
@@ -37,7 +37,7 @@ var (
 	emailFlag = operatorFlag{Name: "email", Meaning: "email address of the user"}
 )
 
-// operatorCommands lists the commands below `parley push`, `parley realm` and `parley user`.
+// operatorCommands lists the commands below `parley push`, `parley realm`, `parley retention` and `parley user`.
 var operatorCommands = []operatorCommand{
 	{Group: "push", Name: "register", Meaning: "Register the server at the push bouncer, or renew its registration",
 		Flags: []operatorFlag{
@@ -61,6 +61,22 @@ var operatorCommands = []operatorCommand{
 	{Group: "realm", Name: "slowest", Meaning: "List the ten kinds of work that blocked the organization longest"},
 	{Group: "realm", Name: "close", Meaning: "Deactivate the organization: no user can log in any more"},
 	{Group: "realm", Name: "reopen", Meaning: "Reactivate the organization"},
+	{Group: "retention", Name: "list", Meaning: "List the archives of deleted messages, by day, channel and cause"},
+	{Group: "retention", Name: "restore", Meaning: "Restore deleted messages with everything that belongs to them",
+		Flags: []operatorFlag{
+			{Name: "archive", Meaning: "name of an archive: all its messages"},
+			{Name: "message", Meaning: "id of one message"},
+		}},
+	{Group: "retention hold", Name: "add", Meaning: "Keep deleted messages of a user or channel in the archive",
+		Flags: []operatorFlag{
+			{Name: "email", Meaning: "email address of a user: messages from them, and their direct messages"},
+			{Name: "channel", Meaning: "name of a channel"},
+			{Name: "reason", Meaning: "note for the list of holds"},
+		}},
+	{Group: "retention hold", Name: "list", Meaning: "List the legal holds"},
+	{Group: "retention hold", Name: "remove", Meaning: "End a legal hold", Flags: []operatorFlag{
+		{Name: "hold", Meaning: "number of the hold"},
+	}},
 	{Group: "user", Name: "create", Meaning: "Create a user and print an API key", Flags: []operatorFlag{
 		emailFlag,
 		{Name: "name", Meaning: "full name"},
@@ -89,20 +105,27 @@ var operatorCommands = []operatorCommand{
 	}},
 }
 
-// newOperatorGroup returns `parley push`, `parley realm` or `parley user`.
+// newOperatorGroup returns a group of commands, such as `parley realm`. A group whose name has several words is below
+// another one.
 func newOperatorGroup(group string) *cobra.Command {
 	var subcommands []*cobra.Command
+	if group == "retention" {
+		subcommands = append(subcommands, newOperatorGroup("retention hold"))
+	}
 	for i := range operatorCommands {
 		if x := &operatorCommands[i]; x.Group == group {
 			subcommands = append(subcommands, x.command())
 		}
 	}
 	short := map[string]string{
-		"push":  "Register at a push bouncer, and look whether notifications are delivered",
-		"realm": "Create, list and close organizations",
-		"user":  "Create users, and set passwords, keys and rights; list and end sessions",
+		"push":           "Register at a push bouncer, and look whether notifications are delivered",
+		"realm":          "Create, list and close organizations",
+		"retention":      "Restore deleted messages, and manage legal holds",
+		"retention hold": "Add, list and end legal holds",
+		"user":           "Create users, and set passwords, keys and rights; list and end sessions",
 	}
-	return newGroupCommand(group, short[group], subcommands...)
+	name := group[strings.LastIndexByte(group, ' ')+1:]
+	return newGroupCommand(name, short[group], subcommands...)
 }
 
 // command returns the command line of an operator's command.
@@ -128,7 +151,7 @@ func (x *operatorCommand) command() *cobra.Command {
 			}
 			args["password"] = strings.TrimRight(line, "\r\n")
 		}
-		answer, err := server.Command(data(), x.Group+"-"+x.Name, args)
+		answer, err := server.Command(data(), strings.ReplaceAll(x.Group, " ", "-")+"-"+x.Name, args)
 		if err != nil {
 			return err
 		}

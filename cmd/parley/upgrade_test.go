@@ -228,6 +228,72 @@ func TestFailedUpgrade(t *testing.T) {
 	endSuccessor(t, data)
 }
 
+// A successor that does not take over does not prevent the next upgrade: one that hangs is ended, and the server goes
+// on serving.
+func TestUpgradeToABrokenProgram(t *testing.T) {
+	dir := t.TempDir()
+	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "parley")
+	install := func(content []byte) {
+		t.Helper()
+		if err := os.WriteFile(file+".new", content, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".new", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	real, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	install(real)
+	cmd := parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo", "--upgrade-timeout", "500ms")
+	cmd.Path = file
+	p := startProgram(t, cmd)
+	ann := demoAccount(t, p.serving(), "ann@example.org")
+	poller, err := ann.newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ what, program, answer string }{
+		{"hangs", "#!/bin/sh\nexec sleep 1000\n", "the old server continues"},
+		{"exits", "#!/bin/sh\nexit 3\n", "the old server continues"},
+		{"is another program", "#!/bin/sh\nexec echo\n", "the old server continues"},
+		{"is no program", "not a program", "exec format error"},
+	} {
+		install([]byte(c.program))
+		began := time.Now()
+		out, code := runParley("upgrade", "--data", data)
+		if code != exitError || !strings.Contains(out, c.answer) {
+			t.Errorf("upgrade to a program that %s: code %d, %s", c.what, code, out)
+		}
+		if took := time.Since(began); took > binaryTimeout/2 {
+			t.Errorf("upgrade to a program that %s: took %v", c.what, took)
+		}
+		if serverPid(t, data) != p.cmd.Process.Pid {
+			t.Errorf("upgrade to a program that %s: another process serves", c.what)
+		}
+		if _, err := ann.send("after a program that " + c.what); err != nil {
+			t.Errorf("upgrade to a program that %s: %v", c.what, err)
+		}
+	}
+	if out := p.output(); !strings.Contains(out, "the successor hangs and is ended") {
+		t.Errorf("the log does not tell that a successor hung: %s", out)
+	}
+	install(real)
+	if out, code := runParley("upgrade", "--data", data); code != 0 {
+		t.Errorf("upgrade to a good program: %s", out)
+	}
+	ann.url = p.serving()
+	if _, err := ann.send("last"); err != nil {
+		t.Error(err)
+	}
+	if err := poller.pollUntil("last"); err != nil {
+		t.Error(err)
+	}
+	endSuccessor(t, data)
+}
+
 // Unfinished requests do not delay an upgrade. Half a request continues at the successor, and half an email has to be
 // sent again.
 func TestUpgradeWithUnfinishedRequests(t *testing.T) {

@@ -29,9 +29,10 @@ import (
 type Store struct {
 	dir string
 
-	decodeRequests atomic.Int64  // see MaxDecodeRequests
-	thumbnailBytes atomic.Int64  // see MaxThumbnailBytes
-	decoders       chan struct{} // holds an element for each picture that is being decoded
+	room           func(bytes int64) error // see LimitSpace
+	decodeRequests atomic.Int64            // see MaxDecodeRequests
+	thumbnailBytes atomic.Int64            // see MaxThumbnailBytes
+	decoders       chan struct{}           // holds an element for each picture that is being decoded
 
 	mu sync.Mutex // guards the fields below
 
@@ -93,6 +94,39 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
+// LimitSpace makes the Store ask room, before it writes a file and while it writes a long one, whether so many more
+// bytes may be stored. It is called before the first file is written. An error of room ends the writing and is
+// returned.
+func (s *Store) LimitSpace(room func(bytes int64) error) { s.room = room }
+
+// roomFor returns an error if so many bytes must not be stored.
+func (s *Store) roomFor(bytes int64) error {
+	if s.room == nil {
+		return nil
+	}
+	return s.room(bytes)
+}
+
+// roomStep is how many bytes of a file are written between two looks at the space of the disk.
+const roomStep = 1 << 20
+
+// limitedWriter writes a file as long as there is room.
+type limitedWriter struct {
+	s    *Store
+	w    io.Writer
+	left int64 // bytes until the next look
+}
+
+func (w *limitedWriter) Write(p []byte) (int, error) {
+	if w.left -= int64(len(p)); w.left <= 0 {
+		if err := w.s.roomFor(int64(len(p))); err != nil {
+			return 0, err
+		}
+		w.left = roomStep
+	}
+	return w.w.Write(p)
+}
+
 // OpenReadOnly returns a Store that only reads. Nothing is made or removed in the directory.
 func OpenReadOnly(dir string) *Store { return &Store{dir: dir} }
 
@@ -109,7 +143,7 @@ func (s *Store) Put(path string, r io.Reader) error {
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	if _, err := io.Copy(f, r); err != nil {
+	if _, err := io.Copy(&limitedWriter{s: s, w: f}, r); err != nil {
 		return fmt.Errorf("save file: %w", err)
 	}
 	return syncAndRename(f, path)
@@ -158,7 +192,7 @@ func (s *Store) writeTemporary(r io.Reader, limit int64, h hash.Hash) (f *os.Fil
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("save upload: %w", err)
 	}
-	w := &hashingWriter{to: f, hash: h}
+	w := &hashingWriter{to: &limitedWriter{s: s, w: f}, hash: h}
 	n, err = io.CopyBuffer(w, io.LimitReader(r, limit+1), make([]byte, copyBuffer))
 	switch {
 	case err != nil:
@@ -391,7 +425,7 @@ func (s *Store) savePicture(name string, img image.Image) error {
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	if err := png.Encode(f, img); err != nil {
+	if err := png.Encode(&limitedWriter{s: s, w: f}, img); err != nil {
 		return fmt.Errorf("save picture: %w", err)
 	}
 	return syncAndRename(f, s.Picture(name))
@@ -408,16 +442,17 @@ func (s *Store) NewExport(name string) (*Export, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write export: %w", err)
 	}
-	return &Export{f, s.Export(name)}, nil
+	return &Export{f, &limitedWriter{s: s, w: f}, s.Export(name)}, nil
 }
 
 // Export writes a data export.
 type Export struct {
 	f    *os.File
+	w    io.Writer
 	path string
 }
 
-func (e *Export) Write(p []byte) (int, error) { return e.f.Write(p) }
+func (e *Export) Write(p []byte) (int, error) { return e.w.Write(p) }
 
 // Commit syncs the file and moves it to its name.
 func (e *Export) Commit() error { return syncAndRename(e.f, e.path) }

@@ -297,3 +297,77 @@ func TestPartialUploadsExpire(t *testing.T) {
 		t.Errorf("%d files are left", len(left))
 	}
 }
+
+// No file is written without room for it, and a refused one leaves nothing behind. Every way to write a file asks.
+func TestLimitSpace(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture := encodePicture(t, 20, 20)
+	saved, err := s.Save("1", bytes.NewReader(picture), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, err := s.BeginUpload(PartialUpload{ID: "begun", Space: "1", Size: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	errNoRoom := errors.New("no room")
+	left := int64(0) // bytes
+	s.LimitSpace(func(n int64) error {
+		if n > left || left == 0 {
+			return errNoRoom
+		}
+		return nil
+	})
+	ways := map[string]func() error{
+		"Save":       func() error { _, err := s.Save("1", strings.NewReader("text"), 100); return err },
+		"SaveAvatar": func() error { _, err := s.SaveAvatar(bytes.NewReader(picture), 1<<20); return err },
+		"SaveLogo":   func() error { _, err := s.SaveLogo(bytes.NewReader(picture), 1<<20); return err },
+		"Thumbnail":  func() error { _, err := s.Thumbnail(saved.Hash, false); return err },
+		"Put":        func() error { return s.Put(s.Picture("x.png"), bytes.NewReader(picture)) },
+		"BeginUpload": func() error {
+			_, err := s.BeginUpload(PartialUpload{ID: "next", Space: "1", Size: 100})
+			return err
+		},
+		"AppendUpload": func() error { _, err := s.AppendUpload(begun.ID, 0, strings.NewReader("text")); return err },
+		"NewExport": func() error {
+			e, err := s.NewExport("export.jsonl.gz")
+			if err != nil {
+				return err
+			}
+			defer e.Close()
+			_, err = e.Write([]byte("text"))
+			return err
+		},
+	}
+	for name, write := range ways {
+		if err := write(); !errors.Is(err, errNoRoom) {
+			t.Errorf("%s without room: %v", name, err)
+		}
+	}
+	left = 10 << 20
+	if _, err := s.Save("1", io.LimitReader(endless{&left}, 8<<20), 8<<20); !errors.Is(err, errNoRoom) {
+		t.Errorf("a file that takes the last room: %v", err)
+	}
+	if incoming, _ := os.ReadDir(filepath.Join(dir, "incoming")); len(incoming) > 0 {
+		t.Errorf("refused files were left behind: %v", incoming)
+	}
+	left = 1 << 40
+	for name, write := range ways {
+		if err := write(); err != nil {
+			t.Errorf("%s with room: %v", name, err)
+		}
+	}
+}
+
+// endless is zeros, during which the room ends.
+type endless struct{ left *int64 }
+
+func (r endless) Read(p []byte) (int, error) {
+	*r.left = max(0, *r.left-1<<20)
+	clear(p)
+	return len(p), nil
+}

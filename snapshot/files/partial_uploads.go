@@ -92,6 +92,9 @@ func (s *Store) BeginUpload(u PartialUpload) (PartialUpload, error) {
 	if u.ID == "" || strings.Trim(u.ID, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
 		return u, fmt.Errorf("begin upload: invalid id %q", u.ID)
 	}
+	if err := s.roomFor(u.Size); err != nil {
+		return u, fmt.Errorf("begin upload: %w", err)
+	}
 	u.Expires = time.Now().Add(partialUploadLifetime).Unix()
 	stored, err := s.reserveUpload(u)
 	if err != nil {
@@ -281,8 +284,8 @@ func (s *Store) appendBytes(u *PartialUpload, r io.Reader) (int64, error) {
 		return 0, fmt.Errorf("continue upload: %w", err)
 	}
 	defer f.Close()
-	n, err := io.CopyBuffer(io.NewOffsetWriter(f, u.Offset), io.LimitReader(r, u.Size-u.Offset),
-		make([]byte, copyBuffer))
+	n, err := io.CopyBuffer(&limitedWriter{s: s, w: io.NewOffsetWriter(f, u.Offset)},
+		io.LimitReader(r, u.Size-u.Offset), make([]byte, copyBuffer))
 	if syncErr := f.Sync(); syncErr != nil { // bytes that may not be on disk do not count
 		return 0, fmt.Errorf("continue upload: %w", syncErr)
 	}

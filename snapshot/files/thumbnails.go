@@ -123,8 +123,14 @@ func (s *Store) makeThumbnail(hash, path string, shrink func(io.ReadSeeker, io.W
 	}
 	defer f.Close()
 	var b bytes.Buffer
+	if err := s.roomFor(0); err != nil {
+		return fmt.Errorf("make thumbnail: %w", err)
+	}
 	if err := shrink(f, &b); err != nil {
 		return err
+	}
+	if err := s.roomFor(int64(b.Len())); err != nil {
+		return fmt.Errorf("make thumbnail: %w", err)
 	}
 	out, err := os.CreateTemp(filepath.Join(s.dir, "incoming"), "thumbnail-*")
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"syscall"
 	"time"
 
 	"parley/actors/realm"
@@ -19,9 +20,14 @@ func (s *Service) catchUp(r *realmIndex) (more bool) {
 		if failed {
 			return false
 		}
-		if err := s.open(r); err != nil {
+		if err := s.open(r); isFull(err) {
+			return false // it is opened once there is space
+		} else if err != nil {
 			return s.recordResult(r, 0, err)
 		}
+	}
+	if !s.mayWrite(r) {
+		return false // the next Feed, search or tick of the writer tries again
 	}
 	s.mu.Lock()
 	compare, replay := r.needsCompare, r.canReplay
@@ -56,6 +62,9 @@ func (s *Service) catchUp(r *realmIndex) (more bool) {
 	}
 	return s.recordResult(r, target, err)
 }
+
+// isFull reports whether an error says that the disk is full.
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // errStopped ends a comparison; the next start begins it again.
 var errStopped = errors.New("stopped")

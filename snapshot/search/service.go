@@ -68,6 +68,9 @@ type Service struct {
 	plain func(realm.Body) string // returns the searchable part of a text
 	log   *slog.Logger
 
+	noBuilds func() bool // see LimitSpace
+	noWrites func() bool
+
 	mu              sync.Mutex // guards realms, and the fields of each except its index
 	realms          map[realm.ID]*realmIndex
 	wake            chan struct{}
@@ -123,8 +126,25 @@ func OpenService(dir string, disk Disk, plain func(realm.Body) string, log *slog
 		stop:    make(chan struct{}),
 		stopped: make(chan struct{}),
 	}
+	s.noBuilds, s.noWrites = func() bool { return false }, func() bool { return false }
 	go s.run()
 	return s
+}
+
+// LimitSpace stops the writer while the disk has too little space: while noBuilds, no index is made or compared with
+// the texts, and while noWrites, nothing is written at all. A search then finds the texts that are indexed already.
+// LimitSpace is called before the first Attach.
+func (s *Service) LimitSpace(noBuilds, noWrites func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noBuilds, s.noWrites = noBuilds, noWrites
+}
+
+// mayWrite reports whether there is space for the next write to an index.
+func (s *Service) mayWrite(r *realmIndex) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.noWrites() && !(r.needsCompare && s.noBuilds())
 }
 
 func (s *Service) path(id realm.ID) string {
@@ -430,7 +450,7 @@ func (s *Service) writeSeq(r *realmIndex) {
 	s.mu.Lock()
 	at, idle := r.searchable, len(r.queue) == 0 && !r.needsCompare && r.failed == nil
 	s.mu.Unlock()
-	if idle && at != r.indexed {
+	if idle && at != r.indexed && s.mayWrite(r) {
 		s.recordResult(r, at, r.index.Write(at, nil))
 	}
 }
@@ -483,7 +503,7 @@ func (s *Service) wait(id realm.ID, upto realm.Seq, deadline <-chan time.Time) (
 			s.mu.Unlock()
 			return nil, fmt.Errorf("realm %d has no search index", id)
 		}
-		if r.failed != nil || r.searchable >= upto && !r.needsCompare {
+		if r.failed != nil || (r.searchable >= upto || s.noWrites() && r.index != nil) && !r.needsCompare {
 			s.mu.Unlock()
 			return r, r.failed
 		}

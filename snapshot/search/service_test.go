@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"parley/actors/realm"
 	"parley/actors/realm/ids"
@@ -127,6 +129,37 @@ func TestFindWaitsForTheReader(t *testing.T) {
 	expectHits(t, l, 53, "changed", 3)
 	expectHits(t, l, 53, "w3")
 	expectHits(t, l, 53, "w4")
+}
+
+// While the disk is almost full no index is made, and while it is full nothing is indexed: a search then finds the
+// texts that are indexed already. With space again, everything is found.
+func TestLimitSpace(t *testing.T) {
+	dir := t.TempDir()
+	d := &fakeDisk{texts: map[realm.BodyRef]string{}}
+	d.send(1, "old")
+	var low, full atomic.Bool
+	low.Store(true)
+	l := OpenService(dir, d, func(b realm.Body) string { return b.Text }, slog.New(slog.DiscardHandler))
+	defer l.Close()
+	l.LimitSpace(low.Load, full.Load)
+	l.Attach(1, d.last(), d.from, d.readText)
+	if r, err := l.wait(1, 1, time.After(200*time.Millisecond)); r != nil || err != nil || d.scans > 0 {
+		t.Errorf("an index was made on an almost full disk: %v, %v, %d scans", r, err, d.scans)
+	}
+	low.Store(false)
+	l.Feed(1, 2, d.send(2, "new"))
+	expectHits(t, l, 2, "old", 1)
+	expectHits(t, l, 2, "new", 2)
+	low.Store(true) // does not concern texts that arrive
+	l.Feed(1, 3, d.send(3, "newer"))
+	expectHits(t, l, 3, "newer", 3)
+	full.Store(true)
+	l.Feed(1, 4, d.send(4, "newest"))
+	expectHits(t, l, 4, "newer", 3)
+	expectHits(t, l, 4, "newest")
+	full.Store(false)
+	low.Store(false)
+	expectHits(t, l, 4, "newest", 4)
 }
 
 func TestServiceCatchesUp(t *testing.T) {

@@ -42,6 +42,8 @@ func (s *Server) serveCustomEmoji(ctx *fasthttp.RequestCtx, name string) {
 	switch {
 	case errors.Is(err, wire.ErrThumbnailsBusy):
 		s.writeBusy(ctx)
+	case errors.Is(err, wire.ErrNoSpace):
+		s.writeRefusal(ctx, err)
 	case err != nil:
 		s.writeError(ctx, fasthttp.StatusNotFound, "File not found")
 	default:

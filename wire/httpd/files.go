@@ -152,6 +152,10 @@ func (s *Server) serveThumbnail(ctx *fasthttp.RequestCtx) {
 		s.writeBusy(ctx)
 		return
 	}
+	if errors.Is(err, wire.ErrNoSpace) {
+		s.writeRefusal(ctx, err)
+		return
+	}
 	if err != nil {
 		s.writeError(ctx, fasthttp.StatusNotFound, "No such thumbnail")
 		return

@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -30,6 +31,8 @@ type Options struct {
 	Now    func() time.Time // nil: the system's clock
 	// Files returns the paths of uploaded files and pictures.
 	Files FilePaths
+	// DiskState returns "", or why a server with too little space on the disk stores less than usual; nil: not known.
+	DiskState func() string
 	// Extra adds routes outside the protocol: files, metrics, pages.
 	Extra func(r *router.Router)
 }
@@ -113,11 +116,7 @@ func New(o Options) *Server {
 			})
 		}
 	}
-	// The health check asks no realm, so a busy realm does not make the process look dead.
-	s.router.ANY("/health", func(ctx *fasthttp.RequestCtx) {
-		ctx.Response.SkipBody = ctx.IsHead()
-		s.writeJSON(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""}`+"\n"))
-	})
+	s.router.ANY("/health", s.serveHealth)
 	// The OpenAPI description is the same for every organization.
 	s.router.GET("/api/openapi.json", func(ctx *fasthttp.RequestCtx) { s.writeConstant(ctx, description()) })
 	s.router.ANY(emojiNamesPath, s.serveEmojiNames)
@@ -142,6 +141,20 @@ func New(o Options) *Server {
 	}
 	s.park = park.New(cfg)
 	return s
+}
+
+// serveHealth answers health checks. It asks no realm, so a busy realm does not make the process look dead. A server
+// with a full disk is degraded. The status stays 200: reads and polls succeed, so load balancers must go on sending
+// them.
+func (s *Server) serveHealth(ctx *fasthttp.RequestCtx) {
+	ctx.Response.SkipBody = ctx.IsHead()
+	answer := `{"result":"success","msg":""`
+	if s.options.DiskState != nil {
+		if disk := s.options.DiskState(); disk != "" {
+			answer += fmt.Sprintf(`,"health":"degraded","disk":%q`, disk)
+		}
+	}
+	s.writeJSON(ctx, fasthttp.StatusOK, []byte(answer+"}\n"))
 }
 
 // The prefixes of the protocol's paths. Below webPrefix, browser sessions are accepted.

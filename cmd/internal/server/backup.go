@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"parley/snapshot"
-	"parley/snapshot/files"
 )
 
 // backupFolders are the folders of a data directory that a backup contains besides the store. The search index is
@@ -40,11 +39,21 @@ func WriteBackup(data string, w io.Writer) error {
 
 // handleBackup streams a backup. If it fails in the middle, it cuts the connection, so that the client does not mistake
 // half a backup for a whole one; the reason is only in this server's log.
-func handleBackup(store *snapshot.Store, f *files.Store, log *slog.Logger) http.HandlerFunc {
+func handleBackup(o *operator, log *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		defer f.PauseRemoval()()
+		// A backup keeps the tables that Pebble replaces meanwhile.
+		if err := o.roomFor(0); err != nil {
+			http.Error(
+				w,
+				"the disk of the data directory is almost full (disk-min-free): make space first, or stop the "+
+					"server and back up then",
+				http.StatusInsufficientStorage,
+			)
+			return
+		}
+		defer o.files.PauseRemoval()()
 		w.Header().Set("Content-Type", "application/x-tar")
-		if err := store.Backup(w, backupFolders...); err != nil {
+		if err := o.store.Backup(w, backupFolders...); err != nil {
 			log.Error("backup failed", "err", err)
 			panic(http.ErrAbortHandler)
 		}

@@ -117,6 +117,13 @@ var AllBounds = []Bound{
 		used:     func(r *metricReading) int64 { return r.server.files.ThumbnailBytes() },
 	},
 	{
+		Name:     "presence_rows",
+		Of:       "rows of presence that are stored at once between snapshots",
+		Overflow: "the others follow 5 seconds later",
+		Reason:   "they must not delay the journal",
+		limit:    constant(actors.MaxPresenceRows),
+	},
+	{
 		Name:     "avatar_drawings",
 		Of:       "requests that draw a generated avatar or wait for it",
 		Overflow: "503",
@@ -286,6 +293,13 @@ var AllBounds = []Bound{
 		Overflow: "dropped and logged",
 		Reason:   "each takes some kilobytes",
 		limit:    constant(realm.MaxNotifyJobs),
+	},
+	{
+		Name:     "legal_holds",
+		Of:       "legal holds of one organization",
+		Overflow: "refused",
+		Reason:   "all are read before messages are purged",
+		limit:    constant(realm.MaxHolds),
 	},
 	{
 		Name:     "queue_events",

@@ -43,6 +43,7 @@ type operator struct {
 	// Nil on a stopped server.
 	handover *handover
 	files    *files.Store
+	roomFor  func(bytes int64) error // see diskSpace
 }
 
 // operatorCommand executes one command of the operator and returns its answer, which is encoded as JSON.
@@ -63,7 +64,7 @@ func serveControl(dir string, o *operator, log *slog.Logger) (stop func() error,
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{command}", o.handleCommand)
-	mux.HandleFunc("POST /backup", handleBackup(o.store, o.files, log))
+	mux.HandleFunc("POST /backup", handleBackup(o, log))
 	mux.HandleFunc("POST /lend", o.handover.handleCopyStore)
 	mux.HandleFunc("POST /yield", o.handover.handleYield)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}

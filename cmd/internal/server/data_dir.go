@@ -44,6 +44,8 @@ func LoadSecret(data string) ([]byte, error) {
 func StartError(data string, err error) error {
 	var damage *snapshot.DamageError
 	switch {
+	case errors.Is(err, snapshot.ErrFull), isFull(err):
+		return fmt.Errorf("%w; nothing is lost: make space on the file system of %s and start again", err, data)
 	case errors.As(err, &damage): // it names the place and the command to run
 	case errors.Is(err, snapshot.ErrInUse), errors.Is(err, snapshot.ErrFailed):
 	default:

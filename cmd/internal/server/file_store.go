@@ -88,6 +88,8 @@ func (f fileStore) RemoveExport(name string) error { return f.s.RemoveExport(nam
 // wireError returns the error of package wire that corresponds to an error of package files.
 func wireError(err error) error {
 	switch {
+	case errors.Is(err, wire.ErrNoSpace), isFull(err):
+		return wire.ErrNoSpace
 	case errors.Is(err, files.ErrTooLarge):
 		return wire.ErrFileTooLarge
 	case errors.Is(err, files.ErrUnknownUpload):

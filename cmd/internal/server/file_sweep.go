@@ -25,19 +25,43 @@ type sweeper struct {
 	orgs  *actors.Server
 	files *files.Store
 	log   *slog.Logger
+	soon  chan struct{}
 	stop  chan struct{}
 	done  chan struct{}
 }
 
 func newSweeper(orgs *actors.Server, f *files.Store, log *slog.Logger) *sweeper {
-	s := &sweeper{orgs: orgs, files: f, log: log, stop: make(chan struct{}), done: make(chan struct{})}
+	s := &sweeper{orgs: orgs, files: f, log: log, soon: make(chan struct{}, 1), stop: make(chan struct{}),
+		done: make(chan struct{})}
 	go s.run()
 	return s
 }
 
 func (s *sweeper) run() {
 	defer close(s.done)
-	for s.sweep(); s.wait(sweepInterval); s.sweep() {
+	for s.sweep(); s.waitForNext(); s.sweep() {
+	}
+}
+
+// waitForNext waits for the next sweep. It returns false at once if the sweeper is closed.
+func (s *sweeper) waitForNext() bool {
+	t := time.NewTimer(sweepInterval)
+	defer t.Stop()
+	select {
+	case <-s.stop:
+		return false
+	case <-s.soon:
+		return true
+	case <-t.C:
+		return true
+	}
+}
+
+// sweepSoon begins the next sweep without waiting for its time, because files of purged messages may be left.
+func (s *sweeper) sweepSoon() {
+	select {
+	case s.soon <- struct{}{}:
+	default:
 	}
 }
 

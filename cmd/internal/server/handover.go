@@ -34,7 +34,8 @@ import (
 //	  connections, stops, closes the store
 //	                                         opens the store, applies the facts since the copy, serves
 //
-// The predecessor continues if the successor ends before it asks to take over. From the copy on, the predecessor writes
+// The predecessor continues if the successor ends before it asks to take over. It ends a successor that hangs: see
+// firstTimeout and successorLoadTimeout. From the copy on, the predecessor writes
 // no rows, so that the journal contains everything that the copy lacks. If the copy fails, or rows were written after
 // it, the successor loads the organizations after the predecessor has stopped, and requests wait longer. Event queues
 // are in the data directory, so no client has to register again.
@@ -63,6 +64,9 @@ const (
 	// preloadTimeout is how long a successor may read the copy before the predecessor writes rows again. The successor
 	// then has read in vain, but the predecessor's journal stays short enough for a fast start after a crash.
 	preloadTimeout = 5 * time.Minute
+	// successorLoadTimeout is how long a successor may take from its first request until it asks to take over: it loads
+	// every organization meanwhile. A successor that takes longer hangs, and is ended.
+	successorLoadTimeout = preloadTimeout + time.Minute
 	// lockPollInterval is the time between two attempts to lock the data directory.
 	lockPollInterval = 2 * time.Millisecond
 )
@@ -96,9 +100,10 @@ func InheritHandover() (*Handover, []net.Listener, error) {
 
 // handover is the state of a server's handover.
 type handover struct {
-	config    *Handover // nil: the server cannot be replaced
-	log       *slog.Logger
-	listeners []net.Listener
+	config       *Handover // nil: the server cannot be replaced
+	log          *slog.Logger
+	listeners    []net.Listener
+	firstTimeout time.Duration // how long a successor may take until its first request; see the setting upgrade-timeout
 
 	// Set by connect, before the control socket accepts a request for a handover.
 	orgs           *actors.Server
@@ -109,16 +114,20 @@ type handover struct {
 	ready   chan struct{} // receives one value when the successor is ready to take over
 	yielded bool          // this process has given way; used by the goroutine that stops the server
 
-	mu           sync.Mutex
-	copyExpiry   *time.Timer // ends the validity of the copy of the store; nil if there is no copy
-	successorPID int         // 0 if no successor runs
+	mu         sync.Mutex
+	copyExpiry *time.Timer // ends the validity of the copy of the store; nil if there is no copy
+	successor  *os.Process // nil if no successor runs
+	ended      bool        // the successor hung, and this process is ending it
+	deadline   *time.Timer // ends a successor that hangs; nil once the successor has asked to take over
 	// connections is where this process sends its connections; nil if the successor takes none. It is decided when the
 	// successor asks to take over.
 	connections *park.Handoff
 }
 
-func newHandover(config *Handover, log *slog.Logger, listeners []net.Listener) *handover {
-	return &handover{config: config, log: log, listeners: listeners, ready: make(chan struct{}, 1)}
+func newHandover(config *Handover, log *slog.Logger, listeners []net.Listener, firstTimeout time.Duration) *handover {
+	return &handover{
+		config: config, log: log, listeners: listeners, firstTimeout: firstTimeout, ready: make(chan struct{}, 1),
+	}
 }
 
 // isSuccessor reports whether this process replaces another one.
@@ -152,18 +161,51 @@ func (h *handover) startSuccessor() (int, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.successorPID != 0 {
-		return 0, fmt.Errorf("process %d is taking over already", h.successorPID)
+	if h.successor != nil {
+		return 0, fmt.Errorf("process %d is taking over already", h.successor.Pid)
 	}
 	env := append(os.Environ(), predecessorEnv+"="+strconv.Itoa(os.Getpid()))
 	p, connections, err := park.StartSuccessor(h.config.Program, h.config.Args, env, h.listeners...)
 	if err != nil {
 		return 0, err
 	}
-	h.successorPID, h.connections = p.Pid, connections
+	h.successor, h.ended, h.connections = p, false, connections
+	h.setDeadline(h.firstTimeout, "it has asked for nothing")
 	h.log.Info("successor started", "pid", p.Pid)
 	go h.watchSuccessor(p, connections)
 	return p.Pid, nil
+}
+
+// setDeadline ends the successor after a time, unless it asks to take over before that or gets another deadline. A
+// successor that hangs would otherwise prevent every further upgrade, and the journal would grow without a snapshot.
+// h.mu is held.
+func (h *handover) setDeadline(after time.Duration, why string) {
+	if h.deadline != nil {
+		h.deadline.Stop()
+	}
+	p := h.successor
+	var timer *time.Timer
+	timer = time.AfterFunc(after, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.deadline != timer {
+			return // it has asked, or it has ended
+		}
+		h.deadline, h.ended = nil, true
+		h.log.Error("the successor hangs and is ended", "pid", p.Pid, "why", why, "after", after.String())
+		if err := p.Kill(); err != nil {
+			h.log.Error("ending the successor failed", "pid", p.Pid, "err", err)
+		}
+	})
+	h.deadline = timer
+}
+
+// stopDeadline lets the successor take its time. h.mu is held.
+func (h *handover) stopDeadline() {
+	if h.deadline != nil {
+		h.deadline.Stop()
+		h.deadline = nil
+	}
 }
 
 // watchSuccessor undoes the preparations if the successor ends before this process does.
@@ -171,7 +213,8 @@ func (h *handover) watchSuccessor(p *os.Process, connections *park.Handoff) {
 	state, err := p.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.successorPID = 0
+	h.successor = nil
+	h.stopDeadline()
 	connections.Close()
 	if h.copyExpiry != nil {
 		h.copyExpiry.Stop()
@@ -193,10 +236,11 @@ func (h *handover) resumeSnapshots() { h.orgs.Unfreeze() }
 func (h *handover) handleCopyStore(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.successorPID == 0 || h.orgs == nil || h.copyExpiry != nil {
+	if h.successor == nil || h.ended || h.orgs == nil || h.copyExpiry != nil {
 		http.Error(w, "no successor was started, or it has asked before", http.StatusConflict)
 		return
 	}
+	h.setDeadline(successorLoadTimeout, "it has loaded the organizations for so long")
 	ctx, cancel := context.WithTimeout(r.Context(), snapshotTimeout)
 	defer cancel()
 	err := h.orgs.Save(ctx) // so that the rows are new and the journal after them is short
@@ -220,18 +264,26 @@ func (h *handover) handleCopyStore(w http.ResponseWriter, r *http.Request) {
 // that takes connections says so in the query: an older program would leave them unread.
 func (h *handover) handleYield(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
-	successor := h.successorPID
+	successor := h.successor
+	if h.ended {
+		successor = nil
+	}
+	h.stopDeadline()
 	if h.connections != nil && r.URL.Query().Get("connections") == "" {
 		h.connections.Close()
 		h.connections = nil
 	}
 	h.mu.Unlock()
-	if successor == 0 || h.orgs == nil {
+	if successor == nil || h.orgs == nil {
 		http.Error(w, "no successor was started", http.StatusConflict)
 		return
 	}
 	h.waitForLongRequests(r.Context())
 	h.save(r.Context())
+	if !h.isRunning(successor) { // it has ended during the wait: no process would serve
+		http.Error(w, "the successor has ended", http.StatusConflict)
+		return
+	}
 	if err := h.stopBackground(); err != nil {
 		h.log.Warn("stopping background work for the successor failed", "err", err)
 	}
@@ -245,6 +297,13 @@ func (h *handover) handleYield(w http.ResponseWriter, r *http.Request) {
 	case h.ready <- struct{}{}:
 	default: // it has asked before
 	}
+}
+
+// isRunning reports whether a successor has not ended.
+func (h *handover) isRunning(p *os.Process) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.successor == p
 }
 
 // save writes a snapshot while this process still serves: all clients wait for data that is written during the stop.
@@ -340,14 +399,17 @@ func (s *Server) takeOver() (*park.Backlog, error) {
 	return backlog, nil
 }
 
-// openStore opens the store of a data directory. A successor waits until its predecessor has closed it.
-func openStore(dir string, successor, noSync bool, log *slog.Logger) (*snapshot.Store, error) {
-	o := snapshot.Options{Log: log, Unsynced: noSync, CompactionDelay: compactionDelay}
-	if !successor {
-		return snapshot.Open(dir, o)
+// openStore opens the store of the data directory. A successor waits until its predecessor has closed it.
+func (s *Server) openStore() (*snapshot.Store, error) {
+	o := snapshot.Options{
+		Log: s.log, Unsynced: s.NoSync, CompactionDelay: compactionDelay, AcceptLoss: s.AcceptDataLoss,
+		Ballast: int64(s.DiskBallast) * mebibyte, Full: s.space.full,
+	}
+	if !s.handover.isSuccessor() {
+		return snapshot.Open(s.Data, o)
 	}
 	for end := time.Now().Add(successorTimeout); ; {
-		store, err := snapshot.Open(dir, o)
+		store, err := snapshot.Open(s.Data, o)
 		if !errors.Is(err, snapshot.ErrInUse) || time.Now().After(end) {
 			return store, err
 		}

@@ -137,6 +137,21 @@ var allMetrics = describe([]metric{
 		read:    func(r *metricReading) int64 { return r.orgs.Snapshots.Load() },
 	},
 	{
+		name: "parley_messages_archived_total", kind: prometheus.CounterValue,
+		meaning: "Messages that users or retention policies deleted; they go to the archive.",
+		read:    func(r *metricReading) int64 { return r.orgs.MessagesArchived.Load() },
+	},
+	{
+		name: "parley_messages_restored_total", kind: prometheus.CounterValue,
+		meaning: "Messages restored from the archive.",
+		read:    func(r *metricReading) int64 { return r.orgs.MessagesRestored.Load() },
+	},
+	{
+		name: "parley_messages_purged_total", kind: prometheus.CounterValue,
+		meaning: "Messages deleted for good, because their time in the archive was over.",
+		read:    func(r *metricReading) int64 { return r.orgs.MessagesPurged.Load() },
+	},
+	{
 		name: "parley_queues", kind: prometheus.GaugeValue,
 		meaning: "Open event queues.",
 		read:    func(r *metricReading) int64 { return r.orgs.OpenQueues.Load() },
@@ -222,6 +237,26 @@ var allMetrics = describe([]metric{
 		name: "parley_store_cache_bytes", kind: prometheus.GaugeValue,
 		meaning: "Size of the store's block cache.",
 		read:    func(r *metricReading) int64 { return r.store.Cache },
+	},
+	{
+		name: "parley_disk_free_bytes", kind: prometheus.GaugeValue,
+		meaning: "Free space of the file system with the data directory.",
+		read:    func(r *metricReading) int64 { return r.server.space.free.Load() },
+	},
+	{
+		name: "parley_disk_low", kind: prometheus.GaugeValue,
+		meaning: "1 while no files are stored because the disk is almost full (disk-min-free).",
+		read:    func(r *metricReading) int64 { return oneIf(r.server.space.isLow()) },
+	},
+	{
+		name: "parley_disk_read_only", kind: prometheus.GaugeValue,
+		meaning: "1 while every change is refused because the disk is full (disk-read-only).",
+		read:    func(r *metricReading) int64 { return oneIf(r.server.space.isReadOnly()) },
+	},
+	{
+		name: "parley_disk_refused_files_total", kind: prometheus.CounterValue,
+		meaning: "Files that were not stored because the disk is full or almost full.",
+		read:    func(r *metricReading) int64 { return r.server.space.refusedFiles.Load() },
 	},
 	{
 		name: "parley_http_connections", kind: prometheus.GaugeValue,
@@ -315,6 +350,14 @@ var allMetrics = describe([]metric{
 	},
 })
 
+// oneIf returns 1 for true and 0 for false.
+func oneIf(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
 // describe makes the descriptions that the Prometheus client needs.
 func describe(list []metric) []metric {
 	for i := range list {
@@ -367,6 +410,14 @@ var (
 		name: "parley_realm_journal_bytes", kind: "gauge", label: "realm",
 		meaning: "Bytes of the facts of an organization since its last snapshot.",
 	})
+	realmArchived = newLabeledMetric(labeledMetric{
+		name: "parley_realm_archived_messages", kind: "gauge", label: "realm",
+		meaning: "Deleted messages of an organization that can be restored.",
+	})
+	realmRetentionLag = newLabeledMetric(labeledMetric{
+		name: "parley_realm_retention_lag_seconds", kind: "gauge", label: "realm",
+		meaning: "How long messages of an organization that its retention policies delete have been due.",
+	})
 	turnLatency = newLabeledMetric(labeledMetric{
 		name: "parley_realm_turn_latency_seconds", kind: "histogram", label: "kind",
 		meaning: "How long each kind of work blocked its organization.",
@@ -400,7 +451,8 @@ var (
 // labeledMetrics returns the metrics with a label and the histograms, in the order of the reference page.
 func labeledMetrics() []*labeledMetric {
 	return []*labeledMetric{
-		refusals, httpRefusals, realmInFlight, realmFacts, realmAge, realmJournal, turnLatency, turnLatencyMax,
+		refusals, httpRefusals, realmInFlight, realmFacts, realmAge, realmJournal, realmArchived,
+		realmRetentionLag, turnLatency, turnLatencyMax,
 		commitLatency, commitLatencyMax, boundLimit, boundUsed, boundHits,
 	}
 }
@@ -453,6 +505,8 @@ func (c *metricsCollector) Collect(out chan<- prometheus.Metric) {
 	sendMap(send, realmInFlight, r.realm.InFlight)
 	sendMap(send, realmFacts, r.realm.DurableFacts)
 	sendMap(send, realmAge, r.realm.SnapshotAgeSeconds)
+	sendMap(send, realmArchived, r.realm.Archived)
+	sendMap(send, realmRetentionLag, r.realm.RetentionLag)
 	sendMap(send, realmJournal, r.store.Journal)
 	s.turnLatency.Collect(out)
 	for _, h := range s.orgs.TurnLatencies() {

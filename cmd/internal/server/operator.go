@@ -28,6 +28,13 @@ var operatorCommands = map[string]operatorCommand{
 	"realm-digest":  realmDigest,
 	"realm-slowest": realmSlowest,
 	"server-info":   serverInfo,
+
+	"retention-list":        retentionList,
+	"retention-restore":     retentionRestore,
+	"retention-hold-add":    holdAdd,
+	"retention-hold-list":   holdList,
+	"retention-hold-remove": holdRemove,
+
 	"upgrade":       startUpgrade,
 	"user-create":   userCreate,
 	"user-list":     userList,
@@ -299,7 +306,7 @@ func serverInfo(o *operator, _ map[string]string) (any, error) {
 	if o.handover != nil {
 		o.handover.mu.Lock()
 		defer o.handover.mu.Unlock()
-		info["successor"] = o.handover.successorPID != 0
+		info["successor"] = o.handover.successor != nil
 	}
 	return info, nil
 }

@@ -51,7 +51,7 @@ func newRequestTester(t testing.TB) *requestTester {
 	t.Helper()
 	dir := t.TempDir()
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	store, err := openStore(dir, false, false, quiet)
+	store, err := snapshot.Open(dir, snapshot.Options{Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,6 +61,8 @@ type Config struct {
 	Listeners []net.Listener
 	// Handover lets another process of the same program replace this one; nil: the server cannot be replaced.
 	Handover *Handover
+	// Now is the wall clock of the organizations; nil: the system's. It is for tests.
+	Now func() time.Time
 	// BeforeServing is called when everything is open and before the first request is handled; nil is allowed.
 	BeforeServing func()
 }
@@ -82,6 +84,7 @@ type Server struct {
 	// The parts, in the order in which they are made.
 	listeners  []net.Listener
 	handover   *handover
+	space      *diskSpace
 	store      *snapshot.Store
 	secret     []byte
 	sites      *siteTable
@@ -95,6 +98,7 @@ type Server struct {
 	push       *pushService
 	exports    *exporter
 	sweeper    *sweeper
+	eraser     *textEraser
 	http       *httpd.Server
 	mail       *incomingMail
 	metrics    *metricsServer
@@ -198,7 +202,7 @@ func (s *Server) listen() error {
 	}
 	s.setListenAddress(s.listeners[0].Addr().String())
 	s.acceptErrors = make(chan error, len(s.listeners))
-	s.handover = newHandover(s.config.Handover, s.log, s.listeners)
+	s.handover = newHandover(s.config.Handover, s.log, s.listeners, s.UpgradeTimeout)
 	return nil
 }
 
@@ -221,7 +225,8 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		return err
 	}
 	s.warnOfOpenModes()
-	if s.store, err = openStore(s.Data, s.handover.isSuccessor(), s.NoSync, s.log); err != nil {
+	s.space = newDiskSpace(&s.Settings, s.log)
+	if s.store, err = s.openStore(); err != nil {
 		return StartError(s.Data, err)
 	}
 	go s.watchStore()
@@ -231,6 +236,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	}
 	disk := snapshot.Disk{Store: s.store}
 	s.search = search.OpenService(SearchDir(s.Data), disk, wire.SearchText, s.log)
+	s.search.LimitSpace(s.space.isLow, s.space.isReadOnly)
 	s.turnLatency = newTurnLatency()
 	if s.orgs, err = actors.Open(disk, actors.Options{
 		Protocol:    wire.SessionProtocol{},
@@ -240,6 +246,8 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		Fatal:       s.fatal,
 		Site:        s.sites.site,
 		Search:      s.search,
+		Now:         s.config.Now,
+		ArchiveDays: &s.ArchiveDays,
 		TurnLatency: func(kind string) actors.Observer { return s.turnLatency.WithLabelValues(kind) },
 		Preloaded:   preloaded,
 		DeliveryLag: s.DeliveryLag,
@@ -247,8 +255,12 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		return StartError(s.Data, err)
 	}
 	s.sites.orgs = s.orgs
-	s.files, err = files.Open(UploadsDir(s.Data))
-	return err
+	s.space.start(s.store, s.orgs)
+	if s.files, err = files.Open(UploadsDir(s.Data)); err != nil {
+		return err
+	}
+	s.files.LimitSpace(s.space.roomFor)
+	return nil
 }
 
 // watchStore calls Fatal when a write to the data directory has failed, also one in the background.
@@ -329,7 +341,9 @@ func (s *Server) buildTools() error {
 	s.orgs.SetOutbox(s.dispatcher, pusher != nil, account.URL != "")
 	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
 	s.sweeper = newSweeper(s.orgs, s.files, s.log)
+	s.eraser = newTextEraser(snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
 	s.tools.StartExport = s.exports.add
+	s.tools.RoomFor = s.space.roomFor
 	s.tools.SubdomainTaken = func(name string) bool {
 		_, _, taken := s.orgs.RealmByName(name)
 		return taken
@@ -338,6 +352,7 @@ func (s *Server) buildTools() error {
 	s.tools.Thumbnails = thumbnailWorker
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
+		s.eraser.Close()
 		s.sweeper.Close()
 		if s.push.uploader != nil {
 			s.push.uploader.Close()
@@ -421,11 +436,13 @@ func (s *Server) openEndpoints() (err error) {
 		Park:   p,
 		Limits: s.limits,
 		Files:  s.files,
+
+		DiskState: s.space.state,
 	})
 	s.handover.connect(s)
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
-		push: s.push,
+		push: s.push, roomFor: s.space.roomFor,
 	}
 	if s.closeControl, err = serveControl(s.Data, o, s.log); err != nil {
 		return err
@@ -490,6 +507,7 @@ func (s *Server) Stop() error {
 		withShutdownTimeout(s.http.Shutdown))
 	// While the actors can still answer. Jobs that are not finished by then are left to the next process.
 	err = errors.Join(err, s.closeBackground(), withShutdownTimeout(s.orgs.Close))
+	s.space.close()
 	s.search.Stop()
 	close(s.stopped)
 	// A successor waits for the store alone: it opens the search index while it serves.
@@ -522,6 +540,9 @@ func (s *Server) closeFailedStart() (err error) {
 	}
 	if s.closeBackground != nil {
 		err = errors.Join(err, s.closeBackground())
+	}
+	if s.space != nil {
+		s.space.close()
 	}
 	if s.search != nil {
 		err = errors.Join(err, s.search.Close())

@@ -40,13 +40,19 @@ type demoServer struct {
 // startDemo starts a server with a demo organization and a data directory of its own.
 func startDemo(t *testing.T) *demoServer {
 	t.Helper()
+	return startDemoAt(t, nil)
+}
+
+// startDemoAt is startDemo with a clock for the organizations.
+func startDemoAt(t *testing.T, now func() time.Time) *demoServer {
+	t.Helper()
 	s := DefaultSettings()
 	s.Data, s.Listen, s.DebugListen, s.Demo = filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", "127.0.0.1:0", true
 	if err := s.Check(func(string) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	running, err := Start(Config{Settings: s, Log: slog.New(slog.DiscardHandler), Output: &out})
+	running, err := Start(Config{Settings: s, Log: slog.New(slog.DiscardHandler), Output: &out, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

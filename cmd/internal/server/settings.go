@@ -24,6 +24,9 @@ type Settings struct {
 	DemoCrowd string
 	NoSync    bool
 
+	UpgradeTimeout time.Duration
+	AcceptDataLoss bool
+
 	Listen         string
 	TrustedProxies string
 	DebugListen    string
@@ -46,6 +49,11 @@ type Settings struct {
 	UploadQuota        int
 	DeliveryLag        time.Duration
 	DailyInvites       int
+	DiskMinFree        int
+	DiskMinFreePercent int
+	DiskReadOnly       int
+	DiskBallast        int
+	ArchiveDays        int
 
 	JWTKeys       string
 	WebhooksAllow string
@@ -146,6 +154,18 @@ var AllSettings = []Setting{
 		field:   func(s *Settings) any { return &s.NoSync },
 	},
 
+	{
+		Name: "upgrade-timeout", Type: Duration, Default: "30s", Group: groupGeneral,
+		Meaning: "how long a new program that is to take over may take until it asks for the data; " +
+			"one that hangs is ended then, and the running server goes on",
+		field: func(s *Settings) any { return &s.UpgradeTimeout },
+	},
+	{
+		Name: "accept-data-loss", Type: Switch, Default: "false", Group: groupGeneral,
+		Meaning: "start although stored messages are missing, which parley log check names, and go on without them; " +
+			"a backup may have them",
+		field: func(s *Settings) any { return &s.AcceptDataLoss },
+	},
 	{
 		Name: "listen", Type: Text, Default: "127.0.0.1:9991", Group: groupNetwork,
 		Meaning: "address to listen on",
@@ -252,6 +272,33 @@ var AllSettings = []Setting{
 		Name: "daily-invites", Type: Number, Default: "100", Group: groupLimits,
 		Meaning: "email invitations per organization and day; 0: no limit",
 		field:   func(s *Settings) any { return &s.DailyInvites },
+	},
+	{
+		Name: "disk-min-free", Type: Number, Default: "256", Group: groupLimits,
+		Meaning: "MiB of free disk space below which no files are stored (uploads, exports, thumbnails, backups); " +
+			"messages still are",
+		field: func(s *Settings) any { return &s.DiskMinFree },
+	},
+	{
+		Name: "disk-min-free-percent", Type: Number, Default: "1", Group: groupLimits,
+		Meaning: "the same as a percentage of the file system; the larger of both counts",
+		field:   func(s *Settings) any { return &s.DiskMinFreePercent },
+	},
+	{
+		Name: "disk-read-only", Type: Number, Default: "64", Group: groupLimits,
+		Meaning: "MiB of free disk space below which every change is refused with status 507; reads and polls go on, " +
+			"and changes too once there is space; 0: only when a write finds no space",
+		field: func(s *Settings) any { return &s.DiskReadOnly },
+	},
+	{
+		Name: "disk-ballast", Type: Number, Default: "32", Group: groupLimits,
+		Meaning: "MiB of a file that is removed when the disk is full, so that writes in progress can finish; 0: none",
+		field:   func(s *Settings) any { return &s.DiskBallast },
+	},
+	{
+		Name: "archive-days", Type: Number, Default: "30", Group: groupLimits,
+		Meaning: "days for which deleted messages can be restored; 0: they are deleted for good at once",
+		field:   func(s *Settings) any { return &s.ArchiveDays },
 	},
 
 	{

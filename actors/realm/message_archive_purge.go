@@ -1,0 +1,204 @@
+package realm
+
+import (
+	"slices"
+
+	"parley/actors/realm/ids"
+)
+
+// Messages whose time in the archive is over are purged: their rows, texts and files are deleted for good, except those
+// under a legal hold. The disk still has the bytes until the store has compacted the range of the purged texts. The
+// row PurgedTexts says which range that is, so that a restart forgets none.
+
+// Limits of purging.
+const (
+	// maxPurgeStepTexts is how many versions of texts one turn erases: each is a delete in the store.
+	maxPurgeStepTexts = 1000
+	// maxPurgeSteps is how many turns purge messages in one tick of the clock, which is every five seconds. That leaves
+	// the disk and the search index to other work: a million messages take a quarter of an hour.
+	maxPurgeSteps = 50
+	// maxPurgeRowsScanned is how many rows of the archive one turn looks at, a hundred messages each: rows under a
+	// legal hold are skipped. About a millisecond.
+	maxPurgeRowsScanned = 100
+	// purgeInterval is the time between two looks at the whole archive, in seconds: rows under a legal hold are looked
+	// at each time.
+	purgeInterval = 3600
+)
+
+// purgeProgress is how far the purge has looked at the archive. It is not stored: after a restart it begins again.
+type purgeProgress struct {
+	last int64 // row looked at last
+	next int64 // time before which nothing is due
+	pace pace
+}
+
+// pace limits the steps of a kind of work in one tick of the clock.
+type pace struct {
+	tick  int64 // Unix seconds
+	steps int
+}
+
+// allows reports whether another step may be made at this time, and counts it.
+func (p *pace) allows(now int64, steps int) bool {
+	if p.tick != now {
+		p.tick, p.steps = now, 0
+	}
+	if p.steps >= steps {
+		return false
+	}
+	p.steps++
+	return true
+}
+
+// archivePurgeDue returns a turn that purges the next messages, or nil.
+func archivePurgeDue(r *Realm, now int64) func(*Turn) (any, error) {
+	x := &r.purgeProgress
+	if now < x.next || r.retentionPaused || r.small.archived.size() == 0 {
+		return nil
+	}
+	held := r.heldPlaces()
+	for range maxPurgeRowsScanned {
+		number, ok := r.small.archived.keyAfter(x.last)
+		if !ok {
+			x.last, x.next = 0, now+purgeInterval
+			return nil
+		}
+		row := r.small.archived.must(number)
+		if due := row.At + r.archiveTime; due > now { // later rows are younger
+			x.last, x.next = 0, min(due, now+purgeInterval)
+			return nil
+		}
+		messages := r.purgeable(number, row, held)
+		if messages.Empty() {
+			x.last = number
+			continue
+		}
+		if !x.pace.allows(now, maxPurgeSteps) {
+			return nil
+		}
+		return func(t *Turn) (any, error) {
+			t.purgeArchived(number, messages)
+			return nil, nil
+		}
+	}
+	return nil
+}
+
+// purgeable returns the messages of a row that may be purged in one turn.
+func (r *Realm) purgeable(number int64, row *ArchivedMessages, held heldPlaces) (out ids.Set) {
+	if r.small.archives.must(row.Archive).RestoreBelow > number {
+		return out
+	}
+	texts := 0
+	row.Messages.Each(func(id int64) bool {
+		m, extra := row.message(id), row.extra(id)
+		if r.onHold(held, &m, extra) {
+			return true
+		}
+		if texts++; extra != nil {
+			texts += int(extra.Version)
+		}
+		out.Add(id)
+		return texts < maxPurgeStepTexts
+	})
+	return out
+}
+
+// purgeArchived records that messages of a row are purged, with the files that no other message uses.
+func (t *Turn) purgeArchived(number int64, messages ids.Set) {
+	row := t.small.archived.must(number)
+	f := &MessagesPurged{Row: number, IDs: ids.IDs[MessageID](messages)}
+	var paths []string
+	for _, id := range f.IDs {
+		version := uint16(0)
+		if extra := row.extra(int64(id)); extra != nil {
+			version = extra.Version
+			paths = append(paths, extra.Attachments...)
+		}
+		f.Versions = append(f.Versions, version)
+	}
+	x := &t.small.archiveIndex
+	for _, p := range slices.Compact(slices.Sorted(slices.Values(paths))) {
+		if id, ok := x.uploads[p]; ok && ids.Difference(findSet(x.withFile, p), messages).Empty() {
+			f.Uploads = append(f.Uploads, id)
+		}
+	}
+	t.Record(f)
+}
+
+// MessagesPurged says that archived messages are deleted for good, with all versions of their texts.
+type MessagesPurged struct {
+	Row      int64
+	IDs      []MessageID // ascending
+	Versions []uint16    // newest version of each message's text
+	Uploads  []int64     // archived files that are deleted, too
+}
+
+func (*MessagesPurged) keepsMarkdownConfig() {}
+func (*MessagesPurged) tell(*Realm) []Notice { return nil }
+
+// Erased returns every version of the texts.
+func (f *MessagesPurged) Erased() []BodyRef { return allVersions(f.IDs, f.Versions) }
+
+// allVersions returns every version of messages' texts.
+func allVersions(messages []MessageID, newest []uint16) (out []BodyRef) {
+	for i, id := range messages {
+		for v := range int(newest[i]) + 1 {
+			out = append(out, BodyRef{Message: id, Version: uint16(v)})
+		}
+	}
+	return out
+}
+
+func (f *MessagesPurged) apply(r *Realm) {
+	r.removeArchived(f.Row, ids.SetOf(f.IDs...))
+	for _, id := range f.Uploads {
+		r.small.indexArchivedUpload(r.small.archivedUploads.must(id), -1)
+		r.small.archivedUploads.remove(id)
+	}
+	p := r.small.purgedTexts.ensure(0)
+	first, last := f.IDs[0], f.IDs[len(f.IDs)-1]
+	if p.Messages == 0 || first < p.From {
+		p.From = first
+	}
+	p.To = max(p.To, last)
+	p.Messages += len(f.IDs)
+	p.Seq = r.seq
+}
+
+// PurgedTexts is the row of the texts that were purged and whose bytes the disk may still have.
+type PurgedTexts struct {
+	From, To MessageID // the range that contains all of them
+	Messages int
+	Seq      Seq // of the last purge
+}
+
+// PurgedTexts returns the texts whose bytes the disk may still have. done reports whether the last purge has ended: no
+// further messages are due now.
+func (v View) PurgedTexts() (p PurgedTexts, done bool) {
+	if row := v.small.purgedTexts.find(0); row != nil {
+		p = *row
+	}
+	return p, v.purgeProgress.next > v.Now || v.small.archived.size() == 0
+}
+
+// NoteTextsCompacted is a command of the server: the store has removed the bytes of all texts that were purged up to a
+// fact.
+type NoteTextsCompacted struct{ Upto Seq }
+
+func (c NoteTextsCompacted) Decide(t *Turn) (Done, error) {
+	if !t.System {
+		return Done{}, errPermission()
+	}
+	if p := t.small.purgedTexts.find(0); p != nil && p.Seq <= c.Upto {
+		t.Record(&TextsCompacted{})
+	}
+	return Done{}, nil
+}
+
+// TextsCompacted says that no bytes of purged texts are left on the disk.
+type TextsCompacted struct{}
+
+func (*TextsCompacted) apply(r *Realm)       { r.small.purgedTexts.remove(0) }
+func (*TextsCompacted) keepsMarkdownConfig() {}
+func (*TextsCompacted) tell(*Realm) []Notice { return nil }
