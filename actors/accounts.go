@@ -143,8 +143,8 @@ func (t *accountTable) addRealm(r *realm.Realm) {
 // has ended, the user's waiting polls end before
 // they get an event: the session actor receives this message before the events of the same turn.
 func (srv *Server) updateAccount(r *realm.Realm, id realm.UserID) {
-	if srv.accounts.update(r, id) {
-		srv.runtime.send(srv.shards[shardOf(id)], endPolls{r.ID(), id})
+	if h := srv.find(r.ID()); srv.accounts.update(r, id) && h != nil {
+		srv.runtime.send(h.shards[shardOf(id)], endPolls{r.ID(), id})
 	}
 }
 
@@ -179,6 +179,14 @@ func (t *accountTable) update(r *realm.Realm, id realm.UserID) (revoked bool) {
 		KeyInfo:  slices.Clone(u.KeyInfo),
 		Sessions: r.StoredBrowserSessions(id),
 	})
+}
+
+// isBot reports whether a user is a bot.
+func (srv *Server) isBot(id realm.ID, u realm.UserID) bool {
+	srv.accounts.mu.RLock()
+	defer srv.accounts.mu.RUnlock()
+	a := srv.accounts.byUser[userKey{id, u}]
+	return a != nil && a.Bot != realm.Human
 }
 
 // AuthVersion changes whenever a cached key lookup becomes invalid: an account changed, or an organization was added,

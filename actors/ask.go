@@ -34,23 +34,30 @@ func (srv *Server) ask(id realm.ID, a *ask) (any, error) {
 	if r == nil {
 		return nil, errUnknownRealm
 	}
-	if err := srv.admit(r, a.look == nil); err != nil {
+	if err := srv.count(r, a.look == nil); err != nil {
 		return nil, err
 	}
 	a.reply = replies.Get().(chan answer)
-	srv.runtime.send(r.pid, a)
+	if a.admitted = a.mayWait(); a.admitted && !r.flow.tryAdmit() {
+		r.flow.wait(a)
+	} else {
+		srv.runtime.send(r.pid, a)
+	}
 	x := <-a.reply
 	replies.Put(a.reply)
 	r.inFlight.Add(-1)
 	return x.result, x.err
 }
 
-// admit counts a command or view in, or rejects it as busy.
-func (srv *Server) admit(r *realmHandle, command bool) error {
+// mayWait reports whether an ask waits when events are late: commands of users do.
+func (m *ask) mayWait() bool { return m.look == nil && !m.caller.System && m.caller.User != 0 }
+
+// count counts a command or view in, or rejects it as busy.
+func (srv *Server) count(r *realmHandle, command bool) error {
 	if r.inFlight.Add(1) > MaxInFlight || command && srv.Metrics.Undelivered.Load() > MaxUndelivered {
 		r.inFlight.Add(-1)
 		srv.Metrics.Busy.Add(1)
-		return realm.Refuse(realm.Busy, "BAD_REQUEST", "The server is busy; try again.")
+		return errOverloaded
 	}
 	return nil
 }
@@ -69,11 +76,19 @@ func (srv *Server) RunAsync(list []realm.AsyncCommand) {
 			o := &list[i]
 			if r == nil {
 				o.Done(nil, errUnknownRealm)
-			} else if err := srv.admit(r, true); err != nil {
-				o.Done(nil, err)
-			} else {
-				batch = append(batch, ask{caller: o.Caller, async: o.CommandWithCallback})
+				continue
 			}
+			if err := srv.count(r, true); err != nil {
+				o.Done(nil, err)
+				continue
+			}
+			m := ask{caller: o.Caller, async: o.CommandWithCallback}
+			if m.admitted = m.mayWait(); m.admitted && !r.flow.tryAdmit() {
+				late := m
+				r.flow.wait(&late)
+				continue
+			}
+			batch = append(batch, m)
 		}
 		if len(batch) > 0 {
 			srv.runtime.send(r.pid, batch)

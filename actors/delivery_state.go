@@ -11,8 +11,12 @@ const offlineAfter = 600
 // DeliveryState reports whether notifications to a user are needed. online: the user was active lately and one of their
 // queues for messages is in use. received: the client of such a queue has acknowledged everything up to a fact.
 func (srv *Server) DeliveryState(id realm.ID, u realm.UserID, fact realm.Seq) (online, received bool) {
+	r := srv.find(id)
+	if r == nil {
+		return false, false
+	}
 	m := &deliveryCheck{realm: id, user: u, seq: fact, reply: make(chan deliveryState, 1)}
-	srv.runtime.send(srv.shards[shardOf(u)], m)
+	srv.runtime.send(r.shards[shardOf(u)], m)
 	x := <-m.reply
 	row := srv.PresenceOf(id, u)
 	active := row != nil && srv.now().Unix()-row.Active < presence.OfflineAfter

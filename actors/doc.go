@@ -12,9 +12,10 @@
 //	Poll, PollAll ──────────────────────────┘
 //	ReportPresence ──► presence actor ──► rows of the next snapshot
 //
-// There is one realm actor and one presence actor for each organization, one journal actor, and Shards session actors
-// for all users of all organizations. A user's queues belong to one session actor; a mailbox for each queue would cost
-// more than the queue (BenchmarkFanout).
+// There is one realm actor, one presence actor and Shards session actors for each organization, and one journal actor.
+// The session actors of all organizations share a few goroutines and take turns (session_pool.go). Commands wait for
+// their turn when events are delivered late (delivery_flow.go). A user's queues belong to one session actor; a mailbox
+// for each queue would cost more than the queue (BenchmarkFanout).
 //
 // What holds:
 //
@@ -23,8 +24,8 @@
 //   - A turn that panics before its first fact costs one answer. Any other panic in an actor, and a failed write, calls
 //     Options.Fatal: the process ends and the restart recovers.
 //   - Events of a fact reach each queue in the order of the facts, under the same ids before and after a crash.
-//   - Every mailbox, cache and list has a limit (limits.go, unacked.go). Beyond it commands are rejected as busy, or
-//     the slowest queues are evicted.
+//   - Every mailbox, cache and list has a limit (limits.go, unacked.go, delivery_flow.go). Beyond it commands are
+//     rejected as busy, or the slowest queues are evicted.
 //
 // The package imports plain data only. The disk, the search index, the client protocol, the renderer and the outbox are
 // interfaces that others implement.

@@ -16,6 +16,9 @@ type Metrics struct {
 	// UnackedBytes is an estimate of the memory of these events. Undelivered is how many recipients of notices wait for
 	// the session actors.
 	UnackedBytes, Undelivered atomic.Int64
+	// CommandsWaited counts the commands that had to wait because events were late, CommandsRefused those of them that
+	// were refused, CommandWaitNanos the time that the others waited. CommandsWaiting is how many wait now.
+	CommandsWaited, CommandsRefused, CommandWaitNanos, CommandsWaiting atomic.Int64
 	// QueuesEvictedForMemory counts the queues among QueuesEvicted that were closed because of MaxUnackedBytes or
 	// MaxUnackedTotal.
 	QueuesEvictedForMemory atomic.Int64
@@ -42,6 +45,8 @@ type RealmMetrics struct {
 	InFlight           map[realm.ID]int64 // commands and views in its mailbox or waiting for the disk
 	DurableFacts       map[realm.ID]int64 // the number of its last fact on disk
 	SnapshotAgeSeconds map[realm.ID]int64 // since its rows were last written, or it was opened
+	Waiting            map[realm.ID]int64 // commands that wait because events are late
+	DeliveryLag        map[realm.ID]int64 // the expected wait of new events, in nanoseconds
 	RetentionLag       map[realm.ID]int64 // seconds for which messages that are to be deleted have been due
 	Archived           map[realm.ID]int64 // messages in the archive
 	Refusals           map[string]int64   // rejected commands and views, by the protocol's code
@@ -51,11 +56,12 @@ type RealmMetrics struct {
 func (srv *Server) RealmMetrics() RealmMetrics {
 	m := RealmMetrics{InFlight: map[realm.ID]int64{}, DurableFacts: map[realm.ID]int64{},
 		SnapshotAgeSeconds: map[realm.ID]int64{}, RetentionLag: map[realm.ID]int64{}, Archived: map[realm.ID]int64{},
-		Refusals: map[string]int64{}}
+		Waiting: map[realm.ID]int64{}, DeliveryLag: map[realm.ID]int64{}, Refusals: map[string]int64{}}
 	now := srv.now().Unix()
 	srv.eachRealm(func(r *realmHandle) {
 		m.InFlight[r.id], m.DurableFacts[r.id] = r.inFlight.Load(), int64(r.durable.Load())
 		m.RetentionLag[r.id], m.Archived[r.id] = r.retentionLag.Load(), r.archived.Load()
+		m.Waiting[r.id], m.DeliveryLag[r.id] = r.flow.state()
 		m.SnapshotAgeSeconds[r.id] = max(0, now-r.lastSnapshot.Load())
 	})
 	srv.refusals.Range(func(code, n any) bool {

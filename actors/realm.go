@@ -16,6 +16,8 @@ type ask struct {
 	look   func(realm.View) (any, error)
 	async  realm.CommandWithCallback // its caller does not wait
 	reply  chan answer               // nil with async
+	// admitted says that the command is counted by its organization's deliveryFlow.
+	admitted bool
 }
 
 // asyncBatch is commands that arrived together.
@@ -114,6 +116,7 @@ type pendingOutput struct {
 	accounts          []realm.UserID           // users whose accounts may have changed
 	markdownConfigSeq realm.Seq
 	closed            bool
+	admitted          bool // see ask
 }
 
 // Receive handles one message and measures how long that took.
@@ -216,7 +219,7 @@ func (a *realmActor) view(m *ask) (x answer) {
 
 // turn runs a command. A bug before the first recorded fact costs one answer; a bug after it ends the process.
 func (a *realmActor) turn(m *ask) (p pendingOutput) {
-	p.reply, p.async = m.reply, m.async
+	p.reply, p.async, p.admitted = m.reply, m.async, m.admitted
 	decide := m.decide
 	if m.async != nil {
 		decide = m.async.Decide
@@ -312,17 +315,7 @@ func (a *realmActor) release(seq realm.Seq) {
 		for _, u := range p.accounts {
 			a.srv.updateAccount(a.realm, u)
 		}
-		if len(p.told) > 0 {
-			a.srv.deliver(a.handle, p.told)
-		}
-		if p.reply != nil {
-			p.reply <- p.answer
-		}
-		if p.async != nil {
-			a.handle.inFlight.Add(-1)
-			p.async.Done(p.answer.result, p.answer.err)
-		}
-		a.srv.addOutboxJobs(a.handle, p.jobs)
+		a.handle.flow.release(p)
 	}
 	if rest := a.pending[n:]; len(rest) <= n { // reuse the space at the front
 		copy(a.pending, rest)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"parley/actors/admission"
 	"parley/actors/presence"
 	"parley/actors/realm"
 )
@@ -98,7 +99,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	a := &realmActor{srv: srv, realm: realm.New(id), epoch: epoch, lastSnapshot: srv.now()}
 	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
 	srv.startRealm(a, presence.New())
-	for _, k := range srv.shards { // shards without users must report acknowledgements too
+	for _, k := range a.handle.shards { // shards without users must report acknowledgements too
 		srv.runtime.send(k, &restoreQueues{realm: a.handle})
 	}
 	_, err = srv.Turn(id, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
@@ -128,6 +129,7 @@ func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
 		replayedThrough: a.durable,
 		latencies:       turnLatencies{observer: srv.turnLatency},
 	}
+	a.handle.flow = &deliveryFlow{srv: srv, handle: a.handle, pollers: admission.NewPollers(srv.deliveryLag)}
 	if a.realm.Founded() {
 		a.handle.name = a.realm.Org().StringID
 		a.handle.site = srv.site(a.handle.name)
@@ -137,6 +139,10 @@ func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
 	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
 	a.handle.pid = srv.spawn(a)
 	handle := a.handle
+	spawn := srv.runtime.sessionSpawner()
+	for k := range handle.shards {
+		handle.shards[k] = spawn(fatalOnPanic{srv, newShard(srv, k)})
+	}
 	handle.recentlyActive = func(u realm.UserID) bool {
 		return handle.lastSeen.since(u, srv.now().Unix()-presence.PartialSubscriberDays*86400)
 	}

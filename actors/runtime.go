@@ -3,6 +3,7 @@ package actors
 import (
 	"log/slog"
 	"math/rand/v2"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/google/uuid"
@@ -12,9 +13,11 @@ import (
 // everything: which actor runs next, and every random value.
 type actorRuntime interface {
 	spawn(actor.Actor) *actor.PID
-	spawnSession(actor.Actor) *actor.PID
+	// sessionSpawner returns a function that starts the session actors of one realm.
+	sessionSpawner() func(actor.Actor) *actor.PID
 	send(to *actor.PID, message any)
 	runInBackground(func()) // outside the actors, for as long as it takes
+	after(time.Duration, func())
 	shutdown()
 
 	token(length int) string   // random characters of [A-Za-z0-9]
@@ -26,7 +29,7 @@ type actorRuntime interface {
 type protoactorRuntime struct {
 	system            *actor.ActorSystem
 	generalDispatcher actor.Dispatcher // of realm, presence and journal actors
-	sessionDispatcher actor.Dispatcher // of session actors
+	sessions          *sessionPool     // of session actors
 	stop              chan struct{}
 }
 
@@ -36,23 +39,28 @@ func newProtoactorRuntime() actorRuntime {
 	return protoactorRuntime{
 		system:            actor.NewActorSystem(actor.WithLoggerFactory(noLog)),
 		generalDispatcher: newGeneralDispatcher(stop),
-		sessionDispatcher: newSessionDispatcher(stop),
+		sessions:          newSessionPool(),
 		stop:              stop,
 	}
 }
 
-func (r protoactorRuntime) spawn(a actor.Actor) *actor.PID { return r.spawnOn(a, r.generalDispatcher) }
-func (r protoactorRuntime) spawnSession(a actor.Actor) *actor.PID {
-	return r.spawnOn(a, r.sessionDispatcher)
+func (r protoactorRuntime) spawn(a actor.Actor) *actor.PID {
+	return r.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a },
+		actor.WithDispatcher(r.generalDispatcher)))
 }
 
-func (r protoactorRuntime) spawnOn(a actor.Actor, d actor.Dispatcher) *actor.PID {
-	return r.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithDispatcher(d)))
+func (r protoactorRuntime) sessionSpawner() func(actor.Actor) *actor.PID {
+	turns := &realmTurns{pool: r.sessions}
+	return func(a actor.Actor) *actor.PID {
+		return r.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a },
+			actor.WithDispatcher(turns), actor.WithMailbox(func() actor.Mailbox { return &sessionMailbox{} })))
+	}
 }
 
 func (r protoactorRuntime) send(to *actor.PID, message any) { r.system.Root.Send(to, message) }
 func (protoactorRuntime) runInBackground(do func())         { go do() }
-func (r protoactorRuntime) shutdown()                       { r.system.Shutdown(); close(r.stop) }
+func (protoactorRuntime) after(d time.Duration, do func())  { time.AfterFunc(d, do) }
+func (r protoactorRuntime) shutdown()                       { r.system.Shutdown(); close(r.stop); r.sessions.close() }
 func (protoactorRuntime) token(length int) string           { return Token(length) }
 func (protoactorRuntime) uuid() string                      { return uuid.NewString() }
 func (protoactorRuntime) randomBelow(sides int64) int64     { return rand.Int64N(sides) }

@@ -26,14 +26,16 @@ type Server struct {
 	log     *slog.Logger
 	now     func() time.Time // the wall clock; it may jump
 	elapsed func() int64     // seconds since the server was opened; it never jumps
-	fatal   func(error)
-	secret  []byte
-	runtime actorRuntime
-	journal *actor.PID
-	shards  []*actor.PID // session actors; see shardOf
-	texts   *textCache
-	damaged damagedTexts
-	search  Search
+	// sinceOpen is elapsed as a duration. deliveryLag is Options.DeliveryLag.
+	sinceOpen   func() time.Duration
+	deliveryLag time.Duration
+	fatal       func(error)
+	secret      []byte
+	runtime     actorRuntime
+	journal     *actor.PID
+	texts       *textCache
+	damaged     damagedTexts
+	search      Search
 	// archiveDays is Options.ArchiveDays.
 	archiveDays *int
 	site        func(stringID string) realm.Site
@@ -65,10 +67,13 @@ type Server struct {
 // realmHandle gives the rest of the process access to a realm actor. Fields without atomics do not change after the
 // realm was opened, except name and site: CreateRealm sets them before it publishes the name.
 type realmHandle struct {
-	id                realm.ID
-	name              string     // string id
-	pid               *actor.PID // the realm actor
-	presence          *actor.PID // the presence actor
+	id       realm.ID
+	name     string             // string id
+	pid      *actor.PID         // the realm actor
+	presence *actor.PID         // the presence actor
+	shards   [Shards]*actor.PID // session actors; see shardOf
+	// session actors without queues that have reported so
+	withoutQueues     [Shards]atomic.Bool
 	lastSeen          lastSeenTable
 	recentlyActive    func(realm.UserID) bool // users seen in the last presence.PartialSubscriberDays
 	inFlight          atomic.Int64            // commands and views in progress; see MaxInFlight
@@ -79,6 +84,7 @@ type realmHandle struct {
 	replayedThrough realm.Seq
 	site            realm.Site
 	closed          atomic.Bool // a fact on disk says that the organization is deactivated
+	flow            *deliveryFlow
 	latencies       turnLatencies
 	retentionLag    atomic.Int64 // see realm.Realm.RetentionLag
 	archived        atomic.Int64 // messages in the archive
@@ -91,6 +97,8 @@ type Options struct {
 	Now    func() time.Time // the wall clock; nil: the system's
 	// Elapsed is a clock that never jumps. Queue lifetimes and heartbeats go by it. nil: the system's.
 	Elapsed func() time.Duration
+	// DeliveryLag is how long events may wait for their delivery before commands wait for their turn; 0: any time.
+	DeliveryLag time.Duration
 	// called when the process must not go on; nil: log and exit at once, so that the restart recovers
 	Fatal func(error)
 	// Site returns the address of the organization with a string id.
@@ -155,6 +163,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 		began := time.Now()
 		o.Elapsed = func() time.Duration { return time.Since(began) }
 	}
+	srv.sinceOpen, srv.deliveryLag = o.Elapsed, o.DeliveryLag
 	srv.elapsed = func() int64 { return int64(o.Elapsed() / time.Second) }
 	if srv.fatal == nil {
 		srv.fatal = func(err error) {
@@ -173,9 +182,6 @@ func Open(disk Disk, o Options) (*Server, error) {
 		srv.runtime = newProtoactorRuntime()
 	}
 	srv.journal = srv.spawn(&journalActor{srv: srv})
-	for i := range Shards {
-		srv.shards = append(srv.shards, srv.runtime.spawnSession(fatalOnPanic{srv, newShard(srv, i)}))
-	}
 	if o.Preloaded != nil {
 		srv.accounts = o.Preloaded.accounts
 	}
@@ -234,12 +240,18 @@ func (srv *Server) runClock() {
 	}
 }
 
-// sweepQueues lets every session actor send heartbeats, close idle queues and report acknowledgements.
+// sweepQueues lets every session actor send heartbeats, close idle queues and report acknowledgements, and refuses
+// commands that have waited too long.
 func (srv *Server) sweepQueues() {
 	now := srv.elapsed()
-	for _, s := range srv.shards {
-		srv.runtime.send(s, sweepQueues{now})
-	}
+	srv.eachRealm(func(r *realmHandle) {
+		for k, s := range r.shards {
+			if !r.withoutQueues[k].Load() {
+				srv.runtime.send(s, sweepQueues{now})
+			}
+		}
+		r.flow.expire()
+	})
 }
 
 // tickRealms lets every realm actor run the commands that are due.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"parley/actors/admission"
 	"parley/actors/queue"
 	"parley/actors/realm"
 	"parley/actors/session"
@@ -16,7 +17,8 @@ type (
 	deliver struct {
 		realm      *realmHandle
 		told       []realm.Told
-		recipients int64 // counted in Metrics.Undelivered until they are served
+		recipients int64     // counted in Metrics.Undelivered until they are served
+		part       *delivery // nil for events restored at the start
 	}
 	restoreQueues struct {
 		realm   *realmHandle
@@ -46,7 +48,7 @@ type (
 	drainPolls    struct{ done chan struct{} }
 )
 
-// shard is a session actor: it owns the event queues of every user with a certain id modulo Shards, in all realms. Its
+// shard is a session actor: it owns the event queues of every user of a realm with a certain id modulo Shards. Its
 // fields belong to its mailbox.
 type shard struct {
 	srv    *Server
@@ -68,6 +70,7 @@ type shardRealm struct {
 	seq         realm.Seq     // newest fact received
 	reported    ackReport     // the last report to the realm
 	unconfirmed int           // restored queues that no client has polled yet
+	promptness  promptness
 }
 
 // shardIndex returns a user's index among the users of their shard. User ids of a realm have no large gaps, so the
@@ -137,7 +140,10 @@ func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []rea
 	for k := range parts {
 		owed, size := dropAcknowledged(events[k], a.unacked.acked[k])
 		srv.Metrics.Undelivered.Add(size)
-		srv.runtime.send(srv.shards[k], &restoreQueues{a.handle, parts[k], deliver{a.handle, owed, size}, a.durable})
+		srv.runtime.send(
+			a.handle.shards[k],
+			&restoreQueues{a.handle, parts[k], deliver{a.handle, owed, size, nil}, a.durable},
+		)
 	}
 	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
 	restarted := func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }
@@ -178,6 +184,9 @@ func (s *shard) restoreQueues(m *restoreQueues) {
 // openQueue opens a queue, unless it exists. restored says that its client may have acknowledged events before this
 // process started.
 func (s *shard) openQueue(r *shardRealm, q realm.Queue, restored bool) {
+	if r.handle.withoutQueues[s.index].Swap(false) {
+		s.now = s.srv.elapsed() // it was not swept
+	}
 	mine := queue.New(&q, s.now, restored)
 	mine.Options = s.queueOptions(&q)
 	if r.sessions.GetOrCreate(shardIndex(q.User)).Add(mine) {
@@ -193,6 +202,7 @@ func (s *shard) answerPoll(r *shardRealm, q *queue.Queue) {
 	if p, events := q.TakePoll(s.now); p != nil {
 		s.srv.Metrics.ParkedPolls.Add(-1)
 		s.srv.Metrics.Deliveries.Add(1)
+		r.promptness.answers.Add(admission.Answers{Count: 1, Events: len(events)})
 		s.srv.protocol.AnswerPoll(p, q.Reg.ID, events)
 	} else if q.Full() {
 		s.srv.Metrics.QueuesEvicted.Add(1)
@@ -251,6 +261,9 @@ func (s *shard) sweepQueues(now int64) {
 			unacked += q.UnackedCount()
 		})
 		s.reportAcks(r, low, false)
+		if low == math.MaxUint64 {
+			r.handle.withoutQueues[s.index].Store(true)
+		}
 	}
 	s.srv.Metrics.UnackedEvents.Add(int64(unacked - s.unackedEvents))
 	s.unackedEvents = unacked

@@ -6,18 +6,6 @@ import (
 	"parley/actors/session"
 )
 
-// deliver sends notices to the session actors of their audience. The audience was resolved when the fact was applied
-// and is final: nothing is filtered by the state of now.
-func (srv *Server) deliver(r *realmHandle, told []realm.Told) {
-	parts, sizes := splitByShard(told)
-	for k, p := range parts {
-		if p != nil {
-			srv.Metrics.Undelivered.Add(sizes[k])
-			srv.runtime.send(srv.shards[k], &deliver{r, p, sizes[k]})
-		}
-	}
-}
-
 // splitByShard returns the notices of each shard, and how many recipients they have.
 func splitByShard(told []realm.Told) (parts [Shards][]realm.Told, sizes [Shards]int64) {
 	for _, t := range told {
@@ -53,10 +41,19 @@ func splitByShard(told []realm.Told) (parts [Shards][]realm.Told, sizes [Shards]
 	return parts, sizes
 }
 
-// deliver delivers the notices of some facts, in order.
+// deliver delivers the notices of some facts, in order. Their audience was resolved when the facts were applied and is
+// final: nothing is filtered by the state of now.
 func (s *shard) deliver(m *deliver) {
 	defer s.srv.Metrics.Undelivered.Add(-m.recipients)
+	if m.part != nil {
+		defer m.part.partDelivered()
+	}
 	r := s.realm(m.realm)
+	if n := len(m.told); n > 0 {
+		now := s.srv.sinceOpen()
+		r.promptness.mark(m.told[n-1].Seq, now)
+		r.promptness.report(r.handle.flow, now)
+	}
 	for i := range m.told {
 		t := &m.told[i]
 		r.seq = max(r.seq, t.Seq)

@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"github.com/asynkron/protoactor-go/actor"
+
 	"parley/actors/queue"
 	"parley/actors/realm"
 )
@@ -8,13 +10,32 @@ import (
 // Poll sends a request for events to the session actor that owns the queue. The actor answers it, at once or later.
 func (srv *Server) Poll(p queue.PollRequest) {
 	srv.Metrics.Polls.Add(1)
-	srv.runtime.send(srv.shards[shardOf(p.User)], pollBatch{&p})
+	srv.pollAll(p.Realm, []*queue.PollRequest{&p})
 }
 
-// PollAll is Poll for many requests: each session actor gets one message. Each request is kept until it is answered;
-// the list is not kept.
+// PollAll is Poll for many requests: each session actor gets one message for those that are next to each other in the
+// list. Each request is kept until it is answered; the list is not kept.
 func (srv *Server) PollAll(list []*queue.PollRequest) {
 	srv.Metrics.Polls.Add(int64(len(list)))
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n].Realm == list[0].Realm {
+			n++
+		}
+		srv.pollAll(list[0].Realm, list[:n])
+		list = list[n:]
+	}
+}
+
+// pollAll sends polls of one realm to its session actors.
+func (srv *Server) pollAll(id realm.ID, list []*queue.PollRequest) {
+	r := srv.find(id)
+	if r == nil {
+		for _, p := range list {
+			srv.protocol.AnswerError(p.Reply, realm.ErrBadQueue(p.Queue))
+		}
+		return
+	}
 	var sizes [Shards]int
 	for _, p := range list {
 		sizes[shardOf(p.User)]++
@@ -30,14 +51,16 @@ func (srv *Server) PollAll(list []*queue.PollRequest) {
 	}
 	for k, p := range parts {
 		if len(p) > 0 {
-			srv.runtime.send(srv.shards[k], p)
+			srv.runtime.send(r.shards[k], p)
 		}
 	}
 }
 
 // CancelPoll says that the client of a waiting poll has left.
 func (srv *Server) CancelPoll(p queue.PollRequest) {
-	srv.runtime.send(srv.shards[shardOf(p.User)], &cancelPoll{p.Realm, p.User, p.Queue, p.Reply})
+	if r := srv.find(p.Realm); r != nil {
+		srv.runtime.send(r.shards[shardOf(p.User)], &cancelPoll{p.Realm, p.User, p.Queue, p.Reply})
+	}
 }
 
 // polledRealm returns the shard's part of a realm, or nil if it has none.
@@ -55,6 +78,9 @@ func (s *shard) handlePolls(list pollBatch) {
 			s.prefetchPolls(list[i:min(i+prefetchCount, len(list))])
 		}
 		s.handlePoll(p)
+	}
+	if s.lastPolled != nil {
+		s.lastPolled.promptness.report(s.lastPolled.handle.flow, s.srv.sinceOpen())
 	}
 }
 
@@ -75,6 +101,7 @@ func (s *shard) handlePoll(m *queue.PollRequest) {
 	}
 	wasRestored := q.Restored()
 	delay := s.srv.runtime.randomBelow(queue.HeartbeatSpread)
+	contact := q.LastContact()
 	a, err := q.Poll(m.Reply, m.Last, m.DontBlock || s.draining, s.now, delay, r.seq)
 	if err != nil {
 		s.srv.protocol.AnswerError(m.Reply, err)
@@ -90,6 +117,9 @@ func (s *shard) handlePoll(m *queue.PollRequest) {
 		return
 	}
 	s.srv.Metrics.Deliveries.Add(1)
+	if len(a.Events) > 0 && s.now-contact < absentAfter {
+		r.promptness.count(q.SeqOf(a.Events[0].ID), len(a.Events), s.srv.sinceOpen)
+	}
 	s.srv.protocol.AnswerPoll(m.Reply, m.Queue, a.Events)
 }
 
@@ -156,11 +186,13 @@ func (s *shard) drainPolls(m drainPolls) {
 
 // Drain answers all waiting polls. The clients poll again and reach the next process.
 func (srv *Server) Drain() {
-	done := make(chan struct{}, Shards)
-	for _, s := range srv.shards {
+	var all []*actor.PID
+	srv.eachRealm(func(r *realmHandle) { all = append(all, r.shards[:]...) })
+	done := make(chan struct{}, len(all))
+	for _, s := range all {
 		srv.runtime.send(s, drainPolls{done})
 	}
-	for range srv.shards {
+	for range all {
 		<-done
 	}
 }

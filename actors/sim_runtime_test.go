@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -45,7 +46,7 @@ func (r *simRuntime) spawn(a actor.Actor) *actor.PID {
 	return m.id
 }
 
-func (r *simRuntime) spawnSession(a actor.Actor) *actor.PID { return r.spawn(a) }
+func (r *simRuntime) sessionSpawner() func(actor.Actor) *actor.PID { return r.spawn }
 
 func (r *simRuntime) send(to *actor.PID, m any) {
 	x := r.mailboxes[to.Id]
@@ -54,6 +55,8 @@ func (r *simRuntime) send(to *actor.PID, m any) {
 
 func (r *simRuntime) runInBackground(do func()) { r.background = append(r.background, do) }
 func (*simRuntime) shutdown()                   {}
+
+func (r *simRuntime) after(_ time.Duration, do func()) { r.runInBackground(do) }
 
 func (r *simRuntime) token(n int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyz"

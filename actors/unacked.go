@@ -167,7 +167,7 @@ func (a *realmActor) limitUnacked() {
 	u.evictedBefore, u.evictingBytes = seq, u.bytes-left
 	a.srv.log.Warn("too many unacked events: evicting the slowest queues",
 		"realm", a.realm.ID(), "bytes", u.bytes, "limit", limit, "facts", len(u.list), "behind", uint64(seq))
-	for _, s := range a.srv.shards {
+	for _, s := range a.handle.shards {
 		a.srv.runtime.send(s, evictQueues{a.realm.ID(), seq})
 	}
 }

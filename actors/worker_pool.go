@@ -1,8 +1,6 @@
 package actors
 
 import (
-	"runtime"
-
 	"github.com/asynkron/protoactor-go/actor"
 )
 
@@ -37,18 +35,6 @@ const generalWorkers = Shards
 
 func newGeneralDispatcher(stop <-chan struct{}) actor.Dispatcher {
 	return newWorkerPool(generalWorkers, 0, stop)
-}
-
-// processorsPerSessionWorker is how many processors share one goroutine of the session actors. Sixteen session actors
-// that run at once would take all processors from the loop that reads the next requests, and from clients on the same
-// machine. With one goroutine for two processors, 100 of 10,000 polling clients got a message a tenth sooner, for a
-// tenth less processor time.
-const processorsPerSessionWorker = 2
-
-func newSessionDispatcher(stop <-chan struct{}) actor.Dispatcher {
-	workers := max(1, runtime.GOMAXPROCS(0)/processorsPerSessionWorker)
-	return newWorkerPool(workers, Shards, stop) // a mailbox waits at most once
-
 }
 
 // Schedule never waits: if no goroutine is idle and there is no room to wait, it starts a new one.

@@ -75,6 +75,10 @@ func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 		return targetsMain(rest, stdout, stderr)
 	case "compare":
 		return compareMain(rest, stdout, stderr)
+	case "overload":
+		return overloadMain(rest, stdout, stderr)
+	case "hostile":
+		return hostileMain(rest, stdout, stderr)
 	case "record":
 		return recordMain(rest, stdout, stderr)
 	case "replay":
@@ -267,13 +271,16 @@ func scenarioMain(name string, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
+// writeFile writes a result.
+func writeFile(name string, b []byte) error { return os.WriteFile(name, append(b, '\n'), 0o644) }
+
 func writeFiles(s *runFlags, res *Result) error {
 	if s.jsonFile != "" {
 		b, err := json.MarshalIndent(res, "", " ")
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(s.jsonFile, append(b, '\n'), 0o644); err != nil {
+		if err := writeFile(s.jsonFile, b); err != nil {
 			return err
 		}
 	}

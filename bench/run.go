@@ -105,32 +105,15 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 	if err := sc.check(); err != nil {
 		return nil, err
 	}
-	r := &run{scenario: sc, options: opt, deliveryRates: map[string]float64{}, byAudience: map[int32]*channel{},
-		rng: rand.New(rand.NewPCG(sc.Seed, 0x72756e))}
-	r.result = newResult(sc)
+	r := newRun(sc, opt)
 	begin := time.Now()
-	if err := r.connect(); err != nil {
-		return nil, err
-	}
 	defer func() {
-		if err != nil && r.server.cmd != nil {
+		if err != nil && r.server != nil {
 			printLogTail(opt.out, r.server)
 		}
-		if r.server.cmd != nil {
-			r.server.close()
-		}
+		r.closeSetup()
 	}()
-	r.loop, err = swarm.Open()
-	if err != nil {
-		return nil, err
-	}
-	defer r.loop.Close()
-	r.meter = newMeter("build")
-	r.pool = swarm.NewPool(r.loop, r.server.addr, sourceAddresses(r.server.addr, sc.Sources), sc.Conns, agent)
-	r.sampler = startSampler(r.server.pid, r.metricsURL())
-	defer r.sampler.close()
-	r.serverInfo()
-	if err := r.buildCrowd(); err != nil {
+	if err := r.openSetup(); err != nil {
 		return nil, err
 	}
 	r.recordMemoryBefore()
@@ -159,6 +142,43 @@ func runScenario(sc Scenario, opt options) (res *Result, err error) {
 	return r.result, nil
 }
 
+// newRun returns a run that has no server yet.
+func newRun(sc Scenario, opt options) *run {
+	r := &run{scenario: sc, options: opt, deliveryRates: map[string]float64{}, byAudience: map[int32]*channel{},
+		rng: rand.New(rand.NewPCG(sc.Seed, 0x72756e))}
+	r.result = newResult(sc)
+	return r
+}
+
+// openSetup connects to the server and builds the crowd. Call closeSetup afterwards, after an error too.
+func (r *run) openSetup() (err error) {
+	if err := r.connect(); err != nil {
+		return err
+	}
+	if r.loop, err = swarm.Open(); err != nil {
+		return err
+	}
+	r.meter = newMeter("build")
+	r.pool = swarm.NewPool(r.loop, r.server.addr, sourceAddresses(r.server.addr, r.scenario.Sources), r.scenario.Conns,
+		agent)
+	r.sampler = startSampler(r.server.pid, r.metricsURL())
+	r.serverInfo()
+	return r.buildCrowd()
+}
+
+// closeSetup ends what openSetup started.
+func (r *run) closeSetup() {
+	if r.sampler != nil {
+		r.sampler.close()
+	}
+	if r.loop != nil {
+		r.loop.Close()
+	}
+	if r.server != nil && r.server.cmd != nil {
+		r.server.close()
+	}
+}
+
 // connect starts the server, or looks up the address of a running one.
 func (r *run) connect() error {
 	if r.options.self {
@@ -168,15 +188,13 @@ func (r *run) connect() error {
 		}
 		r.crowdByServer = len(extra) > 0 && extra[0] == "--demo-crowd"
 		s, err := startSelf(r.options.executable, extra)
-		if s != nil {
-			r.server = s
-		}
 		if err != nil {
 			if s != nil {
 				s.close()
 			}
 			return err
 		}
+		r.server = s
 		r.logf("started %s: answered after %v", r.options.executable, s.startTook.Round(time.Millisecond))
 		return nil
 	}

@@ -127,6 +127,18 @@ func Scenarios() map[string]Scenario {
 		s.Phases = []Phase{{Name: "before", Seconds: 3, Rate: 50},
 			{Name: "upgrade", Seconds: 10, Rate: 50, Upgrade: 3}, {Name: "after", Seconds: 3, Rate: 50}}
 	})
+	add("overload", "one organization is offered two and five times what it can deliver; another one must not notice",
+		func(s *Scenario) {
+			s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Realms, s.Events = 2*overloadPollers, 0, 2, 0, 0, 2, msg
+			s.Phases = []Phase{{Name: "overload", Seconds: 60}}
+		})
+	add("hostile", "members that do harm within the default rate limits: memory, and the waits of other members",
+		func(s *Scenario) {
+			s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample = hostileMembers+victimCount, 0, 1, 0, 0
+			s.Serve = []string{"--demo-crowd", fmt.Sprintf("users=%d,channels=1,zipf=0,messages=1000", s.Users),
+				"--rate-limit", "200", "--anonymous-rate-limit", "0", "--login-limit", "0"}
+			s.Phases = []Phase{{Name: "hostile", Seconds: 1}}
+		})
 	add("snapshot", "1,000 sends/s into a long history: snapshots are written meanwhile, and the slowest sends "+
 		"show what they cost", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Events, s.History = 200, 20, 100, 0, msg, 1000000

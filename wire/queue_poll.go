@@ -132,8 +132,9 @@ type pollAnswerBuffer struct {
 
 var pollAnswerPool = sync.Pool{New: func() any { return new(pollAnswerBuffer) }}
 
-// maxPooledParts is the largest number of parts that is kept for the next answer.
-const maxPooledParts = 64
+// maxPooledParts is the largest number of parts that is kept for the next answer: 100 kB for each processor. An answer
+// of an overloaded server has as many.
+const maxPooledParts = 4096
 
 // AnswerPoll answers a poll with events: shared event bytes, each followed by the queue's own event id.
 func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) {

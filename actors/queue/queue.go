@@ -236,6 +236,9 @@ func (q *Queue) AckedThrough(seq realm.Seq) realm.Seq {
 	return q.registeredAt + realm.Seq(q.unacked[0].ID>>8) - 1
 }
 
+// SeqOf returns the fact of an event, about: ephemeral events have the one before them.
+func (q *Queue) SeqOf(id int64) realm.Seq { return q.registeredAt + realm.Seq(id>>8) }
+
 // Restored reports whether the queue existed before this process and its client has not polled since.
 func (q *Queue) Restored() bool { return q.restored }
 

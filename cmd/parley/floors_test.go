@@ -19,6 +19,7 @@ var allowedImports = map[string][]string{
 	"actors/realm":           {"actors/realm/ids"},
 	"actors/realm/ids":       {},
 	"actors/realm/realmtest": {"actors/realm", "actors/realm/ids", "snapshot/codec"},
+	"actors/admission":       {},
 	"actors/queue":           {"actors/realm", "actors/realm/ids"},
 	"actors/session":         {"actors/realm", "actors/realm/ids", "actors/queue"},
 	"actors/presence":        {"actors/realm", "actors/realm/ids"},

@@ -12,13 +12,14 @@ import (
 // Limits of heap growth. The live heap is small beside the memory that polls and sends allocate and drop: with Go's
 // default of 100 percent, a seventh of the processor time went into garbage collection. baseGCPercent is the growth in
 // percent between two collections. If more than targetCollections happen in checkInterval, the heap may grow further,
-// up to maxGCPercent, because senders help with each collection and wait. That extra growth is at most maxExtraHeap
-// bytes: a heap of large bodies grows by baseGCPercent.
+// up to maxGCPercent, because senders help with each collection and wait. The growth is at most maxExtraHeap bytes, or
+// minGCPercent if that is more: an overloaded server must not take memory that it does not need.
 const (
 	baseGCPercent     = 300
+	minGCPercent      = 200
 	maxGCPercent      = 900
 	targetCollections = 2
-	maxExtraHeap      = 256 << 20
+	maxExtraHeap      = 192 << 20
 )
 
 // A heap that may grow to several times its live part keeps the memory of its busiest time. It is released when the
@@ -71,7 +72,7 @@ func (s *gcTuner) setPercent(live uint64) {
 	if s.percentLimit == 0 {
 		return
 	}
-	if percent := max(baseGCPercent, min(s.percentLimit, int(maxExtraHeap*100/max(live, 1)))); percent != s.percent {
+	if percent := max(minGCPercent, min(s.percentLimit, int(maxExtraHeap*100/max(live, 1)))); percent != s.percent {
 		s.percent = percent
 		debug.SetGCPercent(percent)
 	}

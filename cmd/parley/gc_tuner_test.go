@@ -38,7 +38,7 @@ func TestIdleMemoryIsReleased(t *testing.T) {
 	}
 }
 
-// A small heap with many collections may grow to ten times its size; a heap of large bodies, and an idle heap, to four
+// A small heap with many collections may grow to ten times its size, an idle one to four times; a large one to three
 // times.
 func TestGCPercentFollowsTheHeap(t *testing.T) {
 	was := debug.SetGCPercent(100)
@@ -47,7 +47,8 @@ func TestGCPercentFollowsTheHeap(t *testing.T) {
 		late   int
 		live   uint64
 		growth int
-	}{{maxGCPercent, 1 << 20, 900}, {maxGCPercent, 64 << 20, 400}, {maxGCPercent, 1 << 30, 300},
+	}{{maxGCPercent, 1 << 20, 900}, {maxGCPercent, 48 << 20, 400}, {maxGCPercent, 1 << 30, 200},
+		{baseGCPercent, 64 << 20, 300},
 		{baseGCPercent, 1 << 20, 300}} {
 		g := &gcTuner{percentLimit: x.late}
 		g.setPercent(x.live)

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
+
+	"parley/wire/httpd/park"
 )
 
 // Identicons are drawn on request. Clients fetch the pictures of all users at once, so a rate limit of its own counts
@@ -117,7 +119,7 @@ func (s *Server) sendIdenticon(ctx *fasthttp.RequestCtx, name string, medium boo
 
 // writeBusy answers 503 and asks the client to repeat the request in a second.
 func (s *Server) writeBusy(ctx *fasthttp.RequestCtx) {
-	ctx.Response.Header.Set("Retry-After", "1")
+	ctx.Response.Header.Set("Retry-After", park.BusyRetryAfter)
 	s.writeError(ctx, fasthttp.StatusServiceUnavailable, "Server is busy")
 }
 

@@ -85,7 +85,15 @@ type metric struct {
 	kind    prometheus.ValueType
 	meaning string
 	read    func(r *metricReading) int64
+	scale   float64 // what read returns is multiplied by it; 0: by 1
 	desc    *prometheus.Desc
+}
+
+func (m *metric) value(r *metricReading) float64 {
+	if m.scale != 0 {
+		return float64(m.read(r)) * m.scale
+	}
+	return float64(m.read(r))
 }
 
 // allMetrics lists the metrics without labels.
@@ -179,6 +187,33 @@ var allMetrics = describe([]metric{
 		name: "parley_undelivered_recipients", kind: prometheus.GaugeValue,
 		meaning: "Recipients of events on their way to the sessions.",
 		read:    func(r *metricReading) int64 { return r.orgs.Undelivered.Load() },
+	},
+	{
+		name: "parley_delivery_lag_seconds", kind: prometheus.GaugeValue,
+		meaning: "Expected wait of new events before their delivery, in seconds, in the organization with the longest.",
+		read:    func(r *metricReading) int64 { return largest(r.realm.DeliveryLag) },
+		scale:   1e-9,
+	},
+	{
+		name: "parley_commands_waiting", kind: prometheus.GaugeValue,
+		meaning: "Commands that wait because events are delivered late.",
+		read:    func(r *metricReading) int64 { return r.orgs.CommandsWaiting.Load() },
+	},
+	{
+		name: "parley_commands_waited_total", kind: prometheus.CounterValue,
+		meaning: "Commands that had to wait because events were delivered late.",
+		read:    func(r *metricReading) int64 { return r.orgs.CommandsWaited.Load() },
+	},
+	{
+		name: "parley_command_wait_seconds_total", kind: prometheus.CounterValue,
+		meaning: "Time that these commands waited, in seconds.",
+		read:    func(r *metricReading) int64 { return r.orgs.CommandWaitNanos.Load() },
+		scale:   1e-9,
+	},
+	{
+		name: "parley_commands_refused_total", kind: prometheus.CounterValue,
+		meaning: "Commands answered 503 because too many waited, or because they had waited too long.",
+		read:    func(r *metricReading) int64 { return r.orgs.CommandsRefused.Load() },
 	},
 	{
 		name: "parley_store_facts_total", kind: prometheus.CounterValue,
@@ -481,7 +516,7 @@ func (c *metricsCollector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(m.desc, kind, v, labels...)
 	}
 	for _, m := range allMetrics {
-		out <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.read(r)))
+		out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(r))
 	}
 	sendMap(send, refusals, r.realm.Refusals)
 	sendMap(send, httpRefusals, r.http.Refused)

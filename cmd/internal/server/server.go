@@ -254,6 +254,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 
 		UnackedBytes: int64(s.unackedMemory()),
 		Limits:       s.realmLimits(),
+		DeliveryLag:  s.DeliveryLag,
 	}); err != nil {
 		return StartError(s.Data, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/crypto/acme"
 
+	"parley/actors"
 	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/httpd"
@@ -48,6 +49,7 @@ type Settings struct {
 	LoginLimit         int
 	MaxBody            int
 	UploadQuota        int
+	DeliveryLag        time.Duration
 	DailyInvites       int
 	DiskMinFree        int
 	DiskMinFreePercent int
@@ -275,6 +277,12 @@ var AllSettings = []Setting{
 		Name: "upload-quota", Type: Number, Default: "0", Group: groupLimits,
 		Meaning: "MiB of uploaded files per organization; 0: no limit",
 		field:   func(s *Settings) any { return &s.UploadQuota },
+	},
+	{
+		Name: "delivery-lag", Type: Duration, Default: actors.DefaultDeliveryLag.String(), Group: groupLimits,
+		Meaning: "how long events may wait for their delivery before further requests of their organization wait; " +
+			"0: they never wait",
+		field: func(s *Settings) any { return &s.DeliveryLag },
 	},
 	{
 		Name: "daily-invites", Type: Number, Default: "100", Group: groupLimits,

@@ -415,7 +415,7 @@ func (c *eventConn) abandon(p *Parked) bool {
 func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 	s := c.l.s
 	last := p.closeAfter || s.closesAfterAnswer(c)
-	b := takeBuffer()
+	b := takeBufferFor(maxHeadBytes + sizeOf(parts))
 	b.b = s.compose(b.b, p, last, status, parts)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -438,8 +438,7 @@ func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 			c.fail(errConnDropped)
 			return false
 		}
-		// The rest keeps the buffer, which does not return to the pool.
-		c.unsent = &unsentAnswer{b: b.b[n:], size: int64(left), close: last}
+		c.unsent = &unsentAnswer{b: b.takeRest(n), size: int64(left), close: last}
 		c.deadline.Store(s.now() + s.allowedMillis(s.cfg.WriteTimeout, int64(left)))
 		c.watchWritable()
 		s.answers.Add(1)

@@ -359,3 +359,45 @@ func TestRepeatedPollTimeouts(t *testing.T) {
 			st.Parked == 0
 	})
 }
+
+// An answer of a busy server says when to repeat the request, and others do not.
+func TestBusyAnswerHasRetryAfter(t *testing.T) {
+	status := make(chan int, 1)
+	o, _ := serveRecording(t, func(q *FastRequest) bool {
+		p := new(Parked)
+		q.ParkBriefly(p, nil)
+		go p.Answer(<-status, []byte("{}"))
+		return true
+	})
+	for want, header := range map[int]string{503: BusyRetryAfter, 200: "", 400: ""} {
+		conn, err := net.Dial("tcp", o.ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		status <- want
+		if _, err := conn.Write([]byte("POST /send HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab")); err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || res.StatusCode != want || res.Header.Get("Retry-After") != header {
+			t.Errorf("want %d and Retry-After %q: %v, %v", want, header, res, err)
+		}
+	}
+}
+
+// An answer that a pooled buffer is too small for arrives whole, and small buffers stay small.
+func TestLargeAnswersUseLargeBuffers(t *testing.T) {
+	for _, size := range []int{1, maxReadAhead, maxReadAhead + 1, maxLargeBuffer, maxLargeBuffer + 1} {
+		b := takeBufferFor(size)
+		if len(b.b) != 0 || cap(b.b) < size || size <= maxReadAhead && cap(b.b) > maxReadAhead {
+			t.Errorf("a buffer for %d bytes has %d of %d", size, len(b.b), cap(b.b))
+		}
+		b.release()
+	}
+	b := takeBufferFor(1 << 20)
+	b.b = append(b.b, make([]byte, 1<<20)...)
+	if rest := b.takeRest(1<<20 - 10); len(rest) != 10 || cap(rest) > 1<<10 {
+		t.Errorf("the rest of 10 bytes holds %d", cap(rest))
+	}
+}

@@ -126,13 +126,20 @@ func (s *Server) extraLines(h *fasthttp.ResponseHeader) []byte {
 	return lines
 }
 
+func sizeOf(parts [][]byte) (n int) {
+	for _, part := range parts {
+		n += len(part)
+	}
+	return n
+}
+
+// maxHeadBytes is the size of an answer's head, about: a longer one makes its buffer grow.
+const maxHeadBytes = 1 << 10
+
 // compose appends the whole answer to b, with the header lines that fasthttp writes for an ordinary answer, in
 // the same order. last says that the connection ends with it.
 func (s *Server) compose(b []byte, p *Parked, last bool, status int, parts [][]byte) []byte {
-	size := 0
-	for _, part := range parts {
-		size += len(part)
-	}
+	size := sizeOf(parts)
 	always := s.cfg.PollHeader
 	switch {
 	case p.private:
@@ -142,6 +149,9 @@ func (s *Server) compose(b []byte, p *Parked, last bool, status int, parts [][]b
 	}
 	b = s.appendHead(b, status, size, always)
 	b = append(b, p.headerLines...)
+	if status == fasthttp.StatusServiceUnavailable {
+		b = append(b, "Retry-After: "+BusyRetryAfter+"\r\n"...)
+	}
 	switch {
 	case last:
 		b = append(b, "Connection: close\r\n"...)
@@ -174,6 +184,9 @@ func (s *Server) appendHead(b []byte, status, size int, always []byte) []byte {
 	b = append(b, "\r\n"...)
 	return append(b, always...)
 }
+
+// BusyRetryAfter is after how many seconds a client may repeat a request that was answered 503.
+const BusyRetryAfter = "1"
 
 // refusal is an answer of the connection layer itself, without a handler. The connection closes after it.
 type refusal struct {
@@ -213,7 +226,7 @@ func (s *Server) appendRefusal(b []byte, r *refusal) []byte {
 	body += "}\n"
 	b = s.appendHead(b, r.status, len(body), s.cfg.AnswerHeader)
 	if r.status == 503 || r.status == 429 {
-		b = append(b, "Retry-After: 1\r\n"...)
+		b = append(b, "Retry-After: "+BusyRetryAfter+"\r\n"...)
 	}
 	b = append(b, "Connection: close\r\n\r\n"...)
 	return append(b, body...)
@@ -222,15 +235,49 @@ func (s *Server) appendRefusal(b []byte, r *refusal) []byte {
 // buffer is a pooled byte slice.
 type buffer struct{ b []byte }
 
-var buffers = sync.Pool{New: func() any { return new(buffer) }}
+// Small and large buffers are pooled apart: a large one must not be held by a small answer.
+var buffers, largeBuffers = sync.Pool{New: func() any { return new(buffer) }}, sync.Pool{New: func() any {
+	return new(buffer)
+}}
+
+// maxLargeBuffer is the largest buffer that is kept, in bytes: the largest answer to a poll fits.
+const maxLargeBuffer = 1<<20 + 256<<10
 
 func takeBuffer() *buffer { return buffers.Get().(*buffer) }
 
+// takeBufferFor returns an empty buffer with room for size bytes. It does not leave growing to append, which would make
+// small buffers large ones.
+func takeBufferFor(size int) *buffer {
+	pool, most := &buffers, maxReadAhead
+	if size > most {
+		pool, most = &largeBuffers, maxLargeBuffer
+	}
+	b := pool.Get().(*buffer)
+	if cap(b.b) < size {
+		b.b = make([]byte, 0, max(size, min(2*size, most)))
+	}
+	return b
+}
+
 func (b *buffer) release() {
 	poisonBuffer(b.b)
-	if cap(b.b) > maxReadAhead {
-		return
-	}
+	size := cap(b.b)
 	b.b = b.b[:0]
-	buffers.Put(b)
+	switch {
+	case size <= maxReadAhead:
+		buffers.Put(b)
+	case size <= maxLargeBuffer:
+		largeBuffers.Put(b)
+	}
+}
+
+// takeRest returns the bytes from n on, which the caller keeps for longer. It releases the buffer if that saves memory.
+func (b *buffer) takeRest(n int) []byte {
+	rest := b.b[n:]
+	if 2*len(rest) >= cap(b.b) {
+		return rest
+	}
+	rest = bytes.Clone(rest)
+	b.release()
+	return rest
 }

@@ -1,0 +1,146 @@
+package admission
+
+import (
+	"testing"
+	"time"
+)
+
+const ms = time.Millisecond
+
+// The oldest delivery in progress says how long events wait.
+func TestLagOfTheOldest(t *testing.T) {
+	var l Lag
+	if l.Estimate(second) != 0 {
+		t.Error("a lag without events")
+	}
+	l.Admit()
+	a, b := l.Commit(true, second), l.Commit(false, second+10*ms)
+	if got := l.Estimate(second + 50*ms); got != 50*ms || l.Admitted() != 0 || l.InProgress() != 2 {
+		t.Errorf("lag %v, %d admitted, %d in progress", got, l.Admitted(), l.InProgress())
+	}
+	l.Deliver(b, second+60*ms) // the first one is not delivered
+	if got := l.Estimate(second + 70*ms); got != 70*ms {
+		t.Errorf("lag %v", got)
+	}
+	l.Deliver(a, second+80*ms)
+	if got := l.Estimate(2 * second); got != 0 || l.InProgress() != 0 {
+		t.Errorf("lag %v, %d in progress", got, l.InProgress())
+	}
+}
+
+// The rate of the deliveries says how long new ones will wait, before the oldest has waited so long.
+func TestLagIsForeseen(t *testing.T) {
+	var l Lag
+	now, open := second, []int{}
+	for range 20 {
+		open = append(open, l.Commit(false, now))
+	}
+	for len(open) > 5 { // one each 20 ms
+		now += 20 * ms
+		l.Deliver(open[0], now)
+		open = append(open[1:], l.Commit(false, now))
+		if now > 3*second {
+			open = open[:len(open)-1]
+			l.Deliver(l.first+len(l.began)-1, now)
+		}
+	}
+	for range 20 {
+		l.Admit()
+	}
+	if got := l.Estimate(now); got < 300*ms || got > 800*ms {
+		t.Errorf("25 in progress at 20 ms each: %v", got)
+	}
+	for range 20 {
+		l.Drop()
+	}
+	for _, n := range open {
+		l.Deliver(n, now)
+	}
+	if got := l.Estimate(now); got != 0 {
+		t.Errorf("%v without anything in progress", got)
+	}
+}
+
+// pollers is a Pollers with clients that fetch a number of events a second, of which count poll at a time.
+type pollers struct {
+	Pollers
+	now     time.Duration
+	backlog float64
+}
+
+// run offers commands of 1000 events for a while, to clients that fetch capacity events a second in total. It returns
+// how many were admitted, and the longest time that events waited.
+func (p *pollers) run(offered, capacity float64, length time.Duration) (admitted int, longest time.Duration) {
+	owed := 0.0
+	for end := p.now + length; p.now < end; p.now += ms {
+		for owed += offered / 1e6; owed >= 1; owed-- {
+			if p.HasRoom(0, p.now) {
+				p.Spend(1000)
+				admitted++
+				p.backlog += 1000
+			}
+		}
+		fetched := min(p.backlog, capacity/1000)
+		p.backlog -= fetched
+		waits := time.Duration(p.backlog / capacity * float64(second))
+		longest = max(longest, waits)
+		p.Count(Answers{Count: 10, Events: int(fetched), Waited: 10 * waits}, p.now)
+	}
+	return admitted, longest
+}
+
+// Clients that are offered more than they can fetch get nearly all that they can, and soon; afterwards nothing waits.
+func TestPollersLimitTheRate(t *testing.T) {
+	for _, times := range []float64{2, 5} {
+		p := pollers{Pollers: NewPollers(250 * ms), now: second}
+		p.run(100e3, 800e3, 5*second) // quiet
+		if _, longest := p.run(700e3, 800e3, 5*second); longest > 100*ms {
+			t.Errorf("below capacity events waited %v", longest)
+		}
+		p.run(times*800e3, 800e3, 3*second)
+		n, longest := p.run(times*800e3, 800e3, 20*second)
+		if rate := float64(n) * 1000 / 20; rate < 0.9*800e3 || longest > 600*ms {
+			t.Errorf("%g times the capacity: %.0f of 800,000 events a second, longest wait %v", times, rate, longest)
+		}
+		p.run(100e3, 800e3, second)
+		if n, longest := p.run(600e3, 800e3, 2*second); n < 1190 || longest > 100*ms {
+			t.Errorf("afterwards: %d of 1200 commands, longest wait %v", n, longest)
+		}
+	}
+}
+
+// Half of the queues have no client any more: this does not lower the rate of the others.
+func TestPollersOfAbandonedQueues(t *testing.T) {
+	p := NewPollers(250 * ms)
+	now := second
+	for range 10_000 {
+		now += ms
+		p.Spend(400)
+		p.Count(Answers{Count: 1, Events: 200}, now)
+	}
+	for range 400 { // now they are late
+		now += ms
+		p.Spend(400)
+		p.Count(Answers{Count: 1, Events: 200, Waited: 200 * ms}, now)
+	}
+	if p.rate < 0.8*400e3 || p.rate > 1.1*400e3 {
+		t.Errorf("rate %.0f, want about 400,000", p.rate)
+	}
+}
+
+// If clients stop polling, nothing is held back for ever.
+func TestPollersThatStop(t *testing.T) {
+	p := NewPollers(250 * ms)
+	now := second
+	for range 300 {
+		now += ms
+		p.Spend(1000)
+		p.Count(Answers{Count: 1, Events: 1000, Waited: second}, now)
+	}
+	if p.HasRoom(0, now) {
+		t.Fatal("clients are late, and there is room")
+	}
+	if now += 2 * pollWindow; !p.HasRoom(0, now) && !p.HasRoom(0, now+pollWindow) {
+		t.Error("no room although no client polls")
+	}
+}

@@ -1,0 +1,70 @@
+package actors
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// recordingInvoker handles messages, each in a millisecond, and records them.
+type recordingInvoker struct {
+	actor.MessageInvoker
+	mu  *sync.Mutex
+	all *[]string
+}
+
+func (r recordingInvoker) InvokeUserMessage(m any) {
+	time.Sleep(time.Millisecond)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*r.all = append(*r.all, m.(string))
+}
+
+func (r recordingInvoker) InvokeSystemMessage(m any) { r.InvokeUserMessage(m) }
+
+// Organizations take turns: one with many messages for many session actors delays another one by one turn.
+func TestOrganizationsTakeTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := &sessionPool{}
+		pool.wake.L = &pool.mu
+		var mu sync.Mutex
+		var handled []string
+		mailbox := func(turns *realmTurns) *sessionMailbox {
+			m := &sessionMailbox{}
+			m.RegisterHandlers(recordingInvoker{mu: &mu, all: &handled}, turns)
+			return m
+		}
+		busy, quiet := &realmTurns{pool: pool}, &realmTurns{pool: pool}
+		var shards []*sessionMailbox
+		for k := range 3 {
+			m := mailbox(busy)
+			shards = append(shards, m)
+			for i := range 20 {
+				m.PostUserMessage(fmt.Sprintf("busy %d.%d", k, i))
+			}
+		}
+		one := mailbox(quiet)
+		one.PostUserMessage("quiet 1")
+		one.PostUserMessage("quiet 2")
+		one.PostSystemMessage("quiet system")
+		if n := shards[0].UserMessageCount(); n != 20 {
+			t.Errorf("%d messages wait, want 20", n)
+		}
+		go pool.work()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		got := strings.Join(handled[:7], ", ")
+		if want := "busy 0.0, quiet system, busy 1.0, quiet 1, busy 2.0, quiet 2, busy 0.1"; got != want {
+			t.Errorf("handled %s, want %s", got, want)
+		}
+		if len(handled) != 63 {
+			t.Errorf("%d messages handled, want 63", len(handled))
+		}
+		pool.close()
+	})
+}
