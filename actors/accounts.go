@@ -130,7 +130,9 @@ func (t *accountTable) expire(now int64) (had []*realm.Account) {
 // expireKeys ends the polls that wait under API keys that have expired. Requests check the expiry themselves.
 func (srv *Server) expireKeys() {
 	for _, a := range srv.accounts.expire(srv.now().Unix()) {
-		srv.runtime.send(srv.shards[shardOf(a.User)], endPolls{a.Realm, a.User})
+		if h := srv.find(a.Realm); h != nil {
+			srv.runtime.send(h.shards[shardOf(a.User)], endPolls{a.Realm, a.User})
+		}
 	}
 }
 
@@ -139,9 +141,9 @@ func (t *accountTable) addRealm(r *realm.Realm) {
 	r.EachUser(func(u *realm.User) { t.update(r, u.ID) })
 }
 
-// updateAccount replaces one account after its user changed. If a key was revoked or a browser session
-// has ended, the user's waiting polls end before
-// they get an event: the session actor receives this message before the events of the same turn.
+// updateAccount replaces one account after its user changed. If a key was revoked or a browser session has ended, the
+// user's waiting polls end before they get an event: the session actor receives this message before the events of the
+// same turn.
 func (srv *Server) updateAccount(r *realm.Realm, id realm.UserID) {
 	if h := srv.find(r.ID()); srv.accounts.update(r, id) && h != nil {
 		srv.runtime.send(h.shards[shardOf(id)], endPolls{r.ID(), id})
