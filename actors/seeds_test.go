@@ -617,9 +617,9 @@ func (run *seededRun) checkTexts() {
 		switch n := times[s.text]; {
 		case n > 1:
 			run.fail("%q is stored %d times", s.text, n)
-		case n == 1 && s.absent:
-			run.fail("%q was deleted and is still stored", s.text)
-		case n == 0 && s.id != 0 && !s.deleted:
+		case n == 0 && s.absent:
+			run.fail("%q was deleted and its text is not in the archive", s.text)
+		case n == 0 && s.id != 0:
 			run.fail("%q was acknowledged as %d and is lost", s.text, s.id)
 		}
 	}
