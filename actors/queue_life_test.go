@@ -156,7 +156,8 @@ func TestRevokedKeyEndsPollsAndRequests(t *testing.T) {
 		default:
 		}
 		for what, caller := range map[string]realm.Caller{
-			"Invalid API key": {User: ann, Key: key}, "": {User: ann, Key: srv.accounts.byUser[userKey{1, ann}].Keys[0]},
+			"Invalid API key": {User: ann, Key: key}, "": {User: ann, Key: srv.accounts.byUser[userKey{1,
+				ann}].Keys[0]},
 		} {
 			_, turn := srv.Turn(1, caller, func(*realm.Turn) (any, error) { return nil, nil })
 			_, view := srv.View(1, caller, func(realm.View) (any, error) { return nil, nil })

@@ -53,6 +53,7 @@ var errorCodes = []errorCode{
 	{"REQUEST_CONFUSING_VAR", []int{400}, "{var_name1: str, var_name2: str}"},
 	{"REQUEST_VARIABLE_INVALID", []int{400}, "{var_name: str, bad_value: any}"},
 	{"REQUEST_VARIABLE_MISSING", []int{400}, "{var_name: str}"},
+	{"SERVER_OVERLOADED", []int{503}, "{}"},
 	{"STREAM_DOES_NOT_EXIST", []int{400}, "{stream?: str, stream_id?: int}"},
 	{"STREAM_WILDCARD_MENTION_NOT_ALLOWED", []int{400}, "{}"},
 	{"SYSTEM_GROUP_REQUIRED", []int{400}, "{setting_name: str}"},

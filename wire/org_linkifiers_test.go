@@ -13,8 +13,10 @@ func TestLinkifierErrors(t *testing.T) {
 	for _, x := range []struct{ pattern, template, msg, errors string }{
 		{"(", "https://t.example/{id}", "Bad regular expression: missing ): (",
 			"map[__all__:[Bad regular expression: missing ): (]]"},
-		{"[a", "https://t.example/", "Bad regular expression: missing ]: [a", "map[__all__:[Bad regular expression: missing ]: [a]]"},
-		{"a\\", "https://t.example/", "Bad regular expression: trailing \\", "map[__all__:[Bad regular expression: trailing \\]]"},
+		{"[a", "https://t.example/", "Bad regular expression: missing ]: [a",
+			"map[__all__:[Bad regular expression: missing ]: [a]]"},
+		{"a\\", "https://t.example/", "Bad regular expression: trailing \\",
+			"map[__all__:[Bad regular expression: trailing \\]]"},
 		{"*", "https://t.example/", "Bad regular expression: no argument for repetition operator: *",
 			"map[__all__:[Bad regular expression: no argument for repetition operator: *]]"},
 		{"a", "https://t.example/{", "Invalid URL template.",

@@ -117,8 +117,8 @@ var (
 var ErrNoSpace = realm.Refuse(realm.NoSpace, "INSUFFICIENT_STORAGE",
 	"The server's disk is almost full. Files cannot be stored until its operator makes space.")
 
-// refusalOfPicture is refusalOfFile for the only file of a request, which must be a picture. A file that the client calls
-// an image could not be decoded; any other has the wrong format (protocol).
+// refusalOfPicture is refusalOfFile for the only file of a request, which must be a picture. A file that the client
+// calls an image could not be decoded; any other has the wrong format (protocol).
 func refusalOfPicture(c *Call, err error, megabytes int) error {
 	if files, _ := c.Files(); errors.Is(err, ErrNotAnImage) && len(files) > 0 &&
 		strings.HasPrefix(files[0].Claimed, "image/") {

@@ -3,8 +3,8 @@ package wire
 import "parley/actors/realm"
 
 // Additional API keys are an extension of the protocol: an account can have several keys, each with a label and
-// possibly an expiry. Owners and administrators see and revoke the keys of accounts that do not outrank them, and owners of
-// bots the keys of their bots.
+// possibly an expiry. Owners and administrators see and revoke the keys of accounts that do not outrank them, and
+// owners of bots the keys of their bots.
 var keyEndpoints = []Endpoint{
 	Get("/users/me/api_keys", func(c *Call, v realm.View, _ noParameters) (Answer, error) {
 		return listKeys(v, c.Caller.User)

@@ -9,7 +9,8 @@ import (
 
 // A client computes the URL of a Gravatar only; a generated or uploaded picture always has one.
 func TestOnlyGravatarsAreComputedByClients(t *testing.T) {
-	for source, want := range map[string]string{"G": "", "J": "/generated/7.png", "U": "/file.png", "": "/generated/7.png"} {
+	for source, want := range map[string]string{"G": "", "J": "/generated/7.png", "U": "/file.png",
+		"": "/generated/7.png"} {
 		p := realm.UserInfo{ID: 7, Avatar: source, AvatarFile: "file", EmailPublic: true}
 		url, _ := avatarURL(p, Site{}, true).(string)
 		if url == "" != (want == "") || !strings.Contains(url, want) {

@@ -188,7 +188,8 @@ func checkSignature(c *Call, s *integrations.Service, r integrations.Request) er
 		return err
 	}
 	if s.Signature.Verify(r, secret, time.Now()) != nil {
-		return realm.Refuse(realm.Unauthenticated, "UNAUTHORIZED", "The signature of the request does not fit the secret")
+		return realm.Refuse(realm.Unauthenticated, "UNAUTHORIZED",
+			"The signature of the request does not fit the secret")
 	}
 	return nil
 }

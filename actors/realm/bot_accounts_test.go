@@ -256,7 +256,8 @@ func TestUsersCannotManageBotsThatOutrankThem(t *testing.T) {
 		{olive, "creator", forbidden}, {olive, "changer", forbidden},
 		{ada, "owner", ownersOnly}, {ada, "creator", forbidden}, {ada, "changer", forbidden},
 		{mo, "member", forbidden}, // neither its owner nor an administrator
-		{ann, "owner", forbidden}, {ann, "admin", forbidden}, {ann, "moderator", forbidden}, {ann, "creator", forbidden},
+		{ann, "owner", forbidden}, {ann, "admin", forbidden}, {ann, "moderator", forbidden}, {ann, "creator",
+			forbidden},
 	} {
 		b := bots[x.bot]
 		for _, c := range commands(b) {

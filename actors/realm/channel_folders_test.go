@@ -161,7 +161,8 @@ func TestNoticesAboutChannels(t *testing.T) {
 			t.Errorf("received %q, want %q", m.Body.Text, x.want)
 		}
 	}
-	for _, permission := range []string{"can_administer_channel_group", "can_add_subscribers_group", "can_subscribe_group",
+	for _, permission := range []string{"can_administer_channel_group", "can_add_subscribers_group",
+		"can_subscribe_group",
 		"can_remove_subscribers_group"} { // no message is about these
 		do(s, s.ann, EditChannel{Channel: id, Groups: []GroupChange{{Name: permission,
 			New: GroupValue{Members: []UserID{s.ann, s.bo}}}}})

@@ -202,7 +202,8 @@ func TestUnsubscribe(t *testing.T) {
 	refused(s, s.cy, Unsubscribe{Names: []string{"public"}, Principals: principals(s.ann)}, "Insufficient permission")
 	do(s, s.ann, Subscribe{Channels: channelsToJoin("public"), Principals: principals(s.bot, s.bo)})
 	do(s, s.ann, Unsubscribe{Names: []string{"public"}, Principals: principals(s.bot)}) // ann's own bot
-	if a := do(s, s.admin, Unsubscribe{Names: []string{"public"}, Principals: principals(s.bo, s.bot, s.bo)}); !slices.Equal(
+	if a := do(s, s.admin, Unsubscribe{Names: []string{"public"}, Principals: principals(s.bo, s.bot,
+		s.bo)}); !slices.Equal(
 		a.Removed,
 		[]string{"public"},
 	) ||

@@ -231,8 +231,8 @@ type ConsentTold struct {
 
 func (*ConsentTold) EventType() string { return "realm_export_consent" }
 
-// consentNotices tells administrators whether a reactivated account consents to exports. No other event contains it, and
-// none does for a new account (protocol).
+// consentNotices tells administrators whether a reactivated account consents to exports. No other event contains it,
+// and none does for a new account (protocol).
 func (r *Realm) consentNotices(u *User) []Notice {
 	to := r.humanAdminsAudience()
 	if u.IsBot() || len(to) == 0 {

@@ -195,7 +195,7 @@ func TestDamagedBackupIsRejected(t *testing.T) {
 			t.Fatal(err)
 		}
 		if out, code := runParley("verify", file); code != exitError ||
-			!regexp.MustCompile("damaged|cut off|EOF|header").MatchString(out) {
+			!regexp.MustCompile("damaged|cut off|EOF|header|incomplete").MatchString(out) {
 			t.Errorf("%s: code %d, %s", what, code, out)
 		}
 	}

@@ -38,7 +38,8 @@ func browserDemo(t *testing.T, flags ...string) (p *program, at, data string) {
 func TestBrowserLogin(t *testing.T) {
 	_, at, _ := browserDemo(t)
 	b := newBrowser(t, at)
-	for path, want := range map[string]string{"/": "/login/", "/accounts/sessions/": "/login/?next=%2Faccounts%2Fsessions%2F"} {
+	for path, want := range map[string]string{"/": "/login/",
+		"/accounts/sessions/": "/login/?next=%2Faccounts%2Fsessions%2F"} {
 		if a := b.send("GET", path, nil); a.status != 302 || a.header.Get("Location") != want {
 			t.Errorf("%s without a session: %d %s", path, a.status, a.header.Get("Location"))
 		}
@@ -340,7 +341,8 @@ func TestPasswordChangeInBrowser(t *testing.T) {
 	if stolen.loggedIn() || !b.loggedIn() {
 		t.Error("the old secret is still valid, or the new one is not")
 	}
-	if a := b.send("PATCH", "/json/settings", url.Values{"full_name": {"Annie"}}, "X-CSRFToken", open); a.status != 200 {
+	if a := b.send("PATCH", "/json/settings", url.Values{"full_name": {"Annie"}}, "X-CSRFToken",
+		open); a.status != 200 {
 		t.Errorf("the open page: %d %s", a.status, a.body)
 	}
 	if a := b.call("POST", "fetch_api_key", url.Values{"password": {browserPassword}}); a.status != 400 ||
@@ -377,7 +379,8 @@ func TestSessionsOfThreeOrganizations(t *testing.T) {
 	data := t.TempDir()
 	for i, realm := range []string{"", "one", "two"} {
 		for _, args := range [][]string{{"realm", "create", "--name", "Org"},
-			{"user", "create", "--email", "ann@example.org", "--name", fmt.Sprint("Ann ", i), "--password", browserPassword}} {
+			{"user", "create", "--email", "ann@example.org", "--name", fmt.Sprint("Ann ", i), "--password",
+				browserPassword}} {
 			if out, code := runParley(append(args, "--realm", realm, "--data", data)...); code != 0 {
 				t.Fatalf("%v: %s", args, out)
 			}

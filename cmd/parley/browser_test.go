@@ -161,7 +161,8 @@ func (b *browser) park() func() time.Time {
 	queue := b.must("POST", "register", url.Values{"event_types": {`["drafts"]`}})["queue_id"].(string)
 	answered := make(chan time.Time, 1)
 	go func() {
-		if _, err := b.try("GET", "/json/events?queue_id="+url.QueryEscape(queue)+"&last_event_id=-1", nil); err == nil {
+		if _, err := b.try("GET", "/json/events?queue_id="+url.QueryEscape(queue)+"&last_event_id=-1",
+			nil); err == nil {
 			answered <- time.Now()
 		}
 	}()

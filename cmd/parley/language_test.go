@@ -27,8 +27,9 @@ var clauseLimits = []struct {
 		`they|one|some|no|follows|happens|remains|belongs|waits|others?)\b`), 3,
 		"use a noun: the rows, the answer, the rest"},
 	{"he for a user", regexp.MustCompile(`(?i)\b(?:he|his|him|himself)\b`), 0.5, "users are they"},
-	{"somebody, anew, stands", regexp.MustCompile(`(?i)\b(?:nobody|somebody|everybody|whoever|anew|stands?|stood|lies|` +
-		`lay|hears?|heard)\b`), 2, "no user, a user, all users, again, is, is stored, receives"},
+	{"somebody, anew, stands",
+		regexp.MustCompile(`(?i)\b(?:nobody|somebody|everybody|whoever|anew|stands?|stood|lies|` +
+			`lay|hears?|heard)\b`), 2, "no user, a user, all users, again, is, is stored, receives"},
 }
 
 // Limits of the whole repository.

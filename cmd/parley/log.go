@@ -144,7 +144,7 @@ func printUnknown(dir string, out io.Writer) error {
 func checkTexts(r journalRange, out io.Writer) (found int, err error) {
 	err = r.each(func(d snapshot.Disk, id realm.ID) error {
 		state, _, err := rebuild(d, id, 0)
-		if err != nil {
+		if err != nil || !state.Founded() { // an import that was interrupted has no organization yet
 			return err
 		}
 		state.EachText(func(ref realm.BodyRef) bool {

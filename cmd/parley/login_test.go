@@ -122,7 +122,7 @@ func TestWeakPasswordsAreRefused(t *testing.T) {
 		}
 	}
 	olive.must(t, "POST", "users", user(strong))
-	if status, body := join(strong); status != 200 {
+	if status, body := join(strong); status != 302 { // to the home page, logged in
 		t.Errorf("joining with a strong password: %d %s", status, body)
 	}
 	a := nobody.must(t, "POST", "fetch_api_key", url.Values{"username": {"ida@example.org"}, "password": {strong}})

@@ -60,7 +60,8 @@ func newRootCommand() *cobra.Command {
 		newOperatorGroup("retention"), newOperatorGroup("user"))
 	addAll(root, dataGroup, newBackupCommand(), newVerifyCommand(), newRestoreCommand(), newExportCommand(),
 		newImportCommand(), newLogCommand(), newSearchCommand())
-	addAll(root, toolGroup, newIntegrationsCommand(), newIntegrationCommand(), newOpenAPICommand(), newBenchCommand(), newDocsCommand(),
+	addAll(root, toolGroup, newIntegrationsCommand(), newIntegrationCommand(), newOpenAPICommand(), newBenchCommand(),
+		newDocsCommand(),
 		newLicensesCommand())
 	return root
 }

@@ -117,7 +117,8 @@ func TestImportBesideOriginal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, data := range map[string][]byte{"incomplete": whole[:len(whole)*2/3],
-		"damaged": bytes.Replace(whole, []byte(`"Ann`), []byte(`"Amy`), 1), "invalid line": append([]byte("[]\n"), whole...),
+		"damaged": bytes.Replace(whole, []byte(`"Ann`), []byte(`"Amy`), 1), "invalid line": append([]byte("[]\n"),
+			whole...),
 		"version 2": bytes.Replace(whole, []byte(`"version":1`), []byte(`"version":2`), 1)} {
 		bad := filepath.Join(dir, "bad.jsonl")
 		if err := os.WriteFile(bad, data, 0o600); err != nil {

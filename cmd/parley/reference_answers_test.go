@@ -85,7 +85,8 @@ func answerNotificationSounds(t *testing.T, k *demoClient) {
 
 // System bots are in the registration only, and are active there.
 func answerSystemBots(t *testing.T, k *demoClient) {
-	for _, bot := range k.must("ann", "POST register", "fetch_event_types", []string{"realm_user"})["cross_realm_bots"].([]any) {
+	for _, bot := range k.must("ann", "POST register", "fetch_event_types",
+		[]string{"realm_user"})["cross_realm_bots"].([]any) {
 		b := bot.(map[string]any)
 		k.equal("is_active of a system bot", b["is_active"], true)
 		k.refused("ann", fmt.Sprintf("GET users/%v", b["user_id"]), "BAD_REQUEST", "No such user")
@@ -144,7 +145,8 @@ func answerEvents(t *testing.T, k *demoClient) {
 	last := -1.0
 	next := func(n int) (out []map[string]any) {
 		for len(out) < n {
-			for _, e := range k.must("ann", "GET events", "queue_id", queue["queue_id"], "last_event_id", last)["events"].([]any) {
+			for _, e := range k.must("ann", "GET events", "queue_id", queue["queue_id"], "last_event_id",
+				last)["events"].([]any) {
 				event := e.(map[string]any)
 				last = event["id"].(float64)
 				out = append(out, event)
@@ -156,7 +158,8 @@ func answerEvents(t *testing.T, k *demoClient) {
 	e := next(1)[0]
 	k.equal("visibility of edit history", []any{e["op"], e["property"], e["value"]},
 		[]any{"update", "message_edit_history_visibility_policy", "moves"})
-	group := k.must("ann", "POST user_groups/create", "name", "reds", "description", "", "members", []any{k.ids["ann"]})["group_id"]
+	group := k.must("ann", "POST user_groups/create", "name", "reds", "description", "", "members",
+		[]any{k.ids["ann"]})["group_id"]
 	next(1)
 	k.must("ann", fmt.Sprintf("PATCH user_groups/%v", group), "name", "blues", "description", "new")
 	got := next(2)

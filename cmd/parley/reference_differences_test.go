@@ -279,7 +279,7 @@ func followsVisitors(t *testing.T, k *demoClient) {
 		{"GET", "/api/v1" + file, app, 401, missing},
 		{"GET", "/api/v1" + file + "x", app, 401, missing},
 		{"GET", "/no/such/page", browser, 404, "<h1>Page not found</h1>"},
-		{"GET", "/api/v1/no_such", browser, 404, "<h1>Page not found</h1>"},
+		{"GET", "/api/v1/no_such", browser, 404, `{"result":"error"`},
 		{"GET", "/no/such/page", app, 404, `{"result":"error"`},
 		{"GET", "/api/v1/no_such", "application/json", 404, `{"result":"error"`},
 		{"POST", "/no/such/page", app, 404, `{"result":"error"`},

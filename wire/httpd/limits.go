@@ -164,8 +164,8 @@ func limitRequest(ctx *fasthttp.RequestCtx, l *limiter, key string) error {
 	return TooMany(float64(v.retry.Milliseconds()) / 1000)
 }
 
-// setRetryAfter sets the Retry-After header if err is a refusal by any limit that says when to try again, or because the
-// server is busy.
+// setRetryAfter sets the Retry-After header if err is a refusal by any limit that says when to try again, or because
+// the server is busy.
 func setRetryAfter(ctx *fasthttp.RequestCtx, err error) {
 	var r *realm.Refusal
 	if !errors.As(err, &r) || r.Kind != realm.TooMany && r.Kind != realm.Busy {

@@ -151,7 +151,8 @@ func TestArgonParameters(t *testing.T) {
 			t.Errorf("password %q against %q: %v, %v", x.password, x.hash, right, err)
 		}
 	}
-	for _, malformed := range []string{"x", "$argon2i$v=19$m=64,t=1,p=1$c29tZXNhbHQ$c29tZXNhbHQ", "$argon2id$v=19$m=a$x$y",
+	for _, malformed := range []string{"x", "$argon2i$v=19$m=64,t=1,p=1$c29tZXNhbHQ$c29tZXNhbHQ",
+		"$argon2id$v=19$m=a$x$y",
 		"$argon2id$v=19$m=64,t=1,p=1$!$c29tZXNhbHQ"} {
 		if right, err := p.Check(password, malformed); right || !errors.Is(err, errMalformedHash) {
 			t.Errorf("malformed hash %q: %v, %v", malformed, right, err)

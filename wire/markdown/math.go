@@ -87,8 +87,8 @@ func (r *renderer) inlineMath(tex string) *node {
 	return r.textNode(kindMath, html)
 }
 
-// mathBlock returns the paragraph of a fenced formula. Blank lines separate its parts; an empty part is an empty formula
-// (protocol).
+// mathBlock returns the paragraph of a fenced formula. Blank lines separate its parts; an empty part is an empty
+// formula (protocol).
 func (r *renderer) mathBlock(tex string) *node {
 	p := r.element(tagP)
 	for part := range strings.SplitSeq(tex, "\n\n") {

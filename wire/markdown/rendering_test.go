@@ -109,8 +109,9 @@ func TestEmphasisWithin(t *testing.T) {
 
 // An open formula ends with an empty part, and an empty block is one empty formula.
 func TestEmptyFormulas(t *testing.T) {
-	for text, want := range map[string]int{"```math\n```": 1, "```math\nx\n```": 1, "```math\nx\n\ny\n```": 2, "```math\nx": 2,
-		"```math": 1} {
+	for text, want := range map[string]int{"```math\n```": 1, "```math\nx\n```": 1, "```math\nx\n\ny\n```": 2,
+		"```math\nx": 2,
+		"```math":    1} {
 		html := mustRender(t, text, &Options{}).HTML
 		if n := strings.Count(html, `"katex-display"`); n != want || strings.Count(html, "<p>") != 1 {
 			t.Errorf("%q has %d formulas, want %d in one paragraph: %s", text, n, want, html)

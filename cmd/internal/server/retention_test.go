@@ -116,8 +116,13 @@ func TestRetentionOnServer(t *testing.T) {
 	ann, bo, olive := "ann@example.org", "bo@example.org", "olive@example.org"
 	file := s.upload(ann, fileMarker)
 	ids := []float64{s.send(ann, marker+" first"), s.send(ann, marker+" second [plan]("+file+")")}
-	registered := s.call(bo, "POST", "register", url.Values{"event_types": {`["delete_message","update_message_flags"]`},
-		"client_capabilities": {`{"bulk_message_deletion":true,"notification_settings_null":true}`}})
+	registered := s.call(
+		bo,
+		"POST",
+		"register",
+		url.Values{"event_types": {`["delete_message","update_message_flags"]`},
+			"client_capabilities": {`{"bulk_message_deletion":true,"notification_settings_null":true}`}},
+	)
 	queue := registered["queue_id"].(string)
 	if got := s.found(bo, marker); !slices.Equal(got, ids) {
 		t.Fatalf("the search finds %v", got)
