@@ -343,7 +343,7 @@ func (w *randomWalk) checkChannel(x *walkChannel) {
 	visitor := &matrixUser{name: "visitor", host: ourHost}
 	slices.SortFunc(x.posts, func(a, b *walkMessage) int { return int(a.id - b.id) })
 	for _, m := range x.posts[max(0, len(x.posts)-8):] {
-		want := noMessage
+		want := noLogin
 		if x.kind == "web-public" && !x.archived {
 			want = ""
 		}

@@ -134,17 +134,11 @@ func (s *matrixStage) askDirect(all []*matrixUser, names []string, members []int
 	} {
 		for _, p := range all {
 			in := slices.Contains(names, p.name)
-			want := loginError(p, q.name == "read" || q.name == "open the file" || q.lists &&
-				q.name != "matches of a narrow")
+			want := loginError(p, q.lists && q.name != "matches of a narrow")
 			switch {
 			case want != "":
 			case p.isVisitor():
-				switch want = noLogin; q.name {
-				case "read":
-					want = noMessage
-				case "open the file":
-					want = hiddenError("File not found")
-				}
+				want = noLogin
 			case q.lists:
 				want = shownOrAbsent(in)
 			case in && q.name == "delete" && p.isAdmin():

@@ -116,8 +116,11 @@ func readQuestions() []matrixQuestion {
 			}
 			return r.msg()
 		}, func(p *matrixUser, x *matrixChannel) string {
-			if x.canReadMessage(p) {
+			switch {
+			case x.canReadMessage(p):
 				return ""
+			case p.isVisitor():
+				return noLogin
 			}
 			return hiddenError(noMessage)
 		}},
@@ -194,8 +197,11 @@ func readQuestions() []matrixQuestion {
 		{"address of a file", true, func(s *matrixStage, p *matrixUser, x *matrixChannel) string {
 			return s.call(p, "GET", "/"+x.file).msg()
 		}, func(p *matrixUser, x *matrixChannel) string {
-			if x.canReadMessage(p) {
+			switch {
+			case x.canReadMessage(p):
 				return ""
+			case p.isVisitor():
+				return noLogin
 			}
 			return hiddenError("File not found")
 		}},
