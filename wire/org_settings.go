@@ -3,13 +3,28 @@ package wire
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"parley/actors/realm"
 	"parley/wire/form"
 )
 
 var realmEndpoints = []Endpoint{
-	settingsTableEndpoint("PATCH", "/realm", realm.OrgSettings, changeOrganization),
+	settingsTableEndpoint("PATCH", "/realm", realm.OrgSettings, changeOrganization).Returns(changedSettings()),
+}
+
+// changedSettings declares the answer of a change: any of the settings.
+func changedSettings() string {
+	names := []string{"authentication_methods", "description", "name"}
+	for _, s := range realm.OrgSettings {
+		names = append(names, s.Name)
+	}
+	for _, s := range realm.OrgGroupSettings {
+		names = append(names, s.Name)
+	}
+	slices.Sort(names)
+	return "{" + strings.Join(slices.Compact(names), "?: any, ") + "?: any}"
 }
 
 var realmEvents = []EventKind{Event(organizationChanged)}
