@@ -131,10 +131,10 @@ func webhookAnswer(c *Call, result integrations.Result) (Answer, error) {
 
 // sendWebhookMessage sends one message of a service.
 func sendWebhookMessage(c *Call, f incomingWebhookForm, m integrations.Message) error {
-	channel := unescapedTwice(f.Channel)
+	channel := unescapedAgain(f.Channel)
 	topic := m.Topic
 	if f.Topic.Set && f.Topic.Value != "" {
-		topic = unescapedTwice(f.Topic.Value)
+		topic = unescapedAgain(f.Topic.Value)
 	}
 	cmd := realm.SendMessage{ToChannel: channel != "", ChannelName: channel, Topic: topic}
 	if id, err := strconv.ParseInt(channel, 10, 64); err == nil {
@@ -165,8 +165,8 @@ func sendWebhookMessage(c *Call, f incomingWebhookForm, m integrations.Message) 
 	return err
 }
 
-// unescapedTwice undoes a second percent-encoding, which some services apply to the address that a user enters.
-func unescapedTwice(s string) string {
+// unescapedAgain undoes a second percent-encoding, which some services apply to the address that a user enters.
+func unescapedAgain(s string) string {
 	if plain, err := url.PathUnescape(s); err == nil {
 		return plain
 	}

@@ -103,24 +103,20 @@ func readPayload(name string, stdin io.Reader) ([]byte, error) {
 
 // readIntegration returns the service of a file, or the included one of that name.
 func readIntegration(name string) (*integrations.Service, error) {
-	if !strings.HasSuffix(name, ".toml") {
-		set, err := integrations.Included()
-		if err != nil {
-			return nil, err
-		}
-		if s := set.Find(name); s != nil {
-			return s, nil
-		}
-		return nil, fmt.Errorf("no integration is named %q, and a file ends with .toml", name)
-	}
-	set, err := server.ReadIntegrations("")
+	set, err := integrations.Included()
 	if err != nil {
 		return nil, err
 	}
-	if set, err = set.One(os.DirFS(filepath.Dir(name)), filepath.Base(name)); err != nil {
-		return nil, err
+	if file, isFile := strings.CutSuffix(filepath.Base(name), ".toml"); isFile {
+		if set, err = set.One(os.DirFS(filepath.Dir(name)), filepath.Base(name)); err != nil {
+			return nil, err
+		}
+		name = file
 	}
-	return set.Find(strings.TrimSuffix(filepath.Base(name), ".toml")), nil
+	if s := set.Find(name); s != nil {
+		return s, nil
+	}
+	return nil, fmt.Errorf("no integration is named %q, and a file ends with .toml", name)
 }
 
 // showIntegration prints the messages of a request, or the reason for which there is none.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"strings"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -111,7 +110,7 @@ func (s *Server) checkCredentials(c *wire.Call, header []byte, allowWebhookBots 
 
 // noteKeyUse stores that an additional API key was used, once a day. The request does not wait for it.
 func (s *Server) noteKeyUse(a *wire.Account, hash [32]byte) {
-	if k := a.AdditionalKey(hash); k != nil && k.UseIsNews(time.Now().Unix()) {
+	if k := a.AdditionalKey(hash); k != nil && k.UseIsNews(s.now().Unix()) {
 		s.options.Server.RunAsync([]wire.AsyncCommand{{Realm: a.Realm,
 			Caller: realm.Caller{
 				System:    true,

@@ -74,41 +74,41 @@ func (e *execution) functions() template.FuncMap {
 		"ge": func(a, b any) (bool, error) { return e.ordered(a, b, 1, 0) },
 
 		// Texts in Markdown.
-		"body":     e.block(multiline),
-		"verbatim": e.block(func(s string) block { return multiline(unfenced(s)) }),
-		"quote":    e.block(func(s string) block { return fenced("~~~", " quote", s) }),
-		"bold":     e.block(func(s string) block { return block("**" + inline(s) + "**") }),
+		"body":     ofText(e, multiline),
+		"verbatim": ofText(e, func(s string) block { return multiline(unfenced(s)) }),
+		"quote":    ofText(e, func(s string) block { return fenced("~~~", " quote", s) }),
+		"bold":     ofText(e, func(s string) block { return block("**" + inline(s) + "**") }),
 		"fence":    e.fence,
-		"code":     e.block(code),
+		"code":     ofText(e, code),
 		"link":     e.link,
 		"mention":  e.mention,
-		"short":    e.string(func(s string) string { return s[:min(11, len(s))] }),
+		"short":    ofText(e, func(s string) string { return s[:min(11, len(s))] }),
 		"plural":   e.plural,
 
 		// Texts.
-		"text":       e.string(func(s string) string { return s }),
-		"lower":      e.string(strings.ToLower),
-		"upper":      e.string(strings.ToUpper),
-		"title":      e.string(titled),
-		"capital":    e.string(capital),
-		"trim":       e.string(strings.TrimSpace),
-		"firstLine":  e.string(func(s string) string { line, _, _ := strings.Cut(s, "\n"); return line }),
-		"unescape":   e.string(html.UnescapeString),
-		"pathEscape": e.string(url.PathEscape),
-		"trimPrefix": e.string2(func(part, s string) string { return strings.TrimPrefix(s, part) }),
-		"trimSuffix": e.string2(func(part, s string) string { return strings.TrimSuffix(s, part) }),
+		"text":       ofText(e, func(s string) string { return s }),
+		"lower":      ofText(e, strings.ToLower),
+		"upper":      ofText(e, strings.ToUpper),
+		"title":      ofText(e, titled),
+		"capital":    ofText(e, capital),
+		"trim":       ofText(e, strings.TrimSpace),
+		"firstLine":  ofText(e, func(s string) string { line, _, _ := strings.Cut(s, "\n"); return line }),
+		"unescape":   ofText(e, html.UnescapeString),
+		"pathEscape": ofText(e, url.PathEscape),
+		"trimPrefix": ofTexts(e, func(part, s string) string { return strings.TrimPrefix(s, part) }),
+		"trimSuffix": ofTexts(e, func(part, s string) string { return strings.TrimSuffix(s, part) }),
 		"truncate":   e.truncate,
 		"replace":    e.replace,
-		"contains":   e.test2(func(part, s string) bool { return strings.Contains(s, part) }),
-		"hasPrefix":  e.test2(func(part, s string) bool { return strings.HasPrefix(s, part) }),
-		"hasSuffix":  e.test2(func(part, s string) bool { return strings.HasSuffix(s, part) }),
+		"contains":   ofTexts(e, func(part, s string) bool { return strings.Contains(s, part) }),
+		"hasPrefix":  ofTexts(e, func(part, s string) bool { return strings.HasPrefix(s, part) }),
+		"hasSuffix":  ofTexts(e, func(part, s string) bool { return strings.HasSuffix(s, part) }),
 		"match":      e.match,
 		"find":       e.find,
 		"replaceAll": e.replaceAll,
 		"split":      e.split,
 		"join":       e.join,
-		"andJoin":    e.andJoin,
-		"commaJoin":  e.commaJoin,
+		"andJoin":    e.sentence(" and "),
+		"commaJoin":  e.sentence(", and "),
 
 		// Numbers and times.
 		"add":   e.arithmetic(func(a, b float64) float64 { return a + b }),
@@ -130,16 +130,16 @@ func (e *execution) functions() template.FuncMap {
 		"pluck":       e.pluck,
 		"group":       e.group,
 		"alertGroups": e.alertGroups,
-		"slack":       e.string(func(s string) string { return slackEntities.Replace(slackMarkdown(s, false)) }),
-		"slackChat": e.block(
+		"slack":       ofText(e, func(s string) string { return slackEntities.Replace(slackMarkdown(s, false)) }),
+		"slackChat": ofText(e,
 			func(s string) block { return block(slackMarkdown(strings.ReplaceAll(s, mark, ""), true)) },
 		),
 		"slackMessage": e.slackMessage,
 		"indented":     e.indented,
 		"newrelicTime": e.newrelicTime,
 		"fieldText":    e.fieldText,
-		"jira":         e.string(jiraMarkdown),
-		"html":         e.string(htmlMarkdown),
+		"jira":         ofText(e, jiraMarkdown),
+		"html":         ofText(e, htmlMarkdown),
 		"tally":        e.tally,
 		"uniq":         e.uniq,
 		"in":           e.in,
@@ -241,40 +241,25 @@ func (e *execution) ordered(a, b any, want, or int) (bool, error) {
 	return c == want || c == or, err
 }
 
-func (e *execution) block(f func(string) block) func(any) (block, error) {
-	return func(v any) (block, error) {
+// ofText makes a function of a text a function of a value, which must have a text.
+func ofText[T any](e *execution, f func(string) T) func(any) (T, error) {
+	return func(v any) (out T, err error) {
 		s, err := e.textOf(v)
-		return f(s), err
+		if err != nil {
+			return out, err
+		}
+		return f(s), nil
 	}
 }
 
-// string makes a function of texts a function of values. Of a null, it is an error.
-func (e *execution) string(f func(string) string) func(any) (string, error) {
-	return func(v any) (string, error) {
-		s, err := e.textOf(v)
-		return f(s), err
-	}
-}
-
-func (e *execution) string2(f func(a, b string) string) func(a, b any) (string, error) {
-	return func(a, b any) (string, error) {
+// ofTexts is ofText for two texts.
+func ofTexts[T any](e *execution, f func(a, b string) T) func(a, b any) (T, error) {
+	return func(a, b any) (out T, err error) {
 		x, err := e.textOf(a)
 		if err != nil {
-			return "", err
+			return out, err
 		}
-		y, err := e.textOf(b)
-		return f(x, y), err
-	}
-}
-
-func (e *execution) test2(f func(a, b string) bool) func(a, b any) (bool, error) {
-	return func(a, b any) (bool, error) {
-		x, err := e.textOf(a)
-		if err != nil {
-			return false, err
-		}
-		y, err := e.textOf(b)
-		return f(x, y), err
+		return ofText(e, func(y string) T { return f(x, y) })(b)
 	}
 }
 
@@ -456,39 +441,32 @@ func (e *execution) join(separator string, list any) (block, error) {
 	in, err := e.listOf(list)
 	parts := make([]string, len(in))
 	for i := 0; err == nil && i < len(in); i++ {
-		if parts[i], err = e.textOf(in[i]); err == nil {
-			parts[i], err = printed(in[i])
+		if parts[i], err = printed(in[i]); err == nil {
+			err = e.spend(1 + len(parts[i])/256)
 		}
 	}
 	return block(strings.Join(parts, separator)), err
 }
 
-// andJoin joins the texts of a list as in a sentence: a, b and c.
-func (e *execution) andJoin(list any) (block, error) {
-	in, err := e.listOf(list)
-	if err != nil || len(in) < 2 {
-		return e.join(", ", list)
+// sentence returns a function that joins the texts of a list as in a sentence: a, b and c. A list of three or more ends
+// with the text longEnd before its last element.
+func (e *execution) sentence(longEnd string) func(list any) (block, error) {
+	return func(list any) (block, error) {
+		in, err := e.listOf(list)
+		if err != nil || len(in) < 2 {
+			return e.join(", ", list)
+		}
+		end := block(longEnd)
+		if len(in) == 2 {
+			end = " and "
+		}
+		start, err := e.join(", ", in[:len(in)-1])
+		if err != nil {
+			return "", err
+		}
+		last, err := printed(in[len(in)-1])
+		return start + end + block(last), err
 	}
-	start, err := e.join(", ", in[:len(in)-1])
-	if err != nil {
-		return "", err
-	}
-	end, err := printed(in[len(in)-1])
-	return start + " and " + block(end), err
-}
-
-// commaJoin joins the texts of a list with commas and a comma before "and" if there are more than two.
-func (e *execution) commaJoin(list any) (block, error) {
-	in, err := e.listOf(list)
-	if err != nil || len(in) < 3 {
-		return e.andJoin(list)
-	}
-	start, err := e.join(", ", in[:len(in)-1])
-	if err != nil {
-		return "", err
-	}
-	end, err := printed(in[len(in)-1])
-	return start + ", and " + block(end), err
 }
 
 // number returns a value as a number. It returns an *Anomaly if it is none.

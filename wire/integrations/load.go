@@ -1,6 +1,7 @@
 package integrations
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -125,10 +126,10 @@ func Parse(name, text string, shared map[string]string) (*Service, error) {
 		return nil, fmt.Errorf("unknown key %q", unknown[0])
 	}
 	s.Name = name
-	s.Body = orElse(s.Body, bodyJSON)
-	s.Client = orElse(s.Client, "Zulip"+capital(name)+"Webhook")
-	s.Webhook = orElse(s.Webhook, strings.TrimSuffix(strings.TrimPrefix(s.Client, "Zulip"), "Webhook"))
-	s.Invalid = orElse(s.Invalid, "Malformed JSON")
+	s.Body = cmp.Or(s.Body, bodyJSON)
+	s.Client = cmp.Or(s.Client, "Zulip"+capital(name)+"Webhook")
+	s.Webhook = cmp.Or(s.Webhook, strings.TrimSuffix(strings.TrimPrefix(s.Client, "Zulip"), "Webhook"))
+	s.Invalid = cmp.Or(s.Invalid, "Malformed JSON")
 	switch {
 	case s.Display == "":
 		return nil, errors.New("display is missing")

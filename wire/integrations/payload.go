@@ -27,7 +27,7 @@ const maxDepth = 64
 var errMalformed = errors.New("malformed body")
 
 // decode returns the payload of a body in the format of the service: maps, lists, strings, numbers as they are
-// spelled, booleans and nil. It returns errMalformed, or an *Anomaly if a parameter is missing.
+// spelled, booleans and nil. It returns errMalformed, or a *Missing if there is no parameter with the JSON.
 func (s *Service) decode(r Request) (any, error) {
 	switch s.Body {
 	case bodyText:

@@ -1,6 +1,7 @@
 package integrations
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -296,7 +297,7 @@ func (s *Service) handle(i *instance, root any, filter Filter) (out Result, err 
 		}
 	}
 	e := &s.Events[at]
-	if len(s.EventTypes) > 0 && !filter.wants(orElse(e.Type, out.Event)) {
+	if len(s.EventTypes) > 0 && !filter.wants(cmp.Or(e.Type, out.Event)) {
 		return out, nil
 	}
 	dots := []any{root}
@@ -354,10 +355,3 @@ func (s *Service) message(i *instance, at int, dot any) (m Message, send bool, e
 
 // plainTopic takes out of a topic what is there for Markdown only.
 func plainTopic(s string) string { return strings.NewReplacer(gap, "", mark, "").Replace(s) }
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
-}
