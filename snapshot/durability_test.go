@@ -206,9 +206,9 @@ func TestCrashWhileCreating(t *testing.T) {
 	}
 }
 
-// A log whose end is missing is detected from a mark interval after the commits on, and the lost numbers are named. The
-// store opens only if the loss is accepted.
-func TestMarksByTimeDetectALostEnd(t *testing.T) {
+// openMarked opens a store in memory that writes a mark each millisecond.
+func openMarked(t *testing.T) (*vfs.MemFS, *Store) {
+	t.Helper()
 	fs := vfs.NewCrashableMem()
 	options := smallOptions(fs)
 	options.MarkInterval = time.Millisecond
@@ -216,6 +216,13 @@ func TestMarksByTimeDetectALostEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return fs, s
+}
+
+// A log whose end is missing is detected from a mark interval after the commits on, and the lost numbers are named. The
+// store opens only if the loss is accepted.
+func TestMarksByTimeDetectALostEnd(t *testing.T) {
+	fs, s := openMarked(t)
 	defer s.Close()
 	mustClaim(t, s, 1)
 	mustClaim(t, s, 2)
@@ -243,7 +250,8 @@ func TestMarksByTimeDetectALostEnd(t *testing.T) {
 		"the journal of realm 1 ends at number 10; 13 was durable: numbers 11 to 13 are lost",
 		"the journal of realm 2 ends at number 0; 1 was durable: numbers 1 to 1 are lost"}
 	var d *DamageError
-	if _, err = Open("data", smallOptions(image.fs(t))); !errors.As(err, &d) {
+	_, err := Open("data", smallOptions(image.fs(t)))
+	if !errors.As(err, &d) {
 		t.Fatalf("open: %v", err)
 	}
 	found := findings(t, image.fs(t))
@@ -275,13 +283,7 @@ func TestMarksByTimeDetectALostEnd(t *testing.T) {
 
 // Rows without a sync are on disk at the next mark, also if nothing else is committed.
 func TestUnsyncedRowsReachTheDisk(t *testing.T) {
-	fs := vfs.NewCrashableMem()
-	options := smallOptions(fs)
-	options.MarkInterval = time.Millisecond
-	s, err := Open("data", options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fs, s := openMarked(t)
 	defer s.Close()
 	mustClaim(t, s, 1)
 	if err := s.SaveRowsUnsynced(1, 2, nil); !errors.Is(err, ErrMoved) {
