@@ -65,7 +65,7 @@ func (s *Set) add(files fs.FS, entries []string) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		service, err := Parse(strings.TrimSuffix(file, ".toml"), text, shared)
+		service, err := parseService(strings.TrimSuffix(file, ".toml"), text, shared)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
@@ -78,22 +78,29 @@ func (s *Set) add(files fs.FS, entries []string) (*Set, error) {
 	return out, nil
 }
 
-// sharedTemplates returns the templates of the .tmpl files: those of the program, and those of the directory.
-func sharedTemplates(files fs.FS) (map[string]string, error) {
-	shared := map[string]string{}
+// sharedTemplates returns a program with the templates of the .tmpl files: those of the program, and those of the
+// directory, which replace files of the same name.
+func sharedTemplates(files fs.FS) (*program, error) {
 	own, err := fs.Sub(included, "services")
 	if err != nil {
 		return nil, err
 	}
+	texts := map[string]string{}
 	for _, in := range []fs.FS{own, files} {
 		names, err := fs.Glob(in, "*.tmpl")
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
-			if shared[name], err = readFile(in, name); err != nil {
+			if texts[name], err = readFile(in, name); err != nil {
 				return nil, err
 			}
+		}
+	}
+	shared := newProgram()
+	for name, text := range texts {
+		if err := shared.add("shared "+name, text); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return shared, nil
@@ -111,9 +118,9 @@ func readFile(files fs.FS, name string) (string, error) {
 	return string(text), err
 }
 
-// Parse reads a service from the text of its file. shared are templates that it can use, by file name. Errors name the
+// parseService reads a service from the text of its file. shared has the templates that it can use. Errors name the
 // line, or the template and its line.
-func Parse(name, text string, shared map[string]string) (*Service, error) {
+func parseService(name, text string, shared *program) (*Service, error) {
 	if !serviceName.MatchString(name) {
 		return nil, errors.New("the name of the file must have 1 to 40 small letters, digits and _, before .toml")
 	}

@@ -126,19 +126,14 @@ type MissingHeader struct{ Service, Header string }
 func (m *MissingHeader) Error() string { return "the header " + m.Header + " is missing" }
 
 // compile parses the templates of a service. Those of shared are available in it. Errors name the template.
-func (s *Service) compile(shared map[string]string) error {
-	s.program = newProgram()
+func (s *Service) compile(shared *program) error {
+	s.program = shared.clone()
 	s.byName = map[string]int{}
 	add := func(name, text string) error {
 		if strings.TrimSpace(text) == "" {
 			return nil
 		}
 		return s.program.add(name, text)
-	}
-	for name, text := range shared {
-		if err := add("shared "+name, text); err != nil {
-			return err
-		}
 	}
 	for name, text := range map[string]string{"service defines": s.Defines, "service event": s.Event,
 		"service topic": s.Topic, "service identify": s.Identify} {

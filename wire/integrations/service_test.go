@@ -33,7 +33,7 @@ func request(body string, headers ...string) Request {
 func service(t testing.TB, text, more string) *Service {
 	t.Helper()
 	file := "display = \"Test\"\n" + more + "\n[[events]]\nname = \"*\"\ntopic = \"t\"\ntext = '''\n" + text + "'''\n"
-	s, err := Parse("test", file, nil)
+	s, err := parseService("test", file, newProgram())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestTemplatesAreBounded(t *testing.T) {
 	many := service(t, "{{.}}", "")
 	many.Events[0].Each = "."
 	const each = "display='T'\n[[events]]\nname='*'\neach='.'\ntopic='t'\ntext='{{.}}'"
-	if s, err := Parse("test", each, nil); err != nil {
+	if s, err := parseService("test", each, newProgram()); err != nil {
 		t.Fatal(err)
 	} else if r, err := s.Handle(request(list), Filter{}); err != nil || len(r.Messages) != MaxMessages {
 		t.Errorf("%d messages of one request, %v", len(r.Messages), err)
@@ -212,8 +212,8 @@ func TestOwnFiles(t *testing.T) {
 
 // TestFilters holds that only_events and exclude_events choose by the type of events, with patterns.
 func TestFilters(t *testing.T) {
-	s, err := Parse("test", "display='T'\nevent_types=['push']\nevent='{{.e}}'\ntopic='t'\n"+
-		"[[events]]\nname='*'\ntext='x'", nil)
+	s, err := parseService("test", "display='T'\nevent_types=['push']\nevent='{{.e}}'\ntopic='t'\n"+
+		"[[events]]\nname='*'\ntext='x'", newProgram())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,4 +354,13 @@ func BenchmarkServices(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "payloads/s")
+}
+
+// BenchmarkIncluded measures the reading of all included services, which every start does.
+func BenchmarkIncluded(b *testing.B) {
+	for range b.N {
+		if _, err := Included(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"sync"
 	"text/template"
@@ -46,6 +47,19 @@ func newProgram() *program {
 	p := &program{patterns: map[string]*regexp.Regexp{}, done: map[*parse.Tree]bool{}}
 	p.set = template.New("").Option("missingkey=error").Funcs((&execution{program: p}).functions())
 	return p
+}
+
+// clone returns a program with the same templates, to which others can be added. The templates are not parsed again.
+func (p *program) clone() *program {
+	return &program{set: p.cloneSet(), patterns: maps.Clone(p.patterns), done: maps.Clone(p.done)}
+}
+
+func (p *program) cloneSet() *template.Template {
+	set, err := p.set.Clone()
+	if err != nil {
+		panic("BUG: a parsed template cannot be cloned: " + err.Error()) // only after an execution
+	}
+	return set
 }
 
 // add parses a template and stores it under a name. The templates that it defines become part of the program.
@@ -95,11 +109,7 @@ func (p *program) take(root any, r Request) *instance {
 	i, ok := p.idle.Get().(*instance)
 	if !ok {
 		run := &execution{program: p}
-		set, err := p.set.Clone()
-		if err != nil {
-			panic("integrations: a parsed template cannot be cloned: " + err.Error()) // only after an execution
-		}
-		i = &instance{set: set.Funcs(run.functions()), run: run}
+		i = &instance{set: p.cloneSet().Funcs(run.functions()), run: run}
 	}
 	i.run.root, i.run.request, i.run.steps, i.run.captured, i.run.orders = root, r, 0, nil, nil
 	return i
