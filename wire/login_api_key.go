@@ -104,7 +104,7 @@ func accountByPassword(c *Call, email, password string) (a *Account, hash string
 		return nil, "", errRealmDeactivated()
 	}
 	if !realm.ValidEmail(email) {
-		return nil, "", errInvalidLoginEmail()
+		return nil, "", realm.ErrInvalidEmail()
 	}
 	a, ok := c.Server.AccountByEmail(c.Realm, email)
 	// checking "" takes the same time, so that timing does not reveal which accounts exist
@@ -124,8 +124,6 @@ func accountByPassword(c *Call, email, password string) (a *Account, hash string
 func errAccountDeactivated() error {
 	return realm.Refuse(realm.Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
 }
-
-func errInvalidLoginEmail() error { return realm.BadRequest("Enter a valid email address.") }
 
 // checkPassword checks a password against a hash. It refuses after too many attempts for that account. The hash ""
 // never matches and takes as long as a real one.
@@ -171,7 +169,7 @@ func devFetchKey(c *Call, f devFetchKeyForm) (Answer, error) {
 		return nil, realm.Refuse(realm.NotFound, "NONEXISTENT_SUBDOMAIN", "Invalid subdomain")
 	}
 	if !realm.ValidEmail(f.Username) {
-		return nil, errInvalidLoginEmail()
+		return nil, realm.ErrInvalidEmail()
 	}
 	a, ok := c.Server.AccountByEmail(c.Realm, f.Username)
 	if !ok {

@@ -77,7 +77,7 @@ func RequestOrganization(c *Call, l realm.EmailedLink, now int64) error {
 		return err
 	}
 	if !realm.ValidEmail(l.Email) {
-		return realm.BadRequest("Enter a valid email address.")
+		return realm.ErrInvalidEmail()
 	}
 	o := c.Tools.Organizations.First()
 	if o.Realm == 0 {

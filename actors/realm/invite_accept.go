@@ -77,7 +77,7 @@ func (c AcceptInvite) Decide(t *Turn) (UserID, error) {
 		email = strings.TrimSpace(c.Email)
 	}
 	if !ValidEmail(email) {
-		return 0, BadRequest("Enter a valid email address.")
+		return 0, ErrInvalidEmail()
 	}
 	if fault := t.addressProblem(email); fault != "" {
 		return 0, BadRequest("%s", fault)

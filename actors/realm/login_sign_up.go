@@ -47,7 +47,7 @@ func (v View) checkSignUp(email string) error {
 	case !v.SignUpOpen():
 		return Refuse(Forbidden, "BAD_REQUEST", "You need an invitation to join this organization.")
 	case !ValidEmail(email):
-		return BadRequest("Enter a valid email address.")
+		return ErrInvalidEmail()
 	}
 	return v.checkEmailDomain(email)
 }

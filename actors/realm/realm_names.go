@@ -130,3 +130,6 @@ func ValidEmail(e string) bool {
 	}
 	return host == "localhost" || strings.ContainsRune(host, '.')
 }
+
+// ErrInvalidEmail refuses an email address that is not valid.
+func ErrInvalidEmail() error { return BadRequest("Enter a valid email address.") }

@@ -498,7 +498,7 @@ func (v View) CheckNewUser(email, name string) error {
 	email = strings.TrimSpace(email)
 	switch {
 	case !ValidEmail(email) && v.System:
-		return BadRequest("Enter a valid email address.")
+		return ErrInvalidEmail()
 	case !ValidEmail(email):
 		return BadRequest("Bad name or username")
 	case !v.System:

@@ -112,7 +112,8 @@ func (s *Server) writeNotFound(ctx *fasthttp.RequestCtx) {
 		s.writeError(ctx, fasthttp.StatusNotFound, "Not found")
 		return
 	}
-	s.writePage(s.pageRequest(ctx), errNoPage, web.Failure("Page not found", errNoPage.Msg))
+	page, err := pageNotFound()
+	s.writePage(s.pageRequest(ctx), err, page)
 }
 
 // openPage makes the checks that all pages share. It returns the page to show if one fails.

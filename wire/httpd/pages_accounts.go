@@ -73,7 +73,7 @@ func (s *Server) registerPage(p *pageRequest) (web.View, error) {
 	if err != nil {
 		return web.Register(email, s.formErrorText(err)), err
 	}
-	return web.Message("Check your email", "We have sent an email to this address. To continue, follow its link."), nil
+	return linkSentPage()
 }
 
 // signUpOpen reports whether visitors can sign up in the organization.
@@ -127,7 +127,7 @@ func (s *Server) forgottenPasswordPage(p *pageRequest) (web.View, error) {
 	email := strings.TrimSpace(p.field("email"))
 	err := s.countEmailForm(p, email)
 	if err == nil && !realm.ValidEmail(email) {
-		err = realm.BadRequest("Enter a valid email address.")
+		err = realm.ErrInvalidEmail()
 	}
 	if err != nil {
 		return web.ForgottenPassword(email, s.formErrorText(err)), err
@@ -198,7 +198,7 @@ func (s *Server) unsubscribePage(p *pageRequest) (web.View, error) {
 // findAccountsPage sends users the addresses of the organizations in which they have accounts.
 func (s *Server) findAccountsPage(p *pageRequest) (web.View, error) {
 	if s.options.Tools.Organizations == nil || !s.sendsEmail() {
-		return web.Failure("Page not found", "There is no page at this address."), errNoPage
+		return pageNotFound()
 	}
 	if !p.posted() {
 		return web.FindAccounts("", ""), nil
@@ -211,7 +211,7 @@ func (s *Server) findAccountsPage(p *pageRequest) (web.View, error) {
 	}
 	for _, email := range list {
 		if !realm.ValidEmail(email) {
-			err = realm.BadRequest("Enter a valid email address.")
+			err = realm.ErrInvalidEmail()
 		}
 	}
 	for _, email := range list {
@@ -232,7 +232,7 @@ func (s *Server) findAccountsPage(p *pageRequest) (web.View, error) {
 func (s *Server) goPage(p *pageRequest) (web.View, error) {
 	orgs := s.options.Tools.Organizations
 	if orgs == nil {
-		return web.Failure("Page not found", "There is no page at this address."), errNoPage
+		return pageNotFound()
 	}
 	_, root := orgs.Find("")
 	scheme, host, _ := strings.Cut(root.URL, "://")
@@ -250,3 +250,11 @@ func (s *Server) goPage(p *pageRequest) (web.View, error) {
 }
 
 var errNoPage = realm.Missing("There is no page at this address.")
+
+// pageNotFound is the page of an address that the server does not have.
+func pageNotFound() (web.View, error) { return web.Failure("Page not found", errNoPage.Msg), errNoPage }
+
+// linkSentPage says that the address of a form got a link.
+func linkSentPage() (web.View, error) {
+	return web.Message("Check your email", "We have sent an email to this address. To continue, follow its link."), nil
+}

@@ -32,7 +32,7 @@ func (s *Server) newOrganizationPage(p *pageRequest) (web.View, error) {
 	if err != nil {
 		return web.NewOrganization(l.Email, l.Org, l.Subdomain, s.formErrorText(err)), err
 	}
-	return web.Message("Check your email", "We have sent an email to this address. To continue, follow its link."), nil
+	return linkSentPage()
 }
 
 // createOrganizationPage creates an organization and logs its owner in there.
