@@ -108,8 +108,7 @@ func OpenSession(c *Call, login realm.LogIn) (realm.OpenedBrowserSession, error)
 	if c.Tools.Emails != nil {
 		cmd.Compose = func(l realm.LoginEmail) realm.Email { return c.Tools.Emails.NewLogin(l, c.Site) }
 	}
-	system := &Call{Server: c.Server, Realm: c.Realm, Caller: realm.Caller{System: true, Client: c.Caller.Client}}
-	return Execute(system, cmd)
+	return Execute(c.asServer(), cmd)
 }
 
 // CSRFToken returns the token that every request of a browser session that changes something must contain. It stays
