@@ -116,7 +116,7 @@ type Options struct {
 	// Preloaded is what Preload read from a copy of the disk; nil: nothing. Open takes it over.
 	Preloaded *Preloaded
 
-	// Limits are the limits of what users of each realm can create; fields that are 0 have their defaults.
+	// Limits are the limits of the things that users of each realm create; fields that are 0 have their defaults.
 	Limits realm.Limits
 	// UnackedBytes is the limit of the unacked events of all realms, in bytes; one realm can use half of it. 0: the
 	// default, MaxUnackedTotal.

@@ -148,8 +148,8 @@ func (a *realmActor) handleEarlyPresence(rows []realm.EncodedRow) {
 	})
 }
 
-// handlePresenceSaved continues what waited for rows of presence. An error is only logged: if the disk has failed, the
-// next append ends the process.
+// handlePresenceSaved continues the work that waited for rows of presence. An error is only logged: if the disk has
+// failed, the next append ends the process.
 func (a *realmActor) handlePresenceSaved(m presenceSaved) {
 	a.savingPresence = false
 	if m.err != nil {

@@ -71,7 +71,7 @@ type overloadPhase struct {
 	Recovery    float64 `json:"recovery_s"`
 }
 
-// overloadResult is what --json writes.
+// overloadResult is the content of the file of --json.
 type overloadResult struct {
 	Machine string          `json:"machine"`
 	Phases  []overloadPhase `json:"phases"`

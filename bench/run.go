@@ -166,7 +166,7 @@ func (r *run) openSetup() (err error) {
 	return r.buildCrowd()
 }
 
-// closeSetup ends what openSetup started.
+// closeSetup ends the work that openSetup started.
 func (r *run) closeSetup() {
 	if r.sampler != nil {
 		r.sampler.close()

@@ -135,7 +135,7 @@ func TestAppendWaitsForSpace(t *testing.T) {
 	same(t, "rows after a power loss", rows(t, after, 1), []string{"1 r=x"})
 }
 
-// A store can be closed while it is full, and opened again; what was acknowledged is there.
+// A store can be closed while it is full, and opened again; acknowledged data is there.
 func TestCloseAndOpenOnAFullDisk(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	d := newSmallDisk(disk, 30)

@@ -15,7 +15,8 @@ const (
 	MaxPageBytes = 8 << 20
 	// foundMessageBytes is about the size of a message in the answer without its text, reactions and history.
 	foundMessageBytes = 600
-	// reactionBytes and submessageBytes are about the sizes of a reaction and of a submessage without its text.
+	// reactionBytes, submessageBytes and revisionBytes are about the sizes of a reaction, and of a submessage and a
+	// revision without its text.
 	reactionBytes, submessageBytes, revisionBytes = 160, 120, 120
 	// memoryStep is how many bytes of memory an answer asks for at a time.
 	memoryStep = 256 << 10
@@ -33,7 +34,7 @@ func (m *answerMemory) add(n int) error {
 		return nil
 	}
 	more := m.used - m.held
-	if m.held > 0 || more >= memoryStep { // a small answer takes what it needs
+	if m.held > 0 || more >= memoryStep { // a small answer takes no more than it needs
 		more = max(more, memoryStep)
 	}
 	if err := m.call.holdMemory(more); err != nil {

@@ -117,7 +117,7 @@ type apnsForm struct {
 	App   string `form:"appid,required,maxlen=200"`
 }
 
-// appPattern is what the id of an app on Apple's devices looks like (protocol). The push bouncer refuses others.
+// appPattern matches the ids of apps on Apple's devices (protocol). The push bouncer refuses others.
 var appPattern = regexp.MustCompile(`^[.a-zA-Z0-9-]+$`)
 
 func addAPNsToken(c *Call, f apnsForm) (realm.AddPushToken, error) {

@@ -11,7 +11,8 @@ const (
 	OrganizationLink EmailedLinkKind = 3 // confirms the address of the owner of a new organization
 )
 
-// EmailedLink is what a link in an email confirms or permits. The link itself is signed and never stored.
+// EmailedLink is the content of a link in an email: an address to confirm, or a change that it permits. The link
+// itself is signed and never stored.
 type EmailedLink struct {
 	Kind  EmailedLinkKind
 	Email string // address to which the link was sent

@@ -360,7 +360,7 @@ func (c WarnBotOwnerOfPayload) Decide(t *Turn) (Done, error) {
 }
 
 // payloadWarningInterval is the minimum time between two warnings of one kind to one bot owner, in seconds. A service
-// repeats what does not fit with every event.
+// repeats the same fault with every event.
 const payloadWarningInterval = 24 * 60 * 60
 
 // maxWarningsRead bounds how many messages of the conversation are searched for an earlier warning. The owner gets at

@@ -42,7 +42,7 @@ type Realm struct {
 	// cache holds JSON encoded from rows, with the version of the rows it was made from.
 	cache jsonCache
 
-	limits Limits // of what users can create; see SetLimits
+	limits Limits // of the things that users create; see SetLimits
 }
 
 // New returns an empty organization without users or settings. Its first fact must be Founded.

@@ -1,6 +1,6 @@
 package realm
 
-// Limits are the limits of what users can create that an operator can set. A field that is 0 has its default.
+// Limits are the operator's limits of the things that users create. A field that is 0 has its default.
 type Limits struct {
 	Channels         int // in the organization, archived ones included
 	ChannelsPerDay   int // created by a user below administrator, together with the bots of that user
@@ -223,8 +223,8 @@ func (p Profile) size() (n int) {
 	return n
 }
 
-// checkRegistrationSize refuses what would make the shared part of registrations larger than the limit, by more bytes.
-// It takes up to a millisecond or two in a large organization. System callers have no limit.
+// checkRegistrationSize refuses a change that would make the shared part of registrations larger than the limit, by
+// more bytes. It takes up to a millisecond or two in a large organization. System callers have no limit.
 func (t *Turn) checkRegistrationSize(more int) error {
 	if t.System || more <= 0 {
 		return nil
@@ -240,7 +240,7 @@ func (t *Turn) checkRegistrationSize(more int) error {
 // scheduled messages and reminders: the user's registrations contain all of them.
 const MaxOwnTexts = 4 << 20
 
-// checkOwnTexts refuses a list of texts that would become too large. name is what the texts are, in the plural.
+// checkOwnTexts refuses a list of texts that would become too large. name is the plural noun for the texts.
 func checkOwnTexts(name string, bytes int) error {
 	if bytes > MaxOwnTexts {
 		return BadRequest("Too much text in %s (limit: %d bytes)", name, MaxOwnTexts)

@@ -100,7 +100,8 @@ var gzipWriters = sync.Pool{New: func() any {
 	return w
 }}
 
-// partsWriter collects what is written to it in parts of equal size, so that nothing is copied when it grows.
+// partsWriter collects the bytes that are written to it in parts of equal size, so that nothing is copied when it
+// grows.
 type partsWriter struct {
 	body *partsBody
 	size int

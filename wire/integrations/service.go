@@ -348,5 +348,5 @@ func (s *Service) message(i *instance, at int, dot any) (m Message, send bool, e
 	return m, m.Text != "", nil
 }
 
-// plainTopic takes out of a topic what is there for Markdown only.
+// plainTopic removes the characters of a topic that are there for Markdown only.
 func plainTopic(s string) string { return strings.NewReplacer(gap, "", mark, "").Replace(s) }

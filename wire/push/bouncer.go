@@ -113,7 +113,7 @@ func (b *Bouncer) postForm(path string, form url.Values) ([]byte, error) {
 	return b.do(request{method: "POST", path: path, kind: formType, body: []byte(form.Encode())})
 }
 
-// rights is what answers say about an organization.
+// rights is the part of answers about an organization.
 type rights struct {
 	CanPush bool     `json:"can_push"`
 	End     *float64 `json:"expected_end_timestamp"`
@@ -133,7 +133,7 @@ func (r *rights) command() *realm.SetPushRights {
 // reasonMark is before the bouncer's reason in the text of a refusal (protocol).
 const reasonMark = "Reason provided by the server: "
 
-// rightsOf returns what a refusal says about the organization, or nil.
+// rightsOf returns the rights of the organization in a refusal, or nil.
 func rightsOf(err error) *realm.SetPushRights {
 	var refused *wire.BouncerRefusal
 	if !errors.As(err, &refused) {

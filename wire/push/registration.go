@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// keyLetters are what keys consist of; maxHostname limits hostnames (protocol).
+// keyLetters are the letters of keys; maxHostname limits hostnames (protocol).
 const (
 	keyLength   = 64
 	keyLetters  = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -40,7 +40,7 @@ func NewAccount(address string) BouncerAccount {
 	return BouncerAccount{URL: address, Org: uuid.NewString(), Key: newKey()}
 }
 
-// ServerRegistration is what a server tells the bouncer about itself.
+// ServerRegistration is a server's description of itself for the bouncer.
 type ServerRegistration struct {
 	Hostname, Contact string
 	Rotate            bool // replaces the key by a new one

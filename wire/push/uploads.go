@@ -132,7 +132,7 @@ func (u *Uploader) untilNext() time.Duration {
 	return next.Sub(now)
 }
 
-// OrgRights is what the bouncer answered about one organization.
+// OrgRights is the bouncer's answer about one organization.
 type OrgRights struct {
 	Realm realm.ID
 	Site  wire.Site

@@ -85,7 +85,7 @@ type metric struct {
 	kind    prometheus.ValueType
 	meaning string
 	read    func(r *metricReading) int64
-	scale   float64 // what read returns is multiplied by it; 0: by 1
+	scale   float64 // the result of read is multiplied by it; 0: by 1
 	desc    *prometheus.Desc
 }
 

@@ -21,7 +21,7 @@ import (
 // does not contain it, as it does not contain the secret: parley push register --transfer gets the account back.
 const PushAccountFile = "push-account.json"
 
-// pushService is what the operator's commands use of push notifications.
+// pushService is the part of push notifications that the operator's commands use.
 type pushService struct {
 	data     string
 	fixed    bool                 // the settings name the account
@@ -200,7 +200,7 @@ func (o *operator) describeRights(list []push.OrgRights) []any {
 	return out
 }
 
-// pushStatus asks the bouncer what it allows.
+// pushStatus asks the bouncer for the rights of the organizations.
 func pushStatus(o *operator, _ map[string]string) (any, error) {
 	b, uploader, err := o.connection("")
 	if err != nil {

@@ -608,7 +608,7 @@ func (s *Settings) Check(given func(name string) bool) error {
 	return nil
 }
 
-// realmLimits returns the limits of what users of an organization can create.
+// realmLimits returns the limits of the things that users of an organization create.
 func (s *Settings) realmLimits() realm.Limits {
 	limit := func(n int) int {
 		if n == 0 {

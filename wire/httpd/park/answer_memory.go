@@ -52,7 +52,7 @@ func (m *answerMemory) holdForCaller(r *request, caller string, n, limit int64) 
 	defer m.mu.Unlock()
 	before, more := m.callers[caller], n
 	if r.caller == "" {
-		more += r.answerBytes // what was held before counts too from now on
+		more += r.answerBytes // earlier bytes count too from now on
 	}
 	if others := before + more - n - r.answerBytes; others > 0 && before+more > limit {
 		return false
