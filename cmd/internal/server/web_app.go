@@ -65,7 +65,8 @@ func (s *Server) announceWebApp() {
 				}
 			}
 		}
-		if err := os.WriteFile(path+".new", []byte(page+"\n"), 0o600); err == nil {
+		err := os.WriteFile(path+".new", []byte(page+"\n"), 0o600)
+		if err == nil {
 			err = os.Rename(path+".new", path)
 		}
 		if err != nil {
