@@ -32,6 +32,7 @@ func (s *Server) addWebAppRoutes() {
 		ctx.SetContentType("text/plain; charset=utf-8")
 		ctx.SetBodyString(robots)
 	}))
+	s.router.ANY("/thumbnail", s.readOnly(redirectToUpload))
 	app := s.options.WebApp
 	if app == nil {
 		return
@@ -61,6 +62,18 @@ func (s *Server) addWebAppRoutes() {
 		}}
 		s.router.ANY(path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &r) })
 	}
+}
+
+// redirectToUpload redirects from an older address of thumbnails to the upload (protocol). Other files have none.
+func redirectToUpload(ctx *fasthttp.RequestCtx) {
+	setCommonHeaders(ctx)
+	target := "/" + strings.TrimPrefix(string(ctx.QueryArgs().Peek("url")), "/")
+	if !strings.HasPrefix(target, "/user_uploads/") || safeNext(target) != target {
+		ctx.SetStatusCode(fasthttp.StatusForbidden)
+		return
+	}
+	ctx.Response.Header.Set("Location", target)
+	ctx.SetStatusCode(fasthttp.StatusFound)
 }
 
 // webAppPage writes the page of the web app, with the state of the caller. language is that of the address, or "".
