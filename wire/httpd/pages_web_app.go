@@ -52,7 +52,9 @@ func (s *Server) addWebAppRoutes() {
 		ctx.Response.Header.Set("Location", webapp.StaticPath+"images/favicon.svg")
 		ctx.SetStatusCode(fasthttp.StatusFound)
 	}))
+	var codes []string
 	for _, l := range app.Languages() {
+		codes = append(codes, l.Code)
 		path := "/" + l.Code
 		if slices.ContainsFunc(pageRoutes(), func(r pageRoute) bool { return r.path == path }) {
 			continue // such as /new: it is also the code of a language
@@ -62,6 +64,7 @@ func (s *Server) addWebAppRoutes() {
 		}}
 		s.router.ANY(path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &r) })
 	}
+	s.webAppLanguage = web.NewMatcher(codes)
 }
 
 // redirectToUpload redirects from an older address of thumbnails to the upload (protocol). Other files have none.
@@ -172,11 +175,7 @@ func (s *Server) visitorLanguage(p *pageRequest) string {
 	if s.options.WebApp.HasLanguage(chosen) {
 		return chosen
 	}
-	var codes []string
-	for _, l := range s.options.WebApp.Languages() {
-		codes = append(codes, l.Code)
-	}
-	return web.MatchAmong(codes, string(p.ctx.Request.Header.Peek("Accept-Language")))
+	return s.webAppLanguage(string(p.ctx.Request.Header.Peek("Accept-Language")))
 }
 
 // serveWebAppFile sends a file of the web app by its path below webapp.StaticPath. It reports false, and answers
