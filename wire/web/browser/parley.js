@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
+import http from 'node:http';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -37,6 +38,17 @@ async function freePort() {
   return port;
 }
 
+// send sends a request to a server of this machine, with a Host header of its own if that is wanted: names below
+// localhost are known to browsers only.
+export async function send({ method = 'GET', port, path: to, headers = {} }, body = '') {
+  const request = http.request({ host: '127.0.0.1', port, method, path: to, headers, agent: false });
+  request.end(body);
+  const [answer] = await once(request, 'response');
+  let text = '';
+  for await (const piece of answer.setEncoding('utf8')) text += piece;
+  return { status: answer.statusCode, headers: answer.headers, text };
+}
+
 export class Parley {
   #process;
   #options;
@@ -58,21 +70,17 @@ export class Parley {
   // start starts the program, also after a kill: the data directory is the same.
   async start() {
     const log = fs.openSync(this.log, 'a');
+    const served = this.#served();
     this.#process = spawn(PROGRAM, ['serve', '--data', this.data, '--listen', `127.0.0.1:${this.port}`, '--demo',
       ...this.#options], { stdio: ['ignore', log, log] });
     fs.closeSync(log);
     const ended = once(this.#process, 'exit').then(() => { throw new Error(`the server ended:\n${this.text()}`); });
     ended.catch(() => {});
-    await Promise.race([ended, eventually('the server answers', () => this.#answers(), READY_MS)]);
+    await Promise.race([ended, eventually('the server serves', () => this.#served() > served, READY_MS)]);
   }
 
-  #answers() {
-    return new Promise((resolve) => {
-      const socket = net.connect(this.port, '127.0.0.1');
-      socket.once('connect', () => { socket.destroy(); resolve(true); });
-      socket.once('error', () => resolve(false));
-    });
-  }
+  // #served returns how often the program has said that it is ready.
+  #served() { return this.text().split('msg=serving ').length; }
 
   // text returns the output of the program.
   text() { return fs.readFileSync(this.log, 'utf8'); }
@@ -110,22 +118,18 @@ export class Parley {
     }
   }
 
-  // key returns the API key of an account of the demo organization.
-  key(email) {
-    const found = this.text().match(new RegExp(`^ +${email.replaceAll('.', '\\.')} .* (\\w{32})$`, 'm'));
-    if (!found) throw new Error(`the server printed no key of ${email}`);
-    return found[1];
-  }
-
   // call sends a request of an app with the account's API key, and returns the parsed answer, which must be a success.
   async call(email, method, endpoint, form = {}) {
-    const query = new URLSearchParams(form).toString();
-    const url = `http://127.0.0.1:${this.port}/api/v1/${endpoint}`;
-    const authorization = `Basic ${Buffer.from(`${email}:${this.key(email)}`).toString('base64')}`;
-    const answer = await fetch(method === 'GET' ? `${url}?${query}` : url, { method, headers: { authorization },
-      body: method === 'GET' ? undefined : new URLSearchParams(form) });
-    const body = await answer.json();
-    if (body.result !== 'success') throw new Error(`${method} ${endpoint}: ${answer.status} ${JSON.stringify(body)}`);
+    const key = (await this.#send('', 'POST', 'dev_fetch_api_key', { username: email })).api_key;
+    return this.#send(`Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`, method, endpoint, form);
+  }
+
+  async #send(authorization, method, endpoint, form) {
+    const { host } = new URL(this.site);
+    const { status, text } = await send({ method, port: this.port, path: `/api/v1/${endpoint}`, headers: { host,
+      authorization, 'content-type': 'application/x-www-form-urlencoded' } }, new URLSearchParams(form).toString());
+    const body = JSON.parse(text);
+    if (body.result !== 'success') throw new Error(`${method} ${endpoint}: ${status} ${text}`);
     return body;
   }
 
@@ -139,7 +143,7 @@ export class Parley {
 
   // link waits for an email to an address with a link to a path, and returns the newest one's link.
   link(to, start) {
-    const pattern = new RegExp(`https?://[^/\\s]+${start}[\\w./-]+`);
+    const pattern = new RegExp(`https?://[^/\\s]+${start}[\\w./-]*`);
     return eventually(`an email to ${to} with a link to ${start}`,
       () => this.emails(to).reverse().map((x) => x.match(pattern)?.[0]).find(Boolean));
   }

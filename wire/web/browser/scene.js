@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, test } from 'node:test';
 import { chromium } from 'playwright-core';
-import { Parley, TIMEOUT_MS } from './parley.js';
+import { PASSWORD, Parley, TIMEOUT_MS, send } from './parley.js';
 
 const SCENE_MS = 90_000; // the longest scene takes a tenth of this
 const AXE = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -136,20 +136,44 @@ export class Profile {
     }
   }
 
-  // press clicks a button and waits for the page that follows. It returns the answer of the last request.
-  async press(button) {
+  // press clicks a button and waits for the page that follows, whose answer must have the status.
+  async press(button, status = 200) {
+    await this.#go(this.page.getByRole('button', { name: button, exact: true }), status);
+  }
+
+  // follow clicks a link and waits for its page.
+  async follow(link, status = 200) {
+    await this.#go(this.page.getByRole('link', { name: link, exact: true }), status);
+  }
+
+  async #go(element, status) {
+    if (status >= 400) this.expect(new RegExp(`Failed to load resource: .* status of ${status} `));
+    const isPage = (r) => r.frame() === this.page.mainFrame() && r.request().isNavigationRequest() &&
+      (r.status() < 300 || r.status() >= 400);
     const [answer] = await Promise.all([
-      this.page.waitForEvent('domcontentloaded').then(() => this.page.waitForLoadState()),
-      this.page.getByRole('button', { name: button, exact: true }).click(),
+      this.page.waitForResponse(isPage),
+      this.page.waitForEvent('domcontentloaded'),
+      element.click(),
     ]);
-    return answer;
+    assert.equal(answer.status(), status, `status of ${answer.url()}`);
+    await this.page.waitForLoadState();
   }
 
   // logIn logs in with the form.
-  async logIn(email, password) {
+  async logIn(email, password = PASSWORD) {
     await this.visit('/login/');
     await this.fill({ 'Email address': email, Password: password });
     await this.press('Log in');
+    assert.equal(await this.user(), email);
+  }
+
+  // user returns the email address of the user that the profile's session belongs to, or null.
+  async user(site = this.server.site) {
+    const { host, port } = new URL(site);
+    const cookie = (await this.context.cookies(site)).map((x) => `${x.name}=${x.value}`).join('; ');
+    const { status, text } = await send({ port, path: '/json/users/me', headers: { host, cookie } });
+    assert.ok([200, 401].includes(status), `status ${status}`);
+    return status === 200 ? JSON.parse(text).delivery_email : null;
   }
 
   // cookie returns a cookie by its name.
