@@ -194,33 +194,6 @@ scene('a visitor creates an organization where the operator allows it', async (s
   await boss.accessible();
 });
 
-scene('a link in an email switches off emails like it, for each kind', async (s) => {
-  const parley = await s.serve();
-  await parley.setPassword('bo@example.org');
-  const bo = (method, path, form) => parley.call('bo@example.org', method, path, form);
-  const { user_id: id } = await bo('GET', 'users/me');
-  await bo('PATCH', 'settings', { email_notifications_batching_period_seconds: '1' });
-  await parley.call('ann@example.org', 'POST', 'messages', { type: 'direct', to: `[${id}]`, content: 'hi' });
-  const browser = await s.profile(parley);
-  await browser.logIn('bo@example.org');
-  await browser.press('Log out');
-  const settings = { missed_messages: 'enable_offline_email_notifications', login: 'enable_login_emails' };
-  for (const [kind, setting] of Object.entries(settings)) {
-    const enabled = async () => (await bo('POST', 'register', { event_types: '["user_settings"]',
-      client_capabilities: '{"user_settings_object":true,"notification_settings_null":true}' })).user_settings[setting];
-    const link = await parley.link('bo@example.org', `/accounts/unsubscribe/${kind}/`);
-    await browser.visit(link);
-    await browser.accessible();
-    assert.equal(await enabled(), true, `${kind}: opening the link changes nothing`);
-    await browser.press('Unsubscribe');
-    await browser.accessible();
-    assert.equal(await enabled(), false, kind);
-    await browser.visit(`${link}x`, 404);
-  }
-  await browser.visit('/accounts/unsubscribe/nonesuch/1.x', 404);
-  await browser.accessible();
-});
-
 scene('unknown addresses and missing rights are pages too', async (s) => {
   const parley = await s.serve();
   const visitor = await s.profile(parley);

@@ -1,6 +1,6 @@
 // Login and logout with the form.
 import assert from 'node:assert/strict';
-import { PASSWORD, sleep } from './parley.js';
+import { PASSWORD } from './parley.js';
 import { scene } from './scene.js';
 
 const LOGIN = { 'Email address': 'ann@example.org', Password: PASSWORD };
@@ -128,17 +128,4 @@ scene('a deactivated organization says so', async (s) => {
   await parley.operate('realm', 'reopen');
   await ann.visit('/');
   assert.equal(ann.path(), '/login/', 'a session from before goes on');
-});
-
-scene('a login from a device that is new sends an email, a second one from it none', async (s) => {
-  const parley = await s.serve();
-  await parley.setPassword('ann@example.org');
-  const logins = () => parley.emails('ann@example.org').filter((x) => /New login/.test(x));
-  const ann = await s.profile(parley);
-  await ann.logIn('ann@example.org');
-  await parley.link('ann@example.org', '/accounts/sessions/');
-  await ann.press('Log out');
-  await ann.logIn('ann@example.org');
-  await sleep(300);
-  assert.equal(logins().length, 1);
 });

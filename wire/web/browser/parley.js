@@ -141,6 +141,11 @@ export class Parley {
       .replaceAll('\r\n ', ' ').replaceAll('=3D', '=')).filter((x) => x.includes(`To: <${to}>`));
   }
 
+  // email waits for an email to an address that fits a pattern.
+  email(to, pattern) {
+    return eventually(`an email to ${to} with ${pattern}`, () => this.emails(to).find((x) => pattern.test(x)));
+  }
+
   // link waits for an email to an address with a link to a path, and returns the newest one's link.
   link(to, start) {
     const pattern = new RegExp(`https?://[^/\\s]+${start}[\\w./-]*`);

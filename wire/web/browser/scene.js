@@ -22,8 +22,8 @@ async function launched() {
 after(async () => (await browser)?.close());
 
 // scene adds a test. Its body gets a Scene, which ends the servers and profiles that it has started.
-export function scene(name, body) {
-  test(name, { timeout: SCENE_MS }, async () => {
+export function scene(name, body, timeout = SCENE_MS) {
+  test(name, { timeout }, async () => {
     const s = new Scene();
     try {
       await body(s);
@@ -190,14 +190,16 @@ export class Profile {
   }
 
   // fetch sends a request from a script of the page, where its policy allows that, and returns its status and body.
+  // A body of URLSearchParams is sent as a form.
   fetch(address, options = {}) {
-    return this.page.evaluate(async ([to, how]) => {
-      const answer = await fetch(to, how);
+    const form = options.body instanceof URLSearchParams ? options.body.toString() : null;
+    return this.page.evaluate(async ([to, how, encoded]) => {
+      const answer = await fetch(to, encoded === null ? how : { ...how, body: new URLSearchParams(encoded) });
       const text = await answer.text();
       let json;
       try { json = JSON.parse(text); } catch { /* a page */ }
       return { status: answer.status, text, json };
-    }, [address, options]);
+    }, [address, form === null ? options : { ...options, body: null }, form]);
   }
 
   // accessible checks the page with axe-core: in light and dark, at the width of a desktop and of a phone, where it
