@@ -126,8 +126,11 @@ export class Parley {
 
   async #send(authorization, method, endpoint, form) {
     const { host } = new URL(this.site);
-    const { status, text } = await send({ method, port: this.port, path: `/api/v1/${endpoint}`, headers: { host,
-      authorization, 'content-type': 'application/x-www-form-urlencoded' } }, new URLSearchParams(form).toString());
+    const fields = new URLSearchParams(form).toString();
+    const inQuery = method === 'GET';
+    const { status, text } = await send({ method, port: this.port,
+      path: `/api/v1/${endpoint}${inQuery ? `?${fields}` : ''}`,
+      headers: { host, authorization, 'content-type': 'application/x-www-form-urlencoded' } }, inQuery ? '' : fields);
     const body = JSON.parse(text);
     if (body.result !== 'success') throw new Error(`${method} ${endpoint}: ${status} ${text}`);
     return body;

@@ -148,15 +148,17 @@ export class Profile {
 
   async #go(element, status) {
     if (status >= 400) this.expect(new RegExp(`Failed to load resource: .* status of ${status} `));
-    const isPage = (r) => r.frame() === this.page.mainFrame() && r.request().isNavigationRequest() &&
-      (r.status() < 300 || r.status() >= 400);
-    const [answer] = await Promise.all([
-      this.page.waitForResponse(isPage),
-      this.page.waitForEvent('domcontentloaded'),
-      element.click(),
-    ]);
+    const [answer] = await Promise.all([this.#nextPage(), element.click()]);
     assert.equal(answer.status(), status, `status of ${answer.url()}`);
+  }
+
+  // #nextPage waits for the next page, after redirects, and returns its answer.
+  async #nextPage() {
+    const isPage = (r) => r.request().isNavigationRequest() && r.frame() === this.page.mainFrame() &&
+      (r.status() < 300 || r.status() >= 400);
+    const [answer] = await Promise.all([this.page.waitForResponse(isPage), this.page.waitForEvent('domcontentloaded')]);
     await this.page.waitForLoadState();
+    return answer;
   }
 
   // logIn logs in with the form.
@@ -200,6 +202,27 @@ export class Profile {
       try { json = JSON.parse(text); } catch { /* a page */ }
       return { status: answer.status, text, json };
     }, [address, form === null ? options : { ...options, body: null }, form]);
+  }
+
+  // submit sends the page's form, without its button. It returns status and method of the page that follows, after
+  // redirects.
+  async submit() {
+    this.expect(/Failed to load resource: .* status of 40[0-9] /);
+    const [answer] = await Promise.all([this.#nextPage(), this.page.evaluate(() => document.forms[0].submit())]);
+    return { status: answer.status(), method: answer.request().method() };
+  }
+
+  // sends sends a request from a script of the page, with form fields as its body, and returns what the script can read
+  // of the answer, or null.
+  sends(address, options, fields) {
+    return this.page.evaluate(async ([to, how, form]) => {
+      try {
+        const answer = await fetch(to, form ? { ...how, body: new URLSearchParams(form) } : how);
+        return await answer.text() || null;
+      } catch {
+        return null;
+      }
+    }, [address, options, fields]);
   }
 
   // accessible checks the page with axe-core: in light and dark, at the width of a desktop and of a phone, where it
