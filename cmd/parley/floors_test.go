@@ -39,6 +39,7 @@ var allowedImports = map[string][]string{
 	"wire/previews":     {"wire", "wire/dispatch", "wire/markdown", "actors/realm"},
 	"wire/thumbnails":   {"wire", "actors/realm"},
 	"wire/web":          {},
+	"wire/webapp":       {},
 	"wire/contract":     {"wire", "wire/*"},
 	"snapshot/codec":    {"actors/realm", "actors/presence"},
 	"snapshot/search":   {"actors/realm", "actors/realm/ids"},

@@ -40,6 +40,7 @@ type pageRequest struct {
 	browser browserHeaders
 	// language is the language of the page: the user's, or the one that the browser asks for.
 	language web.Language
+	answered bool   // set by a handler that has written the whole answer
 	redirect string // set by a handler: the answer redirects to this path or URL
 	// formTargets are further sources to which the answer to the page's form may redirect, set by a handler.
 	formTargets string
@@ -102,7 +103,9 @@ func (s *Server) servePage(ctx *fasthttp.RequestCtx, r *pageRoute) {
 		ctx.SetStatusCode(fasthttp.StatusFound)
 		return
 	}
-	s.writePage(p, err, view)
+	if !p.answered {
+		s.writePage(p, err, view)
+	}
 }
 
 // pageRequest returns the request of a page, with its session if there is one.
@@ -119,12 +122,35 @@ func (s *Server) pageRequest(ctx *fasthttp.RequestCtx) *pageRequest {
 // Addresses of the API always get JSON.
 func (s *Server) writeNotFound(ctx *fasthttp.RequestCtx) {
 	path := string(ctx.Path())
+	if to := officialPage(path); to != "" && fromBrowser(ctx) && (ctx.IsGet() || ctx.IsHead()) {
+		setPageHeaders(ctx)
+		ctx.Response.Header.Set("Location", to)
+		ctx.SetStatusCode(fasthttp.StatusFound)
+		return
+	}
 	if !fromBrowser(ctx) || strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, webPrefix+"/") {
 		s.writeError(ctx, fasthttp.StatusNotFound, "Not found")
 		return
 	}
 	page, err := pageNotFound()
 	s.writePage(s.pageRequest(ctx), err, page)
+}
+
+// officialSite has the documentation of the protocol's clients and of its API, which this server does not repeat.
+const officialSite = "https://zulip.com"
+
+// officialFolders are the folders of paths to which the web app links and that exist on officialSite.
+var officialFolders = []string{"/help", "/api", "/integrations", "/policies", "/communities", "/apps"}
+
+// officialPage returns the address of a page of the documentation on the official site, or "" if the path is none.
+func officialPage(path string) string {
+	for _, folder := range officialFolders {
+		rest, ok := strings.CutPrefix(path, folder)
+		if ok && (rest == "" || rest[0] == '/') && !strings.HasPrefix(path, apiPrefix+"/") {
+			return officialSite + (&url.URL{Path: path}).EscapedPath()
+		}
+	}
+	return ""
 }
 
 // openPage makes the checks that all pages share. It returns the page to show if one fails.

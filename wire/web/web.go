@@ -102,6 +102,26 @@ func Match(accept string) Language {
 	return languages[index]
 }
 
+// MatchAmong returns the one of several language codes that fits the value of an Accept-Language header best, or "".
+func MatchAmong(codes []string, accept string) string {
+	wanted, _, err := language.ParseAcceptLanguage(accept)
+	if err != nil || len(wanted) == 0 {
+		return ""
+	}
+	var tags []language.Tag
+	var known []string
+	for _, code := range codes {
+		if tag, err := language.Parse(code); err == nil {
+			tags, known = append(tags, tag), append(known, code)
+		}
+	}
+	_, index, confidence := language.NewMatcher(tags).Match(wanted...)
+	if confidence == language.No {
+		return ""
+	}
+	return known[index]
+}
+
 // templates has every template by language and name.
 var templates = parseTemplates()
 
