@@ -88,6 +88,9 @@ type User struct {
 	Timezone string
 	Settings map[string]any // by protocol names
 	Avatar   *File          // nil: a generated one
+	Gravatar bool           // without Avatar: the picture is Gravatar's for the address
+	// AvatarVersion is the version of the picture in addresses; 0: 1.
+	AvatarVersion int
 	// Profile has the values of custom profile fields, by the key of the field.
 	Profile map[string]string
 	// Outgoing services of a bot.

@@ -28,6 +28,7 @@ type Sink interface {
 // Options are the choices of the operator, and the means of the engine, for all formats.
 type Options struct {
 	Team string // Mattermost: only this team
+	Main string // name of the file that the operator gave, if it is not an archive but a file beside its data
 	// Threads says that Slack threads become topics of their own. Without it, they stay in the channel's one topic.
 	Threads bool
 	// Token gets files and user lists from the exporting server; "": nothing is fetched.
