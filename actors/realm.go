@@ -248,7 +248,7 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 		a.srv.countRefusal(err)
 	}
 	if len(facts) > 0 {
-		p.accounts = a.appendToJournal(facts)
+		p.accounts = a.appendToJournal(facts, m.caller.Request)
 		if a.realm.HasJobs() {
 			a.scheduleContinue()
 		}
@@ -272,27 +272,23 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	return p
 }
 
-// appendToJournal sends facts, and the texts that belong to them, to the journal actor. It returns the users whose
-// accounts the facts may have changed.
-func (a *realmActor) appendToJournal(facts []realm.Fact) (accounts []realm.UserID) {
-	b := realm.Batch{Realm: a.realm.ID(), Epoch: a.epoch, After: a.realm.Seq() - realm.Seq(len(facts))}
-	for _, f := range facts {
-		data := a.srv.disk.Encode(f)
-		a.journalBytes += int64(len(data))
-		b.Facts = append(b.Facts, data)
-		if w, ok := f.(realm.TextWriter); ok {
-			for ref, body := range w.Bodies() {
-				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref, Body: body})
-				a.srv.texts.put(a.realm.ID(), ref, *body)
-			}
+// appendToJournal sends facts, and the texts that belong to them, to the journal actor. request is the id of the request
+// that caused them, if it has one. It returns the users whose accounts the facts may have changed.
+func (a *realmActor) appendToJournal(facts []realm.Fact, request string) (accounts []realm.UserID) {
+	b := realm.NewBatch(a.realm, a.epoch, facts, a.srv.disk.Encode)
+	if request != "" {
+		b.Requests = []realm.Request{{ID: request, Seq: a.realm.Seq()}}
+	}
+	for _, t := range b.Texts {
+		if t.Body != nil {
+			a.srv.texts.put(b.Realm, t.Ref, *t.Body)
+			continue
 		}
-		if e, ok := f.(realm.TextEraser); ok {
-			for _, ref := range e.Erased() {
-				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref})
-				a.srv.texts.drop(a.realm.ID(), ref)
-				a.srv.damaged.remove(textKey{a.realm.ID(), ref})
-			}
-		}
+		a.srv.texts.drop(b.Realm, t.Ref)
+		a.srv.damaged.remove(textKey{b.Realm, t.Ref})
+	}
+	for i, f := range facts {
+		a.journalBytes += int64(len(b.Facts[i]))
 		if acc, ok := f.(realm.CredentialChange); ok {
 			accounts = append(accounts, acc.Accounts()...)
 		}
