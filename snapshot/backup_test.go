@@ -126,7 +126,11 @@ func TestRestoreUpTo(t *testing.T) {
 	same(t, "realm 1", tail(t, r, 1, 3), []string{"4 fact 4", "5 fact 5", "6 fact 6"})
 	same(t, "realm 2", tail(t, r, 2, 3), []string{"4 fact 4", "5 fact 5"})
 	c := mustClaim(t, r, 2)
-	mustAppend(t, r, Entry{Realm: 2, Epoch: c.Epoch, After: 5, Requests: []Request{{ID: "r5"}}, Facts: facts("another 6")})
+	mustAppend(
+		t,
+		r,
+		Entry{Realm: 2, Epoch: c.Epoch, After: 5, Requests: []Request{{ID: "r5"}}, Facts: facts("another 6")},
+	)
 	same(t, "realm 2 continues", tail(t, r, 2, 5), []string{"6 another 6"})
 	mustClose(t, r)
 

@@ -15,7 +15,8 @@ func TestFactsHaveOnlyStoredFields(t *testing.T) {
 	for number, f := range realm.TypesByNumber() {
 		for i := range f.NumField() {
 			field := f.Field(i)
-			notStored := strings.HasPrefix(field.Tag.Get("msgpack"), "-") && field.Type != reflect.TypeFor[realm.Body]() &&
+			notStored := strings.HasPrefix(field.Tag.Get("msgpack"), "-") &&
+				field.Type != reflect.TypeFor[realm.Body]() &&
 				field.Type != reflect.TypeFor[*realm.Body]()
 			if !field.IsExported() && !field.Anonymous || notStored {
 				t.Errorf("fact %d, %s: the field %s is not stored", number, f.Name(), field.Name)
