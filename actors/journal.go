@@ -54,9 +54,6 @@ func (j *journalActor) commit() {
 		j.srv.fatal(fmt.Errorf("journal: %w", err))
 		return
 	}
-	for _, b := range j.batches {
-		j.srv.search.Feed(b.Realm, b.Last(), b.Texts)
-	}
 	sent := map[realm.ID]bool{}
 	for i := len(j.waiting) - 1; i >= 0; i-- { // one message a realm, with its newest number
 		w := j.waiting[i]
