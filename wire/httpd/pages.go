@@ -65,15 +65,26 @@ func (p *pageRequest) token() string {
 	return token
 }
 
-// addPageRoutes adds the routes of pages, and of their stylesheet.
+// addPageRoutes adds the routes of pages, and of the two files that they load.
 func (s *Server) addPageRoutes() {
 	for _, r := range pageRoutes() {
 		s.router.ANY(r.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &r) })
 	}
-	style := newConstantAnswer(web.Style())
-	s.router.ANY(web.StylePath, s.readOnly(func(ctx *fasthttp.RequestCtx) {
-		s.writeConstant(ctx, style)
-		ctx.SetContentType("text/css; charset=utf-8")
+	s.addPageFile(web.StylePath, "text/css; charset=utf-8", web.Style())
+	s.addPageFile(web.IconPath, "image/svg+xml", web.Icon())
+	s.router.ANY("/favicon.ico", s.readOnly(func(ctx *fasthttp.RequestCtx) {
+		setCommonHeaders(ctx)
+		ctx.Response.Header.Set("Location", web.IconPath)
+		ctx.SetStatusCode(fasthttp.StatusFound)
+	}))
+}
+
+// addPageFile adds the route of a file whose path changes with its content.
+func (s *Server) addPageFile(path, contentType string, content []byte) {
+	answer := newConstantAnswer(content)
+	s.router.ANY(path, s.readOnly(func(ctx *fasthttp.RequestCtx) {
+		s.writeConstant(ctx, answer)
+		ctx.SetContentType(contentType)
 		ctx.Response.Header.Set("Cache-Control", "public, max-age=31536000, immutable")
 		ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
 	}))
@@ -259,8 +270,9 @@ func (s *Server) writePage(p *pageRequest, err error, view web.View) {
 	ctx.SetBody(body)
 }
 
-// pagePolicy allows a page its stylesheet and forms to this server, nothing else.
-const pagePolicy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+// pagePolicy allows a page its stylesheet, its icon and forms to this server, nothing else.
+const pagePolicy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; " +
+	"frame-ancestors 'none'; base-uri 'none'"
 
 // setPageHeaders keeps a page out of caches and frames. Browsers send its address, which may be a secret, to this
 // server only: they must send it there, to say where a form comes from.

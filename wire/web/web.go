@@ -15,7 +15,7 @@ import (
 	"golang.org/x/text/message/catalog"
 )
 
-//go:embed templates locale style.css
+//go:embed templates locale style.css icon.svg
 var content embed.FS
 
 // Language is a language of pages.
@@ -41,6 +41,12 @@ var StylePath = "/static/parley/style-" + hash(Style()) + ".css"
 
 // Style returns the stylesheet.
 func Style() []byte { return mustRead("style.css") }
+
+// IconPath is the path of the icon that browsers show beside the title of a page. It changes with the content, too.
+var IconPath = "/static/parley/icon-" + hash(Icon()) + ".svg"
+
+// Icon returns the icon.
+func Icon() []byte { return mustRead("icon.svg") }
 
 func hash(b []byte) string {
 	sum := sha256.Sum256(b)
@@ -134,6 +140,7 @@ func parseTemplates() map[language.Tag]map[string]*template.Template {
 		layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
 			"t":     func(english string, args ...any) string { return translate(printer, english, args) },
 			"style": func() string { return StylePath },
+			"icon":  func() string { return IconPath },
 		}).Parse(string(mustRead("templates/layout.html"))))
 		all[tag] = map[string]*template.Template{}
 		for _, f := range files {
