@@ -73,6 +73,9 @@ func (s *Server) addPageRoutes() {
 	s.addPageFile(web.StylePath, "text/css; charset=utf-8", web.Style())
 	s.addPageFile(web.IconPath, "image/svg+xml", web.Icon())
 	s.router.ANY("/favicon.ico", s.readOnly(func(ctx *fasthttp.RequestCtx) {
+		if s.serveWebAppIcon(ctx) {
+			return
+		}
 		setCommonHeaders(ctx)
 		ctx.Response.Header.Set("Location", web.IconPath)
 		ctx.SetStatusCode(fasthttp.StatusFound)
