@@ -372,8 +372,8 @@ func (g generator) presence() testRequest {
 			[]string{"last_update_id=" + g.pick([]string{"-1", "7"}, []string{"x", ""})})}
 }
 
-// TestFastPathEqualsOrdinaryPath sends generated requests of apps and browsers on both paths. Answers, and the polls and
-// commands that reach the organization, must be the same.
+// TestFastPathEqualsOrdinaryPath sends generated requests of apps and browsers on both paths. Answers, and the polls
+// and commands that reach the organization, must be the same.
 func TestFastPathEqualsOrdinaryPath(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
