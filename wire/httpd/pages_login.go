@@ -124,13 +124,18 @@ func (s *Server) deactivatedPage(p *pageRequest) (web.View, error) {
 	return web.Message("Log in", "This organization has been deactivated."), nil
 }
 
-// homePage is the start page of a user.
+// homePage is the start page of a user: the chat in the browser.
 func (s *Server) homePage(p *pageRequest) (web.View, error) {
+	p.policy = clientPolicy
 	return wire.Read(p.call, func(v realm.View) (web.View, error) {
 		me := v.Me()
-		return web.Home(v.Org().Name, web.HomeData{URL: p.call.Site.URL, Name: me.Name, Email: me.Email}), nil
+		return web.Home(v.Org().Name, web.HomeData{URL: p.call.Site.URL, Name: me.Name, Email: me.Email,
+			Theme: themes[me.IntSetting("color_scheme")]}), nil
 	})
 }
+
+// themes are the names of color schemes in the client's page.
+var themes = map[int64]string{1: "auto", 2: "dark", 3: "light"}
 
 // sessionsPage lists a user's browser sessions, and ends one or all others.
 func (s *Server) sessionsPage(p *pageRequest) (web.View, error) {

@@ -1,0 +1,1 @@
+import{Q as r}from"./chunk-NKAQZK55.js";r();
