@@ -40,6 +40,7 @@ type pageRequest struct {
 	browser browserHeaders
 	// language is the language of the page: the user's, or the one that the browser asks for.
 	language web.Language
+	answered bool   // set by a handler that has written the whole answer
 	redirect string // set by a handler: the answer redirects to this path or URL
 	// formTargets are further sources to which the answer to the page's form may redirect, set by a handler.
 	formTargets string
@@ -65,12 +66,13 @@ func (p *pageRequest) token() string {
 	return token
 }
 
-// addPageRoutes adds the routes of pages, of their stylesheet, and of the files of the client in the browser.
+// addPageRoutes adds the routes of pages and of the files that they load.
 func (s *Server) addPageRoutes() {
 	for _, r := range pageRoutes() {
 		s.router.ANY(r.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &r) })
 	}
 	s.addPageFile(web.StylePath, "text/css; charset=utf-8", newConstantAnswer(web.Style()))
+	s.addPageFile(web.IconPath, "image/svg+xml", newConstantAnswer(web.Icon()))
 	for _, f := range web.ClientFiles() {
 		answer := constantAnswer{plain: f.Content}
 		if !f.Compressed {
@@ -78,9 +80,14 @@ func (s *Server) addPageRoutes() {
 		}
 		s.addPageFile(f.Path, f.Type, answer)
 	}
+	s.router.ANY("/favicon.ico", s.readOnly(func(ctx *fasthttp.RequestCtx) {
+		setCommonHeaders(ctx)
+		ctx.Response.Header.Set("Location", web.IconPath)
+		ctx.SetStatusCode(fasthttp.StatusFound)
+	}))
 }
 
-// addPageFile adds the route of a file that pages load. Its path changes with its content, so browsers keep it.
+// addPageFile adds the route of a file whose path changes with its content, so that browsers can keep it for ever.
 func (s *Server) addPageFile(path, contentType string, answer constantAnswer) {
 	s.router.ANY(path, s.readOnly(func(ctx *fasthttp.RequestCtx) {
 		s.writeConstant(ctx, answer)
@@ -106,7 +113,9 @@ func (s *Server) servePage(ctx *fasthttp.RequestCtx, r *pageRoute) {
 		ctx.SetStatusCode(fasthttp.StatusFound)
 		return
 	}
-	s.writePage(p, err, view)
+	if !p.answered {
+		s.writePage(p, err, view)
+	}
 }
 
 // pageRequest returns the request of a page, with its session if there is one.
@@ -123,12 +132,35 @@ func (s *Server) pageRequest(ctx *fasthttp.RequestCtx) *pageRequest {
 // Addresses of the API always get JSON.
 func (s *Server) writeNotFound(ctx *fasthttp.RequestCtx) {
 	path := string(ctx.Path())
+	if to := officialPage(path); to != "" && fromBrowser(ctx) && (ctx.IsGet() || ctx.IsHead()) {
+		setPageHeaders(ctx)
+		ctx.Response.Header.Set("Location", to)
+		ctx.SetStatusCode(fasthttp.StatusFound)
+		return
+	}
 	if !fromBrowser(ctx) || strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, webPrefix+"/") {
 		s.writeError(ctx, fasthttp.StatusNotFound, "Not found")
 		return
 	}
 	page, err := pageNotFound()
 	s.writePage(s.pageRequest(ctx), err, page)
+}
+
+// officialSite has the documentation of the protocol's clients and of its API, which this server does not repeat.
+const officialSite = "https://zulip.com"
+
+// officialFolders are the folders of paths to which the web app links and that exist on officialSite.
+var officialFolders = []string{"/help", "/api", "/integrations", "/policies", "/communities", "/apps"}
+
+// officialPage returns the address of a page of the documentation on the official site, or "" if the path is none.
+func officialPage(path string) string {
+	for _, folder := range officialFolders {
+		rest, ok := strings.CutPrefix(path, folder)
+		if ok && (rest == "" || rest[0] == '/') && !strings.HasPrefix(path, apiPrefix+"/") {
+			return officialSite + (&url.URL{Path: path}).EscapedPath()
+		}
+	}
+	return ""
 }
 
 // openPage makes the checks that all pages share. It returns the page to show if one fails.
@@ -251,8 +283,9 @@ func (s *Server) writePage(p *pageRequest, err error, view web.View) {
 	ctx.SetBody(body)
 }
 
-// pagePolicy allows a page its stylesheet and forms to this server, nothing else.
-const pagePolicy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+// pagePolicy allows a page its stylesheet, its icon and forms to this server, nothing else.
+const pagePolicy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; " +
+	"frame-ancestors 'none'; base-uri 'none'"
 
 // clientPolicy allows the page of the client its own scripts and styles, without any inside of the page, calls to this
 // server, and pictures of messages, which may come from anywhere.

@@ -44,7 +44,7 @@ func TestPages(t *testing.T) {
 		seen[v.Template] = true
 		for _, language := range Languages() {
 			html := string(Render(Page{Language: language, CSRF: "token", View: v}))
-			wanted := []string{`<html lang="` + language.String() + `"`, "<title>", "<h1>"}
+			wanted := []string{`<html lang="` + language.String() + `"`, "<title>", "<h1>", IconPath}
 			if v.Client {
 				// The only script is a file: the security policy of the page allows none in its text.
 				html = strings.Replace(html, `<script type="module" src="`+client.Script+`"></script>`, "", 1)
