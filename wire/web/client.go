@@ -49,8 +49,8 @@ func ClientFiles() (out []ClientFile) {
 	for _, e := range entries {
 		name := e.Name()
 		typ := clientTypes[path.Ext(name)]
-		if name == "manifest.json" {
-			continue
+		if path.Ext(name) == ".json" {
+			continue // for this program
 		}
 		if typ == "" {
 			panic("BUG: no content type for the client's file " + name)

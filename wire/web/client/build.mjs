@@ -79,6 +79,25 @@ if (process.argv.includes("--test")) {
     loader: { ".woff2": "file", ".svg": "file", ".ttf": "empty", ".woff": "empty" },
   });
   writeManifest(dist, result.metafile);
+  writeLicenses(dist, result.metafile);
+}
+
+// writeLicenses writes the licenses of the packages whose code or files are in the result. `make licenses` adds them to
+// the notices of the program.
+function writeLicenses(dist, meta) {
+  const packages = new Set();
+  for (const input of Object.keys(meta.inputs)) {
+    const name = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(input)?.[1];
+    if (name) packages.add(name);
+  }
+  const list = [...packages].sort().map((name) => {
+    const dir = join("node_modules", name);
+    const { version } = JSON.parse(readFileSync(join(dir, "package.json"), "utf8"));
+    const file = readdirSync(dir).find((f) => /^licen[cs]e/i.test(f));
+    if (!file) throw new Error(`${name} has no license file`);
+    return { name: `${name} ${version} (npm)`, text: readFileSync(join(dir, file), "utf8").trim() };
+  });
+  writeFileSync(join(dist, "licenses.json"), JSON.stringify(list, null, 2) + "\n");
 }
 
 // writeManifest writes the names of the files that the page loads, and fails if they are too large.
