@@ -4,7 +4,7 @@ import { build } from "esbuild";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
@@ -33,12 +33,11 @@ const oneCore = {
   setup(b) {
     b.onResolve({ filter: /^\./ }, (a) => {
       if (a.kind !== "dynamic-import") return undefined;
-      return { path: join(a.resolveDir, a.path), namespace: "late" };
+      return { path: relative(here, join(a.resolveDir, a.path)), namespace: "late" };
     });
     b.onLoad({ filter: /.*/, namespace: "late" }, (a) => {
-      const core = JSON.stringify(join(here, "src/start.tsx"));
-      const real = JSON.stringify(a.path);
-      return { contents: `import ${core};\nexport * from ${real};\n`, resolveDir: here };
+      const real = JSON.stringify("./" + a.path);
+      return { contents: `import "./src/start.tsx";\nexport * from ${real};\n`, resolveDir: here };
     });
   },
 };

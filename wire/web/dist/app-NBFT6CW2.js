@@ -1,1 +1,0 @@
-import{Q as r}from"./chunk-NKAQZK55.js";r();
