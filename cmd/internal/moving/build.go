@@ -227,7 +227,7 @@ func (x *importer) addUsers() error {
 			u.Avatar = "G"
 		}
 		if in.Avatar != nil {
-			if err := x.addPicture(in.Avatar, "avatars", x.to.Files.SaveAvatar, func(name string) {
+			if err := x.addPicture(in.Avatar, "avatars", (*files.Store).SaveAvatar, func(name string) {
 				u.Avatar, u.AvatarFile = "U", name
 			}); err != nil {
 				return err
@@ -499,11 +499,11 @@ func (x *importer) addOrganization() error {
 		kind         string
 		source, name *string
 		version      *int
-		save         func(io.Reader, int64) (string, error)
+		save         func(*files.Store, io.Reader, int64) (string, error)
 	}{
-		{in.Icon, "icons", &o.IconSource, &o.IconFile, &o.IconVersion, x.to.Files.SaveAvatar},
-		{in.Logo, "logos", &o.LogoSource, &o.LogoFile, &o.LogoVersion, x.to.Files.SaveLogo},
-		{in.NightLogo, "logos", &o.NightLogoSource, &o.NightLogoFile, &o.NightLogoVersion, x.to.Files.SaveLogo},
+		{in.Icon, "icons", &o.IconSource, &o.IconFile, &o.IconVersion, (*files.Store).SaveAvatar},
+		{in.Logo, "logos", &o.LogoSource, &o.LogoFile, &o.LogoVersion, (*files.Store).SaveLogo},
+		{in.NightLogo, "logos", &o.NightLogoSource, &o.NightLogoFile, &o.NightLogoVersion, (*files.Store).SaveLogo},
 	} {
 		if p.file == nil {
 			continue
@@ -535,7 +535,7 @@ func (x *importer) profileValue(f realm.ProfileField, value string) string {
 
 // addPicture stores a picture. A missing or invalid one is dropped.
 func (x *importer) addPicture(
-	f *imports.File, kind string, save func(io.Reader, int64) (string, error), set func(name string),
+	f *imports.File, kind string, save func(*files.Store, io.Reader, int64) (string, error), set func(name string),
 ) error {
 	if x.o.DryRun {
 		return nil
@@ -553,7 +553,7 @@ func (x *importer) addPicture(
 			return err
 		} else {
 			x.beforeWrite()
-			saved.Hash, err = save(r, maxPicture)
+			saved.Hash, err = save(x.to.Files, r, maxPicture)
 			r.Close()
 			if err != nil && !isBadFile(err) {
 				return err

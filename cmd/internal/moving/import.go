@@ -70,7 +70,7 @@ type Target struct {
 	// the number that an interrupted import has used; 0: none.
 	Reserve func(subdomain string, wanted realm.ID) (realm.ID, error)
 	// Serve makes an imported organization visible to users. nil: nothing is served.
-	Serve func(id realm.ID) error
+	Serve func(subdomain string, id realm.ID) error
 }
 
 // workState is the file that names an interrupted import.
@@ -306,7 +306,7 @@ func (x *importer) serve() error {
 	if x.to.Serve == nil {
 		return nil
 	}
-	return x.to.Serve(x.id)
+	return x.to.Serve(x.subdomain, x.id)
 }
 
 // writeSynced writes a file that is complete or does not exist.

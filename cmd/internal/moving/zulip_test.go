@@ -40,8 +40,10 @@ func openPlace(t testing.TB, dir string) *place {
 
 func (p *place) options(format, file string) Options {
 	return Options{Format: format, File: file, Realm: "moved", Dir: p.dir, Secret: []byte("secret of the tests"),
-		Now:  func() time.Time { return time.Unix(1_800_000_000, 0) },
-		Site: func(name string) realm.Site { return realm.Site{URL: "http://" + name + ".test", Host: name + ".test", Name: name} }}
+		Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
+		Site: func(name string) realm.Site {
+			return realm.Site{URL: "http://" + name + ".test", Host: name + ".test", Name: name}
+		}}
 }
 
 func TestZulipSample(t *testing.T) {

@@ -411,7 +411,7 @@ func (r *reader) records(folder string) (list []fileRow) {
 			r.sink.Drop(folder, "records.json is damaged", 1)
 			return list
 		}
-		if i := strings.Index(v.Path, "/"+folder+"/"); i >= 0 {
+		if i := strings.Index(v.Path, "/"+folder+"/"); i >= 0 && path.IsAbs(v.Path) {
 			v.Path = v.Path[i+len(folder)+2:] // some converters wrote absolute paths
 		}
 		list = append(list, v)
