@@ -108,7 +108,8 @@ type Server struct {
 
 	turnLatency *prometheus.HistogramVec // the actors report to it
 
-	closeBackground func() error // stops the work beside requests; it may be in the middle of something long
+	imported        func(realm.ID) // makes what an imported organization needs
+	closeBackground func() error   // stops the work beside requests; it may be in the middle of something long
 	closeControl    func() error
 	crowded         bool
 	acceptErrors    chan error
@@ -365,7 +366,7 @@ func (s *Server) buildTools() error {
 		return taken
 	}
 	thumbnailWorker := thumbnails.Start(s.orgs, s.tools.Files, s.log, slices.Collect(maps.Values(s.orgs.Realms())))
-	s.tools.Thumbnails = thumbnailWorker
+	s.tools.Thumbnails, s.imported = thumbnailWorker, thumbnailWorker.CatchUp
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
 		s.eraser.Close()
@@ -461,7 +462,7 @@ func (s *Server) openEndpoints() (err error) {
 	s.handover.connect(s)
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
-		push: s.push, roomFor: s.space.roomFor,
+		push: s.push, roomFor: s.space.roomFor, imported: s.imported,
 	}
 	if s.closeControl, err = serveControl(s.Data, o, s.log); err != nil {
 		return err
