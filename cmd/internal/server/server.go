@@ -100,6 +100,7 @@ type Server struct {
 	sweeper    *sweeper
 	eraser     *textEraser
 	linkMarks  *linkMarker
+	thumbnails *thumbnails.Worker
 	http       *httpd.Server
 	mail       *incomingMail
 	metrics    *metricsServer
@@ -355,8 +356,8 @@ func (s *Server) buildTools() error {
 		_, _, taken := s.orgs.RealmByName(name)
 		return taken
 	}
-	thumbnailWorker := thumbnails.Start(s.orgs, s.tools.Files, s.log, slices.Collect(maps.Values(s.orgs.Realms())))
-	s.tools.Thumbnails = thumbnailWorker
+	s.thumbnails = thumbnails.Start(s.orgs, s.tools.Files, s.log, slices.Collect(maps.Values(s.orgs.Realms())))
+	s.tools.Thumbnails = s.thumbnails
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
 		s.eraser.Close()
@@ -365,7 +366,7 @@ func (s *Server) buildTools() error {
 		if s.push.uploader != nil {
 			s.push.uploader.Close()
 		}
-		thumbnailWorker.Close()
+		s.thumbnails.Close()
 		return withShutdownTimeout(s.dispatcher.Close)
 	})
 	return nil
