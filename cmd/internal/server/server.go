@@ -102,6 +102,7 @@ type Server struct {
 	sweeper    *sweeper
 	eraser     *textEraser
 	linkMarks  *linkMarker
+	thumbnails *thumbnails.Worker
 	http       *httpd.Server
 	mail       *incomingMail
 	metrics    *metricsServer
@@ -365,8 +366,8 @@ func (s *Server) buildTools() error {
 		_, _, taken := s.orgs.RealmByName(name)
 		return taken
 	}
-	thumbnailWorker := thumbnails.Start(s.orgs, s.tools.Files, s.log, slices.Collect(maps.Values(s.orgs.Realms())))
-	s.tools.Thumbnails, s.imported = thumbnailWorker, thumbnailWorker.CatchUp
+	s.thumbnails = thumbnails.Start(s.orgs, s.tools.Files, s.log, slices.Collect(maps.Values(s.orgs.Realms())))
+	s.tools.Thumbnails, s.imported = s.thumbnails, s.thumbnails.CatchUp
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
 		s.eraser.Close()
@@ -375,7 +376,7 @@ func (s *Server) buildTools() error {
 		if s.push.uploader != nil {
 			s.push.uploader.Close()
 		}
-		thumbnailWorker.Close()
+		s.thumbnails.Close()
 		return withShutdownTimeout(s.dispatcher.Close)
 	})
 	return nil
