@@ -376,6 +376,8 @@ func TestWebAppLinks(t *testing.T) {
 		"/help": "https://zulip.com/help", "/help/keyboard-shortcuts": "https://zulip.com/help/keyboard-shortcuts",
 		"/api/": "https://zulip.com/api/", "/api/rest": "https://zulip.com/api/rest",
 		"/integrations/github": "https://zulip.com/integrations/github", "/policies/terms": "https://zulip.com/policies/terms",
+		"/thumbnail?url=user_uploads/1/ab/x.png&size=full": "/user_uploads/1/ab/x.png",
+		"/thumbnail?url=%2Fuser_uploads%2F1%2Fab%2Fx.png":  "/user_uploads/1/ab/x.png",
 		"/communities/": "https://zulip.com/communities/", "/apps/": "https://zulip.com/apps/", "/desktop_home/": "/",
 	} {
 		a := b.send("GET", path, nil, "Accept", "text/html")
@@ -386,6 +388,12 @@ func TestWebAppLinks(t *testing.T) {
 	for _, path := range []string{"/stats", "/plans/", "/billing/", "/api/v1/none", "/helper", "/json/none"} {
 		if a := b.send("GET", path, nil, "Accept", "text/html"); a.status != 404 {
 			t.Errorf("%s: %d %s", path, a.status, a.header.Get("Location"))
+		}
+	}
+	for _, target := range []string{"", "https://evil.example/", "//evil.example/user_uploads/", "/login/",
+		"/user_uploads/\r\nSet-Cookie: a=b"} {
+		if a := b.send("GET", "/thumbnail?url="+url.QueryEscape(target), nil); a.status != 403 {
+			t.Errorf("a thumbnail of %q: %d %s", target, a.status, a.header.Get("Location"))
 		}
 	}
 	if a := b.send("GET", "/robots.txt", nil); a.status != 200 || a.body != "User-agent: *\nDisallow: /\n" {

@@ -32,6 +32,7 @@ func (s *Server) addWebAppRoutes() {
 		ctx.SetContentType("text/plain; charset=utf-8")
 		ctx.SetBodyString(robots)
 	}))
+	s.router.ANY("/thumbnail", s.readOnly(redirectToUpload))
 	app := s.options.WebApp
 	if app == nil {
 		return
@@ -51,7 +52,9 @@ func (s *Server) addWebAppRoutes() {
 		ctx.Response.Header.Set("Location", webapp.StaticPath+"images/favicon.svg")
 		ctx.SetStatusCode(fasthttp.StatusFound)
 	}))
+	var codes []string
 	for _, l := range app.Languages() {
+		codes = append(codes, l.Code)
 		path := "/" + l.Code
 		if slices.ContainsFunc(pageRoutes(), func(r pageRoute) bool { return r.path == path }) {
 			continue // such as /new: it is also the code of a language
@@ -61,6 +64,19 @@ func (s *Server) addWebAppRoutes() {
 		}}
 		s.router.ANY(path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &r) })
 	}
+	s.webAppLanguage = web.NewMatcher(codes)
+}
+
+// redirectToUpload redirects from an older address of thumbnails to the upload (protocol). Other files have none.
+func redirectToUpload(ctx *fasthttp.RequestCtx) {
+	setCommonHeaders(ctx)
+	target := "/" + strings.TrimPrefix(string(ctx.QueryArgs().Peek("url")), "/")
+	if !strings.HasPrefix(target, "/user_uploads/") || safeNext(target) != target {
+		ctx.SetStatusCode(fasthttp.StatusForbidden)
+		return
+	}
+	ctx.Response.Header.Set("Location", target)
+	ctx.SetStatusCode(fasthttp.StatusFound)
 }
 
 // webAppPage writes the page of the web app, with the state of the caller. language is that of the address, or "".
@@ -159,11 +175,7 @@ func (s *Server) visitorLanguage(p *pageRequest) string {
 	if s.options.WebApp.HasLanguage(chosen) {
 		return chosen
 	}
-	var codes []string
-	for _, l := range s.options.WebApp.Languages() {
-		codes = append(codes, l.Code)
-	}
-	return web.MatchAmong(codes, string(p.ctx.Request.Header.Peek("Accept-Language")))
+	return s.webAppLanguage(string(p.ctx.Request.Header.Peek("Accept-Language")))
 }
 
 // serveWebAppFile sends a file of the web app by its path below webapp.StaticPath. It reports false, and answers

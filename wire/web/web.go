@@ -103,12 +103,9 @@ func Match(accept string) Language {
 	return languages[index]
 }
 
-// MatchAmong returns the one of several language codes that fits the value of an Accept-Language header best, or "".
-func MatchAmong(codes []string, accept string) string {
-	wanted, _, err := language.ParseAcceptLanguage(accept)
-	if err != nil || len(wanted) == 0 {
-		return ""
-	}
+// NewMatcher returns a function that chooses, of several language codes, the one that fits the value of an
+// Accept-Language header best, or "".
+func NewMatcher(codes []string) func(accept string) string {
 	var tags []language.Tag
 	var known []string
 	for _, code := range codes {
@@ -116,11 +113,18 @@ func MatchAmong(codes []string, accept string) string {
 			tags, known = append(tags, tag), append(known, code)
 		}
 	}
-	_, index, confidence := language.NewMatcher(tags).Match(wanted...)
-	if confidence == language.No {
-		return ""
+	matcher := language.NewMatcher(tags)
+	return func(accept string) string {
+		wanted, _, err := language.ParseAcceptLanguage(accept)
+		if err != nil || len(wanted) == 0 || len(known) == 0 {
+			return ""
+		}
+		_, index, confidence := matcher.Match(wanted...)
+		if confidence == language.No {
+			return ""
+		}
+		return known[index]
 	}
-	return known[index]
 }
 
 // templates has every template by language and name.

@@ -543,13 +543,14 @@ func (s *Server) Finish() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	err := s.http.FinishAnswers(ctx)
+	err := errors.Join(s.http.FinishAnswers(ctx), s.closeWebApp())
 	s.log.Info("stopped", "data", s.Data, "handed_over", s.http.Stats().HandedOff)
 	return err
 }
 
 // closeFailedStart closes everything that a failed start has opened.
 func (s *Server) closeFailedStart() (err error) {
+	err = s.closeWebApp()
 	if s.metrics != nil {
 		err = errors.Join(err, s.metrics.Close())
 	}
