@@ -99,16 +99,16 @@ func New(o Options) *Server {
 	s.router.RedirectTrailingSlash, s.router.RedirectFixedPath = false, false
 	if n := o.Limits.User; n > 0 {
 		s.users = newLimiter(n, requestWindow)
-		s.addressChanges = []*limiter{newLimiter(addressChangesPerHour, time.Hour),
-			newLimiter(addressChangesPerDay, 24*time.Hour)}
-		s.formEmails = []*limiter{newLimiter(addressChangesPerHour, time.Hour),
-			newLimiter(addressChangesPerDay, 24*time.Hour)}
+		s.addressChanges = []*limiter{newLimiter(AddressChangesPerHour, time.Hour),
+			newLimiter(AddressChangesPerDay, 24*time.Hour)}
+		s.formEmails = []*limiter{newLimiter(AddressChangesPerHour, time.Hour),
+			newLimiter(AddressChangesPerDay, 24*time.Hour)}
 	}
 	if n := o.Limits.Visitor; n > 0 {
 		s.visitors = newLimiter(n, requestWindow)
 		s.drawings = newLimiter(MaxDrawingsPerMinute, requestWindow)
-		s.emailForms = newLimiter(emailFormsPerHour, time.Hour)
-		s.passwordForms = newLimiter(passwordFormsPerHour, time.Hour)
+		s.emailForms = newLimiter(EmailFormsPerHour, time.Hour)
+		s.passwordForms = newLimiter(PasswordFormsPerHour, time.Hour)
 	}
 	if n := o.Limits.Login; n > 0 {
 		s.logins = newLimiter(n, loginWindow)

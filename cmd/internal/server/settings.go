@@ -164,7 +164,7 @@ var AllSettings = []Setting{
 	{
 		Name: "demo-crowd", Type: Text, Group: groupGeneral,
 		Meaning: "like demo, with generated users, channels and messages for load tests: " +
-			"users=N,channels=M,zipf=Z,hundred=H,messages=K,realms=R,seed=S",
+			"users=N,channels=M,zipf=Z,hundred=H,room=L,messages=K,realms=R,seed=S",
 		field: func(s *Settings) any { return &s.DemoCrowd },
 	},
 	{
