@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: licenses help hooks build docs man run test race poison check bench conform kill upgrades sim sim-actors crash mirror
+.PHONY: licenses help hooks build docs man run test race poison check bench conform browser kill upgrades sim sim-actors crash mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -45,6 +45,9 @@ bench: build ## check every performance target, in the short form (8 to 10 minut
 
 conform: build ## run acceptance checks, contract crawler and real clients against bin/parley
 	wire/contract/clients/run
+
+browser: build ## drive the pages with Chromium and check them with axe-core (needs Node; installs the rest)
+	wire/web/browser/run
 
 kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 24h

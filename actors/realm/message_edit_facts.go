@@ -223,6 +223,11 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 		revision = f.Move.revision(r, m, revision)
 	}
 	extra.History = append(withoutTexts(extra.History, c.Forgotten), revision)
+	if len(c.Forgotten) > 0 {
+		if p := r.noteErasedTexts(droppedVersions, id); p.Since == 0 {
+			p.Since = f.At
+		}
+	}
 	extra.Version, extra.Edited = c.Version, f.At
 	extra.Mentioned, extra.GroupMentioned = c.Mentioned, c.GroupMentioned
 	extra.TopicMentioned, extra.Alerted = c.TopicMentioned, c.Alerted

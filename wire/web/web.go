@@ -15,7 +15,7 @@ import (
 	"golang.org/x/text/message/catalog"
 )
 
-//go:embed templates locale style.css
+//go:embed templates locale style.css icon.svg
 var content embed.FS
 
 // Language is a language of pages.
@@ -41,6 +41,12 @@ var StylePath = "/static/parley/style-" + hash(Style()) + ".css"
 
 // Style returns the stylesheet.
 func Style() []byte { return mustRead("style.css") }
+
+// IconPath is the path of the icon that browsers show beside the title of a page. It changes with the content, too.
+var IconPath = "/static/parley/icon-" + hash(Icon()) + ".svg"
+
+// Icon returns the icon.
+func Icon() []byte { return mustRead("icon.svg") }
 
 func hash(b []byte) string {
 	sum := sha256.Sum256(b)
@@ -96,6 +102,26 @@ func Match(accept string) Language {
 	return languages[index]
 }
 
+// MatchAmong returns the one of several language codes that fits the value of an Accept-Language header best, or "".
+func MatchAmong(codes []string, accept string) string {
+	wanted, _, err := language.ParseAcceptLanguage(accept)
+	if err != nil || len(wanted) == 0 {
+		return ""
+	}
+	var tags []language.Tag
+	var known []string
+	for _, code := range codes {
+		if tag, err := language.Parse(code); err == nil {
+			tags, known = append(tags, tag), append(known, code)
+		}
+	}
+	_, index, confidence := language.NewMatcher(tags).Match(wanted...)
+	if confidence == language.No {
+		return ""
+	}
+	return known[index]
+}
+
 // templates has every template by language and name.
 var templates = parseTemplates()
 
@@ -110,6 +136,7 @@ func parseTemplates() map[language.Tag]map[string]*template.Template {
 		layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
 			"t":     func(english string, args ...any) string { return translate(printer, english, args) },
 			"style": func() string { return StylePath },
+			"icon":  func() string { return IconPath },
 		}).Parse(string(mustRead("templates/layout.html"))))
 		all[tag] = map[string]*template.Template{}
 		for _, f := range files {

@@ -45,7 +45,7 @@ func TestPages(t *testing.T) {
 		for _, language := range Languages() {
 			html := string(Render(Page{Language: language, CSRF: "token", View: v}))
 			for _, want := range []string{`<html lang="` + language.String() + `">`, "<title>", "<h1>", "<main>",
-				StylePath} {
+				StylePath, IconPath} {
 				if !strings.Contains(html, want) {
 					t.Errorf("%s in %s: no %s\n%s", v.Template, language, want, html)
 				}

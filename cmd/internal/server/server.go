@@ -30,6 +30,7 @@ import (
 	"parley/wire/previews"
 	"parley/wire/push"
 	"parley/wire/thumbnails"
+	"parley/wire/webapp"
 	"parley/wire/webhooks"
 )
 
@@ -78,8 +79,9 @@ type Server struct {
 	limits          httpd.Limits
 	jwtKeys         map[string]string
 	tlsConfig       *tls.Config
-	previewNetworks []netip.Prefix // private networks that the server is allowed to fetch pages from
-	webhookNetworks []netip.Prefix // private networks that bots' services may be in
+	previewNetworks []netip.Prefix  // private networks that the server is allowed to fetch pages from
+	webhookNetworks []netip.Prefix  // private networks that bots' services may be in
+	webApp          *webapp.Release // nil: the server has its own start page
 
 	// The parts, in the order in which they are made.
 	listeners  []net.Listener
@@ -151,6 +153,7 @@ func Start(c Config) (*Server, error) {
 		s.log.Warn("writing the version of the data directory failed", "err", err)
 	}
 	s.startOutbox()
+	s.announceWebApp()
 	s.log.Info("serving", "url", s.URL, "listen", s.Listen, "data", s.Data, "version", wire.Version,
 		"organizations", len(s.orgs.Realms()), "took", time.Since(began).Round(time.Millisecond).String())
 	return s, nil
@@ -181,6 +184,9 @@ func newServer(c Config) (s *Server, err error) {
 		return nil, err
 	}
 	if s.tlsConfig, err = c.loadTLS(); err != nil {
+		return nil, err
+	}
+	if s.webApp, err = c.openWebApp(); err != nil {
 		return nil, err
 	}
 	s.warnOfExposure()
@@ -349,6 +355,9 @@ func (s *Server) buildTools() error {
 	s.sweeper = newSweeper(s.orgs, s.files, s.log)
 	s.eraser = newTextEraser(snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
 	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
+	if s.webApp != nil && s.webApp.EmojiTable() != "" {
+		s.tools.EmojiTable = webapp.StaticPath + s.webApp.EmojiTable()
+	}
 	s.tools.StartExport = s.exports.add
 	s.tools.RoomFor = s.space.roomFor
 	s.tools.SubdomainTaken = func(name string) bool {
@@ -444,6 +453,7 @@ func (s *Server) openEndpoints() (err error) {
 		Park:   p,
 		Limits: s.limits,
 		Files:  s.files,
+		WebApp: s.webApp,
 
 		DiskState:    s.space.state,
 		DamagedTexts: s.orgs.DamagedTexts,
