@@ -96,6 +96,9 @@ func newRestoreCommand() *cobra.Command {
 }
 
 func restore(file string, in io.Reader, dir string, ends map[uint32]snapshot.Seq, out io.Writer) error {
+	if err := server.CheckDataVersion(dir); err != nil {
+		return err
+	}
 	if err := restoreFrom(file, in, dir, ends); err != nil {
 		return err
 	}
