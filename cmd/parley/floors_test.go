@@ -30,7 +30,7 @@ var allowedImports = map[string][]string{
 	"wire": {"actors/realm", "actors/realm/ids", "actors/queue", "actors/session", "actors/presence", "wire/form",
 		"wire/shape", "wire/markdown", "wire/markdown/*", "wire/contract", "wire/integrations"},
 	"wire/integrations": {},
-	"wire/httpd":        {"wire", "wire/*", "actors/realm", "actors/realm/ids", "actors/presence"},
+	"wire/httpd":        {"wire", "wire/*", "actors/realm", "actors/realm/ids", "actors/presence", "actors/admission"},
 	"wire/httpd/park":   {"wire/httpd/park/*"},
 	"wire/dispatch":     {"wire", "actors/realm"},
 	"wire/mail":         {"wire", "wire/dispatch", "actors/realm"},
