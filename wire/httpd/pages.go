@@ -81,6 +81,9 @@ func (s *Server) addPageRoutes() {
 		s.addPageFile(f.Path, f.Type, answer)
 	}
 	s.router.ANY("/favicon.ico", s.readOnly(func(ctx *fasthttp.RequestCtx) {
+		if s.serveWebAppIcon(ctx) {
+			return
+		}
 		setCommonHeaders(ctx)
 		ctx.Response.Header.Set("Location", web.IconPath)
 		ctx.SetStatusCode(fasthttp.StatusFound)

@@ -42,16 +42,6 @@ func (s *Server) addWebAppRoutes() {
 			s.writeError(ctx, fasthttp.StatusNotFound, "Not found")
 		}
 	}))
-	s.router.ANY("/favicon.ico", s.readOnly(func(ctx *fasthttp.RequestCtx) {
-		for _, name := range []string{"favicon.ico", "images/favicon.ico", "images/favicon.png"} {
-			if s.serveWebAppFile(ctx, name) {
-				return
-			}
-		}
-		setCommonHeaders(ctx)
-		ctx.Response.Header.Set("Location", webapp.StaticPath+"images/favicon.svg")
-		ctx.SetStatusCode(fasthttp.StatusFound)
-	}))
 	var codes []string
 	for _, l := range app.Languages() {
 		codes = append(codes, l.Code)
@@ -65,6 +55,14 @@ func (s *Server) addWebAppRoutes() {
 		s.router.ANY(path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &r) })
 	}
 	s.webAppLanguage = web.NewMatcher(codes)
+}
+
+// faviconNames are the files of releases that can be the icon of the site, the best first.
+var faviconNames = []string{"favicon.ico", "images/favicon.ico", "images/favicon.png", "images/favicon.svg"}
+
+// serveWebAppIcon sends the icon of the web app. It reports false if there is none.
+func (s *Server) serveWebAppIcon(ctx *fasthttp.RequestCtx) bool {
+	return slices.ContainsFunc(faviconNames, func(name string) bool { return s.serveWebAppFile(ctx, name) })
 }
 
 // redirectToUpload redirects from an older address of thumbnails to the upload (protocol). Other files have none.
