@@ -17,7 +17,7 @@ type Disk interface {
 	// LoadPresence puts only the presence rows into table.
 	LoadPresence(id realm.ID, book *presence.Table) error
 	// Tail calls fn with every fact of the journal after a sequence number, in order.
-	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
+	Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error
 	Encode(f realm.Fact) []byte
 	// EncodeRow encodes one row of a snapshot. A nil row means that the row is to be deleted.
 	EncodeRow(table uint16, key, row any) realm.EncodedRow

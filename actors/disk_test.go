@@ -139,7 +139,7 @@ func (d *slowDisk) Bounds(realm.ID) (rows, last realm.Seq, err error) {
 	return d.rows, last, nil
 }
 
-func (d *slowDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error {
+func (d *slowDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Record) error) error {
 	if after < d.rows {
 		return fmt.Errorf("facts after %d are in the rows", after)
 	}
@@ -148,7 +148,7 @@ func (d *slowDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fa
 		if err != nil {
 			return err
 		}
-		if err := fn(after+realm.Seq(i)+1, f); err != nil {
+		if err := fn(realm.Record{Seq: after + realm.Seq(i) + 1, Fact: f}); err != nil {
 			return err
 		}
 	}

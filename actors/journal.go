@@ -22,8 +22,8 @@ type flush struct{}
 type journalActor struct {
 	srv     *Server
 	waiting []*appendFacts   // since the last commit
-	batches []realm.Batch    // one a realm, reused
-	batchOf map[realm.ID]int // place in batches
+	batches []realm.Batch    // reused
+	batchOf map[realm.ID]int // place in batches of a realm's last batch
 }
 
 func (j *journalActor) Receive(c actor.Context) {
@@ -44,10 +44,7 @@ func (j *journalActor) commit() {
 	clear(j.batchOf)
 	j.batches = j.batches[:0]
 	for _, w := range j.waiting {
-		if i, ok := j.batchOf[w.batch.Realm]; ok {
-			b := &j.batches[i]
-			b.Facts = append(b.Facts, w.batch.Facts...)
-			b.Texts = append(b.Texts, w.batch.Texts...)
+		if i, ok := j.batchOf[w.batch.Realm]; ok && j.batches[i].Join(w.batch) {
 			continue
 		}
 		j.batchOf[w.batch.Realm] = len(j.batches)
@@ -57,16 +54,12 @@ func (j *journalActor) commit() {
 		j.srv.fatal(fmt.Errorf("journal: %w", err))
 		return
 	}
-	for _, b := range j.batches {
-		j.srv.search.Feed(b.Realm, b.After+realm.Seq(len(b.Facts)), b.Texts)
-	}
 	sent := map[realm.ID]bool{}
 	for i := len(j.waiting) - 1; i >= 0; i-- { // one message a realm, with its newest number
 		w := j.waiting[i]
 		if !sent[w.batch.Realm] {
 			sent[w.batch.Realm] = true
-			b := j.batches[j.batchOf[w.batch.Realm]]
-			j.srv.runtime.send(w.from, factsDurable{b.After + realm.Seq(len(b.Facts))})
+			j.srv.runtime.send(w.from, factsDurable{w.batch.Last()})
 		}
 		j.waiting[i] = nil
 	}

@@ -36,13 +36,14 @@ func (a *realmActor) beginSnapshot() {
 	a.iterator = a.realm.BeginSnapshot(func(table uint16, key, row any) {
 		a.addSnapshotRow(a.srv.disk.EncodeRow(table, key, row))
 	})
-	a.journalBytes, a.lastSnapshot, a.presenceRows, a.allEncoded = 0, a.srv.now(), nil, false
+	a.journalBytes, a.lastSnapshot, a.presenceRows = 0, a.srv.now(), nil
+	a.rowsEncoded, a.awaitsFacts, a.allEncoded = false, false, false
 	a.srv.runtime.send(a.handle.presence, savePresence{to: a.handle.pid})
 	a.srv.runtime.send(a.handle.pid, snapshotStep{})
 }
 
-// continueSnapshot encodes the next rows. When all rows are encoded, the presence rows have arrived and the snapshot's
-// facts are on disk, it writes the snapshot in the background.
+// continueSnapshot encodes the next rows. When all rows are encoded and the snapshot's facts are on disk, their unacked
+// events are known and follow. When the presence rows have arrived, too, it writes the snapshot in the background.
 func (a *realmActor) continueSnapshot() {
 	if a.iterator == nil {
 		return
@@ -50,13 +51,17 @@ func (a *realmActor) continueSnapshot() {
 	if !a.allEncoded {
 		a.stepRows, a.stepBytes = 0, 0
 		enough := func() bool { return a.stepRows >= rowsPerStep || a.stepBytes >= bytesPerStep }
-		if a.allEncoded = a.iterator.NextRows(enough) && a.encodeUnackedRows(a.iterator.Seq, enough); !a.allEncoded {
+		a.rowsEncoded = a.rowsEncoded || a.iterator.NextRows(enough)
+		if a.awaitsFacts = a.rowsEncoded && a.durable < a.iterator.Seq; a.awaitsFacts {
+			return // release calls this again
+		}
+		if a.allEncoded = a.rowsEncoded && a.encodeUnackedRows(a.iterator.Seq, enough); !a.allEncoded {
 			a.srv.runtime.send(a.handle.pid, snapshotStep{})
 			return
 		}
 	}
-	if a.durable < a.iterator.Seq || a.presenceRows == nil || a.savingPresence {
-		return // release, the presence rows or handlePresenceSaved call this again
+	if a.presenceRows == nil || a.savingPresence {
+		return // the presence rows or handlePresenceSaved call this again
 	}
 	at, rows := a.iterator.Seq, append(a.snapshotRows, a.presenceRows)
 	a.iterator = nil

@@ -65,13 +65,33 @@ func (d Disk) LoadPresence(id realm.ID, presences *presence.Table) error {
 	})
 }
 
-func (d Disk) Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error {
-	return d.Store.Tail(uint32(id), Seq(after), func(n Seq, data []byte) error {
-		f, err := codec.DecodeFact(data)
+// Subdomain returns the subdomain of an organization without loading it; founded is false if there is none yet.
+func (d Disk) Subdomain(id realm.ID) (name string, founded bool, err error) {
+	err = d.Store.TableRows(uint32(id), realm.OrganizationTable, func(row Row) error {
+		var o realm.Organization
+		err := codec.Decoder(row.Value)(&o)
+		name, founded = o.StringID, true
+		return err
+	})
+	if err != nil || founded {
+		return name, founded, err
+	}
+	err = d.Tail(id, 0, func(rec realm.Record) error {
+		if first, is := rec.Fact.(*realm.Founded); is {
+			name, founded = first.StringID, true
+		}
+		return nil
+	})
+	return name, founded, err
+}
+
+func (d Disk) Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error {
+	return d.Store.Tail(uint32(id), Seq(after), func(r Record) error {
+		f, err := codec.DecodeFact(r.Fact)
 		if err != nil {
 			return err
 		}
-		return fn(realm.Seq(n), f)
+		return fn(realm.Record{Seq: realm.Seq(r.Seq), Now: r.Now, Level: r.Level, Request: r.Request, Fact: f})
 	})
 }
 
@@ -97,7 +117,12 @@ func (d Disk) EncodeUnacked(t realm.Told) realm.EncodedRow {
 func (d Disk) Append(batches []realm.Batch) error {
 	entries := make([]Entry, len(batches))
 	for i, b := range batches {
-		e := Entry{Realm: uint32(b.Realm), Epoch: b.Epoch, After: Seq(b.After), Facts: b.Facts}
+		e := Entry{
+			Realm: uint32(b.Realm), Epoch: b.Epoch, After: Seq(b.After), Now: b.Now, Level: b.Level, Facts: b.Facts,
+		}
+		for _, r := range b.Requests {
+			e.Requests = append(e.Requests, Request{ID: r.ID, Last: Seq(r.Seq)})
+		}
 		for _, t := range b.Texts {
 			p := Put{Key: codec.TextKey(t.Ref)}
 			if t.Body != nil {

@@ -347,8 +347,8 @@ func (o *organization) checkRecovery(p organizationCrashPoint) error {
 	for _, t := range unacked {
 		notices[t.Seq] = describeTold(t)
 	}
-	err = d.Tail(1, rows, func(seq realm.Seq, f realm.Fact) error {
-		notices[seq] = describeTold(r.Replay(f))
+	err = d.Tail(1, rows, func(x realm.Record) error {
+		notices[x.Seq] = describeTold(r.ReplayAt(x.Fact, x.Now))
 		return nil
 	})
 	if err != nil {

@@ -175,6 +175,15 @@ func (r *Renderer) RenderInTurn(text string, v realm.View, site Site) (realm.Bod
 	return b, x
 }
 
+// RenderImported renders a message of an organization that is being imported, as if its author had sent it. Several
+// goroutines may call it with the same view.
+func (r *Renderer) RenderImported(
+	text string, v realm.View, site Site, author realm.UserID,
+) (realm.Body, realm.ContentInfo, error) {
+	d := r.configInView(v, site)
+	return d.render(text, resolveReferences(v, markdown.Scan(text), d), author)
+}
+
 // RenderDescription renders a description within a turn.
 func (r *Renderer) RenderDescription(text string, v realm.View, site Site) string {
 	d := r.configInView(v, site)

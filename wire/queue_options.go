@@ -18,16 +18,23 @@ type Client struct {
 	Subscribers form.IncludeSubscribers
 	// ReactionUsers is set for a program that needs the key user in reaction events; see needsReactionUsers.
 	ReactionUsers bool
+	// Web is set for clients that are pages of this server, in a browser or in the desktop app.
+	Web bool
 }
 
 // needsReactionUsers reports whether a program needs the key user in reaction events. Feature level 484 removed it, but
 // the terminal client reads it without a check and ends with an error if it is absent.
 func needsReactionUsers(clientName string) bool { return clientName == "ZulipTerminal" }
 
+// isWebClient reports whether a program is a page of this server: one of the names of WebClientName.
+func isWebClient(clientName string) bool {
+	return clientName == "website" || clientName == "ZulipElectron"
+}
+
 // ClientOf returns the capabilities stored with a queue.
 func ClientOf(q *realm.Queue) Client {
 	c := Client{Caps: q.Caps, Markdown: q.Markdown, Gravatar: q.Gravatar, Slim: q.Slim,
-		ReactionUsers: needsReactionUsers(q.Client)}
+		ReactionUsers: needsReactionUsers(q.Client), Web: isWebClient(q.Client)}
 	switch q.Subscribers {
 	case "true":
 		c.Subscribers = form.AllSubscribers

@@ -39,8 +39,11 @@ type BrowserSession struct {
 // never ends too early.
 func (s *BrowserSession) Expires() int64 { return s.Used + BrowserSessionSeconds + browserSessionStep }
 
+// RenewalTime returns from when on the use of a session is to be recorded.
+func (s *BrowserSession) RenewalTime() int64 { return s.Used + browserSessionStep }
+
 // RenewalDue reports whether the use of a session at a time is to be recorded.
-func (s *BrowserSession) RenewalDue(now int64) bool { return now >= s.Used+browserSessionStep }
+func (s *BrowserSession) RenewalDue(now int64) bool { return now >= s.RenewalTime() }
 
 // BrowserSessions is the row with the sessions of one user, oldest first.
 type BrowserSessions struct{ List []BrowserSession }

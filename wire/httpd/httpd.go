@@ -18,6 +18,7 @@ import (
 	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/httpd/park"
+	"parley/wire/webapp"
 )
 
 // Options configures New.
@@ -31,6 +32,8 @@ type Options struct {
 	Now    func() time.Time // nil: the system's clock
 	// Files returns the paths of uploaded files and pictures.
 	Files FilePaths
+	// WebApp is the official web app, which is the start page of every organization; nil: the server has its own.
+	WebApp *webapp.Release
 	// DiskState returns "", or why a server with too little space on the disk stores less than usual; nil: not known.
 	DiskState func() string
 	// DamagedTexts returns how many message texts could not be read; nil: not known.
@@ -59,6 +62,7 @@ type Server struct {
 	formEmails              []*limiter // emails that such forms send to one address
 	passwordForms           *limiter   // forms with a new password, of a client network; nil: no limit
 	loginTokens             loginTokens
+	webAppLanguage          func(accept string) string // chooses a language of Options.WebApp
 	now                     func() time.Time
 	hsts                    bool // every answer tells browsers to use TLS for the next half year
 	identicons              *identiconCache
@@ -130,9 +134,10 @@ func New(o Options) *Server {
 	s.router.ANY("/health", s.serveHealth)
 	// The OpenAPI description is the same for every organization.
 	s.router.GET("/api/openapi.json", func(ctx *fasthttp.RequestCtx) { s.writeConstant(ctx, description()) })
-	s.router.ANY(emojiNamesPath, s.serveEmojiNames)
+	s.router.ANY(wire.EmojiTablePath, s.serveEmojiNames)
 	s.addFileRoutes()
 	s.addPageRoutes()
+	s.addWebAppRoutes()
 	if o.Extra != nil {
 		o.Extra(s.router)
 	}

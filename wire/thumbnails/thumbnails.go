@@ -49,6 +49,9 @@ func Start(server wire.Server, files wire.Files, log *slog.Logger, realms []real
 	return w
 }
 
+// CatchUp makes the thumbnails that are missing in an organization, which has just been imported. It does not wait.
+func (w *Worker) CatchUp(id realm.ID) { w.ended.Go(func() { w.catchUp([]realm.ID{id}) }) }
+
 // Close stops the worker and waits for it. Images that are still queued are found at the next start.
 func (w *Worker) Close() {
 	close(w.stop)

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/text/message/catalog"
 )
 
-//go:embed templates locale style.css
+//go:embed templates locale style.css icon.svg client.html dist
 var content embed.FS
 
 // Language is a language of pages.
@@ -33,6 +33,7 @@ type View struct {
 	Template string
 	Title    string // in English, or a name, which is not translated
 	Error    string // shown above the content; "" for none
+	Client   bool   // the page starts the client in the browser; it shows the content only without scripts
 	Data     any
 }
 
@@ -41,6 +42,12 @@ var StylePath = "/static/parley/style-" + hash(Style()) + ".css"
 
 // Style returns the stylesheet.
 func Style() []byte { return mustRead("style.css") }
+
+// IconPath is the path of the icon that browsers show beside the title of a page. It changes with the content, too.
+var IconPath = "/static/parley/icon-" + hash(Icon()) + ".svg"
+
+// Icon returns the icon.
+func Icon() []byte { return mustRead("icon.svg") }
 
 func hash(b []byte) string {
 	sum := sha256.Sum256(b)
@@ -96,6 +103,30 @@ func Match(accept string) Language {
 	return languages[index]
 }
 
+// NewMatcher returns a function that chooses, of several language codes, the one that fits the value of an
+// Accept-Language header best, or "".
+func NewMatcher(codes []string) func(accept string) string {
+	var tags []language.Tag
+	var known []string
+	for _, code := range codes {
+		if tag, err := language.Parse(code); err == nil {
+			tags, known = append(tags, tag), append(known, code)
+		}
+	}
+	matcher := language.NewMatcher(tags)
+	return func(accept string) string {
+		wanted, _, err := language.ParseAcceptLanguage(accept)
+		if err != nil || len(wanted) == 0 || len(known) == 0 {
+			return ""
+		}
+		_, index, confidence := matcher.Match(wanted...)
+		if confidence == language.No {
+			return ""
+		}
+		return known[index]
+	}
+}
+
 // templates has every template by language and name.
 var templates = parseTemplates()
 
@@ -108,9 +139,12 @@ func parseTemplates() map[language.Tag]map[string]*template.Template {
 	for _, tag := range languages {
 		printer := message.NewPrinter(tag, message.Catalog(texts))
 		layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-			"t":     func(english string, args ...any) string { return translate(printer, english, args) },
-			"style": func() string { return StylePath },
+			"t":      func(english string, args ...any) string { return translate(printer, english, args) },
+			"style":  func() string { return StylePath },
+			"icon":   func() string { return IconPath },
+			"client": func() clientFiles { return client },
 		}).Parse(string(mustRead("templates/layout.html"))))
+		template.Must(layout.Parse(string(mustRead("client.html"))))
 		all[tag] = map[string]*template.Template{}
 		for _, f := range files {
 			if f.Name() == "layout.html" {
@@ -138,8 +172,12 @@ func Render(p Page) []byte {
 	if t == nil {
 		panic("BUG: no template " + p.Template + " in " + p.Language.String())
 	}
+	name := "layout.html"
+	if p.Client {
+		name = "client"
+	}
 	var b bytes.Buffer
-	if err := t.Execute(&b, p); err != nil {
+	if err := t.ExecuteTemplate(&b, name, p); err != nil {
 		panic("BUG: render page: " + err.Error())
 	}
 	return b.Bytes()

@@ -32,6 +32,10 @@ type FastRequest struct {
 	Authorization []byte
 	ContentType   []byte
 	UserAgent     []byte
+	Cookie        []byte
+	CSRFToken     []byte // header X-CSRFToken
+	Origin        []byte
+	Referer       []byte
 	Body          []byte
 	Address       netip.Addr
 
