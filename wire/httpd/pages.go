@@ -182,7 +182,7 @@ func (s *Server) openPage(p *pageRequest, r *pageRoute) (web.View, error) {
 		return web.Failure("Not allowed", "This page cannot be used in this way."), errPageMethod
 	}
 	if err := s.limitCall(ctx, c); err != nil {
-		return web.Failure("Too many requests", err.Error()), err
+		return web.Failure("Too many requests", s.formErrorText(err)), err
 	}
 	switch {
 	case r.anywhere:
