@@ -80,11 +80,6 @@ func (s *Server) addPageRoutes() {
 		}
 		s.addPageFile(f.Path, f.Type, answer)
 	}
-	s.router.ANY("/favicon.ico", s.readOnly(func(ctx *fasthttp.RequestCtx) {
-		setCommonHeaders(ctx)
-		ctx.Response.Header.Set("Location", web.IconPath)
-		ctx.SetStatusCode(fasthttp.StatusFound)
-	}))
 }
 
 // addPageFile adds the route of a file whose path changes with its content, so that browsers can keep it for ever.

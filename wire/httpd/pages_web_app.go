@@ -33,6 +33,7 @@ func (s *Server) addWebAppRoutes() {
 		ctx.SetBodyString(robots)
 	}))
 	s.router.ANY("/thumbnail", s.readOnly(redirectToUpload))
+	s.router.ANY("/favicon.ico", s.readOnly(s.serveFavicon))
 	app := s.options.WebApp
 	if app == nil {
 		return
@@ -41,16 +42,6 @@ func (s *Server) addWebAppRoutes() {
 		if !s.serveWebAppFile(ctx, pathParam(ctx, "path")) {
 			s.writeError(ctx, fasthttp.StatusNotFound, "Not found")
 		}
-	}))
-	s.router.ANY("/favicon.ico", s.readOnly(func(ctx *fasthttp.RequestCtx) {
-		for _, name := range []string{"favicon.ico", "images/favicon.ico", "images/favicon.png"} {
-			if s.serveWebAppFile(ctx, name) {
-				return
-			}
-		}
-		setCommonHeaders(ctx)
-		ctx.Response.Header.Set("Location", webapp.StaticPath+"images/favicon.svg")
-		ctx.SetStatusCode(fasthttp.StatusFound)
 	}))
 	var codes []string
 	for _, l := range app.Languages() {
@@ -65,6 +56,23 @@ func (s *Server) addWebAppRoutes() {
 		s.router.ANY(path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &r) })
 	}
 	s.webAppLanguage = web.NewMatcher(codes)
+}
+
+// serveFavicon answers browsers that ask for an icon although their page names one, or is none. The web app has the
+// file in one of three places.
+func (s *Server) serveFavicon(ctx *fasthttp.RequestCtx) {
+	icon := web.IconPath
+	if s.options.WebApp != nil {
+		for _, name := range []string{"favicon.ico", "images/favicon.ico", "images/favicon.png"} {
+			if s.serveWebAppFile(ctx, name) {
+				return
+			}
+		}
+		icon = webapp.StaticPath + "images/favicon.svg"
+	}
+	setCommonHeaders(ctx)
+	ctx.Response.Header.Set("Location", icon)
+	ctx.SetStatusCode(fasthttp.StatusFound)
 }
 
 // redirectToUpload redirects from an older address of thumbnails to the upload (protocol). Other files have none.
