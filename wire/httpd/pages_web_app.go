@@ -33,6 +33,7 @@ func (s *Server) addWebAppRoutes() {
 		ctx.SetBodyString(robots)
 	}))
 	s.router.ANY("/thumbnail", s.readOnly(redirectToUpload))
+	s.router.ANY("/favicon.ico", s.readOnly(s.serveFavicon))
 	app := s.options.WebApp
 	if app == nil {
 		return
