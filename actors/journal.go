@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -12,13 +13,14 @@ import (
 type appendFacts struct {
 	batch realm.Batch
 	from  *actor.PID
+	index int // in journalActor.batches
 }
 
 // flush makes the journal actor commit the facts that it has collected.
 type flush struct{}
 
 // journalActor commits the facts of many turns, of many realms, in one synced batch. Facts that arrive during a commit
-// go into the next one.
+// go into the next one. A refused batch ends the ownership of its realm; see endOwnership.
 type journalActor struct {
 	srv     *Server
 	waiting []*appendFacts   // since the last commit
@@ -45,21 +47,31 @@ func (j *journalActor) commit() {
 	j.batches = j.batches[:0]
 	for _, w := range j.waiting {
 		if i, ok := j.batchOf[w.batch.Realm]; ok && j.batches[i].Join(w.batch) {
+			w.index = i
 			continue
 		}
-		j.batchOf[w.batch.Realm] = len(j.batches)
+		w.index = len(j.batches)
+		j.batchOf[w.batch.Realm] = w.index
 		j.batches = append(j.batches, w.batch)
 	}
-	if err := j.srv.disk.Append(j.batches); err != nil {
-		j.srv.fatal(fmt.Errorf("journal: %w", err))
-		return
+	errs := j.srv.disk.Append(j.batches)
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, realm.ErrMoved) {
+			j.srv.fatal(fmt.Errorf("journal: %w", err))
+			return
+		}
 	}
 	sent := map[realm.ID]bool{}
 	for i := len(j.waiting) - 1; i >= 0; i-- { // one message a realm, with its newest number
 		w := j.waiting[i]
-		if !sent[w.batch.Realm] {
+		if errs[w.index] == nil && !sent[w.batch.Realm] {
 			sent[w.batch.Realm] = true
 			j.srv.runtime.send(w.from, factsDurable{w.batch.Last()})
+		}
+	}
+	for i, w := range j.waiting {
+		if err := errs[w.index]; err != nil {
+			j.srv.runtime.send(w.from, appendRefused{w.batch.Epoch, err})
 		}
 		j.waiting[i] = nil
 	}

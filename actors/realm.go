@@ -36,8 +36,9 @@ type (
 	}
 	// snapshotWritten says that a snapshot, or the last presence rows, are on disk.
 	snapshotWritten struct {
-		at  realm.Seq
-		err error
+		epoch uint64 // of the owner that wrote it
+		at    realm.Seq
+		err   error
 	}
 	// ackReport says how far the clients of a shard have acknowledged the realm's facts.
 	ackReport struct {
@@ -67,6 +68,7 @@ type realmActor struct {
 	env    realm.TurnEnv // what its turns may know; the time is set for each turn
 
 	durable    realm.Seq       // last fact on disk
+	reloading  bool            // the ownership has ended and the realm is being loaded again
 	pending    []pendingOutput // by seq
 	continuing bool            // continueJobs is in the mailbox
 
@@ -145,6 +147,12 @@ func (a *realmActor) receive(message any) {
 		a.ask(m)
 	case factsDurable:
 		a.release(m.seq)
+	case appendRefused:
+		a.endOwnership(m)
+	case *realmReloaded:
+		a.handleReloaded(m)
+	case reclaimRealm:
+		a.reload()
 	case clockTick:
 		a.handleClockTick(m.now)
 	case continueJobs:
@@ -184,6 +192,10 @@ func (a *realmActor) receive(message any) {
 // already.
 func (a *realmActor) ask(m *ask) {
 	var p pendingOutput
+	if a.reloading {
+		a.refusePending(&pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted})
+		return
+	}
 	if m.look != nil {
 		a.srv.Metrics.Views.Add(1)
 		p = pendingOutput{reply: m.reply, answer: a.view(m)}
@@ -336,6 +348,9 @@ func (a *realmActor) runSystemCommand(decide func(*realm.Turn) (any, error)) {
 // handleClockTick runs the command that is due, checks the limit of unacked events, and begins a snapshot if the last
 // one is old.
 func (a *realmActor) handleClockTick(now int64) {
+	if a.reloading {
+		return
+	}
 	a.runDueCommand(now)
 	a.limitUnacked()
 	if a.journalBytes > 0 && a.srv.now().Sub(a.lastSnapshot) > snapshotAge {
@@ -350,7 +365,7 @@ func (a *realmActor) handleClockTick(now int64) {
 // turn of a job.
 func (a *realmActor) runDueCommand(now int64) {
 	a.realm.SetClock(now)
-	if !a.realm.Founded() {
+	if a.reloading || !a.realm.Founded() {
 		return
 	}
 	due := a.realm.Due(now)

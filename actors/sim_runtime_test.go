@@ -135,21 +135,20 @@ func (f *seededFollower) follow(data []byte) error {
 	return err
 }
 
-func (d seededDisk) Append(batches []realm.Batch) error {
+func (d seededDisk) Append(batches []realm.Batch) []error {
 	if d.dead {
-		return nil
+		return make([]error, len(batches))
 	}
-	if err := d.slowDisk.Append(batches); err != nil {
-		return err
-	}
-	for _, b := range batches {
+	errs := d.slowDisk.Append(batches)
+	for i, b := range batches {
+		if errs[i] != nil {
+			continue
+		}
 		data := codec.EncodeBatch(&b)
 		*d.history = append(*d.history, data)
-		if err := d.follower.follow(data); err != nil {
-			return err
-		}
+		errs[i] = d.follower.follow(data)
 	}
-	return nil
+	return errs
 }
 
 // seededBase is the organization that every seeded run begins with: four users, a public channel, and a private channel

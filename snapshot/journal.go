@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -18,7 +19,13 @@ type Claimed struct {
 
 // Claim durably makes the caller the realm's only writer: older epochs are rejected from now on. Claiming a new id
 // creates the realm. Claim waits for a running snapshot of the realm.
-func (s *Store) Claim(realm uint32) (Claimed, error) {
+func (s *Store) Claim(realm uint32) (Claimed, error) { return s.ClaimAt(realm, AnyEpoch) }
+
+// AnyEpoch is an epoch for ClaimAt that every realm has.
+const AnyEpoch = math.MaxUint64
+
+// ClaimAt is Claim for a caller that has seen the realm in an epoch. It returns ErrMoved if the realm has another one.
+func (s *Store) ClaimAt(realm uint32, seen uint64) (Claimed, error) {
 	if realm == processRealm {
 		return Claimed{}, fmt.Errorf("claim realm: %d is not a valid realm id", realm)
 	}
@@ -39,6 +46,9 @@ func (s *Store) Claim(realm uint32) (Claimed, error) {
 	}
 	if err := s.usable(); err != nil {
 		return Claimed{}, err
+	}
+	if seen != AnyEpoch && seen != st.epoch {
+		return Claimed{}, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, realm, st.epoch, seen)
 	}
 	b := s.db.NewBatch()
 	setNumber(b, headKey(realm, headEpoch), st.epoch+1)

@@ -1,6 +1,10 @@
 package realm
 
-import "iter"
+import (
+	"errors"
+	"iter"
+	"math"
+)
 
 // Batch is the encoded facts of one or more turns, with everything that applying them needs. Every process that applies
 // the same batches has the same state and sends the same events.
@@ -38,6 +42,20 @@ type Request struct {
 	Seq Seq // the last fact of the turn
 }
 
+// AnyEpoch is the epoch that a process names to claim a realm in any case.
+const AnyEpoch = math.MaxUint64
+
+// Claimed is the state of a realm when a process became its owner.
+type Claimed struct {
+	Epoch uint64 // for every batch of the new owner
+	Last  Seq    // the last fact in the journal
+	Rows  Seq    // sequence number of the stored rows
+}
+
+// ErrMoved says that a batch was not stored: another process owns the realm now, or the journal has other facts than the
+// process that recorded the batch.
+var ErrMoved = errors.New("the realm has another owner or other facts")
+
 // Record is one fact of the journal, with the inputs with which it is applied.
 type Record struct {
 	Seq     Seq
@@ -65,6 +83,9 @@ type EncodedRow struct {
 	Table      uint16
 	Key, Value []byte
 }
+
+// OrganizationTable is the number of the table with the one row of the organization.
+const OrganizationTable uint16 = 1
 
 // BlocksTable is the number of the table of messages. In a large organization it is most of the data that is loaded.
 const BlocksTable uint16 = 6

@@ -210,7 +210,7 @@ func verifyRealm(disk snapshot.Disk, id realm.ID, out io.Writer) error {
 		return err
 	}
 	digest := snapshot.StateDigest(state)
-	epoch, last, _, err := disk.Claim(id)
+	claimed, err := disk.Claim(id, realm.AnyEpoch)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func verifyRealm(disk snapshot.Disk, id realm.ID, out io.Writer) error {
 		rows = append(rows, disk.EncodeRow(table, key, row))
 	})
 	iterator.NextRows(func() bool { return false })
-	if err := disk.Snapshot(id, epoch, last, rows); err != nil {
+	if err := disk.WriteRows(id, claimed.Epoch, claimed.Last, rows); err != nil {
 		return err
 	}
 	loaded, _, err := rebuild(disk, id, 0)

@@ -81,6 +81,9 @@ func (s *Server) addPageRoutes() {
 		s.addPageFile(f.Path, f.Type, answer)
 	}
 	s.router.ANY("/favicon.ico", s.readOnly(func(ctx *fasthttp.RequestCtx) {
+		if s.serveWebAppIcon(ctx) {
+			return
+		}
 		setCommonHeaders(ctx)
 		ctx.Response.Header.Set("Location", web.IconPath)
 		ctx.SetStatusCode(fasthttp.StatusFound)
@@ -103,6 +106,14 @@ func (s *Server) addPageFile(path, contentType string, answer constantAnswer) {
 // servePage handles a request for a page. The order of the checks: method, organization, session, token of the form.
 func (s *Server) servePage(ctx *fasthttp.RequestCtx, r *pageRoute) {
 	p := s.pageRequest(ctx)
+	defer func() {
+		if x := recover(); x != nil {
+			s.park.NotePanic(ctx, x)
+			ctx.Response.Reset()
+			s.writePage(p, errPagePanic, web.View{})
+			ctx.SetConnectionClose()
+		}
+	}()
 	view, err := s.openPage(p, r)
 	if err == nil && p.redirect == "" {
 		view, err = r.handle(s, p)
@@ -171,7 +182,7 @@ func (s *Server) openPage(p *pageRequest, r *pageRoute) (web.View, error) {
 		return web.Failure("Not allowed", "This page cannot be used in this way."), errPageMethod
 	}
 	if err := s.limitCall(ctx, c); err != nil {
-		return web.Failure("Too many requests", err.Error()), err
+		return web.Failure("Too many requests", s.formErrorText(err)), err
 	}
 	switch {
 	case r.anywhere:
@@ -209,6 +220,9 @@ func (s *Server) keepSession(p *pageRequest) {
 	s.renewSession(p.ctx, p.call)
 }
 
+// errPagePanic is the error of a page after the panic of a page's handler.
+var errPagePanic = errors.New("the handler of a page panicked")
+
 var errPageMethod = realm.Refuse(realm.Invalid, "BAD_REQUEST", "Method Not Allowed")
 
 func errNoOrganization() error {
@@ -244,7 +258,9 @@ func (s *Server) errorText(err error) string {
 	if errors.As(err, &r) {
 		return r.Msg
 	}
-	s.options.Log.Error("page request failed", "err", err)
+	if !errors.Is(err, errPagePanic) { // the panic is in the log
+		s.options.Log.Error("page request failed", "err", err)
+	}
 	return "Something went wrong. Please try again later."
 }
 

@@ -141,3 +141,19 @@ func TestMatch(t *testing.T) {
 		}
 	}
 }
+
+// A matcher chooses among the given languages, also for regions, and none if none fits.
+func TestNewMatcher(t *testing.T) {
+	match := NewMatcher([]string{"en", "de", "pt-br", "zh-hans"})
+	for accept, want := range map[string]string{
+		"": "", "de": "de", "de-AT, en;q=0.5": "de", "pt": "pt-br", "zh-CN": "zh-hans", "fr, en;q=0.1": "en", "fr": "",
+		"-;;": "", "*": "",
+	} {
+		if got := match(accept); got != want {
+			t.Errorf("%q: %q, want %q", accept, got, want)
+		}
+	}
+	if got := NewMatcher(nil)("de"); got != "" {
+		t.Errorf("without languages: %q", got)
+	}
+}
