@@ -219,7 +219,7 @@ var historyPolicies = map[any]int{"all": 1, "moves": 2, "none": 3}
 var newSettings = []string{"resolved_topic_notice_auto_read_policy", "web_inbox_show_channel_folders",
 	"web_left_sidebar_show_channel_folders", "web_left_sidebar_unreads_count_summary", "default_avatar_source",
 	"media_preview_size", "owner_full_content_access", "presence_disabled", "require_e2ee_push_notifications",
-	"send_channel_events_messages", "topics_policy", "welcome_message_custom_text", "gif_rating_policy"}
+	"send_channel_events_messages", "topics_policy", "welcome_message_custom_text"}
 
 // settings adds the columns of settings to a row: the values, or the defaults.
 func settings(row object, rules []realm.Setting, values map[string]any) {
@@ -239,6 +239,8 @@ func settings(row object, rules []realm.Setting, values map[string]any) {
 			}
 		case name == "message_edit_history_visibility_policy":
 			v = historyPolicies[v]
+		case name == "gif_rating_policy":
+			name = "giphy_rating"
 		}
 		row[name] = v
 	}
