@@ -18,10 +18,11 @@ const replayedBytes = 200
 // the actors and restores the event queues.
 func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 	began := srv.now()
-	epoch, last, rows, err := srv.disk.Claim(id)
+	claimed, err := srv.disk.Claim(id, realm.AnyEpoch)
 	if err != nil {
 		return fmt.Errorf("claim realm %d: %w", id, err)
 	}
+	epoch, last, rows := claimed.Epoch, claimed.Last, claimed.Rows
 	l, from := before, rows
 	if l == nil || l.rowsSeq != rows || l.realm.Seq() > last {
 		if l != nil {
@@ -86,11 +87,11 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	if srv.readOnly.Load() {
 		return 0, realm.ErrReadOnly()
 	}
-	epoch, _, _, err := srv.disk.Claim(id)
+	claimed, err := srv.disk.Claim(id, realm.AnyEpoch)
 	if err != nil {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	a := &realmActor{srv: srv, realm: realm.New(id), epoch: epoch, lastSnapshot: srv.now()}
+	a := &realmActor{srv: srv, realm: realm.New(id), epoch: claimed.Epoch, lastSnapshot: srv.now()}
 	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
 	srv.startRealm(a, presence.New())
 	for _, k := range a.handle.shards { // shards without users must report acknowledgements too
@@ -147,7 +148,7 @@ func (srv *Server) ReserveRealm(stringID string, wanted realm.ID) (realm.ID, err
 	if srv.readOnly.Load() {
 		return 0, realm.ErrReadOnly()
 	}
-	if _, _, _, err := srv.disk.Claim(id); err != nil {
+	if _, err := srv.disk.Claim(id, realm.AnyEpoch); err != nil {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
 	return id, nil
@@ -166,14 +167,19 @@ func (srv *Server) ServeImported(stringID string, id realm.ID) error {
 	return srv.openRealm(id, nil)
 }
 
+// configureRealm gives a realm the settings of the server that it does not store.
+func (srv *Server) configureRealm(r *realm.Realm) {
+	if srv.archiveDays == nil {
+		r.PauseRetention()
+	} else {
+		r.SetArchiveTime(*srv.archiveDays)
+	}
+	r.SetLimits(srv.limits)
+}
+
 // startRealm starts the realm actor and the presence actor, and publishes the realm's handle.
 func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
-	if srv.archiveDays == nil {
-		a.realm.PauseRetention()
-	} else {
-		a.realm.SetArchiveTime(*srv.archiveDays)
-	}
-	a.realm.SetLimits(srv.limits)
+	srv.configureRealm(a.realm)
 	a.handle = &realmHandle{
 		id:              a.realm.ID(),
 		replayedThrough: a.durable,

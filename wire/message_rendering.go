@@ -35,6 +35,9 @@ func (r *Renderer) cachedConfig(id realm.ID) *markdownConfig {
 	return &markdownConfig{}
 }
 
+// ForgetRealm drops the cached configuration of a realm.
+func (r *Renderer) ForgetRealm(id realm.ID) { r.configs.Delete(id) }
+
 // configInView returns the configuration at the time of a view.
 func (r *Renderer) configInView(v realm.View, site Site) *markdownConfig {
 	old := r.cachedConfig(v.Realm.ID())

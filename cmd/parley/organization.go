@@ -352,7 +352,7 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 	if err != nil {
 		return digest, err
 	}
-	epoch, _, _, err := i.disk.Claim(id)
+	claimed, err := i.disk.Claim(id, realm.AnyEpoch)
 	if err != nil {
 		return digest, err
 	}
@@ -370,7 +370,7 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return digest, err
 	}
-	text, flush := i.disk.TextWriter(id, epoch)
+	text, flush := i.disk.TextWriter(id, claimed.Epoch)
 	x, err = snapshot.ReadExport(f, id, func(kind, name string, content io.Reader) (string, error) {
 		return i.save(uploads, id, kind, name, content)
 	}, text)
@@ -385,7 +385,7 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 		return digest, err
 	}
 	want := snapshot.StateDigest(x.Realm)
-	if err := x.Install(i.disk, id, epoch); err != nil {
+	if err := x.Install(i.disk, id, claimed.Epoch); err != nil {
 		return digest, err
 	}
 	again, err := snapshot.Recover(i.disk, id)
