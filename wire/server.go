@@ -151,9 +151,21 @@ type Tools struct {
 	LinkToken func(id realm.ID, link int64) string
 	// Integrations are the services whose requests become messages; nil: those of the program.
 	Integrations *Integrations
+	// EmojiTable is the path of the table of emoji names; "": that of the program.
+	EmojiTable string
 	// ChannelMailPattern is the pattern of channel email addresses, "%s@example.com"; "" if the server receives no
 	// email.
 	ChannelMailPattern string
+}
+
+// EmojiTablePath is the path of the program's table of emoji names.
+const EmojiTablePath = "/static/generated/emoji/emoji_api.json"
+
+func (t *Tools) emojiTable() string {
+	if t.EmojiTable != "" {
+		return t.EmojiTable
+	}
+	return EmojiTablePath
 }
 
 // Limits of new passwords; registrations send them to clients. Lengths are in characters. A password must need at

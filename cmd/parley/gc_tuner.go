@@ -137,3 +137,7 @@ func (s *gcTuner) run(stop <-chan struct{}) {
 		}
 	}
 }
+
+// setImportMemory makes the garbage collector keep the process of an import below a limit in bytes. The store takes its
+// part of it.
+func setImportMemory(limit int64) { debug.SetMemoryLimit(limit * 3 / 4) }

@@ -14,6 +14,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/moving"
 	"parley/cmd/internal/server"
 	"parley/snapshot"
 	"parley/snapshot/files"
@@ -205,6 +206,9 @@ func newImportCommand() *cobra.Command {
 			"leaves nothing.",
 		Args: exactArgs(1, "- is standard input"),
 	}
+	for _, format := range moving.Formats() {
+		c.AddCommand(newMoveInCommand(format))
+	}
 	data := dataFlag(c, "data directory of a stopped server, or a new one")
 	subdomain := c.Flags().String("realm", "", "subdomain instead of the exported one; . is the root organization")
 	newKeys := c.Flags().Bool("new-keys", false, "revoke all API keys: their users have to log in again")
@@ -307,7 +311,7 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 	if err != nil {
 		return digest, err
 	}
-	epoch, _, _, err := i.disk.Claim(id)
+	claimed, err := i.disk.Claim(id, realm.AnyEpoch)
 	if err != nil {
 		return digest, err
 	}
@@ -325,7 +329,7 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return digest, err
 	}
-	text, flush := i.disk.TextWriter(id, epoch)
+	text, flush := i.disk.TextWriter(id, claimed.Epoch)
 	x, err = snapshot.ReadExport(f, id, func(kind, name string, content io.Reader) (string, error) {
 		return i.save(uploads, id, kind, name, content)
 	}, text)
@@ -340,7 +344,7 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 		return digest, err
 	}
 	want := snapshot.StateDigest(x.Realm)
-	if err := x.Install(i.disk, id, epoch); err != nil {
+	if err := x.Install(i.disk, id, claimed.Epoch); err != nil {
 		return digest, err
 	}
 	again, err := snapshot.Recover(i.disk, id)

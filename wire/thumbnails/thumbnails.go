@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxQueue is how many images wait. Further images are made on request, or after the next start of the server.
-	maxQueue = 1000
+	// MaxWaiting is how many images wait. Further images are made on request, or after the next start of the server.
+	MaxWaiting = 1000
 	// renderSlack is how long after its thumbnail was made a message can arrive that was rendered before. Messages are
 	// looked up once more after that time.
 	renderSlack = 10 * time.Second
@@ -41,7 +41,7 @@ func Start(server wire.Server, files wire.Files, log *slog.Logger, realms []real
 		server: server,
 		files:  files,
 		log:    log,
-		jobs:   make(chan job, maxQueue),
+		jobs:   make(chan job, MaxWaiting),
 		stop:   make(chan struct{}),
 	}
 	w.ended.Go(w.run)
@@ -49,11 +49,17 @@ func Start(server wire.Server, files wire.Files, log *slog.Logger, realms []real
 	return w
 }
 
+// CatchUp makes the thumbnails that are missing in an organization, which has just been imported. It does not wait.
+func (w *Worker) CatchUp(id realm.ID) { w.ended.Go(func() { w.catchUp([]realm.ID{id}) }) }
+
 // Close stops the worker and waits for it. Images that are still queued are found at the next start.
 func (w *Worker) Close() {
 	close(w.stop)
 	w.ended.Wait()
 }
+
+// Waiting returns the number of images that wait.
+func (w *Worker) Waiting() int64 { return int64(len(w.jobs)) }
 
 // Add queues an image. It never blocks; if the queue is full it does nothing.
 func (w *Worker) Add(id realm.ID, u realm.Upload) { w.add(job{realm: id, Upload: u}) }

@@ -76,6 +76,9 @@ type Settings struct {
 	Integrations  string
 	PreviewsAllow string
 
+	WebDir         string
+	WebDirAnyLevel bool
+
 	SMTPHost     string
 	SMTPPort     int
 	SMTPUser     string
@@ -161,7 +164,7 @@ var AllSettings = []Setting{
 	{
 		Name: "demo-crowd", Type: Text, Group: groupGeneral,
 		Meaning: "like demo, with generated users, channels and messages for load tests: " +
-			"users=N,channels=M,zipf=Z,hundred=H,messages=K,realms=R,seed=S",
+			"users=N,channels=M,zipf=Z,hundred=H,room=L,messages=K,realms=R,seed=S",
 		field: func(s *Settings) any { return &s.DemoCrowd },
 	},
 	{
@@ -407,6 +410,16 @@ var AllSettings = []Setting{
 		Name: "previews-allow", Type: Text, Group: groupAccess,
 		Meaning: "private networks, comma-separated, whose pages the server is allowed to fetch for link previews",
 		field:   func(s *Settings) any { return &s.PreviewsAllow },
+	},
+	{
+		Name: "web-dir", Type: Text, Group: groupGeneral,
+		Meaning: "directory with an unpacked official release, whose web app is the start page of every organization",
+		field:   func(s *Settings) any { return &s.WebDir },
+	},
+	{
+		Name: "web-dir-any-level", Type: Switch, Default: "false", Group: groupGeneral,
+		Meaning: "serve the web app of web-dir even if this server does not know its feature level; it may not load",
+		field:   func(s *Settings) any { return &s.WebDirAnyLevel },
 	},
 
 	{
