@@ -255,9 +255,11 @@ func (x *importer) open() error {
 		return err
 	}
 	x.report.Resumed = x.id == state.Realm
-	if x.epoch, _, _, err = x.to.Disk.Claim(x.id); err != nil {
+	claimed, err := x.to.Disk.Claim(x.id, realm.AnyEpoch)
+	if err != nil {
 		return err
 	}
+	x.epoch = claimed.Epoch
 	if !x.report.Resumed {
 		if err := x.to.Disk.ClearEmptyRealm(uint32(x.id)); err != nil {
 			return err
