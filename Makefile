@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: licenses help hooks build docs man run test race poison check bench conform browser kill upgrades sim sim-actors crash mirror
+.PHONY: licenses web web-check help hooks build docs man run test race poison check bench conform browser kill upgrades sim sim-actors crash mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -18,6 +18,12 @@ docs: ## write the reference pages in .github/docs/reference
 licenses: ## write the notices of third-party code that the program prints
 	$(GO) run -trimpath ./cmd/internal/licenses/collect >notices.new
 	mv notices.new cmd/internal/licenses/notices.txt
+
+web: ## build the client in the browser into wire/web/dist and run its tests (needs Node)
+	cd wire/web/client && npm ci --no-audit --no-fund && npm run check && npm test && npm run build
+
+web-check: web ## fail if wire/web/dist is not what its sources give
+	@test -z "$$(git status --porcelain wire/web/dist)" || { git status --short wire/web/dist; echo "run make web and commit wire/web/dist"; exit 1; }
 
 man: ## write the man pages to bin/man
 	$(GO) run -trimpath ./cmd/parley docs man bin/man

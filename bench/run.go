@@ -243,8 +243,7 @@ func (r *run) buildCrowd() error {
 		b = a
 	}
 	plan := crowd.Plan{Users: r.scenario.Users, Channels: r.scenario.Channels, Zipf: r.scenario.Zipf,
-		Hundred: r.scenario.Hundred,
-		Seed:    r.scenario.Seed}
+		Hundred: r.scenario.Hundred, Room: r.scenario.Room, Seed: r.scenario.Seed}
 	pop, err := b.Build(r, plan)
 	if err != nil {
 		return fmt.Errorf("building the crowd: %w", err)
@@ -555,6 +554,9 @@ func serveArgs(exe string, sc Scenario) []string {
 		args = append(args, "--demo-crowd",
 			fmt.Sprintf("users=%d,channels=%d,zipf=%g,hundred=%d,messages=%d,realms=%d,seed=%d", sc.Users, sc.Channels,
 				sc.Zipf, sc.Hundred, sc.History, max(1, sc.Realms), sc.Seed))
+		if sc.Room > 0 {
+			args[len(args)-1] += fmt.Sprintf(",room=%d", sc.Room)
+		}
 	} else {
 		args = append(args, "--demo")
 	}

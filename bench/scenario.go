@@ -17,6 +17,7 @@ type Scenario struct {
 	Channels int      `json:"channels"`          // channels with Users/rank^Zipf members
 	Zipf     float64  `json:"zipf"`              // 0: every user is in every channel
 	Hundred  int      `json:"hundred,omitempty"` // one more channel with this many subscribers
+	Room     int      `json:"room,omitempty"`    // further channels of this size that divide the users among them
 	History  int      `json:"history,omitempty"` // messages sent before the measurement
 	Events   []string `json:"events,omitempty"`  // event types of the queues; empty means all
 	Sample   int      `json:"sample"`            // pollers that decode every event and mirror the state
@@ -106,6 +107,12 @@ func Scenarios() map[string]Scenario {
 				{Name: "rounds", Rounds: 30, To: "largest"},
 				{Name: "hundred", Seconds: 10, Share: 0.1, Of: "rounds", To: "hundred", Even: true}}
 		})
+	add("small-rooms", "10,000 users poll, and each message goes to the 100 of its room: one after the other, then "+
+		"20 and 100 messages a second", func(s *Scenario) {
+		s.Users, s.Pollers, s.Channels, s.Room, s.Sample, s.Events = 10000, 10000, 0, 100, 0, msg
+		s.Phases = []Phase{{Name: "warm", Rounds: 100, Warm: true}, {Name: "rounds", Rounds: 1000},
+			{Name: "slow", Seconds: 10, Rate: 20, Even: true}, {Name: "paced", Seconds: 10, Rate: 100, Even: true}}
+	})
 	add("chat", "many channels and the mix of requests of a busy server, open loop", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.History = 2000, 2000, 100, 1000
 		s.Phases = []Phase{{Name: "warm", Seconds: 3, Rate: 200, Mix: chatMix, Warm: true},

@@ -76,6 +76,26 @@ func (d Disk) LoadPresence(id realm.ID, presences *presence.Table) error {
 	})
 }
 
+// Subdomain returns the subdomain of an organization without loading it; founded is false if there is none yet.
+func (d Disk) Subdomain(id realm.ID) (name string, founded bool, err error) {
+	err = d.Store.TableRows(uint32(id), realm.OrganizationTable, func(row Row) error {
+		var o realm.Organization
+		err := codec.Decoder(row.Value)(&o)
+		name, founded = o.StringID, true
+		return err
+	})
+	if err != nil || founded {
+		return name, founded, err
+	}
+	err = d.Tail(id, 0, func(rec realm.Record) error {
+		if first, is := rec.Fact.(*realm.Founded); is {
+			name, founded = first.StringID, true
+		}
+		return nil
+	})
+	return name, founded, err
+}
+
 func (d Disk) Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error {
 	return d.Store.Tail(uint32(id), Seq(after), func(r Record) error {
 		f, err := codec.DecodeFact(r.Fact)

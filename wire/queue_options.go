@@ -89,9 +89,9 @@ type QueueOptionsCache struct {
 	last   *QueueOptions // the last result: most consecutive queues have equal options
 }
 
-// maxQueueOptions bounds the cache. There are few client programs, but any client can invent options. When the cache
+// MaxQueueOptions bounds the cache. There are few client programs, but any client can invent options. When the cache
 // is full it is emptied; queues opened later share among themselves.
-const maxQueueOptions = 512
+const MaxQueueOptions = 512
 
 // Of returns the shared options of a queue.
 func (c *QueueOptionsCache) Of(q *realm.Queue) *QueueOptions {
@@ -105,7 +105,7 @@ func (c *QueueOptionsCache) find(q *realm.Queue) *QueueOptions {
 	name := fmt.Sprintf("%v %t %t %q %q", ClientOf(q), q.AllPublic, q.EventTypes == nil, q.EventTypes, q.Narrow)
 	options := c.byName[name]
 	if options == nil {
-		if c.byName == nil || len(c.byName) >= maxQueueOptions {
+		if c.byName == nil || len(c.byName) >= MaxQueueOptions {
 			c.byName = map[string]*QueueOptions{}
 		}
 		options = QueueOptionsOf(q)

@@ -51,7 +51,7 @@ type Realm struct {
 func New(id ID) *Realm {
 	r := &Realm{id: id, snapshotMessages: map[int64][]previousMessage{},
 		archiveTime: DefaultArchiveDays * secondsPerDay}
-	r.org.init(r, 1)
+	r.org.init(r, OrganizationTable)
 	r.users.init(r, 2)
 	r.groups.init(r, 3)
 	r.subscriptions.init(r, 4)

@@ -84,6 +84,9 @@ type EncodedRow struct {
 	Key, Value []byte
 }
 
+// OrganizationTable is the number of the table with the one row of the organization.
+const OrganizationTable uint16 = 1
+
 // BlocksTable is the number of the table of messages. In a large organization it is most of the data that is loaded.
 const BlocksTable uint16 = 6
 

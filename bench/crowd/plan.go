@@ -12,6 +12,7 @@ type Plan struct {
 	Channels int
 	Zipf     float64 // a channel has Users / rank^Zipf members; 0 puts every user in every channel
 	Hundred  int     // size of one more channel; 0 for none
+	Room     int     // size of further channels that divide the users among them; 0 for none
 	Seed     uint64
 }
 
@@ -19,7 +20,7 @@ type Plan struct {
 const minChannel = 2
 
 // Members returns for each channel the users (0 to Users-1) that are subscribed to it, in rising order. The channel
-// of Hundred, if there is one, is the last.
+// of Hundred, if there is one, follows the ordinary channels. The rooms are the last.
 func (p Plan) Members() [][]int32 {
 	rng := rand.New(rand.NewPCG(p.Seed, 0x706c616e))
 	var out [][]int32
@@ -32,6 +33,22 @@ func (p Plan) Members() [][]int32 {
 	}
 	if p.Hundred > 0 {
 		out = append(out, pick(rng, p.Users, min(p.Hundred, p.Users)))
+	}
+	return append(out, p.rooms(rng)...)
+}
+
+// rooms divides the users at random. The last room can be smaller than the others.
+func (p Plan) rooms(rng *rand.Rand) (out [][]int32) {
+	if p.Room < 1 {
+		return nil
+	}
+	all := make([]int32, p.Users)
+	for i, u := range rng.Perm(p.Users) {
+		all[i] = int32(u)
+	}
+	for room := range slices.Chunk(all, p.Room) {
+		slices.Sort(room)
+		out = append(out, room)
 	}
 	return out
 }

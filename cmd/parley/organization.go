@@ -14,6 +14,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/moving"
 	"parley/cmd/internal/server"
 	"parley/snapshot"
 	"parley/snapshot/files"
@@ -204,6 +205,9 @@ func newImportCommand() *cobra.Command {
 			"standard input.\nThe whole file is checked before anything is written. An import that is interrupted " +
 			"leaves nothing.",
 		Args: exactArgs(1, "- is standard input"),
+	}
+	for _, format := range moving.Formats() {
+		c.AddCommand(newMoveInCommand(format))
 	}
 	data := dataFlag(c, "data directory of a stopped server, or a new one")
 	subdomain := c.Flags().String("realm", "", "subdomain instead of the exported one; . is the root organization")

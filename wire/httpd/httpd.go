@@ -62,9 +62,11 @@ type Server struct {
 	formEmails              []*limiter // emails that such forms send to one address
 	passwordForms           *limiter   // forms with a new password, of a client network; nil: no limit
 	loginTokens             loginTokens
+	webAppLanguage          func(accept string) string // chooses a language of Options.WebApp
 	now                     func() time.Time
 	hsts                    bool // every answer tells browsers to use TLS for the next half year
 	identicons              *identiconCache
+	builders                *answerBuilders
 	largeBodies             chan struct{}
 	largeBodiesWaiting      atomic.Int64
 	largeBodiesRefused      atomic.Int64
@@ -86,7 +88,7 @@ type route struct {
 // New returns a server for the endpoints of the protocol. It listens to nothing until Serve.
 func New(o Options) *Server {
 	s := &Server{options: o, router: router.New(), largeBodies: make(chan struct{}, MaxLargeBodies),
-		identicons: newIdenticonCache()}
+		identicons: newIdenticonCache(), builders: newAnswerBuilders()}
 	if s.now = o.Now; s.now == nil {
 		s.now = time.Now
 	}
@@ -98,16 +100,16 @@ func New(o Options) *Server {
 	s.router.RedirectTrailingSlash, s.router.RedirectFixedPath = false, false
 	if n := o.Limits.User; n > 0 {
 		s.users = newLimiter(n, requestWindow)
-		s.addressChanges = []*limiter{newLimiter(addressChangesPerHour, time.Hour),
-			newLimiter(addressChangesPerDay, 24*time.Hour)}
-		s.formEmails = []*limiter{newLimiter(addressChangesPerHour, time.Hour),
-			newLimiter(addressChangesPerDay, 24*time.Hour)}
+		s.addressChanges = []*limiter{newLimiter(AddressChangesPerHour, time.Hour),
+			newLimiter(AddressChangesPerDay, 24*time.Hour)}
+		s.formEmails = []*limiter{newLimiter(AddressChangesPerHour, time.Hour),
+			newLimiter(AddressChangesPerDay, 24*time.Hour)}
 	}
 	if n := o.Limits.Visitor; n > 0 {
 		s.visitors = newLimiter(n, requestWindow)
 		s.drawings = newLimiter(MaxDrawingsPerMinute, requestWindow)
-		s.emailForms = newLimiter(emailFormsPerHour, time.Hour)
-		s.passwordForms = newLimiter(passwordFormsPerHour, time.Hour)
+		s.emailForms = newLimiter(EmailFormsPerHour, time.Hour)
+		s.passwordForms = newLimiter(PasswordFormsPerHour, time.Hour)
 	}
 	if n := o.Limits.Login; n > 0 {
 		s.logins = newLimiter(n, loginWindow)
@@ -285,6 +287,9 @@ func (s *Server) Shutdown(ctx context.Context) error { return s.park.Shutdown(ct
 
 // Stats returns the counters of the connection layer.
 func (s *Server) Stats() park.Stats { return s.park.Stats() }
+
+// AnswerBytes returns the memory of all answers that are being built or sent.
+func (s *Server) AnswerBytes() int { return s.park.AnswerBytes() }
 
 // Limits of requests with bodies above largeBodyBytes. MaxLargeBodies are handled at a time,
 // MaxLargeBodiesWaiting more wait with their bodies, and the rest are refused. The reason: a JSON list of numbers

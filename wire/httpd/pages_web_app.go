@@ -32,6 +32,7 @@ func (s *Server) addWebAppRoutes() {
 		ctx.SetContentType("text/plain; charset=utf-8")
 		ctx.SetBodyString(robots)
 	}))
+	s.router.ANY("/thumbnail", s.readOnly(redirectToUpload))
 	app := s.options.WebApp
 	if app == nil {
 		return
@@ -41,17 +42,9 @@ func (s *Server) addWebAppRoutes() {
 			s.writeError(ctx, fasthttp.StatusNotFound, "Not found")
 		}
 	}))
-	s.router.ANY("/favicon.ico", s.readOnly(func(ctx *fasthttp.RequestCtx) {
-		for _, name := range []string{"favicon.ico", "images/favicon.ico", "images/favicon.png"} {
-			if s.serveWebAppFile(ctx, name) {
-				return
-			}
-		}
-		setCommonHeaders(ctx)
-		ctx.Response.Header.Set("Location", webapp.StaticPath+"images/favicon.svg")
-		ctx.SetStatusCode(fasthttp.StatusFound)
-	}))
+	var codes []string
 	for _, l := range app.Languages() {
+		codes = append(codes, l.Code)
 		path := "/" + l.Code
 		if slices.ContainsFunc(pageRoutes(), func(r pageRoute) bool { return r.path == path }) {
 			continue // such as /new: it is also the code of a language
@@ -61,6 +54,27 @@ func (s *Server) addWebAppRoutes() {
 		}}
 		s.router.ANY(path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &r) })
 	}
+	s.webAppLanguage = web.NewMatcher(codes)
+}
+
+// faviconNames are the files of releases that can be the icon of the site, the best first.
+var faviconNames = []string{"favicon.ico", "images/favicon.ico", "images/favicon.png", "images/favicon.svg"}
+
+// serveWebAppIcon sends the icon of the web app. It reports false if there is none.
+func (s *Server) serveWebAppIcon(ctx *fasthttp.RequestCtx) bool {
+	return slices.ContainsFunc(faviconNames, func(name string) bool { return s.serveWebAppFile(ctx, name) })
+}
+
+// redirectToUpload redirects from an older address of thumbnails to the upload (protocol). Other files have none.
+func redirectToUpload(ctx *fasthttp.RequestCtx) {
+	setCommonHeaders(ctx)
+	target := "/" + strings.TrimPrefix(string(ctx.QueryArgs().Peek("url")), "/")
+	if !strings.HasPrefix(target, "/user_uploads/") || safeNext(target) != target {
+		ctx.SetStatusCode(fasthttp.StatusForbidden)
+		return
+	}
+	ctx.Response.Header.Set("Location", target)
+	ctx.SetStatusCode(fasthttp.StatusFound)
 }
 
 // webAppPage writes the page of the web app, with the state of the caller. language is that of the address, or "".
@@ -159,11 +173,7 @@ func (s *Server) visitorLanguage(p *pageRequest) string {
 	if s.options.WebApp.HasLanguage(chosen) {
 		return chosen
 	}
-	var codes []string
-	for _, l := range s.options.WebApp.Languages() {
-		codes = append(codes, l.Code)
-	}
-	return web.MatchAmong(codes, string(p.ctx.Request.Header.Peek("Accept-Language")))
+	return s.webAppLanguage(string(p.ctx.Request.Header.Peek("Accept-Language")))
 }
 
 // serveWebAppFile sends a file of the web app by its path below webapp.StaticPath. It reports false, and answers

@@ -30,18 +30,26 @@ type GroupValue struct {
 
 // Domain is an email domain that may join.
 type Domain struct {
+	ID         int64 // wanted number
 	Name       string
 	Subdomains bool
 }
 
 // Linkifier turns a pattern in texts into links.
-type Linkifier struct{ Pattern, Template string }
+type Linkifier struct {
+	ID                int64 // wanted number
+	Pattern, Template string
+}
 
 // Playground is a code playground.
-type Playground struct{ Name, Language, Template string }
+type Playground struct {
+	ID                       int64 // wanted number
+	Name, Language, Template string
+}
 
 // ProfileField is a custom profile field.
 type ProfileField struct {
+	ID                                    int64 // wanted number
 	Key                                   string
 	Name, Hint                            string
 	Type                                  int // number of the protocol's field type
@@ -52,6 +60,7 @@ type ProfileField struct {
 // Emoji is a custom emoji.
 type Emoji struct {
 	Key         string
+	ID          int64 // wanted number
 	Name        string
 	Author      string // key of a User that comes later; "": the first owner
 	Deactivated bool

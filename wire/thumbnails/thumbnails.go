@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxQueue is how many images wait. Further images are made on request, or after the next start of the server.
-	maxQueue = 1000
+	// MaxWaiting is how many images wait. Further images are made on request, or after the next start of the server.
+	MaxWaiting = 1000
 	// renderSlack is how long after its thumbnail was made a message can arrive that was rendered before. Messages are
 	// looked up once more after that time.
 	renderSlack = 10 * time.Second
@@ -45,10 +45,10 @@ func Start(server wire.Server, files wire.Files, log *slog.Logger) *Worker {
 		server: server,
 		files:  files,
 		log:    log,
-		jobs:   make(chan job, maxQueue),
+		jobs:   make(chan job, MaxWaiting),
 		stop:   make(chan struct{}),
 		owned:  map[realm.ID]bool{},
-		begun:  make(chan realm.ID, maxQueue),
+		begun:  make(chan realm.ID, MaxWaiting),
 	}
 	w.ended.Go(w.run)
 	w.ended.Go(w.catchUp)
@@ -60,6 +60,11 @@ func (w *Worker) Begin(id realm.ID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.owned[id] = true
+	w.CatchUp(id)
+}
+
+// CatchUp makes the thumbnails that are missing in an organization, as after an import. It does not wait.
+func (w *Worker) CatchUp(id realm.ID) {
 	select {
 	case w.begun <- id:
 	default: // the next start finds them
@@ -84,6 +89,9 @@ func (w *Worker) Close() {
 	close(w.stop)
 	w.ended.Wait()
 }
+
+// Waiting returns the number of images that wait.
+func (w *Worker) Waiting() int64 { return int64(len(w.jobs)) }
 
 // Add queues an image. It never blocks; if the queue is full it does nothing.
 func (w *Worker) Add(id realm.ID, u realm.Upload) { w.add(job{realm: id, Upload: u}) }

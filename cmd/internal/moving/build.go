@@ -227,7 +227,7 @@ func (x *importer) addUsers() error {
 			u.Avatar = "G"
 		}
 		if in.Avatar != nil {
-			if err := x.addPicture(in.Avatar, "avatars", x.to.Files.SaveAvatar, func(name string) {
+			if err := x.addPicture(in.Avatar, "avatars", (*files.Store).SaveAvatar, func(name string) {
 				u.Avatar, u.AvatarFile = "U", name
 			}); err != nil {
 				return err
@@ -466,18 +466,19 @@ func (x *importer) addOrganization() error {
 	o.Settings = x.settings(realm.OrgSettings, in.Settings, "organization settings")
 	o.GroupSettings = x.groupValues(realm.OrgGroupSettings, in.GroupSettings, "organization settings")
 	o.UserDefaults = x.settings(realm.UserSettings, in.UserDefaults, "default user settings")
-	for i, d := range in.Domains {
-		x.build.Put(&realm.Domain{ID: int64(i + 1), Name: d.Name, Subdomains: d.Subdomains})
+	used := map[string]map[int64]bool{"domain": {}, "linkifier": {}, "playground": {}, "field": {}}
+	for _, d := range in.Domains {
+		x.build.Put(&realm.Domain{ID: chooseID(used["domain"], d.ID, 1), Name: d.Name, Subdomains: d.Subdomains})
 	}
 	for i, l := range in.Linkifiers {
-		x.build.Put(&realm.Linkifier{ID: int64(i + 1), Pattern: l.Pattern, Template: l.Template, Order: int64(i)})
+		x.build.Put(&realm.Linkifier{ID: chooseID(used["linkifier"], l.ID, 1), Pattern: l.Pattern, Template: l.Template, Order: int64(i)})
 	}
-	for i, p := range in.Playgrounds {
-		x.build.Put(&realm.Playground{ID: int64(i + 1), Name: p.Name, Language: p.Language, Template: p.Template})
+	for _, p := range in.Playgrounds {
+		x.build.Put(&realm.Playground{ID: chooseID(used["playground"], p.ID, 1), Name: p.Name, Language: p.Language, Template: p.Template})
 	}
 	fields := map[string]realm.ProfileField{}
 	for i, f := range in.ProfileFields {
-		row := realm.ProfileField{ID: int64(i + 1), Type: realm.FieldType(f.Type), Name: clean(f.Name, 40),
+		row := realm.ProfileField{ID: chooseID(used["field"], f.ID, 1), Type: realm.FieldType(f.Type), Name: clean(f.Name, 40),
 			Hint: clean(f.Hint, 80), Data: f.Data, Order: i + 1, Summary: f.Summary, Required: f.Required,
 			Editable: f.Editable, Matching: f.Matching}
 		fields[f.Key] = row
@@ -499,11 +500,11 @@ func (x *importer) addOrganization() error {
 		kind         string
 		source, name *string
 		version      *int
-		save         func(io.Reader, int64) (string, error)
+		save         func(*files.Store, io.Reader, int64) (string, error)
 	}{
-		{in.Icon, "icons", &o.IconSource, &o.IconFile, &o.IconVersion, x.to.Files.SaveAvatar},
-		{in.Logo, "logos", &o.LogoSource, &o.LogoFile, &o.LogoVersion, x.to.Files.SaveLogo},
-		{in.NightLogo, "logos", &o.NightLogoSource, &o.NightLogoFile, &o.NightLogoVersion, x.to.Files.SaveLogo},
+		{in.Icon, "icons", &o.IconSource, &o.IconFile, &o.IconVersion, (*files.Store).SaveAvatar},
+		{in.Logo, "logos", &o.LogoSource, &o.LogoFile, &o.LogoVersion, (*files.Store).SaveLogo},
+		{in.NightLogo, "logos", &o.NightLogoSource, &o.NightLogoFile, &o.NightLogoVersion, (*files.Store).SaveLogo},
 	} {
 		if p.file == nil {
 			continue
@@ -535,7 +536,7 @@ func (x *importer) profileValue(f realm.ProfileField, value string) string {
 
 // addPicture stores a picture. A missing or invalid one is dropped.
 func (x *importer) addPicture(
-	f *imports.File, kind string, save func(io.Reader, int64) (string, error), set func(name string),
+	f *imports.File, kind string, save func(*files.Store, io.Reader, int64) (string, error), set func(name string),
 ) error {
 	if x.o.DryRun {
 		return nil
@@ -553,7 +554,7 @@ func (x *importer) addPicture(
 			return err
 		} else {
 			x.beforeWrite()
-			saved.Hash, err = save(r, maxPicture)
+			saved.Hash, err = save(x.to.Files, r, maxPicture)
 			r.Close()
 			if err != nil && !isBadFile(err) {
 				return err
@@ -624,6 +625,7 @@ func (x *importer) addEmoji() error {
 			owner = x.userIDs[u.Key]
 		}
 	}
+	used := map[int64]bool{}
 	for i := range x.emoji {
 		in := &x.emoji[i]
 		if _, twice := x.emojiIDs[in.Key]; twice {
@@ -643,7 +645,7 @@ func (x *importer) addEmoji() error {
 			x.Drop("emoji", "the image is missing or no image", 1)
 			continue
 		}
-		e := &realm.CustomEmoji{ID: int64(len(x.emojiIDs) + 1), Name: name, Author: x.userIDs[in.Author],
+		e := &realm.CustomEmoji{ID: chooseID(used, in.ID, 1), Name: name, Author: x.userIDs[in.Author],
 			Hash: saved.Hash, Kind: saved.Type, Animated: in.Animated || saved.Animated, Deactivated: in.Deactivated}
 		if e.Author == 0 {
 			e.Author = owner

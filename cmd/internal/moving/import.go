@@ -51,6 +51,8 @@ type Options struct {
 	Now    func() time.Time
 	// Progress is called now and then. It may be nil.
 	Progress func(Progress)
+
+	writes func() // called before each write, by tests
 }
 
 // Progress is how far an import is.
@@ -70,7 +72,7 @@ type Target struct {
 	// the number that an interrupted import has used; 0: none.
 	Reserve func(subdomain string, wanted realm.ID) (realm.ID, error)
 	// Serve makes an imported organization visible to users. nil: nothing is served.
-	Serve func(id realm.ID) error
+	Serve func(subdomain string, id realm.ID) error
 }
 
 // workState is the file that names an interrupted import.
@@ -130,8 +132,11 @@ func Run(ctx context.Context, o Options, to Target) (reports []*Report, err erro
 		if s.Suffix() != "" {
 			name = joinSubdomain(o.Realm, s.Suffix())
 		}
-		r, err := runOne(ctx, o, to, s, name, filepath.Join(work, "org-"+name))
+		r, stored, err := runOne(ctx, o, to, s, name, filepath.Join(work, "org-"+name))
 		if err != nil {
+			if !stored { // a refused archive leaves nothing
+				err = errors.Join(err, os.RemoveAll(work))
+			}
 			return reports, fmt.Errorf("import %s: %w", o.File, err)
 		}
 		reports = append(reports, r)
@@ -177,34 +182,32 @@ func (o Options) formatOptions(main, work string) imports.Options {
 	return f
 }
 
-// runOne imports one organization.
-func runOne(ctx context.Context, o Options, to Target, s imports.Source, name, work string) (*Report, error) {
-	began := o.Now()
-	x := &importer{ctx: ctx, o: o, to: to, source: s, subdomain: name, work: work, began: began}
+// runOne imports one organization. stored says that texts are on disk, so that the import can be continued after an
+// error.
+func runOne(
+	ctx context.Context, o Options, to Target, s imports.Source, name, work string,
+) (_ *Report, stored bool, err error) {
+	x := &importer{ctx: ctx, o: o, to: to, source: s, subdomain: name, work: work, began: o.Now(), writes: o.writes}
 	defer x.close()
 	if err := x.open(); err != nil {
-		return nil, err
+		return nil, x.report != nil && x.report.Resumed, err
 	}
 	if x.finished {
-		return x.report, x.serve()
+		return x.report, true, x.serve()
 	}
-	if err := s.Read(x); err != nil {
-		return nil, err
-	}
-	if err := x.begin(); err != nil {
-		return nil, err
-	}
-	if err := x.importMessages(); err != nil {
-		return nil, err
+	for _, step := range []func() error{func() error { return s.Read(x) }, x.begin, x.importMessages} {
+		if err := step(); err != nil {
+			return nil, x.report.Resumed || x.nextID > 1, err
+		}
 	}
 	x.finishReport()
 	if o.DryRun {
-		return x.report, nil
+		return x.report, false, nil
 	}
 	if err := x.commit(); err != nil {
-		return nil, err
+		return nil, true, err
 	}
-	return x.report, x.serve()
+	return x.report, true, x.serve()
 }
 
 const (
@@ -308,7 +311,7 @@ func (x *importer) serve() error {
 	if x.to.Serve == nil {
 		return nil
 	}
-	return x.to.Serve(x.id)
+	return x.to.Serve(x.subdomain, x.id)
 }
 
 // writeSynced writes a file that is complete or does not exist.

@@ -22,7 +22,8 @@ const crowdWorkers = 64
 // crowdBatch is the number of users that one turn subscribes, so that no turn is long.
 const crowdBatch = 1000
 
-// crowdSpec is the parsed value of demo-crowd: users=N,channels=M,zipf=Z,hundred=H,messages=K,realms=R,seed=S.
+// crowdSpec is the parsed value of demo-crowd: users=N,channels=M,zipf=Z,hundred=H,room=L,messages=K,
+// realms=R,seed=S.
 type crowdSpec struct {
 	plan             crowd.Plan
 	messages, realms int
@@ -46,6 +47,8 @@ func parseCrowd(s string) (crowdSpec, error) {
 			c.plan.Zipf = f
 		case "hundred":
 			c.plan.Hundred = n
+		case "room":
+			c.plan.Room = n
 		case "messages":
 			c.messages = n
 		case "realms":
@@ -54,12 +57,15 @@ func parseCrowd(s string) (crowdSpec, error) {
 			c.plan.Seed = uint64(n)
 		default:
 			return c,
-				fmt.Errorf("demo-crowd: unknown name %q; use users, channels, zipf, hundred, messages, realms or seed",
-					k)
+				fmt.Errorf(
+					"demo-crowd: unknown name %q; use users, channels, zipf, hundred, room, messages, realms or "+
+						"seed",
+					k,
+				)
 		}
 	}
-	if c.plan.Users < 1 || c.plan.Channels < 1 || c.realms < 1 {
-		return c, errors.New("demo-crowd: users, channels and realms must be at least 1")
+	if c.plan.Users < 1 || c.plan.Channels < 1 && c.plan.Room < 1 || c.realms < 1 {
+		return c, errors.New("demo-crowd: users, realms, and channels or room must be at least 1")
 	}
 	return c, nil
 }
@@ -80,7 +86,7 @@ func createCrowd(orgs *actors.Server, spec crowdSpec, out io.Writer) error {
 		}
 		part := spec.plan
 		part.Users /= spec.realms
-		part.Channels = max(1, part.Channels/spec.realms)
+		part.Channels = max(min(1, part.Channels), part.Channels/spec.realms)
 		part.Seed += uint64(r)
 		if err := fillCrowdRealm(orgs, id, part, spec.messages/spec.realms); err != nil {
 			return fmt.Errorf("crowd of organization %d: %w", r, err)

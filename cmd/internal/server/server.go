@@ -100,13 +100,15 @@ type Server struct {
 	sweeper    *sweeper
 	eraser     *textEraser
 	linkMarks  *linkMarker
+	thumbnails *thumbnails.Worker
 	http       *httpd.Server
 	mail       *incomingMail
 	metrics    *metricsServer
 
 	turnLatency *prometheus.HistogramVec // the actors report to it
 
-	closeBackground func() error // stops the work beside requests; it may be in the middle of something long
+	imported        func(realm.ID) // makes what an imported organization needs
+	closeBackground func() error   // stops the work beside requests; it may be in the middle of something long
 	closeControl    func() error
 	crowded         bool
 	acceptErrors    chan error
@@ -364,9 +366,9 @@ func (s *Server) buildTools() error {
 		_, _, taken := s.orgs.RealmByName(name)
 		return taken
 	}
-	thumbnailWorker := thumbnails.Start(s.orgs, s.tools.Files, s.log)
-	s.orgs.AddDuty(thumbnailWorker)
-	s.tools.Thumbnails = thumbnailWorker
+	s.thumbnails = thumbnails.Start(s.orgs, s.tools.Files, s.log)
+	s.orgs.AddDuty(s.thumbnails)
+	s.tools.Thumbnails, s.imported = s.thumbnails, s.thumbnails.CatchUp
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
 		s.eraser.Close()
@@ -375,7 +377,7 @@ func (s *Server) buildTools() error {
 		if s.push.uploader != nil {
 			s.push.uploader.Close()
 		}
-		thumbnailWorker.Close()
+		s.thumbnails.Close()
 		return withShutdownTimeout(s.dispatcher.Close)
 	})
 	return nil
@@ -463,7 +465,7 @@ func (s *Server) openEndpoints() (err error) {
 	s.handover.connect(s)
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
-		push: s.push, roomFor: s.space.roomFor,
+		push: s.push, roomFor: s.space.roomFor, imported: s.imported,
 	}
 	if s.closeControl, err = serveControl(s.Data, o, s.log); err != nil {
 		return err
@@ -503,6 +505,9 @@ func (s *Server) MailAddr() string { return s.mail.addr() }
 // then wait for StartupDelay.
 func (s *Server) Crowded() bool { return s.crowded }
 
+// AnswerBytes returns how many bytes of memory answers take that are being built or that clients have not received.
+func (s *Server) AnswerBytes() int { return s.http.AnswerBytes() }
+
 // AcceptErrors returns the channel that receives an error when the server cannot accept connections any more.
 func (s *Server) AcceptErrors() <-chan error { return s.acceptErrors }
 
@@ -539,13 +544,14 @@ func (s *Server) Finish() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	err := s.http.FinishAnswers(ctx)
+	err := errors.Join(s.http.FinishAnswers(ctx), s.closeWebApp())
 	s.log.Info("stopped", "data", s.Data, "handed_over", s.http.Stats().HandedOff)
 	return err
 }
 
 // closeFailedStart closes everything that a failed start has opened.
 func (s *Server) closeFailedStart() (err error) {
+	err = s.closeWebApp()
 	if s.metrics != nil {
 		err = errors.Join(err, s.metrics.Close())
 	}

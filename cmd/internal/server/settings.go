@@ -164,7 +164,7 @@ var AllSettings = []Setting{
 	{
 		Name: "demo-crowd", Type: Text, Group: groupGeneral,
 		Meaning: "like demo, with generated users, channels and messages for load tests: " +
-			"users=N,channels=M,zipf=Z,hundred=H,messages=K,realms=R,seed=S",
+			"users=N,channels=M,zipf=Z,hundred=H,room=L,messages=K,realms=R,seed=S",
 		field: func(s *Settings) any { return &s.DemoCrowd },
 	},
 	{
@@ -328,7 +328,7 @@ var AllSettings = []Setting{
 	{
 		Name: "answer-memory", Type: Number, Default: "0", Group: groupLimits,
 		Meaning: "MiB of memory for answers that are being built or that clients have not received; one account can " +
-			"use an eighth; 0: an eighth of memory-limit, at most 256",
+			"use an eighth; 0: an eighth of memory-limit, at most 192",
 		field: func(s *Settings) any { return &s.AnswerMemory },
 	},
 	{

@@ -24,6 +24,14 @@ func (s *Settings) openWebApp() (*webapp.Release, error) {
 	return app, nil
 }
 
+// closeWebApp closes the directories of the web app.
+func (s *Server) closeWebApp() error {
+	if s.webApp == nil {
+		return nil
+	}
+	return s.webApp.Close()
+}
+
 // pageFile is the file of the data directory with the fingerprint of the page that the server had last.
 const pageFile = "web-app"
 

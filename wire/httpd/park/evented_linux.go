@@ -54,6 +54,7 @@ const processorsPerLoop = 8
 type loop struct {
 	s     *Server
 	epoll int
+	idle  *idleWaiter
 	wake  int // an eventfd that ends the loop
 	conns connTable
 	ended chan struct{}
@@ -68,31 +69,41 @@ type loop struct {
 	burst                   pollBurst
 }
 
-// pollBurst counts the events since the loop last considered a pause.
+// pollBurst counts what happened since the loop last considered a pause.
 type pollBurst struct {
 	since         time.Time
 	events, parks int64
+	answers       int64 // Server.answers when the counts were reset
+	due           int64 // clients that had been answered by then and had not polled again
 }
 
-// After a message to thousands of users, their clients poll again one by one. Each poll would wake the loop, at
-// the cost of the goroutines that send messages and write answers, although polls are not urgent. So after a
-// burst of polls the loop pauses before it looks for more. Other requests would wait with them, so it does not
-// pause if too many events were something else.
+// After a message to many users, their clients poll again one by one. Each poll would wake the loop, at the cost of
+// the goroutines that send messages and write answers, although polls are not urgent. So the loop pauses before it
+// looks for more, when many clients were answered, or polls arrive in quick succession. Other requests would wait with
+// them, so it does not pause if too many events were something else.
 const (
 	minBurstEvents = 20                    // events from which there may be a burst
+	minDue         = 12                    // answered clients from which there will be one
 	maxPollGap     = 50 * time.Microsecond // average time between the events of a burst, at most
 	burstPause     = time.Millisecond
 	otherShare     = 8 // no pause if more than 1/otherShare of the events are not polls
 )
 
-// shouldPause resets the counts and reports whether nearly all events since then were polls, and there were many.
-func (b *pollBurst) shouldPause() bool {
-	if b.events < minBurstEvents {
+// shouldPause resets the counts if there is enough to judge, and reports whether polls are worth waiting for. answers
+// is the number of all parked requests answered so far.
+func (b *pollBurst) shouldPause(answers int64) bool {
+	answered := answers - b.answers
+	if b.events < minBurstEvents && answered < minDue {
 		return false
 	}
 	now := time.Now()
-	pause := now.Sub(b.since) < time.Duration(b.events)*maxPollGap && (b.events-b.parks)*otherShare <= b.events
-	*b = pollBurst{since: now}
+	due := b.due + answered - b.parks
+	dense := due < 0 && b.events >= minBurstEvents && now.Sub(b.since) < time.Duration(b.events)*maxPollGap
+	pause := (answered >= minDue && due >= minDue || dense) && (b.events-b.parks)*otherShare <= b.events+max(due, 0)
+	*b = pollBurst{since: now, answers: answers}
+	if pause {
+		b.due = max(due, 0) // after a pause without a burst they do not count: these clients have left
+	}
 	return pause
 }
 
@@ -127,7 +138,13 @@ func newLoop(s *Server) (*loop, error) {
 		unix.Close(epoll)
 		return nil, fmt.Errorf("create eventfd: %w", err)
 	}
-	l := &loop{s: s, epoll: epoll, wake: wake, ended: make(chan struct{})}
+	idle, err := newIdleWaiter(epoll)
+	if err != nil {
+		unix.Close(epoll)
+		unix.Close(wake)
+		return nil, err
+	}
+	l := &loop{s: s, epoll: epoll, idle: idle, wake: wake, ended: make(chan struct{})}
 	if s.cfg.NewFastPath != nil {
 		l.fastPath, l.buf = s.cfg.NewFastPath(), make([]byte, fastPathBuffer)
 	}
@@ -141,13 +158,13 @@ func newLoop(s *Server) (*loop, error) {
 }
 
 // run passes events to connections. After a batch it lets the goroutines it woke run, and looks again without
-// waiting. Only when there are no events does it give its thread to the kernel.
+// waiting. It waits when there are no events.
 func (l *loop) run() {
 	defer close(l.ended)
 	var left []*Parked
 	wait := true
 	for {
-		if wait && l.burst.shouldPause() {
+		if wait && l.burst.shouldPause(l.s.answers.Load()) {
 			time.Sleep(burstPause)
 			wait = false
 		}
@@ -188,10 +205,12 @@ func (l *loop) run() {
 	}
 }
 
-// poll asks the epoll for events. The Go runtime is involved only if the call may wait: see maxRawCallBytes.
+// poll asks the epoll for events. The Go runtime is involved only in waiting: see maxRawCallBytes.
 func (l *loop) poll(wait bool) (int, error) {
 	if wait {
-		return unix.EpollWait(l.epoll, l.events[:], -1)
+		if err := l.idle.wait(); err != nil {
+			return 0, err
+		}
 	}
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events)),
 		uintptr(len(l.events)), 0, 0, 0)
@@ -251,6 +270,7 @@ func (s *Server) closeEvented() {
 			panic(fmt.Sprintf("BUG: eventfd: %v", err))
 		}
 		<-l.ended
+		l.idle.close()
 		unix.Close(l.epoll)
 		unix.Close(l.wake)
 	}

@@ -353,22 +353,22 @@ func (r *reader) putOrganization() error {
 		o.Settings["topics_policy"] = "disable_empty_topic"
 	}
 	for _, d := range r.rows["zerver_realmdomain"] {
-		o.Domains = append(o.Domains, imports.Domain{Name: text(d["domain"]), Subdomains: boolean(d["allow_subdomains"])})
+		o.Domains = append(o.Domains, imports.Domain{ID: number(d["id"]), Name: text(d["domain"]), Subdomains: boolean(d["allow_subdomains"])})
 	}
 	linkifiers := r.rows["zerver_realmfilter"]
 	slices.SortStableFunc(linkifiers, func(a, b row) int { return int(number(a["order"]) - number(b["order"])) })
 	for _, l := range linkifiers {
-		o.Linkifiers = append(o.Linkifiers, imports.Linkifier{Pattern: text(l["pattern"]), Template: text(l["url_template"])})
+		o.Linkifiers = append(o.Linkifiers, imports.Linkifier{ID: number(l["id"]), Pattern: text(l["pattern"]), Template: text(l["url_template"])})
 	}
 	for _, p := range r.rows["zerver_realmplayground"] {
-		o.Playgrounds = append(o.Playgrounds, imports.Playground{Name: text(p["name"]),
+		o.Playgrounds = append(o.Playgrounds, imports.Playground{ID: number(p["id"]), Name: text(p["name"]),
 			Language: text(p["pygments_language"]), Template: text(p["url_template"])})
 	}
 	fields := r.rows["zerver_customprofilefield"]
 	slices.SortStableFunc(fields, func(a, b row) int { return int(number(a["order"]) - number(b["order"])) })
 	for _, f := range fields {
 		editable, known := f["editable_by_user"]
-		o.ProfileFields = append(o.ProfileFields, imports.ProfileField{Key: key(number(f["id"])), Name: text(f["name"]),
+		o.ProfileFields = append(o.ProfileFields, imports.ProfileField{ID: number(f["id"]), Key: key(number(f["id"])), Name: text(f["name"]),
 			Hint: text(f["hint"]), Type: int(number(f["field_type"])), Data: text(f["field_data"]),
 			Summary: boolean(f["display_in_profile_summary"]), Required: boolean(f["required"]),
 			Editable: !known || boolean(editable), Matching: boolean(f["use_for_user_matching"])})
@@ -411,7 +411,7 @@ func (r *reader) records(folder string) (list []fileRow) {
 			r.sink.Drop(folder, "records.json is damaged", 1)
 			return list
 		}
-		if i := strings.Index(v.Path, "/"+folder+"/"); i >= 0 {
+		if i := strings.Index(v.Path, "/"+folder+"/"); i >= 0 && path.IsAbs(v.Path) {
 			v.Path = v.Path[i+len(folder)+2:] // some converters wrote absolute paths
 		}
 		list = append(list, v)
@@ -450,7 +450,7 @@ func (r *reader) putEmoji() error {
 		}
 	}
 	for _, e := range r.rows["zerver_realmemoji"] {
-		err := r.sink.Put(&imports.Emoji{Key: key(number(e["id"])), Name: text(e["name"]), Author: key(number(e["author"])),
+		err := r.sink.Put(&imports.Emoji{ID: number(e["id"]), Key: key(number(e["id"])), Name: text(e["name"]), Author: key(number(e["author"])),
 			Deactivated: boolean(e["deactivated"]), Animated: boolean(e["is_animated"]),
 			Image: imports.File{Path: images[text(e["file_name"])]}})
 		if err != nil {
