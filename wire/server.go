@@ -216,6 +216,9 @@ type Call struct {
 	// HoldMemory counts n more bytes of memory for the answer, and refuses if answers take too much memory. Endpoints
 	// whose answers can be large call it while they collect the answer; nil: there is no limit.
 	HoldMemory func(n int) error
+	// WaitForTurn waits until a large answer can be built, and refuses if too many wait. Large answers wait by
+	// themselves as they grow; endpoints call it if that is too late. nil: answers do not wait.
+	WaitForTurn func() error
 	// CountAddressChange counts a request for a new email address and refuses if there were too many recently.
 	CountAddressChange func(account string) error
 
@@ -228,6 +231,14 @@ func (c *Call) holdMemory(n int) error {
 		return nil
 	}
 	return c.HoldMemory(n)
+}
+
+// waitForTurn is WaitForTurn, if answers wait.
+func (c *Call) waitForTurn() error {
+	if c.WaitForTurn == nil {
+		return nil
+	}
+	return c.WaitForTurn()
 }
 
 // Ignored returns the names of parameters that were sent but are unknown to the endpoint.

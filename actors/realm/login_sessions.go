@@ -104,6 +104,7 @@ type LoginEmail struct {
 	User    *User
 	Org     string
 	Session BrowserSession
+	App     bool // an app has got an API key, so there is no session
 }
 
 // OpenedBrowserSession answers OpenBrowserSession.
@@ -130,9 +131,8 @@ func (c OpenBrowserSession) Decide(t *Turn) (a OpenedBrowserSession, err error) 
 		Agent: cutAgent(c.Agent), Address: c.Address}
 	t.Record(&BrowserSessionOpened{User: u.ID, Session: s, Ended: t.surplusBrowserSessions(u.ID)})
 	sameDevice := func(other BrowserSession) bool { return other.Agent == s.Agent && other.Address == s.Address }
-	if c.Compose != nil && u.BoolSetting("enable_login_emails") && t.Now >= u.Joined+newAccountSeconds &&
-		!slices.ContainsFunc(known, sameDevice) {
-		t.SendEmails(c.Compose(LoginEmail{u, t.Org().Name, s}))
+	if c.Compose != nil && u.wantsLoginEmail(t.Now) && !slices.ContainsFunc(known, sameDevice) {
+		t.SendEmails(c.Compose(LoginEmail{User: u, Org: t.Org().Name, Session: s}))
 	}
 	return a, nil
 }

@@ -104,7 +104,8 @@ func TestWebAppPage(t *testing.T) {
 		t.Errorf("a user's text is part of the page's HTML")
 	}
 	for name, want := range map[string]string{
-		"Content-Type": "text/html; charset=utf-8", "Referrer-Policy": "same-origin", "X-Content-Type-Options": "nosniff",
+		"Content-Type": "text/html; charset=utf-8", "Referrer-Policy": "same-origin",
+		"X-Content-Type-Options":      "nosniff",
 		"Access-Control-Allow-Origin": "", "Content-Language": "en",
 	} {
 		if got := a.header.Get(name); got != want {
@@ -160,7 +161,8 @@ func TestPartialWebAppPage(t *testing.T) {
 	at, _ := webAppDemo(t)
 	b := newBrowser(t, at).logIn("ann@example.org", browserPassword)
 	p, _ := b.params("/?state_data=deferred&page_params_retry=1")
-	if state, ok := p["state_data"]; !ok || state != nil || p["no_event_queue"] != true || p["is_spectator"] != false {
+	if state, ok := p["state_data"]; !ok || state != nil || p["no_event_queue"] != true ||
+		p["is_spectator"] != false {
 		t.Errorf("deferred: %v %v", p["state_data"], p["no_event_queue"])
 	}
 	if a := b.send("HEAD", "/", nil); a.status != 200 || a.body != "" {
@@ -175,7 +177,8 @@ func TestPartialWebAppPage(t *testing.T) {
 	p, _ = b.params("/?stream=GENERAL&topic=lunch")
 	state := p["state_data"].(map[string]any)
 	if p["narrow_stream"] != "general" || p["narrow_topic"] != "lunch" || fmt.Sprint(p["narrow"]) !=
-		"[map[operand:general operator:stream] map[operand:lunch operator:topic]]" || state["max_message_id"] != inside ||
+		"[map[operand:general operator:stream] map[operand:lunch operator:topic]]" ||
+		state["max_message_id"] != inside ||
 		state["user_settings"].(map[string]any)["enable_desktop_notifications"] != false ||
 		state["user_settings"].(map[string]any)["color_scheme"] == nil {
 		t.Errorf("narrowed: %v %v %v, newest %v, want %v", p["narrow_stream"], p["narrow_topic"], p["narrow"],
@@ -375,7 +378,8 @@ func TestWebAppLinks(t *testing.T) {
 	for path, want := range map[string]string{
 		"/help": "https://zulip.com/help", "/help/keyboard-shortcuts": "https://zulip.com/help/keyboard-shortcuts",
 		"/api/": "https://zulip.com/api/", "/api/rest": "https://zulip.com/api/rest",
-		"/integrations/github": "https://zulip.com/integrations/github", "/policies/terms": "https://zulip.com/policies/terms",
+		"/integrations/github": "https://zulip.com/integrations/github",
+		"/policies/terms":      "https://zulip.com/policies/terms",
 		"/thumbnail?url=user_uploads/1/ab/x.png&size=full": "/user_uploads/1/ab/x.png",
 		"/thumbnail?url=%2Fuser_uploads%2F1%2Fab%2Fx.png":  "/user_uploads/1/ab/x.png",
 		"/communities/": "https://zulip.com/communities/", "/apps/": "https://zulip.com/apps/", "/desktop_home/": "/",
@@ -450,15 +454,23 @@ func TestWebAppReload(t *testing.T) {
 			events := b.must("GET", "events?"+queue(state(page)).Encode(), nil)["events"]
 			ofPage, ofProgram = count(events, "web_reload_client"),
 				count(ann.must(t, "GET", "events", queue(program))["events"], "web_reload_client")
-			ofApp = count(app.must("GET", "events?"+queue(state(desktop)).Encode(), nil)["events"], "web_reload_client")
+			ofApp = count(
+				app.must("GET", "events?"+queue(state(desktop)).Encode(), nil)["events"],
+				"web_reload_client",
+			)
 			done := ofPage == reloads && ofApp == reloads && count(events, "restart") == 1
 			if done || time.Now().After(end) {
 				break
 			}
 		}
 		if ofPage != reloads || ofApp != reloads || ofProgram != 0 {
-			t.Errorf("a page was asked to load again %d times, the app %d times, a program %d times; want %d", ofPage,
-				ofApp, ofProgram, reloads)
+			t.Errorf(
+				"a page was asked to load again %d times, the app %d times, a program %d times; want %d",
+				ofPage,
+				ofApp,
+				ofProgram,
+				reloads,
+			)
 		}
 	}
 	upgrade()

@@ -66,6 +66,7 @@ type Server struct {
 	now                     func() time.Time
 	hsts                    bool // every answer tells browsers to use TLS for the next half year
 	identicons              *identiconCache
+	builders                *answerBuilders
 	largeBodies             chan struct{}
 	largeBodiesWaiting      atomic.Int64
 	largeBodiesRefused      atomic.Int64
@@ -87,7 +88,7 @@ type route struct {
 // New returns a server for the endpoints of the protocol. It listens to nothing until Serve.
 func New(o Options) *Server {
 	s := &Server{options: o, router: router.New(), largeBodies: make(chan struct{}, MaxLargeBodies),
-		identicons: newIdenticonCache()}
+		identicons: newIdenticonCache(), builders: newAnswerBuilders()}
 	if s.now = o.Now; s.now == nil {
 		s.now = time.Now
 	}
@@ -286,6 +287,9 @@ func (s *Server) Shutdown(ctx context.Context) error { return s.park.Shutdown(ct
 
 // Stats returns the counters of the connection layer.
 func (s *Server) Stats() park.Stats { return s.park.Stats() }
+
+// AnswerBytes returns the memory of all answers that are being built or sent.
+func (s *Server) AnswerBytes() int { return s.park.AnswerBytes() }
 
 // Limits of requests with bodies above largeBodyBytes. MaxLargeBodies are handled at a time,
 // MaxLargeBodiesWaiting more wait with their bodies, and the rest are refused. The reason: a JSON list of numbers

@@ -80,6 +80,14 @@ func (s *Server) addPageRoutes() {
 		}
 		s.addPageFile(f.Path, f.Type, answer)
 	}
+	s.router.ANY("/favicon.ico", s.readOnly(func(ctx *fasthttp.RequestCtx) {
+		if s.serveWebAppIcon(ctx) {
+			return
+		}
+		setCommonHeaders(ctx)
+		ctx.Response.Header.Set("Location", web.IconPath)
+		ctx.SetStatusCode(fasthttp.StatusFound)
+	}))
 }
 
 // addPageFile adds the route of a file whose path changes with its content, so that browsers can keep it for ever.
@@ -174,7 +182,7 @@ func (s *Server) openPage(p *pageRequest, r *pageRoute) (web.View, error) {
 		return web.Failure("Not allowed", "This page cannot be used in this way."), errPageMethod
 	}
 	if err := s.limitCall(ctx, c); err != nil {
-		return web.Failure("Too many requests", err.Error()), err
+		return web.Failure("Too many requests", s.formErrorText(err)), err
 	}
 	switch {
 	case r.anywhere:

@@ -33,7 +33,6 @@ func (s *Server) addWebAppRoutes() {
 		ctx.SetBodyString(robots)
 	}))
 	s.router.ANY("/thumbnail", s.readOnly(redirectToUpload))
-	s.router.ANY("/favicon.ico", s.readOnly(s.serveFavicon))
 	app := s.options.WebApp
 	if app == nil {
 		return
@@ -58,21 +57,12 @@ func (s *Server) addWebAppRoutes() {
 	s.webAppLanguage = web.NewMatcher(codes)
 }
 
-// serveFavicon answers browsers that ask for an icon although their page names one, or is none. The web app has the
-// file in one of three places.
-func (s *Server) serveFavicon(ctx *fasthttp.RequestCtx) {
-	icon := web.IconPath
-	if s.options.WebApp != nil {
-		for _, name := range []string{"favicon.ico", "images/favicon.ico", "images/favicon.png"} {
-			if s.serveWebAppFile(ctx, name) {
-				return
-			}
-		}
-		icon = webapp.StaticPath + "images/favicon.svg"
-	}
-	setCommonHeaders(ctx)
-	ctx.Response.Header.Set("Location", icon)
-	ctx.SetStatusCode(fasthttp.StatusFound)
+// faviconNames are the files of releases that can be the icon of the site, the best first.
+var faviconNames = []string{"favicon.ico", "images/favicon.ico", "images/favicon.png", "images/favicon.svg"}
+
+// serveWebAppIcon sends the icon of the web app. It reports false if there is none.
+func (s *Server) serveWebAppIcon(ctx *fasthttp.RequestCtx) bool {
+	return slices.ContainsFunc(faviconNames, func(name string) bool { return s.serveWebAppFile(ctx, name) })
 }
 
 // redirectToUpload redirects from an older address of thumbnails to the upload (protocol). Other files have none.

@@ -192,6 +192,22 @@ var AllBounds = []Bound{
 		hits:     func(r *metricReading) int64 { return r.http.AnswersRefused },
 	},
 	{
+		Name:     "waiting_answers",
+		Of:       "requests that wait until their large answers can be built: one for two processors at a time",
+		Overflow: "the newest one of the account with the most gets 503: ANSWER_MEMORY_FULL",
+		Reason:   "each holds a connection, and up to 100 kB",
+		limit:    constant(httpd.MaxWaitingBuilds),
+		used:     func(r *metricReading) int64 { return waitingBuilds(r) },
+		hits:     func(r *metricReading) int64 { return refusedBuilds(r) },
+	},
+	{
+		Name:     "waiting_answers_per_account",
+		Of:       "of these, requests of one account, or without login of one client network",
+		Overflow: "503: ANSWER_MEMORY_FULL",
+		Reason:   "no client has as many requests under way",
+		limit:    constant(httpd.MaxWaitingBuildsOfCaller),
+	},
+	{
 		Name:     "page_bytes",
 		Of:       "bytes of the messages in one answer, before they are encoded",
 		Overflow: "the page is shorter; 413 where a list of messages is asked for",
@@ -636,6 +652,16 @@ func largeBodiesWaiting(r *metricReading) int64 {
 
 func largeBodiesRefused(r *metricReading) int64 {
 	_, n := r.server.http.LargeBodiesWaiting()
+	return n
+}
+
+func waitingBuilds(r *metricReading) int64 {
+	n, _ := r.server.http.AnswerBuilds()
+	return n
+}
+
+func refusedBuilds(r *metricReading) int64 {
+	_, n := r.server.http.AnswerBuilds()
 	return n
 }
 

@@ -507,6 +507,9 @@ func (s *Server) MailAddr() string { return s.mail.addr() }
 // then wait for StartupDelay.
 func (s *Server) Crowded() bool { return s.crowded }
 
+// AnswerBytes returns how many bytes of memory answers take that are being built or that clients have not received.
+func (s *Server) AnswerBytes() int { return s.http.AnswerBytes() }
+
 // AcceptErrors returns the channel that receives an error when the server cannot accept connections any more.
 func (s *Server) AcceptErrors() <-chan error { return s.acceptErrors }
 
