@@ -26,7 +26,7 @@ scene('a user logs in and out', async (s) => {
   assert.equal(await ann.page.evaluate(() => document.cookie), '', 'cookies that scripts can read');
   await ann.visit('/accounts/logout/'); // a link does not log out
   assert.equal(await ann.user(), 'ann@example.org');
-  await ann.press('Log out');
+  await ann.menu('Log out');
   assert.equal(ann.path(), '/login/');
   assert.equal(await ann.user(), null);
   await ann.page.goBack();
@@ -119,6 +119,7 @@ scene('a deactivated organization says so', async (s) => {
   await ann.visit('/accounts/deactivated/'); // not yet
   assert.equal(ann.path(), '/');
   await parley.operate('realm', 'close');
+  await ann.page.waitForURL('**/accounts/deactivated/'); // the chat leaves by itself
   for (const path of ['/', '/login/', '/accounts/sessions/', '/register/', '/accounts/password/reset/']) {
     await ann.visit(path);
     assert.equal(ann.path(), '/accounts/deactivated/', path);

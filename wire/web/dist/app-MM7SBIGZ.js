@@ -1,0 +1,1 @@
+import{Q as r}from"./chunk-3UXCK5SM.js";r();
