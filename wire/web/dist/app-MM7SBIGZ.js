@@ -1,1 +1,0 @@
-import{Q as r}from"./chunk-3UXCK5SM.js";r();
