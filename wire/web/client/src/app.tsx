@@ -19,7 +19,7 @@ export function App() {
   const { view, overlay } = routes.value;
   return (
     <>
-      <a class="skip" href="#" onClick={skip}>
+      <a class="skip" href="#main" onClick={skip}>
         {t("Go to the messages")}
       </a>
       <Banner />

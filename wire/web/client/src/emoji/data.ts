@@ -37,9 +37,6 @@ export function allEmoji(): Emoji[] {
     own.push({ emoji_code: e.id, emoji_name: e.name, names: [e.name], reaction_type: "realm_emoji" });
     taken.add(e.name);
   }
-  if (!taken.has("zulip")) {
-    own.push({ emoji_code: "zulip", emoji_name: "zulip", names: ["zulip"], reaction_type: "zulip_extra_emoji" });
-  }
   return [...own, ...unicode.value.filter((e) => !taken.has(e.emoji_name))];
 }
 

@@ -45,16 +45,16 @@ export const ConversationRow = memo(function ConversationRow({ place, first }: {
   const href = hashOf(narrowTo(place), s);
   if ("people" in place) {
     return (
-      <h3 class="conversation-row direct">
+      <h2 class="conversation-row direct">
         <Icon name="message" size={15} />
         <a href={href}>{userNames(place.people)}</a>
-      </h3>
+      </h2>
     );
   }
   const channel = read("channels").get(place.channel);
   const color = read("subscriptions").get(place.channel)?.color ?? "#888888";
   return (
-    <h3 class="conversation-row">
+    <h2 class="conversation-row">
       <span class="channel-mark" style={{ color }}>
         <Icon name={channel?.invite_only ? "lock" : channel?.is_web_public ? "globe" : "hash"} size={15} />
       </span>
@@ -68,7 +68,7 @@ export const ConversationRow = memo(function ConversationRow({ place, first }: {
         {place.topic.startsWith(resolvedMark) && <Icon name="check" size={14} />}
         {topicName(place.topic.replace(resolvedMark, ""))}
       </a>
-    </h3>
+    </h2>
   );
 });
 

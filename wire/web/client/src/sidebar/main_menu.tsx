@@ -33,6 +33,7 @@ function MainMenu() {
     { label: t("Like the system"), icon: scheme === 1 ? "check" : "globe", run: theme(1) },
     null,
     { label: t("Keyboard shortcuts"), icon: "help", key: "?", run: openShortcuts },
+    { label: t("Your sessions"), icon: "list", run: () => location.assign("/accounts/sessions/") },
     { label: t("Log out"), icon: "logout", run: logOut },
   ];
   return <Menu label={t("Main menu")} items={items.filter((x) => x !== false)} />;

@@ -1,0 +1,137 @@
+// The chat in the browser: two people at once, lost connections, the keyboard, and how it looks.
+import assert from 'node:assert/strict';
+import { eventually } from './parley.js';
+import { scene } from './scene.js';
+
+const TOPIC = '/#narrow/channel/1-general/topic/lunch';
+
+// enter opens the chat at an address.
+async function enter(s, parley, name, address) {
+  const p = await s.profile(parley);
+  await p.logIn(`${name}@example.org`);
+  await p.page.goto(address);
+  await p.page.locator('.view-header').waitFor();
+  return p;
+}
+
+// texts returns the messages that a page shows, with those that are being sent.
+function texts(p) {
+  return p.page.locator('.message .content').allInnerTexts().then((all) => all.map((x) => x.trim()));
+}
+
+async function write(p, text) {
+  const field = p.page.getByRole('textbox', { name: 'Message', exact: true });
+  if (!await field.isVisible()) await p.page.locator('.compose-open').click();
+  await field.fill(text);
+  await field.press('Control+Enter');
+}
+
+async function shows(p, ...expected) {
+  await eventually(`the page shows ${expected}`, async () => JSON.stringify(await texts(p)) === JSON.stringify(expected));
+}
+
+async function people(s, ...names) {
+  const parley = await s.serve();
+  await parley.setPassword(...names.map((n) => `${n}@example.org`));
+  return [parley, ...await Promise.all(names.map((n) => enter(s, parley, n, TOPIC)))];
+}
+
+scene('two people talk in a topic, react, edit and delete', async (s) => {
+  const [, ann, bo] = await people(s, 'ann', 'bo');
+  await write(ann, 'What is for **lunch**?');
+  await shows(bo, 'What is for lunch?');
+  await write(bo, 'Soup.');
+  await shows(ann, 'What is for lunch?', 'Soup.');
+  await ann.page.locator('.message').last().hover();
+  await ann.page.locator('.message').last().getByRole('button', { name: 'Add a reaction' }).first().click();
+  await ann.page.getByRole('searchbox', { name: 'Search emoji' }).fill('tada');
+  await ann.page.locator('.emoji-grid .current[title*="tada"]').waitFor();
+  await ann.page.keyboard.press('Enter');
+  await bo.page.locator('.reaction[title*="tada"]').waitFor();
+  await bo.page.locator('.reaction[title*="tada"]').click();
+  await ann.page.locator('.reaction[title*="Bo Park"]').waitFor();
+  await bo.page.locator('.message').last().click();
+  await bo.page.keyboard.press('e');
+  const editor = bo.page.getByRole('textbox', { name: 'Text of the message' });
+  await editor.fill('Soup and bread.');
+  await editor.press('Control+Enter');
+  await shows(ann, 'What is for lunch?', 'Soup and bread.');
+  await ann.page.getByRole('button', { name: 'edited' }).waitFor();
+});
+
+scene('messages that are sent while the server is killed arrive once', async (s) => {
+  const [parley, ann, bo] = await people(s, 'ann', 'bo');
+  for (const p of [ann, bo]) p.expect(/ERR_(EMPTY_RESPONSE|CONNECTION_RESET|CONNECTION_REFUSED)/);
+  let loads = 0;
+  ann.page.on('load', () => { loads += 1; });
+  const sent = [];
+  for (let i = 0; i < 5; i++) {
+    await write(ann, `before ${i}`);
+    await parley.kill();
+    await write(ann, `while it is away ${i}`);
+    sent.push(`before ${i}`, `while it is away ${i}`);
+    await parley.start();
+    await shows(ann, ...sent);
+    await shows(bo, ...sent);
+  }
+  await eventually('nothing is being sent', async () => await ann.page.locator('.outgoing').count() === 0);
+  assert.equal(loads, 0, 'the page was loaded again');
+});
+
+scene('after time without a network, the chat goes on where it was', async (s) => {
+  const [, ann, bo] = await people(s, 'ann', 'bo');
+  ann.expect(/ERR_INTERNET_DISCONNECTED/);
+  await write(bo, 'one');
+  await shows(ann, 'one');
+  await ann.context.setOffline(true);
+  await write(bo, 'two');
+  await write(ann, 'three');
+  await ann.page.getByRole('alert').filter({ hasText: 'No connection' }).waitFor();
+  await ann.context.setOffline(false);
+  await shows(ann, 'one', 'two', 'three');
+  await shows(bo, 'one', 'two', 'three');
+  await eventually('the banner is gone', async () => await ann.page.locator('.banner').count() === 0);
+});
+
+scene('messages are read by looking at them, and unread ones are counted', async (s) => {
+  const [, ann, bo] = await people(s, 'ann', 'bo');
+  await ann.page.goto('/#recent');
+  await write(bo, 'new');
+  await ann.page.locator('.side-link', { hasText: 'general' }).locator('.count').waitFor();
+  assert.match(await ann.page.title(), /^\(\d+\) /);
+  await ann.page.goto(TOPIC);
+  await shows(ann, 'new');
+  await eventually('the message is read', async () => await ann.page.locator('.message.unread').count() === 0);
+  await ann.page.locator('.message').last().click();
+  await ann.page.keyboard.press('Shift+U');
+  await ann.page.locator('.message.unread').waitFor();
+});
+
+scene('direct messages, stars and mentions have their views', async (s) => {
+  const [, ann, bo] = await people(s, 'ann', 'bo');
+  const id = await bo.page.evaluate(async () => {
+    const { user_id } = await (await fetch('/json/users/ann@example.org')).json().then((x) => x.user);
+    return user_id;
+  });
+  await bo.page.goto(`/#narrow/dm/${id}`);
+  await write(bo, 'Hello @**Ann Lee**');
+  await ann.page.goto('/#inbox');
+  await ann.page.locator('.inbox-entry', { hasText: 'Bo Park' }).click();
+  await shows(ann, 'Hello @Ann Lee');
+  await ann.page.locator('.message').click();
+  await ann.page.keyboard.press('Control+s');
+  await ann.page.goto('/#narrow/is/starred');
+  await shows(ann, 'Hello @Ann Lee');
+  await ann.page.goto('/#narrow/is/mentioned');
+  await shows(ann, 'Hello @Ann Lee');
+});
+
+scene('every view is accessible in light and dark', async (s) => {
+  const [, ann, bo] = await people(s, 'ann', 'bo');
+  await write(bo, 'Code:\n```go\nfunc main() {}\n```\nand $$x^2$$ :tada: @**Ann Lee**');
+  for (const address of [TOPIC, '/#inbox', '/#feed', '/#recent', '/#narrow/is/mentioned', '/#settings/preferences']) {
+    await ann.page.goto(address);
+    await ann.page.waitForTimeout(300);
+    await ann.accessible();
+  }
+});

@@ -1,0 +1,1 @@
+import{Q as r}from"./chunk-POTE667Q.js";r();
