@@ -24,8 +24,8 @@ func newMoveInCommand(format string) *cobra.Command {
 		Use:   format + " FILE",
 		Short: "Import " + archivesOf[format],
 		Long: "Import " + archivesOf[format] + ".\nThe archive becomes a new organization of a running or a stopped " +
-			"server. It is visible when everything is stored, and not before. An import that is interrupted continues " +
-			"when the same command runs again. Users take over their accounts with a password reset.",
+			"server. It is visible when everything is stored, and not before. An import that is interrupted " +
+			"continues when the same command runs again. Users take over their accounts with a password reset.",
 		Args: exactArgs(1, ""),
 	}
 	o := moving.Options{Format: format}
