@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: licenses help hooks build docs man run test race poison check bench conform kill upgrades sim sim-actors crash mirror
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform browser kill upgrades sim sim-actors crash mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -18,6 +18,17 @@ docs: ## write the reference pages in .github/docs/reference
 licenses: ## write the notices of third-party code that the program prints
 	$(GO) run -trimpath ./cmd/internal/licenses/collect >notices.new
 	mv notices.new cmd/internal/licenses/notices.txt
+
+web: ## build the client in the browser into wire/web/dist and run its tests (needs Node)
+	cd wire/web/client && npm ci --no-audit --no-fund && npm run check && npm test && npm run build
+
+web-check: web ## fail if wire/web/dist is not what its sources give
+	@test -z "$$(git status --porcelain wire/web/dist)" || { git status --short wire/web/dist; echo "run make web and commit wire/web/dist"; exit 1; }
+
+web-mirror: ## check in N random runs (100) that the client's store equals a new registration; SEED repeats
+	dir=$$(mktemp -d) && trap "rm -r $$dir" EXIT && cd wire/web/client && npm ci --no-audit --no-fund && \
+	(cd ../../.. && RECORD=$$dir N=$${N:-100} $(GO) test ./actors -run '^TestMirrors$$' -count=1 -timeout 60m) && \
+	PARLEY_RECORDS=$$dir npm test
 
 man: ## write the man pages to bin/man
 	$(GO) run -trimpath ./cmd/parley docs man bin/man
@@ -45,6 +56,9 @@ bench: build ## check every performance target, in the short form (8 to 10 minut
 
 conform: build ## run acceptance checks, contract crawler and real clients against bin/parley
 	wire/contract/clients/run
+
+browser: build ## drive the pages with Chromium and check them with axe-core (needs Node; installs the rest)
+	wire/web/browser/run
 
 kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 24h

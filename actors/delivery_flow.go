@@ -21,10 +21,10 @@ type deliveryFlow struct {
 	mu         sync.Mutex
 	lag        admission.Lag
 	pollers    admission.Pollers
-	room       *admission.Room[*ask] // nil until a command has to wait
-	waiting    []*delivery           // their events must be passed to the session actors, in this order
-	timed      bool                  // a timer will call admitWaiting
-	recipients int64                 // of the deliveries that were passed on and are in progress
+	room       *admission.Room[int64, *ask] // nil until a command has to wait
+	waiting    []*delivery                  // their events must be passed to the session actors, in this order
+	timed      bool                         // a timer will call admitWaiting
+	recipients int64                        // of the deliveries that were passed on and are in progress
 }
 
 // delivery is the events of one turn on their way to the event queues.
@@ -82,10 +82,10 @@ func (f *deliveryFlow) tryAdmit() bool {
 // wait keeps a command that was not admitted. The flow passes it to the realm actor later, or answers it.
 func (f *deliveryFlow) wait(m *ask) {
 	m.admitted = true
-	account := admission.Account{User: int64(m.caller.User), Bot: f.srv.isBot(f.handle.id, m.caller.User)}
+	account := admission.Account[int64]{User: int64(m.caller.User), Bot: f.srv.isBot(f.handle.id, m.caller.User)}
 	f.mu.Lock()
 	if f.room == nil {
-		f.room = admission.NewRoom[*ask](MaxWaitingCommands, MaxWaitingOfAccount)
+		f.room = admission.NewRoom[int64, *ask](MaxWaitingCommands, MaxWaitingOfAccount)
 	}
 	before := f.room.Len()
 	refused, full := f.room.Add(account, m, f.srv.sinceOpen())

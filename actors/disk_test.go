@@ -51,6 +51,7 @@ type slowDisk struct {
 	writes chan *pendingWrite // nil: writes finish at once
 	mu     sync.Mutex
 	dead   bool
+	refuse int // how many of the next batches are refused; under diskContents.mu
 }
 
 // pendingWrite is one append or snapshot in progress.
@@ -89,12 +90,12 @@ func (d *slowDisk) Realms() ([]realm.ID, error) {
 	return []realm.ID{1}, nil
 }
 
-func (d *slowDisk) Claim(realm.ID) (uint64, realm.Seq, realm.Seq, error) {
+func (d *slowDisk) Claim(realm.ID, uint64) (realm.Claimed, error) {
 	last := d.last()
 	d.diskContents.mu.Lock()
 	defer d.diskContents.mu.Unlock()
 	d.epoch++
-	return d.epoch, last, d.rows, nil
+	return realm.Claimed{Epoch: d.epoch, Last: last, Rows: d.rows}, nil
 }
 
 func (d *slowDisk) Load(_ realm.ID, r *realm.Realm, table *presence.Table) (kept []realm.Told, err error) {
@@ -139,7 +140,7 @@ func (d *slowDisk) Bounds(realm.ID) (rows, last realm.Seq, err error) {
 	return d.rows, last, nil
 }
 
-func (d *slowDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error {
+func (d *slowDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Record) error) error {
 	if after < d.rows {
 		return fmt.Errorf("facts after %d are in the rows", after)
 	}
@@ -148,7 +149,7 @@ func (d *slowDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fa
 		if err != nil {
 			return err
 		}
-		if err := fn(after+realm.Seq(i)+1, f); err != nil {
+		if err := fn(realm.Record{Seq: after + realm.Seq(i) + 1, Fact: f}); err != nil {
 			return err
 		}
 	}
@@ -173,16 +174,26 @@ func (d *slowDisk) EncodeUnacked(t realm.Told) realm.EncodedRow {
 	}
 }
 
-func (d *slowDisk) Append(batches []realm.Batch) error {
-	batches = slices.Clone(batches)
-	return d.perform("append", func() error {
+// Append stores each batch that fits, and refuses the others.
+func (d *slowDisk) Append(batches []realm.Batch) []error {
+	batches, errs := slices.Clone(batches), make([]error, len(batches))
+	err := d.perform("append", func() error {
 		p := d.diskContents
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		for _, b := range batches {
-			if last := p.rows + realm.Seq(len(p.facts)); b.Epoch != p.epoch || b.After != last {
-				return fmt.Errorf("append after %d in epoch %d, the journal is at %d in epoch %d", b.After, b.Epoch,
-					last, p.epoch)
+		for i, b := range batches {
+			last := p.rows + realm.Seq(len(p.facts))
+			if d.refuse > 0 || b.Epoch != p.epoch || b.After != last {
+				d.refuse = max(0, d.refuse-1)
+				errs[i] = fmt.Errorf(
+					"%w: append after %d in epoch %d, the journal is at %d in epoch %d",
+					realm.ErrMoved,
+					b.After,
+					b.Epoch,
+					last,
+					p.epoch,
+				)
+				continue
 			}
 			p.facts = append(p.facts, b.Facts...)
 			for _, t := range b.Texts {
@@ -195,15 +206,19 @@ func (d *slowDisk) Append(batches []realm.Batch) error {
 		}
 		return nil
 	})
+	for i := range errs {
+		errs[i] = cmp.Or(errs[i], err)
+	}
+	return errs
 }
 
-func (d *slowDisk) Snapshot(_ realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error {
+func (d *slowDisk) WriteRows(_ realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error {
 	return d.perform("snapshot", func() error {
 		p := d.diskContents
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if last := p.rows + realm.Seq(len(p.facts)); epoch != p.epoch || at > last || at < p.rows {
-			return fmt.Errorf("snapshot at %d, the journal is at %d to %d", at, p.rows, last)
+			return fmt.Errorf("%w: snapshot at %d, the journal is at %d to %d", realm.ErrMoved, at, p.rows, last)
 		}
 		p.putRows(rows)
 		p.facts, p.rows = slices.Clone(p.facts[at-p.rows:]), at

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -12,18 +13,19 @@ import (
 type appendFacts struct {
 	batch realm.Batch
 	from  *actor.PID
+	index int // in journalActor.batches
 }
 
 // flush makes the journal actor commit the facts that it has collected.
 type flush struct{}
 
 // journalActor commits the facts of many turns, of many realms, in one synced batch. Facts that arrive during a commit
-// go into the next one.
+// go into the next one. A refused batch ends the ownership of its realm; see endOwnership.
 type journalActor struct {
 	srv     *Server
 	waiting []*appendFacts   // since the last commit
-	batches []realm.Batch    // one a realm, reused
-	batchOf map[realm.ID]int // place in batches
+	batches []realm.Batch    // reused
+	batchOf map[realm.ID]int // place in batches of a realm's last batch
 }
 
 func (j *journalActor) Receive(c actor.Context) {
@@ -44,29 +46,32 @@ func (j *journalActor) commit() {
 	clear(j.batchOf)
 	j.batches = j.batches[:0]
 	for _, w := range j.waiting {
-		if i, ok := j.batchOf[w.batch.Realm]; ok {
-			b := &j.batches[i]
-			b.Facts = append(b.Facts, w.batch.Facts...)
-			b.Texts = append(b.Texts, w.batch.Texts...)
+		if i, ok := j.batchOf[w.batch.Realm]; ok && j.batches[i].Join(w.batch) {
+			w.index = i
 			continue
 		}
-		j.batchOf[w.batch.Realm] = len(j.batches)
+		w.index = len(j.batches)
+		j.batchOf[w.batch.Realm] = w.index
 		j.batches = append(j.batches, w.batch)
 	}
-	if err := j.srv.disk.Append(j.batches); err != nil {
-		j.srv.fatal(fmt.Errorf("journal: %w", err))
-		return
-	}
-	for _, b := range j.batches {
-		j.srv.search.Feed(b.Realm, b.After+realm.Seq(len(b.Facts)), b.Texts)
+	errs := j.srv.disk.Append(j.batches)
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, realm.ErrMoved) {
+			j.srv.fatal(fmt.Errorf("journal: %w", err))
+			return
+		}
 	}
 	sent := map[realm.ID]bool{}
 	for i := len(j.waiting) - 1; i >= 0; i-- { // one message a realm, with its newest number
 		w := j.waiting[i]
-		if !sent[w.batch.Realm] {
+		if errs[w.index] == nil && !sent[w.batch.Realm] {
 			sent[w.batch.Realm] = true
-			b := j.batches[j.batchOf[w.batch.Realm]]
-			j.srv.runtime.send(w.from, factsDurable{b.After + realm.Seq(len(b.Facts))})
+			j.srv.runtime.send(w.from, factsDurable{w.batch.Last()})
+		}
+	}
+	for i, w := range j.waiting {
+		if err := errs[w.index]; err != nil {
+			j.srv.runtime.send(w.from, appendRefused{w.batch.Epoch, err})
 		}
 		j.waiting[i] = nil
 	}

@@ -22,6 +22,8 @@ type Metrics struct {
 	// QueuesEvictedForMemory counts the queues among QueuesEvicted that were closed because of MaxUnackedBytes or
 	// MaxUnackedTotal.
 	QueuesEvictedForMemory atomic.Int64
+	// OwnershipsLost counts how often the journal refused a batch and the organization was loaded again.
+	OwnershipsLost atomic.Int64
 	// Messages that went to the archive, came back from it, and were deleted for good.
 	MessagesArchived, MessagesRestored, MessagesPurged atomic.Int64
 }

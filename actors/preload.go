@@ -21,7 +21,7 @@ type ReadOnlyDisk interface {
 // realmLoader is the part that ReadOnlyDisk and Disk share.
 type realmLoader interface {
 	Load(id realm.ID, r *realm.Realm, book *presence.Table) ([]realm.Told, error)
-	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
+	Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error
 }
 
 // loadedRealm is a realm's state after the journal was replayed up to some fact.
@@ -65,14 +65,9 @@ func runParallel(parts ...func()) {
 // journalTail is the facts of a realm's journal after a sequence number. A goroutine decodes them ahead of the replay:
 // the facts are read on another processor while the rows are being indexed.
 type journalTail struct {
-	batches chan []numberedFact
+	batches chan []realm.Record
 	err     error         // valid when batches is closed
 	stop    chan struct{} // closed when the facts are not needed any more
-}
-
-type numberedFact struct {
-	seq  realm.Seq
-	fact realm.Fact
 }
 
 // tailBatch is how many facts are handed over at once. At most tailAhead batches wait: some megabytes.
@@ -85,10 +80,10 @@ var errTailStopped = errors.New("reading the journal was stopped")
 
 // readJournalTail starts to read. The caller must call close.
 func readJournalTail(disk realmLoader, id realm.ID, after realm.Seq) *journalTail {
-	t := &journalTail{batches: make(chan []numberedFact, tailAhead), stop: make(chan struct{})}
+	t := &journalTail{batches: make(chan []realm.Record, tailAhead), stop: make(chan struct{})}
 	go func() {
 		defer close(t.batches)
-		var batch []numberedFact
+		var batch []realm.Record
 		pass := func() error {
 			select {
 			case t.batches <- batch:
@@ -98,8 +93,8 @@ func readJournalTail(disk realmLoader, id realm.ID, after realm.Seq) *journalTai
 				return errTailStopped
 			}
 		}
-		t.err = disk.Tail(id, after, func(seq realm.Seq, f realm.Fact) error {
-			if batch = append(batch, numberedFact{seq, f}); len(batch) < tailBatch {
+		t.err = disk.Tail(id, after, func(r realm.Record) error {
+			if batch = append(batch, r); len(batch) < tailBatch {
 				return nil
 			}
 			return pass()
@@ -122,14 +117,14 @@ func (t *journalTail) close() {
 func (l *loadedRealm) replay(t *journalTail) error {
 	for batch := range t.batches {
 		for _, n := range batch {
-			told := l.realm.Replay(n.fact)
-			if told.Seq != n.seq {
-				return fmt.Errorf("replay realm %d: BUG: fact %d applied as %d", l.realm.ID(), n.seq, told.Seq)
+			told := l.realm.ReplayAt(n.Fact, n.Now)
+			if told.Seq != n.Seq {
+				return fmt.Errorf("replay realm %d: BUG: fact %d applied as %d", l.realm.ID(), n.Seq, told.Seq)
 			}
 			if len(told.Notices) > 0 {
 				l.told = append(l.told, told)
 			}
-			switch f := n.fact.(type) {
+			switch f := n.Fact.(type) {
 			case realm.CredentialChange:
 				l.accountsToUpdate = append(l.accountsToUpdate, f.Accounts()...)
 			case *realm.QueuesCaughtUp:

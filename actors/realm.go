@@ -36,8 +36,9 @@ type (
 	}
 	// snapshotWritten says that a snapshot, or the last presence rows, are on disk.
 	snapshotWritten struct {
-		at  realm.Seq
-		err error
+		epoch uint64 // of the owner that wrote it
+		at    realm.Seq
+		err   error
 	}
 	// ackReport says how far the clients of a shard have acknowledged the realm's facts.
 	ackReport struct {
@@ -67,6 +68,7 @@ type realmActor struct {
 	env    realm.TurnEnv // what its turns may know; the time is set for each turn
 
 	durable    realm.Seq       // last fact on disk
+	reloading  bool            // the ownership has ended and the realm is being loaded again
 	pending    []pendingOutput // by seq
 	continuing bool            // continueJobs is in the mailbox
 
@@ -78,7 +80,9 @@ type realmActor struct {
 	snapshotRows     [][]realm.EncodedRow
 	stepRows         int // rows and bytes that this step has encoded
 	stepBytes        int
-	allEncoded       bool               // every row is encoded
+	rowsEncoded      bool               // every changed row is encoded, without the unacked events
+	awaitsFacts      bool               // the unacked events of some of its facts are not known yet
+	allEncoded       bool               // every row and unacked event is encoded
 	presenceRows     []realm.EncodedRow // nil until the presence actor has sent them
 	journalBytes     int64              // bytes of the journal since the last snapshot
 	noSnapshotBefore int64              // elapsed seconds; see snapshotDelay
@@ -112,8 +116,8 @@ type pendingOutput struct {
 	async             realm.CommandWithCallback
 	answer            answer
 	told              []realm.Told
-	jobs              []*realm.OutboxJobsAdded // for the outbox
-	accounts          []realm.UserID           // users whose accounts may have changed
+	committed         *Committed               // nil without facts
+	jobs              []*realm.OutboxJobsAdded // for the outbox, set when they are on disk
 	markdownConfigSeq realm.Seq
 	closed            bool
 	admitted          bool // see ask
@@ -143,6 +147,12 @@ func (a *realmActor) receive(message any) {
 		a.ask(m)
 	case factsDurable:
 		a.release(m.seq)
+	case appendRefused:
+		a.endOwnership(m)
+	case *realmReloaded:
+		a.handleReloaded(m)
+	case reclaimRealm:
+		a.reload()
 	case clockTick:
 		a.handleClockTick(m.now)
 	case continueJobs:
@@ -182,6 +192,10 @@ func (a *realmActor) receive(message any) {
 // already.
 func (a *realmActor) ask(m *ask) {
 	var p pendingOutput
+	if a.reloading {
+		a.refusePending(&pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted})
+		return
+	}
 	if m.look != nil {
 		a.srv.Metrics.Views.Add(1)
 		p = pendingOutput{reply: m.reply, answer: a.view(m)}
@@ -248,57 +262,26 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 		a.srv.countRefusal(err)
 	}
 	if len(facts) > 0 {
-		p.accounts = a.appendToJournal(facts)
+		p.committed = &Committed{a.appendToJournal(facts, m.caller.Request), facts, told}
 		if a.realm.HasJobs() {
 			a.scheduleContinue()
-		}
-	}
-	for _, t := range told {
-		if !t.Ephemeral {
-			a.keepUnacked(t)
-		}
-	}
-	a.limitUnacked()
-	for i, f := range facts {
-		a.srv.Metrics.countArchive(f)
-		switch f := f.(type) {
-		case *realm.QueueOpened: // what its shard reported before says nothing about this queue
-			k, n := shardOf(f.Queue.User), a.realm.Seq()-realm.Seq(len(facts)-1-i)
-			a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
-		case *realm.OutboxJobsAdded:
-			p.jobs = append(p.jobs, f)
 		}
 	}
 	return p
 }
 
-// appendToJournal sends facts, and the texts that belong to them, to the journal actor. It returns the users whose
-// accounts the facts may have changed.
-func (a *realmActor) appendToJournal(facts []realm.Fact) (accounts []realm.UserID) {
-	b := realm.Batch{Realm: a.realm.ID(), Epoch: a.epoch, After: a.realm.Seq() - realm.Seq(len(facts))}
-	for _, f := range facts {
-		data := a.srv.disk.Encode(f)
+// appendToJournal sends facts, and the texts that belong to them, to the journal actor. request is the id of the request
+// that caused them, if it has one.
+func (a *realmActor) appendToJournal(facts []realm.Fact, request string) realm.Batch {
+	b := realm.NewBatch(a.realm, a.epoch, facts, a.srv.disk.Encode)
+	if request != "" {
+		b.Requests = []realm.Request{{ID: request, Seq: a.realm.Seq()}}
+	}
+	for _, data := range b.Facts {
 		a.journalBytes += int64(len(data))
-		b.Facts = append(b.Facts, data)
-		if w, ok := f.(realm.TextWriter); ok {
-			for ref, body := range w.Bodies() {
-				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref, Body: body})
-				a.srv.texts.put(a.realm.ID(), ref, *body)
-			}
-		}
-		if e, ok := f.(realm.TextEraser); ok {
-			for _, ref := range e.Erased() {
-				b.Texts = append(b.Texts, realm.TextWrite{Ref: ref})
-				a.srv.texts.drop(a.realm.ID(), ref)
-				a.srv.damaged.remove(textKey{a.realm.ID(), ref})
-			}
-		}
-		if acc, ok := f.(realm.CredentialChange); ok {
-			accounts = append(accounts, acc.Accounts()...)
-		}
 	}
 	a.srv.runtime.send(a.srv.journal, &appendFacts{batch: b, from: a.handle.pid})
-	return accounts
+	return b
 }
 
 // release lets the output leave that depends on facts up to seq, in the order of the turns. Accounts and the Markdown
@@ -308,15 +291,21 @@ func (a *realmActor) release(seq realm.Seq) {
 	a.durable = max(a.durable, seq)
 	a.handle.durable.Store(uint64(a.durable))
 	n := 0
-	for ; n < len(a.pending) && a.pending[n].seq <= a.durable; n++ {
-		p := &a.pending[n]
+	for n < len(a.pending) && a.pending[n].seq <= a.durable {
+		n++
+	}
+	a.feedSearch(a.pending[:n])
+	for i := range a.pending[:n] {
+		p := &a.pending[i]
 		a.handle.markdownConfigSeq.Store(uint64(p.markdownConfigSeq))
 		a.handle.setClosed(a.srv, p.closed)
-		for _, u := range p.accounts {
-			a.srv.updateAccount(a.realm, u)
+		if p.committed != nil {
+			p.jobs = a.publish(p.committed)
+			p.committed = nil
 		}
 		a.handle.flow.release(p)
 	}
+	a.limitUnacked()
 	if rest := a.pending[n:]; len(rest) <= n { // reuse the space at the front
 		copy(a.pending, rest)
 		clear(a.pending[len(rest):])
@@ -328,7 +317,7 @@ func (a *realmActor) release(seq realm.Seq) {
 	if len(a.pending) == 0 && cap(a.pending) > 4096 {
 		a.pending = nil
 	}
-	if a.iterator != nil && a.allEncoded && a.durable >= a.iterator.Seq {
+	if a.iterator != nil && a.awaitsFacts && a.durable >= a.iterator.Seq {
 		a.continueSnapshot()
 	}
 	if a.snapshotDue() {
@@ -359,6 +348,9 @@ func (a *realmActor) runSystemCommand(decide func(*realm.Turn) (any, error)) {
 // handleClockTick runs the command that is due, checks the limit of unacked events, and begins a snapshot if the last
 // one is old.
 func (a *realmActor) handleClockTick(now int64) {
+	if a.reloading {
+		return
+	}
 	a.runDueCommand(now)
 	a.limitUnacked()
 	if a.journalBytes > 0 && a.srv.now().Sub(a.lastSnapshot) > snapshotAge {
@@ -373,7 +365,7 @@ func (a *realmActor) handleClockTick(now int64) {
 // turn of a job.
 func (a *realmActor) runDueCommand(now int64) {
 	a.realm.SetClock(now)
-	if !a.realm.Founded() {
+	if a.reloading || !a.realm.Founded() {
 		return
 	}
 	due := a.realm.Due(now)

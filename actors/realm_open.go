@@ -18,10 +18,11 @@ const replayedBytes = 200
 // the actors and restores the event queues.
 func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 	began := srv.now()
-	epoch, last, rows, err := srv.disk.Claim(id)
+	claimed, err := srv.disk.Claim(id, realm.AnyEpoch)
 	if err != nil {
 		return fmt.Errorf("claim realm %d: %w", id, err)
 	}
+	epoch, last, rows := claimed.Epoch, claimed.Last, claimed.Rows
 	l, from := before, rows
 	if l == nil || l.rowsSeq != rows || l.realm.Seq() > last {
 		if l != nil {
@@ -50,6 +51,10 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 	a.journalBytes = int64(last-rows) * replayedBytes
 	a.unacked.graceUntil, a.noSnapshotBefore = srv.elapsed()+evictionGrace, srv.elapsed()+snapshotDelay
 	a.durable = a.realm.Seq()
+	if !a.realm.Founded() && last == 0 {
+		// Nothing was ever stored under this number: an import or the creation of an organization was interrupted.
+		return nil
+	}
 	if a.durable != last {
 		return fmt.Errorf("replay realm %d: reached number %d of %d", id, a.durable, last)
 	}
@@ -65,6 +70,7 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 			srv.updateAccount(a.realm, u)
 		}
 	}
+	srv.setOwned(a.handle, true)
 	srv.restoreQueues(a, l.queues, l.told)
 	srv.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-from),
 		"preloaded", before != nil, "took", srv.now().Sub(began).Round(time.Millisecond).String())
@@ -75,28 +81,18 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	srv.creating.Lock()
 	defer srv.creating.Unlock()
-	srv.mu.RLock()
-	_, taken := srv.byName[stringID]
-	var id realm.ID
-	for x := range srv.realms {
-		id = max(id, x)
-	}
-	srv.mu.RUnlock()
-	switch {
-	case taken && stringID == "":
-		return 0, realm.BadRequest("There is a root organization already; another one needs a subdomain")
-	case taken:
-		return 0, realm.BadRequest("Organization '%s' exists already", stringID)
+	id, err := srv.nextRealm(stringID)
+	if err != nil {
+		return 0, err
 	}
 	if srv.readOnly.Load() {
 		return 0, realm.ErrReadOnly()
 	}
-	id++
-	epoch, _, _, err := srv.disk.Claim(id)
+	claimed, err := srv.disk.Claim(id, realm.AnyEpoch)
 	if err != nil {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	a := &realmActor{srv: srv, realm: realm.New(id), epoch: epoch, lastSnapshot: srv.now()}
+	a := &realmActor{srv: srv, realm: realm.New(id), epoch: claimed.Epoch, lastSnapshot: srv.now()}
 	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
 	srv.startRealm(a, presence.New())
 	for _, k := range a.handle.shards { // shards without users must report acknowledgements too
@@ -112,18 +108,80 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	a.handle.name, a.handle.site = stringID, srv.site(stringID)
 	srv.byName[stringID] = a.handle
 	srv.mu.Unlock()
+	srv.setOwned(a.handle, true)
 	srv.accounts.version.Add(1)
 	return id, nil
 }
 
+// nextRealm returns the number of a new organization with a string id. srv.creating is locked.
+func (srv *Server) nextRealm(stringID string) (id realm.ID, err error) {
+	srv.mu.RLock()
+	_, taken := srv.byName[stringID]
+	for x := range srv.realms {
+		id = max(id, x)
+	}
+	srv.mu.RUnlock()
+	switch {
+	case taken && stringID == "":
+		return 0, realm.BadRequest("There is a root organization already; another one needs a subdomain")
+	case taken:
+		return 0, realm.BadRequest("Organization '%s' exists already", stringID)
+	}
+	claimed, err := srv.disk.Realms() // also those that an unfinished import has claimed
+	for _, x := range claimed {
+		id = max(id, x)
+	}
+	return id + 1, err
+}
+
+// ReserveRealm claims the number of an organization that is to be imported, which no other organization will get.
+// wanted is the number that an interrupted import of it has claimed, or 0. The caller writes the rows of the realm, and
+// then calls ServeImported.
+func (srv *Server) ReserveRealm(stringID string, wanted realm.ID) (realm.ID, error) {
+	srv.creating.Lock()
+	defer srv.creating.Unlock()
+	id, err := srv.nextRealm(stringID)
+	if err != nil {
+		return 0, err
+	}
+	if wanted != 0 && srv.find(wanted) == nil {
+		id = wanted
+	}
+	if srv.readOnly.Load() {
+		return 0, realm.ErrReadOnly()
+	}
+	if _, err := srv.disk.Claim(id, realm.AnyEpoch); err != nil {
+		return 0, fmt.Errorf("claim realm %d: %w", id, err)
+	}
+	return id, nil
+}
+
+// ServeImported opens an organization whose rows an import has written. It is visible from then on.
+func (srv *Server) ServeImported(stringID string, id realm.ID) error {
+	srv.creating.Lock()
+	defer srv.creating.Unlock()
+	if srv.find(id) != nil {
+		return nil // an earlier run of the import has opened it
+	}
+	if _, err := srv.nextRealm(stringID); err != nil {
+		return err
+	}
+	return srv.openRealm(id, nil)
+}
+
+// configureRealm gives a realm the settings of the server that it does not store.
+func (srv *Server) configureRealm(r *realm.Realm) {
+	if srv.archiveDays == nil {
+		r.PauseRetention()
+	} else {
+		r.SetArchiveTime(*srv.archiveDays)
+	}
+	r.SetLimits(srv.limits)
+}
+
 // startRealm starts the realm actor and the presence actor, and publishes the realm's handle.
 func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
-	if srv.archiveDays == nil {
-		a.realm.PauseRetention()
-	} else {
-		a.realm.SetArchiveTime(*srv.archiveDays)
-	}
-	a.realm.SetLimits(srv.limits)
+	srv.configureRealm(a.realm)
 	a.handle = &realmHandle{
 		id:              a.realm.ID(),
 		replayedThrough: a.durable,

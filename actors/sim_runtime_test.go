@@ -105,23 +105,50 @@ func (x *simMailbox) receiveNext() {
 	x.actor.Receive(simContext{self: x.id, message: m})
 }
 
-// seededDisk keeps every fact that was ever appended, also those that are in the rows now.
+// seededDisk keeps every batch that was ever appended, also those whose facts are in the rows now, and passes it to a
+// follower in another process.
 type seededDisk struct {
 	*slowDisk
-	history *[][]byte
+	history  *[][]byte
+	follower *seededFollower
 }
 
-func (d seededDisk) Append(batches []realm.Batch) error {
-	if d.dead {
-		return nil
-	}
-	if err := d.slowDisk.Append(batches); err != nil {
+// seededFollower is a replica of the organization that only follows. It goes on when the server crashes.
+type seededFollower struct {
+	realm *realm.Realm
+	told  []realm.Told
+}
+
+// follow applies a batch as it arrives over a link.
+func (f *seededFollower) follow(data []byte) error {
+	b, err := codec.DecodeBatch(data)
+	if err != nil {
 		return err
 	}
-	for _, b := range batches {
-		*d.history = append(*d.history, b.Facts...)
+	facts, err := codec.DecodeFacts(&b)
+	if err != nil {
+		return err
 	}
-	return nil
+	f.realm.SetClock(b.Now + 30*86400) // its own clock is wrong
+	told, err := f.realm.Follow(b, facts)
+	f.told = append(f.told, told...)
+	return err
+}
+
+func (d seededDisk) Append(batches []realm.Batch) []error {
+	if d.dead {
+		return make([]error, len(batches))
+	}
+	errs := d.slowDisk.Append(batches)
+	for i, b := range batches {
+		if errs[i] != nil {
+			continue
+		}
+		data := codec.EncodeBatch(&b)
+		*d.history = append(*d.history, data)
+		errs[i] = d.follower.follow(data)
+	}
+	return errs
 }
 
 // seededBase is the organization that every seeded run begins with: four users, a public channel, and a private channel

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,20 +30,22 @@ func (a *realmActor) addSnapshotRow(row realm.EncodedRow) {
 // beginSnapshot begins to write the changed rows. Turns go on between the steps. It does nothing if a snapshot is in
 // progress, if the realm is frozen and its journal is not too large, or if nothing can be stored.
 func (a *realmActor) beginSnapshot() {
-	if a.srv.readOnly.Load() || a.realm.Seq() == 0 || a.snapshotState != snapshotIdle && !a.frozenTooLong() {
+	if a.reloading || a.srv.readOnly.Load() || a.realm.Seq() == 0 ||
+		a.snapshotState != snapshotIdle && !a.frozenTooLong() {
 		return
 	}
 	a.snapshotState, a.snapshotRows = snapshotWriting, nil
 	a.iterator = a.realm.BeginSnapshot(func(table uint16, key, row any) {
 		a.addSnapshotRow(a.srv.disk.EncodeRow(table, key, row))
 	})
-	a.journalBytes, a.lastSnapshot, a.presenceRows, a.allEncoded = 0, a.srv.now(), nil, false
+	a.journalBytes, a.lastSnapshot, a.presenceRows = 0, a.srv.now(), nil
+	a.rowsEncoded, a.awaitsFacts, a.allEncoded = false, false, false
 	a.srv.runtime.send(a.handle.presence, savePresence{to: a.handle.pid})
 	a.srv.runtime.send(a.handle.pid, snapshotStep{})
 }
 
-// continueSnapshot encodes the next rows. When all rows are encoded, the presence rows have arrived and the snapshot's
-// facts are on disk, it writes the snapshot in the background.
+// continueSnapshot encodes the next rows. When all rows are encoded and the snapshot's facts are on disk, their unacked
+// events are known and follow. When the presence rows have arrived, too, it writes the snapshot in the background.
 func (a *realmActor) continueSnapshot() {
 	if a.iterator == nil {
 		return
@@ -50,32 +53,42 @@ func (a *realmActor) continueSnapshot() {
 	if !a.allEncoded {
 		a.stepRows, a.stepBytes = 0, 0
 		enough := func() bool { return a.stepRows >= rowsPerStep || a.stepBytes >= bytesPerStep }
-		if a.allEncoded = a.iterator.NextRows(enough) && a.encodeUnackedRows(a.iterator.Seq, enough); !a.allEncoded {
+		a.rowsEncoded = a.rowsEncoded || a.iterator.NextRows(enough)
+		if a.awaitsFacts = a.rowsEncoded && a.durable < a.iterator.Seq; a.awaitsFacts {
+			return // release calls this again
+		}
+		if a.allEncoded = a.rowsEncoded && a.encodeUnackedRows(a.iterator.Seq, enough); !a.allEncoded {
 			a.srv.runtime.send(a.handle.pid, snapshotStep{})
 			return
 		}
 	}
-	if a.durable < a.iterator.Seq || a.presenceRows == nil || a.savingPresence {
-		return // release, the presence rows or handlePresenceSaved call this again
+	if a.presenceRows == nil || a.savingPresence {
+		return // the presence rows or handlePresenceSaved call this again
 	}
 	at, rows := a.iterator.Seq, append(a.snapshotRows, a.presenceRows)
+	id, epoch := a.realm.ID(), a.epoch
 	a.iterator = nil
 	a.srv.runtime.runInBackground(func() {
-		err := a.srv.disk.Snapshot(a.realm.ID(), a.epoch, at, slices.Concat(rows...))
-		a.srv.runtime.send(a.handle.pid, snapshotWritten{at, err})
+		err := a.srv.disk.WriteRows(id, epoch, at, slices.Concat(rows...))
+		a.srv.runtime.send(a.handle.pid, snapshotWritten{epoch, at, err})
 	})
 }
 
 // handleSnapshotWritten ends a snapshot and answers the waiters.
 func (a *realmActor) handleSnapshotWritten(m snapshotWritten) {
 	a.snapshotRows = nil
+	if errors.Is(m.err, realm.ErrMoved) && (a.reloading || m.epoch != a.epoch) {
+		a.srv.log.Warn("rows were not written: the organization has another owner", "realm", a.realm.ID(), "err", m.err)
+		m.err = nil
+		m.at = a.rowsSeq
+	}
 	if m.err != nil {
 		a.srv.fatal(fmt.Errorf("snapshot of realm %d at %d: %w", a.realm.ID(), m.at, m.err))
 		return
 	}
 	a.srv.Metrics.Snapshots.Add(1)
 	a.handle.lastSnapshot.Store(a.srv.now().Unix())
-	a.rowsSeq = m.at
+	a.rowsSeq = max(a.rowsSeq, m.at)
 	switch a.snapshotState {
 	case snapshotWriting:
 		a.snapshotState = snapshotIdle
@@ -128,7 +141,7 @@ func (a *realmActor) replyAfterSnapshot(done chan error) {
 // be offline. The rows' sequence number stays the same. A snapshot in progress would overwrite these rows
 // with older ones, so this waits for it; and a snapshot that begins meanwhile is not written before these rows.
 func (a *realmActor) savePresence() {
-	if a.savingPresence || len(a.closeWaiters) > 0 || a.srv.readOnly.Load() ||
+	if a.reloading || a.savingPresence || len(a.closeWaiters) > 0 || a.srv.readOnly.Load() ||
 		a.snapshotState != snapshotIdle && a.snapshotState != snapshotFrozen {
 		return
 	}
@@ -142,8 +155,9 @@ func (a *realmActor) handleEarlyPresence(rows []realm.EncodedRow) {
 		a.handlePresenceSaved(presenceSaved{})
 		return
 	}
+	id, epoch := a.realm.ID(), a.epoch
 	a.srv.runtime.runInBackground(func() {
-		err := a.srv.disk.SavePresence(a.realm.ID(), a.epoch, rows)
+		err := a.srv.disk.SavePresence(id, epoch, rows)
 		a.srv.runtime.send(a.handle.pid, presenceSaved{len(rows), err})
 	})
 }
@@ -171,10 +185,10 @@ func (a *realmActor) writeLastPresence(rows []realm.EncodedRow) {
 		a.continueClose()
 		return
 	}
-	at := a.rowsSeq
+	id, epoch, at := a.realm.ID(), a.epoch, a.rowsSeq
 	a.srv.runtime.runInBackground(func() {
-		err := a.srv.disk.Snapshot(a.realm.ID(), a.epoch, at, rows)
-		a.srv.runtime.send(a.handle.pid, snapshotWritten{at, err})
+		err := a.srv.disk.WriteRows(id, epoch, at, rows)
+		a.srv.runtime.send(a.handle.pid, snapshotWritten{epoch, at, err})
 	})
 }
 
@@ -189,6 +203,10 @@ func (a *realmActor) beginClose(m closeRealm) {
 // the rest in the journal.
 func (a *realmActor) continueClose() {
 	if len(a.closeWaiters) == 0 || a.savingPresence { // handlePresenceSaved calls this again
+		return
+	}
+	if a.reloading { // every fact that was stored is in the journal
+		a.replyClosed()
 		return
 	}
 	switch a.snapshotState {
@@ -212,6 +230,11 @@ func (a *realmActor) continueClose() {
 			return
 		}
 	}
+	a.replyClosed()
+}
+
+// replyClosed answers the waiters of Close.
+func (a *realmActor) replyClosed() {
 	for _, done := range a.closeWaiters {
 		done <- nil
 	}

@@ -8,6 +8,8 @@ type Renderer interface {
 	RenderInTurn(text string, v realm.View, site realm.Site) (realm.Body, realm.ContentInfo)
 	RenderDescription(text string, v realm.View, site realm.Site) string
 	TopicLinks(topic string, v realm.View, site realm.Site) []realm.TopicLink
+	// ForgetRealm drops what the renderer has cached of a realm: it may come from facts that were not stored.
+	ForgetRealm(realm.ID)
 }
 
 // turnEnv returns the access that a realm's turns have to the outside world. The actor sets the time for each turn.

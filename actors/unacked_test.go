@@ -303,9 +303,9 @@ func TestSave(t *testing.T) {
 		if n := srv.Metrics.Snapshots.Load(); n != 1 {
 			t.Errorf("%d snapshots", n)
 		}
-		_, last, rows, err := d.Claim(1)
-		if err != nil || rows != last || last == 0 {
-			t.Errorf("rows at %d of %d: %v", rows, last, err)
+		c, err := d.Claim(1, realm.AnyEpoch)
+		if err != nil || c.Rows != c.Last || c.Last == 0 {
+			t.Errorf("rows at %d of %d: %v", c.Rows, c.Last, err)
 		}
 		closeServer(t, srv)
 	})

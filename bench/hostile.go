@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,11 +23,13 @@ const (
 	hostileDelay  = time.Second // p99 of another member's answers and events
 )
 
-// The hostile scenario: hostileMembers do harm, victimCount others send victimRate messages a second together.
+// The hostile scenario: for each attack hostileMembers do harm, others each time, because an attack uses up their rate
+// limits. victimCount others send victimRate messages a second together. Each of
+// these others polls for each message: their rate limits must allow that.
 const (
 	hostileMembers = 10
 	victimCount    = 40
-	victimRate     = 20
+	victimRate     = 2
 	// attackLength is how long the other members are measured during each attack.
 	attackLength = 6 * time.Second
 	// unreadTime is how long an attacker keeps a connection whose answer it does not read.
@@ -62,13 +65,13 @@ type hostileRun struct {
 	mu       sync.Mutex
 	until    time.Time   // the end of this attack
 	statuses map[int]int // answers to hostile members; 0: none
-	edited   map[string]int64
+	edited   []int64     // messages with a long history
 }
 
 // hostileMain runs `parley bench hostile`.
 func hostileMain(args []string, stdout, stderr io.Writer) int {
 	s := newRunFlags("hostile", stdout, stderr)
-	only := s.flags.String("only", "", "run the attacks whose name contains `text`")
+	only := s.flags.String("only", "", "run the attacks whose name contains one of these `texts`, separated by commas")
 	if err := s.parse("hostile", args); err != nil {
 		if err != flag.ErrHelp {
 			fmt.Fprintf(stderr, "parley bench hostile: %v\n", err)
@@ -77,7 +80,7 @@ func hostileMain(args []string, stdout, stderr io.Writer) int {
 	}
 	runtime.GOMAXPROCS(max(overloadThreads, runtime.NumCPU()))
 	h := &hostileRun{overloadRun: overloadRun{run: newRun(s.scenario, s.options), out: stdout},
-		statuses: map[int]int{}, edited: map[string]int64{}}
+		statuses: map[int]int{}}
 	h.client = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	if err := h.attackAll(*only); err != nil {
 		fmt.Fprintf(stderr, "parley bench hostile: %v\n", err)
@@ -93,9 +96,9 @@ func (h *hostileRun) attackAll(only string) error {
 		return err
 	}
 	h.a, h.channelA = r.population.people, r.population.channels[0].ID
-	members, victims := h.a[:hostileMembers], h.a[hostileMembers:hostileMembers+victimCount]
+	victims, members := h.a[:victimCount], h.a[victimCount:]
 	var err error
-	if h.watchA, err = openWatch(r, victims, newSendTable()); err != nil {
+	if h.watchA, err = openWatch(r, victims, newSendTable(), false); err != nil {
 		return err
 	}
 	defer h.sampleMemory()()
@@ -103,14 +106,16 @@ func (h *hostileRun) attackAll(only string) error {
 	h.idleMemory = h.memory.Load()
 	fmt.Fprintf(h.out, "  idle memory %d MB\n", h.idleMemory>>20)
 	for _, x := range attacks {
-		if !strings.Contains(x.name, only) {
+		if !slices.ContainsFunc(strings.Split(only, ","), func(s string) bool { return strings.Contains(x.name, s) }) {
 			continue
 		}
+		attackers := members[:hostileMembers]
+		members = members[hostileMembers:]
 		if x.prepare != nil {
 			h.until = time.Now().Add(attackLength)
-			h.each(members, x.prepare)
+			h.each(attackers, x.prepare)
 		}
-		if err := h.measureAttack(x, members, victims); err != nil {
+		if err := h.measureAttack(x, attackers, victims); err != nil {
 			return err
 		}
 	}
@@ -248,7 +253,7 @@ func (h *hostileRun) readNothing(p *person) { h.unread(p, 30, pageOfAll) }
 func (h *hostileRun) editOften(p *person) {
 	id := h.send(p, "first")
 	h.mu.Lock()
-	h.edited[p.Email] = id
+	h.edited = append(h.edited, id)
 	h.mu.Unlock()
 	for i := range 100 {
 		h.form(p, "PATCH", fmt.Sprintf("messages/%d", id), params{"content": fmt.Sprint(i) + largeText[:9000]})
@@ -257,7 +262,8 @@ func (h *hostileRun) editOften(p *person) {
 
 func (h *hostileRun) readNoHistory(p *person) {
 	h.mu.Lock()
-	id := h.edited[p.Email]
+	id := h.edited[0]
+	h.edited = append(h.edited[1:], id)
 	h.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, target := range []string{fmt.Sprintf("messages/%d/history", id), fmt.Sprintf(

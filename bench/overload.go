@@ -118,10 +118,10 @@ func (o *overloadRun) measure(times []string) error {
 		return err
 	}
 	var err error
-	if o.watchA, err = openWatch(r, o.a, newSendTable()); err != nil {
+	if o.watchA, err = openWatch(r, o.a, newSendTable(), false); err != nil {
 		return err
 	}
-	if o.watchB, err = openWatch(r, o.b[:neighborPollers], newSendTable()); err != nil {
+	if o.watchB, err = openWatch(r, o.b[:neighborPollers], newSendTable(), true); err != nil {
 		return err
 	}
 	stopSampling := o.sampleMemory()
@@ -195,6 +195,7 @@ func (o *overloadRun) sampleMemory() (stop func()) {
 func (o *overloadRun) neighbor(length time.Duration, during func() error) (*hdrhistogram.Histogram, error) {
 	o.watchB.delay.take()
 	l := openLoad(o.run, o.b[:neighborPollers], o.channelB, o.watchB.sends)
+	l.apart = true
 	done := make(chan error, 1)
 	go func() { done <- l.openLoop(o.run, neighborRate, length) }()
 	err := during()

@@ -10,18 +10,22 @@ import (
 	"io"
 	iofs "io/fs"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"parley/actors/realm"
 )
 
-// A backup is a tar file with Pebble's files at one moment, the durability manifest from just before that moment, and
+// A backup is a tar file with the version of the program's data first, Pebble's files at one moment, the durability manifest from just before that moment, and
 // at the end a manifest. The manifest has the length and SHA-256 of each file and of itself, so an incomplete backup is
 // rejected.
 const (
 	backupManifest = "manifest"
+	backupVersion  = "data-version" // missing in backups by the first programs
 	backupTitle    = "parley backup 1"
 	backupDir      = "backup.new"  // in the data directory, during a backup
 	extraFilesDir  = "beside"      // in a backup, the parent of directories that are not the store's
@@ -55,6 +59,10 @@ func (s *Store) Backup(w io.Writer, extra ...string) error {
 	}
 	b := backupWriter{tar: tar.NewWriter(w), now: time.Now()}
 	fmt.Fprintln(&b.manifest, backupTitle)
+	// The version is first, so that an older program refuses the backup before it writes anything.
+	if err := b.addBytes(backupVersion, []byte(strconv.Itoa(int(realm.NewestNumber()))+"\n")); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
 	names, err := s.fs.List(dir)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -162,6 +170,10 @@ func Restore(r io.Reader, dir string, upTo map[uint32]Seq) error {
 func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error) {
 	o = o.withDefaults()
 	fs := o.FS
+	backup, err := openBackup(r)
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
 	if dir, err = canonicalDir(fs, dir); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -187,7 +199,7 @@ func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error
 		return fmt.Errorf("restore: %w", err)
 	}
 	defer fs.RemoveAll(fresh)
-	if err := unpack(fs, r, fresh); err != nil {
+	if err := backup.unpack(fs, fresh); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
 	s, err := Open(fresh, o)
@@ -214,16 +226,62 @@ func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error
 	return syncDir(fs, dir)
 }
 
+// backupReader reads a backup from its beginning.
+type backupReader struct {
+	tar   *tar.Reader
+	first *tar.Header  // read by openBackup, but not unpacked yet; nil: none
+	have  bytes.Buffer // the manifest of the files read so far
+}
+
+// maxBackupVersionBytes limits the file with a backup's version.
+const maxBackupVersionBytes = 64
+
+// openBackup reads the beginning of a backup. It refuses a backup of a newer program: this one would stop at the first
+// fact that it does not know, and drop the fields that it does not know from what it writes again.
+func openBackup(r io.Reader) (*backupReader, error) {
+	b := &backupReader{tar: tar.NewReader(r)}
+	fmt.Fprintln(&b.have, backupTitle)
+	h, err := b.tar.Next()
+	if err != nil {
+		return nil, fmt.Errorf("read backup: %w", err)
+	}
+	if h.Name != backupVersion {
+		b.first = h
+		return b, nil
+	}
+	text, err := io.ReadAll(io.LimitReader(b.tar, maxBackupVersionBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read backup: %w", err)
+	}
+	version, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || version < 0 {
+		return nil, fmt.Errorf("the backup is damaged: its data version is %q", text)
+	}
+	if known := int(realm.NewestNumber()); version > known {
+		return nil, fmt.Errorf("the backup is from a newer parley (data version %d, this program has %d): restore it "+
+			"with that version", version, known)
+	}
+	fmt.Fprintf(&b.have, "file %s %d %x\n", h.Name, len(text), sha256.Sum256(text))
+	return b, nil
+}
+
+// next returns the header of the next file.
+func (b *backupReader) next() (*tar.Header, error) {
+	if h := b.first; h != nil {
+		b.first = nil
+		return h, nil
+	}
+	return b.tar.Next()
+}
+
 // unpack writes the files of a backup and compares them with its manifest.
-func unpack(fs vfs.FS, r io.Reader, dir string) error {
+func (b *backupReader) unpack(fs vfs.FS, dir string) error {
 	if err := fs.MkdirAll(fs.PathJoin(dir, subDir), 0o700); err != nil {
 		return err
 	}
-	t := tar.NewReader(r)
-	var have bytes.Buffer
-	fmt.Fprintln(&have, backupTitle)
+	t, have := b.tar, &b.have
 	for {
-		h, err := t.Next()
+		h, err := b.next()
 		if err == io.EOF {
 			return errors.New("the backup is incomplete: its manifest is missing")
 		}
@@ -246,7 +304,7 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 			if err := fs.MkdirAll(fs.PathDir(path), 0o700); err != nil {
 				return err
 			}
-			if err := unpackFile(fs, path, h, t, &have); err != nil {
+			if err := unpackFile(fs, path, h, t, have); err != nil {
 				return fmt.Errorf("unpack %s: %w", h.Name, err)
 			}
 			continue
@@ -261,7 +319,7 @@ func unpack(fs vfs.FS, r io.Reader, dir string) error {
 		if inside {
 			path = fs.PathJoin(dir, subDir, name)
 		}
-		if err := unpackFile(fs, path, h, t, &have); err != nil {
+		if err := unpackFile(fs, path, h, t, have); err != nil {
 			return fmt.Errorf("unpack %s: %w", h.Name, err)
 		}
 	}

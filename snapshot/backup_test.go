@@ -23,12 +23,12 @@ func newFilledStore(t testing.TB, fs vfs.FS) *Store {
 		mustClaim(t, s, realm)
 		for n := range Seq(6) {
 			mustAppend(t, s, Entry{
-				Realm:   realm,
-				Epoch:   1,
-				After:   n,
-				Request: fmt.Sprintf("r%d", n),
-				Facts:   facts(fmt.Sprintf("fact %d", n+1)),
-				Bodies:  []Put{{fmt.Appendf(nil, "m%d", n), fmt.Appendf(nil, "text %d of %d", n, realm)}},
+				Realm:    realm,
+				Epoch:    1,
+				After:    n,
+				Requests: []Request{{ID: fmt.Sprintf("r%d", n)}},
+				Facts:    facts(fmt.Sprintf("fact %d", n+1)),
+				Bodies:   []Put{{fmt.Appendf(nil, "m%d", n), fmt.Appendf(nil, "text %d of %d", n, realm)}},
 			})
 			if n == 3 {
 				if err := s.Snapshot(realm, 1, 3, yieldRows(
@@ -54,8 +54,8 @@ func dumpStore(s *Store) string {
 		epoch, after := s.realms[id].epoch, s.realms[id].snapshot.seq
 		s.mu.Unlock()
 		fmt.Fprintf(&b, "realm %d epoch %d\n", id, epoch)
-		fmt.Fprintln(&b, s.Tail(id, after, func(n Seq, f []byte) error {
-			fmt.Fprintf(&b, "fact %d %s\n", n, f)
+		fmt.Fprintln(&b, s.Tail(id, after, func(r Record) error {
+			fmt.Fprintf(&b, "fact %d %s\n", r.Seq, r.Fact)
 			return nil
 		}))
 		fmt.Fprintln(&b, s.Rows(id, func(r Row) error {
@@ -126,7 +126,11 @@ func TestRestoreUpTo(t *testing.T) {
 	same(t, "realm 1", tail(t, r, 1, 3), []string{"4 fact 4", "5 fact 5", "6 fact 6"})
 	same(t, "realm 2", tail(t, r, 2, 3), []string{"4 fact 4", "5 fact 5"})
 	c := mustClaim(t, r, 2)
-	mustAppend(t, r, Entry{Realm: 2, Epoch: c.Epoch, After: 5, Request: "r5", Facts: facts("another 6")})
+	mustAppend(
+		t,
+		r,
+		Entry{Realm: 2, Epoch: c.Epoch, After: 5, Requests: []Request{{ID: "r5"}}, Facts: facts("another 6")},
+	)
 	same(t, "realm 2 continues", tail(t, r, 2, 5), []string{"6 another 6"})
 	mustClose(t, r)
 

@@ -126,7 +126,7 @@ func openAndTail(b *testing.B, dir string, want int) {
 	b.Helper()
 	s := openOnDisk(b, dir)
 	got := 0
-	if err := s.Tail(1, 0, func(Seq, []byte) error { got++; return nil }); err != nil || got != want {
+	if err := s.Tail(1, 0, func(Record) error { got++; return nil }); err != nil || got != want {
 		b.Fatal(got, err)
 	}
 	b.StopTimer()

@@ -32,8 +32,8 @@ func TestCheckpoint(t *testing.T) {
 	if err := checkpoint.Rows(1, func(r Row) error { have = append(have, string(r.Value)); return nil }); err != nil {
 		t.Error(err)
 	}
-	err = checkpoint.Tail(1, rows, func(_ Seq, f []byte) error {
-		have = append(have, string(f))
+	err = checkpoint.Tail(1, rows, func(r Record) error {
+		have = append(have, string(r.Fact))
 		return nil
 	})
 	if err != nil {

@@ -241,11 +241,11 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 	}{
 		{
 			"a fact's byte", flip(journalKey(2, 5), recordHead+1),
-			func(s *Store) error { return s.Tail(2, 3, func(Seq, []byte) error { return nil }) },
+			func(s *Store) error { return s.Tail(2, 3, func(Record) error { return nil }) },
 			"journal damaged: realm 2, number 5, in ", []string{"realm 2, number 5: checksum mismatch"},
 		}, {
 			"a fact's hash of the one before", flip(journalKey(2, 5), 1+checkLen),
-			func(s *Store) error { return s.Tail(2, 3, func(Seq, []byte) error { return nil }) },
+			func(s *Store) error { return s.Tail(2, 3, func(Record) error { return nil }) },
 			"checksum mismatch (record follows 4); run parley log check data",
 			[]string{"realm 2, number 5: checksum mismatch"},
 		}, {
@@ -253,15 +253,15 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 			func(db *pebble.DB) {
 				var h hasher
 				v := make([]byte, recordHead+1)
-				h.put(v, 2, 5, chain{1}, []byte("x"))
+				h.put(v, 2, chain{1}, &Record{Seq: 5, Fact: []byte("x")})
 				db.Set(journalKey(2, 5), v, pebble.Sync)
 			},
-			func(s *Store) error { return s.Tail(2, 3, func(Seq, []byte) error { return nil }) },
+			func(s *Store) error { return s.Tail(2, 3, func(Record) error { return nil }) },
 			"realm 2, number 5",
 			[]string{"number 5: its previous hash does not match", "number 6: its previous hash does not match"},
 		}, {
 			"a fact missing", func(db *pebble.DB) { db.Delete(journalKey(2, 5), pebble.Sync) },
-			func(s *Store) error { return s.Tail(2, 3, func(Seq, []byte) error { return nil }) },
+			func(s *Store) error { return s.Tail(2, 3, func(Record) error { return nil }) },
 			"number 5, in ", []string{"realm 2, number 5: it is missing; next is number 6"},
 		}, {
 			"the first fact missing", func(db *pebble.DB) { db.Delete(journalKey(2, 4), pebble.Sync) },
@@ -272,7 +272,7 @@ func TestDamageErrorNamesThePlace(t *testing.T) {
 			func(db *pebble.DB) {
 				var h hasher
 				v := make([]byte, recordHead+1)
-				h.put(v, 2, 4, chain{1}, []byte("x"))
+				h.put(v, 2, chain{1}, &Record{Seq: 4, Fact: []byte("x")})
 				db.Set(journalKey(2, 4), v, pebble.Sync)
 			},
 			func(s *Store) error { _, err := s.Claim(2); return err },

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"parley/actors/presence"
 	"parley/actors/realm"
@@ -12,10 +13,20 @@ import (
 // Disk is a Store with the types of package realm: facts and rows instead of bytes.
 type Disk struct{ *Store }
 
-// Claim makes this process the realm's only writer; see Store.Claim.
-func (d Disk) Claim(id realm.ID) (epoch uint64, last, rows realm.Seq, err error) {
-	c, err := d.Store.Claim(uint32(id))
-	return c.Epoch, realm.Seq(c.Last), realm.Seq(c.Rows), err
+// Claim makes this process the realm's only writer, if it has the epoch seen; see Store.ClaimAt.
+func (d Disk) Claim(id realm.ID, seen uint64) (realm.Claimed, error) {
+	c, err := d.Store.ClaimAt(uint32(id), seen)
+	return realm.Claimed{Epoch: c.Epoch, Last: realm.Seq(c.Last), Rows: realm.Seq(c.Rows)}, moved(err)
+}
+
+// moved marks the errors after which another process may own the realm, and those of a single batch.
+func moved(err error) error {
+	for _, refused := range []error{ErrMoved, ErrDuplicate, ErrTooLarge} {
+		if errors.Is(err, refused) {
+			return fmt.Errorf("%w: %w", realm.ErrMoved, err)
+		}
+	}
+	return err
 }
 
 // Bounds returns the numbers of the rows and of the last fact; see Store.Bounds.
@@ -65,13 +76,33 @@ func (d Disk) LoadPresence(id realm.ID, presences *presence.Table) error {
 	})
 }
 
-func (d Disk) Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error {
-	return d.Store.Tail(uint32(id), Seq(after), func(n Seq, data []byte) error {
-		f, err := codec.DecodeFact(data)
+// Subdomain returns the subdomain of an organization without loading it; founded is false if there is none yet.
+func (d Disk) Subdomain(id realm.ID) (name string, founded bool, err error) {
+	err = d.Store.TableRows(uint32(id), realm.OrganizationTable, func(row Row) error {
+		var o realm.Organization
+		err := codec.Decoder(row.Value)(&o)
+		name, founded = o.StringID, true
+		return err
+	})
+	if err != nil || founded {
+		return name, founded, err
+	}
+	err = d.Tail(id, 0, func(rec realm.Record) error {
+		if first, is := rec.Fact.(*realm.Founded); is {
+			name, founded = first.StringID, true
+		}
+		return nil
+	})
+	return name, founded, err
+}
+
+func (d Disk) Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error {
+	return d.Store.Tail(uint32(id), Seq(after), func(r Record) error {
+		f, err := codec.DecodeFact(r.Fact)
 		if err != nil {
 			return err
 		}
-		return fn(realm.Seq(n), f)
+		return fn(realm.Record{Seq: realm.Seq(r.Seq), Now: r.Now, Level: r.Level, Request: r.Request, Fact: f})
 	})
 }
 
@@ -93,11 +124,16 @@ func (d Disk) EncodeUnacked(t realm.Told) realm.EncodedRow {
 	}
 }
 
-// Append commits batches with one sync. The error joins those of all batches.
-func (d Disk) Append(batches []realm.Batch) error {
+// Append commits batches with one sync; see actors.Journal.
+func (d Disk) Append(batches []realm.Batch) []error {
 	entries := make([]Entry, len(batches))
 	for i, b := range batches {
-		e := Entry{Realm: uint32(b.Realm), Epoch: b.Epoch, After: Seq(b.After), Facts: b.Facts}
+		e := Entry{
+			Realm: uint32(b.Realm), Epoch: b.Epoch, After: Seq(b.After), Now: b.Now, Level: b.Level, Facts: b.Facts,
+		}
+		for _, r := range b.Requests {
+			e.Requests = append(e.Requests, Request{ID: r.ID, Last: Seq(r.Seq)})
+		}
 		for _, t := range b.Texts {
 			p := Put{Key: codec.TextKey(t.Ref)}
 			if t.Body != nil {
@@ -107,18 +143,25 @@ func (d Disk) Append(batches []realm.Batch) error {
 		}
 		entries[i] = e
 	}
-	return errors.Join(d.Store.Append(entries)...)
+	errs := d.Store.Append(entries)
+	for i, err := range errs {
+		if err != nil {
+			errs[i] = moved(err)
+		}
+	}
+	return errs
 }
 
-func (d Disk) Snapshot(id realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error {
-	return d.Store.Snapshot(uint32(id), epoch, Seq(at), func(yield func(Row) error) error {
+// WriteRows writes the changed rows of a snapshot; see Store.Snapshot.
+func (d Disk) WriteRows(id realm.ID, epoch uint64, at realm.Seq, rows []realm.EncodedRow) error {
+	return moved(d.Store.Snapshot(uint32(id), epoch, Seq(at), func(yield func(Row) error) error {
 		for _, r := range rows {
 			if err := yield(Row{Table: r.Table, Key: r.Key, Value: r.Value}); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}))
 }
 
 // SavePresence writes rows of presence without a sync; see Store.SaveRowsUnsynced.

@@ -70,7 +70,7 @@ func TestDurabilityManifestDetectsLostData(t *testing.T) {
 			_, before, _, _ := h.get(v, 2, 6)
 			closer.Close()
 			record := make([]byte, recordHead+1)
-			h.put(record, 2, 6, before, []byte("y"))
+			h.put(record, 2, before, &Record{Seq: 6, Fact: []byte("y")})
 			b.Set(journalKey(2, 6), record, nil)
 		}), "fact 6 of realm 2 differs from the durable one"},
 		{

@@ -42,6 +42,8 @@ type ExportHead struct {
 	Seq       Seq      `json:"seq"`
 	Rows      int      `json:"rows"`
 	Digest    string   `json:"digest"` // StateDigest, in hexadecimal
+	// DataVersion is the number of the newest kind of fact that the program knew; 0 in exports by the first programs.
+	DataVersion int `json:"data_version,omitempty"`
 }
 
 type exportFile struct {
@@ -148,6 +150,8 @@ func Export(
 		Seq:       Seq(digest.Seq),
 		Rows:      digest.Rows,
 		Digest:    hex.EncodeToString(digest.Sum[:]),
+
+		DataVersion: int(realm.NewestNumber()),
 	}})
 	w.writeFiles(x.Realm, open)
 	x.Realm.EachRow(func(table uint16, key, row any) {

@@ -16,7 +16,7 @@ import (
 func TestFormat1IsPinned(t *testing.T) {
 	var h hasher
 	record := make([]byte, recordHead+4)
-	hash := h.put(record, 3, 1841, chain{0xaa, 0xbb}, []byte("fact"))
+	hash := h.put(record, 3, chain{0xaa, 0xbb}, &Record{Seq: 1841, Fact: []byte("fact")})
 	value := append(make([]byte, valueHead), "value"...)
 	setChecksum(value, rowKey(3, 7, []byte("key")))
 	mark := &durabilityManifest{
@@ -106,4 +106,57 @@ func TestFormat1Opens(t *testing.T) {
 	}
 	c := mustClaim(t, s, 1)
 	mustAppend(t, s, Entry{Realm: 1, Epoch: c.Epoch, After: c.Last, Facts: facts("continued")})
+}
+
+// Format 2 of a journal record has the inputs with which the fact is applied.
+func TestRecordFormat2IsPinned(t *testing.T) {
+	var h hasher
+	want := Record{Seq: 1841, Now: 1_700_000_000, Level: 300, Request: "request", Fact: []byte("fact")}
+	stored := make([]byte, want.size())
+	hash := h.put(stored, 3, chain{0xaa, 0xbb}, &want)
+	const pinned = "02e3f1aaa58d2fae3caabb0000000000000000000000000000" +
+		"80e2cfaa06ac02077265717565737466616374"
+	if got := fmt.Sprintf("%x", stored); got != pinned {
+		t.Errorf("the stored format has changed; give the new format a new number, and keep reading the old one.\n"+
+			"got\n%s\npinned\n%s", got, pinned)
+	}
+	got, before, this, err := h.get(stored, 3, 1841)
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) || before != (chain{0xaa, 0xbb}) || this != hash {
+		t.Errorf("the record decodes to %v, %v", got, err)
+	}
+	for n := range len(stored) {
+		if _, _, _, err := h.get(stored[:n], 3, 1841); err == nil {
+			t.Errorf("a record of which only %d bytes are left decodes", n)
+		}
+	}
+	bad := Record{Fact: []byte{0x80}}
+	if bad.takeInputs() == nil {
+		t.Error("unfinished inputs decode")
+	}
+}
+
+// The inputs of every fact are the same after a restart, and those of an entry's requests are at their last fact.
+func TestInputsOfFactsAreStored(t *testing.T) {
+	fs := vfs.NewMem()
+	s := mustOpen(t, fs)
+	mustClaim(t, s, 1)
+	mustAppend(t, s,
+		Entry{Realm: 1, Epoch: 1, Facts: facts("before there were inputs")},
+		Entry{
+			Realm: 1, Epoch: 1, After: 1, Now: 100, Level: 1, Facts: facts("b", "c", "d"),
+			Requests: []Request{{"one", 3}, {"two", 4}},
+		},
+		Entry{Realm: 1, Epoch: 1, After: 4, Now: 101, Level: 2, Facts: facts("e")},
+	)
+	mustClose(t, s)
+	s = mustOpen(t, fs)
+	var got []string
+	if err := s.Tail(1, 0, func(r Record) error {
+		got = append(got, fmt.Sprintf("%d %d %d %q %s", r.Seq, r.Now, r.Level, r.Request, r.Fact))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "records", got, []string{`1 0 0 "" before there were inputs`, `2 100 1 "" b`, `3 100 1 "one" c`,
+		`4 100 1 "two" d`, `5 101 2 "" e`})
 }

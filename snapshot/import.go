@@ -50,6 +50,10 @@ func ReadExport(
 		return nil, fmt.Errorf("the export is of version %d; this program reads version %d",
 			l.Organization.Version, exportVersion)
 	}
+	if version, known := l.Organization.DataVersion, int(realm.NewestNumber()); version > known {
+		return nil, fmt.Errorf("the export is from a newer parley (data version %d, this program has %d): import it "+
+			"with that version", version, known)
+	}
 	x = &Imported{Head: *l.Organization, Recovered: Recovered{Realm: realm.New(id), Presence: presence.New()}}
 	names := map[[2]string]string{}
 	for {

@@ -1,9 +1,11 @@
 package snapshot
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -17,7 +19,13 @@ type Claimed struct {
 
 // Claim durably makes the caller the realm's only writer: older epochs are rejected from now on. Claiming a new id
 // creates the realm. Claim waits for a running snapshot of the realm.
-func (s *Store) Claim(realm uint32) (Claimed, error) {
+func (s *Store) Claim(realm uint32) (Claimed, error) { return s.ClaimAt(realm, AnyEpoch) }
+
+// AnyEpoch is an epoch for ClaimAt that every realm has.
+const AnyEpoch = math.MaxUint64
+
+// ClaimAt is Claim for a caller that has seen the realm in an epoch. It returns ErrMoved if the realm has another one.
+func (s *Store) ClaimAt(realm uint32, seen uint64) (Claimed, error) {
 	if realm == processRealm {
 		return Claimed{}, fmt.Errorf("claim realm: %d is not a valid realm id", realm)
 	}
@@ -38,6 +46,9 @@ func (s *Store) Claim(realm uint32) (Claimed, error) {
 	}
 	if err := s.usable(); err != nil {
 		return Claimed{}, err
+	}
+	if seen != AnyEpoch && seen != st.epoch {
+		return Claimed{}, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, realm, st.epoch, seen)
 	}
 	b := s.db.NewBatch()
 	setNumber(b, headKey(realm, headEpoch), st.epoch+1)
@@ -78,12 +89,29 @@ type Put struct{ Key, Value []byte }
 
 // Entry is one addition to a realm's journal: the facts of one turn or of several consecutive ones.
 type Entry struct {
-	Realm   uint32
-	Epoch   uint64
-	After   Seq      // number of the last fact before; the facts of the entry get the following numbers
-	Request string   // if not empty, an id that is accepted only once
-	Facts   [][]byte // one record each
-	Bodies  []Put    // written in the same batch
+	Realm    uint32
+	Epoch    uint64
+	After    Seq    // number of the last fact before; the facts of the entry get the following numbers
+	Now      int64  // clock reading with which the facts are applied; 0: it is not stored
+	Level    uint16 // rule level of the facts; stored with Now
+	Requests []Request
+	Facts    [][]byte // one record each
+	Bodies   []Put    // written in the same batch
+}
+
+// Request is the id of a request that caused facts of an entry. An id is accepted only once.
+type Request struct {
+	ID   string
+	Last Seq // the last fact that it caused; 0: the last one of the entry
+}
+
+// Record is one fact of a journal, with the inputs with which it is applied. Now and Level are 0 in records of format 1.
+type Record struct {
+	Seq     Seq
+	Now     int64
+	Level   uint16
+	Request string // id of the request whose last fact this is, or ""
+	Fact    []byte
 }
 
 // DuplicateError reports the number under which a request is in the journal. A request id is remembered at least until
@@ -161,13 +189,13 @@ func (s *Store) admit(e *Entry) (*realmState, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if e.Request != "" {
-		last, found, err := s.request(e.Realm, e.Request)
+	for _, r := range e.Requests {
+		last, found, err := s.request(e.Realm, r.ID)
 		if err != nil {
 			return nil, 0, err
 		}
 		if found {
-			return nil, 0, &DuplicateError{e.Request, last}
+			return nil, 0, &DuplicateError{r.ID, last}
 		}
 	}
 	if e.Epoch != st.epoch {
@@ -180,15 +208,18 @@ func (s *Store) admit(e *Entry) (*realmState, int, error) {
 }
 
 func sizeOf(e *Entry) (int, error) {
-	if len(e.Request) > MaxRequest {
-		return 0, fmt.Errorf("%w: request id of %d bytes", ErrTooLarge, len(e.Request))
-	}
 	size := 0
+	for _, r := range e.Requests {
+		if len(r.ID) > MaxRequest {
+			return 0, fmt.Errorf("%w: request id of %d bytes", ErrTooLarge, len(r.ID))
+		}
+		size += 2*len(r.ID) + valueHead
+	}
 	for _, f := range e.Facts {
 		if len(f) > MaxFact {
 			return 0, fmt.Errorf("%w: fact of %d bytes", ErrTooLarge, len(f))
 		}
-		size += len(f) + recordHead + journalKeyLen
+		size += len(f) + recordHead + maxInputsLen + journalKeyLen
 	}
 	for _, p := range e.Bodies {
 		if len(p.Value) > MaxFact || len(p.Key) > MaxKey {
@@ -204,13 +235,19 @@ func sizeOf(e *Entry) (int, error) {
 
 // addToBatch adds a valid entry to the batch and advances the realm's state.
 func (s *Store) addToBatch(b *pebble.Batch, st *realmState, e *Entry) {
+	next, end := 0, st.last+Seq(len(e.Facts)) // next of e.Requests
 	for _, fact := range e.Facts {
 		st.last++
-		op := b.SetDeferred(journalKeyLen, recordHead+len(fact))
+		r := Record{Seq: st.last, Now: e.Now, Level: e.Level, Fact: fact}
+		if next < len(e.Requests) && cmp.Or(e.Requests[next].Last, end) == st.last {
+			r.Request = e.Requests[next].ID
+			next++
+		}
+		op := b.SetDeferred(journalKeyLen, r.size())
 		putJournalKey(op.Key, e.Realm, st.last)
-		st.lastHash = s.hash.put(op.Value, e.Realm, st.last, st.lastHash, fact)
+		st.lastHash = s.hash.put(op.Value, e.Realm, st.lastHash, &r)
 		op.Finish()
-		st.journalBytes += int64(recordHead + len(fact))
+		st.journalBytes += int64(len(op.Value))
 	}
 	s.facts.Add(uint64(len(e.Facts)))
 	for _, p := range e.Bodies {
@@ -226,10 +263,10 @@ func (s *Store) addToBatch(b *pebble.Batch, st *realmState, e *Entry) {
 		setChecksum(op.Value, op.Key)
 		op.Finish()
 	}
-	if e.Request != "" {
-		key := requestKey(e.Realm, e.Request)
-		setNumber(b, key, st.last)
-		s.pending[string(key)] = st.last
+	for _, r := range e.Requests {
+		key, last := requestKey(e.Realm, r.ID), cmp.Or(r.Last, st.last)
+		setNumber(b, key, last)
+		s.pending[string(key)] = last
 	}
 }
 
@@ -283,7 +320,7 @@ func (s *Store) readError(key []byte, err error) error {
 
 // Tail calls fn with every durable fact after the given number, in order and verified. It stops at fn's first error. It
 // returns ErrSnapshotted if the rows have replaced some of these facts.
-func (s *Store) Tail(realm uint32, after Seq, fn func(n Seq, fact []byte) error) error {
+func (s *Store) Tail(realm uint32, after Seq, fn func(Record) error) error {
 	if err := s.acquireReader(); err != nil {
 		return err
 	}
@@ -335,7 +372,7 @@ func (s *Store) verifyRecords(
 	realm uint32,
 	after, last Seq,
 	snap snapshotState,
-	fn func(Seq, []byte) error,
+	fn func(Record) error,
 ) (bytes int64, err error) {
 	var h hasher
 	next, before := after+1, snap.hash
@@ -350,17 +387,17 @@ func (s *Store) verifyRecords(
 		it.Next()
 	}
 	for ; next <= last; next++ {
-		fact, follows, this, err := s.readRecord(it, &h, realm, next)
+		record, follows, this, err := s.readRecord(it, &h, realm, next)
 		if err != nil {
 			return 0, err
 		}
 		if follows != before {
 			return 0, s.damaged(journalKey(realm, next), "its previous hash does not match")
 		}
-		if err := fn(next, fact); err != nil {
+		if err := fn(record); err != nil {
 			return 0, err
 		}
-		bytes += int64(len(fact) + recordHead)
+		bytes += int64(record.size())
 		before = this
 		it.Next()
 	}
@@ -373,25 +410,25 @@ func (s *Store) readRecord(
 	h *hasher,
 	realm uint32,
 	n Seq,
-) (fact []byte, before, this chain, err error) {
+) (r Record, before, this chain, err error) {
 	key := journalKey(realm, n)
 	if !it.Valid() {
 		if err := it.Error(); err != nil {
-			return nil, before, this, s.readError(key, err)
+			return r, before, this, s.readError(key, err)
 		}
-		return nil, before, this, s.damaged(key, "it is missing, and so is everything after it")
+		return r, before, this, s.damaged(key, "it is missing, and so is everything after it")
 	}
 	if string(it.Key()) != string(key) {
 		_, _, what := describeKey(it.Key())
-		return nil, before, this, s.damaged(key, "it is missing; next is "+what)
+		return r, before, this, s.damaged(key, "it is missing; next is "+what)
 	}
 	value, err := it.ValueAndErr()
 	if err != nil {
-		return nil, before, this, s.readError(key, err)
+		return r, before, this, s.readError(key, err)
 	}
-	fact, before, this, err = h.get(value, realm, n)
+	r, before, this, err = h.get(value, realm, n)
 	if err != nil {
-		return nil, before, this, s.damaged(key, err.Error())
+		return r, before, this, s.damaged(key, err.Error())
 	}
-	return fact, before, this, nil
+	return r, before, this, nil
 }

@@ -128,16 +128,18 @@ func losePowerOfOrganization(t *testing.T, seed uint64, percent int) int {
 		t.Fatal(err)
 	}
 	o.disk = Disk{s}
-	if o.epoch, _, _, err = o.disk.Claim(1); err != nil {
+	claimed, err := o.disk.Claim(1, AnyEpoch)
+	if err != nil {
 		t.Fatal(err)
 	}
+	o.epoch = claimed.Epoch
 	for range orgSteps {
 		batch := o.step()
 		mu.Lock()
 		begun = o.realm.Seq()
 		mu.Unlock()
 		if len(batch.Facts) > 0 {
-			if err := o.disk.Append([]realm.Batch{batch}); err != nil {
+			if err := errors.Join(o.disk.Append([]realm.Batch{batch})...); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -317,7 +319,7 @@ func (o *organization) snapshot() {
 		}
 	}
 	o.unackedSaved = cut.Seq
-	if err := o.disk.Snapshot(1, o.epoch, cut.Seq, rows); err != nil {
+	if err := o.disk.WriteRows(1, o.epoch, cut.Seq, rows); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -347,8 +349,8 @@ func (o *organization) checkRecovery(p organizationCrashPoint) error {
 	for _, t := range unacked {
 		notices[t.Seq] = describeTold(t)
 	}
-	err = d.Tail(1, rows, func(seq realm.Seq, f realm.Fact) error {
-		notices[seq] = describeTold(r.Replay(f))
+	err = d.Tail(1, rows, func(x realm.Record) error {
+		notices[x.Seq] = describeTold(r.ReplayAt(x.Fact, x.Now))
 		return nil
 	})
 	if err != nil {

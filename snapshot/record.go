@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash"
 	"hash/crc32"
+	"math"
+	"math/bits"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -15,15 +17,21 @@ import (
 //
 //	format 1 | checksum 8 | hash of the record before 16 | payload
 //
+// The payload of format 1 is the fact. That of format 2 begins with the inputs with which the fact is applied:
+//
+//	clock reading, rule level, length of the request id (varints) | request id | fact
+//
 // One SHA-256 over realm, number, hash before and payload gives both: its first 16 bytes are the record's hash in the
 // chain, the next 8 its checksum. Two journals with the same hash at number n have the same facts up to n, even if
 // someone tried to forge them: replicas and backups can be compared by one hash. A faster hash would not ensure that.
 // 16 bytes are enough, and with the processor's SHA instructions a fact of 300 bytes takes under half a microsecond.
 const (
-	recordFormat = 1
-	checkLen     = 8
-	chainLen     = 16
-	recordHead   = 1 + checkLen + chainLen
+	recordFormat1 = 1
+	recordFormat2 = 2
+	checkLen      = 8
+	chainLen      = 16
+	recordHead    = 1 + checkLen + chainLen
+	maxInputsLen  = binary.MaxVarintLen64 + 2*binary.MaxVarintLen16
 )
 
 type chain [chainLen]byte
@@ -35,12 +43,14 @@ type hasher struct {
 }
 
 // hash returns the hash and the checksum of one record. A hasher must be used by one goroutine only.
-func (h *hasher) hash(realm uint32, n Seq, before chain, payload []byte) (this chain, check [checkLen]byte) {
+func (h *hasher) hash(
+	format byte, realm uint32, n Seq, before chain, payload []byte,
+) (this chain, check [checkLen]byte) {
 	if h.sha == nil {
 		h.sha = sha256.New()
 	}
 	h.sha.Reset()
-	h.head[0] = recordFormat
+	h.head[0] = format
 	binary.BigEndian.PutUint32(h.head[1:], realm)
 	binary.BigEndian.PutUint64(h.head[5:], n)
 	copy(h.head[13:], before[:])
@@ -52,13 +62,40 @@ func (h *hasher) hash(realm uint32, n Seq, before chain, payload []byte) (this c
 	return this, check
 }
 
-// put writes a record into dst, which is recordHead bytes longer than the payload, and returns the record's hash.
-func (h *hasher) put(dst []byte, realm uint32, n Seq, before chain, payload []byte) chain {
-	this, check := h.hash(realm, n, before, payload)
-	dst[0] = recordFormat
-	copy(dst[1:], check[:])
+// format returns the format of a record: format 1 if it has only a fact.
+func (r *Record) format() byte {
+	if r.Now == 0 && r.Level == 0 && r.Request == "" {
+		return recordFormat1
+	}
+	return recordFormat2
+}
+
+// size returns how many bytes the record has.
+func (r *Record) size() int {
+	if r.format() == recordFormat1 {
+		return recordHead + len(r.Fact)
+	}
+	return recordHead + varintLen(uint64(r.Now)) + varintLen(uint64(r.Level)) + varintLen(uint64(len(r.Request))) +
+		len(r.Request) + len(r.Fact)
+}
+
+// varintLen returns how many bytes AppendUvarint appends.
+func varintLen(n uint64) int { return (bits.Len64(n|1) + 6) / 7 }
+
+// put writes a record into dst, which has its size, and returns the record's hash.
+func (h *hasher) put(dst []byte, realm uint32, before chain, r *Record) chain {
+	dst[0] = r.format()
 	copy(dst[1+checkLen:], before[:])
-	copy(dst[recordHead:], payload)
+	payload := dst[recordHead:recordHead]
+	if dst[0] == recordFormat2 {
+		payload = binary.AppendUvarint(payload, uint64(r.Now))
+		payload = binary.AppendUvarint(payload, uint64(r.Level))
+		payload = binary.AppendUvarint(payload, uint64(len(r.Request)))
+		payload = append(payload, r.Request...)
+	}
+	payload = append(payload, r.Fact...)
+	this, check := h.hash(dst[0], realm, r.Seq, before, payload)
+	copy(dst[1:], check[:])
 	return this
 }
 
@@ -69,20 +106,42 @@ var (
 
 // get verifies the checksum of a record and decodes it. The caller compares before with the hash of the previous
 // record.
-func (h *hasher) get(value []byte, realm uint32, n Seq) (payload []byte, before, this chain, err error) {
+func (h *hasher) get(value []byte, realm uint32, n Seq) (r Record, before, this chain, err error) {
 	if len(value) < recordHead {
-		return nil, before, this, errShort
+		return r, before, this, errShort
 	}
-	if value[0] != recordFormat {
-		return nil, before, this, fmt.Errorf("unknown record format %d", value[0])
+	format, payload := value[0], value[recordHead:]
+	if format != recordFormat1 && format != recordFormat2 {
+		return r, before, this, fmt.Errorf("unknown record format %d", format)
 	}
 	copy(before[:], value[1+checkLen:])
-	payload = value[recordHead:]
-	this, check := h.hash(realm, n, before, payload)
+	this, check := h.hash(format, realm, n, before, payload)
 	if string(check[:]) != string(value[1:1+checkLen]) {
-		return nil, before, this, errChecksum
+		return r, before, this, errChecksum
 	}
-	return payload, before, this, nil
+	r = Record{Seq: n, Fact: payload}
+	if format == recordFormat2 {
+		err = r.takeInputs()
+	}
+	return r, before, this, err
+}
+
+// takeInputs decodes the inputs at the beginning of the payload of format 2, which is in r.Fact.
+func (r *Record) takeInputs() error {
+	var inputs [3]uint64
+	for i := range inputs {
+		n, width := binary.Uvarint(r.Fact)
+		if width <= 0 {
+			return errShort
+		}
+		inputs[i], r.Fact = n, r.Fact[width:]
+	}
+	if inputs[1] > math.MaxUint16 || inputs[2] > uint64(len(r.Fact)) {
+		return errShort
+	}
+	r.Now, r.Level = int64(inputs[0]), uint16(inputs[1])
+	r.Request, r.Fact = string(r.Fact[:inputs[2]]), r.Fact[inputs[2]:]
+	return nil
 }
 
 // Any other value is

@@ -25,8 +25,8 @@ func Recover(d Disk, id realm.ID) (x Recovered, err error) {
 		return x, fmt.Errorf("load realm %d: %w", id, err)
 	}
 	x.Realm.SetSeq(rows, realm.RunSequentially)
-	err = d.Tail(id, rows, func(_ realm.Seq, f realm.Fact) error {
-		if t := clientEvents(x.Realm.Replay(f)); len(t.Notices) > 0 {
+	err = d.Tail(id, rows, func(r realm.Record) error {
+		if t := clientEvents(x.Realm.ReplayAt(r.Fact, r.Now)); len(t.Notices) > 0 {
 			x.Unacked = append(x.Unacked, t)
 		}
 		return nil

@@ -60,8 +60,8 @@ func mustAppend(t testing.TB, s *Store, entries ...Entry) {
 func tail(t testing.TB, s *Store, realm uint32, after Seq) []string {
 	t.Helper()
 	var out []string
-	err := s.Tail(realm, after, func(n Seq, fact []byte) error {
-		out = append(out, fmt.Sprintf("%d %s", n, fact))
+	err := s.Tail(realm, after, func(r Record) error {
+		out = append(out, fmt.Sprintf("%d %s", r.Seq, r.Fact))
 		return nil
 	})
 	if err != nil {
@@ -204,8 +204,8 @@ func TestARequestIsAcceptedOnce(t *testing.T) {
 	s := mustOpen(t, fs)
 	mustClaim(t, s, 1)
 	errs := s.Append([]Entry{
-		{Realm: 1, Epoch: 1, Request: "r1", Facts: facts("a", "b")},
-		{Realm: 1, Epoch: 1, After: 2, Request: "r1", Facts: facts("again")},
+		{Realm: 1, Epoch: 1, Requests: []Request{{ID: "r1"}}, Facts: facts("a", "b")},
+		{Realm: 1, Epoch: 1, After: 2, Requests: []Request{{ID: "r1"}}, Facts: facts("again")},
 	})
 	var dup *DuplicateError
 	if errs[0] != nil || !errors.As(errs[1], &dup) || dup.Last != 2 {
@@ -214,7 +214,7 @@ func TestARequestIsAcceptedOnce(t *testing.T) {
 	mustClose(t, s)
 	s = mustOpen(t, fs)
 	c := mustClaim(t, s, 1)
-	again := []Entry{{Realm: 1, Epoch: c.Epoch, After: 2, Request: "r1", Facts: facts("again")}}
+	again := []Entry{{Realm: 1, Epoch: c.Epoch, After: 2, Requests: []Request{{ID: "r1"}}, Facts: facts("again")}}
 	if err := s.Append(again)[0]; !errors.Is(err, ErrDuplicate) {
 		t.Fatalf("after a restart: %v", err)
 	}
@@ -265,7 +265,7 @@ func TestSnapshot(t *testing.T) {
 			want := []string{"1 k=w", "2 =no key", "2 empty="}
 			same(t, "rows", rows(t, s, 1), want)
 			same(t, "tail", tail(t, s, 1, 3), []string{"4 d"})
-			if err := s.Tail(1, 1, func(Seq, []byte) error { return nil }); !errors.Is(err, ErrSnapshotted) {
+			if err := s.Tail(1, 1, func(Record) error { return nil }); !errors.Is(err, ErrSnapshotted) {
 				t.Fatalf("tail of replaced facts: %v", err)
 			}
 			mustClose(t, s)

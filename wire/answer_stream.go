@@ -40,7 +40,7 @@ func (l *encodedList) add(elements ...any) error {
 	for _, e := range elements {
 		b := encode(e)
 		l.list = append(l.list, b)
-		if err := l.memory.add(len(b) + rawJSONOverhead); err != nil {
+		if err := l.memory.add(cap(b) + rawJSONOverhead); err != nil {
 			return err
 		}
 	}
@@ -57,7 +57,7 @@ func (l *encodedList) elements() *ElementList {
 		size:   l.memory.used,
 		encode: func(b []byte, i int) []byte { return append(b, l.list[i]...) },
 		drop: func(i int) int {
-			n := len(l.list[i]) + rawJSONOverhead
+			n := cap(l.list[i]) + rawJSONOverhead
 			l.list[i] = nil
 			return n
 		},

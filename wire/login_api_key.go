@@ -91,7 +91,7 @@ func fetchKeyByPassword(c *Call, f fetchKeyForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return issueKey(c, a, hash)
+	return issueKey(c, a, hash, c.loginEmail())
 }
 
 // accountByPassword returns the account of a user with a password, and the hash that the password was checked against.
@@ -140,20 +140,17 @@ func (c *Call) checkPassword(email, password, hash string) (bool, error) {
 }
 
 // issueKey returns the API key of an account and records the login. password is the hash that the user's password was
-// checked against, or "" for a login without password.
-func issueKey(c *Call, a *Account, password string) (Answer, error) {
+// checked against, or "" for a login without password. compose returns the email about the login; nil: none.
+func issueKey(c *Call, a *Account, password string, compose func(realm.LoginEmail) realm.Email) (Answer, error) {
 	if c.Site.Deactivated {
 		return nil, errRealmDeactivated()
 	}
 	if !a.Active {
 		return nil, errAccountDeactivated()
 	}
-	if _, err := Execute(&Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{System: true}},
-		realm.LogIn{User: a.User, Password: password}); err != nil {
-		return nil, err
-	}
 	key, err := Execute(&Call{Server: c.Server, Realm: a.Realm, Caller: realm.Caller{System: true}},
-		realm.IssueAPIKey{User: a.User})
+		realm.LogInApp{LogIn: realm.LogIn{User: a.User, Password: password}, Agent: c.Agent, Address: c.Address,
+			Compose: compose})
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +172,7 @@ func devFetchKey(c *Call, f devFetchKeyForm) (Answer, error) {
 	if !ok {
 		return nil, errAuthFailed()
 	}
-	return issueKey(c, a, "")
+	return issueKey(c, a, "", nil) // without an email: development tools log in often
 }
 
 func devListUsers(c *Call, _ noParameters) (Answer, error) {

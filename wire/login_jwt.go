@@ -45,7 +45,7 @@ func fetchKeyByJWT(c *Call, f jwtForm) (Answer, error) {
 	if !ok || a.Bot != realm.Human {
 		return nil, errAuthFailed()
 	}
-	answer, err := issueKey(c, a, "")
+	answer, err := issueKey(c, a, "", c.loginEmail())
 	if err != nil || !f.Profile {
 		return answer, err
 	}

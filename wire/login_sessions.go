@@ -65,7 +65,7 @@ func LogInApp(c *Call, email, password string) (l AppLogin, err error) {
 	if err != nil {
 		return l, err
 	}
-	answer, err := issueKey(c, a, hash)
+	answer, err := issueKey(c, a, hash, c.loginEmail())
 	if err != nil {
 		return l, err
 	}
@@ -104,11 +104,17 @@ func DevelopmentLogins(c *Call, v realm.View) (emails []string) {
 
 // OpenSession opens a browser session for a user whose credentials were checked.
 func OpenSession(c *Call, login realm.LogIn) (realm.OpenedBrowserSession, error) {
-	cmd := realm.OpenBrowserSession{LogIn: login, Agent: c.Agent, Address: c.Address}
-	if c.Tools.Emails != nil {
-		cmd.Compose = func(l realm.LoginEmail) realm.Email { return c.Tools.Emails.NewLogin(l, c.Site) }
-	}
+	cmd := realm.OpenBrowserSession{LogIn: login, Agent: c.Agent, Address: c.Address, Compose: c.loginEmail()}
 	return Execute(c.asServer(), cmd)
+}
+
+// loginEmail returns the function that composes the email about a login, or nil if the server sends none.
+func (c *Call) loginEmail() func(realm.LoginEmail) realm.Email {
+	if c.Tools.Emails == nil {
+		return nil
+	}
+	emails, site := c.Tools.Emails, c.Site
+	return func(l realm.LoginEmail) realm.Email { return emails.NewLogin(l, site) }
 }
 
 // CSRFToken returns the token that every request of a browser session that changes something must contain. It stays
@@ -157,6 +163,21 @@ func DeviceName(agent string) (browser, system string) {
 		}
 	}
 	return found[0], found[1]
+}
+
+// AppText returns the program and the system of a User-Agent header of an app in words.
+func AppText(agent string) string {
+	if browser, _ := DeviceName(agent); browser != "" {
+		return DeviceText(agent)
+	}
+	name := ClientName(agent)
+	if agent == "" {
+		name = "an unknown app"
+	}
+	if _, system := DeviceName(agent); system != "" {
+		return name + " on " + system
+	}
+	return name
 }
 
 // DeviceText returns the browser and the system of a User-Agent header in words.

@@ -13,7 +13,7 @@ type EmailComposer interface {
 	ConfirmAddress(change realm.EmailChange, organization string) realm.Email
 	// AddressChanged tells the owner of the old address that it was replaced.
 	AddressChanged(change realm.EmailChange, organization string) realm.Email
-	// NewLogin tells a user about a login with a browser.
+	// NewLogin tells a user about a login with a browser or an app.
 	NewLogin(login realm.LoginEmail, s Site) realm.Email
 	// SignUp sends the link to sign up, or says that the address has an account already (known).
 	SignUp(link realm.EmailedLink, known bool, organization string, s Site) realm.Email

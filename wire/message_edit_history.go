@@ -35,6 +35,11 @@ func getMessageHistory(c *Call, f messageHistoryForm) (Answer, error) {
 		if err != nil {
 			return nil, err
 		}
+		if past.comparesTexts() { // each comparison may take milliseconds, and hundreds of kB
+			if err := c.waitForTurn(); err != nil {
+				return nil, err
+			}
+		}
 		p := historyPage{messageHistory: past, call: c, form: f, diffTokens: maxHistoryDiffTokens}
 		if err := p.build(); !errors.Is(err, errTextForgotten) {
 			return p.answer, err
@@ -51,7 +56,7 @@ type historyPage struct {
 	messageHistory
 	call       *Call
 	form       messageHistoryForm
-	list       []any
+	list       *encodedList // as JSON; it counts the memory
 	answer     Answer
 	number     int64 // of the next entry
 	bytes      int   // of the entries in list
@@ -91,16 +96,16 @@ func (p *historyPage) topic(t string) string {
 	return t
 }
 
-// add adds an entry with the given text, unless it comes before the offset. It reports false if the page is full.
-func (p *historyPage) add(o obj, size int, body realm.Body) bool {
+// add adds an entry with the given text. It reports false if the page is full.
+func (p *historyPage) add(o obj, size int, body realm.Body) (bool, error) {
 	size += len(body.Text) + len(body.HTML)
-	if len(p.list) > 0 && p.bytes+size > maxHistoryBytes {
+	if p.bytes > 0 && p.bytes+size > maxHistoryBytes {
 		p.answer["next_offset"] = p.number
-		return false
+		return false, nil
 	}
 	o["content"], o["rendered_content"] = body.Text, body.HTML
-	p.list, p.bytes, p.number = append(p.list, o), p.bytes+size, p.number+1
-	return true
+	p.bytes, p.number = p.bytes+size, p.number+1
+	return true, p.list.add(o)
 }
 
 // skips reports whether the next entry comes before the offset, and counts it.
@@ -114,15 +119,18 @@ func (p *historyPage) skips() bool {
 
 // build sets the answer.
 func (p *historyPage) build() error {
-	p.list, p.answer = []any{}, Answer{}
-	defer func() { p.answer["message_history"] = p.list }()
+	p.list, p.answer = newEncodedList(p.call), Answer{}
+	defer func() { p.answer["message_history"] = p.list.elements() }()
 	current, version := originalTopicAndVersion(&p.info)
 	if !p.skips() {
 		body, err := p.text(version)
 		if err != nil {
 			return err
 		}
-		p.add(obj{"topic": p.topic(current), "timestamp": p.info.Time, "user_id": p.info.Sender.ID}, 0, body)
+		first := obj{"topic": p.topic(current), "timestamp": p.info.Time, "user_id": p.info.Sender.ID}
+		if _, err := p.add(first, 0, body); err != nil {
+			return err
+		}
 	}
 	for n, r := range p.info.History {
 		edited := r.Content && !p.movesOnly
@@ -164,7 +172,7 @@ func (p *historyPage) addRevision(r realm.Revision, topic string, before, versio
 		return false, err
 	}
 	if r.Content && !p.movesOnly {
-		if len(p.list) > 0 && p.bytes+len(old.Text)+len(old.HTML)+len(body.Text)+2*len(body.HTML) > maxHistoryBytes {
+		if p.bytes > 0 && p.bytes+len(old.Text)+len(old.HTML)+len(body.Text)+2*len(body.HTML) > maxHistoryBytes {
 			p.answer["next_offset"] = p.number // without the comparison, which is the expensive part
 			return false, nil
 		}
@@ -172,7 +180,7 @@ func (p *historyPage) addRevision(r realm.Revision, topic string, before, versio
 		o["prev_content"], o["prev_rendered_content"], o["content_html_diff"] = old.Text, old.HTML, diff
 		size = len(old.Text) + len(old.HTML) + len(diff)
 	}
-	return p.add(o, size, body), nil
+	return p.add(o, size, body)
 }
 
 // diff compares two texts within the answer's limit.
@@ -190,6 +198,11 @@ func (p *historyPage) diff(before, after string) string {
 type messageHistory struct {
 	info      realm.MessageInfo
 	movesOnly bool
+}
+
+// comparesTexts reports whether the history contains edits of the text.
+func (h *messageHistory) comparesTexts() bool {
+	return !h.movesOnly && slices.ContainsFunc(h.info.History, func(r realm.Revision) bool { return r.Content })
 }
 
 // readHistory returns the history of a message that the caller can read, within the organization's visibility policy.

@@ -69,6 +69,9 @@ type messagePage struct {
 func (p *messagePage) collect(list []realm.MessageID) (rest []realm.MessageID, err error) {
 	for len(list) > 0 {
 		part := list[:min(len(list), messagesPerView)]
+		if err := p.memory.add(len(part) * foundMessageBytes); err != nil {
+			return nil, err
+		}
 		seen, err := Read(p.call, func(v realm.View) ([]realm.VisibleMessage, error) {
 			return v.VisibleMessages(part), nil
 		})
@@ -96,7 +99,7 @@ func (p *messagePage) collect(list []realm.MessageID) (rest []realm.MessageID, e
 	return nil, nil
 }
 
-// add adds a message, unless the page is full. The first message always fits.
+// add adds a message whose memory is counted but for the texts, unless the page is full. The first message always fits.
 func (p *messagePage) add(m *realm.VisibleMessage, body realm.Body) (fits bool, err error) {
 	x := foundMessage{VisibleMessage: *m, body: realm.Body{Text: body.Text}}
 	if p.client.Markdown {
@@ -114,11 +117,12 @@ func (p *messagePage) add(m *realm.VisibleMessage, body realm.Body) (fits bool, 
 		}
 	}
 	x.size = x.estimate()
-	if len(p.list) > 0 && p.memory.used+x.size > MaxPageBytes {
+	texts := x.size - foundMessageBytes
+	if len(p.list) > 0 && p.memory.used+texts > MaxPageBytes {
 		return false, nil
 	}
 	p.list = append(p.list, x)
-	return true, p.memory.add(x.size)
+	return true, p.memory.add(texts)
 }
 
 // estimate returns about the size of the message in the answer.

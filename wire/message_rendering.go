@@ -35,6 +35,9 @@ func (r *Renderer) cachedConfig(id realm.ID) *markdownConfig {
 	return &markdownConfig{}
 }
 
+// ForgetRealm drops the cached configuration of a realm.
+func (r *Renderer) ForgetRealm(id realm.ID) { r.configs.Delete(id) }
+
 // configInView returns the configuration at the time of a view.
 func (r *Renderer) configInView(v realm.View, site Site) *markdownConfig {
 	old := r.cachedConfig(v.Realm.ID())
@@ -173,6 +176,15 @@ func (r *Renderer) RenderInTurn(text string, v realm.View, site Site) (realm.Bod
 		return realm.Body{Text: text, HTML: escapeAsHTML(text)}, realm.ContentInfo{}
 	}
 	return b, x
+}
+
+// RenderImported renders a message of an organization that is being imported, as if its author had sent it. Several
+// goroutines may call it with the same view.
+func (r *Renderer) RenderImported(
+	text string, v realm.View, site Site, author realm.UserID,
+) (realm.Body, realm.ContentInfo, error) {
+	d := r.configInView(v, site)
+	return d.render(text, resolveReferences(v, markdown.Scan(text), d), author)
 }
 
 // RenderDescription renders a description within a turn.

@@ -59,10 +59,9 @@ func pictureURL(kind string, p realm.Picture, s Site) string {
 		return "/user_avatars/" + realmPath(s) + "/realm/" + p.File + version
 	case kind == realm.Icon:
 		return "/user_avatars/" + realmPath(s) + "/icon" + version
-	case kind == realm.NightLogo:
-		return "/static/images/logo/logo-night.svg?version=" + strconv.Itoa(p.Version)
 	}
-	return "/static/images/logo/logo.svg?version=" + strconv.Itoa(p.Version)
+	// the name in official releases, which have one logo for both themes
+	return "/static/images/logo/zulip-org-logo.svg?version=" + strconv.Itoa(p.Version)
 }
 
 // picturesSection adds the organization's pictures to a registration.

@@ -156,6 +156,7 @@ var eventShapes = slices.Concat([]eventShape{
 		"user_id: int, away?: bool, status_text?: str, emoji_name?: str, emoji_code?: str, " +
 			"reaction_type?: ReactionType | ''"},
 	{"user_topic", "", "stream_id: int, topic_name: str, last_updated: int, visibility_policy: int"},
+	{"web_reload_client", "", "immediate: bool"},
 },
 	settingEventShapes("user_settings", "update", slices.DeleteFunc(slices.Clone(realm.UserSettings),
 		func(s realm.Setting) bool { return s.Name == "default_language" })),

@@ -278,4 +278,10 @@ var serverEvents = []EventKind{
 		return obj{"type": "restart", "zulip_version": Version, "zulip_merge_base": Version,
 			"zulip_feature_level": FeatureLevel, "server_generation": e.Generation}
 	}),
+	Event(func(_ *realm.WebAppChanged, to *Recipient) any {
+		if !to.Web {
+			return nil
+		}
+		return obj{"type": "web_reload_client", "immediate": false}
+	}),
 }

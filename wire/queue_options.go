@@ -18,16 +18,23 @@ type Client struct {
 	Subscribers form.IncludeSubscribers
 	// ReactionUsers is set for a program that needs the key user in reaction events; see needsReactionUsers.
 	ReactionUsers bool
+	// Web is set for clients that are pages of this server, in a browser or in the desktop app.
+	Web bool
 }
 
 // needsReactionUsers reports whether a program needs the key user in reaction events. Feature level 484 removed it, but
 // the terminal client reads it without a check and ends with an error if it is absent.
 func needsReactionUsers(clientName string) bool { return clientName == "ZulipTerminal" }
 
+// isWebClient reports whether a program is a page of this server: one of the names of WebClientName.
+func isWebClient(clientName string) bool {
+	return clientName == "website" || clientName == "ZulipElectron"
+}
+
 // ClientOf returns the capabilities stored with a queue.
 func ClientOf(q *realm.Queue) Client {
 	c := Client{Caps: q.Caps, Markdown: q.Markdown, Gravatar: q.Gravatar, Slim: q.Slim,
-		ReactionUsers: needsReactionUsers(q.Client)}
+		ReactionUsers: needsReactionUsers(q.Client), Web: isWebClient(q.Client)}
 	switch q.Subscribers {
 	case "true":
 		c.Subscribers = form.AllSubscribers
@@ -82,9 +89,9 @@ type QueueOptionsCache struct {
 	last   *QueueOptions // the last result: most consecutive queues have equal options
 }
 
-// maxQueueOptions bounds the cache. There are few client programs, but any client can invent options. When the cache
+// MaxQueueOptions bounds the cache. There are few client programs, but any client can invent options. When the cache
 // is full it is emptied; queues opened later share among themselves.
-const maxQueueOptions = 512
+const MaxQueueOptions = 512
 
 // Of returns the shared options of a queue.
 func (c *QueueOptionsCache) Of(q *realm.Queue) *QueueOptions {
@@ -98,7 +105,7 @@ func (c *QueueOptionsCache) find(q *realm.Queue) *QueueOptions {
 	name := fmt.Sprintf("%v %t %t %q %q", ClientOf(q), q.AllPublic, q.EventTypes == nil, q.EventTypes, q.Narrow)
 	options := c.byName[name]
 	if options == nil {
-		if c.byName == nil || len(c.byName) >= maxQueueOptions {
+		if c.byName == nil || len(c.byName) >= MaxQueueOptions {
 			c.byName = map[string]*QueueOptions{}
 		}
 		options = QueueOptionsOf(q)

@@ -208,7 +208,7 @@ func serverSection(s *initialState) {
 		"password_min_length":                              MinPasswordLength,
 		"server_avatar_changes_disabled":                   false,
 		"server_can_summarize_topics":                      false,
-		"server_emoji_data_url":                            "/static/generated/emoji/emoji_api.json",
+		"server_emoji_data_url":                            s.call.Tools.emojiTable(),
 		"server_generation":                                s.call.Tools.Generation,
 		"server_inline_image_preview":                      true,
 		"server_inline_url_embed_preview":                  s.call.Tools.FetchPreview != nil,

@@ -209,6 +209,27 @@ func BenchmarkRegister(b *testing.B) {
 	})
 }
 
+// ownRegisterBytes is how many bytes of a registration may belong to one user alone, in an organization of 2,000
+// accounts and 200 channels. They are encoded, compressed and sent for every registration, so a list that is the
+// same for all users must not be among them.
+const ownRegisterBytes = 20_000
+
+func TestRegistrationsShareEqualLists(t *testing.T) {
+	h, ids := newTestRealm(t, 2_000, 200)
+	s := h.newInitialState(ids[10], allCapabilities)
+	s.build()
+	own := 0
+	for _, f := range SuccessFragments(s.finish(), nil) {
+		if f.Run == nil && !f.Shared {
+			own += len(f.JSON)
+		}
+	}
+	if own > ownRegisterBytes {
+		t.Errorf("%d bytes of a registration belong to one user alone, at most %d allowed", own, ownRegisterBytes)
+	}
+	t.Logf("%d bytes of its own", own)
+}
+
 // TestRegisterAllocationLimit measures a smaller organization, where the cached part must already cost nothing.
 func TestRegisterAllocationLimit(t *testing.T) {
 	h, ids := newTestRealm(t, 2_000, 200)

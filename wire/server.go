@@ -151,9 +151,21 @@ type Tools struct {
 	LinkToken func(id realm.ID, link int64) string
 	// Integrations are the services whose requests become messages; nil: those of the program.
 	Integrations *Integrations
+	// EmojiTable is the path of the table of emoji names; "": that of the program.
+	EmojiTable string
 	// ChannelMailPattern is the pattern of channel email addresses, "%s@example.com"; "" if the server receives no
 	// email.
 	ChannelMailPattern string
+}
+
+// EmojiTablePath is the path of the program's table of emoji names.
+const EmojiTablePath = "/static/generated/emoji/emoji_api.json"
+
+func (t *Tools) emojiTable() string {
+	if t.EmojiTable != "" {
+		return t.EmojiTable
+	}
+	return EmojiTablePath
 }
 
 // Limits of new passwords; registrations send them to clients. Lengths are in characters. A password must need at
@@ -204,6 +216,9 @@ type Call struct {
 	// HoldMemory counts n more bytes of memory for the answer, and refuses if answers take too much memory. Endpoints
 	// whose answers can be large call it while they collect the answer; nil: there is no limit.
 	HoldMemory func(n int) error
+	// WaitForTurn waits until a large answer can be built, and refuses if too many wait. Large answers wait by
+	// themselves as they grow; endpoints call it if that is too late. nil: answers do not wait.
+	WaitForTurn func() error
 	// CountAddressChange counts a request for a new email address and refuses if there were too many recently.
 	CountAddressChange func(account string) error
 
@@ -216,6 +231,14 @@ func (c *Call) holdMemory(n int) error {
 		return nil
 	}
 	return c.HoldMemory(n)
+}
+
+// waitForTurn is WaitForTurn, if answers wait.
+func (c *Call) waitForTurn() error {
+	if c.WaitForTurn == nil {
+		return nil
+	}
+	return c.WaitForTurn()
 }
 
 // Ignored returns the names of parameters that were sent but are unknown to the endpoint.

@@ -24,7 +24,7 @@ var incomingEndpoints = []Endpoint{
 // Integrations are the services that a server understands, with their description for clients.
 type Integrations struct {
 	set       *integrations.Set
-	described rawJSON
+	described Fragments // encoded once, because every registration contains the list
 }
 
 // NewIntegrations returns the integrations of a set.
@@ -33,7 +33,7 @@ func NewIntegrations(set *integrations.Set) *Integrations {
 	for _, name := range set.Names() {
 		out = append(out, integrationObject(set.Find(name)))
 	}
-	return &Integrations{set, encode(out)}
+	return &Integrations{set, Fragments{sharedFragment(encode(out))}}
 }
 
 // includedIntegrations are those that are part of the program.

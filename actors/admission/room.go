@@ -3,28 +3,28 @@ package admission
 import "time"
 
 // Account is the account that a waiting item belongs to.
-type Account struct {
-	User int64
+type Account[K comparable] struct {
+	User K
 	Bot  bool
 }
 
 // Room holds items that wait, in two lines: people first, then bots. In each line the accounts take turns, so an
-// account with many items does not delay the others. The zero value is not valid; use NewRoom.
-type Room[T any] struct {
+// account with many items does not delay the others. K identifies an account. The zero value is not valid; use NewRoom.
+type Room[K comparable, T any] struct {
 	max, maxAccount int
 	count           int
-	people, bots    line[T]
+	people, bots    line[K, T]
 }
 
 // line is the accounts of one kind that wait.
-type line[T any] struct {
-	byUser map[int64]*waiter[T]
-	turns  []*waiter[T] // the first one is next
+type line[K comparable, T any] struct {
+	byUser map[K]*waiter[K, T]
+	turns  []*waiter[K, T] // the first one is next
 }
 
 // waiter is one account's items, oldest first. It has at least one.
-type waiter[T any] struct {
-	user  int64
+type waiter[K comparable, T any] struct {
+	user  K
 	items []waitingItem[T]
 }
 
@@ -34,17 +34,17 @@ type waitingItem[T any] struct {
 }
 
 // NewRoom returns an empty room for at most max items, and maxAccount of one account.
-func NewRoom[T any](max, maxAccount int) *Room[T] {
-	return &Room[T]{max: max, maxAccount: maxAccount, people: line[T]{byUser: map[int64]*waiter[T]{}},
-		bots: line[T]{byUser: map[int64]*waiter[T]{}}}
+func NewRoom[K comparable, T any](max, maxAccount int) *Room[K, T] {
+	return &Room[K, T]{max: max, maxAccount: maxAccount, people: line[K, T]{byUser: map[K]*waiter[K, T]{}},
+		bots: line[K, T]{byUser: map[K]*waiter[K, T]{}}}
 }
 
 // Len returns the number of items.
-func (r *Room[T]) Len() int { return r.count }
+func (r *Room[K, T]) Len() int { return r.count }
 
 // Add adds an item, or refuses one for which there is no room: this one if its account has maxAccount, else the newest
 // one of the account with the most items. Bots lose theirs before people.
-func (r *Room[T]) Add(a Account, value T, now time.Duration) (refused T, full bool) {
+func (r *Room[K, T]) Add(a Account[K], value T, now time.Duration) (refused T, full bool) {
 	l := r.lineOf(a)
 	w := l.byUser[a.User]
 	if w != nil && len(w.items) >= r.maxAccount {
@@ -60,7 +60,7 @@ func (r *Room[T]) Add(a Account, value T, now time.Duration) (refused T, full bo
 		w = l.byUser[a.User] // it may have lost its only item
 	}
 	if w == nil {
-		w = &waiter[T]{user: a.User}
+		w = &waiter[K, T]{user: a.User}
 		l.byUser[a.User] = w
 		l.turns = append(l.turns, w)
 	}
@@ -69,7 +69,7 @@ func (r *Room[T]) Add(a Account, value T, now time.Duration) (refused T, full bo
 	return refused, full
 }
 
-func (r *Room[T]) lineOf(a Account) *line[T] {
+func (r *Room[K, T]) lineOf(a Account[K]) *line[K, T] {
 	if a.Bot {
 		return &r.bots
 	}
@@ -77,22 +77,22 @@ func (r *Room[T]) lineOf(a Account) *line[T] {
 }
 
 // holder is an account of a line.
-type holder[T any] struct {
-	l *line[T]
-	w *waiter[T]
+type holder[K comparable, T any] struct {
+	l *line[K, T]
+	w *waiter[K, T]
 }
 
 // mostItems returns the account that must give up an item for one of a: a bot with the most items if there is one and a
 // is a person, else the account of a's line with the most, if that would still have as many as a. It returns nil if a's
 // own item must be refused.
-func (r *Room[T]) mostItems(a Account) *holder[T] {
+func (r *Room[K, T]) mostItems(a Account[K]) *holder[K, T] {
 	l, least := r.lineOf(a), 2
 	if !a.Bot && len(r.bots.turns) > 0 {
 		l, least = &r.bots, 1
 	} else if w := l.byUser[a.User]; w != nil {
 		least += len(w.items)
 	}
-	var most *waiter[T]
+	var most *waiter[K, T]
 	for _, w := range l.turns {
 		if len(w.items) >= least && (most == nil || len(w.items) > len(most.items)) {
 			most = w
@@ -101,11 +101,11 @@ func (r *Room[T]) mostItems(a Account) *holder[T] {
 	if most == nil {
 		return nil
 	}
-	return &holder[T]{l, most}
+	return &holder[K, T]{l, most}
 }
 
 // dropNewest removes the newest item.
-func (h *holder[T]) dropNewest() T {
+func (h *holder[K, T]) dropNewest() T {
 	last := len(h.w.items) - 1
 	value := h.w.items[last].value
 	h.w.items = h.w.items[:last]
@@ -116,7 +116,7 @@ func (h *holder[T]) dropNewest() T {
 }
 
 // remove removes an account without items.
-func (l *line[T]) remove(w *waiter[T]) {
+func (l *line[K, T]) remove(w *waiter[K, T]) {
 	delete(l.byUser, w.user)
 	for i, x := range l.turns {
 		if x == w {
@@ -127,7 +127,7 @@ func (l *line[T]) remove(w *waiter[T]) {
 }
 
 // Next removes and returns the item that is next, and how long it has waited.
-func (r *Room[T]) Next(now time.Duration) (value T, waited time.Duration, ok bool) {
+func (r *Room[K, T]) Next(now time.Duration) (value T, waited time.Duration, ok bool) {
 	l := &r.people
 	if len(l.turns) == 0 {
 		l = &r.bots
@@ -150,8 +150,8 @@ func (r *Room[T]) Next(now time.Duration) (value T, waited time.Duration, ok boo
 }
 
 // Expire removes and returns the items that have waited since before a time.
-func (r *Room[T]) Expire(before time.Duration) (expired []T) {
-	for _, l := range []*line[T]{&r.people, &r.bots} {
+func (r *Room[K, T]) Expire(before time.Duration) (expired []T) {
+	for _, l := range []*line[K, T]{&r.people, &r.bots} {
 		kept := l.turns[:0]
 		for _, w := range l.turns {
 			n := 0

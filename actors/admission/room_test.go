@@ -10,8 +10,10 @@ import (
 
 const second = time.Second
 
+type account = Account[int64]
+
 // take removes all items and returns them in their order.
-func take(r *Room[string]) string {
+func take(r *Room[int64, string]) string {
 	var out []string
 	for {
 		x, _, ok := r.Next(0)
@@ -22,7 +24,7 @@ func take(r *Room[string]) string {
 	}
 }
 
-func mustAdd(t *testing.T, r *Room[string], a Account, items ...string) {
+func mustAdd(t *testing.T, r *Room[int64, string], a account, items ...string) {
 	t.Helper()
 	for _, x := range items {
 		if refused, full := r.Add(a, x, 0); full {
@@ -33,12 +35,12 @@ func mustAdd(t *testing.T, r *Room[string], a Account, items ...string) {
 
 // Accounts take turns, so one that floods delays another by one item; people come before bots.
 func TestRoomIsFair(t *testing.T) {
-	r := NewRoom[string](100, 50)
-	mustAdd(t, r, Account{User: 9, Bot: true}, "bot1", "bot2")
-	mustAdd(t, r, Account{User: 1}, "flood1", "flood2", "flood3", "flood4")
-	mustAdd(t, r, Account{User: 2}, "ann1", "ann2")
-	mustAdd(t, r, Account{User: 8, Bot: true}, "other")
-	mustAdd(t, r, Account{User: 3}, "bo1")
+	r := NewRoom[int64, string](100, 50)
+	mustAdd(t, r, account{User: 9, Bot: true}, "bot1", "bot2")
+	mustAdd(t, r, account{User: 1}, "flood1", "flood2", "flood3", "flood4")
+	mustAdd(t, r, account{User: 2}, "ann1", "ann2")
+	mustAdd(t, r, account{User: 8, Bot: true}, "other")
+	mustAdd(t, r, account{User: 3}, "bo1")
 	if got, want := take(r), "flood1 ann1 bo1 flood2 ann2 flood3 flood4 bot1 other bot2"; got != want {
 		t.Errorf("order %q, want %q", got, want)
 	}
@@ -49,22 +51,22 @@ func TestRoomIsFair(t *testing.T) {
 
 // A full room refuses the newest item of the account with the most, and a bot's before a person's.
 func TestFullRoom(t *testing.T) {
-	r := NewRoom[string](4, 3)
-	mustAdd(t, r, Account{User: 1}, "flood1", "flood2", "flood3")
-	if x, full := r.Add(Account{User: 1}, "flood4", 0); !full || x != "flood4" {
+	r := NewRoom[int64, string](4, 3)
+	mustAdd(t, r, account{User: 1}, "flood1", "flood2", "flood3")
+	if x, full := r.Add(account{User: 1}, "flood4", 0); !full || x != "flood4" {
 		t.Errorf("an account with its share: %q, %v", x, full)
 	}
-	mustAdd(t, r, Account{User: 9, Bot: true}, "bot1")
+	mustAdd(t, r, account{User: 9, Bot: true}, "bot1")
 	for _, c := range []struct {
-		account       Account
+		account       account
 		item, refused string
 	}{
-		{Account{User: 8, Bot: true}, "other", "other"}, // no bot has more
-		{Account{User: 2}, "ann1", "bot1"},
-		{Account{User: 3}, "bo1", "flood3"},
-		{Account{User: 9, Bot: true}, "bot2", "bot2"},
-		{Account{User: 4}, "cy1", "flood2"},
-		{Account{User: 5}, "di1", "di1"}, // all have one
+		{account{User: 8, Bot: true}, "other", "other"}, // no bot has more
+		{account{User: 2}, "ann1", "bot1"},
+		{account{User: 3}, "bo1", "flood3"},
+		{account{User: 9, Bot: true}, "bot2", "bot2"},
+		{account{User: 4}, "cy1", "flood2"},
+		{account{User: 5}, "di1", "di1"}, // all have one
 	} {
 		if x, full := r.Add(c.account, c.item, 0); !full || x != c.refused {
 			t.Errorf("adding %s refuses %q (%v), want %q", c.item, x, full, c.refused)
@@ -77,9 +79,9 @@ func TestFullRoom(t *testing.T) {
 
 // Items that have waited too long leave, the others stay in their order.
 func TestRoomExpires(t *testing.T) {
-	r := NewRoom[string](100, 50)
+	r := NewRoom[int64, string](100, 50)
 	for i := range 6 {
-		r.Add(Account{User: int64(i % 3), Bot: i%3 == 2}, fmt.Sprint(i), time.Duration(i)*second)
+		r.Add(account{User: int64(i % 3), Bot: i%3 == 2}, fmt.Sprint(i), time.Duration(i)*second)
 	}
 	if got := r.Expire(3 * second); !slices.Equal(got, []string{"0", "1", "2"}) {
 		t.Errorf("expired %v", got)

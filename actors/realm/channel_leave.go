@@ -63,7 +63,7 @@ func (r *Realm) startLeaving(job int64, c ChannelID, users ids.Set) {
 		return
 	}
 	r.reserveID("leaving", job)
-	r.small.leaving.put(job, &Leaving{Channel: c, Users: users, Last: MessageID(r.Org().NextMessage - 1)})
+	r.small.leaving.put(job, &Leaving{Channel: c, Users: users.Clone(), Last: MessageID(r.Org().NextMessage - 1)})
 }
 
 // leavingDue returns a turn that runs the next step of the jobs, the oldest first, or nil without a job.

@@ -61,7 +61,7 @@ type channelIndex struct {
 	connectedSubscribers      []UserID // cache: subscribers that have a queue
 	connectedSubscribersValid bool
 	traffic                   int         // cache: messages in the 28 days before trafficDay
-	trafficDay                int64       // days since 1970
+	trafficDay                int64       // days since 1970; 0: traffic is not valid
 	infoChanges               int         // counts changes of the row that clients see
 	groups                    GroupValues // cache: the permission settings as clients see them,
 	groupsVersion             [2]int      // valid for these values of infoChanges and groupDisplayVersion
@@ -409,7 +409,8 @@ func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
 }
 
 // weeklyTraffic returns the average number of messages per week in the 28 days before today, rounded to two significant
-// digits. It is -1 for a channel younger than a week. The value changes once a day, so messages are counted once a day.
+// digits. It is -1 for a channel younger than a week. New messages change the value once a day, so messages are counted once
+// a day, and again after some were deleted or moved.
 func (r *Realm) weeklyTraffic(c *Channel) int64 {
 	age := (r.index.clock - c.Created) / secondsPerDay
 	if age < 7 {

@@ -210,6 +210,9 @@ var typeByNumber = map[uint16]any{
 	491: (*BrowserSessionRenewed)(nil),
 	492: (*BrowserSessionsEnded)(nil),
 	493: (*AllBrowserSessionsEnded)(nil),
+
+	// 530-534 the page of the web app
+	530: (*WebAppChanged)(nil),
 }
 
 var numberByType = func() map[reflect.Type]uint16 {

@@ -39,8 +39,11 @@ type BrowserSession struct {
 // never ends too early.
 func (s *BrowserSession) Expires() int64 { return s.Used + BrowserSessionSeconds + browserSessionStep }
 
+// RenewalTime returns from when on the use of a session is to be recorded.
+func (s *BrowserSession) RenewalTime() int64 { return s.Used + browserSessionStep }
+
 // RenewalDue reports whether the use of a session at a time is to be recorded.
-func (s *BrowserSession) RenewalDue(now int64) bool { return now >= s.Used+browserSessionStep }
+func (s *BrowserSession) RenewalDue(now int64) bool { return now >= s.RenewalTime() }
 
 // BrowserSessions is the row with the sessions of one user, oldest first.
 type BrowserSessions struct{ List []BrowserSession }
@@ -101,6 +104,7 @@ type LoginEmail struct {
 	User    *User
 	Org     string
 	Session BrowserSession
+	App     bool // an app has got an API key, so there is no session
 }
 
 // OpenedBrowserSession answers OpenBrowserSession.
@@ -127,9 +131,8 @@ func (c OpenBrowserSession) Decide(t *Turn) (a OpenedBrowserSession, err error) 
 		Agent: cutAgent(c.Agent), Address: c.Address}
 	t.Record(&BrowserSessionOpened{User: u.ID, Session: s, Ended: t.surplusBrowserSessions(u.ID)})
 	sameDevice := func(other BrowserSession) bool { return other.Agent == s.Agent && other.Address == s.Address }
-	if c.Compose != nil && u.BoolSetting("enable_login_emails") && t.Now >= u.Joined+newAccountSeconds &&
-		!slices.ContainsFunc(known, sameDevice) {
-		t.SendEmails(c.Compose(LoginEmail{u, t.Org().Name, s}))
+	if c.Compose != nil && u.wantsLoginEmail(t.Now) && !slices.ContainsFunc(known, sameDevice) {
+		t.SendEmails(c.Compose(LoginEmail{User: u, Org: t.Org().Name, Session: s}))
 	}
 	return a, nil
 }

@@ -213,3 +213,44 @@ func TestLoginEmail(t *testing.T) {
 	logIn("three")
 	expect("switched off", 0)
 }
+
+// An email tells about each login of an app, because apps have no sessions by which they could be known again. A login
+// that is refused has no email.
+func TestAppLoginEmail(t *testing.T) {
+	s := New(t)
+	ann := s.Join("Ann")
+	Do(s, System, realm.SetPassword{User: ann, Hash: "$argon2id$", KeepKeys: true})
+	var sent []realm.LoginEmail
+	logIn := func(password string) error {
+		_, err := Try(s, System, realm.LogInApp{LogIn: realm.LogIn{User: ann, Password: password},
+			Agent: "ZulipMobile/30.0 (Android 16)", Address: "192.0.2.1", Compose: func(l realm.LoginEmail) realm.Email {
+				sent = append(sent, l)
+				return realm.Email{To: l.User.Email}
+			}})
+		return err
+	}
+	expect := func(what string, want int) {
+		t.Helper()
+		if len(sent) != want {
+			t.Errorf("%s: %d emails, want %d", what, len(sent), want)
+		}
+		sent = nil
+	}
+	logIn("$argon2id$")
+	expect("just joined", 0)
+	s.Advance(3600)
+	if err := logIn("$argon2id$"); err != nil || len(sent) != 1 || !sent[0].App ||
+		sent[0].Session.Address != "192.0.2.1" {
+		t.Errorf("a login: %v, emails %+v", err, sent)
+	}
+	sent = nil
+	logIn("$argon2id$")
+	expect("a second login", 1)
+	if err := logIn("$another$"); err == nil {
+		t.Error("a password that was replaced meanwhile is accepted")
+	}
+	expect("a refused login", 0)
+	Do(s, ann, realm.ChangeSettings{Values: []realm.SettingValue{{Name: "enable_login_emails", Value: false}}})
+	logIn("$argon2id$")
+	expect("switched off", 0)
+}

@@ -209,12 +209,6 @@ type MessagesArchived struct {
 	At      int64
 	Groups  []ArchivedGroup // in the order of their events; at most maxHiddenPerFact messages
 	Uploads []int64         // files that only these messages used: they go to the archive, too
-
-	// Set by apply, before the messages are removed.
-	audiences [][]UserID         `msgpack:"-"` // of each group
-	stars     removedStars       `msgpack:"-"`
-	files     []string           `msgpack:"-"` // the files the messages used
-	removed   []removedUploadRef `msgpack:"-"`
 }
 
 // ArchivedGroup is deleted messages of one conversation.
@@ -241,9 +235,10 @@ func (f *MessagesArchived) messages() (all ids.Set) {
 }
 
 func (f *MessagesArchived) apply(r *Realm) {
+	before := r.keepForTell()
 	for i := range f.Groups {
 		g := &f.Groups[i]
-		f.audiences = append(f.audiences, r.deletionAudience(g.Channel, g.IDs, f.By))
+		before.audiences = append(before.audiences, r.deletionAudience(g.Channel, g.IDs, f.By))
 	}
 	gone := f.messages()
 	row := &ArchivedMessages{Archive: f.Archive, At: f.At, Messages: gone}
@@ -255,17 +250,17 @@ func (f *MessagesArchived) apply(r *Realm) {
 		if m.bits&bitExtra != 0 {
 			extra := r.extras.must(id).unshared()
 			row.Extras = append(row.Extras, ArchivedExtra{id, *extra})
-			f.files = append(f.files, extra.Attachments...)
+			before.files = append(before.files, extra.Attachments...)
 			r.extras.remove(id)
 		}
 		*m = message{}
 		return true
 	})
 	r.noteShownDeletion(gone)
-	row.Marks = r.takeMarks(gone, &f.stars, f.audiences)
+	row.Marks = r.takeMarks(gone, &before.stars, before.audiences)
 	for _, id := range f.Uploads {
 		u := r.small.uploads.must(id)
-		f.removed = append(f.removed, removedUploadRef{id, u.Owner})
+		before.uploads = append(before.uploads, removedUploadRef{id, u.Owner})
 		r.archiveUpload(u)
 	}
 	r.putArchived(f, row)
@@ -326,15 +321,16 @@ func (r *Realm) putArchived(f *MessagesArchived, row *ArchivedMessages) {
 }
 
 func (f *MessagesArchived) tell(r *Realm) []Notice {
+	before := r.keptForTell()
 	var out []Notice
 	for i, g := range f.Groups {
-		if to := f.audiences[i]; len(to) > 0 {
+		if to := before.audiences[i]; len(to) > 0 {
 			e := &MessagesVanished{IDs: g.IDs, Channel: g.Channel, Topic: g.Topic}
 			out = append(out, Notice{To: to, Event: e})
 		}
 	}
-	out = append(append(out, f.stars.tell()...), r.attachmentUseNotices(f.files)...)
-	for _, u := range f.removed {
+	out = append(append(out, before.stars.tell()...), r.attachmentUseNotices(before.files)...)
+	for _, u := range before.uploads {
 		out = append(out, r.uploadNotices(u.owner, &AttachmentGone{u.id, r.index.uploadBytes})...)
 	}
 	return out

@@ -8,7 +8,8 @@ import (
 
 // Messages whose time in the archive is over are purged: their rows, texts and files are deleted for good, except those
 // under a legal hold. The disk still has the bytes until the store has compacted the range of the purged texts. The
-// row PurgedTexts says which range that is, so that a restart forgets none.
+// rows of PurgedTexts have that range, so that a restart forgets none. The same is true of old texts that a full edit
+// history has lost.
 
 // Limits of purging.
 const (
@@ -156,49 +157,80 @@ func (f *MessagesPurged) apply(r *Realm) {
 		r.small.indexArchivedUpload(r.small.archivedUploads.must(id), -1)
 		r.small.archivedUploads.remove(id)
 	}
-	p := r.small.purgedTexts.ensure(0)
-	first, last := f.IDs[0], f.IDs[len(f.IDs)-1]
+	r.noteErasedTexts(purgedMessages, f.IDs...)
+}
+
+// PurgedTexts is a row of texts that were erased and whose bytes the disk may still have.
+type PurgedTexts struct {
+	From, To MessageID // the range that contains all of them
+	Messages int
+	Seq      Seq   // of the last fact that erased one
+	Since    int64 // Unix seconds of the first erased text; 0 for purged messages
+}
+
+// The keys of the rows of PurgedTexts.
+const (
+	purgedMessages = 0
+	// droppedVersions are the old texts that edit histories lost because they were full.
+	droppedVersions = 1
+)
+
+// droppedVersionsDelay is how long the disk may have the bytes of droppedVersions, in seconds. Their removal rewrites a
+// range of texts, and one edit is enough to make it due: once a day, members cannot keep the disk busy with it.
+const droppedVersionsDelay = secondsPerDay
+
+// noteErasedTexts adds messages to a row of PurgedTexts. Their ids ascend.
+func (r *Realm) noteErasedTexts(row int, messages ...MessageID) *PurgedTexts {
+	p := r.small.purgedTexts.ensure(row)
+	first, last := messages[0], messages[len(messages)-1]
 	if p.Messages == 0 || first < p.From {
 		p.From = first
 	}
 	p.To = max(p.To, last)
-	p.Messages += len(f.IDs)
+	p.Messages += len(messages)
 	p.Seq = r.seq
+	return p
 }
 
-// PurgedTexts is the row of the texts that were purged and whose bytes the disk may still have.
-type PurgedTexts struct {
-	From, To MessageID // the range that contains all of them
-	Messages int
-	Seq      Seq // of the last purge
+// ErasedTexts is a range of texts whose bytes are to be removed from the disk.
+type ErasedTexts struct {
+	Row int
+	PurgedTexts
 }
 
-// PurgedTexts returns the texts whose bytes the disk may still have. done reports whether the last purge has ended: no
-// further messages are due now.
-func (v View) PurgedTexts() (p PurgedTexts, done bool) {
-	if row := v.small.purgedTexts.find(0); row != nil {
-		p = *row
+// ErasedTexts returns the texts whose bytes are to be removed now. It does not return purged messages while more
+// messages are about to be purged.
+func (v View) ErasedTexts() (out []ErasedTexts) {
+	purged := v.purgeProgress.next > v.Now || v.small.archived.size() == 0
+	if p := v.small.purgedTexts.find(purgedMessages); p != nil && purged {
+		out = append(out, ErasedTexts{purgedMessages, *p})
 	}
-	return p, v.purgeProgress.next > v.Now || v.small.archived.size() == 0
+	if p := v.small.purgedTexts.find(droppedVersions); p != nil && v.Now >= p.Since+droppedVersionsDelay {
+		out = append(out, ErasedTexts{droppedVersions, *p})
+	}
+	return out
 }
 
-// NoteTextsCompacted is a command of the server: the store has removed the bytes of all texts that were purged up to a
-// fact.
-type NoteTextsCompacted struct{ Upto Seq }
+// NoteTextsCompacted is a command of the server: the store has removed the bytes of all texts of a row that were erased
+// up to a fact.
+type NoteTextsCompacted struct {
+	Row  int
+	Upto Seq
+}
 
 func (c NoteTextsCompacted) Decide(t *Turn) (Done, error) {
 	if !t.System {
 		return Done{}, errPermission()
 	}
-	if p := t.small.purgedTexts.find(0); p != nil && p.Seq <= c.Upto {
-		t.Record(&TextsCompacted{})
+	if p := t.small.purgedTexts.find(c.Row); p != nil && p.Seq <= c.Upto {
+		t.Record(&TextsCompacted{c.Row})
 	}
 	return Done{}, nil
 }
 
-// TextsCompacted says that no bytes of purged texts are left on the disk.
-type TextsCompacted struct{}
+// TextsCompacted says that no bytes of a row of PurgedTexts are left on the disk.
+type TextsCompacted struct{ Row int }
 
-func (*TextsCompacted) apply(r *Realm)       { r.small.purgedTexts.remove(0) }
+func (f *TextsCompacted) apply(r *Realm)     { r.small.purgedTexts.remove(f.Row) }
 func (*TextsCompacted) keepsMarkdownConfig() {}
 func (*TextsCompacted) tell(*Realm) []Notice { return nil }

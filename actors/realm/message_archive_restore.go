@@ -147,17 +147,12 @@ type MessagesRestored struct {
 	Row     int64
 	IDs     ids.Set
 	Uploads []int64 // files that are back, too
-
-	// Set by apply.
-	conversations ids.Set         `msgpack:"-"` // of the restored messages
-	channels      ids.Set         `msgpack:"-"`
-	marks         []ArchivedMarks `msgpack:"-"`
 }
 
 func (*MessagesRestored) keepsMarkdownConfig() {}
 
 func (f *MessagesRestored) apply(r *Realm) {
-	row := r.small.archived.must(f.Row)
+	row, kept := r.small.archived.must(f.Row), r.keepForTell()
 	f.IDs.Each(func(n int64) bool {
 		id, m := MessageID(n), row.message(n)
 		b := r.blocks.ensure(n / blockSize)
@@ -168,9 +163,9 @@ func (f *MessagesRestored) apply(r *Realm) {
 		}
 		r.indexMessage(id, r.message(id))
 		if m.channel == 0 {
-			f.conversations.Add(int64(m.conversation))
+			kept.conversations.Add(int64(m.conversation))
 		} else {
-			f.channels.Add(int64(m.channel))
+			kept.channels.Add(int64(m.channel))
 		}
 		return true
 	})
@@ -188,7 +183,7 @@ func (f *MessagesRestored) apply(r *Realm) {
 		for _, pair := range restored.sets(rd) {
 			pair[1].Union(*pair[0])
 		}
-		f.marks = append(f.marks, restored)
+		kept.marks = append(kept.marks, restored)
 	}
 	for _, id := range f.Uploads {
 		r.restoreUpload(r.small.archivedUploads.must(id))
@@ -200,7 +195,7 @@ func (f *MessagesRestored) apply(r *Realm) {
 // the messages themselves when they next load the conversation.
 func (f *MessagesRestored) tell(r *Realm) (out []Notice) {
 	out = r.restoredUnreadNotices(f)
-	for _, x := range f.marks {
+	for _, x := range r.keptForTell().marks {
 		if to := r.usersAudience(x.User); len(to) > 0 && !x.Starred.Empty() {
 			out = append(out, Notice{To: to, Event: &FlagsTold{Flag: FlagStarred, Add: true, IDs: x.Starred}})
 		}
@@ -219,7 +214,7 @@ func (r *Realm) restoredUnreadNotices(f *MessagesRestored) (out []Notice) {
 	messages := ids.IDs[MessageID](f.IDs)
 	channel, mentioned := r.plainChannel(messages)
 	byUnread := map[uint64]int{} // index into out of the event for users for whom only these messages are unread
-	for _, u := range r.restoredAudience(f) {
+	for _, u := range r.restoredAudience() {
 		unread, plain := uint64(0), false
 		if channel != 0 && !mentioned.Has(int64(u)) {
 			if unread, plain = r.plainUnread(u, channel, messages); plain && unread == 0 {

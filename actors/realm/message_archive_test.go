@@ -178,17 +178,20 @@ func TestPurge(t *testing.T) {
 	if s.Realm.ArchivedCount() != 0 || refsOf(s, "ab12") {
 		t.Error("the message or its file is left in the archive")
 	}
-	p, done := s.ViewAs(realmtest.System).PurgedTexts()
-	if p.From != id || p.To != id || p.Messages != 1 || !done {
-		t.Errorf("purged texts %+v, done %v", p, done)
+	erased := func() []ErasedTexts { return s.ViewAs(realmtest.System).ErasedTexts() }
+	due := erased()
+	if len(due) != 1 || due[0].From != id || due[0].To != id || due[0].Messages != 1 {
+		t.Fatalf("erased texts %+v", due)
 	}
-	refused(s, s.owner, NoteTextsCompacted{p.Seq}, "Insufficient permission")
-	do(s, realmtest.System, NoteTextsCompacted{p.Seq - 1})
-	if p, _ := s.ViewAs(realmtest.System).PurgedTexts(); p.Messages != 1 {
-		t.Error("a compaction from before the purge counts")
+	p := due[0]
+	refused(s, s.owner, NoteTextsCompacted{p.Row, p.Seq}, "Insufficient permission")
+	do(s, realmtest.System, NoteTextsCompacted{p.Row, p.Seq - 1})
+	do(s, realmtest.System, NoteTextsCompacted{p.Row + 1, p.Seq})
+	if len(erased()) != 1 {
+		t.Error("a compaction from before the purge or of other texts counts")
 	}
-	do(s, realmtest.System, NoteTextsCompacted{p.Seq})
-	if p, _ := s.ViewAs(realmtest.System).PurgedTexts(); p.Messages != 0 {
+	do(s, realmtest.System, NoteTextsCompacted{p.Row, p.Seq})
+	if len(erased()) != 0 {
 		t.Error("the compaction was forgotten")
 	}
 }

@@ -127,13 +127,14 @@ func (r *Realm) deletionAudience(c ChannelID, messages []MessageID, by UserID) [
 
 // restoredAudience returns the connected users that may count restored messages as unread: subscribers of the channels
 // and members of the direct conversations, ascending.
-func (r *Realm) restoredAudience(f *MessagesRestored) []UserID {
+func (r *Realm) restoredAudience() []UserID {
 	var out []UserID
-	f.channels.Each(func(c int64) bool {
+	kept := r.keptForTell()
+	kept.channels.Each(func(c int64) bool {
 		out = append(out, r.subscribersAudience(ChannelID(c))...)
 		return true
 	})
-	f.conversations.Each(func(c int64) bool {
+	kept.conversations.Each(func(c int64) bool {
 		out = append(out, r.usersAudience(r.conversations.must(DirectConversationID(c)).Members...)...)
 		return true
 	})

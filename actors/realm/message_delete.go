@@ -136,11 +136,6 @@ type MessagesDeleted struct {
 	Channel  ChannelID   // 0: direct
 	Topic    string
 	By       UserID
-
-	// Set by apply, before the messages are deleted.
-	audience []UserID     `msgpack:"-"`
-	stars    removedStars `msgpack:"-"`
-	files    []string     `msgpack:"-"` // the files the messages used
 }
 
 func (*MessagesDeleted) keepsMarkdownConfig() {}
@@ -149,28 +144,30 @@ func (*MessagesDeleted) keepsMarkdownConfig() {}
 func (f *MessagesDeleted) Erased() []BodyRef { return allVersions(f.IDs, f.Versions) }
 
 func (f *MessagesDeleted) apply(r *Realm) {
-	f.audience = r.deletionAudience(f.Channel, f.IDs, f.By)
+	before := r.keepForTell()
+	before.audiences = [][]UserID{r.deletionAudience(f.Channel, f.IDs, f.By)}
 	gone := ids.SetOf(f.IDs...)
 	for _, id := range f.IDs {
 		m := r.changeMessage(id)
 		r.unindexMessage(id, m)
 		if m.bits&bitExtra != 0 {
-			f.files = append(f.files, r.extras.must(id).Attachments...)
+			before.files = append(before.files, r.extras.must(id).Attachments...)
 			r.extras.remove(id)
 		}
 		*m = message{}
 	}
 	r.noteShownDeletion(gone)
-	r.takeMarks(gone, &f.stars, [][]UserID{f.audience})
+	r.takeMarks(gone, &before.stars, before.audiences)
 }
 
 func (f *MessagesDeleted) tell(r *Realm) []Notice {
+	before := r.keptForTell()
 	var out []Notice
-	if len(f.audience) > 0 {
+	if to := before.audiences[0]; len(to) > 0 {
 		e := &MessagesVanished{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}
-		out = append(out, Notice{To: f.audience, Event: e})
+		out = append(out, Notice{To: to, Event: e})
 	}
-	return append(append(out, f.stars.tell()...), r.attachmentUseNotices(f.files)...)
+	return append(append(out, before.stars.tell()...), r.attachmentUseNotices(before.files)...)
 }
 
 // removedStars are deleted messages by the user that had starred them. It has only users that do not get the deletion

@@ -115,8 +115,6 @@ type ContentEdit struct {
 	// Forgotten are versions of the text that the edit history loses and that are erased. Each entry of the history
 	// with one of them keeps only its move, if it has one.
 	Forgotten []uint16
-
-	changedFiles []string `msgpack:"-"` // files that only one of the two texts uses
 }
 
 // MessageMove moves messages of one topic together to another topic or channel.
@@ -219,12 +217,17 @@ func (c *ContentEdit) apply(r *Realm, f *MessageUpdated) {
 	}
 	r.unindexContent(id, m)
 	extra := r.changeExtra(id)
-	c.changedFiles = symmetricDifference(extra.Attachments, c.Content.Attachments)
+	r.keepForTell().files = symmetricDifference(extra.Attachments, c.Content.Attachments)
 	revision := Revision{User: f.User, At: f.At, Content: true, Version: extra.Version}
 	if f.Move != nil && f.Move.IDs.Has(int64(id)) {
 		revision = f.Move.revision(r, m, revision)
 	}
 	extra.History = append(withoutTexts(extra.History, c.Forgotten), revision)
+	if len(c.Forgotten) > 0 {
+		if p := r.noteErasedTexts(droppedVersions, id); p.Since == 0 {
+			p.Since = f.At
+		}
+	}
 	extra.Version, extra.Edited = c.Version, f.At
 	extra.Mentioned, extra.GroupMentioned = c.Mentioned, c.GroupMentioned
 	extra.TopicMentioned, extra.Alerted = c.TopicMentioned, c.Alerted
@@ -438,6 +441,7 @@ func (r *Realm) moveInIndexes(move *MessageMove) {
 	if move.From != move.To {
 		fromChannel.ids.Subtract(move.IDs)
 		toChannel.ids.Union(move.IDs)
+		fromChannel.trafficDay, toChannel.trafficDay = 0, 0
 	}
 	oldTopic.ids.Subtract(move.IDs)
 	newTopic.ids.Union(move.IDs)
@@ -477,7 +481,7 @@ func (r *Realm) legacySpelling(c ChannelID, name string, otherwise TopicID) Topi
 func (f *MessageUpdated) tell(r *Realm) []Notice {
 	out := f.updateNotices(r)
 	if f.Content != nil {
-		out = append(out, r.attachmentUseNotices(f.Content.changedFiles)...)
+		out = append(out, r.attachmentUseNotices(r.keptForTell().files)...)
 	}
 	return out
 }

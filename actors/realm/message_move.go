@@ -51,17 +51,15 @@ type MessagesHidden struct {
 	Users   []UserID // ascending
 	Channel ChannelID
 	Topic   string
-
-	audience []UserID     `msgpack:"-"` // set by apply, before the rows are removed
-	stars    removedStars `msgpack:"-"`
 }
 
 func (*MessagesHidden) keepsMarkdownConfig() {}
 
 func (f *MessagesHidden) apply(r *Realm) {
-	f.audience = r.hiddenMessagesAudience(f)
+	before := r.keepForTell()
+	before.audiences = [][]UserID{r.hiddenMessagesAudience(f)}
 	for _, u := range f.Users {
-		f.stars.add(r, u, f.IDs, f.audience)
+		before.stars.add(r, u, f.IDs, before.audiences[0])
 		rd := r.marks.ensure(u)
 		rd.Rows.Subtract(f.IDs)
 		rd.Given.Subtract(f.IDs)
@@ -71,12 +69,13 @@ func (f *MessagesHidden) apply(r *Realm) {
 }
 
 func (f *MessagesHidden) tell(r *Realm) []Notice {
+	before := r.keptForTell()
 	var out []Notice
-	if len(f.audience) > 0 {
+	if to := before.audiences[0]; len(to) > 0 {
 		e := &MessagesVanished{IDs: ids.IDs[MessageID](f.IDs), Channel: f.Channel, Topic: f.Topic}
-		out = append(out, Notice{To: f.audience, Event: e})
+		out = append(out, Notice{To: to, Event: e})
 	}
-	return append(out, f.stars.tell()...)
+	return append(out, before.stars.tell()...)
 }
 
 // MessagesVanished is the event delete_message: messages were deleted, or moved where the receiver has no access. It

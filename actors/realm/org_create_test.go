@@ -96,6 +96,41 @@ func TestExports(t *testing.T) {
 	Do(s, olive, realm.StartExport{Kind: realm.PublicExport})
 }
 
+// The list of exports has a limit. A new export takes the place of the oldest one without a file. The files of the
+// others are never forgotten.
+func TestExportsAreBounded(t *testing.T) {
+	s := New(t)
+	olive := s.Join("Olive", realm.Owner)
+	start := func() realm.Export {
+		s.Advance(2 * 24 * 3600) // five a week are allowed
+		return Do(s, olive, realm.StartExport{Kind: realm.PublicExport})
+	}
+	list := func() []realm.Export {
+		exports, err := s.ViewAs(olive).Exports()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return exports
+	}
+	for i := range realm.MaxExports {
+		Do(s, System, realm.FinishExport{ID: start().ID, Failed: i == 3})
+	}
+	last := start()
+	if l := list(); len(l) != realm.MaxExports || slices.ContainsFunc(l, func(e realm.Export) bool { return e.ID == 4 }) ||
+		l[0].ID != 1 ||
+		l[len(l)-1].ID != last.ID {
+		t.Errorf("%d exports are listed, %d to %d", len(l), l[0].ID, l[len(l)-1].ID)
+	}
+	s.Advance(2 * 24 * 3600)
+	ExpectRefusal(s, olive, realm.StartExport{Kind: realm.PublicExport},
+		"There are too many data exports. Delete old ones first.")
+	Do(s, olive, realm.DeleteExport{ID: 2})
+	start()
+	if l := list(); len(l) != realm.MaxExports || l[1].ID != 3 {
+		t.Errorf("%d exports are listed, the second is %d", len(l), l[1].ID)
+	}
+}
+
 func TestExportContents(t *testing.T) {
 	s := New(t)
 	olive, ann, bo := s.Join("Olive", realm.Owner), s.Join("Ann"), s.Join("Bo")

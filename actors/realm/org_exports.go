@@ -30,8 +30,11 @@ const (
 
 // Limit of exports: number that may be started within a window in seconds (protocol: five per week).
 const (
-	maxExports   = 5
-	exportWindow = 7 * 24 * 3600
+	maxNewExports = 5
+	exportWindow  = 7 * 24 * 3600
+	// MaxExports limits the rows of exports of an organization: two years of exports, or twenty weeks of files that no
+	// user deletes. Each change of an export is an event with all of them.
+	MaxExports = 100
 )
 
 // StartExport asks for a file with the organization's data. It is written outside the realm.
@@ -54,15 +57,34 @@ func (c StartExport) Decide(t *Turn) (Export, error) {
 			recent++
 		}
 	}
-	if recent >= maxExports {
+	if recent >= maxNewExports {
 		return Export{}, BadRequest("Exceeded rate limit.")
 	}
 	if c.NoRoom != nil {
 		return Export{}, c.NoRoom
 	}
+	forgotten, ok := t.surplusExports()
+	if !ok {
+		return Export{}, BadRequest("There are too many data exports. Delete old ones first.")
+	}
 	e := Export{ID: t.nextID("export"), By: me.ID, Kind: c.Kind, Started: t.Now, Name: t.Token(40)}
-	t.Record(&ExportChanged{e})
+	t.Record(&ExportChanged{e, forgotten})
 	return e, nil
+}
+
+// surplusExports returns the exports that must leave the list before another one is started: the oldest ones without a
+// file. It reports false if there are not enough of them.
+func (t *Turn) surplusExports() (out []int64, ok bool) {
+	surplus := t.small.exports.size() + 1 - MaxExports
+	for id, e := range t.small.exports.all() {
+		if len(out) >= surplus {
+			break
+		}
+		if e.Deleted != 0 || e.Failed != 0 {
+			out = append(out, id)
+		}
+	}
+	return out, len(out) >= surplus
 }
 
 // exportAdmin returns the caller if it is an administrator and not a bot.
@@ -100,7 +122,7 @@ func (c FinishExport) Decide(t *Turn) (Done, error) {
 	} else {
 		x.Ended = t.Now
 	}
-	t.Record(&ExportChanged{x})
+	t.Record(&ExportChanged{Export: x})
 	text := "Your data export is complete; the organization's settings list it."
 	if c.Failed {
 		text = "Your data export failed; the server's log says why."
@@ -131,16 +153,22 @@ func (c DeleteExport) Decide(t *Turn) (Export, error) {
 	}
 	x := *e
 	x.Deleted = t.Now
-	t.Record(&ExportChanged{x})
+	t.Record(&ExportChanged{Export: x})
 	return x, nil
 }
 
 // ExportChanged says that an export was started, finished, failed or deleted.
-type ExportChanged struct{ Export Export }
+type ExportChanged struct {
+	Export    Export
+	Forgotten []int64 // exports that leave the list
+}
 
 func (f *ExportChanged) apply(r *Realm) {
 	e := f.Export
 	r.reserveID("export", e.ID)
+	for _, id := range f.Forgotten {
+		r.small.exports.remove(id)
+	}
 	r.small.exports.put(e.ID, &e)
 }
 

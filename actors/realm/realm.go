@@ -42,6 +42,8 @@ type Realm struct {
 	// cache holds JSON encoded from rows, with the version of the rows it was made from.
 	cache jsonCache
 
+	applied *applied // left by apply for tell of the same fact; nil between facts
+
 	limits Limits // of the things that users create; see SetLimits
 }
 
@@ -49,7 +51,7 @@ type Realm struct {
 func New(id ID) *Realm {
 	r := &Realm{id: id, snapshotMessages: map[int64][]previousMessage{},
 		archiveTime: DefaultArchiveDays * secondsPerDay}
-	r.org.init(r, 1)
+	r.org.init(r, OrganizationTable)
 	r.users.init(r, 2)
 	r.groups.init(r, 3)
 	r.subscriptions.init(r, 4)
@@ -95,8 +97,9 @@ func (r *Realm) Founded() bool { return r.org.find(0) != nil }
 // Fact is one change that happened. The journal stores the facts.
 //
 // apply changes the realm. It must not fail and must not ask for anything: clock readings, new ids and permissions are
-// settled while deciding and are fields of the fact. tell runs right after apply. It returns the events of the fact,
-// with their audiences as of that moment.
+// settled while deciding and are fields of the fact, or come with the batch. It does not change the fact, which other
+// processes apply too. tell runs right after apply. It returns the events of the fact, with their audiences as of that
+// moment.
 type Fact interface {
 	apply(r *Realm)
 	tell(r *Realm) []Notice
@@ -181,6 +184,9 @@ type Caller struct {
 	// Operation is the name under which metrics count the time of the request. If it is empty, the name of the function
 	// is used.
 	Operation string
+	// Request is the id of the request, if its sender can ask later whether it was carried out; at most MaxRequestID
+	// bytes. It is written with the facts.
+	Request string
 }
 
 // View is read access to the realm for one caller. Rows that it returns belong to the realm: copy everything that
@@ -254,10 +260,7 @@ func (t *Turn) record(f Fact) {
 		panic(readOnlyTurn{})
 	}
 	t.facts = append(t.facts, f)
-	t.seq++
-	f.apply(t.Realm)
-	t.noteApplied(f)
-	if n := f.tell(t.Realm); len(n) > 0 {
+	if n := t.applyNext(f); len(n) > 0 {
 		t.told = append(t.told, Told{Seq: t.seq, Notices: n})
 	}
 }
@@ -284,14 +287,6 @@ func (t *Turn) topicLinks(topic string) []TopicLink {
 		return nil
 	}
 	return t.env.TopicLinks(topic, t.View)
-}
-
-// Replay applies a fact that was read from the journal. It returns the same notices as when the fact was recorded.
-func (r *Realm) Replay(f Fact) Told {
-	r.seq++
-	f.apply(r)
-	r.noteApplied(f)
-	return Told{Seq: r.seq, Notices: f.tell(r)}
 }
 
 // SetSeq records the sequence number of the loaded snapshot and rebuilds the indexes. run gets parts of that work that

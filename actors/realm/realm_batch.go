@@ -1,15 +1,76 @@
 package realm
 
-import "iter"
+import (
+	"errors"
+	"iter"
+	"math"
+)
 
-// Batch is the encoded facts of one or more turns, to be written to the journal.
+// Batch is the encoded facts of one or more turns, with everything that applying them needs. Every process that applies
+// the same batches has the same state and sends the same events.
 type Batch struct {
-	Realm ID
-	Epoch uint64
-	After Seq // number of the fact before the first one
-	Facts [][]byte
-	Texts []TextWrite
+	Realm    ID
+	Epoch    uint64 // of the owner that recorded the facts
+	After    Seq    // number of the fact before the first one
+	Now      int64  // clock reading with which the facts are applied, Unix seconds; 0 in journals without readings
+	Level    uint16 // rule level of the owner
+	Facts    [][]byte
+	Texts    []TextWrite
+	Requests []Request // by Seq
 }
+
+// Last returns the number of the last fact of the batch.
+func (b *Batch) Last() Seq { return b.After + Seq(len(b.Facts)) }
+
+// Join appends the facts of the next batch of the same realm and owner. It reports false, and changes nothing, if they
+// must be applied with other inputs.
+func (b *Batch) Join(next Batch) bool {
+	if next.Realm != b.Realm || next.Epoch != b.Epoch || next.After != b.Last() || next.Now != b.Now ||
+		next.Level != b.Level {
+		return false
+	}
+	b.Facts = append(b.Facts, next.Facts...)
+	b.Texts = append(b.Texts, next.Texts...)
+	b.Requests = append(b.Requests, next.Requests...)
+	return true
+}
+
+// Request says that a turn recorded its facts for a request with an id. By the id, the sender of the request can find
+// out whether it was carried out.
+type Request struct {
+	ID  string
+	Seq Seq // the last fact of the turn
+}
+
+// AnyEpoch is the epoch that a process names to claim a realm in any case.
+const AnyEpoch = math.MaxUint64
+
+// Claimed is the state of a realm when a process became its owner.
+type Claimed struct {
+	Epoch uint64 // for every batch of the new owner
+	Last  Seq    // the last fact in the journal
+	Rows  Seq    // sequence number of the stored rows
+}
+
+// ErrMoved says that a batch was not stored: another process owns the realm now, or the journal has other facts than the
+// process that recorded the batch.
+var ErrMoved = errors.New("the realm has another owner or other facts")
+
+// Record is one fact of the journal, with the inputs with which it is applied.
+type Record struct {
+	Seq     Seq
+	Now     int64  // clock reading; 0 in journals from before there was one
+	Level   uint16 // rule level
+	Request string // id of the request whose last fact this is, or ""
+	Fact    Fact
+}
+
+// MaxRequestID is how many bytes the id of a request may have.
+const MaxRequestID = 128
+
+// Level is the rule level of this program. It rises with every change of the way in which facts are applied. A program
+// applies batches of its own level and of lower ones.
+const Level uint16 = 1
 
 // TextWrite writes one version of a message's text. Body nil erases it.
 type TextWrite struct {
@@ -22,6 +83,9 @@ type EncodedRow struct {
 	Table      uint16
 	Key, Value []byte
 }
+
+// OrganizationTable is the number of the table with the one row of the organization.
+const OrganizationTable uint16 = 1
 
 // BlocksTable is the number of the table of messages. In a large organization it is most of the data that is loaded.
 const BlocksTable uint16 = 6
@@ -50,3 +114,47 @@ func (f *KeyAdded) Accounts() []UserID        { return []UserID{f.User} }
 func (f *KeysRevoked) Accounts() []UserID     { return []UserID{f.User} }
 func (f *KeyUsed) Accounts() []UserID         { return []UserID{f.User} }
 func (f *PasswordChanged) Accounts() []UserID { return []UserID{f.ID} }
+
+// FillTexts copies the texts of a batch into its decoded facts, whose encoded form does not contain them.
+func (b *Batch) FillTexts(facts []Fact) {
+	if len(b.Texts) == 0 {
+		return
+	}
+	texts := make(map[BodyRef]*Body, len(b.Texts))
+	for _, t := range b.Texts {
+		if t.Body != nil {
+			texts[t.Ref] = t.Body
+		}
+	}
+	for _, f := range facts {
+		if w, ok := f.(TextWriter); ok {
+			for ref, body := range w.Bodies() {
+				if text := texts[ref]; text != nil {
+					*body = *text
+				}
+			}
+		}
+	}
+}
+
+// NewBatch returns the batch of a turn that has just recorded facts in r. encode encodes a fact.
+func NewBatch(r *Realm, epoch uint64, facts []Fact, encode func(Fact) []byte) Batch {
+	b := Batch{
+		Realm: r.id, Epoch: epoch, After: r.seq - Seq(len(facts)), Now: r.index.clock, Level: Level,
+		Facts: make([][]byte, len(facts)),
+	}
+	for i, f := range facts {
+		b.Facts[i] = encode(f)
+		if w, ok := f.(TextWriter); ok {
+			for ref, body := range w.Bodies() {
+				b.Texts = append(b.Texts, TextWrite{Ref: ref, Body: body})
+			}
+		}
+		if e, ok := f.(TextEraser); ok {
+			for _, ref := range e.Erased() {
+				b.Texts = append(b.Texts, TextWrite{Ref: ref})
+			}
+		}
+	}
+	return b
+}

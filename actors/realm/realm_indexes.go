@@ -440,6 +440,7 @@ func (r *Realm) unindexConversation(id MessageID, m *message) {
 	}
 	ix := r.index.channels[ChannelID(m.channel)]
 	ix.ids.Remove(int64(id))
+	ix.trafficDay = 0
 	t := r.topicIndexOf(m)
 	t.ids.Remove(int64(id))
 	t.removeParticipation(UserID(m.sender))

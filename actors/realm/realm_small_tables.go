@@ -61,7 +61,7 @@ type smallTables struct {
 	archived        table[int64, ArchivedMessages] // 101
 	archivedUploads table[int64, Upload]           // 102, files that only archived messages use
 	holds           table[int64, LegalHold]        // 103
-	purgedTexts     table[int, PurgedTexts]        // 104, one row, key 0
+	purgedTexts     table[int, PurgedTexts]        // 104
 	archiveIndex    archiveIndex
 
 	// 90-99 others

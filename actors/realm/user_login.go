@@ -7,6 +7,37 @@ type LogIn struct {
 	Password string // the hash that the password was checked against, or "" for a login without password
 }
 
+// LogInApp records that a user logged in with an app, which gets an API key. The server sends it after it has checked
+// the credentials.
+type LogInApp struct {
+	LogIn
+	Agent, Address string
+	// Compose returns the email that tells the user about the login; nil: none.
+	Compose func(LoginEmail) Email
+}
+
+// Decide returns the API key of the account. Apps have no sessions by which a device could be known again, so the user
+// gets an email about each login (protocol).
+func (c LogInApp) Decide(t *Turn) (string, error) {
+	if _, err := c.LogIn.Decide(t); err != nil {
+		return "", err
+	}
+	key, err := IssueAPIKey{User: c.User}.Decide(t)
+	if err != nil {
+		return "", err
+	}
+	login := BrowserSession{Opened: t.Now, Agent: cutAgent(c.Agent), Address: c.Address}
+	if u := t.Find(c.User); c.Compose != nil && u.wantsLoginEmail(t.Now) {
+		t.SendEmails(c.Compose(LoginEmail{User: u, Org: t.Org().Name, Session: login, App: true}))
+	}
+	return key, nil
+}
+
+// wantsLoginEmail reports whether a user gets emails about logins at a time.
+func (u *User) wantsLoginEmail(now int64) bool {
+	return u.BoolSetting("enable_login_emails") && now >= u.Joined+newAccountSeconds
+}
+
 func (c LogIn) Decide(t *Turn) (Done, error) {
 	u := t.Find(c.User)
 	switch {

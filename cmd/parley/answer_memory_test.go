@@ -32,6 +32,12 @@ const (
 	manyAnswerMemory = 400 << 20
 )
 
+// Many requests at once for the history of one message: together they took 1.9 GB before they were built in turns.
+const (
+	bombEdits     = 100
+	bombHistories = 150
+)
+
 // peakMemory returns the largest resident memory of a process since the last call, in bytes.
 func peakMemory(t *testing.T, pid int) int {
 	t.Helper()
@@ -104,19 +110,65 @@ func TestAnswerMemory(t *testing.T) {
 	}
 }
 
+// Requests for a history that compares many large texts take a bounded part of the memory too, and other users do not
+// wait for all of them.
+func TestHistoryMemory(t *testing.T) {
+	p := demo(t, filepath.Join(t.TempDir(), "data"), "--write-timeout", "20s")
+	at := p.serving()
+	ann, bo := demoAccount(t, at, "ann@example.org"), demoAccount(t, at, "bo@example.org")
+	id, err := ann.send("first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range bombEdits {
+		text := url.Values{"content": {strconv.Itoa(n) + " " + bombText[:9000]}}
+		if _, err := ann.call("PATCH", fmt.Sprint("messages/", id), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pid := p.cmd.Process.Pid
+	peakMemory(t, pid)
+	time.Sleep(time.Second)
+	idle := peakMemory(t, pid)
+	for range bombHistories {
+		c := requestPathWithoutReading(t, ann, fmt.Sprintf("messages/%v/history", id), "identity")
+		defer c.Close()
+	}
+	slowest := time.Duration(0)
+	for range 10 {
+		began := time.Now()
+		if _, err := bo.send("still here"); err != nil {
+			t.Errorf("another user: %v", err)
+		}
+		slowest = max(slowest, time.Since(began))
+		time.Sleep(200 * time.Millisecond)
+	}
+	used := peakMemory(t, pid) - idle
+	t.Logf("%d unread histories took %d MB; another user waited at most %v", bombHistories, used>>20, slowest)
+	if used > manyAnswerMemory {
+		t.Errorf("%d unread histories took %d MB", bombHistories, used>>20)
+	}
+}
+
 // bombPage asks for all of the large messages.
 var bombPage = url.Values{"anchor": {"newest"}, "num_before": {strconv.Itoa(bombMessages)}, "num_after": {"0"}}
 
 // requestWithoutReading sends a request for the large messages on a connection of its own.
 func requestWithoutReading(t *testing.T, a *account, encoding string) net.Conn {
 	t.Helper()
+	return requestPathWithoutReading(t, a, "messages?"+bombPage.Encode(), encoding)
+}
+
+// requestPathWithoutReading sends a GET request on a connection of its own.
+func requestPathWithoutReading(t *testing.T, a *account, path, encoding string) net.Conn {
+	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(a.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.(*net.TCPConn).SetReadBuffer(4 << 10)
-	fmt.Fprintf(c, "GET /api/v1/messages?%s HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nAccept-Encoding: %s\r\n\r\n",
-		bombPage.Encode(), a.auth(), encoding)
+	fmt.Fprintf(c, "GET /api/v1/%s HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nAccept-Encoding: %s\r\n\r\n", path,
+		a.auth(), encoding)
 	return c
 }
 

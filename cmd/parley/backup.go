@@ -96,6 +96,9 @@ func newRestoreCommand() *cobra.Command {
 }
 
 func restore(file string, in io.Reader, dir string, ends map[uint32]snapshot.Seq, out io.Writer) error {
+	if err := server.CheckDataVersion(dir); err != nil {
+		return err
+	}
 	if err := restoreFrom(file, in, dir, ends); err != nil {
 		return err
 	}
@@ -207,7 +210,7 @@ func verifyRealm(disk snapshot.Disk, id realm.ID, out io.Writer) error {
 		return err
 	}
 	digest := snapshot.StateDigest(state)
-	epoch, last, _, err := disk.Claim(id)
+	claimed, err := disk.Claim(id, realm.AnyEpoch)
 	if err != nil {
 		return err
 	}
@@ -216,7 +219,7 @@ func verifyRealm(disk snapshot.Disk, id realm.ID, out io.Writer) error {
 		rows = append(rows, disk.EncodeRow(table, key, row))
 	})
 	iterator.NextRows(func() bool { return false })
-	if err := disk.Snapshot(id, epoch, last, rows); err != nil {
+	if err := disk.WriteRows(id, claimed.Epoch, claimed.Last, rows); err != nil {
 		return err
 	}
 	loaded, _, err := rebuild(disk, id, 0)

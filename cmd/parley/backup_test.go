@@ -1,11 +1,17 @@
 package main
 
 import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -173,6 +179,100 @@ func TestRestoreUpToAFact(t *testing.T) {
 		!strings.Contains(out, "already contains a store") {
 		t.Errorf("restore over an existing store: code %d: %s", code, out)
 	}
+}
+
+// A backup that a newer program wrote is refused with the reason, and the directory stays as it is. So is a backup for a
+// directory that a newer program has served. A backup without a version, by one of the first programs, is accepted.
+func TestBackupOfNewerProgramIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "backup.tar")
+	p := demo(t, data)
+	p.serving()
+	p.stop()
+	if out, code := runParley("backup", file, "--data", data); code != 0 {
+		t.Fatal(out)
+	}
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := fmt.Sprintf("%d\n", server.DataVersion())
+	const beginning = 4096 // bytes: the headers of the first file, and its content
+	at := bytes.Index(whole[:beginning], []byte("\x00"+version+"\x00"))
+	if first, err := tar.NewReader(bytes.NewReader(whole)).Next(); err != nil || first.Name != "data-version" || at < 0 {
+		t.Fatalf("the backup begins with %v, %v", first, err)
+	}
+	newer := bytes.Clone(whole)
+	copy(newer[at+1:], "999\n")
+	writeFile(t, file, string(newer))
+	refused := func(reason string, args ...string) {
+		t.Helper()
+		if out, code := runParley(args...); code != exitError || !strings.Contains(out, reason) {
+			t.Errorf("%s: code %d: %s", args[0], code, out)
+		}
+	}
+	reason := "the backup is from a newer parley (data version 999, this program has"
+	never, there := filepath.Join(dir, "never"), filepath.Join(dir, "there")
+	refused(reason, "restore", file, never)
+	refused(reason, "verify", file)
+	if _, err := os.Stat(never); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the refused restore created the directory: %v", err)
+	}
+	if err := os.Mkdir(there, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(there, server.SecretFile)
+	writeFile(t, secret, "a secret")
+	refused(reason, "restore", file, there)
+	if names, err := os.ReadDir(there); err != nil || len(names) != 1 {
+		t.Errorf("the refused restore left %v, %v", names, err)
+	}
+	writeFile(t, file, string(whole))
+	writeFile(t, filepath.Join(there, server.VersionFile), "999\n")
+	refused("was served by a newer parley", "restore", file, there)
+
+	// Without the version: the first file and its row of the manifest are missing.
+	writeFile(t, file, withoutVersion(t, whole))
+	digests(t, "restore", file, never)
+}
+
+// withoutVersion returns a backup as the first programs wrote it.
+func withoutVersion(t *testing.T, backup []byte) string {
+	t.Helper()
+	var out bytes.Buffer
+	from, to := tar.NewReader(bytes.NewReader(backup)), tar.NewWriter(&out)
+	for {
+		h, err := from.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch h.Name {
+		case "data-version":
+			continue
+		case "manifest":
+			lines := slices.DeleteFunc(strings.SplitAfter(string(data), "\n"), func(l string) bool {
+				return strings.HasPrefix(l, "file data-version ") || strings.HasPrefix(l, "sum ")
+			})
+			text := strings.Join(lines, "")
+			data = fmt.Appendf(nil, "%ssum %x\n", text, sha256.Sum256([]byte(text)))
+			h.Size = int64(len(data))
+		}
+		if err := to.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := to.Write(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to.Close()
+	return out.String()
 }
 
 func TestDamagedBackupIsRejected(t *testing.T) {

@@ -262,20 +262,16 @@ func TestSessionsEnd(t *testing.T) {
 	}{
 		{"logout", func(b, _ *browser) { b.copied().submit("/", "/accounts/logout/", nil) }, true},
 		{"by the user, one", func(b, other *browser) {
-			id := ""
-			for _, item := range strings.Split(b.send("GET", "/accounts/sessions/", nil).body, "<li>")[1:] {
-				if strings.Contains(item, "(this browser)") {
-					_, rest, _ := strings.Cut(item, `name="session" value="`)
-					id, _, _ = strings.Cut(rest, `"`)
-				}
-			}
-			other.submit("/accounts/sessions/", "/accounts/sessions/", url.Values{"session": {id}})
+			other.submit("/accounts/sessions/", "/accounts/sessions/", url.Values{"session": {b.sessionID()}})
 		}, true},
 		{"by the user, all others", func(_, other *browser) {
 			other.submit("/accounts/sessions/", "/accounts/sessions/", url.Values{"session": {"others"}})
 		}, true},
 		{"by a new password elsewhere", func(_, other *browser) { password(other) }, true},
-		{"by the operator", func(_, _ *browser) {
+		{"by the operator, one", func(b, _ *browser) {
+			operator("user", "sessions", "--email", "ann@example.org", "--end", b.sessionID())
+		}, true},
+		{"by the operator, all", func(_, _ *browser) {
 			operator("user", "sessions", "--email", "ann@example.org", "--end", "all")
 		}, false},
 		{"by a password of the operator", func(_, _ *browser) {
@@ -313,6 +309,18 @@ func TestSessionsEnd(t *testing.T) {
 		t.Errorf("login to a deactivated organization: %d %s", a.status, a.header.Get("Location"))
 	}
 	p.stop()
+}
+
+// sessionID returns the id of the browser's session, as the page of sessions has it.
+func (b *browser) sessionID() (id string) {
+	b.Helper()
+	for _, item := range strings.Split(b.send("GET", "/accounts/sessions/", nil).body, "<li>")[1:] {
+		if strings.Contains(item, "(this browser)") {
+			_, rest, _ := strings.Cut(item, `name="session" value="`)
+			id, _, _ = strings.Cut(rest, `"`)
+		}
+	}
+	return id
 }
 
 // demoUserID returns the id of a user, also of a deactivated one.

@@ -14,12 +14,17 @@ import (
 // percent between two collections. If more than targetCollections happen in adaptChecks checks, the heap may grow further,
 // up to maxGCPercent, because senders help with each collection and wait. The growth is at most maxExtraHeap bytes, or
 // minGCPercent if that is more: an overloaded server must not take memory that it does not need.
+//
+// Answers on their way to clients are live, but the heap does not grow because of them: they use up the growth, as
+// garbage does. At least minExtraHeap is left, or half of the rest of the live heap if that is more: a collection takes
+// processor time in proportion to it.
 const (
 	baseGCPercent     = 300
-	minGCPercent      = 200
+	minGCPercent      = 100
 	maxGCPercent      = 900
 	targetCollections = 2
 	maxExtraHeap      = 192 << 20
+	minExtraHeap      = 48 << 20
 )
 
 // A heap that may grow to several times its live part keeps the memory of its busiest time. It is released when the
@@ -47,7 +52,8 @@ type gcTuner struct {
 	idle      bool   // whether the server was idle at the last check
 
 	mu           sync.Mutex
-	percentLimit int // the growth allowed now for a small heap; 0: GOGC is set, so the operator decides
+	answers      func() int // bytes of answers on their way; nil: unknown
+	percentLimit int        // the growth allowed now for a small heap; 0: GOGC is set, so the operator decides
 	percent      int
 }
 
@@ -62,6 +68,13 @@ func newGCTuner() *gcTuner {
 		s.collected()
 	}
 	return s
+}
+
+// countAnswers sets the function that returns the bytes of answers on their way.
+func (s *gcTuner) countAnswers(answers func() int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers = answers
 }
 
 // collected runs after each collection: the live heap may have grown a lot since the last check.
@@ -79,10 +92,24 @@ func (s *gcTuner) setPercent(live uint64) {
 	if s.percentLimit == 0 {
 		return
 	}
-	if percent := max(minGCPercent, min(s.percentLimit, int(maxExtraHeap*100/max(live, 1)))); percent != s.percent {
+	answers := uint64(0)
+	if s.answers != nil {
+		answers = min(live, uint64(max(0, s.answers())))
+	}
+	if percent := gcPercent(live, answers, uint64(s.percentLimit)); percent != s.percent {
 		s.percent = percent
 		debug.SetGCPercent(percent)
 	}
+}
+
+// gcPercent returns the growth for a heap with so many live bytes, of which so many are answers on their way.
+func gcPercent(live, answers, limit uint64) int {
+	rest := live - answers
+	extra := max(rest*minGCPercent/100, min(rest*limit/100, maxExtraHeap))
+	if answers > 0 {
+		extra = max(extra, answers+minExtraHeap, answers+rest/2) - answers
+	}
+	return int(min(extra*100/max(live, 1), limit))
 }
 
 // check adapts the growth to the number of collections, and releases memory if the server was idle at two checks.
@@ -119,3 +146,7 @@ func (s *gcTuner) run(stop <-chan struct{}) {
 		}
 	}
 }
+
+// setImportMemory makes the garbage collector keep the process of an import below a limit in bytes. The store takes its
+// part of it.
+func setImportMemory(limit int64) { debug.SetMemoryLimit(limit * 3 / 4) }

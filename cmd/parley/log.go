@@ -79,7 +79,8 @@ func printJournal(r journalRange, out io.Writer) error {
 		if rows > 0 {
 			fmt.Fprintf(out, "realm %d: facts 1 to %d are in the snapshot's rows\n", id, rows)
 		}
-		return d.Tail(id, rows, func(seq realm.Seq, f realm.Fact) error {
+		return d.Tail(id, rows, func(x realm.Record) error {
+			seq, f := x.Seq, x.Fact
 			if uint64(seq) < r.from {
 				return nil
 			}
@@ -197,12 +198,12 @@ func rebuild(d snapshot.Disk, id realm.ID, upto realm.Seq) (r *realm.Realm, repl
 		return nil, 0, fmt.Errorf("load realm %d: %w", id, err)
 	}
 	r.SetSeq(rows, realm.RunSequentially)
-	err = d.Tail(id, rows, func(seq realm.Seq, f realm.Fact) error {
-		if seq > upto {
+	err = d.Tail(id, rows, func(x realm.Record) error {
+		if x.Seq > upto {
 			return errEnough
 		}
 		replayed++
-		r.Replay(f)
+		r.ReplayAt(x.Fact, x.Now)
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {

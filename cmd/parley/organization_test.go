@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -119,6 +120,8 @@ func TestImportBesideOriginal(t *testing.T) {
 	for what, data := range map[string][]byte{"incomplete": whole[:len(whole)*2/3],
 		"damaged": bytes.Replace(whole, []byte(`"Ann`), []byte(`"Amy`), 1), "invalid line": append([]byte("[]\n"),
 			whole...),
+		"from a newer parley (data version 999": regexp.MustCompile(`"data_version":\d+`).ReplaceAll(whole,
+			[]byte(`"data_version":999`)),
 		"version 2": bytes.Replace(whole, []byte(`"version":1`), []byte(`"version":2`), 1)} {
 		bad := filepath.Join(dir, "bad.jsonl")
 		if err := os.WriteFile(bad, data, 0o600); err != nil {

@@ -135,6 +135,7 @@ func serve(settings server.Settings, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	tuner.countAnswers(s.AnswerBytes)
 	end := make(chan struct{})
 	defer close(end)
 	go tuner.run(end)

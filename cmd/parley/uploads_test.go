@@ -125,7 +125,8 @@ func (p *account) request(method, path, kind string, body io.Reader) (status int
 	if p.key != "" {
 		r.SetBasicAuth(p.email, p.key)
 	}
-	resp, err := (&http.Client{Timeout: binaryTimeout, Transport: &http.Transport{DisableKeepAlives: true}}).Do(r)
+	resp, err := (&http.Client{Timeout: binaryTimeout,
+		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: insecureTLS}}).Do(r)
 	if err != nil {
 		return 0, nil, err
 	}

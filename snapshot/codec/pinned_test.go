@@ -42,6 +42,7 @@ func TestPinnedBytes(t *testing.T) {
 	for i, x := range realm.New(1).RowTypes() {
 		types[fmt.Sprintf("row %s", cmp.Or(x.Name(), fmt.Sprint(i)))] = x
 	}
+	types["batch"] = reflect.TypeFor[realm.Batch]()
 	for _, name := range slices.Sorted(maps.Keys(types)) {
 		x := types[name]
 		if lines[name] == nil {

@@ -30,6 +30,7 @@ func storedTypes() []reflect.Type {
 		reflect.TypeFor[UnackedEvents](),
 		reflect.TypeFor[realm.Body](),
 		reflect.TypeFor[presence.Row](),
+		reflect.TypeFor[realm.Batch](),
 	}
 	for _, x := range realm.TypesByNumber() {
 		out = append(out, x)

@@ -149,15 +149,15 @@ func (s *Service) writeTexts(r *realmIndex, target realm.Seq, texts []pendingTex
 func (s *Service) replayJournal(r *realmIndex, target realm.Seq) error {
 	refs := map[realm.MessageID]realm.BodyRef{}
 	erased := map[realm.MessageID]bool{}
-	err := s.disk.Tail(r.id, r.indexed, func(seq realm.Seq, f realm.Fact) error {
-		if w, ok := f.(realm.TextWriter); ok && seq <= target {
+	err := s.disk.Tail(r.id, r.indexed, func(x realm.Record) error {
+		if w, ok := x.Fact.(realm.TextWriter); ok && x.Seq <= target {
 			for ref := range w.Bodies() {
 				if old, ok := refs[ref.Message]; !ok || ref.Version >= old.Version {
 					refs[ref.Message] = ref
 				}
 			}
 		}
-		if e, ok := f.(realm.TextEraser); ok && seq <= target {
+		if e, ok := x.Fact.(realm.TextEraser); ok && x.Seq <= target {
 			for _, ref := range e.Erased() {
 				if _, ok := refs[ref.Message]; !ok {
 					refs[ref.Message] = ref

@@ -56,7 +56,7 @@ const (
 // Disk provides the texts.
 type Disk interface {
 	// Tail calls fn with the facts after a number. It fails if the rows have replaced these facts.
-	Tail(id realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error
+	Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error
 	// EachText calls fn with every text, and the versions of one message in order; body reads the text.
 	EachText(id realm.ID, fn func(ref realm.BodyRef, body func() (realm.Body, error)) error) error
 	// NewestTexts calls fn with the newest text of each message after a message, in their order, until fn returns

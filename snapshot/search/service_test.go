@@ -24,14 +24,14 @@ type fakeDisk struct {
 	scans   int
 }
 
-func (d *fakeDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Seq, realm.Fact) error) error {
+func (d *fakeDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Record) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if after < d.from {
 		return errors.New("facts are in the rows")
 	}
 	for i, f := range d.journal[after-d.from:] {
-		if err := fn(after+realm.Seq(i)+1, f); err != nil {
+		if err := fn(realm.Record{Seq: after + realm.Seq(i) + 1, Fact: f}); err != nil {
 			return err
 		}
 	}

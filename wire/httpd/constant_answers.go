@@ -8,7 +8,9 @@ import (
 
 // constantAnswer is a JSON document that changes only with the program. It is compressed once, not for each request:
 // anyone can ask for it without a login.
-type constantAnswer struct{ plain, compressed []byte }
+type constantAnswer struct {
+	plain, compressed []byte // compressed is nil for content that is compressed by itself
+}
 
 func newConstantAnswer(body []byte) constantAnswer {
 	return constantAnswer{body, fasthttp.AppendGzipBytesLevel(nil, body, fasthttp.CompressBestCompression)}
@@ -22,7 +24,7 @@ func (s *Server) writeConstant(ctx *fasthttp.RequestCtx, a constantAnswer) {
 	}
 	setCommonHeaders(ctx)
 	ctx.SetContentType("application/json")
-	if ctx.Request.Header.HasAcceptEncoding("gzip") {
+	if a.compressed != nil && ctx.Request.Header.HasAcceptEncoding("gzip") {
 		ctx.Response.Header.Set("Content-Encoding", "gzip")
 		ctx.Response.SetBodyRaw(a.compressed)
 		return

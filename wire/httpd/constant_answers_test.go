@@ -24,10 +24,10 @@ func TestAnonymousWorkIsCounted(t *testing.T) {
 	if x, y := a.Response.Body(), b.Response.Body(); len(x) == 0 || &x[0] != &y[0] {
 		t.Error("the compressed description is not shared")
 	}
-	if status := ask(emojiNamesPath).Response.StatusCode(); status != 200 {
+	if status := ask(wire.EmojiTablePath).Response.StatusCode(); status != 200 {
 		t.Errorf("emoji names: %d", status)
 	}
-	for _, path := range []string{"/api/openapi.json", emojiNamesPath} {
+	for _, path := range []string{"/api/openapi.json", wire.EmojiTablePath} {
 		if ctx := ask(path); ctx.Response.StatusCode() != 429 || len(ctx.Response.Header.Peek("Retry-After")) == 0 {
 			t.Errorf("%s beyond the limit: %d", path, ctx.Response.StatusCode())
 		}

@@ -4,15 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"sync"
 
 	"github.com/valyala/fasthttp"
 
+	"parley/wire"
 	"parley/wire/markdown/emoji"
+	"parley/wire/webapp"
 )
-
-// emojiNamesPath is the address of the table of emoji names. The answer to a registration contains it.
-const emojiNamesPath = "/static/generated/emoji/emoji_api.json"
 
 // emojiNames returns the table as JSON, with the canonical name of each code first, and its entity tag.
 var emojiNames = sync.OnceValues(func() (answer constantAnswer, version string) {
@@ -28,6 +28,9 @@ var emojiNames = sync.OnceValues(func() (answer constantAnswer, version string) 
 // serveEmojiNames serves the table of emoji names. It needs no login. The table changes only with the program, so
 // a client may cache it for a day and then revalidate it by its entity tag.
 func (s *Server) serveEmojiNames(ctx *fasthttp.RequestCtx) {
+	if s.serveWebAppFile(ctx, strings.TrimPrefix(wire.EmojiTablePath, webapp.StaticPath)) {
+		return
+	}
 	answer, version := emojiNames()
 	ctx.Response.SkipBody = ctx.IsHead()
 	if string(ctx.Request.Header.Peek("If-None-Match")) == version {

@@ -28,10 +28,10 @@ type fastPath struct {
 	commands []wire.AsyncCommand // likewise
 
 	// Scratch memory for reading a form.
-	args   fasthttp.Args
-	values form.Values
-	agent  string // User-Agent of the last request
-	client string // client name derived from it
+	args    fasthttp.Args
+	values  form.Values
+	agent   string    // User-Agent of the last request
+	clients [2]string // client names derived from it, with an API key and with a browser session
 }
 
 // maxBatchedPolls is the number of polls collected before they are passed on: a fifth of a millisecond of
@@ -47,6 +47,7 @@ type parkedPoll struct {
 	server     wire.Server
 	limitKey   string // the account's key in the limiter, "" without a limit
 	limitLines []byte // rate limit headers of the answer
+	renewal    int64  // when the use of the browser session is to be recorded; 0 without a session
 }
 
 // Gone tells the session that the client has left.
@@ -77,6 +78,9 @@ func (f *fastPath) handlePoll(q *park.FastRequest) bool {
 	if w.limitLines, ok = f.countRequest(w.limitKey, nil); !ok {
 		return false
 	}
+	if c.Session != nil {
+		w.renewal = c.Session.RenewalTime()
+	}
 	w.Owner = w
 	if at, ok := lastEventSpan(q.Target, p.Last); ok {
 		q.Remember(&w.Memo, at.from, at.to)
@@ -97,19 +101,40 @@ func (f *fastPath) call(q *park.FastRequest, source form.Source, encoded []byte)
 	addArgs(&f.values, source, &f.args)
 	c = wire.Call{Server: f.server.options.Server, Tools: f.server.options.Tools, Params: &f.values}
 	c.Realm, c.Site = f.server.options.Realms.ByHost(strings.ToLower(string(q.Host)))
-	if len(q.Authorization) == 0 || f.server.checkCredentials(&c, q.Authorization, false) != nil {
-		return c, false
+	if len(q.Authorization) == 0 {
+		ok = f.identifyBrowser(q, &c)
+	} else {
+		ok = f.server.checkCredentials(&c, q.Authorization, false) == nil
 	}
-	return c, true
+	return c, ok
+}
+
+// identifyBrowser identifies the caller by a browser session, with the checks of authenticateBrowser. It reports false
+// also when the use of the session is to be recorded: the ordinary path does that.
+func (f *fastPath) identifyBrowser(q *park.FastRequest, c *wire.Call) bool {
+	if !bytes.HasPrefix(q.Target, []byte(webPrefix+"/")) {
+		return false
+	}
+	b := browserHeaders{cookie: q.Cookie, token: q.CSRFToken, origin: q.Origin, referer: q.Referer, host: q.Host,
+		secure: secure(false, c.Site)}
+	if !f.server.findSession(c, &b) || c.Session.RenewalDue(f.server.now().Unix()) {
+		return false
+	}
+	field, _ := c.Params.Get(csrfField)
+	c.Params.Consume(csrfField)
+	return string(q.Method) == "GET" || f.server.checkCSRF(c, &b, field) == nil
 }
 
 // HandleRepeated handles a poll that equals the previous one of its connection except for last_event_id. The
-// checks of the credentials stay valid as long as no account and no organization has changed. The session checks
-// the queue again.
+// checks of the credentials stay valid as long as no account and no organization has changed, and until the use of a
+// browser session is to be recorded. The session checks the queue again.
 func (f *fastPath) HandleRepeated(q *park.FastRequest, m *park.Memo, number []byte) bool {
 	w := m.Owner.(*parkedPoll)
 	last, ok := parseEventID(number)
 	if !ok || w.poll.AuthVersion != w.server.AuthVersion() {
+		return false
+	}
+	if w.renewal != 0 && f.server.now().Unix() >= w.renewal {
 		return false
 	}
 	if w.limitLines, ok = f.countRequest(w.limitKey, w.limitLines); !ok {

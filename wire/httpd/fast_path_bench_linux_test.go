@@ -2,11 +2,15 @@ package httpd
 
 import (
 	"bufio"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -51,16 +55,67 @@ func (s *instantServer) ReportPresenceAsync(_ realm.ID, _ realm.UserID, _ bool, 
 	done(presence.Row{}, false)
 }
 
+// loginServer is an instantServer with many browser sessions and API keys, found as the actors find them: by the hash
+// of their secret, under a lock.
+type loginServer struct {
+	instantServer
+	lock           sync.RWMutex
+	sessions, keys map[[32]byte]*wire.Account
+}
+
+const benchmarkedLogins = 10_000
+
+func (s *loginServer) AccountByKeyHash(hash [32]byte) (*wire.Account, bool) {
+	s.lock.RLock()
+	a := s.keys[hash]
+	s.lock.RUnlock()
+	return a, a != nil
+}
+
+func (s *loginServer) AccountBySessionHash(hash [32]byte) (*wire.Account, *realm.BrowserSession) {
+	s.lock.RLock()
+	a := s.sessions[hash]
+	s.lock.RUnlock()
+	if a == nil {
+		return nil, nil
+	}
+	return a, a.FindSession(hash)
+}
+
+// logIn adds sessions and keys of other users, and of the server's own account.
+func (s *loginServer) logIn() {
+	s.sessions, s.keys = map[[32]byte]*wire.Account{}, map[[32]byte]*wire.Account{}
+	add := func(a *wire.Account, secret, key string) {
+		session := newSession()
+		session.Hash = s256(secret)
+		a.Sessions = append(a.Sessions, session)
+		s.sessions[session.Hash], s.keys[s256(key)] = a, a
+	}
+	for i := range benchmarkedLogins {
+		a := &wire.Account{Realm: 1, User: realm.UserID(1000 + i), Active: true}
+		add(a, fmt.Sprintf("%032d", i), fmt.Sprintf("k%031d", i))
+	}
+	add(s.account, testSecret, testKey)
+}
+
+// s256 is the hash that the server uses for secrets.
+func s256(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
+
 // BenchmarkFastPath measures the processor time of a request on each path, including the client and the kernel. The
-// fast poll is one that its connection recognizes; the first poll is one that it does not.
+// fast poll is one that its connection recognizes; the first poll is one that it does not. Requests of browsers have
+// the cookies of one of ten thousand sessions, a token and an origin, instead of an API key.
 //
 //	go test -run - -bench FastPath -benchtime 50000x -count 3 ./wire/httpd
 func BenchmarkFastPath(b *testing.B) {
 	scene := realmtest.New(b)
 	ann := scene.Join("Ann")
-	s := &instantServer{sceneServer{scene: scene,
-		account: &wire.Account{Realm: 1, User: ann, Email: testEmail, Active: true}}}
-	_, address := serveFast(b, s)
+	s := &loginServer{instantServer: instantServer{sceneServer{scene: scene,
+		account: &wire.Account{Realm: 1, User: ann, Email: testEmail, Active: true}}}}
+	s.logIn()
+	server, address := serveFast(b, s, nil)
+	server.options.Tools.HashKey = s256
+	server.options.Tools.Sign = newSigner()
+	token := wire.CSRFToken(server.options.Tools, 1, ann, newSession().ID)
 	headers := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(testEmail+":"+testKey)) +
 		"\r\nAccept: */*\r\n"
 	formHeaders := headers + "Content-Type: application/x-www-form-urlencoded\r\n"
@@ -84,6 +139,12 @@ func BenchmarkFastPath(b *testing.B) {
 		{"message/ordinary", []testRequest{message}, true},
 		{"presence/fast", []testRequest{report}, false},
 		{"presence/ordinary", []testRequest{report}, true},
+		{"browser/poll/fast", []testRequest{ofBrowser(poll, token)}, false},
+		{"browser/poll/first", []testRequest{ofBrowser(poll, token), ofBrowser(otherPoll, token)}, false},
+		{"browser/poll/ordinary", []testRequest{ofBrowser(poll, token)}, true},
+		{"browser/message/fast", []testRequest{ofBrowser(message, token)}, false},
+		{"browser/message/ordinary", []testRequest{ofBrowser(message, token)}, true},
+		{"browser/presence/fast", []testRequest{ofBrowser(report, token)}, false},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			(&testConn{t: b, address: address}).do(message, true) // prepares the rendering of texts
@@ -115,6 +176,25 @@ func BenchmarkFastPath(b *testing.B) {
 			b.ReportMetric(0, "ns/op") // a burst of polls makes the loop pause, so the time on the clock says little
 			b.ReportMetric(float64(processorTime()-began)/1000/float64(b.N), "us-cpu/op")
 		})
+	}
+}
+
+// ofBrowser returns the same request with a session, as a browser sends it.
+func ofBrowser(r testRequest, token string) testRequest {
+	r.target = "/json" + strings.TrimPrefix(r.target, "/api/v1")
+	_, others, _ := strings.Cut(r.headers, "\r\n")
+	r.headers = "Cookie: csrftoken=" + token + "; sessionid=" + testSecret + "\r\nX-CSRFToken: " + token +
+		"\r\nOrigin: http://example.com\r\nReferer: http://example.com/\r\n" + others
+	return r
+}
+
+// newSigner returns a function that signs as the server does.
+func newSigner() func(string) string {
+	key := []byte(strings.Repeat("k", 32))
+	return func(text string) string {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(text))
+		return hex.EncodeToString(mac.Sum(nil))
 	}
 }
 

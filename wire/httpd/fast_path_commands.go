@@ -44,7 +44,7 @@ func (f *fastPath) handleCommand(q *park.FastRequest) bool {
 	if _, overridden := c.Params.Get("method"); overridden { // it names another endpoint
 		return false
 	}
-	c.Caller.Client = f.clientName(q.UserAgent)
+	c.Caller.Client = f.clientName(q.UserAgent, c.Session != nil)
 	var parked *park.Parked
 	var command wire.CommandWithCallback
 	if bytes.HasSuffix(q.Target, []byte("/presence")) {
@@ -83,14 +83,18 @@ func (s *Server) answerCommand(p *park.Parked, path string, status int, body []b
 	p.Answer(status, body)
 }
 
-// clientName returns the client name of the request. The name of the last User-Agent is cached.
-func (f *fastPath) clientName(agent []byte) string {
+// clientName returns the client name of the request, of a browser session if there is one. The names of the last
+// User-Agent are cached.
+func (f *fastPath) clientName(agent []byte, session bool) string {
 	if _, own := f.values.Get("client"); own {
 		return clientName(&f.values, string(agent))
 	}
-	if f.client == "" || f.agent != string(agent) {
+	if f.clients[0] == "" || f.agent != string(agent) {
 		f.agent = string(agent)
-		f.client = clientName(&f.values, f.agent)
+		f.clients = [2]string{clientName(&f.values, f.agent), wire.WebClientName(f.agent)}
 	}
-	return f.client
+	if session {
+		return f.clients[1]
+	}
+	return f.clients[0]
 }

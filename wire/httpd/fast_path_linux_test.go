@@ -2,7 +2,9 @@ package httpd
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,8 +26,9 @@ import (
 )
 
 const (
-	testKey   = "abcdefghijklmnopqrstuvwxyz123456"
-	testEmail = "ann@example.com"
+	testKey    = "abcdefghijklmnopqrstuvwxyz123456"
+	testEmail  = "ann@example.com"
+	testSecret = "secret-of-a-session-of-a-browser" // 32 characters
 )
 
 // sceneServer is a wire.Server with one organization in memory. It answers polls at once, without events, and records
@@ -32,6 +36,8 @@ const (
 type sceneServer struct {
 	wire.Server // panics for methods that the tested endpoints do not use
 	account     *wire.Account
+	session     realm.BrowserSession // of the account
+	lookups     atomic.Int64         // of sessions
 
 	mu    sync.Mutex
 	scene *realmtest.Scene
@@ -103,6 +109,14 @@ func (s *sceneServer) AccountByKeyHash(hash [32]byte) (*wire.Account, bool) {
 	return s.account, hash == hashKey(testKey)
 }
 
+func (s *sceneServer) AccountBySessionHash(hash [32]byte) (*wire.Account, *realm.BrowserSession) {
+	s.lookups.Add(1)
+	if hash != hashKey(testSecret) {
+		return nil, nil
+	}
+	return s.account, &s.session
+}
+
 func (s *sceneServer) ReportPresence(_ realm.ID, u realm.UserID, active bool) (presence.Row, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,6 +132,22 @@ func (s *sceneServer) ReportPresenceAsync(id realm.ID, u realm.UserID, active bo
 // hashKey is a hash good enough for tests.
 func hashKey(key string) (h [32]byte) { copy(h[:], key); return h }
 
+// sign is a signature good enough for tests.
+func sign(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// newSession returns a session that was just used.
+func newSession() realm.BrowserSession { return realm.BrowserSession{ID: 7, Used: time.Now().Unix()} }
+
+// browserLogin returns the headers of a browser with the session, as its scripts send them, and the token.
+func browserLogin(u realm.UserID) (headers, token string) {
+	token = wire.CSRFToken(&wire.Tools{Sign: sign}, 1, u, newSession().ID)
+	return "Cookie: csrftoken=" + token + "; sessionid=" + testSecret + "\r\nX-CSRFToken: " + token +
+		"\r\nOrigin: http://example.com\r\nReferer: http://example.com/\r\n", token
+}
+
 // oneRealm is a Realms with the test's organization under every host.
 type oneRealm struct{}
 
@@ -125,15 +155,16 @@ func (oneRealm) ByHost(string) (realm.ID, wire.Site) {
 	return 1, wire.Site{URL: "http://example.com", Host: "example.com", Name: "scene"}
 }
 
-// serveFast starts an HTTP server in front of s and returns its address.
-func serveFast(t testing.TB, s wire.Server) (*Server, string) {
+// serveFast starts an HTTP server in front of s and returns its address. now is its clock; nil: the system's.
+func serveFast(t testing.TB, s wire.Server, now func() time.Time) (*Server, string) {
 	t.Helper()
 	server := New(Options{
 		Server: s,
 		Tools: &wire.Tools{HashKey: hashKey, Renderer: &wire.Renderer{}, Generation: 1,
-			Token: func(n int) string { return strings.Repeat("t", n) }},
+			Token: func(n int) string { return strings.Repeat("t", n) }, Sign: sign},
 		Realms: oneRealm{},
 		Limits: Limits{User: 1 << 40},
+		Now:    now,
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -211,7 +242,10 @@ func (c *testConn) do(r testRequest, ordinary bool) string {
 }
 
 // generator makes requests of which most are ordinary and some are odd in one or more places.
-type generator struct{ *rand.Rand }
+type generator struct {
+	*rand.Rand
+	token string // CSRF token of the browser that sends the requests; "" for apps with an API key
+}
 
 // pick returns one of usual, or now and then one of odd.
 func (g generator) pick(usual, odd []string) string {
@@ -219,6 +253,41 @@ func (g generator) pick(usual, odd []string) string {
 		return odd[g.IntN(len(odd))]
 	}
 	return usual[g.IntN(len(usual))]
+}
+
+// paths returns the paths of an endpoint at which the caller's credentials are usual.
+func (g generator) paths(end string) []string {
+	if g.token != "" {
+		return []string{"/json" + end}
+	}
+	return []string{"/api/v1" + end, "/json" + end}
+}
+
+// credentials returns the headers that identify the caller.
+func (g generator) credentials() string {
+	if g.token == "" {
+		return g.authorization()
+	}
+	session, token, planted := "sessionid="+testSecret, "csrftoken="+g.token, "csrftoken="+strings.Repeat("p", 32)
+	both := session + "; " + token
+	line := func(name, value string) string {
+		if value == "" {
+			return ""
+		}
+		return name + ": " + value + "\r\n"
+	}
+	return line("Cookie", g.pick([]string{both, "a=b; " + token + "; c=d;" + session}, []string{"", session, token,
+		"sessionid=" + strings.ToUpper(testSecret) + "; " + token, session + "; " + planted,
+		planted + "; " + both, both + "; " + planted, "__Host-" + session + "; " + token, "sessionid=; " + both,
+		session + " ; " + token, "sessionid=\"" + testSecret + "\"; " + token, "SessionID=" + testSecret + ";" + token,
+		both + "\r\nCookie: " + planted})) +
+		line("X-CSRFToken", g.pick([]string{g.token, masked(g.token)}, []string{"", strings.Repeat("p", 32),
+			g.token[1:], strings.Repeat("A", 400), g.token + "\r\nX-CSRFToken: x"})) +
+		line("Origin", g.pick([]string{"", "http://example.com", "http://EXAMPLE.com:80"}, []string{"null",
+			"http://evil.example", "https://example.com", "http://example.com:81", "http://example.com.evil",
+			"http://example.com\r\nOrigin: http://evil.example"})) +
+		line("Referer", g.pick([]string{"", "http://example.com/"}, []string{"http://evil.example/", "x"})) +
+		line("Authorization", g.pick([]string{""}, []string{"Basic x"}))
 }
 
 func (g generator) authorization() string {
@@ -247,7 +316,8 @@ func (g generator) pairs(params ...[]string) string {
 	}
 	if g.IntN(6) == 0 {
 		list = append(list, []string{"client=my+bot", "unknown=1", "another=x&unknown=2", "method=patch", "&&=", "a",
-			"queue_id=other:2", "last_event_id=3", "last%5fevent_id=4", "content=again"}[g.IntN(10)])
+			"queue_id=other:2", "last_event_id=3", "last%5fevent_id=4", "content=again",
+			"csrfmiddlewaretoken=" + g.token}[g.IntN(11)])
 	}
 	g.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	return strings.Join(list, "&")
@@ -257,13 +327,13 @@ func (g generator) poll() testRequest {
 	ids := []string{"-1", "0", "7", "123456", "-1", "2", "9"}
 	odd := []string{"", "-2", "+1", "007", "%2D1", "1.0", "null", "99999999999999999999", "123456789012345678", "x",
 		"%31"}
-	return testRequest{"GET", g.pick([]string{"/api/v1/events?", "/json/events?"}, []string{"/api/v1/events/?"}) +
+	return testRequest{"GET", g.pick(g.paths("/events?"), []string{"/api/v1/events/?"}) +
 		g.pairs(
 			[]string{"queue_id=" + g.pick([]string{"q:1", "fb67-a.b_c:17"},
 				[]string{"", "q%3A1", "q+1", "%ff", "null"})},
 			[]string{"last_event_id=" + g.pick(ids, odd)},
 			[]string{"dont_block=" + g.pick([]string{"false", "true"}, []string{"", "1", "%66alse", "False"})},
-		), g.authorization(), ""}
+		), g.credentials(), ""}
 }
 
 func (g generator) contentType() string {
@@ -286,9 +356,8 @@ func (g generator) message() testRequest {
 		[]string{"type=other", "type=stream&topic=t", "type=stream&to=%7B%7D", "type=direct&to=%5B2%2C1%5D",
 			"type=direct&to=999", "type=direct&to=%5B%5D", "type=stream&to=general&topic=t&subject=t",
 			"type=stream&to=general&topic=" + strings.Repeat("t", 80)})
-	return testRequest{"POST", g.pick([]string{"/api/v1/messages", "/json/messages"},
-		[]string{"/api/v1/messages?topic=query"}),
-		g.authorization() + g.contentType(), g.pairs(
+	return testRequest{"POST", g.pick(g.paths("/messages"), []string{"/api/v1/messages?topic=query"}),
+		g.credentials() + g.contentType(), g.pairs(
 			[]string{recipient},
 			[]string{"content=" + url.QueryEscape(content)},
 			[]string{"read_by_sender=" + g.pick([]string{"true", "false"}, []string{"yes", ""})},
@@ -297,58 +366,131 @@ func (g generator) message() testRequest {
 }
 
 func (g generator) presence() testRequest {
-	return testRequest{"POST", g.pick([]string{"/api/v1/users/me/presence", "/json/users/me/presence"}, nil),
-		g.authorization() + g.contentType(), g.pairs(
+	return testRequest{"POST", g.pick(g.paths("/users/me/presence"), nil),
+		g.credentials() + g.contentType(), g.pairs(
 			[]string{"status=" + g.pick([]string{"active", "idle"}, []string{"asleep", ""})},
 			[]string{"ping_only=" + g.pick([]string{"true"}, []string{"false", "1"})},
 			[]string{"new_user_input=" + g.pick([]string{"true", "false"}, []string{"1"})},
 			[]string{"last_update_id=" + g.pick([]string{"-1", "7"}, []string{"x", ""})})}
 }
 
-// TestFastPathEqualsOrdinaryPath sends generated requests on both paths. Answers, and the polls and commands that reach
-// the organization, must be the same.
+// TestFastPathEqualsOrdinaryPath sends generated requests of apps and browsers on both paths. Answers, and the polls
+// and commands that reach the organization, must be the same.
 func TestFastPathEqualsOrdinaryPath(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	g := generator{rand.New(rand.NewPCG(seed, 0))}
-	for name, generate := range map[string]func() testRequest{"poll": g.poll, "message": g.message,
-		"presence": g.presence} {
-		t.Run(name, func(t *testing.T) {
-			scene := realmtest.New(t)
-			ann := scene.Join("Ann")
-			scene.Join("Bo")
-			realmtest.Do(scene, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "general"}}})
-			s := &sceneServer{scene: scene, account: &wire.Account{Realm: 1, User: ann, Email: testEmail, Active: true}}
-			server, address := serveFast(t, s)
-			fast, ordinary := &testConn{t: t, address: address}, &testConn{t: t, address: address}
-			const requests = 800
-			for range requests {
-				r := generate()
-				// A first message changes settings of its topic, and prepares the rendering of texts.
-				ordinary.do(r, true)
-				s.takeCalls()
-				want := ordinary.do(r, true)
-				wantCalls := s.takeCalls()
-				got := fast.do(r, false)
-				if calls := s.takeCalls(); got != want || !slices.Equal(calls, wantCalls) {
-					t.Fatalf("%+v\nfast path: %s\n%q\nordinary path: %s\n%q", r, got, calls, want, wantCalls)
-				}
+	random := rand.New(rand.NewPCG(seed, 0))
+	for name, generate := range map[string]func(generator) testRequest{"poll": generator.poll,
+		"message": generator.message, "presence": generator.presence} {
+		t.Run(name, func(t *testing.T) { testFastPath(t, random, generate, false) })
+		t.Run(name+" of a browser", func(t *testing.T) { testFastPath(t, random, generate, true) })
+	}
+}
+
+func testFastPath(t *testing.T, random *rand.Rand, generate func(generator) testRequest, browser bool) {
+	scene := realmtest.New(t)
+	ann := scene.Join("Ann")
+	scene.Join("Bo")
+	realmtest.Do(scene, ann, realm.Subscribe{Channels: []realm.ChannelToJoin{{Name: "general"}}})
+	s := &sceneServer{scene: scene, account: &wire.Account{Realm: 1, User: ann, Email: testEmail, Active: true},
+		session: newSession()}
+	g := generator{Rand: random}
+	if browser {
+		_, g.token = browserLogin(ann)
+	}
+	server, address := serveFast(t, s, nil)
+	fast, ordinary := &testConn{t: t, address: address}, &testConn{t: t, address: address}
+	const requests = 800
+	for range requests {
+		r := generate(g)
+		// A first message changes settings of its topic, and prepares the rendering of texts.
+		ordinary.do(r, true)
+		s.takeCalls()
+		want := ordinary.do(r, true)
+		wantCalls := s.takeCalls()
+		got := fast.do(r, false)
+		if calls := s.takeCalls(); got != want || !slices.Equal(calls, wantCalls) {
+			t.Fatalf("%+v\nfast path: %s\n%q\nordinary path: %s\n%q", r, got, calls, want, wantCalls)
+		}
+	}
+	took := server.Stats().FastPath
+	t.Logf("the fast path took %d of %d requests", took, requests)
+	if took < requests/8 {
+		t.Errorf("the fast path took only %d of %d requests", took, requests)
+	}
+}
+
+// A connection recognizes the repeated poll of a browser, with all the headers that Chromium sends.
+func TestBrowserPollsAreRemembered(t *testing.T) {
+	s := &sceneServer{account: &wire.Account{Realm: 1, User: 10, Email: testEmail, Active: true}, session: newSession()}
+	_, address := serveFast(t, s, nil)
+	headers, token := browserLogin(10)
+	headers += "sec-ch-ua-platform: \"Linux\"\r\nX-Requested-With: XMLHttpRequest\r\nX-Form: " + masked(token) +
+		"\r\nsec-ch-ua: \"Not:A-Brand\";v=\"8\", \"Chromium\";v=\"156\", \"Google Chrome\";v=\"156\"\r\n" +
+		"sec-ch-ua-mobile: ?0\r\nAccept: */*\r\nSec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors\r\n" +
+		"Sec-Fetch-Dest: empty\r\nAccept-Encoding: gzip, deflate, br, zstd\r\nAccept-Language: en-US,en;q=0.9\r\n" +
+		"X-Agent: Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0" +
+		" Safari/537.36\r\nX-Forwarded-For: 2001:db8:1234:5678:9abc:def0:1234:5678\r\nX-Forwarded-Proto: https\r\n" +
+		"X-Forwarded-Host: a-long-subdomain.chat.example.org\r\n"
+	conn := &testConn{t: t, address: address}
+	const polls = 20
+	for i := range polls {
+		target := fmt.Sprint("/json/events?dont_block=false&queue_id=fb67bf8a-c031-47cc-84cf-ed80accacda8&last_event_id=",
+			1234560+i)
+		if a := conn.do(testRequest{"GET", target, headers, ""}, false); !strings.HasPrefix(a, "200") {
+			t.Fatal(a)
+		}
+	}
+	// A goroutine that has just accepted or answered may take the next request, too.
+	if n := s.lookups.Load(); n > polls/2 {
+		t.Errorf("the session was looked up %d times for %d equal polls", n, polls)
+	}
+}
+
+// The use of a session is recorded once a day, and its cookies are set again, also for a browser that only repeats the
+// poll of one connection.
+func TestFastPathLeavesRenewals(t *testing.T) {
+	var late atomic.Int64 // seconds
+	now := func() time.Time { return time.Now().Add(time.Duration(late.Load()) * time.Second) }
+	scene := realmtest.New(t)
+	ann := scene.Join("Ann")
+	s := &sceneServer{scene: scene, account: &wire.Account{Realm: 1, User: ann, Email: testEmail, Active: true},
+		session: newSession()}
+	server, address := serveFast(t, s, now)
+	headers, _ := browserLogin(ann)
+	conn := &testConn{t: t, address: address}
+	poll := func(i int) string {
+		return conn.do(testRequest{"GET", fmt.Sprint("/json/events?queue_id=q:1&last_event_id=", i), headers, ""}, false)
+	}
+	for _, c := range []struct {
+		late    int64
+		renewed bool
+	}{{0, false}, {3600, false}, {25 * 3600, true}} {
+		late.Store(c.late)
+		before := server.Stats().FastPath
+		for i := range 20 { // a goroutine that has just accepted or answered may take one
+			if a := poll(i); !strings.HasPrefix(a, "200") || strings.Contains(a, "sessionid=") != c.renewed {
+				t.Fatalf("after %d s: %s", c.late, a)
 			}
-			took := server.Stats().FastPath
-			t.Logf("the fast path took %d of %d requests", took, requests)
-			if took < requests/4 {
-				t.Errorf("the fast path took only %d of %d requests", took, requests)
-			}
-		})
+		}
+		if n := server.Stats().FastPath - before; (n == 0) != c.renewed {
+			t.Errorf("after %d s: the fast path took %d polls", c.late, n)
+		}
+	}
+	for _, end := range []int64{15 * 24 * 3600, 30 * 24 * 3600} {
+		late.Store(end + 24*3600)
+		if a := poll(9); !strings.HasPrefix(a, "401") {
+			t.Errorf("after %d s the session has not expired:\n%s", end, a)
+		}
 	}
 }
 
 // TestRepeatedPollsEqualOrdinaryPath repeats a poll with generated event IDs, so that the connection recognizes it.
 func TestRepeatedPollsEqualOrdinaryPath(t *testing.T) {
 	s := &sceneServer{account: &wire.Account{Realm: 1, User: 10, Email: testEmail, Active: true}}
-	_, address := serveFast(t, s)
+	_, address := serveFast(t, s, nil)
 	fast, ordinary := &testConn{t: t, address: address}, &testConn{t: t, address: address}
-	g := generator{rand.New(rand.NewPCG(1, 2))}
+	g := generator{Rand: rand.New(rand.NewPCG(1, 2))}
 	authorization := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(testEmail+":"+testKey)) + "\r\n"
 	for range 2000 {
 		id := g.pick([]string{"-1", "0", "7", "42", fmt.Sprint(g.Int64())},

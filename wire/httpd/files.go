@@ -250,10 +250,14 @@ func (s *Server) sendFile(ctx *fasthttp.RequestCtx, path, contentType string) {
 		s.writeError(ctx, 404, "File not found")
 		return
 	}
-	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
-	ctx.Response.Header.Set("Accept-Ranges", "bytes")
 	ctx.SetContentType(contentType)
-	size, version := int(info.Size()), etagOf(path)
+	ctx.Response.Header.Set("Accept-Ranges", "bytes")
+	s.sendOpenFile(ctx, f, int(info.Size()), etagOf(path))
+}
+
+// sendOpenFile is sendFile for an open file. version is the entity tag. It closes the file.
+func (s *Server) sendOpenFile(ctx *fasthttp.RequestCtx, f *os.File, size int, version string) {
+	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
 	ctx.Response.Header.Set("ETag", version)
 	if notModified(ctx, version) {
 		f.Close()
@@ -346,14 +350,14 @@ func (s *Server) redirectToAvatar(ctx *fasthttp.RequestCtx, suffix string) {
 
 // serveStaticImage serves the images that the server's own pages and emails refer to.
 func (s *Server) serveStaticImage(ctx *fasthttp.RequestCtx) {
+	if s.serveWebAppFile(ctx, "images/"+pathParam(ctx, "path")) {
+		return
+	}
 	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
 	ctx.Response.Header.Set("Cache-Control", "public, max-age=86400")
 	switch path := pathParam(ctx, "path"); {
 	case strings.HasPrefix(path, "logo/"):
-		ink := "#333"
-		if strings.Contains(path, "night") {
-			ink = "#eee"
-		}
+		const ink = "#777" // for light and dark themes
 		ctx.SetContentType("image/svg+xml")
 		ctx.SetBodyString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 160 40"><text x="4" y="29" ` +
 			`font-family="sans-serif" font-size="28" fill="` + ink + `">Parley</text></svg>`)

@@ -18,6 +18,7 @@ import (
 	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/httpd/park"
+	"parley/wire/webapp"
 )
 
 // Options configures New.
@@ -31,6 +32,8 @@ type Options struct {
 	Now    func() time.Time // nil: the system's clock
 	// Files returns the paths of uploaded files and pictures.
 	Files FilePaths
+	// WebApp is the official web app, which is the start page of every organization; nil: the server has its own.
+	WebApp *webapp.Release
 	// DiskState returns "", or why a server with too little space on the disk stores less than usual; nil: not known.
 	DiskState func() string
 	// DamagedTexts returns how many message texts could not be read; nil: not known.
@@ -59,9 +62,11 @@ type Server struct {
 	formEmails              []*limiter // emails that such forms send to one address
 	passwordForms           *limiter   // forms with a new password, of a client network; nil: no limit
 	loginTokens             loginTokens
+	webAppLanguage          func(accept string) string // chooses a language of Options.WebApp
 	now                     func() time.Time
 	hsts                    bool // every answer tells browsers to use TLS for the next half year
 	identicons              *identiconCache
+	builders                *answerBuilders
 	largeBodies             chan struct{}
 	largeBodiesWaiting      atomic.Int64
 	largeBodiesRefused      atomic.Int64
@@ -83,7 +88,7 @@ type route struct {
 // New returns a server for the endpoints of the protocol. It listens to nothing until Serve.
 func New(o Options) *Server {
 	s := &Server{options: o, router: router.New(), largeBodies: make(chan struct{}, MaxLargeBodies),
-		identicons: newIdenticonCache()}
+		identicons: newIdenticonCache(), builders: newAnswerBuilders()}
 	if s.now = o.Now; s.now == nil {
 		s.now = time.Now
 	}
@@ -95,16 +100,16 @@ func New(o Options) *Server {
 	s.router.RedirectTrailingSlash, s.router.RedirectFixedPath = false, false
 	if n := o.Limits.User; n > 0 {
 		s.users = newLimiter(n, requestWindow)
-		s.addressChanges = []*limiter{newLimiter(addressChangesPerHour, time.Hour),
-			newLimiter(addressChangesPerDay, 24*time.Hour)}
-		s.formEmails = []*limiter{newLimiter(addressChangesPerHour, time.Hour),
-			newLimiter(addressChangesPerDay, 24*time.Hour)}
+		s.addressChanges = []*limiter{newLimiter(AddressChangesPerHour, time.Hour),
+			newLimiter(AddressChangesPerDay, 24*time.Hour)}
+		s.formEmails = []*limiter{newLimiter(AddressChangesPerHour, time.Hour),
+			newLimiter(AddressChangesPerDay, 24*time.Hour)}
 	}
 	if n := o.Limits.Visitor; n > 0 {
 		s.visitors = newLimiter(n, requestWindow)
 		s.drawings = newLimiter(MaxDrawingsPerMinute, requestWindow)
-		s.emailForms = newLimiter(emailFormsPerHour, time.Hour)
-		s.passwordForms = newLimiter(passwordFormsPerHour, time.Hour)
+		s.emailForms = newLimiter(EmailFormsPerHour, time.Hour)
+		s.passwordForms = newLimiter(PasswordFormsPerHour, time.Hour)
 	}
 	if n := o.Limits.Login; n > 0 {
 		s.logins = newLimiter(n, loginWindow)
@@ -130,9 +135,10 @@ func New(o Options) *Server {
 	s.router.ANY("/health", s.serveHealth)
 	// The OpenAPI description is the same for every organization.
 	s.router.GET("/api/openapi.json", func(ctx *fasthttp.RequestCtx) { s.writeConstant(ctx, description()) })
-	s.router.ANY(emojiNamesPath, s.serveEmojiNames)
+	s.router.ANY(wire.EmojiTablePath, s.serveEmojiNames)
 	s.addFileRoutes()
 	s.addPageRoutes()
+	s.addWebAppRoutes()
 	if o.Extra != nil {
 		o.Extra(s.router)
 	}
@@ -281,6 +287,9 @@ func (s *Server) Shutdown(ctx context.Context) error { return s.park.Shutdown(ct
 
 // Stats returns the counters of the connection layer.
 func (s *Server) Stats() park.Stats { return s.park.Stats() }
+
+// AnswerBytes returns the memory of all answers that are being built or sent.
+func (s *Server) AnswerBytes() int { return s.park.AnswerBytes() }
 
 // Limits of requests with bodies above largeBodyBytes. MaxLargeBodies are handled at a time,
 // MaxLargeBodiesWaiting more wait with their bodies, and the rest are refused. The reason: a JSON list of numbers

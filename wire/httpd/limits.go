@@ -34,14 +34,14 @@ const (
 	// loginNetworks is how many times the limit of logins an account may fail from all client networks together: so a
 	// stranger who guesses does not lock out the user, and many strangers cannot guess without end.
 	loginNetworks = 10
-	// addressChangesPerHour and addressChangesPerDay limit how often one account may ask to change its email
+	// AddressChangesPerHour and AddressChangesPerDay limit how often one account may ask to change its email
 	// address (protocol). Each request sends an email to an address of the caller's choice.
-	addressChangesPerHour = 2
-	addressChangesPerDay  = 5
-	// emailFormsPerHour and passwordFormsPerHour limit the forms of pages that send emails to any address, or that hash
+	AddressChangesPerHour = 2
+	AddressChangesPerDay  = 5
+	// EmailFormsPerHour and PasswordFormsPerHour limit the forms of pages that send emails to any address, or that hash
 	// a new password, for one client network: an office signs up together.
-	emailFormsPerHour    = 30
-	passwordFormsPerHour = 60
+	EmailFormsPerHour    = 30
+	PasswordFormsPerHour = 60
 	// MaxTracked is the number of callers that a limiter tracks at a time, about 100 bytes each. Beyond it the
 	// limiter evicts first the callers whose budget is full again, then any.
 	MaxTracked = 200_000
@@ -120,7 +120,7 @@ func (l *limiter) tracked() int64 {
 // Tracked returns the largest number of keys that one of the limiters tracks.
 func (s *Server) Tracked() int64 {
 	most := max(s.users.tracked(), s.visitors.tracked(), s.logins.tracked(), s.accountLogins.tracked())
-	most = max(most, s.emailForms.tracked(), s.passwordForms.tracked())
+	most = max(most, s.emailForms.tracked(), s.passwordForms.tracked(), s.drawings.tracked())
 	for _, l := range slices.Concat(s.addressChanges, s.formEmails) {
 		most = max(most, l.tracked())
 	}

@@ -40,9 +40,11 @@ type pageRequest struct {
 	browser browserHeaders
 	// language is the language of the page: the user's, or the one that the browser asks for.
 	language web.Language
+	answered bool   // set by a handler that has written the whole answer
 	redirect string // set by a handler: the answer redirects to this path or URL
 	// formTargets are further sources to which the answer to the page's form may redirect, set by a handler.
 	formTargets string
+	policy      string // content security policy, set by a handler; "" for pagePolicy
 }
 
 // posted reports whether a form was sent. Its CSRF token has been checked.
@@ -64,15 +66,38 @@ func (p *pageRequest) token() string {
 	return token
 }
 
-// addPageRoutes adds the routes of pages, and of their stylesheet.
+// addPageRoutes adds the routes of pages and of the files that they load.
 func (s *Server) addPageRoutes() {
 	for _, r := range pageRoutes() {
 		s.router.ANY(r.path, func(ctx *fasthttp.RequestCtx) { s.servePage(ctx, &r) })
 	}
-	style := newConstantAnswer(web.Style())
-	s.router.ANY(web.StylePath, s.readOnly(func(ctx *fasthttp.RequestCtx) {
-		s.writeConstant(ctx, style)
-		ctx.SetContentType("text/css; charset=utf-8")
+	s.addPageFile(web.StylePath, "text/css; charset=utf-8", newConstantAnswer(web.Style()))
+	s.addPageFile(web.IconPath, "image/svg+xml", newConstantAnswer(web.Icon()))
+	for _, f := range web.ClientFiles() {
+		answer := constantAnswer{plain: f.Content}
+		if !f.Compressed {
+			answer = newConstantAnswer(f.Content)
+		}
+		s.addPageFile(f.Path, f.Type, answer)
+	}
+	s.router.ANY("/favicon.ico", s.readOnly(func(ctx *fasthttp.RequestCtx) {
+		if s.serveWebAppIcon(ctx) {
+			return
+		}
+		setCommonHeaders(ctx)
+		ctx.Response.Header.Set("Location", web.IconPath)
+		ctx.SetStatusCode(fasthttp.StatusFound)
+	}))
+}
+
+// addPageFile adds the route of a file whose path changes with its content, so that browsers can keep it for ever.
+func (s *Server) addPageFile(path, contentType string, answer constantAnswer) {
+	s.router.ANY(path, s.readOnly(func(ctx *fasthttp.RequestCtx) {
+		s.writeConstant(ctx, answer)
+		if ctx.Response.StatusCode() != fasthttp.StatusOK {
+			return
+		}
+		ctx.SetContentType(contentType)
 		ctx.Response.Header.Set("Cache-Control", "public, max-age=31536000, immutable")
 		ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
 	}))
@@ -81,6 +106,14 @@ func (s *Server) addPageRoutes() {
 // servePage handles a request for a page. The order of the checks: method, organization, session, token of the form.
 func (s *Server) servePage(ctx *fasthttp.RequestCtx, r *pageRoute) {
 	p := s.pageRequest(ctx)
+	defer func() {
+		if x := recover(); x != nil {
+			s.park.NotePanic(ctx, x)
+			ctx.Response.Reset()
+			s.writePage(p, errPagePanic, web.View{})
+			ctx.SetConnectionClose()
+		}
+	}()
 	view, err := s.openPage(p, r)
 	if err == nil && p.redirect == "" {
 		view, err = r.handle(s, p)
@@ -91,7 +124,9 @@ func (s *Server) servePage(ctx *fasthttp.RequestCtx, r *pageRoute) {
 		ctx.SetStatusCode(fasthttp.StatusFound)
 		return
 	}
-	s.writePage(p, err, view)
+	if !p.answered {
+		s.writePage(p, err, view)
+	}
 }
 
 // pageRequest returns the request of a page, with its session if there is one.
@@ -108,12 +143,35 @@ func (s *Server) pageRequest(ctx *fasthttp.RequestCtx) *pageRequest {
 // Addresses of the API always get JSON.
 func (s *Server) writeNotFound(ctx *fasthttp.RequestCtx) {
 	path := string(ctx.Path())
+	if to := officialPage(path); to != "" && fromBrowser(ctx) && (ctx.IsGet() || ctx.IsHead()) {
+		setPageHeaders(ctx)
+		ctx.Response.Header.Set("Location", to)
+		ctx.SetStatusCode(fasthttp.StatusFound)
+		return
+	}
 	if !fromBrowser(ctx) || strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, webPrefix+"/") {
 		s.writeError(ctx, fasthttp.StatusNotFound, "Not found")
 		return
 	}
 	page, err := pageNotFound()
 	s.writePage(s.pageRequest(ctx), err, page)
+}
+
+// officialSite has the documentation of the protocol's clients and of its API, which this server does not repeat.
+const officialSite = "https://zulip.com"
+
+// officialFolders are the folders of paths to which the web app links and that exist on officialSite.
+var officialFolders = []string{"/help", "/api", "/integrations", "/policies", "/communities", "/apps"}
+
+// officialPage returns the address of a page of the documentation on the official site, or "" if the path is none.
+func officialPage(path string) string {
+	for _, folder := range officialFolders {
+		rest, ok := strings.CutPrefix(path, folder)
+		if ok && (rest == "" || rest[0] == '/') && !strings.HasPrefix(path, apiPrefix+"/") {
+			return officialSite + (&url.URL{Path: path}).EscapedPath()
+		}
+	}
+	return ""
 }
 
 // openPage makes the checks that all pages share. It returns the page to show if one fails.
@@ -124,7 +182,7 @@ func (s *Server) openPage(p *pageRequest, r *pageRoute) (web.View, error) {
 		return web.Failure("Not allowed", "This page cannot be used in this way."), errPageMethod
 	}
 	if err := s.limitCall(ctx, c); err != nil {
-		return web.Failure("Too many requests", err.Error()), err
+		return web.Failure("Too many requests", s.formErrorText(err)), err
 	}
 	switch {
 	case r.anywhere:
@@ -162,6 +220,9 @@ func (s *Server) keepSession(p *pageRequest) {
 	s.renewSession(p.ctx, p.call)
 }
 
+// errPagePanic is the error of a page after the panic of a page's handler.
+var errPagePanic = errors.New("the handler of a page panicked")
+
 var errPageMethod = realm.Refuse(realm.Invalid, "BAD_REQUEST", "Method Not Allowed")
 
 func errNoOrganization() error {
@@ -197,7 +258,9 @@ func (s *Server) errorText(err error) string {
 	if errors.As(err, &r) {
 		return r.Msg
 	}
-	s.options.Log.Error("page request failed", "err", err)
+	if !errors.Is(err, errPagePanic) { // the panic is in the log
+		s.options.Log.Error("page request failed", "err", err)
+	}
 	return "Something went wrong. Please try again later."
 }
 
@@ -226,6 +289,9 @@ func (s *Server) writePage(p *pageRequest, err error, view web.View) {
 		ctx.Response.Header.Set("Content-Security-Policy", strings.Replace(pagePolicy, "form-action 'self'",
 			"form-action 'self' "+p.formTargets, 1))
 	}
+	if p.policy != "" {
+		ctx.Response.Header.Set("Content-Security-Policy", p.policy)
+	}
 	ctx.Response.Header.Set("Content-Language", p.language.String())
 	ctx.Response.SkipBody = ctx.IsHead()
 	ctx.SetStatusCode(status)
@@ -233,8 +299,15 @@ func (s *Server) writePage(p *pageRequest, err error, view web.View) {
 	ctx.SetBody(body)
 }
 
-// pagePolicy allows a page its stylesheet and forms to this server, nothing else.
-const pagePolicy = "default-src 'none'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+// pagePolicy allows a page its stylesheet, its icon and forms to this server, nothing else.
+const pagePolicy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; " +
+	"frame-ancestors 'none'; base-uri 'none'"
+
+// clientPolicy allows the page of the client its own scripts and styles, without any inside of the page, calls to this
+// server, and pictures of messages, which may come from anywhere.
+const clientPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; font-src 'self'; " +
+	"img-src 'self' data: blob: http: https:; media-src 'self' blob:; manifest-src 'self'; worker-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // setPageHeaders keeps a page out of caches and frames. Browsers send its address, which may be a secret, to this
 // server only: they must send it there, to say where a form comes from.

@@ -12,7 +12,7 @@ import (
 
 // loginPages are the pages around a login.
 var loginPages = []pageRoute{
-	{path: "/", handle: (*Server).homePage, needsLogin: true},
+	{path: "/", handle: (*Server).homePage},
 	{path: "/login", handle: (*Server).loginPage, posts: true},
 	{path: "/accounts/login", handle: (*Server).loginPage, posts: true},
 	{path: "/accounts/login/local", handle: (*Server).developmentLoginPage, posts: true},
@@ -124,13 +124,30 @@ func (s *Server) deactivatedPage(p *pageRequest) (web.View, error) {
 	return web.Message("Log in", "This organization has been deactivated."), nil
 }
 
-// homePage is the start page of a user.
+// homePage is the start page: the official web app, or without one the client of this server.
 func (s *Server) homePage(p *pageRequest) (web.View, error) {
+	if s.options.WebApp != nil {
+		return s.webAppPage(p, "")
+	}
+	if p.call.Session == nil {
+		p.redirect = loginAddress(p.ctx)
+		return web.View{}, nil
+	}
+	return s.startPage(p)
+}
+
+// startPage is the chat in the browser.
+func (s *Server) startPage(p *pageRequest) (web.View, error) {
+	p.policy = clientPolicy
 	return wire.Read(p.call, func(v realm.View) (web.View, error) {
 		me := v.Me()
-		return web.Home(v.Org().Name, web.HomeData{URL: p.call.Site.URL, Name: me.Name, Email: me.Email}), nil
+		return web.Home(v.Org().Name, web.HomeData{URL: p.call.Site.URL, Name: me.Name, Email: me.Email,
+			Theme: themes[me.IntSetting("color_scheme")]}), nil
 	})
 }
+
+// themes are the names of color schemes in the client's page.
+var themes = map[int64]string{1: "auto", 2: "dark", 3: "light"}
 
 // sessionsPage lists a user's browser sessions, and ends one or all others.
 func (s *Server) sessionsPage(p *pageRequest) (web.View, error) {

@@ -103,8 +103,8 @@ const loginTokenPath = "/accounts/login/subdomain/"
 const (
 	// loginTokenTime is how long a login token can be used: the time to copy it from the browser to the app.
 	loginTokenTime = 2 * time.Minute
-	// maxLoginTokens limits the tokens that wait to be used, about 200 bytes each. Then any is forgotten.
-	maxLoginTokens = 1000
+	// MaxLoginTokens limits the tokens that wait to be used, about 200 bytes each. Then any is forgotten.
+	MaxLoginTokens = 1000
 	// loginTokenLength is the length of a token in characters.
 	loginTokenLength = 32
 )
@@ -129,7 +129,7 @@ func (l *loginTokens) add(t loginToken, now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for secret, other := range l.list {
-		if now.After(other.until) || len(l.list) >= maxLoginTokens {
+		if now.After(other.until) || len(l.list) >= MaxLoginTokens {
 			delete(l.list, secret)
 		}
 	}
@@ -137,6 +137,13 @@ func (l *loginTokens) add(t loginToken, now time.Time) string {
 	secret := l.make(loginTokenLength)
 	l.list[secret] = t
 	return secret
+}
+
+// LoginTokens returns the number of login tokens that were not used yet, expired ones included.
+func (s *Server) LoginTokens() int64 {
+	s.loginTokens.mu.Lock()
+	defer s.loginTokens.mu.Unlock()
+	return int64(len(s.loginTokens.list))
 }
 
 // take returns a token and removes it.

@@ -151,7 +151,9 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 		parked = true
 		return s.park.Park(ctx, gone)
 	}
-	c.HoldMemory = func(n int) error { return s.holdMemory(ctx, c, n) }
+	build := answerBuild{server: s, ctx: ctx, call: c}
+	defer build.end()
+	c.HoldMemory, c.WaitForTurn = build.holdMemory, build.waitForTurn
 	a, err := e.Run(c)
 	if c.NewSecret != "" {
 		s.setSessionCookies(ctx, c, c.NewSecret)

@@ -70,18 +70,28 @@ func (Composer) AddressChanged(a realm.EmailChange, organization string) realm.E
 	}}
 }
 
-// NewLogin tells a user about a login with a browser.
+// NewLogin tells a user about a login with a browser or an app.
 func (Composer) NewLogin(l realm.LoginEmail, s wire.Site) realm.Email {
 	device := wire.DeviceText(l.Session.Agent)
-	return realm.Email{To: l.User.Email, Subject: "New login to " + l.Org + " from " + device, Paragraphs: []string{
-		"Hello " + l.User.Name + ",",
-		"Your account in " + l.Org + " (" + s.Host + ") was just used to log in.",
-		"Time: " + time.Unix(l.Session.Opened, 0).UTC().Format(linkTime) + " (UTC)",
-		"Device: " + device,
-		"Address: " + l.Session.Address,
-		"If this was you, you can ignore this email. Otherwise change your password and end the session here:",
-		s.URL + wire.SessionsPath,
-	}, Unsubscribe: &realm.Unsubscription{User: l.User.ID, Topic: realm.LoginEmails}}
+	advice := []string{"If this was you, you can ignore this email. Otherwise change your password and end the " +
+		"session here:", s.URL + wire.SessionsPath}
+	if l.App {
+		device = wire.AppText(l.Session.Agent)
+		advice = []string{"If this was you, you can ignore this email. Otherwise set a new password here, which logs " +
+			"out all browsers and apps:", s.URL + wire.ResetPath}
+	}
+	return realm.Email{
+		To:      l.User.Email,
+		Subject: "New login to " + l.Org + " from " + device,
+		Paragraphs: append([]string{
+			"Hello " + l.User.Name + ",",
+			"Your account in " + l.Org + " (" + s.Host + ") was just used to log in.",
+			"Time: " + time.Unix(l.Session.Opened, 0).UTC().Format(linkTime) + " (UTC)",
+			"Device: " + device,
+			"Address: " + l.Session.Address,
+		}, advice...),
+		Unsubscribe: &realm.Unsubscription{User: l.User.ID, Topic: realm.LoginEmails},
+	}
 }
 
 // ignoreHint ends emails that anyone can cause by entering an address.

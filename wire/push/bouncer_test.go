@@ -217,6 +217,50 @@ func TestAuditRowsContinueAfterRestore(t *testing.T) {
 	}
 }
 
+// An upload whose answer was lost is not repeated if the bouncer has stored it, so that no row exists twice. If the
+// bouncer has not stored it, the rows are sent again. A change in between is a row of its own.
+func TestUploadWithLostAnswer(t *testing.T) {
+	const path = "server/analytics"
+	s := newBouncerScene(t)
+	s.register(false)
+	rows := func() (n []int) {
+		for _, r := range s.bouncer.Requests() {
+			if r.Path == path {
+				n = append(n, strings.Count(r.Body, "event_type"))
+			}
+		}
+		return n
+	}
+	upload := func(name string, lost bool, want ...int) {
+		t.Helper()
+		if _, err := s.uploader.Upload(); (err != nil) != lost {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := rows(); !slices.Equal(got, want) {
+			t.Errorf("%s: uploads with %v audit rows, want %v", name, got, want)
+		}
+	}
+	join := func(email string) {
+		runCommand(s.fakeServer, realm.Caller{System: true}, realm.CreateUser{Name: "User", Email: email})
+	}
+	s.bouncer.Loses[path] = 1
+	upload("the answer is lost", true, 1)
+	upload("repeated", false, 0)
+	join("one@example.org")
+	s.bouncer.Fails[path] = 1
+	upload("the bouncer fails before it stores anything", true, 1)
+	upload("repeated", false, 1)
+	join("two@example.org")
+	s.bouncer.Loses[path] = 1
+	upload("a lost answer after a change", true, 1)
+	join("three@example.org")
+	upload("after a further change", false, 1)
+	upload("without a change", false, 0)
+	if s.r.PushState().Reason == "Missing data" {
+		t.Error("the bouncer's answers are not recorded")
+	}
+}
+
 func TestEncryptedCallsThroughBouncer(t *testing.T) {
 	s := newBouncerScene(t)
 	s.register(false)

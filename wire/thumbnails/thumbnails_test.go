@@ -29,8 +29,11 @@ var _ wire.ThumbnailQueue = (*Worker)(nil)
 // TestAddNeverBlocks fills the queue behind a slow image; Close must end without working it off.
 func TestAddNeverBlocks(t *testing.T) {
 	f := &slowFiles{release: make(chan struct{})}
-	w := Start(nil, f, slog.New(slog.DiscardHandler), nil)
-	for range maxQueue + 10 {
+	w := Start(nil, f, slog.New(slog.DiscardHandler))
+	w.mu.Lock()
+	w.owned[1] = true
+	w.mu.Unlock()
+	for range MaxWaiting + 10 {
 		w.Add(1, realm.Upload{ID: 1})
 	}
 	for began := time.Now(); f.calls.Load() == 0 && time.Since(began) < 10*time.Second; {
@@ -39,7 +42,7 @@ func TestAddNeverBlocks(t *testing.T) {
 	close(w.stop)
 	close(f.release)
 	w.ended.Wait()
-	if n := f.calls.Load(); n == 0 || n > maxQueue {
-		t.Errorf("%d images were processed, want some of the %d in the queue", n, maxQueue)
+	if n := f.calls.Load(); n == 0 || n > MaxWaiting {
+		t.Errorf("%d images were processed, want some of the %d in the queue", n, MaxWaiting)
 	}
 }

@@ -61,9 +61,10 @@ func Sessions(list []Session) View {
 // HomeData is the data of the start page.
 type HomeData struct {
 	URL, Name, Email string
+	Theme            string // light, dark or auto
 }
 
-// Home is the start page of a user.
+// Home is the start page of a user: the client, and without scripts a page about apps.
 func Home(organization string, d HomeData) View {
-	return View{Template: "home", Title: organization, Data: d}
+	return View{Template: "home", Title: organization, Client: true, Data: d}
 }

@@ -2,12 +2,14 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"encoding/json"
 	"html/template"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/text/language"
@@ -15,7 +17,7 @@ import (
 	"golang.org/x/text/message/catalog"
 )
 
-//go:embed templates locale style.css
+//go:embed templates locale style.css icon.svg client.html dist
 var content embed.FS
 
 // Language is a language of pages.
@@ -33,6 +35,7 @@ type View struct {
 	Template string
 	Title    string // in English, or a name, which is not translated
 	Error    string // shown above the content; "" for none
+	Client   bool   // the page starts the client in the browser; it shows the content only without scripts
 	Data     any
 }
 
@@ -41,6 +44,12 @@ var StylePath = "/static/parley/style-" + hash(Style()) + ".css"
 
 // Style returns the stylesheet.
 func Style() []byte { return mustRead("style.css") }
+
+// IconPath is the path of the icon that browsers show beside the title of a page. It changes with the content, too.
+var IconPath = "/static/parley/icon-" + hash(Icon()) + ".svg"
+
+// Icon returns the icon.
+func Icon() []byte { return mustRead("icon.svg") }
 
 func hash(b []byte) string {
 	sum := sha256.Sum256(b)
@@ -56,13 +65,23 @@ func mustRead(name string) []byte {
 }
 
 // languages are the languages with translations; the first one is the fallback.
-var languages, texts = loadTexts()
+var languages, texts, patterns = loadTexts()
+
+// pattern is a text with one unknown part, such as the error about an address.
+type pattern struct {
+	before, after string
+	translated    string // with %s for the unknown part
+}
 
 var matcher = language.NewMatcher(languages)
 
+// minPatternBytes is the length of the known parts of a pattern: a text that a user has chosen must not fit by chance.
+const minPatternBytes = 15
+
 // loadTexts reads the translations.
-func loadTexts() ([]language.Tag, *catalog.Builder) {
+func loadTexts() ([]language.Tag, *catalog.Builder, map[language.Tag][]pattern) {
 	tags, c := []language.Tag{language.English}, catalog.NewBuilder(catalog.Fallback(language.English))
+	patterns := map[language.Tag][]pattern{}
 	files, err := content.ReadDir("locale")
 	if err != nil {
 		panic("BUG: list translations: " + err.Error())
@@ -77,10 +96,18 @@ func loadTexts() ([]language.Tag, *catalog.Builder) {
 			if err := c.SetString(tag, english, translated); err != nil {
 				panic("BUG: translation of " + english + ": " + err.Error())
 			}
+			before, after, ok := strings.Cut(english, "%s")
+			if ok && !strings.Contains(after, "%s") && len(before)+len(after) >= minPatternBytes {
+				patterns[tag] = append(patterns[tag], pattern{before, after, translated})
+			}
 		}
+		// The longest one that fits is used, whatever the order of the file.
+		slices.SortFunc(patterns[tag], func(a, b pattern) int {
+			return cmp.Or(len(b.before)+len(b.after)-len(a.before)-len(a.after), strings.Compare(a.before, b.before))
+		})
 		tags = append(tags, tag)
 	}
-	return tags, c
+	return tags, c, patterns
 }
 
 // Languages returns the languages in which pages can be shown.
@@ -96,6 +123,30 @@ func Match(accept string) Language {
 	return languages[index]
 }
 
+// NewMatcher returns a function that chooses, of several language codes, the one that fits the value of an
+// Accept-Language header best, or "".
+func NewMatcher(codes []string) func(accept string) string {
+	var tags []language.Tag
+	var known []string
+	for _, code := range codes {
+		if tag, err := language.Parse(code); err == nil {
+			tags, known = append(tags, tag), append(known, code)
+		}
+	}
+	matcher := language.NewMatcher(tags)
+	return func(accept string) string {
+		wanted, _, err := language.ParseAcceptLanguage(accept)
+		if err != nil || len(wanted) == 0 || len(known) == 0 {
+			return ""
+		}
+		_, index, confidence := matcher.Match(wanted...)
+		if confidence == language.No {
+			return ""
+		}
+		return known[index]
+	}
+}
+
 // templates has every template by language and name.
 var templates = parseTemplates()
 
@@ -106,11 +157,14 @@ func parseTemplates() map[language.Tag]map[string]*template.Template {
 	}
 	all := map[language.Tag]map[string]*template.Template{}
 	for _, tag := range languages {
-		printer := message.NewPrinter(tag, message.Catalog(texts))
+		printer, patterns := message.NewPrinter(tag, message.Catalog(texts)), patterns[tag]
 		layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-			"t":     func(english string, args ...any) string { return translate(printer, english, args) },
-			"style": func() string { return StylePath },
+			"t":      func(english string, args ...any) string { return translate(printer, patterns, english, args) },
+			"style":  func() string { return StylePath },
+			"icon":   func() string { return IconPath },
+			"client": func() clientFiles { return client },
 		}).Parse(string(mustRead("templates/layout.html"))))
+		template.Must(layout.Parse(string(mustRead("client.html"))))
 		all[tag] = map[string]*template.Template{}
 		for _, f := range files {
 			if f.Name() == "layout.html" {
@@ -124,12 +178,24 @@ func parseTemplates() map[language.Tag]map[string]*template.Template {
 }
 
 // translate returns a text in the language of the printer. Without args, % has no meaning in it: so a text from
-// elsewhere, such as an error, is never taken for a format.
-func translate(p *message.Printer, english string, args []any) string {
-	if len(args) == 0 && strings.Contains(english, "%") {
-		return english
+// elsewhere, such as an error, is never taken for a format. If it fits a pattern, the text around the unknown part is
+// translated.
+func translate(p *message.Printer, patterns []pattern, english string, args []any) string {
+	if len(args) > 0 {
+		return p.Sprintf(english, args...)
 	}
-	return p.Sprintf(english, args...)
+	if !strings.Contains(english, "%") {
+		if translated := p.Sprintf(english); translated != english {
+			return translated
+		}
+	}
+	for _, x := range patterns {
+		rest, ok := strings.CutPrefix(english, x.before)
+		if part, fits := strings.CutSuffix(rest, x.after); ok && fits {
+			return strings.Replace(x.translated, "%s", part, 1)
+		}
+	}
+	return english
 }
 
 // Render returns the HTML of a page.
@@ -138,8 +204,12 @@ func Render(p Page) []byte {
 	if t == nil {
 		panic("BUG: no template " + p.Template + " in " + p.Language.String())
 	}
+	name := "layout.html"
+	if p.Client {
+		name = "client"
+	}
 	var b bytes.Buffer
-	if err := t.Execute(&b, p); err != nil {
+	if err := t.ExecuteTemplate(&b, name, p); err != nil {
 		panic("BUG: render page: " + err.Error())
 	}
 	return b.Bytes()

@@ -44,8 +44,15 @@ func TestPages(t *testing.T) {
 		seen[v.Template] = true
 		for _, language := range Languages() {
 			html := string(Render(Page{Language: language, CSRF: "token", View: v}))
-			for _, want := range []string{`<html lang="` + language.String() + `">`, "<title>", "<h1>", "<main>",
-				StylePath} {
+			wanted := []string{`<html lang="` + language.String() + `"`, "<title>", "<h1>", IconPath}
+			if v.Client {
+				// The only script is a file: the security policy of the page allows none in its text.
+				html = strings.Replace(html, `<script type="module" src="`+client.Script+`"></script>`, "", 1)
+				wanted = append(wanted, "<noscript>", client.Style)
+			} else {
+				wanted = append(wanted, "<main>", StylePath)
+			}
+			for _, want := range wanted {
 				if !strings.Contains(html, want) {
 					t.Errorf("%s in %s: no %s\n%s", v.Template, language, want, html)
 				}
@@ -132,5 +139,21 @@ func TestMatch(t *testing.T) {
 		if got := Match(accept).String(); got != want {
 			t.Errorf("Accept-Language %q: %s, want %s", accept, got, want)
 		}
+	}
+}
+
+// A matcher chooses among the given languages, also for regions, and none if none fits.
+func TestNewMatcher(t *testing.T) {
+	match := NewMatcher([]string{"en", "de", "pt-br", "zh-hans"})
+	for accept, want := range map[string]string{
+		"": "", "de": "de", "de-AT, en;q=0.5": "de", "pt": "pt-br", "zh-CN": "zh-hans", "fr, en;q=0.1": "en", "fr": "",
+		"-;;": "", "*": "",
+	} {
+		if got := match(accept); got != want {
+			t.Errorf("%q: %q, want %q", accept, got, want)
+		}
+	}
+	if got := NewMatcher(nil)("de"); got != "" {
+		t.Errorf("without languages: %q", got)
 	}
 }

@@ -1,6 +1,8 @@
 package realmtest
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"reflect"
@@ -30,17 +32,18 @@ type Scene struct {
 	// Mails says that emails about missed messages are enabled.
 	EmailEnabled bool
 
-	recorded []recordedFact
+	follower *realm.Realm // applies every batch right after the turn
+	recorded []recordedBatch
+	applied  []appliedFact
 	saved    map[rowKey]savedRow // rows of all snapshots so far, as on disk
 	told     []realm.Told        // of the last command
 	tokens   int                 // number of the last token or UUID
 }
 
-// recordedFact is one encoded fact, the time of its turn, and its encoded notices.
-type recordedFact struct {
-	at      int64
-	fact    []byte
-	notices []any
+// recordedBatch is the encoded batch of one turn, and the encoded notices of each of its facts.
+type recordedBatch struct {
+	batch   []byte
+	notices map[realm.Seq][]any
 }
 
 // rowKey identifies a row: its table and its encoded key.
@@ -52,9 +55,16 @@ type rowKey struct {
 // savedRow is an encoded row with its encoded key.
 type savedRow struct{ key, row []byte }
 
+// appliedFact is a fact that was decoded from a batch and applied.
+type appliedFact struct {
+	seq     realm.Seq
+	fact    realm.Fact
+	encoded []byte
+}
+
 // New founds an organization. The scene checks recovery when the test ends, unless the test has failed.
 func New(t testing.TB) *Scene {
-	s := &Scene{T: t, Realm: realm.New(1), Now: StartTime, saved: map[rowKey]savedRow{}}
+	s := &Scene{T: t, Realm: realm.New(1), follower: realm.New(1), Now: StartTime, saved: map[rowKey]savedRow{}}
 	Do(s, System, realm.FoundRealm{Name: "Scene"})
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -151,19 +161,21 @@ func DoAs[A any](s *Scene, c realm.Caller, cmd realm.Command[A]) A {
 
 func runTurnAs[A any](s *Scene, c realm.Caller, decide func(*realm.Turn) (A, error)) (A, error) {
 	s.Realm.SetClock(s.Now)
-	before := s.Realm.Seq()
 	a, facts, told, err := realm.RunTurn(s.Realm, c, s.turnEnv(), decide)
 	s.told = told
-	notices := map[realm.Seq][]any{}
-	for _, x := range told {
-		if !x.Ephemeral {
-			notices[x.Seq] = encodeNotices(x)
+	if len(facts) == 0 {
+		return a, err
+	}
+	encode := func(f realm.Fact) []byte { return codec.EncodeFact(f) }
+	b := realm.NewBatch(s.Realm, 1, facts, encode)
+	x := recordedBatch{batch: codec.EncodeBatch(&b), notices: map[realm.Seq][]any{}}
+	for _, t := range told {
+		if !t.Ephemeral {
+			x.notices[t.Seq] = encodeNotices(t)
 		}
 	}
-	for i, f := range facts {
-		seq := before + realm.Seq(i) + 1
-		s.recorded = append(s.recorded, recordedFact{at: s.Now, fact: codec.EncodeFact(f), notices: notices[seq]})
-	}
+	s.recorded = append(s.recorded, x)
+	s.follow("follower", s.follower, x)
 	return a, err
 }
 
@@ -287,31 +299,68 @@ func (s *Scene) loadSnapshot() *realm.Realm {
 	return r
 }
 
-// checkRecovery compares the organization with one replayed from its facts, and with one loaded from its snapshots.
+// checkRecovery compares the organization with one that has followed it, with one replayed from its batches, and with
+// one loaded from its snapshots.
 func (s *Scene) checkRecovery() {
 	s.T.Helper()
-	s.compare("replayed facts", s.replayFacts())
+	s.compare("follower", s.follower)
+	if want, got := stateDigest(s.Realm), stateDigest(s.follower); want != got {
+		s.T.Errorf("the follower has another state: the digests of the rows are %x and %x", want, got)
+	}
+	s.compare("replayed batches", s.replayBatches())
+	s.checkFacts()
 	s.compare("loaded snapshot", s.loadSnapshot())
 }
 
-// replayFacts replays the encoded facts into an empty organization. Each must send the same events as before.
-func (s *Scene) replayFacts() *realm.Realm {
+// follow applies a batch to another organization. Each fact must send the same events as in the scene.
+func (s *Scene) follow(name string, r *realm.Realm, x recordedBatch) {
+	s.T.Helper()
+	b, err := codec.DecodeBatch(x.batch)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	facts, err := codec.DecodeFacts(&b)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	r.SetClock(b.Now + followerAhead) // a view at another time
+	told, err := r.Follow(b, facts)
+	if err != nil {
+		s.T.Fatalf("%s: %v", name, err)
+	}
+	got := map[realm.Seq][]any{}
+	for _, t := range told {
+		got[t.Seq] = encodeNotices(t)
+	}
+	for i, f := range facts {
+		seq := b.After + realm.Seq(i) + 1
+		if !reflect.DeepEqual(got[seq], x.notices[seq]) {
+			s.T.Fatalf("%s: fact %d (%T) sends other events than in the scene:\n  before %v\n  now    %v",
+				name, seq, f, x.notices[seq], got[seq])
+		}
+		s.applied = append(s.applied, appliedFact{seq, f, b.Facts[i]})
+	}
+}
+
+// checkFacts requires that applied facts have their content of before: other processes apply them, too.
+func (s *Scene) checkFacts() {
+	s.T.Helper()
+	for _, x := range s.applied {
+		if !bytes.Equal(codec.EncodeFact(x.fact), x.encoded) {
+			s.T.Errorf("fact %d (%T) has another content since it was applied", x.seq, x.fact)
+		}
+	}
+}
+
+// followerAhead is by how many seconds the clock of a follower is wrong. Nothing that it applies depends on it.
+const followerAhead = 40 * 86400
+
+// replayBatches applies the batches to an empty organization. Each fact must send the same events as before.
+func (s *Scene) replayBatches() *realm.Realm {
 	s.T.Helper()
 	r := realm.New(1)
-	for i, p := range s.recorded {
-		f, err := codec.DecodeFact(p.fact)
-		if err != nil {
-			s.T.Fatalf("fact %d: %v", i+1, err)
-		}
-		r.SetClock(p.at)
-		var got []any
-		if told := r.Replay(f); len(told.Notices) > 0 {
-			got = encodeNotices(told)
-		}
-		if !reflect.DeepEqual(got, p.notices) {
-			s.T.Fatalf("fact %d (%T) sends other events when replayed:\n  before %v\n  now    %v",
-				i+1, f, p.notices, got)
-		}
+	for _, x := range s.recorded {
+		s.follow("replay", r, x)
 	}
 	return r
 }
@@ -324,6 +373,17 @@ func (s *Scene) compare(name string, recovered *realm.Realm) {
 	}
 	s.compareMaps(name+": row", decodeRows(s.Realm), decodeRows(recovered))
 	s.compareMaps(name+": derived", s.Realm.Derived(), recovered.Derived())
+}
+
+// stateDigest returns the exclusive or of the SHA-256 of all encoded rows.
+func stateDigest(r *realm.Realm) (sum [sha256.Size]byte) {
+	r.EachRow(func(table uint16, key, row any) {
+		line := fmt.Appendf(nil, "%d %x %x", table, codec.EncodeKey(key), codec.EncodeRow(row))
+		for i, b := range sha256.Sum256(line) {
+			sum[i] ^= b
+		}
+	})
+	return sum
 }
 
 // compareMaps reports each value that differs, is missing, or is there in addition.

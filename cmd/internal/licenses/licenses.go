@@ -114,12 +114,35 @@ func listModules(dir, pkg string) ([]*module, error) {
 			return nil, err
 		}
 	}
-	modules := []*module{goItself}
+	modules, err := listPackages(dir)
+	if err != nil {
+		return nil, err
+	}
+	modules = append(modules, goItself)
 	for _, m := range byPath {
 		modules = append(modules, m)
 	}
 	slices.SortFunc(modules, func(a, b *module) int { return strings.Compare(a.name, b.name) })
 	return modules, nil
+}
+
+// clientLicenses is the file in which the build of the client in the browser lists the packages that it contains.
+const clientLicenses = "wire/web/dist/licenses.json"
+
+// listPackages returns the packages of the client in the browser.
+func listPackages(dir string) (out []*module, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, clientLicenses))
+	if err != nil {
+		return nil, fmt.Errorf("list the packages of the client: %w", err)
+	}
+	var list []struct{ Name, Text string }
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("list the packages of the client: %s: %w", clientLicenses, err)
+	}
+	for _, p := range list {
+		out = append(out, &module{name: p.Name, texts: []string{p.Text}})
+	}
+	return out, nil
 }
 
 // addTexts adds the license files in the directory of a package and in those above it in the module: code that a

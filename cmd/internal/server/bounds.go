@@ -15,6 +15,7 @@ import (
 	"parley/wire/form"
 	"parley/wire/httpd"
 	"parley/wire/mail"
+	"parley/wire/thumbnails"
 )
 
 // Bound is the limit of something that could grow: a mailbox, a queue, a cache, a part of a request.
@@ -127,6 +128,14 @@ var AllBounds = []Bound{
 		used:     func(r *metricReading) int64 { return r.server.files.DecodeRequests() },
 	},
 	{
+		Name:     "waiting_thumbnails",
+		Of:       "uploaded images whose thumbnails wait to be made",
+		Overflow: "made on request, or after the next start",
+		Reason:   "they are made one after the other",
+		limit:    constant(thumbnails.MaxWaiting),
+		used:     func(r *metricReading) int64 { return r.server.thumbnails.Waiting() },
+	},
+	{
 		Name:     "thumbnail_bytes",
 		Of:       "bytes of thumbnails on the disk",
 		Overflow: "the least recently used ones are removed",
@@ -192,6 +201,22 @@ var AllBounds = []Bound{
 		hits:     func(r *metricReading) int64 { return r.http.AnswersRefused },
 	},
 	{
+		Name:     "waiting_answers",
+		Of:       "requests that wait until their large answers can be built: one for two processors at a time",
+		Overflow: "the newest one of the account with the most gets 503: ANSWER_MEMORY_FULL",
+		Reason:   "each holds a connection, and up to 100 kB",
+		limit:    constant(httpd.MaxWaitingBuilds),
+		used:     func(r *metricReading) int64 { return waitingBuilds(r) },
+		hits:     func(r *metricReading) int64 { return refusedBuilds(r) },
+	},
+	{
+		Name:     "waiting_answers_per_account",
+		Of:       "of these, requests of one account, or without login of one client network",
+		Overflow: "503: ANSWER_MEMORY_FULL",
+		Reason:   "no client has as many requests under way",
+		limit:    constant(httpd.MaxWaitingBuildsOfCaller),
+	},
+	{
 		Name:     "page_bytes",
 		Of:       "bytes of the messages in one answer, before they are encoded",
 		Overflow: "the page is shorter; 413 where a list of messages is asked for",
@@ -243,6 +268,36 @@ var AllBounds = []Bound{
 		Reason:   "every address that ever sent a request would take memory",
 		limit:    constant(httpd.MaxTracked),
 		used:     func(r *metricReading) int64 { return r.server.http.Tracked() },
+	},
+	{
+		Name:     "email_forms_per_hour",
+		Of:       "forms of pages that send an email, from one client network in an hour",
+		Overflow: "429",
+		Reason:   "the caller chooses the address; an office signs up together",
+		limit:    constant(httpd.EmailFormsPerHour),
+	},
+	{
+		Name:     "password_forms_per_hour",
+		Of:       "forms of pages with a new password, from one client network in an hour",
+		Overflow: "429",
+		Reason:   "each hashes a password; an office signs up together",
+		limit:    constant(httpd.PasswordFormsPerHour),
+	},
+	{
+		Name: "emails_to_address_per_day",
+		Of: "emails in 24 hours that forms send to one address, and that one account sends to change its " +
+			"address",
+		Overflow: "429",
+		Reason:   "nobody needs more, and the receiver did not ask for them; in an hour at most 2",
+		limit:    constant(httpd.AddressChangesPerDay),
+	},
+	{
+		Name:     "login_tokens",
+		Of:       "tokens with which desktop apps finish a login, about 200 bytes each",
+		Overflow: "any other is forgotten: that user logs in again",
+		Reason:   "a token is used within two minutes",
+		limit:    constant(httpd.MaxLoginTokens),
+		used:     func(r *metricReading) int64 { return r.server.http.LoginTokens() },
 	},
 	{
 		Name:     "password_hashings",
@@ -447,6 +502,13 @@ var AllBounds = []Bound{
 		},
 	},
 	{
+		Name:     "cached_queue_options",
+		Of:       "combinations of queue options that one shard of sessions shares between queues",
+		Overflow: "forgotten; queues that are opened later share new ones",
+		Reason:   "there are few client programs, but clients can send any combination",
+		limit:    constant(wire.MaxQueueOptions),
+	},
+	{
 		Name: "unacked_bytes",
 		Of: "bytes of events in memory for the queues of all organizations; one organization can use " +
 			"half of it",
@@ -554,6 +616,13 @@ var AllBounds = []Bound{
 		used:     func(r *metricReading) int64 { return r.waiting(realm.OutboxPreview) },
 	},
 	{
+		Name:     "listed_exports",
+		Of:       "data exports of one organization in its list",
+		Overflow: "the oldest deleted or failed one is forgotten; if there is none, 400",
+		Reason:   "the list is in an event for each change of an export",
+		limit:    constant(realm.MaxExports),
+	},
+	{
 		Name:     "data_exports",
 		Of:       "data exports that wait",
 		Overflow: "the export fails",
@@ -592,6 +661,16 @@ func largeBodiesWaiting(r *metricReading) int64 {
 
 func largeBodiesRefused(r *metricReading) int64 {
 	_, n := r.server.http.LargeBodiesWaiting()
+	return n
+}
+
+func waitingBuilds(r *metricReading) int64 {
+	n, _ := r.server.http.AnswerBuilds()
+	return n
+}
+
+func refusedBuilds(r *metricReading) int64 {
+	_, n := r.server.http.AnswerBuilds()
 	return n
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley/actors"
+	"parley/actors/realm"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/wire"
@@ -44,6 +45,7 @@ type operator struct {
 	handover *handover
 	files    *files.Store
 	roomFor  func(bytes int64) error // see diskSpace
+	imported func(realm.ID)          // called when an imported organization is served
 }
 
 // operatorCommand executes one command of the operator and returns its answer, which is encoded as JSON.
@@ -65,6 +67,7 @@ func serveControl(dir string, o *operator, log *slog.Logger) (stop func() error,
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{command}", o.handleCommand)
 	mux.HandleFunc("POST /backup", handleBackup(o, log))
+	mux.HandleFunc("POST /import", o.handleImport(dir, log))
 	mux.HandleFunc("POST /lend", o.handover.handleCopyStore)
 	mux.HandleFunc("POST /yield", o.handover.handleYield)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}

@@ -19,6 +19,10 @@ func matrixAuthentication(t *testing.T, l *coverage) {
 	guesser := &matrixUser{name: "member with a guessed key", email: member.email,
 		key: strings.Repeat("a", len(member.key)), host: ourHost}
 	hasty := &matrixUser{name: "member with half a key", email: member.email, key: member.key[:16], host: ourHost}
+	forger := &matrixUser{name: "a page of another site", host: ourHost}
+	if owner.session != nil {
+		forger.session = &matrixSession{secret: owner.session.secret, csrf: owner.session.csrf, withoutToken: true}
+	}
 	strangers := s.outsiders()
 	visitor, elsewhere := strangers[0], strangers[1]
 	everybody := append(append([]*matrixUser{}, s.people...), visitor, elsewhere, s.by["webhook bot"], impostor,
@@ -46,10 +50,17 @@ func matrixAuthentication(t *testing.T, l *coverage) {
 			continue
 		}
 		for _, p := range []*matrixUser{s.by["gone"], elsewhere} {
+			if p.isVisitor() && e.Visitors {
+				s.check(ask(p), s.send(visitor, e.Method, path).msg(), "%s: asks %s as a visitor", p.name, name)
+				continue
+			}
 			s.check(ask(p), loginError(p, false), "%s: asks %s", p.name, name)
 		}
 		for _, p := range []*matrixUser{impostor, guesser} {
 			s.check(ask(p), "Invalid API key", "%s: asks %s", p.name, name)
+		}
+		if forger.session != nil && e.Method != "GET" && forger.prefix(e.Method, path) == "/json" {
+			s.check(ask(forger), "CSRF error: CSRF token missing.", "%s: asks %s", forger.name, name)
 		}
 		s.check(ask(hasty), "Malformed API key", "%s: asks %s", hasty.name, name)
 		s.check(ask(keyless), noLogin, "%s where visitors are not let in: asks %s", keyless.name, name)

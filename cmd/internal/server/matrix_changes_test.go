@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"parley/actors/realm"
 )
 
 // matrixChanges makes random changes to an organization while every user has an open queue. Users join and leave
@@ -166,6 +168,7 @@ func (w *randomWalk) step(n int) {
 	case p.gone:
 		do(p.name+" is reactivated", "POST", user+"/reactivate")
 		p.gone = false
+		w.prepareLogin(p.matrixUser, ours, realm.Human) // the deactivation ended all logins but that with the first key
 		w.check(w.poll(p.matrixUser, p.queue).msg(), "Bad event queue ID: "+p.queue,
 			"%s: a queue from before the deactivation: %s", p.role, w.what)
 		w.attend(p)

@@ -60,7 +60,11 @@ func ownedObjects() []ownedObject {
 		return q
 	}
 	key := func(s *matrixStage, p *matrixUser, n int) string {
-		return fmt.Sprint(s.must(p, "POST", "/users/me/api_keys", "label", "secret", "expires_in", 600).int("id"))
+		maker := *p
+		if p.firstKey != "" {
+			maker.key = p.firstKey
+		}
+		return fmt.Sprint(s.must(&maker, "POST", "/users/me/api_keys", "label", "secret", "expires_in", 600).int("id"))
 	}
 	device := func(s *matrixStage, p *matrixUser, n int) string {
 		return fmt.Sprint(s.must(p, "POST", "/register_client_device").int("device_id"))

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -39,6 +38,9 @@ type matrixServer struct {
 	*testing.T
 	orgs     *actors.Server
 	server   *httpd.Server
+	tools    *wire.Tools
+	login    matrixLogin
+	sentWith matrixLogin  // the login of the last request
 	now      atomic.Int64 // Unix seconds
 	cells    int
 	wrong    map[string]int // wrong cells by kind
@@ -55,6 +57,8 @@ type matrixUser struct {
 	id         int64
 	email, key string // an empty key: a logged-out visitor
 	host       string
+	firstKey   string         // "" if it is the key that the user logs in with
+	session    *matrixSession // nil: the user logs in with the key
 	queue      string
 	last       int64
 }
@@ -66,7 +70,7 @@ const (
 
 func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	t.Helper()
-	c := &matrixServer{T: t, coverage: l}
+	c := &matrixServer{T: t, coverage: l, login: l.login}
 	c.now.Store(time.Now().Unix())
 	dir := t.TempDir()
 	quiet := slog.New(slog.DiscardHandler)
@@ -86,7 +90,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 		Log:      quiet,
 		Site:     sites.site,
 		Search:   library,
-		Now:      func() time.Time { return time.Unix(c.now.Load(), 0) },
+		Now:      c.clock,
 		Fatal:    func(err error) { panic(err) },
 	})
 	if err != nil {
@@ -114,9 +118,13 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 		StartExport:        func(realm.ID, realm.Export) {},
 		SubdomainTaken:     func(string) bool { return false },
 	}
-	thumbnailWorker := thumbnails.Start(c.orgs, tools.Files, quiet, nil)
+	thumbnailWorker := thumbnails.Start(c.orgs, tools.Files, quiet)
+	c.orgs.AddDuty(thumbnailWorker)
 	tools.Thumbnails = thumbnailWorker
-	c.server = httpd.New(httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet, Files: kept})
+	c.tools = tools
+	c.server = httpd.New(
+		httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet, Files: kept, Now: c.clock},
+	)
 	t.Cleanup(func() {
 		thumbnailWorker.Close()
 		withShutdownTimeout(c.orgs.Close)
@@ -125,6 +133,8 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	})
 	return c
 }
+
+func (c *matrixServer) clock() time.Time { return time.Unix(c.now.Load(), 0) }
 
 // join creates an account; it needs no permission.
 func (c *matrixServer) join(id realm.ID, host, name string, role realm.Role, bot realm.BotType,
@@ -141,7 +151,9 @@ func (c *matrixServer) join(id realm.ID, host, name string, role realm.Role, bot
 	if err != nil {
 		c.Fatalf("%s: %v", name, err)
 	}
-	return &matrixUser{name: name, id: int64(u), email: email, key: key, host: host, last: -1}
+	p := &matrixUser{name: name, id: int64(u), email: email, key: key, host: host, last: -1}
+	c.prepareLogin(p, id, bot)
+	return p
 }
 
 // reply is the answer to a request.
@@ -241,7 +253,7 @@ func (c *matrixServer) send(user *matrixUser, method, path string, params ...any
 		}
 	}
 	req.Header.SetMethod(method)
-	target := "http://" + user.host + "/api/v1" + path
+	target := "http://" + user.host + user.prefix(method, path) + path
 	switch {
 	case file != "":
 		const mark = "xxxxxxxxxxxxxxxxxxxx"
@@ -268,9 +280,7 @@ func (c *matrixServer) send(user *matrixUser, method, path string, params ...any
 	req.SetRequestURI(target)
 	req.Header.SetHost(user.host)
 	req.Header.SetUserAgent("ZulipMobile/1")
-	if user.key != "" {
-		req.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(user.email+":"+user.key)))
-	}
+	c.addCredentials(req, user, method, path)
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Init(req, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, nil)
 	if method == "GET" && path == "/events" && form.Has("queue_id") {
@@ -280,6 +290,7 @@ func (c *matrixServer) send(user *matrixUser, method, path string, params ...any
 	r := reply{status: ctx.Response.StatusCode(), raw: string(ctx.Response.Body()),
 		at: gopath.Base(string(ctx.Response.Header.Peek("Location")))}
 	json.Unmarshal([]byte(r.raw), &r.body)
+	user.session.takeCookies(&ctx.Response)
 	return r
 }
 
@@ -318,6 +329,7 @@ func (c *matrixServer) must(user *matrixUser, method, path string, params ...any
 // check counts one cell and compares the answer with the expected one.
 func (c *matrixServer) check(got, want string, name string, args ...any) bool {
 	c.Helper()
+	want = c.sentWith.expected(want)
 	c.cells++
 	c.coverage.noteRequests(c.asked)
 	c.asked = c.asked[:0]

@@ -226,9 +226,11 @@ func (x *matrixChannel) hasRecord() bool {
 // hasSharedHistory reports whether readers of the channel can read messages from before they joined.
 func (x *matrixChannel) hasSharedHistory() bool { return x.kind != "protected" }
 
-func (p *matrixUser) isGuest() bool   { return p.name == "guest" || p.name == "limited guest" }
-func (p *matrixUser) isAdmin() bool   { return p.name == "owner" || p.name == "admin" }
-func (p *matrixUser) isVisitor() bool { return p.name == "visitor" }
+func (p *matrixUser) isGuest() bool { return p.name == "guest" || p.name == "limited guest" }
+func (p *matrixUser) isAdmin() bool { return p.name == "owner" || p.name == "admin" }
+
+// isVisitor reports whether the server takes the caller for a logged-out visitor.
+func (p *matrixUser) isVisitor() bool { return p.name == "visitor" || p.hasUselessSession() }
 
 // canReadContent: subscribers; in public channels all but guests; in web-public channels every caller; and users that
 // the channel grants it, but no guests.
@@ -270,12 +272,14 @@ func (x *matrixChannel) canAdminister(p *matrixUser) bool {
 // loginError returns the error for callers that are not let in at all, or "".
 func loginError(p *matrixUser, visitors bool) string {
 	switch {
+	case p.isVisitor() && visitors:
+		return ""
+	case p.isVisitor():
+		return "Not logged in: API authentication or user session required"
 	case p.name == "gone":
 		return "Account is deactivated"
 	case p.name == "owner elsewhere":
 		return "Account is not associated with this subdomain"
-	case p.isVisitor() && !visitors:
-		return "Not logged in: API authentication or user session required"
 	}
 	return ""
 }

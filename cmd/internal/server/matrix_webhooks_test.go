@@ -100,9 +100,14 @@ func matrixWebhooks(t *testing.T, l *coverage) {
 	// The key in a URL: of every user who has a key here.
 	const noKey = "Missing 'api_key' argument"
 	for _, p := range append([]*matrixUser{visitor, elsewhere, s.by["webhook bot"]}, s.people...) {
-		want := loginError(p, false)
-		if p.isVisitor() {
+		withKey := *p
+		withKey.session = nil
+		want := loginError(&withKey, false)
+		switch {
+		case p.key == "":
 			want = noKey
+		case p.firstKey != "":
+			want = byAdditionalKey.expected(want)
 		}
 		path := "/external/slack_incoming"
 		if p.key != "" {

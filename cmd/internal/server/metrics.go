@@ -139,6 +139,11 @@ var allMetrics = describe([]metric{
 		read:    func(r *metricReading) int64 { return r.orgs.Snapshots.Load() },
 	},
 	{
+		name: "parley_ownerships_lost_total", kind: prometheus.CounterValue,
+		meaning: "Times that the journal refused a batch and an organization was loaded again.",
+		read:    func(r *metricReading) int64 { return r.orgs.OwnershipsLost.Load() },
+	},
+	{
 		name: "parley_messages_archived_total", kind: prometheus.CounterValue,
 		meaning: "Messages that users or retention policies deleted; they go to the archive.",
 		read:    func(r *metricReading) int64 { return r.orgs.MessagesArchived.Load() },

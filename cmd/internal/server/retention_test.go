@@ -2,6 +2,8 @@ package server
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -15,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"parley/actors/realm"
 )
 
 // retentionScene is a demo server whose clock the test moves.
@@ -198,4 +202,43 @@ func (s *retentionScene) expectPurged(ids []float64, marker, fileMarker string) 
 		data := s.backup()
 		return !bytes.Contains(data, []byte(marker)) && !bytes.Contains(data, []byte(fileMarker))
 	})
+}
+
+// TestDroppedVersionsLeaveTheDisk edits one message more often than its history keeps texts. A backup from the next day
+// does not contain the bytes of the texts that the history lost. It contains the first text and the newest ones.
+func TestDroppedVersionsLeaveTheDisk(t *testing.T) {
+	s := newRetentionScene(t)
+	marker := func(n int) string {
+		hash := sha256.Sum256([]byte{byte(n)})
+		return base32.StdEncoding.EncodeToString(hash[:])
+	}
+	sent := s.call("ann@example.org", "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"},
+		"topic": {"t"}, "content": {marker(0)}})
+	path := fmt.Sprintf("messages/%.0f", sent["id"])
+	const edits = realm.MaxTextsKept + 20
+	contains := func(data []byte, n int) bool { return bytes.Contains(data, []byte(marker(n))) }
+	for n := range edits {
+		s.call("ann@example.org", "PATCH", path, url.Values{"content": {marker(n + 1)}})
+	}
+	if data := s.backup(); !contains(data, 2) || !contains(data, edits) {
+		t.Fatal("a backup does not contain the texts: this test would prove nothing")
+	}
+	s.eraser.eraseAll()
+	if !contains(s.backup(), 2) {
+		t.Error("the texts are removed before a day has passed: each edit could make the disk busy")
+	}
+	s.ahead.Store(24*hours + 60)
+	s.eraser.eraseAll()
+	data := s.backup()
+	history, _ := json.Marshal(s.call("ann@example.org", "GET", path+"/history", nil)["message_history"])
+	for n := range edits + 1 {
+		// The history shows the first text and the newest ones, beside the text that the message has now.
+		kept := n == 0 || n > edits-realm.MaxTextsKept
+		if !kept && contains(data, n) {
+			t.Errorf("text %d is in the backup", n)
+		}
+		if contains(history, n) != kept {
+			t.Errorf("text %d is in the history: %v, want %v", n, !kept, kept)
+		}
+	}
 }

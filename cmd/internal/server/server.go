@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +28,7 @@ import (
 	"parley/wire/previews"
 	"parley/wire/push"
 	"parley/wire/thumbnails"
+	"parley/wire/webapp"
 	"parley/wire/webhooks"
 )
 
@@ -78,8 +77,9 @@ type Server struct {
 	limits          httpd.Limits
 	jwtKeys         map[string]string
 	tlsConfig       *tls.Config
-	previewNetworks []netip.Prefix // private networks that the server is allowed to fetch pages from
-	webhookNetworks []netip.Prefix // private networks that bots' services may be in
+	previewNetworks []netip.Prefix  // private networks that the server is allowed to fetch pages from
+	webhookNetworks []netip.Prefix  // private networks that bots' services may be in
+	webApp          *webapp.Release // nil: the server has its own start page
 
 	// The parts, in the order in which they are made.
 	listeners  []net.Listener
@@ -100,13 +100,15 @@ type Server struct {
 	sweeper    *sweeper
 	eraser     *textEraser
 	linkMarks  *linkMarker
+	thumbnails *thumbnails.Worker
 	http       *httpd.Server
 	mail       *incomingMail
 	metrics    *metricsServer
 
 	turnLatency *prometheus.HistogramVec // the actors report to it
 
-	closeBackground func() error // stops the work beside requests; it may be in the middle of something long
+	imported        func(realm.ID) // makes what an imported organization needs
+	closeBackground func() error   // stops the work beside requests; it may be in the middle of something long
 	closeControl    func() error
 	crowded         bool
 	acceptErrors    chan error
@@ -151,6 +153,7 @@ func Start(c Config) (*Server, error) {
 		s.log.Warn("writing the version of the data directory failed", "err", err)
 	}
 	s.startOutbox()
+	s.announceWebApp()
 	s.log.Info("serving", "url", s.URL, "listen", s.Listen, "data", s.Data, "version", wire.Version,
 		"organizations", len(s.orgs.Realms()), "took", time.Since(began).Round(time.Millisecond).String())
 	return s, nil
@@ -181,6 +184,9 @@ func newServer(c Config) (s *Server, err error) {
 		return nil, err
 	}
 	if s.tlsConfig, err = c.loadTLS(); err != nil {
+		return nil, err
+	}
+	if s.webApp, err = c.openWebApp(); err != nil {
 		return nil, err
 	}
 	s.warnOfExposure()
@@ -345,18 +351,24 @@ func (s *Server) buildTools() error {
 	}
 	s.dispatcher = s.newDispatcher(sender, pusher)
 	s.orgs.SetOutbox(s.dispatcher, pusher != nil, account.URL != "")
+	s.orgs.AddDuty(s.dispatcher)
 	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
+	s.orgs.AddDuty(s.exports)
 	s.sweeper = newSweeper(s.orgs, s.files, s.log)
 	s.eraser = newTextEraser(snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
 	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
+	if s.webApp != nil && s.webApp.EmojiTable() != "" {
+		s.tools.EmojiTable = webapp.StaticPath + s.webApp.EmojiTable()
+	}
 	s.tools.StartExport = s.exports.add
 	s.tools.RoomFor = s.space.roomFor
 	s.tools.SubdomainTaken = func(name string) bool {
 		_, _, taken := s.orgs.RealmByName(name)
 		return taken
 	}
-	thumbnailWorker := thumbnails.Start(s.orgs, s.tools.Files, s.log, slices.Collect(maps.Values(s.orgs.Realms())))
-	s.tools.Thumbnails = thumbnailWorker
+	s.thumbnails = thumbnails.Start(s.orgs, s.tools.Files, s.log)
+	s.orgs.AddDuty(s.thumbnails)
+	s.tools.Thumbnails, s.imported = s.thumbnails, s.thumbnails.CatchUp
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
 		s.eraser.Close()
@@ -365,7 +377,7 @@ func (s *Server) buildTools() error {
 		if s.push.uploader != nil {
 			s.push.uploader.Close()
 		}
-		thumbnailWorker.Close()
+		s.thumbnails.Close()
 		return withShutdownTimeout(s.dispatcher.Close)
 	})
 	return nil
@@ -376,6 +388,7 @@ func (s *Server) buildTools() error {
 func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispatch.Dispatcher {
 	o := dispatch.Options{
 		Server: s.orgs,
+		Site:   s.sites.byID,
 		Log:    s.log,
 		Handlers: map[realm.OutboxJobKind]dispatch.Handler{
 			realm.OutboxEmail: sender,
@@ -444,6 +457,7 @@ func (s *Server) openEndpoints() (err error) {
 		Park:   p,
 		Limits: s.limits,
 		Files:  s.files,
+		WebApp: s.webApp,
 
 		DiskState:    s.space.state,
 		DamagedTexts: s.orgs.DamagedTexts,
@@ -451,7 +465,7 @@ func (s *Server) openEndpoints() (err error) {
 	s.handover.connect(s)
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
-		push: s.push, roomFor: s.space.roomFor,
+		push: s.push, roomFor: s.space.roomFor, imported: s.imported,
 	}
 	if s.closeControl, err = serveControl(s.Data, o, s.log); err != nil {
 		return err
@@ -469,11 +483,7 @@ func (s *Server) startOutbox() {
 	if s.crowded {
 		delay = StartupDelay
 	}
-	sites := map[realm.ID]wire.Site{}
-	for name, id := range s.orgs.Realms() {
-		sites[id] = s.sites.site(name)
-	}
-	s.dispatcher.Begin(delay, sites)
+	s.dispatcher.Start(delay)
 	if s.push.uploader != nil {
 		s.push.uploader.Start()
 	}
@@ -494,6 +504,9 @@ func (s *Server) MailAddr() string { return s.mail.addr() }
 // Crowded reports whether many connections waited when the server started to handle requests. Work that can wait should
 // then wait for StartupDelay.
 func (s *Server) Crowded() bool { return s.crowded }
+
+// AnswerBytes returns how many bytes of memory answers take that are being built or that clients have not received.
+func (s *Server) AnswerBytes() int { return s.http.AnswerBytes() }
 
 // AcceptErrors returns the channel that receives an error when the server cannot accept connections any more.
 func (s *Server) AcceptErrors() <-chan error { return s.acceptErrors }
@@ -531,13 +544,14 @@ func (s *Server) Finish() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	err := s.http.FinishAnswers(ctx)
+	err := errors.Join(s.http.FinishAnswers(ctx), s.closeWebApp())
 	s.log.Info("stopped", "data", s.Data, "handed_over", s.http.Stats().HandedOff)
 	return err
 }
 
 // closeFailedStart closes everything that a failed start has opened.
 func (s *Server) closeFailedStart() (err error) {
+	err = s.closeWebApp()
 	if s.metrics != nil {
 		err = errors.Join(err, s.metrics.Close())
 	}

@@ -76,6 +76,9 @@ type Settings struct {
 	Integrations  string
 	PreviewsAllow string
 
+	WebDir         string
+	WebDirAnyLevel bool
+
 	SMTPHost     string
 	SMTPPort     int
 	SMTPUser     string
@@ -325,7 +328,7 @@ var AllSettings = []Setting{
 	{
 		Name: "answer-memory", Type: Number, Default: "0", Group: groupLimits,
 		Meaning: "MiB of memory for answers that are being built or that clients have not received; one account can " +
-			"use an eighth; 0: an eighth of memory-limit, at most 256",
+			"use an eighth; 0: an eighth of memory-limit, at most 192",
 		field: func(s *Settings) any { return &s.AnswerMemory },
 	},
 	{
@@ -407,6 +410,16 @@ var AllSettings = []Setting{
 		Name: "previews-allow", Type: Text, Group: groupAccess,
 		Meaning: "private networks, comma-separated, whose pages the server is allowed to fetch for link previews",
 		field:   func(s *Settings) any { return &s.PreviewsAllow },
+	},
+	{
+		Name: "web-dir", Type: Text, Group: groupGeneral,
+		Meaning: "directory with an unpacked official release, whose web app is the start page of every organization",
+		field:   func(s *Settings) any { return &s.WebDir },
+	},
+	{
+		Name: "web-dir-any-level", Type: Switch, Default: "false", Group: groupGeneral,
+		Meaning: "serve the web app of web-dir even if this server does not know its feature level; it may not load",
+		field:   func(s *Settings) any { return &s.WebDirAnyLevel },
 	},
 
 	{

@@ -12,11 +12,11 @@ import (
 	"parley/snapshot"
 )
 
-// eraserInterval is the time between two looks for purged messages. Compacting rewrites the rows of an organization, so
+// eraserInterval is the time between two looks for erased texts. Compacting rewrites the rows of an organization, so
 // it happens at most that often.
 const eraserInterval = time.Hour
 
-// textEraser removes the bytes of purged messages from the disk. A deleted key stays in the store's files until they
+// textEraser removes the bytes of purged messages, and of old texts that edit histories lost, from the disk. A deleted key stays in the store's files until they
 // are compacted, and a backup would contain it.
 type textEraser struct {
 	disk      snapshot.Disk
@@ -50,27 +50,32 @@ func (e *textEraser) run() {
 	}
 }
 
-// eraseAll removes the bytes of the purged messages of every organization.
+// eraseAll removes the bytes of the erased texts of every organization.
 func (e *textEraser) eraseAll() {
 	for _, id := range slices.Sorted(maps.Values(e.orgs.Realms())) {
 		if err := e.erase(id); err != nil && e.ctx.Err() == nil {
-			e.log.Error("removing the bytes of purged messages failed", "realm", id, "err", err)
+			e.log.Error("removing the bytes of erased texts failed", "realm", id, "err", err)
 		}
 	}
 }
 
-// erase removes the bytes of one organization's purged messages. It does nothing while more are about to be purged. If
-// it is interrupted, the next call does it again.
+// erase removes the bytes of one organization's erased texts, if that is due.
 func (e *textEraser) erase(id realm.ID) error {
-	var p realm.PurgedTexts
-	done := false
+	var due []realm.ErasedTexts
 	_, err := e.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
-		p, done = v.PurgedTexts()
+		due = v.ErasedTexts()
 		return nil, nil
 	})
-	if err != nil || p.Messages == 0 || !done {
-		return err
+	for _, p := range due {
+		if err == nil {
+			err = e.eraseRow(id, p)
+		}
 	}
+	return err
+}
+
+// eraseRow removes the bytes of the texts of one row. If it is interrupted, the next call does it again.
+func (e *textEraser) eraseRow(id realm.ID, p realm.ErasedTexts) error {
 	// The rows on disk must not contain the messages any more, nor the journal the facts before the purge.
 	rows, _, err := e.disk.Bounds(id)
 	if err == nil && rows < p.Seq {
@@ -85,10 +90,10 @@ func (e *textEraser) erase(id realm.ID) error {
 	if err := e.disk.EraseDeleted(e.ctx, id, p.From, p.To); err != nil {
 		return err
 	}
-	e.log.Info("bytes of purged messages removed", "realm", id, "messages", p.Messages,
+	e.log.Info("bytes of erased texts removed", "realm", id, "messages", p.Messages,
 		"took", time.Since(began).Round(time.Millisecond).String())
 	e.sweepSoon()
-	_, err = execute(e.orgs, id, systemCaller, realm.NoteTextsCompacted{Upto: p.Seq})
+	_, err = execute(e.orgs, id, systemCaller, realm.NoteTextsCompacted{Row: p.Row, Upto: p.Seq})
 	return err
 }
 

@@ -18,6 +18,9 @@ type answerMemory struct {
 	callers map[string]int64 // bytes held by the large answers of each caller
 }
 
+// AnswerBytes returns the memory of all answers that are being built or sent.
+func (s *Server) AnswerBytes() int { return int(s.answerMemory.used.Load()) }
+
 // HoldAnswer counts n more bytes of memory for the answer to the request. They count until the answer is sent, until
 // its connection ends, or until ReleaseAnswer. It may be called several times, in the handler or while the answer is
 // being written.

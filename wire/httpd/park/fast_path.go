@@ -32,6 +32,10 @@ type FastRequest struct {
 	Authorization []byte
 	ContentType   []byte
 	UserAgent     []byte
+	Cookie        []byte
+	CSRFToken     []byte // header X-CSRFToken
+	Origin        []byte
+	Referer       []byte
 	Body          []byte
 	Address       netip.Addr
 
@@ -78,8 +82,8 @@ func (m *Memo) appendRequest(b []byte) ([]byte, bool) {
 }
 
 // maxMemoBytes is the longest request that is remembered, since a connection keeps it as long as it lives. A poll
-// of a program has about 250 bytes, that of a browser behind a proxy 600.
-const maxMemoBytes = 768
+// of a program has about 250 bytes, that of a browser with its cookies 810, behind a proxy 1,100.
+const maxMemoBytes = 1280
 
 // matchNumber returns the bytes of b in the place of the number, or nil if b is not the remembered request.
 func (m *Memo) matchNumber(b []byte) []byte {

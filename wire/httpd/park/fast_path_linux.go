@@ -111,6 +111,7 @@ func (l *loop) tryFastPath(c *eventConn, b []byte) (taken bool) {
 	}
 	l.request = FastRequest{Method: h.method, Target: h.target, Host: h.host, Authorization: h.authorization,
 		ContentType: h.contentType, UserAgent: h.userAgent,
+		Cookie: h.cookie, CSRFToken: h.csrfToken, Origin: h.origin, Referer: h.referer,
 		Body: b[size:], Address: c.ip(), c: c, head: b[:size]}
 	defer l.recoverPanic()
 	taken = true // in case of a panic

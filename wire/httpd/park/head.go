@@ -15,9 +15,10 @@ type head struct {
 	target  []byte
 	encoded bool // Content-Encoding other than identity
 
-	host, authorization    []byte
-	contentType, userAgent []byte
-	fastPath               bool // HTTP/1.1, without Expect, and each header kept here occurs at most once
+	host, authorization                []byte
+	contentType, userAgent             []byte
+	cookie, csrfToken, origin, referer []byte
+	fastPath                           bool // HTTP/1.1, without Expect, and each header kept here occurs at most once
 }
 
 // tokenByte and hostByte are the bytes allowed in a field name (RFC 9110, 5.6.2) and in a Host header.
@@ -59,7 +60,15 @@ func endOfHead(b []byte, from int) (size, next int, ref *refusal) {
 }
 
 // fieldCounts counts the header fields that may occur at most once in a head.
-type fieldCounts struct{ hosts, lengths, codings, expects, authorizations, contentTypes, userAgents int }
+type fieldCounts struct {
+	hosts, lengths, codings, expects, authorizations, contentTypes, userAgents int
+	cookies, csrfTokens, origins, referers                                     int
+}
+
+// mostOfOne returns how often the most frequent of the fields occurs that only the fast path needs to be unique.
+func (n *fieldCounts) mostOfOne() int {
+	return max(n.authorizations, n.contentTypes, n.userAgents, n.cookies, n.csrfTokens, n.origins, n.referers)
+}
 
 // parseHead parses a complete head. Every line in b ends with CRLF.
 func parseHead(b []byte) (h head, ref *refusal) {
@@ -86,7 +95,7 @@ func parseHead(b []byte) (h head, ref *refusal) {
 	if n.hosts > 1 || n.lengths > 1 || n.codings > 1 || n.lengths+n.codings > 1 || n.hosts == 0 && http11 {
 		return h, refuseMalformed
 	}
-	h.fastPath = http11 && n.expects == 0 && max(n.authorizations, n.contentTypes, n.userAgents) <= 1
+	h.fastPath = http11 && n.expects == 0 && n.mostOfOne() <= 1
 	if n.codings == 1 {
 		h.length = -1
 	}
@@ -107,11 +116,28 @@ func (h *head) field(n *fieldCounts, name, value []byte, http11 bool) *refusal {
 				return refuseMalformed
 			}
 		}
-	case len("Expect"):
-		if equalLower(name, "expect") {
+	case len("Expect"): // Cookie and Origin have the same length
+		switch {
+		case equalLower(name, "cookie"):
+			n.cookies++
+			h.cookie = value
+		case equalLower(name, "origin"):
+			n.origins++
+			h.origin = value
+		case equalLower(name, "expect"):
 			if n.expects++; !equalLower(value, "100-continue") {
 				return refuseExpect
 			}
+		}
+	case len("Referer"):
+		if equalLower(name, "referer") {
+			n.referers++
+			h.referer = value
+		}
+	case len("X-CSRFToken"):
+		if equalLower(name, "x-csrftoken") {
+			n.csrfTokens++
+			h.csrfToken = value
 		}
 	case len("Connection"): // User-Agent has the same length
 		if equalLower(name, "connection") {

@@ -623,9 +623,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	defer poisonRequest(ctx)
 	defer func() {
 		if x := recover(); x != nil {
-			s.cfg.Log.Error("BUG: handler panicked", "panic", fmt.Sprint(x), "method", string(ctx.Method()),
-				"path", string(ctx.Path()), "stack", string(debug.Stack()))
-			s.panics.Add(1)
+			s.NotePanic(ctx, x)
 			if r.parked != nil && !r.conn.abandon(r.parked) {
 				return // it was answered, or its client is gone
 			}
@@ -641,6 +639,14 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	if r.stream {
 		s.finishStreamedBody(ctx, r)
 	}
+}
+
+// NotePanic logs and counts the panic of a handler. A handler that recovers from a panic to write an answer of its own
+// calls it from the deferred function, so that the log has the stack.
+func (s *Server) NotePanic(ctx *fasthttp.RequestCtx, x any) {
+	s.cfg.Log.Error("BUG: handler panicked", "panic", fmt.Sprint(x), "method", string(ctx.Method()),
+		"path", string(ctx.Path()), "stack", string(debug.Stack()))
+	s.panics.Add(1)
 }
 
 // handleError answers errors before the handler: refused bodies, slow senders, and connections that broke.

@@ -36,6 +36,8 @@ type Bouncer struct {
 	Dead map[string]bool
 	// Fails makes the next requests to a path below /api/v1/remotes/ fail with status 500.
 	Fails map[string]int
+	// Loses makes the next requests to such a path succeed, but the connection ends before the answer.
+	Loses map[string]int
 	// Limits makes the next requests to such a path fail with status 429.
 	Limits map[string]int
 	// Paid are the organizations with a plan, by UUID. A value other than 0 is the end of the plan in Unix seconds.
@@ -106,6 +108,7 @@ func New() *Bouncer {
 		StrictTokens: true,
 		Dead:         map[string]bool{},
 		Fails:        map[string]int{},
+		Loses:        map[string]int{},
 		Limits:       map[string]int{},
 		Paid:         map[string]int64{},
 		servers:      map[string]*remoteServer{},
@@ -240,7 +243,14 @@ func (b *Bouncer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	b.requests = append(b.requests, Request{path, string(body), r.UserAgent(), status, a})
+	lost := b.Loses[path] > 0
+	if lost {
+		b.Loses[path]--
+	}
 	b.mu.Unlock()
+	if lost {
+		panic(http.ErrAbortHandler)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Basic realm="zulip"`)

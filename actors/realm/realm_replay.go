@@ -1,0 +1,86 @@
+package realm
+
+import (
+	"fmt"
+
+	"parley/actors/realm/ids"
+)
+
+// applied is data that apply leaves for tell of the same fact, because the state that it comes from is gone after the
+// change. It is not part of the fact: a fact is the same for every process that applies it.
+type applied struct {
+	audiences     [][]UserID // as of before the change
+	stars         removedStars
+	files         []string // the files that deleted messages used, or that only one of two texts uses
+	uploads       []removedUploadRef
+	conversations ids.Set // of restored messages
+	channels      ids.Set
+	marks         []ArchivedMarks
+}
+
+// keepForTell returns the data of the fact that is being applied, for apply to fill.
+func (r *Realm) keepForTell() *applied {
+	if r.applied == nil {
+		r.applied = &applied{}
+	}
+	return r.applied
+}
+
+// keptForTell returns the data that apply has left for tell.
+func (r *Realm) keptForTell() applied {
+	if r.applied == nil {
+		return applied{}
+	}
+	return *r.applied
+}
+
+// applyNext gives a fact the next number, applies it, and returns its notices.
+func (r *Realm) applyNext(f Fact) []Notice {
+	r.seq++
+	f.apply(r)
+	r.noteApplied(f)
+	notices := f.tell(r)
+	r.applied = nil
+	return notices
+}
+
+// Replay applies a fact that was read from the journal, at the present clock. It returns the same notices as when the
+// fact was recorded.
+func (r *Realm) Replay(f Fact) Told {
+	notices := r.applyNext(f)
+	return Told{Seq: r.seq, Notices: notices}
+}
+
+// ReplayAt is Replay with the clock reading of the fact's batch. now is 0 for facts from before batches had a clock
+// reading; they are applied at the present clock.
+func (r *Realm) ReplayAt(f Fact, now int64) Told {
+	clock := r.index.clock
+	if now != 0 {
+		r.index.clock = now
+	}
+	t := r.Replay(f)
+	r.index.clock = max(clock, r.index.clock)
+	return t
+}
+
+// Follow applies a batch that another realm with the same state has recorded. facts are the decoded facts of the batch.
+// The result is the notices of each fact that has some: the same as those of the other realm. An error means that
+// nothing was applied.
+func (r *Realm) Follow(b Batch, facts []Fact) ([]Told, error) {
+	switch {
+	case b.Realm != r.id:
+		return nil, fmt.Errorf("a batch of realm %d cannot be applied to realm %d", b.Realm, r.id)
+	case b.After != r.seq:
+		return nil, fmt.Errorf("realm %d is at fact %d; the batch follows fact %d", r.id, r.seq, b.After)
+	case b.Level > Level:
+		return nil, fmt.Errorf("the batch after fact %d of realm %d has the rule level %d, this program has %d: "+
+			"install the version of the other nodes", b.After, r.id, b.Level, Level)
+	}
+	var told []Told
+	for _, f := range facts {
+		if t := r.ReplayAt(f, b.Now); len(t.Notices) > 0 {
+			told = append(told, t)
+		}
+	}
+	return told, nil
+}

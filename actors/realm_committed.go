@@ -1,0 +1,69 @@
+package actors
+
+import "parley/actors/realm"
+
+// Committed is a batch that is on disk, with the events that its facts caused. The committed batches of a realm, in
+// order, are the only source of everything outside the realm that follows its state: sessions, unacked events, search,
+// accounts, the cache of texts, outbox jobs and exports.
+type Committed struct {
+	Batch realm.Batch
+	Facts []realm.Fact
+	Told  []realm.Told // also the ephemeral events of the turn
+}
+
+// feedSearch passes the texts of committed output to the search index, in one step: before an answer or event leaves
+// that depends on them.
+func (a *realmActor) feedSearch(list []pendingOutput) {
+	var texts []realm.TextWrite
+	some := false
+	for i := range list {
+		if c := list[i].committed; c != nil {
+			if texts, some = append(texts, c.Batch.Texts...), true; len(texts) == len(c.Batch.Texts) {
+				texts = c.Batch.Texts // usually there is only one batch with texts
+			}
+		}
+	}
+	if some {
+		a.srv.search.Feed(a.realm.ID(), a.durable, texts)
+	}
+}
+
+// publish passes one committed batch to everything that follows the realm, except to the sessions: they get it together
+// with the answer to the caller. It returns the outbox jobs that the batch adds.
+func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
+	a.publishTexts(c.Batch.Texts)
+	for i, f := range c.Facts {
+		a.srv.Metrics.countArchive(f)
+		if x, ok := f.(realm.CredentialChange); ok {
+			for _, u := range x.Accounts() {
+				a.srv.updateAccount(a.realm, u)
+			}
+		}
+		switch f := f.(type) {
+		case *realm.QueueOpened: // what its shard reported before says nothing about this queue
+			k, n := shardOf(f.Queue.User), c.Batch.After+realm.Seq(i)+1
+			a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
+		case *realm.OutboxJobsAdded:
+			jobs = append(jobs, f)
+		}
+	}
+	for _, t := range c.Told {
+		if !t.Ephemeral {
+			a.keepUnacked(t)
+		}
+	}
+	return jobs
+}
+
+// publishTexts puts new texts into the cache and removes erased ones. Before that a text has only the number of a fact
+// that a crash could take back.
+func (a *realmActor) publishTexts(list []realm.TextWrite) {
+	for _, t := range list {
+		if t.Body != nil {
+			a.srv.texts.put(a.realm.ID(), t.Ref, *t.Body)
+			continue
+		}
+		a.srv.texts.drop(a.realm.ID(), t.Ref)
+		a.srv.damaged.remove(textKey{a.realm.ID(), t.Ref})
+	}
+}

@@ -1,0 +1,185 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"parley/actors/realm"
+)
+
+// appendRefused says that the journal did not store a batch of this owner.
+type appendRefused struct {
+	epoch uint64
+	err   error
+}
+
+// realmReloaded is a realm as it is on disk, for the actor that has lost its ownership.
+type realmReloaded struct {
+	loaded    *loadedRealm
+	claimed   realm.Claimed
+	committed []Committed // the facts that the actor has not published
+	err       error
+}
+
+// errOwnershipLost is the answer to commands and views that depend on facts which were not stored.
+var errOwnershipLost = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
+	"The organization is being moved; try again in a few seconds.")
+
+// reclaimAfter is how soon an actor tries again to become the owner of its realm.
+const reclaimAfter = time.Second
+
+// endOwnership ends the ownership of the realm after the journal refused a batch. The state in memory has facts that
+// the journal does not have. So everything that depends on them is refused, the state is thrown away, and the realm is
+// loaded again. What is outside the realm has committed facts only and stays; see Committed.
+func (a *realmActor) endOwnership(m appendRefused) {
+	if m.epoch != a.epoch || a.reloading {
+		return
+	}
+	a.srv.log.Error("the journal refused a batch: the organization is loaded again", "realm", a.realm.ID(),
+		"seq", uint64(a.durable), "err", m.err)
+	a.srv.Metrics.OwnershipsLost.Add(1)
+	a.reloading = true
+	a.srv.setOwned(a.handle, false)
+	pending := a.pending
+	a.pending = nil
+	for i := range pending {
+		a.refusePending(&pending[i])
+	}
+	a.cancelSnapshot()
+	a.srv.renderer.ForgetRealm(a.realm.ID())
+	a.reload()
+	a.continueClose()
+}
+
+// refusePending answers a turn or view whose facts were not stored.
+func (a *realmActor) refusePending(p *pendingOutput) {
+	p.answer = answer{err: errOwnershipLost}
+	p.told, p.committed, p.jobs = nil, nil, nil
+	a.srv.countRefusal(errOwnershipLost)
+	a.handle.flow.release(p)
+}
+
+// cancelSnapshot ends a snapshot of which nothing is written yet.
+func (a *realmActor) cancelSnapshot() {
+	if a.iterator == nil {
+		return
+	}
+	a.iterator, a.snapshotRows = nil, nil
+	if a.snapshotState == snapshotFreezing {
+		a.snapshotState = snapshotFrozen
+	} else {
+		a.snapshotState = snapshotIdle
+	}
+	for _, done := range a.snapshotWaiters {
+		done <- errOwnershipLost
+	}
+	a.snapshotWaiters = nil
+}
+
+// reload claims and loads the realm in the background. Its result arrives as realmReloaded.
+func (a *realmActor) reload() {
+	id, seen, published := a.realm.ID(), a.epoch, a.durable
+	a.srv.runtime.runInBackground(func() {
+		m := &realmReloaded{}
+		if m.claimed, m.err = a.srv.disk.Claim(id, seen); m.err == nil {
+			m.loaded, m.err = load(a.srv.disk, id, m.claimed.Rows, a.srv.now())
+		}
+		if m.err == nil {
+			m.committed, m.err = a.srv.committedAfter(m.loaded, published)
+		}
+		a.srv.runtime.send(a.handle.pid, m)
+	})
+}
+
+// committedAfter returns the facts of a loaded realm after one that was published, with their texts and events.
+func (srv *Server) committedAfter(l *loadedRealm, published realm.Seq) (list []Committed, err error) {
+	if l.rowsSeq > published {
+		return nil, fmt.Errorf("the rows of realm %d are at fact %d; events were sent up to fact %d",
+			l.realm.ID(), l.rowsSeq, published)
+	}
+	told := map[realm.Seq]realm.Told{}
+	for _, t := range l.told[l.toldFromRows:] {
+		told[t.Seq] = t
+	}
+	err = srv.disk.Tail(l.realm.ID(), published, func(x realm.Record) error {
+		c := Committed{
+			Batch: realm.Batch{Realm: l.realm.ID(), After: x.Seq - 1, Now: x.Now, Level: x.Level},
+			Facts: []realm.Fact{x.Fact},
+		}
+		if c.Batch.Texts, err = srv.textsOf(l.realm.ID(), x.Fact); err != nil {
+			return err
+		}
+		if t, ok := told[x.Seq]; ok {
+			c.Told = []realm.Told{t}
+		}
+		list = append(list, c)
+		return nil
+	})
+	return list, err
+}
+
+// textsOf reads the texts that a fact from the journal has written. A text that was erased since is erased.
+func (srv *Server) textsOf(id realm.ID, f realm.Fact) (list []realm.TextWrite, err error) {
+	if w, ok := f.(realm.TextWriter); ok {
+		for ref := range w.Bodies() {
+			body, found, err := srv.disk.Text(id, ref)
+			switch {
+			case err != nil:
+				return nil, err
+			case found:
+				list = append(list, realm.TextWrite{Ref: ref, Body: &body})
+			default:
+				list = append(list, realm.TextWrite{Ref: ref})
+			}
+		}
+	}
+	if e, ok := f.(realm.TextEraser); ok {
+		for _, ref := range e.Erased() {
+			list = append(list, realm.TextWrite{Ref: ref})
+		}
+	}
+	return list, nil
+}
+
+// handleReloaded continues with the loaded realm. It publishes the facts that are in the journal and were not published,
+// as those of another owner.
+func (a *realmActor) handleReloaded(m *realmReloaded) {
+	switch {
+	case errors.Is(m.err, realm.ErrMoved):
+		a.srv.log.Warn("another process owns the organization", "realm", a.realm.ID(), "err", m.err)
+		a.srv.runtime.after(reclaimAfter, func() { a.srv.runtime.send(a.handle.pid, reclaimRealm{}) })
+		return
+	case m.err != nil:
+		a.srv.fatal(fmt.Errorf("load realm %d again: %w", a.realm.ID(), m.err))
+		return
+	}
+	a.realm, a.epoch, a.rowsSeq = m.loaded.realm, m.claimed.Epoch, m.claimed.Rows
+	a.srv.configureRealm(a.realm)
+	a.realm.SetClock(a.srv.now().Unix())
+	a.reloading = false
+	a.journalBytes = int64(m.claimed.Last-m.claimed.Rows) * replayedBytes
+	a.unacked.storedSeqs = nil
+	for _, t := range m.loaded.told[:m.loaded.toldFromRows] {
+		a.unacked.storedSeqs = append(a.unacked.storedSeqs, t.Seq)
+	}
+	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
+	for i := range m.committed {
+		c := &m.committed[i]
+		a.pending = append(a.pending, pendingOutput{
+			seq: c.Batch.After + 1, told: c.Told, committed: c,
+			markdownConfigSeq: a.realm.MarkdownConfigVersion(), closed: a.realm.Closed(),
+		})
+	}
+	a.srv.log.Info("realm open again", "realm", a.realm.ID(), "facts", uint64(a.realm.Seq()),
+		"published", len(m.committed))
+	a.release(a.realm.Seq())
+	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
+	if a.realm.HasJobs() {
+		a.scheduleContinue()
+	}
+	a.srv.setOwned(a.handle, true)
+}
+
+// reclaimRealm asks an actor that has lost its realm to try again.
+type reclaimRealm struct{}

@@ -1,0 +1,866 @@
+package moving
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"parley/actors/realm"
+	"parley/snapshot/files"
+	"parley/wire"
+	"parley/wire/imports"
+)
+
+// Limits of texts in records, in code points. They are the protocol's.
+const (
+	maxName        = 100
+	maxChannelName = realm.MaxChannelName
+	maxDescription = 1024
+	maxWord        = 100
+	maxPicture     = 64 << 20 // bytes of an avatar or an emoji
+	maxUpload      = 1 << 40  // bytes of a file
+	// maxKeptID is the largest id of a user, channel or group that is kept: rows up to it are found by number.
+	maxKeptID = 1 << 20
+	// firstUserID is the first id that users have; lower ones belong to system bots.
+	firstUserID = 8
+)
+
+// systemBots are the system bots by the names that formats use.
+var systemBots = map[string]realm.UserID{
+	"notification": realm.NotificationBot, "welcome": realm.WelcomeBot, "gateway": realm.EmailGateway,
+}
+
+// begin builds the rows of everything but messages.
+func (x *importer) begin() error {
+	if x.org == nil {
+		return errors.New("the archive has no organization")
+	}
+	x.rowsOut = bufio.NewWriterSize(x.rows, 1<<20)
+	x.addresses = map[string]string{}
+	name := clean(x.org.Name, maxName)
+	if name == "" || realm.CheckOrganizationName(name) != nil {
+		name = x.subdomain
+	}
+	created := x.org.Created
+	if created <= 0 {
+		created = x.began.Unix()
+	}
+	x.build = realm.NewImport(x.id,
+		realm.Founded{StringID: x.subdomain, Name: name, UUID: x.uuid(), At: created}, x.emitRow)
+	for _, step := range []func() error{x.chooseIDs, x.checkAddresses, x.addUsers, x.addGroups, x.addChannels,
+		x.addOrganization, x.addEmoji, x.addSubscriptions, x.addPersonal} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	x.build.Index()
+	x.renderer = &wire.Renderer{}
+	x.nextID = 1
+	return x.describe()
+}
+
+func (x *importer) uuid() string {
+	h := x.random("uuid", 32)
+	return h[:8] + "-" + h[8:12] + "-4" + h[13:16] + "-a" + h[17:20] + "-" + h[20:]
+}
+
+// clean returns a text without unprintable characters and invalid bytes, cut to a number of code points.
+func clean(s string, limit int) string {
+	s = strings.Map(func(c rune) rune {
+		if c == '\n' || c == '\t' {
+			return ' '
+		}
+		if !unicode.IsPrint(c) || c == utf8.RuneError {
+			return -1
+		}
+		return c
+	}, s)
+	return strings.TrimSpace(firstRunes(s, limit))
+}
+
+func firstRunes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// chooseID returns the wanted id if it is free, otherwise the next one.
+func chooseID[T ~int64](used map[T]bool, wanted int64, first T) T {
+	id := T(wanted)
+	if id < first || id >= maxKeptID || used[id] {
+		id = first
+		for used[id] {
+			id++
+		}
+	}
+	used[id] = true
+	return id
+}
+
+// chooseIDs gives every user, group, channel and emoji its id. Wanted ids come first, so that others do not take them.
+func (x *importer) chooseIDs() error {
+	x.userIDs, x.groupIDs = map[string]realm.UserID{}, map[string]realm.GroupID{}
+	x.channelID, x.emojiIDs, x.emojiKeys = map[string]realm.ChannelID{}, map[string]int64{}, map[string]string{}
+	for i, g := range realm.SystemGroups {
+		x.groupIDs[g.Name] = realm.GroupID(i + 1)
+	}
+	var err error
+	x.users = slices.DeleteFunc(x.users, func(u imports.User) bool {
+		if _, twice := x.userIDs[u.Key]; twice {
+			err = errors.Join(err, fmt.Errorf("two users have the id %q", u.Key))
+		}
+		x.userIDs[u.Key] = systemBots[u.System]
+		return u.System != ""
+	})
+	usedUsers := map[realm.UserID]bool{}
+	eachWanted(x.users, func(u *imports.User) int64 { return u.ID }, func(u *imports.User) {
+		x.userIDs[u.Key] = chooseID(usedUsers, u.ID, firstUserID)
+	})
+	usedGroups, firstGroup := map[realm.GroupID]bool{}, realm.GroupID(len(realm.SystemGroups)+1)
+	eachWanted(x.groups, func(g *imports.Group) int64 { return g.ID }, func(g *imports.Group) {
+		if _, twice := x.groupIDs[g.Key]; twice {
+			err = errors.Join(err, fmt.Errorf("two groups have the id %q", g.Key))
+		}
+		x.groupIDs[g.Key] = chooseID(usedGroups, g.ID, firstGroup)
+	})
+	usedChannels := map[realm.ChannelID]bool{}
+	eachWanted(x.channels, func(c *imports.Channel) int64 { return c.ID }, func(c *imports.Channel) {
+		if _, twice := x.channelID[c.Key]; twice {
+			err = errors.Join(err, fmt.Errorf("two channels have the id %q", c.Key))
+		}
+		x.channelID[c.Key] = chooseID(usedChannels, c.ID, 1)
+	})
+	return err
+}
+
+// eachWanted calls fn with the rows that want an id, then with the others.
+func eachWanted[T any](rows []T, wanted func(*T) int64, fn func(*T)) {
+	for _, first := range []bool{true, false} {
+		for i := range rows {
+			if (wanted(&rows[i]) > 0) == first {
+				fn(&rows[i])
+			}
+		}
+	}
+}
+
+// checkAddresses refuses invalid and repeated addresses: an account is taken over by a mail to its address.
+func (x *importer) checkAddresses() error {
+	seen := map[string]bool{}
+	var bad, twice []string
+	for i := range x.users {
+		u := &x.users[i]
+		u.Email = strings.TrimSpace(u.Email)
+		if u.Email == "" {
+			u.Email = fmt.Sprintf("user%d@%s.invalid", x.userIDs[u.Key], strings.Trim("import."+x.subdomain, "."))
+			x.changed("users", "no address in the export: the account has a placeholder address")
+		}
+		switch f := realm.FoldEmail(u.Email); {
+		case !realm.ValidEmail(u.Email):
+			bad = append(bad, u.Email)
+		case seen[f]:
+			twice = append(twice, u.Email)
+		default:
+			seen[f] = true
+		}
+	}
+	if len(bad) > 0 {
+		return fmt.Errorf("invalid email format, fix these addresses and try again: %s", shorten(bad))
+	}
+	if len(twice) > 0 {
+		return fmt.Errorf("several users have the same address, fix these and try again: %s", shorten(twice))
+	}
+	return nil
+}
+
+// maxListed is how many items of a list an error contains.
+const maxListed = 20
+
+func shorten(list []string) string {
+	rest := ""
+	if len(list) > maxListed {
+		rest = fmt.Sprintf(" and %d more", len(list)-maxListed)
+		list = list[:maxListed]
+	}
+	return strings.Join(list, ", ") + rest
+}
+
+func (x *importer) addUsers() error {
+	for i := range x.users {
+		in := &x.users[i]
+		u := &realm.User{ID: x.userIDs[in.Key], Email: in.Email, Name: clean(in.Name, maxName), Role: realm.Role(in.Role),
+			Bot: realm.BotType(in.Bot), BotOwner: x.userIDs[in.BotOwner], Active: in.Active, Deleted: in.Deleted,
+			ImportedStub: in.Stub, Joined: in.Joined, LoggedIn: !in.Stub, Timezone: clean(in.Timezone, 40),
+			Avatar: "J", AvatarVersion: max(in.AvatarVersion, 1), Profile: realm.Profile{}, ProfileHTML: realm.Profile{},
+			Settings: x.settings(realm.UserSettings, in.Settings, "user settings")}
+		if u.Name == "" {
+			u.Name = "User " + u.ID.String()
+		}
+		if !slices.Contains([]realm.Role{realm.Owner, realm.Administrator, realm.Moderator, realm.Member, realm.Guest},
+			u.Role) {
+			u.Role = realm.Member
+			x.changed("users", "unknown role: the account is a member")
+		}
+		if u.Bot < realm.Human || u.Bot > realm.EmbeddedBot {
+			return fmt.Errorf("user %q has the unknown bot type %d", in.Key, in.Bot)
+		}
+		if u.Joined <= 0 {
+			u.Joined = x.began.Unix()
+		}
+		if in.Gravatar {
+			u.Avatar = "G"
+		}
+		if in.Avatar != nil {
+			if err := x.addPicture(in.Avatar, "avatars", (*files.Store).SaveAvatar, func(name string) {
+				u.Avatar, u.AvatarFile = "U", name
+			}); err != nil {
+				return err
+			}
+		}
+		x.build.Put(u)
+		if u.IsBot() {
+			x.addBot(u, in)
+		}
+	}
+	return nil
+}
+
+func (x *importer) addBot(u *realm.User, in *imports.User) {
+	d := &realm.BotDetails{Sending: x.channelID[in.SendTo], Register: x.channelID[in.Register], AllPublic: in.AllPublic}
+	for i, s := range in.Services {
+		d.Services = append(d.Services, realm.Service{Name: clean(s.Name, maxName), URL: s.URL,
+			Interface: max(s.Interface, 1), Token: x.random("service "+in.Key+strconv.Itoa(i), 32)})
+	}
+	x.build.PutOf(u.ID, d)
+}
+
+// settings returns the valid values that differ from the defaults.
+func (x *importer) settings(rules []realm.Setting, values map[string]any, kind string) map[string]any {
+	out := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		i := slices.IndexFunc(rules, func(r realm.Setting) bool { return r.Name == name })
+		if i < 0 {
+			x.Drop(kind, "no such setting: "+name, 1)
+			continue
+		}
+		v, ok := settingValue(rules[i], values[name])
+		switch {
+		case !ok:
+			x.Drop(kind, "invalid value of "+name, 1)
+		case v != rules[i].Default:
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// settingValue returns a value in its stored type.
+func settingValue(r realm.Setting, v any) (any, bool) {
+	switch n := v.(type) {
+	case float64:
+		v = int64(n)
+	case int:
+		v = int64(n)
+	case string:
+		if r.MaxLength > 0 && utf8.RuneCountInString(n) > r.MaxLength || !utf8.ValidString(n) {
+			return nil, false
+		}
+	case nil:
+		return nil, r.Null
+	}
+	if r.Allowed != nil && !slices.Contains(r.Allowed, v) {
+		return nil, false
+	}
+	if r.Default == nil {
+		return v, true
+	}
+	same := fmt.Sprintf("%T", v) == fmt.Sprintf("%T", r.Default)
+	return v, same
+}
+
+// groupValue returns the value of a permission setting with ids; false if it names something that does not exist.
+func (x *importer) groupValue(v imports.GroupValue) (g realm.GroupValue, ok bool) {
+	if v.Group != "" {
+		id, ok := x.groupIDs[v.Group]
+		return realm.GroupValue{Group: id}, ok
+	}
+	for _, u := range v.Members {
+		id, ok := x.userIDs[u]
+		if !ok {
+			return g, false
+		}
+		g.Members = append(g.Members, id)
+	}
+	for _, s := range v.Groups {
+		id, ok := x.groupIDs[s]
+		if !ok {
+			return g, false
+		}
+		g.Subgroups = append(g.Subgroups, id)
+	}
+	slices.Sort(g.Members)
+	slices.Sort(g.Subgroups)
+	g.Members, g.Subgroups = slices.Compact(g.Members), slices.Compact(g.Subgroups)
+	return g, true
+}
+
+// organizationSettings is the kind of the organization's settings in the report.
+const organizationSettings = "organization settings"
+
+func (x *importer) groupValues(
+	rules []realm.GroupSettingRule, values map[string]imports.GroupValue, kind string,
+) realm.GroupValues {
+	out := realm.GroupValues{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		i := slices.IndexFunc(rules, func(r realm.GroupSettingRule) bool { return r.Name == name })
+		if i < 0 {
+			x.Drop(kind, "no such setting: "+name, 1)
+			continue
+		}
+		v, ok := x.groupValue(values[name])
+		switch {
+		case !ok:
+			x.Drop(kind, "its value names a missing user or group: "+name, 1)
+		case v.Group == 0 || v.Group != x.groupIDs[rules[i].Default] || kind != organizationSettings:
+			out[name] = v // an organization has only the values that differ from the defaults
+		}
+	}
+	return out
+}
+
+func (x *importer) addGroups() error {
+	names := map[string]bool{}
+	for _, g := range realm.SystemGroups {
+		names[g.Name] = true
+	}
+	subgroups := map[string][]string{}
+	for i := range x.groups {
+		subgroups[x.groups[i].Key] = x.groups[i].Subgroups
+	}
+	if err := checkCycles(subgroups); err != nil {
+		return err
+	}
+	for i := range x.groups {
+		in := &x.groups[i]
+		v, ok := x.groupValue(imports.GroupValue{Members: in.Members, Groups: in.Subgroups})
+		if !ok {
+			return fmt.Errorf("user group %q names a missing user or group", in.Name)
+		}
+		g := &realm.Group{ID: x.groupIDs[in.Key], Name: x.unique(names, clean(in.Name, maxName), "groups", maxName),
+			Description: clean(in.Description, maxDescription), Created: in.Created, Creator: x.userIDs[in.Creator],
+			Deactivated: in.Deactivated, Members: v.Members, Subgroups: v.Subgroups,
+			Settings: x.groupValues(realm.GroupRules, in.Settings, "group settings")}
+		x.build.Put(g)
+	}
+	return nil
+}
+
+// checkCycles refuses groups that contain themselves.
+func checkCycles(subgroups map[string][]string) error {
+	state := map[string]int{} // 1: being visited, 2: done
+	for _, start := range slices.Sorted(maps.Keys(subgroups)) {
+		type frame struct {
+			key  string
+			next int
+		}
+		stack := []frame{{key: start}}
+		for len(stack) > 0 {
+			f := &stack[len(stack)-1]
+			if f.next == 0 {
+				if state[f.key] == 2 {
+					stack = stack[:len(stack)-1]
+					continue
+				}
+				state[f.key] = 1
+			}
+			list := subgroups[f.key]
+			if f.next == len(list) {
+				state[f.key] = 2
+				stack = stack[:len(stack)-1]
+				continue
+			}
+			child := list[f.next]
+			f.next++
+			switch state[child] {
+			case 1:
+				return fmt.Errorf("user group %q contains itself", child)
+			case 0:
+				stack = append(stack, frame{key: child})
+			}
+		}
+	}
+	return nil
+}
+
+// unique returns a name that no other row of its kind has.
+func (x *importer) unique(names map[string]bool, name, kind string, limit int) string {
+	if name == "" {
+		name = "unnamed"
+	}
+	base := name
+	for n := 2; names[strings.ToLower(name)]; n++ {
+		ending := " (" + strconv.Itoa(n) + ")"
+		name = firstRunes(base, limit-len(ending)) + ending
+	}
+	if name != base {
+		x.changed(kind, "two had the same name: one was renamed")
+	}
+	names[strings.ToLower(name)] = true
+	return name
+}
+
+func (x *importer) addChannels() error {
+	names := map[string]bool{}
+	for i := range x.channels {
+		in := &x.channels[i]
+		name := clean(in.Name, maxChannelName)
+		if name != in.Name {
+			x.changed("channels", "the name was too long or had invalid characters")
+		}
+		c := &realm.Channel{ID: x.channelID[in.Key], Name: x.unique(names, name, "channels", maxChannelName),
+			Description: clean(in.Description, maxDescription), Created: in.Created, Creator: x.userIDs[in.Creator],
+			Private: in.Private, WebPublic: in.WebPublic && !in.Private, History: in.History || !in.Private,
+			Archived: in.Archived, Retention: in.Retention, TopicsPolicy: in.TopicsPolicy, LastActive: in.Created,
+			Default:  in.Default && !in.Private && !in.Archived,
+			Settings: x.groupValues(realm.ChannelRules, in.Settings, "channel settings")}
+		if !slices.Contains([]string{"allow_empty_topic", "disable_empty_topic", "empty_topic_only"}, c.TopicsPolicy) {
+			c.TopicsPolicy = "inherit"
+		}
+		if c.Created <= 0 {
+			c.Created, c.LastActive = x.began.Unix(), x.began.Unix()
+		}
+		if c.Default {
+			x.build.Org().DefaultChannels = append(x.build.Org().DefaultChannels, c.ID)
+		}
+		x.build.Put(c)
+	}
+	slices.Sort(x.build.Org().DefaultChannels)
+	return nil
+}
+
+// channelSettings are the settings whose value is a channel. Formats give the key of the channel.
+var channelSettings = []string{"moderation_request_channel_id", "new_stream_announcements_stream_id",
+	"signup_announcements_stream_id", "zulip_update_announcements_stream_id"}
+
+func (x *importer) addOrganization() error {
+	o, in := x.build.Org(), x.org
+	o.Description = clean(in.Description, maxDescription)
+	for _, name := range channelSettings {
+		if key, ok := in.Settings[name].(string); ok {
+			delete(in.Settings, name)
+			if id := x.channelID[key]; id != 0 {
+				in.Settings[name] = int64(id)
+			}
+		}
+	}
+	o.Settings = x.settings(realm.OrgSettings, in.Settings, organizationSettings)
+	o.GroupSettings = x.groupValues(realm.OrgGroupSettings, in.GroupSettings, organizationSettings)
+	o.UserDefaults = x.settings(realm.UserSettings, in.UserDefaults, "default user settings")
+	used := map[string]map[int64]bool{"domain": {}, "linkifier": {}, "playground": {}, "field": {}}
+	for _, d := range in.Domains {
+		x.build.Put(&realm.Domain{ID: chooseID(used["domain"], d.ID, 1), Name: d.Name, Subdomains: d.Subdomains})
+	}
+	for i, l := range in.Linkifiers {
+		x.build.Put(&realm.Linkifier{ID: chooseID(used["linkifier"], l.ID, 1), Pattern: l.Pattern, Template: l.Template, Order: int64(i)})
+	}
+	for _, p := range in.Playgrounds {
+		x.build.Put(&realm.Playground{ID: chooseID(used["playground"], p.ID, 1), Name: p.Name, Language: p.Language, Template: p.Template})
+	}
+	fields := map[string]realm.ProfileField{}
+	for i, f := range in.ProfileFields {
+		row := realm.ProfileField{ID: chooseID(used["field"], f.ID, 1), Type: realm.FieldType(f.Type), Name: clean(f.Name, 40),
+			Hint: clean(f.Hint, 80), Data: f.Data, Order: i + 1, Summary: f.Summary, Required: f.Required,
+			Editable: f.Editable, Matching: f.Matching}
+		fields[f.Key] = row
+		x.build.Put(&row)
+	}
+	view := x.build.View(x.began.Unix())
+	for i := range x.users {
+		u := view.Find(x.userIDs[x.users[i].Key])
+		for key, value := range x.users[i].Profile {
+			if f, ok := fields[key]; ok {
+				u.Profile[f.ID] = x.profileValue(f, value)
+			} else {
+				x.Drop("profile values", "the field is missing", 1)
+			}
+		}
+	}
+	for _, p := range []struct {
+		file         *imports.File
+		kind         string
+		source, name *string
+		version      *int
+		save         func(*files.Store, io.Reader, int64) (string, error)
+	}{
+		{in.Icon, "icons", &o.IconSource, &o.IconFile, &o.IconVersion, (*files.Store).SaveAvatar},
+		{in.Logo, "logos", &o.LogoSource, &o.LogoFile, &o.LogoVersion, (*files.Store).SaveLogo},
+		{in.NightLogo, "logos", &o.NightLogoSource, &o.NightLogoFile, &o.NightLogoVersion, (*files.Store).SaveLogo},
+	} {
+		if p.file == nil {
+			continue
+		}
+		if err := x.addPicture(p.file, p.kind, p.save, func(name string) {
+			*p.source, *p.name = "U", name
+			*p.version++
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// profileValue returns a value of a custom profile field as it is stored. A value of a field of users is a list of keys
+// of users, separated by commas.
+func (x *importer) profileValue(f realm.ProfileField, value string) string {
+	if f.Type != realm.UserField {
+		return strings.ReplaceAll(strings.ToValidUTF8(value, ""), "\x00", "")
+	}
+	var list []string
+	for _, key := range strings.Split(value, ",") {
+		if id := x.userIDs[key]; id != 0 {
+			list = append(list, id.String())
+		}
+	}
+	return "[" + strings.Join(list, ",") + "]"
+}
+
+// addPicture stores a picture. A missing or invalid one is dropped.
+func (x *importer) addPicture(
+	f *imports.File, kind string, save func(*files.Store, io.Reader, int64) (string, error), set func(name string),
+) error {
+	if x.o.DryRun {
+		return nil
+	}
+	address := kind + " " + f.Path
+	saved, known, err := x.fromLog(address)
+	if err != nil {
+		return err
+	}
+	if !known {
+		r, err := x.source.Open(f.Path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) {
+			saved.Missing = true
+		} else if err != nil {
+			return err
+		} else {
+			x.beforeWrite()
+			saved.Hash, err = save(x.to.Files, r, maxPicture)
+			r.Close()
+			if err != nil && !isBadFile(err) {
+				return err
+			}
+			saved.Missing = err != nil
+			if err == nil {
+				x.pins = append(x.pins, saved.Hash)
+			}
+		}
+		x.log.add(&logRecord{Address: address, File: saved})
+	}
+	if saved.Missing {
+		x.Drop(kind, "the file is missing or cannot be used", 1)
+		return nil
+	}
+	set(saved.Hash)
+	return nil
+}
+
+// isBadFile reports whether an error is the file's fault.
+func isBadFile(err error) bool {
+	return errors.Is(err, files.ErrNoImage) || errors.Is(err, files.ErrPixels) || errors.Is(err, files.ErrTooLarge)
+}
+
+// fromLog returns the next file of the log of an interrupted import. It must be the same as the one that is asked for.
+func (x *importer) fromLog(address string) (savedFile, bool, error) {
+	r, ok, err := x.log.next()
+	if err == nil && ok && r.Address != address {
+		err = errors.New("the archive has changed since the import was interrupted: drop it with --restart")
+	}
+	return r.File, ok, err
+}
+
+// saveFile stores the content of a file; known says that an earlier run has stored it.
+func (x *importer) saveFile(f *imports.File, address string) (saved savedFile, err error) {
+	saved, known, err := x.fromLog(address)
+	if err != nil || known {
+		return saved, err
+	}
+	r, err := x.source.Open(f.Path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotRegular) || errors.Is(err, fs.ErrInvalid) {
+		saved.Missing = true
+		x.log.add(&logRecord{Address: address, File: saved})
+		return saved, nil
+	}
+	if err != nil {
+		return saved, err
+	}
+	defer r.Close()
+	if x.o.DryRun {
+		return savedFile{Hash: "00", Size: f.Size}, nil
+	}
+	x.beforeWrite()
+	s, err := x.to.Files.Save(strconv.Itoa(int(x.id)), r, maxUpload)
+	if err != nil {
+		return saved, err
+	}
+	x.pins = append(x.pins, s.Hash)
+	saved = savedFile{Hash: s.Hash, Size: s.Size, Type: s.Type, Width: s.Width, Height: s.Height, Animated: s.Animated}
+	x.log.add(&logRecord{Address: address, File: saved})
+	return saved, nil
+}
+
+func (x *importer) addEmoji() error {
+	owner := realm.UserID(0)
+	for i := range x.users {
+		if u := &x.users[i]; u.Role == imports.Owner && u.Active && u.Bot == 0 && owner == 0 {
+			owner = x.userIDs[u.Key]
+		}
+	}
+	used := map[int64]bool{}
+	for i := range x.emoji {
+		in := &x.emoji[i]
+		if _, twice := x.emojiIDs[in.Key]; twice {
+			return fmt.Errorf("two emoji have the id %q", in.Key)
+		}
+		name := realm.EmojiName(strings.ToLower(in.Name))
+		valid := strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") == "" && name != "" && len(name) <= 100
+		if _, twice := x.emojiKeys[name]; !valid || twice && !in.Deactivated {
+			x.Drop("emoji", "the name is invalid or used twice", 1)
+			continue
+		}
+		saved, err := x.saveFile(&in.Image, "emoji "+in.Key)
+		if err != nil {
+			return err
+		}
+		if saved.Missing || !strings.HasPrefix(saved.Type, "image/") && !x.o.DryRun {
+			x.Drop("emoji", "the image is missing or no image", 1)
+			continue
+		}
+		e := &realm.CustomEmoji{ID: chooseID(used, in.ID, 1), Name: name, Author: x.userIDs[in.Author],
+			Hash: saved.Hash, Kind: saved.Type, Animated: in.Animated || saved.Animated, Deactivated: in.Deactivated}
+		if e.Author == 0 {
+			e.Author = owner
+		}
+		x.emojiIDs[in.Key] = e.ID
+		if !in.Deactivated {
+			x.emojiKeys[name] = in.Key
+		}
+		x.report.Emoji++
+		x.build.Put(e)
+	}
+	return nil
+}
+
+func (x *importer) addSubscriptions() error {
+	type pair struct {
+		user    realm.UserID
+		channel realm.ChannelID
+	}
+	seen := map[pair]bool{}
+	for i := range x.subscriptions {
+		in := &x.subscriptions[i]
+		p := pair{x.userIDs[in.User], x.channelID[in.Channel]}
+		switch {
+		case p.user < firstUserID || p.channel == 0:
+			x.Drop("subscriptions", "the user or the channel is missing", 1)
+			continue
+		case seen[p]:
+			x.Drop("subscriptions", "the same subscription again", 1)
+			continue
+		}
+		seen[p] = true
+		x.report.Subscriptions++
+		x.build.Subscribe(p.user, realm.Subscription{Channel: p.channel, Active: in.Active, Color: color(in.Color),
+			Muted: in.Muted, Pinned: in.Pinned, Desktop: in.Desktop, Audible: in.Audible, Push: in.Push, Email: in.Email,
+			Wildcard: in.Wildcard}, in.Active && !x.org.OwnMarks)
+	}
+	x.subscriptions = nil
+	return nil
+}
+
+// color returns a color, or "" if it is invalid.
+func color(c string) string {
+	if len(c) != 7 || c[0] != '#' || strings.Trim(strings.ToLower(c[1:]), "0123456789abcdef") != "" {
+		return ""
+	}
+	return strings.ToLower(c)
+}
+
+// addPersonal adds the records that belong to one user, except scheduled messages: describe adds these.
+func (x *importer) addPersonal() error {
+	policies := map[realm.UserID]*realm.TopicPolicies{}
+	muted := map[realm.UserID]*realm.MutedUsers{}
+	words := map[realm.UserID]*realm.AlertWords{}
+	seen := map[realm.UserID]*realm.Onboarding{}
+	snippets := int64(0)
+	for _, r := range x.personal {
+		ok := true
+		switch v := r.(type) {
+		case *imports.TopicPolicy:
+			u, c := x.userIDs[v.User], x.channelID[v.Channel]
+			if ok = u >= firstUserID && c != 0 && v.Policy >= 1 && v.Policy <= 3; ok {
+				l := open(policies, u)
+				topic := x.topic(v.Topic)
+				l.List = slices.DeleteFunc(l.List, func(p realm.TopicPolicy) bool {
+					return p.Channel == c && strings.EqualFold(p.Topic, topic)
+				})
+				l.List = append(l.List, realm.TopicPolicy{Channel: c, Topic: topic, Policy: v.Policy, Since: v.Since})
+			}
+		case *imports.MutedUser:
+			u, m := x.userIDs[v.User], x.userIDs[v.Muted]
+			if ok = u >= firstUserID && m >= firstUserID; ok {
+				open(muted, u).List = append(open(muted, u).List, realm.MutedUser{User: m, Since: v.Since})
+			}
+		case *imports.AlertWord:
+			u, word := x.userIDs[v.User], clean(v.Word, maxWord)
+			if ok = u >= firstUserID && word != ""; ok {
+				open(words, u).List = append(open(words, u).List, word)
+			}
+		case *imports.Onboarding:
+			u := x.userIDs[v.User]
+			if ok = u >= firstUserID && slices.Contains(realm.OnboardingSteps, v.Step); ok {
+				open(seen, u).Seen = append(open(seen, u).Seen, v.Step)
+			}
+		case *imports.Status:
+			u := x.userIDs[v.User]
+			if ok = u >= firstUserID; ok {
+				s := &realm.UserStatus{Text: clean(v.Text, 60)}
+				if e, found := x.reaction(imports.Reaction{Name: v.EmojiName, Code: v.EmojiCode, Type: v.EmojiType}); found {
+					s.EmojiName, s.EmojiCode, s.EmojiType = e.Name, e.Code, e.Type
+				}
+				x.build.PutOf(u, s)
+			}
+		case *imports.Snippet:
+			u := x.userIDs[v.User]
+			if ok = u >= firstUserID; ok {
+				snippets++
+				x.build.Put(&realm.Snippet{ID: snippets, User: u, Title: clean(v.Title, 60), Content: x.text(v.Content),
+					Created: v.Created})
+			}
+		}
+		if !ok {
+			x.Drop(kindOf(r), "it names something that is missing or invalid", 1)
+		}
+	}
+	for u, l := range policies {
+		x.build.PutOf(u, l)
+	}
+	for u, l := range muted {
+		x.build.PutOf(u, l)
+	}
+	for u, l := range words {
+		slices.Sort(l.List)
+		l.List = slices.Compact(l.List)
+		x.build.PutOf(u, l)
+	}
+	for u, l := range seen {
+		x.build.PutOf(u, l)
+	}
+	return nil
+}
+
+func open[V any](m map[realm.UserID]*V, u realm.UserID) *V {
+	if m[u] == nil {
+		m[u] = new(V)
+	}
+	return m[u]
+}
+
+// kindOf returns the name of a record's kind in the report.
+func kindOf(r imports.Record) string {
+	switch r.(type) {
+	case *imports.TopicPolicy:
+		return "topic policies"
+	case *imports.MutedUser:
+		return "muted users"
+	case *imports.AlertWord:
+		return "alert words"
+	case *imports.Onboarding:
+		return "onboarding steps"
+	case *imports.Status:
+		return "statuses"
+	case *imports.Snippet:
+		return "snippets"
+	}
+	return "others"
+}
+
+// describe renders the descriptions, profile values and scheduled messages, once everything can be found by name.
+func (x *importer) describe() error {
+	v := x.build.View(x.began.Unix())
+	o := x.build.Org()
+	o.DescriptionHTML = x.renderer.RenderDescription(o.Description, v, x.site)
+	for _, id := range x.channelID {
+		c := v.FindChannel(id)
+		c.DescriptionHTML = x.renderer.RenderDescription(c.Description, v, x.site)
+	}
+	rendered := map[int64]bool{}
+	for _, f := range v.ProfileFields() {
+		rendered[f.ID] = f.Type == realm.ShortText || f.Type == realm.LongText
+	}
+	for _, id := range x.userIDs {
+		u := v.Find(id)
+		for field, value := range u.Profile {
+			if rendered[field] {
+				u.ProfileHTML[field] = x.renderer.RenderDescription(value, v, x.site)
+			}
+		}
+	}
+	n := int64(0)
+	for _, r := range x.personal {
+		if s, ok := r.(*imports.Scheduled); ok {
+			added, err := x.addScheduled(s, v, n+1)
+			if err != nil {
+				return err
+			}
+			if added {
+				n++
+			}
+		}
+	}
+	x.personal = nil
+	return nil
+}
+
+// addScheduled adds a scheduled message under an id, and its files. It returns false if the message is dropped.
+func (x *importer) addScheduled(s *imports.Scheduled, v realm.View, id int64) (bool, error) {
+	row := &realm.ScheduledMessage{ID: id, User: x.userIDs[s.Sender], Channel: x.channelID[s.Channel], At: s.At,
+		Client: x.clientName(s.Client)}
+	people, ok := x.people(s.People, row.User)
+	if row.User < firstUserID || s.Channel != "" && row.Channel == 0 || s.Channel == "" && !ok {
+		x.Drop("scheduled messages", "it names something that is missing or invalid", 1)
+		return false, nil
+	}
+	if row.Channel != 0 {
+		row.Topic = x.topic(s.Topic)
+	} else {
+		row.People = people
+	}
+	j := &job{in: imports.Message{Text: s.Text, Files: s.Files, At: x.began.Unix()}}
+	j.out.Sender = row.User
+	if err := x.files(j); err != nil {
+		return false, err
+	}
+	body, content, err := x.renderer.RenderImported(j.in.Text, v, x.site, row.User)
+	if err != nil {
+		x.Drop("scheduled messages", "the text cannot be rendered", 1)
+		return false, nil
+	}
+	row.Body, row.Content = body, content
+	x.build.Put(row)
+	return true, nil
+}

@@ -1,0 +1,38 @@
+package moving
+
+import "strings"
+
+// contextBytes is how far before a difference its element is looked for.
+const contextBytes = 400
+
+// difference returns the kind of the first difference of two HTML texts: the element of the exported one, with its
+// class; "" if they are equal.
+func difference(exported, rendered string) string {
+	if exported == rendered {
+		return ""
+	}
+	n := 0
+	for n < len(exported) && n < len(rendered) && exported[n] == rendered[n] {
+		n++
+	}
+	start := strings.LastIndexByte(exported[max(0, n-contextBytes):n], '<')
+	if start < 0 {
+		return "text"
+	}
+	tag := exported[max(0, n-contextBytes)+start:]
+	if end := strings.IndexByte(tag, '>'); end >= 0 {
+		tag = tag[:end]
+	}
+	name, rest, _ := strings.Cut(strings.TrimPrefix(tag, "<"), " ")
+	if len(name) > 20 {
+		return "text"
+	}
+	if _, class, ok := strings.Cut(rest, `class="`); ok {
+		class, _, _ = strings.Cut(class, `"`)
+		class, _, _ = strings.Cut(class, " ")
+		if len(class) <= 40 {
+			name += "." + class
+		}
+	}
+	return name
+}

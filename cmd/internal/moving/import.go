@@ -1,0 +1,336 @@
+package moving
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"parley/actors/realm"
+	"parley/snapshot"
+	"parley/snapshot/files"
+	"parley/wire/imports"
+	"parley/wire/imports/zulip"
+)
+
+// formats are the formats that can be imported, by their names on the command line.
+var formats = map[string]func(fs.FS, imports.Options) ([]imports.Source, error){
+	"zulip": zulip.Open,
+}
+
+// Formats returns the names of the formats.
+func Formats() []string { return []string{"zulip", "slack", "mattermost", "rocketchat"} }
+
+// DefaultMemory is the default of Options.Memory, in bytes.
+const DefaultMemory = 256 << 20
+
+// Options describe one import.
+type Options struct {
+	Format, File string
+	Realm        string // subdomain
+	Team         string
+	Threads      bool
+	Token        string
+	Files        string // folder of downloaded files; "": none
+	Memory       int64  // bytes; 0: DefaultMemory
+	DryRun       bool
+	Restart      bool // drop what an interrupted import has stored
+
+	Dir    string // data directory
+	Secret []byte
+	Site   func(subdomain string) realm.Site
+	Now    func() time.Time
+	// Progress is called now and then. It may be nil.
+	Progress func(Progress)
+
+	writes func() // called before each write, by tests
+}
+
+// Progress is how far an import is.
+type Progress struct {
+	Organization string `json:"organization"`
+	Step         string `json:"step"`
+	Done         int64  `json:"done"`
+	Total        int64  `json:"total"` // 0: unknown
+	Left         int64  `json:"seconds_left"`
+}
+
+// Target is the place that an organization is imported into.
+type Target struct {
+	Disk  snapshot.Disk
+	Files *files.Store
+	// Reserve returns the number for an organization with a subdomain, or an error if the subdomain is in use. wanted is
+	// the number that an interrupted import has used; 0: none.
+	Reserve func(subdomain string, wanted realm.ID) (realm.ID, error)
+	// Serve makes an imported organization visible to users. nil: nothing is served.
+	Serve func(subdomain string, id realm.ID) error
+}
+
+// workState is the file that names an interrupted import.
+type workState struct {
+	Format   string
+	File     string
+	Size     int64
+	Modified int64
+	Options  string
+	Realm    realm.ID
+}
+
+// Run imports the organizations of an archive, one after the other. It returns the reports of those that are complete.
+func Run(ctx context.Context, o Options, to Target) (reports []*Report, err error) {
+	if o.Memory == 0 {
+		o.Memory = DefaultMemory
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	open := formats[o.Format]
+	if open == nil {
+		return nil, fmt.Errorf("the format must be zulip, slack, mattermost or rocketchat, not %q", o.Format)
+	}
+	work := filepath.Join(o.Dir, "imports", workName(o))
+	if o.DryRun {
+		if work, err = os.MkdirTemp("", "parley-import-"); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(work)
+	}
+	if o.Restart {
+		if err := os.RemoveAll(work); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		return nil, err
+	}
+	defer func() {
+		// A parser that meets an unforeseen archive must not end a running server.
+		if p := recover(); p != nil {
+			err = fmt.Errorf("import %s: the archive cannot be read: %v", o.File, p)
+		}
+	}()
+	a, err := OpenArchive(o.File, work)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close()
+	sources, err := open(a, o.formatOptions(a.Main, work))
+	if err != nil {
+		return nil, fmt.Errorf("import %s: %w", o.File, err)
+	}
+	for _, s := range sources {
+		name := o.Realm
+		if s.Suffix() != "" {
+			name = joinSubdomain(o.Realm, s.Suffix())
+		}
+		r, stored, err := runOne(ctx, o, to, s, name, filepath.Join(work, "org-"+name))
+		if err != nil {
+			if !stored { // a refused archive leaves nothing
+				err = errors.Join(err, os.RemoveAll(work))
+			}
+			return reports, fmt.Errorf("import %s: %w", o.File, err)
+		}
+		reports = append(reports, r)
+	}
+	return reports, os.RemoveAll(work)
+}
+
+// workName returns the name of the folder of an import: the same for the same command.
+func workName(o Options) string {
+	h := sha256.Sum256([]byte(o.Format + "\x00" + o.Realm))
+	return hex.EncodeToString(h[:8])
+}
+
+// joinSubdomain returns the subdomain of one of several organizations of an archive.
+func joinSubdomain(name, suffix string) string {
+	var b []byte
+	for _, c := range []byte(suffix) {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
+			b = append(b, c)
+		case c >= 'A' && c <= 'Z':
+			b = append(b, c+'a'-'A')
+		default:
+			b = append(b, '-')
+		}
+	}
+	return name + "-" + string(b)
+}
+
+func (o Options) formatOptions(main, work string) imports.Options {
+	f := imports.Options{Team: o.Team, Threads: o.Threads, Token: o.Token, Main: main,
+		Sorter: func() imports.Sorter { return newSorter(work, o.Memory/8) }}
+	if o.Files != "" {
+		f.FilesIn = func(name string) (io.ReadCloser, error) {
+			root, err := os.OpenRoot(o.Files)
+			if err != nil {
+				return nil, err
+			}
+			defer root.Close()
+			return regularFiles{root.FS()}.Open(name)
+		}
+	}
+	return f
+}
+
+// runOne imports one organization. stored says that texts are on disk, so that the import can be continued after an
+// error.
+func runOne(
+	ctx context.Context, o Options, to Target, s imports.Source, name, work string,
+) (_ *Report, stored bool, err error) {
+	x := &importer{ctx: ctx, o: o, to: to, source: s, subdomain: name, work: work, began: o.Now(), writes: o.writes}
+	defer x.close()
+	if err := x.open(); err != nil {
+		return nil, x.report != nil && x.report.Resumed, err
+	}
+	if x.finished {
+		return x.report, true, x.serve()
+	}
+	for _, step := range []func() error{func() error { return s.Read(x) }, x.begin, x.importMessages} {
+		if err := step(); err != nil {
+			return nil, x.report.Resumed || x.nextID > 1, err
+		}
+	}
+	x.finishReport()
+	if o.DryRun {
+		return x.report, false, nil
+	}
+	if err := x.commit(); err != nil {
+		return nil, true, err
+	}
+	return x.report, true, x.serve()
+}
+
+const (
+	stateFile  = "state.json"
+	reportFile = "report.json"
+	logFile    = "log"
+	rowsFile   = "rows"
+)
+
+// open prepares the folder and the number of the organization. It continues an interrupted import of the same file.
+func (x *importer) open() error {
+	if err := os.MkdirAll(x.work, 0o700); err != nil {
+		return err
+	}
+	x.counts = newCounter()
+	x.report = &Report{Organization: x.subdomain, DryRun: x.o.DryRun, PerChannel: map[string]int{},
+		PerAuthor: map[string]int{}, PerThread: map[string]int{}, PerEmoji: map[string]int{}, PerFile: map[string]int{}}
+	x.messages = newSorter(x.work, x.o.Memory/3)
+	if x.o.DryRun {
+		x.id = 1
+		return x.openWork()
+	}
+	info, err := os.Stat(x.o.File)
+	if err != nil {
+		return err
+	}
+	state := workState{Format: x.o.Format, File: x.o.File, Size: info.Size(), Modified: info.ModTime().UnixNano(),
+		Options: fmt.Sprint(x.o.Team, x.o.Threads, x.o.Files)}
+	var old workState
+	data, err := os.ReadFile(filepath.Join(x.work, stateFile))
+	if err == nil {
+		err = json.Unmarshal(data, &old)
+		state.Realm = old.Realm
+		if err == nil && state != old {
+			return fmt.Errorf("an import of %s into %q was interrupted; run it again, or drop it with --restart",
+				old.File, x.subdomain)
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if state.Realm != 0 {
+		if _, last, err := x.to.Disk.Bounds(state.Realm); err == nil && last != 0 {
+			return x.openFinished(state.Realm)
+		}
+	}
+	if x.id, err = x.to.Reserve(x.subdomain, state.Realm); err != nil {
+		return err
+	}
+	x.report.Resumed = x.id == state.Realm
+	claimed, err := x.to.Disk.Claim(x.id, realm.AnyEpoch)
+	if err != nil {
+		return err
+	}
+	x.epoch = claimed.Epoch
+	if !x.report.Resumed {
+		if err := x.to.Disk.ClearEmptyRealm(uint32(x.id)); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(filepath.Join(x.work, logFile)); err != nil {
+			return err
+		}
+	}
+	state.Realm = x.id
+	if data, err = json.Marshal(state); err != nil {
+		return err
+	}
+	if err := writeSynced(filepath.Join(x.work, stateFile), data); err != nil {
+		return err
+	}
+	return x.openWork()
+}
+
+// openFinished takes over an import whose rows are on disk.
+func (x *importer) openFinished(id realm.ID) error {
+	x.id, x.finished = id, true
+	data, err := os.ReadFile(filepath.Join(x.work, reportFile))
+	if err != nil {
+		return err
+	}
+	x.report = &Report{}
+	return json.Unmarshal(data, x.report)
+}
+
+func (x *importer) openWork() (err error) {
+	x.site = x.o.Site(x.subdomain)
+	if x.rows, err = os.Create(filepath.Join(x.work, rowsFile)); err != nil {
+		return err
+	}
+	if x.log, err = openLog(filepath.Join(x.work, logFile)); err != nil {
+		return err
+	}
+	if !x.o.DryRun {
+		x.addText, x.flushTexts = x.to.Disk.TextWriter(x.id, x.epoch)
+	}
+	return nil
+}
+
+// serve makes the organization visible, unless the process that imported it before has done so.
+func (x *importer) serve() error {
+	if x.to.Serve == nil {
+		return nil
+	}
+	return x.to.Serve(x.subdomain, x.id)
+}
+
+// writeSynced writes a file that is complete or does not exist.
+func writeSynced(file string, data []byte) error {
+	f, err := os.Create(file + ".new")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
+// random returns characters that cannot be guessed without the server's secret, and that are the same for the same
+// import.
+func (x *importer) random(what string, length int) string {
+	h := hmac.New(sha256.New, x.o.Secret)
+	h.Write([]byte("import " + strconv.Itoa(int(x.id)) + " " + x.subdomain + " " + what))
+	return hex.EncodeToString(h.Sum(nil))[:length]
+}

@@ -1,0 +1,450 @@
+package moving
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"parley/actors/realm"
+	"parley/wire/imports"
+	"parley/wire/markdown/emoji"
+)
+
+const (
+	// batchSize is how many messages are rendered together.
+	batchSize = 512
+	// flushMessages is after how many messages their texts are made durable.
+	flushMessages = 4096
+	truncated     = "\n[message truncated]"
+)
+
+// job is a message on its way: read, rendered, added.
+type job struct {
+	in       imports.Message
+	out      realm.ImportedMessage
+	versions []realm.Body // of the text, oldest first; the last one is the present one
+	edits    []string     // the texts before each edit, oldest first
+	stored   bool         // by an earlier run
+	differs  string
+	compared bool
+	err      error
+}
+
+// importMessages renders and adds all messages in their order.
+func (x *importer) importMessages() error {
+	var batch []*job
+	var lastOrder int64
+	same := map[string]bool{} // keys of the messages with this order
+	total, done := int64(x.arrival), int64(0)
+	err := x.messages.Sorted(func(_, item []byte) error {
+		if err := x.ctx.Err(); err != nil {
+			return err
+		}
+		d := decoder{b: item}
+		j := &job{in: d.message()}
+		if d.err != nil {
+			return d.err
+		}
+		if done++; done%batchSize == 0 {
+			x.progress("messages", done, total)
+		}
+		if j.in.Order != lastOrder {
+			clear(same)
+			lastOrder = j.in.Order
+		}
+		if same[j.in.Key] {
+			x.Drop("messages", "a second message with the same id", 1)
+			return nil
+		}
+		same[j.in.Key] = true
+		if !x.prepare(j) {
+			return nil
+		}
+		if batch = append(batch, j); len(batch) < batchSize {
+			return nil
+		}
+		err := x.addBatch(batch)
+		batch = batch[:0]
+		return err
+	})
+	if err == nil {
+		err = x.addBatch(batch)
+	}
+	if err == nil {
+		err = x.flush()
+	}
+	return err
+}
+
+// prepare resolves the references of a message. It reports whether the message can be imported.
+func (x *importer) prepare(j *job) bool {
+	in, out := &j.in, &j.out
+	var known bool
+	if out.Sender, known = x.userIDs[in.Sender]; !known || out.Sender == 0 {
+		x.Drop("messages", "the sender is missing", 1)
+		return false
+	}
+	if in.Channel != "" {
+		if out.Channel = x.channelID[in.Channel]; out.Channel == 0 {
+			x.Drop("messages", "the channel is missing", 1)
+			return false
+		}
+		out.Topic = x.topic(in.Topic)
+	} else if out.People, known = x.people(in.People, out.Sender); !known {
+		x.Drop("messages", "a participant is missing", 1)
+		return false
+	}
+	out.At = in.At
+	if out.At < 0 || out.At > 1<<32-1 {
+		x.Drop("messages", "the time is impossible", 1)
+		return false
+	}
+	out.Client, out.OwnMarks, out.SenderReceives = x.clientName(in.Client), x.org.OwnMarks, !x.org.OwnMarks
+	x.history(j)
+	x.reactions(j)
+	for _, s := range in.Submessages {
+		if id := x.userIDs[s.Sender]; id != 0 {
+			out.Extra.Submessages = append(out.Extra.Submessages,
+				realm.Submessage{Sender: id, Type: s.Type, Content: s.Content})
+		}
+	}
+	for _, m := range in.Marks {
+		u := x.userIDs[m.User]
+		if u < firstUserID {
+			x.Drop("flags", "the user is missing or a system bot", 1)
+			continue
+		}
+		is := func(flag int) bool { return m.Flags&flag != 0 }
+		out.Marks = append(out.Marks, realm.ImportedMark{User: u, Read: is(imports.Read), Starred: is(imports.Starred),
+			Collapsed: is(imports.Collapsed), Historical: is(imports.Historical), Mentioned: is(imports.Mentioned),
+			ChannelWildcard: is(imports.ChannelWildcard), TopicWildcard: is(imports.TopicWildcard),
+			Group: is(imports.GroupMentioned), AlertBit: is(imports.Alert)})
+		if is(imports.Starred) {
+			x.report.Starred++
+		}
+		if !is(imports.Read) {
+			x.report.Unread++
+		}
+	}
+	return true
+}
+
+// people returns the participants of a direct message, ascending, with the sender.
+func (x *importer) people(keys []string, sender realm.UserID) ([]realm.UserID, bool) {
+	list := []realm.UserID{sender}
+	for _, key := range keys {
+		id, known := x.userIDs[key]
+		if !known || id == 0 {
+			return nil, false
+		}
+		list = append(list, id)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), true
+}
+
+// topic returns a topic in its stored form.
+func (x *importer) topic(name string) string {
+	t, err := realm.NormalizeTopic(name)
+	if err != nil {
+		x.changed("topics", "invalid characters were removed")
+		if t, err = realm.NormalizeTopic(clean(name, realm.MaxTopic)); err != nil {
+			t = ""
+		}
+	}
+	return t
+}
+
+// text returns a message text in its stored form. Unlike a sent message it is not trimmed, and may be empty.
+func (x *importer) text(s string) string {
+	if strings.IndexByte(s, 0) >= 0 {
+		s = strings.ReplaceAll(s, "\x00", "")
+		x.changed("messages", "NUL bytes were removed")
+	}
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+		x.changed("messages", "invalid UTF-8 was replaced")
+	}
+	if len(s) > realm.MaxMessage && utf8.RuneCountInString(s) > realm.MaxMessage {
+		s = firstRunes(s, realm.MaxMessage-len(truncated)) + truncated
+		x.changed("messages", "the text was cut at the limit")
+	}
+	return s
+}
+
+// clientName returns the name of the client program of a message.
+func (x *importer) clientName(name string) string {
+	if name = clean(name, 30); name == "" {
+		name = x.org.Product
+	}
+	return name
+}
+
+// history converts the edit history: from the newest edit first to the oldest first, with numbered versions.
+func (x *importer) history(j *job) {
+	in, e := &j.in, &j.out.Extra
+	e.Edited, e.Moved = in.Edited, in.Moved
+	if in.SentTo != "" && in.SentTo != in.Channel {
+		e.SentTo = x.channelID[in.SentTo]
+	}
+	for i := len(in.History) - 1; i >= 0; i-- {
+		r := &in.History[i]
+		v := realm.Revision{User: x.userIDs[r.User], At: r.At, TopicBefore: r.TopicBefore, TopicAfter: r.TopicAfter,
+			ChannelBefore: x.channelID[r.ChannelBefore], ChannelAfter: x.channelID[r.ChannelAfter]}
+		if r.Content && e.Version < 1<<16-2 {
+			v.Content, v.Version = true, e.Version
+			e.Version++
+			j.edits = append(j.edits, x.text(r.Text))
+		}
+		e.History = append(e.History, v)
+	}
+}
+
+// reactions converts the reactions of a message. A user has each emoji at most once.
+func (x *importer) reactions(j *job) {
+	for _, in := range j.in.Reactions {
+		u, known := x.userIDs[in.User]
+		if !known || u == 0 {
+			x.Drop("reactions", "the user is missing", 1)
+			continue
+		}
+		r, known := x.reaction(in)
+		if !known {
+			x.Drop("reactions", "unknown emoji", 1)
+			continue
+		}
+		r.User = u
+		if slices.ContainsFunc(j.out.Extra.Reactions, func(o realm.Reaction) bool {
+			return o.User == r.User && o.Code == r.Code && o.Type == r.Type
+		}) {
+			x.Drop("reactions", "the same user and emoji again", 1)
+			continue
+		}
+		j.out.Extra.Reactions = append(j.out.Extra.Reactions, r)
+	}
+}
+
+// The types of emoji in the protocol.
+const (
+	unicodeEmoji = "unicode_emoji"
+	customEmoji  = "realm_emoji"
+	extraEmoji   = "zulip_extra_emoji"
+)
+
+// reaction returns an emoji with its code and type; false if there is no such emoji.
+func (x *importer) reaction(in imports.Reaction) (r realm.Reaction, known bool) {
+	if in.Type == "" {
+		if key, custom := x.emojiKeys[in.Name]; custom {
+			in.Code, in.Type = key, customEmoji
+		} else if code, standard := emoji.CodeOf(in.Name); standard {
+			in.Code, in.Type = code, unicodeEmoji
+		}
+	}
+	r = realm.Reaction{Name: in.Name, Code: in.Code, Type: in.Type}
+	switch in.Type {
+	case customEmoji:
+		id, known := x.emojiIDs[in.Code]
+		r.Code = strconv.FormatInt(id, 10)
+		return r, known
+	case unicodeEmoji:
+		_, known := emoji.NameOf(in.Code)
+		return r, known && len(in.Name) <= maxName
+	case extraEmoji:
+		return r, in.Code == "zulip"
+	}
+	return r, false
+}
+
+// addBatch stores the files of messages, renders them on all processors, and adds them.
+func (x *importer) addBatch(batch []*job) error {
+	for _, j := range batch {
+		if err := x.files(j); err != nil {
+			return err
+		}
+	}
+	for _, j := range batch {
+		j.out.ID = x.nextID
+		x.nextID++
+		if j.out.ID > realm.MaxMessageID {
+			return fmt.Errorf("more than %d messages", realm.MaxMessageID)
+		}
+		r, ok, err := x.log.next()
+		if err != nil || ok && r.Message != j.out.ID {
+			return errors.Join(err,
+				errors.New("the archive has changed since the import was interrupted: drop it with --restart"))
+		}
+		if ok {
+			j.stored, j.out.Content, j.differs, j.compared = true, r.Content, r.Rendered, r.Compared
+		}
+	}
+	var all sync.WaitGroup
+	workers := min(runtime.GOMAXPROCS(0), len(batch))
+	for w := range workers {
+		all.Go(func() {
+			for i := w; i < len(batch); i += workers {
+				if !batch[i].stored {
+					x.render(batch[i])
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, j := range batch {
+		if err := errors.Join(j.err, x.rowsErr); err != nil {
+			return err
+		}
+		if err := x.addMessage(j); err != nil {
+			return err
+		}
+	}
+	if x.unflushed += len(batch); x.unflushed >= flushMessages {
+		return x.flush()
+	}
+	return nil
+}
+
+// render renders the text of a message and its earlier versions. It is called by several goroutines at a time.
+func (x *importer) render(j *job) {
+	defer func() {
+		if p := recover(); p != nil {
+			j.err = fmt.Errorf("message %s cannot be rendered: %v", j.in.Key, p)
+		}
+	}()
+	v := x.build.View(x.began.Unix())
+	for _, text := range append(j.edits, j.in.Text) {
+		body, content, err := x.renderer.RenderImported(text, v, x.site, j.out.Sender)
+		if err != nil {
+			body, content = realm.Body{Text: text, HTML: "<p>" + escape(text) + "</p>"}, realm.ContentInfo{}
+		}
+		j.versions, j.out.Content = append(j.versions, body), content
+	}
+	if j.in.HTML != "" {
+		j.compared, j.differs = true, difference(j.in.HTML, j.versions[len(j.versions)-1].HTML)
+	}
+	if !x.o.DryRun {
+		return
+	}
+	j.versions = nil
+}
+
+var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace
+
+// addMessage adds a rendered message: its texts to the store, the rest to the rows.
+func (x *importer) addMessage(j *job) error {
+	if !j.stored && !x.o.DryRun {
+		for i := range j.versions {
+			if err := x.addText(realm.BodyRef{Message: j.out.ID, Version: uint16(i)}, &j.versions[i]); err != nil {
+				return err
+			}
+		}
+		x.log.add(&logRecord{Message: j.out.ID, Content: j.out.Content, Rendered: j.differs, Compared: j.compared})
+	}
+	x.count(j)
+	x.build.AddMessage(&j.out)
+	return nil
+}
+
+// flush makes the texts durable, then the log that names them.
+func (x *importer) flush() error {
+	if x.unflushed = 0; x.o.DryRun {
+		return nil
+	}
+	x.beforeWrite()
+	if err := x.flushTexts(); err != nil {
+		return err
+	}
+	x.beforeWrite()
+	return x.log.flush()
+}
+
+// count counts a message in the report.
+func (x *importer) count(j *job) {
+	r, in := x.report, &j.in
+	r.Messages++
+	r.Reactions += len(j.out.Extra.Reactions)
+	if in.Channel == "" {
+		r.DirectMessages++
+	} else {
+		countIn(r.PerChannel, x.channelName(j.out.Channel))
+	}
+	countIn(r.PerAuthor, in.Sender)
+	if in.Thread != "" {
+		countIn(r.PerThread, in.Thread)
+	}
+	for _, e := range j.out.Extra.Reactions {
+		countIn(r.PerEmoji, e.Name)
+	}
+	if len(j.out.Extra.History) > 0 {
+		r.Edited++
+	}
+	if j.compared {
+		r.Compared++
+	}
+	if j.differs != "" {
+		add(x.counts.rendering, j.differs, "the HTML differs from the exported one", 1)
+	}
+}
+
+func (x *importer) channelName(id realm.ChannelID) string {
+	return x.build.View(0).FindChannel(id).Name
+}
+
+// files stores the files of a message that are not stored yet, and puts their new addresses into its texts.
+func (x *importer) files(j *job) error {
+	j.in.Text = x.text(j.in.Text)
+	for i := range j.in.Files {
+		f := &j.in.Files[i]
+		if f.Address == "" {
+			continue
+		}
+		to, known := x.addresses[f.Address]
+		if !known {
+			var err error
+			if to, err = x.addFile(j, f); err != nil {
+				return err
+			}
+			x.addresses[f.Address] = to
+		}
+		if to == "" {
+			continue
+		}
+		j.in.Text = strings.ReplaceAll(j.in.Text, f.Address, to)
+		j.in.HTML = strings.ReplaceAll(j.in.HTML, f.Address, to)
+		for k := range j.edits {
+			j.edits[k] = strings.ReplaceAll(j.edits[k], f.Address, to)
+		}
+	}
+	return nil
+}
+
+// addFile stores a file and returns its new address; "" if the archive does not have it.
+func (x *importer) addFile(j *job, f *imports.File) (string, error) {
+	saved, err := x.saveFile(f, f.Address)
+	if err != nil {
+		return "", fmt.Errorf("file %s: %w", f.Path, err)
+	}
+	if saved.Missing {
+		x.Drop("attachments", "the file is not in the archive", 1)
+		return "", nil
+	}
+	owner := x.userIDs[f.Owner]
+	if owner == 0 {
+		owner = j.out.Sender
+	}
+	created := f.Created
+	if created == 0 {
+		created = j.in.At
+	}
+	u := x.build.AddUpload(realm.Upload{Name: f.Name, Owner: owner, Size: saved.Size, Type: saved.Type, Hash: saved.Hash,
+		Created: created, Width: saved.Width, Height: saved.Height, Animated: saved.Animated},
+		x.random("file "+strconv.Itoa(x.report.Attachments), 32))
+	x.report.Attachments++
+	countIn(x.report.PerFile, path.Ext(u.Name))
+	return "/user_uploads/" + u.Path, nil
+}

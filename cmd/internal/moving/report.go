@@ -1,0 +1,123 @@
+package moving
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+)
+
+// Report says how much was imported, and everything that was left out or changed.
+type Report struct {
+	Organization   string `json:"organization"`
+	Users          int    `json:"users"`
+	Groups         int    `json:"groups"`
+	Channels       int    `json:"channels"`
+	Subscriptions  int    `json:"subscriptions"`
+	Messages       int    `json:"messages"` // all of them, direct ones included
+	DirectMessages int    `json:"direct_messages"`
+	Reactions      int    `json:"reactions"`
+	Attachments    int    `json:"attachments"`
+	Emoji          int    `json:"emoji"`
+	Edited         int    `json:"edited"`
+	Starred        int    `json:"starred"`
+	Unread         int    `json:"unread"`
+
+	Dropped []Count `json:"dropped"`
+	Changed []Count `json:"changed"`
+
+	// Rendering counts the messages whose HTML differs from the exported one, by the first different element.
+	Rendering []Count `json:"rendering_differences"`
+	Compared  int     `json:"rendering_compared"`
+
+	PerChannel map[string]int `json:"per_channel"`
+	PerAuthor  map[string]int `json:"per_author"`
+	PerThread  map[string]int `json:"per_thread"`
+	PerEmoji   map[string]int `json:"per_reaction"`
+	PerFile    map[string]int `json:"per_file_type"`
+
+	DryRun  bool    `json:"dry_run,omitempty"`
+	Seconds float64 `json:"seconds"`
+	Resumed bool    `json:"resumed,omitempty"`
+}
+
+// Count is a number of things of one kind, with a reason.
+type Count struct {
+	Kind   string `json:"kind"`
+	Count  int    `json:"count"`
+	Reason string `json:"reason"`
+}
+
+// maxCountKeys bounds the keys of each map of the report. Further ones are counted together.
+const maxCountKeys = 100_000
+
+// otherKeys is the key under which further keys are counted.
+const otherKeys = "(others)"
+
+type countKey struct{ kind, reason string }
+
+// counter collects the counts of a report.
+type counter struct {
+	dropped, changed, rendering map[countKey]int
+}
+
+func newCounter() *counter {
+	return &counter{map[countKey]int{}, map[countKey]int{}, map[countKey]int{}}
+}
+
+// Limits of the texts and of the number of the reasons: parts of them come from the archive.
+const (
+	maxReason  = 200
+	maxReasons = 10_000
+)
+
+func add(m map[countKey]int, kind, reason string, n int) {
+	if len(reason) > maxReason {
+		reason = reason[:maxReason]
+	}
+	k := countKey{kind, reason}
+	if _, known := m[k]; !known && len(m) >= maxReasons {
+		k.reason = "other reasons"
+	}
+	m[k] += n
+}
+
+func countList(m map[countKey]int) []Count {
+	list := make([]Count, 0, len(m))
+	for k, n := range m {
+		list = append(list, Count{k.kind, n, k.reason})
+	}
+	slices.SortFunc(list, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Reason, b.Reason))
+	})
+	return list
+}
+
+func countIn(m map[string]int, key string) {
+	if _, known := m[key]; !known && len(m) >= maxCountKeys {
+		key = otherKeys
+	}
+	m[key]++
+}
+
+// WriteReports writes one report, or the list of several, to a file.
+func WriteReports(file string, reports []*Report) error {
+	var v any = reports
+	if len(reports) == 1 {
+		v = reports[0]
+	}
+	data, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}

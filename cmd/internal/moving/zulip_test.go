@@ -1,0 +1,150 @@
+package moving
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/actors/realm"
+	"parley/snapshot"
+	"parley/snapshot/files"
+)
+
+const samples = "../../../../shared/imports/"
+
+func sample(t testing.TB, name string) string {
+	t.Helper()
+	file := filepath.Join(samples, name)
+	if _, err := os.Stat(file); err != nil {
+		t.Skip("the samples are not there")
+	}
+	return file
+}
+
+// place is a data directory for imports.
+type place struct {
+	dir    string
+	store  *snapshot.Store
+	target Target
+}
+
+func openPlace(t testing.TB, dir string) *place {
+	t.Helper()
+	store, err := snapshot.Open(dir, snapshot.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := files.Open(filepath.Join(dir, "uploads"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &place{dir: dir, store: store}
+	p.target = Target{Disk: snapshot.Disk{Store: store}, Files: f,
+		Reserve: func(string, realm.ID) (realm.ID, error) { return 1, nil }}
+	return p
+}
+
+func (p *place) options(format, file string) Options {
+	return Options{Format: format, File: file, Realm: "moved", Dir: p.dir, Secret: []byte("secret of the tests"),
+		Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
+		Site: func(name string) realm.Site {
+			return realm.Site{URL: "http://" + name + ".test", Host: name + ".test", Name: name}
+		}}
+}
+
+func (p *place) digest(t testing.TB) snapshot.Digest {
+	t.Helper()
+	x, err := snapshot.Recover(p.target.Disk, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshot.StateDigest(x.Realm)
+}
+
+// The sample of the reference server imports with the counts of its database.
+func TestZulipSample(t *testing.T) {
+	p := openPlace(t, t.TempDir())
+	defer p.store.Close()
+	reports, err := Run(context.Background(), p.options("zulip", sample(t, "zulip/zulip-export-a.tar.gz")), p.target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := reports[0]
+	for _, c := range []struct {
+		what      string
+		got, want int
+	}{
+		{"users", r.Users, 23}, {"channels", r.Channels, 16}, {"subscriptions", r.Subscriptions, 160},
+		{"messages", r.Messages, 3173}, {"direct messages", r.DirectMessages, 613 + 301},
+		{"reactions", r.Reactions, 1000}, {"attachments", r.Attachments, 25}, {"edited", r.Edited, 544},
+		{"starred", r.Starred, 361}, {"unread", r.Unread, 10382 - 19}, // 19 of a system bot are not in the export
+		{"emoji", r.Emoji, 3}, {"groups", r.Groups, 5},
+	} {
+		if c.got != c.want {
+			t.Errorf("%d %s, want %d", c.got, c.what, c.want)
+		}
+	}
+	for _, d := range r.Dropped {
+		if !strings.HasPrefix(d.Kind, "zerver_") {
+			t.Errorf("dropped: %d %s: %s", d.Count, d.Kind, d.Reason)
+		}
+	}
+	if x, err := snapshot.Recover(p.target.Disk, 1); err != nil || x.Realm.LastMessageID() != 3173 {
+		t.Errorf("the stored organization has messages up to %d, err %v", x.Realm.LastMessageID(), err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(p.dir, "imports", "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// crashStep is how many writes later each run of TestResume crashes.
+const crashStep = 6
+
+var errCrash = errors.New("crash")
+
+// An import that ends at any write continues to the same state as one without an interruption.
+func TestResume(t *testing.T) {
+	file := sample(t, "zulip/zulip-export-a.tar.gz")
+	whole := openPlace(t, t.TempDir())
+	defer whole.store.Close()
+	writes := 0
+	o := whole.options("zulip", file)
+	o.writes = func() { writes++ }
+	if _, err := Run(context.Background(), o, whole.target); err != nil {
+		t.Fatal(err)
+	}
+	want := whole.digest(t)
+	dir := t.TempDir()
+	for at := 1; ; at += crashStep {
+		p := openPlace(t, dir)
+		o := p.options("zulip", file)
+		n := 0
+		o.writes = func() {
+			if n++; n == at {
+				panic(errCrash)
+			}
+		}
+		_, err := Run(context.Background(), o, p.target)
+		done := err == nil
+		if done {
+			if got := p.digest(t); got != want {
+				t.Fatalf("after crashes the state is\n%s, without\n%s", got, want)
+			}
+		} else if !strings.Contains(err.Error(), errCrash.Error()) {
+			t.Fatal(err)
+		} else if _, last, _ := p.target.Disk.Bounds(1); last != 0 {
+			t.Fatal("a part of an organization is visible")
+		}
+		if err := p.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if done {
+			t.Logf("%d writes without crashes, crashes at every %d", writes, crashStep)
+			return
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package server
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/realm"
+	"parley/wire"
+)
+
+// The permission matrix runs once for each way in which a user logs in. The answers do not depend on it, except for the
+// rows of the tables below.
+
+// matrixLogin is the way in which the users of a matrix log in.
+type matrixLogin int
+
+const (
+	byKey matrixLogin = iota
+	byAdditionalKey
+	// bySession: users ask below /json, with a cookie and a CSRF token. Bots have no sessions; they use their keys.
+	bySession
+)
+
+// TestPermissionMatrixBySession repeats the matrix with browser sessions.
+func TestPermissionMatrixBySession(t *testing.T) { permissionMatrix(t, bySession) }
+
+// TestPermissionMatrixByAdditionalKey repeats the matrix with a second API key of each account.
+func TestPermissionMatrixByAdditionalKey(t *testing.T) { permissionMatrix(t, byAdditionalKey) }
+
+// namedKeys is the largest id of a key that cells name. The keys that users log in with have larger ones.
+const namedKeys = 10
+
+// otherAnswers are the answers that depend on the login, with the reason.
+var otherAnswers = []struct {
+	login         matrixLogin
+	want, instead string
+	why           string
+}{
+	{byAdditionalKey, "Account is deactivated", "Invalid API key", "the deactivation of an account revokes these keys"},
+	{bySession, "Account is deactivated", noLogin, "the deactivation of an account ends its sessions"},
+	{bySession, "This organization has been deactivated", noLogin, "the end of an organization ends all sessions"},
+}
+
+// keyMakesNoKeys is the answer to a user that logs in with an additional key and asks for another one.
+const keyMakesNoKeys = "An additional API key cannot create API keys of its account."
+
+// keyMakers is the rule of endpoints that make API keys of the caller's account.
+func keyMakers(p *matrixUser) string {
+	if p.firstKey != "" {
+		return keyMakesNoKeys
+	}
+	return ""
+}
+
+// neverByAdditionalKey are the endpoints that answer every user keyMakesNoKeys.
+var neverByAdditionalKey = []string{"POST /users/me/api_keys", "POST /users/me/api_key/regenerate"}
+
+// expected returns the answer that a cell expects for users that log in in this way.
+func (l matrixLogin) expected(want string) string {
+	for _, x := range otherAnswers {
+		if x.login == l && x.want == want {
+			return x.instead
+		}
+	}
+	return want
+}
+
+// matrixSession is the browser session of a user.
+type matrixSession struct {
+	secret, csrf string
+	withoutToken bool // the user sends the cookies only, as a page of another site does
+}
+
+// prepareLogin gives a user the credentials that the matrix is about.
+func (c *matrixServer) prepareLogin(p *matrixUser, id realm.ID, bot realm.BotType) {
+	c.Helper()
+	system := realm.Caller{System: true, Client: "Internal"}
+	switch {
+	case c.login == byAdditionalKey:
+		k, err := execute(c.orgs, id, system, realm.AddKey{User: realm.UserID(p.id), Label: "matrix"})
+		for err == nil && k.ID <= namedKeys {
+			if _, err = execute(c.orgs, id, system, realm.RevokeKey{User: realm.UserID(p.id), Key: k.ID}); err == nil {
+				k, err = execute(c.orgs, id, system, realm.AddKey{User: realm.UserID(p.id), Label: "matrix"})
+			}
+		}
+		if err != nil {
+			c.Fatalf("%s: %v", p.name, err)
+		}
+		if p.firstKey == "" {
+			p.firstKey = p.key
+		}
+		p.key = k.Secret
+	case c.login == bySession && bot == realm.Human:
+		o, err := execute(c.orgs, id, system, realm.OpenBrowserSession{LogIn: realm.LogIn{User: realm.UserID(p.id)}})
+		if err != nil {
+			c.Fatalf("%s: %v", p.name, err)
+		}
+		p.session = &matrixSession{secret: o.Secret, csrf: wire.CSRFToken(c.tools, id, o.User, o.ID)}
+	}
+}
+
+// notBelowJSON are endpoints that users do not ask with a session, with the reason.
+var notBelowJSON = []struct{ endpoint, why string }{
+	{"POST /fetch_api_key", "below /json it is another endpoint, which asks for the password of the session's user"},
+}
+
+// The endpoints that the web app's prefix does not offer are those that it replaces.
+func TestNotBelowJSON(t *testing.T) {
+	for _, x := range notBelowJSON {
+		if !slices.ContainsFunc(wire.WebEndpoints(), func(e wire.Endpoint) bool {
+			return e.Method+" "+e.Path == x.endpoint
+		}) {
+			t.Errorf("%s is served below /json: remove its row from notBelowJSON", x.endpoint)
+		}
+	}
+	if len(wire.WebEndpoints()) != len(notBelowJSON) {
+		t.Error("an endpoint below /json has no row in notBelowJSON")
+	}
+}
+
+// usesSession reports whether a request is sent with a session.
+func (p *matrixUser) usesSession(method, path string) bool {
+	return p.session != nil && !slices.ContainsFunc(notBelowJSON, func(x struct{ endpoint, why string }) bool {
+		return x.endpoint == method+" "+path
+	})
+}
+
+// prefix returns the beginning of the path of a request.
+func (p *matrixUser) prefix(method, path string) string {
+	if p.usesSession(method, path) && !isResumable(path) {
+		return "/json"
+	}
+	return "/api/v1"
+}
+
+// isResumable reports whether a path is that of resumable uploads. Web clients send them to the API's prefix, with the
+// cookie, and with the origin instead of a CSRF token.
+func isResumable(path string) bool { return path == "/tus" || strings.HasPrefix(path, "/tus/") }
+
+// addCredentials adds the header lines that identify a user.
+func (c *matrixServer) addCredentials(req *fasthttp.Request, user *matrixUser, method, path string) {
+	c.sentWith = byKey
+	switch {
+	case !user.usesSession(method, path):
+		if user.firstKey != "" {
+			c.sentWith = byAdditionalKey
+		}
+		if user.key != "" {
+			req.Header.Set("Authorization", "Basic "+
+				base64.StdEncoding.EncodeToString([]byte(user.email+":"+user.key)))
+		}
+		return
+	case isResumable(path):
+		req.Header.Set("Origin", "http://"+user.host)
+	case method != "GET" && !user.session.withoutToken:
+		req.Header.Set("X-CSRFToken", user.session.csrf)
+	}
+	c.sentWith = bySession
+	req.Header.SetCookie("sessionid", user.session.secret)
+	req.Header.SetCookie("csrftoken", user.session.csrf)
+}
+
+// takeCookies stores the cookies of an answer, as a browser does.
+func (s *matrixSession) takeCookies(r *fasthttp.Response) {
+	if s == nil {
+		return
+	}
+	for name, value := range map[string]*string{"sessionid": &s.secret, "csrftoken": &s.csrf} {
+		var cookie fasthttp.Cookie
+		cookie.SetKey(name)
+		if r.Header.Cookie(&cookie) {
+			*value = string(cookie.Value())
+		}
+	}
+}
+
+// hasUselessSession reports whether the user's session is of no use in the organization: the account is deactivated, or
+// belongs to another one. For the server, the user is then logged out.
+func (p *matrixUser) hasUselessSession() bool {
+	return p.session != nil && (p.name == "gone" || p.name == "owner elsewhere")
+}

@@ -1,0 +1,94 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"parley/actors/realm"
+	"parley/wire/web"
+	"parley/wire/webapp"
+)
+
+// openWebApp reads the web app of the setting web-dir. It returns nil if the setting is empty.
+func (s *Settings) openWebApp() (*webapp.Release, error) {
+	if s.WebDir == "" {
+		return nil, nil
+	}
+	app, err := webapp.Open(s.WebDir, s.WebDirAnyLevel)
+	if err != nil {
+		return nil, fmt.Errorf("web-dir %s: %w", s.WebDir, err)
+	}
+	return app, nil
+}
+
+// closeWebApp closes the directories of the web app.
+func (s *Server) closeWebApp() error {
+	if s.webApp == nil {
+		return nil
+	}
+	return s.webApp.Close()
+}
+
+// pageFile is the file of the data directory with the fingerprint of the page that the server had last.
+const pageFile = "web-app"
+
+// announceWebApp asks web clients to load their page again if the server has another page than the last process: that
+// of another release, or another version of its own. A process that ends meanwhile leaves the task to the next one; to
+// ask twice does no harm. It does not wait.
+func (s *Server) announceWebApp() {
+	page := web.ClientVersion()
+	if s.webApp != nil {
+		page = s.webApp.Fingerprint
+	}
+	path := filepath.Join(s.Data, pageFile)
+	before, err := os.ReadFile(path)
+	last := strings.TrimSpace(string(before))
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		s.log.Warn("reading the name of the last web app failed", "err", err)
+	case last == page:
+	case last == "" && !s.handover.isSuccessor(): // no page is open
+		s.storePage(path, page)
+	default:
+		go func() {
+			s.log.Info("the web app has changed: pages are asked to load again", "before", last, "now", page)
+			if s.askToReload() {
+				s.storePage(path, page)
+			}
+		}()
+	}
+}
+
+// askToReload sends the event to the web clients of every organization. It reports whether it got to the end.
+func (s *Server) askToReload() bool {
+	caller := realm.Caller{System: true, Client: "Internal", Operation: "announce the web app"}
+	for _, id := range s.orgs.Realms() {
+		select {
+		case <-s.stopped:
+			return false
+		default:
+		}
+		if _, err := s.orgs.Turn(id, caller, func(t *realm.Turn) (any, error) {
+			return realm.ChangeWebApp{}.Decide(t)
+		}); err != nil {
+			s.log.Warn("asking pages to load again failed", "realm", id, "err", err)
+			return false
+		}
+	}
+	return true
+}
+
+// storePage stores the fingerprint of the page.
+func (s *Server) storePage(path, page string) {
+	err := os.WriteFile(path+".new", []byte(page+"\n"), 0o600)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		s.log.Warn("storing the name of the web app failed", "err", err)
+	}
+}

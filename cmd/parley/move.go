@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley/cmd/internal/moving"
+	"parley/cmd/internal/server"
+)
+
+// archivesOf describes the archive of each format.
+var archivesOf = map[string]string{
+	"zulip":      "a Zulip export: a tar.gz file or its folder",
+	"slack":      "a Slack export: a zip file or its folder",
+	"mattermost": "a Mattermost bulk export: a zip file, its folder or a JSONL file",
+	"rocketchat": "a dump of Rocket.Chat's database: the folder with BSON files",
+}
+
+// newMoveInCommand returns the command that imports an organization of another chat server.
+func newMoveInCommand(format string) *cobra.Command {
+	c := &cobra.Command{
+		Use:   format + " FILE",
+		Short: "Import " + archivesOf[format],
+		Long: "Import " + archivesOf[format] + ".\nThe archive becomes a new organization of a running or a stopped server. " +
+			"It is visible when everything is stored, and not before. An import that is interrupted continues when the " +
+			"same command runs again. Users take over their accounts with a password reset.",
+		Args: exactArgs(1, ""),
+	}
+	o := moving.Options{Format: format}
+	data := dataFlag(c, anyServer+", or a new one")
+	c.Flags().StringVar(&o.Realm, "realm", "", "subdomain of the new organization; empty: the root organization")
+	report := c.Flags().String("report", "", "file for the report: counts, and everything that was left out or changed")
+	c.Flags().BoolVar(&o.DryRun, "dry-run", false, "read everything and report, but store nothing")
+	c.Flags().BoolVar(&o.Restart, "restart", false, "drop what an interrupted import has stored, and begin again")
+	memory := c.Flags().Int64("memory", moving.DefaultMemory>>20, "memory limit in MiB")
+	switch format {
+	case "mattermost":
+		c.Flags().StringVar(&o.Team, "team", "", "import only this team, as the organization itself; without it, each team "+
+			"becomes an organization NAME-TEAM")
+	case "slack":
+		c.Flags().BoolVar(&o.Threads, "threads", true, "make each thread a topic")
+		c.Flags().StringVar(&o.Files, "files", "", "folder of downloaded files, named by their ids")
+		c.Flags().StringVar(&o.Token, "token", "", "token of the Slack workspace, to fetch files")
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if *memory < minImportMemory {
+			return fmt.Errorf("--memory must be at least %d MiB, not %d", minImportMemory, *memory)
+		}
+		o.File, o.Memory = args[0], *memory<<20
+		o.Progress = func(p moving.Progress) { fmt.Fprintln(c.ErrOrStderr(), progressText(p)) }
+		setImportMemory(o.Memory)
+		reports, err := server.Import(data(), o)
+		if err != nil {
+			return err
+		}
+		if *report != "" {
+			if err := moving.WriteReports(*report, reports); err != nil {
+				return err
+			}
+		}
+		for _, r := range reports {
+			fmt.Fprintf(c.OutOrStdout(), "%q: %d users, %d channels, %d messages (%d direct), %d reactions, %d attachments\n",
+				r.Organization, r.Users, r.Channels, r.Messages, r.DirectMessages, r.Reactions, r.Attachments)
+			for _, d := range r.Dropped {
+				fmt.Fprintf(c.OutOrStdout(), "  left out: %d %s: %s\n", d.Count, d.Kind, d.Reason)
+			}
+		}
+		return nil
+	}
+	return c
+}
+
+// minImportMemory is the smallest memory limit of an import in MiB.
+const minImportMemory = 64
+
+func progressText(p moving.Progress) string {
+	text := fmt.Sprintf("%q: %s %d", p.Organization, p.Step, p.Done)
+	if p.Total > 0 {
+		text += fmt.Sprintf(" of %d", p.Total)
+	}
+	if p.Left > 0 {
+		text += ", about " + (time.Duration(p.Left) * time.Second).String() + " left"
+	}
+	return text
+}

@@ -1,0 +1,51 @@
+package imports
+
+import "io"
+
+// Source is one organization of an archive.
+type Source interface {
+	// Suffix tells the organizations of one archive apart, such as the name of a Mattermost team. It is "" if the
+	// archive has one organization.
+	Suffix() string
+	// Read passes every record to the sink, in the order of the stages.
+	Read(Sink) error
+	// Open opens the content of a file of a record. An error that wraps fs.ErrNotExist says that the export does not
+	// have it: the engine reports the file as dropped.
+	Open(path string) (io.ReadCloser, error)
+}
+
+// Sink takes the records of a source. Its methods are called by one goroutine.
+type Sink interface {
+	// Put takes a record; the sink does not keep it after returning, so the source may use it again.
+	Put(Record) error
+	// Drop counts things that the format leaves out: n of a kind, such as "messages", with the reason.
+	Drop(kind, reason string, n int)
+	// Size tells the number of bytes that Read reads in total, and how many it has read, for the estimate of the time
+	// left.
+	Size(read, total int64)
+}
+
+// Options are the choices of the operator, and the means of the engine, for all formats.
+type Options struct {
+	Team string // Mattermost: only this team
+	Main string // name of the file that the operator gave, if it is not an archive but a file beside its data
+	// Threads says that Slack threads become topics of their own. Without it, they stay in the channel's one topic.
+	Threads bool
+	// Token gets files and user lists from the exporting server; "": nothing is fetched.
+	Token string
+	// FilesIn opens downloaded files by their name or id; nil: there are none.
+	FilesIn func(name string) (io.ReadCloser, error)
+	// Fetch gets an address of the exporting server; nil: nothing is fetched.
+	Fetch func(address, token string) (io.ReadCloser, error)
+	// Sorter returns an empty sorter that keeps its items on disk when they exceed its share of the memory.
+	Sorter func() Sorter
+}
+
+// Sorter sorts items by their keys with bounded memory. Items with equal keys keep their order.
+type Sorter interface {
+	Add(key, item []byte) error
+	// Sorted calls fn with each item in order. It can be called several times; Add can then no longer be called. The
+	// slices are valid until fn returns.
+	Sorted(fn func(key, item []byte) error) error
+	Close() error
+}

@@ -1,0 +1,158 @@
+// A server of the scenes: bin/parley on a free port of this machine, with a demo organization and a data directory of
+// its own. Emails are read from the outbox folder.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import http from 'node:http';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const PROGRAM = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../../bin/parley');
+const READY_MS = 20_000; // a demo organization starts in under one second
+export const TIMEOUT_MS = 20_000; // of everything that happens in the background
+
+export const PASSWORD = 'purple otter 84 lamp';
+
+export function sleep(ms) {
+  return new Promise((resolve) => { setTimeout(resolve, ms); });
+}
+
+// eventually calls a function until it returns something true, and returns that.
+export async function eventually(subject, ask, timeout = TIMEOUT_MS) {
+  for (const until = Date.now() + timeout; ;) {
+    const answer = await ask();
+    if (answer) return answer;
+    if (Date.now() > until) throw new Error(`waited in vain: ${subject}`);
+    await sleep(20);
+  }
+}
+
+async function freePort() {
+  const server = net.createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+// send sends a request to a server of this machine, with a Host header of its own if that is wanted: names below
+// localhost are known to browsers only.
+export async function send({ method = 'GET', port, path: to, headers = {} }, body = '') {
+  const request = http.request({ host: '127.0.0.1', port, method, path: to, headers, agent: false });
+  request.end(body);
+  const [answer] = await once(request, 'response');
+  let text = '';
+  for await (const piece of answer.setEncoding('utf8')) text += piece;
+  return { status: answer.statusCode, headers: answer.headers, text };
+}
+
+export class Parley {
+  #process;
+  #options;
+
+  // serve starts a server. The options are further flags of "parley serve"; HOST and PORT in them are replaced.
+  static async serve(...options) {
+    const p = new Parley();
+    p.port = await freePort();
+    p.dir = fs.mkdtempSync(path.join(os.tmpdir(), 'parley-browser-'));
+    p.data = path.join(p.dir, 'data');
+    p.log = path.join(p.dir, 'log');
+    p.#options = options.map((x) => x.replaceAll('PORT', p.port));
+    const at = p.#options.indexOf('--url');
+    p.site = at < 0 ? `http://127.0.0.1:${p.port}` : p.#options[at + 1];
+    await p.start();
+    return p;
+  }
+
+  // start starts the program, also after a kill: the data directory is the same.
+  async start() {
+    const log = fs.openSync(this.log, 'a');
+    const served = this.#served();
+    this.#process = spawn(PROGRAM, ['serve', '--data', this.data, '--listen', `127.0.0.1:${this.port}`, '--demo',
+      ...this.#options], { stdio: ['ignore', log, log] });
+    fs.closeSync(log);
+    const ended = once(this.#process, 'exit').then(() => { throw new Error(`the server ended:\n${this.text()}`); });
+    ended.catch(() => {});
+    await Promise.race([ended, eventually('the server serves', () => this.#served() > served, READY_MS)]);
+  }
+
+  // #served returns how often the program has said that it is ready.
+  #served() { return this.text().split('msg=serving ').length; }
+
+  // text returns the output of the program.
+  text() { return fs.readFileSync(this.log, 'utf8'); }
+
+  // kill ends the program as a power loss would.
+  async kill(signal = 'SIGKILL') {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    const exited = once(this.#process, 'exit');
+    this.#process.kill(signal);
+    await exited;
+  }
+
+  async close() {
+    await this.kill();
+    fs.rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  // operate runs an operator's command, such as operate('user', 'password', ...), and returns its output.
+  async operate(...args) {
+    const input = args.at(-1)?.input;
+    if (input !== undefined) args.pop();
+    const child = spawn(PROGRAM, [...args, '--data', this.data], { stdio: ['pipe', 'pipe', 'pipe'] });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (b) => { output += b; });
+    child.stdin.end(input ?? '');
+    const [code] = await once(child, 'close');
+    if (code !== 0) throw new Error(`parley ${args.join(' ')} ended with ${code}:\n${output}`);
+    return output;
+  }
+
+  // setPassword gives accounts of the demo organization PASSWORD.
+  async setPassword(...emails) {
+    for (const email of emails) {
+      await this.operate('user', 'password', '--email', email, '--password', '-', { input: `${PASSWORD}\n` });
+    }
+  }
+
+  // call sends a request of an app with the account's API key, and returns the parsed answer, which must be a success.
+  async call(email, method, endpoint, form = {}) {
+    const key = (await this.#send('', 'POST', 'dev_fetch_api_key', { username: email })).api_key;
+    return this.#send(`Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`, method, endpoint, form);
+  }
+
+  async #send(authorization, method, endpoint, form) {
+    const { host } = new URL(this.site);
+    const fields = new URLSearchParams(form).toString();
+    const inQuery = method === 'GET';
+    const { status, text } = await send({ method, port: this.port,
+      path: `/api/v1/${endpoint}${inQuery ? `?${fields}` : ''}`,
+      headers: { host, authorization, 'content-type': 'application/x-www-form-urlencoded' } }, inQuery ? '' : fields);
+    const body = JSON.parse(text);
+    if (body.result !== 'success') throw new Error(`${method} ${endpoint}: ${status} ${text}`);
+    return body;
+  }
+
+  // emails returns the texts of the emails to an address, the oldest first.
+  emails(to) {
+    const outbox = path.join(this.data, 'outbox');
+    const names = fs.existsSync(outbox) ? fs.readdirSync(outbox).filter((x) => x.endsWith('.eml')).sort() : [];
+    return names.map((x) => fs.readFileSync(path.join(outbox, x), 'utf8').replaceAll('=\r\n', '')
+      .replaceAll('\r\n ', ' ').replaceAll('=3D', '=')).filter((x) => x.includes(`To: <${to}>`));
+  }
+
+  // email waits for an email to an address that fits a pattern.
+  email(to, pattern) {
+    return eventually(`an email to ${to} with ${pattern}`, () => this.emails(to).find((x) => pattern.test(x)));
+  }
+
+  // link waits for an email to an address with a link to a path, and returns the newest one's link.
+  link(to, start) {
+    const pattern = new RegExp(`https?://[^/\\s]+${start}[\\w./-]*`);
+    return eventually(`an email to ${to} with a link to ${start}`,
+      () => this.emails(to).reverse().map((x) => x.match(pattern)?.[0]).find(Boolean));
+  }
+}

@@ -1,0 +1,268 @@
+// Scenes: tests of node's runner in which profiles of one Chromium visit servers. At the end of a scene, each profile
+// must have seen no error in its console, no violation of the content security policy and no failed request that the
+// scene did not expect.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, test } from 'node:test';
+import { chromium } from 'playwright-core';
+import { PASSWORD, Parley, TIMEOUT_MS, send } from './parley.js';
+
+const SCENE_MS = 90_000; // the longest scene takes a tenth of this
+const AXE = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+let browser; // started by the first scene of a file
+
+async function launched() {
+  browser ??= chromium.launch({ executablePath: process.env.PARLEY_CHROMIUM, timeout: TIMEOUT_MS,
+    args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+  return browser;
+}
+
+after(async () => (await browser)?.close());
+
+// scene adds a test. Its body gets a Scene, which ends the servers and profiles that it has started.
+export function scene(name, body, timeout = SCENE_MS) {
+  test(name, { timeout }, async () => {
+    const s = new Scene();
+    try {
+      await body(s);
+      s.check();
+    } catch (error) {
+      error.stack += s.context();
+      throw error;
+    } finally {
+      await s.close();
+    }
+  });
+}
+
+class Scene {
+  #servers = [];
+  #profiles = [];
+
+  // serve starts a server with further flags.
+  async serve(...options) {
+    const server = await Parley.serve(...options);
+    this.#servers.push(server);
+    return server;
+  }
+
+  // profile opens a browser profile: cookies of its own, one page.
+  async profile(server, options = {}) {
+    const context = await (await launched()).newContext({ baseURL: server.site, locale: 'en-US', ...options });
+    context.setDefaultTimeout(TIMEOUT_MS);
+    const p = new Profile(server, context, await context.newPage());
+    await p.listen();
+    this.#profiles.push(p);
+    return p;
+  }
+
+  check() {
+    for (const p of this.#profiles) p.check();
+  }
+
+  // context describes the end of a failed scene.
+  context() {
+    const pages = this.#profiles.map((p) => `\n at ${p.page.url()}: ${p.problems.join('; ')}`);
+    const logs = this.#servers.map((s) => `\n log: ${s.text().split('\n').filter((x) => /ERROR|panic|FATAL/.test(x)).slice(-5).join('\n')}`);
+    return [...pages, ...logs].join('');
+  }
+
+  async close() {
+    for (const p of this.#profiles) await p.context.close();
+    for (const s of this.#servers) await s.close();
+  }
+}
+
+export class Profile {
+  problems = []; // that no expected pattern fits
+  #expected = [];
+
+  constructor(server, context, page) {
+    Object.assign(this, { server, context, page });
+  }
+
+  // listen collects the problems of all pages of the profile.
+  async listen() {
+    await this.context.addInitScript(() => {
+      document.addEventListener('securitypolicyviolation', (e) => {
+        console.error(`policy violated: ${e.violatedDirective} by ${e.blockedURI} at ${e.sourceFile}`);
+      });
+    });
+    this.context.on('console', (m) => {
+      if (['error', 'warning'].includes(m.type())) this.#note(`console: ${m.text()} (${m.location().url})`);
+    });
+    this.context.on('weberror', (e) => this.#note(`script: ${e.error().message}`));
+    this.context.on('requestfailed', (r) => {
+      // Chromium reports navigations that a redirect or a later navigation replaced.
+      if (r.failure()?.errorText !== 'net::ERR_ABORTED') this.#note(`request: ${r.url()} ${r.failure()?.errorText}`);
+    });
+  }
+
+  #note(text) {
+    if (!this.#expected.some((x) => x.test(text))) this.problems.push(text);
+  }
+
+  // expect lets the profile see problems that fit a pattern from now on.
+  expect(...patterns) { this.#expected.push(...patterns); }
+
+  // check fails if the profile has seen problems.
+  check() { assert.deepEqual(this.problems, []); }
+
+  // visit opens an address and returns the answer, which must have the status.
+  async visit(address, status = 200) {
+    if (status >= 400) this.expect(new RegExp(`Failed to load resource: .* status of ${status} `));
+    const answer = await this.page.goto(address);
+    assert.equal(answer.status(), status, `status of ${address}`);
+    return answer;
+  }
+
+  // path returns path and query of the page.
+  path() {
+    const { pathname, search } = new URL(this.page.url());
+    return pathname + search;
+  }
+
+  heading() { return this.page.locator('h1').innerText(); }
+
+  // alert returns the error that the page shows.
+  alert() { return this.page.getByRole('alert').innerText(); }
+
+  // fill fills the labelled fields of the page's form.
+  async fill(fields) {
+    for (const [label, value] of Object.entries(fields)) {
+      await this.page.getByLabel(label, { exact: true }).fill(value);
+    }
+  }
+
+  // press clicks a button and waits for the page that follows, whose answer must have the status.
+  async press(button, status = 200) {
+    await this.#go(this.page.getByRole('button', { name: button, exact: true }), status);
+  }
+
+  // follow clicks a link and waits for its page.
+  async follow(link, status = 200) {
+    await this.#go(this.page.getByRole('link', { name: link, exact: true }), status);
+  }
+
+  async #go(element, status) {
+    if (status >= 400) this.expect(new RegExp(`Failed to load resource: .* status of ${status} `));
+    const [answer] = await Promise.all([this.#nextPage(), element.click()]);
+    assert.equal(answer.status(), status, `status of ${answer.url()}`);
+  }
+
+  // #nextPage waits for the next page, after redirects, and returns its answer.
+  async #nextPage() {
+    const isPage = (r) => r.request().isNavigationRequest() && r.frame() === this.page.mainFrame() &&
+      (r.status() < 300 || r.status() >= 400);
+    const [answer] = await Promise.all([this.page.waitForResponse(isPage), this.page.waitForEvent('domcontentloaded')]);
+    await this.page.waitForLoadState();
+    return answer;
+  }
+
+  // showNoScript shows the page of a path as browsers without scripts do, so that the scene's own scripts still run.
+  async showNoScript(path) {
+    await this.context.route(this.server.site + path, async (route) => {
+      const answer = await route.fetch({ maxRedirects: 0 });
+      const body = (await answer.text()).replaceAll(/<\/?noscript>|<script[^>]*><\/script>|<link rel="modulepreload"[^>]*>/g, '');
+      await route.fulfill({ response: answer, body });
+    });
+  }
+
+  // logIn logs in with the form and opens the page with the sessions, which has no script.
+  async logIn(email, password = PASSWORD) {
+    await this.visit('/login/?next=/accounts/sessions/');
+    await this.fill({ 'Email address': email, Password: password });
+    await this.press('Log in');
+    assert.equal(this.path(), '/accounts/sessions/');
+    assert.equal(await this.user(), email);
+  }
+
+  // logOut sends the form that a start page without scripts has.
+  async logOut() {
+    await this.visit('/accounts/sessions/');
+    await this.page.evaluate(() => { document.forms[0].action = '/accounts/logout/'; });
+    await this.submit();
+    assert.equal(this.path(), '/login/');
+  }
+
+  // user returns the email address of the user that the profile's session belongs to, or null.
+  async user(site = this.server.site) {
+    const { host, port } = new URL(site);
+    const cookie = (await this.context.cookies(site)).map((x) => `${x.name}=${x.value}`).join('; ');
+    const { status, text } = await send({ port, path: '/json/users/me', headers: { host, cookie } });
+    assert.ok([200, 401].includes(status), `status ${status}`);
+    return status === 200 ? JSON.parse(text).delivery_email : null;
+  }
+
+  // cookie returns a cookie by its name.
+  async cookie(name) { return (await this.context.cookies()).find((x) => x.name === name); }
+
+  // request sends a request with the profile's cookies, beside the page, and returns its status and body. The content
+  // security policy of pages without scripts forbids fetch.
+  async request(method, address, form, headers = {}) {
+    const answer = await this.context.request.fetch(address, { method, form, headers, maxRedirects: 0 });
+    const text = await answer.text();
+    let json;
+    try { json = JSON.parse(text); } catch { /* a page */ }
+    return { status: answer.status(), headers: answer.headers(), text, json };
+  }
+
+  // fetch sends a request from a script of the page, where its policy allows that, and returns its status and body.
+  // A body of URLSearchParams is sent as a form.
+  fetch(address, options = {}) {
+    const form = options.body instanceof URLSearchParams ? options.body.toString() : null;
+    return this.page.evaluate(async ([to, how, encoded]) => {
+      const answer = await fetch(to, encoded === null ? how : { ...how, body: new URLSearchParams(encoded) });
+      const text = await answer.text();
+      let json;
+      try { json = JSON.parse(text); } catch { /* a page */ }
+      return { status: answer.status, text, json };
+    }, [address, form === null ? options : { ...options, body: null }, form]);
+  }
+
+  // submit sends the page's form, without its button. It returns status and method of the page that follows, after
+  // redirects.
+  async submit() {
+    this.expect(/Failed to load resource: .* status of 40[0-9] /);
+    const [answer] = await Promise.all([this.#nextPage(), this.page.evaluate(() => document.forms[0].submit())]);
+    return { status: answer.status(), method: answer.request().method() };
+  }
+
+  // sends sends a request from a script of the page, with form fields as its body, and returns what the script can read
+  // of the answer, or null.
+  sends(address, options, fields) {
+    return this.page.evaluate(async ([to, how, form]) => {
+      try {
+        const answer = await fetch(to, form ? { ...how, body: new URLSearchParams(form) } : how);
+        return await answer.text() || null;
+      } catch {
+        return null;
+      }
+    }, [address, options, fields]);
+  }
+
+  // accessible checks the page with axe-core: in light and dark, at the width of a desktop and of a phone, where it
+  // must not be wider than the screen.
+  async accessible() {
+    const before = this.page.viewportSize();
+    for (const colorScheme of ['light', 'dark']) {
+      for (const width of [1280, 320]) {
+        await this.page.emulateMedia({ colorScheme });
+        await this.page.setViewportSize({ width, height: 720 });
+        await this.page.evaluate(AXE);
+        const found = await this.page.evaluate(async () => {
+          const { violations } = await globalThis.axe.run(document, { resultTypes: ['violations'] });
+          return violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).join(' ').slice(0, 500)}`);
+        });
+        const scrolled = await this.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        const at = `${this.path()} "${await this.page.title()}" ${colorScheme}, ${width} pixels`;
+        assert.deepEqual(found, [], `axe-core at ${at}`);
+        assert.ok(scrolled <= 0, `${at}: the page is ${scrolled} pixels too wide`);
+      }
+    }
+    await this.page.emulateMedia({ colorScheme: null });
+    await this.page.setViewportSize(before);
+  }
+}

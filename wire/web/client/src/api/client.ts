@@ -1,0 +1,148 @@
+// The only way to the server: request sends one call to /json with the session's cookie and the page's token.
+//
+// A call that was refused because of the rate limit waits as long as the server says and is sent again: the server did
+// not carry it out. After a network failure or a 5xx answer only calls marked as repeatable are sent again, since the
+// server may have carried out the first one.
+
+export type Params = Record<string, unknown>;
+
+export interface Call {
+  method?: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
+  params?: Params;
+  form?: FormData; // sent instead of params, for files
+  repeatable?: boolean; // default: for GET
+  signal?: AbortSignal;
+  timeout?: number; // milliseconds
+  keepalive?: boolean; // the call outlives the page
+}
+
+// ApiError is an error that the server answered.
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly data: Record<string, unknown>,
+  ) {
+    super(message);
+    this.name = "ApiError";
+  }
+}
+
+// NetworkError says that no answer arrived.
+export class NetworkError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "NetworkError";
+  }
+}
+
+const defaultTimeout = 30_000;
+const maxAttempts = 5;
+const maxPause = 10_000;
+
+// csrf is the token of the page, which every call that changes something must carry.
+export function csrfToken(): string {
+  return document.querySelector<HTMLMetaElement>('meta[name="csrf-token"]')?.content ?? "";
+}
+
+// encode writes strings as they are and every other value as JSON, as the protocol wants. Undefined values are left out.
+export function encode(params: Params): URLSearchParams {
+  const out = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) {
+    if (value === undefined) continue;
+    out.set(name, typeof value === "string" ? value : JSON.stringify(value));
+  }
+  return out;
+}
+
+// pause waits, a little longer or shorter than asked so that many clients do not come back at once.
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(done, ms * (0.8 + 0.4 * Math.random()));
+    function done(): void {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }
+    function stop(): void {
+      clearTimeout(timer);
+      reject(new NetworkError("stopped"));
+    }
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}
+
+export async function request<T = Record<string, never>>(path: string, call: Call = {}): Promise<T> {
+  const method = call.method ?? "GET";
+  const repeatable = call.repeatable ?? method === "GET";
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return (await send(method, path, call)) as T;
+    } catch (err) {
+      const wait = retryAfter(err, attempt, repeatable);
+      if (wait === null || attempt + 1 >= maxAttempts || call.signal?.aborted) throw err;
+      await pause(wait, call.signal);
+    }
+  }
+}
+
+// retryAfter returns the milliseconds until a failed call may be sent again, or null if it must not.
+function retryAfter(err: unknown, attempt: number, repeatable: boolean): number | null {
+  const growing = Math.min(maxPause, 300 * 2 ** attempt);
+  if (err instanceof ApiError) {
+    if (err.status === 429) return Math.max(growing, Number(err.data["retry-after"] ?? 1) * 1000);
+    return err.status >= 500 && repeatable ? growing : null;
+  }
+  return err instanceof NetworkError && repeatable ? growing : null;
+}
+
+async function send(method: string, path: string, call: Call): Promise<unknown> {
+  const headers: Record<string, string> = {};
+  let url = "/json" + path;
+  let body: BodyInit | undefined;
+  if (method === "GET") {
+    const query = encode(call.params ?? {}).toString();
+    if (query) url += "?" + query;
+  } else {
+    headers["X-CSRFToken"] = csrfToken();
+    body = call.form ?? encode(call.params ?? {});
+  }
+  const stop = new AbortController();
+  const timer = setTimeout(() => stop.abort(), call.timeout ?? defaultTimeout);
+  const abort = (): void => stop.abort();
+  call.signal?.addEventListener("abort", abort, { once: true });
+  if (call.signal?.aborted) stop.abort();
+  try {
+    let answer: Response;
+    let data: Record<string, unknown>;
+    try {
+      const keepalive = call.keepalive ?? false;
+      answer = await fetch(url, { method, headers, body, signal: stop.signal, credentials: "same-origin", keepalive });
+      data = (await answer.json()) as Record<string, unknown>;
+    } catch (err) {
+      throw new NetworkError(err instanceof Error ? err.message : String(err));
+    }
+    if (answer.ok) return data;
+    const failure = new ApiError(answer.status, String(data.code ?? "BAD_REQUEST"), String(data.msg ?? ""), data);
+    leaveIfLoggedOut(failure);
+    throw failure;
+  } finally {
+    clearTimeout(timer);
+    call.signal?.removeEventListener("abort", abort);
+  }
+}
+
+// leaveIfLoggedOut opens the login page when the session has ended, and loads the page again when its token is old.
+function leaveIfLoggedOut(err: ApiError): void {
+  if (err.status === 401) {
+    const back = location.pathname + location.search;
+    location.assign("/login/" + (back === "/" ? "" : "?next=" + encodeURIComponent(back)));
+  } else if (err.code === "CSRF_FAILED") {
+    location.reload();
+  }
+}
+
+// errorText returns the sentence that a user sees for an error.
+export function errorText(err: unknown): string {
+  return err instanceof Error ? err.message : String(err);
+}

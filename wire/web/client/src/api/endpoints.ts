@@ -1,0 +1,200 @@
+// One typed function for each call that several parts of the client use.
+import { request, type Call } from "./client.ts";
+import type { Message, RegisterAnswer, ServerEvent, Term } from "./types.ts";
+
+// capabilities are the newer forms of events that this client understands: all of them.
+const capabilities = {
+  notification_settings_null: true,
+  bulk_message_deletion: true,
+  user_avatar_url_field_optional: true,
+  stream_typing_notifications: true,
+  user_settings_object: true,
+  linkifier_url_template: true,
+  user_list_incomplete: true,
+  include_deactivated_groups: true,
+  archived_channels: true,
+  empty_topic_name: true,
+  simplified_presence_events: true,
+  individual_emoji_changes: true,
+};
+
+export const registerParams = {
+  apply_markdown: true,
+  client_gravatar: false,
+  slim_presence: true,
+  include_subscribers: "partial",
+  idle_queue_timeout: 12 * 3600, // seconds: a laptop that slept over lunch goes on with its queue
+  client_capabilities: capabilities,
+};
+
+export function register(signal?: AbortSignal): Promise<RegisterAnswer> {
+  return request("/register", { method: "POST", params: registerParams, repeatable: true, timeout: 60_000, signal });
+}
+
+export interface Poll {
+  queue: string;
+  last: number;
+  now: boolean; // answer at once, even without events
+  timeout: number;
+  signal: AbortSignal;
+}
+
+export function pollEvents(p: Poll): Promise<{ events: ServerEvent[] }> {
+  const params = { queue_id: p.queue, last_event_id: p.last, dont_block: p.now || undefined };
+  return request("/events", { params, repeatable: false, timeout: p.timeout, signal: p.signal });
+}
+
+export function deleteQueue(queue: string): Promise<unknown> {
+  return request("/events", { method: "DELETE", params: { queue_id: queue }, keepalive: true });
+}
+
+export interface MessagesAnswer {
+  messages: Message[];
+  anchor: number;
+  found_newest: boolean;
+  found_oldest: boolean;
+  found_anchor: boolean;
+  history_limited: boolean;
+}
+
+export interface MessagesQuery {
+  anchor: number | "newest" | "oldest" | "first_unread" | "date";
+  anchor_date?: string;
+  before: number;
+  after: number;
+  narrow: Term[];
+}
+
+export function getMessages(q: MessagesQuery, signal?: AbortSignal): Promise<MessagesAnswer> {
+  const params = {
+    anchor: String(q.anchor),
+    anchor_date: q.anchor_date,
+    num_before: q.before,
+    num_after: q.after,
+    narrow: q.narrow,
+    apply_markdown: true,
+    client_gravatar: false,
+    allow_empty_topic_name: true,
+  };
+  return request("/messages", { params, signal });
+}
+
+export type Destination = { channel: number; topic: string } | { people: number[] };
+
+export interface Sending {
+  to: Destination;
+  content: string;
+  queue: string;
+  localID: string;
+}
+
+export function sendMessage(s: Sending): Promise<{ id: number; automatic_new_visibility_policy?: number }> {
+  const place =
+    "channel" in s.to ? { type: "channel", to: s.to.channel, topic: s.to.topic } : { type: "direct", to: s.to.people };
+  const params = { ...place, content: s.content, queue_id: s.queue, local_id: s.localID, read_by_sender: true };
+  return request("/messages", { method: "POST", params });
+}
+
+export function changeFlags(op: "add" | "remove", flag: string, messages: number[]): Promise<unknown> {
+  return request("/messages/flags", { method: "POST", params: { op, flag, messages }, repeatable: true });
+}
+
+export function changeFlagsOfNarrow(op: "add" | "remove", flag: string, narrow: Term[]): Promise<FlagsAnswer> {
+  const params = { op, flag, narrow, anchor: "newest", include_anchor: true, num_before: 5000, num_after: 0 };
+  return request("/messages/flags/narrow", { method: "POST", params, repeatable: true, timeout: 60_000 });
+}
+
+export interface FlagsAnswer {
+  processed_count: number;
+  updated_count: number;
+  found_oldest: boolean;
+  found_newest: boolean;
+  first_processed_id: number | null;
+}
+
+export interface EmojiChoice {
+  emoji_name: string;
+  emoji_code: string;
+  reaction_type: string;
+}
+
+export function react(op: "add" | "remove", message: number, emoji: EmojiChoice): Promise<unknown> {
+  const method = op === "add" ? "POST" : "DELETE";
+  const params = { emoji_name: emoji.emoji_name, emoji_code: emoji.emoji_code, reaction_type: emoji.reaction_type };
+  return request(`/messages/${message}/reactions`, { method, params });
+}
+
+export interface MessageEdit {
+  content?: string;
+  prev_content_sha256?: string;
+  topic?: string;
+  stream_id?: number;
+  propagate_mode?: "change_one" | "change_later" | "change_all";
+  send_notification_to_old_thread?: boolean;
+  send_notification_to_new_thread?: boolean;
+}
+
+export function editMessage(id: number, edit: MessageEdit): Promise<unknown> {
+  return request(`/messages/${id}`, { method: "PATCH", params: { ...edit } });
+}
+
+export function deleteMessage(id: number): Promise<unknown> {
+  return request(`/messages/${id}`, { method: "DELETE" });
+}
+
+export function getMessage(id: number, markdown: boolean): Promise<{ message: Message; raw_content: string }> {
+  return request(`/messages/${id}`, { params: { apply_markdown: !markdown, allow_empty_topic_name: true } });
+}
+
+export function getTopics(channel: number): Promise<{ topics: { name: string; max_id: number }[] }> {
+  return request(`/users/me/${channel}/topics`, { params: { allow_empty_topic_name: true } });
+}
+
+export function renderMarkdown(content: string): Promise<{ rendered: string }> {
+  return request("/messages/render", { method: "POST", params: { content }, repeatable: true });
+}
+
+export function changeSetting(params: Record<string, unknown>): Promise<unknown> {
+  return request("/settings", { method: "PATCH", params });
+}
+
+export function setTopicPolicy(channel: number, topic: string, policy: number): Promise<unknown> {
+  const params = { stream_id: channel, topic, visibility_policy: policy };
+  return request("/user_topics", { method: "POST", params });
+}
+
+export interface SubscriptionChange {
+  stream_id: number;
+  property: string;
+  value: unknown;
+}
+
+export function changeSubscription(...changes: SubscriptionChange[]): Promise<unknown> {
+  return request("/users/me/subscriptions/properties", { method: "POST", params: { subscription_data: changes } });
+}
+
+export interface TypingNotice {
+  op: "start" | "stop";
+  to: Destination;
+}
+
+export function sendTyping(n: TypingNotice): Promise<unknown> {
+  const place =
+    "channel" in n.to
+      ? { type: "channel", stream_id: n.to.channel, topic: n.to.topic }
+      : { type: "direct", to: n.to.people };
+  return request("/typing", { method: "POST", params: { op: n.op, ...place } });
+}
+
+export interface PresenceAnswer {
+  presences?: Record<string, { active_timestamp: number; idle_timestamp: number }>;
+  presence_last_update_id?: number;
+  server_timestamp?: number;
+}
+
+export function sendPresence(status: "active" | "idle", last: number, input: boolean): Promise<PresenceAnswer> {
+  const params = { status, ping_only: false, new_user_input: input, last_update_id: last, slim_presence: true };
+  return request("/users/me/presence", { method: "POST", params, repeatable: true });
+}
+
+export type { Call };

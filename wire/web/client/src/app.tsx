@@ -1,0 +1,89 @@
+// The page: three columns, overlays, dialogs, notices, and the banner of a lost connection.
+import { effect } from "@preact/signals";
+import { t } from "./i18n/text.ts";
+import { People } from "./sidebar/people.tsx";
+import { Left } from "./sidebar/left.tsx";
+import { routes } from "./router.ts";
+import { connection, poke } from "./store/connection.ts";
+import { homeCount } from "./store/queries.ts";
+import { read } from "./store/store.ts";
+import { DialogHost } from "./ui/dialogs.tsx";
+import { Icon } from "./ui/icons.tsx";
+import { leftOpen, rightOpen } from "./ui/layout.ts";
+import { dismiss, notices } from "./ui/notices.ts";
+import { titleOf } from "./views/header.tsx";
+import { Loaded } from "./views/loaded.tsx";
+import { overlays, views } from "./views/registry.ts";
+
+export function App() {
+  const { view, overlay } = routes.value;
+  return (
+    <>
+      <a class="skip" href="#" onClick={skip}>
+        {t("Go to the messages")}
+      </a>
+      <Banner />
+      <div class={`app ${rightOpen.value ? "with-right" : ""}`}>
+        <Left />
+        {leftOpen.value && <div class="shade" onClick={() => (leftOpen.value = false)} />}
+        <main class="middle" id="main" tabIndex={-1}>
+          <Loaded entry={views.get(view.name)} route={view} />
+        </main>
+        {rightOpen.value && <People />}
+      </div>
+      {overlay && <Loaded entry={overlays.get(overlay.name)} route={overlay} />}
+      <DialogHost />
+      <Notices />
+    </>
+  );
+}
+
+function skip(e: Event): void {
+  e.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+function Banner() {
+  if (connection.value !== "lost") return null;
+  return (
+    <div class="banner" role="alert">
+      {t("No connection to the server. Your messages are kept and sent when it is back.")}
+      <button type="button" class="link" onClick={poke}>
+        {t("Try now")}
+      </button>
+    </div>
+  );
+}
+
+function Notices() {
+  return (
+    <div class="notices" aria-live="polite">
+      {notices.value.map((n) => (
+        <div key={n.id} class={`notice ${n.kind}`} role={n.kind === "error" ? "alert" : "status"}>
+          <span class="grow">{n.text}</span>
+          {n.action && (
+            <button type="button" class="link" onClick={n.action.run}>
+              {n.action.label}
+            </button>
+          )}
+          <button type="button" class="icon-button small" aria-label={t("Close")} onClick={() => dismiss(n.id)}>
+            <Icon name="close" size={14} />
+          </button>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+const pageNames: Record<string, () => string> = { inbox: () => t("Inbox"), recent: () => t("Recent conversations") };
+
+// startTitle keeps the title of the window: the view, the organization, and how many messages are unread.
+export function startTitle(): void {
+  effect(() => {
+    const { view } = routes.value;
+    const name = view.terms ? titleOf(view.terms).text : (pageNames[view.name]?.() ?? "");
+    const n = homeCount();
+    const realm = String(read("realm").realm_name ?? "");
+    document.title = `${n ? `(${n}) ` : ""}${name}${name && realm ? " – " : ""}${realm}`;
+  });
+}

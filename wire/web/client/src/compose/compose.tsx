@@ -1,0 +1,389 @@
+// The compose box at the end of the view.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { effect } from "@preact/signals";
+import { renderMarkdown, sendTyping, type Destination } from "../api/endpoints.ts";
+import { errorText } from "../api/client.ts";
+import { t } from "../i18n/text.ts";
+import { Content } from "../message/content.tsx";
+import { openEmojiPicker } from "../message/emoji_picker.ts";
+import { goTo, routes } from "../router.ts";
+import { conversationOf, narrowTo, type Conversation } from "../store/narrow.ts";
+import { send } from "../store/outbox.ts";
+import { mayPost, topicName, userNames } from "../store/queries.ts";
+import { peek, read } from "../store/store.ts";
+import { Menu, openPopover } from "../ui/dialogs.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { notify } from "../ui/notices.ts";
+import { completers, composePanels, composeTools, dataTakers, sendChecks, sendOptions, slashCommands, type Completion } from "./extras.ts";
+import { grow } from "./grow.ts";
+import { ChannelPicker, PeoplePicker, TopicField } from "./target.tsx";
+import { closeCompose, compose, composeRequest, newDirect, openCompose, text } from "./state.ts";
+
+export function Compose() {
+  const state = compose.value;
+  return (
+    <section class={`compose ${state.open ? "open" : ""}`} aria-label={t("Write a message")}>
+      {state.open ? <Box /> : <ClosedBar />}
+    </section>
+  );
+}
+
+// ClosedBar is the row of buttons that opens the box.
+function ClosedBar() {
+  const terms = routes.value.view.terms;
+  const place = terms ? conversationOf(terms) : null;
+  const channel = terms?.find((x) => x.operator === "channel")?.operand;
+  const open = (): void => {
+    if (place) openCompose(place);
+    else if (typeof channel === "number") openCompose({ channel });
+    else openCompose({ channel: firstChannel() });
+  };
+  return (
+    <div class="compose-closed">
+      <button type="button" class="compose-open" onClick={open} aria-keyshortcuts="c">
+        {place ? t("Message {place}", { place: placeName(place) }) : t("Write a message")}
+      </button>
+      <button type="button" class="icon-button" title={t("New direct message")} aria-label={t("New direct message")} onClick={newDirect}>
+        <Icon name="person" />
+      </button>
+    </div>
+  );
+}
+
+function firstChannel(): number {
+  const pinned = [...peek().subscriptions.values()].sort((a, b) => Number(b.pin_to_top) - Number(a.pin_to_top));
+  return pinned.find((s) => mayPost(peek().channels.get(s.stream_id)))?.stream_id ?? pinned[0]?.stream_id ?? 0;
+}
+
+export function placeName(place: Conversation): string {
+  if ("people" in place) return userNames(place.people);
+  return `#${read("channels").get(place.channel)?.name ?? ""} › ${topicName(place.topic)}`;
+}
+
+// destination is where the message goes, or the reason why it cannot be sent.
+function destination(): Destination | string {
+  const c = compose.value;
+  if (c.direct) return c.people.length ? { people: c.people } : t("Choose at least one person.");
+  const channel = c.channel === null ? undefined : peek().channels.get(c.channel);
+  if (!channel) return t("Choose a channel.");
+  if (!mayPost(channel)) return t("You are not allowed to post in this channel.");
+  const policy = channel.topics_policy === "inherit" ? peek().realm.realm_topics_policy : channel.topics_policy;
+  if (policy === "disable_empty_topic" && !c.topic.trim()) return t("A topic is required here.");
+  return { channel: channel.stream_id, topic: policy === "empty_topic_only" ? "" : c.topic.trim() };
+}
+
+function Box() {
+  const state = compose.value;
+  const area = useRef<HTMLTextAreaElement>(null);
+  const [preview, setPreview] = useState<string | null>(null);
+  const completion = useCompletion(area.current);
+  const content = text.value;
+  const limit = Number(read("realm").max_message_length ?? 10_000);
+  useRequests(area);
+  useTyping();
+  useEffect(() => {
+    if (area.current) grow(area.current);
+  }, [content, preview]);
+  const sent = (to: Destination): void => {
+    text.value = "";
+    setPreview(null);
+    showSent(to);
+    area.current?.focus();
+  };
+  const submit = (): void => {
+    const to = destination();
+    if (typeof to === "string") return notify(to, "error");
+    if (!content.trim()) return;
+    const slash = /^\/(\S+)(?:\s+([^]*))?$/.exec(content.trim());
+    const command = slash && slashCommands.get(slash[1]!);
+    if (command) {
+      command(slash[2] ?? "");
+      text.value = "";
+      return;
+    }
+    const goOn = (): void => {
+      send(to, content);
+      sent(to);
+    };
+    if (sendChecks.every((check) => check(to, content, goOn))) goOn();
+  };
+  const togglePreview = (): void => {
+    if (preview !== null) return setPreview(null);
+    renderMarkdown(content).then(
+      (a) => setPreview(a.rendered),
+      (err: unknown) => notify(errorText(err), "error"),
+    );
+  };
+  const keys = (e: KeyboardEvent): void => {
+    if (completion.keys(e)) return;
+    const enterSends = Boolean(peek().settings.enter_sends);
+    const modified = e.ctrlKey || e.metaKey;
+    if (e.key === "Enter" && !e.shiftKey && !e.isComposing && (enterSends ? !modified : modified)) {
+      e.preventDefault();
+      submit();
+    } else if (e.key === "Escape") {
+      e.preventDefault();
+      e.stopPropagation();
+      closeCompose();
+    } else if (modified && !e.shiftKey && marks[e.key]) {
+      e.preventDefault();
+      wrap(area.current!, ...marks[e.key]!);
+    }
+  };
+  const take = (e: Event, data: DataTransfer | null): void => {
+    if (data && area.current && dataTakers.some((taker) => taker(data, area.current!))) e.preventDefault();
+  };
+  const tooLong = [...content].length > limit;
+  return (
+    <div class="compose-box" onDragOver={(e) => e.preventDefault()} onDrop={(e) => take(e, e.dataTransfer)}>
+      <div class="compose-target">
+        {state.direct ? (
+          <PeoplePicker />
+        ) : (
+          <>
+            <ChannelPicker />
+            <span class="crumb" aria-hidden="true">
+              ›
+            </span>
+            <TopicField />
+          </>
+        )}
+        <button type="button" class="icon-button" title={t("Close")} aria-label={t("Close")} onClick={closeCompose}>
+          <Icon name="close" size={16} />
+        </button>
+      </div>
+      {composePanels.map((Panel, i) => (
+        <Panel key={i} />
+      ))}
+      {preview === null ? (
+        <div class="compose-area">
+          <textarea
+            ref={area}
+            class="compose-text"
+            aria-label={t("Message")}
+            placeholder={placeholder()}
+            value={content}
+            onInput={(e) => {
+              text.value = e.currentTarget.value;
+              completion.update();
+            }}
+            onKeyDown={keys}
+            onBlur={() => completion.close()}
+            onPaste={(e) => take(e, e.clipboardData)}
+          />
+          {completion.list}
+        </div>
+      ) : (
+        <div class="compose-preview">
+          <Content html={preview} />
+        </div>
+      )}
+      <div class="compose-tools" role="toolbar" aria-label={t("Formatting")}>
+        <Tool label={t("Bold")} icon="bold" run={() => wrap(area.current!, "**", "**")} />
+        <Tool label={t("Italic")} icon="italic" run={() => wrap(area.current!, "*", "*")} />
+        <Tool label={t("Link")} icon="link" run={() => wrap(area.current!, "[", "](url)")} />
+        <Tool label={t("Code")} icon="code" run={() => code(area.current!)} />
+        <Tool label={t("List")} icon="list" run={() => linePrefix(area.current!, "- ")} />
+        <Tool label={t("Quote")} icon="quote" run={() => linePrefix(area.current!, "> ")} />
+        <Tool label={t("Emoji")} icon="smile" run={(b) => openEmojiPicker(b, (e) => insert(area.current!, `:${e.emoji_name}: `))} />
+        {composeTools.map((x) => (
+          <Tool key={x.id} label={x.label} icon={x.icon} run={(b) => x.run(area.current!, b)} />
+        ))}
+        <span class="grow" />
+        {tooLong && (
+          <span class="too-long" role="alert">
+            {limit - [...content].length}
+          </span>
+        )}
+        <button type="button" class={`icon-button ${preview !== null ? "pressed" : ""}`} aria-pressed={preview !== null} aria-label={t("Preview")} title={t("Preview")} onClick={togglePreview}>
+          <Icon name="eye" size={17} />
+        </button>
+        {sendOptions.length > 0 && (
+          <button type="button" class="icon-button" aria-haspopup="menu" aria-label={t("More ways to send")} onClick={(e) => openSendMenu(e.currentTarget, sent)}>
+            <Icon name="dots" size={17} />
+          </button>
+        )}
+        <button type="button" class="button send" disabled={!content.trim() || tooLong} onClick={submit} title={t("Send")}>
+          <Icon name="send" size={16} />
+          <span>{t("Send")}</span>
+        </button>
+      </div>
+    </div>
+  );
+}
+
+function placeholder(): string {
+  const to = destination();
+  if (typeof to === "string") return t("Write a message");
+  return t("Message {place}", { place: placeName("channel" in to ? to : { people: to.people }) });
+}
+
+// showSent opens the conversation of a message that was sent from elsewhere, if the user wants that.
+function showSent(to: Destination): void {
+  const place: Conversation = "channel" in to ? to : { people: to.people };
+  if (!peek().settings.web_navigate_to_sent_message) return;
+  const now = routes.value.view.terms;
+  const here = now && conversationOf(now);
+  if (here && JSON.stringify(here) === JSON.stringify(place)) return;
+  goTo(narrowTo(place));
+}
+
+function openSendMenu(at: HTMLElement, sent: (to: Destination) => void): void {
+  const items = sendOptions.map((o) => ({
+    label: o.label,
+    icon: o.icon,
+    run: () => {
+      const to = destination();
+      if (typeof to === "string") notify(to, "error");
+      else o.run(to, text.value, () => sent(to));
+    },
+  }));
+  openPopover(at, <Menu label={t("More ways to send")} items={items} />);
+}
+
+function Tool(p: { label: string; icon: Parameters<typeof Icon>[0]["name"]; run: (button: HTMLElement) => void }) {
+  return (
+    <button type="button" class="icon-button" title={p.label} aria-label={p.label} onMouseDown={(e) => e.preventDefault()} onClick={(e) => p.run(e.currentTarget)}>
+      <Icon name={p.icon} size={17} />
+    </button>
+  );
+}
+
+const marks: Record<string, [string, string]> = { b: ["**", "**"], i: ["*", "*"] };
+
+// insert puts a text at the cursor, so that the browser can undo it.
+export function insert(area: HTMLTextAreaElement, s: string): void {
+  area.focus();
+  if (!document.execCommand("insertText", false, s)) area.setRangeText(s, area.selectionStart, area.selectionEnd, "end");
+  text.value = area.value;
+}
+
+function wrap(area: HTMLTextAreaElement, before: string, after: string): void {
+  const { selectionStart: a, selectionEnd: b, value } = area;
+  const inner = value.slice(a, b);
+  insert(area, before + inner + after);
+  if (inner === "") area.setSelectionRange(a + before.length, a + before.length);
+}
+
+function code(area: HTMLTextAreaElement): void {
+  const inner = area.value.slice(area.selectionStart, area.selectionEnd);
+  if (inner.includes("\n")) wrap(area, "```\n", "\n```");
+  else wrap(area, "`", "`");
+}
+
+function linePrefix(area: HTMLTextAreaElement, prefix: string): void {
+  const { selectionStart: a, selectionEnd: b, value } = area;
+  const start = value.lastIndexOf("\n", a - 1) + 1;
+  area.setSelectionRange(start, b);
+  const lines = value.slice(start, b).split("\n");
+  insert(area, lines.map((l) => prefix + l).join("\n"));
+}
+
+// useRequests carries out what other parts ask of the box: focus, and texts to insert.
+function useRequests(area: { current: HTMLTextAreaElement | null }): void {
+  useEffect(
+    () =>
+      effect(() => {
+        const r = composeRequest.value;
+        if (!r) return;
+        queueMicrotask(() => {
+          composeRequest.value = null;
+          const field = r.focus === "text" ? area.current : document.querySelector<HTMLElement>(`[data-compose="${r.focus}"]`);
+          (field ?? area.current)?.focus();
+          if (r.insert && area.current) insert(area.current, r.insert);
+        });
+      }),
+    [],
+  );
+}
+
+// useTyping tells others that the user is writing, as often as the server wants.
+function useTyping(): void {
+  useEffect(() => {
+    let told: Destination | null = null;
+    let last = 0;
+    let pause: ReturnType<typeof setTimeout> | undefined;
+    const wanted = (to: Destination): boolean =>
+      Boolean(peek().settings["channel" in to ? "send_stream_typing_notifications" : "send_private_typing_notifications"]);
+    const stop = (): void => {
+      clearTimeout(pause);
+      if (told) void sendTyping({ op: "stop", to: told }).catch(() => {});
+      told = null;
+    };
+    let before = text.peek();
+    const dispose = effect(() => {
+      const now = text.value;
+      const grew = now !== before && now !== "";
+      before = now;
+      if (now === "") stop();
+      if (!grew) return;
+      const to = destination();
+      if (typeof to === "string" || !wanted(to)) return;
+      const { realm } = peek();
+      if (JSON.stringify(to) !== JSON.stringify(told) || Date.now() - last > realm.server_typing_started_wait_period_milliseconds) {
+        if (told && JSON.stringify(to) !== JSON.stringify(told)) stop();
+        told = to;
+        last = Date.now();
+        void sendTyping({ op: "start", to }).catch(() => {});
+      }
+      clearTimeout(pause);
+      pause = setTimeout(stop, realm.server_typing_stopped_wait_period_milliseconds);
+    });
+    return () => {
+      dispose();
+      stop();
+    };
+  }, []);
+}
+
+// useCompletion offers completions for the text before the cursor.
+function useCompletion(area: HTMLTextAreaElement | null) {
+  const [found, setFound] = useState<{ start: number; offers: Completion[] } | null>(null);
+  const [at, setAt] = useState(0);
+  const choose = (i: number): void => {
+    const offer = found?.offers[i];
+    if (!found || !offer || !area) return;
+    area.setSelectionRange(found.start, area.selectionStart);
+    setFound(null);
+    insert(area, offer.insert);
+  };
+  const update = (): void => {
+    if (!area) return;
+    const before = area.value.slice(0, area.selectionStart);
+    let match: typeof found = null;
+    for (const c of completers) if ((match = c.match(before))) break;
+    setFound(match?.offers.length ? match : null);
+    setAt(0);
+  };
+  const keys = (e: KeyboardEvent): boolean => {
+    if (!found) return false;
+    const step = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
+    if (step) setAt((at + step + found.offers.length) % found.offers.length);
+    else if (e.key === "Enter" || e.key === "Tab") choose(at);
+    else if (e.key === "Escape") setFound(null);
+    else return false;
+    e.preventDefault();
+    e.stopPropagation();
+    return true;
+  };
+  const list = found && (
+    <div class="completions" role="listbox" aria-label={t("Suggestions")}>
+      {found.offers.map((o, i) => (
+        <div
+          key={o.insert}
+          role="option"
+          aria-selected={i === at}
+          class={i === at ? "current" : ""}
+          onMouseDown={(e) => {
+            e.preventDefault();
+            choose(i);
+          }}
+        >
+          {o.Draw ? <o.Draw /> : <span>{o.label}</span>}
+          {o.detail && <small>{o.detail}</small>}
+        </div>
+      ))}
+    </div>
+  );
+  return { update, keys, list, close: () => setFound(null) };
+}

@@ -1,0 +1,54 @@
+// Extension points of the compose box. Modules add buttons to its tool row, items to the menu beside the send button,
+// and completions to the text field.
+import type { ComponentType } from "preact";
+import type { Destination } from "../api/endpoints.ts";
+import type { IconName } from "../ui/icons.tsx";
+
+export interface ComposeTool {
+  id: string;
+  label: string;
+  icon: IconName;
+  run(area: HTMLTextAreaElement, button: HTMLElement): void;
+}
+
+export const composeTools: ComposeTool[] = [];
+
+export interface SendOption {
+  id: string;
+  label: string;
+  icon: IconName;
+  run(to: Destination, content: string, sent: () => void): void; // sent empties the box
+}
+
+export const sendOptions: SendOption[] = [];
+
+// A Completer offers texts for what stands before the cursor.
+export interface Completion {
+  label: string;
+  detail?: string;
+  Draw?: ComponentType;
+  insert: string; // replaces the part of the text that was matched
+}
+
+export interface Completer {
+  // match returns where the completed part begins, and the offers, or null.
+  match(before: string): { start: number; offers: Completion[] } | null;
+}
+
+export const completers: Completer[] = [];
+
+// ComposePanel is drawn above the text field, for example a list of uploads.
+export const composePanels: ComponentType[] = [];
+
+// onPaste and onDrop handle data; the first that returns true has taken it.
+export type DataTaker = (data: DataTransfer, area: HTMLTextAreaElement) => boolean;
+
+export const dataTakers: DataTaker[] = [];
+
+// beforeSend runs just before a message is sent; an answer of false stops it (for example a question is open).
+export type SendCheck = (to: Destination, content: string, goOn: () => void) => boolean;
+
+export const sendChecks: SendCheck[] = [];
+
+// A slash command at the beginning of a message that the client carries out itself, such as /dark.
+export const slashCommands = new Map<string, (rest: string) => void>();

@@ -1,0 +1,69 @@
+// The names of all emoji: those of Unicode come from the server once, the organization's own from the store.
+import { signal } from "@preact/signals";
+import type { EmojiChoice } from "../api/endpoints.ts";
+import { peek, read } from "../store/store.ts";
+
+export interface Emoji extends EmojiChoice {
+  names: string[]; // the first is emoji_name
+}
+
+const unicode = signal<Emoji[]>([]);
+let loading: Promise<void> | null = null;
+
+// loadEmoji fetches the names. It may be called often.
+export function loadEmoji(): Promise<void> {
+  loading ??= fetch(String(peek().realm.server_emoji_data_url))
+    .then((r) => r.json())
+    .then((data: { code_to_names: Record<string, string[]> }) => {
+      unicode.value = Object.entries(data.code_to_names).map(([code, names]) => ({
+        emoji_code: code,
+        emoji_name: names[0]!,
+        names,
+        reaction_type: "unicode_emoji",
+      }));
+    })
+    .catch(() => {
+      loading = null;
+    });
+  return loading;
+}
+
+// allEmoji returns the organization's emoji, then those of Unicode that they do not replace.
+export function allEmoji(): Emoji[] {
+  const own: Emoji[] = [];
+  const taken = new Set<string>();
+  for (const e of read("emoji").values()) {
+    if (e.deactivated) continue;
+    own.push({ emoji_code: e.id, emoji_name: e.name, names: [e.name], reaction_type: "realm_emoji" });
+    taken.add(e.name);
+  }
+  if (!taken.has("zulip")) {
+    own.push({ emoji_code: "zulip", emoji_name: "zulip", names: ["zulip"], reaction_type: "zulip_extra_emoji" });
+  }
+  return [...own, ...unicode.value.filter((e) => !taken.has(e.emoji_name))];
+}
+
+// popular are offered first (their codes).
+export const popular = ["1f44d", "1f389", "1f642", "2764", "1f6e0", "1f419", "1f440", "1f64f", "1f602", "1f914", "2705"];
+
+// searchEmoji returns the best matches of a query, the closest first.
+export function searchEmoji(query: string, limit: number): Emoji[] {
+  const q = query.toLowerCase().replace(/[\s-]+/g, "_");
+  const scored: [number, Emoji][] = [];
+  for (const e of allEmoji()) {
+    let best = 99;
+    for (const name of e.names) best = Math.min(best, score(name, q));
+    if (best < 99) scored.push([best - (popular.includes(e.emoji_code) ? 0.5 : 0) - (e.reaction_type === "realm_emoji" ? 0.25 : 0), e]);
+  }
+  return scored
+    .sort((a, b) => a[0] - b[0])
+    .slice(0, limit)
+    .map((x) => x[1]);
+}
+
+function score(name: string, q: string): number {
+  if (name === q) return 0;
+  if (name.startsWith(q)) return 1;
+  if (name.includes("_" + q)) return 2;
+  return name.includes(q) ? 3 : 99;
+}

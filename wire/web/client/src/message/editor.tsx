@@ -1,0 +1,96 @@
+// The editor in the place of a message's text.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError, errorText } from "../api/client.ts";
+import { editMessage, getMessage } from "../api/endpoints.ts";
+import type { Message } from "../api/types.ts";
+import { t } from "../i18n/text.ts";
+import { canEdit } from "../store/permissions.ts";
+import { grow } from "../compose/grow.ts";
+import { stopEdit } from "./edit.ts";
+
+async function sha256(text: string): Promise<string | undefined> {
+  if (!globalThis.crypto?.subtle) return undefined; // pages without TLS
+  const sum = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return [...new Uint8Array(sum)].map((b) => b.toString(16).padStart(2, "0")).join("");
+}
+
+export function Editor({ message: m }: { message: Message }) {
+  const [source, setSource] = useState<string | null>(null);
+  const [text, setText] = useState("");
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  const area = useRef<HTMLTextAreaElement>(null);
+  const editable = canEdit(m);
+  useEffect(() => {
+    getMessage(m.id, true).then(
+      (a) => {
+        const raw = a.raw_content ?? a.message.content;
+        setSource(raw);
+        setText(raw);
+      },
+      (err: unknown) => setError(errorText(err)),
+    );
+  }, [m.id]);
+  useEffect(() => {
+    const el = area.current;
+    if (!el || source === null) return;
+    grow(el);
+    el.focus();
+    el.setSelectionRange(el.value.length, el.value.length);
+  }, [source]);
+  const save = async (): Promise<void> => {
+    if (source === null || busy) return;
+    if (text.trim() === source.trim()) return stopEdit();
+    setBusy(true);
+    try {
+      await editMessage(m.id, { content: text, prev_content_sha256: await sha256(source) });
+      stopEdit();
+    } catch (err) {
+      const conflict = err instanceof ApiError && err.code === "EXPECTATION_MISMATCH";
+      setError(conflict ? t("Someone else has changed the message. Copy your text and edit again.") : errorText(err));
+      setBusy(false);
+    }
+  };
+  const keys = (e: KeyboardEvent): void => {
+    if (e.key === "Escape") {
+      e.preventDefault();
+      e.stopPropagation();
+      stopEdit();
+    }
+    if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) {
+      e.preventDefault();
+      void save();
+    }
+  };
+  return (
+    <div class="editor">
+      <textarea
+        ref={area}
+        class="input"
+        aria-label={t("Text of the message")}
+        value={text}
+        readOnly={!editable || source === null}
+        onInput={(e) => {
+          setText(e.currentTarget.value);
+          grow(e.currentTarget);
+        }}
+        onKeyDown={keys}
+      />
+      {error && (
+        <p class="send-error" role="alert">
+          {error}
+        </p>
+      )}
+      <div class="editor-foot">
+        {editable && (
+          <button type="button" class="button" disabled={busy || source === null} onClick={() => void save()}>
+            {t("Save")}
+          </button>
+        )}
+        <button type="button" class="button quiet" onClick={stopEdit}>
+          {editable ? t("Cancel") : t("Close")}
+        </button>
+      </div>
+    </div>
+  );
+}

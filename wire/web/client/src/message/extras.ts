@@ -1,0 +1,12 @@
+// Messages with something else than their text: polls and todo lists draw themselves. A helper module adds its kind:
+//
+//   messageExtras.push({ fits: (m) => m.submessages.length > 0, Draw: Poll })
+import type { ComponentType } from "preact";
+import type { Message } from "../api/types.ts";
+
+export interface MessageExtra {
+  fits(m: Message): boolean;
+  Draw: ComponentType<{ message: Message }>;
+}
+
+export const messageExtras: MessageExtra[] = [];

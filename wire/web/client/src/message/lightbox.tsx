@@ -1,0 +1,50 @@
+// The image viewer over everything: the arrow keys go through the images of the view.
+import { useState } from "preact/hooks";
+import { t } from "../i18n/text.ts";
+import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
+import { Icon } from "../ui/icons.tsx";
+
+interface Picture {
+  src: string;
+  href: string;
+  title: string;
+}
+
+export function openLightbox(at: HTMLAnchorElement): void {
+  const all = [...document.querySelectorAll<HTMLAnchorElement>(".virtual .message_inline_image a")];
+  const pictures = all.map((a) => ({ src: a.href, href: a.href, title: a.title || a.href.split("/").pop()! }));
+  openDialog(<Lightbox pictures={pictures} first={Math.max(0, all.indexOf(at))} />);
+}
+
+function Lightbox({ pictures, first }: { pictures: Picture[]; first: number }) {
+  const [at, setAt] = useState(first);
+  const p = pictures[at]!;
+  const step = (by: number): void => setAt((i) => Math.max(0, Math.min(pictures.length - 1, i + by)));
+  return (
+    <Dialog title={p.title} class="lightbox" wide>
+      <div
+        class="lightbox-stage"
+        tabIndex={0}
+        autofocus
+        onKeyDown={(e) => {
+          if (e.key === "ArrowRight") step(1);
+          if (e.key === "ArrowLeft") step(-1);
+          if (e.key === "v") closeDialog();
+        }}
+      >
+        <button type="button" class="icon-button" aria-label={t("Previous image")} disabled={at === 0} onClick={() => step(-1)}>
+          <Icon name="chevronRight" size={28} />
+        </button>
+        <img src={p.src} alt={p.title} />
+        <button type="button" class="icon-button" aria-label={t("Next image")} disabled={at === pictures.length - 1} onClick={() => step(1)}>
+          <Icon name="chevronRight" size={28} />
+        </button>
+      </div>
+      <footer class="dialog-foot">
+        <a class="button quiet" href={p.href} target="_blank" rel="noopener noreferrer">
+          {t("Open in a new tab")}
+        </a>
+      </footer>
+    </Dialog>
+  );
+}

@@ -1,0 +1,97 @@
+// The menu of a message.
+import { t } from "../i18n/text.ts";
+import { errorText } from "../api/client.ts";
+import { getMessage } from "../api/endpoints.ts";
+import { startEdit } from "./edit.ts";
+import { conversationOfMessage, hashOf, narrowTo, resolvedMark } from "../store/narrow.ts";
+import { markUnread, remove, toggleReaction, toggleStar } from "../store/actions.ts";
+import { canDelete, canEdit, canMove } from "../store/permissions.ts";
+import { peek } from "../store/store.ts";
+import { quote } from "../compose/quote.ts";
+import { closePopover, Confirm, Menu, openDialog, type MenuItem } from "../ui/dialogs.tsx";
+import { notify } from "../ui/notices.ts";
+import { openEmojiPicker } from "./emoji_picker.ts";
+import type { Message } from "../api/types.ts";
+
+// linkOf returns the full address of a message.
+export function linkOf(m: Message): string {
+  const s = peek();
+  const terms = narrowTo(conversationOfMessage(m, s.me.user_id));
+  return location.origin + "/" + hashOf([...terms, { operator: "near", operand: m.id }], s);
+}
+
+export async function copy(text: string, done: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    notify(done);
+  } catch (err) {
+    notify(errorText(err), "error");
+  }
+}
+
+// moreItems are menu items of other modules, such as reminders and reports.
+export const moreItems: ((m: Message) => MenuItem | false)[] = [];
+
+export function MessageMenu({ id }: { id: number }) {
+  const m = peek().messages.get(id);
+  if (!m) {
+    closePopover();
+    return null;
+  }
+  const at = document.querySelector(`[data-message="${id}"]`)?.getBoundingClientRect() ?? new DOMRect(100, 100);
+  const starred = m.flags.includes("starred");
+  const items: (MenuItem | null | false)[] = [
+    { label: t("Quote and reply"), icon: "quote", key: ">", run: () => quote(m) },
+    { label: t("Add a reaction"), icon: "smile", key: ":", run: () => openEmojiPicker(at, (e) => toggleReaction(m, e)) },
+    canEdit(m)
+      ? { label: t("Edit"), icon: "edit", key: "e", run: () => startEdit(m) }
+      : { label: t("View source"), icon: "code", key: "e", run: () => startEdit(m) },
+    canMove(m) && { label: t("Move"), icon: "move", key: "m", run: () => void import("./move.tsx").then((x) => x.openMove(m)) },
+    null,
+    { label: starred ? t("Remove star") : t("Star"), icon: "star", key: "Ctrl S", run: () => toggleStar(m) },
+    { label: t("Mark as unread from here"), icon: "unread", key: "Shift U", run: () => markUnreadFrom(m) },
+    ...moreItems.map((make) => make(m)),
+    null,
+    { label: t("Copy link"), icon: "link", run: () => void copy(linkOf(m), t("Link copied.")) },
+    { label: t("Copy text"), icon: "copy", run: () => void getMessage(m.id, true).then((a) => copy(a.raw_content ?? a.message.content, t("Copied."))) },
+    peek().realm.realm_enable_read_receipts && {
+      label: t("Read by"),
+      icon: "eye",
+      key: "Shift V",
+      run: () => void import("./receipts.tsx").then((x) => x.openReceipts(m)),
+    },
+    canDelete(m) && null,
+    canDelete(m) && { label: t("Delete"), icon: "trash", danger: true, run: () => askDelete(m) },
+  ];
+  return <Menu label={t("Message actions")} items={items.filter((x) => x !== false)} />;
+}
+
+export function askDelete(m: Message): void {
+  openDialog(
+    <Confirm
+      title={t("Delete this message?")}
+      text={t("The message disappears for everyone. This cannot be undone.")}
+      button={t("Delete")}
+      danger
+      run={() => remove(m.id)}
+    />,
+  );
+}
+
+// markUnreadFrom marks the message and all later ones of the view as unread.
+export function markUnreadFrom(m: Message): void {
+  const list = shownIDs().filter((id) => id >= m.id);
+  noRead.until = Date.now() + 2000;
+  markUnread(list.length ? list : [m.id]);
+}
+
+// noRead holds back the marking of messages as read by scrolling, after the user has marked them as unread.
+export const noRead = { until: 0 };
+
+let shownIDs: () => number[] = () => [];
+
+export function setShownIDs(fn: () => number[]): void {
+  shownIDs = fn;
+}
+
+export { resolvedMark };

@@ -1,0 +1,38 @@
+// Who has read a message.
+import { useEffect, useState } from "preact/hooks";
+import { errorText, request } from "../api/client.ts";
+import type { Message } from "../api/types.ts";
+import { plural, t } from "../i18n/text.ts";
+import { avatarOf, userName } from "../store/queries.ts";
+import { read } from "../store/store.ts";
+import { Dialog, openDialog } from "../ui/dialogs.tsx";
+
+export function openReceipts(m: Message): void {
+  openDialog(<Receipts id={m.id} />);
+}
+
+function Receipts({ id }: { id: number }) {
+  const [users, setUsers] = useState<number[] | null>(null);
+  const [error, setError] = useState("");
+  useEffect(() => {
+    request<{ user_ids: number[] }>(`/messages/${id}/read_receipts`).then(
+      (a) => setUsers(a.user_ids),
+      (err: unknown) => setError(errorText(err)),
+    );
+  }, [id]);
+  return (
+    <Dialog title={t("Read by")}>
+      <div class="dialog-text">
+        {error && <p role="alert">{error}</p>}
+        {users && <p class="quiet">{plural(users.length, "{count} person has read this message.", "{count} people have read this message.")}</p>}
+        <ul class="people-list">
+          {users?.map((u) => (
+            <li key={u}>
+              <img class="avatar small" src={avatarOf(read("users").get(u))} alt="" width={26} height={26} /> {userName(u)}
+            </li>
+          ))}
+        </ul>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,264 @@
+// One row of a list of messages.
+import { signal } from "@preact/signals";
+import type { Message, Reaction } from "../api/types.ts";
+import { plural, t } from "../i18n/text.ts";
+import { toggleReaction, toggleStar } from "../store/actions.ts";
+import { hashOf, narrowTo, resolvedMark, type Conversation } from "../store/narrow.ts";
+import { discard, resend } from "../store/outbox.ts";
+import type { Outgoing } from "../store/outgoing.ts";
+import { avatarOf, topicName, userName, userNames } from "../store/queries.ts";
+import { reactionKey } from "../store/reducers_messages.ts";
+import { peek, read } from "../store/store.ts";
+import { openPopover } from "../ui/dialogs.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { memo } from "../ui/memo.ts";
+import { formatDay, formatTime } from "../ui/time.ts";
+import { openUserCard } from "../people/card.tsx";
+import { Content, emojiText } from "./content.tsx";
+import { messageExtras } from "./extras.ts";
+import { openEmojiPicker } from "./emoji_picker.ts";
+import { MessageMenu } from "./menu.tsx";
+
+// selected is the message that the keyboard acts on; 0 for none.
+export const selected = signal(0);
+
+export const DayRow = memo(function DayRow({ at }: { at: number }) {
+  return (
+    <div class="day-row" role="separator">
+      <span>{formatDay(at)}</span>
+    </div>
+  );
+});
+
+export function UnreadRow() {
+  return (
+    <div class="unread-row" role="separator">
+      <span>{t("New messages")}</span>
+    </div>
+  );
+}
+
+// ConversationRow is the heading of messages of one conversation in a view of several.
+export const ConversationRow = memo(function ConversationRow({ place, first }: { place: Conversation; first: Message | null }) {
+  const s = peek();
+  void read("channels");
+  const href = hashOf(narrowTo(place), s);
+  if ("people" in place) {
+    return (
+      <h3 class="conversation-row direct">
+        <Icon name="message" size={15} />
+        <a href={href}>{userNames(place.people)}</a>
+      </h3>
+    );
+  }
+  const channel = read("channels").get(place.channel);
+  const color = read("subscriptions").get(place.channel)?.color ?? "#888888";
+  return (
+    <h3 class="conversation-row">
+      <span class="channel-mark" style={{ color }}>
+        <Icon name={channel?.invite_only ? "lock" : channel?.is_web_public ? "globe" : "hash"} size={15} />
+      </span>
+      <a href={hashOf([{ operator: "channel", operand: place.channel }], s)}>
+        {channel?.name ?? (typeof first?.display_recipient === "string" ? first.display_recipient : t("Unknown channel"))}
+      </a>
+      <span class="crumb" aria-hidden="true">
+        ›
+      </span>
+      <a href={href} class={`topic ${place.topic === "" ? "empty-topic" : ""}`}>
+        {place.topic.startsWith(resolvedMark) && <Icon name="check" size={14} />}
+        {topicName(place.topic.replace(resolvedMark, ""))}
+      </a>
+    </h3>
+  );
+});
+
+interface MessageProps {
+  message: Message;
+  head: boolean;
+  unread: boolean;
+}
+
+export const MessageRow = memo(function MessageRow({ message: m, head, unread }: MessageProps) {
+  const sender = read("users").get(m.sender_id);
+  const name = sender?.full_name ?? m.sender_full_name;
+  const isSelected = selected.value === m.id;
+  const Extra = messageExtras.find((x) => x.fits(m));
+  return (
+    <article
+      class={`message ${head ? "head" : ""} ${unread ? "unread" : ""} ${isSelected ? "selected" : ""} ${m.is_me_message ? "me" : ""}`}
+      data-message={m.id}
+      aria-label={t("Message from {name}, {time}", { name, time: formatTime(m.timestamp) })}
+    >
+      <div class="message-side">
+        {head ? (
+          <button type="button" class="avatar-button" aria-label={t("About {name}", { name })} onClick={(e) => openUserCard(m.sender_id, e.currentTarget)}>
+            <img class="avatar" src={avatarOf(sender)} alt="" width={36} height={36} loading="lazy" />
+          </button>
+        ) : (
+          <time class="quiet-time">{formatTime(m.timestamp)}</time>
+        )}
+      </div>
+      <div class="message-main">
+        {head && (
+          <header class="message-head">
+            <button type="button" class="sender" onClick={(e) => openUserCard(m.sender_id, e.currentTarget)}>
+              {name}
+            </button>
+            {sender?.is_bot && (
+              <span class="badge" title={t("This is a bot")}>
+                {t("bot")}
+              </span>
+            )}
+            <UserStatusEmoji id={m.sender_id} />
+            <time title={formatTime(m.timestamp, "full")}>{formatTime(m.timestamp)}</time>
+          </header>
+        )}
+        {Extra ? <Extra.Draw message={m} /> : <Content html={m.match_content ?? m.content} />}
+        <MessageFoot message={m} />
+      </div>
+      <MessageTools message={m} />
+    </article>
+  );
+});
+
+function UserStatusEmoji({ id }: { id: number }) {
+  const status = read("statuses").get(id);
+  if (!status?.emoji_name) return null;
+  return (
+    <span class="status-emoji" title={status.status_text}>
+      <EmojiGlyph emoji={status as Reaction} />
+    </span>
+  );
+}
+
+// EmojiGlyph shows an emoji of either kind.
+export function EmojiGlyph({ emoji }: { emoji: { emoji_name: string; emoji_code: string; reaction_type: string } }) {
+  if (emoji.reaction_type === "unicode_emoji") {
+    return <span class="emoji-glyph">{emojiText(emoji.emoji_code)}</span>;
+  }
+  const url = emoji.reaction_type === "realm_emoji" ? read("emoji").get(emoji.emoji_code)?.source_url : undefined;
+  const src = url ?? `/static/generated/emoji/images/emoji/unicode/${emoji.emoji_code}.png`;
+  return <img class="emoji-glyph" src={src} alt={`:${emoji.emoji_name}:`} />;
+}
+
+function MessageFoot({ message: m }: { message: Message }) {
+  const edited = m.last_edit_timestamp !== undefined;
+  const moved = m.last_moved_timestamp !== undefined;
+  if (m.reactions.length === 0 && !edited && !moved) return null;
+  return (
+    <div class="message-foot">
+      {(edited || moved) && (
+        <button type="button" class="edited" onClick={() => void import("./history.tsx").then((x) => x.openHistory(m))}>
+          {edited ? t("edited") : t("moved")}
+        </button>
+      )}
+      <Reactions message={m} />
+    </div>
+  );
+}
+
+const namesShown = 3; // reactions of so few users show their names
+
+function Reactions({ message: m }: { message: Message }) {
+  const me = read("me").user_id;
+  const byEmoji = new Map<string, Reaction[]>();
+  for (const r of m.reactions) {
+    const key = `${r.reaction_type} ${r.emoji_code}`;
+    const list = byEmoji.get(key);
+    if (list) list.push(r);
+    else byEmoji.set(key, [r]);
+  }
+  if (byEmoji.size === 0) return null;
+  const showNames = read("settings").display_emoji_reaction_users && m.reactions.length <= namesShown;
+  return (
+    <div class="reactions">
+      {[...byEmoji].map(([key, list]) => {
+        const mine = list.some((r) => r.user_id === me);
+        const names = list.map((r) => (r.user_id === me ? t("You") : userName(r.user_id))).join(", ");
+        return (
+          <button
+            key={key}
+            type="button"
+            class={`reaction ${mine ? "mine" : ""}`}
+            aria-pressed={mine}
+            title={t("{names} reacted with :{emoji}:", { names, emoji: list[0]!.emoji_name })}
+            onClick={() => toggleReaction(m, list[0]!)}
+          >
+            <EmojiGlyph emoji={list[0]!} />
+            <span class="reaction-count">{showNames ? names : list.length}</span>
+          </button>
+        );
+      })}
+      <button type="button" class="reaction add" aria-label={t("Add a reaction")} onClick={(e) => openEmojiPicker(e.currentTarget, (x) => toggleReaction(m, x))}>
+        <Icon name="smile" size={15} />
+      </button>
+    </div>
+  );
+}
+
+function MessageTools({ message: m }: { message: Message }) {
+  const starred = m.flags.includes("starred");
+  return (
+    <div class={`message-tools ${starred ? "starred" : ""}`}>
+      <button type="button" class="icon-button" aria-label={t("Add a reaction")} title={t("Add a reaction")} onClick={(e) => openEmojiPicker(e.currentTarget, (x) => toggleReaction(m, x))}>
+        <Icon name="smile" size={16} />
+      </button>
+      <button type="button" class="icon-button star" aria-pressed={starred} aria-label={t("Star")} title={t("Star")} onClick={() => toggleStar(m)}>
+        <Icon name="star" size={16} filled={starred} />
+      </button>
+      <button
+        type="button"
+        class="icon-button"
+        aria-haspopup="menu"
+        aria-label={t("Message actions")}
+        title={t("Message actions")}
+        onClick={(e) => openPopover(e.currentTarget, <MessageMenu id={m.id} />)}
+      >
+        <Icon name="dots" size={16} />
+      </button>
+    </div>
+  );
+}
+
+export const OutgoingRow = memo(function OutgoingRow({ outgoing: o, head }: { outgoing: Outgoing; head: boolean }) {
+  const me = read("me");
+  const user = read("users").get(me.user_id);
+  return (
+    <article class={`message outgoing ${head ? "head" : ""} ${o.state}`} aria-busy={o.state !== "failed"}>
+      <div class="message-side">{head && <img class="avatar" src={avatarOf(user)} alt="" width={36} height={36} />}</div>
+      <div class="message-main">
+        {head && (
+          <header class="message-head">
+            <span class="sender">{me.full_name}</span>
+            <time>{formatTime(o.timestamp)}</time>
+          </header>
+        )}
+        <div class="content plain" dir="auto">
+          {o.content}
+        </div>
+        {o.state === "failed" && (
+          <p class="send-error" role="alert">
+            {t("Not sent: {reason}", { reason: o.error ?? "" })}{" "}
+            <button type="button" class="link" onClick={() => resend(o.localID)}>
+              {t("Try again")}
+            </button>{" "}
+            <button type="button" class="link" onClick={() => discard(o.localID)}>
+              {t("Discard")}
+            </button>
+          </p>
+        )}
+      </div>
+      {o.state !== "failed" && (
+        <span class="sending" title={t("Sending")}>
+          <Icon name="clock" size={14} />
+        </span>
+      )}
+    </article>
+  );
+});
+
+export function countText(n: number): string {
+  return plural(n, "{count} unread message", "{count} unread messages");
+}
+
+export { reactionKey };

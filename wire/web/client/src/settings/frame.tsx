@@ -1,0 +1,46 @@
+// The frame of the settings: the list of sections, and the open one.
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { t } from "../i18n/text.ts";
+import { closeOverlay, type Route } from "../router.ts";
+import { Dialog } from "../ui/dialogs.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { sections, type Section } from "./registry.ts";
+
+export function SettingsFrame({ route }: { route: Route }) {
+  const area = route.name === "organization" ? "organization" : "settings";
+  const list = sections.filter((s) => s.area === area && (s.shown?.() ?? true));
+  const current = list.find((s) => s.name === route.rest[0]) ?? list[0];
+  return (
+    <Dialog title={area === "settings" ? t("Settings") : t("Organization")} wide class="settings" onClose={closeOverlay}>
+      <div class="settings-columns">
+        <nav aria-label={t("Sections")}>
+          <ul>
+            {list.map((s) => (
+              <li key={s.name}>
+                <a href={`#${area}/${s.name}`} class={`side-link ${s === current ? "current" : ""}`} aria-current={s === current ? "page" : undefined}>
+                  <Icon name={s.icon} size={16} />
+                  <span class="grow">{s.title()}</span>
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <div class="settings-body">{current && <SectionBody key={current.name} section={current} />}</div>
+      </div>
+    </Dialog>
+  );
+}
+
+function SectionBody({ section }: { section: Section }) {
+  const [Draw, setDraw] = useState<ComponentType | null>(null);
+  useEffect(() => {
+    void section.load().then((d) => setDraw(() => d));
+  }, [section]);
+  return (
+    <>
+      <h3 class="settings-title">{section.title()}</h3>
+      {Draw ? <Draw /> : <p aria-busy="true" />}
+    </>
+  );
+}

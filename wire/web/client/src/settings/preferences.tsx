@@ -1,0 +1,55 @@
+// How the client looks and behaves.
+import { t } from "../i18n/text.ts";
+import { UserChoice, UserSwitch } from "./fields.tsx";
+
+export function Preferences() {
+  return (
+    <>
+      <UserChoice
+        name="color_scheme"
+        label={t("Theme")}
+        options={[
+          { value: 1, label: t("Like the system") },
+          { value: 3, label: t("Light") },
+          { value: 2, label: t("Dark") },
+        ]}
+      />
+      <UserSwitch name="high_contrast_mode" label={t("High contrast")} />
+      <UserSwitch name="fluid_layout_width" label={t("Use the full width of wide screens")} />
+      <UserChoice name="web_font_size_px" label={t("Text size")} options={[12, 14, 15, 16, 18, 20].map((n) => ({ value: n, label: `${n} px` }))} />
+      <UserChoice
+        name="web_home_view"
+        label={t("Home view")}
+        options={[
+          { value: "inbox", label: t("Inbox") },
+          { value: "recent", label: t("Recent conversations") },
+          { value: "all_messages", label: t("Combined feed") },
+        ]}
+      />
+      <UserSwitch name="web_escape_navigates_to_home_view" label={t("Escape goes to the home view")} />
+      <UserChoice
+        name="web_mark_read_on_scroll_policy"
+        label={t("Mark messages as read when they are seen")}
+        options={[
+          { value: 1, label: t("Always") },
+          { value: 2, label: t("Only in conversations") },
+          { value: 3, label: t("Never") },
+        ]}
+      />
+      <UserSwitch name="enter_sends" label={t("Enter sends messages")} help={t("Otherwise Ctrl+Enter does.")} />
+      <UserSwitch name="web_navigate_to_sent_message" label={t("Open the conversation of a sent message")} />
+      <UserSwitch name="twenty_four_hour_time" label={t("24-hour time")} />
+      <UserSwitch name="starred_message_counts" label={t("Show the number of starred messages")} />
+      <UserSwitch name="display_emoji_reaction_users" label={t("Show names on messages with few reactions")} />
+      <UserChoice
+        name="user_list_style"
+        label={t("List of people")}
+        options={[
+          { value: 1, label: t("Compact") },
+          { value: 2, label: t("With status") },
+          { value: 3, label: t("With pictures and status") },
+        ]}
+      />
+    </>
+  );
+}

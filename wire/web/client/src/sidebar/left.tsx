@@ -1,0 +1,352 @@
+// The column of views, direct messages, channels and topics.
+import { signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+import type { Channel } from "../api/types.ts";
+import { changeSubscription, setTopicPolicy } from "../api/endpoints.ts";
+import { openCompose } from "../compose/state.ts";
+import { t } from "../i18n/text.ts";
+import { go, hash, routes } from "../router.ts";
+import { attempt, markNarrow } from "../store/actions.ts";
+import { hashOf, isTopicMuted, narrowTo, operandOfFirst, resolvedMark } from "../store/narrow.ts";
+import { channelCount, homeCount, presenceOf, topicName, userNames, type Count } from "../store/queries.ts";
+import { peopleKey, peopleOf, type TopicInfo } from "../store/state.ts";
+import { loadTopics } from "../store/topics.ts";
+import { peek, read } from "../store/store.ts";
+import { Menu, openPopover, type MenuItem } from "../ui/dialogs.tsx";
+import { Icon, type IconName } from "../ui/icons.tsx";
+import { leftOpen } from "../ui/layout.ts";
+import { policyNames } from "../views/header.tsx";
+import { openMainMenu } from "./main_menu.tsx";
+
+const filter = signal("");
+const closed = signal<Set<string>>(new Set(JSON.parse(localStorage.getItem("closed-sections") ?? "[]") as string[]));
+closed.subscribe((v) => localStorage.setItem("closed-sections", JSON.stringify([...v])));
+
+function toggle(section: string): void {
+  const now = new Set(closed.value);
+  if (!now.delete(section)) now.add(section);
+  closed.value = now;
+}
+
+export function Left() {
+  const realm = read("realm");
+  return (
+    <nav class={`left ${leftOpen.value ? "open" : ""}`} aria-label={t("Channels and views")} onClick={closeAfterClick}>
+      <header class="left-head">
+        <img class="realm-icon" src={realm.realm_icon_url} alt="" width={28} height={28} />
+        <strong class="grow">{realm.realm_name}</strong>
+        <button type="button" class="icon-button" aria-haspopup="menu" aria-label={t("Main menu")} title={t("Main menu")} onClick={(e) => openMainMenu(e.currentTarget)}>
+          <Icon name="gear" />
+        </button>
+      </header>
+      <div class="left-filter">
+        <Icon name="search" size={14} />
+        <input type="search" data-channel-filter placeholder={t("Filter")} aria-label={t("Filter channels and people")} value={filter.value} onInput={(e) => (filter.value = e.currentTarget.value)} />
+      </div>
+      <div class="left-scroll">
+        {!filter.value && <Views />}
+        <Direct />
+        <Channels />
+      </div>
+    </nav>
+  );
+}
+
+// On narrow windows the column closes when a link was chosen.
+function closeAfterClick(e: MouseEvent): void {
+  if ((e.target as Element).closest("a")) leftOpen.value = false;
+}
+
+function Views() {
+  const starred = read("starred").size;
+  return (
+    <ul class="views">
+      <ViewLink href="#inbox" icon="inbox" label={t("Inbox")} count={homeCount()} />
+      <ViewLink href="#recent" icon="recent" label={t("Recent conversations")} />
+      <ViewLink href="#feed" icon="feed" label={t("Combined feed")} />
+      <ViewLink href="#narrow/is/mentioned" icon="at" label={t("Mentions")} count={read("unread").mentions.size} />
+      <ViewLink href="#narrow/is/starred" icon="star" label={t("Starred messages")} count={read("settings").starred_message_counts ? starred : 0} quiet />
+      {read("drafts").size > 0 && <ViewLink href="#drafts" icon="edit" label={t("Drafts")} count={read("drafts").size} quiet />}
+      {read("scheduled").size > 0 && <ViewLink href="#scheduled" icon="clock" label={t("Scheduled messages")} count={read("scheduled").size} quiet />}
+      {read("reminders").size > 0 && <ViewLink href="#reminders" icon="bell" label={t("Reminders")} count={read("reminders").size} quiet />}
+    </ul>
+  );
+}
+
+function ViewLink(p: { href: string; icon: IconName; label: string; count?: number; quiet?: boolean }) {
+  const now = hash.value === p.href;
+  return (
+    <li>
+      <a href={p.href} class={`side-link ${now ? "current" : ""}`} aria-current={now ? "page" : undefined}>
+        <Icon name={p.icon} size={16} />
+        <span class="grow">{p.label}</span>
+        <CountBadge n={p.count ?? 0} quiet={p.quiet} />
+      </a>
+    </li>
+  );
+}
+
+export function CountBadge({ n, quiet, mention }: { n: number; quiet?: boolean; mention?: boolean }) {
+  if (!n) return null;
+  return (
+    <>
+      {mention && <span class="mention-mark">@</span>}
+      <span class={`count ${quiet ? "quiet" : ""}`} aria-label={t("{count} unread", { count: n })}>
+        {n > 999 ? "999+" : n}
+      </span>
+    </>
+  );
+}
+
+function SectionHead(p: { id: string; title: string; href?: string; children?: preact.ComponentChildren; count?: Count }) {
+  const isClosed = closed.value.has(p.id);
+  return (
+    <h2 class="side-head">
+      <button type="button" class="side-toggle" aria-expanded={!isClosed} onClick={() => toggle(p.id)}>
+        <Icon name={isClosed ? "chevronRight" : "chevronDown"} size={13} />
+        <span>{p.title}</span>
+      </button>
+      <span class="grow" />
+      {isClosed && p.count && <CountBadge n={p.count.shown} mention={p.count.mentions > 0} />}
+      {p.children}
+    </h2>
+  );
+}
+
+const directShown = 8; // conversations before "more"
+
+function Direct() {
+  const [all, setAll] = useState(false);
+  const s = peek();
+  const u = read("unread");
+  const current = routes.value.view.terms;
+  const dm = current && operandOfFirst(current, "dm");
+  const currentKey = Array.isArray(dm) ? peopleKey(dm, s.me.user_id) : "";
+  const q = filter.value.trim().toLowerCase();
+  let keys = [...read("conversations")].sort((a, b) => b[1] - a[1]).map(([k]) => k);
+  if (currentKey && !keys.includes(currentKey)) keys.unshift(currentKey);
+  const names = new Map(keys.map((k) => [k, userNames(peopleOf(k))]));
+  if (q) keys = keys.filter((k) => names.get(k)!.toLowerCase().includes(q));
+  const shown = all || q ? keys.slice(0, 200) : keys.filter((k, i) => i < directShown || u.direct.has(k) || k === currentKey);
+  let total = 0;
+  for (const ids of u.direct.values()) total += ids.size;
+  const isClosed = closed.value.has("direct") && !q;
+  return (
+    <section>
+      <SectionHead id="direct" title={t("Direct messages")} count={{ shown: total, muted: 0, mentions: 0 }}>
+        <a class="icon-button small" href="#narrow/is/dm" title={t("All direct messages")} aria-label={t("All direct messages")}>
+          <Icon name="feed" size={14} />
+        </a>
+      </SectionHead>
+      {!isClosed && (
+        <ul>
+          {shown.map((k) => {
+            const ids = peopleOf(k);
+            return (
+              <li key={k}>
+                <a href={hashOf(narrowTo({ people: ids }), s)} class={`side-link ${k === currentKey ? "current" : ""}`} aria-current={k === currentKey ? "page" : undefined}>
+                  {ids.length === 1 ? <span class={`presence ${presenceOf(ids[0]!)}`} /> : <Icon name="people" size={14} />}
+                  <span class="grow">{names.get(k)}</span>
+                  <CountBadge n={u.withPeople(k).size} />
+                </a>
+              </li>
+            );
+          })}
+          {shown.length < keys.length && (
+            <li>
+              <button type="button" class="side-link more" onClick={() => setAll(true)}>
+                {t("More conversations")}
+              </button>
+            </li>
+          )}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+interface Folder {
+  id: string;
+  title: string;
+  channels: Channel[];
+}
+
+function folders(): Folder[] {
+  const subscriptions = read("subscriptions");
+  const channels = read("channels");
+  const useFolders = read("settings").web_left_sidebar_show_channel_folders !== false;
+  const all = read("folders");
+  const groups = new Map<string, Folder>();
+  const q = filter.value.trim().toLowerCase();
+  for (const sub of subscriptions.values()) {
+    const c = channels.get(sub.stream_id);
+    if (!c || c.is_archived || (q && !c.name.toLowerCase().includes(q))) continue;
+    const folder = useFolders && c.folder_id !== null ? all.get(c.folder_id) : undefined;
+    const id = sub.pin_to_top ? "pinned" : folder ? `folder-${folder.id}` : "other";
+    const group = groups.get(id);
+    if (group) group.channels.push(c);
+    else groups.set(id, { id, title: folder && id !== "pinned" ? folder.name : "", channels: [c] });
+  }
+  const rank = (g: Folder): number => (g.id === "pinned" ? -1 : g.id === "other" ? 1e9 : (all.get(Number(g.id.slice(7)))?.order ?? 0));
+  const list = [...groups.values()].sort((a, b) => rank(a) - rank(b));
+  for (const g of list) {
+    const muted = (c: Channel): number => Number(subscriptions.get(c.stream_id)!.is_muted);
+    g.channels.sort((a, b) => muted(a) - muted(b) || a.name.localeCompare(b.name));
+    if (g.id === "pinned") g.title = t("Pinned channels");
+    if (g.id === "other") g.title = list.length > 1 ? t("Other channels") : t("Channels");
+  }
+  return list;
+}
+
+function Channels() {
+  const list = folders();
+  return (
+    <>
+      {list.map((f) => (
+        <section key={f.id}>
+          <SectionHead id={f.id} title={f.title} count={sum(f.channels)} />
+          {(!closed.value.has(f.id) || filter.value) && (
+            <ul>
+              {f.channels.map((c) => (
+                <ChannelEntry key={c.stream_id} channel={c} />
+              ))}
+            </ul>
+          )}
+        </section>
+      ))}
+      <a href="#channels/available" class="side-link more">
+        <Icon name="plus" size={14} /> {t("Browse channels")}
+      </a>
+    </>
+  );
+}
+
+function sum(channels: Channel[]): Count {
+  const out: Count = { shown: 0, muted: 0, mentions: 0 };
+  for (const c of channels) {
+    const n = channelCount(c.stream_id);
+    out.shown += n.shown;
+    out.mentions += n.mentions;
+  }
+  return out;
+}
+
+function ChannelEntry({ channel: c }: { channel: Channel }) {
+  const s = peek();
+  const terms = routes.value.view.terms;
+  const current = terms && operandOfFirst(terms, "channel") === c.stream_id;
+  const topic = terms && current ? operandOfFirst(terms, "topic") : undefined;
+  const sub = read("subscriptions").get(c.stream_id)!;
+  const count = channelCount(c.stream_id);
+  const isCurrent = current && topic === undefined;
+  return (
+    <li class={`${sub.is_muted ? "muted" : ""} ${current ? "open" : ""}`}>
+      <div class="side-row">
+        <a href={channelHref(c.stream_id)} class={`side-link ${isCurrent ? "current" : ""}`} aria-current={isCurrent ? "page" : undefined}>
+          <span class="channel-mark" style={{ color: sub.color }}>
+            <Icon name={c.invite_only ? "lock" : c.is_web_public ? "globe" : "hash"} size={15} />
+          </span>
+          <span class="grow">{c.name}</span>
+          <CountBadge n={count.shown || count.muted} quiet={!count.shown} mention={count.mentions > 0} />
+        </a>
+        <button
+          type="button"
+          class="icon-button small side-action"
+          aria-label={t("New topic in {channel}", { channel: c.name })}
+          title={t("New topic")}
+          onClick={() => {
+            go(hashOf([{ operator: "channel", operand: c.stream_id }], s));
+            openCompose({ channel: c.stream_id });
+          }}
+        >
+          <Icon name="plus" size={14} />
+        </button>
+        <button type="button" class="icon-button small side-action" aria-haspopup="menu" aria-label={t("Actions of {channel}", { channel: c.name })} onClick={(e) => openPopover(e.currentTarget, <ChannelMenu id={c.stream_id} />)}>
+          <Icon name="dots" size={14} />
+        </button>
+      </div>
+      {current && <Topics channel={c.stream_id} current={typeof topic === "string" ? topic : null} />}
+    </li>
+  );
+}
+
+// channelHref is the address of a channel's view that the user has chosen.
+function channelHref(id: number): string {
+  const channel = { operator: "channel", operand: id };
+  return hashOf([channel], peek());
+}
+
+// channelItems are menu items of other modules.
+export const channelItems: ((id: number) => MenuItem | null | false)[] = [];
+
+function ChannelMenu({ id }: { id: number }) {
+  const sub = read("subscriptions").get(id);
+  const set = (property: string, value: unknown) => () => attempt(changeSubscription({ stream_id: id, property, value }));
+  const items: (MenuItem | null | false | undefined)[] = [
+    { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", [{ operator: "channel", operand: id }]) },
+    sub && { label: sub.pin_to_top ? t("Unpin") : t("Pin to the top"), icon: "pin", run: set("pin_to_top", !sub.pin_to_top) },
+    sub && { label: sub.is_muted ? t("Unmute channel") : t("Mute channel"), icon: "mute", run: set("is_muted", !sub.is_muted) },
+    null,
+    ...channelItems.map((make) => make(id)),
+    { label: t("Channel settings"), icon: "gear", run: () => go(`#channels/${id}`) },
+  ];
+  return <Menu label={t("Actions of the channel")} items={items.filter((x) => x !== false && x !== undefined)} />;
+}
+
+const topicsShown = 8;
+
+function Topics({ channel, current }: { channel: number; current: string | null }) {
+  const [all, setAll] = useState(false);
+  useEffect(() => void loadTopics(channel), [channel, read("topics").has(channel)]);
+  const s = peek();
+  const u = read("unread");
+  void read("topicPolicies");
+  const list: TopicInfo[] = [...(read("topics").get(channel)?.values() ?? [])].sort((a, b) => b.max_id - a.max_id);
+  if (current !== null && !list.some((x) => x.name.toLowerCase() === current.toLowerCase())) list.unshift({ name: current, max_id: 0 });
+  const important = (x: TopicInfo): boolean =>
+    u.inTopic(channel, x.name).size > 0 || x.name.toLowerCase() === current?.toLowerCase();
+  const visible = list.filter((x) => !isTopicMuted(s, channel, x.name) || important(x) || all);
+  const shown = all ? visible : visible.filter((x, i) => i < topicsShown || important(x)).slice(0, 30);
+  return (
+    <ul class="topics">
+      {shown.map((x) => {
+        const isCurrent = x.name.toLowerCase() === current?.toLowerCase();
+        const ids = u.inTopic(channel, x.name);
+        const muted = isTopicMuted(s, channel, x.name);
+        const mention = [...ids].some((id) => u.mentions.has(id));
+        return (
+          <li key={x.name.toLowerCase()} class={`side-row ${muted ? "muted" : ""}`}>
+            <a href={hashOf(narrowTo({ channel, topic: x.name }), s)} class={`side-link topic ${isCurrent ? "current" : ""} ${x.name === "" ? "empty-topic" : ""}`} aria-current={isCurrent ? "page" : undefined}>
+              <span class="grow">
+                {x.name.startsWith(resolvedMark) && <Icon name="check" size={12} />}
+                {topicName(x.name.replace(resolvedMark, ""))}
+              </span>
+              <CountBadge n={ids.size} quiet={muted} mention={mention} />
+            </a>
+            <button type="button" class="icon-button small side-action" aria-haspopup="menu" aria-label={t("Actions of the topic")} onClick={(e) => openPopover(e.currentTarget, <TopicMenu channel={channel} topic={x.name} />)}>
+              <Icon name="dots" size={14} />
+            </button>
+          </li>
+        );
+      })}
+      {shown.length < visible.length && (
+        <li>
+          <button type="button" class="side-link topic more" onClick={() => setAll(true)}>
+            {t("All topics")}
+          </button>
+        </li>
+      )}
+    </ul>
+  );
+}
+
+function TopicMenu({ channel, topic }: { channel: number; topic: string }) {
+  const terms = narrowTo({ channel, topic });
+  const items: (MenuItem | null)[] = [
+    { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", terms) },
+    { label: t("Mark all as unread"), icon: "unread", run: () => markNarrow("remove", terms) },
+    null,
+    ...policyNames().map((p) => ({ label: p.label, icon: p.icon, run: () => attempt(setTopicPolicy(channel, topic, p.policy)) })),
+  ];
+  return <Menu label={t("Actions of the topic")} items={items} />;
+}

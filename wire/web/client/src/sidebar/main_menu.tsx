@@ -1,0 +1,53 @@
+// The main menu: settings, administration, theme, help, log out.
+import { changeSetting } from "../api/endpoints.ts";
+import { csrfToken } from "../api/client.ts";
+import { t } from "../i18n/text.ts";
+import { go } from "../router.ts";
+import { attempt } from "../store/actions.ts";
+import { read } from "../store/store.ts";
+import { Menu, openPopover, type MenuItem } from "../ui/dialogs.tsx";
+import { openShortcuts } from "../ui/keys.tsx";
+
+export function openMainMenu(at: Element): void {
+  openPopover(at, <MainMenu />);
+}
+
+// menuItems are items of other modules, such as the server page.
+export const menuItems: (() => MenuItem | false)[] = [];
+
+function MainMenu() {
+  const scheme = Number(read("settings").color_scheme ?? 1);
+  const me = read("me");
+  const theme = (value: number) => () => attempt(changeSetting({ color_scheme: value }));
+  const items: (MenuItem | null | false)[] = [
+    { label: t("Your profile"), icon: "person", run: () => go(`#user/${me.user_id}`) },
+    { label: t("Settings"), icon: "gear", run: () => go("#settings/profile") },
+    { label: me.is_admin ? t("Manage organization") : t("Organization"), icon: "shield", run: () => go("#organization/organization-profile") },
+    { label: t("Manage channels"), icon: "hash", run: () => go("#channels/subscribed") },
+    { label: t("User groups"), icon: "people", run: () => go("#groups/your") },
+    { label: t("Invite people"), icon: "plus", run: () => go("#invite") },
+    ...menuItems.map((make) => make()),
+    null,
+    { label: t("Light"), icon: scheme === 3 ? "check" : "sun", run: theme(3) },
+    { label: t("Dark"), icon: scheme === 2 ? "check" : "moon", run: theme(2) },
+    { label: t("Like the system"), icon: scheme === 1 ? "check" : "globe", run: theme(1) },
+    null,
+    { label: t("Keyboard shortcuts"), icon: "help", key: "?", run: openShortcuts },
+    { label: t("Log out"), icon: "logout", run: logOut },
+  ];
+  return <Menu label={t("Main menu")} items={items.filter((x) => x !== false)} />;
+}
+
+// logOut sends the form that ends the session.
+function logOut(): void {
+  const form = document.createElement("form");
+  form.method = "post";
+  form.action = "/accounts/logout/";
+  const token = document.createElement("input");
+  token.name = "csrfmiddlewaretoken";
+  token.value = csrfToken();
+  token.type = "hidden";
+  form.append(token);
+  document.body.append(form);
+  form.submit();
+}

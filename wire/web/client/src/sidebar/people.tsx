@@ -1,0 +1,107 @@
+// The column of people: those of the conversation first, then all, with their presence.
+import { signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+import type { Reaction, User } from "../api/types.ts";
+import { matches } from "../compose/target.tsx";
+import { t } from "../i18n/text.ts";
+import { EmojiGlyph } from "../message/row.tsx";
+import { openUserCard } from "../people/card.tsx";
+import { routes } from "../router.ts";
+import { conversationOf, hashOf, narrowTo, operandOfFirst } from "../store/narrow.ts";
+import { avatarOf, presenceOf } from "../store/queries.ts";
+import { peek, read } from "../store/store.ts";
+import { Icon } from "../ui/icons.tsx";
+import { rightOpen } from "../ui/layout.ts";
+
+const filter = signal("");
+const firstShown = 80;
+const minute = signal(0);
+setInterval(() => minute.value++, 60_000); // presence grows old without events
+
+export function People() {
+  const [shown, setShown] = useState(firstShown);
+  void minute.value;
+  void read("presences");
+  const users = [...read("users").values()].filter((u) => u.is_active && !u.is_system_bot);
+  const q = filter.value.trim().toLowerCase();
+  const muted = read("mutedUsers");
+  const list = users.filter((u) => !muted.has(u.user_id) && (q ? matches(u.full_name, q) : !u.is_bot));
+  const terms = routes.value.view.terms;
+  const place = terms && conversationOf(terms);
+  const channel = terms && operandOfFirst(terms, "channel");
+  const members = typeof channel === "number" ? read("members").get(channel) : undefined;
+  const here = place && "people" in place ? new Set(place.people) : members?.ids;
+  const rank = (u: User): number => ({ active: 0, idle: 1, bot: 3, offline: 2 })[presenceOf(u.user_id)];
+  const ranks = new Map(list.map((u) => [u.user_id, rank(u)]));
+  list.sort((a, b) => ranks.get(a.user_id)! - ranks.get(b.user_id)! || a.full_name.localeCompare(b.full_name));
+  const inside = here && !q ? list.filter((u) => here.has(u.user_id)) : [];
+  const others = here && !q ? list.filter((u) => !here.has(u.user_id)) : list;
+  useEffect(() => setShown(firstShown), [q, channel]);
+  const title = place && "people" in place ? t("In this conversation") : t("In this channel");
+  return (
+    <aside class="right" aria-label={t("People")}>
+      <header class="right-head">
+        <div class="left-filter grow">
+          <Icon name="search" size={14} />
+          <input type="search" data-people-filter placeholder={t("Filter people")} aria-label={t("Filter people")} value={filter.value} onInput={(e) => (filter.value = e.currentTarget.value)} />
+        </div>
+        <button type="button" class="icon-button only-narrow" aria-label={t("Close")} onClick={() => (rightOpen.value = false)}>
+          <Icon name="close" size={16} />
+        </button>
+      </header>
+      <div
+        class="right-scroll"
+        tabIndex={-1}
+        onScroll={(e) => {
+          const el = e.currentTarget;
+          if (el.scrollTop + el.clientHeight > el.scrollHeight - 300) setShown((n) => n + firstShown);
+        }}
+      >
+        {inside.length > 0 && <Group title={title} users={inside.slice(0, shown)} />}
+        <Group title={inside.length ? t("Others") : t("Everyone")} users={others.slice(0, shown)} />
+      </div>
+    </aside>
+  );
+}
+
+function Group({ title, users }: { title: string; users: User[] }) {
+  if (users.length === 0) return null;
+  return (
+    <section>
+      <h2 class="side-head">{title}</h2>
+      <ul>
+        {users.map((u) => (
+          <Person key={u.user_id} user={u} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Person({ user: u }: { user: User }) {
+  const style = Number(read("settings").user_list_style ?? 3);
+  const status = read("statuses").get(u.user_id);
+  const me = read("me").user_id;
+  const count = read("unread").withPeople(String(u.user_id)).size;
+  return (
+    <li class="side-row person">
+      <a class="side-link" href={hashOf(narrowTo({ people: [u.user_id] }), peek())}>
+        {style === 3 && <img class="avatar small" src={avatarOf(u)} alt="" loading="lazy" width={26} height={26} />}
+        <span class={`presence ${presenceOf(u.user_id)}`} role="img" aria-label={presenceOf(u.user_id)} />
+        <span class="person-name">
+          <span>{u.user_id === me ? t("{name} (you)", { name: u.full_name }) : u.full_name}</span>
+          {style !== 1 && status?.status_text && <small>{status.status_text}</small>}
+        </span>
+        {status?.emoji_name && (
+          <span class="status-emoji">
+            <EmojiGlyph emoji={status as Reaction} />
+          </span>
+        )}
+        {count > 0 && <span class="count">{count}</span>}
+      </a>
+      <button type="button" class="icon-button small side-action" aria-label={t("About {name}", { name: u.full_name })} onClick={(e) => openUserCard(u.user_id, e.currentTarget)}>
+        <Icon name="dots" size={14} />
+      </button>
+    </li>
+  );
+}

@@ -1,0 +1,43 @@
+// The first screen: the client registers, then shows the page. Modules that add views, settings, tools of the compose
+// box and so on are imported here.
+import { render } from "preact";
+import { App, startTitle } from "./app.tsx";
+import { t } from "./i18n/text.ts";
+import { start } from "./store/connection.ts";
+import { startOutbox } from "./store/outbox.ts";
+import { startPresence } from "./store/presence.ts";
+import { startKeys } from "./ui/keys.tsx";
+import { installShortcuts } from "./ui/shortcuts.ts";
+import { startTheme } from "./ui/theme.ts";
+import { addView } from "./views/registry.ts";
+import { Inbox } from "./views/inbox.tsx";
+import { MessageView } from "./views/message_view.tsx";
+import { modules } from "./modules.ts";
+
+addView("inbox", () => Inbox);
+addView("narrow", () => MessageView);
+addView("recent", () => import("./views/recent.tsx").then((m) => m.Recent));
+
+async function main(): Promise<void> {
+  const root = document.getElementById("app")!;
+  startOutbox();
+  await start();
+  startTheme();
+  for (const install of modules) install();
+  root.replaceChildren();
+  render(<App />, root);
+  startTitle();
+  installShortcuts();
+  startKeys();
+  startPresence();
+}
+
+// run starts the client, and says so on the page if that fails.
+export function run(): void {
+  main().catch((err: unknown) => {
+    console.error(err);
+    const root = document.getElementById("app")!;
+    const reason = err instanceof Error ? err.message : String(err);
+    root.textContent = t("The page could not be started: {reason}", { reason });
+  });
+}

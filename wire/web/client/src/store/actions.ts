@@ -1,0 +1,107 @@
+// Things that users do with messages. Each changes the state at once and tells the server; if that fails, a notice
+// says so, and the change is taken back.
+import { errorText } from "../api/client.ts";
+import * as api from "../api/endpoints.ts";
+import type { Message, Reaction, Term } from "../api/types.ts";
+import { t } from "../i18n/text.ts";
+import { notify } from "../ui/notices.ts";
+import { afterCatchUp } from "./connection.ts";
+import { flags as applyFlags, reaction as applyReaction, reactionKey } from "./reducers_messages.ts";
+import { change, peek } from "./store.ts";
+
+const readPause = 400; // milliseconds in which messages are collected
+const readBatch = 1000; // messages of one request
+
+const toRead = new Set<number>();
+let readTimer: ReturnType<typeof setTimeout> | undefined;
+
+// setFlag changes a flag in the state as the event will.
+function setFlag(op: "add" | "remove", flag: string, ids: number[]): void {
+  const details: Record<number, unknown> = {};
+  for (const id of ids) {
+    const m = peek().messages.get(id);
+    if (m) details[id] = unreadDetails(m);
+  }
+  const known = flag === "read" && op === "remove" ? ids.filter((id) => details[id]) : ids;
+  change((c) => applyFlags(c, { id: 0, type: "", op, flag, messages: known, message_details: details }));
+}
+
+function unreadDetails(m: Message): unknown {
+  const mentioned = m.flags.includes("mentioned");
+  if (m.type === "stream") return { type: "stream", stream_id: m.stream_id, topic: m.subject, mentioned };
+  const user_ids = typeof m.display_recipient === "string" ? [] : m.display_recipient.map((p) => p.id);
+  return { type: "private", user_ids, mentioned };
+}
+
+// markRead marks messages as read. The server is told a moment later, for many messages at once.
+export function markRead(ids: Iterable<number>): void {
+  const fresh = [...ids].filter((id) => peek().unread.places.has(id));
+  if (fresh.length === 0) return;
+  setFlag("add", "read", fresh);
+  for (const id of fresh) toRead.add(id);
+  readTimer ??= setTimeout(() => void flushRead(), readPause);
+}
+
+async function flushRead(): Promise<void> {
+  readTimer = undefined;
+  const ids = [...toRead].slice(0, readBatch);
+  if (ids.length === 0) return;
+  for (const id of ids) toRead.delete(id);
+  try {
+    await api.changeFlags("add", "read", ids);
+  } catch {
+    for (const id of ids) toRead.add(id); // again when the server is back
+    return;
+  }
+  if (toRead.size) readTimer ??= setTimeout(() => void flushRead(), readPause);
+}
+
+afterCatchUp(() => {
+  // A new registration does not know yet what this page has marked as read.
+  setFlag("add", "read", [...toRead]);
+  readTimer ??= setTimeout(() => void flushRead(), 0);
+});
+
+// attempt runs a request and shows its failure.
+export async function attempt<T>(work: Promise<T>, undo?: () => void): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (err) {
+    undo?.();
+    notify(errorText(err), "error");
+    return undefined;
+  }
+}
+
+export function markUnread(ids: number[]): void {
+  setFlag("remove", "read", ids);
+  void attempt(api.changeFlags("remove", "read", ids), () => setFlag("add", "read", ids));
+}
+
+// markUnreadFrom marks a message and all later ones of the list as unread.
+export function markNarrow(op: "add" | "remove", terms: Term[]): void {
+  void attempt(
+    api.changeFlagsOfNarrow(op, "read", terms).then((a) => {
+      notify(t("{count} messages were changed.", { count: a.updated_count }));
+    }),
+  );
+}
+
+export function toggleStar(m: Message): void {
+  const op = m.flags.includes("starred") ? "remove" : "add";
+  setFlag(op, "starred", [m.id]);
+  void attempt(api.changeFlags(op, "starred", [m.id]), () => setFlag(op === "add" ? "remove" : "add", "starred", [m.id]));
+}
+
+// toggleReaction adds or removes the user's own reaction.
+export function toggleReaction(m: Message, emoji: api.EmojiChoice): void {
+  const own: Reaction = { ...emoji, user_id: peek().me.user_id };
+  const op = m.reactions.some((r) => reactionKey(r) === reactionKey(own)) ? "remove" : "add";
+  const apply = (op: string): void => change((c) => applyReaction(c, { id: 0, type: "", op, message_id: m.id, ...own }));
+  apply(op);
+  void attempt(api.react(op, m.id, emoji), () => apply(op === "add" ? "remove" : "add"));
+}
+
+export function remove(id: number): Promise<unknown> {
+  return attempt(api.deleteMessage(id));
+}

@@ -1,0 +1,142 @@
+// The connection to the server: it registers an event queue and polls it for ever. After any failure it goes on with
+// the same queue; only when the server no longer has the queue, it registers again, without loading the page.
+import { signal } from "@preact/signals";
+import { deleteQueue, pollEvents, register } from "../api/endpoints.ts";
+import { ApiError, NetworkError, pause } from "../api/client.ts";
+import { peek, receive, replace } from "./store.ts";
+import { fromRegister } from "./state.ts";
+
+// ConnectionState: "lost" means that the server could not be reached for a while, and that the user sees so.
+export type ConnectionState = "starting" | "live" | "trying" | "lost";
+
+export const connection = signal<ConnectionState>("starting");
+
+// lostAfter is the time without an answer after which the user is told, in milliseconds.
+const lostAfter = 12_000;
+const firstPause = 300;
+const maxPause = 10_000;
+const pollTimeout = 95_000; // longer than the server's heartbeat and the timeout that it promises
+const sleepAfter = 15_000; // a poll that a sleeping computer interrupted is asked again
+
+type Hook = () => void | Promise<void>;
+
+const onRegister: Hook[] = [];
+const onCaughtUp: Hook[] = [];
+
+// afterRegister calls fn whenever a new queue has replaced the state.
+export function afterRegister(fn: Hook): void {
+  onRegister.push(fn);
+}
+
+// afterCatchUp calls fn when the queue has answered again after a failure: all its earlier events were applied.
+export function afterCatchUp(fn: Hook): void {
+  onCaughtUp.push(fn);
+}
+
+let running: AbortController | null = null;
+let wake: (() => void) | null = null;
+
+// start registers and polls until the page ends. It resolves when the first registration is done.
+export async function start(): Promise<void> {
+  await registerQueue();
+  void loop();
+  watchSleep();
+  addEventListener("online", poke);
+  addEventListener("pagehide", (e) => {
+    if (!e.persisted && peek().queue.id) void deleteQueue(peek().queue.id).catch(() => {});
+  });
+}
+
+// poke asks the queue at once: the network is back, or the computer woke up.
+export function poke(): void {
+  wake?.();
+  running?.abort();
+}
+
+async function registerQueue(): Promise<void> {
+  for (let failures = 0; ; failures++) {
+    try {
+      const answer = await register();
+      const old = peek();
+      const now = fromRegister(answer);
+      now.outgoing = old.outgoing;
+      now.messages = old.messages;
+      // Events may have been missed: each list is fetched again when it is next shown.
+      for (const [key, list] of old.lists) now.lists.set(key, { ...list, stale: true, loading: "" });
+      replace(now);
+      connection.value = "live";
+      break;
+    } catch (err) {
+      await afterFailure(err, failures);
+    }
+  }
+  for (const fn of onRegister) await fn();
+}
+
+let firstFailure = 0;
+
+// afterFailure notes a failure and waits before the next attempt.
+async function afterFailure(err: unknown, failures: number): Promise<void> {
+  const now = Date.now();
+  firstFailure ||= now;
+  connection.value = now - firstFailure > lostAfter ? "lost" : connection.value === "starting" ? "starting" : "trying";
+  const told = err instanceof ApiError ? Number(err.data["retry-after"] ?? 0) * 1000 : 0;
+  const wait = Math.max(told, Math.min(maxPause, firstPause * 2 ** failures));
+  await Promise.race([pause(wait), new Promise<void>((resolve) => (wake = resolve))]);
+  wake = null;
+}
+
+async function loop(): Promise<void> {
+  for (let failures = 0; ; ) {
+    try {
+      await poll(failures > 0);
+      if (failures > 0) for (const fn of onCaughtUp) await fn();
+      failures = 0;
+      firstFailure = 0;
+      connection.value = "live";
+    } catch (err) {
+      if (err instanceof ApiError && err.code === "BAD_EVENT_QUEUE_ID") {
+        await registerQueue();
+        for (const fn of onCaughtUp) await fn();
+        failures = 0;
+        firstFailure = 0;
+        continue;
+      }
+      if (!(err instanceof ApiError || err instanceof NetworkError)) throw err;
+      await afterFailure(err, failures++);
+    }
+  }
+}
+
+// poll asks once. After a failure it asks for an answer at once, so that the user soon sees that all is well.
+async function poll(now: boolean): Promise<void> {
+  const { id, last } = peek().queue;
+  running = new AbortController();
+  try {
+    const timeout = now ? 10_000 : pollTimeout;
+    const answer = await pollEvents({ queue: id, last, now, timeout, signal: running.signal });
+    receive(answer.events, (e, err) => console.error("event not applied", e, err));
+    if (answer.events.some((e) => e.type === "web_reload_client")) reloadWhenQuiet();
+  } finally {
+    running = null;
+  }
+}
+
+// reloadWhenQuiet loads the page of a new version when the user looks elsewhere.
+function reloadWhenQuiet(): void {
+  const quiet = (): void => {
+    if (document.visibilityState === "hidden" && peek().outgoing.size === 0) location.reload();
+  };
+  document.addEventListener("visibilitychange", quiet);
+  quiet();
+}
+
+// watchSleep notices that the computer slept: its clock jumped.
+function watchSleep(): void {
+  let last = Date.now();
+  setInterval(() => {
+    const now = Date.now();
+    if (now - last > sleepAfter) poke();
+    last = now;
+  }, 5000);
+}

@@ -1,0 +1,166 @@
+// Fetches messages into lists: the first screen of a view, older and newer pages, and again what became stale.
+import { effect } from "@preact/signals";
+import { errorText, request } from "../api/client.ts";
+import { getMessages, type MessagesAnswer, type MessagesQuery } from "../api/endpoints.ts";
+import type { Term } from "../api/types.ts";
+import { changeList, mergeIDs, openList, storeMessages, type MessageList } from "./lists.ts";
+import { listKey } from "./narrow.ts";
+import { noteNewest } from "./reducers_messages.ts";
+import { change, peek, read } from "./store.ts";
+
+const firstBatch = 60; // messages on each side of the anchor
+const nextBatch = 100;
+
+export type Anchor = number | "newest" | "oldest" | "first_unread";
+
+// wireTerms is the narrow as the server takes it.
+function wireTerms(list: MessageList): Term[] {
+  return list.terms.filter((t) => t.operator !== "near" && t.operator !== "with");
+}
+
+// show returns the list of a narrow that holds the anchor. It fetches what is missing. The answer is the id of the
+// message at which the view begins, or null for the newest.
+export async function show(terms: Term[], anchor: Anchor): Promise<number | null> {
+  const list = change((c) => openList(c, terms));
+  const here = placeIn(list, anchor);
+  if (here !== undefined && !list.stale) return here;
+  const side = anchor === "newest" ? { before: 2 * firstBatch, after: 0 } : { before: firstBatch, after: firstBatch };
+  return fetchFirst(list.key, { anchor, ...side, narrow: wireTerms(list) });
+}
+
+// placeIn returns the message at which a list begins for an anchor, or undefined if that must be fetched.
+function placeIn(list: MessageList, anchor: Anchor): number | null | undefined {
+  if (list.ids.length === 0) return list.foundNewest && list.foundOldest ? null : undefined;
+  if (anchor === "newest") return list.foundNewest ? null : undefined;
+  if (anchor === "oldest") return list.foundOldest ? list.ids[0]! : undefined;
+  if (anchor === "first_unread") {
+    const s = peek();
+    const first = list.ids.find((id) => s.unread.places.has(id));
+    if (!list.foundOldest || !list.foundNewest) {
+      // An unread message before the list would be first.
+      return first !== undefined && first !== list.ids[0] ? first : undefined;
+    }
+    return first ?? null;
+  }
+  const first = list.ids[0]!;
+  const last = list.ids[list.ids.length - 1]!;
+  const inside = (list.foundOldest || anchor >= first) && (list.foundNewest || anchor <= last);
+  return inside ? anchor : undefined;
+}
+
+async function fetchFirst(key: string, q: MessagesQuery): Promise<number | null> {
+  change((c) => changeList(c, key, { loading: "first", error: "" }));
+  try {
+    const a = await getMessages(q);
+    change((c) => {
+      storeMessages(c.state, a.messages);
+      const ids = a.messages.map((m) => m.id);
+      const found = { foundOldest: a.found_oldest, foundNewest: a.found_newest, historyLimited: a.history_limited };
+      // Messages that arrived meanwhile are at the end.
+      const late = a.found_newest ? (c.state.lists.get(key)?.ids ?? []).filter((id) => id > (ids.at(-1) ?? 0)) : [];
+      const kept = c.state.lists.get(key)?.foundNewest ? late : [];
+      changeList(c, key, { ids: mergeIDs(ids, kept), ...found, loading: "", stale: false });
+      c.touch("messages");
+      for (const m of a.messages) if (m.type === "private") noteNewest(c, m);
+    });
+    return a.found_anchor || typeof q.anchor === "number" || q.anchor === "first_unread" ? placeOfAnchor(a) : null;
+  } catch (err) {
+    change((c) => changeList(c, key, { loading: "", error: errorText(err) }));
+    throw err;
+  }
+}
+
+// placeOfAnchor: the server answers a very large anchor if all messages are read.
+function placeOfAnchor(a: MessagesAnswer): number | null {
+  const last = a.messages.at(-1);
+  if (!last || a.anchor > last.id) return null;
+  return a.messages.find((m) => m.id >= a.anchor)!.id;
+}
+
+// more fetches the page before or after a list.
+export async function more(key: string, direction: "older" | "newer"): Promise<void> {
+  const list = peek().lists.get(key);
+  if (!list || list.loading || list.ids.length === 0) return;
+  if (direction === "older" ? list.foundOldest : list.foundNewest) return;
+  change((c) => changeList(c, key, { loading: direction }));
+  try {
+    const older = direction === "older";
+    const anchor = older ? list.ids[0]! : list.ids.at(-1)!;
+    const size = older ? { before: nextBatch, after: 0 } : { before: 0, after: nextBatch };
+    const a = await getMessages({ anchor, ...size, narrow: wireTerms(list) });
+    change((c) => addPage(c.state.lists.get(key), a, older, (l) => changeList(c, key, l)));
+    change((c) => c.touch("messages"));
+  } catch (err) {
+    change((c) => changeList(c, key, { loading: "", error: errorText(err) }));
+  }
+}
+
+function addPage(list: MessageList | undefined, a: MessagesAnswer, older: boolean, set: (l: Partial<MessageList>) => void): void {
+  if (!list) return;
+  storeMessages(peek(), a.messages);
+  const ids = mergeIDs(
+    a.messages.map((m) => m.id),
+    list.ids,
+  );
+  const found = older ? { foundOldest: a.found_oldest } : { foundNewest: a.found_newest };
+  set({ ids, ...found, historyLimited: list.historyLimited || a.history_limited, loading: "" });
+}
+
+// refresh fetches a list again around the message that the user sees, and keeps the old one until then.
+async function refresh(key: string): Promise<void> {
+  const list = peek().lists.get(key);
+  if (!list || list.loading) return;
+  const anchor = list.foundNewest ? "newest" : (list.ids[Math.floor(list.ids.length / 2)] ?? "newest");
+  change((c) => changeList(c, key, { stale: false, loading: "first" }));
+  try {
+    const a = await getMessages({ anchor, before: 100, after: 100, narrow: wireTerms(list) });
+    change((c) => {
+      storeMessages(c.state, a.messages);
+      changeList(c, key, {
+        ids: a.messages.map((m) => m.id),
+        foundOldest: a.found_oldest,
+        foundNewest: a.found_newest,
+        historyLimited: a.history_limited,
+        loading: "",
+        error: "",
+      });
+      c.touch("messages");
+    });
+  } catch (err) {
+    change((c) => changeList(c, key, { loading: "", error: errorText(err) }));
+  }
+}
+
+// shown is the key of the list on the screen: only this one is fetched again at once, the others when they are opened.
+let shown = "";
+
+export function setShown(terms: Term[] | null): void {
+  shown = terms ? listKey(terms) : "";
+}
+
+async function settleUnsure(key: string): Promise<void> {
+  const list = peek().lists.get(key);
+  if (!list || list.unsure.length === 0) return;
+  const ids = list.unsure;
+  change((c) => changeList(c, key, { unsure: [] }));
+  type Answer = { messages: Record<string, { match_content: string; match_subject: string }> };
+  try {
+    const a = await request<Answer>("/messages/matches_narrow", { params: { msg_ids: ids, narrow: wireTerms(list) } });
+    const fits = ids.filter((id) => a.messages[id]);
+    change((c) => {
+      const now = c.state.lists.get(key);
+      if (now && fits.length) changeList(c, key, { ids: mergeIDs(now.ids, fits) });
+    });
+  } catch {
+    change((c) => changeList(c, key, { stale: true }));
+  }
+}
+
+// startHistory follows the shown list.
+export function startHistory(): void {
+  effect(() => {
+    const list = read("lists").get(shown);
+    if (list?.stale) queueMicrotask(() => void refresh(list.key));
+    if (list?.unsure.length) queueMicrotask(() => void settleUnsure(list.key));
+  });
+}

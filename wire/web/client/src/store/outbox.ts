@@ -1,0 +1,76 @@
+// Sending: a message is shown at once and sent. If no answer arrives, the client first waits until the queue has
+// caught up: if the message was received, its event has arrived. Only if not, it is sent again. So nothing is doubled.
+import { ApiError, errorText } from "../api/client.ts";
+import { sendMessage, type Destination } from "../api/endpoints.ts";
+import { afterCatchUp, poke } from "./connection.ts";
+import type { Outgoing } from "./outgoing.ts";
+import { change, peek } from "./store.ts";
+
+let lastLocalID = 0;
+
+// newLocalID is unique for the queue, also when the page was loaded again.
+function newLocalID(): string {
+  lastLocalID = Math.max(lastLocalID + 1, Date.now());
+  return String(lastLocalID);
+}
+
+export function send(to: Destination, content: string): string {
+  const localID = newLocalID();
+  const timestamp = Math.floor(Date.now() / 1000);
+  put({ localID, queue: peek().queue.id, to, content, timestamp, state: "sending" });
+  void post(localID);
+  return localID;
+}
+
+function put(o: Outgoing): void {
+  change((c) => {
+    c.state.outgoing.set(o.localID, o);
+    c.touch("outgoing");
+  });
+}
+
+function update(localID: string, changed: Partial<Outgoing>): void {
+  const o = peek().outgoing.get(localID);
+  if (o) put({ ...o, ...changed });
+}
+
+export function discard(localID: string): void {
+  change((c) => {
+    c.state.outgoing.delete(localID);
+    c.touch("outgoing");
+  });
+}
+
+// resend tries a message again that the server refused, or that the user does not want to wait for.
+export function resend(localID: string): void {
+  update(localID, { state: "sending", error: undefined, queue: peek().queue.id });
+  void post(localID);
+}
+
+async function post(localID: string): Promise<void> {
+  const o = peek().outgoing.get(localID);
+  if (!o) return;
+  try {
+    const answer = await sendMessage({ to: o.to, content: o.content, queue: o.queue, localID });
+    // The event usually arrives first. If it has been applied, nothing is left to do.
+    if (peek().messages.has(answer.id)) discard(localID);
+    else update(localID, { state: "sent", id: answer.id });
+  } catch (err) {
+    if (err instanceof ApiError && err.status < 500) {
+      update(localID, { state: "failed", error: errorText(err) });
+    } else {
+      update(localID, { state: "unknown" });
+      poke(); // the next answer of the queue tells
+    }
+  }
+}
+
+// The queue has caught up: messages that are still waiting were not received by the server.
+export function startOutbox(): void {
+  afterCatchUp(() => {
+    for (const o of peek().outgoing.values()) {
+      if (o.state === "sent" && o.queue !== peek().queue.id) discard(o.localID);
+      if (o.state === "unknown") resend(o.localID);
+    }
+  });
+}

@@ -1,0 +1,37 @@
+// Tells the server whether the user is active, and learns the presence of others.
+import { sendPresence } from "../api/endpoints.ts";
+import { change, peek } from "./store.ts";
+
+const idleAfter = 5 * 60_000; // milliseconds without input
+
+let lastInput = Date.now();
+let inputSince = true;
+
+export function startPresence(): void {
+  const input = (): void => {
+    const wasIdle = Date.now() - lastInput > idleAfter;
+    lastInput = Date.now();
+    inputSince = true;
+    if (wasIdle) void ping();
+  };
+  for (const type of ["mousemove", "keydown", "touchstart", "focus"]) addEventListener(type, input, { passive: true });
+  const seconds = Number(peek().realm.server_presence_ping_interval_seconds ?? 60);
+  setInterval(() => void ping(), seconds * 1000);
+  void ping();
+}
+
+async function ping(): Promise<void> {
+  const idle = Date.now() - lastInput > idleAfter;
+  const input = inputSince;
+  inputSince = false;
+  try {
+    const a = await sendPresence(idle ? "idle" : "active", peek().presenceID, input);
+    change((c) => {
+      for (const [id, p] of Object.entries(a.presences ?? {})) c.state.presences.set(Number(id), p);
+      if (a.presence_last_update_id !== undefined) c.state.presenceID = a.presence_last_update_id;
+      c.touch("presences");
+    });
+  } catch {
+    inputSince = input; // the next one tells it
+  }
+}

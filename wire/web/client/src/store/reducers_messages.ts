@@ -1,0 +1,233 @@
+// Reducers of messages: their arrival, edits, moves, deletion, flags, reactions, and typing notices.
+import type { Message, Reaction, ServerEvent } from "../api/types.ts";
+import { dropMessages, newMessage, recheck } from "./lists.ts";
+import { conversationOfMessage, recipientIDs } from "./narrow.ts";
+import { peopleKey, type Change, type State } from "./state.ts";
+import { entry, type Place } from "./unread.ts";
+
+export function arrived(c: Change, e: ServerEvent): void {
+  const s = c.state;
+  const m: Message = { ...e.message, flags: e.flags };
+  if (m.stream_id !== undefined && !s.channels.has(m.stream_id)) return; // the notice of an archived channel
+  s.messages.set(m.id, m);
+  c.touch("messages");
+  if (!m.flags.includes("read")) addUnread(c, m);
+  if (m.flags.includes("starred")) {
+    s.starred.add(m.id);
+    c.touch("starred");
+  }
+  noteNewest(c, m);
+  newMessage(c, m);
+  stopTyping(c, m);
+  if (e.local_message_id !== undefined && s.outgoing.delete(String(e.local_message_id))) c.touch("outgoing");
+}
+
+export function placeOf(m: Message, me: number): Place {
+  if (m.type === "stream") return { channel: m.stream_id!, topic: m.subject };
+  return { people: peopleKey(recipientIDs(m), me) };
+}
+
+function addUnread(c: Change, m: Message): void {
+  const mentioned = m.flags.some((f) => f === "mentioned" || f === "stream_wildcard_mentioned" || f === "topic_wildcard_mentioned");
+  c.state.unread.add(m.id, placeOf(m, c.state.me.user_id), mentioned);
+  c.touch("unread");
+}
+
+// noteNewest records the message as the newest one of its topic or direct conversation.
+export function noteNewest(c: Change, m: Message): void {
+  const place = conversationOfMessage(m, c.state.me.user_id);
+  if ("people" in place) {
+    const key = peopleKey(place.people, c.state.me.user_id);
+    if ((c.state.conversations.get(key) ?? -1) < m.id) {
+      c.state.conversations.set(key, m.id);
+      c.touch("conversations");
+    }
+    return;
+  }
+  const topics = c.state.topics.get(place.channel);
+  if (!topics) return;
+  const topic = topics.get(place.topic.toLowerCase());
+  if (!topic || topic.max_id < m.id) topics.set(place.topic.toLowerCase(), { name: place.topic, max_id: m.id });
+  c.touch("topics");
+}
+
+export function updated(c: Change, e: ServerEvent): void {
+  const s = c.state;
+  const id: number = e.message_id;
+  const edited = !e.rendering_only;
+  if (typeof e.rendered_content === "string") {
+    changeMessage(c, id, (m) => ({
+      ...m,
+      content: e.rendered_content,
+      is_me_message: e.is_me_message,
+      last_edit_timestamp: edited ? e.edit_timestamp : m.last_edit_timestamp,
+      flags: edited ? e.flags : m.flags,
+    }));
+    if (edited) setMentioned(c, id, e.flags);
+  }
+  if (e.new_stream_id === undefined && e.subject === undefined) {
+    recheck(c, [id]);
+    return;
+  }
+  let moved: Message | undefined;
+  for (const id of e.message_ids as number[]) {
+    moveUnread(c, id, e);
+    changeMessage(c, id, (m) => (moved = movedMessage(s, m, e)));
+  }
+  c.state.topics.delete(e.stream_id);
+  if (e.new_stream_id !== undefined) c.state.topics.delete(e.new_stream_id);
+  c.touch("topics");
+  recheck(c, e.message_ids, moved ?? unknownMoved(e));
+}
+
+// unknownMoved is a message at the destination of a move, to find the lists that it belongs to.
+function unknownMoved(e: ServerEvent): Message {
+  const stream_id = e.new_stream_id ?? e.stream_id;
+  const subject = e.subject ?? e.orig_subject;
+  return { id: e.message_id, type: "stream", stream_id, subject, flags: e.flags, display_recipient: "" } as unknown as Message;
+}
+
+function setMentioned(c: Change, id: number, flags: string[]): void {
+  if (!c.state.unread.places.has(id)) return;
+  const on = flags.some((f) => f === "mentioned" || f === "stream_wildcard_mentioned" || f === "topic_wildcard_mentioned");
+  if (on) c.state.unread.mentions.add(id);
+  else c.state.unread.mentions.delete(id);
+  c.touch("unread");
+}
+
+function moveUnread(c: Change, id: number, e: ServerEvent): void {
+  const u = c.state.unread;
+  const place = u.places.get(id);
+  if (!place || !("channel" in place)) return;
+  const channel: number = e.new_stream_id ?? place.channel;
+  // Messages in channels without a subscription count as read.
+  if (!c.state.subscriptions.has(channel)) u.remove(id);
+  else u.add(id, { channel, topic: e.subject ?? place.topic }, u.mentions.has(id));
+  c.touch("unread");
+}
+
+function movedMessage(s: State, m: Message, e: ServerEvent): Message {
+  const now: Message = { ...m };
+  if (e.subject !== undefined) {
+    now.subject = e.subject;
+    now.topic_links = e.topic_links;
+  }
+  if (e.new_stream_id !== undefined) {
+    now.stream_id = e.new_stream_id;
+    now.display_recipient = s.channels.get(e.new_stream_id)?.name ?? "";
+  }
+  if (e.new_stream_id !== undefined || !isResolution(e.orig_subject, e.subject)) now.last_moved_timestamp = e.edit_timestamp;
+  return now;
+}
+
+// isResolution reports whether a change of topic only adds or removes the mark of resolved topics, which is no move.
+function isResolution(from: string, to: string): boolean {
+  const mark = "✔ ";
+  return from.replace(mark, "") === to || to.replace(mark, "") === from;
+}
+
+// changeMessage replaces a message, if it is known.
+export function changeMessage(c: Change, id: number, change: (m: Message) => Message): void {
+  const m = c.state.messages.get(id);
+  if (!m) return;
+  c.state.messages.set(id, change(m));
+  c.touch("messages");
+}
+
+export function deleted(c: Change, e: ServerEvent): void {
+  const ids: number[] = e.message_ids ?? [e.message_id];
+  for (const id of ids) {
+    c.state.unread.remove(id);
+    c.state.starred.delete(id);
+  }
+  c.touch("unread");
+  c.touch("starred");
+  if (e.message_type === "stream" && c.state.topics.delete(e.stream_id)) c.touch("topics");
+  dropMessages(c, ids);
+}
+
+export function flags(c: Change, e: ServerEvent): void {
+  const s = c.state;
+  const add = e.op === "add";
+  const flag: string = e.flag;
+  if (e.all && flag === "read" && add) {
+    s.unread.clear();
+    c.touch("unread");
+    for (const id of s.messages.keys()) changeMessage(c, id, (m) => withFlag(m, "read", true));
+    return;
+  }
+  for (const id of e.messages as number[]) {
+    changeMessage(c, id, (m) => withFlag(m, flag, add));
+    if (flag === "starred") {
+      if (add) s.starred.add(id);
+      else s.starred.delete(id);
+      c.touch("starred");
+    } else if (flag === "read" && add) {
+      s.unread.remove(id);
+    } else if (flag === "read") {
+      const d = e.message_details?.[id];
+      if (!d) throw new Error(`message ${id} is unread again, without message_details`);
+      const people = d.type === "private" ? peopleKey(d.user_ids, s.me.user_id) : "";
+      s.unread.add(id, people ? { people } : { channel: d.stream_id, topic: d.topic }, d.mentioned === true);
+    }
+  }
+  if (flag === "read") c.touch("unread");
+  if (flag === "starred") recheck(c, e.messages);
+}
+
+function withFlag(m: Message, flag: string, on: boolean): Message {
+  if (m.flags.includes(flag) === on) return m;
+  return { ...m, flags: on ? [...m.flags, flag] : m.flags.filter((f) => f !== flag) };
+}
+
+export function reactionKey(r: Reaction): string {
+  return `${r.user_id} ${r.reaction_type} ${r.emoji_code}`;
+}
+
+export function reaction(c: Change, e: ServerEvent): void {
+  const { user_id, emoji_name, emoji_code, reaction_type } = e as unknown as Reaction;
+  const own: Reaction = { user_id, emoji_name, emoji_code, reaction_type };
+  changeMessage(c, e.message_id, (m) => {
+    const rest = m.reactions.filter((r) => reactionKey(r) !== reactionKey(own));
+    return { ...m, reactions: e.op === "add" ? [...rest, own] : rest };
+  });
+}
+
+export function submessage(c: Change, e: ServerEvent): void {
+  const { submessage_id, message_id, sender_id, msg_type, content } = e;
+  changeMessage(c, message_id, (m) => ({
+    ...m,
+    submessages: [...m.submessages, { id: submessage_id, message_id, sender_id, msg_type, content }],
+  }));
+}
+
+export function typing(c: Change, e: ServerEvent): void {
+  const me = c.state.me.user_id;
+  const key =
+    e.message_type === "stream"
+      ? `${e.stream_id}:${String(e.topic).toLowerCase()}`
+      : peopleKey(e.recipients.map((r: { user_id: number }) => r.user_id), me);
+  const expiry = c.now + (c.state.realm.server_typing_started_expiry_period_milliseconds ?? 15_000);
+  setTyping(c.state.typing, key, e.sender.user_id, e.op === "start" ? expiry : 0);
+  c.touch("typing");
+}
+
+export function typingEdit(c: Change, e: ServerEvent): void {
+  const expiry = c.now + (c.state.realm.server_typing_started_expiry_period_milliseconds ?? 15_000);
+  setTyping(c.state.typingEdits, e.message_id, e.sender_id, e.op === "start" ? expiry : 0);
+  c.touch("typingEdits");
+}
+
+function setTyping<K>(map: Map<K, Map<number, number>>, key: K, user: number, until: number): void {
+  const users = entry(map, key, () => new Map<number, number>());
+  if (until) users.set(user, until);
+  else users.delete(user);
+  if (users.size === 0) map.delete(key);
+}
+
+function stopTyping(c: Change, m: Message): void {
+  const key = m.type === "stream" ? `${m.stream_id}:${m.subject.toLowerCase()}` : peopleKey(recipientIDs(m), c.state.me.user_id);
+  if (!c.state.typing.has(key)) return;
+  setTyping(c.state.typing, key, m.sender_id, 0);
+  c.touch("typing");
+}

@@ -1,0 +1,63 @@
+// The one store. Components call read("users") and are drawn again when that part changes; every other change goes
+// through change() or the events of the queue.
+import { batch, signal, type Signal } from "@preact/signals";
+import type { ServerEvent } from "../api/types.ts";
+import { apply } from "./reducers.ts";
+import { emptyState, parts, type Change, type Part, type State } from "./state.ts";
+
+let state: State = emptyState();
+
+const versions = Object.fromEntries(parts.map((p) => [p, signal(0)])) as Record<Part, Signal<number>>;
+
+// read returns a part. A component or effect that calls it runs again when the part changes.
+export function read<P extends Part>(part: P): State[P] {
+  void versions[part].value;
+  return state[part];
+}
+
+// peek returns the whole state without following it.
+export function peek(): State {
+  return state;
+}
+
+// version returns a number that grows when the part changes.
+export function version(part: Part): number {
+  return versions[part].value;
+}
+
+function announce(changed: Iterable<Part>): void {
+  batch(() => {
+    for (const p of changed) versions[p].value++;
+  });
+}
+
+// replace puts a new state, after a registration.
+export function replace(now: State): void {
+  state = now;
+  announce(parts);
+}
+
+// change runs a function that changes the state and names the parts that it touched.
+export function change<T>(fn: (c: Change) => T): T {
+  const changed = new Set<Part>();
+  const out = fn({ state, now: Date.now(), touch: (p) => changed.add(p) });
+  announce(changed);
+  return out;
+}
+
+type Listener = (events: readonly ServerEvent[]) => void;
+
+const listeners = new Set<Listener>();
+
+// onEvents calls fn with events after they were applied, for sounds, notifications and the like.
+export function onEvents(fn: Listener): () => void {
+  listeners.add(fn);
+  return () => listeners.delete(fn);
+}
+
+// receive applies events of the queue.
+export function receive(events: readonly ServerEvent[], onError: (e: ServerEvent, err: unknown) => void): void {
+  const fresh = events.filter((e) => e.id > state.queue.last);
+  announce(apply(state, fresh, Date.now(), onError));
+  for (const fn of listeners) fn(fresh);
+}

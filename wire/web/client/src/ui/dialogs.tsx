@@ -1,0 +1,201 @@
+// Dialogs: a stack of modal windows over everything. openDialog(<MyDialog />) shows one; closeDialog() ends the top one.
+// A menu or card beside an element is a popover: openPopover(element, <Menu />).
+import { signal } from "@preact/signals";
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { t } from "../i18n/text.ts";
+import { Icon } from "./icons.tsx";
+
+export const dialogs = signal<JSX.Element[]>([]);
+
+export function openDialog(dialog: JSX.Element): void {
+  closePopover();
+  dialogs.value = [...dialogs.value, dialog];
+}
+
+export function closeDialog(): void {
+  dialogs.value = dialogs.value.slice(0, -1);
+}
+
+// Dialog is the frame of every dialog.
+export function Dialog(p: { title: string; children: ComponentChildren; wide?: boolean; class?: string; onClose?: () => void }) {
+  const frame = useRef<HTMLDialogElement>(null);
+  const close = p.onClose ?? closeDialog;
+  useEffect(() => {
+    const before = document.activeElement as HTMLElement | null;
+    if (!frame.current?.open) frame.current?.showModal();
+    return () => before?.focus?.();
+  }, []);
+  return (
+    <dialog
+      ref={frame}
+      class={`dialog ${p.wide ? "wide" : ""} ${p.class ?? ""}`}
+      aria-label={p.title}
+      onCancel={(e) => {
+        e.preventDefault();
+        close();
+      }}
+      onMouseDown={(e) => e.target === frame.current && close()}
+    >
+      <div class="dialog-body">
+        <header class="dialog-head">
+          <h2>{p.title}</h2>
+          <button class="icon-button" type="button" aria-label={t("Close")} onClick={close}>
+            <Icon name="close" />
+          </button>
+        </header>
+        {p.children}
+      </div>
+    </dialog>
+  );
+}
+
+// Confirm asks before something that cannot be undone.
+export function Confirm(p: { title: string; text: ComponentChildren; button: string; danger?: boolean; run: () => unknown }) {
+  return (
+    <Dialog title={p.title}>
+      <div class="dialog-text">{p.text}</div>
+      <footer class="dialog-foot">
+        <button type="button" class="button quiet" onClick={closeDialog}>
+          {t("Cancel")}
+        </button>
+        <button
+          type="button"
+          class={`button ${p.danger ? "danger" : ""}`}
+          autofocus
+          onClick={() => {
+            closeDialog();
+            void p.run();
+          }}
+        >
+          {p.button}
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+interface Popover {
+  at: DOMRect;
+  owner: Element | null;
+  content: JSX.Element;
+}
+
+export const popover = signal<Popover | null>(null);
+
+export function openPopover(at: Element | DOMRect, content: JSX.Element): void {
+  const owner = at instanceof Element ? at : null;
+  if (owner && popover.value?.owner === owner) {
+    closePopover();
+    return;
+  }
+  popover.value = { at: at instanceof Element ? at.getBoundingClientRect() : at, owner, content };
+}
+
+export function closePopover(): void {
+  if (popover.value) popover.value = null;
+}
+
+export function DialogHost() {
+  const p = popover.value;
+  return (
+    <>
+      {dialogs.value.map((d, i) => (
+        <div key={i}>{d}</div>
+      ))}
+      {p && <PopoverFrame key={`${p.at.x},${p.at.y}`} popover={p} />}
+    </>
+  );
+}
+
+function PopoverFrame({ popover: p }: { popover: Popover }) {
+  const frame = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const el = frame.current!;
+    place(el, p.at);
+    const grows = new ResizeObserver(() => place(el, p.at));
+    grows.observe(el);
+    const before = document.activeElement as HTMLElement | null;
+    const first = el.querySelector<HTMLElement>("[autofocus], input, [role=menuitem], button, a");
+    (first ?? el).focus();
+    const outside = (e: Event): void => {
+      if (!el.contains(e.target as Node) && !p.owner?.contains(e.target as Node)) closePopover();
+    };
+    addEventListener("mousedown", outside, true);
+    return () => {
+      grows.disconnect();
+      removeEventListener("mousedown", outside, true);
+      if (before?.isConnected && el.contains(document.activeElement)) before.focus();
+    };
+  }, [p]);
+  const keys = (e: KeyboardEvent): void => {
+    if (e.key === "Escape") {
+      e.stopPropagation();
+      closePopover();
+    }
+    if (e.key === "ArrowDown" || e.key === "ArrowUp") moveFocus(frame.current!, e);
+  };
+  return (
+    <div ref={frame} class="popover" tabIndex={-1} onKeyDown={keys}>
+      {p.content}
+    </div>
+  );
+}
+
+function moveFocus(frame: HTMLElement, e: KeyboardEvent): void {
+  const items = [...frame.querySelectorAll<HTMLElement>("[role=menuitem]")];
+  if (items.length === 0) return;
+  e.preventDefault();
+  const at = items.indexOf(document.activeElement as HTMLElement);
+  const next = (at + (e.key === "ArrowDown" ? 1 : -1) + items.length) % items.length;
+  items[next]!.focus();
+}
+
+// place puts a popover beside its owner, inside of the window.
+function place(el: HTMLElement, at: DOMRect): void {
+  const gap = 6;
+  const { width, height } = el.getBoundingClientRect();
+  const below = at.bottom + gap + height <= innerHeight;
+  const top = below ? at.bottom + gap : Math.max(gap, at.top - gap - height);
+  const rtl = document.documentElement.dir === "rtl";
+  const wanted = rtl ? at.right - width : at.left;
+  const left = Math.max(gap, Math.min(wanted, innerWidth - width - gap));
+  el.style.left = `${left}px`;
+  el.style.top = `${Math.max(gap, Math.min(top, innerHeight - height - gap))}px`;
+}
+
+// Menu is a popover with actions.
+export interface MenuItem {
+  label: string;
+  icon?: import("./icons.tsx").IconName;
+  key?: string; // the shortcut, for display
+  danger?: boolean;
+  run: () => unknown;
+}
+
+export function Menu({ items, label }: { items: (MenuItem | null | false)[]; label: string }) {
+  return (
+    <div class="menu" role="menu" aria-label={label}>
+      {items.map((item, i) =>
+        item ? (
+          <button
+            key={item.label}
+            type="button"
+            role="menuitem"
+            class={item.danger ? "danger" : ""}
+            onClick={() => {
+              closePopover();
+              void item.run();
+            }}
+          >
+            {item.icon ? <Icon name={item.icon} size={16} /> : <span class="icon-space" />}
+            <span class="grow">{item.label}</span>
+            {item.key && <kbd>{item.key}</kbd>}
+          </button>
+        ) : item === null ? (
+          <hr key={i} />
+        ) : null,
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,113 @@
+// Keyboard shortcuts: one table, from which also the help sheet is drawn. A shortcut works unless the cursor is in a
+// field, a dialog is open, or a modifier is held that it does not name.
+import { t } from "../i18n/text.ts";
+import { closeDialog, Dialog, dialogs, openDialog, popover } from "./dialogs.tsx";
+
+export interface Shortcut {
+  keys: string[]; // such as "j", "Shift+U", "Ctrl+s", "ArrowDown"
+  group: "navigate" | "view" | "message" | "compose";
+  label: () => string;
+  run: () => boolean | void; // false: not used, the browser may have the key
+}
+
+const table = new Map<string, Shortcut>();
+const shortcuts: Shortcut[] = [];
+
+// addShortcuts adds lines to the table. A later line replaces an earlier one with the same key.
+export function addShortcuts(...list: Shortcut[]): void {
+  for (const s of list) {
+    shortcuts.push(s);
+    for (const k of s.keys) table.set(k, s);
+  }
+}
+
+function nameOf(e: KeyboardEvent): string {
+  const printable = e.key.length === 1;
+  let out = "";
+  if (e.ctrlKey || e.metaKey) out += "Ctrl+";
+  if (e.altKey) out += "Alt+";
+  // The shift of printable characters is in the character itself, but for letters.
+  if (e.shiftKey && (!printable || /\p{L}/u.test(e.key))) out += "Shift+";
+  return out + e.key;
+}
+
+function inField(target: EventTarget | null): boolean {
+  const el = target as HTMLElement | null;
+  return !!el?.closest?.("input, textarea, select, [contenteditable]");
+}
+
+export function startKeys(): void {
+  addEventListener("keydown", (e) => {
+    if (e.defaultPrevented || e.isComposing) return;
+    if (e.key === "Escape" && inField(e.target) && !dialogs.value.length) {
+      (e.target as HTMLElement).blur();
+      return;
+    }
+    if (inField(e.target) || dialogs.value.length || popover.value) return;
+    const onButton = (e.target as HTMLElement).closest?.("a, button, [role=button]");
+    if (onButton && (e.key === "Enter" || e.key === " ")) return;
+    const found = table.get(nameOf(e));
+    if (!found || found.run() === false) return;
+    e.preventDefault();
+  });
+}
+
+const groups: [Shortcut["group"], () => string][] = [
+  ["navigate", () => t("Moving")],
+  ["view", () => t("Views")],
+  ["message", () => t("The selected message")],
+  ["compose", () => t("Writing")],
+];
+
+export function openShortcuts(): void {
+  openDialog(<Shortcuts />);
+}
+
+function Shortcuts() {
+  const writing = [
+    { keys: ["Ctrl+Enter"], label: t("Send") },
+    { keys: ["Ctrl+b"], label: t("Bold") },
+    { keys: ["Ctrl+i"], label: t("Italic") },
+    { keys: ["Escape"], label: t("Close the box; the text stays") },
+  ];
+  return (
+    <Dialog title={t("Keyboard shortcuts")} wide onClose={closeDialog}>
+      <div class="shortcut-sheet">
+        {groups.map(([id, title]) => (
+          <section key={id}>
+            <h3>{title()}</h3>
+            <table>
+              <tbody>
+                {shortcuts
+                  .filter((s) => s.group === id)
+                  .map((s) => ({ keys: s.keys, label: s.label() }))
+                  .concat(id === "compose" ? writing : [])
+                  .map((s) => (
+                    <tr key={s.keys[0]}>
+                      <td>{s.label}</td>
+                      <td>
+                        {s.keys.map((k) => (
+                          <kbd key={k}>{shown(k)}</kbd>
+                        ))}
+                      </td>
+                    </tr>
+                  ))}
+              </tbody>
+            </table>
+          </section>
+        ))}
+      </div>
+    </Dialog>
+  );
+}
+
+function shown(key: string): string {
+  return key
+    .replace("ArrowDown", "↓")
+    .replace("ArrowUp", "↑")
+    .replace("ArrowLeft", "←")
+    .replace("ArrowRight", "→")
+    .replace("Escape", "Esc")
+    .replace(/^ $/, t("Space"))
+    .replace(/\+(\w)$/, (_, c: string) => "+" + c.toUpperCase());
+}

@@ -1,0 +1,11 @@
+// Which of the columns at the sides are open. On narrow windows they cover the view.
+import { signal } from "@preact/signals";
+
+const wide = matchMedia("(min-width: 1100px)");
+
+export const leftOpen = signal(false); // matters only on narrow windows
+export const rightOpen = signal(wide.matches && localStorage.getItem("people") !== "closed");
+
+rightOpen.subscribe((open) => {
+  if (wide.matches) localStorage.setItem("people", open ? "open" : "closed");
+});

@@ -1,0 +1,26 @@
+// Short notices at the edge of the window, such as "Copied" or why something failed.
+import { signal } from "@preact/signals";
+
+export interface Notice {
+  id: number;
+  text: string;
+  kind: "info" | "error";
+  action?: { label: string; run: () => void };
+}
+
+const shownFor = { info: 4000, error: 8000 }; // milliseconds
+const maxNotices = 4;
+
+export const notices = signal<Notice[]>([]);
+
+let last = 0;
+
+export function notify(text: string, kind: Notice["kind"] = "info", action?: Notice["action"]): void {
+  const id = ++last;
+  notices.value = [...notices.value.filter((n) => n.text !== text).slice(1 - maxNotices), { id, text, kind, action }];
+  setTimeout(() => dismiss(id), shownFor[kind]);
+}
+
+export function dismiss(id: number): void {
+  notices.value = notices.value.filter((n) => n.id !== id);
+}

@@ -1,0 +1,201 @@
+// The shortcuts of the client, as in Zulip.
+import { openCompose, newDirect } from "../compose/state.ts";
+import { quote } from "../compose/quote.ts";
+import { t } from "../i18n/text.ts";
+import { startEdit } from "../message/edit.ts";
+import { openEmojiPicker } from "../message/emoji_picker.ts";
+import { copy, linkOf, markUnreadFrom, MessageMenu } from "../message/menu.tsx";
+import { selected } from "../message/row.tsx";
+import { closeOverlay, go, goTo, homeHash, routes } from "../router.ts";
+import { attempt, toggleReaction, toggleStar } from "../store/actions.ts";
+import { setTopicPolicy } from "../api/endpoints.ts";
+import { canMove } from "../store/permissions.ts";
+import { conversationOf, conversationOfMessage, isTopicMuted, narrowTo, operandOfFirst, topicPolicy } from "../store/narrow.ts";
+import { peopleOf } from "../store/state.ts";
+import { peek } from "../store/store.ts";
+import { shownList } from "../views/message_view.tsx";
+import { toggleResolved } from "../views/header.tsx";
+import { openPopover } from "./dialogs.tsx";
+import { addShortcuts, openShortcuts, type Shortcut } from "./keys.tsx";
+import { rightOpen } from "./layout.ts";
+import { h } from "preact";
+import type { Message } from "../api/types.ts";
+
+function current(): Message | undefined {
+  return shownList.value ? peek().messages.get(selected.value) : undefined;
+}
+
+// onMessage makes a shortcut of the selected message.
+function onMessage(fn: (m: Message) => unknown): () => boolean | void {
+  return () => {
+    const m = current();
+    if (!m) return false;
+    fn(m);
+  };
+}
+
+function elementOf(m: Message): Element | DOMRect {
+  return document.querySelector(`[data-message="${m.id}"]`) ?? new DOMRect(innerWidth / 2, innerHeight / 2);
+}
+
+// move selects the next or previous message, or moves the focus in lists of links.
+function move(by: 1 | -1): () => boolean | void {
+  return () => {
+    const shown = shownList.value;
+    if (!shown) return moveFocus(by);
+    const ids = peek().lists.get(shown.key)?.ids ?? [];
+    const at = ids.indexOf(selected.value);
+    const next = at < 0 ? ids.length - 1 : Math.max(0, Math.min(ids.length - 1, at + by));
+    select(ids[next]);
+    if (by === 1 && next === ids.length - 1) shown.list.scrollToEnd();
+  };
+}
+
+function select(id: number | undefined): void {
+  const shown = shownList.value;
+  if (!shown || id === undefined) return;
+  selected.value = id;
+  shown.list.scrollTo({ key: String(id), align: "nearest" });
+}
+
+function moveFocus(by: 1 | -1): boolean | void {
+  const items = [...document.querySelectorAll<HTMLElement>("[data-list-item]")];
+  if (items.length === 0) return false;
+  const at = items.indexOf(document.activeElement as HTMLElement);
+  items[Math.max(0, Math.min(items.length - 1, at + by))]?.focus();
+}
+
+function toEdge(first: boolean): () => boolean | void {
+  return () => {
+    const shown = shownList.value;
+    const ids = shown && peek().lists.get(shown.key)?.ids;
+    if (!shown || !ids?.length) return false;
+    if (first) select(ids[0]);
+    else {
+      selected.value = ids.at(-1)!;
+      shown.list.scrollToEnd();
+    }
+  };
+}
+
+function reply(): boolean | void {
+  const m = current();
+  if (m) return openCompose(conversationOfMessage(m, peek().me.user_id));
+  const terms = routes.value.view.terms;
+  const place = terms && conversationOf(terms);
+  if (!place) return false;
+  openCompose(place);
+}
+
+function newMessage(): void {
+  const terms = routes.value.view.terms;
+  const channel = terms && operandOfFirst(terms, "channel");
+  const m = current();
+  if (typeof channel === "number") openCompose({ channel });
+  else if (m?.stream_id) openCompose({ channel: m.stream_id });
+  else openCompose({ channel: peek().subscriptions.keys().next().value ?? 0 });
+}
+
+// nextUnread opens the next conversation with unread messages.
+function nextUnread(direct: boolean): boolean | void {
+  const s = peek();
+  if (direct) {
+    const key = s.unread.direct.keys().next().value;
+    if (key === undefined) return false;
+    return goTo(narrowTo({ people: peopleOf(key) }));
+  }
+  const here = routes.value.view.terms && conversationOf(routes.value.view.terms);
+  for (const [channel, topics] of s.unread.topics) {
+    for (const [topic, ids] of topics) {
+      const place = s.unread.places.get(ids.values().next().value!)!;
+      if (!("channel" in place) || isTopicMuted(s, channel, topic)) continue;
+      if (here && "channel" in here && here.channel === channel && here.topic.toLowerCase() === topic) continue;
+      return goTo(narrowTo(place));
+    }
+  }
+  return false;
+}
+
+function toTopic(m: Message): void {
+  const place = conversationOfMessage(m, peek().me.user_id);
+  goTo([...narrowTo(place), { operator: "near", operand: m.id }]);
+}
+
+function toChannel(m: Message): void {
+  if (m.stream_id) goTo([{ operator: "channel", operand: m.stream_id }, { operator: "near", operand: m.id }]);
+  else toTopic(m);
+}
+
+function toggleMute(m: Message): void {
+  if (!m.stream_id) return;
+  const now = topicPolicy(peek(), m.stream_id, m.subject);
+  void attempt(setTopicPolicy(m.stream_id, m.subject, now === 1 ? 0 : 1));
+}
+
+function escape(): boolean | void {
+  if (routes.value.overlay) return closeOverlay();
+  if (!peek().settings.web_escape_navigates_to_home_view) return false;
+  go(homeHash());
+}
+
+function focus(selector: string): () => boolean | void {
+  return () => {
+    const el = document.querySelector<HTMLElement>(selector);
+    if (!el) return false;
+    el.focus();
+  };
+}
+
+function thumbsUp(m: Message): void {
+  const first = m.reactions[0];
+  toggleReaction(m, first ?? { emoji_name: "+1", emoji_code: "1f44d", reaction_type: "unicode_emoji" });
+}
+
+const s = (group: Shortcut["group"], keys: string[], label: () => string, run: Shortcut["run"]): Shortcut => ({ group, keys, label, run });
+
+export function installShortcuts(): void {
+  addShortcuts(
+    s("navigate", ["ArrowDown", "j"], () => t("Next message"), move(1)),
+    s("navigate", ["ArrowUp", "k"], () => t("Previous message"), move(-1)),
+    s("navigate", ["End", "Shift+G"], () => t("Newest message"), toEdge(false)),
+    s("navigate", ["Home"], () => t("Oldest message"), toEdge(true)),
+    s("navigate", ["PageDown", " ", "Shift+J"], () => t("One page down"), () => shownList.value?.list.page(1) ?? (shownList.value ? undefined : false)),
+    s("navigate", ["PageUp", "Shift+K"], () => t("One page up"), () => shownList.value?.list.page(-1) ?? (shownList.value ? undefined : false)),
+    s("navigate", ["n"], () => t("Next unread topic"), () => nextUnread(false)),
+    s("navigate", ["p"], () => t("Next unread direct message"), () => nextUnread(true)),
+    s("navigate", ["/", "Ctrl+k"], () => t("Search messages"), focus("[data-search]")),
+    s("navigate", ["q"], () => t("Filter channels"), focus("[data-channel-filter]")),
+    s("navigate", ["w"], () => t("Filter people"), () => {
+      rightOpen.value = true;
+      setTimeout(focus("[data-people-filter]"), 50);
+    }),
+    s("navigate", ["Escape"], () => t("Back, or home"), escape),
+    s("view", ["Shift+I"], () => t("Inbox"), () => go("#inbox")),
+    s("view", ["t"], () => t("Recent conversations"), () => go("#recent")),
+    s("view", ["a"], () => t("Combined feed"), () => go("#feed")),
+    s("view", ["Shift+S"], () => t("Topic of the message"), onMessage(toTopic)),
+    s("view", ["s"], () => t("Channel of the message"), onMessage(toChannel)),
+    s("view", ["Shift+P"], () => t("All direct messages"), () => go("#narrow/is/dm")),
+    s("view", ["*"], () => t("Starred messages"), () => go("#narrow/is/starred")),
+    s("view", ["g"], () => t("Settings"), () => go("#settings/profile")),
+    s("view", ["d"], () => t("Drafts"), () => go("#drafts")),
+    s("view", ["?"], () => t("This list of shortcuts"), openShortcuts),
+    s("message", ["r", "Enter"], () => t("Reply"), reply),
+    s("message", [">"], () => t("Quote and reply"), onMessage((m) => quote(m))),
+    s("message", [":"], () => t("Add a reaction"), onMessage((m) => openEmojiPicker(elementOf(m), (e) => toggleReaction(m, e)))),
+    s("message", ["+"], () => t("Thumbs up, or the first reaction"), onMessage(thumbsUp)),
+    s("message", ["e"], () => t("Edit, or view the source"), onMessage(startEdit)),
+    s("message", ["m"], () => t("Move"), onMessage((m) => canMove(m) && import("../message/move.tsx").then((x) => x.openMove(m)))),
+    s("message", ["Ctrl+s"], () => t("Star"), onMessage(toggleStar)),
+    s("message", ["Shift+U"], () => t("Mark as unread from here"), onMessage(markUnreadFrom)),
+    s("message", ["Shift+M"], () => t("Mute or unmute the topic"), onMessage(toggleMute)),
+    s("message", ["Shift+V"], () => t("Read by"), onMessage((m) => import("../message/receipts.tsx").then((x) => x.openReceipts(m)))),
+    s("message", ["Shift+H"], () => t("Edit history"), onMessage((m) => import("../message/history.tsx").then((x) => x.openHistory(m)))),
+    s("message", ["Shift+L"], () => t("Copy link"), onMessage((m) => copy(linkOf(m), t("Link copied.")))),
+    s("message", ["i"], () => t("Message actions"), onMessage((m) => openPopover(elementOf(m), h(MessageMenu, { id: m.id })))),
+    s("message", ["Shift+R"], () => t("Resolve the topic"), onMessage((m) => m.stream_id && toggleResolved(m.stream_id, m.subject))),
+    s("compose", ["c"], () => t("New channel message"), newMessage),
+    s("compose", ["x"], () => t("New direct message"), newDirect),
+  );
+}
+

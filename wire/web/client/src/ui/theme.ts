@@ -1,0 +1,21 @@
+// The look: light, dark or like the system, high contrast, text size. All of it is attributes and variables of the
+// root element, from which the stylesheet does the rest.
+import { effect } from "@preact/signals";
+import { read } from "../store/store.ts";
+
+const rtl = new Set(["ar", "fa", "he", "ur", "yi"]);
+
+export function startTheme(): void {
+  effect(() => {
+    const s = read("settings");
+    const root = document.documentElement;
+    root.dataset.theme = s.color_scheme === 2 ? "dark" : s.color_scheme === 3 ? "light" : "auto";
+    root.dataset.contrast = s.high_contrast_mode ? "high" : "normal";
+    root.dataset.width = s.fluid_layout_width ? "fluid" : "fixed";
+    root.style.setProperty("--font-size", `${s.web_font_size_px ?? 16}px`);
+    root.style.setProperty("--line-height", String((s.web_line_height_percent ?? 140) / 100));
+    const language = String(s.default_language ?? "en");
+    root.lang = language;
+    root.dir = rtl.has(language.split("-")[0]!) ? "rtl" : "ltr";
+  });
+}

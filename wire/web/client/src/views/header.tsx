@@ -1,0 +1,230 @@
+// The line above a view: what it shows, and its actions.
+import { useState } from "preact/hooks";
+import type { Term } from "../api/types.ts";
+import { editMessage, setTopicPolicy } from "../api/endpoints.ts";
+import { t, plural } from "../i18n/text.ts";
+import { go, goTo } from "../router.ts";
+import { attempt, markNarrow } from "../store/actions.ts";
+import { hashOf, operandOfFirst, resolvedMark, topicPolicy, withoutPosition } from "../store/narrow.ts";
+import { canResolve } from "../store/permissions.ts";
+import { topicName, userName, userNames } from "../store/queries.ts";
+import { peek, read } from "../store/store.ts";
+import { leftOpen, rightOpen } from "../ui/layout.ts";
+import { Menu, openPopover, type MenuItem } from "../ui/dialogs.tsx";
+import { Icon, type IconName } from "../ui/icons.tsx";
+import { searchText } from "./search_text.ts";
+
+// titleOf returns the name of a narrow, also for the title of the window.
+export function titleOf(terms: Term[]): { icon: IconName; text: string } {
+  const channel = operandOfFirst(terms, "channel");
+  const topic = operandOfFirst(terms, "topic");
+  const dm = operandOfFirst(terms, "dm");
+  const rest = withoutPosition(terms);
+  if (rest.length === 0) return { icon: "feed", text: t("All messages") };
+  if (channel !== undefined && rest.length <= 2) {
+    const c = typeof channel === "number" ? read("channels").get(channel) : undefined;
+    const name = c?.name ?? String(channel);
+    const icon = c?.invite_only ? "lock" : c?.is_web_public ? "globe" : "hash";
+    return { icon, text: typeof topic === "string" ? `${name} › ${topicName(topic)}` : name };
+  }
+  if (Array.isArray(dm) && rest.length === 1) return { icon: "message", text: userNames(dm) };
+  if (rest.length === 1) {
+    const { operator, operand } = rest[0]!;
+    if (operator === "in" && operand === "home") return { icon: "feed", text: t("Combined feed") };
+    if (operator === "is" && operand === "mentioned") return { icon: "at", text: t("Mentions") };
+    if (operator === "is" && operand === "starred") return { icon: "star", text: t("Starred messages") };
+    if (operator === "is" && operand === "dm") return { icon: "message", text: t("Direct messages") };
+    if (operator === "is" && operand === "unread") return { icon: "unread", text: t("Unread messages") };
+    if (operator === "is" && operand === "followed") return { icon: "follow", text: t("Followed topics") };
+    if (operator === "sender") return { icon: "person", text: t("Messages from {name}", { name: userName(Number(operand)) }) };
+    if (operator === "has" && operand === "reaction") return { icon: "smile", text: t("Messages with reactions") };
+  }
+  return { icon: "search", text: searchText(rest) };
+}
+
+export function ViewHeader({ terms }: { terms: Term[] }) {
+  const { icon } = titleOf(terms);
+  const channel = operandOfFirst(terms, "channel");
+  const topic = operandOfFirst(terms, "topic");
+  const c = typeof channel === "number" ? read("channels").get(channel) : undefined;
+  const color = typeof channel === "number" ? read("subscriptions").get(channel)?.color : undefined;
+  return (
+    <Header>
+      <span class="view-icon" style={color ? { color } : undefined}>
+        <Icon name={icon} size={18} />
+      </span>
+      {c ? (
+        <h1 class="view-title">
+          <a href={hashOf([{ operator: "channel", operand: c.stream_id }], peek())}>{c.name}</a>
+          {typeof topic === "string" && (
+            <>
+              <span class="crumb" aria-hidden="true">
+                ›
+              </span>
+              <TopicTitle channel={c.stream_id} topic={topic} />
+            </>
+          )}
+        </h1>
+      ) : (
+        <h1 class="view-title">{titleOf(terms).text}</h1>
+      )}
+      {c && typeof topic !== "string" && c.rendered_description && (
+        <span class="view-note" title={c.description}>
+          {c.description}
+        </span>
+      )}
+      {c && !read("subscriptions").has(c.stream_id) && !c.is_archived && (
+        <a class="button small" href={`#channels/${c.stream_id}`}>
+          {t("Not subscribed")}
+        </a>
+      )}
+      {typeof topic === "string" && c && <TopicTools channel={c.stream_id} topic={topic} />}
+      {terms.length > 0 && (
+        <button
+          type="button"
+          class="icon-button"
+          aria-haspopup="menu"
+          aria-label={t("Actions of this view")}
+          onClick={(e) => openPopover(e.currentTarget, <ViewMenu terms={terms} />)}
+        >
+          <Icon name="dots" />
+        </button>
+      )}
+    </Header>
+  );
+}
+
+function TopicTitle({ channel, topic }: { channel: number; topic: string }) {
+  const resolved = topic.startsWith(resolvedMark);
+  return (
+    <span class={`topic ${topic === "" ? "empty-topic" : ""}`} data-channel={channel}>
+      {resolved && <Icon name="check" size={15} />}
+      {topicName(topic.replace(resolvedMark, ""))}
+    </span>
+  );
+}
+
+// policyNames are the ways to follow a topic, in the order of the menu.
+export function policyNames(): { policy: number; label: string; icon: IconName }[] {
+  return [
+    { policy: 1, label: t("Muted"), icon: "mute" },
+    { policy: 0, label: t("Default"), icon: "bell" },
+    { policy: 2, label: t("Unmuted"), icon: "bell" },
+    { policy: 3, label: t("Followed"), icon: "follow" },
+  ];
+}
+
+function TopicTools({ channel, topic }: { channel: number; topic: string }) {
+  void read("topicPolicies");
+  const now = topicPolicy(peek(), channel, topic);
+  const current = policyNames().find((p) => p.policy === now)!;
+  const c = read("channels").get(channel);
+  const resolved = topic.startsWith(resolvedMark);
+  return (
+    <>
+      {canResolve(c) && topic !== "" && (
+        <button
+          type="button"
+          class={`icon-button ${resolved ? "pressed" : ""}`}
+          aria-pressed={resolved}
+          aria-label={resolved ? t("Mark as unresolved") : t("Mark as resolved")}
+          title={resolved ? t("Mark as unresolved") : t("Mark as resolved")}
+          onClick={() => void toggleResolved(channel, topic)}
+        >
+          <Icon name="checkCircle" />
+        </button>
+      )}
+      <button
+        type="button"
+        class="icon-button"
+        aria-haspopup="menu"
+        title={t("Notifications of this topic: {state}", { state: current.label })}
+        aria-label={t("Notifications of this topic: {state}", { state: current.label })}
+        onClick={(e) =>
+          openPopover(
+            e.currentTarget,
+            <Menu
+              label={t("Notifications of this topic")}
+              items={policyNames().map((p) => ({
+                label: p.label,
+                icon: p.policy === now ? "check" : p.icon,
+                run: () => attempt(setTopicPolicy(channel, topic, p.policy)),
+              }))}
+            />,
+          )
+        }
+      >
+        <Icon name={current.icon} filled={now === 3} />
+      </button>
+    </>
+  );
+}
+
+// toggleResolved marks a topic as resolved or not, by moving its messages.
+export async function toggleResolved(channel: number, topic: string): Promise<void> {
+  const s = peek();
+  let id = 0;
+  for (const m of s.messages.values()) {
+    if (m.stream_id === channel && m.subject.toLowerCase() === topic.toLowerCase()) id = Math.max(id, m.id);
+  }
+  if (!id) return;
+  const to = topic.startsWith(resolvedMark) ? topic.slice(resolvedMark.length) : resolvedMark + topic;
+  const edit = { topic: to, propagate_mode: "change_all", send_notification_to_old_thread: false, send_notification_to_new_thread: true } as const;
+  const done = await attempt(editMessage(id, edit));
+  if (done) {
+    goTo([
+      { operator: "channel", operand: channel },
+      { operator: "topic", operand: to },
+    ]);
+  }
+}
+
+function ViewMenu({ terms }: { terms: Term[] }) {
+  const channel = operandOfFirst(terms, "channel");
+  const items: (MenuItem | null | false)[] = [
+    { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", terms) },
+    typeof channel === "number" && null,
+    typeof channel === "number" && { label: t("Channel settings"), icon: "gear", run: () => go(`#channels/${channel}`) },
+  ];
+  return <Menu label={t("Actions of this view")} items={items.filter((x) => x !== false)} />;
+}
+
+// Header is the frame of the line above every view.
+export function Header({ children }: { children: preact.ComponentChildren }) {
+  const people = rightOpen.value;
+  return (
+    <header class="view-header">
+      <button type="button" class="icon-button only-narrow" aria-label={t("Channels")} aria-expanded={leftOpen.value} onClick={() => (leftOpen.value = !leftOpen.value)}>
+        <Icon name="menu" />
+      </button>
+      <div class="view-head">{children}</div>
+      <SearchField />
+      <button type="button" class="icon-button" aria-label={t("People")} title={t("People")} aria-expanded={people} aria-pressed={people} onClick={() => (rightOpen.value = !people)}>
+        <Icon name="people" />
+      </button>
+    </header>
+  );
+}
+
+// SearchField is replaced by one with suggestions when that module is there.
+export const search: { Field: preact.ComponentType | null } = { Field: null };
+
+function SearchField() {
+  const [text, setText] = useState("");
+  if (search.Field) return <search.Field />;
+  return (
+    <form
+      class="search"
+      role="search"
+      onSubmit={(e) => {
+        e.preventDefault();
+        if (text.trim()) goTo([{ operator: "search", operand: text.trim() }]);
+      }}
+    >
+      <Icon name="search" size={15} />
+      <input type="search" data-search placeholder={t("Search")} aria-label={t("Search")} value={text} onInput={(e) => setText(e.currentTarget.value)} />
+    </form>
+  );
+}
+
+export { plural };

@@ -1,0 +1,285 @@
+// The view of messages: a conversation, a channel, the combined feed, a search.
+import { signal } from "@preact/signals";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Message, Term } from "../api/types.ts";
+import { Compose } from "../compose/compose.tsx";
+import { openCompose } from "../compose/state.ts";
+import { plural, t } from "../i18n/text.ts";
+import { editing } from "../message/edit.ts";
+import { contentClicks } from "../message/clicks.ts";
+import { noRead, setShownIDs } from "../message/menu.tsx";
+import { estimateRow, rowsOf, type Row } from "../message/rows.ts";
+import { ConversationRow, DayRow, MessageRow, OutgoingRow, selected, UnreadRow } from "../message/row.tsx";
+import { EditorRow } from "../message/editor_row.tsx";
+import type { Route } from "../router.ts";
+import { markRead } from "../store/actions.ts";
+import { more, setShown, show, startHistory, type Anchor } from "../store/history.ts";
+import type { MessageList } from "../store/lists.ts";
+import { conversationOf, listKey, matcher, operandOfFirst, placeKey } from "../store/narrow.ts";
+import type { Outgoing } from "../store/outgoing.ts";
+import { userNames } from "../store/queries.ts";
+import { peek, read } from "../store/store.ts";
+import { Icon } from "../ui/icons.tsx";
+import { VirtualList, type Placement, type RowSource } from "../ui/virtual_list.tsx";
+import { ViewHeader } from "./header.tsx";
+
+startHistory();
+
+// shownList is the list on the screen, for keyboard shortcuts and menus.
+export const shownList = signal<{ list: VirtualList<Row>; key: string } | null>(null);
+
+const source: RowSource<Row> = {
+  key: (r) => r.key,
+  estimate: estimateRow,
+  draw: (r) => <DrawRow row={r} />,
+};
+
+function DrawRow({ row }: { row: Row }) {
+  switch (row.kind) {
+    case "day":
+      return <DayRow at={row.at} />;
+    case "unread":
+      return <UnreadRow />;
+    case "conversation":
+      return <ConversationRow place={row.place} first={row.first} />;
+    case "outgoing":
+      return <OutgoingRow outgoing={row.outgoing} head={row.head} />;
+    case "message":
+      if (editing.value === row.message.id) return <EditorRow message={row.message} />;
+      return <MessageRow message={row.message} head={row.head} unread={!row.message.flags.includes("read")} />;
+  }
+}
+
+// visitKey changes when the same address must be opened again.
+function anchorOf(terms: Term[]): Anchor {
+  const near = operandOfFirst(terms, "near") ?? operandOfFirst(terms, "with");
+  if (typeof near === "number" && near > 0) return near;
+  if (terms.some((x) => x.operator === "search" || (x.operator === "is" && x.operand === "starred"))) return "newest";
+  return "first_unread";
+}
+
+export function MessageView({ route }: { route: Route }) {
+  const terms = route.terms ?? [];
+  const key = listKey(terms);
+  const address = JSON.stringify(terms);
+  const [start, setStart] = useState<{ key: string; at: Placement | "end"; firstUnread: number | null } | null>(null);
+  useEffect(() => {
+    let current = true;
+    setShown(terms);
+    const anchor = anchorOf(terms);
+    const opened = (id: number | null): void => {
+      if (!current) return;
+      const near = typeof anchor === "number";
+      const unread = !near && id !== null && peek().unread.places.has(id) ? id : null;
+      const at: Placement | "end" = id === null ? "end" : { key: String(id), align: near ? "center" : "start" };
+      selected.value = id ?? peek().lists.get(key)?.ids.at(-1) ?? 0;
+      setStart({ key: address, at, firstUnread: unread });
+    };
+    show(terms, anchor).then(opened, () => opened(null));
+    return () => {
+      current = false;
+      setShown(null);
+    };
+  }, [address]);
+  const list = read("lists").get(key);
+  return (
+    <>
+      <ViewHeader terms={terms} />
+      {start?.key === address && list ? (
+        <Messages key={address} list={list} terms={terms} start={start.at} firstUnread={start.firstUnread} />
+      ) : (
+        <div class="virtual loading" aria-busy="true">
+          <Skeleton />
+        </div>
+      )}
+      <Compose />
+    </>
+  );
+}
+
+export function Skeleton() {
+  return (
+    <div class="skeleton" aria-hidden="true">
+      {[70, 45, 85, 60, 35].map((w) => (
+        <div key={w}>
+          <span class="skeleton-avatar" />
+          <span class="skeleton-line" style={{ width: `${w}%` }} />
+        </div>
+      ))}
+    </div>
+  );
+}
+
+interface MessagesProps {
+  list: MessageList;
+  terms: Term[];
+  start: Placement | "end";
+  firstUnread: number | null;
+}
+
+function Messages({ list, terms, start, firstUnread }: MessagesProps) {
+  const virtual = useRef<VirtualList<Row>>(null);
+  const [away, setAway] = useState(false); // from the end
+  const place = conversationOf(terms);
+  const all = read("messages");
+  const me = read("me").user_id;
+  const muted = read("mutedUsers");
+  const messages = list.ids.map((id) => all.get(id)).filter((m): m is Message => !!m && !muted.has(m.sender_id));
+  const sending = list.foundNewest ? outgoingHere(terms, read("outgoing"), messages) : [];
+  const rows = rowsOf(messages, sending, { me, interleaved: place === null, firstUnread });
+  const idsRef = useRef(messages);
+  idsRef.current = messages;
+  useEffect(() => {
+    shownList.value = { list: virtual.current!, key: list.key };
+    setShownIDs(() => idsRef.current.map((m) => m.id));
+    return () => (shownList.value = null);
+  }, [list.key]);
+  useOwnMessages(virtual, sending.length);
+  const reading = useReading(place !== null, rows);
+  const onView = (first: number, last: number, atEnd: boolean, moved: boolean): void => {
+    setAway(!atEnd || !list.foundNewest);
+    reading(first, last, atEnd, moved);
+  };
+  if (messages.length === 0 && sending.length === 0) return <Empty list={list} terms={terms} />;
+  const newBelow = away ? messages.filter((m) => !m.flags.includes("read")).length : 0;
+  return (
+    <div class="message-pane" onClick={contentClicks} onKeyDown={contentClicks}>
+      <VirtualList<Row>
+        ref={virtual}
+        rows={rows}
+        source={source}
+        start={start}
+        label={t("Messages")}
+        onView={onView}
+        onNearStart={() => void more(list.key, "older")}
+        onNearEnd={() => void more(list.key, "newer")}
+        head={<ListHead list={list} />}
+        foot={<Typing place={place} />}
+      />
+      {away && (
+        <button type="button" class="to-end" onClick={() => jumpToEnd(list, virtual.current!, terms)}>
+          <Icon name="down" size={16} />
+          {newBelow ? plural(newBelow, "{count} new message", "{count} new messages") : t("Newest messages")}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function jumpToEnd(list: MessageList, virtual: VirtualList<Row>, terms: Term[]): void {
+  if (list.foundNewest) virtual.scrollToEnd();
+  else void show(terms, "newest").then(() => virtual.scrollToEnd());
+}
+
+// outgoingHere returns the unsent messages that belong to the view.
+function outgoingHere(terms: Term[], all: Map<string, Outgoing>, shown: Message[]): Outgoing[] {
+  if (all.size === 0) return [];
+  const s = peek();
+  const fits = matcher(terms, s);
+  const known = new Set(shown.map((m) => m.id));
+  return [...all.values()].filter((o) => {
+    if (o.id !== undefined && known.has(o.id)) return false;
+    return fits(asMessage(o, s.me.user_id)) === true;
+  });
+}
+
+function asMessage(o: Outgoing, me: number): Message {
+  const base = { id: Number.MAX_SAFE_INTEGER, sender_id: me, flags: ["read"], submessages: [], reactions: [] };
+  if ("channel" in o.to) {
+    return { ...base, type: "stream", stream_id: o.to.channel, subject: o.to.topic, display_recipient: "" } as unknown as Message;
+  }
+  const people = [...new Set([...o.to.people, me])].map((id) => ({ id, email: "", full_name: "" }));
+  return { ...base, type: "private", subject: "", display_recipient: people } as unknown as Message;
+}
+
+// useOwnMessages scrolls to the end when the user sends a message.
+function useOwnMessages(virtual: { current: VirtualList<Row> | null }, count: number): void {
+  const before = useRef(count);
+  useEffect(() => {
+    if (count > before.current) virtual.current?.scrollToEnd();
+    before.current = count;
+  }, [count]);
+}
+
+// useReading marks messages as read when they have been in the window, as far as the user wants that.
+function useReading(conversation: boolean, rows: Row[]): (first: number, last: number, atEnd: boolean, moved: boolean) => void {
+  const seen = useRef({ first: 0, last: -1 });
+  const latest = useRef(rows);
+  latest.current = rows;
+  const mark = (): void => {
+    if (!document.hasFocus() || document.visibilityState !== "visible" || Date.now() < noRead.until) return;
+    const policy = peek().settings.web_mark_read_on_scroll_policy ?? 1;
+    if (policy === 3 || (policy === 2 && !conversation)) return;
+    const ids: number[] = [];
+    for (const r of latest.current.slice(seen.current.first, seen.current.last + 1)) {
+      if (r.kind === "message" && !r.message.flags.includes("read")) ids.push(r.message.id);
+    }
+    if (ids.length) markRead(ids);
+  };
+  useEffect(() => {
+    addEventListener("focus", mark);
+    return () => removeEventListener("focus", mark);
+  }, []);
+  return (first, last) => {
+    seen.current = { first, last };
+    queueMicrotask(mark);
+  };
+}
+
+function ListHead({ list }: { list: MessageList }) {
+  if (list.loading === "older") return <div class="list-head" aria-busy="true">{t("Loading older messages…")}</div>;
+  if (list.historyLimited) return <div class="list-head">{t("Older messages are not available.")}</div>;
+  if (list.foundOldest) return <div class="list-head quiet">{t("This is the beginning.")}</div>;
+  return <div class="list-head" />;
+}
+
+function Empty({ list, terms }: { list: MessageList; terms: Term[] }) {
+  const place = conversationOf(terms);
+  if (list.error) {
+    return (
+      <div class="virtual empty-view" role="alert">
+        <p>{list.error}</p>
+        <button type="button" class="button" onClick={() => void show(terms, "first_unread")}>
+          {t("Try again")}
+        </button>
+      </div>
+    );
+  }
+  return (
+    <div class="virtual empty-view">
+      <p class="empty-title">{t("There are no messages here yet.")}</p>
+      {place && (
+        <button type="button" class="button" onClick={() => openCompose(place)}>
+          {t("Write the first one")}
+        </button>
+      )}
+    </div>
+  );
+}
+
+// Typing says which users are writing in the conversation.
+function Typing({ place }: { place: ReturnType<typeof conversationOf> }) {
+  const [, setNow] = useState(0);
+  const all = read("typing");
+  const users = useMemo(() => {
+    if (!place) return [];
+    const now = Date.now();
+    const muted = peek().mutedUsers;
+    const here = all.get(placeKey(place, peek().me.user_id)) ?? new Map<number, number>();
+    return [...here].filter(([id, until]) => until > now && !muted.has(id)).map(([id]) => id);
+  }, [place && JSON.stringify(place), read("typing"), JSON.stringify([...(place ? (all.get(placeKey(place, peek().me.user_id)) ?? []) : [])])]);
+  useEffect(() => {
+    if (users.length === 0) return;
+    const timer = setInterval(() => setNow((n) => n + 1), 5000);
+    return () => clearInterval(timer);
+  }, [users.length]);
+  return (
+    <div class="typing" aria-live="polite">
+      {users.length > 0 &&
+        (users.length > 3
+          ? t("Several people are typing…")
+          : plural(users.length, "{names} is typing…", "{names} are typing…", { names: userNames(users) }))}
+    </div>
+  );
+}
+
