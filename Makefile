@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: licenses web web-check help hooks build docs man run test race poison check bench conform browser kill upgrades sim sim-actors crash mirror
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform browser kill upgrades sim sim-actors crash mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -24,6 +24,11 @@ web: ## build the client in the browser into wire/web/dist and run its tests (ne
 
 web-check: web ## fail if wire/web/dist is not what its sources give
 	@test -z "$$(git status --porcelain wire/web/dist)" || { git status --short wire/web/dist; echo "run make web and commit wire/web/dist"; exit 1; }
+
+web-mirror: ## check in N random runs (100) that the client's store equals a new registration; SEED repeats
+	dir=$$(mktemp -d) && trap "rm -r $$dir" EXIT && cd wire/web/client && npm ci --no-audit --no-fund && \
+	(cd ../../.. && RECORD=$$dir N=$${N:-100} $(GO) test ./actors -run '^TestMirrors$$' -count=1 -timeout 60m) && \
+	PARLEY_RECORDS=$$dir npm test
 
 man: ## write the man pages to bin/man
 	$(GO) run -trimpath ./cmd/parley docs man bin/man

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -176,6 +177,38 @@ type mirrorClient struct {
 	at      int64
 	mirror  *twin.Mirror
 	invites any // invitations as last fetched
+	record  io.Writer
+}
+
+// write adds an answer to the record of the client. With RECORD=DIR, the runs leave a file for each client of a
+// browser or a phone: what it registered and received, and the fresh answers with which it was compared. The store of
+// the client in the browser (wire/web/client) is tested with these files.
+func (c *mirrorClient) write(kind string, body []byte) {
+	if c.record == nil {
+		return
+	}
+	if _, err := fmt.Fprintf(c.record, "{%q: %s}\n", kind, strings.TrimSpace(string(body))); err != nil {
+		panic(err)
+	}
+}
+
+// recordClients opens the records of a run's clients.
+func (run *mirrorRun) recordClients(clients []*mirrorClient) {
+	dir := os.Getenv("RECORD")
+	if dir == "" {
+		return
+	}
+	for i, c := range clients {
+		if c.params["slim_presence"] != true || c.params["all_public_streams"] == true {
+			continue
+		}
+		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%d-%d.jsonl", run.seed, i)))
+		if err != nil {
+			run.t.Fatal(err)
+		}
+		run.t.Cleanup(func() { f.Close() })
+		c.record = f
+	}
 }
 
 // Capabilities of the web app and of the phone app.
@@ -311,6 +344,7 @@ func (run *mirrorRun) createOrganization() {
 		{user: 5, name: "phone guest", params: caps(phoneCaps, params{"include_subscribers": true})},
 		{user: 6, name: "bot", params: params{"apply_markdown": false, "include_subscribers": false}},
 	}
+	run.recordClients(clients)
 	for _, c := range clients {
 		c.user = people[c.user]
 		c.params["idle_queue_timeout"], c.params["client_gravatar"] = 604800, false
@@ -421,6 +455,7 @@ func (run *mirrorRun) register(c *mirrorClient) {
 	if err != nil {
 		run.t.Fatalf("seed %d: register of %s: %v", run.seed, c.name, err)
 	}
+	c.write("register", body)
 	c.queue, c.at = o["queue_id"].(string), -1
 	c.invites = run.invites(c)
 	run.runAside(func() { run.attachments(c, c.mirror) })
@@ -548,6 +583,7 @@ func (run *mirrorRun) poll(c *mirrorClient) bool {
 		}
 		was := c.at
 		run.checkForms(c, body)
+		c.write("events", body)
 		var err error
 		if c.at, err = c.mirror.Events(body, c.at); err != nil || status != 200 {
 			run.fail("%s (user %d): %d %v", c.name, c.user, status, err)
@@ -616,6 +652,7 @@ func (run *mirrorRun) compareClient(c *mirrorClient) {
 		run.fail("%s: register: %v", c.name, err)
 		return
 	}
+	c.write("fresh", body)
 	run.must(c.user, "DELETE /events", params{"queue_id": o["queue_id"]})
 	run.runAside(func() { run.attachments(c, fresh) })
 	for _, x := range c.mirror.Diff(fresh) {
@@ -625,6 +662,7 @@ func (run *mirrorRun) compareClient(c *mirrorClient) {
 		"client_gravatar": false, "allow_empty_topic_name": c.kind.Caps["empty_topic_name"]}
 	if len(c.mirror.Messages()) > 0 {
 		status, body = run.request(c.user, "GET /messages", ask, "")
+		c.write("messages", body)
 		if err := c.mirror.DiffMessages(body); err != nil {
 			run.fail("%s (user %d): %d: %v", c.name, c.user, status, err)
 		}

@@ -21,7 +21,7 @@ func (srv *Server) SetOutbox(o Outbox, pushes, bouncer bool) {
 // addOutboxJobs hands jobs that are on disk to the outbox. Before SetOutbox nothing is lost: when the dispatcher
 // starts, it reads every waiting job from the realm.
 func (srv *Server) addOutboxJobs(r *realmHandle, list []*realm.OutboxJobsAdded) {
-	if o := srv.outbox.Load(); o != nil {
+	if o := srv.outbox.Load(); o != nil && r.owned.Load() {
 		for _, f := range list {
 			(*o).AddJobs(r.id, r.site, f)
 		}

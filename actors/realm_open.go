@@ -70,6 +70,7 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 			srv.updateAccount(a.realm, u)
 		}
 	}
+	srv.setOwned(a.handle, true)
 	srv.restoreQueues(a, l.queues, l.told)
 	srv.log.Info("realm open", "realm", id, "name", a.handle.name, "facts", uint64(last), "replayed", uint64(last-from),
 		"preloaded", before != nil, "took", srv.now().Sub(began).Round(time.Millisecond).String())
@@ -107,6 +108,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	a.handle.name, a.handle.site = stringID, srv.site(stringID)
 	srv.byName[stringID] = a.handle
 	srv.mu.Unlock()
+	srv.setOwned(a.handle, true)
 	srv.accounts.version.Add(1)
 	return id, nil
 }

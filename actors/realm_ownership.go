@@ -40,6 +40,7 @@ func (a *realmActor) endOwnership(m appendRefused) {
 		"seq", uint64(a.durable), "err", m.err)
 	a.srv.Metrics.OwnershipsLost.Add(1)
 	a.reloading = true
+	a.srv.setOwned(a.handle, false)
 	pending := a.pending
 	a.pending = nil
 	for i := range pending {
@@ -177,6 +178,7 @@ func (a *realmActor) handleReloaded(m *realmReloaded) {
 	if a.realm.HasJobs() {
 		a.scheduleContinue()
 	}
+	a.srv.setOwned(a.handle, true)
 }
 
 // reclaimRealm asks an actor that has lost its realm to try again.

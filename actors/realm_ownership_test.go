@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +28,8 @@ func TestRefusedBatchEndsOwnership(t *testing.T) {
 				params{"type": "stream", "to": "one", "topic": "t", "content": text},
 			)
 		}
+		duty := &recordedDuty{}
+		srv.AddDuty(duty)
 		first := send("before")
 		d.diskContents.mu.Lock()
 		d.refuse = 1
@@ -54,6 +57,9 @@ func TestRefusedBatchEndsOwnership(t *testing.T) {
 		}
 		if fmt.Sprint(texts) != "[before after]" {
 			t.Errorf("bo got the messages %q", texts)
+		}
+		if got := duty.String(); got != "[begin 1 end 1 begin 1]" {
+			t.Errorf("the duties of the realm: %s", got)
 		}
 		if n := srv.Metrics.OwnershipsLost.Load(); n != 1 {
 			t.Errorf("%d ownerships were lost", n)
@@ -112,6 +118,27 @@ func TestReloadPublishesFactsOfAnotherOwner(t *testing.T) {
 		}
 		closeServer(t, srv)
 	})
+}
+
+// recordedDuty records its calls.
+type recordedDuty struct {
+	mu    sync.Mutex
+	calls []string
+}
+
+func (d *recordedDuty) Begin(id realm.ID) { d.record("begin", id) }
+func (d *recordedDuty) End(id realm.ID)   { d.record("end", id) }
+
+func (d *recordedDuty) record(call string, id realm.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = append(d.calls, fmt.Sprint(call, " ", id))
+}
+
+func (d *recordedDuty) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return fmt.Sprint(d.calls)
 }
 
 // loadFrom loads realm 1 as it is on disk.

@@ -60,6 +60,8 @@ type Server struct {
 	pushEnabled    atomic.Bool
 	bouncerEnabled atomic.Bool
 	mailEnabled    atomic.Bool
+	dutiesMu       sync.Mutex // guards duties and the changes of realmHandle.owned; taken before mu
+	duties         []Duty
 	refusals       sync.Map // protocol code -> *atomic.Int64
 	readOnly       atomic.Bool
 }
@@ -83,6 +85,7 @@ type realmHandle struct {
 	// Facts up to this one were replayed. The queues that they opened existed before this process.
 	replayedThrough realm.Seq
 	site            realm.Site
+	owned           atomic.Bool // this node gives the realm its turns; see Duty
 	closed          atomic.Bool // a fact on disk says that the organization is deactivated
 	flow            *deliveryFlow
 	latencies       turnLatencies

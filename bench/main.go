@@ -126,6 +126,7 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 	s.flags = f
 	f.StringVar(&s.options.target, "target", "", "`URL` of the server, plain http")
 	f.BoolVar(&s.options.self, "self", false, "start a fresh Parley in its own process and measure it")
+	f.BoolVar(&s.options.tls, "tls", false, "with --self: the server speaks TLS, with a certificate made for the run")
 	f.StringVar(&s.options.executable, "exe", "", "with --self: the `executable` to start (default: this one)")
 	f.StringVar(&s.serve, "serve", "",
 		"with --self: `arguments` for serve, separated by spaces, instead of those the scenario chooses")
@@ -161,6 +162,11 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 	return s
 }
 
+// ownLoads are the scenarios that make their load themselves, over plain HTTP.
+var ownLoads = []string{"overload", "hostile"}
+
+func (s *Scenario) ownLoad() bool { return slices.Contains(ownLoads, s.Name) }
+
 // parse reads the flags and checks the resulting scenario.
 func (s *runFlags) parse(name string, args []string) error {
 	if err := s.flags.Parse(args); err != nil {
@@ -185,6 +191,9 @@ func (s *runFlags) parse(name string, args []string) error {
 	}
 	if s.options.self == (s.options.target != "") {
 		return fmt.Errorf("either --self or --target URL is required, not both")
+	}
+	if s.options.tls && (!s.options.self || s.options.floor || s.scenario.ownLoad()) {
+		return fmt.Errorf("--tls requires --self, excludes --floor, and is not for %s", strings.Join(ownLoads, ", "))
 	}
 	if s.options.executable == "" {
 		exe, err := os.Executable()

@@ -51,7 +51,7 @@ func (r *run) openPollers() error {
 	r.pollers = make([]*poller, n)
 	for i := range r.pollers {
 		p := &poller{r: r, person: int32(i % len(r.population.people)), lastEvent: -1}
-		p.conn = swarm.Conn{Loop: r.loop, Remote: r.server.addr}
+		p.conn = swarm.Conn{Loop: r.loop, Remote: r.server.addr, TLS: r.server.tls}
 		if len(from) > 0 {
 			p.conn.Local = from[i%len(from)]
 		}

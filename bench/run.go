@@ -30,6 +30,7 @@ const (
 type options struct {
 	target, adminEmail, adminKey, credentialsFile string
 	self                                          bool
+	tls                                           bool // with self: over TLS
 	executable                                    string
 	adopt                                         bool
 	hosts                                         []string
@@ -161,6 +162,9 @@ func (r *run) openSetup() (err error) {
 	r.meter = newMeter("build")
 	r.pool = swarm.NewPool(r.loop, r.server.addr, sourceAddresses(r.server.addr, r.scenario.Sources), r.scenario.Conns,
 		agent)
+	if r.server.tls != nil {
+		r.pool.UseTLS(r.server.tls)
+	}
 	r.sampler = startSampler(r.server.pid, r.metricsURL())
 	r.serverInfo()
 	return r.buildCrowd()
@@ -187,7 +191,7 @@ func (r *run) connect() error {
 			extra = serveArgs(r.options.executable, r.scenario)
 		}
 		r.crowdByServer = len(extra) > 0 && extra[0] == "--demo-crowd"
-		s, err := startSelf(r.options.executable, extra)
+		s, err := startSelf(r.options.executable, extra, r.options.tls)
 		if err != nil {
 			if s != nil {
 				s.close()

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type server struct {
 	host         string // Host header
 	pid          int    // 0: its process is not visible
 	metrics      string
+	tls          *tls.Config // nil: plain HTTP
 	featureLevel int
 	version      string
 
@@ -66,7 +68,8 @@ func (s *server) resolve(target string) error {
 }
 
 // startSelf starts exe as a new server on a free port, with its own temporary data directory.
-func startSelf(exe string, extra []string) (*server, error) {
+// With secure the server speaks TLS, with a certificate made here.
+func startSelf(exe string, extra []string, secure bool) (*server, error) {
 	dir, err := os.MkdirTemp("", "parley-bench-")
 	if err != nil {
 		return nil, err
@@ -78,6 +81,14 @@ func startSelf(exe string, extra []string) (*server, error) {
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
 	s := &server{exe: copyExecutable(exe, dir), dir: dir}
 	s.args = append([]string{"serve", "--data", filepath.Join(dir, "data"), "--listen", addr}, extra...)
+	if secure {
+		cert, err := createCertificate(dir)
+		if err != nil {
+			return nil, fmt.Errorf("create a certificate: %w", err)
+		}
+		s.tls = cert.client
+		s.args = append(s.args, "--tls-cert", cert.certFile, "--tls-key", cert.keyFile)
+	}
 	if strings.Contains(helpText(exe, "serve"), "-debug-listen") {
 		port, err := freePort()
 		if err != nil {
@@ -155,14 +166,22 @@ func (s *server) start() error {
 	return fmt.Errorf("the server did not answer within 60 s: %s", s.logTail())
 }
 
+// scheme returns the beginning of the server's URLs.
+func (s *server) scheme() string {
+	if s.tls != nil {
+		return "https://"
+	}
+	return "http://"
+}
+
 // fetchSettings reads the version and feature level from /server_settings.
 func (s *server) fetchSettings() error {
-	req, err := http.NewRequest("GET", "http://"+s.addr.String()+"/api/v1/server_settings", nil)
+	req, err := http.NewRequest("GET", s.scheme()+s.addr.String()+"/api/v1/server_settings", nil)
 	if err != nil {
 		return err
 	}
 	req.Host = s.host
-	c := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	c := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: s.tls}}
 	resp, err := c.Do(req)
 	if err != nil {
 		return err

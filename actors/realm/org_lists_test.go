@@ -59,6 +59,77 @@ func TestDomainRestrictions(t *testing.T) {
 	refused("x@mailinator.com", "Disposable email addresses are not allowed in this organization")
 }
 
+// The rules about addresses are the same wherever an account gets one: at a sign-up, before the link is sent and when it
+// is used, at an invitation by email, at one by a reusable link, and at a change of address, before the link and after.
+func TestAddressRulesEverywhere(t *testing.T) {
+	for _, c := range []struct {
+		name, email          string
+		restricted, allowsIt bool
+	}{
+		{"the domain", "a@example.com", true, true},
+		{"the domain in capitals", "B@EXAMPLE.COM", true, true},
+		{"a subdomain of a domain without subdomains", "c@team.example.com", true, false},
+		{"a subdomain of a domain with subdomains", "d@team.example.net", true, true},
+		{"a domain that ends like one with subdomains", "e@teamexample.net", true, false},
+		{"another domain", "f@example.org", true, false},
+		{"an alias", "g+alias@example.com", true, false},
+		{"an alias without a restriction", "h+alias@example.com", false, true},
+		{"a disposable address", "i@mailinator.com", false, false},
+		{"a disposable address in a subdomain", "j@x.mailinator.com", false, false},
+		{"any other address", "k@example.org", false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) { checkAddressRules(t, c.email, c.restricted, c.allowsIt) })
+	}
+}
+
+func checkAddressRules(t *testing.T, email string, restricted, allowed bool) {
+	s := New(t)
+	olive := s.Join("Olive", realm.Owner)
+	Do(s, olive, realm.AddDomain{Domain: "example.com"})
+	Do(s, olive, realm.AddDomain{Domain: "example.net", Subdomains: true})
+	Do(s, olive, realm.ChangeOrganization{Values: []realm.SettingValue{
+		{Name: "invite_required", Value: false}, {Name: "disallow_disposable_email_addresses", Value: true}}})
+	// These were sent before the restriction.
+	link := realm.EmailedLink{Kind: realm.SignUpLink, Email: email, Until: s.Now + realm.SignUpValidity}
+	change := realm.EmailChange{User: olive, From: s.Realm.Find(olive).Email, To: email, Until: s.Now + 3600}
+	reusable := Do(s, olive, realm.MakeInviteLink{InviteOptions: realm.InviteOptions{Role: realm.Member}})
+	if restricted {
+		Do(s, olive, realm.ChangeOrganization{Values: []realm.SettingValue{
+			{Name: "emails_restricted_to_domains", Value: true}}})
+	}
+	expect := func(what string, err error) {
+		t.Helper()
+		if (err == nil) != allowed {
+			t.Errorf("%s: %v, allowed %v", what, err, allowed)
+		}
+	}
+	_, err := Try(s, System, realm.RequestSignUp{Email: email,
+		Compose: func(l realm.EmailedLink, _ bool, _ string) realm.Email { return realm.Email{To: l.Email} }})
+	expect("asking to sign up", err)
+	invited, err := Try(s, olive, realm.InviteByMail{Emails: email,
+		InviteOptions: realm.InviteOptions{Role: realm.Member}})
+	if err == nil && invited.Failure != nil {
+		err = invited.Failure
+	}
+	expect("inviting", err)
+	expect("the page of the sign-up link", s.ViewAs(System).CheckSignUp(link))
+	_, err = Try(s, olive, realm.ChangeSettings{Email: &email,
+		Confirm: func(c realm.EmailChange, _ string) realm.Email { return realm.Email{To: c.To} }})
+	expect("asking for the address", err)
+	_, err = Try(s, System, realm.ConfirmEmailChange{EmailChange: change})
+	expect("confirming the address", err)
+	if allowed { // it is free again
+		Do(s, System, realm.ConfirmEmailChange{EmailChange: realm.EmailChange{User: olive, From: email,
+			To: "olive2@example.com", Until: s.Now + 3600}})
+	}
+	_, err = Try(s, System, realm.AcceptInvite{Hash: hashOf(reusable), Email: email, Name: "By Link"})
+	expect("joining by a reusable link", err)
+	other := link
+	other.Email = "x" + email
+	_, err = Try(s, System, realm.SignUp{Link: other, Name: "By Sign-up"})
+	expect("signing up", err)
+}
+
 func TestPlaygrounds(t *testing.T) {
 	s := New(t)
 	adam, gus := s.Join("Adam", realm.Administrator), s.Join("Gus", realm.Guest)

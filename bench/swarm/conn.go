@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -44,8 +45,10 @@ type Handler interface {
 type Conn struct {
 	Loop   *Loop
 	Remote netip.AddrPort
-	Local  netip.Addr // source address; zero lets the kernel choose
+	Local  netip.Addr  // source address; zero lets the kernel choose
+	TLS    *tls.Config // nil: plain HTTP
 
+	secure    *secureConn
 	fd        int // file descriptor + 1, so that zero means closed
 	gen       int32
 	connected bool
@@ -94,6 +97,14 @@ func (c *Conn) Send(req []byte, h Handler, timeout time.Duration, discard bool) 
 }
 
 func (c *Conn) write(b []byte) {
+	if c.secure != nil {
+		b = c.secure.seal(b)
+	}
+	c.writeBytes(b)
+}
+
+// writeBytes writes bytes as they are, and keeps those that the socket does not take.
+func (c *Conn) writeBytes(b []byte) {
 	n, _, e := unix.RawSyscall(unix.SYS_WRITE, uintptr(c.fd-1), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	switch {
 	case e == unix.EAGAIN || e == unix.EINTR:
@@ -135,7 +146,11 @@ func (c *Conn) dial(req []byte) error {
 		unix.Close(fd)
 		return fmt.Errorf("connect: %w", err)
 	}
-	n, _, e := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&req[0])), uintptr(len(req)))
+	var n uintptr
+	e := unix.EAGAIN
+	if c.TLS == nil {
+		n, _, e = unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&req[0])), uintptr(len(req)))
+	}
 	if e != 0 && e != unix.EAGAIN && e != unix.EINTR {
 		unix.Close(fd)
 		return fmt.Errorf("connect: %w", e)
@@ -158,6 +173,9 @@ func (c *Conn) dial(req []byte) error {
 	}
 	l.conns[fd] = c
 	c.fd, c.closing = fd+1, false
+	if c.TLS != nil {
+		c.secure = newSecureConn(c)
+	}
 	c.in = c.in[:0]
 	l.Dials++
 	l.Open++
@@ -174,6 +192,10 @@ func (c *Conn) drop() {
 	c.Loop.Open--
 	c.Loop.Closed++
 	c.fd, c.connected = 0, false
+	if c.secure != nil {
+		c.secure.stop()
+		c.secure = nil
+	}
 	c.in, c.out = nil, nil
 }
 
@@ -199,12 +221,25 @@ func (c *Conn) handleEvents(ev uint32) {
 			c.fail(fmt.Errorf("connect: %w", unix.Errno(e)))
 			return
 		}
-		c.connected = true
+		c.connected = c.secure == nil
 	}
-	if len(c.out) > 0 && ev&unix.EPOLLOUT != 0 {
+	if c.secure != nil && !c.connected {
+		done, err := c.secure.handshake()
+		if err != nil {
+			c.fail(fmt.Errorf("handshake: %w", err))
+			return
+		}
+		if !done {
+			return
+		}
+		c.connected = true
 		b := c.out
 		c.out = nil
 		c.write(b)
+	} else if len(c.out) > 0 && ev&unix.EPOLLOUT != 0 {
+		b := c.out
+		c.out = nil
+		c.writeBytes(b)
 	}
 	if ev&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLERR|unix.EPOLLHUP) == 0 {
 		return
@@ -212,7 +247,7 @@ func (c *Conn) handleEvents(ev uint32) {
 	gen := c.gen
 	for {
 		b := c.Loop.scratch
-		n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd-1), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		n, e := c.read(b)
 		if e == unix.EAGAIN {
 			return
 		}
@@ -229,10 +264,18 @@ func (c *Conn) handleEvents(ev uint32) {
 		if c.fd == 0 || c.gen != gen {
 			return
 		}
-		if int(n) < len(b) && ev&(unix.EPOLLRDHUP|unix.EPOLLHUP) == 0 {
+		if n < len(b) && c.secure == nil && ev&(unix.EPOLLRDHUP|unix.EPOLLHUP) == 0 {
 			return
 		}
 	}
+}
+
+func (c *Conn) read(b []byte) (int, unix.Errno) {
+	if c.secure != nil {
+		return c.secure.read(b)
+	}
+	n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd-1), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	return int(n), e
 }
 
 // receive processes the bytes of one read. A complete answer, the usual case, is parsed without copying it.

@@ -29,6 +29,7 @@ type Loop struct {
 	ready     [batch]unix.EpollEvent
 	scratch   []byte
 	out       []byte
+	sealed    []byte // records of the last request with TLS
 	timers    timers
 	timerNo   uint64
 	gen       int32 // of the last socket

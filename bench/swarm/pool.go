@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"crypto/tls"
 	"errors"
 	"net/netip"
 	"strconv"
@@ -34,6 +35,13 @@ type Pool struct {
 	Size  int
 	Busy  int
 	Agent string
+}
+
+// UseTLS makes the connections of the pool speak TLS.
+func (p *Pool) UseTLS(cfg *tls.Config) {
+	for _, c := range p.all {
+		c.TLS = cfg
+	}
 }
 
 // NewPool returns a pool of size connections to one server. They connect on first use, from the given source

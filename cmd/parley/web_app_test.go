@@ -496,3 +496,45 @@ func TestWebAppReload(t *testing.T) {
 	}
 	check(1)
 }
+
+// The same holds for the server's own page: after a restart of a program with another client, pages load again once.
+func TestClientReload(t *testing.T) {
+	p, at, data := browserDemo(t)
+	b := newBrowser(t, at).logIn("ann@example.org", browserPassword)
+	queue := b.must("POST", "register", url.Values{})["queue_id"].(string)
+	file := filepath.Join(data, "web-app")
+	own, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reloads := func() (n int) {
+		events := b.must("GET", "events?"+url.Values{"queue_id": {queue}, "last_event_id": {"-1"},
+			"dont_block": {"true"}}.Encode(), nil)["events"].([]any)
+		for _, e := range events {
+			if e.(map[string]any)["type"] == "web_reload_client" {
+				n++
+			}
+		}
+		return n
+	}
+	for want, last := range []string{string(own), "client-of-another-program\n", string(own)} {
+		p.kill()
+		if err := os.WriteFile(file, []byte(last), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p = demo(t, data)
+		b.at = p.serving()
+		want = min(want, 1)
+		stored := ""
+		for end := time.Now().Add(binaryTimeout); stored != string(own) && time.Now().Before(end); {
+			text, err := os.ReadFile(file)
+			if stored = string(text); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if got := reloads(); got != want || stored != string(own) {
+			t.Errorf("after %q: asked %d times, want %d; stored %q", last, got, want, stored)
+		}
+	}
+}

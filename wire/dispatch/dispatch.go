@@ -41,6 +41,7 @@ type Handler interface {
 // Options of a Dispatcher.
 type Options struct {
 	Server      wire.Server
+	Site        func(realm.ID) wire.Site
 	Log         *slog.Logger
 	Handlers    map[realm.OutboxJobKind]Handler // jobs of other kinds are finished without being run
 	Concurrency map[realm.OutboxJobKind]int     // attempts of a kind at the same time, in all organizations
@@ -55,12 +56,18 @@ type Dispatcher struct {
 	slots   map[realm.OutboxJobKind]chan struct{}
 
 	// under mu
-	mu              sync.Mutex
-	queues          map[queueKey]*orderedQueue
-	queued          map[jobKey]bool // jobs that are in a queue
-	started         bool            // the jobs of the last process are in their queues
-	waitingForBegin []realmJobs     // jobs that were added before
-	closed          bool
+	mu      sync.Mutex
+	queues  map[queueKey]*orderedQueue
+	queued  map[jobKey]bool // jobs that are in a queue
+	started bool            // the pause of Start is over
+	owned   map[realm.ID]*ownedRealm
+	closed  bool
+}
+
+// ownedRealm is an organization whose jobs this node runs.
+type ownedRealm struct {
+	loaded  bool        // the jobs that an earlier owner or process did not finish are in their queues
+	waiting []realmJobs // jobs that were added before
 }
 
 // realmJobs is jobs of one organization.
@@ -90,13 +97,14 @@ type orderedQueue struct {
 	retry    *time.Timer // set while the first job waits for its next attempt
 }
 
-// New returns a Dispatcher that runs nothing before Begin. The caller closes it.
+// New returns a Dispatcher that runs nothing before Start. The caller closes it.
 func New(o Options) *Dispatcher {
 	d := &Dispatcher{
 		o:      o,
 		slots:  map[realm.OutboxJobKind]chan struct{}{},
 		queues: map[queueKey]*orderedQueue{},
 		queued: map[jobKey]bool{},
+		owned:  map[realm.ID]*ownedRealm{},
 	}
 	if d.o.Log == nil {
 		d.o.Log = slog.New(slog.DiscardHandler)
@@ -108,51 +116,97 @@ func New(o Options) *Dispatcher {
 	return d
 }
 
-// Begin starts the work after a pause: first it queues the jobs that the last process did not finish, then the jobs
-// that were added meanwhile. If an organization is too busy to list its jobs, Begin tries again later. It does not
-// block.
-func (d *Dispatcher) Begin(pause time.Duration, sites map[realm.ID]wire.Site) {
+// Start starts the work after a pause, in which clients of the last process connect again. It does not block.
+func (d *Dispatcher) Start(pause time.Duration) {
 	time.AfterFunc(pause, func() {
 		d.mu.Lock()
-		if d.closed {
-			d.mu.Unlock()
-			return
-		}
-		d.running.Add(1)
-		d.mu.Unlock()
-		defer d.running.Done()
-		if err := d.begin(sites); err != nil {
-			d.o.Log.Warn("outbox jobs of the last process not loaded yet", "err", err)
-			d.Begin(finishRetryPause, sites)
+		defer d.mu.Unlock()
+		d.started = true
+		for id, o := range d.owned {
+			d.startLoading(id, o)
 		}
 	})
 }
 
-func (d *Dispatcher) begin(sites map[realm.ID]wire.Site) error {
-	var left []realmJobs
-	for id, site := range sites {
-		v, err := d.o.Server.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) {
-			return v.OutboxJobs(), nil
-		})
-		if err != nil {
-			return err
-		}
-		list := v.([]realm.OutboxJob)
-		if len(list) > 0 {
-			d.o.Log.Info("outbox jobs of the last process loaded", "realm", id, "jobs", len(list))
-		}
-		left = append(left, realmJobs{id, site, list})
-	}
+// Begin takes over the jobs of an organization: first those that its last owner did not finish, then those that were
+// added meanwhile. It does not block.
+func (d *Dispatcher) Begin(id realm.ID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, jobs := range append(left, d.waitingForBegin...) {
-		d.enqueue(jobs)
+	if d.owned[id] != nil {
+		return
 	}
-	d.waitingForBegin, d.started = nil, true
-	return nil
+	d.owned[id] = &ownedRealm{}
+	if d.started {
+		d.startLoading(id, d.owned[id])
+	}
 }
 
-// AddJobs queues new jobs, whose fact is on disk. It does not block.
+// End gives up the jobs of an organization. Attempts in progress end, and nothing new begins.
+func (d *Dispatcher) End(id realm.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.owned, id)
+	for k, q := range d.queues {
+		if k.realm != id {
+			continue
+		}
+		for _, job := range q.ids {
+			delete(d.queued, jobKey{id, job})
+		}
+		q.ids = nil
+		if q.retry != nil {
+			q.retry.Stop()
+			delete(d.queues, k)
+		}
+	}
+}
+
+// startLoading reads the unfinished jobs of an organization in a goroutine. d.mu is held.
+func (d *Dispatcher) startLoading(id realm.ID, o *ownedRealm) {
+	if d.closed || d.owned[id] != o {
+		return
+	}
+	d.running.Add(1)
+	go func() {
+		defer d.running.Done()
+		d.load(id, o)
+	}()
+}
+
+// load queues the jobs that the last owner of an organization did not finish. If the organization is too busy to list
+// its jobs, load tries again later.
+func (d *Dispatcher) load(id realm.ID, o *ownedRealm) {
+	v, err := d.o.Server.View(id, realm.Caller{System: true}, func(v realm.View) (any, error) {
+		return v.OutboxJobs(), nil
+	})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.owned[id] != o {
+		return
+	}
+	if err != nil {
+		d.o.Log.Warn("outbox jobs of the last process not loaded yet", "realm", id, "err", err)
+		time.AfterFunc(finishRetryPause, func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.startLoading(id, o)
+		})
+		return
+	}
+	list := v.([]realm.OutboxJob)
+	if len(list) > 0 {
+		d.o.Log.Info("outbox jobs of the last process loaded", "realm", id, "jobs", len(list))
+	}
+	d.enqueue(realmJobs{id, d.o.Site(id), list})
+	for _, jobs := range o.waiting {
+		d.enqueue(jobs)
+	}
+	o.loaded, o.waiting = true, nil
+}
+
+// AddJobs queues new jobs, whose fact is on disk. It does not block. Jobs of an organization that this node does not own
+// are left to the owner.
 func (d *Dispatcher) AddJobs(id realm.ID, site wire.Site, added *realm.OutboxJobsAdded) {
 	if added.Dropped > 0 {
 		d.o.Log.Error("outbox jobs dropped: the outbox is full", "realm", id, "jobs", added.Dropped)
@@ -160,11 +214,13 @@ func (d *Dispatcher) AddJobs(id realm.ID, site wire.Site, added *realm.OutboxJob
 	jobs := realmJobs{id, site, added.List}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.started {
-		d.waitingForBegin = append(d.waitingForBegin, jobs)
-		return
+	switch o := d.owned[id]; {
+	case o == nil:
+	case o.loaded:
+		d.enqueue(jobs)
+	default:
+		o.waiting = append(o.waiting, jobs)
 	}
-	d.enqueue(jobs)
 }
 
 // enqueue appends jobs to their queues, except jobs that are queued already. d.mu is held.
@@ -222,7 +278,9 @@ func (d *Dispatcher) run(k queueKey, q *orderedQueue) {
 	for {
 		d.mu.Lock()
 		if len(q.ids) == 0 || d.closed {
-			delete(d.queues, k)
+			if d.queues[k] == q {
+				delete(d.queues, k)
+			}
 			d.mu.Unlock()
 			return
 		}
@@ -233,13 +291,16 @@ func (d *Dispatcher) run(k queueKey, q *orderedQueue) {
 			return
 		}
 		d.mu.Lock()
-		if out.RetryAfter > 0 {
+		if out.RetryAfter > 0 && len(q.ids) > 0 {
 			d.retryLater(k, q, out)
 			d.mu.Unlock()
 			return
 		}
-		q.ids, q.attempts, q.state = q.ids[1:], 0, nil
-		delete(d.queued, jobKey{k.realm, id})
+		q.attempts, q.state = 0, nil
+		if len(q.ids) > 0 && q.ids[0] == id { // else the organization got another owner meanwhile
+			q.ids = q.ids[1:]
+			delete(d.queued, jobKey{k.realm, id})
+		}
 		d.mu.Unlock()
 	}
 }
@@ -253,7 +314,7 @@ func (d *Dispatcher) retryLater(k queueKey, q *orderedQueue, out Outcome) {
 	q.retry = time.AfterFunc(out.RetryAfter, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if !d.closed {
+		if !d.closed && d.queues[k] == q {
 			d.start(k, q)
 		}
 	})
@@ -295,7 +356,8 @@ func (d *Dispatcher) attempt(k queueKey, q *orderedQueue, id int64) Outcome {
 	return out
 }
 
-// finish removes a job from the realm's outbox. It blocks and tries until that succeeds or the Dispatcher is closed.
+// finish removes a job from the realm's outbox. It blocks and tries until that succeeds, the realm gets another owner,
+// or the Dispatcher is closed.
 func (d *Dispatcher) finish(id realm.ID, job int64, shown bool) {
 	cmd := realm.FinishOutboxJobs{IDs: []int64{job}}
 	if shown {
@@ -308,12 +370,21 @@ func (d *Dispatcher) finish(id realm.ID, job int64, shown bool) {
 			return
 		}
 		d.o.Log.Warn("outbox job not finished yet", "realm", id, "job", strconv.FormatInt(job, 10), "err", err)
+		if !d.owns(id) {
+			return // the next owner runs it again
+		}
 		select {
 		case <-time.After(finishRetryPause):
 		case <-d.ctx.Done():
 			return
 		}
 	}
+}
+
+func (d *Dispatcher) owns(id realm.ID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.owned[id] != nil
 }
 
 // Close starts no further attempt and waits for the running ones. When ctx ends it cancels them, and then waits until

@@ -25,7 +25,7 @@ const nonceLength = 24
 const robots = "User-agent: *\nDisallow: /\n"
 
 // addWebAppRoutes adds the addresses that exist besides the API and the pages of this server: the web app in each of
-// its languages, its files, and two files that browsers and other programs ask for.
+// its languages, its files, and the file that tells search engines to stay away.
 func (s *Server) addWebAppRoutes() {
 	s.router.ANY("/robots.txt", s.readOnly(func(ctx *fasthttp.RequestCtx) {
 		ctx.Response.Header.Set("Cache-Control", "public, max-age=86400")

@@ -148,9 +148,11 @@ func TestNotifierRetries(t *testing.T) {
 			p := &service{errs: x.errs, sent: make(chan notification, 100)}
 			c := dispatch.New(dispatch.Options{
 				Server:   s,
+				Site:     func(realm.ID) wire.Site { return wire.Site{URL: "https://chat.example.org"} },
 				Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)},
 			})
-			c.Begin(0, map[realm.ID]wire.Site{1: {URL: "https://chat.example.org"}})
+			c.Begin(1)
+			c.Start(0)
 			for range x.sent {
 				select {
 				case n := <-p.sent:
@@ -208,11 +210,13 @@ func TestLeftoverJobsRunFirst(t *testing.T) {
 	p := &service{errs: []error{nil}, sent: make(chan notification, 100)}
 	c := dispatch.New(dispatch.Options{
 		Server:   s,
+		Site:     func(realm.ID) wire.Site { return wire.Site{} },
 		Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)},
 	})
 	defer c.Close(context.Background())
+	c.Begin(1)
 	c.AddJobs(1, wire.Site{}, &realm.OutboxJobsAdded{List: all[1:]})
-	c.Begin(0, map[realm.ID]wire.Site{1: {}})
+	c.Start(0)
 	for _, want := range []string{"hi", "again"} {
 		select {
 		case n := <-p.sent:
@@ -223,4 +227,40 @@ func TestLeftoverJobsRunFirst(t *testing.T) {
 			t.Fatal("nothing more was sent")
 		}
 	}
+}
+
+// Only the owner of an organization sends its notifications. A node that becomes the owner sends those that wait.
+func TestOnlyTheOwnerSends(t *testing.T) {
+	s, _ := newFakeServer(t)
+	p := &service{errs: []error{nil}, sent: make(chan notification, 100)}
+	c := dispatch.New(dispatch.Options{
+		Server:   s,
+		Site:     func(realm.ID) wire.Site { return wire.Site{} },
+		Handlers: map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxPush: s.notifier(p)},
+	})
+	defer c.Close(context.Background())
+	c.Start(0)
+	all := s.r.ViewAs(realm.Caller{System: true}, then).OutboxJobs()
+	add := func() { c.AddJobs(1, wire.Site{}, &realm.OutboxJobsAdded{List: all}) }
+	expectNothing := func(when string) {
+		t.Helper()
+		select {
+		case n := <-p.sent:
+			t.Fatalf("%s: sent %v", when, n)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	add()
+	expectNothing("before the node is the owner")
+	c.Begin(1)
+	for range all {
+		select {
+		case <-p.sent:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the new owner sends nothing")
+		}
+	}
+	c.End(1)
+	add()
+	expectNothing("after the organization got another owner")
 }

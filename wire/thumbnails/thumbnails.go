@@ -19,7 +19,7 @@ const (
 )
 
 // Worker makes thumbnails, one at a time, and shows them in the messages that wait for them. It implements
-// wire.ThumbnailQueue.
+// wire.ThumbnailQueue. It is a duty: the owner of an organization makes its thumbnails.
 type Worker struct {
 	server wire.Server
 	files  wire.Files
@@ -27,6 +27,10 @@ type Worker struct {
 	jobs   chan job
 	stop   chan struct{}
 	ended  sync.WaitGroup
+	begun  chan realm.ID // organizations whose missing thumbnails are to be made
+
+	mu    sync.Mutex
+	owned map[realm.ID]bool
 }
 
 type job struct {
@@ -35,22 +39,50 @@ type job struct {
 	again bool // the second pass, which looks for messages that arrived late
 }
 
-// Start starts a worker. It first makes the thumbnails that are missing in the given organizations.
-func Start(server wire.Server, files wire.Files, log *slog.Logger, realms []realm.ID) *Worker {
+// Start starts a worker, which has no organizations before Begin.
+func Start(server wire.Server, files wire.Files, log *slog.Logger) *Worker {
 	w := &Worker{
 		server: server,
 		files:  files,
 		log:    log,
 		jobs:   make(chan job, MaxWaiting),
 		stop:   make(chan struct{}),
+		owned:  map[realm.ID]bool{},
+		begun:  make(chan realm.ID, MaxWaiting),
 	}
 	w.ended.Go(w.run)
-	w.ended.Go(func() { w.catchUp(realms) })
+	w.ended.Go(w.catchUp)
 	return w
 }
 
-// CatchUp makes the thumbnails that are missing in an organization, which has just been imported. It does not wait.
-func (w *Worker) CatchUp(id realm.ID) { w.ended.Go(func() { w.catchUp([]realm.ID{id}) }) }
+// Begin makes the missing thumbnails of an organization, and new ones from now on. It does not block.
+func (w *Worker) Begin(id realm.ID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.owned[id] = true
+	w.CatchUp(id)
+}
+
+// CatchUp makes the thumbnails that are missing in an organization, as after an import. It does not wait.
+func (w *Worker) CatchUp(id realm.ID) {
+	select {
+	case w.begun <- id:
+	default: // the next start finds them
+	}
+}
+
+// End leaves the thumbnails of an organization to its next owner.
+func (w *Worker) End(id realm.ID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.owned, id)
+}
+
+func (w *Worker) owns(id realm.ID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.owned[id]
+}
 
 // Close stops the worker and waits for it. Images that are still queued are found at the next start.
 func (w *Worker) Close() {
@@ -83,20 +115,29 @@ func (w *Worker) run() {
 }
 
 // catchUp makes missing thumbnails. It pauses after each for as long as it worked, because no user waits for these.
-func (w *Worker) catchUp(realms []realm.ID) {
-	for _, id := range realms {
-		list, err := wire.ThumbnailsWanted(w.call(id))
-		if err != nil {
-			continue // the next start tries again
+func (w *Worker) catchUp() {
+	for {
+		select {
+		case <-w.stop:
+			return
+		case id := <-w.begun:
+			w.catchUpRealm(id)
 		}
-		for _, u := range list {
-			began := time.Now()
-			w.make(job{realm: id, Upload: u})
-			select {
-			case <-w.stop:
-				return
-			case <-time.After(time.Since(began)):
-			}
+	}
+}
+
+func (w *Worker) catchUpRealm(id realm.ID) {
+	list, err := wire.ThumbnailsWanted(w.call(id))
+	if err != nil {
+		return // the next start tries again
+	}
+	for _, u := range list {
+		began := time.Now()
+		w.make(job{realm: id, Upload: u})
+		select {
+		case <-w.stop:
+			return
+		case <-time.After(time.Since(began)):
 		}
 	}
 }
@@ -107,6 +148,9 @@ func (w *Worker) call(id realm.ID) *wire.Call {
 
 // make makes a thumbnail, records the result and shows it in messages. The job is repeated once after renderSlack.
 func (w *Worker) make(j job) {
+	if !w.owns(j.realm) {
+		return
+	}
 	_, err := w.files.Thumbnail(j.Hash, j.Animated)
 	made := err == nil
 	if !made && !errors.Is(err, wire.ErrNotAnImage) && !errors.Is(err, wire.ErrTooManyPixels) {

@@ -29,7 +29,10 @@ var _ wire.ThumbnailQueue = (*Worker)(nil)
 // TestAddNeverBlocks fills the queue behind a slow image; Close must end without working it off.
 func TestAddNeverBlocks(t *testing.T) {
 	f := &slowFiles{release: make(chan struct{})}
-	w := Start(nil, f, slog.New(slog.DiscardHandler), nil)
+	w := Start(nil, f, slog.New(slog.DiscardHandler))
+	w.mu.Lock()
+	w.owned[1] = true
+	w.mu.Unlock()
 	for range MaxWaiting + 10 {
 		w.Add(1, realm.Upload{ID: 1})
 	}

@@ -29,6 +29,11 @@ func readClientManifest() (f clientFiles) {
 	return f
 }
 
+// ClientVersion differs for clients whose files differ.
+func ClientVersion() string {
+	return "client-" + hash(append(mustRead("dist/manifest.json"), mustRead("client.html")...))
+}
+
 // ClientFile is one file of the client.
 type ClientFile struct {
 	Path, Type string

@@ -147,10 +147,12 @@ func (s *fakeServer) client(allow ...string) *Client {
 func (s *fakeServer) startDispatcher(allow ...string) *dispatch.Dispatcher {
 	c := dispatch.New(dispatch.Options{
 		Server:      s,
+		Site:        func(realm.ID) wire.Site { return wire.Site{Host: "h"} },
 		Handlers:    map[realm.OutboxJobKind]dispatch.Handler{realm.OutboxWebhook: s.client(allow...)},
 		Concurrency: map[realm.OutboxJobKind]int{realm.OutboxWebhook: MaxCalling},
 	})
-	c.Begin(0, map[realm.ID]wire.Site{1: {Host: "h"}})
+	c.Begin(1)
+	c.Start(0)
 	s.t.Cleanup(func() { c.Close(context.Background()) })
 	return c
 }

@@ -68,6 +68,15 @@ var AllBounds = []Bound{
 		hits:     func(r *metricReading) int64 { return r.http.Refused["slow_clients"] },
 	},
 	{
+		Name:     "handshakes",
+		Of:       "TLS handshakes that are not complete",
+		Overflow: "the connection is closed",
+		Reason:   "each takes about 30 kB for its stack and keys",
+		limit:    func(r *metricReading) int64 { return int64(r.park.MaxHandshakes) },
+		used:     func(r *metricReading) int64 { return int64(r.http.Handshakes) },
+		hits:     func(r *metricReading) int64 { return r.http.Refused["handshakes"] },
+	},
+	{
 		Name:     "header_bytes",
 		Of:       "bytes of a request line and its headers",
 		Overflow: "431",

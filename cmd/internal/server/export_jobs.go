@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"parley/actors"
 	"parley/actors/realm"
@@ -23,6 +24,15 @@ type exporter struct {
 	jobs  chan exportJob
 	stop  chan struct{}
 	done  chan struct{}
+
+	listing sync.WaitGroup // goroutines that Begin has started
+	mu      sync.Mutex
+	queued  map[exportKey]bool // exports in jobs, and the one that is being written
+}
+
+type exportKey struct {
+	realm  realm.ID
+	export int64
 }
 
 type exportJob struct {
@@ -30,37 +40,51 @@ type exportJob struct {
 	export realm.Export
 }
 
-// newExporter starts an exporter. It begins again with the exports that a former process did not finish.
+// newExporter starts an exporter. It is a duty: the owner of an organization writes its exports.
 func newExporter(orgs *actors.Server, sites *siteTable, f *files.Store, log *slog.Logger) *exporter {
 	e := &exporter{
-		orgs:  orgs,
-		sites: sites,
-		files: f,
-		log:   log,
-		jobs:  make(chan exportJob, maxWaitingExports),
-		stop:  make(chan struct{}),
-		done:  make(chan struct{}),
+		orgs:   orgs,
+		sites:  sites,
+		files:  f,
+		log:    log,
+		jobs:   make(chan exportJob, maxWaitingExports),
+		stop:   make(chan struct{}),
+		done:   make(chan struct{}),
+		queued: map[exportKey]bool{},
 	}
-	for _, id := range orgs.Realms() {
-		x, err := orgs.View(id, systemCaller, func(v realm.View) (any, error) { return v.Exports() })
+	go e.run()
+	return e
+}
+
+// Begin queues the exports that the last owner of an organization did not finish.
+func (e *exporter) Begin(id realm.ID) {
+	e.listing.Go(func() {
+		x, err := e.orgs.View(id, systemCaller, func(v realm.View) (any, error) { return v.Exports() })
 		list, _ := x.([]realm.Export)
 		if err != nil {
-			log.Error("listing unfinished exports failed", "realm", id, "err", err)
+			e.log.Error("listing unfinished exports failed", "realm", id, "err", err)
 		}
 		for _, x := range list {
 			if x.Pending() {
 				e.add(id, x)
 			}
 		}
-	}
-	go e.run()
-	return e
+	})
 }
+
+// End lets the next owner write the exports that wait: run skips them.
+func (e *exporter) End(realm.ID) {}
 
 // add queues an export and does not wait. If the queue is full, the export fails.
 func (e *exporter) add(id realm.ID, x realm.Export) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.queued[exportKey{id, x.ID}] {
+		return
+	}
 	select {
 	case e.jobs <- exportJob{id, x}:
+		e.queued[exportKey{id, x.ID}] = true
 	default:
 		e.log.Error("too many exports are waiting", "realm", id, "export", x.ID)
 		go e.finish(exportJob{id, x}, true)
@@ -74,18 +98,35 @@ func (e *exporter) run() {
 		case <-e.stop:
 			return
 		case j := <-e.jobs:
-			err := e.write(j)
-			select {
-			case <-e.stop: // the server stops: the next process writes this export again
-				return
-			default:
-			}
-			if err != nil {
-				e.log.Error("export failed", "realm", j.realm, "export", j.export.ID, "err", err)
-			}
-			e.finish(j, err != nil)
+			e.runJob(j)
 		}
 	}
+}
+
+// runJob writes one export and records its end. An export of an organization that has another owner now, or that was
+// interrupted by the end of the process, is written by the next owner.
+func (e *exporter) runJob(j exportJob) {
+	defer func() {
+		e.mu.Lock()
+		delete(e.queued, exportKey{j.realm, j.export.ID})
+		e.mu.Unlock()
+	}()
+	if !e.orgs.Owns(j.realm) {
+		return
+	}
+	err := e.write(j)
+	select {
+	case <-e.stop:
+		return
+	default:
+	}
+	if !e.orgs.Owns(j.realm) {
+		return
+	}
+	if err != nil {
+		e.log.Error("export failed", "realm", j.realm, "export", j.export.ID, "err", err)
+	}
+	e.finish(j, err != nil)
 }
 
 func (e *exporter) finish(j exportJob, failed bool) {
@@ -130,5 +171,6 @@ func (s cancelableWriter) Write(p []byte) (int, error) {
 // Close stops the exporter after the current write.
 func (e *exporter) Close() {
 	close(e.stop)
+	e.listing.Wait()
 	<-e.done
 }

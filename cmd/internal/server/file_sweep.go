@@ -77,7 +77,13 @@ func (s *sweeper) wait(d time.Duration) bool {
 	}
 }
 
+// sweep removes files. It does nothing unless this node owns every organization: only owners know all references.
 func (s *sweeper) sweep() {
+	for _, id := range s.orgs.Realms() {
+		if !s.orgs.Owns(id) {
+			return
+		}
+	}
 	removed, err := s.files.Sweep(time.Now().Add(-sweepAge), s.referenced, func() bool { return s.wait(sweepPause) })
 	if err != nil {
 		s.log.Error("sweep of unreferenced files failed", "err", err)

@@ -118,7 +118,8 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 		StartExport:        func(realm.ID, realm.Export) {},
 		SubdomainTaken:     func(string) bool { return false },
 	}
-	thumbnailWorker := thumbnails.Start(c.orgs, tools.Files, quiet, nil)
+	thumbnailWorker := thumbnails.Start(c.orgs, tools.Files, quiet)
+	c.orgs.AddDuty(thumbnailWorker)
 	tools.Thumbnails = thumbnailWorker
 	c.tools = tools
 	c.server = httpd.New(

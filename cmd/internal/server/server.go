@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -353,7 +351,9 @@ func (s *Server) buildTools() error {
 	}
 	s.dispatcher = s.newDispatcher(sender, pusher)
 	s.orgs.SetOutbox(s.dispatcher, pusher != nil, account.URL != "")
+	s.orgs.AddDuty(s.dispatcher)
 	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
+	s.orgs.AddDuty(s.exports)
 	s.sweeper = newSweeper(s.orgs, s.files, s.log)
 	s.eraser = newTextEraser(snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
 	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
@@ -366,7 +366,8 @@ func (s *Server) buildTools() error {
 		_, _, taken := s.orgs.RealmByName(name)
 		return taken
 	}
-	s.thumbnails = thumbnails.Start(s.orgs, s.tools.Files, s.log, slices.Collect(maps.Values(s.orgs.Realms())))
+	s.thumbnails = thumbnails.Start(s.orgs, s.tools.Files, s.log)
+	s.orgs.AddDuty(s.thumbnails)
 	s.tools.Thumbnails, s.imported = s.thumbnails, s.thumbnails.CatchUp
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
@@ -387,6 +388,7 @@ func (s *Server) buildTools() error {
 func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispatch.Dispatcher {
 	o := dispatch.Options{
 		Server: s.orgs,
+		Site:   s.sites.byID,
 		Log:    s.log,
 		Handlers: map[realm.OutboxJobKind]dispatch.Handler{
 			realm.OutboxEmail: sender,
@@ -481,11 +483,7 @@ func (s *Server) startOutbox() {
 	if s.crowded {
 		delay = StartupDelay
 	}
-	sites := map[realm.ID]wire.Site{}
-	for name, id := range s.orgs.Realms() {
-		sites[id] = s.sites.site(name)
-	}
-	s.dispatcher.Begin(delay, sites)
+	s.dispatcher.Start(delay)
 	if s.push.uploader != nil {
 		s.push.uploader.Start()
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"parley/actors/realm"
+	"parley/wire/web"
 	"parley/wire/webapp"
 )
 
@@ -35,50 +36,59 @@ func (s *Server) closeWebApp() error {
 // pageFile is the file of the data directory with the fingerprint of the page that the server had last.
 const pageFile = "web-app"
 
-// ownPage is the fingerprint of a server without web-dir.
-const ownPage = "own"
-
-// announceWebApp asks web clients to load their page again if the server has another page than the last process. A
-// process that ends meanwhile leaves the task to the next one; to ask twice does no harm. It does not wait.
+// announceWebApp asks web clients to load their page again if the server has another page than the last process: that
+// of another release, or another version of its own. A process that ends meanwhile leaves the task to the next one; to
+// ask twice does no harm. It does not wait.
 func (s *Server) announceWebApp() {
-	page := ownPage
+	page := web.ClientVersion()
 	if s.webApp != nil {
 		page = s.webApp.Fingerprint
 	}
 	path := filepath.Join(s.Data, pageFile)
 	before, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		s.log.Warn("reading the name of the last web app failed", "err", err)
-		return
-	}
 	last := strings.TrimSpace(string(before))
-	if last == page || last == "" && s.webApp == nil {
-		return
-	}
-	go func() {
-		if last != "" || s.handover.isSuccessor() {
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		s.log.Warn("reading the name of the last web app failed", "err", err)
+	case last == page:
+	case last == "" && !s.handover.isSuccessor(): // no page is open
+		s.storePage(path, page)
+	default:
+		go func() {
 			s.log.Info("the web app has changed: pages are asked to load again", "before", last, "now", page)
-			for _, id := range s.orgs.Realms() {
-				select {
-				case <-s.stopped:
-					return
-				default:
-				}
-				if _, err := s.orgs.Turn(id, realm.Caller{System: true, Client: "Internal",
-					Operation: "announce the web app"}, func(t *realm.Turn) (any, error) {
-					return realm.ChangeWebApp{}.Decide(t)
-				}); err != nil {
-					s.log.Warn("asking pages to load again failed", "realm", id, "err", err)
-					return
-				}
+			if s.askToReload() {
+				s.storePage(path, page)
 			}
+		}()
+	}
+}
+
+// askToReload sends the event to the web clients of every organization. It reports whether it got to the end.
+func (s *Server) askToReload() bool {
+	caller := realm.Caller{System: true, Client: "Internal", Operation: "announce the web app"}
+	for _, id := range s.orgs.Realms() {
+		select {
+		case <-s.stopped:
+			return false
+		default:
 		}
-		err := os.WriteFile(path+".new", []byte(page+"\n"), 0o600)
-		if err == nil {
-			err = os.Rename(path+".new", path)
+		if _, err := s.orgs.Turn(id, caller, func(t *realm.Turn) (any, error) {
+			return realm.ChangeWebApp{}.Decide(t)
+		}); err != nil {
+			s.log.Warn("asking pages to load again failed", "realm", id, "err", err)
+			return false
 		}
-		if err != nil {
-			s.log.Warn("storing the name of the web app failed", "err", err)
-		}
-	}()
+	}
+	return true
+}
+
+// storePage stores the fingerprint of the page.
+func (s *Server) storePage(path, page string) {
+	err := os.WriteFile(path+".new", []byte(page+"\n"), 0o600)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		s.log.Warn("storing the name of the web app failed", "err", err)
+	}
 }

@@ -135,17 +135,6 @@ const maxBacklogActive = 256
 // Serve for new connections of the listeners.
 func (s *Server) ServeBacklog(b *Backlog) error {
 	conns := b.close()
-	if s.cfg.TLS != nil {
-		for _, a := range conns {
-			f := os.NewFile(uintptr(a.fd), "")
-			conn, err := net.FileConn(f)
-			f.Close()
-			if err == nil {
-				s.serveBlocking(conn)
-			}
-		}
-		return nil
-	}
 	if err := s.startLoops(); err != nil {
 		return err
 	}

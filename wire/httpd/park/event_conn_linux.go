@@ -39,8 +39,11 @@ type eventConn struct {
 	unsent  *unsentAnswer // the end of an answer that the socket did not take yet
 	req     *request      // used by the running goroutine; at rest, the bytes read beyond the last request
 	wake    chan struct{} // for waiting; allocated on first use
-	ip      netip.Addr
+	secure  *secureConn   // nil without TLS
+	address [16]byte
 }
+
+func (c *eventConn) ip() netip.Addr { return netip.AddrFrom16(c.address).Unmap() }
 
 // unsentAnswer is the rest of a parked answer that must still be written.
 type unsentAnswer struct {
@@ -81,6 +84,9 @@ func (c *eventConn) noteEvents(ev uint32) (fast bool, lost *Parked) {
 	case c.running:
 		c.wakeWorker()
 	case c.parked != nil:
+		if c.secure != nil && c.readable && !c.peerClosed {
+			c.secure.look()
+		}
 		if c.peerClosed && !c.parked.brief {
 			p := c.parked
 			c.closeLocked()
@@ -92,6 +98,11 @@ func (c *eventConn) noteEvents(ev uint32) (fast bool, lost *Parked) {
 		}
 	case c.readable:
 		if c.handOff() { // the process is ending; the successor reads the request
+			return false, nil
+		}
+		if c.secure != nil && !c.secure.ready {
+			c.running = true
+			go c.run() // of its own: handshakes need much stack, and would occupy the pooled ones
 			return false, nil
 		}
 		if c.l.fastPath != nil && c.req == nil && !c.peerClosed && !c.ending && c.failure == nil {
@@ -119,7 +130,7 @@ func (c *eventConn) wakeWorker() {
 
 // run serves the connection until it can rest or is closed.
 func (c *eventConn) run() {
-	for c.flushAnswer() && c.finishLast() && c.readHead() && c.serve() {
+	for c.handshake() && c.flushAnswer() && c.finishLast() && c.readHead() && c.serve() {
 	}
 }
 
@@ -136,7 +147,9 @@ func (c *eventConn) flushAnswer() bool {
 		c.writable = false
 		c.mu.Unlock()
 		n, err := write(c.fd, c.unsent.b)
-		c.l.s.bytesOut.Add(int64(n))
+		if c.secure == nil { // otherwise its content is counted
+			c.l.s.bytesOut.Add(int64(n))
+		}
 		c.unsent.b = c.unsent.b[n:]
 		if err != nil && err != unix.EAGAIN {
 			return c.close()
@@ -188,23 +201,13 @@ func (c *eventConn) readHead() bool {
 		}
 		c.mu.Lock()
 		if !c.readable && !c.peerClosed {
-			switch {
-			case r.buffered() > 0:
-				c.deadline.Store(r.startedAt + s.allowedMillis(s.cfg.ReadTimeout, 0))
-			case !c.fresh:
-				c.deadline.Store(s.now() + s.allowedMillis(s.cfg.IdleTimeout, 0))
-			}
-			if r.buffered() == 0 {
-				r.release()
-				c.req = nil
-			}
-			c.rest()
+			c.restForInput()
 			return false
 		}
 		c.readable = false
 		c.mu.Unlock()
 		b := r.space(s.cfg.MaxHeader)
-		n, err := read(c.fd, b)
+		n, err := c.read(b)
 		switch {
 		case n > 0:
 			r.extend(n)
@@ -222,6 +225,42 @@ func (c *eventConn) readHead() bool {
 	}
 }
 
+// restForInput sets the deadline for more input and lets the connection rest. mu is held, and is released.
+func (c *eventConn) restForInput() {
+	s, r := c.l.s, c.req
+	begun := r.buffered() > 0 || c.secure != nil && c.secure.records.incomplete()
+	switch {
+	case begun:
+		if r.startedAt == 0 {
+			r.startedAt = s.now()
+		}
+		c.deadline.Store(r.startedAt + s.allowedMillis(s.cfg.ReadTimeout, 0))
+	// Records without content must not make an idle connection last longer.
+	case !c.fresh && (c.secure == nil || c.deadline.Load() == 0 || r.startedAt != 0):
+		c.deadline.Store(s.now() + s.allowedMillis(s.cfg.IdleTimeout, 0))
+	}
+	if !begun {
+		r.release()
+		c.req = nil
+	}
+	c.rest()
+}
+
+// read returns what has arrived, without waiting: 0 and nil at the end of the input, EAGAIN if there is nothing. If it
+// returns less than p holds, there is no more until the next event, except the end.
+func (c *eventConn) read(p []byte) (int, error) {
+	if c.secure == nil {
+		return read(c.fd, p)
+	}
+	n, err := c.secure.read(p)
+	if c.secure.ended {
+		c.mu.Lock()
+		c.peerClosed = true // so the next read finds the end
+		c.mu.Unlock()
+	}
+	return n, err
+}
+
 func (c *eventConn) peerGone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,7 +272,11 @@ func (c *eventConn) serve() bool {
 	s, r := c.l.s, c.req
 	c.deadline.Store(0)
 	c.fresh = false
-	if ref := s.serveRequest(r, r); ref != nil {
+	var conn net.Conn = r
+	if c.secure != nil {
+		conn = &secureRequest{r, c.secure.conn}
+	}
+	if ref := s.serveRequest(conn, r); ref != nil {
 		return c.refuse(ref)
 	}
 	keep := r.keepOpen
@@ -279,13 +322,26 @@ func (c *eventConn) serve() bool {
 // refuse answers in place of the handler and ends the connection.
 func (c *eventConn) refuse(ref *refusal) bool {
 	c.l.s.refused[ref.reason].Add(1)
-	// it is small: if the socket does not take it, waiting would not help
-	n, _ := write(c.fd, c.l.s.appendRefusal(nil, ref))
-	c.l.s.bytesOut.Add(int64(n))
+	c.writeRefusal(ref)
 	c.mu.Lock()
 	c.ending, c.readable = true, true
 	c.mu.Unlock()
 	return true
+}
+
+// writeRefusal writes a refusal. It is small: if the socket does not take it, waiting would not help.
+func (c *eventConn) writeRefusal(ref *refusal) {
+	b := c.l.s.appendRefusal(nil, ref)
+	if c.secure != nil {
+		sealed, err := c.secure.seal(b)
+		if err != nil {
+			return
+		}
+		defer sealed.release()
+		b = sealed.b
+	}
+	n, _ := write(c.fd, b)
+	c.l.s.bytesOut.Add(int64(n))
 }
 
 // finishLast closes a connection whose last answer is written. If the client has sent more, it first gets time to
@@ -308,6 +364,9 @@ func (c *eventConn) finishLast() bool {
 	}
 	if !c.lingering {
 		c.lingering = true
+		if c.secure != nil {
+			c.secure.sayGoodbye()
+		}
 		unix.Shutdown(int(c.fd), unix.SHUT_WR)
 		c.deadline.Store(s.now() + s.allowedMillis(s.cfg.LingerTimeout, 0))
 	}
@@ -348,6 +407,12 @@ func (c *eventConn) closeLocked() {
 	if c.fd < 0 {
 		return
 	}
+	if c.secure != nil {
+		if !c.peerClosed && !c.lingering && c.unsent == nil {
+			c.secure.sayGoodbye()
+		}
+		c.secure.release()
+	}
 	c.l.conns.remove(int(c.fd)) // before the kernel can reuse the number
 	unix.Close(int(c.fd))
 	c.fd = -1
@@ -364,7 +429,7 @@ func (c *eventConn) closeLocked() {
 		c.req.release()
 		c.req = nil
 	}
-	c.l.s.releaseConn(c.ip, c.admitted)
+	c.l.s.releaseConn(c.ip(), c.admitted)
 }
 
 // expire enforces a deadline that has passed.
@@ -385,7 +450,7 @@ func (c *eventConn) expire(now int64) {
 		c.closeLocked()
 	case c.req != nil && !c.ending: // an incomplete head
 		c.l.s.refused[reasonSlow].Add(1)
-		write(c.fd, c.l.s.appendRefusal(nil, refuseSlow))
+		c.writeRefusal(refuseSlow)
 		c.closeLocked()
 	case !c.ending && hasInput(c.fd): // it came in time, but this process was late
 		c.readable = true
@@ -427,8 +492,21 @@ func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 	c.parked = nil
 	s.countEnded(p)
 	c.writable = false
+	if c.secure != nil {
+		size := len(b.b)
+		sealed, err := c.secure.seal(b.b)
+		b.release()
+		if b = sealed; err != nil {
+			b.release()
+			c.fail(err)
+			return false
+		}
+		s.bytesOut.Add(int64(size))
+	}
 	n, err := write(c.fd, b.b)
-	s.bytesOut.Add(int64(n))
+	if c.secure == nil {
+		s.bytesOut.Add(int64(n))
+	}
 	if left := len(b.b) - n; left > 0 {
 		if err != nil && err != unix.EAGAIN {
 			b.release()
@@ -475,7 +553,7 @@ func (c *eventConn) fail(err error) {
 	c.closeLocked()
 }
 
-func (c *eventConn) remoteAddr() net.Addr { return tcpAddr(c.ip, c.port) }
+func (c *eventConn) remoteAddr() net.Addr { return tcpAddr(c.ip(), c.port) }
 
 func (c *eventConn) localAddr() net.Addr {
 	sa, err := unix.Getsockname(int(c.fd))
@@ -490,7 +568,7 @@ func (c *eventConn) localAddr() net.Addr {
 // connection whose request has arrived but was not read yet gets its answer: closing it would reset the
 // connection.
 func (s *Server) closeIdleEvented() {
-	if s.handoffTarget().open() {
+	if s.cfg.TLS == nil && s.handoffTarget().open() {
 		return
 	}
 	s.eachEvented(func(c *eventConn) {

@@ -13,7 +13,7 @@ func (c *eventConn) recv(p []byte) (int, error) {
 		c.mu.Lock()
 		c.readable = false
 		c.mu.Unlock()
-		n, err := read(c.fd, p)
+		n, err := c.read(p)
 		switch {
 		case n > 0:
 			c.l.s.bytesIn.Add(int64(n))
@@ -35,8 +35,29 @@ func (c *eventConn) recv(p []byte) (int, error) {
 	}
 }
 
+// maxSealed is how many bytes are encrypted at a time, into a buffer that is not much larger.
+const maxSealed = 48 << 10
+
 // send waits until the client's socket took all of p.
-func (c *eventConn) send(p []byte) (int, error) {
+func (c *eventConn) send(p []byte) (done int, err error) {
+	if c.secure == nil {
+		done, err = c.sendBytes(p)
+	}
+	for c.secure != nil && done < len(p) && err == nil {
+		piece := p[done:min(len(p), done+maxSealed)]
+		var b *buffer
+		if b, err = c.secure.seal(piece); err == nil {
+			_, err = c.sendBytes(b.b)
+			done += len(piece)
+		}
+		b.release()
+	}
+	c.l.s.bytesOut.Add(int64(done))
+	return done, err
+}
+
+// sendBytes sends bytes as they are.
+func (c *eventConn) sendBytes(p []byte) (int, error) {
 	done := 0
 	for {
 		c.mu.Lock()
@@ -44,7 +65,6 @@ func (c *eventConn) send(p []byte) (int, error) {
 		c.mu.Unlock()
 		n, err := write(c.fd, p[done:])
 		done += n
-		c.l.s.bytesOut.Add(int64(n))
 		c.req.sent += int64(n)
 		if done == len(p) {
 			return done, nil
@@ -89,6 +109,13 @@ func (c *eventConn) wait(flag *bool, deadline int64) error {
 		return refuseSlowClients
 	}
 	defer s.slow.Add(-1)
+	s.active.Add(-1)
+	defer s.active.Add(1)
+	return c.block(flag, deadline)
+}
+
+// block is wait without counting.
+func (c *eventConn) block(flag *bool, deadline int64) error {
 	c.mu.Lock()
 	for !*flag && c.failure == nil {
 		if c.wake == nil {
@@ -97,9 +124,7 @@ func (c *eventConn) wait(flag *bool, deadline int64) error {
 		c.waiting, c.sending = true, flag == &c.writable
 		c.deadline.Store(deadline)
 		c.mu.Unlock()
-		s.active.Add(-1)
 		<-c.wake
-		s.active.Add(1)
 		c.mu.Lock()
 		c.deadline.Store(0)
 	}

@@ -146,7 +146,10 @@ func newLoop(s *Server) (*loop, error) {
 	}
 	l := &loop{s: s, epoll: epoll, idle: idle, wake: wake, ended: make(chan struct{})}
 	if s.cfg.NewFastPath != nil {
-		l.fastPath, l.buf = s.cfg.NewFastPath(), make([]byte, fastPathBuffer)
+		l.fastPath = s.cfg.NewFastPath()
+	}
+	if s.cfg.NewFastPath != nil || s.cfg.TLS != nil {
+		l.buf = make([]byte, fastPathBuffer)
 	}
 	if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, wake,
 		&unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}); err != nil {
@@ -245,11 +248,7 @@ func (l *loop) prefetch(events []unix.EpollEvent) {
 
 // prefetch reads a word of each cache line of the connection. None of these words ever changes.
 func (c *eventConn) prefetch() uint32 {
-	n := c.gen
-	if c.ip.Is4() {
-		n++
-	}
-	return n
+	return c.gen + uint32(c.address[15])
 }
 
 // flushCounters adds the counts of the batch to the server's counters. Writing to counters shared by two
@@ -345,12 +344,23 @@ func (s *Server) adopt(a acceptedConn) {
 	fd := a.fd
 	c := &eventConn{l: s.loops[fd%len(s.loops)], fd: int32(fd), fresh: a.state != handoffIdle &&
 		a.state != handoffParked}
-	c.ip, c.port = addressOf(a.from)
-	ref := s.admitConn(c.ip)
+	ip, port := addressOf(a.from)
+	c.address, c.port = ip.As16(), port
+	ref := s.admitConn(ip)
 	c.admitted = ref == nil
 	timeout := s.cfg.ReadTimeout
 	if !c.fresh {
 		timeout = s.cfg.IdleTimeout
+	}
+	if s.cfg.TLS != nil {
+		if c.secure = (&secureConn{c: c}); ref != nil || a.state != 0 {
+			if ref != nil {
+				s.refused[ref.reason].Add(1)
+			}
+			s.releaseConn(ip, c.admitted)
+			unix.Close(fd) // an answer to a refused client would cost a handshake
+			return
+		}
 	}
 	switch {
 	case a.state == handoffLingering:
@@ -366,7 +376,7 @@ func (s *Server) adopt(a acceptedConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.open.Load() > int64(s.cfg.MaxConns+maxRefusedOpen) || !c.l.conns.put(fd, c) {
-		s.releaseConn(c.ip, c.admitted)
+		s.releaseConn(ip, c.admitted)
 		unix.Close(fd)
 		return
 	}

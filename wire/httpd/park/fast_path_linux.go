@@ -73,10 +73,11 @@ const fastPathBuffer = 4 << 10
 // readFast reads from a resting connection, which is marked as running, and offers the request to FastPath. It
 // reports whether FastPath took it. Otherwise the bytes are in c.req, for the goroutine that must continue.
 func (l *loop) readFast(c *eventConn) bool {
-	n, _ := read(c.fd, l.buf)
+	n, _ := c.read(l.buf)
+	last := c.secure != nil && c.secure.ended
 	if n > 0 {
 		l.bytesIn += int64(n)
-		if n < len(l.buf) && (l.tryRepeated(c, l.buf[:n]) || l.tryFastPath(c, l.buf[:n])) {
+		if n < len(l.buf) && !last && (l.tryRepeated(c, l.buf[:n]) || l.tryFastPath(c, l.buf[:n])) {
 			return true
 		}
 		c.req = takeRequest(c)
@@ -111,7 +112,7 @@ func (l *loop) tryFastPath(c *eventConn, b []byte) (taken bool) {
 	l.request = FastRequest{Method: h.method, Target: h.target, Host: h.host, Authorization: h.authorization,
 		ContentType: h.contentType, UserAgent: h.userAgent,
 		Cookie: h.cookie, CSRFToken: h.csrfToken, Origin: h.origin, Referer: h.referer,
-		Body: b[size:], Address: c.ip, c: c, head: b[:size]}
+		Body: b[size:], Address: c.ip(), c: c, head: b[:size]}
 	defer l.recoverPanic()
 	taken = true // in case of a panic
 	return l.fastPath.Handle(&l.request)
@@ -129,7 +130,7 @@ func (l *loop) tryRepeated(c *eventConn, b []byte) (taken bool) {
 		return false
 	}
 	c.memo.setNumber(number)
-	l.request = FastRequest{Address: c.ip, c: c, remembered: true}
+	l.request = FastRequest{Address: c.ip(), c: c, remembered: true}
 	defer l.recoverPanic()
 	taken = true
 	return l.fastPath.HandleRepeated(&l.request, c.memo, number)

@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// goroutineConn is a connection with a goroutine of its own: for TLS, and for systems and listeners without
-// epoll. While a request is parked, the goroutine reads ahead to notice when the client leaves.
+// goroutineConn is a connection with a goroutine of its own: for systems and listeners without epoll. While a request is parked, the goroutine reads ahead to notice when the client leaves.
 type goroutineConn struct {
 	s        *Server
 	conn     net.Conn
-	tls      *tls.ConnectionState
+	tls      *tls.Conn // conn with TLS
 	ip       netip.Addr
 	admitted bool
 	req      *request // used by the serving goroutine only
@@ -85,9 +84,8 @@ func (c *goroutineConn) run(ref *refusal) {
 				return
 			}
 		}
-		state := t.ConnectionState()
 		c.mu.Lock()
-		c.tls, c.conn = &state, t
+		c.tls, c.conn = t, t
 		c.mu.Unlock()
 	}
 	if ref != nil {
@@ -211,7 +209,7 @@ func (c *goroutineConn) serve() bool {
 	s, r := c.s, c.req
 	var conn net.Conn = r
 	if c.tls != nil {
-		conn = &secureRequest{r, *c.tls}
+		conn = &secureRequest{r, c.tls}
 	}
 	if ref := s.serveRequest(conn, r); ref != nil {
 		return c.refuse(ref)

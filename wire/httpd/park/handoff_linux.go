@@ -157,7 +157,7 @@ func (s *Server) handoffTarget() *Handoff {
 // held, and no goroutine serves the connection except possibly the caller's.
 func (c *eventConn) handOff() bool {
 	p := c.l.s.handoffTarget()
-	if p == nil || c.fd < 0 || c.parked != nil || c.unsent != nil || c.ending && !c.lingering {
+	if p == nil || c.secure != nil || c.fd < 0 || c.parked != nil || c.unsent != nil || c.ending && !c.lingering {
 		return false
 	}
 	state, received := byte(handoffIdle), []byte(nil)
@@ -202,8 +202,9 @@ func (s *Server) handOffParked() {
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.fd < 0 || c.running || c.parked == nil || !c.parked.remembered || c.parked.brief || c.req != nil ||
-			c.unsent != nil || c.peerClosed || c.ending || c.failure != nil {
+		if c.secure != nil || c.fd < 0 || c.running || c.parked == nil || !c.parked.remembered || c.parked.brief || c.req != nil ||
+			c.unsent != nil || c.peerClosed || c.ending ||
+			c.failure != nil {
 			return
 		}
 		var known bool
@@ -221,7 +222,7 @@ func (s *Server) handOffIdle() {
 		switch {
 		case !c.running:
 			c.handOff()
-		case c.waiting && !c.sending && c.failure == nil && c.req.received != nil && s.handoffTarget().open():
+		case c.secure == nil && c.waiting && !c.sending && c.failure == nil && c.req.received != nil && s.handoffTarget().open():
 			c.failure = errHandedOff
 			c.wakeWorker()
 		}

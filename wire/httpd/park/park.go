@@ -10,6 +10,7 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -102,6 +103,9 @@ type Config struct {
 	// active. Each needs the memory of an active one, and 64 kB more while a file or a large answer is sent. Default
 	// 1,024.
 	MaxSlow int
+	// MaxHandshakes is the number of TLS handshakes at a time, each about 30 kB of stack and state. Those beyond it are
+	// closed. Default 4,096: as many as connect at once when a server restarts, from networks of 100 ms.
+	MaxHandshakes int
 	// MaxBodies is the size of all request bodies in memory, in bytes: announced lengths are allocated before they
 	// arrive. Default 512 MiB.
 	MaxBodies int
@@ -150,6 +154,7 @@ func (c *Config) defaults() {
 	def(&c.MaxConns, limit-max(64, limit/16))
 	def(&c.MaxActive, 8192)
 	def(&c.MaxSlow, 1024)
+	def(&c.MaxHandshakes, 4096)
 	def(&c.MaxBodies, 512<<20)
 	def(&c.MaxStreams, 64)
 	def(&c.MaxPending, 64<<20)
@@ -190,6 +195,8 @@ type Server struct {
 	stop       chan struct{} // closed when the background work may end
 	stopped    sync.Once
 
+	handshakeTurns chan struct{} // holds one value for each handshake that computes
+
 	evented
 	counters
 	answerMemory answerMemory
@@ -215,6 +222,8 @@ func New(cfg Config) *Server {
 		blocking:  map[*goroutineConn]struct{}{},
 		perIP:     map[netip.Addr]int{},
 		stop:      make(chan struct{}),
+
+		handshakeTurns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0))),
 	}
 	s.buffering, s.streaming = s.newParser(false), s.newParser(true)
 	s.setDate(s.began)
@@ -261,7 +270,7 @@ func (s *Server) Serve(ln net.Listener) error {
 	s.accepting.Add(1)
 	defer s.accepting.Add(-1)
 	var err error
-	if tcp, ok := ln.(*net.TCPListener); ok && s.cfg.TLS == nil && canEvent {
+	if tcp, ok := ln.(*net.TCPListener); ok && canEvent {
 		err = s.acceptEvented(tcp)
 	} else {
 		err = s.acceptBlocking(ln)
@@ -332,7 +341,7 @@ func (s *Server) closesAfterAnswer(l connection) bool {
 		return false
 	}
 	_, evented := any(l).(*eventConn) // never true where there is no epoll
-	return !evented || !s.handoff.Load().open()
+	return !evented || s.cfg.TLS != nil || !s.handoff.Load().open()
 }
 
 // Shutdown closes the listeners, tells the owner to answer parked requests (OnDrain), closes idle connections,

@@ -46,11 +46,11 @@ type request struct {
 // secureRequest is a request that came through TLS, in the form that RequestCtx.IsTLS expects.
 type secureRequest struct {
 	*request
-	state tls.ConnectionState
+	conn *tls.Conn
 }
 
 func (r *secureRequest) Handshake() error                     { return nil }
-func (r *secureRequest) ConnectionState() tls.ConnectionState { return r.state }
+func (r *secureRequest) ConnectionState() tls.ConnectionState { return r.conn.ConnectionState() }
 
 func requestOf(ctx *fasthttp.RequestCtx) *request {
 	if r := findRequest(ctx); r != nil {

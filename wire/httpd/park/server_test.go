@@ -40,7 +40,7 @@ type pollOwner struct {
 }
 
 // kinds are the ways in which a connection can be served. Most tests run with each.
-var kinds = []string{"epoll", "goroutine", "tls", "fast"}
+var kinds = []string{"epoll", "goroutine", "tls", "fast", "tls-fast", "tls-goroutine"}
 
 // fastPollOwner parks two of three GET /poll on the loop and leaves the third to the handler.
 type fastPollOwner struct {
@@ -116,10 +116,10 @@ func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener,
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	if kind == "tls" {
+	if strings.HasPrefix(kind, "tls") {
 		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t)}}
 	}
-	if kind == "fast" && len(handler) == 0 {
+	if strings.HasSuffix(kind, "fast") && len(handler) == 0 {
 		cfg.NewFastPath, cfg.FastPathTargets = func() FastPath { return &fastPollOwner{o: o} }, []string{"GET /poll"}
 	}
 	if cfg.Sweep == 0 {
@@ -127,7 +127,7 @@ func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener,
 	}
 	o.ln = ln
 	o.Server = New(cfg)
-	if kind == "goroutine" {
+	if strings.HasSuffix(kind, "goroutine") {
 		ln = plainListener{ln}
 	}
 	go func() { o.served <- o.Serve(ln) }()
@@ -203,7 +203,7 @@ func (o *pollOwner) dial() *client {
 		o.t.Fatal(err)
 	}
 	o.t.Cleanup(func() { c.Close() })
-	if o.kind == "tls" {
+	if strings.HasPrefix(o.kind, "tls") {
 		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 	}
 	c.SetDeadline(time.Now().Add(testTimeout))

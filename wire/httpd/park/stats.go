@@ -20,15 +20,17 @@ const (
 	reasonBodies
 	reasonPending
 	reasonStreams
+	reasonHandshakes
 	reasonCount // number of reasons
 )
 
 var reasonNames = [reasonCount]string{"malformed", "http_version", "header_size", "body_size", "content_encoding",
 	"transfer_coding", "expectation", "slow", "conns", "conns_per_ip", "active", "slow_clients", "bodies", "pending",
-	"streams"}
+	"streams", "handshakes"}
 
 type counters struct {
 	open, parked, active, slow, bodies, pending        atomic.Int64
+	handshakes                                         atomic.Int64
 	streams, longRequests, handedOff                   atomic.Int64
 	accepted, requests, parks, answers, clientsGone    atomic.Int64
 	writeTimeouts, panics, bytesIn, bytesOut, fastPath atomic.Int64
@@ -43,6 +45,8 @@ type Stats struct {
 	Slow    int // of these, requests waiting for their clients
 	Bodies  int // bytes of request bodies that are held or announced
 	Streams int // requests with streamed bodies
+	// TLS handshakes that have begun and are not complete
+	Handshakes int
 	// requests that cannot be handed off midway: streamed bodies, and bodies above the size of a handoff
 	LongRequests int
 	Pending      int // bytes of parked answers that sockets did not take at once
@@ -70,6 +74,7 @@ func (s *Server) Stats() Stats {
 		Slow:         int(s.slow.Load()),
 		Bodies:       int(s.bodies.Load()),
 		Streams:      int(s.streams.Load()),
+		Handshakes:   int(s.handshakes.Load()),
 		LongRequests: int(s.longRequests.Load()),
 		Pending:      int(s.pending.Load()),
 		AnswerBytes:  int(s.answerMemory.used.Load()),

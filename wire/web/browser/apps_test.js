@@ -98,7 +98,7 @@ scene('over TLS the cookies belong to the host alone', (s) => withCertificate(as
     assert.deepEqual({ secure, httpOnly, sameSite, domain },
       { secure: true, httpOnly: true, sameSite: 'Lax', domain: 'chat.localhost' }, name);
   }
-  await ann.follow('Your sessions');
+  await ann.visit('/accounts/sessions/');
   await ann.press('End session'); // a form over TLS: the browser says where it comes from
   assert.equal(ann.path(), '/login/?next=%2Faccounts%2Fsessions%2F');
 }));

@@ -171,7 +171,7 @@ scene('a cookie that was planted before the login opens nothing', async (s) => {
   assert.equal(await thief.user(), null);
   // The session of a thief, planted into Ann's browser, is not the one after her login, and ends.
   await thief.logIn('olive@example.org');
-  await ann.press('Log out');
+  await ann.logOut();
   await ann.context.addCookies(await thief.context.cookies());
   await ann.visit('/login/?preview');
   await ann.fill({ 'Email address': 'ann@example.org', Password: PASSWORD });

@@ -161,12 +161,30 @@ export class Profile {
     return answer;
   }
 
-  // logIn logs in with the form.
+  // showNoScript shows the page of a path as browsers without scripts do, so that the scene's own scripts still run.
+  async showNoScript(path) {
+    await this.context.route(this.server.site + path, async (route) => {
+      const answer = await route.fetch({ maxRedirects: 0 });
+      const body = (await answer.text()).replaceAll(/<\/?noscript>|<script[^>]*><\/script>|<link rel="modulepreload"[^>]*>/g, '');
+      await route.fulfill({ response: answer, body });
+    });
+  }
+
+  // logIn logs in with the form and opens the page with the sessions, which has no script.
   async logIn(email, password = PASSWORD) {
-    await this.visit('/login/');
+    await this.visit('/login/?next=/accounts/sessions/');
     await this.fill({ 'Email address': email, Password: password });
     await this.press('Log in');
+    assert.equal(this.path(), '/accounts/sessions/');
     assert.equal(await this.user(), email);
+  }
+
+  // logOut sends the form that a start page without scripts has.
+  async logOut() {
+    await this.visit('/accounts/sessions/');
+    await this.page.evaluate(() => { document.forms[0].action = '/accounts/logout/'; });
+    await this.submit();
+    assert.equal(this.path(), '/login/');
   }
 
   // user returns the email address of the user that the profile's session belongs to, or null.

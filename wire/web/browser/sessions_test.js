@@ -42,8 +42,7 @@ scene('of two profiles one is ended: its parked poll ends at once, the other one
   for (const p of [ann, lost, kept]) await p.logIn('ann@example.org');
   lost.expect(/status of 401/);
   const [ending, waiting] = [await park(lost), await park(kept)];
-  await ann.visit('/');
-  await ann.follow('Your sessions');
+  await ann.page.reload();
   await ann.accessible();
   const items = ann.page.getByRole('listitem');
   assert.equal(await items.count(), 3);
@@ -101,8 +100,8 @@ scene('pages that are open during kill -9 go on after the restart', async (s) =>
     await s.profile(parley)];
   for (const p of [ann, gone, waiting]) await p.logIn('ann@example.org');
   const stolen = await gone.context.cookies();
-  await gone.press('Log out');
-  await ann.follow('Your sessions');
+  await gone.logOut();
+  await ann.page.reload();
   await visitor.visit('/login/');
   await visitor.fill({ 'Email address': 'olive@example.org', Password: PASSWORD });
   waiting.expect(/ERR_(EMPTY_RESPONSE|CONNECTION_RESET|CONNECTION_REFUSED)/);
