@@ -29,8 +29,12 @@ func createCertificate(dir string) (certificate, error) {
 		return c, err
 	}
 	now := time.Now()
-	form := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(0, 0, 1),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	form := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotBefore:    now.Add(-time.Hour),
+		NotAfter:     now.AddDate(0, 0, 1),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
 	cert, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
 	if err != nil {
 		return c, err
@@ -51,6 +55,10 @@ func createCertificate(dir string) (certificate, error) {
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(parsed)
-	c.client = &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", ClientSessionCache: tls.NewLRUClientSessionCache(64)}
+	c.client = &tls.Config{
+		RootCAs:            roots,
+		ServerName:         "127.0.0.1",
+		ClientSessionCache: tls.NewLRUClientSessionCache(64),
+	}
 	return c, nil
 }

@@ -181,7 +181,10 @@ func (s *server) fetchSettings() error {
 		return err
 	}
 	req.Host = s.host
-	c := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: s.tls}}
+	c := http.Client{
+		Timeout:   10 * time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: s.tls},
+	}
 	resp, err := c.Do(req)
 	if err != nil {
 		return err

@@ -116,7 +116,8 @@ func TestExportsAreBounded(t *testing.T) {
 		Do(s, System, realm.FinishExport{ID: start().ID, Failed: i == 3})
 	}
 	last := start()
-	if l := list(); len(l) != realm.MaxExports || slices.ContainsFunc(l, func(e realm.Export) bool { return e.ID == 4 }) ||
+	if l := list(); len(l) != realm.MaxExports ||
+		slices.ContainsFunc(l, func(e realm.Export) bool { return e.ID == 4 }) ||
 		l[0].ID != 1 ||
 		l[len(l)-1].ID != last.ID {
 		t.Errorf("%d exports are listed, %d to %d", len(l), l[0].ID, l[len(l)-1].ID)

@@ -199,7 +199,8 @@ func TestBackupOfNewerProgramIsRefused(t *testing.T) {
 	version := fmt.Sprintf("%d\n", server.DataVersion())
 	const beginning = 4096 // bytes: the headers of the first file, and its content
 	at := bytes.Index(whole[:beginning], []byte("\x00"+version+"\x00"))
-	if first, err := tar.NewReader(bytes.NewReader(whole)).Next(); err != nil || first.Name != "data-version" || at < 0 {
+	if first, err := tar.NewReader(bytes.NewReader(whole)).Next(); err != nil || first.Name != "data-version" ||
+		at < 0 {
 		t.Fatalf("the backup begins with %v, %v", first, err)
 	}
 	newer := bytes.Clone(whole)

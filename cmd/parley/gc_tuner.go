@@ -11,7 +11,7 @@ import (
 
 // Limits of heap growth. The live heap is small beside the memory that polls and sends allocate and drop: with Go's
 // default of 100 percent, a seventh of the processor time went into garbage collection. baseGCPercent is the growth in
-// percent between two collections. If more than targetCollections happen in checkInterval, the heap may grow further,
+// percent between two collections. If more than targetCollections happen in adaptChecks checks, the heap may grow further,
 // up to maxGCPercent, because senders help with each collection and wait. The growth is at most maxExtraHeap bytes, or
 // minGCPercent if that is more: an overloaded server must not take memory that it does not need.
 //
@@ -29,19 +29,26 @@ const (
 
 // A heap that may grow to several times its live part keeps the memory of its busiest time. It is released when the
 // server is idle: when so little is allocated that the next collection would be far away.
+//
+// So what thousands of registrations or TLS handshakes leave is gone some seconds after them.
 const (
-	checkInterval = 10 * time.Second
+	checkInterval = 2 * time.Second
+	adaptChecks   = 5 // checks between two adaptations of the growth
 	// bytes allocated between two checks; the heartbeats of 20,000 polls are about half of that
-	idleAllocation = 10 << 20
-	minReclaim     = 16 << 20 // bytes that are worth a collection; also a quarter of the live heap must be free
+	idleAllocation = 2 << 20
+	// bytes that are worth a collection; also an eighth of the live heap must be free, and as many must have been
+	// allocated since the last release
+	minReclaim = 4 << 20
 )
 
 // gcTuner controls how far the heap grows, and releases memory when the server is idle. It concerns the whole process,
 // so there is one. run calls check every checkInterval.
 type gcTuner struct {
 	samples   []metrics.Sample
-	cycles    uint64 // collections until the last check
+	checks    int
+	cycles    uint64 // collections until the last adaptation
 	allocated uint64 // bytes allocated until the last check
+	released  uint64 // bytes allocated until the last release
 	idle      bool   // whether the server was idle at the last check
 
 	mu           sync.Mutex
@@ -112,15 +119,17 @@ func (s *gcTuner) check() {
 	cycles, allocated, live, held := value(0), value(1), value(2), value(3)+value(4)+value(5)
 	quiet := allocated-s.allocated < idleAllocation
 	s.mu.Lock()
-	if s.percentLimit > 0 {
+	if s.checks++; s.percentLimit > 0 && s.checks%adaptChecks == 0 {
 		s.percentLimit = min(max(s.percentLimit*int(cycles-s.cycles)/targetCollections, baseGCPercent), maxGCPercent)
+		s.cycles = cycles
 	}
 	s.mu.Unlock()
 	s.setPercent(live)
-	if s.idle && quiet && held > live+max(minReclaim, live/4) {
+	if s.idle && quiet && held > live+max(minReclaim, live/8) && allocated > s.released+minReclaim {
 		debug.FreeOSMemory()
+		s.released = allocated
 	}
-	s.cycles, s.allocated, s.idle = cycles, allocated, quiet
+	s.allocated, s.idle = allocated, quiet
 }
 
 func (s *gcTuner) run(stop <-chan struct{}) {

@@ -50,6 +50,11 @@ type parkedPoll struct {
 	renewal    int64  // when the use of the browser session is to be recorded; 0 without a session
 }
 
+// Caller returns the account for which unsent answers count.
+func (p *parkedPoll) Caller() string {
+	return limitKey(&wire.Account{Realm: p.poll.Realm, User: p.poll.User})
+}
+
 // Gone tells the session that the client has left.
 func (p *parkedPoll) Gone() { p.server.CancelPoll(p.poll) }
 

@@ -427,16 +427,17 @@ func TestBrowserPollsAreRemembered(t *testing.T) {
 	headers, token := browserLogin(10)
 	headers += "sec-ch-ua-platform: \"Linux\"\r\nX-Requested-With: XMLHttpRequest\r\nX-Form: " + masked(token) +
 		"\r\nsec-ch-ua: \"Not:A-Brand\";v=\"8\", \"Chromium\";v=\"156\", \"Google Chrome\";v=\"156\"\r\n" +
-		"sec-ch-ua-mobile: ?0\r\nAccept: */*\r\nSec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors\r\n" +
-		"Sec-Fetch-Dest: empty\r\nAccept-Encoding: gzip, deflate, br, zstd\r\nAccept-Language: en-US,en;q=0.9\r\n" +
-		"X-Agent: Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0" +
-		" Safari/537.36\r\nX-Forwarded-For: 2001:db8:1234:5678:9abc:def0:1234:5678\r\nX-Forwarded-Proto: https\r\n" +
+		"sec-ch-ua-mobile: ?0\r\nAccept: */*\r\nSec-Fetch-Site: same-origin\r\n" +
+		"Sec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n" +
+		"Accept-Language: en-US,en;q=0.9\r\n" +
+		"X-Agent: Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) " +
+		"Chrome/156.0.0.0 Safari/537.36\r\nX-Forwarded-For: 2001:db8:1234:5678:9abc:def0:1234:5678\r\nX-Forwarded-Proto: https\r\n" +
 		"X-Forwarded-Host: a-long-subdomain.chat.example.org\r\n"
 	conn := &testConn{t: t, address: address}
 	const polls = 20
 	for i := range polls {
-		target := fmt.Sprint("/json/events?dont_block=false&queue_id=fb67bf8a-c031-47cc-84cf-ed80accacda8&last_event_id=",
-			1234560+i)
+		target := fmt.Sprint("/json/events?dont_block=false&queue_id=fb67bf8a-c031-47cc-84cf-ed80accacda8"+
+			"&last_event_id=", 1234560+i)
 		if a := conn.do(testRequest{"GET", target, headers, ""}, false); !strings.HasPrefix(a, "200") {
 			t.Fatal(a)
 		}
@@ -460,7 +461,8 @@ func TestFastPathLeavesRenewals(t *testing.T) {
 	headers, _ := browserLogin(ann)
 	conn := &testConn{t: t, address: address}
 	poll := func(i int) string {
-		return conn.do(testRequest{"GET", fmt.Sprint("/json/events?queue_id=q:1&last_event_id=", i), headers, ""}, false)
+		target := fmt.Sprint("/json/events?queue_id=q:1&last_event_id=", i)
+		return conn.do(testRequest{"GET", target, headers, ""}, false)
 	}
 	for _, c := range []struct {
 		late    int64

@@ -149,7 +149,7 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 	parked := false
 	c.Park = func(gone func()) wire.Reply {
 		parked = true
-		return s.park.Park(ctx, gone)
+		return s.park.ParkFor(ctx, s.callerKey(ctx, c), gone)
 	}
 	build := answerBuild{server: s, ctx: ctx, call: c}
 	defer build.end()

@@ -183,7 +183,7 @@ var AllBounds = []Bound{
 	},
 	{
 		Name:     "unsent_bytes",
-		Of:       "bytes of events that sockets did not accept at once",
+		Of:       "bytes of events that sockets did not accept at once; one account can have an eighth",
 		Overflow: "the connection is closed",
 		Reason:   "clients that do not read must not fill the memory",
 		limit:    func(r *metricReading) int64 { return int64(r.park.MaxPending) },

@@ -105,18 +105,58 @@ func (s *Server) releaseAnswer(r *request, n int64) {
 }
 
 // holdUnsent counts the unsent bytes of an answer to a parked request, and reports false, without counting them, if
-// there are too many.
-func (s *Server) holdUnsent(n int64) bool {
-	if s.pending.Add(n) > int64(s.cfg.MaxPending) {
+// there are too many: of all, or of a caller that has other ones. Call releaseUnsent with the same caller.
+func (s *Server) holdUnsent(p *Parked, n int64) (caller string, ok bool) {
+	if x, named := p.gone.(Caller); named {
+		caller = x.Caller()
+	}
+	if s.pending.Add(n) > int64(s.cfg.MaxPending) || !s.unsent.add(caller, n, int64(s.cfg.MaxPendingPerCaller)) {
 		s.pending.Add(-n)
 		s.refused[reasonPending].Add(1)
-		return false
+		return caller, false
 	}
 	s.answerMemory.used.Add(n)
+	return caller, true
+}
+
+func (s *Server) releaseUnsent(caller string, n int64) {
+	s.pending.Add(-n)
+	s.answerMemory.used.Add(-n)
+	s.unsent.remove(caller, n)
+}
+
+// unsentBytes counts the unsent bytes of parked answers for each caller. It is safe for concurrent use.
+type unsentBytes struct {
+	mu      sync.Mutex
+	callers map[string]int64
+}
+
+// add counts n more bytes of a caller, unless they would exceed the limit together with earlier ones. The bytes of
+// unnamed callers are not counted.
+func (u *unsentBytes) add(caller string, n, limit int64) bool {
+	if caller == "" {
+		return true
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	before := u.callers[caller]
+	if before > 0 && before+n > limit {
+		return false
+	}
+	if u.callers == nil {
+		u.callers = map[string]int64{}
+	}
+	u.callers[caller] = before + n
 	return true
 }
 
-func (s *Server) releaseUnsent(n int64) {
-	s.pending.Add(-n)
-	s.answerMemory.used.Add(-n)
+func (u *unsentBytes) remove(caller string, n int64) {
+	if caller == "" {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.callers[caller] -= n; u.callers[caller] <= 0 {
+		delete(u.callers, caller)
+	}
 }

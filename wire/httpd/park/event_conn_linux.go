@@ -48,8 +48,9 @@ func (c *eventConn) ip() netip.Addr { return netip.AddrFrom16(c.address).Unmap()
 // unsentAnswer is the rest of a parked answer that must still be written.
 type unsentAnswer struct {
 	b     []byte
-	size  int64 // its share of the server's pending count
-	close bool  // the connection ends after it
+	size  int64 // its share of the server's pending count, and of its caller's
+	owner string
+	close bool // the connection ends after it
 }
 
 // handleEvents records the events that epoll reported and starts or wakes a goroutine to act on them. It returns
@@ -156,7 +157,7 @@ func (c *eventConn) flushAnswer() bool {
 		c.mu.Lock()
 		switch {
 		case len(c.unsent.b) == 0:
-			c.l.s.releaseUnsent(c.unsent.size)
+			c.l.s.releaseUnsent(c.unsent.owner, c.unsent.size)
 			c.ending = c.ending || c.unsent.close
 			c.unsent = nil
 			c.deadline.Store(0)
@@ -421,7 +422,7 @@ func (c *eventConn) closeLocked() {
 	c.parked = nil
 	c.deadline.Store(0)
 	if c.unsent != nil {
-		c.l.s.releaseUnsent(c.unsent.size)
+		c.l.s.releaseUnsent(c.unsent.owner, c.unsent.size)
 		c.unsent = nil
 	}
 	if c.req != nil {
@@ -512,11 +513,12 @@ func (c *eventConn) answer(p *Parked, status int, parts [][]byte) bool {
 			c.fail(err)
 			return false
 		}
-		if !s.holdUnsent(int64(left)) {
+		caller, ok := s.holdUnsent(p, int64(left))
+		if !ok {
 			c.fail(errConnDropped)
 			return false
 		}
-		c.unsent = &unsentAnswer{b: b.takeRest(n), size: int64(left), close: last}
+		c.unsent = &unsentAnswer{b: b.takeRest(n), size: int64(left), owner: caller, close: last}
 		c.deadline.Store(s.now() + s.allowedMillis(s.cfg.WriteTimeout, int64(left)))
 		c.watchWritable()
 		s.answers.Add(1)

@@ -98,6 +98,19 @@ func (m *Memo) matchNumber(b []byte) []byte {
 // Gone is notified, like the gone function of Server.Park, when the client of a parked request has left.
 type Gone interface{ Gone() }
 
+// Caller is implemented by a Gone that knows the caller of its request. The unsent answers of a caller are limited to
+// Config.MaxPendingPerCaller.
+type Caller interface{ Caller() string }
+
+// namedGone is the gone function of a request with a caller.
+type namedGone struct {
+	caller string
+	gone   func()
+}
+
+func (g *namedGone) Gone()          { g.gone() }
+func (g *namedGone) Caller() string { return g.caller }
+
 type goneFunc func()
 
 func (f goneFunc) Gone() { f() }

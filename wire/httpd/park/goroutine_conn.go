@@ -359,7 +359,8 @@ func (c *goroutineConn) answer(p *Parked, status int, parts [][]byte) bool {
 	}
 	c.parked = nil
 	s.parked.Add(-1)
-	if !s.holdUnsent(int64(len(b))) {
+	caller, ok := s.holdUnsent(p, int64(len(b)))
+	if !ok {
 		c.answerDone()
 		c.conn.SetDeadline(time.Unix(1, 0)) // not Close: the connection's goroutine closes it
 		return false
@@ -370,7 +371,7 @@ func (c *goroutineConn) answer(p *Parked, status int, parts [][]byte) bool {
 	s.answers.Add(1)
 	go func() {
 		_, err := c.write(b)
-		s.releaseUnsent(int64(len(b)))
+		s.releaseUnsent(caller, int64(len(b)))
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		switch {

@@ -114,6 +114,8 @@ type Config struct {
 	MaxStreams int
 	// MaxPending is the size of all parked answers that sockets did not take at once, in bytes. Default 64 MiB.
 	MaxPending int
+	// MaxPendingPerCaller is the part of it that one caller can have; a single answer always fits. Default an eighth.
+	MaxPendingPerCaller int
 	// MaxAnswers is the memory, in bytes, of all answers that are being built or sent; see TryHoldAnswer. Default
 	// 256 MiB.
 	MaxAnswers int
@@ -156,6 +158,7 @@ func (c *Config) defaults() {
 	def(&c.MaxBodies, 512<<20)
 	def(&c.MaxStreams, 64)
 	def(&c.MaxPending, 64<<20)
+	def(&c.MaxPendingPerCaller, c.MaxPending/8)
 	def(&c.MaxAnswers, 256<<20)
 	def(&c.MaxAnswersPerCaller, c.MaxAnswers/8)
 }
@@ -197,6 +200,7 @@ type Server struct {
 	evented
 	counters
 	answerMemory answerMemory
+	unsent       unsentBytes
 }
 
 // New returns a server that does not listen yet. Shutdown frees its resources.

@@ -313,6 +313,30 @@ func TestPendingLimit(t *testing.T) {
 	})
 }
 
+// Clients of one caller that do not read their answers do not use up the room of others: each caller has a share.
+func TestPendingLimitOfCaller(t *testing.T) {
+	onEachKind(t, func(t *testing.T, kind string) {
+		o := serve(t, kind, Config{MaxPending: 1 << 30, MaxPendingPerCaller: 1 << 20})
+		poll := func(caller string) bool {
+			c := o.dial()
+			c.get("/poll?" + caller)
+			return o.nextPoll().Answer(200, make([]byte, 32<<20))
+		}
+		if !poll("ann") {
+			t.Error("the only answer of a caller was refused")
+		}
+		if poll("ann") {
+			t.Error("a second answer beyond the share of the caller was accepted")
+		}
+		if !poll("bo") {
+			t.Error("another caller was refused")
+		}
+		if st := o.Stats(); st.Refused["pending"] != 1 {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
 func TestHead(t *testing.T) {
 	onEachKind(t, func(t *testing.T, kind string) {
 		o := serve(t, kind, Config{})

@@ -83,6 +83,7 @@ func (c *eventConn) handshake() bool {
 	if flushed := t.sendAll(); err != nil || flushed != nil { // an alert tells the client why
 		return c.close()
 	}
+	releaseBuffers(t.conn)
 	c.mu.Lock()
 	t.ready, c.readable = true, true // a request may have arrived with the end of the handshake
 	c.deadline.Store(s.now() + s.allowedMillis(s.cfg.ReadTimeout, 0))

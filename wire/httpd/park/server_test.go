@@ -144,7 +144,7 @@ func serveOn(t testing.TB, kind string, cfg Config, ln net.Listener,
 func (o *pollOwner) handle(ctx *fasthttp.RequestCtx) {
 	switch string(ctx.Path()) {
 	case "/poll":
-		o.polls <- o.Park(ctx, func() { o.goneCalls <- struct{}{} })
+		o.polls <- o.ParkFor(ctx, string(ctx.URI().QueryString()), func() { o.goneCalls <- struct{}{} })
 	case "/now": // answered before the handler returns
 		if !o.Park(ctx, nil).Answer(200, []byte("now")) {
 			o.t.Error("Answer in the handler failed")
