@@ -23,8 +23,8 @@ import (
 func newExportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export FILE",
-		Short: "Write an organization of a running or a stopped server as JSON lines",
-		Long: "Write an organization of a running or a stopped server to FILE as JSON lines; - is standard output. " +
+		Short: "Write an organization of a running or a stopped server as JSON lines, or for a Zulip server",
+		Long: "Write an organization of a running or a stopped server to FILE; - is standard output. " +
 			"Of a running " +
 			"server a backup is taken first, so the export is the state at one moment.",
 		Args: exactArgs(1, "- is standard output"),
@@ -32,14 +32,28 @@ func newExportCommand() *cobra.Command {
 	data := dataFlag(c, anyServer)
 	subdomain := c.Flags().String("realm", "", realmFlag.Meaning)
 	temp := c.Flags().String("temp", "", "folder for temporary data (default: the system's)")
+	format := c.Flags().String("format", "parley", "parley (JSON lines), or zulip (a tar.gz file that Zulip servers import)")
+	migrations := c.Flags().String("migrations", "", "zulip: file migration_status.json of the Zulip server that will "+
+		"import; it accepts only its own")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return export(data(), *subdomain, args[0], *temp, c.OutOrStdout())
+		write := exportFrom
+		switch *format {
+		case "parley":
+		case "zulip":
+			write = zulipWriter(*migrations, *temp)
+		default:
+			return fmt.Errorf("--format must be parley or zulip, not %q", *format)
+		}
+		return export(data(), *subdomain, args[0], *temp, write, c.OutOrStdout())
 	}
 	return c
 }
 
 // export writes an organization to a file and prints its digest. The file gets its name when it is complete.
-func export(dir, subdomain, file, temp string, out io.Writer) error {
+func export(
+	dir, subdomain, file, temp string, write func(dir, subdomain string, out io.Writer) (snapshot.Digest, error),
+	out io.Writer,
+) error {
 	if _, running, _ := server.RemoteCommand(dir, "realm-list", nil); running {
 		copied, err := os.MkdirTemp(temp, "parley-export-")
 		if err != nil {
@@ -53,14 +67,14 @@ func export(dir, subdomain, file, temp string, out io.Writer) error {
 		}
 	}
 	if file == "-" {
-		_, err := exportFrom(dir, subdomain, out)
+		_, err := write(dir, subdomain, out)
 		return err
 	}
 	f, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	digest, err := exportFrom(dir, subdomain, f)
+	digest, err := write(dir, subdomain, f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -87,27 +101,54 @@ func copyRunning(data, file, dir string) error {
 
 // exportFrom exports an organization from the data directory of a stopped server.
 func exportFrom(dir, subdomain string, out io.Writer) (digest snapshot.Digest, err error) {
-	if err := server.CheckDataVersion(dir); err != nil {
+	err = withOrganization(dir, subdomain, func(d snapshot.Disk, uploads *files.Store, id realm.ID) (err error) {
+		digest, err = snapshot.Export(d, id, func(kind, name string, each func(string, int64, io.Reader) error) error {
+			return eachFile(uploads, kind, name, each)
+		}, out)
+		return err
+	})
+	return digest, err
+}
+
+// zulipWriter returns a function that exports an organization for a Zulip server.
+func zulipWriter(migrations, temp string) func(string, string, io.Writer) (snapshot.Digest, error) {
+	return func(dir, subdomain string, out io.Writer) (digest snapshot.Digest, err error) {
+		var status []byte
+		if migrations != "" {
+			if status, err = os.ReadFile(migrations); err != nil {
+				return digest, err
+			}
+		}
+		err = withOrganization(dir, subdomain, func(d snapshot.Disk, uploads *files.Store, id realm.ID) (err error) {
+			digest, err = moving.ExportZulip(d, uploads, id, status, temp, out)
+			return err
+		})
 		return digest, err
+	}
+}
+
+// withOrganization calls fn with an organization in the data directory of a stopped server.
+func withOrganization(
+	dir, subdomain string, fn func(d snapshot.Disk, uploads *files.Store, id realm.ID) error,
+) (err error) {
+	if err := server.CheckDataVersion(dir); err != nil {
+		return err
 	}
 	store, err := snapshot.OpenReadOnly(dir, snapshot.Options{})
 	if err != nil {
-		return digest, server.StartError(dir, err)
+		return server.StartError(dir, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	d := snapshot.Disk{Store: store}
 	have, err := findInUse(d)
 	if err != nil {
-		return digest, err
+		return err
 	}
 	id, ok := have.bySubdomain[subdomain]
 	if !ok {
-		return digest, fmt.Errorf("no organization %q; parley realm list shows them", subdomain)
+		return fmt.Errorf("no organization %q; parley realm list shows them", subdomain)
 	}
-	uploads := files.OpenReadOnly(server.UploadsDir(dir))
-	return snapshot.Export(d, id, func(kind, name string, each func(string, int64, io.Reader) error) error {
-		return eachFile(uploads, kind, name, each)
-	}, out)
+	return fn(d, files.OpenReadOnly(server.UploadsDir(dir)), id)
 }
 
 // eachFile calls each with the files that the name in a row refers to. A missing file is left out: requests for it

@@ -63,9 +63,8 @@ func (x *importer) begin() error {
 	}
 	x.build.Index()
 	x.renderer = &wire.Renderer{}
-	x.describe()
 	x.nextID = 1
-	return nil
+	return x.describe()
 }
 
 func (x *importer) uuid() string {
@@ -320,19 +319,25 @@ func (x *importer) groupValue(v imports.GroupValue) (g realm.GroupValue, ok bool
 	return g, true
 }
 
+// organizationSettings is the kind of the organization's settings in the report.
+const organizationSettings = "organization settings"
+
 func (x *importer) groupValues(
 	rules []realm.GroupSettingRule, values map[string]imports.GroupValue, kind string,
 ) realm.GroupValues {
 	out := realm.GroupValues{}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if !slices.ContainsFunc(rules, func(r realm.GroupSettingRule) bool { return r.Name == name }) {
+		i := slices.IndexFunc(rules, func(r realm.GroupSettingRule) bool { return r.Name == name })
+		if i < 0 {
 			x.Drop(kind, "no such setting: "+name, 1)
 			continue
 		}
-		if v, ok := x.groupValue(values[name]); ok {
-			out[name] = v
-		} else {
+		v, ok := x.groupValue(values[name])
+		switch {
+		case !ok:
 			x.Drop(kind, "its value names a missing user or group: "+name, 1)
+		case v.Group == 0 || v.Group != x.groupIDs[rules[i].Default] || kind != organizationSettings:
+			out[name] = v // an organization has only the values that differ from the defaults
 		}
 	}
 	return out
@@ -463,8 +468,8 @@ func (x *importer) addOrganization() error {
 			}
 		}
 	}
-	o.Settings = x.settings(realm.OrgSettings, in.Settings, "organization settings")
-	o.GroupSettings = x.groupValues(realm.OrgGroupSettings, in.GroupSettings, "organization settings")
+	o.Settings = x.settings(realm.OrgSettings, in.Settings, organizationSettings)
+	o.GroupSettings = x.groupValues(realm.OrgGroupSettings, in.GroupSettings, organizationSettings)
 	o.UserDefaults = x.settings(realm.UserSettings, in.UserDefaults, "default user settings")
 	used := map[string]map[int64]bool{"domain": {}, "linkifier": {}, "playground": {}, "field": {}}
 	for _, d := range in.Domains {
@@ -695,13 +700,13 @@ func color(c string) string {
 	return strings.ToLower(c)
 }
 
-// addPersonal adds the records that belong to one user.
+// addPersonal adds the records that belong to one user, except scheduled messages: describe adds these.
 func (x *importer) addPersonal() error {
 	policies := map[realm.UserID]*realm.TopicPolicies{}
 	muted := map[realm.UserID]*realm.MutedUsers{}
 	words := map[realm.UserID]*realm.AlertWords{}
 	seen := map[realm.UserID]*realm.Onboarding{}
-	scheduled, snippets := int64(0), int64(0)
+	snippets := int64(0)
 	for _, r := range x.personal {
 		ok := true
 		switch v := r.(type) {
@@ -746,11 +751,8 @@ func (x *importer) addPersonal() error {
 				x.build.Put(&realm.Snippet{ID: snippets, User: u, Title: clean(v.Title, 60), Content: x.text(v.Content),
 					Created: v.Created})
 			}
-		case *imports.Scheduled:
-			ok = false // added after the rows are findable
-			_ = scheduled
 		}
-		if _, later := r.(*imports.Scheduled); !ok && !later {
+		if !ok {
 			x.Drop(kindOf(r), "it names something that is missing or invalid", 1)
 		}
 	}
@@ -798,7 +800,7 @@ func kindOf(r imports.Record) string {
 }
 
 // describe renders the descriptions, profile values and scheduled messages, once everything can be found by name.
-func (x *importer) describe() {
+func (x *importer) describe() error {
 	v := x.build.View(x.began.Unix())
 	o := x.build.Org()
 	o.DescriptionHTML = x.renderer.RenderDescription(o.Description, v, x.site)
@@ -821,31 +823,44 @@ func (x *importer) describe() {
 	n := int64(0)
 	for _, r := range x.personal {
 		if s, ok := r.(*imports.Scheduled); ok {
-			n = x.addScheduled(s, v, n)
+			added, err := x.addScheduled(s, v, n+1)
+			if err != nil {
+				return err
+			}
+			if added {
+				n++
+			}
 		}
 	}
 	x.personal = nil
+	return nil
 }
 
-func (x *importer) addScheduled(s *imports.Scheduled, v realm.View, n int64) int64 {
-	row := &realm.ScheduledMessage{ID: n + 1, User: x.userIDs[s.Sender], Channel: x.channelID[s.Channel], At: s.At,
+// addScheduled adds a scheduled message under an id, and its files. It returns false if the message is dropped.
+func (x *importer) addScheduled(s *imports.Scheduled, v realm.View, id int64) (bool, error) {
+	row := &realm.ScheduledMessage{ID: id, User: x.userIDs[s.Sender], Channel: x.channelID[s.Channel], At: s.At,
 		Client: x.clientName(s.Client)}
 	people, ok := x.people(s.People, row.User)
 	if row.User < firstUserID || s.Channel != "" && row.Channel == 0 || s.Channel == "" && !ok {
 		x.Drop("scheduled messages", "it names something that is missing or invalid", 1)
-		return n
+		return false, nil
 	}
 	if row.Channel != 0 {
 		row.Topic = x.topic(s.Topic)
 	} else {
 		row.People = people
 	}
-	body, content, err := x.renderer.RenderImported(x.text(s.Text), v, x.site, row.User)
+	j := &job{in: imports.Message{Text: s.Text, Files: s.Files, At: x.began.Unix()}}
+	j.out.Sender = row.User
+	if err := x.files(j); err != nil {
+		return false, err
+	}
+	body, content, err := x.renderer.RenderImported(j.in.Text, v, x.site, row.User)
 	if err != nil {
 		x.Drop("scheduled messages", "the text cannot be rendered", 1)
-		return n
+		return false, nil
 	}
 	row.Body, row.Content = body, content
 	x.build.Put(row)
-	return n + 1
+	return true, nil
 }

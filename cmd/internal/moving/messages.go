@@ -443,7 +443,7 @@ func (x *importer) addFile(j *job, f *imports.File) (string, error) {
 	}
 	u := x.build.AddUpload(realm.Upload{Name: f.Name, Owner: owner, Size: saved.Size, Type: saved.Type, Hash: saved.Hash,
 		Created: created, Width: saved.Width, Height: saved.Height, Animated: saved.Animated},
-		x.random("file "+f.Address, 32))
+		x.random("file "+strconv.Itoa(x.report.Attachments), 32))
 	x.report.Attachments++
 	countIn(x.report.PerFile, path.Ext(u.Name))
 	return "/user_uploads/" + u.Path, nil

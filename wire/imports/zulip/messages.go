@@ -56,7 +56,10 @@ func (r *reader) addAttachment(a *attachmentRow) error {
 	for _, m := range a.Messages {
 		r.filesOf[m] = append(r.filesOf[m], f)
 	}
-	if len(a.Messages) == 0 {
+	for _, m := range a.Scheduled {
+		r.scheduledIn[m] = append(r.scheduledIn[m], f)
+	}
+	if len(a.Messages)+len(a.Scheduled) == 0 {
 		r.sink.Drop("attachments", "no message links to the file", 1)
 	}
 	return nil

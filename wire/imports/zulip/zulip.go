@@ -636,6 +636,9 @@ func (r *reader) putPersonal() error {
 		if v.Channel != "" {
 			v.Topic = s.Subject
 		}
+		for _, f := range r.scheduledIn[s.ID] {
+			v.Files = append(v.Files, *f)
+		}
 		list = append(list, v)
 	}
 	for _, v := range list {
