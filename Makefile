@@ -51,6 +51,7 @@ bench: build ## check every performance target, in the short form (8 to 10 minut
 
 conform: build ## run acceptance checks, contract crawler and real clients against bin/parley
 	wire/contract/clients/run
+	$(GO) test -trimpath -count=1 -timeout 120s -run 'Sample|OutAndIn|Hostile' ./cmd/internal/moving
 
 browser: build ## drive the pages with Chromium and check them with axe-core (needs Node; installs the rest)
 	wire/web/browser/run

@@ -32,7 +32,11 @@ func newExportCommand() *cobra.Command {
 	data := dataFlag(c, anyServer)
 	subdomain := c.Flags().String("realm", "", realmFlag.Meaning)
 	temp := c.Flags().String("temp", "", "folder for temporary data (default: the system's)")
-	format := c.Flags().String("format", "parley", "parley (JSON lines), or zulip (a tar.gz file that Zulip servers import)")
+	format := c.Flags().String(
+		"format",
+		"parley",
+		"parley (JSON lines), or zulip (a tar.gz file that Zulip servers import)",
+	)
 	migrations := c.Flags().String("migrations", "", "zulip: file migration_status.json of the Zulip server that will "+
 		"import; it accepts only its own")
 	c.RunE = func(c *cobra.Command, args []string) error {

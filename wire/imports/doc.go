@@ -14,15 +14,16 @@
 // The contract between a format and the engine:
 //
 //   - A format reads only the archive that it is given, and writes only through Options.Sorter. It streams: its memory
-//     does not grow with the number of messages, reactions or files. Users, channels, groups and emoji may be in memory.
+//     does not grow with the number of messages, reactions or files. Users, channels, groups and emoji may be in
+//     memory.
 //   - Keys are texts that the format chooses. A record refers to other records by their keys. A key is unique within
 //     its type. A record comes after the records that it refers to, except that a User may name a bot owner of any
 //     later User.
 //   - Read calls the sink in the order of the stages: Organization, Emoji, User, Group, Channel, Subscription, the
 //     personal records, Message. Messages may come in any order: the engine sorts them by Message.Order, then by their
 //     arrival. Read may be called more than once, and returns the same records in the same order each time.
-//   - The engine checks references, names, lengths, times and duplicates, and drops and counts invalid records. A format
-//     drops the things that have no meaning in Parley, with Sink.Drop. Nothing is left out without a count.
+//   - The engine checks references, names, lengths, times and duplicates, and drops and counts invalid records. A
+//     format drops the things that have no meaning in Parley, with Sink.Drop. Nothing is left out without a count.
 //   - Texts are Markdown of Parley. The format converts mentions, emphasis and links; the engine renders. A text may
 //     contain the address of a file as File.Address; the engine replaces it with the address of the stored file.
 //   - An error of Read refuses the whole import. Archives are hostile: sizes, depths and cycles are bounded, paths are

@@ -203,11 +203,25 @@ func shorten(list []string) string {
 func (x *importer) addUsers() error {
 	for i := range x.users {
 		in := &x.users[i]
-		u := &realm.User{ID: x.userIDs[in.Key], Email: in.Email, Name: clean(in.Name, maxName), Role: realm.Role(in.Role),
-			Bot: realm.BotType(in.Bot), BotOwner: x.userIDs[in.BotOwner], Active: in.Active, Deleted: in.Deleted,
-			ImportedStub: in.Stub, Joined: in.Joined, LoggedIn: !in.Stub, Timezone: clean(in.Timezone, 40),
-			Avatar: "J", AvatarVersion: max(in.AvatarVersion, 1), Profile: realm.Profile{}, ProfileHTML: realm.Profile{},
-			Settings: x.settings(realm.UserSettings, in.Settings, "user settings")}
+		u := &realm.User{
+			ID:            x.userIDs[in.Key],
+			Email:         in.Email,
+			Name:          clean(in.Name, maxName),
+			Role:          realm.Role(in.Role),
+			Bot:           realm.BotType(in.Bot),
+			BotOwner:      x.userIDs[in.BotOwner],
+			Active:        in.Active,
+			Deleted:       in.Deleted,
+			ImportedStub:  in.Stub,
+			Joined:        in.Joined,
+			LoggedIn:      !in.Stub,
+			Timezone:      clean(in.Timezone, 40),
+			Avatar:        "J",
+			AvatarVersion: max(in.AvatarVersion, 1),
+			Profile:       realm.Profile{},
+			ProfileHTML:   realm.Profile{},
+			Settings:      x.settings(realm.UserSettings, in.Settings, "user settings"),
+		}
 		if u.Name == "" {
 			u.Name = "User " + u.ID.String()
 		}
@@ -476,16 +490,39 @@ func (x *importer) addOrganization() error {
 		x.build.Put(&realm.Domain{ID: chooseID(used["domain"], d.ID, 1), Name: d.Name, Subdomains: d.Subdomains})
 	}
 	for i, l := range in.Linkifiers {
-		x.build.Put(&realm.Linkifier{ID: chooseID(used["linkifier"], l.ID, 1), Pattern: l.Pattern, Template: l.Template, Order: int64(i)})
+		x.build.Put(
+			&realm.Linkifier{
+				ID:       chooseID(used["linkifier"], l.ID, 1),
+				Pattern:  l.Pattern,
+				Template: l.Template,
+				Order:    int64(i),
+			},
+		)
 	}
 	for _, p := range in.Playgrounds {
-		x.build.Put(&realm.Playground{ID: chooseID(used["playground"], p.ID, 1), Name: p.Name, Language: p.Language, Template: p.Template})
+		x.build.Put(
+			&realm.Playground{
+				ID:       chooseID(used["playground"], p.ID, 1),
+				Name:     p.Name,
+				Language: p.Language,
+				Template: p.Template,
+			},
+		)
 	}
 	fields := map[string]realm.ProfileField{}
 	for i, f := range in.ProfileFields {
-		row := realm.ProfileField{ID: chooseID(used["field"], f.ID, 1), Type: realm.FieldType(f.Type), Name: clean(f.Name, 40),
-			Hint: clean(f.Hint, 80), Data: f.Data, Order: i + 1, Summary: f.Summary, Required: f.Required,
-			Editable: f.Editable, Matching: f.Matching}
+		row := realm.ProfileField{
+			ID:       chooseID(used["field"], f.ID, 1),
+			Type:     realm.FieldType(f.Type),
+			Name:     clean(f.Name, 40),
+			Hint:     clean(f.Hint, 80),
+			Data:     f.Data,
+			Order:    i + 1,
+			Summary:  f.Summary,
+			Required: f.Required,
+			Editable: f.Editable,
+			Matching: f.Matching,
+		}
 		fields[f.Key] = row
 		x.build.Put(&row)
 	}
@@ -685,7 +722,8 @@ func (x *importer) addSubscriptions() error {
 		seen[p] = true
 		x.report.Subscriptions++
 		x.build.Subscribe(p.user, realm.Subscription{Channel: p.channel, Active: in.Active, Color: color(in.Color),
-			Muted: in.Muted, Pinned: in.Pinned, Desktop: in.Desktop, Audible: in.Audible, Push: in.Push, Email: in.Email,
+			Muted: in.Muted, Pinned: in.Pinned, Desktop: in.Desktop, Audible: in.Audible, Push: in.Push,
+			Email:    in.Email,
 			Wildcard: in.Wildcard}, in.Active && !x.org.OwnMarks)
 	}
 	x.subscriptions = nil
@@ -739,7 +777,8 @@ func (x *importer) addPersonal() error {
 			u := x.userIDs[v.User]
 			if ok = u >= firstUserID; ok {
 				s := &realm.UserStatus{Text: clean(v.Text, 60)}
-				if e, found := x.reaction(imports.Reaction{Name: v.EmojiName, Code: v.EmojiCode, Type: v.EmojiType}); found {
+				e, found := x.reaction(imports.Reaction{Name: v.EmojiName, Code: v.EmojiCode, Type: v.EmojiType})
+				if found {
 					s.EmojiName, s.EmojiCode, s.EmojiType = e.Name, e.Code, e.Type
 				}
 				x.build.PutOf(u, s)

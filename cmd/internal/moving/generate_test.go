@@ -22,15 +22,27 @@ func writeZulip(t testing.TB, dir string, messages int) {
 	realm := obj{"zerver_realm": []obj{{"id": 1, "name": "Generated", "date_created": 1.6e9}}}
 	var us, streams, recipients, subs, reactions []obj
 	for u := range users {
-		us = append(us, obj{"id": 10 + u, "delivery_email": fmt.Sprintf("u%d@example.com", u), "full_name": fmt.Sprintf("User %d", u),
-			"is_active": true, "role": 400, "date_joined": 1.6e9})
+		us = append(
+			us,
+			obj{
+				"id":             10 + u,
+				"delivery_email": fmt.Sprintf("u%d@example.com", u),
+				"full_name":      fmt.Sprintf("User %d", u),
+				"is_active":      true,
+				"role":           400,
+				"date_joined":    1.6e9,
+			},
+		)
 		recipients = append(recipients, obj{"id": 1000 + u, "type": 1, "type_id": 10 + u})
 	}
 	for c := range channels {
 		streams = append(streams, obj{"id": 1 + c, "name": fmt.Sprintf("channel %d", c), "date_created": 1.6e9})
 		recipients = append(recipients, obj{"id": 1 + c, "type": 2, "type_id": 1 + c})
 		for i := range receivers {
-			subs = append(subs, obj{"id": len(subs), "user_profile": 10 + (c+i*5)%users, "recipient": 1 + c, "active": true})
+			subs = append(
+				subs,
+				obj{"id": len(subs), "user_profile": 10 + (c+i*5)%users, "recipient": 1 + c, "active": true},
+			)
 		}
 	}
 	for i := range messages / 4 {
@@ -44,8 +56,24 @@ func writeZulip(t testing.TB, dir string, messages int) {
 	if err := os.WriteFile(filepath.Join(dir, "realm.json"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	words := []string{"the", "deploy", "is", "**done**", "see", "`code`", "@**User 3**", "#**channel 4**", "later", ":tada:",
-		"https://example.com/x", "meeting", "at", "noon", "please", "review"}
+	words := []string{
+		"the",
+		"deploy",
+		"is",
+		"**done**",
+		"see",
+		"`code`",
+		"@**User 3**",
+		"#**channel 4**",
+		"later",
+		":tada:",
+		"https://example.com/x",
+		"meeting",
+		"at",
+		"noon",
+		"please",
+		"review",
+	}
 	for file, id := 1, 1; id <= messages; file++ {
 		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("messages-%06d.json", file)))
 		if err != nil {
@@ -64,7 +92,10 @@ func writeZulip(t testing.TB, dir string, messages int) {
 				w.WriteByte(',')
 			}
 			row, _ := json.Marshal(obj{"id": id, "sender": 10 + (c+rng.IntN(receivers)*5)%users, "recipient": 1 + c,
-				"subject": fmt.Sprintf("topic %d", rng.IntN(40)), "content": text, "date_sent": float64(1_600_000_000 + id*30),
+				"subject": fmt.Sprintf(
+					"topic %d",
+					rng.IntN(40),
+				), "content": text, "date_sent": float64(1_600_000_000 + id*30),
 				"sending_client": 1, "rendered_content": "<p>" + text + "</p>"})
 			w.Write(row)
 			for i := range receivers {

@@ -47,8 +47,10 @@ func TestHostileArchives(t *testing.T) {
 				{"id": 9, "delivery_email": "a b <c>"}}})
 		}},
 		{"groups in a circle", "contains itself", func(w *tar.Writer) {
-			putRealm(w, obj{"zerver_namedusergroup": []obj{{"usergroup_ptr": 20, "name": "a"}, {"usergroup_ptr": 21, "name": "b"}},
-				"zerver_groupgroupmembership": []obj{{"supergroup": 20, "subgroup": 21}, {"supergroup": 21, "subgroup": 20}}})
+			putRealm(w, obj{"zerver_namedusergroup": []obj{
+				{"usergroup_ptr": 20, "name": "a"}, {"usergroup_ptr": 21, "name": "b"}},
+				"zerver_groupgroupmembership": []obj{
+					{"supergroup": 20, "subgroup": 21}, {"supergroup": 21, "subgroup": 20}}})
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -72,8 +72,8 @@ type Progress struct {
 type Target struct {
 	Disk  snapshot.Disk
 	Files *files.Store
-	// Reserve returns the number for an organization with a subdomain, or an error if the subdomain is in use. wanted is
-	// the number that an interrupted import has used; 0: none.
+	// Reserve returns the number for an organization with a subdomain, or an error if the subdomain is in use. wanted
+	// is the number that an interrupted import has used; 0: none.
 	Reserve func(subdomain string, wanted realm.ID) (realm.ID, error)
 	// Serve makes an imported organization visible to users. nil: nothing is served.
 	Serve func(subdomain string, id realm.ID) error
@@ -124,12 +124,12 @@ func Run(ctx context.Context, o Options, to Target) (reports []*Report, err erro
 	}()
 	a, err := OpenArchive(o.File, work)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, discardUnstarted(work))
 	}
 	defer a.Close()
 	sources, err := open(a, o.formatOptions(a.Main, work))
 	if err != nil {
-		return nil, fmt.Errorf("import %s: %w", o.File, err)
+		return nil, errors.Join(fmt.Errorf("import %s: %w", o.File, err), discardUnstarted(work))
 	}
 	for _, s := range sources {
 		name := o.Realm
@@ -146,6 +146,14 @@ func Run(ctx context.Context, o Options, to Target) (reports []*Report, err erro
 		reports = append(reports, r)
 	}
 	return reports, os.RemoveAll(work)
+}
+
+// discardUnstarted removes the folder of an archive that was refused, unless an interrupted import uses it.
+func discardUnstarted(work string) error {
+	if started, _ := filepath.Glob(filepath.Join(work, "org-*", stateFile)); len(started) > 0 {
+		return nil
+	}
+	return os.RemoveAll(work)
 }
 
 // workName returns the name of the folder of an import: the same for the same command.

@@ -160,7 +160,10 @@ func (d *decoder) message() (m imports.Message) {
 	m.Reactions = decodeList(d, func(r *imports.Reaction) {
 		*r = imports.Reaction{User: d.str(), Name: d.str(), Code: d.str(), Type: d.str()}
 	})
-	m.Submessages = decodeList(d, func(s *imports.Submessage) { s.Sender, s.Type, s.Content = d.str(), d.str(), d.str() })
+	m.Submessages = decodeList(
+		d,
+		func(s *imports.Submessage) { s.Sender, s.Type, s.Content = d.str(), d.str(), d.str() },
+	)
 	m.Files = decodeList(d, func(f *imports.File) {
 		for _, s := range []*string{&f.Path, &f.Address, &f.Name, &f.Type, &f.Owner} {
 			*s = d.str()

@@ -441,9 +441,11 @@ func (x *importer) addFile(j *job, f *imports.File) (string, error) {
 	if created == 0 {
 		created = j.in.At
 	}
-	u := x.build.AddUpload(realm.Upload{Name: f.Name, Owner: owner, Size: saved.Size, Type: saved.Type, Hash: saved.Hash,
-		Created: created, Width: saved.Width, Height: saved.Height, Animated: saved.Animated},
-		x.random("file "+strconv.Itoa(x.report.Attachments), 32))
+	u := x.build.AddUpload(
+		realm.Upload{Name: f.Name, Owner: owner, Size: saved.Size, Type: saved.Type, Hash: saved.Hash,
+			Created: created, Width: saved.Width, Height: saved.Height, Animated: saved.Animated},
+		x.random("file "+strconv.Itoa(x.report.Attachments), 32),
+	)
 	x.report.Attachments++
 	countIn(x.report.PerFile, path.Ext(u.Name))
 	return "/user_uploads/" + u.Path, nil

@@ -65,7 +65,8 @@ func ExportZulip(d snapshot.Disk, store *files.Store, id realm.ID, migrations []
 	}
 	defer os.RemoveAll(dir)
 	e := &zulipExport{disk: d, files: store, realm: x.Realm, dir: dir, tables: map[string][]object{},
-		next: map[string]int64{}, usedBy: map[string][]realm.MessageID{}, usedLater: map[string][]int64{}, users: map[realm.UserID]*realm.User{},
+		next: map[string]int64{}, usedBy: map[string][]realm.MessageID{},
+		usedLater: map[string][]int64{}, users: map[realm.UserID]*realm.User{},
 		client: map[string]int64{}}
 	if len(migrations) == 0 {
 		migrations = []byte(`{"migrations_by_app":{},"zulip_version":"10.2"}`)
@@ -120,7 +121,8 @@ func (e *zulipExport) addRows() error {
 			object{"id": b.id, "email": b.email, "recipient_id": userRecipient(b.id)})
 		e.add("zerver_recipient", object{"id": userRecipient(b.id), "type": 1, "type_id": b.id})
 	}
-	for _, name := range []string{"zerver_userprofile_mirrordummy", "zerver_useractivity", "zerver_useractivityinterval",
+	for _, name := range []string{"zerver_userprofile_mirrordummy", "zerver_useractivity",
+		"zerver_useractivityinterval",
 		"zerver_userpresence", "zerver_realmauditlog"} {
 		e.tables[name] = []object{}
 	}
@@ -170,7 +172,8 @@ func (e *zulipExport) addPersonal(key, row any) {
 	user, _ := key.(realm.UserID)
 	switch v := row.(type) {
 	case *realm.CustomEmoji:
-		e.add("zerver_realmemoji", object{"id": v.ID, "author": v.Author, "realm": 1, "name": v.Name, "file_name": v.File(),
+		e.add("zerver_realmemoji", object{"id": v.ID, "author": v.Author, "realm": 1, "name": v.Name,
+			"file_name":   v.File(),
 			"is_animated": v.Animated, "deactivated": v.Deactivated})
 	case *realm.Linkifier:
 		e.add("zerver_realmfilter", object{"id": v.ID, "realm": 1, "pattern": v.Pattern, "url_template": v.Template,
@@ -187,11 +190,13 @@ func (e *zulipExport) addPersonal(key, row any) {
 	case *realm.TopicPolicies:
 		for _, p := range v.List {
 			e.add("zerver_usertopic", object{"user_profile": user, "stream": p.Channel, "topic_name": p.Topic,
-				"recipient": channelRecipient(p.Channel), "last_updated": float64(p.Since), "visibility_policy": p.Policy})
+				"recipient": channelRecipient(p.Channel), "last_updated": float64(p.Since),
+				"visibility_policy": p.Policy})
 		}
 	case *realm.MutedUsers:
 		for _, m := range v.List {
-			e.add("zerver_muteduser", object{"user_profile": user, "muted_user": m.User, "date_muted": float64(m.Since)})
+			e.add("zerver_muteduser", object{"user_profile": user, "muted_user": m.User,
+				"date_muted": float64(m.Since)})
 		}
 	case *realm.AlertWords:
 		for _, w := range v.List {
@@ -270,7 +275,8 @@ func (e *zulipExport) members(group int64, users []realm.UserID, subgroups []rea
 // newGroupSettings are permission settings that feature level 372 does not have.
 var newGroupSettings = []string{"can_set_topics_policy_group", "can_set_delete_message_policy_group",
 	"can_delete_any_message_group.channel", "can_delete_own_message_group.channel",
-	"can_move_messages_out_of_channel_group", "can_move_messages_within_channel_group", "can_resolve_topics_group.channel"}
+	"can_move_messages_out_of_channel_group", "can_move_messages_within_channel_group",
+	"can_resolve_topics_group.channel"}
 
 // groupSettings adds the columns of permission settings to a row.
 func (e *zulipExport) groupSettings(row object, rules []realm.GroupSettingRule, values realm.GroupValues, place string,
@@ -449,7 +455,8 @@ func (e *zulipExport) recipient(sender realm.UserID, people []realm.UserID, id r
 
 func (e *zulipExport) addScheduled(s *realm.ScheduledMessage) {
 	row := object{"id": s.ID, "sender": s.User, "subject": s.Topic, "content": s.Body.Text,
-		"rendered_content": s.Body.HTML, "sending_client": e.clientID(s.Client), "stream": optionalID(s.Channel), "realm": 1,
+		"rendered_content": s.Body.HTML, "sending_client": e.clientID(s.Client), "stream": optionalID(s.Channel),
+		"realm":               1,
 		"scheduled_timestamp": float64(s.At), "read_by_sender": s.ReadBySender, "delivered": false,
 		"delivered_message": nil, "has_attachment": s.Content.Attachment, "failed": s.Failed, "failure_message": nil,
 		"delivery_type": 1}
@@ -659,7 +666,8 @@ func (e *zulipExport) writeUploads() error {
 			owner = o.Email
 		}
 		records = append(records, object{"realm_id": 1, "user_profile_id": u.Owner, "user_profile_email": owner,
-			"s3_path": u.Path, "path": u.Path, "size": size, "last_modified": float64(u.Created), "content_type": u.Type})
+			"s3_path": u.Path, "path": u.Path, "size": size, "last_modified": float64(u.Created),
+			"content_type": u.Type})
 		attachments = append(attachments, object{"id": u.ID, "file_name": u.Name, "path_id": u.Path, "owner": u.Owner,
 			"realm": 1, "create_time": float64(u.Created), "size": size, "content_type": u.Type, "is_realm_public": nil,
 			"is_web_public": nil, "messages": append([]realm.MessageID{}, messages...),

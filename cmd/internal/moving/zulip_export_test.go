@@ -46,7 +46,13 @@ func TestZulipOutAndIn(t *testing.T) {
 					for n < min(len(row), len(again[key])) && row[n] == again[key][n] {
 						n++
 					}
-					t.Errorf("trip %d: row %s was\n…%s, is\n…%s", i+1, key, row[max(0, n-60):], again[key][max(0, n-60):])
+					t.Errorf(
+						"trip %d: row %s was\n…%s, is\n…%s",
+						i+1,
+						key,
+						row[max(0, n-60):],
+						again[key][max(0, n-60):],
+					)
 				}
 			}
 		}

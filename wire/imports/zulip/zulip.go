@@ -353,12 +353,18 @@ func (r *reader) putOrganization() error {
 		o.Settings["topics_policy"] = "disable_empty_topic"
 	}
 	for _, d := range r.rows["zerver_realmdomain"] {
-		o.Domains = append(o.Domains, imports.Domain{ID: number(d["id"]), Name: text(d["domain"]), Subdomains: boolean(d["allow_subdomains"])})
+		o.Domains = append(
+			o.Domains,
+			imports.Domain{ID: number(d["id"]), Name: text(d["domain"]), Subdomains: boolean(d["allow_subdomains"])},
+		)
 	}
 	linkifiers := r.rows["zerver_realmfilter"]
 	slices.SortStableFunc(linkifiers, func(a, b row) int { return int(number(a["order"]) - number(b["order"])) })
 	for _, l := range linkifiers {
-		o.Linkifiers = append(o.Linkifiers, imports.Linkifier{ID: number(l["id"]), Pattern: text(l["pattern"]), Template: text(l["url_template"])})
+		o.Linkifiers = append(
+			o.Linkifiers,
+			imports.Linkifier{ID: number(l["id"]), Pattern: text(l["pattern"]), Template: text(l["url_template"])},
+		)
 	}
 	for _, p := range r.rows["zerver_realmplayground"] {
 		o.Playgrounds = append(o.Playgrounds, imports.Playground{ID: number(p["id"]), Name: text(p["name"]),
@@ -368,10 +374,13 @@ func (r *reader) putOrganization() error {
 	slices.SortStableFunc(fields, func(a, b row) int { return int(number(a["order"]) - number(b["order"])) })
 	for _, f := range fields {
 		editable, known := f["editable_by_user"]
-		o.ProfileFields = append(o.ProfileFields, imports.ProfileField{ID: number(f["id"]), Key: key(number(f["id"])), Name: text(f["name"]),
-			Hint: text(f["hint"]), Type: int(number(f["field_type"])), Data: text(f["field_data"]),
-			Summary: boolean(f["display_in_profile_summary"]), Required: boolean(f["required"]),
-			Editable: !known || boolean(editable), Matching: boolean(f["use_for_user_matching"])})
+		o.ProfileFields = append(
+			o.ProfileFields,
+			imports.ProfileField{ID: number(f["id"]), Key: key(number(f["id"])), Name: text(f["name"]),
+				Hint: text(f["hint"]), Type: int(number(f["field_type"])), Data: text(f["field_data"]),
+				Summary: boolean(f["display_in_profile_summary"]), Required: boolean(f["required"]),
+				Editable: !known || boolean(editable), Matching: boolean(f["use_for_user_matching"])},
+		)
 	}
 	r.pictures(o)
 	return r.sink.Put(o)
@@ -386,7 +395,8 @@ func (r *reader) pictures(o *imports.Organization) {
 		for _, p := range []struct {
 			name, source string
 			to           **imports.File
-		}{{"icon", "icon_source", &o.Icon}, {"logo", "logo_source", &o.Logo}, {"night_logo", "night_logo_source", &o.NightLogo}} {
+		}{{"icon", "icon_source", &o.Icon}, {"logo", "logo_source", &o.Logo},
+			{"night_logo", "night_logo_source", &o.NightLogo}} {
 			if base == p.name && text(r.realm[p.source]) == "U" && (original || *p.to == nil) {
 				*p.to = file
 			}
@@ -450,9 +460,17 @@ func (r *reader) putEmoji() error {
 		}
 	}
 	for _, e := range r.rows["zerver_realmemoji"] {
-		err := r.sink.Put(&imports.Emoji{ID: number(e["id"]), Key: key(number(e["id"])), Name: text(e["name"]), Author: key(number(e["author"])),
-			Deactivated: boolean(e["deactivated"]), Animated: boolean(e["is_animated"]),
-			Image: imports.File{Path: images[text(e["file_name"])]}})
+		err := r.sink.Put(
+			&imports.Emoji{
+				ID:          number(e["id"]),
+				Key:         key(number(e["id"])),
+				Name:        text(e["name"]),
+				Author:      key(number(e["author"])),
+				Deactivated: boolean(e["deactivated"]),
+				Animated:    boolean(e["is_animated"]),
+				Image:       imports.File{Path: images[text(e["file_name"])]},
+			},
+		)
 		if err != nil {
 			return err
 		}
@@ -514,8 +532,10 @@ func (r *reader) putUsers() error {
 		known[u.ID] = true
 		v := &imports.User{Key: key(u.ID), ID: u.ID, Email: texts(u.DeliveryEmail, u.Email), Name: u.FullName,
 			Role: u.Role, Active: u.IsActive && !u.IsMirrorDummy, Stub: u.IsImportedStub,
-			Deleted:  u.IsDeleted || u.IsMirrorDummy && strings.HasPrefix(u.FullName, "Deleted user "),
-			BotOwner: key(u.BotOwner), Joined: int64(u.DateJoined), Timezone: u.Timezone, Settings: r.settings(u.settings),
+			Deleted: u.IsDeleted || u.IsMirrorDummy && strings.HasPrefix(u.FullName, "Deleted user "),
+			BotOwner: key(
+				u.BotOwner,
+			), Joined: int64(u.DateJoined), Timezone: u.Timezone, Settings: r.settings(u.settings),
 			Gravatar: u.AvatarSource == "G", AvatarVersion: u.AvatarVersion, Profile: profile[u.ID],
 			Services: services[u.ID], SendTo: key(u.DefaultSendingStream), Register: key(u.DefaultEventsRegisterStream),
 			AllPublic: u.DefaultAllPublicStreams}
@@ -543,7 +563,9 @@ func (r *reader) putGroups() error {
 			id = g.ID
 		}
 		v := &imports.Group{Key: "group " + key(id), ID: id, Name: g.Name, Description: g.Description,
-			Created: int64(g.DateCreated), Creator: key(g.Creator), Deactivated: g.Deactivated, Members: r.groupMembers[id],
+			Created: int64(
+				g.DateCreated,
+			), Creator: key(g.Creator), Deactivated: g.Deactivated, Members: r.groupMembers[id],
 			Settings: r.groupSettings(g.settings, nil)}
 		for _, s := range r.subgroups[id] {
 			v.Subgroups = append(v.Subgroups, r.groupKey(s))
@@ -587,7 +609,8 @@ func (r *reader) putSubscriptions() error {
 			r.members[s.Recipient] = append(r.members[s.Recipient], key(s.User))
 		case to.Type == toChannel:
 			err := r.sink.Put(&imports.Subscription{User: key(s.User), Channel: key(to.TypeID), Active: s.Active,
-				Color: s.Color, Muted: s.IsMuted, Pinned: s.Pinned, Desktop: s.Desktop, Audible: s.Audible, Push: s.Push,
+				Color: s.Color, Muted: s.IsMuted, Pinned: s.Pinned, Desktop: s.Desktop, Audible: s.Audible,
+				Push:  s.Push,
 				Email: s.Email, Wildcard: s.Wildcard})
 			if err != nil {
 				return err
@@ -601,12 +624,20 @@ func (r *reader) putSubscriptions() error {
 func (r *reader) putPersonal() error {
 	var list []imports.Record
 	for _, v := range r.rows["zerver_usertopic"] {
-		list = append(list, &imports.TopicPolicy{User: key(number(v["user_profile"])), Channel: key(number(v["stream"])),
-			Topic: text(v["topic_name"]), Policy: int(number(v["visibility_policy"])), Since: number(v["last_updated"])})
+		list = append(
+			list,
+			&imports.TopicPolicy{User: key(number(v["user_profile"])), Channel: key(number(v["stream"])),
+				Topic: text(
+					v["topic_name"],
+				), Policy: int(number(v["visibility_policy"])), Since: number(v["last_updated"])},
+		)
 	}
 	for _, v := range r.rows["zerver_muteduser"] {
-		list = append(list, &imports.MutedUser{User: key(number(v["user_profile"])), Muted: key(number(v["muted_user"])),
-			Since: number(v["date_muted"])})
+		list = append(
+			list,
+			&imports.MutedUser{User: key(number(v["user_profile"])), Muted: key(number(v["muted_user"])),
+				Since: number(v["date_muted"])},
+		)
 	}
 	for _, v := range r.rows["zerver_alertword"] {
 		list = append(list, &imports.AlertWord{User: key(number(v["user_profile"])), Word: text(v["word"])})
