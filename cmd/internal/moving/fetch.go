@@ -48,7 +48,8 @@ func fetcher(transport http.RoundTripper) func(address, token string) (io.ReadCl
 			return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 		}
 		if err != nil {
-			return nil, errors.New("a file could not be fetched from " + fileHost + ": run the command again to continue")
+			return nil,
+				errors.New("a file could not be fetched from " + fileHost + ": run the command again to continue")
 		}
 		// Without a valid token, Slack answers with the page of the login instead of an error.
 		page := strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") &&

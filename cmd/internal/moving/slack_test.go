@@ -77,11 +77,13 @@ func TestSlackSamples(t *testing.T) {
 				what      string
 				got, want int
 			}{
-				{"channels", r.Channels, want.Channels + want.Private}, {"subscriptions", r.Subscriptions, want.Memberships},
+				{"channels", r.Channels, want.Channels + want.Private}, {"subscriptions", r.Subscriptions,
+					want.Memberships},
 				{"messages", r.Messages, want.Messages}, {"senders", len(r.PerAuthor), want.Senders},
 				{"all messages", r.Messages + droppedAs(r, "messages", ""), want.Raw},
 				{"reactions", r.Reactions + droppedAs(r, "reactions", "unknown emoji"), want.Reactions},
-				{"threads", len(r.PerThread), want.Threads}, {"messages of threads", total(r.PerThread), want.ThreadShares},
+				{"threads", len(r.PerThread), want.Threads}, {"messages of threads", total(r.PerThread),
+					want.ThreadShares},
 				{"files without content", droppedAs(r, "attachments", "not in the archive"), want.Files},
 				{"messages without sender", droppedAs(r, "messages", "without a sender"), want.Senderless},
 				{"deleted files", droppedAs(r, "attachments", "deleted"), want.Tombstones},

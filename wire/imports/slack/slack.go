@@ -37,7 +37,8 @@ func Open(archive fs.FS, o imports.Options) ([]imports.Source, error) {
 		return nil, err
 	}
 	if o.Packed > 0 && s.size > maxUnpacked && s.size/maxExpansion > o.Packed {
-		return nil, fmt.Errorf("the archive unpacks to %d bytes, more than %d times its size: refused", s.size, maxExpansion)
+		return nil, fmt.Errorf("the archive unpacks to %d bytes, more than %d times its size: refused", s.size,
+			maxExpansion)
 	}
 	for _, name := range []string{"channels.json", "users.json"} {
 		if _, err := fs.Stat(archive, name); err != nil {
@@ -136,7 +137,8 @@ func (s *source) Read(sink imports.Sink) (err error) {
 	r := &reader{source: s, sink: sink, known: map[string]string{}, names: map[string]string{}, long: map[string]bool{},
 		threads: s.o.Sorter()}
 	defer func() { err = errors.Join(err, r.threads.Close()) }()
-	for _, step := range []func() error{r.readUsers, r.readConversations, r.findStrangers, r.putOrganization, r.putUsers,
+	for _, step := range []func() error{r.readUsers, r.readConversations, r.findStrangers, r.putOrganization,
+		r.putUsers,
 		r.putChannels, r.putMessages, r.putThreads} {
 		if err := step(); err != nil {
 			return err
@@ -315,7 +317,8 @@ func (r *reader) putUsers() error {
 		r.users = append(r.users, r.user(&r.rows[i], bots))
 	}
 	for _, id := range r.strangers {
-		r.users = append(r.users, imports.User{Key: id, Name: firstOf(r.names[id], id), Role: imports.Member, Stub: true})
+		r.users = append(r.users, imports.User{Key: id, Name: firstOf(r.names[id], id), Role: imports.Member,
+			Stub: true})
 	}
 	r.text = converter{mentions: imports.NewMentions(r.users), user: func(id string) string { return r.known[id] },
 		channels: map[string]string{}}
@@ -529,9 +532,11 @@ func (r *reader) files(m *messageRow, out *imports.Message) {
 			u.RawQuery, u.Fragment = "", "" // the query has a secret
 			address := imports.EscapeAddress(u.String())
 			line = imports.Link(firstOf(f.Title, f.Name, f.ID), address)
-			out.Files = append(out.Files, imports.File{Path: f.ID + "\n" + oneLine(f.Name) + "\n" + f.URL, Address: address,
-				Name: firstOf(f.Name, f.Title, f.ID), Type: f.Mimetype, Owner: r.known[f.User], Created: int64(f.Created),
-				Size: int64(f.Size)})
+			out.Files = append(out.Files, imports.File{Path: f.ID + "\n" + oneLine(f.Name) + "\n" + f.URL,
+				Address: address,
+				Name:    firstOf(f.Name, f.Title, f.ID), Type: f.Mimetype, Owner: r.known[f.User],
+				Created: int64(f.Created),
+				Size:    int64(f.Size)})
 		} else {
 			line = imports.Link(firstOf(f.Title, f.Name, f.URL), f.URL)
 		}
