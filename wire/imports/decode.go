@@ -80,3 +80,28 @@ func eachElement[T any](d *json.Decoder, limited *LimitedReader, fn func(*T) err
 	_, err = d.Token()
 	return err
 }
+
+// EachValue reads a file of JSON values, one after the other. It passes each decoded value to fn, which must not keep it.
+func EachValue[T any](archive fs.FS, file string, seen func(n int), fn func(*T) error) error {
+	f, err := archive.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	limited := NewLimitedReader(f, seen)
+	d := json.NewDecoder(bufio.NewReaderSize(limited, 64<<10))
+	for {
+		limited.NextRow()
+		var v T
+		err := d.Decode(&v)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = fn(&v)
+		}
+		if err != nil {
+			return fmt.Errorf("%s, byte %d: %w", file, d.InputOffset(), err)
+		}
+	}
+}

@@ -21,14 +21,16 @@ import (
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/wire/imports"
+	"parley/wire/imports/mattermost"
 	"parley/wire/imports/slack"
 	"parley/wire/imports/zulip"
 )
 
 // formats are the formats that can be imported, by their names on the command line.
 var formats = map[string]func(fs.FS, imports.Options) ([]imports.Source, error){
-	"slack": slack.Open,
-	"zulip": zulip.Open,
+	"mattermost": mattermost.Open,
+	"slack":      slack.Open,
+	"zulip":      zulip.Open,
 }
 
 // Formats returns the names of the formats.
