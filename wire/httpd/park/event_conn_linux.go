@@ -85,7 +85,7 @@ func (c *eventConn) noteEvents(ev uint32) (fast bool, lost *Parked) {
 		c.wakeWorker()
 	case c.parked != nil:
 		if c.secure != nil && c.readable && !c.peerClosed {
-			c.secure.look()
+			c.secure.look(c.l.buf)
 		}
 		if c.peerClosed && !c.parked.brief {
 			p := c.parked
@@ -286,15 +286,20 @@ func (c *eventConn) serve() bool {
 	unread := r.unread()
 	c.mu.Lock()
 	if p := c.parked; p != nil {
+		if r.next(); r.buffered() == 0 {
+			r.release()
+			c.req = nil
+		}
+		if c.secure != nil && c.readable && !c.peerClosed && c.failure == nil {
+			b := takeBufferFor(firstReadAhead) // the event came while the request was served; the loop did not look
+			c.secure.look(b.b[:cap(b.b)])
+			b.release()
+		}
 		if c.peerClosed || c.failure != nil || s.dropsParked(p) {
 			c.closeLocked()
 			c.mu.Unlock()
 			s.notifyGone([]*Parked{p})
 			return false
-		}
-		if r.next(); r.buffered() == 0 {
-			r.release()
-			c.req = nil
 		}
 		c.rest()
 		return false

@@ -249,17 +249,17 @@ func (t *secureConn) release() {
 }
 
 // look reads ahead while a request is parked, because only the records tell whether the client has ended the
-// connection. It reads once; the rest waits in the socket. mu is held.
-func (t *secureConn) look() {
+// connection. It reads once, into buf; the rest waits in the socket. mu is held.
+func (t *secureConn) look(buf []byte) {
 	c := t.c
 	if c.req != nil || t.ended {
 		return
 	}
 	c.readable = false
-	if n, _ := t.read(c.l.buf); n > 0 {
+	if n, _ := t.read(buf); n > 0 {
 		c.req = takeRequest(c)
-		c.req.copyIn(c.l.buf[:n])
-		c.readable = n == len(c.l.buf)
+		c.req.copyIn(buf[:n])
+		c.readable = n == len(buf)
 	}
 	c.peerClosed = c.peerClosed || t.ended
 }

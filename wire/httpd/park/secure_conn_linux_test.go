@@ -114,6 +114,29 @@ func TestCloseNotifyEndsParkedPoll(t *testing.T) {
 	}
 }
 
+// The end arrives while the request is still being served: the client counts as gone once the request is parked.
+func TestCloseNotifyDuringRequest(t *testing.T) {
+	for _, kind := range []string{"tls", "tls-goroutine"} {
+		t.Run(kind, func(t *testing.T) {
+			began, ended := make(chan bool), make(chan bool)
+			o := serve(t, kind, Config{}, func(o *pollOwner, ctx *fasthttp.RequestCtx) {
+				began <- true
+				<-ended
+				runtime.Gosched() // lets the loop see the event first, most times
+				o.handle(ctx)
+			})
+			for range 20 {
+				c := o.dialRaw(&tls.Config{})
+				c.tls.Write([]byte(pollText))
+				<-began
+				c.tls.CloseWrite()
+				ended <- true
+				receive(t, o.goneCalls, "gone")
+			}
+		})
+	}
+}
+
 // Request and end in one packet: the client counts as gone too.
 func TestCloseNotifyBehindPoll(t *testing.T) {
 	for _, kind := range []string{"tls", "tls-fast"} {
