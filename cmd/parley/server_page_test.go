@@ -75,7 +75,7 @@ func TestServerPageNumbers(t *testing.T) {
 	if text := get("/admin/server.json"); !strings.Contains(text, `"values":[{"key":"v0","text":"0"`) {
 		t.Errorf("before the message: %s", text)
 	}
-	demoAccount(t, at, "ann@example.org").must("POST", "messages",
+	demoAccount(t, at, "ann@example.org").must(t, "POST", "messages",
 		url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"}, "content": {"x"}})
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		text := get("/admin/server.json")
