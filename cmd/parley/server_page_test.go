@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -88,5 +89,31 @@ func TestServerPageNumbers(t *testing.T) {
 	}
 	if page := get("/admin/server"); !strings.Contains(page, "connections") {
 		t.Errorf("the page has no bounds:\n%s", page)
+	}
+}
+
+// With several organizations only owners of the root organization see the page: any visitor may own another one.
+func TestServerPageOfOtherOrganizations(t *testing.T) {
+	data := t.TempDir()
+	for _, realm := range []string{"", "one"} {
+		for _, args := range [][]string{{"realm", "create", "--name", "Org"},
+			{"user", "create", "--email", "ann@example.org", "--name", "Ann", "--role", "owner", "--password",
+				browserPassword}} {
+			if out, code := runParley(append(args, "--realm", realm, "--data", data)...); code != 0 {
+				t.Fatal(fmt.Sprint(args, out))
+			}
+		}
+	}
+	at := startProgram(t, parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--url",
+		"http://chat.example")).serving()
+	for host, want := range map[string]int{"chat.example": 200, "one.chat.example": 403} {
+		b := newBrowser(t, at)
+		b.host = host
+		b.logIn("ann@example.org", browserPassword)
+		for _, path := range []string{"/admin/server", "/admin/server.json"} {
+			if a := b.send("GET", path, nil); a.status != want {
+				t.Errorf("%s at %s: %d, want %d", path, host, a.status, want)
+			}
+		}
 	}
 }
