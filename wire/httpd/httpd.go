@@ -18,6 +18,7 @@ import (
 	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/httpd/park"
+	"parley/wire/web"
 	"parley/wire/webapp"
 )
 
@@ -38,6 +39,8 @@ type Options struct {
 	DiskState func() string
 	// DamagedTexts returns how many message texts could not be read; nil: not known.
 	DamagedTexts func() int64
+	// ServerStatus returns the state for the page about the server; nil: there is no such page.
+	ServerStatus func() web.ServerStatus
 	// Extra adds routes outside the protocol: files, metrics, pages.
 	Extra func(r *router.Router)
 }
@@ -115,12 +118,12 @@ func New(o Options) *Server {
 		s.logins = newLimiter(n, loginWindow)
 		s.accountLogins = newLimiter(loginNetworks*n, loginWindow)
 	}
-	for _, web := range []bool{false, true} {
+	for _, forSessions := range []bool{false, true} {
 		prefix := apiPrefix
-		if web {
+		if forSessions {
 			prefix = webPrefix
 		}
-		for _, r := range routes(o.Tools.Dev, web) {
+		for _, r := range routes(o.Tools.Dev, forSessions) {
 			s.router.ANY(prefix+r.shape, func(ctx *fasthttp.RequestCtx) {
 				s.serveRoute(ctx, r)
 				if r.resumable {

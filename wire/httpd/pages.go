@@ -30,7 +30,7 @@ type pageRoute struct {
 
 // pageRoutes is every page. Each file of pages adds its own list here.
 func pageRoutes() []pageRoute {
-	return slices.Concat(loginPages, linkPages, accountPages, organizationPages)
+	return slices.Concat(loginPages, linkPages, accountPages, organizationPages, serverPages)
 }
 
 // pageRequest is a request for a page while its handler runs.
@@ -73,6 +73,7 @@ func (s *Server) addPageRoutes() {
 	}
 	s.addPageFile(web.StylePath, "text/css; charset=utf-8", newConstantAnswer(web.Style()))
 	s.addPageFile(web.IconPath, "image/svg+xml", newConstantAnswer(web.Icon()))
+	s.addPageFile(web.ServerScriptPath, "text/javascript; charset=utf-8", newConstantAnswer(web.ServerScript()))
 	for _, f := range web.ClientFiles() {
 		answer := constantAnswer{plain: f.Content}
 		if !f.Compressed {

@@ -6,8 +6,8 @@
 //
 // The contract:
 //
-//   - A page works without scripts and loads nothing but the stylesheet and the icon, so that a strict content security
-//     policy holds.
+//   - A page works without scripts and loads nothing but the stylesheet, the icon and at most one script, so that a
+//     strict content security policy holds.
 //   - Every text of a template is translated: {{t "Log in"}}. A text without a translation is shown in English.
 //   - To add a page, add a template that defines "content", a View for it in views.go, and its texts to locale. The
 //     tests render every template in every language.

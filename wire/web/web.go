@@ -17,7 +17,7 @@ import (
 	"golang.org/x/text/message/catalog"
 )
 
-//go:embed templates locale style.css icon.svg client.html dist
+//go:embed templates locale style.css server.js icon.svg client.html dist
 var content embed.FS
 
 // Language is a language of pages.
@@ -36,6 +36,8 @@ type View struct {
 	Title    string // in English, or a name, which is not translated
 	Error    string // shown above the content; "" for none
 	Client   bool   // the page starts the client in the browser; it shows the content only without scripts
+	Script   string // path of the script that the page loads; "" for none
+	Wide     bool   // the page has tables
 	Data     any
 }
 

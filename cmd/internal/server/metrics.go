@@ -42,6 +42,7 @@ func (s *Server) openMetrics() (*metricsServer, error) {
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	s.addStatusPages(mux)
 	m := &metricsServer{l, &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}}
 	go m.http.Serve(l)
 	return m, nil
@@ -77,6 +78,19 @@ type metricReading struct {
 	http   park.Stats
 	realm  actors.RealmMetrics
 	store  snapshot.Metrics
+}
+
+// readMetrics reads the counters of every part of the server.
+func (s *Server) readMetrics() *metricReading {
+	return &metricReading{
+		server: s,
+		orgs:   &s.orgs.Metrics,
+		park:   s.http.Bounds(),
+		limits: s.realmLimits(),
+		http:   s.http.Stats(),
+		realm:  s.orgs.RealmMetrics(),
+		store:  s.store.Metrics(),
+	}
 }
 
 // metric is a number without labels that the server counts anyway.
@@ -504,15 +518,7 @@ func (c *metricsCollector) Describe(out chan<- *prometheus.Desc) {
 // Collect reads and sends every metric.
 func (c *metricsCollector) Collect(out chan<- prometheus.Metric) {
 	s := c.server
-	r := &metricReading{
-		server: s,
-		orgs:   &s.orgs.Metrics,
-		park:   s.http.Bounds(),
-		limits: s.realmLimits(),
-		http:   s.http.Stats(),
-		realm:  s.orgs.RealmMetrics(),
-		store:  s.store.Metrics(),
-	}
+	r := s.readMetrics()
 	send := func(m *labeledMetric, v float64, labels ...string) {
 		kind := prometheus.GaugeValue
 		if m.kind == "counter" {

@@ -85,6 +85,7 @@ type Server struct {
 	listeners  []net.Listener
 	handover   *handover
 	space      *diskSpace
+	status     *statusReader // for the page about the server
 	store      *snapshot.Store
 	secret     []byte
 	sites      *siteTable
@@ -449,6 +450,7 @@ func (s *Server) openEndpoints() (err error) {
 	p := s.parkConfig()
 	p.OnDrain, p.AnswersLatePolls, p.TLS = s.orgs.Drain, true, s.tlsConfig
 	p.Unlimited = s.limits.Unlimited
+	s.status = newStatusReader(s)
 	s.http = httpd.New(httpd.Options{
 		Server: s.orgs,
 		Tools:  s.tools,
@@ -461,6 +463,7 @@ func (s *Server) openEndpoints() (err error) {
 
 		DiskState:    s.space.state,
 		DamagedTexts: s.orgs.DamagedTexts,
+		ServerStatus: s.status.read,
 	})
 	s.handover.connect(s)
 	o := &operator{
