@@ -22,6 +22,34 @@ export const sections: Section[] = [
     icon: "gear",
     load: () => import("./preferences.tsx").then((m) => m.Preferences),
   },
+  {
+    area: "settings",
+    name: "integrations",
+    title: () => t("Integrations"),
+    icon: "link",
+    load: () => import("./integrations.tsx").then((m) => m.Integrations),
+  },
+  {
+    area: "organization",
+    name: "organization-permissions",
+    title: () => t("Permissions"),
+    icon: "shield",
+    load: () => import("./permissions.tsx").then((m) => m.Permissions),
+  },
+  {
+    area: "organization",
+    name: "users",
+    title: () => t("Users"),
+    icon: "people",
+    load: () => import("./users.tsx").then((m) => m.Users),
+  },
+  {
+    area: "organization",
+    name: "invites",
+    title: () => t("Invitations"),
+    icon: "plus",
+    load: () => import("./invitations.tsx").then((m) => m.Invitations),
+  },
 ];
 
 export function addSection(...list: Section[]): void {
