@@ -98,3 +98,69 @@ scene('an administrator invites by email and by link, and revokes', async (s) =>
   await eventually('one invitation is left', async () =>
     (await parley.call('ada@example.org', 'GET', 'invites')).invites.length === 1);
 });
+
+scene('a user changes name, alert words and muted users, and adds a bot', async (s) => {
+  const parley = await s.serve();
+  const ann = await opened(s, parley, 'ann@example.org', 'settings/profile');
+  const { page } = ann;
+  await page.getByLabel('Full name').fill('Ann Leeds');
+  await page.getByRole('button', { name: 'Save name' }).click();
+  await eventually('the name is stored', async () => (await userOf(parley, 'ann@example.org')).full_name === 'Ann Leeds');
+  await page.getByRole('link', { name: 'Account' }).click();
+  ann.expect(/status of 40\d/);
+  await page.getByLabel('Old password').fill('wrong');
+  await page.getByLabel('New password').fill('another good pass 42');
+  await page.getByRole('button', { name: 'Change password' }).click();
+  await page.getByRole('alert').getByText('Wrong password!').waitFor();
+  await page.getByRole('link', { name: 'Alert words' }).click();
+  await page.getByLabel(/^Word/).fill('lunch');
+  await page.getByRole('button', { name: 'Add', exact: true }).click();
+  await page.getByRole('button', { name: 'Remove: lunch' }).click();
+  await page.getByText('No alert words').waitFor();
+  await page.getByRole('link', { name: 'Muted users' }).click();
+  await page.getByRole('combobox', { name: 'User' }).selectOption({ label: 'Bo Park' });
+  await page.getByRole('button', { name: 'Mute', exact: true }).click();
+  await page.getByRole('button', { name: 'Unmute: Bo Park' }).waitFor();
+  await page.getByRole('link', { name: 'Bots', exact: true }).click();
+  await page.getByLabel('Name', { exact: true }).fill('Helper');
+  await page.getByLabel(/^Address/).fill('helper');
+  await page.getByRole('button', { name: 'Add bot' }).click();
+  await page.getByRole('button', { name: 'Deactivate: Helper' }).waitFor();
+  await page.getByRole('link', { name: 'Notifications' }).click();
+  await page.getByLabel('Sounds of channels').click();
+  await page.getByText('Saved', { exact: true }).waitFor();
+});
+
+scene('an owner changes profile, linkifiers, playgrounds, profile fields and retention', async (s) => {
+  const parley = await s.serve();
+  const { page } = await opened(s, parley, 'olive@example.org', 'organization/organization-profile');
+  const add = () => page.getByRole('button', { name: 'Add', exact: true }).click();
+  await page.getByLabel('Name of the organization').fill('New name');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await eventually('the name is stored', async () =>
+    (await parley.call('ann@example.org', 'GET', 'server_settings')).realm_name === 'New name');
+  await page.getByRole('link', { name: 'Linkifiers' }).click();
+  await page.getByLabel(/^Pattern/).fill('#(?P<id>[0-9]+)');
+  await page.getByLabel(/^Address template/).fill('https://example.org/{id}');
+  await add();
+  await page.getByRole('button', { name: /^Remove: / }).waitFor();
+  await page.getByRole('link', { name: 'Code playgrounds' }).click();
+  await page.getByLabel('Name', { exact: true }).fill('Play');
+  await page.getByLabel('Language').fill('Go');
+  await page.getByLabel(/^Address template/).fill('https://example.org/{code}');
+  await add();
+  await page.getByRole('button', { name: 'Remove: Play' }).waitFor();
+  await page.getByRole('link', { name: 'Profile fields' }).click();
+  await page.getByLabel('Name', { exact: true }).fill('Team');
+  await add();
+  await page.getByRole('button', { name: 'Remove: Team' }).waitFor();
+  await page.getByRole('link', { name: 'Data retention' }).click();
+  await page.getByLabel(/Keep messages/).selectOption({ label: '90 days' });
+  await page.getByText('Saved', { exact: true }).waitFor();
+  await page.getByRole('link', { name: 'Channels' }).last().click();
+  await page.getByRole('button', { name: 'Archive: general' }).waitFor();
+  await page.getByRole('link', { name: 'Exports' }).click();
+  await page.getByText('No exports').waitFor();
+  await page.getByRole('link', { name: 'Custom emoji' }).click();
+  await page.getByText('No custom emoji').waitFor();
+});
