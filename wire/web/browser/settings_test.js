@@ -13,6 +13,12 @@ async function opened(s, parley, email, section) {
   return p;
 }
 
+// goTo opens another section and waits for it: a field of the same name in the section before must not be filled.
+async function goTo(page, name) {
+  await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name, exact: true }).click();
+  await page.locator('.settings-title').getByText(name, { exact: true }).waitFor();
+}
+
 const users = async (parley) => (await parley.call('olive@example.org', 'GET', 'users')).members;
 const userOf = async (parley, email) => (await users(parley)).find((u) => u.delivery_email === email);
 
@@ -106,27 +112,27 @@ scene('a user changes name, alert words and muted users, and adds a bot', async 
   await page.getByLabel('Full name').fill('Ann Leeds');
   await page.getByRole('button', { name: 'Save name' }).click();
   await eventually('the name is stored', async () => (await userOf(parley, 'ann@example.org')).full_name === 'Ann Leeds');
-  await page.getByRole('link', { name: 'Account' }).click();
+  await goTo(page, 'Account');
   ann.expect(/status of 40\d/);
   await page.getByLabel('Old password').fill('wrong');
   await page.getByLabel('New password').fill('another good pass 42');
   await page.getByRole('button', { name: 'Change password' }).click();
   await page.getByRole('alert').getByText('Wrong password!').waitFor();
-  await page.getByRole('link', { name: 'Alert words' }).click();
+  await goTo(page, 'Alert words');
   await page.getByLabel(/^Word/).fill('lunch');
   await page.getByRole('button', { name: 'Add', exact: true }).click();
   await page.getByRole('button', { name: 'Remove: lunch' }).click();
   await page.getByText('No alert words').waitFor();
-  await page.getByRole('link', { name: 'Muted users' }).click();
+  await goTo(page, 'Muted users');
   await page.getByRole('combobox', { name: 'User' }).selectOption({ label: 'Bo Park' });
   await page.getByRole('button', { name: 'Mute', exact: true }).click();
   await page.getByRole('button', { name: 'Unmute: Bo Park' }).waitFor();
-  await page.getByRole('link', { name: 'Bots', exact: true }).click();
+  await goTo(page, 'Bots');
   await page.getByLabel('Name', { exact: true }).fill('Helper');
   await page.getByLabel(/^Address/).fill('helper');
   await page.getByRole('button', { name: 'Add bot' }).click();
   await page.getByRole('button', { name: 'Deactivate: Helper' }).waitFor();
-  await page.getByRole('link', { name: 'Notifications' }).click();
+  await goTo(page, 'Notifications');
   await page.getByLabel('Sounds of channels').click();
   await page.getByText('Saved', { exact: true }).waitFor();
 });
@@ -139,28 +145,28 @@ scene('an owner changes profile, linkifiers, playgrounds, profile fields and ret
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await eventually('the name is stored', async () =>
     (await parley.call('ann@example.org', 'GET', 'server_settings')).realm_name === 'New name');
-  await page.getByRole('link', { name: 'Linkifiers' }).click();
+  await goTo(page, 'Linkifiers');
   await page.getByLabel(/^Pattern/).fill('#(?P<id>[0-9]+)');
   await page.getByLabel(/^Address template/).fill('https://example.org/{id}');
   await add();
   await page.getByRole('button', { name: /^Remove: / }).waitFor();
-  await page.getByRole('link', { name: 'Code playgrounds' }).click();
+  await goTo(page, 'Code playgrounds');
   await page.getByLabel('Name', { exact: true }).fill('Play');
   await page.getByLabel('Language').fill('Go');
   await page.getByLabel(/^Address template/).fill('https://example.org/{code}');
   await add();
   await page.getByRole('button', { name: 'Remove: Play' }).waitFor();
-  await page.getByRole('link', { name: 'Profile fields' }).click();
+  await goTo(page, 'Profile fields');
   await page.getByLabel('Name', { exact: true }).fill('Team');
   await add();
   await page.getByRole('button', { name: 'Remove: Team' }).waitFor();
-  await page.getByRole('link', { name: 'Data retention' }).click();
+  await goTo(page, 'Data retention');
   await page.getByLabel(/Keep messages/).selectOption({ label: '90 days' });
   await page.getByText('Saved', { exact: true }).waitFor();
-  await page.getByRole('link', { name: 'Channels' }).last().click();
+  await goTo(page, 'Channels');
   await page.getByRole('button', { name: 'Archive: general' }).waitFor();
-  await page.getByRole('link', { name: 'Exports' }).click();
+  await goTo(page, 'Exports');
   await page.getByText('No exports').waitFor();
-  await page.getByRole('link', { name: 'Custom emoji' }).click();
+  await goTo(page, 'Custom emoji');
   await page.getByText('No custom emoji').waitFor();
 });
