@@ -1,0 +1,207 @@
+// Calls of the settings: the user's account, bots, and the administration of the organization.
+import { request } from "./client.ts";
+import type { GroupSetting } from "./types.ts";
+
+type Values = Record<string, unknown>;
+
+export interface Bot {
+  user_id: number;
+  api_key: string;
+  full_name: string;
+  username: string;
+  avatar_url: string;
+  services: Values[];
+}
+
+export interface NewBot {
+  full_name: string;
+  short_name: string;
+  bot_type: number;
+  service_name?: string;
+  config_data?: Record<string, string>;
+  payload_url?: string;
+}
+
+export const BotType = { generic: 1, incoming: 2, outgoing: 3 } as const;
+
+export function getBots(): Promise<{ bots: Bot[] }> {
+  return request("/bots");
+}
+
+export function createBot(b: NewBot): Promise<{ user_id: number; api_key: string; email: string }> {
+  const { payload_url, ...rest } = b;
+  // The protocol wants this text as JSON, with quotes.
+  const url = payload_url === undefined ? undefined : JSON.stringify(payload_url);
+  return request("/bots", { method: "POST", params: { ...rest, payload_url: url } });
+}
+
+export function changeBot(id: number, params: Values): Promise<unknown> {
+  return request(`/bots/${id}`, { method: "PATCH", params });
+}
+
+export function deactivateBot(id: number): Promise<unknown> {
+  return request(`/bots/${id}`, { method: "DELETE" });
+}
+
+export function renewBotKey(id: number): Promise<{ api_key: string }> {
+  return request(`/bots/${id}/api_key/regenerate`, { method: "POST" });
+}
+
+export function fetchKey(password: string): Promise<{ api_key: string }> {
+  return request("/fetch_api_key", { method: "POST", params: { password } });
+}
+
+export function uploadAvatar(file: File): Promise<unknown> {
+  return request("/users/me/avatar", { method: "POST", form: withFile(file) });
+}
+
+export function removeAvatar(): Promise<unknown> {
+  return request("/users/me/avatar", { method: "DELETE" });
+}
+
+export function changeProfile(data: { id: number; value: string | number[] }[]): Promise<unknown> {
+  return request("/users/me/profile_data", { method: "PATCH", params: { data } });
+}
+
+export function clearProfile(ids: number[]): Promise<unknown> {
+  return request("/users/me/profile_data", { method: "DELETE", params: { data: ids } });
+}
+
+export function changeAlertWords(op: "add" | "remove", words: string[]): Promise<unknown> {
+  return request("/users/me/alert_words", { method: op === "add" ? "POST" : "DELETE", params: { alert_words: words } });
+}
+
+export function muteUser(op: "add" | "remove", id: number): Promise<unknown> {
+  return request(`/users/me/muted_users/${id}`, { method: op === "add" ? "POST" : "DELETE" });
+}
+
+export function changeRealm(params: Values): Promise<unknown> {
+  return request("/realm", { method: "PATCH", params });
+}
+
+export function changePermission(name: string, value: GroupSetting): Promise<unknown> {
+  return changeRealm({ [name]: { new: value } });
+}
+
+export function uploadIcon(file: File): Promise<unknown> {
+  return request("/realm/icon", { method: "POST", form: withFile(file) });
+}
+
+export function changeUser(id: number, params: Values): Promise<unknown> {
+  return request(`/users/${id}`, { method: "PATCH", params });
+}
+
+export function deactivateUser(id: number): Promise<unknown> {
+  return request(`/users/${id}`, { method: "DELETE" });
+}
+
+export function reactivateUser(id: number): Promise<unknown> {
+  return request(`/users/${id}/reactivate`, { method: "POST" });
+}
+
+export interface Invite {
+  id: number;
+  invited_by_user_id: number;
+  invited: number;
+  expiry_date: number | null;
+  invited_as: number;
+  is_multiuse: boolean;
+  email?: string;
+  link_url?: string;
+}
+
+export function getInvites(): Promise<{ invites: Invite[] }> {
+  return request("/invites");
+}
+
+export function invite(emails: string, role: number, channels: number[], minutes: number | null): Promise<unknown> {
+  const params = { invitee_emails: emails, invite_as: role, stream_ids: channels, invite_expires_in_minutes: minutes };
+  return request("/invites", { method: "POST", params });
+}
+
+export function makeInviteLink(role: number, channels: number[], minutes: number | null): Promise<{ invite_link: string }> {
+  const params = { invite_as: role, stream_ids: channels, invite_expires_in_minutes: minutes };
+  return request("/invites/multiuse", { method: "POST", params });
+}
+
+export function revokeInvite(i: Invite): Promise<unknown> {
+  return request(`/invites/${i.is_multiuse ? "multiuse/" : ""}${i.id}`, { method: "DELETE" });
+}
+
+export function resendInvite(id: number): Promise<unknown> {
+  return request(`/invites/${id}/resend`, { method: "POST" });
+}
+
+export function changeChannel(id: number, params: Values): Promise<unknown> {
+  return request(`/streams/${id}`, { method: "PATCH", params });
+}
+
+export function archiveChannel(id: number): Promise<unknown> {
+  return request(`/streams/${id}`, { method: "DELETE" });
+}
+
+export function setDefaultChannel(id: number, on: boolean): Promise<unknown> {
+  return request("/default_streams", { method: on ? "POST" : "DELETE", params: { stream_id: id } });
+}
+
+export function addEmoji(name: string, file: File): Promise<unknown> {
+  return request(`/realm/emoji/${encodeURIComponent(name)}`, { method: "POST", form: withFile(file) });
+}
+
+export function removeEmoji(name: string): Promise<unknown> {
+  return request(`/realm/emoji/${encodeURIComponent(name)}`, { method: "DELETE" });
+}
+
+export function addLinkifier(pattern: string, template: string): Promise<unknown> {
+  return request("/realm/filters", { method: "POST", params: { pattern, url_template: template } });
+}
+
+export function removeLinkifier(id: number): Promise<unknown> {
+  return request(`/realm/filters/${id}`, { method: "DELETE" });
+}
+
+export function addPlayground(name: string, language: string, template: string): Promise<unknown> {
+  const params = { name, pygments_language: language, url_template: template };
+  return request("/realm/playgrounds", { method: "POST", params });
+}
+
+export function removePlayground(id: number): Promise<unknown> {
+  return request(`/realm/playgrounds/${id}`, { method: "DELETE" });
+}
+
+export function addProfileField(params: Values): Promise<unknown> {
+  return request("/realm/profile_fields", { method: "POST", params });
+}
+
+export function removeProfileField(id: number): Promise<unknown> {
+  return request(`/realm/profile_fields/${id}`, { method: "DELETE" });
+}
+
+export interface Export {
+  id: number;
+  acting_user_id: number;
+  export_time: number;
+  export_url: string | null;
+  deleted_timestamp: number | null;
+  failed_timestamp: number | null;
+  pending: boolean;
+  export_type: number;
+}
+
+export function getExports(): Promise<{ exports: Export[] }> {
+  return request("/export/realm");
+}
+
+export function startExport(kind: string): Promise<unknown> {
+  return request("/export/realm", { method: "POST", params: { export_type: kind } });
+}
+
+export function deleteExport(id: number): Promise<unknown> {
+  return request(`/export/realm/${id}`, { method: "DELETE" });
+}
+
+function withFile(file: File): FormData {
+  const form = new FormData();
+  form.append("file", file);
+  return form;
+}

@@ -1,0 +1,35 @@
+// What the user is told about, and how.
+import { t } from "../i18n/text.ts";
+import { read } from "../store/store.ts";
+import { UserChoice, UserSwitch } from "./fields.tsx";
+
+export function Notifications() {
+  const sounds = (read("settings").available_notification_sounds ?? []) as string[];
+  return (
+    <>
+      <h4>{t("Direct messages and mentions")}</h4>
+      <UserSwitch name="enable_desktop_notifications" label={t("Notifications on the desktop")} />
+      <UserSwitch name="enable_sounds" label={t("Sounds")} />
+      <UserSwitch name="enable_offline_push_notifications" label={t("Notifications on phones")} />
+      <UserSwitch name="enable_offline_email_notifications" label={t("Emails")} />
+      <UserSwitch name="wildcard_mentions_notify" label={t("Also when everyone is mentioned")} />
+      <h4>{t("Messages in channels")}</h4>
+      <UserSwitch name="enable_stream_desktop_notifications" label={t("Notifications of channels on the desktop")} />
+      <UserSwitch name="enable_stream_audible_notifications" label={t("Sounds of channels")} />
+      <UserSwitch name="enable_stream_push_notifications" label={t("Notifications of channels on phones")} />
+      <UserSwitch name="enable_stream_email_notifications" label={t("Emails of channels")} />
+      <h4>{t("Followed topics")}</h4>
+      <UserSwitch name="enable_followed_topic_desktop_notifications" label={t("Notifications of followed topics on the desktop")} />
+      <UserSwitch name="enable_followed_topic_audible_notifications" label={t("Sounds of followed topics")} />
+      <UserSwitch name="enable_followed_topic_push_notifications" label={t("Notifications of followed topics on phones")} />
+      <UserSwitch name="enable_followed_topic_email_notifications" label={t("Emails of followed topics")} />
+      <h4>{t("More")}</h4>
+      <UserChoice name="notification_sound" label={t("Sound")} options={["none", ...sounds].map((s) => ({ value: s, label: s }))} />
+      <UserSwitch name="pm_content_in_desktop_notifications" label={t("Show the text of direct messages")} />
+      <UserSwitch name="enable_login_emails" label={t("Emails about new logins")} />
+      <UserSwitch name="enable_digest_emails" label={t("Digest emails")} />
+      <UserSwitch name="send_read_receipts" label={t("Let others see which messages you have read")} />
+      <UserSwitch name="presence_enabled" label={t("Let others see when you are active")} />
+    </>
+  );
+}

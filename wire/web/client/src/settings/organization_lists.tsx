@@ -1,0 +1,243 @@
+// Lists of the organization: channels, emoji, linkifiers, playgrounds, profile fields, exports.
+import { useEffect, useState } from "preact/hooks";
+import * as api from "../api/administration.ts";
+import { t } from "../i18n/text.ts";
+import { attempt } from "../store/actions.ts";
+import { may, userName } from "../store/queries.ts";
+import { read } from "../store/store.ts";
+import { formatDate } from "./dates.ts";
+import { Allowed, RowTable, SettingsForm } from "./forms.tsx";
+
+const adminsOnly = (): string => t("Only administrators can change this.");
+
+export function Channels() {
+  const defaults = read("defaultChannels");
+  const rows = [...read("channels").values()].filter((c) => !c.is_archived).sort((a, b) => a.name.localeCompare(b.name));
+  const isDefault = (id: number): boolean => defaults.includes(id);
+  return (
+    <Allowed when={read("me").is_admin} reason={adminsOnly()}>
+      <RowTable
+        label={t("Channels")}
+        rows={rows}
+        name={(c) => c.name}
+        empty={t("No channels")}
+        columns={[
+          { title: t("Channel"), cell: (c) => c.name },
+          { title: t("Description"), cell: (c) => c.description },
+          { title: t("Default"), cell: (c) => (isDefault(c.stream_id) ? t("Yes") : t("No")) },
+        ]}
+        actions={[
+          {
+            label: t("Make default"),
+            icon: "plus",
+            shown: (c) => !isDefault(c.stream_id) && !c.invite_only,
+            run: (c) => api.setDefaultChannel(c.stream_id, true),
+          },
+          {
+            label: t("No longer default"),
+            icon: "close",
+            shown: (c) => isDefault(c.stream_id),
+            run: (c) => api.setDefaultChannel(c.stream_id, false),
+          },
+          { label: t("Archive"), icon: "archive", ask: t("Nobody can write there afterwards."), run: (c) => api.archiveChannel(c.stream_id) },
+        ]}
+      />
+    </Allowed>
+  );
+}
+
+export function CustomEmoji() {
+  const me = read("me");
+  const rows = [...read("emoji").values()].filter((e) => !e.deactivated);
+  return (
+    <>
+      <Allowed when={may("can_add_custom_emoji_group")} reason={t("You cannot add emoji.")}>
+        <SettingsForm
+          title={t("Add an emoji")}
+          button={t("Add")}
+          fields={[
+            { name: "name", label: t("Name"), required: true },
+            { name: "file", label: t("Picture"), kind: "file", accept: "image/*", required: true },
+          ]}
+          run={(v) => api.addEmoji(v.text("name"), v.file("file"))}
+        />
+      </Allowed>
+      <RowTable
+        label={t("Custom emoji")}
+        rows={rows}
+        name={(e) => e.name}
+        empty={t("No custom emoji")}
+        columns={[
+          { title: t("Picture"), cell: (e) => <img src={e.source_url} alt={e.name} /> },
+          { title: t("Name"), cell: (e) => e.name },
+          { title: t("Author"), cell: (e) => (e.author_id ? userName(e.author_id) : "") },
+        ]}
+        actions={[
+          {
+            label: t("Remove"),
+            icon: "trash",
+            shown: (e) => me.is_admin || e.author_id === me.user_id,
+            ask: t("Messages keep it; new ones cannot use it."),
+            run: (e) => api.removeEmoji(e.name),
+          },
+        ]}
+      />
+    </>
+  );
+}
+
+export function Linkifiers() {
+  return (
+    <Allowed when={read("me").is_admin} reason={adminsOnly()}>
+      <SettingsForm
+        title={t("Add a linkifier")}
+        button={t("Add")}
+        fields={[
+          { name: "pattern", label: t("Pattern"), required: true, help: "#(?P<id>[0-9]+)" },
+          { name: "template", label: t("Address template"), required: true, help: "https://example.com/ticket/{id}" },
+        ]}
+        run={(v) => api.addLinkifier(v.text("pattern"), v.text("template"))}
+      />
+      <RowTable
+        label={t("Linkifiers")}
+        rows={read("linkifiers")}
+        name={(l) => l.pattern}
+        empty={t("No linkifiers")}
+        columns={[
+          { title: t("Pattern"), cell: (l) => <code>{l.pattern}</code> },
+          { title: t("Address template"), cell: (l) => l.url_template },
+        ]}
+        actions={[{ label: t("Remove"), icon: "trash", run: (l) => api.removeLinkifier(l.id) }]}
+      />
+    </Allowed>
+  );
+}
+
+export function Playgrounds() {
+  return (
+    <Allowed when={read("me").is_admin} reason={adminsOnly()}>
+      <SettingsForm
+        title={t("Add a playground")}
+        button={t("Add")}
+        fields={[
+          { name: "name", label: t("Name"), required: true },
+          { name: "language", label: t("Language"), required: true },
+          { name: "template", label: t("Address template"), required: true, help: "https://play.example.com/?code={code}" },
+        ]}
+        run={(v) => api.addPlayground(v.text("name"), v.text("language"), v.text("template"))}
+      />
+      <RowTable
+        label={t("Playgrounds")}
+        rows={read("playgrounds")}
+        name={(p) => p.name}
+        empty={t("No playgrounds")}
+        columns={[
+          { title: t("Name"), cell: (p) => p.name },
+          { title: t("Language"), cell: (p) => p.pygments_language },
+          { title: t("Address template"), cell: (p) => p.url_template },
+        ]}
+        actions={[{ label: t("Remove"), icon: "trash", run: (p) => api.removePlayground(p.id) }]}
+      />
+    </Allowed>
+  );
+}
+
+const choices = 3; // the type of fields with a list of options
+
+export function ProfileFields() {
+  const types = Object.values(read("realm").custom_profile_field_types ?? {}) as { id: number; name: string }[];
+  // Fields with options or with an external account need more than a name; the server says what is missing.
+  return (
+    <Allowed when={read("me").is_admin} reason={adminsOnly()}>
+      <SettingsForm
+        title={t("Add a profile field")}
+        button={t("Add")}
+        fields={[
+          { name: "name", label: t("Name"), required: true },
+          { name: "hint", label: t("Hint") },
+          { name: "type", label: t("Type"), kind: "choice", options: types.map((f) => ({ value: String(f.id), label: f.name })) },
+          { name: "options", label: t("Options"), help: t("For lists: separated by commas.") },
+          { name: "summary", label: t("Show on the user card"), kind: "check" },
+        ]}
+        run={(v) => {
+          const names = v.text("options").split(",").map((x) => x.trim()).filter(Boolean);
+          const options = Object.fromEntries(names.map((text, i) => [String(i), { text, order: String(i + 1) }]));
+          return api.addProfileField({
+            name: v.text("name"),
+            hint: v.text("hint"),
+            field_type: v.number("type"),
+            field_data: v.number("type") === choices ? options : undefined,
+            display_in_profile_summary: v.has("summary"),
+          });
+        }}
+      />
+      <RowTable
+        label={t("Profile fields")}
+        rows={read("profileFields")}
+        name={(f) => f.name}
+        empty={t("No profile fields")}
+        columns={[
+          { title: t("Name"), cell: (f) => f.name },
+          { title: t("Type"), cell: (f) => types.find((x) => x.id === f.type)?.name ?? "" },
+          { title: t("Hint"), cell: (f) => f.hint },
+        ]}
+        actions={[{ label: t("Remove"), icon: "trash", ask: t("The values of all users are deleted."), run: (f) => api.removeProfileField(f.id) }]}
+      />
+    </Allowed>
+  );
+}
+
+export function Exports() {
+  const [list, setList] = useState<api.Export[]>([]);
+  const admin = read("me").is_admin;
+  const events = read("exports");
+  useEffect(() => {
+    if (admin) void attempt(api.getExports()).then((a) => a && setList(a.exports));
+  }, [admin, events]);
+  const state = (e: api.Export): string => {
+    if (e.deleted_timestamp) return t("Deleted");
+    if (e.failed_timestamp) return t("Failed");
+    return e.pending ? t("In progress") : t("Ready");
+  };
+  return (
+    <Allowed when={admin} reason={adminsOnly()}>
+      <SettingsForm
+        title={t("Export the organization")}
+        button={t("Start export")}
+        done={t("The export has started.")}
+        fields={[
+          {
+            name: "kind",
+            label: t("Content"),
+            kind: "choice",
+            options: [
+              { value: "public", label: t("Public data") },
+              { value: "full_with_consent", label: t("Also private data of users with consent") },
+            ],
+          },
+        ]}
+        run={(v) => api.startExport(v.text("kind"))}
+      />
+      <RowTable
+        label={t("Exports")}
+        rows={list}
+        name={(e) => formatDate(e.export_time)}
+        empty={t("No exports")}
+        columns={[
+          { title: t("Time"), cell: (e) => formatDate(e.export_time) },
+          { title: t("Requested by"), cell: (e) => userName(e.acting_user_id) },
+          { title: t("State"), cell: (e) => (e.export_url ? <a href={e.export_url}>{t("Download")}</a> : state(e)) },
+        ]}
+        actions={[
+          {
+            label: t("Delete"),
+            icon: "trash",
+            shown: (e) => !!e.export_url,
+            ask: t("The file can no longer be downloaded."),
+            run: (e) => api.deleteExport(e.id),
+          },
+        ]}
+      />
+    </Allowed>
+  );
+}
