@@ -28,8 +28,8 @@ var knownSeeds = map[uint64]string{
 
 // TestSeeds runs the seeds from SEED on, N of them. The runs use the real server with its realm, journal, session and
 // presence actors, on a runtime with one thread. The seed decides which actor runs next, when the disk finishes, when
-// the process crashes, when the journal refuses a batch, what users do, every random value, and the clocks. The same seed is the same run, to the byte.
-// In each run:
+// the process crashes, when the journal refuses a batch, what users do, every random value, and the clocks. The same
+// seed is the same run, to the byte. In each run:
 //
 //   - nothing is answered or delivered that is not on disk, and nothing on disk is lost;
 //   - an acknowledged message exists once, any other at most once, a deleted one never again;

@@ -365,8 +365,8 @@ func (l *load) count(s *sentMessage, c *swarm.Call, a *swarm.Answer) {
 }
 
 // runApart gives the thread of a loop a higher priority, if the process may do that. Clients of another organization
-// have machines of their own: they must not wait for the processors on which the overload is produced. Call reset in the
-// same goroutine, because other loops use the thread later.
+// have machines of their own: they must not wait for the processors on which the overload is produced. Call reset in
+// the same goroutine, because other loops use the thread later.
 func runApart() (reset func()) {
 	unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -15)
 	return func() { unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), 0) }

@@ -20,9 +20,9 @@ import (
 	"parley/actors/realm"
 )
 
-// A backup is a tar file with the version of the program's data first, Pebble's files at one moment, the durability manifest from just before that moment, and
-// at the end a manifest. The manifest has the length and SHA-256 of each file and of itself, so an incomplete backup is
-// rejected.
+// A backup is a tar file with the version of the program's data first, Pebble's files at one moment, the durability
+// manifest from just before that moment, and at the end a manifest. The manifest has the length and SHA-256 of each
+// file and of itself, so an incomplete backup is rejected.
 const (
 	backupManifest = "manifest"
 	backupVersion  = "data-version" // missing in backups by the first programs

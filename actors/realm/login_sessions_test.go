@@ -223,7 +223,8 @@ func TestAppLoginEmail(t *testing.T) {
 	var sent []realm.LoginEmail
 	logIn := func(password string) error {
 		_, err := Try(s, System, realm.LogInApp{LogIn: realm.LogIn{User: ann, Password: password},
-			Agent: "ZulipMobile/30.0 (Android 16)", Address: "192.0.2.1", Compose: func(l realm.LoginEmail) realm.Email {
+			Agent: "ZulipMobile/30.0 (Android 16)", Address: "192.0.2.1",
+			Compose: func(l realm.LoginEmail) realm.Email {
 				sent = append(sent, l)
 				return realm.Email{To: l.User.Email}
 			}})

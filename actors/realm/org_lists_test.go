@@ -59,8 +59,9 @@ func TestDomainRestrictions(t *testing.T) {
 	refused("x@mailinator.com", "Disposable email addresses are not allowed in this organization")
 }
 
-// The rules about addresses are the same wherever an account gets one: at a sign-up, before the link is sent and when it
-// is used, at an invitation by email, at one by a reusable link, and at a change of address, before the link and after.
+// The rules about addresses are the same wherever an account gets one: at a sign-up, before the link is sent and when
+// it is used, at an invitation by email, at one by a reusable link, and at a change of address, before the link and
+// after.
 func TestAddressRulesEverywhere(t *testing.T) {
 	for _, c := range []struct {
 		name, email          string

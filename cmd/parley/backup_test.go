@@ -181,8 +181,8 @@ func TestRestoreUpToAFact(t *testing.T) {
 	}
 }
 
-// A backup that a newer program wrote is refused with the reason, and the directory stays as it is. So is a backup for a
-// directory that a newer program has served. A backup without a version, by one of the first programs, is accepted.
+// A backup that a newer program wrote is refused with the reason, and the directory stays as it is. So is a backup for
+// a directory that a newer program has served. A backup without a version, by one of the first programs, is accepted.
 func TestBackupOfNewerProgramIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "backup.tar")

@@ -11,9 +11,9 @@ import (
 
 // Limits of heap growth. The live heap is small beside the memory that polls and sends allocate and drop: with Go's
 // default of 100 percent, a seventh of the processor time went into garbage collection. baseGCPercent is the growth in
-// percent between two collections. If more than targetCollections happen in adaptChecks checks, the heap may grow further,
-// up to maxGCPercent, because senders help with each collection and wait. The growth is at most maxExtraHeap bytes, or
-// minGCPercent if that is more: an overloaded server must not take memory that it does not need.
+// percent between two collections. If more than targetCollections happen in adaptChecks checks, the heap may grow
+// further, up to maxGCPercent, because senders help with each collection and wait. The growth is at most maxExtraHeap
+// bytes, or minGCPercent if that is more: an overloaded server must not take memory that it does not need.
 //
 // Answers on their way to clients are live, but the heap does not grow because of them: they use up the growth, as
 // garbage does. At least minExtraHeap is left, or half of the rest of the live heap if that is more: a collection takes

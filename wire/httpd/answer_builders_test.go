@@ -9,7 +9,8 @@ import (
 	"parley/actors/admission"
 )
 
-// Large answers are built one after the other, and callers take turns: many of one caller delay another caller's by one.
+// Large answers are built one after the other, and callers take turns: many of one caller delay another caller's by
+// one.
 func TestLargeAnswersTakeTurns(t *testing.T) {
 	b := &answerBuilders{began: time.Now(), free: 1, room: admission.NewRoom[string, chan bool](100, 3)}
 	if !b.enter("ann") {

@@ -431,7 +431,8 @@ func TestBrowserPollsAreRemembered(t *testing.T) {
 		"Sec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n" +
 		"Accept-Language: en-US,en;q=0.9\r\n" +
 		"X-Agent: Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) " +
-		"Chrome/156.0.0.0 Safari/537.36\r\nX-Forwarded-For: 2001:db8:1234:5678:9abc:def0:1234:5678\r\nX-Forwarded-Proto: https\r\n" +
+		"Chrome/156.0.0.0 Safari/537.36\r\nX-Forwarded-For: 2001:db8:1234:5678:9abc:def0:1234:5678\r\n" +
+		"X-Forwarded-Proto: https\r\n" +
 		"X-Forwarded-Host: a-long-subdomain.chat.example.org\r\n"
 	conn := &testConn{t: t, address: address}
 	const polls = 20

@@ -29,6 +29,9 @@ type Sink interface {
 type Options struct {
 	Team string // Mattermost: only this team
 	Main string // name of the file that the operator gave, if it is not an archive but a file beside its data
+	// Packed is the size of the archive in bytes; 0: it is a folder.
+	Packed int64
+	Host   string // of the organization, for the addresses of bots
 	// Threads says that Slack threads become topics of their own. Without it, they stay in the channel's one topic.
 	Threads bool
 	// Token gets files and user lists from the exporting server; "": nothing is fetched.

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// pageSources are the functions that make texts of pages: pages, and refusals that pages show. Without functions, all of
-// a file.
+// pageSources are the functions that make texts of pages: pages, and refusals that pages show. Without functions, all
+// of a file.
 var pageSources = map[string][]string{
 	"../httpd/pages*.go":                  nil,
 	"../httpd/limits.go":                  {"TooMany"},

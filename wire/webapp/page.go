@@ -33,7 +33,8 @@ func (r *Release) HTML(p *Page) []byte {
 				`">`,
 		},
 		flags: map[string]bool{
-			"has_web_public_streams": p.Spectators, "enable_gravatar": p.Gravatar, "is_firefox_android": p.FirefoxAndroid,
+			"has_web_public_streams": p.Spectators, "enable_gravatar": p.Gravatar,
+			"is_firefox_android": p.FirefoxAndroid,
 		},
 		translate: func(english string) string {
 			if text := own[english]; text != "" {
@@ -55,7 +56,8 @@ func (r *Release) HTML(p *Page) []byte {
 	case darkColors:
 		class = ` class="dark-theme"`
 	}
-	add(`<!DOCTYPE html><html lang="`, html.EscapeString(p.Language), `"`, class, `><head><meta charset="utf-8"><title>`,
+	add(`<!DOCTYPE html><html lang="`, html.EscapeString(p.Language), `"`, class,
+		`><head><meta charset="utf-8"><title>`,
 		html.EscapeString(p.Title), ` - Zulip</title>`,
 		`<link id="favicon" rel="icon" href="`, StaticPath, `images/favicon.svg?v=4">`,
 		`<link rel="alternate icon" href="`, StaticPath, `images/favicon.png?v=4">`)

@@ -186,7 +186,8 @@ func (r *Release) readStats(fingerprint io.Writer) error {
 		return err
 	}
 	if stats.Status != "done" {
-		return fmt.Errorf("%s: the status is %q, not \"done\": the release was not built to the end", name, stats.Status)
+		return fmt.Errorf("%s: the status is %q, not \"done\": the release was not built to the end", name,
+			stats.Status)
 	}
 	for _, file := range stats.Chunks.App {
 		list := &r.scripts
@@ -230,7 +231,8 @@ func (r *Release) readTemplates(fingerprint io.Writer) error {
 		case err != nil:
 			return fmt.Errorf("%s: %w", indexTemplate, err)
 		case name == "meta_viewport" && !found:
-			r.head = append(r.head, block{{text: `<meta name="viewport" content="width=device-width, initial-scale=1.0">`}})
+			r.head = append(r.head,
+				block{{text: `<meta name="viewport" content="width=device-width, initial-scale=1.0">`}})
 		case name != "content":
 			r.head = append(r.head, parsed)
 		case !found:
@@ -279,7 +281,8 @@ func (r *Release) readLanguages(fingerprint io.Writer, unpacked bool) error {
 	r.texts = map[string]map[string]string{}
 	for _, l := range list.Languages {
 		if !codePattern.MatchString(l.Code) || !localePattern.MatchString(l.Locale) {
-			return fmt.Errorf("%s: the language with the code %q and the locale %q is not valid", name, l.Code, l.Locale)
+			return fmt.Errorf("%s: the language with the code %q and the locale %q is not valid", name, l.Code,
+				l.Locale)
 		}
 		if _, twice := r.texts[l.Code]; twice {
 			return fmt.Errorf("%s has the language %s twice", name, l.Code)

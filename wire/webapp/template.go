@@ -121,7 +121,8 @@ func (p *parser) parse() (b block, err error) {
 		case '{':
 			n, err = parseExpression(inner)
 		default:
-			if statement, _, _ := strings.Cut(inner, " "); slices.Contains([]string{"else", "elif", "endif"}, statement) {
+			if statement, _, _ := strings.Cut(inner, " "); slices.Contains([]string{"else", "elif", "endif"},
+				statement) {
 				p.stopped = inner
 				return b, nil
 			}

@@ -60,7 +60,8 @@ func TestPage(t *testing.T) {
 	if m == nil || html.UnescapeString(m[1]) != params {
 		t.Errorf("parameters %q, want %q", m, params)
 	}
-	page = string(r.HTML(&Page{Language: "en", ColorScheme: 1, Spectators: true, Description: `"us"`, Params: []byte("{}")}))
+	page = string(r.HTML(&Page{Language: "en", ColorScheme: 1, Spectators: true, Description: `"us"`,
+		Params: []byte("{}")}))
 	for _, want := range []string{`<html lang="en" class="color-scheme-automatic">`, "<!-- visitors can read -->",
 		`content="&#34;us&#34;"`, `<p>Loading <a href="">again</a>.</p>`, `title="Load more"`,
 		`content="width=device-width"`} {
@@ -178,7 +179,8 @@ func TestFiles(t *testing.T) {
 	}
 	defer r.Close()
 	for _, name := range []string{"", ".", "..", "../secret.txt", "images", "images/", "images/../../secret.txt",
-		"/etc/passwd", "out.txt", "etc/passwd", "webpack-bundles/.hidden.0123456789abcdef0123.json", "images\\favicon.svg",
+		"/etc/passwd", "out.txt", "etc/passwd", "webpack-bundles/.hidden.0123456789abcdef0123.json",
+		"images\\favicon.svg",
 		"none", "images/favicon.svg/x", "images//favicon.svg", "a\x00b"} {
 		if f, err := r.Open(name, true); err == nil {
 			t.Errorf("%q is served", name)

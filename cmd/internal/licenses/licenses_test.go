@@ -14,8 +14,8 @@ func TestNoticesAreCurrent(t *testing.T) {
 	if Notices != want {
 		t.Error("the modules or their licenses have changed: run make licenses")
 	}
-	for _, part := range []string{"The Go standard library", "github.com/cockroachdb/pebble/v2 v", "Apache License", "preact ",
-		"Permission is hereby granted, free of charge"} {
+	for _, part := range []string{"The Go standard library", "github.com/cockroachdb/pebble/v2 v", "Apache License",
+		"preact ", "Permission is hereby granted, free of charge"} {
 		if !strings.Contains(Notices, part) {
 			t.Errorf("the notices lack %q", part)
 		}

@@ -180,7 +180,7 @@ func (x *importer) checkAddresses() error {
 		}
 	}
 	if len(bad) > 0 {
-		return fmt.Errorf("invalid email format, fix these addresses and try again: %s", shorten(bad))
+		return fmt.Errorf("Invalid email format, please fix the following email(s) and try again: %s", shorten(bad))
 	}
 	if len(twice) > 0 {
 		return fmt.Errorf("several users have the same address, fix these and try again: %s", shorten(twice))

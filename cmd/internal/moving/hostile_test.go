@@ -42,10 +42,11 @@ func TestHostileArchives(t *testing.T) {
 			putRealm(w, obj{"zerver_userprofile": []obj{
 				{"id": 9, "delivery_email": "a@b.example"}, {"id": 10, "delivery_email": "A@b.example"}}})
 		}},
-		{"invalid address", "invalid email", func(w *tar.Writer) {
-			putRealm(w, obj{"zerver_userprofile": []obj{
-				{"id": 9, "delivery_email": "a b <c>"}}})
-		}},
+		{"invalid address", "Invalid email format, please fix the following email(s) and try again: a b <c>",
+			func(w *tar.Writer) {
+				putRealm(w, obj{"zerver_userprofile": []obj{
+					{"id": 9, "delivery_email": "a b <c>"}}})
+			}},
 		{"groups in a circle", "contains itself", func(w *tar.Writer) {
 			putRealm(w, obj{"zerver_namedusergroup": []obj{
 				{"usergroup_ptr": 20, "name": "a"}, {"usergroup_ptr": 21, "name": "b"}},

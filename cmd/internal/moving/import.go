@@ -10,21 +10,27 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"parley/actors/realm"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/wire/imports"
+	"parley/wire/imports/mattermost"
+	"parley/wire/imports/slack"
 	"parley/wire/imports/zulip"
 )
 
 // formats are the formats that can be imported, by their names on the command line.
 var formats = map[string]func(fs.FS, imports.Options) ([]imports.Source, error){
-	"zulip": zulip.Open,
+	"mattermost": mattermost.Open,
+	"slack":      slack.Open,
+	"zulip":      zulip.Open,
 }
 
 // Formats returns the names of the formats.
@@ -177,6 +183,13 @@ func joinSubdomain(name, suffix string) string {
 func (o Options) formatOptions(main, work string) imports.Options {
 	f := imports.Options{Team: o.Team, Threads: o.Threads, Token: o.Token, Main: main,
 		Sorter: func() imports.Sorter { return newSorter(work, o.Memory/8) }}
+	f.Host, _, _ = strings.Cut(o.Site(o.Realm).Host, ":")
+	if info, err := os.Stat(o.File); err == nil && info.Mode().IsRegular() {
+		f.Packed = info.Size()
+	}
+	if o.Token != "" {
+		f.Fetch = fetcher(http.DefaultTransport)
+	}
 	if o.Files != "" {
 		f.FilesIn = func(name string) (io.ReadCloser, error) {
 			root, err := os.OpenRoot(o.Files)

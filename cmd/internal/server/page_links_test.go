@@ -107,7 +107,8 @@ func TestLinksExpireAndBelongToOneOrganization(t *testing.T) {
 			t.Errorf("the form of %s: %d\n%s", l.name, status, body)
 		}
 	}
-	for _, email := range []string{"new@example.net", "moved@example.net", "invited@example.net", "another@example.net"} {
+	for _, email := range []string{"new@example.net", "moved@example.net", "invited@example.net",
+		"another@example.net"} {
 		if after := users(); !strings.Contains(after, fmt.Sprintf("%q", email)) {
 			t.Errorf("no account has the address %s", email)
 		}

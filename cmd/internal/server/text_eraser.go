@@ -16,8 +16,8 @@ import (
 // it happens at most that often.
 const eraserInterval = time.Hour
 
-// textEraser removes the bytes of purged messages, and of old texts that edit histories lost, from the disk. A deleted key stays in the store's files until they
-// are compacted, and a backup would contain it.
+// textEraser removes the bytes of purged messages, and of old texts that edit histories lost, from the disk. A deleted
+// key stays in the store's files until they are compacted, and a backup would contain it.
 type textEraser struct {
 	disk      snapshot.Disk
 	orgs      *actors.Server

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// goroutineConn is a connection with a goroutine of its own: for systems and listeners without epoll. While a request is parked, the goroutine reads ahead to notice when the client leaves.
+// goroutineConn is a connection with a goroutine of its own: for systems and listeners without epoll. While a request
+// is parked, the goroutine reads ahead to notice when the client leaves.
 type goroutineConn struct {
 	s        *Server
 	conn     net.Conn

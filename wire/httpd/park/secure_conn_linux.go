@@ -25,7 +25,8 @@ type secureConn struct {
 	records recordCounter
 }
 
-// errNothingYet is returned by reads instead of waiting. It is temporary, so crypto/tls reads again when it is asked to.
+// errNothingYet is returned by reads instead of waiting. It is temporary, so crypto/tls reads again when it is asked
+// to.
 var errNothingYet net.Error = nothingYet{}
 
 type nothingYet struct{}

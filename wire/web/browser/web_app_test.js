@@ -74,6 +74,7 @@ scene('the web app of a release gets its state, loads its files and changes thin
   await ann.visit('/');
   assert.equal(ann.path(), '/login/');
   await ann.logIn('ann@example.org');
+  await ann.visit('/');
   await recorded(ann);
   assert.equal(await ann.page.title(), 'Parley Demo - Zulip');
   const { user, spectator, page } = await ann.page.evaluate(() => ({ user: self.recorded.state.delivery_email,
@@ -110,6 +111,7 @@ scene('markup that gets into the page of the web app runs no script', async (s) 
   await parley.setPassword('ann@example.org');
   const ann = await s.profile(parley);
   await ann.logIn('ann@example.org');
+  await ann.visit('/');
   await recorded(ann);
   ann.expect(/Content Security Policy|policy violated/);
   await ann.page.evaluate(() => {

@@ -64,7 +64,7 @@ async function registerQueue(): Promise<void> {
       // Events may have been missed: each list is fetched again when it is next shown.
       for (const [key, list] of old.lists) now.lists.set(key, { ...list, stale: true, loading: "" });
       replace(now);
-      connection.value = "live";
+      answered();
       break;
     } catch (err) {
       await afterFailure(err, failures);
@@ -73,13 +73,19 @@ async function registerQueue(): Promise<void> {
   for (const fn of onRegister) await fn();
 }
 
-let firstFailure = 0;
+let lostTimer: ReturnType<typeof setTimeout> | undefined;
+
+// answered notes that the server has answered.
+function answered(): void {
+  clearTimeout(lostTimer);
+  lostTimer = undefined;
+  connection.value = "live";
+}
 
 // afterFailure notes a failure and waits before the next attempt.
 async function afterFailure(err: unknown, failures: number): Promise<void> {
-  const now = Date.now();
-  firstFailure ||= now;
-  connection.value = now - firstFailure > lostAfter ? "lost" : connection.value === "starting" ? "starting" : "trying";
+  if (connection.value === "live") connection.value = "trying";
+  lostTimer ??= setTimeout(() => (connection.value = "lost"), lostAfter);
   const told = err instanceof ApiError ? Number(err.data["retry-after"] ?? 0) * 1000 : 0;
   const wait = Math.max(told, Math.min(maxPause, firstPause * 2 ** failures));
   await Promise.race([pause(wait), new Promise<void>((resolve) => (wake = resolve))]);
@@ -92,14 +98,12 @@ async function loop(): Promise<void> {
       await poll(failures > 0);
       if (failures > 0) for (const fn of onCaughtUp) await fn();
       failures = 0;
-      firstFailure = 0;
-      connection.value = "live";
+      answered();
     } catch (err) {
       if (err instanceof ApiError && err.code === "BAD_EVENT_QUEUE_ID") {
         await registerQueue();
         for (const fn of onCaughtUp) await fn();
         failures = 0;
-        firstFailure = 0;
         continue;
       }
       if (!(err instanceof ApiError || err instanceof NetworkError)) throw err;

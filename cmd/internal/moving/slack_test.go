@@ -1,0 +1,243 @@
+package moving
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// expected reads the counts of the samples of a format.
+func expected(t testing.TB, format string, to any) {
+	t.Helper()
+	data, err := os.ReadFile(sample(t, format+"/expected.json"))
+	if err == nil {
+		err = json.Unmarshal(data, to)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// droppedAs returns how many things of a kind were dropped with a reason.
+func droppedAs(r *Report, kind, reason string) (n int) {
+	for _, d := range r.Dropped {
+		if d.Kind == kind && strings.Contains(d.Reason, reason) {
+			n += d.Count
+		}
+	}
+	return n
+}
+
+func total(m map[string]int) (n int) {
+	for _, c := range m {
+		n += c
+	}
+	return n
+}
+
+// The samples of Slack import with the counts of expected.json.
+func TestSlackSamples(t *testing.T) {
+	var all map[string]struct {
+		Channels     int            `json:"public_channels"`
+		Private      int            `json:"private_channels"`
+		Memberships  int            `json:"channel_memberships"`
+		Raw          int            `json:"raw_messages"`
+		Messages     int            `json:"imported_messages"`
+		PerChannel   map[string]int `json:"imported_by_channel"`
+		Senders      int            `json:"distinct_senders"`
+		Reactions    int            `json:"imported_reactions_skin_tones_merged_known_users"`
+		Threads      int            `json:"threads"`
+		ThreadShares int            `json:"thread_messages"`
+		Files        int            `json:"of_these_hosted_at_files_slack_com"`
+		Senderless   int            `json:"without_sender"`
+		Tombstones   int            `json:"tombstone_files"`
+	}
+	expected(t, "slack", &all)
+	for name, want := range all {
+		t.Run(name, func(t *testing.T) {
+			p := openPlace(t, t.TempDir())
+			defer p.store.Close()
+			o := p.options("slack", sample(t, "slack/"+name))
+			o.Threads = true
+			reports, err := Run(context.Background(), o, p.target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := reports[0]
+			for _, c := range []struct {
+				what      string
+				got, want int
+			}{
+				{"channels", r.Channels, want.Channels + want.Private}, {"subscriptions", r.Subscriptions,
+					want.Memberships},
+				{"messages", r.Messages, want.Messages}, {"senders", len(r.PerAuthor), want.Senders},
+				{"all messages", r.Messages + droppedAs(r, "messages", ""), want.Raw},
+				{"reactions", r.Reactions + droppedAs(r, "reactions", "unknown emoji"), want.Reactions},
+				{"threads", len(r.PerThread), want.Threads}, {"messages of threads", total(r.PerThread),
+					want.ThreadShares},
+				{"files without content", droppedAs(r, "attachments", "not in the archive"), want.Files},
+				{"messages without sender", droppedAs(r, "messages", "without a sender"), want.Senderless},
+				{"deleted files", droppedAs(r, "attachments", "deleted"), want.Tombstones},
+			} {
+				if c.got != c.want {
+					t.Errorf("%d %s, want %d", c.got, c.what, c.want)
+				}
+			}
+			direct := 0
+			for channel, n := range want.PerChannel {
+				if strings.HasPrefix(channel, "D0") || strings.HasPrefix(channel, "mpdm-") {
+					direct += n
+				} else if r.PerChannel[channel] != n {
+					t.Errorf("%d messages in %s, want %d", r.PerChannel[channel], channel, n)
+				}
+			}
+			if r.DirectMessages != direct {
+				t.Errorf("%d direct messages, want %d", r.DirectMessages, direct)
+			}
+			if t.Failed() {
+				t.Logf("dropped: %v", r.Dropped)
+			}
+		})
+	}
+}
+
+// slackZip writes an export with more files; those replace the ones that it has.
+func slackZip(t *testing.T, more map[string]string) string {
+	t.Helper()
+	all := map[string]string{"users.json": `[{"id":"U1","name":"ann","profile":{"email":"ann@x.example"}}]`,
+		"channels.json":           `[{"id":"C1","name":"general","members":["U1"]}]`,
+		"general/2020-01-01.json": `[{"user":"U1","text":"hi","ts":"1577836800.000100"}]`}
+	for name, content := range more {
+		all[name] = content
+	}
+	var buf bytes.Buffer
+	z := zip.NewWriter(&buf)
+	for name, content := range all {
+		w, err := z.Create(name)
+		if err == nil {
+			_, err = w.Write([]byte(content))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	z.Close()
+	file := filepath.Join(t.TempDir(), "export.zip")
+	if err := os.WriteFile(file, buf.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// An archive that Slack does not write is refused and leaves nothing.
+func TestHostileSlackArchives(t *testing.T) {
+	for _, c := range []struct {
+		want string
+		more map[string]string
+	}{
+		{"not a Slack export", map[string]string{"general/deep/2020-01-02.json": "[]"}},
+		{"not a Slack export", map[string]string{"general/run.sh": "x"}},
+		{"refused", map[string]string{"general/../../x.json": "[]"}},
+		{"not a list", map[string]string{"users.json": `{"a":1}`}},
+		{"two users have the id", map[string]string{"users.json": `[{"id":"U1"},{"id":"U1"}]`}},
+		{"two conversations have the name", map[string]string{"groups.json": `[{"id":"G1","name":"general"}]`}},
+		{"general/2020-01-02.json", map[string]string{"general/2020-01-02.json": `[{"user":1}]`}},
+		{"general/2020-01-02.json", map[string]string{"general/2020-01-02.json": strings.Repeat("[", 20_000)}},
+		{"Invalid email format, please fix the following email(s) and try again: a b",
+			map[string]string{"users.json": `[{"id":"U1","profile":{"email":"a b"}}]`}},
+	} {
+		p := openPlace(t, t.TempDir())
+		_, err := Run(context.Background(), p.options("slack", slackZip(t, c.more)), p.target)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: error %v, want one with %q", c.more, err, c.want)
+		}
+		if left, _ := filepath.Glob(filepath.Join(p.dir, "imports", "*")); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+		p.store.Close()
+	}
+}
+
+// Missing references of Slack are dropped with their counts, or become placeholders.
+func TestSlackReferences(t *testing.T) {
+	p := openPlace(t, t.TempDir())
+	defer p.store.Close()
+	o := p.options("slack", slackZip(t, map[string]string{
+		"general/2020-01-02.json": `[{"user":"U9","text":"x","ts":"1577923200.000100"},{"user":"U1","ts":"1577923201.1"},
+			{"user":"U1","text":"late","ts":"99999999999999.1"},{"user":"U1","text":"again","ts":"1577836800.000100"},
+			{"user":"U1","text":"f","ts":"1577923202.1","files":[{"id":"F1","name":"a.txt","title":"A",
+				"url_private":"https://files.slack.com/x/a.txt?t=xoxe-1"}]}]`,
+		"lost/2020-01-01.json": `[]`}))
+	o.Files = t.TempDir()
+	if err := os.WriteFile(filepath.Join(o.Files, "F1"), []byte("content"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reports, err := Run(context.Background(), o, p.target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := reports[0]
+	if r.Messages != 3 || r.Users != 2 || r.Attachments != 1 {
+		t.Errorf("%d messages, %d users, %d attachments", r.Messages, r.Users, r.Attachments)
+	}
+	for _, want := range [][2]string{{"messages", "without a text"}, {"messages", "time is impossible"},
+		{"messages", "same id"}, {"files", "conversation is not in the export"}} {
+		if droppedAs(r, want[0], want[1]) != 1 {
+			t.Errorf("no %v in %v", want, r.Dropped)
+		}
+	}
+}
+
+// round is a fake transport.
+type round func(*http.Request) (*http.Response, error)
+
+func (f round) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Files are fetched only from Slack's host, and a page instead of a file is a missing file.
+func TestFetch(t *testing.T) {
+	asked := 0
+	fetch := fetcher(round(func(r *http.Request) (*http.Response, error) {
+		asked++
+		if r.Header.Get("Authorization") != "Bearer token" || r.URL.Host != fileHost {
+			t.Errorf("asked %s with %q", r.URL, r.Header.Get("Authorization"))
+		}
+		a := &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("content"))}
+		switch r.URL.Path {
+		case "/page":
+			a.Header.Set("Content-Type", "text/html; charset=utf-8")
+		case "/gone":
+			a.StatusCode = 404
+		case "/away":
+			a.StatusCode = 302
+			a.Header.Set("Location", "https://other.example/file")
+		}
+		return a, nil
+	}))
+	for _, address := range []string{"http://files.slack.com/a", "https://files.slack.com.evil.example/a",
+		"https://127.0.0.1/a", "file:///etc/passwd", "https://files.slack.com/page", "https://files.slack.com/gone",
+		"https://files.slack.com/away"} {
+		if _, err := fetch(address, "token"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: error %v, want that the file does not exist", address, err)
+		}
+	}
+	if asked != 3 {
+		t.Errorf("%d requests, want 3", asked)
+	}
+	f, err := fetch("https://files.slack.com/a", "token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := io.ReadAll(f); err != nil || string(data) != "content" {
+		t.Errorf("content %q, err %v", data, err)
+	}
+	f.Close()
+}

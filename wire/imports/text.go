@@ -1,0 +1,98 @@
+package imports
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// FirstUserID is the first id that a format may want for a user.
+const FirstUserID = 8
+
+// Mentions are the texts that mention users. Users with equal names are told apart by their ids.
+type Mentions struct {
+	users map[string]*User
+	names map[string]int
+}
+
+// NewMentions gives each user an id and a name that can be mentioned, and returns the mentions.
+func NewMentions(users []User) *Mentions {
+	m := &Mentions{users: make(map[string]*User, len(users)), names: make(map[string]int, len(users))}
+	for i := range users {
+		u := &users[i]
+		u.ID = int64(FirstUserID + i)
+		if u.Name = Name(u.Name); u.Name == "" {
+			u.Name = fmt.Sprintf("User %d", u.ID)
+		}
+		m.users[u.Key] = u
+		m.names[strings.ToLower(u.Name)]++
+	}
+	return m
+}
+
+// Of returns the mention of a user; false if there is no such user.
+func (m *Mentions) Of(key string) (string, bool) {
+	u := m.users[key]
+	switch {
+	case u == nil:
+		return "", false
+	case m.names[strings.ToLower(u.Name)] > 1:
+		return fmt.Sprintf("@**%s|%d**", u.Name, u.ID), true
+	}
+	return "@**" + u.Name + "**", true
+}
+
+// maxName is the limit of users' names, in code points. It is the protocol's.
+const maxName = 100
+
+// Name returns a name without the characters that end a mention or that the protocol does not allow in names.
+func Name(s string) string {
+	s = strings.Map(func(c rune) rune {
+		if strings.ContainsRune("*`\\>\"@", c) || !unicode.IsPrint(c) || c == unicode.ReplacementChar {
+			return -1
+		}
+		return c
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	return strings.TrimSpace(FirstRunes(s, maxName))
+}
+
+// FirstRunes returns the first n code points of a text.
+func FirstRunes(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// Link returns a link of Markdown. The label is one line, and has only brackets that belong together.
+func Link(label, address string) string {
+	label = strings.Join(strings.Fields(label), " ")
+	depth, balanced := 0, true
+	for _, c := range label {
+		switch c {
+		case '[':
+			depth++
+		case ']':
+			depth--
+		}
+		balanced = balanced && depth >= 0
+	}
+	if !balanced || depth != 0 {
+		label = strings.NewReplacer("[", "(", "]", ")").Replace(label)
+	}
+	return "[" + label + "](" + EscapeAddress(address) + ")"
+}
+
+// EscapeAddress escapes the characters that end an address in a link.
+func EscapeAddress(address string) string { return addressEscaper.Replace(address) }
+
+var addressEscaper = strings.NewReplacer(" ", "%20", "(", "%28", ")", "%29", "\n", "", "\r", "", "<", "%3C", ">", "%3E")
+
+// Word reports whether a byte belongs to a word: a letter or digit of ASCII, or a part of another character.
+func Word(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
+}

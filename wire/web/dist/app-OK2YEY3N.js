@@ -1,1 +1,0 @@
-import{Q as r}from"./chunk-POTE667Q.js";r();
