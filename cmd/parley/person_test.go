@@ -62,6 +62,13 @@ func TestExportPerson(t *testing.T) {
 	direct(ann, "bo@example.org", "direct of ann")
 	direct(bo, "ann@example.org", "direct of bo")
 	direct(bo, "olive@example.org", "hidden from ann")
+	edited := call(ann, "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"},
+		"content": {"before the edit"}})
+	call(ann, "PATCH", "messages/"+jsonID(edited["id"]), url.Values{"content": {"after the edit"}})
+	deleted := call(ann, "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"},
+		"content": {"deleted by the owner"}})
+	olive := demoAccount(t, ann.url, "olive@example.org")
+	call(olive, "DELETE", "messages/"+jsonID(deleted["id"]), nil)
 	call(ann, "POST", "messages/"+jsonID(bos["id"])+"/reactions", url.Values{"emoji_name": {"octopus"}})
 	call(ann, "POST", "drafts", url.Values{"drafts": {`[{"type":"","to":[],"topic":"","content":"draft of ann"}]`}})
 	call(bo, "POST", "drafts", url.Values{"drafts": {`[{"type":"","to":[],"topic":"","content":"draft of bo"}]`}})
@@ -87,12 +94,13 @@ func TestExportPerson(t *testing.T) {
 		all += text
 	}
 	for _, want := range []string{"text of ann", "direct of ann", "direct of bo", "draft of ann", "file of ann",
-		"octopus", "ann@example.org", `"twenty_four_hour_time"`, `"channel":"general"`} {
+		"before the edit", "after the edit", `"deleted_messages_left_out":1`, "octopus", "ann@example.org", `"twenty_four_hour_time"`, `"channel":"general"`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the export lacks %s", want)
 		}
 	}
 	for _, not := range []string{"text of bo", "hidden from ann", "draft of bo", "file of bo", "bo@example.org", ann.key,
+		"deleted by the owner",
 		"argon2"} {
 		if strings.Contains(all, not) {
 			t.Errorf("the export contains %s", not)
