@@ -90,6 +90,16 @@ type ArchivedMessages struct {
 	Marks    []ArchivedMarks // by ascending user
 }
 
+// SentBy returns how many of the messages a user has sent.
+func (a *ArchivedMessages) SentBy(u UserID) (n int) {
+	for rest := a.Encoded; len(rest) >= encodedMessageSize; rest = rest[encodedMessageSize:] {
+		if m := decodeMessage(rest); UserID(m.sender) == u {
+			n++
+		}
+	}
+	return n
+}
+
 // ArchivedExtra is the MessageExtra of an archived message.
 type ArchivedExtra struct {
 	Message MessageID

@@ -29,6 +29,7 @@ func newExportCommand() *cobra.Command {
 			"server a backup is taken first, so the export is the state at one moment.",
 		Args: exactArgs(1, "- is standard output"),
 	}
+	c.AddCommand(newExportPersonCommand())
 	data := dataFlag(c, anyServer)
 	subdomain := c.Flags().String("realm", "", realmFlag.Meaning)
 	temp := c.Flags().String("temp", "", "folder for temporary data (default: the system's)")
@@ -53,10 +54,44 @@ func newExportCommand() *cobra.Command {
 	return c
 }
 
-// export writes an organization to a file and prints its digest. The file gets its name when it is complete.
-func export(
-	dir, subdomain, file, temp string, write func(dir, subdomain string, out io.Writer) (snapshot.Digest, error),
-	out io.Writer,
+func newExportPersonCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "person EMAIL|ID",
+		Short: "Write the data of one user of a running or a stopped server as a zip file, for them to take away",
+		Long: "Write the profile, settings, logins, subscriptions, messages, reactions, drafts and files of a user as " +
+			"a zip file of JSON and of the files as they are. It has the messages that the user sent, and all of " +
+			"their direct conversations. It has no passwords and keys, and no deleted messages; about.json has the " +
+			"number of those that the retention archive still has.",
+		Args: exactArgs(1, "an email address, or the id that parley user list shows"),
+	}
+	data := dataFlag(c, anyServer)
+	subdomain := c.Flags().String("realm", "", realmFlag.Meaning)
+	temp := c.Flags().String("temp", "", "folder for temporary data (default: the system's)")
+	file := c.Flags().String("out", "", "zip file to write; - is standard output")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if *file == "" {
+			return errors.New("--out is required: the zip file to write")
+		}
+		write := func(dir, subdomain string, out io.Writer) (counts moving.PersonCounts, err error) {
+			err = withOrganization(
+				dir,
+				subdomain,
+				func(d snapshot.Disk, uploads *files.Store, id realm.ID) (err error) {
+					counts, err = moving.ExportPerson(d, uploads, id, args[0], out)
+					return err
+				},
+			)
+			return counts, err
+		}
+		return export(data(), *subdomain, *file, *temp, write, c.OutOrStdout())
+	}
+	return c
+}
+
+// export writes an organization, or a part of it, to a file and prints the summary that write returns. The file gets
+// its name when it is complete.
+func export[T any](
+	dir, subdomain, file, temp string, write func(dir, subdomain string, out io.Writer) (T, error), out io.Writer,
 ) error {
 	if _, running, _ := server.RemoteCommand(dir, "realm-list", nil); running {
 		copied, err := os.MkdirTemp(temp, "parley-export-")
@@ -78,7 +113,7 @@ func export(
 	if err != nil {
 		return err
 	}
-	digest, err := write(dir, subdomain, f)
+	summary, err := write(dir, subdomain, f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -91,7 +126,7 @@ func export(
 	if err := syncDirectory(filepath.Dir(file)); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, digest)
+	_, err = fmt.Fprintln(out, summary)
 	return err
 }
 
