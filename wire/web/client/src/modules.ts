@@ -4,7 +4,8 @@
 import { installChannels } from "./channels/install.ts";
 import { installTypeahead } from "./compose/typeahead.tsx";
 import { installUploads } from "./compose/uploads.tsx";
+import { installLater } from "./later/install.tsx";
 import { installSettings } from "./settings/registry.ts";
 import { installSearch } from "./views/search_field.tsx";
 
-export const modules: (() => void)[] = [installSettings, installTypeahead, installUploads, installSearch, installChannels];
+export const modules: (() => void)[] = [installSettings, installTypeahead, installUploads, installSearch, installChannels, installLater];
