@@ -7,5 +7,6 @@ import { installUploads } from "./compose/uploads.tsx";
 import { installLater } from "./later/install.tsx";
 import { installSettings } from "./settings/registry.ts";
 import { installSearch } from "./views/search_field.tsx";
+import { installWidgets } from "./widgets/draw.tsx";
 
-export const modules: (() => void)[] = [installSettings, installTypeahead, installUploads, installSearch, installChannels, installLater];
+export const modules: (() => void)[] = [installSettings, installTypeahead, installUploads, installSearch, installChannels, installLater, installWidgets];
