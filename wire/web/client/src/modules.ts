@@ -1,6 +1,12 @@
 // Parts of the client that other code does not depend on. Each has a function that registers what it adds: views and
 // overlays (views/registry.ts), sections of the settings (settings/registry.ts), tools of the compose box
 // (compose/extras.ts), items of menus, and shortcuts (ui/keys.tsx). It runs once, before the page is first drawn.
+import { installChannels } from "./channels/install.ts";
+import { installTypeahead } from "./compose/typeahead.tsx";
+import { installUploads } from "./compose/uploads.tsx";
+import { installLater } from "./later/install.tsx";
 import { installSettings } from "./settings/registry.ts";
+import { installSearch } from "./views/search_field.tsx";
+import { installWidgets } from "./widgets/draw.tsx";
 
-export const modules: (() => void)[] = [installSettings];
+export const modules: (() => void)[] = [installSettings, installTypeahead, installUploads, installSearch, installChannels, installLater, installWidgets];

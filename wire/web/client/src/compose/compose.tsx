@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { effect } from "@preact/signals";
 import { renderMarkdown, sendTyping, type Destination } from "../api/endpoints.ts";
 import { errorText } from "../api/client.ts";
-import { t } from "../i18n/text.ts";
+import { plural, t } from "../i18n/text.ts";
 import { Content } from "../message/content.tsx";
 import { openEmojiPicker } from "../message/emoji_picker.ts";
 import { goTo, routes } from "../router.ts";
@@ -14,7 +14,7 @@ import { peek, read } from "../store/store.ts";
 import { Menu, openPopover } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { notify } from "../ui/notices.ts";
-import { completers, composePanels, composeTools, dataTakers, sendChecks, sendOptions, slashCommands, type Completion } from "./extras.ts";
+import { completers, composePanels, composeTools, dataTakers, sendChecks, sendOptions, slashCommands, type Match } from "./extras.ts";
 import { grow } from "./grow.ts";
 import { ChannelPicker, PeoplePicker, TopicField } from "./target.tsx";
 import { closeCompose, compose, composeRequest, newDirect, openCompose, text } from "./state.ts";
@@ -162,6 +162,7 @@ function Box() {
             class="compose-text"
             aria-label={t("Message")}
             placeholder={placeholder()}
+            {...completion.aria}
             value={content}
             onInput={(e) => {
               text.value = e.currentTarget.value;
@@ -336,54 +337,82 @@ function useTyping(): void {
   }, []);
 }
 
-// useCompletion offers completions for the text before the cursor.
+// useCompletion offers completions for the text before the cursor. The focus stays in the text field, which names the
+// current offer for screen readers.
 function useCompletion(area: HTMLTextAreaElement | null) {
-  const [found, setFound] = useState<{ start: number; offers: Completion[] } | null>(null);
+  const [found, setFound] = useState<Match | null>(null);
   const [at, setAt] = useState(0);
-  const choose = (i: number): void => {
+  const choose = (i: number, key = ""): void => {
     const offer = found?.offers[i];
     if (!found || !offer || !area) return;
     area.setSelectionRange(found.start, area.selectionStart);
     setFound(null);
-    insert(area, offer.insert);
+    insert(area, offer.keys?.[key] ?? offer.insert);
   };
   const update = (): void => {
     if (!area) return;
     const before = area.value.slice(0, area.selectionStart);
-    let match: typeof found = null;
+    let match: Match | null = null;
     for (const c of completers) if ((match = c.match(before))) break;
     setFound(match?.offers.length ? match : null);
     setAt(0);
+    void match?.later?.then(() => {
+      if (area.isConnected && area.value.slice(0, area.selectionStart) === before) update();
+    });
   };
   const keys = (e: KeyboardEvent): boolean => {
-    if (!found) return false;
+    if (!found || e.isComposing || e.ctrlKey || e.metaKey || e.altKey) return false;
     const step = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
     if (step) setAt((at + step + found.offers.length) % found.offers.length);
-    else if (e.key === "Enter" || e.key === "Tab") choose(at);
+    else if ((e.key === "Enter" && !e.shiftKey) || e.key === "Tab" || found.offers[at]?.keys?.[e.key]) choose(at, e.key);
     else if (e.key === "Escape") setFound(null);
     else return false;
     e.preventDefault();
     e.stopPropagation();
     return true;
   };
-  const list = found && (
-    <div class="completions" role="listbox" aria-label={t("Suggestions")}>
-      {found.offers.map((o, i) => (
-        <div
-          key={o.insert}
-          role="option"
-          aria-selected={i === at}
-          class={i === at ? "current" : ""}
-          onMouseDown={(e) => {
-            e.preventDefault();
-            choose(i);
-          }}
-        >
-          {o.Draw ? <o.Draw /> : <span>{o.label}</span>}
-          {o.detail && <small>{o.detail}</small>}
+  const list = (
+    <>
+      {found && (
+        <div class="completions" role="listbox" id="compose-offers" aria-label={t("Suggestions")}>
+          {found.offers.map((o, i) => (
+            <Offer key={o.insert} id={`compose-offer-${i}`} offer={o} current={i === at} choose={() => choose(i)} />
+          ))}
         </div>
-      ))}
+      )}
+      <span class="visually-hidden" role="status">
+        {found ? plural(found.offers.length, "{count} suggestion", "{count} suggestions") : ""}
+      </span>
+    </>
+  );
+  const aria = {
+    "aria-autocomplete": "list" as const,
+    "aria-haspopup": "listbox" as const,
+    "aria-controls": found ? "compose-offers" : undefined,
+    "aria-activedescendant": found ? `compose-offer-${at}` : undefined,
+  };
+  return { update, keys, list, aria, close: () => setFound(null) };
+}
+
+function Offer(p: { id: string; offer: Match["offers"][number]; current: boolean; choose: () => void }) {
+  const el = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (p.current) el.current?.scrollIntoView({ block: "nearest" });
+  }, [p.current]);
+  return (
+    <div
+      ref={el}
+      id={p.id}
+      role="option"
+      aria-selected={p.current}
+      class={p.current ? "current" : ""}
+      onMouseDown={(e) => {
+        e.preventDefault();
+        p.choose();
+      }}
+    >
+      {p.offer.Draw ? <p.offer.Draw /> : <span>{p.offer.label}</span>}
+      {p.offer.detail && <small>{p.offer.detail}</small>}
     </div>
   );
-  return { update, keys, list, close: () => setFound(null) };
 }

@@ -28,11 +28,18 @@ export interface Completion {
   detail?: string;
   Draw?: ComponentType;
   insert: string; // replaces the part of the text that was matched
+  keys?: Record<string, string>; // texts to insert instead when the user chooses with another key than Enter
+}
+
+export interface Match {
+  start: number; // where the completed part begins
+  offers: Completion[];
+  later?: Promise<void>; // when it is done, the completer knows more
 }
 
 export interface Completer {
-  // match returns where the completed part begins, and the offers, or null.
-  match(before: string): { start: number; offers: Completion[] } | null;
+  // match returns the offers for the text before the cursor, or null.
+  match(before: string): Match | null;
 }
 
 export const completers: Completer[] = [];

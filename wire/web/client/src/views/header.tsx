@@ -21,7 +21,7 @@ export function titleOf(terms: Term[]): { icon: IconName; text: string } {
   const dm = operandOfFirst(terms, "dm");
   const rest = withoutPosition(terms);
   if (rest.length === 0) return { icon: "feed", text: t("All messages") };
-  if (channel !== undefined && rest.length <= 2) {
+  if (channel !== undefined && rest.length === (topic === undefined ? 1 : 2)) {
     const c = typeof channel === "number" ? read("channels").get(channel) : undefined;
     const name = c?.name ?? String(channel);
     const icon = c?.invite_only ? "lock" : c?.is_web_public ? "globe" : "hash";
@@ -53,7 +53,7 @@ export function ViewHeader({ terms }: { terms: Term[] }) {
       <span class="view-icon" style={color ? { color } : undefined}>
         <Icon name={icon} size={18} />
       </span>
-      {c ? (
+      {c && icon !== "search" ? (
         <h1 class="view-title">
           <a href={hashOf([{ operator: "channel", operand: c.stream_id }], peek())}>{c.name}</a>
           {typeof topic === "string" && (

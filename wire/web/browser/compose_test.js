@@ -1,0 +1,125 @@
+// The compose box: completions, uploads, and messages that wait.
+import { eventually } from './parley.js';
+import { scene } from './scene.js';
+
+const TOPIC = '/#narrow/channel/1-general/topic/lunch';
+
+// open logs a user in and opens the compose box of a topic.
+async function open(s, name, parley) {
+  const server = parley ?? await s.serve();
+  await server.setPassword(`${name}@example.org`);
+  const p = await s.profile(server);
+  await p.logIn(`${name}@example.org`);
+  await p.page.goto(TOPIC);
+  await p.page.locator('.compose-open').click();
+  return { server, p, field: p.page.getByRole('textbox', { name: 'Message', exact: true }) };
+}
+
+async function has(field, expected) {
+  await eventually(`the text is ${expected}`, async () => await field.inputValue() === expected);
+}
+
+scene('the compose box completes people, channels, topics, emoji and commands', async (s) => {
+  const { p, field } = await open(s, 'ann');
+  const current = p.page.locator('.completions [aria-selected=true]');
+  const type = async (text, offer) => {
+    await field.pressSequentially(text);
+    await current.filter({ hasText: offer }).waitFor();
+  };
+  await type('@bo', 'Bo Park');
+  const active = await field.getAttribute('aria-activedescendant');
+  await p.page.locator(`#${active}[role=option]`, { hasText: 'Bo Park' }).waitFor();
+  await p.accessible();
+  await p.page.keyboard.press('Enter');
+  await has(field, '@**Bo Park** ');
+  await type('#gene', 'general');
+  await p.page.keyboard.press('Tab');
+  await has(field, '@**Bo Park** #**general** ');
+  await type(':tad', ':tada:');
+  await p.page.keyboard.press('Enter');
+  await has(field, '@**Bo Park** #**general** :tada: ');
+  await field.press('Control+Enter');
+  await p.page.locator('.message .user-mention', { hasText: 'Bo Park' }).waitFor();
+  await type('#gene', 'general');
+  await p.page.keyboard.press('>');
+  await type('lu', 'lunch');
+  await p.page.keyboard.press('Enter');
+  await has(field, '#**general>lunch** ');
+  await field.fill('');
+  await type('/po', '/poll');
+  await p.page.keyboard.press('ArrowDown');
+  await p.page.keyboard.press('Escape');
+  await current.waitFor({ state: 'detached' });
+  await has(field, '/po');
+});
+
+scene('files are uploaded by the button, by paste and by drop', async (s) => {
+  const { p, field } = await open(s, 'ann');
+  const chosen = p.page.waitForEvent('filechooser');
+  await p.page.getByRole('button', { name: 'Upload files' }).click();
+  await (await chosen).setFiles({ name: 'notes [1].txt', mimeType: 'text/plain', buffer: Buffer.from('hello') });
+  await eventually('the link is there', async () => /^\[notes.*\]\(\/user_uploads\/.*\)\n$/.test(await field.inputValue()));
+  for (const kind of ['paste', 'drop']) {
+    await field.evaluate((el, type) => {
+      const data = new DataTransfer();
+      data.items.add(new File([new Uint8Array(9 << 20)], `${type}.bin`));
+      const how = { bubbles: true, cancelable: true };
+      el.dispatchEvent(type === 'paste' ? new ClipboardEvent(type, { ...how, clipboardData: data })
+        : new DragEvent(type, { ...how, dataTransfer: data }));
+    }, kind);
+    await eventually(`the ${kind} is uploaded`, async () => new RegExp(`\\[${kind}.bin\\]\\(/user_uploads/`).test(await field.inputValue()));
+  }
+  await field.press('Control+Enter');
+  await p.page.locator('.message .content a', { hasText: 'drop.bin' }).waitFor();
+});
+
+scene('an upload can be cancelled', async (s) => {
+  const { p, field } = await open(s, 'ann');
+  await p.context.route('**/api/v1/tus/*', () => {}); // the piece never arrives
+  const chosen = p.page.waitForEvent('filechooser');
+  await p.page.getByRole('button', { name: 'Upload files' }).click();
+  await (await chosen).setFiles({ name: 'slow.txt', mimeType: 'text/plain', buffer: Buffer.from('hello') });
+  await p.page.getByRole('progressbar', { name: 'slow.txt' }).waitFor();
+  await p.accessible();
+  await p.page.getByRole('button', { name: 'Cancel the upload of slow.txt' }).click();
+  await p.page.locator('.uploads').waitFor({ state: 'detached' });
+  await has(field, '');
+});
+
+scene('drafts, scheduled messages and reminders are kept on the server', async (s) => {
+  const { p, field } = await open(s, 'ann');
+  await field.fill('Not yet finished');
+  await field.press('Escape');
+  await p.page.goto('/#drafts');
+  await p.page.reload();
+  await p.page.locator('.later-list', { hasText: 'Not yet finished' }).waitFor();
+  await p.accessible();
+  await p.page.getByRole('dialog').getByRole('button', { name: 'Edit' }).click();
+  await has(field, 'Not yet finished');
+  await field.press('Control+Enter');
+  await p.page.locator('.message .content', { hasText: 'Not yet finished' }).waitFor();
+  await p.page.goto('/#drafts');
+  await p.page.getByText('You have no drafts.').waitFor();
+  await p.page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  await field.fill('Good morning');
+  await p.page.getByRole('button', { name: 'More ways to send' }).click();
+  await p.page.getByRole('menuitem', { name: 'Send later' }).click();
+  await p.page.getByRole('button', { name: 'Tomorrow' }).click();
+  await p.accessible();
+  await p.page.getByRole('button', { name: 'Schedule' }).click();
+  await has(field, '');
+  await p.page.goto('/#scheduled');
+  await p.page.locator('.later-list .content', { hasText: 'Good morning' }).waitFor();
+  await p.page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await p.page.getByText('You have no scheduled messages.').waitFor();
+  await p.page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  await p.page.locator('.message').hover();
+  await p.page.locator('.message').getByRole('button', { name: 'Message actions' }).click();
+  await p.page.getByRole('menuitem', { name: 'Remind me' }).click();
+  await p.page.getByLabel('Note').fill('Ask again');
+  await p.page.getByRole('dialog').getByRole('button', { name: 'Remind me' }).click();
+  await p.page.getByText('You will be reminded').waitFor();
+  await p.page.goto('/#reminders');
+  await p.page.locator('.later-list .content', { hasText: 'Ask again' }).waitFor();
+  await p.accessible();
+});

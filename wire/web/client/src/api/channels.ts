@@ -1,0 +1,29 @@
+// Calls of the window with all channels.
+import { request } from "./client.ts";
+
+export interface NewChannel {
+  name: string;
+  description: string;
+  privacy: "public" | "web" | "private" | "private-shared"; // shared: new subscribers see older messages
+  announce: boolean;
+}
+
+export function subscribe(name: string): Promise<unknown> {
+  return request("/users/me/subscriptions", { method: "POST", params: { subscriptions: [{ name }] }, repeatable: true });
+}
+
+export function unsubscribe(name: string): Promise<unknown> {
+  return request("/users/me/subscriptions", { method: "DELETE", params: { subscriptions: [name] }, repeatable: true });
+}
+
+// createChannel creates a channel and subscribes the user to it.
+export function createChannel(c: NewChannel): Promise<unknown> {
+  const params = {
+    subscriptions: [{ name: c.name, description: c.description }],
+    invite_only: c.privacy.startsWith("private"),
+    is_web_public: c.privacy === "web",
+    history_public_to_subscribers: c.privacy !== "private",
+    announce: c.announce,
+  };
+  return request("/users/me/subscriptions", { method: "POST", params });
+}

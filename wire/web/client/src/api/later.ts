@@ -1,0 +1,36 @@
+// Calls of drafts, scheduled messages and reminders.
+import { request } from "./client.ts";
+import type { Destination } from "./endpoints.ts";
+import type { Draft } from "./types.ts";
+
+export type DraftText = Omit<Draft, "id">;
+
+export function addDraft(d: DraftText): Promise<{ ids: number[] }> {
+  return request("/drafts", { method: "POST", params: { drafts: [d] } });
+}
+
+export function changeDraft(id: number, d: DraftText): Promise<unknown> {
+  return request(`/drafts/${id}`, { method: "PATCH", params: { draft: d }, repeatable: true });
+}
+
+export function deleteDraft(id: number): Promise<unknown> {
+  return request(`/drafts/${id}`, { method: "DELETE" });
+}
+
+export function schedule(to: Destination, content: string, at: number): Promise<unknown> {
+  const place = "channel" in to ? { type: "channel", to: to.channel, topic: to.topic } : { type: "direct", to: to.people };
+  return request("/scheduled_messages", { method: "POST", params: { ...place, content, scheduled_delivery_timestamp: at } });
+}
+
+export function cancelScheduled(id: number): Promise<unknown> {
+  return request(`/scheduled_messages/${id}`, { method: "DELETE" });
+}
+
+export function remind(message: number, at: number, note: string): Promise<unknown> {
+  const params = { message_id: message, scheduled_delivery_timestamp: at, note: note || undefined };
+  return request("/reminders", { method: "POST", params });
+}
+
+export function cancelReminder(id: number): Promise<unknown> {
+  return request(`/reminders/${id}`, { method: "DELETE" });
+}

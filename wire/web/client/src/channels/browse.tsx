@@ -1,0 +1,165 @@
+// The window #channels: all channels that the user can see, subscribing and unsubscribing, and a form for new ones.
+import { useState } from "preact/hooks";
+import { createChannel, subscribe, unsubscribe, type NewChannel } from "../api/channels.ts";
+import { errorText } from "../api/client.ts";
+import type { Channel } from "../api/types.ts";
+import { matches } from "../compose/target.tsx";
+import { plural, t } from "../i18n/text.ts";
+import { closeOverlay, go, type Route } from "../router.ts";
+import { attempt } from "../store/actions.ts";
+import { hashOf } from "../store/narrow.ts";
+import { may, mayInChannel } from "../store/queries.ts";
+import { peek, read } from "../store/store.ts";
+import { Confirm, Dialog, openDialog } from "../ui/dialogs.tsx";
+import { Icon } from "../ui/icons.tsx";
+
+export function Channels({ route }: { route: Route }) {
+  const create = route.rest[0] === "new";
+  return (
+    <Dialog title={create ? t("New channel") : t("Channels")} class="channels" onClose={closeOverlay}>
+      {create ? <NewChannelForm /> : <List route={route} />}
+    </Dialog>
+  );
+}
+
+function List({ route }: { route: Route }) {
+  const chosen = Number(route.rest[0]) || 0;
+  const [query, setQuery] = useState(chosen ? (peek().channels.get(chosen)?.name ?? "") : "");
+  const subscriptions = read("subscriptions");
+  const q = query.trim().toLowerCase();
+  const tab = route.rest[0] === "subscribed" ? "subscribed" : "all";
+  const list = [...read("channels").values()]
+    .filter((c) => !c.is_archived && (matches(c.name, q) || c.description.toLowerCase().includes(q)))
+    .filter((c) => tab === "all" || subscriptions.has(c.stream_id))
+    .sort((a, b) => a.name.localeCompare(b.name));
+  const mayCreate = ["can_create_public_channel_group", "can_create_private_channel_group"].some(may);
+  return (
+    <>
+      <div class="channel-tools">
+        <nav aria-label={t("Channels")}>
+          <a class="button small quiet" href="#channels/subscribed" aria-current={tab === "subscribed" ? "page" : undefined}>
+            {t("Subscribed")}
+          </a>
+          <a class="button small quiet" href="#channels/all" aria-current={tab === "all" ? "page" : undefined}>
+            {t("All")}
+          </a>
+        </nav>
+        <input class="input" type="search" aria-label={t("Search channels")} placeholder={t("Search channels")} value={query} onInput={(e) => setQuery(e.currentTarget.value)} />
+        {mayCreate && (
+          <button type="button" class="button small" onClick={() => go("#channels/new")}>
+            {t("New channel")}
+          </button>
+        )}
+      </div>
+      <ul class="channel-list" tabIndex={0} aria-label={t("Channels")}>
+        {list.map((c) => (
+          <Row key={c.stream_id} channel={c} subscribed={subscriptions.has(c.stream_id)} />
+        ))}
+        {list.length === 0 && <li class="quiet">{t("No channel fits.")}</li>}
+      </ul>
+    </>
+  );
+}
+
+function Row({ channel: c, subscribed }: { channel: Channel; subscribed: boolean }) {
+  const color = read("subscriptions").get(c.stream_id)?.color;
+  const maySubscribe = !c.invite_only || mayInChannel(c, "can_subscribe_group") || mayInChannel(c, "can_add_subscribers_group");
+  const leave = (): void => {
+    const run = (): unknown => attempt(unsubscribe(c.name));
+    if (!c.invite_only) return void run();
+    openDialog(<Confirm title={t("Unsubscribe from {name}?", { name: c.name })} text={t("The channel is private. Perhaps you cannot subscribe again.")} button={t("Unsubscribe")} danger run={run} />);
+  };
+  return (
+    <li>
+      <span class="completion-icon" style={color ? { color } : undefined}>
+        <Icon name={c.invite_only ? "lock" : c.is_web_public ? "globe" : "hash"} size={17} />
+      </span>
+      <span class="grow">
+        <a href={hashOf([{ operator: "channel", operand: c.stream_id }], peek())}>{c.name}</a>
+        <small>
+          {plural(c.subscriber_count ?? 0, "{count} subscriber", "{count} subscribers")}
+          {c.description && ` · ${c.description}`}
+        </small>
+      </span>
+      {subscribed ? (
+        <button type="button" class="button small quiet" aria-label={t("Unsubscribe from {name}", { name: c.name })} onClick={leave}>
+          {t("Unsubscribe")}
+        </button>
+      ) : (
+        <button type="button" class="button small" disabled={!maySubscribe} aria-label={t("Subscribe to {name}", { name: c.name })} onClick={() => void attempt(subscribe(c.name))}>
+          {t("Subscribe")}
+        </button>
+      )}
+    </li>
+  );
+}
+
+function NewChannelForm() {
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  const realm = read("realm");
+  const choices: { value: NewChannel["privacy"]; label: string; help: string; shown: boolean }[] = [
+    { value: "public", label: t("Public"), help: t("Members can join and read all messages."), shown: may("can_create_public_channel_group") },
+    { value: "web", label: t("Web-public"), help: t("Readable for everyone on the internet."), shown: Boolean(realm.realm_enable_spectator_access) && may("can_create_web_public_channel_group") },
+    { value: "private-shared", label: t("Private, shared history"), help: t("By invitation; new subscribers can read older messages."), shown: may("can_create_private_channel_group") },
+    { value: "private", label: t("Private, protected history"), help: t("By invitation; new subscribers see only new messages."), shown: may("can_create_private_channel_group") },
+  ];
+  const shown = choices.filter((x) => x.shown);
+  const submit = (e: SubmitEvent): void => {
+    e.preventDefault();
+    const data = new FormData(e.currentTarget as HTMLFormElement);
+    const name = String(data.get("name")).trim();
+    if ([...peek().channels.values()].some((c) => c.name.toLowerCase() === name.toLowerCase())) {
+      return setError(t("A channel of this name exists."));
+    }
+    setBusy(true);
+    const privacy = data.get("privacy") as NewChannel["privacy"];
+    createChannel({ name, description: String(data.get("description")), privacy, announce: data.has("announce") })
+      .then(
+        () => go("#channels/subscribed"),
+        (err: unknown) => setError(errorText(err)),
+      )
+      .finally(() => setBusy(false));
+  };
+  return (
+    <form class="dialog-text channel-form" onSubmit={submit}>
+      <label class="field">
+        <span class="field-label">{t("Name")}</span>
+        <input class="input" name="name" required autofocus maxLength={Number(realm.max_stream_name_length ?? 60)} onInput={() => setError("")} />
+      </label>
+      <label class="field">
+        <span class="field-label">{t("Description")}</span>
+        <input class="input" name="description" maxLength={Number(realm.max_stream_description_length ?? 1024)} />
+      </label>
+      <fieldset>
+        <legend>{t("Access")}</legend>
+        {shown.map((x, i) => (
+          <label class="field switch" key={x.value}>
+            <input type="radio" name="privacy" value={x.value} defaultChecked={i === 0} />
+            <span class="grow">
+              {x.label}
+              <small>{x.help}</small>
+            </span>
+          </label>
+        ))}
+      </fieldset>
+      <label class="field switch">
+        <input type="checkbox" name="announce" />
+        <span class="grow">{t("Announce the channel")}</span>
+      </label>
+      {error && (
+        <p class="send-error" role="alert">
+          {error}
+        </p>
+      )}
+      <footer class="dialog-foot">
+        <button type="button" class="button quiet" onClick={() => go("#channels/all")}>
+          {t("Cancel")}
+        </button>
+        <button type="submit" class="button" disabled={busy}>
+          {t("Create")}
+        </button>
+      </footer>
+    </form>
+  );
+}

@@ -1,0 +1,200 @@
+// Completions of the compose box: people and groups after @, channels and topics after #, emoji after a colon, and
+// commands after a slash at the beginning.
+import type { UserGroup } from "../api/types.ts";
+import { loadEmoji, searchEmoji } from "../emoji/data.ts";
+import { t } from "../i18n/text.ts";
+import { EmojiGlyph } from "../message/row.tsx";
+import { avatarOf, topicName } from "../store/queries.ts";
+import { peek } from "../store/store.ts";
+import { loadTopics } from "../store/topics.ts";
+import { Icon } from "../ui/icons.tsx";
+import { completers, slashCommands, type Completer, type Completion } from "./extras.ts";
+import { mentionText } from "./quote.ts";
+import { compose } from "./state.ts";
+import { matches } from "./target.tsx";
+import { changeSetting } from "../api/endpoints.ts";
+import { attempt } from "../store/actions.ts";
+
+const maxOffers = 8; // of one list
+const maxQuery = 60; // characters
+
+// sorted returns the best offers: the lower the rank, the earlier.
+function sorted<T>(list: T[], rank: (x: T) => number, name: (x: T) => string): T[] {
+  return list
+    .map((x) => ({ x, rank: rank(x) }))
+    .sort((a, b) => a.rank - b.rank || name(a.x).localeCompare(name(b.x)))
+    .slice(0, maxOffers)
+    .map((r) => r.x);
+}
+
+function begins(name: string, q: string): number {
+  return name.toLowerCase().startsWith(q) ? 0 : 2;
+}
+
+// after returns the text behind a mark that begins a word, and where the mark is.
+function after(before: string, mark: RegExp): { start: number; query: string } | null {
+  const m = mark.exec(before);
+  if (!m || m[2]!.length > maxQuery) return null;
+  return { start: m.index + m[1]!.length, query: m[2]!.toLowerCase() };
+}
+
+function wildcards(q: string, silent: boolean): Completion[] {
+  if (silent || compose.value.direct) return [];
+  const all = [
+    { name: "all", detail: t("Notify everyone in the channel") },
+    { name: "topic", detail: t("Notify everyone in the topic") },
+  ];
+  return all
+    .filter((w) => q !== "" && w.name.startsWith(q))
+    .map((w) => ({ label: w.name, detail: w.detail, insert: `@**${w.name}** `, Draw: () => <Named icon="people" name={w.name} /> }));
+}
+
+function Named({ icon, name, color }: { icon: "people" | "hash" | "lock" | "globe" | "topic" | "code"; name: string; color?: string }) {
+  return (
+    <>
+      <span class="completion-icon" style={color ? { color } : undefined}>
+        <Icon name={icon} size={16} />
+      </span>
+      <span>{name}</span>
+    </>
+  );
+}
+
+function mentionable(g: UserGroup): boolean {
+  return !g.deactivated && (!g.is_system_group || g.name === "role:members" || g.name === "role:everyone");
+}
+
+const mentions: Completer = {
+  match(before) {
+    const found = after(before, /(^|[\s(\[{"'/>-])@(_?\*{0,2}[^@\n*:]*)$/);
+    if (!found) return null;
+    const silent = found.query.startsWith("_");
+    const q = found.query.replace(/^_?\*{0,2}/, "").trimStart();
+    if (/\s\S+\s\S+\s/.test(q)) return null;
+    const s = peek();
+    const { channel, direct, people } = compose.value;
+    const near = direct ? new Set(people) : s.members.get(channel ?? 0)?.ids;
+    const users = sorted(
+      [...s.users.values()].filter((u) => u.is_active && !s.mutedUsers.has(u.user_id) && matches(u.full_name, q)),
+      (u) => begins(u.full_name, q) + (near?.has(u.user_id) ? 0 : 1) + (u.is_bot ? 1 : 0),
+      (u) => u.full_name,
+    ).map((u): Completion => ({
+      label: u.full_name,
+      detail: u.email,
+      insert: mentionText(u.user_id, silent) + " ",
+      Draw: () => (
+        <>
+          <img class="avatar tiny" src={avatarOf(u)} alt="" />
+          <span>{u.full_name}</span>
+        </>
+      ),
+    }));
+    const groups = sorted(
+      [...s.groups.values()].filter((g) => q !== "" && mentionable(g) && matches(g.name, q)),
+      (g) => begins(g.name, q),
+      (g) => g.name,
+    ).map((g): Completion => ({
+      label: g.name,
+      detail: g.description,
+      insert: `@${silent ? "_" : ""}*${g.name}* `,
+      Draw: () => <Named icon="people" name={g.name} />,
+    }));
+    return { start: found.start, offers: [...users, ...wildcards(q, silent), ...groups].slice(0, maxOffers) };
+  },
+};
+
+const topics: Completer = {
+  match(before) {
+    const found = /#\*\*([^*>\n]+)>([^*\n]*)$/.exec(before);
+    if (!found) return null;
+    const s = peek();
+    const channel = [...s.channels.values()].find((c) => c.name.toLowerCase() === found[1]!.toLowerCase());
+    if (!channel) return null;
+    const known = s.topics.get(channel.stream_id);
+    const q = found[2]!.toLowerCase();
+    const list = [...(known?.values() ?? [])].filter((x) => x.name.toLowerCase().includes(q));
+    const rank = new Map([...list].sort((a, b) => b.max_id - a.max_id).map((x, i) => [x.name, i]));
+    const offers = sorted(
+      list,
+      (x) => begins(x.name, q) * 1e6 + rank.get(x.name)!,
+      (x) => x.name,
+    ).map((x): Completion => ({
+      label: topicName(x.name),
+      insert: `#**${channel.name}>${x.name}** `,
+      Draw: () => <Named icon="topic" name={topicName(x.name)} />,
+    }));
+    return { start: found.index, offers, later: known ? undefined : loadTopics(channel.stream_id) };
+  },
+};
+
+const channels: Completer = {
+  match(before) {
+    const found = after(before, /(^|[\s(\[{"'/-])#(\*{0,2}[^#\n*>]*)$/);
+    if (!found) return null;
+    const q = found.query.replace(/^\*+/, "");
+    if (q.startsWith(" ")) return null; // a heading
+    const s = peek();
+    const offers = sorted(
+      [...s.channels.values()].filter((c) => !c.is_archived && matches(c.name, q)),
+      (c) => begins(c.name, q) + (s.subscriptions.has(c.stream_id) ? 0 : 1),
+      (c) => c.name,
+    ).map((c): Completion => ({
+      label: c.name,
+      detail: c.description.slice(0, 80),
+      insert: `#**${c.name}** `,
+      keys: { ">": `#**${c.name}>` },
+      Draw: () => (
+        <Named icon={c.invite_only ? "lock" : c.is_web_public ? "globe" : "hash"} name={c.name} color={s.subscriptions.get(c.stream_id)?.color} />
+      ),
+    }));
+    return { start: found.start, offers };
+  },
+};
+
+const emoji: Completer = {
+  match(before) {
+    const found = after(before, /(^|[\s(\[{"'/>-]):([a-z0-9_+-][a-z0-9_+-]+)$/i);
+    if (!found) return null;
+    const offers = searchEmoji(found.query, maxOffers).map((e): Completion => ({
+      label: e.emoji_name,
+      insert: `:${e.emoji_name}: `,
+      Draw: () => (
+        <>
+          <EmojiGlyph emoji={e} />
+          <span>:{e.emoji_name}:</span>
+        </>
+      ),
+    }));
+    return { start: found.start, offers, later: offers.length ? undefined : loadEmoji() };
+  },
+};
+
+const commandTexts: [string, () => string, string][] = [
+  ["me", () => t("Say what you are doing"), "/me "],
+  ["poll", () => t("Ask a question"), "/poll "],
+  ["todo", () => t("Make a list of tasks"), "/todo "],
+  ["dark", () => t("Switch to the dark theme"), "/dark"],
+  ["light", () => t("Switch to the light theme"), "/light"],
+];
+
+const commands: Completer = {
+  match(before) {
+    const found = /^\/(\w*)$/.exec(before);
+    if (!found) return null;
+    const offers = commandTexts
+      .filter(([name]) => name.startsWith(found[1]!.toLowerCase()))
+      .map(([name, detail, insert]): Completion => ({
+        label: "/" + name,
+        detail: detail(),
+        insert,
+        Draw: () => <Named icon="code" name={"/" + name} />,
+      }));
+    return { start: 0, offers };
+  },
+};
+
+export function installTypeahead(): void {
+  completers.push(mentions, topics, channels, emoji, commands);
+  slashCommands.set("dark", () => void attempt(changeSetting({ color_scheme: 2 })));
+  slashCommands.set("light", () => void attempt(changeSetting({ color_scheme: 3 })));
+}

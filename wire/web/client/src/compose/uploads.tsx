@@ -1,0 +1,105 @@
+// Uploads of the compose box: a button, pasted and dropped files, and the progress of each. The link is put into the
+// text at once as a placeholder, and completed when the file has arrived.
+import { signal } from "@preact/signals";
+import { errorText } from "../api/client.ts";
+import { upload } from "../api/uploads.ts";
+import { formatNumber, t } from "../i18n/text.ts";
+import { peek } from "../store/store.ts";
+import { Icon } from "../ui/icons.tsx";
+import { notify } from "../ui/notices.ts";
+import { insert } from "./compose.tsx";
+import { composePanels, composeTools, dataTakers, sendChecks } from "./extras.ts";
+import { text } from "./state.ts";
+
+interface Running {
+  id: number;
+  name: string;
+  size: number;
+  sent: number; // bytes
+  placeholder: string;
+  stop: AbortController;
+}
+
+const running = signal<Running[]>([]);
+let last = 0;
+
+function change(id: number, fields: Partial<Running> | null): void {
+  running.value = running.value.flatMap((r) => (r.id !== id ? [r] : fields ? [{ ...r, ...fields }] : []));
+}
+
+// linkName is the name of a file as the text of a link.
+function linkName(name: string): string {
+  return name.replace(/[[\]]/g, "");
+}
+
+// uploadFiles uploads files and puts their links at the cursor.
+export function uploadFiles(files: Iterable<File>, area: HTMLTextAreaElement): void {
+  const limit = Number(peek().realm.max_file_upload_size_mib ?? 0) * 1024 * 1024;
+  for (const file of files) {
+    if (limit && file.size > limit) {
+      notify(t("{name} is larger than {limit} MB.", { name: file.name, limit: formatNumber(limit / 1024 / 1024) }), "error");
+      continue;
+    }
+    start(file, area);
+  }
+}
+
+function start(file: File, area: HTMLTextAreaElement): void {
+  const id = ++last;
+  const placeholder = `[${t("Uploading {name}…", { name: linkName(file.name) })}](#${id})`;
+  const stop = new AbortController();
+  running.value = [...running.value, { id, name: file.name, size: file.size, sent: 0, placeholder, stop }];
+  insert(area, (/\S$/.test(area.value.slice(0, area.selectionStart)) ? "\n" : "") + placeholder + "\n");
+  upload({ file, signal: stop.signal, progress: (sent) => change(id, { sent }) }).then(
+    (done) => {
+      change(id, null);
+      text.value = text.value.replace(placeholder, () => `[${linkName(done.filename)}](${done.url})`);
+    },
+    (err: unknown) => {
+      change(id, null);
+      text.value = text.value.replace(placeholder + "\n", "").replace(placeholder, "");
+      if (!stop.signal.aborted) notify(t("{name} was not uploaded: {reason}", { name: file.name, reason: errorText(err) }), "error");
+    },
+  );
+}
+
+function Uploads() {
+  if (running.value.length === 0) return null;
+  return (
+    <ul class="uploads" aria-label={t("Uploads")}>
+      {running.value.map((r) => (
+        <li key={r.id}>
+          <Icon name="upload" size={15} />
+          <span class="upload-name">{r.name}</span>
+          <progress aria-label={r.name} max={Math.max(1, r.size)} value={r.sent} />
+          <button type="button" class="icon-button small" aria-label={t("Cancel the upload of {name}", { name: r.name })} onClick={() => r.stop.abort()}>
+            <Icon name="close" size={14} />
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function pick(area: HTMLTextAreaElement): void {
+  const field = document.createElement("input");
+  field.type = "file";
+  field.multiple = true;
+  field.onchange = () => uploadFiles(field.files ?? [], area);
+  field.click();
+}
+
+export function installUploads(): void {
+  composePanels.push(Uploads);
+  composeTools.push({ id: "upload", label: t("Upload files"), icon: "upload", run: pick });
+  dataTakers.push((data, area) => {
+    if (data.files.length === 0) return false;
+    uploadFiles(data.files, area);
+    return true;
+  });
+  sendChecks.push((_, content) => {
+    const open = running.value.some((r) => content.includes(r.placeholder));
+    if (open) notify(t("Wait until the files are uploaded."), "error");
+    return !open;
+  });
+}
