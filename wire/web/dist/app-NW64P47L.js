@@ -1,0 +1,1 @@
+import{ia as r}from"./chunk-23JIVSNS.js";r();

@@ -1,1 +1,0 @@
-import{Q as r}from"./chunk-YTH3MJ32.js";r();
