@@ -94,12 +94,14 @@ func TestExportPerson(t *testing.T) {
 		all += text
 	}
 	for _, want := range []string{"text of ann", "direct of ann", "direct of bo", "draft of ann", "file of ann",
-		"before the edit", "after the edit", `"deleted_messages_left_out":1`, "octopus", "ann@example.org", `"twenty_four_hour_time"`, `"channel":"general"`} {
+		"before the edit", "after the edit", `"deleted_messages_left_out":1`, "octopus", "ann@example.org",
+		`"twenty_four_hour_time"`, `"channel":"general"`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the export lacks %s", want)
 		}
 	}
-	for _, not := range []string{"text of bo", "hidden from ann", "draft of bo", "file of bo", "bo@example.org", ann.key,
+	for _, not := range []string{"text of bo", "hidden from ann", "draft of bo", "file of bo", "bo@example.org",
+		ann.key,
 		"deleted by the owner",
 		"argon2"} {
 		if strings.Contains(all, not) {

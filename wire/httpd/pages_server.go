@@ -35,11 +35,11 @@ func (s *Server) checkServerPage(p *pageRequest) error {
 		return errServerLogin
 	}
 	if root, _ := s.options.Tools.Organizations.Find(""); root == 0 || root != p.call.Realm {
-		return realm.Refuse(realm.Forbidden, "UNAUTHORIZED_PRINCIPAL", text)
+		return realm.Refuse(realm.Forbidden, "PERMISSION_DENIED", text)
 	}
 	_, err := wire.Read(p.call, func(v realm.View) (struct{}, error) {
 		if _, err := v.RequireOwner(); err != nil {
-			return struct{}{}, realm.Refuse(realm.Forbidden, "UNAUTHORIZED_PRINCIPAL", text)
+			return struct{}{}, realm.Refuse(realm.Forbidden, "PERMISSION_DENIED", text)
 		}
 		return struct{}{}, nil
 	})

@@ -81,7 +81,8 @@ func eachElement[T any](d *json.Decoder, limited *LimitedReader, fn func(*T) err
 	return err
 }
 
-// EachValue reads a file of JSON values, one after the other. It passes each decoded value to fn, which must not keep it.
+// EachValue reads a file of JSON values, one after the other. It passes each decoded value to fn, which must not keep
+// it.
 func EachValue[T any](archive fs.FS, file string, seen func(n int), fn func(*T) error) error {
 	f, err := archive.Open(file)
 	if err != nil {

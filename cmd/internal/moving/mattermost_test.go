@@ -62,10 +62,14 @@ func TestMattermostSamples(t *testing.T) {
 					what      string
 					got, want int
 				}{
-					{"users", r.Users, want.Users + len(want.Placeholders)}, {"channels", r.Channels, len(want.Channels)},
-					{"subscriptions", r.Subscriptions, members}, {"direct messages", r.DirectMessages, want.OneToOne + want.Group},
-					{"channel messages", r.Messages - r.DirectMessages, want.Messages}, {"reactions", r.Reactions + droppedAs(r, "reactions", "unknown emoji"), want.Reactions},
-					{"attachments", r.Attachments, row.Attachments}, {"emoji", r.Emoji + droppedAs(r, "emoji", "no image"), len(row.Emoji)},
+					{"users", r.Users, want.Users + len(want.Placeholders)}, {"channels", r.Channels,
+						len(want.Channels)},
+					{"subscriptions", r.Subscriptions, members}, {"direct messages", r.DirectMessages,
+						want.OneToOne + want.Group},
+					{"channel messages", r.Messages - r.DirectMessages, want.Messages}, {"reactions",
+						r.Reactions + droppedAs(r, "reactions", "unknown emoji"), want.Reactions},
+					{"attachments", r.Attachments, row.Attachments}, {"emoji", r.Emoji + droppedAs(r, "emoji",
+						"no image"), len(row.Emoji)},
 				} {
 					if c.got != c.want {
 						t.Errorf("%d %s, want %d", c.got, c.what, c.want)
@@ -113,7 +117,8 @@ func TestHostileMattermost(t *testing.T) {
 	for _, c := range []struct{ lines, want string }{
 		{"", "it is empty"}, {`{"type":"team","team":{"name":"a"}}`, "first line is the version"},
 		{`{"type":"version","version":2}`, "first line is the version"}, {head + "{", "export.jsonl"},
-		{`{"type":"version","version":1}`, "no team"}, {head + `{"type":"version","version":1}`, "first line is the version"},
+		{`{"type":"version","version":1}`, "no team"}, {head + `{"type":"version","version":1}`,
+			"first line is the version"},
 		{head + `{"type":"post","post":{"team":"a","channel":"c","user":"x","attachments":[{"path":"../../secret"}]}}`,
 			"leaves the export: refused"},
 		{head + `{"type":"emoji","emoji":{"name":"e","image":"/etc/passwd"}}`, "leaves the export: refused"},
@@ -151,7 +156,10 @@ func TestHostileMattermost(t *testing.T) {
 		t.Errorf("report %+v", r)
 	}
 	for _, want := range []string{"unknown type", "channel is missing", "same id"} {
-		if !slices.ContainsFunc(r.Dropped, func(c Count) bool { return strings.Contains(c.Reason, want) && c.Count == 1 }) {
+		if !slices.ContainsFunc(r.Dropped, func(c Count) bool {
+			return strings.Contains(c.Reason,
+				want) && c.Count == 1
+		}) {
 			t.Errorf("no %q in %v", want, r.Dropped)
 		}
 	}

@@ -207,7 +207,8 @@ func (r *reader) putOrganization() error {
 		if err := checkPath(e.Image); err != nil {
 			return err
 		}
-		if err := r.sink.Put(&imports.Emoji{Key: e.Name, Name: e.Name, Image: imports.File{Path: e.Image}}); err != nil {
+		if err := r.sink.Put(&imports.Emoji{Key: e.Name, Name: e.Name,
+			Image: imports.File{Path: e.Image}}); err != nil {
 			return err
 		}
 	}
@@ -361,7 +362,8 @@ func (r *reader) topic(p *postRow) string {
 	}
 	day := p.CreateAt / dayMillis
 	r.threads[day]++
-	return fmt.Sprintf("%s %s thread %d", time.UnixMilli(p.CreateAt).UTC().Format(time.DateOnly), product, r.threads[day])
+	return fmt.Sprintf("%s %s thread %d", time.UnixMilli(p.CreateAt).UTC().Format(time.DateOnly), product,
+		r.threads[day])
 }
 
 // putFollowers makes the followers of a thread follow its topic.
