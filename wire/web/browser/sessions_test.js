@@ -104,7 +104,7 @@ scene('pages that are open during kill -9 go on after the restart', async (s) =>
   await ann.page.reload();
   await visitor.visit('/login/');
   await visitor.fill({ 'Email address': 'olive@example.org', Password: PASSWORD });
-  waiting.expect(/ERR_(EMPTY_RESPONSE|CONNECTION_RESET|CONNECTION_REFUSED)/);
+  waiting.expect(/ERR_(EMPTY_RESPONSE|CONNECTION_RESET|CONNECTION_REFUSED|SOCKET_NOT_CONNECTED)/);
   const parked = await park(waiting);
   await parley.kill();
   assert.equal((await parked.poll).status, 0);
