@@ -8,8 +8,8 @@ import (
 // Journal orders and stores the batches of every realm, for all the nodes that follow it.
 type Journal interface {
 	// Claim makes the caller the only writer of a realm, if the realm still has the epoch that the caller has seen;
-	// realm.AnyEpoch is every epoch. Claiming a new id creates the realm. The error is a realm.ErrMoved if another process has
-	// claimed the realm in between.
+	// realm.AnyEpoch is every epoch. Claiming a new id creates the realm. The error is a realm.ErrMoved if another
+	// process has claimed the realm in between.
 	Claim(id realm.ID, seen uint64) (realm.Claimed, error)
 	// Append stores batches with one sync, and returns an error for each. A realm.ErrMoved says that this batch was not
 	// stored and ends the ownership of its realm. After any other error nothing that is written later can be trusted.

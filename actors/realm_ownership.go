@@ -142,8 +142,8 @@ func (srv *Server) textsOf(id realm.ID, f realm.Fact) (list []realm.TextWrite, e
 	return list, nil
 }
 
-// handleReloaded continues with the loaded realm. It publishes the facts that are in the journal and were not published,
-// as those of another owner.
+// handleReloaded continues with the loaded realm. It publishes the facts that are in the journal and were not
+// published, as those of another owner.
 func (a *realmActor) handleReloaded(m *realmReloaded) {
 	switch {
 	case errors.Is(m.err, realm.ErrMoved):

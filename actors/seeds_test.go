@@ -28,16 +28,16 @@ var knownSeeds = map[uint64]string{
 
 // TestSeeds runs the seeds from SEED on, N of them. The runs use the real server with its realm, journal, session and
 // presence actors, on a runtime with one thread. The seed decides which actor runs next, when the disk finishes, when
-// the process crashes, when the journal refuses a batch, what users do, every random value, and the clocks. The same seed is the same run, to the byte.
-// In each run:
+// the process crashes, when the journal refuses a batch, what users do, every random value, and the clocks. The same
+// seed is the same run, to the byte. In each run:
 //
 //   - nothing is answered or delivered that is not on disk, and nothing on disk is lost;
 //   - an acknowledged message exists once, any other at most once, a deleted one never again;
 //   - every queue goes on under its id, its event ids rise, and its events are exactly those that a replay of the whole
 //     journal has for its user;
 //   - no queue ends before its time, however the wall clock jumps;
-//   - the state in memory, the state loaded from disk, the state replayed from the beginning and the state of a follower
-//     in another process are equal, and the follower has the same events for every user.
+//   - the states in memory, loaded from disk, replayed from the beginning, and of a follower in another process are
+//     equal, and the follower has the same events for every user.
 func TestSeeds(t *testing.T) {
 	n, seed := 150, uint64(time.Now().UnixNano()%1e9)
 	if testing.Short() { // one thread: the race detector finds nothing in more runs

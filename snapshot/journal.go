@@ -105,7 +105,8 @@ type Request struct {
 	Last Seq // the last fact that it caused; 0: the last one of the entry
 }
 
-// Record is one fact of a journal, with the inputs with which it is applied. Now and Level are 0 in records of format 1.
+// Record is one fact of a journal, with the inputs with which it is applied. Now and Level are 0 in records of format
+// 1.
 type Record struct {
 	Seq     Seq
 	Now     int64

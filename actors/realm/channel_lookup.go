@@ -409,8 +409,8 @@ func (r *Realm) ChannelInfo(c *Channel) ChannelInfo {
 }
 
 // weeklyTraffic returns the average number of messages per week in the 28 days before today, rounded to two significant
-// digits. It is -1 for a channel younger than a week. New messages change the value once a day, so messages are counted once
-// a day, and again after some were deleted or moved.
+// digits. It is -1 for a channel younger than a week. New messages change the value once a day, so messages are counted
+// once a day, and again after some were deleted or moved.
 func (r *Realm) weeklyTraffic(c *Channel) int64 {
 	age := (r.index.clock - c.Created) / secondsPerDay
 	if age < 7 {

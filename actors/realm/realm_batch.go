@@ -52,8 +52,8 @@ type Claimed struct {
 	Rows  Seq    // sequence number of the stored rows
 }
 
-// ErrMoved says that a batch was not stored: another process owns the realm now, or the journal has other facts than the
-// process that recorded the batch.
+// ErrMoved says that a batch was not stored: another process owns the realm now, or the journal has other facts than
+// the process that recorded the batch.
 var ErrMoved = errors.New("the realm has another owner or other facts")
 
 // Record is one fact of the journal, with the inputs with which it is applied.

@@ -25,8 +25,8 @@ func TestFactsHaveOnlyStoredFields(t *testing.T) {
 	}
 }
 
-// The ages of accounts and channels come from the batch. A replica whose own clock is wrong has the same state and sends
-// the same events.
+// The ages of accounts and channels come from the batch. A replica whose own clock is wrong has the same state and
+// sends the same events.
 func TestFollowUsesTheClockOfTheBatch(t *testing.T) {
 	s := realmtest.New(t)
 	ann := s.Join("Ann", realm.Owner)

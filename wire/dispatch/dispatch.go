@@ -205,8 +205,8 @@ func (d *Dispatcher) load(id realm.ID, o *ownedRealm) {
 	o.loaded, o.waiting = true, nil
 }
 
-// AddJobs queues new jobs, whose fact is on disk. It does not block. Jobs of an organization that this node does not own
-// are left to the owner.
+// AddJobs queues new jobs, whose fact is on disk. It does not block. Jobs of an organization that this node does not
+// own are left to the owner.
 func (d *Dispatcher) AddJobs(id realm.ID, site wire.Site, added *realm.OutboxJobsAdded) {
 	if added.Dropped > 0 {
 		d.o.Log.Error("outbox jobs dropped: the outbox is full", "realm", id, "jobs", added.Dropped)
