@@ -5,7 +5,7 @@
 //	RunAsync          │    ▲                      │
 //	                  │    └── facts ≤ n on disk ─┘
 //	                  │ release: what depends on facts ≤ n leaves
-//	                  ├──► answers, accounts
+//	                  ├──► answers, accounts, search, texts, unacked events (Committed)
 //	                  ├──► Outbox.AddJobs: emails, push notifications, webhooks
 //	                  └──► notices ──► session actors ──► event queues ──► parked polls
 //	                                        ▲
@@ -21,6 +21,8 @@
 //
 //   - Nothing leaves that a crash could take back. Answers, events and outbox jobs wait until the facts that they
 //     depend on are on disk; a view waits for the facts that it could see.
+//   - A batch that the journal refuses ends the ownership of its realm, not the process (realm_ownership.go). Work that
+//     only one node may do follows the ownership (duties.go).
 //   - A turn that panics before its first fact costs one answer. Any other panic in an actor, and a failed write, calls
 //     Options.Fatal: the process ends and the restart recovers.
 //   - Events of a fact reach each queue in the order of the facts, under the same ids before and after a crash.

@@ -36,8 +36,8 @@ var knownSeeds = map[uint64]string{
 //   - every queue goes on under its id, its event ids rise, and its events are exactly those that a replay of the whole
 //     journal has for its user;
 //   - no queue ends before its time, however the wall clock jumps;
-//   - the state in memory, the state loaded from disk, the state replayed from the beginning and the state of a follower
-//     in another process are equal, and the follower has the same events for every user.
+//   - the states in memory, loaded from disk, replayed from the beginning, and of a follower in another process are
+//     equal, and the follower has the same events for every user.
 func TestSeeds(t *testing.T) {
 	n, seed := 150, uint64(time.Now().UnixNano()%1e9)
 	if testing.Short() { // one thread: the race detector finds nothing in more runs
