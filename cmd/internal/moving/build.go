@@ -180,6 +180,7 @@ func (x *importer) checkAddresses() error {
 		}
 	}
 	if len(bad) > 0 {
+		//lint:ignore ST1005 the formats define this text
 		return fmt.Errorf("Invalid email format, please fix the following email(s) and try again: %s", shorten(bad))
 	}
 	if len(twice) > 0 {
