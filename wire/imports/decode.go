@@ -19,8 +19,8 @@ type LimitedReader struct {
 	seen func(n int)
 }
 
-// NewLimitedReader returns a reader of from. It calls seen, which may be nil, with the number of bytes of each read.
-func NewLimitedReader(from io.Reader, seen func(n int)) *LimitedReader {
+// newLimitedReader returns a reader of from. It calls seen, which may be nil, with the number of bytes of each read.
+func newLimitedReader(from io.Reader, seen func(n int)) *LimitedReader {
 	return &LimitedReader{from: from, left: MaxRow, seen: seen}
 }
 
@@ -39,21 +39,29 @@ func (r *LimitedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// EachRow reads a file whose content is a JSON list. It decodes one element after the other and passes it to fn, which
-// must not keep it.
-func EachRow[T any](archive fs.FS, file string, seen func(n int), fn func(*T) error) error {
+// Decode opens a file of JSON and calls fn with its decoder. An error of fn gets the name of the file and the position.
+func Decode(
+	archive fs.FS, file string, seen func(n int), fn func(d *json.Decoder, limited *LimitedReader) error,
+) error {
 	f, err := archive.Open(file)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	limited := NewLimitedReader(f, seen)
+	limited := newLimitedReader(f, seen)
 	d := json.NewDecoder(bufio.NewReaderSize(limited, 64<<10))
-	err = eachElement(d, limited, fn)
-	if err != nil {
+	if err := fn(d, limited); err != nil {
 		return fmt.Errorf("%s, byte %d: %w", file, d.InputOffset(), err)
 	}
 	return nil
+}
+
+// EachRow reads a file whose content is a JSON list. It decodes one element after the other and passes it to fn, which
+// must not keep it.
+func EachRow[T any](archive fs.FS, file string, seen func(n int), fn func(*T) error) error {
+	return Decode(archive, file, seen, func(d *json.Decoder, limited *LimitedReader) error {
+		return eachElement(d, limited, fn)
+	})
 }
 
 func eachElement[T any](d *json.Decoder, limited *LimitedReader, fn func(*T) error) error {
@@ -84,25 +92,20 @@ func eachElement[T any](d *json.Decoder, limited *LimitedReader, fn func(*T) err
 // EachValue reads a file of JSON values, one after the other. It passes each decoded value to fn, which must not keep
 // it.
 func EachValue[T any](archive fs.FS, file string, seen func(n int), fn func(*T) error) error {
-	f, err := archive.Open(file)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	limited := NewLimitedReader(f, seen)
-	d := json.NewDecoder(bufio.NewReaderSize(limited, 64<<10))
-	for {
-		limited.NextRow()
-		var v T
-		err := d.Decode(&v)
-		if errors.Is(err, io.EOF) {
-			return nil
+	return Decode(archive, file, seen, func(d *json.Decoder, limited *LimitedReader) error {
+		for {
+			limited.NextRow()
+			var v T
+			err := d.Decode(&v)
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err == nil {
+				err = fn(&v)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			err = fn(&v)
-		}
-		if err != nil {
-			return fmt.Errorf("%s, byte %d: %w", file, d.InputOffset(), err)
-		}
-	}
+	})
 }
