@@ -97,8 +97,7 @@ func (x *importer) Put(r imports.Record) error {
 		if x.org != nil {
 			return errors.New("the archive has two organizations")
 		}
-		c := *v
-		x.org = &c
+		x.org = copyOf(v)
 	case *imports.Emoji:
 		x.emoji = append(x.emoji, *v)
 	case *imports.User:
@@ -110,32 +109,30 @@ func (x *importer) Put(r imports.Record) error {
 	case *imports.Subscription:
 		x.subscriptions = append(x.subscriptions, *v)
 	case *imports.TopicPolicy:
-		c := *v
-		x.personal = append(x.personal, &c)
+		x.personal = append(x.personal, copyOf(v))
 	case *imports.MutedUser:
-		c := *v
-		x.personal = append(x.personal, &c)
+		x.personal = append(x.personal, copyOf(v))
 	case *imports.AlertWord:
-		c := *v
-		x.personal = append(x.personal, &c)
+		x.personal = append(x.personal, copyOf(v))
 	case *imports.Status:
-		c := *v
-		x.personal = append(x.personal, &c)
+		x.personal = append(x.personal, copyOf(v))
 	case *imports.Snippet:
-		c := *v
-		x.personal = append(x.personal, &c)
+		x.personal = append(x.personal, copyOf(v))
 	case *imports.Scheduled:
-		c := *v
-		x.personal = append(x.personal, &c)
+		x.personal = append(x.personal, copyOf(v))
 	case *imports.Onboarding:
-		c := *v
-		x.personal = append(x.personal, &c)
+		x.personal = append(x.personal, copyOf(v))
 	case *imports.Message:
 		return x.putMessage(v)
 	default:
 		return fmt.Errorf("BUG: record %T", r)
 	}
 	return nil
+}
+
+func copyOf[T any](v *T) *T {
+	c := *v
+	return &c
 }
 
 // putMessage adds a message to the sorter: by Order, then by arrival.
