@@ -30,7 +30,7 @@ const (
 	// maxKeptID is the largest id of a user, channel or group that is kept: rows up to it are found by number.
 	maxKeptID = 1 << 20
 	// firstUserID is the first id that users have; lower ones belong to system bots.
-	firstUserID = 8
+	firstUserID = imports.FirstUserID
 )
 
 // systemBots are the system bots by the names that formats use.
@@ -83,20 +83,7 @@ func clean(s string, limit int) string {
 		}
 		return c
 	}, s)
-	return strings.TrimSpace(firstRunes(s, limit))
-}
-
-func firstRunes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for i := range s {
-		if n == 0 {
-			return s[:i]
-		}
-		n--
-	}
-	return s
+	return strings.TrimSpace(imports.FirstRunes(s, limit))
 }
 
 // chooseID returns the wanted id if it is free, otherwise the next one.
@@ -430,7 +417,7 @@ func (x *importer) unique(names map[string]bool, name, kind string, limit int) s
 	base := name
 	for n := 2; names[strings.ToLower(name)]; n++ {
 		ending := " (" + strconv.Itoa(n) + ")"
-		name = firstRunes(base, limit-len(ending)) + ending
+		name = imports.FirstRunes(base, limit-len(ending)) + ending
 	}
 	if name != base {
 		x.changed(kind, "two had the same name: one was renamed")

@@ -337,7 +337,7 @@ func (x *importer) serve() error {
 
 // writeSynced writes a file that is complete or does not exist.
 func writeSynced(file string, data []byte) error {
-	f, err := os.Create(file + ".new")
+	f, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

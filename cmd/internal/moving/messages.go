@@ -172,7 +172,7 @@ func (x *importer) text(s string) string {
 		x.changed("messages", "invalid UTF-8 was replaced")
 	}
 	if len(s) > realm.MaxMessage && utf8.RuneCountInString(s) > realm.MaxMessage {
-		s = firstRunes(s, realm.MaxMessage-len(truncated)) + truncated
+		s = imports.FirstRunes(s, realm.MaxMessage-len(truncated)) + truncated
 		x.changed("messages", "the text was cut at the limit")
 	}
 	return s

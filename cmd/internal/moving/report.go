@@ -3,8 +3,6 @@ package moving
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"os"
 	"slices"
 )
 
@@ -111,13 +109,5 @@ func WriteReports(file string, reports []*Report) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
+	return writeSynced(file, append(data, '\n'))
 }
