@@ -80,5 +80,4 @@ type fetched struct {
 	body io.Closer
 }
 
-func (f *fetched) Read(p []byte) (int, error) { return f.limitedReader.Read(p) }
-func (f *fetched) Close() error               { return f.body.Close() }
+func (f *fetched) Close() error { return f.body.Close() }

@@ -327,10 +327,9 @@ func (x *importer) render(j *job) {
 	if j.in.HTML != "" {
 		j.compared, j.differs = true, difference(j.in.HTML, j.versions[len(j.versions)-1].HTML)
 	}
-	if !x.o.DryRun {
-		return
+	if x.o.DryRun {
+		j.versions = nil
 	}
-	j.versions = nil
 }
 
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace

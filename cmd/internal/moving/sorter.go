@@ -150,7 +150,7 @@ func (s *sorter) Sorted(fn func(key, item []byte) error) error {
 			return err
 		}
 		switch err := r.next(); {
-		case errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		case errors.Is(err, io.EOF):
 			heap.Pop(&h)
 		case err != nil:
 			return fmt.Errorf("sort: %w", err)
