@@ -17,8 +17,10 @@ type Import struct {
 	emit   func(table uint16, key, row any)
 	number int64 // of block
 	block  *messageBlock
-	spans  map[spanKey]*receivedSpan
 	sent   map[ChannelID]uint32 // messages that were sent to each channel
+	// spans has the value of sent at the last message that each subscription received. If it is one less than the value
+	// at the next message, both belong to one span: the user received them without a gap.
+	spans map[spanKey]uint32
 	// marks are those that differ from a user's default: all messages are read. Until Finish, Read has the unread ones.
 	marks map[UserID]MessageMarks
 }
@@ -28,15 +30,9 @@ type spanKey struct {
 	channel ChannelID
 }
 
-// receivedSpan is the last span of a subscription: the messages of a channel that the user received without a gap.
-type receivedSpan struct {
-	to    MessageID
-	count uint32 // Import.sent of the channel at the message to
-}
-
 // NewImport begins an organization as Founded does. emit gets the rows of messages.
 func NewImport(id ID, f Founded, emit func(table uint16, key, row any)) *Import {
-	x := &Import{realm: New(id), emit: emit, spans: map[spanKey]*receivedSpan{}, sent: map[ChannelID]uint32{},
+	x := &Import{realm: New(id), emit: emit, spans: map[spanKey]uint32{}, sent: map[ChannelID]uint32{},
 		marks: map[UserID]MessageMarks{}, number: -1}
 	f.apply(x.realm)
 	x.realm.Org().LinksChecked = MaxMessageID
@@ -49,7 +45,7 @@ func (x *Import) Put(row any) {
 	r := x.realm
 	o := r.Org()
 	small := func(kind string, id int64) int64 {
-		o.Next[kind] = max(o.Next[kind], id)
+		r.reserveID(kind, id)
 		return id
 	}
 	switch v := row.(type) {
@@ -336,18 +332,13 @@ func (x *Import) addRow(u UserID, id MessageID, given bool) {
 // span.
 func (x *Import) extend(u UserID, s *Subscription, id MessageID) {
 	key := spanKey{u, s.Channel}
-	last := x.spans[key]
-	if last == nil {
-		last = &receivedSpan{}
-		x.spans[key] = last
-	}
 	n := x.sent[s.Channel]
-	if len(s.Spans) > 0 && last.count+1 == n {
+	if len(s.Spans) > 0 && x.spans[key]+1 == n {
 		s.Spans[len(s.Spans)-1].To = id
 	} else {
 		s.Spans = append(s.Spans, Span{From: id, To: id})
 	}
-	last.to, last.count = id, n
+	x.spans[key] = n
 }
 
 func (x *Import) flush() {
@@ -370,10 +361,9 @@ func (x *Import) Finish() Seq {
 				continue
 			}
 			n := len(s.Spans)
-			last := x.spans[spanKey{u, s.Channel}]
 			switch {
 			case n > 0 && s.Spans[n-1].To == 0:
-			case n > 0 && last != nil && last.count == x.sent[s.Channel]:
+			case n > 0 && x.spans[spanKey{u, s.Channel}] == x.sent[s.Channel]:
 				s.Spans[n-1].To = 0
 			default:
 				s.Spans = append(s.Spans, Span{From: next})
