@@ -739,27 +739,27 @@ func (x *importer) addPersonal() error {
 		case *imports.TopicPolicy:
 			u, c := x.userIDs[v.User], x.channelID[v.Channel]
 			if ok = u >= firstUserID && c != 0 && v.Policy >= 1 && v.Policy <= 3; ok {
-				l := open(policies, u)
-				topic := x.topic(v.Topic)
-				l.List = slices.DeleteFunc(l.List, func(p realm.TopicPolicy) bool {
-					return p.Channel == c && strings.EqualFold(p.Topic, topic)
-				})
-				l.List = append(l.List, realm.TopicPolicy{Channel: c, Topic: topic, Policy: v.Policy, Since: v.Since})
+				l := ensure(policies, u)
+				l.List = append(l.List,
+					realm.TopicPolicy{Channel: c, Topic: x.topic(v.Topic), Policy: v.Policy, Since: v.Since})
 			}
 		case *imports.MutedUser:
 			u, m := x.userIDs[v.User], x.userIDs[v.Muted]
 			if ok = u >= firstUserID && m >= firstUserID; ok {
-				open(muted, u).List = append(open(muted, u).List, realm.MutedUser{User: m, Since: v.Since})
+				l := ensure(muted, u)
+				l.List = append(l.List, realm.MutedUser{User: m, Since: v.Since})
 			}
 		case *imports.AlertWord:
 			u, word := x.userIDs[v.User], clean(v.Word, maxWord)
 			if ok = u >= firstUserID && word != ""; ok {
-				open(words, u).List = append(open(words, u).List, word)
+				l := ensure(words, u)
+				l.List = append(l.List, word)
 			}
 		case *imports.Onboarding:
 			u := x.userIDs[v.User]
 			if ok = u >= firstUserID && slices.Contains(realm.OnboardingSteps, v.Step); ok {
-				open(seen, u).Seen = append(open(seen, u).Seen, v.Step)
+				l := ensure(seen, u)
+				l.Seen = append(l.Seen, v.Step)
 			}
 		case *imports.Status:
 			u := x.userIDs[v.User]
@@ -784,6 +784,7 @@ func (x *importer) addPersonal() error {
 		}
 	}
 	for u, l := range policies {
+		l.List = lastOfEach(l.List)
 		x.build.PutOf(u, l)
 	}
 	for u, l := range muted {
@@ -800,7 +801,39 @@ func (x *importer) addPersonal() error {
 	return nil
 }
 
-func open[V any](m map[realm.UserID]*V, u realm.UserID) *V {
+// lastOfEach returns the last policy of each topic, in the order of the list.
+func lastOfEach(list []realm.TopicPolicy) []realm.TopicPolicy {
+	type topic struct {
+		channel realm.ChannelID
+		name    string
+	}
+	topicOf := func(p realm.TopicPolicy) topic { return topic{p.Channel, foldSimple(p.Topic)} }
+	last := make(map[topic]int, len(list))
+	for i, p := range list {
+		last[topicOf(p)] = i
+	}
+	kept := list[:0]
+	for i, p := range list {
+		if last[topicOf(p)] == i {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// foldSimple returns a form that is the same for two texts if strings.EqualFold reports that they are equal.
+func foldSimple(s string) string {
+	return strings.Map(func(c rune) rune {
+		least := c
+		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, s)
+}
+
+// ensure returns the row of a user, which is added if it is missing.
+func ensure[V any](m map[realm.UserID]*V, u realm.UserID) *V {
 	if m[u] == nil {
 		m[u] = new(V)
 	}
