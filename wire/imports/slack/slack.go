@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -225,7 +226,7 @@ func (r *reader) findStrangers() error {
 				if m.skipped() == "" {
 					name := ""
 					if m.Profile != nil && m.sender() == m.User {
-						name = firstOf(m.Profile.Real, m.Profile.Name)
+						name = cmp.Or(m.Profile.Real, m.Profile.Name)
 					}
 					r.stranger(m.sender(), name)
 				}
@@ -247,15 +248,6 @@ func (r *reader) stranger(id, name string) {
 	if old, stranger := r.names[id]; stranger && old == "" {
 		r.names[id] = name
 	}
-}
-
-func firstOf(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 // fieldNames are the fields of all profiles that become custom profile fields.
@@ -317,7 +309,7 @@ func (r *reader) putUsers() error {
 		r.users = append(r.users, r.user(&r.rows[i], bots))
 	}
 	for _, id := range r.strangers {
-		r.users = append(r.users, imports.User{Key: id, Name: firstOf(r.names[id], id), Role: imports.Member,
+		r.users = append(r.users, imports.User{Key: id, Name: cmp.Or(r.names[id], id), Role: imports.Member,
 			Stub: true})
 	}
 	r.text = converter{mentions: imports.NewMentions(r.users), user: func(id string) string { return r.known[id] },
@@ -334,7 +326,7 @@ func (r *reader) user(in *userRow, bots map[string]int) imports.User {
 	u := imports.User{Key: in.ID, Name: in.Name, Email: in.Profile.Email, Role: imports.Member,
 		Active: in.Deleted == nil || !*in.Deleted, Timezone: "America/New_York", Profile: profile(in)}
 	if in.Deleted != nil && !*in.Deleted {
-		u.Name = firstOf(in.Real, in.Name)
+		u.Name = cmp.Or(in.Real, in.Name)
 	}
 	if strings.Contains(in.TZ, "/") {
 		u.Timezone = in.TZ
@@ -361,7 +353,7 @@ func (r *reader) user(in *userRow, bots map[string]int) imports.User {
 
 // botAddress returns the address of a bot, which is made from its name.
 func (r *reader) botAddress(in *userRow, bots map[string]int) string {
-	name := firstOf(in.Profile.Normalized, in.Profile.First, in.Name, in.ID)
+	name := cmp.Or(in.Profile.Normalized, in.Profile.First, in.Name, in.ID)
 	name = strings.ReplaceAll(name, "Bot", "")
 	name = strings.Map(func(c rune) rune {
 		if c < 0x80 && imports.Word(byte(c)) || c == '-' || c == '_' {
@@ -531,14 +523,14 @@ func (r *reader) files(m *messageRow, out *imports.Message) {
 		if u, err := url.Parse(f.URL); err == nil && u.Host == "files.slack.com" {
 			u.RawQuery, u.Fragment = "", "" // the query has a secret
 			address := imports.EscapeAddress(u.String())
-			line = imports.Link(firstOf(f.Title, f.Name, f.ID), address)
+			line = imports.Link(cmp.Or(f.Title, f.Name, f.ID), address)
 			out.Files = append(out.Files, imports.File{Path: f.ID + "\n" + oneLine(f.Name) + "\n" + f.URL,
 				Address: address,
-				Name:    firstOf(f.Name, f.Title, f.ID), Type: f.Mimetype, Owner: r.known[f.User],
+				Name:    cmp.Or(f.Name, f.Title, f.ID), Type: f.Mimetype, Owner: r.known[f.User],
 				Created: int64(f.Created),
 				Size:    int64(f.Size)})
 		} else {
-			line = imports.Link(firstOf(f.Title, f.Name, f.URL), f.URL)
+			line = imports.Link(cmp.Or(f.Title, f.Name, f.URL), f.URL)
 		}
 		if out.Text != "" {
 			out.Text += "\n"

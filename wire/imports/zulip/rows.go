@@ -1,6 +1,9 @@
 package zulip
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+)
 
 // The rows of the tables that are read, with the fields that are used.
 
@@ -114,6 +117,9 @@ func (g *namedGroupRow) UnmarshalJSON(data []byte) error {
 	}
 	return json.Unmarshal(data, &g.settings)
 }
+
+// id returns the id that other tables refer to.
+func (g *namedGroupRow) id() int64 { return cmp.Or(g.Pointer, g.ID) }
 
 type messageRow struct {
 	ID          int64   `json:"id"`

@@ -1,6 +1,7 @@
 package zulip
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -252,14 +253,6 @@ func (r *reader) skipped(name string, rows int) {
 func text(v any) string  { s, _ := v.(string); return s }
 func number(v any) int64 { n, _ := v.(float64); return int64(n) }
 func boolean(v any) bool { b, _ := v.(bool); return b }
-func texts(v ...any) string {
-	for _, x := range v {
-		if s := text(x); s != "" {
-			return s
-		}
-	}
-	return ""
-}
 
 // groupValue returns the value of a permission setting: the id of a group that has a name or is anonymous.
 func (r *reader) groupValue(v any) (g imports.GroupValue, ok bool) {
@@ -318,10 +311,7 @@ var historyVisibility = map[int64]string{1: "all", 2: "moves", 3: "none"}
 
 func (r *reader) putOrganization() error {
 	for _, g := range r.groups {
-		id := g.Pointer
-		if id == 0 {
-			id = g.ID
-		}
+		id := g.id()
 		if g.IsSystem {
 			r.named[id] = g.Name
 		} else {
@@ -530,7 +520,7 @@ func (r *reader) putUsers() error {
 			return fmt.Errorf("two users have the id %d", u.ID)
 		}
 		known[u.ID] = true
-		v := &imports.User{Key: key(u.ID), ID: u.ID, Email: texts(u.DeliveryEmail, u.Email), Name: u.FullName,
+		v := &imports.User{Key: key(u.ID), ID: u.ID, Email: cmp.Or(u.DeliveryEmail, u.Email), Name: u.FullName,
 			Role: u.Role, Active: u.IsActive && !u.IsMirrorDummy, Stub: u.IsImportedStub,
 			Deleted: u.IsDeleted || u.IsMirrorDummy && strings.HasPrefix(u.FullName, "Deleted user "),
 			BotOwner: key(
@@ -558,10 +548,7 @@ func (r *reader) putGroups() error {
 		if g.IsSystem {
 			continue
 		}
-		id := g.Pointer
-		if id == 0 {
-			id = g.ID
-		}
+		id := g.id()
 		v := &imports.Group{Key: "group " + key(id), ID: id, Name: g.Name, Description: g.Description,
 			Created: int64(
 				g.DateCreated,
