@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -342,7 +343,7 @@ func (e *zulipExport) addUser(u *realm.User) {
 	for _, g := range roleGroups[u.Role] {
 		e.add("zerver_usergroupmembership", object{"user_group": e.realm.SystemGroup(g), "user_profile": u.ID})
 	}
-	for _, field := range sortedKeys(u.Profile) {
+	for _, field := range slices.Sorted(maps.Keys(u.Profile)) {
 		e.add("zerver_customprofilefieldvalue", object{"user_profile": u.ID, "field": field, "value": u.Profile[field],
 			"rendered_value": nil})
 	}
@@ -362,15 +363,6 @@ func avatarSource(u *realm.User) string {
 		return "G"
 	}
 	return "J"
-}
-
-func sortedKeys(p realm.Profile) []int64 {
-	keys := make([]int64, 0, len(p))
-	for k := range p {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // subscription returns a row that makes a user a recipient of personal or group messages.
@@ -503,6 +495,11 @@ func (e *zulipExport) create(name string, write func(w *json.Encoder, out *bufio
 	return errors.Join(err, out.Flush(), f.Close())
 }
 
+// writeJSON writes one value as a file of the export.
+func (e *zulipExport) writeJSON(name string, v any) error {
+	return e.create(name, func(w *json.Encoder, _ *bufio.Writer) error { return w.Encode(v) })
+}
+
 // writeMessages writes the files of messages, and collects reactions.
 func (e *zulipExport) writeMessages() error {
 	last, number := e.realm.LastMessageID(), 0
@@ -525,10 +522,8 @@ func (e *zulipExport) writeMessages() error {
 			flags = append(flags, object{"id": e.next["usermessage"], "user_profile": u, "message": id,
 				"flags_mask": zulipFlags(f, &list[indexOf(list, id)])})
 		})
-		err := e.create(fmt.Sprintf("messages-%06d.json", number), func(w *json.Encoder, _ *bufio.Writer) error {
-			return w.Encode(object{"zerver_message": messages, "zerver_usermessage": flags})
-		})
-		if err != nil {
+		if err := e.writeJSON(fmt.Sprintf("messages-%06d.json", number),
+			object{"zerver_message": messages, "zerver_usermessage": flags}); err != nil {
 			return err
 		}
 	}
@@ -673,12 +668,9 @@ func (e *zulipExport) writeUploads() error {
 			"is_web_public": nil, "messages": append([]realm.MessageID{}, messages...),
 			"scheduled_messages": append([]int64{}, e.usedLater[u.Path]...)})
 	}
-	write := func(name string, v any) error {
-		return e.create(name, func(w *json.Encoder, _ *bufio.Writer) error { return w.Encode(v) })
-	}
-	return errors.Join(write("uploads/records.json", records),
-		write("attachment.json", object{"zerver_attachment": attachments}),
-		write("analytics.json", object{"analytics_realmcount": []any{}, "analytics_usercount": []any{},
+	return errors.Join(e.writeJSON("uploads/records.json", records),
+		e.writeJSON("attachment.json", object{"zerver_attachment": attachments}),
+		e.writeJSON("analytics.json", object{"analytics_realmcount": []any{}, "analytics_usercount": []any{},
 			"analytics_streamcount": []any{}}))
 }
 
@@ -696,9 +688,7 @@ func (e *zulipExport) writePictures() error {
 				return err
 			}
 			row := object{"realm_id": 1, "s3_path": name, "path": name, "size": size}
-			for k, v := range more {
-				row[k] = v
-			}
+			maps.Copy(row, more)
 			*list = append(*list, row)
 		}
 		return nil
@@ -724,24 +714,19 @@ func (e *zulipExport) writePictures() error {
 		}
 	}
 	for name, list := range map[string][]object{"avatars": avatars, "emoji": emojis, "realm_icons": icons} {
-		err = errors.Join(err, e.create(name+"/records.json", func(w *json.Encoder, _ *bufio.Writer) error {
-			return w.Encode(list)
-		}))
+		err = errors.Join(err, e.writeJSON(name+"/records.json", list))
 	}
 	return err
 }
 
 // writeTables writes realm.json, a row at a time, and stats.json.
 func (e *zulipExport) writeTables() error {
-	names := make([]string, 0, len(e.tables))
 	stats := object{}
 	for name, rows := range e.tables {
-		names = append(names, name)
 		stats[name] = len(rows)
 	}
-	slices.Sort(names)
 	err := e.create("realm.json", func(w *json.Encoder, out *bufio.Writer) error {
-		for i, name := range names {
+		for i, name := range slices.Sorted(maps.Keys(e.tables)) {
 			out.WriteString(map[bool]string{true: "{", false: ","}[i == 0] + strconv.Quote(name) + ":[")
 			for k, row := range e.tables[name] {
 				if k > 0 {
@@ -756,9 +741,7 @@ func (e *zulipExport) writeTables() error {
 		_, err := out.WriteString("}\n")
 		return err
 	})
-	return errors.Join(err, e.create("stats.json", func(w *json.Encoder, _ *bufio.Writer) error {
-		return w.Encode(object{"realm": stats})
-	}))
+	return errors.Join(err, e.writeJSON("stats.json", object{"realm": stats}))
 }
 
 // writeTar writes the files of a folder as a compressed tar with one top directory.
