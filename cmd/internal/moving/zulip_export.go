@@ -43,6 +43,7 @@ type zulipExport struct {
 	usedBy    map[string][]realm.MessageID
 	usedLater map[string][]int64
 	users     map[realm.UserID]*realm.User
+	userRows  map[realm.UserID]object // of zerver_userprofile
 	client    map[string]int64
 	upload    []*realm.Upload
 }
@@ -68,7 +69,7 @@ func ExportZulip(d snapshot.Disk, store *files.Store, id realm.ID, migrations []
 	e := &zulipExport{disk: d, files: store, realm: x.Realm, dir: dir, tables: map[string][]object{},
 		next: map[string]int64{}, usedBy: map[string][]realm.MessageID{},
 		usedLater: map[string][]int64{}, users: map[realm.UserID]*realm.User{},
-		client: map[string]int64{}}
+		userRows: map[realm.UserID]object{}, client: map[string]int64{}}
 	if len(migrations) == 0 {
 		migrations = []byte(`{"migrations_by_app":{},"zulip_version":"10.2"}`)
 	}
@@ -338,6 +339,7 @@ func (e *zulipExport) addUser(u *realm.User) {
 	}
 	settings(row, realm.UserSettings, u.Settings)
 	e.add("zerver_userprofile", row)
+	e.userRows[u.ID] = row
 	e.add("zerver_recipient", object{"id": userRecipient(u.ID), "type": 1, "type_id": u.ID})
 	e.add("zerver_subscription", subscription(u, userRecipient(u.ID)))
 	for _, g := range roleGroups[u.Role] {
@@ -378,12 +380,10 @@ func (e *zulipExport) addBot(u realm.UserID, d *realm.BotDetails) {
 		e.add("zerver_service", object{"name": s.Name, "user_profile": u, "base_url": s.URL, "token": "",
 			"interface": s.Interface})
 	}
-	for _, row := range e.tables["zerver_userprofile"] {
-		if row["id"] == u {
-			row["default_sending_stream"] = optionalID(d.Sending)
-			row["default_events_register_stream"] = optionalID(d.Register)
-			row["default_all_public_streams"] = d.AllPublic
-		}
+	if row := e.userRows[u]; row != nil {
+		row["default_sending_stream"] = optionalID(d.Sending)
+		row["default_events_register_stream"] = optionalID(d.Register)
+		row["default_all_public_streams"] = d.AllPublic
 	}
 }
 
