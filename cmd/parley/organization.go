@@ -72,16 +72,11 @@ func newExportPersonCommand() *cobra.Command {
 		if *file == "" {
 			return errors.New("--out is required: the zip file to write")
 		}
-		write := func(dir, subdomain string, out io.Writer) (counts moving.PersonCounts, err error) {
-			err = withOrganization(
-				dir,
-				subdomain,
-				func(d snapshot.Disk, uploads *files.Store, id realm.ID) (err error) {
-					counts, err = moving.ExportPerson(d, uploads, id, args[0], out)
-					return err
-				},
-			)
-			return counts, err
+		write := func(dir, subdomain string, out io.Writer) (moving.PersonCounts, error) {
+			return withOrganization(dir, subdomain,
+				func(d snapshot.Disk, uploads *files.Store, id realm.ID) (moving.PersonCounts, error) {
+					return moving.ExportPerson(d, uploads, id, args[0], out)
+				})
 		}
 		return export(data(), *subdomain, *file, *temp, write, c.OutOrStdout())
 	}
@@ -139,53 +134,52 @@ func copyRunning(data, file, dir string) error {
 }
 
 // exportFrom exports an organization from the data directory of a stopped server.
-func exportFrom(dir, subdomain string, out io.Writer) (digest snapshot.Digest, err error) {
-	err = withOrganization(dir, subdomain, func(d snapshot.Disk, uploads *files.Store, id realm.ID) (err error) {
-		digest, err = snapshot.Export(d, id, func(kind, name string, each func(string, int64, io.Reader) error) error {
-			return eachFile(uploads, kind, name, each)
-		}, out)
-		return err
-	})
-	return digest, err
+func exportFrom(dir, subdomain string, out io.Writer) (snapshot.Digest, error) {
+	return withOrganization(dir, subdomain,
+		func(d snapshot.Disk, uploads *files.Store, id realm.ID) (snapshot.Digest, error) {
+			return snapshot.Export(d, id, func(kind, name string, each func(string, int64, io.Reader) error) error {
+				return eachFile(uploads, kind, name, each)
+			}, out)
+		})
 }
 
 // zulipWriter returns a function that exports an organization for a Zulip server.
 func zulipWriter(migrations, temp string) func(string, string, io.Writer) (snapshot.Digest, error) {
-	return func(dir, subdomain string, out io.Writer) (digest snapshot.Digest, err error) {
+	return func(dir, subdomain string, out io.Writer) (snapshot.Digest, error) {
 		var status []byte
 		if migrations != "" {
+			var err error
 			if status, err = os.ReadFile(migrations); err != nil {
-				return digest, err
+				return snapshot.Digest{}, err
 			}
 		}
-		err = withOrganization(dir, subdomain, func(d snapshot.Disk, uploads *files.Store, id realm.ID) (err error) {
-			digest, err = moving.ExportZulip(d, uploads, id, status, temp, out)
-			return err
-		})
-		return digest, err
+		return withOrganization(dir, subdomain,
+			func(d snapshot.Disk, uploads *files.Store, id realm.ID) (snapshot.Digest, error) {
+				return moving.ExportZulip(d, uploads, id, status, temp, out)
+			})
 	}
 }
 
-// withOrganization calls fn with an organization in the data directory of a stopped server.
-func withOrganization(
-	dir, subdomain string, fn func(d snapshot.Disk, uploads *files.Store, id realm.ID) error,
-) (err error) {
+// withOrganization calls fn with an organization in the data directory of a stopped server, and returns its result.
+func withOrganization[T any](
+	dir, subdomain string, fn func(d snapshot.Disk, uploads *files.Store, id realm.ID) (T, error),
+) (result T, err error) {
 	if err := server.CheckDataVersion(dir); err != nil {
-		return err
+		return result, err
 	}
 	store, err := snapshot.OpenReadOnly(dir, snapshot.Options{})
 	if err != nil {
-		return server.StartError(dir, err)
+		return result, server.StartError(dir, err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	d := snapshot.Disk{Store: store}
 	have, err := findInUse(d)
 	if err != nil {
-		return err
+		return result, err
 	}
 	id, ok := have.bySubdomain[subdomain]
 	if !ok {
-		return fmt.Errorf("no organization %q; parley realm list shows them", subdomain)
+		return result, fmt.Errorf("no organization %q; parley realm list shows them", subdomain)
 	}
 	return fn(d, files.OpenReadOnly(server.UploadsDir(dir)), id)
 }
