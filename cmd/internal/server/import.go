@@ -29,8 +29,7 @@ type importLine struct {
 
 // Import imports the organizations of another chat server's archive: into the server that runs in a data directory, or
 // into the directory itself if no server runs there.
-func Import(dir string, o moving.Options) ([]*moving.Report, error) {
-	var err error
+func Import(dir string, o moving.Options) (reports []*moving.Report, err error) {
 	if o.File, err = filepath.Abs(o.File); err != nil {
 		return nil, err
 	}
