@@ -123,7 +123,7 @@ func (x *Import) Subscribe(u UserID, s Subscription, received bool) {
 	l.Stale = true
 }
 
-// Index makes the rows findable. Afterwards View can be used.
+// Index builds the indexes of the rows. It is called before View.
 func (x *Import) Index() {
 	x.realm.SetSeq(1, RunSequentially)
 }
@@ -328,8 +328,8 @@ func (x *Import) addRow(u UserID, id MessageID, given bool) {
 	x.marks[u] = marks
 }
 
-// extend adds a message to the spans of a subscription. A message of the channel that the user has no row of ends a
-// span.
+// extend adds a message to the spans of a subscription. A span ends before a message of the channel that the user did
+// not receive.
 func (x *Import) extend(u UserID, s *Subscription, id MessageID) {
 	key := spanKey{u, s.Channel}
 	n := x.sent[s.Channel]

@@ -4,8 +4,8 @@ import "io"
 
 // Source is one organization of an archive.
 type Source interface {
-	// Suffix tells the organizations of one archive apart, such as the name of a Mattermost team. It is "" if the
-	// archive has one organization.
+	// Suffix is the end of the subdomain, such as the name of a Mattermost team. It is "" if the format has one
+	// organization in each archive, or if the operator chose this one: its subdomain is then the operator's.
 	Suffix() string
 	// Read passes every record to the sink, in the order of the stages.
 	Read(Sink) error

@@ -2,7 +2,7 @@ package moving
 
 import "strings"
 
-// contextBytes is how far before a difference its element is looked for.
+// contextBytes is how many bytes before a difference are searched for its element.
 const contextBytes = 400
 
 // difference returns the kind of the first difference of two HTML texts: the element of the exported one, with its

@@ -19,7 +19,7 @@ import (
 const (
 	// batchSize is how many messages are rendered together.
 	batchSize = 512
-	// flushMessages is after how many messages their texts are made durable.
+	// flushMessages is the number of messages after which their texts are made durable.
 	flushMessages = 4096
 	truncated     = "\n[message truncated]"
 )

@@ -59,7 +59,7 @@ type source struct {
 
 func (s *source) Suffix() string { return "" }
 
-// visit checks that a path is one that Slack writes.
+// visit refuses a path that Slack does not write, and records the size and the conversation of a file.
 func (s *source) visit(name string, e fs.DirEntry, err error) error {
 	if err != nil || name == "." {
 		return err

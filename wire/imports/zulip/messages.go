@@ -113,7 +113,7 @@ func (j *joined) advance() {
 	}
 }
 
-// each calls fn with the items of an id. Items of lower ids that nobody asked for are passed to other.
+// each calls fn with the items of an id. It calls other for each skipped item of a lower id.
 func (j *joined) each(id int64, fn func(item []byte), other func()) {
 	for ; j.ok && j.id <= id; j.advance() {
 		if j.id < id {

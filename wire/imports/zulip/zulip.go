@@ -522,10 +522,9 @@ func (r *reader) putUsers() error {
 		known[u.ID] = true
 		v := &imports.User{Key: key(u.ID), ID: u.ID, Email: cmp.Or(u.DeliveryEmail, u.Email), Name: u.FullName,
 			Role: u.Role, Active: u.IsActive && !u.IsMirrorDummy, Stub: u.IsImportedStub,
-			Deleted: u.IsDeleted || u.IsMirrorDummy && strings.HasPrefix(u.FullName, "Deleted user "),
-			BotOwner: key(
-				u.BotOwner,
-			), Joined: int64(u.DateJoined), Timezone: u.Timezone, Settings: r.settings(u.settings),
+			Deleted:  u.IsDeleted || u.IsMirrorDummy && strings.HasPrefix(u.FullName, "Deleted user "),
+			BotOwner: key(u.BotOwner), Joined: int64(u.DateJoined), Timezone: u.Timezone,
+			Settings: r.settings(u.settings),
 			Gravatar: u.AvatarSource == "G", AvatarVersion: u.AvatarVersion, Profile: profile[u.ID],
 			Services: services[u.ID], SendTo: key(u.DefaultSendingStream), Register: key(u.DefaultEventsRegisterStream),
 			AllPublic: u.DefaultAllPublicStreams}
@@ -550,10 +549,8 @@ func (r *reader) putGroups() error {
 		}
 		id := g.id()
 		v := &imports.Group{Key: "group " + key(id), ID: id, Name: g.Name, Description: g.Description,
-			Created: int64(
-				g.DateCreated,
-			), Creator: key(g.Creator), Deactivated: g.Deactivated, Members: r.groupMembers[id],
-			Settings: r.groupSettings(g.settings, nil)}
+			Created: int64(g.DateCreated), Creator: key(g.Creator), Deactivated: g.Deactivated,
+			Members: r.groupMembers[id], Settings: r.groupSettings(g.settings, nil)}
 		for _, s := range r.subgroups[id] {
 			v.Subgroups = append(v.Subgroups, r.groupKey(s))
 		}
@@ -611,20 +608,13 @@ func (r *reader) putSubscriptions() error {
 func (r *reader) putPersonal() error {
 	var list []imports.Record
 	for _, v := range r.rows["zerver_usertopic"] {
-		list = append(
-			list,
-			&imports.TopicPolicy{User: key(number(v["user_profile"])), Channel: key(number(v["stream"])),
-				Topic: text(
-					v["topic_name"],
-				), Policy: int(number(v["visibility_policy"])), Since: number(v["last_updated"])},
-		)
+		list = append(list, &imports.TopicPolicy{User: key(number(v["user_profile"])),
+			Channel: key(number(v["stream"])), Topic: text(v["topic_name"]),
+			Policy: int(number(v["visibility_policy"])), Since: number(v["last_updated"])})
 	}
 	for _, v := range r.rows["zerver_muteduser"] {
-		list = append(
-			list,
-			&imports.MutedUser{User: key(number(v["user_profile"])), Muted: key(number(v["muted_user"])),
-				Since: number(v["date_muted"])},
-		)
+		list = append(list, &imports.MutedUser{User: key(number(v["user_profile"])),
+			Muted: key(number(v["muted_user"])), Since: number(v["date_muted"])})
 	}
 	for _, v := range r.rows["zerver_alertword"] {
 		list = append(list, &imports.AlertWord{User: key(number(v["user_profile"])), Word: text(v["word"])})
