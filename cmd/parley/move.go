@@ -37,13 +37,8 @@ func newMoveInCommand(format string) *cobra.Command {
 	memory := c.Flags().Int64("memory", moving.DefaultMemory>>20, "memory limit in MiB")
 	switch format {
 	case "mattermost":
-		c.Flags().StringVar(
-			&o.Team,
-			"team",
-			"",
-			"import only this team, as the organization itself; without it, each team "+
-				"becomes an organization NAME-TEAM",
-		)
+		c.Flags().StringVar(&o.Team, "team", "", "import only this team, as the organization itself; without it, "+
+			"each team becomes an organization NAME-TEAM")
 	case "slack":
 		c.Flags().BoolVar(&o.Threads, "threads", true, "make each thread a topic")
 		c.Flags().StringVar(&o.Files, "files", "", "folder of downloaded files, named by their ids")
@@ -66,17 +61,9 @@ func newMoveInCommand(format string) *cobra.Command {
 			}
 		}
 		for _, r := range reports {
-			fmt.Fprintf(
-				c.OutOrStdout(),
-				"%q: %d users, %d channels, %d messages (%d direct), %d reactions, %d attachments\n",
-				r.Organization,
-				r.Users,
-				r.Channels,
-				r.Messages,
-				r.DirectMessages,
-				r.Reactions,
-				r.Attachments,
-			)
+			fmt.Fprintf(c.OutOrStdout(),
+				"%q: %d users, %d channels, %d messages (%d direct), %d reactions, %d attachments\n", r.Organization,
+				r.Users, r.Channels, r.Messages, r.DirectMessages, r.Reactions, r.Attachments)
 			for _, d := range r.Dropped {
 				fmt.Fprintf(c.OutOrStdout(), "  left out: %d %s: %s\n", d.Count, d.Kind, d.Reason)
 			}

@@ -76,7 +76,7 @@ func ExportZulip(d snapshot.Disk, store *files.Store, id realm.ID, migrations []
 	return snapshot.StateDigest(x.Realm), nil
 }
 
-// The ids of recipients. Each kind has its own remainder of a division by 3, so all ids differ.
+// The ids of recipients. The remainder by 3 is different for each kind, so no two recipients have the same id.
 func userRecipient(u realm.UserID) int64                       { return int64(u) * 3 }
 func channelRecipient(c realm.ChannelID) int64                 { return int64(c)*3 + 1 }
 func conversationRecipient(t realm.DirectConversationID) int64 { return int64(t)*3 + 2 }
