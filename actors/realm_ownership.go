@@ -159,10 +159,7 @@ func (a *realmActor) handleReloaded(m *realmReloaded) {
 	a.realm.SetClock(a.srv.now().Unix())
 	a.reloading = false
 	a.journalBytes = int64(m.claimed.Last-m.claimed.Rows) * replayedBytes
-	a.unacked.storedSeqs = nil
-	for _, t := range m.loaded.told[:m.loaded.toldFromRows] {
-		a.unacked.storedSeqs = append(a.unacked.storedSeqs, t.Seq)
-	}
+	a.unacked.storedSeqs = m.loaded.storedSeqs()
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
 	for i := range m.committed {
 		c := &m.committed[i]
