@@ -13,6 +13,9 @@ import (
 // Disk is a Store with the types of package realm: facts and rows instead of bytes.
 type Disk struct{ *Store }
 
+// AnyEpoch is an epoch for ClaimAt that every realm has.
+const AnyEpoch = realm.AnyEpoch
+
 // Claim makes this process the realm's only writer, if it has the epoch seen; see Store.ClaimAt.
 func (d Disk) Claim(id realm.ID, seen uint64) (realm.Claimed, error) {
 	c, err := d.Store.ClaimAt(uint32(id), seen)
