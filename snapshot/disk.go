@@ -93,11 +93,18 @@ func (d Disk) Subdomain(id realm.ID) (name string, founded bool, err error) {
 	err = d.Tail(id, 0, func(rec realm.Record) error {
 		if first, is := rec.Fact.(*realm.Founded); is {
 			name, founded = first.StringID, true
+			return errEnough
 		}
 		return nil
 	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	return name, founded, err
 }
+
+// errEnough ends a loop over stored data before its end.
+var errEnough = errors.New("enough")
 
 func (d Disk) Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error {
 	return d.Store.Tail(uint32(id), Seq(after), func(r Record) error {
@@ -210,7 +217,6 @@ func (d Disk) EachText(id realm.ID, fn func(ref realm.BodyRef, body func() (real
 func (d Disk) NewestTexts(
 	id realm.ID, after realm.MessageID, fn func(ref realm.BodyRef, body realm.Body) (more bool, err error),
 ) error {
-	errEnough := errors.New("enough")
 	var ref realm.BodyRef
 	var newest []byte
 	last := func() error {
