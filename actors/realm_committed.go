@@ -49,7 +49,7 @@ func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
 			}
 		}
 		switch f := f.(type) {
-		case *realm.QueueOpened: // what its shard reported before says nothing about this queue
+		case *realm.QueueOpened: // earlier reports of its shard do not count for this queue
 			k, n := shardOf(f.Queue.User), c.Batch.After+realm.Seq(i)+1
 			a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
 		case *realm.OutboxJobsAdded:
@@ -64,8 +64,8 @@ func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
 	return jobs
 }
 
-// publishTexts puts new texts into the cache and removes erased ones. Before that a text has only the number of a fact
-// that a crash could take back.
+// publishTexts puts new texts into the cache and removes erased ones. A text must not be in the cache earlier: if its
+// fact is not stored, another text can get the same message number.
 func (a *realmActor) publishTexts(list []realm.TextWrite) {
 	for _, t := range list {
 		if t.Body != nil {

@@ -31,7 +31,7 @@ const reclaimAfter = time.Second
 
 // endOwnership ends the ownership of the realm after the journal refused a batch. The state in memory has facts that
 // the journal does not have. So everything that depends on them is refused, the state is thrown away, and the realm is
-// loaded again. What is outside the realm has committed facts only and stays; see Committed.
+// loaded again. State outside the realm has committed facts only, and stays; see Committed.
 func (a *realmActor) endOwnership(m appendRefused) {
 	if m.epoch != a.epoch || a.reloading {
 		return
