@@ -3,8 +3,8 @@ package actors
 import "parley/actors/realm"
 
 // Duty is work that leaves the realm or that may be done only once: emails, push notifications, webhooks, exports,
-// sweeps of files, thumbnails. A node has the duty only for the realms that it owns. What is due in a realm itself,
-// such as scheduled messages and reminders, runs in turns, which only the owner has.
+// sweeps of files, thumbnails. A node has the duty only for the realms that it owns. Scheduled messages and reminders
+// are not duties: they are sent in turns, and only the owner of a realm has turns.
 //
 // The methods are called by realm actors and must not block.
 type Duty interface {

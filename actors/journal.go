@@ -25,7 +25,7 @@ type journalActor struct {
 	srv     *Server
 	waiting []*appendFacts   // since the last commit
 	batches []realm.Batch    // reused
-	batchOf map[realm.ID]int // place in batches of a realm's last batch
+	batchOf map[realm.ID]int // index of a realm's last batch in batches
 }
 
 func (j *journalActor) Receive(c actor.Context) {

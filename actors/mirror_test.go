@@ -180,9 +180,9 @@ type mirrorClient struct {
 	record  io.Writer
 }
 
-// write adds an answer to the record of the client. With RECORD=DIR, the runs leave a file for each client of a
-// browser or a phone: what it registered and received, and the fresh answers with which it was compared. The store of
-// the client in the browser (wire/web/client) is tested with these files.
+// write adds an answer to the record of the client. With RECORD=DIR, the runs write a file for each client of a browser
+// or a phone. It has the answer to the registration, the events, and the fresh answers with which the client was
+// compared. The store of the client in the browser (wire/web/client) is tested with these files.
 func (c *mirrorClient) write(kind string, body []byte) {
 	if c.record == nil {
 		return

@@ -270,8 +270,8 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	return p
 }
 
-// appendToJournal sends facts, and the texts that belong to them, to the journal actor. request is the id of the
-// request that caused them, if it has one.
+// appendToJournal sends facts, and the texts that belong to them, to the journal actor, and returns them as a batch.
+// request is the id of the request that caused them, if it has one.
 func (a *realmActor) appendToJournal(facts []realm.Fact, request string) realm.Batch {
 	b := realm.NewBatch(a.realm, a.epoch, facts, a.srv.disk.Encode)
 	if request != "" {

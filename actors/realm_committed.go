@@ -1,6 +1,10 @@
 package actors
 
-import "parley/actors/realm"
+import (
+	"slices"
+
+	"parley/actors/realm"
+)
 
 // Committed is a batch that is on disk, with the events that its facts caused. The committed batches of a realm, in
 // order, are the only source of everything outside the realm that follows its state: sessions, unacked events, search,
@@ -15,15 +19,20 @@ type Committed struct {
 // that depends on them.
 func (a *realmActor) feedSearch(list []pendingOutput) {
 	var texts []realm.TextWrite
-	some := false
+	hasFacts := false
 	for i := range list {
-		if c := list[i].committed; c != nil {
-			if texts, some = append(texts, c.Batch.Texts...), true; len(texts) == len(c.Batch.Texts) {
-				texts = c.Batch.Texts // usually there is only one batch with texts
-			}
+		c := list[i].committed
+		if c == nil {
+			continue
+		}
+		hasFacts = true
+		if len(texts) == 0 { // usually there is only one batch with texts: it is not copied
+			texts = slices.Clip(c.Batch.Texts)
+		} else {
+			texts = append(texts, c.Batch.Texts...)
 		}
 	}
-	if some {
+	if hasFacts {
 		a.srv.search.Feed(a.realm.ID(), a.durable, texts)
 	}
 }
@@ -40,7 +49,7 @@ func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
 			}
 		}
 		switch f := f.(type) {
-		case *realm.QueueOpened: // what its shard reported before says nothing about this queue
+		case *realm.QueueOpened: // earlier reports of its shard do not count for this queue
 			k, n := shardOf(f.Queue.User), c.Batch.After+realm.Seq(i)+1
 			a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
 		case *realm.OutboxJobsAdded:
@@ -55,8 +64,8 @@ func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
 	return jobs
 }
 
-// publishTexts puts new texts into the cache and removes erased ones. Before that a text has only the number of a fact
-// that a crash could take back.
+// publishTexts puts new texts into the cache and removes erased ones. A text must not be in the cache earlier: if its
+// fact is not stored, another text can get the same message number.
 func (a *realmActor) publishTexts(list []realm.TextWrite) {
 	for _, t := range list {
 		if t.Body != nil {

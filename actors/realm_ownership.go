@@ -31,7 +31,7 @@ const reclaimAfter = time.Second
 
 // endOwnership ends the ownership of the realm after the journal refused a batch. The state in memory has facts that
 // the journal does not have. So everything that depends on them is refused, the state is thrown away, and the realm is
-// loaded again. What is outside the realm has committed facts only and stays; see Committed.
+// loaded again. State outside the realm has committed facts only, and stays; see Committed.
 func (a *realmActor) endOwnership(m appendRefused) {
 	if m.epoch != a.epoch || a.reloading {
 		return
@@ -159,10 +159,7 @@ func (a *realmActor) handleReloaded(m *realmReloaded) {
 	a.realm.SetClock(a.srv.now().Unix())
 	a.reloading = false
 	a.journalBytes = int64(m.claimed.Last-m.claimed.Rows) * replayedBytes
-	a.unacked.storedSeqs = nil
-	for _, t := range m.loaded.told[:m.loaded.toldFromRows] {
-		a.unacked.storedSeqs = append(a.unacked.storedSeqs, t.Seq)
-	}
+	a.unacked.storedSeqs = m.loaded.storedSeqs()
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
 	for i := range m.committed {
 		c := &m.committed[i]

@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 )
 
 // A batch that the journal refuses ends the ownership of its realm, not the process: the sender gets an error that asks
-// for a retry, nobody gets an event, and the realm goes on with the state of the journal.
+// for a retry, no queue gets an event, and the realm goes on with the state of the journal.
 func TestRefusedBatchEndsOwnership(t *testing.T) {
 	runSynctest(t, func(t *testing.T) {
 		d := &slowDisk{diskContents: newDiskContents()}
@@ -50,14 +51,7 @@ func TestRefusedBatchEndsOwnership(t *testing.T) {
 		if second.status != 200 || second.body["id"].(float64) != first.body["id"].(float64)+1 {
 			t.Fatalf("the next message was answered %d %v, the first one %v", second.status, second.body, first.body)
 		}
-		events := mustCall(t, srv, bo, "GET /events", params{"queue_id": q["queue_id"], "last_event_id": -1})
-		var texts []string
-		for _, e := range events["events"].([]any) {
-			texts = append(texts, fmt.Sprint(e.(map[string]any)["message"].(map[string]any)["content"]))
-		}
-		if fmt.Sprint(texts) != "[before after]" {
-			t.Errorf("bo got the messages %q", texts)
-		}
+		expectTexts(t, srv, bo, q["queue_id"], "before", "after")
 		if got := duty.String(); got != "[begin 1 end 1 begin 1]" {
 			t.Errorf("the duties of the realm: %s", got)
 		}
@@ -108,16 +102,22 @@ func TestReloadPublishesFactsOfAnotherOwner(t *testing.T) {
 				t.Fatalf("answered %d %v", a.status, a.body)
 			}
 		}
-		events := mustCall(t, srv, bo, "GET /events", params{"queue_id": q["queue_id"], "last_event_id": -1})
-		var texts []string
-		for _, e := range events["events"].([]any) {
-			texts = append(texts, fmt.Sprint(e.(map[string]any)["message"].(map[string]any)["content"]))
-		}
-		if fmt.Sprint(texts) != "[elsewhere here]" {
-			t.Errorf("bo got the messages %q", texts)
-		}
+		expectTexts(t, srv, bo, q["queue_id"], "elsewhere", "here")
 		closeServer(t, srv)
 	})
+}
+
+// expectTexts requires that the events of a queue are messages with these texts.
+func expectTexts(t *testing.T, srv *Server, u realm.UserID, queue any, want ...string) {
+	t.Helper()
+	events := mustCall(t, srv, u, "GET /events", params{"queue_id": queue, "last_event_id": -1})
+	var texts []string
+	for _, e := range events["events"].([]any) {
+		texts = append(texts, fmt.Sprint(e.(map[string]any)["message"].(map[string]any)["content"]))
+	}
+	if !slices.Equal(texts, want) {
+		t.Errorf("user %d got the messages %q, want %q", u, texts, want)
+	}
 }
 
 // recordedDuty records its calls.

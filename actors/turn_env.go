@@ -8,7 +8,7 @@ type Renderer interface {
 	RenderInTurn(text string, v realm.View, site realm.Site) (realm.Body, realm.ContentInfo)
 	RenderDescription(text string, v realm.View, site realm.Site) string
 	TopicLinks(topic string, v realm.View, site realm.Site) []realm.TopicLink
-	// ForgetRealm drops what the renderer has cached of a realm: it may come from facts that were not stored.
+	// ForgetRealm drops the renderer's cache of a realm: it may come from facts that were not stored.
 	ForgetRealm(realm.ID)
 }
 

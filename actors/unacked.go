@@ -115,6 +115,14 @@ func (a *realmActor) handleAckReport(m ackReport) {
 // ackedThrough returns the fact up to which every queue has acknowledged everything, as far as is known.
 func (u *unackedEvents) ackedThrough() realm.Seq { return slices.Min(u.acked[:]) }
 
+// storedSeqs returns the numbers of the facts whose unacked events are in the loaded rows.
+func (l *loadedRealm) storedSeqs() (out []realm.Seq) {
+	for _, t := range l.told[:l.toldFromRows] {
+		out = append(out, t.Seq)
+	}
+	return out
+}
+
 // keepLoadedUnacked stores the events that were unacked when the organization's last process ended, except those that
 // the journal says are acknowledged.
 func (a *realmActor) keepLoadedUnacked(l *loadedRealm) {
@@ -131,10 +139,8 @@ func (a *realmActor) keepLoadedUnacked(l *loadedRealm) {
 		}
 	}
 	low := u.ackedThrough()
+	u.storedSeqs = l.storedSeqs()
 	for i, t := range l.told {
-		if i < l.toldFromRows {
-			u.storedSeqs = append(u.storedSeqs, t.Seq)
-		}
 		switch {
 		case t.Seq <= low:
 		case i < l.toldFromRows:

@@ -237,7 +237,7 @@ type backupReader struct {
 const maxBackupVersionBytes = 64
 
 // openBackup reads the beginning of a backup. It refuses a backup of a newer program: this one would stop at the first
-// fact that it does not know, and drop the fields that it does not know from what it writes again.
+// fact that it does not know, and would lose fields that it does not know when it writes a row again.
 func openBackup(r io.Reader) (*backupReader, error) {
 	b := &backupReader{tar: tar.NewReader(r)}
 	fmt.Fprintln(&b.have, backupTitle)

@@ -13,6 +13,9 @@ import (
 // Disk is a Store with the types of package realm: facts and rows instead of bytes.
 type Disk struct{ *Store }
 
+// AnyEpoch is an epoch for ClaimAt that every realm has.
+const AnyEpoch = realm.AnyEpoch
+
 // Claim makes this process the realm's only writer, if it has the epoch seen; see Store.ClaimAt.
 func (d Disk) Claim(id realm.ID, seen uint64) (realm.Claimed, error) {
 	c, err := d.Store.ClaimAt(uint32(id), seen)
@@ -90,11 +93,18 @@ func (d Disk) Subdomain(id realm.ID) (name string, founded bool, err error) {
 	err = d.Tail(id, 0, func(rec realm.Record) error {
 		if first, is := rec.Fact.(*realm.Founded); is {
 			name, founded = first.StringID, true
+			return errEnough
 		}
 		return nil
 	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	return name, founded, err
 }
+
+// errEnough ends a loop over stored data before its end.
+var errEnough = errors.New("enough")
 
 func (d Disk) Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error {
 	return d.Store.Tail(uint32(id), Seq(after), func(r Record) error {
@@ -207,7 +217,6 @@ func (d Disk) EachText(id realm.ID, fn func(ref realm.BodyRef, body func() (real
 func (d Disk) NewestTexts(
 	id realm.ID, after realm.MessageID, fn func(ref realm.BodyRef, body realm.Body) (more bool, err error),
 ) error {
-	errEnough := errors.New("enough")
 	var ref realm.BodyRef
 	var newest []byte
 	last := func() error {

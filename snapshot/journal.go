@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -21,10 +20,8 @@ type Claimed struct {
 // creates the realm. Claim waits for a running snapshot of the realm.
 func (s *Store) Claim(realm uint32) (Claimed, error) { return s.ClaimAt(realm, AnyEpoch) }
 
-// AnyEpoch is an epoch for ClaimAt that every realm has.
-const AnyEpoch = math.MaxUint64
-
 // ClaimAt is Claim for a caller that has seen the realm in an epoch. It returns ErrMoved if the realm has another one.
+// Every realm has AnyEpoch.
 func (s *Store) ClaimAt(realm uint32, seen uint64) (Claimed, error) {
 	if realm == processRealm {
 		return Claimed{}, fmt.Errorf("claim realm: %d is not a valid realm id", realm)
@@ -236,7 +233,7 @@ func sizeOf(e *Entry) (int, error) {
 
 // addToBatch adds a valid entry to the batch and advances the realm's state.
 func (s *Store) addToBatch(b *pebble.Batch, st *realmState, e *Entry) {
-	next, end := 0, st.last+Seq(len(e.Facts)) // next of e.Requests
+	next, end := 0, st.last+Seq(len(e.Facts)) // next is an index into e.Requests
 	for _, fact := range e.Facts {
 		st.last++
 		r := Record{Seq: st.last, Now: e.Now, Level: e.Level, Fact: fact}

@@ -39,7 +39,7 @@ type BrowserSession struct {
 // never ends too early.
 func (s *BrowserSession) Expires() int64 { return s.Used + BrowserSessionSeconds + browserSessionStep }
 
-// RenewalTime returns from when on the use of a session is to be recorded.
+// RenewalTime returns the time from which a use of a session is recorded again.
 func (s *BrowserSession) RenewalTime() int64 { return s.Used + browserSessionStep }
 
 // RenewalDue reports whether the use of a session at a time is to be recorded.

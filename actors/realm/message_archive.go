@@ -331,7 +331,7 @@ func (r *Realm) putArchived(f *MessagesArchived, row *ArchivedMessages) {
 }
 
 func (f *MessagesArchived) tell(r *Realm) []Notice {
-	before := r.keptForTell()
+	before := r.leftByApply()
 	var out []Notice
 	for i, g := range f.Groups {
 		if to := before.audiences[i]; len(to) > 0 {

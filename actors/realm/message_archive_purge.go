@@ -176,7 +176,7 @@ const (
 )
 
 // droppedVersionsDelay is how long the disk may have the bytes of droppedVersions, in seconds. Their removal rewrites a
-// range of texts, and one edit is enough to make it due: once a day, members cannot keep the disk busy with it.
+// range of texts, and one edit is enough to need it. With the delay, members can cause it only once a day.
 const droppedVersionsDelay = secondsPerDay
 
 // noteErasedTexts adds messages to a row of PurgedTexts. Their ids ascend.

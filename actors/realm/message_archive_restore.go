@@ -195,7 +195,7 @@ func (f *MessagesRestored) apply(r *Realm) {
 // the messages themselves when they next load the conversation.
 func (f *MessagesRestored) tell(r *Realm) (out []Notice) {
 	out = r.restoredUnreadNotices(f)
-	for _, x := range r.keptForTell().marks {
+	for _, x := range r.leftByApply().marks {
 		if to := r.usersAudience(x.User); len(to) > 0 && !x.Starred.Empty() {
 			out = append(out, Notice{To: to, Event: &FlagsTold{Flag: FlagStarred, Add: true, IDs: x.Starred}})
 		}

@@ -129,7 +129,7 @@ func (r *Realm) deletionAudience(c ChannelID, messages []MessageID, by UserID) [
 // and members of the direct conversations, ascending.
 func (r *Realm) restoredAudience() []UserID {
 	var out []UserID
-	kept := r.keptForTell()
+	kept := r.leftByApply()
 	kept.channels.Each(func(c int64) bool {
 		out = append(out, r.subscribersAudience(ChannelID(c))...)
 		return true

@@ -161,7 +161,7 @@ func (f *MessagesDeleted) apply(r *Realm) {
 }
 
 func (f *MessagesDeleted) tell(r *Realm) []Notice {
-	before := r.keptForTell()
+	before := r.leftByApply()
 	var out []Notice
 	if to := before.audiences[0]; len(to) > 0 {
 		e := &MessagesVanished{IDs: f.IDs, Channel: f.Channel, Topic: f.Topic}

@@ -481,7 +481,7 @@ func (r *Realm) legacySpelling(c ChannelID, name string, otherwise TopicID) Topi
 func (f *MessageUpdated) tell(r *Realm) []Notice {
 	out := f.updateNotices(r)
 	if f.Content != nil {
-		out = append(out, r.attachmentUseNotices(r.keptForTell().files)...)
+		out = append(out, r.attachmentUseNotices(r.leftByApply().files)...)
 	}
 	return out
 }

@@ -69,7 +69,7 @@ func (f *MessagesHidden) apply(r *Realm) {
 }
 
 func (f *MessagesHidden) tell(r *Realm) []Notice {
-	before := r.keptForTell()
+	before := r.leftByApply()
 	var out []Notice
 	if to := before.audiences[0]; len(to) > 0 {
 		e := &MessagesVanished{IDs: ids.IDs[MessageID](f.IDs), Channel: f.Channel, Topic: f.Topic}

@@ -26,8 +26,8 @@ func (r *Realm) keepForTell() *applied {
 	return r.applied
 }
 
-// keptForTell returns the data that apply has left for tell.
-func (r *Realm) keptForTell() applied {
+// leftByApply returns the data that apply has left for tell.
+func (r *Realm) leftByApply() applied {
 	if r.applied == nil {
 		return applied{}
 	}

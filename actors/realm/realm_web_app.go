@@ -10,7 +10,7 @@ func (ChangeWebApp) Decide(t *Turn) (Done, error) {
 	return Done{}, nil
 }
 
-// WebAppChanged records that the server has another page than before. Which page it has is no state of a realm.
+// WebAppChanged records that the server has another page than before. The page is not part of the state of a realm.
 type WebAppChanged struct{}
 
 func (*WebAppChanged) apply(*Realm) {}

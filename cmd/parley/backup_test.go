@@ -185,17 +185,7 @@ func TestRestoreUpToAFact(t *testing.T) {
 // a directory that a newer program has served. A backup without a version, by one of the first programs, is accepted.
 func TestBackupOfNewerProgramIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "backup.tar")
-	p := demo(t, data)
-	p.serving()
-	p.stop()
-	if out, code := runParley("backup", file, "--data", data); code != 0 {
-		t.Fatal(out)
-	}
-	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file, whole := demoBackup(t, dir)
 	version := fmt.Sprintf("%d\n", server.DataVersion())
 	const beginning = 4096 // bytes: the headers of the first file, and its content
 	at := bytes.Index(whole[:beginning], []byte("\x00"+version+"\x00"))
@@ -276,8 +266,9 @@ func withoutVersion(t *testing.T, backup []byte) string {
 	return out.String()
 }
 
-func TestDamagedBackupIsRejected(t *testing.T) {
-	dir := t.TempDir()
+// demoBackup returns the name and the content of a backup of a demo server, below dir.
+func demoBackup(t *testing.T, dir string) (file string, content []byte) {
+	t.Helper()
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "backup.tar")
 	p := demo(t, data)
 	p.serving()
@@ -285,10 +276,16 @@ func TestDamagedBackupIsRejected(t *testing.T) {
 	if out, code := runParley("backup", file, "--data", data); code != 0 {
 		t.Fatal(out)
 	}
-	whole, err := os.ReadFile(file)
+	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return file, content
+}
+
+func TestDamagedBackupIsRejected(t *testing.T) {
+	dir := t.TempDir()
+	file, whole := demoBackup(t, dir)
 	damaged := append([]byte(nil), whole...)
 	damaged[len(damaged)/3] ^= 1
 	for what, bytes := range map[string][]byte{"damaged": damaged, "cut off": whole[:len(whole)*2/3]} {

@@ -29,15 +29,14 @@ const (
 
 // A heap that may grow to several times its live part keeps the memory of its busiest time. It is released when the
 // server is idle: when so little is allocated that the next collection would be far away.
-//
-// So what thousands of registrations or TLS handshakes leave is gone some seconds after them.
+// The garbage of thousands of registrations or TLS handshakes is released some seconds after them.
 const (
 	checkInterval = 2 * time.Second
 	adaptChecks   = 5 // checks between two adaptations of the growth
 	// bytes allocated between two checks; the heartbeats of 20,000 polls are about half of that
 	idleAllocation = 2 << 20
-	// bytes that are worth a collection; also an eighth of the live heap must be free, and as many must have been
-	// allocated since the last release
+	// bytes that must be free, and that must have been allocated since the last release, to be worth a collection;
+	// also an eighth of the live heap must be free
 	minReclaim = 4 << 20
 )
 
@@ -102,7 +101,8 @@ func (s *gcTuner) setPercent(live uint64) {
 	}
 }
 
-// gcPercent returns the growth for a heap with so many live bytes, of which so many are answers on their way.
+// gcPercent returns the growth in percent, at most limit, for a heap with live bytes. answers is the part of the live
+// bytes that belongs to answers on their way.
 func gcPercent(live, answers, limit uint64) int {
 	rest := live - answers
 	extra := max(rest*minGCPercent/100, min(rest*limit/100, maxExtraHeap))

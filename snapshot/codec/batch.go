@@ -9,7 +9,7 @@ import (
 // EncodeBatch encodes a batch for another process.
 func EncodeBatch(b *realm.Batch) []byte { return marshal(nil, b) }
 
-// DecodeBatch decodes what EncodeBatch encoded.
+// DecodeBatch decodes a batch that EncodeBatch encoded.
 func DecodeBatch(data []byte) (b realm.Batch, err error) {
 	if err = unmarshal(data, &b); err != nil {
 		err = fmt.Errorf("decode batch: %w", err)

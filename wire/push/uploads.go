@@ -70,7 +70,7 @@ type Uploader struct {
 
 	mu   sync.Mutex // held during an upload
 	sent map[realm.ID]roleCounts
-	// unanswered are the rows of an upload whose answer was lost. The bouncer may have stored them.
+	// unanswered are the rows of an upload without an answer so far. The bouncer may have stored them.
 	unanswered []sentRow
 
 	wake    chan struct{}
@@ -202,25 +202,20 @@ func (u *Uploader) upload() ([]OrgRights, error) {
 	sites := u.Sites()
 	realms, rows := []uploadedRealm{}, []auditRow{}
 	u.settleUnanswered(status.LastAudit)
-	counts := maps.Clone(u.sent)
-	if counts == nil {
-		counts = map[realm.ID]roleCounts{}
-	}
-	var asked []sentRow
+	var added []sentRow
 	for _, id := range slices.Sorted(maps.Keys(sites)) {
 		r, err := u.describe(id, sites[id])
 		if err != nil {
 			return nil, err
 		}
 		realms = append(realms, r)
-		before, known := counts[id]
+		before, known := u.sent[id]
 		if known && before.equal(r.counts) || len(rows) == maxAuditRows {
 			continue
 		}
 		status.LastAudit++
 		rows = append(rows, u.auditRow(status.LastAudit, id, r.counts, before, known))
-		counts[id] = r.counts
-		asked = append(asked, sentRow{status.LastAudit, id, r.counts})
+		added = append(added, sentRow{status.LastAudit, id, r.counts})
 	}
 	form := url.Values{"realm_counts": {"[]"}, "installation_counts": {"[]"}}
 	for name, v := range map[string]any{"realms": realms, "realmauditlog_rows": rows, "version": wire.Version,
@@ -231,13 +226,13 @@ func (u *Uploader) upload() ([]OrgRights, error) {
 		}
 		form.Set(name, string(text))
 	}
-	u.unanswered = asked
+	u.unanswered = added
 	text, err = u.Bouncer.do(request{method: "POST", path: "server/analytics", kind: formType, upload: true,
 		body: []byte(form.Encode())})
 	if err != nil {
 		return nil, err
 	}
-	u.sent, u.unanswered = counts, nil
+	u.settleUnanswered(status.LastAudit)
 	var answer struct{ Realms map[string]*rights }
 	if err := json.Unmarshal(text, &answer); err != nil {
 		return nil, err
@@ -251,15 +246,15 @@ func (u *Uploader) upload() ([]OrgRights, error) {
 	return out, nil
 }
 
-// sentRow is an audit row of an upload: its id, and the counts of the organization that it tells.
+// sentRow is an audit row of an upload: its id, and the counts of the organization in it.
 type sentRow struct {
 	id     int64
 	realm  realm.ID
 	counts roleCounts
 }
 
-// settleUnanswered notes which rows of an upload without an answer the bouncer has: those up to its last id. They are
-// not sent again, because the bouncer would store them as new rows.
+// settleUnanswered records the rows of the last upload that the bouncer has: those up to its last id. They are not sent
+// again, because the bouncer would store them as new rows.
 func (u *Uploader) settleUnanswered(last int64) {
 	for _, row := range u.unanswered {
 		if row.id > last {

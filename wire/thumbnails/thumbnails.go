@@ -60,11 +60,6 @@ func (w *Worker) Begin(id realm.ID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.owned[id] = true
-	w.CatchUp(id)
-}
-
-// CatchUp makes the thumbnails that are missing in an organization, as after an import. It does not wait.
-func (w *Worker) CatchUp(id realm.ID) {
 	select {
 	case w.begun <- id:
 	default: // the next start finds them

@@ -342,7 +342,7 @@ func (s *Scene) follow(name string, r *realm.Realm, x recordedBatch) {
 	}
 }
 
-// checkFacts requires that applied facts have their content of before: other processes apply them, too.
+// checkFacts requires that no fact was changed by its own apply or a later one: other processes apply it, too.
 func (s *Scene) checkFacts() {
 	s.T.Helper()
 	for _, x := range s.applied {
@@ -352,7 +352,7 @@ func (s *Scene) checkFacts() {
 	}
 }
 
-// followerAhead is by how many seconds the clock of a follower is wrong. Nothing that it applies depends on it.
+// followerAhead is the error of a follower's clock in seconds. The result of applying a batch does not depend on it.
 const followerAhead = 40 * 86400
 
 // replayBatches applies the batches to an empty organization. Each fact must send the same events as before.

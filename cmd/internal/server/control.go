@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"parley/actors"
-	"parley/actors/realm"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/wire"
@@ -45,7 +44,6 @@ type operator struct {
 	handover *handover
 	files    *files.Store
 	roomFor  func(bytes int64) error // see diskSpace
-	imported func(realm.ID)          // called when an imported organization is served
 }
 
 // operatorCommand executes one command of the operator and returns its answer, which is encoded as JSON.

@@ -56,8 +56,12 @@ func noteDataVersion(data string) error {
 	if version, err := readDataVersion(data); err != nil || version == DataVersion() {
 		return err
 	}
-	path := filepath.Join(data, VersionFile)
-	if err := os.WriteFile(path+".new", []byte(strconv.Itoa(DataVersion())+"\n"), 0o600); err != nil {
+	return replaceFile(filepath.Join(data, VersionFile), strconv.Itoa(DataVersion())+"\n")
+}
+
+// replaceFile writes a small file. A reader finds the old or the new content. It does not sync.
+func replaceFile(path, content string) error {
+	if err := os.WriteFile(path+".new", []byte(content), 0o600); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)

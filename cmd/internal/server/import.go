@@ -177,13 +177,8 @@ func (o *operator) handleImport(dir string, log *slog.Logger) http.HandlerFunc {
 			}}
 		reports, err := moving.Run(r.Context(), importDefaults(options, dir, secret), moving.Target{
 			Disk: snapshot.Disk{Store: o.store}, Files: o.files, Reserve: o.orgs.ReserveRealm,
-			Serve: func(subdomain string, id realm.ID) error {
-				err := o.orgs.ServeImported(subdomain, id)
-				if err == nil && o.imported != nil {
-					o.imported(id)
-				}
-				return err
-			}})
+			Serve: o.orgs.ServeImported,
+		})
 		line := importLine{Reports: reports}
 		if err != nil {
 			line.Error = err.Error()

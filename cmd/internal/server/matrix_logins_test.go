@@ -78,24 +78,24 @@ type matrixSession struct {
 // prepareLogin gives a user the credentials that the matrix is about.
 func (c *matrixServer) prepareLogin(p *matrixUser, id realm.ID, bot realm.BotType) {
 	c.Helper()
-	system := realm.Caller{System: true, Client: "Internal"}
+	user := realm.UserID(p.id)
 	switch {
 	case c.login == byAdditionalKey:
-		k, err := execute(c.orgs, id, system, realm.AddKey{User: realm.UserID(p.id), Label: "matrix"})
-		for err == nil && k.ID <= namedKeys {
-			if _, err = execute(c.orgs, id, system, realm.RevokeKey{User: realm.UserID(p.id), Key: k.ID}); err == nil {
-				k, err = execute(c.orgs, id, system, realm.AddKey{User: realm.UserID(p.id), Label: "matrix"})
-			}
-		}
-		if err != nil {
-			c.Fatalf("%s: %v", p.name, err)
-		}
 		if p.firstKey == "" {
 			p.firstKey = p.key
 		}
-		p.key = k.Secret
+		for last := int64(0); last <= namedKeys; {
+			k, err := execute(c.orgs, id, systemCaller, realm.AddKey{User: user, Label: "matrix"})
+			if err == nil && k.ID <= namedKeys {
+				_, err = execute(c.orgs, id, systemCaller, realm.RevokeKey{User: user, Key: k.ID})
+			}
+			if err != nil {
+				c.Fatalf("%s: %v", p.name, err)
+			}
+			p.key, last = k.Secret, k.ID
+		}
 	case c.login == bySession && bot == realm.Human:
-		o, err := execute(c.orgs, id, system, realm.OpenBrowserSession{LogIn: realm.LogIn{User: realm.UserID(p.id)}})
+		o, err := execute(c.orgs, id, systemCaller, realm.OpenBrowserSession{LogIn: realm.LogIn{User: user}})
 		if err != nil {
 			c.Fatalf("%s: %v", p.name, err)
 		}

@@ -41,8 +41,7 @@ func permissionMatrix(t *testing.T, login matrixLogin) {
 		{"Settings", matrixSettings},
 		{"BotRanks", matrixBotRanks},
 	}
-	l := &coverage{login: login, asked: map[string]map[string]int{}, done: map[string]bool{}, events: map[string]int{},
-		counts: map[string][2]int{}}
+	l := newCoverage(login)
 	t.Run("Tables", func(t *testing.T) {
 		for _, x := range tables {
 			t.Run(x.name, func(t *testing.T) {
@@ -80,6 +79,11 @@ type coverage struct {
 	done   map[string]bool           // endpoints that at least one caller was allowed to use
 	events map[string]int            // how often an event of each form was compared
 	counts map[string][2]int         // by table: cells, and wrong cells
+}
+
+func newCoverage(login matrixLogin) *coverage {
+	return &coverage{login: login, asked: map[string]map[string]int{}, done: map[string]bool{},
+		events: map[string]int{}, counts: map[string][2]int{}}
 }
 
 func (l *coverage) noteRequests(asked []matrixRequest) {

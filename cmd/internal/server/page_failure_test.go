@@ -25,8 +25,7 @@ func (panickingEmails) SignUp(realm.EmailedLink, bool, string, wire.Site) realm.
 // does not show the reason. A panic of the realm before its first fact has the same answer. The server and the realm
 // go on.
 func TestPanickingPage(t *testing.T) {
-	s := newMatrixStage(t, &coverage{asked: map[string]map[string]int{}, done: map[string]bool{},
-		events: map[string]int{}, counts: map[string][2]int{}})
+	s := newMatrixStage(t, newCoverage(byKey))
 	s.must(s.keeper, "PATCH", "/realm", "invite_required", false)
 	check := s.tools.CheckPassword
 	emails := s.tools.Emails

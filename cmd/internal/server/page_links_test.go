@@ -67,8 +67,7 @@ func makeLinks(s *matrixStage) (links []emailedLink) {
 // A link in an email is valid until its time is over, to the second, and only in the organization that sent it. An
 // expired link changes nothing, also for a browser that has loaded its form before.
 func TestLinksExpireAndBelongToOneOrganization(t *testing.T) {
-	s := newMatrixStage(t, &coverage{asked: map[string]map[string]int{}, done: map[string]bool{},
-		events: map[string]int{}, counts: map[string][2]int{}})
+	s := newMatrixStage(t, newCoverage(byKey))
 	s.must(s.keeper, "PATCH", "/realm", "invite_required", false)
 	s.must(s.outsider, "PATCH", "/realm", "invite_required", false)
 	began := s.now.Load()

@@ -108,8 +108,7 @@ type Server struct {
 
 	turnLatency *prometheus.HistogramVec // the actors report to it
 
-	imported        func(realm.ID) // makes what an imported organization needs
-	closeBackground func() error   // stops the work beside requests; it may be in the middle of something long
+	closeBackground func() error // stops the work beside requests; it may take long
 	closeControl    func() error
 	crowded         bool
 	acceptErrors    chan error
@@ -369,7 +368,7 @@ func (s *Server) buildTools() error {
 	}
 	s.thumbnails = thumbnails.Start(s.orgs, s.tools.Files, s.log)
 	s.orgs.AddDuty(s.thumbnails)
-	s.tools.Thumbnails, s.imported = s.thumbnails, s.thumbnails.CatchUp
+	s.tools.Thumbnails = s.thumbnails
 	s.closeBackground = sync.OnceValue(func() error {
 		s.exports.Close()
 		s.eraser.Close()
@@ -468,7 +467,7 @@ func (s *Server) openEndpoints() (err error) {
 	s.handover.connect(s)
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
-		push: s.push, roomFor: s.space.roomFor, imported: s.imported,
+		push: s.push, roomFor: s.space.roomFor,
 	}
 	if s.closeControl, err = serveControl(s.Data, o, s.log); err != nil {
 		return err

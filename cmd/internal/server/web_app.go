@@ -84,11 +84,7 @@ func (s *Server) askToReload() bool {
 
 // storePage stores the fingerprint of the page.
 func (s *Server) storePage(path, page string) {
-	err := os.WriteFile(path+".new", []byte(page+"\n"), 0o600)
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
+	if err := replaceFile(path, page+"\n"); err != nil {
 		s.log.Warn("storing the name of the web app failed", "err", err)
 	}
 }
