@@ -23,9 +23,9 @@ const (
 	hostileDelay  = time.Second // p99 of another member's answers and events
 )
 
-// The hostile scenario: for each attack hostileMembers do harm, others each time, because an attack uses up their rate
-// limits. victimCount others send victimRate messages a second together. Each of
-// these others polls for each message: their rate limits must allow that.
+// The hostile scenario. Each attack has hostileMembers of its own, because an attack uses up their rate limits. The
+// victims, victimCount members, send victimRate messages a second in total. Each victim polls once for each message:
+// the rate limits of victims must allow that.
 const (
 	hostileMembers = 10
 	victimCount    = 40

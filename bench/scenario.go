@@ -141,8 +141,8 @@ func Scenarios() map[string]Scenario {
 		})
 	add("hostile", "members that do harm within the default rate limits: memory, and the waits of other members",
 		func(s *Scenario) {
-			s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample = len(attacks)*hostileMembers+victimCount, 0, 1, 0,
-				0
+			s.Users = len(attacks)*hostileMembers + victimCount
+			s.Pollers, s.Channels, s.Zipf, s.Sample = 0, 1, 0, 0
 			s.Serve = []string{"--demo-crowd", fmt.Sprintf("users=%d,channels=1,zipf=0,messages=1000", s.Users),
 				"--rate-limit", "200", "--anonymous-rate-limit", "0", "--login-limit", "0"}
 			s.Phases = []Phase{{Name: "hostile", Seconds: 1}}

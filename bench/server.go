@@ -67,8 +67,8 @@ func (s *server) resolve(target string) error {
 	return fmt.Errorf("target %s has no IPv4 address", target)
 }
 
-// startSelf starts exe as a new server on a free port, with its own temporary data directory.
-// With secure the server speaks TLS, with a certificate made here.
+// startSelf starts exe as a new server on a free port, with its own temporary data directory. If secure is set, the
+// server speaks TLS with a new certificate.
 func startSelf(exe string, extra []string, secure bool) (*server, error) {
 	dir, err := os.MkdirTemp("", "parley-bench-")
 	if err != nil {

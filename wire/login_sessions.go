@@ -167,14 +167,15 @@ func DeviceName(agent string) (browser, system string) {
 
 // AppText returns the program and the system of a User-Agent header of an app in words.
 func AppText(agent string) string {
-	if browser, _ := DeviceName(agent); browser != "" {
+	browser, system := DeviceName(agent)
+	if browser != "" {
 		return DeviceText(agent)
 	}
 	name := ClientName(agent)
 	if agent == "" {
 		name = "an unknown app"
 	}
-	if _, system := DeviceName(agent); system != "" {
+	if system != "" {
 		return name + " on " + system
 	}
 	return name

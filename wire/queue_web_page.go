@@ -62,11 +62,12 @@ type narrowedPage struct {
 func OpenWebPage(c *Call, f WebPageForm) (p WebPage, err error) {
 	var narrow *narrowedPage
 	if p, err = Read(c, func(v realm.View) (WebPage, error) {
-		if c.Account == nil && !hasSpectators(v) {
+		page := webPageOf(v, f)
+		if c.Account == nil && !page.Spectators {
 			return p, realm.ErrNotLoggedIn()
 		}
 		narrow = f.narrow(v)
-		return webPageOf(v, f), nil
+		return page, nil
 	}); err != nil {
 		return p, err
 	}
@@ -79,7 +80,9 @@ func OpenWebPage(c *Call, f WebPageForm) (p WebPage, err error) {
 	if c.Account == nil {
 		params["language_cookie_name"], params["furthest_read_time"] = f.LanguageCookie, nowWithFraction()
 	}
-	if params["no_event_queue"] = c.Account == nil || f.Deferred; params["no_event_queue"] == false {
+	withState := c.Account != nil && !f.Deferred
+	params["no_event_queue"] = !withState
+	if withState {
 		state, err := webState(c, narrow)
 		if err != nil {
 			return p, err
@@ -107,11 +110,9 @@ func webPageOf(v realm.View, f WebPageForm) WebPage {
 	p := WebPage{Organization: o.Name, Description: o.Description, Language: f.Language, ColorScheme: 1,
 		Spectators: hasSpectators(v), descriptionHTML: o.DescriptionHTML}
 	if me := v.Me(); me != nil {
-		if scheme, ok := me.Setting("color_scheme").(int64); ok {
-			p.ColorScheme = int(scheme)
-		}
-		if language, ok := me.Setting("default_language").(string); ok && !f.Asked {
-			p.Language = language
+		p.ColorScheme = int(me.IntSetting("color_scheme"))
+		if !f.Asked {
+			p.Language = me.TextSetting("default_language")
 		}
 	} else if p.Language == "" {
 		p.Language = v.OrgText("default_language")

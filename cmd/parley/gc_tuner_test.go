@@ -67,14 +67,8 @@ func TestGCPercentFollowsTheHeap(t *testing.T) {
 		g := &gcTuner{percentLimit: x.limit, answers: func() int { return x.answers }}
 		g.setPercent(x.live)
 		if growth := debug.SetGCPercent(100); growth != x.growth {
-			t.Errorf(
-				"%d MB live, %d MB answers, limit %d: %d percent, want %d",
-				x.live/mb,
-				x.answers/mb,
-				x.limit,
-				growth,
-				x.growth,
-			)
+			t.Errorf("%d MB live, %d MB answers, limit %d: %d percent, want %d", x.live/mb, x.answers/mb, x.limit,
+				growth, x.growth)
 		}
 	}
 }

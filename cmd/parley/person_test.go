@@ -41,43 +41,35 @@ func TestExportPerson(t *testing.T) {
 	p := demo(t, data)
 	ann := demoAccount(t, p.serving(), "ann@example.org")
 	bo := demoAccount(t, ann.url, "bo@example.org")
-	call := func(a *account, method, path string, form url.Values) map[string]any {
-		t.Helper()
-		answer, err := a.call(method, path, form)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer
-	}
 	direct := func(a *account, to, text string) {
-		call(a, "POST", "messages", url.Values{"type": {"direct"}, "to": {`["` + to + `"]`}, "content": {text}})
+		a.must(t, "POST", "messages", url.Values{"type": {"direct"}, "to": {`["` + to + `"]`}, "content": {text}})
 	}
 	address := ann.uploadText(t, "notes.txt", "file of ann")
 	bo.uploadText(t, "notes.txt", "file of bo")
 	if _, err := ann.send("text of ann, [notes](" + address + ")"); err != nil {
 		t.Fatal(err)
 	}
-	bos := call(bo, "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"},
+	bos := bo.must(t, "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"},
 		"content": {"text of bo"}})
 	direct(ann, "bo@example.org", "direct of ann")
 	direct(bo, "ann@example.org", "direct of bo")
 	direct(bo, "olive@example.org", "hidden from ann")
-	edited := call(ann, "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"},
+	edited := ann.must(t, "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"},
 		"content": {"before the edit"}})
-	call(ann, "PATCH", "messages/"+jsonID(edited["id"]), url.Values{"content": {"after the edit"}})
-	deleted := call(ann, "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"},
+	ann.must(t, "PATCH", "messages/"+jsonID(edited["id"]), url.Values{"content": {"after the edit"}})
+	deleted := ann.must(t, "POST", "messages", url.Values{"type": {"stream"}, "to": {"general"}, "topic": {"t"},
 		"content": {"deleted by the owner"}})
 	olive := demoAccount(t, ann.url, "olive@example.org")
-	call(olive, "DELETE", "messages/"+jsonID(deleted["id"]), nil)
-	call(ann, "POST", "messages/"+jsonID(bos["id"])+"/reactions", url.Values{"emoji_name": {"octopus"}})
-	call(ann, "POST", "drafts", url.Values{"drafts": {`[{"type":"","to":[],"topic":"","content":"draft of ann"}]`}})
-	call(bo, "POST", "drafts", url.Values{"drafts": {`[{"type":"","to":[],"topic":"","content":"draft of bo"}]`}})
+	olive.must(t, "DELETE", "messages/"+jsonID(deleted["id"]), nil)
+	ann.must(t, "POST", "messages/"+jsonID(bos["id"])+"/reactions", url.Values{"emoji_name": {"octopus"}})
+	ann.must(t, "POST", "drafts", url.Values{"drafts": {`[{"type":"","to":[],"topic":"","content":"draft of ann"}]`}})
+	bo.must(t, "POST", "drafts", url.Values{"drafts": {`[{"type":"","to":[],"topic":"","content":"draft of bo"}]`}})
 
 	file, again := filepath.Join(dir, "ann.zip"), filepath.Join(dir, "again.zip")
 	if out, code := runParley("export", "person", "ann@example.org", "--data", data, "--out", file); code != 0 {
 		t.Fatal(out)
 	}
-	me := call(ann, "GET", "users/me", nil)
+	me := ann.must(t, "GET", "users/me", nil)
 	p.stop()
 	id := jsonID(me["user_id"])
 	if out, code := runParley("export", "person", id, "--data", data, "--out", again); code != 0 {
@@ -101,9 +93,7 @@ func TestExportPerson(t *testing.T) {
 		}
 	}
 	for _, not := range []string{"text of bo", "hidden from ann", "draft of bo", "file of bo", "bo@example.org",
-		ann.key,
-		"deleted by the owner",
-		"argon2"} {
+		ann.key, "deleted by the owner", "argon2"} {
 		if strings.Contains(all, not) {
 			t.Errorf("the export contains %s", not)
 		}

@@ -464,13 +464,8 @@ func TestWebAppReload(t *testing.T) {
 			}
 		}
 		if ofPage != reloads || ofApp != reloads || ofProgram != 0 {
-			t.Errorf(
-				"a page was asked to load again %d times, the app %d times, a program %d times; want %d",
-				ofPage,
-				ofApp,
-				ofProgram,
-				reloads,
-			)
+			t.Errorf("a page was asked to load again %d times, the app %d times, a program %d times; want %d", ofPage,
+				ofApp, ofProgram, reloads)
 		}
 	}
 	upgrade()

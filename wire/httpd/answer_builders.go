@@ -14,14 +14,14 @@ import (
 
 // Limits of the large answers that are built at the same time.
 const (
-	// ownTurnBytes is the size of an answer from which it needs a turn. Pages of usual messages are smaller.
+	// ownTurnBytes is the size of the smallest answers that wait for a turn. Pages of usual messages are smaller.
 	ownTurnBytes = 256 << 10
-	// MaxWaitingBuilds is how many requests wait until their answers can be built. Each one holds a connection, and up
-	// to 100 kB of what it has found.
+	// MaxWaitingBuilds limits the requests that wait until their answers can be built. Each of them holds a connection,
+	// and up to 100 kB of results.
 	MaxWaitingBuilds = 512
-	// MaxWaitingBuildsOfCaller is how many of them may be of one caller: more than a client has requests under way.
+	// MaxWaitingBuildsOfCaller limits those of one caller. A client sends fewer requests at the same time.
 	MaxWaitingBuildsOfCaller = 32
-	// maxBuildWait is how long one waits.
+	// maxBuildWait is the time after which a waiting request is refused.
 	maxBuildWait = 10 * time.Second
 )
 
@@ -94,13 +94,13 @@ func (b *answerBuilders) waiting() int {
 	return b.room.Len()
 }
 
-// answerBuild is the memory of one answer while its endpoint runs, and whether it has its turn.
+// answerBuild counts the memory of one answer while its endpoint runs.
 type answerBuild struct {
 	server *Server
 	ctx    *fasthttp.RequestCtx
 	call   *wire.Call
 	bytes  int
-	turn   bool
+	turn   bool // leave must be called
 }
 
 // holdMemory counts n more bytes. An answer that becomes large waits for its turn first.

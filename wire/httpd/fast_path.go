@@ -14,8 +14,7 @@ import (
 // fastPathTargets are the requests offered to the fast path, as every client writes them: event polls, messages
 // and presence reports.
 var fastPathTargets = []string{"GET /api/v1/events?", "GET /json/events?", "POST /api/v1/messages ",
-	"POST /json/messages ",
-	"POST /api/v1/users/me/presence ", "POST /json/users/me/presence "}
+	"POST /json/messages ", "POST /api/v1/users/me/presence ", "POST /json/users/me/presence "}
 
 // fastPath handles event polls, messages and presence reports on the loop that read them. It takes only requests
 // that are ordinary in every respect. All other requests, and every request that must be refused before the

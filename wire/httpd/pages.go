@@ -42,9 +42,7 @@ type pageRequest struct {
 	language web.Language
 	answered bool   // set by a handler that has written the whole answer
 	redirect string // set by a handler: the answer redirects to this path or URL
-	// formTargets are further sources to which the answer to the page's form may redirect, set by a handler.
-	formTargets string
-	policy      string // content security policy, set by a handler; "" for pagePolicy
+	policy   string // content security policy, set by a handler; "" for pagePolicy
 }
 
 // posted reports whether a form was sent. Its CSRF token has been checked.
@@ -286,10 +284,6 @@ func (s *Server) writePage(p *pageRequest, err error, view web.View) {
 	}
 	body := web.Render(web.Page{Language: p.language, CSRF: token, View: view})
 	setPageHeaders(ctx)
-	if p.formTargets != "" {
-		ctx.Response.Header.Set("Content-Security-Policy", strings.Replace(pagePolicy, "form-action 'self'",
-			"form-action 'self' "+p.formTargets, 1))
-	}
 	if p.policy != "" {
 		ctx.Response.Header.Set("Content-Security-Policy", p.policy)
 	}
@@ -303,6 +297,11 @@ func (s *Server) writePage(p *pageRequest, err error, view web.View) {
 // pagePolicy allows a page its stylesheet, its icon and forms to this server, nothing else.
 const pagePolicy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'"
+
+// formPolicy is pagePolicy for a page with a form whose answer may redirect to further sources.
+func formPolicy(targets string) string {
+	return strings.Replace(pagePolicy, "form-action 'self'", strings.TrimSpace("form-action 'self' "+targets), 1)
+}
 
 // clientPolicy allows the page of the client its own scripts and styles, without any inside of the page, calls to this
 // server, and pictures of messages, which may come from anywhere.

@@ -236,7 +236,7 @@ func (s *Server) goPage(p *pageRequest) (web.View, error) {
 	}
 	_, root := orgs.Find("")
 	scheme, host, _ := strings.Cut(root.URL, "://")
-	p.formTargets = root.URL + " " + scheme + "://*." + host
+	p.policy = formPolicy(root.URL + " " + scheme + "://*." + host)
 	if !p.posted() {
 		return web.GoTo("", ""), nil
 	}

@@ -43,7 +43,7 @@ func (s *Server) loginPage(p *pageRequest) (web.View, error) {
 	}
 	f := web.LoginForm{URL: c.Site.URL, Next: next, Reset: s.sendsEmail(), Mobile: app.mobile, Desktop: app.desktop}
 	if app.mobile != "" {
-		p.formTargets = "zulip:"
+		p.policy = formPolicy("zulip:")
 	}
 	failure := ""
 	if p.posted() {

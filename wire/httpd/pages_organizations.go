@@ -43,7 +43,7 @@ func (s *Server) createOrganizationPage(p *pageRequest) (web.View, error) {
 		return web.Failure("Create an organization", s.errorText(err)), err
 	}
 	_, site := s.options.Tools.Organizations.Find(link.Subdomain)
-	p.formTargets = site.URL // the answer redirects there
+	p.policy = formPolicy(site.URL) // the answer redirects there
 	if !p.posted() {
 		return web.CreateOrganization(link.Org, link.Email, "", ""), nil
 	}

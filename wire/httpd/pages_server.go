@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -65,10 +64,7 @@ func (s *Server) serverNumbers(p *pageRequest) (web.View, error) {
 		s.writeJSON(p.ctx, status, body)
 		return web.View{}, nil
 	}
-	body, err := json.Marshal(s.options.ServerStatus())
-	if err != nil {
-		panic("BUG: encode the state of the server: " + err.Error())
-	}
-	s.writeJSON(p.ctx, fasthttp.StatusOK, body)
+	state := s.options.ServerStatus()
+	s.writeJSON(p.ctx, fasthttp.StatusOK, state.JSON())
 	return web.View{}, nil
 }

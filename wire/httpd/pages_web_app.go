@@ -21,7 +21,7 @@ const languageCookie = "django_language"
 // nonceLength is the length of the secret that permits the scripts of one page, in characters.
 const nonceLength = 24
 
-// robots asks programs that collect pages to leave.
+// robots asks search engines to read no page.
 const robots = "User-agent: *\nDisallow: /\n"
 
 // addWebAppRoutes adds the addresses that exist besides the API and the pages of this server: the web app in each of
@@ -65,7 +65,7 @@ func (s *Server) serveWebAppIcon(ctx *fasthttp.RequestCtx) bool {
 	return slices.ContainsFunc(faviconNames, func(name string) bool { return s.serveWebAppFile(ctx, name) })
 }
 
-// redirectToUpload redirects from an older address of thumbnails to the upload (protocol). Other files have none.
+// redirectToUpload redirects from an older address of thumbnails to the upload (protocol). It refuses other files.
 func redirectToUpload(ctx *fasthttp.RequestCtx) {
 	setCommonHeaders(ctx)
 	target := "/" + strings.TrimPrefix(string(ctx.QueryArgs().Peek("url")), "/")

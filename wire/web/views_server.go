@@ -1,5 +1,7 @@
 package web
 
+import "encoding/json"
+
 // The paths of the page about the server. ServerScriptPath changes with the content of its file.
 const (
 	ServerPath     = "/admin/server"
@@ -21,6 +23,15 @@ type ServerStatus struct {
 	Values  []ServerValue `json:"values"`
 	Turns   []ServerTurn  `json:"turns"` // the slowest kinds of work, slowest first
 	Bounds  []ServerBound `json:"bounds"`
+}
+
+// JSON returns the state as JSON, for the script of the page.
+func (s *ServerStatus) JSON() []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic("BUG: encode the state of the server: " + err.Error())
+	}
+	return b
 }
 
 // ServerValue is one number of ServerStatus.

@@ -14,7 +14,7 @@ type Page struct {
 	Nonce       string // permits the scripts of the page
 	Params      []byte // JSON
 	// Spectators says that visitors without an account can read some channels.
-	Spectators, Gravatar, FirefoxAndroid bool
+	Spectators, FirefoxAndroid bool
 }
 
 // Color schemes (protocol).
@@ -32,10 +32,7 @@ func (r *Release) HTML(p *Page) []byte {
 			"csrf_input": `<input type="hidden" name="csrfmiddlewaretoken" value="` + html.EscapeString(p.CSRF) +
 				`">`,
 		},
-		flags: map[string]bool{
-			"has_web_public_streams": p.Spectators, "enable_gravatar": p.Gravatar,
-			"is_firefox_android": p.FirefoxAndroid,
-		},
+		flags: map[string]bool{"has_web_public_streams": p.Spectators, "is_firefox_android": p.FirefoxAndroid},
 		translate: func(english string) string {
 			if text := own[english]; text != "" {
 				return text

@@ -303,10 +303,8 @@ func (r *Release) readLanguages(fingerprint io.Writer, unpacked bool) error {
 			}
 		}
 	}
-	if r.languageList, err = json.Marshal(r.languages); err != nil {
-		return err
-	}
-	return nil
+	r.languageList, err = json.Marshal(r.languages)
+	return err
 }
 
 // readTranslations returns the translations of a language as a JSON object. English has none, and a language of which
@@ -339,10 +337,7 @@ func (r *Release) Translations(code string) ([]byte, error) {
 		if err == nil && (!json.Valid(b) || !bytes.HasPrefix(bytes.TrimSpace(b), []byte("{"))) {
 			err = fmt.Errorf("locale/%s/translations.json is not a JSON object", l.Locale)
 		}
-		if err != nil {
-			return nil, err
-		}
-		return b, nil
+		return b, err
 	}
 	return []byte("{}"), nil
 }

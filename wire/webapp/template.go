@@ -12,7 +12,7 @@ import (
 var (
 	// texts are the variables that {{ }} can contain.
 	texts = []string{"csrf_input", "csp_nonce", "s3_avatar_public_url_prefix"}
-	// conditions are the variables that if can test.
+	// conditions are the variables that if can test. Those without a value are false.
 	conditions = []string{"embedded", "has_web_public_streams", "is_firefox_android", "enable_gravatar",
 		"s3_avatar_public_url_prefix"}
 )
@@ -227,7 +227,7 @@ func (b block) appendTo(out []byte, v *values) []byte {
 	return out
 }
 
-// texts returns the texts of a block that are translated.
+// translatable returns the texts of a block that are translated.
 func (b block) translatable() (list []string) {
 	for _, n := range b {
 		switch n.kind {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
@@ -170,11 +169,8 @@ func (s *Server) addStatusPages(mux *http.ServeMux) {
 		return web.Render(web.Page{Language: web.Match(""), View: web.ServerPageOf(s.status.read())})
 	})
 	file(web.ServerJSONPath, "application/json", func() []byte {
-		body, err := json.Marshal(s.status.read())
-		if err != nil {
-			panic("BUG: encode the state of the server: " + err.Error())
-		}
-		return body
+		state := s.status.read()
+		return state.JSON()
 	})
 	file(web.StylePath, "text/css; charset=utf-8", web.Style)
 	file(web.IconPath, "image/svg+xml", web.Icon)

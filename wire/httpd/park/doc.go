@@ -43,6 +43,6 @@
 //   - Handlers must not hijack connections. Nothing of a RequestCtx, including its Conn, outlives its handler.
 //
 // On Linux, TCP connections are in an edge-triggered epoll, also those with TLS. Other listeners and other systems use
-// one blocked goroutine for each connection, with the same API. Decisions and measurements: .github/docs/decisions/park.md and
-// fast-path.md.
+// one blocked goroutine for each connection, with the same API. Decisions and measurements:
+// .github/docs/decisions/park.md and fast-path.md.
 package park

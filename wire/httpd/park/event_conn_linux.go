@@ -573,7 +573,7 @@ func (c *eventConn) localAddr() net.Addr {
 // connection whose request has arrived but was not read yet gets its answer: closing it would reset the
 // connection.
 func (s *Server) closeIdleEvented() {
-	if s.cfg.TLS == nil && s.handoffTarget().open() {
+	if s.handoffTarget().open() {
 		return
 	}
 	s.eachEvented(func(c *eventConn) {

@@ -102,18 +102,19 @@ type Gone interface{ Gone() }
 // Config.MaxPendingPerCaller.
 type Caller interface{ Caller() string }
 
-// namedGone is the gone function of a request with a caller.
-type namedGone struct {
+// goneFunc is the gone function of a request, with its caller; "": unknown.
+type goneFunc struct {
 	caller string
 	gone   func()
 }
 
-func (g *namedGone) Gone()          { g.gone() }
-func (g *namedGone) Caller() string { return g.caller }
+func (g *goneFunc) Gone() {
+	if g.gone != nil {
+		g.gone()
+	}
+}
 
-type goneFunc func()
-
-func (f goneFunc) Gone() { f() }
+func (g *goneFunc) Caller() string { return g.caller }
 
 // prefetch reads a word of each cache line that comparing will need.
 func (m *Memo) prefetch() (sum uint32) {

@@ -145,9 +145,10 @@ func (p *Handoff) receive(keep func(acceptedConn)) {
 	}
 }
 
-// handoffTarget returns where connections at rest are sent from now on, nil if they stay.
+// handoffTarget returns where connections at rest are sent from now on, nil if they stay. Those with TLS stay: the
+// state of crypto/tls cannot be sent.
 func (s *Server) handoffTarget() *Handoff {
-	if !s.draining.Load() {
+	if !s.draining.Load() || s.cfg.TLS != nil {
 		return nil
 	}
 	return s.handoff.Load()
@@ -157,7 +158,7 @@ func (s *Server) handoffTarget() *Handoff {
 // held, and no goroutine serves the connection except possibly the caller's.
 func (c *eventConn) handOff() bool {
 	p := c.l.s.handoffTarget()
-	if p == nil || c.secure != nil || c.fd < 0 || c.parked != nil || c.unsent != nil || c.ending && !c.lingering {
+	if p == nil || c.fd < 0 || c.parked != nil || c.unsent != nil || c.ending && !c.lingering {
 		return false
 	}
 	state, received := byte(handoffIdle), []byte(nil)
@@ -194,17 +195,16 @@ func (c *eventConn) handOffPartialBody() bool {
 // handOffParked sends the connections with parked requests whose bytes are known: the successor parks them again.
 // Their clients need not ask again, all at the same time. Those that ask in the meantime are still served here.
 func (s *Server) handOffParked() {
-	p := s.handoff.Load()
-	if !p.open() {
+	p := s.handoff.Load() // before handoffTarget returns it
+	if s.cfg.TLS != nil || !p.open() {
 		return
 	}
 	var b []byte
 	s.eachEvented(func(c *eventConn) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.secure != nil || c.fd < 0 || c.running || c.parked == nil || !c.parked.remembered || c.parked.brief || c.req != nil ||
-			c.unsent != nil || c.peerClosed || c.ending ||
-			c.failure != nil {
+		if c.fd < 0 || c.running || c.parked == nil || !c.parked.remembered || c.parked.brief || c.req != nil ||
+			c.unsent != nil || c.peerClosed || c.ending || c.failure != nil {
 			return
 		}
 		var known bool
@@ -222,7 +222,7 @@ func (s *Server) handOffIdle() {
 		switch {
 		case !c.running:
 			c.handOff()
-		case c.secure == nil && c.waiting && !c.sending && c.failure == nil && c.req.received != nil && s.handoffTarget().open():
+		case c.waiting && !c.sending && c.failure == nil && c.req.received != nil && s.handoffTarget().open():
 			c.failure = errHandedOff
 			c.wakeWorker()
 		}

@@ -318,14 +318,14 @@ func (k rememberingFastPath) Handle(q *FastRequest) bool {
 	at := bytes.IndexByte(q.Target, '=') + 1
 	q.Remember(new(Memo), at, len(q.Target))
 	p := new(Parked)
-	q.Park(p, goneFunc(func() {}), nil)
+	q.Park(p, &goneFunc{}, nil)
 	k.parked <- p
 	return true
 }
 
 func (k rememberingFastPath) HandleRepeated(q *FastRequest, _ *Memo, _ []byte) bool {
 	p := new(Parked)
-	q.Park(p, goneFunc(func() {}), nil)
+	q.Park(p, &goneFunc{}, nil)
 	k.parked <- p
 	return true
 }

@@ -14,8 +14,8 @@ import (
 // keeps one for 10 ms, and as long as not all processors are idle the runtime's monitor wakes up every 20 microseconds:
 // with 20 messages a second that was a third of the server's processor time.
 //
-// The runtime's poller cannot watch the epoll itself: it would wake a thread for each event, even while nobody waits.
-// So it watches a second epoll, which watches the first one, once for each wait.
+// The runtime's poller cannot watch the epoll itself: it would wake a thread for each event, even while no goroutine
+// waits. So it watches a second epoll, which watches the first one, once for each wait.
 type idleWaiter struct {
 	epoll int      // the one waited for
 	file  *os.File // the second one

@@ -374,7 +374,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if p := s.handoff.Load(); p != nil {
 		defer p.Close()
 	}
-	if err := s.wait(ctx, func() bool { return s.handoffTarget() != nil && s.onlyUnsentAnswers() }); err != nil ||
+	if err := s.wait(ctx, func() bool { return s.handoff.Load() != nil && s.onlyUnsentAnswers() }); err != nil ||
 		s.open.Load() == 0 {
 		return s.endShutdown(err)
 	}

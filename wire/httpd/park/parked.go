@@ -24,11 +24,6 @@ type Parked struct {
 	keepAlive   bool   // an HTTP/1.0 client must be told that the connection stays open
 }
 
-// ParkFor is Park for a request whose caller is known; see Caller.
-func (s *Server) ParkFor(ctx *fasthttp.RequestCtx, caller string, gone func()) *Parked {
-	return s.parkRequest(ctx, &namedGone{caller, gone})
-}
-
 // Park takes the request out of its handler. Call it at most once for a request, in the handler's goroutine, and
 // return immediately afterwards: later changes of ctx's response are not sent. Header lines set on ctx's response
 // before Park are kept for the answer, except Content-Type (always application/json), Content-Length and
@@ -38,13 +33,11 @@ func (s *Server) ParkFor(ctx *fasthttp.RequestCtx, caller string, gone func()) *
 // It is never called after Answer returned true. It must be short and must not wait for other parked requests. It
 // may be called before Park has returned, so everything it uses must be ready before Park.
 func (s *Server) Park(ctx *fasthttp.RequestCtx, gone func()) *Parked {
-	if gone == nil {
-		return s.parkRequest(ctx, nil)
-	}
-	return s.parkRequest(ctx, goneFunc(gone))
+	return s.ParkFor(ctx, "", gone)
 }
 
-func (s *Server) parkRequest(ctx *fasthttp.RequestCtx, gone Gone) *Parked {
+// ParkFor is Park for a request whose caller is known; see Caller.
+func (s *Server) ParkFor(ctx *fasthttp.RequestCtx, caller string, gone func()) *Parked {
 	r := requestOf(ctx)
 	if r.parked != nil {
 		panic("BUG: request parked twice")
@@ -52,7 +45,7 @@ func (s *Server) parkRequest(ctx *fasthttp.RequestCtx, gone Gone) *Parked {
 	close := ctx.Request.Header.ConnectionClose() || ctx.Response.Header.ConnectionClose()
 	p := &Parked{
 		conn:        r.conn,
-		gone:        gone,
+		gone:        &goneFunc{caller, gone},
 		headerLines: s.extraLines(&ctx.Response.Header),
 		closeAfter:  close,
 		headOnly:    ctx.IsHead(),

@@ -92,12 +92,12 @@ func (c *eventConn) handshake() bool {
 	return true
 }
 
-// waitForClient lets other handshakes compute while this one waits.
-func (t *secureConn) waitForClient(flag *bool) error {
+// withoutTurn lets other handshakes compute while this one waits for the client.
+func (t *secureConn) withoutTurn(wait func() error) error {
 	turns := t.c.l.s.handshakeTurns
 	<-turns
 	defer func() { turns <- struct{}{} }()
-	return t.c.block(flag, t.until)
+	return wait()
 }
 
 // sendAll sends the collected records and waits until the socket takes them. Only the handshake uses it.
@@ -149,7 +149,7 @@ func (t *secureConn) Read(p []byte) (int, error) {
 		}
 		if !t.ready {
 			if t.out != nil {
-				if err := t.sendAllInTurn(); err != nil {
+				if err := t.withoutTurn(t.sendAll); err != nil {
 					return 0, err
 				}
 			}
@@ -171,18 +171,11 @@ func (t *secureConn) Read(p []byte) (int, error) {
 			t.drained = true
 			continue
 		}
-		if err := t.waitForClient(&t.c.readable); err != nil {
+		wait := func() error { return t.c.block(&t.c.readable, t.until) }
+		if err := t.withoutTurn(wait); err != nil {
 			return 0, err
 		}
 	}
-}
-
-// sendAllInTurn is sendAll for the middle of a handshake.
-func (t *secureConn) sendAllInTurn() error {
-	turns := t.c.l.s.handshakeTurns
-	<-turns
-	defer func() { turns <- struct{}{} }()
-	return t.sendAll()
 }
 
 // Write is called by crypto/tls. It keeps the record.
