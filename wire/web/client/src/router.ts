@@ -86,9 +86,3 @@ export function goTo(terms: Term[]): void {
 export function closeOverlay(): void {
   go(lastView || homeHash());
 }
-
-// replaceHash changes the address without a step in the history.
-export function replaceHash(to: string): void {
-  history.replaceState(null, "", to);
-  hash.value = to;
-}

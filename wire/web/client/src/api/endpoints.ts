@@ -1,5 +1,5 @@
 // One typed function for each call that several parts of the client use.
-import { request, type Call } from "./client.ts";
+import { request } from "./client.ts";
 import type { Message, RegisterAnswer, ServerEvent, Term } from "./types.ts";
 
 // capabilities are the newer forms of events that this client understands: all of them.
@@ -18,7 +18,7 @@ const capabilities = {
   individual_emoji_changes: true,
 };
 
-export const registerParams = {
+const registerParams = {
   apply_markdown: true,
   client_gravatar: false,
   slim_presence: true,
@@ -196,5 +196,3 @@ export function sendPresence(status: "active" | "idle", last: number, input: boo
   const params = { status, ping_only: false, new_user_input: input, last_update_id: last, slim_presence: true };
   return request("/users/me/presence", { method: "POST", params, repeatable: true });
 }
-
-export type { Call };

@@ -3,7 +3,7 @@ import { t } from "../i18n/text.ts";
 import { errorText } from "../api/client.ts";
 import { getMessage } from "../api/endpoints.ts";
 import { startEdit } from "./edit.ts";
-import { conversationOfMessage, hashOf, narrowTo, resolvedMark } from "../store/narrow.ts";
+import { conversationOfMessage, hashOf, narrowTo } from "../store/narrow.ts";
 import { markUnread, remove, toggleReaction, toggleStar } from "../store/actions.ts";
 import { canDelete, canEdit, canMove } from "../store/permissions.ts";
 import { peek } from "../store/store.ts";
@@ -66,7 +66,7 @@ export function MessageMenu({ id }: { id: number }) {
   return <Menu label={t("Message actions")} items={items.filter((x) => x !== false)} />;
 }
 
-export function askDelete(m: Message): void {
+function askDelete(m: Message): void {
   openDialog(
     <Confirm
       title={t("Delete this message?")}
@@ -93,5 +93,3 @@ let shownIDs: () => number[] = () => [];
 export function setShownIDs(fn: () => number[]): void {
   shownIDs = fn;
 }
-
-export { resolvedMark };

@@ -1,13 +1,12 @@
 // One row of a list of messages.
 import { signal } from "@preact/signals";
 import type { Message, Reaction } from "../api/types.ts";
-import { plural, t } from "../i18n/text.ts";
+import { t } from "../i18n/text.ts";
 import { toggleReaction, toggleStar } from "../store/actions.ts";
 import { hashOf, narrowTo, resolvedMark, type Conversation } from "../store/narrow.ts";
 import { discard, resend } from "../store/outbox.ts";
 import type { Outgoing } from "../store/outgoing.ts";
 import { avatarOf, topicName, userName, userNames } from "../store/queries.ts";
-import { reactionKey } from "../store/reducers_messages.ts";
 import { peek, read } from "../store/store.ts";
 import { openPopover } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
@@ -256,9 +255,3 @@ export const OutgoingRow = memo(function OutgoingRow({ outgoing: o, head }: { ou
     </article>
   );
 });
-
-export function countText(n: number): string {
-  return plural(n, "{count} unread message", "{count} unread messages");
-}
-
-export { reactionKey };

@@ -6,7 +6,7 @@ import { dayOf } from "../ui/time.ts";
 
 export type Row =
   | { kind: "day"; key: string; at: number }
-  | { kind: "conversation"; key: string; place: Conversation; at: number; first: Message | null }
+  | { kind: "conversation"; key: string; place: Conversation; first: Message | null }
   | { kind: "unread"; key: string }
   | { kind: "message"; key: string; message: Message; head: boolean }
   | { kind: "outgoing"; key: string; outgoing: Outgoing; head: boolean };
@@ -36,7 +36,7 @@ export function rowsOf(messages: readonly Message[], outgoing: readonly Outgoing
     }
     const key = placeKey(where, o.me);
     if (o.interleaved && key !== place) {
-      rows.push({ kind: "conversation", key: `place-${id}`, place: where, at: time, first });
+      rows.push({ kind: "conversation", key: `place-${id}`, place: where, first });
       head = true;
     }
     place = key;

@@ -5,7 +5,7 @@ import { avatarOf, presenceOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Role } from "../api/types.ts";
 import { closePopover, openPopover } from "../ui/dialogs.tsx";
-import { formatAgo, formatTime } from "../ui/time.ts";
+import { formatAgo } from "../ui/time.ts";
 import { EmojiGlyph } from "../message/row.tsx";
 import type { Reaction } from "../api/types.ts";
 
@@ -27,7 +27,7 @@ export function roleName(role: number): string {
   return t("Member");
 }
 
-export function presenceText(id: number): string {
+function presenceText(id: number): string {
   switch (presenceOf(id)) {
     case "active":
       return t("Active now");
@@ -121,7 +121,7 @@ function ProfileSummary({ id }: { id: number }) {
 }
 
 // fieldText returns the value of a profile field as text.
-export function fieldText(type: number, data: string, value: string): string {
+function fieldText(type: number, data: string, value: string): string {
   if (type === 3) return (JSON.parse(data) as Record<string, { text: string }>)[value]?.text ?? value;
   if (type === 6) {
     const ids = JSON.parse(value) as number[];
@@ -129,5 +129,3 @@ export function fieldText(type: number, data: string, value: string): string {
   }
   return value;
 }
-
-export { formatTime };

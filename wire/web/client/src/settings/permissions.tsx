@@ -18,7 +18,7 @@ interface Limits {
 const several = -1; // the choice that stands for users and groups chosen one by one
 
 // groupName returns the name of a group as people see it.
-export function groupName(g: UserGroup | undefined): string {
+function groupName(g: UserGroup | undefined): string {
   switch (g?.name) {
     case "role:nobody":
       return t("Nobody");

@@ -10,7 +10,6 @@ export interface Section {
   name: string; // in the address
   title: () => string;
   icon: IconName;
-  shown?: () => boolean; // default: for every user
   load: () => Promise<ComponentType>;
 }
 
@@ -149,10 +148,6 @@ export const sections: Section[] = [
     load: () => import("./organization_lists.tsx").then((m) => m.Exports),
   },
 ];
-
-export function addSection(...list: Section[]): void {
-  sections.push(...list);
-}
 
 export function installSettings(): void {
   addOverlay("settings", () => import("./frame.tsx").then((m) => m.SettingsFrame));

@@ -86,7 +86,7 @@ function ViewLink(p: { href: string; icon: IconName; label: string; count?: numb
   );
 }
 
-export function CountBadge({ n, quiet, mention }: { n: number; quiet?: boolean; mention?: boolean }) {
+function CountBadge({ n, quiet, mention }: { n: number; quiet?: boolean; mention?: boolean }) {
   if (!n) return null;
   return (
     <>
@@ -276,9 +276,6 @@ function channelHref(id: number): string {
   return hashOf([channel], peek());
 }
 
-// channelItems are menu items of other modules.
-export const channelItems: ((id: number) => MenuItem | null | false)[] = [];
-
 function ChannelMenu({ id }: { id: number }) {
   const sub = read("subscriptions").get(id);
   const set = (property: string, value: unknown) => () => attempt(changeSubscription({ stream_id: id, property, value }));
@@ -287,7 +284,6 @@ function ChannelMenu({ id }: { id: number }) {
     sub && { label: sub.pin_to_top ? t("Unpin") : t("Pin to the top"), icon: "pin", run: set("pin_to_top", !sub.pin_to_top) },
     sub && { label: sub.is_muted ? t("Unmute channel") : t("Mute channel"), icon: "mute", run: set("is_muted", !sub.is_muted) },
     null,
-    ...channelItems.map((make) => make(id)),
     { label: t("Channel settings"), icon: "gear", run: () => go(`#channels/${id}`) },
   ];
   return <Menu label={t("Actions of the channel")} items={items.filter((x) => x !== false && x !== undefined)} />;

@@ -7,7 +7,7 @@ import { peek, receive, replace } from "./store.ts";
 import { fromRegister } from "./state.ts";
 
 // ConnectionState: "lost" means that the server could not be reached for a while, and that the user sees so.
-export type ConnectionState = "starting" | "live" | "trying" | "lost";
+type ConnectionState = "starting" | "live" | "trying" | "lost";
 
 export const connection = signal<ConnectionState>("starting");
 
@@ -20,13 +20,7 @@ const sleepAfter = 15_000; // a poll that a sleeping computer interrupted is ask
 
 type Hook = () => void | Promise<void>;
 
-const onRegister: Hook[] = [];
 const onCaughtUp: Hook[] = [];
-
-// afterRegister calls fn whenever a new queue has replaced the state.
-export function afterRegister(fn: Hook): void {
-  onRegister.push(fn);
-}
 
 // afterCatchUp calls fn when the queue has answered again after a failure: all its earlier events were applied.
 export function afterCatchUp(fn: Hook): void {
@@ -65,12 +59,11 @@ async function registerQueue(): Promise<void> {
       for (const [key, list] of old.lists) now.lists.set(key, { ...list, stale: true, loading: "" });
       replace(now);
       answered();
-      break;
+      return;
     } catch (err) {
       await afterFailure(err, failures);
     }
   }
-  for (const fn of onRegister) await fn();
 }
 
 let lostTimer: ReturnType<typeof setTimeout> | undefined;

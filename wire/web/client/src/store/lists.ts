@@ -19,7 +19,7 @@ export interface MessageList {
 }
 
 // maxLists bounds the lists in memory. The least recently used ones are dropped, with the messages only they hold.
-export const maxLists = 40;
+const maxLists = 40;
 
 let uses = 0;
 

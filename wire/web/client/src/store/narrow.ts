@@ -23,14 +23,14 @@ export function canonical(operator: string): string {
 }
 
 // encodePart writes a text for the fragment of an address, with dots for percent signs, as Zulip's clients do.
-export function encodePart(text: string): string {
+function encodePart(text: string): string {
   return encodeURIComponent(text)
     .replace(/[!'()*~]/g, (c) => "%" + c.charCodeAt(0).toString(16).toUpperCase())
     .replace(/\./g, "%2E")
     .replace(/%/g, ".");
 }
 
-export function decodePart(text: string): string {
+function decodePart(text: string): string {
   try {
     return decodeURIComponent(text.replace(/\./g, "%"));
   } catch {
@@ -172,7 +172,7 @@ export function conversationOfMessage(m: Message, me: number): Conversation {
 }
 
 // peopleIn returns the other users of a direct message, or the user themself for notes to oneself.
-export function peopleIn(m: Message, me: number): number[] {
+function peopleIn(m: Message, me: number): number[] {
   return peopleKey(recipientIDs(m), me).split(",").map(Number);
 }
 

@@ -32,7 +32,7 @@ export function isInSetting(s: State, setting: GroupSetting | undefined, user: n
   return setting.direct_members.includes(user) || setting.direct_subgroups.some((g) => isInGroup(s, g, user));
 }
 
-export function isInGroup(s: State, group: number, user: number, seen = new Set<number>()): boolean {
+function isInGroup(s: State, group: number, user: number, seen = new Set<number>()): boolean {
   if (seen.has(group)) return false;
   seen.add(group);
   const g = s.groups.get(group);

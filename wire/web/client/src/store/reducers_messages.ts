@@ -22,7 +22,7 @@ export function arrived(c: Change, e: ServerEvent): void {
   if (e.local_message_id !== undefined && s.outgoing.delete(String(e.local_message_id))) c.touch("outgoing");
 }
 
-export function placeOf(m: Message, me: number): Place {
+function placeOf(m: Message, me: number): Place {
   if (m.type === "stream") return { channel: m.stream_id!, topic: m.subject };
   return { people: peopleKey(recipientIDs(m), me) };
 }
@@ -127,7 +127,7 @@ function isResolution(from: string, to: string): boolean {
 }
 
 // changeMessage replaces a message, if it is known.
-export function changeMessage(c: Change, id: number, change: (m: Message) => Message): void {
+function changeMessage(c: Change, id: number, change: (m: Message) => Message): void {
   const m = c.state.messages.get(id);
   if (!m) return;
   c.state.messages.set(id, change(m));

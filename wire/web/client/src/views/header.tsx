@@ -1,8 +1,7 @@
 // The line above a view: what it shows, and its actions.
-import { useState } from "preact/hooks";
 import type { Term } from "../api/types.ts";
 import { editMessage, setTopicPolicy } from "../api/endpoints.ts";
-import { t, plural } from "../i18n/text.ts";
+import { t } from "../i18n/text.ts";
 import { go, goTo } from "../router.ts";
 import { attempt, markNarrow } from "../store/actions.ts";
 import { hashOf, operandOfFirst, resolvedMark, topicPolicy, withoutPosition } from "../store/narrow.ts";
@@ -12,6 +11,7 @@ import { peek, read } from "../store/store.ts";
 import { leftOpen, rightOpen } from "../ui/layout.ts";
 import { Menu, openPopover, type MenuItem } from "../ui/dialogs.tsx";
 import { Icon, type IconName } from "../ui/icons.tsx";
+import { SearchField } from "./search_field.tsx";
 import { searchText } from "./search_text.ts";
 
 // titleOf returns the name of a narrow, also for the title of the window.
@@ -205,26 +205,3 @@ export function Header({ children }: { children: preact.ComponentChildren }) {
     </header>
   );
 }
-
-// SearchField is replaced by one with suggestions when that module is there.
-export const search: { Field: preact.ComponentType | null } = { Field: null };
-
-function SearchField() {
-  const [text, setText] = useState("");
-  if (search.Field) return <search.Field />;
-  return (
-    <form
-      class="search"
-      role="search"
-      onSubmit={(e) => {
-        e.preventDefault();
-        if (text.trim()) goTo([{ operator: "search", operand: text.trim() }]);
-      }}
-    >
-      <Icon name="search" size={15} />
-      <input type="search" data-search placeholder={t("Search")} aria-label={t("Search")} value={text} onInput={(e) => setText(e.currentTarget.value)} />
-    </form>
-  );
-}
-
-export { plural };

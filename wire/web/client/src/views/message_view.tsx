@@ -97,7 +97,7 @@ export function MessageView({ route }: { route: Route }) {
   );
 }
 
-export function Skeleton() {
+function Skeleton() {
   return (
     <div class="skeleton" aria-hidden="true">
       {[70, 45, 85, 60, 35].map((w) => (
@@ -136,9 +136,9 @@ function Messages({ list, terms, start, firstUnread }: MessagesProps) {
   }, [list.key]);
   useOwnMessages(virtual, sending.length);
   const reading = useReading(place !== null, rows);
-  const onView = (first: number, last: number, atEnd: boolean, moved: boolean): void => {
+  const onView = (first: number, last: number, atEnd: boolean): void => {
     setAway(!atEnd || !list.foundNewest);
-    reading(first, last, atEnd, moved);
+    reading(first, last);
   };
   if (messages.length === 0 && sending.length === 0) return <Empty list={list} terms={terms} />;
   const newBelow = away ? messages.filter((m) => !m.flags.includes("read")).length : 0;
@@ -202,7 +202,7 @@ function useOwnMessages(virtual: { current: VirtualList<Row> | null }, count: nu
 }
 
 // useReading marks messages as read when they have been in the window, as far as the user wants that.
-function useReading(conversation: boolean, rows: Row[]): (first: number, last: number, atEnd: boolean, moved: boolean) => void {
+function useReading(conversation: boolean, rows: Row[]): (first: number, last: number) => void {
   const seen = useRef({ first: 0, last: -1 });
   const latest = useRef(rows);
   latest.current = rows;
