@@ -1,7 +1,7 @@
 // The menu of a message.
 import { t } from "../i18n/text.ts";
 import { errorText } from "../api/client.ts";
-import { getMessage } from "../api/endpoints.ts";
+import { getSource } from "../api/endpoints.ts";
 import { startEdit } from "./edit.ts";
 import { conversationOfMessage, hashOf, narrowTo } from "../store/narrow.ts";
 import { markUnread, remove, toggleReaction, toggleStar } from "../store/actions.ts";
@@ -53,7 +53,7 @@ export function MessageMenu({ id }: { id: number }) {
     ...moreItems.map((make) => make(m)),
     null,
     { label: t("Copy link"), icon: "link", run: () => void copy(linkOf(m), t("Link copied.")) },
-    { label: t("Copy text"), icon: "copy", run: () => void getMessage(m.id, true).then((a) => copy(a.raw_content ?? a.message.content, t("Copied."))) },
+    { label: t("Copy text"), icon: "copy", run: () => void getSource(m.id).then((text) => copy(text, t("Copied."))) },
     peek().realm.realm_enable_read_receipts && {
       label: t("Read by"),
       icon: "eye",

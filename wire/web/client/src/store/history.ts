@@ -1,7 +1,7 @@
 // Fetches messages into lists: the first screen of a view, older and newer pages, and again what became stale.
 import { effect } from "@preact/signals";
-import { errorText, request } from "../api/client.ts";
-import { getMessages, type MessagesAnswer, type MessagesQuery } from "../api/endpoints.ts";
+import { errorText } from "../api/client.ts";
+import { getMessages, matchNarrow, type MessagesAnswer, type MessagesQuery } from "../api/endpoints.ts";
 import type { Term } from "../api/types.ts";
 import { changeList, mergeIDs, openList, storeMessages, type MessageList } from "./lists.ts";
 import { listKey } from "./narrow.ts";
@@ -143,9 +143,8 @@ async function settleUnsure(key: string): Promise<void> {
   if (!list || list.unsure.length === 0) return;
   const ids = list.unsure;
   change((c) => changeList(c, key, { unsure: [] }));
-  type Answer = { messages: Record<string, { match_content: string; match_subject: string }> };
   try {
-    const a = await request<Answer>("/messages/matches_narrow", { params: { msg_ids: ids, narrow: wireTerms(list) } });
+    const a = await matchNarrow(ids, wireTerms(list));
     const fits = ids.filter((id) => a.messages[id]);
     change((c) => {
       const now = c.state.lists.get(key);
