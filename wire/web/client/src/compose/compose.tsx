@@ -216,17 +216,16 @@ function Box() {
 function placeholder(): string {
   const to = destination();
   if (typeof to === "string") return t("Write a message");
-  return t("Message {place}", { place: placeName("channel" in to ? to : { people: to.people }) });
+  return t("Message {place}", { place: placeName(to) });
 }
 
 // showSent opens the conversation of a message that was sent from elsewhere, if the user wants that.
 function showSent(to: Destination): void {
-  const place: Conversation = "channel" in to ? to : { people: to.people };
   if (!peek().settings.web_navigate_to_sent_message) return;
   const now = routes.value.view.terms;
   const here = now && conversationOf(now);
-  if (here && JSON.stringify(here) === JSON.stringify(place)) return;
-  goTo(narrowTo(place));
+  if (here && JSON.stringify(here) === JSON.stringify(to)) return;
+  goTo(narrowTo(to));
 }
 
 function openSendMenu(at: HTMLElement, sent: (to: Destination) => void): void {

@@ -8,7 +8,7 @@ import { markUnread, remove, toggleReaction, toggleStar } from "../store/actions
 import { canDelete, canEdit, canMove } from "../store/permissions.ts";
 import { peek } from "../store/store.ts";
 import { quote } from "../compose/quote.ts";
-import { closePopover, Confirm, Menu, openDialog, type MenuItem } from "../ui/dialogs.tsx";
+import { closePopover, Confirm, Menu, openDialog, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
 import { notify } from "../ui/notices.ts";
 import { openEmojiPicker } from "./emoji_picker.ts";
 import type { Message } from "../api/types.ts";
@@ -40,7 +40,7 @@ export function MessageMenu({ id }: { id: number }) {
   }
   const at = document.querySelector(`[data-message="${id}"]`)?.getBoundingClientRect() ?? new DOMRect(100, 100);
   const starred = m.flags.includes("starred");
-  const items: (MenuItem | null | false)[] = [
+  const items: MenuItems = [
     { label: t("Quote and reply"), icon: "quote", key: ">", run: () => quote(m) },
     { label: t("Add a reaction"), icon: "smile", key: ":", run: () => openEmojiPicker(at, (e) => toggleReaction(m, e)) },
     canEdit(m)
@@ -63,7 +63,7 @@ export function MessageMenu({ id }: { id: number }) {
     canDelete(m) && null,
     canDelete(m) && { label: t("Delete"), icon: "trash", danger: true, run: () => askDelete(m) },
   ];
-  return <Menu label={t("Message actions")} items={items.filter((x) => x !== false)} />;
+  return <Menu label={t("Message actions")} items={items} />;
 }
 
 function askDelete(m: Message): void {

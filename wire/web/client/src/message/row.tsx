@@ -8,6 +8,7 @@ import { discard, resend } from "../store/outbox.ts";
 import type { Outgoing } from "../store/outgoing.ts";
 import { avatarOf, topicName, userName, userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
+import { entry } from "../store/unread.ts";
 import { openPopover } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { memo } from "../ui/memo.ts";
@@ -162,10 +163,7 @@ function Reactions({ message: m }: { message: Message }) {
   const me = read("me").user_id;
   const byEmoji = new Map<string, Reaction[]>();
   for (const r of m.reactions) {
-    const key = `${r.reaction_type} ${r.emoji_code}`;
-    const list = byEmoji.get(key);
-    if (list) list.push(r);
-    else byEmoji.set(key, [r]);
+    entry(byEmoji, `${r.reaction_type} ${r.emoji_code}`, () => [] as Reaction[]).push(r);
   }
   if (byEmoji.size === 0) return null;
   const showNames = read("settings").display_emoji_reaction_users && m.reactions.length <= namesShown;

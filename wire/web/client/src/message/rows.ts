@@ -54,7 +54,7 @@ export function rowsOf(messages: readonly Message[], outgoing: readonly Outgoing
     rows.push({ kind: "message", key: String(m.id), message: m, head });
   }
   for (const x of outgoing) {
-    const head = open("channel" in x.to ? x.to : { people: x.to.people }, x.timestamp, o.me, null, x.localID);
+    const head = open(x.to, x.timestamp, o.me, null, x.localID);
     rows.push({ kind: "outgoing", key: "out-" + x.localID, outgoing: x, head });
   }
   return rows;

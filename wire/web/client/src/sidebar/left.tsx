@@ -12,7 +12,7 @@ import { channelCount, homeCount, presenceOf, topicName, userNames, type Count }
 import { peopleKey, peopleOf, type TopicInfo } from "../store/state.ts";
 import { loadTopics } from "../store/topics.ts";
 import { peek, read } from "../store/store.ts";
-import { Menu, openPopover, type MenuItem } from "../ui/dialogs.tsx";
+import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
 import { Icon, type IconName } from "../ui/icons.tsx";
 import { leftOpen } from "../ui/layout.ts";
 import { policyNames } from "../views/header.tsx";
@@ -279,14 +279,14 @@ function channelHref(id: number): string {
 function ChannelMenu({ id }: { id: number }) {
   const sub = read("subscriptions").get(id);
   const set = (property: string, value: unknown) => () => attempt(changeSubscription({ stream_id: id, property, value }));
-  const items: (MenuItem | null | false | undefined)[] = [
+  const items: MenuItems = [
     { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", [{ operator: "channel", operand: id }]) },
     sub && { label: sub.pin_to_top ? t("Unpin") : t("Pin to the top"), icon: "pin", run: set("pin_to_top", !sub.pin_to_top) },
     sub && { label: sub.is_muted ? t("Unmute channel") : t("Mute channel"), icon: "mute", run: set("is_muted", !sub.is_muted) },
     null,
     { label: t("Channel settings"), icon: "gear", run: () => go(`#channels/${id}`) },
   ];
-  return <Menu label={t("Actions of the channel")} items={items.filter((x) => x !== false && x !== undefined)} />;
+  return <Menu label={t("Actions of the channel")} items={items} />;
 }
 
 const topicsShown = 8;
@@ -338,7 +338,7 @@ function Topics({ channel, current }: { channel: number; current: string | null 
 
 function TopicMenu({ channel, topic }: { channel: number; topic: string }) {
   const terms = narrowTo({ channel, topic });
-  const items: (MenuItem | null)[] = [
+  const items: MenuItems = [
     { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", terms) },
     { label: t("Mark all as unread"), icon: "unread", run: () => markNarrow("remove", terms) },
     null,

@@ -5,7 +5,7 @@ import { t } from "../i18n/text.ts";
 import { go } from "../router.ts";
 import { attempt } from "../store/actions.ts";
 import { read } from "../store/store.ts";
-import { Menu, openPopover, type MenuItem } from "../ui/dialogs.tsx";
+import { Menu, openPopover, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
 import { openShortcuts } from "../ui/keys.tsx";
 
 export function openMainMenu(at: Element): void {
@@ -19,7 +19,7 @@ function MainMenu() {
   const scheme = Number(read("settings").color_scheme ?? 1);
   const me = read("me");
   const theme = (value: number) => () => attempt(changeSetting({ color_scheme: value }));
-  const items: (MenuItem | null | false)[] = [
+  const items: MenuItems = [
     { label: t("Your profile"), icon: "person", run: () => go(`#user/${me.user_id}`) },
     { label: t("Settings"), icon: "gear", run: () => go("#settings/profile") },
     { label: me.is_admin ? t("Manage organization") : t("Organization"), icon: "shield", run: () => go("#organization/organization-profile") },
@@ -36,7 +36,7 @@ function MainMenu() {
     { label: t("Your sessions"), icon: "list", run: () => location.assign("/accounts/sessions/") },
     { label: t("Log out"), icon: "logout", run: logOut },
   ];
-  return <Menu label={t("Main menu")} items={items.filter((x) => x !== false)} />;
+  return <Menu label={t("Main menu")} items={items} />;
 }
 
 // logOut sends the form that ends the session.

@@ -2,7 +2,7 @@
 // right: messages arrive, move and disappear.
 import type { Message, Term } from "../api/types.ts";
 import { listKey, matcher } from "./narrow.ts";
-import type { Change, State } from "./state.ts";
+import type { Change } from "./state.ts";
 
 export interface MessageList {
   readonly key: string;
@@ -138,8 +138,8 @@ export function dropChannelMessages(c: Change, channel: number): void {
   dropMessages(c, ids);
 }
 
-// storeMessages adds fetched messages. A message that is known already keeps its object if nothing changed, so that
-// its row is not drawn again.
-export function storeMessages(s: State, messages: readonly Message[]): void {
-  for (const m of messages) s.messages.set(m.id, m);
+// storeMessages adds fetched messages, and replaces those that are already known.
+export function storeMessages(c: Change, messages: readonly Message[]): void {
+  for (const m of messages) c.state.messages.set(m.id, m);
+  c.touch("messages");
 }

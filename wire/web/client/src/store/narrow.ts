@@ -132,6 +132,7 @@ export function listKey(terms: readonly Term[]): string {
   );
 }
 
+// withoutPosition returns the terms that choose messages: the server takes the position as an anchor.
 export function withoutPosition(terms: readonly Term[]): Term[] {
   return terms.filter((t) => t.operator !== "near" && t.operator !== "with");
 }

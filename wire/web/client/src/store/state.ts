@@ -20,7 +20,7 @@ import type {
 } from "../api/types.ts";
 import type { MessageList } from "./lists.ts";
 import type { Outgoing } from "./outgoing.ts";
-import { Unread } from "./unread.ts";
+import { entry, Unread, type Place } from "./unread.ts";
 
 export interface Members {
   ids: Set<number>;
@@ -286,8 +286,7 @@ export function subscriptionOf(wire: Values): Subscription {
 }
 
 export function setTopicPolicy(s: State, t: UserTopic): void {
-  let topics = s.topicPolicies.get(t.stream_id);
-  if (!topics) s.topicPolicies.set(t.stream_id, (topics = new Map()));
+  const topics = entry(s.topicPolicies, t.stream_id, () => new Map<string, UserTopic>());
   if (t.visibility_policy === 0) topics.delete(t.topic_name.toLowerCase());
   else topics.set(t.topic_name.toLowerCase(), t);
   if (topics.size === 0) s.topicPolicies.delete(t.stream_id);
@@ -314,7 +313,7 @@ function addUnread(s: State, r: RegisterAnswer): void {
   if (!u) return;
   s.oldUnreadMissing = u.old_unreads_missing;
   const mentions = new Set<number>(u.mentions);
-  const add = (ids: number[], place: import("./unread.ts").Place): void => {
+  const add = (ids: number[], place: Place): void => {
     for (const id of ids) s.unread.add(id, place, mentions.has(id));
   };
   for (const p of u.pms) add(p.unread_message_ids, { people: peopleKey([p.other_user_id], me) });

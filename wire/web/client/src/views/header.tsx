@@ -9,7 +9,7 @@ import { canResolve } from "../store/permissions.ts";
 import { topicName, userName, userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { leftOpen, rightOpen } from "../ui/layout.ts";
-import { Menu, openPopover, type MenuItem } from "../ui/dialogs.tsx";
+import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
 import { Icon, type IconName } from "../ui/icons.tsx";
 import { SearchField } from "./search_field.tsx";
 import { searchText } from "./search_text.ts";
@@ -43,7 +43,7 @@ export function titleOf(terms: Term[]): { icon: IconName; text: string } {
 }
 
 export function ViewHeader({ terms }: { terms: Term[] }) {
-  const { icon } = titleOf(terms);
+  const { icon, text } = titleOf(terms);
   const channel = operandOfFirst(terms, "channel");
   const topic = operandOfFirst(terms, "topic");
   const c = typeof channel === "number" ? read("channels").get(channel) : undefined;
@@ -66,7 +66,7 @@ export function ViewHeader({ terms }: { terms: Term[] }) {
           )}
         </h1>
       ) : (
-        <h1 class="view-title">{titleOf(terms).text}</h1>
+        <h1 class="view-title">{text}</h1>
       )}
       {c && typeof topic !== "string" && c.rendered_description && (
         <span class="view-note" title={c.description}>
@@ -181,12 +181,12 @@ export async function toggleResolved(channel: number, topic: string): Promise<vo
 
 function ViewMenu({ terms }: { terms: Term[] }) {
   const channel = operandOfFirst(terms, "channel");
-  const items: (MenuItem | null | false)[] = [
+  const items: MenuItems = [
     { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", terms) },
     typeof channel === "number" && null,
     typeof channel === "number" && { label: t("Channel settings"), icon: "gear", run: () => go(`#channels/${channel}`) },
   ];
-  return <Menu label={t("Actions of this view")} items={items.filter((x) => x !== false)} />;
+  return <Menu label={t("Actions of this view")} items={items} />;
 }
 
 // Header is the frame of the line above every view.
