@@ -7,7 +7,7 @@ import { EmojiGlyph } from "../message/row.tsx";
 import { avatarOf, topicName } from "../store/queries.ts";
 import { peek } from "../store/store.ts";
 import { loadTopics } from "../store/topics.ts";
-import { Icon } from "../ui/icons.tsx";
+import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { completers, slashCommands, type Completer, type Completion } from "./extras.ts";
 import { mentionText } from "./quote.ts";
 import { compose } from "./state.ts";
@@ -49,7 +49,7 @@ function wildcards(q: string, silent: boolean): Completion[] {
     .map((w) => ({ label: w.name, detail: w.detail, insert: `@**${w.name}** `, Draw: () => <Named icon="people" name={w.name} /> }));
 }
 
-function Named({ icon, name, color }: { icon: "people" | "hash" | "lock" | "globe" | "topic" | "code"; name: string; color?: string }) {
+function Named({ icon, name, color }: { icon: IconName; name: string; color?: string }) {
   return (
     <>
       <span class="completion-icon" style={color ? { color } : undefined}>
@@ -144,7 +144,7 @@ const channels: Completer = {
       insert: `#**${c.name}** `,
       keys: { ">": `#**${c.name}>` },
       Draw: () => (
-        <Named icon={c.invite_only ? "lock" : c.is_web_public ? "globe" : "hash"} name={c.name} color={s.subscriptions.get(c.stream_id)?.color} />
+        <Named icon={channelIcon(c)} name={c.name} color={s.subscriptions.get(c.stream_id)?.color} />
       ),
     }));
     return { start: found.start, offers };

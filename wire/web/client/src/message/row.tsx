@@ -3,14 +3,14 @@ import { signal } from "@preact/signals";
 import type { Message, Reaction } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { toggleReaction, toggleStar } from "../store/actions.ts";
-import { hashOf, narrowTo, resolvedMark, type Conversation } from "../store/narrow.ts";
+import { hashOf, hashOfChannel, narrowTo, resolvedMark, type Conversation } from "../store/narrow.ts";
 import { discard, resend } from "../store/outbox.ts";
 import type { Outgoing } from "../store/outgoing.ts";
 import { avatarOf, topicName, userName, userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { entry } from "../store/unread.ts";
 import { openPopover } from "../ui/dialogs.tsx";
-import { Icon } from "../ui/icons.tsx";
+import { channelIcon, Icon } from "../ui/icons.tsx";
 import { memo } from "../ui/memo.ts";
 import { formatDay, formatTime } from "../ui/time.ts";
 import { openUserCard } from "../people/card.tsx";
@@ -56,9 +56,9 @@ export const ConversationRow = memo(function ConversationRow({ place, first }: {
   return (
     <h2 class="conversation-row">
       <span class="channel-mark" style={{ color }}>
-        <Icon name={channel?.invite_only ? "lock" : channel?.is_web_public ? "globe" : "hash"} size={15} />
+        <Icon name={channelIcon(channel)} size={15} />
       </span>
-      <a href={hashOf([{ operator: "channel", operand: place.channel }], s)}>
+      <a href={hashOfChannel(place.channel, s)}>
         {channel?.name ?? (typeof first?.display_recipient === "string" ? first.display_recipient : t("Unknown channel"))}
       </a>
       <span class="crumb" aria-hidden="true">

@@ -5,7 +5,7 @@ import { t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { may, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
-import { formatDate } from "./dates.ts";
+import { formatDate } from "../ui/time.ts";
 import { Allowed, RowTable, SettingsForm } from "./forms.tsx";
 
 const adminsOnly = (): string => t("Only administrators can change this.");

@@ -7,13 +7,14 @@ import { openCompose } from "../compose/state.ts";
 import { t } from "../i18n/text.ts";
 import { go, hash, routes } from "../router.ts";
 import { attempt, markNarrow } from "../store/actions.ts";
-import { hashOf, isTopicMuted, narrowTo, operandOfFirst, resolvedMark } from "../store/narrow.ts";
+import { hashOf, hashOfChannel, isTopicMuted, narrowTo, operandOfFirst, resolvedMark } from "../store/narrow.ts";
 import { channelCount, homeCount, presenceOf, topicName, userNames, type Count } from "../store/queries.ts";
 import { peopleKey, peopleOf, type TopicInfo } from "../store/state.ts";
-import { loadTopics } from "../store/topics.ts";
 import { peek, read } from "../store/store.ts";
+import { loadTopics } from "../store/topics.ts";
+import { entry } from "../store/unread.ts";
 import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
-import { Icon, type IconName } from "../ui/icons.tsx";
+import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { leftOpen } from "../ui/layout.ts";
 import { policyNames } from "../views/header.tsx";
 import { openMainMenu } from "./main_menu.tsx";
@@ -168,6 +169,7 @@ function Direct() {
 interface Folder {
   id: string;
   title: string;
+  rank: number; // groups are shown in ascending order
   channels: Channel[];
 }
 
@@ -182,20 +184,16 @@ function folders(): Folder[] {
     const c = channels.get(sub.stream_id);
     if (!c || c.is_archived || (q && !c.name.toLowerCase().includes(q))) continue;
     const folder = useFolders && c.folder_id !== null ? all.get(c.folder_id) : undefined;
-    const id = sub.pin_to_top ? "pinned" : folder ? `folder-${folder.id}` : "other";
-    const group = groups.get(id);
-    if (group) group.channels.push(c);
-    else groups.set(id, { id, title: folder && id !== "pinned" ? folder.name : "", channels: [c] });
+    let group: Folder = { id: "other", title: t("Channels"), rank: Infinity, channels: [] };
+    if (sub.pin_to_top) group = { id: "pinned", title: t("Pinned channels"), rank: -1, channels: [] };
+    else if (folder) group = { id: `folder-${folder.id}`, title: folder.name, rank: folder.order, channels: [] };
+    entry(groups, group.id, () => group).channels.push(c);
   }
-  const rank = (g: Folder): number => (g.id === "pinned" ? -1 : g.id === "other" ? 1e9 : (all.get(Number(g.id.slice(7)))?.order ?? 0));
-  const list = [...groups.values()].sort((a, b) => rank(a) - rank(b));
-  for (const g of list) {
-    const muted = (c: Channel): number => Number(subscriptions.get(c.stream_id)!.is_muted);
-    g.channels.sort((a, b) => muted(a) - muted(b) || a.name.localeCompare(b.name));
-    if (g.id === "pinned") g.title = t("Pinned channels");
-    if (g.id === "other") g.title = list.length > 1 ? t("Other channels") : t("Channels");
-  }
-  return list;
+  const other = groups.get("other");
+  if (other && groups.size > 1) other.title = t("Other channels");
+  const muted = (c: Channel): number => Number(subscriptions.get(c.stream_id)!.is_muted);
+  for (const g of groups.values()) g.channels.sort((a, b) => muted(a) - muted(b) || a.name.localeCompare(b.name));
+  return [...groups.values()].sort((a, b) => a.rank - b.rank);
 }
 
 function Channels() {
@@ -232,7 +230,7 @@ function sum(channels: Channel[]): Count {
 }
 
 function ChannelEntry({ channel: c }: { channel: Channel }) {
-  const s = peek();
+  const href = hashOfChannel(c.stream_id, peek());
   const terms = routes.value.view.terms;
   const current = terms && operandOfFirst(terms, "channel") === c.stream_id;
   const topic = terms && current ? operandOfFirst(terms, "topic") : undefined;
@@ -242,9 +240,9 @@ function ChannelEntry({ channel: c }: { channel: Channel }) {
   return (
     <li class={`${sub.is_muted ? "muted" : ""} ${current ? "open" : ""}`}>
       <div class="side-row">
-        <a href={channelHref(c.stream_id)} class={`side-link ${isCurrent ? "current" : ""}`} aria-current={isCurrent ? "page" : undefined}>
+        <a href={href} class={`side-link ${isCurrent ? "current" : ""}`} aria-current={isCurrent ? "page" : undefined}>
           <span class="channel-mark" style={{ color: sub.color }}>
-            <Icon name={c.invite_only ? "lock" : c.is_web_public ? "globe" : "hash"} size={15} />
+            <Icon name={channelIcon(c)} size={15} />
           </span>
           <span class="grow">{c.name}</span>
           <CountBadge n={count.shown || count.muted} quiet={!count.shown} mention={count.mentions > 0} />
@@ -255,7 +253,7 @@ function ChannelEntry({ channel: c }: { channel: Channel }) {
           aria-label={t("New topic in {channel}", { channel: c.name })}
           title={t("New topic")}
           onClick={() => {
-            go(hashOf([{ operator: "channel", operand: c.stream_id }], s));
+            go(href);
             openCompose({ channel: c.stream_id });
           }}
         >
@@ -268,12 +266,6 @@ function ChannelEntry({ channel: c }: { channel: Channel }) {
       {current && <Topics channel={c.stream_id} current={typeof topic === "string" ? topic : null} />}
     </li>
   );
-}
-
-// channelHref is the address of a channel's view that the user has chosen.
-function channelHref(id: number): string {
-  const channel = { operator: "channel", operand: id };
-  return hashOf([channel], peek());
 }
 
 function ChannelMenu({ id }: { id: number }) {

@@ -56,6 +56,11 @@ export function hashOf(terms: readonly Term[], s: State): string {
   return out;
 }
 
+// hashOfChannel returns the address of all messages of a channel.
+export function hashOfChannel(channel: number, s: State): string {
+  return hashOf([{ operator: "channel", operand: channel }], s);
+}
+
 function operandPart(t: Term, s: State): string {
   if (t.operator === "channel" && typeof t.operand === "number") {
     const name = slug(s.channels.get(t.operand)?.name ?? "");

@@ -4,13 +4,13 @@ import { editMessage, setTopicPolicy } from "../api/endpoints.ts";
 import { t } from "../i18n/text.ts";
 import { go, goTo } from "../router.ts";
 import { attempt, markNarrow } from "../store/actions.ts";
-import { hashOf, operandOfFirst, resolvedMark, topicPolicy, withoutPosition } from "../store/narrow.ts";
+import { hashOfChannel, operandOfFirst, resolvedMark, topicPolicy, withoutPosition } from "../store/narrow.ts";
 import { canResolve } from "../store/permissions.ts";
 import { topicName, userName, userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { leftOpen, rightOpen } from "../ui/layout.ts";
 import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
-import { Icon, type IconName } from "../ui/icons.tsx";
+import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { SearchField } from "./search_field.tsx";
 import { searchText } from "./search_text.ts";
 
@@ -24,8 +24,7 @@ export function titleOf(terms: Term[]): { icon: IconName; text: string } {
   if (channel !== undefined && rest.length === (topic === undefined ? 1 : 2)) {
     const c = typeof channel === "number" ? read("channels").get(channel) : undefined;
     const name = c?.name ?? String(channel);
-    const icon = c?.invite_only ? "lock" : c?.is_web_public ? "globe" : "hash";
-    return { icon, text: typeof topic === "string" ? `${name} › ${topicName(topic)}` : name };
+    return { icon: channelIcon(c), text: typeof topic === "string" ? `${name} › ${topicName(topic)}` : name };
   }
   if (Array.isArray(dm) && rest.length === 1) return { icon: "message", text: userNames(dm) };
   if (rest.length === 1) {
@@ -55,7 +54,7 @@ export function ViewHeader({ terms }: { terms: Term[] }) {
       </span>
       {c && icon !== "search" ? (
         <h1 class="view-title">
-          <a href={hashOf([{ operator: "channel", operand: c.stream_id }], peek())}>{c.name}</a>
+          <a href={hashOfChannel(c.stream_id, peek())}>{c.name}</a>
           {typeof topic === "string" && (
             <>
               <span class="crumb" aria-hidden="true">
