@@ -1,6 +1,6 @@
 // Completions of the compose box: people and groups after @, channels and topics after #, emoji after a colon, and
 // commands after a slash at the beginning.
-import type { UserGroup } from "../api/types.ts";
+import { ColorScheme, type UserGroup } from "../api/types.ts";
 import { loadEmoji, searchEmoji } from "../emoji/data.ts";
 import { t } from "../i18n/text.ts";
 import { EmojiGlyph } from "../message/row.tsx";
@@ -195,6 +195,6 @@ const commands: Completer = {
 
 export function installTypeahead(): void {
   completers.push(mentions, topics, channels, emoji, commands);
-  slashCommands.set("dark", () => void attempt(changeSetting({ color_scheme: 2 })));
-  slashCommands.set("light", () => void attempt(changeSetting({ color_scheme: 3 })));
+  slashCommands.set("dark", () => void attempt(changeSetting({ color_scheme: ColorScheme.dark })));
+  slashCommands.set("light", () => void attempt(changeSetting({ color_scheme: ColorScheme.light })));
 }

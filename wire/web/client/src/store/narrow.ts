@@ -1,5 +1,5 @@
 // Narrows: the messages of a view as terms, their addresses, and which messages they hold.
-import type { Message, Term } from "../api/types.ts";
+import { TopicPolicy, type Message, type Term } from "../api/types.ts";
 import { peopleKey, type State } from "./state.ts";
 
 // canonical replaces old names of operators.
@@ -258,7 +258,7 @@ function isMatcher(what: string, s: State): Match {
     case "resolved":
       return (m) => m.type === "stream" && m.subject.startsWith(resolvedMark);
     case "followed":
-      return (m) => m.type === "stream" && topicPolicy(s, m.stream_id!, m.subject) === 3;
+      return (m) => m.type === "stream" && topicPolicy(s, m.stream_id!, m.subject) === TopicPolicy.followed;
     case "muted":
       return (m) => !isInHome(m, s);
   }
@@ -268,15 +268,15 @@ function isMatcher(what: string, s: State): Match {
 export const resolvedMark = "✔ ";
 
 export function topicPolicy(s: State, channel: number, topic: string): number {
-  return s.topicPolicies.get(channel)?.get(topic.toLowerCase())?.visibility_policy ?? 0;
+  return s.topicPolicies.get(channel)?.get(topic.toLowerCase())?.visibility_policy ?? TopicPolicy.inherit;
 }
 
 // isTopicMuted reports whether a topic does not appear in the combined feed: it is muted, or its channel is and it is
 // neither unmuted nor followed.
 export function isTopicMuted(s: State, channel: number, topic: string): boolean {
   const policy = topicPolicy(s, channel, topic);
-  if (policy === 1) return true;
-  return policy === 0 && (s.subscriptions.get(channel)?.is_muted ?? false);
+  if (policy === TopicPolicy.muted) return true;
+  return policy === TopicPolicy.inherit && (s.subscriptions.get(channel)?.is_muted ?? false);
 }
 
 function isInHome(m: Message, s: State): boolean {

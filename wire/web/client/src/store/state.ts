@@ -1,5 +1,6 @@
 // The state of the client as plain data: everything that the register and the events say, and the messages that were
 // fetched. Nothing here knows the browser, so tests run it in Node.
+import { TopicPolicy } from "../api/types.ts";
 import type {
   Channel,
   ChannelFolder,
@@ -287,7 +288,7 @@ export function subscriptionOf(wire: Values): Subscription {
 
 export function setTopicPolicy(s: State, t: UserTopic): void {
   const topics = entry(s.topicPolicies, t.stream_id, () => new Map<string, UserTopic>());
-  if (t.visibility_policy === 0) topics.delete(t.topic_name.toLowerCase());
+  if (t.visibility_policy === TopicPolicy.inherit) topics.delete(t.topic_name.toLowerCase());
   else topics.set(t.topic_name.toLowerCase(), t);
   if (topics.size === 0) s.topicPolicies.delete(t.stream_id);
 }

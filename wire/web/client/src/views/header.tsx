@@ -1,5 +1,5 @@
 // The line above a view: what it shows, and its actions.
-import type { Term } from "../api/types.ts";
+import { TopicPolicy, type Term } from "../api/types.ts";
 import { editMessage, setTopicPolicy } from "../api/endpoints.ts";
 import { t } from "../i18n/text.ts";
 import { go, goTo } from "../router.ts";
@@ -106,10 +106,10 @@ function TopicTitle({ channel, topic }: { channel: number; topic: string }) {
 // policyNames are the ways to follow a topic, in the order of the menu.
 export function policyNames(): { policy: number; label: string; icon: IconName }[] {
   return [
-    { policy: 1, label: t("Muted"), icon: "mute" },
-    { policy: 0, label: t("Default"), icon: "bell" },
-    { policy: 2, label: t("Unmuted"), icon: "bell" },
-    { policy: 3, label: t("Followed"), icon: "follow" },
+    { policy: TopicPolicy.muted, label: t("Muted"), icon: "mute" },
+    { policy: TopicPolicy.inherit, label: t("Default"), icon: "bell" },
+    { policy: TopicPolicy.unmuted, label: t("Unmuted"), icon: "bell" },
+    { policy: TopicPolicy.followed, label: t("Followed"), icon: "follow" },
   ];
 }
 
@@ -153,7 +153,7 @@ function TopicTools({ channel, topic }: { channel: number; topic: string }) {
           )
         }
       >
-        <Icon name={current.icon} filled={now === 3} />
+        <Icon name={current.icon} filled={now === TopicPolicy.followed} />
       </button>
     </>
   );
