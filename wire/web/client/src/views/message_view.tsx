@@ -1,6 +1,6 @@
 // The view of messages: a conversation, a channel, the combined feed, a search.
 import { signal } from "@preact/signals";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Message, Term } from "../api/types.ts";
 import { Compose } from "../compose/compose.tsx";
 import { openCompose } from "../compose/state.ts";
@@ -259,18 +259,13 @@ function Empty({ list, terms }: { list: MessageList; terms: Term[] }) {
 
 // Typing says which users are writing in the conversation.
 function Typing({ place }: { place: ReturnType<typeof conversationOf> }) {
-  const [, setNow] = useState(0);
-  const all = read("typing");
-  const users = useMemo(() => {
-    if (!place) return [];
-    const now = Date.now();
-    const muted = peek().mutedUsers;
-    const here = all.get(placeKey(place, peek().me.user_id)) ?? new Map<number, number>();
-    return [...here].filter(([id, until]) => until > now && !muted.has(id)).map(([id]) => id);
-  }, [place && JSON.stringify(place), read("typing"), JSON.stringify([...(place ? (all.get(placeKey(place, peek().me.user_id)) ?? []) : [])])]);
+  const [now, setNow] = useState(Date.now);
+  const { me, mutedUsers } = peek();
+  const here = place && read("typing").get(placeKey(place, me.user_id));
+  const users = [...(here ?? [])].filter(([id, until]) => until > now && !mutedUsers.has(id)).map(([id]) => id);
   useEffect(() => {
     if (users.length === 0) return;
-    const timer = setInterval(() => setNow((n) => n + 1), 5000);
+    const timer = setInterval(() => setNow(Date.now()), 5000);
     return () => clearInterval(timer);
   }, [users.length]);
   return (
