@@ -23,7 +23,7 @@ const registerParams = {
   client_gravatar: false,
   slim_presence: true,
   include_subscribers: "partial",
-  idle_queue_timeout: 12 * 3600, // seconds: a laptop that slept over lunch goes on with its queue
+  idle_queue_timeout: 12 * 3600, // seconds: a laptop that slept for some hours keeps its queue
   client_capabilities: capabilities,
 };
 

@@ -60,7 +60,7 @@ export function placeName(place: Conversation): string {
   return `#${read("channels").get(place.channel)?.name ?? ""} › ${topicName(place.topic)}`;
 }
 
-// destination is where the message goes, or the reason why it cannot be sent.
+// destination returns the destination of the message, or the reason why it cannot be sent.
 function destination(): Destination | string {
   const c = compose.value;
   if (c.direct) return c.people.length ? { people: c.people } : t("Choose at least one person.");
@@ -279,7 +279,7 @@ function linePrefix(area: HTMLTextAreaElement, prefix: string): void {
   insert(area, lines.map((l) => prefix + l).join("\n"));
 }
 
-// useRequests carries out what other parts ask of the box: focus, and texts to insert.
+// useRequests carries out the requests of other parts: to focus a field, or to insert a text.
 function useRequests(area: { current: HTMLTextAreaElement | null }): void {
   useEffect(
     () =>

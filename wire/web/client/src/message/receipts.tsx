@@ -1,4 +1,4 @@
-// Who has read a message.
+// The users that have read a message.
 import { useEffect, useState } from "preact/hooks";
 import { errorText } from "../api/client.ts";
 import { getReceipts } from "../api/endpoints.ts";

@@ -145,7 +145,8 @@ export function Playgrounds() {
 
 export function ProfileFields() {
   const types = Object.values(read("realm").custom_profile_field_types ?? {}) as { id: number; name: string }[];
-  // Fields with options or with an external account need more than a name; the server says what is missing.
+  // Fields with options or with an external account need more than a name; the error of the server names the missing
+  // parts.
   return (
     <Allowed when={read("me").is_admin} reason={adminsOnly()}>
       <SettingsForm

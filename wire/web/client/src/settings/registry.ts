@@ -1,5 +1,5 @@
 // The sections of the settings: #settings/NAME for the user's own, #organization/NAME for those of the organization.
-// To add one, add a line; it is loaded when it is first opened.
+// To add a section, add a line. The code of a section is loaded when the section is first opened.
 import type { ComponentType } from "preact";
 import { t } from "../i18n/text.ts";
 import type { IconName } from "../ui/icons.tsx";

@@ -1,5 +1,5 @@
-// Things that users do with messages. Each changes the state at once and tells the server; if that fails, a notice
-// says so, and the change is taken back.
+// Actions of the user with messages. Each changes the state at once and sends a request; if the request fails, a notice
+// shows the error, and the change is undone.
 import { errorText } from "../api/client.ts";
 import * as api from "../api/endpoints.ts";
 import type { Message, Reaction, Term } from "../api/types.ts";
@@ -57,7 +57,7 @@ async function flushRead(): Promise<void> {
 }
 
 afterCatchUp(() => {
-  // A new registration does not know yet what this page has marked as read.
+  // A new registration does not contain the marks that this page has not sent yet.
   setFlag("add", "read", [...toRead]);
   readTimer ??= setTimeout(() => void flushRead(), 0);
 });

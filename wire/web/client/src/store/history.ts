@@ -1,4 +1,4 @@
-// Fetches messages into lists: the first screen of a view, older and newer pages, and again what became stale.
+// Fetches messages into lists: the first screen of a view, older and newer pages, and stale lists again.
 import { effect } from "@preact/signals";
 import { errorText } from "../api/client.ts";
 import { getMessages, matchNarrow, type MessagesAnswer, type MessagesQuery } from "../api/endpoints.ts";
@@ -14,8 +14,8 @@ const nextBatch = 100;
 
 export type Anchor = number | "newest" | "oldest" | "first_unread";
 
-// show returns the list of a narrow that holds the anchor. It fetches what is missing. The answer is the id of the
-// message at which the view begins, or null for the newest.
+// show opens the list of a narrow at an anchor, and fetches missing messages. It returns the id of the message at which
+// the view begins, or null for the newest.
 export async function show(terms: Term[], anchor: Anchor): Promise<number | null> {
   const list = change((c) => openList(c, terms));
   const here = placeIn(list, anchor);

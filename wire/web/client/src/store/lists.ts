@@ -1,5 +1,5 @@
 // Lists of messages: for each narrow that was opened, a gapless stretch of the ids of its messages. Events keep them
-// right: messages arrive, move and disappear.
+// current: messages arrive, move and disappear.
 import type { Message, Term } from "../api/types.ts";
 import { listKey, matcher } from "./narrow.ts";
 import type { Change } from "./state.ts";
@@ -14,8 +14,8 @@ export interface MessageList {
   readonly loading: "" | "first" | "older" | "newer";
   readonly error: string;
   readonly stale: boolean; // it must be fetched again
-  readonly unsure: number[]; // new messages of which only the server knows whether they belong here
-  readonly used: number; // a counter that says which lists were used last
+  readonly unsure: number[]; // new messages for which only the server can tell whether they belong to the list
+  readonly used: number; // grows with each use: the lists with the smallest numbers are dropped first
 }
 
 // maxLists bounds the lists in memory. The least recently used ones are dropped, with the messages only they hold.

@@ -186,7 +186,7 @@ export function recipientIDs(m: Message): number[] {
   return typeof m.display_recipient === "string" ? [] : m.display_recipient.map((p) => p.id);
 }
 
-// Match says whether a message belongs to a narrow; null means that only the server knows.
+// Match reports whether a message belongs to a narrow; null means that only the server can tell.
 export type Match = (m: Message) => boolean | null;
 
 export function matcher(terms: readonly Term[], s: State): Match {

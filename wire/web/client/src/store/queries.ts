@@ -76,7 +76,7 @@ export function channelCount(channel: number): Count {
   return out;
 }
 
-// homeCount is the unread messages of the combined feed.
+// homeCount returns the number of unread messages in the combined feed.
 export function homeCount(): number {
   const u = read("unread");
   let n = 0;
@@ -85,7 +85,7 @@ export function homeCount(): number {
   return n;
 }
 
-// presenceOf is what the dot beside a user says.
+// presenceOf returns the state that the dot beside a user shows.
 export function presenceOf(id: number): "active" | "idle" | "offline" | "bot" {
   const u = read("users").get(id);
   if (u?.is_bot) return "bot";

@@ -1,5 +1,5 @@
-// The state of the client as plain data: everything that the register and the events say, and the messages that were
-// fetched. Nothing here knows the browser, so tests run it in Node.
+// The state of the client as plain data: the content of the registration and of the events, and the fetched messages.
+// Nothing here uses the browser, so tests run it in Node.
 import { TopicPolicy } from "../api/types.ts";
 import type {
   Channel,
@@ -269,7 +269,7 @@ function addChannels(s: State, r: RegisterAnswer): void {
   for (const t of r.user_topics ?? []) setTopicPolicy(s, t);
 }
 
-// addChannel stores a channel and its subscribers, as far as the object says them.
+// addChannel stores a channel, and its subscribers if the object lists them.
 export function addChannel(s: State, wire: Values): void {
   const { subscribers, partial_subscribers, ...rest } = wire;
   for (const k of personal) delete rest[k];

@@ -1,4 +1,4 @@
-// Keyboard shortcuts: one table, from which also the help sheet is drawn. A shortcut works unless the cursor is in a
+// Keyboard shortcuts: one table, which is also drawn as the help sheet. A shortcut works unless the cursor is in a
 // field, a dialog is open, or a modifier is held that it does not name.
 import { t } from "../i18n/text.ts";
 import { Dialog, dialogs, openDialog, popover } from "./dialogs.tsx";
@@ -26,7 +26,7 @@ function nameOf(e: KeyboardEvent): string {
   let out = "";
   if (e.ctrlKey || e.metaKey) out += "Ctrl+";
   if (e.altKey) out += "Alt+";
-  // The shift of printable characters is in the character itself, but for letters.
+  // Printable characters already contain the effect of Shift. Only letters are named with it.
   if (e.shiftKey && (!printable || /\p{L}/u.test(e.key))) out += "Shift+";
   return out + e.key;
 }

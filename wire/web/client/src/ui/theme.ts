@@ -1,5 +1,5 @@
-// The look: light, dark or like the system, high contrast, text size. All of it is attributes and variables of the
-// root element, from which the stylesheet does the rest.
+// The look: light, dark or like the system, high contrast, text size. The stylesheet reads the attributes and
+// variables that this sets on the root element.
 import { effect } from "@preact/signals";
 import { ColorScheme } from "../api/types.ts";
 import { read } from "../store/store.ts";

@@ -154,7 +154,7 @@ export class VirtualList<R> extends Component<Props<R>, { tick: number }> {
     cancelAnimationFrame(this.frame);
   }
 
-  // settle measures what was drawn, puts the scroll position right and reports what is in the window.
+  // settle measures the drawn rows, corrects the scroll position and reports the rows in the window.
   private settle(): void {
     const changed = this.measure();
     const el = this.scroller.current!;

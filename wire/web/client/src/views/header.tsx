@@ -1,4 +1,4 @@
-// The line above a view: what it shows, and its actions.
+// The line above a view: its title and its actions.
 import { TopicPolicy, type Term } from "../api/types.ts";
 import { editMessage, setTopicPolicy } from "../api/endpoints.ts";
 import { t } from "../i18n/text.ts";
@@ -14,7 +14,7 @@ import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { SearchField } from "./search_field.tsx";
 import { searchText } from "./search_text.ts";
 
-// titleOf returns the name of a narrow, also for the title of the window.
+// titleOf returns the icon and the name of a narrow. The title of the window has the same name.
 export function titleOf(terms: Term[]): { icon: IconName; text: string } {
   const channel = operandOfFirst(terms, "channel");
   const topic = operandOfFirst(terms, "topic");

@@ -50,7 +50,7 @@ function DrawRow({ row }: { row: Row }) {
   }
 }
 
-// visitKey changes when the same address must be opened again.
+// anchorOf returns the message at which the view of a narrow begins.
 function anchorOf(terms: Term[]): Anchor {
   const near = operandOfFirst(terms, "near") ?? operandOfFirst(terms, "with");
   if (typeof near === "number" && near > 0) return near;
@@ -257,7 +257,7 @@ function Empty({ list, terms }: { list: MessageList; terms: Term[] }) {
   );
 }
 
-// Typing says which users are writing in the conversation.
+// Typing shows the users that are writing in the conversation.
 function Typing({ place }: { place: ReturnType<typeof conversationOf> }) {
   const [now, setNow] = useState(Date.now);
   const { me, mutedUsers } = peek();
