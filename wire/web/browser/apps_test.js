@@ -99,6 +99,6 @@ scene('over TLS the cookies belong to the host alone', (s) => withCertificate(as
       { secure: true, httpOnly: true, sameSite: 'Lax', domain: 'chat.localhost' }, name);
   }
   await ann.visit('/accounts/sessions/');
-  await ann.press('End session'); // a form over TLS: the browser says where it comes from
+  await ann.press('End session'); // a form over TLS: the browser sends the origin
   assert.equal(ann.path(), '/login/?next=%2Faccounts%2Fsessions%2F');
 }));

@@ -258,7 +258,7 @@ scene('a login returns to this server only', async (s) => {
     await ann.page.waitForURL((url) => url.pathname !== '/login/', { waitUntil: 'load' });
     assert.equal(new URL(ann.page.url()).origin, parley.site, context);
     assert.equal(await ann.user(), 'bo@example.org', context);
-    await ann.page.goto(`/login/?next=${encodeURIComponent(next)}`); // with a session the redirect comes at once
+    await ann.page.goto(`/login/?next=${encodeURIComponent(next)}`); // with a session the server redirects at once
     assert.equal(new URL(ann.page.url()).origin, parley.site, context);
   }
   assert.deepEqual(outside, []);

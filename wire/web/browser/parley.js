@@ -38,8 +38,8 @@ async function freePort() {
   return port;
 }
 
-// send sends a request to a server of this machine, with a Host header of its own if that is wanted: names below
-// localhost are known to browsers only.
+// send sends a request to a server of this machine, with the Host header of the headers, if any: only browsers resolve
+// names below localhost.
 export async function send({ method = 'GET', port, path: to, headers = {} }, body = '') {
   const request = http.request({ host: '127.0.0.1', port, method, path: to, headers, agent: false });
   request.end(body);
@@ -53,7 +53,7 @@ export class Parley {
   #process;
   #options;
 
-  // serve starts a server. The options are further flags of "parley serve"; HOST and PORT in them are replaced.
+  // serve starts a server. The options are further flags of "parley serve"; PORT in them is replaced.
   static async serve(...options) {
     const p = new Parley();
     p.port = await freePort();
@@ -79,7 +79,7 @@ export class Parley {
     await Promise.race([ended, eventually('the server serves', () => this.#served() > served, READY_MS)]);
   }
 
-  // #served returns how often the program has said that it is ready.
+  // #served returns how often the program has logged that it is ready.
   #served() { return this.text().split('msg=serving ').length; }
 
   // text returns the output of the program.

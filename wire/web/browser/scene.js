@@ -230,8 +230,8 @@ export class Profile {
     return { status: answer.status(), method: answer.request().method() };
   }
 
-  // sends sends a request from a script of the page, with form fields as its body, and returns what the script can read
-  // of the answer, or null.
+  // sends sends a request from a script of the page, with form fields as its body, and returns the part of the answer
+  // that the script can read, or null.
   sends(address, options, fields) {
     return this.page.evaluate(async ([to, how, form]) => {
       try {

@@ -1,5 +1,5 @@
 // The official web app from an unpacked release: a small one with the layout of a real one, made here. Its script
-// records what the page gives to it.
+// records the values that the page gives to it.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import os from 'node:os';

@@ -61,11 +61,6 @@ function Notices() {
       {notices.value.map((n) => (
         <div key={n.id} class={`notice ${n.kind}`} role={n.kind === "error" ? "alert" : "status"}>
           <span class="grow">{n.text}</span>
-          {n.action && (
-            <button type="button" class="link" onClick={n.action.run}>
-              {n.action.label}
-            </button>
-          )}
           <button type="button" class="icon-button small" aria-label={t("Close")} onClick={() => dismiss(n.id)}>
             <Icon name="close" size={14} />
           </button>

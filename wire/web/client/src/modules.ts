@@ -6,7 +6,13 @@ import { installTypeahead } from "./compose/typeahead.tsx";
 import { installUploads } from "./compose/uploads.tsx";
 import { installLater } from "./later/install.tsx";
 import { installSettings } from "./settings/registry.ts";
-import { installSearch } from "./views/search_field.tsx";
 import { installWidgets } from "./widgets/draw.tsx";
 
-export const modules: (() => void)[] = [installSettings, installTypeahead, installUploads, installSearch, installChannels, installLater, installWidgets];
+export const modules: (() => void)[] = [
+  installSettings,
+  installTypeahead,
+  installUploads,
+  installChannels,
+  installLater,
+  installWidgets,
+];

@@ -1,4 +1,5 @@
-// The address decides what is shown. All addresses are fragments, and those of narrows are the same as in Zulip.
+// The address in the browser chooses the view. All addresses are fragments, and those of narrows are the same as in
+// Zulip.
 import { computed, signal } from "@preact/signals";
 import type { Term } from "./api/types.ts";
 import { hashOf, termsOf } from "./store/narrow.ts";
@@ -50,7 +51,7 @@ function safeDecode(s: string): string {
 
 let lastView = "";
 
-// route is what the address says. overlay is the part above the view, if there is one.
+// routes is the address in its parts. overlay is the part above the view, if there is one.
 export const routes = computed<{ view: Route; overlay: Route | null }>(() => {
   void read("me"); // narrows by name are resolved again after a registration
   const route = parse(hash.value);
@@ -85,10 +86,4 @@ export function goTo(terms: Term[]): void {
 // closeOverlay returns to the view below.
 export function closeOverlay(): void {
   go(lastView || homeHash());
-}
-
-// replaceHash changes the address without a step in the history.
-export function replaceHash(to: string): void {
-  history.replaceState(null, "", to);
-  hash.value = to;
 }

@@ -1,5 +1,4 @@
-// The first screen: the client registers, then shows the page. Modules that add views, settings, tools of the compose
-// box and so on are imported here.
+// The first screen: the client registers, then shows the page. The main views are added here, other parts in modules.ts.
 import { render } from "preact";
 import { App, startTitle } from "./app.tsx";
 import { t } from "./i18n/text.ts";
@@ -32,7 +31,7 @@ async function main(): Promise<void> {
   startPresence();
 }
 
-// run starts the client, and says so on the page if that fails.
+// run starts the client. If that fails, the page shows the error.
 export function run(): void {
   main().catch((err: unknown) => {
     console.error(err);

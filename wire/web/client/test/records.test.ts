@@ -1,6 +1,6 @@
-// Random crowds against the real server: actors/mirror_test.go leaves records of what clients registered and received.
-// The store applies the same events, and must then equal the state of a fresh registration. PARLEY_RECORDS is the
-// folder of the records; `make web-mirror` makes them.
+// Random crowds against the real server: actors/mirror_test.go writes records of the registrations and events of
+// clients. The store applies the same events, and must then equal the state of a fresh registration. PARLEY_RECORDS is
+// the folder of the records; `make web-mirror` makes them.
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -55,7 +55,6 @@ class Run {
   events(events: ServerEvent[]): void {
     for (const e of events) this.note(e);
     apply(this.state, events, 0, (e, err) => assert.fail(`${JSON.stringify(e).slice(0, 600)}: ${String(err)}`));
-    // The client drops messages of its lists only; the records compare all that still exist.
   }
 
   note(e: ServerEvent): void {

@@ -35,10 +35,6 @@ export function createBot(b: NewBot): Promise<{ user_id: number; api_key: string
   return request("/bots", { method: "POST", params: { ...rest, payload_url: url } });
 }
 
-export function changeBot(id: number, params: Values): Promise<unknown> {
-  return request(`/bots/${id}`, { method: "PATCH", params });
-}
-
 export function deactivateBot(id: number): Promise<unknown> {
   return request(`/bots/${id}`, { method: "DELETE" });
 }
@@ -130,10 +126,6 @@ export function revokeInvite(i: Invite): Promise<unknown> {
 
 export function resendInvite(id: number): Promise<unknown> {
   return request(`/invites/${id}/resend`, { method: "POST" });
-}
-
-export function changeChannel(id: number, params: Values): Promise<unknown> {
-  return request(`/streams/${id}`, { method: "PATCH", params });
 }
 
 export function archiveChannel(id: number): Promise<unknown> {

@@ -1,7 +1,7 @@
 // The only way to the server: request sends one call to /json with the session's cookie and the page's token.
 //
-// A call that was refused because of the rate limit waits as long as the server says and is sent again: the server did
-// not carry it out. After a network failure or a 5xx answer only calls marked as repeatable are sent again, since the
+// A call that was refused because of the rate limit is sent again after the time in the answer: the server did not
+// carry it out. After a network failure or a 5xx answer only calls marked as repeatable are sent again, since the
 // server may have carried out the first one.
 
 export type Params = Record<string, unknown>;
@@ -29,7 +29,7 @@ export class ApiError extends Error {
   }
 }
 
-// NetworkError says that no answer arrived.
+// NetworkError is the error of a call without an answer.
 export class NetworkError extends Error {
   constructor(message: string) {
     super(message);
@@ -41,7 +41,7 @@ const defaultTimeout = 30_000;
 const maxAttempts = 5;
 const maxPause = 10_000;
 
-// csrf is the token of the page, which every call that changes something must carry.
+// csrfToken returns the token of the page, which every call that changes something must carry.
 export function csrfToken(): string {
   return document.querySelector<HTMLMetaElement>('meta[name="csrf-token"]')?.content ?? "";
 }
@@ -56,7 +56,7 @@ export function encode(params: Params): URLSearchParams {
   return out;
 }
 
-// pause waits, a little longer or shorter than asked so that many clients do not come back at once.
+// pause waits, a little longer or shorter than asked so that many clients do not call the server at the same time.
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(done, ms * (0.8 + 0.4 * Math.random()));

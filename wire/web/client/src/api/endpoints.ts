@@ -1,5 +1,5 @@
 // One typed function for each call that several parts of the client use.
-import { request, type Call } from "./client.ts";
+import { request } from "./client.ts";
 import type { Message, RegisterAnswer, ServerEvent, Term } from "./types.ts";
 
 // capabilities are the newer forms of events that this client understands: all of them.
@@ -18,12 +18,12 @@ const capabilities = {
   individual_emoji_changes: true,
 };
 
-export const registerParams = {
+const registerParams = {
   apply_markdown: true,
   client_gravatar: false,
   slim_presence: true,
   include_subscribers: "partial",
-  idle_queue_timeout: 12 * 3600, // seconds: a laptop that slept over lunch goes on with its queue
+  idle_queue_timeout: 12 * 3600, // seconds: a laptop that slept for some hours keeps its queue
   client_capabilities: capabilities,
 };
 
@@ -81,6 +81,12 @@ export function getMessages(q: MessagesQuery, signal?: AbortSignal): Promise<Mes
 
 export type Destination = { channel: number; topic: string } | { people: number[] };
 
+// addressOf returns the parameters that name the destination of a message.
+export function addressOf(to: Destination): Record<string, unknown> {
+  if ("channel" in to) return { type: "channel", to: to.channel, topic: to.topic };
+  return { type: "direct", to: to.people };
+}
+
 export interface Sending {
   to: Destination;
   content: string;
@@ -89,9 +95,8 @@ export interface Sending {
 }
 
 export function sendMessage(s: Sending): Promise<{ id: number; automatic_new_visibility_policy?: number }> {
-  const place =
-    "channel" in s.to ? { type: "channel", to: s.to.channel, topic: s.to.topic } : { type: "direct", to: s.to.people };
-  const params = { ...place, content: s.content, queue_id: s.queue, local_id: s.localID, read_by_sender: true };
+  const { content, queue: queue_id, localID: local_id } = s;
+  const params = { ...addressOf(s.to), content, queue_id, local_id, read_by_sender: true };
   return request("/messages", { method: "POST", params });
 }
 
@@ -142,8 +147,39 @@ export function deleteMessage(id: number): Promise<unknown> {
   return request(`/messages/${id}`, { method: "DELETE" });
 }
 
-export function getMessage(id: number, markdown: boolean): Promise<{ message: Message; raw_content: string }> {
-  return request(`/messages/${id}`, { params: { apply_markdown: !markdown, allow_empty_topic_name: true } });
+// getSource returns the Markdown of a message.
+export async function getSource(id: number): Promise<string> {
+  const params = { apply_markdown: false, allow_empty_topic_name: true };
+  const a = await request<{ message: Message; raw_content?: string }>(`/messages/${id}`, { params });
+  return a.raw_content ?? a.message.content;
+}
+
+// Version is one version of a message in its edit history.
+export interface Version {
+  timestamp: number;
+  user_id: number | null;
+  topic: string;
+  prev_topic?: string;
+  prev_stream?: number;
+  rendered_content: string;
+  content_html_diff?: string;
+}
+
+export function getHistory(id: number): Promise<{ message_history: Version[] }> {
+  return request(`/messages/${id}/history`, { params: { allow_empty_topic_name: true } });
+}
+
+export function getReceipts(id: number): Promise<{ user_ids: number[] }> {
+  return request(`/messages/${id}/read_receipts`);
+}
+
+export interface MatchesAnswer {
+  messages: Record<string, { match_content: string; match_subject: string }>;
+}
+
+// matchNarrow returns those of the messages that belong to a narrow.
+export function matchNarrow(messages: number[], narrow: Term[]): Promise<MatchesAnswer> {
+  return request("/messages/matches_narrow", { params: { msg_ids: messages, narrow } });
 }
 
 export function getTopics(channel: number): Promise<{ topics: { name: string; max_id: number }[] }> {
@@ -196,5 +232,3 @@ export function sendPresence(status: "active" | "idle", last: number, input: boo
   const params = { status, ping_only: false, new_user_input: input, last_update_id: last, slim_presence: true };
   return request("/users/me/presence", { method: "POST", params, repeatable: true });
 }
-
-export type { Call };

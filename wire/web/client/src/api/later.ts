@@ -1,6 +1,6 @@
 // Calls of drafts, scheduled messages and reminders.
 import { request } from "./client.ts";
-import type { Destination } from "./endpoints.ts";
+import { addressOf, type Destination } from "./endpoints.ts";
 import type { Draft } from "./types.ts";
 
 export type DraftText = Omit<Draft, "id">;
@@ -18,8 +18,8 @@ export function deleteDraft(id: number): Promise<unknown> {
 }
 
 export function schedule(to: Destination, content: string, at: number): Promise<unknown> {
-  const place = "channel" in to ? { type: "channel", to: to.channel, topic: to.topic } : { type: "direct", to: to.people };
-  return request("/scheduled_messages", { method: "POST", params: { ...place, content, scheduled_delivery_timestamp: at } });
+  const params = { ...addressOf(to), content, scheduled_delivery_timestamp: at };
+  return request("/scheduled_messages", { method: "POST", params });
 }
 
 export function cancelScheduled(id: number): Promise<unknown> {

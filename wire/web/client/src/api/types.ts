@@ -221,7 +221,7 @@ export interface Term {
   negated?: boolean;
 }
 
-// ServerEvent is one event of the queue. Its reducer knows the other members.
+// ServerEvent is one event of the queue. The other members depend on the type; its reducer reads them.
 export interface ServerEvent {
   id: number;
   type: string;
@@ -229,9 +229,14 @@ export interface ServerEvent {
   [member: string]: any;
 }
 
-// RegisterAnswer is the answer of /json/register. The store knows the members.
+// RegisterAnswer is the answer of /json/register. fromRegister reads the members.
 export type RegisterAnswer = Record<string, any>;
 
 export const Role = { owner: 100, admin: 200, moderator: 300, member: 400, guest: 600 } as const;
+
+export const ColorScheme = { system: 1, dark: 2, light: 3 } as const;
+
+// FieldType has the types of profile fields that the client treats in a special way.
+export const FieldType = { longText: 2, choice: 3, date: 4, users: 6 } as const;
 
 export const TopicPolicy = { inherit: 0, muted: 1, unmuted: 2, followed: 3 } as const;

@@ -1,4 +1,5 @@
-// Uploads of files in pieces with tus 1.0: after a failure the upload goes on where the server has received it.
+// Uploads of files in pieces with tus 1.0: after a failure the upload continues after the last byte that the server
+// has received.
 import { ApiError, csrfToken, NetworkError, pause } from "./client.ts";
 
 const pieceBytes = 8 << 20;

@@ -7,11 +7,11 @@ import { matches } from "../compose/target.tsx";
 import { plural, t } from "../i18n/text.ts";
 import { closeOverlay, go, type Route } from "../router.ts";
 import { attempt } from "../store/actions.ts";
-import { hashOf } from "../store/narrow.ts";
+import { hashOfChannel } from "../store/narrow.ts";
 import { may, mayInChannel } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Confirm, Dialog, openDialog } from "../ui/dialogs.tsx";
-import { Icon } from "../ui/icons.tsx";
+import { channelIcon, Icon } from "../ui/icons.tsx";
 
 export function Channels({ route }: { route: Route }) {
   const create = route.rest[0] === "new";
@@ -72,10 +72,10 @@ function Row({ channel: c, subscribed }: { channel: Channel; subscribed: boolean
   return (
     <li>
       <span class="completion-icon" style={color ? { color } : undefined}>
-        <Icon name={c.invite_only ? "lock" : c.is_web_public ? "globe" : "hash"} size={17} />
+        <Icon name={channelIcon(c)} size={17} />
       </span>
       <span class="grow">
-        <a href={hashOf([{ operator: "channel", operand: c.stream_id }], peek())}>{c.name}</a>
+        <a href={hashOfChannel(c.stream_id, peek())}>{c.name}</a>
         <small>
           {plural(c.subscriber_count ?? 0, "{count} subscriber", "{count} subscribers")}
           {c.description && ` · ${c.description}`}

@@ -60,7 +60,7 @@ export function placeName(place: Conversation): string {
   return `#${read("channels").get(place.channel)?.name ?? ""} › ${topicName(place.topic)}`;
 }
 
-// destination is where the message goes, or the reason why it cannot be sent.
+// destination returns the destination of the message, or the reason why it cannot be sent.
 function destination(): Destination | string {
   const c = compose.value;
   if (c.direct) return c.people.length ? { people: c.people } : t("Choose at least one person.");
@@ -216,17 +216,16 @@ function Box() {
 function placeholder(): string {
   const to = destination();
   if (typeof to === "string") return t("Write a message");
-  return t("Message {place}", { place: placeName("channel" in to ? to : { people: to.people }) });
+  return t("Message {place}", { place: placeName(to) });
 }
 
 // showSent opens the conversation of a message that was sent from elsewhere, if the user wants that.
 function showSent(to: Destination): void {
-  const place: Conversation = "channel" in to ? to : { people: to.people };
   if (!peek().settings.web_navigate_to_sent_message) return;
   const now = routes.value.view.terms;
   const here = now && conversationOf(now);
-  if (here && JSON.stringify(here) === JSON.stringify(place)) return;
-  goTo(narrowTo(place));
+  if (here && JSON.stringify(here) === JSON.stringify(to)) return;
+  goTo(narrowTo(to));
 }
 
 function openSendMenu(at: HTMLElement, sent: (to: Destination) => void): void {
@@ -280,7 +279,7 @@ function linePrefix(area: HTMLTextAreaElement, prefix: string): void {
   insert(area, lines.map((l) => prefix + l).join("\n"));
 }
 
-// useRequests carries out what other parts ask of the box: focus, and texts to insert.
+// useRequests carries out the requests of other parts: to focus a field, or to insert a text.
 function useRequests(area: { current: HTMLTextAreaElement | null }): void {
   useEffect(
     () =>

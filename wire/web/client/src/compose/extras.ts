@@ -22,7 +22,7 @@ export interface SendOption {
 
 export const sendOptions: SendOption[] = [];
 
-// A Completer offers texts for what stands before the cursor.
+// Completion is one text that a Completer offers.
 export interface Completion {
   label: string;
   detail?: string;
@@ -31,12 +31,14 @@ export interface Completion {
   keys?: Record<string, string>; // texts to insert instead when the user chooses with another key than Enter
 }
 
+// Match is the answer of a Completer.
 export interface Match {
   start: number; // where the completed part begins
   offers: Completion[];
-  later?: Promise<void>; // when it is done, the completer knows more
+  later?: Promise<void>; // when it is done, the completer has more offers
 }
 
+// Completer offers texts that complete the text before the cursor.
 export interface Completer {
   // match returns the offers for the text before the cursor, or null.
   match(before: string): Match | null;
@@ -47,15 +49,15 @@ export const completers: Completer[] = [];
 // ComposePanel is drawn above the text field, for example a list of uploads.
 export const composePanels: ComponentType[] = [];
 
-// onPaste and onDrop handle data; the first that returns true has taken it.
+// DataTaker handles pasted or dropped data. It returns true if it has used them; the later takers then do not get them.
 export type DataTaker = (data: DataTransfer, area: HTMLTextAreaElement) => boolean;
 
 export const dataTakers: DataTaker[] = [];
 
-// beforeSend runs just before a message is sent; an answer of false stops it (for example a question is open).
+// SendCheck runs before a message is sent. If it returns false, the message is not sent; it may call goOn later.
 export type SendCheck = (to: Destination, content: string, goOn: () => void) => boolean;
 
 export const sendChecks: SendCheck[] = [];
 
-// A slash command at the beginning of a message that the client carries out itself, such as /dark.
+// slashCommands are the commands at the beginning of a message that the client carries out itself, such as /dark.
 export const slashCommands = new Map<string, (rest: string) => void>();

@@ -1,4 +1,4 @@
-import { getMessage } from "../api/endpoints.ts";
+import { getSource } from "../api/endpoints.ts";
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
@@ -24,9 +24,8 @@ export function mentionText(id: number, silent = false): string {
 // quote opens the compose box with the text of a message as a quotation.
 export async function quote(m: Message): Promise<void> {
   openCompose(conversationOfMessage(m, peek().me.user_id));
-  const answer = await attempt(getMessage(m.id, true));
-  if (!answer) return;
-  const raw = answer.raw_content ?? answer.message.content;
+  const raw = await attempt(getSource(m.id));
+  if (raw === undefined) return;
   const marks = fence(raw);
   const said = t("{name} said", { name: mentionText(m.sender_id, true) });
   insertText(`${said} ([…](${linkOf(m)})):\n${marks}quote\n${raw}\n${marks}\n`);

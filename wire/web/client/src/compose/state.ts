@@ -1,9 +1,8 @@
-// What is in the compose box: where the message goes, and its text. It survives changes of the view, and of the page
-// within one tab.
+// The state of the compose box: the destination of the message, and its text. It is kept when the view changes.
 import { signal } from "@preact/signals";
 import type { Conversation } from "../store/narrow.ts";
 
-// Target is the place of the message that is written. A channel message may still lack its topic.
+// Compose is the destination of the message that is being written. A channel message may still lack its topic.
 export interface Compose {
   open: boolean;
   channel: number | null; // of a channel message
@@ -15,7 +14,7 @@ export interface Compose {
 export const compose = signal<Compose>({ open: false, channel: null, topic: "", people: [], direct: false });
 export const text = signal("");
 
-// caret asks the box to insert a text at the cursor, or to put the cursor in a field.
+// ComposeRequest asks the box to insert a text at the cursor, or to put the cursor into a field.
 export interface ComposeRequest {
   insert?: string;
   focus: "text" | "topic" | "people";
@@ -23,7 +22,7 @@ export interface ComposeRequest {
 
 export const composeRequest = signal<ComposeRequest | null>(null);
 
-// openCompose opens the box for a conversation; without a topic the cursor goes to the field of the topic.
+// openCompose opens the box for a conversation; without a topic the cursor is put into the field of the topic.
 export function openCompose(to: Conversation | { channel: number }, focus?: ComposeRequest["focus"]): void {
   if ("people" in to) {
     compose.value = { ...compose.value, open: true, direct: true, people: to.people };

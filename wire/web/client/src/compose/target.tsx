@@ -1,4 +1,4 @@
-// The fields that say where a message goes.
+// The fields for the destination of a message: channel and topic, or people.
 import { useState } from "preact/hooks";
 import { t } from "../i18n/text.ts";
 import { avatarOf, mayPost, topicName, userName } from "../store/queries.ts";

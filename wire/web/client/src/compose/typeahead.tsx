@@ -1,13 +1,13 @@
 // Completions of the compose box: people and groups after @, channels and topics after #, emoji after a colon, and
 // commands after a slash at the beginning.
-import type { UserGroup } from "../api/types.ts";
+import { ColorScheme, type UserGroup } from "../api/types.ts";
 import { loadEmoji, searchEmoji } from "../emoji/data.ts";
 import { t } from "../i18n/text.ts";
 import { EmojiGlyph } from "../message/row.tsx";
 import { avatarOf, topicName } from "../store/queries.ts";
 import { peek } from "../store/store.ts";
 import { loadTopics } from "../store/topics.ts";
-import { Icon } from "../ui/icons.tsx";
+import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { completers, slashCommands, type Completer, type Completion } from "./extras.ts";
 import { mentionText } from "./quote.ts";
 import { compose } from "./state.ts";
@@ -49,7 +49,7 @@ function wildcards(q: string, silent: boolean): Completion[] {
     .map((w) => ({ label: w.name, detail: w.detail, insert: `@**${w.name}** `, Draw: () => <Named icon="people" name={w.name} /> }));
 }
 
-function Named({ icon, name, color }: { icon: "people" | "hash" | "lock" | "globe" | "topic" | "code"; name: string; color?: string }) {
+function Named({ icon, name, color }: { icon: IconName; name: string; color?: string }) {
   return (
     <>
       <span class="completion-icon" style={color ? { color } : undefined}>
@@ -144,7 +144,7 @@ const channels: Completer = {
       insert: `#**${c.name}** `,
       keys: { ">": `#**${c.name}>` },
       Draw: () => (
-        <Named icon={c.invite_only ? "lock" : c.is_web_public ? "globe" : "hash"} name={c.name} color={s.subscriptions.get(c.stream_id)?.color} />
+        <Named icon={channelIcon(c)} name={c.name} color={s.subscriptions.get(c.stream_id)?.color} />
       ),
     }));
     return { start: found.start, offers };
@@ -195,6 +195,6 @@ const commands: Completer = {
 
 export function installTypeahead(): void {
   completers.push(mentions, topics, channels, emoji, commands);
-  slashCommands.set("dark", () => void attempt(changeSetting({ color_scheme: 2 })));
-  slashCommands.set("light", () => void attempt(changeSetting({ color_scheme: 3 })));
+  slashCommands.set("dark", () => void attempt(changeSetting({ color_scheme: ColorScheme.dark })));
+  slashCommands.set("light", () => void attempt(changeSetting({ color_scheme: ColorScheme.light })));
 }

@@ -33,7 +33,7 @@ function linkName(name: string): string {
 }
 
 // uploadFiles uploads files and puts their links at the cursor.
-export function uploadFiles(files: Iterable<File>, area: HTMLTextAreaElement): void {
+function uploadFiles(files: Iterable<File>, area: HTMLTextAreaElement): void {
   const limit = Number(peek().realm.max_file_upload_size_mib ?? 0) * 1024 * 1024;
   for (const file of files) {
     if (limit && file.size > limit) {

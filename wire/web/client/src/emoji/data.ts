@@ -1,4 +1,4 @@
-// The names of all emoji: those of Unicode come from the server once, the organization's own from the store.
+// The names of all emoji: those of Unicode are fetched from the server once, the organization's own from the store.
 import { signal } from "@preact/signals";
 import type { EmojiChoice } from "../api/endpoints.ts";
 import { peek, read } from "../store/store.ts";

@@ -1,4 +1,4 @@
-// Every text that a user sees goes through t. A table gives its translation; a text without one stays in English.
+// Every text that a user sees goes through t. A table has the translations; a text without one is shown in English.
 //
 //   t("Mark as read")
 //   t("{count} unread messages", { count })

@@ -10,7 +10,7 @@ import { narrowTo } from "../store/narrow.ts";
 import { peek } from "../store/store.ts";
 
 let current = 0; // the draft that the box holds
-let saved = ""; // what was saved last
+let saved = ""; // the last saved draft, as JSON
 let saving: Promise<void> = Promise.resolve();
 
 function draftOfBox(): DraftText {

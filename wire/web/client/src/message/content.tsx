@@ -16,7 +16,7 @@ export const Content = memo(function Content({ html, class: cls = "" }: { html: 
 });
 
 // prepare turns rendered HTML into nodes.
-export function prepare(html: string): DocumentFragment {
+function prepare(html: string): DocumentFragment {
   const parser = new DOMParser().parseFromString(html.replace(/<[a-z][^>]*>/gi, withoutStyle), "text/html");
   const out = document.createDocumentFragment();
   const root = parser.body;

@@ -1,7 +1,7 @@
 // The editor in the place of a message's text.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, errorText } from "../api/client.ts";
-import { editMessage, getMessage } from "../api/endpoints.ts";
+import { editMessage, getSource } from "../api/endpoints.ts";
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { canEdit } from "../store/permissions.ts";
@@ -22,9 +22,8 @@ export function Editor({ message: m }: { message: Message }) {
   const area = useRef<HTMLTextAreaElement>(null);
   const editable = canEdit(m);
   useEffect(() => {
-    getMessage(m.id, true).then(
-      (a) => {
-        const raw = a.raw_content ?? a.message.content;
+    getSource(m.id).then(
+      (raw) => {
         setSource(raw);
         setText(raw);
       },

@@ -1,4 +1,4 @@
-// Messages with something else than their text: polls and todo lists draw themselves. A helper module adds its kind:
+// Messages with something else than their text: polls and todo lists draw themselves. A module adds its kind:
 //
 //   messageExtras.push({ fits: (m) => m.submessages.length > 0, Draw: Poll })
 import type { ComponentType } from "preact";

@@ -1,24 +1,13 @@
 // The earlier versions of a message.
 import { useEffect, useState } from "preact/hooks";
-import { errorText, request } from "../api/client.ts";
+import { errorText } from "../api/client.ts";
+import { getHistory, type Version } from "../api/endpoints.ts";
 import type { Message } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { topicName, userName } from "../store/queries.ts";
 import { Dialog, openDialog } from "../ui/dialogs.tsx";
 import { formatTime } from "../ui/time.ts";
 import { Content } from "./content.tsx";
-
-interface Version {
-  timestamp: number;
-  user_id: number | null;
-  topic: string;
-  prev_topic?: string;
-  prev_stream?: number;
-  stream?: number;
-  rendered_content: string;
-  prev_rendered_content?: string;
-  content_html_diff?: string;
-}
 
 export function openHistory(m: Message): void {
   openDialog(<History message={m} />);
@@ -28,7 +17,7 @@ function History({ message: m }: { message: Message }) {
   const [list, setList] = useState<Version[] | null>(null);
   const [error, setError] = useState("");
   useEffect(() => {
-    request<{ message_history: Version[] }>(`/messages/${m.id}/history`, { params: { allow_empty_topic_name: true } }).then(
+    getHistory(m.id).then(
       (a) => setList(a.message_history),
       (err: unknown) => setError(errorText(err)),
     );

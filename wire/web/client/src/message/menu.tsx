@@ -1,14 +1,14 @@
 // The menu of a message.
 import { t } from "../i18n/text.ts";
 import { errorText } from "../api/client.ts";
-import { getMessage } from "../api/endpoints.ts";
+import { getSource } from "../api/endpoints.ts";
 import { startEdit } from "./edit.ts";
-import { conversationOfMessage, hashOf, narrowTo, resolvedMark } from "../store/narrow.ts";
+import { conversationOfMessage, hashOf, narrowTo } from "../store/narrow.ts";
 import { markUnread, remove, toggleReaction, toggleStar } from "../store/actions.ts";
 import { canDelete, canEdit, canMove } from "../store/permissions.ts";
 import { peek } from "../store/store.ts";
 import { quote } from "../compose/quote.ts";
-import { closePopover, Confirm, Menu, openDialog, type MenuItem } from "../ui/dialogs.tsx";
+import { closePopover, Confirm, Menu, openDialog, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
 import { notify } from "../ui/notices.ts";
 import { openEmojiPicker } from "./emoji_picker.ts";
 import type { Message } from "../api/types.ts";
@@ -40,7 +40,7 @@ export function MessageMenu({ id }: { id: number }) {
   }
   const at = document.querySelector(`[data-message="${id}"]`)?.getBoundingClientRect() ?? new DOMRect(100, 100);
   const starred = m.flags.includes("starred");
-  const items: (MenuItem | null | false)[] = [
+  const items: MenuItems = [
     { label: t("Quote and reply"), icon: "quote", key: ">", run: () => quote(m) },
     { label: t("Add a reaction"), icon: "smile", key: ":", run: () => openEmojiPicker(at, (e) => toggleReaction(m, e)) },
     canEdit(m)
@@ -53,7 +53,7 @@ export function MessageMenu({ id }: { id: number }) {
     ...moreItems.map((make) => make(m)),
     null,
     { label: t("Copy link"), icon: "link", run: () => void copy(linkOf(m), t("Link copied.")) },
-    { label: t("Copy text"), icon: "copy", run: () => void getMessage(m.id, true).then((a) => copy(a.raw_content ?? a.message.content, t("Copied."))) },
+    { label: t("Copy text"), icon: "copy", run: () => void getSource(m.id).then((text) => copy(text, t("Copied."))) },
     peek().realm.realm_enable_read_receipts && {
       label: t("Read by"),
       icon: "eye",
@@ -63,10 +63,10 @@ export function MessageMenu({ id }: { id: number }) {
     canDelete(m) && null,
     canDelete(m) && { label: t("Delete"), icon: "trash", danger: true, run: () => askDelete(m) },
   ];
-  return <Menu label={t("Message actions")} items={items.filter((x) => x !== false)} />;
+  return <Menu label={t("Message actions")} items={items} />;
 }
 
-export function askDelete(m: Message): void {
+function askDelete(m: Message): void {
   openDialog(
     <Confirm
       title={t("Delete this message?")}
@@ -93,5 +93,3 @@ let shownIDs: () => number[] = () => [];
 export function setShownIDs(fn: () => number[]): void {
   shownIDs = fn;
 }
-
-export { resolvedMark };

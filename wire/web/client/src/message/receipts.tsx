@@ -1,6 +1,7 @@
-// Who has read a message.
+// The users that have read a message.
 import { useEffect, useState } from "preact/hooks";
-import { errorText, request } from "../api/client.ts";
+import { errorText } from "../api/client.ts";
+import { getReceipts } from "../api/endpoints.ts";
 import type { Message } from "../api/types.ts";
 import { plural, t } from "../i18n/text.ts";
 import { avatarOf, userName } from "../store/queries.ts";
@@ -15,7 +16,7 @@ function Receipts({ id }: { id: number }) {
   const [users, setUsers] = useState<number[] | null>(null);
   const [error, setError] = useState("");
   useEffect(() => {
-    request<{ user_ids: number[] }>(`/messages/${id}/read_receipts`).then(
+    getReceipts(id).then(
       (a) => setUsers(a.user_ids),
       (err: unknown) => setError(errorText(err)),
     );

@@ -1,16 +1,16 @@
 // One row of a list of messages.
 import { signal } from "@preact/signals";
 import type { Message, Reaction } from "../api/types.ts";
-import { plural, t } from "../i18n/text.ts";
+import { t } from "../i18n/text.ts";
 import { toggleReaction, toggleStar } from "../store/actions.ts";
-import { hashOf, narrowTo, resolvedMark, type Conversation } from "../store/narrow.ts";
+import { hashOf, hashOfChannel, narrowTo, resolvedMark, type Conversation } from "../store/narrow.ts";
 import { discard, resend } from "../store/outbox.ts";
 import type { Outgoing } from "../store/outgoing.ts";
 import { avatarOf, topicName, userName, userNames } from "../store/queries.ts";
-import { reactionKey } from "../store/reducers_messages.ts";
 import { peek, read } from "../store/store.ts";
+import { entry } from "../store/unread.ts";
 import { openPopover } from "../ui/dialogs.tsx";
-import { Icon } from "../ui/icons.tsx";
+import { channelIcon, Icon } from "../ui/icons.tsx";
 import { memo } from "../ui/memo.ts";
 import { formatDay, formatTime } from "../ui/time.ts";
 import { openUserCard } from "../people/card.tsx";
@@ -56,9 +56,9 @@ export const ConversationRow = memo(function ConversationRow({ place, first }: {
   return (
     <h2 class="conversation-row">
       <span class="channel-mark" style={{ color }}>
-        <Icon name={channel?.invite_only ? "lock" : channel?.is_web_public ? "globe" : "hash"} size={15} />
+        <Icon name={channelIcon(channel)} size={15} />
       </span>
-      <a href={hashOf([{ operator: "channel", operand: place.channel }], s)}>
+      <a href={hashOfChannel(place.channel, s)}>
         {channel?.name ?? (typeof first?.display_recipient === "string" ? first.display_recipient : t("Unknown channel"))}
       </a>
       <span class="crumb" aria-hidden="true">
@@ -163,10 +163,7 @@ function Reactions({ message: m }: { message: Message }) {
   const me = read("me").user_id;
   const byEmoji = new Map<string, Reaction[]>();
   for (const r of m.reactions) {
-    const key = `${r.reaction_type} ${r.emoji_code}`;
-    const list = byEmoji.get(key);
-    if (list) list.push(r);
-    else byEmoji.set(key, [r]);
+    entry(byEmoji, `${r.reaction_type} ${r.emoji_code}`, () => [] as Reaction[]).push(r);
   }
   if (byEmoji.size === 0) return null;
   const showNames = read("settings").display_emoji_reaction_users && m.reactions.length <= namesShown;
@@ -256,9 +253,3 @@ export const OutgoingRow = memo(function OutgoingRow({ outgoing: o, head }: { ou
     </article>
   );
 });
-
-export function countText(n: number): string {
-  return plural(n, "{count} unread message", "{count} unread messages");
-}
-
-export { reactionKey };

@@ -6,7 +6,7 @@ import { dayOf } from "../ui/time.ts";
 
 export type Row =
   | { kind: "day"; key: string; at: number }
-  | { kind: "conversation"; key: string; place: Conversation; at: number; first: Message | null }
+  | { kind: "conversation"; key: string; place: Conversation; first: Message | null }
   | { kind: "unread"; key: string }
   | { kind: "message"; key: string; message: Message; head: boolean }
   | { kind: "outgoing"; key: string; outgoing: Outgoing; head: boolean };
@@ -36,7 +36,7 @@ export function rowsOf(messages: readonly Message[], outgoing: readonly Outgoing
     }
     const key = placeKey(where, o.me);
     if (o.interleaved && key !== place) {
-      rows.push({ kind: "conversation", key: `place-${id}`, place: where, at: time, first });
+      rows.push({ kind: "conversation", key: `place-${id}`, place: where, first });
       head = true;
     }
     place = key;
@@ -54,7 +54,7 @@ export function rowsOf(messages: readonly Message[], outgoing: readonly Outgoing
     rows.push({ kind: "message", key: String(m.id), message: m, head });
   }
   for (const x of outgoing) {
-    const head = open("channel" in x.to ? x.to : { people: x.to.people }, x.timestamp, o.me, null, x.localID);
+    const head = open(x.to, x.timestamp, o.me, null, x.localID);
     rows.push({ kind: "outgoing", key: "out-" + x.localID, outgoing: x, head });
   }
   return rows;

@@ -1,13 +1,12 @@
 // The card of a user: name, presence, status, time zone, and ways to reach them.
+import { FieldType, Role, type Reaction } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { go, goTo } from "../router.ts";
 import { avatarOf, presenceOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
-import { Role } from "../api/types.ts";
 import { closePopover, openPopover } from "../ui/dialogs.tsx";
-import { formatAgo, formatTime } from "../ui/time.ts";
+import { formatAgo } from "../ui/time.ts";
 import { EmojiGlyph } from "../message/row.tsx";
-import type { Reaction } from "../api/types.ts";
 
 export function openUserCard(id: number, at: Element): void {
   openPopover(at, <UserCard id={id} />);
@@ -27,7 +26,7 @@ export function roleName(role: number): string {
   return t("Member");
 }
 
-export function presenceText(id: number): string {
+function presenceText(id: number): string {
   switch (presenceOf(id)) {
     case "active":
       return t("Active now");
@@ -121,13 +120,11 @@ function ProfileSummary({ id }: { id: number }) {
 }
 
 // fieldText returns the value of a profile field as text.
-export function fieldText(type: number, data: string, value: string): string {
-  if (type === 3) return (JSON.parse(data) as Record<string, { text: string }>)[value]?.text ?? value;
-  if (type === 6) {
+function fieldText(type: number, data: string, value: string): string {
+  if (type === FieldType.choice) return (JSON.parse(data) as Record<string, { text: string }>)[value]?.text ?? value;
+  if (type === FieldType.users) {
     const ids = JSON.parse(value) as number[];
     return ids.map((x) => peek().users.get(x)?.full_name ?? t("Unknown user")).join(", ");
   }
   return value;
 }
-
-export { formatTime };

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api/administration.ts";
 import { changeSetting } from "../api/endpoints.ts";
+import { FieldType } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { avatarOf, userName } from "../store/queries.ts";
@@ -40,16 +41,18 @@ export function Profile() {
   );
 }
 
-const choices = 3;
-const users = 6;
+const inputKinds = new Map<number, FormField["kind"]>([
+  [FieldType.longText, "area"],
+  [FieldType.date, "date"],
+]);
 
 function OwnFields() {
   const data = read("users").get(read("me").user_id)?.profile_data ?? {};
-  const list = read("profileFields").filter((f) => f.type !== users && f.editable_by_user !== false);
+  const list = read("profileFields").filter((f) => f.type !== FieldType.users && f.editable_by_user !== false);
   if (list.length === 0) return null;
   const fields = list.map((f): FormField => {
     const common = { name: String(f.id), label: f.name, help: f.hint, value: data[f.id]?.value ?? "" };
-    if (f.type !== choices) return { ...common, kind: f.type === 2 ? "area" : f.type === 4 ? "date" : "text" };
+    if (f.type !== FieldType.choice) return { ...common, kind: inputKinds.get(f.type) };
     const options = Object.entries(JSON.parse(f.field_data) as Record<string, { text: string }>);
     return { ...common, kind: "choice", options: [{ value: "", label: "" }, ...options.map(([value, o]) => ({ value, label: o.text }))] };
   });

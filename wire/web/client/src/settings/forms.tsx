@@ -124,7 +124,7 @@ function FormInput({ field: f }: { field: FormField }) {
   );
 }
 
-// Allowed disables what it contains and says why when the user's role cannot change it. The server decides anyway.
+// Allowed disables its content and shows the reason when the user may not change it. The server decides anyway.
 export function Allowed(p: { when: boolean; reason: string; children: ComponentChildren }) {
   return (
     <fieldset class="allowed" disabled={!p.when}>

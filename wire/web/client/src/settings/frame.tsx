@@ -9,7 +9,7 @@ import { sections, type Section } from "./registry.ts";
 
 export function SettingsFrame({ route }: { route: Route }) {
   const area = route.name === "organization" ? "organization" : "settings";
-  const list = sections.filter((s) => s.area === area && (s.shown?.() ?? true));
+  const list = sections.filter((s) => s.area === area);
   const current = list.find((s) => s.name === route.rest[0]) ?? list[0];
   return (
     <Dialog title={area === "settings" ? t("Settings") : t("Organization")} wide class="settings" onClose={closeOverlay}>

@@ -7,7 +7,7 @@ import { roleName } from "../people/card.tsx";
 import { attempt } from "../store/actions.ts";
 import { may, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
-import { formatDate } from "./dates.ts";
+import { formatDate } from "../ui/time.ts";
 import { Allowed, CopyBox, RowTable, SettingsForm, type Entered, type FormField } from "./forms.tsx";
 
 const day = 24 * 60; // minutes

@@ -1,4 +1,4 @@
-// What the user is told about, and how.
+// The notifications of the user: their reasons and their ways.
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
 import { UserChoice, UserSwitch } from "./fields.tsx";

@@ -1,11 +1,12 @@
 // Lists of the organization: channels, emoji, linkifiers, playgrounds, profile fields, exports.
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api/administration.ts";
+import { FieldType } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { may, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
-import { formatDate } from "./dates.ts";
+import { formatDate } from "../ui/time.ts";
 import { Allowed, RowTable, SettingsForm } from "./forms.tsx";
 
 const adminsOnly = (): string => t("Only administrators can change this.");
@@ -142,11 +143,10 @@ export function Playgrounds() {
   );
 }
 
-const choices = 3; // the type of fields with a list of options
-
 export function ProfileFields() {
   const types = Object.values(read("realm").custom_profile_field_types ?? {}) as { id: number; name: string }[];
-  // Fields with options or with an external account need more than a name; the server says what is missing.
+  // Fields with options or with an external account need more than a name; the error of the server names the missing
+  // parts.
   return (
     <Allowed when={read("me").is_admin} reason={adminsOnly()}>
       <SettingsForm
@@ -166,7 +166,7 @@ export function ProfileFields() {
             name: v.text("name"),
             hint: v.text("hint"),
             field_type: v.number("type"),
-            field_data: v.number("type") === choices ? options : undefined,
+            field_data: v.number("type") === FieldType.choice ? options : undefined,
             display_in_profile_summary: v.has("summary"),
           });
         }}

@@ -15,10 +15,10 @@ interface Limits {
   allowed_system_groups: string[];
 }
 
-const several = -1; // the choice that stands for users and groups chosen one by one
+const several = -1; // the choice for a value with several users and groups
 
 // groupName returns the name of a group as people see it.
-export function groupName(g: UserGroup | undefined): string {
+function groupName(g: UserGroup | undefined): string {
   switch (g?.name) {
     case "role:nobody":
       return t("Nobody");

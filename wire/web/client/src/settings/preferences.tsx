@@ -1,4 +1,5 @@
-// How the client looks and behaves.
+// The look and the behaviour of the client.
+import { ColorScheme } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { UserChoice, UserSwitch } from "./fields.tsx";
 
@@ -9,9 +10,9 @@ export function Preferences() {
         name="color_scheme"
         label={t("Theme")}
         options={[
-          { value: 1, label: t("Like the system") },
-          { value: 3, label: t("Light") },
-          { value: 2, label: t("Dark") },
+          { value: ColorScheme.system, label: t("Like the system") },
+          { value: ColorScheme.light, label: t("Light") },
+          { value: ColorScheme.dark, label: t("Dark") },
         ]}
       />
       <UserSwitch name="high_contrast_mode" label={t("High contrast")} />

@@ -1,5 +1,5 @@
 // The sections of the settings: #settings/NAME for the user's own, #organization/NAME for those of the organization.
-// To add one, add a line; it is loaded when it is first opened.
+// To add a section, add a line. The code of a section is loaded when the section is first opened.
 import type { ComponentType } from "preact";
 import { t } from "../i18n/text.ts";
 import type { IconName } from "../ui/icons.tsx";
@@ -10,7 +10,6 @@ export interface Section {
   name: string; // in the address
   title: () => string;
   icon: IconName;
-  shown?: () => boolean; // default: for every user
   load: () => Promise<ComponentType>;
 }
 
@@ -149,10 +148,6 @@ export const sections: Section[] = [
     load: () => import("./organization_lists.tsx").then((m) => m.Exports),
   },
 ];
-
-export function addSection(...list: Section[]): void {
-  sections.push(...list);
-}
 
 export function installSettings(): void {
   addOverlay("settings", () => import("./frame.tsx").then((m) => m.SettingsFrame));

@@ -7,13 +7,14 @@ import { openCompose } from "../compose/state.ts";
 import { t } from "../i18n/text.ts";
 import { go, hash, routes } from "../router.ts";
 import { attempt, markNarrow } from "../store/actions.ts";
-import { hashOf, isTopicMuted, narrowTo, operandOfFirst, resolvedMark } from "../store/narrow.ts";
+import { hashOf, hashOfChannel, isTopicMuted, narrowTo, operandOfFirst, resolvedMark } from "../store/narrow.ts";
 import { channelCount, homeCount, presenceOf, topicName, userNames, type Count } from "../store/queries.ts";
 import { peopleKey, peopleOf, type TopicInfo } from "../store/state.ts";
-import { loadTopics } from "../store/topics.ts";
 import { peek, read } from "../store/store.ts";
-import { Menu, openPopover, type MenuItem } from "../ui/dialogs.tsx";
-import { Icon, type IconName } from "../ui/icons.tsx";
+import { loadTopics } from "../store/topics.ts";
+import { entry } from "../store/unread.ts";
+import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
+import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { leftOpen } from "../ui/layout.ts";
 import { policyNames } from "../views/header.tsx";
 import { openMainMenu } from "./main_menu.tsx";
@@ -86,7 +87,7 @@ function ViewLink(p: { href: string; icon: IconName; label: string; count?: numb
   );
 }
 
-export function CountBadge({ n, quiet, mention }: { n: number; quiet?: boolean; mention?: boolean }) {
+function CountBadge({ n, quiet, mention }: { n: number; quiet?: boolean; mention?: boolean }) {
   if (!n) return null;
   return (
     <>
@@ -168,6 +169,7 @@ function Direct() {
 interface Folder {
   id: string;
   title: string;
+  rank: number; // groups are shown in ascending order
   channels: Channel[];
 }
 
@@ -182,20 +184,16 @@ function folders(): Folder[] {
     const c = channels.get(sub.stream_id);
     if (!c || c.is_archived || (q && !c.name.toLowerCase().includes(q))) continue;
     const folder = useFolders && c.folder_id !== null ? all.get(c.folder_id) : undefined;
-    const id = sub.pin_to_top ? "pinned" : folder ? `folder-${folder.id}` : "other";
-    const group = groups.get(id);
-    if (group) group.channels.push(c);
-    else groups.set(id, { id, title: folder && id !== "pinned" ? folder.name : "", channels: [c] });
+    let group: Folder = { id: "other", title: t("Channels"), rank: Infinity, channels: [] };
+    if (sub.pin_to_top) group = { id: "pinned", title: t("Pinned channels"), rank: -1, channels: [] };
+    else if (folder) group = { id: `folder-${folder.id}`, title: folder.name, rank: folder.order, channels: [] };
+    entry(groups, group.id, () => group).channels.push(c);
   }
-  const rank = (g: Folder): number => (g.id === "pinned" ? -1 : g.id === "other" ? 1e9 : (all.get(Number(g.id.slice(7)))?.order ?? 0));
-  const list = [...groups.values()].sort((a, b) => rank(a) - rank(b));
-  for (const g of list) {
-    const muted = (c: Channel): number => Number(subscriptions.get(c.stream_id)!.is_muted);
-    g.channels.sort((a, b) => muted(a) - muted(b) || a.name.localeCompare(b.name));
-    if (g.id === "pinned") g.title = t("Pinned channels");
-    if (g.id === "other") g.title = list.length > 1 ? t("Other channels") : t("Channels");
-  }
-  return list;
+  const other = groups.get("other");
+  if (other && groups.size > 1) other.title = t("Other channels");
+  const muted = (c: Channel): number => Number(subscriptions.get(c.stream_id)!.is_muted);
+  for (const g of groups.values()) g.channels.sort((a, b) => muted(a) - muted(b) || a.name.localeCompare(b.name));
+  return [...groups.values()].sort((a, b) => a.rank - b.rank);
 }
 
 function Channels() {
@@ -232,7 +230,7 @@ function sum(channels: Channel[]): Count {
 }
 
 function ChannelEntry({ channel: c }: { channel: Channel }) {
-  const s = peek();
+  const href = hashOfChannel(c.stream_id, peek());
   const terms = routes.value.view.terms;
   const current = terms && operandOfFirst(terms, "channel") === c.stream_id;
   const topic = terms && current ? operandOfFirst(terms, "topic") : undefined;
@@ -242,9 +240,9 @@ function ChannelEntry({ channel: c }: { channel: Channel }) {
   return (
     <li class={`${sub.is_muted ? "muted" : ""} ${current ? "open" : ""}`}>
       <div class="side-row">
-        <a href={channelHref(c.stream_id)} class={`side-link ${isCurrent ? "current" : ""}`} aria-current={isCurrent ? "page" : undefined}>
+        <a href={href} class={`side-link ${isCurrent ? "current" : ""}`} aria-current={isCurrent ? "page" : undefined}>
           <span class="channel-mark" style={{ color: sub.color }}>
-            <Icon name={c.invite_only ? "lock" : c.is_web_public ? "globe" : "hash"} size={15} />
+            <Icon name={channelIcon(c)} size={15} />
           </span>
           <span class="grow">{c.name}</span>
           <CountBadge n={count.shown || count.muted} quiet={!count.shown} mention={count.mentions > 0} />
@@ -255,7 +253,7 @@ function ChannelEntry({ channel: c }: { channel: Channel }) {
           aria-label={t("New topic in {channel}", { channel: c.name })}
           title={t("New topic")}
           onClick={() => {
-            go(hashOf([{ operator: "channel", operand: c.stream_id }], s));
+            go(href);
             openCompose({ channel: c.stream_id });
           }}
         >
@@ -270,27 +268,17 @@ function ChannelEntry({ channel: c }: { channel: Channel }) {
   );
 }
 
-// channelHref is the address of a channel's view that the user has chosen.
-function channelHref(id: number): string {
-  const channel = { operator: "channel", operand: id };
-  return hashOf([channel], peek());
-}
-
-// channelItems are menu items of other modules.
-export const channelItems: ((id: number) => MenuItem | null | false)[] = [];
-
 function ChannelMenu({ id }: { id: number }) {
   const sub = read("subscriptions").get(id);
   const set = (property: string, value: unknown) => () => attempt(changeSubscription({ stream_id: id, property, value }));
-  const items: (MenuItem | null | false | undefined)[] = [
+  const items: MenuItems = [
     { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", [{ operator: "channel", operand: id }]) },
     sub && { label: sub.pin_to_top ? t("Unpin") : t("Pin to the top"), icon: "pin", run: set("pin_to_top", !sub.pin_to_top) },
     sub && { label: sub.is_muted ? t("Unmute channel") : t("Mute channel"), icon: "mute", run: set("is_muted", !sub.is_muted) },
     null,
-    ...channelItems.map((make) => make(id)),
     { label: t("Channel settings"), icon: "gear", run: () => go(`#channels/${id}`) },
   ];
-  return <Menu label={t("Actions of the channel")} items={items.filter((x) => x !== false && x !== undefined)} />;
+  return <Menu label={t("Actions of the channel")} items={items} />;
 }
 
 const topicsShown = 8;
@@ -342,7 +330,7 @@ function Topics({ channel, current }: { channel: number; current: string | null 
 
 function TopicMenu({ channel, topic }: { channel: number; topic: string }) {
   const terms = narrowTo({ channel, topic });
-  const items: (MenuItem | null)[] = [
+  const items: MenuItems = [
     { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", terms) },
     { label: t("Mark all as unread"), icon: "unread", run: () => markNarrow("remove", terms) },
     null,

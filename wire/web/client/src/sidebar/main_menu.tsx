@@ -1,11 +1,13 @@
 // The main menu: settings, administration, theme, help, log out.
 import { changeSetting } from "../api/endpoints.ts";
 import { csrfToken } from "../api/client.ts";
+import { ColorScheme } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { go } from "../router.ts";
 import { attempt } from "../store/actions.ts";
 import { read } from "../store/store.ts";
-import { Menu, openPopover, type MenuItem } from "../ui/dialogs.tsx";
+import { Menu, openPopover, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
+import type { IconName } from "../ui/icons.tsx";
 import { openShortcuts } from "../ui/keys.tsx";
 
 export function openMainMenu(at: Element): void {
@@ -16,10 +18,14 @@ export function openMainMenu(at: Element): void {
 export const menuItems: (() => MenuItem | false)[] = [];
 
 function MainMenu() {
-  const scheme = Number(read("settings").color_scheme ?? 1);
+  const scheme = Number(read("settings").color_scheme ?? ColorScheme.system);
   const me = read("me");
-  const theme = (value: number) => () => attempt(changeSetting({ color_scheme: value }));
-  const items: (MenuItem | null | false)[] = [
+  const theme = (value: number, label: string, icon: IconName): MenuItem => ({
+    label,
+    icon: scheme === value ? "check" : icon,
+    run: () => attempt(changeSetting({ color_scheme: value })),
+  });
+  const items: MenuItems = [
     { label: t("Your profile"), icon: "person", run: () => go(`#user/${me.user_id}`) },
     { label: t("Settings"), icon: "gear", run: () => go("#settings/profile") },
     { label: me.is_admin ? t("Manage organization") : t("Organization"), icon: "shield", run: () => go("#organization/organization-profile") },
@@ -28,15 +34,15 @@ function MainMenu() {
     { label: t("Invite people"), icon: "plus", run: () => go("#invite") },
     ...menuItems.map((make) => make()),
     null,
-    { label: t("Light"), icon: scheme === 3 ? "check" : "sun", run: theme(3) },
-    { label: t("Dark"), icon: scheme === 2 ? "check" : "moon", run: theme(2) },
-    { label: t("Like the system"), icon: scheme === 1 ? "check" : "globe", run: theme(1) },
+    theme(ColorScheme.light, t("Light"), "sun"),
+    theme(ColorScheme.dark, t("Dark"), "moon"),
+    theme(ColorScheme.system, t("Like the system"), "globe"),
     null,
     { label: t("Keyboard shortcuts"), icon: "help", key: "?", run: openShortcuts },
     { label: t("Your sessions"), icon: "list", run: () => location.assign("/accounts/sessions/") },
     { label: t("Log out"), icon: "logout", run: logOut },
   ];
-  return <Menu label={t("Main menu")} items={items.filter((x) => x !== false)} />;
+  return <Menu label={t("Main menu")} items={items} />;
 }
 
 // logOut sends the form that ends the session.

@@ -16,7 +16,7 @@ import { rightOpen } from "../ui/layout.ts";
 const filter = signal("");
 const firstShown = 80;
 const minute = signal(0);
-setInterval(() => minute.value++, 60_000); // presence grows old without events
+setInterval(() => minute.value++, 60_000); // presence ends without an event
 
 export function People() {
   const [shown, setShown] = useState(firstShown);

@@ -1,11 +1,12 @@
-// Things that users do with messages. Each changes the state at once and tells the server; if that fails, a notice
-// says so, and the change is taken back.
+// Actions of the user with messages. Each changes the state at once and sends a request; if the request fails, a notice
+// shows the error, and the change is undone.
 import { errorText } from "../api/client.ts";
 import * as api from "../api/endpoints.ts";
 import type { Message, Reaction, Term } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { notify } from "../ui/notices.ts";
 import { afterCatchUp } from "./connection.ts";
+import { recipientIDs } from "./narrow.ts";
 import { flags as applyFlags, reaction as applyReaction, reactionKey } from "./reducers_messages.ts";
 import { change, peek } from "./store.ts";
 
@@ -29,8 +30,7 @@ function setFlag(op: "add" | "remove", flag: string, ids: number[]): void {
 function unreadDetails(m: Message): unknown {
   const mentioned = m.flags.includes("mentioned");
   if (m.type === "stream") return { type: "stream", stream_id: m.stream_id, topic: m.subject, mentioned };
-  const user_ids = typeof m.display_recipient === "string" ? [] : m.display_recipient.map((p) => p.id);
-  return { type: "private", user_ids, mentioned };
+  return { type: "private", user_ids: recipientIDs(m), mentioned };
 }
 
 // markRead marks messages as read. The server is told a moment later, for many messages at once.
@@ -57,12 +57,12 @@ async function flushRead(): Promise<void> {
 }
 
 afterCatchUp(() => {
-  // A new registration does not know yet what this page has marked as read.
+  // A new registration does not contain the marks that this page has not sent yet.
   setFlag("add", "read", [...toRead]);
   readTimer ??= setTimeout(() => void flushRead(), 0);
 });
 
-// attempt runs a request and shows its failure.
+// attempt waits for a request. If it fails, attempt calls undo, shows the failure and returns undefined.
 export async function attempt<T>(work: Promise<T>, undo?: () => void): Promise<T | undefined> {
   try {
     return await work;
@@ -78,7 +78,7 @@ export function markUnread(ids: number[]): void {
   void attempt(api.changeFlags("remove", "read", ids), () => setFlag("add", "read", ids));
 }
 
-// markUnreadFrom marks a message and all later ones of the list as unread.
+// markNarrow marks all messages of a narrow as read, or as unread.
 export function markNarrow(op: "add" | "remove", terms: Term[]): void {
   void attempt(
     api.changeFlagsOfNarrow(op, "read", terms).then((a) => {

@@ -1,4 +1,4 @@
-// The connection to the server: it registers an event queue and polls it for ever. After any failure it goes on with
+// The connection to the server: it registers an event queue and polls it until the page ends. After a failure it keeps
 // the same queue; only when the server no longer has the queue, it registers again, without loading the page.
 import { signal } from "@preact/signals";
 import { deleteQueue, pollEvents, register } from "../api/endpoints.ts";
@@ -6,8 +6,8 @@ import { ApiError, NetworkError, pause } from "../api/client.ts";
 import { peek, receive, replace } from "./store.ts";
 import { fromRegister } from "./state.ts";
 
-// ConnectionState: "lost" means that the server could not be reached for a while, and that the user sees so.
-export type ConnectionState = "starting" | "live" | "trying" | "lost";
+// ConnectionState: "lost" means that the server has not answered for lostAfter, and that the page shows this.
+type ConnectionState = "starting" | "live" | "trying" | "lost";
 
 export const connection = signal<ConnectionState>("starting");
 
@@ -20,13 +20,7 @@ const sleepAfter = 15_000; // a poll that a sleeping computer interrupted is ask
 
 type Hook = () => void | Promise<void>;
 
-const onRegister: Hook[] = [];
 const onCaughtUp: Hook[] = [];
-
-// afterRegister calls fn whenever a new queue has replaced the state.
-export function afterRegister(fn: Hook): void {
-  onRegister.push(fn);
-}
 
 // afterCatchUp calls fn when the queue has answered again after a failure: all its earlier events were applied.
 export function afterCatchUp(fn: Hook): void {
@@ -65,12 +59,11 @@ async function registerQueue(): Promise<void> {
       for (const [key, list] of old.lists) now.lists.set(key, { ...list, stale: true, loading: "" });
       replace(now);
       answered();
-      break;
+      return;
     } catch (err) {
       await afterFailure(err, failures);
     }
   }
-  for (const fn of onRegister) await fn();
 }
 
 let lostTimer: ReturnType<typeof setTimeout> | undefined;
@@ -126,7 +119,7 @@ async function poll(now: boolean): Promise<void> {
   }
 }
 
-// reloadWhenQuiet loads the page of a new version when the user looks elsewhere.
+// reloadWhenQuiet loads the page of a new version while the page is hidden and no message is being sent.
 function reloadWhenQuiet(): void {
   const quiet = (): void => {
     if (document.visibilityState === "hidden" && peek().outgoing.size === 0) location.reload();

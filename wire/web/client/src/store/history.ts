@@ -1,10 +1,11 @@
-// Fetches messages into lists: the first screen of a view, older and newer pages, and again what became stale.
+// Fetches messages into lists: the first screen of a view, older and newer pages, and stale lists again.
 import { effect } from "@preact/signals";
-import { errorText, request } from "../api/client.ts";
-import { getMessages, type MessagesAnswer, type MessagesQuery } from "../api/endpoints.ts";
+import { errorText } from "../api/client.ts";
+import { getMessages, matchNarrow, type MessagesAnswer, type MessagesQuery } from "../api/endpoints.ts";
 import type { Term } from "../api/types.ts";
 import { changeList, mergeIDs, openList, storeMessages, type MessageList } from "./lists.ts";
-import { listKey } from "./narrow.ts";
+import { listKey, withoutPosition } from "./narrow.ts";
+import type { Change } from "./state.ts";
 import { noteNewest } from "./reducers_messages.ts";
 import { change, peek, read } from "./store.ts";
 
@@ -13,19 +14,14 @@ const nextBatch = 100;
 
 export type Anchor = number | "newest" | "oldest" | "first_unread";
 
-// wireTerms is the narrow as the server takes it.
-function wireTerms(list: MessageList): Term[] {
-  return list.terms.filter((t) => t.operator !== "near" && t.operator !== "with");
-}
-
-// show returns the list of a narrow that holds the anchor. It fetches what is missing. The answer is the id of the
-// message at which the view begins, or null for the newest.
+// show opens the list of a narrow at an anchor, and fetches missing messages. It returns the id of the message at which
+// the view begins, or null for the newest.
 export async function show(terms: Term[], anchor: Anchor): Promise<number | null> {
   const list = change((c) => openList(c, terms));
   const here = placeIn(list, anchor);
   if (here !== undefined && !list.stale) return here;
   const side = anchor === "newest" ? { before: 2 * firstBatch, after: 0 } : { before: firstBatch, after: firstBatch };
-  return fetchFirst(list.key, { anchor, ...side, narrow: wireTerms(list) });
+  return fetchFirst(list.key, { anchor, ...side, narrow: withoutPosition(list.terms) });
 }
 
 // placeIn returns the message at which a list begins for an anchor, or undefined if that must be fetched.
@@ -53,14 +49,13 @@ async function fetchFirst(key: string, q: MessagesQuery): Promise<number | null>
   try {
     const a = await getMessages(q);
     change((c) => {
-      storeMessages(c.state, a.messages);
+      storeMessages(c, a.messages);
       const ids = a.messages.map((m) => m.id);
       const found = { foundOldest: a.found_oldest, foundNewest: a.found_newest, historyLimited: a.history_limited };
       // Messages that arrived meanwhile are at the end.
-      const late = a.found_newest ? (c.state.lists.get(key)?.ids ?? []).filter((id) => id > (ids.at(-1) ?? 0)) : [];
-      const kept = c.state.lists.get(key)?.foundNewest ? late : [];
-      changeList(c, key, { ids: mergeIDs(ids, kept), ...found, loading: "", stale: false });
-      c.touch("messages");
+      const old = c.state.lists.get(key);
+      const late = a.found_newest && old?.foundNewest ? old.ids.filter((id) => id > (ids.at(-1) ?? 0)) : [];
+      changeList(c, key, { ids: mergeIDs(ids, late), ...found, loading: "", stale: false });
       for (const m of a.messages) if (m.type === "private") noteNewest(c, m);
     });
     return a.found_anchor || typeof q.anchor === "number" || q.anchor === "first_unread" ? placeOfAnchor(a) : null;
@@ -81,29 +76,29 @@ function placeOfAnchor(a: MessagesAnswer): number | null {
 export async function more(key: string, direction: "older" | "newer"): Promise<void> {
   const list = peek().lists.get(key);
   if (!list || list.loading || list.ids.length === 0) return;
-  if (direction === "older" ? list.foundOldest : list.foundNewest) return;
+  const older = direction === "older";
+  if (older ? list.foundOldest : list.foundNewest) return;
   change((c) => changeList(c, key, { loading: direction }));
   try {
-    const older = direction === "older";
     const anchor = older ? list.ids[0]! : list.ids.at(-1)!;
     const size = older ? { before: nextBatch, after: 0 } : { before: 0, after: nextBatch };
-    const a = await getMessages({ anchor, ...size, narrow: wireTerms(list) });
-    change((c) => addPage(c.state.lists.get(key), a, older, (l) => changeList(c, key, l)));
-    change((c) => c.touch("messages"));
+    const a = await getMessages({ anchor, ...size, narrow: withoutPosition(list.terms) });
+    change((c) => addPage(c, key, a, older));
   } catch (err) {
     change((c) => changeList(c, key, { loading: "", error: errorText(err) }));
   }
 }
 
-function addPage(list: MessageList | undefined, a: MessagesAnswer, older: boolean, set: (l: Partial<MessageList>) => void): void {
+function addPage(c: Change, key: string, a: MessagesAnswer, older: boolean): void {
+  const list = c.state.lists.get(key);
   if (!list) return;
-  storeMessages(peek(), a.messages);
+  storeMessages(c, a.messages);
   const ids = mergeIDs(
     a.messages.map((m) => m.id),
     list.ids,
   );
   const found = older ? { foundOldest: a.found_oldest } : { foundNewest: a.found_newest };
-  set({ ids, ...found, historyLimited: list.historyLimited || a.history_limited, loading: "" });
+  changeList(c, key, { ids, ...found, historyLimited: list.historyLimited || a.history_limited, loading: "" });
 }
 
 // refresh fetches a list again around the message that the user sees, and keeps the old one until then.
@@ -113,9 +108,9 @@ async function refresh(key: string): Promise<void> {
   const anchor = list.foundNewest ? "newest" : (list.ids[Math.floor(list.ids.length / 2)] ?? "newest");
   change((c) => changeList(c, key, { stale: false, loading: "first" }));
   try {
-    const a = await getMessages({ anchor, before: 100, after: 100, narrow: wireTerms(list) });
+    const a = await getMessages({ anchor, before: 100, after: 100, narrow: withoutPosition(list.terms) });
     change((c) => {
-      storeMessages(c.state, a.messages);
+      storeMessages(c, a.messages);
       changeList(c, key, {
         ids: a.messages.map((m) => m.id),
         foundOldest: a.found_oldest,
@@ -124,7 +119,6 @@ async function refresh(key: string): Promise<void> {
         loading: "",
         error: "",
       });
-      c.touch("messages");
     });
   } catch (err) {
     change((c) => changeList(c, key, { loading: "", error: errorText(err) }));
@@ -143,9 +137,8 @@ async function settleUnsure(key: string): Promise<void> {
   if (!list || list.unsure.length === 0) return;
   const ids = list.unsure;
   change((c) => changeList(c, key, { unsure: [] }));
-  type Answer = { messages: Record<string, { match_content: string; match_subject: string }> };
   try {
-    const a = await request<Answer>("/messages/matches_narrow", { params: { msg_ids: ids, narrow: wireTerms(list) } });
+    const a = await matchNarrow(ids, withoutPosition(list.terms));
     const fits = ids.filter((id) => a.messages[id]);
     change((c) => {
       const now = c.state.lists.get(key);

@@ -1,8 +1,8 @@
 // Lists of messages: for each narrow that was opened, a gapless stretch of the ids of its messages. Events keep them
-// right: messages arrive, move and disappear.
+// current: messages arrive, move and disappear.
 import type { Message, Term } from "../api/types.ts";
 import { listKey, matcher } from "./narrow.ts";
-import type { Change, State } from "./state.ts";
+import type { Change } from "./state.ts";
 
 export interface MessageList {
   readonly key: string;
@@ -14,12 +14,12 @@ export interface MessageList {
   readonly loading: "" | "first" | "older" | "newer";
   readonly error: string;
   readonly stale: boolean; // it must be fetched again
-  readonly unsure: number[]; // new messages of which only the server knows whether they belong here
-  readonly used: number; // a counter that says which lists were used last
+  readonly unsure: number[]; // new messages for which only the server can tell whether they belong to the list
+  readonly used: number; // grows with each use: the lists with the smallest numbers are dropped first
 }
 
 // maxLists bounds the lists in memory. The least recently used ones are dropped, with the messages only they hold.
-export const maxLists = 40;
+const maxLists = 40;
 
 let uses = 0;
 
@@ -138,8 +138,8 @@ export function dropChannelMessages(c: Change, channel: number): void {
   dropMessages(c, ids);
 }
 
-// storeMessages adds fetched messages. A message that is known already keeps its object if nothing changed, so that
-// its row is not drawn again.
-export function storeMessages(s: State, messages: readonly Message[]): void {
-  for (const m of messages) s.messages.set(m.id, m);
+// storeMessages adds fetched messages, and replaces those that are already known.
+export function storeMessages(c: Change, messages: readonly Message[]): void {
+  for (const m of messages) c.state.messages.set(m.id, m);
+  c.touch("messages");
 }

@@ -1,5 +1,5 @@
 // Narrows: the messages of a view as terms, their addresses, and which messages they hold.
-import type { Message, Term } from "../api/types.ts";
+import { TopicPolicy, type Message, type Term } from "../api/types.ts";
 import { peopleKey, type State } from "./state.ts";
 
 // canonical replaces old names of operators.
@@ -23,14 +23,14 @@ export function canonical(operator: string): string {
 }
 
 // encodePart writes a text for the fragment of an address, with dots for percent signs, as Zulip's clients do.
-export function encodePart(text: string): string {
+function encodePart(text: string): string {
   return encodeURIComponent(text)
     .replace(/[!'()*~]/g, (c) => "%" + c.charCodeAt(0).toString(16).toUpperCase())
     .replace(/\./g, "%2E")
     .replace(/%/g, ".");
 }
 
-export function decodePart(text: string): string {
+function decodePart(text: string): string {
   try {
     return decodeURIComponent(text.replace(/\./g, "%"));
   } catch {
@@ -54,6 +54,11 @@ export function hashOf(terms: readonly Term[], s: State): string {
     out += "/" + (t.negated ? "-" : "") + t.operator + "/" + operandPart(t, s);
   }
   return out;
+}
+
+// hashOfChannel returns the address of all messages of a channel.
+export function hashOfChannel(channel: number, s: State): string {
+  return hashOf([{ operator: "channel", operand: channel }], s);
 }
 
 function operandPart(t: Term, s: State): string {
@@ -132,6 +137,7 @@ export function listKey(terms: readonly Term[]): string {
   );
 }
 
+// withoutPosition returns the terms that choose messages: the server takes the position as an anchor.
 export function withoutPosition(terms: readonly Term[]): Term[] {
   return terms.filter((t) => t.operator !== "near" && t.operator !== "with");
 }
@@ -172,7 +178,7 @@ export function conversationOfMessage(m: Message, me: number): Conversation {
 }
 
 // peopleIn returns the other users of a direct message, or the user themself for notes to oneself.
-export function peopleIn(m: Message, me: number): number[] {
+function peopleIn(m: Message, me: number): number[] {
   return peopleKey(recipientIDs(m), me).split(",").map(Number);
 }
 
@@ -180,7 +186,7 @@ export function recipientIDs(m: Message): number[] {
   return typeof m.display_recipient === "string" ? [] : m.display_recipient.map((p) => p.id);
 }
 
-// Match says whether a message belongs to a narrow; null means that only the server knows.
+// Match reports whether a message belongs to a narrow; null means that only the server can tell.
 export type Match = (m: Message) => boolean | null;
 
 export function matcher(terms: readonly Term[], s: State): Match {
@@ -252,7 +258,7 @@ function isMatcher(what: string, s: State): Match {
     case "resolved":
       return (m) => m.type === "stream" && m.subject.startsWith(resolvedMark);
     case "followed":
-      return (m) => m.type === "stream" && topicPolicy(s, m.stream_id!, m.subject) === 3;
+      return (m) => m.type === "stream" && topicPolicy(s, m.stream_id!, m.subject) === TopicPolicy.followed;
     case "muted":
       return (m) => !isInHome(m, s);
   }
@@ -262,15 +268,15 @@ function isMatcher(what: string, s: State): Match {
 export const resolvedMark = "✔ ";
 
 export function topicPolicy(s: State, channel: number, topic: string): number {
-  return s.topicPolicies.get(channel)?.get(topic.toLowerCase())?.visibility_policy ?? 0;
+  return s.topicPolicies.get(channel)?.get(topic.toLowerCase())?.visibility_policy ?? TopicPolicy.inherit;
 }
 
 // isTopicMuted reports whether a topic does not appear in the combined feed: it is muted, or its channel is and it is
 // neither unmuted nor followed.
 export function isTopicMuted(s: State, channel: number, topic: string): boolean {
   const policy = topicPolicy(s, channel, topic);
-  if (policy === 1) return true;
-  return policy === 0 && (s.subscriptions.get(channel)?.is_muted ?? false);
+  if (policy === TopicPolicy.muted) return true;
+  return policy === TopicPolicy.inherit && (s.subscriptions.get(channel)?.is_muted ?? false);
 }
 
 function isInHome(m: Message, s: State): boolean {

@@ -1,5 +1,6 @@
 // Sending: a message is shown at once and sent. If no answer arrives, the client first waits until the queue has
-// caught up: if the message was received, its event has arrived. Only if not, it is sent again. So nothing is doubled.
+// caught up: if the server had received the message, its event has arrived by then. Otherwise the client sends it
+// again. So no message is sent twice.
 import { ApiError, errorText } from "../api/client.ts";
 import { sendMessage, type Destination } from "../api/endpoints.ts";
 import { afterCatchUp, poke } from "./connection.ts";
@@ -60,7 +61,7 @@ async function post(localID: string): Promise<void> {
       update(localID, { state: "failed", error: errorText(err) });
     } else {
       update(localID, { state: "unknown" });
-      poke(); // the next answer of the queue tells
+      poke(); // the next answer of the queue shows whether the server has the message
     }
   }
 }

@@ -1,4 +1,4 @@
-// What the user may do with messages. The server decides; these functions only leave out what it would refuse.
+// The permissions of the user for messages. The server decides; the page only hides actions that it would refuse.
 import type { Channel, GroupSetting, Message } from "../api/types.ts";
 import { isInSetting } from "./queries.ts";
 import { peek } from "./store.ts";

@@ -1,4 +1,4 @@
-// Tells the server whether the user is active, and learns the presence of others.
+// Presence: sends whether the user is active, and stores the presence of others from the answer.
 import { sendPresence } from "../api/endpoints.ts";
 import { change, peek } from "./store.ts";
 
@@ -32,6 +32,6 @@ async function ping(): Promise<void> {
       c.touch("presences");
     });
   } catch {
-    inputSince = input; // the next one tells it
+    inputSince = input; // the next request sends it
   }
 }

@@ -32,7 +32,7 @@ export function isInSetting(s: State, setting: GroupSetting | undefined, user: n
   return setting.direct_members.includes(user) || setting.direct_subgroups.some((g) => isInGroup(s, g, user));
 }
 
-export function isInGroup(s: State, group: number, user: number, seen = new Set<number>()): boolean {
+function isInGroup(s: State, group: number, user: number, seen = new Set<number>()): boolean {
   if (seen.has(group)) return false;
   seen.add(group);
   const g = s.groups.get(group);
@@ -76,7 +76,7 @@ export function channelCount(channel: number): Count {
   return out;
 }
 
-// homeCount is the unread messages of the combined feed.
+// homeCount returns the number of unread messages in the combined feed.
 export function homeCount(): number {
   const u = read("unread");
   let n = 0;
@@ -85,7 +85,7 @@ export function homeCount(): number {
   return n;
 }
 
-// presenceOf is what the dot beside a user says.
+// presenceOf returns the state that the dot beside a user shows.
 export function presenceOf(id: number): "active" | "idle" | "offline" | "bot" {
   const u = read("users").get(id);
   if (u?.is_bot) return "bot";

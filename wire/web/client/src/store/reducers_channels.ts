@@ -72,7 +72,7 @@ export function subscription(c: Change, e: ServerEvent): void {
   }
 }
 
-// unsubscribed: the client does not learn which others leave at the same time, so the members are no longer known.
+// unsubscribed: no event names the other users that leave at the same time, so the members are no longer known.
 function unsubscribed(c: Change, id: number): void {
   c.state.subscriptions.delete(id);
   c.state.members.delete(id);
@@ -91,7 +91,7 @@ function unsubscribed(c: Change, id: number): void {
 function updateSubscription(c: Change, e: ServerEvent): void {
   const old = c.state.subscriptions.get(e.stream_id);
   if (!old) throw new Error(`no subscription to channel ${e.stream_id}`);
-  if (!(personal as readonly string[]).includes(e.property)) return; // in_home_view says the same as is_muted
+  if (!(personal as readonly string[]).includes(e.property)) return; // in_home_view is the older form of is_muted
   c.state.subscriptions.set(e.stream_id, { ...old, [e.property]: e.value });
   if (e.property === "is_muted") recheckHome(c);
 }
@@ -142,7 +142,7 @@ export function topicPolicy(c: Change, e: ServerEvent): void {
   recheckHome(c);
 }
 
-// recheckHome has lists fetched again that leave muted messages out, because messages unknown here may come back.
+// recheckHome marks the lists without muted messages as stale: they may now contain messages that are not known here.
 export function recheckHome(c: Change): void {
   for (const list of c.state.lists.values()) {
     const home = list.terms.some((t) => t.operator === "in" || (t.operator === "is" && ["muted", "followed"].includes(String(t.operand))));

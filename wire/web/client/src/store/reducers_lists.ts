@@ -19,7 +19,7 @@ export function replaceValues(name: string): Reducer {
   };
 }
 
-// Table says how the events of a table name their members.
+// Table has the names of the members in the events of a table.
 interface Table {
   part: Part;
   key: string; // member of an object with its id

@@ -1,7 +1,7 @@
 // Reducers of messages: their arrival, edits, moves, deletion, flags, reactions, and typing notices.
 import type { Message, Reaction, ServerEvent } from "../api/types.ts";
 import { dropMessages, newMessage, recheck } from "./lists.ts";
-import { conversationOfMessage, recipientIDs } from "./narrow.ts";
+import { conversationOfMessage, placeKey, recipientIDs, resolvedMark, type Conversation } from "./narrow.ts";
 import { peopleKey, type Change, type State } from "./state.ts";
 import { entry, type Place } from "./unread.ts";
 
@@ -22,24 +22,27 @@ export function arrived(c: Change, e: ServerEvent): void {
   if (e.local_message_id !== undefined && s.outgoing.delete(String(e.local_message_id))) c.touch("outgoing");
 }
 
-export function placeOf(m: Message, me: number): Place {
+function placeOf(m: Message, me: number): Place {
   if (m.type === "stream") return { channel: m.stream_id!, topic: m.subject };
   return { people: peopleKey(recipientIDs(m), me) };
 }
 
 function addUnread(c: Change, m: Message): void {
-  const mentioned = m.flags.some((f) => f === "mentioned" || f === "stream_wildcard_mentioned" || f === "topic_wildcard_mentioned");
-  c.state.unread.add(m.id, placeOf(m, c.state.me.user_id), mentioned);
+  c.state.unread.add(m.id, placeOf(m, c.state.me.user_id), mentionsMe(m.flags));
   c.touch("unread");
+}
+
+// mentionsMe reports whether the flags of a message say that it mentions the user.
+function mentionsMe(flags: string[]): boolean {
+  return flags.some((f) => f === "mentioned" || f === "stream_wildcard_mentioned" || f === "topic_wildcard_mentioned");
 }
 
 // noteNewest records the message as the newest one of its topic or direct conversation.
 export function noteNewest(c: Change, m: Message): void {
-  const place = conversationOfMessage(m, c.state.me.user_id);
+  const place = placeOf(m, c.state.me.user_id);
   if ("people" in place) {
-    const key = peopleKey(place.people, c.state.me.user_id);
-    if ((c.state.conversations.get(key) ?? -1) < m.id) {
-      c.state.conversations.set(key, m.id);
+    if ((c.state.conversations.get(place.people) ?? -1) < m.id) {
+      c.state.conversations.set(place.people, m.id);
       c.touch("conversations");
     }
     return;
@@ -89,8 +92,7 @@ function unknownMoved(e: ServerEvent): Message {
 
 function setMentioned(c: Change, id: number, flags: string[]): void {
   if (!c.state.unread.places.has(id)) return;
-  const on = flags.some((f) => f === "mentioned" || f === "stream_wildcard_mentioned" || f === "topic_wildcard_mentioned");
-  if (on) c.state.unread.mentions.add(id);
+  if (mentionsMe(flags)) c.state.unread.mentions.add(id);
   else c.state.unread.mentions.delete(id);
   c.touch("unread");
 }
@@ -122,12 +124,11 @@ function movedMessage(s: State, m: Message, e: ServerEvent): Message {
 
 // isResolution reports whether a change of topic only adds or removes the mark of resolved topics, which is no move.
 function isResolution(from: string, to: string): boolean {
-  const mark = "✔ ";
-  return from.replace(mark, "") === to || to.replace(mark, "") === from;
+  return from.replace(resolvedMark, "") === to || to.replace(resolvedMark, "") === from;
 }
 
 // changeMessage replaces a message, if it is known.
-export function changeMessage(c: Change, id: number, change: (m: Message) => Message): void {
+function changeMessage(c: Change, id: number, change: (m: Message) => Message): void {
   const m = c.state.messages.get(id);
   if (!m) return;
   c.state.messages.set(id, change(m));
@@ -202,20 +203,23 @@ export function submessage(c: Change, e: ServerEvent): void {
 }
 
 export function typing(c: Change, e: ServerEvent): void {
-  const me = c.state.me.user_id;
-  const key =
+  const place: Conversation =
     e.message_type === "stream"
-      ? `${e.stream_id}:${String(e.topic).toLowerCase()}`
-      : peopleKey(e.recipients.map((r: { user_id: number }) => r.user_id), me);
-  const expiry = c.now + (c.state.realm.server_typing_started_expiry_period_milliseconds ?? 15_000);
-  setTyping(c.state.typing, key, e.sender.user_id, e.op === "start" ? expiry : 0);
+      ? { channel: e.stream_id, topic: String(e.topic) }
+      : { people: e.recipients.map((r: { user_id: number }) => r.user_id) };
+  setTyping(c.state.typing, placeKey(place, c.state.me.user_id), e.sender.user_id, typingUntil(c, e));
   c.touch("typing");
 }
 
 export function typingEdit(c: Change, e: ServerEvent): void {
-  const expiry = c.now + (c.state.realm.server_typing_started_expiry_period_milliseconds ?? 15_000);
-  setTyping(c.state.typingEdits, e.message_id, e.sender_id, e.op === "start" ? expiry : 0);
+  setTyping(c.state.typingEdits, e.message_id, e.sender_id, typingUntil(c, e));
   c.touch("typingEdits");
+}
+
+// typingUntil returns the time in milliseconds until which a notice counts, 0 if the user has stopped.
+function typingUntil(c: Change, e: ServerEvent): number {
+  if (e.op !== "start") return 0;
+  return c.now + (c.state.realm.server_typing_started_expiry_period_milliseconds ?? 15_000);
 }
 
 function setTyping<K>(map: Map<K, Map<number, number>>, key: K, user: number, until: number): void {
@@ -226,7 +230,8 @@ function setTyping<K>(map: Map<K, Map<number, number>>, key: K, user: number, un
 }
 
 function stopTyping(c: Change, m: Message): void {
-  const key = m.type === "stream" ? `${m.stream_id}:${m.subject.toLowerCase()}` : peopleKey(recipientIDs(m), c.state.me.user_id);
+  const me = c.state.me.user_id;
+  const key = placeKey(conversationOfMessage(m, me), me);
   if (!c.state.typing.has(key)) return;
   setTyping(c.state.typing, key, m.sender_id, 0);
   c.touch("typing");

@@ -1,5 +1,5 @@
 // Reducers of users: accounts, presence, status, groups, bots, muted users.
-import type { GroupSetting, ServerEvent, User } from "../api/types.ts";
+import { FieldType, Role, type GroupSetting, type ServerEvent, type User } from "../api/types.ts";
 import { recheckHome } from "./reducers_channels.ts";
 import type { Change, Values } from "./state.ts";
 
@@ -39,8 +39,8 @@ function updateUser(c: Change, id: number, p: Values): void {
         me.email = v;
         break;
       case "role":
-        Object.assign(now, { role: v, is_admin: v <= 200, is_owner: v === 100, is_guest: v === 600 });
-        Object.assign(me, { is_admin: v <= 200, is_owner: v === 100, is_moderator: v <= 300, is_guest: v === 600 });
+        Object.assign(now, { role: v, ...rightsOf(v) });
+        Object.assign(me, { ...rightsOf(v), is_moderator: v <= Role.moderator });
         break;
       case "custom_profile_field":
         now.profile_data = withField(now, v);
@@ -63,6 +63,10 @@ function updateUser(c: Change, id: number, p: Values): void {
       c.touch("invitesVersion");
     }
   }
+}
+
+function rightsOf(role: number): Pick<User, "is_admin" | "is_owner" | "is_guest"> {
+  return { is_admin: role <= Role.admin, is_owner: role === Role.owner, is_guest: role === Role.guest };
 }
 
 function withField(u: User, f: Values): User["profile_data"] {
@@ -105,7 +109,7 @@ export function profileFields(c: Change, e: ServerEvent): void {
   c.state.profileFields = e.fields;
   c.touch("profileFields");
   const choices = new Map<string, Values | null>();
-  for (const f of e.fields) choices.set(String(f.id), f.type === 3 ? JSON.parse(f.field_data) : null);
+  for (const f of e.fields) choices.set(String(f.id), f.type === FieldType.choice ? JSON.parse(f.field_data) : null);
   const valid = (id: string, value: string): boolean => {
     const of = choices.get(id);
     return of !== undefined && (of === null || value in of);

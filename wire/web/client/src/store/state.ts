@@ -1,5 +1,6 @@
-// The state of the client as plain data: everything that the register and the events say, and the messages that were
-// fetched. Nothing here knows the browser, so tests run it in Node.
+// The state of the client as plain data: the content of the registration and of the events, and the fetched messages.
+// Nothing here uses the browser, so tests run it in Node.
+import { TopicPolicy } from "../api/types.ts";
 import type {
   Channel,
   ChannelFolder,
@@ -20,7 +21,7 @@ import type {
 } from "../api/types.ts";
 import type { MessageList } from "./lists.ts";
 import type { Outgoing } from "./outgoing.ts";
-import { Unread } from "./unread.ts";
+import { entry, Unread, type Place } from "./unread.ts";
 
 export interface Members {
   ids: Set<number>;
@@ -268,7 +269,7 @@ function addChannels(s: State, r: RegisterAnswer): void {
   for (const t of r.user_topics ?? []) setTopicPolicy(s, t);
 }
 
-// addChannel stores a channel and its subscribers, as far as the object says them.
+// addChannel stores a channel, and its subscribers if the object lists them.
 export function addChannel(s: State, wire: Values): void {
   const { subscribers, partial_subscribers, ...rest } = wire;
   for (const k of personal) delete rest[k];
@@ -286,9 +287,8 @@ export function subscriptionOf(wire: Values): Subscription {
 }
 
 export function setTopicPolicy(s: State, t: UserTopic): void {
-  let topics = s.topicPolicies.get(t.stream_id);
-  if (!topics) s.topicPolicies.set(t.stream_id, (topics = new Map()));
-  if (t.visibility_policy === 0) topics.delete(t.topic_name.toLowerCase());
+  const topics = entry(s.topicPolicies, t.stream_id, () => new Map<string, UserTopic>());
+  if (t.visibility_policy === TopicPolicy.inherit) topics.delete(t.topic_name.toLowerCase());
   else topics.set(t.topic_name.toLowerCase(), t);
   if (topics.size === 0) s.topicPolicies.delete(t.stream_id);
 }
@@ -314,7 +314,7 @@ function addUnread(s: State, r: RegisterAnswer): void {
   if (!u) return;
   s.oldUnreadMissing = u.old_unreads_missing;
   const mentions = new Set<number>(u.mentions);
-  const add = (ids: number[], place: import("./unread.ts").Place): void => {
+  const add = (ids: number[], place: Place): void => {
     for (const id of ids) s.unread.add(id, place, mentions.has(id));
   };
   for (const p of u.pms) add(p.unread_message_ids, { people: peopleKey([p.other_user_id], me) });

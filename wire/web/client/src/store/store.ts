@@ -20,11 +20,6 @@ export function peek(): State {
   return state;
 }
 
-// version returns a number that grows when the part changes.
-export function version(part: Part): number {
-  return versions[part].value;
-}
-
 function announce(changed: Iterable<Part>): void {
   batch(() => {
     for (const p of changed) versions[p].value++;
@@ -45,19 +40,8 @@ export function change<T>(fn: (c: Change) => T): T {
   return out;
 }
 
-type Listener = (events: readonly ServerEvent[]) => void;
-
-const listeners = new Set<Listener>();
-
-// onEvents calls fn with events after they were applied, for sounds, notifications and the like.
-export function onEvents(fn: Listener): () => void {
-  listeners.add(fn);
-  return () => listeners.delete(fn);
-}
-
 // receive applies events of the queue.
 export function receive(events: readonly ServerEvent[], onError: (e: ServerEvent, err: unknown) => void): void {
   const fresh = events.filter((e) => e.id > state.queue.last);
   announce(apply(state, fresh, Date.now(), onError));
-  for (const fn of listeners) fn(fresh);
 }

@@ -1,4 +1,4 @@
-// The topics of a channel are fetched when they are first needed. Events keep them right from then on; after a move or
+// The topics of a channel are fetched when they are first needed. Events then keep them current; after a move or
 // a deletion they are fetched again.
 import { getTopics } from "../api/endpoints.ts";
 import { change, peek } from "./store.ts";

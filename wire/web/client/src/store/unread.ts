@@ -1,6 +1,6 @@
-// The unread messages: where each one is, and the sets of each place.
+// The unread messages: the place of each message, and the messages of each place.
 
-// Place is where a message is: in a topic of a channel, or in a direct conversation.
+// Place is the topic of a channel or the direct conversation that a message belongs to.
 export type Place = { channel: number; topic: string } | { people: string };
 
 const none: ReadonlySet<number> = new Set();
@@ -8,7 +8,7 @@ const none: ReadonlySet<number> = new Set();
 export class Unread {
   readonly places = new Map<number, Place>();
   readonly mentions = new Set<number>();
-  // topics is the unread messages by channel and topic; names of topics are compared without case.
+  // topics has the unread messages by channel and by topic in lower case.
   readonly topics = new Map<number, Map<string, Set<number>>>();
   readonly direct = new Map<string, Set<number>>();
 
@@ -66,7 +66,7 @@ export class Unread {
   }
 }
 
-// entry returns the value of a key, which it makes if there is none.
+// entry returns the value of a key. If there is none, it stores the value that make returns.
 export function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   let v = map.get(key);
   if (v === undefined) {

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { t } from "../i18n/text.ts";
-import { Icon } from "./icons.tsx";
+import { Icon, type IconName } from "./icons.tsx";
 
 export const dialogs = signal<JSX.Element[]>([]);
 
@@ -164,16 +164,20 @@ function place(el: HTMLElement, at: DOMRect): void {
   el.style.top = `${Math.max(gap, Math.min(top, innerHeight - height - gap))}px`;
 }
 
-// Menu is a popover with actions.
+// MenuItem is one action of a menu.
 export interface MenuItem {
   label: string;
-  icon?: import("./icons.tsx").IconName;
+  icon?: IconName;
   key?: string; // the shortcut, for display
   danger?: boolean;
   run: () => unknown;
 }
 
-export function Menu({ items, label }: { items: (MenuItem | null | false)[]; label: string }) {
+// MenuItems are the lines of a menu: null draws a line between groups, false and undefined draw nothing.
+export type MenuItems = (MenuItem | null | false | undefined)[];
+
+// Menu is a popover with actions.
+export function Menu({ items, label }: { items: MenuItems; label: string }) {
   return (
     <div class="menu" role="menu" aria-label={label}>
       {items.map((item, i) =>

@@ -1,4 +1,6 @@
 // Icons, drawn on a grid of 24 by 24 in the colour of the text.
+import type { Channel } from "../api/types.ts";
+
 const paths = {
   archive: "M4 8h16v12H4zM3 4h18v4H3zM10 12h4",
   at: "M16 12a4 4 0 1 1-4-4 4 4 0 0 1 4 4zm0 0v1.5a2.5 2.5 0 0 0 5 0V12a9 9 0 1 0-4 7.5",
@@ -63,6 +65,12 @@ const paths = {
 } as const;
 
 export type IconName = keyof typeof paths;
+
+// channelIcon returns the icon of a channel: private, public on the web, or neither.
+export function channelIcon(c: Channel | undefined): IconName {
+  if (c?.invite_only) return "lock";
+  return c?.is_web_public ? "globe" : "hash";
+}
 
 export function Icon({ name, size = 18, filled = false }: { name: IconName; size?: number; filled?: boolean }) {
   return (

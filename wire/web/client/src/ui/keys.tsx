@@ -1,7 +1,7 @@
-// Keyboard shortcuts: one table, from which also the help sheet is drawn. A shortcut works unless the cursor is in a
+// Keyboard shortcuts: one table, which is also drawn as the help sheet. A shortcut works unless the cursor is in a
 // field, a dialog is open, or a modifier is held that it does not name.
 import { t } from "../i18n/text.ts";
-import { closeDialog, Dialog, dialogs, openDialog, popover } from "./dialogs.tsx";
+import { Dialog, dialogs, openDialog, popover } from "./dialogs.tsx";
 
 export interface Shortcut {
   keys: string[]; // such as "j", "Shift+U", "Ctrl+s", "ArrowDown"
@@ -26,7 +26,7 @@ function nameOf(e: KeyboardEvent): string {
   let out = "";
   if (e.ctrlKey || e.metaKey) out += "Ctrl+";
   if (e.altKey) out += "Alt+";
-  // The shift of printable characters is in the character itself, but for letters.
+  // Printable characters already contain the effect of Shift. Only letters are named with it.
   if (e.shiftKey && (!printable || /\p{L}/u.test(e.key))) out += "Shift+";
   return out + e.key;
 }
@@ -71,7 +71,7 @@ function Shortcuts() {
     { keys: ["Escape"], label: t("Close the box; the text stays") },
   ];
   return (
-    <Dialog title={t("Keyboard shortcuts")} wide onClose={closeDialog}>
+    <Dialog title={t("Keyboard shortcuts")} wide>
       <div class="shortcut-sheet">
         {groups.map(([id, title]) => (
           <section key={id}>

@@ -1,4 +1,4 @@
-// Which of the columns at the sides are open. On narrow windows they cover the view.
+// The open columns at the sides. On narrow windows they cover the view.
 import { signal } from "@preact/signals";
 
 const wide = matchMedia("(min-width: 1100px)");

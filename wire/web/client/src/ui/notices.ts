@@ -1,11 +1,10 @@
 // Short notices at the edge of the window, such as "Copied" or why something failed.
 import { signal } from "@preact/signals";
 
-export interface Notice {
+interface Notice {
   id: number;
   text: string;
   kind: "info" | "error";
-  action?: { label: string; run: () => void };
 }
 
 const shownFor = { info: 4000, error: 8000 }; // milliseconds
@@ -15,9 +14,9 @@ export const notices = signal<Notice[]>([]);
 
 let last = 0;
 
-export function notify(text: string, kind: Notice["kind"] = "info", action?: Notice["action"]): void {
+export function notify(text: string, kind: Notice["kind"] = "info"): void {
   const id = ++last;
-  notices.value = [...notices.value.filter((n) => n.text !== text).slice(1 - maxNotices), { id, text, kind, action }];
+  notices.value = [...notices.value.filter((n) => n.text !== text).slice(1 - maxNotices), { id, text, kind }];
   setTimeout(() => dismiss(id), shownFor[kind]);
 }
 

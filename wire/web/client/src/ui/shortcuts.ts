@@ -1,4 +1,6 @@
 // The shortcuts of the client, as in Zulip.
+import { setTopicPolicy } from "../api/endpoints.ts";
+import { TopicPolicy, type Message } from "../api/types.ts";
 import { openCompose, newDirect } from "../compose/state.ts";
 import { quote } from "../compose/quote.ts";
 import { t } from "../i18n/text.ts";
@@ -8,7 +10,6 @@ import { copy, linkOf, markUnreadFrom, MessageMenu } from "../message/menu.tsx";
 import { selected } from "../message/row.tsx";
 import { closeOverlay, go, goTo, homeHash, routes } from "../router.ts";
 import { attempt, toggleReaction, toggleStar } from "../store/actions.ts";
-import { setTopicPolicy } from "../api/endpoints.ts";
 import { canMove } from "../store/permissions.ts";
 import { conversationOf, conversationOfMessage, isTopicMuted, narrowTo, operandOfFirst, topicPolicy } from "../store/narrow.ts";
 import { peopleOf } from "../store/state.ts";
@@ -19,7 +20,6 @@ import { openPopover } from "./dialogs.tsx";
 import { addShortcuts, openShortcuts, type Shortcut } from "./keys.tsx";
 import { rightOpen } from "./layout.ts";
 import { h } from "preact";
-import type { Message } from "../api/types.ts";
 
 function current(): Message | undefined {
   return shownList.value ? peek().messages.get(selected.value) : undefined;
@@ -128,8 +128,8 @@ function toChannel(m: Message): void {
 
 function toggleMute(m: Message): void {
   if (!m.stream_id) return;
-  const now = topicPolicy(peek(), m.stream_id, m.subject);
-  void attempt(setTopicPolicy(m.stream_id, m.subject, now === 1 ? 0 : 1));
+  const muted = topicPolicy(peek(), m.stream_id, m.subject) === TopicPolicy.muted;
+  void attempt(setTopicPolicy(m.stream_id, m.subject, muted ? TopicPolicy.inherit : TopicPolicy.muted));
 }
 
 function escape(): boolean | void {

@@ -1,7 +1,13 @@
-// The look: light, dark or like the system, high contrast, text size. All of it is attributes and variables of the
-// root element, from which the stylesheet does the rest.
+// The look: light, dark or like the system, high contrast, text size. The stylesheet reads the attributes and
+// variables that this sets on the root element.
 import { effect } from "@preact/signals";
+import { ColorScheme } from "../api/types.ts";
 import { read } from "../store/store.ts";
+
+const themes = new Map<number, string>([
+  [ColorScheme.dark, "dark"],
+  [ColorScheme.light, "light"],
+]);
 
 const rtl = new Set(["ar", "fa", "he", "ur", "yi"]);
 
@@ -9,7 +15,7 @@ export function startTheme(): void {
   effect(() => {
     const s = read("settings");
     const root = document.documentElement;
-    root.dataset.theme = s.color_scheme === 2 ? "dark" : s.color_scheme === 3 ? "light" : "auto";
+    root.dataset.theme = themes.get(s.color_scheme) ?? "auto";
     root.dataset.contrast = s.high_contrast_mode ? "high" : "normal";
     root.dataset.width = s.fluid_layout_width ? "fluid" : "fixed";
     root.style.setProperty("--font-size", `${s.web_font_size_px ?? 16}px`);

@@ -44,6 +44,11 @@ export function formatDay(seconds: number): string {
   );
 }
 
+// formatDate returns the date and the time of day, for tables.
+export function formatDate(seconds: number): string {
+  return format({ dateStyle: "medium", timeStyle: "short" }).format(new Date(seconds * 1000));
+}
+
 // formatAgo returns how long ago something was, such as "5 minutes ago".
 export function formatAgo(seconds: number): string {
   const past = Math.max(0, Date.now() / 1000 - seconds);

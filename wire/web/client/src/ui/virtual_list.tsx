@@ -21,7 +21,7 @@ interface Props<R> {
   label: string;
   head?: ComponentChildren; // above the rows
   foot?: ComponentChildren; // below the rows
-  onView?(first: number, last: number, atEnd: boolean, moved: boolean): void; // the rows in the window
+  onView?(first: number, last: number, atEnd: boolean): void; // the rows in the window
   onNearStart?(): void;
   onNearEnd?(): void;
 }
@@ -49,7 +49,6 @@ export class VirtualList<R> extends Component<Props<R>, { tick: number }> {
   private sizes = new ResizeObserver(() => this.measureSoon());
   private lastTop = -1;
   private frame = 0;
-  private moved = false; // the user has scrolled
 
   override state = { tick: 0 };
 
@@ -96,10 +95,6 @@ export class VirtualList<R> extends Component<Props<R>, { tick: number }> {
 
   page(direction: 1 | -1): void {
     this.scroller.current?.scrollBy({ top: direction * (this.viewHeight - 80), behavior: "auto" });
-  }
-
-  isAtEnd(): boolean {
-    return this.atEnd;
   }
 
   private redraw(): void {
@@ -159,7 +154,7 @@ export class VirtualList<R> extends Component<Props<R>, { tick: number }> {
     cancelAnimationFrame(this.frame);
   }
 
-  // settle measures what was drawn, puts the scroll position right and reports what is in the window.
+  // settle measures the drawn rows, corrects the scroll position and reports the rows in the window.
   private settle(): void {
     const changed = this.measure();
     const el = this.scroller.current!;
@@ -206,7 +201,6 @@ export class VirtualList<R> extends Component<Props<R>, { tick: number }> {
     const el = this.scroller.current!;
     if (Math.abs(el.scrollTop - this.lastTop) < 1) return;
     this.lastTop = el.scrollTop;
-    this.moved = true;
     this.atEnd = el.scrollTop + el.clientHeight >= el.scrollHeight - endSlack;
     const { tops, first, last } = this.layout;
     const top = el.scrollTop - this.headHeight;
@@ -231,7 +225,7 @@ export class VirtualList<R> extends Component<Props<R>, { tick: number }> {
     if (tops[rows.length]! - top - this.viewHeight < near) onNearEnd?.();
     const first = Math.max(0, search(tops, top + 1) - 1);
     const last = Math.max(first, search(tops, top + this.viewHeight + 1) - 2);
-    onView?.(first, Math.min(last, rows.length - 1), this.atEnd, this.moved);
+    onView?.(first, Math.min(last, rows.length - 1), this.atEnd);
   }
 
   private element(key: string, el: HTMLElement | null): void {

@@ -1,20 +1,20 @@
-// The line above a view: what it shows, and its actions.
-import { useState } from "preact/hooks";
-import type { Term } from "../api/types.ts";
+// The line above a view: its title and its actions.
+import { TopicPolicy, type Term } from "../api/types.ts";
 import { editMessage, setTopicPolicy } from "../api/endpoints.ts";
-import { t, plural } from "../i18n/text.ts";
+import { t } from "../i18n/text.ts";
 import { go, goTo } from "../router.ts";
 import { attempt, markNarrow } from "../store/actions.ts";
-import { hashOf, operandOfFirst, resolvedMark, topicPolicy, withoutPosition } from "../store/narrow.ts";
+import { hashOfChannel, operandOfFirst, resolvedMark, topicPolicy, withoutPosition } from "../store/narrow.ts";
 import { canResolve } from "../store/permissions.ts";
 import { topicName, userName, userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { leftOpen, rightOpen } from "../ui/layout.ts";
-import { Menu, openPopover, type MenuItem } from "../ui/dialogs.tsx";
-import { Icon, type IconName } from "../ui/icons.tsx";
+import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
+import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
+import { SearchField } from "./search_field.tsx";
 import { searchText } from "./search_text.ts";
 
-// titleOf returns the name of a narrow, also for the title of the window.
+// titleOf returns the icon and the name of a narrow. The title of the window has the same name.
 export function titleOf(terms: Term[]): { icon: IconName; text: string } {
   const channel = operandOfFirst(terms, "channel");
   const topic = operandOfFirst(terms, "topic");
@@ -24,8 +24,7 @@ export function titleOf(terms: Term[]): { icon: IconName; text: string } {
   if (channel !== undefined && rest.length === (topic === undefined ? 1 : 2)) {
     const c = typeof channel === "number" ? read("channels").get(channel) : undefined;
     const name = c?.name ?? String(channel);
-    const icon = c?.invite_only ? "lock" : c?.is_web_public ? "globe" : "hash";
-    return { icon, text: typeof topic === "string" ? `${name} › ${topicName(topic)}` : name };
+    return { icon: channelIcon(c), text: typeof topic === "string" ? `${name} › ${topicName(topic)}` : name };
   }
   if (Array.isArray(dm) && rest.length === 1) return { icon: "message", text: userNames(dm) };
   if (rest.length === 1) {
@@ -43,7 +42,7 @@ export function titleOf(terms: Term[]): { icon: IconName; text: string } {
 }
 
 export function ViewHeader({ terms }: { terms: Term[] }) {
-  const { icon } = titleOf(terms);
+  const { icon, text } = titleOf(terms);
   const channel = operandOfFirst(terms, "channel");
   const topic = operandOfFirst(terms, "topic");
   const c = typeof channel === "number" ? read("channels").get(channel) : undefined;
@@ -55,7 +54,7 @@ export function ViewHeader({ terms }: { terms: Term[] }) {
       </span>
       {c && icon !== "search" ? (
         <h1 class="view-title">
-          <a href={hashOf([{ operator: "channel", operand: c.stream_id }], peek())}>{c.name}</a>
+          <a href={hashOfChannel(c.stream_id, peek())}>{c.name}</a>
           {typeof topic === "string" && (
             <>
               <span class="crumb" aria-hidden="true">
@@ -66,7 +65,7 @@ export function ViewHeader({ terms }: { terms: Term[] }) {
           )}
         </h1>
       ) : (
-        <h1 class="view-title">{titleOf(terms).text}</h1>
+        <h1 class="view-title">{text}</h1>
       )}
       {c && typeof topic !== "string" && c.rendered_description && (
         <span class="view-note" title={c.description}>
@@ -107,10 +106,10 @@ function TopicTitle({ channel, topic }: { channel: number; topic: string }) {
 // policyNames are the ways to follow a topic, in the order of the menu.
 export function policyNames(): { policy: number; label: string; icon: IconName }[] {
   return [
-    { policy: 1, label: t("Muted"), icon: "mute" },
-    { policy: 0, label: t("Default"), icon: "bell" },
-    { policy: 2, label: t("Unmuted"), icon: "bell" },
-    { policy: 3, label: t("Followed"), icon: "follow" },
+    { policy: TopicPolicy.muted, label: t("Muted"), icon: "mute" },
+    { policy: TopicPolicy.inherit, label: t("Default"), icon: "bell" },
+    { policy: TopicPolicy.unmuted, label: t("Unmuted"), icon: "bell" },
+    { policy: TopicPolicy.followed, label: t("Followed"), icon: "follow" },
   ];
 }
 
@@ -154,7 +153,7 @@ function TopicTools({ channel, topic }: { channel: number; topic: string }) {
           )
         }
       >
-        <Icon name={current.icon} filled={now === 3} />
+        <Icon name={current.icon} filled={now === TopicPolicy.followed} />
       </button>
     </>
   );
@@ -181,12 +180,12 @@ export async function toggleResolved(channel: number, topic: string): Promise<vo
 
 function ViewMenu({ terms }: { terms: Term[] }) {
   const channel = operandOfFirst(terms, "channel");
-  const items: (MenuItem | null | false)[] = [
+  const items: MenuItems = [
     { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", terms) },
     typeof channel === "number" && null,
     typeof channel === "number" && { label: t("Channel settings"), icon: "gear", run: () => go(`#channels/${channel}`) },
   ];
-  return <Menu label={t("Actions of this view")} items={items.filter((x) => x !== false)} />;
+  return <Menu label={t("Actions of this view")} items={items} />;
 }
 
 // Header is the frame of the line above every view.
@@ -205,26 +204,3 @@ export function Header({ children }: { children: preact.ComponentChildren }) {
     </header>
   );
 }
-
-// SearchField is replaced by one with suggestions when that module is there.
-export const search: { Field: preact.ComponentType | null } = { Field: null };
-
-function SearchField() {
-  const [text, setText] = useState("");
-  if (search.Field) return <search.Field />;
-  return (
-    <form
-      class="search"
-      role="search"
-      onSubmit={(e) => {
-        e.preventDefault();
-        if (text.trim()) goTo([{ operator: "search", operand: text.trim() }]);
-      }}
-    >
-      <Icon name="search" size={15} />
-      <input type="search" data-search placeholder={t("Search")} aria-label={t("Search")} value={text} onInput={(e) => setText(e.currentTarget.value)} />
-    </form>
-  );
-}
-
-export { plural };

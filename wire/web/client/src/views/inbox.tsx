@@ -1,11 +1,11 @@
 // The inbox: all conversations with unread messages, by channel.
 import { t } from "../i18n/text.ts";
 import { markRead } from "../store/actions.ts";
-import { hashOf, isTopicMuted, narrowTo, resolvedMark } from "../store/narrow.ts";
+import { hashOf, hashOfChannel, isTopicMuted, narrowTo, resolvedMark } from "../store/narrow.ts";
 import { topicName, userNames } from "../store/queries.ts";
 import { peopleOf } from "../store/state.ts";
 import { peek, read } from "../store/store.ts";
-import { Icon } from "../ui/icons.tsx";
+import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { Header } from "./header.tsx";
 
 interface Entry {
@@ -23,7 +23,7 @@ interface Section {
   title: string;
   href: string;
   color: string | undefined;
-  icon: "message" | "hash" | "lock" | "globe";
+  icon: IconName;
   entries: Entry[];
   rank: number;
 }
@@ -41,8 +41,8 @@ function sections(): Section[] {
     return { key, label, href, ids, mention, newest: Math.max(...list), resolved: label.startsWith(resolvedMark) };
   };
   const direct = [...u.direct].map(([people, ids]) => {
-    const ids_ = peopleOf(people);
-    return entry(people, userNames(ids_), hashOf(narrowTo({ people: ids_ }), s), ids);
+    const users = peopleOf(people);
+    return entry(people, userNames(users), hashOf(narrowTo({ people: users }), s), ids);
   });
   if (direct.length) {
     const href = hashOf([{ operator: "is", operand: "dm" }], s);
@@ -64,9 +64,9 @@ function sections(): Section[] {
     out.push({
       key: String(id),
       title: channel.name,
-      href: hashOf([{ operator: "channel", operand: id }], s),
+      href: hashOfChannel(id, s),
       color: sub?.color,
-      icon: channel.invite_only ? "lock" : channel.is_web_public ? "globe" : "hash",
+      icon: channelIcon(channel),
       entries,
       rank: sub?.pin_to_top ? 1 : 2,
     });

@@ -1,6 +1,6 @@
 // The view of messages: a conversation, a channel, the combined feed, a search.
 import { signal } from "@preact/signals";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Message, Term } from "../api/types.ts";
 import { Compose } from "../compose/compose.tsx";
 import { openCompose } from "../compose/state.ts";
@@ -50,7 +50,7 @@ function DrawRow({ row }: { row: Row }) {
   }
 }
 
-// visitKey changes when the same address must be opened again.
+// anchorOf returns the message at which the view of a narrow begins.
 function anchorOf(terms: Term[]): Anchor {
   const near = operandOfFirst(terms, "near") ?? operandOfFirst(terms, "with");
   if (typeof near === "number" && near > 0) return near;
@@ -97,7 +97,7 @@ export function MessageView({ route }: { route: Route }) {
   );
 }
 
-export function Skeleton() {
+function Skeleton() {
   return (
     <div class="skeleton" aria-hidden="true">
       {[70, 45, 85, 60, 35].map((w) => (
@@ -136,9 +136,9 @@ function Messages({ list, terms, start, firstUnread }: MessagesProps) {
   }, [list.key]);
   useOwnMessages(virtual, sending.length);
   const reading = useReading(place !== null, rows);
-  const onView = (first: number, last: number, atEnd: boolean, moved: boolean): void => {
+  const onView = (first: number, last: number, atEnd: boolean): void => {
     setAway(!atEnd || !list.foundNewest);
-    reading(first, last, atEnd, moved);
+    reading(first, last);
   };
   if (messages.length === 0 && sending.length === 0) return <Empty list={list} terms={terms} />;
   const newBelow = away ? messages.filter((m) => !m.flags.includes("read")).length : 0;
@@ -202,7 +202,7 @@ function useOwnMessages(virtual: { current: VirtualList<Row> | null }, count: nu
 }
 
 // useReading marks messages as read when they have been in the window, as far as the user wants that.
-function useReading(conversation: boolean, rows: Row[]): (first: number, last: number, atEnd: boolean, moved: boolean) => void {
+function useReading(conversation: boolean, rows: Row[]): (first: number, last: number) => void {
   const seen = useRef({ first: 0, last: -1 });
   const latest = useRef(rows);
   latest.current = rows;
@@ -257,20 +257,15 @@ function Empty({ list, terms }: { list: MessageList; terms: Term[] }) {
   );
 }
 
-// Typing says which users are writing in the conversation.
+// Typing shows the users that are writing in the conversation.
 function Typing({ place }: { place: ReturnType<typeof conversationOf> }) {
-  const [, setNow] = useState(0);
-  const all = read("typing");
-  const users = useMemo(() => {
-    if (!place) return [];
-    const now = Date.now();
-    const muted = peek().mutedUsers;
-    const here = all.get(placeKey(place, peek().me.user_id)) ?? new Map<number, number>();
-    return [...here].filter(([id, until]) => until > now && !muted.has(id)).map(([id]) => id);
-  }, [place && JSON.stringify(place), read("typing"), JSON.stringify([...(place ? (all.get(placeKey(place, peek().me.user_id)) ?? []) : [])])]);
+  const [now, setNow] = useState(Date.now);
+  const { me, mutedUsers } = peek();
+  const here = place && read("typing").get(placeKey(place, me.user_id));
+  const users = [...(here ?? [])].filter(([id, until]) => until > now && !mutedUsers.has(id)).map(([id]) => id);
   useEffect(() => {
     if (users.length === 0) return;
-    const timer = setInterval(() => setNow((n) => n + 1), 5000);
+    const timer = setInterval(() => setNow(Date.now()), 5000);
     return () => clearInterval(timer);
   }, [users.length]);
   return (

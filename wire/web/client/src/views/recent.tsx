@@ -18,12 +18,7 @@ let newestSeen: Promise<void> | null = null;
 
 function load(): Promise<void> {
   newestSeen ??= getMessages({ anchor: "newest", before: fetched, after: 0, narrow: [{ operator: "in", operand: "home" }] })
-    .then((a) =>
-      change((c) => {
-        storeMessages(c.state, a.messages);
-        c.touch("messages");
-      }),
-    )
+    .then((a) => change((c) => storeMessages(c, a.messages)))
     .catch((err: unknown) => {
       newestSeen = null;
       throw err;

@@ -1,6 +1,6 @@
 // The views of the middle column and the overlays above it, by the name in the address. A view is loaded when it is
-// first shown, unless it belongs to the first screen. To add one, add a line here or call addView from a module that
-// main.tsx imports.
+// first shown, unless it belongs to the first screen. To add one, call addView or addOverlay from a module of
+// modules.ts.
 import type { ComponentType } from "preact";
 import type { Route } from "../router.ts";
 

@@ -8,7 +8,7 @@ import { topicName } from "../store/queries.ts";
 import { peek } from "../store/store.ts";
 import { loadTopics } from "../store/topics.ts";
 import { Icon } from "../ui/icons.tsx";
-import { search, titleOf } from "./header.tsx";
+import { titleOf } from "./header.tsx";
 import { encodeOperand, parseSearch, searchText } from "./search_text.ts";
 
 interface Offer {
@@ -87,7 +87,7 @@ function operands(operator: string, query: string, head: string, s: ReturnType<t
   return list.sort((a, b) => a.full_name.localeCompare(b.full_name)).slice(0, maxOffers).map((u) => [before + u.full_name, u.email]);
 }
 
-function Field() {
+export function SearchField() {
   const [text, setText] = useState("");
   const [shown, setShown] = useState(false);
   const [at, setAt] = useState(-1); // -1: none is chosen
@@ -180,8 +180,4 @@ function Field() {
       </span>
     </search>
   );
-}
-
-export function installSearch(): void {
-  search.Field = Field;
 }

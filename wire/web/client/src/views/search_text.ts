@@ -30,7 +30,7 @@ function operandText(t: Term, s: State): string {
 }
 
 // searchOperators are the operators that a search can have.
-export const searchOperators = ["channel", "topic", "sender", "dm", "dm-including", "is", "has", "in", "near", "id", "channels"];
+const searchOperators = ["channel", "topic", "sender", "dm", "dm-including", "is", "has", "in", "near", "id", "channels"];
 
 // parseSearch reads the text of a search. The words without an operator are one term.
 export function parseSearch(text: string, s: State): Term[] {

@@ -1,1 +1,0 @@
-import{ia as r}from"./chunk-23JIVSNS.js";r();

@@ -1,0 +1,1 @@
+import{oa as r}from"./chunk-RXQKEQ2G.js";r();
