@@ -15,7 +15,6 @@ var archivesOf = map[string]string{
 	"zulip":      "a Zulip export: a tar.gz file or its folder",
 	"slack":      "a Slack export: a zip file or its folder",
 	"mattermost": "a Mattermost bulk export: a zip file, its folder or a JSONL file",
-	"rocketchat": "a dump of Rocket.Chat's database: the folder with BSON files",
 }
 
 // newMoveInCommand returns the command that imports an organization of another chat server.

@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,7 +36,7 @@ var formats = map[string]func(fs.FS, imports.Options) ([]imports.Source, error){
 }
 
 // Formats returns the names of the formats.
-func Formats() []string { return []string{"zulip", "slack", "mattermost", "rocketchat"} }
+func Formats() []string { return slices.Sorted(maps.Keys(formats)) }
 
 // DefaultMemory is the default of Options.Memory, in bytes.
 const DefaultMemory = 256 << 20
@@ -101,7 +103,7 @@ func Run(ctx context.Context, o Options, to Target) (reports []*Report, err erro
 	}
 	open := formats[o.Format]
 	if open == nil {
-		return nil, fmt.Errorf("the format must be zulip, slack, mattermost or rocketchat, not %q", o.Format)
+		return nil, fmt.Errorf("the format must be one of %s, not %q", strings.Join(Formats(), ", "), o.Format)
 	}
 	work := filepath.Join(o.Dir, "imports", workName(o))
 	if o.DryRun {
