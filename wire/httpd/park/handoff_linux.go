@@ -222,7 +222,8 @@ func (s *Server) handOffIdle() {
 		switch {
 		case !c.running:
 			c.handOff()
-		case c.waiting && !c.sending && c.failure == nil && c.req.received != nil && s.handoffTarget().open():
+		case c.waiting && !c.sending && c.failure == nil && c.req != nil && c.req.received != nil &&
+			s.handoffTarget().open():
 			c.failure = errHandedOff
 			c.wakeWorker()
 		}

@@ -2,6 +2,7 @@ package park
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"io"
 	"net"
@@ -271,6 +272,27 @@ func TestMaxHandshakes(t *testing.T) {
 	}
 	if n := o.Stats().Refused["handshakes"]; n != 1 {
 		t.Errorf("%d refused handshakes", n)
+	}
+}
+
+// A server ends while a client is in the middle of its handshake: it waits for that client, and for nothing more.
+func TestShutdownDuringHandshake(t *testing.T) {
+	o := serve(t, "tls", Config{})
+	slow, err := net.Dial("tcp", o.ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow.Write([]byte{22, 3, 1, 2, 0})
+	waitUntil(t, "the handshake to begin", func() bool { return o.Stats().Handshakes == 1 })
+	ended := make(chan error, 1)
+	go func() { ended <- o.Shutdown(context.Background()) }()
+	waitUntil(t, "the server to drain", func() bool {
+		_, err := net.Dial("tcp", o.ln.Addr().String())
+		return err != nil
+	})
+	slow.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
