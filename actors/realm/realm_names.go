@@ -60,6 +60,9 @@ func firstRunes(s string, n int) string {
 // fold returns the form by which names are compared: case is ignored.
 func fold(s string) string { return strings.ToLower(s) }
 
+// FoldTopic returns a topic in the form used for comparisons: topics that differ only in case are the same.
+func FoldTopic(topic string) string { return fold(topic) }
+
 // checkName refuses full names that the protocol does not allow. except is the user that may have the name already.
 func (v View) checkName(name string, except UserID) error {
 	if err := CheckUserName(name); err != nil {

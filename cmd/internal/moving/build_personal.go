@@ -2,8 +2,6 @@ package moving
 
 import (
 	"slices"
-	"strings"
-	"unicode"
 
 	"parley/actors/realm"
 	"parley/wire/imports"
@@ -90,7 +88,7 @@ func lastOfEach(list []realm.TopicPolicy) []realm.TopicPolicy {
 		channel realm.ChannelID
 		name    string
 	}
-	topicOf := func(p realm.TopicPolicy) topic { return topic{p.Channel, foldSimple(p.Topic)} }
+	topicOf := func(p realm.TopicPolicy) topic { return topic{p.Channel, realm.FoldTopic(p.Topic)} }
 	last := make(map[topic]int, len(list))
 	for i, p := range list {
 		last[topicOf(p)] = i
@@ -102,17 +100,6 @@ func lastOfEach(list []realm.TopicPolicy) []realm.TopicPolicy {
 		}
 	}
 	return kept
-}
-
-// foldSimple returns a form that is the same for two texts if strings.EqualFold reports that they are equal.
-func foldSimple(s string) string {
-	return strings.Map(func(c rune) rune {
-		least := c
-		for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
-			least = min(least, f)
-		}
-		return least
-	}, s)
 }
 
 // ensure returns the row of a user, which is added if it is missing.
