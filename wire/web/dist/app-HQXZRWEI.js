@@ -1,0 +1,1 @@
+import{oa as r}from"./chunk-QLRZ7SRI.js";r();
