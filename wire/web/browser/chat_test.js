@@ -27,7 +27,14 @@ async function write(p, text) {
 }
 
 async function shows(p, ...expected) {
-  await eventually(`the page shows ${expected}`, async () => JSON.stringify(await texts(p)) === JSON.stringify(expected));
+  let shown;
+  await eventually(`the page shows ${expected}`, async () => {
+    shown = await texts(p);
+    return JSON.stringify(shown) === JSON.stringify(expected);
+  }).catch((err) => {
+    err.message += `, but it shows ${shown}`;
+    throw err;
+  });
 }
 
 async function people(s, ...names) {
