@@ -1,1 +1,0 @@
-import{oa as r}from"./chunk-QLRZ7SRI.js";r();
