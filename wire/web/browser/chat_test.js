@@ -1,6 +1,6 @@
 // The chat in the browser: two people at once, lost connections, the keyboard, and how it looks.
 import assert from 'node:assert/strict';
-import { eventually } from './parley.js';
+import { eventually, sleep } from './parley.js';
 import { scene } from './scene.js';
 
 const TOPIC = '/#narrow/channel/1-general/topic/lunch';
@@ -27,7 +27,14 @@ async function write(p, text) {
 }
 
 async function shows(p, ...expected) {
-  await eventually(`the page shows ${expected}`, async () => JSON.stringify(await texts(p)) === JSON.stringify(expected));
+  let shown;
+  await eventually(`the page shows ${expected}`, async () => {
+    shown = await texts(p);
+    return JSON.stringify(shown) === JSON.stringify(expected);
+  }).catch((err) => {
+    err.message += `, but it shows ${shown}`;
+    throw err;
+  });
 }
 
 async function people(s, ...names) {
@@ -78,6 +85,20 @@ scene('messages that are sent while the server is killed arrive once', async (s)
   assert.equal(loads, 0, 'the page was loaded again');
 });
 
+scene('messages that are written faster than they are sent keep their order', async (s) => {
+  const [, ann, bo] = await people(s, 'ann', 'bo');
+  let delay = 400; // of the first message; later ones are delayed less, so that they would overtake it
+  await ann.context.route('**/json/messages', async (route) => {
+    const wait = route.request().method() === 'POST' ? delay : 0;
+    delay = Math.max(0, delay - 200);
+    await sleep(wait);
+    await route.continue();
+  });
+  for (const text of ['one', 'two', 'three']) await write(ann, text);
+  await shows(bo, 'one', 'two', 'three');
+  await shows(ann, 'one', 'two', 'three');
+});
+
 scene('after time without a network, the chat goes on where it was', async (s) => {
   const [, ann, bo] = await people(s, 'ann', 'bo');
   ann.expect(/ERR_INTERNET_DISCONNECTED/);
@@ -85,6 +106,7 @@ scene('after time without a network, the chat goes on where it was', async (s) =
   await shows(ann, 'one');
   await ann.context.setOffline(true);
   await write(bo, 'two');
+  await eventually('the server has the message', async () => await bo.page.locator('.outgoing').count() === 0);
   await write(ann, 'three');
   await ann.page.getByRole('alert').filter({ hasText: 'No connection' }).waitFor();
   await ann.context.setOffline(false);
@@ -96,6 +118,7 @@ scene('after time without a network, the chat goes on where it was', async (s) =
 scene('messages are read by looking at them, and unread ones are counted', async (s) => {
   const [, ann, bo] = await people(s, 'ann', 'bo');
   await ann.page.goto('/#recent');
+  await ann.page.locator('h1', { hasText: 'Recent' }).waitFor(); // else the topic is still shown, and reads the message
   await write(bo, 'new');
   await ann.page.locator('.side-link', { hasText: 'general' }).locator('.count').waitFor();
   assert.match(await ann.page.title(), /^\(\d+\) /);

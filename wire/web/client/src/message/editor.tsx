@@ -1,5 +1,5 @@
 // The editor in the place of a message's text.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ApiError, errorText } from "../api/client.ts";
 import { editMessage, getSource } from "../api/endpoints.ts";
 import type { Message } from "../api/types.ts";
@@ -30,7 +30,8 @@ export function Editor({ message: m }: { message: Message }) {
       (err: unknown) => setError(errorText(err)),
     );
   }, [m.id]);
-  useEffect(() => {
+  // Before the next input: a cursor that moves later would put the first letters at the wrong place.
+  useLayoutEffect(() => {
     const el = area.current;
     if (!el || source === null) return;
     grow(el);

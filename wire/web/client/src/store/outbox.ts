@@ -1,6 +1,7 @@
 // Sending: a message is shown at once and sent. If no answer arrives, the client first waits until the queue has
 // caught up: if the server had received the message, its event has arrived by then. Otherwise the client sends it
-// again. So no message is sent twice.
+// again. So no message is sent twice. Messages are sent one after another: the server stores them in the order in which
+// the user wrote them.
 import { ApiError, errorText } from "../api/client.ts";
 import { sendMessage, type Destination } from "../api/endpoints.ts";
 import { afterCatchUp, poke } from "./connection.ts";
@@ -19,7 +20,7 @@ export function send(to: Destination, content: string): string {
   const localID = newLocalID();
   const timestamp = Math.floor(Date.now() / 1000);
   put({ localID, queue: peek().queue.id, to, content, timestamp, state: "sending" });
-  void post(localID);
+  void postAll();
   return localID;
 }
 
@@ -40,17 +41,36 @@ export function discard(localID: string): void {
     c.state.outgoing.delete(localID);
     c.touch("outgoing");
   });
+  void postAll();
 }
 
 // resend tries a message again that the server refused, or that the user does not want to wait for.
 export function resend(localID: string): void {
   update(localID, { state: "sending", error: undefined, queue: peek().queue.id });
-  void post(localID);
+  void postAll();
 }
 
-async function post(localID: string): Promise<void> {
-  const o = peek().outgoing.get(localID);
-  if (!o) return;
+let posting = false;
+
+// postAll sends the waiting messages in their order. It ends at a message that the server may or may not have: later
+// ones wait until the queue has caught up.
+async function postAll(): Promise<void> {
+  if (posting) return;
+  posting = true;
+  for (let o = nextWaiting(); o; o = nextWaiting()) await post(o);
+  posting = false;
+}
+
+function nextWaiting(): Outgoing | undefined {
+  for (const o of peek().outgoing.values()) {
+    if (o.state === "unknown") return undefined;
+    if (o.state === "sending") return o;
+  }
+  return undefined;
+}
+
+async function post(o: Outgoing): Promise<void> {
+  const { localID } = o;
   try {
     const answer = await sendMessage({ to: o.to, content: o.content, queue: o.queue, localID });
     // The event usually arrives first. If it has been applied, nothing is left to do.
@@ -71,7 +91,8 @@ export function startOutbox(): void {
   afterCatchUp(() => {
     for (const o of peek().outgoing.values()) {
       if (o.state === "sent" && o.queue !== peek().queue.id) discard(o.localID);
-      if (o.state === "unknown") resend(o.localID);
+      if (o.state === "unknown") update(o.localID, { state: "sending", error: undefined, queue: peek().queue.id });
     }
+    void postAll();
   });
 }

@@ -1,1 +1,0 @@
-import{oa as r}from"./chunk-RXQKEQ2G.js";r();
