@@ -154,6 +154,7 @@ func (d Disk) Append(batches []realm.Batch) []error {
 		entries[i] = e
 	}
 	errs := d.Store.Append(entries)
+	d.feeds.commit(batches, errs)
 	for i, err := range errs {
 		if err != nil {
 			errs[i] = moved(err)
@@ -194,11 +195,12 @@ func (d Disk) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 }
 
 // EraseDeleted removes deleted data from the files of the store: texts of messages in a range, and rows and facts
-// of the organization. It takes as long as rewriting these, and can be canceled.
-func (d Disk) EraseDeleted(ctx context.Context, id realm.ID, from, to realm.MessageID) error {
+// of the organization. Facts up to number upto do not stay behind the rows either. It takes as long as rewriting
+// these, and can be canceled.
+func (d Disk) EraseDeleted(ctx context.Context, id realm.ID, upto realm.Seq, from, to realm.MessageID) error {
 	first := codec.TextKey(realm.BodyRef{Message: from})
 	end := codec.TextKey(realm.BodyRef{Message: to + 1})
-	return d.Store.EraseDeleted(ctx, uint32(id), first, end)
+	return d.Store.EraseDeleted(ctx, uint32(id), Seq(upto), first, end)
 }
 
 // EachText calls fn with every version of every text, in the order of messages; body decodes the text.

@@ -53,7 +53,7 @@ var (
 	ErrFailed = errors.New("the data directory cannot be written")
 	// ErrTooLarge rejects input that exceeds a limit of this package.
 	ErrTooLarge = errors.New("too large for the journal")
-	// ErrSnapshotted is returned by Tail if the rows have replaced some of the facts.
+	// ErrSnapshotted is returned by Tail if some of the facts are only in the rows.
 	ErrSnapshotted = errors.New("facts are in the rows already")
 	// ErrInUse is returned if another process has the data directory open.
 	ErrInUse = errors.New("data directory is in use by another parley")
@@ -83,6 +83,9 @@ type Options struct {
 
 	// CompactionDelay is how long after opening no table is compacted, so that compactions do not slow the start.
 	CompactionDelay time.Duration
+
+	// Kept says which facts stay in the journal when the rows contain them. Zero: none.
+	Kept Kept
 
 	// Unsynced makes appends return before they are on disk. A crash then loses acknowledged facts. It is for measuring
 	// the cost of durability.
@@ -161,6 +164,8 @@ type Store struct {
 	manifestCommits    atomic.Uint64 // commits that the last manifest includes
 	unsyncedRows       atomic.Bool   // rows were written that no sync has included
 
+	feeds feeds // see Disk.Follow
+
 	latency      latency
 	facts        atomic.Uint64
 	writtenBytes atomic.Uint64
@@ -177,8 +182,11 @@ type realmState struct {
 	lastHash     chain
 	importSeq    Seq // the number of a running import, else 0
 	snapshot     snapshotState
-	journalBytes int64 // bytes of records after the rows, as far as this process has read or written them
-	damage       error // found when opening; every use of the realm returns it
+	lastNow      int64       // clock reading of the last fact
+	journalBytes int64       // bytes of records after the rows, as far as this process has read or written them
+	firstKept    Seq         // number of the first record in the journal; last + 1 if there is none
+	kept         []keptFacts // of the records behind the rows, by number
+	damage       error       // found when opening; every use of the realm returns it
 }
 
 // Open opens or creates the data directory. It fails if another process has it open, if more than single realms are
