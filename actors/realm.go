@@ -72,6 +72,8 @@ type realmActor struct {
 	pending    []pendingOutput // by seq
 	continuing bool            // continueJobs is in the mailbox
 
+	requests recentRequests // also of turns whose facts are not on disk yet
+
 	unacked unackedEvents // events that some queue may not have acknowledged
 
 	// The snapshot in progress, if any.
@@ -247,6 +249,12 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 			p.answer = answer{err: errInternal}
 		}
 	}()
+	if m.caller.Request != "" {
+		if err := a.checkRequest(m.caller.Request); err != nil {
+			p.answer = answer{err: err}
+			return p
+		}
+	}
 	if a.env.Token == nil {
 		a.env = a.srv.turnEnv(a.handle)
 	}
@@ -276,6 +284,7 @@ func (a *realmActor) appendToJournal(facts []realm.Fact, request string) realm.B
 	b := realm.NewBatch(a.realm, a.epoch, facts, a.srv.disk.Encode)
 	if request != "" {
 		b.Requests = []realm.Request{{ID: request, Seq: a.realm.Seq()}}
+		a.requests.add(request, a.realm.Seq())
 	}
 	for _, data := range b.Facts {
 		a.journalBytes += int64(len(data))

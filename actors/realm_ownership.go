@@ -46,6 +46,7 @@ func (a *realmActor) endOwnership(m appendRefused) {
 	for i := range pending {
 		a.refusePending(&pending[i])
 	}
+	a.requests = recentRequests{} // the journal has those that were stored
 	a.cancelSnapshot()
 	a.srv.renderer.ForgetRealm(a.realm.ID())
 	a.reload()

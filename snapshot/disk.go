@@ -107,13 +107,27 @@ func (d Disk) Subdomain(id realm.ID) (name string, founded bool, err error) {
 var errEnough = errors.New("enough")
 
 func (d Disk) Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error {
-	return d.Store.Tail(uint32(id), Seq(after), func(r Record) error {
+	return behind(d.Store.Tail(uint32(id), Seq(after), func(r Record) error {
 		f, err := codec.DecodeFact(r.Fact)
 		if err != nil {
 			return err
 		}
 		return fn(realm.Record{Seq: realm.Seq(r.Seq), Now: r.Now, Level: r.Level, Request: r.Request, Fact: f})
-	})
+	}))
+}
+
+// behind marks the error of a Tail whose facts are only in the rows.
+func behind(err error) error {
+	if errors.Is(err, ErrSnapshotted) {
+		return fmt.Errorf("%w: %w", realm.ErrBehind, err)
+	}
+	return err
+}
+
+// FindRequest returns the last fact of a request whose id the journal remembers; see Store.FindRequest.
+func (d Disk) FindRequest(id realm.ID, request string) (realm.Seq, bool, error) {
+	n, found, err := d.Store.FindRequest(uint32(id), request)
+	return realm.Seq(n), found, err
 }
 
 func (d Disk) Encode(f realm.Fact) []byte { return codec.EncodeFact(f) }

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 
 	"parley/actors/realm"
@@ -217,13 +216,10 @@ func (d Disk) journalBatches(id realm.ID, after realm.Seq) (list []realm.Batch, 
 		}
 		return nil
 	})
-	switch {
-	case errors.Is(err, errEnough):
+	if errors.Is(err, errEnough) {
 		err = nil
-	case errors.Is(err, ErrSnapshotted):
-		err = fmt.Errorf("%w: %w", realm.ErrBehind, err)
 	}
-	return list, err
+	return list, behind(err)
 }
 
 // EachRow calls fn with every row of a realm, with presence and unacked events, as of its last snapshot. It returns the

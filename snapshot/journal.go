@@ -279,6 +279,16 @@ func (s *Store) request(realm uint32, id string) (Seq, bool, error) {
 	return s.number(key)
 }
 
+// FindRequest returns the last fact that a request caused, if its id is remembered. Entries that are not committed yet
+// are not found.
+func (s *Store) FindRequest(realm uint32, id string) (Seq, bool, error) {
+	if err := s.acquireReader(); err != nil {
+		return 0, false, err
+	}
+	defer s.readers.Done()
+	return s.number(requestKey(realm, id))
+}
+
 // number reads a stored number.
 func (s *Store) number(key []byte) (uint64, bool, error) {
 	v, found, err := s.get(key)

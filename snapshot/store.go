@@ -16,6 +16,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"parley/actors/realm"
 )
 
 // Seq is the number of a fact in its realm's journal. The first fact has number 1.
@@ -35,11 +37,11 @@ const (
 	// commits cannot be detected. Each manifest takes two syncs of small files.
 	DefaultMarkInterval = time.Second
 
-	MaxFact    = 16 << 20  // bytes of one fact, row value or body; messages are far smaller
-	MaxKey     = 4 << 10   // bytes of the key of a row or body
-	MaxRequest = 256       // bytes of a request id
-	MaxEntry   = 64 << 20  // bytes of one entry, facts and bodies
-	MaxBatch   = 128 << 20 // bytes of one commit; an Append with more makes several commits
+	MaxFact    = 16 << 20           // bytes of one fact, row value or body; messages are far smaller
+	MaxKey     = 4 << 10            // bytes of the key of a row or body
+	MaxRequest = realm.MaxRequestID // bytes of a request id
+	MaxEntry   = 64 << 20           // bytes of one entry, facts and bodies
+	MaxBatch   = 128 << 20          // bytes of one commit; an Append with more makes several commits
 
 	openFiles = 500 // table files that Pebble keeps open
 )
