@@ -69,6 +69,32 @@ func (d Disk) Load(id realm.ID, r *realm.Realm, presences *presence.Table) (unac
 	return unacked, err
 }
 
+// LoadReplica loads the rows of one moment into r and the presence table, without the unacknowledged events.
+func (d Disk) LoadReplica(id realm.ID, r *realm.Realm, presences *presence.Table) (realm.Seq, error) {
+	return LoadRows(func(fn func(realm.EncodedRow) error) (realm.Seq, error) { return d.EachRow(id, fn) }, r, presences)
+}
+
+// LoadRows loads encoded rows, which may come from another node, like Disk.LoadReplica.
+func LoadRows(
+	each func(fn func(realm.EncodedRow) error) (realm.Seq, error), r *realm.Realm, presences *presence.Table,
+) (realm.Seq, error) {
+	return each(func(row realm.EncodedRow) error {
+		switch row.Table {
+		case realm.UnackedEventsTable:
+			return nil
+		case realm.PresenceTable:
+			var p presence.Row
+			err := codec.Decoder(row.Value)(&p)
+			presences.Restore(p)
+			return err
+		}
+		return r.LoadRow(row.Table, codec.Decoder(row.Key), codec.Decoder(row.Value))
+	})
+}
+
+// Decode decodes a fact of a batch.
+func (d Disk) Decode(fact []byte) (realm.Fact, error) { return codec.DecodeFact(fact) }
+
 // LoadPresence loads only the presence rows.
 func (d Disk) LoadPresence(id realm.ID, presences *presence.Table) error {
 	return d.Store.TableRows(uint32(id), realm.PresenceTable, func(row Row) error {
