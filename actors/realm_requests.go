@@ -32,16 +32,6 @@ func (r *recentRequests) add(id string, seq realm.Seq) {
 	r.next = (r.next + 1) % len(r.order)
 }
 
-// RepeatedRequest is the error of a command whose request has recorded its facts already, so it is not run again.
-type RepeatedRequest struct {
-	ID  string
-	Seq realm.Seq // the last fact
-}
-
-func (e *RepeatedRequest) Error() string {
-	return fmt.Sprintf("request %q was carried out already, up to fact %d", e.ID, e.Seq)
-}
-
 // errBadRequestID refuses a request id that the journal could not store.
 var errBadRequestID = errors.New("the id of a request is too long")
 
@@ -60,7 +50,7 @@ func (a *realmActor) checkRequest(id string) error {
 	}
 	if found {
 		a.srv.Metrics.RequestsRepeated.Add(1)
-		return &RepeatedRequest{id, seq}
+		return &realm.RepeatedRequest{ID: id, Seq: seq}
 	}
 	return nil
 }
@@ -69,7 +59,7 @@ func (a *realmActor) checkRequest(id string) error {
 func (srv *Server) FindRequest(id realm.ID, request string) (realm.Seq, bool, error) {
 	caller := realm.Caller{System: true, Client: "Internal", Request: request}
 	_, err := srv.Turn(id, caller, func(*realm.Turn) (any, error) { return nil, nil })
-	var repeated *RepeatedRequest
+	var repeated *realm.RepeatedRequest
 	if errors.As(err, &repeated) {
 		return repeated.Seq, true, nil
 	}

@@ -50,7 +50,7 @@ func TestRequestRunsOnce(t *testing.T) {
 	for range 20 {
 		all.Go(func() {
 			id, err := sendAs(srv, ann, bo, "edge-1", "once")
-			var repeated *RepeatedRequest
+			var repeated *realm.RepeatedRequest
 			if err == nil {
 				mu.Lock()
 				sent = append(sent, id)
@@ -67,7 +67,7 @@ func TestRequestRunsOnce(t *testing.T) {
 	expect := func(srv *Server, what string) {
 		t.Helper()
 		_, err := sendAs(srv, ann, bo, "edge-1", "once")
-		var repeated *RepeatedRequest
+		var repeated *realm.RepeatedRequest
 		if !errors.As(err, &repeated) {
 			t.Fatalf("%s: a repeated request: %v", what, err)
 		}

@@ -72,7 +72,7 @@ type (
 	}
 	// expectRequest registers, or forgets, a view that runs right after the facts of a request.
 	expectRequest struct {
-		expected *ExpectedRequest
+		expected *expectedRequest
 		forget   bool
 	}
 )
@@ -88,12 +88,8 @@ type replicaActor struct {
 	reloading bool
 	failed    error // why it cannot follow; requests are refused until it can
 	waiting   []waitForFact
-	expected  map[string]*ExpectedRequest
+	expected  map[string]*expectedRequest
 }
-
-// errNotOwner is the answer to commands on a node that does not own the realm.
-var errNotOwner = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
-	"The organization is owned by another server; try again in a few seconds.")
 
 // errCannotFollow is the answer to requests while a replica cannot follow its owner.
 var errCannotFollow = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
@@ -112,7 +108,7 @@ func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
 	}
 	a := &replicaActor{
 		replica: replica{srv: srv, realm: r, durable: r.Seq()}, options: o, room: make(chan struct{}, replicaAhead),
-		expected: map[string]*ExpectedRequest{},
+		expected: map[string]*expectedRequest{},
 	}
 	table.Continue()
 	srv.search.Attach(id, r.Seq(), r.Seq(), srv.searchTextReader(id))
@@ -232,7 +228,7 @@ func (a *replicaActor) ask(m *ask) {
 	case a.failed != nil || a.reloading || a.srv.replicasPaused.Load():
 		p.answer = answer{err: errCannotFollow}
 	case m.look == nil:
-		p.answer = answer{err: errNotOwner}
+		p.answer = answer{err: realm.ErrNotOwner}
 	default:
 		a.srv.Metrics.Views.Add(1)
 		p.answer = a.view(m)
@@ -437,44 +433,46 @@ func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) erro
 	}
 }
 
-// ExpectedRequest is a view that runs on a replica right after the facts of a request, before later facts.
-type ExpectedRequest struct {
+// expectedRequest is a view that runs on a replica right after the facts of a request, before later facts.
+type expectedRequest struct {
 	id     string
 	caller realm.Caller
 	look   func(v realm.View, opened *realm.Queue) (any, error)
 	result chan answer // has room for the result
-	cancel func()
 }
 
 // ExpectRequest registers a view before a request with an id is sent to the owner. A registration builds its state in it:
-// each change is either in the state or an event of the queue that the request has opened. Where the realm is owned it
-// returns nil.
+// each change is either in the state or an event of the queue that the request has opened. wait returns the result of
+// the view, or an error if the context ends before; one of wait and cancel must be called.
 func (srv *Server) ExpectRequest(
 	id realm.ID, c realm.Caller, request string, look func(v realm.View, opened *realm.Queue) (any, error),
-) *ExpectedRequest {
+) (wait func(context.Context) (any, error), cancel func()) {
 	r := srv.find(id)
 	if r == nil || r.source == nil {
-		return nil
+		return func(context.Context) (any, error) { return nil, errUnknownRealm }, func() {}
 	}
-	x := &ExpectedRequest{id: request, caller: c, look: look, result: make(chan answer, 1)}
-	x.cancel = func() { srv.runtime.send(r.pid, expectRequest{x, true}) }
+	x := &expectedRequest{id: request, caller: c, look: look, result: make(chan answer, 1)}
 	srv.runtime.send(r.pid, expectRequest{x, false})
-	return x
+	cancel = func() { srv.runtime.send(r.pid, expectRequest{x, true}) }
+	return func(ctx context.Context) (any, error) {
+		select {
+		case a := <-x.result:
+			return a.result, a.err
+		case <-ctx.Done():
+			cancel()
+			return nil, ctx.Err()
+		}
+	}, cancel
 }
 
-// Wait returns the result of the view, or an error if the context ends before.
-func (x *ExpectedRequest) Wait(ctx context.Context) (any, error) {
-	select {
-	case a := <-x.result:
-		return a.result, a.err
-	case <-ctx.Done():
-		x.cancel()
-		return nil, ctx.Err()
+// DurableSeq returns the last fact of a realm that is on disk, and where the realm is a replica, the last one whose
+// events have been passed to the session actors.
+func (srv *Server) DurableSeq(id realm.ID) realm.Seq {
+	if r := srv.find(id); r != nil {
+		return realm.Seq(r.durable.Load())
 	}
+	return 0
 }
-
-// Cancel forgets the view, because the request was not carried out.
-func (x *ExpectedRequest) Cancel() { x.cancel() }
 
 // CloseQueue closes a queue whose client has not come back to the node that kept it.
 func (srv *Server) CloseQueue(id realm.ID, q realm.QueueID) {

@@ -37,6 +37,8 @@ import (
 type matrixServer struct {
 	*testing.T
 	orgs     *actors.Server
+	disk     snapshot.Disk
+	sites    *siteTable
 	server   *httpd.Server
 	tools    *wire.Tools
 	login    matrixLogin
@@ -96,7 +98,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sites.orgs = c.orgs
+	sites.orgs, c.disk, c.sites = c.orgs, disk, sites
 	kept, err := files.Open(filepath.Join(dir, "uploads"))
 	if err != nil {
 		t.Fatal(err)
