@@ -292,6 +292,7 @@ func (a *realmActor) release(seq realm.Seq) {
 			p.jobs = a.publish(p.committed)
 			p.committed = nil
 		}
+		a.handle.ephemeral.pass(p.told)
 		a.handle.flow.release(p)
 	}
 	a.limitUnacked()

@@ -88,6 +88,7 @@ type replicaActor struct {
 	reloading bool
 	failed    error // why it cannot follow; requests are refused until it can
 	waiting   []waitForFact
+	ephemeral []realm.Told // by arrival; see MaxEphemeralAhead
 	expected  map[string]*expectedRequest
 }
 
@@ -195,6 +196,8 @@ func (a *replicaActor) Receive(c actor.Context) {
 		a.loadAgain()
 	case *replicaLoaded:
 		a.handleLoaded(m)
+	case ephemeralEvent:
+		a.deliverEphemeral(m.told)
 	case batchReleased:
 		a.handle.durable.Store(max(a.handle.durable.Load(), uint64(m.seq)))
 		a.answerWaiting()
@@ -296,6 +299,7 @@ func (a *replicaActor) apply(m *followedBatch) {
 	a.replica.publish(c)
 	released := batchReleased{a.durable}
 	a.handle.flow.release(&pendingOutput{told: c.Told, released: func() { a.srv.runtime.send(a.handle.pid, released) }})
+	a.deliverEphemeralAfter()
 }
 
 // withoutOpened removes the notices of new queues. A request with an id comes from another node, which keeps its queue.
@@ -414,13 +418,14 @@ type loadReplicaAgain struct{}
 func (srv *Server) PauseReplicas(on bool) { srv.replicasPaused.Store(on) }
 
 // WaitFor returns when a replica has applied a fact and passed its events to the session actors, so that a client that
-// reads or polls after it finds the fact. Where the realm is owned it returns at once.
+// reads or polls after it finds the fact. Events without a fact that were delivered before are with them, too. Where the
+// realm is owned it returns at once.
 func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) error {
 	r := srv.find(id)
 	if r == nil {
 		return errUnknownRealm
 	}
-	if r.source == nil || realm.Seq(r.durable.Load()) >= seq {
+	if r.source == nil {
 		return nil
 	}
 	done := make(chan struct{})

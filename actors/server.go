@@ -89,7 +89,8 @@ type realmHandle struct {
 	source          ReplicaSource // nil where the realm is owned
 	owner           OwnerLink     // nil where the realm is owned
 	owned           atomic.Bool   // this node gives the realm its turns; see Duty
-	closed          atomic.Bool   // a fact on disk says that the organization is deactivated
+	ephemeral       ephemeralFollowers
+	closed          atomic.Bool // a fact on disk says that the organization is deactivated
 	flow            *deliveryFlow
 	latencies       turnLatencies
 	retentionLag    atomic.Int64 // see realm.Realm.RetentionLag

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -115,9 +116,15 @@ func (s *Server) ServeForwarded(r ForwardedRequest) (ForwardedAnswer, error) {
 	}
 	defer s.forwarding.begin(r.ID)()
 	var request fasthttp.Request
-	if err := request.Read(bufio.NewReader(bytes.NewReader(r.HTTP))); err != nil {
+	sent := bufio.NewReader(bytes.NewReader(r.HTTP))
+	if err := request.Header.Read(sent); err != nil {
 		return ForwardedAnswer{}, err
 	}
+	body, err := io.ReadAll(sent)
+	if err != nil {
+		return ForwardedAnswer{}, err
+	}
+	request.SetBodyRaw(body)
 	f := &forwarded{request: r, answer: make(chan parkedAnswer, 1)}
 	var ctx fasthttp.RequestCtx
 	ctx.Init(&request, &net.TCPAddr{IP: net.IPv4zero}, nil)
@@ -129,8 +136,7 @@ func (s *Server) ServeForwarded(r ForwardedRequest) (ForwardedAnswer, error) {
 	}
 	var out bytes.Buffer
 	w := bufio.NewWriter(&out)
-	err := ctx.Response.Write(w)
-	if err == nil {
+	if err = ctx.Response.Write(w); err == nil {
 		err = w.Flush()
 	}
 	return ForwardedAnswer{out.Bytes(), s.options.Cluster.DurableSeq(r.Realm)}, err

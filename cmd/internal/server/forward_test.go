@@ -13,7 +13,6 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
-	"parley/snapshot"
 	"parley/wire"
 	"parley/wire/httpd"
 )
@@ -43,7 +42,7 @@ func (c *directCluster) CloseQueue(id realm.ID, q realm.QueueID) { c.core.CloseQ
 func (c *directCluster) Tick(id realm.ID)                        { c.core.Tick(id) }
 
 // newEdge returns a server that has replicas of the organizations of another one, and the connection between them.
-func newEdge(t *testing.T, core *matrixServer, store snapshot.Disk) (*matrixServer, *directCluster) {
+func newEdge(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	sites, renderer := newSiteTable("http://"+ourHost), &wire.Renderer{}
@@ -60,20 +59,24 @@ func newEdge(t *testing.T, core *matrixServer, store snapshot.Disk) (*matrixServ
 		t.Fatal(err)
 	}
 	sites.orgs = orgs
-	cluster := &directCluster{Server: orgs, core: core.orgs, owner: core.server}
+	ofOwner := core.options
+	ofOwner.Cluster = &directCluster{Server: core.orgs}
+	cluster := &directCluster{Server: orgs, core: core.orgs, owner: httpd.New(ofOwner)}
 	for _, id := range core.orgs.Realms() {
-		err := orgs.OpenReplica(id, actors.ReplicaOptions{Source: store, Owner: cluster,
+		err := orgs.OpenReplica(id, actors.ReplicaOptions{Source: core.disk, Owner: cluster,
 			Home: func(request string) bool { return strings.HasPrefix(request, "edge-") }})
 		if err != nil {
 			t.Fatal(err)
 		}
+		core.orgs.FollowEphemeral(id, func(x realm.Told) { orgs.DeliverEphemeral(id, x) })
 	}
 	tools := *core.tools
 	tools.Renderer = renderer
 	edge := &matrixServer{T: t, orgs: orgs, tools: &tools, coverage: core.coverage, login: core.login}
 	edge.now.Store(core.now.Load())
-	edge.server = httpd.New(httpd.Options{Server: orgs, Tools: &tools, Realms: sites, Log: quiet, Now: core.clock,
-		Cluster: cluster})
+	options := core.options
+	options.Server, options.Tools, options.Realms, options.Cluster = orgs, &tools, sites, cluster
+	edge.server = httpd.New(options)
 	t.Cleanup(func() { withShutdownTimeout(orgs.Close) })
 	return edge, cluster
 }
@@ -82,9 +85,6 @@ func newEdge(t *testing.T, core *matrixServer, store snapshot.Disk) (*matrixServ
 func stageWithEdge(t *testing.T) (core, edge *matrixServer, cluster *directCluster, owner, member *matrixUser) {
 	t.Helper()
 	core = newMatrixServer(t, newCoverage(byKey))
-	owners := &directCluster{Server: core.orgs}
-	core.server = httpd.New(httpd.Options{Server: core.orgs, Tools: core.tools, Realms: core.sites, Now: core.clock,
-		Log: slog.New(slog.DiscardHandler), Cluster: owners})
 	for _, name := range []string{"", "other"} {
 		if _, err := core.orgs.CreateRealm(name, "Ours"); err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func stageWithEdge(t *testing.T) (core, edge *matrixServer, cluster *directClust
 	}
 	owner = core.join(ours, ourHost, "owner", realm.Owner, 0, 0)
 	member = core.join(ours, ourHost, "member", realm.Member, 0, 0)
-	edge, cluster = newEdge(t, core, core.disk)
+	edge, cluster = newEdge(t, core)
 	return core, edge, cluster, owner, member
 }
 
@@ -180,7 +180,7 @@ func TestForwardedRequestRunsOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {
-			x, err := core.server.ServeForwarded(request)
+			x, err := cluster.owner.ServeForwarded(request)
 			if err != nil {
 				t.Error(err)
 			}
@@ -192,4 +192,10 @@ func TestForwardedRequestRunsOnce(t *testing.T) {
 	if n := messages() - before; n != 1 {
 		t.Errorf("the message was sent %d times: %v", n, &answers)
 	}
+}
+
+// putEdgeBefore makes an edge answer the requests of a permission matrix.
+func (s *matrixStage) putEdgeBefore() {
+	edge, _ := newEdge(s.T, s.matrixServer)
+	s.server, s.front = edge.server, edge.orgs
 }
