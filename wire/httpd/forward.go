@@ -136,6 +136,7 @@ func (s *Server) ServeForwarded(r ForwardedRequest) (ForwardedAnswer, error) {
 	}
 	var out bytes.Buffer
 	w := bufio.NewWriter(&out)
+	ctx.Response.SkipBody = false // the other node leaves out the body of a HEAD request
 	if err = ctx.Response.Write(w); err == nil {
 		err = w.Flush()
 	}
@@ -220,7 +221,9 @@ func (s *Server) forward(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoin
 	}
 	limits := rateLimitHeaders(ctx)
 	a, err := s.sendToOwner(s.forwardedRequest(ctx, c))
+	skipBody := ctx.Response.SkipBody
 	if err == nil {
+		ctx.Response.SkipBody = false
 		err = ctx.Response.Read(bufio.NewReader(bytes.NewReader(a.HTTP)))
 	}
 	if err != nil {
@@ -228,6 +231,7 @@ func (s *Server) forward(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoin
 		ctx.Response.Reset()
 		s.writeFailure(ctx, e, errOwnerGone)
 	}
+	ctx.Response.SkipBody = skipBody
 	for _, h := range limits {
 		ctx.Response.Header.Set(h[0], h[1])
 	}

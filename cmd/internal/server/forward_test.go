@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"parley/actors"
+	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/wire"
 	"parley/wire/httpd"
@@ -68,6 +69,7 @@ func newEdge(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		core.orgs.FollowPresence(id, func(rows []presence.Row) { orgs.RestorePresence(id, rows) })
 		core.orgs.FollowEphemeral(id, func(x realm.Told) { orgs.DeliverEphemeral(id, x) })
 	}
 	tools := *core.tools

@@ -328,8 +328,13 @@ func (c *matrixServer) fetch(user *matrixUser, queue string) reply {
 	}
 	m := make(pollReply, 1)
 	c.waitForFront()
-	cmp.Or(c.front, c.orgs).Poll(wire.PollRequest{Realm: id, User: realm.UserID(user.id), Queue: realm.QueueID(queue), Last: user.last,
-		DontBlock: true, Reply: m})
+	cmp.Or(
+		c.front,
+		c.orgs,
+	).Poll(
+		wire.PollRequest{Realm: id, User: realm.UserID(user.id), Queue: realm.QueueID(queue), Last: user.last,
+			DontBlock: true, Reply: m},
+	)
 	return <-m
 }
 
