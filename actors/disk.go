@@ -32,8 +32,8 @@ type Disk interface {
 	LoadPresence(id realm.ID, book *presence.Table) error
 	// Tail calls fn with every fact of the journal after a sequence number, in order.
 	Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error
-	// FindRequest returns the last fact of a request whose id is in the journal. The journal remembers an id at least as
-	// long as it has the fact.
+	// FindRequest returns the last fact of a request whose id is in the journal. The journal remembers an id at least
+	// as long as it has the fact.
 	FindRequest(id realm.ID, request string) (realm.Seq, bool, error)
 	Encode(f realm.Fact) []byte
 	// EncodeRow encodes one row of a snapshot. A nil row means that the row is to be deleted.

@@ -128,8 +128,8 @@ func (p *presenceActor) follow(m followPresence) {
 	m.follower.pass(p.table.ChangedSince(0, math.MinInt64))
 }
 
-// FollowPresence calls pass with every row of a realm's presence, and then with each row that changes, before its report
-// is answered. pass must not block.
+// FollowPresence calls pass with every row of a realm's presence, and then with each row that changes, before its
+// report is answered. pass must not block.
 func (srv *Server) FollowPresence(id realm.ID, pass func([]presence.Row)) (stop func()) {
 	r := srv.find(id)
 	if r == nil {

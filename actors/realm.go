@@ -57,8 +57,8 @@ type (
 	}
 )
 
-// realmActor is the shell around one organization on the node that owns it. It gives commands and views their turns, and
-// holds back their answers and events until the facts that they depend on are on disk. Its fields belong to its
+// realmActor is the shell around one organization on the node that owns it. It gives commands and views their turns,
+// and holds back their answers and events until the facts that they depend on are on disk. Its fields belong to its
 // mailbox. The turns and the replica of the node share the plain data, so nothing is applied twice.
 type realmActor struct {
 	replica

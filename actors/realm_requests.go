@@ -35,8 +35,8 @@ func (r *recentRequests) add(id string, seq realm.Seq) {
 // errBadRequestID refuses a request id that the journal could not store.
 var errBadRequestID = errors.New("the id of a request is too long")
 
-// checkRequest returns an error if the request with an id has been carried out, or may have been. Without this check the
-// journal would refuse the facts of the second run, which ends the ownership of the realm.
+// checkRequest returns an error if the request with an id has been carried out, or may have been. Without this check
+// the journal would refuse the facts of the second run, which ends the ownership of the realm.
 func (a *realmActor) checkRequest(id string) error {
 	if len(id) > realm.MaxRequestID {
 		return errBadRequestID

@@ -17,8 +17,8 @@ type ReplicaSource interface {
 	// LoadReplica puts the rows of one snapshot into r and the presence rows into table, and returns the last fact that
 	// the rows contain.
 	LoadReplica(id realm.ID, r *realm.Realm, table *presence.Table) (realm.Seq, error)
-	// Follow calls fn with every batch after a fact, in order and without a gap. It calls done once at the end; the error
-	// is a realm.ErrBehind if the rows must be loaded again. After stop fn may be called once more.
+	// Follow calls fn with every batch after a fact, in order and without a gap. It calls done once at the end; the
+	// error is a realm.ErrBehind if the rows must be loaded again. After stop fn may be called once more.
 	Follow(id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error)) (stop func())
 	// Decode decodes a fact of a batch.
 	Decode(fact []byte) (realm.Fact, error)
@@ -38,8 +38,8 @@ type OwnerLink interface {
 type ReplicaOptions struct {
 	Source ReplicaSource
 	Owner  OwnerLink
-	// Home reports whether a request with this id was sent by this node. A queue that such a request opens is kept here,
-	// and not by the owner. nil: no request was.
+	// Home reports whether a request with this id was sent by this node. A queue that such a request opens is kept
+	// here, and not by the owner. nil: no request was.
 	Home func(request string) bool
 }
 
@@ -312,8 +312,8 @@ func withoutOpened(told []realm.Told) []realm.Told {
 	})
 }
 
-// isHome reports whether the queue that a request opens is kept on this node. The fact of a registration is the only one
-// of its turn.
+// isHome reports whether the queue that a request opens is kept on this node. The fact of a registration is the only
+// one of its turn.
 func (a *replicaActor) isHome(request string) bool {
 	return request != "" && a.options.Home != nil && a.options.Home(request)
 }
@@ -418,8 +418,8 @@ type loadReplicaAgain struct{}
 func (srv *Server) PauseReplicas(on bool) { srv.replicasPaused.Store(on) }
 
 // WaitFor returns when a replica has applied a fact and passed its events to the session actors, so that a client that
-// reads or polls after it finds the fact. Events without a fact that were delivered before are with them, too. Where the
-// realm is owned it returns at once.
+// reads or polls after it finds the fact. Events without a fact that were delivered before are with them, too. Where
+// the realm is owned it returns at once.
 func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) error {
 	r := srv.find(id)
 	if r == nil {
@@ -446,9 +446,9 @@ type expectedRequest struct {
 	result chan answer // has room for the result
 }
 
-// ExpectRequest registers a view before a request with an id is sent to the owner. A registration builds its state in it:
-// each change is either in the state or an event of the queue that the request has opened. wait returns the result of
-// the view, or an error if the context ends before; one of wait and cancel must be called.
+// ExpectRequest registers a view before a request with an id is sent to the owner. A registration builds its state in
+// it: each change is either in the state or an event of the queue that the request has opened. wait returns the result
+// of the view, or an error if the context ends before; one of wait and cancel must be called.
 func (srv *Server) ExpectRequest(
 	id realm.ID, c realm.Caller, request string, look func(v realm.View, opened *realm.Queue) (any, error),
 ) (wait func(context.Context) (any, error), cancel func()) {

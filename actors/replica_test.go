@@ -223,8 +223,8 @@ func (s *lostSource) Follow(
 	return stop
 }
 
-// A replica whose facts are not in the journal any more loads the rows again. Its queues have missed events, so they end
-// and never have a gap; meanwhile it refuses to answer from its old state.
+// A replica whose facts are not in the journal any more loads the rows again. Its queues have missed events, so they
+// end and never have a gap; meanwhile it refuses to answer from its old state.
 func TestReplicaThatIsBehindLoadsAgain(t *testing.T) {
 	d := openStore(t, vfs.NewMem())
 	core := openServer(t, d)

@@ -135,10 +135,10 @@ func (f *feeds) after(id realm.ID, seq realm.Seq) ([]realm.Batch, bool) {
 	return nil, false
 }
 
-// Follow calls fn with every batch of a realm after a fact: first from the journal, then as they are committed, in order
-// and without a gap. One goroutine calls fn; a slow one delays only itself, and takes no more memory. It ends with the
-// first error of fn, with ErrFollowStopped after stop, with ErrClosed, and with realm.ErrBehind if the facts are not in
-// the journal any more. Then it calls done once. stop may be called more than once and does not wait.
+// Follow calls fn with every batch of a realm after a fact: first from the journal, then as they are committed, in
+// order and without a gap. One goroutine calls fn; a slow one delays only itself, and takes no more memory. It ends
+// with the first error of fn, with ErrFollowStopped after stop, with ErrClosed, and with realm.ErrBehind if the facts
+// are not in the journal any more. Then it calls done once. stop may be called more than once and does not wait.
 //
 // A batch from the journal has the facts of one clock reading and rule level, which may be of several turns, and the
 // present texts: of an erased text it has the erasure.
@@ -197,7 +197,8 @@ func (d Disk) journalBatches(id realm.ID, after realm.Seq) (list []realm.Batch, 
 		}
 		bytes += len(r.Fact)
 		next := realm.Batch{
-			Realm: id, After: realm.Seq(r.Seq) - 1, Now: r.Now, Level: r.Level, Facts: [][]byte{append([]byte{}, r.Fact...)},
+			Realm: id, After: realm.Seq(r.Seq) - 1, Now: r.Now, Level: r.Level,
+			Facts: [][]byte{append([]byte{}, r.Fact...)},
 		}
 		if r.Request != "" {
 			next.Requests = []realm.Request{{ID: r.Request, Seq: realm.Seq(r.Seq)}}

@@ -20,8 +20,8 @@ type Kept struct {
 // and no rows.
 var FollowedKept = Kept{Bytes: 64 << 20, Age: 10 * time.Minute}
 
-// maxKeptGroups limits how many groups of kept facts a realm has. Beyond it neighbours are joined, so a group is deleted
-// later than its oldest facts would be.
+// maxKeptGroups limits how many groups of kept facts a realm has. Beyond it neighbours are joined, so a group is
+// deleted later than its oldest facts would be.
 const maxKeptGroups = 64
 
 // keptFacts is a group of facts behind the rows: those that one snapshot put there.

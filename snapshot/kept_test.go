@@ -186,12 +186,15 @@ func TestDamagedKeptFacts(t *testing.T) {
 		check, claim string // claim "": the realm can be used
 		tail         string // error of Tail after fact 1
 	}{
-		{"a kept fact is missing", remove(3), "number 3: it is missing; next is number 4", "", "number 3"},
+		{"a kept fact is missing", remove(3), "number 3: it is missing; next is number 4", "",
+			"number 3"},
 		{"a kept fact is forged", forged(3, chain{1}), "number 3: its previous hash does not match", "", "number 3"},
-		{"the first kept fact is forged", forged(2, chain{1}), "number 3: its previous hash does not match", "", "number 3"},
+		{"the first kept fact is forged", forged(2, chain{1}), "number 3: its previous hash does not match", "",
+			"number 3"},
 		{"the fact at the rows is forged", forged(4, chain{1}), "number 4: it is not the fact that the rows contain",
 			"number 4", "number 4"},
-		{"the fact at the rows is missing", remove(4), "number 4: it is missing; next is number 5", "number 4", "number 4"},
+		{"the fact at the rows is missing", remove(4), "number 4: it is missing; next is number 5", "number 4",
+			"number 4"},
 		{"the fact after the rows is missing", remove(5), "number 5: it is missing; next is number 6", "number 5",
 			"number 5"},
 		{"the end of the kept facts is missing", func(db *pebble.DB) {

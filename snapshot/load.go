@@ -98,8 +98,8 @@ func (s *Store) loadRealm(st *realmState) error {
 	return nil
 }
 
-// checkAtRows verifies the record at the number of the rows, if facts are kept behind the rows. It moves the iterator to
-// the record after it, and reports whether there is one.
+// checkAtRows verifies the record at the number of the rows, if facts are kept behind the rows. It moves the iterator
+// to the record after it, and reports whether there is one.
 func (s *Store) checkAtRows(it *pebble.Iterator, h *hasher, st *realmState) (more bool, err error) {
 	it.SeekGE(journalKey(st.id, st.snapshot.seq))
 	r, _, hash, err := s.readRecord(it, h, st.id, st.snapshot.seq)

@@ -514,8 +514,8 @@ func (s *Store) RowsParallel(realm uint32, table uint16, fn, parallel func(Row) 
 	})
 }
 
-// rowsAtOneMoment calls fn with every row, verified, as of the realm's last snapshot, and returns the snapshot's number.
-// Other snapshots may be written while fn runs.
+// rowsAtOneMoment calls fn with every row, verified, as of the realm's last snapshot, and returns the snapshot's
+// number. Other snapshots may be written while fn runs.
 func (s *Store) rowsAtOneMoment(realm uint32, fn func(Row) error) (Seq, error) {
 	if err := s.acquireReader(); err != nil {
 		return 0, err

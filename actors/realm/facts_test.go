@@ -2,8 +2,8 @@ package realm
 
 import "testing"
 
-// A program that does not know a change of format refuses the data by its version, so each change has a number, which no
-// type can have.
+// A program that does not know a change of format refuses the data by its version, so each change has a number, which
+// no type can have.
 func TestFormatNumbers(t *testing.T) {
 	for _, n := range formatNumbers {
 		if _, err := NewByNumber(n); err == nil {

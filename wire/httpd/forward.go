@@ -51,8 +51,8 @@ type Cluster interface {
 	Owns(realm.ID) bool
 	// NewRequest returns a new id for a request of this node.
 	NewRequest() string
-	// Forward sends a request to the owner. An error that is an ErrNotForwarded says that the owner did not get it; after
-	// any other error it may have been carried out.
+	// Forward sends a request to the owner. An error that is an ErrNotForwarded says that the owner did not get it;
+	// after any other error it may have been carried out.
 	Forward(context.Context, ForwardedRequest) (ForwardedAnswer, error)
 	// WaitFor returns when this node has the events of a fact.
 	WaitFor(context.Context, realm.ID, realm.Seq) error
@@ -263,7 +263,8 @@ func (s *Server) forwardedRequest(ctx *fasthttp.RequestCtx, c *wire.Call) Forwar
 		Remote: s.remote(ctx), HTTP: append(bytes.Clone(head.Header()), body...)}
 }
 
-// sendToOwner sends a request until the owner has answered. Only the first try can be the first one that the owner gets.
+// sendToOwner sends a request until the owner has answered. Only the first try can be the first one that the owner
+// gets.
 func (s *Server) sendToOwner(r ForwardedRequest) (ForwardedAnswer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), MaxForwardWait)
 	defer cancel()
@@ -290,7 +291,8 @@ func (s *Server) waitForReplica(id realm.ID, seq realm.Seq) {
 	}
 }
 
-// openQueue opens a queue that this node keeps: the owner records it, and the state is built here, right after the fact.
+// openQueue opens a queue that this node keeps: the owner records it, and the state is built here, right after the
+// fact.
 func (s *Server) openQueue(ctx *fasthttp.RequestCtx, c *wire.Call) func(realm.Register) (realm.Registered, error) {
 	return func(cmd realm.Register) (realm.Registered, error) {
 		if c.Account == nil { // a visitor has no queue

@@ -98,8 +98,8 @@ func stageWithEdge(t *testing.T) (core, edge *matrixServer, cluster *directClust
 	return core, edge, cluster, owner, member
 }
 
-// A client of an edge sees one server: its writes are carried out by the owner, its reads and polls by the edge find them
-// at once, and refusals are those of the owner.
+// A client of an edge sees one server: its writes are carried out by the owner, its reads and polls by the edge find
+// them at once, and refusals are those of the owner.
 func TestForward(t *testing.T) {
 	core, edge, _, owner, member := stageWithEdge(t)
 	queue := edge.must(member, "POST", "/register", "event_types", []string{"message"})
