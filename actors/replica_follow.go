@@ -67,8 +67,9 @@ type (
 	}
 	// waitForFact is answered when a fact has been applied and its events have been passed to the session actors.
 	waitForFact struct {
-		seq  realm.Seq
-		done chan struct{}
+		seq    realm.Seq
+		done   chan struct{}
+		forget bool // the caller does not wait any more
 	}
 	// expectRequest registers, or forgets, a view that runs right after the facts of a request.
 	expectRequest struct {
@@ -202,8 +203,7 @@ func (a *replicaActor) Receive(c actor.Context) {
 		a.handle.durable.Store(max(a.handle.durable.Load(), uint64(m.seq)))
 		a.answerWaiting()
 	case waitForFact:
-		a.waiting = append(a.waiting, m)
-		a.answerWaiting()
+		a.waitForFact(m)
 	case expectRequest:
 		if m.forget {
 			delete(a.expected, m.expected.id)
@@ -334,6 +334,16 @@ func (a *replicaActor) runExpected(request string, opened *realm.QueueOpened) {
 	}})
 }
 
+// waitForFact adds a caller of WaitFor, or forgets it.
+func (a *replicaActor) waitForFact(m waitForFact) {
+	if m.forget {
+		a.waiting = slices.DeleteFunc(a.waiting, func(w waitForFact) bool { return w.done == m.done })
+		return
+	}
+	a.waiting = append(a.waiting, m)
+	a.answerWaiting()
+}
+
 // answerWaiting answers the callers of WaitFor whose facts have been applied.
 func (a *replicaActor) answerWaiting() {
 	a.waiting = slices.DeleteFunc(a.waiting, func(w waitForFact) bool {
@@ -429,11 +439,12 @@ func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) erro
 		return nil
 	}
 	done := make(chan struct{})
-	srv.runtime.send(r.pid, waitForFact{seq, done})
+	srv.runtime.send(r.pid, waitForFact{seq: seq, done: done})
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
+		srv.runtime.send(r.pid, waitForFact{done: done, forget: true})
 		return ctx.Err()
 	}
 }

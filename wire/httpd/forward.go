@@ -14,6 +14,7 @@ import (
 
 	"parley/actors/realm"
 	"parley/wire"
+	"parley/wire/web"
 )
 
 // Limits of requests that another node carries out.
@@ -215,13 +216,29 @@ func runsHere(e *wire.Endpoint) bool { return e.Method == "GET" || e.Path == "/r
 // forward lets the owner answer a request. The answer leaves when this node has its facts, so that the client reads its
 // own writes here.
 func (s *Server) forward(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) {
-	if ctx.Request.IsBodyStream() { // an upload: its file would have to be sent in pieces
+	if err := s.answerFromOwner(ctx, c, true); err != nil {
 		s.writeFailure(ctx, e, errOwnerGone)
-		return
 	}
-	limits := rateLimitHeaders(ctx)
-	a, err := s.sendToOwner(s.forwardedRequest(ctx, c))
-	skipBody := ctx.Response.SkipBody
+}
+
+// forwardPage lets the owner answer a request for a page. A form that may have been carried out is not sent again.
+func (s *Server) forwardPage(ctx *fasthttp.RequestCtx, p *pageRequest) {
+	if err := s.answerFromOwner(ctx, p.call, !p.posted()); err != nil {
+		s.writePage(p, errOwnerGone, web.View{})
+	}
+}
+
+// errUploadElsewhere refuses to forward an upload: its file would have to be sent in pieces.
+var errUploadElsewhere = errors.New("a streamed body is not forwarded")
+
+// answerFromOwner writes the answer of the owner, or returns an error. repeat allows to send the request again if it
+// may have been carried out; the owner then looks its id up.
+func (s *Server) answerFromOwner(ctx *fasthttp.RequestCtx, c *wire.Call, repeat bool) error {
+	if ctx.Request.IsBodyStream() {
+		return errUploadElsewhere
+	}
+	limits, skipBody := rateLimitHeaders(ctx), ctx.Response.SkipBody
+	a, err := s.sendToOwner(s.forwardedRequest(ctx, c), repeat)
 	if err == nil {
 		ctx.Response.SkipBody = false
 		err = ctx.Response.Read(bufio.NewReader(bytes.NewReader(a.HTTP)))
@@ -229,7 +246,6 @@ func (s *Server) forward(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoin
 	if err != nil {
 		s.options.Log.Warn("request not forwarded", "realm", c.Realm, "path", string(ctx.Path()), "err", err)
 		ctx.Response.Reset()
-		s.writeFailure(ctx, e, errOwnerGone)
 	}
 	ctx.Response.SkipBody = skipBody
 	for _, h := range limits {
@@ -238,6 +254,7 @@ func (s *Server) forward(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoin
 	if err == nil {
 		s.waitForReplica(c.Realm, a.Seq)
 	}
+	return err
 }
 
 // rateLimitHeaders returns the headers that this node has set: it counts the requests of its clients.
@@ -263,9 +280,9 @@ func (s *Server) forwardedRequest(ctx *fasthttp.RequestCtx, c *wire.Call) Forwar
 		Remote: s.remote(ctx), HTTP: append(bytes.Clone(head.Header()), body...)}
 }
 
-// sendToOwner sends a request until the owner has answered. Only the first try can be the first one that the owner
-// gets.
-func (s *Server) sendToOwner(r ForwardedRequest) (ForwardedAnswer, error) {
+// sendToOwner sends a request until the owner has answered. Without repeat it stops when the request may have been
+// carried out.
+func (s *Server) sendToOwner(r ForwardedRequest, repeat bool) (ForwardedAnswer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), MaxForwardWait)
 	defer cancel()
 	for {
@@ -273,7 +290,9 @@ func (s *Server) sendToOwner(r ForwardedRequest) (ForwardedAnswer, error) {
 		if err == nil {
 			return a, nil
 		}
-		r.Again = r.Again || !errors.Is(err, ErrNotForwarded)
+		if r.Again = r.Again || !errors.Is(err, ErrNotForwarded); r.Again && !repeat {
+			return a, err
+		}
 		select {
 		case <-time.After(forwardAgainAfter):
 		case <-ctx.Done():
@@ -307,7 +326,7 @@ func (s *Server) openQueue(ctx *fasthttp.RequestCtx, c *wire.Call) func(realm.Re
 				opened = q
 				return cmd.State(v, q)
 			})
-		a, err := s.sendToOwner(r)
+		a, err := s.sendToOwner(r, true)
 		if err == nil {
 			err = refusalIn(a.HTTP)
 		}

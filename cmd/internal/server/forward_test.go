@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/valyala/fasthttp"
 
 	"parley/actors"
 	"parley/actors/presence"
@@ -24,6 +27,7 @@ type directCluster struct {
 	core           *actors.Server
 	owner          *httpd.Server
 	ids            atomic.Int64
+	tries          atomic.Int64 // requests that were sent to the owner
 	lose           atomic.Int64 // how many answers of the owner are lost
 }
 
@@ -32,6 +36,7 @@ func (c *directCluster) NewRequest() string { return fmt.Sprintf("edge-%d", c.id
 func (c *directCluster) Forward(
 	_ context.Context, r httpd.ForwardedRequest,
 ) (httpd.ForwardedAnswer, error) {
+	c.tries.Add(1)
 	a, err := c.owner.ServeForwarded(r)
 	if err == nil && c.lose.Add(-1) >= 0 {
 		err = errors.New("the connection broke")
@@ -200,4 +205,37 @@ func TestForwardedRequestRunsOnce(t *testing.T) {
 func (s *matrixStage) putEdgeBefore() {
 	edge, _ := newEdge(s.T, s.matrixServer)
 	s.server, s.front = edge.server, edge.orgs
+}
+
+// A page is answered by the owner, with its cookies. A form that may have been carried out is not sent again.
+func TestForwardPages(t *testing.T) {
+	core, edge, cluster, _, _ := stageWithEdge(t)
+	get := func(c *matrixServer) *fasthttp.RequestCtx {
+		var request fasthttp.Request
+		request.SetRequestURI("http://" + ourHost + "/login")
+		request.Header.SetHost(ourHost)
+		ctx := &fasthttp.RequestCtx{}
+		ctx.Init(&request, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, nil)
+		c.server.Handle(ctx)
+		return ctx
+	}
+	here, there := get(edge), get(core)
+	if here.Response.StatusCode() != 200 || len(here.Response.Body()) != len(there.Response.Body()) ||
+		len(here.Response.Header.PeekCookie("csrftoken")) != len(there.Response.Header.PeekCookie("csrftoken")) {
+		t.Errorf("the edge answers\n%s\nthe owner\n%s", &here.Response, &there.Response)
+	}
+	sent := cluster.tries.Load()
+	cluster.lose.Store(5)
+	var request fasthttp.Request
+	request.SetRequestURI("http://" + ourHost + "/login")
+	request.Header.SetHost(ourHost)
+	request.Header.SetMethod("POST")
+	request.SetBodyString("username=a&password=b")
+	ctx := &fasthttp.RequestCtx{}
+	ctx.Init(&request, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, nil)
+	edge.server.Handle(ctx)
+	if ctx.Response.StatusCode() != 503 || cluster.tries.Load() != sent+1 {
+		t.Errorf("a form whose answer was lost is answered %d, after %d tries", ctx.Response.StatusCode(),
+			cluster.tries.Load()-sent)
+	}
 }
