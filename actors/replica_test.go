@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"parley/actors/presence"
 	"parley/actors/realm"
 	"parley/snapshot"
 )
@@ -290,4 +292,73 @@ func TestReplicaWaitsEnd(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// movingSource follows the disk of the process that the core is now.
+type movingSource struct{ disk atomic.Pointer[snapshot.Disk] }
+
+func (s *movingSource) LoadReplica(id realm.ID, r *realm.Realm, t *presence.Table) (realm.Seq, error) {
+	return s.disk.Load().LoadReplica(id, r, t)
+}
+
+func (s *movingSource) Follow(
+	id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error),
+) (stop func()) {
+	return s.disk.Load().Follow(id, after, fn, done)
+}
+
+func (s *movingSource) Decode(fact []byte) (realm.Fact, error) { return s.disk.Load().Decode(fact) }
+
+func (s *movingSource) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
+	return s.disk.Load().Text(id, ref)
+}
+
+// A core that is restarted does not end the queues that an edge keeps, and they get the events after the restart.
+func TestCoreRestartsUnderReplica(t *testing.T) {
+	fs := vfs.NewMem()
+	d := openStore(t, fs)
+	core := openServer(t, d)
+	people := createOrganization(t, core, "ann", "bo")
+	ann, bo := people[0], people[1]
+	source := &movingSource{}
+	source.disk.Store(&d)
+	edge := openEdge(t, core, source, "e0")
+	q, _ := registerAt(t, core, edge, bo, "e0-1")
+	mustCall(t, core, ann, "POST /messages", params{"type": "direct", "to": []realm.UserID{bo}, "content": "before"})
+	waitFor(t, core, edge)
+	closeServer(t, core)
+	next := openAgain(t, fs, d)
+	source.disk.Store(&next)
+	var elapsed atomic.Int64
+	core = openServerWith(t, next, Options{Elapsed: func() time.Duration { return time.Duration(elapsed.Load()) }})
+	here := edge.QueuesHere(1)
+	if len(here) != 1 || here[0] != (QueueRef{bo, q.ID}) {
+		t.Fatalf("the edge keeps %v", here)
+	}
+	core.QueuesElsewhere(1, here)
+	elapsed.Store(int64(2 * realm.MaxIdle * time.Second))
+	core.sweepQueues()
+	if n := len(core.QueuesHere(1)); n != 0 {
+		t.Errorf("the core keeps %d queues, too", n)
+	}
+	mustCall(t, core, ann, "POST /messages", params{"type": "direct", "to": []realm.UserID{bo}, "content": "after"})
+	waitFor(t, core, edge)
+	if !hasQueue(t, core, q.ID) {
+		t.Error("the core has closed the queue of the edge")
+	}
+	expectTexts(t, edge, bo, string(q.ID), "before", "after")
+	closeServer(t, edge)
+	closeServer(t, core)
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openAgain closes a store and opens it again.
+func openAgain(t testing.TB, fs vfs.FS, d snapshot.Disk) snapshot.Disk {
+	t.Helper()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return openStore(t, fs)
 }

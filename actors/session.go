@@ -112,6 +112,10 @@ func (s *shard) Receive(c actor.Context) {
 		s.evictQueues(m)
 	case dropQueues:
 		s.dropQueues(m)
+	case listQueues:
+		s.listQueues(m)
+	case forgetQueues:
+		s.forgetQueues(m)
 	case *restoreQueues:
 		s.restoreQueues(m)
 	case drainPolls:
