@@ -18,9 +18,13 @@ func TestPermissionMatrix(t *testing.T) { permissionMatrix(t, newCoverage(byKey)
 
 // TestPermissionMatrixThroughEdge asks the same of a node that does not own the organizations.
 func TestPermissionMatrixThroughEdge(t *testing.T) {
-	l := newCoverage(byKey)
-	l.throughEdge = true
-	permissionMatrix(t, l)
+	for name, login := range map[string]matrixLogin{"ByKey": byKey, "BySession": bySession} {
+		t.Run(name, func(t *testing.T) {
+			l := newCoverage(login)
+			l.throughEdge = true
+			permissionMatrix(t, l)
+		})
+	}
 }
 
 // permissionMatrix runs all tables with callers that log in in one way.
