@@ -268,5 +268,8 @@ func (srv *Server) answer(r *realmHandle, p *pendingOutput) {
 		r.inFlight.Add(-1)
 		p.async.Done(p.answer.result, p.answer.err)
 	}
+	if p.released != nil {
+		p.released()
+	}
 	srv.addOutboxJobs(r, p.jobs)
 }

@@ -1,6 +1,8 @@
 package actors
 
 import (
+	"errors"
+
 	"parley/actors/presence"
 	"parley/actors/realm"
 )
@@ -30,6 +32,9 @@ type Disk interface {
 	LoadPresence(id realm.ID, book *presence.Table) error
 	// Tail calls fn with every fact of the journal after a sequence number, in order.
 	Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error
+	// FindRequest returns the last fact of a request whose id is in the journal. The journal remembers an id at least
+	// as long as it has the fact.
+	FindRequest(id realm.ID, request string) (realm.Seq, bool, error)
 	Encode(f realm.Fact) []byte
 	// EncodeRow encodes one row of a snapshot. A nil row means that the row is to be deleted.
 	EncodeRow(table uint16, key, row any) realm.EncodedRow
@@ -39,4 +44,36 @@ type Disk interface {
 	SavePresence(id realm.ID, epoch uint64, rows []realm.EncodedRow) error
 	// Text reads one version of a message's text. It reports false if there is none.
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
+}
+
+// NoDisk is the disk of a node that stores nothing: all its realms are replicas.
+type NoDisk struct{}
+
+// errNoDisk is the error of everything that needs a disk.
+var errNoDisk = errors.New("this node stores nothing")
+
+func (NoDisk) Claim(realm.ID, uint64) (realm.Claimed, error) { return realm.Claimed{}, errNoDisk }
+
+func (NoDisk) Append(batches []realm.Batch) []error {
+	errs := make([]error, len(batches))
+	for i := range errs {
+		errs[i] = errNoDisk
+	}
+	return errs
+}
+
+func (NoDisk) WriteRows(realm.ID, uint64, realm.Seq, []realm.EncodedRow) error { return errNoDisk }
+func (NoDisk) Realms() ([]realm.ID, error)                                     { return nil, nil }
+func (NoDisk) LoadPresence(realm.ID, *presence.Table) error                    { return errNoDisk }
+func (NoDisk) Tail(realm.ID, realm.Seq, func(realm.Record) error) error        { return errNoDisk }
+func (NoDisk) FindRequest(realm.ID, string) (realm.Seq, bool, error)           { return 0, false, errNoDisk }
+func (NoDisk) Encode(realm.Fact) []byte                                        { return nil }
+func (NoDisk) EncodeRow(uint16, any, any) realm.EncodedRow                     { return realm.EncodedRow{} }
+func (NoDisk) EncodeUnacked(realm.Told) realm.EncodedRow                       { return realm.EncodedRow{} }
+func (NoDisk) SavePresence(realm.ID, uint64, []realm.EncodedRow) error         { return errNoDisk }
+func (NoDisk) Text(realm.ID, realm.BodyRef) (realm.Body, bool, error) {
+	return realm.Body{}, false, errNoDisk
+}
+func (NoDisk) Load(realm.ID, *realm.Realm, *presence.Table) ([]realm.Told, error) {
+	return nil, errNoDisk
 }

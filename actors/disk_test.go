@@ -156,6 +156,8 @@ func (d *slowDisk) Tail(_ realm.ID, after realm.Seq, fn func(realm.Record) error
 	return nil
 }
 
+func (d *slowDisk) FindRequest(realm.ID, string) (realm.Seq, bool, error) { return 0, false, nil }
+
 func (d *slowDisk) Encode(f realm.Fact) []byte { return codec.EncodeFact(f) }
 
 func (d *slowDisk) EncodeRow(table uint16, key, row any) realm.EncodedRow {

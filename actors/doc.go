@@ -23,6 +23,10 @@
 //     depend on are on disk; a view waits for the facts that it could see.
 //   - A batch that the journal refuses ends the ownership of its realm, not the process (realm_ownership.go). Work that
 //     only one node may do follows the ownership (duties.go).
+//   - On a node that does not own a realm, a replica actor takes the place of the realm actor (replica_follow.go). It
+//     applies the committed batches of a ReplicaSource, serves views and polls, and refuses commands, which are sent to
+//     the owner as requests. Each event queue is kept by one node: the one whose request has opened it.
+//   - A command whose request has an id is run once (realm_requests.go).
 //   - A turn that panics before its first fact costs one answer. Any other panic in an actor, and a failed write, calls
 //     Options.Fatal: the process ends and the restart recovers.
 //   - Events of a fact reach each queue in the order of the facts, under the same ids before and after a crash.

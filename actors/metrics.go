@@ -24,6 +24,8 @@ type Metrics struct {
 	QueuesEvictedForMemory atomic.Int64
 	// OwnershipsLost counts how often the journal refused a batch and the organization was loaded again.
 	OwnershipsLost atomic.Int64
+	// RequestsRepeated counts the commands that were not run again because their request had been carried out.
+	RequestsRepeated atomic.Int64
 	// Messages that went to the archive, came back from it, and were deleted for good.
 	MessagesArchived, MessagesRestored, MessagesPurged atomic.Int64
 }

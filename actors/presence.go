@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"math"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -33,13 +34,23 @@ type (
 		rows  []realm.EncodedRow
 		early bool
 	}
+	// followPresence adds or removes a follower; restorePresence has the rows that a replica gets.
+	followPresence struct {
+		follower *presenceFollower
+		stop     bool
+	}
+	restorePresence struct{ rows []presence.Row }
 )
+
+// presenceFollower is a replica that gets the changed rows.
+type presenceFollower struct{ pass func([]presence.Row) }
 
 // presenceActor keeps the presence of one realm's users.
 type presenceActor struct {
-	srv   *Server
-	table *presence.Table
-	seen  *lastSeenTable
+	srv       *Server
+	table     *presence.Table
+	seen      *lastSeenTable
+	followers map[*presenceFollower]struct{} // nil: none
 }
 
 // lastSeenTable is when each user of a realm was last connected. The presence actor writes it; every goroutine may read
@@ -66,13 +77,27 @@ func (p *presenceActor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *presenceReport:
 		now := p.srv.now().Unix()
+		before, _ := p.table.Get(m.user)
+		row, announce := presence.Row{}, true
 		if m.hide {
-			m.done(p.table.Hide(m.user, now), true)
-			return
+			row = p.table.Hide(m.user, now)
+		} else {
+			row, announce = p.table.Report(m.user, m.active, now)
+			p.seen.record(m.user, now)
 		}
-		row, announce := p.table.Report(m.user, m.active, now)
-		p.seen.record(m.user, now)
+		if row.Update != before.Update {
+			for f := range p.followers {
+				f.pass([]presence.Row{row})
+			}
+		}
 		m.done(row, announce)
+	case followPresence:
+		p.follow(m)
+	case restorePresence:
+		for _, r := range m.rows {
+			p.table.Restore(r)
+			p.seen.record(r.User, max(r.Active, r.Connected))
+		}
 	case *presenceSince:
 		m.reply <- p.table.ChangedSince(m.update, m.oldest)
 	case *presenceOf:
@@ -87,6 +112,38 @@ func (p *presenceActor) Receive(c actor.Context) {
 			rows = append(rows, p.srv.disk.EncodeRow(realm.PresenceTable, int64(r.User), &r))
 		}
 		p.srv.runtime.send(m.to, presenceRows{rows, m.early})
+	}
+}
+
+// follow adds a follower, which gets every row at once, or removes it.
+func (p *presenceActor) follow(m followPresence) {
+	if m.stop {
+		delete(p.followers, m.follower)
+		return
+	}
+	if p.followers == nil {
+		p.followers = map[*presenceFollower]struct{}{}
+	}
+	p.followers[m.follower] = struct{}{}
+	m.follower.pass(p.table.ChangedSince(0, math.MinInt64))
+}
+
+// FollowPresence calls pass with every row of a realm's presence, and then with each row that changes, before its
+// report is answered. pass must not block.
+func (srv *Server) FollowPresence(id realm.ID, pass func([]presence.Row)) (stop func()) {
+	r := srv.find(id)
+	if r == nil {
+		return func() {}
+	}
+	f := &presenceFollower{pass}
+	srv.runtime.send(r.presence, followPresence{follower: f})
+	return func() { srv.runtime.send(r.presence, followPresence{follower: f, stop: true}) }
+}
+
+// RestorePresence puts rows of the owner into the presence of a replica.
+func (srv *Server) RestorePresence(id realm.ID, rows []presence.Row) {
+	if r := srv.find(id); r != nil && r.source != nil {
+		srv.runtime.send(r.presence, restorePresence{rows})
 	}
 }
 

@@ -57,20 +57,19 @@ type (
 	}
 )
 
-// realmActor is the shell around one organization. It owns the plain data, gives commands and views their turns, and
-// holds back their answers and events until the facts that they depend on are on disk. Its fields belong to its
-// mailbox.
+// realmActor is the shell around one organization on the node that owns it. It gives commands and views their turns,
+// and holds back their answers and events until the facts that they depend on are on disk. Its fields belong to its
+// mailbox. The turns and the replica of the node share the plain data, so nothing is applied twice.
 type realmActor struct {
-	srv    *Server
-	handle *realmHandle
-	realm  *realm.Realm
-	epoch  uint64
-	env    realm.TurnEnv // what its turns may know; the time is set for each turn
+	replica
+	epoch uint64
+	env   realm.TurnEnv // what its turns may know; the time is set for each turn
 
-	durable    realm.Seq       // last fact on disk
 	reloading  bool            // the ownership has ended and the realm is being loaded again
 	pending    []pendingOutput // by seq
 	continuing bool            // continueJobs is in the mailbox
+
+	requests recentRequests // also of turns whose facts are not on disk yet
 
 	unacked unackedEvents // events that some queue may not have acknowledged
 
@@ -120,7 +119,8 @@ type pendingOutput struct {
 	jobs              []*realm.OutboxJobsAdded // for the outbox, set when they are on disk
 	markdownConfigSeq realm.Seq
 	closed            bool
-	admitted          bool // see ask
+	admitted          bool   // see ask
+	released          func() // called with the answer; may be nil
 }
 
 // Receive handles one message and measures how long that took.
@@ -210,27 +210,6 @@ func (a *realmActor) ask(m *ask) {
 	}
 }
 
-// view runs a view. A bug in it costs one answer, because a view changes nothing.
-func (a *realmActor) view(m *ask) (x answer) {
-	defer func() {
-		if p := recover(); p != nil {
-			a.srv.log.Error("panic in a view", "realm", a.realm.ID(), "panic", p, "stack", string(debug.Stack()))
-			x = answer{err: errInternal}
-		}
-	}()
-	now := a.srv.now().Unix()
-	a.realm.SetClock(now)
-	var v any
-	err := a.realm.CheckCredentials(m.caller, now)
-	if err == nil {
-		v, err = m.look(a.realm.ViewAs(m.caller, now))
-	}
-	if err != nil {
-		a.srv.countRefusal(err)
-	}
-	return answer{v, err}
-}
-
 // turn runs a command. A bug before the first recorded fact costs one answer; a bug after it ends the process.
 func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	p.reply, p.async, p.admitted = m.reply, m.async, m.admitted
@@ -247,6 +226,12 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 			p.answer = answer{err: errInternal}
 		}
 	}()
+	if m.caller.Request != "" {
+		if err := a.checkRequest(m.caller.Request); err != nil {
+			p.answer = answer{err: err}
+			return p
+		}
+	}
 	if a.env.Token == nil {
 		a.env = a.srv.turnEnv(a.handle)
 	}
@@ -257,6 +242,9 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	env.ReadOnly = a.srv.readOnly.Load()
 	a.realm.SetClock(env.Now)
 	v, facts, told, err := realm.RunTurn(a.realm, m.caller, env, decide)
+	if m.caller.Request != "" {
+		told = withoutOpened(told)
+	}
 	p.answer, p.told = answer{v, err}, told
 	if err != nil {
 		a.srv.countRefusal(err)
@@ -276,6 +264,7 @@ func (a *realmActor) appendToJournal(facts []realm.Fact, request string) realm.B
 	b := realm.NewBatch(a.realm, a.epoch, facts, a.srv.disk.Encode)
 	if request != "" {
 		b.Requests = []realm.Request{{ID: request, Seq: a.realm.Seq()}}
+		a.requests.add(request, a.realm.Seq())
 	}
 	for _, data := range b.Facts {
 		a.journalBytes += int64(len(data))
@@ -303,6 +292,7 @@ func (a *realmActor) release(seq realm.Seq) {
 			p.jobs = a.publish(p.committed)
 			p.committed = nil
 		}
+		a.handle.ephemeral.pass(p.told)
 		a.handle.flow.release(p)
 	}
 	a.limitUnacked()

@@ -17,7 +17,7 @@ type Committed struct {
 
 // feedSearch passes the texts of committed output to the search index, in one step: before an answer or event leaves
 // that depends on them.
-func (a *realmActor) feedSearch(list []pendingOutput) {
+func (a *replica) feedSearch(list []pendingOutput) {
 	var texts []realm.TextWrite
 	hasFacts := false
 	for i := range list {
@@ -40,14 +40,9 @@ func (a *realmActor) feedSearch(list []pendingOutput) {
 // publish passes one committed batch to everything that follows the realm, except to the sessions: they get it together
 // with the answer to the caller. It returns the outbox jobs that the batch adds.
 func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
-	a.publishTexts(c.Batch.Texts)
+	a.replica.publish(c)
 	for i, f := range c.Facts {
 		a.srv.Metrics.countArchive(f)
-		if x, ok := f.(realm.CredentialChange); ok {
-			for _, u := range x.Accounts() {
-				a.srv.updateAccount(a.realm, u)
-			}
-		}
 		switch f := f.(type) {
 		case *realm.QueueOpened: // earlier reports of its shard do not count for this queue
 			k, n := shardOf(f.Queue.User), c.Batch.After+realm.Seq(i)+1
@@ -64,9 +59,21 @@ func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
 	return jobs
 }
 
+// publish passes one committed batch to the caches of this node.
+func (a *replica) publish(c *Committed) {
+	a.publishTexts(c.Batch.Texts)
+	for _, f := range c.Facts {
+		if x, ok := f.(realm.CredentialChange); ok {
+			for _, u := range x.Accounts() {
+				a.srv.updateAccount(a.realm, u)
+			}
+		}
+	}
+}
+
 // publishTexts puts new texts into the cache and removes erased ones. A text must not be in the cache earlier: if its
 // fact is not stored, another text can get the same message number.
-func (a *realmActor) publishTexts(list []realm.TextWrite) {
+func (a *replica) publishTexts(list []realm.TextWrite) {
 	for _, t := range list {
 		if t.Body != nil {
 			a.srv.texts.put(a.realm.ID(), t.Ref, *t.Body)

@@ -2,10 +2,8 @@ package actors
 
 import (
 	"fmt"
-	"math"
 	"time"
 
-	"parley/actors/admission"
 	"parley/actors/presence"
 	"parley/actors/realm"
 )
@@ -45,7 +43,7 @@ func (srv *Server) openRealm(id realm.ID, before *loadedRealm) error {
 			return err
 		}
 	}
-	a := &realmActor{srv: srv, realm: l.realm, epoch: epoch, lastSnapshot: began, rowsSeq: rows}
+	a := &realmActor{replica: replica{srv: srv, realm: l.realm}, epoch: epoch, lastSnapshot: began, rowsSeq: rows}
 	a.realm.SetClock(began.Unix())
 	a.keepLoadedUnacked(l)
 	a.journalBytes = int64(last-rows) * replayedBytes
@@ -92,7 +90,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	if err != nil {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	a := &realmActor{srv: srv, realm: realm.New(id), epoch: claimed.Epoch, lastSnapshot: srv.now()}
+	a := &realmActor{replica: replica{srv: srv, realm: realm.New(id)}, epoch: claimed.Epoch, lastSnapshot: srv.now()}
 	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
 	srv.startRealm(a, presence.New())
 	for _, k := range a.handle.shards { // shards without users must report acknowledgements too
@@ -179,40 +177,8 @@ func (srv *Server) configureRealm(r *realm.Realm) {
 	r.SetLimits(srv.limits)
 }
 
-// startRealm starts the realm actor and the presence actor, and publishes the realm's handle.
+// startRealm starts the realm actor and the other actors of a realm.
 func (srv *Server) startRealm(a *realmActor, table *presence.Table) {
-	srv.configureRealm(a.realm)
-	a.handle = &realmHandle{
-		id:              a.realm.ID(),
-		replayedThrough: a.durable,
-		latencies:       turnLatencies{observer: srv.turnLatency},
-	}
-	a.handle.flow = &deliveryFlow{srv: srv, handle: a.handle, pollers: admission.NewPollers(srv.deliveryLag)}
-	if a.realm.Founded() {
-		a.handle.name = a.realm.Org().StringID
-		a.handle.site = srv.site(a.handle.name)
-	}
-	a.handle.durable.Store(uint64(a.durable))
+	a.start(a, &realmHandle{}, table)
 	a.handle.lastSnapshot.Store(a.lastSnapshot.Unix())
-	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
-	a.handle.pid = srv.spawn(a)
-	handle := a.handle
-	spawn := srv.runtime.sessionSpawner()
-	for k := range handle.shards {
-		handle.shards[k] = spawn(fatalOnPanic{srv, newShard(srv, k)})
-	}
-	handle.recentlyActive = func(u realm.UserID) bool {
-		return handle.lastSeen.since(u, srv.now().Unix()-presence.PartialSubscriberDays*86400)
-	}
-	for _, row := range table.ChangedSince(0, math.MinInt64) {
-		a.handle.lastSeen.times.Store(row.User, max(row.Active, row.Connected))
-	}
-	a.handle.presence = srv.spawn(&presenceActor{srv, table, &a.handle.lastSeen})
-	srv.mu.Lock()
-	srv.realms[a.handle.id] = a.handle
-	if a.realm.Founded() {
-		srv.byName[a.handle.name] = a.handle
-	}
-	srv.mu.Unlock()
-	srv.accounts.version.Add(1)
 }

@@ -46,6 +46,7 @@ func (a *realmActor) endOwnership(m appendRefused) {
 	for i := range pending {
 		a.refusePending(&pending[i])
 	}
+	a.requests = recentRequests{} // the journal has those that were stored
 	a.cancelSnapshot()
 	a.srv.renderer.ForgetRealm(a.realm.ID())
 	a.reload()
@@ -102,12 +103,13 @@ func (srv *Server) committedAfter(l *loadedRealm, published realm.Seq) (list []C
 	for _, t := range l.told[l.toldFromRows:] {
 		told[t.Seq] = t
 	}
+	text := func(ref realm.BodyRef) (realm.Body, bool, error) { return srv.disk.Text(l.realm.ID(), ref) }
 	err = srv.disk.Tail(l.realm.ID(), published, func(x realm.Record) error {
 		c := Committed{
 			Batch: realm.Batch{Realm: l.realm.ID(), After: x.Seq - 1, Now: x.Now, Level: x.Level},
 			Facts: []realm.Fact{x.Fact},
 		}
-		if c.Batch.Texts, err = srv.textsOf(l.realm.ID(), x.Fact); err != nil {
+		if c.Batch.Texts, err = realm.StoredTexts(x.Fact, text); err != nil {
 			return err
 		}
 		if t, ok := told[x.Seq]; ok {
@@ -117,29 +119,6 @@ func (srv *Server) committedAfter(l *loadedRealm, published realm.Seq) (list []C
 		return nil
 	})
 	return list, err
-}
-
-// textsOf reads the texts that a fact from the journal has written. A text that was erased since is erased.
-func (srv *Server) textsOf(id realm.ID, f realm.Fact) (list []realm.TextWrite, err error) {
-	if w, ok := f.(realm.TextWriter); ok {
-		for ref := range w.Bodies() {
-			body, found, err := srv.disk.Text(id, ref)
-			switch {
-			case err != nil:
-				return nil, err
-			case found:
-				list = append(list, realm.TextWrite{Ref: ref, Body: &body})
-			default:
-				list = append(list, realm.TextWrite{Ref: ref})
-			}
-		}
-	}
-	if e, ok := f.(realm.TextEraser); ok {
-		for _, ref := range e.Erased() {
-			list = append(list, realm.TextWrite{Ref: ref})
-		}
-	}
-	return list, nil
 }
 
 // handleReloaded continues with the loaded realm. It publishes the facts that are in the journal and were not

@@ -35,6 +35,9 @@ var errSearchBehind = realm.Refuse(realm.Busy, "BAD_REQUEST", "The search index 
 // Search looks words up in the full-text index. The result is as new as everything that the caller can have seen. The
 // highlighter is nil if the words only exclude messages.
 func (srv *Server) Search(id realm.ID, words string) (realm.SearchHits, realm.Highlighter, error) {
+	if r := srv.find(id); r != nil && r.source != nil {
+		return nil, nil, realm.ErrNotOwner // the owner has the index
+	}
 	system := realm.Caller{System: true, Client: "Internal"}
 	seq, err := srv.View(id, system, func(v realm.View) (any, error) { return v.Seq(), nil })
 	if err != nil {

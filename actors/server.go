@@ -64,6 +64,7 @@ type Server struct {
 	duties         []Duty
 	refusals       sync.Map // protocol code -> *atomic.Int64
 	readOnly       atomic.Bool
+	replicasPaused atomic.Bool // see PauseReplicas
 }
 
 // realmHandle gives the rest of the process access to a realm actor. Fields without atomics do not change after the
@@ -85,7 +86,10 @@ type realmHandle struct {
 	// Facts up to this one were replayed. The queues that they opened existed before this process.
 	replayedThrough realm.Seq
 	site            realm.Site
-	owned           atomic.Bool // this node gives the realm its turns; see Duty
+	source          ReplicaSource // nil where the realm is owned
+	owner           OwnerLink     // nil where the realm is owned
+	owned           atomic.Bool   // this node gives the realm its turns; see Duty
+	ephemeral       ephemeralFollowers
 	closed          atomic.Bool // a fact on disk says that the organization is deactivated
 	flow            *deliveryFlow
 	latencies       turnLatencies

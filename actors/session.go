@@ -37,6 +37,8 @@ type (
 		realm realm.ID
 		user  realm.UserID
 	}
+	// dropQueues ends every queue of a realm on this node.
+	dropQueues    struct{ realm realm.ID }
 	deliveryCheck struct {
 		realm realm.ID
 		user  realm.UserID
@@ -108,6 +110,12 @@ func (s *shard) Receive(c actor.Context) {
 		s.sweepQueues(m.now)
 	case evictQueues:
 		s.evictQueues(m)
+	case dropQueues:
+		s.dropQueues(m)
+	case listQueues:
+		s.listQueues(m)
+	case forgetQueues:
+		s.forgetQueues(m)
 	case *restoreQueues:
 		s.restoreQueues(m)
 	case drainPolls:
@@ -211,6 +219,10 @@ func (s *shard) answerPoll(r *shardRealm, q *queue.Queue) {
 		s.requestClose(r, q)
 	}
 	if !s.srv.readOnly.Load() && q.NeedsTick(r.seq) {
+		if owner := r.handle.owner; owner != nil {
+			owner.Tick(r.handle.id)
+			return
+		}
 		s.srv.runSystemAsync(r.handle, func(t *realm.Turn) (any, error) { return nil, t.Tick() })
 	}
 }
@@ -228,6 +240,10 @@ func (s *shard) requestClose(r *shardRealm, q *queue.Queue) {
 	}
 	q.CloseRequested = true
 	id := q.Reg.ID
+	if owner := r.handle.owner; owner != nil {
+		owner.CloseQueue(r.handle.id, id)
+		return
+	}
 	s.srv.runSystemAsync(r.handle, func(t *realm.Turn) (any, error) { return realm.CloseQueue{ID: id}.Decide(t) })
 }
 
@@ -239,6 +255,28 @@ func (s *shard) closeQueue(r *shardRealm, e *realm.QueueClosed) {
 		if p := q.Close(); p != nil {
 			s.srv.Metrics.ParkedPolls.Add(-1)
 			s.srv.protocol.AnswerPoll(p, e.ID, nil)
+		}
+	}
+}
+
+// dropQueues ends every queue of a realm on this node, because some of their events are missing. Their clients get
+// BAD_EVENT_QUEUE_ID and register again.
+func (s *shard) dropQueues(m dropQueues) {
+	r := s.realms[m.realm]
+	if r == nil {
+		return
+	}
+	var all []*queue.Queue
+	r.sessions.EachQueue(func(q *queue.Queue) { all = append(all, q) })
+	for _, q := range all {
+		s.requestClose(r, q)
+		r.session(q.Reg.User).Remove(q.Reg.ID)
+		s.srv.Metrics.OpenQueues.Add(-1)
+		s.srv.Metrics.QueuesEvicted.Add(1)
+		s.confirmQueue(r, q.Restored())
+		if p := q.Close(); p != nil {
+			s.srv.Metrics.ParkedPolls.Add(-1)
+			s.srv.protocol.AnswerError(p, realm.ErrBadQueue(q.Reg.ID))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -95,6 +96,15 @@ func (c *textCache) drop(id realm.ID, ref realm.BodyRef) {
 	delete(c.old.index, k)
 }
 
+// dropRealm removes every text of a realm.
+func (c *textCache) dropRealm(id realm.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := func(k textKey, _ textSpan) bool { return k.realm == id }
+	maps.DeleteFunc(c.young.index, of)
+	maps.DeleteFunc(c.old.index, of)
+}
+
 func (g *textGeneration) read(k textKey) (realm.Body, bool) {
 	p, ok := g.index[k]
 	if !ok {
@@ -144,7 +154,11 @@ func (srv *Server) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error
 
 // readText reads a text from the disk and records whether it is damaged.
 func (srv *Server) readText(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
-	b, ok, err := srv.disk.Text(id, ref)
+	read := srv.disk.Text
+	if r := srv.find(id); r != nil && r.source != nil {
+		read = r.source.Text
+	}
+	b, ok, err := read(id, ref)
 	if err != nil {
 		srv.damaged.add(textKey{id, ref})
 		srv.log.Error(

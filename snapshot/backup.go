@@ -405,7 +405,7 @@ func (s *Store) rewind(realm uint32, to Seq) error {
 	if to < st.snapshot.seq || to > st.last {
 		return fmt.Errorf("realm %d can end at %d to %d in this backup, not at %d", realm, st.snapshot.seq, st.last, to)
 	}
-	hash, err := s.hashAt(st, to)
+	hash, now, err := s.hashAt(st, to)
 	if err != nil {
 		return err
 	}
@@ -417,6 +417,6 @@ func (s *Store) rewind(realm uint32, to Seq) error {
 	if err := s.commit(b); err != nil {
 		return err
 	}
-	st.last, st.lastHash = to, hash
+	st.last, st.lastHash, st.lastNow = to, hash, now
 	return nil
 }

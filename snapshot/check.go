@@ -83,8 +83,14 @@ func (s *Store) checkJournal(realm uint32, found func(error) error) error {
 	}
 	defer it.Close()
 	var h hasher
-	next, before, linked := snap.seq+1, snap.hash, err == nil
-	for it.First(); it.Valid(); it.Next() {
+	known := err == nil // the number and hash of the rows
+	next, before, linked := snap.seq+1, snap.hash, known
+	if it.First() && len(it.Key()) == journalKeyLen {
+		if n := binary.BigEndian.Uint64(it.Key()[5:]); n <= snap.seq { // facts are kept behind the rows
+			next, linked = n, false
+		}
+	}
+	for ; it.Valid(); it.Next() {
 		if len(it.Key()) != journalKeyLen {
 			if err := found(s.damaged(it.Key(), "not a record's key")); err != nil {
 				return err
@@ -113,10 +119,18 @@ func (s *Store) checkJournal(realm uint32, found func(error) error) error {
 				return err
 			}
 		}
+		if known && n == snap.seq && this != snap.hash {
+			if err := found(s.damaged(it.Key(), "it is not the fact that the rows contain")); err != nil {
+				return err
+			}
+		}
 		before, linked = this, true
 	}
 	if err := it.Error(); err != nil {
 		return found(s.readError(journalKey(realm, next), err))
+	}
+	if next <= snap.seq {
+		return found(s.damaged(journalKey(realm, next), "it is missing, and so is everything up to the rows"))
 	}
 	return nil
 }

@@ -94,8 +94,9 @@ func (c *compactionScheduler) CumulativeStats(stats pebble.CompactionGrantHandle
 
 // EraseDeleted removes the bytes of deleted bodies with keys from first up to end, and of a realm's deleted rows and
 // records, from the store's files. Before that, the files have deleted values until Pebble happens to compact them. It
-// rewrites every table with such keys; appends continue meanwhile.
-func (s *Store) EraseDeleted(ctx context.Context, realm uint32, first, end []byte) error {
+// rewrites every table with such keys; appends continue meanwhile. Facts up to number upto are deleted first, if they
+// are kept behind the rows.
+func (s *Store) EraseDeleted(ctx context.Context, realm uint32, upto Seq, first, end []byte) error {
 	if s.readOnly {
 		return ErrReadOnly
 	}
@@ -103,6 +104,9 @@ func (s *Store) EraseDeleted(ctx context.Context, realm uint32, first, end []byt
 		return err
 	}
 	defer s.readers.Done()
+	if err := s.deleteKept(realm, upto); err != nil {
+		return err
+	}
 	for _, span := range [][2][]byte{
 		{bodyKey(realm, first), bodyKey(realm, end)},
 		{spaceEnd(realm, spaceBodies), spaceEnd(realm, spaceStaged)},

@@ -154,6 +154,7 @@ func crashOptions(fs vfs.FS) Options {
 	return Options{
 		FS: fs, Cache: 1 << 20, MemTable: 64 << 10, SnapshotBatch: 700, DurabilityManifestBytes: 20 << 10,
 		MarkInterval: 300 * time.Microsecond, // so that many crashes meet one
+		Kept:         Kept{Bytes: 3000, Age: time.Hour},
 	}
 }
 

@@ -69,6 +69,32 @@ func (d Disk) Load(id realm.ID, r *realm.Realm, presences *presence.Table) (unac
 	return unacked, err
 }
 
+// LoadReplica loads the rows of one moment into r and the presence table, without the unacknowledged events.
+func (d Disk) LoadReplica(id realm.ID, r *realm.Realm, presences *presence.Table) (realm.Seq, error) {
+	return LoadRows(func(fn func(realm.EncodedRow) error) (realm.Seq, error) { return d.EachRow(id, fn) }, r, presences)
+}
+
+// LoadRows loads encoded rows, which may come from another node, like Disk.LoadReplica.
+func LoadRows(
+	each func(fn func(realm.EncodedRow) error) (realm.Seq, error), r *realm.Realm, presences *presence.Table,
+) (realm.Seq, error) {
+	return each(func(row realm.EncodedRow) error {
+		switch row.Table {
+		case realm.UnackedEventsTable:
+			return nil
+		case realm.PresenceTable:
+			var p presence.Row
+			err := codec.Decoder(row.Value)(&p)
+			presences.Restore(p)
+			return err
+		}
+		return r.LoadRow(row.Table, codec.Decoder(row.Key), codec.Decoder(row.Value))
+	})
+}
+
+// Decode decodes a fact of a batch.
+func (d Disk) Decode(fact []byte) (realm.Fact, error) { return codec.DecodeFact(fact) }
+
 // LoadPresence loads only the presence rows.
 func (d Disk) LoadPresence(id realm.ID, presences *presence.Table) error {
 	return d.Store.TableRows(uint32(id), realm.PresenceTable, func(row Row) error {
@@ -107,13 +133,27 @@ func (d Disk) Subdomain(id realm.ID) (name string, founded bool, err error) {
 var errEnough = errors.New("enough")
 
 func (d Disk) Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error {
-	return d.Store.Tail(uint32(id), Seq(after), func(r Record) error {
+	return behind(d.Store.Tail(uint32(id), Seq(after), func(r Record) error {
 		f, err := codec.DecodeFact(r.Fact)
 		if err != nil {
 			return err
 		}
 		return fn(realm.Record{Seq: realm.Seq(r.Seq), Now: r.Now, Level: r.Level, Request: r.Request, Fact: f})
-	})
+	}))
+}
+
+// behind marks the error of a Tail whose facts are only in the rows.
+func behind(err error) error {
+	if errors.Is(err, ErrSnapshotted) {
+		return fmt.Errorf("%w: %w", realm.ErrBehind, err)
+	}
+	return err
+}
+
+// FindRequest returns the last fact of a request whose id the journal remembers; see Store.FindRequest.
+func (d Disk) FindRequest(id realm.ID, request string) (realm.Seq, bool, error) {
+	n, found, err := d.Store.FindRequest(uint32(id), request)
+	return realm.Seq(n), found, err
 }
 
 func (d Disk) Encode(f realm.Fact) []byte { return codec.EncodeFact(f) }
@@ -154,6 +194,7 @@ func (d Disk) Append(batches []realm.Batch) []error {
 		entries[i] = e
 	}
 	errs := d.Store.Append(entries)
+	d.feeds.commit(batches, errs)
 	for i, err := range errs {
 		if err != nil {
 			errs[i] = moved(err)
@@ -194,11 +235,12 @@ func (d Disk) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 }
 
 // EraseDeleted removes deleted data from the files of the store: texts of messages in a range, and rows and facts
-// of the organization. It takes as long as rewriting these, and can be canceled.
-func (d Disk) EraseDeleted(ctx context.Context, id realm.ID, from, to realm.MessageID) error {
+// of the organization. Facts up to number upto do not stay behind the rows either. It takes as long as rewriting
+// these, and can be canceled.
+func (d Disk) EraseDeleted(ctx context.Context, id realm.ID, upto realm.Seq, from, to realm.MessageID) error {
 	first := codec.TextKey(realm.BodyRef{Message: from})
 	end := codec.TextKey(realm.BodyRef{Message: to + 1})
-	return d.Store.EraseDeleted(ctx, uint32(id), first, end)
+	return d.Store.EraseDeleted(ctx, uint32(id), Seq(upto), first, end)
 }
 
 // EachText calls fn with every version of every text, in the order of messages; body decodes the text.

@@ -62,10 +62,10 @@ func TestEraseDeleted(t *testing.T) {
 	contains(true, gone, row) // without the compaction, the bytes of deleted values stay
 	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := s.EraseDeleted(canceled, 1, []byte("b1"), []byte("b2")); !errors.Is(err, context.Canceled) {
+	if err := s.EraseDeleted(canceled, 1, 0, []byte("b1"), []byte("b2")); !errors.Is(err, context.Canceled) {
 		t.Errorf("a canceled compaction returned %v", err)
 	}
-	if err := s.EraseDeleted(context.Background(), 1, []byte("b1"), []byte("b2")); err != nil {
+	if err := s.EraseDeleted(context.Background(), 1, 0, []byte("b1"), []byte("b2")); err != nil {
 		t.Fatal(err)
 	}
 	contains(false, gone, row)

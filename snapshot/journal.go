@@ -29,7 +29,7 @@ func (s *Store) ClaimAt(realm uint32, seen uint64) (Claimed, error) {
 	s.mu.Lock()
 	st := s.realms[realm]
 	if st == nil {
-		st = &realmState{id: realm}
+		st = &realmState{id: realm, firstKept: 1}
 		s.realms[realm] = st
 	}
 	s.mu.Unlock()
@@ -247,6 +247,9 @@ func (s *Store) addToBatch(b *pebble.Batch, st *realmState, e *Entry) {
 		op.Finish()
 		st.journalBytes += int64(len(op.Value))
 	}
+	if len(e.Facts) > 0 {
+		st.lastNow = e.Now
+	}
 	s.facts.Add(uint64(len(e.Facts)))
 	for _, p := range e.Bodies {
 		if p.Value == nil {
@@ -274,6 +277,16 @@ func (s *Store) request(realm uint32, id string) (Seq, bool, error) {
 		return n, true, nil
 	}
 	return s.number(key)
+}
+
+// FindRequest returns the last fact that a request caused, if its id is remembered. Entries that are not committed yet
+// are not found.
+func (s *Store) FindRequest(realm uint32, id string) (Seq, bool, error) {
+	if err := s.acquireReader(); err != nil {
+		return 0, false, err
+	}
+	defer s.readers.Done()
+	return s.number(requestKey(realm, id))
 }
 
 // number reads a stored number.
@@ -317,7 +330,7 @@ func (s *Store) readError(key []byte, err error) error {
 }
 
 // Tail calls fn with every durable fact after the given number, in order and verified. It stops at fn's first error. It
-// returns ErrSnapshotted if the rows have replaced some of these facts.
+// returns ErrSnapshotted if some of these facts are only in the rows.
 func (s *Store) Tail(realm uint32, after Seq, fn func(Record) error) error {
 	if err := s.acquireReader(); err != nil {
 		return err
@@ -330,7 +343,7 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(Record) error) error {
 		return nil
 	}
 	// An iterator sees the store at one moment. Opened under the lock, it agrees with the numbers.
-	last, snap, damage := st.last, st.snapshot, st.damage
+	last, snap, firstKept, damage := st.last, st.snapshot, st.firstKept, st.damage
 	var it *pebble.Iterator
 	err := damage
 	if err == nil {
@@ -343,14 +356,14 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(Record) error) error {
 		return err
 	}
 	defer it.Close()
-	if after < snap.seq {
-		return fmt.Errorf("%w: realm %d, its rows are at number %d, facts after %d were requested",
-			ErrSnapshotted, realm, snap.seq, after)
+	if after+1 < firstKept {
+		return fmt.Errorf("%w: realm %d, its first fact is number %d, facts after %d were requested",
+			ErrSnapshotted, realm, firstKept, after)
 	}
 	if after > last {
 		return fmt.Errorf("%w: realm %d ends at number %d, facts after %d were requested", ErrMoved, realm, last, after)
 	}
-	bytes, err := s.verifyRecords(it, realm, after, last, snap, fn)
+	bytes, err := s.verifyRecords(it, journalPart{realm, after, last, firstKept, snap}, fn)
 	if err != nil {
 		return err
 	}
@@ -364,34 +377,45 @@ func (s *Store) Tail(realm uint32, after Seq, fn func(Record) error) error {
 	return nil
 }
 
-// verifyRecords verifies the records after a number up to the last one and calls fn with each.
-func (s *Store) verifyRecords(
-	it *pebble.Iterator,
-	realm uint32,
-	after, last Seq,
-	snap snapshotState,
-	fn func(Record) error,
-) (bytes int64, err error) {
+// journalPart is the records of a realm after a number, up to the last one.
+type journalPart struct {
+	realm       uint32
+	after, last Seq
+	firstKept   Seq // see realmState
+	rows        snapshotState
+}
+
+// verifyRecords verifies the records of a part and calls fn with each.
+func (s *Store) verifyRecords(it *pebble.Iterator, p journalPart, fn func(Record) error) (bytes int64, err error) {
 	var h hasher
-	next, before := after+1, snap.hash
+	realm, before := p.realm, p.rows.hash
+	// The record before the first kept one is deleted. The hash at the rows shows that nothing is wrong in between.
+	linked := p.after == p.rows.seq
 	it.First()
-	if after > snap.seq {
+	if p.after >= p.firstKept {
 		// The record before is still in the journal; the next one contains its hash.
-		_, _, hash, err := s.readRecord(it, &h, realm, after)
+		_, _, hash, err := s.readRecord(it, &h, realm, p.after)
 		if err != nil {
 			return 0, err
 		}
-		before = hash
+		if linked && hash != before {
+			return 0, s.damaged(it.Key(), "it is not the fact that the rows contain")
+		}
+		before, linked = hash, true
 		it.Next()
 	}
-	for ; next <= last; next++ {
+	for next := p.after + 1; next <= p.last; next++ {
 		record, follows, this, err := s.readRecord(it, &h, realm, next)
 		if err != nil {
 			return 0, err
 		}
-		if follows != before {
+		if linked && follows != before {
 			return 0, s.damaged(journalKey(realm, next), "its previous hash does not match")
 		}
+		if next == p.rows.seq && this != p.rows.hash {
+			return 0, s.damaged(journalKey(realm, next), "it is not the fact that the rows contain")
+		}
+		linked = true
 		if err := fn(record); err != nil {
 			return 0, err
 		}

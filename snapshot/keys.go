@@ -20,6 +20,7 @@ const (
 const (
 	headEpoch    = 'e'
 	headSnapshot = 's'
+	headKept     = 'k' // which facts are kept behind the rows
 	headCommits  = 'c' // only realm 0
 )
 
@@ -113,6 +114,8 @@ func describeKey(key []byte) (realm uint32, n Seq, what string) {
 		return realm, 0, "number of the rows"
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headCommits:
 		return realm, 0, "count of commits"
+	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headKept:
+		return realm, 0, "list of kept facts"
 	}
 	return realm, 0, fmt.Sprintf("unknown key %x", key)
 }

@@ -49,7 +49,10 @@ func (s *Store) loadRealm(st *realmState) error {
 	if st.snapshot, err = s.readSnapshotState(st.id); err != nil {
 		return err
 	}
-	st.last, st.lastHash = st.snapshot.seq, st.snapshot.hash
+	st.last, st.lastHash, st.firstKept = st.snapshot.seq, st.snapshot.hash, st.snapshot.seq+1
+	if st.kept, err = s.readKept(st); err != nil {
+		return err
+	}
 
 	it, err := s.db.NewIter(&pebble.IterOptions{
 		LowerBound: spaceKey(st.id, spaceJournal), UpperBound: spaceEnd(st.id, spaceJournal),
@@ -62,6 +65,15 @@ func (s *Store) loadRealm(st *realmState) error {
 		return s.pebbleError("open journal", it.Error())
 	}
 	var h hasher
+	if len(it.Key()) == journalKeyLen {
+		st.firstKept = min(st.firstKept, binary.BigEndian.Uint64(it.Key()[5:]))
+	}
+	if st.firstKept <= st.snapshot.seq {
+		more, err := s.checkAtRows(it, &h, st)
+		if err != nil || !more {
+			return err
+		}
+	}
 	_, before, _, err := s.readRecord(it, &h, st.id, st.snapshot.seq+1)
 	if err != nil {
 		return err
@@ -76,12 +88,29 @@ func (s *Store) loadRealm(st *realmState) error {
 		return s.damaged(it.Key(), "not a record's key")
 	}
 	last := binary.BigEndian.Uint64(it.Key()[5:])
-	_, _, hash, err := s.readRecord(it, &h, st.id, last)
+	r, _, hash, err := s.readRecord(it, &h, st.id, last)
 	if err != nil {
 		return err
 	}
-	st.last, st.lastHash = last, hash
+	st.last, st.lastHash, st.lastNow = last, hash, r.Now
+	// An estimate; Tail reads the exact sizes.
+	st.journalBytes = int64(r.size()) * int64(st.last-st.snapshot.seq)
 	return nil
+}
+
+// checkAtRows verifies the record at the number of the rows, if facts are kept behind the rows. It moves the iterator
+// to the record after it, and reports whether there is one.
+func (s *Store) checkAtRows(it *pebble.Iterator, h *hasher, st *realmState) (more bool, err error) {
+	it.SeekGE(journalKey(st.id, st.snapshot.seq))
+	r, _, hash, err := s.readRecord(it, h, st.id, st.snapshot.seq)
+	if err != nil {
+		return false, err
+	}
+	if hash != st.snapshot.hash {
+		return false, s.damaged(it.Key(), "it is not the fact that the rows contain")
+	}
+	st.lastNow = r.Now
+	return it.Next(), s.pebbleError("open journal", it.Error())
 }
 
 func (s *Store) readSnapshotState(realm uint32) (snapshotState, error) {
@@ -172,6 +201,11 @@ func (s *Store) scan(from, to []byte, fn func(key, value []byte) error) error {
 		return s.pebbleError("read", err)
 	}
 	defer it.Close()
+	return s.eachValue(it, from, fn)
+}
+
+// eachValue calls fn with every value of an iterator, verified. from is where it begins.
+func (s *Store) eachValue(it *pebble.Iterator, from []byte, fn func(key, value []byte) error) error {
 	for it.First(); it.Valid(); it.Next() {
 		stored, err := it.ValueAndErr()
 		if err != nil {

@@ -15,7 +15,8 @@ type Row struct {
 	Key, Value []byte
 }
 
-// Snapshot writes the rows that changed up to fact number at, and deletes the facts up to there. rows is called once
+// Snapshot writes the rows that changed up to fact number at, and deletes the facts up to there, except the newest ones
+// that Options.Kept says. rows is called once
 // and yields the changed rows; appends continue meanwhile. If it returns an error, nothing has changed.
 //
 // A snapshot whose rows fit one batch (Options.SnapshotBatch) is one commit. A larger one is made in three phases.
@@ -36,7 +37,7 @@ func (s *Store) Snapshot(realm uint32, epoch uint64, at Seq, rows func(yield fun
 	st.snapshotMu.Lock()
 	defer st.snapshotMu.Unlock()
 
-	next, err := s.nextSnapshotState(st, epoch, at)
+	next, behind, err := s.nextSnapshotState(st, epoch, at)
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (s *Store) Snapshot(realm uint32, epoch uint64, at Seq, rows func(yield fun
 		}
 	}
 	next.stagedChunks = w.chunks
-	if err := s.commitSnapshot(st, next, w.ops); err != nil {
+	if err := s.commitSnapshot(st, next, behind, w.ops); err != nil {
 		return err
 	}
 	if err := s.applyStagedChunks(st); err != nil {
@@ -160,46 +161,50 @@ func (s *Store) claimedRealm(realm uint32) (*realmState, error) {
 	return st, st.damage
 }
 
-// nextSnapshotState validates a snapshot's epoch and number and returns its state, with the hash of the record at the
-// number.
-func (s *Store) nextSnapshotState(st *realmState, epoch uint64, at Seq) (snapshotState, error) {
+// nextSnapshotState validates a snapshot's epoch and number. It returns the snapshot's state, with the hash of the
+// record at the number, and the facts that are behind the rows from then on.
+func (s *Store) nextSnapshotState(st *realmState, epoch uint64, at Seq) (snapshotState, keptFacts, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(); err != nil {
-		return snapshotState{}, err
+		return snapshotState{}, keptFacts{}, err
 	}
-	next := snapshotState{seq: at, snapshots: st.snapshot.snapshots + 1}
+	next, behind := snapshotState{seq: at, snapshots: st.snapshot.snapshots + 1}, keptFacts{last: at}
 	if epoch != st.epoch {
-		return next, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, st.id, st.epoch, epoch)
+		return next, behind, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, st.id, st.epoch, epoch)
 	}
 	if st.importSeq != 0 && at == st.importSeq && st.last == 0 {
-		return next, nil // an import: the hash chain begins here
+		return next, behind, nil // an import: the hash chain begins here
 	}
 	if at < st.snapshot.seq || at > st.last {
-		return next, fmt.Errorf("%w: realm %d can be snapshotted at %d to %d, not at %d",
+		return next, behind, fmt.Errorf("%w: realm %d can be snapshotted at %d to %d, not at %d",
 			ErrMoved, st.id, st.snapshot.seq, st.last, at)
 	}
+	if n := st.last - st.snapshot.seq; n > 0 {
+		behind.bytes = int64(float64(st.journalBytes) * float64(at-st.snapshot.seq) / float64(n))
+	}
 	var err error
-	next.hash, err = s.hashAt(st, at)
-	return next, err
+	next.hash, behind.now, err = s.hashAt(st, at)
+	return next, behind, err
 }
 
-// hashAt returns the hash of the record at a number, which must not be before the rows'. s.mu is held.
-func (s *Store) hashAt(st *realmState, at Seq) (chain, error) {
+// hashAt returns the hash and the clock reading of the record at a number, which must not be before the rows'. s.mu is
+// held.
+func (s *Store) hashAt(st *realmState, at Seq) (chain, int64, error) {
 	switch at {
 	case st.last:
-		return st.lastHash, nil
+		return st.lastHash, st.lastNow, nil
 	case st.snapshot.seq:
-		return st.snapshot.hash, nil
+		return st.snapshot.hash, 0, nil // these facts are behind the rows already
 	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: journalKey(st.id, at), UpperBound: journalKey(st.id, at+1)})
 	if err != nil {
-		return chain{}, s.pebbleError("read journal", err)
+		return chain{}, 0, s.pebbleError("read journal", err)
 	}
 	defer it.Close()
 	it.First()
-	_, _, hash, err := s.readRecord(it, &s.hash, st.id, at)
-	return hash, err
+	r, _, hash, err := s.readRecord(it, &s.hash, st.id, at)
+	return hash, r.Now, err
 }
 
 // rowWriter collects changed rows and stages them when they exceed a batch.
@@ -272,7 +277,7 @@ func (w *rowWriter) discardStaged() error {
 }
 
 // commitSnapshot commits a snapshot. It builds its batch before it blocks appends.
-func (s *Store) commitSnapshot(st *realmState, next snapshotState, ops []byte) error {
+func (s *Store) commitSnapshot(st *realmState, next snapshotState, behind keptFacts, ops []byte) error {
 	if err := s.waitForRoom(); err != nil {
 		return err
 	}
@@ -281,12 +286,17 @@ func (s *Store) commitSnapshot(st *realmState, next snapshotState, ops []byte) e
 		return err
 	}
 	setValue(b, headKey(st.id, headSnapshot), next.encode())
+	kept, firstKept := st.kept, st.firstKept
 	if next.seq > st.snapshot.seq {
-		b.DeleteRange(journalKey(st.id, 0), journalKey(st.id, next.seq+1), nil)
+		kept, firstKept = s.o.Kept.facts(st, behind)
+		b.DeleteRange(journalKey(st.id, 0), journalKey(st.id, firstKept), nil)
+		if len(kept)+len(st.kept) > 0 {
+			putKept(b, st.id, kept)
+		}
 	}
-	// A request id is kept when a snapshot replaces its fact, and deleted by the next snapshot.
-	before := st.snapshot.seq
-	if err := s.forgetRequests(b, st.id, func(n Seq) bool { return n <= before }); err != nil {
+	// A request id is kept as long as its fact. When a snapshot deletes the fact, the next snapshot deletes the id.
+	forgotten := min(st.snapshot.seq, firstKept-1)
+	if err := s.forgetRequests(b, st.id, func(n Seq) bool { return n <= forgotten }); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -304,7 +314,7 @@ func (s *Store) commitSnapshot(st *realmState, next snapshotState, ops []byte) e
 		// due.
 		st.journalBytes = int64(float64(st.journalBytes) * float64(st.last-next.seq) / float64(st.last-st.snapshot.seq))
 	}
-	st.snapshot = next
+	st.snapshot, st.kept, st.firstKept = next, kept, firstKept
 	return nil
 }
 
@@ -504,6 +514,48 @@ func (s *Store) RowsParallel(realm uint32, table uint16, fn, parallel func(Row) 
 	})
 }
 
+// rowsAtOneMoment calls fn with every row, verified, as of the realm's last snapshot, and returns the snapshot's
+// number. Other snapshots may be written while fn runs.
+func (s *Store) rowsAtOneMoment(realm uint32, fn func(Row) error) (Seq, error) {
+	if err := s.acquireReader(); err != nil {
+		return 0, err
+	}
+	defer s.readers.Done()
+	s.mu.Lock()
+	st := s.realms[realm]
+	s.mu.Unlock()
+	if st == nil {
+		return 0, nil
+	}
+	st.snapshotMu.Lock() // an iterator that is opened under it sees one whole snapshot
+	if st.damage != nil {
+		st.snapshotMu.Unlock()
+		return 0, st.damage
+	}
+	at := st.snapshot.seq
+	it, err := s.rows.NewIter(
+		&pebble.IterOptions{LowerBound: spaceKey(realm, spaceRows), UpperBound: spaceEnd(realm, spaceRows)},
+	)
+	st.snapshotMu.Unlock()
+	if err != nil {
+		return 0, s.pebbleError("read rows", err)
+	}
+	defer it.Close()
+	return at, s.eachValue(
+		it,
+		spaceKey(realm, spaceRows),
+		func(key, value []byte) error { return s.passRow(key, value, fn) },
+	)
+}
+
+// passRow calls fn with the row that a key and a value are.
+func (s *Store) passRow(key, value []byte, fn func(Row) error) error {
+	if len(key) < rowKeyHead {
+		return s.damaged(key, "not a row's key")
+	}
+	return fn(Row{Table: binary.BigEndian.Uint16(key[5:]), Key: key[rowKeyHead:], Value: value})
+}
+
 func tableEnd(realm uint32, table uint16) []byte {
 	if table == math.MaxUint16 {
 		return spaceEnd(realm, spaceRows)
@@ -533,12 +585,7 @@ func (s *Store) withStableRows(
 		return st.damage
 	}
 	return read(func(from, to []byte, fn func(Row) error) error {
-		return s.scan(from, to, func(key, value []byte) error {
-			if len(key) < rowKeyHead {
-				return s.damaged(key, "not a row's key")
-			}
-			return fn(Row{Table: binary.BigEndian.Uint16(key[5:]), Key: key[rowKeyHead:], Value: value})
-		})
+		return s.scan(from, to, func(key, value []byte) error { return s.passRow(key, value, fn) })
 	})
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"parley/actors/realm"
 )
 
 // Seq is the number of a fact in its realm's journal. The first fact has number 1.
@@ -35,11 +37,11 @@ const (
 	// commits cannot be detected. Each manifest takes two syncs of small files.
 	DefaultMarkInterval = time.Second
 
-	MaxFact    = 16 << 20  // bytes of one fact, row value or body; messages are far smaller
-	MaxKey     = 4 << 10   // bytes of the key of a row or body
-	MaxRequest = 256       // bytes of a request id
-	MaxEntry   = 64 << 20  // bytes of one entry, facts and bodies
-	MaxBatch   = 128 << 20 // bytes of one commit; an Append with more makes several commits
+	MaxFact    = 16 << 20           // bytes of one fact, row value or body; messages are far smaller
+	MaxKey     = 4 << 10            // bytes of the key of a row or body
+	MaxRequest = realm.MaxRequestID // bytes of a request id
+	MaxEntry   = 64 << 20           // bytes of one entry, facts and bodies
+	MaxBatch   = 128 << 20          // bytes of one commit; an Append with more makes several commits
 
 	openFiles = 500 // table files that Pebble keeps open
 )
@@ -53,7 +55,7 @@ var (
 	ErrFailed = errors.New("the data directory cannot be written")
 	// ErrTooLarge rejects input that exceeds a limit of this package.
 	ErrTooLarge = errors.New("too large for the journal")
-	// ErrSnapshotted is returned by Tail if the rows have replaced some of the facts.
+	// ErrSnapshotted is returned by Tail if some of the facts are only in the rows.
 	ErrSnapshotted = errors.New("facts are in the rows already")
 	// ErrInUse is returned if another process has the data directory open.
 	ErrInUse = errors.New("data directory is in use by another parley")
@@ -83,6 +85,9 @@ type Options struct {
 
 	// CompactionDelay is how long after opening no table is compacted, so that compactions do not slow the start.
 	CompactionDelay time.Duration
+
+	// Kept says which facts stay in the journal when the rows contain them. Zero: none.
+	Kept Kept
 
 	// Unsynced makes appends return before they are on disk. A crash then loses acknowledged facts. It is for measuring
 	// the cost of durability.
@@ -161,6 +166,8 @@ type Store struct {
 	manifestCommits    atomic.Uint64 // commits that the last manifest includes
 	unsyncedRows       atomic.Bool   // rows were written that no sync has included
 
+	feeds feeds // see Disk.Follow
+
 	latency      latency
 	facts        atomic.Uint64
 	writtenBytes atomic.Uint64
@@ -177,8 +184,11 @@ type realmState struct {
 	lastHash     chain
 	importSeq    Seq // the number of a running import, else 0
 	snapshot     snapshotState
-	journalBytes int64 // bytes of records after the rows, as far as this process has read or written them
-	damage       error // found when opening; every use of the realm returns it
+	lastNow      int64       // clock reading of the last fact
+	journalBytes int64       // bytes of records after the rows, as far as this process has read or written them
+	firstKept    Seq         // number of the first record in the journal; last + 1 if there is none
+	kept         []keptFacts // of the records behind the rows, by number
+	damage       error       // found when opening; every use of the realm returns it
 }
 
 // Open opens or creates the data directory. It fails if another process has it open, if more than single realms are

@@ -123,6 +123,9 @@ func Execute[A any](c *Call, cmd realm.Command[A]) (A, error) {
 	}
 	v, err := c.Server.Turn(c.Realm, caller, func(t *realm.Turn) (any, error) {
 		a, err := cmd.Decide(t)
+		if t.HasRecorded() {
+			c.Caller.Request = "" // later turns of the request are no repetitions of this one
+		}
 		return a, err
 	})
 	a, _ := v.(A)

@@ -75,6 +75,9 @@ func register(c *Call, f registerForm) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.QueueOnly {
+		return openQueueOnly(c, realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set})
+	}
 	if err := c.holdMemory(registrationMemory); err != nil {
 		return nil, err
 	}
@@ -97,7 +100,11 @@ func register(c *Call, f registerForm) (Answer, error) {
 			return nil, err
 		}
 	}
-	r, err := Execute(c, realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set,
+	open := func(cmd realm.Register) (realm.Registered, error) { return Execute(c, cmd) }
+	if c.OpenQueue != nil {
+		open = c.OpenQueue
+	}
+	r, err := open(realm.Register{Queue: q, AllPublicGiven: f.AllPublic.Set,
 		State: func(v realm.View, _ *realm.Queue) (any, error) {
 			s := &initialState{call: c, View: v, queue: &q, Client: ClientOf(&q), answer: Answer{}, presence: rows,
 				fetchTypesNamed: fetch.Set, wants: wants}
@@ -116,6 +123,16 @@ func register(c *Call, f registerForm) (Answer, error) {
 	}
 	a["queue_id"], a["last_event_id"], a["idle_queue_timeout_secs"] = r.Queue.ID, -1, r.Queue.Idle
 	return a, nil
+}
+
+// openQueueOnly opens a queue for another node, which builds the state itself.
+func openQueueOnly(c *Call, cmd realm.Register) (Answer, error) {
+	cmd.State = func(realm.View, *realm.Queue) (any, error) { return nil, nil }
+	r, err := Execute(c, cmd)
+	if err != nil || r.Queue == nil {
+		return Answer{}, err
+	}
+	return Answer{"queue_id": r.Queue.ID}, nil
 }
 
 // build adds all requested sections to the answer.

@@ -219,6 +219,10 @@ type Call struct {
 	// WaitForTurn waits until a large answer can be built, and refuses if too many wait. Large answers wait by
 	// themselves as they grow; endpoints call it if that is too late. nil: answers do not wait.
 	WaitForTurn func() error
+	// OpenQueue opens an event queue on a node that does not own the organization, and builds its state there; nil:
+	// this node owns it. QueueOnly says that the caller builds the state, on another node.
+	OpenQueue func(realm.Register) (realm.Registered, error)
+	QueueOnly bool
 	// CountAddressChange counts a request for a new email address and refuses if there were too many recently.
 	CountAddressChange func(account string) error
 

@@ -3,6 +3,7 @@ package realm
 import (
 	"fmt"
 	"reflect"
+	"slices"
 )
 
 // typeByNumber has the number of every fact, and of every event that is not a fact. The journal and the stored
@@ -215,6 +216,12 @@ var typeByNumber = map[uint16]any{
 	530: (*WebAppChanged)(nil),
 }
 
+// formatNumbers are the numbers of changes of what is stored that are no new types. They are never used for types. A
+// program from before such a change would report damage, so the version of the data rises with it; see NewestNumber.
+var formatNumbers = []uint16{
+	590, // the journal keeps facts that the rows contain
+}
+
 var numberByType = func() map[reflect.Type]uint16 {
 	m := make(map[reflect.Type]uint16, len(typeByNumber))
 	for n, k := range typeByNumber {
@@ -236,8 +243,9 @@ func NewByNumber(number uint16) (any, error) {
 	return reflect.New(reflect.TypeOf(k).Elem()).Interface(), nil
 }
 
-// NewestNumber returns the largest number of a fact or event that this program knows.
+// NewestNumber returns the largest number of a fact, event or change of format that this program knows.
 func NewestNumber() (newest uint16) {
+	newest = slices.Max(formatNumbers)
 	for n := range typeByNumber {
 		newest = max(newest, n)
 	}

@@ -56,6 +56,9 @@ type Claimed struct {
 // the process that recorded the batch.
 var ErrMoved = errors.New("the realm has another owner or other facts")
 
+// ErrBehind says that the journal does not have the facts any more that a follower needs: it must load the rows again.
+var ErrBehind = errors.New("the facts after this one are only in the rows")
+
 // Record is one fact of the journal, with the inputs with which it is applied.
 type Record struct {
 	Seq     Seq
@@ -157,4 +160,28 @@ func NewBatch(r *Realm, epoch uint64, facts []Fact, encode func(Fact) []byte) Ba
 		}
 	}
 	return b
+}
+
+// StoredTexts returns the texts that a fact from the journal has written, as they are now: a text that was erased since
+// is erased. read reads a text.
+func StoredTexts(f Fact, read func(BodyRef) (Body, bool, error)) (list []TextWrite, err error) {
+	if w, ok := f.(TextWriter); ok {
+		for ref := range w.Bodies() {
+			body, found, err := read(ref)
+			switch {
+			case err != nil:
+				return nil, err
+			case found:
+				list = append(list, TextWrite{Ref: ref, Body: &body})
+			default:
+				list = append(list, TextWrite{Ref: ref})
+			}
+		}
+	}
+	if e, ok := f.(TextEraser); ok {
+		for _, ref := range e.Erased() {
+			list = append(list, TextWrite{Ref: ref})
+		}
+	}
+	return list, nil
 }

@@ -67,14 +67,8 @@ func (r *Realm) ReplayAt(f Fact, now int64) Told {
 // The result is the notices of each fact that has some: the same as those of the other realm. An error means that
 // nothing was applied.
 func (r *Realm) Follow(b Batch, facts []Fact) ([]Told, error) {
-	switch {
-	case b.Realm != r.id:
-		return nil, fmt.Errorf("a batch of realm %d cannot be applied to realm %d", b.Realm, r.id)
-	case b.After != r.seq:
-		return nil, fmt.Errorf("realm %d is at fact %d; the batch follows fact %d", r.id, r.seq, b.After)
-	case b.Level > Level:
-		return nil, fmt.Errorf("the batch after fact %d of realm %d has the rule level %d, this program has %d: "+
-			"install the version of the other nodes", b.After, r.id, b.Level, Level)
+	if err := r.CheckFollows(b); err != nil {
+		return nil, err
 	}
 	var told []Told
 	for _, f := range facts {
@@ -83,4 +77,18 @@ func (r *Realm) Follow(b Batch, facts []Fact) ([]Told, error) {
 		}
 	}
 	return told, nil
+}
+
+// CheckFollows returns an error if a batch cannot be applied to the realm as it is now.
+func (r *Realm) CheckFollows(b Batch) error {
+	switch {
+	case b.Realm != r.id:
+		return fmt.Errorf("a batch of realm %d cannot be applied to realm %d", b.Realm, r.id)
+	case b.After != r.seq:
+		return fmt.Errorf("realm %d is at fact %d; the batch follows fact %d", r.id, r.seq, b.After)
+	case b.Level > Level:
+		return fmt.Errorf("the batch after fact %d of realm %d has the rule level %d, this program has %d: "+
+			"install the version of the other nodes", b.After, r.id, b.Level, Level)
+	}
+	return nil
 }

@@ -38,7 +38,7 @@ func (f *fastPath) handleCommand(q *park.FastRequest) bool {
 		return false
 	}
 	c, ok := f.call(q, form.Body, q.Body)
-	if !ok {
+	if !ok || f.server.isElsewhere(&c) {
 		return false
 	}
 	if _, overridden := c.Params.Get("method"); overridden { // it names another endpoint

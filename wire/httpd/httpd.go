@@ -41,6 +41,8 @@ type Options struct {
 	DamagedTexts func() int64
 	// ServerStatus returns the state for the page about the server; nil: there is no such page.
 	ServerStatus func() web.ServerStatus
+	// Cluster is the other nodes; nil: this server is the only one.
+	Cluster Cluster
 	// Extra adds routes outside the protocol: files, metrics, pages.
 	Extra func(r *router.Router)
 }
@@ -73,6 +75,7 @@ type Server struct {
 	largeBodies             chan struct{}
 	largeBodiesWaiting      atomic.Int64
 	largeBodiesRefused      atomic.Int64
+	forwarding              forwarding
 }
 
 // route holds all endpoints whose paths have the same shape.

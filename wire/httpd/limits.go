@@ -246,6 +246,9 @@ func TooMany(seconds float64) error {
 // remote returns the network of the client: the peer of the connection, or the address that a trusted proxy
 // reports.
 func (s *Server) remote(ctx *fasthttp.RequestCtx) string {
+	if f := forwardedOf(ctx); f != nil {
+		return f.request.Remote
+	}
 	addr, ok := netip.AddrFromSlice(ctx.RemoteIP())
 	if !ok {
 		return ctx.RemoteAddr().String()

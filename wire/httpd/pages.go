@@ -113,6 +113,10 @@ func (s *Server) servePage(ctx *fasthttp.RequestCtx, r *pageRoute) {
 			ctx.SetConnectionClose()
 		}
 	}()
+	if s.isElsewhere(p.call) {
+		s.forwardPage(ctx, p)
+		return
+	}
 	view, err := s.openPage(p, r)
 	if err == nil && p.redirect == "" {
 		view, err = r.handle(s, p)

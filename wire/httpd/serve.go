@@ -47,6 +47,16 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 			return
 		}
 	}
+	if s.isElsewhere(c) {
+		if !runsHere(e) {
+			s.forward(ctx, c, e)
+			return
+		}
+		c.OpenQueue = s.openQueue(ctx, c)
+	}
+	if s.prepareForwarded(ctx, c, e) {
+		return
+	}
 	if err := attachBody(ctx, c, e); err != nil {
 		s.writeFailure(ctx, e, err)
 		return
@@ -149,7 +159,7 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 	parked := false
 	c.Park = func(gone func()) wire.Reply {
 		parked = true
-		return s.park.ParkFor(ctx, s.callerKey(ctx, c), gone)
+		return s.parkFor(ctx, c, gone)
 	}
 	build := answerBuild{server: s, ctx: ctx, call: c}
 	defer build.end()
@@ -159,6 +169,9 @@ func (s *Server) runEndpoint(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.End
 		s.setSessionCookies(ctx, c, c.NewSecret)
 	}
 	if _, waits := a.(wire.Parked); waits || parked {
+		return
+	}
+	if s.writeElsewhere(ctx, c, e, err) {
 		return
 	}
 	if r := (wire.Redirect{}); errors.As(err, &r) {
@@ -201,6 +214,9 @@ func limitKey(a *wire.Account) string {
 // limitCall counts a request against its rate limit: that of the account, or without login that of the client
 // network.
 func (s *Server) limitCall(ctx *fasthttp.RequestCtx, c *wire.Call) error {
+	if forwardedOf(ctx) != nil {
+		return nil // the node of the client has counted it
+	}
 	if c.Account != nil {
 		return limitRequest(ctx, s.users, limitKey(c.Account))
 	}

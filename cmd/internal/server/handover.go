@@ -403,7 +403,7 @@ func (s *Server) takeOver() (*park.Backlog, error) {
 func (s *Server) openStore() (*snapshot.Store, error) {
 	o := snapshot.Options{
 		Log: s.log, Unsynced: s.NoSync, CompactionDelay: compactionDelay, AcceptLoss: s.AcceptDataLoss,
-		Ballast: int64(s.DiskBallast) * mebibyte, Full: s.space.full,
+		Ballast: int64(s.DiskBallast) * mebibyte, Full: s.space.full, Kept: s.config.Kept,
 	}
 	if !s.handover.isSuccessor() {
 		return snapshot.Open(s.Data, o)

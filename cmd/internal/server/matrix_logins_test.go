@@ -26,10 +26,12 @@ const (
 )
 
 // TestPermissionMatrixBySession repeats the matrix with browser sessions.
-func TestPermissionMatrixBySession(t *testing.T) { permissionMatrix(t, bySession) }
+func TestPermissionMatrixBySession(t *testing.T) { permissionMatrix(t, newCoverage(bySession)) }
 
 // TestPermissionMatrixByAdditionalKey repeats the matrix with a second API key of each account.
-func TestPermissionMatrixByAdditionalKey(t *testing.T) { permissionMatrix(t, byAdditionalKey) }
+func TestPermissionMatrixByAdditionalKey(t *testing.T) {
+	permissionMatrix(t, newCoverage(byAdditionalKey))
+}
 
 // namedKeys is the largest id of a key that cells name. The keys that users log in with have larger ones.
 const namedKeys = 10

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -37,6 +38,9 @@ import (
 type matrixServer struct {
 	*testing.T
 	orgs     *actors.Server
+	front    *actors.Server // of the node that the requests are sent to, if that is not orgs
+	disk     snapshot.Disk
+	options  httpd.Options
 	server   *httpd.Server
 	tools    *wire.Tools
 	login    matrixLogin
@@ -96,7 +100,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sites.orgs = c.orgs
+	sites.orgs, c.disk = c.orgs, disk
 	kept, err := files.Open(filepath.Join(dir, "uploads"))
 	if err != nil {
 		t.Fatal(err)
@@ -122,9 +126,8 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	c.orgs.AddDuty(thumbnailWorker)
 	tools.Thumbnails = thumbnailWorker
 	c.tools = tools
-	c.server = httpd.New(
-		httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet, Files: kept, Now: c.clock},
-	)
+	c.options = httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet, Files: kept, Now: c.clock}
+	c.server = httpd.New(c.options)
 	t.Cleanup(func() {
 		thumbnailWorker.Close()
 		withShutdownTimeout(c.orgs.Close)
@@ -132,6 +135,18 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 		store.Close()
 	})
 	return c
+}
+
+// waitForFront waits until an edge has everything that the test has changed at the owner without a request.
+func (c *matrixServer) waitForFront() {
+	if c.front == nil {
+		return
+	}
+	for _, id := range c.orgs.Realms() {
+		if err := c.front.WaitFor(c.Context(), id, c.orgs.DurableSeq(id)); err != nil {
+			c.Error(err)
+		}
+	}
 }
 
 func (c *matrixServer) clock() time.Time { return time.Unix(c.now.Load(), 0) }
@@ -286,6 +301,7 @@ func (c *matrixServer) send(user *matrixUser, method, path string, params ...any
 	if method == "GET" && path == "/events" && form.Has("queue_id") {
 		return c.poll(user, form.Get("queue_id"))
 	}
+	c.waitForFront()
 	c.server.Handle(ctx)
 	r := reply{status: ctx.Response.StatusCode(), raw: string(ctx.Response.Body()),
 		at: gopath.Base(string(ctx.Response.Header.Peek("Location")))}
@@ -311,8 +327,14 @@ func (c *matrixServer) fetch(user *matrixUser, queue string) reply {
 		id = theirs
 	}
 	m := make(pollReply, 1)
-	c.orgs.Poll(wire.PollRequest{Realm: id, User: realm.UserID(user.id), Queue: realm.QueueID(queue), Last: user.last,
-		DontBlock: true, Reply: m})
+	c.waitForFront()
+	cmp.Or(
+		c.front,
+		c.orgs,
+	).Poll(
+		wire.PollRequest{Realm: id, User: realm.UserID(user.id), Queue: realm.QueueID(queue), Last: user.last,
+			DontBlock: true, Reply: m},
+	)
 	return <-m
 }
 

@@ -14,10 +14,21 @@ import (
 // TestPermissionMatrix checks the permissions of every endpoint and the audience of every event. The tables contain the
 // questions; afterwards the test checks that no endpoint, no kind of caller and no event is missing. To run one table:
 // go test -run TestPermissionMatrix/Tables/Messages.
-func TestPermissionMatrix(t *testing.T) { permissionMatrix(t, byKey) }
+func TestPermissionMatrix(t *testing.T) { permissionMatrix(t, newCoverage(byKey)) }
+
+// TestPermissionMatrixThroughEdge asks the same of a node that does not own the organizations.
+func TestPermissionMatrixThroughEdge(t *testing.T) {
+	for name, login := range map[string]matrixLogin{"ByKey": byKey, "BySession": bySession} {
+		t.Run(name, func(t *testing.T) {
+			l := newCoverage(login)
+			l.throughEdge = true
+			permissionMatrix(t, l)
+		})
+	}
+}
 
 // permissionMatrix runs all tables with callers that log in in one way.
-func permissionMatrix(t *testing.T, login matrixLogin) {
+func permissionMatrix(t *testing.T, l *coverage) {
 	tables := []struct {
 		name string
 		ask  func(*testing.T, *coverage)
@@ -41,7 +52,6 @@ func permissionMatrix(t *testing.T, login matrixLogin) {
 		{"Settings", matrixSettings},
 		{"BotRanks", matrixBotRanks},
 	}
-	l := newCoverage(login)
 	t.Run("Tables", func(t *testing.T) {
 		for _, x := range tables {
 			t.Run(x.name, func(t *testing.T) {
@@ -74,11 +84,13 @@ type matrixRequest struct {
 // coverage collects what the tables have asked so far, and which events they have compared.
 type coverage struct {
 	sync.Mutex
-	login  matrixLogin
-	asked  map[string]map[string]int // requests by endpoint and kind of caller
-	done   map[string]bool           // endpoints that at least one caller was allowed to use
-	events map[string]int            // how often an event of each form was compared
-	counts map[string][2]int         // by table: cells, and wrong cells
+	login matrixLogin
+	// throughEdge sends all requests to a node that does not own the organizations.
+	throughEdge bool
+	asked       map[string]map[string]int // requests by endpoint and kind of caller
+	done        map[string]bool           // endpoints that at least one caller was allowed to use
+	events      map[string]int            // how often an event of each form was compared
+	counts      map[string][2]int         // by table: cells, and wrong cells
 }
 
 func newCoverage(login matrixLogin) *coverage {

@@ -158,6 +158,11 @@ var allMetrics = describe([]metric{
 		read:    func(r *metricReading) int64 { return r.orgs.OwnershipsLost.Load() },
 	},
 	{
+		name: "parley_requests_repeated_total", kind: prometheus.CounterValue,
+		meaning: "Forwarded requests that were not run again because they had been carried out.",
+		read:    func(r *metricReading) int64 { return r.orgs.RequestsRepeated.Load() },
+	},
+	{
 		name: "parley_messages_archived_total", kind: prometheus.CounterValue,
 		meaning: "Messages that users or retention policies deleted; they go to the archive.",
 		read:    func(r *metricReading) int64 { return r.orgs.MessagesArchived.Load() },

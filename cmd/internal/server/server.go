@@ -62,6 +62,8 @@ type Config struct {
 	Handover *Handover
 	// Now is the wall clock of the organizations; nil: the system's. It is for tests.
 	Now func() time.Time
+	// Kept says which facts stay behind the rows, for other nodes that follow this one; zero: none.
+	Kept snapshot.Kept
 	// BeforeServing is called when everything is open and before the first request is handled; nil is allowed.
 	BeforeServing func()
 }

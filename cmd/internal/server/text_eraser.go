@@ -87,7 +87,7 @@ func (e *textEraser) eraseRow(id realm.ID, p realm.ErasedTexts) error {
 		return err // without an error, snapshots are stopped during an upgrade
 	}
 	began := time.Now()
-	if err := e.disk.EraseDeleted(e.ctx, id, p.From, p.To); err != nil {
+	if err := e.disk.EraseDeleted(e.ctx, id, p.Seq, p.From, p.To); err != nil {
 		return err
 	}
 	e.log.Info("bytes of erased texts removed", "realm", id, "messages", p.Messages,

@@ -1,0 +1,78 @@
+package actors
+
+import (
+	"math"
+	"runtime/debug"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"parley/actors/admission"
+	"parley/actors/presence"
+	"parley/actors/realm"
+)
+
+// replica is the part of an organization that every node has which serves it: the plain data, and the caches and
+// sessions that follow its committed batches. Its fields belong to the mailbox of the actor that has it.
+type replica struct {
+	srv     *Server
+	handle  *realmHandle
+	realm   *realm.Realm
+	durable realm.Seq // last fact that is known to be on disk
+}
+
+// start starts an actor with this replica and the session and presence actors, and publishes the realm's handle.
+func (a *replica) start(main actor.Actor, handle *realmHandle, table *presence.Table) {
+	srv := a.srv
+	srv.configureRealm(a.realm)
+	a.handle = handle
+	handle.id, handle.replayedThrough = a.realm.ID(), a.durable
+	handle.latencies = turnLatencies{observer: srv.turnLatency}
+	handle.flow = &deliveryFlow{srv: srv, handle: handle, pollers: admission.NewPollers(srv.deliveryLag)}
+	if a.realm.Founded() {
+		handle.name = a.realm.Org().StringID
+		handle.site = srv.site(handle.name)
+	}
+	handle.durable.Store(uint64(a.durable))
+	handle.lastSnapshot.Store(srv.now().Unix())
+	handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
+	handle.pid = srv.spawn(main)
+	spawn := srv.runtime.sessionSpawner()
+	for k := range handle.shards {
+		handle.shards[k] = spawn(fatalOnPanic{srv, newShard(srv, k)})
+	}
+	handle.recentlyActive = func(u realm.UserID) bool {
+		return handle.lastSeen.since(u, srv.now().Unix()-presence.PartialSubscriberDays*86400)
+	}
+	for _, row := range table.ChangedSince(0, math.MinInt64) {
+		handle.lastSeen.times.Store(row.User, max(row.Active, row.Connected))
+	}
+	handle.presence = srv.spawn(&presenceActor{srv: srv, table: table, seen: &handle.lastSeen})
+	srv.mu.Lock()
+	srv.realms[handle.id] = handle
+	if a.realm.Founded() {
+		srv.byName[handle.name] = handle
+	}
+	srv.mu.Unlock()
+	srv.accounts.version.Add(1)
+}
+
+// view runs a view. A bug in it costs one answer, because a view changes nothing.
+func (a *replica) view(m *ask) (x answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.srv.log.Error("panic in a view", "realm", a.realm.ID(), "panic", p, "stack", string(debug.Stack()))
+			x = answer{err: errInternal}
+		}
+	}()
+	now := a.srv.now().Unix()
+	a.realm.SetClock(now)
+	var v any
+	err := a.realm.CheckCredentials(m.caller, now)
+	if err == nil {
+		v, err = m.look(a.realm.ViewAs(m.caller, now))
+	}
+	if err != nil {
+		a.srv.countRefusal(err)
+	}
+	return answer{v, err}
+}

@@ -1,0 +1,505 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"parley/actors/presence"
+	"parley/actors/realm"
+)
+
+// ReplicaSource is where a replica gets its organization from: the disk of the owner, or a link to the owner.
+type ReplicaSource interface {
+	// LoadReplica puts the rows of one snapshot into r and the presence rows into table, and returns the last fact that
+	// the rows contain.
+	LoadReplica(id realm.ID, r *realm.Realm, table *presence.Table) (realm.Seq, error)
+	// Follow calls fn with every batch after a fact, in order and without a gap. It calls done once at the end; the
+	// error is a realm.ErrBehind if the rows must be loaded again. After stop fn may be called once more.
+	Follow(id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error)) (stop func())
+	// Decode decodes a fact of a batch.
+	Decode(fact []byte) (realm.Fact, error)
+	// Text reads one version of a message's text. It reports false if there is none.
+	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
+}
+
+// OwnerLink passes to the owner of a realm what the event queues of a replica need. Its methods must not block.
+type OwnerLink interface {
+	// CloseQueue asks to close a queue whose client has not come back; see Server.CloseQueue.
+	CloseQueue(realm.ID, realm.QueueID)
+	// Tick asks for a fact, because a queue has no numbers left for events without one; see Server.Tick.
+	Tick(realm.ID)
+}
+
+// ReplicaOptions are the parts of a replica.
+type ReplicaOptions struct {
+	Source ReplicaSource
+	Owner  OwnerLink
+	// Home reports whether a request with this id was sent by this node. A queue that such a request opens is kept
+	// here, and not by the owner. nil: no request was.
+	Home func(request string) bool
+}
+
+// replicaAhead is how many batches of a replica may wait for its actor. The source waits after that.
+const replicaAhead = 64
+
+// Messages of a replica actor besides ask.
+type (
+	// followedBatch is the next batch, with its facts and their texts.
+	followedBatch struct {
+		run   int // see replicaActor
+		batch realm.Batch
+		facts []realm.Fact
+	}
+	followEnded struct {
+		run int
+		err error
+	}
+	followAgain struct{ run int }
+	// batchReleased says that the events of all facts up to seq have been passed to the session actors.
+	batchReleased struct{ seq realm.Seq }
+	replicaLoaded struct {
+		realm *realm.Realm
+		err   error
+	}
+	// waitForFact is answered when a fact has been applied and its events have been passed to the session actors.
+	waitForFact struct {
+		seq    realm.Seq
+		done   chan struct{}
+		forget bool // the caller does not wait any more
+	}
+	// expectRequest registers, or forgets, a view that runs right after the facts of a request.
+	expectRequest struct {
+		expected *expectedRequest
+		forget   bool
+	}
+)
+
+// replicaActor is the shell around one organization on a node that does not own it. It applies committed batches, and
+// gives views their turns. Commands are refused: they must be sent to the owner.
+type replicaActor struct {
+	replica
+	options   ReplicaOptions
+	run       int // counts the times that it began to follow; messages of earlier times are ignored
+	stop      func()
+	room      chan struct{} // one element for each batch in the mailbox
+	reloading bool
+	failed    error // why it cannot follow; requests are refused until it can
+	waiting   []waitForFact
+	ephemeral []realm.Told // by arrival; see MaxEphemeralAhead
+	expected  map[string]*expectedRequest
+}
+
+// errCannotFollow is the answer to requests while a replica cannot follow its owner.
+var errCannotFollow = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
+	"This server cannot reach the other servers; try again in a few seconds.")
+
+// OpenReplica loads a realm that another node owns, and follows it from then on. It returns when the rows are loaded.
+func (srv *Server) OpenReplica(id realm.ID, o ReplicaOptions) error {
+	srv.creating.Lock()
+	defer srv.creating.Unlock()
+	if srv.find(id) != nil {
+		return fmt.Errorf("realm %d is open already", id)
+	}
+	r, table, err := srv.loadReplica(id, o.Source)
+	if err != nil {
+		return err
+	}
+	a := &replicaActor{
+		replica: replica{srv: srv, realm: r, durable: r.Seq()}, options: o, room: make(chan struct{}, replicaAhead),
+		expected: map[string]*expectedRequest{},
+	}
+	table.Continue()
+	srv.search.Attach(id, r.Seq(), r.Seq(), srv.searchTextReader(id))
+	a.start(a, &realmHandle{source: o.Source, owner: o.Owner}, table)
+	a.handle.setClosed(srv, r.Closed())
+	srv.accounts.addRealm(r)
+	for _, k := range a.handle.shards {
+		srv.runtime.send(k, &restoreQueues{realm: a.handle, seq: a.durable})
+	}
+	srv.runtime.send(a.handle.pid, followAgain{a.run})
+	srv.log.Info("replica open", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
+	return nil
+}
+
+// loadReplica loads the rows of a realm.
+func (srv *Server) loadReplica(id realm.ID, from ReplicaSource) (*realm.Realm, *presence.Table, error) {
+	r, table := realm.New(id), presence.New()
+	r.SetClock(srv.now().Unix())
+	at, err := from.LoadReplica(id, r, table)
+	if err != nil {
+		return nil, nil, fmt.Errorf("load a replica of realm %d: %w", id, err)
+	}
+	r.SetSeq(at, runParallel)
+	if !r.Founded() { // no snapshot has been written yet
+		err = replayFounding(r, from)
+	}
+	return r, table, err
+}
+
+// errFounded ends replayFounding.
+var errFounded = errors.New("founded")
+
+// replayFounding follows a realm without rows until it is founded.
+func replayFounding(r *realm.Realm, from ReplicaSource) error {
+	done := make(chan error, 1)
+	from.Follow(r.ID(), r.Seq(), func(b realm.Batch) error {
+		facts, err := decodeBatch(from, &b)
+		if err == nil {
+			_, err = r.Follow(b, facts)
+		}
+		if err == nil && r.Founded() {
+			err = errFounded
+		}
+		return err
+	}, func(err error) { done <- err })
+	if err := <-done; !errors.Is(err, errFounded) {
+		return fmt.Errorf("follow realm %d from its first fact: %w", r.ID(), err)
+	}
+	return nil
+}
+
+// decodeBatch returns the facts of a batch, with their texts.
+func decodeBatch(from ReplicaSource, b *realm.Batch) ([]realm.Fact, error) {
+	facts := make([]realm.Fact, len(b.Facts))
+	for i, data := range b.Facts {
+		var err error
+		if facts[i], err = from.Decode(data); err != nil {
+			return nil, err
+		}
+	}
+	b.FillTexts(facts)
+	return facts, nil
+}
+
+// Receive handles one message.
+func (a *replicaActor) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *ask:
+		a.ask(m)
+	case asyncBatch:
+		for i := range m {
+			a.ask(&m[i])
+		}
+	case *followedBatch:
+		<-a.room
+		a.apply(m)
+	case followEnded:
+		a.handleFollowEnded(m)
+	case followAgain:
+		if m.run == a.run {
+			a.follow()
+		}
+	case loadReplicaAgain:
+		a.loadAgain()
+	case *replicaLoaded:
+		a.handleLoaded(m)
+	case ephemeralEvent:
+		a.deliverEphemeral(m.told)
+	case batchReleased:
+		a.handle.durable.Store(max(a.handle.durable.Load(), uint64(m.seq)))
+		a.answerWaiting()
+	case waitForFact:
+		a.waitForFact(m)
+	case expectRequest:
+		if m.forget {
+			delete(a.expected, m.expected.id)
+		} else {
+			a.expected[m.expected.id] = m.expected
+		}
+	case presenceRows:
+	case closeRealm:
+		if a.stop != nil {
+			a.stop()
+		}
+		a.run++ // nothing is applied any more
+		m.done <- nil
+	case saveRealm:
+		m.done <- nil
+	case setFrozen:
+		m.done <- nil
+	}
+}
+
+// ask answers a view. It refuses commands, and everything while the state may be old.
+func (a *replicaActor) ask(m *ask) {
+	p := pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted}
+	switch {
+	case a.failed != nil || a.reloading || a.srv.replicasPaused.Load():
+		p.answer = answer{err: errCannotFollow}
+	case m.look == nil:
+		p.answer = answer{err: realm.ErrNotOwner}
+	default:
+		a.srv.Metrics.Views.Add(1)
+		p.answer = a.view(m)
+	}
+	a.handle.flow.release(&p)
+}
+
+// follow begins to follow the source after the last applied fact. The goroutine of the source decodes.
+func (a *replicaActor) follow() {
+	a.run++
+	run, source, pid := a.run, a.options.Source, a.handle.pid
+	stopped := make(chan struct{})
+	stop := source.Follow(a.realm.ID(), a.realm.Seq(), func(b realm.Batch) error {
+		facts, err := decodeBatch(source, &b)
+		if err != nil {
+			return err
+		}
+		select {
+		case a.room <- struct{}{}:
+		case <-stopped:
+			return context.Canceled
+		}
+		a.srv.runtime.send(pid, &followedBatch{run, b, facts})
+		return nil
+	}, func(err error) { a.srv.runtime.send(pid, followEnded{run, err}) })
+	var once bool
+	a.stop = func() {
+		if !once {
+			once = true
+			close(stopped)
+			stop()
+		}
+	}
+}
+
+// apply applies a committed batch and passes it on. The views that wait for one of its requests run right after the
+// facts of the request.
+func (a *replicaActor) apply(m *followedBatch) {
+	if m.run != a.run {
+		return
+	}
+	if err := a.realm.CheckFollows(m.batch); err != nil {
+		a.fail(err)
+		return
+	}
+	c := &Committed{Batch: m.batch, Facts: m.facts}
+	requests := m.batch.Requests
+	for _, f := range m.facts {
+		t := a.realm.ReplayAt(f, m.batch.Now)
+		id := ""
+		if len(requests) > 0 && requests[0].Seq == t.Seq {
+			id, requests = requests[0].ID, requests[1:]
+		}
+		opened, _ := f.(*realm.QueueOpened)
+		if len(t.Notices) > 0 && (opened == nil || a.isHome(id)) {
+			c.Told = append(c.Told, t)
+		}
+		a.runExpected(id, opened)
+	}
+	a.durable = a.realm.Seq()
+	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
+	a.srv.search.Feed(a.realm.ID(), a.durable, m.batch.Texts)
+	a.handle.setClosed(a.srv, a.realm.Closed())
+	a.failed = nil
+	a.replica.publish(c)
+	released := batchReleased{a.durable}
+	a.handle.flow.release(&pendingOutput{told: c.Told, released: func() { a.srv.runtime.send(a.handle.pid, released) }})
+	a.deliverEphemeralAfter()
+}
+
+// withoutOpened removes the notices of new queues. A request with an id comes from another node, which keeps its queue.
+func withoutOpened(told []realm.Told) []realm.Told {
+	return slices.DeleteFunc(told, func(t realm.Told) bool {
+		return slices.ContainsFunc(t.Notices, func(n realm.Notice) bool {
+			_, opened := n.Event.(*realm.QueueOpened)
+			return opened
+		})
+	})
+}
+
+// isHome reports whether the queue that a request opens is kept on this node. The fact of a registration is the only
+// one of its turn.
+func (a *replicaActor) isHome(request string) bool {
+	return request != "" && a.options.Home != nil && a.options.Home(request)
+}
+
+// runExpected runs the view that waits for a request whose facts have just been applied.
+func (a *replicaActor) runExpected(request string, opened *realm.QueueOpened) {
+	x := a.expected[request]
+	if x == nil {
+		return
+	}
+	delete(a.expected, request)
+	x.result <- a.view(&ask{caller: x.caller, look: func(v realm.View) (any, error) {
+		if opened == nil {
+			return x.look(v, nil)
+		}
+		q := opened.Queue
+		return x.look(v, &q)
+	}})
+}
+
+// waitForFact adds a caller of WaitFor, or forgets it.
+func (a *replicaActor) waitForFact(m waitForFact) {
+	if m.forget {
+		a.waiting = slices.DeleteFunc(a.waiting, func(w waitForFact) bool { return w.done == m.done })
+		return
+	}
+	a.waiting = append(a.waiting, m)
+	a.answerWaiting()
+}
+
+// answerWaiting answers the callers of WaitFor whose facts have been applied.
+func (a *replicaActor) answerWaiting() {
+	a.waiting = slices.DeleteFunc(a.waiting, func(w waitForFact) bool {
+		if w.seq > realm.Seq(a.handle.durable.Load()) {
+			return false
+		}
+		close(w.done)
+		return true
+	})
+}
+
+// fail stops the replica at a batch that cannot be applied. Requests are refused until a later try succeeds.
+func (a *replicaActor) fail(err error) {
+	a.failed = err
+	a.stop()
+	a.handleFollowEnded(followEnded{a.run, err})
+}
+
+// handleFollowEnded loads the rows again if facts are missing, and else tries again to follow.
+func (a *replicaActor) handleFollowEnded(m followEnded) {
+	if m.run != a.run || a.reloading {
+		return
+	}
+	a.run++ // the batches in the mailbox are sent again
+	a.srv.log.Warn("replica does not follow", "realm", a.realm.ID(), "seq", uint64(a.durable), "err", m.err)
+	if !errors.Is(m.err, realm.ErrBehind) {
+		again := followAgain{a.run}
+		a.srv.runtime.after(reclaimAfter, func() { a.srv.runtime.send(a.handle.pid, again) })
+		return
+	}
+	a.loadAgain()
+}
+
+// loadAgain loads the rows in the background. The result arrives as replicaLoaded.
+func (a *replicaActor) loadAgain() {
+	a.reloading = true
+	id := a.realm.ID()
+	a.srv.runtime.runInBackground(func() {
+		r, _, err := a.srv.loadReplica(id, a.options.Source)
+		a.srv.runtime.send(a.handle.pid, &replicaLoaded{r, err})
+	})
+}
+
+// handleLoaded continues with the loaded rows. The events of the facts in between are not known here, so the queues of
+// this node end.
+func (a *replicaActor) handleLoaded(m *replicaLoaded) {
+	if m.err == nil && m.realm.Seq() < a.durable {
+		m.err = fmt.Errorf("the rows are at fact %d, the replica is at fact %d", m.realm.Seq(), a.durable)
+	}
+	if m.err != nil {
+		a.srv.log.Error("replica is not loaded again", "realm", a.realm.ID(), "err", m.err)
+		a.srv.runtime.after(reclaimAfter, func() { a.srv.runtime.send(a.handle.pid, loadReplicaAgain{}) })
+		return
+	}
+	a.reloading, a.failed = false, nil
+	a.realm, a.durable = m.realm, m.realm.Seq()
+	a.srv.configureRealm(a.realm)
+	a.srv.renderer.ForgetRealm(a.realm.ID())
+	a.srv.texts.dropRealm(a.realm.ID())
+	a.handle.durable.Store(uint64(a.durable))
+	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
+	a.handle.setClosed(a.srv, a.realm.Closed())
+	for _, k := range a.handle.shards {
+		a.srv.runtime.send(k, dropQueues{a.realm.ID()})
+		a.srv.runtime.send(k, &restoreQueues{realm: a.handle, seq: a.durable})
+	}
+	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
+	a.srv.search.Feed(a.realm.ID(), a.durable, nil)
+	for id, x := range a.expected {
+		delete(a.expected, id)
+		x.result <- answer{err: errCannotFollow}
+	}
+	a.srv.log.Info("replica open again", "realm", a.realm.ID(), "facts", uint64(a.durable))
+	a.answerWaiting()
+	a.follow()
+}
+
+// loadReplicaAgain asks an actor whose rows could not be loaded to try again.
+type loadReplicaAgain struct{}
+
+// PauseReplicas makes every replica refuse requests, or ends that: the node does not know whether its state is old.
+func (srv *Server) PauseReplicas(on bool) { srv.replicasPaused.Store(on) }
+
+// WaitFor returns when a replica has applied a fact and passed its events to the session actors, so that a client that
+// reads or polls after it finds the fact. Events without a fact that were delivered before are with them, too. Where
+// the realm is owned it returns at once.
+func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) error {
+	r := srv.find(id)
+	if r == nil {
+		return errUnknownRealm
+	}
+	if r.source == nil {
+		return nil
+	}
+	done := make(chan struct{})
+	srv.runtime.send(r.pid, waitForFact{seq: seq, done: done})
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		srv.runtime.send(r.pid, waitForFact{done: done, forget: true})
+		return ctx.Err()
+	}
+}
+
+// expectedRequest is a view that runs on a replica right after the facts of a request, before later facts.
+type expectedRequest struct {
+	id     string
+	caller realm.Caller
+	look   func(v realm.View, opened *realm.Queue) (any, error)
+	result chan answer // has room for the result
+}
+
+// ExpectRequest registers a view before a request with an id is sent to the owner. A registration builds its state in
+// it: each change is either in the state or an event of the queue that the request has opened. wait returns the result
+// of the view, or an error if the context ends before; one of wait and cancel must be called.
+func (srv *Server) ExpectRequest(
+	id realm.ID, c realm.Caller, request string, look func(v realm.View, opened *realm.Queue) (any, error),
+) (wait func(context.Context) (any, error), cancel func()) {
+	r := srv.find(id)
+	if r == nil || r.source == nil {
+		return func(context.Context) (any, error) { return nil, errUnknownRealm }, func() {}
+	}
+	x := &expectedRequest{id: request, caller: c, look: look, result: make(chan answer, 1)}
+	srv.runtime.send(r.pid, expectRequest{x, false})
+	cancel = func() { srv.runtime.send(r.pid, expectRequest{x, true}) }
+	return func(ctx context.Context) (any, error) {
+		select {
+		case a := <-x.result:
+			return a.result, a.err
+		case <-ctx.Done():
+			cancel()
+			return nil, ctx.Err()
+		}
+	}, cancel
+}
+
+// DurableSeq returns the last fact of a realm that is on disk, and where the realm is a replica, the last one whose
+// events have been passed to the session actors.
+func (srv *Server) DurableSeq(id realm.ID) realm.Seq {
+	if r := srv.find(id); r != nil {
+		return realm.Seq(r.durable.Load())
+	}
+	return 0
+}
+
+// CloseQueue closes a queue whose client has not come back to the node that kept it.
+func (srv *Server) CloseQueue(id realm.ID, q realm.QueueID) {
+	if r := srv.find(id); r != nil {
+		srv.runSystemAsync(r, func(t *realm.Turn) (any, error) { return realm.CloseQueue{ID: q}.Decide(t) })
+	}
+}
+
+// Tick records a fact that changes nothing, for a queue that has no numbers left for events without a fact.
+func (srv *Server) Tick(id realm.ID) {
+	if r := srv.find(id); r != nil {
+		srv.runSystemAsync(r, func(t *realm.Turn) (any, error) { return nil, t.Tick() })
+	}
+}

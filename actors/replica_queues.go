@@ -1,0 +1,92 @@
+package actors
+
+import (
+	"parley/actors/queue"
+	"parley/actors/realm"
+)
+
+// QueueRef names an event queue.
+type QueueRef struct {
+	User realm.UserID
+	ID   realm.QueueID
+}
+
+// Messages of a session actor about the node that keeps a queue.
+type (
+	// listQueues asks for the queues of a realm that are kept here.
+	listQueues struct {
+		realm realm.ID
+		reply chan []QueueRef
+	}
+	// forgetQueues drops queues that another node keeps. They are not closed.
+	forgetQueues struct {
+		realm realm.ID
+		list  []QueueRef
+	}
+)
+
+// QueuesHere returns the queues of a realm that this node keeps. A node tells the owner about them when it connects
+// again, because an owner that was restarted has opened every queue.
+func (srv *Server) QueuesHere(id realm.ID) (all []QueueRef) {
+	r := srv.find(id)
+	if r == nil {
+		return nil
+	}
+	reply := make(chan []QueueRef, Shards)
+	for _, k := range r.shards {
+		srv.runtime.send(k, listQueues{id, reply})
+	}
+	for range r.shards {
+		all = append(all, <-reply...)
+	}
+	return all
+}
+
+// QueuesElsewhere says that another node keeps some queues of a realm: their clients poll there, so they do not end here.
+func (srv *Server) QueuesElsewhere(id realm.ID, list []QueueRef) {
+	r := srv.find(id)
+	if r == nil {
+		return
+	}
+	var parts [Shards][]QueueRef
+	for _, q := range list {
+		k := shardOf(q.User)
+		parts[k] = append(parts[k], q)
+	}
+	for k, part := range parts {
+		if len(part) > 0 {
+			srv.runtime.send(r.shards[k], forgetQueues{id, part})
+		}
+	}
+}
+
+func (s *shard) listQueues(m listQueues) {
+	var list []QueueRef
+	if r := s.realms[m.realm]; r != nil {
+		r.sessions.EachQueue(func(q *queue.Queue) { list = append(list, QueueRef{q.Reg.User, q.Reg.ID}) })
+	}
+	m.reply <- list
+}
+
+// forgetQueues removes queues without closing them. A poll that waits here is answered with no events: its client polls
+// again, at the node that keeps the queue.
+func (s *shard) forgetQueues(m forgetQueues) {
+	r := s.realms[m.realm]
+	if r == nil {
+		return
+	}
+	for _, x := range m.list {
+		ss := r.session(x.User)
+		if ss == nil {
+			continue
+		}
+		if q := ss.Remove(x.ID); q != nil {
+			s.srv.Metrics.OpenQueues.Add(-1)
+			s.confirmQueue(r, q.Restored())
+			if p := q.Close(); p != nil {
+				s.srv.Metrics.ParkedPolls.Add(-1)
+				s.srv.protocol.AnswerPoll(p, x.ID, nil)
+			}
+		}
+	}
+}

@@ -1,0 +1,364 @@
+package actors
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/snapshot"
+)
+
+// directOwner passes what a replica asks to an owner in the same process.
+type directOwner struct{ srv *Server }
+
+func (o directOwner) CloseQueue(id realm.ID, q realm.QueueID) { o.srv.CloseQueue(id, q) }
+func (o directOwner) Tick(id realm.ID)                        { o.srv.Tick(id) }
+
+// openEdge opens a server whose only realm is a replica of that of another server.
+func openEdge(t testing.TB, core *Server, from ReplicaSource, name string) *Server {
+	t.Helper()
+	edge := openServer(t, NoDisk{})
+	err := edge.OpenReplica(1, ReplicaOptions{Source: from, Owner: directOwner{core},
+		Home: func(request string) bool { return strings.HasPrefix(request, name+"-") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return edge
+}
+
+// waitFor waits until an edge has everything that the core has.
+func waitFor(t testing.TB, core, edge *Server) {
+	t.Helper()
+	if err := edge.WaitFor(t.Context(), 1, seqOf(t, core)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func seqOf(t testing.TB, srv *Server) realm.Seq {
+	t.Helper()
+	x, err := srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) { return v.Seq(), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.(realm.Seq)
+}
+
+func digestOf(t testing.TB, srv *Server) string {
+	t.Helper()
+	x, err := srv.View(1, realm.Caller{System: true}, func(v realm.View) (any, error) {
+		return snapshot.StateDigest(v.Realm).String(), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.(string)
+}
+
+// registerAt opens a queue at an edge: the owner records it, and the edge builds the state.
+func registerAt(t testing.TB, core, edge *Server, u realm.UserID, request string) (q *realm.Queue, at realm.Seq) {
+	t.Helper()
+	c := realm.Caller{User: u, Client: "test"}
+	wait, _ := edge.ExpectRequest(1, c, request, func(v realm.View, opened *realm.Queue) (any, error) {
+		at = v.Seq()
+		return opened, nil
+	})
+	c.Request = request
+	_, err := core.Turn(1, c, func(t *realm.Turn) (any, error) {
+		return realm.Register{State: func(realm.View, *realm.Queue) (any, error) { return nil, nil }}.Decide(t)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	q = opened.(*realm.Queue)
+	if q == nil || at != q.At {
+		t.Fatalf("the state is of fact %d, the queue %+v", at, q)
+	}
+	if err := edge.WaitFor(t.Context(), 1, at); err != nil {
+		t.Fatal(err)
+	}
+	return q, at
+}
+
+// drain returns the events of a queue except heartbeats and those about the restart.
+func drain(t testing.TB, srv *Server, u realm.UserID, queue string) (events []string) {
+	t.Helper()
+	a := mustCall(t, srv, u, "GET /events", params{"queue_id": queue, "last_event_id": -1, "dont_block": true})
+	for _, e := range a["events"].([]any) {
+		m := e.(map[string]any)
+		if m["type"] == "heartbeat" || m["type"] == "restart" {
+			continue
+		}
+		delete(m, "id") // relative to the queue's first fact
+		data, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, string(data))
+	}
+	return events
+}
+
+// A replica has the state of its owner, answers the same reads, refuses commands, and sends the same events to the
+// queues that were registered through it, each by one node only.
+func TestReplica(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 4))
+	d := openStore(t, vfs.NewMem())
+	core := openServer(t, d)
+	people := createOrganization(t, core, "ann", "bo", "cy")
+	ann, bo := people[0], people[1]
+	mustCall(t, core, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "early"})
+	if err := core.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	edges := []*Server{openEdge(t, core, d, "e0"), openEdge(t, core, d, "e1")}
+	local := mustCall(t, core, bo, "POST /register", params{})["queue_id"].(string)
+	q, _ := registerAt(t, core, edges[0], bo, "e0-1")
+	remote := string(q.ID)
+	for _, srv := range []*Server{core, edges[1]} {
+		a := <-call(srv, bo, "GET /events", params{"queue_id": remote, "last_event_id": -1, "dont_block": true})
+		if a.body["code"] != "BAD_EVENT_QUEUE_ID" {
+			t.Errorf("another node has the queue: %v", a.body)
+		}
+	}
+	for i := range 60 {
+		u := people[rng.IntN(len(people))]
+		switch rng.IntN(4) {
+		case 0:
+			mustCall(
+				t,
+				core,
+				u,
+				"POST /messages",
+				params{"type": "direct", "to": []realm.UserID{bo}, "content": fmt.Sprint(i)},
+			)
+		case 1:
+			mustCall(t, core, u, "POST /users/me/subscriptions",
+				params{"subscriptions": []map[string]string{{"name": fmt.Sprint("new ", i)}}})
+		case 2:
+			if err := core.Save(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			mustCall(t, core, u, "POST /messages",
+				params{"type": "stream", "to": "one", "topic": fmt.Sprint(rng.IntN(3)), "content": fmt.Sprint(i)})
+		}
+	}
+	want := digestOf(t, core)
+	messages := params{"anchor": "newest", "num_before": 100, "num_after": 0, "narrow": []string{}}
+	read := fmt.Sprint(mustCall(t, core, bo, "GET /messages", messages))
+	for i, edge := range edges {
+		waitFor(t, core, edge)
+		if got := digestOf(t, edge); got != want {
+			t.Errorf("edge %d has the state %s, the core %s", i, got, want)
+		}
+		if got := fmt.Sprint(mustCall(t, edge, bo, "GET /messages", messages)); got != read {
+			t.Errorf("edge %d reads\n%s\nthe core\n%s", i, got, read)
+		}
+		a := <-call(edge, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t", "content": "no"})
+		if a.status != 503 {
+			t.Errorf("edge %d answers a command with %d %v", i, a.status, a.body)
+		}
+		if edge.Owns(1) {
+			t.Errorf("edge %d owns the realm", i)
+		}
+	}
+	here, there := drain(t, core, bo, local), drain(t, edges[0], bo, remote)
+	if len(here) < 10 || fmt.Sprint(here) != fmt.Sprint(there) {
+		t.Errorf("the edge sent\n%s\nthe core\n%s", strings.Join(there, "\n"), strings.Join(here, "\n"))
+	}
+	for _, srv := range append(edges, core) {
+		closeServer(t, srv)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func hasQueue(t testing.TB, srv *Server, q realm.QueueID) bool {
+	t.Helper()
+	x, err := srv.View(
+		1,
+		realm.Caller{System: true},
+		func(v realm.View) (any, error) { return v.FindQueue(q) != nil, nil },
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.(bool)
+}
+
+// lostSource is a source whose stream can be cut, with a number that is not in the journal any more.
+type lostSource struct {
+	snapshot.Disk
+	streams chan *lostStream
+}
+
+type lostStream struct {
+	stop func()
+	done func(error)
+}
+
+func (s *lostSource) Follow(
+	id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error),
+) (stop func()) {
+	if after == 0 { // until the organization is founded
+		return s.Disk.Follow(id, after, fn, done)
+	}
+	stop = s.Disk.Follow(id, after, fn, func(error) {})
+	s.streams <- &lostStream{stop, done}
+	return stop
+}
+
+// A replica whose facts are not in the journal any more loads the rows again. Its queues have missed events, so they
+// end and never have a gap; meanwhile it refuses to answer from its old state.
+func TestReplicaThatIsBehindLoadsAgain(t *testing.T) {
+	d := openStore(t, vfs.NewMem())
+	core := openServer(t, d)
+	people := createOrganization(t, core, "ann", "bo")
+	ann, bo := people[0], people[1]
+	source := &lostSource{d, make(chan *lostStream, 100)}
+	edge := openEdge(t, core, source, "e0")
+	q, _ := registerAt(t, core, edge, bo, "e0-1")
+	stream := <-source.streams
+	stream.stop()
+	mustCall(t, core, ann, "POST /messages", params{"type": "direct", "to": []realm.UserID{bo}, "content": "missed"})
+	if err := core.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stream.done(fmt.Errorf("test: %w", realm.ErrBehind))
+	for hasQueue(t, core, q.ID) { // the edge asks the core to close it
+		time.Sleep(time.Millisecond)
+	}
+	waitFor(t, core, edge)
+	if got, want := digestOf(t, edge), digestOf(t, core); got != want {
+		t.Errorf("the edge has the state %s, the core %s", got, want)
+	}
+	a := <-call(edge, bo, "GET /events", params{"queue_id": string(q.ID), "last_event_id": -1, "dont_block": true})
+	if a.body["code"] != "BAD_EVENT_QUEUE_ID" {
+		t.Errorf("a queue that has missed events is answered %v", a.body)
+	}
+	next, _ := registerAt(t, core, edge, bo, "e0-2")
+	mustCall(t, core, ann, "POST /messages", params{"type": "direct", "to": []realm.UserID{bo}, "content": "after"})
+	waitFor(t, core, edge)
+	expectTexts(t, edge, bo, string(next.ID), "after")
+	edge.PauseReplicas(true)
+	if a := <-call(edge, bo, "GET /users", params{}); a.status != 503 {
+		t.Errorf("a paused replica answers %d %v", a.status, a.body)
+	}
+	closeServer(t, edge)
+	closeServer(t, core)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// WaitFor and an expected request end with their context.
+func TestReplicaWaitsEnd(t *testing.T) {
+	d := openStore(t, vfs.NewMem())
+	core := openServer(t, d)
+	people := createOrganization(t, core, "ann")
+	edge := openEdge(t, core, d, "e0")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := edge.WaitFor(ctx, 1, 1<<40); !errors.Is(err, context.Canceled) {
+		t.Errorf("waiting for a fact that does not exist: %v", err)
+	}
+	wait, _ := edge.ExpectRequest(1, realm.Caller{User: people[0]}, "e0-9", nil)
+	if _, err := wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("waiting for a request that is not sent: %v", err)
+	}
+	wait, _ = core.ExpectRequest(1, realm.Caller{}, "e0-9", nil)
+	if _, err := wait(t.Context()); err == nil {
+		t.Error("an owner expects a request")
+	}
+	closeServer(t, edge)
+	closeServer(t, core)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// movingSource follows the disk of the process that the core is now.
+type movingSource struct{ disk atomic.Pointer[snapshot.Disk] }
+
+func (s *movingSource) LoadReplica(id realm.ID, r *realm.Realm, t *presence.Table) (realm.Seq, error) {
+	return s.disk.Load().LoadReplica(id, r, t)
+}
+
+func (s *movingSource) Follow(
+	id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error),
+) (stop func()) {
+	return s.disk.Load().Follow(id, after, fn, done)
+}
+
+func (s *movingSource) Decode(fact []byte) (realm.Fact, error) { return s.disk.Load().Decode(fact) }
+
+func (s *movingSource) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
+	return s.disk.Load().Text(id, ref)
+}
+
+// A core that is restarted does not end the queues that an edge keeps, and they get the events after the restart.
+func TestCoreRestartsUnderReplica(t *testing.T) {
+	fs := vfs.NewMem()
+	d := openStore(t, fs)
+	core := openServer(t, d)
+	people := createOrganization(t, core, "ann", "bo")
+	ann, bo := people[0], people[1]
+	source := &movingSource{}
+	source.disk.Store(&d)
+	edge := openEdge(t, core, source, "e0")
+	q, _ := registerAt(t, core, edge, bo, "e0-1")
+	mustCall(t, core, ann, "POST /messages", params{"type": "direct", "to": []realm.UserID{bo}, "content": "before"})
+	waitFor(t, core, edge)
+	closeServer(t, core)
+	next := openAgain(t, fs, d)
+	source.disk.Store(&next)
+	var elapsed atomic.Int64
+	core = openServerWith(t, next, Options{Elapsed: func() time.Duration { return time.Duration(elapsed.Load()) }})
+	here := edge.QueuesHere(1)
+	if len(here) != 1 || here[0] != (QueueRef{bo, q.ID}) {
+		t.Fatalf("the edge keeps %v", here)
+	}
+	core.QueuesElsewhere(1, here)
+	elapsed.Store(int64(2 * realm.MaxIdle * time.Second))
+	core.sweepQueues()
+	if n := len(core.QueuesHere(1)); n != 0 {
+		t.Errorf("the core keeps %d queues, too", n)
+	}
+	mustCall(t, core, ann, "POST /messages", params{"type": "direct", "to": []realm.UserID{bo}, "content": "after"})
+	waitFor(t, core, edge)
+	if !hasQueue(t, core, q.ID) {
+		t.Error("the core has closed the queue of the edge")
+	}
+	expectTexts(t, edge, bo, string(q.ID), "before", "after")
+	closeServer(t, edge)
+	closeServer(t, core)
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// openAgain closes a store and opens it again.
+func openAgain(t testing.TB, fs vfs.FS, d snapshot.Disk) snapshot.Disk {
+	t.Helper()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return openStore(t, fs)
+}

@@ -1,0 +1,241 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"parley/actors"
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/wire"
+	"parley/wire/httpd"
+)
+
+// directCluster connects an edge and the owner in one process, in place of a link between two.
+type directCluster struct {
+	*actors.Server // of the node
+	core           *actors.Server
+	owner          *httpd.Server
+	ids            atomic.Int64
+	tries          atomic.Int64 // requests that were sent to the owner
+	lose           atomic.Int64 // how many answers of the owner are lost
+}
+
+func (c *directCluster) NewRequest() string { return fmt.Sprintf("edge-%d", c.ids.Add(1)) }
+
+func (c *directCluster) Forward(
+	_ context.Context, r httpd.ForwardedRequest,
+) (httpd.ForwardedAnswer, error) {
+	c.tries.Add(1)
+	a, err := c.owner.ServeForwarded(r)
+	if err == nil && c.lose.Add(-1) >= 0 {
+		err = errors.New("the connection broke")
+	}
+	return a, err
+}
+
+func (c *directCluster) CloseQueue(id realm.ID, q realm.QueueID) { c.core.CloseQueue(id, q) }
+func (c *directCluster) Tick(id realm.ID)                        { c.core.Tick(id) }
+
+// newEdge returns a server that has replicas of the organizations of another one, and the connection between them.
+func newEdge(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {
+	t.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	sites, renderer := newSiteTable("http://"+ourHost), &wire.Renderer{}
+	orgs, err := actors.Open(actors.NoDisk{}, actors.Options{
+		Protocol: wire.SessionProtocol{},
+		Renderer: renderer,
+		Secret:   []byte("a secret of thirty-two characters"),
+		Log:      quiet,
+		Site:     sites.site,
+		Now:      core.clock,
+		Fatal:    func(err error) { panic(err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sites.orgs = orgs
+	ofOwner := core.options
+	ofOwner.Cluster = &directCluster{Server: core.orgs}
+	cluster := &directCluster{Server: orgs, core: core.orgs, owner: httpd.New(ofOwner)}
+	for _, id := range core.orgs.Realms() {
+		err := orgs.OpenReplica(id, actors.ReplicaOptions{Source: core.disk, Owner: cluster,
+			Home: func(request string) bool { return strings.HasPrefix(request, "edge-") }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		core.orgs.FollowPresence(id, func(rows []presence.Row) { orgs.RestorePresence(id, rows) })
+		core.orgs.FollowEphemeral(id, func(x realm.Told) { orgs.DeliverEphemeral(id, x) })
+	}
+	tools := *core.tools
+	tools.Renderer = renderer
+	edge := &matrixServer{T: t, orgs: orgs, tools: &tools, coverage: core.coverage, login: core.login}
+	edge.now.Store(core.now.Load())
+	options := core.options
+	options.Server, options.Tools, options.Realms, options.Cluster = orgs, &tools, sites, cluster
+	edge.server = httpd.New(options)
+	t.Cleanup(func() { withShutdownTimeout(orgs.Close) })
+	return edge, cluster
+}
+
+// stageWithEdge returns a small organization, an edge of it, and the connection between them.
+func stageWithEdge(t *testing.T) (core, edge *matrixServer, cluster *directCluster, owner, member *matrixUser) {
+	t.Helper()
+	core = newMatrixServer(t, newCoverage(byKey))
+	for _, name := range []string{"", "other"} {
+		if _, err := core.orgs.CreateRealm(name, "Ours"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owner = core.join(ours, ourHost, "owner", realm.Owner, 0, 0)
+	member = core.join(ours, ourHost, "member", realm.Member, 0, 0)
+	edge, cluster = newEdge(t, core)
+	return core, edge, cluster, owner, member
+}
+
+// A client of an edge sees one server: its writes are carried out by the owner, its reads and polls by the edge find
+// them at once, and refusals are those of the owner.
+func TestForward(t *testing.T) {
+	core, edge, _, owner, member := stageWithEdge(t)
+	queue := edge.must(member, "POST", "/register", "event_types", []string{"message"})
+	member.queue, _ = queue.body["queue_id"].(string)
+	if member.queue == "" || queue.body["realm_name"] != nil && queue.body["zulip_version"] == nil {
+		t.Fatalf("registered: %s", queue.raw)
+	}
+	var sent []int64
+	for i := range 20 {
+		text := fmt.Sprint("number ", i)
+		r := edge.must(owner, "POST", "/messages", "type", "direct", "to", []int64{member.id}, "content", text)
+		sent = append(sent, r.int("id"))
+		got := edge.must(owner, "GET", fmt.Sprint("/messages/", r.int("id")), "apply_markdown", "false")
+		if got.body["raw_content"] != text {
+			t.Fatalf("read after write: %s", got.raw)
+		}
+	}
+	if got := ids(edge.fetch(member, member.queue).body["events"], "id"); len(got) != len(sent) {
+		t.Errorf("%d events for %d messages", len(got), len(sent))
+	}
+	for _, ask := range []func(c *matrixServer) reply{
+		func(c *matrixServer) reply { return c.send(member, "PATCH", "/realm", "name", "Mine") },
+		func(c *matrixServer) reply {
+			return c.send(member, "POST", "/messages", "type", "direct", "to", []int64{4711})
+		},
+		func(c *matrixServer) reply { return c.send(member, "DELETE", "/messages/4711") },
+		func(c *matrixServer) reply { return c.send(member, "GET", "/messages/4711") },
+		func(c *matrixServer) reply { return c.send(&matrixUser{host: ourHost}, "POST", "/messages") },
+		func(c *matrixServer) reply { return c.send(member, "POST", "/register", "narrow", "?") },
+	} {
+		here, there := ask(edge), ask(core)
+		if here.status != there.status || here.raw != there.raw || here.status < 400 {
+			t.Errorf("the edge answers %d %s, the owner %d %s", here.status, here.raw, there.status, there.raw)
+		}
+	}
+	if got := core.fetch(member, member.queue).body["code"]; got != "BAD_EVENT_QUEUE_ID" {
+		t.Errorf("the owner has the queue of the edge, too: %v", got)
+	}
+	edge.must(member, "DELETE", "/events", "queue_id", member.queue)
+	if got := edge.fetch(member, member.queue).body["code"]; got != "BAD_EVENT_QUEUE_ID" {
+		t.Errorf("the closed queue is there: %v", got)
+	}
+}
+
+// If the connection to the owner breaks after a request was carried out, it is not carried out again: a message is
+// answered by its fact, any other request with a retry later.
+func TestForwardedRequestRunsOnce(t *testing.T) {
+	core, edge, cluster, owner, member := stageWithEdge(t)
+	messages := func() int {
+		return len(objects(core.must(owner, "GET", "/messages", "anchor", "newest", "num_before", 100, "num_after", 0,
+			"narrow", []any{}).body["messages"]))
+	}
+	before := messages()
+	cluster.lose.Store(3)
+	r := edge.must(owner, "POST", "/messages", "type", "direct", "to", []int64{member.id}, "content", "once")
+	if n := messages() - before; n != 1 {
+		t.Errorf("the message was sent %d times", n)
+	}
+	if got := core.must(owner, "GET", fmt.Sprint("/messages/", r.int("id"))); got.body["raw_content"] != "once" {
+		t.Errorf("the answer names another message: %s", got.raw)
+	}
+	cluster.lose.Store(1)
+	a := edge.send(owner, "POST", fmt.Sprintf("/messages/%d/reactions", r.int("id")), "emoji_name", "smile")
+	if a.status != 503 {
+		t.Errorf("a request that may have been carried out is answered %d %s", a.status, a.raw)
+	}
+	cluster.lose.Store(1)
+	refused := edge.send(owner, "POST", "/messages", "type", "direct", "to", []int64{4711}, "content", "no")
+	if refused.status != 400 {
+		t.Errorf("a refused request that was sent twice is answered %d %s", refused.status, refused.raw)
+	}
+	// Tries that arrive at the same time wait for each other.
+	body := fmt.Sprintf("type=direct&to=[%d]&content=hi", member.id)
+	request := httpd.ForwardedRequest{ID: "edge-twice", Realm: ours, Again: true, Remote: "192.0.2.1",
+		HTTP: fmt.Appendf(nil, "POST /api/v1/messages HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\n"+
+			"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", ourHost,
+			base64.StdEncoding.EncodeToString([]byte(owner.email+":"+owner.key)), len(body), body)}
+	before = messages()
+	var answers sync.Map
+	var all sync.WaitGroup
+	for range 10 {
+		all.Go(func() {
+			x, err := cluster.owner.ServeForwarded(request)
+			if err != nil {
+				t.Error(err)
+			}
+			_, body, _ := strings.Cut(string(x.HTTP), "\r\n\r\n")
+			answers.Store(body, true)
+		})
+	}
+	all.Wait()
+	if n := messages() - before; n != 1 {
+		t.Errorf("the message was sent %d times: %v", n, &answers)
+	}
+}
+
+// putEdgeBefore makes an edge answer the requests of a permission matrix.
+func (s *matrixStage) putEdgeBefore() {
+	edge, _ := newEdge(s.T, s.matrixServer)
+	s.server, s.front = edge.server, edge.orgs
+}
+
+// A page is answered by the owner, with its cookies. A form that may have been carried out is not sent again.
+func TestForwardPages(t *testing.T) {
+	core, edge, cluster, _, _ := stageWithEdge(t)
+	get := func(c *matrixServer) *fasthttp.RequestCtx {
+		var request fasthttp.Request
+		request.SetRequestURI("http://" + ourHost + "/login")
+		request.Header.SetHost(ourHost)
+		ctx := &fasthttp.RequestCtx{}
+		ctx.Init(&request, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, nil)
+		c.server.Handle(ctx)
+		return ctx
+	}
+	here, there := get(edge), get(core)
+	if here.Response.StatusCode() != 200 || len(here.Response.Body()) != len(there.Response.Body()) ||
+		len(here.Response.Header.PeekCookie("csrftoken")) != len(there.Response.Header.PeekCookie("csrftoken")) {
+		t.Errorf("the edge answers\n%s\nthe owner\n%s", &here.Response, &there.Response)
+	}
+	sent := cluster.tries.Load()
+	cluster.lose.Store(5)
+	var request fasthttp.Request
+	request.SetRequestURI("http://" + ourHost + "/login")
+	request.Header.SetHost(ourHost)
+	request.Header.SetMethod("POST")
+	request.SetBodyString("username=a&password=b")
+	ctx := &fasthttp.RequestCtx{}
+	ctx.Init(&request, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, nil)
+	edge.server.Handle(ctx)
+	if ctx.Response.StatusCode() != 503 || cluster.tries.Load() != sent+1 {
+		t.Errorf("a form whose answer was lost is answered %d, after %d tries", ctx.Response.StatusCode(),
+			cluster.tries.Load()-sent)
+	}
+}

@@ -1,0 +1,403 @@
+package httpd
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/realm"
+	"parley/wire"
+	"parley/wire/web"
+)
+
+// Limits of requests that another node carries out.
+const (
+	// MaxForwardWait is how long a request is sent again after its connection to the owner broke. A new owner is there
+	// after 3 seconds; clients repeat a request after 15 seconds or later.
+	MaxForwardWait = 10 * time.Second
+	// forwardAgainAfter is the time between two tries.
+	forwardAgainAfter = 50 * time.Millisecond
+	// MaxReplicaWait is how long an answer waits until the replica of this node has the facts of the request.
+	MaxReplicaWait = 5 * time.Second
+)
+
+// ForwardedRequest is a request of a client that a node which does not own the organization sends to the owner.
+type ForwardedRequest struct {
+	ID     string // of the request; it is carried out once
+	Realm  realm.ID
+	User   realm.UserID // the account that this node has found; 0: none. The owner checks the credentials again.
+	Remote string       // key of the client's network, for the limits of the owner
+	Again  bool         // an earlier try may have been carried out
+	// QueueOnly says that a registration only opens its queue, because the sender builds the state.
+	QueueOnly bool
+	HTTP      []byte // head and body
+}
+
+// ForwardedAnswer is the answer of the owner.
+type ForwardedAnswer struct {
+	HTTP []byte    // head and body
+	Seq  realm.Seq // everything that the answer depends on is in the facts up to this one
+}
+
+// Cluster is the other nodes, as an HTTP server needs them.
+type Cluster interface {
+	// Owns reports whether this node owns an organization.
+	Owns(realm.ID) bool
+	// NewRequest returns a new id for a request of this node.
+	NewRequest() string
+	// Forward sends a request to the owner. An error that is an ErrNotForwarded says that the owner did not get it;
+	// after any other error it may have been carried out.
+	Forward(context.Context, ForwardedRequest) (ForwardedAnswer, error)
+	// WaitFor returns when this node has the events of a fact.
+	WaitFor(context.Context, realm.ID, realm.Seq) error
+	// ExpectRequest runs a view right after the facts of a request.
+	ExpectRequest(id realm.ID, c realm.Caller, request string, look func(realm.View, *realm.Queue) (any, error)) (
+		wait func(context.Context) (any, error), cancel func())
+
+	// DurableSeq returns the last fact of an organization that is on disk.
+	DurableSeq(realm.ID) realm.Seq
+	// FindRequest returns the last fact of a request, if it has recorded any.
+	FindRequest(realm.ID, string) (realm.Seq, bool, error)
+	// SentMessage returns the message that a user has sent in a turn, by the last fact of the turn.
+	SentMessage(realm.ID, realm.UserID, realm.Seq) (realm.MessageID, bool, error)
+}
+
+// ErrNotForwarded says that the owner did not get a request.
+var ErrNotForwarded = errors.New("the request was not sent to the owner")
+
+// errOwnerGone is the answer to a request whose owner cannot be reached, or that may have been carried out and has no
+// answer that can be given again.
+var errOwnerGone = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
+	"The organization is being moved; try again in a few seconds.")
+
+// forwarding is the state of the requests that this node carries out for others.
+type forwarding struct {
+	mu      sync.Mutex
+	running map[string]chan struct{} // by request id; closed at the end
+}
+
+// forwarded is a request of another node that is being carried out here.
+type forwarded struct {
+	request ForwardedRequest
+	parked  bool
+	answer  chan parkedAnswer // has room for one
+}
+
+type parkedAnswer struct {
+	status int
+	body   []byte
+}
+
+// Answer takes the answer to a request that its endpoint has parked.
+func (f *forwarded) Answer(status int, parts ...[]byte) bool {
+	f.answer <- parkedAnswer{status, bytes.Join(parts, nil)}
+	return true
+}
+
+// forwardedKey is the user value of a forwarded request's context.
+const forwardedKey = "forwarded"
+
+// forwardedOf returns the request of another node that a context belongs to, or nil.
+func forwardedOf(ctx *fasthttp.RequestCtx) *forwarded {
+	f, _ := ctx.UserValue(forwardedKey).(*forwarded)
+	return f
+}
+
+// ServeForwarded carries out a request of another node, which must be trusted: it says which network the client is in.
+func (s *Server) ServeForwarded(r ForwardedRequest) (ForwardedAnswer, error) {
+	if len(r.ID) == 0 || len(r.ID) > realm.MaxRequestID {
+		return ForwardedAnswer{}, errors.New("the id of a forwarded request has a wrong length")
+	}
+	defer s.forwarding.begin(r.ID)()
+	var request fasthttp.Request
+	sent := bufio.NewReader(bytes.NewReader(r.HTTP))
+	if err := request.Header.Read(sent); err != nil {
+		return ForwardedAnswer{}, err
+	}
+	body, err := io.ReadAll(sent)
+	if err != nil {
+		return ForwardedAnswer{}, err
+	}
+	request.SetBodyRaw(body)
+	f := &forwarded{request: r, answer: make(chan parkedAnswer, 1)}
+	var ctx fasthttp.RequestCtx
+	ctx.Init(&request, &net.TCPAddr{IP: net.IPv4zero}, nil)
+	ctx.SetUserValue(forwardedKey, f)
+	s.Handle(&ctx)
+	if f.parked {
+		a := <-f.answer
+		s.writeJSON(&ctx, a.status, a.body)
+	}
+	var out bytes.Buffer
+	w := bufio.NewWriter(&out)
+	ctx.Response.SkipBody = false // the other node leaves out the body of a HEAD request
+	if err = ctx.Response.Write(w); err == nil {
+		err = w.Flush()
+	}
+	return ForwardedAnswer{out.Bytes(), s.options.Cluster.DurableSeq(r.Realm)}, err
+}
+
+// begin waits until no other try of a request is being carried out, and returns the function that ends this one.
+func (f *forwarding) begin(id string) (end func()) {
+	done := make(chan struct{})
+	for {
+		f.mu.Lock()
+		other := f.running[id]
+		if other == nil {
+			if f.running == nil {
+				f.running = map[string]chan struct{}{}
+			}
+			f.running[id] = done
+			f.mu.Unlock()
+			return func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				delete(f.running, id)
+				close(done)
+			}
+		}
+		f.mu.Unlock()
+		<-other
+	}
+}
+
+// prepareForwarded gives the call of a request from another node its id. It reports true, and has answered, if the
+// request was carried out before.
+func (s *Server) prepareForwarded(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) (answered bool) {
+	f := forwardedOf(ctx)
+	if f == nil {
+		return false
+	}
+	c.Caller.Request, c.QueueOnly = f.request.ID, f.request.QueueOnly
+	if !f.request.Again || c.Realm == 0 {
+		return false
+	}
+	seq, found, err := s.options.Cluster.FindRequest(c.Realm, f.request.ID)
+	if err == nil && !found {
+		return false
+	}
+	s.answerRepeated(ctx, c, e, seq, err)
+	return true
+}
+
+// answerRepeated answers a request that was carried out before. A message that was sent is answered by its fact. For
+// other requests it is not known what the answer was.
+func (s *Server) answerRepeated(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint, seq realm.Seq, err error) {
+	if err == nil && e.Method == "POST" && e.Path == messagesPath {
+		var id realm.MessageID
+		var found bool
+		if id, found, err = s.options.Cluster.SentMessage(c.Realm, c.Caller.User, seq); err == nil && found {
+			s.writeSuccess(ctx, c, e, wire.Answer{"id": id})
+			return
+		}
+	}
+	if err != nil {
+		s.options.Log.Error("repeated request", "realm", c.Realm, "err", err)
+	}
+	s.writeFailure(ctx, e, errOwnerGone)
+}
+
+// isElsewhere reports whether another node owns the organization of a call.
+func (s *Server) isElsewhere(c *wire.Call) bool {
+	return s.options.Cluster != nil && c.Realm != 0 && !s.options.Cluster.Owns(c.Realm)
+}
+
+// runsHere reports whether an endpoint can be run on a node that does not own the organization: reads, polls, and
+// registrations, of which only the opening of the queue is forwarded.
+func runsHere(e *wire.Endpoint) bool { return e.Method == "GET" || e.Path == "/register" }
+
+// forward lets the owner answer a request. The answer leaves when this node has its facts, so that the client reads its
+// own writes here.
+func (s *Server) forward(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) {
+	if err := s.answerFromOwner(ctx, c, true); err != nil {
+		s.writeFailure(ctx, e, errOwnerGone)
+	}
+}
+
+// forwardPage lets the owner answer a request for a page. A form that may have been carried out is not sent again.
+func (s *Server) forwardPage(ctx *fasthttp.RequestCtx, p *pageRequest) {
+	if err := s.answerFromOwner(ctx, p.call, !p.posted()); err != nil {
+		s.writePage(p, errOwnerGone, web.View{})
+	}
+}
+
+// errUploadElsewhere refuses to forward an upload: its file would have to be sent in pieces.
+var errUploadElsewhere = errors.New("a streamed body is not forwarded")
+
+// answerFromOwner writes the answer of the owner, or returns an error. repeat allows to send the request again if it
+// may have been carried out; the owner then looks its id up.
+func (s *Server) answerFromOwner(ctx *fasthttp.RequestCtx, c *wire.Call, repeat bool) error {
+	if ctx.Request.IsBodyStream() {
+		return errUploadElsewhere
+	}
+	limits, skipBody := rateLimitHeaders(ctx), ctx.Response.SkipBody
+	a, err := s.sendToOwner(s.forwardedRequest(ctx, c), repeat)
+	if err == nil {
+		ctx.Response.SkipBody = false
+		err = ctx.Response.Read(bufio.NewReader(bytes.NewReader(a.HTTP)))
+	}
+	if err != nil {
+		s.options.Log.Warn("request not forwarded", "realm", c.Realm, "path", string(ctx.Path()), "err", err)
+		ctx.Response.Reset()
+	}
+	ctx.Response.SkipBody = skipBody
+	for _, h := range limits {
+		ctx.Response.Header.Set(h[0], h[1])
+	}
+	if err == nil {
+		s.waitForReplica(c.Realm, a.Seq)
+	}
+	return err
+}
+
+// rateLimitHeaders returns the headers that this node has set: it counts the requests of its clients.
+func rateLimitHeaders(ctx *fasthttp.RequestCtx) (list [][2]string) {
+	for k, v := range ctx.Response.Header.All() {
+		if bytes.HasPrefix(k, []byte("X-Ratelimit")) {
+			list = append(list, [2]string{string(k), string(v)})
+		}
+	}
+	return list
+}
+
+// forwardedRequest returns the request of a context, with a new id.
+func (s *Server) forwardedRequest(ctx *fasthttp.RequestCtx, c *wire.Call) ForwardedRequest {
+	var head fasthttp.RequestHeader
+	ctx.Request.Header.CopyTo(&head)
+	head.Del(fasthttp.HeaderExpect) // this node has answered it
+	body := ctx.PostBody()
+	if !head.IsGet() && !head.IsHead() {
+		head.SetContentLength(len(body))
+	}
+	return ForwardedRequest{ID: s.options.Cluster.NewRequest(), Realm: c.Realm, User: c.Caller.User,
+		Remote: s.remote(ctx), HTTP: append(bytes.Clone(head.Header()), body...)}
+}
+
+// sendToOwner sends a request until the owner has answered. Without repeat it stops when the request may have been
+// carried out.
+func (s *Server) sendToOwner(r ForwardedRequest, repeat bool) (ForwardedAnswer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), MaxForwardWait)
+	defer cancel()
+	for {
+		a, err := s.options.Cluster.Forward(ctx, r)
+		if err == nil {
+			return a, nil
+		}
+		if r.Again = r.Again || !errors.Is(err, ErrNotForwarded); r.Again && !repeat {
+			return a, err
+		}
+		select {
+		case <-time.After(forwardAgainAfter):
+		case <-ctx.Done():
+			return a, err
+		}
+	}
+}
+
+// waitForReplica waits until this node has a fact. A replica that is late does not change the answer.
+func (s *Server) waitForReplica(id realm.ID, seq realm.Seq) {
+	ctx, cancel := context.WithTimeout(context.Background(), MaxReplicaWait)
+	defer cancel()
+	if err := s.options.Cluster.WaitFor(ctx, id, seq); err != nil {
+		s.options.Log.Warn("answer sent before the replica has its facts", "realm", id, "seq", uint64(seq), "err", err)
+	}
+}
+
+// openQueue opens a queue that this node keeps: the owner records it, and the state is built here, right after the
+// fact.
+func (s *Server) openQueue(ctx *fasthttp.RequestCtx, c *wire.Call) func(realm.Register) (realm.Registered, error) {
+	return func(cmd realm.Register) (realm.Registered, error) {
+		if c.Account == nil { // a visitor has no queue
+			state, err := wire.Read(c, func(v realm.View) (any, error) { return cmd.State(v, nil) })
+			return realm.Registered{State: state}, err
+		}
+		r := s.forwardedRequest(ctx, c)
+		r.QueueOnly = true
+		var opened *realm.Queue
+		wait, cancel := s.options.Cluster.ExpectRequest(c.Realm, c.Caller, r.ID,
+			func(v realm.View, q *realm.Queue) (any, error) {
+				opened = q
+				return cmd.State(v, q)
+			})
+		a, err := s.sendToOwner(r, true)
+		if err == nil {
+			err = refusalIn(a.HTTP)
+		}
+		if err != nil {
+			cancel()
+			return realm.Registered{}, err
+		}
+		waiting, stop := context.WithTimeout(context.Background(), MaxReplicaWait)
+		defer stop()
+		state, err := wait(waiting)
+		if err != nil {
+			return realm.Registered{}, errOwnerGone
+		}
+		if opened == nil {
+			return realm.Registered{}, errOwnerGone
+		}
+		s.waitForReplica(c.Realm, opened.At)
+		return realm.Registered{Queue: opened, State: state}, nil
+	}
+}
+
+// refusalIn returns the error of an answer that is no success.
+func refusalIn(http []byte) error {
+	var response fasthttp.Response
+	if err := response.Read(bufio.NewReader(bytes.NewReader(http))); err != nil {
+		return err
+	}
+	if response.StatusCode() == fasthttp.StatusOK {
+		return nil
+	}
+	return &ownerRefusal{response.StatusCode(), string(response.Header.Peek("Retry-After")),
+		bytes.Clone(response.Body())}
+}
+
+// ownerRefusal is an answer of the owner that is passed on as it is.
+type ownerRefusal struct {
+	status     int
+	retryAfter string
+	body       []byte
+}
+
+func (r *ownerRefusal) Error() string { return string(r.body) }
+
+// parkFor parks a request: that of a client until its answer, that of another node for ServeForwarded.
+func (s *Server) parkFor(ctx *fasthttp.RequestCtx, c *wire.Call, gone func()) wire.Reply {
+	if f := forwardedOf(ctx); f != nil {
+		f.parked = true
+		return f
+	}
+	return s.park.ParkFor(ctx, s.callerKey(ctx, c), gone)
+}
+
+// writeElsewhere answers if an endpoint failed because another node owns the organization, or because the request was
+// carried out before. Few endpoints that read also record something.
+func (s *Server) writeElsewhere(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint, err error) bool {
+	var refused *ownerRefusal
+	var repeated *realm.RepeatedRequest
+	switch {
+	case err == nil || s.options.Cluster == nil:
+		return false
+	case errors.As(err, &refused):
+		if refused.retryAfter != "" {
+			ctx.Response.Header.Set("Retry-After", refused.retryAfter)
+		}
+		s.writeJSON(ctx, refused.status, refused.body)
+	case errors.As(err, &repeated):
+		s.answerRepeated(ctx, c, e, repeated.Seq, nil)
+	case errors.Is(err, realm.ErrNotOwner) && s.isElsewhere(c):
+		s.forward(ctx, c, e)
+	default:
+		return false
+	}
+	return true
+}
