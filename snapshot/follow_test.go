@@ -16,7 +16,6 @@ import (
 // recorder is a follower that collects the numbers of the facts it gets.
 type recorder struct {
 	after realm.Seq
-	facts int
 	until realm.Seq
 	done  chan error
 }
