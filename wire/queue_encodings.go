@@ -13,7 +13,7 @@ const (
 	maxHeldEncoding = 16 << 10
 	// MaxEncodingBytes is how many bytes of larger encodings are shared. The queues that wait for an event need it at
 	// once, and those of all session actors need the same one; queues that are behind read it from the disk again.
-	MaxEncodingBytes = 32 << 20
+	MaxEncodingBytes = 16 << 20
 )
 
 // EventEncodings holds the newest large encodings of events, up to MaxEncodingBytes. It is safe for concurrent use. A
