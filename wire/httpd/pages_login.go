@@ -57,6 +57,8 @@ func (s *Server) loginPage(p *pageRequest) (web.View, error) {
 	name, err := wire.Read(c, func(v realm.View) (string, error) {
 		f.Register = s.sendsEmail() && v.SignUpOpen()
 		f.Demo = wire.DevelopmentLogins(c, v)
+		f.Passwords = v.PasswordLogin()
+		f.Reset = f.Reset && f.Passwords
 		return v.Org().Name, nil
 	})
 	view := web.Login(name, f)
