@@ -49,7 +49,8 @@ func Confirm(title, question, button string) View {
 // Session is one browser session as its user sees it.
 type Session struct {
 	ID           int64
-	Device       string
+	Browser      string // name, or "" if unknown; the same for System
+	System       string
 	Address      string
 	Opened, Used string // dates
 	Own          bool   // the page was loaded with it
