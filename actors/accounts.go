@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"parley/actors/realm"
 )
@@ -51,9 +52,17 @@ func newAccountTable() *accountTable {
 	}
 }
 
-// put adds or replaces an account, with all its keys and browser sessions. It reports whether a key of the account was
-// revoked or a session has ended.
-func (t *accountTable) put(a *realm.Account) (revoked bool) {
+// credentialLoss says which credentials of an account are no longer valid.
+type credentialLoss uint8
+
+const (
+	nothingLost credentialLoss = iota
+	credentialEnded
+	secretRenewed // the secret of a browser session, which got another one; others may have ended
+)
+
+// put adds or replaces an account, with all its keys and browser sessions. It returns the account's loss.
+func (t *accountTable) put(a *realm.Account) (lost credentialLoss) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.version.Add(1)
@@ -62,11 +71,13 @@ func (t *accountTable) put(a *realm.Account) (revoked bool) {
 			delete(t.byKey, k)
 			delete(t.expiries, k)
 		}
-		revoked = lostKey(old, a)
+		if lostKey(old, a) {
+			lost = credentialEnded
+		}
 		for i := range old.Sessions {
 			hash := old.Sessions[i].Hash
 			delete(t.bySession, hash)
-			revoked = revoked || a.FindSession(hash) == nil
+			lost = max(lost, sessionLoss(&old.Sessions[i], a))
 		}
 		at := emailKey{old.Realm, realm.FoldEmail(old.Email)}
 		if now := t.byEmail[at]; now != nil && now.User == old.User {
@@ -87,7 +98,20 @@ func (t *accountTable) put(a *realm.Account) (revoked bool) {
 	for i := range a.Sessions {
 		t.bySession[a.Sessions[i].Hash] = a
 	}
-	return revoked
+	return lost
+}
+
+// sessionLoss returns an account's loss of one of its former sessions.
+func sessionLoss(s *realm.BrowserSession, now *realm.Account) credentialLoss {
+	if now.FindSession(s.Hash) != nil {
+		return nothingLost
+	}
+	for i := range now.Sessions {
+		if now.Sessions[i].ID == s.ID {
+			return secretRenewed
+		}
+	}
+	return credentialEnded
 }
 
 // lostKey reports whether an account has lost a key.
@@ -131,7 +155,7 @@ func (t *accountTable) expire(now int64) (had []*realm.Account) {
 func (srv *Server) expireKeys() {
 	for _, a := range srv.accounts.expire(srv.now().Unix()) {
 		if h := srv.find(a.Realm); h != nil {
-			srv.runtime.send(h.shards[shardOf(a.User)], endPolls{a.Realm, a.User})
+			srv.runtime.send(h.shards[shardOf(a.User)], endPolls{realm: a.Realm, user: a.User})
 		}
 	}
 }
@@ -143,12 +167,24 @@ func (t *accountTable) addRealm(r *realm.Realm) {
 
 // updateAccount replaces one account after its user changed. If a key was revoked or a browser session has ended, the
 // user's waiting polls end before they get an event: the session actor receives this message before the events of the
-// same turn.
+// same turn. If a browser session got a new secret, the polls are answered a little later: the browser polls again at
+// once, and the request that renewed the session has to bring it the secret before.
 func (srv *Server) updateAccount(r *realm.Realm, id realm.UserID) {
-	if h := srv.find(r.ID()); srv.accounts.update(r, id) && h != nil {
-		srv.runtime.send(h.shards[shardOf(id)], endPolls{r.ID(), id})
+	lost := srv.accounts.update(r, id)
+	h := srv.find(r.ID())
+	if lost == nothingLost || h == nil {
+		return
 	}
+	m := endPolls{realm: r.ID(), user: id}
+	if lost == secretRenewed {
+		m.answerAfter = newSecretArrives
+	}
+	srv.runtime.send(h.shards[shardOf(id)], m)
 }
+
+// newSecretArrives is the time in which the answer with a new secret reaches the browser before its polls end. A poll
+// under a revoked session has to end within 100 ms.
+const newSecretArrives = 50 * time.Millisecond
 
 // removeRealm removes every account of a realm. The realm is loaded again after it.
 func (t *accountTable) removeRealm(id realm.ID) {
@@ -163,11 +199,11 @@ func (t *accountTable) removeRealm(id realm.ID) {
 }
 
 // update replaces the account of one user by the user's present data. The server's own users have no accounts: they
-// cannot log in. update reports whether a key was revoked.
-func (t *accountTable) update(r *realm.Realm, id realm.UserID) (revoked bool) {
+// cannot log in. update returns the account's loss.
+func (t *accountTable) update(r *realm.Realm, id realm.UserID) credentialLoss {
 	u := r.Find(id)
 	if u == nil || u.System {
-		return false
+		return nothingLost
 	}
 	return t.put(&realm.Account{
 		Realm:    r.ID(),

@@ -3,6 +3,7 @@ package actors
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -34,8 +35,13 @@ type (
 		reply queue.Reply
 	}
 	endPolls struct {
-		realm realm.ID
-		user  realm.UserID
+		realm       realm.ID
+		user        realm.UserID
+		answerAfter time.Duration // how long the answers wait
+	}
+	answerEndedPoll struct {
+		reply queue.Reply
+		queue realm.QueueID
 	}
 	// dropQueues ends every queue of a realm on this node.
 	dropQueues    struct{ realm realm.ID }
@@ -106,6 +112,8 @@ func (s *shard) Receive(c actor.Context) {
 		s.cancelPoll(m)
 	case endPolls:
 		s.endPolls(m)
+	case answerEndedPoll:
+		s.srv.protocol.AnswerPoll(m.reply, m.queue, nil)
 	case sweepQueues:
 		s.sweepQueues(m.now)
 	case evictQueues:

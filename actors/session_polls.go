@@ -150,7 +150,12 @@ func (s *shard) endPolls(m endPolls) {
 	for q := ss.First; q != nil; q = q.Next {
 		if p := q.EndPoll(s.now); p != nil {
 			s.srv.Metrics.ParkedPolls.Add(-1)
-			s.srv.protocol.AnswerPoll(p, q.Reg.ID, nil)
+			if m.answerAfter == 0 {
+				s.srv.protocol.AnswerPoll(p, q.Reg.ID, nil)
+				continue
+			}
+			ended := answerEndedPoll{p, q.Reg.ID}
+			s.srv.runtime.after(m.answerAfter, func() { s.srv.runtime.send(r.handle.shards[s.index], ended) })
 		}
 	}
 }

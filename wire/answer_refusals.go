@@ -42,6 +42,7 @@ var errorCodes = []errorCode{
 		"{first_message_id_allowed_to_move: int, total_messages_in_topic: int, total_messages_allowed_to_move: int}"},
 	{"NO_ACTIVE_PUSH_DEVICE", []int{400}, "{}"},
 	{"NONEXISTENT_SUBDOMAIN", []int{404}, "{}"},
+	{"PASSWORD_AUTH_DISABLED", []int{401}, "{}"},
 	{"PERMISSION_DENIED", []int{403}, "{}"},
 	{"PUSH_SERVICE_NOT_CONFIGURED", []int{403, 503}, "{}"},
 	{"RATE_LIMIT_HIT", []int{429}, "{retry-after: num}"},

@@ -26,6 +26,20 @@ var loginEndpoints = []Endpoint{
 }
 
 func serverSettings(c *Call, _ noParameters) (Answer, error) {
+	methods := obj{
+		"password":       true,
+		"dev":            c.Tools.Dev,
+		"email":          true,
+		"ldap":           false,
+		"remoteuser":     false,
+		"github":         false,
+		"azuread":        false,
+		"gitlab":         false,
+		"google":         false,
+		"apple":          false,
+		"saml":           false,
+		"openid connect": false,
+	}
 	a := Answer{
 		"zulip_version":                   Version,
 		"zulip_merge_base":                Version,
@@ -35,20 +49,7 @@ func serverSettings(c *Call, _ noParameters) (Answer, error) {
 		"email_auth_enabled":              true,
 		"require_email_format_usernames":  true,
 		"external_authentication_methods": []any{},
-		"authentication_methods": obj{
-			"password":       true,
-			"dev":            c.Tools.Dev,
-			"email":          true,
-			"ldap":           false,
-			"remoteuser":     false,
-			"github":         false,
-			"azuread":        false,
-			"gitlab":         false,
-			"google":         false,
-			"apple":          false,
-			"saml":           false,
-			"openid connect": false,
-		},
+		"authentication_methods":          methods,
 	}
 	if c.Realm == 0 && c.Site.Name != "" {
 		return nil, realm.BadRequest("Invalid subdomain")
@@ -57,7 +58,8 @@ func serverSettings(c *Call, _ noParameters) (Answer, error) {
 		return a, nil
 	}
 	return Read(c, func(v realm.View) (Answer, error) {
-		o := v.Org()
+		o, passwords := v.Org(), v.PasswordLogin()
+		methods["password"], methods["email"], a["email_auth_enabled"] = passwords, passwords, passwords
 		a["realm_url"], a["realm_uri"], a["realm_name"], a["realm_icon"] = c.Site.URL, c.Site.URL, o.Name,
 			iconURL(o, c.Site)
 		a["realm_description"], a["realm_web_public_access_enabled"] = o.DescriptionHTML, v.SpectatorsAllowed()
@@ -102,6 +104,13 @@ func accountByPassword(c *Call, email, password string) (a *Account, hash string
 	}
 	if c.Site.Deactivated {
 		return nil, "", errRealmDeactivated()
+	}
+	passwords, err := Read(c, func(v realm.View) (bool, error) { return v.PasswordLogin(), nil })
+	if err != nil {
+		return nil, "", err
+	}
+	if !passwords {
+		return nil, "", realm.ErrPasswordLogin()
 	}
 	if !realm.ValidEmail(email) {
 		return nil, "", realm.ErrInvalidEmail()

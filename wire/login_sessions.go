@@ -22,9 +22,16 @@ type ownKeyForm struct {
 	Password string `form:"password"`
 }
 
-// fetchOwnKey returns the API key of the caller, who confirms the password.
+// fetchOwnKey returns the API key of the caller, after the password; where there are no passwords, the session is enough
+// (protocol).
 func fetchOwnKey(c *Call, f ownKeyForm) (Answer, error) {
-	right, err := c.checkPassword(c.Account.Email, f.Password, c.Account.Password)
+	right, err := Read(c, func(v realm.View) (bool, error) { return !v.PasswordLogin(), nil })
+	if err != nil {
+		return nil, err
+	}
+	if !right {
+		right, err = c.checkPassword(c.Account.Email, f.Password, c.Account.Password)
+	}
 	if err != nil {
 		return nil, err
 	}

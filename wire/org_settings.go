@@ -102,7 +102,7 @@ func changeOrganization(c *Call, f organizationForm, values []realm.SettingValue
 	cmd := realm.ChangeOrganization{Values: values, Groups: groups}
 	if f.Methods != nil {
 		passwords := f.Methods["Email"]
-		cmd.Passwords = &passwords
+		cmd.Passwords, cmd.OtherLogin = &passwords, c.otherLogin()
 	}
 	if f.Name.Set {
 		cmd.Name = &f.Name.Value
@@ -123,7 +123,20 @@ func changeOrganization(c *Call, f organizationForm, values []realm.SettingValue
 	if err != nil {
 		return nil, err
 	}
-	return organizationAnswer(result), nil
+	a := organizationAnswer(result)
+	if _, changed := a[realm.PasswordLoginSetting]; changed {
+		delete(a, realm.PasswordLoginSetting)
+		a["authentication_methods"] = f.Methods
+	}
+	return a, nil
+}
+
+// otherLogin reports whether users of the organization can log in without a password.
+func (c *Call) otherLogin() bool { return c.Tools.Dev || c.Tools.JWTKeys[c.Site.Name] != "" }
+
+// authenticationMethods is the value of authentication_methods (protocol).
+func authenticationMethods(passwords any) obj {
+	return obj{"Email": obj{"enabled": passwords, "available": true}}
 }
 
 // organizationAnswer returns the changed settings with their new values. The reference server says only "updated" of
@@ -153,6 +166,8 @@ func organizationChanged(e *realm.OrganizationChanged, to *Recipient) any {
 		return dict(obj{e.Setting: groupValue(*e.Group)})
 	case e.Setting == "description":
 		return dict(obj{"description": e.Value, "rendered_description": e.HTML})
+	case e.Setting == realm.PasswordLoginSetting:
+		return dict(obj{"authentication_methods": authenticationMethods(e.Value)})
 	case e.Setting == "topics_policy":
 		return dict(obj{e.Setting: e.Value, "mandatory_topics": e.Value == "disable_empty_topic"})
 	case realm.UsesUpdateDict(e.Setting):

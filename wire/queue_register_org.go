@@ -80,10 +80,10 @@ func realmSection(s *initialState) {
 		o.Created, o.UUID
 	a["realm_uri"], a["realm_url"], a["realm_bot_domain"] = s.call.Site.URL, s.call.Site.URL, s.call.Site.Host
 	picturesSection(s)
-	a["realm_authentication_methods"] = obj{"Email": obj{"enabled": true, "available": true}}
+	a["realm_authentication_methods"] = authenticationMethods(s.PasswordLogin())
 	a["realm_available_video_chat_providers"] = obj{"disabled": obj{"id": 0, "name": "None"},
 		"jitsi_meet": obj{"id": 1, "name": "Jitsi Meet"}}
-	a["realm_email_auth_enabled"], a["realm_password_auth_enabled"] = true, true
+	a["realm_email_auth_enabled"], a["realm_password_auth_enabled"] = s.PasswordLogin(), s.PasswordLogin()
 	a["realm_allow_edit_history"] = s.OrgText("message_edit_history_visibility_policy") != "none"
 	a["realm_mandatory_topics"] = s.OrgText("topics_policy") == "disable_empty_topic"
 	a["realm_empty_topic_display_name"] = realm.EmptyTopicName

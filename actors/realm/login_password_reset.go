@@ -17,7 +17,7 @@ func (c RequestPasswordReset) Decide(t *Turn) (Done, error) {
 	switch {
 	case !t.System:
 		return Done{}, errPermission()
-	case u == nil || !u.Active || u.System || u.IsBot() || t.Org().Deactivated:
+	case u == nil || !u.Active || u.System || u.IsBot() || t.Org().Deactivated || !t.PasswordLogin():
 		return Done{}, nil
 	}
 	link := EmailedLink{Kind: ResetLink, User: u.ID, Email: u.Email, Until: t.Now + PasswordResetValidity,
@@ -37,6 +37,9 @@ func (v View) CurrentReset(id UserID, until int64) (EmailedLink, error) {
 		return EmailedLink{}, ErrEmailedLink()
 	case v.Org().Deactivated:
 		return EmailedLink{}, Missing("This organization has been deactivated.")
+	}
+	if !v.PasswordLogin() {
+		return EmailedLink{}, ErrPasswordLogin()
 	}
 	return EmailedLink{Kind: ResetLink, User: u.ID, Email: u.Email, Until: until, State: credentialState(u)}, nil
 }

@@ -12,7 +12,9 @@ type ChangeOrganization struct {
 	Name            *string
 	Description     *string
 	DescriptionHTML string
-	Passwords       *bool // whether password login is enabled; it is the only method, so false is refused
+	Passwords       *bool // whether users can log in with a password
+	// OtherLogin is true if the server offers another way to log in. Passwords cannot be switched off without one.
+	OtherLogin bool
 }
 
 // Lengths in code points (protocol).
@@ -55,10 +57,13 @@ func (c ChangeOrganization) check(t *Turn) ([]*OrganizationChanged, error) {
 	case c.Passwords == nil:
 	case me.Role != Owner:
 		return nil, errNotOwner()
-	case !*c.Passwords:
+	case !*c.Passwords && !c.OtherLogin:
 		return nil, BadRequest("At least one authentication method must be enabled.")
 	}
 	var facts []*OrganizationChanged
+	if c.Passwords != nil && *c.Passwords != t.PasswordLogin() {
+		facts = append(facts, &OrganizationChanged{Setting: PasswordLoginSetting, Value: *c.Passwords})
+	}
 	for _, v := range c.Values {
 		if orgSettingsByName[v.Name].OwnerOnly && me.Role != Owner {
 			return nil, errNotOwner()
@@ -113,6 +118,20 @@ func (c ChangeOrganization) check(t *Turn) ([]*OrganizationChanged, error) {
 		)
 	}
 	return facts, nil
+}
+
+// PasswordLoginSetting is the setting that the protocol calls authentication_methods, with Email as its only key.
+const PasswordLoginSetting = "password_login"
+
+// PasswordLogin reports whether users of the organization can log in with a password.
+func (r *Realm) PasswordLogin() bool {
+	enabled, changed := r.Org().Settings[PasswordLoginSetting].(bool)
+	return enabled || !changed
+}
+
+// ErrPasswordLogin is the refusal of a login with a password where the organization has switched them off (protocol).
+func ErrPasswordLogin() error {
+	return Refuse(Unauthenticated, "PASSWORD_AUTH_DISABLED", "Password authentication is disabled in this organization")
 }
 
 // checkOrgSetting refuses values that the setting's type allows but the protocol does not.

@@ -43,6 +43,8 @@ func (c LogIn) Decide(t *Turn) (Done, error) {
 	switch {
 	case u != nil && !u.Active:
 		return Done{}, Refuse(Unauthenticated, "USER_DEACTIVATED", "Account is deactivated")
+	case c.Password != "" && !t.PasswordLogin():
+		return Done{}, ErrPasswordLogin()
 	case u != nil && c.Password != "" && c.Password != u.Password:
 		return Done{}, Refuse(Unauthenticated, "AUTHENTICATION_FAILED", "Your username or password is incorrect")
 	}

@@ -361,6 +361,25 @@ func TestPasswordChangeInBrowser(t *testing.T) {
 	(&account{url: at, email: "ann@example.org", key: fmt.Sprint(key["api_key"])}).must(t, "GET", "users/me", nil)
 }
 
+// The polls of the browser in which a user changes the password end after the new secret has arrived there, so that it
+// polls again with it. Any of three tries has to show it: a busy machine can deliver both answers at the same time.
+func TestPollsEndAfterNewSecret(t *testing.T) {
+	_, at, _ := browserDemo(t)
+	b := newBrowser(t, at).logIn("ann@example.org", browserPassword)
+	passwords := []string{browserPassword, "green walrus 77 tent", "quiet lemon 18 boat", "tall copper 53 moon"}
+	for i := range passwords[1:] {
+		ended := b.park()
+		b.must("PATCH", "settings", url.Values{"old_password": {passwords[i]}, "new_password": {passwords[i+1]}})
+		changed := time.Now()
+		took := ended().Sub(changed)
+		if took > 0 {
+			return
+		}
+		t.Logf("the poll ended %s before the new secret came", -took)
+	}
+	t.Error("the polls always end before the browser gets the new secret")
+}
+
 // Sessions and their ends survive a crash.
 func TestSessionsSurviveKill(t *testing.T) {
 	p, at, data := browserDemo(t)

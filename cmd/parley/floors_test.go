@@ -34,6 +34,7 @@ var allowedImports = map[string][]string{
 	"wire/imports/zulip":      {"wire/imports"},
 	"wire/imports/slack":      {"wire/imports"},
 	"wire/imports/mattermost": {"wire/imports"},
+	"wire/imports/rocketchat": {"wire/imports"},
 	"wire/httpd": {"wire", "wire/*", "actors/realm", "actors/realm/ids", "actors/presence",
 		"actors/admission"},
 	"wire/httpd/park": {"wire/httpd/park/*"},
@@ -73,6 +74,8 @@ var libraryHomes = map[string][]string{
 	"github.com/klauspost/compress":       {"wire/httpd"},
 	"github.com/prometheus":               {"cmd/internal/server"},
 	"github.com/spf13":                    {"cmd/parley"},
+	"github.com/yuin/goldmark-emoji":      {"cmd/internal/moving"},
+	"go.mongodb.org/mongo-driver":         {"wire/imports/rocketchat"},
 	"github.com/BurntSushi/toml":          {"cmd/parley", "wire/integrations"},
 }
 

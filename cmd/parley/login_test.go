@@ -301,3 +301,60 @@ func TestNewEmailAddressIsConfirmed(t *testing.T) {
 	ann.must(t, "PATCH", "settings", url.Values{"email": {"lea@example.net"}})
 	expectCode(t, ann, "RATE_LIMIT_HIT", "PATCH", "settings", url.Values{"email": {"leo@example.net"}})
 }
+
+// An owner switches passwords off where there is another way to log in. Then no password opens anything, the other ways
+// work, and the logins that exist go on, also after a crash.
+func TestPasswordsSwitchedOff(t *testing.T) {
+	p, at, data := browserDemo(t)
+	olive, ada := demoAccount(t, at, "olive@example.org"), demoAccount(t, at, "ada@example.org")
+	b := newBrowser(t, at).logIn("ann@example.org", browserPassword)
+	off := url.Values{"authentication_methods": {`{"Email":false,"Dev":true}`}}
+	expectCode(t, ada, "UNAUTHORIZED_PRINCIPAL", "PATCH", "realm", off)
+	queue := b.must("POST", "register", url.Values{"event_types": {`["realm"]`}})["queue_id"].(string)
+	if a := olive.must(t, "PATCH", "realm", off); fmt.Sprint(a["authentication_methods"]) !=
+		"map[Dev:true Email:false]" {
+		t.Errorf("the answer to the change: %v", a)
+	}
+	events := b.must("GET", "events?queue_id="+queue+"&last_event_id=-1", nil)["events"].([]any)
+	if e := fmt.Sprint(events); !strings.Contains(e,
+		"data:map[authentication_methods:map[Email:map[available:true enabled:false]]]") {
+		t.Errorf("the event of the change: %s", e)
+	}
+	p.kill()
+	p = startProgram(t, parleyCommand("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"), "--demo"))
+	p.serving()
+
+	visitor := &account{url: at}
+	right := url.Values{"username": {"ann@example.org"}, "password": {browserPassword}}
+	expectCode(t, visitor, "PASSWORD_AUTH_DISABLED", "POST", "fetch_api_key", right)
+	settings := visitor.must(t, "GET", "server_settings", nil)
+	methods := settings["authentication_methods"].(map[string]any)
+	if settings["email_auth_enabled"] != false || methods["password"] != false || methods["email"] != false ||
+		methods["dev"] != true {
+		t.Errorf("server_settings: %v", settings)
+	}
+	register := b.must(
+		"POST",
+		"register",
+		url.Values{"fetch_event_types": {`["realm"]`}, "event_types": {`["drafts"]`}},
+	)
+	if register["realm_password_auth_enabled"] != false || register["realm_email_auth_enabled"] != false {
+		t.Error("register says that passwords are enabled")
+	}
+	b.must("POST", "fetch_api_key", nil)
+	other := newBrowser(t, at)
+	page := other.send("GET", "/login/", nil).body
+	if strings.Contains(page, `id="login_form"`) || strings.Contains(page, "/accounts/password/reset/") ||
+		!strings.Contains(page, "Password authentication is disabled") {
+		t.Errorf("the login page:\n%s", page)
+	}
+	if a := other.tryLogIn("ann@example.org", browserPassword, ""); a.status != 200 || other.set["sessionid"] != nil {
+		t.Errorf("a login with the right password: %d", a.status)
+	}
+	if a := other.submit("/login/", "/accounts/login/local/", url.Values{"direct_email": {"ann@example.org"}}); a.status != 302 ||
+		!other.loggedIn() {
+		t.Errorf("the other way to log in: %d", a.status)
+	}
+	olive.must(t, "PATCH", "realm", url.Values{"authentication_methods": {`{"Email":true}`}})
+	visitor.must(t, "POST", "fetch_api_key", right)
+}

@@ -14,6 +14,7 @@ import (
 var archivesOf = map[string]string{
 	"zulip":      "a Zulip export: a tar.gz file or its folder",
 	"slack":      "a Slack export: a zip file or its folder",
+	"rocketchat": "a Rocket.Chat dump: a folder that mongodump has written, or a tar file of it",
 	"mattermost": "a Mattermost bulk export: a zip file, its folder or a JSONL file",
 }
 

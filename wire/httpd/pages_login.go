@@ -57,6 +57,8 @@ func (s *Server) loginPage(p *pageRequest) (web.View, error) {
 	name, err := wire.Read(c, func(v realm.View) (string, error) {
 		f.Register = s.sendsEmail() && v.SignUpOpen()
 		f.Demo = wire.DevelopmentLogins(c, v)
+		f.Passwords = v.PasswordLogin()
+		f.Reset = f.Reset && f.Passwords
 		return v.Org().Name, nil
 	})
 	view := web.Login(name, f)
@@ -138,12 +140,15 @@ func (s *Server) homePage(p *pageRequest) (web.View, error) {
 
 // startPage is the chat in the browser.
 func (s *Server) startPage(p *pageRequest) (web.View, error) {
-	p.policy = clientPolicy
-	return wire.Read(p.call, func(v realm.View) (web.View, error) {
+	view, err := wire.Read(p.call, func(v realm.View) (web.View, error) {
 		me := v.Me()
 		return web.Home(v.Org().Name, web.HomeData{URL: p.call.Site.URL, Name: me.Name, Email: me.Email,
 			Theme: themes[me.IntSetting("color_scheme")]}), nil
 	})
+	if err == nil {
+		p.policy = clientPolicy
+	}
+	return view, err
 }
 
 // themes are the names of color schemes in the client's page.
@@ -172,8 +177,8 @@ func (s *Server) sessionsPage(p *pageRequest) (web.View, error) {
 	}
 	list, err := wire.Read(c, func(v realm.View) (list []web.Session, err error) {
 		for _, x := range v.BrowserSessions(v.User) {
-			list = append(list, web.Session{ID: x.ID, Device: wire.DeviceText(x.Agent), Address: x.Address,
-				Opened: dateText(x.Opened), Used: dateText(x.Used), Own: x.ID == c.Session.ID})
+			browser, system := wire.DeviceName(x.Agent)
+			list = append(list, web.Session{ID: x.ID, Browser: browser, System: system, Address: x.Address, Opened: dateText(x.Opened), Used: dateText(x.Used), Own: x.ID == c.Session.ID})
 		}
 		return list, nil
 	})

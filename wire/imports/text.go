@@ -96,3 +96,63 @@ var addressEscaper = strings.NewReplacer(" ", "%20", "(", "%28", ")", "%29", "\n
 func Word(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
 }
+
+// ReplaceNames replaces the names in a text that a mark comes before, such as '@', except in code. find returns the
+// replacement of a name, and false if there is nothing with that name. Marks at the end of a name may belong to it or to
+// the sentence: find is asked for the longest name first.
+func ReplaceNames(s string, mark byte, find func(name string) (string, bool)) string {
+	var out strings.Builder
+	at := 0
+	for i := 0; i < len(s); {
+		switch {
+		case s[i] == '`':
+			i = codeEnd(s, i)
+		case s[i] == mark && (i == 0 || !Word(s[i-1]) && strings.IndexByte("._-", s[i-1]) < 0):
+			end := i + 1
+			for end < len(s) && inUsername(s[end]) {
+				end++
+			}
+			to, length := longestName(s[i+1:end], find)
+			if length == 0 {
+				i = end
+				continue
+			}
+			out.WriteString(s[at:i] + to)
+			i += 1 + length
+			at = i
+		default:
+			i++
+		}
+	}
+	out.WriteString(s[at:])
+	return out.String()
+}
+
+// codeEnd returns the position after the code that begins at i, or after the quotes if they do not end.
+func codeEnd(s string, i int) int {
+	n := i
+	for n < len(s) && s[n] == '`' {
+		n++
+	}
+	if end := strings.Index(s[n:], s[i:n]); end >= 0 {
+		return n + end + n - i
+	}
+	return n
+}
+
+// inUsername reports whether a byte may be part of a username.
+func inUsername(c byte) bool { return c < 0x80 && Word(c) || strings.IndexByte("_.-", c) >= 0 }
+
+// longestName returns the replacement of a name, and how many of its bytes belong to it; 0 if there is none.
+func longestName(name string, find func(string) (string, bool)) (to string, length int) {
+	for name != "" {
+		if to, ok := find(name); ok {
+			return to, len(name)
+		}
+		if strings.IndexByte("._-", name[len(name)-1]) < 0 {
+			return "", 0
+		}
+		name = name[:len(name)-1]
+	}
+	return "", 0
+}

@@ -12,11 +12,13 @@ func Failure(title, reason string) View {
 
 // LoginForm is the data of the page with the login form.
 type LoginForm struct {
-	URL      string // of the organization, for apps
-	Email    string // as entered before
-	Next     string // path to which the user returns
-	Reset    bool   // a forgotten password can be replaced
-	Register bool   // a user can sign up without an invitation
+	URL   string // of the organization, for apps
+	Email string // as entered before
+	Next  string // path to which the user returns
+	Reset bool   // a forgotten password can be replaced
+	// Passwords is false if the organization has switched off logins with a password.
+	Passwords bool
+	Register  bool // a user can sign up without an invitation
 	// Mobile and Desktop are the one-time secrets of the app that has opened the page, or "".
 	Mobile, Desktop string
 	Demo            []string // accounts that need no password
@@ -47,7 +49,8 @@ func Confirm(title, question, button string) View {
 // Session is one browser session as its user sees it.
 type Session struct {
 	ID           int64
-	Device       string
+	Browser      string // name, or "" if unknown; the same for System
+	System       string
 	Address      string
 	Opened, Used string // dates
 	Own          bool   // the page was loaded with it

@@ -32,7 +32,7 @@ var views = []View{
 	DesktopLogin("<b>"),
 	Join("A <b>bold</b> org %s", JoinForm{Inviter: "<b>Ann</b> %d", Email: `"<b>`, Name: `"<b>`}),
 	Confirm("New address", "<b>Really?</b>", "Confirm"),
-	Sessions([]Session{{ID: 1, Device: "<b>", Own: true}, {ID: 2, Device: "<b>"}}),
+	Sessions([]Session{{ID: 1, Browser: "<b>", System: "<b>", Own: true}, {ID: 2, System: "<b>"}, {ID: 3}}),
 	ServerPageOf(ServerStatus{Health: "<b>", Values: []ServerValue{{Key: "<b>", Label: "Send requests", Chart: true}},
 		Turns: []ServerTurn{{Kind: "<b>"}}, Bounds: []ServerBound{{Of: "<b>"}}}),
 	Home("A <b>bold</b> org", HomeData{URL: "https://chat.example", Name: "<b>", Email: "a@example.org"}),

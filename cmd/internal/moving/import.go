@@ -24,6 +24,7 @@ import (
 	"parley/snapshot/files"
 	"parley/wire/imports"
 	"parley/wire/imports/mattermost"
+	"parley/wire/imports/rocketchat"
 	"parley/wire/imports/slack"
 	"parley/wire/imports/zulip"
 )
@@ -31,6 +32,7 @@ import (
 // formats are the formats that can be imported, by their names on the command line.
 var formats = map[string]func(fs.FS, imports.Options) ([]imports.Source, error){
 	"mattermost": mattermost.Open,
+	"rocketchat": rocketchat.Open,
 	"slack":      slack.Open,
 	"zulip":      zulip.Open,
 }

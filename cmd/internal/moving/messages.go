@@ -11,6 +11,8 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/yuin/goldmark-emoji/definition"
+
 	"parley/actors/realm"
 	"parley/wire/imports"
 	"parley/wire/markdown/emoji"
@@ -242,8 +244,8 @@ func (x *importer) reaction(in imports.Reaction) (r realm.Reaction, known bool) 
 	if in.Type == "" {
 		if key, custom := x.emojiKeys[in.Name]; custom {
 			in.Code, in.Type = key, customEmoji
-		} else if code, standard := emoji.CodeOf(in.Name); standard {
-			in.Code, in.Type = code, unicodeEmoji
+		} else if name, code, standard := emojiOfShortName(in.Name); standard {
+			in.Name, in.Code, in.Type = name, code, unicodeEmoji
 		}
 	}
 	r = realm.Reaction{Name: in.Name, Code: in.Code, Type: in.Type}
@@ -260,6 +262,22 @@ func (x *importer) reaction(in imports.Reaction) (r realm.Reaction, known bool) 
 	}
 	return r, false
 }
+
+// emojiOfShortName returns the emoji that other chat servers give a short name. Some of these names are the protocol's
+// names of other emoji, so the characters decide; a name without characters can be one of the protocol.
+func emojiOfShortName(short string) (name, code string, ok bool) {
+	if e, found := shortNames().Get(short); found {
+		code = emoji.CodeOfCharacter(string(e.Unicode))
+		if name, ok = emoji.NameOf(code); ok {
+			return name, code, true
+		}
+	}
+	code, ok = emoji.CodeOf(short)
+	return short, code, ok
+}
+
+// shortNames are the short names of emoji that Slack, Mattermost and Rocket.Chat share with GitHub.
+var shortNames = sync.OnceValue(func() definition.Emojis { return definition.Github() })
 
 // addBatch stores the files of messages, renders them on all processors, and adds them.
 func (x *importer) addBatch(batch []*job) error {
