@@ -27,7 +27,7 @@ func openServer(t testing.TB, d Disk) *Server {
 // openServerWith opens a server with some options of its own.
 func openServerWith(t testing.TB, d Disk, o Options) *Server {
 	t.Helper()
-	o.Protocol, o.Renderer = wire.SessionProtocol{}, &wire.Renderer{}
+	o.Protocol, o.Renderer = wire.SessionProtocol{Encodings: wire.NewEventEncodings()}, &wire.Renderer{}
 	o.Log, o.Site = slog.New(slog.DiscardHandler), testSite
 	if o.Fatal == nil {
 		o.Fatal = func(err error) { t.Errorf("fatal: %v", err) }

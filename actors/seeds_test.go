@@ -610,7 +610,7 @@ func (run *seededRun) addExpectedEvents(t realm.Told, q *seededQueue, told map[i
 			continue
 		}
 		for _, e := range wire.NewNoticeRenderer(n, wire.RenderContext{Realm: 1, Site: testSite(""),
-			Texts: run.srv}).EventsFor(q.user, q.reg, wire.QueueOptionsOf(q.reg)) {
+			Texts: run.srv}, nil).EventsFor(q.user, q.reg, wire.QueueOptionsOf(q.reg)) {
 			what := n.Event.EventType()
 			if e.Bytes() == nil {
 				what = "erased"

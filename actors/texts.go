@@ -28,23 +28,32 @@ type textCache struct {
 type textGeneration struct {
 	index  map[textKey]textSpan
 	chunks []*strings.Builder // each has room for everything it will hold, so its content never moves
+	open   int                // number of the chunk that small texts are written to; -1: none
 	size   int                // bytes of the chunks and the index, about
+}
+
+func newTextGeneration() textGeneration {
+	return textGeneration{index: map[textKey]textSpan{}, open: -1}
 }
 
 // textSpan is where a text is in a chunk: the text between from and middle, its HTML between middle and to.
 type textSpan struct{ chunk, from, middle, to uint32 } // the text, then its HTML
 
-// chunkBytes is the size of a chunk, in bytes. A longer text gets a chunk of its own.
-const chunkBytes = 256 << 10
+// chunkBytes is the size of a chunk, in bytes. A text of ownChunkBytes or more has a chunk of its own.
+const chunkBytes, ownChunkBytes = 256 << 10, 16 << 10
+
+// ownChunk reports whether the text is the only one in its chunk.
+func (s textSpan) ownChunk() bool { return s.to-s.from >= ownChunkBytes }
 
 func newTextCache(bytes int) *textCache {
-	return &textCache{generationBytes: bytes / 2, young: textGeneration{index: map[textKey]textSpan{}}}
+	return &textCache{generationBytes: bytes / 2, young: newTextGeneration(), old: newTextGeneration()}
 }
 
 // textOverhead is about the size of an index entry, in bytes.
 const textOverhead = 80
 
-// get returns copies: a substring of a chunk would keep the whole chunk in memory.
+// get returns copies of small texts: a substring of a chunk would keep the whole chunk in memory. A large text is not
+// copied. So answers and events that contain the same large text hold it once, together with the cache.
 func (c *textCache) get(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	k := textKey{id, ref}
 	c.mu.Lock()
@@ -54,8 +63,7 @@ func (c *textCache) get(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 	}
 	b, ok := c.old.read(k)
 	if ok {
-		delete(c.old.index, k)
-		c.add(k, b)
+		c.add(k, b, c.old.remove(k))
 	}
 	return b, ok
 }
@@ -75,16 +83,17 @@ func (c *textCache) peek(id realm.ID, ref realm.BodyRef) (realm.Body, bool) {
 func (c *textCache) put(id realm.ID, ref realm.BodyRef, b realm.Body) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.add(textKey{id, ref}, b)
+	c.add(textKey{id, ref}, b, nil)
 }
 
-func (c *textCache) add(k textKey, b realm.Body) {
+// add adds a text to the young generation. chunk is its own chunk if it has one already.
+func (c *textCache) add(k textKey, b realm.Body, chunk *strings.Builder) {
 	if _, ok := c.young.index[k]; ok {
 		return // a version of a text never changes
 	}
-	c.young.write(k, b)
+	c.young.write(k, b, chunk)
 	if c.young.size > c.generationBytes {
-		c.old, c.young = c.young, textGeneration{index: map[textKey]textSpan{}}
+		c.old, c.young = c.young, newTextGeneration()
 	}
 }
 
@@ -92,8 +101,8 @@ func (c *textCache) drop(id realm.ID, ref realm.BodyRef) {
 	k := textKey{id, ref}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.young.index, k)
-	delete(c.old.index, k)
+	c.young.remove(k)
+	c.old.remove(k)
 }
 
 // dropRealm removes every text of a realm.
@@ -111,24 +120,61 @@ func (g *textGeneration) read(k textKey) (realm.Body, bool) {
 		return realm.Body{}, false
 	}
 	s := g.chunks[p.chunk].String()
-	return realm.Body{Text: strings.Clone(s[p.from:p.middle]), HTML: strings.Clone(s[p.middle:p.to])}, true
+	b := realm.Body{Text: s[p.from:p.middle], HTML: s[p.middle:p.to]}
+	if !p.ownChunk() {
+		b.Text, b.HTML = strings.Clone(b.Text), strings.Clone(b.HTML)
+	}
+	return b, true
 }
 
-func (g *textGeneration) write(k textKey, b realm.Body) {
-	n := len(b.Text) + len(b.HTML)
-	if i := len(g.chunks) - 1; i < 0 || g.chunks[i].Cap()-g.chunks[i].Len() < n {
-		p := &strings.Builder{}
-		p.Grow(max(n, chunkBytes))
-		g.chunks = append(g.chunks, p)
-		g.size += p.Cap()
+// remove removes a text, if it is there, and returns its chunk if it was the only text in it.
+func (g *textGeneration) remove(k textKey) *strings.Builder {
+	p, ok := g.index[k]
+	delete(g.index, k)
+	if !ok || !p.ownChunk() {
+		return nil
 	}
-	i := len(g.chunks) - 1
+	chunk := g.chunks[p.chunk]
+	g.chunks[p.chunk] = nil
+	g.size -= chunk.Cap()
+	return chunk
+}
+
+// write adds a text. chunk is its own chunk if it has one already.
+func (g *textGeneration) write(k textKey, b realm.Body, chunk *strings.Builder) {
+	n := len(b.Text) + len(b.HTML)
+	i := g.open
+	switch {
+	case chunk != nil:
+		i = g.addChunk(chunk)
+	case n >= ownChunkBytes:
+		i = g.addChunk(newChunk(n))
+	case i < 0 || g.chunks[i].Cap()-g.chunks[i].Len() < n:
+		i = g.addChunk(newChunk(chunkBytes))
+		g.open = i
+	}
 	p := g.chunks[i]
-	from := p.Len()
-	p.WriteString(b.Text)
-	p.WriteString(b.HTML)
+	from := 0
+	if chunk == nil {
+		from = p.Len()
+		p.WriteString(b.Text)
+		p.WriteString(b.HTML)
+	}
 	g.index[k] = textSpan{uint32(i), uint32(from), uint32(from + len(b.Text)), uint32(p.Len())}
 	g.size += textOverhead
+}
+
+func newChunk(size int) *strings.Builder {
+	p := &strings.Builder{}
+	p.Grow(size)
+	return p
+}
+
+// addChunk adds a chunk and returns its number.
+func (g *textGeneration) addChunk(p *strings.Builder) int {
+	g.chunks = append(g.chunks, p)
+	g.size += p.Cap()
+	return len(g.chunks) - 1
 }
 
 // TextCacheSize returns how many bytes the cached texts take, about.

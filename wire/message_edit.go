@@ -143,16 +143,11 @@ func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {
 			o["stream_name"] = e.ChannelName
 		}
 	}
-	if e.Content {
-		var body realm.Body
-		if e.Body != nil {
-			body = *e.Body
-		} else if b, ok := textOrMarker(to.Texts, to.Realm,
-			realm.BodyRef{Message: e.Message, Version: e.Version}); ok {
-			body = b
-		} else {
-			return nil // the text was erased meanwhile
-		}
+	body, ok := updatedText(e, to)
+	if e.Content && !ok && !e.Moved {
+		return nil // the text was erased meanwhile
+	}
+	if e.Content && ok {
 		o["content"], o["rendered_content"], o["is_me_message"] = body.Text, body.HTML, e.Me
 		if e.User != 0 {
 			// The message has had so many edits since that its history lost this text: it is sent as empty.
@@ -170,6 +165,17 @@ func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {
 		}
 	}
 	return o
+}
+
+// updatedText returns the new text of an edit. It reports false if there is none, or if it was erased meanwhile.
+func updatedText(e *realm.MessageUpdate, to *Recipient) (realm.Body, bool) {
+	switch {
+	case !e.Content:
+		return realm.Body{}, false
+	case e.Body != nil:
+		return *e.Body, true
+	}
+	return textOrMarker(to.Texts, to.Realm, realm.BodyRef{Message: e.Message, Version: e.Version})
 }
 
 func messagesDeleted(e *realm.MessagesVanished, to *Recipient) []any {

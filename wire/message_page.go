@@ -15,9 +15,8 @@ const (
 	MaxPageBytes = 8 << 20
 	// foundMessageBytes is about the size of a message in the answer without its text, reactions and history.
 	foundMessageBytes = 600
-	// reactionBytes, submessageBytes and revisionBytes are about the sizes of a reaction, and of a submessage and a
-	// revision without its text.
-	reactionBytes, submessageBytes, revisionBytes = 160, 120, 120
+	// reactionBytes and submessageBytes are about the sizes of a reaction, and of a submessage without its text.
+	reactionBytes, submessageBytes = 160, 120
 	// memoryStep is how many bytes of memory an answer asks for at a time.
 	memoryStep = 256 << 10
 )
@@ -48,7 +47,7 @@ func (m *answerMemory) add(n int) error {
 type foundMessage struct {
 	realm.VisibleMessage
 	body         realm.Body // only the form that the client wants
-	revisions    []any
+	revisions    rawJSON
 	matchContent string
 	matchTopic   string
 	size         int
@@ -112,9 +111,11 @@ func (p *messagePage) add(m *realm.VisibleMessage, body realm.Body) (fits bool, 
 		x.matchContent, x.matchTopic = p.search.highlight(p.client.Topic(x.Topic), body)
 	}
 	if len(x.History) > 0 {
-		if x.revisions, err = revisionObjects(p.call, m, p.client); err != nil {
+		revisions, err := revisionObjects(p.call, m, p.client)
+		if err != nil {
 			return false, err
 		}
+		x.revisions = encode(revisions) // the objects take several times as much memory
 	}
 	x.size = x.estimate()
 	texts := x.size - foundMessageBytes
@@ -132,11 +133,7 @@ func (x *foundMessage) estimate() int {
 	for _, s := range x.Submessages {
 		n += submessageBytes + len(s.Content)
 	}
-	for _, r := range x.revisions {
-		text, _ := r.(obj)["prev_content"].(string)
-		n += revisionBytes + len(text)
-	}
-	return n
+	return n + len(x.revisions)
 }
 
 // object returns the message as the reader gets it.

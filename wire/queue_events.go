@@ -154,6 +154,7 @@ type NoticeRenderer struct {
 	lastEvents []*queue.Event
 	// all variants; nil while there is only one, as for most notices
 	cache           map[variant][]*queue.Event
+	encodings       *EventEncodings
 	options         *QueueOptions                        // of the last queue
 	wanted          bool                                 // the last queue gets this type of event
 	subscriberLists map[subscriberListKey][]realm.UserID // see Recipient.subscriberList
@@ -168,9 +169,9 @@ type variant struct {
 }
 
 // NewNoticeRenderer prepares a notice for the queues of its audience. It panics if no renderer is registered for the
-// event.
-func NewNoticeRenderer(n *realm.Notice, ctx RenderContext) *NoticeRenderer {
-	r := &NoticeRenderer{notice: n, ctx: ctx}
+// event. encodings may be nil.
+func NewNoticeRenderer(n *realm.Notice, ctx RenderContext, encodings *EventEncodings) *NoticeRenderer {
+	r := &NoticeRenderer{notice: n, ctx: ctx, encodings: encodings}
 	if m, ok := n.Event.(*realm.MessageArrived); ok {
 		r.message = m
 		return r
@@ -208,14 +209,15 @@ func (r *NoticeRenderer) EventsFor(u realm.UserID, q *realm.Queue, queueOptions 
 		v.flags = f.FlagsFor(u)
 	}
 	to := &Recipient{Client: v.client, RenderContext: r.ctx, User: u, Flags: v.flags, renderer: r}
-	if r.eventKind.lazy {
+	if event, render := r.notice.Event, r.eventKind.render; r.eventKind.lazy {
+		to.renderer = nil // it has the audience, and the event can stay in queues for long
 		return r.cached(v, func() []*queue.Event {
-			return []*queue.Event{{Make: func() []byte {
-				for _, x := range r.eventKind.render(r.notice.Event, to) {
+			return []*queue.Event{r.encodedAgain(v, "", func() []byte {
+				for _, x := range render(event, to) {
 					return withoutClosingBrace(encode(x))
 				}
 				return nil
-			}}}
+			})}
 		})
 	}
 	return r.cached(v, func() []*queue.Event {
@@ -266,11 +268,34 @@ func (r *NoticeRenderer) messageEventsFor(u realm.UserID, q *realm.Queue, option
 	}
 	v.hideSender = len(e.Unknown) > 0 && slices.Contains(e.Unknown, u)
 	if e.LocalID != "" && e.Queue == q.ID {
-		return []*queue.Event{{Make: func() []byte { return encodeMessageEvent(e, v, r.ctx, e.LocalID) }}}
+		return []*queue.Event{r.messageEvent(v, e.LocalID)}
 	}
-	return r.cached(v, func() []*queue.Event {
-		return []*queue.Event{{Make: func() []byte { return encodeMessageEvent(e, v, r.ctx, "") }}}
-	})
+	return r.cached(v, func() []*queue.Event { return []*queue.Event{r.messageEvent(v, "")} })
+}
+
+// messageEvent returns the message event of a variant. It holds its bytes if the notice holds the message's text:
+// such texts are small.
+func (r *NoticeRenderer) messageEvent(v variant, local string) *queue.Event {
+	e, ctx := r.message, r.ctx
+	encode := func() []byte { return encodeMessageEvent(e, v, ctx, local) }
+	if e.Message.Body == nil {
+		return r.encodedAgain(v, local, encode)
+	}
+	return &queue.Event{Make: func() ([]byte, bool) { return encode(), true }}
+}
+
+// encodedAgain returns an event that holds its bytes only if there are few of them. Many bytes are shared by the queues
+// of all session actors for a time, and encoded again after it.
+func (r *NoticeRenderer) encodedAgain(v variant, local string, encode func() []byte) *queue.Event {
+	key, encodings := eventEncoding{r.notice.Event, v, local}, r.encodings
+	return &queue.Event{Make: func() ([]byte, bool) {
+		json := encodings.find(key)
+		if json == nil {
+			json = encode()
+			encodings.add(key, json)
+		}
+		return json, len(json) <= maxHeldEncoding
+	}}
 }
 
 var serverEvents = []EventKind{

@@ -6,8 +6,9 @@ import (
 	"parley/actors/session"
 )
 
-// SessionProtocol is the client protocol as the session actors need it.
-type SessionProtocol struct{}
+// SessionProtocol is the client protocol as the session actors need it. Without Encodings, each session actor encodes
+// every large event for itself.
+type SessionProtocol struct{ Encodings *EventEncodings }
 
 var _ session.Protocol = SessionProtocol{}
 
@@ -18,8 +19,8 @@ func (SessionProtocol) NewQueueOptions() func(*realm.Queue) any {
 }
 
 // RenderNotice prepares a notice for the queues of its audience.
-func (SessionProtocol) RenderNotice(n *realm.Notice, c RenderContext) session.NoticeRenderer {
-	return NewNoticeRenderer(n, c)
+func (p SessionProtocol) RenderNotice(n *realm.Notice, c RenderContext) session.NoticeRenderer {
+	return NewNoticeRenderer(n, c, p.Encodings)
 }
 
 // AnswerPoll answers a poll with events, or with none.

@@ -7,20 +7,25 @@ import (
 )
 
 // Event is one event as some kind of client gets it, encoded up to its id: {"type":... without the closing brace.
-// Queues of one session actor share it. Make encodes it when the bytes are first needed; no lock is needed, because one
-// actor uses it.
+// Queues of one session actor share it. Make encodes it when the bytes are needed; keep says that the event holds them
+// from then on. An event that does not is small as long as it is not acknowledged, however large its bytes are. No lock
+// is needed, because one actor uses the event.
 type Event struct {
 	JSON []byte
-	Make func() []byte
+	Make func() (json []byte, keep bool)
 }
 
 // Bytes returns the event's JSON without id and closing brace. It is nil if there is nothing to tell any more: the
 // message was erased.
 func (e *Event) Bytes() []byte {
-	if e.Make != nil {
-		e.JSON, e.Make = e.Make(), nil
+	if e.Make == nil {
+		return e.JSON
 	}
-	return e.JSON
+	json, keep := e.Make()
+	if keep {
+		e.JSON, e.Make = json, nil
+	}
+	return json
 }
 
 // UnackedEvent is an event that the client has not acknowledged.

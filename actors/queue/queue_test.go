@@ -82,3 +82,19 @@ func TestDeliveryAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations an event", n)
 	}
 }
+
+// An event whose Make says so does not hold its bytes: queues that are behind must not keep large ones in memory.
+func TestEventHoldsItsBytesOnlyIfTold(t *testing.T) {
+	for _, keep := range []bool{true, false} {
+		made := 0
+		e := &Event{Make: func() ([]byte, bool) { made++; return []byte("large"), keep }}
+		for range 3 {
+			if string(e.Bytes()) != "large" {
+				t.Fatalf("keep %v: the event has other bytes", keep)
+			}
+		}
+		if kept := e.JSON != nil; kept != keep || (made == 1) != keep {
+			t.Errorf("keep %v: encoded %d times, the bytes are held: %v", keep, made, kept)
+		}
+	}
+}

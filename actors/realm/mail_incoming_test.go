@@ -45,8 +45,10 @@ func TestPostEmailWithFiles(t *testing.T) {
 	end := "x\n[message truncated]\n\n[a (new) plan.txt](/user_uploads/" + posted.Files[0].Path + ")\n" +
 		"a (new) plan.txt: Upload would exceed your organization's upload quota."
 	got := ListEventsOf[*realm.MessageArrived](s, bo)
-	if len(got) != 1 || !strings.HasSuffix(got[0].Message.Body.Text, end) ||
-		len(got[0].Message.Body.Text) != realm.MaxMessage {
+	if len(got) != 1 {
 		t.Fatalf("Bo got %+v", got)
+	}
+	if text := s.Text(got[0].Message.Ref).Text; !strings.HasSuffix(text, end) || len(text) != realm.MaxMessage {
+		t.Errorf("Bo got %q", text)
 	}
 }

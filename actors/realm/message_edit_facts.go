@@ -506,9 +506,7 @@ func (f *MessageUpdated) updateNotices(r *Realm) []Notice {
 		if !content.Rendering {
 			e.OldVersion = extra.History[len(extra.History)-1].Version
 		}
-		if content.Body.Text != "" {
-			e.Body = &content.Body
-		}
+		e.Body = content.Body.forEvent()
 	}
 	if move := f.Move; move != nil {
 		e.Moved, e.IDs, e.Mode = true, ids.IDs[MessageID](move.IDs), move.Mode

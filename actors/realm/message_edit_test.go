@@ -760,3 +760,30 @@ func TestMoveToSameChannel(t *testing.T) {
 		{Name: "can_move_messages_between_channels_group", New: s.group("role:moderators")}}})
 	refused(s, s.ann, moveToChannel(id, MoveOne, s.public), "You don't have permission to move this message")
 }
+
+// Events have small texts and refer to large ones, so that clients that do not acknowledge them do not make every such
+// text stay in memory.
+func TestEventsReferToLargeTexts(t *testing.T) {
+	s := newTestScene(t)
+	for _, x := range []struct {
+		html  int
+		large bool
+	}{{100, false}, {200_000, true}} {
+		body := Body{Text: ":o:", HTML: strings.Repeat("o", x.html)}
+		send := channelMessage(s.public, "a", ":o:")
+		send.Body = body
+		id := do(s, s.ann, send).ID
+		arrived := realmtest.ListEventsOf[*MessageArrived](s.Scene, s.bo)[0].Message
+		if got := arrived.Body == nil; got != x.large || s.Text(arrived.Ref) != body {
+			t.Errorf("a text of %d bytes is only referred to: %v", x.html, got)
+		}
+		edit := s.editText(id, "")
+		edit.Content.Body = Body{Text: "edited", HTML: body.HTML}
+		do(s, s.ann, edit)
+		update := realmtest.ListEventsOf[*MessageUpdate](s.Scene, s.bo)[0]
+		stored := s.Text(BodyRef{Message: id, Version: update.Version})
+		if got := update.Body == nil; got != x.large || stored != edit.Content.Body {
+			t.Errorf("an edit with a text of %d bytes only refers to it: %v", x.html, got)
+		}
+	}
+}

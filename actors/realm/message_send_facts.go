@@ -128,10 +128,7 @@ func (f *MessageSent) tell(r *Realm) []Notice {
 		Mentioned: f.Mentioned, GroupMentioned: f.GroupMentioned, TopicMentioned: f.TopicMentioned, Alerted: f.Alerted,
 		ReadBy: f.ReadBy, Queue: f.Queue, LocalID: f.LocalID}
 	e.Message.Links = f.Links
-	e.Message.Body = &f.Body
-	if f.Body.Text == "" {
-		e.Message.Body = nil // replayed from the journal: the text is read when the event is delivered
-	}
+	e.Message.Body = f.Body.forEvent()
 	to := r.sentMessageAudience(f)
 	e.Unknown = r.hiddenSenderAudience(to, f.Sender)
 	var out []Notice

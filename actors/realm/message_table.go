@@ -198,6 +198,20 @@ func equalText(a, b *string) bool { return a == b || a != nil && b != nil && *a 
 // Body is a message's text and its rendering. Bodies are stored outside the realm, by BodyRef.
 type Body struct{ Text, HTML string }
 
+// maxEventTextBytes is the size of the largest text, in bytes with its HTML, that the events of a message hold in
+// memory. Events of larger ones refer to the text on disk: clients that do not acknowledge them must not make every
+// such text stay in memory. Usual messages are ten times smaller.
+const maxEventTextBytes = 16 << 10
+
+// forEvent returns the text for an event, or nil if the event refers to it: because it is large, or because it is
+// not known after a replay of the journal.
+func (b *Body) forEvent() *Body {
+	if b.Text == "" || len(b.Text)+len(b.HTML) > maxEventTextBytes {
+		return nil
+	}
+	return b
+}
+
 // BodyRef identifies one version of a message's text. A version is written once and never changes.
 type BodyRef struct {
 	Message MessageID

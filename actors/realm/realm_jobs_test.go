@@ -154,7 +154,7 @@ func TestJobsEqualSingleTurn(t *testing.T) {
 							out.added[u] = append(out.added[u], i)
 						}
 					case *MessageArrived:
-						out.messages[u] = append(out.messages[u], e.Message.Body.Text)
+						out.messages[u] = append(out.messages[u], s.Text(e.Message.Ref).Text)
 					case *SubscriptionsRemoved:
 						for _, x := range e.Each {
 							out.removed[u] = append(out.removed[u], x.Channel)

@@ -38,6 +38,7 @@ type Scene struct {
 	saved    map[rowKey]savedRow // rows of all snapshots so far, as on disk
 	told     []realm.Told        // of the last command
 	tokens   int                 // number of the last token or UUID
+	texts    map[realm.BodyRef]realm.Body
 }
 
 // recordedBatch is the encoded batch of one turn, and the encoded notices of each of its facts.
@@ -64,7 +65,8 @@ type appliedFact struct {
 
 // New founds an organization. The scene checks recovery when the test ends, unless the test has failed.
 func New(t testing.TB) *Scene {
-	s := &Scene{T: t, Realm: realm.New(1), follower: realm.New(1), Now: StartTime, saved: map[rowKey]savedRow{}}
+	s := &Scene{T: t, Realm: realm.New(1), follower: realm.New(1), Now: StartTime, saved: map[rowKey]savedRow{},
+		texts: map[realm.BodyRef]realm.Body{}}
 	Do(s, System, realm.FoundRealm{Name: "Scene"})
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -174,10 +176,18 @@ func runTurnAs[A any](s *Scene, c realm.Caller, decide func(*realm.Turn) (A, err
 			x.notices[t.Seq] = encodeNotices(t)
 		}
 	}
+	for _, w := range b.Texts {
+		if delete(s.texts, w.Ref); w.Body != nil {
+			s.texts[w.Ref] = *w.Body
+		}
+	}
 	s.recorded = append(s.recorded, x)
 	s.follow("follower", s.follower, x)
 	return a, err
 }
+
+// Text returns a version of a message's text as it is on disk, or none if it was erased.
+func (s *Scene) Text(ref realm.BodyRef) realm.Body { return s.texts[ref] }
 
 // Do runs a command and returns its answer. A refusal fails the test.
 func Do[A any](s *Scene, u realm.UserID, c realm.Command[A]) A {

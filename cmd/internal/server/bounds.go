@@ -527,6 +527,15 @@ var AllBounds = []Bound{
 		used:     func(r *metricReading) int64 { return r.server.orgs.TextCacheSize() },
 	},
 	{
+		Name:     "event_encoding_bytes",
+		Of:       "bytes of large encoded events that the queues of all users share",
+		Overflow: "the oldest ones are dropped and encoded again when a queue needs them",
+		Reason:   "queues that are behind must not hold large events in memory",
+		limit:    constant(wire.MaxEncodingBytes),
+		used:     func(r *metricReading) int64 { return r.server.encodings.Bytes() },
+		hits:     func(r *metricReading) int64 { return r.server.encodings.Dropped() },
+	},
+	{
 		Name:     "additional_api_keys",
 		Of:       "additional API keys of an account, apart from expired ones",
 		Overflow: "400",

@@ -124,7 +124,7 @@ func machineMemory(root fs.FS) int64 {
 // setting says otherwise.
 const (
 	answerMemoryShare  = 8
-	maxAnswerMemory    = 192
+	maxAnswerMemory    = 128
 	unackedMemoryShare = 4
 	maxUnackedMemory   = 1024
 	minSharedMemory    = 32 // of each: a server with less memory works badly, but it works

@@ -63,7 +63,7 @@ func TestMemoryShares(t *testing.T) {
 	}{
 		{limit: 512, wantAnswers: 64, wantUnacked: 128},
 		{limit: 64, wantAnswers: 32, wantUnacked: 32},
-		{limit: 1 << 20, wantAnswers: 192, wantUnacked: 1024},
+		{limit: 1 << 20, wantAnswers: 128, wantUnacked: 1024},
 		{limit: 512, answers: 500, unacked: 7, wantAnswers: 500, wantUnacked: 7},
 	} {
 		s := Settings{MemoryLimit: x.limit, AnswerMemory: x.answers, UnackedMemory: x.unacked}

@@ -93,6 +93,7 @@ type Server struct {
 	sites      *siteTable
 	search     *search.Service
 	orgs       *actors.Server
+	encodings  *wire.EventEncodings
 	renderer   wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
 	files      *files.Store
 	passwords  *httpd.Passwords
@@ -247,8 +248,9 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	s.search = search.OpenService(SearchDir(s.Data), disk, wire.SearchText, s.log)
 	s.search.LimitSpace(s.space.isLow, s.space.isReadOnly)
 	s.turnLatency = newTurnLatency()
+	s.encodings = wire.NewEventEncodings()
 	if s.orgs, err = actors.Open(disk, actors.Options{
-		Protocol:    wire.SessionProtocol{},
+		Protocol:    wire.SessionProtocol{Encodings: s.encodings},
 		Renderer:    &s.renderer,
 		Secret:      s.secret,
 		Log:         s.log,

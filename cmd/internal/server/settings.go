@@ -328,7 +328,7 @@ var AllSettings = []Setting{
 	{
 		Name: "answer-memory", Type: Number, Default: "0", Group: groupLimits,
 		Meaning: "MiB of memory for answers that are being built or that clients have not received; one account can " +
-			"use an eighth; 0: an eighth of memory-limit, at most 192",
+			"use an eighth; 0: an eighth of memory-limit, at most 128",
 		field: func(s *Settings) any { return &s.AnswerMemory },
 	},
 	{
