@@ -250,7 +250,7 @@ func (x *importer) open() error {
 	x.counts = newCounter()
 	x.report = &Report{Organization: x.subdomain, DryRun: x.o.DryRun, PerChannel: map[string]int{},
 		PerAuthor: map[string]int{}, PerThread: map[string]int{}, PerEmoji: map[string]int{}, PerFile: map[string]int{}}
-	x.messages = newSorter(x.work, x.o.Memory/3)
+	x.messages = newSorter(x.work, x.o.Memory/4)
 	if x.o.DryRun {
 		x.id = 1
 		return x.openWork()
