@@ -23,7 +23,8 @@ func writeSlackExport(t *testing.T, messages int) (dir string) {
 	}
 	for name, v := range map[string]any{
 		"users.json": []any{
-			map[string]any{"id": "U1", "name": "ann", "is_owner": true, "profile": map[string]any{"email": "ann@x.example"}},
+			map[string]any{"id": "U1", "name": "ann", "is_owner": true,
+				"profile": map[string]any{"email": "ann@x.example"}},
 			map[string]any{"id": "U2", "name": "bo", "profile": map[string]any{"email": "bo@x.example"}}},
 		"channels.json": []any{map[string]any{"id": "C1", "name": "general", "members": []string{"U1", "U2"}}},
 		filepath.Join("general", "2020-09-13.json"): rows,

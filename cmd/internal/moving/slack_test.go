@@ -248,7 +248,7 @@ func TestSlackLists(t *testing.T) {
 	more := map[string]string{"users.json": `[{"id":"U061A1R2R","name":"a","profile":{"email":"a@x.example"}},
 		{"id":"U061A5N1G","name":"b","profile":{"email":"b@x.example"}},
 		{"id":"U064KUGRJ","name":"c","profile":{"email":"c@x.example"}}]`,
-		"DRS3PSLDK/2020-01-01.json":                   `[{"user":"U064KUGRJ","text":"to myself","ts":"1577836800.000100"}]`,
+		"DRS3PSLDK/2020-01-01.json":                   `[{"user":"U064KUGRJ","text":"own","ts":"1577836800.000100"}]`,
 		"DJ47BL849/2020-01-01.json":                   `[{"user":"U061A1R2R","text":"to b","ts":"1577836801.000100"}]`,
 		"mpdm-user9--user2--user10-1/2020-01-01.json": `[{"user":"U061A1R2R","text":"all","ts":"1577836802.000100"}]`,
 		"general/2020-01-01.json":                     `[]`}
