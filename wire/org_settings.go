@@ -102,7 +102,7 @@ func changeOrganization(c *Call, f organizationForm, values []realm.SettingValue
 	cmd := realm.ChangeOrganization{Values: values, Groups: groups}
 	if f.Methods != nil {
 		passwords := f.Methods["Email"]
-		cmd.Passwords, cmd.OtherLogin = &passwords, c.otherLogin()
+		cmd.Passwords, cmd.OtherLogin = &passwords, c.otherLogin(f.Methods)
 	}
 	if f.Name.Set {
 		cmd.Name = &f.Name.Value
@@ -131,8 +131,11 @@ func changeOrganization(c *Call, f organizationForm, values []realm.SettingValue
 	return a, nil
 }
 
-// otherLogin reports whether users of the organization can log in without a password.
-func (c *Call) otherLogin() bool { return c.Tools.Dev || c.Tools.JWTKeys[c.Site.Name] != "" }
+// otherLogin reports whether a list of enabled methods has one without a password that this server offers: development
+// logins, or login tokens.
+func (c *Call) otherLogin(methods map[string]bool) bool {
+	return methods["Dev"] && c.Tools.Dev || methods["JWT"] && c.Tools.JWTKeys[c.Site.Name] != ""
+}
 
 // authenticationMethods is the value of authentication_methods (protocol).
 func authenticationMethods(passwords any) obj {

@@ -169,7 +169,8 @@ var eventShapes = slices.Concat([]eventShape{
 	[]eventShape{
 		{"realm", "update_dict", "property: 'default', data: {" +
 			optionalFields(settingFields("", organizationSettings(true))+", "+ruleFields(realm.OrgGroupSettings)) +
-			", description?: str, rendered_description?: str, mandatory_topics?: bool}"},
+			", description?: str, rendered_description?: str, mandatory_topics?: bool, " +
+			"authentication_methods?: {*: {enabled: bool, available: bool}}}"},
 		{"realm", "update_dict", "property: 'icon', data: {icon_source: str, icon_url: str}"},
 		{"realm", "update_dict", "property: 'logo', data: {logo_source: str, logo_url: str}"},
 		{"realm", "update_dict", "property: 'night_logo', data: {night_logo_source: str, night_logo_url: str}"},

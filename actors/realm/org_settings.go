@@ -13,7 +13,8 @@ type ChangeOrganization struct {
 	Description     *string
 	DescriptionHTML string
 	Passwords       *bool // whether users can log in with a password
-	// OtherLogin is true if the server offers another way to log in. Passwords cannot be switched off without one.
+	// OtherLogin is true if the same request enables another way to log in that the server offers. Passwords cannot be
+	// switched off without one.
 	OtherLogin bool
 }
 

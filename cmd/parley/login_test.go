@@ -311,6 +311,9 @@ func TestPasswordsSwitchedOff(t *testing.T) {
 	off := url.Values{"authentication_methods": {`{"Email":false,"Dev":true}`}}
 	expectCode(t, ada, "UNAUTHORIZED_PRINCIPAL", "PATCH", "realm", off)
 	queue := b.must("POST", "register", url.Values{"event_types": {`["realm"]`}})["queue_id"].(string)
+	for _, none := range []string{`{"Email":false}`, `{"Email":false,"Dev":false}`, `{"Email":false,"JWT":true}`} {
+		expectCode(t, olive, "BAD_REQUEST", "PATCH", "realm", url.Values{"authentication_methods": {none}})
+	}
 	if a := olive.must(t, "PATCH", "realm", off); fmt.Sprint(a["authentication_methods"]) !=
 		"map[Dev:true Email:false]" {
 		t.Errorf("the answer to the change: %v", a)
