@@ -9,8 +9,8 @@ import (
 )
 
 // sessionPool runs the session actors of all organizations on a few goroutines. The organizations take turns, so one
-// with many polls and events hardly delays the others: a session actor runs for sessionTurn, or for one message if that
-// takes longer.
+// with many polls and events hardly delays the others: its session actors run for sessionTurn, or for one message if
+// that takes longer.
 type sessionPool struct {
 	mu     sync.Mutex
 	wake   sync.Cond
@@ -25,7 +25,7 @@ type realmTurns struct {
 	ready bool     // in the pool's list
 }
 
-// sessionTurn is how long a session actor runs before others get their turn. Changing between actors costs less than a
+// sessionTurn is how long the session actors of an organization run before others get their turn. Changing between actors costs less than a
 // microsecond, and cold caches.
 const sessionTurn = 500 * time.Microsecond
 
@@ -58,16 +58,33 @@ func (p *sessionPool) work() {
 		r := p.ready[0]
 		p.ready[0] = nil
 		p.ready = p.ready[1:]
+		r.ready = false
+		r.takeTurn()
+	}
+}
+
+// takeTurn runs session actors of one organization for sessionTurn. So an organization with little to do for each of
+// its actors gets through with all of them in one turn. The pool's mu is held, but not while an actor runs.
+func (r *realmTurns) takeTurn() {
+	p, began := r.pool, time.Now()
+	for first := true; len(r.tasks) > 0 && (first || time.Since(began) < sessionTurn); first = false {
 		task := r.tasks[0]
 		r.tasks[0] = nil
-		if r.tasks = r.tasks[1:]; len(r.tasks) > 0 {
-			p.ready = append(p.ready, r)
-		} else {
-			r.ready = false
-		}
+		r.tasks = r.tasks[1:]
+		r.enlist() // another goroutine may run the next actor meanwhile
 		p.mu.Unlock()
 		task()
 		p.mu.Lock()
+	}
+	r.enlist()
+}
+
+// enlist adds the organization to those with something to do, if it has and is not one of them. The pool's mu is held.
+func (r *realmTurns) enlist() {
+	if len(r.tasks) > 0 && !r.ready {
+		r.ready = true
+		r.pool.ready = append(r.pool.ready, r)
+		r.pool.wake.Signal()
 	}
 }
 
@@ -85,11 +102,7 @@ func (r *realmTurns) Schedule(task func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r.tasks = append(r.tasks, task)
-	if !r.ready {
-		r.ready = true
-		p.ready = append(p.ready, r)
-		p.wake.Signal()
-	}
+	r.enlist()
 }
 
 // Throughput is not used: sessionMailbox ends a turn by time.

@@ -68,3 +68,47 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 		pool.close()
 	})
 }
+
+// instantInvoker handles messages in no time, and records them.
+type instantInvoker struct {
+	actor.MessageInvoker
+	all *[]string
+}
+
+func (r instantInvoker) InvokeUserMessage(m any) { *r.all = append(*r.all, m.(string)) }
+
+// An event of a small organization reaches all its session actors in one turn. When each of them waited for a turn of
+// its own, a busy organization delayed it by sixteen turns.
+func TestSmallOrganizationNeedsOneTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := &sessionPool{}
+		pool.wake.L = &pool.mu
+		var mu sync.Mutex
+		var handled []string
+		busy, quiet := &realmTurns{pool: pool}, &realmTurns{pool: pool}
+		for range Shards {
+			many, one := &sessionMailbox{}, &sessionMailbox{}
+			many.RegisterHandlers(recordingInvoker{mu: &mu, all: &handled}, busy)
+			one.RegisterHandlers(instantInvoker{all: &handled}, quiet)
+			many.PostUserMessage("busy")
+			many.PostUserMessage("busy")
+			one.PostUserMessage("quiet")
+		}
+		go pool.work()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		last := 0
+		for i, m := range handled {
+			if m == "quiet" {
+				last = i
+			}
+		}
+		if last > Shards {
+			t.Errorf("the small organization got through after %d messages: %v", last, handled)
+		}
+		if len(handled) != 3*Shards {
+			t.Errorf("%d messages handled", len(handled))
+		}
+		pool.close()
+	})
+}
