@@ -39,7 +39,7 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 			m.RegisterHandlers(recordingInvoker{mu: &mu, all: &handled}, turns)
 			return m
 		}
-		busy, quiet := &realmTurns{pool: pool}, &realmTurns{pool: pool}
+		busy, quiet := &realmTurns{pool: pool, idle: time.Now()}, &realmTurns{pool: pool, idle: time.Now()}
 		var shards []*sessionMailbox
 		for k := range 3 {
 			m := mailbox(busy)
@@ -69,46 +69,58 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 	})
 }
 
-// instantInvoker handles messages in no time, and records them.
-type instantInvoker struct {
-	actor.MessageInvoker
-	all *[]string
+// recordingInvokerOf handles messages, each in the time that it says.
+type recordingInvokerOf struct {
+	recordingInvoker
+	takes time.Duration
 }
 
-func (r instantInvoker) InvokeUserMessage(m any) { *r.all = append(*r.all, m.(string)) }
+func (r recordingInvokerOf) InvokeUserMessage(m any) {
+	time.Sleep(r.takes)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*r.all = append(*r.all, m.(string))
+}
 
-// An event of a small organization reaches all its session actors in one turn. When each of them waited for a turn of
-// its own, a busy organization delayed it by sixteen turns.
+// An event of a small organization reaches all its session actors in one turn, also if it has polling clients at each
+// of them and so needs more time than a busy organization has at once. When each actor waited for a turn of its own, a
+// busy organization delayed the event by sixteen turns.
 func TestSmallOrganizationNeedsOneTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pool := &sessionPool{}
-		pool.wake.L = &pool.mu
-		var mu sync.Mutex
-		var handled []string
-		busy, quiet := &realmTurns{pool: pool}, &realmTurns{pool: pool}
-		for range Shards {
-			many, one := &sessionMailbox{}, &sessionMailbox{}
-			many.RegisterHandlers(recordingInvoker{mu: &mu, all: &handled}, busy)
-			one.RegisterHandlers(instantInvoker{all: &handled}, quiet)
-			many.PostUserMessage("busy")
-			many.PostUserMessage("busy")
-			one.PostUserMessage("quiet")
-		}
-		go pool.work()
-		time.Sleep(time.Second)
-		synctest.Wait()
-		last := 0
-		for i, m := range handled {
-			if m == "quiet" {
-				last = i
+	for _, takes := range []time.Duration{0, 200 * time.Microsecond} {
+		synctest.Test(t, func(t *testing.T) {
+			pool := &sessionPool{}
+			pool.wake.L = &pool.mu
+			var mu sync.Mutex
+			var handled []string
+			busy, quiet := &realmTurns{pool: pool, idle: time.Now()}, &realmTurns{pool: pool, idle: time.Now()}
+			for range Shards {
+				m := &sessionMailbox{}
+				m.RegisterHandlers(recordingInvoker{mu: &mu, all: &handled}, busy)
+				m.PostUserMessage("busy")
+				m.PostUserMessage("busy")
 			}
-		}
-		if last > Shards {
-			t.Errorf("the small organization got through after %d messages: %v", last, handled)
-		}
-		if len(handled) != 3*Shards {
-			t.Errorf("%d messages handled", len(handled))
-		}
-		pool.close()
-	})
+			time.Sleep(200 * takes) // 40 ms without anything to do
+			for range Shards {
+				m := &sessionMailbox{}
+				m.RegisterHandlers(recordingInvokerOf{recordingInvoker{mu: &mu, all: &handled}, takes}, quiet)
+				m.PostUserMessage("quiet")
+			}
+			go pool.work()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			last := 0
+			for i, m := range handled {
+				if m == "quiet" {
+					last = i
+				}
+			}
+			if last > Shards {
+				t.Errorf("the small organization got through after %d messages: %v", last, handled)
+			}
+			if len(handled) != 3*Shards {
+				t.Errorf("%d messages handled", len(handled))
+			}
+			pool.close()
+		})
+	}
 }
