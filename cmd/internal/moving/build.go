@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -586,12 +587,18 @@ func (x *importer) addEmoji() error {
 		if err != nil {
 			return err
 		}
-		if saved.Missing || !strings.HasPrefix(saved.Type, "image/") && !x.o.DryRun {
+		kind := saved.Type
+		if !strings.HasPrefix(kind, "image/") && !saved.Missing {
+			if kind = pictureTypes[strings.ToLower(path.Ext(in.Image.Path))]; kind != "" && !x.o.DryRun {
+				x.changed("emoji", "the image is damaged: it is kept as it is")
+			}
+		}
+		if kind == "" {
 			x.Drop("emoji", "the image is missing or no image", 1)
 			continue
 		}
 		e := &realm.CustomEmoji{ID: chooseID(used, in.ID, 1), Name: name, Author: x.userIDs[in.Author],
-			Hash: saved.Hash, Kind: saved.Type, Animated: in.Animated || saved.Animated, Deactivated: in.Deactivated}
+			Hash: saved.Hash, Kind: kind, Animated: in.Animated || saved.Animated, Deactivated: in.Deactivated}
 		if e.Author == 0 {
 			e.Author = owner
 		}
@@ -604,6 +611,11 @@ func (x *importer) addEmoji() error {
 	}
 	return nil
 }
+
+// pictureTypes are the content types of emoji whose bytes are those of no picture. They are served with these types, so
+// that a browser shows a damaged picture and never runs the content.
+var pictureTypes = map[string]string{".png": "image/png", ".gif": "image/gif", ".jpg": "image/jpeg",
+	".jpeg": "image/jpeg", ".webp": "image/webp"}
 
 func (x *importer) addSubscriptions() error {
 	type pair struct {

@@ -108,11 +108,29 @@ var errCrash = errors.New("crash")
 
 // An import that ends at any write continues to the same state as one without an interruption.
 func TestResume(t *testing.T) {
-	file := sample(t, "zulip/zulip-export-a.tar.gz")
+	files := t.TempDir()
+	rocketSample(t).write(t, files)
+	t.Run("rocketchat with files", func(t *testing.T) { resume(t, "rocketchat", files) })
+	t.Run("zulip with files", func(t *testing.T) { resume(t, "zulip", sample(t, "zulip/zulip-export-a.tar.gz")) })
+	for format, write := range generators {
+		t.Run(format, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, 10_000)
+			resume(t, format, dir)
+		})
+	}
+}
+
+func resume(t *testing.T, format, archive string) {
+	options := func(p *place) Options {
+		o := p.options(format, archive)
+		o.Team, o.Threads = "team", true
+		return o
+	}
 	whole := openPlace(t, t.TempDir())
 	defer whole.store.Close()
 	writes := 0
-	o := whole.options("zulip", file)
+	o := options(whole)
 	o.writes = func() { writes++ }
 	if _, err := Run(context.Background(), o, whole.target); err != nil {
 		t.Fatal(err)
@@ -121,7 +139,7 @@ func TestResume(t *testing.T) {
 	dir := t.TempDir()
 	for at := 1; ; at += crashStep {
 		p := openPlace(t, dir)
-		o := p.options("zulip", file)
+		o := options(p)
 		n := 0
 		o.writes = func() {
 			if n++; n == at {

@@ -4,7 +4,9 @@
 import { installChannels } from "./channels/install.ts";
 import { installTypeahead } from "./compose/typeahead.tsx";
 import { installUploads } from "./compose/uploads.tsx";
+import { installHelp } from "./help/install.ts";
 import { installLater } from "./later/install.tsx";
+import { installPeople } from "./people/install.tsx";
 import { installSettings } from "./settings/registry.ts";
 import { installWidgets } from "./widgets/draw.tsx";
 
@@ -15,4 +17,6 @@ export const modules: (() => void)[] = [
   installChannels,
   installLater,
   installWidgets,
+  installPeople,
+  installHelp,
 ];
