@@ -204,7 +204,7 @@ func (f *deliveryFlow) release(p *pendingOutput) {
 	f.srv.Metrics.Undelivered.Add(d.recipients)
 	f.mu.Lock()
 	d.number = f.lag.Commit(p.admitted, f.srv.sinceOpen())
-	f.pollers.Spend(int(d.recipients))
+	f.pollers.Spend(int(d.recipients) * max(p.weight, 1))
 	now := len(f.waiting) == 0 && f.recipients < DeliveryWindow
 	if now {
 		f.pass(d, &parts, &sizes)

@@ -116,6 +116,7 @@ type pendingOutput struct {
 	answer            answer
 	told              []realm.Told
 	committed         *Committed               // nil without facts
+	weight            int                      // of its events for each recipient; see queue.Weight
 	jobs              []*realm.OutboxJobsAdded // for the outbox, set when they are on disk
 	markdownConfigSeq realm.Seq
 	closed            bool
@@ -290,6 +291,7 @@ func (a *realmActor) release(seq realm.Seq) {
 		a.handle.setClosed(a.srv, p.closed)
 		if p.committed != nil {
 			p.jobs = a.publish(p.committed)
+			p.weight = p.committed.weight()
 			p.committed = nil
 		}
 		a.handle.ephemeral.pass(p.told)

@@ -3,6 +3,7 @@ package actors
 import (
 	"slices"
 
+	"parley/actors/queue"
 	"parley/actors/realm"
 )
 
@@ -82,4 +83,15 @@ func (a *replica) publishTexts(list []realm.TextWrite) {
 		a.srv.texts.drop(a.realm.ID(), t.Ref)
 		a.srv.damaged.remove(textKey{a.realm.ID(), t.Ref})
 	}
+}
+
+// weight returns the work of sending the batch's events to a recipient that gets all of its texts.
+func (c *Committed) weight() int {
+	bytes := 0
+	for _, t := range c.Batch.Texts {
+		if t.Body != nil {
+			bytes += max(len(t.Body.Text), len(t.Body.HTML))
+		}
+	}
+	return queue.Weight(bytes)
 }

@@ -298,7 +298,13 @@ func (a *replicaActor) apply(m *followedBatch) {
 	a.failed = nil
 	a.replica.publish(c)
 	released := batchReleased{a.durable}
-	a.handle.flow.release(&pendingOutput{told: c.Told, released: func() { a.srv.runtime.send(a.handle.pid, released) }})
+	a.handle.flow.release(
+		&pendingOutput{
+			told:     c.Told,
+			weight:   c.weight(),
+			released: func() { a.srv.runtime.send(a.handle.pid, released) },
+		},
+	)
 	a.deliverEphemeralAfter()
 }
 

@@ -218,8 +218,8 @@ func (s *shard) answerPoll(r *shardRealm, q *queue.Queue) {
 	if p, events := q.TakePoll(s.now); p != nil {
 		s.srv.Metrics.ParkedPolls.Add(-1)
 		s.srv.Metrics.Deliveries.Add(1)
-		r.promptness.answers.Add(admission.Answers{Count: 1, Events: len(events)})
-		s.srv.protocol.AnswerPoll(p, q.Reg.ID, events)
+		weight, _ := s.srv.protocol.AnswerPoll(p, q.Reg.ID, events)
+		r.promptness.answers.Add(admission.Answers{Count: 1, Events: weight})
 	} else if q.Full() {
 		s.srv.Metrics.QueuesEvicted.Add(1)
 		s.srv.log.Warn("event queue evicted: too many unacked events", "realm", r.handle.id,

@@ -3,6 +3,7 @@ package actors
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"parley/actors/admission"
 	"parley/actors/queue"
 	"parley/actors/realm"
 )
@@ -117,10 +118,11 @@ func (s *shard) handlePoll(m *queue.PollRequest) {
 		return
 	}
 	s.srv.Metrics.Deliveries.Add(1)
+	weight, complete := s.srv.protocol.AnswerPoll(m.Reply, m.Queue, a.Events)
 	if len(a.Events) > 0 && s.now-contact < absentAfter {
-		r.promptness.count(q.SeqOf(a.Events[0].ID), len(a.Events), s.srv.sinceOpen)
+		behind := len(a.Events) >= admission.MinBacklog || !complete
+		r.promptness.count(q.SeqOf(a.Events[0].ID), weight, behind, s.srv.sinceOpen)
 	}
-	s.srv.protocol.AnswerPoll(m.Reply, m.Queue, a.Events)
 }
 
 // cancelPoll forgets a waiting poll. Another poll that has replaced it stays.

@@ -39,7 +39,7 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 			m.RegisterHandlers(recordingInvoker{mu: &mu, all: &handled}, turns)
 			return m
 		}
-		busy, quiet := &realmTurns{pool: pool}, &realmTurns{pool: pool}
+		busy, quiet := &realmTurns{pool: pool, idle: time.Now()}, &realmTurns{pool: pool, idle: time.Now()}
 		var shards []*sessionMailbox
 		for k := range 3 {
 			m := mailbox(busy)
@@ -67,4 +67,60 @@ func TestOrganizationsTakeTurns(t *testing.T) {
 		}
 		pool.close()
 	})
+}
+
+// recordingInvokerOf handles messages, each in the time that it says.
+type recordingInvokerOf struct {
+	recordingInvoker
+	takes time.Duration
+}
+
+func (r recordingInvokerOf) InvokeUserMessage(m any) {
+	time.Sleep(r.takes)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*r.all = append(*r.all, m.(string))
+}
+
+// An event of a small organization reaches all its session actors in one turn, also if it has polling clients at each
+// of them and so needs more time than a busy organization has at once. When each actor waited for a turn of its own, a
+// busy organization delayed the event by sixteen turns.
+func TestSmallOrganizationNeedsOneTurn(t *testing.T) {
+	for _, takes := range []time.Duration{0, 200 * time.Microsecond} {
+		synctest.Test(t, func(t *testing.T) {
+			pool := &sessionPool{}
+			pool.wake.L = &pool.mu
+			var mu sync.Mutex
+			var handled []string
+			busy, quiet := &realmTurns{pool: pool, idle: time.Now()}, &realmTurns{pool: pool, idle: time.Now()}
+			for range Shards {
+				m := &sessionMailbox{}
+				m.RegisterHandlers(recordingInvoker{mu: &mu, all: &handled}, busy)
+				m.PostUserMessage("busy")
+				m.PostUserMessage("busy")
+			}
+			time.Sleep(200 * takes) // 40 ms without anything to do
+			for range Shards {
+				m := &sessionMailbox{}
+				m.RegisterHandlers(recordingInvokerOf{recordingInvoker{mu: &mu, all: &handled}, takes}, quiet)
+				m.PostUserMessage("quiet")
+			}
+			go pool.work()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			last := 0
+			for i, m := range handled {
+				if m == "quiet" {
+					last = i
+				}
+			}
+			if last > Shards {
+				t.Errorf("the small organization got through after %d messages: %v", last, handled)
+			}
+			if len(handled) != 3*Shards {
+				t.Errorf("%d messages handled", len(handled))
+			}
+			pool.close()
+		})
+	}
 }

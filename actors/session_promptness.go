@@ -54,10 +54,11 @@ func (p *promptness) waited(seq realm.Seq, now time.Duration) (longest time.Dura
 	return longest
 }
 
-// count counts a poll that is answered at once with so many events. oldest is the fact of the first one.
-func (p *promptness) count(oldest realm.Seq, events int, clock func() time.Duration) {
-	a := admission.Answers{Count: 1, Events: events}
-	if events >= admission.MinBacklog {
+// count counts a poll that is answered at once with events of that weight. oldest is the fact of the first one. behind
+// says that the time that it has waited counts.
+func (p *promptness) count(oldest realm.Seq, weight int, behind bool, clock func() time.Duration) {
+	a := admission.Answers{Count: 1, Events: weight}
+	if behind {
 		a.Waited = p.waited(oldest, clock())
 	}
 	p.answers.Add(a)

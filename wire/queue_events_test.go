@@ -44,7 +44,7 @@ func TestLongPollAnswersAreSplit(t *testing.T) {
 	next, answers := int64(0), 0
 	for ; next < 5000; answers++ {
 		var s recordedReply
-		AnswerPoll(&s, "q", held[next:])
+		weight, complete := AnswerPoll(&s, "q", held[next:])
 		var a struct{ Events []struct{ ID int64 } }
 		if err := json.Unmarshal(s.body, &a); err != nil {
 			t.Fatal(err)
@@ -57,6 +57,11 @@ func TestLongPollAnswersAreSplit(t *testing.T) {
 				t.Fatalf("event %d, want %d", e.ID, next)
 			}
 			next++
+		}
+		// The work that counts is that of the events in the answer, not of all that wait.
+		if want := len(a.Events); weight != want || complete != (next == 5000) {
+			t.Errorf("the answer with %d events has weight %d, want %d; complete: %v", len(a.Events), weight, want,
+				complete)
 		}
 	}
 	if answers < 5 {

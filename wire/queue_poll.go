@@ -136,12 +136,14 @@ var pollAnswerPool = sync.Pool{New: func() any { return new(pollAnswerBuffer) }}
 // of an overloaded server has as many.
 const maxPooledParts = 4096
 
-// AnswerPoll answers a poll with events: shared event bytes, each followed by the queue's own event id.
-func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) {
+// AnswerPoll answers a poll with events: shared event bytes, each followed by the queue's own event id. It returns the
+// weight of the answer, and reports whether all events fit into it.
+func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) (weight int, complete bool) {
 	buffer := pollAnswerPool.Get().(*pollAnswerBuffer)
 	parts, own := append(buffer.parts[:0], eventsHead), buffer.own[:0]
-	size := 0
+	size, done := 0, 0
 	for _, unacked := range events {
+		done++
 		json := unacked.Event.Bytes()
 		if json == nil {
 			continue // the message was erased before delivery
@@ -153,6 +155,7 @@ func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) {
 		own = append(own, `,"id":`...)
 		own = strconv.AppendInt(own, unacked.ID, 10)
 		own = append(own, '}')
+		weight += queue.Weight(len(json))
 		parts = append(parts, json, own[from:]) // stays valid when own is reallocated, because old bytes do not change
 		if size += len(json) + 32; size >= maxPollAnswerBytes {
 			break
@@ -169,6 +172,7 @@ func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) {
 		buffer.parts, buffer.own = parts, own
 		pollAnswerPool.Put(buffer)
 	}
+	return weight, done == len(events)
 }
 
 // Heartbeat is the event that only shows that the connection works.

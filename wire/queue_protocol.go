@@ -23,9 +23,10 @@ func (p SessionProtocol) RenderNotice(n *realm.Notice, c RenderContext) session.
 	return NewNoticeRenderer(n, c, p.Encodings)
 }
 
-// AnswerPoll answers a poll with events, or with none.
-func (SessionProtocol) AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) {
-	AnswerPoll(r, id, events)
+// AnswerPoll answers a poll with events, or with none. It returns the weight of the answer, and reports whether all
+// events fit into it.
+func (SessionProtocol) AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) (weight int, complete bool) {
+	return AnswerPoll(r, id, events)
 }
 
 // AnswerError answers a poll with an error.

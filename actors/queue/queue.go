@@ -28,6 +28,13 @@ func (e *Event) Bytes() []byte {
 	return json
 }
 
+// weightBytes is how many bytes of an event, beside the first ones, make as much work as a small event: sending a
+// thousand small events in one answer takes about as long as sending a megabyte.
+const weightBytes = 1 << 10
+
+// Weight returns the work of sending an event of so many bytes, or with a text of so many. That of a small event is 1.
+func Weight(bytes int) int { return 1 + bytes/weightBytes }
+
 // UnackedEvent is an event that the client has not acknowledged.
 type UnackedEvent struct {
 	ID    int64

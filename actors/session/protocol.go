@@ -14,8 +14,9 @@ type Protocol interface {
 	NewQueueOptions() func(*realm.Queue) any
 	// RenderNotice prepares a notice for the queues of its audience.
 	RenderNotice(*realm.Notice, RenderContext) NoticeRenderer
-	// AnswerPoll answers a poll with events, or with none.
-	AnswerPoll(queue.Reply, realm.QueueID, []queue.UnackedEvent)
+	// AnswerPoll answers a poll with events, or with none. It returns the weight of the answer; see queue.Weight. It
+	// reports whether all events fit into the answer.
+	AnswerPoll(queue.Reply, realm.QueueID, []queue.UnackedEvent) (weight int, complete bool)
 	// AnswerError answers a poll with an error.
 	AnswerError(queue.Reply, error)
 	// Heartbeat returns the event that tells a waiting client that the server is alive. It is always the same one.

@@ -18,6 +18,10 @@ import (
 // Answers on their way to clients are live, but the heap does not grow because of them: they use up the growth, as
 // garbage does. At least minExtraHeap is left, or half of the rest of the live heap if that is more: a collection takes
 // processor time in proportion to it.
+//
+// When thousands of clients register at once, collections took a fifth of the processor time. So as long as the live
+// heap is below ampleShare of the memory limit, fewAnswers bytes of answers are not counted, and those beyond them
+// twice until all are; and while there are only so few, a large heap may grow by up to ampleGCPercent.
 const (
 	baseGCPercent     = 300
 	minGCPercent      = 100
@@ -25,6 +29,9 @@ const (
 	targetCollections = 2
 	maxExtraHeap      = 192 << 20
 	minExtraHeap      = 48 << 20
+	ampleGCPercent    = 200
+	ampleShare        = 0.25
+	fewAnswers        = 64 << 20
 )
 
 // A heap that may grow to several times its live part keeps the memory of its busiest time. It is released when the
@@ -95,17 +102,26 @@ func (s *gcTuner) setPercent(live uint64) {
 	if s.answers != nil {
 		answers = min(live, uint64(max(0, s.answers())))
 	}
-	if percent := gcPercent(live, answers, uint64(s.percentLimit)); percent != s.percent {
+	ample := uint64(ampleShare * float64(debug.SetMemoryLimit(-1))) // it returns the limit
+	if percent := gcPercent(live, answers, uint64(s.percentLimit), ample); percent != s.percent {
 		s.percent = percent
 		debug.SetGCPercent(percent)
 	}
 }
 
 // gcPercent returns the growth in percent, at most limit, for a heap with live bytes. answers is the part of the live
-// bytes that belongs to answers on their way.
-func gcPercent(live, answers, limit uint64) int {
+// bytes that belongs to answers on their way. Up to ample bytes, a large heap may grow further than it must.
+func gcPercent(live, answers, limit, ample uint64) int {
+	if live < ample {
+		answers = min(answers, 2*(max(answers, fewAnswers)-fewAnswers))
+	}
 	rest := live - answers
 	extra := max(rest*minGCPercent/100, min(rest*limit/100, maxExtraHeap))
+	if rest > maxExtraHeap && answers == 0 && live < ample {
+		// from minGCPercent at maxExtraHeap to ampleGCPercent at twice that
+		more := min((rest-maxExtraHeap)*ampleGCPercent/100, rest*(ampleGCPercent-minGCPercent)/100)
+		extra = max(extra, min(extra+more, ample-live))
+	}
 	if answers > 0 {
 		extra = max(extra, answers+minExtraHeap, answers+rest/2) - answers
 	}

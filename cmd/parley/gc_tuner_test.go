@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"runtime/debug"
 	"runtime/metrics"
 	"testing"
@@ -44,26 +45,42 @@ func TestIdleMemoryIsReleased(t *testing.T) {
 func TestGCPercentFollowsTheHeap(t *testing.T) {
 	was := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(was)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
 	const mb = 1 << 20
 	for _, x := range []struct {
 		limit   int
 		live    uint64
 		answers int
+		memory  int64 // its limit
 		growth  int
 	}{
-		{maxGCPercent, mb, 0, 900},
-		{maxGCPercent, 48 * mb, 0, 400},
-		{maxGCPercent, 1024 * mb, 0, 100},
-		{baseGCPercent, 64 * mb, 0, 300},
-		{baseGCPercent, mb, 0, 300},
-		{baseGCPercent, 320 * mb, 0, 100},
-		{baseGCPercent, 320 * mb, 250 * mb, 15},  // 368 MB
-		{baseGCPercent, 80 * mb, 10 * mb, 227},   // 262 MB
-		{baseGCPercent, 1024 * mb, 256 * mb, 50}, // 1.5 GB, as without answers
-		{baseGCPercent, 1024 * mb, 1000 * mb, 4}, // nearly all is answers
-		{baseGCPercent, 4 * mb, 4 * mb, 300},     // a small heap
-		{baseGCPercent, 64 * mb, 1024 * mb, 75},  // counted after the collection
+		{maxGCPercent, mb, 0, mb << 7, 900},
+		{maxGCPercent, 48 * mb, 0, mb << 7, 400},
+		{maxGCPercent, 1024 * mb, 0, mb << 7, 100},
+		{baseGCPercent, 64 * mb, 0, mb << 7, 300},
+		{baseGCPercent, mb, 0, mb << 7, 300},
+		{baseGCPercent, 320 * mb, 0, mb << 7, 100},
+		{baseGCPercent, 320 * mb, 250 * mb, mb << 7, 15},  // 368 MB
+		{baseGCPercent, 80 * mb, 10 * mb, mb << 7, 227},   // 262 MB
+		{baseGCPercent, 1024 * mb, 256 * mb, mb << 7, 50}, // 1.5 GB, as without answers
+		{baseGCPercent, 1024 * mb, 1000 * mb, mb << 7, 4}, // nearly all is answers
+		{baseGCPercent, 4 * mb, 4 * mb, mb << 7, 300},     // a small heap
+		{baseGCPercent, 64 * mb, 1024 * mb, mb << 7, 75},  // counted after the collection
+		// with much memory
+		{baseGCPercent, 64 * mb, 0, mb << 13, 300},
+		{baseGCPercent, 192 * mb, 0, mb << 13, 100},
+		{baseGCPercent, 200 * mb, 0, mb << 13, 108},
+		{baseGCPercent, 320 * mb, 0, mb << 13, 180},
+		{baseGCPercent, 1024 * mb, 0, mb << 13, 100}, // 2 GB, a quarter
+		{baseGCPercent, 1024 * mb, 0, mb << 14, 200},
+		{baseGCPercent, 320 * mb, 0, mb * 3 << 10, 140}, // up to 768 MB, a quarter
+		{baseGCPercent, 320 * mb, 60 * mb, mb << 13, 180},
+		{baseGCPercent, 100 * mb, 50 * mb, mb << 13, 192}, // thousands of clients register
+		{baseGCPercent, 200 * mb, 80 * mb, mb << 13, 80},  // 32 MB are counted
+		{baseGCPercent, 320 * mb, 128 * mb, mb << 13, 30}, // all are counted
+		{baseGCPercent, 1024 * mb, 0, math.MaxInt64, 200}, // no limit is known
 	} {
+		debug.SetMemoryLimit(x.memory)
 		g := &gcTuner{percentLimit: x.limit, answers: func() int { return x.answers }}
 		g.setPercent(x.live)
 		if growth := debug.SetGCPercent(100); growth != x.growth {
