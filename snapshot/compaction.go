@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -111,6 +112,9 @@ func (s *Store) EraseDeleted(ctx context.Context, realm uint32, upto Seq, first,
 		{bodyKey(realm, first), bodyKey(realm, end)},
 		{spaceEnd(realm, spaceBodies), spaceEnd(realm, spaceStaged)},
 	} {
+		if bytes.Compare(span[0], span[1]) >= 0 {
+			continue // no text
+		}
 		_, err := s.callPebble(func() error { return s.db.Compact(ctx, span[0], span[1], false) })
 		if err != nil {
 			return fmt.Errorf("erase deleted bytes: %w", err)

@@ -214,6 +214,10 @@ var typeByNumber = map[uint16]any{
 
 	// 530-534 the page of the web app
 	530: (*WebAppChanged)(nil),
+
+	// 620-624 deletion of a person's data
+	620: (*ErasureBegan)(nil),
+	621: (*ErasureStepped)(nil),
 }
 
 // formatNumbers are the numbers of changes of what is stored that are no new types. They are never used for types. A

@@ -15,6 +15,7 @@ type smallTables struct {
 	purges        table[int64, Purge] // 26
 
 	browserSessions table[UserID, BrowserSessions] // 27
+	erasures        table[UserID, Erasure]         // 28
 
 	// 30-39 channels
 	defaultGroups table[int64, DefaultGroup] // 30
@@ -79,6 +80,7 @@ func (n *smallTables) init(r *Realm) {
 	n.profileFields.init(r, 25)
 	n.purges.init(r, 26)
 	n.browserSessions.init(r, 27)
+	n.erasures.init(r, 28)
 
 	paged := numberingOf[int64]()
 	paged.paged = true // jobs are added by the thousand with ever new numbers, and removed again
@@ -244,7 +246,7 @@ func (n *smallTables) nextDue(r *Realm, now int64) func(*Turn) (any, error) {
 		jobsDue, restoreDue,
 
 		// users
-		fullMembersDue, purgeDue,
+		fullMembersDue, purgeDue, erasureDue,
 
 		// channels; last, because these jobs can wait
 		leavingDue,

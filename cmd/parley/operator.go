@@ -119,6 +119,9 @@ func newOperatorGroup(group string) *cobra.Command {
 	if group == "retention" {
 		subcommands = append(subcommands, newOperatorGroup("retention hold"))
 	}
+	if group == "user" {
+		subcommands = append(subcommands, newUserEraseCommand())
+	}
 	for i := range operatorCommands {
 		if x := &operatorCommands[i]; x.Group == group {
 			subcommands = append(subcommands, x.command())

@@ -41,6 +41,7 @@ var operatorCommands = map[string]operatorCommand{
 	"user-api-key":  userKey,
 	"user-keys":     userKeys,
 	"user-password": userPassword,
+	"user-erase":    userErase,
 	"user-grant":    userGrant,
 	"user-sessions": userSessions,
 }

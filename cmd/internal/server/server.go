@@ -471,7 +471,8 @@ func (s *Server) openEndpoints() (err error) {
 	s.handover.connect(s)
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
-		push: s.push, roomFor: s.space.roomFor,
+		push: s.push, roomFor: s.space.roomFor, data: s.Data, sign: newSigner(s.secret),
+		log: s.log,
 	}
 	if s.closeControl, err = serveControl(s.Data, o, s.log); err != nil {
 		return err

@@ -1,0 +1,428 @@
+package realm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/actors/realm/ids"
+)
+
+// The operator deletes the data of one person for good: the account stays as an empty "Deleted user", because messages
+// of others refer to it. There can be much data, so the server does this in steps, a turn each. An Erasure row is the
+// job. It stays afterwards, as the record of what was removed.
+
+// Erasure is the row of the deletion of one person's data.
+type Erasure struct {
+	At    int64 // when it began, Unix seconds
+	Done  int64 // when everything was removed; 0: not yet
+	Phase ErasurePhase
+	Next  int64     // position in the phase
+	Count []Counted // how many things of each kind were removed, by ascending kind
+}
+
+// Counted is a number of things of a kind.
+type Counted struct {
+	Kind string
+	N    int
+}
+
+// withCounts returns a list with the numbers of another one added. It changes none of them.
+func withCounts(list, more []Counted) []Counted {
+	out := slices.Clone(list)
+	for _, c := range more {
+		i, found := slices.BinarySearchFunc(out, c.Kind, func(x Counted, kind string) int {
+			return strings.Compare(x.Kind, kind)
+		})
+		if !found {
+			out = slices.Insert(out, i, Counted{Kind: c.Kind})
+		}
+		out[i].N += c.N
+	}
+	return out
+}
+
+// ErasurePhase is what an erasure removes at present. The numbers are stored.
+type ErasurePhase uint8
+
+const (
+	erasingMessages  ErasurePhase = 0 // by a Purge
+	erasingReactions ErasurePhase = 1 // Next: the last message looked at
+	erasingArchived  ErasurePhase = 2 // Next: the last row of the archive looked at
+	erasingFiles     ErasurePhase = 3
+	erased           ErasurePhase = 4
+)
+
+// Limits of one step.
+const (
+	// maxErasureScan is how many messages with reactions, rows of the archive or files one step looks at.
+	maxErasureScan = 1000
+	// maxErasureFacts is how many reactions or files one step removes. Each has an event for others.
+	maxErasureFacts = 100
+)
+
+// EraseUser asks, for the operator, to delete the data of a person for good. A person that is under a legal hold is
+// refused. The same command again has no effect.
+type EraseUser struct{ User UserID }
+
+func (c EraseUser) Decide(t *Turn) (Done, error) {
+	u := t.Find(c.User)
+	switch {
+	case !t.System:
+		return Done{}, errPermission()
+	case u == nil || u.System:
+		return Done{}, errNoUser()
+	case u.IsBot():
+		return Done{}, BadRequest("a bot has no data of its own: deactivate it")
+	case t.small.erasures.find(u.ID) != nil:
+		return Done{}, nil
+	case t.isLastOwner(u):
+		return Done{}, BadRequest("Cannot deactivate the only organization owner")
+	}
+	held := t.heldPlaces()
+	if held.users.Has(int64(u.ID)) {
+		return Done{}, BadRequest("the user is under a legal hold; parley retention hold list shows it")
+	}
+	f := &ErasureBegan{User: u.ID, At: t.Now, Count: t.countErasable(u)}
+	if u.Active {
+		if _, err := (DeactivateUser{User: u.ID}).Decide(t); err != nil {
+			return Done{}, err
+		}
+	} else {
+		t.endBrowserSessions(u.ID)
+		t.revokeInvitesOf(u.ID)
+		t.revokeAdditionalKeys(u)
+		t.removeAllDevices(u.ID)
+	}
+	t.clearProfile(t.users.must(u.ID))
+	if s := t.StatusOf(u.ID); s.Text != "" || s.EmojiName != "" {
+		empty := ""
+		t.Record(&StatusChanged{User: u.ID, Text: &empty, Emoji: &UserStatus{}})
+	}
+	email := fmt.Sprintf("deleted%d@user.invalid", u.ID) // RFC 2606: nobody has it
+	t.Record(&UserChanged{ID: u.ID, Email: &email})
+	t.startPurge(t.users.must(u.ID), DeactivationActions{Public: true, Private: true, Direct: true})
+	t.Record(f)
+	return Done{}, nil
+}
+
+// countErasable counts the things of a person that an erasure removes at once.
+func (t *Turn) countErasable(u *User) (count []Counted) {
+	note := func(kind string, n int) {
+		if n > 0 {
+			count = withCounts(count, []Counted{{kind, n}})
+		}
+	}
+	note("accounts", 1)
+	if s := t.index.bySender[u.ID]; s != nil {
+		note("messages", s.Len())
+	}
+	note("profile values", len(u.Profile))
+	note("settings", len(u.Settings))
+	note("browser sessions", len(t.StoredBrowserSessions(u.ID)))
+	note("API keys", len(u.Keys)+len(u.KeyInfo))
+	note("devices", len(t.DevicesOf(u.ID))+len(t.PushTokensOf(u.ID)))
+	note("drafts", t.small.drafts.count(u.ID))
+	note("scheduled messages", t.small.scheduled.count(u.ID))
+	note("reminders", t.small.reminders.count(u.ID))
+	note("snippets", t.small.snippets.count(u.ID))
+	note("alert words", len(t.AlertWordsOf(u.ID)))
+	note("muted users", len(t.MutedBy(u.ID)))
+	note("topic policies", len(t.TopicPoliciesOf(u.ID)))
+	if m := t.marks.find(u.ID); m != nil {
+		note("stars", m.Starred.Len())
+	}
+	if u.Avatar == "U" {
+		note("pictures", 1)
+	}
+	return count
+}
+
+// ErasureBegan removes everything private of a person but messages, reactions and files.
+type ErasureBegan struct {
+	User  UserID
+	At    int64
+	Count []Counted
+}
+
+func (f *ErasureBegan) apply(r *Realm) {
+	r.small.erasures.put(f.User, &Erasure{At: f.At, Count: f.Count})
+	u := r.users.change(f.User)
+	u.Settings, u.Timezone, u.Password, u.Keys, u.KeyInfo = map[string]any{}, "", "", nil, nil
+	u.Profile, u.ProfileHTML, u.AvatarFile, u.MayChangeEmails, u.MayCreateUsers = Profile{}, Profile{}, "", false, false
+	u.KeyEpoch++
+	r.index.indexUserSettings(u)
+	r.erasePersonalRows(f.User)
+}
+
+func (*ErasureBegan) tell(*Realm) []Notice { return nil }
+func (f *ErasureBegan) Accounts() []UserID { return []UserID{f.User} }
+
+// erasePersonalRows removes the rows that only the person could see.
+func (r *Realm) erasePersonalRows(u UserID) {
+	n := &r.small
+	eraseOwned(&n.drafts, u)
+	eraseOwned(&n.scheduled, u)
+	eraseOwned(&n.reminders, u)
+	eraseOwned(&n.snippets, u)
+	r.unindexAlertWords(u)
+	n.alertWords.remove(u)
+	for _, m := range r.MutedBy(u) {
+		openSet(r.index.mutersOf, m.User).Remove(int64(u))
+	}
+	n.mutedUsers.remove(u)
+	n.navigationViews.remove(u)
+	n.deliveredScheduled.remove(u)
+	n.onboarding.remove(u)
+	n.shownNotifications.remove(u)
+	delete(n.staleNotifications, u)
+	if l := r.topicPolicies.find(u); l != nil {
+		for _, p := range l.List {
+			r.index.setTopicPolicy(topicKey{p.Channel, fold(p.Topic)}, ids.SetOf(u), TopicInherits)
+		}
+		r.topicPolicies.remove(u)
+	}
+	if r.marks.find(u) != nil {
+		m := r.marks.change(u)
+		m.Starred, m.Collapsed = ids.Set{}, ids.Set{}
+	}
+}
+
+// eraseOwned removes the rows of a user.
+func eraseOwned[V any, P interface {
+	*V
+	owner() UserID
+}](o *ownedTable[V, P], u UserID) {
+	if s := o.byOwner[u]; s != nil {
+		for _, id := range ids.IDs[int64](*s) {
+			o.remove(id)
+		}
+	}
+}
+
+// erasureDue returns a turn that runs one step of an erasure, or nil without one.
+func erasureDue(r *Realm, _ int64) func(*Turn) (any, error) {
+	for _, u := range r.small.erasures.keys() {
+		if r.small.erasures.must(u).Phase != erased {
+			return func(t *Turn) (any, error) { t.stepErasure(u); return nil, nil }
+		}
+	}
+	return nil
+}
+
+// StepErasure is a command of the operator: it runs one step of an erasure now. The answer is the erasure after it.
+type StepErasure struct{ User UserID }
+
+func (c StepErasure) Decide(t *Turn) (Erasure, error) {
+	if !t.System {
+		return Erasure{}, errPermission()
+	}
+	e := t.small.erasures.find(c.User)
+	if e == nil {
+		return Erasure{}, errNoUser()
+	}
+	if e.Phase != erased {
+		t.stepErasure(c.User)
+	}
+	return t.ErasureOf(c.User), nil
+}
+
+// ErasureOf returns the erasure of a user's data; the zero value if there is none.
+func (r *Realm) ErasureOf(u UserID) Erasure {
+	e := r.small.erasures.find(u)
+	if e == nil {
+		return Erasure{}
+	}
+	return *e
+}
+
+// stepErasure removes the next things of a person.
+func (t *Turn) stepErasure(u UserID) {
+	e := t.small.erasures.must(u)
+	f := &ErasureStepped{User: u, Phase: e.Phase, Next: e.Next}
+	more := false
+	switch e.Phase {
+	case erasingMessages:
+		more = t.eraseMessages(u)
+	case erasingReactions:
+		more = t.eraseReactions(u, f)
+	case erasingArchived:
+		more = t.eraseArchived(u, f)
+	case erasingFiles:
+		more = t.eraseFiles(u, f)
+	}
+	if !more {
+		f.Phase, f.Next = e.Phase+1, 0
+	}
+	if f.Phase == erased {
+		f.Done = t.Now
+	}
+	t.Record(f)
+}
+
+// eraseMessages runs a step of the person's purges. It reports whether there are more.
+func (t *Turn) eraseMessages(u UserID) bool {
+	for _, id := range t.small.purges.keys() {
+		if t.small.purges.must(id).User == u {
+			t.stepPurge(id)
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Turn) eraseReactions(u UserID, f *ErasureStepped) (more bool) {
+	scanned, facts := 0, 0
+	for at := t.index.reacted.Rank(f.Next); at < t.index.reacted.Len(); {
+		id := MessageID(t.index.reacted.At(at))
+		var own []Reaction
+		for _, x := range t.extras.must(id).Reactions {
+			if x.User == u {
+				own = append(own, x)
+			}
+		}
+		for _, x := range own {
+			t.Record(&ReactionRemoved{Message: id, Reaction: x})
+		}
+		f.count("reactions", len(own))
+		f.Next = int64(id)
+		facts += len(own)
+		if scanned++; scanned == maxErasureScan || facts >= maxErasureFacts {
+			return true
+		}
+		at = t.index.reacted.Rank(f.Next) // the message has left the set if it has no reactions any more
+	}
+	return false
+}
+
+// eraseArchived purges the person's deleted messages before their time, except those under a legal hold.
+func (t *Turn) eraseArchived(u UserID, f *ErasureStepped) (more bool) {
+	held := t.heldPlaces()
+	for range maxErasureScan {
+		number, ok := t.small.archived.keyAfter(f.Next)
+		if !ok {
+			return false
+		}
+		row := t.small.archived.must(number)
+		if messages := t.erasableOf(u, number, row, held); !messages.Empty() {
+			f.count("messages and texts of edits, for good", messages.Len())
+			t.purgeArchived(number, messages)
+			return true // the rest of the row is next
+		}
+		f.Next = number
+	}
+	return true
+}
+
+// erasableOf returns the messages of a row of the archive that a person sent and that may be purged in one turn.
+func (r *Realm) erasableOf(u UserID, number int64, row *ArchivedMessages, held heldPlaces) (out ids.Set) {
+	if row.SentBy(u) == 0 || r.small.archives.must(row.Archive).RestoreBelow > number {
+		return out
+	}
+	texts := 0
+	row.Messages.Each(func(id int64) bool {
+		m, extra := row.message(id), row.extra(id)
+		if UserID(m.sender) != u || r.onHold(held, &m, extra) {
+			return true
+		}
+		if texts++; extra != nil {
+			texts += int(extra.Version)
+		}
+		out.Add(id)
+		return texts < maxPurgeStepTexts
+	})
+	return out
+}
+
+func (t *Turn) eraseFiles(u UserID, f *ErasureStepped) (more bool) {
+	var own []int64
+	for id, x := range t.small.uploads.all() {
+		if x.Owner == u {
+			own = append(own, id)
+		}
+	}
+	slices.Sort(own)
+	for i, id := range own {
+		if i == maxErasureFacts {
+			return true
+		}
+		t.Record(&UploadDeleted{ID: id, Owner: u})
+		f.count("files", 1)
+	}
+	return false
+}
+
+// ErasureStepped says how far an erasure is. The things it names were removed by facts of the same turn.
+type ErasureStepped struct {
+	User  UserID
+	Phase ErasurePhase
+	Next  int64
+	Count []Counted // things removed in this step, by ascending kind
+	Done  int64     // when everything was removed; 0: not yet
+}
+
+func (f *ErasureStepped) count(kind string, n int) {
+	if n > 0 {
+		f.Count = withCounts(f.Count, []Counted{{kind, n}})
+	}
+}
+
+func (f *ErasureStepped) apply(r *Realm) {
+	e := r.small.erasures.change(f.User)
+	e.Phase, e.Next, e.Done = f.Phase, f.Next, f.Done
+	e.Count = withCounts(e.Count, f.Count)
+}
+
+func (*ErasureStepped) tell(*Realm) []Notice { return nil }
+func (*ErasureStepped) keepsMarkdownConfig() {}
+
+// KeptData counts what is left of a person after an erasure, by reason.
+type KeptData struct {
+	HeldMessages     int // in the archive, under a legal hold of a channel or of another user
+	RestoredMessages int // in an archive that is being restored
+	SharedFiles      int // archived files that deleted messages of others use, too
+}
+
+// KeptOf returns what is left of a person.
+func (v View) KeptOf(u UserID) (k KeptData) {
+	held := v.heldPlaces()
+	for number, row := range v.small.archived.all() {
+		if row.SentBy(u) == 0 {
+			continue
+		}
+		restoring := v.small.archives.must(row.Archive).RestoreBelow > number
+		row.Messages.Each(func(id int64) bool {
+			m := row.message(id)
+			switch {
+			case UserID(m.sender) != u:
+			case restoring:
+				k.RestoredMessages++
+			case v.onHold(held, &m, row.extra(id)):
+				k.HeldMessages++
+			}
+			return true
+		})
+	}
+	for _, x := range v.small.archivedUploads.all() {
+		if x.Owner == u {
+			k.SharedFiles++
+		}
+	}
+	return k
+}
+
+// SentCount returns how many messages of a user there are.
+func (v View) SentCount(u UserID) int {
+	if s := v.index.bySender[u]; s != nil {
+		return s.Len()
+	}
+	return 0
+}
+
+// PurgedRange returns the range of the purged texts whose bytes the disk may still have. It is empty if there are none.
+func (v View) PurgedRange() ErasedTexts {
+	if p := v.small.purgedTexts.find(purgedMessages); p != nil {
+		return ErasedTexts{purgedMessages, *p}
+	}
+	return ErasedTexts{Row: purgedMessages, PurgedTexts: PurgedTexts{From: 1}}
+}

@@ -1,0 +1,165 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"parley/actors/realm"
+	"parley/snapshot"
+	"parley/snapshot/files"
+)
+
+// erasureTurn is how long one call of user-erase works. The client of the control socket waits a minute, and repeats
+// the call until everything is removed.
+const erasureTurn = 20 * time.Second
+
+// Kept is data of a person that an erasure leaves, with the reason.
+type Kept struct {
+	Kind   string `json:"kind"`
+	Count  int    `json:"count,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// Certificate says which data of a person were removed. Signature is by the server's secret; Digest is the SHA-256 of
+// what the certificate says without the two.
+type Certificate struct {
+	Organization     string         `json:"organization"`
+	OrganizationUUID string         `json:"organization_uuid"`
+	User             realm.UserID   `json:"user_id"`
+	Began            string         `json:"began"`
+	Finished         string         `json:"finished"`
+	Removed          map[string]int `json:"removed"`
+	Kept             []Kept         `json:"kept"`
+	Digest           string         `json:"digest"`
+	Signature        string         `json:"signature"`
+}
+
+// userErase deletes the data of a person for good, and then the bytes that the disk still has. It works for some time;
+// while the answer's done is false, the same command with the user's id continues. The answer of the last call has the
+// certificate.
+func userErase(o *operator, args map[string]string) (any, error) {
+	id, u, err := o.userByID(args)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := execute(o.orgs, id, systemCaller, realm.EraseUser{User: u}); err != nil {
+		return nil, err
+	}
+	until := time.Now().Add(erasureTurn)
+	e, left := realm.Erasure{}, 0
+	for e.Done == 0 {
+		if e, err = execute(o.orgs, id, systemCaller, realm.StepErasure{User: u}); err != nil {
+			return nil, err
+		}
+		if e.Done == 0 && time.Now().After(until) {
+			_, err := o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+				left = v.SentCount(u)
+				return nil, nil
+			})
+			return map[string]any{"user_id": u, "done": false, "messages_left": left}, err
+		}
+	}
+	if err := o.eraseBytes(id, e); err != nil {
+		return nil, err
+	}
+	c, err := o.certificate(id, u, e)
+	return map[string]any{"user_id": u, "done": true, "certificate": c}, err
+}
+
+// userByID returns the user whose id or address the arguments have. An account whose data are deleted has no address
+// any more.
+func (o *operator) userByID(args map[string]string) (realm.ID, realm.UserID, error) {
+	if args["id"] == "" {
+		return o.user(args)
+	}
+	if args["email"] != "" {
+		return 0, 0, errors.New("either --email or --id names the user")
+	}
+	id, err := o.realm(args)
+	if err != nil {
+		return 0, 0, err
+	}
+	u, err := strconv.ParseInt(args["id"], 10, 64)
+	if err != nil {
+		return 0, 0, fmt.Errorf("--id must be the number of a user, not %q", args["id"])
+	}
+	return id, realm.UserID(u), nil
+}
+
+// eraseBytes removes the bytes of deleted texts, rows and files from the disk. It can be repeated.
+func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
+	disk := snapshot.Disk{Store: o.store}
+	row, err := o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+		p := v.PurgedRange()
+		p.Seq = v.Seq() // rows and facts have personal data, too
+		return p, nil
+	})
+	if err != nil {
+		return err
+	}
+	log := o.log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	t := &textEraser{disk: disk, orgs: o.orgs, sweepSoon: func() {}, log: log, ctx: context.Background()}
+	if err := t.eraseRow(id, row.(realm.ErasedTexts)); err != nil {
+		return err
+	}
+	store := o.files
+	if store == nil { // of a stopped server
+		if store, err = files.Open(UploadsDir(o.data)); err != nil {
+			return err
+		}
+	}
+	s := &sweeper{orgs: o.orgs, files: store, log: log}
+	_, err = store.Sweep(time.Unix(e.At+1, 0), s.referenced, func() bool { return true })
+	return err
+}
+
+// certificate returns the certificate of a completed erasure.
+func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*Certificate, error) {
+	c := &Certificate{User: u, Began: utc(e.At), Finished: utc(e.Done), Removed: map[string]int{}, Kept: []Kept{
+		{"account", 1, "an empty account without name and address, which messages of others refer to"},
+		{"time of the last activity", 1, "nobody sees it"},
+		{"quotes", 0, "words of the person in messages of others belong to those messages"},
+		{"events on their way", 0, "until clients of others have fetched them or their queues end; then the same " +
+			"command with --id removes their bytes, too"},
+		{"exports and backups", 0, "those made before have everything; the operator deletes them"},
+	}}
+	for _, x := range e.Count {
+		c.Removed[x.Kind] = x.N
+	}
+	_, err := o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+		c.Organization, c.OrganizationUUID = v.Org().Name, v.Org().UUID
+		k := v.KeptOf(u)
+		for _, x := range []Kept{
+			{"deleted messages", k.HeldMessages, "under a legal hold of a channel or of another user"},
+			{"deleted messages", k.RestoredMessages, "in an archive that is being restored: repeat the command"},
+			{"deleted files", k.SharedFiles, "deleted messages of others use them; they go with these messages"},
+		} {
+			if x.Count > 0 {
+				c.Kept = append(c.Kept, x)
+			}
+		}
+		return nil, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	c.Digest, c.Signature = hex.EncodeToString(sum[:]), o.sign(string(text))
+	return c, nil
+}
+
+func utc(at int64) string { return time.Unix(at, 0).UTC().Format(time.RFC3339) }

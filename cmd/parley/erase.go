@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"parley/cmd/internal/server"
+)
+
+// newUserEraseCommand returns the command that deletes the data of one person.
+func newUserEraseCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "erase",
+		Short: "Delete the data of a user for good, and write a certificate of what was removed",
+		Long: "Delete the messages, reactions, files, settings, logins and everything else of a user for good, on a " +
+			"running or a stopped server, together with the bytes on the disk. An empty account \"Deleted user\" " +
+			"stays, because messages of others refer to it. This cannot be undone, and `parley export person` comes " +
+			"before it. A user under a legal hold is refused. A command that was interrupted continues when it runs " +
+			"again, with --id: the account has no address any more. Backups and exports that were made before still " +
+			"have the data.",
+		Args: noArgs,
+	}
+	data := dataFlag(c, anyServer)
+	subdomain := c.Flags().String("realm", "", realmFlag.Meaning)
+	email := c.Flags().String("email", "", emailFlag.Meaning)
+	id := c.Flags().String("id", "", "id of the user, instead of the address")
+	file := c.Flags().String("certificate", "", "file for the certificate, as JSON")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *file == "" {
+			return errors.New("--certificate is required: the file for the certificate")
+		}
+		out, err := os.OpenFile(*file, os.O_WRONLY|os.O_CREATE, 0o600) // before anything is deleted
+		if err != nil {
+			return err
+		}
+		defer out.Close()
+		args := map[string]string{"realm": *subdomain, "email": *email, "id": *id}
+		for {
+			answer, err := server.Command(data(), "user-erase", args)
+			if err != nil {
+				return err
+			}
+			if answer["done"] == true {
+				return writeCertificate(out, answer["certificate"], c)
+			}
+			args["email"], args["id"] = "", fmt.Sprint(answer["user_id"])
+			fmt.Fprintf(c.ErrOrStderr(), "user %v: %v messages are left\n", answer["user_id"], answer["messages_left"])
+		}
+	}
+	return c
+}
+
+// writeCertificate writes a certificate to a file and prints what it counts.
+func writeCertificate(out *os.File, certificate any, c *cobra.Command) error {
+	text, err := json.MarshalIndent(certificate, "", "  ")
+	if err == nil {
+		err = out.Truncate(0)
+	}
+	if err == nil {
+		_, err = out.Write(append(text, '\n'))
+	}
+	if err := errors.Join(err, out.Sync()); err != nil {
+		return err
+	}
+	fields, _ := certificate.(map[string]any)
+	removed, _ := fields["removed"].(map[string]any)
+	for _, kind := range slices.Sorted(maps.Keys(removed)) {
+		fmt.Fprintf(c.OutOrStdout(), "removed: %v %s\n", removed[kind], kind)
+	}
+	kept, _ := fields["kept"].([]any)
+	for _, x := range kept {
+		k, _ := x.(map[string]any)
+		fmt.Fprintf(c.OutOrStdout(), "kept: %v: %v\n", k["kind"], k["reason"])
+	}
+	return nil
+}
