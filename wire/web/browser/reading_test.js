@@ -251,3 +251,21 @@ scene('a muted user disappears from views and comes back', async (s) => {
   await ann.page.getByRole('button', { name: 'Unmute user' }).click();
   await text(ann, 'Can you hear me?').waitFor();
 });
+
+scene('the keyboard moves through messages, and the list follows', async (s) => {
+  const parley = await s.serve();
+  for (let i = 0; i < 30; i++) await say(parley, ANN, `line ${i}\n\nand more of it`);
+  const ann = await opened(s, parley, ANN);
+  const chosen = (what) => ann.page.locator('.message.selected', { hasText: new RegExp(`line ${what}\\b`) }).waitFor();
+  await chosen(29);
+  await ann.page.keyboard.press('Home');
+  await chosen(0);
+  await ann.page.keyboard.press('j');
+  await ann.page.keyboard.press('ArrowDown');
+  await chosen(2);
+  await ann.page.keyboard.press('k');
+  await chosen(1);
+  await ann.page.keyboard.press('End');
+  await chosen(29);
+  await eventually('the end is shown', async () => await ann.page.locator('.to-end').count() === 0);
+});

@@ -224,3 +224,30 @@ scene('a scheduled message is sent at its time to everyone', async (s) => {
   await text(bo, 'From the past').waitFor();
   await ann.page.getByText('You have no scheduled messages.').waitFor();
 });
+
+scene('a message that the server refuses is kept, and can be sent again or discarded', async (s) => {
+  const parley = await s.serve();
+  const ann = await opened(s, parley, ANN);
+  const bo = await opened(s, parley, BO);
+  ann.expect(/status of 400/);
+  let refuse = true;
+  await ann.context.route('**/json/messages', async (route) => {
+    if (route.request().method() !== 'POST' || !refuse) return route.continue();
+    return route.fulfill({ status: 400, contentType: 'application/json',
+      body: JSON.stringify({ result: 'error', code: 'BAD_REQUEST', msg: 'Not today' }) });
+  });
+  const field = await box(ann);
+  await field.fill('Please take this');
+  await field.press('Control+Enter');
+  await ann.page.getByRole('alert').filter({ hasText: 'Not today' }).waitFor();
+  await ann.accessible();
+  refuse = false;
+  await ann.page.getByRole('button', { name: 'Try again' }).click();
+  await text(bo, 'Please take this').waitFor();
+  refuse = true;
+  await field.fill('And this');
+  await field.press('Control+Enter');
+  await ann.page.getByRole('button', { name: 'Discard' }).click();
+  await eventually('nothing is waiting', async () => await ann.page.locator('.outgoing').count() === 0);
+  assert.equal(await text(bo, 'And this').count(), 0);
+});
