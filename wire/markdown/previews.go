@@ -364,12 +364,13 @@ func ShowThumbnail(html, id string, meta UploadMeta, shown bool) string {
 
 var unescaped = strings.NewReplacer("&amp;", "&", "&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#39;", "'")
 
-// thumbnailed are the image types that get thumbnails; playable are the audio types that browsers play.
+// thumbnailed are the image types that get thumbnails; playable are the audio types that browsers play. The type of an
+// upload is detected from its content, which gives audio/wave for WAV files.
 var (
 	thumbnailed = []string{"image/avif", "image/gif", "image/heic", "image/jpeg", "image/png", "image/tiff",
 		"image/webp"}
 	playable = []string{"audio/aac", "audio/flac", "audio/mp4", "audio/mpeg", "audio/ogg", "audio/wav",
-		"audio/webm", "audio/x-flac", "audio/x-wav"}
+		"audio/wave", "audio/webm", "audio/x-flac", "audio/x-wav"}
 )
 
 func (r *renderer) proxied(address string) string {

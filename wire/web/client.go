@@ -12,6 +12,7 @@ const ClientPath = "/static/parley/client/"
 // clientFiles are the paths of the files that the client's page loads.
 type clientFiles struct {
 	Script, Style string
+	Math          string   // the stylesheet of formulas, loaded with the first one
 	Preload       []string // scripts that the first one imports
 }
 
@@ -22,7 +23,7 @@ func readClientManifest() (f clientFiles) {
 	if err := json.Unmarshal(mustRead("dist/manifest.json"), &f); err != nil {
 		panic("BUG: dist/manifest.json: " + err.Error())
 	}
-	f.Script, f.Style = ClientPath+f.Script, ClientPath+f.Style
+	f.Script, f.Style, f.Math = ClientPath+f.Script, ClientPath+f.Style, ClientPath+f.Math
 	for i, name := range f.Preload {
 		f.Preload[i] = ClientPath + name
 	}

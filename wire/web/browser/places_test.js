@@ -167,7 +167,7 @@ scene('a group is created, gets members and a permission, and is deactivated', a
   await dialog(ada).getByRole('button', { name: 'Deactivate', exact: true }).click();
   await bo.page.getByText('The group is deactivated.').waitFor();
   await ada.page.getByRole('button', { name: 'Reactivate group' }).click();
-  await eventually('the group is back', async () => !(await groupOf(parley, 'cooks')).deactivated);
+  await eventually('the group is back', async () => (await groupOf(parley, 'cooks'))?.deactivated === false);
 });
 
 scene('groups contain groups, and members leave and join', async (s) => {

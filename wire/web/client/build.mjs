@@ -66,7 +66,7 @@ if (process.argv.includes("--test")) {
   mkdirSync(dist);
   const result = await build({
     ...shared,
-    entryPoints: { app: "src/main.tsx", style: "src/style/app.css" },
+    entryPoints: { app: "src/main.tsx", style: "src/style/app.css", math: "src/style/math.css" },
     outdir: dist,
     splitting: true,
     minify: true,
@@ -77,8 +77,16 @@ if (process.argv.includes("--test")) {
     assetNames: "[name]-[hash]",
     loader: { ".woff2": "file", ".svg": "file", ".ttf": "empty", ".woff": "empty" },
   });
+  checkFormulas();
   writeManifest(dist, result.metafile);
   writeLicenses(dist, result.metafile);
+}
+
+// checkFormulas fails if the stylesheet of formulas has another version than the server's program that makes their HTML.
+function checkFormulas() {
+  const { version } = JSON.parse(readFileSync("node_modules/katex/package.json", "utf8"));
+  const server = readFileSync("../../markdown/katex/VERSION", "utf8");
+  if (!server.includes(`katex@${version} `)) throw new Error(`katex ${version} is not the server's: ${server}`);
 }
 
 // writeLicenses writes the licenses of the packages whose code or files are in the result. `make licenses` adds them to
@@ -116,6 +124,7 @@ function writeManifest(dist, meta) {
   const manifest = {
     script: basename(script),
     style: basename(named("src/style/app.css")),
+    math: basename(named("src/style/math.css")),
     preload: [...first].filter((n) => n !== script).map((n) => basename(n)).sort(),
   };
   writeFileSync(join(dist, "manifest.json"), JSON.stringify(manifest, null, 2) + "\n");

@@ -1,4 +1,4 @@
-// Calls of drafts, scheduled messages and reminders.
+// Calls of drafts, scheduled messages, reminders and snippets.
 import { request } from "./client.ts";
 import { addressOf, type Destination } from "./endpoints.ts";
 import type { Draft } from "./types.ts";
@@ -24,6 +24,18 @@ export function schedule(to: Destination, content: string, at: number): Promise<
 
 export function cancelScheduled(id: number): Promise<unknown> {
   return request(`/scheduled_messages/${id}`, { method: "DELETE" });
+}
+
+export function addSnippet(title: string, content: string): Promise<unknown> {
+  return request("/saved_snippets", { method: "POST", params: { title, content } });
+}
+
+export function changeSnippet(id: number, title: string, content: string): Promise<unknown> {
+  return request(`/saved_snippets/${id}`, { method: "PATCH", params: { title, content } });
+}
+
+export function deleteSnippet(id: number): Promise<unknown> {
+  return request(`/saved_snippets/${id}`, { method: "DELETE" });
 }
 
 export function remind(message: number, at: number, note: string): Promise<unknown> {

@@ -1,4 +1,4 @@
-import { sendOptions } from "../compose/extras.ts";
+import { composeTools, sendOptions } from "../compose/extras.ts";
 import { t } from "../i18n/text.ts";
 import { moreItems } from "../message/menu.tsx";
 import { go } from "../router.ts";
@@ -17,6 +17,12 @@ export function installLater(): void {
     () => ({ label: t("Scheduled messages"), icon: "clock", run: () => go("#scheduled") }),
     () => ({ label: t("Reminders"), icon: "bell", run: () => go("#reminders") }),
   );
+  composeTools.push({
+    id: "snippets",
+    label: t("Snippets"),
+    icon: "file",
+    run: (area) => void import("./snippets.tsx").then((m) => openDialog(<m.Snippets content={area.value} />)),
+  });
   sendOptions.push({
     id: "later",
     label: t("Send later"),

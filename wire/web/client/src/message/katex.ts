@@ -8,7 +8,10 @@ export function loadStyles(): Promise<void> {
     const link = document.createElement("link");
     link.rel = "stylesheet";
     link.href = href;
-    link.onload = () => resolve();
+    link.onload = () => {
+      document.documentElement.classList.add("with-formulas");
+      resolve();
+    };
     document.head.append(link);
   });
   return loading;

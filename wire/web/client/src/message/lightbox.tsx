@@ -8,11 +8,12 @@ interface Picture {
   src: string;
   href: string;
   title: string;
+  video: boolean;
 }
 
 export function openLightbox(at: HTMLAnchorElement): void {
   const all = [...document.querySelectorAll<HTMLAnchorElement>(".virtual .message_inline_image a")];
-  const pictures = all.map((a) => ({ src: a.href, href: a.href, title: a.title || a.href.split("/").pop()! }));
+  const pictures = all.map((a) => ({ src: a.href, href: a.href, title: a.title || a.href.split("/").pop()!, video: !!a.querySelector("video") }));
   openDialog(<Lightbox pictures={pictures} first={Math.max(0, all.indexOf(at))} />);
 }
 
@@ -35,7 +36,7 @@ function Lightbox({ pictures, first }: { pictures: Picture[]; first: number }) {
         <button type="button" class="icon-button" aria-label={t("Previous image")} disabled={at === 0} onClick={() => step(-1)}>
           <Icon name="chevronRight" size={28} />
         </button>
-        <img src={p.src} alt={p.title} />
+        {p.video ? <video src={p.src} controls aria-label={p.title} /> : <img src={p.src} alt={p.title} />}
         <button type="button" class="icon-button" aria-label={t("Next image")} disabled={at === pictures.length - 1} onClick={() => step(1)}>
           <Icon name="chevronRight" size={28} />
         </button>

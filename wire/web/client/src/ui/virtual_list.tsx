@@ -15,6 +15,7 @@ export interface Placement {
 }
 
 interface Props<R> {
+  handle?: { current: VirtualList<R> | null }; // set to the list: this version of Preact gives classes their ref as a property
   rows: readonly R[];
   source: RowSource<R>;
   start: Placement | "end"; // where the list begins
@@ -136,6 +137,7 @@ export class VirtualList<R> extends Component<Props<R>, { tick: number }> {
   }
 
   override componentDidMount(): void {
+    if (this.props.handle) this.props.handle.current = this;
     const el = this.scroller.current!;
     this.viewHeight = el.clientHeight;
     this.sizes.observe(el);
@@ -150,6 +152,7 @@ export class VirtualList<R> extends Component<Props<R>, { tick: number }> {
   }
 
   override componentWillUnmount(): void {
+    if (this.props.handle?.current === this) this.props.handle.current = null;
     this.sizes.disconnect();
     cancelAnimationFrame(this.frame);
   }

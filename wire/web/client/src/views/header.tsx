@@ -11,6 +11,8 @@ import { peek, read } from "../store/store.ts";
 import { leftOpen, rightOpen } from "../ui/layout.ts";
 import { Menu, openPopover, type MenuItems } from "../ui/dialogs.tsx";
 import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
+import { notify } from "../ui/notices.ts";
+import { jumpToUnread } from "./message_view.tsx";
 import { SearchField } from "./search_field.tsx";
 import { searchText } from "./search_text.ts";
 
@@ -178,10 +180,15 @@ export async function toggleResolved(channel: number, topic: string): Promise<vo
   }
 }
 
+async function toUnread(terms: Term[]): Promise<void> {
+  if (!(await jumpToUnread(terms))) notify(t("All messages are read."));
+}
+
 function ViewMenu({ terms }: { terms: Term[] }) {
   const channel = operandOfFirst(terms, "channel");
   const items: MenuItems = [
     { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", terms) },
+    { label: t("First unread message"), icon: "unread", run: () => toUnread(terms) },
     typeof channel === "number" && null,
     typeof channel === "number" && { label: t("Channel settings"), icon: "gear", run: () => go(`#channels/${channel}`) },
   ];

@@ -15,7 +15,7 @@ import type { Route } from "../router.ts";
 import { markRead } from "../store/actions.ts";
 import { more, setShown, show, startHistory, type Anchor } from "../store/history.ts";
 import type { MessageList } from "../store/lists.ts";
-import { conversationOf, listKey, matcher, operandOfFirst, placeKey } from "../store/narrow.ts";
+import { conversationOf, listKey, matcher, operandOfFirst, placeKey, withoutPosition } from "../store/narrow.ts";
 import type { Outgoing } from "../store/outgoing.ts";
 import { userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
@@ -56,6 +56,16 @@ function anchorOf(terms: Term[]): Anchor {
   if (typeof near === "number" && near > 0) return near;
   if (terms.some((x) => x.operator === "search" || (x.operator === "is" && x.operand === "starred"))) return "newest";
   return "first_unread";
+}
+
+// jumpToUnread shows the first unread message of the view. It returns false if all are read.
+export async function jumpToUnread(terms: Term[]): Promise<boolean> {
+  const id = await show(withoutPosition(terms), "first_unread");
+  if (id === null || !peek().unread.places.has(id)) return false;
+  selected.value = id;
+  await new Promise(requestAnimationFrame); // the rows of the list are drawn
+  shownList.value?.list.scrollTo({ key: String(id), align: "start" });
+  return true;
 }
 
 export function MessageView({ route }: { route: Route }) {
@@ -127,25 +137,26 @@ function Messages({ list, terms, start, firstUnread }: MessagesProps) {
   const messages = list.ids.map((id) => all.get(id)).filter((m): m is Message => !!m && !muted.has(m.sender_id));
   const sending = list.foundNewest ? outgoingHere(terms, read("outgoing"), messages) : [];
   const rows = rowsOf(messages, sending, { me, interleaved: place === null, firstUnread });
+  const empty = messages.length === 0 && sending.length === 0;
   const idsRef = useRef(messages);
   idsRef.current = messages;
   useEffect(() => {
-    shownList.value = { list: virtual.current!, key: list.key };
+    shownList.value = virtual.current && { list: virtual.current, key: list.key };
     setShownIDs(() => idsRef.current.map((m) => m.id));
     return () => (shownList.value = null);
-  }, [list.key]);
+  }, [list.key, empty]);
   useOwnMessages(virtual, sending.length);
   const reading = useReading(place !== null, rows);
   const onView = (first: number, last: number, atEnd: boolean): void => {
     setAway(!atEnd || !list.foundNewest);
     reading(first, last);
   };
-  if (messages.length === 0 && sending.length === 0) return <Empty list={list} terms={terms} />;
+  if (empty) return <Empty list={list} terms={terms} />;
   const newBelow = away ? messages.filter((m) => !m.flags.includes("read")).length : 0;
   return (
     <div class="message-pane" onClick={contentClicks} onKeyDown={contentClicks}>
       <VirtualList<Row>
-        ref={virtual}
+        handle={virtual}
         rows={rows}
         source={source}
         start={start}

@@ -1,0 +1,253 @@
+// Writing in the own client: typing notices, snippets, preview, moves, resolved topics, and the sidebar's channels.
+import assert from 'node:assert/strict';
+import { eventually } from './parley.js';
+import { scene } from './scene.js';
+
+const TOPIC = '#narrow/channel/1-general/topic/lunch';
+const ADA = 'ada@example.org';
+const ANN = 'ann@example.org';
+const BO = 'bo@example.org';
+const passwords = new WeakMap(); // servers with the users that have one
+
+async function opened(s, parley, email, address = TOPIC) {
+  const withPassword = passwords.get(parley) ?? passwords.set(parley, new Set()).get(parley);
+  if (!withPassword.has(email)) await parley.setPassword(email); // a new password ends the sessions
+  withPassword.add(email);
+  const p = await s.profile(parley);
+  await p.logIn(email);
+  await p.page.goto(`/${address}`);
+  await p.page.locator('.view-header').waitFor();
+  return p;
+}
+
+const say = (parley, email, content, topic = 'lunch') =>
+  parley.call(email, 'POST', 'messages', { type: 'stream', to: 'general', topic, content, read_by_sender: 'true' });
+
+const text = (p, has) => p.page.locator('.message .content', { hasText: has });
+const entry = (p, name) => p.page.locator('.left li', { has: p.page.locator('.side-link', { hasText: name }) }).first();
+
+async function box(p) {
+  const field = p.page.getByRole('textbox', { name: 'Message', exact: true });
+  if (!await field.isVisible()) await p.page.locator('.compose-open').click();
+  await field.waitFor();
+  return field;
+}
+
+async function menu(p, message, item) {
+  const row = p.page.locator('.message', { hasText: message }).last();
+  await row.hover();
+  await row.getByRole('button', { name: 'Message actions' }).click();
+  await p.page.getByRole('menuitem', { name: item }).click();
+}
+
+async function channelMenu(p, name, item) {
+  await entry(p, name).hover();
+  await p.page.getByRole('button', { name: `Actions of ${name}` }).click();
+  await p.page.getByRole('menuitem', { name: item, exact: true }).click();
+}
+
+scene('typing is shown to the others in a direct conversation', async (s) => {
+  const parley = await s.serve();
+  const { user_id: ann } = await parley.call(ANN, 'GET', 'users/me');
+  const { user_id: bo } = await parley.call(BO, 'GET', 'users/me');
+  const a = await opened(s, parley, ANN, `#narrow/dm/${bo}`);
+  const b = await opened(s, parley, BO, `#narrow/dm/${ann}`);
+  const field = await box(a);
+  await parley.call(ANN, 'POST', 'messages', { type: 'direct', to: JSON.stringify([bo]), content: 'Hello' });
+  await text(b, 'Hello').waitFor();
+  await field.pressSequentially('I think that');
+  await b.page.locator('.typing', { hasText: 'Ann Lee is typing' }).waitFor();
+  await field.press('Control+Enter');
+  await text(b, 'I think that').waitFor();
+  await eventually('the notice is gone', async () => (await b.page.locator('.typing').innerText()).trim() === '');
+});
+
+scene('snippets are added, changed, inserted and deleted', async (s) => {
+  const parley = await s.serve();
+  const { page, ...ann } = await opened(s, parley, ANN);
+  const p = { page, ...ann };
+  const field = await box(p);
+  await field.fill('Thanks for the report.');
+  await page.getByRole('button', { name: 'Snippets' }).click();
+  await page.getByText('You have no snippets.').waitFor();
+  await page.getByRole('button', { name: 'New snippet' }).click();
+  await page.getByLabel('Title').fill('Thanks');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByRole('button', { name: 'Edit Thanks' }).click();
+  await page.getByLabel('Text').fill('Thanks a lot.');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByText('Thanks a lot.').waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  await field.fill('');
+  await page.getByRole('button', { name: 'Snippets' }).click();
+  await page.getByRole('button', { name: 'Insert Thanks' }).click();
+  await eventually('the text is in the box', async () => await field.inputValue() === 'Thanks a lot.');
+  await page.getByRole('button', { name: 'Snippets' }).click();
+  await page.getByRole('button', { name: 'Delete Thanks' }).click();
+  await page.getByText('You have no snippets.').waitFor();
+  assert.equal((await parley.call(ANN, 'GET', 'saved_snippets')).saved_snippets.length, 0);
+});
+
+scene('the window of snippets is accessible, and follows other sessions', async (s) => {
+  const parley = await s.serve();
+  const ann = await opened(s, parley, ANN);
+  await box(ann);
+  await ann.page.getByRole('button', { name: 'Snippets' }).click();
+  await parley.call(ANN, 'POST', 'saved_snippets', { title: 'Greeting', content: 'Good morning' });
+  await ann.page.getByRole('button', { name: 'Insert Greeting' }).waitFor();
+  await ann.accessible();
+  await ann.page.getByRole('button', { name: 'New snippet' }).click();
+  await ann.accessible();
+});
+
+scene('the preview shows a message as others will see it', async (s) => {
+  const parley = await s.serve();
+  const ann = await opened(s, parley, ANN);
+  const field = await box(ann);
+  await field.fill('**bold** and $$x$$');
+  await ann.page.getByRole('button', { name: 'Preview' }).click();
+  await ann.page.locator('.compose strong', { hasText: 'bold' }).waitFor();
+  await ann.page.locator('.compose .katex').first().waitFor();
+  await ann.accessible();
+  await ann.page.getByRole('button', { name: 'Preview' }).click();
+  assert.equal(await field.inputValue(), '**bold** and $$x$$');
+});
+
+scene('messages move to another topic, and the reader is led there', async (s) => {
+  const parley = await s.serve();
+  await say(parley, ANN, 'About dinner');
+  const ada = await opened(s, parley, ADA);
+  const bo = await opened(s, parley, BO);
+  await text(bo, 'About dinner').waitFor();
+  await menu(ada, 'About dinner', 'Move');
+  const dialog = ada.page.getByRole('dialog', { name: 'Move messages' });
+  await ada.accessible();
+  await dialog.getByRole('textbox', { name: 'Topic' }).fill('dinner');
+  await dialog.getByRole('button', { name: 'Move', exact: true }).click();
+  await ada.page.getByText('Moved.').waitFor();
+  await eventually('the message left the topic', async () => await text(bo, 'About dinner').count() === 0);
+  await bo.page.goto('/#narrow/channel/1-general/topic/dinner');
+  await text(bo, 'About dinner').waitFor();
+  await bo.page.getByRole('button', { name: 'moved' }).waitFor();
+});
+
+scene('a topic is resolved and opened again for everyone', async (s) => {
+  const parley = await s.serve();
+  await say(parley, ANN, 'Is it done?', 'roof');
+  const ann = await opened(s, parley, ANN, '#narrow/channel/1-general/topic/roof');
+  const bo = await opened(s, parley, BO, '#narrow/channel/1-general');
+  await text(ann, 'Is it done?').waitFor();
+  await ann.page.getByRole('button', { name: 'Mark as resolved' }).click();
+  await ann.page.getByRole('button', { name: 'Mark as unresolved' }).waitFor();
+  await eventually('the sidebar of the other has the mark', async () =>
+    await bo.page.locator('.left .topic', { hasText: 'roof' }).locator('svg').count() > 0);
+  await ann.page.getByRole('button', { name: 'Mark as unresolved' }).click();
+  await eventually('the mark is gone', async () =>
+    await bo.page.locator('.left .topic', { hasText: 'roof' }).locator('svg').count() === 0);
+});
+
+scene('a deleted message disappears for everyone', async (s) => {
+  const parley = await s.serve();
+  await say(parley, ADA, 'A mistake');
+  const ada = await opened(s, parley, ADA);
+  const bo = await opened(s, parley, BO);
+  await text(bo, 'A mistake').waitFor();
+  await menu(ada, 'A mistake', 'Delete');
+  await ada.page.getByRole('dialog', { name: 'Delete this message?' }).getByRole('button', { name: 'Delete' }).click();
+  await eventually('it is gone for the other', async () => await text(bo, 'A mistake').count() === 0);
+  await eventually('it is gone', async () => await text(ada, 'A mistake').count() === 0);
+});
+
+scene('a channel is pinned, muted and coloured, and another session follows', async (s) => {
+  const parley = await s.serve();
+  const one = await opened(s, parley, ANN, '#inbox');
+  const two = await opened(s, parley, ANN, '#inbox');
+  await channelMenu(one, 'general', 'Pin to the top');
+  await two.page.getByRole('button', { name: /Pinned channels/ }).waitFor();
+  await channelMenu(one, 'general', 'Mute channel');
+  await two.page.locator('.left li.muted', { hasText: 'general' }).waitFor();
+  await channelMenu(one, 'general', 'Channel settings');
+  await one.page.getByRole('link', { name: 'Personal' }).click();
+  await one.accessible();
+  await one.page.getByLabel('Colour').fill('#123456');
+  await eventually('the other page has the colour', () => two.page.evaluate(() =>
+    [...document.querySelectorAll('.left .channel-mark')].some((x) => getComputedStyle(x).color === 'rgb(18, 52, 86)')));
+});
+
+scene('channels stand in folders of the sidebar', async (s) => {
+  const parley = await s.serve();
+  const { channel_folder_id: id } = await parley.call(ADA, 'POST', 'channel_folders/create', { name: 'Places', description: '' });
+  const ann = await opened(s, parley, ANN, '#inbox');
+  const ada = await opened(s, parley, ADA, '#channels/1/general/general');
+  await ada.page.getByLabel('Folder').selectOption({ label: 'Places' });
+  await ann.page.getByRole('button', { name: /Places/ }).waitFor();
+  await parley.call(ADA, 'PATCH', `channel_folders/${id}`, { name: 'Rooms' });
+  await ann.page.getByRole('button', { name: /Rooms/ }).waitFor();
+  await ann.page.getByRole('button', { name: /Rooms/ }).click();
+  await eventually('the folder is closed', async () => await ann.page.locator('.left .side-link', { hasText: 'general' }).count() === 0);
+});
+
+scene('a topic is muted and followed, and its unread messages are counted so', async (s) => {
+  const parley = await s.serve();
+  await say(parley, ANN, 'First', 'noise');
+  const ann = await opened(s, parley, ANN, '#narrow/channel/1-general/topic/noise');
+  await text(ann, 'First').waitFor();
+  const choose = async (now, then) => {
+    await ann.page.getByRole('button', { name: `Notifications of this topic: ${now}` }).click();
+    await ann.page.getByRole('menuitem', { name: then, exact: true }).click();
+    await ann.page.getByRole('button', { name: `Notifications of this topic: ${then}` }).waitFor();
+  };
+  const [now] = (await ann.page.getByRole('button', { name: /Notifications of this topic/ }).getAttribute('aria-label')).split(': ').slice(1);
+  await choose(now, 'Muted');
+  await ann.page.goto('/#inbox');
+  await ann.page.locator('h1', { hasText: 'Inbox' }).waitFor();
+  const { id } = await say(parley, BO, 'Much noise', 'noise');
+  await say(parley, BO, '@**Ann Lee** look', 'signal');
+  await ann.page.locator('.inbox-entry', { hasText: 'signal' }).waitFor();
+  assert.ok(id > 0);
+  assert.equal(await ann.page.locator('.inbox-entry', { hasText: 'noise' }).count(), 0);
+  await ann.page.goto('/#narrow/channel/1-general/topic/noise');
+  await choose('Muted', 'Followed');
+  await ann.page.goto('/#narrow/is/followed');
+  await text(ann, 'Much noise').waitFor();
+});
+
+scene('a scheduled message is sent at its time to everyone', async (s) => {
+  const parley = await s.serve();
+  const bo = await opened(s, parley, BO);
+  const ann = await opened(s, parley, ANN, '#scheduled');
+  const { user_id: id } = await parley.call(ANN, 'GET', 'users/me');
+  assert.ok(id);
+  await parley.call(ANN, 'POST', 'scheduled_messages', { type: 'channel', to: '1', topic: 'lunch',
+    content: 'From the past', scheduled_delivery_timestamp: String(Math.floor(Date.now() / 1000) + 8) });
+  await ann.page.locator('.later-list .content', { hasText: 'From the past' }).waitFor();
+  await text(bo, 'From the past').waitFor();
+  await ann.page.getByText('You have no scheduled messages.').waitFor();
+});
+
+scene('a message that the server refuses is kept, and can be sent again or discarded', async (s) => {
+  const parley = await s.serve();
+  const ann = await opened(s, parley, ANN);
+  const bo = await opened(s, parley, BO);
+  ann.expect(/status of 400/);
+  let refuse = true;
+  await ann.context.route('**/json/messages', async (route) => {
+    if (route.request().method() !== 'POST' || !refuse) return route.continue();
+    return route.fulfill({ status: 400, contentType: 'application/json',
+      body: JSON.stringify({ result: 'error', code: 'BAD_REQUEST', msg: 'Not today' }) });
+  });
+  const field = await box(ann);
+  await field.fill('Please take this');
+  await field.press('Control+Enter');
+  await ann.page.getByRole('alert').filter({ hasText: 'Not today' }).waitFor();
+  await ann.accessible();
+  refuse = false;
+  await ann.page.getByRole('button', { name: 'Try again' }).click();
+  await text(bo, 'Please take this').waitFor();
+  refuse = true;
+  await field.fill('And this');
+  await field.press('Control+Enter');
+  await ann.page.getByRole('button', { name: 'Discard' }).click();
+  await eventually('nothing is waiting', async () => await ann.page.locator('.outgoing').count() === 0);
+  assert.equal(await text(bo, 'And this').count(), 0);
+});

@@ -1,0 +1,1 @@
+import{tb as r}from"./chunk-DIX3QADJ.js";r();
