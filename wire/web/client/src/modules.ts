@@ -5,6 +5,7 @@ import { installChannels } from "./channels/install.ts";
 import { installTypeahead } from "./compose/typeahead.tsx";
 import { installUploads } from "./compose/uploads.tsx";
 import { installLater } from "./later/install.tsx";
+import { installNotifications } from "./notify/install.ts";
 import { installSettings } from "./settings/registry.ts";
 import { installWidgets } from "./widgets/draw.tsx";
 
@@ -15,4 +16,5 @@ export const modules: (() => void)[] = [
   installChannels,
   installLater,
   installWidgets,
+  installNotifications,
 ];

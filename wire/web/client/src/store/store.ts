@@ -40,8 +40,18 @@ export function change<T>(fn: (c: Change) => T): T {
   return out;
 }
 
+type Listener = (events: readonly ServerEvent[]) => void;
+
+const listeners: Listener[] = [];
+
+// afterEvents calls fn with the events of each answer of the queue, after they were applied. Each event is passed once.
+export function afterEvents(fn: Listener): void {
+  listeners.push(fn);
+}
+
 // receive applies events of the queue.
 export function receive(events: readonly ServerEvent[], onError: (e: ServerEvent, err: unknown) => void): void {
   const fresh = events.filter((e) => e.id > state.queue.last);
   announce(apply(state, fresh, Date.now(), onError));
+  for (const fn of listeners) fn(fresh);
 }
