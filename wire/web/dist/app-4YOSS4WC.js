@@ -1,0 +1,1 @@
+import{ra as r}from"./chunk-YPMMC2JS.js";r();

@@ -1,1 +1,0 @@
-import{oa as r}from"./chunk-W74L47U2.js";r();
