@@ -22,8 +22,8 @@ type ownKeyForm struct {
 	Password string `form:"password"`
 }
 
-// fetchOwnKey returns the API key of the caller, after the password; where there are no passwords, the session is enough
-// (protocol).
+// fetchOwnKey returns the API key of the caller, after the password. Where there are no passwords, the session is
+// enough (protocol).
 func fetchOwnKey(c *Call, f ownKeyForm) (Answer, error) {
 	right, err := Read(c, func(v realm.View) (bool, error) { return !v.PasswordLogin(), nil })
 	if err != nil {

@@ -351,8 +351,8 @@ func TestPasswordsSwitchedOff(t *testing.T) {
 	if a := other.tryLogIn("ann@example.org", browserPassword, ""); a.status != 200 || other.set["sessionid"] != nil {
 		t.Errorf("a login with the right password: %d", a.status)
 	}
-	if a := other.submit("/login/", "/accounts/login/local/", url.Values{"direct_email": {"ann@example.org"}}); a.status != 302 ||
-		!other.loggedIn() {
+	demo := url.Values{"direct_email": {"ann@example.org"}}
+	if a := other.submit("/login/", "/accounts/login/local/", demo); a.status != 302 || !other.loggedIn() {
 		t.Errorf("the other way to log in: %d", a.status)
 	}
 	olive.must(t, "PATCH", "realm", url.Values{"authentication_methods": {`{"Email":true}`}})

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -23,7 +24,8 @@ func writeSlackExport(t *testing.T, messages int) (dir string) {
 	}
 	for name, v := range map[string]any{
 		"users.json": []any{
-			map[string]any{"id": "U1", "name": "ann", "is_owner": true, "profile": map[string]any{"email": "ann@x.example"}},
+			map[string]any{"id": "U1", "name": "ann", "is_owner": true,
+				"profile": map[string]any{"email": "ann@x.example"}},
 			map[string]any{"id": "U2", "name": "bo", "profile": map[string]any{"email": "bo@x.example"}}},
 		"channels.json": []any{map[string]any{"id": "C1", "name": "general", "members": []string{"U1", "U2"}}},
 		filepath.Join("general", "2020-09-13.json"): rows,
@@ -168,5 +170,76 @@ func TestTwoImportsWantOneSubdomain(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(data, "imports", "*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// The retention policy of an imported organization applies to its messages: they go to the archive, from which the
+// operator restores them. Messages under a legal hold stay in it, and no export has them.
+func TestRetentionAfterImport(t *testing.T) {
+	dir, data := t.TempDir(), t.TempDir()
+	var messages []map[string]any
+	for n := range 20 {
+		messages = append(messages, map[string]any{"id": 1 + n, "sender": 10, "recipient": 2, "subject": "old",
+			"content": fmt.Sprint("zebra ", n), "date_sent": 1_600_000_000 + n, "sending_client": 1})
+	}
+	for name, v := range map[string]any{"realm.json": map[string]any{
+		"zerver_realm":  []any{map[string]any{"id": 1, "name": "Old", "message_retention_days": 30}},
+		"zerver_client": []any{map[string]any{"id": 1, "name": "website"}},
+		"zerver_userprofile": []any{map[string]any{"id": 10, "delivery_email": "ann@x.example", "full_name": "Ann",
+			"is_active": true, "role": 100}},
+		"zerver_stream": []any{map[string]any{"id": 2, "name": "general"}},
+		"zerver_recipient": []any{map[string]any{"id": 1, "type": 1, "type_id": 10},
+			map[string]any{"id": 2, "type": 2, "type_id": 2}},
+		"zerver_subscription": []any{map[string]any{"id": 1, "user_profile": 10, "recipient": 2, "active": true}},
+	}, "messages-000001.json": map[string]any{"zerver_message": messages, "zerver_usermessage": []any{}}} {
+		text, err := json.Marshal(v)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		out, code := runParley(append(args, "--data", data)...)
+		if code != 0 {
+			t.Fatalf("%v: %s", args, out)
+		}
+		return out
+	}
+	run("import", "zulip", dir)
+	key := regexp.MustCompile(`api_key: (\S+)`).FindStringSubmatch(run("user", "api-key", "--email", "ann@x.example"))[1]
+	at := startProgram(t, parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0")).serving()
+	ann := &account{url: at, email: "ann@x.example", key: key}
+	visible := func() int {
+		t.Helper()
+		return len(ann.must(t, "GET", "messages", url.Values{"anchor": {"oldest"}, "num_before": {"0"},
+			"num_after": {"100"}, "narrow": {`[{"operator":"channel","operand":"general"}]`}})["messages"].([]any))
+	}
+	for deadline := time.Now().Add(binaryTimeout); visible() > 0; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d messages of 2020 are left with a retention of 30 days", visible())
+		}
+	}
+	run("retention", "hold", "add", "--email", "ann@x.example", "--reason", "case")
+	archive := regexp.MustCompile(`archive=(\S+)`).FindStringSubmatch(run("retention", "list"))
+	if archive == nil {
+		t.Fatalf("there is no archive: %s", run("retention", "list"))
+	}
+	out := t.TempDir()
+	run("export", filepath.Join(out, "all.jsonl"))
+	run("export", filepath.Join(out, "zulip.tar.gz"), "--format", "zulip")
+	again := filepath.Join(out, "again")
+	if text, code := runParley("import", "zulip", filepath.Join(out, "zulip.tar.gz"), "--data", again); code != 0 ||
+		strings.Contains(text, "20 messages") {
+		t.Errorf("the export in the form of Zulip: %d %s", code, text)
+	}
+	ann.must(t, "PATCH", "realm", url.Values{"message_retention_days": {`"unlimited"`}}) // else it applies again
+	run("retention", "restore", "--archive", archive[1])
+	for deadline := time.Now().Add(binaryTimeout); visible() != 20; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d messages are restored", visible())
+		}
 	}
 }

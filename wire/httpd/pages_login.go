@@ -178,7 +178,8 @@ func (s *Server) sessionsPage(p *pageRequest) (web.View, error) {
 	list, err := wire.Read(c, func(v realm.View) (list []web.Session, err error) {
 		for _, x := range v.BrowserSessions(v.User) {
 			browser, system := wire.DeviceName(x.Agent)
-			list = append(list, web.Session{ID: x.ID, Browser: browser, System: system, Address: x.Address, Opened: dateText(x.Opened), Used: dateText(x.Used), Own: x.ID == c.Session.ID})
+			list = append(list, web.Session{ID: x.ID, Browser: browser, System: system, Address: x.Address,
+				Opened: dateText(x.Opened), Used: dateText(x.Used), Own: x.ID == c.Session.ID})
 		}
 		return list, nil
 	})

@@ -98,8 +98,8 @@ func Word(c byte) bool {
 }
 
 // ReplaceNames replaces the names in a text that a mark comes before, such as '@', except in code. find returns the
-// replacement of a name, and false if there is nothing with that name. Marks at the end of a name may belong to it or to
-// the sentence: find is asked for the longest name first.
+// replacement of a name, and false if there is nothing with that name. Marks at the end of a name may belong to it or
+// to the sentence: find is asked for the longest name first.
 func ReplaceNames(s string, mark byte, find func(name string) (string, bool)) string {
 	var out strings.Builder
 	at := 0

@@ -243,11 +243,12 @@ func checkRocketSample(t *testing.T, p *place) {
 	v.EachChannel(func(c *realm.Channel) { channels[c.Name] = c })
 	long := strings.Repeat("long", 20)[:55] + " [c2]"
 	for name, check := range map[string]func(c *realm.Channel) bool{
-		"general": func(c *realm.Channel) bool { return c.Description == "The first" && c.Default && c.History },
-		long:      func(c *realm.Channel) bool { return len(c.Settings) == 1 },
-		"secret":  func(c *realm.Channel) bool { return c.Private && !c.History },
-		"plans":   func(c *realm.Channel) bool { return c.Description == "[Team crew channel]. What next" },
-		"empty":   func(c *realm.Channel) bool { return c.Archived }, "[TEAM] crew": func(c *realm.Channel) bool { return !c.Archived },
+		"general":     func(c *realm.Channel) bool { return c.Description == "The first" && c.Default && c.History },
+		long:          func(c *realm.Channel) bool { return len(c.Settings) == 1 },
+		"secret":      func(c *realm.Channel) bool { return c.Private && !c.History },
+		"plans":       func(c *realm.Channel) bool { return c.Description == "[Team crew channel]. What next" },
+		"empty":       func(c *realm.Channel) bool { return c.Archived },
+		"[TEAM] crew": func(c *realm.Channel) bool { return !c.Archived },
 	} {
 		if c := channels[name]; c == nil || !check(c) {
 			t.Errorf("channel %q is %+v", name, c)
@@ -263,8 +264,8 @@ func checkRocketSample(t *testing.T, p *place) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"hello @**Ann**, @**Bo.b**. and @**all**, see #**general** and #**general>Where to eat (Imported from Rocket.Chat)** " +
-			"but not `@ann` or @di",
+		"hello @**Ann**, @**Bo.b**. and @**all**, see #**general** and " +
+			"#**general>Where to eat (Imported from Rocket.Chat)** but not `@ann` or @di",
 		"about f1\n\n[f1.txt](/user_uploads/f1.txt)", "see\nabout f2\n\n[f2.txt](/user_uploads/f2.txt)", "gone",
 	} {
 		if !slices.Contains(all, want) {
@@ -341,7 +342,7 @@ func TestHostileRocketChat(t *testing.T) {
 		"negative length": {want: "not a BSON document", file: "users", data: []byte{0xff, 0xff, 0xff, 0xff, 0}},
 		"large, not there": {want: "not a BSON document", file: "rocketchat_uploads.chunks",
 			data: []byte{0, 0, 0, 1, 0}},
-		"not BSON":  {want: "not a BSON document", file: "rocketchat_room", data: []byte(`{"_id": "c1"}, {"_id": "c2"}`)},
+		"not BSON":  {want: "not a BSON document", file: "rocketchat_room", data: []byte(`{"_id": "c1"}`)},
 		"same user": {want: "the id", change: func(d rocketDump) { d.add("users", d["users"][0]) }},
 		"same room": {want: "two rooms have the id", change: func(d rocketDump) {
 			d.add("rocketchat_room", d["rocketchat_room"][0])
@@ -378,8 +379,8 @@ func TestHostileRocketChat(t *testing.T) {
 	}
 }
 
-// Rooms in a circle, missing references, repeated ids, values of wrong types and damaged files are left out and counted;
-// the rest is imported.
+// Rooms in a circle, missing references, repeated ids, values of wrong types and damaged files are left out and
+// counted; the rest is imported.
 func TestRocketChatWithGaps(t *testing.T) {
 	d := rocketDump{}
 	d.add("users", rocketUser("u1", "ann", "user", []string{"c1", "nowhere"}, "admin"))
@@ -394,7 +395,8 @@ func TestRocketChatWithGaps(t *testing.T) {
 	d.message("s", "u1", "to a stranger", nil)
 	d.message("c1", "u1", "odd types", bson.M{"ts": 1.6e12, "mentions": "x", "reactions": bson.A{1}, "file": int32(7),
 		"re": bson.Regex{Pattern: "(", Options: "i"}, "dec": bson.NewDecimal128(1, 2), "js": bson.JavaScript("x"),
-		"min": bson.MinKey{}, "stamp": bson.Timestamp{T: 1}, "sym": bson.Symbol("s"), "deep": bson.M{"a": bson.A{bson.M{}}}})
+		"min": bson.MinKey{}, "stamp": bson.Timestamp{T: 1}, "sym": bson.Symbol("s"),
+		"deep": bson.M{"a": bson.A{bson.M{}}}})
 	d.message("c1", "u1", "first", bson.M{"_id": "same"})
 	d.message("c1", "u1", "again, later", bson.M{"_id": "same"})
 	for _, id := range []string{"gap", "short", "none"} {

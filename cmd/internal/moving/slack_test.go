@@ -241,3 +241,84 @@ func TestFetch(t *testing.T) {
 	}
 	f.Close()
 }
+
+// The lists of channels and conversations in the samples import without messages: memberships, the archived channel,
+// notes to oneself.
+func TestSlackLists(t *testing.T) {
+	more := map[string]string{"users.json": `[{"id":"U061A1R2R","name":"a","profile":{"email":"a@x.example"}},
+		{"id":"U061A5N1G","name":"b","profile":{"email":"b@x.example"}},
+		{"id":"U064KUGRJ","name":"c","profile":{"email":"c@x.example"}}]`,
+		"DRS3PSLDK/2020-01-01.json":                   `[{"user":"U064KUGRJ","text":"own","ts":"1577836800.000100"}]`,
+		"DJ47BL849/2020-01-01.json":                   `[{"user":"U061A1R2R","text":"to b","ts":"1577836801.000100"}]`,
+		"mpdm-user9--user2--user10-1/2020-01-01.json": `[{"user":"U061A1R2R","text":"all","ts":"1577836802.000100"}]`,
+		"general/2020-01-01.json":                     `[]`}
+	for _, name := range []string{"channels.json", "dms.json", "mpims.json"} {
+		data, err := os.ReadFile(sample(t, "slack/lists/"+name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		more[name] = string(data)
+	}
+	p := openPlace(t, t.TempDir())
+	defer p.store.Close()
+	reports, err := Run(context.Background(), p.options("slack", slackZip(t, more)), p.target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := reports[0]; r.Channels != 4 || r.Subscriptions != 8 || r.DirectMessages != 3 || r.Messages != 3 {
+		t.Errorf(
+			"%d channels, %d subscriptions, %d messages, %d of them direct; dropped %v",
+			r.Channels,
+			r.Subscriptions,
+			r.Messages,
+			r.DirectMessages,
+			r.Dropped,
+		)
+	}
+}
+
+// An archive that unpacks to more than ten times its size, and to more than a gibibyte, is no archive of Slack. The
+// names of directories are UTF-8, though the archive does not say so.
+func TestSlackArchiveSizesAndNames(t *testing.T) {
+	write := func(claimed uint64) string {
+		file := filepath.Join(t.TempDir(), "export.zip")
+		f, err := os.Create(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		z := zip.NewWriter(f)
+		for name, content := range map[string]string{
+			"users.json":            `[{"id":"U1","name":"ann","profile":{"email":"ann@x.example"}}]`,
+			"channels.json":         `[{"id":"C1","name":"チャネル","members":["U1"]}]`,
+			"チャネル/2020-01-01.json":  `[{"user":"U1","text":"hi","ts":"1577836800.000100"}]`,
+			"integration_logs.json": "[" + strings.Repeat(" ", 20<<20) + "]"} {
+			w, err := z.CreateHeader(&zip.FileHeader{Name: name, NonUTF8: true, Method: zip.Store})
+			if err == nil {
+				_, err = w.Write([]byte(content))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		w, err := z.CreateRaw(&zip.FileHeader{Name: "canvases.json", Method: zip.Deflate, CompressedSize64: 4,
+			UncompressedSize64: claimed})
+		if err == nil {
+			_, err = w.Write([]byte("none"))
+		}
+		if err := errors.Join(err, z.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	p := openPlace(t, t.TempDir())
+	defer p.store.Close()
+	if _, err := Run(context.Background(), p.options("slack", write(1200<<20)), p.target); err == nil ||
+		!strings.Contains(err.Error(), "10 times its size") {
+		t.Errorf("sixty times its size: %v", err)
+	}
+	reports, err := Run(context.Background(), p.options("slack", write(100<<20)), p.target)
+	if err != nil || reports[0].PerChannel["チャネル"] != 1 {
+		t.Errorf("five times its size: %v, %+v", err, reports)
+	}
+}

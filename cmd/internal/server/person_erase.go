@@ -140,8 +140,8 @@ func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*C
 		c.Organization, c.OrganizationUUID = v.Org().Name, v.Org().UUID
 		k := v.KeptOf(u)
 		for _, x := range []Kept{
-			{"deleted messages", k.HeldMessages, "under a legal hold of a channel or of another user; nobody sees them"},
-			{"deleted messages", k.RestoredMessages, "in an archive that is being restored: repeat the command after it"},
+			{"deleted messages", k.HeldMessages, "under a legal hold of a channel or of another user"},
+			{"deleted messages", k.RestoredMessages, "in an archive that is being restored: repeat the command"},
 			{"deleted files", k.SharedFiles, "deleted messages of others use them; they go with these messages"},
 		} {
 			if x.Count > 0 {

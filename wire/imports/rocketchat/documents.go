@@ -21,8 +21,8 @@ const (
 
 var errDocument = errors.New("not a BSON document")
 
-// eachDocument passes the documents of a file to fn, with their positions. fn must not keep them. A file that is missing
-// has no documents. seen, which may be nil, gets the number of bytes of each document.
+// eachDocument passes the documents of a file to fn, with their positions. fn must not keep them. A file that is
+// missing has no documents. seen, which may be nil, gets the number of bytes of each document.
 func eachDocument(archive fs.FS, file string, seen func(n int), fn func(d bson.Raw, at int64) error) error {
 	f, err := archive.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -4,8 +4,10 @@
 import { installChannels } from "./channels/install.ts";
 import { installTypeahead } from "./compose/typeahead.tsx";
 import { installUploads } from "./compose/uploads.tsx";
+import { installHelp } from "./help/install.ts";
 import { installLater } from "./later/install.tsx";
 import { installNotifications } from "./notify/install.ts";
+import { installPeople } from "./people/install.tsx";
 import { installSettings } from "./settings/registry.ts";
 import { installWidgets } from "./widgets/draw.tsx";
 
@@ -17,4 +19,6 @@ export const modules: (() => void)[] = [
   installLater,
   installWidgets,
   installNotifications,
+  installPeople,
+  installHelp,
 ];

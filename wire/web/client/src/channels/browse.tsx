@@ -12,19 +12,25 @@ import { may, mayInChannel } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Confirm, Dialog, openDialog } from "../ui/dialogs.tsx";
 import { channelIcon, Icon } from "../ui/icons.tsx";
+import { ChannelPage } from "./settings.tsx";
 
 export function Channels({ route }: { route: Route }) {
   const create = route.rest[0] === "new";
+  const id = Number(route.rest[0]) || 0;
+  const channel = read("channels").get(id);
+  const title = create ? t("New channel") : channel ? channel.name : t("Channels");
   return (
-    <Dialog title={create ? t("New channel") : t("Channels")} class="channels" onClose={closeOverlay}>
-      {create ? <NewChannelForm /> : <List route={route} />}
+    <Dialog title={title} class="channels" onClose={closeOverlay}>
+      {create && <NewChannelForm />}
+      {channel && <ChannelPage channel={channel} tab={route.rest[2]} />}
+      {id > 0 && !channel && <p class="dialog-text">{t("There is no such channel, or you cannot see it.")}</p>}
+      {!create && id === 0 && <List route={route} />}
     </Dialog>
   );
 }
 
 function List({ route }: { route: Route }) {
-  const chosen = Number(route.rest[0]) || 0;
-  const [query, setQuery] = useState(chosen ? (peek().channels.get(chosen)?.name ?? "") : "");
+  const [query, setQuery] = useState("");
   const subscriptions = read("subscriptions");
   const q = query.trim().toLowerCase();
   const tab = route.rest[0] === "subscribed" ? "subscribed" : "all";
@@ -81,6 +87,9 @@ function Row({ channel: c, subscribed }: { channel: Channel; subscribed: boolean
           {c.description && ` · ${c.description}`}
         </small>
       </span>
+      <a class="icon-button" href={`#channels/${c.stream_id}/${encodeURIComponent(c.name)}/general`} aria-label={t("Settings of {name}", { name: c.name })} title={t("Channel settings")}>
+        <Icon name="gear" size={16} />
+      </a>
       {subscribed ? (
         <button type="button" class="button small quiet" aria-label={t("Unsubscribe from {name}", { name: c.name })} onClick={leave}>
           {t("Unsubscribe")}

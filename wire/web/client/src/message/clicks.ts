@@ -1,5 +1,6 @@
 // Clicks, and Enter on focused elements, inside of the texts of messages: mentions, spoilers, copy buttons, images.
 import { openUserCard } from "../people/card.tsx";
+import { openGroupCard } from "../people/group_card.tsx";
 import { selected } from "./row.tsx";
 import { t } from "../i18n/text.ts";
 
@@ -10,7 +11,14 @@ export function contentClicks(e: MouseEvent | KeyboardEvent): void {
   if (message && e instanceof MouseEvent) selected.value = Number(message.dataset.message);
   const mention = target.closest<HTMLElement>(".user-mention");
   if (mention && Number(mention.dataset.userId)) {
+    e.preventDefault(); // else Enter presses the first button of the card, which gets the focus
     openUserCard(Number(mention.dataset.userId), mention);
+    return;
+  }
+  const group = target.closest<HTMLElement>(".user-group-mention");
+  if (group && Number(group.dataset.userGroupId)) {
+    e.preventDefault();
+    openGroupCard(Number(group.dataset.userGroupId), group);
     return;
   }
   const spoiler = target.closest<HTMLElement>('[data-action="spoiler"]');

@@ -4,6 +4,7 @@ import { memo } from "../ui/memo.ts";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { t } from "../i18n/text.ts";
 import { peek, read } from "../store/store.ts";
+import { isInSetting } from "../store/queries.ts";
 import { formatTime } from "../ui/time.ts";
 
 export const Content = memo(function Content({ html, class: cls = "" }: { html: string; class?: string }) {
@@ -100,7 +101,10 @@ function prepareMention(el: HTMLElement): void {
 
 function prepareGroupMention(el: HTMLElement): void {
   const g = peek().groups.get(Number(el.dataset.userGroupId));
-  if (g?.members.includes(peek().me.user_id) && !el.classList.contains("silent")) el.classList.add("mentions-me");
+  const silent = el.classList.contains("silent");
+  if (g && isInSetting(peek(), g.id, peek().me.user_id) && !silent) el.classList.add("mentions-me");
+  el.setAttribute("role", "button");
+  el.tabIndex = 0;
 }
 
 function addCopyButton(el: HTMLElement): void {

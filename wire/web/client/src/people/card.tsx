@@ -26,7 +26,7 @@ export function roleName(role: number): string {
   return t("Member");
 }
 
-function presenceText(id: number): string {
+export function presenceText(id: number): string {
   switch (presenceOf(id)) {
     case "active":
       return t("Active now");
@@ -95,7 +95,7 @@ function UserCard({ id }: { id: number }) {
   );
 }
 
-function localTime(zone: string): string {
+export function localTime(zone: string): string {
   try {
     return new Intl.DateTimeFormat(undefined, { timeZone: zone, hour: "numeric", minute: "2-digit" }).format(new Date());
   } catch {
@@ -120,7 +120,7 @@ function ProfileSummary({ id }: { id: number }) {
 }
 
 // fieldText returns the value of a profile field as text.
-function fieldText(type: number, data: string, value: string): string {
+export function fieldText(type: number, data: string, value: string): string {
   if (type === FieldType.choice) return (JSON.parse(data) as Record<string, { text: string }>)[value]?.text ?? value;
   if (type === FieldType.users) {
     const ids = JSON.parse(value) as number[];

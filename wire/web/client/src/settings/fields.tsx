@@ -1,5 +1,5 @@
 // Fields of settings that save themselves when they are changed.
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { changeSetting } from "../api/endpoints.ts";
 import { errorText } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
@@ -7,33 +7,58 @@ import { read } from "../store/store.ts";
 
 type Save = (value: unknown) => Promise<unknown>;
 
-function useSaving(save: Save): { state: string; run: (value: unknown) => void } {
-  const [state, setState] = useState("");
-  const run = (value: unknown): void => {
-    setState(t("Saving…"));
+interface Saving<T> {
+  shown: T; // the value that the field shows
+  state: string;
+  failed: boolean;
+  run: (value: T) => void;
+}
+
+// useSaving saves values. Until the event of the change arrives, the field shows the value that is being saved; after a
+// refusal it shows the stored value again, with the error.
+function useSaving<T>(stored: T, save: (value: T) => Promise<unknown>): Saving<T> {
+  const [pending, setPending] = useState<{ value: T } | null>(null);
+  const [state, setState] = useState({ text: "", failed: false });
+  const newest = useRef(0); // the number of the last save: answers to earlier ones change nothing
+  useLayoutEffect(() => setPending(null), [stored]);
+  const run = (value: T): void => {
+    const number = ++newest.current;
+    setPending({ value });
+    setState({ text: t("Saving…"), failed: false });
     save(value).then(
       () => {
-        setState(t("Saved"));
-        setTimeout(() => setState(""), 2000);
+        if (number !== newest.current) return;
+        setState({ text: t("Saved"), failed: false });
+        setTimeout(() => number === newest.current && setState({ text: "", failed: false }), 2000);
       },
-      (err: unknown) => setState(errorText(err)),
+      (err: unknown) => {
+        if (number !== newest.current) return;
+        setPending(null);
+        setState({ text: errorText(err), failed: true });
+      },
     );
   };
-  return { state, run };
+  return { shown: pending ? pending.value : stored, state: state.text, failed: state.failed, run };
+}
+
+function FieldState({ of: s }: { of: { state: string; failed: boolean } }) {
+  return (
+    <span class={`field-state ${s.failed ? "form-error" : ""}`} role={s.failed ? "alert" : "status"}>
+      {s.state}
+    </span>
+  );
 }
 
 export function Switch(p: { label: string; help?: string; value: boolean; disabled?: boolean; save: Save }) {
-  const { state, run } = useSaving(p.save);
+  const saving = useSaving<boolean>(p.value, p.save);
   return (
     <label class="field switch">
-      <input type="checkbox" checked={p.value} disabled={p.disabled} onChange={(e) => run(e.currentTarget.checked)} />
+      <input type="checkbox" checked={saving.shown} disabled={p.disabled} onChange={(e) => saving.run(e.currentTarget.checked)} />
       <span class="grow">
         {p.label}
         {p.help && <small>{p.help}</small>}
       </span>
-      <span class="field-state" role="status">
-        {state}
-      </span>
+      <FieldState of={saving} />
     </label>
   );
 }
@@ -46,20 +71,18 @@ export function Choice<T extends string | number>(p: {
   disabled?: boolean;
   save: (value: T) => Promise<unknown>;
 }) {
-  const { state, run } = useSaving((v) => p.save(v as T));
+  const saving = useSaving(p.value, p.save);
   return (
     <label class="field">
       <span class="field-label">{p.label}</span>
-      <select class="input" value={String(p.value)} disabled={p.disabled} onChange={(e) => run(p.options.find((o) => String(o.value) === e.currentTarget.value)!.value)}>
+      <select class="input" value={String(saving.shown)} disabled={p.disabled} onChange={(e) => saving.run(p.options.find((o) => String(o.value) === e.currentTarget.value)!.value)}>
         {p.options.map((o) => (
           <option key={o.value} value={String(o.value)}>
             {o.label}
           </option>
         ))}
       </select>
-      <span class="field-state" role="status">
-        {state}
-      </span>
+      <FieldState of={saving} />
       {p.help && <small>{p.help}</small>}
     </label>
   );

@@ -7,7 +7,7 @@ import { read } from "../store/store.ts";
 import { Choice } from "./fields.tsx";
 import { Allowed } from "./forms.tsx";
 
-interface Limits {
+export interface Limits {
   require_system_group: boolean;
   allow_internet_group: boolean;
   allow_nobody_group: boolean;
@@ -18,7 +18,7 @@ interface Limits {
 const several = -1; // the choice for a value with several users and groups
 
 // groupName returns the name of a group as people see it.
-function groupName(g: UserGroup | undefined): string {
+export function groupName(g: UserGroup | undefined): string {
   switch (g?.name) {
     case "role:nobody":
       return t("Nobody");
@@ -107,7 +107,7 @@ export function Permissions() {
   );
 }
 
-function fits(g: UserGroup, l: Limits): boolean {
+export function fits(g: UserGroup, l: Limits): boolean {
   if (g.deactivated) return false;
   if (!g.is_system_group) return !l.require_system_group;
   if (l.allowed_system_groups.length) return l.allowed_system_groups.includes(g.name);
@@ -118,19 +118,27 @@ function fits(g: UserGroup, l: Limits): boolean {
 
 function Permission({ name, limits }: { name: string; limits: Limits }) {
   const value = read("realm")["realm_" + name] as GroupSetting | undefined;
-  const groups = [...read("groups").values()];
   if (value === undefined) return null;
+  return <GroupChoice label={labelOf(name)} value={value} limits={limits} save={(v) => changePermission(name, v)} />;
+}
+
+// GroupChoice is the field of a permission. A value with several users and groups can be kept or replaced by one group.
+export function GroupChoice(p: { label: string; value: GroupSetting; limits: Limits; disabled?: boolean; save: (group: number) => Promise<unknown> }) {
+  const { value, limits } = p;
+  const groups = [...read("groups").values()];
   const options = groups.filter((g) => fits(g, limits) || g.id === value).map((g) => ({ value: g.id, label: groupName(g) }));
   if (typeof value === "object") {
     const parts = value.direct_subgroups.map((id) => groupName(read("groups").get(id)));
-    options.push({ value: several, label: [...parts, ...value.direct_members.map(userName)].join(", ") });
+    const label = [...parts, ...value.direct_members.map(userName)].join(", ") || t("Nobody");
+    options.push({ value: several, label });
   }
   return (
     <Choice
-      label={labelOf(name)}
+      label={p.label}
       value={typeof value === "number" ? value : several}
       options={options}
-      save={(v) => (v === several ? Promise.resolve() : changePermission(name, v))}
+      disabled={p.disabled}
+      save={(v) => (v === several ? Promise.resolve() : p.save(v))}
     />
   );
 }

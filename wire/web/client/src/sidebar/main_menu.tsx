@@ -39,6 +39,9 @@ function MainMenu() {
     theme(ColorScheme.system, t("Like the system"), "globe"),
     null,
     { label: t("Keyboard shortcuts"), icon: "help", key: "?", run: openShortcuts },
+    { label: t("Message formatting"), icon: "edit", run: () => go("#message-formatting") },
+    { label: t("Search operators"), icon: "search", run: () => go("#search-operators") },
+    { label: t("About"), icon: "help", run: () => go("#about-zulip") },
     { label: t("Your sessions"), icon: "list", run: () => location.assign("/accounts/sessions/") },
     { label: t("Log out"), icon: "logout", run: logOut },
   ];

@@ -72,7 +72,7 @@ function Shortcuts() {
   ];
   return (
     <Dialog title={t("Keyboard shortcuts")} wide>
-      <div class="shortcut-sheet">
+      <div class="shortcut-sheet" tabIndex={0} role="region" aria-label={t("Keyboard shortcuts")}>
         {groups.map(([id, title]) => (
           <section key={id}>
             <h3>{title()}</h3>

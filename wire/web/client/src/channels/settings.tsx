@@ -1,0 +1,249 @@
+// The page of one channel in the window #channels: #channels/ID/NAME/TAB, with the tabs general, personal, permissions
+// and subscribers.
+import { useEffect, useState } from "preact/hooks";
+import * as api from "../api/channels.ts";
+import { errorText } from "../api/client.ts";
+import { changeSubscription } from "../api/endpoints.ts";
+import type { Channel, GroupSetting, Subscription } from "../api/types.ts";
+import { plural, t } from "../i18n/text.ts";
+import { hashOfChannel } from "../store/narrow.ts";
+import { loadMembers } from "../store/members.ts";
+import { attempt } from "../store/actions.ts";
+import { mayInChannel, userName } from "../store/queries.ts";
+import { peek, read } from "../store/store.ts";
+import { PeopleList, PersonForm } from "../people/pick.tsx";
+import { Choice, Switch } from "../settings/fields.tsx";
+import { Allowed, SettingsForm } from "../settings/forms.tsx";
+import { GroupChoice, type Limits } from "../settings/permissions.tsx";
+import { Confirm, openDialog } from "../ui/dialogs.tsx";
+import { formatDate } from "../ui/time.ts";
+
+export function mayAdminister(c: Channel): boolean {
+  return read("me").is_admin || mayInChannel(c, "can_administer_channel_group");
+}
+
+export function ChannelPage({ channel: c, tab }: { channel: Channel; tab: string | undefined }) {
+  const sub = read("subscriptions").get(c.stream_id);
+  const tabs = [
+    { name: "general", title: t("General"), draw: () => <General channel={c} /> },
+    ...(sub ? [{ name: "personal", title: t("Personal"), draw: () => <Personal sub={sub} /> }] : []),
+    { name: "permissions", title: t("Permissions"), draw: () => <ChannelPermissions channel={c} /> },
+    { name: "subscribers", title: t("Subscribers"), draw: () => <Subscribers channel={c} /> },
+  ];
+  const current = tabs.find((x) => x.name === tab) ?? tabs[0]!;
+  return (
+    <>
+      <nav class="channel-tools" aria-label={t("Sections")}>
+        <a class="button small quiet" href="#channels/all">
+          {t("All channels")}
+        </a>
+        {tabs.map((x) => (
+          <a key={x.name} class="button small quiet" href={`#channels/${c.stream_id}/${encodeURIComponent(c.name)}/${x.name}`} aria-current={x === current ? "page" : undefined}>
+            {x.title}
+          </a>
+        ))}
+      </nav>
+      <div class="dialog-text" key={`${c.stream_id} ${current.name}`}>
+        <h3 class="settings-title">{current.title}</h3>
+        {current.draw()}
+      </div>
+    </>
+  );
+}
+
+type Privacy = api.NewChannel["privacy"];
+
+function privacyOf(c: Channel): Privacy {
+  if (c.is_web_public) return "web";
+  if (!c.invite_only) return "public";
+  return c.history_public_to_subscribers ? "private-shared" : "private";
+}
+
+function General({ channel: c }: { channel: Channel }) {
+  const id = c.stream_id;
+  const realm = read("realm");
+  const may = mayAdminister(c) && !c.is_archived;
+  const set = (params: Record<string, unknown>): Promise<unknown> => api.changeChannel(id, params);
+  const folders = [...read("folders").values()].filter((f) => !f.is_archived || f.id === c.folder_id).sort((a, b) => a.order - b.order);
+  return (
+    <>
+      {c.is_archived && <p class="quiet">{t("The channel is archived.")}</p>}
+      <p class="quiet">
+        {c.creator_id ? t("Created by {name} on {date}", { name: userName(c.creator_id), date: formatDate(c.date_created) }) : t("Created on {date}", { date: formatDate(c.date_created) })}
+      </p>
+      <a class="button small quiet" href={hashOfChannel(id, peek())}>
+        {t("Go to the channel")}
+      </a>
+      <Allowed when={may} reason={t("You cannot change this channel.")}>
+        <SettingsForm
+          button={t("Save")}
+          keep
+          fields={[
+            { name: "name", label: t("Name"), value: c.name, required: true },
+            { name: "description", label: t("Description"), kind: "area", value: c.description },
+          ]}
+          run={(v) => set({ new_name: v.text("name") === c.name ? undefined : v.text("name"), description: v.text("description") })}
+        />
+        <Choice<Privacy>
+          label={t("Access")}
+          value={privacyOf(c)}
+          options={[
+            { value: "public", label: t("Public") },
+            ...(realm.realm_enable_spectator_access || c.is_web_public ? [{ value: "web" as const, label: t("Web-public") }] : []),
+            { value: "private-shared", label: t("Private, shared history") },
+            { value: "private", label: t("Private, protected history") },
+          ]}
+          save={(v) => set({ is_private: v.startsWith("private"), is_web_public: v === "web", history_public_to_subscribers: v !== "private" })}
+        />
+        <Choice
+          label={t("Messages without a topic")}
+          value={c.topics_policy}
+          options={[
+            { value: "inherit", label: t("As in the organization") },
+            { value: "allow_empty_topic", label: t("Allowed") },
+            { value: "disable_empty_topic", label: t("Not allowed") },
+            { value: "empty_topic_only", label: t("Only these: the channel has no topics") },
+          ]}
+          save={(v) => set({ topics_policy: v })}
+        />
+        <Choice
+          label={t("Folder")}
+          value={c.folder_id ?? 0}
+          options={[{ value: 0, label: t("No folder") }, ...folders.map((f) => ({ value: f.id, label: f.name }))]}
+          save={(v) => set({ folder_id: v || null })}
+        />
+        <Switch
+          label={t("New users are subscribed")}
+          value={read("defaultChannels").includes(id)}
+          disabled={!read("me").is_admin || c.invite_only}
+          save={(v) => set({ is_default_stream: v })}
+        />
+        {may && (
+          <button type="button" class="button danger" onClick={() => askArchive(c)}>
+            {t("Archive channel")}
+          </button>
+        )}
+      </Allowed>
+      {c.is_archived && mayAdminister(c) && (
+        <button type="button" class="button" onClick={() => void attempt(set({ is_archived: false }))}>
+          {t("Restore channel")}
+        </button>
+      )}
+    </>
+  );
+}
+
+function askArchive(c: Channel): void {
+  const text = t("Nobody can send messages to it afterwards. The messages stay readable.");
+  const run = (): unknown => attempt(api.archive(c.stream_id));
+  openDialog(<Confirm title={t("Archive {name}?", { name: c.name })} text={text} button={t("Archive")} danger run={run} />);
+}
+
+function notificationNames(): { name: keyof Subscription; label: string; normal: string }[] {
+  return [
+    { name: "desktop_notifications", label: t("Notifications on the desktop"), normal: "enable_stream_desktop_notifications" },
+    { name: "audible_notifications", label: t("Sounds"), normal: "enable_stream_audible_notifications" },
+    { name: "push_notifications", label: t("Notifications on phones"), normal: "enable_stream_push_notifications" },
+    { name: "email_notifications", label: t("Emails"), normal: "enable_stream_email_notifications" },
+    { name: "wildcard_mentions_notify", label: t("Mentions of all subscribers"), normal: "wildcard_mentions_notify" },
+  ];
+}
+
+function Personal({ sub }: { sub: Subscription }) {
+  const set = (property: string, value: unknown): Promise<unknown> => changeSubscription({ stream_id: sub.stream_id, property, value });
+  const settings = read("settings");
+  return (
+    <>
+      <Switch label={t("Mute channel")} value={sub.is_muted} save={(v) => set("is_muted", v)} />
+      <Switch label={t("Pin to the top")} value={sub.pin_to_top} save={(v) => set("pin_to_top", v)} />
+      <label class="field">
+        <span class="field-label">{t("Colour")}</span>
+        <input type="color" value={sub.color} onChange={(e) => void attempt(set("color", e.currentTarget.value))} />
+      </label>
+      {notificationNames().map((n) => (
+        <Choice
+          key={n.name}
+          label={n.label}
+          value={sub[n.name] === null ? "" : String(sub[n.name])}
+          options={[
+            { value: "", label: settings[n.normal] ? t("As usual: on") : t("As usual: off") },
+            { value: "true", label: t("On") },
+            { value: "false", label: t("Off") },
+          ]}
+          save={(v) => set(n.name, v === "" ? null : v === "true")}
+        />
+      ))}
+    </>
+  );
+}
+
+function labelOf(setting: string): string {
+  switch (setting) {
+    case "can_add_subscribers_group":
+      return t("Subscribe others");
+    case "can_administer_channel_group":
+      return t("Administer the channel");
+    case "can_create_topic_group":
+      return t("Start topics");
+    case "can_delete_any_message_group":
+      return t("Delete any message");
+    case "can_delete_own_message_group":
+      return t("Delete their own messages");
+    case "can_move_messages_out_of_channel_group":
+      return t("Move messages to another channel");
+    case "can_move_messages_within_channel_group":
+      return t("Move messages to another topic");
+    case "can_remove_subscribers_group":
+      return t("Unsubscribe others");
+    case "can_resolve_topics_group":
+      return t("Resolve topics");
+    case "can_send_message_group":
+      return t("Send messages");
+    case "can_subscribe_group":
+      return t("Subscribe themselves");
+  }
+  return setting;
+}
+
+function ChannelPermissions({ channel: c }: { channel: Channel }) {
+  const all = (read("realm").server_supported_permission_settings?.stream ?? {}) as Record<string, Limits>;
+  return (
+    <Allowed when={mayAdminister(c) && !c.is_archived} reason={t("You cannot change the permissions of this channel.")}>
+      {Object.entries(all).map(([name, limits]) => {
+        const value = c[name as keyof Channel] as GroupSetting | undefined;
+        if (value === undefined) return null;
+        return <GroupChoice key={name} label={labelOf(name)} value={value} limits={limits} save={(v) => api.changeChannel(c.stream_id, { [name]: { new: v } })} />;
+      })}
+    </Allowed>
+  );
+}
+
+function Subscribers({ channel: c }: { channel: Channel }) {
+  const id = c.stream_id;
+  const [error, setError] = useState("");
+  const members = read("members").get(id);
+  const complete = members?.complete ?? false;
+  useEffect(() => {
+    if (!complete) loadMembers(id).catch((err: unknown) => setError(errorText(err)));
+  }, [id, complete]);
+  const mayAdd = mayAdminister(c) || mayInChannel(c, "can_add_subscribers_group") || (!c.invite_only && read("subscriptions").has(id));
+  const mayRemove = mayAdminister(c) || mayInChannel(c, "can_remove_subscribers_group");
+  const me = read("me").user_id;
+  if (error) return <p role="alert">{error}</p>;
+  if (!members || !complete) return <p aria-busy="true" />;
+  return (
+    <>
+      {mayAdd && !c.is_archived && (
+        <PersonForm title={t("Add subscribers")} button={t("Add")} without={members.ids} run={(user) => api.addSubscribers(c.name, [user])} />
+      )}
+      <h4>{plural(members.ids.size, "{count} subscriber", "{count} subscribers")}</h4>
+      <PeopleList
+        label={t("Subscribers")}
+        ids={[...members.ids]}
+        action={t("Unsubscribe")}
+        may={(user) => mayRemove || user === me}
+        run={(user) => (user === me ? api.unsubscribe(c.name) : api.removeSubscribers(c.name, [user]))}
+      />
+    </>
+  );
+}

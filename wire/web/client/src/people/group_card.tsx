@@ -1,0 +1,44 @@
+// The card of a user group, which a mention of the group opens.
+import { plural, t } from "../i18n/text.ts";
+import { go } from "../router.ts";
+import { groupName } from "../settings/permissions.tsx";
+import { userName } from "../store/queries.ts";
+import { read } from "../store/store.ts";
+import { closePopover, openPopover } from "../ui/dialogs.tsx";
+
+const maxNames = 10;
+
+export function openGroupCard(id: number, at: Element): void {
+  openPopover(at, <GroupCard id={id} />);
+}
+
+function GroupCard({ id }: { id: number }) {
+  const g = read("groups").get(id);
+  if (!g) return <div class="card">{t("Unknown group")}</div>;
+  const names = [...g.direct_subgroup_ids.map((x) => groupName(read("groups").get(x))), ...g.members.map(userName)];
+  return (
+    <div class="card" role="dialog" aria-label={groupName(g)}>
+      <strong class="card-name">{groupName(g)}</strong>
+      {g.description && <p>{g.description}</p>}
+      <p class="quiet">{g.deactivated ? t("Deactivated") : plural(g.members.length, "{count} member", "{count} members")}</p>
+      <ul>
+        {names.slice(0, maxNames).map((name) => (
+          <li key={name}>{name}</li>
+        ))}
+        {names.length > maxNames && <li>…</li>}
+      </ul>
+      <div class="card-actions">
+        <button
+          type="button"
+          class="button small quiet"
+          onClick={() => {
+            closePopover();
+            go(`#groups/${g.id}/${encodeURIComponent(g.name)}`);
+          }}
+        >
+          {t("Open the group")}
+        </button>
+      </div>
+    </div>
+  );
+}

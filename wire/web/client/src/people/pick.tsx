@@ -1,0 +1,57 @@
+// Lists of people with a button each, and the form that adds one: subscribers of channels, members of groups.
+import { useState } from "preact/hooks";
+import { plural, t } from "../i18n/text.ts";
+import { attempt } from "../store/actions.ts";
+import { avatarOf, userName } from "../store/queries.ts";
+import { read } from "../store/store.ts";
+import { SettingsForm } from "../settings/forms.tsx";
+import { openUserCard } from "./card.tsx";
+
+const maxShown = 100; // of a list: a search finds the others
+
+// PersonForm adds one of the active users that are not in a set.
+export function PersonForm(p: { title: string; button: string; without: Set<number>; run: (user: number) => Promise<unknown> }) {
+  const others = [...read("users").values()].filter((u) => u.is_active && !u.is_system_bot && !p.without.has(u.user_id));
+  others.sort((a, b) => a.full_name.localeCompare(b.full_name));
+  return (
+    <SettingsForm
+      title={p.title}
+      button={p.button}
+      disabled={others.length === 0}
+      fields={[{ name: "user", label: t("User"), kind: "choice", required: true, options: others.map((u) => ({ value: String(u.user_id), label: u.full_name })) }]}
+      run={(v) => p.run(v.number("user"))}
+    />
+  );
+}
+
+export function PeopleList(p: { label: string; ids: number[]; action: string; may: (user: number) => boolean; run: (user: number) => Promise<unknown> }) {
+  const [query, setQuery] = useState("");
+  const users = read("users");
+  const q = query.trim().toLowerCase();
+  const found = p.ids.map((id) => ({ id, name: userName(id) })).filter((x) => x.name.toLowerCase().includes(q));
+  found.sort((a, b) => a.name.localeCompare(b.name));
+  return (
+    <>
+      {p.ids.length > 10 && (
+        <input class="input" type="search" aria-label={t("Filter")} placeholder={t("Filter")} value={query} onInput={(e) => setQuery(e.currentTarget.value)} />
+      )}
+      <ul class="people-list" aria-label={p.label}>
+        {found.slice(0, maxShown).map(({ id, name }) => (
+          <li key={id}>
+            <img class="avatar" src={avatarOf(users.get(id))} alt="" width={24} height={24} />
+            <button type="button" class="link grow" onClick={(e) => openUserCard(id, e.currentTarget)}>
+              {name}
+            </button>
+            {p.may(id) && (
+              <button type="button" class="button small quiet" aria-label={`${p.action}: ${name}`} onClick={() => void attempt(p.run(id))}>
+                {p.action}
+              </button>
+            )}
+          </li>
+        ))}
+        {found.length === 0 && <li class="quiet">{t("No users")}</li>}
+      </ul>
+      {found.length > maxShown && <p class="quiet">{plural(found.length - maxShown, "{count} more user", "{count} more users")}</p>}
+    </>
+  );
+}

@@ -1,1 +1,0 @@
-import{ra as r}from"./chunk-YPMMC2JS.js";r();

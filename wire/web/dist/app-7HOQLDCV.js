@@ -1,0 +1,1 @@
+import{pb as r}from"./chunk-ZZDLDGSA.js";r();
