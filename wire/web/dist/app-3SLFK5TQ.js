@@ -1,0 +1,1 @@
+import{sb as r}from"./chunk-P7DJDXXW.js";r();

@@ -1,1 +1,0 @@
-import{pb as r}from"./chunk-ZZDLDGSA.js";r();
