@@ -1,1 +1,0 @@
-import{sb as r}from"./chunk-P7DJDXXW.js";r();

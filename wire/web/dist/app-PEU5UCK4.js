@@ -1,0 +1,1 @@
+import{tb as r}from"./chunk-RNHWOEMS.js";r();

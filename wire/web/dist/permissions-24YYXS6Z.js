@@ -1,1 +1,0 @@
-import{db as o,eb as r,fb as m,gb as p}from"./chunk-P7DJDXXW.js";export{p as GroupChoice,r as Permissions,m as fits,o as groupName};
