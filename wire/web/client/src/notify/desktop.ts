@@ -5,7 +5,7 @@ import { t } from "../i18n/text.ts";
 import { goTo, routes } from "../router.ts";
 import { conversationOf, conversationOfMessage, narrowTo, placeKey } from "../store/narrow.ts";
 import { topicName } from "../store/queries.ts";
-import { afterEvents, peek, read } from "../store/store.ts";
+import { afterEvent, peek, read } from "../store/store.ts";
 import { playSound } from "./sounds.ts";
 import { waysOf } from "./reasons.ts";
 
@@ -26,8 +26,8 @@ const open = new Map<string, { id: number; notification: Notification }>(); // t
 
 // startDesktop shows and closes notifications until the page ends.
 export function startDesktop(): void {
-  afterEvents((events) => {
-    for (const e of events) if (e.type === "message") arrived({ ...e.message, flags: e.flags });
+  afterEvent((e) => {
+    if (e.type === "message") arrived({ ...e.message, flags: e.flags });
   });
   effect(() => {
     const { places } = read("unread");
