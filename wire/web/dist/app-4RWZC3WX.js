@@ -1,0 +1,1 @@
+import{tb as r}from"./chunk-63QWCXEQ.js";r();

@@ -1,1 +1,0 @@
-import{tb as r}from"./chunk-RNHWOEMS.js";r();
