@@ -30,7 +30,7 @@ type pageRoute struct {
 
 // pageRoutes is every page. Each file of pages adds its own list here.
 func pageRoutes() []pageRoute {
-	return slices.Concat(loginPages, linkPages, accountPages, organizationPages, serverPages)
+	return slices.Concat(loginPages, linkPages, accountPages, organizationPages, serverPages, offlinePages)
 }
 
 // pageRequest is a request for a page while its handler runs.
@@ -79,6 +79,7 @@ func (s *Server) addPageRoutes() {
 		}
 		s.addPageFile(f.Path, f.Type, answer)
 	}
+	s.addInstallRoutes()
 	s.router.ANY("/favicon.ico", s.readOnly(func(ctx *fasthttp.RequestCtx) {
 		if s.serveWebAppIcon(ctx) {
 			return

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/text/message/catalog"
 )
 
-//go:embed templates locale style.css server.js icon.svg client.html dist
+//go:embed templates locale style.css server.js icon.svg client.html service_worker.js dist
 var content embed.FS
 
 // Language is a language of pages.
@@ -161,10 +161,11 @@ func parseTemplates() map[language.Tag]map[string]*template.Template {
 	for _, tag := range languages {
 		printer, patterns := message.NewPrinter(tag, message.Catalog(texts)), patterns[tag]
 		layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-			"t":      func(english string, args ...any) string { return translate(printer, patterns, english, args) },
-			"style":  func() string { return StylePath },
-			"icon":   func() string { return IconPath },
-			"client": func() clientFiles { return client },
+			"t":        func(english string, args ...any) string { return translate(printer, patterns, english, args) },
+			"style":    func() string { return StylePath },
+			"icon":     func() string { return IconPath },
+			"client":   func() clientFiles { return client },
+			"manifest": func() string { return ManifestPath },
 		}).Parse(string(mustRead("templates/layout.html"))))
 		template.Must(layout.Parse(string(mustRead("client.html"))))
 		all[tag] = map[string]*template.Template{}

@@ -35,6 +35,7 @@ var views = []View{
 	Sessions([]Session{{ID: 1, Browser: "<b>", System: "<b>", Own: true}, {ID: 2, System: "<b>"}, {ID: 3}}),
 	ServerPageOf(ServerStatus{Health: "<b>", Values: []ServerValue{{Key: "<b>", Label: "Send requests", Chart: true}},
 		Turns: []ServerTurn{{Kind: "<b>"}}, Bounds: []ServerBound{{Of: "<b>"}}}),
+	Offline(),
 	Home("A <b>bold</b> org", HomeData{URL: "https://chat.example", Name: "<b>", Email: "a@example.org"}),
 }
 

@@ -1,11 +1,11 @@
 // The page: three columns, overlays, dialogs, notices, and the banner of a lost connection.
 import { effect } from "@preact/signals";
 import { t } from "./i18n/text.ts";
+import { countOnIcon } from "./notify/badge.ts";
 import { People } from "./sidebar/people.tsx";
 import { Left } from "./sidebar/left.tsx";
 import { routes } from "./router.ts";
 import { connection, poke } from "./store/connection.ts";
-import { homeCount } from "./store/queries.ts";
 import { read } from "./store/store.ts";
 import { DialogHost } from "./ui/dialogs.tsx";
 import { Icon } from "./ui/icons.tsx";
@@ -77,7 +77,7 @@ export function startTitle(): void {
   effect(() => {
     const { view } = routes.value;
     const name = view.terms ? titleOf(view.terms).text : (pageNames[view.name]?.() ?? "");
-    const n = homeCount();
+    const n = countOnIcon();
     const realm = String(read("realm").realm_name ?? "");
     document.title = `${n ? `(${n}) ` : ""}${name}${name && realm ? " – " : ""}${realm}`;
   });

@@ -6,6 +6,7 @@ import { installTypeahead } from "./compose/typeahead.tsx";
 import { installUploads } from "./compose/uploads.tsx";
 import { installHelp } from "./help/install.ts";
 import { installLater } from "./later/install.tsx";
+import { installNotifications } from "./notify/install.ts";
 import { installPeople } from "./people/install.tsx";
 import { installSettings } from "./settings/registry.ts";
 import { installWidgets } from "./widgets/draw.tsx";
@@ -17,6 +18,7 @@ export const modules: (() => void)[] = [
   installChannels,
   installLater,
   installWidgets,
+  installNotifications,
   installPeople,
   installHelp,
 ];

@@ -1,6 +1,7 @@
 // The first screen: the client registers, then shows the page. The main views are added here, other parts in modules.ts.
 import { render } from "preact";
 import { App, startTitle } from "./app.tsx";
+import { startTexts } from "./i18n/languages.ts";
 import { t } from "./i18n/text.ts";
 import { start } from "./store/connection.ts";
 import { startOutbox } from "./store/outbox.ts";
@@ -21,6 +22,7 @@ async function main(): Promise<void> {
   const root = document.getElementById("app")!;
   startOutbox();
   await start();
+  await startTexts();
   startTheme();
   for (const install of modules) install();
   root.replaceChildren();

@@ -4,26 +4,31 @@
 //   t("{count} unread messages", { count })
 //   plural(count, "{count} message", "{count} messages")
 
+import { signal } from "@preact/signals";
+
 export type Values = Record<string, string | number>;
 
-let table: Record<string, string> = {};
-let language = "en";
-
-// setTexts replaces the table of translations.
-export function setTexts(lang: string, texts: Record<string, string>): void {
-  language = lang;
-  table = texts;
-  rules = new Intl.PluralRules(lang);
+interface Texts {
+  language: string;
+  table: Record<string, string>;
+  rules: Intl.PluralRules;
 }
 
-let rules = new Intl.PluralRules("en");
+// current is a signal, so that components are drawn again in another language.
+const current = signal<Texts>({ language: "en", table: {}, rules: new Intl.PluralRules("en") });
 
+// setTexts replaces the table of translations.
+export function setTexts(language: string, table: Record<string, string>): void {
+  current.value = { language, table, rules: new Intl.PluralRules(language) };
+}
+
+// currentLanguage returns the language of the texts, which is English if the chosen language has no table.
 export function currentLanguage(): string {
-  return language;
+  return current.value.language;
 }
 
 export function t(english: string, values?: Values): string {
-  const text = table[english] ?? english;
+  const text = current.value.table[english] ?? english;
   if (!values) return text;
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => (name in values ? String(values[name]) : whole));
 }
@@ -31,6 +36,7 @@ export function t(english: string, values?: Values): string {
 // plural chooses the form for a number. The translation of the second text may have the keys "TEXT|few" and so on.
 export function plural(count: number, one: string, other: string, values: Values = {}): string {
   const all = { count: formatNumber(count), ...values };
+  const { rules, table } = current.value;
   const category = rules.select(count);
   const special = table[`${other}|${category}`];
   if (special !== undefined) return t(`${other}|${category}`, all);
@@ -38,5 +44,5 @@ export function plural(count: number, one: string, other: string, values: Values
 }
 
 export function formatNumber(n: number): string {
-  return new Intl.NumberFormat(language).format(n);
+  return new Intl.NumberFormat(currentLanguage()).format(n);
 }

@@ -1,12 +1,15 @@
 // The notifications of the user: their reasons and their ways.
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
+import { askPermission, permission } from "../notify/desktop.ts";
+import { playSound } from "../notify/sounds.ts";
 import { UserChoice, UserSwitch } from "./fields.tsx";
 
 export function Notifications() {
   const sounds = (read("settings").available_notification_sounds ?? []) as string[];
   return (
     <>
+      <Permission />
       <h4>{t("Direct messages and mentions")}</h4>
       <UserSwitch name="enable_desktop_notifications" label={t("Notifications on the desktop")} />
       <UserSwitch name="enable_sounds" label={t("Sounds")} />
@@ -25,11 +28,44 @@ export function Notifications() {
       <UserSwitch name="enable_followed_topic_email_notifications" label={t("Emails of followed topics")} />
       <h4>{t("More")}</h4>
       <UserChoice name="notification_sound" label={t("Sound")} options={["none", ...sounds].map((s) => ({ value: s, label: s }))} />
+      <button type="button" class="button quiet" onClick={() => playSound(String(read("settings").notification_sound ?? "zulip"))}>
+        {t("Play the sound")}
+      </button>
+      <UserChoice
+        name="desktop_icon_count_display"
+        label={t("Number on the icon of the page")}
+        options={[
+          { value: 1, label: t("All unread messages") },
+          { value: 2, label: t("Direct messages, mentions and followed topics") },
+          { value: 3, label: t("Direct messages and mentions") },
+          { value: 4, label: t("None") },
+        ]}
+      />
       <UserSwitch name="pm_content_in_desktop_notifications" label={t("Show the text of direct messages")} />
       <UserSwitch name="enable_login_emails" label={t("Emails about new logins")} />
       <UserSwitch name="enable_digest_emails" label={t("Digest emails")} />
       <UserSwitch name="send_read_receipts" label={t("Let others see which messages you have read")} />
       <UserSwitch name="presence_enabled" label={t("Let others see when you are active")} />
     </>
+  );
+}
+
+// Permission shows whether this browser allows notifications, and lets it ask the user.
+function Permission() {
+  switch (permission.value) {
+    case "granted":
+      return <p role="status">{t("This browser shows notifications.")}</p>;
+    case "denied":
+      return <p role="status">{t("This browser blocks notifications. Allow them for this site in its settings.")}</p>;
+    case "unsupported":
+      return <p role="status">{t("This browser has no notifications.")}</p>;
+  }
+  return (
+    <p>
+      {t("This browser has not been asked for notifications yet.")}{" "}
+      <button type="button" class="button quiet" onClick={() => void askPermission()}>
+        {t("Allow notifications")}
+      </button>
+    </p>
   );
 }

@@ -1,11 +1,21 @@
 // The look and the behaviour of the client.
 import { ColorScheme } from "../api/types.ts";
+import { languageNames } from "../i18n/languages.ts";
 import { t } from "../i18n/text.ts";
+import { read } from "../store/store.ts";
 import { UserChoice, UserSwitch } from "./fields.tsx";
 
 export function Preferences() {
+  const chosen = String(read("settings").default_language ?? "en");
+  const languages = { ...(chosen in languageNames ? {} : { [chosen]: chosen }), ...languageNames };
   return (
     <>
+      <UserChoice
+        name="default_language"
+        label={t("Language")}
+        help={t("Texts without a translation are shown in English.")}
+        options={Object.entries(languages).map(([value, label]) => ({ value, label }))}
+      />
       <UserChoice
         name="color_scheme"
         label={t("Theme")}

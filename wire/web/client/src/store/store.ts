@@ -40,8 +40,27 @@ export function change<T>(fn: (c: Change) => T): T {
   return out;
 }
 
+type Listener = (e: ServerEvent) => void;
+
+const listeners: Listener[] = [];
+
+// afterEvent calls fn once for each event of the queue. The state is that after this event, before later ones of the
+// same answer. Components are drawn again after all of them.
+export function afterEvent(fn: Listener): void {
+  listeners.push(fn);
+}
+
 // receive applies events of the queue.
 export function receive(events: readonly ServerEvent[], onError: (e: ServerEvent, err: unknown) => void): void {
   const fresh = events.filter((e) => e.id > state.queue.last);
-  announce(apply(state, fresh, Date.now(), onError));
+  const changed = new Set<Part>();
+  for (const e of fresh) {
+    for (const part of apply(state, [e], Date.now(), onError)) changed.add(part);
+    try {
+      for (const fn of listeners) fn(e);
+    } catch (err) {
+      onError(e, err);
+    }
+  }
+  announce(changed);
 }

@@ -2,6 +2,7 @@
 // variables that this sets on the root element.
 import { effect } from "@preact/signals";
 import { ColorScheme } from "../api/types.ts";
+import { currentLanguage } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
 
 const themes = new Map<number, string>([
@@ -21,7 +22,7 @@ export function startTheme(): void {
     root.style.setProperty("--font-size", `${s.web_font_size_px ?? 16}px`);
     root.style.setProperty("--line-height", String((s.web_line_height_percent ?? 140) / 100));
     const language = String(s.default_language ?? "en");
-    root.lang = language;
+    root.lang = currentLanguage(); // of the texts, which screen readers pronounce
     root.dir = rtl.has(language.split("-")[0]!) ? "rtl" : "ltr";
   });
 }

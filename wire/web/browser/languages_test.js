@@ -1,0 +1,61 @@
+// Languages and looks of the client: German, right to left, high contrast, and the width of a phone.
+import assert from 'node:assert/strict';
+import { eventually } from './parley.js';
+import { scene } from './scene.js';
+
+// enter opens the chat of a user with settings.
+async function enter(s, address, settings, options) {
+  const parley = await s.serve();
+  await parley.setPassword('ann@example.org');
+  await parley.call('ann@example.org', 'PATCH', 'settings', settings);
+  const ann = await s.profile(parley, options);
+  await ann.logIn('ann@example.org');
+  await ann.page.goto(address);
+  await ann.page.locator('.view-header, .settings-title').first().waitFor();
+  return [ann, parley];
+}
+
+const TOPIC = '/#narrow/channel/1-general/topic/lunch';
+
+const html = (p, name) => p.page.locator('html').getAttribute(name);
+
+scene('the language is chosen in the settings, without loading the page again', async (s) => {
+  const [ann] = await enter(s, '/#settings/preferences', { default_language: 'en' });
+  await ann.page.getByRole('combobox', { name: 'Language' }).selectOption('Deutsch');
+  await ann.page.getByRole('combobox', { name: 'Sprache' }).waitFor();
+  await eventually('the page is German', async () => await html(ann, 'lang') === 'de');
+  await ann.page.getByRole('combobox', { name: 'Sprache' }).selectOption('English');
+  await ann.page.getByRole('combobox', { name: 'Language' }).waitFor();
+});
+
+scene('the main views are German for users of that language', async (s) => {
+  const [ann] = await enter(s, '/#inbox', { default_language: 'de' });
+  await ann.page.getByRole('link', { name: 'Eingang' }).first().waitFor();
+  assert.equal(await html(ann, 'lang'), 'de');
+  await ann.accessible();
+});
+
+scene('texts of a language without a table are English, and are labelled as English', async (s) => {
+  const [ann] = await enter(s, '/#inbox', { default_language: 'fr' });
+  await ann.page.getByRole('link', { name: 'Inbox' }).first().waitFor();
+  assert.equal(await html(ann, 'lang'), 'en');
+});
+
+scene('the page runs from right to left for Arabic, also on a phone', async (s) => {
+  const [ann, parley] = await enter(s, TOPIC, { default_language: 'ar' });
+  await parley.call('bo@example.org', 'POST', 'messages', { type: 'channel', to: 'general', topic: 'lunch', content: 'hello' });
+  await ann.page.locator('.message').filter({ hasText: 'hello' }).waitFor();
+  assert.equal(await html(ann, 'dir'), 'rtl');
+  const channels = await ann.page.getByRole('link', { name: 'Inbox' }).first().boundingBox();
+  const message = await ann.page.locator('.message .content').first().boundingBox();
+  assert.ok(channels.x > message.x, 'the column of channels is at the right');
+  await ann.accessible();
+});
+
+scene('high contrast is accessible', async (s) => {
+  const [ann, parley] = await enter(s, TOPIC, { high_contrast_mode: 'true' });
+  await parley.call('bo@example.org', 'POST', 'messages', { type: 'channel', to: 'general', topic: 'lunch', content: 'hello' });
+  await ann.page.locator('.message').filter({ hasText: 'hello' }).waitFor();
+  assert.equal(await html(ann, 'data-contrast'), 'high');
+  await ann.accessible();
+});

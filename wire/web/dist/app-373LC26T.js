@@ -1,1 +1,0 @@
-import{tb as r}from"./chunk-DIX3QADJ.js";r();

@@ -1,0 +1,1 @@
+import{xb as r}from"./chunk-RCSKJ5CI.js";r();
