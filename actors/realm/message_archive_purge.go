@@ -69,7 +69,7 @@ func archivePurgeDue(r *Realm, now int64) func(*Turn) (any, error) {
 			x.last, x.next = 0, min(due, now+purgeInterval)
 			return nil
 		}
-		messages := r.purgeable(number, row, held)
+		messages := r.purgeable(number, row, held, 0)
 		if messages.Empty() {
 			x.last = number
 			continue
@@ -85,15 +85,15 @@ func archivePurgeDue(r *Realm, now int64) func(*Turn) (any, error) {
 	return nil
 }
 
-// purgeable returns the messages of a row that may be purged in one turn.
-func (r *Realm) purgeable(number int64, row *ArchivedMessages, held heldPlaces) (out ids.Set) {
+// purgeable returns the messages of a row that may be purged in one turn: those of one sender, or with sender 0 of all.
+func (r *Realm) purgeable(number int64, row *ArchivedMessages, held heldPlaces, sender UserID) (out ids.Set) {
 	if r.small.archives.must(row.Archive).RestoreBelow > number {
 		return out
 	}
 	texts := 0
 	row.Messages.Each(func(id int64) bool {
 		m, extra := row.message(id), row.extra(id)
-		if r.onHold(held, &m, extra) {
+		if sender != 0 && UserID(m.sender) != sender || r.onHold(held, &m, extra) {
 			return true
 		}
 		if texts++; extra != nil {

@@ -286,15 +286,20 @@ func (t *Turn) deactivate(u *User) {
 	for _, id := range ends { // first, so that a deactivated account gets no events about itself
 		t.Record(&QueueClosed{id, u.ID})
 	}
-	t.endBrowserSessions(u.ID)
-	t.revokeInvitesOf(u.ID)
-	t.revokeAdditionalKeys(u)
-	t.removeAllDevices(u.ID)
+	t.endAccess(u)
 	channels := ids.IDs[ChannelID](t.subscribedChannelSet(u.ID))
 	t.recordWithVisibility(&UserDeactivated{
 		ID: u.ID, Last: t.Org().NextMessage - 1, Channels: channels, Full: t.listedAsFullMember(u),
 	})
 	t.recordValuesShown(u.ID)
+}
+
+// endAccess ends what gives access in the name of an account: sessions, invitations, additional keys and devices.
+func (t *Turn) endAccess(u *User) {
+	t.endBrowserSessions(u.ID)
+	t.revokeInvitesOf(u.ID)
+	t.revokeAdditionalKeys(u)
+	t.removeAllDevices(u.ID)
 }
 
 // UserDeactivated says that an account was deactivated. It receives no more messages, but keeps its subscriptions.

@@ -89,10 +89,7 @@ func (c EraseUser) Decide(t *Turn) (Done, error) {
 			return Done{}, err
 		}
 	} else {
-		t.endBrowserSessions(u.ID)
-		t.revokeInvitesOf(u.ID)
-		t.revokeAdditionalKeys(u)
-		t.removeAllDevices(u.ID)
+		t.endAccess(u)
 	}
 	t.clearProfile(t.users.must(u.ID))
 	if s := t.StatusOf(u.ID); s.Text != "" || s.EmojiName != "" {
@@ -114,9 +111,7 @@ func (t *Turn) countErasable(u *User) (count []Counted) {
 		}
 	}
 	note("accounts", 1)
-	if s := t.index.bySender[u.ID]; s != nil {
-		note("messages", s.Len())
-	}
+	note("messages", t.SentCount(u.ID))
 	note("profile values", len(u.Profile))
 	note("settings", len(u.Settings))
 	note("browser sessions", len(t.StoredBrowserSessions(u.ID)))
@@ -304,7 +299,7 @@ func (t *Turn) eraseArchived(u UserID, f *ErasureStepped) (more bool) {
 			return false
 		}
 		row := t.small.archived.must(number)
-		if messages := t.erasableOf(u, number, row, held); !messages.Empty() {
+		if messages := t.purgeable(number, row, held, u); !messages.Empty() {
 			f.count("messages and texts of edits, for good", messages.Len())
 			t.purgeArchived(number, messages)
 			return true // the rest of the row is next
@@ -312,26 +307,6 @@ func (t *Turn) eraseArchived(u UserID, f *ErasureStepped) (more bool) {
 		f.Next = number
 	}
 	return true
-}
-
-// erasableOf returns the messages of a row of the archive that a person sent and that may be purged in one turn.
-func (r *Realm) erasableOf(u UserID, number int64, row *ArchivedMessages, held heldPlaces) (out ids.Set) {
-	if row.SentBy(u) == 0 || r.small.archives.must(row.Archive).RestoreBelow > number {
-		return out
-	}
-	texts := 0
-	row.Messages.Each(func(id int64) bool {
-		m, extra := row.message(id), row.extra(id)
-		if UserID(m.sender) != u || r.onHold(held, &m, extra) {
-			return true
-		}
-		if texts++; extra != nil {
-			texts += int(extra.Version)
-		}
-		out.Add(id)
-		return texts < maxPurgeStepTexts
-	})
-	return out
 }
 
 func (t *Turn) eraseFiles(u UserID, f *ErasureStepped) (more bool) {
