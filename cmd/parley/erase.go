@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -47,7 +48,7 @@ func newUserEraseCommand() *cobra.Command {
 				return err
 			}
 			if answer["done"] == true {
-				return writeCertificate(out, answer["certificate"], c)
+				return writeCertificate(out, answer["certificate"], c.OutOrStdout())
 			}
 			args["email"], args["id"] = "", fmt.Sprint(answer["user_id"])
 			fmt.Fprintf(c.ErrOrStderr(), "user %v: %v messages are left\n", answer["user_id"], answer["messages_left"])
@@ -57,26 +58,26 @@ func newUserEraseCommand() *cobra.Command {
 }
 
 // writeCertificate writes a certificate to a file and prints what it counts.
-func writeCertificate(out *os.File, certificate any, c *cobra.Command) error {
+func writeCertificate(file *os.File, certificate any, out io.Writer) error {
 	text, err := json.MarshalIndent(certificate, "", "  ")
 	if err == nil {
-		err = out.Truncate(0)
+		err = file.Truncate(0)
 	}
 	if err == nil {
-		_, err = out.Write(append(text, '\n'))
+		_, err = file.Write(append(text, '\n'))
 	}
-	if err := errors.Join(err, out.Sync()); err != nil {
+	if err := errors.Join(err, file.Sync()); err != nil {
 		return err
 	}
 	fields, _ := certificate.(map[string]any)
 	removed, _ := fields["removed"].(map[string]any)
 	for _, kind := range slices.Sorted(maps.Keys(removed)) {
-		fmt.Fprintf(c.OutOrStdout(), "removed: %v %s\n", removed[kind], kind)
+		fmt.Fprintf(out, "removed: %v %s\n", removed[kind], kind)
 	}
 	kept, _ := fields["kept"].([]any)
 	for _, x := range kept {
 		k, _ := x.(map[string]any)
-		fmt.Fprintf(c.OutOrStdout(), "kept: %v: %v\n", k["kind"], k["reason"])
+		fmt.Fprintf(out, "kept: %v: %v\n", k["kind"], k["reason"])
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ type operator struct {
 	push      *pushService
 	data      string                   // data directory
 	sign      func(text string) string // by the server's secret
-	log       *slog.Logger             // nil on a stopped server
+	log       *slog.Logger
 
 	// Nil on a stopped server.
 	handover *handover
@@ -131,7 +131,7 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 	}
 	sites.orgs = orgs
 	o := &operator{orgs: orgs, sites: sites, passwords: httpd.NewPasswords(), store: store,
-		push: &pushService{data: dir}, data: dir, sign: newSigner(secret)}
+		push: &pushService{data: dir}, data: dir, sign: newSigner(secret), log: log}
 	answer, err := o.run(name, args)
 	if err = errors.Join(err, withShutdownTimeout(orgs.Close), store.Close()); err != nil {
 		return nil, err

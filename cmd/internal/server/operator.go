@@ -331,7 +331,7 @@ func userSessions(o *operator, args map[string]string) (any, error) {
 		for _, s := range v.BrowserSessions(u) {
 			list = append(list, map[string]any{
 				"id": s.ID, "device": wire.DeviceText(s.Agent), "agent": s.Agent, "address": s.Address,
-				"opened":   time.Unix(s.Opened, 0).UTC().Format(time.RFC3339),
+				"opened":   showTime(s.Opened),
 				"last_use": time.Unix(s.Used, 0).UTC().Format(time.DateOnly),
 			})
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"time"
 
@@ -95,7 +94,6 @@ func (o *operator) userByID(args map[string]string) (realm.ID, realm.UserID, err
 
 // eraseBytes removes the bytes of deleted texts, rows and files from the disk. It can be repeated.
 func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
-	disk := snapshot.Disk{Store: o.store}
 	row, err := o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
 		p := v.PurgedRange()
 		p.Seq = v.Seq() // rows and facts have personal data, too
@@ -104,11 +102,8 @@ func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
 	if err != nil {
 		return err
 	}
-	log := o.log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	t := &textEraser{disk: disk, orgs: o.orgs, sweepSoon: func() {}, log: log, ctx: context.Background()}
+	t := &textEraser{disk: snapshot.Disk{Store: o.store}, orgs: o.orgs, sweepSoon: func() {}, log: o.log,
+		ctx: context.Background()}
 	if err := t.eraseRow(id, row.(realm.ErasedTexts)); err != nil {
 		return err
 	}
@@ -118,14 +113,14 @@ func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
 			return err
 		}
 	}
-	s := &sweeper{orgs: o.orgs, files: store, log: log}
+	s := &sweeper{orgs: o.orgs, files: store, log: o.log}
 	_, err = store.Sweep(time.Unix(e.At+1, 0), s.referenced, func() bool { return true })
 	return err
 }
 
 // certificate returns the certificate of a completed erasure.
 func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*Certificate, error) {
-	c := &Certificate{User: u, Began: utc(e.At), Finished: utc(e.Done), Removed: map[string]int{}, Kept: []Kept{
+	c := &Certificate{User: u, Began: showTime(e.At), Finished: showTime(e.Done), Removed: map[string]int{}, Kept: []Kept{
 		{"account", 1, "an empty account without name and address, which messages of others refer to"},
 		{"time of the last activity", 1, "nobody sees it"},
 		{"quotes", 0, "words of the person in messages of others belong to those messages"},
@@ -161,5 +156,3 @@ func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*C
 	c.Digest, c.Signature = hex.EncodeToString(sum[:]), o.sign(string(text))
 	return c, nil
 }
-
-func utc(at int64) string { return time.Unix(at, 0).UTC().Format(time.RFC3339) }

@@ -187,7 +187,7 @@ func (o *operator) describeRights(list []push.OrgRights) []any {
 		line := map[string]any{"organization": x.Site.URL, "notifications": "delivered"}
 		switch {
 		case x.End != 0:
-			line["until"] = time.Unix(x.End, 0).UTC().Format(time.RFC3339)
+			line["until"] = showTime(x.End)
 		case !x.Allowed:
 			line["notifications"] = "refused"
 			v, _ := o.orgs.View(x.Realm, systemCaller, func(v realm.View) (any, error) {
