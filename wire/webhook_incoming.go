@@ -19,6 +19,7 @@ import (
 var incomingEndpoints = []Endpoint{
 	Custom("POST", "/external/{integration}", receiveWebhook).Returns("{ok?: bool, challenge?: str, full_name?: str, " +
 		"email?: str, code?: str, webhook_name?: str, event_type?: str}").allowWebhookBots().apiKeyInQuery(),
+	Custom("HEAD", "/external/{integration}", checkWebhookAddress).Returns("{}").allowWebhookBots().apiKeyInQuery(),
 }
 
 // Integrations are the services that a server understands, with their description for clients.
@@ -90,7 +91,7 @@ func receiveWebhook(c *Call, f incomingWebhookForm) (Answer, error) {
 	c.ignored = nil // the parameters of the service's own form
 	service := c.Tools.integrations().set.Find(f.Integration)
 	if service == nil {
-		return nil, realm.Missing("Unknown integration")
+		return nil, errUnknownIntegration
 	}
 	c.Caller.Client = service.Client
 	request := integrations.Request{Body: c.Body(), ContentType: c.Header("Content-Type"), Header: c.Header,
@@ -110,6 +111,22 @@ func receiveWebhook(c *Call, f incomingWebhookForm) (Answer, error) {
 	}
 	return webhookAnswer(c, result)
 }
+
+type webhookAddressForm struct {
+	Integration string `path:"integration"`
+}
+
+// checkWebhookAddress answers a service that checks an address before it uses it, as Trello does.
+func checkWebhookAddress(c *Call, f webhookAddressForm) (Answer, error) {
+	c.ignored = nil // the parameters of the address
+	if c.Tools.integrations().set.Find(f.Integration) == nil {
+		return nil, errUnknownIntegration
+	}
+	return Answer{}, nil
+}
+
+// errUnknownIntegration refuses an address without a service.
+var errUnknownIntegration = realm.Missing("Unknown integration")
 
 // webhookAnswer returns the answer that a service expects.
 func webhookAnswer(c *Call, result integrations.Result) (Answer, error) {

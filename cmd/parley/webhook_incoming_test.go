@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -102,4 +103,23 @@ func TestWebhookWarnings(t *testing.T) {
 	if len(got) != before+2 || !strings.Contains(got[len(got)-1], "Heroku") {
 		t.Errorf("%d warnings after six requests of two kinds: %q", len(got)-before, got)
 	}
+}
+
+// TestWebhookAddressCheck holds that a service which requests an address with HEAD before it uses it gets a success, and
+// that a wrong address does not.
+func TestWebhookAddressCheck(t *testing.T) {
+	k := newDemoClient(t)
+	bot := k.must("ann", "POST bots", "full_name", "Hook", "short_name", "hook", "bot_type", 2)
+	head := func(path string) int {
+		t.Helper()
+		answer, err := http.Head(k.at + "/api/v1/external/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	key := fmt.Sprint("?api_key=", bot["api_key"], "&stream=general")
+	k.equal("statuses of addresses", []int{head("trello" + key), head("unknown" + key), head("trello?api_key=short"),
+		head("trello")}, []int{200, 404, 401, 400})
 }

@@ -49,4 +49,5 @@ var aliases = []string{
 	"GET /users/me/api_keys", "POST /users/me/api_keys", "DELETE /users/me/api_keys/{}",
 	"GET /users/{}/api_keys", "POST /users/{}/api_keys", "DELETE /users/{}/api_keys/{}",
 	"POST /external/{}", // incoming webhooks of other services
+	"HEAD /external/{}", // by which some of them check an address before they use it
 }

@@ -87,6 +87,7 @@ type route struct {
 	allow       string
 	methods     []string
 	resumable   bool
+	head        bool   // HEAD is an endpoint of its own
 	web         bool   // below /json, for browser sessions
 	corsMethods string // methods for web pages of other origins; "": the default
 }
@@ -229,6 +230,7 @@ func routes(dev, web bool) (all []*route) {
 		r.endpoints, r.pathNames, r.headerNames = append(r.endpoints, &e), append(r.pathNames, names),
 			append(r.headerNames, headersOf(&e))
 		r.resumable = r.resumable || e.Resumable()
+		r.head = r.head || e.Method == "HEAD"
 		if !slices.Contains(r.methods, e.Method) {
 			r.methods = append(r.methods, e.Method)
 			if e.Method == "GET" && !e.Resumable() {

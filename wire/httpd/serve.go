@@ -86,7 +86,7 @@ func (r *route) method(ctx *fasthttp.RequestCtx, params *form.Values) string {
 	}
 	if method == "HEAD" {
 		ctx.Response.SkipBody = true
-		if !r.resumable {
+		if !r.head {
 			return "GET"
 		}
 	}
