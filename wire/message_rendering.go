@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -178,13 +179,59 @@ func (r *Renderer) RenderInTurn(text string, v realm.View, site Site) (realm.Bod
 	return b, x
 }
 
-// RenderImported renders a message of an organization that is being imported, as if its author had sent it. Several
+// ImportedText is a text of an organization that is being imported.
+type ImportedText struct {
+	Text   string
+	Author realm.UserID
+	// Newest returns the newest message of a topic when the text was sent, 0 if there was none.
+	Newest func(channel realm.ChannelID, topic string) realm.MessageID
+	// AsActive says that deactivated users, groups and emoji were active when the text was sent.
+	AsActive bool
+}
+
+// RenderImported renders a text as if its author had sent it, with the permissions of the view's caller. Several
 // goroutines may call it with the same view.
-func (r *Renderer) RenderImported(
-	text string, v realm.View, site Site, author realm.UserID,
-) (realm.Body, realm.ContentInfo, error) {
+func (r *Renderer) RenderImported(t ImportedText, v realm.View, site Site) (realm.Body, realm.ContentInfo, error) {
 	d := r.configInView(v, site)
-	return d.render(text, resolveReferences(v, markdown.Scan(text), d), author)
+	refs := markdown.Scan(t.Text)
+	k := resolveReferences(v, refs, d)
+	if t.Newest != nil {
+		for _, ref := range firstReferences(refs.Channels) {
+			if c, known := k.channels[fold(ref.Name)]; known && ref.HasTopic && c.Readable {
+				if id := t.Newest(realm.ChannelID(c.ID), ref.Topic); id != 0 {
+					k.topics[topicRef{c.ID, fold(ref.Topic)}] = int64(id)
+				}
+			}
+		}
+	}
+	if t.AsActive {
+		k.activate(v)
+	}
+	return d.render(t.Text, k, t.Author)
+}
+
+// activate makes the deactivated users, groups and emoji of the references active.
+func (k *references) activate(v realm.View) {
+	for name, u := range k.byName {
+		u.Active = true
+		k.byName[name] = u
+	}
+	for id, u := range k.byID {
+		u.Active = true
+		k.byID[id] = u
+	}
+	for name, g := range k.groups {
+		g.Active = true
+		k.groups[name] = g
+	}
+	known := *k.markdownConfig
+	known.emoji = maps.Clone(known.emoji)
+	for _, e := range v.CustomEmojis() {
+		if _, active := known.emoji[e.Name]; !active {
+			known.emoji[e.Name] = markdown.CustomEmoji{ID: e.ID, File: e.File()}
+		}
+	}
+	k.markdownConfig = &known
 }
 
 // RenderDescription renders a description within a turn.

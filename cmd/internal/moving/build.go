@@ -62,7 +62,7 @@ func (x *importer) begin() error {
 		}
 	}
 	x.build.Index()
-	x.renderer = &wire.Renderer{}
+	x.renderer, x.newest = &wire.Renderer{}, map[topicKey]realm.MessageID{}
 	x.nextID = 1
 	return x.describe()
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"parley/actors/realm"
+	"parley/wire"
 	"parley/wire/imports"
 )
 
@@ -185,7 +186,7 @@ func (x *importer) addScheduled(s *imports.Scheduled, v realm.View, id int64) (b
 	if err := x.files(j); err != nil {
 		return false, err
 	}
-	body, content, err := x.renderer.RenderImported(j.in.Text, v, x.site, row.User)
+	body, content, err := x.renderer.RenderImported(wire.ImportedText{Text: j.in.Text, Author: row.User}, x.viewOf(row.User), x.site)
 	if err != nil {
 		x.Drop("scheduled messages", "the text cannot be rendered", 1)
 		return false, nil

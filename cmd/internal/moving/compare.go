@@ -36,3 +36,11 @@ func difference(exported, rendered string) string {
 	}
 	return name
 }
+
+// wereActive reports whether exported HTML mentions users and groups, or shows emoji, that are deactivated now: they were
+// active when the message was sent.
+func wereActive(exported, rendered string) bool {
+	const silent, picture = ` silent"`, `<img alt=":`
+	return strings.Count(exported, silent) < strings.Count(rendered, silent) ||
+		strings.Count(exported, picture) > strings.Count(rendered, picture)
+}

@@ -58,6 +58,7 @@ type importer struct {
 	emojiKeys map[string]string // key of an active custom emoji, by name
 	addresses map[string]string // of stored files, by the address in the export
 	renderer  *wire.Renderer
+	newest    map[topicKey]realm.MessageID // newest message of each topic, among those that are added
 
 	rows       *os.File
 	rowsOut    *bufio.Writer

@@ -14,7 +14,9 @@ import (
 	"github.com/yuin/goldmark-emoji/definition"
 
 	"parley/actors/realm"
+	"parley/wire"
 	"parley/wire/imports"
+	"parley/wire/markdown"
 	"parley/wire/markdown/emoji"
 )
 
@@ -30,12 +32,19 @@ const (
 type job struct {
 	in       imports.Message
 	out      realm.ImportedMessage
-	versions []realm.Body // of the text, oldest first; the last one is the present one
-	edits    []string     // the texts before each edit, oldest first
-	stored   bool         // by an earlier run
+	versions []realm.Body                 // of the text, oldest first; the last one is the present one
+	edits    []string                     // the texts before each edit, oldest first
+	stored   bool                         // by an earlier run
+	newest   map[topicKey]realm.MessageID // of the topics that the texts refer to
 	differs  string
 	compared bool
 	err      error
+}
+
+// topicKey is a topic of a channel, in the form in which topics are compared.
+type topicKey struct {
+	channel realm.ChannelID
+	topic   string
 }
 
 // importMessages renders and adds all messages in their order.
@@ -300,6 +309,7 @@ func (x *importer) addBatch(batch []*job) error {
 		if ok {
 			j.stored, j.out.Content, j.differs, j.compared = true, r.Content, r.Rendered, r.Compared
 		}
+		x.noteTopics(j)
 	}
 	var all sync.WaitGroup
 	workers := min(runtime.GOMAXPROCS(0), len(batch))
@@ -334,19 +344,69 @@ func (x *importer) render(j *job) {
 			j.err = fmt.Errorf("message %s cannot be rendered: %v", j.in.Key, p)
 		}
 	}()
-	v := x.build.View(x.began.Unix())
-	for _, text := range append(j.edits, j.in.Text) {
-		body, content, err := x.renderer.RenderImported(text, v, x.site, j.out.Sender)
+	v := x.viewOf(j.out.Sender)
+	t := wire.ImportedText{Author: j.out.Sender, Newest: func(c realm.ChannelID, topic string) realm.MessageID {
+		return j.newest[topicKey{c, strings.ToLower(topic)}]
+	}}
+	render := func(text string) (realm.Body, realm.ContentInfo) {
+		t.Text = text
+		body, content, err := x.renderer.RenderImported(t, v, x.site)
 		if err != nil {
 			body, content = realm.Body{Text: text, HTML: "<p>" + escape(text) + "</p>"}, realm.ContentInfo{}
 		}
-		j.versions, j.out.Content = append(j.versions, body), content
+		return body, content
 	}
+	body, content := render(j.in.Text)
 	if j.in.HTML != "" {
-		j.compared, j.differs = true, difference(j.in.HTML, j.versions[len(j.versions)-1].HTML)
+		if wereActive(j.in.HTML, body.HTML) {
+			t.AsActive = true
+			body, content = render(j.in.Text)
+		}
+		j.compared, j.differs = true, difference(j.in.HTML, body.HTML)
 	}
+	for _, text := range j.edits {
+		earlier, _ := render(text)
+		j.versions = append(j.versions, earlier)
+	}
+	j.versions, j.out.Content = append(j.versions, body), content
 	if x.o.DryRun {
 		j.versions = nil
+	}
+}
+
+// viewOf returns the view of the author of a text. The server's own bots can see everything.
+func (x *importer) viewOf(author realm.UserID) realm.View {
+	v := x.build.View(x.began.Unix())
+	if author >= firstUserID {
+		v.Caller = realm.Caller{User: author}
+	}
+	return v
+}
+
+// noteTopics notes the newest messages of the topics that the texts of a message refer to, then its own topic.
+func (x *importer) noteTopics(j *job) {
+	if !j.stored {
+		for _, text := range append(j.edits, j.in.Text) {
+			if !strings.Contains(text, "#**") {
+				continue
+			}
+			for _, ref := range markdown.Scan(text).Channels {
+				c := x.build.View(0).FindChannelByName(ref.Name)
+				if c == nil || !ref.HasTopic {
+					continue
+				}
+				key := topicKey{c.ID, strings.ToLower(ref.Topic)}
+				if id := x.newest[key]; id != 0 {
+					if j.newest == nil {
+						j.newest = map[topicKey]realm.MessageID{}
+					}
+					j.newest[key] = id
+				}
+			}
+		}
+	}
+	if j.out.Channel != 0 {
+		x.newest[topicKey{j.out.Channel, strings.ToLower(j.out.Topic)}] = j.out.ID
 	}
 }
 
