@@ -203,6 +203,9 @@ func findGroup(v realm.View, id realm.GroupID) (*realm.Group, error) {
 	if g == nil {
 		return nil, realm.BadRequest("Invalid user group")
 	}
+	if g.Deactivated {
+		return nil, realm.BadRequest("User group is deactivated.")
+	}
 	return g, nil
 }
 
