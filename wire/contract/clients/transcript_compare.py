@@ -39,7 +39,7 @@ ID_FIELDS = (
     (re.compile(r"^(stream_id|stream_ids|streams|new_stream_id|orig_stream_id|prev_stream|stream|realm_default_streams|"
                 r"default_streams|.*_stream_id)$"), "s"),
     (re.compile(r"^(message_id|message_ids|first_message_id|anchor|max_message_id|first_processed_id|last_processed_id|"
-                r"unread_message_ids|starred_messages|reminder_target_message_id)$"), "m"),
+                r"unread_message_ids|starred_messages|mentions|reminder_target_message_id)$"), "m"),
     (re.compile(r"^(group_id|direct_subgroups|direct_subgroup_ids|subgroup_ids|subgroups|user_group_id|group_ids|.*_group|"
                 r"(realm_)?can_create_groups|(realm_)?can_manage_all_groups)$"), "g"),
 )
@@ -62,6 +62,9 @@ REWRITE = (  # what is random or belongs to the installation, in both servers' t
     (re.compile(r"[\w-]+@(?:zulip\.com|parley\.invalid)"), "SYSTEM-BOT"),
     (re.compile(r"\buser\d+@[\w.-]+"), "USER-ADDRESS"),
     (re.compile(r"(-bot)@(?:example\.org|127\.0\.0\.1)"), r"\1@BOTS"),
+    (re.compile(r"(/\d+x\d+(?:-anim)?)\.(?:webp|jpg|gif)\b"), r"\1.PICTURE"),
+    # Links to topics refer to the newest message from level 400 on, before to the oldest one.
+    (re.compile(r'(class="stream-topic" [^>]*/with/)\d+'), r"\1*"),
     (re.compile(r"/user_uploads/temporary/\S+"), "TEMPORARY"),
     (re.compile(r"/join/\w+/?"), "INVITATION"),
     (re.compile(r"\.\w{32}(\.show-sender)?@[\w.]+"), ".TOKEN@MAIL"),
@@ -221,9 +224,23 @@ class Comparer:
         if sorted(map(str, ours)) != sorted(map(str, reference)):
             report(path, VALUE, sorted(reference), sorted(ours, key=str))
 
+    def _topics(self, report, path, reference, parley):
+        """Reports rows of topics that only one list has, and returns the others in the same order."""
+        def topic(row, side):
+            channel = row["stream_id"] if side == 0 else self.to_reference.get(("s", row["stream_id"]))
+            return channel, (row.get("topic_name") or row.get("topic") or "").lower()
+        left, right = ({topic(row, side): row for row in rows} for side, rows in enumerate((reference, parley)))
+        for name in left.keys() - right.keys():
+            report(path, MISSING, left[name], None)
+        for name in right.keys() - left.keys():
+            report(path, EXTRA, None, right[name])
+        return [left[n] for n in left if n in right], [right[n] for n in left if n in right]
+
     def _rows(self, report, path, key, parent, reference, parley):
         """Compares lists of objects: by their ID if every object has one, else by their place."""
         field, kind = row_key(key, parent, reference, parley)
+        if key == "user_topics" or key == "streams" and parent == "unread_msgs":
+            reference, parley = self._topics(report, path, reference, parley)
         if field is None:
             if len(reference) != len(parley):
                 report(path, VALUE, f"{len(reference)} entries", f"{len(parley)} entries")
@@ -292,7 +309,7 @@ def named(row):
 
 
 def row_key(key, parent, reference, parley):
-    if key == "edit_history" or key == "message_history":
+    if key in ("edit_history", "message_history", "user_topics") or key == "streams" and parent == "unread_msgs":
         return None, None
     for field, kind in (("stream_id", "s"), ("user_id", "u"), ("message_id", "m"), ("id", None), ("name", ""), ("email", "")):
         rows = reference + parley

@@ -5,10 +5,9 @@ server and the events of six queues. This script brings a new server to the same
 same order, and compares answers and events. transcript_differences.json lists the accepted differences and their
 reasons; every other difference fails the check. Without the folder the check is skipped.
 
-Options: --all prints every difference, also accepted ones; --step N prints those of one step.
+Options: see report in accepted.py.
 """
 import base64
-import collections
 import glob
 import hashlib
 import json
@@ -20,11 +19,12 @@ import time
 import urllib.parse
 import uuid
 
+from accepted import Accepted, report
 from harness import ROOT, Server, ok
 from transcript_compare import VALUE, Comparer, Difference
 
 FOLDER = os.path.join(os.environ.get("PARLEY_SHARED", os.path.join(ROOT, "..", "shared")), "fixtures", "transcripts")
-ACCEPTED = os.path.join(os.path.dirname(os.path.realpath(__file__)), "transcript_differences.json")
+ACCEPTED = "transcript_differences.json"
 LATE_SECONDS = 1.0  # the reference's events were collected for at most 1 s after a step
 QUIET_SECONDS = 0.02  # unexpected events usually come with the answer
 SYMBOL = re.compile(r"<(\w):([^<>]*)>")
@@ -288,66 +288,16 @@ def multipart(params, files):
     return body, "multipart/form-data; boundary=" + mark
 
 
-class Accepted:
-    """The accepted differences. Each has a reason and at least one of: place, path, kind, steps, reference, parley."""
-
-    def __init__(self, file):
-        self.rules = json.load(open(file, encoding="utf-8"))["differences"]
-        self.used = collections.Counter()
-
-    def reason(self, d):
-        for i, rule in enumerate(self.rules):
-            if "steps" in rule and d.step not in rule["steps"]:
-                continue
-            if "kind" in rule and d.kind not in rule["kind"].split("|"):
-                continue
-            if any(f in rule and not re.search(rule[f], text(v)) for f, v in
-                   (("place", d.place), ("path", d.path), ("reference", d.reference), ("parley", d.parley))):
-                continue
-            self.used[i] += 1
-            return rule["reason"]
-        return None
-
-
-def text(value):
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-
-
 def main():
     if not os.path.isdir(FOLDER):
         print(f"skipped: {FOLDER} does not exist\n1 passed, 0 failed")
         return 0
-    accepted = Accepted(ACCEPTED)
     replay = Replay(Server(), FOLDER)
     replay.prepare()
     replay.run()
-    show = int(sys.argv[sys.argv.index("--step") + 1]) if "--step" in sys.argv else None
-    counts, kinds, examples = collections.Counter(), collections.Counter(), collections.defaultdict(list)
-    for d in replay.differences:
-        reason = accepted.reason(d)
-        counts[reason] += 1
-        if d.step == show or "--all" in sys.argv:
-            print(d.step, d.place, d.path, d.kind, text(d.reference)[:2000], "|", text(d.parley)[:2000], "|", reason)
-        if reason is None:
-            kind = (d.place, d.path, d.kind)
-            kinds[kind] += 1
-            if len(examples[kind]) < 4:
-                examples[kind].append(d)
-    for reason, count in sorted(((r, c) for r, c in counts.items() if r), key=lambda rc: -rc[1]):
-        print(f"{count:6} accepted: {reason}")
-    for i, rule in enumerate(accepted.rules):
-        if not accepted.used[i]:
-            print(f"       not needed: {json.dumps(rule)[:160]}")
-    for kind, count in kinds.most_common():
-        print(f"FAIL {kind[0]} {kind[1]}: {kind[2]}, {count} times")
-        for d in examples[kind]:
-            print(f"     step {d.step}: reference {text(d.reference)[:260]}")
-            print(f"     {' ' * len(str(d.step))}       parley    {text(d.parley)[:260]}")
-    print(f"{replay.answers} answers and {replay.events} events compared; {len(replay.differences)} differences, "
-          f"{counts[None]} of them not accepted, of {len(kinds)} kinds")
-    passed = replay.answers + replay.events
-    print(f"{passed} passed, {len(kinds)} failed")
-    return 1 if kinds else 0
+    failed = report(replay.differences, Accepted(ACCEPTED), f"{replay.answers} answers and {replay.events} events")
+    print(f"{replay.answers + replay.events} passed, {failed} failed")
+    return 1 if failed else 0
 
 
 sys.exit(main())
