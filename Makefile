@@ -1,6 +1,8 @@
 # make without a target lists the targets. Each works on a fresh clone with only Go and make.
 SHELL := /bin/bash
 GO ?= go
+# All targets compile alike, so that each package is compiled once.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
 .PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform browser kill upgrades sim sim-actors crash mirror
 help: ## list the targets
@@ -10,13 +12,13 @@ hooks: ## install the commit-msg hook that checks commit subjects
 	git config core.hooksPath .github/hooks
 
 build: ## build bin/parley; VERSION=v1.2.3 sets its version
-	$(GO) build -trimpath $(if $(VERSION),-ldflags "-X main.version=$(VERSION)") -o bin/parley ./cmd/parley
+	$(GO) build $(if $(VERSION),-ldflags "-X main.version=$(VERSION)") -o bin/parley ./cmd/parley
 
 docs: ## write the reference pages in .github/docs/reference
-	$(GO) run -trimpath ./cmd/parley docs reference .github/docs/reference
+	$(GO) run ./cmd/parley docs reference .github/docs/reference
 
 licenses: ## write the notices of third-party code that the program prints
-	$(GO) run -trimpath ./cmd/internal/licenses/collect >notices.new
+	$(GO) run ./cmd/internal/licenses/collect >notices.new
 	mv notices.new cmd/internal/licenses/notices.txt
 
 web: ## build the client in the browser into wire/web/dist and run its tests (needs Node)
@@ -31,7 +33,7 @@ web-mirror: ## check in N random runs (100) that the client's store equals a new
 	PARLEY_RECORDS=$$dir npm test
 
 man: ## write the man pages to bin/man
-	$(GO) run -trimpath ./cmd/parley docs man bin/man
+	$(GO) run ./cmd/parley docs man bin/man
 
 PORT ?= 9991
 run: build ## serve a demo organization on 127.0.0.1:9991; PORT=8080 chooses another port
@@ -56,7 +58,7 @@ bench: build ## check every performance target, in the short form (8 to 10 minut
 
 conform: build ## run acceptance checks, contract crawler and real clients against bin/parley
 	wire/contract/clients/run
-	$(GO) test -trimpath -count=1 -timeout 120s -run 'Sample|OutAndIn|Hostile' ./cmd/internal/moving
+	$(GO) test -count=1 -timeout 120s -run 'Sample|OutAndIn|Hostile' ./cmd/internal/moving
 
 browser: build ## drive the pages with Chromium and check them with axe-core (needs Node; installs the rest)
 	wire/web/browser/run
