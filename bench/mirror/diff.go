@@ -82,6 +82,7 @@ func (m *Mirror) Diff(fresh *Mirror) (out []Mismatch) {
 		if shown := tables["user_status"]; shown != nil {
 			shown = maps.Clone(shown) // a user that is no longer visible may become visible again
 			maps.DeleteFunc(shown, hidden)
+			maps.DeleteFunc(shown, func(_ string, o Object) bool { return !hasFollowedField(o) })
 			tables["user_status"] = shown
 		}
 	}
@@ -103,6 +104,16 @@ func (m *Mirror) Diff(fresh *Mirror) (out []Mismatch) {
 		add("starred messages", diffSets(m.starred, fresh.starred))
 	}
 	return out
+}
+
+// hasFollowedField reports whether an object has a field that events update.
+func hasFollowedField(o Object) bool {
+	for field := range o {
+		if notFollowedFields[field] == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // compared returns the tables, with all channels without a subscription in one table: only a register distinguishes

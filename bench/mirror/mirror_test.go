@@ -7,7 +7,7 @@ import (
 
 const registerAnswer = `{"user_id": 8,
 	"subscriptions": [{"stream_id": 1, "name": "one", "color": "#112233", "subscribers": [8, 9]}],
-	"streams": [{"stream_id": 1, "name": "one"}], "unsubscribed": [], "never_subscribed": [], "starred_messages": [],
+	"streams": [{"stream_id": 1, "name": "one"}], "unsubscribed": [], "never_subscribed": [], "starred_messages": [], "user_status": {},
 	"realm_users": [{"user_id": 8, "full_name": "Ann"}],
 	"unread_msgs": {"pms": [], "streams": [{"stream_id": 1, "topic": "lunch", "unread_message_ids": [5]}],
 		"huddles": [], "mentions": []}}`
@@ -16,6 +16,8 @@ const registerAnswer = `{"user_id": 8,
 func TestDiff(t *testing.T) {
 	for _, c := range []struct{ part, event string }{
 		{"", ``},
+		{"", `{"id": 1, "type": "user_status", "user_id": 8, "away": true}`},
+		{"user_status", `{"id": 1, "type": "user_status", "user_id": 8, "status_text": "out"}`},
 		{"subscriptions", `{"id": 1, "type": "subscription", "op": "peer_remove", "stream_ids": [1],
 			"user_ids": [9]}`},
 		{"unread messages", `{"id": 1, "type": "update_message_flags", "op": "add", "flag": "read",
