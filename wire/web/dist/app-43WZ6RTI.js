@@ -1,0 +1,1 @@
+import{Bb as r}from"./chunk-HJZWLFE7.js";r();

@@ -1,1 +1,0 @@
-import{xb as r}from"./chunk-RCSKJ5CI.js";r();
