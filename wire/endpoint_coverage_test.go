@@ -29,6 +29,8 @@ var outsideCrowds = map[string]string{
 	"POST /fetch_api_key":                         "a login, changes nothing that clients show",
 	"POST /dev_fetch_api_key":                     "a login, changes nothing that clients show",
 	"POST /users/me/api_key/regenerate":           "ends the caller's own clients",
+	"POST /users/me/web_push":                     testedAlone + "; subscriptions are in no event and no register",
+	"DELETE /users/me/web_push":                   testedAlone + "; subscriptions are in no event and no register",
 	"POST /users/me/api_keys":                     testedAlone + "; keys are in no event and no register",
 	"DELETE /users/me/api_keys/{key_id}":          testedAlone + "; keys are in no event and no register",
 	"POST /users/{user_id}/api_keys":              testedAlone + "; keys are in no event and no register",

@@ -32,6 +32,7 @@ var facesAlone = map[string]string{
 	"user_presence_fast.go":   "the fast path of user_presence.go",
 	"user_timezones.go":       "names of time zones",
 	"user_zcommands.go":       "commands of the compose box, which stand for settings",
+	"push_web.go":             "subscriptions of browsers, which are push tokens",
 	"upload_resumable.go":     "the protocol of uploads in parts",
 	"upload_thumbnails.go":    "sizes and formats of thumbnails are the protocol's",
 }

@@ -18,6 +18,11 @@ var pushEndpoints = []Endpoint{
 		return realm.AddPushToken{Kind: realm.PushFCM, Token: f.Token}, checkToken(realm.PushFCM, f.Token)
 	}, emptyAnswer),
 	CommandFromCall("DELETE", "/users/me/android_gcm_reg_id", removeToken(realm.PushFCM), emptyAnswer),
+	Get("/users/me/web_push", getWebPush).Returns("{application_server_key: str}"),
+	CommandFromCall("POST", "/users/me/web_push", addWebPush, emptyAnswer),
+	CommandFromCall("DELETE", "/users/me/web_push", func(_ *Call, f webPushAddressForm) (realm.RemovePushToken, error) {
+		return realm.RemovePushToken{Kind: realm.PushWeb, Token: f.Endpoint}, nil
+	}, emptyAnswer),
 	Custom("POST", "/mobile_push/test_notification", testNotification),
 	CommandFromForm("POST", "/register_client_device", func(noParameters) realm.AddDevice {
 		return realm.AddDevice{}
@@ -183,7 +188,7 @@ func testNotification(c *Call, f testNotificationForm) (Answer, error) {
 		}
 		t := target{note: PushOriginOf(v, me.ID, c.Site)}
 		for _, d := range v.PushTokensOf(me.ID) {
-			if !f.Token.Set || d.Token == f.Token.Value {
+			if d.Kind != realm.PushWeb && (!f.Token.Set || d.Token == f.Token.Value) {
 				t.devices = append(t.devices, d)
 			}
 		}

@@ -132,7 +132,9 @@ type Tools struct {
 	JWTKeys    map[string]string
 	Version    string
 	Generation int64 // start of the process in Unix seconds
-	Dev        bool  // development logins are enabled
+	// WebPushKey is the public key for notifications of browsers, in base64 for addresses; "": there are none.
+	WebPushKey string
+	Dev        bool // development logins are enabled
 	Renderer   *Renderer
 	// FetchPreview reads the preview data of a page; nil if previews are disabled.
 	FetchPreview func(ctx context.Context, address string) (markdown.Preview, error)

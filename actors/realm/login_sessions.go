@@ -261,6 +261,7 @@ func (r *Realm) removeBrowserSessions(u UserID, ended []int64) {
 	if len(ended) == 0 {
 		return
 	}
+	r.removeWebPush(u, func(session int64) bool { return slices.Contains(ended, session) })
 	l := r.small.browserSessions.change(u)
 	l.List = slices.DeleteFunc(slices.Clone(l.List), func(s BrowserSession) bool {
 		return slices.Contains(ended, s.ID)
@@ -283,8 +284,19 @@ type AllBrowserSessionsEnded struct{ Users []UserID }
 
 func (f *AllBrowserSessionsEnded) apply(r *Realm) {
 	for _, u := range f.Users {
+		r.removeWebPush(u, func(session int64) bool { return session != 0 })
 		r.small.browserSessions.remove(u)
 	}
+}
+
+// removeWebPush removes the subscriptions for notifications of browsers whose session ends.
+func (r *Realm) removeWebPush(u UserID, ends func(session int64) bool) {
+	l := r.small.pushTokens.find(u)
+	gone := func(x PushToken) bool { return x.Kind == PushWeb && ends(x.Session) }
+	if l == nil || !slices.ContainsFunc(l.List, gone) {
+		return
+	}
+	(&PushTokensChanged{u, slices.DeleteFunc(slices.Clone(l.List), gone)}).apply(r)
 }
 
 func (*AllBrowserSessionsEnded) tell(*Realm) []Notice { return nil }

@@ -23,6 +23,9 @@ func (t *Turn) registerDevices(u UserID, changes ...DeviceRegistration) {
 	}
 	var jobs []OutboxJob
 	for _, change := range changes {
+		if change.Token.Kind == PushWeb { // browsers have push services of their own
+			continue
+		}
 		jobs = append(jobs, OutboxJob{Kind: OutboxRegistration, User: u, Registration: &change})
 	}
 	t.addOutboxJobs(jobs)

@@ -13,6 +13,8 @@ type PushKind int
 const (
 	PushAPNs PushKind = 1
 	PushFCM  PushKind = 2
+	// PushWeb is not in the protocol: browsers, each through the push service of its maker (RFC 8030).
+	PushWeb PushKind = 3
 )
 
 // pushKinds are the services by the names with which devices register end-to-end encrypted.
@@ -36,10 +38,17 @@ func tokenIDs(x PushToken) (out []string) {
 // PushToken identifies a device to its push service.
 type PushToken struct {
 	Kind  PushKind
-	Token string
+	Token string // of a browser: the address of its subscription
 	App   string // app id; only for APNs
 	Since int64
+	// Of a browser: the keys that encrypt its notifications, and the session that it is logged in with; 0: an API key.
+	Keys    WebPushKeys
+	Session int64
 }
+
+// WebPushKeys are the keys of a browser's subscription (RFC 8291), in base64 for addresses: its public key, and its
+// authentication secret.
+type WebPushKeys struct{ Public, Secret string }
 
 // PushTokens is the row of one user's tokens, oldest first.
 type PushTokens struct{ List []PushToken }
@@ -59,11 +68,21 @@ func (r *Realm) PushTokensOf(u UserID) []PushToken {
 	return nil
 }
 
+// NotifiedPushTokens returns a user's tokens, oldest first, without those of browsers whose session has expired.
+func (v View) NotifiedPushTokens(u UserID) []PushToken {
+	return slices.DeleteFunc(v.PushTokensOf(u), func(x PushToken) bool {
+		return x.Session != 0 && !slices.ContainsFunc(v.StoredBrowserSessions(u), func(s BrowserSession) bool {
+			return s.ID == x.Session && v.Now < s.Expires()
+		})
+	})
+}
+
 // AddPushToken asks to notify a device. A known token is not changed, but the push bouncer is told again, because it
 // may have lost it.
 type AddPushToken struct {
 	Kind       PushKind
 	Token, App string
+	Keys       WebPushKeys // only for browsers
 }
 
 func (c AddPushToken) Decide(t *Turn) (Done, error) {
@@ -75,8 +94,14 @@ func (c AddPushToken) Decide(t *Turn) (Done, error) {
 		return Done{}, BadRequest("Empty or invalid length token")
 	}
 	list := t.PushTokensOf(me.ID)
-	x := PushToken{c.Kind, c.Token, c.App, t.Now}
-	known := func(x PushToken) bool { return x.Kind == c.Kind && x.Token == c.Token && x.App == c.App }
+	x := PushToken{Kind: c.Kind, Token: c.Token, App: c.App, Since: t.Now, Keys: c.Keys}
+	if s := t.OwnBrowserSession(); s != nil && c.Kind == PushWeb {
+		x.Session = s.ID
+	}
+	known := func(old PushToken) bool {
+		return old.Kind == x.Kind && old.Token == x.Token && old.App == x.App && old.Session == x.Session &&
+			old.Keys == x.Keys
+	}
 	if slices.ContainsFunc(list, known) {
 		t.registerDevices(me.ID, DeviceRegistration{Token: x})
 		return Done{}, nil

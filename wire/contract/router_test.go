@@ -48,6 +48,8 @@ var aliases = []string{
 	// Additional API keys, an extension of this server.
 	"GET /users/me/api_keys", "POST /users/me/api_keys", "DELETE /users/me/api_keys/{}",
 	"GET /users/{}/api_keys", "POST /users/{}/api_keys", "DELETE /users/{}/api_keys/{}",
-	"POST /external/{}", // incoming webhooks of other services
-	"HEAD /external/{}", // by which some of them check an address before they use it
+	// Incoming webhooks of other services. Some check an address with HEAD before they use it.
+	"POST /external/{}", "HEAD /external/{}",
+	// Notifications of browsers, an extension of this server.
+	"GET /users/me/web_push", "POST /users/me/web_push", "DELETE /users/me/web_push",
 }

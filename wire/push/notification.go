@@ -21,6 +21,7 @@ type notification struct {
 	apns   map[string]any // the custom data beside aps
 	alert  alert
 	fcm    map[string]any
+	web    webMessage // for browsers
 
 	// Devices that are notified encrypted, and the payload that is encrypted with the key of each.
 	devices []realm.Device
@@ -46,7 +47,12 @@ func newNotification(
 		PushOrigin: wire.PushOriginOf(v, job.User, s),
 		key:        v.Org().UUID + "-" + strconv.FormatInt(job.ID, 10),
 		removal:    job.Kind == realm.OutboxPushRemoval,
-		tokens:     v.PushTokensOf(job.User),
+		tokens:     v.NotifiedPushTokens(job.User),
+	}
+	if n.removal {
+		// A browser must show something for each notification that it gets, so none can remove another one. Its pages
+		// close notifications of messages that were read.
+		n.tokens = slices.DeleteFunc(n.tokens, isBrowser)
 	}
 	for _, d := range v.DevicesOf(job.User) {
 		if d.TokenID != nil && d.KeyID != nil {
@@ -71,6 +77,8 @@ func newNotification(
 	n.fillMessage(v, job, m, body, s)
 	return n, true
 }
+
+func isBrowser(d realm.PushToken) bool { return d.Kind == realm.PushWeb }
 
 // newTestNotification returns an encrypted notification that says only that notifications work.
 func newTestNotification(origin wire.PushOrigin, devices []realm.Device, now int64) notification {
@@ -150,6 +158,7 @@ func (n *notification) fillMessage(
 	}
 	n.setSecret(secret)
 	n.alert = alert{alertTitle(m), alertSubtitle(job.Why, m, sender.Name, group), content}
+	n.fillWeb(v, m, n.alert.subtitle, content, sender.Avatar)
 	if v.OrgBool("require_e2ee_push_notifications") {
 		n.alert.body, n.fcm["content"] = hiddenContent, hiddenContent
 	}

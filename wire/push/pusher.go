@@ -40,6 +40,8 @@ type Config struct {
 	FCMServer  string // "": Google's service
 
 	Bouncer BouncerAccount // without a URL there is none
+
+	Web WebConfig // without a key there are no notifications of browsers
 }
 
 // Pusher sends to push services. It implements wire.Pusher and Service.
@@ -55,7 +57,7 @@ type Pusher struct {
 // New makes a pusher, or nil if nothing is configured.
 func New(c Config, log *slog.Logger) (*Pusher, error) {
 	p := &Pusher{c: c, log: log}
-	if c.APNsKey == "" && c.FCMAccount == "" && c.Bouncer.URL == "" {
+	if !p.ReachesPhones() && c.Web.Key == nil {
 		return nil, nil
 	}
 	if c.Bouncer.URL != "" {
@@ -108,6 +110,11 @@ func (p *Pusher) openFCM() error {
 	return nil
 }
 
+// ReachesPhones reports whether a service for phones is configured.
+func (p *Pusher) ReachesPhones() bool {
+	return p.c.APNsKey != "" || p.c.FCMAccount != "" || p.c.Bouncer.URL != ""
+}
+
 // Bouncer returns the client of the bouncer, or nil if there is none.
 func (p *Pusher) Bouncer() *Bouncer { return p.bouncer }
 
@@ -115,6 +122,10 @@ func (p *Pusher) Bouncer() *Bouncer { return p.bouncer }
 func (p *Pusher) Test(n wire.PushOrigin, d realm.PushToken) error {
 	var err error
 	switch {
+	case d.Kind == realm.PushWeb && p.c.Web.Key != nil:
+		err = p.sendWeb(webTest(n), d)
+	case d.Kind == realm.PushWeb:
+		return nil
 	case p.bouncer != nil:
 		err = p.testByBouncer(n, d)
 	case d.Kind == realm.PushAPNs && p.apns != nil:

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,12 +22,27 @@ func (p *Pusher) notify(n notification) (left notification, answer wire.PushAnsw
 	left = n
 	left.tokens, left.devices = nil, nil
 	sent := false
+	phones := slices.DeleteFunc(slices.Clone(n.tokens), isBrowser)
+	for _, d := range n.tokens {
+		if !isBrowser(d) || p.c.Web.Key == nil {
+			continue
+		}
+		sent = true
+		if e := p.sendWeb(n.web, d); errors.Is(e, wire.ErrDeviceUnknown) {
+			answer.Tokens = append(answer.Tokens, d)
+		} else if e != nil {
+			left.tokens, err = append(left.tokens, d), e
+		}
+	}
 	if p.bouncer != nil {
 		sent = true
-		if len(n.tokens) > 0 {
-			some, e := p.notifyByBouncer(n)
-			if answer.Tokens, answer.Rights = some.Tokens, some.Rights; e != nil {
-				left.tokens, err = n.tokens, e
+		if len(phones) > 0 {
+			bounced := n
+			bounced.tokens = phones
+			some, e := p.notifyByBouncer(bounced)
+			answer.Tokens, answer.Rights = append(answer.Tokens, some.Tokens...), some.Rights
+			if e != nil {
+				left.tokens, err = append(left.tokens, phones...), e
 			}
 		}
 		if len(n.devices) > 0 {
@@ -40,7 +56,7 @@ func (p *Pusher) notify(n notification) (left notification, answer wire.PushAnsw
 			}
 		}
 	} else {
-		for _, d := range n.tokens {
+		for _, d := range phones {
 			var e error
 			switch {
 			case d.Kind == realm.PushAPNs && p.apns != nil:

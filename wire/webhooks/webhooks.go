@@ -62,20 +62,25 @@ func New(o Options) *Client {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Client{o: o}
+	return &Client{o: o, client: NewHTTPClient(o.Allow)}
+}
+
+// NewHTTPClient returns a client for addresses that users choose. It follows no redirects, and connects to no private
+// network but those of allow.
+func NewHTTPClient(allow []netip.Prefix) *http.Client {
 	dialer := &net.Dialer{
 		Timeout: callTimeout,
-		Control: func(_, address string, _ syscall.RawConn) error { return c.checkAddress(address) },
+		Control: func(_, address string, _ syscall.RawConn) error { return checkAddress(address, allow) },
 	}
-	c.client = &http.Client{Timeout: callTimeout,
+	return &http.Client{Timeout: callTimeout,
 		Transport: &http.Transport{
 			DialContext:            dialer.DialContext,
+			MaxIdleConns:           100, // users choose the addresses
 			MaxIdleConnsPerHost:    1,
 			IdleConnTimeout:        time.Minute,
 			MaxResponseHeaderBytes: 64 << 10,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return c
 }
 
 // Handle calls a service about one message and sends its answer as the bot.
@@ -263,13 +268,13 @@ type internalAddressError struct{ address string }
 
 func (e *internalAddressError) Error() string { return e.address + " may not be called" }
 
-// checkAddress rejects all addresses that are not public, except those in Options.Allow.
-func (c *Client) checkAddress(address string) error {
+// checkAddress rejects all addresses that are not public, except those in allow.
+func checkAddress(address string, allow []netip.Prefix) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return &internalAddressError{address}
 	}
-	if !preview.Reachable(at.Addr(), c.o.Allow) {
+	if !preview.Reachable(at.Addr(), allow) {
 		return &internalAddressError{at.Addr().Unmap().String()}
 	}
 	return nil

@@ -186,7 +186,8 @@ func (x *importer) addScheduled(s *imports.Scheduled, v realm.View, id int64) (b
 	if err := x.files(j); err != nil {
 		return false, err
 	}
-	body, content, err := x.renderer.RenderImported(wire.ImportedText{Text: j.in.Text, Author: row.User}, x.viewOf(row.User), x.site)
+	text := wire.ImportedText{Text: j.in.Text, Author: row.User}
+	body, content, err := x.renderer.RenderImported(text, x.viewOf(row.User), x.site)
 	if err != nil {
 		x.Drop("scheduled messages", "the text cannot be rendered", 1)
 		return false, nil

@@ -37,8 +37,8 @@ func difference(exported, rendered string) string {
 	return name
 }
 
-// wereActive reports whether exported HTML mentions users and groups, or shows emoji, that are deactivated now: they were
-// active when the message was sent.
+// wereActive reports whether exported HTML mentions users and groups, or shows emoji, that are deactivated now. They
+// were active when the message was sent.
 func wereActive(exported, rendered string) bool {
 	const silent, picture = ` silent"`, `<img alt=":`
 	return strings.Count(exported, silent) < strings.Count(rendered, silent) ||

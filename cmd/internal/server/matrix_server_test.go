@@ -26,6 +26,7 @@ import (
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/mail"
+	"parley/wire/push"
 	"parley/wire/thumbnails"
 )
 
@@ -107,6 +108,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	}
 	passwords := httpd.NewPasswords()
 	tools := &wire.Tools{
+		WebPushKey:         push.PublicWebKey(push.NewWebKey([]byte("secret"))),
 		Files:              fileStore{kept},
 		Sign:               newSigner(secret),
 		VerifySignature:    newSignatureChecker(secret),

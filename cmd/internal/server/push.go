@@ -254,7 +254,9 @@ func pushTest(o *operator, args map[string]string) (any, error) {
 	to := v.(target)
 	list := []any{}
 	for _, d := range to.tokens {
-		kind := map[realm.PushKind]string{realm.PushAPNs: "apns", realm.PushFCM: "fcm"}[d.Kind]
+		kind := map[realm.PushKind]string{
+			realm.PushAPNs: "apns", realm.PushFCM: "fcm", realm.PushWeb: "browser",
+		}[d.Kind]
 		list = append(list, map[string]any{"device": kind, "result": resultText(pusher.Test(to.origin, d))})
 	}
 	for _, d := range to.devices {

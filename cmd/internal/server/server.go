@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -339,22 +340,28 @@ func (s *Server) buildTools() error {
 		APNsTeam:   s.APNsTeam,
 		FCMAccount: s.FCMAccount,
 		Bouncer:    account,
+		Web: push.WebConfig{
+			Key:     push.NewWebKey(s.secret),
+			Contact: s.webPushContact(rootHost),
+			Client:  webhooks.NewHTTPClient(s.webhookNetworks),
+		},
 	}, s.log)
 	if err != nil {
 		return err
 	}
-	if pusher != nil {
+	s.tools.WebPushKey = push.PublicWebKey(push.NewWebKey(s.secret))
+	if pusher.ReachesPhones() {
 		s.tools.Push = pusher
 		s.tools.PushBouncer = account.URL != ""
-		s.push.bouncer, s.push.pusher = pusher.Bouncer(), pusher
 	}
+	s.push.bouncer, s.push.pusher = pusher.Bouncer(), pusher
 	s.push.proofs = &push.HostnameProofs{}
 	s.tools.HostnameProof = func(token string) (string, bool) { return s.push.proofs.Get(token, time.Now()) }
 	if s.push.bouncer != nil {
 		s.push.uploader = s.newUploader(s.push.bouncer)
 	}
 	s.dispatcher = s.newDispatcher(sender, pusher)
-	s.orgs.SetOutbox(s.dispatcher, pusher != nil, account.URL != "")
+	s.orgs.SetOutbox(s.dispatcher, true, account.URL != "")
 	s.orgs.AddDuty(s.dispatcher)
 	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
 	s.orgs.AddDuty(s.exports)
@@ -387,6 +394,17 @@ func (s *Server) buildTools() error {
 	return nil
 }
 
+// webPushContact returns the address by which push services of browsers can reach the operator.
+func (s *Server) webPushContact(rootHost string) string {
+	switch {
+	case s.WebPushContact != "":
+		return s.WebPushContact
+	case strings.HasPrefix(s.sites.site("").URL, "https:"):
+		return s.sites.site("").URL
+	}
+	return "postmaster@" + rootHost
+}
+
 // newDispatcher returns the dispatcher of outbox jobs. Each kind of job has a handler and a limit of attempts at a
 // time.
 func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispatch.Dispatcher {
@@ -414,15 +432,13 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 			realm.OutboxPreview:       previews.MaxFetching,
 		},
 	}
-	if pusher != nil {
-		options := push.Options{Pusher: pusher, Server: s.orgs, Log: s.log, Now: time.Now}
-		if s.push.uploader != nil {
-			options.Upload = s.push.uploader.Ask
-		}
-		notifier := &push.Notifier{Options: options}
-		o.Handlers[realm.OutboxPush], o.Handlers[realm.OutboxPushRemoval] = notifier, notifier
-		o.Handlers[realm.OutboxRegistration] = &push.Registrar{Options: options}
+	options := push.Options{Pusher: pusher, Server: s.orgs, Log: s.log, Now: time.Now}
+	if s.push.uploader != nil {
+		options.Upload = s.push.uploader.Ask
 	}
+	notifier := &push.Notifier{Options: options}
+	o.Handlers[realm.OutboxPush], o.Handlers[realm.OutboxPushRemoval] = notifier, notifier
+	o.Handlers[realm.OutboxRegistration] = &push.Registrar{Options: options}
 	return dispatch.New(o)
 }
 

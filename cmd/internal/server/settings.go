@@ -73,8 +73,10 @@ type Settings struct {
 
 	JWTKeys       string
 	WebhooksAllow string
-	Integrations  string
-	PreviewsAllow string
+
+	WebPushContact string
+	Integrations   string
+	PreviewsAllow  string
 
 	WebDir         string
 	WebDirAnyLevel bool
@@ -398,7 +400,7 @@ var AllSettings = []Setting{
 	},
 	{
 		Name: "webhooks-allow", Type: Text, Group: groupAccess,
-		Meaning: "private networks, comma-separated, that outgoing-webhook bots are allowed to call",
+		Meaning: "private networks, comma-separated, that outgoing-webhook bots and notifications of browsers may use",
 		field:   func(s *Settings) any { return &s.WebhooksAllow },
 	},
 	{
@@ -498,6 +500,11 @@ var AllSettings = []Setting{
 		Name: "push-bouncer-key", Type: Text, Group: groupPush,
 		Meaning: "key of this server at the push bouncer",
 		field:   func(s *Settings) any { return &s.BouncerKey },
+	},
+	{
+		Name: "web-push-contact", Type: Text, Group: groupPush,
+		Meaning: "address of the operator (email or https) for push services of browsers; empty: the server's",
+		field:   func(s *Settings) any { return &s.WebPushContact },
 	},
 
 	{
