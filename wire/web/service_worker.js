@@ -43,6 +43,17 @@ async function file(request) {
   return await caches.match(request) ?? fetch(request);
 }
 
+// A notification that the server sent while no page was open (see push/web.go). A page in front shows its own.
+self.addEventListener('push', (event) => {
+  const m = event.data?.json();
+  if (!m) return;
+  event.waitUntil((async () => {
+    const pages = await self.clients.matchAll({ type: 'window' });
+    if (m.type === 'message' && pages.some((x) => x.focused)) return;
+    await self.registration.showNotification(m.title, { body: m.body, tag: m.tag, icon: m.icon, data: { hash: m.hash } });
+  })());
+});
+
 // On phones, notifications belong to the worker. A click opens their message.
 self.addEventListener('notificationclick', (event) => {
   event.notification.close();

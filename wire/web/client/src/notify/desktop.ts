@@ -6,6 +6,7 @@ import { goTo, routes } from "../router.ts";
 import { conversationOf, conversationOfMessage, narrowTo, placeKey } from "../store/narrow.ts";
 import { topicName } from "../store/queries.ts";
 import { afterEvent, peek, read } from "../store/store.ts";
+import { closeRead } from "./push.ts";
 import { playSound } from "./sounds.ts";
 import { waysOf } from "./reasons.ts";
 
@@ -32,6 +33,7 @@ export function startDesktop(): void {
   effect(() => {
     const { places } = read("unread");
     for (const { id, notification } of [...open.values()]) if (!places.has(id)) notification.close();
+    void closeRead((id) => places.has(id));
   });
 }
 

@@ -1,7 +1,9 @@
 // The notifications of the user: their reasons and their ways.
+import { useSignal } from "@preact/signals";
 import { t } from "../i18n/text.ts";
 import { read } from "../store/store.ts";
 import { askPermission, permission } from "../notify/desktop.ts";
+import { pushState, startPush, stopPush } from "../notify/push.ts";
 import { playSound } from "../notify/sounds.ts";
 import { UserChoice, UserSwitch } from "./fields.tsx";
 
@@ -54,7 +56,12 @@ export function Notifications() {
 function Permission() {
   switch (permission.value) {
     case "granted":
-      return <p role="status">{t("This browser shows notifications.")}</p>;
+      return (
+        <>
+          <p role="status">{t("This browser shows notifications.")}</p>
+          <WhileClosed />
+        </>
+      );
     case "denied":
       return <p role="status">{t("This browser blocks notifications. Allow them for this site in its settings.")}</p>;
     case "unsupported":
@@ -67,5 +74,29 @@ function Permission() {
         {t("Allow notifications")}
       </button>
     </p>
+  );
+}
+
+// WhileClosed switches notifications on and off that arrive while no page is open.
+function WhileClosed() {
+  const failed = useSignal("");
+  if (pushState.value === "unsupported") return null;
+  const on = pushState.value === "on";
+  const change = async () => {
+    failed.value = "";
+    try {
+      await (on ? stopPush() : startPush());
+    } catch (err) {
+      failed.value = err instanceof Error ? err.message : String(err);
+    }
+  };
+  return (
+    <>
+      <label class="field switch">
+        <input type="checkbox" checked={on} onChange={() => void change()} />
+        <span class="grow">{t("Also while no page is open, in this browser")}</span>
+      </label>
+      {failed.value && <p role="alert">{t("The browser did not subscribe: {reason}", { reason: failed.value })}</p>}
+    </>
   );
 }
