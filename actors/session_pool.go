@@ -27,7 +27,8 @@ type realmTurns struct {
 	turn  time.Duration // length of the next turn
 }
 
-// sessionTurn is how long the session actors of an organization run before others get their turn. Changing between actors costs less than a
+// sessionTurn is how long the session actors of an organization run before others get their turn. Changing between
+// actors costs less than a
 // microsecond, and cold caches.
 const sessionTurn = 500 * time.Microsecond
 

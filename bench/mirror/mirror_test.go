@@ -7,7 +7,8 @@ import (
 
 const registerAnswer = `{"user_id": 8,
 	"subscriptions": [{"stream_id": 1, "name": "one", "color": "#112233", "subscribers": [8, 9]}],
-	"streams": [{"stream_id": 1, "name": "one"}], "unsubscribed": [], "never_subscribed": [], "starred_messages": [], "user_status": {},
+	"streams": [{"stream_id": 1, "name": "one"}], "unsubscribed": [], "never_subscribed": [], "starred_messages": [],
+	"user_status": {},
 	"realm_users": [{"user_id": 8, "full_name": "Ann"}],
 	"unread_msgs": {"pms": [], "streams": [{"stream_id": 1, "topic": "lunch", "unread_message_ids": [5]}],
 		"huddles": [], "mentions": []}}`

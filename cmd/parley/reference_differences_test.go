@@ -159,7 +159,8 @@ func followsRepeatedRequests(t *testing.T, k *demoClient) {
 	k.refused("olive", members, "BAD_REQUEST", "There is no member", "delete", []int{k.ids["bo"]})
 	k.must("olive", fmt.Sprintf("POST user_groups/%v/deactivate", group))
 	for _, list := range []string{"members", "subgroups", fmt.Sprint("members/", k.ids["ann"])} {
-		k.refused("olive", fmt.Sprintf("GET user_groups/%v/%s", group, list), "BAD_REQUEST", "User group is deactivated.")
+		k.refused("olive", fmt.Sprintf("GET user_groups/%v/%s", group, list), "BAD_REQUEST",
+			"User group is deactivated.")
 	}
 
 	id := k.post("ann", "repeated", "stays here")

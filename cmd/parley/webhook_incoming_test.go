@@ -105,8 +105,8 @@ func TestWebhookWarnings(t *testing.T) {
 	}
 }
 
-// TestWebhookAddressCheck holds that a service which requests an address with HEAD before it uses it gets a success, and
-// that a wrong address does not.
+// TestWebhookAddressCheck holds that a service which requests an address with HEAD before it uses it gets a success,
+// and that a wrong address does not.
 func TestWebhookAddressCheck(t *testing.T) {
 	k := newDemoClient(t)
 	bot := k.must("ann", "POST bots", "full_name", "Hook", "short_name", "hook", "bot_type", 2)

@@ -18,15 +18,15 @@ var describedCases = []describedCase{
 			"* Load is too high\n* Load is 9.1"},
 	{"datadog", "", `{"id": "1", "type": "query_alert_monitor", "title": "[Triggered] CPU is high", "text": "avg > 90",
 		"link": "https://app.datadoghq.com/event/1", "alert": "CPU is high", "transition": "Triggered", "host": "db1"}`,
-		"CPU is high", ":alert: **Triggered** on **db1**: [[Triggered] CPU is high](https://app.datadoghq.com/event/1)\n" +
-			"~~~ quote\navg > 90\n~~~"},
+		"CPU is high", ":alert: **Triggered** on **db1**: " +
+			"[[Triggered] CPU is high](https://app.datadoghq.com/event/1)\n~~~ quote\navg > 90\n~~~"},
 	{"datadog", "", `{"title": "[Recovered] CPU is high", "alert": "CPU is high", "transition": "Recovered"}`,
 		"CPU is high", ":squared_ok: **Recovered**: **[Recovered] CPU is high**"},
 	{"datadog", "", `{"title": "Deployed"}`, "Deployed", "**Deployed**"},
 	{"freshdesk", "", `{"freshdesk_webhook": {"triggered_event": "{ticket_action:created}", "ticket_id": 11,
 		"ticket_subject": "No sound", "ticket_url": "https://help.example.com/helpdesk/tickets/11",
-		"ticket_description": "<p>The <b>speaker</b> is silent.</p>", "ticket_type": "Problem", "ticket_priority": "High",
-		"ticket_status": "Open", "requester_name": "Ada", "requester_email": "ada@example.com"}}`,
+		"ticket_description": "<p>The <b>speaker</b> is silent.</p>", "ticket_type": "Problem",
+		"ticket_priority": "High", "ticket_status": "Open", "requester_name": "Ada", "requester_email": "ada@example.com"}}`,
 		"#11: No sound", "Ada <ada@example.com> created [ticket #11](https://help.example.com/helpdesk/tickets/11):\n" +
 			"~~~ quote\nThe **speaker** is silent.\n~~~\n\n" +
 			"* **Type**: Problem\n* **Priority**: High\n* **Status**: Open"},
