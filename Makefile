@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform browser kill upgrades sim sim-actors crash mirror
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform browser kill upgrades sim sim-actors crash crash-cluster mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -79,3 +79,6 @@ mirror: ## check in N random runs (1000) that clients' state from events equals 
 
 crash: ## simulate N power losses (20000) before every write, with 0, 50 or 100 % of unsynced data kept; SEED repeats
 	N=$${N:-20000} $(GO) test ./snapshot -run '^TestPowerLoss$$' -count=1 -v -timeout 600m
+
+crash-cluster: ## simulate N power losses (100000) of a cluster's node, in its log and its store; SEED repeats
+	N=$${N:-100000} $(GO) test ./snapshot/replicated -run '^TestPowerLoss$$' -count=1 -v -timeout 600m

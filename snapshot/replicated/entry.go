@@ -218,8 +218,8 @@ type packed struct {
 }
 
 // pack puts operations into as few log entries as possible, in their order. An operation that does not fit one entry
-// becomes several parts; id tells them from those of other operations.
-func pack(ops []snapshot.LogOp, id uint64) (list []packed) {
+// becomes several parts; id tells them from those of other operations. limit is how many bytes fit one entry.
+func pack(ops []snapshot.LogOp, id uint64, limit int) (list []packed) {
 	var payload []byte
 	var inside []int
 	flush := func() {
@@ -231,31 +231,31 @@ func pack(ops []snapshot.LogOp, id uint64) (list []packed) {
 	for i := range ops {
 		before := len(payload)
 		payload = appendOp(payload, &ops[i])
-		if len(payload) <= MaxEntryBytes {
+		if len(payload) <= limit {
 			inside = append(inside, i)
 			continue
 		}
 		one := append([]byte{}, payload[before:]...)
 		payload = payload[:before]
 		flush()
-		if len(one) <= MaxEntryBytes {
+		if len(one) <= limit {
 			payload, inside = append(payload, one...), []int{i}
 			continue
 		}
-		list = append(list, split(one, i, id+uint64(i))...)
+		list = append(list, split(one, i, id+uint64(i), limit)...)
 	}
 	flush()
 	return list
 }
 
 // split returns the parts of an operation. The last part has its result.
-func split(op []byte, index int, id uint64) (list []packed) {
-	n := (len(op) + MaxEntryBytes - 1) / MaxEntryBytes
+func split(op []byte, index int, id uint64, limit int) (list []packed) {
+	n := (len(op) + limit - 1) / limit
 	for k := range n {
 		head := binary.AppendUvarint(nil, id)
 		head = binary.AppendUvarint(head, uint64(k))
 		head = binary.AppendUvarint(head, uint64(n))
-		piece := op[k*MaxEntryBytes : min(len(op), (k+1)*MaxEntryBytes)]
+		piece := op[k*limit : min(len(op), (k+1)*limit)]
 		p := packed{data: seal(kindPart, append(head, piece...))}
 		if k == n-1 {
 			p.ops = []int{index}

@@ -90,7 +90,7 @@ func (n *Node) propose(ops []snapshot.LogOp) []snapshot.LogResult {
 	n.proposing.Lock()
 	defer n.proposing.Unlock()
 	results := make([]snapshot.LogResult, len(ops))
-	list := pack(ops, rand.Uint64()>>1)
+	list := pack(ops, rand.Uint64()>>1, MaxEntryBytes)
 	futures := make([]raft.ApplyFuture, len(list))
 	for i := range list {
 		futures[i] = n.raft.Apply(list[i].data, enqueueTimeout)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"sort"
 	"sync"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	wal "github.com/hashicorp/raft-wal"
@@ -24,10 +25,44 @@ const (
 
 // openWAL opens or creates the log in a directory.
 func openWAL(fs vfs.FS, dir string, segmentBytes int, failed *failure) (*wal.WAL, error) {
-	files := &walFiles{fs, failed}
-	return wal.Open(dir, wal.WithSegmentFiler(segment.NewFiler(dir, files)),
-		wal.WithMetaStore(&metaStore{fs: fs, failed: failed}), wal.WithSegmentSize(segmentBytes),
+	filer, meta := segment.NewFiler(dir, &walFiles{fs, failed}), &metaStore{fs: fs, failed: failed}
+	if err := finishRotation(dir, filer, meta); err != nil {
+		return nil, err
+	}
+	return wal.Open(dir, wal.WithSegmentFiler(filer), wal.WithMetaStore(meta), wal.WithSegmentSize(segmentBytes),
 		wal.WithLogger(quietLogger()))
+}
+
+// finishRotation adds a new last segment if the last one is complete. raft-wal does that in the background after the
+// append that has completed it. If the process ends in between, raft-wal (0.4.1) opens the log, but refuses every append
+// with "segment is sealed".
+func finishRotation(dir string, filer *segment.Filer, meta *metaStore) error {
+	state, err := meta.Load(dir)
+	if err != nil || len(state.Segments) == 0 {
+		return err
+	}
+	last := &state.Segments[len(state.Segments)-1]
+	if !last.SealTime.IsZero() {
+		return nil
+	}
+	w, err := filer.RecoverTail(*last)
+	if errors.Is(err, iofs.ErrNotExist) {
+		return nil // raft-wal makes the file
+	}
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	sealed, index, err := w.Sealed()
+	if err != nil || !sealed {
+		return err
+	}
+	last.SealTime, last.MaxIndex, last.IndexStart = time.Now(), w.LastIndex(), index
+	next := types.SegmentInfo{ID: state.NextSegmentID, BaseIndex: last.MaxIndex + 1, MinIndex: last.MaxIndex + 1,
+		Codec: last.Codec, CreateTime: last.SealTime, SizeLimit: last.SizeLimit}
+	state.NextSegmentID++
+	state.Segments = append(state.Segments, next)
+	return meta.CommitState(state)
 }
 
 // failure is the first failure of a node. Nothing is written after it: it is unknown what the disk has.
