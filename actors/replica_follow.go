@@ -163,7 +163,7 @@ func replayFounding(r *realm.Realm, from ReplicaSource) error {
 }
 
 // decodeBatch returns the facts of a batch, with their texts.
-func decodeBatch(from ReplicaSource, b *realm.Batch) ([]realm.Fact, error) {
+func decodeBatch(from batchSource, b *realm.Batch) ([]realm.Fact, error) {
 	facts := make([]realm.Fact, len(b.Facts))
 	for i, data := range b.Facts {
 		var err error
@@ -242,27 +242,40 @@ func (a *replicaActor) ask(m *ask) {
 // follow begins to follow the source after the last applied fact. The goroutine of the source decodes.
 func (a *replicaActor) follow() {
 	a.run++
-	run, source, pid := a.run, a.options.Source, a.handle.pid
+	a.stop = followBatches(a.srv, a.handle.pid, a.realm, a.run, a.room, a.options.Source)
+}
+
+// batchSource is the part that ReplicaSource and Cluster share.
+type batchSource interface {
+	Follow(id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error)) (stop func())
+	Decode(fact []byte) (realm.Fact, error)
+}
+
+// followBatches sends an actor the batches after the state of r. room limits how many are in its mailbox. stop may be
+// called more than once.
+func followBatches(
+	srv *Server, pid *actor.PID, r *realm.Realm, run int, room chan struct{}, source batchSource,
+) (stop func()) {
 	stopped := make(chan struct{})
-	stop := source.Follow(a.realm.ID(), a.realm.Seq(), func(b realm.Batch) error {
+	end := source.Follow(r.ID(), r.Seq(), func(b realm.Batch) error {
 		facts, err := decodeBatch(source, &b)
 		if err != nil {
 			return err
 		}
 		select {
-		case a.room <- struct{}{}:
+		case room <- struct{}{}:
 		case <-stopped:
 			return context.Canceled
 		}
-		a.srv.runtime.send(pid, &followedBatch{run, b, facts})
+		srv.runtime.send(pid, &followedBatch{run, b, facts})
 		return nil
-	}, func(err error) { a.srv.runtime.send(pid, followEnded{run, err}) })
+	}, func(err error) { srv.runtime.send(pid, followEnded{run, err}) })
 	var once bool
-	a.stop = func() {
+	return func() {
 		if !once {
 			once = true
 			close(stopped)
-			stop()
+			end()
 		}
 	}
 }

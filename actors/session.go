@@ -124,6 +124,8 @@ func (s *shard) Receive(c actor.Context) {
 		s.listQueues(m)
 	case forgetQueues:
 		s.forgetQueues(m)
+	case dropRealm:
+		s.dropRealm(m)
 	case *restoreQueues:
 		s.restoreQueues(m)
 	case drainPolls:
@@ -147,6 +149,15 @@ func (s *shard) realm(h *realmHandle) *shardRealm {
 // Each shard gets one message with all of it, because polls may be waiting already, and a client may have seen the
 // newest fact.
 func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []realm.Told) {
+	srv.openQueues(a, queues, told)
+	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
+	restarted := func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }
+	caller := realm.Caller{System: true}
+	srv.runtime.send(a.handle.pid, &ask{decide: restarted, caller: caller, reply: make(chan answer, 1)})
+}
+
+// openQueues passes the queues and events to the session actors.
+func (srv *Server) openQueues(a *realmActor, queues []realm.Queue, told []realm.Told) {
 	var parts [Shards][]realm.Queue
 	for _, q := range queues {
 		k := shardOf(q.User)
@@ -161,10 +172,6 @@ func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []rea
 			&restoreQueues{a.handle, parts[k], deliver{a.handle, owed, size, nil}, a.durable},
 		)
 	}
-	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
-	restarted := func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }
-	caller := realm.Caller{System: true}
-	srv.runtime.send(a.handle.pid, &ask{decide: restarted, caller: caller, reply: make(chan answer, 1)})
 }
 
 // dropAcknowledged returns the events that a session actor needs if all its queues have acknowledged everything up to a

@@ -37,6 +37,12 @@ func (srv *Server) pollAll(id realm.ID, list []*queue.PollRequest) {
 		}
 		return
 	}
+	if srv.cluster != nil && !r.owned.Load() { // the queues are where the realm is owned
+		for _, p := range list {
+			srv.protocol.AnswerError(p.Reply, realm.ErrNotOwner)
+		}
+		return
+	}
 	var sizes [Shards]int
 	for _, p := range list {
 		sizes[shardOf(p.User)]++

@@ -37,6 +37,10 @@ type unackedEvents struct {
 	evictedBefore realm.Seq         // queues behind this fact have been evicted
 	evictingBytes int64             // bytes of the events before it: they go when those queues have closed
 	graceUntil    int64             // elapsed seconds; see evictionGrace
+
+	newest          realm.Seq         // newest fact with events
+	journaled       [Shards]realm.Seq // what the journal says about acked; see journalAcks
+	journaledNewest realm.Seq         // every queue has acknowledged up to here, and the journal says so
 }
 
 // unackedFact is the events of one fact, with an estimate of their memory.
@@ -54,6 +58,7 @@ type evictQueues struct {
 // add appends the events of the newest fact.
 func (u *unackedEvents) add(t realm.Told, m *Metrics) {
 	e := unackedFact{t, estimateBytes(&t)}
+	u.newest = t.Seq
 	u.list = append(u.list, e)
 	u.bytes += e.bytes
 	m.UnackedFacts.Add(1)
@@ -93,7 +98,7 @@ func internalOnly(n realm.Notice) bool { return n.Event.EventType() == "" }
 // not restore events that were acknowledged.
 func (a *realmActor) handleAckReport(m ackReport) {
 	u := &a.unacked
-	if m.newest < u.newestQueue[m.shard] {
+	if a.standby || m.newest < u.newestQueue[m.shard] {
 		return
 	}
 	u.acked[m.shard] = max(u.acked[m.shard], m.seq)

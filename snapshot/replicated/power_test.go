@@ -39,7 +39,8 @@ func TestPowerLoss(t *testing.T) {
 	began, losses, runs := time.Now(), 0, 0
 	kinds := map[string]int{}
 	for ; losses < n && !t.Failed(); runs++ {
-		h := newHistory(t, seed+uint64(runs), []int{0, 50, 100}[runs%3], 0)
+		seed := seed + uint64(runs)
+		h := newHistory(t, seed, []int{0, 50, 100}[seed%3], 0)
 		h.run()
 		for i, p := range h.points {
 			kinds[p.step]++

@@ -33,19 +33,21 @@ func openWAL(fs vfs.FS, dir string, segmentBytes int, failed *failure) (*wal.WAL
 		wal.WithLogger(quietLogger()))
 }
 
-// finishRotation adds a new last segment if the last one is complete. raft-wal does that in the background after the
-// append that has completed it. If the process ends in between, raft-wal (0.4.1) opens the log, but refuses every append
-// with "segment is sealed".
+// finishRotation replaces a last segment that has an index, which raft-wal (0.4.1) opens, but then refuses every append
+// with "segment is sealed". There are two ways to come to it: the process ended between the append that has completed
+// the segment and the begin of the next one, or a power loss has left a part of that append. So the valid entries are
+// copied to a segment with a new index. They are at most the entries of one segment.
 func finishRotation(dir string, filer *segment.Filer, meta *metaStore) error {
 	state, err := meta.Load(dir)
 	if err != nil || len(state.Segments) == 0 {
 		return err
 	}
-	last := &state.Segments[len(state.Segments)-1]
+	at := len(state.Segments) - 1
+	last := state.Segments[at]
 	if !last.SealTime.IsZero() {
 		return nil
 	}
-	w, err := filer.RecoverTail(*last)
+	w, err := filer.RecoverTail(last)
 	if errors.Is(err, iofs.ErrNotExist) {
 		return nil // raft-wal makes the file
 	}
@@ -53,16 +55,55 @@ func finishRotation(dir string, filer *segment.Filer, meta *metaStore) error {
 		return err
 	}
 	defer w.Close()
-	sealed, index, err := w.Sealed()
+	sealed, _, err := w.Sealed()
 	if err != nil || !sealed {
 		return err
 	}
-	last.SealTime, last.MaxIndex, last.IndexStart = time.Now(), w.LastIndex(), index
-	next := types.SegmentInfo{ID: state.NextSegmentID, BaseIndex: last.MaxIndex + 1, MinIndex: last.MaxIndex + 1,
-		Codec: last.Codec, CreateTime: last.SealTime, SizeLimit: last.SizeLimit}
-	state.NextSegmentID++
-	state.Segments = append(state.Segments, next)
+	now := time.Now()
+	next := func(base uint64) types.SegmentInfo {
+		state.NextSegmentID++
+		return types.SegmentInfo{ID: state.NextSegmentID - 1, BaseIndex: base, MinIndex: base, Codec: last.Codec,
+			CreateTime: now, SizeLimit: last.SizeLimit}
+	}
+	end := w.LastIndex()
+	if end < last.MinIndex { // no entry is valid
+		state.Segments[at] = next(last.BaseIndex)
+		return meta.CommitState(state)
+	}
+	whole := next(last.MinIndex)
+	if whole.IndexStart, err = copySegment(filer, w, whole, end); err != nil {
+		return fmt.Errorf("copy the last segment of the log: %w", err)
+	}
+	whole.MaxIndex, whole.SealTime = end, now
+	state.Segments[at] = whole
+	state.Segments = append(state.Segments, next(end+1))
 	return meta.CommitState(state)
+}
+
+// copySegment makes a segment with the entries of another one up to an index, and returns where its own index is.
+func copySegment(filer *segment.Filer, from types.SegmentWriter, to types.SegmentInfo, end uint64) (uint64, error) {
+	var list []types.LogEntry
+	for i := to.BaseIndex; i <= end; i++ {
+		b, err := from.GetLog(i)
+		if err != nil {
+			return 0, err
+		}
+		list = append(list, types.LogEntry{Index: i, Data: append([]byte{}, b.Bs...)})
+		b.Close()
+	}
+	// The remains of a start that ended here.
+	if err := filer.Delete(to.BaseIndex, to.ID); err != nil && !errors.Is(err, iofs.ErrNotExist) {
+		return 0, err
+	}
+	w, err := filer.Create(to)
+	if err != nil {
+		return 0, err
+	}
+	defer w.Close()
+	if err := w.Append(list); err != nil {
+		return 0, err
+	}
+	return w.ForceSeal()
 }
 
 // failure is the first failure of a node. Nothing is written after it: it is unknown what the disk has.
