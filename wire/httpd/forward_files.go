@@ -76,7 +76,9 @@ func (s *Server) stream(ctx *fasthttp.RequestCtx, id realm.ID) error {
 	request.Header.Set(requestHeader, s.options.Cluster.NewRequest())
 	request.Header.Set(realmHeader, strconv.Itoa(int(id)))
 	if ctx.Request.IsBodyStream() {
-		request.SetBodyStream(ctx.RequestBodyStream(), ctx.Request.Header.ContentLength())
+		// Without its Close: the body belongs to ctx.
+		body := struct{ io.Reader }{ctx.RequestBodyStream()}
+		request.SetBodyStream(body, ctx.Request.Header.ContentLength())
 	} else {
 		request.SetBodyRaw(ctx.PostBody())
 	}
