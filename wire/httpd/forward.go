@@ -35,7 +35,10 @@ type ForwardedRequest struct {
 	Realm  realm.ID
 	User   realm.UserID // the account that this node has found; 0: none. The owner checks the credentials again.
 	Remote string       // key of the client's network, for the limits of the owner
-	Again  bool         // an earlier try may have been carried out
+	// Edge is the key of the connection that the request came over; see actors.Edge. The owner's end of the link sets
+	// it, whatever the sender says.
+	Edge  string
+	Again bool // an earlier try may have been carried out
 	// QueueOnly says that a registration only opens its queue, because the sender builds the state.
 	QueueOnly bool
 	HTTP      []byte // head and body
@@ -185,7 +188,7 @@ func (s *Server) prepareForwarded(ctx *fasthttp.RequestCtx, c *wire.Call, e *wir
 	if f == nil {
 		return false
 	}
-	c.Caller.Request, c.QueueOnly = f.request.ID, f.request.QueueOnly
+	c.Caller.Request, c.Caller.Edge, c.QueueOnly = f.request.ID, f.request.Edge, f.request.QueueOnly
 	if !f.request.Again || c.Realm == 0 {
 		return false
 	}
@@ -234,9 +237,12 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx) bool {
 // mustWait reports whether requests have to wait for the owner, so that they cannot be handled on a loop.
 func (s *Server) mustWait() bool { return s.options.Cluster != nil && !s.options.Cluster.IsReady() }
 
-// runsHere reports whether an endpoint can be run on a node that does not own the organization: reads, polls, and
-// registrations, of which only the opening of the queue is forwarded.
-func runsHere(e *wire.Endpoint) bool { return e.Method == "GET" || e.Path == "/register" }
+// runsHere reports whether an endpoint can be run on a node that does not own the organization: reads, polls, reports of
+// presence, which are sent to the owner in batches, and registrations, of which only the opening of the queue is
+// forwarded.
+func runsHere(e *wire.Endpoint) bool {
+	return e.Method == "GET" || e.Path == "/register" || e.Path == "/users/me/presence"
+}
 
 // forward lets the owner answer a request. The answer leaves when this node has its facts, so that the client reads its
 // own writes here.

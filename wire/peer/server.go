@@ -75,7 +75,9 @@ func (p *Peer) Cut(why error) {
 func (p *Peer) Context() context.Context { return p.ctx }
 
 // Traffic returns the bytes of the link: sent to the node and received from it.
-func (p *Peer) Traffic() (sent, received int64) { return p.traffic.sent.Load(), p.traffic.received.Load() }
+func (p *Peer) Traffic() (sent, received int64) {
+	return p.traffic.sent.Load(), p.traffic.received.Load()
+}
 
 // Queued returns the messages and bytes that wait to be sent.
 func (p *Peer) Queued() (messages, bytes int) { return p.outgoing.size() }

@@ -51,6 +51,7 @@ type Core struct {
 // edgeLink is an edge with a link to this core.
 type edgeLink struct {
 	peer    *peer.Peer
+	edge    *actors.Edge
 	program string
 	since   time.Time
 
@@ -60,6 +61,8 @@ type edgeLink struct {
 	report edgeReport
 	// caughtUp is when the edge had last applied the newest fact of each realm, as far as the core knows.
 	caughtUp map[realm.ID]time.Time
+
+	adoptions atomic.Int64 // queues that the edge has adopted
 
 	nextAsk atomic.Int64
 	asked   sync.Map // id of a digestMessage -> chan digestMessage
@@ -129,14 +132,14 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	e := &edgeLink{peer: p, program: g.Program, since: now, stops: map[realm.ID]func(){},
 		caughtUp: map[realm.ID]time.Time{}}
 	p.Link = e
+	e.edge = c.Orgs.ConnectEdge(p.Node, e)
 	w := welcome{
 		Node: c.Directory.Node, Clock: now.UnixMilli(), Settings: c.Settings, Secret: c.Secret,
 		Generation: c.Generation, Pushes: c.Pushes, Bouncer: c.Bouncer, DevelopmentLogin: c.DevelopmentLogin,
 		Seqs: map[realm.ID]realm.Seq{},
 	}
-	for _, r := range g.Realms {
-		w.Seqs[r.Realm] = c.Orgs.DurableSeq(r.Realm)
-		c.Orgs.QueuesElsewhere(r.Realm, r.Queues)
+	for _, id := range g.Realms {
+		w.Seqs[id] = c.Orgs.DurableSeq(id)
 	}
 	return codec.EncodeRow(&w), nil
 }
@@ -149,6 +152,7 @@ func (c *Core) Connected(p *peer.Peer) {
 // Disconnect ends everything that the edge followed.
 func (c *Core) Disconnect(p *peer.Peer, err error) {
 	e := p.Link.(*edgeLink)
+	e.edge.Disconnect()
 	e.mu.Lock()
 	e.closed = true
 	for _, stop := range e.stops {
@@ -164,9 +168,9 @@ func (c *Core) Receive(p *peer.Peer, m []byte) {
 	var err error
 	switch m[0] {
 	case msgOpen:
-		var x openRealm
-		if err = decode(m[1:], &x); err == nil {
-			c.open(e, x.Realm)
+		var id realm.ID
+		if err = decode(m[1:], &id); err == nil {
+			c.open(e, id)
 		}
 	case msgClose:
 		var id realm.ID
@@ -176,8 +180,10 @@ func (c *Core) Receive(p *peer.Peer, m []byte) {
 	case msgCloseQueue:
 		var x queueMessage
 		if err = decode(m[1:], &x); err == nil {
-			c.Orgs.CloseQueue(x.Realm, x.Queue)
+			e.edge.CloseQueue(x.Realm, x.Queue)
 		}
+	case msgAdopt, msgKept, msgAcks, msgOnline:
+		err = e.receiveQueues(m)
 	case msgTick:
 		var id realm.ID
 		if err = decode(m[1:], &id); err == nil {
@@ -273,6 +279,7 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 		if err := decode(m[1:], &x); err != nil {
 			return err
 		}
+		x.Edge = p.Link.(*edgeLink).edge.Key()
 		a, err := c.HTTP.ServeForwarded(httpd.ForwardedRequest(x))
 		if err != nil {
 			return err

@@ -31,9 +31,6 @@ const (
 	reportEvery = 500 * time.Millisecond
 	// catchUpTimeout is how long an edge waits until a replica has what the core had when the link was opened.
 	catchUpTimeout = 30 * time.Second
-	// MaxQueuesToClose is how many closed queues an edge remembers while it has no link. The core closes the others
-	// itself, when they have expired.
-	MaxQueuesToClose = 100_000
 )
 
 // EdgeOptions are the parts of an edge.
@@ -56,16 +53,17 @@ type Edge struct {
 	subdomainOf func(host string) string
 	offset      atomic.Int64 // what the clock of the core is ahead, in nanoseconds
 
-	mu      sync.Mutex
-	link    *peer.Link
-	address string        // of the core that the link leads to
-	changed chan struct{} // closed when link or ready changes
-	ready   bool          // the replicas have what the core had when the link was opened
-	refused error         // why the core refuses the node
-	toClose []queueMessage
-	names   map[string]realm.ID
-	opening map[realm.ID]*opening
-	open    map[realm.ID]bool
+	mu        sync.Mutex
+	link      *peer.Link
+	address   string                                // of the core that the link leads to
+	changed   chan struct{}                         // closed when link or ready changes
+	ready     bool                                  // the replicas have what the core had when the link was opened
+	refused   error                                 // why the core refuses the node
+	adoptions map[int64]func(actors.Adopted, error) // that the core has not answered
+	adopted   int64                                 // number of the last one
+	names     map[string]realm.ID
+	opening   map[realm.ID]*opening
+	open      map[realm.ID]bool
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -76,8 +74,8 @@ type Edge struct {
 
 // EdgeCounters count since the start of the process.
 type EdgeCounters struct {
-	Forwards, Ambiguous, Connects atomic.Int64
-	Sent, Received                atomic.Int64 // bytes on links that have ended
+	Forwards, Ambiguous, Connects, Adoptions atomic.Int64
+	Sent, Received                           atomic.Int64 // bytes on links that have ended
 }
 
 // opening is a replica that is being loaded.
@@ -106,6 +104,7 @@ func NewEdge(o EdgeOptions) (*Edge, error) {
 	e := &Edge{
 		EdgeOptions: o, id: id, boot: o.Directory.Node + "-" + actors.Token(12) + "-", changed: make(chan struct{}),
 		names: map[string]realm.ID{}, opening: map[realm.ID]*opening{}, open: map[realm.ID]bool{},
+		adoptions: map[int64]func(actors.Adopted, error){},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e, nil
@@ -141,9 +140,7 @@ func (e *Edge) dial(ctx context.Context) (g *Greeted, err error) {
 func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 	began := time.Now()
 	hello := greeting{Version: peer.Version, Program: e.Program, Clock: began.UnixMilli()}
-	for _, id := range e.openRealms() {
-		hello.Realms = append(hello.Realms, openRealm{id, e.orgs.QueuesHere(id)})
-	}
+	hello.Realms = e.openRealms()
 	link, err := e.id.Open(e.ctx, address, codec.EncodeRow(&hello))
 	if err != nil {
 		return nil, err
@@ -207,14 +204,15 @@ func (e *Edge) run(g *Greeted) {
 		link := g.link
 		e.change(func() { e.link = link })
 		for _, id := range e.openRealms() {
-			link.Send(encode(msgOpen, &openRealm{Realm: id}))
+			link.Send(encode(msgOpen, id))
+			e.orgs.OwnerConnected(id)
 		}
-		e.sendClosedQueues(link)
 		e.stopped.Go(func() { e.catchUp(link, g.seqs) })
 		e.stopped.Go(func() { e.report(link) })
 		err = link.Run(func(m []byte) { e.receive(link, m) })
 		e.change(func() { e.link, e.ready = nil, false })
 		e.orgs.PauseReplicas(true)
+		e.endAdoptions(err)
 		sent, received := link.Traffic()
 		e.Counters.Sent.Add(sent)
 		e.Counters.Received.Add(received)
@@ -298,6 +296,8 @@ func (e *Edge) receive(link *peer.Link, m []byte) {
 				e.orgs.DeliverEphemeral(x.Realm, t)
 			}
 		}
+	case msgAdopted, msgDrop, msgEvict:
+		err = e.receiveQueues(m)
 	case msgAskDigest:
 		var x digestMessage
 		if err = decode(m[1:], &x); err == nil {
@@ -423,7 +423,7 @@ func (e *Edge) openReplica(ctx context.Context, id realm.ID) error {
 			link := e.link
 			e.mu.Unlock()
 			if x.err == nil && link != nil {
-				link.Send(encode(msgOpen, &openRealm{Realm: id}))
+				link.Send(encode(msgOpen, id))
 			}
 			close(x.done)
 		}()
@@ -444,6 +444,7 @@ func (e *Edge) loadReplica(id realm.ID) error {
 	if err != nil {
 		return err
 	}
+	e.orgs.OwnerConnected(id)
 	ctx, cancel := context.WithTimeout(e.ctx, catchUpTimeout)
 	defer cancel()
 	link, err := e.waitForLink(ctx, false)
@@ -508,40 +509,4 @@ func (e *Edge) Command(ctx context.Context, name string, args map[string]string)
 		return nil, errors.New("no core can be reached")
 	}
 	return link.CallOnce(ctx, encode(callCommand, &commandCall{name, args}))
-}
-
-// The methods of actors.OwnerLink. They do not block.
-
-// CloseQueue asks the owner to close a queue. Without a link, the queue is remembered.
-func (e *Edge) CloseQueue(id realm.ID, q realm.QueueID) {
-	m := queueMessage{id, q}
-	e.mu.Lock()
-	link := e.link
-	if link == nil && len(e.toClose) < MaxQueuesToClose {
-		e.toClose = append(e.toClose, m)
-	}
-	e.mu.Unlock()
-	if link != nil {
-		link.Send(encode(msgCloseQueue, &m))
-	}
-}
-
-func (e *Edge) sendClosedQueues(link *peer.Link) {
-	e.mu.Lock()
-	list := e.toClose
-	e.toClose = nil
-	e.mu.Unlock()
-	for _, m := range list {
-		link.Send(encode(msgCloseQueue, &m))
-	}
-}
-
-// Tick asks the owner for a fact. Without a link nothing happens: the queue asks again.
-func (e *Edge) Tick(id realm.ID) {
-	e.mu.Lock()
-	link := e.link
-	e.mu.Unlock()
-	if link != nil {
-		link.Send(encode(msgTick, id))
-	}
 }

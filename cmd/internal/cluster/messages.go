@@ -14,14 +14,9 @@ import (
 type (
 	greeting struct {
 		Version int
-		Program string // version of the program
-		Clock   int64  // Unix milliseconds
-		Realms  []openRealm
-	}
-	// openRealm says that the edge has a replica, and which event queues it keeps.
-	openRealm struct {
-		Realm  realm.ID
-		Queues []actors.QueueRef
+		Program string     // version of the program
+		Clock   int64      // Unix milliseconds
+		Realms  []realm.ID // of which the edge has replicas
 	}
 	welcome struct {
 		Node  string
@@ -39,17 +34,24 @@ type (
 // Kinds of messages: the first byte of a message or call.
 const (
 	// Messages of an edge.
-	msgOpen       = 1 // openRealm
-	msgClose      = 2 // realm.ID
-	msgCloseQueue = 3 // queueMessage
-	msgTick       = 4 // realm.ID
-	msgReport     = 5 // edgeReport
-	msgDigest     = 6 // digestMessage, the answer to msgAskDigest
+	msgOpen       = 1  // realm.ID: the edge has a replica
+	msgClose      = 2  // realm.ID
+	msgCloseQueue = 3  // queueMessage
+	msgTick       = 4  // realm.ID
+	msgReport     = 5  // edgeReport
+	msgDigest     = 6  // digestMessage, the answer to msgAskDigest
+	msgAdopt      = 7  // adoptMessage
+	msgKept       = 8  // keptMessage
+	msgAcks       = 9  // acksMessage
+	msgOnline     = 10 // onlineMessage
 
 	// Messages of a core.
 	msgPresence  = 20 // presenceMessage
 	msgEphemeral = 21 // ephemeralMessage
 	msgAskDigest = 22 // digestMessage
+	msgAdopted   = 23 // adoptedMessage
+	msgDrop      = 24 // dropMessage
+	msgEvict     = 25 // evictMessage
 
 	// Calls of an edge.
 	callRows    = 40 // realm.ID -> rowsPart...
@@ -87,6 +89,39 @@ type (
 		Seq    realm.Seq
 		Digest string
 		Err    string
+	}
+	// adoptMessage asks for an event queue; adoptedMessage is the answer with the same ID.
+	adoptMessage struct {
+		ID       int64
+		Realm    realm.ID
+		Adoption actors.Adoption
+	}
+	adoptedMessage struct {
+		ID      int64
+		Adopted actors.Adopted // without its events
+		Events  [][]byte       // codec.EncodeUnacked
+		Err     string
+	}
+	keptMessage struct {
+		Realm realm.ID
+		Kept  actors.KeptQueues
+	}
+	acksMessage struct {
+		Realm realm.ID
+		Acks  actors.QueueAcks
+	}
+	// onlineMessage has the presence that the clients of an edge have reported.
+	onlineMessage struct {
+		Realm   realm.ID
+		Reports []presence.Report
+	}
+	dropMessage struct {
+		Realm  realm.ID
+		Queues []actors.QueueRef
+	}
+	evictMessage struct {
+		Realm  realm.ID
+		Before realm.Seq
 	}
 	// rowsPart is a part of the rows of a realm. The last one has the number of the last fact that they contain.
 	rowsPart struct {
