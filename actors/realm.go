@@ -46,6 +46,7 @@ type (
 		seq       realm.Seq // every queue has acknowledged everything up to this fact
 		newest    realm.Seq // newest fact that the shard has received
 		confirmed bool      // the last of its restored queues has just been polled
+		taken     uint64    // number of the newest takeQueues or Adoption that it counts
 	}
 	closeRealm struct{ done chan error }
 	// saveRealm asks for a snapshot. done gets nil when it is written, or at once if there is nothing to write.
@@ -82,6 +83,7 @@ type realmActor struct {
 	requests recentRequests // also of turns whose facts are not on disk yet
 
 	unacked unackedEvents // events that some queue may not have acknowledged
+	homes   queueHomes
 
 	// The snapshot in progress, if any.
 	iterator *realm.SnapshotIterator
@@ -192,6 +194,18 @@ func (a *realmActor) receive(message any) {
 		a.runDueCommand(a.srv.now().Unix())
 	case ackReport:
 		a.handleAckReport(m)
+	case adoptQueue:
+		a.adoptQueue(m)
+	case *edgeAdopts:
+		a.edgeAdopts(m)
+	case edgeKeeps:
+		a.edgeKeeps(m)
+	case edgeAcks:
+		a.edgeAcks(m)
+	case edgeCloses:
+		a.edgeCloses(m)
+	case edgeLost:
+		a.edgeLost(m.edge)
 	case snapshotStep:
 		a.continueSnapshot()
 	case presenceRows:
@@ -291,7 +305,8 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 		a.srv.countRefusal(err)
 	}
 	if len(facts) > 0 {
-		p.committed = &Committed{a.appendToJournal(facts, m.caller.Request), facts, told}
+		p.committed = &Committed{Batch: a.appendToJournal(facts, m.caller.Request), Facts: facts, Told: told,
+			edge: a.srv.edgeOf(m.caller.Edge)}
 		if a.realm.HasJobs() {
 			a.scheduleContinue()
 		}
@@ -335,7 +350,11 @@ func (a *realmActor) release(seq realm.Seq) {
 			p.committed = nil
 		}
 		a.handle.ephemeral.pass(p.told)
+		p.told = a.withLocalQueues(p.told)
 		a.handle.flow.release(p)
+	}
+	if len(a.homes.waiting) > 0 {
+		a.answerAdoptions()
 	}
 	a.limitUnacked()
 	if rest := a.pending[n:]; len(rest) <= n { // reuse the space at the front

@@ -96,7 +96,11 @@ func (a *realmActor) becomeOwner() {
 	a.unacked.graceUntil = a.srv.elapsed() + evictionGrace
 	a.realm.SetClock(a.srv.now().Unix())
 	var queues []realm.Queue
-	a.realm.EachQueue(func(q *realm.Queue) { queues = append(queues, *q) })
+	a.homes = queueHomes{}
+	a.realm.EachQueue(func(q *realm.Queue) {
+		queues = append(queues, *q)
+		a.homes.countLocal(q.User, 1) // until an edge says that it keeps the queue
+	})
 	a.ackEmptyShards()
 	told := make([]realm.Told, len(a.unacked.list))
 	for i := range told {
@@ -153,6 +157,10 @@ func (a *realmActor) stepDown(reason error) {
 	}
 	a.requests = recentRequests{}
 	a.cancelSnapshot()
+	for _, m := range a.homes.waiting {
+		m.answer(Adopted{}, realm.ErrNotOwner)
+	}
+	a.homes = queueHomes{}
 	a.reloadStandby()
 	a.continueClose()
 }
@@ -255,7 +263,7 @@ func (a *realmActor) applyFollowed(m *followedBatch) {
 	}
 	a.durable = a.realm.Seq()
 	a.srv.search.Feed(a.realm.ID(), a.durable, m.batch.Texts)
-	a.publish(c) // the owner carries out the jobs
+	a.publish(c)
 	a.publishState()
 	if caughtUp {
 		a.dropAcknowledged()
@@ -305,7 +313,7 @@ func (a *realmActor) journalAcks() {
 	var list []*realm.QueuesCaughtUp
 	done := true
 	for k := range u.acked {
-		through := min(u.acked[k], a.durable)
+		through := min(u.acked[k], a.homes.lowest(k), a.durable)
 		done = done && through >= u.newest
 		if through > u.journaled[k] {
 			u.journaled[k] = through
@@ -393,6 +401,11 @@ func (s *shard) dropRealm(m dropRealm) {
 			s.srv.protocol.AnswerPoll(p, q.Reg.ID, nil)
 		}
 	})
+	for ref, p := range r.adopting {
+		if p != nil {
+			s.srv.protocol.AnswerPoll(p.Reply, ref.ID, nil)
+		}
+	}
 	delete(s.realms, m.realm)
 	if s.lastPolled == r {
 		s.lastPolled = nil

@@ -67,6 +67,8 @@ type Server struct {
 	replicasPaused atomic.Bool // see PauseReplicas
 	cluster        Cluster     // Options.Cluster
 	leads          atomic.Bool // see Lead
+	edges          sync.Map    // connections from edges: Edge.Key -> *Edge
+	edgeCount      atomic.Uint64
 }
 
 // realmHandle gives the rest of the process access to a realm actor. Fields without atomics do not change after the
@@ -91,6 +93,7 @@ type realmHandle struct {
 	source          ReplicaSource // nil where the realm is owned
 	owner           OwnerLink     // nil where the realm is owned
 	owned           atomic.Bool   // this node gives the realm its turns; see Duty
+	hasEdges        atomic.Bool   // an edge has asked for queues of the realm
 	ephemeral       ephemeralFollowers
 	closed          atomic.Bool // a fact on disk says that the organization is deactivated
 	flow            *deliveryFlow
