@@ -21,10 +21,13 @@ import (
 // Chain is the hash of a journal record, which covers all the records before it.
 type Chain = [chainLen]byte
 
-// LogOp is one operation of a replicated log: an entry of a journal, or a claim.
+// LogOp is one operation of a replicated log: an entry of a journal, a value of the cluster itself, or a claim.
 type LogOp struct {
-	Entry  *Entry // nil: the operation is a claim
+	Entry  *Entry // nil: the operation is one of the others
 	Before Chain  // hash of the record before the entry at the writer; zero: unknown
+
+	Meta  string // key of a value; see Store.Meta
+	Value []byte
 
 	Claim uint32 // the realm that is claimed
 	Seen  uint64 // as for ClaimAt
@@ -207,6 +210,10 @@ func (s *Store) applyUnsynced(b *pebble.Batch) error {
 
 // applyOp adds one operation to a batch. s.mu is held.
 func (s *Store) applyOp(b *pebble.Batch, index uint64, op *LogOp) (LogResult, error) {
+	if op.Entry == nil && op.Meta != "" {
+		setValue(b, metaKey(op.Meta), op.Value)
+		return LogResult{}, nil
+	}
 	if op.Entry == nil {
 		return s.applyClaim(b, op)
 	}

@@ -71,6 +71,7 @@ func open(entry []byte) (kind byte, payload []byte, err error) {
 const (
 	opAppend = 'a'
 	opClaim  = 'c'
+	opMeta   = 'm'
 )
 
 // Flags of a body.
@@ -82,6 +83,9 @@ const (
 // appendOp appends the encoding of an operation.
 func appendOp(b []byte, op *snapshot.LogOp) []byte {
 	e := op.Entry
+	if e == nil && op.Meta != "" {
+		return appendBytes(appendBytes(append(b, opMeta), []byte(op.Meta)), op.Value)
+	}
 	if e == nil {
 		b = append(b, opClaim)
 		b = binary.AppendUvarint(b, uint64(op.Claim))
@@ -169,6 +173,8 @@ func decodeOps(payload []byte) (ops []snapshot.LogOp, err error) {
 		switch kind {
 		case opClaim:
 			ops = append(ops, snapshot.LogOp{Claim: r.realm(), Seen: r.number()})
+		case opMeta:
+			ops = append(ops, snapshot.LogOp{Meta: string(r.bytes()), Value: r.bytes()})
 		case opAppend:
 			ops = append(ops, r.append())
 		default:

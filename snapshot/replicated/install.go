@@ -32,6 +32,7 @@ func (n *Node) install(backup io.Reader) error {
 		return n.failed.fail(err)
 	}
 	n.installs.Add(1)
+	n.metaInstalled()
 	n.log.Info("installed the backup of another node", "applied", store.Applied())
 	return nil
 }

@@ -75,6 +75,7 @@ func (m *machine) apply(logs []*raft.Log) ([]any, error) {
 	if err := (snapshot.Disk{Store: store}).Published(list, results); err != nil {
 		return nil, err
 	}
+	m.n.metaChanged(list)
 	for i, at := range where {
 		if at > 0 {
 			out[i] = results[at-1]

@@ -124,6 +124,9 @@ type Node struct {
 	verified  atomic.Int64 // comparisons of the log that found no difference
 	rounds    verifyRounds
 
+	metaMu sync.Mutex
+	onMeta map[string]func([]byte)
+
 	leaderMu sync.Mutex
 	watchers []func(leader bool)
 	leading  bool

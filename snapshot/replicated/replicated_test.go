@@ -362,3 +362,35 @@ func TestFollowAcrossInstall(t *testing.T) {
 	}
 	c.expectEqual(205)
 }
+
+// A value of the cluster is the same on every node, also on one that gets a backup.
+func TestMeta(t *testing.T) {
+	c := newCluster(t, nil, "a", "b")
+	if err := c.leader().SetMeta("members", []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	for name, n := range c.nodes {
+		got := make(chan string, 10)
+		if err := n.OnMeta("members", func(v []byte) { got <- string(v) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.leader().SetMeta("members", []byte("two")); err != nil {
+			t.Fatal(err)
+		}
+		for v := ""; v != "two"; {
+			select {
+			case v = <-got:
+			case <-time.After(testTimeout):
+				t.Fatalf("%s does not get the value", name)
+			}
+		}
+	}
+	for _, n := range c.nodes {
+		if n == c.leader() {
+			continue
+		}
+		if err := n.SetMeta("members", nil); !errors.Is(err, realm.ErrMoved) {
+			t.Errorf("a change at a node that does not lead returned %v", err)
+		}
+	}
+}
