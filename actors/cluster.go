@@ -36,6 +36,16 @@ func (srv *Server) Lead(on bool) {
 	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, lead{on}) })
 }
 
+// Leads reports whether Lead has said last that this node is the leader.
+func (srv *Server) Leads() bool { return srv.leads.Load() }
+
+// OwnsAll reports whether this node owns every organization that it has.
+func (srv *Server) OwnsAll() bool {
+	all := true
+	srv.eachRealm(func(r *realmHandle) { all = all && r.owned.Load() })
+	return all
+}
+
 // openNewRealms opens the organizations of the disk that are not open yet: those that another leader has created.
 func (srv *Server) openNewRealms() error {
 	srv.creating.Lock()

@@ -239,8 +239,11 @@ func (a *realmActor) receive(message any) {
 func (a *realmActor) ask(m *ask) {
 	var p pendingOutput
 	if a.standby && !a.reloading {
-		a.handle.flow.release(&pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted,
-			answer: answer{err: realm.ErrNotOwner}})
+		p = pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted, answer: answer{err: realm.ErrNotOwner}}
+		if m.look != nil && m.caller.System { // the comparison of nodes
+			p.answer = a.view(m)
+		}
+		a.handle.flow.release(&p)
 		return
 	}
 	if a.reloading {

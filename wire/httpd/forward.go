@@ -23,6 +23,8 @@ const (
 	// MaxForwardWait is how long a request is sent again after its connection to the owner broke. A new owner is there
 	// after 3 seconds; clients repeat a request after 15 seconds or later.
 	MaxForwardWait = 10 * time.Second
+	// MaxForwardedPoll is how long a poll waits at the owner: longer than the time between two heartbeats.
+	MaxForwardedPoll = 2 * time.Minute
 	// forwardAgainAfter is the time between two tries.
 	forwardAgainAfter = 50 * time.Millisecond
 	// MaxReplicaWait is how long an answer waits until the replica of this node has the facts of the request.
@@ -42,6 +44,8 @@ type ForwardedRequest struct {
 	// QueueOnly says that a registration only opens its queue, because the sender builds the state.
 	QueueOnly bool
 	HTTP      []byte // head and body
+
+	poll bool // the answer may take as long as a poll waits
 }
 
 // ForwardedAnswer is the answer of the owner.
@@ -247,6 +251,10 @@ func runsHere(e *wire.Endpoint) bool {
 // forward lets the owner answer a request. The answer leaves when this node has its facts, so that the client reads its
 // own writes here.
 func (s *Server) forward(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) {
+	if forwardedOf(ctx) != nil { // the owner has changed meanwhile
+		s.writeFailure(ctx, e, errOwnerGone)
+		return
+	}
 	if err := s.answerFromOwner(ctx, c, true); err != nil {
 		s.writeFailure(ctx, e, errOwnerGone)
 	}
@@ -309,13 +317,18 @@ func (s *Server) forwardedRequest(ctx *fasthttp.RequestCtx, c *wire.Call) Forwar
 		head.SetContentLength(len(body))
 	}
 	return ForwardedRequest{ID: s.options.Cluster.NewRequest(), Realm: c.Realm, User: c.Caller.User,
-		Remote: s.remote(ctx), HTTP: append(bytes.Clone(head.Header()), body...)}
+		Remote: s.remote(ctx), HTTP: append(bytes.Clone(head.Header()), body...),
+		poll: head.IsGet() && bytes.HasSuffix(ctx.Path(), []byte("/events"))}
 }
 
 // sendToOwner sends a request until the owner has answered. Without repeat it stops when the request may have been
 // carried out.
 func (s *Server) sendToOwner(r ForwardedRequest, repeat bool) (ForwardedAnswer, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), MaxForwardWait)
+	limit := MaxForwardWait
+	if r.poll {
+		limit = MaxForwardedPoll
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	for {
 		a, err := s.options.Cluster.Forward(ctx, r)

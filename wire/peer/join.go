@@ -89,6 +89,13 @@ type JoinAnswer struct {
 	Authority   []byte // PEM
 	Role        Role
 	Addresses   []string // of the cores
+
+	Elsewhere bool `json:",omitempty"` // another core must be asked: this one is not the leader
+
+	// For a new core.
+	AuthorityKey []byte `json:",omitempty"` // PEM
+	Secret       []byte `json:",omitempty"` // of the servers
+	Members      []byte `json:",omitempty"` // JSON
 }
 
 // Join exchanges a token for a certificate. An error says whether another try can succeed.
@@ -96,7 +103,7 @@ func Join(ctx context.Context, t Token, r JoinRequest) (a JoinAnswer, err error)
 	ctx, cancel := context.WithTimeout(ctx, JoinTimeout)
 	defer cancel()
 	for _, address := range t.Addresses {
-		if a, err = join(ctx, address, t.Fingerprint, r); err == nil {
+		if a, err = join(ctx, address, t.Fingerprint, r); err == nil && !a.Elsewhere {
 			break
 		}
 	}

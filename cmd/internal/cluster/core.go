@@ -23,8 +23,9 @@ import (
 // CoreOptions are the parts of a core that edges use.
 type CoreOptions struct {
 	Directory *Directory
+	Node      *CoreNode
 	Orgs      *actors.Server
-	Disk      snapshot.Disk
+	Disk      func() snapshot.Disk
 	HTTP      *httpd.Server
 	Log       *slog.Logger
 	Now       func() time.Time
@@ -43,9 +44,10 @@ type CoreOptions struct {
 // Core serves the edges of a cluster.
 type Core struct {
 	CoreOptions
-	listener *peer.Listener
-	links    *peer.Server
-	stopped  sync.WaitGroup
+	links   *peer.Server
+	stopped sync.WaitGroup
+	leads   atomic.Bool
+	closed  chan struct{}
 }
 
 // edgeLink is an edge with a link to this core.
@@ -70,35 +72,36 @@ type edgeLink struct {
 
 // StartCore listens for other nodes.
 func StartCore(o CoreOptions) (*Core, error) {
-	id, err := o.Directory.Identity()
-	if err != nil {
-		return nil, err
-	}
-	c := &Core{CoreOptions: o}
-	c.listener, err = peer.Listen(o.Directory.PeerListen, id, peer.LinkProtocol, peer.JoinProtocol, peer.HTTPProtocol)
-	if err != nil {
-		return nil, fmt.Errorf("peer-listen: %w", err)
-	}
+	c := &Core{CoreOptions: o, closed: make(chan struct{})}
+	listener := o.Node.listener
 	c.links = peer.NewServer(c)
-	c.stopped.Go(func() { c.links.Serve(c.listener.Protocol(peer.LinkProtocol)) })
+	c.stopped.Go(func() { c.links.Serve(listener.Protocol(peer.LinkProtocol)) })
 	c.stopped.Go(func() {
-		peer.ServeJoins(c.listener.Protocol(peer.JoinProtocol), func(r peer.JoinRequest) peer.JoinAnswer {
+		peer.ServeJoins(listener.Protocol(peer.JoinProtocol), func(r peer.JoinRequest) peer.JoinAnswer {
+			if !c.leads.Load() {
+				return peer.JoinAnswer{Error: errNotLeader.Error(), Elsewhere: true}
+			}
 			a := c.Directory.Admit(r, c.Now())
+			if a.Error == "" && a.Role == peer.Core {
+				a.Secret = c.Secret
+				c.stopped.Go(func() { c.addCore(r.Node, r.Address) })
+			}
 			c.Log.Info("node wants to join", "node", r.Node, "role", string(a.Role), "err", a.Error)
 			return a
 		})
 	})
-	c.stopped.Go(func() { c.HTTP.ServeNodes(c.listener.Protocol(peer.HTTPProtocol), c.allowed) })
-	c.Log.Info("listening for other nodes", "node", o.Directory.Node, "listen", c.listener.Addr().String())
+	c.stopped.Go(func() { c.HTTP.ServeNodes(listener.Protocol(peer.HTTPProtocol), c.allowed) })
+	c.Log.Info("listening for other nodes", "node", o.Directory.Node, "listen", listener.Addr().String())
 	return c, nil
 }
 
 // Addr returns the address at which other nodes reach this one.
-func (c *Core) Addr() string { return c.listener.Addr().String() }
+func (c *Core) Addr() string { return c.Node.listener.Addr().String() }
 
 // Close ends all links.
 func (c *Core) Close() error {
-	err := c.listener.Close()
+	close(c.closed)
+	err := c.Node.listener.Close()
 	c.links.Close()
 	c.stopped.Wait()
 	return err
@@ -125,6 +128,9 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	if err := c.Directory.checkMember(p.Node); err != nil {
 		return nil, err
 	}
+	if !c.leads.Load() {
+		return nil, errNotLeader
+	}
 	now := c.Now()
 	if err := checkClock(p.Node, g.Clock, now); err != nil {
 		return nil, err
@@ -136,7 +142,7 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	w := welcome{
 		Node: c.Directory.Node, Clock: now.UnixMilli(), Settings: c.Settings, Secret: c.Secret,
 		Generation: c.Generation, Pushes: c.Pushes, Bouncer: c.Bouncer, DevelopmentLogin: c.DevelopmentLogin,
-		Seqs: map[realm.ID]realm.Seq{},
+		Seqs: map[realm.ID]realm.Seq{}, Cores: c.Directory.CoreAddresses(),
 	}
 	for _, id := range g.Realms {
 		w.Seqs[id] = c.Orgs.DurableSeq(id)
@@ -279,7 +285,9 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 		if err := decode(m[1:], &x); err != nil {
 			return err
 		}
-		x.Edge = p.Link.(*edgeLink).edge.Key()
+		if p.Role == peer.Edge { // other cores keep no queues
+			x.Edge = p.Link.(*edgeLink).edge.Key()
+		}
 		a, err := c.HTTP.ServeForwarded(httpd.ForwardedRequest(x))
 		if err != nil {
 			return err
@@ -320,7 +328,7 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 func (c *Core) sendRows(id realm.ID, answer func(any) error) error {
 	var part rowsPart
 	bytes := 0
-	at, err := c.Disk.EachRow(id, func(row realm.EncodedRow) error {
+	at, err := c.Disk().EachRow(id, func(row realm.EncodedRow) error {
 		if row.Table == realm.UnackedEventsTable {
 			return nil
 		}
@@ -344,7 +352,7 @@ func (c *Core) sendRows(id realm.ID, answer func(any) error) error {
 // follow sends the batches of a realm. The goroutine waits if the edge reads slowly; see snapshot.Disk.Follow.
 func (c *Core) follow(ctx context.Context, x followCall, reply func([]byte) error) error {
 	done := make(chan error, 1)
-	stop := c.Disk.Follow(x.Realm, x.After, func(b realm.Batch) error { return reply(codec.EncodeBatch(&b)) },
+	stop := c.Disk().Follow(x.Realm, x.After, func(b realm.Batch) error { return reply(codec.EncodeBatch(&b)) },
 		func(err error) { done <- err })
 	defer stop()
 	select {

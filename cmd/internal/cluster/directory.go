@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +39,8 @@ type state struct {
 	PeerListen string    `json:"peer_listen,omitempty"`
 	Cores      []string  `json:"cores,omitempty"` // addresses, at an edge
 
-	// At cores only.
+	// At cores only; the same at all of them.
+	Version int64         `json:"version,omitempty"` // counts the changes
 	Members []Member      `json:"members,omitempty"`
 	Tokens  []storedToken `json:"tokens,omitempty"`
 }
@@ -48,6 +50,8 @@ type Directory struct {
 	path string
 	mu   sync.Mutex
 	state
+	// replicate stores the members and tokens on all cores; nil: there is no replicated log.
+	replicate func([]byte) error
 }
 
 // Exists reports whether a data directory is one of a cluster's node.
@@ -120,6 +124,14 @@ func Join(answer peer.JoinAnswer, data, node, peerListen string, key []byte) (*D
 	if err := d.writeKeys(answer.Certificate, key, answer.Authority); err != nil {
 		return nil, err
 	}
+	if answer.Role == peer.Core {
+		if err := json.Unmarshal(answer.Members, &d.Members); err != nil {
+			return nil, err
+		}
+		if err := writeFile(filepath.Join(d.path, authorityKey), answer.AuthorityKey); err != nil {
+			return nil, err
+		}
+	}
 	return d, d.save()
 }
 
@@ -133,6 +145,29 @@ func (d *Directory) writeKeys(certificate, key, authority []byte) error {
 
 // save writes the state; d.mu is locked, or nothing else has d.
 func (d *Directory) save() error {
+	if d.replicate != nil {
+		before := d.Version
+		d.Version++
+		value, err := json.Marshal(sharedState{d.Version, d.Members, d.Tokens})
+		if err == nil {
+			err = d.replicate(value)
+		}
+		if err != nil {
+			d.Version = before
+			if text, rerr := os.ReadFile(filepath.Join(d.path, stateFile)); rerr == nil {
+				var old state
+				if json.Unmarshal(text, &old) == nil {
+					d.Members, d.Tokens = old.Members, old.Tokens
+				}
+			}
+			return err
+		}
+	}
+	return d.write()
+}
+
+// write writes the state to this node's disk. d.mu is locked.
+func (d *Directory) write() error {
 	text, err := json.MarshalIndent(&d.state, "", "  ")
 	if err != nil {
 		return err
@@ -243,13 +278,21 @@ func (d *Directory) checkMember(node string) error {
 	return fmt.Errorf("node %s is not a member of the cluster", node)
 }
 
+// setCores records the addresses of the cores, at an edge.
+func (d *Directory) setCores(list []string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.Role != peer.Edge || len(list) == 0 || slices.Equal(list, d.Cores) {
+		return nil
+	}
+	d.Cores = list
+	return d.write()
+}
+
 // Remove removes a node for ever: its certificate is not accepted any more.
 func (d *Directory) Remove(node string) error {
 	if err := d.checkMember(node); err != nil {
 		return err
-	}
-	if node == d.Node {
-		return errors.New("the core of the cluster cannot be removed")
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

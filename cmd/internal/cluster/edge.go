@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -130,8 +132,14 @@ func (e *Edge) Greet(ctx context.Context) (*Greeted, error) {
 func (e *Edge) dial(ctx context.Context) (g *Greeted, err error) {
 	err = errors.New("the address of no core is known")
 	for _, address := range e.Directory.CoreAddresses() {
-		if g, err = e.dialCore(ctx, address); err == nil || errors.Is(err, peer.ErrRefused) {
-			return g, err
+		g, err = e.dialCore(ctx, address)
+		switch {
+		case err == nil:
+			return g, nil
+		case strings.Contains(err.Error(), errNotLeader.Error()):
+			err = fmt.Errorf("%s: %w", address, errNotLeader)
+		case errors.Is(err, peer.ErrRefused):
+			return nil, err
 		}
 	}
 	return nil, err
@@ -159,6 +167,9 @@ func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 	e.mu.Lock()
 	e.address = address
 	e.mu.Unlock()
+	if err := e.Directory.setCores(w.Cores); err != nil {
+		e.Log.Warn("addresses of the cores not stored", "err", err)
+	}
 	e.Counters.Connects.Add(1)
 	e.Log.Info("link to the core open", "core", w.Node, "address", address)
 	return &Greeted{Settings: w.Settings, Secret: w.Secret, Generation: w.Generation, Pushes: w.Pushes,
@@ -266,7 +277,11 @@ func (e *Edge) report(link *peer.Link) {
 	for {
 		r := edgeReport{Applied: map[realm.ID]realm.Seq{}, Queues: e.orgs.Metrics.OpenQueues.Load(),
 			Polls: e.orgs.Metrics.ParkedPolls.Load()}
-		for _, id := range e.openRealms() {
+		list := e.openRealms()
+		if e.Directory.Role == peer.Core { // it has all of them
+			list = slices.Collect(maps.Values(e.orgs.Realms()))
+		}
+		for _, id := range list {
 			r.Applied[id] = e.orgs.DurableSeq(id)
 		}
 		link.Send(encode(msgReport, &r))

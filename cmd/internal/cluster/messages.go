@@ -19,6 +19,8 @@ type (
 		Realms  []realm.ID // of which the edge has replicas
 	}
 	welcome struct {
+		Cores []string // addresses
+
 		Node  string
 		Clock int64 // Unix milliseconds
 		// Settings are those of the core that all nodes of a cluster must have in common, by name.

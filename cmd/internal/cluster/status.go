@@ -30,14 +30,21 @@ type NodeStatus struct {
 	SentBytes     int64   `json:"sent_bytes"` // to the node, since it connected
 	ReceivedBytes int64   `json:"received_bytes"`
 	QueuedBytes   int     `json:"queued_bytes"`
+
+	// Of a core in the replicated log.
+	Voter bool `json:"voter,omitempty"`
 }
 
 // Status returns the state of every node.
 func (c *Core) Status() (list []NodeStatus) {
+	voters := map[string]bool{}
+	for _, m := range c.Node.Status().Members {
+		voters[m.ID] = m.Voter
+	}
 	for _, m := range c.Directory.ListMembers() {
-		n := NodeStatus{Node: m.Node, Role: string(m.Role), Address: m.Address}
+		n := NodeStatus{Node: m.Node, Role: string(m.Role), Address: m.Address, Voter: voters[m.Node]}
 		if m.Node == c.Directory.Node {
-			n.Connected, n.Leader, n.Program = true, true, c.Program
+			n.Connected, n.Leader, n.Program = true, c.Leads(), c.Program
 			n.Realms = len(c.Orgs.Realms())
 			n.Queues, n.Polls = c.Orgs.Metrics.OpenQueues.Load(), c.Orgs.Metrics.ParkedPolls.Load()
 		} else if p := c.links.Find(m.Node); p != nil {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,9 +37,6 @@ func (d *Directory) NewToken(role peer.Role, now time.Time) (string, error) {
 	}
 	if d.Role != peer.Core {
 		return "", errors.New("only cores can make tokens: run the command with the data directory of a core")
-	}
-	if role == peer.Core {
-		return "", errors.New("this version has one core: use --role edge")
 	}
 	a, err := d.authority()
 	if err != nil {
@@ -80,6 +78,10 @@ func (d *Directory) admit(r peer.JoinRequest, now time.Time, a *peer.JoinAnswer)
 	if err != nil {
 		return err
 	}
+	key, err := authority.Key()
+	if err != nil {
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	hash := hashSecret(r.Secret)
@@ -99,6 +101,9 @@ func (d *Directory) admit(r peer.JoinRequest, now time.Time, a *peer.JoinAnswer)
 	if slices.ContainsFunc(d.Members, func(m Member) bool { return m.Node == r.Node }) {
 		return fmt.Errorf("the cluster has, or had, a node %s: choose another --node", r.Node)
 	}
+	if t.Role == peer.Core && r.Address == "" {
+		return errors.New("a core needs --peer-listen: the address at which other nodes reach it")
+	}
 	certificate, err := authority.Issue(r.Request, r.Node, t.Role)
 	if err != nil {
 		return err
@@ -109,6 +114,12 @@ func (d *Directory) admit(r peer.JoinRequest, now time.Time, a *peer.JoinAnswer)
 		return err
 	}
 	*a = peer.JoinAnswer{Certificate: certificate, Authority: authority.Certificate(), Role: t.Role}
+	if t := *a; t.Role == peer.Core {
+		a.AuthorityKey = key
+		if a.Members, err = json.Marshal(d.Members); err != nil {
+			return err
+		}
+	}
 	for _, m := range d.Members {
 		if m.Role == peer.Core && m.Removed == 0 {
 			a.Addresses = append(a.Addresses, m.Address)

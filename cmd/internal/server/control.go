@@ -105,7 +105,7 @@ func (o *operator) run(name string, args map[string]string) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("no command %q", name)
 	}
-	if o.edge != nil && name != "server-info" && name != "upgrade" {
+	if o.edge != nil && name != "server-info" && name != "upgrade" && (o.core == nil || !o.core.Leads()) {
 		return o.runAtCore(name, args)
 	}
 	return command(o, args)

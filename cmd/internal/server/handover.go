@@ -407,6 +407,7 @@ func (s *Server) openStore() (*snapshot.Store, error) {
 	}
 	if s.node != nil {
 		o.Kept = snapshot.FollowedKept
+		return s.openCopy(o)
 	}
 	if !s.handover.isSuccessor() {
 		return snapshot.Open(s.Data, o)

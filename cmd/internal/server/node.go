@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -133,6 +133,9 @@ func join(c *Config) (*cluster.Directory, error) {
 		return nil, err
 	}
 	d, err := cluster.Join(answer, c.Data, c.Node, c.PeerListen, key)
+	if err == nil && answer.Role == peer.Core {
+		err = os.WriteFile(filepath.Join(c.Data, SecretFile), answer.Secret, 0o600)
+	}
 	if err == nil {
 		c.Log.Info("joined the cluster", "node", c.Node, "role", string(answer.Role))
 	}
@@ -267,19 +270,6 @@ func (c edgeCluster) Tick(id realm.ID)                        { c.Edge.Tick(id) 
 func (c edgeCluster) CloseQueue(id realm.ID, q realm.QueueID) { c.Edge.CloseQueue(id, q) }
 func (c edgeCluster) Close()                                  {}
 
-// coreCluster is the cluster as a core's HTTP server sees it: the core owns every organization.
-type coreCluster struct{ *actors.Server }
-
-var errNoOther = errors.New("this node is the only core")
-
-func (coreCluster) Prepare(string) error         { return nil }
-func (coreCluster) IsReady() bool                { return true }
-func (coreCluster) NewRequest() string           { return "core-" + actors.Token(20) }
-func (coreCluster) DialOwner() (net.Conn, error) { return nil, errNoOther }
-func (coreCluster) Forward(context.Context, httpd.ForwardedRequest) (httpd.ForwardedAnswer, error) {
-	return httpd.ForwardedAnswer{}, fmt.Errorf("%w: %w", httpd.ErrNotForwarded, errNoOther)
-}
-
 // startCore lets other nodes connect.
 func (s *Server) startCore(o *operator) (err error) {
 	if s.node == nil {
@@ -290,11 +280,20 @@ func (s *Server) startCore(o *operator) (err error) {
 		now = time.Now
 	}
 	s.core, err = cluster.StartCore(cluster.CoreOptions{
-		Directory: s.node, Orgs: s.orgs, Disk: s.disk(), HTTP: s.http, Log: s.log, Now: now,
+		Directory: s.node, Node: s.copy, Orgs: s.orgs, Disk: s.copy.Disk, HTTP: s.http, Log: s.log, Now: now,
 		Program: wire.Version, Settings: s.shared(), Secret: s.secret, Generation: s.tools.Generation, Pushes: s.tools.Push != nil,
 		Bouncer: s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.run,
 	})
+	if err != nil {
+		return err
+	}
 	o.core = s.core
+	s.link, err = cluster.StartCoreLink(cluster.EdgeOptions{Directory: s.node, Program: wire.Version, Log: s.log,
+		Digest: func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }}, s.orgs)
+	o.edge = s.link
+	if err == nil {
+		s.startLeadership()
+	}
 	return err
 }
 

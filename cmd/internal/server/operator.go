@@ -20,6 +20,7 @@ import (
 var operatorCommands = map[string]operatorCommand{
 	"cluster-level":       clusterLevel,
 	"cluster-move-leader": clusterMoveLeader,
+	"cluster-promote":     clusterPromote,
 	"cluster-remove":      clusterRemove,
 	"cluster-status":      clusterStatus,
 	"cluster-token":       clusterToken,

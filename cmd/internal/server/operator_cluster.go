@@ -63,6 +63,11 @@ func clusterRemove(o *operator, args map[string]string) (any, error) {
 		return nil, err
 	}
 	if o.core != nil {
+		if err := o.core.Node.Remove(args["node"]); err != nil {
+			return nil, err
+		}
+	}
+	if o.core != nil {
 		o.core.CutOff(args["node"])
 	}
 	return map[string]any{"removed": args["node"]}, nil
@@ -120,5 +125,28 @@ func clusterMoveLeader(o *operator, _ map[string]string) (any, error) {
 	if o.node == nil {
 		return nil, errSingleNode
 	}
-	return nil, errors.New("the cluster has one core, which is the leader")
+	if o.core == nil {
+		return nil, errors.New("the core is not running")
+	}
+	voters := 0
+	for _, m := range o.core.Node.Status().Members {
+		if m.Voter {
+			voters++
+		}
+	}
+	if voters < 2 {
+		return nil, errors.New("the cluster has one core, which is the leader")
+	}
+	if err := o.core.Node.MoveLeader(""); err != nil {
+		return nil, fmt.Errorf("the leader is not moved: %w", err)
+	}
+	return map[string]any{"moved": true}, nil
+}
+
+// clusterPromote gives the core that asks for it a vote.
+func clusterPromote(o *operator, args map[string]string) (any, error) {
+	if o.core == nil {
+		return nil, errSingleNode
+	}
+	return map[string]any{}, o.core.Promote(args["node"])
 }

@@ -109,7 +109,9 @@ type Server struct {
 	metrics    *metricsServer
 
 	node *cluster.Directory // nil: a single node
-	core *cluster.Core      // nil unless this is the core of a cluster
+	core *cluster.Core      // nil unless this is a core of a cluster
+	copy *cluster.CoreNode  // of the organizations; nil unless this is a core
+	link *cluster.Edge      // to the leader; nil unless this is a core
 	edge *edgeNode          // nil unless this is an edge of a cluster
 
 	turnLatency *prometheus.HistogramVec // the actors report to it
@@ -253,7 +255,11 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	if s.store, err = s.openStore(); err != nil {
 		return StartError(s.Data, err)
 	}
-	go s.watchStore()
+	if s.copy == nil {
+		go s.watchStore()
+	} else {
+		go s.watchCopy()
+	}
 	s.sites = newSiteTable(s.URL)
 	if s.secret, err = LoadSecret(s.Data); err != nil {
 		return err
@@ -263,7 +269,13 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	s.search.LimitSpace(s.space.isLow, s.space.isReadOnly)
 	s.turnLatency = newTurnLatency()
 	s.encodings = wire.NewEventEncodings()
-	if s.orgs, err = actors.Open(disk, actors.Options{
+	var journal actors.Disk = disk
+	var others actors.Cluster
+	if s.copy != nil {
+		journal, others = s.copy.Journal(), s.copy.Journal()
+	}
+	if s.orgs, err = actors.Open(journal, actors.Options{
+		Cluster:     others,
 		Protocol:    wire.SessionProtocol{Encodings: s.encodings},
 		Renderer:    &s.renderer,
 		Secret:      s.secret,
@@ -283,6 +295,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		return StartError(s.Data, err)
 	}
 	s.sites.orgs = s.orgs
+	s.followLeadership()
 	s.space.start(s.store, s.orgs)
 	if s.files, err = files.Open(UploadsDir(s.Data)); err != nil {
 		return err
@@ -450,7 +463,7 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 
 // createDemo creates a demo organization or a crowd if the settings ask for one and the data directory is empty.
 func (s *Server) createDemo() error {
-	if len(s.orgs.Realms()) > 0 {
+	if len(s.orgs.Realms()) > 0 || !s.isFounder() {
 		return nil
 	}
 	out := s.config.Output
@@ -478,10 +491,11 @@ func (s *Server) openEndpoints() (err error) {
 	s.status = newStatusReader(s)
 	var others httpd.Cluster
 	if s.node != nil {
-		others = coreCluster{s.orgs}
+		others = coreCluster{s.orgs, s}
 	}
 	s.http = httpd.New(httpd.Options{
-		Cluster: others,
+		Cluster:    others,
+		ForwardAll: others != nil,
 
 		Server: s.orgs,
 		Tools:  s.tools,
@@ -577,7 +591,7 @@ func (s *Server) Stop() error {
 	s.search.Stop()
 	close(s.stopped)
 	// A successor waits for the store alone: it opens the search index while it serves.
-	return errors.Join(err, s.store.Close(), s.search.Close())
+	return errors.Join(err, s.closeStore(), s.search.Close())
 }
 
 // Finish waits until clients have received the responses that are being sent.
@@ -622,7 +636,7 @@ func (s *Server) closeFailedStart() (err error) {
 	}
 	close(s.stopped)
 	if s.store != nil {
-		err = errors.Join(err, s.store.Close())
+		err = errors.Join(err, s.closeStore())
 	}
 	return errors.Join(err, s.closeListeners())
 }
