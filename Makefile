@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 GO ?= go
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform browser kill upgrades sim sim-actors crash crash-cluster mirror
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform browser kill kill-cluster upgrades sim sim-actors crash crash-cluster mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -63,6 +63,9 @@ browser: build ## drive the pages with Chromium and check them with axe-core (ne
 
 kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 24h
+
+kill-cluster: ## kill -9 a random one of three loaded cores KILLS times (100) with CLIENTS pollers (30); SEED repeats a run
+	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-30} $(GO) test ./cmd/parley -run '^TestClusterKill$$' -count=1 -v -timeout 24h
 
 upgrades: ## upgrade a loaded server UPGRADES times (100), also with poison; no request may fail
 	UPGRADES=$${UPGRADES:-100} $(GO) test ./cmd/parley -run '^TestSeamlessUpgrade$$' -count=1 -v -timeout 60m

@@ -96,6 +96,7 @@ type JoinAnswer struct {
 	AuthorityKey []byte `json:",omitempty"` // PEM
 	Secret       []byte `json:",omitempty"` // of the servers
 	Members      []byte `json:",omitempty"` // JSON
+	Development  bool   `json:",omitempty"` // the cluster has the development login
 }
 
 // Join exchanges a token for a certificate. An error says whether another try can succeed.

@@ -83,7 +83,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 			}
 			a := c.Directory.Admit(r, c.Now())
 			if a.Error == "" && a.Role == peer.Core {
-				a.Secret = c.Secret
+				a.Secret, a.Development = c.Secret, c.DevelopmentLogin
 				c.stopped.Go(func() { c.addCore(r.Node, r.Address) })
 			}
 			c.Log.Info("node wants to join", "node", r.Node, "role", string(a.Role), "err", a.Error)

@@ -38,6 +38,8 @@ type state struct {
 	Role       peer.Role `json:"role"`
 	PeerListen string    `json:"peer_listen,omitempty"`
 	Cores      []string  `json:"cores,omitempty"` // addresses, at an edge
+	// DevelopmentLogin says that the cluster had the development login when this core has joined.
+	DevelopmentLogin bool `json:"development_login,omitempty"`
 
 	// At cores only; the same at all of them.
 	Version int64         `json:"version,omitempty"` // counts the changes
@@ -125,6 +127,7 @@ func Join(answer peer.JoinAnswer, data, node, peerListen string, key []byte) (*D
 		return nil, err
 	}
 	if answer.Role == peer.Core {
+		d.DevelopmentLogin = answer.Development
 		if err := json.Unmarshal(answer.Members, &d.Members); err != nil {
 			return nil, err
 		}

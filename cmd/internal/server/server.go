@@ -342,7 +342,7 @@ func (s *Server) buildTools() error {
 		Generation:         time.Now().Unix(),
 		Renderer:           &s.renderer,
 		FetchPreview:       preview.New(s.previewNetworks...).Fetch,
-		Dev:                s.Demo || s.DemoCrowd != "",
+		Dev:                s.Demo || s.DemoCrowd != "" || s.node != nil && s.node.DevelopmentLogin,
 		ChannelMailPattern: "%s@" + s.mailHost(rootHost),
 		Emails:             mail.Composer{},
 		DailyInvites:       s.DailyInvites,
