@@ -41,7 +41,8 @@ func benchmarkSends(b *testing.B, nodes int) {
 	for k := range benchSenders {
 		senders.Go(func() {
 			for i := k; i < b.N; i += benchSenders {
-				if _, err := sendAs(srv, people[0], people[1], "", "a message of usual length, as people write them"); err != nil {
+				_, err := sendAs(srv, people[0], people[1], "", "a message of usual length, as people write them")
+				if err != nil {
 					b.Error(err)
 					return
 				}

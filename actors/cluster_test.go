@@ -395,7 +395,8 @@ func TestClusterLeaderIsCutOff(t *testing.T) {
 	}
 	all.setCut(old, false)
 	poller.until("after 4")
-	if want := []string{"before", "after 0", "after 1", "after 2", "after 3", "after 4"}; !slices.Equal(poller.got, want) {
+	want := []string{"before", "after 0", "after 1", "after 2", "after 3", "after 4"}
+	if !slices.Equal(poller.got, want) {
 		t.Errorf("got %q, want %q", poller.got, want)
 	}
 	all.expectEqual()
@@ -408,7 +409,6 @@ func TestClusterLeaderIsCutOff(t *testing.T) {
 	for _, m := range a["messages"].([]any) {
 		texts = append(texts, fmt.Sprint(m.(map[string]any)["content"]))
 	}
-	want := []string{"before", "after 0", "after 1", "after 2", "after 3", "after 4"}
 	for i, text := range want {
 		if i >= len(texts) || texts[i] != text && texts[i] != "<p>"+text+"</p>" {
 			t.Fatalf("the messages are %q, want %q", texts, want)

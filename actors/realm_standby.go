@@ -10,7 +10,7 @@ import (
 	"parley/actors/realm"
 )
 
-// On a core node that is not the leader, the realm actor is a standby: it applies the committed batches of its own disk,
+// On a core node that is not the leader, the realm actor is a standby: it applies committed batches of its own disk,
 // writes rows, and stores the events that event queues may not have acknowledged, but it has no queues and refuses
 // commands and views. When the node becomes the leader, it claims the organization, applies the facts before the claim,
 // and then is the owner, with the event queues of the organization: as after a restart, but without loading anything.
@@ -213,7 +213,7 @@ func (a *realmActor) handleStandbyLoaded(m *standbyLoaded) {
 	a.continueClose()
 }
 
-// publishState publishes what other goroutines read of the realm.
+// publishState updates the fields of the handle, for other goroutines.
 func (a *realmActor) publishState() {
 	a.handle.durable.Store(uint64(a.durable))
 	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))

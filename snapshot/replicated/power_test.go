@@ -483,8 +483,8 @@ func (h *history) checkStore(f *follower, least realm.Seq) error {
 	n := rows
 	if err := d.Tail(1, rows, func(r realm.Record) error {
 		n++
-		if body, found, err := d.Text(1, realm.BodyRef{Message: realm.MessageID(n), Version: 1}); err != nil || !found ||
-			body.Text != fmt.Sprint("text ", n) {
+		body, found, err := d.Text(1, realm.BodyRef{Message: realm.MessageID(n), Version: 1})
+		if err != nil || !found || body.Text != fmt.Sprint("text ", n) {
 			return fmt.Errorf("text %d is %q, %t, %v", n, body.Text, found, err)
 		}
 		return nil

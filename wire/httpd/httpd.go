@@ -43,7 +43,7 @@ type Options struct {
 	ServerStatus func() web.ServerStatus
 	// Cluster is the other nodes; nil: this server is the only one.
 	Cluster Cluster
-	// ForwardAll says that a node which does not own an organization runs nothing for it: it has no replica for clients.
+	// ForwardAll says that a node which does not own an organization runs nothing for it, because it has no replica.
 	ForwardAll bool
 	// Extra adds routes outside the protocol: files, metrics, pages.
 	Extra func(r *router.Router)

@@ -27,8 +27,11 @@ type CoreNode struct {
 	listener  *peer.Listener
 }
 
-// OpenCoreNode opens the address for other nodes and the copy of the organizations in a data directory.
-func OpenCoreNode(d *Directory, data string, store snapshot.Options, log *slog.Logger) (*CoreNode, error) {
+// OpenCoreNode opens the address for other nodes and the copy of the organizations in a data directory. election is how
+// long it waits for a leader before it asks for votes.
+func OpenCoreNode(
+	d *Directory, data string, store snapshot.Options, election time.Duration, log *slog.Logger,
+) (*CoreNode, error) {
 	id, err := d.Identity()
 	if err != nil {
 		return nil, err
@@ -37,7 +40,8 @@ func OpenCoreNode(d *Directory, data string, store snapshot.Options, log *slog.L
 	if err != nil {
 		return nil, fmt.Errorf("peer-listen: %w", err)
 	}
-	o := replicated.Options{ID: d.Node, Address: l.Addr().String(), Links: newRaftLinks(l, id, d), Log: log, Store: store}
+	o := replicated.Options{ID: d.Node, Address: l.Addr().String(), Links: newRaftLinks(l, id, d), Log: log,
+		Store: store, ElectionTimeout: election}
 	if _, err := os.Stat(filepath.Join(data, "raft")); errors.Is(err, os.ErrNotExist) {
 		begin := replicated.Prepare
 		if members := d.ListMembers(); len(members) == 1 && members[0].Node == d.Node {
@@ -61,13 +65,14 @@ func OpenCoreNode(d *Directory, data string, store snapshot.Options, log *slog.L
 }
 
 // WaitUntilCurrent returns when this node has applied what the cluster had committed when the leader was found, or when
-// the context ends. A node that has no vote yet asks for one by promote.
+// the context ends.
 func (n *CoreNode) WaitUntilCurrent(ctx context.Context) error {
 	t := time.NewTicker(20 * time.Millisecond)
 	defer t.Stop()
 	for {
 		s := n.Status()
-		if s.LeaderID != "" && s.Applied > 0 && s.Applied+currentWithin >= s.Commit && (s.Leading || s.Contact < time.Second) {
+		inTouch := s.Leading || s.LeaderID != "" && s.Contact < time.Second
+		if inTouch && s.Applied > 0 && s.Applied+currentWithin >= s.Commit {
 			return nil
 		}
 		select {

@@ -22,7 +22,7 @@ const (
 
 // openCopy opens a core's copy of the organizations.
 func (s *Server) openCopy(o snapshot.Options) (*snapshot.Store, error) {
-	n, err := cluster.OpenCoreNode(s.node, s.Data, o, s.log)
+	n, err := cluster.OpenCoreNode(s.node, s.Data, o, s.ElectionTimeout, s.log)
 	if err != nil {
 		return nil, err
 	}

@@ -281,7 +281,8 @@ func (s *Server) startCore(o *operator) (err error) {
 	}
 	s.core, err = cluster.StartCore(cluster.CoreOptions{
 		Directory: s.node, Node: s.copy, Orgs: s.orgs, Disk: s.copy.Disk, HTTP: s.http, Log: s.log, Now: now,
-		Program: wire.Version, Settings: s.shared(), Secret: s.secret, Generation: s.tools.Generation, Pushes: s.tools.Push != nil,
+		Program: wire.Version, Settings: s.shared(), Secret: s.secret, Generation: s.tools.Generation,
+		Pushes:  s.tools.Push != nil,
 		Bouncer: s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.run,
 	})
 	if err != nil {

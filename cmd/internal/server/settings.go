@@ -11,6 +11,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/snapshot/replicated"
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
@@ -50,6 +51,7 @@ type Settings struct {
 	MaxBody            int
 	UploadQuota        int
 	DeliveryLag        time.Duration
+	ElectionTimeout    time.Duration
 	DailyInvites       int
 	DiskMinFree        int
 	DiskMinFreePercent int
@@ -519,6 +521,12 @@ var AllSettings = []Setting{
 		field:   func(s *Settings) any { return &s.PeerListen },
 	},
 	{
+		Name: "election-timeout", Type: Duration, Default: replicated.DefaultElectionTimeout.String(),
+		Group:   groupCluster,
+		Meaning: "how long a core waits for the leader before it asks for votes; longer if hosts or links are slow",
+		field:   func(s *Settings) any { return &s.ElectionTimeout },
+	},
+	{
 		Name: "join", Type: Text, Group: groupCluster,
 		Meaning: "token of parley cluster token, with which a new node joins a cluster; ignored once it has joined",
 		field:   func(s *Settings) any { return &s.Join },
@@ -598,6 +606,10 @@ func formatDuration(d time.Duration) string {
 	return text
 }
 
+// minElectionTimeout is the shortest election-timeout: a shorter one would depose leaders while the process waits for a
+// processor.
+const minElectionTimeout = 100 * time.Millisecond
+
 // Check rejects values that are out of range or contradict each other, and completes values that follow from others.
 // given reports whether an operator has set a setting.
 func (s *Settings) Check(given func(name string) bool) error {
@@ -616,6 +628,10 @@ func (s *Settings) Check(given func(name string) bool) error {
 				return fmt.Errorf("%s must not be negative: %s", x.Name, formatDuration(*field))
 			}
 		}
+	}
+	if s.ElectionTimeout < minElectionTimeout {
+		return fmt.Errorf("election-timeout must be at least %s, not %s", formatDuration(minElectionTimeout),
+			formatDuration(s.ElectionTimeout))
 	}
 	if s.SMTPHost != "" && (s.SMTPPort < 1 || s.SMTPPort > 65535) {
 		return fmt.Errorf("smtp-port must be between 1 and 65535, not %d", s.SMTPPort)
