@@ -1,7 +1,9 @@
 package actors
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"parley/actors/realm"
 )
@@ -44,6 +46,21 @@ func (srv *Server) OwnsAll() bool {
 	all := true
 	srv.eachRealm(func(r *realmHandle) { all = all && r.owned.Load() })
 	return all
+}
+
+// standbyPoll is how often WaitFor looks how far a standby is.
+const standbyPoll = 2 * time.Millisecond
+
+// waitForStandby returns when a standby has applied a fact, and at once where the realm is owned.
+func (srv *Server) waitForStandby(ctx context.Context, r *realmHandle, seq realm.Seq) error {
+	for srv.cluster != nil && !r.owned.Load() && realm.Seq(r.durable.Load()) < seq {
+		select {
+		case <-time.After(standbyPoll):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // openNewRealms opens the organizations of the disk that are not open yet: those that another leader has created.

@@ -491,7 +491,7 @@ func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) erro
 		return errUnknownRealm
 	}
 	if r.source == nil {
-		return nil
+		return srv.waitForStandby(ctx, r, seq)
 	}
 	done := make(chan struct{})
 	srv.runtime.send(r.pid, waitForFact{seq: seq, done: done})

@@ -79,35 +79,40 @@ type runningCores struct {
 // startCores makes a cluster whose first node has the demo organization.
 func startCores(t *testing.T, names ...string) *runningCores {
 	t.Helper()
-	all, dir := &runningCores{t: t}, t.TempDir()
-	for i, name := range names {
+	dir := t.TempDir()
+	first := &runningCore{name: names[0], data: filepath.Join(dir, names[0]), listen: freeAddress(t)}
+	return joinCores(t, dir, first, names[1:]...)
+}
+
+// joinCores makes a node that is not running the first core of a cluster, and adds others.
+func joinCores(t *testing.T, dir string, first *runningCore, others ...string) *runningCores {
+	t.Helper()
+	all := &runningCores{t: t, list: []*runningCore{first}}
+	out, code := runParley("cluster", "init", "--data", first.data, "--node", first.name, "--peer-listen",
+		freeAddress(t))
+	if code != 0 {
+		t.Fatal(out)
+	}
+	first.start(t)
+	first.program.serving()
+	for _, name := range others {
 		c := &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t)}
 		all.list = append(all.list, c)
-		args := []string{"serve", "--data", c.data, "--listen", c.listen, "--demo"}
-		if i == 0 {
-			out, code := runParley("cluster", "init", "--data", c.data, "--node", name, "--peer-listen", freeAddress(t))
-			if code != 0 {
-				t.Fatal(out)
-			}
-		} else {
-			token, code := runParley("cluster", "token", "--data", all.list[0].data, "--role", "core")
-			if code != 0 {
-				t.Fatal(token)
-			}
-			args = append(args, "--node", name, "--peer-listen", freeAddress(t), "--join", strings.TrimSpace(token))
+		token, code := runParley("cluster", "token", "--data", first.data, "--role", "core")
+		if code != 0 {
+			t.Fatal(token)
 		}
-		c.program = startProgram(t, parleyCommand(args...))
+		c.program = startProgram(t, parleyCommand("serve", "--data", c.data, "--listen", c.listen, "--demo",
+			"--node", name, "--peer-listen", freeAddress(t), "--join", strings.TrimSpace(token)))
 		c.program.serving()
 	}
-	for end := time.Now().Add(binaryTimeout); ; time.Sleep(50 * time.Millisecond) {
-		out, _ := runParley("cluster", "status", "--data", all.list[0].data)
-		if strings.Count(out, "voter=true") == len(names) {
-			return all
+	all.retry("give all cores a vote", func() error {
+		if out, _ := runParley("cluster", "status", "--data", first.data); strings.Count(out, "voter=true") < len(all.list) {
+			return fmt.Errorf("status:\n%s", out)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("not all cores have a vote:\n%s", out)
-		}
-	}
+		return nil
+	})
+	return all
 }
 
 // freeAddress returns an address at which nothing listens.

@@ -22,6 +22,29 @@ func (n *Node) OnLeadership(fn func(leader bool)) {
 	}
 }
 
+// OnLeaderChange calls fn with the id of each new leader, until the node is closed. fn must not block.
+func (n *Node) OnLeaderChange(fn func(id string)) {
+	seen := make(chan raft.Observation, 16)
+	o := raft.NewObserver(seen, false, func(x *raft.Observation) bool {
+		_, is := x.Data.(raft.LeaderObservation)
+		return is
+	})
+	n.raft.RegisterObserver(o)
+	n.loops.Go(func() {
+		for {
+			select {
+			case x := <-seen:
+				if id := string(x.Data.(raft.LeaderObservation).LeaderID); id != "" {
+					fn(id)
+				}
+			case <-n.closing:
+				n.raft.DeregisterObserver(o)
+				return
+			}
+		}
+	})
+}
+
 // barrierTimeout is how long a new leader may take to apply the entries of earlier leaders before it tries again.
 const barrierTimeout = 10 * time.Second
 

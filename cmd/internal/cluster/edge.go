@@ -58,6 +58,7 @@ type Edge struct {
 	mu        sync.Mutex
 	link      *peer.Link
 	address   string                                // of the core that the link leads to
+	core      string                                // the node at that address
 	changed   chan struct{}                         // closed when link or ready changes
 	ready     bool                                  // the replicas have what the core had when the link was opened
 	refused   error                                 // why the core refuses the node
@@ -93,8 +94,11 @@ type Greeted struct {
 	Generation                        int64
 	Pushes, Bouncer, DevelopmentLogin bool
 
-	link *peer.Link
-	seqs map[realm.ID]realm.Seq
+	link          *peer.Link
+	seqs          map[realm.ID]realm.Seq
+	address, node string        // of the core
+	cores         []string      // addresses of all cores
+	ahead         time.Duration // of the core's clock
 }
 
 // NewEdge returns an edge without a link.
@@ -128,21 +132,83 @@ func (e *Edge) Greet(ctx context.Context) (*Greeted, error) {
 	}
 }
 
-// dial opens a link to one of the cores.
+// nextCoreAfter is how long a core may take to answer before the next one is tried, too: a process that is stopped
+// accepts connections and answers nothing.
+const nextCoreAfter = 100 * time.Millisecond
+
+// dialed is the result of trying one core.
+type dialed struct {
+	address string
+	greeted *Greeted
+	err     error
+}
+
+// maxDials limits the tries of one dial.
+const maxDials = 256
+
+// dial opens a link to the leader. It tries one core after the other, does not wait for one that does not answer, and
+// asks those again that are not the leader, because they may become it.
 func (e *Edge) dial(ctx context.Context) (g *Greeted, err error) {
+	left := e.Directory.CoreAddresses()
 	err = errors.New("the address of no core is known")
-	for _, address := range e.Directory.CoreAddresses() {
-		g, err = e.dialCore(ctx, address)
-		switch {
-		case err == nil:
-			return g, nil
-		case strings.Contains(err.Error(), errNotLeader.Error()):
-			err = fmt.Errorf("%s: %w", address, errNotLeader)
-		case errors.Is(err, peer.ErrRefused):
-			return nil, err
+	results, running := make(chan dialed, maxDials), 0
+	defer func() { go closeLate(results, running) }()
+	for end := time.Now().Add(peer.DialTimeout); (len(left) > 0 || running > 0) && time.Now().Before(end); {
+		if len(left) > 0 && running < maxDials {
+			address := left[0]
+			left, running = left[1:], running+1
+			go func() {
+				g, err := e.dialCore(ctx, address)
+				results <- dialed{address, g, err}
+			}()
+		}
+		select {
+		case x := <-results:
+			running--
+			switch err = x.err; {
+			case err == nil:
+				e.use(x.greeted)
+				return x.greeted, nil
+			case strings.Contains(err.Error(), errNotLeader.Error()):
+				err = errNotLeader
+				left = append(left, x.address)
+				select {
+				case <-time.After(redialAfter):
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			case errors.Is(err, peer.ErrRefused):
+				return nil, err
+			}
+		case <-time.After(nextCoreAfter):
 		}
 	}
 	return nil, err
+}
+
+// closeLate closes the links of n results that nobody waits for.
+func closeLate(results chan dialed, n int) {
+	for range n {
+		if x := <-results; x.err == nil {
+			x.greeted.link.Close(errNotLeader)
+		}
+	}
+}
+
+// use takes over the answer of a core.
+func (e *Edge) use(g *Greeted) {
+	e.offset.Store(int64(g.ahead))
+	if d := g.ahead.Round(time.Millisecond); d.Abs() > time.Second {
+		e.Log.Warn("the clock of the core differs from that of this node, which uses the core's", "ahead", d.String())
+	}
+	e.mu.Lock()
+	e.address, e.core = g.address, g.node
+	e.mu.Unlock()
+	if err := e.Directory.setCores(g.cores); err != nil {
+		e.Log.Warn("addresses of the cores not stored", "err", err)
+	}
+	e.Counters.Connects.Add(1)
+	e.Log.Info("link to the core open", "core", g.node, "address", g.address)
 }
 
 func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
@@ -160,20 +226,9 @@ func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 	}
 	now := time.Now()
 	middle := began.Add(now.Sub(began) / 2)
-	e.offset.Store(int64(time.UnixMilli(w.Clock).Sub(middle)))
-	if d := time.Duration(e.offset.Load()).Round(time.Millisecond); d.Abs() > time.Second {
-		e.Log.Warn("the clock of the core differs from that of this node, which uses the core's", "ahead", d.String())
-	}
-	e.mu.Lock()
-	e.address = address
-	e.mu.Unlock()
-	if err := e.Directory.setCores(w.Cores); err != nil {
-		e.Log.Warn("addresses of the cores not stored", "err", err)
-	}
-	e.Counters.Connects.Add(1)
-	e.Log.Info("link to the core open", "core", w.Node, "address", address)
 	return &Greeted{Settings: w.Settings, Secret: w.Secret, Generation: w.Generation, Pushes: w.Pushes,
-		Bouncer: w.Bouncer, DevelopmentLogin: w.DevelopmentLogin, link: link, seqs: w.Seqs}, nil
+		Bouncer: w.Bouncer, DevelopmentLogin: w.DevelopmentLogin, link: link, seqs: w.Seqs,
+		address: address, node: w.Node, cores: w.Cores, ahead: time.UnixMilli(w.Clock).Sub(middle)}, nil
 }
 
 // Now returns the time by the clock of the core.

@@ -76,6 +76,19 @@ func StartCoreLink(o EdgeOptions, orgs *actors.Server) (*Edge, error) {
 	return e, err
 }
 
+// FollowLeader ends the link when the core has learned of another leader: a leader that does not run any more keeps its
+// connections.
+func (e *Edge) FollowLeader(n *CoreNode) {
+	n.OnLeaderChange(func(id string) {
+		e.mu.Lock()
+		link, core := e.link, e.core
+		e.mu.Unlock()
+		if link != nil && core != id {
+			link.Close(errNotLeader)
+		}
+	})
+}
+
 // AskForVote asks the leader for a vote until this core has one.
 func (e *Edge) AskForVote(ctx context.Context, hasVote func() bool) {
 	for !hasVote() {

@@ -111,7 +111,7 @@ func (c *Core) verify(id realm.ID, digest func(realm.ID) (realm.Seq, string, err
 	for _, p := range c.links.Peers() {
 		e := p.Link.(*edgeLink)
 		e.mu.Lock()
-		if e.stops[id] != nil {
+		if e.stops[id] != nil || p.Role == peer.Core && p.Node != c.Directory.Node {
 			holders = append(holders, p)
 		}
 		e.mu.Unlock()

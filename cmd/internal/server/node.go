@@ -293,6 +293,7 @@ func (s *Server) startCore(o *operator) (err error) {
 		Digest: func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }}, s.orgs)
 	o.edge = s.link
 	if err == nil {
+		s.link.FollowLeader(s.copy)
 		s.startLeadership()
 	}
 	return err

@@ -120,6 +120,9 @@ func clusterLevel(o *operator, _ map[string]string) (any, error) {
 	return map[string]any{"level": int(realm.Level), "raised": false}, nil
 }
 
+// moveLeaderAfter is how long the answer to a command has to leave before the leader moves.
+const moveLeaderAfter = 50 * time.Millisecond
+
 // clusterMoveLeader moves the organizations to another core.
 func clusterMoveLeader(o *operator, _ map[string]string) (any, error) {
 	if o.node == nil {
@@ -137,10 +140,14 @@ func clusterMoveLeader(o *operator, _ map[string]string) (any, error) {
 	if voters < 2 {
 		return nil, errors.New("the cluster has one core, which is the leader")
 	}
-	if err := o.core.Node.MoveLeader(""); err != nil {
-		return nil, fmt.Errorf("the leader is not moved: %w", err)
-	}
-	return map[string]any{"moved": true}, nil
+	// The answer leaves first: the links of a leader end with its leadership.
+	go func() {
+		time.Sleep(moveLeaderAfter)
+		if err := o.core.Node.MoveLeader(""); err != nil {
+			o.log.Error("the leader was not moved", "err", err)
+		}
+	}()
+	return map[string]any{"moving_from": o.node.Node}, nil
 }
 
 // clusterPromote gives the core that asks for it a vote.
