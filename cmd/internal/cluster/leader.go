@@ -66,8 +66,8 @@ func (c *Core) retry(what, node string, change func() error) {
 	}
 }
 
-// StartCoreLink keeps a link of a core to the leader, which may be the core itself. While the core is not the leader, it
-// forwards the requests of clients by the link.
+// StartCoreLink keeps a link of a core to the leader, which may be the core itself. While the core is not the leader,
+// it forwards the requests of clients by the link.
 func StartCoreLink(o EdgeOptions, orgs *actors.Server) (*Edge, error) {
 	e, err := NewEdge(o)
 	if err == nil {
