@@ -193,3 +193,46 @@ func TestClusterMembers(t *testing.T) {
 		t.Errorf("a command on a stopped core changed it: %s", out)
 	}
 }
+
+// Clients of an edge notice nothing but a pause when the leader is killed: the edge follows the new leader.
+func TestClusterEdgeFollowsNewLeader(t *testing.T) {
+	all := startCores(t, "a", "b", "c")
+	token, code := runParley("cluster", "token", "--data", all.list[0].data, "--role", "edge")
+	if code != 0 {
+		t.Fatal(token)
+	}
+	edge := startProgram(t, parleyCommand("serve", "--data", filepath.Join(t.TempDir(), "edge"), "--node", "edge",
+		"--listen", freeAddress(t), "--peer-listen", freeAddress(t), "--join", strings.TrimSpace(token)))
+	at := edge.serving()
+	ann := demoAccount(t, at, "ann@example.org")
+	q, err := ann.newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	received := make(chan error, 1)
+	go func() { received <- (&killClient{poller: q}).pollUntil("the end", func() {}) }()
+	var want []string
+	send := func(text string) {
+		began := time.Now()
+		if _, err := ann.send(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		t.Logf("%s was acknowledged after %v", text, time.Since(began).Round(time.Millisecond))
+		want = append(want, text)
+	}
+	for i := range 3 {
+		send(fmt.Sprint("before ", i))
+		leader := all.leader(all.list[(i+1)%3])
+		leader.program.kill()
+		send(fmt.Sprint("after ", i)) // the edge sends it again to the new leader
+		leader.start(t)
+		leader.program.serving()
+	}
+	send("the end")
+	if err := <-received; err != nil {
+		t.Fatal(err)
+	}
+	if strings.Join(q.texts, ", ") != strings.Join(want, ", ") {
+		t.Errorf("got %q, want %q", q.texts, want)
+	}
+}
