@@ -84,13 +84,15 @@ func newCores(t *testing.T, names ...string) *cores {
 	all := &cores{t: t}
 	for i, name := range names {
 		c := &core{name: name, disk: vfs.NewCrashableMem()}
-		all.list = append(all.list, c)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.address = l.Addr().String()
 		l.Close()
+		all.mu.Lock()
+		all.list = append(all.list, c)
+		all.mu.Unlock()
 		if i == 0 {
 			err = replicated.Begin("data", c.options())
 		} else {
@@ -434,7 +436,10 @@ func TestClusterStandbyRefuses(t *testing.T) {
 			t.Errorf("%s at a standby was answered %d %v", name, a.status, a.body)
 		}
 	}
-	if s.srv.accounts.byUser[userKey{1, ann}] == nil {
+	s.srv.accounts.mu.RLock()
+	known := s.srv.accounts.byUser[userKey{1, ann}] != nil
+	s.srv.accounts.mu.RUnlock()
+	if !known {
 		t.Error("the standby does not know the account")
 	}
 	if _, err := s.srv.CreateRealm("other", "Other"); !errors.Is(err, realm.ErrMoved) {
