@@ -105,6 +105,23 @@ func (s *Store) Replicate(index uint64) error {
 	return nil
 }
 
+// leaveLog makes a restored store one of a single node: the log of the cluster that the backup is from goes on without
+// it.
+func (s *Store) leaveLog() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.replicated {
+		return nil
+	}
+	b := s.db.NewBatch()
+	b.Delete(appliedKey, nil)
+	if err := s.commit(b); err != nil {
+		return err
+	}
+	s.applied, s.replicated = 0, false
+	return nil
+}
+
 // Replicated reports whether the store is a copy; see Replicate.
 func (s *Store) Replicated() bool {
 	s.mu.Lock()

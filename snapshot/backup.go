@@ -167,7 +167,14 @@ func Restore(r io.Reader, dir string, upTo map[uint32]Seq) error {
 	return restore(r, dir, upTo, Options{})
 }
 
-func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error) {
+func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) error {
+	return restoreAs(r, dir, upTo, (*Store).leaveLog, o)
+}
+
+// restoreAs makes a data directory from a backup. change is called with the store before the directory has it.
+func restoreAs(
+	r io.Reader, dir string, upTo map[uint32]Seq, change func(*Store) error, o Options,
+) (err error) {
 	o = o.withDefaults()
 	fs := o.FS
 	backup, err := openBackup(r)
@@ -211,6 +218,9 @@ func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error
 			return errors.Join(fmt.Errorf("restore: %w", err), s.Close())
 		}
 	}
+	if err := change(s); err != nil {
+		return errors.Join(fmt.Errorf("restore: %w", err), s.Close())
+	}
 	if err := s.Close(); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -236,7 +246,7 @@ func UnpackReplacement(r io.Reader, dir string, o Options) error {
 	if err := o.FS.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	if err := restore(r, fresh, nil, o); err != nil {
+	if err := restoreAs(r, fresh, nil, func(*Store) error { return nil }, o); err != nil {
 		return errors.Join(err, o.FS.RemoveAll(fresh))
 	}
 	return nil
