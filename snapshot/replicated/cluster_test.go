@@ -319,3 +319,9 @@ func (c *cluster) expectEqual(last realm.Seq) {
 		}
 	}
 }
+
+// opsOf returns the operation that adds a batch.
+func opsOf(b realm.Batch) []snapshot.LogOp {
+	e := snapshot.Entries([]realm.Batch{b})
+	return []snapshot.LogOp{{Entry: &e[0], Before: snapshot.Chain{1, 2, 3}}}
+}
