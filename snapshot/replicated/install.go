@@ -27,11 +27,11 @@ func (n *Node) install(backup io.Reader) error {
 	if err != nil {
 		return n.failed.fail(err)
 	}
-	n.setStore(store)
 	if err := n.notes.installed(store.Applied()); err != nil {
-		return n.failed.fail(err)
+		return n.failed.fail(errors.Join(err, store.Close()))
 	}
-	n.installs.Add(1)
+	n.installs.Add(1) // first: a caller that sees the new store must not take it for the one of before
+	n.setStore(store)
 	n.metaInstalled()
 	n.log.Info("installed the backup of another node", "applied", store.Applied())
 	return nil
