@@ -190,9 +190,9 @@ func TestRefusedBatches(t *testing.T) {
 	w := c.claim()
 	b := w.batch(1)
 	b.Requests = []realm.Request{{ID: "one", Seq: 1}}
-	again, good := b, b
-	again.After, again.Facts = 1, b.Facts
-	good = realm.Batch{Realm: 1, Epoch: w.epoch, After: 1, Now: 1, Facts: b.Facts}
+	again := b
+	again.After = 1
+	good := realm.Batch{Realm: 1, Epoch: w.epoch, After: 1, Now: 1, Facts: b.Facts}
 	errs := w.journal.Append([]realm.Batch{b, again, good})
 	if errs[0] != nil || !errors.Is(errs[1], snapshot.ErrDuplicate) || !errors.Is(errs[1], realm.ErrMoved) ||
 		errs[2] != nil {
