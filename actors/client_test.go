@@ -73,7 +73,10 @@ func call(srv *Server, u realm.UserID, name string, p params) responseChan {
 	e, out := endpoint(name), make(responseChan, 1)
 	v := valuesOf(e, p)
 	a := &realm.Account{}
-	if known := srv.accounts.byUser[userKey{1, u}]; known != nil {
+	srv.accounts.mu.RLock()
+	known := srv.accounts.byUser[userKey{1, u}]
+	srv.accounts.mu.RUnlock()
+	if known != nil {
 		a = known
 	}
 	c := &wire.Call{Server: srv, Tools: &wire.Tools{Renderer: srv.renderer.(*wire.Renderer), Token: Token,

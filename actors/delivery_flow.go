@@ -34,6 +34,7 @@ type delivery struct {
 	number     int          // see admission.Lag
 	left       atomic.Int32 // session actors that have not delivered their part
 	late       *lateDelivery
+	inOrder    func() // see deliveryFlow.inOrder; nothing else is set then
 }
 
 // lateDelivery is the part of a delivery that is needed until its events are passed to the session actors, if that
@@ -229,6 +230,18 @@ func (f *deliveryFlow) pass(d *delivery, parts *[Shards][]realm.Told, sizes *[Sh
 	}
 }
 
+// inOrder calls do when all events that were released before have been passed to the session actors, and before later
+// ones are. do must not block, and not use the flow.
+func (f *deliveryFlow) inOrder(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.waiting) == 0 {
+		do()
+		return
+	}
+	f.waiting = append(f.waiting, &delivery{flow: f, inOrder: do})
+}
+
 // passWaiting passes waiting events on, as far as the window allows. It returns the deliveries whose answers may leave.
 // mu is held.
 func (f *deliveryFlow) passWaiting() (passed []*lateDelivery) {
@@ -236,6 +249,10 @@ func (f *deliveryFlow) passWaiting() (passed []*lateDelivery) {
 		d := f.waiting[0]
 		f.waiting[0] = nil
 		f.waiting = f.waiting[1:]
+		if d.inOrder != nil {
+			d.inOrder()
+			continue
+		}
 		passed = append(passed, d.late)
 		f.pass(d, &d.late.parts, &d.late.sizes)
 	}

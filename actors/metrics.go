@@ -26,6 +26,8 @@ type Metrics struct {
 	OwnershipsLost atomic.Int64
 	// RequestsRepeated counts the commands that were not run again because their request had been carried out.
 	RequestsRepeated atomic.Int64
+	// QueuesAdopted counts the event queues that another node became the home of, because their clients poll it.
+	QueuesAdopted atomic.Int64
 	// Messages that went to the archive, came back from it, and were deleted for good.
 	MessagesArchived, MessagesRestored, MessagesPurged atomic.Int64
 }

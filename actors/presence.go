@@ -48,9 +48,11 @@ type presenceFollower struct{ pass func([]presence.Row) }
 // presenceActor keeps the presence of one realm's users.
 type presenceActor struct {
 	srv       *Server
+	realm     *realmHandle
 	table     *presence.Table
 	seen      *lastSeenTable
-	followers map[*presenceFollower]struct{} // nil: none
+	followers map[*presenceFollower]struct{}   // nil: none
+	collected map[realm.UserID]presence.Report // of an edge; at most MaxPresenceReports
 }
 
 // lastSeenTable is when each user of a realm was last connected. The presence actor writes it; every goroutine may read
@@ -79,18 +81,23 @@ func (p *presenceActor) Receive(c actor.Context) {
 		now := p.srv.now().Unix()
 		before, _ := p.table.Get(m.user)
 		row, announce := presence.Row{}, true
-		if m.hide {
+		switch {
+		case p.realm.owner != nil && !m.hide:
+			row, announce = p.collect(m.user, m.active, now), false // the owner announces it
+		case m.hide:
 			row = p.table.Hide(m.user, now)
-		} else {
+		default:
 			row, announce = p.table.Report(m.user, m.active, now)
 			p.seen.record(m.user, now)
 		}
 		if row.Update != before.Update {
-			for f := range p.followers {
-				f.pass([]presence.Row{row})
-			}
+			p.passOn([]presence.Row{row})
 		}
 		m.done(row, announce)
+	case mergePresence:
+		p.merge(m.list)
+	case reportPresence:
+		p.report()
 	case followPresence:
 		p.follow(m)
 	case restorePresence:

@@ -46,6 +46,7 @@ type (
 		seq       realm.Seq // every queue has acknowledged everything up to this fact
 		newest    realm.Seq // newest fact that the shard has received
 		confirmed bool      // the last of its restored queues has just been polled
+		taken     uint64    // number of the newest takeQueues or Adoption that it counts
 	}
 	closeRealm struct{ done chan error }
 	// saveRealm asks for a snapshot. done gets nil when it is written, or at once if there is nothing to write.
@@ -69,9 +70,20 @@ type realmActor struct {
 	pending    []pendingOutput // by seq
 	continuing bool            // continueJobs is in the mailbox
 
+	// On a core node; see realm_standby.go.
+	standby    bool            // it follows the owner on another node
+	claiming   bool            // a claim is in progress
+	claimed    *realm.Claimed  // the claim is made; the facts before it are not all applied yet
+	run        int             // counts the times that it began or stopped to follow
+	stop       func()          // ends the following; nil if it does not follow
+	room       chan struct{}   // one element for each batch in the mailbox
+	unverified []pendingOutput // wait until this node is known to be the leader
+	verifying  int             // how many of them the running check covers; 0: none runs
+
 	requests recentRequests // also of turns whose facts are not on disk yet
 
 	unacked unackedEvents // events that some queue may not have acknowledged
+	homes   queueHomes
 
 	// The snapshot in progress, if any.
 	iterator *realm.SnapshotIterator
@@ -147,13 +159,34 @@ func (a *realmActor) receive(message any) {
 	case *ask:
 		a.ask(m)
 	case factsDurable:
-		a.release(m.seq)
+		if !a.standby {
+			a.release(m.seq)
+		}
 	case appendRefused:
 		a.endOwnership(m)
 	case *realmReloaded:
 		a.handleReloaded(m)
 	case reclaimRealm:
 		a.reload()
+	case lead:
+		a.handleLead(m.on)
+	case standbyClaimed:
+		a.handleClaimed(m)
+	case *standbyLoaded:
+		a.handleStandbyLoaded(m)
+	case *followedBatch:
+		<-a.room
+		a.applyFollowed(m)
+	case followEnded:
+		a.handleStandbyFollowEnded(m)
+	case followAgain:
+		if m.run == a.run {
+			a.follow()
+		}
+	case loadReplicaAgain:
+		a.reloadStandby()
+	case leaderVerified:
+		a.handleLeaderVerified(m)
 	case clockTick:
 		a.handleClockTick(m.now)
 	case continueJobs:
@@ -161,6 +194,18 @@ func (a *realmActor) receive(message any) {
 		a.runDueCommand(a.srv.now().Unix())
 	case ackReport:
 		a.handleAckReport(m)
+	case adoptQueue:
+		a.adoptQueue(m)
+	case *edgeAdopts:
+		a.edgeAdopts(m)
+	case edgeKeeps:
+		a.edgeKeeps(m)
+	case edgeAcks:
+		a.edgeAcks(m)
+	case edgeCloses:
+		a.edgeCloses(m)
+	case edgeLost:
+		a.edgeLost(m.edge)
 	case snapshotStep:
 		a.continueSnapshot()
 	case presenceRows:
@@ -193,6 +238,14 @@ func (a *realmActor) receive(message any) {
 // already.
 func (a *realmActor) ask(m *ask) {
 	var p pendingOutput
+	if a.standby && !a.reloading {
+		p = pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted, answer: answer{err: realm.ErrNotOwner}}
+		if m.look != nil && m.caller.System { // the comparison of nodes
+			p.answer = a.view(m)
+		}
+		a.handle.flow.release(&p)
+		return
+	}
 	if a.reloading {
 		a.refusePending(&pendingOutput{reply: m.reply, async: m.async, admitted: m.admitted})
 		return
@@ -205,6 +258,10 @@ func (a *realmActor) ask(m *ask) {
 		p = a.turn(m)
 	}
 	p.seq, p.markdownConfigSeq, p.closed = a.realm.Seq(), a.realm.MarkdownConfigVersion(), a.realm.Closed()
+	if a.srv.cluster != nil && a.durable == p.seq && p.committed == nil && len(p.told) == 0 {
+		a.answerVerified(p)
+		return
+	}
 	a.pending = append(a.pending, p)
 	if a.durable == p.seq {
 		a.release(p.seq)
@@ -251,7 +308,8 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 		a.srv.countRefusal(err)
 	}
 	if len(facts) > 0 {
-		p.committed = &Committed{a.appendToJournal(facts, m.caller.Request), facts, told}
+		p.committed = &Committed{Batch: a.appendToJournal(facts, m.caller.Request), Facts: facts, Told: told,
+			edge: a.srv.edgeOf(m.caller.Edge)}
 		if a.realm.HasJobs() {
 			a.scheduleContinue()
 		}
@@ -295,7 +353,11 @@ func (a *realmActor) release(seq realm.Seq) {
 			p.committed = nil
 		}
 		a.handle.ephemeral.pass(p.told)
+		p.told = a.withLocalQueues(p.told)
 		a.handle.flow.release(p)
+	}
+	if len(a.homes.waiting) > 0 {
+		a.answerAdoptions()
 	}
 	a.limitUnacked()
 	if rest := a.pending[n:]; len(rest) <= n { // reuse the space at the front
@@ -343,12 +405,15 @@ func (a *realmActor) handleClockTick(now int64) {
 	if a.reloading {
 		return
 	}
-	a.runDueCommand(now)
-	a.limitUnacked()
+	if !a.standby {
+		a.runDueCommand(now)
+		a.limitUnacked()
+		a.journalAcks()
+	}
 	if a.journalBytes > 0 && a.srv.now().Sub(a.lastSnapshot) > snapshotAge {
 		a.beginSnapshot()
 	}
-	if a.srv.elapsed() >= a.presenceDueAt {
+	if !a.standby && a.srv.elapsed() >= a.presenceDueAt {
 		a.savePresence()
 	}
 }
@@ -357,7 +422,7 @@ func (a *realmActor) handleClockTick(now int64) {
 // turn of a job.
 func (a *realmActor) runDueCommand(now int64) {
 	a.realm.SetClock(now)
-	if a.reloading || !a.realm.Founded() {
+	if a.reloading || a.standby || !a.realm.Founded() {
 		return
 	}
 	due := a.realm.Due(now)

@@ -14,6 +14,7 @@ type Committed struct {
 	Batch realm.Batch
 	Facts []realm.Fact
 	Told  []realm.Told // also the ephemeral events of the turn
+	edge  *Edge        // that sent the request, or nil
 }
 
 // feedSearch passes the texts of committed output to the search index, in one step: before an answer or event leaves
@@ -45,9 +46,18 @@ func (a *realmActor) publish(c *Committed) (jobs []*realm.OutboxJobsAdded) {
 	for i, f := range c.Facts {
 		a.srv.Metrics.countArchive(f)
 		switch f := f.(type) {
-		case *realm.QueueOpened: // earlier reports of its shard do not count for this queue
-			k, n := shardOf(f.Queue.User), c.Batch.After+realm.Seq(i)+1
-			a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
+		case *realm.QueueOpened:
+			if a.standby { // becomeOwner finds out where the queues are
+				k, n := shardOf(f.Queue.User), c.Batch.After+realm.Seq(i)+1
+				a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
+				continue
+			}
+			a.queueOpened(&f.Queue, c, c.Batch.After+realm.Seq(i)+1)
+		case *realm.QueueClosed:
+			if a.standby {
+				continue
+			}
+			a.queueClosed(f.ID, f.User)
 		case *realm.OutboxJobsAdded:
 			jobs = append(jobs, f)
 		}

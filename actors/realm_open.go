@@ -90,7 +90,8 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	if err != nil {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)
 	}
-	a := &realmActor{replica: replica{srv: srv, realm: realm.New(id)}, epoch: claimed.Epoch, lastSnapshot: srv.now()}
+	a := &realmActor{replica: replica{srv: srv, realm: realm.New(id)}, epoch: claimed.Epoch, lastSnapshot: srv.now(),
+		room: make(chan struct{}, replicaAhead)}
 	srv.search.Attach(id, 0, 0, srv.searchTextReader(id))
 	srv.startRealm(a, presence.New())
 	for _, k := range a.handle.shards { // shards without users must report acknowledgements too

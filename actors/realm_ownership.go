@@ -33,7 +33,11 @@ const reclaimAfter = time.Second
 // the journal does not have. So everything that depends on them is refused, the state is thrown away, and the realm is
 // loaded again. State outside the realm has committed facts only, and stays; see Committed.
 func (a *realmActor) endOwnership(m appendRefused) {
-	if m.epoch != a.epoch || a.reloading {
+	if m.epoch != a.epoch || a.reloading || a.standby {
+		return
+	}
+	if a.srv.cluster != nil {
+		a.stepDown(m.err)
 		return
 	}
 	a.srv.log.Error("the journal refused a batch: the organization is loaded again", "realm", a.realm.ID(),

@@ -46,7 +46,7 @@ func (a *replica) start(main actor.Actor, handle *realmHandle, table *presence.T
 	for _, row := range table.ChangedSince(0, math.MinInt64) {
 		handle.lastSeen.times.Store(row.User, max(row.Active, row.Connected))
 	}
-	handle.presence = srv.spawn(&presenceActor{srv: srv, table: table, seen: &handle.lastSeen})
+	handle.presence = srv.spawn(&presenceActor{srv: srv, realm: handle, table: table, seen: &handle.lastSeen})
 	srv.mu.Lock()
 	srv.realms[handle.id] = handle
 	if a.realm.Founded() {

@@ -26,12 +26,26 @@ type ReplicaSource interface {
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 }
 
-// OwnerLink passes to the owner of a realm what the event queues of a replica need. Its methods must not block.
+// OwnerLink passes to the owner of a realm what the event queues of a replica need: each method is one of an Edge at the
+// other end. Its methods are called by actors and must not block. What one method was given later must arrive later. A
+// call without an answer is lost if the connection is broken; the link calls Server.OwnerConnected when it has a new
+// one.
 type OwnerLink interface {
-	// CloseQueue asks to close a queue whose client has not come back; see Server.CloseQueue.
+	// CloseQueue asks to close a queue whose client has not come back; see Edge.CloseQueue.
 	CloseQueue(realm.ID, realm.QueueID)
 	// Tick asks for a fact, because a queue has no numbers left for events without one; see Server.Tick.
 	Tick(realm.ID)
+	// AdoptQueue asks for a queue that a client polls here; see Edge.AdoptQueue. answer is called once, by any
+	// goroutine. An error says that there is no connection, or that it broke: the replica asks again.
+	AdoptQueue(id realm.ID, a Adoption, answer func(Adopted, error))
+	// KeepQueues says which queues this node keeps; see Edge.KeepQueues.
+	KeepQueues(realm.ID, KeptQueues)
+	// ReportAcks says how far the clients of this node have acknowledged the facts, at most once a second; see
+	// Edge.ReportAcks.
+	ReportAcks(realm.ID, QueueAcks)
+	// ReportPresence passes on which users are active or idle, every few seconds and at most MaxPresenceReports of
+	// them; see Edge.ReportPresence.
+	ReportPresence(realm.ID, []presence.Report)
 }
 
 // ReplicaOptions are the parts of a replica.
@@ -91,6 +105,7 @@ type replicaActor struct {
 	waiting   []waitForFact
 	ephemeral []realm.Told // by arrival; see MaxEphemeralAhead
 	expected  map[string]*expectedRequest
+	queues    replicaQueues
 }
 
 // errCannotFollow is the answer to requests while a replica cannot follow its owner.
@@ -163,7 +178,7 @@ func replayFounding(r *realm.Realm, from ReplicaSource) error {
 }
 
 // decodeBatch returns the facts of a batch, with their texts.
-func decodeBatch(from ReplicaSource, b *realm.Batch) ([]realm.Fact, error) {
+func decodeBatch(from batchSource, b *realm.Batch) ([]realm.Fact, error) {
 	facts := make([]realm.Fact, len(b.Facts))
 	for i, data := range b.Facts {
 		var err error
@@ -210,6 +225,24 @@ func (a *replicaActor) Receive(c actor.Context) {
 		} else {
 			a.expected[m.expected.id] = m.expected
 		}
+	case adoptQueue:
+		a.adoptQueue(m)
+	case adoptAgain:
+		a.tryAdoption(m.adoption)
+	case *queueAdopted:
+		a.handleAdopted(m)
+	case ackReport:
+		a.handleAckReport(m)
+	case sendAckReport:
+		a.sendAckReport()
+	case ownerConnected:
+		a.listKeptQueues()
+	case queuesKept:
+		a.handleKeptQueues(m)
+	case clockTick:
+		if a.srv.elapsed() >= a.queues.keepAt {
+			a.listKeptQueues()
+		}
 	case presenceRows:
 	case closeRealm:
 		if a.stop != nil {
@@ -242,27 +275,40 @@ func (a *replicaActor) ask(m *ask) {
 // follow begins to follow the source after the last applied fact. The goroutine of the source decodes.
 func (a *replicaActor) follow() {
 	a.run++
-	run, source, pid := a.run, a.options.Source, a.handle.pid
+	a.stop = followBatches(a.srv, a.handle.pid, a.realm, a.run, a.room, a.options.Source)
+}
+
+// batchSource is the part that ReplicaSource and Cluster share.
+type batchSource interface {
+	Follow(id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error)) (stop func())
+	Decode(fact []byte) (realm.Fact, error)
+}
+
+// followBatches sends an actor the batches after the state of r. room limits how many are in its mailbox. stop may be
+// called more than once.
+func followBatches(
+	srv *Server, pid *actor.PID, r *realm.Realm, run int, room chan struct{}, source batchSource,
+) (stop func()) {
 	stopped := make(chan struct{})
-	stop := source.Follow(a.realm.ID(), a.realm.Seq(), func(b realm.Batch) error {
+	end := source.Follow(r.ID(), r.Seq(), func(b realm.Batch) error {
 		facts, err := decodeBatch(source, &b)
 		if err != nil {
 			return err
 		}
 		select {
-		case a.room <- struct{}{}:
+		case room <- struct{}{}:
 		case <-stopped:
 			return context.Canceled
 		}
-		a.srv.runtime.send(pid, &followedBatch{run, b, facts})
+		srv.runtime.send(pid, &followedBatch{run, b, facts})
 		return nil
-	}, func(err error) { a.srv.runtime.send(pid, followEnded{run, err}) })
+	}, func(err error) { srv.runtime.send(pid, followEnded{run, err}) })
 	var once bool
-	a.stop = func() {
+	return func() {
 		if !once {
 			once = true
 			close(stopped)
-			stop()
+			end()
 		}
 	}
 }
@@ -306,6 +352,7 @@ func (a *replicaActor) apply(m *followedBatch) {
 		},
 	)
 	a.deliverEphemeralAfter()
+	a.continueAdoptions()
 }
 
 // withoutOpened removes the notices of new queues. A request with an id comes from another node, which keeps its queue.
@@ -386,6 +433,7 @@ func (a *replicaActor) handleFollowEnded(m followEnded) {
 // loadAgain loads the rows in the background. The result arrives as replicaLoaded.
 func (a *replicaActor) loadAgain() {
 	a.reloading = true
+	a.endAdoptions()
 	id := a.realm.ID()
 	a.srv.runtime.runInBackground(func() {
 		r, _, err := a.srv.loadReplica(id, a.options.Source)
@@ -393,8 +441,8 @@ func (a *replicaActor) loadAgain() {
 	})
 }
 
-// handleLoaded continues with the loaded rows. The events of the facts in between are not known here, so the queues of
-// this node end.
+// handleLoaded continues with the loaded rows. The events of the facts in between are not known here, so this node drops
+// its queues, and adopts those whose clients poll it again.
 func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	if m.err == nil && m.realm.Seq() < a.durable {
 		m.err = fmt.Errorf("the rows are at fact %d, the replica is at fact %d", m.realm.Seq(), a.durable)
@@ -424,6 +472,7 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	}
 	a.srv.log.Info("replica open again", "realm", a.realm.ID(), "facts", uint64(a.durable))
 	a.answerWaiting()
+	a.listKeptQueues()
 	a.follow()
 }
 
@@ -442,7 +491,7 @@ func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) erro
 		return errUnknownRealm
 	}
 	if r.source == nil {
-		return nil
+		return srv.waitForStandby(ctx, r, seq)
 	}
 	done := make(chan struct{})
 	srv.runtime.send(r.pid, waitForFact{seq: seq, done: done})

@@ -16,7 +16,7 @@ type (
 	// listQueues asks for the queues of a realm that are kept here.
 	listQueues struct {
 		realm realm.ID
-		reply chan []QueueRef
+		reply func([]QueueRef) // must not block
 	}
 	// forgetQueues drops queues that another node keeps. They are not closed.
 	forgetQueues struct {
@@ -25,25 +25,9 @@ type (
 	}
 )
 
-// QueuesHere returns the queues of a realm that this node keeps. A node tells the owner about them when it connects
-// again, because an owner that was restarted has opened every queue.
-func (srv *Server) QueuesHere(id realm.ID) (all []QueueRef) {
-	r := srv.find(id)
-	if r == nil {
-		return nil
-	}
-	reply := make(chan []QueueRef, Shards)
-	for _, k := range r.shards {
-		srv.runtime.send(k, listQueues{id, reply})
-	}
-	for range r.shards {
-		all = append(all, <-reply...)
-	}
-	return all
-}
-
-// QueuesElsewhere says that another node keeps some queues of a realm: their clients poll there, so they do not end here.
-func (srv *Server) QueuesElsewhere(id realm.ID, list []QueueRef) {
+// DropQueues says that other nodes are the homes of some queues of a realm: their clients poll there, so the queues do
+// not end here.
+func (srv *Server) DropQueues(id realm.ID, list []QueueRef) {
 	r := srv.find(id)
 	if r == nil {
 		return
@@ -60,12 +44,16 @@ func (srv *Server) QueuesElsewhere(id realm.ID, list []QueueRef) {
 	}
 }
 
+// listQueues lists the queues that this node keeps. The request to close one may have been lost, so it is made again.
 func (s *shard) listQueues(m listQueues) {
 	var list []QueueRef
 	if r := s.realms[m.realm]; r != nil {
-		r.sessions.EachQueue(func(q *queue.Queue) { list = append(list, QueueRef{q.Reg.User, q.Reg.ID}) })
+		r.sessions.EachQueue(func(q *queue.Queue) {
+			q.CloseRequested = false
+			list = append(list, QueueRef{q.Reg.User, q.Reg.ID})
+		})
 	}
-	m.reply <- list
+	m.reply(list)
 }
 
 // forgetQueues removes queues without closing them. A poll that waits here is answered with no events: its client polls

@@ -18,22 +18,45 @@ import (
 	"parley/snapshot"
 )
 
-// directOwner passes what a replica asks to an owner in the same process.
-type directOwner struct{ srv *Server }
+// directLink connects an edge and the owner in one process, in place of a link between two.
+type directLink struct {
+	edge *Server
+	at   atomic.Pointer[Edge] // the owner's end
+}
 
-func (o directOwner) CloseQueue(id realm.ID, q realm.QueueID) { o.srv.CloseQueue(id, q) }
-func (o directOwner) Tick(id realm.ID)                        { o.srv.Tick(id) }
+func (l *directLink) CloseQueue(id realm.ID, q realm.QueueID) { l.at.Load().CloseQueue(id, q) }
+func (l *directLink) Tick(id realm.ID)                        { l.at.Load().srv.Tick(id) }
+func (l *directLink) AdoptQueue(id realm.ID, a Adoption, answer func(Adopted, error)) {
+	l.at.Load().AdoptQueue(id, a, answer)
+}
+func (l *directLink) KeepQueues(id realm.ID, k KeptQueues) { l.at.Load().KeepQueues(id, k) }
+func (l *directLink) ReportAcks(id realm.ID, a QueueAcks)  { l.at.Load().ReportAcks(id, a) }
+func (l *directLink) ReportPresence(id realm.ID, list []presence.Report) {
+	l.at.Load().ReportPresence(id, list)
+}
+func (l *directLink) DropQueues(id realm.ID, list []QueueRef)   { l.edge.DropQueues(id, list) }
+func (l *directLink) EvictQueues(id realm.ID, before realm.Seq) { l.edge.EvictQueues(id, before) }
+
+// connect connects the edge with an owner, again if it was connected before.
+func (l *directLink) connect(core *Server, name string) {
+	if before := l.at.Swap(core.ConnectEdge(name, l)); before != nil {
+		before.Disconnect()
+	}
+	l.edge.OwnerConnected(1)
+}
 
 // openEdge opens a server whose only realm is a replica of that of another server.
-func openEdge(t testing.TB, core *Server, from ReplicaSource, name string) *Server {
+func openEdge(t testing.TB, core *Server, from ReplicaSource, name string) *directLink {
 	t.Helper()
-	edge := openServer(t, NoDisk{})
-	err := edge.OpenReplica(1, ReplicaOptions{Source: from, Owner: directOwner{core},
+	l := &directLink{edge: openServer(t, NoDisk{})}
+	l.at.Store(core.ConnectEdge(name, l))
+	err := l.edge.OpenReplica(1, ReplicaOptions{Source: from, Owner: l,
 		Home: func(request string) bool { return strings.HasPrefix(request, name+"-") }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return edge
+	l.edge.OwnerConnected(1)
+	return l
 }
 
 // waitFor waits until an edge has everything that the core has.
@@ -65,9 +88,10 @@ func digestOf(t testing.TB, srv *Server) string {
 }
 
 // registerAt opens a queue at an edge: the owner records it, and the edge builds the state.
-func registerAt(t testing.TB, core, edge *Server, u realm.UserID, request string) (q *realm.Queue, at realm.Seq) {
+func registerAt(t testing.TB, core *Server, l *directLink, u realm.UserID, request string) (q *realm.Queue, at realm.Seq) {
 	t.Helper()
-	c := realm.Caller{User: u, Client: "test"}
+	edge := l.edge
+	c := realm.Caller{User: u, Client: "test", Edge: l.at.Load().Key()}
 	wait, _ := edge.ExpectRequest(1, c, request, func(v realm.View, opened *realm.Queue) (any, error) {
 		at = v.Seq()
 		return opened, nil
@@ -126,16 +150,11 @@ func TestReplica(t *testing.T) {
 	if err := core.Save(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	edges := []*Server{openEdge(t, core, d, "e0"), openEdge(t, core, d, "e1")}
+	links := []*directLink{openEdge(t, core, d, "e0"), openEdge(t, core, d, "e1")}
+	edges := []*Server{links[0].edge, links[1].edge}
 	local := mustCall(t, core, bo, "POST /register", params{})["queue_id"].(string)
-	q, _ := registerAt(t, core, edges[0], bo, "e0-1")
+	q, _ := registerAt(t, core, links[0], bo, "e0-1")
 	remote := string(q.ID)
-	for _, srv := range []*Server{core, edges[1]} {
-		a := <-call(srv, bo, "GET /events", params{"queue_id": remote, "last_event_id": -1, "dont_block": true})
-		if a.body["code"] != "BAD_EVENT_QUEUE_ID" {
-			t.Errorf("another node has the queue: %v", a.body)
-		}
-	}
 	for i := range 60 {
 		u := people[rng.IntN(len(people))]
 		switch rng.IntN(4) {
@@ -178,6 +197,9 @@ func TestReplica(t *testing.T) {
 			t.Errorf("edge %d owns the realm", i)
 		}
 	}
+	if n := len(queuesHere(core)); n != 1 {
+		t.Errorf("the core keeps %d queues, want its own one", n)
+	}
 	here, there := drain(t, core, bo, local), drain(t, edges[0], bo, remote)
 	if len(here) < 10 || fmt.Sprint(here) != fmt.Sprint(there) {
 		t.Errorf("the edge sent\n%s\nthe core\n%s", strings.Join(there, "\n"), strings.Join(here, "\n"))
@@ -203,6 +225,19 @@ func hasQueue(t testing.TB, srv *Server, q realm.QueueID) bool {
 	return x.(bool)
 }
 
+// queuesHere returns the queues that a node keeps.
+func queuesHere(srv *Server) (all []QueueRef) {
+	r := srv.find(1)
+	reply := make(chan []QueueRef, Shards)
+	for _, k := range r.shards {
+		srv.runtime.send(k, listQueues{1, func(list []QueueRef) { reply <- list }})
+	}
+	for range r.shards {
+		all = append(all, <-reply...)
+	}
+	return all
+}
+
 // lostSource is a source whose stream can be cut, with a number that is not in the journal any more.
 type lostSource struct {
 	snapshot.Disk
@@ -225,16 +260,17 @@ func (s *lostSource) Follow(
 	return stop
 }
 
-// A replica whose facts are not in the journal any more loads the rows again. Its queues have missed events, so they
-// end and never have a gap; meanwhile it refuses to answer from its old state.
+// A replica whose facts are not in the journal any more loads the rows again. Its queues have missed events, so it drops
+// them and gets them back with all their events when they are polled; meanwhile it refuses to answer from its old state.
 func TestReplicaThatIsBehindLoadsAgain(t *testing.T) {
 	d := openStore(t, vfs.NewMem())
 	core := openServer(t, d)
 	people := createOrganization(t, core, "ann", "bo")
 	ann, bo := people[0], people[1]
 	source := &lostSource{d, make(chan *lostStream, 100)}
-	edge := openEdge(t, core, source, "e0")
-	q, _ := registerAt(t, core, edge, bo, "e0-1")
+	link := openEdge(t, core, source, "e0")
+	edge := link.edge
+	q, _ := registerAt(t, core, link, bo, "e0-1")
 	stream := <-source.streams
 	stream.stop()
 	mustCall(t, core, ann, "POST /messages", params{"type": "direct", "to": []realm.UserID{bo}, "content": "missed"})
@@ -242,18 +278,12 @@ func TestReplicaThatIsBehindLoadsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	stream.done(fmt.Errorf("test: %w", realm.ErrBehind))
-	for hasQueue(t, core, q.ID) { // the edge asks the core to close it
-		time.Sleep(time.Millisecond)
-	}
 	waitFor(t, core, edge)
 	if got, want := digestOf(t, edge), digestOf(t, core); got != want {
 		t.Errorf("the edge has the state %s, the core %s", got, want)
 	}
-	a := <-call(edge, bo, "GET /events", params{"queue_id": string(q.ID), "last_event_id": -1, "dont_block": true})
-	if a.body["code"] != "BAD_EVENT_QUEUE_ID" {
-		t.Errorf("a queue that has missed events is answered %v", a.body)
-	}
-	next, _ := registerAt(t, core, edge, bo, "e0-2")
+	expectTexts(t, edge, bo, string(q.ID), "missed")
+	next, _ := registerAt(t, core, link, bo, "e0-2")
 	mustCall(t, core, ann, "POST /messages", params{"type": "direct", "to": []realm.UserID{bo}, "content": "after"})
 	waitFor(t, core, edge)
 	expectTexts(t, edge, bo, string(next.ID), "after")
@@ -273,7 +303,7 @@ func TestReplicaWaitsEnd(t *testing.T) {
 	d := openStore(t, vfs.NewMem())
 	core := openServer(t, d)
 	people := createOrganization(t, core, "ann")
-	edge := openEdge(t, core, d, "e0")
+	edge := openEdge(t, core, d, "e0").edge
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := edge.WaitFor(ctx, 1, 1<<40); !errors.Is(err, context.Canceled) {
@@ -322,8 +352,9 @@ func TestCoreRestartsUnderReplica(t *testing.T) {
 	ann, bo := people[0], people[1]
 	source := &movingSource{}
 	source.disk.Store(&d)
-	edge := openEdge(t, core, source, "e0")
-	q, _ := registerAt(t, core, edge, bo, "e0-1")
+	link := openEdge(t, core, source, "e0")
+	edge := link.edge
+	q, _ := registerAt(t, core, link, bo, "e0-1")
 	mustCall(t, core, ann, "POST /messages", params{"type": "direct", "to": []realm.UserID{bo}, "content": "before"})
 	waitFor(t, core, edge)
 	closeServer(t, core)
@@ -331,14 +362,16 @@ func TestCoreRestartsUnderReplica(t *testing.T) {
 	source.disk.Store(&next)
 	var elapsed atomic.Int64
 	core = openServerWith(t, next, Options{Elapsed: func() time.Duration { return time.Duration(elapsed.Load()) }})
-	here := edge.QueuesHere(1)
-	if len(here) != 1 || here[0] != (QueueRef{bo, q.ID}) {
+	if here := queuesHere(edge); len(here) != 1 || here[0] != (QueueRef{bo, q.ID}) {
 		t.Fatalf("the edge keeps %v", here)
 	}
-	core.QueuesElsewhere(1, here)
+	link.connect(core, "e0")
+	for len(queuesHere(core)) > 0 { // the edge says that it keeps the queue
+		time.Sleep(time.Millisecond)
+	}
 	elapsed.Store(int64(2 * realm.MaxIdle * time.Second))
 	core.sweepQueues()
-	if n := len(core.QueuesHere(1)); n != 0 {
+	if n := len(queuesHere(core)); n != 0 {
 		t.Errorf("the core keeps %d queues, too", n)
 	}
 	mustCall(t, core, ann, "POST /messages", params{"type": "direct", "to": []realm.UserID{bo}, "content": "after"})

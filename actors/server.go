@@ -65,6 +65,10 @@ type Server struct {
 	refusals       sync.Map // protocol code -> *atomic.Int64
 	readOnly       atomic.Bool
 	replicasPaused atomic.Bool // see PauseReplicas
+	cluster        Cluster     // Options.Cluster
+	leads          atomic.Bool // see Lead
+	edges          sync.Map    // connections from edges: Edge.Key -> *Edge
+	edgeCount      atomic.Uint64
 }
 
 // realmHandle gives the rest of the process access to a realm actor. Fields without atomics do not change after the
@@ -89,6 +93,7 @@ type realmHandle struct {
 	source          ReplicaSource // nil where the realm is owned
 	owner           OwnerLink     // nil where the realm is owned
 	owned           atomic.Bool   // this node gives the realm its turns; see Duty
+	hasEdges        atomic.Bool   // an edge has asked for queues of the realm
 	ephemeral       ephemeralFollowers
 	closed          atomic.Bool // a fact on disk says that the organization is deactivated
 	flow            *deliveryFlow
@@ -122,6 +127,9 @@ type Options struct {
 	ArchiveDays *int
 	// Preloaded is what Preload read from a copy of the disk; nil: nothing. Open takes it over.
 	Preloaded *Preloaded
+	// Cluster makes this a core node of several, which owns organizations only while it is the leader; see Lead. nil: it
+	// is the only node and owns every organization.
+	Cluster Cluster
 
 	// Limits are the limits of the things that users of each realm create; fields that are 0 have their defaults.
 	Limits realm.Limits
@@ -148,6 +156,7 @@ func Open(disk Disk, o Options) (*Server, error) {
 		turnLatency: o.TurnLatency,
 		search:      o.Search,
 		archiveDays: o.ArchiveDays,
+		cluster:     o.Cluster,
 		realms:      map[realm.ID]*realmHandle{},
 		byName:      map[string]*realmHandle{},
 		accounts:    newAccountTable(),
@@ -192,20 +201,31 @@ func Open(disk Disk, o Options) (*Server, error) {
 	if o.Preloaded != nil {
 		srv.accounts = o.Preloaded.accounts
 	}
-	ids, err := disk.Realms()
-	if err != nil {
-		return nil, fmt.Errorf("list realms: %w", err)
-	}
-	for _, id := range ids {
-		if err := srv.openRealm(id, o.Preloaded.take(id)); err != nil {
-			return nil, err
-		}
+	if err := srv.openRealms(o.Preloaded); err != nil {
+		return nil, err
 	}
 	if o.runtime == nil {
 		srv.stopped.Add(1)
 		go srv.runClock()
 	}
 	return srv, nil
+}
+
+// openRealms opens every realm of the disk.
+func (srv *Server) openRealms(p *Preloaded) error {
+	if srv.cluster != nil {
+		return srv.openNewRealms()
+	}
+	ids, err := srv.disk.Realms()
+	if err != nil {
+		return fmt.Errorf("list realms: %w", err)
+	}
+	for _, id := range ids {
+		if err := srv.openRealm(id, p.take(id)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fatalOnPanic is an actor whose panic ends the process. protoactor would restart the actor with half-changed state.
@@ -241,6 +261,11 @@ func (srv *Server) runClock() {
 		}
 		srv.sweepQueues()
 		srv.expireKeys()
+		if srv.cluster != nil {
+			if err := srv.openNewRealms(); err != nil {
+				srv.log.Warn("a new organization is not open yet", "err", err)
+			}
+		}
 		if n%5 == 0 {
 			srv.tickRealms()
 		}

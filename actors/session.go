@@ -43,7 +43,7 @@ type (
 		reply queue.Reply
 		queue realm.QueueID
 	}
-	// dropQueues ends every queue of a realm on this node.
+	// dropQueues removes every queue of a realm from this node.
 	dropQueues    struct{ realm realm.ID }
 	deliveryCheck struct {
 		realm realm.ID
@@ -78,7 +78,10 @@ type shardRealm struct {
 	seq         realm.Seq     // newest fact received
 	reported    ackReport     // the last report to the realm
 	unconfirmed int           // restored queues that no client has polled yet
-	promptness  promptness
+	taken       uint64        // number of the newest takeQueues or openAdopted
+	// queues that are being adopted, with the poll that waits for each, or nil
+	adopting   map[QueueRef]*queue.PollRequest
+	promptness promptness
 }
 
 // shardIndex returns a user's index among the users of their shard. User ids of a realm have no large gaps, so the
@@ -124,6 +127,14 @@ func (s *shard) Receive(c actor.Context) {
 		s.listQueues(m)
 	case forgetQueues:
 		s.forgetQueues(m)
+	case dropRealm:
+		s.dropRealm(m)
+	case *openAdopted:
+		s.openAdopted(m)
+	case *finishAdoption:
+		s.finishAdoption(m)
+	case *takeQueues:
+		s.takeQueues(m)
 	case *restoreQueues:
 		s.restoreQueues(m)
 	case drainPolls:
@@ -147,6 +158,15 @@ func (s *shard) realm(h *realmHandle) *shardRealm {
 // Each shard gets one message with all of it, because polls may be waiting already, and a client may have seen the
 // newest fact.
 func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []realm.Told) {
+	srv.openQueues(a, queues, told)
+	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
+	restarted := func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }
+	caller := realm.Caller{System: true}
+	srv.runtime.send(a.handle.pid, &ask{decide: restarted, caller: caller, reply: make(chan answer, 1)})
+}
+
+// openQueues passes the queues and events to the session actors.
+func (srv *Server) openQueues(a *realmActor, queues []realm.Queue, told []realm.Told) {
 	var parts [Shards][]realm.Queue
 	for _, q := range queues {
 		k := shardOf(q.User)
@@ -161,10 +181,6 @@ func (srv *Server) restoreQueues(a *realmActor, queues []realm.Queue, told []rea
 			&restoreQueues{a.handle, parts[k], deliver{a.handle, owed, size, nil}, a.durable},
 		)
 	}
-	// Every queue gets the restart event. It follows the messages above, so queues that the replay opened get it too.
-	restarted := func(t *realm.Turn) (any, error) { return nil, t.AnnounceRestart() }
-	caller := realm.Caller{System: true}
-	srv.runtime.send(a.handle.pid, &ask{decide: restarted, caller: caller, reply: make(chan answer, 1)})
 }
 
 // dropAcknowledged returns the events that a session actor needs if all its queues have acknowledged everything up to a
@@ -267,26 +283,16 @@ func (s *shard) closeQueue(r *shardRealm, e *realm.QueueClosed) {
 	}
 }
 
-// dropQueues ends every queue of a realm on this node, because some of their events are missing. Their clients get
-// BAD_EVENT_QUEUE_ID and register again.
+// dropQueues removes every queue of a realm from this node, because some of their events are missing here. Their clients
+// poll again, and the queues are adopted with all their events.
 func (s *shard) dropQueues(m dropQueues) {
 	r := s.realms[m.realm]
 	if r == nil {
 		return
 	}
-	var all []*queue.Queue
-	r.sessions.EachQueue(func(q *queue.Queue) { all = append(all, q) })
-	for _, q := range all {
-		s.requestClose(r, q)
-		r.session(q.Reg.User).Remove(q.Reg.ID)
-		s.srv.Metrics.OpenQueues.Add(-1)
-		s.srv.Metrics.QueuesEvicted.Add(1)
-		s.confirmQueue(r, q.Restored())
-		if p := q.Close(); p != nil {
-			s.srv.Metrics.ParkedPolls.Add(-1)
-			s.srv.protocol.AnswerError(p, realm.ErrBadQueue(q.Reg.ID))
-		}
-	}
+	var all []QueueRef
+	r.sessions.EachQueue(func(q *queue.Queue) { all = append(all, QueueRef{q.Reg.User, q.Reg.ID}) })
+	s.forgetQueues(forgetQueues{m.realm, all})
 }
 
 // sweepQueues sends heartbeats, closes idle queues, and tells each realm which facts its queues have acknowledged.
@@ -317,7 +323,7 @@ func (s *shard) sweepQueues(now int64) {
 
 // reportAcks tells the realm actor up to which fact all queues have acknowledged, if that is news.
 func (s *shard) reportAcks(r *shardRealm, low realm.Seq, confirmed bool) {
-	if report := (ackReport{s.index, low, r.seq, confirmed}); report != r.reported {
+	if report := (ackReport{s.index, low, r.seq, confirmed, r.taken}); report != r.reported {
 		r.reported = report
 		s.srv.runtime.send(r.handle.pid, report)
 	}

@@ -3,7 +3,6 @@ package actors
 import (
 	"parley/actors/queue"
 	"parley/actors/realm"
-	"parley/actors/session"
 )
 
 // splitByShard returns the notices of each shard, and how many recipients they have.
@@ -84,12 +83,7 @@ func (s *shard) deliverNotice(r *shardRealm, t *realm.Told, n *realm.Notice, cou
 	case *realm.Ticked:
 		return // only its sequence number is needed
 	}
-	renderer := s.srv.protocol.RenderNotice(n, session.RenderContext{
-		Realm:        r.handle.id,
-		Site:         r.handle.site,
-		Texts:        s.srv,
-		SeenRecently: r.handle.recentlyActive,
-	})
+	renderer := s.renderer(r, n)
 	for i, u := range n.To {
 		if i%prefetchCount == 0 {
 			s.prefetchQueues(r, n.To[i:min(i+prefetchCount, len(n.To))])

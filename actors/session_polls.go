@@ -37,6 +37,12 @@ func (srv *Server) pollAll(id realm.ID, list []*queue.PollRequest) {
 		}
 		return
 	}
+	if srv.cluster != nil && !r.owned.Load() { // the queues are where the realm is owned
+		for _, p := range list {
+			srv.protocol.AnswerError(p.Reply, realm.ErrNotOwner)
+		}
+		return
+	}
 	var sizes [Shards]int
 	for _, p := range list {
 		sizes[shardOf(p.User)]++
@@ -92,8 +98,8 @@ func (s *shard) handlePoll(m *queue.PollRequest) {
 	if r != nil {
 		q = r.session(m.User).Find(m.Queue)
 	}
-	if q == nil {
-		s.srv.protocol.AnswerError(m.Reply, realm.ErrBadQueue(m.Queue))
+	if q == nil || len(r.adopting) > 0 && r.isAdopting(m) {
+		s.pollUnknown(r, m)
 		return
 	}
 	if m.AuthVersion != 0 && m.AuthVersion != s.srv.AuthVersion() {
@@ -135,6 +141,9 @@ func (s *shard) cancelPoll(m *cancelPoll) {
 				s.srv.Metrics.ParkedPolls.Add(-1)
 			}
 		}
+		if p := r.adopting[QueueRef{m.user, m.queue}]; p != nil && p.Reply == m.reply {
+			r.adopting[QueueRef{m.user, m.queue}] = nil
+		}
 	}
 }
 
@@ -145,6 +154,7 @@ func (s *shard) endPolls(m endPolls) {
 	if r == nil {
 		return
 	}
+	s.endAdoptingPolls(r, func(p *queue.PollRequest) bool { return p.User == m.user })
 	ss := r.session(m.user)
 	if ss == nil {
 		return
@@ -181,6 +191,7 @@ func (s *shard) prefetchPolls(list pollBatch) {
 func (s *shard) drainPolls(m drainPolls) {
 	s.draining = true
 	for _, r := range s.realms {
+		s.endAdoptingPolls(r, func(*queue.PollRequest) bool { return true })
 		r.sessions.EachQueue(func(q *queue.Queue) {
 			if q.HasPoll() {
 				q.AppendEphemeral(r.seq, s.srv.protocol.Heartbeat())

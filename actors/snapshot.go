@@ -195,6 +195,7 @@ func (a *realmActor) writeLastPresence(rows []realm.EncodedRow) {
 // beginClose writes a last snapshot, so that the next start has nothing to replay.
 func (a *realmActor) beginClose(m closeRealm) {
 	a.closeWaiters = append(a.closeWaiters, m.done)
+	a.stopFollowing()
 	a.continueClose()
 }
 

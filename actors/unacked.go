@@ -34,9 +34,15 @@ type unackedEvents struct {
 	storedSeqs    []realm.Seq       // facts whose events are on disk, by seq
 	acked         [Shards]realm.Seq // fact that every queue of the shard has acknowledged
 	newestQueue   [Shards]realm.Seq // newest registration of each shard
+	takes         uint64            // counts the messages with queues of edges; see takeQueues
+	taken         [Shards]uint64    // the newest one of each shard
 	evictedBefore realm.Seq         // queues behind this fact have been evicted
 	evictingBytes int64             // bytes of the events before it: they go when those queues have closed
 	graceUntil    int64             // elapsed seconds; see evictionGrace
+
+	newest          realm.Seq         // newest fact with events
+	journaled       [Shards]realm.Seq // what the journal says about acked; see journalAcks
+	journaledNewest realm.Seq         // every queue has acknowledged up to here, and the journal says so
 }
 
 // unackedFact is the events of one fact, with an estimate of their memory.
@@ -54,6 +60,7 @@ type evictQueues struct {
 // add appends the events of the newest fact.
 func (u *unackedEvents) add(t realm.Told, m *Metrics) {
 	e := unackedFact{t, estimateBytes(&t)}
+	u.newest = t.Seq
 	u.list = append(u.list, e)
 	u.bytes += e.bytes
 	m.UnackedFacts.Add(1)
@@ -93,17 +100,26 @@ func internalOnly(n realm.Notice) bool { return n.Event.EventType() == "" }
 // not restore events that were acknowledged.
 func (a *realmActor) handleAckReport(m ackReport) {
 	u := &a.unacked
-	if m.newest < u.newestQueue[m.shard] {
+	if a.standby || m.newest < u.newestQueue[m.shard] || m.taken < u.taken[m.shard] {
 		return
 	}
 	u.acked[m.shard] = max(u.acked[m.shard], m.seq)
-	if seq := min(m.seq, m.newest); m.confirmed && len(u.list) > 0 && u.list[0].Seq <= seq {
+	if seq := min(m.seq, m.newest, a.homes.lowest(m.shard)); m.confirmed && len(u.list) > 0 && u.list[0].Seq <= seq {
 		a.runSystemCommand(func(t *realm.Turn) (any, error) {
 			t.RecordCaughtUp(&realm.QueuesCaughtUp{Shard: m.shard, Shards: Shards, Through: seq})
 			return nil, nil
 		})
 	}
+	a.dropUnacked()
+}
+
+// dropUnacked drops the events that the queues here and on all edges have acknowledged.
+func (a *realmActor) dropUnacked() {
+	u := &a.unacked
 	low, n := u.ackedThrough(), 0
+	for k := range Shards {
+		low = min(low, a.homes.lowest(k))
+	}
 	for n < len(u.list) && u.list[n].Seq <= low {
 		n++
 	}
@@ -112,7 +128,8 @@ func (a *realmActor) handleAckReport(m ackReport) {
 	}
 }
 
-// ackedThrough returns the fact up to which every queue has acknowledged everything, as far as is known.
+// ackedThrough returns the fact up to which every queue that is kept here has acknowledged everything, as far as is
+// known.
 func (u *unackedEvents) ackedThrough() realm.Seq { return slices.Min(u.acked[:]) }
 
 // storedSeqs returns the numbers of the facts whose unacked events are in the loaded rows.
@@ -132,6 +149,7 @@ func (a *realmActor) keepLoadedUnacked(l *loadedRealm) {
 	a.realm.EachQueue(func(q *realm.Queue) {
 		i := shardOf(q.User)
 		hasQueue[i], u.newestQueue[i] = true, max(u.newestQueue[i], q.At)
+		a.homes.countLocal(q.User, 1)
 	})
 	for i, has := range hasQueue {
 		if !has {
@@ -175,6 +193,19 @@ func (a *realmActor) limitUnacked() {
 		"realm", a.realm.ID(), "bytes", u.bytes, "limit", limit, "facts", len(u.list), "behind", uint64(seq))
 	for _, s := range a.handle.shards {
 		a.srv.runtime.send(s, evictQueues{a.realm.ID(), seq})
+	}
+	for e := range a.homes.acks {
+		e.link.EvictQueues(a.realm.ID(), seq)
+	}
+}
+
+// EvictQueues closes the queues of a realm on this node that have not acknowledged the facts before one, because the
+// owner stores too many events for them.
+func (srv *Server) EvictQueues(id realm.ID, before realm.Seq) {
+	if r := srv.find(id); r != nil {
+		for _, s := range r.shards {
+			srv.runtime.send(s, evictQueues{id, before})
+		}
 	}
 }
 

@@ -167,7 +167,14 @@ func Restore(r io.Reader, dir string, upTo map[uint32]Seq) error {
 	return restore(r, dir, upTo, Options{})
 }
 
-func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error) {
+func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) error {
+	return restoreAs(r, dir, upTo, (*Store).leaveLog, o)
+}
+
+// restoreAs makes a data directory from a backup. change is called with the store before the directory has it.
+func restoreAs(
+	r io.Reader, dir string, upTo map[uint32]Seq, change func(*Store) error, o Options,
+) (err error) {
 	o = o.withDefaults()
 	fs := o.FS
 	backup, err := openBackup(r)
@@ -211,6 +218,9 @@ func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error
 			return errors.Join(fmt.Errorf("restore: %w", err), s.Close())
 		}
 	}
+	if err := change(s); err != nil {
+		return errors.Join(fmt.Errorf("restore: %w", err), s.Close())
+	}
 	if err := s.Close(); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -224,6 +234,46 @@ func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) (err error
 		}
 	}
 	return syncDir(fs, dir)
+}
+
+// replaceDir is the directory, in the data directory, where Replace unpacks a backup.
+const replaceDir = "replace.new"
+
+// UnpackReplacement unpacks and verifies a backup beside the store of a data directory, for Replace.
+func UnpackReplacement(r io.Reader, dir string, o Options) error {
+	o = o.withDefaults()
+	fresh := o.FS.PathJoin(dir, replaceDir)
+	if err := o.FS.RemoveAll(fresh); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	if err := restoreAs(r, fresh, nil, func(*Store) error { return nil }, o); err != nil {
+		return errors.Join(err, o.FS.RemoveAll(fresh))
+	}
+	return nil
+}
+
+// Replace replaces the store of a data directory, which must not be open, with the unpacked backup. After a crash
+// before it has returned, the directory may have no store: both steps must be done again.
+func Replace(dir string, o Options) error {
+	o = o.withDefaults()
+	fs, fresh := o.FS, o.FS.PathJoin(dir, replaceDir)
+	for _, name := range []string{subDir, durabilityManifestFile} {
+		if err := fs.RemoveAll(fs.PathJoin(dir, name)); err != nil {
+			return fmt.Errorf("replace the store: %w", err)
+		}
+	}
+	if err := syncDir(fs, dir); err != nil {
+		return fmt.Errorf("replace the store: %w", err)
+	}
+	for _, name := range []string{durabilityManifestFile, subDir} {
+		if err := fs.Rename(fs.PathJoin(fresh, name), fs.PathJoin(dir, name)); err != nil {
+			return fmt.Errorf("replace the store: %w", err)
+		}
+	}
+	if err := syncDir(fs, dir); err != nil {
+		return fmt.Errorf("replace the store: %w", err)
+	}
+	return fs.RemoveAll(fresh)
 }
 
 // backupReader reads a backup from its beginning.

@@ -176,24 +176,7 @@ func (d Disk) EncodeUnacked(t realm.Told) realm.EncodedRow {
 
 // Append commits batches with one sync; see actors.Journal.
 func (d Disk) Append(batches []realm.Batch) []error {
-	entries := make([]Entry, len(batches))
-	for i, b := range batches {
-		e := Entry{
-			Realm: uint32(b.Realm), Epoch: b.Epoch, After: Seq(b.After), Now: b.Now, Level: b.Level, Facts: b.Facts,
-		}
-		for _, r := range b.Requests {
-			e.Requests = append(e.Requests, Request{ID: r.ID, Last: Seq(r.Seq)})
-		}
-		for _, t := range b.Texts {
-			p := Put{Key: codec.TextKey(t.Ref)}
-			if t.Body != nil {
-				p.Value = codec.EncodeText(t.Body)
-			}
-			e.Bodies = append(e.Bodies, p)
-		}
-		entries[i] = e
-	}
-	errs := d.Store.Append(entries)
+	errs := d.Store.Append(Entries(batches))
 	d.feeds.commit(batches, errs)
 	for i, err := range errs {
 		if err != nil {

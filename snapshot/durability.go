@@ -130,9 +130,15 @@ func (s *Store) replaceDurabilityManifest(list func() ([]durableFile, error), cl
 	w := s.durablePositions()
 	w.at, w.closed = time.Now().UnixMilli(), closed
 	s.bytesSinceManifest = 0
+	unsynced := s.replicated && !closed // the positions may be those of commits without a sync
 	s.mu.Unlock()
 	if s.o.Unsynced {
 		return nil // nothing is known to be durable
+	}
+	if unsynced {
+		if err := s.syncLog(); err != nil {
+			return err
+		}
 	}
 	files, err := list()
 	if err == nil {
@@ -176,10 +182,7 @@ func (s *Store) markDurable(every time.Duration) {
 
 func (s *Store) markOnce() {
 	if s.unsyncedRows.Swap(false) {
-		// An empty batch: its sync includes everything that was written before it.
-		_, err := s.callPebble(func() error { return s.db.LogData(nil, pebble.Sync) })
-		if err != nil {
-			s.fail(fmt.Errorf("sync rows: %w", err))
+		if s.syncLog() != nil {
 			return
 		}
 	}

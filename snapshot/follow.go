@@ -55,6 +55,13 @@ func (f *feeds) commit(batches []realm.Batch, errs []error) {
 	}
 }
 
+// has reports whether a realm has followers.
+func (f *feeds) has(id realm.ID) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.realm[id] != nil
+}
+
 // add adds a batch, unless a reader of the journal may have seen it before the feed began. If it does not continue the
 // feed, the feed begins with it: the followers read the journal in between.
 func (x *feed) add(b realm.Batch) {

@@ -44,6 +44,9 @@ func (s *Store) ClaimAt(realm uint32, seen uint64) (Claimed, error) {
 	if err := s.usable(); err != nil {
 		return Claimed{}, err
 	}
+	if s.replicated {
+		return Claimed{}, ErrReplicated
+	}
 	if seen != AnyEpoch && seen != st.epoch {
 		return Claimed{}, fmt.Errorf("%w: realm %d is at epoch %d, not %d", ErrMoved, realm, st.epoch, seen)
 	}
@@ -130,10 +133,12 @@ func (s *Store) Append(entries []Entry) []error {
 	errs := make([]error, len(entries))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable(); err != nil {
-		for i := range errs {
-			errs[i] = err
-		}
+	err := s.usable()
+	if err == nil && s.replicated {
+		err = ErrReplicated
+	}
+	if err != nil {
+		failAll(errs, err)
 		return errs
 	}
 	clear(s.pending)

@@ -22,6 +22,7 @@ const (
 	headSnapshot = 's'
 	headKept     = 'k' // which facts are kept behind the rows
 	headCommits  = 'c' // only realm 0
+	headApplied  = 'a' // only realm 0: index of the last entry of a replicated log
 )
 
 const processRealm RealmID = 0
@@ -114,6 +115,8 @@ func describeKey(key []byte) (realm uint32, n Seq, what string) {
 		return realm, 0, "number of the rows"
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headCommits:
 		return realm, 0, "count of commits"
+	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headApplied:
+		return realm, 0, "index of the replicated log"
 	case key[4] == spaceHead && len(rest) == 1 && rest[0] == headKept:
 		return realm, 0, "list of kept facts"
 	}

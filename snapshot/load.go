@@ -16,6 +16,9 @@ func (s *Store) load() error {
 		return err
 	}
 	s.commits = n
+	if err := s.loadApplied(); err != nil {
+		return err
+	}
 	it, err := s.db.NewIter(nil)
 	if err != nil {
 		return s.pebbleError("open data directory", err)

@@ -61,6 +61,8 @@ var (
 	ErrInUse = errors.New("data directory is in use by another parley")
 	// ErrClosed is returned after Close.
 	ErrClosed = errors.New("the store is closed")
+	// ErrReplicated rejects a journal write that is not in the log of the directory's cluster.
+	ErrReplicated = errors.New("the data directory belongs to a cluster: send the change to its running servers")
 	// ErrReadOnly is returned by writes to a store that was opened read-only.
 	ErrReadOnly = errors.New("the store is open for reading only")
 )
@@ -151,9 +153,12 @@ type Store struct {
 
 	mu      sync.Mutex // held by the writer, while a commit syncs
 	realms  map[uint32]*realmState
-	commits uint64         // number of the last commit; part of every batch
-	pending map[string]Seq // request keys of the current Append; under mu
-	hash    hasher
+	commits uint64 // number of the last commit; part of every batch
+	applied uint64 // index of the last entry of a replicated log; see applied.go
+	// replicated says that commits are not synced, because they are in a replicated log.
+	replicated bool
+	pending    map[string]Seq // request keys of the current Append; under mu
+	hash       hasher
 
 	full      atomic.Bool // see space.go
 	opened    atomic.Bool // set at the end of opening

@@ -33,6 +33,12 @@ type Row struct {
 	Update            int64
 }
 
+// Report is when an edge has seen a user active and connected, in Unix seconds. An Active of 0 means never.
+type Report struct {
+	User              realm.UserID
+	Active, Connected int64
+}
+
 // Table is the presence of every user of one organization.
 type Table struct {
 	rows    map[realm.UserID]*Row
@@ -69,6 +75,28 @@ func (t *Table) Report(u realm.UserID, active bool, now int64) (row Row, announc
 		r.Connected = max(r.Connected, now)
 	}
 	if changed {
+		t.markChanged(r)
+	}
+	return *r, announce
+}
+
+// IsNews reports whether a report that a user is active or idle now would change the row.
+func (r *Row) IsNews(active bool, now int64) bool {
+	return r.Connected > now || r.Active > now || now-r.Connected > throttle || active && now-r.Active > throttle
+}
+
+// Merge records what an edge has seen of a user: of two times the later one counts, and none is in the future. announce
+// says whether other users are to be told that the user came online.
+func (t *Table) Merge(x Report, now int64) (row Row, announce bool) {
+	x.Active, x.Connected = min(x.Active, now), min(x.Connected, now)
+	r := t.rows[x.User]
+	if r == nil {
+		r = &Row{User: x.User}
+		t.rows[x.User] = r
+	}
+	announce = x.Active > 0 && x.Active-r.Active > announceAfter
+	if x.Active > r.Active || x.Connected > r.Connected {
+		r.Active, r.Connected = max(r.Active, x.Active), max(r.Connected, x.Connected)
 		t.markChanged(r)
 	}
 	return *r, announce

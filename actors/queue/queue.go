@@ -123,6 +123,16 @@ func (q *Queue) AppendEphemeral(seq realm.Seq, e *Event) bool {
 	return true
 }
 
+// Prepend puts events before those that are in the queue: fill appends them.
+func (q *Queue) Prepend(fill func()) {
+	later := append([]UnackedEvent{}, q.unacked...)
+	q.unacked, q.inline = nil, [1]UnackedEvent{}
+	fill()
+	for _, h := range later {
+		q.add(h)
+	}
+}
+
 // NeedsTick reports that an empty fact should be journaled, to make room for more ids of ephemeral events. It does so
 // once each time.
 func (q *Queue) NeedsTick(seq realm.Seq) bool {

@@ -187,6 +187,9 @@ type Caller struct {
 	// Request is the id of the request, if its sender can ask later whether it was carried out; at most MaxRequestID
 	// bytes. It is written with the facts.
 	Request string
+	// Edge is the connection that the request came from, if another node passed it on: an event queue that the request
+	// opens is kept by that node.
+	Edge string
 }
 
 // View is read access to the realm for one caller. Rows that it returns belong to the realm: copy everything that

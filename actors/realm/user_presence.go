@@ -15,6 +15,11 @@ func (v View) PresencePolicy() (PresencePolicy, error) {
 	return PresencePolicy{Disabled: v.OrgBool("presence_disabled"), Hidden: !me.BoolSetting("presence_enabled")}, nil
 }
 
+// SharesPresence reports whether the presence of a user may be recorded and shown to others.
+func (v View) SharesPresence(u *User) bool {
+	return u.Active && !u.IsBot() && !v.OrgBool("presence_disabled") && u.BoolSetting("presence_enabled")
+}
+
 // CameOnline is the event that a user is active now. It belongs to no fact and is not stored.
 type CameOnline struct {
 	User              UserInfo

@@ -52,8 +52,10 @@ func TestSourcesOfSettings(t *testing.T) {
 	want := server.DefaultSettings()
 	want.RateLimit, want.LoginLimit, want.MaxBody, want.IdleTimeout = 11, 8, 5, 90*time.Second
 	want.Listen, want.URL, want.LogJSON = "[::1]:1", "http://[::1]:1", true
-	if s != want {
-		t.Errorf("settings are\n%+v, want\n%+v", s, want)
+	for i := range server.AllSettings {
+		if x := &server.AllSettings[i]; x.Text(&s) != x.Text(&want) {
+			t.Errorf("setting %s is %s, want %s", x.Name, x.Text(&s), x.Text(&want))
+		}
 	}
 	if s, err = settingsOf(configFile(t, "login-limit = 6")...); err != nil || s.LoginLimit != 7 {
 		t.Errorf("the environment against the file: %d, %v", s.LoginLimit, err)

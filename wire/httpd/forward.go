@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +23,8 @@ const (
 	// MaxForwardWait is how long a request is sent again after its connection to the owner broke. A new owner is there
 	// after 3 seconds; clients repeat a request after 15 seconds or later.
 	MaxForwardWait = 10 * time.Second
+	// MaxForwardedPoll is how long a poll waits at the owner: longer than the time between two heartbeats.
+	MaxForwardedPoll = 2 * time.Minute
 	// forwardAgainAfter is the time between two tries.
 	forwardAgainAfter = 50 * time.Millisecond
 	// MaxReplicaWait is how long an answer waits until the replica of this node has the facts of the request.
@@ -34,10 +37,15 @@ type ForwardedRequest struct {
 	Realm  realm.ID
 	User   realm.UserID // the account that this node has found; 0: none. The owner checks the credentials again.
 	Remote string       // key of the client's network, for the limits of the owner
-	Again  bool         // an earlier try may have been carried out
+	// Edge is the key of the connection that the request came over; see actors.Edge. The owner's end of the link sets
+	// it, whatever the sender says.
+	Edge  string
+	Again bool // an earlier try may have been carried out
 	// QueueOnly says that a registration only opens its queue, because the sender builds the state.
 	QueueOnly bool
 	HTTP      []byte // head and body
+
+	poll bool // the answer may take as long as a poll waits
 }
 
 // ForwardedAnswer is the answer of the owner.
@@ -48,6 +56,13 @@ type ForwardedAnswer struct {
 
 // Cluster is the other nodes, as an HTTP server needs them.
 type Cluster interface {
+	// Prepare returns when this node can answer requests to a host: it may have to load the organization, or to wait
+	// for the owner. An error is the refusal of the request.
+	Prepare(host string) error
+	// IsReady reports whether Prepare need not wait for the owner.
+	IsReady() bool
+	// DialOwner opens a connection for HTTP to the owner.
+	DialOwner() (net.Conn, error)
 	// Owns reports whether this node owns an organization.
 	Owns(realm.ID) bool
 	// NewRequest returns a new id for a request of this node.
@@ -110,10 +125,12 @@ func forwardedOf(ctx *fasthttp.RequestCtx) *forwarded {
 	return f
 }
 
+var errBadRequestID = errors.New("the id of a forwarded request has a wrong length")
+
 // ServeForwarded carries out a request of another node, which must be trusted: it says which network the client is in.
 func (s *Server) ServeForwarded(r ForwardedRequest) (ForwardedAnswer, error) {
 	if len(r.ID) == 0 || len(r.ID) > realm.MaxRequestID {
-		return ForwardedAnswer{}, errors.New("the id of a forwarded request has a wrong length")
+		return ForwardedAnswer{}, errBadRequestID
 	}
 	defer s.forwarding.begin(r.ID)()
 	var request fasthttp.Request
@@ -175,7 +192,7 @@ func (s *Server) prepareForwarded(ctx *fasthttp.RequestCtx, c *wire.Call, e *wir
 	if f == nil {
 		return false
 	}
-	c.Caller.Request, c.QueueOnly = f.request.ID, f.request.QueueOnly
+	c.Caller.Request, c.Caller.Edge, c.QueueOnly = f.request.ID, f.request.Edge, f.request.QueueOnly
 	if !f.request.Again || c.Realm == 0 {
 		return false
 	}
@@ -209,13 +226,35 @@ func (s *Server) isElsewhere(c *wire.Call) bool {
 	return s.options.Cluster != nil && c.Realm != 0 && !s.options.Cluster.Owns(c.Realm)
 }
 
-// runsHere reports whether an endpoint can be run on a node that does not own the organization: reads, polls, and
-// registrations, of which only the opening of the queue is forwarded.
-func runsHere(e *wire.Endpoint) bool { return e.Method == "GET" || e.Path == "/register" }
+// prepare waits until this node can answer requests to a host. It reports false if it has refused the request.
+func (s *Server) prepare(ctx *fasthttp.RequestCtx) bool {
+	if s.options.Cluster == nil || forwardedOf(ctx) != nil {
+		return true
+	}
+	err := s.options.Cluster.Prepare(strings.ToLower(string(ctx.Host())))
+	if err != nil {
+		s.writeRefusal(ctx, err)
+	}
+	return err == nil
+}
+
+// mustWait reports whether requests have to wait for the owner, so that they cannot be handled on a loop.
+func (s *Server) mustWait() bool { return s.options.Cluster != nil && !s.options.Cluster.IsReady() }
+
+// runsHere reports whether an endpoint can be run on a node that does not own the organization: reads, polls, reports of
+// presence, which are sent to the owner in batches, and registrations, of which only the opening of the queue is
+// forwarded.
+func runsHere(e *wire.Endpoint) bool {
+	return e.Method == "GET" || e.Path == "/register" || e.Path == "/users/me/presence"
+}
 
 // forward lets the owner answer a request. The answer leaves when this node has its facts, so that the client reads its
 // own writes here.
 func (s *Server) forward(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) {
+	if forwardedOf(ctx) != nil { // the owner has changed meanwhile
+		s.writeFailure(ctx, e, errOwnerGone)
+		return
+	}
 	if err := s.answerFromOwner(ctx, c, true); err != nil {
 		s.writeFailure(ctx, e, errOwnerGone)
 	}
@@ -228,14 +267,15 @@ func (s *Server) forwardPage(ctx *fasthttp.RequestCtx, p *pageRequest) {
 	}
 }
 
-// errUploadElsewhere refuses to forward an upload: its file would have to be sent in pieces.
-var errUploadElsewhere = errors.New("a streamed body is not forwarded")
-
 // answerFromOwner writes the answer of the owner, or returns an error. repeat allows to send the request again if it
 // may have been carried out; the owner then looks its id up.
 func (s *Server) answerFromOwner(ctx *fasthttp.RequestCtx, c *wire.Call, repeat bool) error {
-	if ctx.Request.IsBodyStream() {
-		return errUploadElsewhere
+	if ctx.Request.IsBodyStream() || len(ctx.PostBody()) > MaxForwardedBody {
+		err := s.stream(ctx, c.Realm)
+		if err != nil {
+			s.options.Log.Warn("request not passed on", "realm", c.Realm, "path", string(ctx.Path()), "err", err)
+		}
+		return err
 	}
 	limits, skipBody := rateLimitHeaders(ctx), ctx.Response.SkipBody
 	a, err := s.sendToOwner(s.forwardedRequest(ctx, c), repeat)
@@ -277,13 +317,18 @@ func (s *Server) forwardedRequest(ctx *fasthttp.RequestCtx, c *wire.Call) Forwar
 		head.SetContentLength(len(body))
 	}
 	return ForwardedRequest{ID: s.options.Cluster.NewRequest(), Realm: c.Realm, User: c.Caller.User,
-		Remote: s.remote(ctx), HTTP: append(bytes.Clone(head.Header()), body...)}
+		Remote: s.remote(ctx), HTTP: append(bytes.Clone(head.Header()), body...),
+		poll: head.IsGet() && bytes.HasSuffix(ctx.Path(), []byte("/events"))}
 }
 
 // sendToOwner sends a request until the owner has answered. Without repeat it stops when the request may have been
 // carried out.
 func (s *Server) sendToOwner(r ForwardedRequest, repeat bool) (ForwardedAnswer, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), MaxForwardWait)
+	limit := MaxForwardWait
+	if r.poll {
+		limit = MaxForwardedPoll
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	for {
 		a, err := s.options.Cluster.Forward(ctx, r)

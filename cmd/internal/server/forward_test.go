@@ -29,14 +29,23 @@ type directCluster struct {
 	ids            atomic.Int64
 	tries          atomic.Int64 // requests that were sent to the owner
 	lose           atomic.Int64 // how many answers of the owner are lost
+	edge           *actors.Edge // the owner's end
 }
 
+func (c *directCluster) Prepare(string) error { return nil }
+func (c *directCluster) IsReady() bool        { return true }
+func (c *directCluster) DialOwner() (net.Conn, error) {
+	return nil, errors.New("files are not tested here")
+}
 func (c *directCluster) NewRequest() string { return fmt.Sprintf("edge-%d", c.ids.Add(1)) }
 
 func (c *directCluster) Forward(
 	_ context.Context, r httpd.ForwardedRequest,
 ) (httpd.ForwardedAnswer, error) {
 	c.tries.Add(1)
+	if c.edge != nil {
+		r.Edge = c.edge.Key()
+	}
 	a, err := c.owner.ServeForwarded(r)
 	if err == nil && c.lose.Add(-1) >= 0 {
 		err = errors.New("the connection broke")
@@ -44,8 +53,16 @@ func (c *directCluster) Forward(
 	return a, err
 }
 
-func (c *directCluster) CloseQueue(id realm.ID, q realm.QueueID) { c.core.CloseQueue(id, q) }
+func (c *directCluster) CloseQueue(id realm.ID, q realm.QueueID) { c.edge.CloseQueue(id, q) }
 func (c *directCluster) Tick(id realm.ID)                        { c.core.Tick(id) }
+func (c *directCluster) AdoptQueue(id realm.ID, a actors.Adoption, answer func(actors.Adopted, error)) {
+	c.edge.AdoptQueue(id, a, answer)
+}
+func (c *directCluster) KeepQueues(id realm.ID, k actors.KeptQueues) { c.edge.KeepQueues(id, k) }
+func (c *directCluster) ReportAcks(id realm.ID, a actors.QueueAcks)  { c.edge.ReportAcks(id, a) }
+func (c *directCluster) ReportPresence(id realm.ID, list []presence.Report) {
+	c.edge.ReportPresence(id, list)
+}
 
 // newEdge returns a server that has replicas of the organizations of another one, and the connection between them.
 func newEdge(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {
@@ -68,6 +85,7 @@ func newEdge(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {
 	ofOwner := core.options
 	ofOwner.Cluster = &directCluster{Server: core.orgs}
 	cluster := &directCluster{Server: orgs, core: core.orgs, owner: httpd.New(ofOwner)}
+	cluster.edge = core.orgs.ConnectEdge("edge", orgs)
 	for _, id := range core.orgs.Realms() {
 		err := orgs.OpenReplica(id, actors.ReplicaOptions{Source: core.disk, Owner: cluster,
 			Home: func(request string) bool { return strings.HasPrefix(request, "edge-") }})
@@ -140,8 +158,8 @@ func TestForward(t *testing.T) {
 			t.Errorf("the edge answers %d %s, the owner %d %s", here.status, here.raw, there.status, there.raw)
 		}
 	}
-	if got := core.fetch(member, member.queue).body["code"]; got != "BAD_EVENT_QUEUE_ID" {
-		t.Errorf("the owner has the queue of the edge, too: %v", got)
+	if n := core.orgs.Metrics.OpenQueues.Load(); n != 0 {
+		t.Errorf("the owner keeps %d queues, too", n)
 	}
 	edge.must(member, "DELETE", "/events", "queue_id", member.queue)
 	if got := edge.fetch(member, member.queue).body["code"]; got != "BAD_EVENT_QUEUE_ID" {

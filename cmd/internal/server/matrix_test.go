@@ -173,6 +173,7 @@ var callerKinds = []string{"owner", "admin", "moderator", "member", "newcomer", 
 var skippedEndpoints = []struct{ endpoint, callers, why string }{
 	{"POST /dev_fetch_api_key", "*", "served in development only"},
 	{"GET /dev_list_users", "*", "served in development only"},
+	{"HEAD /external/{integration}", "*", "checks the key like POST; TestWebhookAddressCheck asks it"},
 }
 
 // neverAllowed are endpoints that are refused to every caller of the matrix, with the reason. An unnecessary row fails
@@ -183,6 +184,7 @@ var neverAllowed = []struct{ endpoint, why string }{
 	{"POST /calls/nextcloud_talk/create", "needs an external service"},
 	{"POST /calls/webex/create", "needs an external service"},
 	{"POST /calls/zoom/create", "needs an external service"},
+	{"DELETE /users/me/web_push", "needs a push service; TestWebPush ends a subscription"},
 	{"DELETE /export/realm/{export_id}", "needs an export that is done, which takes a disk"},
 	{"POST /jwt/fetch_api_key", "needs a key in the configuration"},
 	{"GET /messages/summary", "needs an external service"},

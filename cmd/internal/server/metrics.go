@@ -15,6 +15,7 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/snapshot"
+	"parley/snapshot/replicated"
 	"parley/wire/httpd/park"
 )
 
@@ -78,11 +79,12 @@ type metricReading struct {
 	http   park.Stats
 	realm  actors.RealmMetrics
 	store  snapshot.Metrics
+	copy   replicated.Status // zero unless this is a core of a cluster
 }
 
 // readMetrics reads the counters of every part of the server.
 func (s *Server) readMetrics() *metricReading {
-	return &metricReading{
+	r := &metricReading{
 		server: s,
 		orgs:   &s.orgs.Metrics,
 		park:   s.http.Bounds(),
@@ -91,6 +93,10 @@ func (s *Server) readMetrics() *metricReading {
 		realm:  s.orgs.RealmMetrics(),
 		store:  s.store.Metrics(),
 	}
+	if s.copy != nil {
+		r.copy = s.copy.Status()
+	}
+	return r
 }
 
 // metric is a number without labels that the server counts anyway.
@@ -112,6 +118,50 @@ func (m *metric) value(r *metricReading) float64 {
 
 // allMetrics lists the metrics without labels.
 var allMetrics = describe([]metric{
+	{
+		name: "parley_cluster_leader", kind: prometheus.GaugeValue,
+		meaning: "1 while this core is the leader of its cluster.",
+		read:    func(r *metricReading) int64 { return oneIf(r.copy.Leading) },
+	},
+	{
+		name: "parley_cluster_term", kind: prometheus.GaugeValue,
+		meaning: "Number of the election that this core knows of; it rises with every change of the leader.",
+		read:    func(r *metricReading) int64 { return int64(r.copy.Term) },
+	},
+	{
+		name: "parley_cluster_applied_index", kind: prometheus.GaugeValue,
+		meaning: "Entry of the replicated log that the store of this core contains.",
+		read:    func(r *metricReading) int64 { return int64(r.copy.Applied) },
+	},
+	{
+		name: "parley_cluster_unapplied_entries", kind: prometheus.GaugeValue,
+		meaning: "Entries of the replicated log that a majority has and this core has not applied.",
+		read: func(r *metricReading) int64 {
+			return int64(r.copy.Commit - min(r.copy.Commit, r.copy.Applied))
+		},
+	},
+	{
+		name: "parley_cluster_log_entries", kind: prometheus.GaugeValue,
+		meaning: "Entries of the replicated log that a start of this core reads again.",
+		read: func(r *metricReading) int64 {
+			return int64(r.copy.Last - min(r.copy.Last, r.copy.Noted))
+		},
+	},
+	{
+		name: "parley_cluster_leader_silence_seconds", kind: prometheus.GaugeValue, scale: 1e-3,
+		meaning: "Time since the last message of the leader; 0 at the leader.",
+		read:    func(r *metricReading) int64 { return r.copy.Contact.Milliseconds() },
+	},
+	{
+		name: "parley_cluster_backups_installed_total", kind: prometheus.CounterValue,
+		meaning: "Backups of other cores that this core has installed because it was too far behind.",
+		read:    func(r *metricReading) int64 { return r.copy.Installs },
+	},
+	{
+		name: "parley_cluster_logs_compared_total", kind: prometheus.CounterValue,
+		meaning: "Comparisons of the logs of all cores without a difference. A difference stops the core.",
+		read:    func(r *metricReading) int64 { return r.copy.Verified },
+	},
 	{
 		name: "parley_turns_total", kind: prometheus.CounterValue,
 		meaning: "Commands that organizations decided.",

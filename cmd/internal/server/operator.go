@@ -18,6 +18,14 @@ import (
 
 // operatorCommands is every command of the operator by its name in requests to the control socket.
 var operatorCommands = map[string]operatorCommand{
+	"cluster-level":       clusterLevel,
+	"cluster-move-leader": clusterMoveLeader,
+	"cluster-promote":     clusterPromote,
+	"cluster-remove":      clusterRemove,
+	"cluster-status":      clusterStatus,
+	"cluster-token":       clusterToken,
+	"cluster-verify":      clusterVerify,
+
 	"push-register": pushRegister,
 	"push-status":   pushStatus,
 	"push-test":     pushTest,

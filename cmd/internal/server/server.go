@@ -17,6 +17,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/cluster"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/snapshot/search"
@@ -63,8 +64,6 @@ type Config struct {
 	Handover *Handover
 	// Now is the wall clock of the organizations; nil: the system's. It is for tests.
 	Now func() time.Time
-	// Kept says which facts stay behind the rows, for other nodes that follow this one; zero: none.
-	Kept snapshot.Kept
 	// BeforeServing is called when everything is open and before the first request is handled; nil is allowed.
 	BeforeServing func()
 }
@@ -110,6 +109,12 @@ type Server struct {
 	mail       *incomingMail
 	metrics    *metricsServer
 
+	node *cluster.Directory // nil: a single node
+	core *cluster.Core      // nil unless this is a core of a cluster
+	copy *cluster.CoreNode  // of the organizations; nil unless this is a core
+	link *cluster.Edge      // to the leader; nil unless this is a core
+	edge *edgeNode          // nil unless this is an edge of a cluster
+
 	turnLatency *prometheus.HistogramVec // the actors report to it
 
 	closeBackground func() error // stops the work beside requests; it may take long
@@ -125,10 +130,15 @@ type Server struct {
 // opened is closed again.
 func Start(c Config) (*Server, error) {
 	began := time.Now()
+	node, edge, err := openNode(&c)
+	if err != nil {
+		return nil, err
+	}
 	s, err := newServer(c)
 	if err != nil {
 		return nil, err
 	}
+	s.node, s.edge = node, edge
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
@@ -137,7 +147,11 @@ func Start(c Config) (*Server, error) {
 		return nil, errors.Join(err, s.closeListeners())
 	}
 	open := func() error { return s.open(preloaded) }
-	for _, step := range []func() error{open, s.buildTools, s.createDemo, s.openEndpoints} {
+	steps := []func() error{open, s.buildTools, s.createDemo, s.openEndpoints}
+	if s.edge != nil {
+		steps = []func() error{s.openEdge, s.buildEdgeTools, s.openEdgeEndpoints}
+	}
+	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, s.closeFailedStart())
 		}
@@ -152,12 +166,14 @@ func Start(c Config) (*Server, error) {
 	for _, l := range s.listeners {
 		go func() { s.acceptErrors <- s.http.Serve(l) }()
 	}
-	// A start that failed leaves no trace: the program of before can start again.
-	if err := noteDataVersion(s.Data); err != nil {
-		s.log.Warn("writing the version of the data directory failed", "err", err)
-	}
-	s.startOutbox()
 	s.announceWebApp()
+	if s.edge == nil {
+		// A start that failed leaves no trace: the program of before can start again.
+		if err := noteDataVersion(s.Data); err != nil {
+			s.log.Warn("writing the version of the data directory failed", "err", err)
+		}
+		s.startOutbox()
+	}
 	s.log.Info("serving", "url", s.URL, "listen", s.Listen, "data", s.Data, "version", wire.Version,
 		"organizations", len(s.orgs.Realms()), "took", time.Since(began).Round(time.Millisecond).String())
 	return s, nil
@@ -240,17 +256,27 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	if s.store, err = s.openStore(); err != nil {
 		return StartError(s.Data, err)
 	}
-	go s.watchStore()
+	if s.copy == nil {
+		go s.watchStore()
+	} else {
+		go s.watchCopy()
+	}
 	s.sites = newSiteTable(s.URL)
 	if s.secret, err = LoadSecret(s.Data); err != nil {
 		return err
 	}
-	disk := snapshot.Disk{Store: s.store}
+	disk := s.disk()
 	s.search = search.OpenService(SearchDir(s.Data), disk, wire.SearchText, s.log)
 	s.search.LimitSpace(s.space.isLow, s.space.isReadOnly)
 	s.turnLatency = newTurnLatency()
 	s.encodings = wire.NewEventEncodings()
-	if s.orgs, err = actors.Open(disk, actors.Options{
+	var journal actors.Disk = disk
+	var others actors.Cluster
+	if s.copy != nil {
+		journal, others = s.copy.Journal(), s.copy.Journal()
+	}
+	if s.orgs, err = actors.Open(journal, actors.Options{
+		Cluster:     others,
 		Protocol:    wire.SessionProtocol{Encodings: s.encodings},
 		Renderer:    &s.renderer,
 		Secret:      s.secret,
@@ -270,6 +296,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 		return StartError(s.Data, err)
 	}
 	s.sites.orgs = s.orgs
+	s.followLeadership()
 	s.space.start(s.store, s.orgs)
 	if s.files, err = files.Open(UploadsDir(s.Data)); err != nil {
 		return err
@@ -277,6 +304,9 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	s.files.LimitSpace(s.space.roomFor)
 	return nil
 }
+
+// disk returns the store with the types of package realm.
+func (s *Server) disk() snapshot.Disk { return snapshot.Disk{Store: s.store} }
 
 // watchStore calls Fatal when a write to the data directory has failed, also one in the background.
 func (s *Server) watchStore() {
@@ -313,7 +343,7 @@ func (s *Server) buildTools() error {
 		Generation:         time.Now().Unix(),
 		Renderer:           &s.renderer,
 		FetchPreview:       preview.New(s.previewNetworks...).Fetch,
-		Dev:                s.Demo || s.DemoCrowd != "",
+		Dev:                s.Demo || s.DemoCrowd != "" || s.node != nil && s.node.DevelopmentLogin,
 		ChannelMailPattern: "%s@" + s.mailHost(rootHost),
 		Emails:             mail.Composer{},
 		DailyInvites:       s.DailyInvites,
@@ -368,9 +398,7 @@ func (s *Server) buildTools() error {
 	s.sweeper = newSweeper(s.orgs, s.files, s.log)
 	s.eraser = newTextEraser(snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
 	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
-	if s.webApp != nil && s.webApp.EmojiTable() != "" {
-		s.tools.EmojiTable = webapp.StaticPath + s.webApp.EmojiTable()
-	}
+	s.setEmojiTable()
 	s.tools.StartExport = s.exports.add
 	s.tools.RoomFor = s.space.roomFor
 	s.tools.SubdomainTaken = func(name string) bool {
@@ -403,6 +431,13 @@ func (s *Server) webPushContact(rootHost string) string {
 		return s.sites.site("").URL
 	}
 	return "postmaster@" + rootHost
+}
+
+// setEmojiTable sets the address of the web app's table of emoji.
+func (s *Server) setEmojiTable() {
+	if s.webApp != nil && s.webApp.EmojiTable() != "" {
+		s.tools.EmojiTable = webapp.StaticPath + s.webApp.EmojiTable()
+	}
 }
 
 // newDispatcher returns the dispatcher of outbox jobs. Each kind of job has a handler and a limit of attempts at a
@@ -444,7 +479,7 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 
 // createDemo creates a demo organization or a crowd if the settings ask for one and the data directory is empty.
 func (s *Server) createDemo() error {
-	if len(s.orgs.Realms()) > 0 {
+	if len(s.orgs.Realms()) > 0 || !s.isFounder() {
 		return nil
 	}
 	out := s.config.Output
@@ -470,7 +505,14 @@ func (s *Server) openEndpoints() (err error) {
 	p.OnDrain, p.AnswersLatePolls, p.TLS = s.orgs.Drain, true, s.tlsConfig
 	p.Unlimited = s.limits.Unlimited
 	s.status = newStatusReader(s)
+	var others httpd.Cluster
+	if s.node != nil {
+		others = coreCluster{s.orgs, s}
+	}
 	s.http = httpd.New(httpd.Options{
+		Cluster:    others,
+		ForwardAll: others != nil,
+
 		Server: s.orgs,
 		Tools:  s.tools,
 		Realms: s.sites,
@@ -488,7 +530,10 @@ func (s *Server) openEndpoints() (err error) {
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
 		push: s.push, roomFor: s.space.roomFor, data: s.Data, sign: newSigner(s.secret),
-		log: s.log,
+		log: s.log, node: s.node,
+	}
+	if err = s.startCore(o); err != nil {
+		return err
 	}
 	if s.closeControl, err = serveControl(s.Data, o, s.log); err != nil {
 		return err
@@ -545,18 +590,24 @@ func (s *Server) Close() error {
 // Stop stops everything but responses that are still being sent; Finish waits for these. Sockets that a successor opens
 // too are closed first, the data directory last. Use Close unless something must happen between the two.
 func (s *Server) Stop() error {
+	if s.edge != nil {
+		return s.stopEdge()
+	}
 	if s.handover.yielded && s.http.PrepareShutdown(s.handover.connections) {
 		time.Sleep(closingDelay)
 	}
 	err := errors.Join(withShutdownTimeout(s.mail.Close), s.closeControl(), s.metrics.Close(),
 		withShutdownTimeout(s.http.Shutdown))
+	if s.core != nil {
+		err = errors.Join(err, s.core.Close())
+	}
 	// While the actors can still answer. Jobs that are not finished by then are left to the next process.
 	err = errors.Join(err, s.closeBackground(), withShutdownTimeout(s.orgs.Close))
 	s.space.close()
 	s.search.Stop()
 	close(s.stopped)
 	// A successor waits for the store alone: it opens the search index while it serves.
-	return errors.Join(err, s.store.Close(), s.search.Close())
+	return errors.Join(err, s.closeStore(), s.search.Close())
 }
 
 // Finish waits until clients have received the responses that are being sent.
@@ -574,7 +625,13 @@ func (s *Server) Finish() error {
 
 // closeFailedStart closes everything that a failed start has opened.
 func (s *Server) closeFailedStart() (err error) {
+	if s.edge != nil {
+		return s.closeFailedEdge()
+	}
 	err = s.closeWebApp()
+	if s.core != nil {
+		err = errors.Join(err, s.core.Close())
+	}
 	if s.metrics != nil {
 		err = errors.Join(err, s.metrics.Close())
 	}
@@ -595,7 +652,7 @@ func (s *Server) closeFailedStart() (err error) {
 	}
 	close(s.stopped)
 	if s.store != nil {
-		err = errors.Join(err, s.store.Close())
+		err = errors.Join(err, s.closeStore())
 	}
 	return errors.Join(err, s.closeListeners())
 }

@@ -11,6 +11,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/snapshot/replicated"
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/httpd/park"
@@ -50,6 +51,7 @@ type Settings struct {
 	MaxBody            int
 	UploadQuota        int
 	DeliveryLag        time.Duration
+	ElectionTimeout    time.Duration
 	DailyInvites       int
 	DiskMinFree        int
 	DiskMinFreePercent int
@@ -100,6 +102,12 @@ type Settings struct {
 
 	LogLevel string
 	LogJSON  bool
+
+	Node       string
+	PeerListen string
+	Join       string
+
+	given []string // names of the settings that an operator has set
 }
 
 // Type is the type of a setting's value. It decides how text is parsed and what documentation calls the value.
@@ -133,12 +141,14 @@ const (
 	groupAccess  = "Access"
 	groupMail    = "Mail"
 	groupPush    = "Push notifications"
+	groupCluster = "Several machines"
 	groupLog     = "Log"
 )
 
 // SettingGroups returns the groups in the order in which they are shown.
 func SettingGroups() []string {
-	return []string{groupGeneral, groupNetwork, groupTLS, groupLimits, groupAccess, groupMail, groupPush, groupLog}
+	return []string{groupGeneral, groupNetwork, groupTLS, groupLimits, groupAccess, groupMail, groupPush,
+		groupCluster, groupLog}
 }
 
 // parkDefaults are the timeouts and limits of the HTTP server that no setting changes.
@@ -508,6 +518,28 @@ var AllSettings = []Setting{
 	},
 
 	{
+		Name: "node", Type: Text, Group: groupCluster,
+		Meaning: "id of this node in its cluster: lower-case letters, digits and dashes",
+		field:   func(s *Settings) any { return &s.Node },
+	},
+	{
+		Name: "peer-listen", Type: Text, Group: groupCluster,
+		Meaning: "address at which the other nodes of the cluster reach this one (default: the one of the last start)",
+		field:   func(s *Settings) any { return &s.PeerListen },
+	},
+	{
+		Name: "election-timeout", Type: Duration, Default: replicated.DefaultElectionTimeout.String(),
+		Group:   groupCluster,
+		Meaning: "how long a core waits for the leader before it asks for votes; longer if hosts or links are slow",
+		field:   func(s *Settings) any { return &s.ElectionTimeout },
+	},
+	{
+		Name: "join", Type: Text, Group: groupCluster,
+		Meaning: "token of parley cluster token, with which a new node joins a cluster; ignored once it has joined",
+		field:   func(s *Settings) any { return &s.Join },
+	},
+
+	{
 		Name: "log-level", Type: Text, Default: "info", Group: groupLog,
 		Meaning: "debug, info, warn or error",
 		field:   func(s *Settings) any { return &s.LogLevel },
@@ -581,11 +613,18 @@ func formatDuration(d time.Duration) string {
 	return text
 }
 
+// minElectionTimeout is the shortest election-timeout: a shorter one would depose leaders while the process waits for a
+// processor.
+const minElectionTimeout = 100 * time.Millisecond
+
 // Check rejects values that are out of range or contradict each other, and completes values that follow from others.
 // given reports whether an operator has set a setting.
 func (s *Settings) Check(given func(name string) bool) error {
 	for i := range AllSettings {
 		x := &AllSettings[i]
+		if given(x.Name) {
+			s.given = append(s.given, x.Name)
+		}
 		switch field := x.field(s).(type) {
 		case *int:
 			if *field < 0 {
@@ -596,6 +635,10 @@ func (s *Settings) Check(given func(name string) bool) error {
 				return fmt.Errorf("%s must not be negative: %s", x.Name, formatDuration(*field))
 			}
 		}
+	}
+	if s.ElectionTimeout < minElectionTimeout {
+		return fmt.Errorf("election-timeout must be at least %s, not %s", formatDuration(minElectionTimeout),
+			formatDuration(s.ElectionTimeout))
 	}
 	if s.SMTPHost != "" && (s.SMTPPort < 1 || s.SMTPPort > 65535) {
 		return fmt.Errorf("smtp-port must be between 1 and 65535, not %d", s.SMTPPort)

@@ -1,0 +1,121 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"parley/actors/realm"
+)
+
+// Cluster is what a core node needs besides its disk: the disk's journal is replicated, and at most one node, the
+// leader, may own organizations. Package replicated implements it.
+type Cluster interface {
+	// Bounds returns the sequence number of the rows on this node and the last fact in its journal.
+	Bounds(id realm.ID) (rows, last realm.Seq, err error)
+	// Follow calls fn with every batch of this node's journal after a fact; see ReplicaSource.
+	Follow(id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error)) (stop func())
+	// Decode decodes a fact of a batch.
+	Decode(fact []byte) (realm.Fact, error)
+	// VerifyLeader calls done when it is certain that this node was the leader at a moment after the call, or with an
+	// error. It does not block.
+	VerifyLeader(done func(error))
+}
+
+// lead tells a realm actor that its node has become the leader, or is not the leader any more.
+type lead struct{ on bool }
+
+// Lead says that this node has become the leader, or is not the leader any more. As the leader it becomes the owner of
+// every organization. Lead returns before that is done; Owns reports it.
+func (srv *Server) Lead(on bool) {
+	srv.leads.Store(on)
+	if on {
+		if err := srv.openNewRealms(); err != nil {
+			srv.fatal(fmt.Errorf("open the organizations of another leader: %w", err))
+			return
+		}
+	}
+	srv.eachRealm(func(r *realmHandle) { srv.runtime.send(r.pid, lead{on}) })
+}
+
+// Leads reports whether Lead has said last that this node is the leader.
+func (srv *Server) Leads() bool { return srv.leads.Load() }
+
+// OwnsAll reports whether this node owns every organization that it has.
+func (srv *Server) OwnsAll() bool {
+	all := true
+	srv.eachRealm(func(r *realmHandle) { all = all && r.owned.Load() })
+	return all
+}
+
+// standbyPoll is how often WaitFor looks how far a standby is.
+const standbyPoll = 2 * time.Millisecond
+
+// waitForStandby returns when a standby has applied a fact, and at once where the realm is owned.
+func (srv *Server) waitForStandby(ctx context.Context, r *realmHandle, seq realm.Seq) error {
+	for srv.cluster != nil && !r.owned.Load() && realm.Seq(r.durable.Load()) < seq {
+		select {
+		case <-time.After(standbyPoll):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// openNewRealms opens the organizations of the disk that are not open yet: those that another leader has created.
+func (srv *Server) openNewRealms() error {
+	srv.creating.Lock()
+	defer srv.creating.Unlock()
+	ids, err := srv.disk.Realms()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if srv.find(id) != nil {
+			continue
+		}
+		if err := srv.openStandby(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openStandby opens an organization that this node follows.
+func (srv *Server) openStandby(id realm.ID) error {
+	l, err := srv.loadStandby(id)
+	if err != nil {
+		return err
+	}
+	if !l.realm.Founded() {
+		return nil // not complete yet; openNewRealms tries again
+	}
+	a := &realmActor{
+		replica: replica{srv: srv, realm: l.realm, durable: l.realm.Seq()}, lastSnapshot: srv.now(), rowsSeq: l.rowsSeq,
+		standby: true, room: make(chan struct{}, replicaAhead),
+	}
+	a.keepLoadedUnacked(l)
+	a.journalBytes = int64(l.realm.Seq()-l.rowsSeq) * replayedBytes
+	a.noSnapshotBefore = srv.elapsed() + snapshotDelay
+	srv.search.Attach(id, a.durable, l.rowsSeq, srv.searchTextReader(id))
+	l.presence.Continue()
+	srv.startRealm(a, l.presence)
+	a.handle.setClosed(srv, a.realm.Closed())
+	srv.accounts.addRealm(a.realm)
+	srv.runtime.send(a.handle.pid, followAgain{a.run})
+	srv.log.Info("following an organization", "realm", id, "name", a.handle.name, "facts", uint64(a.durable))
+	if srv.leads.Load() {
+		srv.runtime.send(a.handle.pid, lead{true})
+	}
+	return nil
+}
+
+// loadStandby loads an organization as this node's disk has it.
+func (srv *Server) loadStandby(id realm.ID) (*loadedRealm, error) {
+	rows, _, err := srv.cluster.Bounds(id)
+	if err != nil {
+		return nil, err
+	}
+	return load(srv.disk, id, rows, srv.now())
+}

@@ -1,0 +1,421 @@
+package actors
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"parley/actors/realm"
+	"parley/actors/realm/ids"
+)
+
+// Messages of a realm actor about the event queues of edges; see the methods of Edge.
+type (
+	edgeAdopts struct {
+		edge   *Edge
+		asked  Adoption
+		answer func(Adopted, error)
+	}
+	edgeKeeps struct {
+		edge *Edge
+		kept KeptQueues
+	}
+	edgeAcks struct {
+		edge *Edge
+		acks *QueueAcks
+	}
+	edgeCloses struct {
+		edge  *Edge
+		queue realm.QueueID
+	}
+	edgeLost struct{ edge *Edge }
+)
+
+// queueHomes is where the event queues of a realm are kept: on edges, or by the session actors of this node. It is not
+// stored: a restarted owner opens every queue itself, and the edges tell it which ones they keep. Its fields belong to
+// the realm actor.
+type queueHomes struct {
+	edges   map[realm.QueueID]queueHome // the other queues are kept here
+	acks    map[*Edge]*edgeQueueAcks    // of every edge that has kept a queue
+	local   [Shards]int                 // queues kept here, of each session actor
+	total   int                         // sum of local
+	waiting []*edgeAdopts               // for their facts to be published
+}
+
+// queueHome is the edge that keeps a queue.
+type queueHome struct {
+	edge   *Edge
+	user   realm.UserID
+	at     realm.Seq // of its registration, if that was a request of the edge, and else 0
+	number uint64    // of its adoption, or 0
+}
+
+// edgeQueueAcks is what the queues of one edge have acknowledged.
+type edgeQueueAcks struct {
+	acked   [Shards]realm.Seq // fact that every queue of the session actor has acknowledged
+	newest  [Shards]realm.Seq // newest registration
+	adopted [Shards]uint64    // newest adoption
+	kept    map[realm.QueueID]bool
+}
+
+// noQueue is what a session actor without queues has acknowledged.
+const noQueue = realm.Seq(math.MaxUint64)
+
+// acksOf returns what the queues of an edge have acknowledged, and makes it if needed.
+func (h *queueHomes) acksOf(e *Edge) *edgeQueueAcks {
+	x := h.acks[e]
+	if x == nil {
+		x = &edgeQueueAcks{}
+		for k := range x.acked {
+			x.acked[k] = noQueue
+		}
+		if h.acks == nil {
+			h.acks = map[*Edge]*edgeQueueAcks{}
+		}
+		h.acks[e] = x
+	}
+	return x
+}
+
+// setEdge records that an edge keeps a queue whose client has acknowledged everything up to a fact.
+func (h *queueHomes) setEdge(id realm.QueueID, home queueHome, acked realm.Seq) {
+	k, x := shardOf(home.user), h.acksOf(home.edge)
+	x.acked[k] = min(x.acked[k], acked)
+	x.newest[k], x.adopted[k] = max(x.newest[k], home.at), max(x.adopted[k], home.number)
+	if h.edges == nil {
+		h.edges = map[realm.QueueID]queueHome{}
+	}
+	if _, before := h.edges[id]; !before {
+		h.countLocal(home.user, -1)
+	}
+	h.edges[id] = home
+}
+
+// setLocal records that this node keeps a queue that an edge has kept.
+func (h *queueHomes) setLocal(id realm.QueueID, u realm.UserID) {
+	delete(h.edges, id)
+	h.countLocal(u, 1)
+}
+
+// countLocal counts a queue that is kept here from now on, or is not any more.
+func (h *queueHomes) countLocal(u realm.UserID, n int) {
+	h.local[shardOf(u)] += n
+	h.total += n
+}
+
+// lowest returns the fact of a session actor up to which all queues of edges have acknowledged everything.
+func (h *queueHomes) lowest(shard int) realm.Seq {
+	low := noQueue
+	for _, x := range h.acks {
+		low = min(low, x.acked[shard])
+	}
+	return low
+}
+
+// queueOpened records the home of a queue whose registration is on disk. A queue of an edge that is gone is kept here.
+func (a *realmActor) queueOpened(q *realm.Queue, c *Committed, n realm.Seq) {
+	a.homes.countLocal(q.User, 1)
+	switch {
+	case c.edge != nil && !c.edge.lost.Load():
+		a.homes.setEdge(q.ID, queueHome{edge: c.edge, user: q.User, at: n}, n)
+	case len(c.Batch.Requests) > 0:
+		a.homes.countLocal(q.User, -1) // keepHere counts it
+		a.keepHere([]*realm.Queue{q}, func(int) realm.Seq { return n })
+	default: // earlier reports of its shard do not count for this queue
+		k := shardOf(q.User)
+		a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
+	}
+}
+
+// queueClosed forgets the home of a closed queue.
+func (a *realmActor) queueClosed(id realm.QueueID, u realm.UserID) {
+	if _, remote := a.homes.edges[id]; remote {
+		delete(a.homes.edges, id)
+	} else {
+		a.homes.countLocal(u, -1)
+	}
+}
+
+// withLocalQueues returns the events for which a session actor of this node has a queue, and all notices for the
+// session actors. The events of a realm whose clients are with edges cost the owner no work for each recipient.
+func (a *realmActor) withLocalQueues(told []realm.Told) []realm.Told {
+	if len(a.homes.edges) == 0 || a.homes.total > 0 {
+		return told
+	}
+	var out []realm.Told
+	for _, t := range told {
+		if !slices.ContainsFunc(t.Notices, internalOnly) {
+			continue
+		}
+		t.Notices = slices.DeleteFunc(slices.Clone(t.Notices), func(n realm.Notice) bool { return !internalOnly(n) })
+		out = append(out, t)
+	}
+	return out
+}
+
+// keepHere opens queues that edges have kept, with their unacked events. acked returns the fact up to which all of them
+// that belong to a session actor have acknowledged everything.
+func (a *realmActor) keepHere(list []*realm.Queue, acked func(shard int) realm.Seq) {
+	u := &a.unacked
+	var queues [Shards][]realm.Queue
+	var users ids.Set
+	for _, q := range list {
+		k := shardOf(q.User)
+		queues[k] = append(queues[k], *q)
+		users.Add(int64(q.User))
+		a.homes.setLocal(q.ID, q.User)
+	}
+	low := noQueue
+	for k := range queues {
+		if len(queues[k]) > 0 {
+			low = min(low, acked(k))
+		}
+	}
+	var told []realm.Told
+	for _, t := range u.list[u.indexAfter(low):] {
+		x := realm.Told{Seq: t.Seq}
+		for _, n := range t.Notices {
+			if to := slices.DeleteFunc(slices.Clone(n.To), func(id realm.UserID) bool {
+				return !users.Has(int64(id))
+			}); len(to) > 0 {
+				x.Notices = append(x.Notices, realm.Notice{To: to, Event: n.Event, PublicOnly: n.PublicOnly})
+			}
+		}
+		if len(x.Notices) > 0 {
+			told = append(told, x)
+		}
+	}
+	parts, _ := splitByShard(told)
+	for k := range queues {
+		if len(queues[k]) == 0 {
+			continue
+		}
+		u.acked[k] = min(u.acked[k], acked(k))
+		u.takes++
+		u.taken[k] = u.takes
+		a.sendInOrder(k, &takeQueues{a.handle, queues[k], parts[k], a.durable, u.takes})
+	}
+}
+
+// indexAfter returns the index of the first unacked event after a fact.
+func (u *unackedEvents) indexAfter(seq realm.Seq) int {
+	return sort.Search(len(u.list), func(i int) bool { return u.list[i].Seq > seq })
+}
+
+// ackedBy returns the fact up to which a client has acknowledged everything that gives this last_event_id.
+func ackedBy(q *realm.Queue, last int64) realm.Seq {
+	if last < 0 {
+		return q.At
+	}
+	return q.At + realm.Seq(last>>8) - 1 // the fact of that id may have further events
+}
+
+// edgeAdopts makes an edge the home of a queue. It waits until the facts that the edge has are published here, too.
+func (a *realmActor) edgeAdopts(m *edgeAdopts) {
+	switch {
+	case a.reloading || a.standby || m.edge.lost.Load():
+		m.answer(Adopted{}, realm.ErrNotOwner)
+	case m.asked.Through > a.durable && len(a.homes.waiting) >= MaxInFlight:
+		m.answer(Adopted{}, errOverloaded)
+	case m.asked.Through > a.durable:
+		a.homes.waiting = append(a.homes.waiting, m)
+	default:
+		m.answer(a.adoptFor(m.edge, &m.asked), nil)
+	}
+}
+
+// answerAdoptions answers the edges that wait for published facts.
+func (a *realmActor) answerAdoptions() {
+	a.homes.waiting = slices.DeleteFunc(a.homes.waiting, func(m *edgeAdopts) bool {
+		if m.asked.Through > a.durable && !a.reloading {
+			return false
+		}
+		a.edgeAdopts(m)
+		return true
+	})
+}
+
+// adoptFor makes an edge the home of a queue, and returns the events that its client may not have acknowledged. With
+// the further parts of the events the home stays: another edge may have adopted the queue in between.
+func (a *realmActor) adoptFor(e *Edge, asked *Adoption) Adopted {
+	q := a.realm.FindQueue(asked.Queue.ID)
+	if q == nil || q.User != asked.Queue.User {
+		return Adopted{Seq: a.durable}
+	}
+	x := Adopted{Found: true, Seq: a.durable, Through: asked.Through}
+	acked := ackedBy(q, asked.Last)
+	switch home, remote := a.homes.edges[q.ID]; {
+	case asked.Through == 0:
+		x.Seq = max(x.Seq, q.At)
+		return x
+	case asked.After > 0 && (!remote || home.edge != e):
+		return Adopted{Seq: a.durable}
+	case asked.After > 0:
+		acked = max(acked, asked.After)
+	default:
+		a.dropAtHome(q)
+		a.homes.setEdge(q.ID, queueHome{edge: e, user: q.User, number: asked.Number}, acked)
+		a.srv.Metrics.QueuesAdopted.Add(1)
+	}
+	bytes := int64(0)
+	for _, t := range a.unacked.list[a.unacked.indexAfter(acked):] {
+		if t.Seq > asked.Through {
+			break
+		}
+		told := realm.Told{Seq: t.Seq}
+		for _, n := range t.Notices {
+			if slices.Contains(n.To, q.User) {
+				told.Notices = append(told.Notices,
+					realm.Notice{To: []realm.UserID{q.User}, Event: n.Event, PublicOnly: n.PublicOnly})
+			}
+		}
+		if len(told.Notices) == 0 {
+			continue
+		}
+		if bytes += estimateBytes(&told); bytes > MaxAdoptedBytes && len(x.Events) > 0 {
+			x.Through, x.More = t.Seq-1, true
+			break
+		}
+		x.Events = append(x.Events, told)
+	}
+	return x
+}
+
+// dropAtHome makes the node that keeps a queue drop it. A poll that waits there is answered with no events.
+func (a *realmActor) dropAtHome(q *realm.Queue) {
+	list := []QueueRef{{q.User, q.ID}}
+	if home, remote := a.homes.edges[q.ID]; remote {
+		home.edge.link.DropQueues(a.realm.ID(), list)
+		return
+	}
+	a.sendInOrder(shardOf(q.User), forgetQueues{a.handle.id, list})
+}
+
+// sendInOrder sends a message to a session actor of this node after the events that were released before.
+func (a *replica) sendInOrder(shard int, message any) {
+	a.handle.flow.inOrder(func() { a.srv.runtime.send(a.handle.shards[shard], message) })
+}
+
+// adoptQueue takes a queue from an edge, because its client polls this node.
+func (a *realmActor) adoptQueue(m adoptQueue) {
+	if a.standby {
+		return // dropRealm answers the poll
+	}
+	q := a.realm.FindQueue(m.queue.ID)
+	found := q != nil && q.User == m.queue.User
+	if found {
+		if home, remote := a.homes.edges[q.ID]; remote {
+			acked := ackedBy(q, m.last)
+			home.edge.link.DropQueues(a.realm.ID(), []QueueRef{m.queue})
+			a.keepHere([]*realm.Queue{q}, func(int) realm.Seq { return acked })
+			a.srv.Metrics.QueuesAdopted.Add(1)
+		}
+	}
+	x := &finishAdoption{realm: a.handle.id, queue: m.queue, seq: a.durable}
+	if !found {
+		x.err = realm.ErrBadQueue(m.queue.ID)
+	}
+	a.sendInOrder(shardOf(m.queue.User), x)
+}
+
+// edgeKeeps records which queues an edge keeps.
+func (a *realmActor) edgeKeeps(m edgeKeeps) {
+	if m.edge.lost.Load() || a.standby {
+		return
+	}
+	h := &a.homes
+	acks := h.acksOf(m.edge)
+	if acks.kept == nil {
+		acks.kept = map[realm.QueueID]bool{}
+	}
+	var elsewhere []QueueRef
+	var here [Shards][]QueueRef
+	for _, x := range m.kept.Queues {
+		q := a.realm.FindQueue(x.ID)
+		if q == nil || q.User != x.User {
+			continue // the edge gets the fact that has closed it
+		}
+		k := shardOf(x.User)
+		acks.kept[x.ID] = true
+		switch home, remote := h.edges[x.ID]; {
+		case !remote:
+			here[k] = append(here[k], x)
+			h.setEdge(x.ID, queueHome{edge: m.edge, user: x.User}, a.unacked.acked[k])
+		case home.edge != m.edge:
+			elsewhere = append(elsewhere, x)
+		}
+	}
+	for k, list := range here {
+		if len(list) > 0 {
+			a.sendInOrder(k, forgetQueues{a.handle.id, list})
+		}
+	}
+	for part := range slices.Chunk(elsewhere, MaxKeptQueues) {
+		m.edge.link.DropQueues(a.realm.ID(), part)
+	}
+	if m.kept.More {
+		return
+	}
+	kept := acks.kept
+	acks.kept = nil
+	a.keepAllHere(m.edge, func(id realm.QueueID, x queueHome) bool {
+		return !kept[id] && x.at <= m.kept.Through && x.number <= m.kept.Number
+	})
+}
+
+// keepAllHere opens the queues of an edge for which match returns true.
+func (a *realmActor) keepAllHere(e *Edge, match func(realm.QueueID, queueHome) bool) {
+	var list []*realm.Queue
+	for id, home := range a.homes.edges {
+		if home.edge == e && match(id, home) {
+			if q := a.realm.FindQueue(id); q != nil {
+				list = append(list, q)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return
+	}
+	slices.SortFunc(list, func(x, y *realm.Queue) int { return int(x.At - y.At) })
+	acks := a.homes.acksOf(e)
+	a.keepHere(list, func(shard int) realm.Seq { return acks.acked[shard] })
+	a.srv.log.Info("queues of an edge are kept by the owner", "realm", a.realm.ID(), "edge", e.key, "queues", len(list))
+}
+
+// edgeLost keeps the queues of an edge that is gone, until their clients poll another node.
+func (a *realmActor) edgeLost(e *Edge) {
+	if a.homes.acks[e] == nil {
+		return
+	}
+	a.keepAllHere(e, func(realm.QueueID, queueHome) bool { return true })
+	delete(a.homes.acks, e)
+	for id, home := range a.homes.edges { // of queues whose closing is not on disk yet
+		if home.edge == e {
+			a.homes.setLocal(id, home.user)
+		}
+	}
+	a.dropUnacked()
+}
+
+// edgeAcks drops the events that no queue needs any more. What an edge has said of a session actor before it had its
+// newest queue is ignored.
+func (a *realmActor) edgeAcks(m edgeAcks) {
+	x := a.homes.acks[m.edge]
+	if x == nil || m.edge.lost.Load() {
+		return
+	}
+	for k := range x.acked {
+		if m.acks.Seen[k] >= x.newest[k] && m.acks.Adopted[k] >= x.adopted[k] {
+			x.acked[k] = max(x.acked[k], m.acks.Acked[k])
+		}
+	}
+	a.dropUnacked()
+}
+
+// edgeCloses closes a queue for the edge that keeps it.
+func (a *realmActor) edgeCloses(m edgeCloses) {
+	if a.reloading || a.standby || a.homes.edges[m.queue].edge != m.edge {
+		return
+	}
+	a.runSystemCommand(func(t *realm.Turn) (any, error) { return realm.CloseQueue{ID: m.queue}.Decide(t) })
+}

@@ -1,0 +1,413 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"parley/actors/queue"
+	"parley/actors/realm"
+)
+
+// On a core node that is not the leader, the realm actor is a standby: it applies committed batches of its own disk,
+// writes rows, and stores the events that event queues may not have acknowledged, but it has no queues and refuses
+// commands and views. When the node becomes the leader, it claims the organization, applies the facts before the claim,
+// and then is the owner, with the event queues of the organization: as after a restart, but without loading anything.
+// When the node is not the leader any more, or the journal refuses a batch, the owner throws its state away, because
+// other nodes may not have some of its facts, and is a standby again.
+
+// Messages of a realm actor on a core node.
+type (
+	standbyClaimed struct {
+		claimed realm.Claimed
+		err     error
+	}
+	standbyLoaded struct {
+		loaded *loadedRealm
+		texts  []realm.TextWrite // of the facts since the state of before
+		err    error
+	}
+	// leaderVerified says that this node was the leader after the first n answers had begun to wait.
+	leaderVerified struct {
+		n   int
+		err error
+	}
+	// dropRealm makes a session actor forget the queues of a realm, which another node has now.
+	dropRealm struct{ realm realm.ID }
+)
+
+// handleLead begins to become the owner, or ends the ownership.
+func (a *realmActor) handleLead(on bool) {
+	if a.srv.cluster == nil {
+		return
+	}
+	switch {
+	case !on && !a.standby:
+		a.stepDown(errors.New("this node is not the leader any more"))
+	case !on:
+		a.claimed = nil
+	default:
+		a.claim()
+	}
+}
+
+// claim claims the organization in the background, after which handleClaimed is called.
+func (a *realmActor) claim() {
+	if !a.standby || a.reloading || a.claiming || a.claimed != nil || !a.srv.leads.Load() {
+		return
+	}
+	a.claiming = true
+	id := a.realm.ID()
+	a.srv.runtime.runInBackground(func() {
+		m := standbyClaimed{}
+		m.claimed, m.err = a.srv.disk.Claim(id, realm.AnyEpoch)
+		a.srv.runtime.send(a.handle.pid, m)
+	})
+}
+
+func (a *realmActor) handleClaimed(m standbyClaimed) {
+	a.claiming = false
+	switch {
+	case !a.srv.leads.Load():
+	case errors.Is(m.err, realm.ErrMoved): // the leader has changed; Lead is called if this node is the leader again
+		a.srv.runtime.after(reclaimAfter, func() { a.srv.runtime.send(a.handle.pid, lead{a.srv.leads.Load()}) })
+	case m.err != nil:
+		a.srv.fatal(fmt.Errorf("claim realm %d: %w", a.realm.ID(), m.err))
+	default:
+		a.claimed = &m.claimed
+		a.becomeOwner()
+	}
+}
+
+// becomeOwner makes a standby the owner when it has applied the facts before its claim.
+func (a *realmActor) becomeOwner() {
+	if !a.standby || a.reloading || a.claimed == nil || a.realm.Seq() < a.claimed.Last {
+		return
+	}
+	if a.realm.Seq() > a.claimed.Last {
+		a.srv.fatal(fmt.Errorf("BUG: realm %d is at fact %d, but its claim is at %d", a.realm.ID(), a.realm.Seq(),
+			a.claimed.Last))
+		return
+	}
+	a.stopFollowing()
+	a.standby, a.epoch, a.claimed = false, a.claimed.Epoch, nil
+	a.requests = recentRequests{}
+	a.unacked.graceUntil = a.srv.elapsed() + evictionGrace
+	a.realm.SetClock(a.srv.now().Unix())
+	var queues []realm.Queue
+	a.homes = queueHomes{}
+	a.realm.EachQueue(func(q *realm.Queue) {
+		queues = append(queues, *q)
+		a.homes.countLocal(q.User, 1) // until an edge says that it keeps the queue
+	})
+	a.ackEmptyShards()
+	told := make([]realm.Told, len(a.unacked.list))
+	for i := range told {
+		told[i] = a.unacked.list[i].Told
+		told[i].Notices = slices.Clone(told[i].Notices)
+	}
+	a.srv.openQueues(a, queues, told)
+	if seq := a.unacked.evictedBefore; seq > 0 {
+		for _, s := range a.handle.shards {
+			a.srv.runtime.send(s, evictQueues{a.realm.ID(), seq})
+		}
+	}
+	a.srv.setOwned(a.handle, true)
+	a.srv.log.Info("this node owns the organization", "realm", a.realm.ID(), "epoch", a.epoch,
+		"facts", uint64(a.durable), "queues", len(queues), "events", len(told))
+	if a.realm.HasJobs() {
+		a.scheduleContinue()
+	}
+}
+
+// ackEmptyShards records that shards without queues have acknowledged everything.
+func (a *realmActor) ackEmptyShards() {
+	u := &a.unacked
+	var hasQueue [Shards]bool
+	a.realm.EachQueue(func(q *realm.Queue) {
+		i := shardOf(q.User)
+		hasQueue[i], u.newestQueue[i] = true, max(u.newestQueue[i], q.At)
+	})
+	for i, has := range hasQueue {
+		if !has {
+			u.acked[i] = max(u.acked[i], a.realm.Seq())
+		}
+	}
+}
+
+// stepDown ends the ownership. The journal has the facts that were acknowledged, and perhaps some of the others, so the
+// realm is loaded again.
+func (a *realmActor) stepDown(reason error) {
+	if a.standby || a.reloading {
+		return
+	}
+	a.srv.log.Warn("this node does not own the organization any more", "realm", a.realm.ID(),
+		"seq", uint64(a.durable), "err", reason)
+	a.srv.Metrics.OwnershipsLost.Add(1)
+	a.standby, a.reloading, a.claimed = true, true, nil
+	a.srv.setOwned(a.handle, false)
+	for _, s := range a.handle.shards {
+		a.srv.runtime.send(s, dropRealm{a.realm.ID()})
+	}
+	pending := append(a.pending, a.unverified...)
+	a.pending, a.unverified, a.verifying = nil, nil, 0
+	for i := range pending {
+		a.refusePending(&pending[i])
+	}
+	a.requests = recentRequests{}
+	a.cancelSnapshot()
+	for _, m := range a.homes.waiting {
+		m.answer(Adopted{}, realm.ErrNotOwner)
+	}
+	a.homes = queueHomes{}
+	a.reloadStandby()
+	a.continueClose()
+}
+
+// reloadStandby loads the realm in the background. The result arrives as standbyLoaded.
+func (a *realmActor) reloadStandby() {
+	a.stopFollowing()
+	a.reloading = true
+	id, from := a.realm.ID(), a.durable
+	a.srv.runtime.runInBackground(func() {
+		m := &standbyLoaded{}
+		m.loaded, m.err = a.srv.loadStandby(id)
+		if m.err == nil && m.loaded.rowsSeq <= from {
+			var list []Committed
+			list, m.err = a.srv.committedAfter(m.loaded, from)
+			for i := range list {
+				m.texts = append(m.texts, list[i].Batch.Texts...)
+			}
+		}
+		a.srv.runtime.send(a.handle.pid, m)
+	})
+}
+
+// handleStandbyLoaded continues with the loaded realm, and drops everything that may come from facts that were not
+// stored: rendered texts, and the texts and accounts that are keyed by their numbers.
+func (a *realmActor) handleStandbyLoaded(m *standbyLoaded) {
+	if m.err == nil && m.loaded.realm.Seq() < a.durable {
+		m.err = fmt.Errorf("the journal ends at fact %d, fact %d was stored", m.loaded.realm.Seq(), a.durable)
+	}
+	if m.err != nil {
+		a.srv.log.Error("the organization is not loaded again", "realm", a.realm.ID(), "err", m.err)
+		a.srv.runtime.after(reclaimAfter, func() { a.srv.runtime.send(a.handle.pid, loadReplicaAgain{}) })
+		return
+	}
+	l, id := m.loaded, a.realm.ID()
+	a.realm, a.durable, a.rowsSeq, a.reloading = l.realm, l.realm.Seq(), l.rowsSeq, false
+	a.srv.configureRealm(a.realm)
+	a.srv.renderer.ForgetRealm(id)
+	a.srv.texts.dropRealm(id)
+	a.unacked.drop(len(a.unacked.list), &a.srv.Metrics)
+	a.unacked = unackedEvents{}
+	a.keepLoadedUnacked(l)
+	a.journalBytes = int64(a.durable-a.rowsSeq) * replayedBytes
+	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
+	a.srv.search.Feed(id, a.durable, m.texts)
+	a.publishState()
+	a.srv.log.Info("following an organization", "realm", id, "facts", uint64(a.durable))
+	a.follow()
+	a.claim()
+	a.continueClose()
+}
+
+// publishState updates the fields of the handle, for other goroutines.
+func (a *realmActor) publishState() {
+	a.handle.durable.Store(uint64(a.durable))
+	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
+	a.handle.setClosed(a.srv, a.realm.Closed())
+}
+
+// follow begins to follow this node's journal. The goroutine of the journal decodes.
+func (a *realmActor) follow() {
+	if !a.standby || a.reloading || a.stop != nil {
+		return
+	}
+	a.run++
+	a.stop = followBatches(a.srv, a.handle.pid, a.realm, a.run, a.room, a.srv.cluster)
+}
+
+// stopFollowing ends the following. Batches in the mailbox are ignored.
+func (a *realmActor) stopFollowing() {
+	a.run++
+	if a.stop != nil {
+		a.stop()
+		a.stop = nil
+	}
+}
+
+// applyFollowed applies a committed batch.
+func (a *realmActor) applyFollowed(m *followedBatch) {
+	if m.run != a.run || !a.standby || a.reloading {
+		return
+	}
+	if err := a.realm.CheckFollows(m.batch); err != nil {
+		a.srv.log.Error("a batch cannot be applied", "realm", a.realm.ID(), "err", err)
+		a.reloadStandby()
+		return
+	}
+	c := &Committed{Batch: m.batch, Facts: m.facts}
+	caughtUp := false
+	for _, f := range m.facts {
+		if t := a.realm.ReplayAt(f, m.batch.Now); len(t.Notices) > 0 {
+			c.Told = append(c.Told, t)
+		}
+		if x, is := f.(*realm.QueuesCaughtUp); is && x.Shards == Shards && x.Shard >= 0 && x.Shard < Shards {
+			a.unacked.acked[x.Shard], caughtUp = max(a.unacked.acked[x.Shard], x.Through), true
+		}
+	}
+	for _, data := range m.batch.Facts {
+		a.journalBytes += int64(len(data))
+	}
+	a.durable = a.realm.Seq()
+	a.srv.search.Feed(a.realm.ID(), a.durable, m.batch.Texts)
+	a.publish(c)
+	a.publishState()
+	if caughtUp {
+		a.dropAcknowledged()
+	}
+	a.limitStandbyEvents()
+	if a.snapshotDue() {
+		a.beginSnapshot()
+	}
+	a.becomeOwner()
+}
+
+// dropAcknowledged drops the events that the journal says are acknowledged.
+func (a *realmActor) dropAcknowledged() {
+	u := &a.unacked
+	a.ackEmptyShards()
+	low, n := u.ackedThrough(), 0
+	for n < len(u.list) && u.list[n].Seq <= low {
+		n++
+	}
+	if n > 0 {
+		u.drop(n, &a.srv.Metrics)
+	}
+}
+
+// limitStandbyEvents drops the oldest events beyond twice the limit, before which the owner evicts the queues that need
+// them. If it has not, those queues end when this node becomes the owner.
+func (a *realmActor) limitStandbyEvents() {
+	u := &a.unacked
+	left, n := u.bytes, 0
+	for limit := 2 * a.srv.unackedLimit(); left > limit && n < len(u.list)-1; n++ {
+		left -= u.list[n].bytes
+	}
+	if n > 0 {
+		u.evictedBefore = u.list[n].Seq
+		u.drop(n, &a.srv.Metrics)
+		u.evictingBytes = 0
+	}
+}
+
+// journalAcks records in the journal how far the queues have acknowledged, so that the standbys need not store older
+// events. It records nothing if no event has come since the last time.
+func (a *realmActor) journalAcks() {
+	u := &a.unacked
+	if a.srv.cluster == nil || a.standby || a.reloading || a.srv.readOnly.Load() || u.newest <= u.journaledNewest {
+		return
+	}
+	var list []*realm.QueuesCaughtUp
+	done := true
+	for k := range u.acked {
+		through := min(u.acked[k], a.homes.lowest(k), a.durable)
+		done = done && through >= u.newest
+		if through > u.journaled[k] {
+			u.journaled[k] = through
+			list = append(list, &realm.QueuesCaughtUp{Shard: k, Shards: Shards, Through: through})
+		}
+	}
+	if done {
+		u.journaledNewest = u.newest
+	}
+	if len(list) == 0 {
+		return
+	}
+	a.runSystemCommand(func(t *realm.Turn) (any, error) {
+		for _, f := range list {
+			t.RecordCaughtUp(f)
+		}
+		return nil, nil
+	})
+}
+
+// handleStandbyFollowEnded follows again, or loads the realm if facts are missing: after the installation of a backup.
+func (a *realmActor) handleStandbyFollowEnded(m followEnded) {
+	if m.run != a.run || a.reloading || !a.standby {
+		return
+	}
+	a.srv.log.Warn("the journal is not followed", "realm", a.realm.ID(), "seq", uint64(a.durable), "err", m.err)
+	a.stopFollowing()
+	if errors.Is(m.err, realm.ErrBehind) {
+		a.reloadStandby()
+		return
+	}
+	again := followAgain{a.run}
+	a.srv.runtime.after(followAfter, func() { a.srv.runtime.send(a.handle.pid, again) })
+}
+
+// followAfter is how soon a standby follows its journal again: the installation of a backup closes it for a moment.
+const followAfter = 100 * time.Millisecond
+
+// answerVerified keeps the answer to a view, or to a command without facts, until it is certain that this node was the
+// leader after the view: a node that was stopped for a while does not know that another one has taken over. The check
+// is shared by all the answers that wait.
+func (a *realmActor) answerVerified(p pendingOutput) {
+	if a.unverified = append(a.unverified, p); a.verifying == 0 {
+		a.verifyLeader()
+	}
+}
+
+func (a *realmActor) verifyLeader() {
+	a.verifying = len(a.unverified)
+	m := leaderVerified{n: a.verifying}
+	a.srv.cluster.VerifyLeader(func(err error) {
+		m.err = err
+		a.srv.runtime.send(a.handle.pid, m)
+	})
+}
+
+func (a *realmActor) handleLeaderVerified(m leaderVerified) {
+	if a.verifying == 0 || a.verifying != m.n { // of an ownership that has ended
+		return
+	}
+	for i := range a.unverified[:m.n] {
+		if m.err != nil {
+			a.refusePending(&a.unverified[i])
+		} else {
+			a.handle.flow.release(&a.unverified[i])
+		}
+	}
+	a.unverified, a.verifying = append([]pendingOutput(nil), a.unverified[m.n:]...), 0
+	if len(a.unverified) > 0 {
+		a.verifyLeader()
+	}
+}
+
+// dropRealm forgets the queues of a realm, which go on at the node that owns it now. A poll that waits is answered with
+// no events, so that its client polls again.
+func (s *shard) dropRealm(m dropRealm) {
+	r := s.realms[m.realm]
+	if r == nil {
+		return
+	}
+	r.sessions.EachQueue(func(q *queue.Queue) {
+		s.srv.Metrics.OpenQueues.Add(-1)
+		if p := q.Close(); p != nil {
+			s.srv.Metrics.ParkedPolls.Add(-1)
+			s.srv.protocol.AnswerPoll(p, q.Reg.ID, nil)
+		}
+	})
+	for ref, p := range r.adopting {
+		if p != nil {
+			s.srv.protocol.AnswerPoll(p.Reply, ref.ID, nil)
+		}
+	}
+	delete(s.realms, m.realm)
+	if s.lastPolled == r {
+		s.lastPolled = nil
+	}
+}

@@ -1,0 +1,181 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"parley/snapshot"
+	"parley/snapshot/replicated"
+	"parley/wire/peer"
+)
+
+// metaKey is the key of the members and tokens in the replicated log.
+const metaKey = "cluster"
+
+// CoreNode is a core's copy of the organizations, and its address for the other nodes.
+type CoreNode struct {
+	*replicated.Node
+	Directory *Directory
+	listener  *peer.Listener
+}
+
+// OpenCoreNode opens the address for other nodes and the copy of the organizations in a data directory. election is how
+// long it waits for a leader before it asks for votes.
+func OpenCoreNode(
+	d *Directory, data string, store snapshot.Options, election time.Duration, log *slog.Logger,
+) (*CoreNode, error) {
+	id, err := d.Identity()
+	if err != nil {
+		return nil, err
+	}
+	l, err := peer.Listen(d.PeerListen, id, peer.LinkProtocol, peer.JoinProtocol, peer.HTTPProtocol, peer.RaftProtocol)
+	if err != nil {
+		return nil, fmt.Errorf("peer-listen: %w", err)
+	}
+	o := replicated.Options{ID: d.Node, Address: l.Addr().String(), Links: newRaftLinks(l, id, d), Log: log,
+		Store: store, ElectionTimeout: election}
+	if _, err := os.Stat(filepath.Join(data, "raft")); errors.Is(err, os.ErrNotExist) {
+		begin := replicated.Prepare
+		if members := d.ListMembers(); len(members) == 1 && members[0].Node == d.Node {
+			begin = replicated.Begin
+		}
+		if err := begin(data, o); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	n, err := replicated.Open(data, o)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	d.mu.Lock()
+	d.replicate = func(value []byte) error { return n.SetMeta(metaKey, value) }
+	d.mu.Unlock()
+	if err := n.OnMeta(metaKey, func(value []byte) { go d.takeShared(value, log) }); err != nil {
+		return nil, errors.Join(err, n.Close(), l.Close())
+	}
+	return &CoreNode{n, d, l}, nil
+}
+
+// WaitUntilCurrent returns when this node has applied what the cluster had committed when the leader was found, or when
+// the context ends.
+func (n *CoreNode) WaitUntilCurrent(ctx context.Context) error {
+	t := time.NewTicker(20 * time.Millisecond)
+	defer t.Stop()
+	for {
+		s := n.Status()
+		inTouch := s.Leading || s.LeaderID != "" && s.Contact < time.Second
+		if inTouch && s.Applied > 0 && s.Applied+currentWithin >= s.Commit {
+			return nil
+		}
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-n.Failed():
+			return n.Err()
+		}
+	}
+}
+
+// currentWithin is how many entries a node may be behind that counts as current: entries without operations are not in
+// the index of its store.
+const currentWithin = 16
+
+// raftLinks are the connections of the replicated log between cores.
+type raftLinks struct {
+	net.Listener
+	id     *peer.Identity
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newRaftLinks(l *peer.Listener, id *peer.Identity, d *Directory) *raftLinks {
+	r := &raftLinks{Listener: l.Protocol(peer.RaftProtocol), id: id, conns: make(chan net.Conn),
+		closed: make(chan struct{})}
+	go func() {
+		for {
+			c, err := r.Listener.Accept()
+			if err != nil {
+				return
+			}
+			node, role, err := peer.NodeOf(c)
+			if err != nil || role != peer.Core || d.isRemoved(node) {
+				c.Close()
+				continue
+			}
+			select {
+			case r.conns <- c:
+			case <-r.closed:
+				c.Close()
+			}
+		}
+	}()
+	return r
+}
+
+func (r *raftLinks) Accept() (net.Conn, error) {
+	select {
+	case c := <-r.conns:
+		return c, nil
+	case <-r.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept. The listener serves other protocols, too.
+func (r *raftLinks) Close() error {
+	r.once.Do(func() { close(r.closed) })
+	return nil
+}
+
+func (r *raftLinks) Dial(address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return r.id.Dial(ctx, address, peer.RaftProtocol)
+}
+
+// sharedState is the part of the state that every core has.
+type sharedState struct {
+	Version int64         `json:"version"` // counts the changes
+	Members []Member      `json:"members"`
+	Tokens  []storedToken `json:"tokens,omitempty"`
+}
+
+// takeShared takes over a change that another core has made.
+func (d *Directory) takeShared(value []byte, log *slog.Logger) {
+	var x sharedState
+	err := json.Unmarshal(value, &x)
+	if err == nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if x.Version <= d.Version {
+			return
+		}
+		d.Version, d.Members, d.Tokens = x.Version, x.Members, x.Tokens
+		err = d.write()
+	}
+	if err != nil {
+		log.Error("members of the cluster not stored", "err", err)
+	}
+}
+
+// isRemoved reports whether a node was removed.
+func (d *Directory) isRemoved(node string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, m := range d.Members {
+		if m.Node == node {
+			return m.Removed != 0
+		}
+	}
+	return false
+}

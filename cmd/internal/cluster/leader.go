@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley/actors"
+)
+
+// errNotLeader is the answer to nodes that ask a core which is not the leader.
+var errNotLeader = errors.New("this core is not the leader")
+
+// SetLeading says whether this core is the leader and owns the organizations. Only the leader has links: a core that is
+// not the leader any more cuts them, so that the other nodes look for the new one.
+func (c *Core) SetLeading(on bool) {
+	if c.leads.Swap(on) == on {
+		return
+	}
+	c.Log.Info("leadership of the cluster", "leads", on)
+	if !on {
+		for _, p := range c.links.Peers() {
+			p.Cut(errNotLeader)
+		}
+	}
+}
+
+// Leads reports whether this core is the leader and owns the organizations.
+func (c *Core) Leads() bool { return c.leads.Load() }
+
+// memberAgainAfter is how soon a change of the members is tried again.
+const memberAgainAfter = 200 * time.Millisecond
+
+// addCore adds a new core to the replicated log, without a vote.
+func (c *Core) addCore(node, address string) {
+	c.retry("add a core", node, func() error { return c.Node.Add(node, address) })
+}
+
+// Promote gives a core a vote. The core asks for it when it has caught up.
+func (c *Core) Promote(node string) error {
+	if err := c.Directory.checkMember(node); err != nil {
+		return err
+	}
+	for _, m := range c.Node.Status().Members {
+		if m.ID == node && m.Voter {
+			return nil
+		}
+	}
+	return c.Node.Promote(node)
+}
+
+// retry makes a change until it succeeds, or this core is not the leader any more.
+func (c *Core) retry(what, node string, change func() error) {
+	for c.leads.Load() {
+		err := change()
+		if err == nil {
+			c.Log.Info(what, "node", node)
+			return
+		}
+		c.Log.Warn(what+" failed", "node", node, "err", err)
+		select {
+		case <-time.After(memberAgainAfter):
+		case <-c.closed:
+			return
+		}
+	}
+}
+
+// StartCoreLink keeps a link of a core to the leader, which may be the core itself. While the core is not the leader,
+// it forwards the requests of clients by the link.
+func StartCoreLink(o EdgeOptions, orgs *actors.Server) (*Edge, error) {
+	e, err := NewEdge(o)
+	if err == nil {
+		e.Start(nil, orgs, func(string) string { return "" })
+	}
+	return e, err
+}
+
+// FollowLeader ends the link when the core has learned of another leader: a leader that does not run any more keeps its
+// connections.
+func (e *Edge) FollowLeader(n *CoreNode) {
+	n.OnLeaderChange(func(id string) {
+		e.mu.Lock()
+		link, core := e.link, e.core
+		e.mu.Unlock()
+		if link != nil && core != id {
+			link.Close(errNotLeader)
+		}
+	})
+}
+
+// AskForVote asks the leader for a vote until this core has one.
+func (e *Edge) AskForVote(ctx context.Context, hasVote func() bool) {
+	for !hasVote() {
+		call, cancel := context.WithTimeout(ctx, MaxLinkWait)
+		_, err := e.Command(call, "cluster-promote", map[string]string{"node": e.Directory.Node})
+		cancel()
+		if err != nil {
+			e.Log.Warn("no vote yet", "err", err)
+		}
+		select {
+		case <-time.After(memberAgainAfter):
+		case <-ctx.Done():
+			return
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}

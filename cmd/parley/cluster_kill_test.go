@@ -1,0 +1,207 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestClusterKill runs three cores as processes, with clients behind a load balancer, and kills a random one again and
+// again. It requires the same as TestKill, equal states of the cores at the end, and that service is back soon. KILLS,
+// CLIENTS and SEED make the test longer or repeat it: make kill-cluster.
+func TestClusterKill(t *testing.T) {
+	kills, clients := environmentNumber("KILLS", 3), environmentNumber("CLIENTS", 12)
+	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))
+	t.Logf("KILLS=%d CLIENTS=%d SEED=%d", kills, clients, seed)
+	cores := startCores(t, "a", "b", "c")
+	at := cores.balance()
+	l := newKillRecord(t, at, clients)
+	random := rand.New(rand.NewPCG(seed, 1))
+	stop := make(chan struct{})
+	var sending sync.WaitGroup
+	for i := range killSenders {
+		sending.Go(func() { l.sendUntil(stop, i, rand.New(rand.NewPCG(seed, uint64(100+i)))) })
+	}
+	gaps := &longestGap{}
+	sending.Go(func() { gaps.measure(stop, demoAccount(t, at, "ann@example.org")) })
+	for i := range kills {
+		time.Sleep(time.Duration(300+random.IntN(700)) * time.Millisecond) // a random moment
+		l.waitForClients()
+		victim := cores.list[random.IntN(len(cores.list))]
+		gaps.next()
+		victim.program.kill()
+		time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
+		victim.start(t)
+		victim.program.serving()
+		gap := gaps.next()
+		t.Logf("kill %d, of %s: the longest time without an acknowledged change was %v", i, victim.name,
+			gap.Round(time.Millisecond))
+		if gap > maxKillGap {
+			t.Errorf("kill %d, of %s: no change was acknowledged for %v", i, victim.name, gap)
+		}
+	}
+	close(stop)
+	sending.Wait()
+	l.finish()
+	l.check()
+	out, code := runParley("cluster", "verify", "--data", cores.list[0].data)
+	if code != 0 || !strings.Contains(out, "equal=true") || !strings.Contains(out, "nodes=3") {
+		t.Errorf("the cores differ: %s", out)
+	}
+}
+
+// maxKillGap is how long a killed node may stop the service: 3 s, and what a shared machine adds.
+const maxKillGap = 3 * time.Second
+
+// runningCore is a core as a process.
+type runningCore struct {
+	name, data, listen string
+	program            *program
+}
+
+// start starts a core again.
+func (c *runningCore) start(t *testing.T) {
+	c.program = startProgram(t, parleyCommand("serve", "--data", c.data, "--listen", c.listen, "--demo"))
+}
+
+type runningCores struct {
+	t    *testing.T
+	list []*runningCore
+}
+
+// startCores makes a cluster whose first node has the demo organization.
+func startCores(t *testing.T, names ...string) *runningCores {
+	t.Helper()
+	dir := t.TempDir()
+	first := &runningCore{name: names[0], data: filepath.Join(dir, names[0]), listen: freeAddress(t)}
+	return joinCores(t, dir, first, names[1:]...)
+}
+
+// joinCores makes a node that is not running the first core of a cluster, and adds others.
+func joinCores(t *testing.T, dir string, first *runningCore, others ...string) *runningCores {
+	t.Helper()
+	all := &runningCores{t: t, list: []*runningCore{first}}
+	out, code := runParley("cluster", "init", "--data", first.data, "--node", first.name, "--peer-listen",
+		freeAddress(t))
+	if code != 0 {
+		t.Fatal(out)
+	}
+	first.start(t)
+	first.program.serving()
+	for _, name := range others {
+		c := &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t)}
+		all.list = append(all.list, c)
+		token, code := runParley("cluster", "token", "--data", first.data, "--role", "core")
+		if code != 0 {
+			t.Fatal(token)
+		}
+		c.program = startProgram(t, parleyCommand("serve", "--data", c.data, "--listen", c.listen, "--demo",
+			"--node", name, "--peer-listen", freeAddress(t), "--join", strings.TrimSpace(token)))
+		c.program.serving()
+	}
+	all.retry("give all cores a vote", func() error {
+		if out, _ := runParley("cluster", "status", "--data", first.data); strings.Count(out, "voter=true") < len(all.list) {
+			return fmt.Errorf("status:\n%s", out)
+		}
+		return nil
+	})
+	return all
+}
+
+// freeAddress returns an address at which nothing listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// balance starts a load balancer, which gives each connection to the next core that accepts it.
+func (all *runningCores) balance() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		all.t.Fatal(err)
+	}
+	all.t.Cleanup(func() { l.Close() })
+	go func() {
+		for next := 0; ; next++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go all.pass(c, next)
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+// pass connects a client to a core.
+func (all *runningCores) pass(client net.Conn, next int) {
+	defer client.Close()
+	for i := range all.list {
+		core, err := net.Dial("tcp", all.list[(next+i)%len(all.list)].listen)
+		if err != nil {
+			continue
+		}
+		defer core.Close()
+		go func() {
+			io.Copy(core, client)
+			core.Close()
+		}()
+		io.Copy(client, core)
+		return
+	}
+}
+
+// longestGap measures the time between acknowledged changes.
+type longestGap struct {
+	mu      sync.Mutex
+	last    time.Time
+	longest time.Duration
+}
+
+// measure sets the status text of a user again and again.
+func (g *longestGap) measure(stop chan struct{}, from *account) {
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+		form := url.Values{"status_text": {fmt.Sprint("alive ", i)}}
+		if _, err := from.call("POST", "users/me/status", form); err == nil {
+			g.mu.Lock()
+			if !g.last.IsZero() {
+				g.longest = max(g.longest, time.Since(g.last))
+			}
+			g.last = time.Now()
+			g.mu.Unlock()
+		}
+	}
+}
+
+// next waits for the next acknowledged change and returns the longest time between two of them since the last call.
+func (g *longestGap) next() time.Duration {
+	called := time.Now()
+	for {
+		g.mu.Lock()
+		if g.last.After(called) {
+			defer g.mu.Unlock()
+			gap := g.longest
+			g.longest = 0
+			return gap
+		}
+		g.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+}

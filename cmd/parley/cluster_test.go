@@ -1,0 +1,238 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A stopped single node becomes the first core of a cluster with all its data, keys and event queues. After all cores
+// were killed at once nothing is lost.
+func TestClusterOfSingleNode(t *testing.T) {
+	dir := t.TempDir()
+	c := &runningCore{name: "a", data: filepath.Join(dir, "a"), listen: freeAddress(t)}
+	c.start(t)
+	ann := demoAccount(t, c.program.serving(), "ann@example.org")
+	q, err := ann.newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ann.send("before"); err != nil {
+		t.Fatal(err)
+	}
+	c.program.stop()
+	all := joinCores(t, dir, c, "b", "c")
+	ann.url = "http://" + all.list[1].listen
+	if _, err := ann.send("in the cluster"); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range all.list {
+		x.program.kill()
+	}
+	began := time.Now()
+	for _, x := range all.list {
+		x.start(t)
+	}
+	for _, x := range all.list {
+		x.program.serving()
+	}
+	ann.url = all.balance()
+	all.retry("send", func() error {
+		_, err := ann.send("the end")
+		return err
+	})
+	t.Logf("serving %v after all cores were killed", time.Since(began).Round(time.Millisecond))
+	if err := (&killClient{poller: q}).pollUntil("the end", func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(q.texts, ", "); got != "before, in the cluster, the end" {
+		t.Errorf("got %s", got)
+	}
+	if out, code := runParley("realm", "list", "--data", all.list[2].data); code != 0 {
+		t.Errorf("a command of the operator at a core that does not lead: %s", out)
+	}
+}
+
+// retry tries until there is no error.
+func (all *runningCores) retry(what string, try func() error) {
+	all.t.Helper()
+	for end := time.Now().Add(binaryTimeout); ; time.Sleep(20 * time.Millisecond) {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			all.t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// leader returns the core that says it is the leader, as asked at another one.
+func (all *runningCores) leader(ask *runningCore) (leader *runningCore) {
+	all.t.Helper()
+	all.retry("find the leader", func() error {
+		out, _ := runParley("cluster", "status", "--data", ask.data)
+		for _, line := range strings.Split(out, "\n") {
+			for _, c := range all.list {
+				if strings.Contains(line, "leader=true") && strings.Contains(line, " node="+c.name+" ") {
+					leader = c
+					return nil
+				}
+			}
+		}
+		return fmt.Errorf("no leader in %s", out)
+	})
+	return leader
+}
+
+// other returns a core that is not the given one.
+func (all *runningCores) other(c *runningCore) *runningCore {
+	for _, x := range all.list {
+		if x != c {
+			return x
+		}
+	}
+	return nil
+}
+
+// A leader that is stopped by a signal for 4 s answers nothing from its old state when it goes on: neither reads nor
+// sends. Another core serves meanwhile.
+func TestClusterFrozenLeader(t *testing.T) {
+	all := startCores(t, "a", "b", "c")
+	leader := all.leader(all.list[0])
+	at := all.other(leader)
+	ann := demoAccount(t, "http://"+at.listen, "ann@example.org")
+	if _, err := ann.send("before"); err != nil {
+		t.Fatal(err)
+	}
+	leader.program.cmd.Process.Signal(syscall.SIGSTOP)
+	frozen := time.Now()
+	// These requests wait in the sockets of the leader.
+	old := *ann
+	old.url = "http://" + leader.listen
+	newest := url.Values{"anchor": {"newest"}, "num_before": {"1"}, "num_after": {"0"}, "apply_markdown": {"false"}}
+	type result struct {
+		answer map[string]any
+		err    error
+	}
+	reads := make(chan result, 20)
+	for range cap(reads) {
+		go func() {
+			a, err := old.callWith(&http.Client{Timeout: binaryTimeout}, "GET", "messages", newest)
+			reads <- result{a, err}
+		}()
+	}
+	all.retry("send to another core", func() error {
+		_, err := ann.send("meanwhile")
+		return err
+	})
+	t.Logf("another core served after %v", time.Since(frozen).Round(time.Millisecond))
+	time.Sleep(4*time.Second - time.Since(frozen))
+	leader.program.cmd.Process.Signal(syscall.SIGCONT)
+	for range cap(reads) {
+		r := <-reads
+		if r.err != nil {
+			continue // refused, or the connection broke
+		}
+		m := r.answer["messages"].([]any)
+		if text := m[len(m)-1].(map[string]any)["content"]; text != "meanwhile" {
+			t.Errorf("the leader that was frozen answered with %q as the newest message", text)
+		}
+	}
+	all.retry("send to the old leader", func() error {
+		_, err := old.send("after")
+		return err
+	})
+	all.retry("compare the cores", func() error {
+		out, code := runParley("cluster", "verify", "--data", at.data)
+		if code == 0 && strings.Contains(out, "nodes=3") && strings.Contains(out, "equal=true") {
+			return nil
+		}
+		return errors.New(out)
+	})
+}
+
+// The operator can move the leadership and remove a core, at any node.
+func TestClusterMembers(t *testing.T) {
+	all := startCores(t, "a", "b", "c")
+	leader := all.leader(all.list[2])
+	if out, code := runParley("cluster", "move-leader", "--data", all.list[1].data); code != 0 {
+		t.Fatal(out)
+	}
+	all.retry("move the leader", func() error {
+		if all.leader(all.list[0]) == leader {
+			return fmt.Errorf("%s is still the leader", leader.name)
+		}
+		return nil
+	})
+	ann := demoAccount(t, "http://"+all.list[0].listen, "ann@example.org")
+	all.retry("send", func() error {
+		_, err := ann.send("moved")
+		return err
+	})
+	if out, code := runParley("cluster", "remove", "c", "--data", all.list[0].data); code != 0 {
+		t.Fatal(out)
+	}
+	all.list[2].program.kill()
+	all.retry("send without the removed core", func() error {
+		_, err := ann.send("removed")
+		return err
+	})
+	out, _ := runParley("cluster", "status", "--data", all.list[0].data)
+	if strings.Contains(out, "node=c ") || strings.Count(out, "voter=true") != 2 {
+		t.Errorf("after the removal of c: %s", out)
+	}
+	// A command on the directory of a core that is not running is refused with a reason.
+	if out, code := runParley("realm", "create", "--data", all.list[2].data, "--string-id", "x", "--name", "X"); code == 0 {
+		t.Errorf("a command on a stopped core changed it: %s", out)
+	}
+}
+
+// Clients of an edge notice nothing but a pause when the leader is killed: the edge follows the new leader.
+func TestClusterEdgeFollowsNewLeader(t *testing.T) {
+	all := startCores(t, "a", "b", "c")
+	token, code := runParley("cluster", "token", "--data", all.list[0].data, "--role", "edge")
+	if code != 0 {
+		t.Fatal(token)
+	}
+	edge := startProgram(t, parleyCommand("serve", "--data", filepath.Join(t.TempDir(), "edge"), "--node", "edge",
+		"--listen", freeAddress(t), "--peer-listen", freeAddress(t), "--join", strings.TrimSpace(token)))
+	at := edge.serving()
+	ann := demoAccount(t, at, "ann@example.org")
+	q, err := ann.newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	received := make(chan error, 1)
+	go func() { received <- (&killClient{poller: q}).pollUntil("the end", func() {}) }()
+	var want []string
+	send := func(text string) {
+		began := time.Now()
+		if _, err := ann.send(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		t.Logf("%s was acknowledged after %v", text, time.Since(began).Round(time.Millisecond))
+		want = append(want, text)
+	}
+	for i := range 3 {
+		send(fmt.Sprint("before ", i))
+		leader := all.leader(all.list[(i+1)%3])
+		leader.program.kill()
+		send(fmt.Sprint("after ", i)) // the edge sends it again to the new leader
+		leader.start(t)
+		leader.program.serving()
+	}
+	send("the end")
+	if err := <-received; err != nil {
+		t.Fatal(err)
+	}
+	if strings.Join(q.texts, ", ") != strings.Join(want, ", ") {
+		t.Errorf("got %q, want %q", q.texts, want)
+	}
+}

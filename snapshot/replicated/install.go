@@ -1,0 +1,56 @@
+package replicated
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"parley/snapshot"
+)
+
+// install replaces the store of a running node. Everything that uses the old store gets snapshot.ErrClosed.
+func (n *Node) install(backup io.Reader) error {
+	if err := n.failed.get(); err != nil {
+		return err
+	}
+	if err := snapshot.UnpackReplacement(backup, n.dir, n.o.Store); err != nil {
+		n.log.Error("the backup of another node is not installed", "err", err)
+		return errors.Join(err, n.notes.notInstalled())
+	}
+	if err := n.store.Load().Close(); err != nil {
+		return n.failed.fail(err)
+	}
+	if err := snapshot.Replace(n.dir, n.o.Store); err != nil {
+		return n.failed.fail(err)
+	}
+	store, err := snapshot.Open(n.dir, n.o.Store)
+	if err != nil {
+		return n.failed.fail(err)
+	}
+	if err := n.notes.installed(store.Applied()); err != nil {
+		return n.failed.fail(errors.Join(err, store.Close()))
+	}
+	n.installs.Add(1) // first: a caller that sees the new store must not take it for the one of before
+	n.setStore(store)
+	n.metaInstalled()
+	n.log.Info("installed the backup of another node", "applied", store.Applied())
+	return nil
+}
+
+// finishInstall installs the backup that the process had received when it ended. The caller notes it when it has opened
+// the store.
+func (n *Node) finishInstall(x *note) error {
+	f, err := n.fs.Open(n.fs.PathJoin(n.raftDir(), x.Backup))
+	if err != nil {
+		return fmt.Errorf("open the backup of another node: %w", err)
+	}
+	err = snapshot.UnpackReplacement(f, n.dir, n.o.Store)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("the backup of another node is damaged; remove this data directory and join the cluster "+
+			"again: %w", err)
+	}
+	if err := snapshot.Replace(n.dir, n.o.Store); err != nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package replicated
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/hashicorp/raft"
+
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/snapshot"
+	"parley/snapshot/codec"
+)
+
+// Journal is the disk of the actors on a core node: it changes the journal through the log, and reads, and writes rows,
+// on this node.
+type Journal struct {
+	*Node
+	codecDisk // encodes facts and rows
+}
+
+// codecDisk is the part of snapshot.Disk that needs no store.
+type codecDisk struct{}
+
+func (codecDisk) Encode(f realm.Fact) []byte { return snapshot.Disk{}.Encode(f) }
+
+func (codecDisk) EncodeRow(table uint16, key, row any) realm.EncodedRow {
+	return snapshot.Disk{}.EncodeRow(table, key, row)
+}
+
+func (codecDisk) EncodeUnacked(t realm.Told) realm.EncodedRow {
+	return snapshot.Disk{}.EncodeUnacked(t)
+}
+
+func (codecDisk) Decode(fact []byte) (realm.Fact, error) { return codec.DecodeFact(fact) }
+
+// Journal returns the node as the disk of actors.
+func (n *Node) Journal() Journal { return Journal{Node: n} }
+
+// Claim makes this node the realm's only writer, if the realm has the epoch seen. The error is a realm.ErrMoved if this
+// node is not the leader.
+func (j Journal) Claim(id realm.ID, seen uint64) (realm.Claimed, error) {
+	r := j.propose([]snapshot.LogOp{{Claim: uint32(id), Seen: seen}})[0]
+	if r.Err != nil {
+		return realm.Claimed{}, snapshot.Moved(r.Err)
+	}
+	return realm.Claimed{
+		Epoch: r.Claimed.Epoch, Last: realm.Seq(r.Claimed.Last), Rows: realm.Seq(r.Claimed.Rows),
+	}, nil
+}
+
+// Append puts batches into the log; see actors.Journal. It returns when a majority of the voters have them and this
+// node has applied them. After an error that is a realm.ErrMoved because the leader has changed, the batch may still
+// be stored.
+func (j Journal) Append(batches []realm.Batch) []error {
+	entries := snapshot.Entries(batches)
+	store := j.store.Load()
+	errs := store.CheckEntries(entries)
+	var ops []snapshot.LogOp
+	var where []int
+	first := map[uint32]bool{}
+	for i := range entries {
+		if errs[i] != nil {
+			errs[i] = snapshot.Moved(errs[i])
+			continue
+		}
+		op := snapshot.LogOp{Entry: &entries[i]}
+		if id := entries[i].Realm; !first[id] {
+			first[id] = true
+			if hash, last := store.LastHash(id); last == entries[i].After {
+				op.Before = hash
+			}
+		}
+		ops, where = append(ops, op), append(where, i)
+	}
+	if len(ops) == 0 {
+		return errs
+	}
+	for k, r := range j.propose(ops) {
+		if r.Err != nil {
+			errs[where[k]] = snapshot.Moved(r.Err)
+		}
+	}
+	return errs
+}
+
+// propose puts operations into the log and returns their results when they are applied.
+func (n *Node) propose(ops []snapshot.LogOp) []snapshot.LogResult {
+	n.proposing.Lock()
+	defer n.proposing.Unlock()
+	results := make([]snapshot.LogResult, len(ops))
+	list := pack(ops, rand.Uint64()>>1, MaxEntryBytes)
+	futures := make([]raft.ApplyFuture, len(list))
+	for i := range list {
+		futures[i] = n.raft.Apply(list[i].data, enqueueTimeout)
+	}
+	if n.o.mutant == mutantEarlyAnswer {
+		return results
+	}
+	for i, f := range futures {
+		got, err := n.result(f)
+		for k, op := range list[i].ops {
+			switch {
+			case err != nil:
+				results[op].Err = err
+			case k < len(got):
+				results[op] = got[k]
+			default:
+				results[op].Err = n.failed.fail(fmt.Errorf("BUG: log entry %d has %d results", f.Index(), len(got)))
+			}
+		}
+	}
+	return results
+}
+
+// result waits for an entry. An error of Raft says that the entry is not stored, or that nobody knows yet.
+func (n *Node) result(f raft.ApplyFuture) ([]snapshot.LogResult, error) {
+	if err := f.Error(); err != nil {
+		if failure := n.failed.get(); failure != nil {
+			return nil, failure
+		}
+		return nil, fmt.Errorf("%w: %w", realm.ErrMoved, err)
+	}
+	switch r := f.Response().(type) {
+	case []snapshot.LogResult:
+		return r, nil
+	case error:
+		return nil, r
+	}
+	return nil, nil // a part before the last one
+}
+
+// WriteRows writes changed rows on this node; see Store.Snapshot. Every node writes its own rows, whoever owns the
+// realm, so the epoch does not matter.
+func (j Journal) WriteRows(id realm.ID, _ uint64, at realm.Seq, rows []realm.EncodedRow) error {
+	d := j.Disk()
+	return d.WriteRows(id, d.Epoch(uint32(id)), at, rows)
+}
+
+// SavePresence writes rows of presence on this node.
+func (j Journal) SavePresence(id realm.ID, _ uint64, rows []realm.EncodedRow) error {
+	d := j.Disk()
+	return d.SavePresence(id, d.Epoch(uint32(id)), rows)
+}
+
+func (j Journal) Realms() ([]realm.ID, error) { return j.Disk().Realms() }
+
+func (j Journal) Bounds(id realm.ID) (rows, last realm.Seq, err error) { return j.Disk().Bounds(id) }
+
+func (j Journal) Load(id realm.ID, r *realm.Realm, table *presence.Table) ([]realm.Told, error) {
+	return j.Disk().Load(id, r, table)
+}
+
+func (j Journal) LoadReplica(id realm.ID, r *realm.Realm, table *presence.Table) (realm.Seq, error) {
+	return j.Disk().LoadReplica(id, r, table)
+}
+
+func (j Journal) LoadPresence(id realm.ID, table *presence.Table) error {
+	return j.Disk().LoadPresence(id, table)
+}
+
+func (j Journal) Tail(id realm.ID, after realm.Seq, fn func(realm.Record) error) error {
+	return j.Disk().Tail(id, after, fn)
+}
+
+func (j Journal) FindRequest(id realm.ID, request string) (realm.Seq, bool, error) {
+	return j.Disk().FindRequest(id, request)
+}
+
+func (j Journal) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
+	return j.Disk().Text(id, ref)
+}
+
+// Follow calls fn with every batch after a fact; see snapshot.Disk.Follow. It also ends when a backup is installed; the
+// caller then follows again.
+func (j Journal) Follow(
+	id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error),
+) (stop func()) {
+	return j.Disk().Follow(id, after, fn, done)
+}
+
+// ErrNotLeader is the reason why a node that is not the leader refuses a change.
+var ErrNotLeader = errors.New("this node is not the leader")

@@ -1,0 +1,238 @@
+package replicated
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/hashicorp/raft-wal/verifier"
+)
+
+// OnLeadership calls fn when this node has become the leader and has applied everything that earlier leaders have
+// committed, and when it is not the leader any more. The calls come in order from one goroutine, which fn must not
+// block for long.
+func (n *Node) OnLeadership(fn func(leader bool)) {
+	n.leaderMu.Lock()
+	defer n.leaderMu.Unlock()
+	n.watchers = append(n.watchers, fn)
+	if n.leading {
+		fn(true)
+	}
+}
+
+// OnLeaderChange calls fn with the id of each new leader, until the node is closed. fn must not block.
+func (n *Node) OnLeaderChange(fn func(id string)) {
+	seen := make(chan raft.Observation, 16)
+	o := raft.NewObserver(seen, false, func(x *raft.Observation) bool {
+		_, is := x.Data.(raft.LeaderObservation)
+		return is
+	})
+	n.raft.RegisterObserver(o)
+	n.loops.Go(func() {
+		for {
+			select {
+			case x := <-seen:
+				if id := string(x.Data.(raft.LeaderObservation).LeaderID); id != "" {
+					fn(id)
+				}
+			case <-n.closing:
+				n.raft.DeregisterObserver(o)
+				return
+			}
+		}
+	})
+}
+
+// barrierTimeout is how long a new leader may take to apply the entries of earlier leaders before it tries again.
+const barrierTimeout = 10 * time.Second
+
+// watchLeadership calls the watchers.
+func (n *Node) watchLeadership() {
+	defer n.loops.Done()
+	for {
+		select {
+		case leader := <-n.raft.LeaderCh():
+			for leader && n.raft.State() == raft.Leader {
+				if err := n.raft.Barrier(barrierTimeout).Error(); err == nil {
+					n.setLeading(true)
+					break
+				}
+			}
+			if !leader {
+				n.setLeading(false)
+			}
+		case <-n.closing:
+			n.setLeading(false)
+			return
+		}
+	}
+}
+
+func (n *Node) setLeading(on bool) {
+	n.leaderMu.Lock()
+	defer n.leaderMu.Unlock()
+	if n.leading == on {
+		return
+	}
+	n.leading = on
+	n.log.Info("leadership changed", "leader", on, "term", n.raft.CurrentTerm())
+	for _, fn := range n.watchers {
+		fn(on)
+	}
+}
+
+// verifyRounds shares the checks that this node is still the leader.
+type verifyRounds struct {
+	mu      sync.Mutex
+	waiting []func(error)
+	wake    chan struct{}
+	shared  int64 // callers, and rounds that answered them
+	rounds  int64
+}
+
+// VerifyLeader calls done with nil when a majority of the voters have confirmed that this node is the leader, by a
+// message sent after this call. All calls that arrive during one check share the next one.
+func (n *Node) VerifyLeader(done func(error)) {
+	v := &n.rounds
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.waiting = append(v.waiting, done)
+	v.shared++
+	if v.wake == nil {
+		v.wake = make(chan struct{}, 1)
+	}
+	select {
+	case v.wake <- struct{}{}:
+	default:
+	}
+}
+
+// verifyLeader runs the checks, one at a time.
+func (n *Node) verifyLeader() {
+	defer n.loops.Done()
+	v := &n.rounds
+	v.mu.Lock()
+	if v.wake == nil {
+		v.wake = make(chan struct{}, 1)
+	}
+	wake := v.wake
+	v.mu.Unlock()
+	for {
+		closing := false
+		select {
+		case <-wake:
+		case <-n.closing:
+			closing = true
+		}
+		v.mu.Lock()
+		list := v.waiting
+		v.waiting = nil
+		v.rounds++
+		v.mu.Unlock()
+		if len(list) > 0 {
+			err := n.raft.VerifyLeader().Error()
+			if err != nil {
+				err = fmt.Errorf("%w: %w", ErrNotLeader, err)
+			}
+			for _, done := range list {
+				done(err)
+			}
+		}
+		if closing {
+			return
+		}
+	}
+}
+
+// shortenLog notes what the store has synced and deletes log entries, whenever the log has grown enough.
+func (n *Node) shortenLog() {
+	defer n.loops.Done()
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-n.closing:
+			return
+		}
+		if n.logBytes.Load() < n.o.LogBytes {
+			continue
+		}
+		if err := n.Shorten(); err != nil {
+			n.log.Warn("the log is not shortened", "err", err)
+		}
+	}
+}
+
+// Shorten notes what the store has synced, and deletes the log entries before it except the newest Options.LogBytes.
+func (n *Node) Shorten() error {
+	x, err := n.notes.read()
+	if err != nil {
+		return err
+	}
+	bytes, entries := n.logBytes.Load(), uint64(1)
+	if applied := n.raft.AppliedIndex(); x != nil && applied > x.Index {
+		entries = applied - x.Index
+	}
+	c := n.raft.ReloadableConfig()
+	// An estimate from the entries since the last note is enough: the bound is for the space on the disk.
+	c.TrailingLogs = min(entries, uint64(float64(n.o.LogBytes)/max(float64(bytes)/float64(entries), 1)))
+	if err := n.raft.ReloadConfig(c); err != nil {
+		return err
+	}
+	if err := n.raft.Snapshot().Error(); err != nil {
+		return err
+	}
+	n.logBytes.Add(-bytes)
+	return nil
+}
+
+// isCheckpoint reports whether the verifier compares the logs at an entry.
+func isCheckpoint(l *raft.Log) (bool, error) {
+	return l.Type == raft.LogCommand && len(l.Data) >= entryHead && l.Data[1] == kindCheckpoint, nil
+}
+
+// addCheckpoints lets the verifier compare the logs of all nodes at times.
+func (n *Node) addCheckpoints() {
+	defer n.loops.Done()
+	if n.o.CheckpointInterval < 0 {
+		return
+	}
+	t := time.NewTicker(n.o.CheckpointInterval)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			if n.raft.State() == raft.Leader {
+				if err := n.Checkpoint(); err != nil {
+					n.log.Warn("comparing the logs of the nodes failed", "err", err)
+				}
+			}
+		case <-n.closing:
+			return
+		}
+	}
+}
+
+// Checkpoint makes every node compare its log since the last checkpoint with that of the leader.
+func (n *Node) Checkpoint() error {
+	n.proposing.Lock()
+	defer n.proposing.Unlock()
+	return n.raft.Apply(seal(kindCheckpoint, nil), enqueueTimeout).Error()
+}
+
+// reportVerified stops the node if its log differs from that of the leader.
+func (n *Node) reportVerified(r verifier.VerificationReport) {
+	var differs verifier.ErrChecksumMismatch
+	switch {
+	case r.Err == nil:
+		n.verified.Add(1)
+	case errors.As(r.Err, &differs):
+		n.failed.fail(fmt.Errorf("the replicated log in %s is damaged between entries %d and %d: %w",
+			n.raftDir(), r.Range.Start, r.Range.End, r.Err))
+	default:
+		n.log.Debug("a part of the log was not compared", "err", r.Err)
+	}
+}

@@ -1,0 +1,103 @@
+package replicated
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Member is a node of the cluster.
+type Member struct {
+	ID, Address string
+	Voter       bool // its copy counts for the majority
+	Leader      bool
+}
+
+// Status is the state of the cluster as this node sees it.
+type Status struct {
+	ID       string
+	Leading  bool
+	LeaderID string // "" if it is unknown
+	Term     uint64
+	Applied  uint64        // entry that the store of this node contains
+	Commit   uint64        // entry that a majority has, as far as this node knows
+	Last     uint64        // entry in the log of this node
+	Noted    uint64        // entry up to which the log may be deleted
+	Contact  time.Duration // since the last message of the leader; 0 on the leader
+	Installs int64         // backups of other nodes that were installed
+	Verified int64         // comparisons of the log that found no difference
+	Members  []Member
+}
+
+// Status returns the state of the cluster as this node sees it.
+func (n *Node) Status() Status {
+	_, leader := n.raft.LeaderWithID()
+	s := Status{
+		ID: n.o.ID, LeaderID: string(leader), Leading: n.raft.State() == raft.Leader, Term: n.raft.CurrentTerm(),
+		Applied: n.store.Load().Applied(), Commit: n.raft.CommitIndex(), Last: n.raft.LastIndex(),
+		Installs: n.installs.Load(), Verified: n.verified.Load(),
+	}
+	if x, err := n.notes.read(); err == nil && x != nil {
+		s.Noted = x.Index
+	}
+	if !s.Leading {
+		s.Contact = time.Since(n.raft.LastContact())
+	}
+	if f := n.raft.GetConfiguration(); f.Error() == nil {
+		for _, x := range f.Configuration().Servers {
+			s.Members = append(s.Members, Member{ID: string(x.ID), Address: string(x.Address),
+				Voter: x.Suffrage == raft.Voter, Leader: x.ID == leader})
+		}
+	}
+	return s
+}
+
+// memberTimeout is how long a change of the members may wait for Raft to accept it.
+const memberTimeout = 10 * time.Second
+
+// Add adds a node that has no vote yet: it gets every entry, or a backup first. Promote gives it a vote. One change is
+// made at a time.
+func (n *Node) Add(id, address string) error {
+	err := n.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, memberTimeout).Error()
+	if err != nil {
+		return fmt.Errorf("add node %s: %w", id, err)
+	}
+	return nil
+}
+
+// Promote gives a node a vote. The caller has seen that it has caught up: a voter that is far behind would let appends
+// wait when another one fails.
+func (n *Node) Promote(id string) error {
+	for _, m := range n.Status().Members {
+		if m.ID == id {
+			err := n.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(m.Address), 0, memberTimeout).Error()
+			if err != nil {
+				return fmt.Errorf("give node %s a vote: %w", id, err)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("the cluster has no node %s", id)
+}
+
+// Remove removes a node. The leader can remove itself: another voter follows it.
+func (n *Node) Remove(id string) error {
+	if err := n.raft.RemoveServer(raft.ServerID(id), 0, memberTimeout).Error(); err != nil {
+		return fmt.Errorf("remove node %s: %w", id, err)
+	}
+	return nil
+}
+
+// MoveLeader makes another voter the leader: the given one, or with "" the one that has the newest entries.
+func (n *Node) MoveLeader(id string) error {
+	if id == "" {
+		return n.raft.LeadershipTransfer().Error()
+	}
+	for _, m := range n.Status().Members {
+		if m.ID == id && m.Voter {
+			return n.raft.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(m.Address)).Error()
+		}
+	}
+	return fmt.Errorf("the cluster has no voter %s", id)
+}

@@ -1,0 +1,383 @@
+package replicated
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
+	"github.com/hashicorp/raft-wal/metrics"
+	"github.com/hashicorp/raft-wal/verifier"
+
+	"parley/snapshot"
+)
+
+// Limits and times of a node. Those that depend on the deployment can be changed in Options.
+const (
+	// DefaultElectionTimeout is how long a voter waits for the leader before it asks for votes; the wait is random, up
+	// to twice this time. Service is back in under 2 s; a busy host of two cores answers heartbeats in far less.
+	DefaultElectionTimeout = 500 * time.Millisecond
+	// DefaultLogBytes is how many bytes of entries are added before the log is shortened, and how many stay for nodes
+	// that are a little behind.
+	DefaultLogBytes = 64 << 20
+	// DefaultCheckpointInterval is the time between two comparisons of the logs of all nodes.
+	DefaultCheckpointInterval = time.Minute
+
+	// maxAppendEntries is how many entries are sent to a node, or applied, at a time.
+	maxAppendEntries = 64
+	// enqueueTimeout is how long an append may wait for Raft to accept it.
+	enqueueTimeout = 5 * time.Second
+	// linkTimeout is how long another node may take to answer a request.
+	linkTimeout = 5 * time.Second
+	// maxPooledLinks is how many idle connections to each node are kept.
+	maxPooledLinks = 3
+	// commitTimeout is how soon followers learn that an entry is committed when no other entry follows.
+	commitTimeout = 20 * time.Millisecond
+
+	// firstIndex is the index of the note with which a log begins. Every other node begins with a backup.
+	firstIndex, firstTerm = 1, 1
+)
+
+// subDir is the directory of the log and the note in a data directory.
+const subDir = "raft"
+
+// Links connects the nodes of a cluster. Closing it ends Accept.
+type Links interface {
+	net.Listener
+	Dial(address string, timeout time.Duration) (net.Conn, error)
+}
+
+// Options of a node.
+type Options struct {
+	ID      string       // of this node in the cluster; required
+	Address string       // where the other nodes reach this one, as Links.Dial takes it; required
+	Links   Links        // nil: no other node can be reached
+	Log     *slog.Logger // nil: nothing is logged
+	Store   snapshot.Options
+
+	ElectionTimeout    time.Duration // 0: DefaultElectionTimeout
+	LogBytes           int64         // 0: DefaultLogBytes
+	SegmentBytes       int           // 0: DefaultSegmentBytes
+	CheckpointInterval time.Duration // 0: DefaultCheckpointInterval; less than 0: never
+
+	mutant mutant // only in tests
+}
+
+// mutant is a fault that a test builds in, to show that the tests would find it.
+type mutant int
+
+const (
+	mutantNoEpochCheck mutant = 1 + iota
+	mutantEarlyAnswer         // appends are answered before a majority has them
+	mutantUnsyncedNote        // the note is written before the store is synced
+	mutantTakeNote            // a start takes the index of a backup that is not installed
+)
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Store.FS == nil {
+		o.Store.FS = vfs.Default
+	}
+	if o.ElectionTimeout == 0 {
+		o.ElectionTimeout = DefaultElectionTimeout
+	}
+	if o.LogBytes == 0 {
+		o.LogBytes = DefaultLogBytes
+	}
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = DefaultSegmentBytes
+	}
+	if o.CheckpointInterval == 0 {
+		o.CheckpointInterval = DefaultCheckpointInterval
+	}
+	return o
+}
+
+// Node is one running member of a cluster. Its methods may be called from any goroutine.
+type Node struct {
+	dir   string
+	o     Options
+	fs    vfs.FS
+	log   *slog.Logger
+	lock  io.Closer
+	store atomic.Pointer[snapshot.Store]
+
+	notes     *notes
+	wal       *wal.WAL
+	logs      *verifier.LogStore
+	transport raft.Transport
+	raft      *raft.Raft
+	failed    *failure
+
+	proposing sync.Mutex // one append at a time, so that the entries of one follow each other in the log
+	logBytes  atomic.Int64
+	installs  atomic.Int64
+	verified  atomic.Int64 // comparisons of the log that found no difference
+	rounds    verifyRounds
+
+	metaMu sync.Mutex
+	onMeta map[string]func([]byte)
+
+	leaderMu sync.Mutex
+	watchers []func(leader bool)
+	leading  bool
+
+	closing   chan struct{}
+	closeOnce sync.Once
+	closeErr  error
+	loops     sync.WaitGroup
+}
+
+// Begin makes a data directory the first node of a new cluster. The directory may contain organizations, and must not
+// be open.
+func Begin(dir string, o Options) error {
+	o = o.withDefaults()
+	n := &Node{dir: dir, o: o, fs: o.Store.FS, failed: newFailure()}
+	s, err := snapshot.Open(dir, o.Store)
+	if err != nil {
+		return err
+	}
+	if err := makeDir(n.fs, n.raftDir()); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	n.notes = &notes{fs: n.fs, dir: n.raftDir(), failed: n.failed}
+	old, err := n.notes.read()
+	if err == nil && (old != nil || s.Replicated()) {
+		err = fmt.Errorf("%s belongs to a cluster already", dir)
+	}
+	if err == nil {
+		err = s.Replicate(firstIndex)
+	}
+	if err = errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	return n.notes.write(&note{Index: firstIndex, Term: firstTerm, ServersIndex: firstIndex,
+		Servers: []raft.Server{{ID: raft.ServerID(o.ID), Address: raft.ServerAddress(o.Address)}}})
+}
+
+// Prepare makes an empty data directory one that can join a cluster. A directory that belongs to a cluster already is
+// not changed.
+func Prepare(dir string, o Options) error {
+	o = o.withDefaults()
+	s, err := snapshot.Open(dir, o.Store)
+	if err != nil {
+		return err
+	}
+	if !s.Replicated() {
+		list, lerr := s.Realms()
+		if err = lerr; err == nil && len(list) > 0 {
+			err = fmt.Errorf("%s contains organizations: join with an empty data directory", dir)
+		}
+		if err == nil {
+			err = s.Replicate(0)
+		}
+	}
+	return errors.Join(err, s.Close())
+}
+
+// Open starts a node whose directory is of Begin, or of Prepare; the latter waits until a leader adds it.
+func Open(dir string, o Options) (n *Node, err error) {
+	o = o.withDefaults()
+	if o.ID == "" || o.Address == "" {
+		return nil, errors.New("BUG: a node needs an id and an address")
+	}
+	n = &Node{dir: dir, o: o, fs: o.Store.FS, log: o.Log, failed: newFailure(), closing: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.releaseFiles())
+		}
+	}()
+	if err := n.openStore(); err != nil {
+		return nil, err
+	}
+	if err := n.openLog(); err != nil {
+		return nil, err
+	}
+	if err := n.startRaft(); err != nil {
+		return nil, fmt.Errorf("start the replicated log: %w", err)
+	}
+	n.loops.Add(4)
+	go n.watchLeadership()
+	go n.shortenLog()
+	go n.addCheckpoints()
+	go n.verifyLeader()
+	return n, nil
+}
+
+func (n *Node) raftDir() string { return n.fs.PathJoin(n.dir, subDir) }
+
+// openStore finishes an interrupted installation and opens the store.
+func (n *Node) openStore() error {
+	n.notes = &notes{fs: n.fs, dir: n.raftDir(), failed: n.failed,
+		backup: func(w io.Writer) error { return n.store.Load().Backup(w) }}
+	if err := makeDir(n.fs, n.dir); err != nil {
+		return err
+	}
+	if err := makeDir(n.fs, n.raftDir()); err != nil {
+		return err
+	}
+	lock, err := n.fs.Lock(n.fs.PathJoin(n.raftDir(), "LOCK"))
+	if err != nil {
+		return fmt.Errorf("%w: %w", snapshot.ErrInUse, err)
+	}
+	n.lock = lock
+	x, err := n.notes.read()
+	if err != nil {
+		return err
+	}
+	installing := x != nil && x.Backup != ""
+	if installing && n.o.mutant != mutantTakeNote {
+		if err := n.finishInstall(x); err != nil {
+			return err
+		}
+	}
+	s, err := snapshot.Open(n.dir, n.o.Store)
+	if err != nil {
+		return err
+	}
+	n.setStore(s)
+	if installing {
+		if err := n.notes.installed(s.Applied()); err != nil {
+			return err
+		}
+	}
+	if !s.Replicated() {
+		return fmt.Errorf("%s belongs to no cluster", n.dir)
+	}
+	if x != nil && s.Applied() < x.Index && n.o.mutant != mutantTakeNote {
+		return fmt.Errorf("the store of %s has the log up to entry %d, but entry %d was synced: entries are lost; "+
+			"remove this data directory and join the cluster again", n.dir, s.Applied(), x.Index)
+	}
+	return nil
+}
+
+// openLog opens the log and checks that it continues the note.
+func (n *Node) openLog() (err error) {
+	if n.wal, err = openWAL(n.fs, n.raftDir(), n.o.SegmentBytes, n.failed); err != nil {
+		return fmt.Errorf("open the replicated log in %s: %w", n.raftDir(), err)
+	}
+	x, err := n.notes.read()
+	if err != nil {
+		return err
+	}
+	if x == nil {
+		x = &note{}
+	}
+	first, err := n.wal.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := n.wal.LastIndex()
+	if err != nil {
+		return err
+	}
+	if last > 0 && last < x.Index {
+		// The process ended before Raft deleted the entries that a backup has replaced.
+		if err := n.wal.DeleteRange(first, last); err != nil {
+			return err
+		}
+		first, last = 0, 0
+	}
+	applied := n.store.Load().Applied()
+	if last > 0 && first > x.Index+1 || applied > max(last, x.Index, x.Contains) {
+		return fmt.Errorf("the replicated log in %s has entries %d to %d, but the store has synced %d and contains "+
+			"%d: entries are lost; remove this data directory and join the cluster again",
+			n.raftDir(), first, last, x.Index, applied)
+	}
+	n.logs = verifier.NewLogStore(n.wal, isCheckpoint, n.reportVerified, &metrics.NoOpCollector{})
+	return nil
+}
+
+// startRaft starts Raft on the open files.
+func (n *Node) startRaft() (err error) {
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(n.o.ID)
+	c.HeartbeatTimeout, c.ElectionTimeout = n.o.ElectionTimeout, n.o.ElectionTimeout
+	// No read trusts the lease (see VerifyLeader), so a leader on a busy host need not give up earlier.
+	c.LeaderLeaseTimeout = n.o.ElectionTimeout
+	c.CommitTimeout, c.MaxAppendEntries, c.BatchApplyCh = commitTimeout, maxAppendEntries, true
+	c.NoSnapshotRestoreOnStart = true                             // the store continues at its own index
+	c.SnapshotInterval, c.SnapshotThreshold = 24*time.Hour, 1<<62 // see shortenLog
+	c.TrailingLogs = 1 << 62
+	c.ShutdownOnRemove = false
+	c.NoLegacyTelemetry = true
+	c.Logger = newLogger(n.log)
+	if n.o.Links == nil {
+		_, n.transport = raft.NewInmemTransport(raft.ServerAddress(n.o.Address))
+	} else {
+		n.transport = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+			Stream: streamLayer{n.o.Links}, MaxPool: maxPooledLinks, Timeout: linkTimeout, Logger: c.Logger,
+		})
+	}
+	n.raft, err = raft.NewRaft(c, &machine{n: n}, n.logs, n.wal, n.notes, n.transport)
+	return err
+}
+
+// streamLayer passes links to Raft.
+type streamLayer struct{ Links }
+
+func (s streamLayer) Dial(to raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	return s.Links.Dial(string(to), timeout)
+}
+
+// setStore makes a store the one of the node. If it fails, the node fails.
+func (n *Node) setStore(s *snapshot.Store) {
+	n.store.Store(s)
+	go func() {
+		select {
+		case <-s.Failed():
+			n.failed.fail(s.Err())
+		case <-n.closing:
+		}
+	}()
+}
+
+// Disk returns the store with the types of package realm. After the installation of a backup it is another one, and the
+// old one returns snapshot.ErrClosed.
+func (n *Node) Disk() snapshot.Disk { return snapshot.Disk{Store: n.store.Load()} }
+
+// Failed returns a channel that is closed when the node cannot go on. Err then returns the reason.
+func (n *Node) Failed() <-chan struct{} { return n.failed.done }
+
+// Err returns the reason of a failure; nil without one.
+func (n *Node) Err() error { return n.failed.get() }
+
+// Close stops the node. Appends in progress get an error; they may have been stored.
+func (n *Node) Close() error {
+	n.closeOnce.Do(func() {
+		close(n.closing)
+		n.closeErr = n.raft.Shutdown().Error()
+		if t, ok := n.transport.(raft.WithClose); ok {
+			n.closeErr = errors.Join(n.closeErr, t.Close())
+		}
+		n.loops.Wait()
+		n.closeErr = errors.Join(n.closeErr, n.releaseFiles(), n.failed.get())
+	})
+	return n.closeErr
+}
+
+// releaseFiles closes what Open has opened.
+func (n *Node) releaseFiles() (err error) {
+	switch {
+	case n.logs != nil:
+		err = n.logs.Close() // and the log below it
+	case n.wal != nil:
+		err = n.wal.Close()
+	}
+	if s := n.store.Load(); s != nil {
+		err = errors.Join(err, s.Close())
+	}
+	if n.lock != nil {
+		err = errors.Join(err, n.lock.Close())
+	}
+	return err
+}

@@ -1,0 +1,396 @@
+package replicated
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/actors/realm"
+	"parley/snapshot"
+)
+
+// What one node acknowledges, all have; each node follows with its own rows, and the leader can change.
+func TestReplication(t *testing.T) {
+	c := newCluster(t, nil, "a", "b", "c")
+	w := c.claim()
+	w.mustAdd(t, 50, 100)
+	c.expectEqual(50)
+
+	followed := make(chan realm.Batch, 100)
+	stop := c.nodes["b"].Journal().Follow(1, 48, func(b realm.Batch) error { followed <- b; return nil },
+		func(error) { close(followed) })
+	w.mustAdd(t, 1, 100)
+	var got realm.Seq
+	for got < 51 {
+		b := <-followed
+		got = b.Last()
+		if b.After == 50 && (len(b.Texts) != 1 || b.Texts[0].Body.Text != "text 51" || b.Now != 1051) {
+			t.Errorf("the follower of b got %+v", b)
+		}
+	}
+	stop()
+	for range followed {
+	}
+
+	for name, n := range c.nodes {
+		at := realm.Seq(len(name) * 20)
+		if err := n.Journal().WriteRows(1, 0, at, nil); err != nil {
+			t.Errorf("rows of %s: %v", name, err)
+		}
+	}
+	old := c.leader()
+	c.must(old.MoveLeader(""))
+	c.wait("another leader", func() bool { return c.leader() != old })
+	if err := w.add(1); !errors.Is(err, realm.ErrMoved) {
+		t.Errorf("an append at the old leader returned %v", err)
+	}
+	next := c.claim()
+	if next.epoch != w.epoch+1 || next.last != 51 {
+		t.Errorf("claimed epoch %d at fact %d", next.epoch, next.last)
+	}
+	next.mustAdd(t, 20, 100)
+	c.expectEqual(71)
+}
+
+// An owner of an older epoch is refused, also by the leader itself.
+func TestOldEpochIsRefused(t *testing.T) {
+	if err := appendUnderOldEpoch(t, 0); !errors.Is(err, realm.ErrMoved) || !errors.Is(err, snapshot.ErrMoved) {
+		t.Errorf("an append under an old epoch returned %v", err)
+	}
+	if err := appendUnderOldEpoch(t, mutantNoEpochCheck); err != nil {
+		t.Errorf("without the check of epochs an append returned %v: this test would not find it", err)
+	}
+}
+
+func appendUnderOldEpoch(t *testing.T, m mutant) error {
+	c := newCluster(t, func(o *Options) { o.mutant = m }, "a")
+	old := c.claim()
+	old.mustAdd(t, 3, 10)
+	c.claim()
+	return old.add(10)
+}
+
+// Without a majority nothing is acknowledged, and what was not acknowledged is not stored elsewhere.
+func TestNoQuorum(t *testing.T) {
+	if err := appendWithoutQuorum(t, 0); !errors.Is(err, realm.ErrMoved) {
+		t.Errorf("an append without a majority returned %v", err)
+	}
+	if err := appendWithoutQuorum(t, mutantEarlyAnswer); err != nil {
+		t.Errorf("with early answers an append without a majority returned %v: this test would not find it", err)
+	}
+}
+
+func appendWithoutQuorum(t *testing.T, m mutant) error {
+	c := newCluster(t, nil, "a", "b", "c")
+	w := c.claim()
+	w.mustAdd(t, 5, 10)
+	c.expectEqual(5)
+	old := c.leader()
+	old.o.mutant = m
+	c.network.setCut(old.o.Address, true)
+	err := w.add(10)
+	next := c.claim()
+	if next.last != 5 {
+		t.Errorf("the new leader has facts up to %d", next.last)
+	}
+	next.mustAdd(t, 5, 10)
+	c.network.setCut(old.o.Address, false)
+	old.o.mutant = 0
+	c.expectEqual(10)
+	return err
+}
+
+// A node that is killed comes back with everything, although its store was not synced. All nodes may be killed at once.
+func TestKill(t *testing.T) {
+	c := newCluster(t, nil, "a", "b", "c")
+	acked := realm.Seq(0)
+	for round, victims := range [][]string{{"a"}, {"b"}, {"c"}, {"a", "b", "c"}, {"b", "c"}} {
+		w := c.claim()
+		if w.last < acked {
+			t.Fatalf("round %d: the journal ends at %d, %d was acknowledged", round, w.last, acked)
+		}
+		w.mustAdd(t, 20, 1000)
+		acked = w.last
+		for _, name := range victims {
+			c.kill(name)
+		}
+		if len(victims) == 1 {
+			w = c.claim()
+			w.mustAdd(t, 20, 1000)
+			acked = w.last
+		}
+		for _, name := range victims {
+			c.start(name)
+		}
+		c.expectEqual(c.claim().last)
+	}
+	if acked != 160 {
+		t.Errorf("%d facts were acknowledged", acked)
+	}
+}
+
+// A node that is too far behind installs a backup, also if it is killed meanwhile; so does a new node.
+func TestFarBehind(t *testing.T) {
+	c := newCluster(t, func(o *Options) { o.LogBytes, o.SegmentBytes = 1<<10, 16<<10 }, "a", "b", "c")
+	w := c.claim()
+	w.mustAdd(t, 5, 10)
+	c.expectEqual(5)
+	leader := c.leader()
+	behind := "a"
+	if leader.o.ID == "a" {
+		behind = "b"
+	}
+	before := c.nodes[behind].Status().Installs
+	c.kill(behind)
+	w.mustAdd(t, 200, 1000)
+	for _, n := range c.nodes {
+		c.wait("the log is shortened", func() bool { return n.Shorten() == nil })
+	}
+	w.mustAdd(t, 20, 1000)
+	n := c.start(behind)
+	c.expectEqual(225)
+	if got := n.Status().Installs; got != 1 {
+		t.Errorf("%d backups were installed, before %d", got, before)
+	}
+	c.kill(behind)
+	c.start(behind)
+	w = c.claim()
+	w.mustAdd(t, 5, 10)
+	c.expectEqual(230)
+}
+
+// Batches of any size are stored as a whole, in parts if they are large.
+func TestLargeBatches(t *testing.T) {
+	c := newCluster(t, func(o *Options) { o.SegmentBytes = 4 << 20 }, "a", "b")
+	w := c.claim()
+	w.mustAdd(t, 1, 5<<20)
+	var list []realm.Batch
+	for range 40 {
+		list = append(list, w.batch(100<<10))
+		w.last++
+	}
+	if err := errors.Join(w.journal.Append(list)...); err != nil {
+		t.Fatal(err)
+	}
+	w.mustAdd(t, 1, MaxEntryBytes)
+	c.expectEqual(42)
+	c.kill("b")
+	c.start("b")
+	w = c.claim()
+	w.mustAdd(t, 1, 2<<20)
+	c.expectEqual(43)
+}
+
+// A request id is accepted once, and the limits of the journal hold.
+func TestRefusedBatches(t *testing.T) {
+	c := newCluster(t, nil, "a")
+	w := c.claim()
+	b := w.batch(1)
+	b.Requests = []realm.Request{{ID: "one", Seq: 1}}
+	again := b
+	again.After = 1
+	good := realm.Batch{Realm: 1, Epoch: w.epoch, After: 1, Now: 1, Facts: b.Facts}
+	errs := w.journal.Append([]realm.Batch{b, again, good})
+	if errs[0] != nil || !errors.Is(errs[1], snapshot.ErrDuplicate) || !errors.Is(errs[1], realm.ErrMoved) ||
+		errs[2] != nil {
+		t.Errorf("a repeated request: %v", errs)
+	}
+	if seq, found, err := w.journal.FindRequest(1, "one"); seq != 1 || !found || err != nil {
+		t.Errorf("the request is at %d, %t, %v", seq, found, err)
+	}
+	if _, err := w.journal.Claim(1, w.epoch+1); !errors.Is(err, realm.ErrMoved) {
+		t.Errorf("a claim of another epoch returned %v", err)
+	}
+	if _, err := w.journal.Claim(0, realm.AnyEpoch); err == nil || errors.Is(err, realm.ErrMoved) {
+		t.Errorf("a claim of the process returned %v", err)
+	}
+	store := c.nodes["a"].store.Load()
+	if _, err := store.Claim(1); !errors.Is(err, snapshot.ErrReplicated) {
+		t.Errorf("a claim beside the log returned %v", err)
+	}
+	if err := store.Append([]snapshot.Entry{{Realm: 1}})[0]; !errors.Is(err, snapshot.ErrReplicated) {
+		t.Errorf("an append beside the log returned %v", err)
+	}
+}
+
+// All callers that ask at a time share one check, and a deposed leader gets an error.
+func TestVerifyLeader(t *testing.T) {
+	c := newCluster(t, nil, "a", "b", "c")
+	n := c.leader()
+	ask := func() (err error) {
+		var done sync.WaitGroup
+		var mu sync.Mutex
+		for range 100 {
+			done.Add(1)
+			n.VerifyLeader(func(e error) {
+				mu.Lock()
+				defer mu.Unlock()
+				err = errors.Join(err, e)
+				done.Done()
+			})
+		}
+		done.Wait()
+		return err
+	}
+	if err := ask(); err != nil {
+		t.Error(err)
+	}
+	n.rounds.mu.Lock()
+	rounds := n.rounds.rounds
+	n.rounds.mu.Unlock()
+	if rounds > 20 {
+		t.Errorf("100 callers took %d rounds", rounds)
+	}
+	c.network.setCut(n.o.Address, true)
+	if err := ask(); !errors.Is(err, ErrNotLeader) {
+		t.Errorf("a leader that is cut off got %v", err)
+	}
+}
+
+// The watchers learn in order that the node is the leader, and that it is not.
+func TestOnLeadership(t *testing.T) {
+	c := newCluster(t, nil, "a", "b", "c")
+	n := c.leader()
+	calls := make(chan bool, 10)
+	n.OnLeadership(func(on bool) { calls <- on })
+	if !<-calls {
+		t.Error("the leader was not told")
+	}
+	c.network.setCut(n.o.Address, true)
+	if <-calls {
+		t.Error("the deposed leader was told that it leads")
+	}
+	c.network.setCut(n.o.Address, false)
+	c.leader()
+}
+
+// A node whose journal differs from that of the leader stops and names the place.
+func TestDivergedNodeStops(t *testing.T) {
+	c := newCluster(t, nil, "a", "b", "c")
+	w := c.claim()
+	w.mustAdd(t, 3, 10)
+	c.expectEqual(3)
+	victim := "a"
+	if c.leader().o.ID == "a" {
+		victim = "b"
+	}
+	n := c.nodes[victim]
+	// The store of the victim applies an entry that no other node has, and forgets its index.
+	s := n.store.Load()
+	b := w.batch(10)
+	b.Now++
+	e := snapshot.Entries([]realm.Batch{b})
+	index := s.Applied() + 1
+	if _, err := s.ApplyLog([]snapshot.LogEntry{{Index: index, Ops: []snapshot.LogOp{{Entry: &e[0]}}}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		c.must(w.add(10))
+	}
+	<-n.Failed()
+	var diverged *snapshot.DivergedError
+	if err := n.Err(); !errors.As(err, &diverged) || diverged.Realm != 1 || diverged.Seq != 4 {
+		t.Errorf("the node stopped with %v", n.Err())
+	}
+}
+
+// The verifier compares the logs, and a member can be added, promoted and removed.
+func TestMembers(t *testing.T) {
+	c := newCluster(t, nil, "a", "b", "c")
+	w := c.claim()
+	w.mustAdd(t, 10, 100)
+	c.must(c.leader().Checkpoint())
+	w.mustAdd(t, 10, 100)
+	c.must(c.leader().Checkpoint())
+	for name, n := range c.nodes {
+		c.wait(name+" compares its log", func() bool { return n.Status().Verified > 0 })
+	}
+	s := c.leader().Status()
+	if len(s.Members) != 3 || s.LeaderID != s.ID || !s.Leading || s.Term == 0 {
+		t.Errorf("%+v", s)
+	}
+	for _, m := range s.Members {
+		if !m.Voter || m.Leader != (m.ID == s.ID) {
+			t.Errorf("member %+v", m)
+		}
+	}
+	c.must(c.leader().Remove("c"))
+	c.nodes["c"].Close()
+	delete(c.nodes, "c")
+	if err := c.leader().Promote("c"); err == nil || !strings.Contains(err.Error(), "no node c") {
+		t.Errorf("promoting a removed node: %v", err)
+	}
+	w = c.claim()
+	w.mustAdd(t, 1, 10)
+	if got := fmt.Sprint(c.leader().Status().Members); strings.Contains(got, "c ") || len(c.nodes) != 2 {
+		t.Errorf("members %v", got)
+	}
+	c.expectEqual(21)
+}
+
+// Follow ends when a backup is installed, with an error after which the caller follows again.
+func TestFollowAcrossInstall(t *testing.T) {
+	c := newCluster(t, func(o *Options) { o.LogBytes, o.SegmentBytes = 1<<10, 16<<10 }, "a", "b", "c")
+	w := c.claim()
+	w.mustAdd(t, 5, 10)
+	c.expectEqual(5)
+	behind := "a"
+	if c.leader().o.ID == "a" {
+		behind = "b"
+	}
+	n := c.nodes[behind]
+	ended := make(chan error, 1)
+	n.Journal().Follow(1, 5, func(realm.Batch) error { return nil }, func(err error) { ended <- err })
+	c.network.setCut(n.o.Address, true)
+	w.mustAdd(t, 200, 1000)
+	for _, x := range c.nodes {
+		if x != n {
+			c.wait("the log is shortened", func() bool { return x.Shorten() == nil })
+		}
+	}
+	c.network.setCut(n.o.Address, false)
+	select {
+	case err := <-ended:
+		if !errors.Is(err, snapshot.ErrClosed) && !errors.Is(err, realm.ErrBehind) {
+			t.Errorf("following ended with %v", err)
+		}
+	case <-time.After(testTimeout):
+		t.Error("following has not ended")
+	}
+	c.expectEqual(205)
+}
+
+// A value of the cluster is the same on every node, also on one that gets a backup.
+func TestMeta(t *testing.T) {
+	c := newCluster(t, nil, "a", "b")
+	if err := c.leader().SetMeta("members", []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	for name, n := range c.nodes {
+		got := make(chan string, 10)
+		if err := n.OnMeta("members", func(v []byte) { got <- string(v) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.leader().SetMeta("members", []byte("two")); err != nil {
+			t.Fatal(err)
+		}
+		for v := ""; v != "two"; {
+			select {
+			case v = <-got:
+			case <-time.After(testTimeout):
+				t.Fatalf("%s does not get the value", name)
+			}
+		}
+	}
+	for _, n := range c.nodes {
+		if n == c.leader() {
+			continue
+		}
+		if err := n.SetMeta("members", nil); !errors.Is(err, realm.ErrMoved) {
+			t.Errorf("a change at a node that does not lead returned %v", err)
+		}
+	}
+}
