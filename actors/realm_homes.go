@@ -40,6 +40,7 @@ type queueHomes struct {
 	local   [Shards]int                 // queues kept here, of each session actor
 	total   int                         // sum of local
 	waiting []*edgeAdopts               // for their facts to be published
+	polled  []adoptQueue                // polls of this node that wait for the same
 }
 
 // queueHome is the edge that keeps a queue.
@@ -120,7 +121,7 @@ func (a *realmActor) queueOpened(q *realm.Queue, c *Committed, n realm.Seq) {
 		a.homes.setEdge(q.ID, queueHome{edge: c.edge, user: q.User, at: n}, n)
 	case len(c.Batch.Requests) > 0:
 		a.homes.countLocal(q.User, -1) // keepHere counts it
-		a.keepHere([]*realm.Queue{q}, func(int) realm.Seq { return n })
+		a.keepHere([]*realm.Queue{q}, n, func(int) realm.Seq { return n })
 	default: // earlier reports of its shard do not count for this queue
 		k := shardOf(q.User)
 		a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
@@ -154,8 +155,8 @@ func (a *realmActor) withLocalQueues(told []realm.Told) []realm.Told {
 }
 
 // keepHere opens queues that edges have kept, with their unacked events. acked returns the fact up to which all of them
-// that belong to a session actor have acknowledged everything.
-func (a *realmActor) keepHere(list []*realm.Queue, acked func(shard int) realm.Seq) {
+// that belong to a session actor have acknowledged everything; published is the newest fact whose events were released.
+func (a *realmActor) keepHere(list []*realm.Queue, published realm.Seq, acked func(shard int) realm.Seq) {
 	u := &a.unacked
 	var queues [Shards][]realm.Queue
 	var users ids.Set
@@ -193,7 +194,7 @@ func (a *realmActor) keepHere(list []*realm.Queue, acked func(shard int) realm.S
 		u.acked[k] = min(u.acked[k], acked(k))
 		u.takes++
 		u.taken[k] = u.takes
-		a.sendInOrder(k, &takeQueues{a.handle, queues[k], parts[k], a.durable, u.takes})
+		a.sendInOrder(k, &takeQueues{a.handle, queues[k], parts[k], published, u.takes})
 	}
 }
 
@@ -233,6 +234,11 @@ func (a *realmActor) answerAdoptions() {
 		a.edgeAdopts(m)
 		return true
 	})
+	polled := a.homes.polled
+	a.homes.polled = nil
+	for _, m := range polled {
+		a.adoptQueue(m)
+	}
 }
 
 // adoptFor makes an edge the home of a queue, and returns the events that its client may not have acknowledged. With
@@ -253,7 +259,9 @@ func (a *realmActor) adoptFor(e *Edge, asked *Adoption) Adopted {
 	case asked.After > 0:
 		acked = max(acked, asked.After)
 	default:
-		a.dropAtHome(q)
+		if home.edge != e {
+			a.dropAtHome(q)
+		}
 		a.homes.setEdge(q.ID, queueHome{edge: e, user: q.User, number: asked.Number}, acked)
 		a.srv.Metrics.QueuesAdopted.Add(1)
 	}
@@ -296,15 +304,20 @@ func (a *replica) sendInOrder(shard int, message any) {
 	a.handle.flow.inOrder(func() { a.srv.runtime.send(a.handle.shards[shard], message) })
 }
 
-// adoptQueue takes a queue from an edge, because its client polls this node.
+// adoptQueue takes a queue from an edge, because its client polls this node. It waits until the facts that the client has
+// seen are published here, too.
 func (a *realmActor) adoptQueue(m adoptQueue) {
 	q := a.realm.FindQueue(m.queue.ID)
 	found := q != nil && q.User == m.queue.User
 	if found {
+		if seen := ackedBy(q, m.last) + 1; !a.reloading && seen > a.durable && seen <= a.realm.Seq() {
+			a.homes.polled = append(a.homes.polled, m)
+			return
+		}
 		if home, remote := a.homes.edges[q.ID]; remote {
 			acked := ackedBy(q, m.last)
 			home.edge.link.DropQueues(a.realm.ID(), []QueueRef{m.queue})
-			a.keepHere([]*realm.Queue{q}, func(int) realm.Seq { return acked })
+			a.keepHere([]*realm.Queue{q}, a.durable, func(int) realm.Seq { return acked })
 			a.srv.Metrics.QueuesAdopted.Add(1)
 		}
 	}
@@ -375,7 +388,7 @@ func (a *realmActor) keepAllHere(e *Edge, match func(realm.QueueID, queueHome) b
 	}
 	slices.SortFunc(list, func(x, y *realm.Queue) int { return int(x.At - y.At) })
 	acks := a.homes.acksOf(e)
-	a.keepHere(list, func(shard int) realm.Seq { return acks.acked[shard] })
+	a.keepHere(list, a.durable, func(shard int) realm.Seq { return acks.acked[shard] })
 	a.srv.log.Info("queues of an edge are kept by the owner", "realm", a.realm.ID(), "edge", e.key, "queues", len(list))
 }
 

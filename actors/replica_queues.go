@@ -71,6 +71,7 @@ func (s *shard) forgetQueues(m forgetQueues) {
 		if q := ss.Remove(x.ID); q != nil {
 			s.srv.Metrics.OpenQueues.Add(-1)
 			s.confirmQueue(r, q.Restored())
+			r.forgetAdopting(x)
 			if p := q.Close(); p != nil {
 				s.srv.Metrics.ParkedPolls.Add(-1)
 				s.srv.protocol.AnswerPoll(p, x.ID, nil)
