@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -53,10 +54,12 @@ type queueHome struct {
 
 // edgeQueueAcks is what the queues of one edge have acknowledged.
 type edgeQueueAcks struct {
-	acked   [Shards]realm.Seq // fact that every queue of the session actor has acknowledged
-	newest  [Shards]realm.Seq // newest registration
-	adopted [Shards]uint64    // newest adoption
-	kept    map[realm.QueueID]bool
+	acked   [Shards]realm.Seq      // fact that every queue of the session actor has acknowledged
+	newest  [Shards]realm.Seq      // newest registration
+	adopted [Shards]uint64         // newest adoption
+	kept    map[realm.QueueID]bool // of the parts of a list that is arriving
+	// Queues that the edge was told to drop. A list with one of them is older than that.
+	dropped map[realm.QueueID]bool
 }
 
 // noQueue is what a session actor without queues has acknowledged.
@@ -254,14 +257,16 @@ func (a *realmActor) adoptFor(e *Edge, asked *Adoption) Adopted {
 	case asked.Through == 0:
 		x.Seq = max(x.Seq, q.At)
 		return x
-	case asked.After > 0 && (!remote || home.edge != e):
-		return Adopted{Seq: a.durable}
+	case asked.After > 0 && (!remote || home.edge != e || home.number != asked.Number):
+		x.Moved = true
+		return x
 	case asked.After > 0:
 		acked = max(acked, asked.After)
 	default:
 		if home.edge != e {
 			a.dropAtHome(q)
 		}
+		delete(a.homes.acksOf(e).dropped, q.ID)
 		a.homes.setEdge(q.ID, queueHome{edge: e, user: q.User, number: asked.Number}, acked)
 		a.srv.Metrics.QueuesAdopted.Add(1)
 	}
@@ -291,12 +296,17 @@ func (a *realmActor) adoptFor(e *Edge, asked *Adoption) Adopted {
 
 // dropAtHome makes the node that keeps a queue drop it. A poll that waits there is answered with no events.
 func (a *realmActor) dropAtHome(q *realm.Queue) {
-	list := []QueueRef{{q.User, q.ID}}
+	ref := QueueRef{q.User, q.ID}
 	if home, remote := a.homes.edges[q.ID]; remote {
-		home.edge.link.DropQueues(a.realm.ID(), list)
+		x := a.homes.acksOf(home.edge)
+		if x.dropped == nil {
+			x.dropped = map[realm.QueueID]bool{}
+		}
+		x.dropped[q.ID] = true
+		home.edge.link.DropQueues(a.realm.ID(), []DroppedQueue{{ref, home.number}})
 		return
 	}
-	a.sendInOrder(shardOf(q.User), forgetQueues{a.handle.id, list})
+	a.sendInOrder(shardOf(q.User), forgetQueues{a.handle.id, []DroppedQueue{{QueueRef: ref}}})
 }
 
 // sendInOrder sends a message to a session actor of this node after the events that were released before.
@@ -314,9 +324,9 @@ func (a *realmActor) adoptQueue(m adoptQueue) {
 			a.homes.polled = append(a.homes.polled, m)
 			return
 		}
-		if home, remote := a.homes.edges[q.ID]; remote {
+		if _, remote := a.homes.edges[q.ID]; remote {
 			acked := ackedBy(q, m.last)
-			home.edge.link.DropQueues(a.realm.ID(), []QueueRef{m.queue})
+			a.dropAtHome(q)
 			a.keepHere([]*realm.Queue{q}, a.durable, func(int) realm.Seq { return acked })
 			a.srv.Metrics.QueuesAdopted.Add(1)
 		}
@@ -338,8 +348,8 @@ func (a *realmActor) edgeKeeps(m edgeKeeps) {
 	if acks.kept == nil {
 		acks.kept = map[realm.QueueID]bool{}
 	}
-	var elsewhere []QueueRef
-	var here [Shards][]QueueRef
+	var elsewhere []DroppedQueue
+	var here [Shards][]DroppedQueue
 	for _, x := range m.kept.Queues {
 		q := a.realm.FindQueue(x.ID)
 		if q == nil || q.User != x.User {
@@ -348,11 +358,12 @@ func (a *realmActor) edgeKeeps(m edgeKeeps) {
 		k := shardOf(x.User)
 		acks.kept[x.ID] = true
 		switch home, remote := h.edges[x.ID]; {
-		case !remote:
-			here[k] = append(here[k], x)
+		case !remote && !acks.dropped[x.ID]:
+			here[k] = append(here[k], DroppedQueue{QueueRef: x})
 			h.setEdge(x.ID, queueHome{edge: m.edge, user: x.User}, a.unacked.acked[k])
-		case home.edge != m.edge:
-			elsewhere = append(elsewhere, x)
+			h.edges[x.ID] = queueHome{edge: m.edge, user: x.User, number: m.kept.Number}
+		case !remote || home.edge != m.edge:
+			elsewhere = append(elsewhere, DroppedQueue{x, m.kept.Number})
 		}
 	}
 	for k, list := range here {
@@ -368,6 +379,7 @@ func (a *realmActor) edgeKeeps(m edgeKeeps) {
 	}
 	kept := acks.kept
 	acks.kept = nil
+	maps.DeleteFunc(acks.dropped, func(id realm.QueueID, _ bool) bool { return !kept[id] })
 	a.keepAllHere(m.edge, func(id realm.QueueID, x queueHome) bool {
 		return !kept[id] && x.at <= m.kept.Through && x.number <= m.kept.Number
 	})

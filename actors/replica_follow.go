@@ -22,7 +22,8 @@ type ReplicaSource interface {
 	Follow(id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error)) (stop func())
 	// Decode decodes a fact of a batch.
 	Decode(fact []byte) (realm.Fact, error)
-	// Text reads one version of a message's text. It reports false if there is none.
+	// Text reads one version of a message's text. It reports false if there is none. An error that is a refusal of the
+	// kind realm.Damaged says that the owner cannot read it; after any other error the caller is asked to come back.
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 }
 

@@ -93,7 +93,7 @@ func (l *directLink) ReportPresence(id realm.ID, list []presence.Report) {
 	l.send(func(e *Edge) { e.ReportPresence(id, list) })
 }
 
-func (l *directLink) DropQueues(id realm.ID, list []QueueRef) {
+func (l *directLink) DropQueues(id realm.ID, list []DroppedQueue) {
 	if !l.cut.Load() {
 		l.edge.DropQueues(id, list)
 	}

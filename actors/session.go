@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -295,7 +294,7 @@ func (s *shard) sweepQueues(now int64) {
 	s.now = now
 	unacked := 0
 	for _, r := range s.realms {
-		low := realm.Seq(math.MaxUint64)
+		low := noQueue
 		r.sessions.EachQueue(func(q *queue.Queue) {
 			if q.HeartbeatDue(now) {
 				s.srv.Metrics.Heartbeats.Add(1)
@@ -308,7 +307,7 @@ func (s *shard) sweepQueues(now int64) {
 			unacked += q.UnackedCount()
 		})
 		s.reportAcks(r, low, false)
-		if low == math.MaxUint64 {
+		if low == noQueue {
 			r.handle.withoutQueues[s.index].Store(true)
 		}
 	}
@@ -332,8 +331,13 @@ func (s *shard) confirmQueue(r *shardRealm, confirmed bool) {
 		return
 	}
 	if r.unconfirmed--; r.unconfirmed == 0 {
-		low := realm.Seq(math.MaxUint64)
-		r.sessions.EachQueue(func(q *queue.Queue) { low = min(low, q.AckedThrough(r.seq)) })
-		s.reportAcks(r, low, true)
+		s.reportAcks(r, r.ackedThrough(), true)
 	}
+}
+
+// ackedThrough returns the fact up to which all queues have acknowledged everything.
+func (r *shardRealm) ackedThrough() realm.Seq {
+	low := noQueue
+	r.sessions.EachQueue(func(q *queue.Queue) { low = min(low, q.AckedThrough(r.seq)) })
+	return low
 }

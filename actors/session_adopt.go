@@ -48,6 +48,7 @@ type adoptingQueue struct {
 	poll   *queue.PollRequest // the newest one, or nil
 	asked  bool               // it is being adopted; otherwise the next poll begins that
 	opened realm.Seq          // the queue has all events after this fact
+	number uint64             // of the adoption
 }
 
 // pollIncomplete handles a poll for a queue that this node does not keep, or not completely. It asks for the queue once;
@@ -114,13 +115,13 @@ func (s *shard) unconfirm(r *shardRealm, q *queue.Queue) {
 	}
 }
 
-// openAdopted opens a queue whose older events are being fetched, unless it is open already.
+// openAdopted opens a queue whose older events are being fetched, unless it is open already. It is repeated with each try.
 func (s *shard) openAdopted(m *openAdopted) {
 	r := s.realm(m.realm)
 	r.seq, r.taken = max(r.seq, m.seq), max(r.taken, m.number)
 	s.openQueue(r, m.queue, true)
 	if x := r.adopting[QueueRef{m.queue.User, m.queue.ID}]; x != nil {
-		x.opened = m.seq
+		x.opened, x.number = m.seq, m.number
 	}
 }
 

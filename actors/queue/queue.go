@@ -15,17 +15,29 @@ type Event struct {
 	Make func() (json []byte, keep bool)
 }
 
+// Unreadable is the panic of an Event.Make that cannot read a text now, because the node that has it cannot be reached.
+type Unreadable struct{ Err error }
+
 // Bytes returns the event's JSON without id and closing brace. It is nil if there is nothing to tell any more: the
-// message was erased.
-func (e *Event) Bytes() []byte {
+// message was erased. An error says that the bytes cannot be made now.
+func (e *Event) Bytes() (json []byte, err error) {
 	if e.Make == nil {
-		return e.JSON
+		return e.JSON, nil
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			x, ok := p.(Unreadable)
+			if !ok {
+				panic(p)
+			}
+			err = x.Err
+		}
+	}()
 	json, keep := e.Make()
 	if keep {
 		e.JSON, e.Make = json, nil
 	}
-	return json
+	return json, nil
 }
 
 // weightBytes is how many bytes of an event, beside the first ones, make as much work as a small event: sending a
