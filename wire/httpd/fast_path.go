@@ -59,6 +59,9 @@ func (p *parkedPoll) Gone() { p.server.CancelPoll(p.poll) }
 
 // Handle is offered a request that begins with one of fastPathTargets.
 func (f *fastPath) Handle(q *park.FastRequest) bool {
+	if f.server.mustWait() {
+		return false
+	}
 	if string(q.Method) == "POST" {
 		return f.handleCommand(q)
 	}
@@ -135,7 +138,7 @@ func (f *fastPath) identifyBrowser(q *park.FastRequest, c *wire.Call) bool {
 func (f *fastPath) HandleRepeated(q *park.FastRequest, m *park.Memo, number []byte) bool {
 	w := m.Owner.(*parkedPoll)
 	last, ok := parseEventID(number)
-	if !ok || w.poll.AuthVersion != w.server.AuthVersion() {
+	if !ok || w.poll.AuthVersion != w.server.AuthVersion() || f.server.mustWait() {
 		return false
 	}
 	if w.renewal != 0 && f.server.now().Unix() >= w.renewal {

@@ -41,7 +41,7 @@ func (s *Server) addFileRoutes() {
 		"/static/images/{path:*}": s.serveStaticImage,
 	}
 	for _, f := range wire.FileRoutes {
-		s.router.ANY(f.Path, s.readOnly(serve[f.Path]))
+		s.router.ANY(f.Path, s.readOnly(s.elsewhere(serve[f.Path])))
 		delete(serve, f.Path)
 	}
 	for path := range serve {

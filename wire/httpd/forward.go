@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,6 +52,13 @@ type ForwardedAnswer struct {
 
 // Cluster is the other nodes, as an HTTP server needs them.
 type Cluster interface {
+	// Prepare returns when this node can answer requests to a host: it may have to load the organization, or to wait
+	// for the owner. An error is the refusal of the request.
+	Prepare(host string) error
+	// IsReady reports whether Prepare need not wait for the owner.
+	IsReady() bool
+	// DialOwner opens a connection for HTTP to the owner.
+	DialOwner() (net.Conn, error)
 	// Owns reports whether this node owns an organization.
 	Owns(realm.ID) bool
 	// NewRequest returns a new id for a request of this node.
@@ -113,10 +121,12 @@ func forwardedOf(ctx *fasthttp.RequestCtx) *forwarded {
 	return f
 }
 
+var errBadRequestID = errors.New("the id of a forwarded request has a wrong length")
+
 // ServeForwarded carries out a request of another node, which must be trusted: it says which network the client is in.
 func (s *Server) ServeForwarded(r ForwardedRequest) (ForwardedAnswer, error) {
 	if len(r.ID) == 0 || len(r.ID) > realm.MaxRequestID {
-		return ForwardedAnswer{}, errors.New("the id of a forwarded request has a wrong length")
+		return ForwardedAnswer{}, errBadRequestID
 	}
 	defer s.forwarding.begin(r.ID)()
 	var request fasthttp.Request
@@ -212,6 +222,21 @@ func (s *Server) isElsewhere(c *wire.Call) bool {
 	return s.options.Cluster != nil && c.Realm != 0 && !s.options.Cluster.Owns(c.Realm)
 }
 
+// prepare waits until this node can answer requests to a host. It reports false if it has refused the request.
+func (s *Server) prepare(ctx *fasthttp.RequestCtx) bool {
+	if s.options.Cluster == nil || forwardedOf(ctx) != nil {
+		return true
+	}
+	err := s.options.Cluster.Prepare(strings.ToLower(string(ctx.Host())))
+	if err != nil {
+		s.writeRefusal(ctx, err)
+	}
+	return err == nil
+}
+
+// mustWait reports whether requests have to wait for the owner, so that they cannot be handled on a loop.
+func (s *Server) mustWait() bool { return s.options.Cluster != nil && !s.options.Cluster.IsReady() }
+
 // runsHere reports whether an endpoint can be run on a node that does not own the organization: reads, polls, reports of
 // presence, which are sent to the owner in batches, and registrations, of which only the opening of the queue is
 // forwarded.
@@ -234,14 +259,15 @@ func (s *Server) forwardPage(ctx *fasthttp.RequestCtx, p *pageRequest) {
 	}
 }
 
-// errUploadElsewhere refuses to forward an upload: its file would have to be sent in pieces.
-var errUploadElsewhere = errors.New("a streamed body is not forwarded")
-
 // answerFromOwner writes the answer of the owner, or returns an error. repeat allows to send the request again if it
 // may have been carried out; the owner then looks its id up.
 func (s *Server) answerFromOwner(ctx *fasthttp.RequestCtx, c *wire.Call, repeat bool) error {
-	if ctx.Request.IsBodyStream() {
-		return errUploadElsewhere
+	if ctx.Request.IsBodyStream() || len(ctx.PostBody()) > MaxForwardedBody {
+		err := s.stream(ctx, c.Realm)
+		if err != nil {
+			s.options.Log.Warn("request not passed on", "realm", c.Realm, "path", string(ctx.Path()), "err", err)
+		}
+		return err
 	}
 	limits, skipBody := rateLimitHeaders(ctx), ctx.Response.SkipBody
 	a, err := s.sendToOwner(s.forwardedRequest(ctx, c), repeat)

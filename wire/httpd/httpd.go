@@ -76,6 +76,7 @@ type Server struct {
 	largeBodiesWaiting      atomic.Int64
 	largeBodiesRefused      atomic.Int64
 	forwarding              forwarding
+	owner                   *fasthttp.HostClient // for files; nil without other nodes
 }
 
 // route holds all endpoints whose paths have the same shape.
@@ -101,6 +102,9 @@ func New(o Options) *Server {
 	s.loginTokens = loginTokens{make: o.Tools.Token, list: map[string]loginToken{}}
 	if s.options.Log == nil {
 		s.options.Log = slog.Default()
+	}
+	if o.Cluster != nil {
+		s.owner = newOwnerClient(o.Cluster.DialOwner)
 	}
 	s.router.HandleMethodNotAllowed, s.router.HandleOPTIONS = false, false
 	s.router.RedirectTrailingSlash, s.router.RedirectFixedPath = false, false
@@ -138,7 +142,7 @@ func New(o Options) *Server {
 			})
 		}
 	}
-	s.router.ANY("/health", s.serveHealth)
+	s.router.ANY(healthPath, s.serveHealth)
 	// The OpenAPI description is the same for every organization.
 	s.router.GET("/api/openapi.json", func(ctx *fasthttp.RequestCtx) { s.writeConstant(ctx, description()) })
 	s.router.ANY(wire.EmojiTablePath, s.serveEmojiNames)
@@ -187,6 +191,8 @@ func (s *Server) serveHealth(ctx *fasthttp.RequestCtx) {
 	}
 	s.writeJSON(ctx, fasthttp.StatusOK, []byte(`{"result":"success","msg":""`+details+"}\n"))
 }
+
+const healthPath = "/health"
 
 // The prefixes of the protocol's paths. Below webPrefix, browser sessions are accepted.
 const (
@@ -395,9 +401,10 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 		path = strings.TrimSuffix(path, "/")
 	}
 	h, _ := s.router.Lookup(string(ctx.Method()), path, ctx)
-	if h == nil {
+	switch {
+	case h == nil:
 		s.writeNotFound(ctx)
-	} else {
+	case path == healthPath || s.prepare(ctx):
 		h(ctx)
 	}
 	forbidOtherOrigins(ctx, path)

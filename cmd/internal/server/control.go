@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"parley/actors"
+	"parley/cmd/internal/cluster"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/wire"
 	"parley/wire/httpd"
+	"parley/wire/peer"
 )
 
 // ControlSocketName is the name of a running server's control socket, which takes the operator's commands. It is in the
@@ -47,6 +49,10 @@ type operator struct {
 	handover *handover
 	files    *files.Store
 	roomFor  func(bytes int64) error // see diskSpace
+
+	node *cluster.Directory // nil: a single node
+	core *cluster.Core      // of a running core
+	edge *cluster.Edge      // of a running edge
 }
 
 // operatorCommand executes one command of the operator and returns its answer, which is encoded as JSON.
@@ -99,6 +105,9 @@ func (o *operator) run(name string, args map[string]string) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("no command %q", name)
 	}
+	if o.edge != nil && name != "server-info" && name != "upgrade" {
+		return o.runAtCore(name, args)
+	}
 	return command(o, args)
 }
 
@@ -113,6 +122,16 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 	}
 	if err := CheckDataVersion(dir); err != nil {
 		return nil, err
+	}
+	var node *cluster.Directory
+	if cluster.Exists(dir) {
+		var err error
+		if node, err = cluster.OpenDirectory(dir); err != nil {
+			return nil, err
+		}
+		if node.Role == peer.Edge {
+			return nil, fmt.Errorf("no server is running in %s; an edge stores nothing", dir)
+		}
 	}
 	log := slog.New(slog.DiscardHandler)
 	store, err := snapshot.Open(dir, snapshot.Options{Log: log})
@@ -131,7 +150,7 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 	}
 	sites.orgs = orgs
 	o := &operator{orgs: orgs, sites: sites, passwords: httpd.NewPasswords(), store: store,
-		push: &pushService{data: dir}, data: dir, sign: newSigner(secret), log: log}
+		push: &pushService{data: dir}, data: dir, sign: newSigner(secret), log: log, node: node}
 	answer, err := o.run(name, args)
 	if err = errors.Join(err, withShutdownTimeout(orgs.Close), store.Close()); err != nil {
 		return nil, err

@@ -403,7 +403,10 @@ func (s *Server) takeOver() (*park.Backlog, error) {
 func (s *Server) openStore() (*snapshot.Store, error) {
 	o := snapshot.Options{
 		Log: s.log, Unsynced: s.NoSync, CompactionDelay: compactionDelay, AcceptLoss: s.AcceptDataLoss,
-		Ballast: int64(s.DiskBallast) * mebibyte, Full: s.space.full, Kept: s.config.Kept,
+		Ballast: int64(s.DiskBallast) * mebibyte, Full: s.space.full,
+	}
+	if s.node != nil {
+		o.Kept = snapshot.FollowedKept
 	}
 	if !s.handover.isSuccessor() {
 		return snapshot.Open(s.Data, o)

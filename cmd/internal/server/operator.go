@@ -18,6 +18,13 @@ import (
 
 // operatorCommands is every command of the operator by its name in requests to the control socket.
 var operatorCommands = map[string]operatorCommand{
+	"cluster-level":       clusterLevel,
+	"cluster-move-leader": clusterMoveLeader,
+	"cluster-remove":      clusterRemove,
+	"cluster-status":      clusterStatus,
+	"cluster-token":       clusterToken,
+	"cluster-verify":      clusterVerify,
+
 	"push-register": pushRegister,
 	"push-status":   pushStatus,
 	"push-test":     pushTest,

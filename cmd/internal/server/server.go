@@ -16,6 +16,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/cluster"
 	"parley/snapshot"
 	"parley/snapshot/files"
 	"parley/snapshot/search"
@@ -62,8 +63,6 @@ type Config struct {
 	Handover *Handover
 	// Now is the wall clock of the organizations; nil: the system's. It is for tests.
 	Now func() time.Time
-	// Kept says which facts stay behind the rows, for other nodes that follow this one; zero: none.
-	Kept snapshot.Kept
 	// BeforeServing is called when everything is open and before the first request is handled; nil is allowed.
 	BeforeServing func()
 }
@@ -109,6 +108,10 @@ type Server struct {
 	mail       *incomingMail
 	metrics    *metricsServer
 
+	node *cluster.Directory // nil: a single node
+	core *cluster.Core      // nil unless this is the core of a cluster
+	edge *edgeNode          // nil unless this is an edge of a cluster
+
 	turnLatency *prometheus.HistogramVec // the actors report to it
 
 	closeBackground func() error // stops the work beside requests; it may take long
@@ -124,10 +127,15 @@ type Server struct {
 // opened is closed again.
 func Start(c Config) (*Server, error) {
 	began := time.Now()
+	node, edge, err := openNode(&c)
+	if err != nil {
+		return nil, err
+	}
 	s, err := newServer(c)
 	if err != nil {
 		return nil, err
 	}
+	s.node, s.edge = node, edge
 	if err := s.listen(); err != nil {
 		return nil, err
 	}
@@ -136,7 +144,11 @@ func Start(c Config) (*Server, error) {
 		return nil, errors.Join(err, s.closeListeners())
 	}
 	open := func() error { return s.open(preloaded) }
-	for _, step := range []func() error{open, s.buildTools, s.createDemo, s.openEndpoints} {
+	steps := []func() error{open, s.buildTools, s.createDemo, s.openEndpoints}
+	if s.edge != nil {
+		steps = []func() error{s.openEdge, s.buildEdgeTools, s.openEdgeEndpoints}
+	}
+	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, s.closeFailedStart())
 		}
@@ -151,12 +163,14 @@ func Start(c Config) (*Server, error) {
 	for _, l := range s.listeners {
 		go func() { s.acceptErrors <- s.http.Serve(l) }()
 	}
-	// A start that failed leaves no trace: the program of before can start again.
-	if err := noteDataVersion(s.Data); err != nil {
-		s.log.Warn("writing the version of the data directory failed", "err", err)
-	}
-	s.startOutbox()
 	s.announceWebApp()
+	if s.edge == nil {
+		// A start that failed leaves no trace: the program of before can start again.
+		if err := noteDataVersion(s.Data); err != nil {
+			s.log.Warn("writing the version of the data directory failed", "err", err)
+		}
+		s.startOutbox()
+	}
 	s.log.Info("serving", "url", s.URL, "listen", s.Listen, "data", s.Data, "version", wire.Version,
 		"organizations", len(s.orgs.Realms()), "took", time.Since(began).Round(time.Millisecond).String())
 	return s, nil
@@ -244,7 +258,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	if s.secret, err = LoadSecret(s.Data); err != nil {
 		return err
 	}
-	disk := snapshot.Disk{Store: s.store}
+	disk := s.disk()
 	s.search = search.OpenService(SearchDir(s.Data), disk, wire.SearchText, s.log)
 	s.search.LimitSpace(s.space.isLow, s.space.isReadOnly)
 	s.turnLatency = newTurnLatency()
@@ -276,6 +290,9 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	s.files.LimitSpace(s.space.roomFor)
 	return nil
 }
+
+// disk returns the store with the types of package realm.
+func (s *Server) disk() snapshot.Disk { return snapshot.Disk{Store: s.store} }
 
 // watchStore calls Fatal when a write to the data directory has failed, also one in the background.
 func (s *Server) watchStore() {
@@ -361,9 +378,7 @@ func (s *Server) buildTools() error {
 	s.sweeper = newSweeper(s.orgs, s.files, s.log)
 	s.eraser = newTextEraser(snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
 	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
-	if s.webApp != nil && s.webApp.EmojiTable() != "" {
-		s.tools.EmojiTable = webapp.StaticPath + s.webApp.EmojiTable()
-	}
+	s.setEmojiTable()
 	s.tools.StartExport = s.exports.add
 	s.tools.RoomFor = s.space.roomFor
 	s.tools.SubdomainTaken = func(name string) bool {
@@ -385,6 +400,13 @@ func (s *Server) buildTools() error {
 		return withShutdownTimeout(s.dispatcher.Close)
 	})
 	return nil
+}
+
+// setEmojiTable sets the address of the web app's table of emoji.
+func (s *Server) setEmojiTable() {
+	if s.webApp != nil && s.webApp.EmojiTable() != "" {
+		s.tools.EmojiTable = webapp.StaticPath + s.webApp.EmojiTable()
+	}
 }
 
 // newDispatcher returns the dispatcher of outbox jobs. Each kind of job has a handler and a limit of attempts at a
@@ -454,7 +476,13 @@ func (s *Server) openEndpoints() (err error) {
 	p.OnDrain, p.AnswersLatePolls, p.TLS = s.orgs.Drain, true, s.tlsConfig
 	p.Unlimited = s.limits.Unlimited
 	s.status = newStatusReader(s)
+	var others httpd.Cluster
+	if s.node != nil {
+		others = coreCluster{s.orgs}
+	}
 	s.http = httpd.New(httpd.Options{
+		Cluster: others,
+
 		Server: s.orgs,
 		Tools:  s.tools,
 		Realms: s.sites,
@@ -472,7 +500,10 @@ func (s *Server) openEndpoints() (err error) {
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
 		push: s.push, roomFor: s.space.roomFor, data: s.Data, sign: newSigner(s.secret),
-		log: s.log,
+		log: s.log, node: s.node,
+	}
+	if err = s.startCore(o); err != nil {
+		return err
 	}
 	if s.closeControl, err = serveControl(s.Data, o, s.log); err != nil {
 		return err
@@ -529,11 +560,17 @@ func (s *Server) Close() error {
 // Stop stops everything but responses that are still being sent; Finish waits for these. Sockets that a successor opens
 // too are closed first, the data directory last. Use Close unless something must happen between the two.
 func (s *Server) Stop() error {
+	if s.edge != nil {
+		return s.stopEdge()
+	}
 	if s.handover.yielded && s.http.PrepareShutdown(s.handover.connections) {
 		time.Sleep(closingDelay)
 	}
 	err := errors.Join(withShutdownTimeout(s.mail.Close), s.closeControl(), s.metrics.Close(),
 		withShutdownTimeout(s.http.Shutdown))
+	if s.core != nil {
+		err = errors.Join(err, s.core.Close())
+	}
 	// While the actors can still answer. Jobs that are not finished by then are left to the next process.
 	err = errors.Join(err, s.closeBackground(), withShutdownTimeout(s.orgs.Close))
 	s.space.close()
@@ -558,7 +595,13 @@ func (s *Server) Finish() error {
 
 // closeFailedStart closes everything that a failed start has opened.
 func (s *Server) closeFailedStart() (err error) {
+	if s.edge != nil {
+		return s.closeFailedEdge()
+	}
 	err = s.closeWebApp()
+	if s.core != nil {
+		err = errors.Join(err, s.core.Close())
+	}
 	if s.metrics != nil {
 		err = errors.Join(err, s.metrics.Close())
 	}

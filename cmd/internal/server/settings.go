@@ -98,6 +98,12 @@ type Settings struct {
 
 	LogLevel string
 	LogJSON  bool
+
+	Node       string
+	PeerListen string
+	Join       string
+
+	given []string // names of the settings that an operator has set
 }
 
 // Type is the type of a setting's value. It decides how text is parsed and what documentation calls the value.
@@ -131,12 +137,14 @@ const (
 	groupAccess  = "Access"
 	groupMail    = "Mail"
 	groupPush    = "Push notifications"
+	groupCluster = "Several machines"
 	groupLog     = "Log"
 )
 
 // SettingGroups returns the groups in the order in which they are shown.
 func SettingGroups() []string {
-	return []string{groupGeneral, groupNetwork, groupTLS, groupLimits, groupAccess, groupMail, groupPush, groupLog}
+	return []string{groupGeneral, groupNetwork, groupTLS, groupLimits, groupAccess, groupMail, groupPush,
+		groupCluster, groupLog}
 }
 
 // parkDefaults are the timeouts and limits of the HTTP server that no setting changes.
@@ -501,6 +509,22 @@ var AllSettings = []Setting{
 	},
 
 	{
+		Name: "node", Type: Text, Group: groupCluster,
+		Meaning: "id of this node in its cluster: lower-case letters, digits and dashes",
+		field:   func(s *Settings) any { return &s.Node },
+	},
+	{
+		Name: "peer-listen", Type: Text, Group: groupCluster,
+		Meaning: "address at which the other nodes of the cluster reach this one (default: the one of the last start)",
+		field:   func(s *Settings) any { return &s.PeerListen },
+	},
+	{
+		Name: "join", Type: Text, Group: groupCluster,
+		Meaning: "token of parley cluster token, with which a new node joins a cluster; ignored once it has joined",
+		field:   func(s *Settings) any { return &s.Join },
+	},
+
+	{
 		Name: "log-level", Type: Text, Default: "info", Group: groupLog,
 		Meaning: "debug, info, warn or error",
 		field:   func(s *Settings) any { return &s.LogLevel },
@@ -579,6 +603,9 @@ func formatDuration(d time.Duration) string {
 func (s *Settings) Check(given func(name string) bool) error {
 	for i := range AllSettings {
 		x := &AllSettings[i]
+		if given(x.Name) {
+			s.given = append(s.given, x.Name)
+		}
 		switch field := x.field(s).(type) {
 		case *int:
 			if *field < 0 {

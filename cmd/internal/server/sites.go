@@ -54,18 +54,23 @@ func (t *siteTable) byID(id realm.ID) wire.Site {
 // ByHost returns the organization of a Host header; an unknown host means the root organization. If the organization
 // does not exist, the site has only its name.
 func (t *siteTable) ByHost(host string) (realm.ID, wire.Site) {
-	if strings.IndexByte(host, ':') >= 0 {
-		if h, _, err := net.SplitHostPort(host); err == nil {
-			host = h
-		}
-	}
-	subdomain := ""
-	if s, ok := strings.CutSuffix(host, t.suffix); ok && s != "www" {
-		subdomain = s
-	}
+	subdomain := t.subdomain(host)
 	id, site, ok := t.orgs.RealmByName(subdomain)
 	if !ok {
 		site.Name = subdomain
 	}
 	return id, site
+}
+
+// subdomain returns the subdomain of a Host header; that of an unknown host is the root organization's.
+func (t *siteTable) subdomain(host string) string {
+	if strings.IndexByte(host, ':') >= 0 {
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+	}
+	if s, ok := strings.CutSuffix(host, t.suffix); ok && s != "www" {
+		return s
+	}
+	return ""
 }

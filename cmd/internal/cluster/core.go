@@ -1,0 +1,360 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/actors"
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/snapshot"
+	"parley/snapshot/codec"
+	"parley/wire/httpd"
+	"parley/wire/peer"
+)
+
+// CoreOptions are the parts of a core that edges use.
+type CoreOptions struct {
+	Directory *Directory
+	Orgs      *actors.Server
+	Disk      snapshot.Disk
+	HTTP      *httpd.Server
+	Log       *slog.Logger
+	Now       func() time.Time
+	Program   string // version
+
+	// What edges take over.
+	Settings                          map[string]string
+	Secret                            []byte
+	Generation                        int64
+	Pushes, Bouncer, DevelopmentLogin bool
+
+	// Command executes a command of the operator that was given at another node.
+	Command func(name string, args map[string]string) (any, error)
+}
+
+// Core serves the edges of a cluster.
+type Core struct {
+	CoreOptions
+	listener *peer.Listener
+	links    *peer.Server
+	stopped  sync.WaitGroup
+}
+
+// edgeLink is an edge with a link to this core.
+type edgeLink struct {
+	peer    *peer.Peer
+	edge    *actors.Edge
+	program string
+	since   time.Time
+
+	mu     sync.Mutex
+	closed bool
+	stops  map[realm.ID]func() // end following presence and ephemeral events
+	report edgeReport
+	// caughtUp is when the edge had last applied the newest fact of each realm, as far as the core knows.
+	caughtUp map[realm.ID]time.Time
+
+	adoptions atomic.Int64 // queues that the edge has adopted
+
+	nextAsk atomic.Int64
+	asked   sync.Map // id of a digestMessage -> chan digestMessage
+}
+
+// StartCore listens for other nodes.
+func StartCore(o CoreOptions) (*Core, error) {
+	id, err := o.Directory.Identity()
+	if err != nil {
+		return nil, err
+	}
+	c := &Core{CoreOptions: o}
+	c.listener, err = peer.Listen(o.Directory.PeerListen, id, peer.LinkProtocol, peer.JoinProtocol, peer.HTTPProtocol)
+	if err != nil {
+		return nil, fmt.Errorf("peer-listen: %w", err)
+	}
+	c.links = peer.NewServer(c)
+	c.stopped.Go(func() { c.links.Serve(c.listener.Protocol(peer.LinkProtocol)) })
+	c.stopped.Go(func() {
+		peer.ServeJoins(c.listener.Protocol(peer.JoinProtocol), func(r peer.JoinRequest) peer.JoinAnswer {
+			a := c.Directory.Admit(r, c.Now())
+			c.Log.Info("node wants to join", "node", r.Node, "role", string(a.Role), "err", a.Error)
+			return a
+		})
+	})
+	c.stopped.Go(func() { c.HTTP.ServeNodes(c.listener.Protocol(peer.HTTPProtocol), c.allowed) })
+	c.Log.Info("listening for other nodes", "node", o.Directory.Node, "listen", c.listener.Addr().String())
+	return c, nil
+}
+
+// Addr returns the address at which other nodes reach this one.
+func (c *Core) Addr() string { return c.listener.Addr().String() }
+
+// Close ends all links.
+func (c *Core) Close() error {
+	err := c.listener.Close()
+	c.links.Close()
+	c.stopped.Wait()
+	return err
+}
+
+// allowed returns an error if the node of a connection is not a member.
+func (c *Core) allowed(conn net.Conn) error {
+	node, _, err := peer.NodeOf(conn)
+	if err != nil {
+		return err
+	}
+	return c.Directory.checkMember(node)
+}
+
+// Connect checks the greeting of an edge.
+func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
+	var g greeting
+	if err := decode(data, &g); err != nil {
+		return nil, err
+	}
+	if g.Version != peer.Version {
+		return nil, versionError(g.Version)
+	}
+	if err := c.Directory.checkMember(p.Node); err != nil {
+		return nil, err
+	}
+	now := c.Now()
+	if err := checkClock(p.Node, g.Clock, now); err != nil {
+		return nil, err
+	}
+	e := &edgeLink{peer: p, program: g.Program, since: now, stops: map[realm.ID]func(){},
+		caughtUp: map[realm.ID]time.Time{}}
+	p.Link = e
+	e.edge = c.Orgs.ConnectEdge(p.Node, e)
+	w := welcome{
+		Node: c.Directory.Node, Clock: now.UnixMilli(), Settings: c.Settings, Secret: c.Secret,
+		Generation: c.Generation, Pushes: c.Pushes, Bouncer: c.Bouncer, DevelopmentLogin: c.DevelopmentLogin,
+		Seqs: map[realm.ID]realm.Seq{},
+	}
+	for _, id := range g.Realms {
+		w.Seqs[id] = c.Orgs.DurableSeq(id)
+	}
+	return codec.EncodeRow(&w), nil
+}
+
+// Connected logs a new link.
+func (c *Core) Connected(p *peer.Peer) {
+	c.Log.Info("node connected", "node", p.Node, "role", string(p.Role), "program", p.Link.(*edgeLink).program)
+}
+
+// Disconnect ends everything that the edge followed.
+func (c *Core) Disconnect(p *peer.Peer, err error) {
+	e := p.Link.(*edgeLink)
+	e.edge.Disconnect()
+	e.mu.Lock()
+	e.closed = true
+	for _, stop := range e.stops {
+		stop()
+	}
+	e.mu.Unlock()
+	c.Log.Warn("node disconnected", "node", p.Node, "err", err)
+}
+
+// Receive handles a message of an edge.
+func (c *Core) Receive(p *peer.Peer, m []byte) {
+	e := p.Link.(*edgeLink)
+	var err error
+	switch m[0] {
+	case msgOpen:
+		var id realm.ID
+		if err = decode(m[1:], &id); err == nil {
+			c.open(e, id)
+		}
+	case msgClose:
+		var id realm.ID
+		if err = decode(m[1:], &id); err == nil {
+			e.close(id)
+		}
+	case msgCloseQueue:
+		var x queueMessage
+		if err = decode(m[1:], &x); err == nil {
+			e.edge.CloseQueue(x.Realm, x.Queue)
+		}
+	case msgAdopt, msgKept, msgAcks, msgOnline:
+		err = e.receiveQueues(m)
+	case msgTick:
+		var id realm.ID
+		if err = decode(m[1:], &id); err == nil {
+			c.Orgs.Tick(id)
+		}
+	case msgReport:
+		var x edgeReport
+		if err = decode(m[1:], &x); err == nil {
+			e.noteReport(x, c.Orgs, c.Now())
+		}
+	case msgDigest:
+		var x digestMessage
+		if err = decode(m[1:], &x); err == nil {
+			if answer, ok := e.asked.LoadAndDelete(x.ID); ok {
+				answer.(chan digestMessage) <- x
+			}
+		}
+	}
+	if err != nil {
+		p.Cut(err)
+	}
+}
+
+// open sends an edge the presence and the events without a fact of a realm, from now on.
+func (c *Core) open(e *edgeLink, id realm.ID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed || e.stops[id] != nil {
+		return
+	}
+	stopPresence := c.Orgs.FollowPresence(id, func(rows []presence.Row) {
+		e.peer.Send(encode(msgPresence, &presenceMessage{id, rows}))
+	})
+	stopEphemeral := c.Orgs.FollowEphemeral(id, func(t realm.Told) {
+		e.peer.Send(encode(msgEphemeral, &ephemeralMessage{id, codec.EncodeUnacked(t)}))
+	})
+	e.stops[id] = func() { stopPresence(); stopEphemeral() }
+	e.caughtUp[id] = c.Now()
+}
+
+func (e *edgeLink) close(id realm.ID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if stop := e.stops[id]; stop != nil {
+		stop()
+		delete(e.stops, id)
+		delete(e.caughtUp, id)
+	}
+}
+
+func (e *edgeLink) noteReport(x edgeReport, orgs *actors.Server, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.report = x
+	for id, seq := range x.Applied {
+		if seq >= orgs.DurableSeq(id) {
+			e.caughtUp[id] = now
+		}
+	}
+}
+
+// Call answers a call of an edge.
+func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]byte) error) error {
+	if len(m) == 0 {
+		return errors.New("the call is empty")
+	}
+	answer := func(v any) error { return reply(codec.EncodeRow(v)) }
+	switch m[0] {
+	case callRows:
+		var id realm.ID
+		if err := decode(m[1:], &id); err != nil {
+			return err
+		}
+		return c.sendRows(id, answer)
+	case callFollow:
+		var x followCall
+		if err := decode(m[1:], &x); err != nil {
+			return err
+		}
+		return c.follow(ctx, x, reply)
+	case callText:
+		var x textCall
+		if err := decode(m[1:], &x); err != nil {
+			return err
+		}
+		body, found, err := c.Orgs.Text(x.Realm, x.Ref)
+		if err != nil {
+			return err
+		}
+		return answer(&textAnswer{found, body})
+	case callForward:
+		var x forwardCall
+		if err := decode(m[1:], &x); err != nil {
+			return err
+		}
+		x.Edge = p.Link.(*edgeLink).edge.Key()
+		a, err := c.HTTP.ServeForwarded(httpd.ForwardedRequest(x))
+		if err != nil {
+			return err
+		}
+		return answer((*forwardAnswer)(&a))
+	case callRealm:
+		var name string
+		if err := decode(m[1:], &name); err != nil {
+			return err
+		}
+		id, _, _ := c.Orgs.RealmByName(name)
+		return answer(id)
+	case callSeq:
+		var id realm.ID
+		if err := decode(m[1:], &id); err != nil {
+			return err
+		}
+		return answer(c.Orgs.DurableSeq(id))
+	case callCommand:
+		var x commandCall
+		if err := decode(m[1:], &x); err != nil {
+			return err
+		}
+		v, err := c.Command(x.Name, x.Args)
+		if err != nil {
+			return err
+		}
+		data, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		return reply(data)
+	}
+	return fmt.Errorf("unknown call %d", m[0])
+}
+
+// sendRows sends the rows of a realm as of its last snapshot.
+func (c *Core) sendRows(id realm.ID, answer func(any) error) error {
+	var part rowsPart
+	bytes := 0
+	at, err := c.Disk.EachRow(id, func(row realm.EncodedRow) error {
+		if row.Table == realm.UnackedEventsTable {
+			return nil
+		}
+		// The value belongs to the iterator.
+		part.Rows = append(part.Rows, realm.EncodedRow{Table: row.Table, Key: append([]byte{}, row.Key...),
+			Value: append([]byte{}, row.Value...)})
+		if bytes += len(row.Key) + len(row.Value); bytes < rowsPartBytes {
+			return nil
+		}
+		err := answer(&part)
+		part, bytes = rowsPart{}, 0
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	part.Last, part.At = true, at
+	return answer(&part)
+}
+
+// follow sends the batches of a realm. The goroutine waits if the edge reads slowly; see snapshot.Disk.Follow.
+func (c *Core) follow(ctx context.Context, x followCall, reply func([]byte) error) error {
+	done := make(chan error, 1)
+	stop := c.Disk.Follow(x.Realm, x.After, func(b realm.Batch) error { return reply(codec.EncodeBatch(&b)) },
+		func(err error) { done <- err })
+	defer stop()
+	select {
+	case err := <-done:
+		if errors.Is(err, realm.ErrBehind) {
+			return behindError{err}
+		}
+		return err
+	case <-ctx.Done():
+		stop()
+		return <-done
+	}
+}

@@ -1,0 +1,262 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"parley/wire/peer"
+)
+
+// The files below the folder cluster of a data directory. Keys are readable for the owner only.
+const (
+	folder          = "cluster"
+	stateFile       = "cluster.json"
+	certificateFile = "node.crt"
+	keyFile         = "node.key"
+	authorityFile   = "authority.crt"
+	authorityKey    = "authority.key" // at cores only
+)
+
+// Member is a node of the cluster.
+type Member struct {
+	Node    string    `json:"node"`
+	Role    peer.Role `json:"role"`
+	Address string    `json:"address,omitempty"` // where it listens for other nodes
+	Joined  int64     `json:"joined"`            // Unix seconds
+	Removed int64     `json:"removed,omitempty"` // Unix seconds; 0: it is a member
+}
+
+// state is the content of stateFile.
+type state struct {
+	Node       string    `json:"node"`
+	Role       peer.Role `json:"role"`
+	PeerListen string    `json:"peer_listen,omitempty"`
+	Cores      []string  `json:"cores,omitempty"` // addresses, at an edge
+
+	// At cores only.
+	Members []Member      `json:"members,omitempty"`
+	Tokens  []storedToken `json:"tokens,omitempty"`
+}
+
+// Directory is the membership of a node, as it is in its data directory. Its methods may be called by any goroutine.
+type Directory struct {
+	path string
+	mu   sync.Mutex
+	state
+}
+
+// Exists reports whether a data directory is one of a cluster's node.
+func Exists(data string) bool {
+	_, err := os.Stat(filepath.Join(data, folder, stateFile))
+	return err == nil
+}
+
+// OpenDirectory reads the membership from a data directory.
+func OpenDirectory(data string) (*Directory, error) {
+	d := &Directory{path: filepath.Join(data, folder)}
+	text, err := os.ReadFile(filepath.Join(d.path, stateFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s is not the data directory of a cluster's node: parley cluster init makes it one", data)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &d.state)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, stateFile), err)
+	}
+	return d, nil
+}
+
+// Init makes a data directory the one of the first core of a new cluster.
+func Init(data, node, peerListen string) error {
+	if err := peer.CheckNodeID(node); err != nil {
+		return err
+	}
+	if peerListen == "" {
+		return errors.New("--peer-listen is required: the address at which other nodes reach this one")
+	}
+	if Exists(data) {
+		return fmt.Errorf("%s belongs to a cluster already", data)
+	}
+	authority, err := peer.NewAuthority()
+	if err != nil {
+		return err
+	}
+	key, request, err := peer.NewKey()
+	if err != nil {
+		return err
+	}
+	certificate, err := authority.Issue(request, node, peer.Core)
+	if err != nil {
+		return err
+	}
+	rootKey, err := authority.Key()
+	if err != nil {
+		return err
+	}
+	d := &Directory{path: filepath.Join(data, folder), state: state{
+		Node: node, Role: peer.Core, PeerListen: peerListen,
+		Members: []Member{{Node: node, Role: peer.Core, Address: peerListen, Joined: time.Now().Unix()}},
+	}}
+	if err := d.writeKeys(certificate, key, authority.Certificate()); err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(d.path, authorityKey), rootKey); err != nil {
+		return err
+	}
+	return d.save() // last: the directory is a node's from now on
+}
+
+// Join exchanges a token for a certificate and makes a data directory the one of a new node.
+func Join(answer peer.JoinAnswer, data, node, peerListen string, key []byte) (*Directory, error) {
+	d := &Directory{path: filepath.Join(data, folder), state: state{
+		Node: node, Role: answer.Role, PeerListen: peerListen, Cores: answer.Addresses,
+	}}
+	if err := d.writeKeys(answer.Certificate, key, answer.Authority); err != nil {
+		return nil, err
+	}
+	return d, d.save()
+}
+
+func (d *Directory) writeKeys(certificate, key, authority []byte) error {
+	if err := os.MkdirAll(d.path, 0o700); err != nil {
+		return err
+	}
+	return errors.Join(writeFile(filepath.Join(d.path, certificateFile), certificate),
+		writeFile(filepath.Join(d.path, keyFile), key), writeFile(filepath.Join(d.path, authorityFile), authority))
+}
+
+// save writes the state; d.mu is locked, or nothing else has d.
+func (d *Directory) save() error {
+	text, err := json.MarshalIndent(&d.state, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(d.path, stateFile), append(text, '\n'))
+}
+
+// writeFile replaces a file and waits until it is on disk.
+func writeFile(path string, content []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// Identity returns the certificate of the node.
+func (d *Directory) Identity() (*peer.Identity, error) {
+	var parts [3][]byte
+	for i, name := range []string{certificateFile, keyFile, authorityFile} {
+		var err error
+		if parts[i], err = os.ReadFile(filepath.Join(d.path, name)); err != nil {
+			return nil, err
+		}
+	}
+	return peer.ReadIdentity(parts[0], parts[1], parts[2])
+}
+
+// authority returns the authority of the cluster, which cores have.
+func (d *Directory) authority() (*peer.Authority, error) {
+	certificate, err := os.ReadFile(filepath.Join(d.path, authorityFile))
+	if err != nil {
+		return nil, err
+	}
+	key, err := os.ReadFile(filepath.Join(d.path, authorityKey))
+	if err != nil {
+		return nil, err
+	}
+	return peer.ReadAuthority(certificate, key)
+}
+
+// SetPeerListen records a new address of the node.
+func (d *Directory) SetPeerListen(address string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.PeerListen == address {
+		return nil
+	}
+	d.PeerListen = address
+	for i := range d.Members {
+		if d.Members[i].Node == d.Node {
+			d.Members[i].Address = address
+		}
+	}
+	return d.save()
+}
+
+// CoreAddresses returns the addresses of the cores.
+func (d *Directory) CoreAddresses() (list []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.Role == peer.Edge {
+		return append(list, d.Cores...)
+	}
+	for _, m := range d.Members {
+		if m.Role == peer.Core && m.Removed == 0 {
+			list = append(list, m.Address)
+		}
+	}
+	return list
+}
+
+// ListMembers returns the nodes that are members.
+func (d *Directory) ListMembers() (list []Member) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, m := range d.Members {
+		if m.Removed == 0 {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// checkMember returns an error if a node is not a member.
+func (d *Directory) checkMember(node string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, m := range d.Members {
+		if m.Node == node {
+			if m.Removed != 0 {
+				return fmt.Errorf("node %s was removed from the cluster", node)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("node %s is not a member of the cluster", node)
+}
+
+// Remove removes a node for ever: its certificate is not accepted any more.
+func (d *Directory) Remove(node string) error {
+	if err := d.checkMember(node); err != nil {
+		return err
+	}
+	if node == d.Node {
+		return errors.New("the core of the cluster cannot be removed")
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range d.Members {
+		if d.Members[i].Node == node {
+			d.Members[i].Removed = time.Now().Unix()
+		}
+	}
+	return d.save()
+}

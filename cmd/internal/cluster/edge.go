@@ -1,0 +1,512 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/actors"
+	"parley/actors/realm"
+	"parley/snapshot/codec"
+	"parley/wire/httpd"
+	"parley/wire/peer"
+)
+
+const (
+	// MaxLinkWait is how long a request waits for the link to the core, or for a replica. A core that was killed is back
+	// sooner; clients repeat a request after 15 seconds or later.
+	MaxLinkWait = httpd.MaxForwardWait
+	// redialAfter is the time between two tries to open a link.
+	redialAfter = 50 * time.Millisecond
+	// refusedAfter is the time after a core has refused the node.
+	refusedAfter = 2 * time.Second
+	// reportEvery is how often an edge reports its state to the core.
+	reportEvery = 500 * time.Millisecond
+	// catchUpTimeout is how long an edge waits until a replica has what the core had when the link was opened.
+	catchUpTimeout = 30 * time.Second
+)
+
+// EdgeOptions are the parts of an edge.
+type EdgeOptions struct {
+	Directory *Directory
+	Program   string // version
+	Log       *slog.Logger
+	// Digest returns the digest of a realm's state, and the last fact in it.
+	Digest func(realm.ID) (realm.Seq, string, error)
+}
+
+// Edge is a node that has replicas of the organizations that a core owns.
+type Edge struct {
+	EdgeOptions
+	id    *peer.Identity
+	boot  string // begins the ids of this process's requests
+	count atomic.Int64
+
+	orgs        *actors.Server // set by Start
+	subdomainOf func(host string) string
+	offset      atomic.Int64 // what the clock of the core is ahead, in nanoseconds
+
+	mu        sync.Mutex
+	link      *peer.Link
+	address   string                                // of the core that the link leads to
+	changed   chan struct{}                         // closed when link or ready changes
+	ready     bool                                  // the replicas have what the core had when the link was opened
+	refused   error                                 // why the core refuses the node
+	adoptions map[int64]func(actors.Adopted, error) // that the core has not answered
+	adopted   int64                                 // number of the last one
+	names     map[string]realm.ID
+	opening   map[realm.ID]*opening
+	open      map[realm.ID]bool
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	stopped sync.WaitGroup
+
+	Counters EdgeCounters
+}
+
+// EdgeCounters count since the start of the process.
+type EdgeCounters struct {
+	Forwards, Ambiguous, Connects, Adoptions atomic.Int64
+	Sent, Received                           atomic.Int64 // bytes on links that have ended
+}
+
+// opening is a replica that is being loaded.
+type opening struct {
+	done chan struct{}
+	err  error
+}
+
+// Greeted is what an edge learns from its core.
+type Greeted struct {
+	Settings                          map[string]string
+	Secret                            []byte
+	Generation                        int64
+	Pushes, Bouncer, DevelopmentLogin bool
+
+	link *peer.Link
+	seqs map[realm.ID]realm.Seq
+}
+
+// NewEdge returns an edge without a link.
+func NewEdge(o EdgeOptions) (*Edge, error) {
+	id, err := o.Directory.Identity()
+	if err != nil {
+		return nil, err
+	}
+	e := &Edge{
+		EdgeOptions: o, id: id, boot: o.Directory.Node + "-" + actors.Token(12) + "-", changed: make(chan struct{}),
+		names: map[string]realm.ID{}, opening: map[realm.ID]*opening{}, open: map[realm.ID]bool{},
+		adoptions: map[int64]func(actors.Adopted, error){},
+	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	return e, nil
+}
+
+// Greet opens the first link. It tries until the context ends or a core refuses the node.
+func (e *Edge) Greet(ctx context.Context) (*Greeted, error) {
+	for {
+		g, err := e.dial(ctx)
+		if err == nil || errors.Is(err, peer.ErrRefused) {
+			return g, err
+		}
+		e.Log.Warn("no link to a core", "err", err)
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// dial opens a link to one of the cores.
+func (e *Edge) dial(ctx context.Context) (g *Greeted, err error) {
+	err = errors.New("the address of no core is known")
+	for _, address := range e.Directory.CoreAddresses() {
+		if g, err = e.dialCore(ctx, address); err == nil || errors.Is(err, peer.ErrRefused) {
+			return g, err
+		}
+	}
+	return nil, err
+}
+
+func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
+	began := time.Now()
+	hello := greeting{Version: peer.Version, Program: e.Program, Clock: began.UnixMilli()}
+	hello.Realms = e.openRealms()
+	link, err := e.id.Open(e.ctx, address, codec.EncodeRow(&hello))
+	if err != nil {
+		return nil, err
+	}
+	var w welcome
+	if err := decode(link.Answer(), &w); err != nil {
+		link.Close(err)
+		return nil, err
+	}
+	now := time.Now()
+	middle := began.Add(now.Sub(began) / 2)
+	e.offset.Store(int64(time.UnixMilli(w.Clock).Sub(middle)))
+	if d := time.Duration(e.offset.Load()).Round(time.Millisecond); d.Abs() > time.Second {
+		e.Log.Warn("the clock of the core differs from that of this node, which uses the core's", "ahead", d.String())
+	}
+	e.mu.Lock()
+	e.address = address
+	e.mu.Unlock()
+	e.Counters.Connects.Add(1)
+	e.Log.Info("link to the core open", "core", w.Node, "address", address)
+	return &Greeted{Settings: w.Settings, Secret: w.Secret, Generation: w.Generation, Pushes: w.Pushes,
+		Bouncer: w.Bouncer, DevelopmentLogin: w.DevelopmentLogin, link: link, seqs: w.Seqs}, nil
+}
+
+// Now returns the time by the clock of the core.
+func (e *Edge) Now() time.Time { return time.Now().Add(time.Duration(e.offset.Load())) }
+
+// Start uses the first link and opens others when it breaks. subdomainOf returns the subdomain of an organization by
+// its host.
+func (e *Edge) Start(first *Greeted, orgs *actors.Server, subdomainOf func(host string) string) {
+	e.orgs, e.subdomainOf = orgs, subdomainOf
+	e.stopped.Go(func() { e.run(first) })
+}
+
+// Close ends the link.
+func (e *Edge) Close() {
+	e.cancel()
+	e.stopped.Wait()
+}
+
+// run keeps a link open.
+func (e *Edge) run(g *Greeted) {
+	for e.ctx.Err() == nil {
+		var err error
+		if g == nil {
+			g, err = e.dial(e.ctx)
+		}
+		if err != nil {
+			wait := redialAfter
+			if errors.Is(err, peer.ErrRefused) {
+				e.Log.Error("the core refuses this node", "err", err)
+				wait = refusedAfter
+			}
+			e.change(func() { e.refused = nil })
+			select {
+			case <-time.After(wait):
+			case <-e.ctx.Done():
+			}
+			continue
+		}
+		link := g.link
+		e.change(func() { e.link = link })
+		for _, id := range e.openRealms() {
+			link.Send(encode(msgOpen, id))
+			e.orgs.OwnerConnected(id)
+		}
+		e.stopped.Go(func() { e.catchUp(link, g.seqs) })
+		e.stopped.Go(func() { e.report(link) })
+		err = link.Run(func(m []byte) { e.receive(link, m) })
+		e.change(func() { e.link, e.ready = nil, false })
+		e.orgs.PauseReplicas(true)
+		e.endAdoptions(err)
+		sent, received := link.Traffic()
+		e.Counters.Sent.Add(sent)
+		e.Counters.Received.Add(received)
+		if e.ctx.Err() == nil {
+			e.Log.Warn("link to the core broken", "err", err)
+		}
+		g = nil
+	}
+}
+
+// change changes the state of the link and wakes those who wait for it.
+func (e *Edge) change(fn func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	fn()
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// catchUp lets requests in when the replicas have what the core had when the link was opened.
+func (e *Edge) catchUp(link *peer.Link, seqs map[realm.ID]realm.Seq) {
+	var all sync.WaitGroup
+	var late atomic.Bool
+	for id, seq := range seqs {
+		all.Go(func() {
+			for link.Context().Err() == nil {
+				ctx, cancel := context.WithTimeout(link.Context(), catchUpTimeout)
+				err := e.orgs.WaitFor(ctx, id, seq)
+				cancel()
+				if err == nil {
+					return
+				}
+				late.Store(true)
+				e.Log.Warn("replica is late", "realm", id, "seq", uint64(seq), "err", err)
+			}
+		})
+	}
+	all.Wait()
+	e.change(func() {
+		if e.link == link {
+			e.ready = true
+			e.orgs.PauseReplicas(false)
+		}
+	})
+}
+
+// report tells the core regularly what this edge has.
+func (e *Edge) report(link *peer.Link) {
+	t := time.NewTicker(reportEvery)
+	defer t.Stop()
+	for {
+		r := edgeReport{Applied: map[realm.ID]realm.Seq{}, Queues: e.orgs.Metrics.OpenQueues.Load(),
+			Polls: e.orgs.Metrics.ParkedPolls.Load()}
+		for _, id := range e.openRealms() {
+			r.Applied[id] = e.orgs.DurableSeq(id)
+		}
+		link.Send(encode(msgReport, &r))
+		select {
+		case <-t.C:
+		case <-link.Context().Done():
+			return
+		}
+	}
+}
+
+// receive handles a message of the core.
+func (e *Edge) receive(link *peer.Link, m []byte) {
+	var err error
+	switch m[0] {
+	case msgPresence:
+		var x presenceMessage
+		if err = decode(m[1:], &x); err == nil {
+			e.orgs.RestorePresence(x.Realm, x.Rows)
+		}
+	case msgEphemeral:
+		var x ephemeralMessage
+		if err = decode(m[1:], &x); err == nil {
+			var t realm.Told
+			if t, err = codec.DecodeUnacked(x.Told); err == nil {
+				t.Ephemeral = true
+				e.orgs.DeliverEphemeral(x.Realm, t)
+			}
+		}
+	case msgAdopted, msgDrop, msgEvict:
+		err = e.receiveQueues(m)
+	case msgAskDigest:
+		var x digestMessage
+		if err = decode(m[1:], &x); err == nil {
+			go e.sendDigest(link, x)
+		}
+	}
+	if err != nil {
+		e.Log.Error("message of the core", "err", err)
+	}
+}
+
+// openRealms returns the realms of which this edge has replicas.
+func (e *Edge) openRealms() (list []realm.ID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id := range e.open {
+		list = append(list, id)
+	}
+	return list
+}
+
+// waitForLink returns the link when there is one.
+func (e *Edge) waitForLink(ctx context.Context, ready bool) (*peer.Link, error) {
+	for {
+		e.mu.Lock()
+		link, changed := e.link, e.changed
+		ok := link != nil && (!ready || e.ready)
+		e.mu.Unlock()
+		if ok {
+			return link, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-e.ctx.Done():
+			return nil, e.ctx.Err()
+		}
+	}
+}
+
+// errNoLink is the answer to requests while the core cannot be reached.
+var errNoLink = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
+	"This server cannot reach the other servers; try again in a few seconds.")
+
+// IsReady reports whether requests need not wait.
+func (e *Edge) IsReady() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ready
+}
+
+// Prepare returns when this node can answer requests to a host, or the refusal of a request.
+func (e *Edge) Prepare(host string) error {
+	name := e.subdomainOf(host)
+	if e.IsReady() {
+		if _, _, ok := e.orgs.RealmByName(name); ok {
+			return nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, MaxLinkWait)
+	defer cancel()
+	link, err := e.waitForLink(ctx, true)
+	if err != nil {
+		return errNoLink
+	}
+	if _, _, ok := e.orgs.RealmByName(name); ok {
+		return nil
+	}
+	id, err := e.findRealm(ctx, link, name)
+	if err != nil {
+		return errNoLink
+	}
+	if id == 0 {
+		return nil // there is no such organization
+	}
+	if err := e.openReplica(ctx, id); err != nil {
+		e.Log.Warn("replica is not open", "realm", id, "err", err)
+		return errNoLink
+	}
+	return nil
+}
+
+// findRealm asks the core for the organization with a subdomain.
+func (e *Edge) findRealm(ctx context.Context, link *peer.Link, name string) (id realm.ID, err error) {
+	e.mu.Lock()
+	id = e.names[name]
+	e.mu.Unlock()
+	if id != 0 {
+		return id, nil
+	}
+	answer, err := link.CallOnce(ctx, encode(callRealm, name))
+	if err == nil {
+		err = decode(answer, &id)
+	}
+	if err == nil && id != 0 {
+		e.mu.Lock()
+		e.names[name] = id
+		e.mu.Unlock()
+	}
+	return id, err
+}
+
+// openReplica loads a replica unless another request does.
+func (e *Edge) openReplica(ctx context.Context, id realm.ID) error {
+	e.mu.Lock()
+	x := e.opening[id]
+	if e.open[id] {
+		e.mu.Unlock()
+		return nil
+	}
+	if x == nil {
+		x = &opening{done: make(chan struct{})}
+		e.opening[id] = x
+		go func() {
+			x.err = e.loadReplica(id)
+			e.mu.Lock()
+			delete(e.opening, id)
+			e.open[id] = e.open[id] || x.err == nil
+			if !e.open[id] {
+				delete(e.open, id)
+			}
+			link := e.link
+			e.mu.Unlock()
+			if x.err == nil && link != nil {
+				link.Send(encode(msgOpen, id))
+			}
+			close(x.done)
+		}()
+	}
+	e.mu.Unlock()
+	select {
+	case <-x.done:
+		return x.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// loadReplica loads a replica and waits until it has what the core has now.
+func (e *Edge) loadReplica(id realm.ID) error {
+	began := time.Now()
+	err := e.orgs.OpenReplica(id, actors.ReplicaOptions{Source: replicaSource{e}, Owner: e, Home: e.isHome})
+	if err != nil {
+		return err
+	}
+	e.orgs.OwnerConnected(id)
+	ctx, cancel := context.WithTimeout(e.ctx, catchUpTimeout)
+	defer cancel()
+	link, err := e.waitForLink(ctx, false)
+	if err != nil {
+		return err
+	}
+	var seq realm.Seq
+	answer, err := link.CallOnce(ctx, encode(callSeq, id))
+	if err == nil {
+		err = decode(answer, &seq)
+	}
+	if err == nil {
+		err = e.orgs.WaitFor(ctx, id, seq)
+	}
+	e.Log.Info("replica loaded", "realm", id, "seq", uint64(seq), "took", time.Since(began).String(), "err", err)
+	return nil // it is open; requests wait for its facts
+}
+
+func (e *Edge) isHome(request string) bool { return strings.HasPrefix(request, e.boot) }
+
+// The methods of httpd.Cluster, besides those of actors.Server.
+
+// NewRequest returns the id of a new request.
+func (e *Edge) NewRequest() string { return e.boot + strconv.FormatInt(e.count.Add(1), 36) }
+
+// Forward sends a request to the owner.
+func (e *Edge) Forward(ctx context.Context, r httpd.ForwardedRequest) (a httpd.ForwardedAnswer, err error) {
+	e.Counters.Forwards.Add(1)
+	link, err := e.waitForLink(ctx, false)
+	if err != nil {
+		return a, fmt.Errorf("%w: %w", httpd.ErrNotForwarded, err)
+	}
+	answer, err := link.CallOnce(ctx, encode(callForward, (*forwardCall)(&r)))
+	var notSent *peer.NotSent
+	switch {
+	case errors.As(err, &notSent):
+		return a, fmt.Errorf("%w: %w", httpd.ErrNotForwarded, err)
+	case err != nil:
+		e.Counters.Ambiguous.Add(1)
+		return a, err
+	}
+	return a, decode(answer, (*forwardAnswer)(&a))
+}
+
+// DialOwner opens a connection for HTTP to the owner.
+func (e *Edge) DialOwner() (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(e.ctx, peer.DialTimeout)
+	defer cancel()
+	if _, err := e.waitForLink(ctx, false); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	address := e.address
+	e.mu.Unlock()
+	return e.id.Dial(ctx, address, peer.HTTPProtocol)
+}
+
+// Command lets the core execute a command of the operator. The answer is JSON.
+func (e *Edge) Command(ctx context.Context, name string, args map[string]string) ([]byte, error) {
+	link, err := e.waitForLink(ctx, false)
+	if err != nil {
+		return nil, errors.New("no core can be reached")
+	}
+	return link.CallOnce(ctx, encode(callCommand, &commandCall{name, args}))
+}

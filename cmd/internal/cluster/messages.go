@@ -1,0 +1,172 @@
+package cluster
+
+import (
+	"fmt"
+
+	"parley/actors"
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/snapshot/codec"
+	"parley/wire/httpd"
+)
+
+// The greeting of an edge and the answer of the core.
+type (
+	greeting struct {
+		Version int
+		Program string     // version of the program
+		Clock   int64      // Unix milliseconds
+		Realms  []realm.ID // of which the edge has replicas
+	}
+	welcome struct {
+		Node  string
+		Clock int64 // Unix milliseconds
+		// Settings are those of the core that all nodes of a cluster must have in common, by name.
+		Settings         map[string]string
+		Secret           []byte
+		Generation       int64
+		Pushes, Bouncer  bool
+		DevelopmentLogin bool
+		Seqs             map[realm.ID]realm.Seq // the last fact of each realm of the greeting
+	}
+)
+
+// Kinds of messages: the first byte of a message or call.
+const (
+	// Messages of an edge.
+	msgOpen       = 1  // realm.ID: the edge has a replica
+	msgClose      = 2  // realm.ID
+	msgCloseQueue = 3  // queueMessage
+	msgTick       = 4  // realm.ID
+	msgReport     = 5  // edgeReport
+	msgDigest     = 6  // digestMessage, the answer to msgAskDigest
+	msgAdopt      = 7  // adoptMessage
+	msgKept       = 8  // keptMessage
+	msgAcks       = 9  // acksMessage
+	msgOnline     = 10 // onlineMessage
+
+	// Messages of a core.
+	msgPresence  = 20 // presenceMessage
+	msgEphemeral = 21 // ephemeralMessage
+	msgAskDigest = 22 // digestMessage
+	msgAdopted   = 23 // adoptedMessage
+	msgDrop      = 24 // dropMessage
+	msgEvict     = 25 // evictMessage
+
+	// Calls of an edge.
+	callRows    = 40 // realm.ID -> rowsPart...
+	callFollow  = 41 // followCall -> batches
+	callText    = 42 // textCall -> textAnswer
+	callForward = 43 // httpd.ForwardedRequest -> httpd.ForwardedAnswer
+	callRealm   = 44 // string: subdomain -> realm.ID, 0: there is none
+	callSeq     = 45 // realm.ID -> realm.Seq
+	callCommand = 46 // commandCall -> JSON
+)
+
+type (
+	queueMessage struct {
+		Realm realm.ID
+		Queue realm.QueueID
+	}
+	// edgeReport is the state of an edge.
+	edgeReport struct {
+		Applied map[realm.ID]realm.Seq
+		Queues  int64
+		Polls   int64
+	}
+	presenceMessage struct {
+		Realm realm.ID
+		Rows  []presence.Row
+	}
+	ephemeralMessage struct {
+		Realm realm.ID
+		Told  []byte // codec.EncodeUnacked
+	}
+	// digestMessage asks for the digest of a realm's state when the node has a fact, or answers that.
+	digestMessage struct {
+		ID     int64
+		Realm  realm.ID
+		Seq    realm.Seq
+		Digest string
+		Err    string
+	}
+	// adoptMessage asks for an event queue; adoptedMessage is the answer with the same ID.
+	adoptMessage struct {
+		ID       int64
+		Realm    realm.ID
+		Adoption actors.Adoption
+	}
+	adoptedMessage struct {
+		ID      int64
+		Adopted actors.Adopted // without its events
+		Events  [][]byte       // codec.EncodeUnacked
+		Err     string
+	}
+	keptMessage struct {
+		Realm realm.ID
+		Kept  actors.KeptQueues
+	}
+	acksMessage struct {
+		Realm realm.ID
+		Acks  actors.QueueAcks
+	}
+	// onlineMessage has the presence that the clients of an edge have reported.
+	onlineMessage struct {
+		Realm   realm.ID
+		Reports []presence.Report
+	}
+	dropMessage struct {
+		Realm  realm.ID
+		Queues []actors.QueueRef
+	}
+	evictMessage struct {
+		Realm  realm.ID
+		Before realm.Seq
+	}
+	// rowsPart is a part of the rows of a realm. The last one has the number of the last fact that they contain.
+	rowsPart struct {
+		Rows []realm.EncodedRow
+		Last bool
+		At   realm.Seq
+	}
+	followCall struct {
+		Realm realm.ID
+		After realm.Seq
+	}
+	textCall struct {
+		Realm realm.ID
+		Ref   realm.BodyRef
+	}
+	textAnswer struct {
+		Found bool
+		Body  realm.Body
+	}
+	commandCall struct {
+		Name string
+		Args map[string]string
+	}
+	forwardCall   httpd.ForwardedRequest
+	forwardAnswer httpd.ForwardedAnswer
+)
+
+// rowsPartBytes is how many bytes of rows are sent together.
+const rowsPartBytes = 128 << 10
+
+// encode returns a message with its kind.
+func encode(kind byte, v any) []byte { return append([]byte{kind}, codec.EncodeRow(v)...) }
+
+// decode reads a message or a part without its kind.
+func decode(data []byte, into any) error {
+	if err := codec.Decoder(data)(into); err != nil {
+		return fmt.Errorf("message of another node: %w", err)
+	}
+	return nil
+}
+
+// behindError tells an edge that its facts are gone from the journal.
+type behindError struct{ error }
+
+// codeBehind is the code of a behindError on a link.
+const codeBehind = 11
+
+func (behindError) LinkCode() uint32 { return codeBehind }

@@ -1,0 +1,172 @@
+package cluster
+
+import (
+	"errors"
+
+	"parley/actors"
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/snapshot/codec"
+)
+
+// The messages about event queues: of an edge to the owner as its actors.OwnerLink, and of the owner to an edge as its
+// actors.EdgeLink. None of the methods blocks.
+
+// errNoOwner answers an adoption without a link.
+var errNoOwner = errors.New("there is no link to the owner")
+
+// send sends a message to the core. Without a link it is lost.
+func (e *Edge) send(m []byte) {
+	e.mu.Lock()
+	link := e.link
+	e.mu.Unlock()
+	if link != nil {
+		link.Send(m)
+	}
+}
+
+// CloseQueue asks the owner to close a queue. The replica asks again after a new link was opened.
+func (e *Edge) CloseQueue(id realm.ID, q realm.QueueID) {
+	e.send(encode(msgCloseQueue, &queueMessage{id, q}))
+}
+
+// Tick asks the owner for a fact. The queue asks again.
+func (e *Edge) Tick(id realm.ID) { e.send(encode(msgTick, id)) }
+
+// AdoptQueue asks the owner for a queue.
+func (e *Edge) AdoptQueue(id realm.ID, a actors.Adoption, answer func(actors.Adopted, error)) {
+	e.mu.Lock()
+	link := e.link
+	if link == nil {
+		e.mu.Unlock()
+		answer(actors.Adopted{}, errNoOwner)
+		return
+	}
+	e.adopted++
+	m := &adoptMessage{e.adopted, id, a}
+	e.adoptions[m.ID] = answer
+	e.mu.Unlock()
+	if a.Through == 0 {
+		e.Counters.Adoptions.Add(1)
+	}
+	link.Send(encode(msgAdopt, m))
+}
+
+// endAdoptions answers the adoptions that the core did not answer before the link broke.
+func (e *Edge) endAdoptions(err error) {
+	e.mu.Lock()
+	list := e.adoptions
+	e.adoptions = map[int64]func(actors.Adopted, error){}
+	e.mu.Unlock()
+	for _, answer := range list {
+		answer(actors.Adopted{}, errors.Join(errNoOwner, err))
+	}
+}
+
+// KeepQueues says which queues this edge keeps.
+func (e *Edge) KeepQueues(id realm.ID, k actors.KeptQueues) {
+	e.send(encode(msgKept, &keptMessage{id, k}))
+}
+
+// ReportAcks says what the clients of this edge have acknowledged.
+func (e *Edge) ReportAcks(id realm.ID, a actors.QueueAcks) {
+	e.send(encode(msgAcks, &acksMessage{id, a}))
+}
+
+// ReportPresence passes on the presence that the clients of this edge have reported.
+func (e *Edge) ReportPresence(id realm.ID, list []presence.Report) {
+	e.send(encode(msgOnline, &onlineMessage{id, list}))
+}
+
+// receiveQueues handles a message of the owner about queues.
+func (e *Edge) receiveQueues(m []byte) (err error) {
+	switch m[0] {
+	case msgAdopted:
+		var x adoptedMessage
+		if err = decode(m[1:], &x); err == nil {
+			err = e.handleAdopted(&x)
+		}
+	case msgDrop:
+		var x dropMessage
+		if err = decode(m[1:], &x); err == nil {
+			e.orgs.DropQueues(x.Realm, x.Queues)
+		}
+	case msgEvict:
+		var x evictMessage
+		if err = decode(m[1:], &x); err == nil {
+			e.orgs.EvictQueues(x.Realm, x.Before)
+		}
+	}
+	return err
+}
+
+func (e *Edge) handleAdopted(x *adoptedMessage) (err error) {
+	e.mu.Lock()
+	answer := e.adoptions[x.ID]
+	delete(e.adoptions, x.ID)
+	e.mu.Unlock()
+	if answer == nil {
+		return nil // the link broke in between
+	}
+	if x.Err != "" {
+		err = errors.New(x.Err)
+	}
+	for _, data := range x.Events {
+		t, bad := codec.DecodeUnacked(data)
+		x.Adopted.Events, err = append(x.Adopted.Events, t), errors.Join(err, bad)
+	}
+	answer(x.Adopted, err)
+	return nil
+}
+
+// receiveQueues handles a message of an edge about queues.
+func (e *edgeLink) receiveQueues(m []byte) (err error) {
+	switch m[0] {
+	case msgAdopt:
+		var x adoptMessage
+		if err = decode(m[1:], &x); err == nil {
+			if x.Adoption.Through > 0 && x.Adoption.After == 0 {
+				e.adoptions.Add(1)
+			}
+			e.edge.AdoptQueue(x.Realm, x.Adoption, func(a actors.Adopted, err error) { e.sendAdopted(x.ID, a, err) })
+		}
+	case msgKept:
+		var x keptMessage
+		if err = decode(m[1:], &x); err == nil {
+			e.edge.KeepQueues(x.Realm, x.Kept)
+		}
+	case msgAcks:
+		var x acksMessage
+		if err = decode(m[1:], &x); err == nil {
+			e.edge.ReportAcks(x.Realm, x.Acks)
+		}
+	case msgOnline:
+		var x onlineMessage
+		if err = decode(m[1:], &x); err == nil {
+			e.edge.ReportPresence(x.Realm, x.Reports)
+		}
+	}
+	return err
+}
+
+func (e *edgeLink) sendAdopted(id int64, a actors.Adopted, err error) {
+	m := &adoptedMessage{ID: id, Adopted: a}
+	m.Adopted.Events = nil
+	for _, t := range a.Events {
+		m.Events = append(m.Events, codec.EncodeUnacked(t))
+	}
+	if err != nil {
+		m.Err = err.Error()
+	}
+	e.peer.Send(encode(msgAdopted, m))
+}
+
+// DropQueues tells the edge to drop queues.
+func (e *edgeLink) DropQueues(id realm.ID, list []actors.QueueRef) {
+	e.peer.Send(encode(msgDrop, &dropMessage{id, list}))
+}
+
+// EvictQueues tells the edge to close queues.
+func (e *edgeLink) EvictQueues(id realm.ID, before realm.Seq) {
+	e.peer.Send(encode(msgEvict, &evictMessage{id, before}))
+}

@@ -1,0 +1,129 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"parley/actors/presence"
+	"parley/actors/realm"
+	"parley/snapshot"
+	"parley/snapshot/codec"
+	"parley/wire/peer"
+)
+
+// replicaSource is where the replicas of an edge come from. It waits while there is no link.
+type replicaSource struct{ edge *Edge }
+
+// LoadReplica loads the rows of the core's last snapshot.
+func (s replicaSource) LoadReplica(id realm.ID, r *realm.Realm, table *presence.Table) (realm.Seq, error) {
+	link, err := s.edge.waitForLink(s.edge.ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	return snapshot.LoadRows(func(fn func(realm.EncodedRow) error) (at realm.Seq, err error) {
+		complete := false
+		err = link.Call(s.edge.ctx, encode(callRows, id), func(data []byte) error {
+			var part rowsPart
+			if err := decode(data, &part); err != nil {
+				return err
+			}
+			for _, row := range part.Rows {
+				if err := fn(row); err != nil {
+					return err
+				}
+			}
+			at, complete = part.At, part.Last
+			return nil
+		})
+		if err == nil && !complete {
+			err = errors.New("the core did not send all rows")
+		}
+		return at, err
+	}, r, table)
+}
+
+// Follow follows a realm over all links that this edge has one after the other.
+func (s replicaSource) Follow(id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error)) func() {
+	ctx, stop := context.WithCancel(s.edge.ctx)
+	go func() {
+		for {
+			err := s.followLink(ctx, id, &after, fn)
+			if err != nil {
+				stop()
+				done(err)
+				return
+			}
+			select { // the link broke
+			case <-time.After(redialAfter):
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return stop
+}
+
+// followLink follows until the link breaks, and returns another reason to end as an error.
+func (s replicaSource) followLink(ctx context.Context, id realm.ID, after *realm.Seq, fn func(realm.Batch) error) error {
+	link, err := s.edge.waitForLink(ctx, false)
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = link.Call(ctx, encode(callFollow, &followCall{id, *after}), func(data []byte) error {
+		b, err := codec.DecodeBatch(data)
+		if err == nil && (b.Realm != id || b.After != *after) {
+			err = fmt.Errorf("the core sent facts after %d of realm %d, not after %d of realm %d", b.After, b.Realm,
+				*after, id)
+		}
+		if err == nil {
+			err = fn(b)
+		}
+		if failed = err; err == nil {
+			*after = b.Last()
+		}
+		return err
+	})
+	var answered *peer.CallError
+	switch {
+	case failed != nil:
+		return failed
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &answered) && answered.Code == codeBehind:
+		return fmt.Errorf("%w: %w", realm.ErrBehind, err)
+	case errors.As(err, &answered):
+		s.edge.Log.Warn("following a realm", "realm", id, "err", err)
+	}
+	return nil
+}
+
+// Decode decodes a fact of a batch.
+func (replicaSource) Decode(fact []byte) (realm.Fact, error) { return codec.DecodeFact(fact) }
+
+// Text asks the core for a text. It waits for the link as long as it takes: without the text, an event or an answer
+// would be wrong.
+func (s replicaSource) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
+	for {
+		link, err := s.edge.waitForLink(s.edge.ctx, false)
+		if err != nil {
+			return realm.Body{}, false, err
+		}
+		answer, err := link.CallOnce(s.edge.ctx, encode(callText, &textCall{id, ref}))
+		var answered *peer.CallError
+		if err == nil {
+			var a textAnswer
+			err = decode(answer, &a)
+			return a.Body, a.Found, err
+		}
+		if errors.As(err, &answered) {
+			return realm.Body{}, false, err
+		}
+		select {
+		case <-time.After(redialAfter):
+		case <-s.edge.ctx.Done():
+			return realm.Body{}, false, err
+		}
+	}
+}

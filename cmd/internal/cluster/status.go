@@ -1,0 +1,186 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"parley/actors/realm"
+	"parley/wire/peer"
+)
+
+// NodeStatus is what parley cluster status prints of a node.
+type NodeStatus struct {
+	Node      string `json:"node"`
+	Role      string `json:"role"`
+	Address   string `json:"address"`
+	Connected bool   `json:"connected"`
+	Leader    bool   `json:"leader"`
+	Program   string `json:"program"`
+	// Realms are the organizations that the node has in memory.
+	Realms int   `json:"realms"`
+	Queues int64 `json:"queues"`
+	Polls  int64 `json:"polls"`
+	// FactsBehind is how many facts the node has not applied, SecondsBehind how long ago it had all of them.
+	FactsBehind   int64   `json:"facts_behind"`
+	SecondsBehind float64 `json:"seconds_behind"`
+	SentBytes     int64   `json:"sent_bytes"` // to the node, since it connected
+	ReceivedBytes int64   `json:"received_bytes"`
+	QueuedBytes   int     `json:"queued_bytes"`
+}
+
+// Status returns the state of every node.
+func (c *Core) Status() (list []NodeStatus) {
+	for _, m := range c.Directory.ListMembers() {
+		n := NodeStatus{Node: m.Node, Role: string(m.Role), Address: m.Address}
+		if m.Node == c.Directory.Node {
+			n.Connected, n.Leader, n.Program = true, true, c.Program
+			n.Realms = len(c.Orgs.Realms())
+			n.Queues, n.Polls = c.Orgs.Metrics.OpenQueues.Load(), c.Orgs.Metrics.ParkedPolls.Load()
+		} else if p := c.links.Find(m.Node); p != nil {
+			c.addStatus(&n, p)
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// addStatus adds the state of a node with a link.
+func (c *Core) addStatus(n *NodeStatus, p *peer.Peer) {
+	n.Connected = true
+	n.SentBytes, n.ReceivedBytes = p.Traffic()
+	_, n.QueuedBytes = p.Queued()
+	e := p.Link.(*edgeLink)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n.Program, n.Realms, n.Queues, n.Polls = e.program, len(e.report.Applied), e.report.Queues, e.report.Polls
+	for id, seq := range e.report.Applied {
+		if last := c.Orgs.DurableSeq(id); last > seq {
+			n.FactsBehind += int64(last - seq)
+			n.SecondsBehind = max(n.SecondsBehind, c.Now().Sub(e.caughtUp[id]).Seconds())
+		}
+	}
+}
+
+// CutOff ends the link of a node that was removed.
+func (c *Core) CutOff(node string) {
+	if p := c.links.Find(node); p != nil {
+		p.Cut(fmt.Errorf("node %s was removed from the cluster", node))
+	}
+}
+
+// Verified is the comparison of one organization on all nodes that have it.
+type Verified struct {
+	Realm  realm.ID `json:"realm"`
+	Seq    uint64   `json:"facts"`
+	Nodes  int      `json:"nodes"` // compared
+	Equal  bool     `json:"equal"`
+	Digest string   `json:"digest"`
+	Note   string   `json:"note,omitempty"`
+}
+
+const (
+	// verifyTries is how often the digests are asked for until all nodes give theirs at the same fact.
+	verifyTries = 50
+	// verifyTimeout is how long a node may take for a digest.
+	verifyTimeout = 30 * time.Second
+)
+
+// Verify compares the state of every organization on all nodes at the same fact. digest returns that of this node.
+func (c *Core) Verify(digest func(realm.ID) (realm.Seq, string, error)) (list []Verified) {
+	realms := c.Orgs.Realms()
+	for _, name := range slices.Sorted(maps.Keys(realms)) {
+		list = append(list, c.verify(realms[name], digest))
+	}
+	return list
+}
+
+func (c *Core) verify(id realm.ID, digest func(realm.ID) (realm.Seq, string, error)) Verified {
+	v := Verified{Realm: id}
+	var holders []*peer.Peer
+	for _, p := range c.links.Peers() {
+		e := p.Link.(*edgeLink)
+		e.mu.Lock()
+		if e.stops[id] != nil {
+			holders = append(holders, p)
+		}
+		e.mu.Unlock()
+	}
+	for _, p := range holders {
+		e, equal := p.Link.(*edgeLink), false
+		for range verifyTries {
+			seq, here, err := digest(id)
+			if err != nil {
+				v.Note = err.Error()
+				return v
+			}
+			there, err := e.digest(id, seq)
+			if err != nil {
+				v.Note = fmt.Sprintf("node %s: %v", p.Node, err)
+				return v
+			}
+			if v.Seq, v.Digest = uint64(seq), here; there.Seq != seq { // facts came in between
+				v.Note = fmt.Sprintf("node %s: too many facts come to compare at the same one", p.Node)
+				continue
+			}
+			if v.Note = ""; there.Digest != here {
+				v.Note = fmt.Sprintf("node %s has digest %s at fact %d", p.Node, there.Digest, seq)
+				return v
+			}
+			equal = true
+			break
+		}
+		if !equal {
+			return v
+		}
+		v.Nodes++
+	}
+	if v.Digest == "" {
+		seq, here, err := digest(id)
+		if err != nil {
+			v.Note = err.Error()
+			return v
+		}
+		v.Seq, v.Digest = uint64(seq), here
+	}
+	v.Nodes++
+	v.Equal = true
+	return v
+}
+
+// digest asks an edge for the digest of a realm, when it has a fact.
+func (e *edgeLink) digest(id realm.ID, seq realm.Seq) (digestMessage, error) {
+	ask := &digestMessage{ID: e.nextAsk.Add(1), Realm: id, Seq: seq}
+	answer := make(chan digestMessage, 1)
+	e.asked.Store(ask.ID, answer)
+	defer e.asked.Delete(ask.ID)
+	e.peer.Send(encode(msgAskDigest, ask))
+	select {
+	case x := <-answer:
+		if x.Err != "" {
+			return x, errors.New(x.Err)
+		}
+		return x, nil
+	case <-time.After(verifyTimeout):
+		return digestMessage{}, fmt.Errorf("no answer within %v", verifyTimeout)
+	case <-e.peer.Context().Done():
+		return digestMessage{}, context.Cause(e.peer.Context())
+	}
+}
+
+// sendDigest answers the core's question for a digest.
+func (e *Edge) sendDigest(link *peer.Link, ask digestMessage) {
+	ctx, cancel := context.WithTimeout(link.Context(), verifyTimeout)
+	defer cancel()
+	err := e.orgs.WaitFor(ctx, ask.Realm, ask.Seq)
+	if err == nil {
+		ask.Seq, ask.Digest, err = e.Digest(ask.Realm)
+	}
+	if err != nil {
+		ask.Err = err.Error()
+	}
+	link.Send(encode(msgDigest, &ask))
+}

@@ -1,0 +1,333 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"parley/actors"
+	"parley/actors/realm"
+	"parley/cmd/internal/cluster"
+	"parley/wire"
+	"parley/wire/httpd"
+	"parley/wire/mail"
+	"parley/wire/markdown/preview"
+	"parley/wire/peer"
+)
+
+// joinTimeout is how long an edge that starts tries to reach a core before it gives up.
+const joinTimeout = time.Minute
+
+// sharedSettings are the settings that an edge takes over from its core, unless it has its own. Clients must not
+// notice which node they talk to.
+var sharedSettings = []string{
+	"url", "rate-limit", "anonymous-rate-limit", "login-limit", "max-body", "upload-quota", "jwt-keys",
+	"open-organizations", "archive-days", "mail-domain", "max-channels", "daily-channels", "request-channels",
+	"request-subscriptions", "max-groups", "daily-groups", "max-bots", "registration-size", "daily-invites",
+}
+
+// Text returns the value of the setting in s as an operator writes it.
+func (x *Setting) Text(s *Settings) string {
+	switch field := x.field(s).(type) {
+	case *string:
+		return *field
+	case *bool:
+		return strconv.FormatBool(*field)
+	case *int:
+		return strconv.Itoa(*field)
+	case *time.Duration:
+		return field.String()
+	default:
+		panic(fmt.Sprintf("BUG: setting %s has a field of type %T", x.Name, field))
+	}
+}
+
+// shared returns the values of sharedSettings.
+func (s *Settings) shared() map[string]string {
+	values := map[string]string{}
+	for i := range AllSettings {
+		if x := &AllSettings[i]; slices.Contains(sharedSettings, x.Name) {
+			values[x.Name] = x.Text(s)
+		}
+	}
+	return values
+}
+
+// takeOver replaces the shared settings that no operator has set at this node.
+func (s *Settings) takeOver(values map[string]string) error {
+	for i := range AllSettings {
+		x := &AllSettings[i]
+		text, ok := values[x.Name]
+		if !ok || !slices.Contains(sharedSettings, x.Name) || slices.Contains(s.given, x.Name) {
+			continue
+		}
+		if err := x.Set(s, text); err != nil {
+			return fmt.Errorf("setting %s of the core: %w", x.Name, err)
+		}
+	}
+	return nil
+}
+
+// openNode reads which node of a cluster this server is, or joins a cluster. It returns nil for a single node. An edge
+// connects to its core and takes over its settings.
+func openNode(c *Config) (*cluster.Directory, *edgeNode, error) {
+	var d *cluster.Directory
+	var err error
+	switch {
+	case cluster.Exists(c.Data):
+		d, err = cluster.OpenDirectory(c.Data)
+		if err == nil && c.Node != "" && c.Node != d.Node {
+			err = fmt.Errorf("%s is the data directory of node %s, not %s", c.Data, d.Node, c.Node)
+		}
+	case c.Join != "":
+		d, err = join(c)
+	case c.Node != "" || c.PeerListen != "":
+		err = errors.New("node and peer-listen are for the nodes of a cluster: " +
+			"parley cluster init makes one, --join adds this node to one")
+	}
+	if err != nil || d == nil {
+		return nil, nil, err
+	}
+	if c.PeerListen != "" {
+		if err := d.SetPeerListen(c.PeerListen); err != nil {
+			return nil, nil, err
+		}
+	}
+	if d.Role == peer.Core {
+		return d, nil, nil
+	}
+	e, err := connectEdge(c, d)
+	return d, e, err
+}
+
+// join exchanges the token of the settings for a certificate.
+func join(c *Config) (*cluster.Directory, error) {
+	if err := peer.CheckNodeID(c.Node); err != nil {
+		return nil, fmt.Errorf("node: %w", err)
+	}
+	if entries, err := os.ReadDir(c.Data); err == nil && len(entries) > 0 {
+		return nil, fmt.Errorf("%s is not empty: a new node needs a directory of its own", c.Data)
+	}
+	token, err := peer.ParseToken(c.Join)
+	if err != nil {
+		return nil, err
+	}
+	key, request, err := peer.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := peer.Join(context.Background(), token, peer.JoinRequest{
+		Secret: token.Secret, Node: c.Node, Address: c.PeerListen, Version: peer.Version,
+		Clock: time.Now().UnixMilli(), Request: request,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("joining the cluster failed: %w", err)
+	}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return nil, err
+	}
+	d, err := cluster.Join(answer, c.Data, c.Node, c.PeerListen, key)
+	if err == nil {
+		c.Log.Info("joined the cluster", "node", c.Node, "role", string(answer.Role))
+	}
+	return d, err
+}
+
+// edgeNode is what makes a server an edge.
+type edgeNode struct {
+	*cluster.Edge
+	greeted *cluster.Greeted
+}
+
+// connectEdge connects an edge to its core and takes over its settings.
+func connectEdge(c *Config, d *cluster.Directory) (*edgeNode, error) {
+	e, err := cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: wire.Version, Log: c.Log})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), joinTimeout)
+	defer cancel()
+	g, err := e.Greet(ctx)
+	if err == nil {
+		err = c.takeOver(g.Settings)
+	}
+	if err != nil {
+		e.Close()
+		return nil, fmt.Errorf("connecting to the core failed: %w", err)
+	}
+	return &edgeNode{e, g}, nil
+}
+
+// openEdge opens an edge: everything is in memory, and organizations are loaded when they are asked for.
+func (s *Server) openEdge() (err error) {
+	g := s.edge.greeted
+	s.sites, s.secret = newSiteTable(s.URL), g.Secret
+	s.turnLatency = newTurnLatency()
+	s.encodings = wire.NewEventEncodings()
+	s.orgs, err = actors.Open(actors.NoDisk{}, actors.Options{
+		Protocol:     wire.SessionProtocol{Encodings: s.encodings},
+		Renderer:     &s.renderer,
+		Secret:       s.secret,
+		Log:          s.log,
+		Fatal:        s.fatal,
+		Site:         s.sites.site,
+		Now:          s.edge.Now,
+		ArchiveDays:  &s.ArchiveDays,
+		TurnLatency:  func(kind string) actors.Observer { return s.turnLatency.WithLabelValues(kind) },
+		UnackedBytes: int64(s.unackedMemory()),
+		Limits:       s.realmLimits(),
+		DeliveryLag:  s.DeliveryLag,
+	})
+	if err != nil {
+		return err
+	}
+	s.sites.orgs = s.orgs
+	s.orgs.SetOutbox(noOutbox{}, g.Pushes, g.Bouncer)
+	return nil
+}
+
+// noOutbox is the outbox of an edge, which owns no organization.
+type noOutbox struct{}
+
+func (noOutbox) AddJobs(realm.ID, realm.Site, *realm.OutboxJobsAdded) {}
+
+// edgePush says that the core sends push notifications. It is never called.
+type edgePush struct{ wire.Pusher }
+
+// buildEdgeTools makes what the endpoints use that an edge runs: reads, polls and registrations.
+func (s *Server) buildEdgeTools() error {
+	g := s.edge.greeted
+	s.passwords = httpd.NewPasswords()
+	s.tools = &wire.Tools{
+		Sign:               newSigner(s.secret),
+		VerifySignature:    newSignatureChecker(s.secret),
+		UploadQuota:        int64(s.UploadQuota) << 20,
+		HashPassword:       s.passwords.Hash,
+		CheckPassword:      s.passwords.Check,
+		HashKey:            actors.HashKey,
+		Token:              actors.Token,
+		LinkToken:          s.orgs.LinkToken,
+		JWTKeys:            s.jwtKeys,
+		Version:            wire.Version,
+		Generation:         g.Generation,
+		Renderer:           &s.renderer,
+		FetchPreview:       preview.New(s.previewNetworks...).Fetch,
+		Dev:                g.DevelopmentLogin,
+		ChannelMailPattern: "%s@" + s.mailHost(s.sites.site("").Host),
+		Emails:             mail.Composer{},
+		DailyInvites:       s.DailyInvites,
+		OpenOrganizations:  s.OpenOrganizations,
+	}
+	services, err := ReadIntegrations(s.Integrations)
+	if err != nil {
+		return err
+	}
+	s.tools.Integrations = wire.NewIntegrations(services)
+	if g.Pushes {
+		s.tools.Push, s.tools.PushBouncer = edgePush{}, g.Bouncer
+	}
+	s.setEmojiTable()
+	return nil
+}
+
+// openEdgeEndpoints makes the HTTP server of an edge, its control socket and its metrics.
+func (s *Server) openEdgeEndpoints() (err error) {
+	p := s.parkConfig()
+	p.OnDrain, p.AnswersLatePolls, p.TLS = s.orgs.Drain, true, s.tlsConfig
+	p.Unlimited = s.limits.Unlimited
+	s.http = httpd.New(httpd.Options{
+		Server: s.orgs, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits, WebApp: s.webApp,
+		Now: s.edge.Now, DamagedTexts: s.orgs.DamagedTexts, Cluster: edgeCluster{s.orgs, s.edge.Edge},
+	})
+	o := &operator{orgs: s.orgs, sites: s.sites, passwords: s.passwords, handover: s.handover, data: s.Data,
+		log: s.log, edge: s.edge.Edge}
+	s.edge.Digest = func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }
+	s.edge.Start(s.edge.greeted, s.orgs, s.sites.subdomain)
+	if s.closeControl, err = serveControl(s.Data, o, s.log); err != nil {
+		return err
+	}
+	s.metrics, err = s.openMetrics()
+	return err
+}
+
+// edgeCluster is the cluster as an edge's HTTP server sees it.
+type edgeCluster struct {
+	*actors.Server
+	*cluster.Edge
+}
+
+// Tick and CloseQueue are methods of both; the owner has to be asked.
+func (c edgeCluster) Tick(id realm.ID)                        { c.Edge.Tick(id) }
+func (c edgeCluster) CloseQueue(id realm.ID, q realm.QueueID) { c.Edge.CloseQueue(id, q) }
+func (c edgeCluster) Close()                                  {}
+
+// coreCluster is the cluster as a core's HTTP server sees it: the core owns every organization.
+type coreCluster struct{ *actors.Server }
+
+var errNoOther = errors.New("this node is the only core")
+
+func (coreCluster) Prepare(string) error         { return nil }
+func (coreCluster) IsReady() bool                { return true }
+func (coreCluster) NewRequest() string           { return "core-" + actors.Token(20) }
+func (coreCluster) DialOwner() (net.Conn, error) { return nil, errNoOther }
+func (coreCluster) Forward(context.Context, httpd.ForwardedRequest) (httpd.ForwardedAnswer, error) {
+	return httpd.ForwardedAnswer{}, fmt.Errorf("%w: %w", httpd.ErrNotForwarded, errNoOther)
+}
+
+// startCore lets other nodes connect.
+func (s *Server) startCore(o *operator) (err error) {
+	if s.node == nil {
+		return nil
+	}
+	now := s.config.Now
+	if now == nil {
+		now = time.Now
+	}
+	s.core, err = cluster.StartCore(cluster.CoreOptions{
+		Directory: s.node, Orgs: s.orgs, Disk: s.disk(), HTTP: s.http, Log: s.log, Now: now,
+		Program: wire.Version, Settings: s.shared(), Secret: s.secret, Generation: s.tools.Generation, Pushes: s.tools.Push != nil,
+		Bouncer: s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.run,
+	})
+	o.core = s.core
+	return err
+}
+
+// stopEdge stops an edge. Its clients poll another node.
+func (s *Server) stopEdge() error {
+	err := errors.Join(s.closeControl(), s.metrics.Close(), withShutdownTimeout(s.http.Shutdown))
+	s.edge.Close()
+	err = errors.Join(err, withShutdownTimeout(s.orgs.Close))
+	close(s.stopped)
+	return err
+}
+
+// closeFailedEdge closes what a failed start of an edge has opened.
+func (s *Server) closeFailedEdge() (err error) {
+	err = s.closeWebApp()
+	if s.metrics != nil {
+		err = errors.Join(err, s.metrics.Close())
+	}
+	if s.closeControl != nil {
+		err = errors.Join(err, s.closeControl())
+	}
+	s.edge.Close()
+	close(s.stopped)
+	return errors.Join(err, s.closeListeners())
+}
+
+// runAtCore lets the core execute a command that was given at an edge.
+func (o *operator) runAtCore(name string, args map[string]string) (any, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	data, err := o.edge.Command(ctx, name, args)
+	if err != nil {
+		return nil, err
+	}
+	return json.RawMessage(data), nil
+}

@@ -1,0 +1,124 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"parley/actors/realm"
+	"parley/cmd/internal/cluster"
+	"parley/snapshot"
+	"parley/wire/peer"
+)
+
+// ClusterInit makes a data directory the one of the first core of a new cluster: a new one, or that of a server that is
+// not running.
+func ClusterInit(data, node, peerListen string) error {
+	if _, ran, _ := RemoteCommand(data, "server-info", nil); ran {
+		return fmt.Errorf("a server is running in %s: stop it first", data)
+	}
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return err
+	}
+	if err := CheckDataVersion(data); err != nil {
+		return err
+	}
+	return cluster.Init(data, node, peerListen)
+}
+
+// errSingleNode is the error of cluster commands on a directory that is no node's.
+var errSingleNode = errors.New("this is a single node: parley cluster init makes it the first node of a cluster")
+
+// clusterToken returns a new token.
+func clusterToken(o *operator, args map[string]string) (any, error) {
+	if o.node == nil {
+		return nil, errSingleNode
+	}
+	t, err := o.node.NewToken(peer.Role(args["role"]), time.Now())
+	return map[string]any{"token": t}, err
+}
+
+// clusterStatus lists the nodes.
+func clusterStatus(o *operator, _ map[string]string) (any, error) {
+	if o.node == nil {
+		return nil, errSingleNode
+	}
+	if o.core == nil {
+		return nil, errors.New("the core is not running")
+	}
+	list := []any{}
+	for _, n := range o.core.Status() {
+		list = append(list, n)
+	}
+	return map[string]any{"nodes": list}, nil
+}
+
+// clusterRemove removes a node.
+func clusterRemove(o *operator, args map[string]string) (any, error) {
+	if o.node == nil {
+		return nil, errSingleNode
+	}
+	if err := o.node.Remove(args["node"]); err != nil {
+		return nil, err
+	}
+	if o.core != nil {
+		o.core.CutOff(args["node"])
+	}
+	return map[string]any{"removed": args["node"]}, nil
+}
+
+// clusterVerify compares the state of every organization on all nodes.
+func clusterVerify(o *operator, _ map[string]string) (any, error) {
+	if o.node == nil {
+		return nil, errSingleNode
+	}
+	if o.core == nil {
+		return nil, errors.New("the core is not running")
+	}
+	list, different := []any{}, 0
+	for _, x := range o.core.Verify(func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }) {
+		if !x.Equal {
+			different++
+		}
+		list = append(list, x)
+	}
+	if different > 0 {
+		return nil, fmt.Errorf("the states of %d organizations differ: %v", different, list)
+	}
+	return map[string]any{"states": list}, nil
+}
+
+// digestAt is the digest of a realm's state at a fact.
+type digestAt struct {
+	seq    realm.Seq
+	digest string
+}
+
+// stateDigest returns the digest of a realm's state and the number of the last fact in it.
+func stateDigest(o *operator, id realm.ID) (realm.Seq, string, error) {
+	x, err := o.orgs.View(id, systemCaller, func(v realm.View) (any, error) {
+		return digestAt{v.Seq(), snapshot.StateDigest(v.Realm).String()}, nil
+	})
+	if err != nil {
+		return 0, "", err
+	}
+	d := x.(digestAt)
+	return d.seq, d.digest, nil
+}
+
+// clusterLevel raises the rule level of the cluster to that of the program.
+func clusterLevel(o *operator, _ map[string]string) (any, error) {
+	if o.node == nil {
+		return nil, errSingleNode
+	}
+	return map[string]any{"level": int(realm.Level), "raised": false}, nil
+}
+
+// clusterMoveLeader moves the organizations to another core.
+func clusterMoveLeader(o *operator, _ map[string]string) (any, error) {
+	if o.node == nil {
+		return nil, errSingleNode
+	}
+	return nil, errors.New("the cluster has one core, which is the leader")
+}

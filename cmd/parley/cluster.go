@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"parley/cmd/internal/server"
+	"parley/wire/peer"
+)
+
+// newClusterCommand returns `parley cluster`.
+func newClusterCommand() *cobra.Command {
+	return newGroupCommand("cluster", "Run one server on several machines",
+		newClusterInitCommand(),
+		newClusterTokenCommand(),
+		newClusterOperatorCommand("status", "List the nodes, with their roles, lag and queues"),
+		newClusterOperatorCommand("verify", "Compare the state of every organization on all nodes"),
+		newClusterOperatorCommand("move-leader", "Make another core the leader"),
+		newClusterRemoveCommand(),
+		newClusterOperatorCommand("level", "Raise the rule level, when every node runs the same release"),
+	)
+}
+
+func newClusterInitCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "init",
+		Short: "Make a new or stopped server the first node of a cluster",
+		Args:  noArgs,
+	}
+	data := dataFlag(c, "data directory: a new one, or that of a stopped server")
+	node := c.Flags().String("node", "", "id of the node: lower-case letters, digits and dashes")
+	listen := c.Flags().String("peer-listen", "", "address at which the other nodes reach this one, such as 10.0.0.1:9992")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := server.ClusterInit(data(), *node, *listen); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(c.OutOrStdout(), "%s is node %s of a new cluster; start it with parley serve --data %s\n",
+			data(), *node, data())
+		return err
+	}
+	return c
+}
+
+func newClusterTokenCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "token",
+		Short: "Print a token with which one node can join in the next hour",
+		Args:  noArgs,
+	}
+	data := dataFlag(c, "data directory of a running or stopped node")
+	role := c.Flags().String("role", string(peer.Edge), "role of the new node: core or edge")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		answer, err := server.Command(data(), "cluster-token", map[string]string{"role": *role})
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(c.OutOrStdout(), answer["token"])
+		return err
+	}
+	return c
+}
+
+func newClusterRemoveCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "remove NODE",
+		Short: "Remove a node from the cluster for ever",
+		Args:  exactArgs(1, "NODE is the id of a node"),
+	}
+	data := dataFlag(c, "data directory of any node")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		answer, err := server.Command(data(), "cluster-remove", map[string]string{"node": args[0]})
+		if err != nil {
+			return err
+		}
+		printAnswer(c.OutOrStdout(), answer)
+		return nil
+	}
+	return c
+}
+
+// newClusterOperatorCommand returns a command without arguments that a running node executes.
+func newClusterOperatorCommand(name, short string) *cobra.Command {
+	c := &cobra.Command{Use: name, Short: short, Args: noArgs}
+	data := dataFlag(c, "data directory of any running node")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		answer, err := server.Command(data(), "cluster-"+name, nil)
+		if err != nil {
+			return err
+		}
+		printAnswer(c.OutOrStdout(), answer)
+		return nil
+	}
+	return c
+}
