@@ -125,6 +125,7 @@ func (c *clusterRun) measure() (err error) {
 	} else if err := c.load.join(c.options.pollers); err != nil {
 		return err
 	}
+	c.load.sendAlong(c.options.rate)
 	if err := c.killEdges(); err != nil {
 		return err
 	}

@@ -13,16 +13,18 @@ import (
 
 // clusterLoad is the clients of the edges.
 type clusterLoad struct {
-	c        *clusterRun
-	channel  int64
-	clients  []*clusterClient
-	senders  []*swarm.Pool // of each edge
-	sent     int           // messages that were answered
-	unknown  int           // messages without an answer
-	newest   int64         // id of the newest answered message
-	finished bool
-	scratch  []byte
-	event    swarm.Event
+	c       *clusterRun
+	channel int64
+	clients []*clusterClient
+	senders []*swarm.Pool // of each edge
+	sent    int           // messages that were answered
+	unknown int           // messages without an answer
+	newest  int64         // id of the newest answered message
+	// No further messages are sent along; the clients stop.
+	finishing, finished bool
+
+	scratch []byte
+	event   swarm.Event
 }
 
 // clusterClient is one event queue, whose client polls an edge and another one when that is gone.
@@ -214,6 +216,19 @@ func (l *clusterLoad) send(p *swarm.Pool, done func(id int64)) {
 	p.Do(call)
 }
 
+// sendAlong sends messages all the time, so that nodes are killed in the middle of sends.
+func (l *clusterLoad) sendAlong(rate float64) {
+	if rate <= 0 {
+		return
+	}
+	l.c.run.loop.Every(time.Duration(float64(time.Second)/rate), func() bool {
+		if !l.finishing {
+			l.send(l.edgePool(), func(int64) {})
+		}
+		return !l.finishing
+	})
+}
+
 // edgePool returns the connections to an edge that runs.
 func (l *clusterLoad) edgePool() *swarm.Pool {
 	for {
@@ -256,7 +271,18 @@ func (l *clusterLoad) probe(began time.Duration) (time.Duration, error) {
 
 // finish checks that every client has got the same messages, each once and in order, and stops.
 func (l *clusterLoad) finish() error {
-	_, err := l.probe(l.c.run.loop.Now())
+	l.finishing = true
+	err := l.c.run.loop.RunFor(clusterDrain, func() bool {
+		pending := 0
+		for _, p := range l.senders {
+			pending += p.Pending()
+		}
+		return pending == 0
+	})
+	if err != nil {
+		return err
+	}
+	_, err = l.probe(l.c.run.loop.Now())
 	l.finished = true
 	if err != nil {
 		return err

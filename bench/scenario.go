@@ -150,7 +150,7 @@ func Scenarios() map[string]Scenario {
 	add("cluster", "a core and edges as processes: edges and the core are killed, and what a send costs each of them",
 		func(s *Scenario) {
 			s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events, s.Sources = 9500, 9500, 1, 0, 0, msg, 8
-			s.Phases = []Phase{{Name: "cluster", Seconds: 1}}
+			s.Phases = []Phase{{Name: "cluster", Seconds: 1, Rate: 5}}
 		})
 	add("snapshot", "1,000 sends/s into a long history: snapshots are written meanwhile, and the slowest sends "+
 		"show what they cost", func(s *Scenario) {
