@@ -35,12 +35,15 @@ type Adoption struct {
 // Adopted answers an Adoption.
 type Adopted struct {
 	Found bool      // false: the realm has no such queue, or it is of another user
+	Moved bool      // another node has adopted the queue since the first part of the events was sent
 	Seq   realm.Seq // last fact on disk
 	// Events are the events of the queue's user that the client may not have acknowledged, up to Through, by fact and
 	// once for each fact. Their audience is only this user.
 	Events  []realm.Told
 	Through realm.Seq
 	More    bool // there are more events up to Adoption.Through
+	// Texts are the texts of these events, at most MaxAdoptedBytes of them. The edge reads others when it needs them.
+	Texts []realm.TextWrite
 }
 
 // QueueAcks says how far the clients of an edge have acknowledged the facts of a realm, for each session actor. Unacked
@@ -62,13 +65,21 @@ type KeptQueues struct {
 	Number  uint64
 }
 
+// DroppedQueue is a queue that an edge has kept and another node keeps now.
+type DroppedQueue struct {
+	QueueRef
+	// Number is that of the newest adoption by the edge which is ended by this: the edge may have adopted the queue
+	// again.
+	Number uint64
+}
+
 // EdgeLink passes to one edge what the owner of a realm wants of its event queues. Its methods are called by realm
 // actors and must not block. What one method was given later must arrive later. A link that has no room breaks, and
 // the edge connects again.
 type EdgeLink interface {
 	// DropQueues says that other nodes are the homes of these queues; the edge calls Server.DropQueues. The list has at
 	// most MaxKeptQueues queues.
-	DropQueues(realm.ID, []QueueRef)
+	DropQueues(realm.ID, []DroppedQueue)
 	// EvictQueues asks to close the queues that have not acknowledged the facts before one; the edge calls
 	// Server.EvictQueues.
 	EvictQueues(realm.ID, realm.Seq)
@@ -131,9 +142,39 @@ func (e *Edge) toRealm(id realm.ID, message any) bool {
 // client may not have acknowledged to answer. answer is called once, by any goroutine, and must not block. The error is
 // a realm.ErrNotOwner if the realm is not open here or is being loaded.
 func (e *Edge) AdoptQueue(id realm.ID, a Adoption, answer func(Adopted, error)) {
-	if !e.toRealm(id, &edgeAdopts{e, a, answer}) {
+	withTexts := func(x Adopted, err error) {
+		if len(x.Events) == 0 {
+			answer(x, err)
+			return
+		}
+		e.srv.runtime.runInBackground(func() { // texts can be on disk
+			x.Texts = e.srv.textsOf(id, x.Events)
+			answer(x, err)
+		})
+	}
+	if !e.toRealm(id, &edgeAdopts{e, a, withTexts}) {
 		answer(Adopted{}, realm.ErrNotOwner)
 	}
+}
+
+// textsOf returns the texts of events, as far as they can be read and are not too many.
+func (srv *Server) textsOf(id realm.ID, told []realm.Told) (list []realm.TextWrite) {
+	bytes := 0
+	for _, t := range told {
+		for _, n := range t.Notices {
+			for _, ref := range realm.EventTexts(n.Event) {
+				b, ok, err := srv.Text(id, ref)
+				if err != nil || !ok {
+					continue
+				}
+				if bytes += len(b.Text) + len(b.HTML); bytes > MaxAdoptedBytes {
+					return list
+				}
+				list = append(list, realm.TextWrite{Ref: ref, Body: &b})
+			}
+		}
+	}
+	return list
 }
 
 // KeepQueues says which queues the edge keeps. The edge is told to drop those that have another home. Other queues that

@@ -356,7 +356,7 @@ func (a *realmActor) release(seq realm.Seq) {
 		p.told = a.withLocalQueues(p.told)
 		a.handle.flow.release(p)
 	}
-	if len(a.homes.waiting) > 0 {
+	if len(a.homes.waiting)+len(a.homes.polled) > 0 {
 		a.answerAdoptions()
 	}
 	a.limitUnacked()

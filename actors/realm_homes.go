@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -40,6 +41,7 @@ type queueHomes struct {
 	local   [Shards]int                 // queues kept here, of each session actor
 	total   int                         // sum of local
 	waiting []*edgeAdopts               // for their facts to be published
+	polled  []adoptQueue                // polls of this node that wait for the same
 }
 
 // queueHome is the edge that keeps a queue.
@@ -52,10 +54,12 @@ type queueHome struct {
 
 // edgeQueueAcks is what the queues of one edge have acknowledged.
 type edgeQueueAcks struct {
-	acked   [Shards]realm.Seq // fact that every queue of the session actor has acknowledged
-	newest  [Shards]realm.Seq // newest registration
-	adopted [Shards]uint64    // newest adoption
-	kept    map[realm.QueueID]bool
+	acked   [Shards]realm.Seq      // fact that every queue of the session actor has acknowledged
+	newest  [Shards]realm.Seq      // newest registration
+	adopted [Shards]uint64         // newest adoption
+	kept    map[realm.QueueID]bool // of the parts of a list that is arriving
+	// Queues that the edge was told to drop. A list with one of them is older than that.
+	dropped map[realm.QueueID]bool
 }
 
 // noQueue is what a session actor without queues has acknowledged.
@@ -120,7 +124,7 @@ func (a *realmActor) queueOpened(q *realm.Queue, c *Committed, n realm.Seq) {
 		a.homes.setEdge(q.ID, queueHome{edge: c.edge, user: q.User, at: n}, n)
 	case len(c.Batch.Requests) > 0:
 		a.homes.countLocal(q.User, -1) // keepHere counts it
-		a.keepHere([]*realm.Queue{q}, func(int) realm.Seq { return n })
+		a.keepHere([]*realm.Queue{q}, n, func(int) realm.Seq { return n })
 	default: // earlier reports of its shard do not count for this queue
 		k := shardOf(q.User)
 		a.unacked.newestQueue[k], a.unacked.acked[k] = n, min(a.unacked.acked[k], n)
@@ -154,8 +158,8 @@ func (a *realmActor) withLocalQueues(told []realm.Told) []realm.Told {
 }
 
 // keepHere opens queues that edges have kept, with their unacked events. acked returns the fact up to which all of them
-// that belong to a session actor have acknowledged everything.
-func (a *realmActor) keepHere(list []*realm.Queue, acked func(shard int) realm.Seq) {
+// that belong to a session actor have acknowledged everything; published is the newest fact whose events were released.
+func (a *realmActor) keepHere(list []*realm.Queue, published realm.Seq, acked func(shard int) realm.Seq) {
 	u := &a.unacked
 	var queues [Shards][]realm.Queue
 	var users ids.Set
@@ -193,7 +197,7 @@ func (a *realmActor) keepHere(list []*realm.Queue, acked func(shard int) realm.S
 		u.acked[k] = min(u.acked[k], acked(k))
 		u.takes++
 		u.taken[k] = u.takes
-		a.sendInOrder(k, &takeQueues{a.handle, queues[k], parts[k], a.durable, u.takes})
+		a.sendInOrder(k, &takeQueues{a.handle, queues[k], parts[k], published, u.takes})
 	}
 }
 
@@ -233,6 +237,11 @@ func (a *realmActor) answerAdoptions() {
 		a.edgeAdopts(m)
 		return true
 	})
+	polled := a.homes.polled
+	a.homes.polled = nil
+	for _, m := range polled {
+		a.adoptQueue(m)
+	}
 }
 
 // adoptFor makes an edge the home of a queue, and returns the events that its client may not have acknowledged. With
@@ -248,12 +257,16 @@ func (a *realmActor) adoptFor(e *Edge, asked *Adoption) Adopted {
 	case asked.Through == 0:
 		x.Seq = max(x.Seq, q.At)
 		return x
-	case asked.After > 0 && (!remote || home.edge != e):
-		return Adopted{Seq: a.durable}
+	case asked.After > 0 && (!remote || home.edge != e || home.number != asked.Number):
+		x.Moved = true
+		return x
 	case asked.After > 0:
 		acked = max(acked, asked.After)
 	default:
-		a.dropAtHome(q)
+		if home.edge != e {
+			a.dropAtHome(q)
+		}
+		delete(a.homes.acksOf(e).dropped, q.ID)
 		a.homes.setEdge(q.ID, queueHome{edge: e, user: q.User, number: asked.Number}, acked)
 		a.srv.Metrics.QueuesAdopted.Add(1)
 	}
@@ -283,12 +296,17 @@ func (a *realmActor) adoptFor(e *Edge, asked *Adoption) Adopted {
 
 // dropAtHome makes the node that keeps a queue drop it. A poll that waits there is answered with no events.
 func (a *realmActor) dropAtHome(q *realm.Queue) {
-	list := []QueueRef{{q.User, q.ID}}
+	ref := QueueRef{q.User, q.ID}
 	if home, remote := a.homes.edges[q.ID]; remote {
-		home.edge.link.DropQueues(a.realm.ID(), list)
+		x := a.homes.acksOf(home.edge)
+		if x.dropped == nil {
+			x.dropped = map[realm.QueueID]bool{}
+		}
+		x.dropped[q.ID] = true
+		home.edge.link.DropQueues(a.realm.ID(), []DroppedQueue{{ref, home.number}})
 		return
 	}
-	a.sendInOrder(shardOf(q.User), forgetQueues{a.handle.id, list})
+	a.sendInOrder(shardOf(q.User), forgetQueues{a.handle.id, []DroppedQueue{{QueueRef: ref}}})
 }
 
 // sendInOrder sends a message to a session actor of this node after the events that were released before.
@@ -296,7 +314,8 @@ func (a *replica) sendInOrder(shard int, message any) {
 	a.handle.flow.inOrder(func() { a.srv.runtime.send(a.handle.shards[shard], message) })
 }
 
-// adoptQueue takes a queue from an edge, because its client polls this node.
+// adoptQueue takes a queue from an edge, because its client polls this node. It waits until the facts that the client has
+// seen are published here, too.
 func (a *realmActor) adoptQueue(m adoptQueue) {
 	if a.standby {
 		return // dropRealm answers the poll
@@ -304,10 +323,14 @@ func (a *realmActor) adoptQueue(m adoptQueue) {
 	q := a.realm.FindQueue(m.queue.ID)
 	found := q != nil && q.User == m.queue.User
 	if found {
-		if home, remote := a.homes.edges[q.ID]; remote {
+		if seen := ackedBy(q, m.last) + 1; !a.reloading && seen > a.durable && seen <= a.realm.Seq() {
+			a.homes.polled = append(a.homes.polled, m)
+			return
+		}
+		if _, remote := a.homes.edges[q.ID]; remote {
 			acked := ackedBy(q, m.last)
-			home.edge.link.DropQueues(a.realm.ID(), []QueueRef{m.queue})
-			a.keepHere([]*realm.Queue{q}, func(int) realm.Seq { return acked })
+			a.dropAtHome(q)
+			a.keepHere([]*realm.Queue{q}, a.durable, func(int) realm.Seq { return acked })
 			a.srv.Metrics.QueuesAdopted.Add(1)
 		}
 	}
@@ -328,8 +351,8 @@ func (a *realmActor) edgeKeeps(m edgeKeeps) {
 	if acks.kept == nil {
 		acks.kept = map[realm.QueueID]bool{}
 	}
-	var elsewhere []QueueRef
-	var here [Shards][]QueueRef
+	var elsewhere []DroppedQueue
+	var here [Shards][]DroppedQueue
 	for _, x := range m.kept.Queues {
 		q := a.realm.FindQueue(x.ID)
 		if q == nil || q.User != x.User {
@@ -338,11 +361,12 @@ func (a *realmActor) edgeKeeps(m edgeKeeps) {
 		k := shardOf(x.User)
 		acks.kept[x.ID] = true
 		switch home, remote := h.edges[x.ID]; {
-		case !remote:
-			here[k] = append(here[k], x)
+		case !remote && !acks.dropped[x.ID]:
+			here[k] = append(here[k], DroppedQueue{QueueRef: x})
 			h.setEdge(x.ID, queueHome{edge: m.edge, user: x.User}, a.unacked.acked[k])
-		case home.edge != m.edge:
-			elsewhere = append(elsewhere, x)
+			h.edges[x.ID] = queueHome{edge: m.edge, user: x.User, number: m.kept.Number}
+		case !remote || home.edge != m.edge:
+			elsewhere = append(elsewhere, DroppedQueue{x, m.kept.Number})
 		}
 	}
 	for k, list := range here {
@@ -358,6 +382,7 @@ func (a *realmActor) edgeKeeps(m edgeKeeps) {
 	}
 	kept := acks.kept
 	acks.kept = nil
+	maps.DeleteFunc(acks.dropped, func(id realm.QueueID, _ bool) bool { return !kept[id] })
 	a.keepAllHere(m.edge, func(id realm.QueueID, x queueHome) bool {
 		return !kept[id] && x.at <= m.kept.Through && x.number <= m.kept.Number
 	})
@@ -378,7 +403,7 @@ func (a *realmActor) keepAllHere(e *Edge, match func(realm.QueueID, queueHome) b
 	}
 	slices.SortFunc(list, func(x, y *realm.Queue) int { return int(x.At - y.At) })
 	acks := a.homes.acksOf(e)
-	a.keepHere(list, func(shard int) realm.Seq { return acks.acked[shard] })
+	a.keepHere(list, a.durable, func(shard int) realm.Seq { return acks.acked[shard] })
 	a.srv.log.Info("queues of an edge are kept by the owner", "realm", a.realm.ID(), "edge", e.key, "queues", len(list))
 }
 

@@ -24,6 +24,7 @@ type (
 	adoptAgain   struct{ adoption *adoption }
 	queueAdopted struct { // the owner's answer
 		adoption *adoption
+		asked    Adoption
 		answer   Adopted
 		err      error
 	}
@@ -40,7 +41,6 @@ type adoption struct {
 	queue    QueueRef
 	last     int64
 	began    time.Duration // Server.sinceOpen
-	opened   bool          // the session actor has the queue
 	asked    Adoption
 	told     []realm.Told
 	finishAt realm.Seq // fact that this node must have applied to go on; 0: the owner has not answered
@@ -71,7 +71,8 @@ func (a *replicaActor) adoptQueue(m adoptQueue) {
 }
 
 // tryAdoption asks the owner for the queue. If the replica knows the queue, the session actor opens it first: it gets
-// the later events from the replica, and those up to now from the owner.
+// the later events from the replica, and those up to now from the owner. Each try begins anew, because it is not known
+// what became of the last one.
 func (a *replicaActor) tryAdoption(x *adoption) {
 	if a.queues.adopting[x.queue] != x {
 		return
@@ -80,29 +81,32 @@ func (a *replicaActor) tryAdoption(x *adoption) {
 		a.finishAdoption(x, errCannotFollow)
 		return
 	}
-	if q := a.realm.FindQueue(x.queue.ID); q != nil && !x.opened {
+	x.told, x.finishAt, x.complete = nil, 0, false
+	x.asked = Adoption{Queue: x.queue, Last: x.last}
+	if q := a.realm.FindQueue(x.queue.ID); q != nil {
 		if q.User != x.queue.User {
 			a.finishAdoption(x, realm.ErrBadQueue(x.queue.ID))
 			return
 		}
-		x.opened = true
 		a.queues.number++
-		x.asked = Adoption{Queue: x.queue, Last: x.last, Through: a.durable, Number: a.queues.number}
+		x.asked.Through, x.asked.Number = a.durable, a.queues.number
 		a.sendInOrder(shardOf(q.User), &openAdopted{a.handle, *q, a.durable, a.queues.number})
-	} else if q == nil {
-		x.asked = Adoption{Queue: x.queue, Last: x.last}
 	}
-	x.finishAt = 0
-	pid := a.handle.pid
-	a.options.Owner.AdoptQueue(a.realm.ID(), x.asked, func(answer Adopted, err error) {
-		a.srv.runtime.send(pid, &queueAdopted{x, answer, err})
+	a.askForAdoption(x)
+}
+
+// askForAdoption asks the owner for the queue, or for further events of it.
+func (a *replicaActor) askForAdoption(x *adoption) {
+	pid, asked := a.handle.pid, x.asked
+	a.options.Owner.AdoptQueue(a.realm.ID(), asked, func(answer Adopted, err error) {
+		a.srv.runtime.send(pid, &queueAdopted{x, asked, answer, err})
 	})
 }
 
 // handleAdopted goes on with an adoption after the owner has answered.
 func (a *replicaActor) handleAdopted(m *queueAdopted) {
 	x := m.adoption
-	if a.queues.adopting[x.queue] != x {
+	if a.queues.adopting[x.queue] != x || m.asked != x.asked {
 		return
 	}
 	switch {
@@ -114,14 +118,19 @@ func (a *replicaActor) handleAdopted(m *queueAdopted) {
 		a.srv.runtime.after(adoptAgainAfter, func() { a.srv.runtime.send(a.handle.pid, adoptAgain{x}) })
 	case !m.answer.Found:
 		a.finishAdoption(x, realm.ErrBadQueue(x.queue.ID))
-	case !x.opened: // the replica is behind its registration
+	case m.answer.Moved:
+		a.finishAdoption(x, errCannotFollow)
+	case x.asked.Through == 0: // the replica is behind its registration
 		x.finishAt = m.answer.Seq
 		a.continueAdoption(x)
 	default:
 		x.told = append(x.told, m.answer.Events...)
+		for _, t := range m.answer.Texts {
+			a.srv.texts.put(a.realm.ID(), t.Ref, *t.Body)
+		}
 		if m.answer.More {
 			x.asked.After = m.answer.Through
-			a.tryAdoption(x)
+			a.askForAdoption(x)
 			return
 		}
 		// The client may have seen newer facts than this node. The queue needs them to check last_event_id.

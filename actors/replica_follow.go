@@ -22,7 +22,8 @@ type ReplicaSource interface {
 	Follow(id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error)) (stop func())
 	// Decode decodes a fact of a batch.
 	Decode(fact []byte) (realm.Fact, error)
-	// Text reads one version of a message's text. It reports false if there is none.
+	// Text reads one version of a message's text. It reports false if there is none. An error that is a refusal of the
+	// kind realm.Damaged says that the owner cannot read it; after any other error the caller is asked to come back.
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 }
 
@@ -441,8 +442,8 @@ func (a *replicaActor) loadAgain() {
 	})
 }
 
-// handleLoaded continues with the loaded rows. The events of the facts in between are not known here, so this node drops
-// its queues, and adopts those whose clients poll it again.
+// handleLoaded continues with the loaded rows. The events of the facts in between are not known here, so the
+// queues of this node are adopted again when their clients poll.
 func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	if m.err == nil && m.realm.Seq() < a.durable {
 		m.err = fmt.Errorf("the rows are at fact %d, the replica is at fact %d", m.realm.Seq(), a.durable)
@@ -461,7 +462,7 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	a.handle.markdownConfigSeq.Store(uint64(a.realm.MarkdownConfigVersion()))
 	a.handle.setClosed(a.srv, a.realm.Closed())
 	for _, k := range a.handle.shards {
-		a.srv.runtime.send(k, dropQueues{a.realm.ID()})
+		a.srv.runtime.send(k, reloadQueues{a.realm.ID()})
 		a.srv.runtime.send(k, &restoreQueues{realm: a.handle, seq: a.durable})
 	}
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })

@@ -21,18 +21,18 @@ type (
 	// forgetQueues drops queues that another node keeps. They are not closed.
 	forgetQueues struct {
 		realm realm.ID
-		list  []QueueRef
+		list  []DroppedQueue
 	}
 )
 
 // DropQueues says that other nodes are the homes of some queues of a realm: their clients poll there, so the queues do
 // not end here.
-func (srv *Server) DropQueues(id realm.ID, list []QueueRef) {
+func (srv *Server) DropQueues(id realm.ID, list []DroppedQueue) {
 	r := srv.find(id)
 	if r == nil {
 		return
 	}
-	var parts [Shards][]QueueRef
+	var parts [Shards][]DroppedQueue
 	for _, q := range list {
 		k := shardOf(q.User)
 		parts[k] = append(parts[k], q)
@@ -44,7 +44,8 @@ func (srv *Server) DropQueues(id realm.ID, list []QueueRef) {
 	}
 }
 
-// listQueues lists the queues that this node keeps. The request to close one may have been lost, so it is made again.
+// listQueues lists the queues that this node keeps, after a report of what they have acknowledged: an earlier report is
+// not about all of them. The request to close one may have been lost, so it is made again.
 func (s *shard) listQueues(m listQueues) {
 	var list []QueueRef
 	if r := s.realms[m.realm]; r != nil {
@@ -52,6 +53,7 @@ func (s *shard) listQueues(m listQueues) {
 			q.CloseRequested = false
 			list = append(list, QueueRef{q.Reg.User, q.Reg.ID})
 		})
+		s.reportAcks(r, r.ackedThrough(), false)
 	}
 	m.reply(list)
 }
@@ -65,12 +67,13 @@ func (s *shard) forgetQueues(m forgetQueues) {
 	}
 	for _, x := range m.list {
 		ss := r.session(x.User)
-		if ss == nil {
+		if y := r.adopting[x.QueueRef]; ss == nil || y != nil && y.number > x.Number {
 			continue
 		}
 		if q := ss.Remove(x.ID); q != nil {
 			s.srv.Metrics.OpenQueues.Add(-1)
 			s.confirmQueue(r, q.Restored())
+			r.forgetAdopting(x.QueueRef)
 			if p := q.Close(); p != nil {
 				s.srv.Metrics.ParkedPolls.Add(-1)
 				s.srv.protocol.AnswerPoll(p, x.ID, nil)

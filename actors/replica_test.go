@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,37 +19,101 @@ import (
 	"parley/snapshot"
 )
 
-// directLink connects an edge and the owner in one process, in place of a link between two.
+// directLink connects an edge and the owner in one process, in place of a link between two. A cut one loses everything.
 type directLink struct {
+	name string
 	edge *Server
 	at   atomic.Pointer[Edge] // the owner's end
+	cut  atomic.Bool
+
+	mu      sync.Mutex
+	calls   int
+	pending map[int]func(Adopted, error)
 }
 
-func (l *directLink) CloseQueue(id realm.ID, q realm.QueueID) { l.at.Load().CloseQueue(id, q) }
-func (l *directLink) Tick(id realm.ID)                        { l.at.Load().srv.Tick(id) }
+// send passes a call of the edge to the owner.
+func (l *directLink) send(do func(*Edge)) {
+	if !l.cut.Load() {
+		do(l.at.Load())
+	}
+}
+
+func (l *directLink) CloseQueue(id realm.ID, q realm.QueueID) {
+	l.send(func(e *Edge) { e.CloseQueue(id, q) })
+}
+
+func (l *directLink) Tick(id realm.ID) { l.send(func(e *Edge) { e.srv.Tick(id) }) }
+
 func (l *directLink) AdoptQueue(id realm.ID, a Adoption, answer func(Adopted, error)) {
-	l.at.Load().AdoptQueue(id, a, answer)
+	if l.cut.Load() {
+		answer(Adopted{}, errors.New("the connection is cut"))
+		return
+	}
+	l.mu.Lock()
+	l.calls++
+	n := l.calls
+	if l.pending == nil {
+		l.pending = map[int]func(Adopted, error){}
+	}
+	l.pending[n] = answer
+	l.mu.Unlock()
+	l.at.Load().AdoptQueue(id, a, func(x Adopted, err error) { l.answer(n, x, err) })
 }
-func (l *directLink) KeepQueues(id realm.ID, k KeptQueues) { l.at.Load().KeepQueues(id, k) }
-func (l *directLink) ReportAcks(id realm.ID, a QueueAcks)  { l.at.Load().ReportAcks(id, a) }
+
+func (l *directLink) answer(n int, x Adopted, err error) {
+	l.mu.Lock()
+	answer := l.pending[n]
+	delete(l.pending, n)
+	l.mu.Unlock()
+	if answer != nil {
+		answer(x, err)
+	}
+}
+
+// cutOff cuts the connection. The calls in progress fail.
+func (l *directLink) cutOff() {
+	l.cut.Store(true)
+	l.mu.Lock()
+	n := l.calls
+	l.mu.Unlock()
+	for i := range n {
+		l.answer(i+1, Adopted{}, errors.New("the connection broke"))
+	}
+}
+
+func (l *directLink) KeepQueues(id realm.ID, k KeptQueues) {
+	l.send(func(e *Edge) { e.KeepQueues(id, k) })
+}
+
+func (l *directLink) ReportAcks(id realm.ID, a QueueAcks) {
+	l.send(func(e *Edge) { e.ReportAcks(id, a) })
+}
+
 func (l *directLink) ReportPresence(id realm.ID, list []presence.Report) {
-	l.at.Load().ReportPresence(id, list)
+	l.send(func(e *Edge) { e.ReportPresence(id, list) })
 }
-func (l *directLink) DropQueues(id realm.ID, list []QueueRef)   { l.edge.DropQueues(id, list) }
+
+func (l *directLink) DropQueues(id realm.ID, list []DroppedQueue) {
+	if !l.cut.Load() {
+		l.edge.DropQueues(id, list)
+	}
+}
+
 func (l *directLink) EvictQueues(id realm.ID, before realm.Seq) { l.edge.EvictQueues(id, before) }
 
-// connect connects the edge with an owner, again if it was connected before.
-func (l *directLink) connect(core *Server, name string) {
-	if before := l.at.Swap(core.ConnectEdge(name, l)); before != nil {
-		before.Disconnect()
-	}
+// connect connects the edge with an owner again.
+func (l *directLink) connect(core *Server) {
+	l.cutOff()
+	before := l.at.Swap(core.ConnectEdge(l.name, l))
+	before.Disconnect()
+	l.cut.Store(false)
 	l.edge.OwnerConnected(1)
 }
 
 // openEdge opens a server whose only realm is a replica of that of another server.
 func openEdge(t testing.TB, core *Server, from ReplicaSource, name string) *directLink {
 	t.Helper()
-	l := &directLink{edge: openServer(t, NoDisk{})}
+	l := &directLink{name: name, edge: openServer(t, NoDisk{})}
 	l.at.Store(core.ConnectEdge(name, l))
 	err := l.edge.OpenReplica(1, ReplicaOptions{Source: from, Owner: l,
 		Home: func(request string) bool { return strings.HasPrefix(request, name+"-") }})
@@ -365,7 +430,7 @@ func TestCoreRestartsUnderReplica(t *testing.T) {
 	if here := queuesHere(edge); len(here) != 1 || here[0] != (QueueRef{bo, q.ID}) {
 		t.Fatalf("the edge keeps %v", here)
 	}
-	link.connect(core, "e0")
+	link.connect(core)
 	for len(queuesHere(core)) > 0 { // the edge says that it keeps the queue
 		time.Sleep(time.Millisecond)
 	}

@@ -612,7 +612,7 @@ func (run *seededRun) addExpectedEvents(t realm.Told, q *seededQueue, told map[i
 		for _, e := range wire.NewNoticeRenderer(n, wire.RenderContext{Realm: 1, Site: testSite(""),
 			Texts: run.srv}, nil).EventsFor(q.user, q.reg, wire.QueueOptionsOf(q.reg)) {
 			what := n.Event.EventType()
-			if e.Bytes() == nil {
+			if json, _ := e.Bytes(); json == nil {
 				what = "erased"
 			}
 			told[int64(t.Seq-q.reg.At)<<8|k] = what

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -43,8 +42,7 @@ type (
 		reply queue.Reply
 		queue realm.QueueID
 	}
-	// dropQueues removes every queue of a realm from this node.
-	dropQueues    struct{ realm realm.ID }
+	reloadQueues  struct{ realm realm.ID }
 	deliveryCheck struct {
 		realm realm.ID
 		user  realm.UserID
@@ -74,14 +72,13 @@ type shard struct {
 // shardRealm is a shard's part of one realm.
 type shardRealm struct {
 	handle      *realmHandle
-	sessions    session.Table // by shardIndex
-	seq         realm.Seq     // newest fact received
-	reported    ackReport     // the last report to the realm
-	unconfirmed int           // restored queues that no client has polled yet
-	taken       uint64        // number of the newest takeQueues or openAdopted
-	// queues that are being adopted, with the poll that waits for each, or nil
-	adopting   map[QueueRef]*queue.PollRequest
-	promptness promptness
+	sessions    session.Table               // by shardIndex
+	seq         realm.Seq                   // newest fact received
+	reported    ackReport                   // the last report to the realm
+	unconfirmed int                         // restored queues that no client has polled yet
+	taken       uint64                      // number of the newest takeQueues or openAdopted
+	adopting    map[QueueRef]*adoptingQueue // queues that are not complete here
+	promptness  promptness
 }
 
 // shardIndex returns a user's index among the users of their shard. User ids of a realm have no large gaps, so the
@@ -121,8 +118,8 @@ func (s *shard) Receive(c actor.Context) {
 		s.sweepQueues(m.now)
 	case evictQueues:
 		s.evictQueues(m)
-	case dropQueues:
-		s.dropQueues(m)
+	case reloadQueues:
+		s.reloadQueues(m)
 	case listQueues:
 		s.listQueues(m)
 	case forgetQueues:
@@ -276,6 +273,7 @@ func (s *shard) closeQueue(r *shardRealm, e *realm.QueueClosed) {
 	if q := r.session(e.User).Remove(e.ID); q != nil {
 		s.srv.Metrics.OpenQueues.Add(-1)
 		s.confirmQueue(r, q.Restored())
+		r.forgetAdopting(QueueRef{e.User, e.ID})
 		if p := q.Close(); p != nil {
 			s.srv.Metrics.ParkedPolls.Add(-1)
 			s.srv.protocol.AnswerPoll(p, e.ID, nil)
@@ -283,16 +281,19 @@ func (s *shard) closeQueue(r *shardRealm, e *realm.QueueClosed) {
 	}
 }
 
-// dropQueues removes every queue of a realm from this node, because some of their events are missing here. Their clients
-// poll again, and the queues are adopted with all their events.
-func (s *shard) dropQueues(m dropQueues) {
+// reloadQueues marks every queue of a realm as incomplete, because some events are missing here. When their clients poll
+// again, the queues are adopted with all their events.
+func (s *shard) reloadQueues(m reloadQueues) {
 	r := s.realms[m.realm]
 	if r == nil {
 		return
 	}
-	var all []QueueRef
-	r.sessions.EachQueue(func(q *queue.Queue) { all = append(all, QueueRef{q.Reg.User, q.Reg.ID}) })
-	s.forgetQueues(forgetQueues{m.realm, all})
+	r.sessions.EachQueue(func(q *queue.Queue) {
+		if ref := (QueueRef{q.Reg.User, q.Reg.ID}); r.adopting[ref] == nil {
+			r.setAdopting(ref)
+		}
+		s.unconfirm(r, q)
+	})
 }
 
 // sweepQueues sends heartbeats, closes idle queues, and tells each realm which facts its queues have acknowledged.
@@ -300,7 +301,7 @@ func (s *shard) sweepQueues(now int64) {
 	s.now = now
 	unacked := 0
 	for _, r := range s.realms {
-		low := realm.Seq(math.MaxUint64)
+		low := noQueue
 		r.sessions.EachQueue(func(q *queue.Queue) {
 			if q.HeartbeatDue(now) {
 				s.srv.Metrics.Heartbeats.Add(1)
@@ -313,7 +314,7 @@ func (s *shard) sweepQueues(now int64) {
 			unacked += q.UnackedCount()
 		})
 		s.reportAcks(r, low, false)
-		if low == math.MaxUint64 {
+		if low == noQueue {
 			r.handle.withoutQueues[s.index].Store(true)
 		}
 	}
@@ -337,8 +338,13 @@ func (s *shard) confirmQueue(r *shardRealm, confirmed bool) {
 		return
 	}
 	if r.unconfirmed--; r.unconfirmed == 0 {
-		low := realm.Seq(math.MaxUint64)
-		r.sessions.EachQueue(func(q *queue.Queue) { low = min(low, q.AckedThrough(r.seq)) })
-		s.reportAcks(r, low, true)
+		s.reportAcks(r, r.ackedThrough(), true)
 	}
+}
+
+// ackedThrough returns the fact up to which all queues have acknowledged everything.
+func (r *shardRealm) ackedThrough() realm.Seq {
+	low := noQueue
+	r.sessions.EachQueue(func(q *queue.Queue) { low = min(low, q.AckedThrough(r.seq)) })
+	return low
 }

@@ -43,76 +43,119 @@ type (
 	}
 )
 
-// pollUnknown handles a poll for a queue that this node does not keep, or not yet. It asks for the queue once; then the
-// newest poll waits for it.
-func (s *shard) pollUnknown(r *shardRealm, m *queue.PollRequest) {
+// adoptingQueue is a queue that is not complete here: the polls for it wait until it is adopted.
+type adoptingQueue struct {
+	poll   *queue.PollRequest // the newest one, or nil
+	asked  bool               // it is being adopted; otherwise the next poll begins that
+	opened realm.Seq          // the queue has all events after this fact
+	number uint64             // of the adoption
+}
+
+// pollIncomplete handles a poll for a queue that this node does not keep, or not completely. It asks for the queue once;
+// then the newest poll waits for it.
+func (s *shard) pollIncomplete(r *shardRealm, q *queue.Queue, m *queue.PollRequest) {
 	ref := QueueRef{m.User, m.Queue}
-	if r == nil || r.handle.owner == nil && !r.handle.hasEdges.Load() {
+	if r == nil || !r.hasOtherNodes() {
 		s.srv.protocol.AnswerError(m.Reply, realm.ErrBadQueue(m.Queue))
 		return
 	}
-	if before, asked := r.adopting[ref]; asked {
-		if before != nil {
-			s.srv.protocol.AnswerPoll(before.Reply, m.Queue, nil)
+	x := r.adopting[ref]
+	if x == nil {
+		if q == nil && len(r.adopting) >= MaxAdoptions {
+			s.srv.protocol.AnswerError(m.Reply, errOverloaded)
+			return
 		}
-		r.adopting[ref] = m
-		return
+		x = r.setAdopting(ref)
 	}
-	if len(r.adopting) >= MaxAdoptions {
-		s.srv.protocol.AnswerError(m.Reply, errOverloaded)
-		return
+	if x.poll != nil {
+		s.srv.protocol.AnswerPoll(x.poll.Reply, m.Queue, nil)
 	}
+	x.poll = m
+	if !x.asked {
+		x.asked = true
+		s.srv.runtime.send(r.handle.pid, adoptQueue{ref, m.Last})
+	}
+}
+
+// setAdopting marks a queue as incomplete.
+func (r *shardRealm) setAdopting(ref QueueRef) *adoptingQueue {
 	if r.adopting == nil {
-		r.adopting = map[QueueRef]*queue.PollRequest{}
+		r.adopting = map[QueueRef]*adoptingQueue{}
 	}
-	r.adopting[ref] = m
-	s.srv.runtime.send(r.handle.pid, adoptQueue{ref, m.Last})
+	x := &adoptingQueue{}
+	r.adopting[ref] = x
+	return x
 }
 
-// isAdopting reports whether the queue of a poll is being adopted.
-func (r *shardRealm) isAdopting(m *queue.PollRequest) bool {
-	_, asked := r.adopting[QueueRef{m.User, m.Queue}]
-	return asked
+// hasOtherNodes reports whether other nodes may keep queues of the realm.
+func (r *shardRealm) hasOtherNodes() bool { return r.handle.owner != nil || r.handle.hasEdges.Load() }
+
+// isIncomplete reports whether a poll must wait until its queue is adopted. That is also so if its client has seen events
+// which this node does not have yet: it has polled another node since.
+func (s *shard) isIncomplete(r *shardRealm, q *queue.Queue, m *queue.PollRequest) bool {
+	if len(r.adopting) > 0 && r.adopting[QueueRef{m.User, m.Queue}] != nil {
+		return true
+	}
+	if !q.IsAhead(m.Last, r.seq) || !r.hasOtherNodes() {
+		return false
+	}
+	s.unconfirm(r, q)
+	return true
 }
 
-// openAdopted opens a queue whose older events are being fetched. Polls for it wait until they are there.
+// unconfirm makes a queue as a restored one: it is not known what its client has acknowledged.
+func (s *shard) unconfirm(r *shardRealm, q *queue.Queue) {
+	if !q.Restored() {
+		q.SetRestored()
+		r.unconfirmed++
+	}
+	if p := q.EndPoll(s.now); p != nil {
+		s.srv.Metrics.ParkedPolls.Add(-1)
+		s.srv.protocol.AnswerPoll(p, q.Reg.ID, nil)
+	}
+}
+
+// openAdopted opens a queue whose older events are being fetched, unless it is open already. It is repeated with each try.
 func (s *shard) openAdopted(m *openAdopted) {
 	r := s.realm(m.realm)
 	r.seq, r.taken = max(r.seq, m.seq), max(r.taken, m.number)
 	s.openQueue(r, m.queue, true)
+	if x := r.adopting[QueueRef{m.queue.User, m.queue.ID}]; x != nil {
+		x.opened, x.number = m.seq, m.number
+	}
 }
 
-// finishAdoption puts the older events into a queue and handles the poll that waits for it.
+// finishAdoption puts the older events into a queue and handles the poll that waits for it. If there was an error, the
+// queue stays incomplete, and its events count as not acknowledged: the owner may believe that it is here.
 func (s *shard) finishAdoption(m *finishAdoption) {
 	r := s.realms[m.realm]
-	if r == nil {
+	if r == nil || r.adopting[m.queue] == nil {
 		return
 	}
-	p := r.adopting[m.queue]
-	delete(r.adopting, m.queue)
 	r.seq = max(r.seq, m.seq)
-	ss := r.session(m.queue.User)
-	if m.err != nil {
-		if q := ss.Remove(m.queue.ID); q != nil {
-			s.srv.Metrics.OpenQueues.Add(-1)
-			s.confirmQueue(r, q.Restored())
-			q.Close()
-		}
+	x := r.adopting[m.queue]
+	p := x.poll
+	x.poll, x.asked = nil, false
+	q := r.session(m.queue.User).Find(m.queue.ID)
+	if q == nil || m.err == nil {
+		delete(r.adopting, m.queue)
+	}
+	switch {
+	case m.err != nil:
 		if p != nil {
 			s.srv.protocol.AnswerError(p.Reply, m.err)
 		}
-		return
-	}
-	q := ss.Find(m.queue.ID)
-	if q != nil && len(m.told) > 0 {
-		q.Prepend(func() { s.deliverTo(r, m.told, map[*queue.Queue]bool{q: true}) })
-	}
-	switch {
-	case p == nil:
 	case q == nil: // it was closed, or another node has adopted it: the client finds out with its next poll
-		s.srv.protocol.AnswerPoll(p.Reply, p.Queue, nil)
+		if p != nil {
+			s.srv.protocol.AnswerPoll(p.Reply, p.Queue, nil)
+		}
 	default:
-		s.handlePoll(p)
+		if x.opened > 0 {
+			q.ReplaceThrough(x.opened, func() { s.deliverTo(r, m.told, map[*queue.Queue]bool{q: true}) })
+		}
+		if p != nil {
+			s.handlePoll(p)
+		}
 	}
 }
 
@@ -169,10 +212,17 @@ func (s *shard) renderer(r *shardRealm, n *realm.Notice) session.NoticeRenderer 
 // endAdoptingPolls answers the polls that wait for a queue, of one user or of all, with no events. The adoption goes
 // on.
 func (s *shard) endAdoptingPolls(r *shardRealm, match func(*queue.PollRequest) bool) {
-	for ref, p := range r.adopting {
-		if p != nil && match(p) {
-			r.adopting[ref] = nil
+	for _, x := range r.adopting {
+		if p := x.poll; p != nil && match(p) {
+			x.poll = nil
 			s.srv.protocol.AnswerPoll(p.Reply, p.Queue, nil)
 		}
+	}
+}
+
+// forgetAdopting forgets that a queue is incomplete, because it is not here any more.
+func (r *shardRealm) forgetAdopting(ref QueueRef) {
+	if x := r.adopting[ref]; x != nil && !x.asked {
+		delete(r.adopting, ref)
 	}
 }

@@ -98,8 +98,8 @@ func (s *shard) handlePoll(m *queue.PollRequest) {
 	if r != nil {
 		q = r.session(m.User).Find(m.Queue)
 	}
-	if q == nil || len(r.adopting) > 0 && r.isAdopting(m) {
-		s.pollUnknown(r, m)
+	if q == nil || s.isIncomplete(r, q, m) {
+		s.pollIncomplete(r, q, m)
 		return
 	}
 	if m.AuthVersion != 0 && m.AuthVersion != s.srv.AuthVersion() {
@@ -141,8 +141,8 @@ func (s *shard) cancelPoll(m *cancelPoll) {
 				s.srv.Metrics.ParkedPolls.Add(-1)
 			}
 		}
-		if p := r.adopting[QueueRef{m.user, m.queue}]; p != nil && p.Reply == m.reply {
-			r.adopting[QueueRef{m.user, m.queue}] = nil
+		if x := r.adopting[QueueRef{m.user, m.queue}]; x != nil && x.poll != nil && x.poll.Reply == m.reply {
+			x.poll = nil
 		}
 	}
 }

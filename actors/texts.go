@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"errors"
 	"maps"
 	"strings"
 	"sync"
@@ -200,11 +201,16 @@ func (srv *Server) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error
 
 // readText reads a text from the disk and records whether it is damaged.
 func (srv *Server) readText(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
-	read := srv.disk.Text
+	var b realm.Body
+	var ok bool
+	var err error
 	if r := srv.find(id); r != nil && r.source != nil {
-		read = r.source.Text
+		if b, ok, err = r.source.Text(id, ref); err != nil && !isDamaged(err) {
+			return realm.Body{}, false, errCannotFollow
+		}
+	} else {
+		b, ok, err = srv.disk.Text(id, ref)
 	}
-	b, ok, err := read(id, ref)
 	if err != nil {
 		srv.damaged.add(textKey{id, ref})
 		srv.log.Error(
@@ -222,6 +228,11 @@ func (srv *Server) readText(id realm.ID, ref realm.BodyRef) (realm.Body, bool, e
 	}
 	srv.damaged.remove(textKey{id, ref})
 	return b, ok, nil
+}
+
+func isDamaged(err error) bool {
+	var r *realm.Refusal
+	return errors.As(err, &r) && r.Kind == realm.Damaged
 }
 
 // searchTextReader returns a function that reads a realm's texts for the search index. Each text is read only once, so

@@ -79,6 +79,8 @@ func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 		return overloadMain(rest, stdout, stderr)
 	case "hostile":
 		return hostileMain(rest, stdout, stderr)
+	case "cluster":
+		return clusterMain(rest, stdout, stderr)
 	case "record":
 		return recordMain(rest, stdout, stderr)
 	case "replay":
@@ -163,7 +165,7 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 }
 
 // ownLoads are the scenarios that make their load themselves, over plain HTTP.
-var ownLoads = []string{"overload", "hostile"}
+var ownLoads = []string{"overload", "hostile", "cluster"}
 
 func (s *Scenario) ownLoad() bool { return slices.Contains(ownLoads, s.Name) }
 

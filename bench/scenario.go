@@ -147,6 +147,11 @@ func Scenarios() map[string]Scenario {
 				"--rate-limit", "200", "--anonymous-rate-limit", "0", "--login-limit", "0"}
 			s.Phases = []Phase{{Name: "hostile", Seconds: 1}}
 		})
+	add("cluster", "a core and edges as processes: edges and the core are killed, and what a send costs each of them",
+		func(s *Scenario) {
+			s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events, s.Sources = 9500, 9500, 1, 0, 0, msg, 8
+			s.Phases = []Phase{{Name: "cluster", Seconds: 1, Rate: 5}}
+		})
 	add("snapshot", "1,000 sends/s into a long history: snapshots are written meanwhile, and the slowest sends "+
 		"show what they cost", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Events, s.History = 200, 20, 100, 0, msg, 1000000

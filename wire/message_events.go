@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
+	"parley/actors/queue"
 	"parley/actors/realm"
 )
 
@@ -15,7 +16,11 @@ func encodeMessageEvent(e *realm.MessageArrived, v variant, ctx RenderContext, l
 	var body realm.Body
 	if e.Message.Body != nil {
 		body = *e.Message.Body
-	} else if b, ok := textOrMarker(ctx.Texts, ctx.Realm, e.Message.Ref); ok {
+	} else if b, ok, err := ctx.Texts.Text(ctx.Realm, e.Message.Ref); realm.IsBusy(err) {
+		panic(queue.Unreadable{Err: err})
+	} else if err != nil {
+		body = damagedBody
+	} else if ok {
 		body = b
 	} else {
 		return nil

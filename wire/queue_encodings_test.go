@@ -28,7 +28,10 @@ func TestLargeEventsAreSharedAndNotHeld(t *testing.T) {
 	options := QueueOptionsOf(&realm.Queue{Markdown: true})
 	event := func(n *realm.Notice) []byte {
 		events := NewNoticeRenderer(n, RenderContext{Texts: texts}, encodings).EventsFor(1, &realm.Queue{}, options)
-		b := events[0].Bytes()
+		b, err := events[0].Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
 		if events[0].JSON != nil {
 			t.Fatalf("an event holds %d bytes", len(events[0].JSON))
 		}
@@ -73,8 +76,13 @@ func TestMoveWithErasedTextIsTold(t *testing.T) {
 		Version: 3,
 	}
 	event := func() []byte {
-		return NewNoticeRenderer(&realm.Notice{Event: update}, RenderContext{Texts: &bodies{}}, nil).
-			EventsFor(1, &realm.Queue{}, QueueOptionsOf(&realm.Queue{}))[0].Bytes()
+		events := NewNoticeRenderer(&realm.Notice{Event: update}, RenderContext{Texts: &bodies{}}, nil).
+			EventsFor(1, &realm.Queue{}, QueueOptionsOf(&realm.Queue{}))
+		b, err := events[0].Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
 	}
 	if b := event(); b != nil {
 		t.Errorf("an edit without its text was told: %s", b)

@@ -137,14 +137,22 @@ var pollAnswerPool = sync.Pool{New: func() any { return new(pollAnswerBuffer) }}
 const maxPooledParts = 4096
 
 // AnswerPoll answers a poll with events: shared event bytes, each followed by the queue's own event id. It returns the
-// weight of the answer, and reports whether all events fit into it.
+// weight of the answer, and reports whether all events fit into it. It ends before an event that cannot be encoded now,
+// or answers with the error if that is the first one.
 func AnswerPoll(r Reply, id realm.QueueID, events []queue.UnackedEvent) (weight int, complete bool) {
 	buffer := pollAnswerPool.Get().(*pollAnswerBuffer)
 	parts, own := append(buffer.parts[:0], eventsHead), buffer.own[:0]
 	size, done := 0, 0
 	for _, unacked := range events {
+		json, err := unacked.Event.Bytes()
+		if err != nil {
+			if size > 0 {
+				break
+			}
+			AnswerError(r, err)
+			return 0, false
+		}
 		done++
-		json := unacked.Event.Bytes()
 		if json == nil {
 			continue // the message was erased before delivery
 		}

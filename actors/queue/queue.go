@@ -15,17 +15,29 @@ type Event struct {
 	Make func() (json []byte, keep bool)
 }
 
+// Unreadable is the panic of an Event.Make that cannot read a text now, because the node that has it cannot be reached.
+type Unreadable struct{ Err error }
+
 // Bytes returns the event's JSON without id and closing brace. It is nil if there is nothing to tell any more: the
-// message was erased.
-func (e *Event) Bytes() []byte {
+// message was erased. An error says that the bytes cannot be made now.
+func (e *Event) Bytes() (json []byte, err error) {
 	if e.Make == nil {
-		return e.JSON
+		return e.JSON, nil
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			x, ok := p.(Unreadable)
+			if !ok {
+				panic(p)
+			}
+			err = x.Err
+		}
+	}()
 	json, keep := e.Make()
 	if keep {
 		e.JSON, e.Make = json, nil
 	}
-	return json
+	return json, nil
 }
 
 // weightBytes is how many bytes of an event, beside the first ones, make as much work as a small event: sending a
@@ -123,9 +135,10 @@ func (q *Queue) AppendEphemeral(seq realm.Seq, e *Event) bool {
 	return true
 }
 
-// Prepend puts events before those that are in the queue: fill appends them.
-func (q *Queue) Prepend(fill func()) {
-	later := append([]UnackedEvent{}, q.unacked...)
+// ReplaceThrough replaces the events up to those of fact seq by those that fill appends.
+func (q *Queue) ReplaceThrough(seq realm.Seq, fill func()) {
+	n := sort.Search(len(q.unacked), func(i int) bool { return q.SeqOf(q.unacked[i].ID) > seq })
+	later := append([]UnackedEvent{}, q.unacked[n:]...)
 	q.unacked, q.inline = nil, [1]UnackedEvent{}
 	fill()
 	for _, h := range later {
@@ -196,6 +209,18 @@ func (q *Queue) acknowledge(last int64, seq realm.Seq) error {
 	q.newestID = max(q.newestID, last)
 	return nil
 }
+
+// IsAhead reports whether a last_event_id is newer than everything that the queue can have sent. seq is the newest fact
+// that the session actor has received.
+func (q *Queue) IsAhead(last int64, seq realm.Seq) bool {
+	if q.restored {
+		return last >= int64(seq-q.registeredAt)<<8+idsPerFact
+	}
+	return last > q.newestID && last > q.ackedID
+}
+
+// SetRestored says that the client may have acknowledged events at another node.
+func (q *Queue) SetRestored() { q.restored = true }
 
 // EndPoll returns the waiting poll, or nil. The poll does not wait any more.
 func (q *Queue) EndPoll(now int64) Reply {

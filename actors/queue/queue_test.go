@@ -31,7 +31,8 @@ func TestAcknowledgedEventsLeave(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, h := range a.Events {
-			out += string(h.Event.Bytes())
+			json, _ := h.Event.Bytes()
+			out += string(json)
 		}
 		return out
 	}
@@ -89,7 +90,7 @@ func TestEventHoldsItsBytesOnlyIfTold(t *testing.T) {
 		made := 0
 		e := &Event{Make: func() ([]byte, bool) { made++; return []byte("large"), keep }}
 		for range 3 {
-			if string(e.Bytes()) != "large" {
+			if json, err := e.Bytes(); string(json) != "large" || err != nil {
 				t.Fatalf("keep %v: the event has other bytes", keep)
 			}
 		}

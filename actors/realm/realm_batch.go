@@ -140,6 +140,19 @@ func (b *Batch) FillTexts(facts []Fact) {
 	}
 }
 
+// EventTexts returns the texts that an event shows.
+func EventTexts(e Event) []BodyRef {
+	switch e := e.(type) {
+	case *MessageArrived:
+		return []BodyRef{e.Message.Ref}
+	case *MessageUpdate:
+		if e.Content {
+			return []BodyRef{{Message: e.Message, Version: e.Version}, {Message: e.Message, Version: e.OldVersion}}
+		}
+	}
+	return nil
+}
+
 // NewBatch returns the batch of a turn that has just recorded facts in r. encode encodes a fact.
 func NewBatch(r *Realm, epoch uint64, facts []Fact, encode func(Fact) []byte) Batch {
 	b := Batch{

@@ -1,6 +1,9 @@
 package realm
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // RefusalKind is the class of a refusal. Package wire gives each kind its HTTP status.
 type RefusalKind uint8
@@ -51,6 +54,12 @@ func BadRequest(format string, args ...any) *Refusal {
 func ErrDamagedText(id MessageID) *Refusal {
 	const msg = "The text of a message is damaged on the server's disk."
 	return Refuse(Damaged, "MESSAGE_TEXT_DAMAGED", msg).With("message_id", id)
+}
+
+// IsBusy reports whether an error is a refusal after which the caller may try again.
+func IsBusy(err error) bool {
+	var r *Refusal
+	return errors.As(err, &r) && r.Kind == Busy
 }
 
 // Missing returns the refusal that drafts and scheduled messages use: status 404 with the code BAD_REQUEST.

@@ -119,7 +119,7 @@ type (
 	}
 	dropMessage struct {
 		Realm  realm.ID
-		Queues []actors.QueueRef
+		Queues []actors.DroppedQueue
 	}
 	evictMessage struct {
 		Realm  realm.ID

@@ -162,7 +162,7 @@ func (e *edgeLink) sendAdopted(id int64, a actors.Adopted, err error) {
 }
 
 // DropQueues tells the edge to drop queues.
-func (e *edgeLink) DropQueues(id realm.ID, list []actors.QueueRef) {
+func (e *edgeLink) DropQueues(id realm.ID, list []actors.DroppedQueue) {
 	e.peer.Send(encode(msgDrop, &dropMessage{id, list}))
 }
 

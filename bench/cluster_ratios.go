@@ -1,0 +1,134 @@
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// clusterIdle is how long the processor time of waiting clients is measured, which is taken off.
+const clusterIdle = 4 * time.Second
+
+// measureSingle measures a single server's CPU a delivery, with as many pollers as an edge has.
+func (c *clusterRun) measureSingle() error {
+	s, err := c.node("single", serveArgs(c.exe, c.run.scenario)...)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	defer c.closeRun()
+	if err := c.openRun(s); err != nil {
+		return err
+	}
+	c.load = newClusterLoad(c)
+	pollers := c.options.pollers / c.options.edges
+	if err := c.load.join(pollers); err != nil {
+		return err
+	}
+	cpu, err := c.cpuOfSends(s)
+	c.load.finished = true
+	c.result.SingleCPU = cpu[0] / float64(pollers)
+	fmt.Fprintf(c.out, "  single server with %d pollers: %.1f us of CPU a delivery\n", pollers, c.result.SingleCPU)
+	return err
+}
+
+// measureRatios measures the owner and an edge with a tenth of the pollers and with all of them.
+func (c *clusterRun) measureRatios() error {
+	if err := c.load.join(c.options.pollers / 10); err != nil {
+		return err
+	}
+	few, err := c.cpuOfSends(c.core)
+	if err != nil {
+		return err
+	}
+	if err := c.load.join(c.options.pollers); err != nil {
+		return err
+	}
+	batches, received := c.count(c.core, "parley_journal_commits_total"), c.copies()
+	many, err := c.cpuOfSends(c.core, c.edges[0])
+	if err != nil {
+		return err
+	}
+	c.result.OwnerFew, c.result.OwnerMany = few[0], many[0]
+	c.result.EdgeCPU = many[1] / (float64(c.options.pollers) / float64(c.options.edges))
+	if n := c.count(c.core, "parley_journal_commits_total") - batches; n > 0 {
+		c.result.Copies = (c.copies() - received) / n / float64(c.options.edges)
+	}
+	return nil
+}
+
+// cpuOfSends sends messages one after the other, each when every client has the one before, and returns the
+// microseconds of processor time of each process for one message.
+func (c *clusterRun) cpuOfSends(of ...*server) ([]float64, error) {
+	l, loop := c.load, c.run.loop
+	pool := c.run.pool
+	read := func() (list []time.Duration) {
+		for _, s := range of {
+			x, _ := process{s.pid}.cpu()
+			list = append(list, x)
+		}
+		return list
+	}
+	one := func() error {
+		pending, id := true, int64(0)
+		l.send(pool, func(x int64) { pending, id = false, x })
+		checked := 0
+		return loop.RunFor(clusterDrain, func() bool {
+			for checked < len(l.clients) && id != 0 && l.clients[checked].message >= id {
+				checked++
+			}
+			return !pending && (id == 0 || checked == len(l.clients))
+		})
+	}
+	for range max(1, c.options.sends/10) { // caches
+		if err := one(); err != nil {
+			return nil, err
+		}
+	}
+	before, began := read(), loop.Now()
+	if err := loop.RunFor(clusterIdle, nil); err != nil {
+		return nil, err
+	}
+	after, idle := read(), loop.Now()-began
+	rates := make([]float64, len(of))
+	for i := range of {
+		rates[i] = float64(after[i]-before[i]) / float64(idle)
+	}
+	before, began = read(), loop.Now()
+	for range c.options.sends {
+		if err := one(); err != nil {
+			return nil, err
+		}
+	}
+	after, took := read(), loop.Now()-began
+	out := make([]float64, len(of))
+	for i := range of {
+		used := float64(after[i]-before[i]) - rates[i]*float64(took)
+		out[i] = used / 1000 / float64(c.options.sends)
+	}
+	return out, nil
+}
+
+// copies returns how many batches the owner has sent to its edges.
+func (c *clusterRun) copies() float64 { return c.count(c.core, "parley_cluster_batches_sent_total") }
+
+// count returns the sum of a metric of a node.
+func (c *clusterRun) count(s *server, name string) (sum float64) {
+	resp, err := http.Get(s.metrics)
+	if err != nil {
+		return 0
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		line := lines.Text()
+		if rest, ok := strings.CutPrefix(line, name); ok && (strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, "{")) {
+			x, _ := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+			sum += x
+		}
+	}
+	return sum
+}
