@@ -402,8 +402,8 @@ func (s *shard) dropRealm(m dropRealm) {
 		}
 	})
 	for ref, p := range r.adopting {
-		if p != nil {
-			s.srv.protocol.AnswerPoll(p.Reply, ref.ID, nil)
+		if p != nil && p.poll != nil {
+			s.srv.protocol.AnswerPoll(p.poll.Reply, ref.ID, nil)
 		}
 	}
 	delete(s.realms, m.realm)

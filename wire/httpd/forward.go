@@ -244,8 +244,8 @@ func (s *Server) mustWait() bool { return s.options.Cluster != nil && !s.options
 // runsHere reports whether an endpoint can be run on a node that does not own the organization: reads, polls, reports of
 // presence, which are sent to the owner in batches, and registrations, of which only the opening of the queue is
 // forwarded.
-func runsHere(e *wire.Endpoint) bool {
-	return e.Method == "GET" || e.Path == "/register" || e.Path == "/users/me/presence"
+func (s *Server) runsHere(e *wire.Endpoint) bool {
+	return e.Method == "GET" || e.Path == "/register" || e.Path == "/users/me/presence" && !s.options.ForwardPresence
 }
 
 // forward lets the owner answer a request. The answer leaves when this node has its facts, so that the client reads its

@@ -48,7 +48,7 @@ func (s *Server) serveRoute(ctx *fasthttp.RequestCtx, r *route) {
 		}
 	}
 	if s.isElsewhere(c) {
-		if s.options.ForwardAll || !runsHere(e) {
+		if s.options.ForwardAll || !s.runsHere(e) {
 			s.forward(ctx, c, e)
 			return
 		}

@@ -101,6 +101,7 @@ func newEdge(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {
 	edge.now.Store(core.now.Load())
 	options := core.options
 	options.Server, options.Tools, options.Realms, options.Cluster = orgs, &tools, sites, cluster
+	options.ForwardPresence = true // the tests read at once; the batches have tests of their own
 	edge.server = httpd.New(options)
 	t.Cleanup(func() { withShutdownTimeout(orgs.Close) })
 	return edge, cluster
