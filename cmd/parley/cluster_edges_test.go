@@ -14,23 +14,23 @@ import (
 	"time"
 )
 
-// testNode is a node of a cluster that a test starts and kills.
-type testNode struct {
+// edgeProcess is a node of a cluster that a test starts and kills.
+type edgeProcess struct {
 	*program
 	id, data, listen string
 	token            string
 }
 
-// testCluster is a core and edges, each a process.
-type testCluster struct {
+// edgesOfCore is a core and edges, each a process.
+type edgesOfCore struct {
 	t     *testing.T
 	dir   string
-	core  *testNode
-	edges []*testNode
+	core  *edgeProcess
+	edges []*edgeProcess
 }
 
-// freeAddress returns an address at which no server listens.
-func freeAddress(t *testing.T) string {
+// unusedAddress returns an address at which no server listens.
+func unusedAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -40,12 +40,12 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// startCluster starts a core with a demo organization, and edges.
-func startCluster(t *testing.T, edges int) *testCluster {
+// startEdges starts a core with a demo organization, and edges.
+func startEdges(t *testing.T, edges int) *edgesOfCore {
 	t.Helper()
-	c := &testCluster{t: t, dir: t.TempDir()}
-	c.core = &testNode{id: "a", data: filepath.Join(c.dir, "a"), listen: freeAddress(t)}
-	mustRun(t, "cluster", "init", "--data", c.core.data, "--node", "a", "--peer-listen", freeAddress(t))
+	c := &edgesOfCore{t: t, dir: t.TempDir()}
+	c.core = &edgeProcess{id: "a", data: filepath.Join(c.dir, "a"), listen: unusedAddress(t)}
+	mustRun(t, "cluster", "init", "--data", c.core.data, "--node", "a", "--peer-listen", unusedAddress(t))
 	c.start(c.core)
 	for i := range edges {
 		c.addEdge(string(rune('b' + i)))
@@ -64,7 +64,7 @@ func mustRun(t *testing.T, args ...string) string {
 }
 
 // start starts a node, also after it was killed.
-func (c *testCluster) start(n *testNode, flags ...string) {
+func (c *edgesOfCore) start(n *edgeProcess, flags ...string) {
 	c.t.Helper()
 	args := append([]string{"serve", "--data", n.data, "--node", n.id, "--listen", n.listen}, flags...)
 	if n == c.core {
@@ -78,23 +78,23 @@ func (c *testCluster) start(n *testNode, flags ...string) {
 	n.serving()
 }
 
-func (c *testCluster) token() string {
+func (c *edgesOfCore) token() string {
 	c.t.Helper()
 	return strings.TrimSpace(mustRun(c.t, "cluster", "token", "--data", c.core.data, "--role", "edge"))
 }
 
-func (c *testCluster) addEdge(id string) *testNode {
+func (c *edgesOfCore) addEdge(id string) *edgeProcess {
 	c.t.Helper()
-	n := &testNode{id: id, data: filepath.Join(c.dir, id), listen: freeAddress(c.t), token: c.token()}
+	n := &edgeProcess{id: id, data: filepath.Join(c.dir, id), listen: unusedAddress(c.t), token: c.token()}
 	c.start(n)
 	c.edges = append(c.edges, n)
 	return n
 }
 
-func (n *testNode) url() string { return "http://" + n.listen }
+func (n *edgeProcess) url() string { return "http://" + n.listen }
 
 // urls returns the addresses of the edges.
-func (c *testCluster) urls() (list []string) {
+func (c *edgesOfCore) urls() (list []string) {
 	for _, n := range c.edges {
 		list = append(list, n.url())
 	}
@@ -102,7 +102,7 @@ func (c *testCluster) urls() (list []string) {
 }
 
 // verify checks that every node has the same state.
-func (c *testCluster) verify(nodes int) {
+func (c *edgesOfCore) verify(nodes int) {
 	c.t.Helper()
 	out := mustRun(c.t, "cluster", "verify", "--data", c.core.data)
 	if !strings.Contains(out, "equal=true") || !strings.Contains(out, fmt.Sprintf("nodes=%d", nodes)) {
@@ -110,14 +110,14 @@ func (c *testCluster) verify(nodes int) {
 	}
 }
 
-// TestClusterKill runs a core and two edges under load, and kills one of them again and again at random moments.
+// TestEdgesKill runs a core and two edges under load, and kills one of them again and again at random moments.
 // Clients know only the edges, and poll another one when theirs is gone. Nothing is lost, doubled, reordered or leaked,
 // and no client has to register again. KILLS, CLIENTS and SEED make the test longer or repeat it.
-func TestClusterKill(t *testing.T) {
+func TestEdgesKill(t *testing.T) {
 	kills, clients := environmentNumber("KILLS", 6), environmentNumber("CLIENTS", 20)
 	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))
 	t.Logf("KILLS=%d CLIENTS=%d SEED=%d", kills, clients, seed)
-	c := startCluster(t, 2)
+	c := startEdges(t, 2)
 	l := newKillRecord(t, clients, c.urls()...)
 	random := rand.New(rand.NewPCG(seed, 1))
 	stop := make(chan struct{})
@@ -125,7 +125,7 @@ func TestClusterKill(t *testing.T) {
 	for i := range killSenders {
 		sending.Go(func() { l.sendUntil(stop, i, rand.New(rand.NewPCG(seed, uint64(100+i)))) })
 	}
-	victims := append([]*testNode{c.core}, c.edges...)
+	victims := append([]*edgeProcess{c.core}, c.edges...)
 	for i := range kills {
 		if i > 0 && i%100 == 0 {
 			t.Logf("%d kills", i)
@@ -145,8 +145,8 @@ func TestClusterKill(t *testing.T) {
 
 // A client registers and polls at one edge; messages are sent at the other one. While the core is dead, the poll waits
 // and a message is not refused; when it is back, both go on.
-func TestClusterCoreRestarts(t *testing.T) {
-	c := startCluster(t, 2)
+func TestEdgesKeepQueues(t *testing.T) {
+	c := startEdges(t, 2)
 	ann, bo := demoAccount(t, c.edges[0].url(), "ann@example.org"), demoAccount(t, c.edges[1].url(), "bo@example.org")
 	q, err := bo.newPoller()
 	if err != nil {
@@ -183,8 +183,8 @@ func TestClusterCoreRestarts(t *testing.T) {
 }
 
 // A file that was uploaded at one edge is downloaded at the other one. Users that may not see it do not get it there.
-func TestClusterFiles(t *testing.T) {
-	c := startCluster(t, 2)
+func TestEdgesPassFiles(t *testing.T) {
+	c := startEdges(t, 2)
 	ann, gus := demoAccount(t, c.edges[0].url(), "ann@example.org"), demoAccount(t, c.edges[1].url(), "gus@example.org")
 	text := strings.Repeat("hello ", 1<<18) // more than a message of a link has
 	status, a, err := ann.upload(map[string]io.Reader{"hello.txt": strings.NewReader(text)})
