@@ -118,7 +118,7 @@ func TestEdgesKill(t *testing.T) {
 	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))
 	t.Logf("KILLS=%d CLIENTS=%d SEED=%d", kills, clients, seed)
 	c := startEdges(t, 2)
-	l := newKillRecord(t, clients, c.urls()...)
+	l := newKillRecord(t, c.edges[0].url(), clients, c.edges[1].url())
 	random := rand.New(rand.NewPCG(seed, 1))
 	stop := make(chan struct{})
 	var sending sync.WaitGroup

@@ -26,7 +26,7 @@ func TestKill(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	p := demo(t, data)
 	at := p.serving()
-	l := newKillRecord(t, clients, at)
+	l := newKillRecord(t, at, clients)
 	random := rand.New(rand.NewPCG(seed, 1))
 	stop := make(chan struct{})
 	var sending sync.WaitGroup
@@ -126,8 +126,9 @@ type killClient struct {
 
 var killPeople = []string{"olive", "ada", "mo", "ann", "bo", "cy", "di", "ed", "fay"}
 
-// newKillRecord connects clients to a server, or to the nodes of a cluster.
-func newKillRecord(t *testing.T, clients int, urls ...string) *killRecord {
+// newKillRecord connects clients to a server, or to that and the others of a cluster.
+func newKillRecord(t *testing.T, at string, clients int, others ...string) *killRecord {
+	urls := append([]string{at}, others...)
 	l := &killRecord{t: t, urls: urls, people: map[string]*account{}, ids: map[string]int64{}, messages: map[string]*sentMessage{}}
 	l.received = sync.NewCond(&l.mu)
 	for _, name := range killPeople {
