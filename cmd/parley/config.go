@@ -13,13 +13,12 @@ import (
 
 // readSettings returns the settings of a server. They come from the defaults, then from the TOML file, then from
 // environment variables, then from flags: the last source that has a value wins. file may be empty; flags has the
-// values given on the command line by the name of the setting.
-func readSettings(file string, flags map[string]string) (server.Settings, error) {
-	s := server.DefaultSettings()
-	given := map[string]bool{}
+// values given on the command line by the name of the setting. given has the names of the settings that a source has.
+func readSettings(file string, flags map[string]string) (s server.Settings, given map[string]bool, err error) {
+	s, given = server.DefaultSettings(), map[string]bool{}
 	if file != "" {
 		if err := readFile(&s, file, given); err != nil {
-			return s, err
+			return s, given, err
 		}
 	}
 	for i := range server.AllSettings {
@@ -27,17 +26,17 @@ func readSettings(file string, flags map[string]string) (server.Settings, error)
 		if text, ok := os.LookupEnv(x.Env()); ok {
 			given[x.Name] = true
 			if err := x.Set(&s, text); err != nil {
-				return s, fmt.Errorf("%s: %w", x.Env(), err)
+				return s, given, fmt.Errorf("%s: %w", x.Env(), err)
 			}
 		}
 		if text, ok := flags[x.Name]; ok {
 			given[x.Name] = true
 			if err := x.Set(&s, text); err != nil {
-				return s, fmt.Errorf("--%s: %w", x.Name, err)
+				return s, given, fmt.Errorf("--%s: %w", x.Name, err)
 			}
 		}
 	}
-	return s, s.Check(func(name string) bool { return given[name] })
+	return s, given, s.Check(func(name string) bool { return given[name] })
 }
 
 // readFile reads the settings of a TOML file into s and notes their names in given.

@@ -30,7 +30,8 @@ func settingsOf(args ...string) (s server.Settings, err error) {
 		return s, err
 	}
 	flags := serve.Flags().Lookup("listen").Value.(*settingFlag).values // shared by the flags of all settings
-	return readSettings(serve.Flags().Lookup("config").Value.String(), flags)
+	s, _, err = readSettings(serve.Flags().Lookup("config").Value.String(), flags)
+	return s, err
 }
 
 // configFile writes a configuration file and returns the flag that selects it.

@@ -44,6 +44,7 @@ var allowedImports = map[string][]string{
 	"wire/push":       {"wire", "wire/dispatch", "actors/realm"},
 	"wire/previews":   {"wire", "wire/dispatch", "wire/markdown", "actors/realm"},
 	"wire/thumbnails": {"wire", "actors/realm"},
+	"wire/peer":       {},
 	"wire/web":        {},
 	"wire/webapp":     {},
 	"wire/contract":   {"wire", "wire/*"},
@@ -80,6 +81,7 @@ var libraryHomes = map[string][]string{
 	"github.com/yuin/goldmark-emoji":      {"cmd/internal/moving"},
 	"go.mongodb.org/mongo-driver":         {"wire/imports/rocketchat"},
 	"github.com/BurntSushi/toml":          {"cmd/parley", "wire/integrations"},
+	"google.golang.org/grpc":              {"wire/peer"},
 }
 
 // plainData packages start no goroutine, hold no mutex, read no clock, draw no random number and do no I/O.

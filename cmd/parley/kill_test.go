@@ -100,6 +100,7 @@ type sentMessage struct {
 // killRecord contains all messages with their senders and recipients, and the messages that every client received.
 type killRecord struct {
 	t       *testing.T
+	urls    []string // of the nodes
 	people  map[string]*account
 	ids     map[string]int64
 	clients []*killClient
@@ -114,7 +115,8 @@ type killRecord struct {
 // killClient is a client with one queue that outlives the server.
 type killClient struct {
 	*poller
-	ids    []int64 // of the received messages, in order
+	urls   []string // of the nodes that it polls, one after the other
+	ids    []int64  // of the received messages, in order
 	failed error
 
 	// guarded by mu of the killRecord
@@ -124,11 +126,13 @@ type killClient struct {
 
 var killPeople = []string{"olive", "ada", "mo", "ann", "bo", "cy", "di", "ed", "fay"}
 
-func newKillRecord(t *testing.T, at string, clients int) *killRecord {
-	l := &killRecord{t: t, people: map[string]*account{}, ids: map[string]int64{}, messages: map[string]*sentMessage{}}
+// newKillRecord connects clients to a server, or to that and the others of a cluster.
+func newKillRecord(t *testing.T, at string, clients int, others ...string) *killRecord {
+	urls := append([]string{at}, others...)
+	l := &killRecord{t: t, urls: urls, people: map[string]*account{}, ids: map[string]int64{}, messages: map[string]*sentMessage{}}
 	l.received = sync.NewCond(&l.mu)
 	for _, name := range killPeople {
-		p := demoAccount(t, at, name+"@example.org")
+		p := demoAccount(t, urls[0], name+"@example.org")
 		me, err := p.call("GET", "users/me", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -136,11 +140,13 @@ func newKillRecord(t *testing.T, at string, clients int) *killRecord {
 		l.people[name], l.ids[name] = p, int64(me["user_id"].(float64))
 	}
 	for i := range clients {
-		q, err := l.people[killPeople[i%len(killPeople)]].newPoller()
+		person := *l.people[killPeople[i%len(killPeople)]]
+		person.url = urls[i%len(urls)]
+		q, err := person.newPoller()
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &killClient{poller: q}
+		s := &killClient{poller: q, urls: urls}
 		l.clients = append(l.clients, s)
 		l.polling.Add(1)
 		go func() {
@@ -170,7 +176,7 @@ func (l *killRecord) waitForClients() {
 }
 
 // pollUntil polls until it receives the last message, and calls received after each answer with messages. It polls
-// again while the server is down.
+// again, at the next node, while the server is down.
 func (s *killClient) pollUntil(word string, received func()) error {
 	client := &http.Client{Timeout: binaryTimeout, Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
@@ -182,6 +188,7 @@ func (s *killClient) pollUntil(word string, received func()) error {
 		}
 		if err != nil {
 			time.Sleep(5 * time.Millisecond) // it is down
+			s.url = s.urls[(slices.Index(s.urls, s.url)+1)%len(s.urls)]
 			continue
 		}
 		before := len(s.ids)
@@ -232,7 +239,9 @@ func (l *killRecord) sendUntil(stop chan struct{}, no int, random *rand.Rand) {
 		l.mu.Lock()
 		l.messages[x.text] = x
 		l.mu.Unlock()
-		a, err := l.people[from].callWith(client, "POST", "messages", form)
+		sender := *l.people[from]
+		sender.url = l.urls[random.IntN(len(l.urls))]
+		a, err := sender.callWith(client, "POST", "messages", form)
 		switch {
 		case err == nil:
 			x.acked = int64(a["id"].(float64))

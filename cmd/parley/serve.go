@@ -48,11 +48,11 @@ func newServeCommand() *cobra.Command {
 		if !c.Flags().Changed("config") {
 			path = os.Getenv(server.EnvironmentPrefix + "CONFIG")
 		}
-		settings, err := readSettings(path, flags)
+		settings, given, err := readSettings(path, flags)
 		if err != nil {
 			return err
 		}
-		return serve(settings, c.OutOrStdout())
+		return serve(settings, given, c.OutOrStdout())
 	}
 	return c
 }
@@ -109,7 +109,7 @@ func serveUsage(c *cobra.Command, out io.Writer) error {
 
 // serve runs a server until a signal or a successor stops it. SIGHUP starts a successor; SIGINT and SIGTERM stop the
 // server.
-func serve(settings server.Settings, out io.Writer) (err error) {
+func serve(settings server.Settings, given map[string]bool, out io.Writer) (err error) {
 	log, err := server.NewLog(&settings, os.Stderr)
 	if err != nil {
 		return err
@@ -123,6 +123,7 @@ func serve(settings server.Settings, out io.Writer) (err error) {
 	signals := make(chan os.Signal, 4)
 	s, err := server.Start(server.Config{
 		Settings:  settings,
+		Given:     given,
 		Log:       log,
 		Output:    out,
 		Fatal:     newFatal(log),

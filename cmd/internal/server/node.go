@@ -60,14 +60,14 @@ func (s *Settings) shared() map[string]string {
 }
 
 // takeOver replaces the shared settings that no operator has set at this node.
-func (s *Settings) takeOver(values map[string]string) error {
+func (c *Config) takeOver(values map[string]string) error {
 	for i := range AllSettings {
 		x := &AllSettings[i]
 		text, ok := values[x.Name]
-		if !ok || !slices.Contains(sharedSettings, x.Name) || slices.Contains(s.given, x.Name) {
+		if !ok || !slices.Contains(sharedSettings, x.Name) || c.Given[x.Name] {
 			continue
 		}
-		if err := x.Set(s, text); err != nil {
+		if err := x.Set(&c.Settings, text); err != nil {
 			return fmt.Errorf("setting %s of the core: %w", x.Name, err)
 		}
 	}

@@ -52,6 +52,8 @@ const (
 type Config struct {
 	Settings
 	Log *slog.Logger // required
+	// Given has the names of the settings that an operator has set.
+	Given map[string]bool
 
 	// Output is where the accounts of a new demo organization are printed; nil discards them.
 	Output io.Writer

@@ -106,8 +106,6 @@ type Settings struct {
 	Node       string
 	PeerListen string
 	Join       string
-
-	given []string // names of the settings that an operator has set
 }
 
 // Type is the type of a setting's value. It decides how text is parsed and what documentation calls the value.
@@ -622,9 +620,6 @@ const minElectionTimeout = 100 * time.Millisecond
 func (s *Settings) Check(given func(name string) bool) error {
 	for i := range AllSettings {
 		x := &AllSettings[i]
-		if given(x.Name) {
-			s.given = append(s.given, x.Name)
-		}
 		switch field := x.field(s).(type) {
 		case *int:
 			if *field < 0 {

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// edgeProcess is a node of a cluster that a test starts and kills.
+type edgeProcess struct {
+	*program
+	id, data, listen string
+	token            string
+}
+
+// edgesOfCore is a core and edges, each a process.
+type edgesOfCore struct {
+	t     *testing.T
+	dir   string
+	core  *edgeProcess
+	edges []*edgeProcess
+}
+
+// unusedAddress returns an address at which no server listens.
+func unusedAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// startEdges starts a core with a demo organization, and edges.
+func startEdges(t *testing.T, edges int) *edgesOfCore {
+	t.Helper()
+	c := &edgesOfCore{t: t, dir: t.TempDir()}
+	c.core = &edgeProcess{id: "a", data: filepath.Join(c.dir, "a"), listen: unusedAddress(t)}
+	mustRun(t, "cluster", "init", "--data", c.core.data, "--node", "a", "--peer-listen", unusedAddress(t))
+	c.start(c.core)
+	for i := range edges {
+		c.addEdge(string(rune('b' + i)))
+	}
+	return c
+}
+
+// mustRun runs a command that has to succeed, and returns its output.
+func mustRun(t *testing.T, args ...string) string {
+	t.Helper()
+	out, code := runParley(args...)
+	if code != 0 {
+		t.Fatalf("parley %s: %s", strings.Join(args, " "), out)
+	}
+	return out
+}
+
+// start starts a node, also after it was killed.
+func (c *edgesOfCore) start(n *edgeProcess, flags ...string) {
+	c.t.Helper()
+	args := append([]string{"serve", "--data", n.data, "--node", n.id, "--listen", n.listen}, flags...)
+	if n == c.core {
+		args = append(args, "--demo")
+	}
+	if n.token != "" {
+		args = append(args, "--join", n.token)
+		n.token = ""
+	}
+	n.program = startProgram(c.t, parleyCommand(args...))
+	n.serving()
+}
+
+func (c *edgesOfCore) token() string {
+	c.t.Helper()
+	return strings.TrimSpace(mustRun(c.t, "cluster", "token", "--data", c.core.data, "--role", "edge"))
+}
+
+func (c *edgesOfCore) addEdge(id string) *edgeProcess {
+	c.t.Helper()
+	n := &edgeProcess{id: id, data: filepath.Join(c.dir, id), listen: unusedAddress(c.t), token: c.token()}
+	c.start(n)
+	c.edges = append(c.edges, n)
+	return n
+}
+
+func (n *edgeProcess) url() string { return "http://" + n.listen }
+
+// urls returns the addresses of the edges.
+func (c *edgesOfCore) urls() (list []string) {
+	for _, n := range c.edges {
+		list = append(list, n.url())
+	}
+	return list
+}
+
+// verify checks that every node has the same state.
+func (c *edgesOfCore) verify(nodes int) {
+	c.t.Helper()
+	out := mustRun(c.t, "cluster", "verify", "--data", c.core.data)
+	if !strings.Contains(out, "equal=true") || !strings.Contains(out, fmt.Sprintf("nodes=%d", nodes)) {
+		c.t.Errorf("parley cluster verify: %s", out)
+	}
+}
+
+// TestEdgesKill runs a core and two edges under load, and kills one of them again and again at random moments.
+// Clients know only the edges, and poll another one when theirs is gone. Nothing is lost, doubled, reordered or leaked,
+// and no client has to register again. KILLS, CLIENTS and SEED make the test longer or repeat it.
+func TestEdgesKill(t *testing.T) {
+	kills, clients := environmentNumber("KILLS", 6), environmentNumber("CLIENTS", 20)
+	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))
+	t.Logf("KILLS=%d CLIENTS=%d SEED=%d", kills, clients, seed)
+	c := startEdges(t, 2)
+	l := newKillRecord(t, c.edges[0].url(), clients, c.edges[1].url())
+	random := rand.New(rand.NewPCG(seed, 1))
+	stop := make(chan struct{})
+	var sending sync.WaitGroup
+	for i := range killSenders {
+		sending.Go(func() { l.sendUntil(stop, i, rand.New(rand.NewPCG(seed, uint64(100+i)))) })
+	}
+	victims := append([]*edgeProcess{c.core}, c.edges...)
+	for i := range kills {
+		if i > 0 && i%100 == 0 {
+			t.Logf("%d kills", i)
+		}
+		time.Sleep(time.Duration(20+random.IntN(200)) * time.Millisecond) // a random moment
+		l.waitForClients()
+		victim := victims[i%len(victims)]
+		victim.kill()
+		c.start(victim)
+	}
+	close(stop)
+	sending.Wait()
+	l.finish()
+	l.check()
+	c.verify(3)
+}
+
+// A client registers and polls at one edge; messages are sent at the other one. While the core is dead, the poll waits
+// and a message is not refused; when it is back, both go on.
+func TestEdgesKeepQueues(t *testing.T) {
+	c := startEdges(t, 2)
+	ann, bo := demoAccount(t, c.edges[0].url(), "ann@example.org"), demoAccount(t, c.edges[1].url(), "bo@example.org")
+	q, err := bo.newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	polled := make(chan error, 1)
+	go func() { polled <- q.pollUntil("the end") }()
+	send := func(text string) {
+		t.Helper()
+		if _, err := ann.send(text); err != nil {
+			t.Error(err)
+		}
+	}
+	send("before")
+	c.core.kill()
+	sent := make(chan struct{})
+	go func() { send("meanwhile"); close(sent) }()
+	c.start(c.core)
+	<-sent
+	send("the end")
+	if err := <-polled; err != nil {
+		t.Error(err)
+	}
+	if got := fmt.Sprint(q.texts); got != "[before meanwhile]" {
+		t.Errorf("the client of the other edge got %v", got)
+	}
+	c.verify(3)
+	status := mustRun(t, "cluster", "status", "--data", c.edges[0].data)
+	for _, want := range []string{"node=a", "node=b", "node=c", "leader=true", "role=edge", "queues=1"} {
+		if !strings.Contains(status, want) {
+			t.Errorf("the status has no %s:\n%s", want, status)
+		}
+	}
+}
+
+// A file that was uploaded at one edge is downloaded at the other one. Users that may not see it do not get it there.
+func TestEdgesPassFiles(t *testing.T) {
+	c := startEdges(t, 2)
+	ann, gus := demoAccount(t, c.edges[0].url(), "ann@example.org"), demoAccount(t, c.edges[1].url(), "gus@example.org")
+	text := strings.Repeat("hello ", 1<<18) // more than a message of a link has
+	status, a, err := ann.upload(map[string]io.Reader{"hello.txt": strings.NewReader(text)})
+	if err != nil || status != 200 {
+		t.Fatalf("upload: status %d, %v, %v", status, a, err)
+	}
+	path := a["url"].(string)
+	get := func(from *account) (status int, body string) {
+		t.Helper()
+		r, err := http.Get(c.edges[1].url() + path + "?api_key=" + from.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		data, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.StatusCode, string(data)
+	}
+	if status, body := get(ann); status != 200 || body != text {
+		t.Errorf("the file at the other edge: status %d, %d bytes", status, len(body))
+	}
+	if status, _ := get(gus); status != 404 {
+		t.Errorf("another user gets the file: status %d", status)
+	}
+	tus, a := ann.sendTus("POST", "/api/v1/tus", map[string]string{"Upload-Length": "5",
+		"Upload-Metadata": "filename ZmlsZS50eHQ="}, "")
+	if tus.StatusCode != 201 {
+		t.Fatalf("resumable upload: %s, %v", tus.Status, a)
+	}
+	place, err := url.Parse(tus.Header.Get("Location"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann.url = c.edges[1].url()
+	tus, a = ann.sendTus("PATCH", place.Path, map[string]string{"Upload-Offset": "0",
+		"Content-Type": "application/offset+octet-stream"}, "hello")
+	if tus.StatusCode != 204 && tus.StatusCode != 200 {
+		t.Errorf("a part of a resumable upload at the other edge: %s, %v", tus.Status, a)
+	}
+}
