@@ -18,6 +18,7 @@ import (
 	"parley/actors/realm"
 	"parley/snapshot"
 	"parley/snapshot/files"
+	"parley/snapshot/files/s3"
 	"parley/snapshot/search"
 	"parley/wire"
 	"parley/wire/dispatch"
@@ -96,6 +97,7 @@ type Server struct {
 	encodings  *wire.EventEncodings
 	renderer   wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
 	files      *files.Store
+	bucket     *s3.Bucket // where files are; nil: in the data directory
 	passwords  *httpd.Passwords
 	tools      *wire.Tools
 	dispatcher *dispatch.Dispatcher
@@ -270,11 +272,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	}
 	s.sites.orgs = s.orgs
 	s.space.start(s.store, s.orgs)
-	if s.files, err = files.Open(UploadsDir(s.Data)); err != nil {
-		return err
-	}
-	s.files.LimitSpace(s.space.roomFor)
-	return nil
+	return s.openFiles()
 }
 
 // watchStore calls Fatal when a write to the data directory has failed, also one in the background.
@@ -461,10 +459,11 @@ func (s *Server) openEndpoints() (err error) {
 		Log:    s.log,
 		Park:   p,
 		Limits: s.limits,
-		Files:  s.files,
+		Files:  openFiles{s.files},
 		WebApp: s.webApp,
 
 		DiskState:    s.space.state,
+		FilesState:   s.filesState,
 		DamagedTexts: s.orgs.DamagedTexts,
 		ServerStatus: s.status.read,
 	})
@@ -537,6 +536,9 @@ func (s *Server) Stop() error {
 	// While the actors can still answer. Jobs that are not finished by then are left to the next process.
 	err = errors.Join(err, s.closeBackground(), withShutdownTimeout(s.orgs.Close))
 	s.space.close()
+	if s.bucket != nil {
+		s.bucket.Close()
+	}
 	s.search.Stop()
 	close(s.stopped)
 	// A successor waits for the store alone: it opens the search index while it serves.
@@ -573,6 +575,9 @@ func (s *Server) closeFailedStart() (err error) {
 	}
 	if s.space != nil {
 		s.space.close()
+	}
+	if s.bucket != nil {
+		s.bucket.Close()
 	}
 	if s.search != nil {
 		err = errors.Join(err, s.search.Close())
