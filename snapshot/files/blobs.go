@@ -67,7 +67,7 @@ func Prefixes() []string { return []string{contentPrefix, picturePrefix, exportP
 
 // ContentKey returns the key of the content with a hash. An invalid hash gets a key that no file has.
 func ContentKey(hash string) string {
-	if len(hash) < 2 || strings.Trim(hash, "0123456789abcdef") != "" {
+	if len(hash) < 2 || len(hash) > maxNameBytes || strings.Trim(hash, "0123456789abcdef") != "" {
 		return contentPrefix + "none"
 	}
 	return contentPrefix + hash[:2] + "/" + hash

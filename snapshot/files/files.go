@@ -38,6 +38,7 @@ type Store struct {
 	removalPauses     int                      // nothing is removed while this is not zero
 	removing          map[string]chan struct{} // see removal.go
 	uncertain         map[string]time.Time     // until when a name is not saved; see removal.go
+	foreign           error                    // why nothing may be removed; see SetForeign
 
 	partialUploads map[string]*PartialUpload
 	expiryTimer    *time.Timer // runs removeExpired when the next upload expires; nil if there is no upload

@@ -106,7 +106,7 @@ func (s *Store) RemoveExport(name string) error {
 func (s *Store) beginRemoval(name string, ok func() bool) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pins[name] > 0 || s.removalPauses > 0 || s.removing[name] != nil || ok != nil && !ok() {
+	if s.foreign != nil || s.pins[name] > 0 || s.removalPauses > 0 || s.removing[name] != nil || ok != nil && !ok() {
 		return nil
 	}
 	done := make(chan struct{})
@@ -211,6 +211,21 @@ func (s *Store) PauseRemoval() (end func()) {
 		defer s.mu.Unlock()
 		s.removalPauses--
 	}
+}
+
+// SetForeign makes the Store remove nothing, because the files may belong to another server, too. Sweep returns the
+// error. Nil ends that.
+func (s *Store) SetForeign(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.foreign = reason
+}
+
+// Foreign returns the error of SetForeign.
+func (s *Store) Foreign() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.foreign
 }
 
 // DiscardNew removes files that a failed import has stored and no row names.

@@ -30,6 +30,9 @@ func (s *Store) Sweep(
 	used func(kind string, names []string) ([]string, error),
 	pause func() bool,
 ) (removed int, err error) {
+	if err := s.Foreign(); err != nil {
+		return 0, fmt.Errorf("sweep: %w", err)
+	}
 	s.expireUncertain()
 	for kind, prefix := range map[string]string{
 		realm.ContentFile: contentPrefix, realm.PictureFile: picturePrefix, realm.ArchiveFile: exportPrefix,

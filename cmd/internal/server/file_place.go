@@ -189,8 +189,12 @@ func OpenFiles(data string, readOnly bool) (store *files.Store, close func(), er
 	}
 	if store, err = files.Open(UploadsDir(data), blobs); err != nil {
 		close()
+		return nil, nil, err
 	}
-	return store, close, err
+	if b != nil {
+		store.SetForeign(checkFileOwner(data, b))
+	}
+	return store, close, nil
 }
 
 // openFiles opens the files where the settings say.
@@ -217,9 +221,23 @@ func (s *Server) openFiles() error {
 	}
 	s.files.LimitSpace(s.space.roomFor)
 	if s.bucket != nil {
-		s.bucket.Watch()
+		s.files.SetForeign(errOwnerUnknown)
+		s.bucket.Watch(func() bool { return s.checkFileOwner() })
 	}
 	return nil
+}
+
+// checkFileOwner lets files be removed if they belong to this data directory. It reports whether it could find out.
+func (s *Server) checkFileOwner() bool {
+	err := checkFileOwner(s.Data, s.bucket)
+	if errors.Is(err, files.ErrUnavailable) {
+		return false
+	}
+	s.files.SetForeign(err)
+	if err != nil {
+		s.log.Error("no file is removed from the bucket", "err", err)
+	}
+	return true
 }
 
 // filesState returns the state for the health check; "" is normal.

@@ -356,7 +356,11 @@ func (s *Server) buildTools() error {
 	s.orgs.AddDuty(s.dispatcher)
 	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
 	s.orgs.AddDuty(s.exports)
-	s.sweeper = newSweeper(s.orgs, s.files, s.log)
+	var leftovers func() error
+	if s.bucket != nil {
+		leftovers = s.bucket.RemoveLeftovers
+	}
+	s.sweeper = newSweeper(s.orgs, s.files, leftovers, s.log)
 	s.eraser = newTextEraser(snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
 	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
 	if s.webApp != nil && s.webApp.EmojiTable() != "" {

@@ -86,7 +86,7 @@ type Bucket struct {
 	downloads chan struct{}
 
 	requests, failures [opCount]atomic.Int64
-	refused            atomic.Int64
+	refused            [2]atomic.Int64 // uploads and downloads that found no slot
 
 	mu    sync.Mutex
 	down  time.Time // since when the server cannot be reached; zero: it can, or nobody has tried
@@ -139,7 +139,9 @@ func Open(p Place, credentialsFile string, log *slog.Logger) (*Bucket, error) {
 
 // Close ends the probe. Requests in progress go on.
 func (b *Bucket) Close() {
+	b.mu.Lock()
 	b.close()
+	b.mu.Unlock()
 	b.ended.Wait()
 	b.transport.CloseIdleConnections()
 }
@@ -167,7 +169,7 @@ func (c stallConn) Write(p []byte) (int, error) {
 func (b *Bucket) key(key string) string { return b.place.Prefix + key }
 
 // acquire takes a slot for a request with a file.
-func (b *Bucket) acquire(slots chan struct{}) error {
+func (b *Bucket) acquire(slots chan struct{}, refused *atomic.Int64) error {
 	select {
 	case slots <- struct{}{}:
 		return nil
@@ -179,7 +181,7 @@ func (b *Bucket) acquire(slots chan struct{}) error {
 	case slots <- struct{}{}:
 		return nil
 	case <-t.C:
-		b.refused.Add(1)
+		refused.Add(1)
 		return fmt.Errorf("%w: too many files are being sent", files.ErrUnavailable)
 	}
 }
@@ -189,7 +191,7 @@ func (b *Bucket) Put(key string, f *os.File) error {
 	if err := b.Ready(); err != nil {
 		return err
 	}
-	if err := b.acquire(b.uploads); err != nil {
+	if err := b.acquire(b.uploads, &b.refused[0]); err != nil {
 		return err
 	}
 	defer func() { <-b.uploads }()
@@ -280,7 +282,7 @@ func (o *object) Section(from, bytes int64) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader("")), nil
 	}
 	b := o.b
-	if err := b.acquire(b.downloads); err != nil {
+	if err := b.acquire(b.downloads, &b.refused[1]); err != nil {
 		return nil, err
 	}
 	var opts minio.GetObjectOptions

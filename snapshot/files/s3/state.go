@@ -110,11 +110,21 @@ func (b *Bucket) Probe() error {
 	return nil
 }
 
-// Watch probes once in the background, so that a server that cannot be reached at the start is reported then.
-func (b *Bucket) Watch() {
+// Watch probes in the background, so that a server that cannot be reached at the start is reported then. When it can be
+// reached, Watch calls ready until it returns true.
+func (b *Bucket) Watch(ready func() bool) {
 	b.ended.Go(func() {
 		if err := b.Probe(); err != nil && b.stop.Err() == nil {
 			b.setDown(err)
+		}
+		t := time.NewTicker(probeInterval)
+		defer t.Stop()
+		for b.Ready() != nil || !ready() {
+			select {
+			case <-b.stop.Done():
+				return
+			case <-t.C:
+			}
 		}
 	})
 }
@@ -123,14 +133,16 @@ func (b *Bucket) Watch() {
 type Stats struct {
 	Requests, Failures map[Op]int64
 	Uploads, Downloads int64 // in progress
-	Refused            int64 // because too many were in progress
-	Down               bool
+	// Uploads and downloads that were refused because too many were in progress.
+	RefusedUploads, RefusedDownloads int64
+	Down                             bool
 }
 
 // Stats returns the numbers of metrics.
 func (b *Bucket) Stats() Stats {
 	s := Stats{Requests: map[Op]int64{}, Failures: map[Op]int64{}, Uploads: int64(len(b.uploads)),
-		Downloads: int64(len(b.downloads)), Refused: b.refused.Load(), Down: !b.Down().IsZero()}
+		Downloads: int64(len(b.downloads)), Down: !b.Down().IsZero()}
+	s.RefusedUploads, s.RefusedDownloads = b.refused[0].Load(), b.refused[1].Load()
 	for _, op := range Ops() {
 		s.Requests[op], s.Failures[op] = b.requests[op].Load(), b.failures[op].Load()
 	}
