@@ -117,7 +117,7 @@ var (
 var ErrNoSpace = realm.Refuse(realm.NoSpace, "INSUFFICIENT_STORAGE",
 	"The server's disk is almost full. Files cannot be stored until its operator makes space.")
 
-// ErrFilesUnavailable is the refusal of files while they are on another machine that cannot be reached, or that is busy.
+// ErrFilesUnavailable is the refusal of files while they are on another machine that cannot be reached or is busy.
 var ErrFilesUnavailable = realm.Refuse(realm.Busy, "FILES_UNAVAILABLE",
 	"Files cannot be stored or read at the moment; try again later.")
 

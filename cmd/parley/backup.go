@@ -41,8 +41,8 @@ func backup(data, file string, out io.Writer) error {
 	fmt.Fprintf(out, "%s: %d bytes\n", file, size)
 	place, err := server.ReadFilePlace(data)
 	if err == nil && place.Files != "" {
-		_, err = fmt.Fprintf(out, "The backup has the names and hashes of the files, but not the files: they are in %s.\n",
-			place)
+		_, err = fmt.Fprintf(out, "The backup has the names and hashes of the files, but not the files: they are in "+
+			"%s.\n", place)
 	}
 	return err
 }

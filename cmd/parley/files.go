@@ -23,14 +23,16 @@ func newFilesMoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "move",
 		Short: "Move the files between the data directory and a bucket",
-		Long: "Copy all files to another place, read each of them there again and compare SHA-256. While a server runs, " +
-			"the command copies what is there and changes nothing else. Stop the server and run it again: it copies the " +
-			"rest, checks that no file is missing and records the new place. An interrupted run continues where it was.",
+		Long: "Copy all files to another place, read each of them there again and compare SHA-256. While a server " +
+			"runs, the command copies the files so far and changes nothing else. Stop the server and run it again: it " +
+			"copies the rest, checks that no file is missing and records the new place. An interrupted run continues " +
+			"where it was.",
 		Args: exactArgs(0, ""),
 	}
 	data := dataFlag(c, anyServer)
 	to := c.Flags().String("to", "",
-		"new place: s3://BUCKET/FOLDER?endpoint=https://HOST&region=NAME&path-style=true, or local for the data directory")
+		"new place: s3://BUCKET/FOLDER?endpoint=https://HOST&region=NAME&path-style=true, or local for the data "+
+			"directory")
 	credentials := c.Flags().String("credentials", "",
 		"file with the keys for the bucket, in the format of ~/.aws/credentials (default: from the environment)")
 	remove := c.Flags().Bool("remove", false, "remove the files from the old place at the end")
@@ -47,9 +49,9 @@ func newFilesCheckCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Check that no file of a stopped server is missing or damaged",
-		Long: "Check that every file that the data of a stopped server names exists in the place where its files are, " +
-			"and that uploads have the content that their hash says. Use it after a restore: a backup of a server whose " +
-			"files are in a bucket does not contain them.",
+		Long: "Check that every file that the data of a stopped server names exists in the place where its files " +
+			"are, and that uploads have the content that their hash says. Use it after a restore: a backup of a server " +
+			"whose files are in a bucket does not contain them.",
 		Args: exactArgs(0, ""),
 	}
 	data := dataFlag(c, stoppedServer)
@@ -68,8 +70,8 @@ func newFilesClaimCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "claim",
 		Short: "Make a data directory the owner of the files in its bucket",
-		Long: "Files are removed from a bucket by one data directory only, so that a restored copy does not remove what " +
-			"the original has. Use this command if the original is gone for good.",
+		Long: "Files are removed from a bucket by one data directory only, so that a restored copy does not remove " +
+			"files of the original. Use this command if the original is gone for good.",
 		Args: exactArgs(0, ""),
 	}
 	data := dataFlag(c, stoppedServer)

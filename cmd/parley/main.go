@@ -58,7 +58,8 @@ func newRootCommand() *cobra.Command {
 	addAll(root, serverGroup, newServeCommand(), newUpgradeCommand(), newVersionCommand())
 	addAll(root, orgGroup, newOperatorGroup("push"), newOperatorGroup("realm"),
 		newOperatorGroup("retention"), newOperatorGroup("user"))
-	addAll(root, dataGroup, newBackupCommand(), newVerifyCommand(), newRestoreCommand(), newFilesCommand(), newExportCommand(),
+	addAll(root, dataGroup, newBackupCommand(), newVerifyCommand(), newRestoreCommand(), newFilesCommand(),
+		newExportCommand(),
 		newImportCommand(), newLogCommand(), newSearchCommand())
 	addAll(root, toolGroup, newIntegrationsCommand(), newIntegrationCommand(), newOpenAPICommand(), newBenchCommand(),
 		newDocsCommand(),

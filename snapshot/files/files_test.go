@@ -329,7 +329,10 @@ func TestLimitSpace(t *testing.T) {
 		"SaveAvatar": func() error { _, err := s.SaveAvatar(bytes.NewReader(picture), 1<<20); return err },
 		"SaveLogo":   func() error { _, err := s.SaveLogo(bytes.NewReader(picture), 1<<20); return err },
 		"Thumbnail":  func() error { _, err := s.Thumbnail(saved.Hash, false); return err },
-		"Put":        func() error { _, err := s.Put(realm.PictureFile, "x.png", bytes.NewReader(picture)); return err },
+		"Put": func() error {
+			_, err := s.Put(realm.PictureFile, "x.png", bytes.NewReader(picture))
+			return err
+		},
 		"BeginUpload": func() error {
 			_, err := s.BeginUpload(PartialUpload{ID: "next", Space: "1", Size: 100})
 			return err

@@ -15,11 +15,11 @@ import (
 	"sync"
 )
 
-// movers is how many files Copy copies at the same time. A bucket far away takes some 50 ms for each request, and a file
-// takes three.
+// movers is how many files Copy copies at the same time. A bucket far away takes some 50 ms for each request, and a
+// file takes three.
 const movers = 8
 
-// Copied counts what a Copier has done.
+// Copied counts the files of a Copier.
 type Copied struct {
 	Files int64 // copied now and read again
 	Bytes int64 // of these
@@ -34,8 +34,7 @@ type Copier struct {
 	From, To Blobs
 	// Temp is a folder for the files that are being copied, on the file system of To if that is a directory.
 	Temp string
-	// Log is the path of the log, and Place what is written into its first line: the log of a copy to another place is
-	// replaced.
+	// Log is the path of the log, and Place its first line: the log of a copy to another place is replaced.
 	Log, Place string
 	Progress   func(Copied) // called after each file; nil is allowed
 

@@ -169,8 +169,8 @@ func New(o Options) *Server {
 }
 
 // serveHealth answers health checks. It asks no realm, so a busy realm does not make the process look dead. A server
-// with a full disk, without its files or with damaged texts is degraded. The status stays 200: reads and polls succeed, so load balancers
-// must go on sending them.
+// with a full disk, without its files or with damaged texts is degraded. The status stays 200: reads and polls succeed,
+// so load balancers must go on sending them.
 func (s *Server) serveHealth(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SkipBody = ctx.IsHead()
 	details := ""

@@ -273,7 +273,8 @@ func (e *zulipExport) writePictures() error {
 		{"icon", o.IconFile}, {"logo", o.LogoFile}, {"night_logo", o.NightLogoFile},
 	} {
 		if p.file != "" {
-			err = errors.Join(err, put(&icons, "realm_icons", realm.PictureFile, p.file+".png", "1/"+p.name+".png", nil))
+			err = errors.Join(err,
+				put(&icons, "realm_icons", realm.PictureFile, p.file+".png", "1/"+p.name+".png", nil))
 		}
 	}
 	for name, list := range map[string][]object{"avatars": avatars, "emoji": emojis, "realm_icons": icons} {

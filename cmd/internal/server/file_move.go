@@ -15,8 +15,8 @@ import (
 	"parley/snapshot/files"
 )
 
-// MoveFiles copies the files of a data directory to another place. While a server runs there, it copies what is there
-// already and changes nothing else. On a stopped server it copies the rest, checks that the new place has every file
+// MoveFiles copies the files of a data directory to another place. While a server runs there, it copies the files
+// so far and changes nothing else. On a stopped server it copies the rest, checks that the new place has every file
 // that rows name, and records the place. With remove it then removes the files from the old place.
 func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err error) {
 	old, err := ReadFilePlace(data)
@@ -55,8 +55,8 @@ func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err er
 		return err
 	}
 	if running {
-		_, err := fmt.Fprintf(out, "The server still uses %s. Stop it and run the same command again: it copies the rest "+
-			"and records the new place.\n", old)
+		_, err := fmt.Fprintf(out, "The server still uses %s. Stop it and run the same command again: it copies "+
+			"the rest and records the new place.\n", old)
 		return err
 	}
 	missing, err := CheckFiles(snapshot.Disk{Store: store}, files.OpenReadOnly(UploadsDir(data), dest), false, out)
@@ -72,7 +72,8 @@ func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err er
 	fmt.Fprintf(out, "The files are in %s now. A setting \"files\" must say the same or be left out.\n", wanted)
 	os.Remove(moveLog(data))
 	if !remove {
-		_, err := fmt.Fprintf(out, "They are still in %s, too; remove them there when a backup of the new place exists.\n", old)
+		_, err := fmt.Fprintf(out, "They are still in %s, too; remove them there when a backup of the new place "+
+			"exists.\n", old)
 		return err
 	}
 	n, err := files.RemoveAll(from)
@@ -122,8 +123,8 @@ func copyFiles(data string, from, to files.Blobs, place FilePlace, out io.Writer
 			}
 		}}
 	done, err := c.Copy()
-	fmt.Fprintf(out, "Copied %d files (%d bytes) and compared their SHA-256; %d were there already, %d since an earlier "+
-		"run.\n", done.Files, done.Bytes, done.Same, done.Known)
+	fmt.Fprintf(out, "Copied %d files (%d bytes) and compared their SHA-256; %d were there already, %d since an "+
+		"earlier run.\n", done.Files, done.Bytes, done.Same, done.Known)
 	return err
 }
 

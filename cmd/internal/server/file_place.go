@@ -35,10 +35,10 @@ func (p FilePlace) String() string {
 	return p.Files
 }
 
-// LocalFiles is what an operator writes for files in the data directory, where a place is required.
+// LocalFiles is the word for files in the data directory, where a place is required.
 const LocalFiles = "local"
 
-// NewFilePlace parses what an operator wrote for the settings files and files-credentials.
+// NewFilePlace parses the settings files and files-credentials.
 func NewFilePlace(place, credentials string) (FilePlace, error) {
 	if place == "" || place == LocalFiles {
 		return FilePlace{}, nil

@@ -28,7 +28,7 @@ type sweeper struct {
 	orgs  *actors.Server
 	files *files.Store
 	log   *slog.Logger
-	// leftovers removes what a killed process has left in a bucket without a name; nil: there is no bucket.
+	// leftovers removes unfinished uploads of a killed process from a bucket; nil: there is no bucket.
 	leftovers func() error
 	soon      chan struct{}
 	stop      chan struct{}

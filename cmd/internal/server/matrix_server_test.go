@@ -126,7 +126,8 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	c.orgs.AddDuty(thumbnailWorker)
 	tools.Thumbnails = thumbnailWorker
 	c.tools = tools
-	c.options = httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet, Files: openFiles{kept}, Now: c.clock}
+	c.options = httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet, Files: openFiles{kept},
+		Now: c.clock}
 	c.server = httpd.New(c.options)
 	t.Cleanup(func() {
 		thumbnailWorker.Close()

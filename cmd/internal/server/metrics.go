@@ -512,7 +512,8 @@ var (
 // labeledMetrics returns the metrics with a label and the histograms, in the order of the reference page.
 func labeledMetrics() []*labeledMetric {
 	return []*labeledMetric{
-		refusals, httpRefusals, filesRequests, filesFailures, realmInFlight, realmFacts, realmAge, realmJournal, realmArchived,
+		refusals, httpRefusals, filesRequests, filesFailures, realmInFlight, realmFacts, realmAge, realmJournal,
+		realmArchived,
 		realmRetentionLag, turnLatency, turnLatencyMax,
 		commitLatency, commitLatencyMax, boundLimit, boundUsed, boundHits,
 	}

@@ -296,14 +296,14 @@ var AllSettings = []Setting{
 	},
 	{
 		Name: "files", Type: Text, Group: groupGeneral,
-		Meaning: "where uploaded files, pictures and exports are: s3://BUCKET/FOLDER?endpoint=https://HOST&region=NAME" +
-			"&path-style=true (default: where they are already, at first the data directory)",
+		Meaning: "where uploaded files, pictures and exports are: s3://BUCKET/FOLDER?endpoint=https://HOST&" +
+			"region=NAME&path-style=true (default: where they are already, at first the data directory)",
 		field: func(s *Settings) any { return &s.Files },
 	},
 	{
 		Name: "files-credentials", Type: Text, Group: groupGeneral,
-		Meaning: "file with the keys for the bucket, in the format of ~/.aws/credentials (default: AWS_ACCESS_KEY_ID and " +
-			"AWS_SECRET_ACCESS_KEY of the environment)",
+		Meaning: "file with the keys for the bucket, in the format of ~/.aws/credentials (default: " +
+			"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the environment)",
 		field: func(s *Settings) any { return &s.FilesCredentials },
 	},
 	{

@@ -200,7 +200,8 @@ func (b *Bucket) Put(key string, f *os.File) error {
 		return fmt.Errorf("store %s: %w", key, err)
 	}
 	size := info.Size()
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout+time.Duration(size/slowestUpload)*time.Second)
+	limit := requestTimeout + time.Duration(size/slowestUpload)*time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if size > maxSinglePut {
 		return b.finish(OpPut, key, b.putParts(ctx, b.key(key), f, size))

@@ -229,8 +229,8 @@ func TestHostileNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{realm.ContentFile, realm.PictureFile, realm.ArchiveFile} {
-		for _, name := range []string{"", ".", "..", "../owner", "/../owner", "%2e%2e/owner", "..\\owner", "a/../../owner",
-			"owner\x00", "owner?versionId=1", "owner#x", strings.Repeat("a", 5000), "\xff\xfe", "ä", "\n"} {
+		for _, name := range []string{"", ".", "..", "../owner", "/../owner", "%2e%2e/owner", "..\\owner",
+			"a/../../owner", "owner\x00", "owner?versionId=1", "owner#x", strings.Repeat("a", 5000), "\xff\xfe", "ä", "\n"} {
 			f, err := s.Open(kind, name)
 			if !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s %.40q: %v, %.80v", kind, name, f, err)
@@ -378,7 +378,8 @@ func TestLateRemoval(t *testing.T) {
 	if next, err = files.Open(dir, b); err != nil {
 		t.Fatal(err)
 	}
-	if hash2 := save(t, next, "a plan"); hash2 != hash || !slices.Contains(server.Objects("late"), files.ContentKey(hash)) {
+	again := save(t, next, "a plan")
+	if again != hash || !slices.Contains(server.Objects("late"), files.ContentKey(hash)) {
 		t.Error("the content is not saved after the time in which the removal could happen")
 	}
 	if _, err := os.Stat(note); err == nil {

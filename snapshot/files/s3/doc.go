@@ -1,4 +1,5 @@
-// Package s3 stores files in a bucket that speaks the S3 protocol: the implementation of files.Blobs on another machine.
+// Package s3 stores files in a bucket that speaks the S3 protocol: the implementation of files.Blobs on another
+// machine.
 //
 // The contract:
 //

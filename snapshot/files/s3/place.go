@@ -54,8 +54,8 @@ func ParsePlace(text string) (p Place, err error) {
 	case u.Scheme != scheme:
 		return fail("must begin with s3://, not %q; without the setting files are in the data directory", u.Scheme)
 	case u.User != nil:
-		return fail("must not contain keys or passwords; put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or " +
-			"the file of files-credentials")
+		return fail("must not contain keys or passwords; put them into AWS_ACCESS_KEY_ID and " +
+			"AWS_SECRET_ACCESS_KEY or the file of files-credentials")
 	case u.Fragment != "" || err != nil:
 		return fail("the part after the bucket is not valid")
 	case !bucketName.MatchString(u.Host) || strings.Contains(u.Host, ".."):
@@ -143,8 +143,8 @@ const (
 func loadCredentials(file string) (*credentials.Credentials, error) {
 	if file == "" {
 		if os.Getenv(envKey) == "" || os.Getenv(envSecret) == "" {
-			return nil, fmt.Errorf("files: no keys for the bucket: set %s and %s in the environment, or files-credentials "+
-				"to a file with them", envKey, envSecret)
+			return nil, fmt.Errorf("files: no keys for the bucket: set %s and %s in the environment, or "+
+				"files-credentials to a file with them", envKey, envSecret)
 		}
 		return credentials.NewEnvAWS(), nil
 	}
