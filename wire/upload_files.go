@@ -117,6 +117,10 @@ var (
 var ErrNoSpace = realm.Refuse(realm.NoSpace, "INSUFFICIENT_STORAGE",
 	"The server's disk is almost full. Files cannot be stored until its operator makes space.")
 
+// ErrFilesUnavailable is the refusal of files while they are on another machine that cannot be reached or is busy.
+var ErrFilesUnavailable = realm.Refuse(realm.Busy, "FILES_UNAVAILABLE",
+	"Files cannot be stored or read at the moment; try again later.")
+
 // refusalOfPicture is refusalOfFile for the only file of a request, which must be a picture. A file that the client
 // calls an image could not be decoded; any other has the wrong format (protocol).
 func refusalOfPicture(c *Call, err error, megabytes int) error {

@@ -22,7 +22,7 @@ func newBackupCommand() *cobra.Command {
 		Short: "Write a backup of a running or a stopped server",
 		Long: "Write a backup of a running or a stopped server to FILE; - is standard output.\n" +
 			"A running server serves meanwhile. A backup does not contain the search index and the file \"" +
-			server.SecretFile + "\".",
+			server.SecretFile + "\". If files are in a bucket, it has their names and hashes only.",
 		Args: exactArgs(1, "- is standard output"),
 	}
 	data := dataFlag(c, anyServer)
@@ -38,7 +38,12 @@ func backup(data, file string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %d bytes\n", file, size)
+	fmt.Fprintf(out, "%s: %d bytes\n", file, size)
+	place, err := server.ReadFilePlace(data)
+	if err == nil && place.Files != "" {
+		_, err = fmt.Fprintf(out, "The backup has the names and hashes of the files, but not the files: they are in "+
+			"%s.\n", place)
+	}
 	return err
 }
 
@@ -105,12 +110,27 @@ func restore(file string, in io.Reader, dir string, ends map[uint32]snapshot.Seq
 	if err := replayJournal(journalRange{dir: dir}, out); err != nil {
 		return err
 	}
+	checkRestoredFiles(dir, out)
 	secret := filepath.Join(dir, server.SecretFile)
 	if _, err := os.Stat(secret); errors.Is(err, os.ErrNotExist) {
 		_, err = fmt.Fprintf(out, secretNotice, secret)
 		return err
 	}
 	return nil
+}
+
+// checkRestoredFiles reports whether the bucket has the files of a restored backup. Whatever it finds, the rows are
+// restored.
+func checkRestoredFiles(dir string, out io.Writer) {
+	place, err := server.ReadFilePlace(dir)
+	if err != nil || place.Files == "" {
+		return
+	}
+	fmt.Fprintf(out, "\nThe files are not in the backup: they are in %s.\n", place)
+	if _, err := server.CheckStoppedFiles(dir, false, out); err != nil {
+		fmt.Fprintf(out, "They were not checked: %v.\n", err)
+	}
+	fmt.Fprintf(out, "parley files check --data %s compares their content with their hashes.\n", dir)
 }
 
 // secretNotice is printed after a restore. A backup does not contain the secret that API keys are derived from, so that

@@ -81,7 +81,7 @@ func TestUnreferencedFilesAreRemoved(t *testing.T) {
 	p.kill()
 	// Files that a killed process leaves: before the row of an upload, and after the row of a deleted export.
 	writeFile(t, gone[len(gone)-1], "an export")
-	dead, err := files.Open(uploads)
+	dead, err := files.Open(uploads, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestUnreferencedFilesAreRemoved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return dead.Path(x.Hash)
+		return filepath.Join(uploads, filepath.FromSlash(files.ContentKey(x.Hash)))
 	}
 	gone = append(gone, orphan("never answered"))
 	old := time.Now().Add(-25 * time.Hour)

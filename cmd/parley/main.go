@@ -58,7 +58,8 @@ func newRootCommand() *cobra.Command {
 	addAll(root, serverGroup, newServeCommand(), newUpgradeCommand(), newClusterCommand(), newVersionCommand())
 	addAll(root, orgGroup, newOperatorGroup("push"), newOperatorGroup("realm"),
 		newOperatorGroup("retention"), newOperatorGroup("user"))
-	addAll(root, dataGroup, newBackupCommand(), newVerifyCommand(), newRestoreCommand(), newExportCommand(),
+	addAll(root, dataGroup, newBackupCommand(), newVerifyCommand(), newRestoreCommand(), newFilesCommand(),
+		newExportCommand(),
 		newImportCommand(), newLogCommand(), newSearchCommand())
 	addAll(root, toolGroup, newIntegrationsCommand(), newIntegrationCommand(), newOpenAPICommand(), newBenchCommand(),
 		newDocsCommand(),
@@ -192,6 +193,9 @@ func dataFlag(c *cobra.Command, meaning string) func() string {
 
 // anyServer is the meaning of --data for commands that work on a running and on a stopped server.
 const anyServer = "data directory of a running or a stopped server"
+
+// stoppedServer is the meaning of --data for commands that work on a stopped server only.
+const stoppedServer = "data directory of a stopped server"
 
 // normalizeFlags gives long flags that are written with one dash a second one. Go's flag package, which older versions
 // of this program used, accepts both; cobra would read -data as the short flags -d -a -t -a.

@@ -181,23 +181,28 @@ func withOrganization[T any](
 	if !ok {
 		return result, fmt.Errorf("no organization %q; parley realm list shows them", subdomain)
 	}
-	return fn(d, files.OpenReadOnly(server.UploadsDir(dir)), id)
+	uploads, end, err := server.OpenFiles(dir, true)
+	if err != nil {
+		return result, err
+	}
+	defer end()
+	return fn(d, uploads, id)
 }
 
 // eachFile calls each with the files that the name in a row refers to. A missing file is left out: requests for it
 // answer as before.
 func eachFile(store *files.Store, kind, name string, each func(string, int64, io.Reader) error) error {
 	for _, file := range filesNamed(kind, name) {
-		f, err := os.Open(filePath(store, kind, file))
+		f, err := store.Open(kind, file)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		info, err := f.Stat()
+		r, err := f.Section(0, f.Size())
 		if err == nil {
-			err = each(file, info.Size(), f)
+			err = errors.Join(each(file, f.Size(), r), r.Close())
 		}
 		if err := errors.Join(err, f.Close()); err != nil {
 			return err
@@ -215,17 +220,6 @@ func filesNamed(kind, name string) []string {
 		return []string{name + ".jsonl.gz"}
 	}
 	return []string{name}
-}
-
-// filePath returns the path of a file.
-func filePath(store *files.Store, kind, file string) string {
-	switch kind {
-	case realm.PictureFile:
-		return store.Picture(file)
-	case realm.ArchiveFile:
-		return store.Export(file)
-	}
-	return store.Path(file)
 }
 
 // inUse has the names, keys and numbers of a data directory that no other organization may have.
@@ -381,19 +375,18 @@ func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
 	if err != nil {
 		return digest, err
 	}
-	uploads, err := files.Open(server.UploadsDir(i.dir))
+	uploads, end, err := server.OpenFiles(i.dir, false)
 	if err != nil {
 		return digest, err
 	}
+	defer end()
 	claimed, err := i.disk.Claim(id, realm.AnyEpoch)
 	if err != nil {
 		return digest, err
 	}
 	defer func() {
 		if err != nil {
-			for _, path := range i.created {
-				os.Remove(path)
-			}
+			uploads.DiscardNew(i.created)
 			i.disk.ClearEmptyRealm(uint32(id)) // if the store fails here, the next import clears it
 		}
 	}()
@@ -500,21 +493,16 @@ const maxImportedFile = 1 << 40
 
 // save writes a file and returns the name that rows use for it.
 func (i *importer) save(store *files.Store, id realm.ID, kind, name string, content io.Reader) (string, error) {
-	path := filePath(store, kind, name)
 	if kind != realm.ContentFile {
-		i.rememberFile(path)
-		return name, store.Put(path, content)
+		stored, err := store.Put(kind, name, content)
+		if stored {
+			i.created = append(i.created, files.Key(kind, name))
+		}
+		return name, err
 	}
 	saved, err := store.Save(strconv.Itoa(int(id)), content, maxImportedFile)
 	if err == nil { // the number was free, so no other organization has this file
-		i.created = append(i.created, store.Path(saved.Hash))
+		i.created = append(i.created, files.ContentKey(saved.Hash))
 	}
 	return saved.Hash, err
-}
-
-// rememberFile notes a file that does not exist yet, so that a failed import can remove it.
-func (i *importer) rememberFile(path string) {
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		i.created = append(i.created, path)
-	}
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"parley/actors/realm"
 )
 
 func encodePicture(t *testing.T, w, h int) []byte {
@@ -28,7 +30,7 @@ func encodePicture(t *testing.T, w, h int) []byte {
 }
 
 func TestSaveNamesFilesByContent(t *testing.T) {
-	s, err := Open(t.TempDir())
+	s, err := Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +60,7 @@ func TestSaveNamesFilesByContent(t *testing.T) {
 }
 
 func TestPathsStayInside(t *testing.T) {
-	s, err := Open(t.TempDir())
+	s, err := Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +74,7 @@ func TestPathsStayInside(t *testing.T) {
 }
 
 func TestSaveAvatar(t *testing.T) {
-	s, err := Open(t.TempDir())
+	s, err := Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +100,7 @@ func TestSaveAvatar(t *testing.T) {
 }
 
 func TestRemoveUnusedContent(t *testing.T) {
-	s, err := Open(t.TempDir())
+	s, err := Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +150,7 @@ func TestRemoveUnusedContent(t *testing.T) {
 func TestPartialUploadSurvivesRestart(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *Store {
-		s, err := Open(dir)
+		s, err := Open(dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +217,7 @@ func TestPartialUploadSurvivesRestart(t *testing.T) {
 }
 
 func TestFinishedUploadIsEvicted(t *testing.T) {
-	s, err := Open(t.TempDir())
+	s, err := Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +259,7 @@ func TestFinishedUploadIsEvicted(t *testing.T) {
 
 func TestPartialUploadsExpire(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a[b]*") // a directory name with special characters of patterns
-	s, err := Open(dir)
+	s, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +288,7 @@ func TestPartialUploadsExpire(t *testing.T) {
 	if err := os.WriteFile(s.partPath("stray"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err = Open(dir)
+	s, err = Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +303,7 @@ func TestPartialUploadsExpire(t *testing.T) {
 // No file is written without room for it, and a refused one leaves nothing behind. Every way to write a file asks.
 func TestLimitSpace(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir)
+	s, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,7 +329,10 @@ func TestLimitSpace(t *testing.T) {
 		"SaveAvatar": func() error { _, err := s.SaveAvatar(bytes.NewReader(picture), 1<<20); return err },
 		"SaveLogo":   func() error { _, err := s.SaveLogo(bytes.NewReader(picture), 1<<20); return err },
 		"Thumbnail":  func() error { _, err := s.Thumbnail(saved.Hash, false); return err },
-		"Put":        func() error { return s.Put(s.Picture("x.png"), bytes.NewReader(picture)) },
+		"Put": func() error {
+			_, err := s.Put(realm.PictureFile, "x.png", bytes.NewReader(picture))
+			return err
+		},
 		"BeginUpload": func() error {
 			_, err := s.BeginUpload(PartialUpload{ID: "next", Space: "1", Size: 100})
 			return err

@@ -92,7 +92,7 @@ func (s *Store) BeginUpload(u PartialUpload) (PartialUpload, error) {
 	if u.ID == "" || strings.Trim(u.ID, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
 		return u, fmt.Errorf("begin upload: invalid id %q", u.ID)
 	}
-	if err := s.roomFor(u.Size); err != nil {
+	if err := errors.Join(s.roomFor(u.Size), s.blobs.Ready()); err != nil {
 		return u, fmt.Errorf("begin upload: %w", err)
 	}
 	u.Expires = time.Now().Add(partialUploadLifetime).Unix()
@@ -349,7 +349,9 @@ func (s *Store) storeContent(u PartialUpload, note func(PartialUpload, Saved) (s
 	}
 	x := Saved{Hash: hex.EncodeToString(w.hash.Sum(nil)), Size: u.Size, Type: contentType(w.head)}
 	x.setDimensions(f)
-	s.pin(x.Hash)
+	if err := s.pin(x.Hash); err != nil {
+		return "", err
+	}
 	if err := s.linkContent(u.ID, x.Hash); err != nil {
 		return "", errors.Join(err, s.Release(x.Hash, nil))
 	}
@@ -369,7 +371,7 @@ func (s *Store) linkContent(id, hash string) error {
 		return fmt.Errorf("finish upload: %w", err)
 	}
 	defer f.Close()
-	return syncAndRename(f, s.Path(hash))
+	return s.blobs.Put(ContentKey(hash), f)
 }
 
 // AbandonUpload removes an upload and its bytes. Content from FinishUpload is stored.

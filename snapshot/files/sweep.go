@@ -3,10 +3,7 @@ package files
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"strings"
 	"time"
 
@@ -19,57 +16,47 @@ const sweepStep = 4096
 // sweepFile is a file that a sweep examines.
 type sweepFile struct {
 	kind, name string // as in rows
-	path       string
+	key        string
 }
 
 // Sweep removes content, pictures and data exports that no row names and that were written before the given time. A
 // process that ended between writing a file and storing its row leaves such files, and so do replaced pictures. used is
 // called with at most sweepStep names of one kind and returns those that rows name. Files that are being saved, or are
 // saved again during the sweep, are kept. pause is called between steps; the sweep ends if it returns false. An
-// interrupted sweep leaves the rest to the next one. Sweep returns the number of removed files.
+// interrupted sweep leaves the rest to the next one. Sweep returns the number of removed files. It ends with an error
+// that wraps ErrUnavailable if the files are on another machine that cannot be reached.
 func (s *Store) Sweep(
 	before time.Time,
 	used func(kind string, names []string) ([]string, error),
 	pause func() bool,
 ) (removed int, err error) {
-	content := filepath.Join(s.dir, "content")
-	list, err := os.ReadDir(content)
-	if err != nil {
+	if err := s.Foreign(); err != nil {
 		return 0, fmt.Errorf("sweep: %w", err)
 	}
-	var dirs []string
-	for _, d := range list {
-		dirs = append(dirs, filepath.Join(content, d.Name()))
-	}
-	for kind, list := range map[string][]string{
-		realm.ContentFile: dirs,
-		realm.PictureFile: {filepath.Join(s.dir, "pictures")},
-		realm.ArchiveFile: {filepath.Join(s.dir, "exports")},
+	s.expireUncertain()
+	for kind, prefix := range map[string]string{
+		realm.ContentFile: contentPrefix, realm.PictureFile: picturePrefix, realm.ArchiveFile: exportPrefix,
 	} {
 		var step []sweepFile
 		looked := 0
 		finish := func() error {
-			n, err := s.sweepStep(kind, step, before, used)
+			n, err := s.sweepStep(kind, step, used)
 			removed, looked, step = removed+n, 0, step[:0]
 			if err == nil && !pause() {
 				err = errPaused
 			}
 			return err
 		}
-		for _, dir := range list {
-			err = errors.Join(err, eachEntry(dir, func(e fs.DirEntry) error {
-				if name := rowName(kind, e.Name()); name != "" && isOlder(e, before) {
-					step = append(step, sweepFile{kind, name, filepath.Join(dir, e.Name())})
-				}
-				if looked++; looked < sweepStep {
-					return nil
-				}
-				return finish()
-			}))
-			if err != nil {
-				break
+		err = s.blobs.Each(prefix, func(b BlobInfo) error {
+			file := path.Base(b.Key)
+			if name := rowName(kind, file); name != "" && b.Key == Key(kind, file) && b.Modified.Before(before) {
+				step = append(step, sweepFile{kind, name, b.Key})
 			}
-		}
+			if looked++; looked < sweepStep {
+				return nil
+			}
+			return finish()
+		})
 		if err == nil {
 			err = finish()
 		}
@@ -107,41 +94,12 @@ func rowName(kind, file string) string {
 	return file
 }
 
-// eachEntry calls f with each entry of a directory until f fails.
-func eachEntry(dir string, f func(fs.DirEntry) error) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	for {
-		list, err := d.ReadDir(256) // in parts: a directory may have a million entries
-		for _, e := range list {
-			if err := f(e); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func isOlder(e fs.DirEntry, before time.Time) bool {
-	info, err := e.Info()
-	return err == nil && info.Mode().IsRegular() && info.ModTime().Before(before)
-}
-
-// sweepStep removes the files of one step that no row names. Nothing is locked while the rows are asked. A call that
-// starts to save one of these files meanwhile deletes it from removalCandidates; a call that finished before has stored
-// its row.
+// sweepStep removes the files of one step that no row names. Nothing is locked while the rows are asked and while a
+// file is removed. A call that starts to save one of these files meanwhile deletes it from removalCandidates, or waits for
+// the end of its removal; a call that finished before has stored its row.
 func (s *Store) sweepStep(
 	kind string,
 	step []sweepFile,
-	before time.Time,
 	used func(string, []string) ([]string, error),
 ) (removed int, err error) {
 	if len(step) == 0 {
@@ -149,38 +107,40 @@ func (s *Store) sweepStep(
 	}
 	var names []string
 	s.mu.Lock()
-	s.removalCandidates = map[string]bool{}
+	candidates := map[string]bool{}
 	for _, f := range step {
-		if s.pins[f.name] == 0 && !s.removalCandidates[f.name] {
-			s.removalCandidates[f.name] = true
+		if s.pins[f.name] == 0 && !candidates[f.name] {
+			candidates[f.name] = true
 			names = append(names, f.name)
 		}
 	}
+	s.removalCandidates = candidates
 	s.mu.Unlock()
 	named, err := used(kind, names)
+	if err == nil {
+		s.mu.Lock()
+		for _, name := range named {
+			delete(candidates, name)
+		}
+		s.mu.Unlock()
+		removed, err = s.removeCandidates(step)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	candidates := s.removalCandidates
 	s.removalCandidates = nil
-	if err != nil || s.removalPauses > 0 {
-		return 0, err
-	}
-	for _, name := range named {
-		delete(candidates, name)
-	}
+	return removed, err
+}
+
+// removeCandidates removes those files of a step that are still in removalCandidates.
+func (s *Store) removeCandidates(step []sweepFile) (removed int, err error) {
 	for _, f := range step {
-		if !candidates[f.name] {
+		end := s.beginRemoval(f.name, func() bool { return s.removalCandidates[f.name] })
+		if end == nil {
 			continue
 		}
-		if info, err := os.Stat(f.path); err != nil || !info.ModTime().Before(before) {
-			continue // an export that was written again
-		}
-		if kind == realm.ContentFile {
-			err = s.remove(f.name)
-		} else {
-			err = os.Remove(f.path)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := s.remove(f.name, f.key)
+		end()
+		if err != nil {
 			return removed, err
 		}
 		removed++

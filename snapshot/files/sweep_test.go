@@ -53,7 +53,7 @@ func (s *sweepScene) exists(path string) bool {
 // The files are those that a process leaves if it ends between writing a file and storing its row.
 func TestSweepRemovesUnreferencedFiles(t *testing.T) {
 	dir := t.TempDir()
-	before, err := Open(dir)
+	before, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestSweepRemovesUnreferencedFiles(t *testing.T) {
 		t.Errorf("%d files were removed while content and pictures were being saved; want 1, the old export", n)
 	}
 
-	store, err := Open(dir)
+	store, err := Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestSweepRemovesUnreferencedFiles(t *testing.T) {
 }
 
 func TestSweepKeepsFilesBeingSaved(t *testing.T) {
-	store, err := Open(t.TempDir())
+	store, err := Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestSweepKeepsFilesBeingSaved(t *testing.T) {
 }
 
 func TestSweepInSteps(t *testing.T) {
-	store, err := Open(t.TempDir())
+	store, err := Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,19 +63,27 @@ var thumbnailExtensions = []string{".jpg", ".gif", ".png"}
 
 // thumbnail returns the path of a file in the cache and makes it with shrink if it does not exist.
 func (s *Store) thumbnail(hash, ending string, shrink func(io.ReadSeeker, io.Writer) error) (path string, err error) {
-	name := filepath.Base(s.Path(hash))
+	name := filepath.Base(ContentKey(hash))
 	path = filepath.Join(s.dir, "thumbnails", name[:2], name+ending)
 	if s.touchThumbnail(path) {
 		return path, nil
 	}
-	if err := s.acquireDecoder(); err != nil {
-		return "", err
+	if s.decodeRequests.Add(1) > MaxDecodeRequests {
+		s.decodeRequests.Add(-1)
+		return "", ErrDecodersBusy
 	}
-	defer s.releaseDecoder()
+	defer s.decodeRequests.Add(-1)
+	f, done, err := s.openContent(hash) // before the decoder is acquired: another machine may be slow
+	if err != nil {
+		return "", fmt.Errorf("make thumbnail: %w", err)
+	}
+	defer done()
+	s.decoders <- struct{}{}
+	defer func() { <-s.decoders }()
 	if s.touchThumbnail(path) { // another request made it meanwhile
 		return path, nil
 	}
-	return path, s.makeThumbnail(hash, path, shrink)
+	return path, s.makeThumbnail(f, path, shrink)
 }
 
 // acquireDecoder waits until the caller may decode a picture, until releaseDecoder.
@@ -111,17 +119,12 @@ func (s *Store) touchThumbnail(path string) bool {
 	return true
 }
 
-func (s *Store) makeThumbnail(hash, path string, shrink func(io.ReadSeeker, io.Writer) error) (err error) {
+func (s *Store) makeThumbnail(f io.ReadSeeker, path string, shrink func(io.ReadSeeker, io.Writer) error) (err error) {
 	defer func() { // a decoder that panics on a malformed file must not end the process
 		if x := recover(); x != nil {
 			err = fmt.Errorf("%w: %v", ErrNoImage, x)
 		}
 	}()
-	f, err := os.Open(s.Path(hash))
-	if err != nil {
-		return fmt.Errorf("make thumbnail: %w", err)
-	}
-	defer f.Close()
 	var b bytes.Buffer
 	if err := s.roomFor(0); err != nil {
 		return fmt.Errorf("make thumbnail: %w", err)
@@ -141,10 +144,15 @@ func (s *Store) makeThumbnail(hash, path string, shrink func(io.ReadSeeker, io.W
 	if _, err := out.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("make thumbnail: %w", err)
 	}
-	if err := syncAndRename(out, path); err != nil {
+	return s.addThumbnail(out, path, int64(b.Len()))
+}
+
+// addThumbnail moves a file into the cache.
+func (s *Store) addThumbnail(f *os.File, path string, size int64) error {
+	if err := syncAndRename(f, path); err != nil {
 		return err
 	}
-	if s.thumbnailBytes.Add(int64(b.Len())) > MaxThumbnailBytes {
+	if s.thumbnailBytes.Add(size) > MaxThumbnailBytes {
 		s.evictThumbnails()
 	}
 	return nil
@@ -370,11 +378,15 @@ func (s *Store) evictThumbnails() {
 
 // removeThumbnail removes the files that were made from a picture.
 func (s *Store) removeThumbnail(hash string) {
-	name := filepath.Base(s.Path(hash))
+	name := filepath.Base(ContentKey(hash))
 	for _, ending := range thumbnailExtensions {
-		path := filepath.Join(s.dir, "thumbnails", name[:2], name+ending)
-		if info, err := os.Stat(path); err == nil && os.Remove(path) == nil {
-			s.thumbnailBytes.Add(-info.Size())
-		}
+		s.removeCached(filepath.Join(s.dir, "thumbnails", name[:2], name+ending))
+	}
+}
+
+// removeCached removes a file of the cache, if it exists.
+func (s *Store) removeCached(path string) {
+	if info, err := os.Stat(path); err == nil && os.Remove(path) == nil {
+		s.thumbnailBytes.Add(-info.Size())
 	}
 }

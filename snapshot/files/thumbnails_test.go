@@ -53,7 +53,7 @@ func TestCountFrames(t *testing.T) {
 
 // The first frame of a GIF is decoded once, and is removed with the original.
 func TestFirstFrame(t *testing.T) {
-	s, err := Open(t.TempDir())
+	s, err := Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestFirstFrame(t *testing.T) {
 }
 
 func TestThumbnails(t *testing.T) {
-	s, err := Open(t.TempDir())
+	s, err := Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestThumbnails(t *testing.T) {
 }
 
 func TestJPEGMemoryLimit(t *testing.T) {
-	s, err := Open(t.TempDir())
+	s, err := Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestJPEGMemoryLimit(t *testing.T) {
 }
 
 func TestDecoderLimit(t *testing.T) {
-	s, err := Open(t.TempDir())
+	s, err := Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

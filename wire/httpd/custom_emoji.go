@@ -35,18 +35,18 @@ func (s *Server) serveCustomEmoji(ctx *fasthttp.RequestCtx, name string) {
 	ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
 	ctx.Response.Header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	if !still {
-		s.sendFile(ctx, s.options.Files.Path(e.Hash), e.Kind)
+		s.sendFile(ctx, realm.ContentFile, e.Hash, e.Kind)
 		return
 	}
 	file, err := s.options.Tools.Files.Still(e.Hash)
 	switch {
 	case errors.Is(err, wire.ErrThumbnailsBusy):
 		s.writeBusy(ctx)
-	case errors.Is(err, wire.ErrNoSpace):
+	case errors.Is(err, wire.ErrNoSpace), errors.Is(err, wire.ErrFilesUnavailable):
 		s.writeRefusal(ctx, err)
 	case err != nil:
 		s.writeError(ctx, fasthttp.StatusNotFound, "File not found")
 	default:
-		s.sendFile(ctx, file, "image/png")
+		s.sendCachedFile(ctx, file, "image/png")
 	}
 }

@@ -18,12 +18,19 @@ import (
 	"parley/wire/markdown"
 )
 
-// FilePaths returns the paths of stored files on disk: uploads by their hash, pictures and data exports by their
-// name. The file need not exist.
-type FilePaths interface {
-	Path(hash string) string
-	Picture(name string) string
-	Export(name string) string
+// StoredFiles opens stored files by their kind (realm.ContentFile, PictureFile or ArchiveFile): uploads by their hash,
+// pictures and data exports by their name. The error is wire.ErrFilesUnavailable while the files are on another machine
+// that cannot be reached; any other error means that there is no such file.
+type StoredFiles interface {
+	Open(kind, name string) (StoredFile, error)
+}
+
+// StoredFile is an opened file.
+type StoredFile interface {
+	Size() int64 // in bytes
+	// Section returns a part of the file. It is closed before the file.
+	Section(from, bytes int64) (io.ReadCloser, error)
+	Close() error
 }
 
 // addFileRoutes adds the routes for files, which are outside the protocol's prefix.
@@ -156,7 +163,7 @@ func (s *Server) serveThumbnail(ctx *fasthttp.RequestCtx) {
 		s.writeBusy(ctx)
 		return
 	}
-	if errors.Is(err, wire.ErrNoSpace) {
+	if errors.Is(err, wire.ErrNoSpace) || errors.Is(err, wire.ErrFilesUnavailable) {
 		s.writeRefusal(ctx, err)
 		return
 	}
@@ -165,7 +172,7 @@ func (s *Server) serveThumbnail(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	setUploadHeaders(ctx)
-	s.sendFile(ctx, file, kind)
+	s.sendCachedFile(ctx, file, kind)
 }
 
 // cutLast cuts s around the last sep. Without sep, all of s is after.
@@ -233,12 +240,37 @@ func (s *Server) sendUpload(ctx *fasthttp.RequestCtx, u realm.Upload, download b
 	}
 	h.Set("Content-Disposition", mime.FormatMediaType(disposition, map[string]string{"filename": u.Name}))
 	setUploadHeaders(ctx)
-	s.sendFile(ctx, s.options.Files.Path(u.Hash), u.Type)
+	s.sendFile(ctx, realm.ContentFile, u.Hash, u.Type)
 }
 
-// sendFile streams a file, or the part named by a Range header. It answers 304 if the client has the file
+// sendFile streams a stored file, or the part named by a Range header. It answers 304 if the client has the file
 // already.
-func (s *Server) sendFile(ctx *fasthttp.RequestCtx, path, contentType string) {
+func (s *Server) sendFile(ctx *fasthttp.RequestCtx, kind, name, contentType string) {
+	f, err := s.options.Files.Open(kind, name)
+	if errors.Is(err, wire.ErrFilesUnavailable) || errors.Is(err, wire.ErrNoSpace) {
+		s.writeUnavailable(ctx, err)
+		return
+	}
+	if err != nil {
+		s.writeError(ctx, 404, "File not found")
+		return
+	}
+	ctx.SetContentType(contentType)
+	ctx.Response.Header.Set("Accept-Ranges", "bytes")
+	s.sendOpenFile(ctx, f, etagOf(name))
+}
+
+// writeUnavailable answers that a file cannot be read now. The answer is not cached, whatever holds for the file.
+func (s *Server) writeUnavailable(ctx *fasthttp.RequestCtx, err error) {
+	for _, h := range []string{"Content-Disposition", "Content-Range", "Accept-Ranges", "ETag"} {
+		ctx.Response.Header.Del(h)
+	}
+	ctx.Response.Header.Set("Cache-Control", "no-store")
+	s.writeRefusal(ctx, err)
+}
+
+// sendCachedFile is sendFile for a thumbnail, which is always on this machine.
+func (s *Server) sendCachedFile(ctx *fasthttp.RequestCtx, path, contentType string) {
 	f, err := os.Open(path)
 	if err != nil {
 		s.writeError(ctx, 404, "File not found")
@@ -252,11 +284,12 @@ func (s *Server) sendFile(ctx *fasthttp.RequestCtx, path, contentType string) {
 	}
 	ctx.SetContentType(contentType)
 	ctx.Response.Header.Set("Accept-Ranges", "bytes")
-	s.sendOpenFile(ctx, f, int(info.Size()), etagOf(path))
+	s.sendOpenFile(ctx, localFile{f, info.Size()}, etagOf(path))
 }
 
 // sendOpenFile is sendFile for an open file. version is the entity tag. It closes the file.
-func (s *Server) sendOpenFile(ctx *fasthttp.RequestCtx, f *os.File, size int, version string) {
+func (s *Server) sendOpenFile(ctx *fasthttp.RequestCtx, f StoredFile, version string) {
+	size := int(f.Size())
 	ctx.Response.Header.Set("Access-Control-Allow-Origin", "*")
 	ctx.Response.Header.Set("ETag", version)
 	if notModified(ctx, version) {
@@ -273,32 +306,56 @@ func (s *Server) sendOpenFile(ctx *fasthttp.RequestCtx, f *os.File, size int, ve
 		s.writeError(ctx, 416, "Invalid range")
 		return
 	}
-	if !whole {
-		ctx.Response.Header.Set("Content-Range", "bytes "+p.String()+"/"+strconv.Itoa(size))
-		ctx.SetStatusCode(206)
-	}
 	if ctx.IsHead() {
 		f.Close()
+		if !whole {
+			ctx.Response.Header.Set("Content-Range", "bytes "+p.String()+"/"+strconv.Itoa(size))
+			ctx.SetStatusCode(206)
+		}
 		ctx.Response.SkipBody = true
 		ctx.Response.Header.SetContentLength(size)
 		return
 	}
-	ctx.SetBodyStream(&fileSection{f, io.NewSectionReader(f, int64(p.from), int64(p.bytes))}, p.bytes)
+	part, err := f.Section(int64(p.from), int64(p.bytes))
+	if err != nil {
+		f.Close()
+		s.writeUnavailable(ctx, err)
+		return
+	}
+	if !whole {
+		ctx.Response.Header.Set("Content-Range", "bytes "+p.String()+"/"+strconv.Itoa(size))
+		ctx.SetStatusCode(206)
+	}
+	ctx.SetBodyStream(&fileSection{f, part}, p.bytes)
+}
+
+// localFile is an open file on this machine.
+type localFile struct {
+	*os.File
+	size int64
+}
+
+func (f localFile) Size() int64 { return f.size }
+
+func (f localFile) Section(from, bytes int64) (io.ReadCloser, error) {
+	return io.NopCloser(io.NewSectionReader(f.File, from, bytes)), nil
 }
 
 // fileSection is a part of a file. Close closes the file.
 type fileSection struct {
-	f *os.File
-	*io.SectionReader
+	f    StoredFile
+	part io.ReadCloser
 }
 
-func (p *fileSection) Close() error { return p.f.Close() }
+func (p *fileSection) Read(b []byte) (int, error) { return p.part.Read(b) }
+
+func (p *fileSection) Close() error { return errors.Join(p.part.Close(), p.f.Close()) }
 
 // WriteTo copies in blocks of writeBufferBytes.
 func (p *fileSection) WriteTo(w io.Writer) (int64, error) {
 	b := writeBuffers.Get().(*[writeBufferBytes]byte)
 	defer writeBuffers.Put(b)
-	return io.CopyBuffer(struct{ io.Writer }{w}, p.SectionReader, b[:])
+	return io.CopyBuffer(struct{ io.Writer }{w}, p.part, b[:])
 }
 
 // servePicture serves avatars and the organization's pictures: uploaded ones from disk, identicons from the
@@ -308,7 +365,7 @@ func (s *Server) servePicture(ctx *fasthttp.RequestCtx) {
 	if pathParam(ctx, "realm") == "exports" { // the name of an export is a secret that only administrators get
 		ctx.Response.Header.Set("Cache-Control", "private, no-store")
 		ctx.Response.Header.Set("Content-Disposition", `attachment; filename="export.jsonl.gz"`)
-		s.sendFile(ctx, s.options.Files.Export(path), "application/gzip")
+		s.sendFile(ctx, realm.ArchiveFile, path, "application/gzip")
 		return
 	}
 	ctx.Response.Header.Set("Cache-Control", "public, max-age=31536000, immutable") // a new picture has a new address
@@ -325,7 +382,7 @@ func (s *Server) servePicture(ctx *fasthttp.RequestCtx) {
 		s.sendIdenticon(ctx, "icon of "+pathParam(ctx, "realm"), true)
 		return
 	}
-	s.sendFile(ctx, s.options.Files.Picture(path), "image/png")
+	s.sendFile(ctx, realm.PictureFile, path, "image/png")
 }
 
 // redirectToAvatar redirects to the picture of the user in the path. suffix is "" or "-medium".

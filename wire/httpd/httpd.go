@@ -31,12 +31,14 @@ type Options struct {
 	Park   park.Config // New sets its Handler
 	Limits Limits
 	Now    func() time.Time // nil: the system's clock
-	// Files returns the paths of uploaded files and pictures.
-	Files FilePaths
+	// Files opens uploaded files and pictures.
+	Files StoredFiles
 	// WebApp is the official web app, which is the start page of every organization; nil: the server has its own.
 	WebApp *webapp.Release
 	// DiskState returns "", or why a server with too little space on the disk stores less than usual; nil: not known.
 	DiskState func() string
+	// FilesState returns "", or why uploaded files cannot be stored and read now; nil: they are on this machine.
+	FilesState func() string
 	// DamagedTexts returns how many message texts could not be read; nil: not known.
 	DamagedTexts func() int64
 	// ServerStatus returns the state for the page about the server; nil: there is no such page.
@@ -176,14 +178,19 @@ func New(o Options) *Server {
 }
 
 // serveHealth answers health checks. It asks no realm, so a busy realm does not make the process look dead. A server
-// with a full disk or with damaged texts is degraded. The status stays 200: reads and polls succeed, so load balancers
-// must go on sending them.
+// with a full disk, without its files or with damaged texts is degraded. The status stays 200: reads and polls succeed,
+// so load balancers must go on sending them.
 func (s *Server) serveHealth(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SkipBody = ctx.IsHead()
 	details := ""
 	if s.options.DiskState != nil {
 		if disk := s.options.DiskState(); disk != "" {
 			details += fmt.Sprintf(`,"disk":%q`, disk)
+		}
+	}
+	if s.options.FilesState != nil {
+		if files := s.options.FilesState(); files != "" {
+			details += fmt.Sprintf(`,"files":%q`, files)
 		}
 	}
 	if s.options.DamagedTexts != nil {

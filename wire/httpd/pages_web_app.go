@@ -206,6 +206,6 @@ func (s *Server) serveWebAppFile(ctx *fasthttp.RequestCtx, name string) bool {
 		ctx.Request.Header.Del("Range") // of the file, not of its compressed form
 	}
 	ctx.SetContentType(f.Type)
-	s.sendOpenFile(ctx, f.File, int(f.Info.Size()), `"`+version+`"`)
+	s.sendOpenFile(ctx, localFile{f.File, f.Info.Size()}, `"`+version+`"`)
 	return true
 }

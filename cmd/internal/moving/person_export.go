@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -360,7 +358,7 @@ func (e *personExport) writeFiles() error {
 		}
 		seen[u.Path] = true
 		name := path.Join("files", u.Path)
-		has, err := e.copyFile(e.files.Path(u.Hash), name)
+		has, err := e.copyFile(realm.ContentFile, u.Hash, name)
 		if err != nil {
 			return err
 		}
@@ -371,7 +369,7 @@ func (e *personExport) writeFiles() error {
 			"created": u.Created, "missing": !has})
 	}
 	if e.user.AvatarFile != "" {
-		if _, err := e.copyFile(e.files.Picture(e.user.AvatarFile+".png"), "avatar.png"); err != nil {
+		if _, err := e.copyFile(realm.PictureFile, e.user.AvatarFile+".png", "avatar.png"); err != nil {
 			return err
 		}
 	}
@@ -379,20 +377,9 @@ func (e *personExport) writeFiles() error {
 }
 
 // copyFile copies a stored file into the zip file; false if it is missing.
-func (e *personExport) copyFile(from, to string) (bool, error) {
-	in, err := os.Open(from)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer in.Close()
-	out, err := e.zip.Create(to)
-	if err == nil {
-		_, err = io.Copy(out, in)
-	}
-	return true, err
+func (e *personExport) copyFile(kind, file, to string) (bool, error) {
+	_, ok, err := copyStored(e.files, kind, file, func() (io.Writer, error) { return e.zip.Create(to) })
+	return ok, err
 }
 
 // writeAbout writes the numbers of everything in the file.

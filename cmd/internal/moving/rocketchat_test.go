@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -306,9 +307,11 @@ func checkRocketFile(t *testing.T, p *place, r *realm.Realm, name, want string) 
 	r.EachRow(func(_ uint16, _, row any) {
 		if u, ok := row.(*realm.Upload); ok && u.Name == name {
 			found = true
-			data, err := os.ReadFile(p.target.Files.Path(u.Hash))
-			if err != nil || string(data) != want {
-				t.Errorf("%s contains %q: %v", name, data, err)
+			var data bytes.Buffer
+			_, ok, err := copyStored(p.target.Files, realm.ContentFile, u.Hash,
+				func() (io.Writer, error) { return &data, nil })
+			if !ok || err != nil || data.String() != want {
+				t.Errorf("%s contains %q: %v", name, data.String(), err)
 			}
 		}
 	})

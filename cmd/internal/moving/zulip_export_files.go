@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"parley/actors/realm"
+	"parley/snapshot/files"
 )
 
 // create creates a file of the export.
@@ -165,8 +166,28 @@ func (e *zulipExport) history(m *realm.ExportedMessage) (string, error) {
 }
 
 // copyFile copies a stored file into the export; false if it is missing.
-func (e *zulipExport) copyFile(from, to string) (size int64, ok bool, err error) {
-	in, err := os.Open(from)
+func (e *zulipExport) copyFile(kind, name, to string) (size int64, ok bool, err error) {
+	var out *os.File
+	size, ok, err = copyStored(e.files, kind, name, func() (io.Writer, error) {
+		file := filepath.Join(e.dir, filepath.FromSlash(to))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return nil, err
+		}
+		var err error
+		out, err = os.Create(file)
+		return out, err
+	})
+	if out != nil {
+		err = errors.Join(err, out.Close())
+	}
+	return size, ok, err
+}
+
+// copyStored copies a stored file to the writer that create returns; false if it is missing.
+func copyStored(
+	store *files.Store, kind, name string, create func() (io.Writer, error),
+) (size int64, ok bool, err error) {
+	in, err := store.Open(kind, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, false, nil
 	}
@@ -174,16 +195,16 @@ func (e *zulipExport) copyFile(from, to string) (size int64, ok bool, err error)
 		return 0, false, err
 	}
 	defer in.Close()
-	file := filepath.Join(e.dir, filepath.FromSlash(to))
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return 0, false, err
-	}
-	out, err := os.Create(file)
+	r, err := in.Section(0, in.Size())
 	if err != nil {
 		return 0, false, err
 	}
-	size, err = io.Copy(out, in)
-	return size, true, errors.Join(err, out.Close())
+	defer r.Close()
+	out, err := create()
+	if err == nil {
+		size, err = io.Copy(out, r)
+	}
+	return size, true, err
 }
 
 // writeUploads writes the files that messages link to.
@@ -191,7 +212,7 @@ func (e *zulipExport) writeUploads() error {
 	records, attachments := []object{}, []object{}
 	for _, u := range e.upload {
 		messages := e.usedBy[u.Path]
-		size, ok, err := e.copyFile(e.files.Path(u.Hash), path.Join("uploads", u.Path))
+		size, ok, err := e.copyFile(realm.ContentFile, u.Hash, path.Join("uploads", u.Path))
 		if err != nil {
 			return err
 		}
@@ -219,13 +240,13 @@ func (e *zulipExport) writeUploads() error {
 // writePictures writes avatars, emoji, the icon and the logos.
 func (e *zulipExport) writePictures() error {
 	avatars, emojis, icons := []object{}, []object{}, []object{}
-	put := func(list *[]object, folder, from, to string, more object) error {
+	put := func(list *[]object, folder, kind, from, to string, more object) error {
 		for _, ending := range []string{"", ".original"} {
 			name := to + ending
 			if folder != "emoji" && ending != "" {
 				name = strings.TrimSuffix(to, ".png") + ending
 			}
-			size, ok, err := e.copyFile(from, path.Join(folder, name))
+			size, ok, err := e.copyFile(kind, from, path.Join(folder, name))
 			if err != nil || !ok {
 				return err
 			}
@@ -238,13 +259,13 @@ func (e *zulipExport) writePictures() error {
 	var err error
 	for _, u := range e.users {
 		if u.AvatarFile != "" {
-			err = errors.Join(err, put(&avatars, "avatars", e.files.Picture(u.AvatarFile+".png"),
+			err = errors.Join(err, put(&avatars, "avatars", realm.PictureFile, u.AvatarFile+".png",
 				"1/user"+u.ID.String()+".png", object{"user_profile_id": u.ID, "user_profile_email": u.Email,
 					"avatar_version": u.AvatarVersion, "last_modified": 0.0, "content_type": nil}))
 		}
 	}
 	for _, m := range e.realm.CustomEmojis() {
-		err = errors.Join(err, put(&emojis, "emoji", e.files.Path(m.Hash), "1/emoji/images/"+m.File(),
+		err = errors.Join(err, put(&emojis, "emoji", realm.ContentFile, m.Hash, "1/emoji/images/"+m.File(),
 			object{"author": m.Author, "file_name": m.File(), "name": m.Name, "deactivated": m.Deactivated}))
 	}
 	o := e.realm.Org()
@@ -252,7 +273,8 @@ func (e *zulipExport) writePictures() error {
 		{"icon", o.IconFile}, {"logo", o.LogoFile}, {"night_logo", o.NightLogoFile},
 	} {
 		if p.file != "" {
-			err = errors.Join(err, put(&icons, "realm_icons", e.files.Picture(p.file+".png"), "1/"+p.name+".png", nil))
+			err = errors.Join(err,
+				put(&icons, "realm_icons", realm.PictureFile, p.file+".png", "1/"+p.name+".png", nil))
 		}
 	}
 	for name, list := range map[string][]object{"avatars": avatars, "emoji": emojis, "realm_icons": icons} {

@@ -38,7 +38,7 @@ func openPlace(t testing.TB, dir string) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := files.Open(filepath.Join(dir, "uploads"))
+	f, err := files.Open(filepath.Join(dir, "uploads"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,10 @@ import (
 	"parley/snapshot"
 )
 
-// backupFolders are the folders of a data directory that a backup contains besides the store. The search index is
-// rebuilt after a restore; the secret is left out on purpose.
-var backupFolders = []string{"uploads/content", "uploads/pictures", "uploads/exports"}
+// backupFolders are the folders and files of a data directory that a backup contains besides the store. The search
+// index is rebuilt after a restore; the secret is left out on purpose. Files in a bucket are not in a backup: it has
+// their place, and its rows have their hashes.
+var backupFolders = []string{"uploads/content", "uploads/pictures", "uploads/exports", FilePlaceFile}
 
 // WriteBackup writes a backup of a data directory to w. It asks the server that runs there, which serves meanwhile, or
 // reads the directory itself if no server runs.

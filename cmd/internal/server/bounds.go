@@ -10,6 +10,7 @@ import (
 	"parley/actors/realm"
 	"parley/snapshot"
 	"parley/snapshot/files"
+	"parley/snapshot/files/s3"
 	"parley/snapshot/search"
 	"parley/wire"
 	"parley/wire/form"
@@ -126,6 +127,24 @@ var AllBounds = []Bound{
 		Reason:   "a decoded image takes up to 200 MB, so they are decoded one after the other",
 		limit:    constant(files.MaxDecodeRequests),
 		used:     func(r *metricReading) int64 { return r.server.files.DecodeRequests() },
+	},
+	{
+		Name:     "bucket_uploads",
+		Of:       "files that are being sent to the bucket of the files, if there is one",
+		Overflow: "a request waits for 5 seconds, then 503",
+		Reason:   "a slow bucket must not use up all requests; each has buffers of about 40 kB",
+		limit:    constant(s3.MaxUploads),
+		used:     func(r *metricReading) int64 { return r.bucket.Uploads },
+		hits:     func(r *metricReading) int64 { return r.bucket.RefusedUploads },
+	},
+	{
+		Name:     "bucket_downloads",
+		Of:       "files that are being received from the bucket of the files, if there is one",
+		Overflow: "a request waits for 5 seconds, then 503",
+		Reason:   "a download lasts as long as its client takes; each has a connection and buffers of about 40 kB",
+		limit:    constant(s3.MaxDownloads),
+		used:     func(r *metricReading) int64 { return r.bucket.Downloads },
+		hits:     func(r *metricReading) int64 { return r.bucket.RefusedDownloads },
 	},
 	{
 		Name:     "waiting_thumbnails",

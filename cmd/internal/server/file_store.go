@@ -11,6 +11,7 @@ import (
 	"parley/actors/realm"
 	"parley/snapshot/files"
 	"parley/wire"
+	"parley/wire/httpd"
 )
 
 // fileStore adapts the store of files to the interface and the errors that endpoints use.
@@ -22,7 +23,7 @@ func (f fileStore) SaveUpload(id realm.ID, r io.Reader, limit int64) (wire.Saved
 }
 
 func (f fileStore) Release(hash string, used func() (bool, error)) error {
-	return f.s.Release(hash, used)
+	return wireError(f.s.Release(hash, used))
 }
 
 func (f fileStore) SaveAvatar(r io.Reader, limit int64) (string, error) {
@@ -80,16 +81,36 @@ func unfinished(x files.PartialUpload) wire.UnfinishedUpload {
 }
 
 func (f fileStore) Remove(hash string, used func() (bool, error)) error {
-	return f.s.Remove(hash, used)
+	return wireError(f.s.Remove(hash, used))
 }
 
 func (f fileStore) RemoveExport(name string) error { return f.s.RemoveExport(name) }
+
+// openFiles adapts the store of files to the interface and the errors of the HTTP server.
+type openFiles struct{ s *files.Store }
+
+func (f openFiles) Open(kind, name string) (httpd.StoredFile, error) {
+	b, err := f.s.Open(kind, name)
+	if err != nil {
+		return nil, wireError(err)
+	}
+	return openFile{b}, nil
+}
+
+type openFile struct{ files.Blob }
+
+func (f openFile) Section(from, bytes int64) (io.ReadCloser, error) {
+	r, err := f.Blob.Section(from, bytes)
+	return r, wireError(err)
+}
 
 // wireError returns the error of package wire that corresponds to an error of package files.
 func wireError(err error) error {
 	switch {
 	case errors.Is(err, wire.ErrNoSpace), isFull(err):
 		return wire.ErrNoSpace
+	case errors.Is(err, files.ErrUnavailable):
+		return wire.ErrFilesUnavailable
 	case errors.Is(err, files.ErrTooLarge):
 		return wire.ErrFileTooLarge
 	case errors.Is(err, files.ErrUnknownUpload):

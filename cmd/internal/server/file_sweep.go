@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"log/slog"
 	"time"
 
@@ -16,6 +17,8 @@ const (
 	sweepAge = 24 * time.Hour
 	// sweepInterval is the time between two sweeps; the first one begins when the server starts.
 	sweepInterval = 24 * time.Hour
+	// sweepRetry is the time until the next sweep after one that could not reach the bucket of the files.
+	sweepRetry = time.Minute
 	// sweepPause is the time between two steps of a sweep, so that requests come first.
 	sweepPause = 100 * time.Millisecond
 )
@@ -25,27 +28,29 @@ type sweeper struct {
 	orgs  *actors.Server
 	files *files.Store
 	log   *slog.Logger
-	soon  chan struct{}
-	stop  chan struct{}
-	done  chan struct{}
+	// leftovers removes unfinished uploads of a killed process from a bucket; nil: there is no bucket.
+	leftovers func() error
+	soon      chan struct{}
+	stop      chan struct{}
+	done      chan struct{}
 }
 
-func newSweeper(orgs *actors.Server, f *files.Store, log *slog.Logger) *sweeper {
-	s := &sweeper{orgs: orgs, files: f, log: log, soon: make(chan struct{}, 1), stop: make(chan struct{}),
-		done: make(chan struct{})}
+func newSweeper(orgs *actors.Server, f *files.Store, leftovers func() error, log *slog.Logger) *sweeper {
+	s := &sweeper{orgs: orgs, files: f, leftovers: leftovers, log: log, soon: make(chan struct{}, 1),
+		stop: make(chan struct{}), done: make(chan struct{})}
 	go s.run()
 	return s
 }
 
 func (s *sweeper) run() {
 	defer close(s.done)
-	for s.sweep(); s.waitForNext(); s.sweep() {
+	for s.waitForNext(s.sweep()) {
 	}
 }
 
-// waitForNext waits for the next sweep. It returns false at once if the sweeper is closed.
-func (s *sweeper) waitForNext() bool {
-	t := time.NewTimer(sweepInterval)
+// waitForNext waits for the next sweep, at most for interval. It returns false at once if the sweeper is closed.
+func (s *sweeper) waitForNext(interval time.Duration) bool {
+	t := time.NewTimer(interval)
 	defer t.Stop()
 	select {
 	case <-s.stop:
@@ -77,20 +82,30 @@ func (s *sweeper) wait(d time.Duration) bool {
 	}
 }
 
-// sweep removes files. It does nothing unless this node owns every organization: only owners know all references.
-func (s *sweeper) sweep() {
+// sweep removes files and returns the time until the next sweep. It does nothing unless this node owns every
+// organization: only owners know all references.
+func (s *sweeper) sweep() (next time.Duration) {
 	for _, id := range s.orgs.Realms() {
 		if !s.orgs.Owns(id) {
-			return
+			return sweepInterval
+		}
+	}
+	if s.leftovers != nil {
+		if err := s.leftovers(); err != nil && !errors.Is(err, files.ErrUnavailable) {
+			s.log.Warn("removing unfinished uploads to the bucket failed", "err", err)
 		}
 	}
 	removed, err := s.files.Sweep(time.Now().Add(-sweepAge), s.referenced, func() bool { return s.wait(sweepPause) })
-	if err != nil {
-		s.log.Error("sweep of unreferenced files failed", "err", err)
-	}
 	if removed > 0 {
 		s.log.Info("removed unreferenced files", "count", removed)
 	}
+	if errors.Is(err, files.ErrUnavailable) { // which is logged elsewhere
+		return sweepRetry
+	}
+	if err != nil {
+		s.log.Error("sweep of unreferenced files failed", "err", err)
+	}
+	return sweepInterval
 }
 
 // referenced returns those of the named files that rows of any organization refer to. It has to ask every organization:

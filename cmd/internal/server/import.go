@@ -17,7 +17,6 @@ import (
 	"parley/actors/realm"
 	"parley/cmd/internal/moving"
 	"parley/snapshot"
-	"parley/snapshot/files"
 )
 
 // importLine is one line of the answer to an import at the control socket. Exactly one field is set.
@@ -57,10 +56,11 @@ func Import(dir string, o moving.Options) (reports []*moving.Report, err error) 
 	if err != nil {
 		return nil, err
 	}
-	uploads, err := files.Open(UploadsDir(dir))
+	uploads, end, err := OpenFiles(dir, false)
 	if err != nil {
 		return nil, err
 	}
+	defer end()
 	disk := snapshot.Disk{Store: store}
 	return moving.Run(context.Background(), importDefaults(o, dir, secret), moving.Target{Disk: disk, Files: uploads,
 		Reserve: func(subdomain string, wanted realm.ID) (realm.ID, error) {

@@ -102,7 +102,7 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 		t.Fatal(err)
 	}
 	sites.orgs, c.disk = c.orgs, disk
-	kept, err := files.Open(filepath.Join(dir, "uploads"))
+	kept, err := files.Open(filepath.Join(dir, "uploads"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,8 @@ func newMatrixServer(t *testing.T, l *coverage) *matrixServer {
 	c.orgs.AddDuty(thumbnailWorker)
 	tools.Thumbnails = thumbnailWorker
 	c.tools = tools
-	c.options = httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet, Files: kept, Now: c.clock}
+	c.options = httpd.Options{Server: c.orgs, Tools: tools, Realms: sites, Log: quiet, Files: openFiles{kept},
+		Now: c.clock}
 	c.server = httpd.New(c.options)
 	t.Cleanup(func() {
 		thumbnailWorker.Close()

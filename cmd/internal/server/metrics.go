@@ -15,6 +15,7 @@ import (
 	"parley/actors"
 	"parley/actors/realm"
 	"parley/snapshot"
+	"parley/snapshot/files/s3"
 	"parley/snapshot/replicated"
 	"parley/wire/httpd/park"
 )
@@ -80,12 +81,18 @@ type metricReading struct {
 	realm  actors.RealmMetrics
 	store  snapshot.Metrics
 	copy   replicated.Status // zero unless this is a core of a cluster
+	bucket s3.Stats          // zero if the files are in the data directory
 }
 
 // readMetrics reads the counters of every part of the server.
 func (s *Server) readMetrics() *metricReading {
+	var bucket s3.Stats
+	if s.bucket != nil {
+		bucket = s.bucket.Stats()
+	}
 	r := &metricReading{
 		server: s,
+		bucket: bucket,
 		orgs:   &s.orgs.Metrics,
 		park:   s.http.Bounds(),
 		limits: s.realmLimits(),
@@ -340,6 +347,11 @@ var allMetrics = describe([]metric{
 		read:    func(r *metricReading) int64 { return r.server.space.refusedFiles.Load() },
 	},
 	{
+		name: "parley_files_unreachable", kind: prometheus.GaugeValue,
+		meaning: "1 while uploads and downloads are refused because the bucket of the files cannot be reached.",
+		read:    func(r *metricReading) int64 { return oneIf(r.bucket.Down) },
+	},
+	{
 		name: "parley_http_connections", kind: prometheus.GaugeValue,
 		meaning: "Open connections.",
 		read:    func(r *metricReading) int64 { return int64(r.http.Open) },
@@ -485,6 +497,14 @@ var (
 		name: "parley_http_refusals_total", kind: "counter", label: "reason",
 		meaning: "Requests and connections refused before any handler ran, by reason.",
 	})
+	filesRequests = newLabeledMetric(labeledMetric{
+		name: "parley_files_requests_total", kind: "counter", label: "op",
+		meaning: "Requests to the bucket of the files, by kind.",
+	})
+	filesFailures = newLabeledMetric(labeledMetric{
+		name: "parley_files_failures_total", kind: "counter", label: "op",
+		meaning: "Requests to the bucket of the files that failed, by kind.",
+	})
 	realmInFlight = newLabeledMetric(labeledMetric{
 		name: "parley_realm_in_flight", kind: "gauge", label: "realm",
 		meaning: "Commands and views that wait in the mailbox of an organization or for the disk.",
@@ -542,7 +562,8 @@ var (
 // labeledMetrics returns the metrics with a label and the histograms, in the order of the reference page.
 func labeledMetrics() []*labeledMetric {
 	return []*labeledMetric{
-		refusals, httpRefusals, realmInFlight, realmFacts, realmAge, realmJournal, realmArchived,
+		refusals, httpRefusals, filesRequests, filesFailures, realmInFlight, realmFacts, realmAge, realmJournal,
+		realmArchived,
 		realmRetentionLag, turnLatency, turnLatencyMax,
 		commitLatency, commitLatencyMax, boundLimit, boundUsed, boundHits,
 	}
@@ -586,6 +607,10 @@ func (c *metricsCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	sendMap(send, refusals, r.realm.Refusals)
 	sendMap(send, httpRefusals, r.http.Refused)
+	for _, op := range s3.Ops() {
+		send(filesRequests, float64(r.bucket.Requests[op]), op.String())
+		send(filesFailures, float64(r.bucket.Failures[op]), op.String())
+	}
 	sendMap(send, realmInFlight, r.realm.InFlight)
 	sendMap(send, realmFacts, r.realm.DurableFacts)
 	sendMap(send, realmAge, r.realm.SnapshotAgeSeconds)

@@ -12,7 +12,6 @@ import (
 
 	"parley/actors/realm"
 	"parley/snapshot"
-	"parley/snapshot/files"
 )
 
 // erasureTurn is how long one call of user-erase works. The client of the control socket waits a minute, and repeats
@@ -109,9 +108,11 @@ func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
 	}
 	store := o.files
 	if store == nil { // of a stopped server
-		if store, err = files.Open(UploadsDir(o.data)); err != nil {
+		var end func()
+		if store, end, err = OpenFiles(o.data, false); err != nil {
 			return err
 		}
+		defer end()
 	}
 	s := &sweeper{orgs: o.orgs, files: store, log: o.log}
 	_, err = store.Sweep(time.Unix(e.At+1, 0), s.referenced, func() bool { return true })

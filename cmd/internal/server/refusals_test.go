@@ -77,7 +77,7 @@ func newRequestTester(t testing.TB) *requestTester {
 		t.Fatal(err)
 	}
 	sites.orgs = orgs
-	kept, err := files.Open(filepath.Join(dir, "uploads"))
+	kept, err := files.Open(filepath.Join(dir, "uploads"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func newRequestTester(t testing.TB) *requestTester {
 	parkConfig := settings.parkConfig()
 	parkConfig.OnDrain, parkConfig.AnswersLatePolls = orgs.Drain, true
 	server := httpd.New(httpd.Options{Server: orgs, Tools: tools, Realms: sites, Log: quiet, Park: parkConfig,
-		Files: kept})
+		Files: openFiles{kept}})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {

@@ -20,6 +20,7 @@ import (
 	"parley/cmd/internal/cluster"
 	"parley/snapshot"
 	"parley/snapshot/files"
+	"parley/snapshot/files/s3"
 	"parley/snapshot/search"
 	"parley/wire"
 	"parley/wire/dispatch"
@@ -98,6 +99,7 @@ type Server struct {
 	encodings  *wire.EventEncodings
 	renderer   wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
 	files      *files.Store
+	bucket     *s3.Bucket // where files are; nil: in the data directory
 	passwords  *httpd.Passwords
 	tools      *wire.Tools
 	dispatcher *dispatch.Dispatcher
@@ -300,11 +302,7 @@ func (s *Server) open(preloaded *actors.Preloaded) (err error) {
 	s.sites.orgs = s.orgs
 	s.followLeadership()
 	s.space.start(s.store, s.orgs)
-	if s.files, err = files.Open(UploadsDir(s.Data)); err != nil {
-		return err
-	}
-	s.files.LimitSpace(s.space.roomFor)
-	return nil
+	return s.openFiles()
 }
 
 // disk returns the store with the types of package realm.
@@ -397,7 +395,11 @@ func (s *Server) buildTools() error {
 	s.orgs.AddDuty(s.dispatcher)
 	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
 	s.orgs.AddDuty(s.exports)
-	s.sweeper = newSweeper(s.orgs, s.files, s.log)
+	var leftovers func() error
+	if s.bucket != nil {
+		leftovers = s.bucket.RemoveLeftovers
+	}
+	s.sweeper = newSweeper(s.orgs, s.files, leftovers, s.log)
 	s.eraser = newTextEraser(snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
 	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
 	s.setEmojiTable()
@@ -521,10 +523,11 @@ func (s *Server) openEndpoints() (err error) {
 		Log:    s.log,
 		Park:   p,
 		Limits: s.limits,
-		Files:  s.files,
+		Files:  openFiles{s.files},
 		WebApp: s.webApp,
 
 		DiskState:    s.space.state,
+		FilesState:   s.filesState,
 		DamagedTexts: s.orgs.DamagedTexts,
 		ServerStatus: s.status.read,
 	})
@@ -606,6 +609,9 @@ func (s *Server) Stop() error {
 	// While the actors can still answer. Jobs that are not finished by then are left to the next process.
 	err = errors.Join(err, s.closeBackground(), withShutdownTimeout(s.orgs.Close))
 	s.space.close()
+	if s.bucket != nil {
+		s.bucket.Close()
+	}
 	s.search.Stop()
 	close(s.stopped)
 	// A successor waits for the store alone: it opens the search index while it serves.
@@ -648,6 +654,9 @@ func (s *Server) closeFailedStart() (err error) {
 	}
 	if s.space != nil {
 		s.space.close()
+	}
+	if s.bucket != nil {
+		s.bucket.Close()
 	}
 	if s.search != nil {
 		err = errors.Join(err, s.search.Close())

@@ -57,6 +57,8 @@ type Settings struct {
 	DiskMinFreePercent int
 	DiskReadOnly       int
 	DiskBallast        int
+	Files              string
+	FilesCredentials   string
 	ArchiveDays        int
 	MemoryLimit        int
 	AnswerMemory       int
@@ -301,6 +303,18 @@ var AllSettings = []Setting{
 		Name: "daily-invites", Type: Number, Default: "100", Group: groupLimits,
 		Meaning: "email invitations per organization and day; 0: no limit",
 		field:   func(s *Settings) any { return &s.DailyInvites },
+	},
+	{
+		Name: "files", Type: Text, Group: groupGeneral,
+		Meaning: "where uploaded files, pictures and exports are: s3://BUCKET/FOLDER?endpoint=https://HOST&" +
+			"region=NAME&path-style=true (default: where they are already, at first the data directory)",
+		field: func(s *Settings) any { return &s.Files },
+	},
+	{
+		Name: "files-credentials", Type: Text, Group: groupGeneral,
+		Meaning: "file with the keys for the bucket, in the format of ~/.aws/credentials (default: " +
+			"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of the environment)",
+		field: func(s *Settings) any { return &s.FilesCredentials },
 	},
 	{
 		Name: "disk-min-free", Type: Number, Default: "256", Group: groupLimits,

@@ -1,0 +1,208 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"parley/actors/realm"
+	"parley/snapshot"
+	"parley/snapshot/files"
+)
+
+// MoveFiles copies the files of a data directory to another place. While a server runs there, it copies the files
+// so far and changes nothing else. On a stopped server it copies the rest, checks that the new place has every file
+// that rows name, and records the place. With remove it then removes the files from the old place.
+func MoveFiles(data, to, credentials string, remove bool, out io.Writer) (err error) {
+	old, err := ReadFilePlace(data)
+	if err != nil {
+		return err
+	}
+	wanted, err := NewFilePlace(to, credentials)
+	if err != nil {
+		return err
+	}
+	if wanted.Files == old.Files {
+		return fmt.Errorf("the files are in %s already", old)
+	}
+	var store *snapshot.Store
+	_, running, _ := RemoteCommand(data, "realm-list", nil)
+	if !running {
+		if err := CheckDataVersion(data); err != nil {
+			return err
+		}
+		if store, err = snapshot.Open(data, snapshot.Options{Log: slog.New(slog.DiscardHandler)}); err != nil {
+			return StartError(data, err)
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+	}
+	from, endFrom, err := openPlace(data, old)
+	if err != nil {
+		return err
+	}
+	defer endFrom()
+	dest, endTo, err := openPlace(data, wanted)
+	if err != nil {
+		return err
+	}
+	defer endTo()
+	if err := copyFiles(data, from, dest, wanted, out); err != nil {
+		return err
+	}
+	if running {
+		_, err := fmt.Fprintf(out, "The server still uses %s. Stop it and run the same command again: it copies "+
+			"the rest and records the new place.\n", old)
+		return err
+	}
+	missing, err := CheckFiles(snapshot.Disk{Store: store}, files.OpenReadOnly(UploadsDir(data), dest), false, out)
+	if err != nil {
+		return err
+	}
+	if missing > 0 {
+		fmt.Fprintf(out, "The old place does not have these files either.\n")
+	}
+	if err := WriteFilePlace(data, wanted); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "The files are in %s now. A setting \"files\" must say the same or be left out.\n", wanted)
+	os.Remove(moveLog(data))
+	if !remove {
+		_, err := fmt.Fprintf(out, "They are still in %s, too; remove them there when a backup of the new place "+
+			"exists.\n", old)
+		return err
+	}
+	n, err := files.RemoveAll(from)
+	fmt.Fprintf(out, "Removed %d files from %s.\n", n, old)
+	return err
+}
+
+func moveLog(data string) string { return filepath.Join(UploadsDir(data), "moved") }
+
+// openPlace opens the files of a place and checks that it can be reached.
+func openPlace(data string, p FilePlace) (files.Blobs, func(), error) {
+	b, err := OpenBlobs(p, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, nil, err
+	}
+	if b == nil {
+		return files.NewLocalBlobs(UploadsDir(data)), func() {}, nil
+	}
+	if err := b.Probe(); err != nil {
+		b.Close()
+		return nil, nil, err
+	}
+	return b, b.Close, nil
+}
+
+func copyFiles(data string, from, to files.Blobs, place FilePlace, out io.Writer) error {
+	if err := os.MkdirAll(UploadsDir(data), 0o700); err != nil {
+		return err
+	}
+	// A folder of its own: a server that starts empties the one for incoming files.
+	leftovers, err := filepath.Glob(filepath.Join(UploadsDir(data), "moving-*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range leftovers { // of a run that was killed
+		os.RemoveAll(dir)
+	}
+	temp, err := os.MkdirTemp(UploadsDir(data), "moving-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	c := &files.Copier{From: from, To: to, Temp: temp, Log: moveLog(data), Place: place.String(),
+		Progress: func(c files.Copied) {
+			if n := c.Files + c.Same; n%1000 == 0 {
+				fmt.Fprintf(out, "%d files\n", n)
+			}
+		}}
+	done, err := c.Copy()
+	fmt.Fprintf(out, "Copied %d files (%d bytes) and compared their SHA-256; %d were there already, %d since an "+
+		"earlier run.\n", done.Files, done.Bytes, done.Same, done.Known)
+	return err
+}
+
+// shownFiles is how many missing or damaged files CheckFiles prints.
+const shownFiles = 20
+
+// CheckFiles checks that the files which rows name exist, and with content that uploads have the hash of their name. It
+// prints the bad ones and returns their number.
+func CheckFiles(disk snapshot.Disk, store *files.Store, content bool, out io.Writer) (bad int, err error) {
+	ids, err := disk.Realms()
+	if err != nil {
+		return 0, err
+	}
+	checked := map[string]bool{}
+	for _, id := range ids {
+		r, err := snapshot.Recover(disk, id)
+		if err != nil {
+			return bad, err
+		}
+		var list []realm.RowFile
+		r.Realm.EachRow(func(_ uint16, _, row any) { list = append(list, realm.RowFiles(row)...) })
+		for _, f := range list {
+			file := *f.Name + map[string]string{realm.PictureFile: ".png", realm.ArchiveFile: ".jsonl.gz"}[f.Kind]
+			key := files.Key(f.Kind, file)
+			if checked[key] {
+				continue
+			}
+			checked[key] = true
+			problem := "missing"
+			ok := true
+			if content && f.Kind == realm.ContentFile {
+				err = store.CheckContent(strconv.Itoa(int(id)), *f.Name)
+				ok = err == nil
+				if errors.Is(err, files.ErrDamaged) {
+					problem, err = "damaged", nil
+				} else if errors.Is(err, fs.ErrNotExist) {
+					err = nil
+				}
+			} else {
+				ok, err = store.Exists(f.Kind, file)
+			}
+			if err != nil {
+				return bad, fmt.Errorf("check %s: %w", key, err)
+			}
+			if ok {
+				continue
+			}
+			if bad++; bad <= shownFiles {
+				fmt.Fprintf(out, "%s: %s (organization %d)\n", problem, key, id)
+			}
+		}
+	}
+	if bad > shownFiles {
+		fmt.Fprintf(out, "and %d more\n", bad-shownFiles)
+	}
+	_, err = fmt.Fprintf(out, "%d files are named, %d of them are missing or damaged\n", len(checked), bad)
+	return bad, err
+}
+
+// CheckStoppedFiles checks the files of a stopped server; see CheckFiles.
+func CheckStoppedFiles(data string, content bool, out io.Writer) (bad int, err error) {
+	if err := CheckDataVersion(data); err != nil {
+		return 0, err
+	}
+	p, err := ReadFilePlace(data)
+	if err != nil {
+		return 0, err
+	}
+	store, err := snapshot.OpenReadOnly(data, snapshot.Options{})
+	if err != nil {
+		return 0, StartError(data, err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	uploads, end, err := OpenFiles(data, true)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	fmt.Fprintf(out, "The files are in %s.\n", p)
+	return CheckFiles(snapshot.Disk{Store: store}, uploads, content, out)
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"parley/actors"
+	"parley/snapshot/files"
+)
+
+// A sweep removes the files that no row names. Two data directories with the same folder of a bucket, such as a server
+// and a copy restored for a test, would remove each other's files. So a data directory has a random name, in
+// fileOwnerFile, and the folder has the name of the only directory that removes files, in fileOwnerKey. A backup does
+// not contain the name, so a restored directory removes nothing until parley files claim.
+const (
+	fileOwnerFile = "uploads/owner"
+	fileOwnerKey  = "owner"
+	maxOwnerBytes = 100
+)
+
+var errOwnerUnknown = fmt.Errorf("whose files these are is not known yet: %w", files.ErrUnavailable)
+
+// fileOwnerName returns the name of a data directory, which it makes at the first call.
+func fileOwnerName(data string) (string, error) {
+	path := filepath.Join(data, filepath.FromSlash(fileOwnerFile))
+	text, err := os.ReadFile(path)
+	if err == nil && len(text) > 0 {
+		return strings.TrimSpace(string(text)), nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read the owner of files: %w", err)
+	}
+	name := actors.Token(32)
+	if err := writeAndSync(path, []byte(name+"\n")); err != nil {
+		return "", fmt.Errorf("write the owner of files: %w", err)
+	}
+	return name, nil
+}
+
+// checkFileOwner returns an error if the files of a bucket belong to another data directory. Files without an owner
+// become this one's.
+func checkFileOwner(data string, b files.Blobs) error {
+	name, err := fileOwnerName(data)
+	if err != nil {
+		return err
+	}
+	owner, err := readFileOwner(b)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := writeFileOwner(data, b, name); err != nil {
+			return err
+		}
+		owner, err = readFileOwner(b) // another server may have written its own at the same moment
+	}
+	if err != nil {
+		return err
+	}
+	if owner != name {
+		return errors.New("the files belong to another data directory; if that one is gone for good, stop the server " +
+			"and run parley files claim")
+	}
+	return nil
+}
+
+func readFileOwner(b files.Blobs) (string, error) {
+	f, err := b.Open(fileOwnerKey)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	r, err := f.Section(0, min(f.Size(), maxOwnerBytes))
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	return strings.TrimSpace(string(text)), err
+}
+
+func writeFileOwner(data string, b files.Blobs, name string) error {
+	f, err := os.CreateTemp(UploadsDir(data), "owner-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	if _, err := f.WriteString(name + "\n"); err != nil {
+		return err
+	}
+	return b.Put(fileOwnerKey, f)
+}
+
+// ClaimFiles makes a data directory the owner of the files in its bucket: only it removes files then.
+func ClaimFiles(data string) error {
+	p, err := ReadFilePlace(data)
+	if err != nil {
+		return err
+	}
+	if p.Files == "" {
+		return errors.New("the files are in the data directory, so they have no other owner")
+	}
+	b, err := OpenBlobs(p, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if err := b.Probe(); err != nil {
+		return err
+	}
+	name, err := fileOwnerName(data)
+	if err != nil {
+		return err
+	}
+	return writeFileOwner(data, b, name)
+}

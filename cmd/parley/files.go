@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"parley/cmd/internal/server"
+)
+
+func newFilesCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "files",
+		Short: "Move and check uploaded files, pictures and exports",
+		Args:  unknownCommand,
+	}
+	c.AddCommand(newFilesMoveCommand(), newFilesCheckCommand(), newFilesClaimCommand())
+	return c
+}
+
+func newFilesMoveCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "move",
+		Short: "Move the files between the data directory and a bucket",
+		Long: "Copy all files to another place, read each of them there again and compare SHA-256. While a server " +
+			"runs, the command copies the files so far and changes nothing else. Stop the server and run it again: it " +
+			"copies the rest, checks that no file is missing and records the new place. An interrupted run continues " +
+			"where it was.",
+		Args: exactArgs(0, ""),
+	}
+	data := dataFlag(c, anyServer)
+	to := c.Flags().String("to", "",
+		"new place: s3://BUCKET/FOLDER?endpoint=https://HOST&region=NAME&path-style=true, or local for the data "+
+			"directory")
+	credentials := c.Flags().String("credentials", "",
+		"file with the keys for the bucket, in the format of ~/.aws/credentials (default: from the environment)")
+	remove := c.Flags().Bool("remove", false, "remove the files from the old place at the end")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *to == "" {
+			return errors.New("--to is required: the new place of the files")
+		}
+		return server.MoveFiles(data(), *to, *credentials, *remove, c.OutOrStdout())
+	}
+	return c
+}
+
+func newFilesCheckCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "check",
+		Short: "Check that no file of a stopped server is missing or damaged",
+		Long: "Check that every file that the data of a stopped server names exists in the place where its files " +
+			"are, and that uploads have the content that their hash says. Use it after a restore: a backup of a server " +
+			"whose files are in a bucket does not contain them.",
+		Args: exactArgs(0, ""),
+	}
+	data := dataFlag(c, stoppedServer)
+	quick := c.Flags().Bool("quick", false, "do not read the content")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		bad, err := server.CheckStoppedFiles(data(), !*quick, c.OutOrStdout())
+		if err == nil && bad > 0 {
+			err = fmt.Errorf("%d files are missing or damaged", bad)
+		}
+		return err
+	}
+	return c
+}
+
+func newFilesClaimCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "claim",
+		Short: "Make a data directory the owner of the files in its bucket",
+		Long: "Files are removed from a bucket by one data directory only, so that a restored copy does not remove " +
+			"files of the original. Use this command if the original is gone for good.",
+		Args: exactArgs(0, ""),
+	}
+	data := dataFlag(c, stoppedServer)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := server.ClaimFiles(data()); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(c.OutOrStdout(), "This data directory removes files from the bucket from now on.")
+		return err
+	}
+	return c
+}
