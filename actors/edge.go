@@ -51,7 +51,7 @@ type Adopted struct {
 type QueueAcks struct {
 	// Acked is the fact up to which every queue of the session actor has acknowledged everything; the largest number if
 	// there is no queue. Seen is the newest fact that it has received, and Adopted the number of the newest Adoption
-	// that it counts: the owner ignores what is older than a registration or an adoption.
+	// that it counts: the owner ignores reports older than a registration or an adoption.
 	Acked, Seen [Shards]realm.Seq
 	Adopted     [Shards]uint64
 }
@@ -74,7 +74,7 @@ type DroppedQueue struct {
 }
 
 // EdgeLink passes to one edge what the owner of a realm wants of its event queues. Its methods are called by realm
-// actors and must not block. What one method was given later must arrive later. A link that has no room breaks, and
+// actors and must not block. Later calls of a method must arrive later. A link that has no room breaks, and
 // the edge connects again.
 type EdgeLink interface {
 	// DropQueues says that other nodes are the homes of these queues; the edge calls Server.DropQueues. The list has at

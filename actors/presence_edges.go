@@ -42,7 +42,7 @@ func (p *presenceActor) collect(u realm.UserID, active bool, now int64) presence
 	return row
 }
 
-// report sends what was collected to the owner.
+// report sends the collected reports to the owner.
 func (p *presenceActor) report() {
 	if len(p.collected) == 0 {
 		return

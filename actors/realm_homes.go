@@ -52,7 +52,7 @@ type queueHome struct {
 	number uint64    // of its adoption, or 0
 }
 
-// edgeQueueAcks is what the queues of one edge have acknowledged.
+// edgeQueueAcks has the acknowledgements of the queues of one edge.
 type edgeQueueAcks struct {
 	acked   [Shards]realm.Seq      // fact that every queue of the session actor has acknowledged
 	newest  [Shards]realm.Seq      // newest registration
@@ -62,10 +62,10 @@ type edgeQueueAcks struct {
 	dropped map[realm.QueueID]bool
 }
 
-// noQueue is what a session actor without queues has acknowledged.
+// noQueue is the acknowledgement of a session actor without queues.
 const noQueue = realm.Seq(math.MaxUint64)
 
-// acksOf returns what the queues of an edge have acknowledged, and makes it if needed.
+// acksOf returns the acknowledgements of an edge's queues, and makes them if needed.
 func (h *queueHomes) acksOf(e *Edge) *edgeQueueAcks {
 	x := h.acks[e]
 	if x == nil {
@@ -314,8 +314,8 @@ func (a *replica) sendInOrder(shard int, message any) {
 	a.handle.flow.inOrder(func() { a.srv.runtime.send(a.handle.shards[shard], message) })
 }
 
-// adoptQueue takes a queue from an edge, because its client polls this node. It waits until the facts that the client has
-// seen are published here, too.
+// adoptQueue takes a queue from an edge, because its client polls this node. It waits until the facts that the client
+// has seen are published here, too.
 func (a *realmActor) adoptQueue(m adoptQueue) {
 	if a.standby {
 		return // dropRealm answers the poll
@@ -422,8 +422,8 @@ func (a *realmActor) edgeLost(e *Edge) {
 	a.dropUnacked()
 }
 
-// edgeAcks drops the events that no queue needs any more. What an edge has said of a session actor before it had its
-// newest queue is ignored.
+// edgeAcks drops the events that no queue needs any more. Reports of an edge about a session actor from before it had
+// its newest queue is ignored.
 func (a *realmActor) edgeAcks(m edgeAcks) {
 	x := a.homes.acks[m.edge]
 	if x == nil || m.edge.lost.Load() {

@@ -47,7 +47,7 @@ type adoption struct {
 	complete bool      // all events are there
 }
 
-// replicaQueues is what a replica actor knows about the event queues of its node.
+// replicaQueues is the knowledge of a replica actor about the event queues of its node.
 type replicaQueues struct {
 	adopting map[QueueRef]*adoption
 	number   uint64 // of adoptions
@@ -176,7 +176,7 @@ func (a *replicaActor) endAdoptions() {
 	}
 }
 
-// handleAckReport notes what the queues of a session actor have acknowledged, and reports it to the owner.
+// handleAckReport notes the acknowledgements of a session actor's queues, and reports them to the owner.
 func (a *replicaActor) handleAckReport(m ackReport) {
 	q := &a.queues
 	q.acks.Acked[m.shard], q.acks.Seen[m.shard], q.acks.Adopted[m.shard] = m.seq, m.newest, m.taken

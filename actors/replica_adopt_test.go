@@ -192,7 +192,8 @@ func (s *adoptionStage) join() {
 	c := &movingClient{user: s.people[s.random.IntN(len(s.people))], last: -1, move: make(chan struct{}, 1),
 		seed: s.random.Uint64()}
 	if i := s.random.IntN(len(s.links) + 1); i == len(s.links) {
-		c.queue = mustCall(s.t, s.core, c.user, "POST /register", params{"apply_markdown": "false"})["queue_id"].(string)
+		c.queue = mustCall(s.t, s.core, c.user, "POST /register",
+			params{"apply_markdown": "false"})["queue_id"].(string)
 	} else {
 		link := s.links[i]
 		q, _ := registerAt(s.t, s.core, link, c.user, fmt.Sprintf("%s-%d", link.name, len(s.clients)))
@@ -230,7 +231,7 @@ func (s *adoptionStage) killEdge(i int) {
 	closeServer(s.t, dead.edge)
 }
 
-// killCore kills the core and starts it again with what is on disk.
+// killCore kills the core and starts it again with the same disk.
 func (s *adoptionStage) killCore() {
 	old, oldDisk := s.core, s.disk
 	s.source.mu.Lock()
@@ -367,7 +368,8 @@ func (s *adoptionStage) checkDropped() {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.t.Errorf("%d clients have %d queues; the core stores the events of %d facts", len(s.clients), queues, facts)
+			s.t.Errorf("%d clients have %d queues; the core stores the events of %d facts", len(s.clients), queues,
+				facts)
 			return
 		}
 		for i, c := range s.clients { // the last acknowledgements

@@ -27,8 +27,8 @@ type ReplicaSource interface {
 	Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error)
 }
 
-// OwnerLink passes to the owner of a realm what the event queues of a replica need: each method is one of an Edge at the
-// other end. Its methods are called by actors and must not block. What one method was given later must arrive later. A
+// OwnerLink passes to the owner of a realm what the event queues of a replica need: each method is one of an Edge at
+// the other end. Its methods are called by actors and must not block. Later calls of a method must arrive later. A
 // call without an answer is lost if the connection is broken; the link calls Server.OwnerConnected when it has a new
 // one.
 type OwnerLink interface {

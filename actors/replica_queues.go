@@ -44,7 +44,7 @@ func (srv *Server) DropQueues(id realm.ID, list []DroppedQueue) {
 	}
 }
 
-// listQueues lists the queues that this node keeps, after a report of what they have acknowledged: an earlier report is
+// listQueues lists the queues that this node keeps, after a report of their acknowledgements: an earlier report is
 // not about all of them. The request to close one may have been lost, so it is made again.
 func (s *shard) listQueues(m listQueues) {
 	var list []QueueRef

@@ -153,7 +153,8 @@ func digestOf(t testing.TB, srv *Server) string {
 }
 
 // registerAt opens a queue at an edge: the owner records it, and the edge builds the state.
-func registerAt(t testing.TB, core *Server, l *directLink, u realm.UserID, request string) (q *realm.Queue, at realm.Seq) {
+func registerAt(t testing.TB, core *Server, l *directLink, u realm.UserID, request string) (q *realm.Queue,
+	at realm.Seq) {
 	t.Helper()
 	edge := l.edge
 	c := realm.Caller{User: u, Client: "test", Edge: l.at.Load().Key()}
@@ -325,8 +326,9 @@ func (s *lostSource) Follow(
 	return stop
 }
 
-// A replica whose facts are not in the journal any more loads the rows again. Its queues have missed events, so it drops
-// them and gets them back with all their events when they are polled; meanwhile it refuses to answer from its old state.
+// A replica whose facts are not in the journal any more loads the rows again. Its queues have missed events, so it
+// drops them and gets them back with all their events when they are polled; meanwhile it refuses to answer from its
+// old state.
 func TestReplicaThatIsBehindLoadsAgain(t *testing.T) {
 	d := openStore(t, vfs.NewMem())
 	core := openServer(t, d)

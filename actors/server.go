@@ -127,8 +127,8 @@ type Options struct {
 	ArchiveDays *int
 	// Preloaded is what Preload read from a copy of the disk; nil: nothing. Open takes it over.
 	Preloaded *Preloaded
-	// Cluster makes this a core node of several, which owns organizations only while it is the leader; see Lead. nil: it
-	// is the only node and owns every organization.
+	// Cluster makes this a core node of several, which owns organizations only while it is the leader; see Lead. nil:
+	// it is the only node and owns every organization.
 	Cluster Cluster
 
 	// Limits are the limits of the things that users of each realm create; fields that are 0 have their defaults.

@@ -281,8 +281,8 @@ func (s *shard) closeQueue(r *shardRealm, e *realm.QueueClosed) {
 	}
 }
 
-// reloadQueues marks every queue of a realm as incomplete, because some events are missing here. When their clients poll
-// again, the queues are adopted with all their events.
+// reloadQueues marks every queue of a realm as incomplete, because some events are missing here. When their clients
+// poll again, the queues are adopted with all their events.
 func (s *shard) reloadQueues(m reloadQueues) {
 	r := s.realms[m.realm]
 	if r == nil {

@@ -12,8 +12,8 @@ const MaxAdoptions = 4096
 
 // Messages about queues that another node has kept.
 type (
-	// adoptQueue asks the actor of a realm to make this node the home of a queue. The session actor gets openAdopted, if
-	// the events must be fetched, and then finishAdoption.
+	// adoptQueue asks the actor of a realm to make this node the home of a queue. The session actor gets openAdopted,
+	// if the events must be fetched, and then finishAdoption.
 	adoptQueue struct {
 		queue QueueRef
 		last  int64 // last_event_id of the client
@@ -51,8 +51,8 @@ type adoptingQueue struct {
 	number uint64             // of the adoption
 }
 
-// pollIncomplete handles a poll for a queue that this node does not keep, or not completely. It asks for the queue once;
-// then the newest poll waits for it.
+// pollIncomplete handles a poll for a queue that this node does not keep, or not completely. It asks for the queue
+// once; then the newest poll waits for it.
 func (s *shard) pollIncomplete(r *shardRealm, q *queue.Queue, m *queue.PollRequest) {
 	ref := QueueRef{m.User, m.Queue}
 	if r == nil || !r.hasOtherNodes() {
@@ -90,8 +90,8 @@ func (r *shardRealm) setAdopting(ref QueueRef) *adoptingQueue {
 // hasOtherNodes reports whether other nodes may keep queues of the realm.
 func (r *shardRealm) hasOtherNodes() bool { return r.handle.owner != nil || r.handle.hasEdges.Load() }
 
-// isIncomplete reports whether a poll must wait until its queue is adopted. That is also so if its client has seen events
-// which this node does not have yet: it has polled another node since.
+// isIncomplete reports whether a poll must wait until its queue is adopted. That is also so if its client has seen
+// events which this node does not have yet: it has polled another node since.
 func (s *shard) isIncomplete(r *shardRealm, q *queue.Queue, m *queue.PollRequest) bool {
 	if len(r.adopting) > 0 && r.adopting[QueueRef{m.User, m.Queue}] != nil {
 		return true
@@ -115,7 +115,8 @@ func (s *shard) unconfirm(r *shardRealm, q *queue.Queue) {
 	}
 }
 
-// openAdopted opens a queue whose older events are being fetched, unless it is open already. It is repeated with each try.
+// openAdopted opens a queue whose older events are being fetched, unless it is open already. It is repeated with each
+// try.
 func (s *shard) openAdopted(m *openAdopted) {
 	r := s.realm(m.realm)
 	r.seq, r.taken = max(r.seq, m.seq), max(r.taken, m.number)

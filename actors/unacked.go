@@ -41,7 +41,7 @@ type unackedEvents struct {
 	graceUntil    int64             // elapsed seconds; see evictionGrace
 
 	newest          realm.Seq         // newest fact with events
-	journaled       [Shards]realm.Seq // what the journal says about acked; see journalAcks
+	journaled       [Shards]realm.Seq // acked as the journal has it; see journalAcks
 	journaledNewest realm.Seq         // every queue has acknowledged up to here, and the journal says so
 }
 

@@ -87,7 +87,8 @@ func clusterMain(args []string, stdout, stderr io.Writer) int {
 	}
 	o.pollers, o.rate = s.scenario.Pollers, s.scenario.Phases[0].Rate
 	c.run = newRun(s.scenario, s.options)
-	c.result = clusterResult{Machine: machine(), Edges: o.edges, Pollers: o.pollers, Broken: []string{}, Missed: []string{}}
+	c.result = clusterResult{Machine: machine(), Edges: o.edges, Pollers: o.pollers, Broken: []string{},
+		Missed: []string{}}
 	if err := c.measure(); err != nil {
 		fmt.Fprintf(stderr, "parley bench cluster: %v\n", err)
 		return 2
@@ -177,7 +178,8 @@ func (c *clusterRun) start() (err error) {
 		return err
 	}
 	data := filepath.Join(c.dir, "a")
-	_, err = c.command("cluster", "init", "--data", data, "--node", "a", "--peer-listen", fmt.Sprintf("127.0.0.1:%d", peer))
+	_, err = c.command("cluster", "init", "--data", data, "--node", "a", "--peer-listen", fmt.Sprintf("127.0.0.1:%d",
+		peer))
 	if err != nil {
 		return err
 	}
@@ -287,7 +289,8 @@ func (c *clusterRun) killEdges() error {
 		}
 		c.up[i] = true
 		if (n+1)%10 == 0 || n+1 == c.options.kills {
-			fmt.Fprintf(c.out, "  edge killed %d times: every client heard within %.2f s at most, %.2f s the last time\n", n+1,
+			fmt.Fprintf(c.out,
+				"  edge killed %d times: every client heard within %.2f s at most, %.2f s the last time\n", n+1,
 				maximum(c.result.EdgeKills), heard.Seconds())
 		}
 	}
@@ -314,7 +317,8 @@ func (c *clusterRun) killCore() error {
 		}
 		c.result.CoreKills = append(c.result.CoreKills, heard.Seconds())
 		if (n+1)%10 == 0 || n+1 == c.options.coreKills {
-			fmt.Fprintf(c.out, "  core killed %d times: the next message reached every client within %.2f s at most\n", n+1,
+			fmt.Fprintf(c.out,
+				"  core killed %d times: the next message reached every client within %.2f s at most\n", n+1,
 				maximum(c.result.CoreKills))
 		}
 	}
@@ -337,7 +341,8 @@ func (c *clusterRun) verdict() int {
 		}
 	}
 	if c.options.ratios {
-		fmt.Fprintf(c.out, "  owner's CPU a send: %.0f us with %d pollers on edges, %.0f us with %d: ratio %.2f\n", r.OwnerMany,
+		fmt.Fprintf(c.out, "  owner's CPU a send: %.0f us with %d pollers on edges, %.0f us with %d: ratio %.2f\n",
+			r.OwnerMany,
 			c.options.pollers, r.OwnerFew, c.options.pollers/10, r.OwnerMany/r.OwnerFew)
 		fmt.Fprintf(c.out, "  CPU a delivery: %.1f us on an edge, %.1f us on a single server: ratio %.2f\n", r.EdgeCPU,
 			r.SingleCPU, r.EdgeCPU/r.SingleCPU)

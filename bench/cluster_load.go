@@ -264,7 +264,8 @@ func (l *clusterLoad) probe(began time.Duration) (time.Duration, error) {
 				late++
 			}
 		}
-		return 0, fmt.Errorf("message %d has not reached %d of %d clients after %v", id, late, len(l.clients), clusterDrain)
+		return 0, fmt.Errorf("message %d has not reached %d of %d clients after %v", id, late, len(l.clients),
+			clusterDrain)
 	}
 	return loop.Now() - began, err
 }
@@ -291,7 +292,8 @@ func (l *clusterLoad) finish() error {
 	l.c.result.Messages = first.count
 	for _, x := range l.clients {
 		if x.count != first.count || x.hash != first.hash {
-			l.broken("user %d got %d messages, user %d %d, or others", x.person.ID, x.count, first.person.ID, first.count)
+			l.broken("user %d got %d messages, user %d %d, or others", x.person.ID, x.count, first.person.ID,
+				first.count)
 		}
 	}
 	if first.count < l.sent || first.count > l.sent+l.unknown {

@@ -4,8 +4,8 @@ import "time"
 
 // Pollers limits how many events an organization produces to the number that its clients fetch from their event queues.
 // They may be slower than the delivery to the queues: because the server does not read their polls in time, or because
-// they cannot poll as fast. Events are counted for each recipient; a large one counts as many small ones do that make as
-// much work. Use NewPollers.
+// they cannot poll as fast. Events are counted for each recipient; a large one counts as many small ones do that make
+// as much work. Use NewPollers.
 type Pollers struct {
 	limit  time.Duration // how long events may wait
 	rate   float64       // events a second that may be produced
@@ -37,8 +37,8 @@ func (a *Answers) Add(b Answers) {
 	a.Count, a.Events, a.Waited = a.Count+b.Count, a.Events+b.Events, a.Waited+b.Waited
 }
 
-// MinBacklog is how many events an answer has at least if the time that they have waited counts; or they do not fit into
-// one answer. A client far away gets events late too, but only a few at a time.
+// MinBacklog is how many events an answer has at least if the time that they have waited counts; or they do not fit
+// into one answer. A client far away gets events late too, but only a few at a time.
 const MinBacklog = 32
 
 // The behavior of Pollers.

@@ -85,8 +85,8 @@ func (r *Row) IsNews(active bool, now int64) bool {
 	return r.Connected > now || r.Active > now || now-r.Connected > throttle || active && now-r.Active > throttle
 }
 
-// Merge records what an edge has seen of a user: of two times the later one counts, and none is in the future. announce
-// says whether other users are to be told that the user came online.
+// Merge records the times at which an edge has seen a user: of two times the later one counts, and none is in the
+// future. announce says whether other users are to be told that the user came online.
 func (t *Table) Merge(x Report, now int64) (row Row, announce bool) {
 	x.Active, x.Connected = min(x.Active, now), min(x.Connected, now)
 	r := t.rows[x.User]

@@ -7,7 +7,8 @@ import (
 	"parley/wire/web"
 )
 
-// The addresses with which browsers install the client need no login, say how long they may be kept, and set no cookies.
+// The addresses with which browsers install the client need no login, say how long they may be kept, and set no
+// cookies.
 func TestInstallAddresses(t *testing.T) {
 	_, at, _ := browserDemo(t)
 	b := newBrowser(t, at)

@@ -30,7 +30,8 @@ func newClusterInitCommand() *cobra.Command {
 	}
 	data := dataFlag(c, "data directory: a new one, or that of a stopped server")
 	node := c.Flags().String("node", "", "id of the node: lower-case letters, digits and dashes")
-	listen := c.Flags().String("peer-listen", "", "address at which the other nodes reach this one, such as 10.0.0.1:9992")
+	listen := c.Flags().String("peer-listen", "",
+		"address at which the other nodes reach this one, such as 10.0.0.1:9992")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := server.ClusterInit(data(), *node, *listen); err != nil {
 			return err

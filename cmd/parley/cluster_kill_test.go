@@ -57,7 +57,7 @@ func TestClusterKill(t *testing.T) {
 	}
 }
 
-// maxKillGap is how long a killed node may stop the service: 3 s, and what a shared machine adds.
+// maxKillGap is how long a killed node may stop the service: 3 s, and some more on a shared machine.
 const maxKillGap = 3 * time.Second
 
 // runningCore is a core as a process.
@@ -107,7 +107,8 @@ func joinCores(t *testing.T, dir string, first *runningCore, others ...string) *
 		c.program.serving()
 	}
 	all.retry("give all cores a vote", func() error {
-		if out, _ := runParley("cluster", "status", "--data", first.data); strings.Count(out, "voter=true") < len(all.list) {
+		if out, _ := runParley("cluster", "status", "--data", first.data); strings.Count(out,
+			"voter=true") < len(all.list) {
 			return fmt.Errorf("status:\n%s", out)
 		}
 		return nil

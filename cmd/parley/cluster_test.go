@@ -189,7 +189,8 @@ func TestClusterMembers(t *testing.T) {
 		t.Errorf("after the removal of c: %s", out)
 	}
 	// A command on the directory of a core that is not running is refused with a reason.
-	if out, code := runParley("realm", "create", "--data", all.list[2].data, "--string-id", "x", "--name", "X"); code == 0 {
+	if out, code := runParley("realm", "create", "--data", all.list[2].data, "--string-id", "x", "--name",
+		"X"); code == 0 {
 		t.Errorf("a command on a stopped core changed it: %s", out)
 	}
 }

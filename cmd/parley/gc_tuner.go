@@ -163,6 +163,6 @@ func (s *gcTuner) run(stop <-chan struct{}) {
 	}
 }
 
-// setImportMemory makes the garbage collector keep the process of an import below a limit in bytes. Some 60 MiB are left
-// of the default for the program's own pages, and the rest for the time until a collection has ended.
+// setImportMemory makes the garbage collector keep the process of an import below a limit in bytes. Some 60 MiB are
+// left of the default for the program's own pages, and the rest for the time until a collection has ended.
 func setImportMemory(limit int64) { debug.SetMemoryLimit(limit * 5 / 8) }

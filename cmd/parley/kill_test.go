@@ -129,7 +129,8 @@ var killPeople = []string{"olive", "ada", "mo", "ann", "bo", "cy", "di", "ed", "
 // newKillRecord connects clients to a server, or to that and the others of a cluster.
 func newKillRecord(t *testing.T, at string, clients int, others ...string) *killRecord {
 	urls := append([]string{at}, others...)
-	l := &killRecord{t: t, urls: urls, people: map[string]*account{}, ids: map[string]int64{}, messages: map[string]*sentMessage{}}
+	l := &killRecord{t: t, urls: urls, people: map[string]*account{}, ids: map[string]int64{},
+		messages: map[string]*sentMessage{}}
 	l.received = sync.NewCond(&l.mu)
 	for _, name := range killPeople {
 		p := demoAccount(t, urls[0], name+"@example.org")

@@ -23,8 +23,8 @@ func pairs(list ...string) url.Values {
 	return f
 }
 
-// TestWebPush holds that a subscribed browser gets a notification that its push service refused before a kill -9, that a
-// subscription which the service does not know is removed, and that a subscription ends with its session.
+// TestWebPush holds that a subscribed browser gets a notification that its push service refused before a kill -9, that
+// a subscription which the service does not know is removed, and that a subscription ends with its session.
 func TestWebPush(t *testing.T) {
 	var refuse atomic.Bool
 	requests := make(chan string, 100)
@@ -48,7 +48,8 @@ func TestWebPush(t *testing.T) {
 	}
 	data := filepath.Join(dir, "data")
 	start := func() *program {
-		c := parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo", "--webhooks-allow", "127.0.0.0/8")
+		c := parleyCommand("serve", "--data", data, "--listen", "127.0.0.1:0", "--demo", "--webhooks-allow",
+			"127.0.0.0/8")
 		c.Env = append(c.Environ(), "SSL_CERT_FILE="+authority)
 		return startProgram(t, c)
 	}
@@ -78,7 +79,8 @@ func TestWebPush(t *testing.T) {
 		t.Fatal(err)
 	}
 	send := func(text string) {
-		if _, err := bo.call("POST", "messages", pairs("type", "direct", "to", fmt.Sprintf("[%v]", me["user_id"]), "content",
+		if _, err := bo.call("POST", "messages", pairs("type", "direct", "to", fmt.Sprintf("[%v]", me["user_id"]),
+			"content",
 			text)); err != nil {
 			t.Fatal(err)
 		}

@@ -262,7 +262,7 @@ func (s *Store) fetch(key string) (f *os.File, err error) {
 	return f, nil
 }
 
-// openContent opens content for decoding. done removes what was fetched for it.
+// openContent opens content for decoding. done removes the fetched copy.
 func (s *Store) openContent(hash string) (f *os.File, done func(), err error) {
 	if s.remote {
 		if f, err = s.fetch(ContentKey(hash)); err != nil {

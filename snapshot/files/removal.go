@@ -193,7 +193,7 @@ func (s *Store) removeDerived(key string) {
 }
 
 // PauseRemoval makes the Store keep all content, pictures and exports until the returned function is called. A backup
-// needs them: its rows may name files that no current row names. The next sweep removes what was not removed meanwhile.
+// needs them: its rows may name files that no current row names. The next sweep removes the rest.
 // It returns when no removal is in progress.
 func (s *Store) PauseRemoval() (end func()) {
 	s.mu.Lock()

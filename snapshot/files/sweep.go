@@ -95,8 +95,8 @@ func rowName(kind, file string) string {
 }
 
 // sweepStep removes the files of one step that no row names. Nothing is locked while the rows are asked and while a
-// file is removed. A call that starts to save one of these files meanwhile deletes it from removalCandidates, or waits for
-// the end of its removal; a call that finished before has stored its row.
+// file is removed. A call that starts to save one of these files meanwhile deletes it from removalCandidates, or waits
+// for the end of its removal; a call that finished before has stored its row.
 func (s *Store) sweepStep(
 	kind string,
 	step []sweepFile,

@@ -202,14 +202,14 @@ func (c *cluster) isCut(n *Node) bool {
 	return c.network.cut[n.o.Address]
 }
 
-// caughtUp waits until a node has applied what the leader has committed.
+// caughtUp waits until a node has applied all committed entries of the leader.
 func (c *cluster) caughtUp(name string) {
 	c.t.Helper()
 	want := c.leader().raft.CommitIndex()
 	c.wait(name+" catches up", func() bool { return c.nodes[name].raft.AppliedIndex() >= want })
 }
 
-// kill ends a node as a power loss does: what is not synced is lost. It returns the node that was killed.
+// kill ends a node as a power loss does: unsynced data is lost. It returns the node that was killed.
 func (c *cluster) kill(name string) *Node {
 	c.t.Helper()
 	n := c.nodes[name]

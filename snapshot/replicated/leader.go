@@ -146,7 +146,7 @@ func (n *Node) verifyLeader() {
 	}
 }
 
-// shortenLog notes what the store has synced and deletes log entries, whenever the log has grown enough.
+// shortenLog notes the synced index of the store and deletes log entries, whenever the log has grown enough.
 func (n *Node) shortenLog() {
 	defer n.loops.Done()
 	t := time.NewTicker(time.Second)
@@ -166,7 +166,8 @@ func (n *Node) shortenLog() {
 	}
 }
 
-// Shorten notes what the store has synced, and deletes the log entries before it except the newest Options.LogBytes.
+// Shorten notes the synced index of the store, and deletes the log entries before it except the newest
+// Options.LogBytes.
 func (n *Node) Shorten() error {
 	x, err := n.notes.read()
 	if err != nil {

@@ -192,7 +192,7 @@ func sized(meta *raft.SnapshotMeta, f vfs.File) (*raft.SnapshotMeta, io.ReadClos
 	return meta, f, nil
 }
 
-// noteSink makes one note. What is written to it is the backup of another node.
+// noteSink makes one note. The backup of another node is written to it.
 type noteSink struct {
 	notes *notes
 	note  note

@@ -252,7 +252,7 @@ func (h *history) run() {
 	h.mu.Unlock()
 }
 
-// set records the running step and what the follower has confirmed.
+// set records the running step and the index that the follower has confirmed.
 func (h *history) set(step string, acked uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -310,7 +310,7 @@ func (h *history) rest(after uint64) []*raft.Log {
 	return list
 }
 
-// replicate sends the follower what it does not have. Sometimes it gets nothing.
+// replicate sends the follower its missing entries. Sometimes it gets nothing.
 func (h *history) replicate(f *follower) error {
 	at, err := f.position()
 	list := h.rest(at)

@@ -12,7 +12,7 @@ import (
 	"parley/snapshot"
 )
 
-// What one node acknowledges, all have; each node follows with its own rows, and the leader can change.
+// All nodes have the acknowledged facts; each node follows with its own rows, and the leader can change.
 func TestReplication(t *testing.T) {
 	c := newCluster(t, nil, "a", "b", "c")
 	w := c.claim()
@@ -73,7 +73,7 @@ func appendUnderOldEpoch(t *testing.T, m mutant) error {
 	return old.add(10)
 }
 
-// Without a majority nothing is acknowledged, and what was not acknowledged is not stored elsewhere.
+// Without a majority nothing is acknowledged, and refused facts are not stored elsewhere.
 func TestNoQuorum(t *testing.T) {
 	if err := appendWithoutQuorum(t, 0); !errors.Is(err, realm.ErrMoved) {
 		t.Errorf("an append without a majority returned %v", err)

@@ -106,7 +106,7 @@ func copySegment(filer *segment.Filer, from types.SegmentWriter, to types.Segmen
 	return w.ForceSeal()
 }
 
-// failure is the first failure of a node. Nothing is written after it: it is unknown what the disk has.
+// failure is the first failure of a node. Nothing is written after it: the content of the disk is unknown.
 type failure struct {
 	once sync.Once
 	err  error

@@ -241,8 +241,8 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx) bool {
 // mustWait reports whether requests have to wait for the owner, so that they cannot be handled on a loop.
 func (s *Server) mustWait() bool { return s.options.Cluster != nil && !s.options.Cluster.IsReady() }
 
-// runsHere reports whether an endpoint can be run on a node that does not own the organization: reads, polls, reports of
-// presence, which are sent to the owner in batches, and registrations, of which only the opening of the queue is
+// runsHere reports whether an endpoint can be run on a node that does not own the organization: reads, polls, reports
+// of presence, which are sent to the owner in batches, and registrations, of which only the opening of the queue is
 // forwarded.
 func (s *Server) runsHere(e *wire.Endpoint) bool {
 	return e.Method == "GET" || e.Path == "/register" || e.Path == "/users/me/presence" && !s.options.ForwardPresence

@@ -201,7 +201,8 @@ func (s *Server) serveNode(ctx *fasthttp.RequestCtx, allowed func(net.Conn) erro
 		s.writeJSON(ctx, a.status, a.body)
 	}
 	if !bytes.Equal(h.Method(), []byte("GET")) {
-		ctx.Response.Header.Set(seqHeader, strconv.FormatUint(uint64(s.options.Cluster.DurableSeq(f.request.Realm)), 10))
+		ctx.Response.Header.Set(seqHeader, strconv.FormatUint(uint64(s.options.Cluster.DurableSeq(f.request.Realm)),
+			10))
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Role is what a node does.
+// Role is the task of a node.
 type Role string
 
 // The roles of nodes.

@@ -5,5 +5,5 @@
 // which gRPC multiplexes streams. grpc-go is used because the remote part of Proto.Actor needs up to 1.9 s to come back
 // after a broken connection; see .github/docs/decisions/link.md.
 //
-// The package knows nothing of what the messages contain.
+// The package does not read the contents of messages.
 package peer

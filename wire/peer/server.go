@@ -29,7 +29,7 @@ const (
 	MaxCalls = 4096
 )
 
-// Handler answers what other nodes send over links. Its methods are called by many goroutines.
+// Handler answers the messages of other nodes on links. Its methods are called by many goroutines.
 type Handler interface {
 	// Connect is called when a node opens a link, with its greeting. It returns the answer, or why the node must not
 	// connect. The link works when Connect has returned.

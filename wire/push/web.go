@@ -17,8 +17,8 @@ import (
 	"parley/wire"
 )
 
-// WebConfig is what notifications of browsers need. Each browser has a push service of its maker, which needs no account:
-// the server identifies itself by a key (RFC 8292) and encrypts for the browser (RFC 8291).
+// WebConfig is what notifications of browsers need. Each browser has a push service of its maker, which needs no
+// account: the server identifies itself by a key (RFC 8292) and encrypts for the browser (RFC 8291).
 type WebConfig struct {
 	Key     *ecdh.PrivateKey // of NewWebKey; nil: there are no notifications of browsers
 	Contact string           // email or https address of the operator, which push services may ask for
@@ -107,8 +107,8 @@ func (p *Pusher) sendWeb(m webMessage, d realm.PushToken) error {
 	}
 }
 
-// fillWeb sets the notification for browsers. Only the browser can read it, so it has the text also where the organization
-// requires end-to-end encryption.
+// fillWeb sets the notification for browsers. Only the browser can read it, so it has the text also where the
+// organization requires end-to-end encryption.
 func (n *notification) fillWeb(v realm.View, m realm.MessageInfo, subtitle, content, avatar string) {
 	body := content
 	if subtitle != "" {

@@ -110,8 +110,9 @@ func TestSubscriberReadsTheExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := subscriber{key, decode(t, "BTBZMqHH6r4Tts7J_aSIgg")}
-	text, err := s.open(decode(t, "DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6"+
-		"TlzAC8wEqKK6PBru3jl7A_yl95bQpu6cVPTpK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN"))
+	text, err := s.open(decode(t,
+		"DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6"+
+			"TlzAC8wEqKK6PBru3jl7A_yl95bQpu6cVPTpK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN"))
 	if err != nil || text != "When I grow up, I want to be a watermelon" {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -186,7 +187,8 @@ func TestWebNotification(t *testing.T) {
 		t.Errorf("unknown: %v", answer.Tokens)
 	}
 	var m map[string]string
-	if len(got) != 4 || json.Unmarshal([]byte(got[0]), &m) != nil || m["hash"] != "#narrow/id/7" || m["title"] != "Ann" {
+	if len(got) != 4 || json.Unmarshal([]byte(got[0]),
+		&m) != nil || m["hash"] != "#narrow/id/7" || m["title"] != "Ann" {
 		t.Errorf("sent: %q", got)
 	}
 	for _, topic := range topics {

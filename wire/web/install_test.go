@@ -20,7 +20,8 @@ func TestInstallManifest(t *testing.T) {
 	}
 }
 
-// The service worker stores the files of the first screen and the page for times without a connection, nothing of users.
+// The service worker stores the files of the first screen and the page for times without a connection, nothing of
+// users.
 func TestServiceWorkerFiles(t *testing.T) {
 	text := string(ServiceWorker())
 	head, _, _ := strings.Cut(text, "// The service worker")

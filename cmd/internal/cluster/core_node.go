@@ -64,7 +64,7 @@ func OpenCoreNode(
 	return &CoreNode{n, d, l}, nil
 }
 
-// WaitUntilCurrent returns when this node has applied what the cluster had committed when the leader was found, or when
+// WaitUntilCurrent returns when this node has applied all facts that were committed when the leader was found, or when
 // the context ends.
 func (n *CoreNode) WaitUntilCurrent(ctx context.Context) error {
 	t := time.NewTicker(20 * time.Millisecond)

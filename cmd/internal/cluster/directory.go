@@ -67,7 +67,8 @@ func OpenDirectory(data string) (*Directory, error) {
 	d := &Directory{path: filepath.Join(data, folder)}
 	text, err := os.ReadFile(filepath.Join(d.path, stateFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%s is not the data directory of a cluster's node: parley cluster init makes it one", data)
+		return nil, fmt.Errorf("%s is not the data directory of a cluster's node: parley cluster init makes it one",
+			data)
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &d.state)

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// MaxLinkWait is how long a request waits for the link to the core, or for a replica. A core that was killed is back
-	// sooner; clients repeat a request after 15 seconds or later.
+	// MaxLinkWait is how long a request waits for the link to the core, or for a replica. A core that was killed is
+	// back sooner; clients repeat a request after 15 seconds or later.
 	MaxLinkWait = httpd.MaxForwardWait
 	// redialAfter is the time between two tries to open a link.
 	redialAfter = 50 * time.Millisecond
@@ -31,7 +31,8 @@ const (
 	refusedAfter = 2 * time.Second
 	// reportEvery is how often an edge reports its state to the core.
 	reportEvery = 500 * time.Millisecond
-	// catchUpTimeout is how long an edge waits until a replica has what the core had when the link was opened.
+	// catchUpTimeout is how long an edge waits until a replica has all facts that the core had at the opening of the
+	// link.
 	catchUpTimeout = 30 * time.Second
 )
 
@@ -53,14 +54,14 @@ type Edge struct {
 
 	orgs        *actors.Server // set by Start
 	subdomainOf func(host string) string
-	offset      atomic.Int64 // what the clock of the core is ahead, in nanoseconds
+	offset      atomic.Int64 // lead of the core's clock, in nanoseconds
 
 	mu        sync.Mutex
 	link      *peer.Link
 	address   string                                // of the core that the link leads to
 	core      string                                // the node at that address
 	changed   chan struct{}                         // closed when link or ready changes
-	ready     bool                                  // the replicas have what the core had when the link was opened
+	ready     bool                                  // the replicas are as new as the core was at the opening of the link
 	refused   error                                 // why the core refuses the node
 	adoptions map[int64]func(actors.Adopted, error) // that the core has not answered
 	adopted   int64                                 // number of the last one
@@ -87,7 +88,7 @@ type opening struct {
 	err  error
 }
 
-// Greeted is what an edge learns from its core.
+// Greeted has the facts about a core that an edge gets with its greeting.
 type Greeted struct {
 	Settings                          map[string]string
 	Secret                            []byte
@@ -298,7 +299,7 @@ func (e *Edge) change(fn func()) {
 	e.changed = make(chan struct{})
 }
 
-// catchUp lets requests in when the replicas have what the core had when the link was opened.
+// catchUp lets requests in when the replicas are as new as the core was at the opening of the link.
 func (e *Edge) catchUp(link *peer.Link, seqs map[realm.ID]realm.Seq) {
 	var all sync.WaitGroup
 	var late atomic.Bool
@@ -507,7 +508,7 @@ func (e *Edge) openReplica(ctx context.Context, id realm.ID) error {
 	}
 }
 
-// loadReplica loads a replica and waits until it has what the core has now.
+// loadReplica loads a replica and waits until it is as new as the core.
 func (e *Edge) loadReplica(id realm.ID) error {
 	began := time.Now()
 	err := e.orgs.OpenReplica(id, actors.ReplicaOptions{Source: replicaSource{e}, Owner: e, Home: e.isHome})

@@ -68,7 +68,7 @@ func (e *Edge) KeepQueues(id realm.ID, k actors.KeptQueues) {
 	e.send(encode(msgKept, &keptMessage{id, k}))
 }
 
-// ReportAcks says what the clients of this edge have acknowledged.
+// ReportAcks reports the acknowledgements of this edge's clients.
 func (e *Edge) ReportAcks(id realm.ID, a actors.QueueAcks) {
 	e.send(encode(msgAcks, &acksMessage{id, a}))
 }

@@ -65,7 +65,8 @@ func (s replicaSource) Follow(id realm.ID, after realm.Seq, fn func(realm.Batch)
 }
 
 // followLink follows until the link breaks, and returns another reason to end as an error.
-func (s replicaSource) followLink(ctx context.Context, id realm.ID, after *realm.Seq, fn func(realm.Batch) error) error {
+func (s replicaSource) followLink(ctx context.Context, id realm.ID, after *realm.Seq,
+	fn func(realm.Batch) error) error {
 	link, err := s.edge.waitForLink(ctx, false)
 	if err != nil {
 		return err

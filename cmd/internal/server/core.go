@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// currentTimeout is how long a core that starts waits until it has what the other cores have. After that it starts
-	// all the same: with two of three cores gone there is no leader.
+	// currentTimeout is how long a core that starts waits until it has the facts of the other cores. After that it
+	// starts all the same: with two of three cores gone there is no leader.
 	currentTimeout = 10 * time.Second
 	// ownPoll is how often a new leader looks whether it owns all organizations.
 	ownPoll = 5 * time.Millisecond

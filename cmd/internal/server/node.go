@@ -203,7 +203,7 @@ func (noOutbox) AddJobs(realm.ID, realm.Site, *realm.OutboxJobsAdded) {}
 // edgePush says that the core sends push notifications. It is never called.
 type edgePush struct{ wire.Pusher }
 
-// buildEdgeTools makes what the endpoints use that an edge runs: reads, polls and registrations.
+// buildEdgeTools makes the tools of the endpoints that an edge runs: reads, polls and registrations.
 func (s *Server) buildEdgeTools() error {
 	g := s.edge.greeted
 	s.passwords = httpd.NewPasswords()
@@ -308,7 +308,7 @@ func (s *Server) stopEdge() error {
 	return err
 }
 
-// closeFailedEdge closes what a failed start of an edge has opened.
+// closeFailedEdge closes all that a failed start of an edge has opened.
 func (s *Server) closeFailedEdge() (err error) {
 	err = s.closeWebApp()
 	if s.metrics != nil {

@@ -121,14 +121,15 @@ func (o *operator) eraseBytes(id realm.ID, e realm.Erasure) error {
 
 // certificate returns the certificate of a completed erasure.
 func (o *operator) certificate(id realm.ID, u realm.UserID, e realm.Erasure) (*Certificate, error) {
-	c := &Certificate{User: u, Began: showTime(e.At), Finished: showTime(e.Done), Removed: map[string]int{}, Kept: []Kept{
-		{"account", 1, "an empty account without name and address, which messages of others refer to"},
-		{"time of the last activity", 1, "nobody sees it"},
-		{"quotes", 0, "words of the person in messages of others belong to those messages"},
-		{"events on their way", 0, "until clients of others have fetched them or their queues end; then the same " +
-			"command with --id removes their bytes, too"},
-		{"exports and backups", 0, "those made before have everything; the operator deletes them"},
-	}}
+	c := &Certificate{User: u, Began: showTime(e.At), Finished: showTime(e.Done), Removed: map[string]int{},
+		Kept: []Kept{
+			{"account", 1, "an empty account without name and address, which messages of others refer to"},
+			{"time of the last activity", 1, "nobody sees it"},
+			{"quotes", 0, "words of the person in messages of others belong to those messages"},
+			{"events on their way", 0, "until clients of others have fetched them or their queues end; then the same " +
+				"command with --id removes their bytes, too"},
+			{"exports and backups", 0, "those made before have everything; the operator deletes them"},
+		}}
 	for _, x := range e.Count {
 		c.Removed[x.Kind] = x.N
 	}

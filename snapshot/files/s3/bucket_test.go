@@ -230,7 +230,8 @@ func TestHostileNames(t *testing.T) {
 	}
 	for _, kind := range []string{realm.ContentFile, realm.PictureFile, realm.ArchiveFile} {
 		for _, name := range []string{"", ".", "..", "../owner", "/../owner", "%2e%2e/owner", "..\\owner",
-			"a/../../owner", "owner\x00", "owner?versionId=1", "owner#x", strings.Repeat("a", 5000), "\xff\xfe", "ä", "\n"} {
+			"a/../../owner", "owner\x00", "owner?versionId=1", "owner#x", strings.Repeat("a",
+				5000), "\xff\xfe", "ä", "\n"} {
 			f, err := s.Open(kind, name)
 			if !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s %.40q: %v, %.80v", kind, name, f, err)

@@ -96,7 +96,7 @@ func (b *Bucket) probeUntilReady() {
 	}
 }
 
-// Probe asks the server for the bucket, whatever is known about it. The error says what an operator has to change.
+// Probe asks the server for the bucket, whatever is known about it. The error names the setting to change.
 func (b *Bucket) Probe() error {
 	ctx, cancel := context.WithTimeout(b.stop, probeTimeout)
 	defer cancel()
