@@ -47,15 +47,19 @@ func (c *clusterRun) measureRatios() error {
 	if err := c.load.join(c.options.pollers); err != nil {
 		return err
 	}
-	batches, received := c.count(c.core, "parley_journal_commits_total"), c.copies()
+	stored, sent := c.count(c.core, "parley_store_facts_total"), c.count(c.core, "parley_cluster_facts_sent_total")
 	many, err := c.cpuOfSends(c.core, c.edges[0])
 	if err != nil {
 		return err
 	}
 	c.result.OwnerFew, c.result.OwnerMany = few[0], many[0]
 	c.result.EdgeCPU = many[1] / (float64(c.options.pollers) / float64(c.options.edges))
-	if n := c.count(c.core, "parley_journal_commits_total") - batches; n > 0 {
-		c.result.Copies = (c.copies() - received) / n / float64(c.options.edges)
+	if err := c.run.loop.RunFor(time.Second, nil); err != nil {
+		return err
+	}
+	if n := c.count(c.core, "parley_store_facts_total") - stored; n > 0 {
+		sent = c.count(c.core, "parley_cluster_facts_sent_total") - sent
+		c.result.Copies = sent / n / float64(c.options.edges)
 	}
 	return nil
 }
@@ -111,9 +115,6 @@ func (c *clusterRun) cpuOfSends(of ...*server) ([]float64, error) {
 	}
 	return out, nil
 }
-
-// copies returns how many batches the owner has sent to its edges.
-func (c *clusterRun) copies() float64 { return c.count(c.core, "parley_cluster_batches_sent_total") }
 
 // count returns the sum of a metric of a node.
 func (c *clusterRun) count(s *server, name string) (sum float64) {

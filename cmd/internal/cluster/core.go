@@ -48,6 +48,9 @@ type Core struct {
 	stopped sync.WaitGroup
 	leads   atomic.Bool
 	closed  chan struct{}
+
+	// FactsSent counts the facts that were sent to edges: each one once for each edge with its organization.
+	FactsSent atomic.Int64
 }
 
 // edgeLink is an edge with a link to this core.
@@ -352,8 +355,13 @@ func (c *Core) sendRows(id realm.ID, answer func(any) error) error {
 // follow sends the batches of a realm. The goroutine waits if the edge reads slowly; see snapshot.Disk.Follow.
 func (c *Core) follow(ctx context.Context, x followCall, reply func([]byte) error) error {
 	done := make(chan error, 1)
-	stop := c.Disk().Follow(x.Realm, x.After, func(b realm.Batch) error { return reply(codec.EncodeBatch(&b)) },
-		func(err error) { done <- err })
+	stop := c.Disk().Follow(x.Realm, x.After, func(b realm.Batch) error {
+		err := reply(codec.EncodeBatch(&b))
+		if err == nil {
+			c.FactsSent.Add(int64(len(b.Facts)))
+		}
+		return err
+	}, func(err error) { done <- err })
 	defer stop()
 	select {
 	case err := <-done:

@@ -46,7 +46,7 @@ func (e *Edge) AdoptQueue(id realm.ID, a actors.Adoption, answer func(actors.Ado
 	m := &adoptMessage{e.adopted, id, a}
 	e.adoptions[m.ID] = answer
 	e.mu.Unlock()
-	if a.Through == 0 {
+	if a.Through > 0 && a.After == 0 {
 		e.Counters.Adoptions.Add(1)
 	}
 	link.Send(encode(msgAdopt, m))

@@ -215,6 +215,21 @@ var allMetrics = describe([]metric{
 		read:    func(r *metricReading) int64 { return r.orgs.OwnershipsLost.Load() },
 	},
 	{
+		name: "parley_queues_adopted_total", kind: prometheus.CounterValue,
+		meaning: "Event queues that another node of the cluster took over, because their clients poll that node.",
+		read:    func(r *metricReading) int64 { return r.orgs.QueuesAdopted.Load() },
+	},
+	{
+		name: "parley_cluster_facts_sent_total", kind: prometheus.CounterValue,
+		meaning: "Facts that this core has sent to edges: each fact once for each edge that has its organization.",
+		read: func(r *metricReading) int64 {
+			if r.server.core == nil {
+				return 0
+			}
+			return r.server.core.FactsSent.Load()
+		},
+	},
+	{
 		name: "parley_requests_repeated_total", kind: prometheus.CounterValue,
 		meaning: "Forwarded requests that were not run again because they had been carried out.",
 		read:    func(r *metricReading) int64 { return r.orgs.RequestsRepeated.Load() },
