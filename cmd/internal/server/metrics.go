@@ -98,7 +98,9 @@ func (s *Server) readMetrics() *metricReading {
 		limits: s.realmLimits(),
 		http:   s.http.Stats(),
 		realm:  s.orgs.RealmMetrics(),
-		store:  s.store.Metrics(),
+	}
+	if s.store != nil {
+		r.store = s.store.Metrics()
 	}
 	if s.copy != nil {
 		r.copy = s.copy.Status()
@@ -618,7 +620,7 @@ func (c *metricsCollector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(m.desc, kind, v, labels...)
 	}
 	for _, m := range allMetrics {
-		out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(r))
+		s.ifPresent(func() { out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(r)) })
 	}
 	sendMap(send, refusals, r.realm.Refusals)
 	sendMap(send, httpRefusals, r.http.Refused)
@@ -636,19 +638,33 @@ func (c *metricsCollector) Collect(out chan<- prometheus.Metric) {
 	for _, h := range s.orgs.TurnLatencies() {
 		send(turnLatencyMax, h.Max.Seconds(), h.Kind)
 	}
-	out <- prometheus.MustNewConstHistogram(commitLatency.desc, r.store.Commits, r.store.Total.Seconds(),
-		r.store.Within)
-	send(commitLatencyMax, r.store.Slowest.Seconds())
+	if s.store != nil {
+		out <- prometheus.MustNewConstHistogram(commitLatency.desc, r.store.Commits, r.store.Total.Seconds(),
+			r.store.Within)
+		send(commitLatencyMax, r.store.Slowest.Seconds())
+	}
 	for i := range AllBounds {
 		b := &AllBounds[i]
-		send(boundLimit, float64(b.limit(r)), b.Name)
+		s.ifPresent(func() { send(boundLimit, float64(b.limit(r)), b.Name) })
 		if b.used != nil {
-			send(boundUsed, float64(b.used(r)), b.Name)
+			s.ifPresent(func() { send(boundUsed, float64(b.used(r)), b.Name) })
 		}
 		if b.hits != nil {
-			send(boundHits, float64(b.hits(r)), b.Name)
+			s.ifPresent(func() { send(boundHits, float64(b.hits(r)), b.Name) })
 		}
 	}
+}
+
+// ifPresent reads a metric. An edge has no store, no files and no background work: it leaves out the metrics of these.
+func (s *Server) ifPresent(read func()) {
+	if s.store == nil {
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.Debug("metric left out", "err", p)
+			}
+		}()
+	}
+	read()
 }
 
 // sendMap sends a metric once for each key of a map; the key is the label.
