@@ -33,7 +33,8 @@ export function startDesktop(): void {
   effect(() => {
     const { places } = read("unread");
     for (const { id, notification } of [...open.values()]) if (!places.has(id)) notification.close();
-    void closeRead((id) => places.has(id));
+    // A notification can come before the event of its message: the message must be known, and be read when it is asked.
+    void closeRead((id) => peek().messages.has(id) && !peek().unread.places.has(id));
   });
 }
 

@@ -47,11 +47,11 @@ function tell(subscription: PushSubscription): Promise<unknown> {
 }
 
 // closeRead closes notifications of messages that the user has read on this or another device.
-export async function closeRead(isUnread: (id: number) => boolean): Promise<void> {
+export async function closeRead(isRead: (id: number) => boolean): Promise<void> {
   if (pushState.peek() !== "on") return;
   const worker = await ready();
   for (const n of (await worker?.getNotifications()) ?? []) {
     const [, id] = /^message (\d+)$/.exec(n.tag) ?? [];
-    if (id && !isUnread(Number(id))) n.close();
+    if (id && isRead(Number(id))) n.close();
   }
 }

@@ -1,1 +1,0 @@
-import{Bb as r}from"./chunk-HJZWLFE7.js";r();

@@ -1,0 +1,1 @@
+import{Bb as r}from"./chunk-G4ZQ2I4F.js";r();
