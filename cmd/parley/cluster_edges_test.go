@@ -93,14 +93,6 @@ func (c *edgesOfCore) addEdge(id string) *edgeProcess {
 
 func (n *edgeProcess) url() string { return "http://" + n.listen }
 
-// urls returns the addresses of the edges.
-func (c *edgesOfCore) urls() (list []string) {
-	for _, n := range c.edges {
-		list = append(list, n.url())
-	}
-	return list
-}
-
 // verify checks that every node has the same state.
 func (c *edgesOfCore) verify(nodes int) {
 	c.t.Helper()

@@ -2,7 +2,6 @@ package peer
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -315,7 +314,7 @@ func (handshakeDone) ClientHandshake(_ context.Context, _ string, c net.Conn) (n
 }
 
 func (handshakeDone) Info() credentials.ProtocolInfo {
-	return credentials.ProtocolInfo{SecurityProtocol: "tls", SecurityVersion: tls.VersionName(tls.VersionTLS13)}
+	return credentials.ProtocolInfo{SecurityProtocol: "tls"}
 }
 func (handshakeDone) Clone() credentials.TransportCredentials { return handshakeDone{} }
 func (handshakeDone) OverrideServerName(string) error         { return nil }

@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -129,8 +128,7 @@ func checkVAPID(t *testing.T, header, audience string) {
 	point := decode(t, key)
 	claims := jwt.MapClaims{}
 	_, err := jwt.ParseWithClaims(signed, claims, func(*jwt.Token) (any, error) {
-		return &ecdsa.PublicKey{Curve: elliptic.P256(), X: new(big.Int).SetBytes(point[1:33]),
-			Y: new(big.Int).SetBytes(point[33:])}, nil
+		return ecdsa.ParseUncompressedPublicKey(elliptic.P256(), point)
 	}, jwt.WithValidMethods([]string{"ES256"}), jwt.WithAudience(audience), jwt.WithExpirationRequired())
 	if err != nil {
 		t.Errorf("the token of the server: %v", err)
@@ -202,8 +200,8 @@ func TestWebNotification(t *testing.T) {
 	if p.Test(note, at("/ok")) != nil || !strings.Contains(got[len(got)-1], `"type":"test"`) {
 		t.Errorf("test notification: %s", got[len(got)-1])
 	}
-	if PublicWebKey(NewWebKey([]byte("secret"))) != PublicWebKey(NewWebKey([]byte("secret"))) ||
-		PublicWebKey(NewWebKey([]byte("secret"))) == PublicWebKey(NewWebKey([]byte("other"))) {
+	key, again, other := NewWebKey([]byte("secret")), NewWebKey([]byte("secret")), NewWebKey([]byte("other"))
+	if !key.Equal(again) || key.Equal(other) {
 		t.Error("the key does not follow the secret")
 	}
 }

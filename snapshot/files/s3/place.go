@@ -154,7 +154,7 @@ func loadCredentials(file string) (*credentials.Credentials, error) {
 	}
 	f.Close()
 	c := credentials.NewFileAWSCredentials(file, "default")
-	v, err := c.Get()
+	v, err := c.GetWithContext(nil)
 	if err != nil || v.AccessKeyID == "" || v.SecretAccessKey == "" {
 		return nil, fmt.Errorf("files-credentials: %s must have a section [default] with aws_access_key_id and "+
 			"aws_secret_access_key", file)
