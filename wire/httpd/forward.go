@@ -245,7 +245,7 @@ func (s *Server) mustWait() bool { return s.options.Cluster != nil && !s.options
 // of presence, which are sent to the owner in batches, and registrations, of which only the opening of the queue is
 // forwarded.
 func (s *Server) runsHere(e *wire.Endpoint) bool {
-	return e.Method == "GET" || e.Path == "/register" || e.Path == "/users/me/presence" && !s.options.ForwardPresence
+	return e.Method == "GET" || e.Path == "/register" || e.Path == "/users/me/presence"
 }
 
 // forward lets the owner answer a request. The answer leaves when this node has its facts, so that the client reads its
