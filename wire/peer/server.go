@@ -73,6 +73,9 @@ func (p *Peer) Cut(why error) {
 // Context ends with the link.
 func (p *Peer) Context() context.Context { return p.ctx }
 
+// Addr returns the address of the node.
+func (p *Peer) Addr() net.Addr { return p.conn.RemoteAddr() }
+
 // Traffic returns the bytes of the link: sent to the node and received from it.
 func (p *Peer) Traffic() (sent, received int64) {
 	return p.traffic.sent.Load(), p.traffic.received.Load()
@@ -158,6 +161,9 @@ func (s *Server) serveSession(_ any, stream grpc.ServerStream) error {
 	defer p.cancel(nil)
 	p.outgoing.init()
 	greeting, err := receive(stream)
+	if errors.Is(err, ErrVersion) {
+		return status.Error(codes.PermissionDenied, err.Error())
+	}
 	if err != nil {
 		return err
 	}

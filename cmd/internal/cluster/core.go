@@ -57,6 +57,7 @@ type Core struct {
 type edgeLink struct {
 	peer    *peer.Peer
 	edge    *actors.Edge
+	boot    string // see greeting
 	program string
 	since   time.Time
 
@@ -77,6 +78,10 @@ type edgeLink struct {
 func StartCore(o CoreOptions) (*Core, error) {
 	c := &Core{CoreOptions: o, closed: make(chan struct{})}
 	listener := o.Node.listener
+	listener.OnRefused(func(from net.Addr, err error) {
+		c.Log.Warn("connection of another node refused: it is no node of this cluster, or its clock is wrong",
+			"from", from.String(), "err", err)
+	})
 	c.links = peer.NewServer(c)
 	c.stopped.Go(func() { c.links.Serve(listener.Protocol(peer.LinkProtocol)) })
 	c.stopped.Go(func() {
@@ -125,10 +130,7 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	if err := decode(data, &g); err != nil {
 		return nil, err
 	}
-	if g.Version != peer.Version {
-		return nil, versionError(g.Version)
-	}
-	if err := c.Directory.checkMember(p.Node); err != nil {
+	if err := errors.Join(peer.CheckVersion(g.Version), c.Directory.checkMember(p.Node)); err != nil {
 		return nil, err
 	}
 	if !c.leads.Load() {
@@ -138,12 +140,15 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	if err := checkClock(p.Node, g.Clock, now); err != nil {
 		return nil, err
 	}
-	e := &edgeLink{peer: p, program: g.Program, since: now, stops: map[realm.ID]func(){},
+	if err := c.waitForOther(p, g.Boot); err != nil {
+		return nil, err
+	}
+	e := &edgeLink{peer: p, boot: g.Boot, program: g.Program, since: now, stops: map[realm.ID]func(){},
 		caughtUp: map[realm.ID]time.Time{}}
 	p.Link = e
 	e.edge = c.Orgs.ConnectEdge(p.Node, e)
 	w := welcome{
-		Node: c.Directory.Node, Clock: now.UnixMilli(), Settings: c.Settings, Secret: c.Secret,
+		Node: c.Directory.Node, Program: c.Program, Clock: now.UnixMilli(), Settings: c.Settings, Secret: c.Secret,
 		Generation: c.Generation, Pushes: c.Pushes, Bouncer: c.Bouncer, DevelopmentLogin: c.DevelopmentLogin,
 		Seqs: map[realm.ID]realm.Seq{}, Cores: c.Directory.CoreAddresses(),
 	}
@@ -153,9 +158,37 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	return codec.EncodeRow(&w), nil
 }
 
+// otherEndsWithin is how long a node waits for the end of a link that another process of the same node has: the
+// connection of a process that was killed ends at once, a silent one after peer.DeadAfter.
+const otherEndsWithin = peer.DeadAfter + 3*peer.Heartbeat
+
+// waitForOther returns an error if another process is connected as the same node, and goes on: two processes with the
+// same certificate would end each other's links for ever.
+func (c *Core) waitForOther(p *peer.Peer, boot string) error {
+	old := c.links.Find(p.Node)
+	if old == nil {
+		return nil
+	}
+	if e, ok := old.Link.(*edgeLink); !ok || e.boot == boot {
+		return nil
+	}
+	select {
+	case <-old.Context().Done():
+		return nil
+	case <-time.After(otherEndsWithin):
+		return fmt.Errorf("another process is connected as node %s from %s: stop it, or join with a new token, another "+
+			"--node and an empty data directory; a copied data directory cannot be used", p.Node, old.Addr())
+	}
+}
+
 // Connected logs a new link.
 func (c *Core) Connected(p *peer.Peer) {
-	c.Log.Info("node connected", "node", p.Node, "role", string(p.Role), "program", p.Link.(*edgeLink).program)
+	e := p.Link.(*edgeLink)
+	c.Log.Info("node connected", "node", p.Node, "role", string(p.Role), "program", e.program)
+	if e.program != c.Program {
+		c.Log.Warn("a node runs another release: upgrade all nodes", "node", p.Node, "program", e.program,
+			"here", c.Program)
+	}
 }
 
 // Disconnect ends everything that the edge followed.

@@ -62,7 +62,7 @@ type Edge struct {
 	core      string                                // the node at that address
 	changed   chan struct{}                         // closed when link or ready changes
 	ready     bool                                  // the replicas are as new as the core was at the opening of the link
-	refused   error                                 // why the core refuses the node
+	refused   error                                 // why the core has refused the node at the last try
 	adoptions map[int64]func(actors.Adopted, error) // that the core has not answered
 	adopted   int64                                 // number of the last one
 	names     map[string]realm.ID
@@ -96,6 +96,7 @@ type Greeted struct {
 	Pushes, Bouncer, DevelopmentLogin bool
 
 	link          *peer.Link
+	program       string // version of the core's
 	seqs          map[realm.ID]realm.Seq
 	address, node string        // of the core
 	cores         []string      // addresses of all cores
@@ -121,7 +122,7 @@ func NewEdge(o EdgeOptions) (*Edge, error) {
 func (e *Edge) Greet(ctx context.Context) (*Greeted, error) {
 	for {
 		g, err := e.dial(ctx)
-		if err == nil || errors.Is(err, peer.ErrRefused) {
+		if err == nil || errors.Is(err, peer.ErrRefused) || errors.Is(err, peer.ErrOtherCluster) {
 			return g, err
 		}
 		e.Log.Warn("no link to a core", "err", err)
@@ -209,12 +210,16 @@ func (e *Edge) use(g *Greeted) {
 		e.Log.Warn("addresses of the cores not stored", "err", err)
 	}
 	e.Counters.Connects.Add(1)
+	if g.program != e.Program {
+		e.Log.Warn("the core runs another release: upgrade all nodes", "core", g.node, "program", g.program,
+			"here", e.Program)
+	}
 	e.Log.Info("link to the core open", "core", g.node, "address", g.address)
 }
 
 func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 	began := time.Now()
-	hello := greeting{Version: peer.Version, Program: e.Program, Clock: began.UnixMilli()}
+	hello := greeting{Version: peer.Version, Boot: e.boot, Program: e.Program, Clock: began.UnixMilli()}
 	hello.Realms = e.openRealms()
 	link, err := e.id.Open(e.ctx, address, codec.EncodeRow(&hello))
 	if err != nil {
@@ -228,7 +233,7 @@ func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 	now := time.Now()
 	middle := began.Add(now.Sub(began) / 2)
 	return &Greeted{Settings: w.Settings, Secret: w.Secret, Generation: w.Generation, Pushes: w.Pushes,
-		Bouncer: w.Bouncer, DevelopmentLogin: w.DevelopmentLogin, link: link, seqs: w.Seqs,
+		Bouncer: w.Bouncer, DevelopmentLogin: w.DevelopmentLogin, link: link, program: w.Program, seqs: w.Seqs,
 		address: address, node: w.Node, cores: w.Cores, ahead: time.UnixMilli(w.Clock).Sub(middle)}, nil
 }
 
@@ -257,11 +262,15 @@ func (e *Edge) run(g *Greeted) {
 		}
 		if err != nil {
 			wait := redialAfter
-			if errors.Is(err, peer.ErrRefused) {
+			if errors.Is(err, peer.ErrRefused) || errors.Is(err, peer.ErrOtherCluster) {
 				e.Log.Error("the core refuses this node", "err", err)
 				wait = refusedAfter
 			}
-			e.change(func() { e.refused = nil })
+			e.change(func() {
+				if e.refused = nil; wait == refusedAfter {
+					e.refused = err
+				}
+			})
 			select {
 			case <-time.After(wait):
 			case <-e.ctx.Done():
@@ -269,7 +278,7 @@ func (e *Edge) run(g *Greeted) {
 			continue
 		}
 		link := g.link
-		e.change(func() { e.link = link })
+		e.change(func() { e.link, e.refused = link, nil })
 		for _, id := range e.openRealms() {
 			link.Send(encode(msgOpen, id))
 			e.orgs.OwnerConnected(id)
@@ -390,15 +399,19 @@ func (e *Edge) openRealms() (list []realm.ID) {
 	return list
 }
 
-// waitForLink returns the link when there is one.
+// waitForLink returns the link when there is one. With ready it must be one whose replicas are as new as the core was,
+// and a refusal of the core is returned at once.
 func (e *Edge) waitForLink(ctx context.Context, ready bool) (*peer.Link, error) {
 	for {
 		e.mu.Lock()
-		link, changed := e.link, e.changed
+		link, changed, refused := e.link, e.changed, e.refused
 		ok := link != nil && (!ready || e.ready)
 		e.mu.Unlock()
 		if ok {
 			return link, nil
+		}
+		if ready && refused != nil {
+			return nil, refused
 		}
 		select {
 		case <-changed:

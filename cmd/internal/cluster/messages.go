@@ -14,6 +14,7 @@ import (
 type (
 	greeting struct {
 		Version int
+		Boot    string     // names the process: not that of another process with the same data directory
 		Program string     // version of the program
 		Clock   int64      // Unix milliseconds
 		Realms  []realm.ID // of which the edge has replicas
@@ -21,8 +22,9 @@ type (
 	welcome struct {
 		Cores []string // addresses
 
-		Node  string
-		Clock int64 // Unix milliseconds
+		Node    string
+		Program string // version
+		Clock   int64  // Unix milliseconds
 		// Settings are those of the core that all nodes of a cluster must have in common, by name.
 		Settings         map[string]string
 		Secret           []byte
