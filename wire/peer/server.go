@@ -24,8 +24,9 @@ const (
 	// cut off. When it connects again it gets the present state.
 	MaxQueued      = 10_000
 	MaxQueuedBytes = 16 << 20
-	// MaxCalls limits the calls of one node that are being answered. gRPC lets others wait at the sender.
-	MaxCalls = 4096
+	// MaxCalls limits the calls of one node that are being answered. gRPC lets others wait at the sender. Polls that a
+	// core forwards, httpd.MaxForwardedPolls of them, leave room for other requests.
+	MaxCalls = 12_000
 )
 
 // Handler answers the messages of other nodes on links. Its methods are called by many goroutines.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -49,8 +50,11 @@ type Core struct {
 	leads   atomic.Bool
 	closed  chan struct{}
 
-	// FactsSent counts the facts that were sent to edges: each one once for each edge with its organization.
-	FactsSent atomic.Int64
+	totals sync.Map // node -> *peerTotals
+
+	// FactsSent counts the facts that were sent to edges: each one once for each edge with its organization. Served and
+	// ServeFailed count the forwarded requests that were answered, and those without an answer.
+	FactsSent, Served, ServeFailed atomic.Int64
 }
 
 // edgeLink is an edge with a link to this core.
@@ -65,10 +69,10 @@ type edgeLink struct {
 	closed bool
 	stops  map[realm.ID]func() // end following presence and ephemeral events
 	report edgeReport
-	// caughtUp is when the edge had last applied the newest fact of each realm, as far as the core knows.
-	caughtUp map[realm.ID]time.Time
-
-	adoptions atomic.Int64 // queues that the edge has adopted
+	lag    map[realm.ID]*realmLag
+	// sentThrough is the last fact of each realm that was sent over this link.
+	sentThrough map[realm.ID]realm.Seq
+	totals      *peerTotals // of the node
 
 	nextAsk atomic.Int64
 	asked   sync.Map // id of a digestMessage -> chan digestMessage
@@ -144,7 +148,7 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 		return nil, err
 	}
 	e := &edgeLink{peer: p, boot: g.Boot, program: g.Program, since: now, stops: map[realm.ID]func(){},
-		caughtUp: map[realm.ID]time.Time{}}
+		lag: map[realm.ID]*realmLag{}, sentThrough: map[realm.ID]realm.Seq{}, totals: c.totalsOf(p.Node)}
 	p.Link = e
 	e.edge = c.Orgs.ConnectEdge(p.Node, e)
 	w := welcome{
@@ -184,6 +188,9 @@ func (c *Core) waitForOther(p *peer.Peer, boot string) error {
 // Connected logs a new link.
 func (c *Core) Connected(p *peer.Peer) {
 	e := p.Link.(*edgeLink)
+	e.totals.mu.Lock()
+	e.totals.links++
+	e.totals.mu.Unlock()
 	c.Log.Info("node connected", "node", p.Node, "role", string(p.Role), "program", e.program)
 	if e.program != c.Program {
 		c.Log.Warn("a node runs another release: upgrade all nodes", "node", p.Node, "program", e.program,
@@ -195,6 +202,10 @@ func (c *Core) Connected(p *peer.Peer) {
 func (c *Core) Disconnect(p *peer.Peer, err error) {
 	e := p.Link.(*edgeLink)
 	e.edge.Disconnect()
+	sent, received := p.Traffic()
+	e.totals.mu.Lock()
+	e.totals.sent, e.totals.received = e.totals.sent+sent, e.totals.received+received
+	e.totals.mu.Unlock()
 	e.mu.Lock()
 	e.closed = true
 	for _, stop := range e.stops {
@@ -218,6 +229,8 @@ func (c *Core) Receive(p *peer.Peer, m []byte) {
 		var id realm.ID
 		if err = decode(m[1:], &id); err == nil {
 			e.close(id)
+			// If the edge has any queue left, its clients will poll somewhere; the core keeps it until then.
+			e.edge.KeepQueues(id, actors.KeptQueues{Through: math.MaxUint64, Number: math.MaxUint64})
 		}
 	case msgCloseQueue:
 		var x queueMessage
@@ -234,7 +247,7 @@ func (c *Core) Receive(p *peer.Peer, m []byte) {
 	case msgReport:
 		var x edgeReport
 		if err = decode(m[1:], &x); err == nil {
-			e.noteReport(x, c.Orgs, c.Now())
+			e.noteReport(x, c.Orgs, time.Now())
 		}
 	case msgDigest:
 		var x digestMessage
@@ -263,7 +276,6 @@ func (c *Core) open(e *edgeLink, id realm.ID) {
 		e.peer.Send(encode(msgEphemeral, &ephemeralMessage{id, codec.EncodeUnacked(t)}))
 	})
 	e.stops[id] = func() { stopPresence(); stopEphemeral() }
-	e.caughtUp[id] = c.Now()
 }
 
 func (e *edgeLink) close(id realm.ID) {
@@ -272,18 +284,7 @@ func (e *edgeLink) close(id realm.ID) {
 	if stop := e.stops[id]; stop != nil {
 		stop()
 		delete(e.stops, id)
-		delete(e.caughtUp, id)
-	}
-}
-
-func (e *edgeLink) noteReport(x edgeReport, orgs *actors.Server, now time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.report = x
-	for id, seq := range x.Applied {
-		if seq >= orgs.DurableSeq(id) {
-			e.caughtUp[id] = now
-		}
+		delete(e.sentThrough, id)
 	}
 }
 
@@ -305,7 +306,7 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 		if err := decode(m[1:], &x); err != nil {
 			return err
 		}
-		return c.follow(ctx, x, reply)
+		return c.follow(ctx, p.Link.(*edgeLink), x, reply)
 	case callText:
 		var x textCall
 		if err := decode(m[1:], &x); err != nil {
@@ -326,8 +327,10 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 		}
 		a, err := c.HTTP.ServeForwarded(httpd.ForwardedRequest(x))
 		if err != nil {
+			c.ServeFailed.Add(1)
 			return err
 		}
+		c.Served.Add(1)
 		return answer((*forwardAnswer)(&a))
 	case callRealm:
 		var name string
@@ -386,12 +389,13 @@ func (c *Core) sendRows(id realm.ID, answer func(any) error) error {
 }
 
 // follow sends the batches of a realm. The goroutine waits if the edge reads slowly; see snapshot.Disk.Follow.
-func (c *Core) follow(ctx context.Context, x followCall, reply func([]byte) error) error {
+func (c *Core) follow(ctx context.Context, e *edgeLink, x followCall, reply func([]byte) error) error {
 	done := make(chan error, 1)
 	stop := c.Disk().Follow(x.Realm, x.After, func(b realm.Batch) error {
 		err := reply(codec.EncodeBatch(&b))
 		if err == nil {
 			c.FactsSent.Add(int64(len(b.Facts)))
+			e.noteSent(&b)
 		}
 		return err
 	}, func(err error) { done <- err })

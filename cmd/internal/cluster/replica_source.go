@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"parley/actors/presence"
@@ -14,7 +15,10 @@ import (
 )
 
 // replicaSource is where the replicas of an edge come from. It waits while there is no link.
-type replicaSource struct{ edge *Edge }
+type replicaSource struct {
+	edge  *Edge
+	bytes *atomic.Int64 // see openReplica
+}
 
 // LoadReplica loads the rows of the core's last snapshot.
 func (s replicaSource) LoadReplica(id realm.ID, r *realm.Realm, table *presence.Table) (realm.Seq, error) {
@@ -22,6 +26,7 @@ func (s replicaSource) LoadReplica(id realm.ID, r *realm.Realm, table *presence.
 	if err != nil {
 		return 0, err
 	}
+	s.bytes.Store(0)
 	return snapshot.LoadRows(func(fn func(realm.EncodedRow) error) (at realm.Seq, err error) {
 		complete := false
 		err = link.Call(s.edge.ctx, encode(callRows, id), func(data []byte) error {
@@ -29,6 +34,7 @@ func (s replicaSource) LoadReplica(id realm.ID, r *realm.Realm, table *presence.
 			if err := decode(data, &part); err != nil {
 				return err
 			}
+			s.bytes.Add(int64(len(data)))
 			for _, row := range part.Rows {
 				if err := fn(row); err != nil {
 					return err
