@@ -317,6 +317,12 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 			return err
 		}
 		return answer(&textAnswer{found, body})
+	case callTexts:
+		var x textsCall
+		if err := decode(m[1:], &x); err != nil {
+			return err
+		}
+		return c.sendTexts(&x, answer)
 	case callForward:
 		var x forwardCall
 		if err := decode(m[1:], &x); err != nil {
@@ -388,6 +394,34 @@ func (c *Core) sendRows(id realm.ID, answer func(any) error) error {
 	return answer(&part)
 }
 
+// sendTexts sends the texts of a page of messages. Those that are damaged or erased are left out: the edge asks for each
+// of them again, and gets the reason.
+func (c *Core) sendTexts(x *textsCall, answer func(any) error) error {
+	if len(x.Refs) > maxTexts {
+		return fmt.Errorf("a call asks for %d texts, more than %d", len(x.Refs), maxTexts)
+	}
+	var part textsPart
+	bytes := 0
+	for _, ref := range x.Refs {
+		b, found, err := c.Orgs.Text(x.Realm, ref)
+		if err != nil || !found {
+			continue
+		}
+		part.Refs, part.Bodies = append(part.Refs, ref), append(part.Bodies, b)
+		if bytes += len(b.Text) + len(b.HTML); bytes < rowsPartBytes {
+			continue
+		}
+		if err := answer(&part); err != nil {
+			return err
+		}
+		part, bytes = textsPart{}, 0
+	}
+	return answer(&part)
+}
+
+// errOneBatch ends a followCall for one batch.
+var errOneBatch = errors.New("one batch was sent")
+
 // follow sends the batches of a realm. The goroutine waits if the edge reads slowly; see snapshot.Disk.Follow.
 func (c *Core) follow(ctx context.Context, e *edgeLink, x followCall, reply func([]byte) error) error {
 	done := make(chan error, 1)
@@ -396,13 +430,19 @@ func (c *Core) follow(ctx context.Context, e *edgeLink, x followCall, reply func
 		if err == nil {
 			c.FactsSent.Add(int64(len(b.Facts)))
 			e.noteSent(&b)
+			if x.One {
+				err = errOneBatch
+			}
 		}
 		return err
 	}, func(err error) { done <- err })
 	defer stop()
 	select {
 	case err := <-done:
-		if errors.Is(err, realm.ErrBehind) {
+		switch {
+		case errors.Is(err, errOneBatch):
+			return nil
+		case errors.Is(err, realm.ErrBehind):
 			return behindError{err}
 		}
 		return err

@@ -86,6 +86,7 @@ type EdgeCounters struct {
 	Answered, NotSent, Ambiguous atomic.Int64
 	Connects, Adoptions          atomic.Int64
 	Sent, Received               atomic.Int64 // bytes on links that have ended
+	TextCalls                    atomic.Int64 // questions for texts
 	NoRoom, Unloads              atomic.Int64 // of replicas
 }
 

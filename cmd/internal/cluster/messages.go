@@ -65,6 +65,7 @@ const (
 	callRealm   = 44 // string: subdomain -> realm.ID, 0: there is none
 	callSeq     = 45 // realm.ID -> realm.Seq
 	callCommand = 46 // commandCall -> JSON
+	callTexts   = 47 // textsCall -> textsPart...
 )
 
 type (
@@ -136,6 +137,8 @@ type (
 	followCall struct {
 		Realm realm.ID
 		After realm.Seq
+		// One asks for one batch only: a realm without rows is followed until it is founded, and then once more.
+		One bool
 	}
 	textCall struct {
 		Realm realm.ID
@@ -145,6 +148,15 @@ type (
 		Found bool
 		Body  realm.Body
 	}
+	textsCall struct {
+		Realm realm.ID
+		Refs  []realm.BodyRef // at most maxTexts
+	}
+	// textsPart has the texts that could be read.
+	textsPart struct {
+		Refs   []realm.BodyRef
+		Bodies []realm.Body
+	}
 	commandCall struct {
 		Name string
 		Args map[string]string
@@ -153,8 +165,12 @@ type (
 	forwardAnswer httpd.ForwardedAnswer
 )
 
-// rowsPartBytes is how many bytes of rows are sent together.
-const rowsPartBytes = 128 << 10
+const (
+	// rowsPartBytes is how many bytes of rows, or of texts, are sent together.
+	rowsPartBytes = 128 << 10
+	// maxTexts is how many texts one call asks for: more than one view of a page has.
+	maxTexts = 1000
+)
 
 // encode returns a message with its kind.
 func encode(kind byte, v any) []byte { return append([]byte{kind}, codec.EncodeRow(v)...) }

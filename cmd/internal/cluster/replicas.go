@@ -36,8 +36,9 @@ type openReplica struct {
 
 // opening is a replica that is being loaded or unloaded.
 type opening struct {
-	done chan struct{}
-	err  error
+	unload bool
+	done   chan struct{}
+	err    error
 }
 
 // errNoRoom is the answer to requests for an organization that an edge has no room for.
@@ -217,8 +218,14 @@ func (e *Edge) makeRoom() bool {
 		}
 	}
 	slices.SortFunc(idle, func(a, b realm.ID) int { return e.open[a].used.Compare(e.open[b].used) })
+	loading := 0
+	for _, x := range e.opening {
+		if !x.unload {
+			loading++
+		}
+	}
 	full := func() bool {
-		return len(e.open)+len(e.opening) >= e.MaxReplicas || e.MaxReplicaBytes > 0 && bytes >= e.MaxReplicaBytes
+		return len(e.open)+loading >= e.MaxReplicas || e.MaxReplicaBytes > 0 && bytes >= e.MaxReplicaBytes
 	}
 	for ; full() && len(idle) > 0; idle = idle[1:] {
 		bytes -= e.open[idle[0]].bytes.Load()
@@ -240,7 +247,7 @@ func (e *Edge) unloadIdle(idle time.Duration) {
 
 // unload unloads a replica. Requests for it wait until it is gone, and load it again. e.mu is locked.
 func (e *Edge) unload(id realm.ID) {
-	x, r, link := &opening{done: make(chan struct{})}, e.open[id], e.link
+	x, r, link := &opening{unload: true, done: make(chan struct{})}, e.open[id], e.link
 	delete(e.open, id)
 	e.opening[id] = x
 	e.Counters.Unloads.Add(1)

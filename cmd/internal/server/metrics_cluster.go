@@ -95,6 +95,11 @@ var clusterMetrics = []metric{
 		read:    ofLink(func(e *cluster.Edge) int64 { return e.Counters.Adoptions.Load() }),
 	},
 	{
+		name: "parley_cluster_text_calls_total", kind: prometheus.CounterValue,
+		meaning: "Questions of this edge for message texts: one for a page of messages.",
+		read:    ofLink(func(e *cluster.Edge) int64 { return e.Counters.TextCalls.Load() }),
+	},
+	{
 		name: "parley_cluster_replicas_unloaded_total", kind: prometheus.CounterValue,
 		meaning: "Replicas that this edge has unloaded, because they had no clients.",
 		read:    ofLink(func(e *cluster.Edge) int64 { return e.Counters.Unloads.Load() }),
