@@ -99,7 +99,8 @@ type Server struct {
 	encodings  *wire.EventEncodings
 	renderer   wire.Renderer // shared by realms and endpoints, so that each Markdown configuration is prepared once
 	files      *files.Store
-	bucket     *s3.Bucket // where files are; nil: in the data directory
+	bucket     *s3.Bucket    // where files are; nil: in the data directory
+	ownerKnown chan struct{} // closed when it is known whose the files in the bucket are; nil without a bucket
 	passwords  *httpd.Passwords
 	tools      *wire.Tools
 	dispatcher *dispatch.Dispatcher
@@ -399,7 +400,7 @@ func (s *Server) buildTools() error {
 	if s.bucket != nil {
 		leftovers = s.bucket.RemoveLeftovers
 	}
-	s.sweeper = newSweeper(s.orgs, s.files, leftovers, s.log)
+	s.sweeper = newSweeper(s.orgs, s.files, leftovers, s.ownerKnown, s.log)
 	s.eraser = newTextEraser(snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
 	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
 	s.setEmojiTable()
