@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform browser kill kill-cluster upgrades sim sim-actors crash crash-cluster mirror
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform browser kill kill-cluster freeze-cluster partition-cluster upgrades sim sim-actors crash crash-cluster mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -68,6 +68,12 @@ kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SE
 
 kill-cluster: ## kill -9 a random one of three loaded cores KILLS times (100) with CLIENTS pollers (30); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-30} $(GO) test ./cmd/parley -run '^TestClusterKill$$' -count=1 -v -timeout 24h
+
+freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12") while clients of all cores read; SEED
+	FREEZES="$${FREEZES:-1 4 12}" $(GO) test ./cmd/parley -run '^TestClusterFreeze$$' -count=1 -v -timeout 30m
+
+partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways (needs root); SEED repeats
+	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestClusterPartition$$' -count=1 -v -timeout 30m
 
 upgrades: ## upgrade a loaded server UPGRADES times (100), also with poison; no request may fail
 	UPGRADES=$${UPGRADES:-100} $(GO) test ./cmd/parley -run '^TestSeamlessUpgrade$$' -count=1 -v -timeout 60m

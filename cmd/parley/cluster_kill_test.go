@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -63,12 +64,21 @@ const maxKillGap = 3 * time.Second
 // runningCore is a core as a process.
 type runningCore struct {
 	name, data, listen string
+	peer               string                   // address for the other nodes; "": a free one
+	args               []string                 // more arguments of serve
+	run                func(*exec.Cmd) *program // starts a command where the core runs; nil: in this process's network
 	program            *program
 }
 
 // start starts a core again.
-func (c *runningCore) start(t *testing.T) {
-	c.program = startProgram(t, parleyCommand("serve", "--data", c.data, "--listen", c.listen, "--demo"))
+func (c *runningCore) start(t *testing.T, more ...string) {
+	args := append([]string{"serve", "--data", c.data, "--listen", c.listen, "--demo"}, c.args...)
+	cmd := parleyCommand(append(args, more...)...)
+	if c.run != nil {
+		c.program = c.run(cmd)
+	} else {
+		c.program = startProgram(t, cmd)
+	}
 }
 
 type runningCores struct {
@@ -87,33 +97,59 @@ func startCores(t *testing.T, names ...string) *runningCores {
 // joinCores makes a node that is not running the first core of a cluster, and adds others.
 func joinCores(t *testing.T, dir string, first *runningCore, others ...string) *runningCores {
 	t.Helper()
-	all := &runningCores{t: t, list: []*runningCore{first}}
-	out, code := runParley("cluster", "init", "--data", first.data, "--node", first.name, "--peer-listen",
-		freeAddress(t))
-	if code != 0 {
-		t.Fatal(out)
-	}
-	first.start(t)
-	first.program.serving()
+	list := []*runningCore{first}
 	for _, name := range others {
-		c := &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t)}
-		all.list = append(all.list, c)
-		token, code := runParley("cluster", "token", "--data", first.data, "--role", "core")
-		if code != 0 {
-			t.Fatal(token)
-		}
-		c.program = startProgram(t, parleyCommand("serve", "--data", c.data, "--listen", c.listen, "--demo",
-			"--node", name, "--peer-listen", freeAddress(t), "--join", strings.TrimSpace(token)))
-		c.program.serving()
+		list = append(list, &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t)})
 	}
+	return startCluster(t, list...)
+}
+
+// startCluster makes the first of some cores that are not running a cluster, and lets the others join it.
+func startCluster(t *testing.T, list ...*runningCore) *runningCores {
+	t.Helper()
+	all := &runningCores{t: t}
+	for i, c := range list {
+		if c.peer == "" {
+			c.peer = freeAddress(t)
+		}
+		if i > 0 {
+			all.join(c)
+			continue
+		}
+		if out, code := runParley("cluster", "init", "--data", c.data, "--node", c.name, "--peer-listen",
+			c.peer); code != 0 {
+			t.Fatal(out)
+		}
+		c.start(t)
+		c.program.serving()
+		all.list = append(all.list, c)
+	}
+	all.waitForVotes()
+	return all
+}
+
+// join lets a core with an empty directory join the cluster. It does not wait for its vote.
+func (all *runningCores) join(c *runningCore) {
+	all.t.Helper()
+	token, code := runParley("cluster", "token", "--data", all.list[0].data, "--role", "core")
+	if code != 0 {
+		all.t.Fatal(token)
+	}
+	c.start(all.t, "--node", c.name, "--peer-listen", c.peer, "--join", strings.TrimSpace(token))
+	c.program.serving()
+	all.list = append(all.list, c)
+}
+
+// waitForVotes waits until all cores have a vote.
+func (all *runningCores) waitForVotes() {
+	all.t.Helper()
 	all.retry("give all cores a vote", func() error {
-		if out, _ := runParley("cluster", "status", "--data", first.data); strings.Count(out,
+		if out, _ := runParley("cluster", "status", "--data", all.list[0].data); strings.Count(out,
 			"voter=true") < len(all.list) {
 			return fmt.Errorf("status:\n%s", out)
 		}
 		return nil
 	})
-	return all
 }
 
 // freeAddress returns an address at which nothing listens.
