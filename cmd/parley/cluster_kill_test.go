@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,8 +16,8 @@ import (
 )
 
 // TestClusterKill runs three cores as processes, with clients behind a load balancer, and kills a random one again and
-// again. It requires the same as TestKill, equal states of the cores at the end, and that service is back soon. KILLS,
-// CLIENTS and SEED make the test longer or repeat it: make kill-cluster.
+// again, and every fifth time all at once. It requires the same as TestKill, equal states of the cores at the end, and
+// that service is back soon. KILLS, CLIENTS and SEED make the test longer or repeat it: make kill-cluster.
 func TestClusterKill(t *testing.T) {
 	kills, clients := environmentNumber("KILLS", 3), environmentNumber("CLIENTS", 12)
 	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))
@@ -32,22 +33,35 @@ func TestClusterKill(t *testing.T) {
 	}
 	gaps := &longestGap{}
 	sending.Go(func() { gaps.measure(stop, demoAccount(t, at, "ann@example.org")) })
+	var all []time.Duration
 	for i := range kills {
 		time.Sleep(time.Duration(300+random.IntN(700)) * time.Millisecond) // a random moment
 		l.waitForClients()
+		if i%5 == 2 {
+			cores.killAll(gaps)
+			continue
+		}
 		victim := cores.list[random.IntN(len(cores.list))]
+		role := "another core"
+		if cores.leads(victim) {
+			role = "the leader"
+		}
 		gaps.next()
 		victim.program.kill()
 		time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
 		victim.start(t)
 		victim.program.serving()
 		gap := gaps.next()
-		t.Logf("kill %d, of %s: the longest time without an acknowledged change was %v", i, victim.name,
+		all = append(all, gap)
+		t.Logf("kill %d, of %s (%s): the longest time without an acknowledged change was %v", i, victim.name, role,
 			gap.Round(time.Millisecond))
 		if gap > maxKillGap {
 			t.Errorf("kill %d, of %s: no change was acknowledged for %v", i, victim.name, gap)
 		}
 	}
+	slices.Sort(all)
+	t.Logf("longest time without an acknowledged change: %v; median of all kills %v",
+		all[len(all)-1].Round(time.Millisecond), all[len(all)/2].Round(time.Millisecond))
 	close(stop)
 	sending.Wait()
 	l.finish()
@@ -60,6 +74,41 @@ func TestClusterKill(t *testing.T) {
 
 // maxKillGap is how long a killed node may stop the service: 3 s, and some more on a shared machine.
 const maxKillGap = 3 * time.Second
+
+// maxRestart is how long the service may be away after all nodes were killed and started again.
+const maxRestart = 5 * time.Second
+
+// killAll kills all cores at once and starts them again.
+func (all *runningCores) killAll(gaps *longestGap) {
+	all.t.Helper()
+	for _, c := range all.list {
+		c.program.cmd.Process.Kill()
+	}
+	for _, c := range all.list {
+		c.program.kill()
+	}
+	began := time.Now()
+	for _, c := range all.list {
+		c.start(all.t)
+	}
+	gaps.next()
+	took := time.Since(began)
+	all.t.Logf("all cores killed at once: serving %v after their start", took.Round(time.Millisecond))
+	if took > maxRestart {
+		all.t.Errorf("all cores killed at once: serving %v after their start", took)
+	}
+	for _, c := range all.list {
+		c.program.serving()
+	}
+}
+
+// leads reports whether a core says that it is the leader.
+func (all *runningCores) leads(c *runningCore) bool {
+	out, _ := runParley("cluster", "status", "--data", c.data)
+	return slices.ContainsFunc(strings.Split(out, "\n"), func(line string) bool {
+		return strings.Contains(line, "leader=true") && strings.Contains(line, " node="+c.name+" ")
+	})
+}
 
 // runningCore is a core as a process.
 type runningCore struct {
