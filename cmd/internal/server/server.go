@@ -174,9 +174,7 @@ func Start(c Config) (*Server, error) {
 	s.announceWebApp()
 	if s.edge == nil {
 		// A start that failed leaves no trace: the program of before can start again.
-		if err := noteDataVersion(s.Data); err != nil {
-			s.log.Warn("writing the version of the data directory failed", "err", err)
-		}
+		s.noteDataVersion()
 		s.startOutbox()
 	}
 	s.log.Info("serving", "url", s.URL, "listen", s.Listen, "data", s.Data, "version", wire.Version,
