@@ -29,7 +29,7 @@ export async function eventually(subject, ask, timeout = TIMEOUT_MS) {
   }
 }
 
-async function freePort() {
+export async function freePort() {
   const server = net.createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address();
