@@ -12,13 +12,15 @@ const say = (parley, content) => parley.call('ann@example.org', 'POST', 'message
 
 // row returns the value and the growth that the table shows under a name.
 async function row(p, name) {
-  const cells = p.page.getByRole('row').filter({ has: p.page.getByRole('rowheader', { name, exact: true }) }).getByRole('cell');
+  const head = p.page.getByRole('rowheader', { name, exact: true });
+  const cells = p.page.getByRole('row').filter({ has: head }).getByRole('cell');
   return (await cells.allInnerTexts()).map(Number);
 }
 
 // points returns the points of a chart.
 async function points(p, name) {
-  const chart = p.page.locator('figure').filter({ has: p.page.locator('figcaption', { hasText: new RegExp(`^${name} `) }) });
+  const caption = p.page.locator('figcaption', { hasText: new RegExp(`^${name} `) });
+  const chart = p.page.locator('figure').filter({ has: caption });
   const text = await chart.locator('polyline').getAttribute('points');
   return text ? text.split(' ').map((x) => x.split(',').map(Number)) : [];
 }
@@ -30,7 +32,8 @@ async function live(parley, p) {
   assert.equal(await p.heading(), 'Server');
   assert.equal(await p.page.locator('[data-field="health"]').innerText(), 'ok');
   await p.page.locator('figure').first().waitFor();
-  assert.deepEqual((await p.page.locator('figcaption').allInnerTexts()).map((x) => x.replace(/ [\d.]+.*$/, '')), CHARTS);
+  const captions = await p.page.locator('figcaption').allInnerTexts();
+  assert.deepEqual(captions.map((x) => x.replace(/ [\d.]+.*$/, '')), CHARTS);
   const [before] = await row(p, 'Send requests');
   for (let i = 0; i < 5; i++) await say(parley, `message ${i}`);
   await eventually('the messages are counted', async () => (await row(p, 'Send requests'))[0] >= before + 5);
@@ -38,7 +41,8 @@ async function live(parley, p) {
     const drawn = await points(p, 'Send requests');
     return drawn.length > 1 && new Set(drawn.map(([, y]) => y)).size > 1;
   });
-  assert.ok((await p.page.locator('[data-rows="turns"] tr').allInnerTexts()).some((x) => x.startsWith('POST /messages')));
+  const turns = await p.page.locator('[data-rows="turns"] tr').allInnerTexts();
+  assert.ok(turns.some((x) => x.startsWith('POST /messages')));
   assert.ok(await p.page.locator('[data-rows="bounds"] tr').count() > 20, 'the bounds are listed');
   assert.equal(loads, 0, 'the page was loaded again');
 }
