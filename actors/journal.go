@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -9,6 +10,11 @@ import (
 	"parley/actors/realm"
 )
 
+// maxCommitBytes is how many bytes of facts and texts one commit writes, and at least one turn: about two thousand
+// messages. The facts of an organization that writes very much wait for several commits, between which others get
+// their turn. A commit of that size takes some milliseconds, so its sync is little of it on most disks.
+const maxCommitBytes = 1 << 20
+
 // appendFacts is the facts of one turn on their way to the disk.
 type appendFacts struct {
 	batch realm.Batch
@@ -16,36 +22,106 @@ type appendFacts struct {
 	index int // in journalActor.batches
 }
 
-// flush makes the journal actor commit the facts that it has collected.
+// size returns the bytes of the facts and texts.
+func (m *appendFacts) size() (n int) {
+	for _, f := range m.batch.Facts {
+		n += len(f)
+	}
+	for _, t := range m.batch.Texts {
+		if t.Body != nil {
+			n += len(t.Body.Text) + len(t.Body.HTML)
+		}
+	}
+	return n
+}
+
+// next removes the oldest facts and returns them.
+func (w *waitingFacts) next() *appendFacts {
+	m := w.list[w.head]
+	w.list[w.head] = nil
+	if w.head++; 2*w.head >= len(w.list) { // reuse the space at the front
+		n := copy(w.list, w.list[w.head:])
+		clear(w.list[n:])
+		w.list, w.head = w.list[:n], 0
+	}
+	return m
+}
+
+// flush makes the journal actor commit facts that it has collected.
 type flush struct{}
 
 // journalActor commits the facts of many turns, of many realms, in one synced batch. Facts that arrive during a commit
-// go into the next one. A refused batch ends the ownership of its realm; see endOwnership.
+// go into the next one, up to maxCommitBytes; realms take turns. A refused batch ends the ownership of its realm; see
+// endOwnership.
 type journalActor struct {
-	srv     *Server
-	waiting []*appendFacts   // since the last commit
-	batches []realm.Batch    // reused
-	batchOf map[realm.ID]int // index of a realm's last batch in batches
+	srv      *Server
+	most     int // bytes of one commit; 0: maxCommitBytes
+	waiting  map[realm.ID]*waitingFacts
+	turns    []*waitingFacts // of realms with facts that wait; the first one is next
+	flushing bool            // flush is in the mailbox
+	taken    []*appendFacts  // by the running commit
+	batches  []realm.Batch   // reused
+	batchOf  map[realm.ID]int
+}
+
+// waitingFacts are the facts of one realm that wait for a commit, in their order.
+type waitingFacts struct {
+	list []*appendFacts
+	head int // index of the oldest
 }
 
 func (j *journalActor) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *appendFacts:
-		if j.waiting = append(j.waiting, m); len(j.waiting) == 1 {
-			j.srv.runtime.send(c.Self(), flush{}) // arrives after everything that is in the mailbox now
-		}
+		j.add(m)
 	case flush:
+		j.flushing = false
 		j.commit()
+	}
+	if len(j.turns) > 0 && !j.flushing {
+		j.flushing = true
+		j.srv.runtime.send(c.Self(), flush{}) // arrives after everything that is in the mailbox now
 	}
 }
 
-func (j *journalActor) commit() {
-	if j.batchOf == nil {
-		j.batchOf = map[realm.ID]int{}
+// add puts facts behind those of their realm.
+func (j *journalActor) add(m *appendFacts) {
+	if j.waiting == nil {
+		j.waiting, j.batchOf = map[realm.ID]*waitingFacts{}, map[realm.ID]int{}
 	}
+	w := j.waiting[m.batch.Realm]
+	if w == nil {
+		w = &waitingFacts{}
+		j.waiting[m.batch.Realm] = w
+	}
+	if w.list = append(w.list, m); len(w.list)-w.head == 1 {
+		j.turns = append(j.turns, w)
+	}
+}
+
+// take chooses the facts of the next commit: those of one turn of each realm after the other, until there are enough.
+func (j *journalActor) take() {
+	for size := 0; len(j.turns) > 0 && size < cmp.Or(j.most, maxCommitBytes); {
+		w := j.turns[0]
+		j.turns = j.turns[1:]
+		m := w.next()
+		if w.head < len(w.list) {
+			j.turns = append(j.turns, w)
+		}
+		size += m.size()
+		j.taken = append(j.taken, m)
+	}
+	if len(j.turns) == 0 {
+		j.turns = nil
+	}
+}
+
+// commit writes the facts of one commit, and tells the realms what is on disk.
+func (j *journalActor) commit() {
+	j.take()
 	clear(j.batchOf)
 	j.batches = j.batches[:0]
-	for _, w := range j.waiting {
+	for _, w := range j.taken {
 		if i, ok := j.batchOf[w.batch.Realm]; ok && j.batches[i].Join(w.batch) {
 			w.index = i
 			continue
@@ -62,19 +138,19 @@ func (j *journalActor) commit() {
 		}
 	}
 	sent := map[realm.ID]bool{}
-	for i := len(j.waiting) - 1; i >= 0; i-- { // one message a realm, with its newest number
-		w := j.waiting[i]
+	for i := len(j.taken) - 1; i >= 0; i-- { // one message a realm, with its newest number
+		w := j.taken[i]
 		if errs[w.index] == nil && !sent[w.batch.Realm] {
 			sent[w.batch.Realm] = true
 			j.srv.runtime.send(w.from, factsDurable{w.batch.Last()})
 		}
 	}
-	for i, w := range j.waiting {
+	for i, w := range j.taken {
 		if err := errs[w.index]; err != nil {
 			j.srv.runtime.send(w.from, appendRefused{w.batch.Epoch, err})
 		}
-		j.waiting[i] = nil
+		j.taken[i] = nil
 	}
-	j.waiting = j.waiting[:0]
+	j.taken = j.taken[:0]
 	clear(j.batches)
 }
