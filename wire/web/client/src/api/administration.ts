@@ -1,5 +1,6 @@
 // Calls of the settings: the user's account, bots, and the administration of the organization.
 import { request } from "./client.ts";
+import type { EmojiChoice } from "./endpoints.ts";
 import type { GroupSetting } from "./types.ts";
 
 type Values = Record<string, unknown>;
@@ -53,6 +54,12 @@ export function uploadAvatar(file: File): Promise<unknown> {
 
 export function removeAvatar(): Promise<unknown> {
   return request("/users/me/avatar", { method: "DELETE" });
+}
+
+// setStatus sets the status of the user. An empty text and no emoji remove it.
+export function setStatus(text: string, emoji: EmojiChoice | null): Promise<unknown> {
+  const { emoji_name = "", emoji_code, reaction_type } = emoji ?? {};
+  return request("/users/me/status", { method: "POST", params: { status_text: text, emoji_name, emoji_code, reaction_type } });
 }
 
 export function changeProfile(data: { id: number; value: string | number[] }[]): Promise<unknown> {

@@ -81,6 +81,11 @@ function UserCard({ id }: { id: number }) {
         <ProfileSummary id={id} />
       </dl>
       <div class="card-actions">
+        {id === read("me").user_id && (
+          <button type="button" class="button small" onClick={open(() => void import("./status.tsx").then((m) => m.openStatus()))}>
+            {t("Set a status")}
+          </button>
+        )}
         <button type="button" class="button small" onClick={open(() => goTo([{ operator: "dm", operand: [id] }]))}>
           {t("Direct message")}
         </button>
