@@ -44,7 +44,8 @@ export const userID = async (parley, email) => (await parley.call(email, 'GET', 
 
 // registered returns members of a new registration of a user.
 export async function registered(parley, email, ...kinds) {
-  const capabilities = { notification_settings_null: true, user_settings_object: true, include_deactivated_groups: true };
+  const capabilities = { notification_settings_null: true, user_settings_object: true, include_deactivated_groups: true,
+    linkifier_url_template: true };
   return parley.call(email, 'POST', 'register', { fetch_event_types: JSON.stringify(kinds),
     client_capabilities: JSON.stringify(capabilities) });
 }

@@ -21,6 +21,7 @@ export interface NewBot {
   service_name?: string;
   config_data?: Record<string, string>;
   payload_url?: string;
+  interface_type?: number;
 }
 
 export const BotType = { generic: 1, incoming: 2, outgoing: 3 } as const;
@@ -46,6 +47,42 @@ export function renewBotKey(id: number): Promise<{ api_key: string }> {
 
 export function fetchKey(password: string): Promise<{ api_key: string }> {
   return request("/fetch_api_key", { method: "POST", params: { password } });
+}
+
+// renewKey replaces the API key of the user.
+export function renewKey(): Promise<{ api_key: string }> {
+  return request("/users/me/api_key/regenerate", { method: "POST" });
+}
+
+// ApiKey is a further key of the user. Times are seconds since 1970.
+export interface ApiKey {
+  id: number;
+  label: string;
+  date_created: number;
+  expires_at: number | null;
+  last_used: number | null;
+}
+
+export function getKeys(): Promise<{ api_keys: ApiKey[] }> {
+  return request("/users/me/api_keys");
+}
+
+// addKey makes a key that ends after a number of seconds; 0 means never.
+export function addKey(label: string, seconds: number): Promise<{ api_key: string }> {
+  return request("/users/me/api_keys", { method: "POST", params: { label, expires_in: seconds } });
+}
+
+export function revokeKey(id: number): Promise<unknown> {
+  return request(`/users/me/api_keys/${id}`, { method: "DELETE" });
+}
+
+// deactivateMyself ends the account of the user.
+export function deactivateMyself(): Promise<unknown> {
+  return request("/users/me", { method: "DELETE" });
+}
+
+export function changeBot(id: number, params: Values): Promise<unknown> {
+  return request(`/bots/${id}`, { method: "PATCH", params });
 }
 
 export function uploadAvatar(file: File): Promise<unknown> {
@@ -82,12 +119,45 @@ export function changeRealm(params: Values): Promise<unknown> {
   return request("/realm", { method: "PATCH", params });
 }
 
+export function addDomain(domain: string, below: boolean): Promise<unknown> {
+  return request("/realm/domains", { method: "POST", params: { domain, allow_subdomains: below } });
+}
+
+export function removeDomain(domain: string): Promise<unknown> {
+  return request(`/realm/domains/${encodeURIComponent(domain)}`, { method: "DELETE" });
+}
+
+// closeRealm deactivates the organization.
+export function closeRealm(): Promise<unknown> {
+  return request("/realm/deactivate", { method: "POST" });
+}
+
+// changeDefaults changes the settings that new users begin with.
+export function changeDefaults(params: Values): Promise<unknown> {
+  return request("/realm/user_settings_defaults", { method: "PATCH", params });
+}
+
 export function changePermission(name: string, value: GroupSetting): Promise<unknown> {
   return changeRealm({ [name]: { new: value } });
 }
 
 export function uploadIcon(file: File): Promise<unknown> {
   return request("/realm/icon", { method: "POST", form: withFile(file) });
+}
+
+export function removeIcon(): Promise<unknown> {
+  return request("/realm/icon", { method: "DELETE" });
+}
+
+// uploadLogo stores the logo for the light or the dark theme.
+export function uploadLogo(file: File, night: boolean): Promise<unknown> {
+  const form = withFile(file);
+  form.append("night", String(night));
+  return request("/realm/logo", { method: "POST", form });
+}
+
+export function removeLogo(night: boolean): Promise<unknown> {
+  return request("/realm/logo", { method: "DELETE", params: { night } });
 }
 
 export function changeUser(id: number, params: Values): Promise<unknown> {
@@ -155,6 +225,14 @@ export function addLinkifier(pattern: string, template: string): Promise<unknown
   return request("/realm/filters", { method: "POST", params: { pattern, url_template: template } });
 }
 
+export function changeLinkifier(id: number, pattern: string, template: string): Promise<unknown> {
+  return request(`/realm/filters/${id}`, { method: "PATCH", params: { pattern, url_template: template } });
+}
+
+export function orderLinkifiers(order: number[]): Promise<unknown> {
+  return request("/realm/linkifiers", { method: "PATCH", params: { ordered_linkifier_ids: order } });
+}
+
 export function removeLinkifier(id: number): Promise<unknown> {
   return request(`/realm/filters/${id}`, { method: "DELETE" });
 }
@@ -170,6 +248,15 @@ export function removePlayground(id: number): Promise<unknown> {
 
 export function addProfileField(params: Values): Promise<unknown> {
   return request("/realm/profile_fields", { method: "POST", params });
+}
+
+// changeProfileField changes a field, under the names on the wire.
+export function changeProfileField(id: number, params: Values): Promise<unknown> {
+  return request(`/realm/profile_fields/${id}`, { method: "PATCH", params });
+}
+
+export function orderProfileFields(order: number[]): Promise<unknown> {
+  return request("/realm/profile_fields", { method: "PATCH", params: { order } });
 }
 
 export function removeProfileField(id: number): Promise<unknown> {
@@ -189,6 +276,10 @@ export interface Export {
 
 export function getExports(): Promise<{ exports: Export[] }> {
   return request("/export/realm");
+}
+
+export function getConsents(): Promise<{ export_consents: { user_id: number; consented: boolean }[] }> {
+  return request("/export/realm/consents");
 }
 
 export function startExport(kind: string): Promise<unknown> {
