@@ -48,6 +48,16 @@ const VIEWS = [
   ['settings-notifications', '#settings/notifications'],
   ['organization', '#organization/organization-profile', null, 'olive'],
   ['organization-permissions', '#organization/organization-permissions', null, 'olive'],
+  ['organization-settings', '#organization/organization-settings', null, 'olive'],
+  ['folders', '#organization/channel-folders', null, 'olive'],
+  ['status', '#inbox', async (page) => {
+    await page.getByRole('button', { name: 'Main menu' }).click();
+    await page.getByRole('menuitem', { name: 'Set a status' }).click();
+    await page.getByRole('dialog', { name: 'Your status' }).waitFor();
+  }],
+  ['sidebar', '#inbox', async (page) => {
+    if (page.viewportSize().width < 700) await page.getByRole('button', { name: 'Channels', exact: true }).first().click();
+  }],
   ['users', '#organization/users', null, 'olive'],
   ['invitations', '#organization/invites', null, 'olive'],
   ['drafts', '#drafts'],

@@ -85,6 +85,24 @@ export function changeBot(id: number, params: Values): Promise<unknown> {
   return request(`/bots/${id}`, { method: "PATCH", params });
 }
 
+// Attachment is a file that the user has uploaded. Its size is in bytes, its time in milliseconds since 1970.
+export interface Attachment {
+  id: number;
+  name: string;
+  path_id: string;
+  size: number;
+  create_time: number;
+  messages: { id: number; date_sent: number }[];
+}
+
+export function getAttachments(): Promise<{ attachments: Attachment[] }> {
+  return request("/attachments");
+}
+
+export function deleteAttachment(id: number): Promise<unknown> {
+  return request(`/attachments/${id}`, { method: "DELETE" });
+}
+
 export function uploadAvatar(file: File): Promise<unknown> {
   return request("/users/me/avatar", { method: "POST", form: withFile(file) });
 }

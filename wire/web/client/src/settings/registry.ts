@@ -121,6 +121,13 @@ export const sections: Section[] = [
   },
   {
     area: "settings",
+    name: "uploaded-files",
+    title: () => t("Uploaded files"),
+    icon: "file",
+    load: () => import("./uploads.tsx").then((m) => m.Uploads),
+  },
+  {
+    area: "settings",
     name: "muted-users",
     title: () => t("Muted users"),
     icon: "mute",

@@ -42,6 +42,7 @@ function MainMenu() {
     { label: t("User groups"), icon: "people", run: () => go("#groups/your") },
     { label: t("Invite people"), icon: "plus", run: () => go("#invite") },
     ...menuItems.map((make) => make()),
+    me.is_owner && { label: t("Server"), icon: "feed", run: () => location.assign("/admin/server") },
     null,
     theme(ColorScheme.light, t("Light"), "sun"),
     theme(ColorScheme.dark, t("Dark"), "moon"),
