@@ -308,6 +308,10 @@ func (s *Server) FinishAnswers(ctx context.Context) error { return s.park.Finish
 // Shutdown stops accepting connections and waits for requests in flight.
 func (s *Server) Shutdown(ctx context.Context) error { return s.park.Shutdown(ctx) }
 
+// SetSessionTicketKeys sets the keys of TLS session tickets: the first one encrypts new tickets, all decrypt. It may be
+// called while the server runs.
+func (s *Server) SetSessionTicketKeys(keys [][32]byte) { s.park.SetSessionTicketKeys(keys) }
+
 // Stats returns the counters of the connection layer.
 func (s *Server) Stats() park.Stats { return s.park.Stats() }
 

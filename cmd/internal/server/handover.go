@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -108,6 +109,7 @@ type handover struct {
 	// Set by connect, before the control socket accepts a request for a handover.
 	orgs           *actors.Server
 	store          *snapshot.Store
+	ticketKeys     *ticketKeys  // nil without TLS
 	longRequests   func() int   // number of requests in progress whose bodies cannot be handed over
 	stopBackground func() error // stops the work beside requests, which may take a while
 
@@ -135,7 +137,7 @@ func (h *handover) isSuccessor() bool { return h.config != nil && h.config.Prede
 
 // connect makes the handover possible: the server is open.
 func (h *handover) connect(s *Server) {
-	h.orgs, h.store = s.orgs, s.store
+	h.orgs, h.store, h.ticketKeys = s.orgs, s.store, s.ticketKeys
 	h.longRequests = func() int { return s.http.Stats().LongRequests }
 	h.stopBackground = func() error {
 		s.search.HandOff()
@@ -289,7 +291,7 @@ func (h *handover) handleYield(w http.ResponseWriter, r *http.Request) {
 	}
 	// An unread body would make the kernel reset the connection, and the successor might miss the answer.
 	io.Copy(io.Discard, r.Body)
-	fmt.Fprintln(w, `{}`)
+	w.Write(encodeYieldAnswer(h.ticketKeys))
 	if err := http.NewResponseController(w).Flush(); err != nil {
 		h.log.Warn("answering the successor failed", "err", err)
 	}
@@ -385,10 +387,18 @@ func (s *Server) takeOver() (*park.Backlog, error) {
 		c.Connections.Close()
 		return nil, fmt.Errorf("ask process %s to give way: %w", c.Predecessor, err)
 	}
+	var answer yieldAnswer
+	err = json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&answer)
 	r.Body.Close()
 	if r.StatusCode != http.StatusOK {
 		c.Connections.Close()
 		return nil, fmt.Errorf("process %s does not give way: %s", c.Predecessor, r.Status)
+	}
+	switch {
+	case err != nil: // it gives way all the same
+		s.log.Warn("reading the answer of the predecessor failed", "err", err)
+	case s.ticketKeys != nil:
+		s.ticketKeys.adopt(answer.TicketKeys)
 	}
 	backlog, err := park.CollectBacklog(s.MaxConnections, s.listeners...)
 	if err != nil {

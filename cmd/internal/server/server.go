@@ -82,6 +82,7 @@ type Server struct {
 	limits          httpd.Limits
 	jwtKeys         map[string]string
 	tlsConfig       *tls.Config
+	ticketKeys      *ticketKeys     // nil without TLS
 	previewNetworks []netip.Prefix  // private networks that the server is allowed to fetch pages from
 	webhookNetworks []netip.Prefix  // private networks that bots' services may be in
 	webApp          *webapp.Release // nil: the server has its own start page
@@ -164,6 +165,11 @@ func Start(c Config) (*Server, error) {
 	if c.BeforeServing != nil {
 		c.BeforeServing()
 	}
+	if s.ticketKeys != nil {
+		keys, _ := s.ticketKeys.rotate(time.Now())
+		s.http.SetSessionTicketKeys(keys)
+		go s.rotateTicketKeys()
+	}
 	s.crowded = s.handover.isSuccessor() || backlog.Len() > crowdedStart
 	if err := s.http.ServeBacklog(backlog); err != nil {
 		return nil, errors.Join(err, s.closeFailedStart())
@@ -208,6 +214,9 @@ func newServer(c Config) (s *Server, err error) {
 	}
 	if s.tlsConfig, err = c.loadTLS(); err != nil {
 		return nil, err
+	}
+	if s.tlsConfig != nil {
+		s.ticketKeys = newTicketKeys(time.Now())
 	}
 	if s.webApp, err = c.openWebApp(); err != nil {
 		return nil, err
