@@ -272,8 +272,8 @@ function Empty({ list, terms }: { list: MessageList; terms: Term[] }) {
 function Typing({ place }: { place: ReturnType<typeof conversationOf> }) {
   const [now, setNow] = useState(Date.now);
   const { me, mutedUsers } = peek();
-  const here = place && read("typing").get(placeKey(place, me.user_id));
-  const users = [...(here ?? [])].filter(([id, until]) => until > now && !mutedUsers.has(id)).map(([id]) => id);
+  const here = place && read("settings").receives_typing_notifications !== false && read("typing").get(placeKey(place, me.user_id));
+  const users = [...(here || [])].filter(([id, until]) => until > now && !mutedUsers.has(id)).map(([id]) => id);
   useEffect(() => {
     if (users.length === 0) return;
     const timer = setInterval(() => setNow(Date.now()), 5000);
