@@ -236,7 +236,8 @@ func TestEdgeFollows(t *testing.T) {
 	}
 	edge.orgs.FetchTexts(1, refs)
 	for i, ref := range refs {
-		if b, ok, err := edge.orgs.Text(1, ref); err != nil || !ok || !strings.HasPrefix(b.Text, fmt.Sprint("text ", i, ".")) {
+		b, ok, err := edge.orgs.Text(1, ref)
+		if err != nil || !ok || !strings.HasPrefix(b.Text, fmt.Sprint("text ", i, ".")) {
 			t.Fatalf("text %d: %v, %v, %.20q", i, ok, err, b.Text)
 		}
 	}
