@@ -334,6 +334,26 @@ func TestEdgeWithoutLink(t *testing.T) {
 	}
 }
 
+// An edge that is more than 10 seconds behind refuses requests until it has caught up.
+func TestLateReplica(t *testing.T) {
+	c := startTestCore(t, "")
+	edge := startTestEdge(c, "b", nil)
+	if err := edge.Prepare(""); err != nil {
+		t.Fatal(err)
+	}
+	last, now := edge.orgs.DurableSeq(1), time.Now()
+	edge.noteSeqs(seqsMessage{1: last + 5}, now.Add(time.Second))
+	if err := edge.Prepare(""); err != nil {
+		t.Errorf("an edge that is behind by a moment: %v", err)
+	}
+	eventually(t, "an edge that is an hour behind refuses", func() bool { // the core says twice a second that it is not
+		edge.noteSeqs(seqsMessage{1: last + 5}, now.Add(time.Hour))
+		return edge.Prepare("") == errLate
+	})
+	c.send(1, "next")
+	eventually(t, "the edge has caught up", func() bool { return edge.Prepare("") == nil && edge.Replicas().Late == 0 })
+}
+
 // The lag of an edge is the time since it had the newest fact, also if it never has all facts when its report arrives.
 func TestLag(t *testing.T) {
 	var l realmLag
