@@ -327,7 +327,7 @@ func (a *replicaActor) apply(m *followedBatch) {
 	c := &Committed{Batch: m.batch, Facts: m.facts}
 	requests := m.batch.Requests
 	for _, f := range m.facts {
-		t := a.realm.ReplayAt(f, m.batch.Now)
+		t := a.realm.ReplayAt(f, m.batch.Now, m.batch.Level)
 		id := ""
 		if len(requests) > 0 && requests[0].Seq == t.Seq {
 			id, requests = requests[0].ID, requests[1:]

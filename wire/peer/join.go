@@ -82,6 +82,7 @@ type JoinRequest struct {
 	Version int    // of the messages on links
 	Clock   int64  // of the node, Unix milliseconds
 	Request []byte // certificate signing request
+	Level   uint16 `json:",omitempty"` // newest rule level that the program knows; 0: realm.FirstLevel
 }
 
 // JoinAnswer is the answer to a JoinRequest. If Error is not empty, the node has not joined.

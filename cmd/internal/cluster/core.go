@@ -63,6 +63,7 @@ type edgeLink struct {
 	edge    *actors.Edge
 	boot    string // see greeting
 	program string
+	level   uint16 // newest rule level that its program knows
 	since   time.Time
 
 	mu     sync.Mutex
@@ -92,6 +93,9 @@ func StartCore(o CoreOptions) (*Core, error) {
 		peer.ServeJoins(listener.Protocol(peer.JoinProtocol), func(r peer.JoinRequest) peer.JoinAnswer {
 			if !c.leads.Load() {
 				return peer.JoinAnswer{Error: errNotLeader.Error(), Elsewhere: true}
+			}
+			if err := checkLevel(r.Node, max(r.Level, realm.FirstLevel), c.Node.Level()); err != nil {
+				return peer.JoinAnswer{Error: err.Error()}
 			}
 			a := c.Directory.Admit(r, c.Now())
 			if a.Error == "" && a.Role == peer.Core {
@@ -147,7 +151,11 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	if err := c.waitForOther(p, g.Boot); err != nil {
 		return nil, err
 	}
-	e := &edgeLink{peer: p, boot: g.Boot, program: g.Program, since: now, stops: map[realm.ID]func(){},
+	g.Level = max(g.Level, realm.FirstLevel)
+	if err := checkLevel(p.Node, g.Level, c.Node.Level()); err != nil {
+		return nil, err
+	}
+	e := &edgeLink{peer: p, boot: g.Boot, program: g.Program, level: g.Level, since: now, stops: map[realm.ID]func(){},
 		lag: map[realm.ID]*realmLag{}, sentThrough: map[realm.ID]realm.Seq{}, totals: c.totalsOf(p.Node)}
 	p.Link = e
 	e.edge = c.Orgs.ConnectEdge(p.Node, e)

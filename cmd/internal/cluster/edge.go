@@ -224,7 +224,8 @@ func (e *Edge) use(g *Greeted) {
 
 func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 	began := time.Now()
-	hello := greeting{Version: peer.Version, Boot: e.boot, Program: e.Program, Clock: began.UnixMilli()}
+	hello := greeting{Version: peer.Version, Boot: e.boot, Program: e.Program, Clock: began.UnixMilli(),
+		Level: realm.Level}
 	hello.Realms = e.openRealms()
 	link, err := e.id.Open(e.ctx, address, codec.EncodeRow(&hello))
 	if err != nil {

@@ -18,6 +18,7 @@ type (
 		Program string     // version of the program
 		Clock   int64      // Unix milliseconds
 		Realms  []realm.ID // of which the edge has replicas
+		Level   uint16     // newest rule level that the program knows; 0: realm.FirstLevel
 	}
 	welcome struct {
 		Cores []string // addresses

@@ -149,6 +149,7 @@ func (c *Core) addStatus(n *NodeStatus, p *peer.Peer) {
 	e := p.Link.(*edgeLink)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	n.KnownLevel = e.level
 	n.Program, n.Realms, n.Queues, n.Polls = e.program, len(e.report.Applied), e.report.Queues, e.report.Polls
 	now := time.Now()
 	for id, l := range e.lag {

@@ -124,7 +124,7 @@ func join(c *Config) (*cluster.Directory, error) {
 	}
 	answer, err := peer.Join(context.Background(), token, peer.JoinRequest{
 		Secret: token.Secret, Node: c.Node, Address: c.PeerListen, Version: peer.Version,
-		Clock: time.Now().UnixMilli(), Request: request,
+		Clock: time.Now().UnixMilli(), Request: request, Level: realm.Level,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("joining the cluster failed: %w", err)
