@@ -13,6 +13,7 @@ import (
 	"parley/actors/realm"
 	"parley/snapshot"
 	"parley/snapshot/codec"
+	"parley/snapshot/replicated"
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/peer"
@@ -88,7 +89,7 @@ func startTestCore(t *testing.T, names ...string) *testCore {
 	if err := d.SetPeerListen(l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	c.Core, err = StartCore(CoreOptions{Directory: d, Node: &CoreNode{Directory: d, listener: l}, Orgs: c.orgs,
+	c.Core, err = StartCore(CoreOptions{Directory: d, Node: &CoreNode{&replicated.Node{}, d, l}, Orgs: c.orgs,
 		Disk: func() snapshot.Disk { return disk }, HTTP: &httpd.Server{}, Log: slog.New(slog.DiscardHandler),
 		Now: time.Now, Program: "1"})
 	if err != nil {
