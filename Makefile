@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser kill kill-cluster kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser kill kill-cluster kill-edges kill-core-edges cut-links linear-edges upgrades sim sim-actors crash crash-cluster mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -81,6 +81,9 @@ kill-core-edges: ## kill -9 a core under three edges KILLS times (100) with CLIE
 
 cut-links: ## delay, cut and block the links of two edges ROUNDS times (50) with CLIENTS pollers (30); SEED repeats a run
 	ROUNDS=$${ROUNDS:-50} CLIENTS=$${CLIENTS:-30} $(GO) test ./cmd/parley -run '^TestEdgeLinks$$' -count=1 -v -timeout 24h
+
+linear-edges: ## look N times (50) for an order of SENDS (60) sends by 8 clients of two edges under faults; SEED repeats a run
+	N=$${N:-50} SENDS=$${SENDS:-60} $(GO) test ./cmd/parley -run '^TestEdgesLinearizable$$' -count=1 -v -timeout 24h
 
 upgrades: ## upgrade a loaded server UPGRADES times (100), also with poison; no request may fail
 	UPGRADES=$${UPGRADES:-100} $(GO) test ./cmd/parley -run '^TestSeamlessUpgrade$$' -count=1 -v -timeout 60m
