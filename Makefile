@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser kill kill-cluster kill-edges kill-core-edges cut-links linear-edges upgrades sim sim-actors crash crash-cluster mirror
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser kill kill-cluster kill-edges kill-core-edges cut-links linear-edges upgrades sim sim-actors crash crash-cluster mirror mirror-edge
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -97,6 +97,9 @@ sim-actors: ## simulate N longer runs (200) with real mailboxes and requests; SE
 
 mirror: ## check in N random runs (1000) that clients' state from events equals a new registration; SEED repeats
 	N=$${N:-1000} $(GO) test ./actors -run '^TestMirrors$$' -count=1 -v -timeout 600m
+
+mirror-edge: ## check the same in N random runs (100) through an edge, against edge and core; SEED repeats
+	N=$${N:-100} $(GO) test ./cmd/internal/server -run '^TestMirrorsThroughEdge$$' -count=1 -v -timeout 600m
 
 crash: ## simulate N power losses (20000) before every write, with 0, 50 or 100 % of unsynced data kept; SEED repeats
 	N=$${N:-20000} $(GO) test ./snapshot -run '^TestPowerLoss$$' -count=1 -v -timeout 600m
