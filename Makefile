@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -98,6 +98,9 @@ freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12
 partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways (needs root); SEED repeats
 	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestClusterPartition$$' -count=1 -v -timeout 30m
 
+linear-edges: ## look N times (50) for an order of SENDS (60) sends by 8 clients of two edges under faults; SEED repeats a run
+	N=$${N:-50} SENDS=$${SENDS:-60} $(GO) test ./cmd/parley -run '^TestEdgesLinearizable$$' -count=1 -v -timeout 24h
+
 upgrades: ## upgrade a loaded server UPGRADES times (100), also with poison; no request may fail
 	UPGRADES=$${UPGRADES:-100} $(GO) test ./cmd/parley -run '^TestSeamlessUpgrade$$' -count=1 -v -timeout 60m
 	UPGRADES=$${UPGRADES:-100} $(GO) test -tags poison ./cmd/parley -run '^TestSeamlessUpgrade$$' -count=1 -v -timeout 60m
@@ -110,6 +113,9 @@ sim-actors: ## simulate N longer runs (200) with real mailboxes and requests; SE
 
 mirror: ## check in N random runs (1000) that clients' state from events equals a new registration; SEED repeats
 	N=$${N:-1000} $(GO) test ./actors -run '^TestMirrors$$' -count=1 -v -timeout 600m
+
+mirror-edge: ## check the same in N random runs (100) through an edge, against edge and core; SEED repeats
+	N=$${N:-100} $(GO) test ./cmd/internal/server -run '^TestMirrorsThroughEdge$$' -count=1 -v -timeout 600m
 
 crash: ## simulate N power losses (20000) before every write, with 0, 50 or 100 % of unsynced data kept; SEED repeats
 	N=$${N:-20000} $(GO) test ./snapshot -run '^TestPowerLoss$$' -count=1 -v -timeout 600m
