@@ -131,6 +131,7 @@ type Node struct {
 	watchers []func(leader bool)
 	leading  bool
 
+	started   chan struct{} // closed when raft is set
 	closing   chan struct{}
 	closeOnce sync.Once
 	closeErr  error
@@ -190,7 +191,8 @@ func Open(dir string, o Options) (n *Node, err error) {
 	if o.ID == "" || o.Address == "" {
 		return nil, errors.New("BUG: a node needs an id and an address")
 	}
-	n = &Node{dir: dir, o: o, fs: o.Store.FS, log: o.Log, failed: newFailure(), closing: make(chan struct{})}
+	n = &Node{dir: dir, o: o, fs: o.Store.FS, log: o.Log, failed: newFailure(), started: make(chan struct{}),
+		closing: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.releaseFiles())
@@ -314,11 +316,13 @@ func (n *Node) startRaft() (err error) {
 	if n.o.Links == nil {
 		_, n.transport = raft.NewInmemTransport(raft.ServerAddress(n.o.Address))
 	} else {
-		n.transport = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		n.transport = newPatientTransport(n, raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: streamLayer{n.o.Links}, MaxPool: maxPooledLinks, Timeout: linkTimeout, Logger: c.Logger,
-		})
+		}))
 	}
-	n.raft, err = raft.NewRaft(c, &machine{n: n}, n.logs, n.wal, n.notes, n.transport)
+	if n.raft, err = raft.NewRaft(c, &machine{n: n}, n.logs, n.wal, n.notes, n.transport); err == nil {
+		close(n.started)
+	}
 	return err
 }
 
