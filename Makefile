@@ -83,6 +83,12 @@ kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SE
 kill-cluster: ## kill -9 a random one of three loaded cores KILLS times (100) with CLIENTS pollers (30); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-30} $(GO) test ./cmd/parley -run '^TestClusterKill$$' -count=1 -v -timeout 24h
 
+freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12") while clients of all cores read; SEED
+	FREEZES="$${FREEZES:-1 4 12}" $(GO) test ./cmd/parley -run '^TestClusterFreeze$$' -count=1 -v -timeout 30m
+
+partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways (needs root); SEED repeats
+	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestClusterPartition$$' -count=1 -v -timeout 30m
+
 kill-edges: ## kill -9 one of three edges KILLS times (100) with POLLERS clients (9500); SEED repeats a run
 	KILLS=$${KILLS:-100} POLLERS=$${POLLERS:-9500} $(GO) test ./cmd/parley -run '^TestEdgeKillPollers$$' -count=1 -v -timeout 24h
 
@@ -91,12 +97,6 @@ kill-core-edges: ## kill -9 a core under three edges KILLS times (100) with CLIE
 
 cut-links: ## delay, cut and block the links of two edges ROUNDS times (50) with CLIENTS pollers (30); SEED repeats a run
 	ROUNDS=$${ROUNDS:-50} CLIENTS=$${CLIENTS:-30} $(GO) test ./cmd/parley -run '^TestEdgeLinks$$' -count=1 -v -timeout 24h
-
-freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12") while clients of all cores read; SEED
-	FREEZES="$${FREEZES:-1 4 12}" $(GO) test ./cmd/parley -run '^TestClusterFreeze$$' -count=1 -v -timeout 30m
-
-partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways (needs root); SEED repeats
-	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestClusterPartition$$' -count=1 -v -timeout 30m
 
 linear-edges: ## look N times (50) for an order of SENDS (60) sends by 8 clients of two edges under faults; SEED repeats a run
 	N=$${N:-50} SENDS=$${SENDS:-60} $(GO) test ./cmd/parley -run '^TestEdgesLinearizable$$' -count=1 -v -timeout 24h

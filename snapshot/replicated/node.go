@@ -139,6 +139,7 @@ type Node struct {
 	watchers []func(leader bool)
 	leading  bool
 
+	started   chan struct{} // closed when raft is set
 	closing   chan struct{}
 	closeOnce sync.Once
 	closeErr  error
@@ -201,7 +202,8 @@ func Open(dir string, o Options) (*Node, error) {
 	if o.ID == "" || o.Address == "" {
 		return nil, errors.New("BUG: a node needs an id and an address")
 	}
-	n := &Node{dir: dir, o: o, fs: o.Store.FS, log: o.Log, failed: newFailure(), closing: make(chan struct{})}
+	n := &Node{dir: dir, o: o, fs: o.Store.FS, log: o.Log, failed: newFailure(), started: make(chan struct{}),
+		closing: make(chan struct{})}
 	err := n.openStore()
 	if err == nil {
 		err = n.openLog()
@@ -324,13 +326,14 @@ func (n *Node) startRaft() (err error) {
 	if n.o.Links == nil {
 		_, n.transport = raft.NewInmemTransport(raft.ServerAddress(n.o.Address))
 	} else {
-		n.transport = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		n.transport = newPatientTransport(n, raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: streamLayer{n.o.Links}, MaxPool: maxPooledLinks, Timeout: linkTimeout, Logger: c.Logger,
-		})
+		}))
 	}
 	if n.raft, err = raft.NewRaft(c, &machine{n: n}, n.logs, n.wal, n.notes, n.transport); err != nil {
 		return fmt.Errorf("start the replicated log: %w", err)
 	}
+	close(n.started)
 	return nil
 }
 
