@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform browser kill kill-cluster upgrades sim sim-actors crash crash-cluster mirror
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform browser kill kill-cluster rolling-upgrade upgrades sim sim-actors crash crash-cluster mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -68,6 +68,13 @@ kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SE
 
 kill-cluster: ## kill -9 a random one of three loaded cores KILLS times (100) with CLIENTS pollers (30); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-30} $(GO) test ./cmd/parley -run '^TestClusterKill$$' -count=1 -v -timeout 24h
+
+rolling-upgrade: ## replace three loaded cores, POLLERS polls (5000); PREVIOUS is a commit or the program file to begin with
+	dir=$$(mktemp -d) && trap "rm -r $$dir" EXIT && $(GO) build -o $$dir/program ./cmd/parley && previous="$${PREVIOUS:-HEAD}" && \
+	if [ -f "$$previous" ]; then cp "$$previous" $$dir/previous; else mkdir $$dir/source && \
+	git archive "$$previous" | tar -x -C $$dir/source && (cd $$dir/source && $(GO) build -o $$dir/previous ./cmd/parley); fi && \
+	POLLERS=$${POLLERS:-5000} PREVIOUS=$$dir/previous PROGRAM=$$dir/program \
+	$(GO) test ./cmd/parley -run '^TestRollingUpgrade$$' -count=1 -v -timeout 60m
 
 upgrades: ## upgrade a loaded server UPGRADES times (100), also with poison; no request may fail
 	UPGRADES=$${UPGRADES:-100} $(GO) test ./cmd/parley -run '^TestSeamlessUpgrade$$' -count=1 -v -timeout 60m

@@ -6,9 +6,11 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -63,17 +65,28 @@ const maxKillGap = 3 * time.Second
 // runningCore is a core as a process.
 type runningCore struct {
 	name, data, listen string
+	file               string // program file; "" is this test binary
 	program            *program
+}
+
+// command returns a command of the core's program.
+func (c *runningCore) command(args ...string) *exec.Cmd {
+	cmd := parleyCommand(args...)
+	if c.file != "" {
+		cmd.Path = c.file
+	}
+	return cmd
 }
 
 // start starts a core again.
 func (c *runningCore) start(t *testing.T) {
-	c.program = startProgram(t, parleyCommand("serve", "--data", c.data, "--listen", c.listen, "--demo"))
+	c.program = startProgram(t, c.command("serve", "--data", c.data, "--listen", c.listen, "--demo"))
 }
 
 type runningCores struct {
 	t    *testing.T
 	list []*runningCore
+	next atomic.Int64 // see dial
 }
 
 // startCores makes a cluster whose first node has the demo organization.
@@ -87,6 +100,14 @@ func startCores(t *testing.T, names ...string) *runningCores {
 // joinCores makes a node that is not running the first core of a cluster, and adds others.
 func joinCores(t *testing.T, dir string, first *runningCore, others ...string) *runningCores {
 	t.Helper()
+	return joinCoresOf(t, dir, first, func(string) string { return "" }, others...)
+}
+
+// joinCoresOf is joinCores; file returns the program file of a node.
+func joinCoresOf(
+	t *testing.T, dir string, first *runningCore, file func(name string) string, others ...string,
+) *runningCores {
+	t.Helper()
 	all := &runningCores{t: t, list: []*runningCore{first}}
 	out, code := runParley("cluster", "init", "--data", first.data, "--node", first.name, "--peer-listen",
 		freeAddress(t))
@@ -96,13 +117,13 @@ func joinCores(t *testing.T, dir string, first *runningCore, others ...string) *
 	first.start(t)
 	first.program.serving()
 	for _, name := range others {
-		c := &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t)}
+		c := &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t), file: file(name)}
 		all.list = append(all.list, c)
 		token, code := runParley("cluster", "token", "--data", first.data, "--role", "core")
 		if code != 0 {
 			t.Fatal(token)
 		}
-		c.program = startProgram(t, parleyCommand("serve", "--data", c.data, "--listen", c.listen, "--demo",
+		c.program = startProgram(t, c.command("serve", "--data", c.data, "--listen", c.listen, "--demo",
 			"--node", name, "--peer-listen", freeAddress(t), "--join", strings.TrimSpace(token)))
 		c.program.serving()
 	}
