@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform browser kill kill-cluster rolling-upgrade upgrades sim sim-actors crash crash-cluster mirror
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser kill kill-cluster kill-edges kill-core-edges cut-links rolling-upgrade upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -60,6 +60,10 @@ conform: build ## run acceptance checks, contract crawler and real clients again
 	wire/contract/clients/run
 	$(GO) test -count=1 -timeout 120s -run 'Sample|OutAndIn|Hostile' ./cmd/internal/moving
 
+conform-s3: build ## run the checks of conform with files in a bucket; kill -9 KILLS times (20), S3 down OUTAGE s (60)
+	CONFORM=1 $(GO) test ./cmd/parley -run '^TestConformWithBucket$$' -count=1 -v -timeout 30m
+	KILLS=$${KILLS:-20} OUTAGE=$${OUTAGE:-60} $(GO) test ./cmd/parley -run '^Test(Bucket|Files)' -count=1 -v -timeout 60m
+
 browser: build ## drive the pages with Chromium and check them with axe-core (needs Node; installs the rest)
 	wire/web/browser/run
 
@@ -69,12 +73,28 @@ kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SE
 kill-cluster: ## kill -9 a random one of three loaded cores KILLS times (100) with CLIENTS pollers (30); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-30} $(GO) test ./cmd/parley -run '^TestClusterKill$$' -count=1 -v -timeout 24h
 
-rolling-upgrade: ## replace three loaded cores, POLLERS polls (5000); PREVIOUS is a commit or the program file to begin with
-	dir=$$(mktemp -d) && trap "rm -r $$dir" EXIT && $(GO) build -o $$dir/program ./cmd/parley && previous="$${PREVIOUS:-HEAD}" && \
-	if [ -f "$$previous" ]; then cp "$$previous" $$dir/previous; else mkdir $$dir/source && \
-	git archive "$$previous" | tar -x -C $$dir/source && (cd $$dir/source && $(GO) build -o $$dir/previous ./cmd/parley); fi && \
+rolling-upgrade: ## replace three loaded cores, POLLERS polls (5000); PREVIOUS is the commit or program file to begin with
+	dir=$$(mktemp -d) && trap "rm -r $$dir" EXIT && $(GO) build -o $$dir/program ./cmd/parley && \
+	previous="$${PREVIOUS:-HEAD}" && if [ -f "$$previous" ]; then cp "$$previous" $$dir/previous; else \
+	mkdir $$dir/source && git archive "$$previous" | tar -x -C $$dir/source && \
+	(cd $$dir/source && $(GO) build -o $$dir/previous ./cmd/parley); fi && \
 	POLLERS=$${POLLERS:-5000} PREVIOUS=$$dir/previous PROGRAM=$$dir/program \
 	$(GO) test ./cmd/parley -run '^TestRollingUpgrade$$' -count=1 -v -timeout 60m
+
+kill-edges: ## kill -9 one of three edges KILLS times (100) with POLLERS clients (9500); SEED repeats a run
+	KILLS=$${KILLS:-100} POLLERS=$${POLLERS:-9500} $(GO) test ./cmd/parley -run '^TestEdgeKillPollers$$' -count=1 -v -timeout 24h
+
+kill-core-edges: ## kill -9 a core under three edges KILLS times (100) with CLIENTS pollers (60); SEED repeats a run
+	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestCoreKillUnderEdges$$' -count=1 -v -timeout 24h
+
+cut-links: ## delay, cut and block the links of two edges ROUNDS times (50) with CLIENTS pollers (30); SEED repeats a run
+	ROUNDS=$${ROUNDS:-50} CLIENTS=$${CLIENTS:-30} $(GO) test ./cmd/parley -run '^TestEdgeLinks$$' -count=1 -v -timeout 24h
+
+freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12") while clients of all cores read; SEED
+	FREEZES="$${FREEZES:-1 4 12}" $(GO) test ./cmd/parley -run '^TestClusterFreeze$$' -count=1 -v -timeout 30m
+
+partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways (needs root); SEED repeats
+	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestClusterPartition$$' -count=1 -v -timeout 30m
 
 upgrades: ## upgrade a loaded server UPGRADES times (100), also with poison; no request may fail
 	UPGRADES=$${UPGRADES:-100} $(GO) test ./cmd/parley -run '^TestSeamlessUpgrade$$' -count=1 -v -timeout 60m

@@ -46,7 +46,7 @@ type Server struct {
 	maxFrozenBytes atomic.Int64
 	limits         realm.Limits
 
-	mu             sync.RWMutex // guards realms and byName; both only grow
+	mu             sync.RWMutex // guards realms and byName; only CloseReplica removes from them
 	realms         map[realm.ID]*realmHandle
 	byName         map[string]*realmHandle // by string id
 	accounts       *accountTable

@@ -176,12 +176,14 @@ func install(t *testing.T, program, file string) {
 func startCoresOf(t *testing.T, program string, names ...string) *runningCores {
 	t.Helper()
 	dir := t.TempDir()
-	file := func(name string) string { return filepath.Join(dir, "parley-"+name) }
+	var list []*runningCore
 	for _, name := range names {
-		install(t, program, file(name))
+		c := &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t),
+			file: filepath.Join(dir, "parley-"+name)}
+		install(t, program, c.file)
+		list = append(list, c)
 	}
-	first := &runningCore{name: names[0], data: filepath.Join(dir, names[0]), listen: freeAddress(t), file: file(names[0])}
-	return joinCoresOf(t, dir, first, file, names[1:]...)
+	return startCluster(t, list...)
 }
 
 // dial connects a client to the next core that accepts the connection, as a load balancer does.

@@ -59,24 +59,6 @@ func (c *Core) Status() (list []NodeStatus) {
 	return list
 }
 
-// addStatus adds the state of a node with a link.
-func (c *Core) addStatus(n *NodeStatus, p *peer.Peer) {
-	n.Connected = true
-	n.SentBytes, n.ReceivedBytes = p.Traffic()
-	_, n.QueuedBytes = p.Queued()
-	e := p.Link.(*edgeLink)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	n.KnownLevel = e.level
-	n.Program, n.Realms, n.Queues, n.Polls = e.program, len(e.report.Applied), e.report.Queues, e.report.Polls
-	for id, seq := range e.report.Applied {
-		if last := c.Orgs.DurableSeq(id); last > seq {
-			n.FactsBehind += int64(last - seq)
-			n.SecondsBehind = max(n.SecondsBehind, c.Now().Sub(e.caughtUp[id]).Seconds())
-		}
-	}
-}
-
 // CutOff ends the link of a node that was removed.
 func (c *Core) CutOff(node string) {
 	if p := c.links.Find(node); p != nil {

@@ -32,7 +32,7 @@ type Bound struct {
 }
 
 // AllBounds lists every bound of a server. The metrics parley_bound_* and the reference page are made from it.
-var AllBounds = []Bound{
+var AllBounds = append([]Bound{
 	{
 		Name:     "connections",
 		Of:       "open connections",
@@ -673,7 +673,7 @@ var AllBounds = []Bound{
 		limit:    constant(maxLinesPerMinute),
 		hits:     func(r *metricReading) int64 { return suppressedLines(r.server.log) },
 	},
-}
+}, clusterBounds...)
 
 func constant(n int64) func(*metricReading) int64 { return func(*metricReading) int64 { return n } }
 
@@ -712,6 +712,8 @@ var limitSettings = map[string]string{
 	"connections":   "max-connections",
 	"answer_bytes":  "answer-memory",
 	"unacked_bytes": "unacked-memory",
+	"replicas":      "max-replicas",
+	"replica_bytes": "replica-memory",
 }
 
 // DefaultLimit returns the limit of a server with default settings, as the reference page shows it.

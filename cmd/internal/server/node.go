@@ -150,7 +150,8 @@ type edgeNode struct {
 
 // connectEdge connects an edge to its core and takes over its settings.
 func connectEdge(c *Config, d *cluster.Directory) (*edgeNode, error) {
-	e, err := cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: wire.Version, Log: c.Log})
+	e, err := cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: wire.Version, Log: c.Log,
+		MaxReplicas: c.MaxReplicas, MaxReplicaBytes: int64(c.replicaMemory())})
 	if err != nil {
 		return nil, err
 	}
