@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser kill kill-cluster kill-edges kill-core-edges cut-links rolling-upgrade upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-edges kill-core-edges cut-links rolling-upgrade upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -66,6 +66,12 @@ conform-s3: build ## run the checks of conform with files in a bucket; kill -9 K
 
 browser: build ## drive the pages with Chromium and check them with axe-core (needs Node; installs the rest)
 	wire/web/browser/run
+
+browser-kills: build ## kill -9 the server KILLS times (50) while people type in Chromium, then 60 seconds offline
+	KILLS=$${KILLS:-50} OFFLINE_SECONDS=$${OFFLINE_SECONDS:-60} wire/web/browser/run kills_test.js
+
+browser-big: build ## measure the client in an organization of 1,000,000 messages (3 minutes; use a quiet machine)
+	wire/web/browser/run big_realm.js
 
 kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 24h

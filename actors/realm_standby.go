@@ -110,7 +110,7 @@ func (a *realmActor) becomeOwner() {
 	a.srv.openQueues(a, queues, told)
 	if seq := a.unacked.evictedBefore; seq > 0 {
 		for _, s := range a.handle.shards {
-			a.srv.runtime.send(s, evictQueues{a.realm.ID(), seq})
+			a.srv.runtime.send(s, evictQueues{realm: a.realm.ID(), seq: seq})
 		}
 	}
 	a.srv.setOwned(a.handle, true)

@@ -21,10 +21,10 @@ type partition struct {
 	silent, serving string
 }
 
-var cut = linkState{cut: true}
+var cut = packetState{cut: true}
 
 // both sets the links between two hosts.
-func (w *testNetwork) both(a, b int, s linkState) {
+func (w *testNetwork) both(a, b int, s packetState) {
 	w.set(a, b, s)
 	w.set(b, a, s)
 }
@@ -54,7 +54,7 @@ var partitions = []partition{
 		w.both(l, x, cut)
 	}, "", "y"},
 	{"all packets take 100 ms", 6 * time.Second, func(w *testNetwork, l, x, y int) {
-		s := linkState{delay: 100 * time.Millisecond}
+		s := packetState{delay: 100 * time.Millisecond}
 		w.both(l, x, s)
 		w.both(l, y, s)
 		w.both(x, y, s)

@@ -148,11 +148,11 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	if err := checkClock(p.Node, g.Clock, now); err != nil {
 		return nil, err
 	}
-	g.Level = max(g.Level, realm.FirstLevel)
-	if err := checkLevel(p.Node, g.Level, c.Node.Level()); err != nil {
+	if err := c.waitForOther(p, g.Boot); err != nil {
 		return nil, err
 	}
-	if err := c.waitForOther(p, g.Boot); err != nil {
+	g.Level = max(g.Level, realm.FirstLevel)
+	if err := checkLevel(p.Node, g.Level, c.Node.Level()); err != nil {
 		return nil, err
 	}
 	e := &edgeLink{peer: p, boot: g.Boot, program: g.Program, level: g.Level, since: now, stops: map[realm.ID]func(){},

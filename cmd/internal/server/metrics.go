@@ -207,6 +207,11 @@ var allMetrics = describe(append([]metric{
 		read:    func(r *metricReading) int64 { return r.orgs.QueuesEvicted.Load() },
 	},
 	{
+		name: "parley_queues_evicted_of_account_total", kind: prometheus.CounterValue,
+		meaning: "Queues among these that ended because their account used more than its share.",
+		read:    func(r *metricReading) int64 { return r.orgs.QueuesEvictedForAccount.Load() },
+	},
+	{
 		name: "parley_snapshots_total", kind: prometheus.CounterValue,
 		meaning: "Snapshots of organizations that were written.",
 		read:    func(r *metricReading) int64 { return r.orgs.Snapshots.Load() },

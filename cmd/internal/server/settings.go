@@ -360,8 +360,8 @@ var AllSettings = []Setting{
 	},
 	{
 		Name: "unacked-memory", Type: Number, Default: "0", Group: groupLimits,
-		Meaning: "MiB of memory for events that clients have not acknowledged; one organization can use half; " +
-			"0: a quarter of memory-limit, at most 1024",
+		Meaning: "MiB of memory for events that clients have not acknowledged; one organization can use half, " +
+			"one account a sixteenth; 0: a quarter of memory-limit, at most 1024",
 		field: func(s *Settings) any { return &s.UnackedMemory },
 	},
 	{
