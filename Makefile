@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -88,6 +88,14 @@ freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12
 
 partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways (needs root); SEED repeats
 	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestClusterPartition$$' -count=1 -v -timeout 30m
+
+rolling-upgrade: ## replace three loaded cores, POLLERS polls (5000); PREVIOUS is the commit or program file to begin with
+	dir=$$(mktemp -d) && trap "rm -r $$dir" EXIT && $(GO) build -o $$dir/program ./cmd/parley && \
+	previous="$${PREVIOUS:-HEAD}" && if [ -f "$$previous" ]; then cp "$$previous" $$dir/previous; else \
+	mkdir $$dir/source && git archive "$$previous" | tar -x -C $$dir/source && \
+	(cd $$dir/source && $(GO) build -o $$dir/previous ./cmd/parley); fi && \
+	POLLERS=$${POLLERS:-5000} PREVIOUS=$$dir/previous PROGRAM=$$dir/program \
+	$(GO) test ./cmd/parley -run '^TestRollingUpgrade$$' -count=1 -v -timeout 60m
 
 kill-edges: ## kill -9 one of three edges KILLS times (100) with POLLERS clients (9500); SEED repeats a run
 	KILLS=$${KILLS:-100} POLLERS=$${POLLERS:-9500} $(GO) test ./cmd/parley -run '^TestEdgeKillPollers$$' -count=1 -v -timeout 24h

@@ -164,7 +164,7 @@ func Begin(dir string, o Options) error {
 		err = fmt.Errorf("%s belongs to a cluster already", dir)
 	}
 	if err == nil { // the journal of a single node may have facts of any level that the program knows
-		err = s.PutMeta(levelKey, []byte(strconv.Itoa(int(o.Level))))
+		err = s.PutMeta(snapshot.LevelKey, []byte(strconv.Itoa(int(o.Level))))
 	}
 	if err == nil {
 		err = s.Replicate(firstIndex)
@@ -224,6 +224,9 @@ func Open(dir string, o Options) (*Node, error) {
 
 func (n *Node) raftDir() string { return n.fs.PathJoin(n.dir, subDir) }
 
+// errNoCluster is the error of a data directory that is not one of Begin or Prepare.
+var errNoCluster = errors.New("the data directory belongs to no cluster")
+
 // openStore finishes an interrupted installation and opens the store.
 func (n *Node) openStore() error {
 	n.notes = &notes{fs: n.fs, dir: n.raftDir(), failed: n.failed,
@@ -260,7 +263,7 @@ func (n *Node) openStore() error {
 		}
 	}
 	if !s.Replicated() {
-		return fmt.Errorf("%s belongs to no cluster", n.dir)
+		return fmt.Errorf("%s: %w", n.dir, errNoCluster)
 	}
 	if err := n.useLevel(s); err != nil {
 		return err
