@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform browser browser-shots kill kill-cluster upgrades sim sim-actors crash crash-cluster mirror
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills browser-shots kill kill-cluster kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -60,6 +60,10 @@ conform: build ## run acceptance checks, contract crawler and real clients again
 	wire/contract/clients/run
 	$(GO) test -count=1 -timeout 120s -run 'Sample|OutAndIn|Hostile' ./cmd/internal/moving
 
+conform-s3: build ## run the checks of conform with files in a bucket; kill -9 KILLS times (20), S3 down OUTAGE s (60)
+	CONFORM=1 $(GO) test ./cmd/parley -run '^TestConformWithBucket$$' -count=1 -v -timeout 30m
+	KILLS=$${KILLS:-20} OUTAGE=$${OUTAGE:-60} $(GO) test ./cmd/parley -run '^Test(Bucket|Files)' -count=1 -v -timeout 60m
+
 browser: build ## drive the pages with Chromium and check them with axe-core (needs Node; installs the rest)
 	wire/web/browser/run
 
@@ -67,11 +71,32 @@ SHOTS ?= bin/shots
 browser-shots: build ## write screenshots of the client's views into SHOTS (bin/shots); VIEWS='inbox|topic' chooses some
 	wire/web/browser/run shots "$(abspath $(SHOTS))" "$(VIEWS)"
 
+browser-kills: build ## kill -9 the server KILLS times (50) while people type in Chromium, then 60 seconds offline
+	KILLS=$${KILLS:-50} OFFLINE_SECONDS=$${OFFLINE_SECONDS:-60} wire/web/browser/run kills_test.js
+
+browser-big: build ## measure the client in an organization of 1,000,000 messages (3 minutes; use a quiet machine)
+	wire/web/browser/run big_realm.js
+
 kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 24h
 
 kill-cluster: ## kill -9 a random one of three loaded cores KILLS times (100) with CLIENTS pollers (30); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-30} $(GO) test ./cmd/parley -run '^TestClusterKill$$' -count=1 -v -timeout 24h
+
+kill-edges: ## kill -9 one of three edges KILLS times (100) with POLLERS clients (9500); SEED repeats a run
+	KILLS=$${KILLS:-100} POLLERS=$${POLLERS:-9500} $(GO) test ./cmd/parley -run '^TestEdgeKillPollers$$' -count=1 -v -timeout 24h
+
+kill-core-edges: ## kill -9 a core under three edges KILLS times (100) with CLIENTS pollers (60); SEED repeats a run
+	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestCoreKillUnderEdges$$' -count=1 -v -timeout 24h
+
+cut-links: ## delay, cut and block the links of two edges ROUNDS times (50) with CLIENTS pollers (30); SEED repeats a run
+	ROUNDS=$${ROUNDS:-50} CLIENTS=$${CLIENTS:-30} $(GO) test ./cmd/parley -run '^TestEdgeLinks$$' -count=1 -v -timeout 24h
+
+freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12") while clients of all cores read; SEED
+	FREEZES="$${FREEZES:-1 4 12}" $(GO) test ./cmd/parley -run '^TestClusterFreeze$$' -count=1 -v -timeout 30m
+
+partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways (needs root); SEED repeats
+	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestClusterPartition$$' -count=1 -v -timeout 30m
 
 upgrades: ## upgrade a loaded server UPGRADES times (100), also with poison; no request may fail
 	UPGRADES=$${UPGRADES:-100} $(GO) test ./cmd/parley -run '^TestSeamlessUpgrade$$' -count=1 -v -timeout 60m

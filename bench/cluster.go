@@ -23,6 +23,9 @@ const (
 	clusterEdgeCPU  = 1.1             // an edge's CPU a delivery, against a single server's
 	clusterCopies   = 1.005           // copies of a fact that are sent to an edge
 	clusterDrain    = 30 * time.Second
+	// The clients' first polls are sent within clusterSettle and clusterSettlePoll for each client.
+	clusterSettle     = 100 * time.Millisecond
+	clusterSettlePoll = 250 * time.Microsecond
 )
 
 // clusterOptions are the flags of `parley bench cluster`.
@@ -61,6 +64,7 @@ type clusterRun struct {
 	edges   []*server
 	up      []bool // edges that can be polled
 	load    *clusterLoad
+	random  *rand.Rand // moments of kills
 	result  clusterResult
 }
 
@@ -86,6 +90,9 @@ func clusterMain(args []string, stdout, stderr io.Writer) int {
 	}
 	o.pollers, o.rate = s.scenario.Pollers, s.scenario.Phases[0].Rate
 	c.run = newRun(s.scenario, s.options)
+	c.random = rand.New(rand.NewPCG(s.scenario.Seed, 1))
+	fmt.Fprintf(stdout, "parley bench cluster: %d edges, %d pollers, an edge killed %d times, the core %d times (seed %d)\n",
+		o.edges, o.pollers, o.kills, o.coreKills, s.scenario.Seed)
 	c.result = clusterResult{Machine: machine(), Edges: o.edges, Pollers: o.pollers, Broken: []string{},
 		Missed: []string{}}
 	if err := c.measure(); err != nil {
@@ -269,7 +276,7 @@ func (c *clusterRun) serve(do func() error) error {
 func (c *clusterRun) killEdges() error {
 	for n := range c.options.kills {
 		i := n % len(c.edges)
-		wait := time.Duration(50+rand.IntN(200)) * time.Millisecond
+		wait := time.Duration(50+c.random.IntN(200)) * time.Millisecond
 		if err := c.run.loop.RunFor(wait, nil); err != nil {
 			return err
 		}
@@ -299,7 +306,7 @@ func (c *clusterRun) killEdges() error {
 // killCore kills the core and starts it again.
 func (c *clusterRun) killCore() error {
 	for n := range c.options.coreKills {
-		wait := time.Duration(50+rand.IntN(200)) * time.Millisecond
+		wait := time.Duration(50+c.random.IntN(200)) * time.Millisecond
 		if err := c.run.loop.RunFor(wait, nil); err != nil {
 			return err
 		}

@@ -92,7 +92,7 @@ func (l *clusterLoad) join(n int) error {
 	for i, x := range l.clients[first:] {
 		r.loop.At(r.loop.Now()+time.Duration(i/1000)*50*time.Millisecond, x.poll)
 	}
-	return r.loop.RunFor(time.Duration((n-first)/1000)*50*time.Millisecond+2*time.Second, nil)
+	return r.loop.RunFor(clusterSettle+time.Duration(n-first)*clusterSettlePoll, nil)
 }
 
 func (x *clusterClient) handleRegister(body []byte) error {

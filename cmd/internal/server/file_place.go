@@ -222,7 +222,14 @@ func (s *Server) openFiles() error {
 	s.files.LimitSpace(s.space.roomFor)
 	if s.bucket != nil {
 		s.files.SetForeign(errOwnerUnknown)
-		s.bucket.Watch(func() bool { return s.checkFileOwner() })
+		s.ownerKnown = make(chan struct{})
+		s.bucket.Watch(func() bool {
+			known := s.checkFileOwner()
+			if known {
+				close(s.ownerKnown)
+			}
+			return known
+		})
 	}
 	return nil
 }

@@ -30,13 +30,16 @@ type sweeper struct {
 	log   *slog.Logger
 	// leftovers removes unfinished uploads of a killed process from a bucket; nil: there is no bucket.
 	leftovers func() error
-	soon      chan struct{}
-	stop      chan struct{}
-	done      chan struct{}
+	// known is closed when it is known whether this server may remove files; nil: it may.
+	known <-chan struct{}
+	soon  chan struct{}
+	stop  chan struct{}
+	done  chan struct{}
 }
 
-func newSweeper(orgs *actors.Server, f *files.Store, leftovers func() error, log *slog.Logger) *sweeper {
-	s := &sweeper{orgs: orgs, files: f, leftovers: leftovers, log: log, soon: make(chan struct{}, 1),
+func newSweeper(orgs *actors.Server, f *files.Store, leftovers func() error, known <-chan struct{},
+	log *slog.Logger) *sweeper {
+	s := &sweeper{orgs: orgs, files: f, leftovers: leftovers, known: known, log: log, soon: make(chan struct{}, 1),
 		stop: make(chan struct{}), done: make(chan struct{})}
 	go s.run()
 	return s
@@ -44,6 +47,13 @@ func newSweeper(orgs *actors.Server, f *files.Store, leftovers func() error, log
 
 func (s *sweeper) run() {
 	defer close(s.done)
+	if s.known != nil {
+		select {
+		case <-s.stop:
+			return
+		case <-s.known:
+		}
+	}
 	for s.waitForNext(s.sweep()) {
 	}
 }

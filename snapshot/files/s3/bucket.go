@@ -99,6 +99,11 @@ type Bucket struct {
 // Open returns the files of a place. It sends nothing; see Probe. credentialsFile is a file in the format of
 // ~/.aws/credentials; "" takes the keys from the environment.
 func Open(p Place, credentialsFile string, log *slog.Logger) (*Bucket, error) {
+	return open(p, credentialsFile, log, stallTimeout)
+}
+
+// open is Open with another stallTimeout.
+func open(p Place, credentialsFile string, log *slog.Logger, stall time.Duration) (*Bucket, error) {
 	creds, err := loadCredentials(credentialsFile)
 	if err != nil {
 		return nil, err
@@ -111,7 +116,7 @@ func Open(p Place, credentialsFile string, log *slog.Logger) (*Bucket, error) {
 			if err != nil {
 				return nil, err
 			}
-			return stallConn{c}, nil
+			return stallConn{c, stall}, nil
 		},
 		TLSHandshakeTimeout:   dialTimeout,
 		ResponseHeaderTimeout: requestTimeout,
@@ -150,17 +155,20 @@ func (b *Bucket) Close() {
 func (b *Bucket) Place() Place { return b.place }
 
 // stallConn is a connection on which each read and each write ends.
-type stallConn struct{ net.Conn }
+type stallConn struct {
+	net.Conn
+	limit time.Duration
+}
 
 func (c stallConn) Read(p []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(stallTimeout)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(c.limit)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(p)
 }
 
 func (c stallConn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(stallTimeout)); err != nil {
+	if err := c.SetWriteDeadline(time.Now().Add(c.limit)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)

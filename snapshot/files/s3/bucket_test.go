@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
 	"parley/actors/realm"
 	"parley/snapshot/files"
 	"parley/snapshot/files/s3"
@@ -24,7 +26,10 @@ import (
 )
 
 // open opens a folder of a server's bucket.
-func open(t *testing.T, url string) *s3.Bucket {
+func open(t *testing.T, url string) *s3.Bucket { return openWithStall(t, url, 20*time.Second) }
+
+// openWithStall opens a folder of a bucket, with a limit for each read and write on the network.
+func openWithStall(t *testing.T, url string, stall time.Duration) *s3.Bucket {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", s3test.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.SecretKey)
@@ -32,7 +37,7 @@ func open(t *testing.T, url string) *s3.Bucket {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := s3.Open(p, "", slog.New(slog.DiscardHandler))
+	b, err := s3.OpenWithStall(p, "", slog.New(slog.DiscardHandler), stall)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +139,7 @@ func TestBucketStoresFiles(t *testing.T) {
 	}
 }
 
-// A file above 128 MiB is sent in parts of 64 MiB. An upload in parts that a killed process has left is aborted later.
+// A file above 128 MiB is sent in parts of 64 MiB.
 func TestBucketStoresLargeFiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: writes 130 MB")
@@ -153,8 +158,60 @@ func TestBucketStoresLargeFiles(t *testing.T) {
 	if err != nil || !bytes.Equal(got, want) {
 		t.Fatalf("the bucket has %d other bytes: %v", len(got), err)
 	}
+	if left := server.UnfinishedUploads(); len(left) != 0 {
+		t.Errorf("parts are left: %v", left)
+	}
+}
+
+// newClient returns a client that is not part of the program.
+func newClient(t *testing.T, server *s3test.Server) *minio.Core {
+	t.Helper()
+	c, err := minio.NewCore(server.Address(), &minio.Options{BucketLookup: minio.BucketLookupPath,
+		Creds: credentials.NewStaticV4(s3test.AccessKey, s3test.SecretKey, "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// An upload in parts without an end, which a killed process has left, is aborted after a day. A younger one may be in
+// progress, and one outside the folder belongs to another program: both stay.
+func TestBucketRemovesLeftovers(t *testing.T) {
+	server := s3test.Start(t)
+	b := open(t, server.URL("left"))
+	client := newClient(t, server)
+	begin := func(key string) (id string) {
+		t.Helper()
+		id, err := client.NewMultipartUpload(t.Context(), s3test.Bucket, key, minio.PutObjectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.PutObjectPart(t.Context(), s3test.Bucket, key, id, 1, strings.NewReader("part"), 4,
+			minio.PutObjectPartOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	old, other := begin("left/exports/old.jsonl.gz"), begin("elsewhere/exports/other.jsonl.gz")
+	for _, path := range server.UnfinishedUploads() {
+		then := time.Now().Add(-25 * time.Hour)
+		if err := os.Chtimes(path, then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	young := begin("left/exports/young.jsonl.gz")
 	if err := b.RemoveLeftovers(); err != nil {
 		t.Fatal(err)
+	}
+	var left []string
+	for _, path := range server.UnfinishedUploads() {
+		left = append(left, filepath.Base(path))
+	}
+	slices.Sort(left)
+	want := []string{other, young}
+	slices.Sort(want)
+	if !slices.Equal(left, want) {
+		t.Errorf("the uploads %v are left, want %v without %s", left, want, old)
 	}
 }
 
@@ -243,151 +300,6 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// While the server is down every call fails at once, and works again by itself afterwards.
-func TestBucketUnavailable(t *testing.T) {
-	server := s3test.Start(t)
-	b := open(t, server.URL("down"))
-	s := newStore(t, b)
-	hash := save(t, s, "before")
-	server.Kill()
-	if _, err := s.Open(realm.ContentFile, hash); !errors.Is(err, files.ErrUnavailable) {
-		t.Errorf("open: %v", err)
-	}
-	if _, err := s.Save("1", failing{t}, 100); !errors.Is(err, files.ErrUnavailable) {
-		t.Errorf("save: %v", err)
-	}
-	if b.Ready() == nil || b.Down().IsZero() {
-		t.Error("the bucket is ready")
-	}
-	s.Release(hash, nil)
-	if err := s.Remove(hash, unused); err != nil {
-		t.Errorf("a removal is left to the sweep: %v", err)
-	}
-	server.Resume()
-	for until := time.Now().Add(20 * time.Second); b.Ready() != nil; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatal("the bucket is not reached again")
-		}
-	}
-	if got := read(t, b, files.ContentKey(hash), 0, -1); got != "before" {
-		t.Errorf("the file is %q", got)
-	}
-	save(t, s, "after")
-}
-
-// failing is a body that must not be read.
-type failing struct{ t *testing.T }
-
-func (f failing) Read([]byte) (int, error) {
-	f.t.Error("the body of a refused upload is received")
-	return 0, io.EOF
-}
-
-// lateProxy passes requests on, but keeps removals until they are let go and never answers them.
-type lateProxy struct {
-	t       *testing.T
-	to      string
-	address string
-	held    chan func() // carries out a removal
-}
-
-func startLateProxy(t *testing.T, to string) *lateProxy {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &lateProxy{t: t, to: to, address: l.Addr().String(), held: make(chan func(), 10)}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go p.serve(c)
-		}
-	}()
-	return p
-}
-
-func (p *lateProxy) serve(c net.Conn) {
-	defer c.Close()
-	head := make([]byte, 7)
-	if _, err := io.ReadFull(c, head); err != nil {
-		return
-	}
-	up, err := net.Dial("tcp", p.to)
-	if err != nil {
-		return
-	}
-	if string(head) == "DELETE " {
-		rest := make([]byte, 64<<10)
-		n, _ := c.Read(rest)
-		p.held <- func() {
-			defer up.Close()
-			up.Write(append(head, rest[:n]...))
-			up.Read(rest)
-		}
-		return
-	}
-	defer up.Close()
-	up.Write(head)
-	go func() { io.Copy(up, c); up.Close() }()
-	io.Copy(c, up)
-}
-
-// A removal whose answer is lost may happen at any later time. The same content cannot be saved meanwhile, also by the
-// next process: it would vanish from under its row.
-func TestLateRemoval(t *testing.T) {
-	server := s3test.Start(t)
-	proxy := startLateProxy(t, server.Address())
-	url := strings.Replace(server.URL("late"), server.Address(), proxy.address, 1)
-	dir := t.TempDir()
-	b := open(t, url)
-	s, err := files.Open(dir, b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hash := save(t, s, "a plan")
-	if err := s.Release(hash, unused); err != nil {
-		t.Fatal(err)
-	}
-	late := <-proxy.held
-	for until := time.Now().Add(20 * time.Second); b.Ready() != nil && time.Now().Before(until); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if err := b.Ready(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Save("1", strings.NewReader("a plan"), 100); !errors.Is(err, files.ErrUnavailable) {
-		t.Errorf("the same content is saved while its removal is on its way: %v", err)
-	}
-	save(t, s, "another plan")
-	next, err := files.Open(dir, b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := next.Save("1", strings.NewReader("a plan"), 100); !errors.Is(err, files.ErrUnavailable) {
-		t.Errorf("the next process saves it: %v", err)
-	}
-	note := filepath.Join(dir, "removing", hash)
-	old := time.Now().Add(-6 * time.Minute)
-	if err := os.Chtimes(note, old, old); err != nil {
-		t.Fatal(err)
-	}
-	late()
-	if next, err = files.Open(dir, b); err != nil {
-		t.Fatal(err)
-	}
-	again := save(t, next, "a plan")
-	if again != hash || !slices.Contains(server.Objects("late"), files.ContentKey(hash)) {
-		t.Error("the content is not saved after the time in which the removal could happen")
-	}
-	if _, err := os.Stat(note); err == nil {
-		t.Error("the note of the removal is left")
-	}
-}
-
 // Pictures are served from this machine after the first request, also while the bucket cannot be reached.
 func TestPicturesAreCached(t *testing.T) {
 	server := s3test.Start(t)
@@ -417,31 +329,5 @@ func TestPicturesAreCached(t *testing.T) {
 	}
 	if n := s.ThumbnailBytes(); n != 6 {
 		t.Errorf("the cache counts %d bytes", n)
-	}
-}
-
-// Wrong keys and a missing bucket are named in errors for the operator; users get ErrUnavailable.
-func TestWrongKeysAndBuckets(t *testing.T) {
-	server := s3test.Start(t)
-	missing := strings.Replace(server.URL("x"), s3test.Bucket, "no-such-bucket", 1)
-	if err := open(t, missing).Probe(); err == nil || !strings.Contains(err.Error(), "no bucket") {
-		t.Errorf("a missing bucket: %v", err)
-	}
-	file := filepath.Join(t.TempDir(), "keys")
-	text := "[default]\naws_access_key_id = " + s3test.AccessKey + "\naws_secret_access_key = wrong\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p, _ := s3.ParsePlace(server.URL("x"))
-	b, err := s3.Open(p, file, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	if _, err := newStore(t, b).Save("1", strings.NewReader("x"), 10); !errors.Is(err, files.ErrUnavailable) {
-		t.Errorf("a wrong key: %v", err)
-	}
-	if err := b.Probe(); err == nil || strings.Contains(err.Error(), "wrong") {
-		t.Errorf("a wrong key: %v", err)
 	}
 }

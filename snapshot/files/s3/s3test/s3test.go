@@ -125,6 +125,13 @@ func (s *Server) Path(key string) string {
 	return filepath.Join(s.folder, "root", Bucket, filepath.FromSlash(key))
 }
 
+// UnfinishedUploads returns the folders on this machine that have the parts of uploads without an end. The name of each
+// is the id of the upload, and its time of modification is the beginning of the upload.
+func (s *Server) UnfinishedUploads() []string {
+	list, _ := filepath.Glob(filepath.Join(s.folder, "root", Bucket, ".sgwtmp", "multipart", "*", "*"))
+	return list
+}
+
 // Kill ends the server at once. Its objects stay.
 func (s *Server) Kill() {
 	if s.process != nil {
