@@ -3,11 +3,13 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { muteUser } from "../api/administration.ts";
 import { getChannelsOf } from "../api/channels.ts";
+import type { Reaction } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
+import { EmojiGlyph } from "../message/row.tsx";
 import { closeOverlay, goTo, type Route } from "../router.ts";
 import { attempt } from "../store/actions.ts";
 import { hashOfChannel } from "../store/narrow.ts";
-import { avatarOf } from "../store/queries.ts";
+import { avatarOf, presenceOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Dialog } from "../ui/dialogs.tsx";
 import { formatDate } from "../ui/time.ts";
@@ -24,6 +26,7 @@ export function UserProfile({ route }: { route: Route }) {
       </Dialog>
     );
   }
+  const status = read("statuses").get(id);
   const mine = id === read("me").user_id;
   const muted = read("mutedUsers").has(id);
   const email = u.delivery_email ?? u.email;
@@ -41,7 +44,14 @@ export function UserProfile({ route }: { route: Route }) {
       <div class="dialog-text" tabIndex={0} role="region" aria-label={t("Profile")}>
         <div class="card-head">
           <img class="avatar large" src={avatarOf(u, true)} alt="" width={64} height={64} />
-          <div>{u.is_active ? presenceText(id) : t("Deactivated")}</div>
+          <div>
+            <span class={`presence ${presenceOf(id)}`} /> {u.is_active ? presenceText(id) : t("Deactivated")}
+            {status && (
+              <div class="quiet">
+                {status.emoji_name && <EmojiGlyph emoji={status as Reaction} />} {status.status_text}
+              </div>
+            )}
+          </div>
         </div>
         <dl class="card-facts">
           {facts.map(([name, value]) => (

@@ -8,28 +8,33 @@ import { presenceText } from "../people/card.tsx";
 import { go } from "../router.ts";
 import { attempt } from "../store/actions.ts";
 import { avatarOf } from "../store/queries.ts";
-import { read } from "../store/store.ts";
+import { peek, read } from "../store/store.ts";
 import { Menu, openPopover, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
 import type { IconName } from "../ui/icons.tsx";
 import { openShortcuts } from "../ui/keys.tsx";
 
 export function openMainMenu(at: Element): void {
-  openPopover(at, <MainMenu />);
+  openPopover(at, <MainMenu at={at} />);
 }
 
 // menuItems are items of other modules, such as the server page.
 export const menuItems: (() => MenuItem | false)[] = [];
 
-function MainMenu() {
-  const scheme = Number(read("settings").color_scheme ?? ColorScheme.system);
-  const me = read("me");
-  const visible = read("settings").presence_enabled !== false;
-  const status = read("statuses").get(me.user_id);
+function openThemes(at: Element): void {
+  const scheme = Number(peek().settings.color_scheme ?? ColorScheme.system);
   const theme = (value: number, label: string, icon: IconName): MenuItem => ({
     label,
     icon: scheme === value ? "check" : icon,
     run: () => attempt(changeSetting({ color_scheme: value })),
   });
+  const items = [theme(ColorScheme.light, t("Light"), "sun"), theme(ColorScheme.dark, t("Dark"), "moon"), theme(ColorScheme.system, t("Like the system"), "globe")];
+  openPopover(at, <Menu label={t("Theme")} items={items} />);
+}
+
+function MainMenu({ at }: { at: Element }) {
+  const me = read("me");
+  const visible = read("settings").presence_enabled !== false;
+  const status = read("statuses").get(me.user_id);
   const items: MenuItems = [
     { label: t("Set a status"), icon: "smile", run: () => void import("../people/status.tsx").then((m) => m.openStatus()) },
     visible
@@ -44,10 +49,7 @@ function MainMenu() {
     ...menuItems.map((make) => make()),
     me.is_owner && { label: t("Server"), icon: "feed", run: () => location.assign("/admin/server") },
     null,
-    theme(ColorScheme.light, t("Light"), "sun"),
-    theme(ColorScheme.dark, t("Dark"), "moon"),
-    theme(ColorScheme.system, t("Like the system"), "globe"),
-    null,
+    { label: t("Theme"), icon: "moon", run: () => openThemes(at) },
     { label: t("Keyboard shortcuts"), icon: "help", key: "?", run: openShortcuts },
     { label: t("Message formatting"), icon: "edit", run: () => go("#message-formatting") },
     { label: t("Search operators"), icon: "search", run: () => go("#search-operators") },
