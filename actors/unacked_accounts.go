@@ -170,7 +170,7 @@ func (a *realmActor) handleBehindReport(m *behindReport) {
 // weighFacts weighs some facts, and then the next ones in another turn.
 func (a *realmActor) weighFacts() {
 	w, list := &a.weighing, a.unacked.list
-	if a.standby || a.reloading || w.takes != a.unacked.takes { // the reports are not about the queues that are here now
+	if a.standby || a.reloading || w.takes != a.unacked.takes { // the reports are about other queues
 		a.endWeighing()
 		return
 	}

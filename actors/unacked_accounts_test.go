@@ -66,11 +66,12 @@ func TestAccountUsesOnlyItsShare(t *testing.T) {
 		time.Sleep(2 * weighPause * time.Second)
 		synctest.Wait()
 		expectEnded(t, "the account beyond its share", true, oldest...)
-		if n, m := srv.Metrics.QueuesEvictedForMemory.Load(), srv.Metrics.QueuesEvictedForAccount.Load(); n != 0 || m < 2 {
+		n, m := srv.Metrics.QueuesEvictedForMemory.Load(), srv.Metrics.QueuesEvictedForAccount.Load()
+		if n != 0 || m < 2 {
 			t.Errorf("%d queues ended because of the organization, %d because of the account", n, m)
 		}
 		if most > 2*share || srv.LargestAccountBytes() > share {
-			t.Errorf("at most %d bytes were stored, and the account uses %d of %d", most, srv.LargestAccountBytes(), share)
+			t.Errorf("at most %d bytes were stored, the account uses %d of %d", most, srv.LargestAccountBytes(), share)
 		}
 		time.Sleep(snapshotAge)
 		sendLarge(t, srv, people[2], 0)

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// ticketKeys are the keys with which the server encrypts TLS session tickets, so that clients that connect again need no
+// ticketKeys are the keys with which the server encrypts TLS session tickets: clients that connect again then need no
 // full handshake. They exist in the memory of the process only. A successor gets them in the answer in which its
 // predecessor gives way, over the control socket, which only users with access to the data directory can open. They are
-// never on disk and not in backups: who gets hold of a key can read recorded sessions of TLS 1.2 whose tickets it
+// never on disk and not in backups: with a key an attacker can read recorded sessions of TLS 1.2 whose tickets it
 // encrypts. So after a crash or a restart clients make full handshakes. Its methods may be called by any goroutine.
 type ticketKeys struct {
 	mu     sync.Mutex
