@@ -91,7 +91,7 @@ func clusterMain(args []string, stdout, stderr io.Writer) int {
 	o.pollers, o.rate = s.scenario.Pollers, s.scenario.Phases[0].Rate
 	c.run = newRun(s.scenario, s.options)
 	c.random = rand.New(rand.NewPCG(s.scenario.Seed, 1))
-	fmt.Fprintf(stdout, "parley bench cluster: %d edges, %d pollers, an edge killed %d times, the core %d times (seed %d)\n",
+	fmt.Fprintf(stdout, "parley bench cluster: %d edges, %d pollers, %d kills of edges and %d of the core (seed %d)\n",
 		o.edges, o.pollers, o.kills, o.coreKills, s.scenario.Seed)
 	c.result = clusterResult{Machine: machine(), Edges: o.edges, Pollers: o.pollers, Broken: []string{},
 		Missed: []string{}}

@@ -202,9 +202,9 @@ var linkFaults = []struct {
 // maxHealed is how long it may take until an edge serves again when its link is whole.
 const maxHealed = 3 * time.Second
 
-// TestEdgeLinks delays, cuts and blocks the links between two edges and their core under load. Nothing is lost, doubled,
-// reordered or leaked, no client registers again, and changes are acknowledged within 3 s after a fault. A delay breaks
-// no link. ROUNDS, CLIENTS and SEED make the test longer or repeat it: make cut-links.
+// TestEdgeLinks delays, cuts and blocks the links between two edges and their core under load. Nothing is lost,
+// doubled, reordered or leaked, no client registers again, and changes are acknowledged within 3 s after a fault. A
+// delay breaks no link. ROUNDS, CLIENTS and SEED make the test longer or repeat it: make cut-links.
 func TestEdgeLinks(t *testing.T) {
 	rounds, clients := environmentNumber("ROUNDS", 1), environmentNumber("CLIENTS", 12)
 	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))

@@ -200,8 +200,8 @@ type uploadRecord struct {
 }
 
 // TestBucketKill kills a server at random moments while clients upload and delete files. After each kill, every
-// acknowledged upload has its content and every acknowledged deletion holds; in the end the bucket has exactly the files
-// that rows name. KILLS and SEED make the test longer or repeat it: make conform-s3.
+// acknowledged upload has its content and every acknowledged deletion holds; in the end the bucket has exactly the
+// files that rows name. KILLS and SEED make the test longer or repeat it: make conform-s3.
 func TestBucketKill(t *testing.T) {
 	kills := environmentNumber("KILLS", 2)
 	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))

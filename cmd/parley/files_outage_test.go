@@ -28,8 +28,7 @@ func TestBucketOutage(t *testing.T) {
 	t.Run("ended", func(t *testing.T) { testOutage(t, lasts, (*s3test.Server).Kill, (*s3test.Server).Resume) })
 	t.Run("hangs", func(t *testing.T) {
 		if lasts < hangingOutage {
-			t.Skipf("it takes 40 s until a server that hangs is given up; OUTAGE=60 runs this. The limits are tested in " +
-				"snapshot/files/s3")
+			t.Skip("a server that hangs is given up after 40 s: OUTAGE=60 runs this; package s3 tests the limits")
 		}
 		testOutage(t, lasts, (*s3test.Server).Freeze, (*s3test.Server).Thaw)
 	})

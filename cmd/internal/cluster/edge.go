@@ -442,6 +442,12 @@ func (e *Edge) waitForLink(ctx context.Context, ready bool) (*peer.Link, error) 
 	}
 }
 
+// WaitForLink returns when there is a link to the leader.
+func (e *Edge) WaitForLink(ctx context.Context) error {
+	_, err := e.waitForLink(ctx, false)
+	return err
+}
+
 // errNoLink is the answer to requests while the core cannot be reached.
 var errNoLink = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"This server cannot reach the other servers; try again in a few seconds.")
@@ -469,8 +475,9 @@ func (e *Edge) Forward(ctx context.Context, r httpd.ForwardedRequest) (a httpd.F
 	}
 	answer, err := link.CallOnce(ctx, encode(callForward, (*forwardCall)(&r)))
 	var notSent *peer.NotSent
+	var answered *peer.CallError
 	switch {
-	case errors.As(err, &notSent):
+	case errors.As(err, &notSent), errors.As(err, &answered) && answered.Code == httpd.CodeMoved:
 		e.Counters.NotSent.Add(1)
 		return a, fmt.Errorf("%w: %w", httpd.ErrNotForwarded, err)
 	case err != nil:
