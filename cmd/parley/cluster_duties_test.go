@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// In a cluster with two edges, a call of a bot's service, a scheduled message and a reminder are done once, by the core,
-// whichever node the requests were sent to.
+// In a cluster with two edges, a call of a bot's service, a scheduled message and a reminder are done once, by the
+// core, whichever node the requests were sent to.
 func TestEdgesDoNoDutyTwice(t *testing.T) {
 	var calls atomic.Int64
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -155,7 +155,8 @@ const (
 // sends, that node would get a broken connection instead of the reason.
 func closeAfterAlert(c net.Conn) {
 	defer c.Close()
-	if t, ok := c.(*net.TCPConn); ok && t.CloseWrite() == nil && c.SetReadDeadline(time.Now().Add(alertTimeout)) == nil {
+	t, ok := c.(*net.TCPConn)
+	if ok && t.CloseWrite() == nil && c.SetReadDeadline(time.Now().Add(alertTimeout)) == nil {
 		io.Copy(io.Discard, io.LimitReader(c, maxAfterAlert))
 	}
 }

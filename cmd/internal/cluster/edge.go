@@ -64,7 +64,7 @@ type Edge struct {
 	address   string                                // of the core that the link leads to
 	core      string                                // the node at that address
 	changed   chan struct{}                         // closed when link or ready changes
-	ready     bool                                  // the replicas are as new as the core was at the opening of the link
+	ready     bool                                  // the replicas are as new as the core was when the link was opened
 	refused   error                                 // why the core has refused the node at the last try
 	adoptions map[int64]func(actors.Adopted, error) // that the core has not answered
 	adopted   int64                                 // number of the last one
@@ -298,7 +298,8 @@ func (e *Edge) run(g *Greeted) {
 		link := g.link
 		e.change(func() {
 			e.link, e.refused = link, nil
-			for _, x := range e.open { // how long there was no link does not count: requests wait until all facts are here
+			// How long there was no link does not count: requests wait until all facts are here.
+			for _, x := range e.open {
 				x.lag, x.late = realmLag{}, false
 			}
 		})

@@ -160,7 +160,8 @@ func (c *testCore) greet(d *Directory, g greeting) error {
 }
 
 // The core refuses links of other versions, clocks far off, removed nodes and second processes of a node, each with a
-// text that says what to do. It takes a node whose clock is an hour off, and the next process of a node that was killed.
+// text that says what to do. A node whose clock is an hour off is
+// accepted, and the next process of a node that was killed.
 func TestRefusedGreetings(t *testing.T) {
 	c := startTestCore(t, "")
 	b, _ := joinEdge(t, c.Directory, "b")
@@ -247,8 +248,8 @@ func TestEdgeFollows(t *testing.T) {
 	}
 }
 
-// An edge unloads organizations without clients, loads them again when they are asked for, and refuses further ones when
-// it has no room. It does not ask the core twice for a subdomain without an organization.
+// An edge unloads organizations without clients, loads them again when they are asked for, and refuses further ones
+// when it has no room. It does not ask the core twice for a subdomain without an organization.
 func TestReplicasAreBounded(t *testing.T) {
 	c := startTestCore(t, "", "one", "two")
 	edge := startTestEdge(c, "b", func(o *EdgeOptions) { o.MaxReplicas = 2 })

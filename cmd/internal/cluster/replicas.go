@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// ReplicaIdle is how long an edge keeps the replica of an organization without event queues and requests. Loading it
-	// again takes about a second for 10,000 users.
+	// ReplicaIdle is how long an edge keeps the replica of an organization without event queues and requests. Loading
+	// it again takes about a second for 10,000 users.
 	ReplicaIdle = 10 * time.Minute
 	// minReplicaIdle is the same for an edge that has no room for another organization: requests are done by then.
 	minReplicaIdle = time.Minute
@@ -255,8 +255,8 @@ func (e *Edge) waitFor(link *peer.Link, id realm.ID, seq realm.Seq) bool {
 	return false
 }
 
-// makeRoom unloads idle replicas until another one has room, those that were used longest ago first. It reports false if
-// that is not enough. e.mu is locked.
+// makeRoom unloads idle replicas until another one has room, those that were used longest ago first. It reports false
+// if that is not enough. e.mu is locked.
 func (e *Edge) makeRoom() bool {
 	var idle []realm.ID
 	now := time.Now()

@@ -66,8 +66,8 @@ func joinEdge(t *testing.T, core *Directory, node string) (d *Directory, data st
 	return d, data
 }
 
-// A token is valid for one node and for an hour. Each refusal says why, and what to do; a refused node can use the token
-// later.
+// A token is valid for one node and for an hour. Each refusal says why, and what to do; a refused node can use the
+// token later.
 func TestTokens(t *testing.T) {
 	d, data := newDirectory(t, "a")
 	began := time.Unix(1_800_000_000, 0)

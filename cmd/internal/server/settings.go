@@ -550,8 +550,8 @@ var AllSettings = []Setting{
 	},
 	{
 		Name: "max-replicas", Type: Number, Default: strconv.Itoa(cluster.DefaultMaxReplicas), Group: groupCluster,
-		Meaning: "organizations that an edge has in memory at most; beyond it those without clients are unloaded, and " +
-			"if all have clients, requests for others are answered 503",
+		Meaning: "organizations that an edge has in memory at most; beyond it those without clients are unloaded, " +
+			"and if all have clients, requests for others are answered 503",
 		field: func(s *Settings) any { return &s.MaxReplicas },
 	},
 	{
