@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser kill kill-cluster kill-edges kill-core-edges cut-links linear-edges upgrades sim sim-actors crash crash-cluster mirror mirror-edge
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-edges kill-core-edges cut-links linear-edges upgrades sim sim-actors crash crash-cluster mirror mirror-edge freeze-cluster partition-cluster
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -67,6 +67,12 @@ conform-s3: build ## run the checks of conform with files in a bucket; kill -9 K
 browser: build ## drive the pages with Chromium and check them with axe-core (needs Node; installs the rest)
 	wire/web/browser/run
 
+browser-kills: build ## kill -9 the server KILLS times (50) while people type in Chromium, then 60 seconds offline
+	KILLS=$${KILLS:-50} OFFLINE_SECONDS=$${OFFLINE_SECONDS:-60} wire/web/browser/run kills_test.js
+
+browser-big: build ## measure the client in an organization of 1,000,000 messages (3 minutes; use a quiet machine)
+	wire/web/browser/run big_realm.js
+
 kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 24h
 
@@ -84,6 +90,12 @@ cut-links: ## delay, cut and block the links of two edges ROUNDS times (50) with
 
 linear-edges: ## look N times (50) for an order of SENDS (60) sends by 8 clients of two edges under faults; SEED repeats a run
 	N=$${N:-50} SENDS=$${SENDS:-60} $(GO) test ./cmd/parley -run '^TestEdgesLinearizable$$' -count=1 -v -timeout 24h
+
+freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12") while clients of all cores read; SEED
+	FREEZES="$${FREEZES:-1 4 12}" $(GO) test ./cmd/parley -run '^TestClusterFreeze$$' -count=1 -v -timeout 30m
+
+partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways (needs root); SEED repeats
+	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestClusterPartition$$' -count=1 -v -timeout 30m
 
 upgrades: ## upgrade a loaded server UPGRADES times (100), also with poison; no request may fail
 	UPGRADES=$${UPGRADES:-100} $(GO) test ./cmd/parley -run '^TestSeamlessUpgrade$$' -count=1 -v -timeout 60m

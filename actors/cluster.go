@@ -17,6 +17,8 @@ type Cluster interface {
 	Follow(id realm.ID, after realm.Seq, fn func(realm.Batch) error, done func(error)) (stop func())
 	// Decode decodes a fact of a batch.
 	Decode(fact []byte) (realm.Fact, error)
+	// Level returns the rule level of the cluster.
+	Level() uint16
 	// VerifyLeader calls done when it is certain that this node was the leader at a moment after the call, or with an
 	// error. It does not block.
 	VerifyLeader(done func(error))

@@ -22,6 +22,8 @@ type Metrics struct {
 	// QueuesEvictedForMemory counts the queues among QueuesEvicted that were closed because of MaxUnackedBytes or
 	// MaxUnackedTotal.
 	QueuesEvictedForMemory atomic.Int64
+	// QueuesEvictedForAccount counts those that were closed because their account used more than its share.
+	QueuesEvictedForAccount atomic.Int64
 	// OwnershipsLost counts how often the journal refused a batch and the organization was loaded again.
 	OwnershipsLost atomic.Int64
 	// RequestsRepeated counts the commands that were not run again because their request had been carried out.

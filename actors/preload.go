@@ -117,7 +117,7 @@ func (t *journalTail) close() {
 func (l *loadedRealm) replay(t *journalTail) error {
 	for batch := range t.batches {
 		for _, n := range batch {
-			told := l.realm.ReplayAt(n.Fact, n.Now)
+			told := l.realm.ReplayAt(n.Fact, n.Now, n.Level)
 			if told.Seq != n.Seq {
 				return fmt.Errorf("replay realm %d: BUG: fact %d applied as %d", l.realm.ID(), n.Seq, told.Seq)
 			}

@@ -51,8 +51,8 @@ type presenceActor struct {
 	realm     *realmHandle
 	table     *presence.Table
 	seen      *lastSeenTable
-	followers map[*presenceFollower]struct{}   // nil: none
-	collected map[realm.UserID]presence.Report // of an edge; at most MaxPresenceReports
+	followers map[*presenceFollower]struct{} // nil: none
+	edge      edgePresence
 }
 
 // lastSeenTable is when each user of a realm was last connected. The presence actor writes it; every goroutine may read
@@ -102,13 +102,17 @@ func (p *presenceActor) Receive(c actor.Context) {
 		p.follow(m)
 	case restorePresence:
 		for _, r := range m.rows {
+			before, _ := p.table.Get(r.User)
 			p.table.Restore(r)
+			p.edge.confirm(before, r)
 			p.seen.record(r.User, max(r.Active, r.Connected))
 		}
 	case *presenceSince:
-		m.reply <- p.table.ChangedSince(m.update, m.oldest)
+		m.reply <- p.addOwn(p.table.ChangedSince(m.update, m.oldest), m.oldest)
 	case *presenceOf:
-		if r, ok := p.table.Get(m.user); ok {
+		r, _ := p.table.Get(m.user)
+		r.User = m.user
+		if r = p.edge.shown(r, p.srv.now().Unix()); r.Connected != 0 {
 			m.reply <- &r
 		} else {
 			m.reply <- nil

@@ -1,15 +1,23 @@
 package actors
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"parley/actors/presence"
 	"parley/actors/realm"
 )
 
-// presenceReportEvery is how long an edge collects the presence of its clients before it sends it to the owner. Clients
-// show a user as offline after 200 seconds.
-const presenceReportEvery = 3 * time.Second
+const (
+	// presenceReportEvery is the least time between two batches of presence that an edge sends to the owner. The first
+	// report after a quieter time is sent at once; later ones are collected. Clients show a user as offline after 200
+	// seconds.
+	presenceReportEvery = 3 * time.Second
+	// ownPresenceSeconds is how long an edge shows a report of its own clients that the owner has not confirmed. The
+	// owner confirms within milliseconds; it never does for users who share no presence, or if the link broke.
+	ownPresenceSeconds = 10
+)
 
 // Messages of a presence actor about the reports of edges.
 type (
@@ -17,42 +25,101 @@ type (
 	reportPresence struct{} // the time of collecting is over
 )
 
-// collect notes on an edge that a user is active or idle. The rows of an edge are those of the owner: it numbers them.
+// edgePresence is the presence that the clients of an edge have reported. The rows of an edge are those of the owner,
+// which numbers them; until it has sent one, the edge shows its own report.
+type edgePresence struct {
+	collected map[realm.UserID]presence.Report // to be sent; at most MaxPresenceReports
+	own       map[realm.UserID]presence.Report // that the owner has not confirmed: one for each user
+	sentAt    time.Duration                    // Server.sinceOpen, of the last batch
+	sent      bool                             // there was a batch
+}
+
+// collect notes on an edge that a user is active or idle.
 func (p *presenceActor) collect(u realm.UserID, active bool, now int64) presence.Row {
 	row, _ := p.table.Get(u)
 	row.User = u
+	e := &p.edge
 	if !row.IsNews(active, now) {
-		return row
+		return e.shown(row, now)
 	}
-	x := p.collected[u]
+	x := e.collected[u]
 	x.User, x.Connected = u, now
 	if active {
 		x.Active = now
 	}
-	if p.collected == nil {
-		p.collected = map[realm.UserID]presence.Report{}
+	if e.collected == nil {
+		e.collected = map[realm.UserID]presence.Report{}
 	}
-	if p.collected[u] = x; len(p.collected) == 1 {
-		me := p.realm.presence
-		p.srv.runtime.after(presenceReportEvery, func() { p.srv.runtime.send(me, reportPresence{}) })
-	} else if len(p.collected) == MaxPresenceReports {
+	if e.own == nil {
+		e.own = map[realm.UserID]presence.Report{}
+	}
+	o := e.own[u]
+	e.own[u] = presence.Report{User: u, Active: max(o.Active, x.Active), Connected: now}
+	e.collected[u] = x
+	wait := e.sentAt + presenceReportEvery - p.srv.sinceOpen()
+	switch {
+	case !e.sent || wait <= 0 || len(e.collected) == MaxPresenceReports:
 		p.report()
+	case len(e.collected) == 1:
+		me := p.realm.presence
+		p.srv.runtime.after(wait, func() { p.srv.runtime.send(me, reportPresence{}) })
 	}
-	row.Active, row.Connected = max(row.Active, x.Active), max(row.Connected, x.Connected)
-	return row
+	return e.shown(row, now)
 }
 
 // report sends the collected reports to the owner.
 func (p *presenceActor) report() {
-	if len(p.collected) == 0 {
+	e := &p.edge
+	if len(e.collected) == 0 {
 		return
 	}
-	list := make([]presence.Report, 0, len(p.collected))
-	for _, x := range p.collected {
+	list := make([]presence.Report, 0, len(e.collected))
+	for _, x := range e.collected {
 		list = append(list, x)
 	}
-	p.collected = nil
+	oldest := p.srv.now().Unix() - ownPresenceSeconds
+	maps.DeleteFunc(e.own, func(_ realm.UserID, x presence.Report) bool { return x.Connected < oldest })
+	e.collected, e.sentAt, e.sent = nil, p.srv.sinceOpen(), true
 	p.realm.owner.ReportPresence(p.realm.id, list)
+}
+
+// shown returns a row with the report of the edge's own client, if the owner has not confirmed that yet.
+func (e *edgePresence) shown(row presence.Row, now int64) presence.Row {
+	if x, ok := e.own[row.User]; ok && now-x.Connected < ownPresenceSeconds {
+		row.Active, row.Connected = max(row.Active, x.Active), max(row.Connected, x.Connected)
+	}
+	return row
+}
+
+// confirm forgets the own report of a user if a row of the owner contains it, or sets the user back: to appear offline.
+func (e *edgePresence) confirm(before, row presence.Row) {
+	x, ok := e.own[row.User]
+	if ok && (row.Connected >= x.Connected && row.Active >= x.Active || row.Connected < before.Connected) {
+		delete(e.own, row.User)
+	}
+}
+
+// addOwn adds the own reports of an edge to the rows that a client asks for: those that were connected at oldest, in
+// Unix seconds, or later. A client that has seen newer rows gets them, too.
+func (p *presenceActor) addOwn(rows []presence.Row, oldest int64) []presence.Row {
+	e := &p.edge
+	if len(e.own) == 0 {
+		return rows
+	}
+	now := p.srv.now().Unix()
+	listed := map[realm.UserID]bool{}
+	for i := range rows {
+		rows[i], listed[rows[i].User] = e.shown(rows[i], now), true
+	}
+	for u := range e.own {
+		row, _ := p.table.Get(u)
+		row.User = u
+		if row = e.shown(row, now); !listed[u] && row.Connected >= max(oldest, now-ownPresenceSeconds) {
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, func(x, y presence.Row) int { return int(x.User - y.User) })
+	return rows
 }
 
 // MergePresence merges the presence that the clients of an edge have reported: of two times of a user the later one

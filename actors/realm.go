@@ -82,8 +82,9 @@ type realmActor struct {
 
 	requests recentRequests // also of turns whose facts are not on disk yet
 
-	unacked unackedEvents // events that some queue may not have acknowledged
-	homes   queueHomes
+	unacked  unackedEvents // events that some queue may not have acknowledged
+	homes    queueHomes
+	weighing accountWeighing
 
 	// The snapshot in progress, if any.
 	iterator *realm.SnapshotIterator
@@ -194,6 +195,12 @@ func (a *realmActor) receive(message any) {
 		a.runDueCommand(a.srv.now().Unix())
 	case ackReport:
 		a.handleAckReport(m)
+	case *behindReport:
+		a.handleBehindReport(m)
+	case weighStep:
+		if a.weighing.running && m.round == a.weighing.round {
+			a.weighFacts()
+		}
 	case adoptQueue:
 		a.adoptQueue(m)
 	case *edgeAdopts:
@@ -298,6 +305,9 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	env.PushEnabled, env.PushBouncer = a.srv.pushEnabled.Load(), a.srv.bouncerEnabled.Load()
 	env.EmailEnabled = a.srv.mailEnabled.Load()
 	env.ReadOnly = a.srv.readOnly.Load()
+	if a.srv.cluster != nil {
+		env.Level = a.srv.cluster.Level()
+	}
 	a.realm.SetClock(env.Now)
 	v, facts, told, err := realm.RunTurn(a.realm, m.caller, env, decide)
 	if m.caller.Request != "" {

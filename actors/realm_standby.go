@@ -110,7 +110,7 @@ func (a *realmActor) becomeOwner() {
 	a.srv.openQueues(a, queues, told)
 	if seq := a.unacked.evictedBefore; seq > 0 {
 		for _, s := range a.handle.shards {
-			a.srv.runtime.send(s, evictQueues{a.realm.ID(), seq})
+			a.srv.runtime.send(s, evictQueues{realm: a.realm.ID(), seq: seq})
 		}
 	}
 	a.srv.setOwned(a.handle, true)
@@ -251,7 +251,7 @@ func (a *realmActor) applyFollowed(m *followedBatch) {
 	c := &Committed{Batch: m.batch, Facts: m.facts}
 	caughtUp := false
 	for _, f := range m.facts {
-		if t := a.realm.ReplayAt(f, m.batch.Now); len(t.Notices) > 0 {
+		if t := a.realm.ReplayAt(f, m.batch.Now, m.batch.Level); len(t.Notices) > 0 {
 			c.Told = append(c.Told, t)
 		}
 		if x, is := f.(*realm.QueuesCaughtUp); is && x.Shards == Shards && x.Shard >= 0 && x.Shard < Shards {

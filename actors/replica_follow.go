@@ -102,6 +102,7 @@ type replicaActor struct {
 	stop      func()
 	room      chan struct{} // one element for each batch in the mailbox
 	reloading bool
+	closed    bool  // see Server.CloseReplica
 	failed    error // why it cannot follow; requests are refused until it can
 	waiting   []waitForFact
 	ephemeral []realm.Told // by arrival; see MaxEphemeralAhead
@@ -210,7 +211,9 @@ func (a *replicaActor) Receive(c actor.Context) {
 			a.follow()
 		}
 	case loadReplicaAgain:
-		a.loadAgain()
+		if !a.closed {
+			a.loadAgain()
+		}
 	case *replicaLoaded:
 		a.handleLoaded(m)
 	case ephemeralEvent:
@@ -246,10 +249,7 @@ func (a *replicaActor) Receive(c actor.Context) {
 		}
 	case presenceRows:
 	case closeRealm:
-		if a.stop != nil {
-			a.stop()
-		}
-		a.run++ // nothing is applied any more
+		a.close()
 		m.done <- nil
 	case saveRealm:
 		m.done <- nil
@@ -327,7 +327,7 @@ func (a *replicaActor) apply(m *followedBatch) {
 	c := &Committed{Batch: m.batch, Facts: m.facts}
 	requests := m.batch.Requests
 	for _, f := range m.facts {
-		t := a.realm.ReplayAt(f, m.batch.Now)
+		t := a.realm.ReplayAt(f, m.batch.Now, m.batch.Level)
 		id := ""
 		if len(requests) > 0 && requests[0].Seq == t.Seq {
 			id, requests = requests[0].ID, requests[1:]
@@ -445,6 +445,9 @@ func (a *replicaActor) loadAgain() {
 // handleLoaded continues with the loaded rows. The events of the facts in between are not known here, so the
 // queues of this node are adopted again when their clients poll.
 func (a *replicaActor) handleLoaded(m *replicaLoaded) {
+	if a.closed {
+		return
+	}
 	if m.err == nil && m.realm.Seq() < a.durable {
 		m.err = fmt.Errorf("the rows are at fact %d, the replica is at fact %d", m.realm.Seq(), a.durable)
 	}
@@ -467,10 +470,7 @@ func (a *replicaActor) handleLoaded(m *replicaLoaded) {
 	}
 	a.realm.EachUser(func(u *realm.User) { a.srv.updateAccount(a.realm, u.ID) })
 	a.srv.search.Feed(a.realm.ID(), a.durable, nil)
-	for id, x := range a.expected {
-		delete(a.expected, id)
-		x.result <- answer{err: errCannotFollow}
-	}
+	a.endExpected()
 	a.srv.log.Info("replica open again", "realm", a.realm.ID(), "facts", uint64(a.durable))
 	a.answerWaiting()
 	a.listKeptQueues()

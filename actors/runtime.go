@@ -16,6 +16,7 @@ type actorRuntime interface {
 	// sessionSpawner returns a function that starts the session actors of one realm.
 	sessionSpawner() func(actor.Actor) *actor.PID
 	send(to *actor.PID, message any)
+	stop(*actor.PID)        // messages to it are dropped from then on
 	runInBackground(func()) // outside the actors, for as long as it takes
 	after(time.Duration, func())
 	shutdown()
@@ -30,7 +31,7 @@ type protoactorRuntime struct {
 	system            *actor.ActorSystem
 	generalDispatcher actor.Dispatcher // of realm, presence and journal actors
 	sessions          *sessionPool     // of session actors
-	stop              chan struct{}
+	stopped           chan struct{}
 }
 
 func newProtoactorRuntime() actorRuntime {
@@ -40,7 +41,7 @@ func newProtoactorRuntime() actorRuntime {
 		system:            actor.NewActorSystem(actor.WithLoggerFactory(noLog)),
 		generalDispatcher: newGeneralDispatcher(stop),
 		sessions:          newSessionPool(),
-		stop:              stop,
+		stopped:           stop,
 	}
 }
 
@@ -58,9 +59,10 @@ func (r protoactorRuntime) sessionSpawner() func(actor.Actor) *actor.PID {
 }
 
 func (r protoactorRuntime) send(to *actor.PID, message any) { r.system.Root.Send(to, message) }
+func (r protoactorRuntime) stop(pid *actor.PID)             { r.system.Root.Stop(pid) }
 func (protoactorRuntime) runInBackground(do func())         { go do() }
 func (protoactorRuntime) after(d time.Duration, do func())  { time.AfterFunc(d, do) }
-func (r protoactorRuntime) shutdown()                       { r.system.Shutdown(); close(r.stop); r.sessions.close() }
+func (r protoactorRuntime) shutdown()                       { r.system.Shutdown(); close(r.stopped); r.sessions.close() }
 func (protoactorRuntime) token(length int) string           { return Token(length) }
 func (protoactorRuntime) uuid() string                      { return uuid.NewString() }
 func (protoactorRuntime) randomBelow(sides int64) int64     { return rand.Int64N(sides) }

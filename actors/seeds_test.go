@@ -550,7 +550,7 @@ func (run *seededRun) reload() string {
 	}
 	r.SetSeq(run.contents.rows, realm.RunSequentially)
 	err := run.disk.Tail(1, run.contents.rows, func(x realm.Record) error {
-		r.ReplayAt(x.Fact, x.Now)
+		r.ReplayAt(x.Fact, x.Now, x.Level)
 		return nil
 	})
 	if err != nil {

@@ -41,12 +41,12 @@ type Server struct {
 	site        func(stringID string) realm.Site
 
 	// MaxUnackedBytes, MaxUnackedTotal and MaxFrozenBytes. Tests lower them while realm actors read them.
-	maxUnackedBytes, maxUnackedTotal atomic.Int64
+	maxUnackedBytes, maxUnackedTotal, maxUnackedAccount, maxUnackedRefs atomic.Int64
 
 	maxFrozenBytes atomic.Int64
 	limits         realm.Limits
 
-	mu             sync.RWMutex // guards realms and byName; both only grow
+	mu             sync.RWMutex // guards realms and byName; only CloseReplica removes from them
 	realms         map[realm.ID]*realmHandle
 	byName         map[string]*realmHandle // by string id
 	accounts       *accountTable
@@ -100,6 +100,7 @@ type realmHandle struct {
 	latencies       turnLatencies
 	retentionLag    atomic.Int64 // see realm.Realm.RetentionLag
 	archived        atomic.Int64 // messages in the archive
+	largestAccount  atomic.Int64 // see LargestAccountBytes
 }
 
 // Options configure a server.
@@ -168,6 +169,8 @@ func Open(disk Disk, o Options) (*Server, error) {
 	srv.limits = o.Limits
 	srv.maxUnackedBytes.Store(o.UnackedBytes / unackedShare)
 	srv.maxUnackedTotal.Store(o.UnackedBytes)
+	srv.maxUnackedAccount.Store(o.UnackedBytes / unackedShare / unackedAccountShare)
+	srv.maxUnackedRefs.Store(MaxUnackedRefs)
 	srv.maxFrozenBytes.Store(MaxFrozenBytes)
 	if srv.log == nil {
 		srv.log = slog.Default()

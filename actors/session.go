@@ -63,6 +63,7 @@ type shard struct {
 	// Server.elapsed at the last sweep: a jump of the wall clock changes no queue's lifetime
 	now           int64
 	unackedEvents int                    // in all its queues at the last sweep
+	refsSince     int64                  // accounts are not limited by MaxUnackedRefs before; see evictionGrace
 	draining      bool                   // no poll may wait any more
 	queueOptions  func(*realm.Queue) any // see session.Protocol
 	lastPolled    *shardRealm            // the realm of the last poll: polls of one realm arrive together
@@ -95,6 +96,7 @@ func newShard(srv *Server, index int) *shard {
 		index:        index,
 		realms:       map[realm.ID]*shardRealm{},
 		now:          srv.elapsed(),
+		refsSince:    srv.elapsed() + evictionGrace,
 		queueOptions: srv.protocol.NewQueueOptions(),
 	}
 }
@@ -116,6 +118,8 @@ func (s *shard) Receive(c actor.Context) {
 		s.srv.protocol.AnswerPoll(m.reply, m.queue, nil)
 	case sweepQueues:
 		s.sweepQueues(m.now)
+	case weighQueues:
+		s.weighQueues(m)
 	case evictQueues:
 		s.evictQueues(m)
 	case reloadQueues:
@@ -302,7 +306,12 @@ func (s *shard) sweepQueues(now int64) {
 	unacked := 0
 	for _, r := range s.realms {
 		low := noQueue
+		var user realm.UserID
+		refs := 0
 		r.sessions.EachQueue(func(q *queue.Queue) {
+			if q.Reg.User != user {
+				user, refs = q.Reg.User, 0
+			}
 			if q.HeartbeatDue(now) {
 				s.srv.Metrics.Heartbeats.Add(1)
 				q.AppendEphemeral(r.seq, s.srv.protocol.Heartbeat())
@@ -312,6 +321,9 @@ func (s *shard) sweepQueues(now int64) {
 			}
 			low = min(low, q.AckedThrough(r.seq))
 			unacked += q.UnackedCount()
+			if refs += q.UnackedCount(); q.Next == nil && int64(refs) > s.srv.maxUnackedRefs.Load() && now >= s.refsSince {
+				s.limitRefs(r, r.session(user).FirstQueue(), refs)
+			}
 		})
 		s.reportAcks(r, low, false)
 		if low == noQueue {

@@ -55,6 +55,7 @@ func (r *simRuntime) send(to *actor.PID, m any) {
 
 func (r *simRuntime) runInBackground(do func()) { r.background = append(r.background, do) }
 func (*simRuntime) shutdown()                   {}
+func (*simRuntime) stop(*actor.PID)             {}
 
 func (r *simRuntime) after(_ time.Duration, do func()) { r.runInBackground(do) }
 

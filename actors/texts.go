@@ -199,6 +199,38 @@ func (srv *Server) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error
 	return b, ok, err
 }
 
+// TextsSource is a ReplicaSource at another node, which can be asked for many texts at once.
+type TextsSource interface {
+	// Texts reads texts, and calls fn with each that could be read.
+	Texts(id realm.ID, refs []realm.BodyRef, fn func(realm.BodyRef, realm.Body)) error
+}
+
+// FetchTexts reads texts that another node has in one step, so that Text finds them in memory. It does nothing where
+// texts are on the disk of this node. If it fails, Text reads them one by one, with the right error.
+func (srv *Server) FetchTexts(id realm.ID, refs []realm.BodyRef) {
+	r := srv.find(id)
+	if r == nil || r.source == nil {
+		return
+	}
+	from, ok := r.source.(TextsSource)
+	if !ok {
+		return
+	}
+	missing := make([]realm.BodyRef, 0, len(refs))
+	for _, ref := range refs {
+		if _, ok := srv.texts.peek(id, ref); !ok {
+			missing = append(missing, ref)
+		}
+	}
+	if len(missing) < 2 {
+		return
+	}
+	err := from.Texts(id, missing, func(ref realm.BodyRef, b realm.Body) { srv.texts.put(id, ref, b) })
+	if err != nil {
+		srv.log.Warn("texts not fetched", "realm", id, "texts", len(missing), "err", err)
+	}
+}
+
 // readText reads a text from the disk and records whether it is damaged.
 func (srv *Server) readText(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
 	var b realm.Body

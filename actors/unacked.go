@@ -32,6 +32,7 @@ type unackedEvents struct {
 	list          []unackedFact // by seq
 	bytes         int64
 	storedSeqs    []realm.Seq       // facts whose events are on disk, by seq
+	unstoredSeqs  []realm.Seq       // facts whose events are on disk and must be deleted; see dropUnneeded
 	acked         [Shards]realm.Seq // fact that every queue of the shard has acknowledged
 	newestQueue   [Shards]realm.Seq // newest registration of each shard
 	takes         uint64            // counts the messages with queues of edges; see takeQueues
@@ -55,6 +56,7 @@ type unackedFact struct {
 type evictQueues struct {
 	realm realm.ID
 	seq   realm.Seq
+	user  realm.UserID // only queues of this account, because of its share; 0: of all
 }
 
 // add appends the events of the newest fact.
@@ -169,9 +171,10 @@ func (a *realmActor) keepLoadedUnacked(l *loadedRealm) {
 	}
 }
 
-// limitUnacked evicts the slowest queues when too many events are stored for them.
+// limitUnacked evicts the slowest queues when too many events are stored for them: of one account, or of all.
 func (a *realmActor) limitUnacked() {
 	u := &a.unacked
+	a.limitAccounts()
 	limit := a.srv.unackedLimit()
 	if u.bytes <= limit || len(u.list) == 0 || a.srv.elapsed() < u.graceUntil && u.bytes <= 2*limit {
 		return
@@ -192,7 +195,7 @@ func (a *realmActor) limitUnacked() {
 	a.srv.log.Warn("too many unacked events: evicting the slowest queues",
 		"realm", a.realm.ID(), "bytes", u.bytes, "limit", limit, "facts", len(u.list), "behind", uint64(seq))
 	for _, s := range a.handle.shards {
-		a.srv.runtime.send(s, evictQueues{a.realm.ID(), seq})
+		a.srv.runtime.send(s, evictQueues{realm: a.realm.ID(), seq: seq})
 	}
 	for e := range a.homes.acks {
 		e.link.EvictQueues(a.realm.ID(), seq)
@@ -204,7 +207,7 @@ func (a *realmActor) limitUnacked() {
 func (srv *Server) EvictQueues(id realm.ID, before realm.Seq) {
 	if r := srv.find(id); r != nil {
 		for _, s := range r.shards {
-			srv.runtime.send(s, evictQueues{id, before})
+			srv.runtime.send(s, evictQueues{realm: id, seq: before})
 		}
 	}
 }
@@ -228,6 +231,14 @@ func (s *shard) evictQueues(m evictQueues) {
 	if r == nil {
 		return
 	}
+	if m.user != 0 {
+		for q := r.session(m.user).FirstQueue(); q != nil; q = q.Next {
+			if !q.CloseRequested && q.AckedThrough(r.seq)+1 < m.seq {
+				s.evictOfAccount(r, q)
+			}
+		}
+		return
+	}
 	r.sessions.EachQueue(func(q *queue.Queue) {
 		if !q.CloseRequested && q.AckedThrough(r.seq)+1 < m.seq {
 			s.srv.Metrics.QueuesEvicted.Add(1)
@@ -242,13 +253,18 @@ func (s *shard) evictQueues(m evictQueues) {
 // dropped from the oldest on, so the rows on disk lag behind at both ends.
 func (a *realmActor) encodeUnackedRows(at realm.Seq, enough func() bool) bool {
 	u := &a.unacked
+	for len(u.unstoredSeqs) > 0 {
+		if enough() {
+			return false
+		}
+		a.addSnapshotRow(a.deletedUnackedRow(u.unstoredSeqs[0]))
+		u.unstoredSeqs = u.unstoredSeqs[1:]
+	}
 	for len(u.storedSeqs) > 0 && (len(u.list) == 0 || u.storedSeqs[0] < u.list[0].Seq) {
 		if enough() {
 			return false
 		}
-		row := a.srv.disk.EncodeUnacked(realm.Told{Seq: u.storedSeqs[0]})
-		row.Value = nil
-		a.addSnapshotRow(row)
+		a.addSnapshotRow(a.deletedUnackedRow(u.storedSeqs[0]))
 		u.storedSeqs = u.storedSeqs[1:]
 	}
 	next := realm.Seq(0)
@@ -265,4 +281,11 @@ func (a *realmActor) encodeUnackedRows(at realm.Seq, enough func() bool) bool {
 		u.storedSeqs = append(u.storedSeqs, u.list[i].Seq)
 	}
 	return true
+}
+
+// deletedUnackedRow returns the row with which a snapshot deletes the events of a fact.
+func (a *realmActor) deletedUnackedRow(seq realm.Seq) realm.EncodedRow {
+	row := a.srv.disk.EncodeUnacked(realm.Told{Seq: seq})
+	row.Value = nil
+	return row
 }

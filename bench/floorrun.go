@@ -33,20 +33,18 @@ func (floorBuilder) Build(r *run, plan crowd.Plan) (*population, error) {
 		}
 		pop.channels = append(pop.channels, c)
 	}
-	if len(pop.channels) > 64 {
-		return nil, fmt.Errorf("a floor has at most 64 channels, not %d", len(pop.channels))
-	}
 	return pop, nil
 }
 
-func (r *run) channelBits(user int32) int64 {
-	var bits int64
+// floorChannels returns the channels of a user as a floor expects them.
+func (r *run) floorChannels(user int32) string {
+	var list []string
 	for i := range r.population.channels {
 		if c := &r.population.channels[i]; r.ledger.audiences[c.audience].contains(user) {
-			bits |= 1 << i
+			list = append(list, strconv.Itoa(i))
 		}
 	}
-	return bits
+	return strings.Join(list, ".")
 }
 
 // floorRatioFigures are the figures that are compared with the floor.

@@ -75,7 +75,7 @@ func (r *run) openPollers() error {
 		}
 		if r.options.floorTarget {
 			return r.newCall("POST", "register", &r.population.people[p.person],
-				params{"floor_channels": r.channelBits(p.person)})
+				params{"floor_channels": r.floorChannels(p.person)})
 		}
 		return r.newCall("POST", "register", &r.population.people[p.person],
 			params{"event_types": events, "fetch_event_types": []string{"message"}, "apply_markdown": true,

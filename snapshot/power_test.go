@@ -350,7 +350,7 @@ func (o *organization) checkRecovery(p organizationCrashPoint) error {
 		notices[t.Seq] = describeTold(t)
 	}
 	err = d.Tail(1, rows, func(x realm.Record) error {
-		notices[x.Seq] = describeTold(r.ReplayAt(x.Fact, x.Now))
+		notices[x.Seq] = describeTold(r.ReplayAt(x.Fact, x.Now, x.Level))
 		return nil
 	})
 	if err != nil {

@@ -26,7 +26,7 @@ func Recover(d Disk, id realm.ID) (x Recovered, err error) {
 	}
 	x.Realm.SetSeq(rows, realm.RunSequentially)
 	err = d.Tail(id, rows, func(r realm.Record) error {
-		if t := clientEvents(x.Realm.ReplayAt(r.Fact, r.Now)); len(t.Notices) > 0 {
+		if t := clientEvents(x.Realm.ReplayAt(r.Fact, r.Now, r.Level)); len(t.Notices) > 0 {
 			x.Unacked = append(x.Unacked, t)
 		}
 		return nil

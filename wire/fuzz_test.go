@@ -25,6 +25,7 @@ func (closedServer) ActiveSince(realm.ID, int64) func(realm.UserID) bool {
 func (closedServer) Text(realm.ID, realm.BodyRef) (realm.Body, bool, error) {
 	return realm.Body{}, false, nil
 }
+func (closedServer) FetchTexts(realm.ID, []realm.BodyRef) {}
 func (closedServer) MarkdownConfigSeq(realm.ID) realm.Seq { return 0 }
 func (closedServer) Search(realm.ID, string) (realm.SearchHits, realm.Highlighter, error) {
 	return nil, nil, errServerClosed

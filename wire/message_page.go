@@ -77,6 +77,7 @@ func (p *messagePage) collect(list []realm.MessageID) (rest []realm.MessageID, e
 		if err != nil {
 			return nil, err
 		}
+		fetchTexts(p.call, seen)
 		for i := range seen {
 			body, ok, err := p.call.Server.Text(p.call.Realm, seen[i].Ref)
 			if err != nil {
@@ -96,6 +97,15 @@ func (p *messagePage) collect(list []realm.MessageID) (rest []realm.MessageID, e
 		list = list[len(part):]
 	}
 	return nil, nil
+}
+
+// fetchTexts reads the texts of messages in one step, if they are at another node.
+func fetchTexts(c *Call, seen []realm.VisibleMessage) {
+	refs := make([]realm.BodyRef, len(seen))
+	for i := range seen {
+		refs[i] = seen[i].Ref
+	}
+	c.Server.FetchTexts(c.Realm, refs)
 }
 
 // add adds a message whose memory is counted but for the texts, unless the page is full. The first message always fits.

@@ -263,6 +263,7 @@ func forEachMessage(c *Call, ids []realm.MessageID, fn func(*realm.VisibleMessag
 		if err != nil {
 			return err
 		}
+		fetchTexts(c, seen)
 		for i := range seen {
 			body, ok, err := c.Server.Text(c.Realm, seen[i].Ref)
 			if ok {

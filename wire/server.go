@@ -25,6 +25,9 @@ type Server interface {
 	// Text returns a version of a message's text, from memory or disk; false if it was erased. If it is damaged, the
 	// error is a refusal of the kind realm.Damaged.
 	Text(realm.ID, realm.BodyRef) (realm.Body, bool, error)
+	// FetchTexts reads texts that another node has in one step, so that Text finds them in memory. It does nothing where
+	// texts are on the disk of this node.
+	FetchTexts(realm.ID, []realm.BodyRef)
 	// MarkdownConfigSeq returns the number of the newest fact on disk that can have changed how texts are rendered.
 	MarkdownConfigSeq(realm.ID) realm.Seq
 	// Search looks up words in the full-text index. The index contains all messages that the caller can have seen.

@@ -45,6 +45,7 @@ type Realm struct {
 	applied *applied // left by apply for tell of the same fact; nil between facts
 
 	limits Limits // of the things that users create; see SetLimits
+	level  uint16 // see Level; 0: that of the program
 }
 
 // New returns an empty organization without users or settings. Its first fact must be Founded.
@@ -154,6 +155,9 @@ type TurnEnv struct {
 	PushBouncer bool
 	// ReadOnly says that nothing can be stored: a command that would record a fact is refused with ErrReadOnly.
 	ReadOnly bool
+	// Level is the rule level of the cluster; 0: that of the program. A command that would record a fact of a higher
+	// level is refused.
+	Level uint16
 	// EmailEnabled says that the server sends emails about missed messages.
 	EmailEnabled bool
 	// InviteLinkToken returns the token at the end of an invitation link. It is derived from the link's id and the
@@ -218,10 +222,15 @@ func RunTurn[A any](
 	r *Realm, c Caller, env TurnEnv, decide func(*Turn) (A, error),
 ) (answer A, facts []Fact, told []Told, err error) {
 	t := &Turn{View: View{Realm: r, Caller: c, Now: env.Now}, env: env}
+	r.level = env.Level
 	defer func() {
 		if p := recover(); p != nil {
-			if _, ok := p.(readOnlyTurn); ok {
+			switch p.(type) {
+			case readOnlyTurn:
 				err = ErrReadOnly()
+				return
+			case lowLevelTurn:
+				err = errLowLevel()
 				return
 			}
 			if len(t.facts) > 0 {
@@ -261,6 +270,13 @@ func (t *Turn) Record(f Fact) {
 func (t *Turn) record(f Fact) {
 	if t.env.ReadOnly {
 		panic(readOnlyTurn{})
+	}
+	if l := levelOf(f); l > t.Level() {
+		if len(t.facts) > 0 {
+			panic(fmt.Sprintf("BUG: %T needs the rule level %d and is not the first fact of its turn: check the level "+
+				"before", f, l))
+		}
+		panic(lowLevelTurn{})
 	}
 	t.facts = append(t.facts, f)
 	if n := t.applyNext(f); len(n) > 0 {

@@ -71,10 +71,6 @@ type Record struct {
 // MaxRequestID is how many bytes the id of a request may have.
 const MaxRequestID = 128
 
-// Level is the rule level of this program. It rises with every change of the way in which facts are applied. A program
-// applies batches of its own level and of lower ones.
-const Level uint16 = 1
-
 // TextWrite writes one version of a message's text. Body nil erases it.
 type TextWrite struct {
 	Ref  BodyRef
@@ -156,7 +152,7 @@ func EventTexts(e Event) []BodyRef {
 // NewBatch returns the batch of a turn that has just recorded facts in r. encode encodes a fact.
 func NewBatch(r *Realm, epoch uint64, facts []Fact, encode func(Fact) []byte) Batch {
 	b := Batch{
-		Realm: r.id, Epoch: epoch, After: r.seq - Seq(len(facts)), Now: r.index.clock, Level: Level,
+		Realm: r.id, Epoch: epoch, After: r.seq - Seq(len(facts)), Now: r.index.clock, Level: r.Level(),
 		Facts: make([][]byte, len(facts)),
 	}
 	for i, f := range facts {

@@ -51,15 +51,16 @@ func (r *Realm) Replay(f Fact) Told {
 	return Told{Seq: r.seq, Notices: notices}
 }
 
-// ReplayAt is Replay with the clock reading of the fact's batch. now is 0 for facts from before batches had a clock
-// reading; they are applied at the present clock.
-func (r *Realm) ReplayAt(f Fact, now int64) Told {
-	clock := r.index.clock
+// ReplayAt is Replay with the clock reading and the rule level of the fact's batch. Both are 0 for facts from before
+// batches had them; they are applied at the present clock and at FirstLevel.
+func (r *Realm) ReplayAt(f Fact, now int64, level uint16) Told {
+	clock, before := r.index.clock, r.level
 	if now != 0 {
 		r.index.clock = now
 	}
+	r.level = max(level, FirstLevel)
 	t := r.Replay(f)
-	r.index.clock = max(clock, r.index.clock)
+	r.index.clock, r.level = max(clock, r.index.clock), before
 	return t
 }
 
@@ -72,7 +73,7 @@ func (r *Realm) Follow(b Batch, facts []Fact) ([]Told, error) {
 	}
 	var told []Told
 	for _, f := range facts {
-		if t := r.ReplayAt(f, b.Now); len(t.Notices) > 0 {
+		if t := r.ReplayAt(f, b.Now, b.Level); len(t.Notices) > 0 {
 			told = append(told, t)
 		}
 	}

@@ -21,6 +21,14 @@ func (s *Session) Find(id realm.QueueID) *queue.Queue {
 	return nil
 }
 
+// FirstQueue returns the user's first queue, or nil. The session may be nil.
+func (s *Session) FirstQueue() *queue.Queue {
+	if s == nil {
+		return nil
+	}
+	return s.First
+}
+
 // Add appends a queue and reports true. It reports false if the session has a queue with that id already.
 func (s *Session) Add(q *queue.Queue) bool {
 	at := &s.First

@@ -4,5 +4,5 @@
 // machine.
 //
 // It has the endpoints that the harness needs: register, events and messages. A register sends the channels of the
-// queue in the parameter floor_channels, as bits of a decimal number: at most 64 channels.
+// queue in the parameter floor_channels, as decimal numbers separated by points.
 package floor

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strconv"
 	"unsafe"
 
@@ -20,14 +21,17 @@ const (
 )
 
 type message struct {
-	channel uint
+	channel int64
 	content []byte
 }
 
 type queue struct {
-	channels uint64
+	channels []int64
 	conn     *conn // parked, or nil
 }
+
+// maxChannels bounds the channels, so that a request cannot make the table of members large.
+const maxChannels = 4096
 
 type conn struct {
 	fd    int
@@ -44,6 +48,7 @@ type Server struct {
 	ep, ln  int
 	conns   []*conn
 	queues  []queue
+	members [][]int // the queues of each channel
 	log     [logSize]message
 	newest  int64
 	scratch []byte
@@ -222,7 +227,7 @@ func (s *Server) request(c *conn, b []byte) int {
 	body := b[i+4 : whole]
 	switch {
 	case bytes.HasPrefix(b, register):
-		s.queues = append(s.queues, queue{channels: uint64(number(param(body, "floor_channels=")))})
+		s.addQueue(param(body, "floor_channels="))
 		s.reply(c, fmt.Sprintf(success+`"queue_id":"%d","last_event_id":%d}`, len(s.queues)-1, s.newest))
 	case bytes.HasPrefix(b, postMessage):
 		s.post(c, body)
@@ -230,6 +235,23 @@ func (s *Server) request(c *conn, b []byte) int {
 		s.reply(c, success+`"ignored":true}`)
 	}
 	return whole
+}
+
+// addQueue adds a queue with channels, which are decimal numbers separated by points.
+func (s *Server) addQueue(channels []byte) {
+	var q queue
+	for _, b := range bytes.Split(channels, []byte(".")) {
+		ch := number(b)
+		if len(b) == 0 || ch < 0 || ch >= maxChannels {
+			continue
+		}
+		for int64(len(s.members)) <= ch {
+			s.members = append(s.members, nil)
+		}
+		s.members[ch] = append(s.members[ch], len(s.queues))
+		q.channels = append(q.channels, ch)
+	}
+	s.queues = append(s.queues, q)
 }
 
 func (s *Server) poll(c *conn, b []byte) {
@@ -241,7 +263,7 @@ func (s *Server) poll(c *conn, b []byte) {
 	q := &s.queues[id]
 	c.queue, q.conn = q, nil
 	for n := max(last+1, s.newest-logSize+1); n <= s.newest; n++ {
-		if q.channels>>s.log[n%logSize].channel&1 == 1 {
+		if slices.Contains(q.channels, s.log[n%logSize].channel) {
 			s.deliver(c, n)
 			return
 		}
@@ -251,14 +273,16 @@ func (s *Server) poll(c *conn, b []byte) {
 
 func (s *Server) post(c *conn, body []byte) {
 	s.newest++
-	s.log[s.newest%logSize] = message{uint(number(param(body, "to="))) & 63,
+	s.log[s.newest%logSize] = message{number(param(body, "to=")),
 		append([]byte(nil), param(body, "content=")...)}
 	s.reply(c, success+`"id":`+strconv.FormatInt(s.newest, 10)+"}")
 	s.render(s.newest)
 	ch := s.log[s.newest%logSize].channel
-	for i := range s.queues {
-		q := &s.queues[i]
-		if q.conn != nil && q.channels>>ch&1 == 1 {
+	if ch < 0 || ch >= int64(len(s.members)) {
+		return
+	}
+	for _, i := range s.members[ch] {
+		if q := &s.queues[i]; q.conn != nil {
 			c := q.conn
 			q.conn = nil
 			s.write(c, s.answer)

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -99,63 +95,6 @@ func (all *runningCores) other(c *runningCore) *runningCore {
 		}
 	}
 	return nil
-}
-
-// A leader that is stopped by a signal for 4 s answers nothing from its old state when it goes on: neither reads nor
-// sends. Another core serves meanwhile.
-func TestClusterFrozenLeader(t *testing.T) {
-	all := startCores(t, "a", "b", "c")
-	leader := all.leader(all.list[0])
-	at := all.other(leader)
-	ann := demoAccount(t, "http://"+at.listen, "ann@example.org")
-	if _, err := ann.send("before"); err != nil {
-		t.Fatal(err)
-	}
-	leader.program.cmd.Process.Signal(syscall.SIGSTOP)
-	frozen := time.Now()
-	// These requests wait in the sockets of the leader.
-	old := *ann
-	old.url = "http://" + leader.listen
-	newest := url.Values{"anchor": {"newest"}, "num_before": {"1"}, "num_after": {"0"}, "apply_markdown": {"false"}}
-	type result struct {
-		answer map[string]any
-		err    error
-	}
-	reads := make(chan result, 20)
-	for range cap(reads) {
-		go func() {
-			a, err := old.callWith(&http.Client{Timeout: binaryTimeout}, "GET", "messages", newest)
-			reads <- result{a, err}
-		}()
-	}
-	all.retry("send to another core", func() error {
-		_, err := ann.send("meanwhile")
-		return err
-	})
-	t.Logf("another core served after %v", time.Since(frozen).Round(time.Millisecond))
-	time.Sleep(4*time.Second - time.Since(frozen))
-	leader.program.cmd.Process.Signal(syscall.SIGCONT)
-	for range cap(reads) {
-		r := <-reads
-		if r.err != nil {
-			continue // refused, or the connection broke
-		}
-		m := r.answer["messages"].([]any)
-		if text := m[len(m)-1].(map[string]any)["content"]; text != "meanwhile" {
-			t.Errorf("the leader that was frozen answered with %q as the newest message", text)
-		}
-	}
-	all.retry("send to the old leader", func() error {
-		_, err := old.send("after")
-		return err
-	})
-	all.retry("compare the cores", func() error {
-		out, code := runParley("cluster", "verify", "--data", at.data)
-		if code == 0 && strings.Contains(out, "nodes=3") && strings.Contains(out, "equal=true") {
-			return nil
-		}
-		return errors.New(out)
-	})
 }
 
 // The operator can move the leadership and remove a core, at any node.

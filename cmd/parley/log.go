@@ -203,7 +203,7 @@ func rebuild(d snapshot.Disk, id realm.ID, upto realm.Seq) (r *realm.Realm, repl
 			return errEnough
 		}
 		replayed++
-		r.ReplayAt(x.Fact, x.Now)
+		r.ReplayAt(x.Fact, x.Now, x.Level)
 		return nil
 	})
 	if err != nil && !errors.Is(err, errEnough) {

@@ -30,6 +30,9 @@ func (n *Node) install(backup io.Reader) error {
 	if err := n.notes.installed(store.Applied()); err != nil {
 		return n.failed.fail(errors.Join(err, store.Close()))
 	}
+	if err := n.useLevel(store); err != nil {
+		return n.failed.fail(errors.Join(err, store.Close()))
+	}
 	n.installs.Add(1) // first: a caller that sees the new store must not take it for the one of before
 	n.setStore(store)
 	n.metaInstalled()

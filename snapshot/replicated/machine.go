@@ -62,6 +62,9 @@ func (m *machine) apply(logs []*raft.Log) ([]any, error) {
 		case err != nil:
 			return nil, fmt.Errorf("log entry %d (term %d) is damaged: %w", l.Index, l.Term, err)
 		}
+		if err := m.n.checkLevels(ops); err != nil {
+			return nil, err
+		}
 		if len(ops) > 0 || !m.parts.pending() {
 			// The index must not pass the parts of an operation that is not complete: a start reads them again.
 			list = append(list, snapshot.LogEntry{Index: l.Index, Ops: ops})

@@ -36,6 +36,7 @@ func (n *Node) metaChanged(list []snapshot.LogEntry) {
 			if op.Meta == "" {
 				continue
 			}
+			n.levelChanged(&op)
 			n.metaMu.Lock()
 			if fn := n.onMeta[op.Meta]; fn != nil {
 				fn(append([]byte{}, op.Value...))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/hashicorp/raft-wal/metrics"
 	"github.com/hashicorp/raft-wal/verifier"
 
+	"parley/actors/realm"
 	"parley/snapshot"
 )
 
@@ -67,6 +69,8 @@ type Options struct {
 	SegmentBytes       int           // 0: DefaultSegmentBytes
 	CheckpointInterval time.Duration // 0: DefaultCheckpointInterval; less than 0: never
 
+	Level uint16 // newest rule level that the program knows; 0: realm.Level
+
 	mutant mutant // only in tests
 }
 
@@ -96,6 +100,9 @@ func (o Options) withDefaults() Options {
 	if o.SegmentBytes == 0 {
 		o.SegmentBytes = DefaultSegmentBytes
 	}
+	if o.Level == 0 {
+		o.Level = realm.Level
+	}
 	if o.CheckpointInterval == 0 {
 		o.CheckpointInterval = DefaultCheckpointInterval
 	}
@@ -121,7 +128,8 @@ type Node struct {
 	proposing sync.Mutex // one append at a time, so that the entries of one follow each other in the log
 	logBytes  atomic.Int64
 	installs  atomic.Int64
-	verified  atomic.Int64 // comparisons of the log that found no difference
+	level     atomic.Uint32 // of the cluster
+	verified  atomic.Int64  // comparisons of the log that found no difference
 	rounds    verifyRounds
 
 	metaMu sync.Mutex
@@ -154,6 +162,9 @@ func Begin(dir string, o Options) error {
 	if err == nil && (old != nil || s.Replicated()) {
 		err = fmt.Errorf("%s belongs to a cluster already", dir)
 	}
+	if err == nil { // the journal of a single node may have facts of any level that the program knows
+		err = s.PutMeta(levelKey, []byte(strconv.Itoa(int(o.Level))))
+	}
 	if err == nil {
 		err = s.Replicate(firstIndex)
 	}
@@ -185,25 +196,21 @@ func Prepare(dir string, o Options) error {
 }
 
 // Open starts a node whose directory is of Begin, or of Prepare; the latter waits until a leader adds it.
-func Open(dir string, o Options) (n *Node, err error) {
+func Open(dir string, o Options) (*Node, error) {
 	o = o.withDefaults()
 	if o.ID == "" || o.Address == "" {
 		return nil, errors.New("BUG: a node needs an id and an address")
 	}
-	n = &Node{dir: dir, o: o, fs: o.Store.FS, log: o.Log, failed: newFailure(), closing: make(chan struct{})}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, n.releaseFiles())
-		}
-	}()
-	if err := n.openStore(); err != nil {
-		return nil, err
+	n := &Node{dir: dir, o: o, fs: o.Store.FS, log: o.Log, failed: newFailure(), closing: make(chan struct{})}
+	err := n.openStore()
+	if err == nil {
+		err = n.openLog()
 	}
-	if err := n.openLog(); err != nil {
-		return nil, err
+	if err == nil {
+		err = n.startRaft()
 	}
-	if err := n.startRaft(); err != nil {
-		return nil, fmt.Errorf("start the replicated log: %w", err)
+	if err != nil {
+		return nil, errors.Join(err, n.releaseFiles())
 	}
 	n.loops.Add(4)
 	go n.watchLeadership()
@@ -252,6 +259,9 @@ func (n *Node) openStore() error {
 	}
 	if !s.Replicated() {
 		return fmt.Errorf("%s belongs to no cluster", n.dir)
+	}
+	if err := n.useLevel(s); err != nil {
+		return err
 	}
 	if x != nil && s.Applied() < x.Index && n.o.mutant != mutantTakeNote {
 		return fmt.Errorf("the store of %s has the log up to entry %d, but entry %d was synced: entries are lost; "+
@@ -318,8 +328,10 @@ func (n *Node) startRaft() (err error) {
 			Stream: streamLayer{n.o.Links}, MaxPool: maxPooledLinks, Timeout: linkTimeout, Logger: c.Logger,
 		})
 	}
-	n.raft, err = raft.NewRaft(c, &machine{n: n}, n.logs, n.wal, n.notes, n.transport)
-	return err
+	if n.raft, err = raft.NewRaft(c, &machine{n: n}, n.logs, n.wal, n.notes, n.transport); err != nil {
+		return fmt.Errorf("start the replicated log: %w", err)
+	}
+	return nil
 }
 
 // streamLayer passes links to Raft.

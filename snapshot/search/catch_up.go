@@ -27,7 +27,7 @@ func (s *Service) catchUp(r *realmIndex) (more bool) {
 		}
 	}
 	if !s.mayWrite(r) {
-		return false // the next Feed, search or tick of the writer tries again
+		return false // the next batch, search or tick of the writer tries again
 	}
 	s.mu.Lock()
 	compare, replay := r.needsCompare, r.canReplay

@@ -35,6 +35,11 @@ const (
 	// minRest is the shortest rest between two batches. Texts accumulate meanwhile, so that a busy organization does
 	// not get an index segment for each message. A waiting search ends the rest.
 	minRest = time.Second
+	// A batch waits until an organization has gatherTexts texts, or gatherTime has passed, or a search waits. Each batch
+	// writes a segment, syncs it, and is merged with others later: with 20 messages a second, a batch each second was a
+	// twelfth of the server's CPU time.
+	gatherTexts = batchDocs / 2
+	gatherTime  = 8 * time.Second
 	// The writer rests restFactor times as long as it worked, so indexing takes at most a quarter of a core. While more
 	// than busyRate texts a second arrive, it rests busyRestFactor times as long; the rest of the texts is indexed
 	// later. Within a batch it rests after each workSlice.
@@ -237,8 +242,12 @@ func (s *Service) Feed(id realm.ID, upto realm.Seq, texts []realm.TextWrite) {
 		r.needsCompare, r.canReplay = true, false
 		r.overflowed = r.index == nil
 	default:
+		before := len(r.queue)
 		for _, t := range texts {
 			r.queue = append(r.queue, pendingText{t.Ref, t.Body == nil, upto})
+		}
+		if before > 0 && (before >= gatherTexts || len(r.queue) < gatherTexts) {
+			return // the writer knows, and is not woken for each message
 		}
 	}
 	s.signal()
@@ -328,8 +337,8 @@ func (s *Service) run() {
 	defer seqTicker.Stop()
 	s.restFactor.Store(restFactor)
 	round := time.Now()
-	handedOver := false
-	s.waitForTexts(StartupRest)
+	handedOver, more := false, false
+	s.rest(StartupRest, nil)
 	for stopping := false; ; {
 		select {
 		case <-s.wake:
@@ -350,7 +359,11 @@ func (s *Service) run() {
 				continue
 			}
 		}
-		began, more := time.Now(), false
+		if !stopping && !more {
+			s.rest(gatherTime, s.hasWork)
+		}
+		began := time.Now()
+		more = false
 		s.workStarted.Store(began.UnixNano())
 		s.rested.Store(0)
 		s.eachRealm(func(r *realmIndex) {
@@ -372,7 +385,7 @@ func (s *Service) run() {
 		}
 		s.workStarted.Store(0)
 		rested := time.Duration(s.rested.Load())
-		s.waitForTexts(max(time.Duration(s.restFactor.Load())*(time.Since(began)-rested)-rested, minRest))
+		s.rest(max(time.Duration(s.restFactor.Load())*(time.Since(began)-rested)-rested, minRest), nil)
 		if took := time.Since(round); s.received.Swap(0) > int64(busyRate*took/time.Second) {
 			s.restFactor.Store(busyRestFactor)
 		} else {
@@ -411,8 +424,9 @@ func (s *Service) pause() {
 	s.workStarted.Store(after.UnixNano())
 }
 
-// waitForTexts waits for the duration, or until a search waits for the writer.
-func (s *Service) waitForTexts(d time.Duration) {
+// rest waits for the duration, or until a search waits for the writer, or until enough reports true, which is asked
+// whenever the writer is woken. s.mu is held during enough.
+func (s *Service) rest(d time.Duration, enough func() bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	woken := false
@@ -426,8 +440,9 @@ func (s *Service) waitForTexts(d time.Duration) {
 		urgent := s.urgent
 		s.urgent = false
 		woken = woken || urgent
+		done := urgent || enough != nil && enough()
 		s.mu.Unlock()
-		if urgent {
+		if done {
 			return
 		}
 		select {
@@ -439,6 +454,19 @@ func (s *Service) waitForTexts(d time.Duration) {
 			woken = true
 		}
 	}
+}
+
+// hasWork reports whether a batch need not wait for more texts: an organization has enough of them, its index must be
+// opened or compared, a search waits, or no text waits at all. s.mu is held.
+func (s *Service) hasWork() bool {
+	waiting := false
+	for _, r := range s.realms {
+		waiting = waiting || len(r.queue) > 0
+		if len(r.queue) >= gatherTexts || r.needsCompare || r.index == nil && r.failed == nil {
+			return true
+		}
+	}
+	return !waiting || s.waitingSearches.Load() > 0 || s.handingOver.Load()
 }
 
 func (s *Service) eachRealm(fn func(*realmIndex)) {

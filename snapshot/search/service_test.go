@@ -247,6 +247,24 @@ func TestQueueIsBounded(t *testing.T) {
 	expectHits(t, l, d.last(), "apple", want...)
 }
 
+// A batch that is large enough is indexed without a search, and does not wait for gatherTime.
+func TestEnoughTextsAreIndexed(t *testing.T) {
+	d := &fakeDisk{texts: map[realm.BodyRef]string{}}
+	l := openTestService(t, t.TempDir(), d)
+	defer l.Close()
+	l.Feed(1, 1, d.send(1, "first"))
+	expectHits(t, l, 1, "first", 1) // ends the rest after the start
+	began := time.Now()
+	for id := realm.MessageID(2); id <= gatherTexts+1; id++ {
+		l.Feed(1, realm.Seq(id), d.send(id, "later"))
+	}
+	for ; l.Queued() > 0; time.Sleep(time.Millisecond) {
+		if time.Since(began) > gatherTime*3/4 {
+			t.Fatalf("%d texts still wait after %v", l.Queued(), time.Since(began))
+		}
+	}
+}
+
 // A text is read when it is indexed. A text that was erased before is not found, and each search finds everything that
 // was written before it.
 func TestTextsAreReadWhenIndexed(t *testing.T) {

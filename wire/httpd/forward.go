@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -25,6 +26,9 @@ const (
 	MaxForwardWait = 10 * time.Second
 	// MaxForwardedPoll is how long a poll waits at the owner: longer than the time between two heartbeats.
 	MaxForwardedPoll = 2 * time.Minute
+	// MaxForwardedPolls limits the polls of a core that is not the leader which wait at the leader. Each holds two
+	// goroutines here and one there, about 50 kB. Others are answered 503: their clients poll another node.
+	MaxForwardedPolls = 8000
 	// forwardAgainAfter is the time between two tries.
 	forwardAgainAfter = 50 * time.Millisecond
 	// MaxReplicaWait is how long an answer waits until the replica of this node has the facts of the request.
@@ -92,10 +96,19 @@ var ErrNotForwarded = errors.New("the request was not sent to the owner")
 var errOwnerGone = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"The organization is being moved; try again in a few seconds.")
 
+var errTooManyPolls = errors.New("too many polls wait at the owner")
+
 // forwarding is the state of the requests that this node carries out for others.
 type forwarding struct {
 	mu      sync.Mutex
 	running map[string]chan struct{} // by request id; closed at the end
+
+	polls, refusedPolls atomic.Int64 // that wait at the owner; beyond MaxForwardedPolls
+}
+
+// ForwardedPolls returns how many polls wait at the owner, and how many were refused since there were too many.
+func (s *Server) ForwardedPolls() (waiting, refused int64) {
+	return s.forwarding.polls.Load(), s.forwarding.refusedPolls.Load()
 }
 
 // forwarded is a request of another node that is being carried out here.
@@ -245,7 +258,7 @@ func (s *Server) mustWait() bool { return s.options.Cluster != nil && !s.options
 // of presence, which are sent to the owner in batches, and registrations, of which only the opening of the queue is
 // forwarded.
 func (s *Server) runsHere(e *wire.Endpoint) bool {
-	return e.Method == "GET" || e.Path == "/register" || e.Path == "/users/me/presence" && !s.options.ForwardPresence
+	return e.Method == "GET" || e.Path == "/register" || e.Path == "/users/me/presence"
 }
 
 // forward lets the owner answer a request. The answer leaves when this node has its facts, so that the client reads its
@@ -327,6 +340,11 @@ func (s *Server) sendToOwner(r ForwardedRequest, repeat bool) (ForwardedAnswer, 
 	limit := MaxForwardWait
 	if r.poll {
 		limit = MaxForwardedPoll
+		defer s.forwarding.polls.Add(-1)
+		if s.forwarding.polls.Add(1) > MaxForwardedPolls {
+			s.forwarding.refusedPolls.Add(1)
+			return ForwardedAnswer{}, errTooManyPolls
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

@@ -45,8 +45,6 @@ type Options struct {
 	ServerStatus func() web.ServerStatus
 	// Cluster is the other nodes; nil: this server is the only one.
 	Cluster Cluster
-	// ForwardPresence says that reports of presence are passed to the owner one by one, instead of in batches.
-	ForwardPresence bool
 	// ForwardAll says that a node which does not own an organization runs nothing for it, because it has no replica.
 	ForwardAll bool
 	// Extra adds routes outside the protocol: files, metrics, pages.

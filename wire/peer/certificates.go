@@ -180,6 +180,9 @@ func ReadIdentity(certificate, key, authority []byte) (*Identity, error) {
 	id.roots.AddCert(root)
 	// The authority's certificate is sent along: a node that joins knows only its hash.
 	id.certificate.Certificate = append(id.certificate.Certificate, root.Raw)
+	if err := checkValidity(c.Leaf, time.Now()); err != nil {
+		return nil, err
+	}
 	if _, err := c.Leaf.Verify(x509.VerifyOptions{Roots: id.roots,
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
 		return nil, fmt.Errorf("certificate of the node: %w", err)

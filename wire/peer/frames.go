@@ -94,7 +94,7 @@ func receive(s frameStream) (message []byte, err error) {
 			return nil, errFrame
 		}
 		if f[0] != Version {
-			return nil, versionError(int(f[0]))
+			return nil, CheckVersion(int(f[0]))
 		}
 		if len(message)+len(f) > MaxMessage+frameHeader {
 			return nil, errLongMessage
@@ -106,9 +106,4 @@ func receive(s frameStream) (message []byte, err error) {
 			return message, nil
 		}
 	}
-}
-
-func versionError(other int) error {
-	return fmt.Errorf("the other node speaks version %d of the messages between nodes, this one version %d: "+
-		"run the same release on both", other, Version)
 }

@@ -23,6 +23,8 @@ const (
 	maxJoinBytes = 64 << 10
 	// JoinTimeout limits the exchange of a token for a certificate.
 	JoinTimeout = 10 * time.Second
+	// joinAgainAfter is the time between two tries while the cores elect a leader.
+	joinAgainAfter = 200 * time.Millisecond
 	// TokenLifetime is how long a token is valid.
 	TokenLifetime = time.Hour
 	// maxJoins limits the requests to join that are being answered; others wait.
@@ -80,6 +82,7 @@ type JoinRequest struct {
 	Version int    // of the messages on links
 	Clock   int64  // of the node, Unix milliseconds
 	Request []byte // certificate signing request
+	Level   uint16 `json:",omitempty"` // newest rule level that the program knows; 0: realm.FirstLevel
 }
 
 // JoinAnswer is the answer to a JoinRequest. If Error is not empty, the node has not joined.
@@ -103,9 +106,21 @@ type JoinAnswer struct {
 func Join(ctx context.Context, t Token, r JoinRequest) (a JoinAnswer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, JoinTimeout)
 	defer cancel()
-	for _, address := range t.Addresses {
-		if a, err = join(ctx, address, t.Fingerprint, r); err == nil && !a.Elsewhere {
-			break
+	for again := true; again; {
+		again = false
+		for _, address := range t.Addresses {
+			if a, err = join(ctx, address, t.Fingerprint, r); err == nil && !a.Elsewhere {
+				again = false
+				break
+			}
+			again = again || err == nil // a leader is being elected
+		}
+		if again {
+			select {
+			case <-time.After(joinAgainAfter):
+			case <-ctx.Done():
+				again = false
+			}
 		}
 	}
 	if err == nil && a.Error != "" {
@@ -123,7 +138,7 @@ func join(ctx context.Context, address string, fingerprint [32]byte, r JoinReque
 	}}
 	c, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return a, fmt.Errorf("join at %s: %w", address, err)
+		return a, explain(err, address)
 	}
 	defer c.Close()
 	deadline, _ := ctx.Deadline()
@@ -148,7 +163,8 @@ func verifyCore(s tls.ConnectionState, fingerprint [32]byte) error {
 		_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: Core.serverName()})
 		return err
 	}
-	return errors.New("the node belongs to another cluster than the token")
+	return fmt.Errorf("%w: the node there is not one of the token's cluster; print a new token at a core of the "+
+		"cluster to join", ErrOtherCluster)
 }
 
 // ServeJoins answers requests to join until the listener closes. admit returns the answer to one request.

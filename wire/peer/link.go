@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,11 +83,24 @@ type Link struct {
 // DialTimeout limits the opening of a link.
 const DialTimeout = 2 * time.Second
 
-// Open opens a link to a core and sends a greeting. The answer is in Link.Answer. An ErrRefused says that the other
-// node refuses this one.
+// Open opens a link to a core and sends a greeting. The answer is in Link.Answer. An ErrRefused or an ErrOtherCluster
+// says that another try would not succeed.
 func (id *Identity) Open(ctx context.Context, address string, greeting []byte) (*Link, error) {
 	opening, cancel := context.WithTimeout(ctx, DialTimeout)
 	defer cancel()
+	l, err := id.connect(ctx, opening, address)
+	if err != nil {
+		return nil, err
+	}
+	if err = l.greet(opening, greeting); err != nil {
+		l.Close(err)
+		return nil, err
+	}
+	return l, nil
+}
+
+// connect opens a connection for a link. opening limits that, the link ends with ctx.
+func (id *Identity) connect(ctx, opening context.Context, address string) (*Link, error) {
 	raw, err := id.Dial(opening, address, LinkProtocol)
 	if err != nil {
 		return nil, err
@@ -108,36 +122,44 @@ func (id *Identity) Open(ctx context.Context, address string, greeting []byte) (
 		raw.Close()
 		return nil, err
 	}
-	if err = l.greet(opening, greeting); err != nil {
-		l.Close(err)
-		return nil, err
-	}
 	return l, nil
 }
 
-// ErrRefused says that the other node refuses the link.
-var ErrRefused = errors.New("the other node refuses this one")
-
-// greet opens the session.
-func (l *Link) greet(opening context.Context, greeting []byte) (err error) {
+// greet opens the session and sends the greeting.
+func (l *Link) greet(opening context.Context, greeting []byte) error {
 	defer context.AfterFunc(opening, func() {
 		if errors.Is(opening.Err(), context.DeadlineExceeded) {
 			l.cancel(opening.Err())
 		}
 	})()
-	l.stream, err = l.conn.NewStream(l.ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
-		"/"+serviceName+"/"+sessionMethod)
+	err := l.openSession()
 	if err == nil {
 		err = send(l.stream, greeting)
 	}
+	return l.receiveAnswer(err)
+}
+
+func (l *Link) openSession() (err error) {
+	l.stream, err = l.conn.NewStream(l.ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/"+serviceName+"/"+sessionMethod)
+	return err
+}
+
+// receiveAnswer receives the answer to the greeting. err is that of sending it; io.EOF says that the reason is in the
+// answer.
+func (l *Link) receiveAnswer(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		l.answer, err = receive(l.stream)
 	}
-	if status.Code(err) == codes.PermissionDenied {
+	switch {
+	case err == nil && len(l.answer) == 0:
+		return errFrame
+	case status.Code(err) == codes.PermissionDenied:
 		return fmt.Errorf("%w: %s", ErrRefused, status.Convert(err).Message())
-	}
-	if err == nil && len(l.answer) == 0 {
-		err = errFrame
+	case errors.Is(err, ErrVersion):
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	case err != nil && strings.Contains(err.Error(), "remote error: tls"): // with TLS 1.3 it comes after the handshake
+		return explain(err, l.raw.RemoteAddr().String())
 	}
 	return err
 }

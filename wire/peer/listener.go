@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -34,7 +36,11 @@ type Listener struct {
 	closed    chan struct{}
 	once      sync.Once
 	running   sync.WaitGroup
+	refused   atomic.Pointer[func(net.Addr, error)]
 }
+
+// OnRefused calls fn with each connection that is refused in its handshake, and why.
+func (l *Listener) OnRefused(fn func(from net.Addr, err error)) { l.refused.Store(&fn) }
 
 // Listen opens the address of a node for some protocols. Only nodes of the cluster can connect, except with
 // JoinProtocol.
@@ -86,6 +92,8 @@ func (l *Listener) Close() (err error) {
 	return err
 }
 
+var errNoProtocol = errors.New("the connection asks for no protocol of this node")
+
 func (l *Listener) accept() {
 	places := make(chan struct{}, MaxHandshakes)
 	for {
@@ -118,19 +126,37 @@ func (l *Listener) handshake(c net.Conn) {
 		case <-ctx.Done():
 		}
 	}()
-	if err := t.HandshakeContext(ctx); err != nil {
-		c.Close()
-		return
-	}
+	err := t.HandshakeContext(ctx)
 	p := l.protocols[t.ConnectionState().NegotiatedProtocol]
-	if p == nil {
-		c.Close()
+	if err == nil && p == nil {
+		err = errNoProtocol
+	}
+	if err != nil {
+		closeAfterAlert(c)
+		if fn := l.refused.Load(); fn != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+			(*fn)(c.RemoteAddr(), err)
+		}
 		return
 	}
 	select {
 	case p.connections <- t:
 	case <-ctx.Done():
 		c.Close()
+	}
+}
+
+const (
+	// alertTimeout and maxAfterAlert limit how long, and how many bytes, a refused connection is read.
+	alertTimeout  = 500 * time.Millisecond
+	maxAfterAlert = 64 << 10
+)
+
+// closeAfterAlert closes a connection whose handshake has failed. If it were closed at once while the other node still
+// sends, that node would get a broken connection instead of the reason.
+func closeAfterAlert(c net.Conn) {
+	defer c.Close()
+	if t, ok := c.(*net.TCPConn); ok && t.CloseWrite() == nil && c.SetReadDeadline(time.Now().Add(alertTimeout)) == nil {
+		io.Copy(io.Discard, io.LimitReader(c, maxAfterAlert))
 	}
 }
 
@@ -186,7 +212,7 @@ func (id *Identity) dial(ctx context.Context, address, name, protocol string) (n
 	}}
 	c, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", address, err)
+		return nil, explain(err, address)
 	}
 	if got := c.(*tls.Conn).ConnectionState().NegotiatedProtocol; got != protocol {
 		c.Close()

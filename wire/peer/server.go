@@ -24,8 +24,9 @@ const (
 	// cut off. When it connects again it gets the present state.
 	MaxQueued      = 10_000
 	MaxQueuedBytes = 16 << 20
-	// MaxCalls limits the calls of one node that are being answered. gRPC lets others wait at the sender.
-	MaxCalls = 4096
+	// MaxCalls limits the calls of one node that are being answered. gRPC lets others wait at the sender. Polls that a
+	// core forwards, httpd.MaxForwardedPolls of them, leave room for other requests.
+	MaxCalls = 12_000
 )
 
 // Handler answers the messages of other nodes on links. Its methods are called by many goroutines.
@@ -72,6 +73,9 @@ func (p *Peer) Cut(why error) {
 
 // Context ends with the link.
 func (p *Peer) Context() context.Context { return p.ctx }
+
+// Addr returns the address of the node.
+func (p *Peer) Addr() net.Addr { return p.conn.RemoteAddr() }
 
 // Traffic returns the bytes of the link: sent to the node and received from it.
 func (p *Peer) Traffic() (sent, received int64) {
@@ -158,6 +162,9 @@ func (s *Server) serveSession(_ any, stream grpc.ServerStream) error {
 	defer p.cancel(nil)
 	p.outgoing.init()
 	greeting, err := receive(stream)
+	if errors.Is(err, ErrVersion) {
+		return status.Error(codes.PermissionDenied, err.Error())
+	}
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -49,25 +50,30 @@ type Core struct {
 	leads   atomic.Bool
 	closed  chan struct{}
 
-	// FactsSent counts the facts that were sent to edges: each one once for each edge with its organization.
-	FactsSent atomic.Int64
+	totals sync.Map // node -> *peerTotals
+
+	// FactsSent counts the facts that were sent to edges: each one once for each edge with its organization. Served and
+	// ServeFailed count the forwarded requests that were answered, and those without an answer.
+	FactsSent, Served, ServeFailed atomic.Int64
 }
 
 // edgeLink is an edge with a link to this core.
 type edgeLink struct {
 	peer    *peer.Peer
 	edge    *actors.Edge
+	boot    string // see greeting
 	program string
+	level   uint16 // newest rule level that its program knows
 	since   time.Time
 
 	mu     sync.Mutex
 	closed bool
 	stops  map[realm.ID]func() // end following presence and ephemeral events
 	report edgeReport
-	// caughtUp is when the edge had last applied the newest fact of each realm, as far as the core knows.
-	caughtUp map[realm.ID]time.Time
-
-	adoptions atomic.Int64 // queues that the edge has adopted
+	lag    map[realm.ID]*realmLag
+	// sentThrough is the last fact of each realm that was sent over this link.
+	sentThrough map[realm.ID]realm.Seq
+	totals      *peerTotals // of the node
 
 	nextAsk atomic.Int64
 	asked   sync.Map // id of a digestMessage -> chan digestMessage
@@ -77,12 +83,19 @@ type edgeLink struct {
 func StartCore(o CoreOptions) (*Core, error) {
 	c := &Core{CoreOptions: o, closed: make(chan struct{})}
 	listener := o.Node.listener
+	listener.OnRefused(func(from net.Addr, err error) {
+		c.Log.Warn("connection of another node refused: it is no node of this cluster, or its clock is wrong",
+			"from", from.String(), "err", err)
+	})
 	c.links = peer.NewServer(c)
 	c.stopped.Go(func() { c.links.Serve(listener.Protocol(peer.LinkProtocol)) })
 	c.stopped.Go(func() {
 		peer.ServeJoins(listener.Protocol(peer.JoinProtocol), func(r peer.JoinRequest) peer.JoinAnswer {
 			if !c.leads.Load() {
 				return peer.JoinAnswer{Error: errNotLeader.Error(), Elsewhere: true}
+			}
+			if err := checkLevel(r.Node, max(r.Level, realm.FirstLevel), c.Node.Level()); err != nil {
+				return peer.JoinAnswer{Error: err.Error()}
 			}
 			a := c.Directory.Admit(r, c.Now())
 			if a.Error == "" && a.Role == peer.Core {
@@ -125,10 +138,7 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	if err := decode(data, &g); err != nil {
 		return nil, err
 	}
-	if g.Version != peer.Version {
-		return nil, versionError(g.Version)
-	}
-	if err := c.Directory.checkMember(p.Node); err != nil {
+	if err := errors.Join(peer.CheckVersion(g.Version), c.Directory.checkMember(p.Node)); err != nil {
 		return nil, err
 	}
 	if !c.leads.Load() {
@@ -138,12 +148,19 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	if err := checkClock(p.Node, g.Clock, now); err != nil {
 		return nil, err
 	}
-	e := &edgeLink{peer: p, program: g.Program, since: now, stops: map[realm.ID]func(){},
-		caughtUp: map[realm.ID]time.Time{}}
+	if err := c.waitForOther(p, g.Boot); err != nil {
+		return nil, err
+	}
+	g.Level = max(g.Level, realm.FirstLevel)
+	if err := checkLevel(p.Node, g.Level, c.Node.Level()); err != nil {
+		return nil, err
+	}
+	e := &edgeLink{peer: p, boot: g.Boot, program: g.Program, level: g.Level, since: now, stops: map[realm.ID]func(){},
+		lag: map[realm.ID]*realmLag{}, sentThrough: map[realm.ID]realm.Seq{}, totals: c.totalsOf(p.Node)}
 	p.Link = e
 	e.edge = c.Orgs.ConnectEdge(p.Node, e)
 	w := welcome{
-		Node: c.Directory.Node, Clock: now.UnixMilli(), Settings: c.Settings, Secret: c.Secret,
+		Node: c.Directory.Node, Program: c.Program, Clock: now.UnixMilli(), Settings: c.Settings, Secret: c.Secret,
 		Generation: c.Generation, Pushes: c.Pushes, Bouncer: c.Bouncer, DevelopmentLogin: c.DevelopmentLogin,
 		Seqs: map[realm.ID]realm.Seq{}, Cores: c.Directory.CoreAddresses(),
 	}
@@ -153,15 +170,50 @@ func (c *Core) Connect(p *peer.Peer, data []byte) ([]byte, error) {
 	return codec.EncodeRow(&w), nil
 }
 
+// otherEndsWithin is how long a node waits for the end of a link that another process of the same node has: the
+// connection of a process that was killed ends at once, a silent one after peer.DeadAfter.
+const otherEndsWithin = peer.DeadAfter + 3*peer.Heartbeat
+
+// waitForOther returns an error if another process is connected as the same node, and goes on: two processes with the
+// same certificate would end each other's links for ever.
+func (c *Core) waitForOther(p *peer.Peer, boot string) error {
+	old := c.links.Find(p.Node)
+	if old == nil {
+		return nil
+	}
+	if e, ok := old.Link.(*edgeLink); !ok || e.boot == boot {
+		return nil
+	}
+	select {
+	case <-old.Context().Done():
+		return nil
+	case <-time.After(otherEndsWithin):
+		return fmt.Errorf("another process is connected as node %s from %s: stop it, or join with a new token, another "+
+			"--node and an empty data directory; a copied data directory cannot be used", p.Node, old.Addr())
+	}
+}
+
 // Connected logs a new link.
 func (c *Core) Connected(p *peer.Peer) {
-	c.Log.Info("node connected", "node", p.Node, "role", string(p.Role), "program", p.Link.(*edgeLink).program)
+	e := p.Link.(*edgeLink)
+	e.totals.mu.Lock()
+	e.totals.links++
+	e.totals.mu.Unlock()
+	c.Log.Info("node connected", "node", p.Node, "role", string(p.Role), "program", e.program)
+	if e.program != c.Program {
+		c.Log.Warn("a node runs another release: upgrade all nodes", "node", p.Node, "program", e.program,
+			"here", c.Program)
+	}
 }
 
 // Disconnect ends everything that the edge followed.
 func (c *Core) Disconnect(p *peer.Peer, err error) {
 	e := p.Link.(*edgeLink)
 	e.edge.Disconnect()
+	sent, received := p.Traffic()
+	e.totals.mu.Lock()
+	e.totals.sent, e.totals.received = e.totals.sent+sent, e.totals.received+received
+	e.totals.mu.Unlock()
 	e.mu.Lock()
 	e.closed = true
 	for _, stop := range e.stops {
@@ -185,6 +237,8 @@ func (c *Core) Receive(p *peer.Peer, m []byte) {
 		var id realm.ID
 		if err = decode(m[1:], &id); err == nil {
 			e.close(id)
+			// If the edge has any queue left, its clients will poll somewhere; the core keeps it until then.
+			e.edge.KeepQueues(id, actors.KeptQueues{Through: math.MaxUint64, Number: math.MaxUint64})
 		}
 	case msgCloseQueue:
 		var x queueMessage
@@ -201,7 +255,7 @@ func (c *Core) Receive(p *peer.Peer, m []byte) {
 	case msgReport:
 		var x edgeReport
 		if err = decode(m[1:], &x); err == nil {
-			e.noteReport(x, c.Orgs, c.Now())
+			e.noteReport(x, c.Orgs, time.Now())
 		}
 	case msgDigest:
 		var x digestMessage
@@ -230,7 +284,6 @@ func (c *Core) open(e *edgeLink, id realm.ID) {
 		e.peer.Send(encode(msgEphemeral, &ephemeralMessage{id, codec.EncodeUnacked(t)}))
 	})
 	e.stops[id] = func() { stopPresence(); stopEphemeral() }
-	e.caughtUp[id] = c.Now()
 }
 
 func (e *edgeLink) close(id realm.ID) {
@@ -239,18 +292,7 @@ func (e *edgeLink) close(id realm.ID) {
 	if stop := e.stops[id]; stop != nil {
 		stop()
 		delete(e.stops, id)
-		delete(e.caughtUp, id)
-	}
-}
-
-func (e *edgeLink) noteReport(x edgeReport, orgs *actors.Server, now time.Time) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.report = x
-	for id, seq := range x.Applied {
-		if seq >= orgs.DurableSeq(id) {
-			e.caughtUp[id] = now
-		}
+		delete(e.sentThrough, id)
 	}
 }
 
@@ -272,7 +314,7 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 		if err := decode(m[1:], &x); err != nil {
 			return err
 		}
-		return c.follow(ctx, x, reply)
+		return c.follow(ctx, p.Link.(*edgeLink), x, reply)
 	case callText:
 		var x textCall
 		if err := decode(m[1:], &x); err != nil {
@@ -283,6 +325,12 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 			return err
 		}
 		return answer(&textAnswer{found, body})
+	case callTexts:
+		var x textsCall
+		if err := decode(m[1:], &x); err != nil {
+			return err
+		}
+		return c.sendTexts(&x, answer)
 	case callForward:
 		var x forwardCall
 		if err := decode(m[1:], &x); err != nil {
@@ -293,8 +341,10 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 		}
 		a, err := c.HTTP.ServeForwarded(httpd.ForwardedRequest(x))
 		if err != nil {
+			c.ServeFailed.Add(1)
 			return err
 		}
+		c.Served.Add(1)
 		return answer((*forwardAnswer)(&a))
 	case callRealm:
 		var name string
@@ -352,20 +402,55 @@ func (c *Core) sendRows(id realm.ID, answer func(any) error) error {
 	return answer(&part)
 }
 
+// sendTexts sends the texts of a page of messages. Those that are damaged or erased are left out: the edge asks for each
+// of them again, and gets the reason.
+func (c *Core) sendTexts(x *textsCall, answer func(any) error) error {
+	if len(x.Refs) > maxTexts {
+		return fmt.Errorf("a call asks for %d texts, more than %d", len(x.Refs), maxTexts)
+	}
+	var part textsPart
+	bytes := 0
+	for _, ref := range x.Refs {
+		b, found, err := c.Orgs.Text(x.Realm, ref)
+		if err != nil || !found {
+			continue
+		}
+		part.Refs, part.Bodies = append(part.Refs, ref), append(part.Bodies, b)
+		if bytes += len(b.Text) + len(b.HTML); bytes < rowsPartBytes {
+			continue
+		}
+		if err := answer(&part); err != nil {
+			return err
+		}
+		part, bytes = textsPart{}, 0
+	}
+	return answer(&part)
+}
+
+// errOneBatch ends a followCall for one batch.
+var errOneBatch = errors.New("one batch was sent")
+
 // follow sends the batches of a realm. The goroutine waits if the edge reads slowly; see snapshot.Disk.Follow.
-func (c *Core) follow(ctx context.Context, x followCall, reply func([]byte) error) error {
+func (c *Core) follow(ctx context.Context, e *edgeLink, x followCall, reply func([]byte) error) error {
 	done := make(chan error, 1)
 	stop := c.Disk().Follow(x.Realm, x.After, func(b realm.Batch) error {
 		err := reply(codec.EncodeBatch(&b))
 		if err == nil {
 			c.FactsSent.Add(int64(len(b.Facts)))
+			e.noteSent(&b)
+			if x.One {
+				err = errOneBatch
+			}
 		}
 		return err
 	}, func(err error) { done <- err })
 	defer stop()
 	select {
 	case err := <-done:
-		if errors.Is(err, realm.ErrBehind) {
+		switch {
+		case errors.Is(err, errOneBatch):
+			return nil
+		case errors.Is(err, realm.ErrBehind):
 			return behindError{err}
 		}
 		return err

@@ -43,6 +43,9 @@ type EdgeOptions struct {
 	Log       *slog.Logger
 	// Digest returns the digest of a realm's state, and the last fact in it.
 	Digest func(realm.ID) (realm.Seq, string, error)
+	// MaxReplicas and MaxReplicaBytes limit the replicas of an edge; 0: DefaultMaxReplicas, and any number of bytes.
+	MaxReplicas     int
+	MaxReplicaBytes int64
 }
 
 // Edge is a node that has replicas of the organizations that a core owns.
@@ -62,12 +65,13 @@ type Edge struct {
 	core      string                                // the node at that address
 	changed   chan struct{}                         // closed when link or ready changes
 	ready     bool                                  // the replicas are as new as the core was at the opening of the link
-	refused   error                                 // why the core refuses the node
+	refused   error                                 // why the core has refused the node at the last try
 	adoptions map[int64]func(actors.Adopted, error) // that the core has not answered
 	adopted   int64                                 // number of the last one
 	names     map[string]realm.ID
 	opening   map[realm.ID]*opening
-	open      map[realm.ID]bool
+	open      map[realm.ID]*openReplica
+	absent    map[string]time.Time // until when a subdomain counts as one without an organization
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -78,14 +82,12 @@ type Edge struct {
 
 // EdgeCounters count since the start of the process.
 type EdgeCounters struct {
-	Forwards, Ambiguous, Connects, Adoptions atomic.Int64
-	Sent, Received                           atomic.Int64 // bytes on links that have ended
-}
-
-// opening is a replica that is being loaded.
-type opening struct {
-	done chan struct{}
-	err  error
+	// Forwarded requests: answered, not sent because there was no link, and ambiguous ones, whose answer was lost.
+	Answered, NotSent, Ambiguous atomic.Int64
+	Connects, Adoptions          atomic.Int64
+	Sent, Received               atomic.Int64 // bytes on links that have ended
+	TextCalls                    atomic.Int64 // questions for texts
+	NoRoom, Unloads              atomic.Int64 // of replicas
 }
 
 // Greeted has the facts about a core that an edge gets with its greeting.
@@ -96,6 +98,7 @@ type Greeted struct {
 	Pushes, Bouncer, DevelopmentLogin bool
 
 	link          *peer.Link
+	program       string // version of the core's
 	seqs          map[realm.ID]realm.Seq
 	address, node string        // of the core
 	cores         []string      // addresses of all cores
@@ -108,9 +111,12 @@ func NewEdge(o EdgeOptions) (*Edge, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.MaxReplicas == 0 {
+		o.MaxReplicas = DefaultMaxReplicas
+	}
 	e := &Edge{
 		EdgeOptions: o, id: id, boot: o.Directory.Node + "-" + actors.Token(12) + "-", changed: make(chan struct{}),
-		names: map[string]realm.ID{}, opening: map[realm.ID]*opening{}, open: map[realm.ID]bool{},
+		names: map[string]realm.ID{}, opening: map[realm.ID]*opening{}, open: map[realm.ID]*openReplica{},
 		adoptions: map[int64]func(actors.Adopted, error){},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -121,7 +127,7 @@ func NewEdge(o EdgeOptions) (*Edge, error) {
 func (e *Edge) Greet(ctx context.Context) (*Greeted, error) {
 	for {
 		g, err := e.dial(ctx)
-		if err == nil || errors.Is(err, peer.ErrRefused) {
+		if err == nil || errors.Is(err, peer.ErrRefused) || errors.Is(err, peer.ErrOtherCluster) {
 			return g, err
 		}
 		e.Log.Warn("no link to a core", "err", err)
@@ -209,12 +215,17 @@ func (e *Edge) use(g *Greeted) {
 		e.Log.Warn("addresses of the cores not stored", "err", err)
 	}
 	e.Counters.Connects.Add(1)
+	if g.program != e.Program {
+		e.Log.Warn("the core runs another release: upgrade all nodes", "core", g.node, "program", g.program,
+			"here", e.Program)
+	}
 	e.Log.Info("link to the core open", "core", g.node, "address", g.address)
 }
 
 func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 	began := time.Now()
-	hello := greeting{Version: peer.Version, Program: e.Program, Clock: began.UnixMilli()}
+	hello := greeting{Version: peer.Version, Boot: e.boot, Program: e.Program, Clock: began.UnixMilli(),
+		Level: realm.Level}
 	hello.Realms = e.openRealms()
 	link, err := e.id.Open(e.ctx, address, codec.EncodeRow(&hello))
 	if err != nil {
@@ -228,7 +239,7 @@ func (e *Edge) dialCore(ctx context.Context, address string) (*Greeted, error) {
 	now := time.Now()
 	middle := began.Add(now.Sub(began) / 2)
 	return &Greeted{Settings: w.Settings, Secret: w.Secret, Generation: w.Generation, Pushes: w.Pushes,
-		Bouncer: w.Bouncer, DevelopmentLogin: w.DevelopmentLogin, link: link, seqs: w.Seqs,
+		Bouncer: w.Bouncer, DevelopmentLogin: w.DevelopmentLogin, link: link, program: w.Program, seqs: w.Seqs,
 		address: address, node: w.Node, cores: w.Cores, ahead: time.UnixMilli(w.Clock).Sub(middle)}, nil
 }
 
@@ -240,6 +251,18 @@ func (e *Edge) Now() time.Time { return time.Now().Add(time.Duration(e.offset.Lo
 func (e *Edge) Start(first *Greeted, orgs *actors.Server, subdomainOf func(host string) string) {
 	e.orgs, e.subdomainOf = orgs, subdomainOf
 	e.stopped.Go(func() { e.run(first) })
+	e.stopped.Go(func() {
+		t := time.NewTicker(unloadEvery)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				e.unloadIdle(ReplicaIdle)
+			case <-e.ctx.Done():
+				return
+			}
+		}
+	})
 }
 
 // Close ends the link.
@@ -257,11 +280,15 @@ func (e *Edge) run(g *Greeted) {
 		}
 		if err != nil {
 			wait := redialAfter
-			if errors.Is(err, peer.ErrRefused) {
+			if errors.Is(err, peer.ErrRefused) || errors.Is(err, peer.ErrOtherCluster) {
 				e.Log.Error("the core refuses this node", "err", err)
 				wait = refusedAfter
 			}
-			e.change(func() { e.refused = nil })
+			e.change(func() {
+				if e.refused = nil; wait == refusedAfter {
+					e.refused = err
+				}
+			})
 			select {
 			case <-time.After(wait):
 			case <-e.ctx.Done():
@@ -269,7 +296,7 @@ func (e *Edge) run(g *Greeted) {
 			continue
 		}
 		link := g.link
-		e.change(func() { e.link = link })
+		e.change(func() { e.link, e.refused = link, nil })
 		for _, id := range e.openRealms() {
 			link.Send(encode(msgOpen, id))
 			e.orgs.OwnerConnected(id)
@@ -277,12 +304,14 @@ func (e *Edge) run(g *Greeted) {
 		e.stopped.Go(func() { e.catchUp(link, g.seqs) })
 		e.stopped.Go(func() { e.report(link) })
 		err = link.Run(func(m []byte) { e.receive(link, m) })
-		e.change(func() { e.link, e.ready = nil, false })
+		e.change(func() {
+			e.link, e.ready = nil, false
+			sent, received := link.Traffic()
+			e.Counters.Sent.Add(sent)
+			e.Counters.Received.Add(received)
+		})
 		e.orgs.PauseReplicas(true)
 		e.endAdoptions(err)
-		sent, received := link.Traffic()
-		e.Counters.Sent.Add(sent)
-		e.Counters.Received.Add(received)
 		if e.ctx.Err() == nil {
 			e.Log.Warn("link to the core broken", "err", err)
 		}
@@ -390,15 +419,19 @@ func (e *Edge) openRealms() (list []realm.ID) {
 	return list
 }
 
-// waitForLink returns the link when there is one.
+// waitForLink returns the link when there is one. With ready it must be one whose replicas are as new as the core was,
+// and a refusal of the core is returned at once.
 func (e *Edge) waitForLink(ctx context.Context, ready bool) (*peer.Link, error) {
 	for {
 		e.mu.Lock()
-		link, changed := e.link, e.changed
+		link, changed, refused := e.link, e.changed, e.refused
 		ok := link != nil && (!ready || e.ready)
 		e.mu.Unlock()
 		if ok {
 			return link, nil
+		}
+		if ready && refused != nil {
+			return nil, refused
 		}
 		select {
 		case <-changed:
@@ -421,119 +454,6 @@ func (e *Edge) IsReady() bool {
 	return e.ready
 }
 
-// Prepare returns when this node can answer requests to a host, or the refusal of a request.
-func (e *Edge) Prepare(host string) error {
-	name := e.subdomainOf(host)
-	if e.IsReady() {
-		if _, _, ok := e.orgs.RealmByName(name); ok {
-			return nil
-		}
-	}
-	ctx, cancel := context.WithTimeout(e.ctx, MaxLinkWait)
-	defer cancel()
-	link, err := e.waitForLink(ctx, true)
-	if err != nil {
-		return errNoLink
-	}
-	if _, _, ok := e.orgs.RealmByName(name); ok {
-		return nil
-	}
-	id, err := e.findRealm(ctx, link, name)
-	if err != nil {
-		return errNoLink
-	}
-	if id == 0 {
-		return nil // there is no such organization
-	}
-	if err := e.openReplica(ctx, id); err != nil {
-		e.Log.Warn("replica is not open", "realm", id, "err", err)
-		return errNoLink
-	}
-	return nil
-}
-
-// findRealm asks the core for the organization with a subdomain.
-func (e *Edge) findRealm(ctx context.Context, link *peer.Link, name string) (id realm.ID, err error) {
-	e.mu.Lock()
-	id = e.names[name]
-	e.mu.Unlock()
-	if id != 0 {
-		return id, nil
-	}
-	answer, err := link.CallOnce(ctx, encode(callRealm, name))
-	if err == nil {
-		err = decode(answer, &id)
-	}
-	if err == nil && id != 0 {
-		e.mu.Lock()
-		e.names[name] = id
-		e.mu.Unlock()
-	}
-	return id, err
-}
-
-// openReplica loads a replica unless another request does.
-func (e *Edge) openReplica(ctx context.Context, id realm.ID) error {
-	e.mu.Lock()
-	x := e.opening[id]
-	if e.open[id] {
-		e.mu.Unlock()
-		return nil
-	}
-	if x == nil {
-		x = &opening{done: make(chan struct{})}
-		e.opening[id] = x
-		go func() {
-			x.err = e.loadReplica(id)
-			e.mu.Lock()
-			delete(e.opening, id)
-			e.open[id] = e.open[id] || x.err == nil
-			if !e.open[id] {
-				delete(e.open, id)
-			}
-			link := e.link
-			e.mu.Unlock()
-			if x.err == nil && link != nil {
-				link.Send(encode(msgOpen, id))
-			}
-			close(x.done)
-		}()
-	}
-	e.mu.Unlock()
-	select {
-	case <-x.done:
-		return x.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// loadReplica loads a replica and waits until it is as new as the core.
-func (e *Edge) loadReplica(id realm.ID) error {
-	began := time.Now()
-	err := e.orgs.OpenReplica(id, actors.ReplicaOptions{Source: replicaSource{e}, Owner: e, Home: e.isHome})
-	if err != nil {
-		return err
-	}
-	e.orgs.OwnerConnected(id)
-	ctx, cancel := context.WithTimeout(e.ctx, catchUpTimeout)
-	defer cancel()
-	link, err := e.waitForLink(ctx, false)
-	if err != nil {
-		return err
-	}
-	var seq realm.Seq
-	answer, err := link.CallOnce(ctx, encode(callSeq, id))
-	if err == nil {
-		err = decode(answer, &seq)
-	}
-	if err == nil {
-		err = e.orgs.WaitFor(ctx, id, seq)
-	}
-	e.Log.Info("replica loaded", "realm", id, "seq", uint64(seq), "took", time.Since(began).String(), "err", err)
-	return nil // it is open; requests wait for its facts
-}
-
 func (e *Edge) isHome(request string) bool { return strings.HasPrefix(request, e.boot) }
 
 // The methods of httpd.Cluster, besides those of actors.Server.
@@ -543,21 +463,43 @@ func (e *Edge) NewRequest() string { return e.boot + strconv.FormatInt(e.count.A
 
 // Forward sends a request to the owner.
 func (e *Edge) Forward(ctx context.Context, r httpd.ForwardedRequest) (a httpd.ForwardedAnswer, err error) {
-	e.Counters.Forwards.Add(1)
 	link, err := e.waitForLink(ctx, false)
 	if err != nil {
+		e.Counters.NotSent.Add(1)
 		return a, fmt.Errorf("%w: %w", httpd.ErrNotForwarded, err)
 	}
 	answer, err := link.CallOnce(ctx, encode(callForward, (*forwardCall)(&r)))
 	var notSent *peer.NotSent
 	switch {
 	case errors.As(err, &notSent):
+		e.Counters.NotSent.Add(1)
 		return a, fmt.Errorf("%w: %w", httpd.ErrNotForwarded, err)
 	case err != nil:
 		e.Counters.Ambiguous.Add(1)
 		return a, err
 	}
+	e.Counters.Answered.Add(1)
 	return a, decode(answer, (*forwardAnswer)(&a))
+}
+
+// Traffic returns the bytes of all links to cores: sent and received.
+func (e *Edge) Traffic() (sent, received int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.link != nil {
+		sent, received = e.link.Traffic()
+	}
+	return sent + e.Counters.Sent.Load(), received + e.Counters.Received.Load()
+}
+
+// Silence returns how long ago the last sign of life of the core came; -1: there is no link.
+func (e *Edge) Silence() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.link == nil {
+		return -1
+	}
+	return e.link.Silence()
 }
 
 // DialOwner opens a connection for HTTP to the owner.

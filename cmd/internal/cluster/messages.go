@@ -14,15 +14,18 @@ import (
 type (
 	greeting struct {
 		Version int
+		Boot    string     // names the process: not that of another process with the same data directory
 		Program string     // version of the program
 		Clock   int64      // Unix milliseconds
 		Realms  []realm.ID // of which the edge has replicas
+		Level   uint16     // newest rule level that the program knows; 0: realm.FirstLevel
 	}
 	welcome struct {
 		Cores []string // addresses
 
-		Node  string
-		Clock int64 // Unix milliseconds
+		Node    string
+		Program string // version
+		Clock   int64  // Unix milliseconds
 		// Settings are those of the core that all nodes of a cluster must have in common, by name.
 		Settings         map[string]string
 		Secret           []byte
@@ -63,6 +66,7 @@ const (
 	callRealm   = 44 // string: subdomain -> realm.ID, 0: there is none
 	callSeq     = 45 // realm.ID -> realm.Seq
 	callCommand = 46 // commandCall -> JSON
+	callTexts   = 47 // textsCall -> textsPart...
 )
 
 type (
@@ -134,6 +138,8 @@ type (
 	followCall struct {
 		Realm realm.ID
 		After realm.Seq
+		// One asks for one batch only: a realm without rows is followed until it is founded, and then once more.
+		One bool
 	}
 	textCall struct {
 		Realm realm.ID
@@ -143,6 +149,15 @@ type (
 		Found bool
 		Body  realm.Body
 	}
+	textsCall struct {
+		Realm realm.ID
+		Refs  []realm.BodyRef // at most maxTexts
+	}
+	// textsPart has the texts that could be read.
+	textsPart struct {
+		Refs   []realm.BodyRef
+		Bodies []realm.Body
+	}
 	commandCall struct {
 		Name string
 		Args map[string]string
@@ -151,8 +166,12 @@ type (
 	forwardAnswer httpd.ForwardedAnswer
 )
 
-// rowsPartBytes is how many bytes of rows are sent together.
-const rowsPartBytes = 128 << 10
+const (
+	// rowsPartBytes is how many bytes of rows, or of texts, are sent together.
+	rowsPartBytes = 128 << 10
+	// maxTexts is how many texts one call asks for: more than one view of a page has.
+	maxTexts = 1000
+)
 
 // encode returns a message with its kind.
 func encode(kind byte, v any) []byte { return append([]byte{kind}, codec.EncodeRow(v)...) }

@@ -126,7 +126,9 @@ func (e *edgeLink) receiveQueues(m []byte) (err error) {
 		var x adoptMessage
 		if err = decode(m[1:], &x); err == nil {
 			if x.Adoption.Through > 0 && x.Adoption.After == 0 {
-				e.adoptions.Add(1)
+				e.totals.mu.Lock()
+				e.totals.adoptions++
+				e.totals.mu.Unlock()
 			}
 			e.edge.AdoptQueue(x.Realm, x.Adoption, func(a actors.Adopted, err error) { e.sendAdopted(x.ID, a, err) })
 		}

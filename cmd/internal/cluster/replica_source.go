@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"parley/actors/presence"
@@ -14,7 +16,10 @@ import (
 )
 
 // replicaSource is where the replicas of an edge come from. It waits while there is no link.
-type replicaSource struct{ edge *Edge }
+type replicaSource struct {
+	edge  *Edge
+	bytes *atomic.Int64 // see openReplica
+}
 
 // LoadReplica loads the rows of the core's last snapshot.
 func (s replicaSource) LoadReplica(id realm.ID, r *realm.Realm, table *presence.Table) (realm.Seq, error) {
@@ -22,6 +27,7 @@ func (s replicaSource) LoadReplica(id realm.ID, r *realm.Realm, table *presence.
 	if err != nil {
 		return 0, err
 	}
+	s.bytes.Store(0)
 	return snapshot.LoadRows(func(fn func(realm.EncodedRow) error) (at realm.Seq, err error) {
 		complete := false
 		err = link.Call(s.edge.ctx, encode(callRows, id), func(data []byte) error {
@@ -29,6 +35,7 @@ func (s replicaSource) LoadReplica(id realm.ID, r *realm.Realm, table *presence.
 			if err := decode(data, &part); err != nil {
 				return err
 			}
+			s.bytes.Add(int64(len(data)))
 			for _, row := range part.Rows {
 				if err := fn(row); err != nil {
 					return err
@@ -72,7 +79,7 @@ func (s replicaSource) followLink(ctx context.Context, id realm.ID, after *realm
 		return err
 	}
 	var failed error
-	err = link.Call(ctx, encode(callFollow, &followCall{id, *after}), func(data []byte) error {
+	err = link.Call(ctx, encode(callFollow, &followCall{id, *after, *after == 0}), func(data []byte) error {
 		b, err := codec.DecodeBatch(data)
 		if err == nil && (b.Realm != id || b.After != *after) {
 			err = fmt.Errorf("the core sent facts after %d of realm %d, not after %d of realm %d", b.After, b.Realm,
@@ -83,6 +90,9 @@ func (s replicaSource) followLink(ctx context.Context, id realm.ID, after *realm
 		}
 		if failed = err; err == nil {
 			*after = b.Last()
+			for _, f := range b.Facts {
+				s.bytes.Add(int64(len(f)))
+			}
 		}
 		return err
 	})
@@ -103,6 +113,31 @@ func (s replicaSource) followLink(ctx context.Context, id realm.ID, after *realm
 // Decode decodes a fact of a batch.
 func (replicaSource) Decode(fact []byte) (realm.Fact, error) { return codec.DecodeFact(fact) }
 
+// Texts asks the core for the texts of a page of messages, with one call for each maxTexts of them.
+func (s replicaSource) Texts(id realm.ID, refs []realm.BodyRef, fn func(realm.BodyRef, realm.Body)) error {
+	for part := range slices.Chunk(refs, maxTexts) {
+		link, err := s.edge.waitForLink(s.edge.ctx, false)
+		if err != nil {
+			return err
+		}
+		s.edge.Counters.TextCalls.Add(1)
+		err = link.Call(s.edge.ctx, encode(callTexts, &textsCall{id, part}), func(data []byte) error {
+			var x textsPart
+			if err := decode(data, &x); err != nil {
+				return err
+			}
+			for i := range min(len(x.Refs), len(x.Bodies)) {
+				fn(x.Refs[i], x.Bodies[i])
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Text asks the core for a text. It waits for the link as long as it takes: without the text, an event or an answer
 // would be wrong.
 func (s replicaSource) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, error) {
@@ -111,6 +146,7 @@ func (s replicaSource) Text(id realm.ID, ref realm.BodyRef) (realm.Body, bool, e
 		if err != nil {
 			return realm.Body{}, false, err
 		}
+		s.edge.Counters.TextCalls.Add(1)
 		answer, err := link.CallOnce(s.edge.ctx, encode(callText, &textCall{id, ref}))
 		var answered *peer.CallError
 		if err == nil {

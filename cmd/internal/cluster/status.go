@@ -20,6 +20,9 @@ type NodeStatus struct {
 	Connected bool   `json:"connected"`
 	Leader    bool   `json:"leader"`
 	Program   string `json:"program"`
+	// KnownLevel is the newest rule level that the node's program knows; 0: the node is not connected.
+	KnownLevel uint16 `json:"known_level"`
+	Level      uint16 `json:"level"` // rule level of the cluster
 	// Realms are the organizations that the node has in memory.
 	Realms int   `json:"realms"`
 	Queues int64 `json:"queues"`
@@ -42,9 +45,10 @@ func (c *Core) Status() (list []NodeStatus) {
 		voters[m.ID] = m.Voter
 	}
 	for _, m := range c.Directory.ListMembers() {
-		n := NodeStatus{Node: m.Node, Role: string(m.Role), Address: m.Address, Voter: voters[m.Node]}
+		n := NodeStatus{Node: m.Node, Role: string(m.Role), Address: m.Address, Voter: voters[m.Node],
+			Level: c.Node.Level()}
 		if m.Node == c.Directory.Node {
-			n.Connected, n.Leader, n.Program = true, c.Leads(), c.Program
+			n.Connected, n.Leader, n.Program, n.KnownLevel = true, c.Leads(), c.Program, realm.Level
 			n.Realms = len(c.Orgs.Realms())
 			n.Queues, n.Polls = c.Orgs.Metrics.OpenQueues.Load(), c.Orgs.Metrics.ParkedPolls.Load()
 		} else if p := c.links.Find(m.Node); p != nil {
@@ -53,23 +57,6 @@ func (c *Core) Status() (list []NodeStatus) {
 		list = append(list, n)
 	}
 	return list
-}
-
-// addStatus adds the state of a node with a link.
-func (c *Core) addStatus(n *NodeStatus, p *peer.Peer) {
-	n.Connected = true
-	n.SentBytes, n.ReceivedBytes = p.Traffic()
-	_, n.QueuedBytes = p.Queued()
-	e := p.Link.(*edgeLink)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	n.Program, n.Realms, n.Queues, n.Polls = e.program, len(e.report.Applied), e.report.Queues, e.report.Polls
-	for id, seq := range e.report.Applied {
-		if last := c.Orgs.DurableSeq(id); last > seq {
-			n.FactsBehind += int64(last - seq)
-			n.SecondsBehind = max(n.SecondsBehind, c.Now().Sub(e.caughtUp[id]).Seconds())
-		}
-	}
 }
 
 // CutOff ends the link of a node that was removed.

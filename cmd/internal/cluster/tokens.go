@@ -65,10 +65,7 @@ func (d *Directory) Admit(r peer.JoinRequest, now time.Time) (a peer.JoinAnswer)
 }
 
 func (d *Directory) admit(r peer.JoinRequest, now time.Time, a *peer.JoinAnswer) error {
-	if r.Version != peer.Version {
-		return versionError(r.Version)
-	}
-	if err := peer.CheckNodeID(r.Node); err != nil {
+	if err := errors.Join(peer.CheckVersion(r.Version), peer.CheckNodeID(r.Node)); err != nil {
 		return err
 	}
 	if err := checkClock(r.Node, r.Clock, now); err != nil {
@@ -140,10 +137,4 @@ func checkClock(node string, clock int64, now time.Time) error {
 			"for example with NTP", node, d, MaxClockDifference)
 	}
 	return nil
-}
-
-// versionError is the answer to a node that speaks another version.
-func versionError(other int) error {
-	return fmt.Errorf("the node speaks version %d of the messages between nodes, the core version %d: "+
-		"run the same release on both", other, peer.Version)
 }

@@ -32,7 +32,7 @@ type Bound struct {
 }
 
 // AllBounds lists every bound of a server. The metrics parley_bound_* and the reference page are made from it.
-var AllBounds = []Bound{
+var AllBounds = append([]Bound{
 	{
 		Name:     "connections",
 		Of:       "open connections",
@@ -517,7 +517,8 @@ var AllBounds = []Bound{
 		Reason:   "about an hour of a very busy organization for a client that is gone",
 		limit:    constant(queue.MaxUnacked),
 		hits: func(r *metricReading) int64 {
-			return r.orgs.QueuesEvicted.Load() - r.orgs.QueuesEvictedForMemory.Load()
+			return r.orgs.QueuesEvicted.Load() - r.orgs.QueuesEvictedForMemory.Load() -
+				r.orgs.QueuesEvictedForAccount.Load()
 		},
 	},
 	{
@@ -536,6 +537,23 @@ var AllBounds = []Bound{
 		limit:    func(r *metricReading) int64 { return r.server.orgs.UnackedLimit() },
 		used:     func(r *metricReading) int64 { return r.orgs.UnackedBytes.Load() },
 		hits:     func(r *metricReading) int64 { return r.orgs.QueuesEvictedForMemory.Load() },
+	},
+	{
+		Name: "unacked_account_bytes",
+		Of: "bytes of events in memory because of one account; an event's bytes are divided between the accounts " +
+			"that have not acknowledged it",
+		Overflow: "the oldest queues of the account end: BAD_EVENT_QUEUE_ID; other accounts are not affected",
+		Reason:   "one account must not use what an organization can use",
+		limit:    func(r *metricReading) int64 { return r.server.orgs.AccountLimit() },
+		used:     func(r *metricReading) int64 { return r.server.orgs.LargestAccountBytes() },
+		hits:     func(r *metricReading) int64 { return r.orgs.QueuesEvictedForAccount.Load() },
+	},
+	{
+		Name:     "unacked_account_events",
+		Of:       "unacknowledged events in all queues of one account",
+		Overflow: "the oldest queues of the account end: BAD_EVENT_QUEUE_ID",
+		Reason:   "16 bytes each; an account can have a thousand queues",
+		limit:    constant(actors.MaxUnackedRefs),
 	},
 	{
 		Name:     "text_cache_bytes",
@@ -673,7 +691,7 @@ var AllBounds = []Bound{
 		limit:    constant(maxLinesPerMinute),
 		hits:     func(r *metricReading) int64 { return suppressedLines(r.server.log) },
 	},
-}
+}, clusterBounds...)
 
 func constant(n int64) func(*metricReading) int64 { return func(*metricReading) int64 { return n } }
 
@@ -709,9 +727,12 @@ func largest[K comparable](m map[K]int64) int64 {
 
 // limitSettings are the settings that give the limits of bounds, where the default depends on the machine.
 var limitSettings = map[string]string{
-	"connections":   "max-connections",
-	"answer_bytes":  "answer-memory",
-	"unacked_bytes": "unacked-memory",
+	"connections":           "max-connections",
+	"answer_bytes":          "answer-memory",
+	"unacked_bytes":         "unacked-memory",
+	"unacked_account_bytes": "unacked-memory / 16",
+	"replicas":              "max-replicas",
+	"replica_bytes":         "replica-memory",
 }
 
 // DefaultLimit returns the limit of a server with default settings, as the reference page shows it.

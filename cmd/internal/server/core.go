@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley/actors"
+	"parley/actors/realm"
 	"parley/cmd/internal/cluster"
 	"parley/snapshot"
 	"parley/wire/httpd"
@@ -37,6 +38,14 @@ func (s *Server) openCopy(o snapshot.Options) (*snapshot.Store, error) {
 	return n.Disk().Store, nil
 }
 
+// level returns the rule level at which facts are recorded.
+func (s *Server) level() uint16 {
+	if s.copy == nil {
+		return realm.Level
+	}
+	return s.copy.Level()
+}
+
 // closeStore closes the store, and a core's copy with its log.
 func (s *Server) closeStore() error {
 	if s.copy != nil {
@@ -48,7 +57,7 @@ func (s *Server) closeStore() error {
 // watchCopy calls Fatal when the copy has failed. It also does if a backup of another core was installed, because parts
 // of the server have the old store open: the process starts again with the new one.
 func (s *Server) watchCopy() {
-	installs := s.copy.Status().Installs
+	installs, level := s.copy.Status().Installs, s.copy.Level()
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
@@ -61,9 +70,20 @@ func (s *Server) watchCopy() {
 				s.fatal(errors.New("a backup of another core was installed: start again"))
 				return
 			}
+			if now := s.copy.Level(); now != level {
+				level = now
+				s.noteDataVersion()
+			}
 		case <-s.stopped:
 			return
 		}
+	}
+}
+
+// noteDataVersion writes the version of the data into the data directory.
+func (s *Server) noteDataVersion() {
+	if err := noteDataVersion(s.Data, s.level()); err != nil {
+		s.log.Warn("writing the version of the data directory failed", "err", err)
 	}
 }
 

@@ -51,12 +51,14 @@ func readDataVersion(data string) (int, error) {
 	return version, nil
 }
 
-// noteDataVersion writes the version of this program, if it is not in the directory yet.
-func noteDataVersion(data string) error {
-	if version, err := readDataVersion(data); err != nil || version == DataVersion() {
+// noteDataVersion writes the version of the data at a rule level, if the directory does not have it yet. Below the
+// program's own level, an older program can go on with the directory.
+func noteDataVersion(data string, level uint16) error {
+	now := int(realm.NewestNumberAt(level))
+	if version, err := readDataVersion(data); err != nil || version >= now {
 		return err
 	}
-	return replaceFile(filepath.Join(data, VersionFile), strconv.Itoa(DataVersion())+"\n")
+	return replaceFile(filepath.Join(data, VersionFile), strconv.Itoa(now)+"\n")
 }
 
 // replaceFile writes a small file. A reader finds the old or the new content. It does not sync.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"parley/actors"
 	"parley/actors/realm"
@@ -45,29 +46,49 @@ var demoUsers = []struct {
 	{"Demo Bot", "demo-bot", realm.Member},
 }
 
-// createDemo creates the demo organization in an empty data directory and prints its API keys and an example request.
+// createDemo creates the demo organization in an empty data directory and prints what printDemo
+// prints.
 func createDemo(orgs *actors.Server, url string, out io.Writer) error {
 	id, err := orgs.CreateRealm("", "Parley Demo")
 	if err != nil {
 		return err
 	}
 	d := &demoRealm{orgs, id, map[string]realm.UserID{}}
-	keys, err := d.createUsers()
-	if err != nil {
-		return err
-	}
-	for _, step := range []func() error{d.createChannels, d.sendMessages, d.createWebPublicChannel} {
+	for _, step := range []func() error{d.createUsers, d.createChannels, d.sendMessages, d.createWebPublicChannel} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(out, "Demo organization at %s\n\n", url)
+	return printDemo(orgs, id, url, out)
+}
+
+// printDemo prints the page, the accounts with their API keys and an example request of a demo organization. An account
+// that is gone or deactivated is left out.
+func printDemo(orgs *actors.Server, id realm.ID, url string, out io.Writer) error {
+	var accounts strings.Builder
+	key := "KEY"
 	for _, u := range demoUsers {
-		fmt.Fprintf(out, "  %-22s %-14s %s\n", demoEmail(u.login), u.name, keys[u.login])
+		a, ok := orgs.AccountByEmail(id, demoEmail(u.login))
+		if !ok || !a.Active {
+			continue
+		}
+		k, err := execute(orgs, id, systemCaller, realm.IssueAPIKey{User: a.User})
+		if err != nil {
+			return err
+		}
+		if u.login == "ann" {
+			key = k
+		}
+		fmt.Fprintf(&accounts, "  %-22s %-14s %s\n", demoEmail(u.login), u.name, k)
 	}
-	fmt.Fprintf(out, "\nTry:\n  curl -su %s:%s %s/api/v1/messages -d type=stream -d to=general -d topic=hello "+
-		"--data-urlencode 'content=Hello, *Parley*!'\n\n", demoEmail("ann"), keys["ann"], url)
-	return nil
+	if accounts.Len() == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "Demo organization: open %s in a browser and choose an account.\n\n"+
+		"Accounts and their API keys:\n%s\nTry:\n"+
+		"  curl -su %s:%s %s/api/v1/messages -d type=stream -d to=general -d topic=hello "+
+		"--data-urlencode 'content=Hello, *Parley*!'\n\n", url, &accounts, demoEmail("ann"), key, url)
+	return err
 }
 
 func demoEmail(login string) string { return login + "@example.org" }
@@ -77,9 +98,7 @@ func (d *demoRealm) caller(login string) realm.Caller {
 	return realm.Caller{User: d.ids[login], Client: "Internal"}
 }
 
-// createUsers creates the accounts and returns their API keys by login.
-func (d *demoRealm) createUsers() (map[string]string, error) {
-	keys := map[string]string{}
+func (d *demoRealm) createUsers() error {
 	for _, u := range demoUsers {
 		create := realm.CreateUser{Email: demoEmail(u.login), Name: u.name, Role: u.role, First: true}
 		if u.login == "demo-bot" {
@@ -87,20 +106,17 @@ func (d *demoRealm) createUsers() (map[string]string, error) {
 		}
 		id, err := execute(d.orgs, d.realm, systemCaller, create)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", create.Email, err)
+			return fmt.Errorf("%s: %w", create.Email, err)
 		}
 		d.ids[u.login] = id
-		if keys[u.login], err = execute(d.orgs, d.realm, systemCaller, realm.IssueAPIKey{User: id}); err != nil {
-			return nil, err
-		}
 	}
 	for _, login := range []string{"olive", "ada"} {
 		grant := realm.Grant{User: d.ids[login], CreateUsers: true, ChangeEmails: true}
 		if _, err := execute(d.orgs, d.realm, systemCaller, grant); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return keys, nil
+	return nil
 }
 
 func (d *demoRealm) createChannels() error {

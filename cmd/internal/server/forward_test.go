@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -30,6 +31,7 @@ type directCluster struct {
 	tries          atomic.Int64 // requests that were sent to the owner
 	lose           atomic.Int64 // how many answers of the owner are lost
 	edge           *actors.Edge // the owner's end
+	batches        atomic.Int64 // of presence
 }
 
 func (c *directCluster) Prepare(string) error { return nil }
@@ -61,14 +63,23 @@ func (c *directCluster) AdoptQueue(id realm.ID, a actors.Adoption, answer func(a
 func (c *directCluster) KeepQueues(id realm.ID, k actors.KeptQueues) { c.edge.KeepQueues(id, k) }
 func (c *directCluster) ReportAcks(id realm.ID, a actors.QueueAcks)  { c.edge.ReportAcks(id, a) }
 func (c *directCluster) ReportPresence(id realm.ID, list []presence.Report) {
+	c.batches.Add(1)
 	c.edge.ReportPresence(id, list)
 }
+
+// elapsed is the clock of an edge. A batch of presence takes so long that the edge sends the next report at once.
+func (c *directCluster) elapsed() time.Duration {
+	return time.Since(testsBegan) + time.Duration(c.batches.Load())*5*time.Second
+}
+
+var testsBegan = time.Now()
 
 // newEdge returns a server that has replicas of the organizations of another one, and the connection between them.
 func newEdge(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	sites, renderer := newSiteTable("http://"+ourHost), &wire.Renderer{}
+	cluster := &directCluster{core: core.orgs}
 	orgs, err := actors.Open(actors.NoDisk{}, actors.Options{
 		Protocol: wire.SessionProtocol{},
 		Renderer: renderer,
@@ -76,6 +87,7 @@ func newEdge(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {
 		Log:      quiet,
 		Site:     sites.site,
 		Now:      core.clock,
+		Elapsed:  cluster.elapsed,
 		Fatal:    func(err error) { panic(err) },
 	})
 	if err != nil {
@@ -84,7 +96,7 @@ func newEdge(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {
 	sites.orgs = orgs
 	ofOwner := core.options
 	ofOwner.Cluster = &directCluster{Server: core.orgs}
-	cluster := &directCluster{Server: orgs, core: core.orgs, owner: httpd.New(ofOwner)}
+	cluster.Server, cluster.owner = orgs, httpd.New(ofOwner)
 	cluster.edge = core.orgs.ConnectEdge("edge", orgs)
 	for _, id := range core.orgs.Realms() {
 		err := orgs.OpenReplica(id, actors.ReplicaOptions{Source: core.disk, Owner: cluster,
@@ -101,7 +113,6 @@ func newEdge(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {
 	edge.now.Store(core.now.Load())
 	options := core.options
 	options.Server, options.Tools, options.Realms, options.Cluster = orgs, &tools, sites, cluster
-	options.ForwardPresence = true // the tests read at once; the batches have tests of their own
 	edge.server = httpd.New(options)
 	t.Cleanup(func() { withShutdownTimeout(orgs.Close) })
 	return edge, cluster

@@ -146,9 +146,20 @@ func (c *matrixServer) waitForFront() {
 		return
 	}
 	for _, id := range c.orgs.Realms() {
+		// A batch of presence is merged in a turn, by the presence actor, and told to others in another turn.
+		c.settle(id)
+		c.orgs.PresenceOf(id, 0)
+		c.settle(id)
 		if err := c.front.WaitFor(c.Context(), id, c.orgs.DurableSeq(id)); err != nil {
 			c.Error(err)
 		}
+	}
+}
+
+// settle returns when the owner has carried out the commands that it had before.
+func (c *matrixServer) settle(id realm.ID) {
+	if _, err := c.orgs.View(id, systemCaller, func(realm.View) (any, error) { return nil, nil }); err != nil {
+		c.Error(err)
 	}
 }
 

@@ -127,6 +127,9 @@ const (
 	maxAnswerMemory    = 128
 	unackedMemoryShare = 4
 	maxUnackedMemory   = 1024
+	// The rows of replicas take about twice as much memory as they have bytes, so replicas take half of the limit.
+	replicaMemoryShare = 4
+	maxReplicaMemory   = 1 << 20
 	minSharedMemory    = 32 // of each: a server with less memory works badly, but it works
 )
 
@@ -146,4 +149,9 @@ func (s *Settings) answerMemory() int {
 // unackedMemory returns how many bytes unacknowledged events can take in memory.
 func (s *Settings) unackedMemory() int {
 	return s.ChooseMemoryLimit().memoryFor(s.UnackedMemory, unackedMemoryShare, maxUnackedMemory)
+}
+
+// replicaMemory returns how many bytes of rows an edge loads.
+func (s *Settings) replicaMemory() int {
+	return s.ChooseMemoryLimit().memoryFor(s.ReplicaMemory, replicaMemoryShare, maxReplicaMemory)
 }

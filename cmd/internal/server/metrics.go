@@ -126,7 +126,7 @@ func (m *metric) value(r *metricReading) float64 {
 }
 
 // allMetrics lists the metrics without labels.
-var allMetrics = describe([]metric{
+var allMetrics = describe(append([]metric{
 	{
 		name: "parley_cluster_leader", kind: prometheus.GaugeValue,
 		meaning: "1 while this core is the leader of its cluster.",
@@ -207,6 +207,11 @@ var allMetrics = describe([]metric{
 		read:    func(r *metricReading) int64 { return r.orgs.QueuesEvicted.Load() },
 	},
 	{
+		name: "parley_queues_evicted_of_account_total", kind: prometheus.CounterValue,
+		meaning: "Queues among these that ended because their account used more than its share.",
+		read:    func(r *metricReading) int64 { return r.orgs.QueuesEvictedForAccount.Load() },
+	},
+	{
 		name: "parley_snapshots_total", kind: prometheus.CounterValue,
 		meaning: "Snapshots of organizations that were written.",
 		read:    func(r *metricReading) int64 { return r.orgs.Snapshots.Load() },
@@ -220,16 +225,6 @@ var allMetrics = describe([]metric{
 		name: "parley_queues_adopted_total", kind: prometheus.CounterValue,
 		meaning: "Event queues that another node of the cluster took over, because their clients poll that node.",
 		read:    func(r *metricReading) int64 { return r.orgs.QueuesAdopted.Load() },
-	},
-	{
-		name: "parley_cluster_facts_sent_total", kind: prometheus.CounterValue,
-		meaning: "Facts that this core has sent to edges: each fact once for each edge that has its organization.",
-		read: func(r *metricReading) int64 {
-			if r.server.core == nil {
-				return 0
-			}
-			return r.server.core.FactsSent.Load()
-		},
 	},
 	{
 		name: "parley_requests_repeated_total", kind: prometheus.CounterValue,
@@ -468,7 +463,7 @@ var allMetrics = describe([]metric{
 		meaning: "Bytes sent; with TLS, of the content.",
 		read:    func(r *metricReading) int64 { return r.http.BytesOut },
 	},
-})
+}, clusterMetrics...))
 
 // oneIf returns 1 for true and 0 for false.
 func oneIf(yes bool) int64 {
@@ -578,12 +573,12 @@ var (
 
 // labeledMetrics returns the metrics with a label and the histograms, in the order of the reference page.
 func labeledMetrics() []*labeledMetric {
-	return []*labeledMetric{
+	return append([]*labeledMetric{
 		refusals, httpRefusals, filesRequests, filesFailures, realmInFlight, realmFacts, realmAge, realmJournal,
 		realmArchived,
 		realmRetentionLag, turnLatency, turnLatencyMax,
 		commitLatency, commitLatencyMax, boundLimit, boundUsed, boundHits,
-	}
+	}, clusterLabeledMetrics()...)
 }
 
 // turnLatencyBuckets are the upper bounds of the buckets of turnLatency, in seconds. One of them is
@@ -643,6 +638,7 @@ func (c *metricsCollector) Collect(out chan<- prometheus.Metric) {
 			r.store.Within)
 		send(commitLatencyMax, r.store.Slowest.Seconds())
 	}
+	r.sendClusterMetrics(send)
 	for i := range AllBounds {
 		b := &AllBounds[i]
 		s.ifPresent(func() { send(boundLimit, float64(b.limit(r)), b.Name) })

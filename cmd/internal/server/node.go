@@ -124,7 +124,7 @@ func join(c *Config) (*cluster.Directory, error) {
 	}
 	answer, err := peer.Join(context.Background(), token, peer.JoinRequest{
 		Secret: token.Secret, Node: c.Node, Address: c.PeerListen, Version: peer.Version,
-		Clock: time.Now().UnixMilli(), Request: request,
+		Clock: time.Now().UnixMilli(), Request: request, Level: realm.Level,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("joining the cluster failed: %w", err)
@@ -150,7 +150,8 @@ type edgeNode struct {
 
 // connectEdge connects an edge to its core and takes over its settings.
 func connectEdge(c *Config, d *cluster.Directory) (*edgeNode, error) {
-	e, err := cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: wire.Version, Log: c.Log})
+	e, err := cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: wire.Version, Log: c.Log,
+		MaxReplicas: c.MaxReplicas, MaxReplicaBytes: int64(c.replicaMemory())})
 	if err != nil {
 		return nil, err
 	}

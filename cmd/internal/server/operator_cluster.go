@@ -30,6 +30,9 @@ func ClusterInit(data, node, peerListen string) error {
 // errSingleNode is the error of cluster commands on a directory that is no node's.
 var errSingleNode = errors.New("this is a single node: parley cluster init makes it the first node of a cluster")
 
+// errNotRunning is the error of commands that only a running core can execute.
+var errNotRunning = errors.New("the core is not running: start it, or give the command at another one")
+
 // clusterToken returns a new token.
 func clusterToken(o *operator, args map[string]string) (any, error) {
 	if o.node == nil {
@@ -45,7 +48,7 @@ func clusterStatus(o *operator, _ map[string]string) (any, error) {
 		return nil, errSingleNode
 	}
 	if o.core == nil {
-		return nil, errors.New("the core is not running")
+		return nil, errNotRunning
 	}
 	list := []any{}
 	for _, n := range o.core.Status() {
@@ -79,7 +82,7 @@ func clusterVerify(o *operator, _ map[string]string) (any, error) {
 		return nil, errSingleNode
 	}
 	if o.core == nil {
-		return nil, errors.New("the core is not running")
+		return nil, errNotRunning
 	}
 	list, different := []any{}, 0
 	for _, x := range o.core.Verify(func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }) {
@@ -117,7 +120,14 @@ func clusterLevel(o *operator, _ map[string]string) (any, error) {
 	if o.node == nil {
 		return nil, errSingleNode
 	}
-	return map[string]any{"level": int(realm.Level), "raised": false}, nil
+	if o.core == nil {
+		return nil, errNotRunning
+	}
+	raised, err := o.core.RaiseLevel()
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"level": int(o.core.Node.Level()), "raised": raised}, nil
 }
 
 // moveLeaderAfter is how long the answer to a command has to leave before the leader moves.
@@ -129,7 +139,7 @@ func clusterMoveLeader(o *operator, _ map[string]string) (any, error) {
 		return nil, errSingleNode
 	}
 	if o.core == nil {
-		return nil, errors.New("the core is not running")
+		return nil, errNotRunning
 	}
 	voters := 0
 	for _, m := range o.core.Node.Status().Members {

@@ -174,9 +174,7 @@ func Start(c Config) (*Server, error) {
 	s.announceWebApp()
 	if s.edge == nil {
 		// A start that failed leaves no trace: the program of before can start again.
-		if err := noteDataVersion(s.Data); err != nil {
-			s.log.Warn("writing the version of the data directory failed", "err", err)
-		}
+		s.noteDataVersion()
 		s.startOutbox()
 	}
 	s.log.Info("serving", "url", s.URL, "listen", s.Listen, "data", s.Data, "version", wire.Version,
@@ -482,14 +480,22 @@ func (s *Server) newDispatcher(sender *mail.Sender, pusher *push.Pusher) *dispat
 	return dispatch.New(o)
 }
 
-// createDemo creates a demo organization or a crowd if the settings ask for one and the data directory is empty.
+// createDemo creates a demo organization or a crowd if the settings ask for one and the data directory is empty. At a
+// later start it only prints the accounts of the demo organization again.
 func (s *Server) createDemo() error {
-	if len(s.orgs.Realms()) > 0 || !s.isFounder() {
+	if !s.Demo && s.DemoCrowd == "" || s.handover.isSuccessor() || !s.isFounder() {
 		return nil
 	}
 	out := s.config.Output
 	if out == nil {
 		out = io.Discard
+	}
+	if realms := s.orgs.Realms(); len(realms) > 0 {
+		id, ok := realms[""]
+		if !ok || s.DemoCrowd != "" {
+			return nil
+		}
+		return printDemo(s.orgs, id, s.URL, out)
 	}
 	if s.DemoCrowd != "" {
 		if err := createCrowd(s.orgs, s.crowd, out); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"parley/actors"
 	"parley/actors/realm"
+	"parley/cmd/internal/cluster"
 	"parley/snapshot/replicated"
 	"parley/wire"
 	"parley/wire/httpd"
@@ -52,6 +53,8 @@ type Settings struct {
 	UploadQuota        int
 	DeliveryLag        time.Duration
 	ElectionTimeout    time.Duration
+	MaxReplicas        int
+	ReplicaMemory      int
 	DailyInvites       int
 	DiskMinFree        int
 	DiskMinFreePercent int
@@ -357,8 +360,8 @@ var AllSettings = []Setting{
 	},
 	{
 		Name: "unacked-memory", Type: Number, Default: "0", Group: groupLimits,
-		Meaning: "MiB of memory for events that clients have not acknowledged; one organization can use half; " +
-			"0: a quarter of memory-limit, at most 1024",
+		Meaning: "MiB of memory for events that clients have not acknowledged; one organization can use half, " +
+			"one account a sixteenth; 0: a quarter of memory-limit, at most 1024",
 		field: func(s *Settings) any { return &s.UnackedMemory },
 	},
 	{
@@ -546,6 +549,18 @@ var AllSettings = []Setting{
 		field:   func(s *Settings) any { return &s.ElectionTimeout },
 	},
 	{
+		Name: "max-replicas", Type: Number, Default: strconv.Itoa(cluster.DefaultMaxReplicas), Group: groupCluster,
+		Meaning: "organizations that an edge has in memory at most; beyond it those without clients are unloaded, and " +
+			"if all have clients, requests for others are answered 503",
+		field: func(s *Settings) any { return &s.MaxReplicas },
+	},
+	{
+		Name: "replica-memory", Type: Number, Default: "0", Group: groupCluster,
+		Meaning: "MiB of loaded rows of all organizations that an edge has in memory, beyond which it loads no other " +
+			"one; 0: a quarter of memory-limit",
+		field: func(s *Settings) any { return &s.ReplicaMemory },
+	},
+	{
 		Name: "join", Type: Text, Group: groupCluster,
 		Meaning: "token of parley cluster token, with which a new node joins a cluster; ignored once it has joined",
 		field:   func(s *Settings) any { return &s.Join },
@@ -648,6 +663,9 @@ func (s *Settings) Check(given func(name string) bool) error {
 	if s.ElectionTimeout < minElectionTimeout {
 		return fmt.Errorf("election-timeout must be at least %s, not %s", formatDuration(minElectionTimeout),
 			formatDuration(s.ElectionTimeout))
+	}
+	if s.MaxReplicas < 1 {
+		return fmt.Errorf("max-replicas must be at least 1, not %d", s.MaxReplicas)
 	}
 	if s.SMTPHost != "" && (s.SMTPPort < 1 || s.SMTPPort > 65535) {
 		return fmt.Errorf("smtp-port must be between 1 and 65535, not %d", s.SMTPPort)

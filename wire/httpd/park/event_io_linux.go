@@ -139,41 +139,30 @@ func (c *eventConn) block(flag *bool, deadline int64) error {
 // the runtime.
 const maxRawCallBytes = 16 << 10
 
-func read(fd int32, p []byte) (int, error) {
-	for {
-		n, err := 0, error(nil)
-		if len(p) == 0 || len(p) > maxRawCallBytes {
-			n, err = unix.Read(int(fd), p)
-		} else {
-			n, err = rawCall(unix.SYS_READ, fd, p)
-		}
-		if err != unix.EINTR {
-			return max(n, 0), err
-		}
-	}
-}
-
+// read and write are recv and send, which do less than the system calls of these names: those also lock the file's
+// position, check its mode and look for watchers of the file, in memory that is not in the processor's cache.
+func read(fd int32, p []byte) (int, error) { return transfer(unix.SYS_RECVFROM, fd, p, 0) }
 func write(fd int32, p []byte) (int, error) {
-	for {
-		n, err := 0, error(nil)
-		if len(p) == 0 || len(p) > maxRawCallBytes {
-			n, err = unix.Write(int(fd), p)
-		} else {
-			n, err = rawCall(unix.SYS_WRITE, fd, p)
-		}
-		if err != unix.EINTR {
-			return max(n, 0), err
-		}
-	}
+	return transfer(unix.SYS_SENDTO, fd, p, unix.MSG_NOSIGNAL)
 }
 
-func rawCall(call uintptr, fd int32, p []byte) (int, error) {
-	n, _, errno := unix.RawSyscall(call, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
-	switch errno {
-	case 0:
-		return int(n), nil
-	case unix.EAGAIN:
-		return 0, unix.EAGAIN // converting errno would allocate
+func transfer(call uintptr, fd int32, p []byte, flags uintptr) (int, error) {
+	for {
+		var n uintptr
+		var errno unix.Errno
+		if first := unsafe.Pointer(unsafe.SliceData(p)); len(p) == 0 || len(p) > maxRawCallBytes {
+			n, _, errno = unix.Syscall6(call, uintptr(fd), uintptr(first), uintptr(len(p)), flags, 0, 0)
+		} else {
+			n, _, errno = unix.RawSyscall6(call, uintptr(fd), uintptr(first), uintptr(len(p)), flags, 0, 0)
+		}
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, unix.EAGAIN // converting errno would allocate
+		default:
+			return 0, errno
+		}
 	}
-	return 0, errno
 }

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 
 const PROGRAM = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../../bin/parley');
 const READY_MS = 20_000; // a demo organization starts in under one second
+const CROWD_MS = 300_000; // a generated organization of 1,000,000 messages is made in 30 to 60 seconds
 export const TIMEOUT_MS = 20_000; // of everything that happens in the background
 
 export const PASSWORD = 'purple otter 84 lamp';
@@ -29,7 +30,7 @@ export async function eventually(subject, ask, timeout = TIMEOUT_MS) {
   }
 }
 
-async function freePort() {
+export async function freePort() {
   const server = net.createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address();
@@ -61,8 +62,9 @@ export class Parley {
     p.data = path.join(p.dir, 'data');
     p.log = path.join(p.dir, 'log');
     p.#options = options.map((x) => x.replaceAll('PORT', p.port));
-    const at = p.#options.indexOf('--url');
-    p.site = at < 0 ? `http://127.0.0.1:${p.port}` : p.#options[at + 1];
+    const option = (name) => (p.#options.includes(name) ? p.#options[p.#options.indexOf(name) + 1] : undefined);
+    p.site = option('--url') ?? `http://127.0.0.1:${p.port}`;
+    p.data = option('--data') ?? p.data;
     await p.start();
     return p;
   }
@@ -76,7 +78,8 @@ export class Parley {
     fs.closeSync(log);
     const ended = once(this.#process, 'exit').then(() => { throw new Error(`the server ended:\n${this.text()}`); });
     ended.catch(() => {});
-    await Promise.race([ended, eventually('the server serves', () => this.#served() > served, READY_MS)]);
+    const ready = this.#options.includes('--demo-crowd') ? CROWD_MS : READY_MS;
+    await Promise.race([ended, eventually('the server serves', () => this.#served() > served, ready)]);
   }
 
   // #served returns how often the program has logged that it is ready.

@@ -1,9 +1,11 @@
 // Reducers of channels, subscriptions, folders and topics.
 import type { Channel, ServerEvent, UserTopic } from "../api/types.ts";
 import { changeList, dropChannelMessages, recheck } from "./lists.ts";
+import { expectOp, unknownOp } from "./ops.ts";
 import { addChannel, personal, setTopicPolicy, subscriptionOf, type Change, type Values } from "./state.ts";
 
 export function channel(c: Change, e: ServerEvent): void {
+  expectOp(e, "create", "delete", "update");
   c.touch("channels");
   if (e.op === "create") {
     for (const ch of e.streams) addChannel(c.state, ch);
@@ -68,7 +70,7 @@ export function subscription(c: Change, e: ServerEvent): void {
       for (const id of e.stream_ids) changeMembers(c, id, e.user_ids, e.op === "peer_add");
       break;
     default:
-      throw new Error(`unknown op ${e.op}`);
+      unknownOp(e);
   }
 }
 
@@ -126,6 +128,7 @@ function dropUnread(c: Change, id: number): void {
 }
 
 export function folder(c: Change, e: ServerEvent): void {
+  expectOp(e, "add", "update", "reorder");
   const folders = c.state.folders;
   if (e.op === "add") folders.set(e.channel_folder.id, e.channel_folder);
   if (e.op === "update") folders.set(e.channel_folder_id, { ...folders.get(e.channel_folder_id)!, ...e.data });

@@ -1,5 +1,6 @@
 // Reducers of parts that are small tables of the user's own things.
 import type { ServerEvent } from "../api/types.ts";
+import { expectOp, unknownOp } from "./ops.ts";
 import type { Reducer } from "./reducers.ts";
 import type { Change, Part } from "./state.ts";
 
@@ -39,7 +40,7 @@ function table(t: Table): Reducer {
     } else if (e.op === "remove") {
       map.delete(e[t.removed]);
     } else {
-      throw new Error(`unknown op ${e.op}`);
+      unknownOp(e);
     }
     c.touch(t.part);
   };
@@ -72,6 +73,7 @@ export const snippet = table({
 });
 
 export function navigation(c: Change, e: ServerEvent): void {
+  expectOp(e, "add", "update", "remove");
   const views = c.state.navigation;
   if (e.op === "add") views.set(e.navigation_view.fragment, e.navigation_view);
   if (e.op === "update") views.set(e.fragment, { ...views.get(e.fragment), ...e.data });
@@ -80,6 +82,7 @@ export function navigation(c: Change, e: ServerEvent): void {
 }
 
 export function device(c: Change, e: ServerEvent): void {
+  expectOp(e, "add", "update", "remove");
   const id = String(e.device_id);
   const { id: _, type: __, op, device_id: ___, ...data } = e;
   if (op === "remove") {
@@ -98,6 +101,7 @@ export function device(c: Change, e: ServerEvent): void {
 }
 
 export function attachment(c: Change, e: ServerEvent): void {
+  expectOp(e, "add", "update", "remove");
   c.state.uploadSpaceUsed = e.upload_space_used;
   c.touch("uploadSpaceUsed");
   if (!c.state.attachments) return;

@@ -2,6 +2,7 @@
 import type { Message, Reaction, ServerEvent } from "../api/types.ts";
 import { dropMessages, newMessage, recheck } from "./lists.ts";
 import { conversationOfMessage, placeKey, recipientIDs, resolvedMark, type Conversation } from "./narrow.ts";
+import { expectOp } from "./ops.ts";
 import { peopleKey, type Change, type State } from "./state.ts";
 import { entry, type Place } from "./unread.ts";
 
@@ -148,6 +149,7 @@ export function deleted(c: Change, e: ServerEvent): void {
 }
 
 export function flags(c: Change, e: ServerEvent): void {
+  expectOp(e, "add", "remove");
   const s = c.state;
   const add = e.op === "add";
   const flag: string = e.flag;
@@ -186,6 +188,7 @@ export function reactionKey(r: Reaction): string {
 }
 
 export function reaction(c: Change, e: ServerEvent): void {
+  expectOp(e, "add", "remove");
   const { user_id, emoji_name, emoji_code, reaction_type } = e as unknown as Reaction;
   const own: Reaction = { user_id, emoji_name, emoji_code, reaction_type };
   changeMessage(c, e.message_id, (m) => {
@@ -203,6 +206,7 @@ export function submessage(c: Change, e: ServerEvent): void {
 }
 
 export function typing(c: Change, e: ServerEvent): void {
+  expectOp(e, "start", "stop");
   const place: Conversation =
     e.message_type === "stream"
       ? { channel: e.stream_id, topic: String(e.topic) }
@@ -212,6 +216,7 @@ export function typing(c: Change, e: ServerEvent): void {
 }
 
 export function typingEdit(c: Change, e: ServerEvent): void {
+  expectOp(e, "start", "stop");
   setTyping(c.state.typingEdits, e.message_id, e.sender_id, typingUntil(c, e));
   c.touch("typingEdits");
 }

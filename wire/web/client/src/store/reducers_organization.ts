@@ -1,8 +1,10 @@
 // Reducers of settings: of the organization, of the user, and of new users.
 import type { RealmEmoji, ServerEvent } from "../api/types.ts";
+import { expectOp } from "./ops.ts";
 import type { Change } from "./state.ts";
 
 export function changed(c: Change, e: ServerEvent): void {
+  expectOp(e, "update", "update_dict", "deactivated");
   if (e.op === "update") c.state.realm = { ...c.state.realm, ["realm_" + e.property]: e.value };
   if (e.op === "update_dict") {
     const values: Record<string, unknown> = {};
@@ -17,6 +19,7 @@ export function changed(c: Change, e: ServerEvent): void {
 }
 
 export function userSetting(c: Change, e: ServerEvent): void {
+  expectOp(e, "update");
   c.state.settings = { ...c.state.settings, [e.property]: e.value };
   c.touch("settings");
   if (e.property === "enable_drafts_synchronization" && e.value === false) {
@@ -26,11 +29,13 @@ export function userSetting(c: Change, e: ServerEvent): void {
 }
 
 export function defaultSetting(c: Change, e: ServerEvent): void {
+  expectOp(e, "update");
   c.state.defaults = { ...c.state.defaults, [e.property]: e.value };
   c.touch("defaults");
 }
 
 export function emoji(c: Change, e: ServerEvent): void {
+  expectOp(e, "update", "add", "update_one", "edit");
   const all = c.state.emoji;
   if (e.op === "update") c.state.emoji = new Map(Object.entries(e.realm_emoji as Record<string, RealmEmoji>));
   if (e.op === "add") all.set(e.emoji.id, e.emoji);
@@ -39,6 +44,7 @@ export function emoji(c: Change, e: ServerEvent): void {
 }
 
 export function domain(c: Change, e: ServerEvent): void {
+  expectOp(e, "add", "change", "remove");
   if (e.op === "remove") c.state.domains.delete(e.domain);
   else c.state.domains.set(e.realm_domain.domain, e.realm_domain);
   c.touch("domains");

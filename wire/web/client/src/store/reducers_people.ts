@@ -1,9 +1,11 @@
 // Reducers of users: accounts, presence, status, groups, bots, muted users.
 import { FieldType, Role, type GroupSetting, type ServerEvent, type User } from "../api/types.ts";
+import { expectOp, unknownOp } from "./ops.ts";
 import { recheckHome } from "./reducers_channels.ts";
 import type { Change, Values } from "./state.ts";
 
 export function user(c: Change, e: ServerEvent): void {
+  expectOp(e, "add", "remove", "update");
   const p = e.person;
   const id: number = p.user_id;
   c.touch("users");
@@ -161,6 +163,7 @@ export function status(c: Change, e: ServerEvent): void {
 }
 
 export function bot(c: Change, e: ServerEvent): void {
+  expectOp(e, "add", "update", "delete");
   const id: number = e.bot.user_id;
   if (e.op === "delete") c.state.bots.delete(id);
   else if (e.op === "add" || c.state.bots.has(id)) c.state.bots.set(id, { ...c.state.bots.get(id), ...e.bot });
@@ -198,6 +201,6 @@ export function group(c: Change, e: ServerEvent): void {
       break;
     }
     default:
-      throw new Error(`unknown op ${e.op}`);
+      unknownOp(e);
   }
 }

@@ -1,0 +1,68 @@
+package realm
+
+import (
+	"reflect"
+)
+
+// Rule levels let two versions of the program run in one cluster. Every node applies the same facts and must come to
+// the same state. So a fact that an older program does not know, and a changed apply of a known fact, are not used
+// before every node has the newer program, and the operator has raised the level of the cluster. The number of the level
+// is in the replicated log and in each batch. A single node always has the level of its program.
+//
+// A release that adds a kind of fact or changes an apply:
+//
+//  1. raises Level by one,
+//  2. adds the numbers of new kinds of facts to factLevels,
+//  3. in a changed apply, does what the older program did if Realm.Level is lower.
+
+// Level is the newest rule level of this program. A program applies batches of its own level and of lower ones. Tests of
+// two versions change it before anything else runs.
+var Level uint16 = 1
+
+// FirstLevel is the level of clusters, and of journals, that have no other one.
+const FirstLevel uint16 = 1
+
+// factLevels has the level from which on a fact may be recorded, by its number; numbers of formats, too. Facts that are
+// not listed may be recorded at FirstLevel.
+var factLevels = map[uint16]uint16{}
+
+// levelOf returns the level from which on a fact may be recorded.
+func levelOf(f Fact) uint16 {
+	if len(factLevels) == 0 {
+		return FirstLevel
+	}
+	return max(FirstLevel, factLevels[numberByType[reflect.TypeOf(f).Elem()]])
+}
+
+// Level returns the rule level at which facts are recorded and applied at this moment.
+func (r *Realm) Level() uint16 {
+	if r.level == 0 {
+		return Level
+	}
+	return r.level
+}
+
+// lowLevelTurn is the panic that ends a turn at its first fact if the level of the cluster is too low for the fact.
+// Nothing has changed by then.
+type lowLevelTurn struct{}
+
+// errLowLevel is the refusal of commands that need a fact of a higher level.
+func errLowLevel() *Refusal {
+	return Refuse(Busy, "SERVER_OVERLOADED",
+		"The servers of this organization are being upgraded. This will work when all of them are.")
+}
+
+// NewestNumberAt returns the largest number of a fact, event or change of format that is written at a level.
+func NewestNumberAt(level uint16) (newest uint16) {
+	for _, n := range formatNumbers {
+		if factLevels[n] <= level {
+			newest = max(newest, n)
+		}
+	}
+	for n := range typeByNumber {
+		if factLevels[n] <= level {
+			newest = max(newest, n)
+		}
+	}
+	return newest
+}

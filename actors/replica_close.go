@@ -1,0 +1,79 @@
+package actors
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"parley/actors/realm"
+)
+
+// stopClosedAfter is how long the actors of a closed replica go on to refuse requests that have found them before.
+const stopClosedAfter = time.Minute
+
+// HasQueues reports whether this node keeps event queues of a realm. A queue that has ended counts for up to two
+// seconds longer.
+func (srv *Server) HasQueues(id realm.ID) bool {
+	r := srv.find(id)
+	if r == nil {
+		return false
+	}
+	for k := range r.withoutQueues {
+		if !r.withoutQueues[k].Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// CloseReplica forgets a realm that another node owns, with everything that is in memory for it. Polls that wait are
+// answered with no events: their queues go on at the owner. OpenReplica can load the realm again.
+func (srv *Server) CloseReplica(id realm.ID) error {
+	srv.creating.Lock()
+	defer srv.creating.Unlock()
+	r := srv.find(id)
+	if r == nil || r.source == nil {
+		return fmt.Errorf("realm %d is not a replica of this node", id)
+	}
+	srv.mu.Lock()
+	delete(srv.realms, id)
+	if srv.byName[r.name] == r {
+		delete(srv.byName, r.name)
+	}
+	srv.mu.Unlock()
+	done := make(chan error, 1)
+	srv.runtime.send(r.pid, closeRealm{done})
+	<-done
+	for _, k := range r.shards {
+		srv.runtime.send(k, dropRealm{id})
+	}
+	srv.accounts.removeRealm(id)
+	srv.renderer.ForgetRealm(id)
+	srv.texts.dropRealm(id)
+	srv.runtime.after(stopClosedAfter, func() {
+		for _, pid := range append([]*actor.PID{r.pid, r.presence}, r.shards[:]...) {
+			srv.runtime.stop(pid)
+		}
+	})
+	return nil
+}
+
+// close ends following. Requests and adoptions are refused from now on.
+func (a *replicaActor) close() {
+	if a.stop != nil {
+		a.stop()
+	}
+	a.run++ // nothing is applied any more
+	a.closed, a.failed = true, errCannotFollow
+	a.endAdoptions()
+	a.endExpected()
+}
+
+// endExpected refuses the views that wait for the facts of a request.
+func (a *replicaActor) endExpected() {
+	for id, x := range a.expected {
+		delete(a.expected, id)
+		x.result <- answer{err: errCannotFollow}
+	}
+}

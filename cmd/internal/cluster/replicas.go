@@ -1,0 +1,282 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"parley/actors"
+	"parley/actors/realm"
+	"parley/wire/peer"
+)
+
+const (
+	// ReplicaIdle is how long an edge keeps the replica of an organization without event queues and requests. Loading it
+	// again takes about a second for 10,000 users.
+	ReplicaIdle = 10 * time.Minute
+	// minReplicaIdle is the same for an edge that has no room for another organization: requests are done by then.
+	minReplicaIdle = time.Minute
+	// unloadEvery is how often an edge looks for idle replicas.
+	unloadEvery = 15 * time.Second
+	// DefaultMaxReplicas is the default of EdgeOptions.MaxReplicas.
+	DefaultMaxReplicas = 1000
+	// MaxAbsentNames is how many subdomains without an organization an edge remembers, for absentTime: otherwise each
+	// request to one would be a question to the core. When there are more, all are forgotten.
+	MaxAbsentNames = 1000
+	absentTime     = 2 * time.Second
+)
+
+// openReplica is a replica that answers requests.
+type openReplica struct {
+	used  time.Time    // of the last request; guarded by Edge.mu
+	bytes atomic.Int64 // of its rows as they were loaded, and of the facts since, without texts
+}
+
+// opening is a replica that is being loaded or unloaded.
+type opening struct {
+	unload bool
+	done   chan struct{}
+	err    error
+}
+
+// errNoRoom is the answer to requests for an organization that an edge has no room for.
+var errNoRoom = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
+	"This server has no room for another organization; try again in a few seconds.")
+
+// useReplica notes a request for a realm. It reports false if its replica is not open, or may be old.
+func (e *Edge) useReplica(id realm.ID) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := e.open[id]
+	if x == nil || !e.ready {
+		return false
+	}
+	x.used = time.Now()
+	return true
+}
+
+// Prepare returns when this node can answer requests to a host, or the refusal of a request.
+func (e *Edge) Prepare(host string) error {
+	name := e.subdomainOf(host)
+	if id, _, ok := e.orgs.RealmByName(name); ok && e.useReplica(id) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, MaxLinkWait)
+	defer cancel()
+	link, err := e.waitForLink(ctx, true)
+	if err != nil {
+		return errNoLink
+	}
+	id, err := e.findRealm(ctx, link, name)
+	if err != nil {
+		return errNoLink
+	}
+	if id == 0 {
+		return nil // there is no such organization
+	}
+	switch err := e.openReplica(ctx, id); {
+	case err == errNoRoom:
+		return err
+	case err != nil:
+		e.Log.Warn("replica is not open", "realm", id, "err", err)
+		return errNoLink
+	}
+	return nil
+}
+
+// findRealm asks the core for the organization with a subdomain. 0: there is none.
+func (e *Edge) findRealm(ctx context.Context, link *peer.Link, name string) (id realm.ID, err error) {
+	e.mu.Lock()
+	id = e.names[name]
+	absent := time.Now().Before(e.absent[name])
+	e.mu.Unlock()
+	if id != 0 || absent {
+		return id, nil
+	}
+	answer, err := link.CallOnce(ctx, encode(callRealm, name))
+	if err == nil {
+		err = decode(answer, &id)
+	}
+	if err != nil {
+		return 0, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if id != 0 {
+		e.names[name] = id
+		return id, nil
+	}
+	if e.absent == nil || len(e.absent) >= MaxAbsentNames {
+		e.absent = map[string]time.Time{}
+	}
+	e.absent[name] = time.Now().Add(absentTime)
+	return 0, nil
+}
+
+// openReplica returns when a replica is open. It loads it unless another request does.
+func (e *Edge) openReplica(ctx context.Context, id realm.ID) error {
+	for {
+		e.mu.Lock()
+		if x := e.open[id]; x != nil {
+			x.used = time.Now()
+			e.mu.Unlock()
+			return nil
+		}
+		x := e.opening[id]
+		if x == nil {
+			if !e.makeRoom() {
+				e.mu.Unlock()
+				e.Counters.NoRoom.Add(1)
+				return errNoRoom
+			}
+			x = &opening{done: make(chan struct{})}
+			e.opening[id] = x
+			go e.load(id, x)
+		}
+		e.mu.Unlock()
+		select {
+		case <-x.done:
+			if x.err != nil {
+				return x.err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// load loads a replica.
+func (e *Edge) load(id realm.ID, x *opening) {
+	r := &openReplica{used: time.Now()}
+	x.err = e.loadReplica(id, r)
+	e.mu.Lock()
+	delete(e.opening, id)
+	if x.err == nil {
+		e.open[id] = r
+	}
+	link := e.link
+	e.mu.Unlock()
+	if x.err == nil && link != nil {
+		link.Send(encode(msgOpen, id))
+	}
+	close(x.done)
+}
+
+// loadReplica loads a replica and waits until it is as new as the core.
+func (e *Edge) loadReplica(id realm.ID, r *openReplica) error {
+	began := time.Now()
+	source := replicaSource{e, &r.bytes}
+	err := e.orgs.OpenReplica(id, actors.ReplicaOptions{Source: source, Owner: e, Home: e.isHome})
+	if err != nil {
+		return err
+	}
+	e.orgs.OwnerConnected(id)
+	err = e.waitUntilCurrent(id)
+	if err != nil { // it may be old: nobody gets an answer from it
+		return errors.Join(err, e.orgs.CloseReplica(id))
+	}
+	e.Log.Info("replica loaded", "realm", id, "seq", uint64(e.orgs.DurableSeq(id)), "bytes", r.bytes.Load(),
+		"took", time.Since(began).String())
+	return nil
+}
+
+// waitUntilCurrent returns when a replica has the facts that the core had after this link was opened.
+func (e *Edge) waitUntilCurrent(id realm.ID) error {
+	ctx, cancel := context.WithTimeout(e.ctx, catchUpTimeout)
+	defer cancel()
+	for {
+		link, err := e.waitForLink(ctx, false)
+		if err != nil {
+			return err
+		}
+		var seq realm.Seq
+		answer, err := link.CallOnce(ctx, encode(callSeq, id))
+		if err == nil {
+			err = decode(answer, &seq)
+		}
+		if err == nil {
+			err = e.orgs.WaitFor(ctx, id, seq)
+		}
+		if err == nil && link.Context().Err() == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// makeRoom unloads idle replicas until another one has room, those that were used longest ago first. It reports false if
+// that is not enough. e.mu is locked.
+func (e *Edge) makeRoom() bool {
+	var idle []realm.ID
+	now := time.Now()
+	var bytes int64
+	for id, x := range e.open {
+		bytes += x.bytes.Load()
+		if now.Sub(x.used) >= minReplicaIdle && !e.orgs.HasQueues(id) {
+			idle = append(idle, id)
+		}
+	}
+	slices.SortFunc(idle, func(a, b realm.ID) int { return e.open[a].used.Compare(e.open[b].used) })
+	loading := 0
+	for _, x := range e.opening {
+		if !x.unload {
+			loading++
+		}
+	}
+	full := func() bool {
+		return len(e.open)+loading >= e.MaxReplicas || e.MaxReplicaBytes > 0 && bytes >= e.MaxReplicaBytes
+	}
+	for ; full() && len(idle) > 0; idle = idle[1:] {
+		bytes -= e.open[idle[0]].bytes.Load()
+		e.unload(idle[0])
+	}
+	return !full()
+}
+
+// unloadIdle unloads the replicas that were idle for a time.
+func (e *Edge) unloadIdle(idle time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id, x := range e.open {
+		if time.Since(x.used) >= idle && !e.orgs.HasQueues(id) {
+			e.unload(id)
+		}
+	}
+}
+
+// unload unloads a replica. Requests for it wait until it is gone, and load it again. e.mu is locked.
+func (e *Edge) unload(id realm.ID) {
+	x, r, link := &opening{unload: true, done: make(chan struct{})}, e.open[id], e.link
+	delete(e.open, id)
+	e.opening[id] = x
+	e.Counters.Unloads.Add(1)
+	go func() {
+		err := e.orgs.CloseReplica(id)
+		if link != nil {
+			link.Send(encode(msgClose, id))
+		}
+		e.Log.Info("replica unloaded", "realm", id, "bytes", r.bytes.Load(), "err", err)
+		e.mu.Lock()
+		delete(e.opening, id)
+		e.mu.Unlock()
+		close(x.done)
+	}()
+}
+
+// ReplicaStats are the replicas of an edge.
+type ReplicaStats struct {
+	Open  int64
+	Bytes int64 // of their rows as they were loaded, and of the facts since
+}
+
+// Replicas returns how many replicas this edge has.
+func (e *Edge) Replicas() (s ReplicaStats) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, x := range e.open {
+		s.Open++
+		s.Bytes += x.bytes.Load()
+	}
+	return s
+}

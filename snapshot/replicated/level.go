@@ -1,0 +1,93 @@
+package replicated
+
+import (
+	"fmt"
+	"strconv"
+
+	"parley/actors/realm"
+	"parley/snapshot"
+)
+
+// levelKey is the key of the value with the rule level of the cluster; see realm.Level.
+const levelKey = "level"
+
+// levelError stops a node whose program does not know the level of the log.
+type levelError struct{ cluster, program uint16 }
+
+func (e levelError) Error() string {
+	return fmt.Sprintf("the rule level of the cluster is %d, but this program knows levels up to %d: install the release "+
+		"of the other nodes", e.cluster, e.program)
+}
+
+// Level returns the rule level of the cluster, as far as this node has applied the log.
+func (n *Node) Level() uint16 { return uint16(n.level.Load()) }
+
+// RaiseLevel raises the rule level of the cluster. From then on nodes whose program does not know the level stop. The
+// caller has seen that every node knows it. The error is a realm.ErrMoved if this node is not the leader.
+func (n *Node) RaiseLevel(to uint16) error {
+	if to < n.Level() || to > n.o.Level {
+		return fmt.Errorf("the rule level must be between %d and %d, not %d", n.Level(), n.o.Level, to)
+	}
+	return n.SetMeta(levelKey, []byte(strconv.Itoa(int(to))))
+}
+
+// StoreLevel returns the rule level of the cluster whose copy a store is.
+func StoreLevel(s *snapshot.Store) (uint16, error) {
+	value, err := s.Meta(levelKey)
+	if err != nil || value == nil {
+		return realm.FirstLevel, err
+	}
+	return parseLevel(value)
+}
+
+func parseLevel(value []byte) (uint16, error) {
+	level, err := strconv.ParseUint(string(value), 10, 16)
+	if err != nil || level == 0 {
+		return 0, fmt.Errorf("the rule level of the cluster is stored as %q, which is no level", value)
+	}
+	return uint16(level), nil
+}
+
+// useLevel records the level of a store, or returns an error if this program does not know it.
+func (n *Node) useLevel(s *snapshot.Store) error {
+	level, err := StoreLevel(s)
+	if err != nil {
+		return err
+	}
+	if level > n.o.Level {
+		return levelError{level, n.o.Level}
+	}
+	n.level.Store(uint32(level))
+	return nil
+}
+
+// checkLevels returns an error if operations that are to be applied need a level that this program does not know. They
+// are not applied then, so that a newer program goes on with them.
+func (n *Node) checkLevels(ops []snapshot.LogOp) error {
+	for i := range ops {
+		level := uint16(0)
+		if ops[i].Entry != nil {
+			level = ops[i].Entry.Level
+		} else if ops[i].Meta == levelKey {
+			var err error
+			if level, err = parseLevel(ops[i].Value); err != nil {
+				return err
+			}
+		}
+		if level > n.o.Level {
+			return levelError{level, n.o.Level}
+		}
+	}
+	return nil
+}
+
+// levelChanged takes over the level of applied operations.
+func (n *Node) levelChanged(op *snapshot.LogOp) {
+	if op.Meta != levelKey {
+		return
+	}
+	if level, err := parseLevel(op.Value); err == nil { // checkLevels has parsed it
+		n.level.Store(uint32(level))
+		n.log.Info("rule level of the cluster", "level", level)
+	}
+}

@@ -1,1 +1,0 @@
-import{Bb as r}from"./chunk-G4ZQ2I4F.js";r();
