@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-edges kill-core-edges cut-links linear-edges upgrades sim sim-actors crash crash-cluster mirror mirror-edge freeze-cluster partition-cluster
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -73,11 +73,29 @@ browser-kills: build ## kill -9 the server KILLS times (50) while people type in
 browser-big: build ## measure the client in an organization of 1,000,000 messages (3 minutes; use a quiet machine)
 	wire/web/browser/run big_realm.js
 
+SHOTS ?= bin/shots
+browser-shots: build ## write screenshots of the client's views into SHOTS (bin/shots); VIEWS='inbox|topic' chooses some
+	wire/web/browser/run shots "$(abspath $(SHOTS))" "$(VIEWS)"
+
 kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-60} $(GO) test ./cmd/parley -run '^TestKill$$' -count=1 -v -timeout 24h
 
 kill-cluster: ## kill -9 a random one of three loaded cores KILLS times (100) with CLIENTS pollers (30); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-30} $(GO) test ./cmd/parley -run '^TestClusterKill$$' -count=1 -v -timeout 24h
+
+freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12") while clients of all cores read; SEED
+	FREEZES="$${FREEZES:-1 4 12}" $(GO) test ./cmd/parley -run '^TestClusterFreeze$$' -count=1 -v -timeout 30m
+
+partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways (needs root); SEED repeats
+	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestClusterPartition$$' -count=1 -v -timeout 30m
+
+rolling-upgrade: ## replace three loaded cores, POLLERS polls (5000); PREVIOUS is the commit or program file to begin with
+	dir=$$(mktemp -d) && trap "rm -r $$dir" EXIT && $(GO) build -o $$dir/program ./cmd/parley && \
+	previous="$${PREVIOUS:-HEAD}" && if [ -f "$$previous" ]; then cp "$$previous" $$dir/previous; else \
+	mkdir $$dir/source && git archive "$$previous" | tar -x -C $$dir/source && \
+	(cd $$dir/source && $(GO) build -o $$dir/previous ./cmd/parley); fi && \
+	POLLERS=$${POLLERS:-5000} PREVIOUS=$$dir/previous PROGRAM=$$dir/program \
+	$(GO) test ./cmd/parley -run '^TestRollingUpgrade$$' -count=1 -v -timeout 60m
 
 kill-edges: ## kill -9 one of three edges KILLS times (100) with POLLERS clients (9500); SEED repeats a run
 	KILLS=$${KILLS:-100} POLLERS=$${POLLERS:-9500} $(GO) test ./cmd/parley -run '^TestEdgeKillPollers$$' -count=1 -v -timeout 24h
@@ -90,12 +108,6 @@ cut-links: ## delay, cut and block the links of two edges ROUNDS times (50) with
 
 linear-edges: ## look N times (50) for an order of SENDS (60) sends by 8 clients of two edges under faults; SEED repeats a run
 	N=$${N:-50} SENDS=$${SENDS:-60} $(GO) test ./cmd/parley -run '^TestEdgesLinearizable$$' -count=1 -v -timeout 24h
-
-freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12") while clients of all cores read; SEED
-	FREEZES="$${FREEZES:-1 4 12}" $(GO) test ./cmd/parley -run '^TestClusterFreeze$$' -count=1 -v -timeout 30m
-
-partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways (needs root); SEED repeats
-	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestClusterPartition$$' -count=1 -v -timeout 30m
 
 upgrades: ## upgrade a loaded server UPGRADES times (100), also with poison; no request may fail
 	UPGRADES=$${UPGRADES:-100} $(GO) test ./cmd/parley -run '^TestSeamlessUpgrade$$' -count=1 -v -timeout 60m

@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"parley/actors/realm"
@@ -48,6 +49,29 @@ func (srv *Server) OwnsAll() bool {
 	all := true
 	srv.eachRealm(func(r *realmHandle) { all = all && r.owned.Load() })
 	return all
+}
+
+// FinishTurns waits until the turns that have begun are on disk and answered, or until ctx ends.
+func (srv *Server) FinishTurns(ctx context.Context) {
+	var all sync.WaitGroup
+	srv.eachRealm(func(r *realmHandle) {
+		if !r.owned.Load() {
+			return
+		}
+		id := r.id
+		all.Go(func() {
+			srv.View(id, realm.Caller{System: true}, func(realm.View) (any, error) { return nil, nil })
+		})
+	})
+	done := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
 }
 
 // standbyPoll is how often WaitFor looks how far a standby is.

@@ -62,7 +62,11 @@ func (r protoactorRuntime) send(to *actor.PID, message any) { r.system.Root.Send
 func (r protoactorRuntime) stop(pid *actor.PID)             { r.system.Root.Stop(pid) }
 func (protoactorRuntime) runInBackground(do func())         { go do() }
 func (protoactorRuntime) after(d time.Duration, do func())  { time.AfterFunc(d, do) }
-func (r protoactorRuntime) shutdown()                       { r.system.Shutdown(); close(r.stopped); r.sessions.close() }
-func (protoactorRuntime) token(length int) string           { return Token(length) }
-func (protoactorRuntime) uuid() string                      { return uuid.NewString() }
-func (protoactorRuntime) randomBelow(sides int64) int64     { return rand.Int64N(sides) }
+func (r protoactorRuntime) shutdown() {
+	r.system.Shutdown()
+	close(r.stopped)
+	r.sessions.close()
+}
+func (protoactorRuntime) token(length int) string       { return Token(length) }
+func (protoactorRuntime) uuid() string                  { return uuid.NewString() }
+func (protoactorRuntime) randomBelow(sides int64) int64 { return rand.Int64N(sides) }

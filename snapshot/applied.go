@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -105,9 +106,34 @@ func (s *Store) Replicate(index uint64) error {
 	return nil
 }
 
-// leaveLog makes a restored store one of a single node: the log of the cluster that the backup is from goes on without
-// it.
-func (s *Store) leaveLog() error {
+// LevelKey is the key of the value with the rule level of the cluster, in decimal digits; see realm.Level.
+const LevelKey = "level"
+
+// Level returns the rule level of the facts that the store may have: that of the cluster whose copy it is, or that of
+// the program.
+func (s *Store) Level() (uint16, error) {
+	if !s.Replicated() {
+		return realm.Level, nil
+	}
+	value, err := s.Meta(LevelKey)
+	if err != nil || value == nil {
+		return realm.FirstLevel, err
+	}
+	return ParseLevel(value)
+}
+
+// ParseLevel returns the rule level in a value of LevelKey.
+func ParseLevel(value []byte) (uint16, error) {
+	level, err := strconv.ParseUint(string(value), 10, 16)
+	if err != nil || level == 0 {
+		return 0, fmt.Errorf("the rule level of the cluster is stored as %q, which is no level", value)
+	}
+	return uint16(level), nil
+}
+
+// LeaveLog durably makes a copy the store of a single node: the log of the cluster, if it still exists, goes on without
+// it. The values of the cluster are deleted.
+func (s *Store) LeaveLog() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.replicated {
@@ -115,6 +141,8 @@ func (s *Store) leaveLog() error {
 	}
 	b := s.db.NewBatch()
 	b.Delete(appliedKey, nil)
+	values := spaceKey(processRealm, spaceMeta)
+	b.DeleteRange(values, append(spaceKey(processRealm, spaceMeta), 0xFF), nil)
 	if err := s.commit(b); err != nil {
 		return err
 	}

@@ -45,6 +45,10 @@ func (s *Store) Backup(w io.Writer, extra ...string) error {
 		return err
 	}
 	defer s.readers.Done()
+	level, err := s.Level()
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
 	dir := s.fs.PathJoin(s.dir, backupDir)
 	if err := s.fs.RemoveAll(dir); err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -53,14 +57,14 @@ func (s *Store) Backup(w io.Writer, extra ...string) error {
 	s.mu.Lock()
 	mark := s.durablePositions()
 	s.mu.Unlock()
-	_, err := s.callPebble(func() error { return s.db.Checkpoint(dir, pebble.WithFlushedWAL()) })
+	_, err = s.callPebble(func() error { return s.db.Checkpoint(dir, pebble.WithFlushedWAL()) })
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	b := backupWriter{tar: tar.NewWriter(w), now: time.Now()}
 	fmt.Fprintln(&b.manifest, backupTitle)
 	// The version is first, so that an older program refuses the backup before it writes anything.
-	if err := b.addBytes(backupVersion, []byte(strconv.Itoa(int(realm.NewestNumber()))+"\n")); err != nil {
+	if err := b.addBytes(backupVersion, []byte(strconv.Itoa(int(realm.NewestNumberAt(level)))+"\n")); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	names, err := s.fs.List(dir)
@@ -168,7 +172,7 @@ func Restore(r io.Reader, dir string, upTo map[uint32]Seq) error {
 }
 
 func restore(r io.Reader, dir string, upTo map[uint32]Seq, o Options) error {
-	return restoreAs(r, dir, upTo, (*Store).leaveLog, o)
+	return restoreAs(r, dir, upTo, (*Store).LeaveLog, o)
 }
 
 // restoreAs makes a data directory from a backup. change is called with the store before the directory has it.

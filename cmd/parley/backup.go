@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -84,27 +85,42 @@ func newRestoreCommand() *cobra.Command {
 		Use:   "restore FILE DIR",
 		Short: "Make a data directory from a backup",
 		Long: "Make the data directory DIR from the backup FILE; - is standard input. The directory has the state " +
-			"at the end " +
-			"of the backup, or after the fact of --upto.",
+			"at the end of the backup, or after the fact of --upto, or at the time of --at. A backup of a cluster's core " +
+			"becomes the directory of a single server, which parley cluster init makes the first core of a new cluster.",
 		Args: exactArgs(2, "- is standard input"),
 	}
 	upto := c.Flags().String("upto", "",
 		"drop facts after this number; N is for organization 1, REALM=N for others, comma-separated")
+	at := c.Flags().String("at", "", "drop what happened after this time, such as 2026-01-31T12:00:00Z")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		ends, err := parseEnds(*upto)
-		if err != nil {
+		end := restoreEnd{}
+		var err error
+		if end.facts, err = parseEnds(*upto); err != nil {
 			return err
 		}
-		return restore(args[0], c.InOrStdin(), args[1], ends, c.OutOrStdout())
+		if *at != "" {
+			t, err := time.Parse(time.RFC3339, *at)
+			if err != nil || *upto != "" {
+				return fmt.Errorf("--at must be a time such as 2026-01-31T12:00:00Z, without --upto, not %q", *at)
+			}
+			end.at = t.Unix()
+		}
+		return restore(args[0], c.InOrStdin(), args[1], end, c.OutOrStdout())
 	}
 	return c
 }
 
-func restore(file string, in io.Reader, dir string, ends map[uint32]snapshot.Seq, out io.Writer) error {
+// restoreEnd says which facts of a backup are restored. Zero: all of them.
+type restoreEnd struct {
+	facts map[uint32]snapshot.Seq // the last fact, by organization
+	at    int64                   // Unix seconds; 0: any time
+}
+
+func restore(file string, in io.Reader, dir string, end restoreEnd, out io.Writer) error {
 	if err := server.CheckDataVersion(dir); err != nil {
 		return err
 	}
-	if err := restoreFrom(file, in, dir, ends); err != nil {
+	if err := restoreFrom(file, in, dir, end); err != nil {
 		return err
 	}
 	if err := replayJournal(journalRange{dir: dir}, out); err != nil {
@@ -166,15 +182,21 @@ func parseEnds(text string) (map[uint32]snapshot.Seq, error) {
 }
 
 // restoreFrom restores a backup from a file; - is in.
-func restoreFrom(file string, in io.Reader, dir string, ends map[uint32]snapshot.Seq) error {
+func restoreFrom(file string, in io.Reader, dir string, end restoreEnd) error {
+	restore := func(r io.Reader) error {
+		if end.at != 0 {
+			return snapshot.RestoreAt(r, dir, end.at)
+		}
+		return snapshot.Restore(r, dir, end.facts)
+	}
 	if file == "-" {
-		return snapshot.Restore(in, dir, ends)
+		return restore(in)
 	}
 	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
-	return errors.Join(snapshot.Restore(f, dir, ends), f.Close())
+	return errors.Join(restore(f), f.Close())
 }
 
 func newVerifyCommand() *cobra.Command {
@@ -198,7 +220,7 @@ func verify(file string, in io.Reader, temp string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := restoreFrom(file, in, dir, nil); err != nil {
+	if err := restoreFrom(file, in, dir, restoreEnd{}); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	if err := checkJournal(journalRange{dir: dir}, io.Discard); err != nil {

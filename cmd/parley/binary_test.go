@@ -11,11 +11,14 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"parley/actors/realm"
 )
 
 // runAsParley is an environment variable that makes this test binary behave as parley, so that tests kill and upgrade
@@ -24,6 +27,9 @@ const runAsParley = "PARLEY_TEST_PLAY"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(runAsParley) != "" {
+		if level, err := strconv.ParseUint(os.Getenv(runAtLevel), 10, 16); err == nil {
+			realm.Level = uint16(level)
+		}
 		main()
 		os.Exit(0)
 	}

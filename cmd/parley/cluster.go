@@ -18,6 +18,7 @@ func newClusterCommand() *cobra.Command {
 		newClusterOperatorCommand("verify", "Compare the state of every organization on all nodes"),
 		newClusterOperatorCommand("move-leader", "Make another core the leader"),
 		newClusterRemoveCommand(),
+		newClusterDissolveCommand(),
 		newClusterOperatorCommand("level", "Raise the rule level, when every node runs the same release"),
 	)
 }
@@ -76,6 +77,26 @@ func newClusterRemoveCommand() *cobra.Command {
 		}
 		printAnswer(c.OutOrStdout(), answer)
 		return nil
+	}
+	return c
+}
+
+func newClusterDissolveCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "dissolve",
+		Short: "Make the last core of a cluster, which must be stopped, a single server again",
+		Args:  noArgs,
+	}
+	data := dataFlag(c, "data directory of the stopped core")
+	accept := c.Flags().Bool("accept-loss", false, "the other cores are lost for ever: what only they have on disk is lost")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		applied, err := server.ClusterDissolve(data(), *accept)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s is the data directory of a single server, with %d entries from the "+
+			"replicated log; start it with parley serve --data %s\n", data(), applied, data())
+		return err
 	}
 	return c
 }

@@ -15,7 +15,8 @@ import (
 
 // TestClusterFreeze stops the leader, and then another core, by a signal for some seconds, while clients of all cores
 // change and read. The answers are those of one server: a stopped leader that goes on accepts nothing under its old
-// epoch and answers nothing from its old state. FREEZES is the list of seconds, SEED repeats a run: make freeze-cluster.
+// epoch and answers nothing from its old state. FREEZES is the list of seconds, SEED repeats a run: make
+// freeze-cluster.
 func TestClusterFreeze(t *testing.T) {
 	freezes := []int{2}
 	if text := os.Getenv("FREEZES"); text != "" {

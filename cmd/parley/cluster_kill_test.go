@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -115,14 +116,24 @@ type runningCore struct {
 	name, data, listen string
 	peer               string                   // address for the other nodes; "": a free one
 	args               []string                 // more arguments of serve
+	file               string                   // program file; "": this test binary
 	run                func(*exec.Cmd) *program // starts a command where the core runs; nil: in this process's network
 	program            *program
+}
+
+// command returns a command of the core's program.
+func (c *runningCore) command(args ...string) *exec.Cmd {
+	cmd := parleyCommand(args...)
+	if c.file != "" {
+		cmd.Path = c.file
+	}
+	return cmd
 }
 
 // start starts a core again.
 func (c *runningCore) start(t *testing.T, more ...string) {
 	args := append([]string{"serve", "--data", c.data, "--listen", c.listen, "--demo"}, c.args...)
-	cmd := parleyCommand(append(args, more...)...)
+	cmd := c.command(append(args, more...)...)
 	if c.run != nil {
 		c.program = c.run(cmd)
 	} else {
@@ -133,6 +144,7 @@ func (c *runningCore) start(t *testing.T, more ...string) {
 type runningCores struct {
 	t    *testing.T
 	list []*runningCore
+	next atomic.Int64 // see dial
 }
 
 // startCores makes a cluster whose first node has the demo organization.

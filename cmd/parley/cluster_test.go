@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,84 @@ func TestClusterOfSingleNode(t *testing.T) {
 	}
 	if out, code := runParley("realm", "list", "--data", all.list[2].data); code != 0 {
 		t.Errorf("a command of the operator at a core that does not lead: %s", out)
+	}
+	for _, x := range all.list[1:] {
+		all.retry("remove a core", func() error {
+			if out, code := runParley("cluster", "remove", x.name, "--data", c.data); code != 0 {
+				return errors.New(out)
+			}
+			return nil
+		})
+		x.program.kill()
+	}
+	if out, code := runParley("cluster", "dissolve", "--data", c.data); code == 0 {
+		t.Errorf("a running core was dissolved: %s", out)
+	}
+	c.dissolve(t, q, "single again")
+}
+
+// dissolve makes the last core a single node and starts it. The poller goes on.
+func (c *runningCore) dissolve(t *testing.T, q *poller, text string, flags ...string) {
+	t.Helper()
+	c.program.kill() // its store may lack entries of the log
+	if out, code := runParley(append([]string{"cluster", "dissolve", "--data", c.data}, flags...)...); code != 0 {
+		t.Fatal(out)
+	}
+	c.start(t)
+	q.url = c.program.serving()
+	if _, err := q.send(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&killClient{poller: q}).pollUntil(text, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := runParley("cluster", "status", "--data", c.data); code == 0 || !strings.Contains(out, "single node") {
+		t.Errorf("the status of a single node: %s", out)
+	}
+}
+
+// When two of three cores are lost for ever, the operator makes the last one a single node, with everything that it
+// has. Then it can be the first core of a new cluster.
+func TestClusterTwoLost(t *testing.T) {
+	all := startCores(t, "a", "b", "c")
+	a := all.list[0]
+	ann := demoAccount(t, "http://"+a.listen, "ann@example.org")
+	q, err := ann.newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ann.send("acknowledged by all"); err != nil {
+		t.Fatal(err)
+	}
+	all.retry("have the message at a", func() error {
+		if out, _ := runParley("cluster", "verify", "--data", a.data); !strings.Contains(out, "nodes=3") {
+			return errors.New(out)
+		}
+		return nil
+	})
+	for _, x := range all.list[1:] {
+		x.program.kill()
+	}
+	a.program.kill()
+	out, code := runParley("cluster", "dissolve", "--data", a.data)
+	if code == 0 || !strings.Contains(out, "other cores with a vote: b, c") {
+		t.Errorf("a core of three was dissolved, or without the reason: %s", out)
+	}
+	a.start(t) // the refusal has changed nothing
+	a.program.serving()
+	a.dissolve(t, q, "alone", "--accept-loss")
+	if got := strings.Join(q.texts, ", "); got != "acknowledged by all, alone" {
+		t.Errorf("received %s", got)
+	}
+	a.program.stop()
+	again := joinCores(t, t.TempDir(), a, "d")
+	q.url = "http://" + again.list[1].listen
+	again.retry("send in the new cluster", func() error {
+		_, err := q.send("a new cluster")
+		return err
+	})
+	if err := (&killClient{poller: q}).pollUntil("a new cluster", func() {}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "serve" {
+		raiseTimerSlack()
+	}
 	root := newRootCommand()
 	root.SetArgs(normalizeFlags(root, os.Args[1:]))
 	if err := root.Execute(); err != nil {

@@ -130,7 +130,7 @@ func copyRunning(data, file, dir string) error {
 	if _, err := backupTo(data, file); err != nil {
 		return err
 	}
-	return errors.Join(restoreFrom(file, nil, dir, nil), os.Remove(file))
+	return errors.Join(restoreFrom(file, nil, dir, restoreEnd{}), os.Remove(file))
 }
 
 // exportFrom exports an organization from the data directory of a stopped server.

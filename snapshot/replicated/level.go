@@ -4,12 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"parley/actors/realm"
 	"parley/snapshot"
 )
-
-// levelKey is the key of the value with the rule level of the cluster; see realm.Level.
-const levelKey = "level"
 
 // levelError stops a node whose program does not know the level of the log.
 type levelError struct{ cluster, program uint16 }
@@ -28,29 +24,12 @@ func (n *Node) RaiseLevel(to uint16) error {
 	if to < n.Level() || to > n.o.Level {
 		return fmt.Errorf("the rule level must be between %d and %d, not %d", n.Level(), n.o.Level, to)
 	}
-	return n.SetMeta(levelKey, []byte(strconv.Itoa(int(to))))
-}
-
-// StoreLevel returns the rule level of the cluster whose copy a store is.
-func StoreLevel(s *snapshot.Store) (uint16, error) {
-	value, err := s.Meta(levelKey)
-	if err != nil || value == nil {
-		return realm.FirstLevel, err
-	}
-	return parseLevel(value)
-}
-
-func parseLevel(value []byte) (uint16, error) {
-	level, err := strconv.ParseUint(string(value), 10, 16)
-	if err != nil || level == 0 {
-		return 0, fmt.Errorf("the rule level of the cluster is stored as %q, which is no level", value)
-	}
-	return uint16(level), nil
+	return n.SetMeta(snapshot.LevelKey, []byte(strconv.Itoa(int(to))))
 }
 
 // useLevel records the level of a store, or returns an error if this program does not know it.
 func (n *Node) useLevel(s *snapshot.Store) error {
-	level, err := StoreLevel(s)
+	level, err := s.Level()
 	if err != nil {
 		return err
 	}
@@ -68,9 +47,9 @@ func (n *Node) checkLevels(ops []snapshot.LogOp) error {
 		level := uint16(0)
 		if ops[i].Entry != nil {
 			level = ops[i].Entry.Level
-		} else if ops[i].Meta == levelKey {
+		} else if ops[i].Meta == snapshot.LevelKey {
 			var err error
-			if level, err = parseLevel(ops[i].Value); err != nil {
+			if level, err = snapshot.ParseLevel(ops[i].Value); err != nil {
 				return err
 			}
 		}
@@ -83,10 +62,10 @@ func (n *Node) checkLevels(ops []snapshot.LogOp) error {
 
 // levelChanged takes over the level of applied operations.
 func (n *Node) levelChanged(op *snapshot.LogOp) {
-	if op.Meta != levelKey {
+	if op.Meta != snapshot.LevelKey {
 		return
 	}
-	if level, err := parseLevel(op.Value); err == nil { // checkLevels has parsed it
+	if level, err := snapshot.ParseLevel(op.Value); err == nil { // checkLevels has parsed it
 		n.level.Store(uint32(level))
 		n.log.Info("rule level of the cluster", "level", level)
 	}

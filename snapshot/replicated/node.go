@@ -139,6 +139,7 @@ type Node struct {
 	watchers []func(leader bool)
 	leading  bool
 
+	started   chan struct{} // closed when raft is set
 	closing   chan struct{}
 	closeOnce sync.Once
 	closeErr  error
@@ -163,7 +164,7 @@ func Begin(dir string, o Options) error {
 		err = fmt.Errorf("%s belongs to a cluster already", dir)
 	}
 	if err == nil { // the journal of a single node may have facts of any level that the program knows
-		err = s.PutMeta(levelKey, []byte(strconv.Itoa(int(o.Level))))
+		err = s.PutMeta(snapshot.LevelKey, []byte(strconv.Itoa(int(o.Level))))
 	}
 	if err == nil {
 		err = s.Replicate(firstIndex)
@@ -201,7 +202,8 @@ func Open(dir string, o Options) (*Node, error) {
 	if o.ID == "" || o.Address == "" {
 		return nil, errors.New("BUG: a node needs an id and an address")
 	}
-	n := &Node{dir: dir, o: o, fs: o.Store.FS, log: o.Log, failed: newFailure(), closing: make(chan struct{})}
+	n := &Node{dir: dir, o: o, fs: o.Store.FS, log: o.Log, failed: newFailure(), started: make(chan struct{}),
+		closing: make(chan struct{})}
 	err := n.openStore()
 	if err == nil {
 		err = n.openLog()
@@ -221,6 +223,9 @@ func Open(dir string, o Options) (*Node, error) {
 }
 
 func (n *Node) raftDir() string { return n.fs.PathJoin(n.dir, subDir) }
+
+// errNoCluster is the error of a data directory that is not one of Begin or Prepare.
+var errNoCluster = errors.New("the data directory belongs to no cluster")
 
 // openStore finishes an interrupted installation and opens the store.
 func (n *Node) openStore() error {
@@ -258,7 +263,7 @@ func (n *Node) openStore() error {
 		}
 	}
 	if !s.Replicated() {
-		return fmt.Errorf("%s belongs to no cluster", n.dir)
+		return fmt.Errorf("%s: %w", n.dir, errNoCluster)
 	}
 	if err := n.useLevel(s); err != nil {
 		return err
@@ -324,13 +329,14 @@ func (n *Node) startRaft() (err error) {
 	if n.o.Links == nil {
 		_, n.transport = raft.NewInmemTransport(raft.ServerAddress(n.o.Address))
 	} else {
-		n.transport = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		n.transport = newPatientTransport(n, raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: streamLayer{n.o.Links}, MaxPool: maxPooledLinks, Timeout: linkTimeout, Logger: c.Logger,
-		})
+		}))
 	}
 	if n.raft, err = raft.NewRaft(c, &machine{n: n}, n.logs, n.wal, n.notes, n.transport); err != nil {
 		return fmt.Errorf("start the replicated log: %w", err)
 	}
+	close(n.started)
 	return nil
 }
 

@@ -115,6 +115,7 @@ func (s *Server) ForwardedPolls() (waiting, refused int64) {
 type forwarded struct {
 	request ForwardedRequest
 	parked  bool
+	moved   bool              // the request was not carried out, because this node is not the owner any more
 	answer  chan parkedAnswer // has room for one
 }
 
@@ -161,6 +162,9 @@ func (s *Server) ServeForwarded(r ForwardedRequest) (ForwardedAnswer, error) {
 	ctx.Init(&request, &net.TCPAddr{IP: net.IPv4zero}, nil)
 	ctx.SetUserValue(forwardedKey, f)
 	s.Handle(&ctx)
+	if f.moved {
+		return ForwardedAnswer{}, movedError{}
+	}
 	if f.parked {
 		a := <-f.answer
 		s.writeJSON(&ctx, a.status, a.body)
@@ -252,7 +256,9 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx) bool {
 }
 
 // mustWait reports whether requests have to wait for the owner, so that they cannot be handled on a loop.
-func (s *Server) mustWait() bool { return s.options.Cluster != nil && !s.options.Cluster.IsReady() }
+func (s *Server) mustWait() bool {
+	return s.options.Cluster != nil && (!s.options.Cluster.IsReady() || s.pause.isOn())
+}
 
 // runsHere reports whether an endpoint can be run on a node that does not own the organization: reads, polls, reports
 // of presence, which are sent to the owner in batches, and registrations, of which only the opening of the queue is
@@ -264,11 +270,16 @@ func (s *Server) runsHere(e *wire.Endpoint) bool {
 // forward lets the owner answer a request. The answer leaves when this node has its facts, so that the client reads its
 // own writes here.
 func (s *Server) forward(ctx *fasthttp.RequestCtx, c *wire.Call, e *wire.Endpoint) {
-	if forwardedOf(ctx) != nil { // the owner has changed meanwhile
+	if f := forwardedOf(ctx); f != nil { // the owner has changed meanwhile
+		f.moved = true
 		s.writeFailure(ctx, e, errOwnerGone)
 		return
 	}
-	if err := s.answerFromOwner(ctx, c, true); err != nil {
+	err := s.answerFromOwner(ctx, c, true)
+	switch {
+	case err != nil && isPoll(ctx) && s.draining.Err() != nil:
+		s.answerDrainedPoll(ctx, c)
+	case err != nil:
 		s.writeFailure(ctx, e, errOwnerGone)
 	}
 }
@@ -337,16 +348,16 @@ func (s *Server) forwardedRequest(ctx *fasthttp.RequestCtx, c *wire.Call) Forwar
 // sendToOwner sends a request until the owner has answered. Without repeat it stops when the request may have been
 // carried out.
 func (s *Server) sendToOwner(r ForwardedRequest, repeat bool) (ForwardedAnswer, error) {
-	limit := MaxForwardWait
+	limit, until := MaxForwardWait, context.Background()
 	if r.poll {
-		limit = MaxForwardedPoll
+		limit, until = MaxForwardedPoll, s.draining
 		defer s.forwarding.polls.Add(-1)
 		if s.forwarding.polls.Add(1) > MaxForwardedPolls {
 			s.forwarding.refusedPolls.Add(1)
 			return ForwardedAnswer{}, errTooManyPolls
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(until, limit)
 	defer cancel()
 	for {
 		a, err := s.options.Cluster.Forward(ctx, r)

@@ -80,6 +80,10 @@ type Server struct {
 	largeBodiesWaiting      atomic.Int64
 	largeBodiesRefused      atomic.Int64
 	forwarding              forwarding
+	pause                   pause      // used in a cluster only
+	pausing                 sync.Mutex // held during a pause
+	draining                context.Context
+	drain                   context.CancelFunc
 	owner                   *fasthttp.HostClient // for files; nil without other nodes
 }
 
@@ -101,6 +105,7 @@ type route struct {
 func New(o Options) *Server {
 	s := &Server{options: o, router: router.New(), largeBodies: make(chan struct{}, MaxLargeBodies),
 		identicons: newIdenticonCache(), builders: newAnswerBuilders()}
+	s.draining, s.drain = context.WithCancel(context.Background())
 	if s.now = o.Now; s.now == nil {
 		s.now = time.Now
 	}
@@ -306,7 +311,14 @@ func (s *Server) PrepareShutdown(p *park.Handoff) (pause bool) { return s.park.P
 func (s *Server) FinishAnswers(ctx context.Context) error { return s.park.FinishAnswers(ctx) }
 
 // Shutdown stops accepting connections and waits for requests in flight.
-func (s *Server) Shutdown(ctx context.Context) error { return s.park.Shutdown(ctx) }
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.drain()
+	return s.park.Shutdown(ctx)
+}
+
+// SetSessionTicketKeys sets the keys of TLS session tickets: the first one encrypts new tickets, all decrypt. It may be
+// called while the server runs.
+func (s *Server) SetSessionTicketKeys(keys [][32]byte) { s.park.SetSessionTicketKeys(keys) }
 
 // Stats returns the counters of the connection layer.
 func (s *Server) Stats() park.Stats { return s.park.Stats() }
@@ -412,6 +424,14 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 		path = strings.TrimSuffix(path, "/")
 	}
 	h, _ := s.router.Lookup(string(ctx.Method()), path, ctx)
+	if s.options.ForwardAll && path != healthPath {
+		s.pause.enter()
+		if isPoll(ctx) { // it may wait at the owner for long
+			s.pause.leave()
+		} else {
+			defer s.pause.leave()
+		}
+	}
 	switch {
 	case h == nil:
 		s.writeNotFound(ctx)

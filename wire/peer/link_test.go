@@ -244,7 +244,8 @@ func TestRefusedLinks(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	expect("a node of another cluster", open(theirs.identity("b", Edge)), ErrOtherCluster, "join this cluster with a new")
+	expect("a node of another cluster", open(theirs.identity("b", Edge)), ErrOtherCluster,
+		"join this cluster with a new")
 	wait(t, seen)
 	stranger := theirs.identity("b", Edge)
 	stranger.roots = ours.identity("b", Edge).roots // it trusts the core, which does not trust it

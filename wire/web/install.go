@@ -36,7 +36,7 @@ type manifestIcon struct {
 func InstallManifest(organization string) []byte {
 	b, err := json.Marshal(webManifest{
 		ID: "/", Name: organization, ShortName: organization, StartURL: "/", Scope: "/", Display: "standalone",
-		Background: "#ffffff", Theme: "#1a5fb4",
+		Background: "#ffffff", Theme: "#3b5bdb",
 		Icons: []manifestIcon{{Source: IconPath, Sizes: "any", Type: "image/svg+xml", Purpose: "any"}},
 	})
 	if err != nil {

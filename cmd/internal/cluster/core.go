@@ -188,8 +188,8 @@ func (c *Core) waitForOther(p *peer.Peer, boot string) error {
 	case <-old.Context().Done():
 		return nil
 	case <-time.After(otherEndsWithin):
-		return fmt.Errorf("another process is connected as node %s from %s: stop it, or join with a new token, another "+
-			"--node and an empty data directory; a copied data directory cannot be used", p.Node, old.Addr())
+		return fmt.Errorf("another process is connected as node %s from %s: stop it, or join with a new token, "+
+			"another --node and an empty data directory; a copied data directory cannot be used", p.Node, old.Addr())
 	}
 }
 
@@ -402,8 +402,8 @@ func (c *Core) sendRows(id realm.ID, answer func(any) error) error {
 	return answer(&part)
 }
 
-// sendTexts sends the texts of a page of messages. Those that are damaged or erased are left out: the edge asks for each
-// of them again, and gets the reason.
+// sendTexts sends the texts of a page of messages. Those that are damaged or erased are left out: the edge asks for
+// each of them again, and gets the reason.
 func (c *Core) sendTexts(x *textsCall, answer func(any) error) error {
 	if len(x.Refs) > maxTexts {
 		return fmt.Errorf("a call asks for %d texts, more than %d", len(x.Refs), maxTexts)

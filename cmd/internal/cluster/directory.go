@@ -210,9 +210,9 @@ func (d *Directory) Identity() (*peer.Identity, error) {
 	}
 	id, err := peer.ReadIdentity(parts[0], parts[1], parts[2])
 	if err == nil && (id.Node != d.Node || id.Role != d.Role) {
-		err = fmt.Errorf("%s is the certificate of the %s %s, but the data directory is that of the %s %s: restore the "+
-			"file, or join with a new token and an empty data directory", filepath.Join(d.path, certificateFile), id.Role,
-			id.Node, d.Role, d.Node)
+		err = fmt.Errorf("%s is the certificate of the %s %s, but the data directory is that of the %s %s: restore "+
+			"the file, or join with a new token and an empty data directory",
+			filepath.Join(d.path, certificateFile), id.Role, id.Node, d.Role, d.Node)
 	}
 	return id, err
 }
@@ -280,8 +280,8 @@ func (d *Directory) checkMember(node string) error {
 	for _, m := range d.Members {
 		if m.Node == node {
 			if m.Removed != 0 {
-				return fmt.Errorf("node %s was removed from the cluster: stop it, or join with a new token, another --node "+
-					"and an empty data directory", node)
+				return fmt.Errorf("node %s was removed from the cluster: stop it, or join with a new token, another "+
+					"--node and an empty data directory", node)
 			}
 			return nil
 		}

@@ -31,8 +31,8 @@ const (
 	refusedAfter = 2 * time.Second
 	// reportEvery is how often an edge reports its state to the core.
 	reportEvery = 500 * time.Millisecond
-	// catchUpTimeout is how long an edge waits until a replica has all facts that the core had at the opening of the
-	// link.
+	// catchUpTimeout is after how long an edge logs that a replica does not have all facts that the core had at the
+	// opening of the link.
 	catchUpTimeout = 30 * time.Second
 )
 
@@ -296,7 +296,12 @@ func (e *Edge) run(g *Greeted) {
 			continue
 		}
 		link := g.link
-		e.change(func() { e.link, e.refused = link, nil })
+		e.change(func() {
+			e.link, e.refused = link, nil
+			for _, x := range e.open { // how long there was no link does not count: requests wait until all facts are here
+				x.lag, x.late = realmLag{}, false
+			}
+		})
 		for _, id := range e.openRealms() {
 			link.Send(encode(msgOpen, id))
 			e.orgs.OwnerConnected(id)
@@ -331,20 +336,8 @@ func (e *Edge) change(fn func()) {
 // catchUp lets requests in when the replicas are as new as the core was at the opening of the link.
 func (e *Edge) catchUp(link *peer.Link, seqs map[realm.ID]realm.Seq) {
 	var all sync.WaitGroup
-	var late atomic.Bool
 	for id, seq := range seqs {
-		all.Go(func() {
-			for link.Context().Err() == nil {
-				ctx, cancel := context.WithTimeout(link.Context(), catchUpTimeout)
-				err := e.orgs.WaitFor(ctx, id, seq)
-				cancel()
-				if err == nil {
-					return
-				}
-				late.Store(true)
-				e.Log.Warn("replica is late", "realm", id, "seq", uint64(seq), "err", err)
-			}
-		})
+		all.Go(func() { e.waitFor(link, id, seq) })
 	}
 	all.Wait()
 	e.change(func() {
@@ -398,6 +391,11 @@ func (e *Edge) receive(link *peer.Link, m []byte) {
 		}
 	case msgAdopted, msgDrop, msgEvict:
 		err = e.receiveQueues(m)
+	case msgSeqs:
+		var x seqsMessage
+		if err = decode(m[1:], &x); err == nil {
+			e.noteSeqs(x, time.Now())
+		}
 	case msgAskDigest:
 		var x digestMessage
 		if err = decode(m[1:], &x); err == nil {
@@ -443,6 +441,12 @@ func (e *Edge) waitForLink(ctx context.Context, ready bool) (*peer.Link, error) 
 	}
 }
 
+// WaitForLink returns when there is a link to the leader.
+func (e *Edge) WaitForLink(ctx context.Context) error {
+	_, err := e.waitForLink(ctx, false)
+	return err
+}
+
 // errNoLink is the answer to requests while the core cannot be reached.
 var errNoLink = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"This server cannot reach the other servers; try again in a few seconds.")
@@ -470,8 +474,9 @@ func (e *Edge) Forward(ctx context.Context, r httpd.ForwardedRequest) (a httpd.F
 	}
 	answer, err := link.CallOnce(ctx, encode(callForward, (*forwardCall)(&r)))
 	var notSent *peer.NotSent
+	var answered *peer.CallError
 	switch {
-	case errors.As(err, &notSent):
+	case errors.As(err, &notSent), errors.As(err, &answered) && answered.Code == httpd.CodeMoved:
 		e.Counters.NotSent.Add(1)
 		return a, fmt.Errorf("%w: %w", httpd.ErrNotForwarded, err)
 	case err != nil:

@@ -13,6 +13,7 @@ import (
 	"parley/actors/realm"
 	"parley/snapshot"
 	"parley/snapshot/codec"
+	"parley/snapshot/replicated"
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/peer"
@@ -88,7 +89,7 @@ func startTestCore(t *testing.T, names ...string) *testCore {
 	if err := d.SetPeerListen(l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	c.Core, err = StartCore(CoreOptions{Directory: d, Node: &CoreNode{Directory: d, listener: l}, Orgs: c.orgs,
+	c.Core, err = StartCore(CoreOptions{Directory: d, Node: &CoreNode{&replicated.Node{}, d, l}, Orgs: c.orgs,
 		Disk: func() snapshot.Disk { return disk }, HTTP: &httpd.Server{}, Log: slog.New(slog.DiscardHandler),
 		Now: time.Now, Program: "1"})
 	if err != nil {
@@ -236,7 +237,8 @@ func TestEdgeFollows(t *testing.T) {
 	}
 	edge.orgs.FetchTexts(1, refs)
 	for i, ref := range refs {
-		if b, ok, err := edge.orgs.Text(1, ref); err != nil || !ok || !strings.HasPrefix(b.Text, fmt.Sprint("text ", i, ".")) {
+		b, ok, err := edge.orgs.Text(1, ref)
+		if err != nil || !ok || !strings.HasPrefix(b.Text, fmt.Sprint("text ", i, ".")) {
 			t.Fatalf("text %d: %v, %v, %.20q", i, ok, err, b.Text)
 		}
 	}
@@ -331,6 +333,26 @@ func TestEdgeWithoutLink(t *testing.T) {
 	if err := edge.Prepare(""); err != errNoLink || time.Since(began) > MaxLinkWait/2 {
 		t.Errorf("a request to a removed edge: %v after %v", err, time.Since(began))
 	}
+}
+
+// An edge that is more than 10 seconds behind refuses requests until it has caught up.
+func TestLateReplica(t *testing.T) {
+	c := startTestCore(t, "")
+	edge := startTestEdge(c, "b", nil)
+	if err := edge.Prepare(""); err != nil {
+		t.Fatal(err)
+	}
+	last, now := edge.orgs.DurableSeq(1), time.Now()
+	edge.noteSeqs(seqsMessage{1: last + 5}, now.Add(time.Second))
+	if err := edge.Prepare(""); err != nil {
+		t.Errorf("an edge that is behind by a moment: %v", err)
+	}
+	eventually(t, "an edge that is an hour behind refuses", func() bool { // the core says twice a second that it is not
+		edge.noteSeqs(seqsMessage{1: last + 5}, now.Add(time.Hour))
+		return edge.Prepare("") == errLate
+	})
+	c.send(1, "next")
+	eventually(t, "the edge has caught up", func() bool { return edge.Prepare("") == nil && edge.Replicas().Late == 0 })
 }
 
 // The lag of an edge is the time since it had the newest fact, also if it never has all facts when its report arrives.

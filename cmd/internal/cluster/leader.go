@@ -19,14 +19,31 @@ func (c *Core) SetLeading(on bool) {
 	}
 	c.Log.Info("leadership of the cluster", "leads", on)
 	if !on {
-		for _, p := range c.links.Peers() {
-			p.Cut(errNotLeader)
-		}
+		peers := c.links.Peers()
+		time.AfterFunc(cutAfter, func() {
+			for _, p := range peers {
+				p.Cut(errNotLeader)
+			}
+		})
 	}
 }
 
+// cutAfter is how long a core that is not the leader any more keeps its links, so that the answers to requests that it
+// has, or has not, carried out leave.
+const cutAfter = 100 * time.Millisecond
+
 // Leads reports whether this core is the leader and owns the organizations.
 func (c *Core) Leads() bool { return c.leads.Load() }
+
+// Voters returns the number of cores with a vote.
+func (c *Core) Voters() (n int) {
+	for _, m := range c.Node.Status().Members {
+		if m.Voter {
+			n++
+		}
+	}
+	return n
+}
 
 // memberAgainAfter is how soon a change of the members is tried again.
 const memberAgainAfter = 200 * time.Millisecond

@@ -57,6 +57,7 @@ const (
 	msgAdopted   = 23 // adoptedMessage
 	msgDrop      = 24 // dropMessage
 	msgEvict     = 25 // evictMessage
+	msgSeqs      = 26 // seqsMessage, the answer to msgReport
 
 	// Calls of an edge.
 	callRows    = 40 // realm.ID -> rowsPart...
@@ -80,6 +81,8 @@ type (
 		Queues  int64
 		Polls   int64
 	}
+	// seqsMessage is the last fact of each realm of a report, so that the edge knows how old its replicas are.
+	seqsMessage     map[realm.ID]realm.Seq
 	presenceMessage struct {
 		Realm realm.ID
 		Rows  []presence.Row

@@ -118,8 +118,10 @@ func (c *Core) Peers() (list []PeerMetrics) {
 	return list
 }
 
-// noteReport takes the report of an edge.
+// noteReport takes the report of an edge, and answers with the last fact of each realm.
 func (e *edgeLink) noteReport(x edgeReport, orgs *actors.Server, now time.Time) {
+	seqs := seqsMessage{}
+	defer func() { e.peer.Send(encode(msgSeqs, &seqs)) }()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.report = x
@@ -129,7 +131,8 @@ func (e *edgeLink) noteReport(x edgeReport, orgs *actors.Server, now time.Time) 
 			l = &realmLag{}
 			e.lag[id] = l
 		}
-		l.note(seq, orgs.DurableSeq(id), now)
+		seqs[id] = orgs.DurableSeq(id)
+		l.note(seq, seqs[id], now)
 	}
 	for id := range e.lag {
 		if _, has := x.Applied[id]; !has {

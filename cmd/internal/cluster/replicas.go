@@ -18,6 +18,9 @@ const (
 	ReplicaIdle = 10 * time.Minute
 	// minReplicaIdle is the same for an edge that has no room for another organization: requests are done by then.
 	minReplicaIdle = time.Minute
+	// MaxReplicaLag is how old the replica of an edge may be that answers requests. Polls that wait go on: their events
+	// arrive late, but in order.
+	MaxReplicaLag = 10 * time.Second
 	// unloadEvery is how often an edge looks for idle replicas.
 	unloadEvery = 15 * time.Second
 	// DefaultMaxReplicas is the default of EdgeOptions.MaxReplicas.
@@ -30,7 +33,9 @@ const (
 
 // openReplica is a replica that answers requests.
 type openReplica struct {
-	used  time.Time    // of the last request; guarded by Edge.mu
+	used  time.Time // of the last request; guarded by Edge.mu, like lag and late
+	lag   realmLag
+	late  bool         // it is older than MaxReplicaLag
 	bytes atomic.Int64 // of its rows as they were loaded, and of the facts since, without texts
 }
 
@@ -45,23 +50,52 @@ type opening struct {
 var errNoRoom = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"This server has no room for another organization; try again in a few seconds.")
 
-// useReplica notes a request for a realm. It reports false if its replica is not open, or may be old.
-func (e *Edge) useReplica(id realm.ID) bool {
+// errLate is the answer to requests for an organization whose replica is too old.
+var errLate = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
+	"This server is behind the other servers; try again in a few seconds.")
+
+// useReplica notes a request for a realm. It reports false if its replica is not open, or if it is not known how old it
+// is.
+func (e *Edge) useReplica(id realm.ID) (ok bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.open[id]
-	if x == nil || !e.ready {
-		return false
+	switch {
+	case x == nil || !e.ready:
+		return false, nil
+	case x.late:
+		return true, errLate
 	}
 	x.used = time.Now()
-	return true
+	return true, nil
+}
+
+// noteSeqs takes the last facts of realms at the core.
+func (e *Edge) noteSeqs(seqs seqsMessage, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for id, last := range seqs {
+		x := e.open[id]
+		if x == nil {
+			continue
+		}
+		x.lag.note(e.orgs.DurableSeq(id), last, now)
+		facts, seconds := x.lag.behind(last, now)
+		if late := seconds > MaxReplicaLag.Seconds(); late != x.late {
+			x.late = late
+			e.Log.Warn("replica is too old for requests, or is not any more", "realm", id, "late", late,
+				"facts_behind", facts, "seconds_behind", seconds)
+		}
+	}
 }
 
 // Prepare returns when this node can answer requests to a host, or the refusal of a request.
 func (e *Edge) Prepare(host string) error {
 	name := e.subdomainOf(host)
-	if id, _, ok := e.orgs.RealmByName(name); ok && e.useReplica(id) {
-		return nil
+	if id, _, ok := e.orgs.RealmByName(name); ok {
+		if ok, err := e.useReplica(id); ok {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, MaxLinkWait)
 	defer cancel()
@@ -182,27 +216,43 @@ func (e *Edge) loadReplica(id realm.ID, r *openReplica) error {
 	return nil
 }
 
-// waitUntilCurrent returns when a replica has the facts that the core had after this link was opened.
+// waitUntilCurrent returns when a replica has the facts that the core had after this link was opened. A slow link may
+// take minutes for that: requests are refused meanwhile.
 func (e *Edge) waitUntilCurrent(id realm.ID) error {
-	ctx, cancel := context.WithTimeout(e.ctx, catchUpTimeout)
-	defer cancel()
 	for {
-		link, err := e.waitForLink(ctx, false)
+		link, err := e.waitForLink(e.ctx, false)
 		if err != nil {
 			return err
 		}
 		var seq realm.Seq
-		answer, err := link.CallOnce(ctx, encode(callSeq, id))
+		answer, err := link.CallOnce(link.Context(), encode(callSeq, id))
 		if err == nil {
 			err = decode(answer, &seq)
 		}
-		if err == nil {
-			err = e.orgs.WaitFor(ctx, id, seq)
+		if err == nil && e.waitFor(link, id, seq) {
+			return nil
 		}
-		if err == nil && link.Context().Err() == nil || ctx.Err() != nil {
-			return err
+		select {
+		case <-time.After(redialAfter):
+		case <-e.ctx.Done():
 		}
 	}
+}
+
+// waitFor waits until a replica has a fact. It reports false if the link has ended before.
+func (e *Edge) waitFor(link *peer.Link, id realm.ID, seq realm.Seq) bool {
+	for link.Context().Err() == nil {
+		ctx, cancel := context.WithTimeout(link.Context(), catchUpTimeout)
+		err := e.orgs.WaitFor(ctx, id, seq)
+		late := ctx.Err() != nil
+		cancel()
+		if err == nil || !late { // it is there, or it was unloaded meanwhile
+			return true
+		}
+		e.Log.Warn("replica is late", "realm", id, "seq", uint64(e.orgs.DurableSeq(id)), "needed", uint64(seq),
+			"err", err)
+	}
+	return false
 }
 
 // makeRoom unloads idle replicas until another one has room, those that were used longest ago first. It reports false if
@@ -268,6 +318,7 @@ func (e *Edge) unload(id realm.ID) {
 type ReplicaStats struct {
 	Open  int64
 	Bytes int64 // of their rows as they were loaded, and of the facts since
+	Late  int64 // older than MaxReplicaLag
 }
 
 // Replicas returns how many replicas this edge has.
@@ -277,6 +328,9 @@ func (e *Edge) Replicas() (s ReplicaStats) {
 	for _, x := range e.open {
 		s.Open++
 		s.Bytes += x.bytes.Load()
+		if x.late {
+			s.Late++
+		}
 	}
 	return s
 }

@@ -100,7 +100,8 @@ func TestTokens(t *testing.T) {
 	expect("the id of the core", try(token, "a", later, nil), "choose another --node")
 	expect("a request that is none", try(token, "b", later, func(r *peer.JoinRequest) { r.Request = []byte("x") }),
 		"signing request")
-	expect("after an hour", try(token, "b", began.Add(peer.TokenLifetime), nil), "the token expired at 2027-01-15T09:00:00Z")
+	expect("after an hour", try(token, "b", began.Add(peer.TokenLifetime), nil),
+		"the token expired at 2027-01-15T09:00:00Z")
 	expect("a second before", try(token, "b", began.Add(peer.TokenLifetime-time.Second), func(r *peer.JoinRequest) {
 		r.Clock -= int64(time.Hour / time.Millisecond) // a clock that is an hour off is no reason to refuse
 	}), "")

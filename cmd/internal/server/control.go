@@ -50,9 +50,10 @@ type operator struct {
 	files    *files.Store
 	roomFor  func(bytes int64) error // see diskSpace
 
-	node *cluster.Directory // nil: a single node
-	core *cluster.Core      // of a running core
-	edge *cluster.Edge      // of a running edge
+	node       *cluster.Directory // nil: a single node
+	core       *cluster.Core      // of a running core
+	moveLeader func() error       // of a running core
+	edge       *cluster.Edge      // of a running edge
 }
 
 // operatorCommand executes one command of the operator and returns its answer, which is encoded as JSON.

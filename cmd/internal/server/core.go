@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -23,7 +24,13 @@ const (
 
 // openCopy opens a core's copy of the organizations.
 func (s *Server) openCopy(o snapshot.Options) (*snapshot.Store, error) {
-	n, err := cluster.OpenCoreNode(s.node, s.Data, o, s.ElectionTimeout, s.log)
+	open := func() (*cluster.CoreNode, error) {
+		return cluster.OpenCoreNode(s.node, s.Data, o, s.ElectionTimeout, s.log)
+	}
+	n, err := open()
+	if s.handover.isSuccessor() && err != nil {
+		n, err = openAfterPredecessor(open)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -146,6 +153,60 @@ func (s *Server) startLeadership() {
 		cancel()
 	}()
 	go s.link.AskForVote(ctx, s.hasVote)
+}
+
+const (
+	// drainTimeout is how long requests wait at most, when the organizations move to another core, for those that have
+	// begun.
+	drainTimeout = 500 * time.Millisecond
+	// newLeaderTimeout is how long a core that has given up the leadership waits for the new leader before it stops.
+	newLeaderTimeout = 3 * time.Second
+)
+
+// errOnlyCore is the error of a move of the leadership where no other core has a vote.
+var errOnlyCore = errors.New("the cluster has one core with a vote, which is the leader")
+
+// moveLeader makes another core the leader. Requests wait meanwhile, and the new leader answers them.
+func (s *Server) moveLeader() error {
+	if s.core == nil || !s.core.Leads() {
+		return nil
+	}
+	if s.core.Voters() < 2 {
+		return errOnlyCore
+	}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	defer s.http.Pause(ctx)()
+	s.orgs.FinishTurns(ctx)
+	if err := s.copy.MoveLeader(""); err != nil {
+		return fmt.Errorf("move the leadership: %w", err)
+	}
+	s.log.Info("the leadership was moved to another core", "took", time.Since(began).Round(time.Millisecond).String())
+	for s.core.Leads() && ctx.Err() == nil { // the requests that wait must find that another core leads
+		time.Sleep(ownPoll)
+	}
+	return nil
+}
+
+// yieldLeadership moves the leadership before this core stops, and waits for the new leader.
+func (s *Server) yieldLeadership() {
+	if s.core == nil || !s.core.Leads() {
+		return
+	}
+	err := s.moveLeader()
+	if errors.Is(err, errOnlyCore) {
+		return
+	}
+	if err != nil {
+		s.log.Warn("this core stops as the leader", "err", err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), newLeaderTimeout)
+	defer cancel()
+	if err := s.link.WaitForLink(ctx); err != nil {
+		s.log.Warn("no other core leads yet", "err", err)
+	}
 }
 
 // hasVote reports whether this core has a vote in the cluster.

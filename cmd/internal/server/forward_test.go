@@ -27,7 +27,6 @@ type directCluster struct {
 	*actors.Server // of the node
 	core           *actors.Server
 	owner          *httpd.Server
-	ids            atomic.Int64
 	tries          atomic.Int64 // requests that were sent to the owner
 	lose           atomic.Int64 // how many answers of the owner are lost
 	edge           *actors.Edge // the owner's end
@@ -39,7 +38,7 @@ func (c *directCluster) IsReady() bool        { return true }
 func (c *directCluster) DialOwner() (net.Conn, error) {
 	return nil, errors.New("files are not tested here")
 }
-func (c *directCluster) NewRequest() string { return fmt.Sprintf("edge-%d", c.ids.Add(1)) }
+func (c *directCluster) NewRequest() string { return fmt.Sprintf("edge-%d", requestIDs.Add(1)) }
 
 func (c *directCluster) Forward(
 	_ context.Context, r httpd.ForwardedRequest,
@@ -72,7 +71,10 @@ func (c *directCluster) elapsed() time.Duration {
 	return time.Since(testsBegan) + time.Duration(c.batches.Load())*5*time.Second
 }
 
-var testsBegan = time.Now()
+var (
+	testsBegan = time.Now()
+	requestIDs atomic.Int64 // of all edges
+)
 
 // newEdge returns a server that has replicas of the organizations of another one, and the connection between them.
 func newEdge(t *testing.T, core *matrixServer) (*matrixServer, *directCluster) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"parley/actors"
@@ -106,10 +108,12 @@ type handover struct {
 	firstTimeout time.Duration // how long a successor may take until its first request; see the setting upgrade-timeout
 
 	// Set by connect, before the control socket accepts a request for a handover.
-	orgs           *actors.Server
-	store          *snapshot.Store
-	longRequests   func() int   // number of requests in progress whose bodies cannot be handed over
-	stopBackground func() error // stops the work beside requests, which may take a while
+	orgs            *actors.Server
+	store           *snapshot.Store
+	ticketKeys      *ticketKeys  // nil without TLS
+	longRequests    func() int   // number of requests in progress whose bodies cannot be handed over
+	stopBackground  func() error // stops the work beside requests, which may take a while
+	yieldLeadership func()       // lets another core lead
 
 	ready   chan struct{} // receives one value when the successor is ready to take over
 	yielded bool          // this process has given way; used by the goroutine that stops the server
@@ -135,7 +139,7 @@ func (h *handover) isSuccessor() bool { return h.config != nil && h.config.Prede
 
 // connect makes the handover possible: the server is open.
 func (h *handover) connect(s *Server) {
-	h.orgs, h.store = s.orgs, s.store
+	h.orgs, h.store, h.ticketKeys, h.yieldLeadership = s.orgs, s.store, s.ticketKeys, s.yieldLeadership
 	h.longRequests = func() int { return s.http.Stats().LongRequests }
 	h.stopBackground = func() error {
 		s.search.HandOff()
@@ -284,12 +288,13 @@ func (h *handover) handleYield(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the successor has ended", http.StatusConflict)
 		return
 	}
+	h.yieldLeadership()
 	if err := h.stopBackground(); err != nil {
 		h.log.Warn("stopping background work for the successor failed", "err", err)
 	}
 	// An unread body would make the kernel reset the connection, and the successor might miss the answer.
 	io.Copy(io.Discard, r.Body)
-	fmt.Fprintln(w, `{}`)
+	w.Write(encodeYieldAnswer(h.ticketKeys))
 	if err := http.NewResponseController(w).Flush(); err != nil {
 		h.log.Warn("answering the successor failed", "err", err)
 	}
@@ -385,10 +390,18 @@ func (s *Server) takeOver() (*park.Backlog, error) {
 		c.Connections.Close()
 		return nil, fmt.Errorf("ask process %s to give way: %w", c.Predecessor, err)
 	}
+	var answer yieldAnswer
+	err = json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&answer)
 	r.Body.Close()
 	if r.StatusCode != http.StatusOK {
 		c.Connections.Close()
 		return nil, fmt.Errorf("process %s does not give way: %s", c.Predecessor, r.Status)
+	}
+	switch {
+	case err != nil: // it gives way all the same
+		s.log.Warn("reading the answer of the predecessor failed", "err", err)
+	case s.ticketKeys != nil:
+		s.ticketKeys.adopt(answer.TicketKeys)
 	}
 	backlog, err := park.CollectBacklog(s.MaxConnections, s.listeners...)
 	if err != nil {
@@ -412,10 +425,16 @@ func (s *Server) openStore() (*snapshot.Store, error) {
 	if !s.handover.isSuccessor() {
 		return snapshot.Open(s.Data, o)
 	}
+	return openAfterPredecessor(func() (*snapshot.Store, error) { return snapshot.Open(s.Data, o) })
+}
+
+// openAfterPredecessor opens something that the predecessor still has open.
+func openAfterPredecessor[T any](open func() (T, error)) (T, error) {
 	for end := time.Now().Add(successorTimeout); ; {
-		store, err := snapshot.Open(s.Data, o)
-		if !errors.Is(err, snapshot.ErrInUse) || time.Now().After(end) {
-			return store, err
+		x, err := open()
+		inUse := errors.Is(err, snapshot.ErrInUse) || errors.Is(err, syscall.EADDRINUSE)
+		if !inUse || time.Now().After(end) {
+			return x, err
 		}
 		time.Sleep(lockPollInterval)
 	}

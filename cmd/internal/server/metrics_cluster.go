@@ -95,6 +95,11 @@ var clusterMetrics = []metric{
 		read:    ofLink(func(e *cluster.Edge) int64 { return e.Counters.Adoptions.Load() }),
 	},
 	{
+		name: "parley_cluster_late_replicas", kind: prometheus.GaugeValue,
+		meaning: "Organizations whose requests this edge refuses, because it is more than 10 seconds behind.",
+		read:    ofLink(func(e *cluster.Edge) int64 { return e.Replicas().Late }),
+	},
+	{
 		name: "parley_cluster_text_calls_total", kind: prometheus.CounterValue,
 		meaning: "Questions of this edge for message texts: one for a page of messages.",
 		read:    ofLink(func(e *cluster.Edge) int64 { return e.Counters.TextCalls.Load() }),

@@ -27,6 +27,17 @@ func ClusterInit(data, node, peerListen string) error {
 	return cluster.Init(data, node, peerListen)
 }
 
+// ClusterDissolve makes the data directory of a stopped core one of a single node; see cluster.Dissolve.
+func ClusterDissolve(data string, acceptLoss bool) (applied uint64, err error) {
+	if _, ran, _ := RemoteCommand(data, "server-info", nil); ran {
+		return 0, fmt.Errorf("a server is running in %s: stop it first", data)
+	}
+	if err := CheckDataVersion(data); err != nil {
+		return 0, err
+	}
+	return cluster.Dissolve(data, acceptLoss)
+}
+
 // errSingleNode is the error of cluster commands on a directory that is no node's.
 var errSingleNode = errors.New("this is a single node: parley cluster init makes it the first node of a cluster")
 
@@ -141,19 +152,13 @@ func clusterMoveLeader(o *operator, _ map[string]string) (any, error) {
 	if o.core == nil {
 		return nil, errNotRunning
 	}
-	voters := 0
-	for _, m := range o.core.Node.Status().Members {
-		if m.Voter {
-			voters++
-		}
-	}
-	if voters < 2 {
-		return nil, errors.New("the cluster has one core, which is the leader")
+	if o.core.Voters() < 2 {
+		return nil, errOnlyCore
 	}
 	// The answer leaves first: the links of a leader end with its leadership.
 	go func() {
 		time.Sleep(moveLeaderAfter)
-		if err := o.core.Node.MoveLeader(""); err != nil {
+		if err := o.moveLeader(); err != nil {
 			o.log.Error("the leader was not moved", "err", err)
 		}
 	}()

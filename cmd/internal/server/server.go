@@ -82,6 +82,7 @@ type Server struct {
 	limits          httpd.Limits
 	jwtKeys         map[string]string
 	tlsConfig       *tls.Config
+	ticketKeys      *ticketKeys     // nil without TLS
 	previewNetworks []netip.Prefix  // private networks that the server is allowed to fetch pages from
 	webhookNetworks []netip.Prefix  // private networks that bots' services may be in
 	webApp          *webapp.Release // nil: the server has its own start page
@@ -164,6 +165,11 @@ func Start(c Config) (*Server, error) {
 	if c.BeforeServing != nil {
 		c.BeforeServing()
 	}
+	if s.ticketKeys != nil {
+		keys, _ := s.ticketKeys.rotate(time.Now())
+		s.http.SetSessionTicketKeys(keys)
+		go s.rotateTicketKeys()
+	}
 	s.crowded = s.handover.isSuccessor() || backlog.Len() > crowdedStart
 	if err := s.http.ServeBacklog(backlog); err != nil {
 		return nil, errors.Join(err, s.closeFailedStart())
@@ -209,6 +215,9 @@ func newServer(c Config) (s *Server, err error) {
 	if s.tlsConfig, err = c.loadTLS(); err != nil {
 		return nil, err
 	}
+	if s.tlsConfig != nil {
+		s.ticketKeys = newTicketKeys(time.Now())
+	}
 	if s.webApp, err = c.openWebApp(); err != nil {
 		return nil, err
 	}
@@ -241,7 +250,9 @@ func (s *Server) listen() error {
 // preloads the organizations.
 func (s *Server) collectBacklog() (backlog *park.Backlog, preloaded *actors.Preloaded, err error) {
 	if s.handover.isSuccessor() {
-		preloaded = preload(s.Data, s.log)
+		if s.node == nil { // a standby loads its organizations when it opens
+			preloaded = preload(s.Data, s.log)
+		}
 		backlog, err = s.takeOver()
 	} else {
 		backlog, err = park.CollectBacklog(s.MaxConnections, s.listeners...)
@@ -542,7 +553,7 @@ func (s *Server) openEndpoints() (err error) {
 	o := &operator{
 		orgs: s.orgs, sites: s.sites, passwords: s.passwords, store: s.store, handover: s.handover, files: s.files,
 		push: s.push, roomFor: s.space.roomFor, data: s.Data, sign: newSigner(s.secret),
-		log: s.log, node: s.node,
+		log: s.log, node: s.node, moveLeader: s.moveLeader,
 	}
 	if err = s.startCore(o); err != nil {
 		return err
@@ -605,7 +616,9 @@ func (s *Server) Stop() error {
 	if s.edge != nil {
 		return s.stopEdge()
 	}
-	if s.handover.yielded && s.http.PrepareShutdown(s.handover.connections) {
+	s.yieldLeadership()
+	// Clients of a core connect to another one, so they need not notice that this one stops.
+	if (s.handover.yielded || s.core != nil) && s.http.PrepareShutdown(s.handover.connections) {
 		time.Sleep(closingDelay)
 	}
 	err := errors.Join(withShutdownTimeout(s.mail.Close), s.closeControl(), s.metrics.Close(),

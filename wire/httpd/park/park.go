@@ -203,6 +203,14 @@ type Server struct {
 	unsent       unsentBytes
 }
 
+// SetSessionTicketKeys sets the keys of TLS session tickets: the first one encrypts new tickets, all decrypt. Without
+// TLS it does nothing. It may be called while the server runs; until the first call crypto/tls makes its own keys.
+func (s *Server) SetSessionTicketKeys(keys [][32]byte) {
+	if s.cfg.TLS != nil {
+		s.cfg.TLS.SetSessionTicketKeys(keys)
+	}
+}
+
 // New returns a server that does not listen yet. Shutdown frees its resources.
 func New(cfg Config) *Server {
 	cfg.defaults()

@@ -163,6 +163,11 @@ scene('an owner changes profile, linkifiers, playgrounds, profile fields and ret
   await goTo(page, 'Data retention');
   await page.getByLabel(/Keep messages/).selectOption({ label: '90 days' });
   await page.getByText('Saved', { exact: true }).waitFor();
+  await page.getByLabel(/Keep messages/).selectOption({ label: 'Forever' });
+  await eventually('messages are kept for ever', async () =>
+    (await parley.call('ann@example.org', 'POST', 'register', { fetch_event_types: '["realm"]' })).realm_message_retention_days === -1);
+  await page.getByLabel(/Keep messages/).selectOption({ label: '90 days' });
+  await page.getByText('Saved', { exact: true }).waitFor();
   await goTo(page, 'Channels');
   await page.getByRole('button', { name: 'Archive: general' }).waitFor();
   await goTo(page, 'Exports');

@@ -1,5 +1,6 @@
 // Calls of the settings: the user's account, bots, and the administration of the organization.
 import { request } from "./client.ts";
+import type { EmojiChoice } from "./endpoints.ts";
 import type { GroupSetting } from "./types.ts";
 
 type Values = Record<string, unknown>;
@@ -20,6 +21,7 @@ export interface NewBot {
   service_name?: string;
   config_data?: Record<string, string>;
   payload_url?: string;
+  interface_type?: number;
 }
 
 export const BotType = { generic: 1, incoming: 2, outgoing: 3 } as const;
@@ -47,12 +49,72 @@ export function fetchKey(password: string): Promise<{ api_key: string }> {
   return request("/fetch_api_key", { method: "POST", params: { password } });
 }
 
+// renewKey replaces the API key of the user.
+export function renewKey(): Promise<{ api_key: string }> {
+  return request("/users/me/api_key/regenerate", { method: "POST" });
+}
+
+// ApiKey is a further key of the user. Times are seconds since 1970.
+export interface ApiKey {
+  id: number;
+  label: string;
+  date_created: number;
+  expires_at: number | null;
+  last_used: number | null;
+}
+
+export function getKeys(): Promise<{ api_keys: ApiKey[] }> {
+  return request("/users/me/api_keys");
+}
+
+// addKey makes a key that ends after a number of seconds; 0 means never.
+export function addKey(label: string, seconds: number): Promise<{ api_key: string }> {
+  return request("/users/me/api_keys", { method: "POST", params: { label, expires_in: seconds } });
+}
+
+export function revokeKey(id: number): Promise<unknown> {
+  return request(`/users/me/api_keys/${id}`, { method: "DELETE" });
+}
+
+// deactivateMyself ends the account of the user.
+export function deactivateMyself(): Promise<unknown> {
+  return request("/users/me", { method: "DELETE" });
+}
+
+export function changeBot(id: number, params: Values): Promise<unknown> {
+  return request(`/bots/${id}`, { method: "PATCH", params });
+}
+
+// Attachment is a file that the user has uploaded. Its size is in bytes, its time in milliseconds since 1970.
+export interface Attachment {
+  id: number;
+  name: string;
+  path_id: string;
+  size: number;
+  create_time: number;
+  messages: { id: number; date_sent: number }[];
+}
+
+export function getAttachments(): Promise<{ attachments: Attachment[] }> {
+  return request("/attachments");
+}
+
+export function deleteAttachment(id: number): Promise<unknown> {
+  return request(`/attachments/${id}`, { method: "DELETE" });
+}
+
 export function uploadAvatar(file: File): Promise<unknown> {
   return request("/users/me/avatar", { method: "POST", form: withFile(file) });
 }
 
 export function removeAvatar(): Promise<unknown> {
   return request("/users/me/avatar", { method: "DELETE" });
+}
+
+// setStatus sets the status of the user. An empty text and no emoji remove it.
+export function setStatus(text: string, emoji: EmojiChoice | null): Promise<unknown> {
+  const { emoji_name = "", emoji_code, reaction_type } = emoji ?? {};
+  return request("/users/me/status", { method: "POST", params: { status_text: text, emoji_name, emoji_code, reaction_type } });
 }
 
 export function changeProfile(data: { id: number; value: string | number[] }[]): Promise<unknown> {
@@ -75,12 +137,45 @@ export function changeRealm(params: Values): Promise<unknown> {
   return request("/realm", { method: "PATCH", params });
 }
 
+export function addDomain(domain: string, below: boolean): Promise<unknown> {
+  return request("/realm/domains", { method: "POST", params: { domain, allow_subdomains: below } });
+}
+
+export function removeDomain(domain: string): Promise<unknown> {
+  return request(`/realm/domains/${encodeURIComponent(domain)}`, { method: "DELETE" });
+}
+
+// closeRealm deactivates the organization.
+export function closeRealm(): Promise<unknown> {
+  return request("/realm/deactivate", { method: "POST" });
+}
+
+// changeDefaults changes the settings that new users begin with.
+export function changeDefaults(params: Values): Promise<unknown> {
+  return request("/realm/user_settings_defaults", { method: "PATCH", params });
+}
+
 export function changePermission(name: string, value: GroupSetting): Promise<unknown> {
   return changeRealm({ [name]: { new: value } });
 }
 
 export function uploadIcon(file: File): Promise<unknown> {
   return request("/realm/icon", { method: "POST", form: withFile(file) });
+}
+
+export function removeIcon(): Promise<unknown> {
+  return request("/realm/icon", { method: "DELETE" });
+}
+
+// uploadLogo stores the logo for the light or the dark theme.
+export function uploadLogo(file: File, night: boolean): Promise<unknown> {
+  const form = withFile(file);
+  form.append("night", String(night));
+  return request("/realm/logo", { method: "POST", form });
+}
+
+export function removeLogo(night: boolean): Promise<unknown> {
+  return request("/realm/logo", { method: "DELETE", params: { night } });
 }
 
 export function changeUser(id: number, params: Values): Promise<unknown> {
@@ -148,6 +243,14 @@ export function addLinkifier(pattern: string, template: string): Promise<unknown
   return request("/realm/filters", { method: "POST", params: { pattern, url_template: template } });
 }
 
+export function changeLinkifier(id: number, pattern: string, template: string): Promise<unknown> {
+  return request(`/realm/filters/${id}`, { method: "PATCH", params: { pattern, url_template: template } });
+}
+
+export function orderLinkifiers(order: number[]): Promise<unknown> {
+  return request("/realm/linkifiers", { method: "PATCH", params: { ordered_linkifier_ids: order } });
+}
+
 export function removeLinkifier(id: number): Promise<unknown> {
   return request(`/realm/filters/${id}`, { method: "DELETE" });
 }
@@ -163,6 +266,15 @@ export function removePlayground(id: number): Promise<unknown> {
 
 export function addProfileField(params: Values): Promise<unknown> {
   return request("/realm/profile_fields", { method: "POST", params });
+}
+
+// changeProfileField changes a field, under the names on the wire.
+export function changeProfileField(id: number, params: Values): Promise<unknown> {
+  return request(`/realm/profile_fields/${id}`, { method: "PATCH", params });
+}
+
+export function orderProfileFields(order: number[]): Promise<unknown> {
+  return request("/realm/profile_fields", { method: "PATCH", params: { order } });
 }
 
 export function removeProfileField(id: number): Promise<unknown> {
@@ -182,6 +294,10 @@ export interface Export {
 
 export function getExports(): Promise<{ exports: Export[] }> {
   return request("/export/realm");
+}
+
+export function getConsents(): Promise<{ export_consents: { user_id: number; consented: boolean }[] }> {
+  return request("/export/realm/consents");
 }
 
 export function startExport(kind: string): Promise<unknown> {

@@ -6,6 +6,8 @@ export interface NewChannel {
   description: string;
   privacy: "public" | "web" | "private" | "private-shared"; // shared: new subscribers see older messages
   announce: boolean;
+  users: number[]; // the subscribers
+  params: Record<string, unknown>; // further settings and permissions, under their names on the wire
 }
 
 export function subscribe(name: string): Promise<unknown> {
@@ -16,7 +18,7 @@ export function unsubscribe(name: string): Promise<unknown> {
   return request("/users/me/subscriptions", { method: "DELETE", params: { subscriptions: [name] }, repeatable: true });
 }
 
-// createChannel creates a channel and subscribes the user to it.
+// createChannel creates a channel and subscribes users to it.
 export function createChannel(c: NewChannel): Promise<unknown> {
   const params = {
     subscriptions: [{ name: c.name, description: c.description }],
@@ -24,6 +26,8 @@ export function createChannel(c: NewChannel): Promise<unknown> {
     is_web_public: c.privacy === "web",
     history_public_to_subscribers: c.privacy !== "private",
     announce: c.announce,
+    principals: c.users,
+    ...c.params,
   };
   return request("/users/me/subscriptions", { method: "POST", params });
 }
@@ -49,6 +53,19 @@ export function addSubscribers(name: string, users: number[]): Promise<unknown> 
 export function removeSubscribers(name: string, users: number[]): Promise<unknown> {
   const params = { subscriptions: [name], principals: users };
   return request("/users/me/subscriptions", { method: "DELETE", params, repeatable: true });
+}
+
+export function createFolder(name: string, description: string): Promise<{ channel_folder_id: number }> {
+  return request("/channel_folders/create", { method: "POST", params: { name, description } });
+}
+
+// changeFolder changes properties of a folder, under their names on the wire.
+export function changeFolder(id: number, params: Record<string, unknown>): Promise<unknown> {
+  return request(`/channel_folders/${id}`, { method: "PATCH", params });
+}
+
+export function orderFolders(order: number[]): Promise<unknown> {
+  return request("/channel_folders", { method: "PATCH", params: { order } });
 }
 
 // getChannelsOf returns the channels of a user, as far as the caller can see them.

@@ -56,6 +56,11 @@ export function encode(params: Params): URLSearchParams {
   return out;
 }
 
+// word is a word as the value of a parameter that is otherwise a number: such parameters are JSON.
+export function word(text: string): string {
+  return JSON.stringify(text);
+}
+
 // pause waits, a little longer or shorter than asked so that many clients do not call the server at the same time.
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {

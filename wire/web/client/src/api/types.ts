@@ -237,6 +237,6 @@ export const Role = { owner: 100, admin: 200, moderator: 300, member: 400, guest
 export const ColorScheme = { system: 1, dark: 2, light: 3 } as const;
 
 // FieldType has the types of profile fields that the client treats in a special way.
-export const FieldType = { longText: 2, choice: 3, date: 4, users: 6 } as const;
+export const FieldType = { longText: 2, choice: 3, date: 4, link: 5, users: 6, account: 7 } as const;
 
 export const TopicPolicy = { inherit: 0, muted: 1, unmuted: 2, followed: 3 } as const;

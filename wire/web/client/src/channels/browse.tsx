@@ -1,7 +1,6 @@
 // The window #channels: all channels that the user can see, subscribing and unsubscribing, and a form for new ones.
 import { useState } from "preact/hooks";
-import { createChannel, subscribe, unsubscribe, type NewChannel } from "../api/channels.ts";
-import { errorText } from "../api/client.ts";
+import { subscribe, unsubscribe } from "../api/channels.ts";
 import type { Channel } from "../api/types.ts";
 import { matches } from "../compose/target.tsx";
 import { plural, t } from "../i18n/text.ts";
@@ -12,6 +11,7 @@ import { may, mayInChannel } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Confirm, Dialog, openDialog } from "../ui/dialogs.tsx";
 import { channelIcon, Icon } from "../ui/icons.tsx";
+import { NewChannelForm } from "./create.tsx";
 import { ChannelPage } from "./settings.tsx";
 
 export function Channels({ route }: { route: Route }) {
@@ -100,75 +100,5 @@ function Row({ channel: c, subscribed }: { channel: Channel; subscribed: boolean
         </button>
       )}
     </li>
-  );
-}
-
-function NewChannelForm() {
-  const [error, setError] = useState("");
-  const [busy, setBusy] = useState(false);
-  const realm = read("realm");
-  const choices: { value: NewChannel["privacy"]; label: string; help: string; shown: boolean }[] = [
-    { value: "public", label: t("Public"), help: t("Members can join and read all messages."), shown: may("can_create_public_channel_group") },
-    { value: "web", label: t("Web-public"), help: t("Readable for everyone on the internet."), shown: Boolean(realm.realm_enable_spectator_access) && may("can_create_web_public_channel_group") },
-    { value: "private-shared", label: t("Private, shared history"), help: t("By invitation; new subscribers can read older messages."), shown: may("can_create_private_channel_group") },
-    { value: "private", label: t("Private, protected history"), help: t("By invitation; new subscribers see only new messages."), shown: may("can_create_private_channel_group") },
-  ];
-  const shown = choices.filter((x) => x.shown);
-  const submit = (e: SubmitEvent): void => {
-    e.preventDefault();
-    const data = new FormData(e.currentTarget as HTMLFormElement);
-    const name = String(data.get("name")).trim();
-    if ([...peek().channels.values()].some((c) => c.name.toLowerCase() === name.toLowerCase())) {
-      return setError(t("A channel of this name exists."));
-    }
-    setBusy(true);
-    const privacy = data.get("privacy") as NewChannel["privacy"];
-    createChannel({ name, description: String(data.get("description")), privacy, announce: data.has("announce") })
-      .then(
-        () => go("#channels/subscribed"),
-        (err: unknown) => setError(errorText(err)),
-      )
-      .finally(() => setBusy(false));
-  };
-  return (
-    <form class="dialog-text channel-form" onSubmit={submit}>
-      <label class="field">
-        <span class="field-label">{t("Name")}</span>
-        <input class="input" name="name" required autofocus maxLength={Number(realm.max_stream_name_length ?? 60)} onInput={() => setError("")} />
-      </label>
-      <label class="field">
-        <span class="field-label">{t("Description")}</span>
-        <input class="input" name="description" maxLength={Number(realm.max_stream_description_length ?? 1024)} />
-      </label>
-      <fieldset>
-        <legend>{t("Access")}</legend>
-        {shown.map((x, i) => (
-          <label class="field switch" key={x.value}>
-            <input type="radio" name="privacy" value={x.value} defaultChecked={i === 0} />
-            <span class="grow">
-              {x.label}
-              <small>{x.help}</small>
-            </span>
-          </label>
-        ))}
-      </fieldset>
-      <label class="field switch">
-        <input type="checkbox" name="announce" />
-        <span class="grow">{t("Announce the channel")}</span>
-      </label>
-      {error && (
-        <p class="send-error" role="alert">
-          {error}
-        </p>
-      )}
-      <footer class="dialog-foot">
-        <button type="button" class="button quiet" onClick={() => go("#channels/all")}>
-          {t("Cancel")}
-        </button>
-        <button type="submit" class="button" disabled={busy}>
-          {t("Create")}
-        </button>
-      </footer>
-    </form>
   );
 }

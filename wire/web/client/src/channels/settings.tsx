@@ -2,7 +2,7 @@
 // and subscribers.
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api/channels.ts";
-import { errorText } from "../api/client.ts";
+import { errorText, word } from "../api/client.ts";
 import { changeSubscription } from "../api/endpoints.ts";
 import type { Channel, GroupSetting, Subscription } from "../api/types.ts";
 import { plural, t } from "../i18n/text.ts";
@@ -14,8 +14,9 @@ import { peek, read } from "../store/store.ts";
 import { PeopleList, PersonForm } from "../people/pick.tsx";
 import { Choice, Switch } from "../settings/fields.tsx";
 import { Allowed, SettingsForm } from "../settings/forms.tsx";
-import { GroupChoice, type Limits } from "../settings/permissions.tsx";
+import { GroupChoice, type Limits } from "../settings/group_choice.tsx";
 import { Confirm, openDialog } from "../ui/dialogs.tsx";
+import { topicsPolicies } from "./create.tsx";
 import { formatDate } from "../ui/time.ts";
 
 export function mayAdminister(c: Channel): boolean {
@@ -98,12 +99,7 @@ function General({ channel: c }: { channel: Channel }) {
         <Choice
           label={t("Messages without a topic")}
           value={c.topics_policy}
-          options={[
-            { value: "inherit", label: t("As in the organization") },
-            { value: "allow_empty_topic", label: t("Allowed") },
-            { value: "disable_empty_topic", label: t("Not allowed") },
-            { value: "empty_topic_only", label: t("Only these: the channel has no topics") },
-          ]}
+          options={topicsPolicies()}
           save={(v) => set({ topics_policy: v })}
         />
         <Choice
@@ -112,6 +108,7 @@ function General({ channel: c }: { channel: Channel }) {
           options={[{ value: 0, label: t("No folder") }, ...folders.map((f) => ({ value: f.id, label: f.name }))]}
           save={(v) => set({ folder_id: v || null })}
         />
+        <Retention value={c.message_retention_days ?? null} disabled={!read("me").is_owner} save={(v) => set({ message_retention_days: v })} />
         <Switch
           label={t("New users are subscribed")}
           value={read("defaultChannels").includes(id)}
@@ -130,6 +127,27 @@ function General({ channel: c }: { channel: Channel }) {
         </button>
       )}
     </>
+  );
+}
+
+const asOrganization = 0; // of the choices of a channel's retention
+const forever = -1;
+
+// Retention is the choice of how long a channel keeps messages; null is the time of the organization.
+export function Retention(p: { value: number | null; disabled?: boolean; plain?: boolean; save: (v: number | string) => Promise<unknown> }) {
+  const now = p.value ?? asOrganization;
+  const usual = [asOrganization, forever, 7, 30, 90, 365];
+  const days = usual.includes(now) ? usual : [...usual, now];
+  const label = (n: number): string => (n === asOrganization ? t("As in the organization") : n === forever ? t("Forever") : plural(n, "{count} day", "{count} days"));
+  return (
+    <Choice
+      label={t("Keep messages")}
+      value={now}
+      disabled={p.disabled}
+      plain={p.plain}
+      options={days.map((n) => ({ value: n, label: label(n) }))}
+      save={(n) => p.save(n === asOrganization ? word("realm_default") : n === forever ? word("unlimited") : n)}
+    />
   );
 }
 
@@ -177,7 +195,8 @@ function Personal({ sub }: { sub: Subscription }) {
   );
 }
 
-function labelOf(setting: string): string {
+// labelOf returns the name of a permission of channels.
+export function labelOf(setting: string): string {
   switch (setting) {
     case "can_add_subscribers_group":
       return t("Subscribe others");

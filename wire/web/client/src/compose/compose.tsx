@@ -79,6 +79,8 @@ function Box() {
   const completion = useCompletion(area.current);
   const content = text.value;
   const limit = Number(read("realm").max_message_length ?? 10_000);
+  const previewArea = useRef<HTMLDivElement>(null);
+  useEffect(() => previewArea.current?.focus(), [preview !== null]);
   useRequests(area);
   useTyping();
   useEffect(() => {
@@ -114,6 +116,13 @@ function Box() {
       (err: unknown) => notify(errorText(err), "error"),
     );
   };
+  const previewKeys = (e: KeyboardEvent): void => {
+    if (!(e.altKey && e.code === "KeyP") && e.key !== "Escape") return;
+    e.preventDefault();
+    e.stopPropagation();
+    togglePreview();
+    composeRequest.value = { focus: "text" };
+  };
   const keys = (e: KeyboardEvent): void => {
     if (completion.keys(e)) return;
     const enterSends = Boolean(peek().settings.enter_sends);
@@ -125,6 +134,16 @@ function Box() {
       e.preventDefault();
       e.stopPropagation();
       closeCompose();
+    } else if (e.altKey && e.code === "KeyP") {
+      e.preventDefault();
+      togglePreview();
+    } else if (modified && e.shiftKey && e.code === "KeyL") {
+      e.preventDefault();
+      wrap(area.current!, "[", "](url)");
+    } else if (modified && e.key === ".") {
+      e.preventDefault();
+      const to = destination();
+      if (typeof to !== "string") goTo(narrowTo(to));
     } else if (modified && !e.shiftKey && marks[e.key]) {
       e.preventDefault();
       wrap(area.current!, ...marks[e.key]!);
@@ -175,7 +194,7 @@ function Box() {
           {completion.list}
         </div>
       ) : (
-        <div class="compose-preview">
+        <div class="compose-preview" tabIndex={0} role="region" aria-label={t("Preview")} ref={previewArea} onKeyDown={previewKeys}>
           <Content html={preview} />
         </div>
       )}

@@ -6,7 +6,7 @@ import { conversationOfMessage } from "../store/narrow.ts";
 import { userName } from "../store/queries.ts";
 import { peek } from "../store/store.ts";
 import { linkOf } from "../message/menu.tsx";
-import { insertText, openCompose } from "./state.ts";
+import { composeRequest, insertText, newDirect, openCompose } from "./state.ts";
 
 // fence returns a fence that is longer than every one in the text.
 function fence(text: string): string {
@@ -24,6 +24,18 @@ export function mentionText(id: number, silent = false): string {
 // quote opens the compose box with the text of a message as a quotation.
 export async function quote(m: Message): Promise<void> {
   openCompose(conversationOfMessage(m, peek().me.user_id));
+  await insertQuotation(m);
+}
+
+// forward opens the compose box with a quotation for another conversation, which the user chooses.
+export async function forward(m: Message): Promise<void> {
+  if (m.stream_id) openCompose({ channel: m.stream_id });
+  else newDirect();
+  await insertQuotation(m);
+  composeRequest.value = { focus: m.stream_id ? "topic" : "people" };
+}
+
+async function insertQuotation(m: Message): Promise<void> {
   const raw = await attempt(getSource(m.id));
   if (raw === undefined) return;
   const marks = fence(raw);

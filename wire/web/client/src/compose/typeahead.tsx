@@ -2,17 +2,19 @@
 // commands after a slash at the beginning.
 import { ColorScheme, type UserGroup } from "../api/types.ts";
 import { loadEmoji, searchEmoji } from "../emoji/data.ts";
-import { t } from "../i18n/text.ts";
+import { plural, t } from "../i18n/text.ts";
 import { EmojiGlyph } from "../message/row.tsx";
 import { avatarOf, topicName } from "../store/queries.ts";
 import { peek } from "../store/store.ts";
 import { loadTopics } from "../store/topics.ts";
 import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
-import { completers, slashCommands, type Completer, type Completion } from "./extras.ts";
+import { completers, sendChecks, slashCommands, type Completer, type Completion } from "./extras.ts";
 import { mentionText } from "./quote.ts";
 import { compose } from "./state.ts";
 import { matches } from "./target.tsx";
-import { changeSetting } from "../api/endpoints.ts";
+import { changeSetting, type Destination } from "../api/endpoints.ts";
+import { h } from "preact";
+import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { attempt } from "../store/actions.ts";
 
 const maxOffers = 8; // of one list
@@ -75,7 +77,7 @@ const mentions: Completer = {
     const { channel, direct, people } = compose.value;
     const near = direct ? new Set(people) : s.members.get(channel ?? 0)?.ids;
     const users = sorted(
-      [...s.users.values()].filter((u) => u.is_active && !s.mutedUsers.has(u.user_id) && matches(u.full_name, q)),
+      [...s.users.values()].filter((u) => u.is_active && !u.is_system_bot && !s.mutedUsers.has(u.user_id) && matches(u.full_name, q)),
       (u) => begins(u.full_name, q) + (near?.has(u.user_id) ? 0 : 1) + (u.is_bot ? 1 : 0),
       (u) => u.full_name,
     ).map((u): Completion => ({
@@ -193,8 +195,21 @@ const commands: Completer = {
   },
 };
 
+const many = 15; // subscribers: mentions that notify more ask first, as in Zulip
+
+// askBeforeMany asks before a message that notifies everyone in a large channel.
+function askBeforeMany(to: Destination, content: string, goOn: () => void): boolean {
+  if (!("channel" in to) || !/@\*\*(all|everyone|channel|stream)\*\*/.test(content)) return true;
+  const count = peek().channels.get(to.channel)?.subscriber_count ?? 0;
+  if (count <= many) return true;
+  const text = plural(count, "{count} person is notified.", "{count} people are notified.");
+  openDialog(h(Confirm, { title: t("Notify everyone in the channel?"), text, button: t("Send"), run: goOn }));
+  return false;
+}
+
 export function installTypeahead(): void {
   completers.push(mentions, topics, channels, emoji, commands);
   slashCommands.set("dark", () => void attempt(changeSetting({ color_scheme: ColorScheme.dark })));
+  sendChecks.push(askBeforeMany);
   slashCommands.set("light", () => void attempt(changeSetting({ color_scheme: ColorScheme.light })));
 }

@@ -4,15 +4,17 @@ import { memo } from "../ui/memo.ts";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { t } from "../i18n/text.ts";
 import { peek, read } from "../store/store.ts";
+import { playgroundAddress } from "./playground.ts";
 import { isInSetting } from "../store/queries.ts";
 import { formatTime } from "../ui/time.ts";
 
 export const Content = memo(function Content({ html, class: cls = "" }: { html: string; class?: string }) {
   const el = useRef<HTMLDivElement>(null);
   const emojiset = read("settings").emojiset;
+  const playgrounds = read("playgrounds");
   useLayoutEffect(() => {
     el.current!.replaceChildren(prepare(html));
-  }, [html, emojiset]);
+  }, [html, emojiset, playgrounds]);
   return <div class={`content ${cls}`} ref={el} dir="auto" />;
 });
 
@@ -29,7 +31,7 @@ function prepare(html: string): DocumentFragment {
   each("a[href]", prepareLink);
   each(".user-mention", prepareMention);
   each(".user-group-mention", prepareGroupMention);
-  each(".codehilite", addCopyButton);
+  each(".codehilite", addCodeTools);
   each(".spoiler-block", prepareSpoiler);
   each("img", (el) => el.setAttribute("loading", "lazy"));
   each(".message_inline_image", inlineSize);
@@ -107,14 +109,28 @@ function prepareGroupMention(el: HTMLElement): void {
   el.tabIndex = 0;
 }
 
-function addCopyButton(el: HTMLElement): void {
+// addCodeTools adds a button that copies the code, and links to the playgrounds of its language.
+function addCodeTools(el: HTMLElement): void {
+  const tools = document.createElement("div");
+  tools.className = "code-tools";
+  const language = el.dataset.codeLanguage;
+  for (const p of peek().playgrounds) {
+    if (!language || p.pygments_language !== language) continue;
+    const link = document.createElement("a");
+    link.className = "code-copy";
+    link.textContent = t("View in {name}", { name: p.name });
+    link.href = playgroundAddress(p.url_template, el.querySelector("code")?.textContent ?? "");
+    link.target = "_blank";
+    link.rel = "noopener noreferrer";
+    tools.append(link);
+  }
   const button = document.createElement("button");
   button.type = "button";
   button.className = "code-copy";
   button.dataset.action = "copy-code";
   button.textContent = t("Copy");
-  el.append(button);
-  const language = el.dataset.codeLanguage;
+  tools.append(button);
+  el.append(tools);
   if (language) el.title = language;
 }
 

@@ -4,10 +4,10 @@ import { errorText } from "../api/client.ts";
 import { getSource } from "../api/endpoints.ts";
 import { startEdit } from "./edit.ts";
 import { conversationOfMessage, hashOf, narrowTo } from "../store/narrow.ts";
-import { markUnread, remove, toggleReaction, toggleStar } from "../store/actions.ts";
+import { markUnread, remove, toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
 import { canDelete, canEdit, canMove } from "../store/permissions.ts";
 import { peek } from "../store/store.ts";
-import { quote } from "../compose/quote.ts";
+import { forward, quote } from "../compose/quote.ts";
 import { closePopover, Confirm, Menu, openDialog, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
 import { notify } from "../ui/notices.ts";
 import { openEmojiPicker } from "./emoji_picker.ts";
@@ -42,6 +42,7 @@ export function MessageMenu({ id }: { id: number }) {
   const starred = m.flags.includes("starred");
   const items: MenuItems = [
     { label: t("Quote and reply"), icon: "quote", key: ">", run: () => quote(m) },
+    { label: t("Forward"), icon: "move", key: "<", run: () => forward(m) },
     { label: t("Add a reaction"), icon: "smile", key: ":", run: () => openEmojiPicker(at, (e) => toggleReaction(m, e)) },
     canEdit(m)
       ? { label: t("Edit"), icon: "edit", key: "e", run: () => startEdit(m) }
@@ -50,6 +51,7 @@ export function MessageMenu({ id }: { id: number }) {
     null,
     { label: starred ? t("Remove star") : t("Star"), icon: "star", key: "Ctrl S", run: () => toggleStar(m) },
     { label: t("Mark as unread from here"), icon: "unread", key: "Shift U", run: () => markUnreadFrom(m) },
+    { label: m.flags.includes("collapsed") ? t("Show") : t("Collapse"), icon: "up", key: "-", run: () => toggleCollapsed(m) },
     ...moreItems.map((make) => make(m)),
     null,
     { label: t("Copy link"), icon: "link", run: () => void copy(linkOf(m), t("Link copied.")) },

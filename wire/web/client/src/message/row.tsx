@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import type { Message, Reaction } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { toggleReaction, toggleStar } from "../store/actions.ts";
+import { toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
 import { hashOf, hashOfChannel, narrowTo, resolvedMark, type Conversation } from "../store/narrow.ts";
 import { discard, resend } from "../store/outbox.ts";
 import type { Outgoing } from "../store/outgoing.ts";
@@ -113,7 +113,15 @@ export const MessageRow = memo(function MessageRow({ message: m, head, unread }:
             <time title={formatTime(m.timestamp, "full")}>{formatTime(m.timestamp)}</time>
           </header>
         )}
-        {Extra ? <Extra.Draw message={m} /> : <Content html={m.match_content ?? m.content} />}
+        {m.flags.includes("collapsed") ? (
+          <button type="button" class="link collapsed" onClick={() => toggleCollapsed(m)}>
+            {t("Show the message")}
+          </button>
+        ) : Extra ? (
+          <Extra.Draw message={m} />
+        ) : (
+          <Content html={m.match_content ?? m.content} />
+        )}
         <MessageFoot message={m} />
       </div>
       <MessageTools message={m} />

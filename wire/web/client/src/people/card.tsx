@@ -1,14 +1,15 @@
 // The card of a user: name, presence, status, time zone, and ways to reach them.
-import { FieldType, Role, type Reaction } from "../api/types.ts";
+import { Role, type Reaction } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
 import { go, goTo } from "../router.ts";
 import { avatarOf, presenceOf } from "../store/queries.ts";
-import { peek, read } from "../store/store.ts";
+import { read } from "../store/store.ts";
 import { closePopover, openPopover } from "../ui/dialogs.tsx";
 import { formatAgo } from "../ui/time.ts";
 import { EmojiGlyph } from "../message/row.tsx";
+import { FieldValue } from "./field_value.tsx";
 
-export function openUserCard(id: number, at: Element): void {
+export function openUserCard(id: number, at: Element | DOMRect): void {
   openPopover(at, <UserCard id={id} />);
 }
 
@@ -81,6 +82,11 @@ function UserCard({ id }: { id: number }) {
         <ProfileSummary id={id} />
       </dl>
       <div class="card-actions">
+        {id === read("me").user_id && (
+          <button type="button" class="button small" onClick={open(() => void import("./status.tsx").then((m) => m.openStatus()))}>
+            {t("Set a status")}
+          </button>
+        )}
         <button type="button" class="button small" onClick={open(() => goTo([{ operator: "dm", operand: [id] }]))}>
           {t("Direct message")}
         </button>
@@ -112,19 +118,11 @@ function ProfileSummary({ id }: { id: number }) {
         .map((f) => (
           <div key={f.id} class="contents">
             <dt>{f.name}</dt>
-            <dd>{fieldText(f.type, f.field_data, data[f.id]!.value)}</dd>
+            <dd>
+              <FieldValue field={f} value={data[f.id]!.value} rendered={data[f.id]!.rendered_value} />
+            </dd>
           </div>
         ))}
     </>
   );
-}
-
-// fieldText returns the value of a profile field as text.
-export function fieldText(type: number, data: string, value: string): string {
-  if (type === FieldType.choice) return (JSON.parse(data) as Record<string, { text: string }>)[value]?.text ?? value;
-  if (type === FieldType.users) {
-    const ids = JSON.parse(value) as number[];
-    return ids.map((x) => peek().users.get(x)?.full_name ?? t("Unknown user")).join(", ");
-  }
-  return value;
 }

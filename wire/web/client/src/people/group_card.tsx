@@ -1,7 +1,7 @@
 // The card of a user group, which a mention of the group opens.
 import { plural, t } from "../i18n/text.ts";
 import { go } from "../router.ts";
-import { groupName } from "../settings/permissions.tsx";
+import { groupName } from "../settings/group_names.ts";
 import { userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { closePopover, openPopover } from "../ui/dialogs.tsx";

@@ -8,7 +8,8 @@ import { attempt } from "../store/actions.ts";
 import { isInSetting, may } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Allowed, SettingsForm } from "../settings/forms.tsx";
-import { GroupChoice, groupName, type Limits } from "../settings/permissions.tsx";
+import { GroupChoice, type Limits } from "../settings/group_choice.tsx";
+import { groupName } from "../settings/group_names.ts";
 import { Confirm, Dialog, openDialog } from "../ui/dialogs.tsx";
 import { PeopleList, PersonForm } from "./pick.tsx";
 

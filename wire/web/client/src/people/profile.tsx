@@ -1,16 +1,20 @@
 // The window #user/ID: the profile of a user with their groups and channels.
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { muteUser } from "../api/administration.ts";
 import { getChannelsOf } from "../api/channels.ts";
+import type { Reaction } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
+import { EmojiGlyph } from "../message/row.tsx";
 import { closeOverlay, goTo, type Route } from "../router.ts";
 import { attempt } from "../store/actions.ts";
 import { hashOfChannel } from "../store/narrow.ts";
-import { avatarOf } from "../store/queries.ts";
+import { avatarOf, presenceOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Dialog } from "../ui/dialogs.tsx";
 import { formatDate } from "../ui/time.ts";
-import { fieldText, localTime, presenceText, roleName } from "./card.tsx";
+import { FieldValue } from "./field_value.tsx";
+import { localTime, presenceText, roleName } from "./card.tsx";
 
 export function UserProfile({ route }: { route: Route }) {
   const id = Number(route.rest[0]);
@@ -22,24 +26,32 @@ export function UserProfile({ route }: { route: Route }) {
       </Dialog>
     );
   }
+  const status = read("statuses").get(id);
   const mine = id === read("me").user_id;
   const muted = read("mutedUsers").has(id);
   const email = u.delivery_email ?? u.email;
   const data = u.profile_data ?? {};
   const fields = read("profileFields").filter((f) => data[f.id]?.value);
-  const facts: [string, string][] = [
+  const facts: [string, ComponentChildren][] = [
     [t("Role"), roleName(u.role)],
     [t("Email"), email],
     [t("Member since"), formatDate(Date.parse(u.date_joined) / 1000)],
   ];
   if (u.timezone && localTime(u.timezone)) facts.push([t("Local time"), localTime(u.timezone)]);
-  for (const f of fields) facts.push([f.name, fieldText(f.type, f.field_data, data[f.id]!.value)]);
+  for (const f of fields) facts.push([f.name, <FieldValue field={f} value={data[f.id]!.value} rendered={data[f.id]!.rendered_value} />]);
   return (
     <Dialog title={u.full_name} class="profile" onClose={closeOverlay}>
       <div class="dialog-text" tabIndex={0} role="region" aria-label={t("Profile")}>
         <div class="card-head">
           <img class="avatar large" src={avatarOf(u, true)} alt="" width={64} height={64} />
-          <div>{u.is_active ? presenceText(id) : t("Deactivated")}</div>
+          <div>
+            <span class={`presence ${presenceOf(id)}`} /> {u.is_active ? presenceText(id) : t("Deactivated")}
+            {status && (
+              <div class="quiet">
+                {status.emoji_name && <EmojiGlyph emoji={status as Reaction} />} {status.status_text}
+              </div>
+            )}
+          </div>
         </div>
         <dl class="card-facts">
           {facts.map(([name, value]) => (

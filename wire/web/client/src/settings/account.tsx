@@ -1,13 +1,17 @@
-// The user's account: name, picture, address, password, profile fields, sessions, keys, bots, alert words, muted users.
-import { useEffect, useState } from "preact/hooks";
+// The user's account: name, picture, address, password, profile fields, sessions, keys, alert words, muted users.
 import * as api from "../api/administration.ts";
 import { changeSetting } from "../api/endpoints.ts";
-import { FieldType } from "../api/types.ts";
+import { FieldType, type ProfileField } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
+import { parsed } from "../people/field_value.tsx";
+import { PeopleField } from "../people/people_field.tsx";
 import { attempt } from "../store/actions.ts";
 import { avatarOf, userName } from "../store/queries.ts";
-import { peek, read } from "../store/store.ts";
-import { Allowed, CopyBox, RowTable, SettingsForm, type FormField } from "./forms.tsx";
+import { read } from "../store/store.ts";
+import { Confirm, openDialog } from "../ui/dialogs.tsx";
+import { ApiKeys } from "./api_keys.tsx";
+import { UserChoice } from "./fields.tsx";
+import { Allowed, RowTable, SettingsForm, type FormField } from "./forms.tsx";
 
 export function Profile() {
   const me = read("me");
@@ -36,9 +40,16 @@ export function Profile() {
           </button>
         )}
       </Allowed>
+      <UserChoice name="timezone" label={t("Time zone")} help={t("Others see your local time on your card.")} options={zones()} />
       <OwnFields />
     </>
   );
+}
+
+// zones are the time zones that the browser knows.
+function zones(): { value: string; label: string }[] {
+  const names = Intl.supportedValuesOf("timeZone");
+  return [{ value: "", label: t("Not said") }, ...names.map((z) => ({ value: z, label: z.replaceAll("_", " ") }))];
 }
 
 const inputKinds = new Map<number, FormField["kind"]>([
@@ -48,8 +59,8 @@ const inputKinds = new Map<number, FormField["kind"]>([
 
 function OwnFields() {
   const data = read("users").get(read("me").user_id)?.profile_data ?? {};
-  const list = read("profileFields").filter((f) => f.type !== FieldType.users && f.editable_by_user !== false);
-  if (list.length === 0) return null;
+  const all = read("profileFields").filter((f) => f.editable_by_user !== false);
+  const list = all.filter((f) => f.type !== FieldType.users);
   const fields = list.map((f): FormField => {
     const common = { name: String(f.id), label: f.name, help: f.hint, value: data[f.id]?.value ?? "" };
     if (f.type !== FieldType.choice) return { ...common, kind: inputKinds.get(f.type) };
@@ -57,23 +68,43 @@ function OwnFields() {
     return { ...common, kind: "choice", options: [{ value: "", label: "" }, ...options.map(([value, o]) => ({ value, label: o.text }))] };
   });
   return (
-    <SettingsForm
-      title={t("Profile fields")}
-      button={t("Save profile")}
-      keep
-      fields={fields}
-      run={async (v) => {
-        const given = list.filter((f) => v.text(String(f.id)));
-        const empty = list.filter((f) => !v.text(String(f.id)) && data[f.id]).map((f) => f.id);
-        if (given.length) await api.changeProfile(given.map((f) => ({ id: f.id, value: v.text(String(f.id)) })));
-        if (empty.length) await api.clearProfile(empty);
-      }}
-    />
+    <>
+      {list.length > 0 && (
+        <SettingsForm
+          title={t("Profile fields")}
+          button={t("Save profile")}
+          keep
+          fields={fields}
+          run={async (v) => {
+            const given = list.filter((f) => v.text(String(f.id)));
+            const empty = list.filter((f) => !v.text(String(f.id)) && data[f.id]).map((f) => f.id);
+            if (given.length) await api.changeProfile(given.map((f) => ({ id: f.id, value: v.text(String(f.id)) })));
+            if (empty.length) await api.clearProfile(empty);
+          }}
+        />
+      )}
+      {all
+        .filter((f) => f.type === FieldType.users)
+        .map((f) => (
+          <OwnUsers key={f.id} field={f} value={data[f.id]?.value ?? ""} />
+        ))}
+    </>
+  );
+}
+
+// OwnUsers is a field with users, which saves itself.
+function OwnUsers({ field: f, value }: { field: ProfileField; value: string }) {
+  const save = (users: number[]): unknown => attempt(users.length ? api.changeProfile([{ id: f.id, value: users }]) : api.clearProfile([f.id]));
+  return (
+    <section aria-label={f.name}>
+      <h4>{f.name}</h4>
+      {f.hint && <p class="quiet">{f.hint}</p>}
+      <PeopleField users={parsed<number[]>(value, [])} setUsers={(users) => void save(users)} />
+    </section>
   );
 }
 
 export function Account() {
-  const [key, setKey] = useState("");
   const me = read("me");
   return (
     <>
@@ -98,69 +129,18 @@ export function Account() {
       <p>
         <a href="/accounts/sessions/">{t("See where you are logged in")}</a>
       </p>
-      <SettingsForm
-        title={t("API key")}
-        button={t("Show key")}
-        done={t("Keep it secret: it is as good as your password.")}
-        fields={[{ name: "password", label: t("Your password"), kind: "password", required: true }]}
-        run={async (v) => setKey((await api.fetchKey(v.secret("password"))).api_key)}
-      />
-      {key && <CopyBox label={t("Your API key")} text={key} />}
+      <ApiKeys />
+      <h4>{t("Leave the organization")}</h4>
+      <button type="button" class="button danger" onClick={askDeactivate}>
+        {t("Deactivate account")}
+      </button>
     </>
   );
 }
 
-export function Bots() {
-  const [list, setList] = useState<api.Bot[]>([]);
-  const [again, setAgain] = useState(0);
-  const known = read("bots");
-  const count = known.size;
-  useEffect(() => {
-    if (!peek().me.is_guest) void attempt(api.getBots()).then((a) => a && setList(a.bots));
-  }, [count, again]);
-  const renew = async (b: api.Bot): Promise<void> => {
-    await api.renewBotKey(b.user_id);
-    setAgain((n) => n + 1);
-  };
-  return (
-    <Allowed when={!read("me").is_guest} reason={t("Guests cannot have bots.")}>
-      <SettingsForm
-        title={t("Add a bot")}
-        button={t("Add bot")}
-        fields={[
-          { name: "name", label: t("Name"), required: true },
-          { name: "short", label: t("Address"), required: true, help: t("The part before -bot.") },
-        ]}
-        run={async (v) => {
-          await api.createBot({ full_name: v.text("name"), short_name: v.text("short"), bot_type: api.BotType.generic });
-          setAgain((n) => n + 1);
-        }}
-      />
-      <RowTable
-        label={t("Your bots")}
-        rows={list}
-        name={(b) => b.full_name}
-        empty={t("No bots")}
-        columns={[
-          { title: t("Name"), cell: (b) => b.full_name },
-          { title: t("Email"), cell: (b) => b.username },
-          { title: t("API key"), cell: (b) => <code>{b.api_key}</code> },
-        ]}
-        actions={[
-          { label: t("New key"), icon: "history", ask: t("The old key stops working."), run: renew },
-          {
-            label: t("Deactivate"),
-            icon: "trash",
-            ask: t("The bot can no longer do anything."),
-            run: async (b) => {
-              await api.deactivateBot(b.user_id);
-              setAgain((n) => n + 1);
-            },
-          },
-        ]}
-      />
-    </Allowed>
-  );
+function askDeactivate(): void {
+  const text = t("You are logged out everywhere, your bots stop, and only an administrator can activate the account again. Your messages stay.");
+  openDialog(<Confirm title={t("Deactivate your account?")} text={text} button={t("Deactivate")} danger run={() => attempt(api.deactivateMyself())} />);
 }
 
 export function AlertWords() {

@@ -1,5 +1,7 @@
 // Fields of settings that save themselves when they are changed.
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { createContext } from "preact";
+import { useContext, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { changeDefaults } from "../api/administration.ts";
 import { changeSetting } from "../api/endpoints.ts";
 import { errorText } from "../api/client.ts";
 import { t } from "../i18n/text.ts";
@@ -69,32 +71,45 @@ export function Choice<T extends string | number>(p: {
   value: T;
   options: { value: T; label: string }[];
   disabled?: boolean;
+  plain?: boolean; // the field is part of a form that is sent later
   save: (value: T) => Promise<unknown>;
 }) {
   const saving = useSaving(p.value, p.save);
+  // A value that another client has set and that is not offered here is shown as it is.
+  const options = p.options.some((o) => o.value === p.value) ? p.options : [...p.options, { value: p.value, label: String(p.value ?? "") }];
   return (
     <label class="field">
       <span class="field-label">{p.label}</span>
-      <select class="input" value={String(saving.shown)} disabled={p.disabled} onChange={(e) => saving.run(p.options.find((o) => String(o.value) === e.currentTarget.value)!.value)}>
-        {p.options.map((o) => (
+      <select class="input" value={String(saving.shown)} disabled={p.disabled} onChange={(e) => saving.run(options.find((o) => String(o.value) === e.currentTarget.value)!.value)}>
+        {options.map((o) => (
           <option key={o.value} value={String(o.value)}>
             {o.label}
           </option>
         ))}
       </select>
-      <FieldState of={saving} />
+      {!p.plain && <FieldState of={saving} />}
       {p.help && <small>{p.help}</small>}
     </label>
   );
 }
 
-// UserSwitch and UserChoice are fields of the user's own settings, by their names on the wire.
+// ForNewUsers is true where the fields below are the defaults of new users instead of the user's own settings.
+export const ForNewUsers = createContext(false);
+
+// useUserSetting returns a setting of the user, or the default for new users, and the function that changes it.
+function useUserSetting(name: string): [unknown, (value: unknown) => Promise<unknown>] {
+  const forNew = useContext(ForNewUsers);
+  const value = read(forNew ? "defaults" : "settings")[name];
+  return [value, (v) => (forNew ? changeDefaults : changeSetting)({ [name]: v })];
+}
+
+// UserSwitch and UserChoice are fields of the user's settings, by their names on the wire.
 export function UserSwitch(p: { name: string; label: string; help?: string }) {
-  const value = Boolean(read("settings")[p.name]);
-  return <Switch label={p.label} help={p.help} value={value} save={(v) => changeSetting({ [p.name]: v })} />;
+  const [value, save] = useUserSetting(p.name);
+  return <Switch label={p.label} help={p.help} value={Boolean(value)} save={save} />;
 }
 
 export function UserChoice<T extends string | number>(p: { name: string; label: string; help?: string; options: { value: T; label: string }[] }) {
-  const value = read("settings")[p.name] as T;
-  return <Choice label={p.label} help={p.help} value={value} options={p.options} save={(v) => changeSetting({ [p.name]: v })} />;
+  const [value, save] = useUserSetting(p.name);
+  return <Choice label={p.label} help={p.help} value={value as T} options={p.options} save={save} />;
 }

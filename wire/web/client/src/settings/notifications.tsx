@@ -8,10 +8,19 @@ import { playSound } from "../notify/sounds.ts";
 import { UserChoice, UserSwitch } from "./fields.tsx";
 
 export function Notifications() {
-  const sounds = (read("settings").available_notification_sounds ?? []) as string[];
   return (
     <>
       <Permission />
+      <NotificationFields />
+    </>
+  );
+}
+
+// NotificationFields are the settings that do not depend on the browser.
+export function NotificationFields() {
+  const sounds = (read("settings").available_notification_sounds ?? []) as string[];
+  return (
+    <>
       <h4>{t("Direct messages and mentions")}</h4>
       <UserSwitch name="enable_desktop_notifications" label={t("Notifications on the desktop")} />
       <UserSwitch name="enable_sounds" label={t("Sounds")} />
@@ -43,13 +52,49 @@ export function Notifications() {
           { value: 4, label: t("None") },
         ]}
       />
+      <UserSwitch name="enable_online_push_notifications" label={t("Notifications on phones also while you are active here")} />
       <UserSwitch name="pm_content_in_desktop_notifications" label={t("Show the text of direct messages")} />
       <UserSwitch name="enable_login_emails" label={t("Emails about new logins")} />
       <UserSwitch name="enable_digest_emails" label={t("Digest emails")} />
-      <UserSwitch name="send_read_receipts" label={t("Let others see which messages you have read")} />
-      <UserSwitch name="presence_enabled" label={t("Let others see when you are active")} />
+      <UserSwitch name="message_content_in_email_notifications" label={t("Emails contain the text of messages")} />
+      <UserChoice
+        name="email_notifications_batching_period_seconds"
+        label={t("Emails about messages are sent")}
+        options={[
+          { value: 30, label: t("After half a minute") },
+          { value: 60, label: t("After one minute") },
+          { value: 120, label: t("After two minutes") },
+          { value: 300, label: t("After five minutes") },
+          { value: 900, label: t("After fifteen minutes") },
+          { value: 3600, label: t("After one hour") },
+        ]}
+      />
+      <h4>{t("Topics")}</h4>
+      <UserChoice name="automatically_follow_topics_policy" label={t("Follow topics automatically")} options={participation()} />
+      <UserChoice name="automatically_unmute_topics_in_muted_streams_policy" label={t("Unmute topics in muted channels automatically")} options={participation()} />
+      <UserSwitch name="automatically_follow_topics_where_mentioned" label={t("Follow topics in which you are mentioned")} />
+      <UserSwitch name="enable_followed_topic_wildcard_mentions_notify" label={t("Notify when everyone is mentioned in a followed topic")} />
+      <UserChoice
+        name="resolved_topic_notice_auto_read_policy"
+        label={t("Notices of resolved topics are read at once")}
+        options={[
+          { value: "always", label: t("Always") },
+          { value: "except_followed", label: t("Except in followed topics") },
+          { value: "never", label: t("Never") },
+        ]}
+      />
     </>
   );
+}
+
+// participation are the occasions at which topics are followed or unmuted (protocol).
+function participation(): { value: number; label: string }[] {
+  return [
+    { value: 1, label: t("When you take part in any way") },
+    { value: 2, label: t("When you send a message") },
+    { value: 3, label: t("When you start the topic") },
+    { value: 4, label: t("Never") },
+  ];
 }
 
 // Permission shows whether this browser allows notifications, and lets it ask the user.

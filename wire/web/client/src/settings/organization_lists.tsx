@@ -1,13 +1,14 @@
 // Lists of the organization: channels, emoji, linkifiers, playgrounds, profile fields, exports.
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api/administration.ts";
-import { FieldType } from "../api/types.ts";
-import { t } from "../i18n/text.ts";
+import { plural, t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { may, userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { formatDate } from "../ui/time.ts";
-import { Allowed, RowTable, SettingsForm } from "./forms.tsx";
+import type { Values } from "../store/state.ts";
+import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
+import { Allowed, RowTable, SettingsForm, type FormField } from "./forms.tsx";
 
 const adminsOnly = (): string => t("Only administrators can change this.");
 
@@ -87,30 +88,57 @@ export function CustomEmoji() {
   );
 }
 
+function linkifierFields(l?: Values): FormField[] {
+  return [
+    { name: "pattern", label: t("Pattern"), value: l?.pattern, required: true, help: "#(?P<id>[0-9]+)" },
+    { name: "template", label: t("Address template"), value: l?.url_template, required: true, help: "https://example.com/ticket/{id}" },
+  ];
+}
+
 export function Linkifiers() {
+  const list = read("linkifiers");
+  const move = (l: Values, by: number): Promise<unknown> => {
+    const order = list.map((x) => x.id as number).filter((id) => id !== l.id);
+    order.splice(list.indexOf(l) + by, 0, l.id as number);
+    return api.orderLinkifiers(order);
+  };
   return (
     <Allowed when={read("me").is_admin} reason={adminsOnly()}>
-      <SettingsForm
-        title={t("Add a linkifier")}
-        button={t("Add")}
-        fields={[
-          { name: "pattern", label: t("Pattern"), required: true, help: "#(?P<id>[0-9]+)" },
-          { name: "template", label: t("Address template"), required: true, help: "https://example.com/ticket/{id}" },
-        ]}
-        run={(v) => api.addLinkifier(v.text("pattern"), v.text("template"))}
-      />
+      <SettingsForm title={t("Add a linkifier")} button={t("Add")} fields={linkifierFields()} run={(v) => api.addLinkifier(v.text("pattern"), v.text("template"))} />
       <RowTable
         label={t("Linkifiers")}
-        rows={read("linkifiers")}
+        rows={list}
         name={(l) => l.pattern}
         empty={t("No linkifiers")}
         columns={[
           { title: t("Pattern"), cell: (l) => <code>{l.pattern}</code> },
           { title: t("Address template"), cell: (l) => l.url_template },
         ]}
-        actions={[{ label: t("Remove"), icon: "trash", run: (l) => api.removeLinkifier(l.id) }]}
+        actions={[
+          { label: t("Edit"), icon: "edit", run: async (l) => openDialog(<LinkifierDialog linkifier={l} />) },
+          { label: t("Up"), icon: "up", shown: (l) => list[0] !== l, run: (l) => move(l, -1) },
+          { label: t("Down"), icon: "down", shown: (l) => list.at(-1) !== l, run: (l) => move(l, 1) },
+          { label: t("Remove"), icon: "trash", run: (l) => api.removeLinkifier(l.id) },
+        ]}
       />
     </Allowed>
+  );
+}
+
+function LinkifierDialog({ linkifier: l }: { linkifier: Values }) {
+  return (
+    <Dialog title={t("Edit linkifier")}>
+      <div class="dialog-text">
+        <SettingsForm
+          button={t("Save")}
+          fields={linkifierFields(l)}
+          run={async (v) => {
+            await api.changeLinkifier(l.id, v.text("pattern"), v.text("template"));
+            closeDialog();
+          }}
+        />
+      </div>
+    </Dialog>
   );
 }
 
@@ -143,54 +171,16 @@ export function Playgrounds() {
   );
 }
 
-export function ProfileFields() {
-  const types = Object.values(read("realm").custom_profile_field_types ?? {}) as { id: number; name: string }[];
-  // Fields with options or with an external account need more than a name; the error of the server names the missing
-  // parts.
-  return (
-    <Allowed when={read("me").is_admin} reason={adminsOnly()}>
-      <SettingsForm
-        title={t("Add a profile field")}
-        button={t("Add")}
-        fields={[
-          { name: "name", label: t("Name"), required: true },
-          { name: "hint", label: t("Hint") },
-          { name: "type", label: t("Type"), kind: "choice", options: types.map((f) => ({ value: String(f.id), label: f.name })) },
-          { name: "options", label: t("Options"), help: t("For lists: separated by commas.") },
-          { name: "summary", label: t("Show on the user card"), kind: "check" },
-        ]}
-        run={(v) => {
-          const names = v.text("options").split(",").map((x) => x.trim()).filter(Boolean);
-          const options = Object.fromEntries(names.map((text, i) => [String(i), { text, order: String(i + 1) }]));
-          return api.addProfileField({
-            name: v.text("name"),
-            hint: v.text("hint"),
-            field_type: v.number("type"),
-            field_data: v.number("type") === FieldType.choice ? options : undefined,
-            display_in_profile_summary: v.has("summary"),
-          });
-        }}
-      />
-      <RowTable
-        label={t("Profile fields")}
-        rows={read("profileFields")}
-        name={(f) => f.name}
-        empty={t("No profile fields")}
-        columns={[
-          { title: t("Name"), cell: (f) => f.name },
-          { title: t("Type"), cell: (f) => types.find((x) => x.id === f.type)?.name ?? "" },
-          { title: t("Hint"), cell: (f) => f.hint },
-        ]}
-        actions={[{ label: t("Remove"), icon: "trash", ask: t("The values of all users are deleted."), run: (f) => api.removeProfileField(f.id) }]}
-      />
-    </Allowed>
-  );
-}
-
 export function Exports() {
   const [list, setList] = useState<api.Export[]>([]);
   const admin = read("me").is_admin;
   const events = read("exports");
+  const known = read("exportConsents");
+  const [fetched, setFetched] = useState<Map<number, boolean>>(new Map());
+  const consents = [...new Map([...fetched, ...known]).values()].filter(Boolean).length;
+  useEffect(() => {
+    if (admin) void attempt(api.getConsents()).then((a) => a && setFetched(new Map(a.export_consents.map((x) => [x.user_id, x.consented]))));
+  }, [admin]);
   useEffect(() => {
     if (admin) void attempt(api.getExports()).then((a) => a && setList(a.exports));
   }, [admin, events]);
@@ -218,6 +208,9 @@ export function Exports() {
         ]}
         run={(v) => api.startExport(v.text("kind"))}
       />
+      <p class="quiet">
+        {plural(consents, "{count} user allows the export of private data.", "{count} users allow the export of private data.")}
+      </p>
       <RowTable
         label={t("Exports")}
         rows={list}

@@ -1,42 +1,81 @@
 // Name, description, icon and data retention of the organization.
 import * as api from "../api/administration.ts";
+import { word } from "../api/client.ts";
 import { plural, t } from "../i18n/text.ts";
+import { attempt } from "../store/actions.ts";
 import { read } from "../store/store.ts";
-import { Choice, Switch } from "./fields.tsx";
+import { Confirm, openDialog } from "../ui/dialogs.tsx";
+import { Choice } from "./fields.tsx";
 import { Allowed, SettingsForm } from "./forms.tsx";
+import { RealmChoice, RealmSwitch } from "./realm_fields.tsx";
+
+function kinds(): { value: number; label: string }[] {
+  return [
+    { value: 0, label: t("Not said") },
+    { value: 10, label: t("Business") },
+    { value: 20, label: t("Open-source project") },
+    { value: 30, label: t("Education, not for profit") },
+    { value: 35, label: t("Education, for profit") },
+    { value: 40, label: t("Research") },
+    { value: 50, label: t("Event or conference") },
+    { value: 60, label: t("Non-profit, registered") },
+    { value: 70, label: t("Government") },
+    { value: 80, label: t("Political group") },
+    { value: 90, label: t("Community") },
+    { value: 100, label: t("Personal") },
+    { value: 1000, label: t("Other") },
+  ];
+}
 
 export function OrganizationProfile() {
   const realm = read("realm");
-  const flag = (name: string, label: string) => (
-    <Switch label={label} value={Boolean(realm["realm_" + name])} save={(v) => api.changeRealm({ [name]: v })} />
-  );
   return (
-    <Allowed when={read("me").is_admin} reason={t("Only administrators can change this.")}>
-      <SettingsForm
-        button={t("Save")}
-        keep
-        fields={[
-          { name: "name", label: t("Name of the organization"), value: realm.realm_name, required: true },
-          { name: "description", label: t("Description"), kind: "area", value: realm.realm_description },
-        ]}
-        run={(v) => api.changeRealm({ name: v.text("name"), description: v.text("description") })}
-      />
-      <SettingsForm
-        title={t("Icon")}
-        button={t("Upload icon")}
-        fields={[{ name: "file", label: t("Picture"), kind: "file", accept: "image/*", required: true }]}
-        run={(v) => api.uploadIcon(v.file("file"))}
-      />
-      {flag("invite_required", t("Only invited users can join"))}
-      {flag("name_changes_disabled", t("Users cannot change their names"))}
-      {flag("email_changes_disabled", t("Users cannot change their addresses"))}
-      {flag("avatar_changes_disabled", t("Users cannot change their pictures"))}
-      {flag("enable_read_receipts", t("Read receipts"))}
-      {flag("inline_image_preview", t("Previews of images"))}
-      {flag("inline_url_embed_preview", t("Previews of links"))}
-      {flag("allow_message_editing", t("Messages can be edited"))}
-    </Allowed>
+    <>
+      <Allowed when={read("me").is_admin} reason={t("Only administrators can change this.")}>
+        <SettingsForm
+          button={t("Save")}
+          keep
+          fields={[
+            { name: "name", label: t("Name of the organization"), value: realm.realm_name, required: true },
+            { name: "description", label: t("Description"), kind: "area", value: realm.realm_description },
+          ]}
+          run={(v) => api.changeRealm({ name: v.text("name"), description: v.text("description") })}
+        />
+        <RealmChoice name="org_type" label={t("Kind of organization")} options={kinds()} />
+        <RealmSwitch name="enable_spectator_access" label={t("Visitors without an account can read web-public channels")} />
+        <RealmSwitch name="want_advertise_in_communities_directory" label={t("List the organization in the directory of Zulip communities")} />
+        <div class="picture-forms">
+          <PictureForm title={t("Icon")} button={t("Upload icon")} src={realm.realm_icon_url} upload={api.uploadIcon} own={realm.realm_icon_source === "U"} remove={api.removeIcon} />
+          <PictureForm title={t("Logo, light theme")} button={t("Upload logo")} src={realm.realm_logo_url} upload={(f) => api.uploadLogo(f, false)} own={realm.realm_logo_source === "U"} remove={() => api.removeLogo(false)} />
+          <PictureForm title={t("Logo, dark theme")} button={t("Upload dark logo")} src={realm.realm_night_logo_url} upload={(f) => api.uploadLogo(f, true)} own={realm.realm_night_logo_source === "U"} remove={() => api.removeLogo(true)} />
+        </div>
+      </Allowed>
+      {read("me").is_owner && (
+        <button type="button" class="button danger" onClick={askClose}>
+          {t("Deactivate organization")}
+        </button>
+      )}
+    </>
   );
+}
+
+function PictureForm(p: { title: string; button: string; src: string; upload: (f: File) => Promise<unknown>; own: boolean; remove: () => Promise<unknown> }) {
+  return (
+    <section class="picture-form">
+      <img class="picture" src={p.src} alt={p.title} />
+      <SettingsForm title={p.title} button={p.button} fields={[{ name: "file", label: t("Picture"), kind: "file", accept: "image/*", required: true }]} run={(v) => p.upload(v.file("file"))} />
+      {p.own && (
+        <button type="button" class="button small quiet" aria-label={`${t("Remove")}: ${p.title}`} onClick={() => void attempt(p.remove())}>
+          {t("Remove")}
+        </button>
+      )}
+    </section>
+  );
+}
+
+function askClose(): void {
+  const text = t("All users are logged out and nobody can log in. Only the operator of the server can activate it again.");
+  openDialog(<Confirm title={t("Deactivate the organization?")} text={text} button={t("Deactivate")} danger run={() => attempt(api.closeRealm())} />);
 }
 
 const forever = -1;
@@ -52,7 +91,7 @@ export function Retention() {
         help={t("Older messages are deleted. Channels can have a time of their own.")}
         value={days}
         options={list.map((n) => ({ value: n, label: n === forever ? t("Forever") : plural(n, "{count} day", "{count} days") }))}
-        save={(n) => api.changeRealm({ message_retention_days: n === forever ? "unlimited" : n })}
+        save={(n) => api.changeRealm({ message_retention_days: n === forever ? word("unlimited") : n })}
       />
     </Allowed>
   );

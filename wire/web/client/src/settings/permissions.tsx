@@ -1,44 +1,10 @@
 // The permissions of the organization: for each, the group that has it.
 import { changePermission } from "../api/administration.ts";
-import type { GroupSetting, UserGroup } from "../api/types.ts";
+import type { GroupSetting } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
-import { userName } from "../store/queries.ts";
 import { read } from "../store/store.ts";
-import { Choice } from "./fields.tsx";
 import { Allowed } from "./forms.tsx";
-
-export interface Limits {
-  require_system_group: boolean;
-  allow_internet_group: boolean;
-  allow_nobody_group: boolean;
-  allow_everyone_group: boolean;
-  allowed_system_groups: string[];
-}
-
-const several = -1; // the choice for a value with several users and groups
-
-// groupName returns the name of a group as people see it.
-export function groupName(g: UserGroup | undefined): string {
-  switch (g?.name) {
-    case "role:nobody":
-      return t("Nobody");
-    case "role:owners":
-      return t("Owners");
-    case "role:administrators":
-      return t("Administrators and owners");
-    case "role:moderators":
-      return t("Moderators and above");
-    case "role:fullmembers":
-      return t("Full members and above");
-    case "role:members":
-      return t("All members");
-    case "role:everyone":
-      return t("Everyone, with guests");
-    case "role:internet":
-      return t("Everyone on the internet");
-  }
-  return g?.name ?? t("Unknown group");
-}
+import { GroupChoice, type Limits } from "./group_choice.tsx";
 
 function labelOf(setting: string): string {
   switch (setting) {
@@ -96,49 +62,41 @@ function labelOf(setting: string): string {
   return setting;
 }
 
+// areas are the headings of the page. A permission that none names is shown at the end.
+function areas(): { title: string; names: string[] }[] {
+  return [
+    { title: t("Joining"), names: ["can_invite_users_group", "create_multiuse_invite_group"] },
+    {
+      title: t("Channels"),
+      names: ["can_create_public_channel_group", "can_create_web_public_channel_group", "can_create_private_channel_group", "can_add_subscribers_group", "can_mention_many_users_group"],
+    },
+    { title: t("Topics"), names: ["can_set_topics_policy_group", "can_resolve_topics_group", "can_move_messages_between_topics_group", "can_move_messages_between_channels_group"] },
+    { title: t("Messages"), names: ["can_delete_any_message_group", "can_delete_own_message_group", "can_set_delete_message_policy_group", "can_summarize_topics_group"] },
+    { title: t("Direct messages"), names: ["direct_message_initiator_group", "direct_message_permission_group"] },
+    { title: t("People and groups"), names: ["can_access_all_users_group", "can_create_groups", "can_manage_all_groups"] },
+    { title: t("Bots and emoji"), names: ["can_create_bots_group", "can_create_write_only_bots_group", "can_add_custom_emoji_group"] },
+  ];
+}
+
 export function Permissions() {
   const all = (read("realm").server_supported_permission_settings?.realm ?? {}) as Record<string, Limits>;
+  const list = areas();
+  const named = new Set(list.flatMap((x) => x.names));
+  list.push({ title: t("More"), names: Object.keys(all).filter((name) => !named.has(name)) });
   return (
     <Allowed when={read("me").is_admin} reason={t("Only administrators can change permissions.")}>
-      {Object.entries(all).map(([name, limits]) => (
-        <Permission key={name} name={name} limits={limits} />
+      {list.map((area) => (
+        <section key={area.title} aria-label={area.title}>
+          <h4>{area.title}</h4>
+          {area.names.map((name) => all[name] && <Permission key={name} name={name} limits={all[name]} />)}
+        </section>
       ))}
     </Allowed>
   );
-}
-
-export function fits(g: UserGroup, l: Limits): boolean {
-  if (g.deactivated) return false;
-  if (!g.is_system_group) return !l.require_system_group;
-  if (l.allowed_system_groups.length) return l.allowed_system_groups.includes(g.name);
-  if (g.name === "role:internet") return l.allow_internet_group;
-  if (g.name === "role:nobody") return l.allow_nobody_group;
-  return g.name !== "role:everyone" || l.allow_everyone_group;
 }
 
 function Permission({ name, limits }: { name: string; limits: Limits }) {
   const value = read("realm")["realm_" + name] as GroupSetting | undefined;
   if (value === undefined) return null;
   return <GroupChoice label={labelOf(name)} value={value} limits={limits} save={(v) => changePermission(name, v)} />;
-}
-
-// GroupChoice is the field of a permission. A value with several users and groups can be kept or replaced by one group.
-export function GroupChoice(p: { label: string; value: GroupSetting; limits: Limits; disabled?: boolean; save: (group: number) => Promise<unknown> }) {
-  const { value, limits } = p;
-  const groups = [...read("groups").values()];
-  const options = groups.filter((g) => fits(g, limits) || g.id === value).map((g) => ({ value: g.id, label: groupName(g) }));
-  if (typeof value === "object") {
-    const parts = value.direct_subgroups.map((id) => groupName(read("groups").get(id)));
-    const label = [...parts, ...value.direct_members.map(userName)].join(", ") || t("Nobody");
-    options.push({ value: several, label });
-  }
-  return (
-    <Choice
-      label={p.label}
-      value={typeof value === "number" ? value : several}
-      options={options}
-      disabled={p.disabled}
-      save={(v) => (v === several ? Promise.resolve() : p.save(v))}
-    />
-  );
 }

@@ -50,6 +50,15 @@ export function Preferences() {
       <UserSwitch name="enter_sends" label={t("Enter sends messages")} help={t("Otherwise Ctrl+Enter does.")} />
       <UserSwitch name="web_navigate_to_sent_message" label={t("Open the conversation of a sent message")} />
       <UserSwitch name="twenty_four_hour_time" label={t("24-hour time")} />
+      <UserChoice
+        name="emojiset"
+        label={t("Emoji")}
+        options={[
+          { value: "google", label: t("Pictures of the system") },
+          { value: "text", label: t("Text, such as :smile:") },
+        ]}
+      />
+      <UserSwitch name="translate_emoticons" label={t("Turn :) into an emoji when a message is sent")} />
       <UserSwitch name="starred_message_counts" label={t("Show the number of starred messages")} />
       <UserSwitch name="display_emoji_reaction_users" label={t("Show names on messages with few reactions")} />
       <UserChoice

@@ -30,6 +30,13 @@ export const sections: Section[] = [
   },
   {
     area: "settings",
+    name: "privacy",
+    title: () => t("Privacy"),
+    icon: "eye",
+    load: () => import("./privacy.tsx").then((m) => m.Privacy),
+  },
+  {
+    area: "settings",
     name: "preferences",
     title: () => t("Preferences"),
     icon: "gear",
@@ -51,10 +58,31 @@ export const sections: Section[] = [
   },
   {
     area: "organization",
+    name: "organization-settings",
+    title: () => t("Organization settings"),
+    icon: "gear",
+    load: () => import("./organization_settings.tsx").then((m) => m.OrganizationSettings),
+  },
+  {
+    area: "organization",
+    name: "joining",
+    title: () => t("Joining and accounts"),
+    icon: "lock",
+    load: () => import("./joining.tsx").then((m) => m.Joining),
+  },
+  {
+    area: "organization",
     name: "organization-permissions",
     title: () => t("Permissions"),
     icon: "shield",
     load: () => import("./permissions.tsx").then((m) => m.Permissions),
+  },
+  {
+    area: "organization",
+    name: "organization-level-user-defaults",
+    title: () => t("Defaults of new users"),
+    icon: "person",
+    load: () => import("./new_users.tsx").then((m) => m.NewUsers),
   },
   {
     area: "organization",
@@ -82,7 +110,7 @@ export const sections: Section[] = [
     name: "your-bots",
     title: () => t("Bots"),
     icon: "bot",
-    load: () => import("./account.tsx").then((m) => m.Bots),
+    load: () => import("./bots.tsx").then((m) => m.Bots),
   },
   {
     area: "settings",
@@ -93,10 +121,24 @@ export const sections: Section[] = [
   },
   {
     area: "settings",
+    name: "uploaded-files",
+    title: () => t("Uploaded files"),
+    icon: "file",
+    load: () => import("./uploads.tsx").then((m) => m.Uploads),
+  },
+  {
+    area: "settings",
     name: "muted-users",
     title: () => t("Muted users"),
     icon: "mute",
     load: () => import("./account.tsx").then((m) => m.MutedUsers),
+  },
+  {
+    area: "settings",
+    name: "topics",
+    title: () => t("Topics"),
+    icon: "topic",
+    load: () => import("./topics.tsx").then((m) => m.Topics),
   },
   {
     area: "organization",
@@ -104,6 +146,13 @@ export const sections: Section[] = [
     title: () => t("Channels"),
     icon: "hash",
     load: () => import("./organization_lists.tsx").then((m) => m.Channels),
+  },
+  {
+    area: "organization",
+    name: "channel-folders",
+    title: () => t("Channel folders"),
+    icon: "folder",
+    load: () => import("./folders.tsx").then((m) => m.Folders),
   },
   {
     area: "organization",
@@ -131,7 +180,7 @@ export const sections: Section[] = [
     name: "profile-field-settings",
     title: () => t("Profile fields"),
     icon: "list",
-    load: () => import("./organization_lists.tsx").then((m) => m.ProfileFields),
+    load: () => import("./profile_fields.tsx").then((m) => m.ProfileFields),
   },
   {
     area: "organization",

@@ -36,7 +36,7 @@ export function Left() {
       <header class="left-head">
         <img class="realm-icon" src={realm.realm_icon_url} alt="" width={28} height={28} />
         <strong class="grow">{realm.realm_name}</strong>
-        <button type="button" class="icon-button" aria-haspopup="menu" aria-label={t("Main menu")} title={t("Main menu")} onClick={(e) => openMainMenu(e.currentTarget)}>
+        <button type="button" class="icon-button" data-main-menu aria-haspopup="menu" aria-label={t("Main menu")} title={t("Main menu")} onClick={(e) => openMainMenu(e.currentTarget)}>
           <Icon name="gear" />
         </button>
       </header>

@@ -1,31 +1,45 @@
 // The main menu: settings, administration, theme, help, log out.
 import { changeSetting } from "../api/endpoints.ts";
 import { csrfToken } from "../api/client.ts";
-import { ColorScheme } from "../api/types.ts";
+import { ColorScheme, type Reaction } from "../api/types.ts";
 import { t } from "../i18n/text.ts";
+import { EmojiGlyph } from "../message/row.tsx";
+import { presenceText } from "../people/card.tsx";
 import { go } from "../router.ts";
 import { attempt } from "../store/actions.ts";
-import { read } from "../store/store.ts";
+import { avatarOf } from "../store/queries.ts";
+import { peek, read } from "../store/store.ts";
 import { Menu, openPopover, type MenuItem, type MenuItems } from "../ui/dialogs.tsx";
 import type { IconName } from "../ui/icons.tsx";
 import { openShortcuts } from "../ui/keys.tsx";
 
 export function openMainMenu(at: Element): void {
-  openPopover(at, <MainMenu />);
+  openPopover(at, <MainMenu at={at} />);
 }
 
 // menuItems are items of other modules, such as the server page.
 export const menuItems: (() => MenuItem | false)[] = [];
 
-function MainMenu() {
-  const scheme = Number(read("settings").color_scheme ?? ColorScheme.system);
-  const me = read("me");
+function openThemes(at: Element): void {
+  const scheme = Number(peek().settings.color_scheme ?? ColorScheme.system);
   const theme = (value: number, label: string, icon: IconName): MenuItem => ({
     label,
     icon: scheme === value ? "check" : icon,
     run: () => attempt(changeSetting({ color_scheme: value })),
   });
+  const items = [theme(ColorScheme.light, t("Light"), "sun"), theme(ColorScheme.dark, t("Dark"), "moon"), theme(ColorScheme.system, t("Like the system"), "globe")];
+  openPopover(at, <Menu label={t("Theme")} items={items} />);
+}
+
+function MainMenu({ at }: { at: Element }) {
+  const me = read("me");
+  const visible = read("settings").presence_enabled !== false;
+  const status = read("statuses").get(me.user_id);
   const items: MenuItems = [
+    { label: t("Set a status"), icon: "smile", run: () => void import("../people/status.tsx").then((m) => m.openStatus()) },
+    visible
+      ? { label: t("Become invisible"), icon: "eye", run: () => attempt(changeSetting({ presence_enabled: false })) }
+      : { label: t("Become visible"), icon: "eye", run: () => attempt(changeSetting({ presence_enabled: true })) },
     { label: t("Your profile"), icon: "person", run: () => go(`#user/${me.user_id}`) },
     { label: t("Settings"), icon: "gear", run: () => go("#settings/profile") },
     { label: me.is_admin ? t("Manage organization") : t("Organization"), icon: "shield", run: () => go("#organization/organization-profile") },
@@ -33,11 +47,9 @@ function MainMenu() {
     { label: t("User groups"), icon: "people", run: () => go("#groups/your") },
     { label: t("Invite people"), icon: "plus", run: () => go("#invite") },
     ...menuItems.map((make) => make()),
+    me.is_owner && { label: t("Server"), icon: "feed", run: () => location.assign("/admin/server") },
     null,
-    theme(ColorScheme.light, t("Light"), "sun"),
-    theme(ColorScheme.dark, t("Dark"), "moon"),
-    theme(ColorScheme.system, t("Like the system"), "globe"),
-    null,
+    { label: t("Theme"), icon: "moon", run: () => openThemes(at) },
     { label: t("Keyboard shortcuts"), icon: "help", key: "?", run: openShortcuts },
     { label: t("Message formatting"), icon: "edit", run: () => go("#message-formatting") },
     { label: t("Search operators"), icon: "search", run: () => go("#search-operators") },
@@ -45,7 +57,20 @@ function MainMenu() {
     { label: t("Your sessions"), icon: "list", run: () => location.assign("/accounts/sessions/") },
     { label: t("Log out"), icon: "logout", run: logOut },
   ];
-  return <Menu label={t("Main menu")} items={items} />;
+  return (
+    <>
+      <div class="menu-head">
+        <img class="avatar" src={avatarOf(read("users").get(me.user_id))} alt="" width={36} height={36} />
+        <div class="grow">
+          <strong>{me.full_name}</strong>
+          <small>
+            {status?.emoji_name && <EmojiGlyph emoji={status as Reaction} />} {status?.status_text || presenceText(me.user_id)}
+          </small>
+        </div>
+      </div>
+      <Menu label={t("Main menu")} items={items} />
+    </>
+  );
 }
 
 // logOut sends the form that ends the session.

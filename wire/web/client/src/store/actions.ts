@@ -88,9 +88,18 @@ export function markNarrow(op: "add" | "remove", terms: Term[]): void {
 }
 
 export function toggleStar(m: Message): void {
-  const op = m.flags.includes("starred") ? "remove" : "add";
-  setFlag(op, "starred", [m.id]);
-  void attempt(api.changeFlags(op, "starred", [m.id]), () => setFlag(op === "add" ? "remove" : "add", "starred", [m.id]));
+  toggleFlag(m, "starred");
+}
+
+// toggleCollapsed hides or shows the text of a message.
+export function toggleCollapsed(m: Message): void {
+  toggleFlag(m, "collapsed");
+}
+
+function toggleFlag(m: Message, flag: string): void {
+  const op = m.flags.includes(flag) ? "remove" : "add";
+  setFlag(op, flag, [m.id]);
+  void attempt(api.changeFlags(op, flag, [m.id]), () => setFlag(op === "add" ? "remove" : "add", flag, [m.id]));
 }
 
 // toggleReaction adds or removes the user's own reaction.

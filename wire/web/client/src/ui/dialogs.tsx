@@ -23,12 +23,16 @@ export function Dialog(p: { title: string; children: ComponentChildren; wide?: b
   const close = p.onClose ?? closeDialog;
   useEffect(() => {
     const before = document.activeElement as HTMLElement | null;
-    if (!frame.current?.open) frame.current?.showModal();
+    const el = frame.current!;
+    if (!el.open) el.showModal();
+    // Without a field that asks for it, the window has the focus itself, not its first button, which closes it.
+    if (!el.querySelector("[autofocus]")) el.focus();
     return () => before?.focus?.();
   }, []);
   return (
     <dialog
       ref={frame}
+      tabIndex={-1}
       class={`dialog ${p.wide ? "wide" : ""} ${p.class ?? ""}`}
       aria-label={p.title}
       onCancel={(e) => {

@@ -68,6 +68,9 @@ function Shortcuts() {
     { keys: ["Ctrl+Enter"], label: t("Send") },
     { keys: ["Ctrl+b"], label: t("Bold") },
     { keys: ["Ctrl+i"], label: t("Italic") },
+    { keys: ["Ctrl+Shift+l"], label: t("Link") },
+    { keys: ["Alt+p"], label: t("Preview") },
+    { keys: ["Ctrl+."], label: t("Go to the conversation of the box") },
     { keys: ["Escape"], label: t("Close the box; the text stays") },
   ];
   return (

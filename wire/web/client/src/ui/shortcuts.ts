@@ -1,21 +1,22 @@
 // The shortcuts of the client, as in Zulip.
 import { setTopicPolicy } from "../api/endpoints.ts";
 import { TopicPolicy, type Message } from "../api/types.ts";
-import { openCompose, newDirect } from "../compose/state.ts";
-import { quote } from "../compose/quote.ts";
+import { insertText, openCompose, newDirect } from "../compose/state.ts";
+import { forward, mentionText, quote } from "../compose/quote.ts";
 import { t } from "../i18n/text.ts";
 import { startEdit } from "../message/edit.ts";
 import { openEmojiPicker } from "../message/emoji_picker.ts";
 import { copy, linkOf, markUnreadFrom, MessageMenu } from "../message/menu.tsx";
 import { selected } from "../message/row.tsx";
 import { closeOverlay, go, goTo, homeHash, routes } from "../router.ts";
-import { attempt, toggleReaction, toggleStar } from "../store/actions.ts";
-import { canMove } from "../store/permissions.ts";
+import { openUserCard } from "../people/card.tsx";
+import { openMainMenu } from "../sidebar/main_menu.tsx";
+import { attempt, toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
+import { canEdit, canMove } from "../store/permissions.ts";
 import { conversationOf, conversationOfMessage, isTopicMuted, narrowTo, operandOfFirst, topicPolicy } from "../store/narrow.ts";
 import { peopleOf } from "../store/state.ts";
 import { peek } from "../store/store.ts";
 import { shownList } from "../views/message_view.tsx";
-import { toggleResolved } from "../views/header.tsx";
 import { openPopover } from "./dialogs.tsx";
 import { addShortcuts, openShortcuts, type Shortcut } from "./keys.tsx";
 import { rightOpen } from "./layout.ts";
@@ -97,7 +98,7 @@ function newMessage(): void {
 }
 
 // nextUnread opens the next conversation with unread messages.
-function nextUnread(direct: boolean): boolean | void {
+function nextUnread(direct: boolean, followed = false): boolean | void {
   const s = peek();
   if (direct) {
     const key = s.unread.direct.keys().next().value;
@@ -109,6 +110,7 @@ function nextUnread(direct: boolean): boolean | void {
     for (const [topic, ids] of topics) {
       const place = s.unread.places.get(ids.values().next().value!)!;
       if (!("channel" in place) || isTopicMuted(s, channel, topic)) continue;
+      if (followed && topicPolicy(s, channel, topic) !== TopicPolicy.followed) continue;
       if (here && "channel" in here && here.channel === channel && here.topic.toLowerCase() === topic) continue;
       return goTo(narrowTo(place));
     }
@@ -121,9 +123,55 @@ function toTopic(m: Message): void {
   goTo([...narrowTo(place), { operator: "near", operand: m.id }]);
 }
 
-function toChannel(m: Message): void {
-  if (m.stream_id) goTo([{ operator: "channel", operand: m.stream_id }, { operator: "near", operand: m.id }]);
-  else toTopic(m);
+// toOther opens the channel of a conversation, or the conversation of the selected message.
+function toOther(): boolean | void {
+  const m = current();
+  const terms = routes.value.view.terms;
+  const place = terms && conversationOf(terms);
+  if (place && "channel" in place) return goTo([{ operator: "channel", operand: place.channel }]);
+  if (!m || place) return false;
+  goTo(narrowTo(conversationOfMessage(m, peek().me.user_id)));
+}
+
+// nextChannel opens the channel after or before the one of the view, in the order of names.
+function nextChannel(by: 1 | -1): () => boolean | void {
+  return () => {
+    const s = peek();
+    const ids = [...s.subscriptions.keys()].filter((id) => !s.channels.get(id)?.is_archived);
+    ids.sort((a, b) => s.channels.get(a)!.name.localeCompare(s.channels.get(b)!.name));
+    if (ids.length === 0) return false;
+    const terms = routes.value.view.terms;
+    const now = ids.indexOf(Number((terms && operandOfFirst(terms, "channel")) ?? 0));
+    const next = now < 0 ? 0 : (now + by + ids.length) % ids.length;
+    goTo([{ operator: "channel", operand: ids[next]! }]);
+  };
+}
+
+// replyToSender opens a direct message to the sender of the selected message.
+function replyToSender(m: Message): void {
+  openCompose({ people: [m.sender_id] });
+}
+
+function replyWithMention(m: Message): void {
+  openCompose(conversationOfMessage(m, peek().me.user_id));
+  insertText(mentionText(m.sender_id) + " ");
+}
+
+// editLast edits the newest message of the view that the user can edit.
+function editLast(): boolean | void {
+  const shown = shownList.value;
+  const s = peek();
+  const ids = (shown && s.lists.get(shown.key)?.ids) ?? [];
+  const last = ids.toReversed().map((id) => s.messages.get(id)).find((m) => m && canEdit(m));
+  if (!last) return false;
+  select(last.id);
+  startEdit(last);
+}
+
+function openImages(m: Message): boolean | void {
+  const image = document.querySelector<HTMLAnchorElement>(`[data-message="${m.id}"] .message_inline_image a`);
+  if (!image) return false;
+  void import("../message/lightbox.tsx").then((x) => x.openLightbox(image));
 }
 
 function toggleMute(m: Message): void {
@@ -138,6 +186,12 @@ function escape(): boolean | void {
   go(homeHash());
 }
 
+function mainMenu(): boolean | void {
+  const button = document.querySelector("[data-main-menu]");
+  if (!button) return false;
+  openMainMenu(button);
+}
+
 function focus(selector: string): () => boolean | void {
   return () => {
     const el = document.querySelector<HTMLElement>(selector);
@@ -146,10 +200,7 @@ function focus(selector: string): () => boolean | void {
   };
 }
 
-function thumbsUp(m: Message): void {
-  const first = m.reactions[0];
-  toggleReaction(m, first ?? { emoji_name: "+1", emoji_code: "1f44d", reaction_type: "unicode_emoji" });
-}
+const thumbsUp = { emoji_name: "+1", emoji_code: "1f44d", reaction_type: "unicode_emoji" };
 
 const s = (group: Shortcut["group"], keys: string[], label: () => string, run: Shortcut["run"]): Shortcut => ({ group, keys, label, run });
 
@@ -162,6 +213,7 @@ export function installShortcuts(): void {
     s("navigate", ["PageDown", " ", "Shift+J"], () => t("One page down"), () => shownList.value?.list.page(1) ?? (shownList.value ? undefined : false)),
     s("navigate", ["PageUp", "Shift+K"], () => t("One page up"), () => shownList.value?.list.page(-1) ?? (shownList.value ? undefined : false)),
     s("navigate", ["n"], () => t("Next unread topic"), () => nextUnread(false)),
+    s("navigate", ["Shift+N"], () => t("Next unread followed topic"), () => nextUnread(false, true)),
     s("navigate", ["p"], () => t("Next unread direct message"), () => nextUnread(true)),
     s("navigate", ["/", "Ctrl+k"], () => t("Search messages"), focus("[data-search]")),
     s("navigate", ["q"], () => t("Filter channels"), focus("[data-channel-filter]")),
@@ -173,17 +225,27 @@ export function installShortcuts(): void {
     s("view", ["Shift+I"], () => t("Inbox"), () => go("#inbox")),
     s("view", ["t"], () => t("Recent conversations"), () => go("#recent")),
     s("view", ["a"], () => t("Combined feed"), () => go("#feed")),
-    s("view", ["Shift+S"], () => t("Topic of the message"), onMessage(toTopic)),
-    s("view", ["s"], () => t("Channel of the message"), onMessage(toChannel)),
+    s("view", ["s"], () => t("Conversation of the message, or its channel"), toOther),
+    s("view", ["z"], () => t("The message in its conversation"), onMessage(toTopic)),
+    s("view", ["Shift+D"], () => t("Next channel"), nextChannel(1)),
+    s("view", ["Shift+A"], () => t("Previous channel"), nextChannel(-1)),
     s("view", ["Shift+P"], () => t("All direct messages"), () => go("#narrow/is/dm")),
     s("view", ["*"], () => t("Starred messages"), () => go("#narrow/is/starred")),
-    s("view", ["g"], () => t("Settings"), () => go("#settings/profile")),
+    s("view", ["g"], () => t("Main menu"), mainMenu),
     s("view", ["d"], () => t("Drafts"), () => go("#drafts")),
     s("view", ["?"], () => t("This list of shortcuts"), openShortcuts),
     s("message", ["r", "Enter"], () => t("Reply"), reply),
     s("message", [">"], () => t("Quote and reply"), onMessage((m) => quote(m))),
     s("message", [":"], () => t("Add a reaction"), onMessage((m) => openEmojiPicker(elementOf(m), (e) => toggleReaction(m, e)))),
-    s("message", ["+"], () => t("Thumbs up, or the first reaction"), onMessage(thumbsUp)),
+    s("message", ["Shift+R"], () => t("Direct message to the sender"), onMessage(replyToSender)),
+    s("message", ["@"], () => t("Reply with a mention of the sender"), onMessage(replyWithMention)),
+    s("message", ["<"], () => t("Forward"), onMessage((m) => forward(m))),
+    s("message", ["+"], () => t("Thumbs up"), onMessage((m) => toggleReaction(m, thumbsUp))),
+    s("message", ["="], () => t("The first reaction also from you"), onMessage((m) => m.reactions[0] && toggleReaction(m, m.reactions[0]))),
+    s("message", ["-"], () => t("Collapse or show"), onMessage(toggleCollapsed)),
+    s("message", ["u"], () => t("Card of the sender"), onMessage((m) => openUserCard(m.sender_id, elementOf(m)))),
+    s("message", ["v"], () => t("Images"), () => { const m = current(); return m ? openImages(m) : false; }),
+    s("message", ["ArrowLeft"], () => t("Edit your last message"), editLast),
     s("message", ["e"], () => t("Edit, or view the source"), onMessage(startEdit)),
     s("message", ["m"], () => t("Move"), onMessage((m) => canMove(m) && import("../message/move.tsx").then((x) => x.openMove(m)))),
     s("message", ["Ctrl+s"], () => t("Star"), onMessage(toggleStar)),
@@ -193,7 +255,6 @@ export function installShortcuts(): void {
     s("message", ["Shift+H"], () => t("Edit history"), onMessage((m) => import("../message/history.tsx").then((x) => x.openHistory(m)))),
     s("message", ["Shift+L"], () => t("Copy link"), onMessage((m) => copy(linkOf(m), t("Link copied.")))),
     s("message", ["i"], () => t("Message actions"), onMessage((m) => openPopover(elementOf(m), h(MessageMenu, { id: m.id })))),
-    s("message", ["Shift+R"], () => t("Resolve the topic"), onMessage((m) => m.stream_id && toggleResolved(m.stream_id, m.subject))),
     s("compose", ["c"], () => t("New channel message"), newMessage),
     s("compose", ["x"], () => t("New direct message"), newDirect),
   );

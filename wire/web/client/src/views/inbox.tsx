@@ -1,10 +1,11 @@
 // The inbox: all conversations with unread messages, by channel.
-import { t } from "../i18n/text.ts";
+import { plural, t } from "../i18n/text.ts";
 import { markRead } from "../store/actions.ts";
 import { hashOf, hashOfChannel, isTopicMuted, narrowTo, resolvedMark } from "../store/narrow.ts";
 import { topicName, userNames } from "../store/queries.ts";
 import { peopleOf } from "../store/state.ts";
 import { peek, read } from "../store/store.ts";
+import { Confirm, openDialog } from "../ui/dialogs.tsx";
 import { channelIcon, Icon, type IconName } from "../ui/icons.tsx";
 import { Header } from "./header.tsx";
 
@@ -75,6 +76,12 @@ function sections(): Section[] {
   return out.sort((a, b) => a.rank - b.rank || a.title.localeCompare(b.title));
 }
 
+function askReadAll(all: Section[]): void {
+  const ids = all.flatMap((x) => x.entries.flatMap((e) => [...e.ids]));
+  const text = plural(ids.length, "{count} message is marked as read.", "{count} messages are marked as read.");
+  openDialog(<Confirm title={t("Mark all as read?")} text={text} button={t("Mark as read")} run={() => markRead(ids)} />);
+}
+
 export function Inbox() {
   const all = sections();
   return (
@@ -84,6 +91,11 @@ export function Inbox() {
           <Icon name="inbox" />
         </span>
         <h1 class="view-title">{t("Inbox")}</h1>
+        {all.length > 0 && (
+          <button type="button" class="icon-button" aria-label={t("Mark all as read")} title={t("Mark all as read")} onClick={() => askReadAll(all)}>
+            <Icon name="checkCircle" />
+          </button>
+        )}
       </Header>
       <div class="page" tabIndex={-1}>
         {all.length === 0 && (

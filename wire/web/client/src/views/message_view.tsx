@@ -81,7 +81,8 @@ export function MessageView({ route }: { route: Route }) {
       if (!current) return;
       const near = typeof anchor === "number";
       const unread = !near && id !== null && peek().unread.places.has(id) ? id : null;
-      const at: Placement | "end" = id === null ? "end" : { key: String(id), align: near ? "center" : "start" };
+      // The mark of new messages and the day are above the first unread message.
+      const at: Placement | "end" = id === null ? "end" : { key: unread === null ? String(id) : "unread", align: near ? "center" : "start" };
       selected.value = id ?? peek().lists.get(key)?.ids.at(-1) ?? 0;
       setStart({ key: address, at, firstUnread: unread });
     };
@@ -129,7 +130,8 @@ interface MessagesProps {
 
 function Messages({ list, terms, start, firstUnread }: MessagesProps) {
   const virtual = useRef<VirtualList<Row>>(null);
-  const [away, setAway] = useState(false); // from the end
+  const [atEnd, setAtEnd] = useState(true); // the last loaded row is in the window
+  const away = !atEnd || !list.foundNewest;
   const place = conversationOf(terms);
   const all = read("messages");
   const me = read("me").user_id;
@@ -147,8 +149,8 @@ function Messages({ list, terms, start, firstUnread }: MessagesProps) {
   }, [list.key, empty]);
   useOwnMessages(virtual, sending.length);
   const reading = useReading(place !== null, rows);
-  const onView = (first: number, last: number, atEnd: boolean): void => {
-    setAway(!atEnd || !list.foundNewest);
+  const onView = (first: number, last: number, end: boolean): void => {
+    setAtEnd(end);
     reading(first, last);
   };
   if (empty) return <Empty list={list} terms={terms} />;
@@ -272,8 +274,8 @@ function Empty({ list, terms }: { list: MessageList; terms: Term[] }) {
 function Typing({ place }: { place: ReturnType<typeof conversationOf> }) {
   const [now, setNow] = useState(Date.now);
   const { me, mutedUsers } = peek();
-  const here = place && read("typing").get(placeKey(place, me.user_id));
-  const users = [...(here ?? [])].filter(([id, until]) => until > now && !mutedUsers.has(id)).map(([id]) => id);
+  const here = place && read("settings").receives_typing_notifications !== false && read("typing").get(placeKey(place, me.user_id));
+  const users = [...(here || [])].filter(([id, until]) => until > now && id !== me.user_id && !mutedUsers.has(id)).map(([id]) => id);
   useEffect(() => {
     if (users.length === 0) return;
     const timer = setInterval(() => setNow(Date.now()), 5000);

@@ -9,7 +9,7 @@ import { conversationOfMessage, hashOf, isTopicMuted, narrowTo, placeKey, resolv
 import { avatarOf, topicName, userName, userNames } from "../store/queries.ts";
 import { peopleKey } from "../store/state.ts";
 import { change, peek, read } from "../store/store.ts";
-import { Icon } from "../ui/icons.tsx";
+import { channelIcon, Icon } from "../ui/icons.tsx";
 import { formatAgo } from "../ui/time.ts";
 import { Header } from "./header.tsx";
 
@@ -125,7 +125,7 @@ function ChannelName({ id }: { id: number }) {
   return (
     <span class="recent-channel">
       <span class="channel-mark" style={{ color: read("subscriptions").get(id)?.color }}>
-        <Icon name={c?.invite_only ? "lock" : "hash"} size={14} />
+        <Icon name={channelIcon(c)} size={14} />
       </span>
       {c?.name}
     </span>

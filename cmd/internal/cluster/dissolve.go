@@ -1,0 +1,48 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"parley/snapshot"
+	"parley/snapshot/replicated"
+	"parley/wire/peer"
+)
+
+// dissolvedFolder is the name of the folder of the membership while it is being removed.
+const dissolvedFolder = folder + ".dissolved"
+
+// Dissolve makes the data directory of a stopped core one of a single node: the organizations, event queues and keys
+// stay, the membership is removed. It returns the number of entries of the replicated log that the store did not
+// contain yet. Without acceptLoss the core must be the only one with a vote.
+func Dissolve(data string, acceptLoss bool) (applied uint64, err error) {
+	d, err := OpenDirectory(data)
+	if err != nil {
+		return 0, err
+	}
+	if d.Role != peer.Core {
+		return 0, fmt.Errorf("%s is the data directory of an edge, which stores nothing: delete it", data)
+	}
+	if _, err := os.Stat(filepath.Join(data, "raft")); err == nil {
+		applied, err = replicated.Leave(data, replicated.Options{ID: d.Node, Address: d.PeerListen,
+			Store: snapshot.Options{Kept: snapshot.FollowedKept}}, acceptLoss)
+		var others *replicated.OthersError
+		if errors.As(err, &others) {
+			return 0, fmt.Errorf("%w: remove the other cores first with parley cluster remove, while a majority runs. If "+
+				"they are lost for ever, --accept-loss makes this copy the only one; they must never start again", others)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	gone := filepath.Join(data, dissolvedFolder)
+	if err := os.RemoveAll(gone); err != nil {
+		return applied, err
+	}
+	if err := os.Rename(d.path, gone); err != nil {
+		return applied, err
+	}
+	return applied, os.RemoveAll(gone)
+}

@@ -1,0 +1,66 @@
+package replicated
+
+import (
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// reachAgain is how soon a node that cannot be reached is tried again.
+const reachAgain = 50 * time.Millisecond
+
+// patientTransport tries to send entries until the other node is reached. Raft itself waits twice as long after each
+// failure, up to 10 s: a node that was down for some seconds and is back would get no entries for as long, and could
+// not replace another one in the majority.
+type patientTransport struct {
+	*raft.NetworkTransport
+	send func(raft.ServerID, raft.ServerAddress, *raft.AppendEntriesRequest, *raft.AppendEntriesResponse) error
+	// wanted reports whether this node still leads in a term, with a member of that id.
+	wanted  func(term uint64, id raft.ServerID) bool
+	closing <-chan struct{}
+}
+
+// newPatientTransport returns the transport of a node.
+func newPatientTransport(n *Node, t *raft.NetworkTransport) *patientTransport {
+	return &patientTransport{NetworkTransport: t, send: t.AppendEntries, wanted: n.sendsEntries, closing: n.closing}
+}
+
+// AppendEntries sends entries, which may be none. Heartbeats are sent once, because Raft limits their pauses.
+func (t *patientTransport) AppendEntries(
+	id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
+) error {
+	isHeartbeat := len(args.Entries) == 0 && args.PrevLogEntry == 0 && args.LeaderCommitIndex == 0
+	for {
+		err := t.send(id, to, args, resp)
+		if err == nil || isHeartbeat || !t.wanted(args.Term, id) {
+			return err
+		}
+		select {
+		case <-time.After(reachAgain):
+		case <-t.closing:
+			return err
+		}
+	}
+}
+
+// sendsEntries reports whether this node leads in a term, and a node is a member.
+func (n *Node) sendsEntries(term uint64, id raft.ServerID) bool {
+	select {
+	case <-n.started:
+	default:
+		return false
+	}
+	if n.raft.State() != raft.Leader || n.raft.CurrentTerm() != term {
+		return false
+	}
+	f := n.raft.GetConfiguration()
+	if f.Error() != nil {
+		return false
+	}
+	for _, x := range f.Configuration().Servers {
+		if x.ID == id {
+			return true
+		}
+	}
+	return false
+}

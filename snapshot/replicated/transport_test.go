@@ -1,0 +1,49 @@
+package replicated
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/hashicorp/raft"
+)
+
+// Entries are sent until the other node is reached, so Raft sees no failure after which it would wait longer and
+// longer. A leader of an older term, a node that was removed, and a heartbeat get the first error.
+func TestPatientTransport(t *testing.T) {
+	unreachable := errors.New("unreachable")
+	tries, wanted := 0, true
+	p := &patientTransport{closing: make(chan struct{}),
+		send: func(
+			_ raft.ServerID, _ raft.ServerAddress, _ *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
+		) error {
+			if tries++; tries < 4 {
+				return unreachable
+			}
+			resp.Success = true
+			return nil
+		},
+		wanted: func(term uint64, id raft.ServerID) bool { return wanted && term == 7 && id == "b" },
+	}
+	send := func(args raft.AppendEntriesRequest) (raft.AppendEntriesResponse, error) {
+		tries = 0
+		var resp raft.AppendEntriesResponse
+		return resp, p.AppendEntries("b", "address", &args, &resp)
+	}
+	entries := raft.AppendEntriesRequest{Term: 7, PrevLogEntry: 5}
+	if resp, err := send(entries); err != nil || !resp.Success || tries != 4 {
+		t.Errorf("entries: %v after %d tries, %+v", err, tries, resp)
+	}
+	if _, err := send(raft.AppendEntriesRequest{Term: 7}); !errors.Is(err, unreachable) || tries != 1 {
+		t.Errorf("heartbeat: %v after %d tries", err, tries)
+	}
+	wanted = false
+	if _, err := send(entries); !errors.Is(err, unreachable) || tries != 1 {
+		t.Errorf("entries that are not wanted any more: %v after %d tries", err, tries)
+	}
+	closing := make(chan struct{})
+	close(closing)
+	wanted, p.closing = true, closing
+	if _, err := send(entries); !errors.Is(err, unreachable) || tries != 1 {
+		t.Errorf("a node that closes: %v after %d tries", err, tries)
+	}
+}

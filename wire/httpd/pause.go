@@ -1,0 +1,106 @@
+package httpd
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"parley/actors/realm"
+	"parley/wire"
+)
+
+// pause lets requests wait while the organizations move to another node, so that none is refused.
+type pause struct {
+	mu      sync.Mutex
+	running int           // requests that were let in and have not ended
+	closed  chan struct{} // closed at the end of the pause; nil: there is none
+}
+
+// isOn reports whether requests have to wait.
+func (p *pause) isOn() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed != nil
+}
+
+// enter waits for the end of a pause. The caller calls leave at the end of its request.
+func (p *pause) enter() {
+	p.mu.Lock()
+	for p.closed != nil {
+		closed := p.closed
+		p.mu.Unlock()
+		<-closed
+		p.mu.Lock()
+	}
+	p.running++
+	p.mu.Unlock()
+}
+
+func (p *pause) leave() {
+	p.mu.Lock()
+	p.running--
+	p.mu.Unlock()
+}
+
+// pausePoll is the time between two looks whether the running requests have ended.
+const pausePoll = 2 * time.Millisecond
+
+// Pause lets new requests wait, and returns when the running ones have ended or ctx ends. The caller must call resume
+// soon. Polls are not waited for. Only one pause is on at a time; a second call waits for the first.
+func (s *Server) Pause(ctx context.Context) (resume func()) {
+	p := &s.pause
+	s.pausing.Lock()
+	closed := make(chan struct{})
+	p.mu.Lock()
+	p.closed = closed
+	p.mu.Unlock()
+	for ctx.Err() == nil {
+		p.mu.Lock()
+		n := p.running
+		p.mu.Unlock()
+		if n == 0 {
+			break
+		}
+		time.Sleep(pausePoll)
+	}
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		p.closed = nil
+		p.mu.Unlock()
+		close(closed)
+		s.pausing.Unlock()
+	})
+}
+
+// isPoll reports whether a request is a poll of an event queue.
+func isPoll(ctx *fasthttp.RequestCtx) bool {
+	path := ctx.Path()
+	return ctx.IsGet() && len(path) >= len(eventsPath) && string(path[len(path)-len(eventsPath):]) == eventsPath
+}
+
+// eventsPath ends the path of polls.
+const eventsPath = "/events"
+
+// answerDrainedPoll answers a poll that waits at the owner with no events, because this node stops: the client polls
+// again, and reaches another node.
+func (s *Server) answerDrainedPoll(ctx *fasthttp.RequestCtx, c *wire.Call) {
+	queue, _ := c.Params.Get("queue_id")
+	f := &forwarded{answer: make(chan parkedAnswer, 1)}
+	wire.AnswerPoll(f, realm.QueueID(queue), nil)
+	a := <-f.answer
+	s.writeJSON(ctx, a.status, a.body)
+}
+
+// movedError is the answer to a forwarded request that was not carried out, because this node does not own the
+// organization any more.
+type movedError struct{}
+
+func (movedError) Error() string { return "the organization has another owner" }
+
+// CodeMoved is the code of the answer on a link to a request that was not carried out, because the node does not own
+// the organization any more.
+const CodeMoved = 12
+
+func (movedError) LinkCode() uint32 { return CodeMoved }

@@ -1,0 +1,119 @@
+// Shortcuts of the own client for the selected message and for places.
+import assert from 'node:assert/strict';
+import { ANN, BO, opened, say, text, userID } from './client.js';
+import { eventually } from './parley.js';
+import { scene } from './scene.js';
+
+const TOPIC = '#narrow/channel/1-general/topic/lunch';
+const box = (p) => p.page.getByRole('textbox', { name: 'Message', exact: true });
+const closeBox = async (p) => {
+  await box(p).press('Escape');
+  await box(p).waitFor({ state: 'detached' });
+};
+
+scene('the keyboard replies, mentions, forwards and writes to the sender', async (s) => {
+  const parley = await s.serve();
+  await say(parley, BO, 'Bread or rice?');
+  const ann = await opened(s, parley, ANN, TOPIC);
+  await ann.page.locator('.message.selected', { hasText: 'Bread or rice?' }).waitFor();
+  const { keyboard } = ann.page;
+  await keyboard.press('@');
+  await eventually('the sender is mentioned', async () => await box(ann).inputValue() === '@**Bo Park** ');
+  await box(ann).fill('');
+  await closeBox(ann);
+  await keyboard.press('Shift+R');
+  await ann.page.locator('.compose .pill', { hasText: 'Bo Park' }).waitFor();
+  await closeBox(ann);
+  await keyboard.press('<');
+  await eventually('the quotation is there', async () => (await box(ann).inputValue()).includes('Bread or rice?'));
+  await eventually('the topic has the cursor', () => ann.page.evaluate(() => document.activeElement?.dataset.compose === 'topic'));
+  await box(ann).fill('');
+  await box(ann).press('Escape');
+  await keyboard.press('u');
+  await ann.page.getByRole('dialog', { name: 'Bo Park' }).waitFor();
+  await keyboard.press('Escape');
+  await keyboard.press('g');
+  await ann.page.getByRole('menuitem', { name: 'Log out' }).waitFor();
+});
+
+scene('the keyboard reacts, collapses and edits the last own message', async (s) => {
+  const parley = await s.serve();
+  await say(parley, ANN, 'My own words');
+  const { id } = await say(parley, BO, 'Good news');
+  await parley.call(BO, 'POST', `messages/${id}/reactions`, { emoji_name: 'tada' });
+  const ann = await opened(s, parley, ANN, TOPIC);
+  await ann.page.locator('.message.selected', { hasText: 'Good news' }).waitFor();
+  const { keyboard } = ann.page;
+  await keyboard.press('=');
+  await ann.page.locator('.reaction.mine', { hasText: '🎉' }).waitFor();
+  await keyboard.press('+');
+  await ann.page.locator('.reaction.mine', { hasText: '👍' }).waitFor();
+  await keyboard.press('-');
+  await eventually('the text is hidden', async () => await text(ann, 'Good news').count() === 0);
+  const flags = async () => (await parley.call(ANN, 'GET', `messages/${id}`)).message.flags;
+  await eventually('it is stored', async () => (await flags()).includes('collapsed'));
+  await ann.page.getByRole('button', { name: 'Show the message' }).click();
+  await text(ann, 'Good news').waitFor();
+  await ann.page.locator('body').click({ position: { x: 1, y: 1 } });
+  await keyboard.press('ArrowLeft');
+  const editor = ann.page.getByRole('textbox', { name: 'Text of the message' });
+  await eventually('the own message is edited', async () => await editor.inputValue() === 'My own words');
+});
+
+scene('the keyboard goes between channels, conversations and followed topics', async (s) => {
+  const parley = await s.serve();
+  await say(parley, BO, 'Soup', 'lunch');
+  await parley.call(ANN, 'POST', 'user_topics', { stream_id: '1', topic: 'followed one', visibility_policy: '3' });
+  const ann = await opened(s, parley, ANN, TOPIC);
+  await ann.page.locator('.message.selected', { hasText: 'Soup' }).waitFor();
+  const { keyboard } = ann.page;
+  const at = (pattern) => eventually(`the address fits ${pattern}`, () => pattern.test(new URL(ann.page.url()).hash));
+  await keyboard.press('s');
+  await at(/^#narrow\/channel\/1-general$/);
+  await ann.page.locator('.message.selected').waitFor();
+  await keyboard.press('z');
+  await at(/\/topic\/.*\/(near|with)\/\d+$/);
+  await keyboard.press('Shift+D');
+  await at(/^#narrow\/channel\/(?!1-)\d+-/);
+  await keyboard.press('Shift+A');
+  await at(/^#narrow\/channel\/1-general$/);
+  await keyboard.press('Shift+I'); // a channel on the screen would mark them as read
+  await ann.page.locator('h1', { hasText: 'Inbox' }).waitFor();
+  await say(parley, BO, 'Not this', 'another');
+  await say(parley, BO, 'This', 'followed one');
+  await ann.page.locator('.inbox-entry', { hasText: 'followed one' }).waitFor();
+  await keyboard.press('Shift+N');
+  await at(/followed/);
+});
+
+scene('all messages of the inbox are marked as read after a question', async (s) => {
+  const parley = await s.serve();
+  await say(parley, BO, 'One', 'first');
+  await say(parley, BO, 'Two', 'second');
+  const ann = await opened(s, parley, ANN);
+  await ann.page.locator('.inbox-entry', { hasText: 'second' }).waitFor();
+  await ann.page.getByRole('button', { name: 'Mark all as read' }).click();
+  const dialog = ann.page.getByRole('dialog', { name: 'Mark all as read?' });
+  await ann.accessible();
+  await dialog.getByRole('button', { name: 'Mark as read' }).click();
+  await ann.page.getByText('All read.').waitFor();
+  assert.ok(await userID(parley, ANN));
+  await eventually('the server knows', async () => {
+    const { unread_msgs: unread } = await parley.call(ANN, 'POST', 'register', { fetch_event_types: '["message","update_message_flags"]' });
+    return unread.count === 0;
+  });
+});
+
+scene('the preview opens and closes with the keyboard', async (s) => {
+  const parley = await s.serve();
+  const ann = await opened(s, parley, ANN, TOPIC);
+  await ann.page.locator('.compose-open').click();
+  await box(ann).fill('**bold**');
+  await box(ann).press('Alt+p');
+  await ann.page.locator('.compose-preview strong', { hasText: 'bold' }).waitFor();
+  await ann.accessible();
+  await ann.page.keyboard.press('Alt+p');
+  assert.equal(await box(ann).inputValue(), '**bold**');
+  await box(ann).press('Control+Shift+L');
+  await eventually('a link is there', async () => (await box(ann).inputValue()).includes('](url)'));
+});

@@ -1,0 +1,145 @@
+// Screenshots of the client: each view in light and dark, some at the width of a phone, some from right to left.
+// node shots.js DIR [PATTERN] writes them as PNG files; a pattern chooses views by their names.
+import fs from 'node:fs';
+import path from 'node:path';
+import { chromium } from 'playwright-core';
+import { PASSWORD, Parley, TIMEOUT_MS } from './parley.js';
+import { fill } from './shots_content.js';
+
+const ANN = 'ann@example.org';
+const TOPIC = '#narrow/channel/1-general/topic/lunch';
+const DESKTOP = { width: 1280, height: 800 };
+const PHONE = { width: 375, height: 740 };
+
+const dir = path.resolve(process.argv[2] ?? 'shots');
+const wanted = new RegExp(process.argv[3] ?? '');
+fs.mkdirSync(dir, { recursive: true });
+
+// click opens what a button, found by its label, opens.
+const click = (name, role = 'button') => (page) => page.getByRole(role, { name, exact: true }).first().click();
+
+// Each view has a name, an address and perhaps a step after opening. Visitors see the pages without a login.
+const VIEWS = [
+  ['login', '/login/', null, 'visitor'],
+  ['register', '/accounts/password/reset/', null, 'visitor'],
+  ['inbox', '#inbox'],
+  ['inbox-empty', '#inbox', null, 'olive'],
+  ['recent', '#recent'],
+  ['feed', '#feed'],
+  ['topic', TOPIC],
+  ['content', '#narrow/channel/1-general/topic/formatting'],
+  ['compose', TOPIC, async (page) => {
+    await page.locator('.compose-open').click();
+    await page.getByRole('textbox', { name: 'Message', exact: true }).pressSequentially('Who is coming? @b');
+    await page.locator('.completions [role=option]').first().waitFor();
+  }],
+  ['empty-topic', '#narrow/channel/1-general/topic/nothing%20yet'],
+  ['dm', async (ids) => `#narrow/dm/${ids.bo}`],
+  ['search', '#inbox', async (page) => { await page.getByRole('combobox', { name: 'Search' }).first().click(); }],
+  ['channels', '#channels/all'],
+  ['channel-new', '#channels/new'],
+  ['channel-permissions', '#channels/1/general/permissions', null, 'olive'],
+  ['groups', '#groups/all'],
+  ['profile', async (ids) => `#user/${ids.bo}`],
+  ['card', TOPIC, async (page) => { await page.getByRole('button', { name: 'About Bo Park' }).first().click(); }],
+  ['menu', '#inbox', click('Main menu')],
+  ['settings-profile', '#settings/profile'],
+  ['settings-preferences', '#settings/preferences'],
+  ['settings-notifications', '#settings/notifications'],
+  ['organization', '#organization/organization-profile', null, 'olive'],
+  ['organization-permissions', '#organization/organization-permissions', null, 'olive'],
+  ['organization-settings', '#organization/organization-settings', null, 'olive'],
+  ['folders', '#organization/channel-folders', null, 'olive'],
+  ['status', '#inbox', async (page) => {
+    await page.getByRole('button', { name: 'Main menu' }).click();
+    await page.getByRole('menuitem', { name: 'Set a status' }).click();
+    await page.getByRole('dialog', { name: 'Your status' }).waitFor();
+  }],
+  ['sidebar', '#inbox', async (page) => {
+    if (page.viewportSize().width < 700) await page.getByRole('button', { name: 'Channels', exact: true }).first().click();
+  }],
+  ['users', '#organization/users', null, 'olive'],
+  ['invitations', '#organization/invites', null, 'olive'],
+  ['drafts', '#drafts'],
+  ['scheduled', '#scheduled'],
+  ['shortcuts', '#inbox', (page) => page.keyboard.press('?')],
+  ['emoji', TOPIC, async (page) => {
+    await page.locator('.message').last().hover();
+    await page.locator('.message').last().getByRole('button', { name: 'Add a reaction' }).last().click();
+    await page.locator('.emoji-picker').waitFor();
+  }],
+];
+
+const onPhone = ['login', 'inbox', 'recent', 'feed', 'topic', 'content', 'compose', 'channels', 'channel-new', 'profile',
+  'settings-profile', 'users', 'menu', 'sidebar', 'shortcuts'];
+const fromRight = ['inbox', 'content', 'channels', 'settings-preferences', 'compose', 'menu'];
+
+const server = await Parley.serve();
+const browser = await chromium.launch({ executablePath: process.env.PARLEY_CHROMIUM, timeout: TIMEOUT_MS,
+  args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+try {
+  const users = ['ann', 'olive'];
+  await server.setPassword(...users.map((u) => `${u}@example.org`));
+  const ids = await fill(server);
+  const states = {};
+  for (const user of users) states[user] = await logIn(`${user}@example.org`);
+  const take = (suffix, names, options) => shoot(suffix, names, states, ids, options);
+  const all = VIEWS.map(([name]) => name);
+  await take('light', all, { viewport: DESKTOP, colorScheme: 'light' });
+  await take('dark', all, { viewport: DESKTOP, colorScheme: 'dark' });
+  await take('phone', onPhone, { viewport: PHONE, colorScheme: 'light', hasTouch: true, isMobile: true });
+  await server.call(ANN, 'PATCH', 'settings', { default_language: 'ar' });
+  await take('rtl', fromRight, { viewport: DESKTOP, colorScheme: 'light' });
+  await server.call(ANN, 'PATCH', 'settings', { default_language: 'en', high_contrast_mode: 'true' });
+  await take('contrast', ['inbox', 'content'], { viewport: DESKTOP, colorScheme: 'light' });
+} finally {
+  await browser.close();
+  await server.close();
+}
+
+// logIn returns the cookies of a session.
+async function logIn(email) {
+  const context = await browser.newContext({ baseURL: server.site });
+  const page = await context.newPage();
+  await page.goto('/login/');
+  await page.getByLabel('Email address', { exact: true }).fill(email);
+  await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await page.locator('.view-header').waitFor();
+  const state = await context.storageState();
+  await context.close();
+  return state;
+}
+
+// settled waits until nothing loads: the page has drawn itself, and its pictures and fonts are there.
+async function settled(page) {
+  await page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
+  await page.waitForTimeout(500); // late parts of the client are fetched after the first drawing
+  await page.evaluate(async () => {
+    await document.fonts.ready;
+    const shown = [...document.images].filter((x) => !x.complete && x.loading !== 'lazy');
+    await Promise.all(shown.map((x) => new Promise((done) => { x.onload = x.onerror = done; })));
+  });
+}
+
+async function shoot(suffix, names, states, ids, options) {
+  for (const [name, address, step, user = 'ann'] of VIEWS) {
+    if (!names.includes(name) || !wanted.test(`${name}-${suffix}`)) continue;
+    const context = await browser.newContext({ baseURL: server.site, locale: 'en-US', reducedMotion: 'reduce',
+      serviceWorkers: 'block', ...options, storageState: states[user] });
+    context.setDefaultTimeout(TIMEOUT_MS);
+    const page = await context.newPage();
+    const to = typeof address === 'function' ? await address(ids) : address;
+    await page.goto(to.startsWith('#') ? `/${to}` : to);
+    if (user !== 'visitor') await page.locator('.view-header').waitFor();
+    await settled(page);
+    try {
+      await step?.(page);
+      if (step) await settled(page);
+    } catch (error) {
+      console.log(`${name}-${suffix}: ${error.message.split('\n')[0]}`);
+    }
+    await page.screenshot({ path: path.join(dir, `${name}-${suffix}.png`) });
+    await context.close();
+  }
+}

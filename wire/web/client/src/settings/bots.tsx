@@ -1,0 +1,147 @@
+// The bots of the user: programs with an account, incoming and outgoing webhooks.
+import { useEffect, useState } from "preact/hooks";
+import * as api from "../api/administration.ts";
+import { t } from "../i18n/text.ts";
+import { attempt } from "../store/actions.ts";
+import { may } from "../store/queries.ts";
+import { peek, read } from "../store/store.ts";
+import { closeDialog, Dialog, openDialog } from "../ui/dialogs.tsx";
+import { Allowed, CopyBox, RowTable, SettingsForm, type FormField } from "./forms.tsx";
+
+function kinds(): { value: number; label: string }[] {
+  return [
+    { value: api.BotType.generic, label: t("Program with an API key") },
+    { value: api.BotType.incoming, label: t("Incoming webhook: it can only send messages") },
+    { value: api.BotType.outgoing, label: t("Outgoing webhook: an address is called when the bot is mentioned") },
+  ];
+}
+
+export function Bots() {
+  const [list, setList] = useState<api.Bot[]>([]);
+  const [again, setAgain] = useState(0);
+  const [type, setType] = useState<number>(api.BotType.generic);
+  const bots = read("bots");
+  const users = read("users");
+  const names = [...bots.keys()].map((id) => `${id} ${users.get(id)?.full_name} ${users.get(id)?.is_active}`).join();
+  useEffect(() => {
+    if (!peek().me.is_guest) void attempt(api.getBots()).then((a) => a && setList(a.bots));
+  }, [names, again]);
+  const then = (done: Promise<unknown>): Promise<void> => done.then(() => setAgain((n) => n + 1));
+  const fields: FormField[] = [
+    { name: "name", label: t("Name"), required: true },
+    { name: "short", label: t("Address"), required: true, help: t("The part before -bot.") },
+  ];
+  if (type === api.BotType.outgoing) {
+    fields.push({ name: "url", label: t("Address that is called"), kind: "url", required: true }, interfaceField());
+  }
+  const me = read("me");
+  const allowed = !me.is_guest && (may("can_create_bots_group") || may("can_create_write_only_bots_group"));
+  const former = [...users.values()].filter((u) => u.is_bot && !u.is_active && u.bot_owner_id === me.user_id);
+  return (
+    <>
+      <Allowed when={allowed} reason={t("You cannot create bots in this organization.")}>
+        <label class="field">
+          <span class="field-label">{t("Kind of bot")}</span>
+          <select class="input" value={String(type)} onChange={(e) => setType(Number(e.currentTarget.value))}>
+            {kinds().map((k) => (
+              <option key={k.value} value={String(k.value)}>
+                {k.label}
+              </option>
+            ))}
+          </select>
+        </label>
+        <SettingsForm
+          key={type}
+          title={t("Add a bot")}
+          button={t("Add bot")}
+          fields={fields}
+          run={(v) => {
+            const outgoing = type === api.BotType.outgoing;
+            const payload = outgoing ? { payload_url: v.text("url"), interface_type: v.number("interface") } : {};
+            return then(api.createBot({ full_name: v.text("name"), short_name: v.text("short"), bot_type: type, ...payload }));
+          }}
+        />
+      </Allowed>
+      <RowTable
+        label={t("Your bots")}
+        rows={list}
+        name={(b) => b.full_name}
+        empty={t("No bots")}
+        columns={[
+          { title: t("Name"), cell: (b) => b.full_name },
+          { title: t("Email"), cell: (b) => b.username },
+        ]}
+        actions={[
+          { label: t("Edit"), icon: "edit", run: async (b) => openDialog(<BotDialog bot={b} done={() => setAgain((n) => n + 1)} />) },
+          { label: t("Deactivate"), icon: "trash", ask: t("The bot can no longer do anything."), run: (b) => then(api.deactivateBot(b.user_id)) },
+        ]}
+      />
+      {former.length > 0 && (
+        <RowTable
+          label={t("Deactivated bots")}
+          rows={former}
+          name={(u) => u.full_name}
+          empty=""
+          columns={[{ title: t("Deactivated bots"), cell: (u) => u.full_name }]}
+          actions={[{ label: t("Reactivate"), icon: "check", run: (u) => then(api.reactivateUser(u.user_id)) }]}
+        />
+      )}
+    </>
+  );
+}
+
+// interfaceField chooses the form of the data that an outgoing webhook sends.
+function interfaceField(now = 1): FormField {
+  return {
+    name: "interface",
+    label: t("Format of the calls"),
+    kind: "choice",
+    value: String(now),
+    options: [
+      { value: "1", label: "Zulip" },
+      { value: "2", label: "Slack" },
+    ],
+  };
+}
+
+// BotDialog changes a bot, shows its key and the text of a configuration file, and makes a new key.
+function BotDialog({ bot, done }: { bot: api.Bot; done: () => void }) {
+  const [key, setKey] = useState(bot.api_key);
+  const service = bot.services[0] as { base_url?: string; interface?: number } | undefined;
+  const fields: FormField[] = [{ name: "name", label: t("Name"), value: bot.full_name, required: true }];
+  if (service?.base_url) {
+    fields.push({ name: "url", label: t("Address that is called"), kind: "url", value: service.base_url, required: true }, interfaceField(service.interface));
+  }
+  const zuliprc = `[api]\nemail=${bot.username}\nkey=${key}\nsite=${peek().realm.realm_url}\n`;
+  const renew = async (): Promise<void> => {
+    const answer = await attempt(api.renewBotKey(bot.user_id));
+    if (answer) setKey(answer.api_key);
+    done();
+  };
+  return (
+    <Dialog title={bot.full_name}>
+      <div class="dialog-text">
+        <SettingsForm
+          button={t("Save")}
+          keep
+          fields={fields}
+          run={async (v) => {
+            const params = service?.base_url ? { service_payload_url: JSON.stringify(v.text("url")), service_interface: v.number("interface") } : {};
+            await api.changeBot(bot.user_id, { full_name: v.text("name"), ...params });
+            done();
+            closeDialog();
+          }}
+        />
+        <CopyBox label={t("API key")} text={key} />
+        <button type="button" class="button quiet" onClick={() => void renew()}>
+          {t("New key")}
+        </button>
+        <h3>{t("Configuration file")}</h3>
+        <pre class="source">{zuliprc}</pre>
+        <a class="button quiet small" download="zuliprc" href={"data:text/plain;charset=utf-8," + encodeURIComponent(zuliprc)}>
+          {t("Download")}
+        </a>
+      </div>
+    </Dialog>
+  );
+}

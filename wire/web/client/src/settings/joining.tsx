@@ -1,0 +1,92 @@
+// Who can join the organization, with which addresses and names.
+import * as api from "../api/administration.ts";
+import { plural, t } from "../i18n/text.ts";
+import { read } from "../store/store.ts";
+import { Switch } from "./fields.tsx";
+import { Allowed, RowTable, SettingsForm } from "./forms.tsx";
+import { RealmChoice, RealmSwitch } from "./realm_fields.tsx";
+
+export function Joining() {
+  const days = Number(read("realm").realm_waiting_period_threshold ?? 0);
+  const usual = [0, 1, 3, 7, 30, 90];
+  const periods = usual.includes(days) ? usual : [...usual, days];
+  return (
+    <>
+      <Allowed when={read("me").is_owner} reason={t("Only owners can change this.")}>
+        <RealmSwitch name="invite_required" label={t("Only invited users can join")} />
+        <RealmSwitch name="disallow_disposable_email_addresses" label={t("Refuse disposable email addresses")} />
+        <RealmSwitch name="emails_restricted_to_domains" label={t("Only addresses of the domains below can join")} />
+        <Domains />
+        <RealmChoice
+          name="waiting_period_threshold"
+          label={t("New members become full members")}
+          options={periods.map((n) => ({ value: n, label: n === 0 ? t("At once") : plural(n, "After {count} day", "After {count} days") }))}
+        />
+        <LoginMethods />
+      </Allowed>
+      <Allowed when={read("me").is_admin} reason={t("Only administrators can change this.")}>
+        <h4>{t("Names and pictures")}</h4>
+        <RealmSwitch name="require_unique_names" label={t("Names must differ")} />
+        <RealmSwitch name="name_changes_disabled" label={t("Users cannot change their names")} />
+        <RealmSwitch name="email_changes_disabled" label={t("Users cannot change their addresses")} />
+        <RealmSwitch name="avatar_changes_disabled" label={t("Users cannot change their pictures")} />
+        <RealmChoice
+          name="default_avatar_source"
+          label={t("Pictures of users without one")}
+          options={[
+            { value: "J", label: t("Patterns of this server") },
+            { value: "G", label: "Gravatar" },
+          ]}
+        />
+      </Allowed>
+    </>
+  );
+}
+
+function Domains() {
+  const list = [...read("domains").values()] as { domain: string; allow_subdomains: boolean }[];
+  return (
+    <>
+      <SettingsForm
+        title={t("Add a domain")}
+        button={t("Add domain")}
+        fields={[
+          { name: "domain", label: t("Domain"), required: true, help: "example.org" },
+          { name: "below", label: t("Also the domains below it"), kind: "check" },
+        ]}
+        run={(v) => api.addDomain(v.text("domain"), v.has("below"))}
+      />
+      <RowTable
+        label={t("Domains")}
+        rows={list}
+        name={(d) => d.domain}
+        empty={t("No domains")}
+        columns={[
+          { title: t("Domain"), cell: (d) => d.domain },
+          { title: t("Domains below it"), cell: (d) => (d.allow_subdomains ? t("Yes") : t("No")) },
+        ]}
+        actions={[{ label: t("Remove"), icon: "trash", run: (d) => api.removeDomain(d.domain) }]}
+      />
+    </>
+  );
+}
+
+// LoginMethods shows the ways to log in that the server has. At least one stays.
+function LoginMethods() {
+  const all = (read("realm").realm_authentication_methods ?? {}) as Record<string, { enabled: boolean; available: boolean }>;
+  const now = Object.fromEntries(Object.entries(all).map(([name, m]) => [name, m.enabled]));
+  return (
+    <>
+      <h4>{t("Ways to log in")}</h4>
+      {Object.entries(all).map(([name, m]) => (
+        <Switch
+          key={name}
+          label={name === "Email" ? t("Email address and password") : name}
+          value={m.enabled}
+          disabled={!m.available}
+          save={(v) => api.changeRealm({ authentication_methods: { ...now, [name]: v } })}
+        />
+      ))}
+    </>
+  );
+}

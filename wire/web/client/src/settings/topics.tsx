@@ -1,0 +1,62 @@
+// The topics that the user mutes, unmutes or follows.
+import { useState } from "preact/hooks";
+import { setTopicPolicy } from "../api/endpoints.ts";
+import { TopicPolicy, type UserTopic } from "../api/types.ts";
+import { t } from "../i18n/text.ts";
+import { attempt } from "../store/actions.ts";
+import { hashOf, narrowTo } from "../store/narrow.ts";
+import { topicName } from "../store/queries.ts";
+import { peek, read } from "../store/store.ts";
+import { formatDate } from "../ui/time.ts";
+import { policyNames } from "../views/header.tsx";
+import { RowTable } from "./forms.tsx";
+
+const maxRows = 200;
+
+export function Topics() {
+  const [filter, setFilter] = useState("");
+  const channels = read("channels");
+  const wanted = filter.trim().toLowerCase();
+  const rows = [...read("topicPolicies").values()]
+    .flatMap((topics) => [...topics.values()])
+    .filter((x) => `${channels.get(x.stream_id)?.name ?? ""} ${x.topic_name}`.toLowerCase().includes(wanted))
+    .sort((a, b) => b.last_updated - a.last_updated);
+  return (
+    <>
+      <label class="field">
+        <span class="field-label">{t("Filter")}</span>
+        <input class="input" type="search" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
+      </label>
+      <RowTable
+        label={t("Topics")}
+        rows={rows.slice(0, maxRows)}
+        name={(x) => topicName(x.topic_name)}
+        empty={t("No muted or followed topics")}
+        columns={[
+          { title: t("Channel"), cell: (x) => channels.get(x.stream_id)?.name ?? t("Unknown channel") },
+          { title: t("Topic"), cell: (x) => <a href={hashOf(narrowTo({ channel: x.stream_id, topic: x.topic_name }), peek())}>{topicName(x.topic_name)}</a> },
+          { title: t("Notifications"), cell: (x) => <PolicyChoice topic={x} /> },
+          { title: t("Changed"), cell: (x) => formatDate(x.last_updated) },
+        ]}
+        actions={[{ label: t("Reset to the default"), icon: "trash", run: (x) => setTopicPolicy(x.stream_id, x.topic_name, TopicPolicy.inherit) }]}
+      />
+    </>
+  );
+}
+
+function PolicyChoice({ topic: x }: { topic: UserTopic }) {
+  return (
+    <select
+      class="input"
+      aria-label={t("Notifications of {topic}", { topic: topicName(x.topic_name) })}
+      value={String(x.visibility_policy)}
+      onChange={(e) => void attempt(setTopicPolicy(x.stream_id, x.topic_name, Number(e.currentTarget.value)))}
+    >
+      {policyNames().map((p) => (
+        <option key={p.policy} value={String(p.policy)}>
+          {p.label}
+        </option>
+      ))}
+    </select>
+  );
+}

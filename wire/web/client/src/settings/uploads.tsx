@@ -1,0 +1,59 @@
+// The files that the user has uploaded: their size, their messages, and their removal.
+import { useEffect, useState } from "preact/hooks";
+import { deleteAttachment, getAttachments, type Attachment } from "../api/administration.ts";
+import { formatNumber, t } from "../i18n/text.ts";
+import { attempt } from "../store/actions.ts";
+import { read } from "../store/store.ts";
+import { formatDate } from "../ui/time.ts";
+import { RowTable } from "./forms.tsx";
+
+const mebibyte = 1024 * 1024; // bytes
+const maxRows = 200; // of the table; the filter finds the others
+
+function size(bytes: number): string {
+  if (bytes < mebibyte) return t("{size} kB", { size: formatNumber(Math.max(1, Math.round(bytes / 1024))) });
+  return t("{size} MB", { size: formatNumber(Math.round((bytes / mebibyte) * 10) / 10) });
+}
+
+export function Uploads() {
+  const [list, setList] = useState<Attachment[] | null>(null);
+  const [filter, setFilter] = useState("");
+  const used = read("uploadSpaceUsed"); // each upload and each removal changes it
+  useEffect(() => {
+    void attempt(getAttachments()).then((a) => a && setList(a.attachments));
+  }, [used]);
+  if (!list) return <p aria-busy="true" />;
+  const wanted = filter.trim().toLowerCase();
+  const rows = list.filter((x) => x.name.toLowerCase().includes(wanted)).sort((a, b) => b.create_time - a.create_time);
+  return (
+    <>
+      <label class="field">
+        <span class="field-label">{t("Filter")}</span>
+        <input class="input" type="search" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
+      </label>
+      <RowTable
+        label={t("Uploaded files")}
+        rows={rows.slice(0, maxRows)}
+        name={(x) => x.name}
+        empty={t("No files")}
+        columns={[
+          { title: t("File"), cell: (x) => <a href={`/user_uploads/${x.path_id}`} target="_blank" rel="noopener">{x.name}</a> },
+          { title: t("Size"), cell: (x) => size(x.size) },
+          { title: t("Uploaded"), cell: (x) => formatDate(x.create_time / 1000) },
+          { title: t("Messages"), cell: (x) => (x.messages.length === 0 ? t("None") : x.messages.map((m) => <a key={m.id} href={`#narrow/near/${m.id}`}>{`#${m.id} `}</a>)) },
+        ]}
+        actions={[
+          {
+            label: t("Delete"),
+            icon: "trash",
+            ask: t("Messages with the file lose it."),
+            run: async (x) => {
+              await deleteAttachment(x.id);
+              setList((now) => now?.filter((y) => y.id !== x.id) ?? null);
+            },
+          },
+        ]}
+      />
+    </>
+  );
+}
