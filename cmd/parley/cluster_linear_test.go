@@ -189,12 +189,12 @@ func playEdgeHistory(t *testing.T, c *edgesOfCore, proxy *linkProxy, sends int, 
 			c.core.kill()
 			c.start(c.core)
 		case 1:
-			proxy.set(linkState{delay: time.Duration(random.IntN(100)) * time.Millisecond})
+			proxy.set(proxyState{delay: time.Duration(random.IntN(100)) * time.Millisecond})
 		case 2:
-			proxy.set(linkState{cut: true})
+			proxy.set(proxyState{cut: true})
 		}
 		time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
-		proxy.set(linkState{})
+		proxy.set(proxyState{})
 	}
 	clients.Wait()
 	last.edge, last.url = 0, c.core.url() // the core has everything that an edge has

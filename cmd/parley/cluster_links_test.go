@@ -22,12 +22,12 @@ type linkProxy struct {
 
 	mu      sync.Mutex
 	changed *sync.Cond // of mu
-	state   linkState
+	state   proxyState
 	conns   map[net.Conn]bool
 }
 
-// linkState says what the proxy does with bytes and connections.
-type linkState struct {
+// proxyState says what the proxy does with bytes and connections.
+type proxyState struct {
 	delay            time.Duration // of every byte, in both directions
 	holdUp, holdDown bool          // nothing is passed on to the core, or to the edges
 	cut              bool          // there are no connections
@@ -52,13 +52,13 @@ func startLinkProxy(t *testing.T, core string) *linkProxy {
 	}()
 	t.Cleanup(func() {
 		l.Close()
-		p.set(linkState{cut: true})
+		p.set(proxyState{cut: true})
 	})
 	return p
 }
 
 // set changes the state. Bytes that were held are passed on, unless their connections are cut.
-func (p *linkProxy) set(s linkState) {
+func (p *linkProxy) set(s proxyState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state = s
@@ -103,11 +103,11 @@ func (p *linkProxy) serve(edge net.Conn) {
 	}
 	defer p.remove(core)
 	go func() {
-		p.pass(core, edge, func(s *linkState) bool { return s.holdUp })
+		p.pass(core, edge, func(s *proxyState) bool { return s.holdUp })
 		core.Close()
 		edge.Close()
 	}()
-	p.pass(edge, core, func(s *linkState) bool { return s.holdDown })
+	p.pass(edge, core, func(s *proxyState) bool { return s.holdDown })
 }
 
 // delayedBytes are bytes that the proxy passes on at a time.
@@ -120,7 +120,7 @@ type delayedBytes struct {
 const linkAhead = 256
 
 // pass copies bytes in one direction. A delay does not slow down what follows.
-func (p *linkProxy) pass(to, from net.Conn, held func(*linkState) bool) {
+func (p *linkProxy) pass(to, from net.Conn, held func(*proxyState) bool) {
 	queue := make(chan delayedBytes, linkAhead)
 	go func() {
 		defer close(queue)
@@ -190,13 +190,13 @@ func startEdgesBehindProxy(t *testing.T, edges int) (*edgesOfCore, *linkProxy) {
 // of silence.
 var linkFaults = []struct {
 	name  string
-	state linkState
+	state proxyState
 	lasts time.Duration
 }{
-	{"delayed by 100 ms", linkState{delay: 100 * time.Millisecond}, 400 * time.Millisecond},
-	{"cut", linkState{cut: true}, 200 * time.Millisecond},
-	{"one way, nothing reaches the core", linkState{holdUp: true}, time.Second},
-	{"one way, nothing reaches the edges", linkState{holdDown: true}, time.Second},
+	{"delayed by 100 ms", proxyState{delay: 100 * time.Millisecond}, 400 * time.Millisecond},
+	{"cut", proxyState{cut: true}, 200 * time.Millisecond},
+	{"one way, nothing reaches the core", proxyState{holdUp: true}, time.Second},
+	{"one way, nothing reaches the edges", proxyState{holdDown: true}, time.Second},
 }
 
 // maxHealed is how long it may take until an edge serves again when its link is whole.
@@ -234,7 +234,7 @@ func TestEdgeLinks(t *testing.T) {
 					t.Errorf("a delay broke links: %d instead of %d were opened", now, links)
 				}
 			}
-			proxy.set(linkState{})
+			proxy.set(proxyState{})
 			healed := time.Now()
 			gaps.next()
 			took := time.Since(healed)
@@ -271,7 +271,7 @@ func TestEdgeLinkLosesAnswer(t *testing.T) {
 	if _, err := ann.send("before"); err != nil {
 		t.Fatal(err)
 	}
-	proxy.set(linkState{holdDown: true})
+	proxy.set(proxyState{holdDown: true})
 	sent := make(chan error, 1)
 	go func() {
 		_, err := ann.send("whose answer is lost")
@@ -289,13 +289,13 @@ func TestEdgeLinkLosesAnswer(t *testing.T) {
 		return n
 	}
 	eventually(t, "the core stores the message", func() bool { return count(&atCore) == 1 })
-	proxy.set(linkState{cut: true})
+	proxy.set(proxyState{cut: true})
 	select {
 	case err := <-sent:
 		t.Fatalf("the message was answered without the core: %v", err)
 	case <-time.After(100 * time.Millisecond):
 	}
-	proxy.set(linkState{})
+	proxy.set(proxyState{})
 	if err := <-sent; err != nil {
 		t.Errorf("the message is stored, its sender got: %v", err)
 	}

@@ -68,8 +68,8 @@ var partitions = []partition{
 
 // TestClusterPartition lets packets between cores get lost or come late, in one direction or both, while clients of all
 // cores change and read. Cores that are not in a majority acknowledge nothing, the others go on, and when the network
-// is whole all serve again within 3 s. PARTITIONS=all takes every kind of fault, instead of one; SEED repeats a run: make
-// partition-cluster.
+// is whole all serve again within 3 s. PARTITIONS=all takes every kind of fault, instead of one; SEED repeats a run:
+// make partition-cluster.
 func TestClusterPartition(t *testing.T) {
 	w, ok := newTestNetwork(t, 3)
 	if !ok {

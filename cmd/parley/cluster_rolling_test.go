@@ -102,9 +102,9 @@ func TestClusterLevel(t *testing.T) {
 }
 
 // TestRollingUpgrade replaces the program of three cores, one after the other, in two ways: with parley upgrade, which
-// hands the connections over, and by SIGTERM and a start. Clients use any core that accepts their connection. No request
-// may fail, and no client may have to register again. POLLERS is the number of waiting polls; PREVIOUS is the program
-// file to begin with, else this test binary; PROGRAM is the new one: make rolling-upgrade.
+// hands the connections over, and by SIGTERM and a start. Clients use any core that accepts their connection. No
+// request may fail, and no client may have to register again. POLLERS is the number of waiting polls; PREVIOUS is the
+// program file to begin with, else this test binary; PROGRAM is the new one: make rolling-upgrade.
 func TestRollingUpgrade(t *testing.T) {
 	for _, way := range []string{"upgrade", "restart"} {
 		t.Run(way, func(t *testing.T) { testRollingUpgrade(t, way) })
@@ -217,8 +217,8 @@ type rollingLoad struct {
 	client  *http.Client
 }
 
-// rollingSendEvery is the time between two sends: a steady load that does not use the whole machine, whatever the number
-// of pollers is.
+// rollingSendEvery is the time between two sends: a steady load that does not use the whole machine, whatever the
+// number of pollers is.
 const rollingSendEvery = 200 * time.Millisecond
 
 func newRollingLoad(t *testing.T, all *runningCores, pollers int) *rollingLoad {

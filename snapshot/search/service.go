@@ -35,9 +35,9 @@ const (
 	// minRest is the shortest rest between two batches. Texts accumulate meanwhile, so that a busy organization does
 	// not get an index segment for each message. A waiting search ends the rest.
 	minRest = time.Second
-	// A batch waits until an organization has gatherTexts texts, or gatherTime has passed, or a search waits. Each batch
-	// writes a segment, syncs it, and is merged with others later: with 20 messages a second, a batch each second was a
-	// twelfth of the server's CPU time.
+	// A batch waits until an organization has gatherTexts texts, or gatherTime has passed, or a search waits. Each
+	// batch writes a segment, syncs it, and is merged with others later: with 20 messages a second, a batch each second
+	// was a twelfth of the server's CPU time.
 	gatherTexts = batchDocs / 2
 	gatherTime  = 8 * time.Second
 	// The writer rests restFactor times as long as it worked, so indexing takes at most a quarter of a core. While more
