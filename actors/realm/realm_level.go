@@ -6,8 +6,8 @@ import (
 
 // Rule levels let two versions of the program run in one cluster. Every node applies the same facts and must come to
 // the same state. So a fact that an older program does not know, and a changed apply of a known fact, are not used
-// before every node has the newer program, and the operator has raised the level of the cluster. The number of the level
-// is in the replicated log and in each batch. A single node always has the level of its program.
+// before every node has the newer program, and the operator has raised the level of the cluster. The number of the
+// level is in the replicated log and in each batch. A single node always has the level of its program.
 //
 // A release that adds a kind of fact or changes an apply:
 //
@@ -15,8 +15,8 @@ import (
 //  2. adds the numbers of new kinds of facts to factLevels,
 //  3. in a changed apply, does what the older program did if Realm.Level is lower.
 
-// Level is the newest rule level of this program. A program applies batches of its own level and of lower ones. Tests of
-// two versions change it before anything else runs.
+// Level is the newest rule level of this program. A program applies batches of its own level and of lower ones. Tests
+// of two versions change it before anything else runs.
 var Level uint16 = 1
 
 // FirstLevel is the level of clusters, and of journals, that have no other one.

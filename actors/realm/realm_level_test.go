@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A fact of a higher level is refused until the level of the cluster is raised, and nothing is recorded. A batch has the
-// level at which its facts were recorded, and followers apply them at that level.
+// A fact of a higher level is refused until the level of the cluster is raised, and nothing is recorded. A batch has
+// the level at which its facts were recorded, and followers apply them at that level.
 func TestFactsOfHigherLevels(t *testing.T) {
 	factLevels[NumberOf(&Ticked{})] = 2
 	t.Cleanup(func() { delete(factLevels, NumberOf(&Ticked{})) })
