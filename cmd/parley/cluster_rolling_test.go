@@ -109,9 +109,9 @@ func TestClusterLevel(t *testing.T) {
 
 // TestRollingUpgrade replaces the program of three cores, one after the other, in two ways: with parley upgrade, which
 // hands the connections over, and by SIGTERM and a start. Clients use any core that accepts their connection. No
-// request may fail, and no client may have to register again. POLLERS is the number of waiting polls; PREVIOUS is the program
-// file to begin with, else this test binary; PROGRAM is the new one: make rolling-upgrade. Without POLLERS the cores are
-// only upgraded; TestClusterLevel restarts them.
+// request may fail, and no client may have to register again. POLLERS is the number of waiting polls; PREVIOUS is the
+// program file to begin with, else this test binary; PROGRAM is the new one: make rolling-upgrade. Without POLLERS the
+// cores are only upgraded; TestClusterLevel restarts them.
 func TestRollingUpgrade(t *testing.T) {
 	ways := []string{"upgrade", "restart"}
 	if os.Getenv("POLLERS") == "" {
@@ -343,6 +343,6 @@ func (l *rollingLoad) finish() {
 		}
 	}
 	l.t.Logf("%d pollers, %d polls, %d sends, %d failed, 0 registered again; the longest send took %v, the latest "+
-		"event came %v after its send began", len(l.pollers), l.polls.Load(), l.sent.Load(), l.failed.Load(), l.longestSend(),
-		time.Duration(l.late.Load()).Round(time.Millisecond))
+		"event came %v after its send began", len(l.pollers), l.polls.Load(), l.sent.Load(), l.failed.Load(),
+		l.longestSend(), time.Duration(l.late.Load()).Round(time.Millisecond))
 }
