@@ -51,6 +51,13 @@ func (srv *Server) OwnsAll() bool {
 	return all
 }
 
+// OwnsNone reports whether this node owns no organization.
+func (srv *Server) OwnsNone() bool {
+	none := true
+	srv.eachRealm(func(r *realmHandle) { none = none && !r.owned.Load() })
+	return none
+}
+
 // FinishTurns waits until the turns that have begun are on disk and answered, or until ctx ends.
 func (srv *Server) FinishTurns(ctx context.Context) {
 	var all sync.WaitGroup

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -318,5 +319,55 @@ func TestBackupIncludesExtraFiles(t *testing.T) {
 			!strings.Contains(err.Error(), "unknown file") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A restore to a time drops the facts that were recorded later, of every organization. It refuses times before the
+// rows of the backup, and makes a backup of a cluster's copy a store of its own.
+func TestRestoreToTime(t *testing.T) {
+	o := smallOptions(vfs.NewMem())
+	o.Kept = Kept{Bytes: 1 << 20, Age: time.Hour}
+	s, err := Open("data", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []uint32{1, 2} {
+		epoch := mustClaim(t, s, id).Epoch
+		for i, now := range []int64{100, 200, 300} {
+			mustAppend(t, s, Entry{Realm: id, Epoch: epoch, After: Seq(i), Now: now, Facts: facts(fmt.Sprint(now))})
+		}
+	}
+	if err := s.Snapshot(1, 1, 2, func(func(Row) error) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.PutMeta("cluster", []byte("members")), s.Replicate(7)); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := s.Backup(&file); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	restoreTo := func(at int64) (*Store, error) {
+		o := smallOptions(vfs.NewMem())
+		err := restoreAs(bytes.NewReader(file.Bytes()), "data", nil, toTime(at), o)
+		if err != nil {
+			return nil, err
+		}
+		return Open("data", o)
+	}
+	r, err := restoreTo(250)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "realm 2", tail(t, r, 2, 0), []string{"1 100", "2 200"})
+	value, err := r.Meta("cluster")
+	if err != nil || value != nil || r.Replicated() {
+		t.Errorf("the restored store belongs to a cluster with %q: %v", value, err)
+	}
+	mustAppend(t, r, Entry{Realm: 1, Epoch: mustClaim(t, r, 1).Epoch, After: 2, Now: 260, Facts: facts("goes on")})
+	mustClose(t, r)
+	if _, err := restoreTo(150); err == nil || !strings.Contains(err.Error(), "from 1970-01-01T00:03:20Z on") {
+		t.Errorf("a restore to a time before the rows: %v", err)
 	}
 }

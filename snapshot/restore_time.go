@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -11,7 +10,17 @@ import (
 // RestoreAt is Restore with the facts of all organizations up to a time, in Unix seconds, by the clock of the server
 // that recorded them. A backup reaches back to its rows: an earlier time needs an older backup.
 func RestoreAt(r io.Reader, dir string, at int64) error {
-	return restoreAs(r, dir, nil, func(s *Store) error { return errors.Join(s.rewindTo(at), s.LeaveLog()) }, Options{})
+	return restoreAs(r, dir, nil, toTime(at), Options{})
+}
+
+// toTime returns the change of a restored store that drops the facts after a time, in Unix seconds.
+func toTime(at int64) func(*Store) error {
+	return func(s *Store) error {
+		if err := s.rewindTo(at); err != nil {
+			return err
+		}
+		return s.LeaveLog()
+	}
 }
 
 // rewindTo drops the facts of all organizations after a time, in Unix seconds.
@@ -39,8 +48,8 @@ func (s *Store) lastAt(id RealmID, at int64) (end Seq, err error) {
 	rows, last, after := st.snapshot.seq, st.last, max(st.firstKept, 1)-1
 	s.mu.Unlock()
 	if rows == last && after >= rows && rows > 0 {
-		return 0, fmt.Errorf("realm %d: the backup does not say when its last fact was recorded; restore it without a time",
-			id)
+		return 0, fmt.Errorf("realm %d: the backup does not say when its last fact was recorded; restore it "+
+			"without a time", id)
 	}
 	end, earliest := 0, int64(math.MaxInt64) // earliest is a time to which the backup can be restored
 	err = s.Tail(id, min(after, last), func(r Record) error {

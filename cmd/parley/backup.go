@@ -85,8 +85,9 @@ func newRestoreCommand() *cobra.Command {
 		Use:   "restore FILE DIR",
 		Short: "Make a data directory from a backup",
 		Long: "Make the data directory DIR from the backup FILE; - is standard input. The directory has the state " +
-			"at the end of the backup, or after the fact of --upto, or at the time of --at. A backup of a cluster's core " +
-			"becomes the directory of a single server, which parley cluster init makes the first core of a new cluster.",
+			"at the end of the backup, or after the fact of --upto, or at the time of --at. A backup of a cluster's " +
+			"core becomes the directory of a single server, which parley cluster init makes the first core of a new " +
+			"cluster.",
 		Args: exactArgs(2, "- is standard input"),
 	}
 	upto := c.Flags().String("upto", "",

@@ -88,7 +88,8 @@ func newClusterDissolveCommand() *cobra.Command {
 		Args:  noArgs,
 	}
 	data := dataFlag(c, "data directory of the stopped core")
-	accept := c.Flags().Bool("accept-loss", false, "the other cores are lost for ever: what only they have on disk is lost")
+	accept := c.Flags().Bool("accept-loss", false,
+		"the other cores are lost for ever: what only they have on disk is lost")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		applied, err := server.ClusterDissolve(data(), *accept)
 		if err != nil {

@@ -84,7 +84,8 @@ func (c *runningCore) dissolve(t *testing.T, q *poller, text string, flags ...st
 	if err := (&killClient{poller: q}).pollUntil(text, func() {}); err != nil {
 		t.Fatal(err)
 	}
-	if out, code := runParley("cluster", "status", "--data", c.data); code == 0 || !strings.Contains(out, "single node") {
+	out, code := runParley("cluster", "status", "--data", c.data)
+	if code == 0 || !strings.Contains(out, "single node") {
 		t.Errorf("the status of a single node: %s", out)
 	}
 }

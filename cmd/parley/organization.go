@@ -307,6 +307,9 @@ func (i *importer) importFile(file string, in io.Reader, out io.Writer) error {
 	if err := server.CheckDataVersion(i.dir); err != nil {
 		return err
 	}
+	if err := server.CheckImportable(i.dir); err != nil {
+		return fmt.Errorf("import %s: %w", file, err)
+	}
 	store, err := snapshot.Open(i.dir, snapshot.Options{})
 	if err != nil {
 		return server.StartError(i.dir, err)

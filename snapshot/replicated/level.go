@@ -11,8 +11,8 @@ import (
 type levelError struct{ cluster, program uint16 }
 
 func (e levelError) Error() string {
-	return fmt.Sprintf("the rule level of the cluster is %d, but this program knows levels up to %d: install the release "+
-		"of the other nodes", e.cluster, e.program)
+	return fmt.Sprintf("the rule level of the cluster is %d, but this program knows levels up to %d: install the "+
+		"release of the other nodes", e.cluster, e.program)
 }
 
 // Level returns the rule level of the cluster, as far as this node has applied the log.

@@ -55,6 +55,8 @@ type Core struct {
 	// FactsSent counts the facts that were sent to edges: each one once for each edge with its organization. Served and
 	// ServeFailed count the forwarded requests that were answered, and those without an answer.
 	FactsSent, Served, ServeFailed atomic.Int64
+	// Compared and Different count the states of organizations that Verify has compared, and those that differed.
+	Compared, Different atomic.Int64
 }
 
 // edgeLink is an edge with a link to this core.

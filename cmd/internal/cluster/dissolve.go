@@ -30,8 +30,9 @@ func Dissolve(data string, acceptLoss bool) (applied uint64, err error) {
 			Store: snapshot.Options{Kept: snapshot.FollowedKept}}, acceptLoss)
 		var others *replicated.OthersError
 		if errors.As(err, &others) {
-			return 0, fmt.Errorf("%w: remove the other cores first with parley cluster remove, while a majority runs. If "+
-				"they are lost for ever, --accept-loss makes this copy the only one; they must never start again", others)
+			return 0, fmt.Errorf("%w: remove the other cores first with parley cluster remove, while a majority runs. "+
+				"If they are lost for ever, --accept-loss makes this copy the only one; they must never start again",
+				others)
 		}
 		if err != nil {
 			return 0, err

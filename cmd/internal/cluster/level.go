@@ -11,8 +11,8 @@ import (
 // checkLevel returns an error if the program of a node does not know the rule level of the cluster.
 func checkLevel(node string, known, cluster uint16) error {
 	if known < cluster {
-		return fmt.Errorf("the rule level of the cluster is %d, but the program of node %s knows levels up to %d: install "+
-			"the release of the other nodes", cluster, node, known)
+		return fmt.Errorf("the rule level of the cluster is %d, but the program of node %s knows levels up to %d: "+
+			"install the release of the other nodes", cluster, node, known)
 	}
 	return nil
 }
@@ -23,8 +23,8 @@ func (c *Core) RaiseLevel() (raised bool, err error) {
 	for _, n := range c.Status() {
 		switch {
 		case !n.Connected && n.Role == string(peer.Core):
-			err = errors.Join(err, fmt.Errorf("core %s is not connected, so its release is not known: start it, or remove "+
-				"it with parley cluster remove %s", n.Node, n.Node))
+			err = errors.Join(err, fmt.Errorf("core %s is not connected, so its release is not known: start it, or "+
+				"remove it with parley cluster remove %s", n.Node, n.Node))
 		case n.KnownLevel > realm.Level:
 			err = errors.Join(err, fmt.Errorf("node %s (%s) knows rule levels up to %d, and the leader %s up to %d: "+
 				"upgrade the leader first", n.Node, n.Program, n.KnownLevel, c.Directory.Node, realm.Level))

@@ -87,7 +87,12 @@ const (
 func (c *Core) Verify(digest func(realm.ID) (realm.Seq, string, error)) (list []Verified) {
 	realms := c.Orgs.Realms()
 	for _, name := range slices.Sorted(maps.Keys(realms)) {
-		list = append(list, c.verify(realms[name], digest))
+		v := c.verify(realms[name], digest)
+		c.Compared.Add(1)
+		if !v.Equal {
+			c.Different.Add(1)
+		}
+		list = append(list, v)
 	}
 	return list
 }

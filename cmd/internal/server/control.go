@@ -133,6 +133,12 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 		if node.Role == peer.Edge {
 			return nil, fmt.Errorf("no server is running in %s; an edge stores nothing", dir)
 		}
+		// The log of a core that does not run may lack changes, and changes that are not in it would be lost. A core
+		// that has never run has no log.
+		if _, err := os.Stat(filepath.Join(dir, "raft")); err == nil {
+			return nil, fmt.Errorf("no server is running in %s, which is a core of a cluster: start it, or give the "+
+				"command at a running node", dir)
+		}
 	}
 	log := slog.New(slog.DiscardHandler)
 	store, err := snapshot.Open(dir, snapshot.Options{Log: log})

@@ -179,11 +179,15 @@ func (s *Server) moveLeader() error {
 	defer cancel()
 	defer s.http.Pause(ctx)()
 	s.orgs.FinishTurns(ctx)
+	time.Sleep(ownPoll) // for sends that a loop had read before the pause
+	s.orgs.FinishTurns(ctx)
 	if err := s.copy.MoveLeader(""); err != nil {
 		return fmt.Errorf("move the leadership: %w", err)
 	}
 	s.log.Info("the leadership was moved to another core", "took", time.Since(began).Round(time.Millisecond).String())
-	for s.core.Leads() && ctx.Err() == nil { // the requests that wait must find that another core leads
+	// The requests that wait must find that another core leads: an organization that this core still owned for a moment
+	// would refuse them.
+	for (s.core.Leads() || !s.orgs.OwnsNone()) && ctx.Err() == nil {
 		time.Sleep(ownPoll)
 	}
 	return nil

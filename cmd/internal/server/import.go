@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley/actors/realm"
+	"parley/cmd/internal/cluster"
 	"parley/cmd/internal/moving"
 	"parley/snapshot"
 )
@@ -45,6 +46,9 @@ func Import(dir string, o moving.Options) (reports []*moving.Report, err error) 
 		return reports, err
 	}
 	if err := CheckDataVersion(dir); err != nil {
+		return nil, err
+	}
+	if err := CheckImportable(dir); err != nil {
 		return nil, err
 	}
 	store, err := snapshot.Open(dir, snapshot.Options{Log: slog.New(slog.DiscardHandler)})
@@ -145,6 +149,18 @@ type importRequest struct {
 	Restart                   bool
 }
 
+// errImportInCluster is the answer to imports into a cluster: the rows of an import are not in the replicated log.
+var errImportInCluster = errors.New("an import writes the store of one server, but this is a node of a cluster: make " +
+	"the last core a single server with parley cluster dissolve, import, and join new cores")
+
+// CheckImportable returns an error if organizations cannot be imported into a data directory.
+func CheckImportable(dir string) error {
+	if cluster.Exists(dir) {
+		return errImportInCluster
+	}
+	return nil
+}
+
 // oneImport lets one import run at a time: each has a memory limit of its own.
 var oneImport sync.Mutex
 
@@ -156,6 +172,10 @@ func (o *operator) handleImport(dir string, log *slog.Logger) http.HandlerFunc {
 		answer := json.NewEncoder(w)
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommandBytes)).Decode(&in); err != nil {
 			answer.Encode(importLine{Error: err.Error()})
+			return
+		}
+		if o.node != nil {
+			answer.Encode(importLine{Error: errImportInCluster.Error()})
 			return
 		}
 		if !oneImport.TryLock() {

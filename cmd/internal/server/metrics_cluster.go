@@ -48,6 +48,26 @@ var clusterMetrics = []metric{
 		read:    ofCore(func(c *cluster.Core) int64 { return c.FactsSent.Load() }),
 	},
 	{
+		name: "parley_cluster_states_compared_total", kind: prometheus.CounterValue,
+		meaning: "Organizations whose state parley cluster verify has compared on all nodes, at this core.",
+		read:    ofCore(func(c *cluster.Core) int64 { return c.Compared.Load() }),
+	},
+	{
+		name: "parley_cluster_states_different_total", kind: prometheus.CounterValue,
+		meaning: "Organizations whose state was different on another node, or could not be compared.",
+		read:    ofCore(func(c *cluster.Core) int64 { return c.Different.Load() }),
+	},
+	{
+		name: "parley_cluster_voters", kind: prometheus.GaugeValue,
+		meaning: "Cores with a vote, as this core knows.",
+		read:    ofCore(func(c *cluster.Core) int64 { return int64(c.Voters()) }),
+	},
+	{
+		name: "parley_cluster_level", kind: prometheus.GaugeValue,
+		meaning: "Rule level of the cluster, which parley cluster level raises; 0 at other servers than cores.",
+		read:    ofCore(func(c *cluster.Core) int64 { return int64(c.Node.Level()) }),
+	},
+	{
 		name: "parley_cluster_requests_served_total", kind: prometheus.CounterValue,
 		meaning: "Requests of other nodes that this core has answered.",
 		read:    ofCore(func(c *cluster.Core) int64 { return c.Served.Load() }),
