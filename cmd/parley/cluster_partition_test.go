@@ -21,10 +21,10 @@ type partition struct {
 	silent, serving string
 }
 
-var cut = linkState{cut: true}
+var cut = packetRule{cut: true}
 
 // both sets the links between two hosts.
-func (w *testNetwork) both(a, b int, s linkState) {
+func (w *testNetwork) both(a, b int, s packetRule) {
 	w.set(a, b, s)
 	w.set(b, a, s)
 }
@@ -54,7 +54,7 @@ var partitions = []partition{
 		w.both(l, x, cut)
 	}, "", "y"},
 	{"all packets take 100 ms", 6 * time.Second, func(w *testNetwork, l, x, y int) {
-		s := linkState{delay: 100 * time.Millisecond}
+		s := packetRule{delay: 100 * time.Millisecond}
 		w.both(l, x, s)
 		w.both(l, y, s)
 		w.both(x, y, s)
@@ -68,8 +68,8 @@ var partitions = []partition{
 
 // TestClusterPartition lets packets between cores get lost or come late, in one direction or both, while clients of all
 // cores change and read. Cores that are not in a majority acknowledge nothing, the others go on, and when the network
-// is whole all serve again within 3 s. PARTITIONS=all takes every kind of fault, instead of one; SEED repeats a run: make
-// partition-cluster.
+// is whole all serve again within 3 s. PARTITIONS=all takes every kind of fault, instead of one; SEED repeats a run:
+// make partition-cluster.
 func TestClusterPartition(t *testing.T) {
 	w, ok := newTestNetwork(t, 3)
 	if !ok {

@@ -26,11 +26,11 @@ type testNetwork struct {
 	queues map[[2]int]chan delayedPacket
 
 	mu    sync.Mutex
-	links map[[2]int]linkState // from, to
+	links map[[2]int]packetRule // from, to
 }
 
-// linkState is what happens to packets in one direction.
-type linkState struct {
+// packetRule is what happens to packets in one direction.
+type packetRule struct {
 	cut   bool
 	delay time.Duration
 }
@@ -76,7 +76,7 @@ func newTestNetwork(t *testing.T, n int) (network *testNetwork, ok bool) {
 		}
 		return nil, false
 	}
-	w := &testNetwork{t: t, links: map[[2]int]linkState{}, queues: map[[2]int]chan delayedPacket{}}
+	w := &testNetwork{t: t, links: map[[2]int]packetRule{}, queues: map[[2]int]chan delayedPacket{}}
 	for i := range n + 1 {
 		h, err := newTestHost(i)
 		if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) {
@@ -199,7 +199,7 @@ func (h *testHost) deliver(queue chan delayedPacket) {
 }
 
 // set changes the links from one host to another.
-func (w *testNetwork) set(from, to int, s linkState) {
+func (w *testNetwork) set(from, to int, s packetRule) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.links[[2]int{from, to}] = s
