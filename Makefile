@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser kill kill-cluster freeze-cluster partition-cluster kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser kill kill-cluster freeze-cluster partition-cluster clocks-cluster mutants kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -78,6 +78,12 @@ freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12
 
 partition-cluster: ## cut, delay and half-cut the network between three cores in eight ways (needs root); SEED repeats
 	PARTITIONS=all $(GO) test ./cmd/parley -run '^TestClusterPartition$$' -count=1 -v -timeout 30m
+
+clocks-cluster: ## let each of three cores lead whose clocks differ by an hour in both directions
+	CLOCKS=all $(GO) test ./cmd/parley -run '^TestClusterClocks$$' -count=1 -v -timeout 10m
+
+mutants: ## build faults in, such as no check of epochs, and require that a test fails for each
+	MUTANTS=1 $(GO) test ./cmd/parley -run '^TestMutants$$' -count=1 -v -timeout 60m
 
 kill-edges: ## kill -9 one of three edges KILLS times (100) with POLLERS clients (9500); SEED repeats a run
 	KILLS=$${KILLS:-100} POLLERS=$${POLLERS:-9500} $(GO) test ./cmd/parley -run '^TestEdgeKillPollers$$' -count=1 -v -timeout 24h
