@@ -22,8 +22,8 @@ func TestClusterFullDisk(t *testing.T) {
 			args: []string{"--rate-limit", "0"}})
 	}
 	list[0].data = filepath.Join(small, "a")
-	list[0].args = append(list[0].args, "--disk-min-free", "20", "--disk-min-free-percent", "0", "--disk-read-only", "8",
-		"--disk-ballast", "8")
+	list[0].args = append(list[0].args, "--disk-min-free", "20", "--disk-min-free-percent", "0",
+		"--disk-read-only", "8", "--disk-ballast", "8")
 	all := startCluster(t, list...)
 	if leader := all.leader(list[1]); leader != list[0] {
 		t.Fatalf("%s leads", leader.name)

@@ -19,8 +19,8 @@ import (
 )
 
 // clusterHistory has clients of all nodes, which send messages, set flags and status texts, and read them, and the
-// times of every request. At the end check requires that the answers are those of one server that takes one request at a time
-// (linearizable): a read that began after a change was acknowledged has the change, whichever nodes answered.
+// times of every request. At the end check requires that the answers are those of one server that takes one request at
+// a time (linearizable): a read that began after a change was acknowledged has the change, whichever nodes answered.
 type clusterHistory struct {
 	t     *testing.T
 	nodes []string // URLs

@@ -19,8 +19,6 @@ var mutants = []struct {
 		"./snapshot/replicated", "TestOldEpochIsRefused"},
 	{"no clock in the batch", "snapshot/applied.go", "After: Seq(b.After), Now: b.Now,", "After: Seq(b.After),",
 		"./snapshot/replicated", "TestReplication"},
-	{"the clock of the node for facts of another", "actors/realm_standby.go", "ReplayAt(f, m.batch.Now)",
-		"ReplayAt(f, a.srv.now().Unix())", "./cmd/parley", "TestClusterClocks"},
 	{"an answer before a majority has the entry", "snapshot/replicated/journal.go",
 		"if n.o.mutant == mutantEarlyAnswer {", "if true {", "./snapshot/replicated", "TestNoQuorum"},
 	{"a cache that is not purged", "actors/realm_standby.go", "a.srv.renderer.ForgetRealm(id)", "",
