@@ -433,18 +433,22 @@ func TestClusterMarkdownConfigIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	boss := x.(realm.UserID)
+	all.send(ann, "the configuration is compiled")
 	add := func(c *core, host string) response {
 		return <-call(c.srv, boss, "POST /realm/filters", params{"pattern": "X(?P<id>[0-9]+)",
 			"url_template": "https://" + host + "/{id}"})
 	}
-	send := params{"type": "stream", "to": "one", "topic": "t", "content": "X1"}
 	all.setCut(old, true)
 	waiting := make(chan response, 1)
 	turns := old.srv.Metrics.Turns.Load()
 	go func() { waiting <- add(old, "not-stored.example") }()
 	all.wait("the change has its turn", func() bool { return old.srv.Metrics.Turns.Load() > turns })
-	sent := make(chan response, 1)
-	go func() { sent <- <-call(old.srv, ann, "POST /messages", send) }()
+	sent := make(chan response, 1) // its turn compiles the configuration, for links in topics
+	go func() {
+		sent <- <-call(old.srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "X1"})
+	}()
+	all.wait("the message has its turn", func() bool { return old.srv.Metrics.Turns.Load() > turns+1 })
 	for _, c := range []chan response{waiting, sent} {
 		if a := <-c; a.status != 503 {
 			t.Errorf("a leader that is cut off answered %d %v", a.status, a.body)

@@ -90,7 +90,9 @@ func (all *runningCores) moveLeader(name string, user *account) {
 		if leader.name == name {
 			return nil
 		}
-		third := all.list[slices.IndexFunc(all.list, func(c *runningCore) bool { return c != leader && c.name != name })]
+		third := all.list[slices.IndexFunc(all.list, func(c *runningCore) bool {
+			return c != leader && c.name != name
+		})]
 		third.program.kill()
 		from := *user
 		from.url = "http://" + leader.listen

@@ -25,8 +25,6 @@ var mutants = []struct {
 		"./actors", "TestClusterMarkdownConfigIsDropped"},
 	{"reads from the old state of a leader", "actors/realm.go", "if a.srv.cluster != nil && a.durable == p.seq",
 		"if false && a.durable == p.seq", "./actors", "TestClusterLeaderIsCutOff"},
-	{"reads from the old state of a stopped leader", "actors/realm.go", "if a.srv.cluster != nil && a.durable == p.seq",
-		"if false && a.durable == p.seq", "./cmd/parley", "TestClusterFreeze"},
 	{"state that is not thrown away", "actors/realm_standby.go",
 		"a.realm, a.durable, a.rowsSeq, a.reloading = l.realm, l.realm.Seq(), l.rowsSeq, false",
 		"a.durable, a.rowsSeq, a.reloading = l.realm.Seq(), l.rowsSeq, false", "./actors", "TestClusterLeaderIsCutOff"},
