@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -416,6 +417,62 @@ func TestClusterLeaderIsCutOff(t *testing.T) {
 			t.Fatalf("the messages are %q, want %q", texts, want)
 		}
 	}
+}
+
+// A deposed leader drops what it has compiled from changes that were not stored. The change of the new leader has the
+// same number as that one.
+func TestClusterMarkdownConfigIsDropped(t *testing.T) {
+	all := newCores(t, "a", "b", "c")
+	ann := all.found("ann")[0]
+	all.send(ann, "before")
+	old := all.owner()
+	x, err := old.srv.Turn(1, realm.Caller{System: true, Client: "Internal"}, func(t *realm.Turn) (any, error) {
+		return realm.CreateUser{Email: "boss@example.org", Name: "Boss", Role: realm.Owner, Key: Token(32)}.Decide(t)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	boss := x.(realm.UserID)
+	all.send(ann, "the configuration is compiled")
+	add := func(c *core, host string) response {
+		return <-call(c.srv, boss, "POST /realm/filters", params{"pattern": "X(?P<id>[0-9]+)",
+			"url_template": "https://" + host + "/{id}"})
+	}
+	all.setCut(old, true)
+	waiting := make(chan response, 1)
+	turns := old.srv.Metrics.Turns.Load()
+	go func() { waiting <- add(old, "not-stored.example") }()
+	all.wait("the change has its turn", func() bool { return old.srv.Metrics.Turns.Load() > turns })
+	sent := make(chan response, 1) // its turn compiles the configuration, for links in topics
+	go func() {
+		sent <- <-call(old.srv, ann, "POST /messages", params{"type": "stream", "to": "one", "topic": "t",
+			"content": "X1"})
+	}()
+	all.wait("the message has its turn", func() bool { return old.srv.Metrics.Turns.Load() > turns+1 })
+	for _, c := range []chan response{waiting, sent} {
+		if a := <-c; a.status != 503 {
+			t.Errorf("a leader that is cut off answered %d %v", a.status, a.body)
+		}
+	}
+	all.wait("the new leader changes the configuration", func() bool {
+		return add(all.owner(), "stored.example").status == 200
+	})
+	all.setCut(old, false)
+	all.wait("the old leader leads again", func() bool {
+		if all.owner() != old {
+			all.owner().node.MoveLeader(old.name)
+		}
+		return all.owner() == old
+	})
+	all.send(ann, "X1")
+	a := mustCall(t, old.srv, ann, "GET /messages", params{"anchor": "newest", "num_before": 1, "num_after": 0,
+		"apply_markdown": "true"})
+	list := a["messages"].([]any)
+	if html := fmt.Sprint(list[len(list)-1].(map[string]any)["content"]); !strings.Contains(html,
+		"https://stored.example/1") {
+		t.Errorf("the message is rendered as %s", html)
+	}
+	all.expectEqual()
 }
 
 // A standby refuses everything, and knows the accounts that the leader creates.

@@ -25,10 +25,16 @@ import (
 // the real program.
 const runAsParley = "PARLEY_TEST_PLAY"
 
+// clockAhead is an environment variable by which the clock of a program differs, such as "-1h".
+const clockAhead = "PARLEY_TEST_CLOCK"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(runAsParley) != "" {
 		if level, err := strconv.ParseUint(os.Getenv(runAtLevel), 10, 16); err == nil {
 			realm.Level = uint16(level)
+		}
+		if d, err := time.ParseDuration(os.Getenv(clockAhead)); err == nil {
+			wallClock = func() time.Time { return time.Now().Add(d) }
 		}
 		main()
 		os.Exit(0)

@@ -22,6 +22,10 @@ import (
 	"parley/cmd/internal/server"
 )
 
+// wallClock is the clock of the organizations; nil: the system's. Tests set it, because a program's clock cannot be
+// changed from outside.
+var wallClock func() time.Time
+
 func newServeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
@@ -129,6 +133,7 @@ func serve(settings server.Settings, given map[string]bool, out io.Writer) (err 
 		Fatal:     newFatal(log),
 		Listeners: listeners,
 		Handover:  handover,
+		Now:       wallClock,
 		BeforeServing: func() {
 			signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 		},

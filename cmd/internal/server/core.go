@@ -20,6 +20,9 @@ const (
 	currentTimeout = 10 * time.Second
 	// ownPoll is how often a new leader looks whether it owns all organizations.
 	ownPoll = 5 * time.Millisecond
+	// moveAgainAfter is how long a leader with a full disk waits before it tries again to hand over. If all disks are
+	// full, changes are refused anyway, and reads must not stop all the time.
+	moveAgainAfter = 10 * time.Second
 )
 
 // openCopy opens a core's copy of the organizations.
@@ -61,10 +64,12 @@ func (s *Server) closeStore() error {
 	return s.store.Close()
 }
 
-// watchCopy calls Fatal when the copy has failed. It also does if a backup of another core was installed, because parts
-// of the server have the old store open: the process starts again with the new one.
+// watchCopy calls Fatal when the copy has failed, and when a backup of another core was installed, because parts of the
+// server have the old store open: the process starts again with the new one. While the disk is full, it hands the
+// leadership over.
 func (s *Server) watchCopy() {
 	installs, level := s.copy.Status().Installs, s.copy.Level()
+	var moved time.Time
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
@@ -80,6 +85,13 @@ func (s *Server) watchCopy() {
 			if now := s.copy.Level(); now != level {
 				level = now
 				s.noteDataVersion()
+			}
+			if s.space.isReadOnly() && s.copy.Status().Leading && time.Since(moved) > moveAgainAfter {
+				moved = time.Now()
+				s.log.Warn("the disk of the leader is full; another core takes over")
+				if err := s.copy.MoveLeader(""); err != nil {
+					s.log.Error("no other core takes over", "err", err)
+				}
 			}
 		case <-s.stopped:
 			return

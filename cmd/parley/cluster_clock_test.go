@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestClusterClocks has cores whose clocks differ by an hour in both directions, and lets each of them lead. No event
+// queue ends, messages that are scheduled are sent once, and the states are equal. CLOCKS=all is the long form, in
+// which messages also become due only by the clock of a later leader.
+func TestClusterClocks(t *testing.T) {
+	dir := t.TempDir()
+	clocks := map[string]time.Duration{"a": 0, "b": time.Hour, "c": -time.Hour}
+	var list []*runningCore
+	for _, name := range []string{"a", "b", "c"} {
+		list = append(list, &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t),
+			run: func(cmd *exec.Cmd) *program {
+				cmd.Env = append(cmd.Env, clockAhead+"="+clocks[name].String())
+				return startProgram(t, cmd)
+			}})
+	}
+	all := startCluster(t, list...)
+	ann := demoAccount(t, "http://"+list[0].listen, "ann@example.org")
+	channel := ann.must(t, "GET", "get_stream_id", url.Values{"stream": {"general"}})["stream_id"]
+	q, err := ann.newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle, err := ann.newPoller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first letter of a step is the leader. A message with "later" is due when b leads again.
+	steps := []string{"b"} // an hour ahead, then back to a
+	if os.Getenv("CLOCKS") == "all" {
+		steps = []string{"a", "b later", "c", "a", "c", "b"}
+	}
+	var want []string
+	for i, step := range steps {
+		name := step[:1]
+		all.moveLeader(name, ann)
+		text := fmt.Sprintf("scheduled %d by %s", i, name)
+		all.retry("schedule a message", func() error {
+			_, err := ann.call("POST", "scheduled_messages", url.Values{"type": {"channel"},
+				"to": {fmt.Sprint(channel)}, "topic": {"clocks"}, "content": {text},
+				"scheduled_delivery_timestamp": {fmt.Sprint(time.Now().Add(clocks[name] + time.Second).Unix())}})
+			return err
+		})
+		want = append(want, text)
+		if strings.HasSuffix(step, "later") {
+			continue
+		}
+		if err := (&killClient{poller: q, urls: []string{q.url}}).pollUntil(text, func() {}); err != nil {
+			t.Fatalf("%s leads: %v", name, err)
+		}
+	}
+	all.moveLeader("a", ann)
+	if _, err := ann.send("the end"); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*poller{q, idle} {
+		if err := (&killClient{poller: p, urls: []string{p.url}}).pollUntil("the end", func() {}); err != nil {
+			t.Errorf("a queue has ended: %v", err)
+		}
+	}
+	got := slices.DeleteFunc(slices.Clone(idle.texts), func(s string) bool { return !strings.HasPrefix(s, "sched") })
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("scheduled messages that were sent: %q, want each of %q once", got, want)
+	}
+	all.expectEqual()
+}
+
+// moveLeader moves the leadership until a core has it. The leader gives it to the core that has the newest entries, so
+// the third one does not run meanwhile.
+func (all *runningCores) moveLeader(name string, user *account) {
+	all.t.Helper()
+	all.retry("make "+name+" the leader", func() error {
+		leader := all.leader(all.list[0])
+		if leader.name == name {
+			return nil
+		}
+		third := all.list[slices.IndexFunc(all.list, func(c *runningCore) bool {
+			return c != leader && c.name != name
+		})]
+		third.program.kill()
+		from := *user
+		from.url = "http://" + leader.listen
+		_, err := from.callWith(&http.Client{Timeout: 5 * time.Second}, "POST", "messages", url.Values{
+			"type": {"stream"}, "to": {"general"}, "topic": {"moving"}, "content": {"a newer entry"}})
+		out, code := runParley("cluster", "move-leader", "--data", leader.data)
+		if code != 0 {
+			err = errors.Join(err, errors.New(out))
+		}
+		third.start(all.t)
+		third.program.serving()
+		return errors.Join(err, fmt.Errorf("%s leads", leader.name))
+	})
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// mutants are faults in the parts that must not lose anything when nodes fail. Each is a change of one place of the
+// source, after which a test must fail.
+var mutants = []struct {
+	name, file, old, new string
+	pkg, test            string
+}{
+	{"no check of epochs", "snapshot/applied.go", "case e.Epoch != st.epoch:", "case false:",
+		"./snapshot/replicated", "TestOldEpochIsRefused"},
+	{"no clock in the batch", "snapshot/applied.go", "After: Seq(b.After), Now: b.Now,", "After: Seq(b.After),",
+		"./snapshot/replicated", "TestReplication"},
+	{"an answer before a majority has the entry", "snapshot/replicated/journal.go",
+		"if n.o.mutant == mutantEarlyAnswer {", "if true {", "./snapshot/replicated", "TestNoQuorum"},
+	{"a cache that is not purged", "actors/realm_standby.go", "a.srv.renderer.ForgetRealm(id)", "",
+		"./actors", "TestClusterMarkdownConfigIsDropped"},
+	{"reads from the old state of a leader", "actors/realm.go", "if a.srv.cluster != nil && a.durable == p.seq",
+		"if false && a.durable == p.seq", "./actors", "TestClusterLeaderIsCutOff"},
+	{"state that is not thrown away", "actors/realm_standby.go",
+		"a.realm, a.durable, a.rowsSeq, a.reloading = l.realm, l.realm.Seq(), l.rowsSeq, false",
+		"a.durable, a.rowsSeq, a.reloading = l.realm.Seq(), l.rowsSeq, false", "./actors", "TestClusterLeaderIsCutOff"},
+}
+
+// TestMutants builds each fault in and requires that its test fails. Without MUTANTS=1 it only checks that the places
+// exist, because each fault is a build: make mutants.
+func TestMutants(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := os.Getenv("MUTANTS") != ""
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			path := filepath.Join(root, m.file)
+			source, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(source), m.old); n != 1 {
+				t.Fatalf("%s has %q %d times, want once: change the mutant with the code", m.file, m.old, n)
+			}
+			if run {
+				mutated := strings.Replace(string(source), m.old, m.new, 1)
+				if out, failed := testMutant(t, root, path, mutated, m.pkg, m.test); !failed {
+					t.Errorf("%s does not find it:\n%s", m.test, out)
+				} else {
+					t.Logf("%s fails:\n%s", m.test, firstErrors(out))
+				}
+			}
+		})
+	}
+}
+
+// testMutant runs a test with another content of a file. It reports whether the test failed; a build that fails does
+// not count.
+func testMutant(t *testing.T, root, path, content, pkg, test string) (output string, failed bool) {
+	t.Helper()
+	dir := t.TempDir()
+	file, overlay := filepath.Join(dir, "mutant.go"), filepath.Join(dir, "overlay.json")
+	writeFile(t, file, content)
+	data, err := json.Marshal(map[string]map[string]string{"Replace": {path: file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, overlay, string(data))
+	cmd := exec.Command("go", "test", "-overlay", overlay, pkg, "-run", "^"+test+"$", "-count=1", "-timeout", "5m")
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	output = string(out)
+	return output, err != nil && strings.Contains(output, "--- FAIL: "+test)
+}
+
+// firstErrors returns the first lines of a test's output that are errors.
+func firstErrors(output string) string {
+	var list []string
+	for _, line := range strings.Split(output, "\n") {
+		if strings.Contains(line, "_test.go:") && len(list) < 3 {
+			list = append(list, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(list, "\n")
+}
