@@ -7,7 +7,7 @@ const OTHER = 'yellow ferret 17 door';
 const WEAK = 'password';
 
 scene('a visitor signs up with a confirmed address', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   const visitor = await s.profile(parley);
   await visitor.visit('/register/', 403);
   assert.match(await visitor.alert(), /You need an invitation/);
@@ -43,7 +43,7 @@ scene('a visitor signs up with a confirmed address', async (s) => {
 });
 
 scene('an invited person joins and is logged in', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   const olive = (method, path, form) => parley.call('olive@example.org', method, path, form);
   await olive('POST', 'invites', { invitee_emails: 'one@example.net', stream_ids: '[]' });
   const { invite_link: open } = await olive('POST', 'invites/multiuse', { stream_ids: '[]' });
@@ -72,7 +72,7 @@ scene('an invited person joins and is logged in', async (s) => {
 });
 
 scene('a forgotten password is replaced by a link that works once and ends sessions', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('ann@example.org');
   const [ann, visitor] = [await s.profile(parley), await s.profile(parley)];
   await ann.logIn('ann@example.org');
@@ -119,7 +119,7 @@ scene('a forgotten password is replaced by a link that works once and ends sessi
 });
 
 scene('a new address is confirmed by a link that works once', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.call('ann@example.org', 'PATCH', 'settings', { email: 'annie@example.net' });
   const link = await parley.link('annie@example.net', '/accounts/confirm_new_email/');
   const ann = await s.profile(parley);
@@ -137,7 +137,7 @@ scene('a new address is confirmed by a link that works once', async (s) => {
 });
 
 scene('users find their accounts and go to their organization', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   const visitor = await s.profile(parley);
   await visitor.visit('/accounts/find/');
   await visitor.accessible();
@@ -158,10 +158,10 @@ scene('users find their accounts and go to their organization', async (s) => {
 });
 
 scene('a visitor creates an organization where the operator allows it', async (s) => {
-  const closed = await s.profile(await s.serve());
+  const closed = await s.profile(await s.serveNew());
   await closed.visit('/new/', 404);
   await closed.accessible();
-  const parley = await s.serve('--open-organizations', '--url', 'http://chat.localhost:PORT');
+  const parley = await s.serveNew('--open-organizations', '--url', 'http://chat.localhost:PORT');
   const boss = await s.profile(parley);
   await boss.visit('/new/');
   await boss.accessible();
@@ -193,7 +193,7 @@ scene('a visitor creates an organization where the operator allows it', async (s
 });
 
 scene('unknown addresses and missing rights are pages too', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   const visitor = await s.profile(parley);
   await visitor.visit('/nonesuch/', 404);
   assert.equal(await visitor.alert(), 'There is no page at this address.');

@@ -85,7 +85,7 @@ async function withCertificate(body) {
 }
 
 scene('over TLS the cookies belong to the host alone', (s) => withCertificate(async (key, certificate) => {
-  const parley = await s.serve('--tls-key', key, '--tls-cert', certificate, '--url', 'https://chat.localhost:PORT');
+  const parley = await s.serveNew('--tls-key', key, '--tls-cert', certificate, '--url', 'https://chat.localhost:PORT');
   await parley.setPassword('ann@example.org');
   const ann = await s.profile(parley, { ignoreHTTPSErrors: true });
   await ann.visit('/login/');

@@ -7,7 +7,7 @@ const NEW_ACCOUNT_MS = 61_000;
 
 scene('a login from a new device sends an email, and links switch off each kind of emails', async (s) => {
   const began = Date.now();
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('bo@example.org');
   const bo = (method, path, form) => parley.call('bo@example.org', method, path, form);
   const { user_id: id } = await bo('GET', 'users/me');

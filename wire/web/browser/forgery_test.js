@@ -76,7 +76,7 @@ async function withSite(body) {
 }
 
 scene('forms of other sites change nothing', (s) => withSite(async (site) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('ann@example.org', 'olive@example.org');
   const [ann, second] = [await s.profile(parley), await s.profile(parley)];
   for (const p of [ann, second]) await p.logIn('ann@example.org');
@@ -100,7 +100,7 @@ scene('forms of other sites change nothing', (s) => withSite(async (site) => {
 }));
 
 scene('scripts of other sites change nothing and read nothing', (s) => withSite(async (site) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('ann@example.org', 'olive@example.org');
   const ann = await s.profile(parley);
   await ann.logIn('ann@example.org');
@@ -132,7 +132,7 @@ scene('scripts of other sites change nothing and read nothing', (s) => withSite(
 }));
 
 scene('links, pictures and frames of other sites change nothing', (s) => withSite(async (site) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('ann@example.org');
   const ann = await s.profile(parley);
   await ann.logIn('ann@example.org');
@@ -159,7 +159,7 @@ scene('links, pictures and frames of other sites change nothing', (s) => withSit
 }));
 
 scene('a cookie that was planted before the login opens nothing', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('ann@example.org', 'olive@example.org');
   const [ann, thief] = [await s.profile(parley), await s.profile(parley)];
   const planted = 'a'.repeat(32);
@@ -180,7 +180,7 @@ scene('a cookie that was planted before the login opens nothing', async (s) => {
 });
 
 scene('cookies that a subdomain sets for the host help no forgery', (s) => withSite(async (site) => {
-  const parley = await s.serve('--url', 'http://chat.localhost:PORT');
+  const parley = await s.serveNew('--url', 'http://chat.localhost:PORT');
   await parley.setPassword('ann@example.org');
   const ann = await s.profile(parley);
   const planted = 'b'.repeat(32);
@@ -207,7 +207,7 @@ scene('cookies that a subdomain sets for the host help no forgery', (s) => withS
 }));
 
 scene('forms with a forged, missing or old token are refused with a page', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('ann@example.org');
   const [ann, other] = [await s.profile(parley), await s.profile(parley)];
   for (const p of [ann, other]) await p.logIn('ann@example.org');
@@ -242,7 +242,7 @@ const unsafe = (site) => ['https://example.com/', '//example.com/', '///example.
   '/..//example.com', '/.//example.com', '/%2e%2e//example.com', '/x/..//example.com', '?next=//example.com', '#//example.com'];
 
 scene('a login returns to this server only', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   const ann = await s.profile(parley);
   ann.expect(/status of 40[0-9]/);
   const outside = [];

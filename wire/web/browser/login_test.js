@@ -7,7 +7,7 @@ const LOGIN = { 'Email address': 'ann@example.org', Password: PASSWORD };
 const WRONG = { ...LOGIN, Password: 'not this one' };
 
 scene('a user logs in and out, without scripts', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('ann@example.org');
   const ann = await s.profile(parley);
   await ann.showNoScript('/');
@@ -37,7 +37,7 @@ scene('a user logs in and out, without scripts', async (s) => {
 });
 
 scene('a wrong password shows the form again, with the same text for unknown addresses', async (s) => {
-  const parley = await s.serve('--login-limit', '0');
+  const parley = await s.serveNew('--login-limit', '0');
   await parley.setPassword('ann@example.org');
   const ann = await s.profile(parley);
   const texts = new Set();
@@ -58,7 +58,7 @@ scene('a wrong password shows the form again, with the same text for unknown add
 });
 
 scene('after five wrong passwords the right one is refused too, for this account only', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('ann@example.org', 'olive@example.org');
   const ann = await s.profile(parley);
   await ann.visit('/login/');
@@ -77,7 +77,7 @@ scene('after five wrong passwords the right one is refused too, for this account
 });
 
 scene('a demo logs in with one click', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   const bo = await s.profile(parley);
   await bo.visit('/login/?next=/accounts/sessions/');
   await bo.press('bo@example.org');
@@ -86,7 +86,7 @@ scene('a demo logs in with one click', async (s) => {
 });
 
 scene('pages are shown in the language of the browser', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   const ann = await s.profile(parley, { locale: 'de-DE' });
   for (const path of ['/login/', '/accounts/password/reset/', '/accounts/find/', '/accounts/go/']) {
     await ann.visit(path);
@@ -96,7 +96,7 @@ scene('pages are shown in the language of the browser', async (s) => {
 });
 
 scene('a session is kept in the profile that logged in, until it is deactivated', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('ann@example.org');
   const [ann, visitor] = [await s.profile(parley), await s.profile(parley)];
   await ann.logIn('ann@example.org');
@@ -115,7 +115,7 @@ scene('a session is kept in the profile that logged in, until it is deactivated'
 });
 
 scene('a deactivated organization says so', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('ann@example.org');
   const ann = await s.profile(parley);
   await ann.logIn('ann@example.org');

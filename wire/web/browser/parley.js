@@ -1,5 +1,5 @@
 // A server of the scenes: bin/parley on a free port of this machine, with a demo organization and a data directory of
-// its own. Emails are read from the outbox folder.
+// its own. Emails are read from the outbox folder. PARLEY_TEMPLATE is the folder that template.js has made.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
@@ -13,6 +13,8 @@ const PROGRAM = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../.
 const READY_MS = 20_000; // a demo organization starts in under one second
 const CROWD_MS = 300_000; // a generated organization of 1,000,000 messages is made in 30 to 60 seconds
 export const TIMEOUT_MS = 20_000; // of everything that happens in the background
+
+const TEMPLATE = process.env.PARLEY_TEMPLATE;
 
 export const PASSWORD = 'purple otter 84 lamp';
 
@@ -53,10 +55,24 @@ export async function send({ method = 'GET', port, path: to, headers = {} }, bod
 export class Parley {
   #process;
   #options;
+  #sessions = {}; // of the template, by email address: those that no profile uses yet
+  #withPassword = new Set(); // accounts with the template's password
 
   // serve starts a server. The options are further flags of "parley serve"; PORT in them is replaced.
-  static async serve(...options) {
+  static serve(...options) { return new Parley().#serve(options); }
+
+  // copy starts a server with a copy of the template: in its demo organization all people have PASSWORD and a session.
+  static copy(...options) {
     const p = new Parley();
+    if (TEMPLATE && !options.includes('--data')) {
+      p.#sessions = JSON.parse(fs.readFileSync(path.join(TEMPLATE, 'sessions.json'), 'utf8'));
+      p.#withPassword = new Set(Object.keys(p.#sessions));
+    }
+    return p.#serve(options);
+  }
+
+  async #serve(options) {
+    const p = this;
     p.port = await freePort();
     p.dir = fs.mkdtempSync(path.join(os.tmpdir(), 'parley-browser-'));
     p.data = path.join(p.dir, 'data');
@@ -65,6 +81,7 @@ export class Parley {
     const option = (name) => (p.#options.includes(name) ? p.#options[p.#options.indexOf(name) + 1] : undefined);
     p.site = option('--url') ?? `http://127.0.0.1:${p.port}`;
     p.data = option('--data') ?? p.data;
+    if (p.#withPassword.size) fs.cpSync(path.join(TEMPLATE, 'data'), p.data, { recursive: true });
     await p.start();
     return p;
   }
@@ -114,9 +131,19 @@ export class Parley {
     return output;
   }
 
-  // setPassword gives accounts of the demo organization PASSWORD.
+  // session returns the cookie of a session of the template, once for each account; undefined if there is none.
+  session(email) {
+    const cookie = this.#sessions[email];
+    delete this.#sessions[email];
+    return cookie;
+  }
+
+  // setPassword gives accounts of the demo organization PASSWORD, and ends their sessions; the first time, the template
+  // has done that.
   async setPassword(...emails) {
     for (const email of emails) {
+      if (this.#withPassword.delete(email)) continue;
+      this.session(email);
       await this.operate('user', 'password', '--email', email, '--password', '-', { input: `${PASSWORD}\n` });
     }
   }

@@ -18,7 +18,9 @@ scene('messages in the window stay in their place while others arrive, change an
   const parley = await s.serve();
   await parley.setPassword(ANN);
   const ids = [];
-  for (let i = 0; i < LINES; i++) ids.push((await say(parley, BO, `line ${i}${'\n\nand more of it'.repeat(i % 4)}`)).id);
+  for (let i = 0; i < LINES; i++) {
+    ids.push((await say(parley, BO, `line ${i}${'\n\nand more of it'.repeat(i % 4)}`)).id);
+  }
   await parley.call(ANN, 'POST', 'messages/flags', { op: 'add', flag: 'read', messages: JSON.stringify(ids) });
   const ann = await s.profile(parley);
   await ann.logIn(ANN);

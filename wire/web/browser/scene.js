@@ -11,11 +11,18 @@ import { PASSWORD, Parley, TIMEOUT_MS, send } from './parley.js';
 const SCENE_MS = 90_000; // the longest scene takes a tenth of this
 const AXE = fs.readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
+// FEATURES are switched off. Chromium obeys only the last such list, so the first ones repeat Playwright's. The pages of
+// the address bar (WebUIOmnibox), which no scene sees, would cost each profile a process of its own.
+const FEATURES = ['AvoidUnnecessaryBeforeUnloadCheckSync', 'DestroyProfileOnBrowserClose', 'HttpsUpgrades',
+  'HttpsFirstBalancedModeAutoEnable', 'LensOverlay', 'MediaRouter', 'PaintHolding', 'ThirdPartyStoragePartitioning',
+  'AvoidCorsURLLoaderRestartOnRedirect', 'OptimizationHints', 'NetworkTimeServiceQuerying', 'AimEnabled',
+  'PreconnectToSearch', 'WebUIOmniboxPopup', 'WebUIOmniboxAimPopup'];
+
 let browser; // started by the first scene of a file
 
 async function launched() {
   browser ??= chromium.launch({ executablePath: process.env.PARLEY_CHROMIUM, timeout: TIMEOUT_MS,
-    args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+    args: ['--no-sandbox', '--disable-dev-shm-usage', `--disable-features=${FEATURES}`] });
   return browser;
 }
 
@@ -41,8 +48,15 @@ class Scene {
   #servers = [];
   #profiles = [];
 
-  // serve starts a server with further flags.
+  // serve starts a server with further flags. Its people have a password and can log in quickly.
   async serve(...options) {
+    const server = await Parley.copy(...options);
+    this.#servers.push(server);
+    return server;
+  }
+
+  // serveNew starts a server on which nobody has a password or a session, for scenes about these.
+  async serveNew(...options) {
     const server = await Parley.serve(...options);
     this.#servers.push(server);
     return server;
@@ -172,8 +186,16 @@ export class Profile {
     });
   }
 
-  // logIn logs in with the form and opens the page with the sessions, which has no script.
+  // logIn logs in: with a session that the server already has, or with the form. The form leads to the page with the
+  // sessions, which has no script.
   async logIn(email, password = PASSWORD) {
+    const plain = this.server.site.startsWith('http:'); // cookies over TLS have another name
+    const session = plain && password === PASSWORD ? this.server.session?.(email) : undefined;
+    if (session) {
+      await this.context.addCookies([{ name: 'sessionid', value: session, url: this.server.site }]);
+      assert.equal(await this.user(), email);
+      return;
+    }
     await this.visit('/login/?next=/accounts/sessions/');
     await this.fill({ 'Email address': email, Password: password });
     await this.press('Log in');
@@ -246,18 +268,19 @@ export class Profile {
   }
 
   // accessible checks the page with axe-core: in light and dark, at the width of a desktop and of a phone, where it
-  // must not be wider than the screen. Nothing moves meanwhile: axe-core would measure colours in between.
+  // must not be wider than the screen. Dark differs from light in its colours, so only these are checked again. Nothing
+  // moves meanwhile: axe-core would measure colours in between.
   async accessible() {
     const before = this.page.viewportSize();
     for (const colorScheme of ['light', 'dark']) {
       for (const width of [1280, 320]) {
         await this.page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
         await this.page.setViewportSize({ width, height: 720 });
-        await this.page.evaluate(AXE);
-        const found = await this.page.evaluate(async () => {
-          const { violations } = await globalThis.axe.run(document, { resultTypes: ['violations'] });
+        if (!await this.page.evaluate(() => 'axe' in globalThis)) await this.page.evaluate(AXE);
+        const found = await this.page.evaluate(async (rules) => {
+          const { violations } = await globalThis.axe.run(document, { resultTypes: ['violations'], ...rules });
           return violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).join(' ').slice(0, 500)}`);
-        });
+        }, colorScheme === 'dark' ? { runOnly: ['color-contrast'] } : {});
         const scrolled = await this.page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
         const at = `${this.path()} "${await this.page.title()}" ${colorScheme}, ${width} pixels`;
         assert.deepEqual(found, [], `axe-core at ${at}`);

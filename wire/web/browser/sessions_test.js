@@ -36,7 +36,7 @@ function pending({ poll }) {
 }
 
 scene('of two profiles one is ended: its parked poll ends at once, the other one goes on', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('ann@example.org');
   const [ann, lost, kept] = [await s.profile(parley), await s.profile(parley, FIREFOX), await s.profile(parley)];
   for (const p of [ann, lost, kept]) await p.logIn('ann@example.org');
@@ -71,7 +71,7 @@ scene('of two profiles one is ended: its parked poll ends at once, the other one
 });
 
 scene('the operator and a new password end sessions', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('ann@example.org');
   const [ann, other] = [await s.profile(parley), await s.profile(parley)];
   for (const p of [ann, other]) await p.logIn('ann@example.org');
@@ -94,7 +94,7 @@ scene('the operator and a new password end sessions', async (s) => {
 });
 
 scene('pages that are open during kill -9 go on after the restart', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('ann@example.org', 'olive@example.org');
   const [ann, gone, visitor, waiting] = [await s.profile(parley), await s.profile(parley), await s.profile(parley),
     await s.profile(parley)];
@@ -119,7 +119,7 @@ scene('pages that are open during kill -9 go on after the restart', async (s) =>
 });
 
 scene('an event that was sent before kill -9 reaches the poll after it', async (s) => {
-  const parley = await s.serve();
+  const parley = await s.serveNew();
   await parley.setPassword('ann@example.org');
   const ann = await s.profile(parley);
   await ann.logIn('ann@example.org');
