@@ -32,3 +32,53 @@ scene('a user becomes invisible and visible again', async (s) => {
   await mainMenu(ann, 'Become visible');
   await isVisible(true);
 });
+
+scene('uploaded files are listed with their messages, and deleted', async (s) => {
+  const parley = await s.serve();
+  const ann = await opened(s, parley, ANN, '#narrow/channel/1-general/topic/lunch');
+  await ann.page.locator('.compose-open').click();
+  const chosen = ann.page.waitForEvent('filechooser');
+  await ann.page.getByRole('button', { name: 'Upload files' }).click();
+  await (await chosen).setFiles({ name: 'recipe.txt', mimeType: 'text/plain', buffer: Buffer.alloc(3000, 'a') });
+  const field = ann.page.getByRole('textbox', { name: 'Message', exact: true });
+  await eventually('the link is there', async () => /user_uploads/.test(await field.inputValue()));
+  await field.press('Control+Enter');
+  await ann.page.locator('.message .content a', { hasText: 'recipe.txt' }).waitFor();
+  await ann.page.goto('/#settings/uploaded-files');
+  const row = ann.page.getByRole('row', { name: /recipe\.txt/ });
+  await row.getByText('3 kB').waitFor();
+  await row.getByRole('link', { name: /^#\d+/ }).waitFor();
+  await ann.accessible();
+  await row.getByRole('button', { name: 'Delete: recipe.txt' }).click();
+  await ann.page.getByRole('dialog', { name: 'Delete' }).getByRole('button', { name: 'Delete' }).click();
+  await ann.page.getByText('No files').waitFor();
+  assert.equal((await parley.call(ANN, 'GET', 'attachments')).attachments.length, 0);
+});
+
+scene('a mention of everyone in a large channel asks first', async (s) => {
+  const parley = await s.serve();
+  const ann = await opened(s, parley, ANN, '#narrow/channel/1-general/topic/lunch');
+  const field = ann.page.getByRole('textbox', { name: 'Message', exact: true });
+  const send = async (content) => {
+    await ann.page.locator('.compose-open').click();
+    await field.fill(content);
+    await field.press('Control+Enter');
+  };
+  await send('Small channel @**all**');
+  await ann.page.locator('.message .content', { hasText: 'Small channel' }).waitFor();
+  await ann.context.route('**/json/register', async (route) => { // the registration says that the channel is large
+    const answer = await route.fetch();
+    const body = await answer.json();
+    for (const c of body.subscriptions) if (c.stream_id === 1) c.subscriber_count = 40;
+    await route.fulfill({ response: answer, json: body });
+  });
+  await ann.page.reload();
+  await send('Large channel @**all**');
+  const dialog = ann.page.getByRole('dialog', { name: 'Notify everyone in the channel?' });
+  await dialog.getByText('40 people are notified.').waitFor();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  assert.equal(await ann.page.locator('.message .content', { hasText: 'Large channel' }).count(), 0);
+  await field.press('Control+Enter');
+  await dialog.getByRole('button', { name: 'Send' }).click();
+  await ann.page.locator('.message .content', { hasText: 'Large channel' }).waitFor();
+});

@@ -74,6 +74,7 @@ scene('channel folders are added, renamed, ordered and archived, and the sidebar
   await ada.page.getByRole('button', { name: 'Up: Second' }).click();
   await eventually('the order is stored', async () => (await parley.call(ADA, 'GET', 'channel_folders')).channel_folders
     .sort((a, b) => a.order - b.order)[0].name === 'Second');
+  await ada.page.getByRole('button', { name: 'Up: Second' }).waitFor({ state: 'detached' }); // the rows have changed places
   await ada.page.getByRole('button', { name: 'Edit: Second' }).click();
   await ada.page.getByRole('dialog', { name: 'Edit folder' }).getByLabel('Name').fill('Rooms');
   await ada.page.getByRole('dialog', { name: 'Edit folder' }).getByRole('button', { name: 'Save' }).click();

@@ -42,7 +42,10 @@ const VIEWS = [
   ['groups', '#groups/all'],
   ['profile', async (ids) => `#user/${ids.bo}`],
   ['card', TOPIC, async (page) => { await page.getByRole('button', { name: 'About Bo Park' }).first().click(); }],
-  ['menu', '#inbox', click('Main menu')],
+  ['menu', '#inbox', async (page) => {
+    if (page.viewportSize().width < 700) await click('Channels')(page); // a phone has it in the column
+    await click('Main menu')(page);
+  }],
   ['settings-profile', '#settings/profile'],
   ['settings-preferences', '#settings/preferences'],
   ['settings-notifications', '#settings/notifications'],

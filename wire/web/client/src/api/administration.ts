@@ -85,14 +85,14 @@ export function changeBot(id: number, params: Values): Promise<unknown> {
   return request(`/bots/${id}`, { method: "PATCH", params });
 }
 
-// Attachment is a file that the user has uploaded. Its size is in bytes, its time in milliseconds since 1970.
+// Attachment is a file that the user has uploaded. Its size is in bytes, its time in seconds since 1970.
 export interface Attachment {
   id: number;
   name: string;
   path_id: string;
   size: number;
   create_time: number;
-  messages: { id: number; date_sent: number }[];
+  message_ids: number[];
 }
 
 export function getAttachments(): Promise<{ attachments: Attachment[] }> {

@@ -33,6 +33,10 @@ function prepare(html: string): DocumentFragment {
   each(".user-group-mention", prepareGroupMention);
   each(".codehilite", addCodeTools);
   each(".spoiler-block", prepareSpoiler);
+  each("a.message_embed_image", (el) => {
+    el.setAttribute("aria-hidden", "true"); // the title beside it is the same link
+    el.tabIndex = -1;
+  });
   each("img", (el) => el.setAttribute("loading", "lazy"));
   each(".message_inline_image", inlineSize);
   gatherImages(root);

@@ -1,8 +1,8 @@
 // The frame of the settings: the list of sections, and the open one.
 import type { ComponentType } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { t } from "../i18n/text.ts";
-import { closeOverlay, type Route } from "../router.ts";
+import { closeOverlay, go, type Route } from "../router.ts";
 import { Dialog } from "../ui/dialogs.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { sections, type Section } from "./registry.ts";
@@ -11,13 +11,18 @@ export function SettingsFrame({ route }: { route: Route }) {
   const area = route.name === "organization" ? "organization" : "settings";
   const list = sections.filter((s) => s.area === area);
   const current = list.find((s) => s.name === route.rest[0]) ?? list[0];
-  const nav = useRef<HTMLElement>(null);
-  // On a phone the sections are one line, which scrolls.
-  useEffect(() => nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [current]);
   return (
     <Dialog title={area === "settings" ? t("Settings") : t("Organization")} wide class="settings" onClose={closeOverlay}>
       <div class="settings-columns">
-        <nav ref={nav} aria-label={t("Sections")}>
+        <nav aria-label={t("Sections")}>
+          {/* On a phone, instead of the list. */}
+          <select class="input section-choice" aria-label={t("Section")} value={current?.name} onChange={(e) => go(`#${area}/${e.currentTarget.value}`)}>
+            {list.map((s) => (
+              <option key={s.name} value={s.name}>
+                {s.title()}
+              </option>
+            ))}
+          </select>
           <ul>
             {list.map((s) => (
               <li key={s.name}>

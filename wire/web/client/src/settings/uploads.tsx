@@ -39,8 +39,8 @@ export function Uploads() {
         columns={[
           { title: t("File"), cell: (x) => <a href={`/user_uploads/${x.path_id}`} target="_blank" rel="noopener">{x.name}</a> },
           { title: t("Size"), cell: (x) => size(x.size) },
-          { title: t("Uploaded"), cell: (x) => formatDate(x.create_time / 1000) },
-          { title: t("Messages"), cell: (x) => (x.messages.length === 0 ? t("None") : x.messages.map((m) => <a key={m.id} href={`#narrow/near/${m.id}`}>{`#${m.id} `}</a>)) },
+          { title: t("Uploaded"), cell: (x) => formatDate(x.create_time) },
+          { title: t("Messages"), cell: (x) => (x.message_ids.length === 0 ? t("None") : x.message_ids.map((id) => <a key={id} href={`#narrow/near/${id}`}>{`#${id} `}</a>)) },
         ]}
         actions={[
           {

@@ -228,7 +228,9 @@ export class VirtualList<R> extends Component<Props<R>, { tick: number }> {
     if (tops[rows.length]! - top - this.viewHeight < near) onNearEnd?.();
     const first = Math.max(0, search(tops, top + 1) - 1);
     const last = Math.max(first, search(tops, top + this.viewHeight + 1) - 2);
-    onView?.(first, Math.min(last, rows.length - 1), this.atEnd);
+    // A list that is shorter than its window never scrolls, and shows its end anyway.
+    const atEnd = this.atEnd || el.scrollTop + el.clientHeight >= el.scrollHeight - endSlack;
+    onView?.(first, Math.min(last, rows.length - 1), atEnd);
   }
 
   private element(key: string, el: HTMLElement | null): void {
