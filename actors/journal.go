@@ -116,7 +116,7 @@ func (j *journalActor) take() {
 	}
 }
 
-// commit writes the facts of one commit, and tells the realms what is on disk.
+// commit writes the facts of one commit, and tells the realms which of theirs are on disk.
 func (j *journalActor) commit() {
 	j.take()
 	clear(j.batchOf)

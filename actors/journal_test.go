@@ -12,7 +12,7 @@ import (
 	"parley/snapshot"
 )
 
-// durableRuntime is a runtime that only collects what the journal actor tells the realms.
+// durableRuntime is a runtime that only collects the messages of the journal actor to the realms.
 type durableRuntime struct {
 	actorRuntime
 	durable map[*actor.PID]realm.Seq

@@ -36,7 +36,7 @@ type edgeState struct {
 	seen  [2]int
 }
 
-// edgeModel says what clients of edges are promised. All messages have one order, which agrees with the order of sends
+// edgeModel is the promise to clients of edges. All messages have one order, which agrees with the order of sends
 // one after the other, at whichever edges. A read at an edge returns a beginning of that order. It has every message
 // whose send this edge has answered before, and every message that an earlier read at this edge has returned. log is
 // the order, as it is stored in the end.

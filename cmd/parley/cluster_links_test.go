@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// linkProxy stands between the edges and their core. It delays, holds or cuts what they send each other.
+// linkProxy stands between the edges and their core. It delays, holds or cuts their traffic.
 type linkProxy struct {
 	listener net.Listener
 	core     string // address
@@ -26,7 +26,7 @@ type linkProxy struct {
 	conns   map[net.Conn]bool
 }
 
-// proxyState says what the proxy does with bytes and connections.
+// proxyState is how the proxy treats bytes and connections.
 type proxyState struct {
 	delay            time.Duration // of every byte, in both directions
 	holdUp, holdDown bool          // nothing is passed on to the core, or to the edges
@@ -119,7 +119,7 @@ type delayedBytes struct {
 // linkAhead is how many reads may wait in the proxy. More wait in the sockets, as on a network.
 const linkAhead = 256
 
-// pass copies bytes in one direction. A delay does not slow down what follows.
+// pass copies bytes in one direction. A delay does not slow down later bytes.
 func (p *linkProxy) pass(to, from net.Conn, held func(*proxyState) bool) {
 	queue := make(chan delayedBytes, linkAhead)
 	go func() {
@@ -186,7 +186,7 @@ func startEdgesBehindProxy(t *testing.T, edges int) (*edgesOfCore, *linkProxy) {
 	return c, p
 }
 
-// linkFaults are what TestEdgeLinks does to the links, and for how long at least. A link counts as broken after 0.9 s
+// linkFaults are the faults of TestEdgeLinks, and for how long at least. A link counts as broken after 0.9 s
 // of silence.
 var linkFaults = []struct {
 	name  string

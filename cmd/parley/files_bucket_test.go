@@ -192,7 +192,7 @@ func TestBucketKillBetweenFileAndRow(t *testing.T) {
 	b.checkStopped(2)
 }
 
-// uploadRecord has what one client of TestBucketKill was told about its files.
+// uploadRecord has the answers that one client of TestBucketKill got about its files.
 type uploadRecord struct {
 	content map[string]string // of acknowledged uploads, by path
 	deleted []string          // acknowledged deletions

@@ -29,7 +29,7 @@ type testNetwork struct {
 	links map[[2]int]packetRule // from, to
 }
 
-// packetRule is what happens to packets in one direction.
+// packetRule delays or drops packets in one direction.
 type packetRule struct {
 	cut   bool
 	delay time.Duration

@@ -47,7 +47,7 @@ func (c *testCluster) identity(node string, role Role) *Identity {
 	return id
 }
 
-// testHandler is a core that answers each call with its request, and notes what happens.
+// testHandler is a core that answers each call with its request, and notes each event.
 type testHandler struct {
 	connected chan *Peer
 	ended     chan error

@@ -160,8 +160,8 @@ func (c *testCore) greet(d *Directory, g greeting) error {
 }
 
 // The core refuses links of other versions, clocks far off, removed nodes and second processes of a node, each with a
-// text that says what to do. A node whose clock is an hour off is
-// accepted, and the next process of a node that was killed.
+// text that names the remedy. It accepts a node whose clock is an hour off, and the next process of a node that was
+// killed.
 func TestRefusedGreetings(t *testing.T) {
 	c := startTestCore(t, "")
 	b, _ := joinEdge(t, c.Directory, "b")

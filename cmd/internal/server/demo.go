@@ -46,8 +46,7 @@ var demoUsers = []struct {
 	{"Demo Bot", "demo-bot", realm.Member},
 }
 
-// createDemo creates the demo organization in an empty data directory and prints what printDemo
-// prints.
+// createDemo creates the demo organization in an empty data directory and prints its accounts.
 func createDemo(orgs *actors.Server, url string, out io.Writer) error {
 	id, err := orgs.CreateRealm("", "Parley Demo")
 	if err != nil {
@@ -109,6 +108,9 @@ func (d *demoRealm) createUsers() error {
 			return fmt.Errorf("%s: %w", create.Email, err)
 		}
 		d.ids[u.login] = id
+		if _, err = execute(d.orgs, d.realm, systemCaller, realm.IssueAPIKey{User: id}); err != nil {
+			return err
+		}
 	}
 	for _, login := range []string{"olive", "ada"} {
 		grant := realm.Grant{User: d.ids[login], CreateUsers: true, ChangeEmails: true}
