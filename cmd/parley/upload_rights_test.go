@@ -47,7 +47,8 @@ func TestUploadsStopWithTheRightsOfTheirUser(t *testing.T) {
 			return len(filesUnder(t, uploads)) > before
 		})
 		eventually(t, "the first half of the piece is on disk", func() bool {
-			resp, _ := bo.sendTus("PATCH", resp.Header.Get("Location"), header{"Upload-Offset": "0"}, "x")
+			// The wrong offset keeps this request from writing if it comes first.
+			resp, _ := bo.sendTus("PATCH", resp.Header.Get("Location"), header{"Upload-Offset": "1"}, "x")
 			return resp.StatusCode == http.StatusLocked // another request writes
 		})
 		end.withdraw(bo, made["user_id"])
