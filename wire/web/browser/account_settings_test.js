@@ -142,6 +142,7 @@ scene('linkifiers are changed and ordered, and code has links to playgrounds', a
   await add('B(?P<id>[0-9]+)');
   await ada.page.getByRole('button', { name: 'Up: B(?P<id>[0-9]+)' }).click();
   await stored('the order is stored', parley, ADA, 'realm_linkifiers', (r) => r.realm_linkifiers[0].pattern.startsWith('B'));
+  await ada.page.getByRole('button', { name: 'Up: T(?P<id>[0-9]+)' }).waitFor(); // the rows have changed places here, too
   await ada.page.getByRole('button', { name: 'Edit: T(?P<id>[0-9]+)' }).click();
   const dialog = ada.page.getByRole('dialog', { name: 'Edit linkifier' });
   await dialog.getByLabel(/^Address template/).fill('https://example.org/tickets/{id}');

@@ -201,8 +201,9 @@ export class VirtualList<R> extends Component<Props<R>, { tick: number }> {
   }
 
   private onScroll = (): void => {
-    const el = this.scroller.current!;
-    if (Math.abs(el.scrollTop - this.lastTop) < 1) return;
+    const el = this.scroller.current;
+    // A scroll event may come when the list is no longer shown.
+    if (!el || Math.abs(el.scrollTop - this.lastTop) < 1) return;
     this.lastTop = el.scrollTop;
     this.atEnd = el.scrollTop + el.clientHeight >= el.scrollHeight - endSlack;
     const { tops, first, last } = this.layout;

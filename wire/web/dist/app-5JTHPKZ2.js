@@ -1,0 +1,1 @@
+import{Va as r}from"./chunk-HPKC5SJS.js";r();
