@@ -63,6 +63,7 @@ scene('on a phone all settings, windows and lists fit the screen', async (s) => 
     'organization/channels', 'organization/profile-field-settings', 'organization/data-exports-admin'];
   for (const section of sections) {
     await olive.page.goto(`/#${section}`);
+    await olive.page.locator('.settings-body').waitFor();
     await olive.page.locator('.settings-body [aria-busy]').waitFor({ state: 'detached' });
     await fits(olive);
     const cut = await olive.page.evaluate(() => {
