@@ -91,7 +91,8 @@ func (e *edgePresence) shown(row presence.Row, now int64) presence.Row {
 	return row
 }
 
-// confirm forgets the own report of a user if a row of the owner contains it, or sets the user back: to appear offline.
+// confirm forgets the edge's own report of a user if the owner's row includes it. It also does so if the row goes back
+// in time, because the user wants to appear offline.
 func (e *edgePresence) confirm(before, row presence.Row) {
 	x, ok := e.own[row.User]
 	if ok && (row.Connected >= x.Connected && row.Active >= x.Active || row.Connected < before.Connected) {

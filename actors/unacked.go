@@ -32,7 +32,7 @@ type unackedEvents struct {
 	list          []unackedFact // by seq
 	bytes         int64
 	storedSeqs    []realm.Seq       // facts whose events are on disk, by seq
-	unstoredSeqs  []realm.Seq       // facts whose events are on disk and must be deleted; see dropUnneeded
+	toDelete      []realm.Seq       // facts whose events are on disk and must be deleted; see dropUnneeded
 	acked         [Shards]realm.Seq // fact that every queue of the shard has acknowledged
 	newestQueue   [Shards]realm.Seq // newest registration of each shard
 	takes         uint64            // counts the messages with queues of edges; see takeQueues
@@ -253,12 +253,12 @@ func (s *shard) evictQueues(m evictQueues) {
 // dropped from the oldest on, so the rows on disk lag behind at both ends.
 func (a *realmActor) encodeUnackedRows(at realm.Seq, enough func() bool) bool {
 	u := &a.unacked
-	for len(u.unstoredSeqs) > 0 {
+	for len(u.toDelete) > 0 {
 		if enough() {
 			return false
 		}
-		a.addSnapshotRow(a.deletedUnackedRow(u.unstoredSeqs[0]))
-		u.unstoredSeqs = u.unstoredSeqs[1:]
+		a.addSnapshotRow(a.deletedUnackedRow(u.toDelete[0]))
+		u.toDelete = u.toDelete[1:]
 	}
 	for len(u.storedSeqs) > 0 && (len(u.list) == 0 || u.storedSeqs[0] < u.list[0].Seq) {
 		if enough() {

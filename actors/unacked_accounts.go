@@ -45,7 +45,8 @@ type accountBehind struct {
 	acked realm.Seq // fact that every queue of the account has acknowledged
 	open  realm.Seq // the same without the queues that are closing; noQueue: it has no others
 	bytes int64     // its part of the unacked events
-	below int64     // accountWeighing.each when the weighing came to the fact after open
+	// sharedBefore is accountWeighing.shared as it was before the first fact that the account has not acknowledged.
+	sharedBefore int64
 }
 
 // behindReport is the answer to weighQueues.
@@ -71,7 +72,7 @@ type accountWeighing struct {
 	passed   [Shards]int // accounts of each list that are behind the next fact
 	behind   map[realm.UserID]*accountBehind
 	done     realm.Seq    // facts up to this one are weighed
-	each     int64        // bytes so far of an account that has acknowledged none, without facts for few recipients
+	shared   int64        // bytes that an account has of these facts if it has acknowledged none; not of those for few
 	parts    []weighedSeq // by seq
 	unneeded []realm.Seq  // facts that none of their recipients needs
 }
@@ -199,7 +200,7 @@ func (w *accountWeighing) weigh(t *unackedFact) {
 	for k := range w.accounts {
 		list := w.accounts[k]
 		for w.passed[k] < len(list) && list[w.passed[k]].open < t.Seq {
-			list[w.passed[k]].below = w.each
+			list[w.passed[k]].sharedBefore = w.shared
 			w.passed[k]++
 		}
 		holders += w.passed[k]
@@ -208,7 +209,7 @@ func (w *accountWeighing) weigh(t *unackedFact) {
 	if to == nil {
 		if holders > 0 {
 			part := t.bytes / int64(holders)
-			w.each += part
+			w.shared += part
 			w.parts = append(w.parts, weighedSeq{t.Seq, part, false})
 		}
 		return
@@ -287,7 +288,7 @@ func (u *unackedEvents) dropFacts(seqs []realm.Seq, m *Metrics) {
 		if !in(seq) {
 			return false
 		}
-		u.unstoredSeqs = append(u.unstoredSeqs, seq)
+		u.toDelete = append(u.toDelete, seq)
 		return true
 	})
 }
@@ -301,7 +302,7 @@ func (a *realmActor) evictAccounts() {
 		for i := range list {
 			x := &list[i]
 			if i < w.passed[k] {
-				x.bytes += w.each - x.below
+				x.bytes += w.shared - x.sharedBefore
 			}
 			if most = max(most, x.bytes); x.bytes > limit && x.open != noQueue {
 				over = append(over, x)

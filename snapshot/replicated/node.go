@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -49,6 +51,15 @@ const (
 
 // subDir is the directory of the log and the note in a data directory.
 const subDir = "raft"
+
+// HasLog reports whether a data directory has a replicated log. That of a core that has never run has none.
+func HasLog(dir string) (bool, error) {
+	_, err := os.Stat(filepath.Join(dir, subDir))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
 
 // Links connects the nodes of a cluster. Closing it ends Accept.
 type Links interface {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -42,7 +40,11 @@ func OpenCoreNode(
 	}
 	o := replicated.Options{ID: d.Node, Address: l.Addr().String(), Links: newRaftLinks(l, id, d), Log: log,
 		Store: store, ElectionTimeout: election}
-	if _, err := os.Stat(filepath.Join(data, "raft")); errors.Is(err, os.ErrNotExist) {
+	has, err := replicated.HasLog(data)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	if !has {
 		begin := replicated.Prepare
 		if members := d.ListMembers(); len(members) == 1 && members[0].Node == d.Node {
 			begin = replicated.Begin

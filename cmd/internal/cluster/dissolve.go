@@ -25,7 +25,11 @@ func Dissolve(data string, acceptLoss bool) (applied uint64, err error) {
 	if d.Role != peer.Core {
 		return 0, fmt.Errorf("%s is the data directory of an edge, which stores nothing: delete it", data)
 	}
-	if _, err := os.Stat(filepath.Join(data, "raft")); err == nil {
+	has, err := replicated.HasLog(data)
+	if err != nil {
+		return 0, err
+	}
+	if has {
 		applied, err = replicated.Leave(data, replicated.Options{ID: d.Node, Address: d.PeerListen,
 			Store: snapshot.Options{Kept: snapshot.FollowedKept}}, acceptLoss)
 		var others *replicated.OthersError

@@ -31,9 +31,9 @@ const (
 	refusedAfter = 2 * time.Second
 	// reportEvery is how often an edge reports its state to the core.
 	reportEvery = 500 * time.Millisecond
-	// catchUpTimeout is after how long an edge logs that a replica does not have all facts that the core had at the
-	// opening of the link.
-	catchUpTimeout = 30 * time.Second
+	// lateReplicaAfter is the time after which an edge logs that a replica still lacks facts that the core had when the
+	// link was opened.
+	lateReplicaAfter = 30 * time.Second
 )
 
 // EdgeOptions are the parts of an edge.

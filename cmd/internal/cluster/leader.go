@@ -28,8 +28,8 @@ func (c *Core) SetLeading(on bool) {
 	}
 }
 
-// cutAfter is how long a core that is not the leader any more keeps its links, so that the answers to requests that it
-// has, or has not, carried out leave.
+// cutAfter is how long a core that has lost the leadership keeps its links. In this time it sends the answers to its
+// last requests, refusals included.
 const cutAfter = 100 * time.Millisecond
 
 // Leads reports whether this core is the leader and owns the organizations.

@@ -14,7 +14,7 @@ import (
 type (
 	greeting struct {
 		Version int
-		Boot    string     // names the process: not that of another process with the same data directory
+		Boot    string     // random id of the process: two processes may have copies of one data directory
 		Program string     // version of the program
 		Clock   int64      // Unix milliseconds
 		Realms  []realm.ID // of which the edge has replicas

@@ -54,8 +54,8 @@ var errNoRoom = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 var errLate = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"This server is behind the other servers; try again in a few seconds.")
 
-// useReplica notes a request for a realm. It reports false if its replica is not open, or if it is not known how old it
-// is.
+// useReplica notes a request for a realm. It reports false if the realm's replica is not open, or if its age is unknown.
+// The request must be refused with the error, if there is one: the replica is too old.
 func (e *Edge) useReplica(id realm.ID) (ok bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -242,7 +242,7 @@ func (e *Edge) waitUntilCurrent(id realm.ID) error {
 // waitFor waits until a replica has a fact. It reports false if the link has ended before.
 func (e *Edge) waitFor(link *peer.Link, id realm.ID, seq realm.Seq) bool {
 	for link.Context().Err() == nil {
-		ctx, cancel := context.WithTimeout(link.Context(), catchUpTimeout)
+		ctx, cancel := context.WithTimeout(link.Context(), lateReplicaAfter)
 		err := e.orgs.WaitFor(ctx, id, seq)
 		late := ctx.Err() != nil
 		cancel()

@@ -18,6 +18,7 @@ import (
 	"parley/cmd/internal/cluster"
 	"parley/snapshot"
 	"parley/snapshot/files"
+	"parley/snapshot/replicated"
 	"parley/wire"
 	"parley/wire/httpd"
 	"parley/wire/peer"
@@ -135,7 +136,11 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 		}
 		// The log of a core that does not run may lack changes, and changes that are not in it would be lost. A core
 		// that has never run has no log.
-		if _, err := os.Stat(filepath.Join(dir, "raft")); err == nil {
+		has, err := replicated.HasLog(dir)
+		if err != nil {
+			return nil, err
+		}
+		if has {
 			return nil, fmt.Errorf("no server is running in %s, which is a core of a cluster: start it, or give the "+
 				"command at a running node", dir)
 		}

@@ -12,12 +12,10 @@ import (
 
 // link returns the edge's link to the core, or that of a core to the leader; nil at a single node.
 func (r *metricReading) link() *cluster.Edge {
-	switch {
-	case r.server.edge != nil:
+	if r.server.edge != nil {
 		return r.server.edge.Edge
-	default:
-		return r.server.link
 	}
+	return r.server.link
 }
 
 // ofLink returns a function that reads a metric of the link, 0 at a single node.
