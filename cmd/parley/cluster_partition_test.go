@@ -6,64 +6,41 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
 
-// partition is a fault of the network between three cores. The cores are given by their hosts: the leader, and the two
-// others.
+// partition is a fault of the network between three cores: the leader l, and the two others x and y.
 type partition struct {
 	name string
 	// length is how long it lasts; half of that is enough for a new leader.
 	length time.Duration
-	apply  func(w *testNetwork, leader, x, y int)
-	// silent are the cores that must acknowledge nothing meanwhile, and serving those that must go on: "l", "x", "y".
+	// rule is what happens to the packets of the links. "lx ly" are the links from the leader to the others.
+	rule  packetRule
+	links string
+	// silent are the cores that must acknowledge nothing meanwhile, and serving those that must go on.
 	silent, serving string
 }
 
+// The links between one core and the others, and between all cores, in both directions.
+const (
+	linksOfLeader = "lx xl ly yl"
+	linksOfX      = "lx xl xy yx"
+	allLinks      = "lx xl ly yl xy yx"
+)
+
 var cut = packetRule{cut: true}
 
-// both sets the links between two hosts.
-func (w *testNetwork) both(a, b int, s packetRule) {
-	w.set(a, b, s)
-	w.set(b, a, s)
-}
-
 var partitions = []partition{
-	{"the leader is cut off", 5 * time.Second, func(w *testNetwork, l, x, y int) {
-		w.both(l, x, cut)
-		w.both(l, y, cut)
-	}, "l", "xy"},
-	{"a follower is cut off", 6 * time.Second, func(w *testNetwork, l, x, y int) {
-		w.both(l, x, cut)
-		w.both(x, y, cut)
-	}, "x", "ly"},
-	{"nothing arrives from the leader", 8 * time.Second, func(w *testNetwork, l, x, y int) {
-		w.set(l, x, cut)
-		w.set(l, y, cut)
-	}, "l", "xy"},
-	{"nothing arrives at the leader", 8 * time.Second, func(w *testNetwork, l, x, y int) {
-		w.set(x, l, cut)
-		w.set(y, l, cut)
-	}, "l", "xy"},
-	{"nothing arrives at a follower", 6 * time.Second, func(w *testNetwork, l, x, y int) {
-		w.set(l, x, cut)
-		w.set(y, x, cut)
-	}, "x", "ly"},
-	{"the leader and a follower are cut from each other", 6 * time.Second, func(w *testNetwork, l, x, y int) {
-		w.both(l, x, cut)
-	}, "", "y"},
-	{"all packets take 100 ms", 6 * time.Second, func(w *testNetwork, l, x, y int) {
-		s := packetRule{delay: 100 * time.Millisecond}
-		w.both(l, x, s)
-		w.both(l, y, s)
-		w.both(x, y, s)
-	}, "", "lxy"},
-	{"all cores are cut off", 12 * time.Second, func(w *testNetwork, l, x, y int) {
-		w.both(l, x, cut)
-		w.both(l, y, cut)
-		w.both(x, y, cut)
-	}, "lxy", ""},
+	{"the leader is cut off", 5 * time.Second, cut, linksOfLeader, "l", "xy"},
+	{"a follower is cut off", 6 * time.Second, cut, linksOfX, "x", "ly"},
+	{"nothing arrives from the leader", 8 * time.Second, cut, "lx ly", "l", "xy"},
+	{"nothing arrives at the leader", 8 * time.Second, cut, "xl yl", "l", "xy"},
+	{"nothing arrives at a follower", 6 * time.Second, cut, "lx yx", "x", "ly"},
+	{"the leader and a follower are cut from each other", 6 * time.Second, cut, "lx xl", "", "y"},
+	{"all packets take 100 ms", 6 * time.Second, packetRule{delay: 100 * time.Millisecond}, allLinks, "", "lxy"},
+	{"all cores are cut off", 12 * time.Second, cut, allLinks, "lxy", ""},
 }
 
 // TestClusterPartition lets packets between cores get lost or come late, in one direction or both, while clients of all
@@ -96,7 +73,9 @@ func TestClusterPartition(t *testing.T) {
 		at := map[byte]int{'l': slices.Index(all.list, leader)} // places in the list of cores
 		at['x'] = (at['l'] + 1) % 3
 		at['y'] = (at['l'] + 2) % 3
-		p.apply(w, 1+at['l'], 1+at['x'], 1+at['y'])
+		for _, link := range strings.Fields(p.links) {
+			w.set(1+at[link[0]], 1+at[link[1]], p.rule)
+		}
 		began := time.Now()
 		time.Sleep(p.length)
 		for _, name := range []byte(p.silent) {
