@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -45,35 +43,23 @@ func TestEdgeKillPollers(t *testing.T) {
 // doubled, reordered or leaked, no client registers again, and all nodes have the same state in the end. KILLS, CLIENTS
 // and SEED make the test longer or repeat it: make kill-core-edges.
 func TestCoreKillUnderEdges(t *testing.T) {
-	kills, clients := environmentNumber("KILLS", 2), environmentNumber("CLIENTS", 18)
-	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))
-	t.Logf("KILLS=%d CLIENTS=%d SEED=%d", kills, clients, seed)
+	run := newKillRun(t, "KILLS", 2, 18)
 	c := startEdges(t, 3)
-	l := newKillRecord(t, c.edges[0].url(), clients, c.edges[1].url(), c.edges[2].url())
-	random := rand.New(rand.NewPCG(seed, 1))
-	stop := make(chan struct{})
-	var sending sync.WaitGroup
-	for i := range killSenders {
-		sending.Go(func() { l.sendUntil(stop, i, rand.New(rand.NewPCG(seed, uint64(100+i)))) })
-	}
-	gaps := &longestGap{}
-	sending.Go(func() { gaps.measure(stop, demoAccount(t, c.edges[0].url(), "ann@example.org")) })
+	l := newKillRecord(t, run, c.edges[0].url(), c.edges[1].url(), c.edges[2].url())
+	l.startSending()
+	l.measureGaps()
 	var longest time.Duration
-	for i := range kills {
-		time.Sleep(time.Duration(50+random.IntN(300)) * time.Millisecond) // a random moment
-		l.waitForClients()
-		gaps.next()
+	for i := range run.times {
+		l.waitForMoment(50*time.Millisecond, 300*time.Millisecond)
+		l.gaps.next()
 		c.core.kill()
 		c.start(c.core)
-		longest = max(longest, gaps.next())
+		longest = max(longest, l.gaps.next())
 		if i%20 == 19 {
 			t.Logf("%d kills, the longest time without an acknowledged change was %v", i+1, longest)
 		}
 	}
-	close(stop)
-	sending.Wait()
-	l.finish()
-	l.check()
+	l.end()
 	c.verify(4)
-	t.Logf("%d kills, the longest time without an acknowledged change was %v", kills, longest.Round(time.Millisecond))
+	t.Logf("%d kills, the longest time without an acknowledged change was %v", run.times, longest.Round(time.Millisecond))
 }

@@ -3,13 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -106,32 +104,21 @@ func (c *edgesOfCore) verify(nodes int) {
 // Clients know only the edges, and poll another one when theirs is gone. Nothing is lost, doubled, reordered or leaked,
 // and no client has to register again. KILLS, CLIENTS and SEED make the test longer or repeat it.
 func TestEdgesKill(t *testing.T) {
-	kills, clients := environmentNumber("KILLS", 6), environmentNumber("CLIENTS", 20)
-	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))
-	t.Logf("KILLS=%d CLIENTS=%d SEED=%d", kills, clients, seed)
+	run := newKillRun(t, "KILLS", 6, 20)
 	c := startEdges(t, 2)
-	l := newKillRecord(t, c.edges[0].url(), clients, c.edges[1].url())
-	random := rand.New(rand.NewPCG(seed, 1))
-	stop := make(chan struct{})
-	var sending sync.WaitGroup
-	for i := range killSenders {
-		sending.Go(func() { l.sendUntil(stop, i, rand.New(rand.NewPCG(seed, uint64(100+i)))) })
-	}
+	l := newKillRecord(t, run, c.edges[0].url(), c.edges[1].url())
+	l.startSending()
 	victims := append([]*edgeProcess{c.core}, c.edges...)
-	for i := range kills {
+	for i := range run.times {
 		if i > 0 && i%100 == 0 {
 			t.Logf("%d kills", i)
 		}
-		time.Sleep(time.Duration(20+random.IntN(200)) * time.Millisecond) // a random moment
-		l.waitForClients()
+		l.waitForMoment(20*time.Millisecond, 200*time.Millisecond)
 		victim := victims[i%len(victims)]
 		victim.kill()
 		c.start(victim)
 	}
-	close(stop)
-	sending.Wait()
-	l.finish()
-	l.check()
+	l.end()
 	c.verify(3)
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"os/exec"
@@ -20,39 +19,30 @@ import (
 // again, and every fifth time all at once. It requires the same as TestKill, equal states of the cores at the end, and
 // that service is back soon. KILLS, CLIENTS and SEED make the test longer or repeat it: make kill-cluster.
 func TestClusterKill(t *testing.T) {
-	kills, clients := environmentNumber("KILLS", 3), environmentNumber("CLIENTS", 12)
-	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))
-	t.Logf("KILLS=%d CLIENTS=%d SEED=%d", kills, clients, seed)
+	run := newKillRun(t, "KILLS", 3, 12)
 	cores := startCores(t, "a", "b", "c")
 	at := cores.balance()
-	l := newKillRecord(t, at, clients)
-	random := rand.New(rand.NewPCG(seed, 1))
-	stop := make(chan struct{})
-	var sending sync.WaitGroup
-	for i := range killSenders {
-		sending.Go(func() { l.sendUntil(stop, i, rand.New(rand.NewPCG(seed, uint64(100+i)))) })
-	}
-	gaps := &longestGap{}
-	sending.Go(func() { gaps.measure(stop, demoAccount(t, at, "ann@example.org")) })
+	l := newKillRecord(t, run, at)
+	l.startSending()
+	l.measureGaps()
 	var all []time.Duration
-	for i := range kills {
-		time.Sleep(time.Duration(300+random.IntN(700)) * time.Millisecond) // a random moment
-		l.waitForClients()
+	for i := range run.times {
+		l.waitForMoment(300*time.Millisecond, 700*time.Millisecond)
 		if i%5 == 2 {
-			cores.killAll(gaps)
+			cores.killAll(&l.gaps)
 			continue
 		}
-		victim := cores.list[random.IntN(len(cores.list))]
+		victim := cores.list[run.IntN(len(cores.list))]
 		role := "another core"
 		if cores.leads(victim) {
 			role = "the leader"
 		}
-		gaps.next()
+		l.gaps.next()
 		victim.program.kill()
-		time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
+		time.Sleep(time.Duration(run.IntN(3000)) * time.Millisecond)
 		victim.start(t)
 		victim.program.serving()
-		gap := gaps.next()
+		gap := l.gaps.next()
 		all = append(all, gap)
 		t.Logf("kill %d, of %s (%s): the longest time without an acknowledged change was %v", i, victim.name, role,
 			gap.Round(time.Millisecond))
@@ -63,10 +53,7 @@ func TestClusterKill(t *testing.T) {
 	slices.Sort(all)
 	t.Logf("longest time without an acknowledged change: %v; median of all kills %v",
 		all[len(all)-1].Round(time.Millisecond), all[len(all)/2].Round(time.Millisecond))
-	close(stop)
-	sending.Wait()
-	l.finish()
-	l.check()
+	l.end()
 	out, code := runParley("cluster", "verify", "--data", cores.list[0].data)
 	if code != 0 || !strings.Contains(out, "equal=true") || !strings.Contains(out, "nodes=3") {
 		t.Errorf("the cores differ: %s", out)

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -206,29 +205,20 @@ const maxHealed = 3 * time.Second
 // doubled, reordered or leaked, no client registers again, and changes are acknowledged within 3 s after a fault. A
 // delay breaks no link. ROUNDS, CLIENTS and SEED make the test longer or repeat it: make cut-links.
 func TestEdgeLinks(t *testing.T) {
-	rounds, clients := environmentNumber("ROUNDS", 1), environmentNumber("CLIENTS", 12)
-	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))
-	t.Logf("ROUNDS=%d CLIENTS=%d SEED=%d", rounds, clients, seed)
+	run := newKillRun(t, "ROUNDS", 1, 12)
 	c, proxy := startEdgesBehindProxy(t, 2)
-	l := newKillRecord(t, c.edges[0].url(), clients, c.edges[1].url())
-	random := rand.New(rand.NewPCG(seed, 1))
-	stop := make(chan struct{})
-	var sending sync.WaitGroup
-	for i := range killSenders {
-		sending.Go(func() { l.sendUntil(stop, i, rand.New(rand.NewPCG(seed, uint64(100+i)))) })
-	}
-	gaps := &longestGap{}
-	sending.Go(func() { gaps.measure(stop, demoAccount(t, c.edges[0].url(), "ann@example.org")) })
+	l := newKillRecord(t, run, c.edges[0].url(), c.edges[1].url())
+	l.startSending()
+	l.measureGaps()
 	longest := map[string]time.Duration{}
-	for range rounds {
+	for range run.times {
 		faults := slices.Clone(linkFaults)
-		random.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+		run.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 		for _, x := range faults {
-			time.Sleep(time.Duration(50+random.IntN(200)) * time.Millisecond) // a random moment
-			l.waitForClients()
+			l.waitForMoment(50*time.Millisecond, 200*time.Millisecond)
 			links := c.linksOpened()
 			proxy.set(x.state)
-			time.Sleep(x.lasts + time.Duration(random.IntN(rounds)*50)*time.Millisecond)
+			time.Sleep(x.lasts + time.Duration(run.IntN(run.times)*50)*time.Millisecond)
 			if x.state.delay > 0 {
 				if now := c.linksOpened(); now != links {
 					t.Errorf("a delay broke links: %d instead of %d were opened", now, links)
@@ -236,7 +226,7 @@ func TestEdgeLinks(t *testing.T) {
 			}
 			proxy.set(proxyState{})
 			healed := time.Now()
-			gaps.next()
+			l.gaps.next()
 			took := time.Since(healed)
 			longest[x.name] = max(longest[x.name], took)
 			if took > maxHealed {
@@ -244,10 +234,7 @@ func TestEdgeLinks(t *testing.T) {
 			}
 		}
 	}
-	close(stop)
-	sending.Wait()
-	l.finish()
-	l.check()
+	l.end()
 	c.verify(3)
 	for _, x := range linkFaults {
 		t.Logf("%s: a change was acknowledged %v after the end at most", x.name,

@@ -20,40 +20,25 @@ import (
 // Every acknowledged message must arrive exactly once, in order, at its recipients, on the queues that they registered
 // at the beginning. KILLS, CLIENTS and SEED make the test longer or repeat it: make kill.
 func TestKill(t *testing.T) {
-	kills, clients := environmentNumber("KILLS", 5), environmentNumber("CLIENTS", 20)
-	seed := uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))
-	t.Logf("KILLS=%d CLIENTS=%d SEED=%d", kills, clients, seed)
+	run := newKillRun(t, "KILLS", 5, 20)
 	data := filepath.Join(t.TempDir(), "data")
 	p := demo(t, data)
 	at := p.serving()
-	l := newKillRecord(t, at, clients)
-	random := rand.New(rand.NewPCG(seed, 1))
-	stop := make(chan struct{})
-	var sending sync.WaitGroup
-	for i := range killSenders {
-		sending.Add(1)
-		go func() {
-			defer sending.Done()
-			l.sendUntil(stop, i, rand.New(rand.NewPCG(seed, uint64(100+i))))
-		}()
-	}
-	for i := range kills {
+	l := newKillRecord(t, run, at)
+	l.startSending()
+	for i := range run.times {
 		if i > 0 && i%100 == 0 {
 			t.Logf("%d kills", i)
 		}
-		time.Sleep(time.Duration(20+random.IntN(200)) * time.Millisecond) // a random moment
-		l.waitForClients()
+		l.waitForMoment(20*time.Millisecond, 200*time.Millisecond)
 		p.kill()
 		p = startProgram(t, parleyCommand("serve", "--data", data, "--listen", strings.TrimPrefix(at, "http://"),
 			"--demo"))
 		p.serving()
 	}
-	close(stop)
-	sending.Wait()
-	l.finish()
-	l.check()
+	l.end()
 	if out, code := func() (string, int) { p.stop(); return runParley("log", "check", data) }(); code != 0 {
-		t.Errorf("after %d kills: %s", kills, out)
+		t.Errorf("after %d kills: %s", run.times, out)
 	}
 }
 
@@ -90,6 +75,23 @@ func environmentNumber(name string, otherwise int) int {
 	return otherwise
 }
 
+// killRun is how often a test kills servers or breaks their links, with how many clients, and the random numbers that
+// decide when and which.
+type killRun struct {
+	*rand.Rand
+	times, clients int
+	seed           uint64
+}
+
+// newKillRun reads a run from the environment: variable is the name of the one that has the number of times.
+func newKillRun(t *testing.T, variable string, times, clients int) *killRun {
+	r := &killRun{times: environmentNumber(variable, times), clients: environmentNumber("CLIENTS", clients),
+		seed: uint64(environmentNumber("SEED", int(time.Now().UnixNano()%1e9)))}
+	r.Rand = rand.New(rand.NewPCG(r.seed, 1))
+	t.Logf("%s=%d CLIENTS=%d SEED=%d", variable, r.times, r.clients, r.seed)
+	return r
+}
+
 // sentMessage is a message that a client tried to send.
 type sentMessage struct {
 	text  string
@@ -97,14 +99,19 @@ type sentMessage struct {
 	acked int64    // its id, if the server acknowledged it
 }
 
-// killRecord contains all messages with their senders and recipients, and the messages that every client received.
+// killRecord is the load of a run. It contains all messages with their senders and recipients, and the messages that
+// every client received.
 type killRecord struct {
 	t       *testing.T
+	run     *killRun
 	urls    []string // of the nodes
 	people  map[string]*account
 	ids     map[string]int64
 	clients []*killClient
 	polling sync.WaitGroup
+	sending sync.WaitGroup
+	stop    chan struct{} // closed: nobody sends any more
+	gaps    longestGap
 
 	mu       sync.Mutex
 	received *sync.Cond // of mu: a client has received more, or has stopped
@@ -126,11 +133,10 @@ type killClient struct {
 
 var killPeople = []string{"olive", "ada", "mo", "ann", "bo", "cy", "di", "ed", "fay"}
 
-// newKillRecord connects clients to a server, or to that and the others of a cluster.
-func newKillRecord(t *testing.T, at string, clients int, others ...string) *killRecord {
-	urls := append([]string{at}, others...)
-	l := &killRecord{t: t, urls: urls, people: map[string]*account{}, ids: map[string]int64{},
-		messages: map[string]*sentMessage{}}
+// newKillRecord connects the clients of a run to the nodes of a cluster, or to the only server.
+func newKillRecord(t *testing.T, run *killRun, urls ...string) *killRecord {
+	l := &killRecord{t: t, run: run, urls: urls, people: map[string]*account{}, ids: map[string]int64{},
+		messages: map[string]*sentMessage{}, stop: make(chan struct{})}
 	l.received = sync.NewCond(&l.mu)
 	for _, name := range killPeople {
 		p := demoAccount(t, urls[0], name+"@example.org")
@@ -140,7 +146,7 @@ func newKillRecord(t *testing.T, at string, clients int, others ...string) *kill
 		}
 		l.people[name], l.ids[name] = p, int64(me["user_id"].(float64))
 	}
-	for i := range clients {
+	for i := range run.clients {
 		person := *l.people[killPeople[i%len(killPeople)]]
 		person.url = urls[i%len(urls)]
 		q, err := person.newPoller()
@@ -165,6 +171,34 @@ func newKillRecord(t *testing.T, at string, clients int, others ...string) *kill
 		}()
 	}
 	return l
+}
+
+// startSending lets a few users send until end.
+func (l *killRecord) startSending() {
+	for i := range killSenders {
+		random := rand.New(rand.NewPCG(l.run.seed, uint64(100+i)))
+		l.sending.Go(func() { l.sendUntil(l.stop, i, random) })
+	}
+}
+
+// measureGaps lets a user of the first node make changes until end, so that gaps knows when there was no answer.
+func (l *killRecord) measureGaps() {
+	from := demoAccount(l.t, l.urls[0], "ann@example.org")
+	l.sending.Go(func() { l.gaps.measure(l.stop, from) })
+}
+
+// waitForMoment waits for a random time, and until no client is too far behind.
+func (l *killRecord) waitForMoment(least, more time.Duration) {
+	time.Sleep(least + time.Duration(l.run.Int64N(int64(more))))
+	l.waitForClients()
+}
+
+// end stops the senders, waits until every client has everything, and checks it.
+func (l *killRecord) end() {
+	close(l.stop)
+	l.sending.Wait()
+	l.finish()
+	l.check()
 }
 
 // waitForClients waits until no client is too far behind.
