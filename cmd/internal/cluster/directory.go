@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -79,13 +81,24 @@ func OpenDirectory(data string) (*Directory, error) {
 	return d, nil
 }
 
+// checkAddress returns an error for an address at which other nodes cannot reach a core, now and after a restart.
+func checkAddress(peerListen string) error {
+	host, port, err := net.SplitHostPort(peerListen)
+	if n, e := strconv.ParseUint(port, 10, 16); err != nil || e != nil || n == 0 || host == "" ||
+		net.ParseIP(host).IsUnspecified() {
+		return fmt.Errorf("a core needs --peer-listen HOST:PORT, the address at which other nodes reach it; %q is none",
+			peerListen)
+	}
+	return nil
+}
+
 // Init makes a data directory the one of the first core of a new cluster.
 func Init(data, node, peerListen string) error {
 	if err := peer.CheckNodeID(node); err != nil {
 		return err
 	}
-	if peerListen == "" {
-		return errors.New("--peer-listen is required: the address at which other nodes reach this one")
+	if err := checkAddress(peerListen); err != nil {
+		return err
 	}
 	if Exists(data) {
 		return fmt.Errorf("%s belongs to a cluster already", data)
@@ -230,8 +243,13 @@ func (d *Directory) authority() (*peer.Authority, error) {
 	return peer.ReadAuthority(certificate, key)
 }
 
-// SetPeerListen records a new address of the node.
+// SetPeerListen records a new address of the node. The error says why a core cannot have it.
 func (d *Directory) SetPeerListen(address string) error {
+	if d.Role == peer.Core {
+		if err := checkAddress(address); err != nil {
+			return err
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.PeerListen == address {

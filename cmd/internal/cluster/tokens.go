@@ -98,8 +98,10 @@ func (d *Directory) admit(r peer.JoinRequest, now time.Time, a *peer.JoinAnswer)
 	if slices.ContainsFunc(d.Members, func(m Member) bool { return m.Node == r.Node }) {
 		return fmt.Errorf("the cluster has, or had, a node %s: choose another --node", r.Node)
 	}
-	if t.Role == peer.Core && r.Address == "" {
-		return errors.New("a core needs --peer-listen: the address at which other nodes reach it")
+	if t.Role == peer.Core {
+		if err := checkAddress(r.Address); err != nil {
+			return err
+		}
 	}
 	certificate, err := authority.Issue(r.Request, r.Node, t.Role)
 	if err != nil {

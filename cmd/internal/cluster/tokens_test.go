@@ -14,7 +14,7 @@ import (
 func newDirectory(t *testing.T, node string) (d *Directory, data string) {
 	t.Helper()
 	data = filepath.Join(t.TempDir(), node)
-	if err := Init(data, node, "127.0.0.1:0"); err != nil {
+	if err := Init(data, node, "127.0.0.1:9992"); err != nil {
 		t.Fatal(err)
 	}
 	d, err := OpenDirectory(data)
@@ -123,6 +123,31 @@ func TestTokens(t *testing.T) {
 	}
 	if _, err := peer.ParseToken("parley1.abc"); err == nil || !strings.Contains(err.Error(), "parley cluster token") {
 		t.Errorf("a text that is no token: %v", err)
+	}
+}
+
+// A core has an address at which other nodes reach it, also after its next start.
+func TestAddressOfCore(t *testing.T) {
+	d, _ := newDirectory(t, "a")
+	now := time.Now()
+	token, err := d.NewToken(peer.Core, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{"", "127.0.0.1", "127.0.0.1:0", ":9992", "0.0.0.0:9992", "[::]:9992", "a:b"} {
+		r, _ := joinRequest(t, token, "b", now)
+		r.Address = address
+		if got := d.Admit(r, now).Error; !strings.Contains(got, "a core needs --peer-listen HOST:PORT") {
+			t.Errorf("%q: %q", address, got)
+		}
+		if d.SetPeerListen(address) == nil || Init(t.TempDir(), "c", address) == nil {
+			t.Errorf("%q is accepted at a start", address)
+		}
+	}
+	r, _ := joinRequest(t, token, "b", now)
+	r.Address = "b.example.org:9992"
+	if got := d.Admit(r, now).Error; got != "" {
+		t.Errorf("a name: %s", got)
 	}
 }
 
