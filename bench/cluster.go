@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,8 @@ type clusterResult struct {
 	Missed    []string  `json:"missed"`
 }
 
-// clusterRun is one run of `parley bench cluster`: a core and edges as processes, and clients of the edges.
+// clusterRun is one run of `parley bench cluster`: a core and edges as processes, and clients of the edges. That of
+// `parley bench cluster-kill` has three cores and clients of these.
 type clusterRun struct {
 	run     *run
 	options clusterOptions
@@ -61,8 +63,8 @@ type clusterRun struct {
 	dir     string
 	exe     string
 	core    *server
-	edges   []*server
-	up      []bool // edges that can be polled
+	nodes   []*server // that the clients use: the edges, or all cores
+	up      []bool    // nodes that can be polled
 	load    *clusterLoad
 	random  *rand.Rand // moments of kills
 	result  clusterResult
@@ -207,7 +209,7 @@ func (c *clusterRun) start() (err error) {
 			return err
 		}
 		e.args = withoutToken(e.args)
-		c.edges, c.up = append(c.edges, e), append(c.up, true)
+		c.nodes, c.up = append(c.nodes, e), append(c.up, true)
 	}
 	fmt.Fprintf(c.out, "  a core and %d edges run\n", c.options.edges)
 	c.load = newClusterLoad(c)
@@ -248,7 +250,7 @@ func (c *clusterRun) closeRun() {
 
 func (c *clusterRun) closeAll() {
 	c.closeRun()
-	for _, s := range append(c.edges, c.core) {
+	for _, s := range append(slices.Clone(c.nodes), c.core) {
 		if s != nil {
 			s.close()
 		}
@@ -275,14 +277,14 @@ func (c *clusterRun) serve(do func() error) error {
 // killEdges kills one edge after the other. Its clients poll the others; when it is back, some of them return.
 func (c *clusterRun) killEdges() error {
 	for n := range c.options.kills {
-		i := n % len(c.edges)
+		i := n % len(c.nodes)
 		wait := time.Duration(50+c.random.IntN(200)) * time.Millisecond
 		if err := c.run.loop.RunFor(wait, nil); err != nil {
 			return err
 		}
 		began := c.run.loop.Now()
 		c.up[i] = false
-		if err := c.edges[i].kill(); err != nil {
+		if err := c.nodes[i].kill(); err != nil {
 			return err
 		}
 		heard, err := c.load.probe(began)
@@ -290,7 +292,7 @@ func (c *clusterRun) killEdges() error {
 			return fmt.Errorf("kill %d of an edge: %w", n+1, err)
 		}
 		c.result.EdgeKills = append(c.result.EdgeKills, heard.Seconds())
-		if err := c.serve(c.edges[i].start); err != nil {
+		if err := c.serve(c.nodes[i].start); err != nil {
 			return err
 		}
 		c.up[i] = true

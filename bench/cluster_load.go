@@ -11,15 +11,17 @@ import (
 	"parley/bench/swarm"
 )
 
-// clusterLoad is the clients of the edges.
+// clusterLoad is the clients of the nodes.
 type clusterLoad struct {
 	c       *clusterRun
 	channel int64
 	clients []*clusterClient
-	senders []*swarm.Pool // of each edge
+	senders []*swarm.Pool // of each node
 	sent    int           // messages that were answered
 	unknown int           // messages without an answer
 	newest  int64         // id of the newest answered message
+	gap     time.Duration // longest time between two answers since it was reset
+	sentAt  time.Duration // time of the newest answer
 	// No further messages are sent along; the clients stop.
 	finishing, finished bool
 
@@ -27,12 +29,12 @@ type clusterLoad struct {
 	event   swarm.Event
 }
 
-// clusterClient is one event queue, whose client polls an edge and another one when that is gone.
+// clusterClient is one event queue, whose client polls a node and another one when that is gone.
 type clusterClient struct {
 	l          *clusterLoad
 	conn       swarm.Conn
 	person     *person
-	preferred  int // edge
+	preferred  int // node
 	at         int
 	head, tail []byte
 	last       int64
@@ -51,27 +53,32 @@ func newClusterLoad(c *clusterRun) *clusterLoad {
 			l.channel = x.ID
 		}
 	}
-	for _, e := range c.edges {
-		l.senders = append(l.senders, swarm.NewPool(c.run.loop, e.addr, nil, 64, agent))
+	for _, s := range c.nodes {
+		l.addNode(s)
 	}
 	return l
 }
 
-// join registers further clients until there are n, at the edges in turn, and lets them poll.
+// addNode lets messages also be sent to a node.
+func (l *clusterLoad) addNode(s *server) {
+	l.senders = append(l.senders, swarm.NewPool(l.c.run.loop, s.addr, nil, clusterHands, agent))
+}
+
+// join registers further clients until there are n, at the nodes in turn, and lets them poll.
 func (l *clusterLoad) join(n int) error {
 	r := l.c.run
 	first := len(l.clients)
 	from := sourceAddresses(r.server.addr, r.scenario.Sources)
 	for i := first; i < n; i++ {
 		x := &clusterClient{l: l, person: &r.population.people[i%len(r.population.people)],
-			preferred: i % max(1, len(l.c.edges)), last: -1}
+			preferred: i % max(1, len(l.c.nodes)), last: -1}
 		x.at = x.preferred
 		x.conn = swarm.Conn{Loop: r.loop, Local: from[i%len(from)]}
 		l.clients = append(l.clients, x)
 	}
 	pool := r.pool
 	defer func() { r.pool = pool }()
-	for e := range max(1, len(l.c.edges)) {
+	for e := range max(1, len(l.c.nodes)) {
 		if len(l.senders) > 0 {
 			r.pool = l.senders[e]
 		}
@@ -113,22 +120,22 @@ func (x *clusterClient) handleRegister(body []byte) error {
 	return nil
 }
 
-// poll polls the preferred edge, or another one while that is gone.
+// poll polls the preferred node, or another one while that is gone.
 func (x *clusterClient) poll() {
 	if x.l.finished || x.lost || x.conn.Waiting() {
 		return
 	}
 	c := x.l.c
-	if len(c.edges) == 0 {
+	if len(c.nodes) == 0 {
 		x.conn.Remote = c.run.server.addr
 	} else {
 		at := x.preferred
 		for !c.up[at] {
-			at = (at + 1 + rand.IntN(len(c.edges)-1)) % len(c.edges)
+			at = (at + 1 + rand.IntN(len(c.nodes)-1)) % len(c.nodes)
 		}
 		if at != x.at || !x.conn.Remote.IsValid() {
 			x.conn.Hangup()
-			x.at, x.conn.Remote = at, c.edges[at].addr
+			x.at, x.conn.Remote = at, c.nodes[at].addr
 		}
 	}
 	b := append(x.l.scratch[:0], x.head...)
@@ -178,7 +185,7 @@ func (x *clusterClient) Answer(_ *swarm.Conn, a *swarm.Answer) {
 	if err != nil {
 		l.broken("user %d: %v: %.200s", x.person.ID, err, a.Body)
 	}
-	if n == 0 { // the queue has moved to another edge
+	if n == 0 { // the queue has moved to another node
 		l.c.run.loop.At(l.c.run.loop.Now()+5*time.Millisecond, x.poll)
 		return
 	}
@@ -204,6 +211,8 @@ func (l *clusterLoad) send(p *swarm.Pool, done func(id int64)) {
 		if a.Err == nil && a.Status == 200 && json.Unmarshal(a.Body, &v) == nil && v.ID > 0 {
 			l.sent++
 			l.newest = max(l.newest, v.ID)
+			l.gap = max(l.gap, a.At-l.sentAt)
+			l.sentAt = a.At
 			done(v.ID)
 			return
 		}
@@ -223,14 +232,40 @@ func (l *clusterLoad) sendAlong(rate float64) {
 	}
 	l.c.run.loop.Every(time.Duration(float64(time.Second)/rate), func() bool {
 		if !l.finishing {
-			l.send(l.edgePool(), func(int64) {})
+			l.send(l.nodePool(), func(int64) {})
 		}
 		return !l.finishing
 	})
 }
 
-// edgePool returns the connections to an edge that runs.
-func (l *clusterLoad) edgePool() *swarm.Pool {
+// sendAtFullLoad keeps clusterHands sends under way at one node until stop is called.
+func (l *clusterLoad) sendAtFullLoad(at *swarm.Pool) (stop func()) {
+	stopped := false
+	var again func(int64)
+	again = func(int64) {
+		if !stopped {
+			l.send(at, again)
+		}
+	}
+	for range clusterHands {
+		again(0)
+	}
+	return func() { stopped = true }
+}
+
+// awaitSends waits until every send is answered.
+func (l *clusterLoad) awaitSends() error {
+	return l.c.run.loop.RunFor(clusterDrain, func() bool {
+		pending := 0
+		for _, p := range l.senders {
+			pending += p.Pending()
+		}
+		return pending == 0
+	})
+}
+
+// nodePool returns the connections to a node that runs.
+func (l *clusterLoad) nodePool() *swarm.Pool {
 	for {
 		if i := rand.IntN(len(l.senders)); l.c.up[i] {
 			return l.senders[i]
@@ -245,7 +280,7 @@ func (l *clusterLoad) probe(began time.Duration) (time.Duration, error) {
 	deadline := loop.Now() + clusterDrain
 	for id == 0 && loop.Now() < deadline {
 		pending = true
-		l.send(l.edgePool(), func(x int64) { id, pending = x, false })
+		l.send(l.nodePool(), func(x int64) { id, pending = x, false })
 		if err := loop.Run(func() bool { return !pending || loop.Now() > deadline }); err != nil {
 			return 0, err
 		}
@@ -273,17 +308,10 @@ func (l *clusterLoad) probe(began time.Duration) (time.Duration, error) {
 // finish checks that every client has got the same messages, each once and in order, and stops.
 func (l *clusterLoad) finish() error {
 	l.finishing = true
-	err := l.c.run.loop.RunFor(clusterDrain, func() bool {
-		pending := 0
-		for _, p := range l.senders {
-			pending += p.Pending()
-		}
-		return pending == 0
-	})
-	if err != nil {
+	if err := l.awaitSends(); err != nil {
 		return err
 	}
-	_, err = l.probe(l.c.run.loop.Now())
+	_, err := l.probe(l.c.run.loop.Now())
 	l.finished = true
 	if err != nil {
 		return err

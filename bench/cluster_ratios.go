@@ -48,7 +48,7 @@ func (c *clusterRun) measureRatios() error {
 		return err
 	}
 	stored, sent := c.count(c.core, "parley_store_facts_total"), c.count(c.core, "parley_cluster_facts_sent_total")
-	many, err := c.cpuOfSends(c.core, c.edges[0])
+	many, err := c.cpuOfSends(c.core, c.nodes[0])
 	if err != nil {
 		return err
 	}

@@ -81,6 +81,8 @@ func runCommand(cmd string, rest []string, stdout, stderr io.Writer) int {
 		return hostileMain(rest, stdout, stderr)
 	case "cluster":
 		return clusterMain(rest, stdout, stderr)
+	case "cluster-kill":
+		return clusterKillMain(rest, stdout, stderr)
 	case "record":
 		return recordMain(rest, stdout, stderr)
 	case "replay":
@@ -165,7 +167,7 @@ func newRunFlags(name string, stdout, stderr io.Writer) *runFlags {
 }
 
 // ownLoads are the scenarios that make their load themselves, over plain HTTP.
-var ownLoads = []string{"overload", "hostile", "cluster"}
+var ownLoads = []string{"overload", "hostile", "cluster", "cluster-kill"}
 
 func (s *Scenario) ownLoad() bool { return slices.Contains(ownLoads, s.Name) }
 

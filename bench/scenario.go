@@ -152,6 +152,11 @@ func Scenarios() map[string]Scenario {
 			s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events, s.Sources = 9500, 9500, 1, 0, 0, msg, 8
 			s.Phases = []Phase{{Name: "cluster", Seconds: 1, Rate: 5}}
 		})
+	add("cluster-kill", "three cores as processes: one of them is killed, and the longest times without service",
+		func(s *Scenario) {
+			s.Users, s.Pollers, s.Channels, s.Zipf, s.Sample, s.Events, s.Sources = 1000, 1000, 1, 0, 0, msg, 8
+			s.Phases = []Phase{{Name: "cluster-kill", Seconds: 1, Rate: 100}}
+		})
 	add("snapshot", "1,000 sends/s into a long history: snapshots are written meanwhile, and the slowest sends "+
 		"show what they cost", func(s *Scenario) {
 		s.Users, s.Pollers, s.Channels, s.Sample, s.Events, s.History = 200, 20, 100, 0, msg, 1000000

@@ -60,7 +60,17 @@ func TestClusterKill(t *testing.T) {
 	}
 }
 
-// maxKillGap is how long a killed node may stop the service: 3 s, and some more on a shared machine.
+// parley bench cluster-kill kills cores and finds nothing lost. Its limits are for a machine with nothing else to do.
+func TestClusterKillBench(t *testing.T) {
+	out, _ := runParley("bench", "cluster-kill", "--self", "--ratios=false", "--steady", "1", "--kills", "2",
+		"--pollers", "30", "--users", "30")
+	if strings.Contains(out, "BROKEN") || !strings.Contains(out, "until every client heard") ||
+		!strings.Contains(out, "acknowledged send") {
+		t.Error(out)
+	}
+}
+
+// maxKillGap is how long a killed node may stop the service.
 const maxKillGap = 3 * time.Second
 
 // maxRestart is how long the service may be away after all nodes were killed and started again.

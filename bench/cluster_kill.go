@@ -1,0 +1,419 @@
+package bench
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limits of `parley bench cluster-kill`.
+const (
+	clusterKillGap     = 3 * time.Second // without service after the kill of a core
+	clusterOneVoter    = 0.8             // sends a second with the log of one core, against a single server
+	clusterThreeCores  = 3.3             // CPU a send of three cores in total, against a single server
+	clusterCoreCount   = 3
+	clusterVoteTimeout = 30 * time.Second // until a new core has a vote
+	// clusterHands is how many sends are under way at full load.
+	clusterHands = 64
+	// clusterRateSeconds is how long a rate of sends is measured.
+	clusterRateSeconds = 5
+)
+
+// clusterKillOptions are the flags of `parley bench cluster-kill`.
+type clusterKillOptions struct {
+	kills  int
+	steady float64
+	ratios bool
+}
+
+// clusterKillResult is the content of the file of --json.
+type clusterKillResult struct {
+	Machine     string        `json:"machine"`
+	Pollers     int           `json:"pollers"`
+	Single      *sendCost     `json:"single_server,omitempty"`
+	OneVoter    *sendCost     `json:"one_core,omitempty"`
+	Three       *sendCost     `json:"three_cores,omitempty"`
+	SteadySends float64       `json:"steady_sends_per_s,omitempty"`
+	Elections   int           `json:"elections_without_a_kill"`
+	Kills       []clusterKill `json:"kills"`
+	Messages    int           `json:"messages"`
+	Broken      []string      `json:"broken"`
+	Missed      []string      `json:"missed"`
+}
+
+// clusterKill is the kill of one core.
+type clusterKill struct {
+	Leader  bool    `json:"leader"`
+	Senders float64 `json:"senders_gap_s"` // longest time without an acknowledged send
+	Pollers float64 `json:"pollers_gap_s"` // until every client had a message that was sent after the kill
+	Restart float64 `json:"restart_s"`     // from the start of the core to its first answer
+}
+
+// sendCost is what sends cost at full load.
+type sendCost struct {
+	Rate float64 `json:"sends_per_s"`
+	CPU  float64 `json:"cpu_us_a_send"`
+}
+
+// clusterKillRun is one run of `parley bench cluster-kill`.
+type clusterKillRun struct {
+	clusterRun
+	options clusterKillOptions
+	result  clusterKillResult
+}
+
+// clusterKillMain runs `parley bench cluster-kill`.
+func clusterKillMain(args []string, stdout, stderr io.Writer) int {
+	s := newRunFlags("cluster-kill", stdout, stderr)
+	c := &clusterKillRun{clusterRun: clusterRun{out: stdout}}
+	o := &c.options
+	s.flags.IntVar(&o.kills, "kills", 20, "how often a core is killed")
+	s.flags.Float64Var(&o.steady, "steady", 60, "`seconds` of full load in which there must be no election")
+	s.flags.BoolVar(&o.ratios, "ratios", true, "compare the cost of sends with a single server, too")
+	if err := s.parse("cluster-kill", args); err != nil {
+		if err != flag.ErrHelp {
+			fmt.Fprintf(stderr, "parley bench cluster-kill: %v\n", err)
+		}
+		return 2
+	}
+	if !s.options.self {
+		fmt.Fprintln(stderr, "parley bench cluster-kill: --self is required")
+		return 2
+	}
+	c.clusterRun.options = clusterOptions{pollers: s.scenario.Pollers, rate: s.scenario.Phases[0].Rate}
+	c.run = newRun(s.scenario, s.options)
+	c.random = rand.New(rand.NewPCG(s.scenario.Seed, 1))
+	fmt.Fprintf(stdout, "parley bench cluster-kill: %d cores, %d pollers, %d kills (seed %d)\n", clusterCoreCount,
+		s.scenario.Pollers, o.kills, s.scenario.Seed)
+	c.result = clusterKillResult{Machine: machine(), Pollers: s.scenario.Pollers, Kills: []clusterKill{}}
+	if err := c.measure(); err != nil {
+		fmt.Fprintf(stderr, "parley bench cluster-kill: %v\n", err)
+		return 2
+	}
+	code := c.verdict()
+	if s.jsonFile != "" {
+		b, _ := json.MarshalIndent(c.result, "", " ")
+		if err := writeFile(s.jsonFile, b); err != nil {
+			fmt.Fprintln(stderr, err)
+			return 2
+		}
+	}
+	return code
+}
+
+// measure runs everything.
+func (c *clusterKillRun) measure() (err error) {
+	if c.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(c.dir)
+	c.exe = copyExecutable(c.run.options.executable, c.dir)
+	if c.options.ratios {
+		if err := c.measureSingleSends(); err != nil {
+			return err
+		}
+	}
+	defer c.closeAll()
+	if err := c.startFirst(); err != nil {
+		return err
+	}
+	if c.options.ratios {
+		if c.result.OneVoter, err = c.costOfSends("one core"); err != nil {
+			return err
+		}
+	}
+	if err := c.startOthers(); err != nil {
+		return err
+	}
+	if c.options.ratios {
+		if c.result.Three, err = c.costOfSends("three cores"); err != nil {
+			return err
+		}
+	}
+	c.load.sent, c.load.unknown = 0, 0 // those before the clients register
+	if err := c.load.join(c.clusterRun.options.pollers); err != nil {
+		return err
+	}
+	if err := c.steadyLoad(); err != nil {
+		return err
+	}
+	c.load.sendAlong(c.clusterRun.options.rate)
+	if err := c.killCores(); err != nil {
+		return err
+	}
+	return c.load.finish()
+}
+
+// measureSingleSends measures a single server.
+func (c *clusterKillRun) measureSingleSends() error {
+	s, err := c.node("single", serveArgs(c.exe, c.run.scenario)...)
+	if err != nil {
+		return err
+	}
+	c.nodes, c.up = []*server{s}, []bool{true}
+	defer func() {
+		c.closeRun()
+		s.close()
+		c.nodes, c.up = nil, nil
+	}()
+	if err := c.openRun(s); err != nil {
+		return err
+	}
+	c.load = newClusterLoad(&c.clusterRun)
+	c.result.Single, err = c.costOfSends("single server")
+	return err
+}
+
+// startFirst starts the first core of the cluster with its crowd.
+func (c *clusterKillRun) startFirst() error {
+	peer, err := freePort()
+	if err != nil {
+		return err
+	}
+	if _, err := c.command("cluster", "init", "--data", filepath.Join(c.dir, "a"), "--node", "a", "--peer-listen",
+		fmt.Sprintf("127.0.0.1:%d", peer)); err != nil {
+		return err
+	}
+	s, err := c.node("a", serveArgs(c.exe, c.run.scenario)...)
+	if err != nil {
+		return err
+	}
+	c.nodes, c.up = []*server{s}, []bool{true}
+	if err := c.openRun(s); err != nil {
+		return err
+	}
+	c.load = newClusterLoad(&c.clusterRun)
+	return nil
+}
+
+// startOthers lets the other cores join, and waits until all have a vote.
+func (c *clusterKillRun) startOthers() error {
+	first := filepath.Join(c.dir, "a")
+	limits := serveArgs(c.exe, c.run.scenario)[2:] // without the crowd
+	for _, name := range []string{"b", "c"}[:clusterCoreCount-1] {
+		token, err := c.command("cluster", "token", "--data", first, "--role", "core")
+		if err != nil {
+			return err
+		}
+		peer, err := freePort()
+		if err != nil {
+			return err
+		}
+		s, err := c.node(name, append([]string{"--node", name, "--join", token, "--peer-listen",
+			fmt.Sprintf("127.0.0.1:%d", peer)}, limits...)...)
+		if err != nil {
+			return err
+		}
+		s.args = withoutToken(s.args)
+		c.nodes, c.up = append(c.nodes, s), append(c.up, true)
+		c.load.addNode(s)
+	}
+	err := c.waitFor("all cores have a vote", func() bool {
+		out, err := c.command("cluster", "status", "--data", first)
+		return err == nil && strings.Count(out, "voter=true") == clusterCoreCount
+	})
+	if err == nil {
+		fmt.Fprintf(c.out, "  %d cores have a vote\n", clusterCoreCount)
+	}
+	return err
+}
+
+// waitFor runs the load until a condition holds.
+func (c *clusterKillRun) waitFor(what string, holds func() bool) error {
+	for end := time.Now().Add(clusterVoteTimeout); time.Now().Before(end); {
+		ok := false
+		if err := c.serve(func() error { ok = holds(); return nil }); err != nil {
+			return err
+		}
+		if ok {
+			return nil
+		}
+		if err := c.run.loop.RunFor(20*time.Millisecond, nil); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("not within %v: %s", clusterVoteTimeout, what)
+}
+
+// sendToLeader keeps clusterHands sends under way, at the leader or the only server, until stop is called.
+func (c *clusterKillRun) sendToLeader() (stop func(), err error) {
+	at := 0
+	err = c.serve(func() error {
+		at = max(0, slices.IndexFunc(c.nodes, c.leads))
+		return nil
+	})
+	return c.load.sendAtFullLoad(c.load.senders[at]), err
+}
+
+// leads reports whether a core is the leader.
+func (c *clusterKillRun) leads(s *server) bool { return c.count(s, "parley_cluster_leader") > 0 }
+
+// costOfSends measures sends at full load, without pollers.
+func (c *clusterKillRun) costOfSends(name string) (*sendCost, error) {
+	cpu := func() (sum time.Duration) {
+		for _, s := range c.nodes {
+			x, _ := process{s.pid}.cpu()
+			sum += x
+		}
+		return sum
+	}
+	l, loop := c.load, c.run.loop
+	stop, err := c.sendToLeader()
+	if err != nil {
+		return nil, err
+	}
+	if err := loop.RunFor(time.Second, nil); err != nil { // caches
+		return nil, err
+	}
+	sent, before, began := l.sent, cpu(), loop.Now()
+	err = loop.RunFor(clusterRateSeconds*time.Second, nil)
+	n, used, took := float64(l.sent-sent), cpu()-before, loop.Now()-began
+	stop()
+	if err := errors.Join(err, l.awaitSends()); err != nil {
+		return nil, err
+	}
+	x := &sendCost{Rate: n / took.Seconds(), CPU: float64(used.Microseconds()) / max(n, 1)}
+	fmt.Fprintf(c.out, "  %s: %.0f sends/s, %.0f us of CPU a send\n", name, x.Rate, x.CPU)
+	return x, nil
+}
+
+// term returns the newest term that a core knows.
+func (c *clusterKillRun) term() (newest int) {
+	for _, s := range c.nodes {
+		newest = max(newest, int(c.count(s, "parley_cluster_term")))
+	}
+	return newest
+}
+
+// steadyLoad counts elections at full load: no core fails, so there must be none.
+func (c *clusterKillRun) steadyLoad() error {
+	if c.options.steady <= 0 {
+		return nil
+	}
+	l, before := c.load, c.term()
+	sent, began := l.sent, c.run.loop.Now()
+	l.gap, l.sentAt = 0, began
+	stop, err := c.sendToLeader()
+	if err != nil {
+		return err
+	}
+	err = c.run.loop.RunFor(seconds(c.options.steady), nil)
+	took := c.run.loop.Now() - began
+	stop()
+	c.result.SteadySends = float64(l.sent-sent) / took.Seconds()
+	if err := errors.Join(err, l.awaitSends()); err != nil {
+		return err
+	}
+	c.result.Elections = c.term() - before
+	fmt.Fprintf(c.out, "  full load for %.0f s: %.0f sends/s to %d clients, %d elections, at most %.2f s without an "+
+		"acknowledged send\n", took.Seconds(), c.result.SteadySends, len(l.clients), c.result.Elections,
+		l.gap.Seconds())
+	_, err = l.probe(c.run.loop.Now())
+	return err
+}
+
+// killCores kills a random core and starts it again, and so on.
+func (c *clusterKillRun) killCores() error {
+	l, loop := c.load, c.run.loop
+	for n := range c.options.kills {
+		if err := loop.RunFor(time.Duration(300+c.random.IntN(700))*time.Millisecond, nil); err != nil {
+			return err
+		}
+		i := c.random.IntN(len(c.nodes))
+		victim := c.nodes[i]
+		k := clusterKill{}
+		if err := c.serve(func() error { k.Leader = c.leads(victim); return nil }); err != nil {
+			return err
+		}
+		began := loop.Now()
+		l.gap, l.sentAt = 0, began
+		c.up[i] = false
+		if err := victim.kill(); err != nil {
+			return err
+		}
+		heard, err := l.probe(began)
+		if err != nil {
+			return fmt.Errorf("kill %d of a core: %w", n+1, err)
+		}
+		if err := c.serve(victim.start); err != nil {
+			return err
+		}
+		c.up[i] = true
+		k.Senders, k.Pollers, k.Restart = l.gap.Seconds(), heard.Seconds(), victim.startTook.Seconds()
+		c.result.Kills = append(c.result.Kills, k)
+	}
+	return nil
+}
+
+// gapsOf returns the median and the longest gap of the kills of one kind.
+func gapsOf(kills []clusterKill, leader bool, gap func(clusterKill) float64) (count int, median, longest float64) {
+	var list []float64
+	for _, k := range kills {
+		if k.Leader == leader {
+			list = append(list, gap(k))
+		}
+	}
+	if len(list) == 0 {
+		return 0, 0, 0
+	}
+	slices.Sort(list)
+	return len(list), list[len(list)/2], list[len(list)-1]
+}
+
+// verdict prints the figures, the missed limits and the broken promises, and returns the exit code.
+func (c *clusterKillRun) verdict() int {
+	r := &c.result
+	r.Broken, r.Messages = append([]string{}, c.clusterRun.result.Broken...), c.clusterRun.result.Messages
+	r.Missed = []string{}
+	miss := func(bad bool, format string, args ...any) {
+		if bad {
+			r.Missed = append(r.Missed, fmt.Sprintf(format, args...))
+		}
+	}
+	for _, leader := range []bool{true, false} {
+		role := "another core"
+		if leader {
+			role = "the leader"
+		}
+		n, median, longest := gapsOf(r.Kills, leader, func(k clusterKill) float64 { return k.Senders })
+		if n == 0 {
+			continue
+		}
+		_, heardMedian, heardLongest := gapsOf(r.Kills, leader, func(k clusterKill) float64 { return k.Pollers })
+		_, _, restart := gapsOf(r.Kills, leader, func(k clusterKill) float64 { return k.Restart })
+		fmt.Fprintf(c.out, "  %s killed %d times: longest time without an acknowledged send %.2f s, median %.2f s; "+
+			"until every client heard %.2f s, median %.2f s; first answer %.2f s after its next start at most\n", role, n,
+			longest, median, heardLongest, heardMedian, restart)
+		miss(longest > clusterKillGap.Seconds(), "after the kill of %s: no acknowledged send for %.1f s", role, longest)
+		miss(heardLongest > clusterKillGap.Seconds(), "after the kill of %s: a client heard after %.1f s", role,
+			heardLongest)
+	}
+	if c.options.ratios {
+		oneVoter, three := r.OneVoter.Rate/r.Single.Rate, r.Three.CPU/r.Single.CPU
+		fmt.Fprintf(c.out, "  sends of one core against a single server: ratio %.2f; CPU a send of three cores against "+
+			"a single server: ratio %.2f\n", oneVoter, three)
+		miss(oneVoter < clusterOneVoter, "sends of one core: ratio %.2f", oneVoter)
+		miss(three > clusterThreeCores, "CPU a send of three cores: ratio %.2f", three)
+	}
+	miss(r.Elections != 0, "%d elections at full load", r.Elections)
+	for _, x := range r.Broken[:min(len(r.Broken), maxViolations)] {
+		fmt.Fprintf(c.out, "BROKEN: %s\n", x)
+	}
+	for _, x := range r.Missed {
+		fmt.Fprintf(c.out, "MISSED: %s\n", x)
+	}
+	if len(r.Broken)+len(r.Missed) > 0 {
+		return 1
+	}
+	fmt.Fprintf(c.out, "%d messages, each once to %d clients, no registers; all limits kept\n", r.Messages,
+		len(c.load.clients))
+	return 0
+}
