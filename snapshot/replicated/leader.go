@@ -146,7 +146,8 @@ func (n *Node) verifyLeader() {
 	}
 }
 
-// shortenLog notes the synced index of the store and deletes log entries, whenever the log has grown enough.
+// shortenLog notes the synced index of the store after every Options.NoteEntries, and deletes log entries whenever the
+// log has grown enough.
 func (n *Node) shortenLog() {
 	defer n.loops.Done()
 	t := time.NewTicker(time.Second)
@@ -157,37 +158,45 @@ func (n *Node) shortenLog() {
 		case <-n.closing:
 			return
 		}
-		if n.logBytes.Load() < n.o.LogBytes {
-			continue
+		var err error
+		if n.logBytes.Load() >= n.o.LogBytes {
+			err = n.Shorten()
+		} else if n.raft.AppliedIndex() >= n.notes.index.Load()+n.o.NoteEntries {
+			err = n.writeNote(keepEntries)
 		}
-		if err := n.Shorten(); err != nil {
+		if err != nil {
 			n.log.Warn("the log is not shortened", "err", err)
 		}
 	}
 }
 
-// Shorten notes the synced index of the store, and deletes the log entries before it except the newest
-// Options.LogBytes.
-func (n *Node) Shorten() error {
-	x, err := n.notes.read()
-	if err != nil {
-		return err
-	}
-	bytes, entries := n.logBytes.Load(), uint64(1)
-	if applied := n.raft.AppliedIndex(); x != nil && applied > x.Index {
-		entries = applied - x.Index
-	}
+// keepEntries is a number of entries that keeps all.
+const keepEntries = 1 << 62
+
+// writeNote notes the synced index of the store and deletes the log entries before it, except the newest ones.
+func (n *Node) writeNote(kept uint64) error {
 	c := n.raft.ReloadableConfig()
-	// An estimate from the entries since the last note is enough: the bound is for the space on the disk.
-	c.TrailingLogs = min(entries, uint64(float64(n.o.LogBytes)/max(float64(bytes)/float64(entries), 1)))
+	c.TrailingLogs = kept
 	if err := n.raft.ReloadConfig(c); err != nil {
 		return err
 	}
-	if err := n.raft.Snapshot().Error(); err != nil {
-		return err
-	}
+	return n.raft.Snapshot().Error()
+}
+
+// Shorten notes the synced index of the store, and deletes the log entries before it except the newest
+// Options.LogBytes.
+func (n *Node) Shorten() error {
+	bytes, entries := n.logBytes.Load(), n.logEntries.Load()
+	// An estimate from the entries since the last time is enough: the bound is for the space on the disk.
+	size := max(float64(bytes)/float64(max(entries, 1)), 1)
 	n.logBytes.Add(-bytes)
-	return nil
+	n.logEntries.Add(-entries)
+	err := n.writeNote(min(uint64(max(entries, 1)), uint64(float64(n.o.LogBytes)/size)))
+	if err != nil {
+		n.logBytes.Add(bytes)
+		n.logEntries.Add(entries)
+	}
+	return err
 }
 
 // isCheckpoint reports whether the verifier compares the logs at an entry.

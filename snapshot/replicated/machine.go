@@ -51,6 +51,7 @@ func (m *machine) apply(logs []*raft.Log) ([]any, error) {
 	where := make([]int, len(logs)) // 1 + index in list; 0: the entry has no operations
 	for i, l := range logs {
 		m.n.logBytes.Add(int64(len(l.Data)))
+		m.n.logEntries.Add(1)
 		if l.Index <= applied {
 			continue
 		}

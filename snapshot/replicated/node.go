@@ -31,6 +31,9 @@ const (
 	// DefaultLogBytes is how many bytes of entries are added before the log is shortened, and how many stay for nodes
 	// that are a little behind.
 	DefaultLogBytes = 64 << 20
+	// DefaultNoteEntries is how many entries are added before the synced index of the store is noted. A start reads the
+	// entries after the note, which takes some tenths of a second.
+	DefaultNoteEntries = 10_000
 	// DefaultCheckpointInterval is the time between two comparisons of the logs of all nodes.
 	DefaultCheckpointInterval = time.Minute
 
@@ -77,6 +80,7 @@ type Options struct {
 
 	ElectionTimeout    time.Duration // 0: DefaultElectionTimeout
 	LogBytes           int64         // 0: DefaultLogBytes
+	NoteEntries        uint64        // 0: DefaultNoteEntries
 	SegmentBytes       int           // 0: DefaultSegmentBytes
 	CheckpointInterval time.Duration // 0: DefaultCheckpointInterval; less than 0: never
 
@@ -108,6 +112,9 @@ func (o Options) withDefaults() Options {
 	if o.LogBytes == 0 {
 		o.LogBytes = DefaultLogBytes
 	}
+	if o.NoteEntries == 0 {
+		o.NoteEntries = DefaultNoteEntries
+	}
 	if o.SegmentBytes == 0 {
 		o.SegmentBytes = DefaultSegmentBytes
 	}
@@ -137,11 +144,13 @@ type Node struct {
 	failed    *failure
 
 	proposing sync.Mutex // one append at a time, so that the entries of one follow each other in the log
-	logBytes  atomic.Int64
-	installs  atomic.Int64
-	level     atomic.Uint32 // of the cluster
-	verified  atomic.Int64  // comparisons of the log that found no difference
-	rounds    verifyRounds
+	// Applied since the log was shortened. Those before the last note are in the note.
+	logBytes, logEntries atomic.Int64
+
+	installs atomic.Int64
+	level    atomic.Uint32 // of the cluster
+	verified atomic.Int64  // comparisons of the log that found no difference
+	rounds   verifyRounds
 
 	metaMu sync.Mutex
 	onMeta map[string]func([]byte)
@@ -241,7 +250,8 @@ var errNoCluster = errors.New("the data directory belongs to no cluster")
 // openStore finishes an interrupted installation and opens the store.
 func (n *Node) openStore() error {
 	n.notes = &notes{fs: n.fs, dir: n.raftDir(), failed: n.failed,
-		backup: func(w io.Writer) error { return n.store.Load().Backup(w) }}
+		backup: func(w io.Writer) error { return n.store.Load().Backup(w) },
+		kept:   func() (bytes, entries int64) { return n.logBytes.Load(), n.logEntries.Load() }}
 	if err := makeDir(n.fs, n.dir); err != nil {
 		return err
 	}
@@ -298,6 +308,9 @@ func (n *Node) openLog() (err error) {
 	if x == nil {
 		x = &note{}
 	}
+	n.notes.index.Store(x.Index)
+	n.logBytes.Store(x.LogBytes)
+	n.logEntries.Store(x.LogEntries)
 	first, err := n.wal.FirstIndex()
 	if err != nil {
 		return err

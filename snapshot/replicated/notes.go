@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
@@ -34,14 +35,19 @@ type note struct {
 	Contains     uint64 `json:",omitempty"` // the last entry that an installed backup contained
 	Backup       string `json:",omitempty"` // file that is to be installed
 	Before       *note  `json:",omitempty"` // the note that holds if the backup cannot be installed
+	// Of the entries before the note that the log still has, since it was shortened.
+	LogBytes, LogEntries int64 `json:",omitempty"`
 }
 
 // notes is the raft.SnapshotStore of a node.
 type notes struct {
 	fs     vfs.FS
 	dir    string
-	backup func(io.Writer) error // writes a backup of the store
+	backup func(io.Writer) error         // writes a backup of the store
+	kept   func() (bytes, entries int64) // applied since the log was shortened
 	failed *failure
+
+	index atomic.Uint64 // of the newest note
 
 	mu sync.Mutex
 }
@@ -74,6 +80,7 @@ func (s *notes) write(n *note) error {
 	if err != nil {
 		return s.failed.fail(fmt.Errorf("write %s: %w", s.fs.PathJoin(s.dir, noteFile), err))
 	}
+	s.index.Store(n.Index)
 	return s.clean(n.Backup)
 }
 
@@ -141,8 +148,10 @@ func (s *notes) List() ([]*raft.SnapshotMeta, error) {
 func (s *notes) Create(
 	_ raft.SnapshotVersion, index, term uint64, servers raft.Configuration, serversIndex uint64, _ raft.Transport,
 ) (raft.SnapshotSink, error) {
+	bytes, entries := s.kept()
 	return &noteSink{notes: s, note: note{
 		Index: index, Term: term, Servers: servers.Servers, ServersIndex: serversIndex,
+		LogBytes: bytes, LogEntries: entries,
 	}}, nil
 }
 

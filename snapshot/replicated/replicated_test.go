@@ -162,6 +162,43 @@ func TestFarBehind(t *testing.T) {
 	c.expectEqual(230)
 }
 
+// A node notes how far its store is synced, so that a start reads few entries. That deletes none: a node that was away
+// needs no backup. Entries of former processes count when the log is to be shortened.
+func TestNotesBetweenShortenings(t *testing.T) {
+	const noted = 50
+	c := newCluster(t, func(o *Options) { o.NoteEntries = noted }, "a", "b", "c")
+	w := c.claim()
+	w.mustAdd(t, 5, 10)
+	c.expectEqual(5)
+	away := "a"
+	if c.leader().o.ID == "a" {
+		away = "b"
+	}
+	c.kill(away)
+	w.mustAdd(t, 300, 10)
+	for name, n := range c.nodes {
+		if name == away {
+			continue
+		}
+		c.wait("a note", func() bool { return n.raft.AppliedIndex() < n.notes.index.Load()+noted })
+		if first, err := n.wal.FirstIndex(); err != nil || first != firstIndex+1 && first != firstIndex {
+			t.Errorf("%s: the log begins at %d: %v", name, first, err)
+		}
+	}
+	if n := c.start(away); n != nil {
+		c.expectEqual(305)
+		if got := n.Status().Installs; got != 0 {
+			t.Errorf("%d backups were installed", got)
+		}
+	}
+	other := c.leader().o.ID
+	before := c.nodes[other].logEntries.Load()
+	c.kill(other)
+	if got := c.start(other).logEntries.Load(); got < before-noted || got > before+noted {
+		t.Errorf("the log has %d entries since it was shortened, before the start %d", got, before)
+	}
+}
+
 // Batches of any size are stored as a whole, in parts if they are large.
 func TestLargeBatches(t *testing.T) {
 	c := newCluster(t, func(o *Options) { o.SegmentBytes = 4 << 20 }, "a", "b")
