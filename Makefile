@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade clocks-cluster mutants
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade clocks-cluster cluster-import mutants
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -99,6 +99,9 @@ rolling-upgrade: ## replace three loaded cores, POLLERS polls (5000); PREVIOUS i
 
 clocks-cluster: ## let each of three cores lead whose clocks differ by an hour in both directions
 	CLOCKS=all $(GO) test ./cmd/parley -run '^TestClusterClocks$$' -count=1 -v -timeout 10m
+
+cluster-import: ## import MESSAGES messages (20000) into three cores: stop the import, kill the leader during the next one
+	MESSAGES=$${MESSAGES:-20000} $(GO) test ./cmd/parley -run '^TestClusterImport$$' -count=1 -v -timeout 10m
 
 mutants: ## build faults in, such as no check of epochs, and require that a test fails for each
 	MUTANTS=1 $(GO) test ./cmd/parley -run '^TestMutants$$' -count=1 -v -timeout 60m

@@ -108,6 +108,13 @@ func (srv *Server) openNewRealms() error {
 		if srv.find(id) != nil {
 			continue
 		}
+		// Nothing of an unfinished import is read: its rows and the number of its last fact appear together.
+		if _, last, err := srv.cluster.Bounds(id); err != nil || last == 0 {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		if err := srv.openStandby(id); err != nil {
 			return err
 		}
@@ -151,4 +158,75 @@ func (srv *Server) loadStandby(id realm.ID) (*loadedRealm, error) {
 		return nil, err
 	}
 	return load(srv.disk, id, rows, srv.now())
+}
+
+// waitUntilOpen returns the handle of a realm. A core that does not lead opens an organization a moment after the
+// leader has created it. It returns nil if there is none when ctx ends, and at once on other nodes.
+func (srv *Server) waitUntilOpen(ctx context.Context, id realm.ID) *realmHandle {
+	for {
+		if r := srv.find(id); r != nil || srv.cluster == nil {
+			return r
+		}
+		if err := srv.openNewRealms(); err != nil {
+			srv.log.Warn("a new organization is not open yet", "realm", id, "err", err)
+		}
+		select {
+		case <-time.After(openPoll):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// openTimeout limits how long CommitImported waits until this node owns the organization, and openPoll is how often it
+// looks.
+const (
+	openTimeout = 30 * time.Second
+	openPoll    = 10 * time.Millisecond
+)
+
+// CommitImported makes an organization visible whose texts and rows were stored through the replicated log. If the
+// string id is not in use, it calls commit, which adds the last step to the log, and returns when this node gives the
+// organization its turns. An earlier call for the same number may have done it already. No other organization is
+// created meanwhile. The error is a realm.ErrMoved if this node is not the leader any more.
+func (srv *Server) CommitImported(stringID string, id realm.ID, commit func() error) error {
+	srv.creating.Lock()
+	err := srv.commitImported(stringID, id, commit)
+	srv.creating.Unlock()
+	for end := srv.sinceOpen() + openTimeout; err == nil && !srv.Owns(id); time.Sleep(openPoll) {
+		if !srv.leads.Load() || srv.sinceOpen() > end {
+			return fmt.Errorf("%w: the organization is stored, but this node does not own it", realm.ErrMoved)
+		}
+	}
+	return err
+}
+
+func (srv *Server) commitImported(stringID string, id realm.ID, commit func() error) error {
+	if srv.find(id) != nil {
+		return nil
+	}
+	if _, err := srv.nextRealm(stringID); err != nil {
+		return err
+	}
+	if srv.readOnly.Load() {
+		return realm.ErrReadOnly()
+	}
+	if err := commit(); err != nil {
+		return err
+	}
+	return srv.openStandby(id)
+}
+
+// openNewRealmsLater opens new organizations in the background: loading a large one would stop the clock. It does
+// nothing while the last call is not done.
+func (srv *Server) openNewRealmsLater() {
+	if !srv.openingNew.CompareAndSwap(false, true) {
+		return
+	}
+	srv.stopped.Go(func() {
+		defer srv.openingNew.Store(false)
+		if err := srv.openNewRealms(); err != nil {
+			srv.log.Warn("a new organization is not open yet", "err", err)
+		}
+	})
 }

@@ -487,7 +487,7 @@ func (srv *Server) PauseReplicas(on bool) { srv.replicasPaused.Store(on) }
 // reads or polls after it finds the fact. Events without a fact that were delivered before are with them, too. Where
 // the realm is owned it returns at once.
 func (srv *Server) WaitFor(ctx context.Context, id realm.ID, seq realm.Seq) error {
-	r := srv.find(id)
+	r := srv.waitUntilOpen(ctx, id)
 	if r == nil {
 		return errUnknownRealm
 	}

@@ -67,6 +67,7 @@ type Server struct {
 	replicasPaused atomic.Bool // see PauseReplicas
 	cluster        Cluster     // Options.Cluster
 	leads          atomic.Bool // see Lead
+	openingNew     atomic.Bool // see openNewRealmsLater
 	edges          sync.Map    // connections from edges: Edge.Key -> *Edge
 	edgeCount      atomic.Uint64
 }
@@ -265,9 +266,7 @@ func (srv *Server) runClock() {
 		srv.sweepQueues()
 		srv.expireKeys()
 		if srv.cluster != nil {
-			if err := srv.openNewRealms(); err != nil {
-				srv.log.Warn("a new organization is not open yet", "err", err)
-			}
+			srv.openNewRealmsLater()
 		}
 		if n%5 == 0 {
 			srv.tickRealms()

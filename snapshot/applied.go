@@ -22,13 +22,16 @@ import (
 // Chain is the hash of a journal record, which covers all the records before it.
 type Chain = [chainLen]byte
 
-// LogOp is one operation of a replicated log: an entry of a journal, a value of the cluster itself, or a claim.
+// LogOp is one operation of a replicated log: an entry of a journal, a value of the cluster itself, a step of an
+// import, or a claim.
 type LogOp struct {
 	Entry  *Entry // nil: the operation is one of the others
 	Before Chain  // hash of the record before the entry at the writer; zero: unknown
 
 	Meta  string // key of a value; see Store.Meta
 	Value []byte
+
+	Import *ImportOp // nil: the operation is one of the others
 
 	Claim uint32 // the realm that is claimed
 	Seen  uint64 // as for ClaimAt
@@ -204,6 +207,8 @@ func (s *Store) checkEntry(e *Entry) error {
 // ApplyLog writes log entries without a sync, each at most once: entries up to Applied are skipped. It returns a result
 // for each operation. An error means that this copy must stop: it failed, is damaged, or is a DivergedError.
 func (s *Store) ApplyLog(list []LogEntry) ([][]LogResult, error) {
+	imports := s.lockImports(list)
+	defer s.finishImports(imports)
 	results := make([][]LogResult, len(list))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -255,6 +260,9 @@ func (s *Store) applyUnsynced(b *pebble.Batch) error {
 
 // applyOp adds one operation to a batch. s.mu is held.
 func (s *Store) applyOp(b *pebble.Batch, index uint64, op *LogOp) (LogResult, error) {
+	if op.Import != nil {
+		return s.applyImport(b, op.Import)
+	}
 	if op.Entry == nil && op.Meta != "" {
 		setValue(b, metaKey(op.Meta), op.Value)
 		return LogResult{}, nil

@@ -472,6 +472,11 @@ func (s *Store) finishSnapshots() error {
 			}
 			continue
 		}
+		if keep, err := s.keepImport(st); err != nil {
+			return err
+		} else if keep {
+			continue
+		}
 		it, err := s.db.NewIter(
 			&pebble.IterOptions{LowerBound: spaceKey(st.id, spaceStaged), UpperBound: spaceEnd(st.id, spaceStaged)},
 		)

@@ -187,7 +187,8 @@ type realmState struct {
 	epoch        uint64
 	last         Seq
 	lastHash     chain
-	importSeq    Seq // the number of a running import, else 0
+	importSeq    Seq    // the number of a running import, else 0
+	importChunks uint32 // of rows that an import through a replicated log has staged
 	snapshot     snapshotState
 	lastNow      int64       // clock reading of the last fact
 	journalBytes int64       // bytes of records after the rows, as far as this process has read or written them

@@ -206,3 +206,45 @@ func TestEdgesPassFiles(t *testing.T) {
 		t.Errorf("a part of a resumable upload at the other edge: %s, %v", tus.Status, a)
 	}
 }
+
+// The health check of an edge fails when the edge has had no core for some seconds, so that a load balancer sends
+// clients away, and not before. It succeeds again when the core is back.
+func TestEdgeHealth(t *testing.T) {
+	c := startEdges(t, 1)
+	health := func() (status int, body, retry string) {
+		t.Helper()
+		r, err := http.Get(c.edges[0].url() + "/health")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.StatusCode, string(text), r.Header.Get("Retry-After")
+	}
+	if status, body, _ := health(); status != 200 {
+		t.Fatalf("an edge with a link: %d %s", status, body)
+	}
+	c.core.kill()
+	gone := time.Now()
+	eventually(t, "the health check of the edge fails", func() bool {
+		status, body, retry := health()
+		if status == 200 {
+			return false
+		}
+		if d := time.Since(gone); d < 2500*time.Millisecond {
+			t.Errorf("it failed after %v already", d)
+		}
+		if status != 503 || retry == "" || !strings.Contains(body, `"health":"unavailable","cluster":"no link to`) {
+			t.Errorf("an edge without a link: %d %s, Retry-After %q", status, body, retry)
+		}
+		return true
+	})
+	c.start(c.core)
+	eventually(t, "the health check of the edge succeeds", func() bool {
+		status, _, _ := health()
+		return status == 200
+	})
+}

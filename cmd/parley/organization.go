@@ -307,7 +307,7 @@ func (i *importer) importFile(file string, in io.Reader, out io.Writer) error {
 	if err := server.CheckDataVersion(i.dir); err != nil {
 		return err
 	}
-	if err := server.CheckImportable(i.dir); err != nil {
+	if err := server.CheckStoppedImport(i.dir); err != nil {
 		return fmt.Errorf("import %s: %w", file, err)
 	}
 	store, err := snapshot.Open(i.dir, snapshot.Options{})

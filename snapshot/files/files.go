@@ -98,6 +98,9 @@ func Open(dir string, blobs Blobs) (*Store, error) {
 	return s, nil
 }
 
+// IsRemote reports whether complete files are on another machine.
+func (s *Store) IsRemote() bool { return s.remote }
+
 // LimitSpace makes the Store ask room, before it writes a file and while it writes a long one, whether so many more
 // bytes may be stored. It is called before the first file is written. An error of room ends the writing and is
 // returned.

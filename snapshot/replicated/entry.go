@@ -72,6 +72,7 @@ const (
 	opAppend = 'a'
 	opClaim  = 'c'
 	opMeta   = 'm'
+	opImport = 'i'
 )
 
 // Flags of a body.
@@ -82,6 +83,13 @@ const (
 
 // appendOp appends the encoding of an operation.
 func appendOp(b []byte, op *snapshot.LogOp) []byte {
+	if x := op.Import; x != nil {
+		b = append(b, opImport, byte(x.Kind))
+		for _, n := range []uint64{uint64(x.Realm), x.Epoch, uint64(x.Chunk), x.At, uint64(x.Chunks), x.Term} {
+			b = binary.AppendUvarint(b, n)
+		}
+		return appendBytes(b, x.Rows)
+	}
 	e := op.Entry
 	if e == nil && op.Meta != "" {
 		return appendBytes(appendBytes(append(b, opMeta), []byte(op.Meta)), op.Value)
@@ -177,6 +185,8 @@ func decodeOps(payload []byte) (ops []snapshot.LogOp, err error) {
 			ops = append(ops, snapshot.LogOp{Meta: string(r.bytes()), Value: r.bytes()})
 		case opAppend:
 			ops = append(ops, r.append())
+		case opImport:
+			ops = append(ops, r.importStep())
 		default:
 			return nil, fmt.Errorf("operation %q is unknown to this program", kind)
 		}
@@ -184,12 +194,26 @@ func decodeOps(payload []byte) (ops []snapshot.LogOp, err error) {
 	return ops, r.err
 }
 
-func (r *reader) realm() uint32 {
+func (r *reader) realm() uint32 { return r.number32() }
+
+func (r *reader) number32() uint32 {
 	n := r.number()
 	if n > math.MaxUint32 {
 		r.fail()
 	}
 	return uint32(n)
+}
+
+// importStep decodes a step of an import.
+func (r *reader) importStep() snapshot.LogOp {
+	x := &snapshot.ImportOp{}
+	if kind := r.take(1); len(kind) == 1 {
+		x.Kind = snapshot.ImportKind(kind[0])
+	}
+	x.Realm, x.Epoch, x.Chunk = r.realm(), r.number(), r.number32()
+	x.At, x.Chunks, x.Term = r.number(), r.number32(), r.number()
+	x.Rows = r.bytes()
+	return snapshot.LogOp{Import: x}
 }
 
 // append decodes an addition to a journal.

@@ -85,6 +85,18 @@ func (j Journal) Append(batches []realm.Batch) []error {
 	return errs
 }
 
+// Import puts a step of an import into the log and returns when this node has applied it. The error is a realm.ErrMoved
+// if this node is not the leader, or if another import has claimed the realm.
+func (n *Node) Import(op *snapshot.ImportOp) error {
+	if err := n.store.Load().CheckImport(op); err != nil {
+		return err
+	}
+	return snapshot.Moved(n.propose([]snapshot.LogOp{{Import: op}})[0].Err)
+}
+
+// Term returns the newest term of the log that this node knows.
+func (n *Node) Term() uint64 { return n.raft.CurrentTerm() }
+
 // propose puts operations into the log and returns their results when they are applied.
 func (n *Node) propose(ops []snapshot.LogOp) []snapshot.LogResult {
 	n.proposing.Lock()

@@ -121,6 +121,11 @@ func (m *machine) decode(l *raft.Log) ([]snapshot.LogOp, error) {
 	default:
 		return nil, fmt.Errorf("its kind %q is unknown to this program", kind)
 	}
+	for i := range ops {
+		if x := ops[i].Import; x != nil {
+			x.Stale = x.Term != 0 && x.Term != l.Term
+		}
+	}
 	if m.n.o.mutant == mutantNoEpochCheck {
 		for _, op := range ops {
 			if op.Entry != nil {

@@ -361,6 +361,12 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 			return err
 		}
 		return answer(c.Orgs.DurableSeq(id))
+	case callImport:
+		a, err := c.answerImport(p, m[1:])
+		if err != nil {
+			return err
+		}
+		return answer(&a)
 	case callCommand:
 		var x commandCall
 		if err := decode(m[1:], &x); err != nil {

@@ -65,6 +65,7 @@ type Edge struct {
 	core      string                                // the node at that address
 	changed   chan struct{}                         // closed when link or ready changes
 	ready     bool                                  // the replicas are as new as the core was when the link was opened
+	unready   time.Time                             // since when it is not ready
 	refused   error                                 // why the core has refused the node at the last try
 	adoptions map[int64]func(actors.Adopted, error) // that the core has not answered
 	adopted   int64                                 // number of the last one
@@ -117,7 +118,7 @@ func NewEdge(o EdgeOptions) (*Edge, error) {
 	e := &Edge{
 		EdgeOptions: o, id: id, boot: o.Directory.Node + "-" + actors.Token(12) + "-", changed: make(chan struct{}),
 		names: map[string]realm.ID{}, opening: map[realm.ID]*opening{}, open: map[realm.ID]*openReplica{},
-		adoptions: map[int64]func(actors.Adopted, error){},
+		adoptions: map[int64]func(actors.Adopted, error){}, unready: time.Now(),
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e, nil
@@ -311,6 +312,9 @@ func (e *Edge) run(g *Greeted) {
 		e.stopped.Go(func() { e.report(link) })
 		err = link.Run(func(m []byte) { e.receive(link, m) })
 		e.change(func() {
+			if e.ready {
+				e.unready = time.Now()
+			}
 			e.link, e.ready = nil, false
 			sent, received := link.Traffic()
 			e.Counters.Sent.Add(sent)
@@ -457,6 +461,27 @@ func (e *Edge) IsReady() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.ready
+}
+
+// unreadyTimeout is how long a node may be without a leader before its health check fails: as long as a change of the
+// leader may take, so that load balancers do not remove all nodes during one, and less than MaxLinkWait, after which
+// requests are refused.
+const unreadyTimeout = 3 * time.Second
+
+// State returns "" while this node follows a leader, and else, after unreadyTimeout, the reason for the health check.
+func (e *Edge) State() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch d := time.Since(e.unready); {
+	case e.ready || d < unreadyTimeout:
+		return ""
+	case e.refused != nil:
+		return "refused by the core: " + e.refused.Error()
+	case e.link != nil:
+		return fmt.Sprintf("behind the core for %v", d.Round(time.Second))
+	default:
+		return fmt.Sprintf("no link to a leading core for %v", d.Round(time.Second))
+	}
 }
 
 func (e *Edge) isHome(request string) bool { return strings.HasPrefix(request, e.boot) }

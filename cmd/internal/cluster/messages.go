@@ -68,6 +68,7 @@ const (
 	callSeq     = 45 // realm.ID -> realm.Seq
 	callCommand = 46 // commandCall -> JSON
 	callTexts   = 47 // textsCall -> textsPart...
+	callImport  = 48 // importCall -> importAnswer
 )
 
 type (

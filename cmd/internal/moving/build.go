@@ -14,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"parley/actors/realm"
-	"parley/snapshot/files"
 	"parley/wire"
 	"parley/wire/imports"
 )
@@ -228,7 +227,7 @@ func (x *importer) addUsers() error {
 			u.Avatar = "G"
 		}
 		if in.Avatar != nil {
-			if err := x.addPicture(in.Avatar, "avatars", (*files.Store).SaveAvatar, func(name string) {
+			if err := x.addPicture(in.Avatar, "avatars", Files.SaveAvatar, func(name string) {
 				u.Avatar, u.AvatarFile = "U", name
 			}); err != nil {
 				return err
@@ -530,11 +529,11 @@ func (x *importer) addOrganization() error {
 		kind         string
 		source, name *string
 		version      *int
-		save         func(*files.Store, io.Reader, int64) (string, error)
+		save         func(Files, io.Reader, int64) (string, error)
 	}{
-		{in.Icon, "icons", &o.IconSource, &o.IconFile, &o.IconVersion, (*files.Store).SaveAvatar},
-		{in.Logo, "logos", &o.LogoSource, &o.LogoFile, &o.LogoVersion, (*files.Store).SaveLogo},
-		{in.NightLogo, "logos", &o.NightLogoSource, &o.NightLogoFile, &o.NightLogoVersion, (*files.Store).SaveLogo},
+		{in.Icon, "icons", &o.IconSource, &o.IconFile, &o.IconVersion, Files.SaveAvatar},
+		{in.Logo, "logos", &o.LogoSource, &o.LogoFile, &o.LogoVersion, Files.SaveLogo},
+		{in.NightLogo, "logos", &o.NightLogoSource, &o.NightLogoFile, &o.NightLogoVersion, Files.SaveLogo},
 	} {
 		if p.file == nil {
 			continue

@@ -12,7 +12,7 @@ import (
 
 // addPicture stores a picture. A missing or invalid one is dropped.
 func (x *importer) addPicture(
-	f *imports.File, kind string, save func(*files.Store, io.Reader, int64) (string, error), set func(name string),
+	f *imports.File, kind string, save func(Files, io.Reader, int64) (string, error), set func(name string),
 ) error {
 	if x.o.DryRun {
 		return nil

@@ -71,7 +71,7 @@ func TestHostileArchives(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) && !strings.Contains(err.Error(), "two users") {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
-			if _, last, _ := p.target.Disk.Bounds(1); last != 0 {
+			if _, last, _ := p.disk.Bounds(1); last != 0 {
 				t.Error("a part of an organization is stored")
 			}
 			if left, _ := filepath.Glob(filepath.Join(p.dir, "imports", "*")); len(left) > 0 {

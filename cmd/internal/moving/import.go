@@ -1,6 +1,7 @@
 package moving
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -74,10 +75,28 @@ type Progress struct {
 	Left         int64  `json:"seconds_left"`
 }
 
+// Disk is the part of snapshot.Disk that an import needs. In a cluster its writes go through the replicated log.
+type Disk interface {
+	Bounds(id realm.ID) (rows, last realm.Seq, err error)
+	Claim(id realm.ID, seen uint64) (realm.Claimed, error)
+	ClearEmptyRealm(id uint32) error
+	TextWriter(id realm.ID, epoch uint64) (add func(realm.BodyRef, *realm.Body) error, flush func() error)
+	EncodeRow(table uint16, key, row any) realm.EncodedRow
+	ImportRows(id uint32, epoch uint64, at snapshot.Seq, rows func(yield func(snapshot.Row) error) error) error
+}
+
+// Files is the part of files.Store that an import needs.
+type Files interface {
+	Save(space string, r io.Reader, limit int64) (files.Saved, error)
+	SaveAvatar(r io.Reader, limit int64) (string, error)
+	SaveLogo(r io.Reader, limit int64) (string, error)
+	Release(hash string, used func() (bool, error)) error
+}
+
 // Target is the place that an organization is imported into.
 type Target struct {
-	Disk  snapshot.Disk
-	Files *files.Store
+	Disk  Disk
+	Files Files
 	// Reserve returns the number for an organization with a subdomain, or an error if the subdomain is in use. wanted
 	// is the number that an interrupted import has used; 0: none.
 	Reserve func(subdomain string, wanted realm.ID) (realm.ID, error)
@@ -114,8 +133,9 @@ func Run(ctx context.Context, o Options, to Target) (reports []*Report, err erro
 		}
 		defer os.RemoveAll(work)
 	}
+	discarded := map[string]realm.ID{}
 	if o.Restart {
-		if err := os.RemoveAll(work); err != nil {
+		if discarded, err = discard(work); err != nil {
 			return nil, err
 		}
 	}
@@ -142,7 +162,8 @@ func Run(ctx context.Context, o Options, to Target) (reports []*Report, err erro
 		if s.Suffix() != "" {
 			name = joinSubdomain(o.Realm, s.Suffix())
 		}
-		r, stored, err := runOne(ctx, o, to, s, name, filepath.Join(work, "org-"+name))
+		dir := filepath.Join(work, "org-"+name)
+		r, stored, err := runOne(ctx, o, to, s, name, dir, discarded[filepath.Base(dir)])
 		if err != nil {
 			if !stored { // a refused archive leaves nothing
 				err = errors.Join(err, os.RemoveAll(work))
@@ -152,6 +173,22 @@ func Run(ctx context.Context, o Options, to Target) (reports []*Report, err erro
 		reports = append(reports, r)
 	}
 	return reports, os.RemoveAll(work)
+}
+
+// discard removes the folder of an interrupted import. It returns the numbers of its organizations, by their folders.
+func discard(work string) (map[string]realm.ID, error) {
+	numbers := map[string]realm.ID{}
+	started, err := filepath.Glob(filepath.Join(work, "org-*", stateFile))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range started {
+		var old workState
+		if data, err := os.ReadFile(file); err == nil && json.Unmarshal(data, &old) == nil {
+			numbers[filepath.Base(filepath.Dir(file))] = old.Realm
+		}
+	}
+	return numbers, os.RemoveAll(work)
 }
 
 // discardUnstarted removes the folder of an archive that was refused, unless an interrupted import uses it.
@@ -208,13 +245,13 @@ func (o Options) formatOptions(main, work string) imports.Options {
 }
 
 // runOne imports one organization. stored says that texts are on disk, so that the import can be continued after an
-// error.
+// error. discarded is the number of the import that was dropped with Options.Restart; 0: none.
 func runOne(
-	ctx context.Context, o Options, to Target, s imports.Source, name, work string,
+	ctx context.Context, o Options, to Target, s imports.Source, name, work string, discarded realm.ID,
 ) (_ *Report, stored bool, err error) {
 	x := &importer{ctx: ctx, o: o, to: to, source: s, subdomain: name, work: work, began: o.Now(), writes: o.writes}
 	defer x.close()
-	if err := x.open(); err != nil {
+	if err := x.open(discarded); err != nil {
 		return nil, x.report != nil && x.report.Resumed, err
 	}
 	if x.finished {
@@ -242,8 +279,9 @@ const (
 	rowsFile   = "rows"
 )
 
-// open prepares the folder and the number of the organization. It continues an interrupted import of the same file.
-func (x *importer) open() error {
+// open prepares the folder and the number of the organization. It continues an interrupted import of the same file. The
+// number of a discarded import is used again, and what that one has stored is deleted.
+func (x *importer) open(discarded realm.ID) error {
 	if err := os.MkdirAll(x.work, 0o700); err != nil {
 		return err
 	}
@@ -274,12 +312,19 @@ func (x *importer) open() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if state.Realm != 0 {
-		if _, last, err := x.to.Disk.Bounds(state.Realm); err == nil && last != 0 {
+	wanted := cmp.Or(state.Realm, discarded)
+	if wanted != 0 {
+		_, last, err := x.to.Disk.Bounds(wanted)
+		switch {
+		case err != nil:
+			return err
+		case last != 0 && state.Realm != 0:
 			return x.openFinished(state.Realm)
+		case last != 0:
+			wanted = 0
 		}
 	}
-	if x.id, err = x.to.Reserve(x.subdomain, state.Realm); err != nil {
+	if x.id, err = x.to.Reserve(x.subdomain, wanted); err != nil {
 		return err
 	}
 	x.report.Resumed = x.id == state.Realm

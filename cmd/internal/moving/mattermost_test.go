@@ -85,7 +85,7 @@ func TestMattermostSamples(t *testing.T) {
 
 // checkMattermostTeam checks the stored users and channels.
 func checkMattermostTeam(t *testing.T, p *place, want *mattermostTeam) {
-	x, err := snapshot.Recover(p.target.Disk, 1)
+	x, err := snapshot.Recover(p.disk, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

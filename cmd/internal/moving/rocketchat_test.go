@@ -217,7 +217,7 @@ func TestRocketChatSample(t *testing.T) {
 
 // checkRocketSample checks the stored accounts, channels, topics and texts.
 func checkRocketSample(t *testing.T, p *place) {
-	x, err := snapshot.Recover(p.target.Disk, 1)
+	x, err := snapshot.Recover(p.disk, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func checkRocketSample(t *testing.T, p *place) {
 	}
 	checkRocketTopics(t, x.Realm.ViewAs(realm.Caller{System: true}, 0), channels, long)
 	var all []string
-	if err := p.target.Disk.EachText(1, func(_ realm.BodyRef, body func() (realm.Body, error)) error {
+	if err := p.disk.EachText(1, func(_ realm.BodyRef, body func() (realm.Body, error)) error {
 		b, err := body()
 		all = append(all, uploadPath.ReplaceAllString(b.Text, "/user_uploads/"))
 		return err
@@ -308,7 +308,7 @@ func checkRocketFile(t *testing.T, p *place, r *realm.Realm, name, want string) 
 		if u, ok := row.(*realm.Upload); ok && u.Name == name {
 			found = true
 			var data bytes.Buffer
-			_, ok, err := copyStored(p.target.Files, realm.ContentFile, u.Hash,
+			_, ok, err := copyStored(p.files, realm.ContentFile, u.Hash,
 				func() (io.Writer, error) { return &data, nil })
 			if !ok || err != nil || data.String() != want {
 				t.Errorf("%s contains %q: %v", name, data.String(), err)
@@ -372,7 +372,7 @@ func TestHostileRocketChat(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
-			if _, last, _ := p.target.Disk.Bounds(1); last != 0 {
+			if _, last, _ := p.disk.Bounds(1); last != 0 {
 				t.Error("a part of an organization is stored")
 			}
 			if left, _ := filepath.Glob(filepath.Join(p.dir, "imports", "*")); len(left) > 0 {

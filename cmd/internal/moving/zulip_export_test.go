@@ -28,7 +28,7 @@ func TestZulipOutAndIn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ExportZulip(p.target.Disk, p.target.Files, 1, nil, t.TempDir(), f); err != nil {
+		if _, err := ExportZulip(p.disk, p.files, 1, nil, t.TempDir(), f); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Close(); err != nil {
@@ -64,7 +64,7 @@ func TestZulipOutAndIn(t *testing.T) {
 
 func rowsOf(t *testing.T, p *place) map[string]string {
 	t.Helper()
-	x, err := snapshot.Recover(p.target.Disk, 1)
+	x, err := snapshot.Recover(p.disk, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

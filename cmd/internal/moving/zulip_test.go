@@ -29,6 +29,8 @@ func sample(t testing.TB, name string) string {
 type place struct {
 	dir    string
 	store  *snapshot.Store
+	disk   snapshot.Disk
+	files  *files.Store
 	target Target
 }
 
@@ -42,8 +44,8 @@ func openPlace(t testing.TB, dir string) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{dir: dir, store: store}
-	p.target = Target{Disk: snapshot.Disk{Store: store}, Files: f,
+	p := &place{dir: dir, store: store, disk: snapshot.Disk{Store: store}, files: f}
+	p.target = Target{Disk: p.disk, Files: f,
 		Reserve: func(string, realm.ID) (realm.ID, error) { return 1, nil }}
 	return p
 }
@@ -58,7 +60,7 @@ func (p *place) options(format, file string) Options {
 
 func (p *place) digest(t testing.TB) snapshot.Digest {
 	t.Helper()
-	x, err := snapshot.Recover(p.target.Disk, 1)
+	x, err := snapshot.Recover(p.disk, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,7 @@ func TestZulipSample(t *testing.T) {
 			t.Errorf("dropped: %d %s: %s", d.Count, d.Kind, d.Reason)
 		}
 	}
-	if x, err := snapshot.Recover(p.target.Disk, 1); err != nil || x.Realm.LastMessageID() != 3173 {
+	if x, err := snapshot.Recover(p.disk, 1); err != nil || x.Realm.LastMessageID() != 3173 {
 		t.Errorf("the stored organization has messages up to %d, err %v", x.Realm.LastMessageID(), err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(p.dir, "imports", "*")); len(left) > 0 {
@@ -154,7 +156,7 @@ func resume(t *testing.T, format, archive string) {
 			}
 		} else if !strings.Contains(err.Error(), errCrash.Error()) {
 			t.Fatal(err)
-		} else if _, last, _ := p.target.Disk.Bounds(1); last != 0 {
+		} else if _, last, _ := p.disk.Bounds(1); last != 0 {
 			t.Fatal("a part of an organization is visible")
 		}
 		if err := p.store.Close(); err != nil {

@@ -125,25 +125,9 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 	if err := CheckDataVersion(dir); err != nil {
 		return nil, err
 	}
-	var node *cluster.Directory
-	if cluster.Exists(dir) {
-		var err error
-		if node, err = cluster.OpenDirectory(dir); err != nil {
-			return nil, err
-		}
-		if node.Role == peer.Edge {
-			return nil, fmt.Errorf("no server is running in %s; an edge stores nothing", dir)
-		}
-		// The log of a core that does not run may lack changes, and changes that are not in it would be lost. A core
-		// that has never run has no log.
-		has, err := replicated.HasLog(dir)
-		if err != nil {
-			return nil, err
-		}
-		if has {
-			return nil, fmt.Errorf("no server is running in %s, which is a core of a cluster: start it, or give the "+
-				"command at a running node", dir)
-		}
+	node, err := openStoppedNode(dir)
+	if err != nil {
+		return nil, err
 	}
 	log := slog.New(slog.DiscardHandler)
 	store, err := snapshot.Open(dir, snapshot.Options{Log: log})
@@ -168,6 +152,31 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 		return nil, err
 	}
 	return toMap(answer)
+}
+
+// openStoppedNode returns the node of a cluster whose directory it is; nil: a single node. It returns an error if nothing
+// may be changed there: the log of a core that does not run may lack changes, and changes that are not in it would be
+// lost. A core that has never run has no log.
+func openStoppedNode(dir string) (*cluster.Directory, error) {
+	if !cluster.Exists(dir) {
+		return nil, nil
+	}
+	node, err := cluster.OpenDirectory(dir)
+	if err != nil {
+		return nil, err
+	}
+	if node.Role == peer.Edge {
+		return nil, fmt.Errorf("no server is running in %s; an edge stores nothing", dir)
+	}
+	has, err := replicated.HasLog(dir)
+	if err != nil {
+		return nil, err
+	}
+	if has {
+		return nil, fmt.Errorf("no server is running in %s, which is a core of a cluster: start it, or give the "+
+			"command at a running node", dir)
+	}
+	return node, nil
 }
 
 // toMap converts an answer to the form in which the control socket transmits it.

@@ -235,6 +235,20 @@ func (s *Server) hasVote() bool {
 	return false
 }
 
+// clusterState returns the function that tells why this core cannot serve clients: it neither leads nor has a link to
+// the leader. A single node has none.
+func (s *Server) clusterState() func() string {
+	if s.node == nil {
+		return nil
+	}
+	return func() string {
+		if s.link == nil {
+			return "" // it is starting
+		}
+		return s.link.State()
+	}
+}
+
 // coreCluster is the cluster as a core's HTTP server sees it: while the core is not the leader, it forwards everything.
 type coreCluster struct {
 	*actors.Server

@@ -48,7 +48,7 @@ func Import(dir string, o moving.Options) (reports []*moving.Report, err error) 
 	if err := CheckDataVersion(dir); err != nil {
 		return nil, err
 	}
-	if err := CheckImportable(dir); err != nil {
+	if _, err := openStoppedNode(dir); err != nil {
 		return nil, err
 	}
 	store, err := snapshot.Open(dir, snapshot.Options{Log: slog.New(slog.DiscardHandler)})
@@ -149,16 +149,30 @@ type importRequest struct {
 	Restart                   bool
 }
 
-// errImportInCluster is the answer to imports into a cluster: the rows of an import are not in the replicated log.
-var errImportInCluster = errors.New("an import writes the store of one server, but this is a node of a cluster: make " +
-	"the last core a single server with parley cluster dissolve, import, and join new cores")
-
-// CheckImportable returns an error if organizations cannot be imported into a data directory.
-func CheckImportable(dir string) error {
+// CheckStoppedImport returns an error if the export of an organization cannot be added to the data directory of a
+// stopped server, because it is one of a cluster: what is written there is not in the replicated log.
+func CheckStoppedImport(dir string) error {
 	if cluster.Exists(dir) {
-		return errImportInCluster
+		return errors.New("an exported organization can be added to a single server only, but this is a node of a " +
+			"cluster: make the last core a single server with parley cluster dissolve, import, and join new cores")
 	}
 	return nil
+}
+
+// errImportAtEdge is the answer to imports at an edge, which has no disk.
+var errImportAtEdge = errors.New("this is an edge, which stores nothing: give the command at a core")
+
+// importTarget returns the place of an import into this server, or into its cluster.
+func (o *operator) importTarget(ctx context.Context) moving.Target {
+	if o.core != nil {
+		var store moving.Files = o.files
+		if !o.files.IsRemote() {
+			store = leaderFiles{o.files, o.core}
+		}
+		return clusterTarget(&cluster.Importer{Ctx: ctx, Core: o.core, Edge: o.edge}, store)
+	}
+	return moving.Target{Disk: snapshot.Disk{Store: o.store}, Files: o.files, Reserve: o.orgs.ReserveRealm,
+		Serve: o.orgs.ServeImported}
 }
 
 // oneImport lets one import run at a time: each has a memory limit of its own.
@@ -174,8 +188,8 @@ func (o *operator) handleImport(dir string, log *slog.Logger) http.HandlerFunc {
 			answer.Encode(importLine{Error: err.Error()})
 			return
 		}
-		if o.node != nil {
-			answer.Encode(importLine{Error: errImportInCluster.Error()})
+		if o.edge != nil && o.core == nil {
+			answer.Encode(importLine{Error: errImportAtEdge.Error()})
 			return
 		}
 		if !oneImport.TryLock() {
@@ -195,10 +209,7 @@ func (o *operator) handleImport(dir string, log *slog.Logger) http.HandlerFunc {
 				answer.Encode(importLine{Progress: &p})
 				http.NewResponseController(w).Flush()
 			}}
-		reports, err := moving.Run(r.Context(), importDefaults(options, dir, secret), moving.Target{
-			Disk: snapshot.Disk{Store: o.store}, Files: o.files, Reserve: o.orgs.ReserveRealm,
-			Serve: o.orgs.ServeImported,
-		})
+		reports, err := moving.Run(r.Context(), importDefaults(options, dir, secret), o.importTarget(r.Context()))
 		line := importLine{Reports: reports}
 		if err != nil {
 			line.Error = err.Error()

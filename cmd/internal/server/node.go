@@ -248,6 +248,7 @@ func (s *Server) openEdgeEndpoints() (err error) {
 	s.http = httpd.New(httpd.Options{
 		Server: s.orgs, Tools: s.tools, Realms: s.sites, Log: s.log, Park: p, Limits: s.limits, WebApp: s.webApp,
 		Now: s.edge.Now, DamagedTexts: s.orgs.DamagedTexts, Cluster: edgeCluster{s.orgs, s.edge.Edge},
+		ClusterState: s.edge.State,
 	})
 	o := &operator{orgs: s.orgs, sites: s.sites, passwords: s.passwords, handover: s.handover, data: s.Data,
 		log: s.log, edge: s.edge.Edge}

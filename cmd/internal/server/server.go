@@ -546,6 +546,7 @@ func (s *Server) openEndpoints() (err error) {
 
 		DiskState:    s.space.state,
 		FilesState:   s.filesState,
+		ClusterState: s.clusterState(),
 		DamagedTexts: s.orgs.DamagedTexts,
 		ServerStatus: s.status.read,
 	})

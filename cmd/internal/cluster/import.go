@@ -1,0 +1,209 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"parley/actors/realm"
+	"parley/snapshot"
+	"parley/snapshot/codec"
+	"parley/wire/httpd"
+	"parley/wire/peer"
+)
+
+// ImportPart is how many bytes of texts or rows one step of an import has: a fraction of an entry of the replicated
+// log, so that the entries of other organizations do not wait long. A single text or row may be larger.
+const ImportPart = 128 << 10
+
+// Steps of an import, in their order. The core where the archive is reads and renders it; the leader adds the steps to
+// the replicated log.
+const (
+	importReserve byte = 1 + iota // subdomain, wanted -> realm, epoch
+	importState                   // realm -> last
+	importClear                   // realm, epoch
+	importTexts                   // batch: texts, without facts
+	importRows                    // realm, epoch, chunk, rows
+	importFinish                  // realm, epoch, subdomain, at, chunks
+)
+
+type (
+	importCall struct {
+		Step      byte
+		Realm     realm.ID
+		Epoch     uint64
+		Subdomain string
+		Wanted    realm.ID // the number that an interrupted import has; 0: none
+		Batch     []byte   // codec.EncodeBatch
+		Chunk     uint32
+		Rows      []byte // snapshot.ChunkRows
+		At        realm.Seq
+		Chunks    uint32
+	}
+	importAnswer struct {
+		Realm realm.ID
+		Epoch uint64
+		Last  realm.Seq
+	}
+)
+
+// errImportLevel is the reason why a cluster with nodes of an older release imports nothing.
+func errImportLevel(level uint16) error {
+	return fmt.Errorf("an import needs rule level %d, but the cluster is at level %d: upgrade all nodes, then run "+
+		"parley cluster level", realm.ImportLevel, level)
+}
+
+// importStep carries out a step of an import at the leader.
+func (c *Core) importStep(x *importCall) (a importAnswer, err error) {
+	term := c.Node.Term()
+	if !c.leads.Load() {
+		return a, errNotLeader
+	}
+	if level := c.Node.Level(); level < realm.ImportLevel {
+		return a, errImportLevel(level)
+	}
+	op := snapshot.ImportOp{Realm: uint32(x.Realm), Epoch: x.Epoch}
+	switch x.Step {
+	case importReserve:
+		if a.Realm, err = c.Orgs.ReserveRealm(x.Subdomain, x.Wanted); err != nil {
+			return a, err
+		}
+		claimed, err := c.Node.Journal().Claim(a.Realm, realm.AnyEpoch)
+		a.Epoch = claimed.Epoch
+		return a, err
+	case importState:
+		_, a.Last, err = c.Node.Journal().Bounds(x.Realm)
+		return a, err
+	case importClear:
+		op.Kind = snapshot.ImportClear
+	case importTexts:
+		b, err := codec.DecodeBatch(x.Batch)
+		if err == nil && len(b.Facts) > 0 {
+			err = errors.New("a step of an import has facts")
+		}
+		if err != nil {
+			return a, err
+		}
+		return a, c.Node.Journal().Append([]realm.Batch{b})[0]
+	case importRows:
+		op.Kind, op.Chunk, op.Rows = snapshot.ImportRows, x.Chunk, x.Rows
+	case importFinish:
+		op.Kind, op.At, op.Chunks, op.Term = snapshot.ImportFinish, snapshot.Seq(x.At), x.Chunks, term
+		return a, c.Orgs.CommitImported(x.Subdomain, x.Realm, func() error { return c.Node.Import(&op) })
+	default:
+		return a, fmt.Errorf("step %d of an import is unknown: run the same release on all nodes", x.Step)
+	}
+	return a, c.Node.Import(&op)
+}
+
+// answerImport answers a callImport.
+func (c *Core) answerImport(p *peer.Peer, m []byte) (importAnswer, error) {
+	if p.Role != peer.Core {
+		return importAnswer{}, errors.New("an edge cannot import: give the command at a core")
+	}
+	var x importCall
+	if err := decode(m, &x); err != nil {
+		return importAnswer{}, err
+	}
+	a, err := c.importStep(&x)
+	if errors.Is(err, realm.ErrMoved) || errors.Is(err, errNotLeader) {
+		err = movedError{err}
+	}
+	return a, err
+}
+
+// movedError tells another core that the step may succeed at the next leader.
+type movedError struct{ error }
+
+func (movedError) LinkCode() uint32 { return httpd.CodeMoved }
+func (e movedError) Unwrap() error  { return e.error }
+
+const (
+	// importPatience is how long a step waits for a leader that takes it: a few elections.
+	importPatience = 20 * time.Second
+	importAgain    = 200 * time.Millisecond
+)
+
+// Importer is the way of an import into the replicated log, from the core that reads the archive. Its steps wait for
+// the next leader if the leader changes.
+type Importer struct {
+	Ctx  context.Context
+	Core *Core // of this node
+	Edge *Edge // its link to the leader
+}
+
+// step carries out a step at the leader. A step whose answer was lost is repeated: that changes nothing.
+func (i *Importer) step(x *importCall) (a importAnswer, err error) {
+	ctx, cancel := context.WithTimeout(i.Ctx, importPatience)
+	defer cancel()
+	for {
+		var final bool
+		if a, final, err = i.try(ctx, x); err == nil || final {
+			return a, err
+		}
+		select {
+		case <-time.After(importAgain):
+		case <-ctx.Done():
+			if i.Ctx.Err() != nil {
+				return a, i.Ctx.Err()
+			}
+			return a, fmt.Errorf("no leader of the cluster takes the import for %v: %w", importPatience, err)
+		}
+	}
+}
+
+// try carries out a step once. final says that another try would have the same result.
+func (i *Importer) try(ctx context.Context, x *importCall) (a importAnswer, final bool, err error) {
+	if i.Core.Leads() {
+		a, err = i.Core.importStep(x)
+		return a, !errors.Is(err, realm.ErrMoved) && !errors.Is(err, errNotLeader), err
+	}
+	link, err := i.Edge.waitForLink(ctx, false)
+	if err != nil {
+		return a, false, errors.New("no leader can be reached")
+	}
+	answer, err := link.CallOnce(ctx, encode(callImport, x))
+	if err == nil {
+		return a, true, decode(answer, &a)
+	}
+	var answered *peer.CallError
+	return a, errors.As(err, &answered) && answered.Code != httpd.CodeMoved, err
+}
+
+// Reserve claims the number of a new organization; see actors.Server.ReserveRealm.
+func (i *Importer) Reserve(subdomain string, wanted realm.ID) (realm.ID, uint64, error) {
+	a, err := i.step(&importCall{Step: importReserve, Subdomain: subdomain, Wanted: wanted})
+	return a.Realm, a.Epoch, err
+}
+
+// Last returns the number of the last fact of an organization; 0 if its import is not complete.
+func (i *Importer) Last(id realm.ID) (realm.Seq, error) {
+	a, err := i.step(&importCall{Step: importState, Realm: id})
+	return a.Last, err
+}
+
+// Clear deletes what an earlier import has stored under a number.
+func (i *Importer) Clear(id realm.ID, epoch uint64) error {
+	_, err := i.step(&importCall{Step: importClear, Realm: id, Epoch: epoch})
+	return err
+}
+
+// AddTexts stores texts.
+func (i *Importer) AddTexts(b realm.Batch) error {
+	_, err := i.step(&importCall{Step: importTexts, Batch: codec.EncodeBatch(&b)})
+	return err
+}
+
+// AddRows stages a chunk of rows.
+func (i *Importer) AddRows(id realm.ID, epoch uint64, chunk uint32, rows []byte) error {
+	_, err := i.step(&importCall{Step: importRows, Realm: id, Epoch: epoch, Chunk: chunk, Rows: rows})
+	return err
+}
+
+// Finish makes the organization visible on all nodes.
+func (i *Importer) Finish(subdomain string, id realm.ID, epoch uint64, at realm.Seq, chunks uint32) error {
+	_, err := i.step(&importCall{Step: importFinish, Subdomain: subdomain, Realm: id, Epoch: epoch, At: at,
+		Chunks: chunks})
+	return err
+}
