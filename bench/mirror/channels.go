@@ -42,6 +42,10 @@ func (m *Mirror) subscription(e Object) error {
 			if s := m.tables["streams"][id]; s != nil {
 				s["subscriber_count"] = o["subscriber_count"]
 			}
+			// A client that could read the channel without a subscription got none of its reactions and submessages.
+			if o["invite_only"] == true || m.flat["is_guest"] == true {
+				m.dropMessages(Int(o["stream_id"]))
+			}
 			m.put("subscriptions", id, o)
 		}
 		return nil

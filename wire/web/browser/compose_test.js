@@ -1,4 +1,5 @@
 // The compose box: completions, uploads, and messages that wait.
+import assert from 'node:assert/strict';
 import { eventually } from './parley.js';
 import { scene } from './scene.js';
 
@@ -121,5 +122,52 @@ scene('drafts, scheduled messages and reminders are kept on the server', async (
   await p.page.getByText('You will be reminded').waitFor();
   await p.page.goto('/#reminders');
   await p.page.locator('.later-list .content', { hasText: 'Ask again' }).waitFor();
+  await p.accessible();
+});
+
+scene('a video call is a link to a room of the organization\'s Jitsi server, if it has one', async (s) => {
+  const { server, p, field } = await open(s, 'ann');
+  const call = p.page.getByRole('button', { name: 'Add a video call' });
+  await p.page.getByRole('button', { name: 'Snippets' }).waitFor();
+  assert.equal(await call.count(), 0, 'the organization has no calls at first');
+  await server.call('olive@example.org', 'PATCH', 'realm', { jitsi_server_url: '"https://jitsi.example.org/"' });
+  await server.call('olive@example.org', 'PATCH', 'realm', { video_chat_provider: '1' });
+  await call.click();
+  const link = /^\[Join video call\.\]\(https:\/\/jitsi\.example\.org\/\d{15}#config\.startWithVideoMuted=false\)$/;
+  await eventually('the link is there', async () => link.test(await field.inputValue()));
+  const first = await field.inputValue();
+  await p.accessible();
+  await field.press('Control+Enter');
+  const href = await p.page.locator('.message .content a', { hasText: 'Join video call.' }).getAttribute('href');
+  assert.ok(first.includes(href), `${href} is the address that was written`);
+  await call.click();
+  await eventually('a link is there', async () => link.test(await field.inputValue()));
+  assert.notEqual(await field.inputValue(), first, 'each call has a room of its own');
+  await p.page.getByRole('button', { name: 'Preview', exact: true }).click();
+  await p.page.locator('.compose-preview a', { hasText: 'Join video call.' }).waitFor();
+  assert.ok(await call.isDisabled(), 'the preview has no text to write into');
+  await p.page.keyboard.press('Escape');
+  await server.call('olive@example.org', 'PATCH', 'realm', { video_chat_provider: '0' });
+  await call.waitFor({ state: 'detached' });
+});
+
+scene('all tools of the compose box can be reached on a phone, and Send stays in view', async (s) => {
+  const server = await s.serve();
+  await server.call('olive@example.org', 'PATCH', 'realm', { jitsi_server_url: '"https://jitsi.example.org"' });
+  await server.call('olive@example.org', 'PATCH', 'realm', { video_chat_provider: '1' });
+  await server.setPassword('ann@example.org');
+  const p = await s.profile(server, { viewport: { width: 375, height: 740 }, hasTouch: true });
+  await p.logIn('ann@example.org');
+  await p.page.goto(TOPIC);
+  await p.page.locator('.compose-open').click();
+  const inside = async (name) => {
+    const box = await p.page.getByRole('button', { name, exact: true }).boundingBox();
+    return box.x >= 0 && box.x + box.width <= 375;
+  };
+  for (const name of ['Send', 'Preview', 'More ways to send', 'Bold']) assert.ok(await inside(name), `${name} is in view`);
+  await p.page.getByRole('button', { name: 'Add a video call' }).click(); // scrolls to it
+  const field = p.page.getByRole('textbox', { name: 'Message', exact: true });
+  await eventually('the link is there', async () => (await field.inputValue()).startsWith('[Join video call.]'));
+  assert.ok(await inside('Send'), 'Send is still in view');
   await p.accessible();
 });

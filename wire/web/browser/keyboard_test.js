@@ -117,3 +117,71 @@ scene('the preview opens and closes with the keyboard', async (s) => {
   await box(ann).press('Control+Shift+L');
   await eventually('a link is there', async () => (await box(ann).inputValue()).includes('](url)'));
 });
+
+scene('the keyboard opens the list of all topics of a channel', async (s) => {
+  const parley = await s.serve();
+  await say(parley, BO, 'Soup', 'lunch');
+  for (let i = 1; i <= 12; i++) await say(parley, BO, `Text ${i}`, `topic ${i}`);
+  await say(parley, BO, 'The lamp works', '✔ lamp');
+  const ann = await opened(s, parley, ANN, TOPIC);
+  await ann.page.locator('.message.selected', { hasText: 'Soup' }).waitFor();
+  await ann.page.keyboard.press('y');
+  await ann.page.locator('h1', { hasText: 'Topics' }).waitFor();
+  assert.match(new URL(ann.page.url()).hash, /^#topics\/channel\/1-general$/);
+  const lines = ann.page.locator('.recent-topic');
+  await eventually('all topics are there, the newest first', async () => {
+    const names = await lines.allTextContents();
+    return names[0] === 'lamp' && names[1] === 'topic 12' && names.includes('topic 1') && names.includes('lunch');
+  });
+  await ann.accessible();
+  await say(parley, BO, 'Text 1 again', 'topic 1');
+  await eventually('the newest topic moves up', async () => (await lines.allTextContents())[0] === 'topic 1');
+  const one = ann.page.locator('.recent-line').first();
+  await one.locator('.count', { hasText: '2' }).waitFor();
+  await parley.call(ANN, 'POST', 'user_topics', { stream_id: '1', topic: 'topic 1', visibility_policy: '3' });
+  await one.getByRole('img', { name: 'Followed' }).waitFor();
+  await ann.page.getByRole('searchbox', { name: 'Filter topics' }).fill('lun');
+  await eventually('one topic is left', async () => (await lines.allTextContents()).join() === 'lunch');
+  await ann.page.getByRole('searchbox', { name: 'Filter topics' }).fill('breakfast');
+  await ann.page.getByText('Nothing found').waitFor();
+  await ann.page.getByRole('searchbox', { name: 'Filter topics' }).fill('lunch');
+  await ann.page.getByRole('link', { name: 'lunch' }).last().click();
+  await text(ann, 'Soup').waitFor();
+  await ann.page.goto('/#topics/channel/999');
+  await ann.page.getByText('There is no such channel').waitFor();
+});
+
+scene('Control+[ closes and goes home as Escape does, and Shift+Space scrolls up', async (s) => {
+  const parley = await s.serve();
+  for (let i = 1; i <= 40; i++) await say(parley, ANN, `Line ${i}\n\nmore\n\nmore`);
+  const ann = await opened(s, parley, ANN, TOPIC);
+  await ann.page.locator('.message.selected', { hasText: 'Line 40' }).waitFor();
+  const { keyboard } = ann.page;
+  const top = () => ann.page.locator('.virtual').evaluate((el) => el.scrollTop);
+  const before = await top();
+  await keyboard.press('Shift+Space');
+  await eventually('the list has scrolled up', async () => await top() < before - 100);
+  const middle = await top();
+  await keyboard.press('Space');
+  await eventually('the list has scrolled down', async () => await top() > middle + 100);
+  await ann.page.locator('.compose-open').click();
+  await box(ann).fill('unfinished');
+  await box(ann).press('Control+[');
+  await box(ann).waitFor({ state: 'detached' });
+  await ann.page.getByRole('combobox', { name: 'Search' }).press('Control+[');
+  await keyboard.press('Control+[');
+  await ann.page.locator('h1', { hasText: 'Inbox' }).waitFor();
+});
+
+scene('the help sheet names the key that sends', async (s) => {
+  const parley = await s.serve();
+  const ann = await opened(s, parley, ANN);
+  await ann.page.keyboard.press('?');
+  const keys = (line) => ann.page.getByRole('row', { name: line }).locator('kbd').allTextContents();
+  assert.deepEqual(await keys(/^Send /), ['Ctrl+Enter']);
+  assert.deepEqual(await keys(/^New line /), ['Enter']);
+  assert.deepEqual(await keys(/^All topics of the channel/), ['y']);
+  await parley.call(ANN, 'PATCH', 'settings', { enter_sends: 'true' });
+  await eventually('Enter sends', async () => (await keys(/^Send /)).join() === 'Enter');
+  assert.deepEqual(await keys(/^New line /), ['Shift+Enter']);
+});

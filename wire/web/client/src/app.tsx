@@ -70,7 +70,11 @@ function Notices() {
   );
 }
 
-const pageNames: Record<string, () => string> = { inbox: () => t("Inbox"), recent: () => t("Recent conversations") };
+const pageNames: Record<string, () => string> = {
+  inbox: () => t("Inbox"),
+  recent: () => t("Recent conversations"),
+  topics: () => t("Topics"),
+};
 
 // startTitle keeps the title of the window: the view, the organization, and how many messages are unread.
 export function startTitle(): void {

@@ -2,6 +2,7 @@
 // overlays (views/registry.ts), sections of the settings (settings/registry.ts), tools of the compose box
 // (compose/extras.ts), items of menus, and shortcuts (ui/keys.tsx). It runs once, before the page is first drawn.
 import { installChannels } from "./channels/install.ts";
+import { installCalls } from "./compose/calls.ts";
 import { installTypeahead } from "./compose/typeahead.tsx";
 import { installUploads } from "./compose/uploads.tsx";
 import { installHelp } from "./help/install.ts";
@@ -15,6 +16,7 @@ export const modules: (() => void)[] = [
   installSettings,
   installTypeahead,
   installUploads,
+  installCalls,
   installChannels,
   installLater,
   installWidgets,

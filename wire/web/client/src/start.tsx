@@ -16,6 +16,7 @@ import { modules } from "./modules.ts";
 
 addView("inbox", () => Inbox);
 addView("narrow", () => MessageView);
+addView("topics", () => import("./views/topics.tsx").then((m) => m.ChannelTopics));
 addView("recent", () => import("./views/recent.tsx").then((m) => m.Recent));
 
 async function main(): Promise<void> {

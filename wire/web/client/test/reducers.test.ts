@@ -55,6 +55,19 @@ test("a message arrives in the lists that it belongs to, and is unread until it 
   assert.deepEqual(s.messages.get(5)!.flags, ["read"]);
 });
 
+test("messages of a private channel that were read without a subscription are fetched again after subscribing", () => {
+  const s = start();
+  const list = openList(change(s), termsOf("#narrow/channel/1-general/topic/lunch", s)!);
+  s.lists.set(list.key, { ...list, foundNewest: true, foundOldest: true });
+  const hidden = { ...s.channels.get(1)!, invite_only: true, subscribers: [10, 11], color: "#aabbcc", is_muted: false };
+  send(s, { type: "message", message: message(5, "Lunch"), flags: [] });
+  s.subscriptions.delete(1); // a setting lets the user read the channel
+  send(s, { type: "subscription", op: "add", subscriptions: [hidden] });
+  assert.equal(s.messages.has(5), false);
+  assert.equal(s.lists.get(list.key)!.stale, true);
+  assert.deepEqual(s.lists.get(list.key)!.ids, []);
+});
+
 test("moved messages change lists and stay unread in their new topic", () => {
   const s = start();
   const from = openList(change(s), termsOf("#narrow/channel/1/topic/a", s)!);

@@ -130,7 +130,7 @@ function Box() {
     if (e.key === "Enter" && !e.shiftKey && !e.isComposing && (enterSends ? !modified : modified)) {
       e.preventDefault();
       submit();
-    } else if (e.key === "Escape") {
+    } else if (e.key === "Escape" || (modified && e.key === "[")) {
       e.preventDefault();
       e.stopPropagation();
       closeCompose();
@@ -199,17 +199,20 @@ function Box() {
         </div>
       )}
       <div class="compose-tools" role="toolbar" aria-label={t("Formatting")}>
-        <Tool label={t("Bold")} icon="bold" run={() => wrap(area.current!, "**", "**")} />
-        <Tool label={t("Italic")} icon="italic" run={() => wrap(area.current!, "*", "*")} />
-        <Tool label={t("Link")} icon="link" run={() => wrap(area.current!, "[", "](url)")} />
-        <Tool label={t("Code")} icon="code" run={() => code(area.current!)} />
-        <Tool label={t("List")} icon="list" run={() => linePrefix(area.current!, "- ")} />
-        <Tool label={t("Quote")} icon="quote" run={() => linePrefix(area.current!, "> ")} />
-        <Tool label={t("Emoji")} icon="smile" run={(b) => openEmojiPicker(b, (e) => insert(area.current!, `:${e.emoji_name}: `))} />
-        {composeTools.map((x) => (
-          <Tool key={x.id} label={x.label} icon={x.icon} run={(b) => x.run(area.current!, b)} />
-        ))}
-        <span class="grow" />
+        <fieldset class="compose-text-tools" disabled={preview !== null}>
+          <Tool label={t("Bold")} icon="bold" run={() => wrap(area.current!, "**", "**")} />
+          <Tool label={t("Italic")} icon="italic" run={() => wrap(area.current!, "*", "*")} />
+          <Tool label={t("Link")} icon="link" run={() => wrap(area.current!, "[", "](url)")} />
+          <Tool label={t("Code")} icon="code" run={() => code(area.current!)} />
+          <Tool label={t("List")} icon="list" run={() => linePrefix(area.current!, "- ")} />
+          <Tool label={t("Quote")} icon="quote" run={() => linePrefix(area.current!, "> ")} />
+          <Tool label={t("Emoji")} icon="smile" run={(b) => openEmojiPicker(b, (e) => insert(area.current!, `:${e.emoji_name}: `))} />
+          {composeTools
+            .filter((x) => x.shown?.() ?? true)
+            .map((x) => (
+              <Tool key={x.id} label={x.label()} icon={x.icon} run={(b) => x.run(area.current!, b)} />
+            ))}
+        </fieldset>
         {tooLong && (
           <span class="too-long" role="alert">
             {limit - [...content].length}
@@ -249,7 +252,7 @@ function showSent(to: Destination): void {
 
 function openSendMenu(at: HTMLElement, sent: (to: Destination) => void): void {
   const items = sendOptions.map((o) => ({
-    label: o.label,
+    label: o.label(),
     icon: o.icon,
     run: () => {
       const to = destination();

@@ -6,8 +6,9 @@ import type { IconName } from "../ui/icons.tsx";
 
 export interface ComposeTool {
   id: string;
-  label: string;
+  label: () => string;
   icon: IconName;
+  shown?: () => boolean; // else always
   run(area: HTMLTextAreaElement, button: HTMLElement): void;
 }
 
@@ -15,7 +16,7 @@ export const composeTools: ComposeTool[] = [];
 
 export interface SendOption {
   id: string;
-  label: string;
+  label: () => string;
   icon: IconName;
   run(to: Destination, content: string, sent: () => void): void; // sent empties the box
 }

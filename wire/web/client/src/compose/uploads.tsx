@@ -91,7 +91,7 @@ function pick(area: HTMLTextAreaElement): void {
 
 export function installUploads(): void {
   composePanels.push(Uploads);
-  composeTools.push({ id: "upload", label: t("Upload files"), icon: "upload", run: pick });
+  composeTools.push({ id: "upload", label: () => t("Upload files"), icon: "upload", run: pick });
   dataTakers.push((data, area) => {
     if (data.files.length === 0) return false;
     uploadFiles(data.files, area);

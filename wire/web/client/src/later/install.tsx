@@ -19,13 +19,13 @@ export function installLater(): void {
   );
   composeTools.push({
     id: "snippets",
-    label: t("Snippets"),
+    label: () => t("Snippets"),
     icon: "file",
     run: (area) => void import("./snippets.tsx").then((m) => openDialog(<m.Snippets content={area.value} />)),
   });
   sendOptions.push({
     id: "later",
-    label: t("Send later"),
+    label: () => t("Send later"),
     icon: "clock",
     run: (to, content, sent) => {
       if (content.trim()) void import("./lists.tsx").then((m) => openDialog(<m.ScheduleDialog to={to} content={content} sent={sent} />));

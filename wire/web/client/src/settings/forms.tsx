@@ -207,6 +207,16 @@ export function RowTable<R>(p: {
   );
 }
 
+// FilterField is the field above a table that chooses its rows by their text.
+export function FilterField({ value, set }: { value: string; set: (value: string) => void }) {
+  return (
+    <label class="field">
+      <span class="field-label">{t("Filter")}</span>
+      <input class="input" type="search" value={value} onInput={(e) => set(e.currentTarget.value)} />
+    </label>
+  );
+}
+
 // CopyBox shows a text with a button that copies it.
 export function CopyBox({ label, text }: { label: string; text: string }) {
   const copy = (): void => {

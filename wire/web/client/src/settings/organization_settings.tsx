@@ -21,7 +21,9 @@ function weekday(n: number): string {
 
 export function OrganizationSettings() {
   const realm = read("realm");
-  const ratings = choices(realm.gif_rating_policy_options);
+  const pictures = Boolean(realm.giphy_api_key || realm.tenor_api_key || realm.klipy_api_key);
+  const ratings = pictures ? choices(realm.gif_rating_policy_options) : []; // without a provider, no client offers them
+  const providers = choices(realm.realm_available_video_chat_providers).map((x) => (x.value === 0 ? { ...x, label: t("None") } : x));
   return (
     <Allowed when={read("me").is_admin} reason={t("Only administrators can change this.")}>
       <h4>{t("Messages")}</h4>
@@ -54,11 +56,11 @@ export function OrganizationSettings() {
       <RealmSwitch name="inline_url_embed_preview" label={t("Previews of links")} />
       <RealmChoice name="media_preview_size" label={t("Size of previews")} options={[100, 150, 200].map((n) => ({ value: n, label: `${n} %` }))} />
       {ratings.length > 0 && <RealmChoice name="gif_rating_policy" label={t("Animated pictures")} options={ratings} />}
-      <RealmChoice name="video_chat_provider" label={t("Video calls")} options={choices(realm.realm_available_video_chat_providers)} />
+      <RealmChoice name="video_chat_provider" label={t("Video calls")} options={providers} />
       <RealmText
         name="jitsi_server_url"
         label={t("Address of the Jitsi server")}
-        help={t("Empty: the one of this server.")}
+        help={realm.server_jitsi_server_url ? t("Empty: the one of this server.") : t("Without an address there are no video calls.")}
         kind="url"
         button={t("Save address")}
         convert={(text) => JSON.stringify(text || "default")}

@@ -9,7 +9,7 @@ import { topicName } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { formatDate } from "../ui/time.ts";
 import { policyNames } from "../views/header.tsx";
-import { RowTable } from "./forms.tsx";
+import { FilterField, RowTable } from "./forms.tsx";
 
 const maxRows = 200;
 
@@ -23,10 +23,7 @@ export function Topics() {
     .sort((a, b) => b.last_updated - a.last_updated);
   return (
     <>
-      <label class="field">
-        <span class="field-label">{t("Filter")}</span>
-        <input class="input" type="search" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
-      </label>
+      <FilterField value={filter} set={setFilter} />
       <RowTable
         label={t("Topics")}
         rows={rows.slice(0, maxRows)}

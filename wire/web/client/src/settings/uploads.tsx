@@ -5,7 +5,7 @@ import { formatNumber, t } from "../i18n/text.ts";
 import { attempt } from "../store/actions.ts";
 import { read } from "../store/store.ts";
 import { formatDate } from "../ui/time.ts";
-import { RowTable } from "./forms.tsx";
+import { FilterField, RowTable } from "./forms.tsx";
 
 const mebibyte = 1024 * 1024; // bytes
 const maxRows = 200; // of the table; the filter finds the others
@@ -27,10 +27,7 @@ export function Uploads() {
   const rows = list.filter((x) => x.name.toLowerCase().includes(wanted)).sort((a, b) => b.create_time - a.create_time);
   return (
     <>
-      <label class="field">
-        <span class="field-label">{t("Filter")}</span>
-        <input class="input" type="search" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
-      </label>
+      <FilterField value={filter} set={setFilter} />
       <RowTable
         label={t("Uploaded files")}
         rows={rows.slice(0, maxRows)}

@@ -6,7 +6,7 @@ import { plural, t } from "../i18n/text.ts";
 import { roleName } from "../people/card.tsx";
 import { attempt } from "../store/actions.ts";
 import { read } from "../store/store.ts";
-import { RowTable } from "./forms.tsx";
+import { FilterField, RowTable } from "./forms.tsx";
 
 const maxRows = 100; // of one table; the filter finds the others
 
@@ -14,7 +14,7 @@ export function Users() {
   const [filter, setFilter] = useState("");
   const [inactive, setInactive] = useState(false);
   const me = read("me");
-  const wanted = filter.toLowerCase();
+  const wanted = filter.trim().toLowerCase();
   const fits = (u: User): boolean => {
     const text = `${u.full_name} ${u.delivery_email ?? u.email}`.toLowerCase();
     return !u.is_system_bot && !u.is_deleted && u.is_active !== inactive && text.includes(wanted);
@@ -23,10 +23,7 @@ export function Users() {
   const others = (u: User): boolean => me.is_admin && u.user_id !== me.user_id;
   return (
     <>
-      <label class="field">
-        <span class="field-label">{t("Filter")}</span>
-        <input class="input" type="search" value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
-      </label>
+      <FilterField value={filter} set={setFilter} />
       <label class="field switch">
         <input type="checkbox" checked={inactive} onChange={(e) => setInactive(e.currentTarget.checked)} />
         <span class="grow">{t("Show deactivated users")}</span>

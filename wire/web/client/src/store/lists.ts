@@ -131,6 +131,14 @@ export function dropMessages(c: Change, ids: readonly number[]): void {
   c.touch("messages");
 }
 
+// refetchChannelMessages forgets the messages of a channel, and marks the lists that hold them as stale.
+export function refetchChannelMessages(c: Change, channel: number): void {
+  for (const list of c.state.lists.values()) {
+    if (list.ids.some((id) => c.state.messages.get(id)?.stream_id === channel)) changeList(c, list.key, { stale: true });
+  }
+  dropChannelMessages(c, channel);
+}
+
 // dropChannelMessages removes the messages of a channel that the user can no longer read.
 export function dropChannelMessages(c: Change, channel: number): void {
   const ids: number[] = [];

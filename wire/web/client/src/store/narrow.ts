@@ -61,6 +61,11 @@ export function hashOfChannel(channel: number, s: State): string {
   return hashOf([{ operator: "channel", operand: channel }], s);
 }
 
+// hashOfTopics returns the address of the list of all topics of a channel.
+export function hashOfTopics(channel: number, s: State): string {
+  return hashOfChannel(channel, s).replace("#narrow/", "#topics/");
+}
+
 function operandPart(t: Term, s: State): string {
   if (t.operator === "channel" && typeof t.operand === "number") {
     const name = slug(s.channels.get(t.operand)?.name ?? "");

@@ -1,6 +1,6 @@
 // Reducers of channels, subscriptions, folders and topics.
 import type { Channel, ServerEvent, UserTopic } from "../api/types.ts";
-import { changeList, dropChannelMessages, recheck } from "./lists.ts";
+import { changeList, dropChannelMessages, refetchChannelMessages, recheck } from "./lists.ts";
 import { expectOp, unknownOp } from "./ops.ts";
 import { addChannel, personal, setTopicPolicy, subscriptionOf, type Change, type Values } from "./state.ts";
 
@@ -52,6 +52,9 @@ export function subscription(c: Change, e: ServerEvent): void {
   switch (e.op) {
     case "add":
       for (const x of e.subscriptions) {
+        // Only subscribers get the reactions and votes of private channels, and guests those of any channel: messages
+        // that were read before are fetched again.
+        if (x.invite_only || c.state.me.is_guest) refetchChannelMessages(c, x.stream_id);
         addChannel(c.state, x);
         c.state.subscriptions.set(x.stream_id, subscriptionOf(x));
       }

@@ -220,6 +220,7 @@ const flatNames = [
   "development_environment",
   "giphy_api_key",
   "tenor_api_key",
+  "klipy_api_key",
   "has_zoom_token",
   "has_webex_token",
 ];

@@ -1,6 +1,7 @@
 // Keyboard shortcuts: one table, which is also drawn as the help sheet. A shortcut works unless the cursor is in a
 // field, a dialog is open, or a modifier is held that it does not name.
 import { t } from "../i18n/text.ts";
+import { read } from "../store/store.ts";
 import { Dialog, dialogs, openDialog, popover } from "./dialogs.tsx";
 
 export interface Shortcut {
@@ -26,8 +27,8 @@ function nameOf(e: KeyboardEvent): string {
   let out = "";
   if (e.ctrlKey || e.metaKey) out += "Ctrl+";
   if (e.altKey) out += "Alt+";
-  // Printable characters already contain the effect of Shift. Only letters are named with it.
-  if (e.shiftKey && (!printable || /\p{L}/u.test(e.key))) out += "Shift+";
+  // Printable characters already contain the effect of Shift. Only letters and the space are named with it.
+  if (e.shiftKey && (!printable || /[\p{L} ]/u.test(e.key))) out += "Shift+";
   return out + e.key;
 }
 
@@ -39,7 +40,7 @@ function inField(target: EventTarget | null): boolean {
 export function startKeys(): void {
   addEventListener("keydown", (e) => {
     if (e.defaultPrevented || e.isComposing) return;
-    if (e.key === "Escape" && inField(e.target) && !dialogs.value.length) {
+    if ((e.key === "Escape" || nameOf(e) === "Ctrl+[") && inField(e.target) && !dialogs.value.length) {
       (e.target as HTMLElement).blur();
       return;
     }
@@ -64,8 +65,10 @@ export function openShortcuts(): void {
 }
 
 function Shortcuts() {
+  const enterSends = Boolean(read("settings").enter_sends);
   const writing = [
-    { keys: ["Ctrl+Enter"], label: t("Send") },
+    { keys: [enterSends ? "Enter" : "Ctrl+Enter"], label: t("Send") },
+    { keys: [enterSends ? "Shift+Enter" : "Enter"], label: t("New line") },
     { keys: ["Ctrl+b"], label: t("Bold") },
     { keys: ["Ctrl+i"], label: t("Italic") },
     { keys: ["Ctrl+Shift+l"], label: t("Link") },
@@ -111,6 +114,6 @@ function shown(key: string): string {
     .replace("ArrowLeft", "←")
     .replace("ArrowRight", "→")
     .replace("Escape", "Esc")
-    .replace(/^ $/, t("Space"))
+    .replace(/ $/, t("Space"))
     .replace(/\+(\w)$/, (_, c: string) => "+" + c.toUpperCase());
 }

@@ -13,7 +13,7 @@ import { openUserCard } from "../people/card.tsx";
 import { openMainMenu } from "../sidebar/main_menu.tsx";
 import { attempt, toggleCollapsed, toggleReaction, toggleStar } from "../store/actions.ts";
 import { canEdit, canMove } from "../store/permissions.ts";
-import { conversationOf, conversationOfMessage, isTopicMuted, narrowTo, operandOfFirst, topicPolicy } from "../store/narrow.ts";
+import { conversationOf, conversationOfMessage, hashOfTopics, isTopicMuted, narrowTo, operandOfFirst, topicPolicy } from "../store/narrow.ts";
 import { peopleOf } from "../store/state.ts";
 import { peek } from "../store/store.ts";
 import { shownList } from "../views/message_view.tsx";
@@ -133,6 +133,14 @@ function toOther(): boolean | void {
   goTo(narrowTo(conversationOfMessage(m, peek().me.user_id)));
 }
 
+// toTopics opens the list of all topics of the channel of the view, or of the selected message.
+function toTopics(): boolean | void {
+  const terms = routes.value.view.terms;
+  const channel = (terms && operandOfFirst(terms, "channel")) ?? current()?.stream_id;
+  if (typeof channel !== "number") return false;
+  go(hashOfTopics(channel, peek()));
+}
+
 // nextChannel opens the channel after or before the one of the view, in the order of names.
 function nextChannel(by: 1 | -1): () => boolean | void {
   return () => {
@@ -211,7 +219,7 @@ export function installShortcuts(): void {
     s("navigate", ["End", "Shift+G"], () => t("Newest message"), toEdge(false)),
     s("navigate", ["Home"], () => t("Oldest message"), toEdge(true)),
     s("navigate", ["PageDown", " ", "Shift+J"], () => t("One page down"), () => shownList.value?.list.page(1) ?? (shownList.value ? undefined : false)),
-    s("navigate", ["PageUp", "Shift+K"], () => t("One page up"), () => shownList.value?.list.page(-1) ?? (shownList.value ? undefined : false)),
+    s("navigate", ["PageUp", "Shift+ ", "Shift+K"], () => t("One page up"), () => shownList.value?.list.page(-1) ?? (shownList.value ? undefined : false)),
     s("navigate", ["n"], () => t("Next unread topic"), () => nextUnread(false)),
     s("navigate", ["Shift+N"], () => t("Next unread followed topic"), () => nextUnread(false, true)),
     s("navigate", ["p"], () => t("Next unread direct message"), () => nextUnread(true)),
@@ -221,11 +229,12 @@ export function installShortcuts(): void {
       rightOpen.value = true;
       setTimeout(focus("[data-people-filter]"), 50);
     }),
-    s("navigate", ["Escape"], () => t("Back, or home"), escape),
+    s("navigate", ["Escape", "Ctrl+["], () => t("Back, or home"), escape),
     s("view", ["Shift+I"], () => t("Inbox"), () => go("#inbox")),
     s("view", ["t"], () => t("Recent conversations"), () => go("#recent")),
     s("view", ["a"], () => t("Combined feed"), () => go("#feed")),
     s("view", ["s"], () => t("Conversation of the message, or its channel"), toOther),
+    s("view", ["y"], () => t("All topics of the channel"), toTopics),
     s("view", ["z"], () => t("The message in its conversation"), onMessage(toTopic)),
     s("view", ["Shift+D"], () => t("Next channel"), nextChannel(1)),
     s("view", ["Shift+A"], () => t("Previous channel"), nextChannel(-1)),

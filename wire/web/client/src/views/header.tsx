@@ -4,7 +4,7 @@ import { editMessage, setTopicPolicy } from "../api/endpoints.ts";
 import { t } from "../i18n/text.ts";
 import { go, goTo } from "../router.ts";
 import { attempt, markNarrow } from "../store/actions.ts";
-import { hashOfChannel, operandOfFirst, resolvedMark, topicPolicy, withoutPosition } from "../store/narrow.ts";
+import { hashOfChannel, hashOfTopics, operandOfFirst, resolvedMark, topicPolicy, withoutPosition } from "../store/narrow.ts";
 import { canResolve } from "../store/permissions.ts";
 import { topicName, userName, userNames } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
@@ -190,6 +190,7 @@ function ViewMenu({ terms }: { terms: Term[] }) {
     { label: t("Mark all as read"), icon: "check", run: () => markNarrow("add", terms) },
     { label: t("First unread message"), icon: "unread", run: () => toUnread(terms) },
     typeof channel === "number" && null,
+    typeof channel === "number" && { label: t("All topics"), icon: "topic", key: "y", run: () => go(hashOfTopics(channel, peek())) },
     typeof channel === "number" && { label: t("Channel settings"), icon: "gear", run: () => go(`#channels/${channel}`) },
   ];
   return <Menu label={t("Actions of this view")} items={items} />;

@@ -1,0 +1,33 @@
+// The button for a video call puts a link to a new room into the text, as other clients of the protocol do. The server
+// creates no calls itself: whoever opens the link starts or joins the call.
+import { t } from "../i18n/text.ts";
+import { read } from "../store/store.ts";
+import type { Values } from "../store/state.ts";
+import { insert } from "./compose.tsx";
+import { composeTools } from "./extras.ts";
+
+const jitsi = 1; // video_chat_provider (protocol)
+
+// callServer returns the address of the Jitsi server, or "" if the organization has no calls.
+export function callServer(realm: Values): string {
+  if (realm.realm_video_chat_provider !== jitsi) return "";
+  return String(realm.realm_jitsi_server_url || realm.server_jitsi_server_url || "").replace(/\/+$/, "");
+}
+
+// callAddress returns the address of a new room. Everyone who knows the address can join, so its 15 digits are drawn
+// from the browser's secure source. The fragment tells Jitsi to begin with the camera on.
+export function callAddress(server: string): string {
+  const [high, low] = crypto.getRandomValues(new Uint32Array(2));
+  const digits = 10n ** 14n + (((BigInt(high!) << 32n) | BigInt(low!)) % (9n * 10n ** 14n));
+  return `${server}/${digits}#config.startWithVideoMuted=false`;
+}
+
+export function installCalls(): void {
+  composeTools.push({
+    id: "call",
+    label: () => t("Add a video call"),
+    icon: "video",
+    shown: () => callServer(read("realm")) !== "",
+    run: (area) => insert(area, `[${t("Join video call.")}](${callAddress(callServer(read("realm")))})`),
+  });
+}
