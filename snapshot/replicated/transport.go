@@ -15,6 +15,8 @@ const reachAgain = 50 * time.Millisecond
 type patientTransport struct {
 	*raft.NetworkTransport
 	send func(raft.ServerID, raft.ServerAddress, *raft.AppendEntriesRequest, *raft.AppendEntriesResponse) error
+	// failed returns the reason why this node sends nothing any more.
+	failed func() error
 	// wanted reports whether this node still leads in a term, with a member of that id.
 	wanted  func(term uint64, id raft.ServerID) bool
 	closing <-chan struct{}
@@ -22,7 +24,8 @@ type patientTransport struct {
 
 // newPatientTransport returns the transport of a node.
 func newPatientTransport(n *Node, t *raft.NetworkTransport) *patientTransport {
-	return &patientTransport{NetworkTransport: t, send: t.AppendEntries, wanted: n.sendsEntries, closing: n.closing}
+	return &patientTransport{NetworkTransport: t, send: t.AppendEntries, failed: n.failed.get,
+		wanted: n.sendsEntries, closing: n.closing}
 }
 
 // AppendEntries sends entries, which may be none. Heartbeats are sent once, because Raft limits their pauses.
@@ -31,6 +34,9 @@ func (t *patientTransport) AppendEntries(
 ) error {
 	isHeartbeat := len(args.Entries) == 0 && args.PrevLogEntry == 0 && args.LeaderCommitIndex == 0
 	for {
+		if err := t.failed(); err != nil {
+			return err
+		}
 		err := t.send(id, to, args, resp)
 		if err == nil || isHeartbeat || !t.wanted(args.Term, id) {
 			return err
@@ -41,6 +47,32 @@ func (t *patientTransport) AppendEntries(
 			return err
 		}
 	}
+}
+
+// AppendEntriesPipeline returns a way to send entries without waiting for each answer.
+func (t *patientTransport) AppendEntriesPipeline(
+	id raft.ServerID, to raft.ServerAddress,
+) (raft.AppendPipeline, error) {
+	p, err := t.NetworkTransport.AppendEntriesPipeline(id, to)
+	if err != nil {
+		return nil, err
+	}
+	return &stoppedPipeline{p, t.failed}, nil
+}
+
+// stoppedPipeline sends nothing any more when the node has failed: it may have read a damaged entry.
+type stoppedPipeline struct {
+	raft.AppendPipeline
+	failed func() error
+}
+
+func (p *stoppedPipeline) AppendEntries(
+	args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
+) (raft.AppendFuture, error) {
+	if err := p.failed(); err != nil {
+		return nil, err
+	}
+	return p.AppendPipeline.AppendEntries(args, resp)
 }
 
 // sendsEntries reports whether this node leads in a term, and a node is a member.
