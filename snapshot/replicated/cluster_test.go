@@ -229,12 +229,6 @@ func (c *cluster) leader() (leader *Node) {
 	return leader
 }
 
-func (n *Node) isLeading() bool {
-	n.leaderMu.Lock()
-	defer n.leaderMu.Unlock()
-	return n.leading
-}
-
 func (c *cluster) isCut(n *Node) bool {
 	c.network.mu.Lock()
 	defer c.network.mu.Unlock()

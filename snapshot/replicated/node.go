@@ -131,6 +131,9 @@ type Node struct {
 	verified  atomic.Int64  // comparisons of the log that found no difference
 	rounds    verifyRounds
 
+	leaderCommit atomic.Uint64 // see noteCommit
+	handled      atomic.Uint64 // last entry that the state machine has got and applied
+
 	metaMu sync.Mutex
 	onMeta map[string]func([]byte)
 

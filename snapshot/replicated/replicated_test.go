@@ -162,6 +162,30 @@ func TestFarBehind(t *testing.T) {
 	c.expectEqual(230)
 }
 
+// A node that starts is current when it has applied everything that the leader had committed before, and not when it
+// has heard from the leader.
+func TestCurrentAfterStart(t *testing.T) {
+	c := newCluster(t, nil, "a", "b", "c")
+	w := c.claim()
+	w.mustAdd(t, 5, 10)
+	c.expectEqual(5)
+	behind := c.follower()
+	c.kill(behind)
+	w.mustAdd(t, 5*maxAppendEntries, 100)
+	n := c.start(behind)
+	c.wait("the node is current", n.IsCurrent)
+	if _, got, err := n.Disk().Bounds(1); err != nil || got < 5+5*maxAppendEntries {
+		t.Errorf("the node is current with fact %d, %v", got, err)
+	}
+	// It needs no new entry for it after another start, and the leader is current itself.
+	c.expectEqual(5 + 5*maxAppendEntries)
+	c.kill(behind)
+	n = c.start(behind)
+	c.wait("the node is current again", n.IsCurrent)
+	c.wait("the leader is current", c.leader().IsCurrent)
+	c.expectEqual(5 + 5*maxAppendEntries)
+}
+
 // Batches of any size are stored as a whole, in parts if they are large.
 func TestLargeBatches(t *testing.T) {
 	c := newCluster(t, func(o *Options) { o.SegmentBytes = 4 << 20 }, "a", "b")

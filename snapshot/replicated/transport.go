@@ -19,14 +19,39 @@ type patientTransport struct {
 	failed func() error
 	// wanted reports whether this node still leads in a term, with a member of that id.
 	wanted  func(term uint64, id raft.ServerID) bool
+	commit  func() uint64 // index that is committed
 	closing <-chan struct{}
+	// consumer passes the requests of other nodes on to Raft; see noteCommit.
+	consumer chan raft.RPC
 }
 
 // newPatientTransport returns the transport of a node.
 func newPatientTransport(n *Node, t *raft.NetworkTransport) *patientTransport {
-	return &patientTransport{NetworkTransport: t, send: t.AppendEntries, failed: n.failed.get,
-		wanted: n.sendsEntries, closing: n.closing}
+	p := &patientTransport{NetworkTransport: t, send: t.AppendEntries, failed: n.failed.get,
+		wanted: n.sendsEntries, commit: func() uint64 { return n.raft.CommitIndex() }, closing: n.closing,
+		consumer: make(chan raft.RPC)}
+	go func() {
+		for {
+			select {
+			case r := <-t.Consumer():
+				if a, is := r.Command.(*raft.AppendEntriesRequest); is {
+					n.noteCommit(a)
+				}
+				select {
+				case p.consumer <- r:
+				case <-n.closing:
+					return
+				}
+			case <-n.closing:
+				return
+			}
+		}
+	}()
+	return p
 }
+
+// Consumer returns the requests of other nodes.
+func (t *patientTransport) Consumer() <-chan raft.RPC { return t.consumer }
 
 // AppendEntries sends entries, which may be none. Heartbeats are sent once, because Raft limits their pauses.
 func (t *patientTransport) AppendEntries(
@@ -43,6 +68,8 @@ func (t *patientTransport) AppendEntries(
 		}
 		select {
 		case <-time.After(reachAgain):
+			// The node takes from the first request that it gets how far it has to catch up; see noteCommit.
+			args.LeaderCommitIndex = t.commit()
 		case <-t.closing:
 			return err
 		}

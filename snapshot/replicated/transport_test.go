@@ -16,14 +16,15 @@ func TestPatientTransport(t *testing.T) {
 	var failure error
 	p := &patientTransport{closing: make(chan struct{}), failed: func() error { return failure },
 		send: func(
-			_ raft.ServerID, _ raft.ServerAddress, _ *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
+			_ raft.ServerID, _ raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
 		) error {
 			if tries++; tries < 4 {
 				return unreachable
 			}
-			resp.Success = true
+			resp.Success = args.LeaderCommitIndex == 11 // as of this try
 			return nil
 		},
+		commit: func() uint64 { return 11 },
 		wanted: func(term uint64, id raft.ServerID) bool { return wanted && term == 7 && id == "b" },
 	}
 	send := func(args raft.AppendEntriesRequest) (raft.AppendEntriesResponse, error) {
