@@ -28,6 +28,8 @@ type network struct {
 	mu    sync.Mutex
 	cut   map[string]bool // addresses of nodes that are cut off
 	conns map[net.Conn]string
+	flips map[string]bool // addresses of nodes that get one flipped bit; see flip
+	done  int             // bits that were flipped
 }
 
 // testLinks are the links of one node.
@@ -37,7 +39,43 @@ type testLinks struct {
 	own     string
 }
 
-func newNetwork() *network { return &network{cut: map[string]bool{}, conns: map[net.Conn]string{}} }
+func newNetwork() *network {
+	return &network{cut: map[string]bool{}, conns: map[net.Conn]string{}, flips: map[string]bool{}}
+}
+
+// flip changes one bit in the middle of the next large part that is sent to a node.
+func (w *network) flip(address string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flips[address] = true
+}
+
+// flipped returns how many bits were changed.
+func (w *network) flipped() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.done
+}
+
+// flippingConn is a connection to a node; see network.flip.
+type flippingConn struct {
+	net.Conn
+	network *network
+	to      string
+}
+
+func (c *flippingConn) Write(p []byte) (int, error) {
+	c.network.mu.Lock()
+	flip := len(p) >= 2000 && c.network.flips[c.to]
+	if flip {
+		delete(c.network.flips, c.to)
+		c.network.done++
+		p = append([]byte{}, p...)
+		p[len(p)/2] ^= 4
+	}
+	c.network.mu.Unlock()
+	return c.Conn.Write(p)
+}
 
 func (w *network) listen(t *testing.T, address string) *testLinks {
 	t.Helper()
@@ -55,10 +93,11 @@ func (l *testLinks) Dial(to string, timeout time.Duration) (net.Conn, error) {
 		return nil, errors.New("the link is cut")
 	}
 	c, err := net.DialTimeout("tcp", to, timeout)
-	if err == nil {
-		l.network.conns[c] = l.own + " " + to
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	l.network.conns[c] = l.own + " " + to
+	return &flippingConn{c, l.network, to}, nil
 }
 
 // setCut cuts a node off, or connects it again.
@@ -188,12 +227,6 @@ func (c *cluster) leader() (leader *Node) {
 		return false
 	})
 	return leader
-}
-
-func (n *Node) isLeading() bool {
-	n.leaderMu.Lock()
-	defer n.leaderMu.Unlock()
-	return n.leading
 }
 
 func (c *cluster) isCut(n *Node) bool {

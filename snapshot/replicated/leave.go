@@ -105,8 +105,8 @@ func (n *Node) eachLog(from uint64, fn func(*raft.Log) error) error {
 	}
 	for i := max(first, from); i > 0 && i <= last; i++ {
 		var l raft.Log
-		if err := n.wal.GetLog(i, &l); err != nil {
-			return fmt.Errorf("read entry %d of the replicated log: %w", i, err)
+		if err := n.wal.read(i, &l); err != nil {
+			return err
 		}
 		if err := fn(&l); err != nil {
 			return err

@@ -80,6 +80,7 @@ func (m *machine) apply(logs []*raft.Log) ([]any, error) {
 		return nil, err
 	}
 	m.n.metaChanged(list)
+	m.n.handled.Store(logs[len(logs)-1].Index)
 	for i, at := range where {
 		if at > 0 {
 			out[i] = results[at-1]

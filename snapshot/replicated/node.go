@@ -15,7 +15,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
-	wal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/metrics"
 	"github.com/hashicorp/raft-wal/verifier"
 
@@ -137,7 +136,7 @@ type Node struct {
 	store atomic.Pointer[snapshot.Store]
 
 	notes     *notes
-	wal       *wal.WAL
+	wal       *checkedLog
 	logs      *verifier.LogStore
 	transport raft.Transport
 	raft      *raft.Raft
@@ -151,6 +150,9 @@ type Node struct {
 	level    atomic.Uint32 // of the cluster
 	verified atomic.Int64  // comparisons of the log that found no difference
 	rounds   verifyRounds
+
+	leaderCommit atomic.Uint64 // see noteCommit
+	handled      atomic.Uint64 // last entry that the state machine has got and applied
 
 	metaMu sync.Mutex
 	onMeta map[string]func([]byte)
@@ -298,8 +300,8 @@ func (n *Node) openStore() error {
 
 // openLog opens the log and checks that it continues the note.
 func (n *Node) openLog() (err error) {
-	if n.wal, err = openWAL(n.fs, n.raftDir(), n.o.SegmentBytes, n.failed); err != nil {
-		return fmt.Errorf("open the replicated log in %s: %w", n.raftDir(), err)
+	if n.wal, err = openCheckedLog(n.fs, n.raftDir(), n.o.SegmentBytes, n.log, n.failed); err != nil {
+		return err
 	}
 	x, err := n.notes.read()
 	if err != nil {
@@ -329,8 +331,7 @@ func (n *Node) openLog() (err error) {
 	applied := n.store.Load().Applied()
 	if last > 0 && first > x.Index+1 || applied > max(last, x.Index, x.Contains) {
 		return fmt.Errorf("the replicated log in %s has entries %d to %d, but the store has synced %d and contains "+
-			"%d: entries are lost; remove this data directory and join the cluster again",
-			n.raftDir(), first, last, x.Index, applied)
+			"%d: entries are lost; %s", n.raftDir(), first, last, x.Index, applied, joinAgain)
 	}
 	n.logs = verifier.NewLogStore(n.wal, isCheckpoint, n.reportVerified, &metrics.NoOpCollector{})
 	return nil

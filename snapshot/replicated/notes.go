@@ -158,6 +158,9 @@ func (s *notes) Create(
 // Open returns the backup that is to be installed, or makes one of the store. The size must be known before the first
 // byte is sent, so the backup is written to a file.
 func (s *notes) Open(string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	if err := s.failed.get(); err != nil {
+		return nil, nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, err := s.read()

@@ -170,10 +170,7 @@ func TestNotesBetweenShortenings(t *testing.T) {
 	w := c.claim()
 	w.mustAdd(t, 5, 10)
 	c.expectEqual(5)
-	away := "a"
-	if c.leader().o.ID == "a" {
-		away = "b"
-	}
+	away := c.follower()
 	c.kill(away)
 	w.mustAdd(t, 300, 10)
 	for name, n := range c.nodes {
@@ -185,11 +182,10 @@ func TestNotesBetweenShortenings(t *testing.T) {
 			t.Errorf("%s: the log begins at %d: %v", name, first, err)
 		}
 	}
-	if n := c.start(away); n != nil {
-		c.expectEqual(305)
-		if got := n.Status().Installs; got != 0 {
-			t.Errorf("%d backups were installed", got)
-		}
+	n := c.start(away)
+	c.expectEqual(305)
+	if got := n.Status().Installs; got != 0 {
+		t.Errorf("%d backups were installed", got)
 	}
 	other := c.leader().o.ID
 	before := c.nodes[other].logEntries.Load()
@@ -197,6 +193,30 @@ func TestNotesBetweenShortenings(t *testing.T) {
 	if got := c.start(other).logEntries.Load(); got < before-noted || got > before+noted {
 		t.Errorf("the log has %d entries since it was shortened, before the start %d", got, before)
 	}
+}
+
+// A node that starts is current when it has applied everything that the leader had committed before, and not when it
+// has heard from the leader.
+func TestCurrentAfterStart(t *testing.T) {
+	c := newCluster(t, nil, "a", "b", "c")
+	w := c.claim()
+	w.mustAdd(t, 5, 10)
+	c.expectEqual(5)
+	behind := c.follower()
+	c.kill(behind)
+	w.mustAdd(t, 5*maxAppendEntries, 100)
+	n := c.start(behind)
+	c.wait("the node is current", n.IsCurrent)
+	if _, got, err := n.Disk().Bounds(1); err != nil || got < 5+5*maxAppendEntries {
+		t.Errorf("the node is current with fact %d, %v", got, err)
+	}
+	// It needs no new entry for it after another start, and the leader is current itself.
+	c.expectEqual(5 + 5*maxAppendEntries)
+	c.kill(behind)
+	n = c.start(behind)
+	c.wait("the node is current again", n.IsCurrent)
+	c.wait("the leader is current", c.leader().IsCurrent)
+	c.expectEqual(5 + 5*maxAppendEntries)
 }
 
 // Batches of any size are stored as a whole, in parts if they are large.

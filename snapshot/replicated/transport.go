@@ -15,15 +15,43 @@ const reachAgain = 50 * time.Millisecond
 type patientTransport struct {
 	*raft.NetworkTransport
 	send func(raft.ServerID, raft.ServerAddress, *raft.AppendEntriesRequest, *raft.AppendEntriesResponse) error
+	// failed returns the reason why this node sends nothing any more.
+	failed func() error
 	// wanted reports whether this node still leads in a term, with a member of that id.
 	wanted  func(term uint64, id raft.ServerID) bool
+	commit  func() uint64 // index that is committed
 	closing <-chan struct{}
+	// consumer passes the requests of other nodes on to Raft; see noteCommit.
+	consumer chan raft.RPC
 }
 
 // newPatientTransport returns the transport of a node.
 func newPatientTransport(n *Node, t *raft.NetworkTransport) *patientTransport {
-	return &patientTransport{NetworkTransport: t, send: t.AppendEntries, wanted: n.sendsEntries, closing: n.closing}
+	p := &patientTransport{NetworkTransport: t, send: t.AppendEntries, failed: n.failed.get,
+		wanted: n.sendsEntries, commit: func() uint64 { return n.raft.CommitIndex() }, closing: n.closing,
+		consumer: make(chan raft.RPC)}
+	go func() {
+		for {
+			select {
+			case r := <-t.Consumer():
+				if a, is := r.Command.(*raft.AppendEntriesRequest); is {
+					n.noteCommit(a)
+				}
+				select {
+				case p.consumer <- r:
+				case <-n.closing:
+					return
+				}
+			case <-n.closing:
+				return
+			}
+		}
+	}()
+	return p
 }
+
+// Consumer returns the requests of other nodes.
+func (t *patientTransport) Consumer() <-chan raft.RPC { return t.consumer }
 
 // AppendEntries sends entries, which may be none. Heartbeats are sent once, because Raft limits their pauses.
 func (t *patientTransport) AppendEntries(
@@ -31,16 +59,47 @@ func (t *patientTransport) AppendEntries(
 ) error {
 	isHeartbeat := len(args.Entries) == 0 && args.PrevLogEntry == 0 && args.LeaderCommitIndex == 0
 	for {
+		if err := t.failed(); err != nil {
+			return err
+		}
 		err := t.send(id, to, args, resp)
 		if err == nil || isHeartbeat || !t.wanted(args.Term, id) {
 			return err
 		}
 		select {
 		case <-time.After(reachAgain):
+			// The node takes from the first request that it gets how far it has to catch up; see noteCommit.
+			args.LeaderCommitIndex = t.commit()
 		case <-t.closing:
 			return err
 		}
 	}
+}
+
+// AppendEntriesPipeline returns a way to send entries without waiting for each answer.
+func (t *patientTransport) AppendEntriesPipeline(
+	id raft.ServerID, to raft.ServerAddress,
+) (raft.AppendPipeline, error) {
+	p, err := t.NetworkTransport.AppendEntriesPipeline(id, to)
+	if err != nil {
+		return nil, err
+	}
+	return &stoppedPipeline{p, t.failed}, nil
+}
+
+// stoppedPipeline sends nothing any more when the node has failed: it may have read a damaged entry.
+type stoppedPipeline struct {
+	raft.AppendPipeline
+	failed func() error
+}
+
+func (p *stoppedPipeline) AppendEntries(
+	args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
+) (raft.AppendFuture, error) {
+	if err := p.failed(); err != nil {
+		return nil, err
+	}
+	return p.AppendPipeline.AppendEntries(args, resp)
 }
 
 // sendsEntries reports whether this node leads in a term, and a node is a member.

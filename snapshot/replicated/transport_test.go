@@ -8,20 +8,23 @@ import (
 )
 
 // Entries are sent until the other node is reached, so Raft sees no failure after which it would wait longer and
-// longer. A leader of an older term, a node that was removed, and a heartbeat get the first error.
+// longer. A leader of an older term, a node that was removed, and a heartbeat get the first error. A node that has
+// failed sends nothing.
 func TestPatientTransport(t *testing.T) {
 	unreachable := errors.New("unreachable")
 	tries, wanted := 0, true
-	p := &patientTransport{closing: make(chan struct{}),
+	var failure error
+	p := &patientTransport{closing: make(chan struct{}), failed: func() error { return failure },
 		send: func(
-			_ raft.ServerID, _ raft.ServerAddress, _ *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
+			_ raft.ServerID, _ raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
 		) error {
 			if tries++; tries < 4 {
 				return unreachable
 			}
-			resp.Success = true
+			resp.Success = args.LeaderCommitIndex == 11 // as of this try
 			return nil
 		},
+		commit: func() uint64 { return 11 },
 		wanted: func(term uint64, id raft.ServerID) bool { return wanted && term == 7 && id == "b" },
 	}
 	send := func(args raft.AppendEntriesRequest) (raft.AppendEntriesResponse, error) {
@@ -45,5 +48,9 @@ func TestPatientTransport(t *testing.T) {
 	wanted, p.closing = true, closing
 	if _, err := send(entries); !errors.Is(err, unreachable) || tries != 1 {
 		t.Errorf("a node that closes: %v after %d tries", err, tries)
+	}
+	failure = errors.New("failed")
+	if _, err := send(entries); !errors.Is(err, failure) || tries != 0 {
+		t.Errorf("a node that has failed: %v after %d tries", err, tries)
 	}
 }

@@ -66,17 +66,12 @@ func OpenCoreNode(
 	return &CoreNode{n, d, l}, nil
 }
 
-// WaitUntilCurrent returns when this node has applied all facts that were committed when the leader was found, or when
-// the context ends.
+// WaitUntilCurrent returns when this node leads, or has applied everything that the leader had committed when this node
+// first heard from it, or when the context ends.
 func (n *CoreNode) WaitUntilCurrent(ctx context.Context) error {
 	t := time.NewTicker(20 * time.Millisecond)
 	defer t.Stop()
-	for {
-		s := n.Status()
-		inTouch := s.Leading || s.LeaderID != "" && s.Contact < time.Second
-		if inTouch && s.Applied > 0 && s.Applied+currentWithin >= s.Commit {
-			return nil
-		}
+	for !n.IsCurrent() {
 		select {
 		case <-t.C:
 		case <-ctx.Done():
@@ -85,11 +80,8 @@ func (n *CoreNode) WaitUntilCurrent(ctx context.Context) error {
 			return n.Err()
 		}
 	}
+	return nil
 }
-
-// currentWithin is how many entries a node may be behind that counts as current: entries without operations are not in
-// the index of its store.
-const currentWithin = 16
 
 // raftLinks are the connections of the replicated log between cores.
 type raftLinks struct {
