@@ -6,10 +6,10 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// noteCommit records which entry the leader has committed when this node hears from it for the first time. Raft itself
-// knows only the entries that this node has: its commit index is never beyond its own log.
+// noteCommit records which entry the leader has committed when this node hears from it. Raft itself knows only the
+// entries that this node has: its commit index is never beyond its own log.
 func (n *Node) noteCommit(a *raft.AppendEntriesRequest) {
-	if a.LeaderCommitIndex == 0 || n.leaderCommit.Load() != 0 { // heartbeats have none
+	if a.LeaderCommitIndex == 0 || n.leaderCommit.Load() != 0 {
 		return
 	}
 	select {
@@ -22,8 +22,8 @@ func (n *Node) noteCommit(a *raft.AppendEntriesRequest) {
 	}
 }
 
-// IsCurrent reports whether this node leads, or has applied everything that the leader had committed when this node
-// heard from it for the first time since its start.
+// IsCurrent reports whether this node leads, or has applied everything that the leader had committed when it had its
+// first answer of this node after the start.
 func (n *Node) IsCurrent() bool {
 	if n.isLeading() {
 		return true

@@ -195,6 +195,35 @@ func TestNotesBetweenShortenings(t *testing.T) {
 	}
 }
 
+// A leader dies with an entry that no other node has. The next leader has another one in its place, and that is what the
+// first leader applies when it is back, whichever request of the new leader reaches it first.
+func TestStaleEntryOfDeadLeader(t *testing.T) {
+	c := newCluster(t, nil, "a", "b", "c")
+	w := c.claim()
+	w.mustAdd(t, 5, 10)
+	c.expectEqual(5)
+	old := c.leader()
+	c.network.setCut(old.o.Address, true)
+	last, err := old.wal.LastIndex()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := make(chan error, 1)
+	go func() { lost <- w.journal.Append([]realm.Batch{w.batch(20)})[0] }()
+	c.wait("the entry is in the log of the leader", func() bool {
+		got, err := old.wal.LastIndex()
+		return err == nil && got > last
+	})
+	c.kill(old.o.ID)
+	if err := <-lost; err == nil {
+		t.Fatal("a change was acknowledged that only one node has")
+	}
+	w = c.claim()
+	w.mustAdd(t, 5, 10)
+	c.start(old.o.ID)
+	c.expectEqual(10)
+}
+
 // A node that starts is current when it has applied everything that the leader had committed before, and not when it
 // has heard from the leader.
 func TestCurrentAfterStart(t *testing.T) {

@@ -19,7 +19,6 @@ type patientTransport struct {
 	failed func() error
 	// wanted reports whether this node still leads in a term, with a member of that id.
 	wanted  func(term uint64, id raft.ServerID) bool
-	commit  func() uint64 // index that is committed
 	closing <-chan struct{}
 	// consumer passes the requests of other nodes on to Raft; see noteCommit.
 	consumer chan raft.RPC
@@ -28,14 +27,18 @@ type patientTransport struct {
 // newPatientTransport returns the transport of a node.
 func newPatientTransport(n *Node, t *raft.NetworkTransport) *patientTransport {
 	p := &patientTransport{NetworkTransport: t, send: t.AppendEntries, failed: n.failed.get,
-		wanted: n.sendsEntries, commit: func() uint64 { return n.raft.CommitIndex() }, closing: n.closing,
-		consumer: make(chan raft.RPC)}
+		wanted: n.sendsEntries, closing: n.closing, consumer: make(chan raft.RPC)}
 	go func() {
+		term := uint64(0) // of the last request
 		for {
 			select {
 			case r := <-t.Consumer():
-				if a, is := r.Command.(*raft.AppendEntriesRequest); is {
-					n.noteCommit(a)
+				if a, is := r.Command.(*raft.AppendEntriesRequest); is && !isHeartbeat(a) {
+					// The first request may be an old one that the leader could not send before.
+					if a.Term == term {
+						n.noteCommit(a)
+					}
+					term = a.Term
 				}
 				select {
 				case p.consumer <- r:
@@ -53,23 +56,27 @@ func newPatientTransport(n *Node, t *raft.NetworkTransport) *patientTransport {
 // Consumer returns the requests of other nodes.
 func (t *patientTransport) Consumer() <-chan raft.RPC { return t.consumer }
 
-// AppendEntries sends entries, which may be none. Heartbeats are sent once, because Raft limits their pauses.
+// isHeartbeat reports whether a request says nothing but that there is a leader.
+func isHeartbeat(a *raft.AppendEntriesRequest) bool {
+	return len(a.Entries) == 0 && a.PrevLogEntry == 0 && a.LeaderCommitIndex == 0
+}
+
+// AppendEntries sends entries, which may be none. Heartbeats are sent once, because Raft limits their pauses. A request
+// is repeated as it is: with a newer commit index, the other node would take an entry as committed that it has behind
+// those of the request, although the leader may have another one in that place.
 func (t *patientTransport) AppendEntries(
 	id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
 ) error {
-	isHeartbeat := len(args.Entries) == 0 && args.PrevLogEntry == 0 && args.LeaderCommitIndex == 0
 	for {
 		if err := t.failed(); err != nil {
 			return err
 		}
 		err := t.send(id, to, args, resp)
-		if err == nil || isHeartbeat || !t.wanted(args.Term, id) {
+		if err == nil || isHeartbeat(args) || !t.wanted(args.Term, id) {
 			return err
 		}
 		select {
 		case <-time.After(reachAgain):
-			// The node takes from the first request that it gets how far it has to catch up; see noteCommit.
-			args.LeaderCommitIndex = t.commit()
 		case <-t.closing:
 			return err
 		}
