@@ -185,3 +185,31 @@ scene('the help sheet names the key that sends', async (s) => {
   await eventually('Enter sends', async () => (await keys(/^Send /)).join() === 'Enter');
   assert.deepEqual(await keys(/^New line /), ['Shift+Enter']);
 });
+
+scene('the keyboard goes through drafts, deletes one and edits another', async (s) => {
+  const parley = await s.serve();
+  const timestamp = Math.floor(Date.now() / 1000) - 100;
+  const draft = (content, age) => ({ type: 'stream', to: [1], topic: 'lunch', content, timestamp: timestamp - age });
+  await parley.call(ANN, 'POST', 'drafts',
+    { drafts: JSON.stringify([draft('newest', 0), draft('middle', 1), draft('oldest', 2)]) });
+  const ann = await opened(s, parley, ANN);
+  const { keyboard } = ann.page;
+  await keyboard.press('d');
+  const entry = (content) => ann.page.locator('.later-list li', { hasText: content });
+  const hasFocus = (content) => eventually(`${content} has the focus`, () => entry(content).evaluate((el) => el === document.activeElement));
+  await entry('oldest').waitFor();
+  await keyboard.press('ArrowDown');
+  await hasFocus('newest');
+  await keyboard.press('ArrowDown');
+  await hasFocus('middle');
+  await ann.accessible();
+  await keyboard.press('Backspace');
+  await entry('middle').waitFor({ state: 'detached' });
+  await hasFocus('oldest');
+  await keyboard.press('ArrowUp');
+  await hasFocus('newest');
+  await keyboard.press('Enter');
+  await eventually('the draft is in the box', async () => await box(ann).inputValue() === 'newest');
+  const { drafts } = await parley.call(ANN, 'GET', 'drafts');
+  assert.ok(!drafts.some((d) => d.content === 'middle'), 'the deleted draft is gone on the server');
+});

@@ -35,6 +35,28 @@ scene('the main views are German for users of that language', async (s) => {
   await ann.accessible();
 });
 
+scene('the tools of the compose box follow the language, without loading the page again', async (s) => {
+  const [ann, parley] = await enter(s, TOPIC, { default_language: 'en' });
+  await ann.page.locator('.compose-open').click();
+  await ann.page.getByRole('button', { name: 'Upload files' }).waitFor();
+  await parley.call('ann@example.org', 'PATCH', 'settings', { default_language: 'de' });
+  await ann.page.getByRole('button', { name: 'Dateien hochladen' }).waitFor();
+  await ann.page.getByRole('button', { name: 'Textbausteine' }).waitFor();
+});
+
+scene('settings and windows are German', async (s) => {
+  const [ann] = await enter(s, '/#settings/profile', { default_language: 'de' });
+  for (const [address, text] of [['#settings/account', 'Passwort ändern'], ['#settings/your-bots', 'Keine Bots'],
+    ['#organization/users', 'Deaktivierte Personen zeigen'], ['#channels/new', 'Mitglieder können beitreten und alle Nachrichten lesen.'],
+    ['#groups/all', 'Gruppen suchen'], ['#search-operators', 'Nachrichten, die dich erwähnen']]) {
+    await ann.page.goto(`/${address}`);
+    await ann.page.getByText(text).or(ann.page.getByPlaceholder(text)).first().waitFor();
+  }
+  await ann.page.goto('/#settings/preferences');
+  await ann.page.getByRole('combobox', { name: 'Sprache' }).waitFor();
+  await ann.accessible();
+});
+
 scene('texts of a language without a table are English, and are labelled as English', async (s) => {
   const [ann] = await enter(s, '/#inbox', { default_language: 'fr' });
   await ann.page.getByRole('link', { name: 'Inbox' }).first().waitFor();

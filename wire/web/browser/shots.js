@@ -33,6 +33,7 @@ const VIEWS = [
     await page.getByRole('textbox', { name: 'Message', exact: true }).pressSequentially('Who is coming? @b');
     await page.locator('.completions [role=option]').first().waitFor();
   }],
+  ['topics', '#topics/channel/1-general'],
   ['empty-topic', '#narrow/channel/1-general/topic/nothing%20yet'],
   ['dm', async (ids) => `#narrow/dm/${ids.bo}`],
   ['search', '#inbox', async (page) => { await page.getByRole('combobox', { name: 'Search' }).first().click(); }],
@@ -73,8 +74,10 @@ const VIEWS = [
   }],
 ];
 
-const onPhone = ['login', 'inbox', 'recent', 'feed', 'topic', 'content', 'compose', 'channels', 'channel-new', 'profile',
-  'settings-profile', 'users', 'menu', 'sidebar', 'shortcuts'];
+const onPhone = ['login', 'inbox', 'recent', 'topics', 'feed', 'topic', 'content', 'compose', 'channels', 'channel-new',
+  'profile', 'settings-profile', 'users', 'menu', 'sidebar', 'shortcuts'];
+const inGerman = ['inbox', 'topics', 'channel-new', 'settings-preferences', 'settings-notifications',
+  'organization-settings', 'organization-permissions', 'users', 'invitations', 'drafts', 'shortcuts'];
 const fromRight = ['inbox', 'content', 'channels', 'settings-preferences', 'compose', 'menu'];
 
 const server = await Parley.serve();
@@ -90,7 +93,12 @@ try {
   const all = VIEWS.map(([name]) => name);
   await take('light', all, { viewport: DESKTOP, colorScheme: 'light' });
   await take('dark', all, { viewport: DESKTOP, colorScheme: 'dark' });
-  await take('phone', onPhone, { viewport: PHONE, colorScheme: 'light', hasTouch: true, isMobile: true });
+  const phone = { viewport: PHONE, colorScheme: 'light', hasTouch: true, isMobile: true };
+  await take('phone', onPhone, phone);
+  await language('de');
+  await take('german', inGerman, { viewport: DESKTOP, colorScheme: 'light' });
+  await take('german-phone', ['topics', 'channel-new', 'users', 'shortcuts'], phone);
+  await language('en');
   await server.call(ANN, 'PATCH', 'settings', { default_language: 'ar' });
   await take('rtl', fromRight, { viewport: DESKTOP, colorScheme: 'light' });
   await server.call(ANN, 'PATCH', 'settings', { default_language: 'en', high_contrast_mode: 'true' });
@@ -98,6 +106,13 @@ try {
 } finally {
   await browser.close();
   await server.close();
+}
+
+// language sets the language of both people whose views are shown.
+async function language(code) {
+  for (const user of ['ann', 'olive']) {
+    await server.call(`${user}@example.org`, 'PATCH', 'settings', { default_language: code });
+  }
 }
 
 // logIn returns the cookies of a session.

@@ -69,6 +69,8 @@ export async function fill(server) {
   }
   await server.call(at('olive'), 'POST', 'user_groups/create', { name: 'cooks', description: 'They make the soup',
     members: JSON.stringify([ids.ann, ids.bo]) });
+  await server.call(at('olive'), 'PATCH', 'realm', { jitsi_server_url: '"https://jitsi.example.org"' });
+  await server.call(at('olive'), 'PATCH', 'realm', { video_chat_provider: '1' });
   const timestamp = Math.floor(Date.now() / 1000);
   await server.call(at('ann'), 'POST', 'drafts', { drafts: JSON.stringify([{ type: 'stream', to: [1], topic: 'lunch',
     content: 'Tomorrow we could try the new place beside the station', timestamp }]) });

@@ -7,6 +7,25 @@ export interface Emoji extends EmojiChoice {
   names: string[]; // the first is emoji_name
 }
 
+// blocks are the parts of Unicode in the order in which the picker shows their emoji: faces and hands, other pictures,
+// vehicles, then symbols. The server's list has no order of its own.
+const blocks = [
+  [0x1f600, 0x1f64f],
+  [0x1f910, 0x1f93f],
+  [0x1f970, 0x1f97f],
+  [0x1fae0, 0x1faff],
+  [0x1f300, 0x1f5ff],
+  [0x1f680, 0x1f6ff],
+  [0x1f900, 0x1fadf],
+  [0x2000, 0x3fff],
+] as const;
+
+function blockOf(code: string): number {
+  const point = parseInt(code, 16);
+  const at = blocks.findIndex(([first, last]) => point >= first && point <= last);
+  return at < 0 ? blocks.length : at;
+}
+
 const unicode = signal<Emoji[]>([]);
 let loading: Promise<void> | null = null;
 
@@ -15,12 +34,13 @@ export function loadEmoji(): Promise<void> {
   loading ??= fetch(String(peek().realm.server_emoji_data_url))
     .then((r) => r.json())
     .then((data: { code_to_names: Record<string, string[]> }) => {
-      unicode.value = Object.entries(data.code_to_names).map(([code, names]) => ({
+      const list = Object.entries(data.code_to_names).map(([code, names]) => ({
         emoji_code: code,
         emoji_name: names[0]!,
         names,
         reaction_type: "unicode_emoji",
       }));
+      unicode.value = list.sort((a, b) => blockOf(a.emoji_code) - blockOf(b.emoji_code));
     })
     .catch(() => {
       loading = null;

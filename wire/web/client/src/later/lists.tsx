@@ -16,9 +16,25 @@ import { notify } from "../ui/notices.ts";
 import { formatTime } from "../ui/time.ts";
 import { fillBox, restore } from "./drafts.ts";
 
+// keys moves between the entries, and edits or deletes the one that has the focus.
+function keys(e: KeyboardEvent): void {
+  const entries = [...(e.currentTarget as Element).querySelectorAll<HTMLElement>("[data-entry]")];
+  const at = entries.findIndex((x) => x.contains(document.activeElement));
+  const press = (name: string): void => entries[at]?.querySelector<HTMLElement>(`[data-press="${name}"]`)?.click();
+  if (e.key === "ArrowDown") entries[Math.min(at + 1, entries.length - 1)]?.focus();
+  else if (e.key === "ArrowUp") entries[Math.max(at - 1, 0)]?.focus();
+  else if (e.key === "Enter" && document.activeElement === entries[at]) press("edit");
+  else if (e.key === "Backspace" || e.key === "Delete") {
+    press("delete");
+    (entries[at + 1] ?? entries[at - 1])?.focus();
+  } else return;
+  e.preventDefault();
+  e.stopPropagation();
+}
+
 function Window({ title, empty, children }: { title: string; empty: string; children: ComponentChildren[] }) {
   return (
-    <Dialog title={title} class="channels" onClose={closeOverlay}>
+    <Dialog title={title} class="channels" onClose={closeOverlay} keys={keys}>
       <ul class="channel-list later-list" tabIndex={0} aria-label={title}>
         {children.length ? children : <li class="quiet">{empty}</li>}
       </ul>
@@ -37,7 +53,7 @@ interface EntryProps {
 
 function Entry(p: EntryProps) {
   return (
-    <li>
+    <li tabIndex={-1} data-entry>
       <div class="grow">
         <strong>{p.place}</strong>
         <small>
@@ -47,11 +63,11 @@ function Entry(p: EntryProps) {
         {p.children}
       </div>
       {p.edit && (
-        <button type="button" class="icon-button" aria-label={t("Edit")} title={t("Edit")} onClick={p.edit}>
+        <button type="button" class="icon-button" aria-label={t("Edit")} title={t("Edit")} data-press="edit" onClick={p.edit}>
           <Icon name="edit" size={16} />
         </button>
       )}
-      <button type="button" class="icon-button" aria-label={t("Delete")} title={t("Delete")} onClick={() => void p.remove()}>
+      <button type="button" class="icon-button" aria-label={t("Delete")} title={t("Delete")} data-press="delete" onClick={() => void p.remove()}>
         <Icon name="trash" size={16} />
       </button>
     </li>

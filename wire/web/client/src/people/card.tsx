@@ -5,7 +5,7 @@ import { go, goTo } from "../router.ts";
 import { avatarOf, presenceOf } from "../store/queries.ts";
 import { read } from "../store/store.ts";
 import { closePopover, openPopover } from "../ui/dialogs.tsx";
-import { formatAgo } from "../ui/time.ts";
+import { formatAgo, formatNowIn } from "../ui/time.ts";
 import { EmojiGlyph } from "../message/row.tsx";
 import { FieldValue } from "./field_value.tsx";
 
@@ -103,7 +103,7 @@ function UserCard({ id }: { id: number }) {
 
 export function localTime(zone: string): string {
   try {
-    return new Intl.DateTimeFormat(undefined, { timeZone: zone, hour: "numeric", minute: "2-digit" }).format(new Date());
+    return formatNowIn(zone);
   } catch {
     return "";
   }

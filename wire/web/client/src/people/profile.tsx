@@ -12,7 +12,7 @@ import { hashOfChannel } from "../store/narrow.ts";
 import { avatarOf, presenceOf } from "../store/queries.ts";
 import { peek, read } from "../store/store.ts";
 import { Dialog } from "../ui/dialogs.tsx";
-import { formatDate } from "../ui/time.ts";
+import { formatDayInYear } from "../ui/time.ts";
 import { FieldValue } from "./field_value.tsx";
 import { localTime, presenceText, roleName } from "./card.tsx";
 
@@ -35,7 +35,7 @@ export function UserProfile({ route }: { route: Route }) {
   const facts: [string, ComponentChildren][] = [
     [t("Role"), roleName(u.role)],
     [t("Email"), email],
-    [t("Member since"), formatDate(Date.parse(u.date_joined) / 1000)],
+    [t("Member since"), formatDayInYear(Date.parse(u.date_joined) / 1000)],
   ];
   if (u.timezone && localTime(u.timezone)) facts.push([t("Local time"), localTime(u.timezone)]);
   for (const f of fields) facts.push([f.name, <FieldValue field={f} value={data[f.id]!.value} rendered={data[f.id]!.rendered_value} />]);

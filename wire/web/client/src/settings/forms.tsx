@@ -164,7 +164,7 @@ export function RowTable<R>(p: {
   };
   return (
     <div class="table-scroll" tabIndex={0} role="region" aria-label={p.label}>
-      <table class="settings-table">
+      <table class="settings-table row-table">
         <thead>
           <tr>
             {p.columns.map((c) => (
@@ -182,7 +182,7 @@ export function RowTable<R>(p: {
                 <td key={c.title}>{c.cell(row)}</td>
               ))}
               {p.actions && (
-                <td>
+                <td class="row-actions">
                   {p.actions
                     .filter((a) => a.shown?.(row) ?? true)
                     .map((a) => (

@@ -113,8 +113,8 @@ function Permission() {
       return <p role="status">{t("This browser has no notifications.")}</p>;
   }
   return (
-    <p>
-      {t("This browser has not been asked for notifications yet.")}{" "}
+    <p class="with-button">
+      {t("This browser has not been asked for notifications yet.")}
       <button type="button" class="button quiet" onClick={() => void askPermission()}>
         {t("Allow notifications")}
       </button>

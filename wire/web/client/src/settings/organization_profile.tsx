@@ -46,8 +46,8 @@ export function OrganizationProfile() {
         <RealmSwitch name="want_advertise_in_communities_directory" label={t("List the organization in the directory of Zulip communities")} />
         <div class="picture-forms">
           <PictureForm title={t("Icon")} button={t("Upload icon")} src={realm.realm_icon_url} upload={api.uploadIcon} own={realm.realm_icon_source === "U"} remove={api.removeIcon} />
-          <PictureForm title={t("Logo, light theme")} button={t("Upload logo")} src={realm.realm_logo_url} upload={(f) => api.uploadLogo(f, false)} own={realm.realm_logo_source === "U"} remove={() => api.removeLogo(false)} />
-          <PictureForm title={t("Logo, dark theme")} button={t("Upload dark logo")} src={realm.realm_night_logo_url} upload={(f) => api.uploadLogo(f, true)} own={realm.realm_night_logo_source === "U"} remove={() => api.removeLogo(true)} />
+          <PictureForm title={t("Logo, light theme")} button={t("Upload logo")} src={realm.realm_logo_url} upload={(f) => api.uploadLogo(f, false)} theme="light" own={realm.realm_logo_source === "U"} remove={() => api.removeLogo(false)} />
+          <PictureForm title={t("Logo, dark theme")} button={t("Upload dark logo")} src={realm.realm_night_logo_url} upload={(f) => api.uploadLogo(f, true)} theme="dark" own={realm.realm_night_logo_source === "U"} remove={() => api.removeLogo(true)} />
         </div>
       </Allowed>
       {read("me").is_owner && (
@@ -59,10 +59,10 @@ export function OrganizationProfile() {
   );
 }
 
-function PictureForm(p: { title: string; button: string; src: string; upload: (f: File) => Promise<unknown>; own: boolean; remove: () => Promise<unknown> }) {
+function PictureForm(p: { title: string; button: string; src: string; upload: (f: File) => Promise<unknown>; theme?: "light" | "dark"; own: boolean; remove: () => Promise<unknown> }) {
   return (
     <section class="picture-form">
-      <img class="picture" src={p.src} alt={p.title} />
+      <img class="picture" src={p.src} alt={p.title} data-theme={p.theme} />
       <SettingsForm title={p.title} button={p.button} fields={[{ name: "file", label: t("Picture"), kind: "file", accept: "image/*", required: true }]} run={(v) => p.upload(v.file("file"))} />
       {p.own && (
         <button type="button" class="button small quiet" aria-label={`${t("Remove")}: ${p.title}`} onClick={() => void attempt(p.remove())}>

@@ -3,11 +3,11 @@ import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import type { Channel } from "../api/types.ts";
 import { changeSubscription, setTopicPolicy } from "../api/endpoints.ts";
-import { openCompose } from "../compose/state.ts";
+import { newDirect, openCompose } from "../compose/state.ts";
 import { t } from "../i18n/text.ts";
 import { go, hash, routes } from "../router.ts";
 import { attempt, markNarrow } from "../store/actions.ts";
-import { hashOf, hashOfChannel, isTopicMuted, narrowTo, operandOfFirst, resolvedMark } from "../store/narrow.ts";
+import { hashOf, hashOfChannel, hashOfTopics, isTopicMuted, narrowTo, operandOfFirst, resolvedMark } from "../store/narrow.ts";
 import { channelCount, homeCount, presenceOf, topicName, userNames, type Count } from "../store/queries.ts";
 import { peopleKey, peopleOf, type TopicInfo } from "../store/state.ts";
 import { peek, read } from "../store/store.ts";
@@ -132,6 +132,7 @@ function Direct() {
   let total = 0;
   for (const ids of u.direct.values()) total += ids.size;
   const isClosed = closed.value.has("direct") && !q;
+  if (q && keys.length === 0) return null;
   return (
     <section>
       <SectionHead id="direct" title={t("Direct messages")} count={{ shown: total, muted: 0, mentions: 0 }}>
@@ -153,6 +154,13 @@ function Direct() {
               </li>
             );
           })}
+          {keys.length === 0 && (
+            <li>
+              <button type="button" class="side-link more" onClick={newDirect}>
+                <Icon name="plus" size={14} /> {t("New direct message")}
+              </button>
+            </li>
+          )}
           {shown.length < keys.length && (
             <li>
               <button type="button" class="side-link more" onClick={() => setAll(true)}>
@@ -276,6 +284,7 @@ function ChannelMenu({ id }: { id: number }) {
     sub && { label: sub.pin_to_top ? t("Unpin") : t("Pin to the top"), icon: "pin", run: set("pin_to_top", !sub.pin_to_top) },
     sub && { label: sub.is_muted ? t("Unmute channel") : t("Mute channel"), icon: "mute", run: set("is_muted", !sub.is_muted) },
     null,
+    { label: t("All topics"), icon: "topic", run: () => go(hashOfTopics(id, peek())) },
     { label: t("Channel settings"), icon: "gear", run: () => go(`#channels/${id}`) },
   ];
   return <Menu label={t("Actions of the channel")} items={items} />;

@@ -5,7 +5,7 @@ import type { Reaction, User } from "../api/types.ts";
 import { matches } from "../compose/target.tsx";
 import { t } from "../i18n/text.ts";
 import { EmojiGlyph } from "../message/row.tsx";
-import { openUserCard } from "../people/card.tsx";
+import { openUserCard, presenceText } from "../people/card.tsx";
 import { routes } from "../router.ts";
 import { conversationOf, hashOf, narrowTo, operandOfFirst } from "../store/narrow.ts";
 import { avatarOf, presenceOf } from "../store/queries.ts";
@@ -59,6 +59,7 @@ export function People() {
       >
         {inside.length > 0 && <Group title={title} users={inside.slice(0, shown)} />}
         <Group title={inside.length ? t("Others") : t("Everyone")} users={others.slice(0, shown)} />
+        {inside.length + others.length === 0 && <p class="side-note">{t("No users")}</p>}
       </div>
     </aside>
   );
@@ -87,7 +88,7 @@ function Person({ user: u }: { user: User }) {
     <li class="side-row person">
       <a class="side-link" href={hashOf(narrowTo({ people: [u.user_id] }), peek())}>
         {style === 3 && <img class="avatar small" src={avatarOf(u)} alt="" loading="lazy" width={26} height={26} />}
-        <span class={`presence ${presenceOf(u.user_id)}`} role="img" aria-label={presenceOf(u.user_id)} />
+        <span class={`presence ${presenceOf(u.user_id)}`} role="img" aria-label={presenceText(u.user_id)} />
         <span class="person-name">
           <span>{u.user_id === me ? t("{name} (you)", { name: u.full_name }) : u.full_name}</span>
           {style !== 1 && status?.status_text && <small>{status.status_text}</small>}

@@ -3,7 +3,7 @@
 import { errorText } from "../api/client.ts";
 import * as api from "../api/endpoints.ts";
 import type { Message, Reaction, Term } from "../api/types.ts";
-import { t } from "../i18n/text.ts";
+import { plural } from "../i18n/text.ts";
 import { notify } from "../ui/notices.ts";
 import { afterCatchUp } from "./connection.ts";
 import { recipientIDs } from "./narrow.ts";
@@ -82,7 +82,7 @@ export function markUnread(ids: number[]): void {
 export function markNarrow(op: "add" | "remove", terms: Term[]): void {
   void attempt(
     api.changeFlagsOfNarrow(op, "read", terms).then((a) => {
-      notify(t("{count} messages were changed.", { count: a.updated_count }));
+      notify(plural(a.updated_count, "{count} message was changed.", "{count} messages were changed."));
     }),
   );
 }

@@ -18,7 +18,7 @@ export function closeDialog(): void {
 }
 
 // Dialog is the frame of every dialog.
-export function Dialog(p: { title: string; children: ComponentChildren; wide?: boolean; class?: string; onClose?: () => void }) {
+export function Dialog(p: { title: string; children: ComponentChildren; wide?: boolean; class?: string; onClose?: () => void; keys?: (e: KeyboardEvent) => void }) {
   const frame = useRef<HTMLDialogElement>(null);
   const close = p.onClose ?? closeDialog;
   useEffect(() => {
@@ -40,6 +40,7 @@ export function Dialog(p: { title: string; children: ComponentChildren; wide?: b
         close();
       }}
       onMouseDown={(e) => e.target === frame.current && close()}
+      onKeyDown={p.keys}
     >
       <div class="dialog-body">
         <header class="dialog-head">

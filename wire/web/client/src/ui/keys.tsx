@@ -6,7 +6,7 @@ import { Dialog, dialogs, openDialog, popover } from "./dialogs.tsx";
 
 export interface Shortcut {
   keys: string[]; // such as "j", "Shift+U", "Ctrl+s", "ArrowDown"
-  group: "navigate" | "view" | "message" | "compose";
+  group: "navigate" | "view" | "message" | "compose" | "lists";
   label: () => string;
   run: () => boolean | void; // false: not used, the browser may have the key
 }
@@ -53,11 +53,19 @@ export function startKeys(): void {
   });
 }
 
+// inLists are the keys of the windows of drafts, scheduled messages and reminders.
+const inLists = () => [
+  { keys: ["ArrowDown", "ArrowUp"], label: t("Next or previous entry") },
+  { keys: ["Enter"], label: t("Edit the entry") },
+  { keys: ["Backspace", "Delete"], label: t("Delete the entry") },
+];
+
 const groups: [Shortcut["group"], () => string][] = [
   ["navigate", () => t("Moving")],
   ["view", () => t("Views")],
   ["message", () => t("The selected message")],
   ["compose", () => t("Writing")],
+  ["lists", () => t("Drafts, scheduled messages and reminders")],
 ];
 
 export function openShortcuts(): void {
@@ -87,7 +95,7 @@ function Shortcuts() {
                 {shortcuts
                   .filter((s) => s.group === id)
                   .map((s) => ({ keys: s.keys, label: s.label() }))
-                  .concat(id === "compose" ? writing : [])
+                  .concat(id === "compose" ? writing : id === "lists" ? inLists() : [])
                   .map((s) => (
                     <tr key={s.keys[0]}>
                       <td>{s.label}</td>

@@ -44,6 +44,16 @@ export function formatDay(seconds: number): string {
   );
 }
 
+// formatDayInYear returns the date with its year.
+export function formatDayInYear(seconds: number): string {
+  return format({ dateStyle: "medium" }).format(new Date(seconds * 1000));
+}
+
+// formatNowIn returns the time of day in a time zone. Unknown zones throw a RangeError.
+export function formatNowIn(timeZone: string): string {
+  return format({ timeZone, hour: "numeric", minute: "2-digit", hour12: hour12() }).format(new Date());
+}
+
 // formatDate returns the date and the time of day, for tables.
 export function formatDate(seconds: number): string {
   return format({ dateStyle: "medium", timeStyle: "short" }).format(new Date(seconds * 1000));

@@ -127,7 +127,7 @@ function ChannelName({ id }: { id: number }) {
       <span class="channel-mark" style={{ color: read("subscriptions").get(id)?.color }}>
         <Icon name={channelIcon(c)} size={14} />
       </span>
-      {c?.name}
+      <span>{c?.name}</span>
     </span>
   );
 }

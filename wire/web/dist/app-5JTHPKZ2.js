@@ -1,1 +1,0 @@
-import{Va as r}from"./chunk-HPKC5SJS.js";r();

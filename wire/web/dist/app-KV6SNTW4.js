@@ -1,0 +1,1 @@
+import{_a as r}from"./chunk-BTS5HUHD.js";r();
