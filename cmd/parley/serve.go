@@ -133,6 +133,7 @@ func serve(settings server.Settings, given map[string]bool, out io.Writer) (err 
 		Fatal:     newFatal(log),
 		Listeners: listeners,
 		Handover:  handover,
+		Program:   buildVersion(),
 		Now:       wallClock,
 		BeforeServing: func() {
 			signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)

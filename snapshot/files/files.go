@@ -25,6 +25,7 @@ type Store struct {
 	remote bool // blobs is on another machine
 
 	room           func(bytes int64) error // see LimitSpace
+	term           func() uint64           // see UseTerms
 	decodeRequests atomic.Int64            // see MaxDecodeRequests
 	thumbnailBytes atomic.Int64            // see MaxThumbnailBytes
 	decoders       chan struct{}           // holds an element for each picture that is being decoded
@@ -96,6 +97,23 @@ func Open(dir string, blobs Blobs) (*Store, error) {
 		return nil, fmt.Errorf("open uploads: %w", err)
 	}
 	return s, nil
+}
+
+// UseTerms makes names of new content and pictures end with the term of the cluster's leader: several processes, one
+// after the other, store and remove files in the same bucket. A removal that a leader has begun can arrive at any later
+// time, also when the process was stopped in between. It must not remove what the next leader has stored, so a name
+// that was used in one term is not used again in another one. It is called before the first file is written.
+func (s *Store) UseTerms(term func() uint64) { s.term = term }
+
+// termDigits is the length of a term in a name.
+const termDigits = 16
+
+// nameOf returns the name of a file with a hash.
+func (s *Store) nameOf(hash []byte) string {
+	if s.term == nil {
+		return hex.EncodeToString(hash)
+	}
+	return fmt.Sprintf("%x%0*x", hash, termDigits, s.term())
 }
 
 // IsRemote reports whether complete files are on another machine.
@@ -180,7 +198,7 @@ const sniffedBytes = 512
 const copyBuffer = 64 << 10
 
 // Save writes a file of at most limit bytes and returns when it is on disk. The hash includes space, so the same
-// content in two spaces is two files: one organization can delete what another still has. The content is not removed
+// content in two spaces is two files: one organization can delete what another still has. See also UseTerms. The content is not removed
 // before Release, even if nothing else uses it any more.
 func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 	if err := s.blobs.Ready(); err != nil { // before the client sends everything
@@ -194,7 +212,7 @@ func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	saved := Saved{Hash: hex.EncodeToString(h.Sum(nil)), Size: n, Type: contentType(head)}
+	saved := Saved{Hash: s.nameOf(h.Sum(nil)), Size: n, Type: contentType(head)}
 	saved.setDimensions(f)
 	if err := s.pin(saved.Hash); err != nil {
 		return Saved{}, err

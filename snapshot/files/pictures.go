@@ -3,7 +3,6 @@ package files
 import (
 	"bufio"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"image"
@@ -74,7 +73,7 @@ func (s *Store) savePictures(
 	if err != nil {
 		return "", err
 	}
-	name = hex.EncodeToString(h.Sum(nil)[:16]) + ending
+	name = s.nameOf(h.Sum(nil)[:16]) + ending
 	if err := s.pin(name); err != nil {
 		return "", err
 	}

@@ -73,6 +73,9 @@ func (s *Store) Sweep(
 // errPaused ends a sweep after pause returned false.
 var errPaused = errors.New("sweep ended by its caller")
 
+// hashDigits is the length of a hash in the name of content. The term may follow; see UseTerms.
+const hashDigits = 64
+
 // rowName returns the name that rows have for a file; "" for a file that is not part of the store.
 func rowName(kind, file string) string {
 	switch kind {
@@ -88,7 +91,7 @@ func rowName(kind, file string) string {
 		}
 		return name
 	}
-	if len(file) != 64 || strings.Trim(file, "0123456789abcdef") != "" {
+	if len(file) != hashDigits && len(file) != hashDigits+termDigits || strings.Trim(file, "0123456789abcdef") != "" {
 		return ""
 	}
 	return file

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -228,6 +230,16 @@ func (d *Directory) Identity() (*peer.Identity, error) {
 			filepath.Join(d.path, certificateFile), id.Role, id.Node, d.Role, d.Node)
 	}
 	return id, err
+}
+
+// ClusterName returns a name of the cluster that no other cluster has, and that is the same at all nodes.
+func (d *Directory) ClusterName() (string, error) {
+	certificate, err := os.ReadFile(filepath.Join(d.path, authorityFile))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(certificate)
+	return "cluster-" + hex.EncodeToString(sum[:16]), nil
 }
 
 // authority returns the authority of the cluster, which cores have.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -378,5 +379,54 @@ func TestLag(t *testing.T) {
 	l.note(3110, 3110, now)
 	if facts, seconds := l.behind(3110, now); facts != 0 || seconds != 0 {
 		t.Errorf("an edge that has caught up: %d facts, %v s behind", facts, seconds)
+	}
+}
+
+// noteLog is a log whose lines a test can read.
+type noteLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *noteLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *noteLog) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), text)
+}
+
+// A node of another release with the same messages joins, and both sides warn, with both releases. A node with another
+// version of the messages is refused. TestClusterLevel shows the same for rule levels.
+func TestAnotherRelease(t *testing.T) {
+	c := startTestCore(t, "")
+	here, there := &noteLog{}, &noteLog{}
+	c.Core.Log = slog.New(slog.NewTextHandler(here, nil))
+	same := startTestEdge(c, "b", nil)
+	eventually(t, "the edge of the same release is connected", same.IsReady)
+	if here.has("another release") {
+		t.Error("the core warns of a node of its own release")
+	}
+	other := startTestEdge(c, "c", func(o *EdgeOptions) {
+		o.Program, o.Log = "2", slog.New(slog.NewTextHandler(there, nil))
+	})
+	eventually(t, "the edge of another release is connected", other.IsReady)
+	if want := `msg="a node runs another release: upgrade all nodes" node=c program=2 here=1`; !here.has(want) {
+		t.Errorf("the core does not warn: %s", here.text.String())
+	}
+	if want := `msg="the core runs another release: upgrade all nodes" core=a program=1 here=2`; !there.has(want) {
+		t.Errorf("the edge does not warn: %s", there.text.String())
+	}
+	if err := other.Prepare(""); err != nil {
+		t.Errorf("the edge of another release does not serve: %v", err)
+	}
+	d, _ := joinEdge(t, c.Directory, "d")
+	err := c.greet(d, greeting{Version: peer.Version + 1, Program: "3", Clock: time.Now().UnixMilli()})
+	if !errors.Is(err, peer.ErrRefused) || !strings.Contains(err.Error(), "run the same release on both") {
+		t.Errorf("a release with other messages: %v", err)
 	}
 }

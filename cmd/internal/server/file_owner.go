@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"parley/actors"
+	"parley/cmd/internal/cluster"
 	"parley/snapshot/files"
 )
 
@@ -18,6 +19,11 @@ import (
 // and a copy restored for a test, would remove each other's files. So a data directory has a random name, in
 // fileOwnerFile, and the folder has the name of the only directory that removes files, in fileOwnerKey. A backup does
 // not contain the name, so a restored directory removes nothing until parley files claim.
+//
+// The cores of a cluster have one name together, and the leader removes files. It looks for references in a view, whose
+// answer waits until a majority has confirmed that the node was the leader after the view. So nothing refers to the
+// file, and nothing will: names of stored files are new in each term; see files.Store.UseTerms. A removal can therefore
+// arrive at any later time, and the bucket does not have to compare anything.
 const (
 	fileOwnerFile = "uploads/owner"
 	fileOwnerKey  = "owner"
@@ -26,8 +32,34 @@ const (
 
 var errOwnerUnknown = fmt.Errorf("whose files these are is not known yet: %w", files.ErrUnavailable)
 
-// fileOwnerName returns the name of a data directory, which it makes at the first call.
+// fileOwnerName returns the name of a data directory, or of the cluster to whose cores it belongs.
 func fileOwnerName(data string) (string, error) {
+	if !cluster.Exists(data) {
+		return directoryName(data)
+	}
+	d, err := cluster.OpenDirectory(data)
+	if err != nil {
+		return "", err
+	}
+	return d.ClusterName()
+}
+
+// keepFileOwner gives a data directory that leaves its cluster the name of the cluster, so that it goes on removing
+// files.
+func keepFileOwner(data string) error {
+	place, err := ReadFilePlace(data)
+	if err != nil || place.Files == "" {
+		return err
+	}
+	name, err := fileOwnerName(data)
+	if err != nil {
+		return err
+	}
+	return writeAndSync(filepath.Join(data, filepath.FromSlash(fileOwnerFile)), []byte(name+"\n"))
+}
+
+// directoryName returns the name of a data directory, which it makes at the first call.
+func directoryName(data string) (string, error) {
 	path := filepath.Join(data, filepath.FromSlash(fileOwnerFile))
 	text, err := os.ReadFile(path)
 	if err == nil && len(text) > 0 {
@@ -51,6 +83,16 @@ func checkFileOwner(data string, b files.Blobs) error {
 		return err
 	}
 	owner, err := readFileOwner(b)
+	if err == nil && owner != name {
+		// The directory was that of a single server, or belonged to a cluster of an older release.
+		own, oerr := directoryName(data)
+		if oerr != nil {
+			return oerr
+		}
+		if owner == own {
+			err = fs.ErrNotExist
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := writeFileOwner(data, b, name); err != nil {
 			return err

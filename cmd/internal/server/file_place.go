@@ -220,6 +220,9 @@ func (s *Server) openFiles() error {
 		return err
 	}
 	s.files.LimitSpace(s.space.roomFor)
+	if s.bucket != nil && s.node != nil {
+		s.files.UseTerms(func() uint64 { return s.copy.Term() })
+	}
 	if s.bucket != nil {
 		s.files.SetForeign(errOwnerUnknown)
 		s.ownerKnown = make(chan struct{})

@@ -17,6 +17,8 @@ const (
 	sweepAge = 24 * time.Hour
 	// sweepInterval is the time between two sweeps; the first one begins when the server starts.
 	sweepInterval = 24 * time.Hour
+	// sweepOwnerPoll is how often a core that does not lead looks whether it has become the leader, which sweeps.
+	sweepOwnerPoll = time.Minute
 	// sweepRetry is the time until the next sweep after one that could not reach the bucket of the files.
 	sweepRetry = time.Minute
 	// sweepPause is the time between two steps of a sweep, so that requests come first.
@@ -32,15 +34,17 @@ type sweeper struct {
 	leftovers func() error
 	// known is closed when it is known whether this server may remove files; nil: it may.
 	known <-chan struct{}
+	// owner finds out whether this server may remove files; nil: it may.
+	owner func() bool
 	soon  chan struct{}
 	stop  chan struct{}
 	done  chan struct{}
 }
 
-func newSweeper(orgs *actors.Server, f *files.Store, leftovers func() error, known <-chan struct{},
-	log *slog.Logger) *sweeper {
-	s := &sweeper{orgs: orgs, files: f, leftovers: leftovers, known: known, log: log, soon: make(chan struct{}, 1),
-		stop: make(chan struct{}), done: make(chan struct{})}
+func newSweeper(orgs *actors.Server, f *files.Store, leftovers func() error, owner func() bool,
+	known <-chan struct{}, log *slog.Logger) *sweeper {
+	s := &sweeper{orgs: orgs, files: f, leftovers: leftovers, owner: owner, known: known, log: log,
+		soon: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	go s.run()
 	return s
 }
@@ -97,8 +101,11 @@ func (s *sweeper) wait(d time.Duration) bool {
 func (s *sweeper) sweep() (next time.Duration) {
 	for _, id := range s.orgs.Realms() {
 		if !s.orgs.Owns(id) {
-			return sweepInterval
+			return sweepOwnerPoll
 		}
+	}
+	if s.files.Foreign() != nil && s.owner != nil {
+		s.owner() // another core may have changed it
 	}
 	if s.leftovers != nil {
 		if err := s.leftovers(); err != nil && !errors.Is(err, files.ErrUnavailable) {

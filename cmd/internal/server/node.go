@@ -150,7 +150,7 @@ type edgeNode struct {
 
 // connectEdge connects an edge to its core and takes over its settings.
 func connectEdge(c *Config, d *cluster.Directory) (*edgeNode, error) {
-	e, err := cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: wire.Version, Log: c.Log,
+	e, err := cluster.NewEdge(cluster.EdgeOptions{Directory: d, Program: c.Program, Log: c.Log,
 		MaxReplicas: c.MaxReplicas, MaxReplicaBytes: int64(c.replicaMemory())})
 	if err != nil {
 		return nil, err
@@ -283,7 +283,7 @@ func (s *Server) startCore(o *operator) (err error) {
 	}
 	s.core, err = cluster.StartCore(cluster.CoreOptions{
 		Directory: s.node, Node: s.copy, Orgs: s.orgs, Disk: s.copy.Disk, HTTP: s.http, Log: s.log, Now: now,
-		Program: wire.Version, Settings: s.shared(), Secret: s.secret, Generation: s.tools.Generation,
+		Program: s.config.Program, Settings: s.shared(), Secret: s.secret, Generation: s.tools.Generation,
 		Pushes:  s.tools.Push != nil,
 		Bouncer: s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.run,
 	})
@@ -291,7 +291,8 @@ func (s *Server) startCore(o *operator) (err error) {
 		return err
 	}
 	o.core = s.core
-	s.link, err = cluster.StartCoreLink(cluster.EdgeOptions{Directory: s.node, Program: wire.Version, Log: s.log,
+	s.link, err = cluster.StartCoreLink(cluster.EdgeOptions{Directory: s.node, Program: s.config.Program,
+		Log:    s.log,
 		Digest: func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }}, s.orgs)
 	o.edge = s.link
 	if err == nil {

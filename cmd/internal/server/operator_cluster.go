@@ -35,6 +35,9 @@ func ClusterDissolve(data string, acceptLoss bool) (applied uint64, err error) {
 	if err := CheckDataVersion(data); err != nil {
 		return 0, err
 	}
+	if err := keepFileOwner(data); err != nil {
+		return 0, err
+	}
 	return cluster.Dissolve(data, acceptLoss)
 }
 

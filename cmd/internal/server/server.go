@@ -65,6 +65,8 @@ type Config struct {
 	Listeners []net.Listener
 	// Handover lets another process of the same program replace this one; nil: the server cannot be replaced.
 	Handover *Handover
+	// Program is the version of the program, by which the nodes of a cluster see that one runs another release.
+	Program string
 	// Now is the wall clock of the organizations; nil: the system's. It is for tests.
 	Now func() time.Time
 	// BeforeServing is called when everything is open and before the first request is handled; nil is allowed.
@@ -406,10 +408,11 @@ func (s *Server) buildTools() error {
 	s.exports = newExporter(s.orgs, s.sites, s.files, s.log)
 	s.orgs.AddDuty(s.exports)
 	var leftovers func() error
+	var owner func() bool
 	if s.bucket != nil {
-		leftovers = s.bucket.RemoveLeftovers
+		leftovers, owner = s.bucket.RemoveLeftovers, s.checkFileOwner
 	}
-	s.sweeper = newSweeper(s.orgs, s.files, leftovers, s.ownerKnown, s.log)
+	s.sweeper = newSweeper(s.orgs, s.files, leftovers, owner, s.ownerKnown, s.log)
 	s.eraser = newTextEraser(snapshot.Disk{Store: s.store}, s.orgs, s.sweeper.sweepSoon, s.log)
 	s.linkMarks = newLinkMarker(s.orgs, snapshot.Disk{Store: s.store}, s.log, linkMarkDelay)
 	s.setEmojiTable()

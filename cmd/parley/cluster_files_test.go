@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"parley/snapshot/files/s3/s3test"
+)
+
+// A leader is frozen while its removal of a file is on the way to the bucket. The next leader gets the same content
+// again. The removal arrives then, and does not remove the new file. The next leader removes files without a command of
+// the operator.
+func TestClusterRemovesFiles(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", s3test.AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.SecretKey)
+	b := &bucketServer{t: t, s3: s3test.Start(t), folder: "files"}
+	b.proxy = b.s3.Proxy(t)
+	dir := t.TempDir()
+	var list []*runningCore
+	for _, name := range []string{"a", "b", "c"} {
+		list = append(list, &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t),
+			args: []string{"--files", b.proxy.URL(b.folder)}})
+	}
+	all := startCluster(t, list...)
+	frozen := all.leader(list[0])
+	b.ann = demoAccount(t, "http://"+frozen.listen, "ann@example.org")
+	first := b.ann.uploadText(t, "notes.txt", "the same content")
+	id := b.attachments()[first]
+	held := b.proxy.HoldBefore("DELETE")
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		b.request("DELETE", fmt.Sprintf("/api/v1/attachments/%d", id))
+	}()
+	removal := <-held
+	if err := frozen.program.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer frozen.program.cmd.Process.Signal(syscall.SIGCONT)
+	other := *b
+	other.ann = &account{email: b.ann.email, key: b.ann.key, url: "http://" + all.other(frozen).listen}
+	var second string
+	all.retry("upload at the next leader", func() error {
+		if _, err := other.ann.call("GET", "attachments", nil); err != nil {
+			return err
+		}
+		second = other.ann.uploadText(t, "notes.txt", "the same content")
+		return nil
+	})
+	if n := len(b.objects()); n != 2 {
+		t.Errorf("the bucket has %d files before the late removal, want 2", n)
+	}
+	removal.Release()
+	eventually(t, "the late removal has removed the first file", func() bool { return len(b.objects()) == 1 })
+	if text := other.ann.download(t, second); text != "the same content" {
+		t.Errorf("the new file is %q", text)
+	}
+	frozen.program.cmd.Process.Signal(syscall.SIGCONT)
+	<-answered
+	all.retry("delete the new file", func() error {
+		list, err := other.ann.call("GET", "attachments", nil)
+		if err != nil {
+			return err
+		}
+		for _, x := range list["attachments"].([]any) {
+			if x := x.(map[string]any); "/user_uploads/"+x["path_id"].(string) == second {
+				_, err = other.ann.call("DELETE", fmt.Sprint("attachments/", int64(x["id"].(float64))), nil)
+			}
+		}
+		return err
+	})
+	eventually(t, "the next leader has removed the file", func() bool { return len(b.objects()) == 0 })
+}
