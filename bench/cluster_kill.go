@@ -390,16 +390,16 @@ func (c *clusterKillRun) verdict() int {
 		_, heardMedian, heardLongest := gapsOf(r.Kills, leader, func(k clusterKill) float64 { return k.Pollers })
 		_, _, restart := gapsOf(r.Kills, leader, func(k clusterKill) float64 { return k.Restart })
 		fmt.Fprintf(c.out, "  %s killed %d times: longest time without an acknowledged send %.2f s, median %.2f s; "+
-			"until every client heard %.2f s, median %.2f s; first answer %.2f s after its next start at most\n", role, n,
-			longest, median, heardLongest, heardMedian, restart)
+			"until every client heard %.2f s, median %.2f s; first answer %.2f s after its next start at most\n",
+			role, n, longest, median, heardLongest, heardMedian, restart)
 		miss(longest > clusterKillGap.Seconds(), "after the kill of %s: no acknowledged send for %.1f s", role, longest)
 		miss(heardLongest > clusterKillGap.Seconds(), "after the kill of %s: a client heard after %.1f s", role,
 			heardLongest)
 	}
 	if c.options.ratios {
 		oneVoter, three := r.OneVoter.Rate/r.Single.Rate, r.Three.CPU/r.Single.CPU
-		fmt.Fprintf(c.out, "  sends of one core against a single server: ratio %.2f; CPU a send of three cores against "+
-			"a single server: ratio %.2f\n", oneVoter, three)
+		fmt.Fprintf(c.out, "  against a single server: sends of one core, ratio %.2f; CPU a send of three cores, ratio "+
+			"%.2f\n", oneVoter, three)
 		miss(oneVoter < clusterOneVoter, "sends of one core: ratio %.2f", oneVoter)
 		miss(three > clusterThreeCores, "CPU a send of three cores: ratio %.2f", three)
 	}

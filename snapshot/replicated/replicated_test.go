@@ -195,8 +195,8 @@ func TestNotesBetweenShortenings(t *testing.T) {
 	}
 }
 
-// A leader dies with an entry that no other node has. The next leader has another one in its place, and that is what the
-// first leader applies when it is back, whichever request of the new leader reaches it first.
+// A leader dies with an entry that no other node has. The next leader has another one in its place, and that is what
+// the first leader applies when it is back, whichever request of the new leader reaches it first.
 func TestStaleEntryOfDeadLeader(t *testing.T) {
 	c := newCluster(t, nil, "a", "b", "c")
 	w := c.claim()

@@ -39,7 +39,8 @@ type Options struct {
 	DiskState func() string
 	// FilesState returns "", or why uploaded files cannot be stored and read now; nil: they are on this machine.
 	FilesState func() string
-	// ClusterState returns "", or why this node of a cluster cannot serve its clients; nil: this server is the only one.
+	// ClusterState returns "", or why this node of a cluster cannot serve its clients; nil: this server is the only
+	// one.
 	ClusterState func() string
 	// DamagedTexts returns how many message texts could not be read; nil: not known.
 	DamagedTexts func() int64
@@ -184,8 +185,8 @@ func New(o Options) *Server {
 
 // serveHealth answers health checks. It asks no realm, so a busy realm does not make the process look dead. A server
 // with a full disk, without its files or with damaged texts is degraded. The status stays 200: reads and polls succeed,
-// so load balancers must go on sending them. A node that cannot follow its cluster answers 503: it refuses all requests,
-// and other nodes may not.
+// so load balancers must go on sending them. A node that cannot follow its cluster answers 503: it refuses all
+// requests, and other nodes may not.
 func (s *Server) serveHealth(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SkipBody = ctx.IsHead()
 	if s.options.ClusterState != nil {

@@ -54,8 +54,8 @@ var errNoRoom = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 var errLate = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"This server is behind the other servers; try again in a few seconds.")
 
-// useReplica notes a request for a realm. It reports false if the realm's replica is not open, or if its age is unknown.
-// The request must be refused with the error, if there is one: the replica is too old.
+// useReplica notes a request for a realm. It reports false if the realm's replica is not open, or if its age is
+// unknown. The request must be refused with the error, if there is one: the replica is too old.
 func (e *Edge) useReplica(id realm.ID) (ok bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
