@@ -131,6 +131,7 @@ func (c *clusterRun) measure() (err error) {
 		if err := c.measureRatios(); err != nil {
 			return err
 		}
+		c.load.countAgain()
 	} else if err := c.load.join(c.options.pollers); err != nil {
 		return err
 	}

@@ -138,7 +138,7 @@ func (c *clusterKillRun) measure() (err error) {
 			return err
 		}
 	}
-	c.load.sent, c.load.unknown = 0, 0 // those before the clients register
+	c.load.countAgain()
 	if err := c.load.join(c.clusterRun.options.pollers); err != nil {
 		return err
 	}

@@ -225,6 +225,14 @@ func (l *clusterLoad) send(p *swarm.Pool, done func(id int64)) {
 	p.Do(call)
 }
 
+// countAgain forgets the messages so far, which not all clients have got: some have joined later.
+func (l *clusterLoad) countAgain() {
+	l.sent, l.unknown = 0, 0
+	for _, x := range l.clients {
+		x.count, x.hash = 0, 0
+	}
+}
+
 // sendAlong sends messages all the time, so that nodes are killed in the middle of sends.
 func (l *clusterLoad) sendAlong(rate float64) {
 	if rate <= 0 {
