@@ -198,8 +198,8 @@ const sniffedBytes = 512
 const copyBuffer = 64 << 10
 
 // Save writes a file of at most limit bytes and returns when it is on disk. The hash includes space, so the same
-// content in two spaces is two files: one organization can delete what another still has. See also UseTerms. The content is not removed
-// before Release, even if nothing else uses it any more.
+// content in two spaces is two files: one organization can delete what another still has. See also UseTerms. The
+// content is not removed before Release, even if nothing else uses it any more.
 func (s *Store) Save(space string, r io.Reader, limit int64) (Saved, error) {
 	if err := s.blobs.Ready(); err != nil { // before the client sends everything
 		return Saved{}, fmt.Errorf("save upload: %w", err)

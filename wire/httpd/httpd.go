@@ -39,7 +39,7 @@ type Options struct {
 	DiskState func() string
 	// FilesState returns "", or why uploaded files cannot be stored and read now; nil: they are on this machine.
 	FilesState func() string
-	// ClusterState returns "", or why this node of a cluster cannot serve its clients; nil: this server is the only one.
+	// ClusterState returns "", or why this node of a cluster cannot serve its clients; nil: there is no other node.
 	ClusterState func() string
 	// DamagedTexts returns how many message texts could not be read; nil: not known.
 	DamagedTexts func() int64
@@ -184,15 +184,15 @@ func New(o Options) *Server {
 
 // serveHealth answers health checks. It asks no realm, so a busy realm does not make the process look dead. A server
 // with a full disk, without its files or with damaged texts is degraded. The status stays 200: reads and polls succeed,
-// so load balancers must go on sending them. A node that cannot follow its cluster answers 503: it refuses all requests,
-// and other nodes may not.
+// so load balancers must go on sending them. A node that cannot follow its cluster answers 503: it refuses all
+// requests, and other nodes may not.
 func (s *Server) serveHealth(ctx *fasthttp.RequestCtx) {
 	ctx.Response.SkipBody = ctx.IsHead()
 	if s.options.ClusterState != nil {
 		if why := s.options.ClusterState(); why != "" {
 			ctx.Response.Header.Set("Retry-After", park.BusyRetryAfter)
-			s.writeJSON(ctx, fasthttp.StatusServiceUnavailable, fmt.Appendf(nil,
-				`{"result":"error","msg":"This node cannot serve clients.","health":"unavailable","cluster":%q}`+"\n", why))
+			const body = `{"result":"error","msg":"This node cannot serve.","health":"unavailable","cluster":%q}`
+			s.writeJSON(ctx, fasthttp.StatusServiceUnavailable, fmt.Appendf(nil, body+"\n", why))
 			return
 		}
 	}

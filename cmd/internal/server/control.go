@@ -154,8 +154,8 @@ func Command(dir, name string, args map[string]string) (map[string]any, error) {
 }
 
 // openStoppedNode returns the node of a cluster whose directory it is; nil: a single node. It returns an error if
-// nothing may be changed there: the log of a core that does not run may lack changes, and changes that are not in it would be
-// lost. A core that has never run has no log.
+// nothing may be changed there: the log of a core that does not run may lack changes, and changes that are not in it
+// would be lost. A core that has never run has no log.
 func openStoppedNode(dir string) (*cluster.Directory, error) {
 	if !cluster.Exists(dir) {
 		return nil, nil
