@@ -136,7 +136,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// What an import has stored is deleted on every node, and rows that are no rows are not put into the log.
+// The texts and rows of a dropped import are deleted, and rows that cannot be decoded are not put into the log.
 func TestImportIsCleared(t *testing.T) {
 	c := newCluster(t, nil, "a")
 	w := c.claim()

@@ -39,8 +39,7 @@ type Options struct {
 	DiskState func() string
 	// FilesState returns "", or why uploaded files cannot be stored and read now; nil: they are on this machine.
 	FilesState func() string
-	// ClusterState returns "", or why this node of a cluster cannot serve its clients; nil: this server is the only
-	// one.
+	// ClusterState returns "", or why this node of a cluster cannot serve its clients; nil: there is no other node.
 	ClusterState func() string
 	// DamagedTexts returns how many message texts could not be read; nil: not known.
 	DamagedTexts func() int64
@@ -192,8 +191,8 @@ func (s *Server) serveHealth(ctx *fasthttp.RequestCtx) {
 	if s.options.ClusterState != nil {
 		if why := s.options.ClusterState(); why != "" {
 			ctx.Response.Header.Set("Retry-After", park.BusyRetryAfter)
-			s.writeJSON(ctx, fasthttp.StatusServiceUnavailable, fmt.Appendf(nil,
-				`{"result":"error","msg":"This node cannot serve clients.","health":"unavailable","cluster":%q}`+"\n", why))
+			const body = `{"result":"error","msg":"This node cannot serve.","health":"unavailable","cluster":%q}`
+			s.writeJSON(ctx, fasthttp.StatusServiceUnavailable, fmt.Appendf(nil, body+"\n", why))
 			return
 		}
 	}

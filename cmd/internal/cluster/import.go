@@ -183,7 +183,7 @@ func (i *Importer) Last(id realm.ID) (realm.Seq, error) {
 	return a.Last, err
 }
 
-// Clear deletes what an earlier import has stored under a number.
+// Clear deletes the texts and rows of an earlier import under a number.
 func (i *Importer) Clear(id realm.ID, epoch uint64) error {
 	_, err := i.step(&importCall{Step: importClear, Realm: id, Epoch: epoch})
 	return err

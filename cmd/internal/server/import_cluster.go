@@ -48,7 +48,7 @@ func (d clusterDisk) Claim(id realm.ID, _ uint64) (realm.Claimed, error) {
 	return realm.Claimed{Epoch: d.epochs[id]}, nil
 }
 
-// ClearEmptyRealm deletes what an earlier import has stored under a number.
+// ClearEmptyRealm deletes the texts and rows of an earlier import under a number.
 func (d clusterDisk) ClearEmptyRealm(id uint32) error {
 	return d.importer.Clear(realm.ID(id), d.epochs[realm.ID(id)])
 }
