@@ -42,6 +42,7 @@ type notes struct {
 	dir    string
 	backup func(io.Writer) error // writes a backup of the store
 	failed *failure
+	space  *spaceWaiter
 
 	mu sync.Mutex
 }
@@ -69,7 +70,7 @@ func (s *notes) write(n *note) error {
 	}
 	data, err := json.Marshal(n)
 	if err == nil {
-		err = replaceSealedFile(s.fs, s.dir, noteFile, data)
+		err = s.space.do(func() error { return replaceSealedFile(s.fs, s.dir, noteFile, data) })
 	}
 	if err != nil {
 		return s.failed.fail(fmt.Errorf("write %s: %w", s.fs.PathJoin(s.dir, noteFile), err))

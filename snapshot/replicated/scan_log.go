@@ -31,8 +31,8 @@ const (
 	frameCommit = 3
 )
 
-// scanLog verifies all segments of a log that is not open, and returns the checksums of its entries. A log can have some
-// 100 MB. Each segment is read into memory once: DefaultSegmentBytes, and at most one more batch of entries.
+// scanLog verifies all segments of a log that is not open, and returns the checksums of its entries. A log can have
+// some 100 MB. Each segment is read into memory once: DefaultSegmentBytes, and at most one more batch of entries.
 func scanLog(fs vfs.FS, dir string) (sums logSums, err error) {
 	meta := &metaStore{fs: fs}
 	state, err := meta.Load(dir)
