@@ -209,7 +209,7 @@ func (srv *Server) commitImported(stringID string, id realm.ID, commit func() er
 		return err
 	}
 	if srv.readOnly.Load() {
-		return realm.ErrReadOnly()
+		return realm.ErrReadOnly(true)
 	}
 	if err := commit(); err != nil {
 		return err

@@ -84,7 +84,7 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 		return 0, err
 	}
 	if srv.readOnly.Load() {
-		return 0, realm.ErrReadOnly()
+		return 0, realm.ErrReadOnly(srv.cluster != nil)
 	}
 	claimed, err := srv.disk.Claim(id, realm.AnyEpoch)
 	if err != nil {
@@ -147,7 +147,7 @@ func (srv *Server) ReserveRealm(stringID string, wanted realm.ID) (realm.ID, err
 		id = wanted
 	}
 	if srv.readOnly.Load() {
-		return 0, realm.ErrReadOnly()
+		return 0, realm.ErrReadOnly(srv.cluster != nil)
 	}
 	if _, err := srv.disk.Claim(id, realm.AnyEpoch); err != nil {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)

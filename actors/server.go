@@ -324,6 +324,9 @@ func (srv *Server) Save(ctx context.Context) error {
 // views and events without a fact go on. Facts that are recorded already are still written.
 func (srv *Server) SetReadOnly(on bool) { srv.readOnly.Store(on) }
 
+// IsReadOnly reports whether all changes are refused.
+func (srv *Server) IsReadOnly() bool { return srv.readOnly.Load() }
+
 // Freeze stops snapshots, for a successor process that reads the rows: it waits for those in progress and lets no other
 // begin. New facts go to the journal only. Unfreeze ends it, and so does a journal of MaxFrozenBytes. Close then writes
 // no last snapshot, only presence, which is not in the journal.

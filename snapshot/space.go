@@ -109,6 +109,27 @@ func (fs failStopFS) writeTable(doing, name string, change func() error) error {
 	return fs.tableError(doing, name, change())
 }
 
+// ReleaseRoom is for a write of another part of the data directory that has found no space: it makes the store full and
+// removes the ballast. It reports whether there was one, so that the write can be tried again at once.
+func (s *Store) ReleaseRoom() bool {
+	s.becomeFull()
+	return s.releaseBallast()
+}
+
+// HasRoom reports whether a write would find space: the store is not full, or the ballast exists.
+func (s *Store) HasRoom() bool {
+	if !s.full.Load() {
+		return true
+	}
+	s.ballastMu.Lock()
+	defer s.ballastMu.Unlock()
+	_, err := s.fs.Stat(s.ballastPath())
+	return err == nil
+}
+
+// IsFull reports whether an error says that the disk, or the quota of the process, is full.
+func IsFull(err error) bool { return isFull(err) }
+
 // releaseBallast removes the ballast and reports whether there was one.
 func (s *Store) releaseBallast() bool {
 	s.ballastMu.Lock()

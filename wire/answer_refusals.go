@@ -30,7 +30,7 @@ var errorCodes = []errorCode{
 	{"EXPECTATION_MISMATCH", []int{400}, "{}"},
 	{"FAILED_TO_CONNECT_BOUNCER", []int{502}, "{}"},
 	{"FILES_UNAVAILABLE", []int{503}, "{}"},
-	{"INSUFFICIENT_STORAGE", []int{507}, "{}"},
+	{"INSUFFICIENT_STORAGE", []int{503, 507}, "{}"},
 	{"INTERNAL_SERVER_ERROR_ON_BOUNCER", []int{502}, "{}"},
 	{"INVALID_API_KEY", []int{401}, "{}"},
 	{"INVALID_JSON", []int{400}, "{}"},

@@ -154,7 +154,8 @@ type TurnEnv struct {
 	// must be registered there.
 	PushBouncer bool
 	// ReadOnly says that nothing can be stored: a command that would record a fact is refused with ErrReadOnly.
-	ReadOnly bool
+	// OfSeveral says that the server is a core of several.
+	ReadOnly, OfSeveral bool
 	// Level is the rule level of the cluster; 0: that of the program. A command that would record a fact of a higher
 	// level is refused.
 	Level uint16
@@ -227,7 +228,7 @@ func RunTurn[A any](
 		if p := recover(); p != nil {
 			switch p.(type) {
 			case readOnlyTurn:
-				err = ErrReadOnly()
+				err = ErrReadOnly(env.OfSeveral)
 				return
 			case lowLevelTurn:
 				err = errLowLevel()

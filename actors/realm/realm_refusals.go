@@ -78,8 +78,13 @@ func errGuestsNotAllowed() *Refusal { return BadRequest("Not allowed for guest u
 func errBotsNotAllowed() *Refusal   { return BadRequest("This endpoint does not accept bot requests.") }
 func errNothingToChange() *Refusal  { return BadRequest("Nothing to change") }
 
-// ErrReadOnly returns the refusal of every change while the disk is full.
-func ErrReadOnly() *Refusal {
+// ErrReadOnly returns the refusal of every change while the disk is full. A server of several is busy for its callers:
+// another one takes over, unless the disks of all of them are full.
+func ErrReadOnly(ofSeveral bool) *Refusal {
+	if ofSeveral {
+		return Refuse(Busy, "INSUFFICIENT_STORAGE",
+			"The disk of this server is full. Another one takes over, or the operator makes space. Try again later.")
+	}
 	return Refuse(NoSpace, "INSUFFICIENT_STORAGE",
 		"The server's disk is full. Nothing can be changed until its operator makes space.")
 }

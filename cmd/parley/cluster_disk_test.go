@@ -3,13 +3,20 @@ package main
 import (
 	"errors"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
 
+// smallDisk are the arguments of a core on a small file system.
+var smallDisk = []string{"--disk-min-free", "20", "--disk-min-free-percent", "0", "--disk-read-only", "8",
+	"--disk-ballast", "8"}
+
 // A leader whose disk is full lets another core lead, so changes go on, and no acknowledged message is lost. With space
-// again it has what the others have.
+// again it has what the others have. FULL=1 also fills the disk of a core that does not lead, which goes on running and
+// says so: make full-cluster.
 func TestClusterFullDisk(t *testing.T) {
 	small, ok := smallFileSystem(t, 160)
 	if !ok {
@@ -22,8 +29,7 @@ func TestClusterFullDisk(t *testing.T) {
 			args: []string{"--rate-limit", "0"}})
 	}
 	list[0].data = filepath.Join(small, "a")
-	list[0].args = append(list[0].args, "--disk-min-free", "20", "--disk-min-free-percent", "0",
-		"--disk-read-only", "8", "--disk-ballast", "8")
+	list[0].args = append(list[0].args, smallDisk...)
 	all := startCluster(t, list...)
 	if leader := all.leader(list[1]); leader != list[0] {
 		t.Fatalf("%s leads", leader.name)
@@ -49,7 +55,79 @@ func TestClusterFullDisk(t *testing.T) {
 		t.Errorf("no change for %v", took)
 	}
 	d.check("while the disk of a core is full")
+	if os.Getenv("FULL") != "" {
+		all.followerHasNoSpace(d, list[0], list[1])
+	}
 	d.empty()
 	all.expectEqual()
 	d.check("with space again")
+}
+
+// followerHasNoSpace takes all space of a core that does not lead.
+func (all *runningCores) followerHasNoSpace(d *fullDisk, follower, other *runningCore) {
+	t := all.t
+	t.Helper()
+	d.fill(0)
+	for range 600 { // more than the ballast, in the log and in the store
+		if err := d.send(9000); err != nil {
+			t.Fatalf("message while a core that does not lead has no space: %v", err)
+		}
+	}
+	d.ann.url = "http://" + follower.listen
+	eventually(t, "the core without space says so", func() bool {
+		return strings.Contains(d.health(), `"disk":"full`)
+	})
+	if !strings.Contains(follower.program.output(), "the log takes no operations until there is space") {
+		t.Error("the core without space has stored everything")
+	}
+	d.ann.url = "http://" + other.listen
+}
+
+// While the disks of all cores are full, changes are refused with 503 and reads go on. With space again, changes are
+// stored without a restart, and no acknowledged message is lost.
+func TestClusterAllDisksFull(t *testing.T) {
+	if os.Getenv("FULL") == "" {
+		t.Skip("filling the disks of three cores takes 15 s: make full-cluster")
+	}
+	small, ok := smallFileSystem(t, 250)
+	if !ok {
+		return
+	}
+	var list []*runningCore
+	for _, name := range []string{"a", "b", "c"} {
+		list = append(list, &runningCore{name: name, data: filepath.Join(small, name), listen: freeAddress(t),
+			args: append([]string{"--rate-limit", "0"}, smallDisk...)})
+	}
+	all := startCluster(t, list...)
+	d := &fullDisk{t: t, dir: small, acked: map[int64]string{}, rng: rand.New(rand.NewPCG(1, 1)),
+		ann: demoAccount(t, "http://"+list[1].listen, "ann@example.org")}
+	for range 20 {
+		if err := d.send(1000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, left := range []int64{4 << 20, 0} { // below disk-read-only, and nothing
+		d.fill(left)
+		var err error
+		eventually(t, "a change is refused", func() bool {
+			err = d.send(9000)
+			return err != nil
+		})
+		const refusal = "status 503, INSUFFICIENT_STORAGE: The disk of this server"
+		// The first leader may hand over before it knows that the others have no space either.
+		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			err = d.send(100)
+		}
+		for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			if err == nil || !strings.Contains(err.Error(), refusal) {
+				t.Fatalf("with %d bytes left, a message was answered with %v", left, err)
+			}
+			d.check("while all disks are full")
+			err = d.send(100)
+		}
+		d.empty()
+		all.retry("changes are allowed again", func() error { return d.send(100) })
+		all.expectEqual()
+		d.check("with space again")
+	}
 }

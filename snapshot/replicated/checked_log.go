@@ -25,6 +25,8 @@ type checkedLog struct {
 	dir    string
 	log    *slog.Logger
 	failed *failure
+	space  *spaceWaiter
+	leads  func() bool
 
 	mu   sync.RWMutex // also held while entries are read or deleted, so that both agree
 	sums logSums
@@ -32,20 +34,21 @@ type checkedLog struct {
 
 // openCheckedLog opens or creates the log in a directory.
 func openCheckedLog(
-	fs vfs.FS, dir string, segmentBytes int, log *slog.Logger, failed *failure,
+	fs vfs.FS, dir string, segmentBytes int, log *slog.Logger, failed *failure, space *spaceWaiter,
 ) (*checkedLog, error) {
 	sums, err := scanLog(fs, dir)
 	if err != nil {
 		return nil, err
 	}
-	w, err := openWAL(fs, dir, segmentBytes, failed)
+	w, err := openWAL(fs, dir, segmentBytes, failed, space)
 	if errors.Is(err, wal.ErrCorrupt) {
 		err = fmt.Errorf("%w; %s", err, joinAgain)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the replicated log in %s: %w", dir, err)
 	}
-	c := &checkedLog{WAL: w, dir: dir, log: log, failed: failed, sums: sums}
+	c := &checkedLog{WAL: w, dir: dir, log: log, failed: failed, space: space, sums: sums,
+		leads: func() bool { return false }}
 	first, err := w.FirstIndex()
 	last, err2 := w.LastIndex()
 	if err = errors.Join(err, err2); err == nil && !c.sums.trim(first, last) {
@@ -115,6 +118,9 @@ func (c *checkedLog) StoreLogs(logs []*raft.Log) error {
 			}
 		}
 		sums[i] = sumOf(l)
+	}
+	if c.space.refuses(logs) && !c.leads() {
+		return errNoRoom
 	}
 	if err := c.WAL.StoreLogs(logs); err != nil {
 		return err

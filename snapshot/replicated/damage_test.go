@@ -150,7 +150,7 @@ func TestEveryByteOfLog(t *testing.T) {
 		end := len(bytes.TrimRight(data, "\x00"))
 		for at := range end {
 			writeByte(t, fs, path, at, data[at]^(1<<(at%8)))
-			w, err := openCheckedLog(fs, "log", smallSegment, slog.New(slog.DiscardHandler), newFailure())
+			w, err := openCheckedLog(fs, "log", smallSegment, slog.New(slog.DiscardHandler), newFailure(), nil)
 			if err != nil {
 				refused++
 			} else {
@@ -197,7 +197,7 @@ const smallSegment = 1 << 10
 
 func mustOpenLog(t *testing.T, fs vfs.FS) *checkedLog {
 	t.Helper()
-	w, err := openCheckedLog(fs, "log", smallSegment, slog.New(slog.DiscardHandler), newFailure())
+	w, err := openCheckedLog(fs, "log", smallSegment, slog.New(slog.DiscardHandler), newFailure(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -251,7 +251,7 @@ var errNoCluster = errors.New("the data directory belongs to no cluster")
 
 // openStore finishes an interrupted installation and opens the store.
 func (n *Node) openStore() error {
-	n.notes = &notes{fs: n.fs, dir: n.raftDir(), failed: n.failed,
+	n.notes = &notes{fs: n.fs, dir: n.raftDir(), failed: n.failed, space: n.spaceWaiter(),
 		backup: func(w io.Writer) error { return n.store.Load().Backup(w) },
 		kept:   func() (bytes, entries int64) { return n.logBytes.Load(), n.logEntries.Load() }}
 	if err := makeDir(n.fs, n.dir); err != nil {
@@ -298,9 +298,20 @@ func (n *Node) openStore() error {
 	return nil
 }
 
+// spaceWaiter lets writes wait for space while the node is open.
+func (n *Node) spaceWaiter() *spaceWaiter {
+	release := func() bool {
+		s := n.store.Load()
+		return s != nil && s.ReleaseRoom()
+	}
+	hasRoom := func() bool { return n.store.Load().HasRoom() }
+	return &spaceWaiter{release: release, hasRoom: hasRoom, failed: n.failed, closing: n.closing}
+}
+
 // openLog opens the log and checks that it continues the note.
 func (n *Node) openLog() (err error) {
-	if n.wal, err = openCheckedLog(n.fs, n.raftDir(), n.o.SegmentBytes, n.log, n.failed); err != nil {
+	if n.wal, err = openCheckedLog(n.fs, n.raftDir(), n.o.SegmentBytes, n.log, n.failed,
+		n.spaceWaiter()); err != nil {
 		return err
 	}
 	x, err := n.notes.read()
@@ -357,6 +368,14 @@ func (n *Node) startRaft() (err error) {
 		n.transport = newPatientTransport(n, raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream: streamLayer{n.o.Links}, MaxPool: maxPooledLinks, Timeout: linkTimeout, Logger: c.Logger,
 		}))
+	}
+	n.wal.leads = func() bool {
+		select {
+		case <-n.started:
+			return n.raft.State() == raft.Leader
+		default:
+			return false
+		}
 	}
 	if n.raft, err = raft.NewRaft(c, &machine{n: n}, n.logs, n.wal, n.notes, n.transport); err != nil {
 		return fmt.Errorf("start the replicated log: %w", err)

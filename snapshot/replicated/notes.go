@@ -46,6 +46,7 @@ type notes struct {
 	backup func(io.Writer) error         // writes a backup of the store
 	kept   func() (bytes, entries int64) // applied since the log was shortened
 	failed *failure
+	space  *spaceWaiter
 
 	index atomic.Uint64 // of the newest note
 
@@ -75,7 +76,7 @@ func (s *notes) write(n *note) error {
 	}
 	data, err := json.Marshal(n)
 	if err == nil {
-		err = replaceSealedFile(s.fs, s.dir, noteFile, data)
+		err = s.space.do(func() error { return replaceSealedFile(s.fs, s.dir, noteFile, data) })
 	}
 	if err != nil {
 		return s.failed.fail(fmt.Errorf("write %s: %w", s.fs.PathJoin(s.dir, noteFile), err))

@@ -15,6 +15,8 @@ import (
 	wal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
+
+	"parley/snapshot"
 )
 
 const (
@@ -24,8 +26,11 @@ const (
 )
 
 // openWAL opens or creates the log in a directory.
-func openWAL(fs vfs.FS, dir string, segmentBytes int, failed *failure) (*wal.WAL, error) {
-	filer, meta := segment.NewFiler(dir, &walFiles{fs, failed}), &metaStore{fs: fs, failed: failed}
+func openWAL(
+	fs vfs.FS, dir string, segmentBytes int, failed *failure, space *spaceWaiter,
+) (*wal.WAL, error) {
+	filer := segment.NewFiler(dir, &walFiles{fs, failed, space})
+	meta := &metaStore{fs: fs, failed: failed, space: space}
 	if err := finishRotation(dir, filer, meta); err != nil {
 		return nil, err
 	}
@@ -134,10 +139,11 @@ func (f *failure) get() error {
 }
 
 // walFiles lets raft-wal write to the same kind of file system as Pebble, so that one test can cut the power of both.
-// The first error of a write or sync is final.
+// The first error of a write or sync is final, except that of a write to a full disk; see spaceWaiter.
 type walFiles struct {
 	fs     vfs.FS
 	failed *failure
+	space  *spaceWaiter
 }
 
 func (w *walFiles) ListDir(dir string) ([]string, error) {
@@ -155,9 +161,15 @@ func (w *walFiles) Create(dir, name string, size uint64) (types.WritableFile, er
 	if _, err := w.fs.Stat(path); err == nil {
 		return nil, &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
 	}
-	f, err := w.fs.Create(path, vfs.WriteCategoryUnspecified)
-	if err == nil {
-		err = f.Preallocate(0, int64(size))
+	var f vfs.File
+	err := w.space.do(func() (err error) {
+		f, err = w.fs.Create(path, vfs.WriteCategoryUnspecified)
+		return err
+	})
+	if err == nil { // without so much space, the file grows with its entries
+		if err = f.Preallocate(0, int64(size)); snapshot.IsFull(err) {
+			err = nil
+		}
 	}
 	if err != nil {
 		return nil, w.failed.fail(fmt.Errorf("create %s: %w", path, err))
@@ -197,7 +209,14 @@ func (f *walFile) WriteAt(p []byte, off int64) (int, error) {
 	if err := f.w.failed.get(); err != nil {
 		return 0, err
 	}
-	n, err := f.File.WriteAt(p, off)
+	n := 0
+	err := f.w.space.once(func() (err error) {
+		n, err = f.File.WriteAt(p, off)
+		return err
+	})
+	if snapshot.IsFull(err) {
+		return n, err // raft-wal writes the next entries to the same place
+	}
 	if err != nil {
 		err = f.w.failed.fail(fmt.Errorf("write %s: %w", f.path, err))
 	}
@@ -224,6 +243,7 @@ func (f *walFile) Sync() error {
 type metaStore struct {
 	fs     vfs.FS
 	failed *failure
+	space  *spaceWaiter
 
 	mu    sync.Mutex
 	dir   string
@@ -286,7 +306,7 @@ func (m *metaStore) write() error {
 	}
 	data, err := json.Marshal(m.state)
 	if err == nil {
-		err = replaceSealedFile(m.fs, m.dir, metaFile, data)
+		err = m.space.do(func() error { return replaceSealedFile(m.fs, m.dir, metaFile, data) })
 	}
 	if err != nil {
 		return m.failed.fail(fmt.Errorf("write %s: %w", m.fs.PathJoin(m.dir, metaFile), err))

@@ -32,7 +32,7 @@ func TestPowerLossBeforeRotation(t *testing.T) {
 	if err := makeDir(fs, "log"); err != nil {
 		t.Fatal(err)
 	}
-	w, err := openWAL(fs, "log", 4<<10, newFailure())
+	w, err := openWAL(fs, "log", 4<<10, newFailure(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestPowerLossBeforeRotation(t *testing.T) {
 		t.Fatalf("the log began %d segments", len(clones))
 	}
 	for i, c := range append(clones[1:], torn...) {
-		w, err := openWAL(c, "log", 4<<10, newFailure())
+		w, err := openWAL(c, "log", 4<<10, newFailure(), nil)
 		if err != nil {
 			t.Fatalf("segment %d: %v", i, err)
 		}

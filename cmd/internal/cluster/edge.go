@@ -359,7 +359,7 @@ func (e *Edge) report(link *peer.Link) {
 	defer t.Stop()
 	for {
 		r := edgeReport{Applied: map[realm.ID]realm.Seq{}, Queues: e.orgs.Metrics.OpenQueues.Load(),
-			Polls: e.orgs.Metrics.ParkedPolls.Load()}
+			Polls: e.orgs.Metrics.ParkedPolls.Load(), Full: e.orgs.IsReadOnly()}
 		list := e.openRealms()
 		if e.Directory.Role == peer.Core { // it has all of them
 			list = slices.Collect(maps.Values(e.orgs.Realms()))

@@ -45,6 +45,21 @@ func (c *Core) Voters() (n int) {
 	return n
 }
 
+// Successor returns the id of another core that could lead and make changes: it has a vote and a link, and its disk has
+// space. "": there is none.
+func (c *Core) Successor() string {
+	voters := map[string]bool{}
+	for _, m := range c.Node.Status().Members {
+		voters[m.ID] = m.Voter && !m.Leader
+	}
+	for _, p := range c.links.Peers() {
+		if e, is := p.Link.(*edgeLink); is && voters[p.Node] && !e.isFull() {
+			return p.Node
+		}
+	}
+	return ""
+}
+
 // memberAgainAfter is how soon a change of the members is tried again.
 const memberAgainAfter = 200 * time.Millisecond
 

@@ -81,6 +81,7 @@ type (
 		Applied map[realm.ID]realm.Seq
 		Queues  int64
 		Polls   int64
+		Full    bool // the disk of a core: it must not become the leader
 	}
 	// seqsMessage is the last fact of each realm of a report, so that the edge knows how old its replicas are.
 	seqsMessage     map[realm.ID]realm.Seq

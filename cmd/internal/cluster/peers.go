@@ -141,6 +141,13 @@ func (e *edgeLink) noteReport(x edgeReport, orgs *actors.Server, now time.Time) 
 	}
 }
 
+// isFull reports whether the node has said that its disk is full.
+func (e *edgeLink) isFull() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.report.Full
+}
+
 // addStatus adds the state of a node with a link.
 func (c *Core) addStatus(n *NodeStatus, p *peer.Peer) {
 	n.Connected = true

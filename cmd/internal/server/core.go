@@ -20,8 +20,8 @@ const (
 	currentTimeout = 10 * time.Second
 	// ownPoll is how often a new leader looks whether it owns all organizations.
 	ownPoll = 5 * time.Millisecond
-	// moveAgainAfter is how long a leader with a full disk waits before it tries again to hand over. If all disks are
-	// full, changes are refused anyway, and reads must not stop all the time.
+	// moveAgainAfter is how long a leader with a full disk waits before it tries again to hand over. It hands over only
+	// to a core that has space: if all disks are full, reads go on at the leader.
 	moveAgainAfter = 10 * time.Second
 )
 
@@ -65,11 +65,9 @@ func (s *Server) closeStore() error {
 }
 
 // watchCopy calls Fatal when the copy has failed, and when a backup of another core was installed, because parts of the
-// server have the old store open: the process starts again with the new one. While the disk is full, it hands the
-// leadership over.
+// server have the old store open: the process starts again with the new one.
 func (s *Server) watchCopy() {
 	installs, level := s.copy.Status().Installs, s.copy.Level()
-	var moved time.Time
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
@@ -86,15 +84,34 @@ func (s *Server) watchCopy() {
 				level = now
 				s.noteDataVersion()
 			}
-			if s.space.isReadOnly() && s.copy.Status().Leading && time.Since(moved) > moveAgainAfter {
-				moved = time.Now()
-				s.log.Warn("the disk of the leader is full; another core takes over")
-				if err := s.copy.MoveLeader(""); err != nil {
-					s.log.Error("no other core takes over", "err", err)
-				}
-			}
 		case <-s.stopped:
 			return
+		}
+	}
+}
+
+// handOverWhenFull lets a core that has space lead while the disk of this one is full.
+func (s *Server) handOverWhenFull() {
+	t := time.NewTicker(spaceInterval)
+	defer t.Stop()
+	var moved time.Time
+	for {
+		select {
+		case <-t.C:
+		case <-s.stopped:
+			return
+		}
+		if !s.space.isReadOnly() || !s.core.Leads() || time.Since(moved) < moveAgainAfter {
+			continue
+		}
+		to := s.core.Successor()
+		if to == "" {
+			continue
+		}
+		moved = time.Now()
+		s.log.Warn("the disk of the leader is full; another core takes over", "node", to)
+		if err := s.copy.MoveLeader(to); err != nil {
+			s.log.Error("no other core takes over", "err", err)
 		}
 	}
 }
@@ -159,6 +176,7 @@ func (s *Server) startLeadership() {
 			}
 		}
 	}()
+	go s.handOverWhenFull()
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		<-s.stopped

@@ -332,8 +332,8 @@ var AllSettings = []Setting{
 	},
 	{
 		Name: "disk-read-only", Type: Number, Default: "64", Group: groupLimits,
-		Meaning: "MiB of free disk space below which every change is refused with status 507; reads and polls go on, " +
-			"and changes too once there is space; 0: only when a write finds no space",
+		Meaning: "MiB of free disk space below which every change is refused with status 507, or 503 by a core of " +
+			"several; reads and polls go on, and changes too once there is space; 0: only when a write finds no space",
 		field: func(s *Settings) any { return &s.DiskReadOnly },
 	},
 	{
