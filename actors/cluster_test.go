@@ -114,6 +114,18 @@ func newCores(t *testing.T, names ...string) *cores {
 			}
 		}
 	}
+	// A core that does not know of a vote denies it to its holder, also if the leader is gone.
+	for _, c := range all.list {
+		all.wait(c.name+" knows all votes", func() bool {
+			votes := 0
+			for _, m := range c.node.Status().Members {
+				if m.Voter {
+					votes++
+				}
+			}
+			return votes == len(names)
+		})
+	}
 	t.Cleanup(func() {
 		for _, c := range all.list {
 			all.stop(c)

@@ -141,8 +141,19 @@ func (s *Server) Kill() {
 	}
 }
 
-// Freeze stops the server without closing its connections. Thaw continues it.
-func (s *Server) Freeze() { s.process.Process.Signal(syscall.SIGSTOP) }
+// Freeze stops the server without closing its connections, and returns when it has stopped. Thaw continues it.
+func (s *Server) Freeze() {
+	s.t.Helper()
+	pid := s.process.Process.Pid
+	var status syscall.WaitStatus
+	err := syscall.Kill(pid, syscall.SIGSTOP)
+	if err == nil {
+		_, err = syscall.Wait4(pid, &status, syscall.WUNTRACED, nil)
+	}
+	if err != nil || !status.Stopped() {
+		s.t.Fatalf("the S3 server is not stopped: status %v, %v", status, err)
+	}
+}
 
 // Thaw continues a frozen server.
 func (s *Server) Thaw() { s.process.Process.Signal(syscall.SIGCONT) }
