@@ -20,7 +20,8 @@ const (
 	clusterOneVoter    = 0.8             // sends a second with the log of one core, against a single server
 	clusterThreeCores  = 3.3             // CPU a send of three cores in total, against a single server
 	clusterCoreCount   = 3
-	clusterVoteTimeout = 30 * time.Second // until a new core has a vote
+	clusterVoteTimeout = 60 * time.Second // until a new core has a vote
+	clusterReplaceP99  = 2.0              // p99 of sends while a core is replaced, against before
 	// clusterHands is how many sends are under way at full load.
 	clusterHands = 64
 	// clusterRateSeconds is how long a rate of sends is measured.
@@ -29,24 +30,26 @@ const (
 
 // clusterKillOptions are the flags of `parley bench cluster-kill`.
 type clusterKillOptions struct {
-	kills  int
-	steady float64
-	ratios bool
+	kills   int
+	steady  float64
+	ratios  bool
+	replace bool
 }
 
 // clusterKillResult is the content of the file of --json.
 type clusterKillResult struct {
-	Machine     string        `json:"machine"`
-	Pollers     int           `json:"pollers"`
-	Single      *sendCost     `json:"single_server,omitempty"`
-	OneVoter    *sendCost     `json:"one_core,omitempty"`
-	Three       *sendCost     `json:"three_cores,omitempty"`
-	SteadySends float64       `json:"steady_sends_per_s,omitempty"`
-	Elections   int           `json:"elections_without_a_kill"`
-	Kills       []clusterKill `json:"kills"`
-	Messages    int           `json:"messages"`
-	Broken      []string      `json:"broken"`
-	Missed      []string      `json:"missed"`
+	Machine     string         `json:"machine"`
+	Pollers     int            `json:"pollers"`
+	Single      *sendCost      `json:"single_server,omitempty"`
+	OneVoter    *sendCost      `json:"one_core,omitempty"`
+	Three       *sendCost      `json:"three_cores,omitempty"`
+	SteadySends float64        `json:"steady_sends_per_s,omitempty"`
+	Elections   int            `json:"elections_without_a_kill"`
+	Kills       []clusterKill  `json:"kills"`
+	Replaced    []coreReplaced `json:"replaced,omitempty"`
+	Messages    int            `json:"messages"`
+	Broken      []string       `json:"broken"`
+	Missed      []string       `json:"missed"`
 }
 
 // clusterKill is the kill of one core.
@@ -77,6 +80,7 @@ func clusterKillMain(args []string, stdout, stderr io.Writer) int {
 	o := &c.options
 	s.flags.IntVar(&o.kills, "kills", 20, "how often a core is killed")
 	s.flags.Float64Var(&o.steady, "steady", 60, "`seconds` of full load in which there must be no election")
+	s.flags.BoolVar(&o.replace, "replace", false, "replace all cores, one after the other")
 	s.flags.BoolVar(&o.ratios, "ratios", true, "compare the cost of sends with a single server, too")
 	if err := s.parse("cluster-kill", args); err != nil {
 		if err != flag.ErrHelp {
@@ -149,6 +153,11 @@ func (c *clusterKillRun) measure() (err error) {
 	if err := c.killCores(); err != nil {
 		return err
 	}
+	if c.options.replace {
+		if err := c.replaceCores(); err != nil {
+			return err
+		}
+	}
 	return c.load.finish()
 }
 
@@ -196,34 +205,50 @@ func (c *clusterKillRun) startFirst() error {
 
 // startOthers lets the other cores join, and waits until all have a vote.
 func (c *clusterKillRun) startOthers() error {
-	first := filepath.Join(c.dir, "a")
-	limits := serveArgs(c.exe, c.run.scenario)[2:] // without the crowd
 	for _, name := range []string{"b", "c"}[:clusterCoreCount-1] {
-		token, err := c.command("cluster", "token", "--data", first, "--role", "core")
+		s, err := c.joinCore(name, c.nodes[0])
 		if err != nil {
 			return err
 		}
-		peer, err := freePort()
-		if err != nil {
-			return err
-		}
-		s, err := c.node(name, append([]string{"--node", name, "--join", token, "--peer-listen",
-			fmt.Sprintf("127.0.0.1:%d", peer)}, limits...)...)
-		if err != nil {
-			return err
-		}
-		s.args = withoutToken(s.args)
 		c.nodes, c.up = append(c.nodes, s), append(c.up, true)
 		c.load.addNode(s)
 	}
-	err := c.waitFor("all cores have a vote", func() bool {
-		out, err := c.command("cluster", "status", "--data", first)
-		return err == nil && strings.Count(out, "voter=true") == clusterCoreCount
-	})
+	err := c.waitForVotes(c.nodes[0], clusterCoreCount)
 	if err == nil {
 		fmt.Fprintf(c.out, "  %d cores have a vote\n", clusterCoreCount)
 	}
 	return err
+}
+
+// joinCore starts a core that joins the cluster, with a token of another one.
+func (c *clusterKillRun) joinCore(name string, of *server) (*server, error) {
+	token, err := c.command("cluster", "token", "--data", dataOf(of), "--role", "core")
+	if err != nil {
+		return nil, err
+	}
+	peer, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	limits := serveArgs(c.exe, c.run.scenario)[2:] // without the crowd
+	s, err := c.node(name, append([]string{"--node", name, "--join", token, "--peer-listen",
+		fmt.Sprintf("127.0.0.1:%d", peer)}, limits...)...)
+	if err != nil {
+		return nil, err
+	}
+	s.args = withoutToken(s.args)
+	return s, nil
+}
+
+// dataOf returns the data directory of a node.
+func dataOf(s *server) string { return s.args[slices.Index(s.args, "--data")+1] }
+
+// waitForVotes waits until a number of cores have a vote, as one of them says.
+func (c *clusterKillRun) waitForVotes(at *server, count int) error {
+	return c.waitFor(fmt.Sprintf("%d cores have a vote", count), func() bool {
+		out, err := c.command("cluster", "status", "--data", dataOf(at))
+		return err == nil && strings.Count(out, "voter=true") == count
+	})
 }
 
 // waitFor runs the load until a condition holds.
@@ -398,10 +423,15 @@ func (c *clusterKillRun) verdict() int {
 	}
 	if c.options.ratios {
 		oneVoter, three := r.OneVoter.Rate/r.Single.Rate, r.Three.CPU/r.Single.CPU
-		fmt.Fprintf(c.out, "  against a single server: sends of one core, ratio %.2f; CPU a send of three cores, ratio "+
-			"%.2f\n", oneVoter, three)
+		fmt.Fprintf(c.out, "  against a single server: sends of one core, ratio %.2f; CPU a send of three cores, "+
+			"ratio %.2f\n", oneVoter, three)
 		miss(oneVoter < clusterOneVoter, "sends of one core: ratio %.2f", oneVoter)
 		miss(three > clusterThreeCores, "CPU a send of three cores: ratio %.2f", three)
+	}
+	for _, x := range r.Replaced {
+		miss(x.CatchUp > clusterVoteTimeout.Seconds(), "a new core had a vote after %.1f s", x.CatchUp)
+		miss(x.During > clusterReplaceP99*x.Before, "p99 of sends while a core is replaced: %.1f ms, before %.1f ms",
+			x.During, x.Before)
 	}
 	miss(r.Elections != 0, "%d elections at full load", r.Elections)
 	for _, x := range r.Broken[:min(len(r.Broken), maxViolations)] {

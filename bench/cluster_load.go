@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -22,6 +23,7 @@ type clusterLoad struct {
 	newest  int64         // id of the newest answered message
 	gap     time.Duration // longest time between two answers since it was reset
 	sentAt  time.Duration // time of the newest answer
+	took    latencies     // until the answers
 	// No further messages are sent along; the clients stop.
 	finishing, finished bool
 
@@ -35,7 +37,6 @@ type clusterClient struct {
 	conn       swarm.Conn
 	person     *person
 	preferred  int // node
-	at         int
 	head, tail []byte
 	last       int64
 	message    int64  // newest message
@@ -60,19 +61,33 @@ func newClusterLoad(c *clusterRun) *clusterLoad {
 }
 
 // addNode lets messages also be sent to a node.
-func (l *clusterLoad) addNode(s *server) {
-	l.senders = append(l.senders, swarm.NewPool(l.c.run.loop, s.addr, nil, clusterHands, agent))
+func (l *clusterLoad) addNode(s *server) { l.senders = append(l.senders, l.newPool(s)) }
+
+func (l *clusterLoad) newPool(s *server) *swarm.Pool {
+	return swarm.NewPool(l.c.run.loop, s.addr, nil, clusterHands, agent)
 }
 
-// join registers further clients until there are n, at the nodes in turn, and lets them poll.
+// join registers further clients until there are n, and lets them poll: each at the node with the fewest clients.
 func (l *clusterLoad) join(n int) error {
+	return l.joinAt(n, func() int { return l.fewest() })
+}
+
+// fewest returns the node with the fewest clients.
+func (l *clusterLoad) fewest() int {
+	count := make([]int, max(1, len(l.c.nodes)))
+	for _, x := range l.clients {
+		count[x.preferred]++
+	}
+	return slices.Index(count, slices.Min(count))
+}
+
+// joinAt registers further clients at chosen nodes.
+func (l *clusterLoad) joinAt(n int, node func() int) error {
 	r := l.c.run
 	first := len(l.clients)
 	from := sourceAddresses(r.server.addr, r.scenario.Sources)
 	for i := first; i < n; i++ {
-		x := &clusterClient{l: l, person: &r.population.people[i%len(r.population.people)],
-			preferred: i % max(1, len(l.c.nodes)), last: -1}
-		x.at = x.preferred
+		x := &clusterClient{l: l, person: &r.population.people[i%len(r.population.people)], preferred: node(), last: -1}
 		x.conn = swarm.Conn{Loop: r.loop, Local: from[i%len(from)]}
 		l.clients = append(l.clients, x)
 	}
@@ -90,7 +105,8 @@ func (l *clusterLoad) join(n int) error {
 		}
 		err := r.callEach(len(mine), func(i int) *swarm.Call {
 			return r.newCall("POST", "register", mine[i].person, params{"event_types": []string{"message"},
-				"fetch_event_types": []string{"message"}, "client_capabilities": capabilities, "idle_queue_timeout": 86400})
+				"fetch_event_types": []string{"message"}, "client_capabilities": capabilities,
+				"idle_queue_timeout": 86400})
 		}, func(i int, body []byte) error { return mine[i].handleRegister(body) })
 		if err != nil {
 			return err
@@ -133,9 +149,9 @@ func (x *clusterClient) poll() {
 		for !c.up[at] {
 			at = (at + 1 + rand.IntN(len(c.nodes)-1)) % len(c.nodes)
 		}
-		if at != x.at || !x.conn.Remote.IsValid() {
+		if addr := c.nodes[at].addr; x.conn.Remote != addr {
 			x.conn.Hangup()
-			x.at, x.conn.Remote = at, c.nodes[at].addr
+			x.conn.Remote = addr
 		}
 	}
 	b := append(x.l.scratch[:0], x.head...)
@@ -213,6 +229,7 @@ func (l *clusterLoad) send(p *swarm.Pool, done func(id int64)) {
 			l.newest = max(l.newest, v.ID)
 			l.gap = max(l.gap, a.At-l.sentAt)
 			l.sentAt = a.At
+			l.took.add(a.At - call.Intended)
 			done(v.ID)
 			return
 		}

@@ -35,7 +35,8 @@ func (c *clusterRun) measureSingle() error {
 	return err
 }
 
-// measureRatios measures the owner and an edge with a tenth of the pollers and with all of them.
+// measureRatios measures the owner with a tenth of the pollers and with all of them, and one edge with its part of them
+// while the other edges have few: a single server does not share the processors with others either.
 func (c *clusterRun) measureRatios() error {
 	if err := c.load.join(c.options.pollers / 10); err != nil {
 		return err
@@ -44,16 +45,25 @@ func (c *clusterRun) measureRatios() error {
 	if err != nil {
 		return err
 	}
+	part := c.options.pollers / c.options.edges
+	others := c.options.pollers/10 - c.options.pollers/10/c.options.edges
+	if err := c.load.joinAt(part+others, func() int { return 0 }); err != nil {
+		return err
+	}
+	one, err := c.cpuOfSends(c.nodes[0])
+	if err != nil {
+		return err
+	}
+	c.result.EdgeCPU = one[0] / float64(part)
 	if err := c.load.join(c.options.pollers); err != nil {
 		return err
 	}
 	stored, sent := c.count(c.core, "parley_store_facts_total"), c.count(c.core, "parley_cluster_facts_sent_total")
-	many, err := c.cpuOfSends(c.core, c.nodes[0])
+	many, err := c.cpuOfSends(c.core)
 	if err != nil {
 		return err
 	}
 	c.result.OwnerFew, c.result.OwnerMany = few[0], many[0]
-	c.result.EdgeCPU = many[1] / (float64(c.options.pollers) / float64(c.options.edges))
 	if err := c.run.loop.RunFor(time.Second, nil); err != nil {
 		return err
 	}

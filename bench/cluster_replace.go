@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// coreReplaced is the replacement of one core.
+type coreReplaced struct {
+	CatchUp float64 `json:"catch_up_s"` // from the start of the new core until it has a vote
+	Before  float64 `json:"send_p99_before_ms"`
+	During  float64 `json:"send_p99_during_ms"`
+}
+
+// replaceBefore is how long sends are measured before a core is replaced.
+const replaceBefore = 5 * time.Second
+
+// replaceCores lets a new core join and removes an old one, until no core of the beginning is left.
+func (c *clusterKillRun) replaceCores() error {
+	l, loop := c.load, c.run.loop
+	for i := range c.nodes {
+		l.took.take()
+		if err := loop.RunFor(replaceBefore, nil); err != nil {
+			return err
+		}
+		x := coreReplaced{Before: ms(l.took.take().ValueAtQuantile(99))}
+		began, old, next := loop.Now(), c.nodes[i], c.nodes[(i+1)%len(c.nodes)]
+		var s *server
+		err := c.serve(func() (err error) {
+			s, err = c.joinCore(fmt.Sprint("new", i), next)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := c.waitForVotes(next, clusterCoreCount+1); err != nil {
+			return errors.Join(err, s.kill())
+		}
+		x.CatchUp = (loop.Now() - began).Seconds()
+		name := filepath.Base(dataOf(old))
+		err = c.serve(func() error {
+			_, err := c.command("cluster", "remove", name, "--data", dataOf(s))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		c.nodes[i], l.senders[i] = s, l.newPool(s)
+		old.close()
+		if err := c.waitForVotes(s, clusterCoreCount); err != nil {
+			return err
+		}
+		x.During = ms(l.took.take().ValueAtQuantile(99))
+		c.result.Replaced = append(c.result.Replaced, x)
+		fmt.Fprintf(c.out, "  core %s replaced: the new one had a vote after %.1f s; p99 of sends %.1f ms, before %.1f "+
+			"ms\n", name, x.CatchUp, x.During, x.Before)
+	}
+	return c.serve(func() error {
+		out, err := c.command("cluster", "verify", "--data", dataOf(c.nodes[0]))
+		if err == nil && !strings.Contains(out, "equal=true") {
+			err = fmt.Errorf("the new cores differ: %s", out)
+		}
+		return err
+	})
+}
