@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"reflect"
 	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -96,6 +97,28 @@ func EncodeRow(v any) []byte { return marshal(nil, v) }
 // Decoder returns a function that decodes data into its argument, as realm.Load takes it.
 func Decoder(data []byte) func(any) error {
 	return func(into any) error { return unmarshal(data, into) }
+}
+
+// DecodeOfAnother decodes a struct that a node of another release has encoded: it may lack the last fields, which keep
+// their values, or have more, which are ignored.
+func DecodeOfAnother(data []byte, into any) error {
+	v := reflect.ValueOf(into).Elem()
+	err := unmarshal(data, into)
+	if err == nil || v.Kind() != reflect.Struct {
+		return err
+	}
+	d := msgpack.GetDecoder()
+	defer msgpack.PutDecoder(d)
+	d.Reset(bytes.NewReader(data))
+	n, err := d.DecodeArrayLen()
+	for i := 0; i < n && err == nil; i++ {
+		if i < v.NumField() {
+			err = d.Decode(v.Field(i).Addr().Interface())
+		} else {
+			err = d.Skip()
+		}
+	}
+	return err
 }
 
 // EncodeText encodes one version of a message's text.

@@ -367,7 +367,7 @@ func (e *Edge) report(link *peer.Link) {
 		for _, id := range list {
 			r.Applied[id] = e.orgs.DurableSeq(id)
 		}
-		link.Send(encode(msgReport, &r))
+		link.Send(encodeReport(&r))
 		select {
 		case <-t.C:
 		case <-link.Context().Done():

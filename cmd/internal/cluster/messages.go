@@ -81,7 +81,7 @@ type (
 		Applied map[realm.ID]realm.Seq
 		Queues  int64
 		Polls   int64
-		Full    bool // the disk of a core: it must not become the leader
+		Full    bool // the disk of a core: it must not become the leader; see encodeReport
 	}
 	// seqsMessage is the last fact of each realm of a report, so that the edge knows how old its replicas are.
 	seqsMessage     map[realm.ID]realm.Seq
@@ -181,9 +181,20 @@ const (
 // encode returns a message with its kind.
 func encode(kind byte, v any) []byte { return append([]byte{kind}, codec.EncodeRow(v)...) }
 
-// decode reads a message or a part without its kind.
+// encodeReport writes a report. Only that of a full disk has the field Full: releases before it decode no other.
+func encodeReport(r *edgeReport) []byte {
+	if r.Full {
+		return encode(msgReport, r)
+	}
+	return encode(msgReport, &struct {
+		Applied       map[realm.ID]realm.Seq
+		Queues, Polls int64
+	}{r.Applied, r.Queues, r.Polls})
+}
+
+// decode reads a message or a part without its kind. It may be of another release.
 func decode(data []byte, into any) error {
-	if err := codec.Decoder(data)(into); err != nil {
+	if err := codec.DecodeOfAnother(data, into); err != nil {
 		return fmt.Errorf("message of another node: %w", err)
 	}
 	return nil
