@@ -248,6 +248,21 @@ func (p *account) send(text string) (int64, error) {
 	return int64(a["id"].(float64)), nil
 }
 
+// getText makes a GET request without an Authorization header, and returns the answer and its body.
+func getText(t *testing.T, address string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, string(text)
+}
+
 func writeFile(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

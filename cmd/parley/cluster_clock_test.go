@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,15 +17,13 @@ import (
 // queue ends, messages that are scheduled are sent once, and the states are equal. CLOCKS=all is the long form, in
 // which messages also become due only by the clock of a later leader.
 func TestClusterClocks(t *testing.T) {
-	dir := t.TempDir()
 	clocks := map[string]time.Duration{"a": 0, "b": time.Hour, "c": -time.Hour}
-	var list []*runningCore
-	for _, name := range []string{"a", "b", "c"} {
-		list = append(list, &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t),
-			run: func(cmd *exec.Cmd) *program {
-				cmd.Env = append(cmd.Env, clockAhead+"="+clocks[name].String())
-				return startProgram(t, cmd)
-			}})
+	list := newCores(t, t.TempDir(), []string{"a", "b", "c"})
+	for _, c := range list {
+		c.run = func(cmd *exec.Cmd) *program {
+			cmd.Env = append(cmd.Env, clockAhead+"="+clocks[c.name].String())
+			return startProgram(t, cmd)
+		}
 	}
 	all := startCluster(t, list...)
 	ann := demoAccount(t, "http://"+list[0].listen, "ann@example.org")

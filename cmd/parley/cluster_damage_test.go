@@ -16,12 +16,7 @@ func TestClusterDamage(t *testing.T) {
 	if os.Getenv("DAMAGE") == "" {
 		t.Skip("replacing two cores takes 20 s: make damage-cluster")
 	}
-	dir := t.TempDir()
-	var list []*runningCore
-	for _, name := range []string{"a", "b", "c"} {
-		list = append(list, &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t),
-			args: []string{"--rate-limit", "0"}})
-	}
+	list := newCores(t, t.TempDir(), []string{"a", "b", "c"}, "--rate-limit", "0")
 	all := startCluster(t, list...)
 	damaged := all.leader(list[1])
 	behind := all.other(damaged)

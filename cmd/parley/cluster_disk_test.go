@@ -22,12 +22,7 @@ func TestClusterFullDisk(t *testing.T) {
 	if !ok {
 		return
 	}
-	dir := t.TempDir()
-	var list []*runningCore
-	for _, name := range []string{"a", "b", "c"} {
-		list = append(list, &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t),
-			args: []string{"--rate-limit", "0"}})
-	}
+	list := newCores(t, t.TempDir(), []string{"a", "b", "c"}, "--rate-limit", "0")
 	list[0].data = filepath.Join(small, "a")
 	list[0].args = append(list[0].args, smallDisk...)
 	all := startCluster(t, list...)
@@ -93,11 +88,7 @@ func TestClusterAllDisksFull(t *testing.T) {
 	if !ok {
 		return
 	}
-	var list []*runningCore
-	for _, name := range []string{"a", "b", "c"} {
-		list = append(list, &runningCore{name: name, data: filepath.Join(small, name), listen: freeAddress(t),
-			args: append([]string{"--rate-limit", "0"}, smallDisk...)})
-	}
+	list := newCores(t, small, []string{"a", "b", "c"}, append([]string{"--rate-limit", "0"}, smallDisk...)...)
 	all := startCluster(t, list...)
 	d := &fullDisk{t: t, dir: small, acked: map[int64]string{}, rng: rand.New(rand.NewPCG(1, 1)),
 		ann: demoAccount(t, "http://"+list[1].listen, "ann@example.org")}

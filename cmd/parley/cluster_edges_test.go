@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -173,16 +172,8 @@ func TestEdgesPassFiles(t *testing.T) {
 	path := a["url"].(string)
 	get := func(from *account) (status int, body string) {
 		t.Helper()
-		r, err := http.Get(c.edges[1].url() + path + "?api_key=" + from.key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Body.Close()
-		data, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.StatusCode, string(data)
+		r, body := getText(t, c.edges[1].url()+path+"?api_key="+from.key)
+		return r.StatusCode, body
 	}
 	if status, body := get(ann); status != 200 || body != text {
 		t.Errorf("the file at the other edge: status %d, %d bytes", status, len(body))
@@ -213,16 +204,8 @@ func TestEdgeHealth(t *testing.T) {
 	c := startEdges(t, 1)
 	health := func() (status int, body, retry string) {
 		t.Helper()
-		r, err := http.Get(c.edges[0].url() + "/health")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Body.Close()
-		text, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.StatusCode, string(text), r.Header.Get("Retry-After")
+		r, text := getText(t, c.edges[0].url()+"/health")
+		return r.StatusCode, text, r.Header.Get("Retry-After")
 	}
 	if status, body, _ := health(); status != 200 {
 		t.Fatalf("an edge with a link: %d %s", status, body)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -17,12 +16,7 @@ func TestClusterRemovesFiles(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.SecretKey)
 	b := &bucketServer{t: t, s3: s3test.Start(t), folder: "files"}
 	b.proxy = b.s3.Proxy(t)
-	dir := t.TempDir()
-	var list []*runningCore
-	for _, name := range []string{"a", "b", "c"} {
-		list = append(list, &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t),
-			args: []string{"--files", b.proxy.URL(b.folder)}})
-	}
+	list := newCores(t, t.TempDir(), []string{"a", "b", "c"}, "--files", b.proxy.URL(b.folder))
 	all := startCluster(t, list...)
 	frozen := all.leader(list[0])
 	b.ann = demoAccount(t, "http://"+frozen.listen, "ann@example.org")

@@ -23,13 +23,9 @@ func startImportCores(t *testing.T, names ...string) *runningCores {
 	t.Helper()
 	t.Setenv("AWS_ACCESS_KEY_ID", s3test.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.SecretKey)
-	bucket, dir := s3test.Start(t), t.TempDir()
-	var list []*runningCore
-	for _, name := range names {
-		list = append(list, &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t),
-			args: []string{"--url", "http://chat.test", "--files", bucket.URL("files")}})
-	}
-	return startCluster(t, list...)
+	bucket := s3test.Start(t)
+	return startCluster(t, newCores(t, t.TempDir(), names, "--url", "http://chat.test", "--files",
+		bucket.URL("files"))...)
 }
 
 // clientOf returns a client whose requests all go to one core.

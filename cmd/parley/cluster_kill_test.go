@@ -147,19 +147,23 @@ type runningCores struct {
 // startCores makes a cluster whose first node has the demo organization.
 func startCores(t *testing.T, names ...string) *runningCores {
 	t.Helper()
-	dir := t.TempDir()
-	first := &runningCore{name: names[0], data: filepath.Join(dir, names[0]), listen: freeAddress(t)}
-	return joinCores(t, dir, first, names[1:]...)
+	return startCluster(t, newCores(t, t.TempDir(), names)...)
+}
+
+// newCores returns cores that are not running, with data directories in a folder, and with more arguments of serve.
+func newCores(t *testing.T, dir string, names []string, args ...string) (list []*runningCore) {
+	t.Helper()
+	for _, name := range names {
+		list = append(list, &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t),
+			args: slices.Clone(args)})
+	}
+	return list
 }
 
 // joinCores makes a node that is not running the first core of a cluster, and adds others.
 func joinCores(t *testing.T, dir string, first *runningCore, others ...string) *runningCores {
 	t.Helper()
-	list := []*runningCore{first}
-	for _, name := range others {
-		list = append(list, &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t)})
-	}
-	return startCluster(t, list...)
+	return startCluster(t, append([]*runningCore{first}, newCores(t, dir, others)...)...)
 }
 
 // startCluster makes the first of some cores that are not running a cluster, and lets the others join it.

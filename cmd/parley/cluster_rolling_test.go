@@ -191,12 +191,10 @@ func install(t *testing.T, program, file string) {
 func startCoresOf(t *testing.T, program string, names ...string) *runningCores {
 	t.Helper()
 	dir := t.TempDir()
-	var list []*runningCore
-	for _, name := range names {
-		c := &runningCore{name: name, data: filepath.Join(dir, name), listen: freeAddress(t),
-			file: filepath.Join(dir, "parley-"+name)}
+	list := newCores(t, dir, names)
+	for _, c := range list {
+		c.file = filepath.Join(dir, "parley-"+c.name)
 		install(t, program, c.file)
-		list = append(list, c)
 	}
 	return startCluster(t, list...)
 }

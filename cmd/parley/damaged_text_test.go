@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -118,16 +116,11 @@ func TestDamagedTextIsNoSuccess(t *testing.T) {
 	}
 	health := func() string {
 		t.Helper()
-		r, err := http.Get(s.ann.url + "/health")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Body.Close()
-		data, _ := io.ReadAll(r.Body)
+		r, body := getText(t, s.ann.url+"/health")
 		if r.StatusCode != 200 {
 			t.Errorf("/health: status %d", r.StatusCode)
 		}
-		return string(data)
+		return body
 	}
 	if h := health(); strings.Contains(h, "degraded") {
 		t.Errorf("before any text was read: %s", h)

@@ -129,16 +129,11 @@ func (d *fullDisk) check(when string) {
 }
 
 func (d *fullDisk) health() string {
-	r, err := http.Get(d.ann.url + "/health")
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer r.Body.Close()
-	body, _ := io.ReadAll(r.Body)
+	r, body := getText(d.t, d.ann.url+"/health")
 	if r.StatusCode != 200 {
 		d.t.Errorf("health: status %d, %s", r.StatusCode, body)
 	}
-	return string(body)
+	return body
 }
 
 // refused reports whether an error is the refusal of a full disk.

@@ -190,16 +190,8 @@ func rawPost(t *testing.T, at, path, lines, form string) string {
 // fastRequests returns the number of requests answered on the fast path.
 func fastRequests(t *testing.T, debug string) (n int) {
 	t.Helper()
-	res, err := http.Get("http://" + debug + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fmt.Sscanf(string(text[strings.Index(string(text), "\nparley_http_fast_path_requests_total ")+1:]),
+	_, text := getText(t, "http://"+debug+"/metrics")
+	if _, err := fmt.Sscanf(text[strings.Index(text, "\nparley_http_fast_path_requests_total ")+1:],
 		"parley_http_fast_path_requests_total %d", &n); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,12 +19,7 @@ func linkOpens(t *testing.T, at, link string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.Get(at + u.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	return resp.StatusCode == 200
+	return status(t, at+u.Path) == 200
 }
 
 // Invitation links that were sent before an organization moved stay valid, and the links that the new server shows are

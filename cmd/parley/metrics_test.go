@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -31,16 +29,8 @@ func TestMetricsOfARunningServer(t *testing.T) {
 		t.Fatal("a message to a missing channel was sent")
 	}
 	get := func(url string) (int, string) {
-		r, err := http.Get(url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Body.Close()
-		text, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.StatusCode, string(text)
+		r, text := getText(t, url)
+		return r.StatusCode, text
 	}
 	_, text := get("http://" + debug + "/metrics")
 	for _, line := range []string{"parley_queues 1", "parley_queues_evicted_total 0", "parley_polls_parked 0",

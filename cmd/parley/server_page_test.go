@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -62,16 +60,11 @@ func TestServerPageNumbers(t *testing.T) {
 	l.Close()
 	at := demo(t, t.TempDir(), "--debug-listen", debug).serving()
 	get := func(path string) string {
-		r, err := http.Get("http://" + debug + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Body.Close()
-		text, _ := io.ReadAll(r.Body)
+		r, text := getText(t, "http://"+debug+path)
 		if r.StatusCode != 200 {
 			t.Fatalf("%s: %d %s", path, r.StatusCode, text)
 		}
-		return string(text)
+		return text
 	}
 	if text := get("/admin/server.json"); !strings.Contains(text, `"values":[{"key":"v0","text":"0"`) {
 		t.Errorf("before the message: %s", text)

@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -332,17 +330,9 @@ func TestSpecifiedLimits(t *testing.T) {
 func TestDescriptionIsServed(t *testing.T) {
 	p := startProgram(t, parleyCommand("serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0"))
 	at := p.serving()
-	r, err := http.Get(at + "/api/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	served, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, served := getText(t, at+"/api/openapi.json")
 	printed, code := runParley("openapi")
-	if code != 0 || string(served) != printed {
+	if code != 0 || served != printed {
 		t.Errorf("served %d bytes, parley openapi printed %d with code %d", len(served), len(printed), code)
 	}
 }

@@ -590,12 +590,7 @@ func TestKeyInURL(t *testing.T) {
 	hook := k.must("ann", "POST bots", "full_name", "Hook", "short_name", "hook", "bot_type", 2)
 	got := func(key any) int {
 		t.Helper()
-		r, err := http.Get(fmt.Sprintf("%s?api_key=%v", url, key))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Body.Close()
-		return r.StatusCode
+		return status(t, fmt.Sprintf("%s?api_key=%v", url, key))
 	}
 	k.equal("a reader of the message", got(k.people["bo"].key), 200)
 	k.equal("an unknown key", got(strings.Repeat("x", 32)), 403)

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -24,12 +23,7 @@ func (p *account) addKey(t *testing.T, label string, expiresIn int) (id int, key
 // status returns the status of a GET request without an Authorization header.
 func status(t *testing.T, at string) int {
 	t.Helper()
-	r, err := http.Get(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	io.Copy(io.Discard, r.Body)
+	r, _ := getText(t, at)
 	return r.StatusCode
 }
 
