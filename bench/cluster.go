@@ -1,20 +1,11 @@
 package bench
 
 import (
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
-
-	"parley/bench/swarm"
 )
 
 // Limits of `parley bench cluster`.
@@ -31,9 +22,8 @@ const (
 
 // clusterOptions are the flags of `parley bench cluster`.
 type clusterOptions struct {
-	edges, pollers, kills, coreKills, sends int
-	rate                                    float64
-	ratios                                  bool
+	edges, kills, coreKills, sends int
+	ratios                         bool
 }
 
 // clusterResult is the content of the file of --json.
@@ -54,26 +44,18 @@ type clusterResult struct {
 	Missed    []string  `json:"missed"`
 }
 
-// clusterRun is one run of `parley bench cluster`: a core and edges as processes, and clients of the edges. That of
-// `parley bench cluster-kill` has three cores and clients of these.
+// clusterRun is one run of `parley bench cluster`: a core and edges, and clients of the edges.
 type clusterRun struct {
-	run     *run
+	clusterProcesses
 	options clusterOptions
-	out     io.Writer
-	dir     string
-	exe     string
 	core    *server
-	nodes   []*server // that the clients use: the edges, or all cores
-	up      []bool    // nodes that can be polled
-	load    *clusterLoad
-	random  *rand.Rand // moments of kills
 	result  clusterResult
 }
 
 // clusterMain runs `parley bench cluster`.
 func clusterMain(args []string, stdout, stderr io.Writer) int {
 	s := newRunFlags("cluster", stdout, stderr)
-	c := &clusterRun{out: stdout}
+	c := &clusterRun{}
 	o := &c.options
 	s.flags.IntVar(&o.edges, "edges", 3, "edges")
 	s.flags.IntVar(&o.kills, "kills", 100, "how often an edge is killed")
@@ -90,40 +72,29 @@ func clusterMain(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "parley bench cluster: --self and at least two --edges are required")
 		return 2
 	}
-	o.pollers, o.rate = s.scenario.Pollers, s.scenario.Phases[0].Rate
-	c.run = newRun(s.scenario, s.options)
-	c.random = rand.New(rand.NewPCG(s.scenario.Seed, 1))
+	c.clusterProcesses = newClusterProcesses(s, stdout)
 	fmt.Fprintf(stdout, "parley bench cluster: %d edges, %d pollers, %d kills of edges and %d of the core (seed %d)\n",
-		o.edges, o.pollers, o.kills, o.coreKills, s.scenario.Seed)
-	c.result = clusterResult{Machine: machine(), Edges: o.edges, Pollers: o.pollers, Broken: []string{},
-		Missed: []string{}}
+		o.edges, s.scenario.Pollers, o.kills, o.coreKills, s.scenario.Seed)
+	c.result = clusterResult{Machine: machine(), Edges: o.edges, Pollers: s.scenario.Pollers, Missed: []string{}}
 	if err := c.measure(); err != nil {
 		fmt.Fprintf(stderr, "parley bench cluster: %v\n", err)
 		return 2
 	}
-	if s.jsonFile != "" {
-		b, _ := json.MarshalIndent(c.result, "", " ")
-		if err := writeFile(s.jsonFile, b); err != nil {
-			fmt.Fprintln(stderr, err)
-			return 2
-		}
-	}
-	return c.verdict()
+	return s.writeResult(c.verdict(), &c.result, stderr)
 }
 
 // measure runs everything.
 func (c *clusterRun) measure() (err error) {
-	if c.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil {
+	if err := c.makeDir(); err != nil {
 		return err
 	}
 	defer os.RemoveAll(c.dir)
-	c.exe = copyExecutable(c.run.options.executable, c.dir)
 	if c.options.ratios {
 		if err := c.measureSingle(); err != nil {
 			return err
 		}
 	}
-	defer c.closeAll()
+	defer func() { c.closeAll(c.core) }()
 	if err := c.start(); err != nil {
 		return err
 	}
@@ -132,10 +103,10 @@ func (c *clusterRun) measure() (err error) {
 			return err
 		}
 		c.load.countAgain()
-	} else if err := c.load.join(c.options.pollers); err != nil {
+	} else if err := c.load.join(c.result.Pollers); err != nil {
 		return err
 	}
-	c.load.sendAlong(c.options.rate)
+	c.load.sendAlong()
 	if err := c.killEdges(); err != nil {
 		return err
 	}
@@ -145,134 +116,21 @@ func (c *clusterRun) measure() (err error) {
 	return c.load.finish()
 }
 
-// node starts a node of the cluster, or a single server.
-func (c *clusterRun) node(name string, extra ...string) (*server, error) {
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	debug, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	addr := fmt.Sprintf("127.0.0.1:%d", port)
-	s := &server{exe: c.exe, metrics: fmt.Sprintf("http://127.0.0.1:%d/metrics", debug)}
-	s.args = append([]string{"serve", "--data", filepath.Join(c.dir, name), "--listen", addr,
-		"--debug-listen", fmt.Sprintf("127.0.0.1:%d", debug)}, extra...)
-	if err := s.resolve("http://" + addr); err != nil {
-		return nil, err
-	}
-	if s.log, err = os.Create(filepath.Join(c.dir, name+".log")); err != nil {
-		return nil, err
-	}
-	if err := s.start(); err != nil {
-		return nil, fmt.Errorf("node %s: %w", name, err)
-	}
-	return s, nil
-}
-
-// command runs a command of the program and returns its output.
-func (c *clusterRun) command(args ...string) (string, error) {
-	out, err := exec.Command(c.exe, args...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("parley %s: %w: %s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out)), nil
-}
-
 // start starts the core with its crowd, and the edges.
 func (c *clusterRun) start() (err error) {
-	peer, err := freePort()
-	if err != nil {
+	if c.core, err = c.startFirstCore(); err != nil {
 		return err
 	}
-	data := filepath.Join(c.dir, "a")
-	_, err = c.command("cluster", "init", "--data", data, "--node", "a", "--peer-listen", fmt.Sprintf("127.0.0.1:%d",
-		peer))
-	if err != nil {
-		return err
-	}
-	if c.core, err = c.node("a", serveArgs(c.exe, c.run.scenario)...); err != nil {
-		return err
-	}
-	if err := c.openRun(c.core); err != nil {
-		return err
-	}
-	limits := serveArgs(c.exe, c.run.scenario)[2:] // without the crowd
 	for i := range c.options.edges {
-		token, err := c.command("cluster", "token", "--data", data, "--role", "edge")
+		e, err := c.joinNode(fmt.Sprintf("e%d", i), "edge", c.core)
 		if err != nil {
 			return err
 		}
-		name := fmt.Sprintf("e%d", i)
-		e, err := c.node(name, append([]string{"--node", name, "--join", token}, limits...)...)
-		if err != nil {
-			return err
-		}
-		e.args = withoutToken(e.args)
 		c.nodes, c.up = append(c.nodes, e), append(c.up, true)
 	}
 	fmt.Fprintf(c.out, "  a core and %d edges run\n", c.options.edges)
-	c.load = newClusterLoad(c)
+	c.load = newClusterLoad(&c.clusterProcesses)
 	return nil
-}
-
-// withoutToken returns the arguments with which a node that has joined starts again.
-func withoutToken(args []string) (out []string) {
-	for i := 0; i < len(args); i++ {
-		if args[i] == "--join" {
-			i++
-			continue
-		}
-		out = append(out, args[i])
-	}
-	return out
-}
-
-// openRun opens the load client and reads the crowd of a server.
-func (c *clusterRun) openRun(s *server) (err error) {
-	r := c.run
-	r.server, r.crowdByServer = s, true
-	if r.loop, err = swarm.Open(); err != nil {
-		return err
-	}
-	r.meter = newMeter("build")
-	r.pool = swarm.NewPool(r.loop, s.addr, sourceAddresses(s.addr, r.scenario.Sources), r.scenario.Conns, agent)
-	return r.buildCrowd()
-}
-
-// closeRun ends openRun.
-func (c *clusterRun) closeRun() {
-	if c.run.loop != nil {
-		c.run.loop.Close()
-		c.run.loop = nil
-	}
-}
-
-func (c *clusterRun) closeAll() {
-	c.closeRun()
-	for _, s := range append(slices.Clone(c.nodes), c.core) {
-		if s != nil {
-			s.close()
-		}
-	}
-}
-
-// serve runs the load client while do runs in another goroutine.
-func (c *clusterRun) serve(do func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- do() }()
-	var result error
-	ended := false
-	c.run.loop.Every(time.Millisecond, func() bool {
-		select {
-		case result = <-done:
-			ended = true
-		default:
-		}
-		return !ended
-	})
-	return errors.Join(c.run.loop.Run(func() bool { return ended }), result)
 }
 
 // killEdges kills one edge after the other. Its clients poll the others; when it is back, some of them return.
@@ -344,6 +202,7 @@ func maximum(list []float64) (most float64) {
 // verdict prints the figures, the missed limits and the broken promises, and returns the exit code.
 func (c *clusterRun) verdict() int {
 	r := &c.result
+	r.Broken, r.Messages, r.Registers = append([]string{}, c.broken...), c.messages, c.registers
 	miss := func(bad bool, format string, args ...any) {
 		if bad {
 			r.Missed = append(r.Missed, fmt.Sprintf(format, args...))
@@ -352,7 +211,7 @@ func (c *clusterRun) verdict() int {
 	if c.options.ratios {
 		fmt.Fprintf(c.out, "  owner's CPU a send: %.0f us with %d pollers on edges, %.0f us with %d: ratio %.2f\n",
 			r.OwnerMany,
-			c.options.pollers, r.OwnerFew, c.options.pollers/10, r.OwnerMany/r.OwnerFew)
+			r.Pollers, r.OwnerFew, r.Pollers/10, r.OwnerMany/r.OwnerFew)
 		fmt.Fprintf(c.out, "  CPU a delivery: %.1f us on an edge, %.1f us on a single server: ratio %.2f\n", r.EdgeCPU,
 			r.SingleCPU, r.EdgeCPU/r.SingleCPU)
 		fmt.Fprintf(c.out, "  copies of a fact per edge %.2f\n", r.Copies)
@@ -362,16 +221,7 @@ func (c *clusterRun) verdict() int {
 	}
 	miss(maximum(r.EdgeKills) > clusterHeard.Seconds(), "after the kill of an edge: a client heard after %.1f s",
 		maximum(r.EdgeKills))
-	for i, x := range r.Broken {
-		if i == maxViolations {
-			break
-		}
-		fmt.Fprintf(c.out, "BROKEN: %s\n", x)
-	}
-	for _, x := range r.Missed {
-		fmt.Fprintf(c.out, "MISSED: %s\n", x)
-	}
-	if len(r.Broken)+len(r.Missed) > 0 {
+	if printFaults(c.out, r.Broken, r.Missed) {
 		return 1
 	}
 	fmt.Fprintf(c.out, "%d messages, each once to %d clients, %d registers; all limits kept\n", r.Messages,

@@ -1,14 +1,11 @@
 package bench
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -68,7 +65,7 @@ type sendCost struct {
 
 // clusterKillRun is one run of `parley bench cluster-kill`.
 type clusterKillRun struct {
-	clusterRun
+	clusterProcesses
 	options clusterKillOptions
 	result  clusterKillResult
 }
@@ -76,7 +73,7 @@ type clusterKillRun struct {
 // clusterKillMain runs `parley bench cluster-kill`.
 func clusterKillMain(args []string, stdout, stderr io.Writer) int {
 	s := newRunFlags("cluster-kill", stdout, stderr)
-	c := &clusterKillRun{clusterRun: clusterRun{out: stdout}}
+	c := &clusterKillRun{}
 	o := &c.options
 	s.flags.IntVar(&o.kills, "kills", 20, "how often a core is killed")
 	s.flags.Float64Var(&o.steady, "steady", 60, "`seconds` of full load in which there must be no election")
@@ -92,9 +89,7 @@ func clusterKillMain(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "parley bench cluster-kill: --self is required")
 		return 2
 	}
-	c.clusterRun.options = clusterOptions{pollers: s.scenario.Pollers, rate: s.scenario.Phases[0].Rate}
-	c.run = newRun(s.scenario, s.options)
-	c.random = rand.New(rand.NewPCG(s.scenario.Seed, 1))
+	c.clusterProcesses = newClusterProcesses(s, stdout)
 	fmt.Fprintf(stdout, "parley bench cluster-kill: %d cores, %d pollers, %d kills (seed %d)\n", clusterCoreCount,
 		s.scenario.Pollers, o.kills, s.scenario.Seed)
 	c.result = clusterKillResult{Machine: machine(), Pollers: s.scenario.Pollers, Kills: []clusterKill{}}
@@ -102,33 +97,27 @@ func clusterKillMain(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "parley bench cluster-kill: %v\n", err)
 		return 2
 	}
-	code := c.verdict()
-	if s.jsonFile != "" {
-		b, _ := json.MarshalIndent(c.result, "", " ")
-		if err := writeFile(s.jsonFile, b); err != nil {
-			fmt.Fprintln(stderr, err)
-			return 2
-		}
-	}
-	return code
+	return s.writeResult(c.verdict(), &c.result, stderr)
 }
 
 // measure runs everything.
 func (c *clusterKillRun) measure() (err error) {
-	if c.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil {
+	if err := c.makeDir(); err != nil {
 		return err
 	}
 	defer os.RemoveAll(c.dir)
-	c.exe = copyExecutable(c.run.options.executable, c.dir)
 	if c.options.ratios {
 		if err := c.measureSingleSends(); err != nil {
 			return err
 		}
 	}
 	defer c.closeAll()
-	if err := c.startFirst(); err != nil {
+	first, err := c.startFirstCore()
+	if err != nil {
 		return err
 	}
+	c.nodes, c.up = []*server{first}, []bool{true}
+	c.load = newClusterLoad(&c.clusterProcesses)
 	if c.options.ratios {
 		if c.result.OneVoter, err = c.costOfSends("one core"); err != nil {
 			return err
@@ -143,13 +132,13 @@ func (c *clusterKillRun) measure() (err error) {
 		}
 	}
 	c.load.countAgain()
-	if err := c.load.join(c.clusterRun.options.pollers); err != nil {
+	if err := c.load.join(c.result.Pollers); err != nil {
 		return err
 	}
 	if err := c.steadyLoad(); err != nil {
 		return err
 	}
-	c.load.sendAlong(c.clusterRun.options.rate)
+	c.load.sendAlong()
 	if err := c.killCores(); err != nil {
 		return err
 	}
@@ -176,37 +165,15 @@ func (c *clusterKillRun) measureSingleSends() error {
 	if err := c.openRun(s); err != nil {
 		return err
 	}
-	c.load = newClusterLoad(&c.clusterRun)
+	c.load = newClusterLoad(&c.clusterProcesses)
 	c.result.Single, err = c.costOfSends("single server")
 	return err
-}
-
-// startFirst starts the first core of the cluster with its crowd.
-func (c *clusterKillRun) startFirst() error {
-	peer, err := freePort()
-	if err != nil {
-		return err
-	}
-	if _, err := c.command("cluster", "init", "--data", filepath.Join(c.dir, "a"), "--node", "a", "--peer-listen",
-		fmt.Sprintf("127.0.0.1:%d", peer)); err != nil {
-		return err
-	}
-	s, err := c.node("a", serveArgs(c.exe, c.run.scenario)...)
-	if err != nil {
-		return err
-	}
-	c.nodes, c.up = []*server{s}, []bool{true}
-	if err := c.openRun(s); err != nil {
-		return err
-	}
-	c.load = newClusterLoad(&c.clusterRun)
-	return nil
 }
 
 // startOthers lets the other cores join, and waits until all have a vote.
 func (c *clusterKillRun) startOthers() error {
 	for _, name := range []string{"b", "c"}[:clusterCoreCount-1] {
-		s, err := c.joinCore(name, c.nodes[0])
+		s, err := c.joinNode(name, "core", c.nodes[0])
 		if err != nil {
 			return err
 		}
@@ -219,29 +186,6 @@ func (c *clusterKillRun) startOthers() error {
 	}
 	return err
 }
-
-// joinCore starts a core that joins the cluster, with a token of another one.
-func (c *clusterKillRun) joinCore(name string, of *server) (*server, error) {
-	token, err := c.command("cluster", "token", "--data", dataOf(of), "--role", "core")
-	if err != nil {
-		return nil, err
-	}
-	peer, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	limits := serveArgs(c.exe, c.run.scenario)[2:] // without the crowd
-	s, err := c.node(name, append([]string{"--node", name, "--join", token, "--peer-listen",
-		fmt.Sprintf("127.0.0.1:%d", peer)}, limits...)...)
-	if err != nil {
-		return nil, err
-	}
-	s.args = withoutToken(s.args)
-	return s, nil
-}
-
-// dataOf returns the data directory of a node.
-func dataOf(s *server) string { return s.args[slices.Index(s.args, "--data")+1] }
 
 // waitForVotes waits until a number of cores have a vote, as one of them says.
 func (c *clusterKillRun) waitForVotes(at *server, count int) error {
@@ -396,7 +340,7 @@ func gapsOf(kills []clusterKill, leader bool, gap func(clusterKill) float64) (co
 // verdict prints the figures, the missed limits and the broken promises, and returns the exit code.
 func (c *clusterKillRun) verdict() int {
 	r := &c.result
-	r.Broken, r.Messages = append([]string{}, c.clusterRun.result.Broken...), c.clusterRun.result.Messages
+	r.Broken, r.Messages = append([]string{}, c.broken...), c.messages
 	r.Missed = []string{}
 	miss := func(bad bool, format string, args ...any) {
 		if bad {
@@ -434,13 +378,7 @@ func (c *clusterKillRun) verdict() int {
 			x.During, x.Before)
 	}
 	miss(r.Elections != 0, "%d elections at full load", r.Elections)
-	for _, x := range r.Broken[:min(len(r.Broken), maxViolations)] {
-		fmt.Fprintf(c.out, "BROKEN: %s\n", x)
-	}
-	for _, x := range r.Missed {
-		fmt.Fprintf(c.out, "MISSED: %s\n", x)
-	}
-	if len(r.Broken)+len(r.Missed) > 0 {
+	if printFaults(c.out, r.Broken, r.Missed) {
 		return 1
 	}
 	fmt.Fprintf(c.out, "%d messages, each once to %d clients, no registers; all limits kept\n", r.Messages,

@@ -14,7 +14,7 @@ import (
 
 // clusterLoad is the clients of the nodes.
 type clusterLoad struct {
-	c       *clusterRun
+	c       *clusterProcesses
 	channel int64
 	clients []*clusterClient
 	senders []*swarm.Pool // of each node
@@ -47,7 +47,7 @@ type clusterClient struct {
 }
 
 // newClusterLoad makes the clients' side of a cluster.
-func newClusterLoad(c *clusterRun) *clusterLoad {
+func newClusterLoad(c *clusterProcesses) *clusterLoad {
 	l := &clusterLoad{c: c}
 	for i := range c.run.population.channels {
 		if x := &c.run.population.channels[i]; l.channel == 0 || len(x.Members) > len(c.run.population.people)-1 {
@@ -176,7 +176,7 @@ func (x *clusterClient) Answer(_ *swarm.Conn, a *swarm.Answer) {
 	}
 	if a.Status != 200 {
 		l.broken("user %d: a poll after event %d is answered %d %.200s", x.person.ID, x.last, a.Status, a.Body)
-		l.c.result.Registers++
+		l.c.registers++
 		x.lost = true
 		return
 	}
@@ -209,8 +209,8 @@ func (x *clusterClient) Answer(_ *swarm.Conn, a *swarm.Answer) {
 }
 
 func (l *clusterLoad) broken(format string, args ...any) {
-	if len(l.c.result.Broken) < 100 {
-		l.c.result.Broken = append(l.c.result.Broken, fmt.Sprintf(format, args...))
+	if len(l.c.broken) < 100 {
+		l.c.broken = append(l.c.broken, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -251,7 +251,8 @@ func (l *clusterLoad) countAgain() {
 }
 
 // sendAlong sends messages all the time, so that nodes are killed in the middle of sends.
-func (l *clusterLoad) sendAlong(rate float64) {
+func (l *clusterLoad) sendAlong() {
+	rate := l.c.run.scenario.Phases[0].Rate
 	if rate <= 0 {
 		return
 	}
@@ -342,7 +343,7 @@ func (l *clusterLoad) finish() error {
 		return err
 	}
 	first := l.clients[0]
-	l.c.result.Messages = first.count
+	l.c.messages = first.count
 	for _, x := range l.clients {
 		if x.count != first.count || x.hash != first.hash {
 			l.broken("user %d got %d messages, user %d %d, or others", x.person.ID, x.count, first.person.ID,

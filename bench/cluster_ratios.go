@@ -1,11 +1,7 @@
 package bench
 
 import (
-	"bufio"
 	"fmt"
-	"net/http"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -27,8 +23,8 @@ func (c *clusterRun) measureSingle() error {
 	if err := c.openRun(s); err != nil {
 		return err
 	}
-	c.load = newClusterLoad(c)
-	pollers := c.options.pollers / c.options.edges
+	c.load = newClusterLoad(&c.clusterProcesses)
+	pollers := c.result.Pollers / c.options.edges
 	if err := c.load.join(pollers); err != nil {
 		return err
 	}
@@ -42,15 +38,15 @@ func (c *clusterRun) measureSingle() error {
 // measureRatios measures the owner with a tenth of the pollers and with all of them, and one edge with its part of them
 // while the other edges have few: a single server does not share the processors with others either.
 func (c *clusterRun) measureRatios() error {
-	if err := c.load.join(c.options.pollers / 10); err != nil {
+	if err := c.load.join(c.result.Pollers / 10); err != nil {
 		return err
 	}
 	few, err := c.cpuOfSends(c.core)
 	if err != nil {
 		return err
 	}
-	part := c.options.pollers / c.options.edges
-	others := c.options.pollers/10 - c.options.pollers/10/c.options.edges
+	part := c.result.Pollers / c.options.edges
+	others := c.result.Pollers/10 - c.result.Pollers/10/c.options.edges
 	if err := c.load.joinAt(part+others, func() int { return 0 }); err != nil {
 		return err
 	}
@@ -59,7 +55,7 @@ func (c *clusterRun) measureRatios() error {
 		return err
 	}
 	c.result.EdgeCPU = one[0] / float64(part)
-	if err := c.load.join(c.options.pollers); err != nil {
+	if err := c.load.join(c.result.Pollers); err != nil {
 		return err
 	}
 	stored, sent := c.count(c.core, "parley_store_facts_total"), c.count(c.core, "parley_cluster_facts_sent_total")
@@ -132,23 +128,4 @@ func (c *clusterRun) cpuOfSends(of ...*server) ([]float64, error) {
 		out[i] = used / 1000 / float64(c.options.sends)
 	}
 	return out, nil
-}
-
-// count returns the sum of a metric of a node.
-func (c *clusterRun) count(s *server, name string) (sum float64) {
-	resp, err := http.Get(s.metrics)
-	if err != nil {
-		return 0
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		line := lines.Text()
-		if rest, ok := strings.CutPrefix(line, name); ok && (strings.HasPrefix(rest, " ") || strings.HasPrefix(rest,
-			"{")) {
-			x, _ := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
-			sum += x
-		}
-	}
-	return sum
 }

@@ -30,7 +30,7 @@ func (c *clusterKillRun) replaceCores() error {
 		began, old, next := loop.Now(), c.nodes[i], c.nodes[(i+1)%len(c.nodes)]
 		var s *server
 		err := c.serve(func() (err error) {
-			s, err = c.joinCore(fmt.Sprint("new", i), next)
+			s, err = c.joinNode(fmt.Sprint("new", i), "core", next)
 			return err
 		})
 		if err != nil {

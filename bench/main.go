@@ -284,18 +284,42 @@ func scenarioMain(name string, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// writeFile writes a result.
-func writeFile(name string, b []byte) error { return os.WriteFile(name, append(b, '\n'), 0o644) }
+// writeJSON writes a result to the file of --json, if there is one.
+func (s *runFlags) writeJSON(result any) error {
+	if s.jsonFile == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(result, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(s.jsonFile, append(b, '\n'), 0o644)
+}
+
+// writeResult writes the result of a scenario that makes its load itself. It returns the exit code: that of the
+// verdict, or 2 if the file cannot be written.
+func (s *runFlags) writeResult(code int, result any, stderr io.Writer) int {
+	if err := s.writeJSON(result); err != nil {
+		fmt.Fprintln(stderr, err)
+		return 2
+	}
+	return code
+}
+
+// printFaults prints broken promises and missed limits. It reports whether there are any.
+func printFaults(out io.Writer, broken, missed []string) bool {
+	for _, x := range broken[:min(len(broken), maxViolations)] {
+		fmt.Fprintf(out, "BROKEN: %s\n", x)
+	}
+	for _, x := range missed {
+		fmt.Fprintf(out, "MISSED: %s\n", x)
+	}
+	return len(broken)+len(missed) > 0
+}
 
 func writeFiles(s *runFlags, res *Result) error {
-	if s.jsonFile != "" {
-		b, err := json.MarshalIndent(res, "", " ")
-		if err != nil {
-			return err
-		}
-		if err := writeFile(s.jsonFile, b); err != nil {
-			return err
-		}
+	if err := s.writeJSON(res); err != nil {
+		return err
 	}
 	if s.htmlFile != "" {
 		f, err := os.Create(s.htmlFile)

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -97,14 +96,7 @@ func overloadMain(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "parley bench overload: %v\n", err)
 		return 2
 	}
-	if s.jsonFile != "" {
-		b, _ := json.MarshalIndent(o.result, "", " ")
-		if err := writeFile(s.jsonFile, b); err != nil {
-			fmt.Fprintln(stderr, err)
-			return 2
-		}
-	}
-	return o.verdict()
+	return s.writeResult(o.verdict(), &o.result, stderr)
 }
 
 // measure builds the organizations and runs all phases.
@@ -377,16 +369,7 @@ func (o *overloadRun) finish() error {
 
 // verdict prints the missed limits and broken promises, and returns the exit code.
 func (o *overloadRun) verdict() int {
-	for i, x := range o.result.Broken {
-		if i == maxViolations {
-			break
-		}
-		fmt.Fprintf(o.out, "BROKEN: %s\n", x)
-	}
-	for _, x := range o.result.Missed {
-		fmt.Fprintf(o.out, "MISSED: %s\n", x)
-	}
-	if len(o.result.Broken)+len(o.result.Missed) > 0 {
+	if printFaults(o.out, o.result.Broken, o.result.Missed) {
 		return 1
 	}
 	fmt.Fprintln(o.out, "all limits kept")
