@@ -109,10 +109,11 @@ func (srv *Server) openNewRealms() error {
 			continue
 		}
 		// Nothing of an unfinished import is read: its rows and the number of its last fact appear together.
-		if _, last, err := srv.cluster.Bounds(id); err != nil || last == 0 {
-			if err != nil {
-				return err
-			}
+		_, last, err := srv.cluster.Bounds(id)
+		if err != nil {
+			return err
+		}
+		if last == 0 {
 			continue
 		}
 		if err := srv.openStandby(id); err != nil {
@@ -208,8 +209,8 @@ func (srv *Server) commitImported(stringID string, id realm.ID, commit func() er
 	if _, err := srv.nextRealm(stringID); err != nil {
 		return err
 	}
-	if srv.readOnly.Load() {
-		return realm.ErrReadOnly(true)
+	if err := srv.checkWritable(); err != nil {
+		return err
 	}
 	if err := commit(); err != nil {
 		return err

@@ -305,9 +305,8 @@ func (a *realmActor) turn(m *ask) (p pendingOutput) {
 	env.PushEnabled, env.PushBouncer = a.srv.pushEnabled.Load(), a.srv.bouncerEnabled.Load()
 	env.EmailEnabled = a.srv.mailEnabled.Load()
 	env.ReadOnly = a.srv.readOnly.Load()
-	env.OfSeveral = a.srv.cluster != nil
 	if a.srv.cluster != nil {
-		env.Level = a.srv.cluster.Level()
+		env.OfSeveral, env.Level = true, a.srv.cluster.Level()
 	}
 	a.realm.SetClock(env.Now)
 	v, facts, told, err := realm.RunTurn(a.realm, m.caller, env, decide)

@@ -83,8 +83,8 @@ func (srv *Server) CreateRealm(stringID, name string) (realm.ID, error) {
 	if err != nil {
 		return 0, err
 	}
-	if srv.readOnly.Load() {
-		return 0, realm.ErrReadOnly(srv.cluster != nil)
+	if err := srv.checkWritable(); err != nil {
+		return 0, err
 	}
 	claimed, err := srv.disk.Claim(id, realm.AnyEpoch)
 	if err != nil {
@@ -146,8 +146,8 @@ func (srv *Server) ReserveRealm(stringID string, wanted realm.ID) (realm.ID, err
 	if wanted != 0 && srv.find(wanted) == nil {
 		id = wanted
 	}
-	if srv.readOnly.Load() {
-		return 0, realm.ErrReadOnly(srv.cluster != nil)
+	if err := srv.checkWritable(); err != nil {
+		return 0, err
 	}
 	if _, err := srv.disk.Claim(id, realm.AnyEpoch); err != nil {
 		return 0, fmt.Errorf("claim realm %d: %w", id, err)

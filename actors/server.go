@@ -327,6 +327,14 @@ func (srv *Server) SetReadOnly(on bool) { srv.readOnly.Store(on) }
 // IsReadOnly reports whether all changes are refused.
 func (srv *Server) IsReadOnly() bool { return srv.readOnly.Load() }
 
+// checkWritable returns the refusal of a change while all changes are refused.
+func (srv *Server) checkWritable() error {
+	if srv.readOnly.Load() {
+		return realm.ErrReadOnly(srv.cluster != nil)
+	}
+	return nil
+}
+
 // Freeze stops snapshots, for a successor process that reads the rows: it waits for those in progress and lets no other
 // begin. New facts go to the journal only. Unfreeze ends it, and so does a journal of MaxFrozenBytes. Close then writes
 // no last snapshot, only presence, which is not in the journal.

@@ -72,7 +72,7 @@ type accountWeighing struct {
 	passed   [Shards]int // accounts of each list that are behind the next fact
 	behind   map[realm.UserID]*accountBehind
 	done     realm.Seq    // facts up to this one are weighed
-	shared   int64        // bytes that an account has of these facts if it has acknowledged none; not of those for few
+	shared   int64        // bytes so far of an account that has acknowledged none, without facts for few recipients
 	parts    []weighedSeq // by seq
 	unneeded []realm.Seq  // facts that none of their recipients needs
 }
