@@ -145,7 +145,7 @@ func (s *Store) replaceDurabilityManifest(list func() ([]durableFile, error), cl
 		w.files, s.manifestFiles = files, files
 		err = s.replaceFile(durabilityManifestFile, w.encode())
 	}
-	if isFull(err) { // the last one remains true
+	if IsFull(err) { // the last one remains true
 		s.fs.Remove(s.fs.PathJoin(s.dir, durabilityManifestFile+".new"))
 		s.becomeFull()
 		return nil

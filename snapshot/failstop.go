@@ -125,7 +125,7 @@ func (f failStopFile) Write(p []byte) (n int, err error) {
 		return n, f.fs.writeTable("write", f.name, write)
 	}
 	err = f.fs.retry(f.name, write)
-	if isFull(err) && isLog(f.name) && f.fs.s.isClosing() {
+	if IsFull(err) && isLog(f.name) && f.fs.s.isClosing() {
 		return len(p), nil // the mark of the log's end, which a log without one does not need: every commit is synced
 	}
 	return n, f.fs.stopOnError("write", f.name, err)

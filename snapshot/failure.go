@@ -48,7 +48,7 @@ func (s *Store) Err() error {
 
 func (s *Store) fail(reason error) {
 	s.failOnce.Do(func() {
-		if isFull(reason) {
+		if IsFull(reason) {
 			reason = fmt.Errorf("%w: %w", ErrFull, reason)
 		}
 		s.failure = &failedError{reason}

@@ -115,7 +115,7 @@ func (fs failStopFS) startSpare() {
 		defer l.mu.Unlock()
 		if l.spare = spareReady; err != nil {
 			l.spare = spareFailed
-			if isFull(err) { // the next log tries again
+			if IsFull(err) { // the next log tries again
 				l.spare = noSpare
 				fs.s.removeSpare()
 				fs.s.becomeFull()

@@ -43,8 +43,8 @@ const (
 // ErrFull is the reason of a start that found no space.
 var ErrFull = errors.New("the disk is full")
 
-// isFull reports whether an error says that the disk, or the quota of the process, is full.
-func isFull(err error) bool { return vfs.IsNoSpaceError(err) || errors.Is(err, syscall.EDQUOT) }
+// IsFull reports whether an error says that the disk, or the quota of the process, is full.
+func IsFull(err error) bool { return vfs.IsNoSpaceError(err) || errors.Is(err, syscall.EDQUOT) }
 
 // Full reports whether a write has found no space since the last MakeRoom.
 func (s *Store) Full() bool { return s.full.Load() }
@@ -65,7 +65,7 @@ func (s *Store) becomeFull() {
 func (s *Store) untilSpace(change func() error) error {
 	for tries := 1; ; tries++ {
 		err := change()
-		if err == nil || !isFull(err) {
+		if err == nil || !IsFull(err) {
 			return err
 		}
 		s.becomeFull()
@@ -88,7 +88,7 @@ func (s *Store) untilSpace(change func() error) error {
 // tableError returns the error of writing a table to Pebble, which removes the table and tries again. Other errors than
 // that of a full disk are final.
 func (fs failStopFS) tableError(doing, name string, err error) error {
-	if err == nil || !isFull(err) {
+	if err == nil || !IsFull(err) {
 		return fs.stopOnError(doing, name, err)
 	}
 	fs.s.becomeFull()
@@ -126,9 +126,6 @@ func (s *Store) HasRoom() bool {
 	_, err := s.fs.Stat(s.ballastPath())
 	return err == nil
 }
-
-// IsFull reports whether an error says that the disk, or the quota of the process, is full.
-func IsFull(err error) bool { return isFull(err) }
 
 // releaseBallast removes the ballast and reports whether there was one.
 func (s *Store) releaseBallast() bool {

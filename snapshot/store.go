@@ -428,7 +428,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		ErrorIfNotExists:            s.readOnly,
 		EventListener: &pebble.EventListener{
 			BackgroundError: func(err error) {
-				if !isFull(err) || !s.opened.Load() { // else Pebble tries again
+				if !IsFull(err) || !s.opened.Load() { // else Pebble tries again
 					s.fail(s.pebbleError("write in the background", err))
 				}
 			},
