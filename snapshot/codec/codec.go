@@ -102,9 +102,12 @@ func Decoder(data []byte) func(any) error {
 // DecodeOfAnother decodes a struct that a node of another release has encoded: it may lack the last fields, which keep
 // their values, or have more, which are ignored.
 func DecodeOfAnother(data []byte, into any) error {
-	v := reflect.ValueOf(into).Elem()
 	err := unmarshal(data, into)
-	if err == nil || v.Kind() != reflect.Struct {
+	if err == nil {
+		return nil
+	}
+	v := reflect.ValueOf(into).Elem()
+	if v.Kind() != reflect.Struct {
 		return err
 	}
 	d := msgpack.GetDecoder()

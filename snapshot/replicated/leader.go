@@ -162,16 +162,16 @@ func (n *Node) shortenLog() {
 		if n.logBytes.Load() >= n.o.LogBytes {
 			err = n.Shorten()
 		} else if n.raft.AppliedIndex() >= n.notes.index.Load()+n.o.NoteEntries {
-			err = n.writeNote(keepEntries)
+			err = n.writeNote(keepAll)
 		}
 		if err != nil {
-			n.log.Warn("the log is not shortened", "err", err)
+			n.log.Warn("the synced index is not noted, or the log is not shortened", "err", err)
 		}
 	}
 }
 
-// keepEntries is a number of entries that keeps all.
-const keepEntries = 1 << 62
+// keepAll is the number of kept entries with which none is deleted.
+const keepAll = 1 << 62
 
 // writeNote notes the synced index of the store and deletes the log entries before it, except the newest ones.
 func (n *Node) writeNote(kept uint64) error {

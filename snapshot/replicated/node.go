@@ -143,7 +143,7 @@ type Node struct {
 	failed    *failure
 
 	proposing sync.Mutex // one append at a time, so that the entries of one follow each other in the log
-	// Applied since the log was shortened. Those before the last note are in the note.
+	// Bytes and number of the entries that were applied since the log was shortened. The note has them for a start.
 	logBytes, logEntries atomic.Int64
 
 	installs atomic.Int64
@@ -358,7 +358,7 @@ func (n *Node) startRaft() (err error) {
 	c.CommitTimeout, c.MaxAppendEntries, c.BatchApplyCh = commitTimeout, maxAppendEntries, true
 	c.NoSnapshotRestoreOnStart = true                             // the store continues at its own index
 	c.SnapshotInterval, c.SnapshotThreshold = 24*time.Hour, 1<<62 // see shortenLog
-	c.TrailingLogs = 1 << 62
+	c.TrailingLogs = keepAll
 	c.ShutdownOnRemove = false
 	c.NoLegacyTelemetry = true
 	c.Logger = newLogger(n.log)

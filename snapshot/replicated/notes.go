@@ -35,7 +35,7 @@ type note struct {
 	Contains     uint64 `json:",omitempty"` // the last entry that an installed backup contained
 	Backup       string `json:",omitempty"` // file that is to be installed
 	Before       *note  `json:",omitempty"` // the note that holds if the backup cannot be installed
-	// Of the entries before the note that the log still has, since it was shortened.
+	// Bytes and number of the entries that were applied before the note and after the log was last shortened.
 	LogBytes, LogEntries int64 `json:",omitempty"`
 }
 
