@@ -85,11 +85,8 @@ func checkFileOwner(data string, b files.Blobs) error {
 	owner, err := readFileOwner(b)
 	if err == nil && owner != name {
 		// The directory was that of a single server, or belonged to a cluster of an older release.
-		own, oerr := directoryName(data)
-		if oerr != nil {
-			return oerr
-		}
-		if owner == own {
+		var own string
+		if own, err = directoryName(data); err == nil && owner == own {
 			err = fs.ErrNotExist
 		}
 	}
