@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -196,6 +197,19 @@ func (f *follower) close() error {
 	return f.releaseFiles()
 }
 
+// lockAlone lets no file be locked while the disk is cloned. MemFS.Lock takes the lock that CrashClone waits for, and
+// takes it a second time when it creates the file: with a clone waiting in between, both would wait for ever.
+type lockAlone struct {
+	vfs.FS
+	cloning *sync.Mutex
+}
+
+func (l lockAlone) Lock(name string) (io.Closer, error) {
+	l.cloning.Lock()
+	defer l.cloning.Unlock()
+	return l.FS.Lock(name)
+}
+
 // run makes the history.
 func (h *history) run() {
 	h.t.Helper()
@@ -212,7 +226,7 @@ func (h *history) run() {
 	defer h.leader.Close()
 
 	disk, rng := vfs.NewCrashableMem(), rand.New(rand.NewPCG(h.seed, uint64(h.percent)))
-	fs := errorfs.Wrap(disk, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	fs := errorfs.Wrap(lockAlone{disk, &h.mu}, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
 			return nil
 		}
