@@ -111,12 +111,7 @@ func (p *stoppedPipeline) AppendEntries(
 
 // sendsEntries reports whether this node leads in a term, and a node is a member.
 func (n *Node) sendsEntries(term uint64, id raft.ServerID) bool {
-	select {
-	case <-n.started:
-	default:
-		return false
-	}
-	if n.raft.State() != raft.Leader || n.raft.CurrentTerm() != term {
+	if !n.isStarted() || n.raft.State() != raft.Leader || n.raft.CurrentTerm() != term {
 		return false
 	}
 	f := n.raft.GetConfiguration()
