@@ -33,6 +33,7 @@ func newPatientTransport(n *Node, t *raft.NetworkTransport) *patientTransport {
 		for {
 			select {
 			case r := <-t.Consumer():
+				n.admitCandidate(r.Command)
 				if a, is := r.Command.(*raft.AppendEntriesRequest); is && !isHeartbeat(a) {
 					// The first request may be an old one that the leader could not send before.
 					if a.Term == term {
@@ -51,6 +52,27 @@ func newPatientTransport(n *Node, t *raft.NetworkTransport) *patientTransport {
 		}
 	}()
 	return p
+}
+
+// admitCandidate lets Raft treat a candidate like a voter. Raft itself refuses a candidate that has no vote in this
+// node's newest configuration, which may be older than that of the candidate: if the leader is lost right after it has
+// given a third core a vote and only the third core knows, this node cannot win an election without the lost leader,
+// and the third core cannot win without this node. Raft is safe when every candidate can get a vote (Ongaro's thesis,
+// section 4.1): the candidate needs a majority of its own configuration, and a log as new as that of the voters. A node
+// that was removed cannot disturb the others: it has no links to them, and gets no vote while there is a leader.
+func (n *Node) admitCandidate(command any) {
+	var h *raft.RPCHeader
+	switch c := command.(type) {
+	case *raft.RequestVoteRequest:
+		h = &c.RPCHeader
+	case *raft.RequestPreVoteRequest:
+		h = &c.RPCHeader
+	default:
+		return
+	}
+	if len(h.ID) > 0 {
+		h.ID = []byte(n.o.ID) // used for these checks only
+	}
 }
 
 // Consumer returns the requests of other nodes.
