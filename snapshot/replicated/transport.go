@@ -9,9 +9,13 @@ import (
 // reachAgain is how soon a node that cannot be reached is tried again.
 const reachAgain = 50 * time.Millisecond
 
+// refusedAgain is how soon entries are sent again to a node that has refused them because it has no space. Each try
+// sends up to maxAppendEntries.
+const refusedAgain = 500 * time.Millisecond
+
 // patientTransport tries to send entries until the other node is reached. Raft itself waits twice as long after each
-// failure, up to 10 s: a node that was down for some seconds and is back would get no entries for as long, and could
-// not replace another one in the majority.
+// failure, up to 10 s: a node that was down or had no space for some seconds, and is back, would get no entries for as
+// long, and could not replace another one in the majority.
 type patientTransport struct {
 	*raft.NetworkTransport
 	send func(raft.ServerID, raft.ServerAddress, *raft.AppendEntriesRequest, *raft.AppendEntriesResponse) error
@@ -94,15 +98,31 @@ func (t *patientTransport) AppendEntries(
 			return err
 		}
 		err := t.send(id, to, args, resp)
-		if err == nil || isHeartbeat(args) || !t.wanted(args.Term, id) {
-			return err
+		if err == nil && isRefusal(args, resp) {
+			// Raft sends them again at once then, and not after its own pause.
+			resp.NoRetryBackoff = true
+			t.pause(refusedAgain)
 		}
-		select {
-		case <-time.After(reachAgain):
-		case <-t.closing:
+		if err == nil || isHeartbeat(args) || !t.wanted(args.Term, id) || !t.pause(reachAgain) {
 			return err
 		}
 	}
+}
+
+// pause waits, and reports false if the node is closed meanwhile.
+func (t *patientTransport) pause(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-t.closing:
+		return false
+	}
+}
+
+// isRefusal reports whether the other node could not store entries. Raft sets NoRetryBackoff if it lacks the entry
+// before them.
+func isRefusal(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) bool {
+	return !resp.Success && !resp.NoRetryBackoff && resp.Term == args.Term
 }
 
 // AppendEntriesPipeline returns a way to send entries without waiting for each answer.
