@@ -214,6 +214,27 @@ func TestClusterMembers(t *testing.T) {
 	}
 }
 
+// A leader that is removed, by a command at its own machine, lets another core lead first: no election is needed.
+func TestClusterRemoveLeader(t *testing.T) {
+	all := startCores(t, "a", "b", "c")
+	old := all.leader(all.list[1])
+	other := all.other(old)
+	if out, code := runParley("cluster", "remove", old.name, "--data", old.data); code != 0 {
+		t.Fatalf("code %d: %s", code, out)
+	}
+	if !strings.Contains(old.program.output(), "the leadership was moved to another core") {
+		t.Error("the leader was removed while it led")
+	}
+	ann := demoAccount(t, "http://"+other.listen, "ann@example.org")
+	if _, err := ann.send("without the old leader"); err != nil {
+		t.Error(err)
+	}
+	out, _ := runParley("cluster", "status", "--data", other.data)
+	if strings.Contains(out, "node="+old.name+" ") || strings.Count(out, "voter=true") != 2 {
+		t.Errorf("after the removal of %s: %s", old.name, out)
+	}
+}
+
 // Clients of an edge notice nothing but a pause when the leader is killed: the edge follows the new leader.
 func TestClusterEdgeFollowsNewLeader(t *testing.T) {
 	all := startCores(t, "a", "b", "c")
