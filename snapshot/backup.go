@@ -73,7 +73,13 @@ func (s *Store) Backup(w io.Writer, extra ...string) error {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		if err := b.addFile(s.fs, s.fs.PathJoin(dir, name), subDir+"/"+name); err != nil {
+		path, place := s.fs.PathJoin(dir, name), subDir+"/"+name
+		if strings.HasSuffix(name, tableSuffix) {
+			if err := s.checkTable(path, place); err != nil {
+				return fmt.Errorf("backup: %w", err)
+			}
+		}
+		if err := b.addFile(s.fs, path, place); err != nil {
 			return fmt.Errorf("backup %s: %w", name, err)
 		}
 	}

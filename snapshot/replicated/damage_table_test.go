@@ -68,6 +68,37 @@ func TestDamagedTableStopsNode(t *testing.T) {
 	}
 }
 
+// A leader with a damaged block sends no copy of it to a new node: it stops, and the new node gets the backup of the
+// next leader.
+func TestDamagedTableIsNotCopied(t *testing.T) {
+	c := newCluster(t, nil, "a", "b", "c")
+	ref, text := addLongText(t, c.claim())
+	c.expectEqual(11)
+	victim := c.follower()
+	n := restartWithDamage(c, victim, text)
+	c.must(c.leader().MoveLeader(victim))
+	c.wait("the damaged node leads", func() bool { return c.leader() == n })
+	c.startNew("d", Prepare)
+	c.must(n.Add("d", c.address["d"]))
+	select {
+	case <-n.Failed():
+	case <-time.After(testTimeout):
+		t.Fatal("the leader has not noticed the damage")
+	}
+	if reason := n.Err().Error(); !strings.Contains(reason, ".sst: ") {
+		t.Errorf("the leader stopped with %q", reason)
+	}
+	delete(c.nodes, victim)
+	c.network.setCut(n.o.Address, true)
+	n.Close()
+	c.caughtUp("d")
+	if b, found, err := c.nodes["d"].Disk().Text(1, ref); err != nil || !found || b.HTML != text {
+		t.Errorf("the new copy has a text of %d bytes, %t, %v", len(b.HTML), found, err)
+	}
+	c.claim().mustAdd(t, 3, 10)
+	c.expectEqual(14)
+}
+
 // With fewer than three voters there is no majority that has the data: a read returns the damage, and the node goes on.
 func TestDamagedTableOfOnlyNode(t *testing.T) {
 	c := newCluster(t, nil, "a")
