@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -214,24 +215,35 @@ func TestClusterMembers(t *testing.T) {
 	}
 }
 
-// A leader that is removed, by a command at its own machine, lets another core lead first: no election is needed.
+// A leader that is removed lets another core lead first, so no election is needed: by a command at its own machine, and
+// at another one. The last core is not removed.
 func TestClusterRemoveLeader(t *testing.T) {
 	all := startCores(t, "a", "b", "c")
-	old := all.leader(all.list[1])
-	other := all.other(old)
-	if out, code := runParley("cluster", "remove", old.name, "--data", old.data); code != 0 {
-		t.Fatalf("code %d: %s", code, out)
+	remove := func(old, at *runningCore) {
+		t.Helper()
+		if out, code := runParley("cluster", "remove", old.name, "--data", at.data); code != 0 {
+			t.Fatalf("code %d: %s", code, out)
+		}
+		if !strings.Contains(old.program.output(), "the leadership was moved to another core") {
+			t.Error("the leader was removed while it led")
+		}
+		all.list = slices.DeleteFunc(all.list, func(c *runningCore) bool { return c == old })
 	}
-	if !strings.Contains(old.program.output(), "the leadership was moved to another core") {
-		t.Error("the leader was removed while it led")
-	}
-	ann := demoAccount(t, "http://"+other.listen, "ann@example.org")
-	if _, err := ann.send("without the old leader"); err != nil {
+	first := all.leader(all.list[1])
+	remove(first, first)
+	second := all.leader(all.list[0])
+	remove(second, all.other(second))
+	last := all.list[0]
+	ann := demoAccount(t, "http://"+last.listen, "ann@example.org")
+	if _, err := ann.send("without the old leaders"); err != nil {
 		t.Error(err)
 	}
-	out, _ := runParley("cluster", "status", "--data", other.data)
-	if strings.Contains(out, "node="+old.name+" ") || strings.Count(out, "voter=true") != 2 {
-		t.Errorf("after the removal of %s: %s", old.name, out)
+	if out, _ := runParley("cluster", "status", "--data", last.data); strings.Count(out, "voter=true") != 1 {
+		t.Errorf("after the removal of two cores: %s", out)
+	}
+	out, code := runParley("cluster", "remove", last.name, "--data", last.data)
+	if code == 0 || !strings.Contains(out, "the only core with a vote") {
+		t.Errorf("the removal of the last core: code %d: %s", code, out)
 	}
 }
 

@@ -124,12 +124,21 @@ const (
 	leavePoll = 20 * time.Millisecond
 )
 
-// runAgain executes a command until its answer is not errLeaderLeaves, which may be that of another node.
+// runAgain executes a command until its answer is not errLeaderLeaves, which may be that of another node. After this
+// answer the links to the old leader end, perhaps in the middle of the next one, so every error is followed by another
+// try.
 func (o *operator) runAgain(name string, args map[string]string) (answer any, err error) {
+	leaves := false
 	for end := time.Now().Add(leaveTimeout); ; time.Sleep(leavePoll) {
 		answer, err = o.run(name, args)
-		if err == nil || !strings.Contains(err.Error(), errLeaderLeaves.Error()) || time.Now().After(end) {
+		if err == nil || time.Now().After(end) {
 			return answer, err
+		}
+		if leaves = leaves || strings.Contains(err.Error(), errLeaderLeaves.Error()); !leaves {
+			return nil, err
+		}
+		if o.node.IsRemoved(args["node"]) { // and the answer was lost
+			return map[string]any{"removed": args["node"]}, nil
 		}
 	}
 }
