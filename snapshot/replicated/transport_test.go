@@ -8,8 +8,8 @@ import (
 )
 
 // Entries are sent until the other node is reached, so Raft sees no failure after which it would wait longer and
-// longer. The request stays the same. A node without space refuses them, and Raft does not wait longer and longer for it
-// either. A leader of an older term, a node that was removed, and a heartbeat get the first error. A node that has
+// longer. The request stays the same. A node without space refuses them, and Raft does not wait longer and longer for
+// it either. A leader of an older term, a node that was removed, and a heartbeat get the first error. A node that has
 // failed sends nothing.
 func TestPatientTransport(t *testing.T) {
 	unreachable := errors.New("unreachable")

@@ -45,9 +45,9 @@ func (c *Core) Voters() (n int) {
 	return n
 }
 
-// Successor returns the id of another core that could lead and make changes: a majority of the cores with a vote, without
-// this one, have links and space. "": there is none. This core then stays the leader, so reads go on: a new leader could
-// not store that it owns the organizations, and would refuse them.
+// Successor returns the id of another core that could lead and make changes: a majority of the cores with a vote has
+// links and space without this one. "": there is none. This core then stays the leader, so reads go on: a new leader
+// could not store that it owns the organizations, and would refuse them.
 func (c *Core) Successor() (id string) {
 	voters, with := map[string]bool{}, 0
 	for _, m := range c.Node.Status().Members {
