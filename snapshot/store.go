@@ -97,6 +97,8 @@ type Options struct {
 	// Unsynced makes appends return before they are on disk. A crash then loses acknowledged facts. It is for measuring
 	// the cost of durability.
 	Unsynced bool
+
+	paced bool // the files of a backup are unpacked by a PacedWriter
 }
 
 func (o Options) withDefaults() Options {
