@@ -86,8 +86,8 @@ kill-cluster: ## kill -9 a random one of three loaded cores KILLS times (100) wi
 full-cluster: ## fill the disk of one core, then of all three, under load (needs root or user namespaces)
 	FULL=1 $(GO) test ./cmd/parley -run '^TestCluster(FullDisk|AllDisksFull)$$' -count=1 -v -timeout 10m
 
-damage-cluster: ## flip a bit in the log of the leader, then in the tables of another core, and replace both
-	DAMAGE=1 $(GO) test ./cmd/parley -run '^TestClusterDamage$$' -count=1 -v -timeout 10m
+damage-cluster: ## flip a bit in the log of the leader, in the tables of another core, and in an old text; replace them
+	DAMAGE=1 $(GO) test ./cmd/parley -run '^TestClusterDamage' -count=1 -v -timeout 10m
 	$(GO) test ./snapshot/replicated -run 'Damaged|EveryByte' -count=1 -v -timeout 10m
 
 freeze-cluster: ## stop the leader and another core for FREEZES seconds ("1 4 12") while clients of all cores read; SEED

@@ -13,6 +13,7 @@ type coreReplaced struct {
 	CatchUp float64 `json:"catch_up_s"` // from the start of the new core until it has a vote
 	Before  float64 `json:"send_p99_before_ms"`
 	During  float64 `json:"send_p99_during_ms"`
+	Gap     float64 `json:"send_gap_s"` // longest time without an acknowledged send
 }
 
 // replaceBefore is how long sends are measured before a core is replaced.
@@ -28,6 +29,7 @@ func (c *clusterKillRun) replaceCores() error {
 		}
 		x := coreReplaced{Before: ms(l.took.take().ValueAtQuantile(99))}
 		began, old, next := loop.Now(), c.nodes[i], c.nodes[(i+1)%len(c.nodes)]
+		l.gap = 0
 		var s *server
 		err := c.serve(func() (err error) {
 			s, err = c.joinNode(fmt.Sprint("new", i), "core", next)
@@ -53,10 +55,10 @@ func (c *clusterKillRun) replaceCores() error {
 		if err := c.waitForVotes(s, clusterCoreCount); err != nil {
 			return err
 		}
-		x.During = ms(l.took.take().ValueAtQuantile(99))
+		x.During, x.Gap = ms(l.took.take().ValueAtQuantile(99)), l.gap.Seconds()
 		c.result.Replaced = append(c.result.Replaced, x)
-		fmt.Fprintf(c.out, "  core %s replaced: the new one had a vote after %.1f s; p99 of sends %.1f ms, before %.1f "+
-			"ms\n", name, x.CatchUp, x.During, x.Before)
+		fmt.Fprintf(c.out, "  core %s replaced: the new one had a vote after %.1f s; p99 of sends %.1f ms, before "+
+			"%.1f ms; at most %.2f s without an acknowledged send\n", name, x.CatchUp, x.During, x.Before, x.Gap)
 	}
 	return c.serve(func() error {
 		out, err := c.command("cluster", "verify", "--data", dataOf(c.nodes[0]))

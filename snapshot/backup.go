@@ -73,7 +73,13 @@ func (s *Store) Backup(w io.Writer, extra ...string) error {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		if err := b.addFile(s.fs, s.fs.PathJoin(dir, name), subDir+"/"+name); err != nil {
+		path, place := s.fs.PathJoin(dir, name), subDir+"/"+name
+		if strings.HasSuffix(name, tableSuffix) {
+			if err := s.checkTable(path, place); err != nil {
+				return fmt.Errorf("backup: %w", err)
+			}
+		}
+		if err := b.addFile(s.fs, path, place); err != nil {
 			return fmt.Errorf("backup %s: %w", name, err)
 		}
 	}
@@ -210,6 +216,7 @@ func restoreAs(
 		return fmt.Errorf("restore: %w", err)
 	}
 	defer fs.RemoveAll(fresh)
+	backup.paced = o.paced
 	if err := backup.unpack(fs, fresh); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -243,9 +250,11 @@ func restoreAs(
 // replaceDir is the directory, in the data directory, where Replace unpacks a backup.
 const replaceDir = "replace.new"
 
-// UnpackReplacement unpacks and verifies a backup beside the store of a data directory, for Replace.
+// UnpackReplacement unpacks and verifies a backup beside the store of a data directory, for Replace. The node goes on
+// meanwhile, so the files are written by a PacedWriter.
 func UnpackReplacement(r io.Reader, dir string, o Options) error {
 	o = o.withDefaults()
+	o.paced = true
 	fresh := o.FS.PathJoin(dir, replaceDir)
 	if err := o.FS.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("restore: %w", err)
@@ -285,6 +294,7 @@ type backupReader struct {
 	tar   *tar.Reader
 	first *tar.Header  // read by openBackup, but not unpacked yet; nil: none
 	have  bytes.Buffer // the manifest of the files read so far
+	paced bool         // see Options
 }
 
 // maxBackupVersionBytes limits the file with a backup's version.
@@ -358,7 +368,7 @@ func (b *backupReader) unpack(fs vfs.FS, dir string) error {
 			if err := fs.MkdirAll(fs.PathDir(path), 0o700); err != nil {
 				return err
 			}
-			if err := unpackFile(fs, path, h, t, have); err != nil {
+			if err := b.unpackFile(fs, path, h); err != nil {
 				return fmt.Errorf("unpack %s: %w", h.Name, err)
 			}
 			continue
@@ -373,7 +383,7 @@ func (b *backupReader) unpack(fs vfs.FS, dir string) error {
 		if inside {
 			path = fs.PathJoin(dir, subDir, name)
 		}
-		if err := unpackFile(fs, path, h, t, have); err != nil {
+		if err := b.unpackFile(fs, path, h); err != nil {
 			return fmt.Errorf("unpack %s: %w", h.Name, err)
 		}
 	}
@@ -417,17 +427,21 @@ func isLocalPath(name string) bool {
 	return true
 }
 
-func unpackFile(fs vfs.FS, path string, h *tar.Header, r io.Reader, have io.Writer) error {
+// unpackFile writes the current file of the backup.
+func (b *backupReader) unpackFile(fs vfs.FS, path string, h *tar.Header) error {
 	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(sum, f), r) // hashed first: a vfs.File may modify the slice it gets
+	sum, to := sha256.New(), io.Writer(f)
+	if b.paced {
+		to = NewPacedWriter(f)
+	}
+	n, err := io.Copy(io.MultiWriter(sum, to), b.tar) // hashed first: a vfs.File may modify the slice it gets
 	if err == nil {
 		err = f.Sync()
 	}
-	fmt.Fprintf(have, "file %s %d %x\n", h.Name, n, sum.Sum(nil))
+	fmt.Fprintf(&b.have, "file %s %d %x\n", h.Name, n, sum.Sum(nil))
 	return errors.Join(err, f.Close())
 }
 

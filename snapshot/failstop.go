@@ -45,10 +45,13 @@ func (fs failStopFS) make(doing, name string, create func() (vfs.File, error)) (
 	return failStopFile{f, fs, name}, nil
 }
 
+// tableSuffix ends the name of each table of Pebble.
+const tableSuffix = ".sst"
+
 // isTable reports whether a file is a table of the store itself, which Pebble writes again if there is no space. While
 // the store is being opened it does not.
 func (fs failStopFS) isTable(name string) bool {
-	return fs.s.opened.Load() && strings.HasSuffix(name, ".sst") && fs.PathDir(name) == fs.s.storeDir()
+	return fs.s.opened.Load() && strings.HasSuffix(name, tableSuffix) && fs.PathDir(name) == fs.s.storeDir()
 }
 
 // retry makes a change until there is space, but once in the directory of a backup.

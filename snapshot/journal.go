@@ -326,9 +326,7 @@ func (s *Store) get(key []byte) ([]byte, bool, error) {
 // readError returns the error of reading a key: a DamageError if Pebble found corruption.
 func (s *Store) readError(key []byte, err error) error {
 	if pebble.IsCorruptionError(err) {
-		d := s.damaged(key, err.Error())
-		d.Cause = err
-		return d
+		return s.damagedBy(key, corruptionText(err), err)
 	}
 	_, _, what := describeKey(key)
 	return fmt.Errorf("read %s: %w", what, err)

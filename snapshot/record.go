@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"math"
 	"math/bits"
+	"path"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -261,11 +262,35 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Cause }
 
-func (s *Store) damaged(key []byte, why string) *DamageError {
+// damaged returns the error of a damaged value, after Options.Damaged.
+func (s *Store) damaged(key []byte, why string) *DamageError { return s.damagedBy(key, why, nil) }
+
+// damagedBy is like damaged. With a cause of Pebble the error names the file that Pebble has read.
+func (s *Store) damagedBy(key []byte, why string, cause error) *DamageError {
 	realm, n, _ := describeKey(key)
-	return &DamageError{
-		Realm: realm, Seq: n, Key: append([]byte(nil), key...), Why: why, Where: s.tableFilesOf(key), Dir: s.dir,
+	where := tableFileIn(cause)
+	if where == "" {
+		where = s.tableFilesOf(key)
 	}
+	return s.foundDamage(&DamageError{
+		Realm: realm, Seq: n, Key: append([]byte(nil), key...), Why: why, Where: where, Dir: s.dir, Cause: cause,
+	})
+}
+
+// foundDamage calls Options.Damaged.
+func (s *Store) foundDamage(d *DamageError) *DamageError {
+	if s.o.Damaged != nil {
+		s.o.Damaged(d)
+	}
+	return d
+}
+
+// tableFileIn returns the file in which Pebble found corruption; "" if the error does not name it.
+func tableFileIn(err error) string {
+	if i := pebble.ExtractDataCorruptionInfo(err); i != nil {
+		return subDir + "/" + path.Base(i.Path)
+	}
+	return ""
 }
 
 // tableFilesOf names the table files that may contain a key.
@@ -289,13 +314,30 @@ func (s *Store) tableFilesOf(key []byte) string {
 	return where
 }
 
-// pebbleError returns a DamageError if Pebble found corruption, and else a wrapped error.
+// corruptionText returns the text of Pebble's error without the note that carries the name of the file.
+func corruptionText(err error) string {
+	if i := pebble.ExtractDataCorruptionInfo(err); i != nil {
+		return i.Details.Error()
+	}
+	return err.Error()
+}
+
+// pebbleError returns a DamageError if Pebble found corruption, after Options.Damaged, and else a wrapped error.
 func (s *Store) pebbleError(doing string, err error) error {
+	err = s.wrapPebble(doing, err)
+	if d, is := err.(*DamageError); is {
+		return s.foundDamage(d)
+	}
+	return err
+}
+
+// wrapPebble is pebbleError without Options.Damaged.
+func (s *Store) wrapPebble(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if pebble.IsCorruptionError(err) {
-		return &DamageError{Why: err.Error(), Dir: s.dir, Cause: err}
+		return &DamageError{Why: corruptionText(err), Where: tableFileIn(err), Dir: s.dir, Cause: err}
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -82,6 +82,9 @@ type Options struct {
 	Ballast int64  // bytes of the ballast that MakeRoom makes; 0: none
 	Full    func() // called when a write has found no space, unless nil; must not block
 
+	// Damaged is called with each damage that a read finds, unless nil. While it blocks, the reader gets no error.
+	Damaged func(*DamageError)
+
 	// AcceptLoss opens a store whose journal ends before a durable position. The facts in between are lost.
 	AcceptLoss bool
 
@@ -94,6 +97,8 @@ type Options struct {
 	// Unsynced makes appends return before they are on disk. A crash then loses acknowledged facts. It is for measuring
 	// the cost of durability.
 	Unsynced bool
+
+	paced bool // the files of a backup are unpacked by a PacedWriter
 }
 
 func (o Options) withDefaults() Options {
@@ -429,7 +434,8 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		EventListener: &pebble.EventListener{
 			BackgroundError: func(err error) {
 				if !IsFull(err) || !s.opened.Load() { // else Pebble tries again
-					s.fail(s.pebbleError("write in the background", err))
+					// Not pebbleError: Options.Damaged may block, and Pebble's locks are held.
+					s.fail(s.wrapPebble("write in the background", err))
 				}
 			},
 			DataCorruption: func(i pebble.DataCorruptionInfo) {

@@ -151,7 +151,7 @@ func messageUpdated(e *realm.MessageUpdate, to *Recipient) any {
 		o["content"], o["rendered_content"], o["is_me_message"] = body.Text, body.HTML, e.Me
 		if e.User != 0 {
 			// The message has had so many edits since that its history lost this text: it is sent as empty.
-			old, _ := textOrMarker(to.Texts, to.Realm, realm.BodyRef{Message: e.Message, Version: e.OldVersion})
+			old, _ := textOfEvent(to.RenderContext, realm.BodyRef{Message: e.Message, Version: e.OldVersion})
 			o["orig_content"], o["orig_rendered_content"] = old.Text, old.HTML
 		}
 	}
@@ -175,7 +175,7 @@ func updatedText(e *realm.MessageUpdate, to *Recipient) (realm.Body, bool) {
 	case e.Body != nil:
 		return *e.Body, true
 	}
-	return textOrMarker(to.Texts, to.Realm, realm.BodyRef{Message: e.Message, Version: e.Version})
+	return textOfEvent(to.RenderContext, realm.BodyRef{Message: e.Message, Version: e.Version})
 }
 
 func messagesDeleted(e *realm.MessagesVanished, to *Recipient) []any {

@@ -16,11 +16,7 @@ func encodeMessageEvent(e *realm.MessageArrived, v variant, ctx RenderContext, l
 	var body realm.Body
 	if e.Message.Body != nil {
 		body = *e.Message.Body
-	} else if b, ok, err := ctx.Texts.Text(ctx.Realm, e.Message.Ref); realm.IsBusy(err) {
-		panic(queue.Unreadable{Err: err})
-	} else if err != nil {
-		body = damagedBody
-	} else if ok {
+	} else if b, ok := textOfEvent(ctx, e.Message.Ref); ok {
 		body = b
 	} else {
 		return nil
@@ -39,6 +35,19 @@ func encodeMessageEvent(e *realm.MessageArrived, v variant, ctx RenderContext, l
 		bufferPool.Put(buffer)
 	}
 	return out
+}
+
+// textOfEvent returns a text while an event is encoded: damagedBody if it is damaged. It reports false if the text was
+// erased. If the node that has the text cannot be reached, it panics: the event must wait.
+func textOfEvent(ctx RenderContext, ref realm.BodyRef) (realm.Body, bool) {
+	b, ok, err := ctx.Texts.Text(ctx.Realm, ref)
+	switch {
+	case realm.IsBusy(err):
+		panic(queue.Unreadable{Err: err})
+	case err != nil:
+		return damagedBody, true
+	}
+	return b, ok
 }
 
 // appendMessage appends the same bytes as encode(messageObject(...)) without building the object, because messages

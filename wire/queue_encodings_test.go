@@ -92,3 +92,27 @@ func TestMoveWithErasedTextIsTold(t *testing.T) {
 		t.Errorf("the move was told as %q", b)
 	}
 }
+
+// unreachable is a TextReader whose texts are at a node that cannot be reached.
+type unreachable struct{}
+
+func (unreachable) Text(realm.ID, realm.BodyRef) (realm.Body, bool, error) {
+	return realm.Body{}, false, realm.Refuse(realm.Busy, "SERVER_OVERLOADED", "no link")
+}
+
+// While the node that has a text cannot be reached, no event is encoded: neither without the text nor with a note that
+// the text is damaged.
+func TestEventWaitsForUnreachableText(t *testing.T) {
+	for _, e := range []realm.Event{
+		&realm.MessageArrived{Message: realm.MessageInfo{ID: 7, Ref: realm.BodyRef{Message: 7}}},
+		&realm.MessageUpdate{Message: 7, IDs: []realm.MessageID{7}, Channel: 1, User: 5, Content: true, Version: 3},
+		&realm.MessageUpdate{Message: 7, IDs: []realm.MessageID{7}, Channel: 1, User: 5, Content: true, Version: 3,
+			Body: &realm.Body{Text: "new"}}, // the old text is needed, too
+	} {
+		events := NewNoticeRenderer(&realm.Notice{Event: e}, RenderContext{Texts: unreachable{}}, nil).
+			EventsFor(1, &realm.Queue{}, QueueOptionsOf(&realm.Queue{}))
+		if b, err := events[0].Bytes(); err == nil || b != nil {
+			t.Errorf("%T is encoded as %s", e, b)
+		}
+	}
+}

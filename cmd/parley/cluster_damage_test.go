@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A core with a flipped bit on its disk stops, or does not start, and names the place. The others go on, and the core
@@ -61,6 +63,68 @@ func TestClusterDamage(t *testing.T) {
 		}
 	}
 	send(all.leader(all.other(damaged)), 3)
+	all.replace(damaged, ".sst")
+}
+
+// A core stops when a request needs a damaged text of its store. Clients of the core and of an edge get the text all
+// the same, from the next leader. The core does not start again, and is replaced.
+func TestClusterDamagedText(t *testing.T) {
+	if os.Getenv("DAMAGE") == "" {
+		t.Skip("replacing a core takes 10 s: make damage-cluster")
+	}
+	list := newCores(t, t.TempDir(), []string{"a", "b", "c"}, "--rate-limit", "0")
+	all := startCluster(t, list...)
+	damaged := list[0]
+	ann := demoAccount(t, "http://"+list[1].listen, "ann@example.org")
+	var id int64
+	for _, word := range []string{"before0", "before1", "damagedx", "after0", "after1"} {
+		var sent int64
+		all.retry("send", func() (err error) {
+			sent, err = ann.send(longText(word))
+			return err
+		})
+		if word == "damagedx" {
+			id = sent
+		}
+	}
+	all.expectEqual()
+	damaged.program.stop()
+	flipBit(t, damaged.data, longText("damagedx")[4000:4018])
+	damaged.start(t)
+	damaged.program.serving()
+	for all.leader(list[1]) != damaged {
+		mustRun(t, "cluster", "move-leader", "--data", list[1].data)
+		time.Sleep(200 * time.Millisecond) // the answer leaves before the leader moves
+	}
+	edge := startProgram(t, parleyCommand("serve", "--data", filepath.Join(t.TempDir(), "edge"), "--node", "edge",
+		"--listen", freeAddress(t), "--peer-listen", freeAddress(t), "--join",
+		strings.TrimSpace(mustRun(t, "cluster", "token", "--data", list[1].data, "--role", "edge"))))
+	began := time.Now()
+	answers := make(chan error, 2)
+	for _, at := range []string{edge.serving(), "http://" + list[2].listen} {
+		x := *ann
+		x.url = at
+		go func() {
+			a, err := x.call("GET", fmt.Sprint("messages/", id), url.Values{"apply_markdown": {"false"}})
+			if err == nil && a["message"].(map[string]any)["content"] != longText("damagedx") {
+				err = fmt.Errorf("%s answered %.200v", at, a)
+			}
+			answers <- err
+		}()
+	}
+	for range cap(answers) {
+		if err := <-answers; err != nil {
+			t.Errorf("the damaged text: %v", err)
+		}
+	}
+	t.Logf("both had the text %v after they asked for it", time.Since(began).Round(time.Millisecond))
+	if code := damaged.program.end(); code != exitFatal ||
+		!strings.Contains(damaged.program.output(), "parley: stopped: the data of this core is damaged: ") {
+		t.Errorf("the core ended with code %d: %s", code, damaged.program.output())
+	}
+	if edge.stop(); strings.Contains(edge.output(), "damaged") {
+		t.Errorf("the edge says: %s", edge.output())
+	}
 	all.replace(damaged, ".sst")
 }
 

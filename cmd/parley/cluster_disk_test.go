@@ -54,7 +54,13 @@ func TestClusterFullDisk(t *testing.T) {
 		all.followerHasNoSpace(d, list[0], list[1])
 	}
 	d.empty()
+	emptied := time.Now()
 	all.expectEqual()
+	took = time.Since(emptied)
+	t.Logf("the core has what the others have %v after it had space again", took.Round(time.Millisecond))
+	if took > maxKillGap {
+		t.Errorf("the core was behind for %v", took)
+	}
 	d.check("with space again")
 }
 

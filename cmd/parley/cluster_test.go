@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -211,6 +212,38 @@ func TestClusterMembers(t *testing.T) {
 	if out, code := runParley("realm", "create", "--data", all.list[2].data, "--string-id", "x", "--name",
 		"X"); code == 0 {
 		t.Errorf("a command on a stopped core changed it: %s", out)
+	}
+}
+
+// A leader that is removed lets another core lead first, so no election is needed: by a command at its own machine, and
+// at another one. The last core is not removed.
+func TestClusterRemoveLeader(t *testing.T) {
+	all := startCores(t, "a", "b", "c")
+	remove := func(old, at *runningCore) {
+		t.Helper()
+		if out, code := runParley("cluster", "remove", old.name, "--data", at.data); code != 0 {
+			t.Fatalf("code %d: %s", code, out)
+		}
+		if !strings.Contains(old.program.output(), "the leadership was moved to another core") {
+			t.Error("the leader was removed while it led")
+		}
+		all.list = slices.DeleteFunc(all.list, func(c *runningCore) bool { return c == old })
+	}
+	first := all.leader(all.list[1])
+	remove(first, first)
+	second := all.leader(all.list[0])
+	remove(second, all.other(second))
+	last := all.list[0]
+	ann := demoAccount(t, "http://"+last.listen, "ann@example.org")
+	if _, err := ann.send("without the old leaders"); err != nil {
+		t.Error(err)
+	}
+	if out, _ := runParley("cluster", "status", "--data", last.data); strings.Count(out, "voter=true") != 1 {
+		t.Errorf("after the removal of two cores: %s", out)
+	}
+	out, code := runParley("cluster", "remove", last.name, "--data", last.data)
+	if code == 0 || !strings.Contains(out, "the only core with a vote") {
+		t.Errorf("the removal of the last core: code %d: %s", code, out)
 	}
 }
 

@@ -136,26 +136,25 @@ func newCluster(t *testing.T, change func(*Options), names ...string) *cluster {
 		}
 	})
 	for i, name := range names {
-		c.disks[name] = vfs.NewCrashableMem()
-		l := c.network.listen(t, "127.0.0.1:0")
-		c.address[name] = l.own
-		o := c.options(name)
-		var err error
 		if i == 0 {
-			err = Begin("data", o)
+			c.startNew(name, Begin)
 		} else {
-			err = Prepare("data", o)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.Close()
-		c.start(name)
-		if i > 0 {
+			c.startNew(name, Prepare)
 			c.join(name)
 		}
 	}
 	return c
+}
+
+// startNew starts a node with an empty disk, which begin makes one of the cluster.
+func (c *cluster) startNew(name string, begin func(dir string, o Options) error) {
+	c.t.Helper()
+	c.disks[name] = vfs.NewCrashableMem()
+	l := c.network.listen(c.t, "127.0.0.1:0")
+	c.address[name] = l.own
+	c.must(begin("data", c.options(name)))
+	l.Close()
+	c.start(name)
 }
 
 func (c *cluster) options(name string) Options {

@@ -12,12 +12,8 @@ func (n *Node) noteCommit(a *raft.AppendEntriesRequest) {
 	if a.LeaderCommitIndex == 0 || n.leaderCommit.Load() != 0 {
 		return
 	}
-	select {
-	case <-n.started:
-	default:
-		return // the next request comes within commitTimeout
-	}
-	if a.Term >= n.raft.CurrentTerm() {
+	// Before the start it waits for the next request, which comes within commitTimeout.
+	if n.isStarted() && a.Term >= n.raft.CurrentTerm() {
 		n.leaderCommit.CompareAndSwap(0, a.LeaderCommitIndex)
 	}
 }

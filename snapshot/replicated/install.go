@@ -23,7 +23,7 @@ func (n *Node) install(backup io.Reader) error {
 	if err := snapshot.Replace(n.dir, n.o.Store); err != nil {
 		return n.failed.fail(err)
 	}
-	store, err := snapshot.Open(n.dir, n.o.Store)
+	store, err := snapshot.Open(n.dir, n.storeOptions())
 	if err != nil {
 		return n.failed.fail(err)
 	}

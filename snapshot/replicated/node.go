@@ -141,6 +141,7 @@ type Node struct {
 	transport raft.Transport
 	raft      *raft.Raft
 	failed    *failure
+	damage    damage
 
 	proposing sync.Mutex // one append at a time, so that the entries of one follow each other in the log
 	// Bytes and number of the entries that were applied since the log was shortened. The note has them for a start.
@@ -226,7 +227,10 @@ func Open(dir string, o Options) (*Node, error) {
 	}
 	n := &Node{dir: dir, o: o, fs: o.Store.FS, log: o.Log, failed: newFailure(), started: make(chan struct{}),
 		closing: make(chan struct{})}
-	err := n.openStore()
+	err := n.checkNotDamaged()
+	if err == nil {
+		err = n.openStore()
+	}
 	if err == nil {
 		err = n.openLog()
 	}
@@ -235,6 +239,9 @@ func Open(dir string, o Options) (*Node, error) {
 	}
 	if err != nil {
 		return nil, errors.Join(err, n.releaseFiles())
+	}
+	if d := n.damage.get(); d != nil && n.stopForDamage(d) {
+		return nil, n.Close()
 	}
 	n.loops.Add(4)
 	go n.watchLeadership()
@@ -275,7 +282,7 @@ func (n *Node) openStore() error {
 			return err
 		}
 	}
-	s, err := snapshot.Open(n.dir, n.o.Store)
+	s, err := snapshot.Open(n.dir, n.storeOptions())
 	if err != nil {
 		return err
 	}
@@ -369,19 +376,22 @@ func (n *Node) startRaft() (err error) {
 			Stream: streamLayer{n.o.Links}, MaxPool: maxPooledLinks, Timeout: linkTimeout, Logger: c.Logger,
 		}))
 	}
-	n.wal.leads = func() bool {
-		select {
-		case <-n.started:
-			return n.raft.State() == raft.Leader
-		default:
-			return false
-		}
-	}
+	n.wal.leads = func() bool { return n.isStarted() && n.raft.State() == raft.Leader }
 	if n.raft, err = raft.NewRaft(c, &machine{n: n}, n.logs, n.wal, n.notes, n.transport); err != nil {
 		return fmt.Errorf("start the replicated log: %w", err)
 	}
 	close(n.started)
 	return nil
+}
+
+// isStarted reports whether Raft runs.
+func (n *Node) isStarted() bool {
+	select {
+	case <-n.started:
+		return true
+	default: // also in Begin and Leave, which start none
+		return false
+	}
 }
 
 // streamLayer passes links to Raft.
@@ -397,7 +407,7 @@ func (n *Node) setStore(s *snapshot.Store) {
 	go func() {
 		select {
 		case <-s.Failed():
-			n.failed.fail(s.Err())
+			n.storeFailed(s.Err())
 		case <-n.closing:
 		}
 	}()

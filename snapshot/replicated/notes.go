@@ -13,6 +13,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/hashicorp/raft"
+
+	"parley/snapshot"
 )
 
 // A Raft snapshot of this node is a note: the store has synced the log up to an index. There is one note, the newest.
@@ -184,7 +186,7 @@ func (s *notes) Open(string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	err = errors.Join(s.backup(f), f.Close())
+	err = errors.Join(s.backup(snapshot.NewPacedWriter(f)), f.Close())
 	if err == nil {
 		f, err = s.fs.Open(path)
 	}
@@ -210,6 +212,7 @@ type noteSink struct {
 	notes *notes
 	note  note
 	file  vfs.File
+	paced *snapshot.PacedWriter
 	done  bool
 }
 
@@ -222,9 +225,9 @@ func (k *noteSink) Write(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		k.file = f
+		k.file, k.paced = f, snapshot.NewPacedWriter(f)
 	}
-	return k.file.Write(append([]byte{}, p...)) // a vfs.File may modify the slice it gets
+	return k.paced.Write(append([]byte{}, p...)) // a vfs.File may modify the slice it gets
 }
 
 func (k *noteSink) path() string { return k.notes.fs.PathJoin(k.notes.dir, k.note.Backup) }

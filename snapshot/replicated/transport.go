@@ -9,9 +9,13 @@ import (
 // reachAgain is how soon a node that cannot be reached is tried again.
 const reachAgain = 50 * time.Millisecond
 
+// refusedAgain is how soon entries are sent again to a node that has refused them because it has no space. Each try
+// sends up to maxAppendEntries.
+const refusedAgain = 500 * time.Millisecond
+
 // patientTransport tries to send entries until the other node is reached. Raft itself waits twice as long after each
-// failure, up to 10 s: a node that was down for some seconds and is back would get no entries for as long, and could
-// not replace another one in the majority.
+// failure, up to 10 s: a node that was down or had no space for some seconds, and is back, would get no entries for as
+// long, and could not replace another one in the majority.
 type patientTransport struct {
 	*raft.NetworkTransport
 	send func(raft.ServerID, raft.ServerAddress, *raft.AppendEntriesRequest, *raft.AppendEntriesResponse) error
@@ -33,6 +37,7 @@ func newPatientTransport(n *Node, t *raft.NetworkTransport) *patientTransport {
 		for {
 			select {
 			case r := <-t.Consumer():
+				n.admitCandidate(r.Command)
 				if a, is := r.Command.(*raft.AppendEntriesRequest); is && !isHeartbeat(a) {
 					// The first request may be an old one that the leader could not send before.
 					if a.Term == term {
@@ -51,6 +56,27 @@ func newPatientTransport(n *Node, t *raft.NetworkTransport) *patientTransport {
 		}
 	}()
 	return p
+}
+
+// admitCandidate lets Raft treat a candidate like a voter. Raft itself refuses a candidate that has no vote in this
+// node's newest configuration, which may be older than that of the candidate: if the leader is lost right after it has
+// given a third core a vote and only the third core knows, this node cannot win an election without the lost leader,
+// and the third core cannot win without this node. Raft is safe when every candidate can get a vote (Ongaro's thesis,
+// section 4.1): the candidate needs a majority of its own configuration, and a log as new as that of the voters. A node
+// that was removed cannot disturb the others: it has no links to them, and gets no vote while there is a leader.
+func (n *Node) admitCandidate(command any) {
+	var h *raft.RPCHeader
+	switch c := command.(type) {
+	case *raft.RequestVoteRequest:
+		h = &c.RPCHeader
+	case *raft.RequestPreVoteRequest:
+		h = &c.RPCHeader
+	default:
+		return
+	}
+	if len(h.ID) > 0 {
+		h.ID = []byte(n.o.ID) // used for these checks only
+	}
 }
 
 // Consumer returns the requests of other nodes.
@@ -72,15 +98,31 @@ func (t *patientTransport) AppendEntries(
 			return err
 		}
 		err := t.send(id, to, args, resp)
-		if err == nil || isHeartbeat(args) || !t.wanted(args.Term, id) {
-			return err
+		if err == nil && isRefusal(args, resp) {
+			// Raft sends them again at once then, and not after its own pause.
+			resp.NoRetryBackoff = true
+			t.pause(refusedAgain)
 		}
-		select {
-		case <-time.After(reachAgain):
-		case <-t.closing:
+		if err == nil || isHeartbeat(args) || !t.wanted(args.Term, id) || !t.pause(reachAgain) {
 			return err
 		}
 	}
+}
+
+// pause waits, and reports false if the node is closed meanwhile.
+func (t *patientTransport) pause(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-t.closing:
+		return false
+	}
+}
+
+// isRefusal reports whether the other node could not store entries. Raft sets NoRetryBackoff if it lacks the entry
+// before them.
+func isRefusal(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) bool {
+	return !resp.Success && !resp.NoRetryBackoff && resp.Term == args.Term
 }
 
 // AppendEntriesPipeline returns a way to send entries without waiting for each answer.
@@ -111,12 +153,7 @@ func (p *stoppedPipeline) AppendEntries(
 
 // sendsEntries reports whether this node leads in a term, and a node is a member.
 func (n *Node) sendsEntries(term uint64, id raft.ServerID) bool {
-	select {
-	case <-n.started:
-	default:
-		return false
-	}
-	if n.raft.State() != raft.Leader || n.raft.CurrentTerm() != term {
+	if !n.isStarted() || n.raft.State() != raft.Leader || n.raft.CurrentTerm() != term {
 		return false
 	}
 	f := n.raft.GetConfiguration()

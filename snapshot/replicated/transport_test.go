@@ -8,8 +8,9 @@ import (
 )
 
 // Entries are sent until the other node is reached, so Raft sees no failure after which it would wait longer and
-// longer. The request stays the same. A leader of an older term, a node that was removed, and a heartbeat get the first
-// error. A node that has failed sends nothing.
+// longer. The request stays the same. A node without space refuses them, and Raft does not wait longer and longer for
+// it either. A leader of an older term, a node that was removed, and a heartbeat get the first error. A node that has
+// failed sends nothing.
 func TestPatientTransport(t *testing.T) {
 	unreachable := errors.New("unreachable")
 	tries, wanted := 0, true
@@ -47,6 +48,18 @@ func TestPatientTransport(t *testing.T) {
 	wanted, p.closing = true, closing
 	if _, err := send(entries); !errors.Is(err, unreachable) || tries != 1 {
 		t.Errorf("a node that closes: %v after %d tries", err, tries)
+	}
+	refusal := entries
+	refusal.LeaderCommitIndex = 3
+	p.send = func(
+		_ raft.ServerID, _ raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
+	) error {
+		tries++
+		resp.Term = args.Term
+		return nil
+	}
+	if resp, err := send(refusal); err != nil || tries != 1 || resp.Success || !resp.NoRetryBackoff {
+		t.Errorf("a node without space: %v after %d tries, %+v", err, tries, resp)
 	}
 	failure = errors.New("failed")
 	if _, err := send(entries); !errors.Is(err, failure) || tries != 0 {

@@ -356,6 +356,7 @@ func (s *Server) sendToOwner(r ForwardedRequest, repeat bool) (ForwardedAnswer, 
 			s.forwarding.refusedPolls.Add(1)
 			return ForwardedAnswer{}, errTooManyPolls
 		}
+		defer s.park.BeginWait()()
 	}
 	ctx, cancel := context.WithTimeout(until, limit)
 	defer cancel()

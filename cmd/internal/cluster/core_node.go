@@ -102,7 +102,7 @@ func newRaftLinks(l *peer.Listener, id *peer.Identity, d *Directory) *raftLinks 
 				return
 			}
 			node, role, err := peer.NodeOf(c)
-			if err != nil || role != peer.Core || d.isRemoved(node) {
+			if err != nil || role != peer.Core || d.IsRemoved(node) {
 				c.Close()
 				continue
 			}
@@ -162,8 +162,8 @@ func (d *Directory) takeShared(value []byte, log *slog.Logger) {
 	}
 }
 
-// isRemoved reports whether a node was removed.
-func (d *Directory) isRemoved(node string) bool {
+// IsRemoved reports whether a node was removed, as far as this one knows.
+func (d *Directory) IsRemoved(node string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, m := range d.Members {

@@ -45,20 +45,31 @@ func (c *Core) Voters() (n int) {
 	return n
 }
 
-// Successor returns the id of another core that could lead and make changes: it has a vote and a link, and its disk has
-// space. "": there is none.
-func (c *Core) Successor() string {
-	voters := map[string]bool{}
+// Successor returns the id of another core that could lead and make changes: a majority of the cores with a vote has
+// links and space without this one. "": there is none. This core then stays the leader, so reads go on: a new leader
+// could not store that it owns the organizations, and would refuse them.
+func (c *Core) Successor() (id string) {
+	voters, with := map[string]bool{}, 0
 	for _, m := range c.Node.Status().Members {
-		voters[m.ID] = m.Voter && !m.Leader
-	}
-	for _, p := range c.links.Peers() {
-		if e, is := p.Link.(*edgeLink); is && voters[p.Node] && !e.isFull() {
-			return p.Node
+		if m.Voter {
+			voters[m.ID] = true
 		}
 	}
-	return ""
+	for _, p := range c.links.Peers() {
+		if e, is := p.Link.(*edgeLink); is && voters[p.Node] && p.Node != c.Directory.Node && !e.isFull() {
+			if with++; id == "" {
+				id = p.Node
+			}
+		}
+	}
+	if with <= len(voters)/2 {
+		return ""
+	}
+	return id
 }
+
+// ReportsWithin is how long it takes until the leader knows that another core's disk is full.
+const ReportsWithin = reportEvery + 100*time.Millisecond
 
 // memberAgainAfter is how soon a change of the members is tried again.
 const memberAgainAfter = 200 * time.Millisecond

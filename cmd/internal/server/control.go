@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"parley/actors"
@@ -54,6 +55,7 @@ type operator struct {
 	node       *cluster.Directory // nil: a single node
 	core       *cluster.Core      // of a running core
 	moveLeader func() error       // of a running core
+	leaving    atomic.Bool        // see leaveLeadership
 	edge       *cluster.Edge      // of a running edge
 }
 
@@ -93,7 +95,7 @@ func (o *operator) handleCommand(w http.ResponseWriter, r *http.Request) {
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxCommandBytes)).Decode(&args)
 	var answer any
 	if err == nil {
-		answer, err = o.run(r.PathValue("command"), args)
+		answer, err = o.runAgain(r.PathValue("command"), args)
 	}
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)

@@ -104,6 +104,12 @@ func (s *Server) handOverWhenFull() {
 		if !s.space.isReadOnly() || !s.core.Leads() || time.Since(moved) < moveAgainAfter {
 			continue
 		}
+		// The disks of all cores fill up about at the same time.
+		select {
+		case <-time.After(cluster.ReportsWithin):
+		case <-s.stopped:
+			return
+		}
 		to := s.core.Successor()
 		if to == "" {
 			continue

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"parley/actors/realm"
@@ -76,6 +77,9 @@ func clusterRemove(o *operator, args map[string]string) (any, error) {
 	if o.node == nil {
 		return nil, errSingleNode
 	}
+	if o.core != nil && args["node"] == o.node.Node {
+		return nil, o.leaveLeadership()
+	}
 	if err := o.node.Remove(args["node"]); err != nil {
 		return nil, err
 	}
@@ -85,9 +89,58 @@ func clusterRemove(o *operator, args map[string]string) (any, error) {
 		}
 	}
 	if o.core != nil {
-		o.core.CutOff(args["node"])
+		// The answer leaves first: the command may have been given at that node.
+		time.AfterFunc(moveLeaderAfter, func() { o.core.CutOff(args["node"]) })
 	}
 	return map[string]any{"removed": args["node"]}, nil
+}
+
+// errLeaderLeaves is the answer of a leader that has to be removed. It lets another core lead first, which removes it:
+// without that, an election would follow, and nobody could send for about a second.
+var errLeaderLeaves = errors.New("the core is the leader; another one takes over and removes it")
+
+// leaveLeadership moves the leadership after the answer to a command, which is errLeaderLeaves, has left.
+func (o *operator) leaveLeadership() error {
+	if o.core.Voters() < 2 {
+		return errors.New("this is the only core with a vote: to end the cluster, stop it and use " +
+			"parley cluster dissolve")
+	}
+	if o.leaving.CompareAndSwap(false, true) {
+		go func() {
+			defer o.leaving.Store(false)
+			time.Sleep(moveLeaderAfter)
+			if err := o.moveLeader(); err != nil {
+				o.log.Error("no other core takes over, so the leader is not removed", "err", err)
+			}
+		}()
+	}
+	return errLeaderLeaves
+}
+
+const (
+	// leaveTimeout is how long a leader may take to find a core that takes over and removes it.
+	leaveTimeout = 10 * time.Second
+	// leavePoll is how often the command is given again meanwhile.
+	leavePoll = 20 * time.Millisecond
+)
+
+// runAgain executes a command until its answer is not errLeaderLeaves, which may be that of another node. After this
+// answer the links to the old leader end, perhaps in the middle of the next one, so every error is followed by another
+// try.
+func (o *operator) runAgain(name string, args map[string]string) (answer any, err error) {
+	leaves := false
+	for end := time.Now().Add(leaveTimeout); ; time.Sleep(leavePoll) {
+		answer, err = o.run(name, args)
+		if err == nil || time.Now().After(end) {
+			return answer, err
+		}
+		if leaves = leaves || strings.Contains(err.Error(), errLeaderLeaves.Error()); !leaves {
+			return nil, err
+		}
+		if o.node.IsRemoved(args["node"]) { // and the answer was lost
+			return map[string]any{"removed": args["node"]}, nil
+		}
+	}
 }
 
 // clusterVerify compares the state of every organization on all nodes.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
 	"golang.org/x/sys/unix"
 )
 
@@ -60,6 +61,46 @@ func TestBacklog(t *testing.T) {
 			waitUntil(t, "the closed connection to be noticed", func() bool { return o.Stats().Open == n })
 		})
 	}
+}
+
+// Requests that wait for another process do not delay the others of a backlog, however many they are.
+func TestBacklogOfWaitingRequests(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = maxBacklogActive + 50
+	backlog, err := CollectBacklog(0, ln)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &pollOwner{t: t, ln: ln}
+	waiting := make([]*client, n)
+	for i := range waiting {
+		waiting[i] = o.dial()
+		waiting[i].get("/wait")
+	}
+	last := o.dial()
+	last.get("/last")
+	waitUntil(t, "all connections to be accepted", func() bool { return backlog.Len() == n+1 })
+	release := make(chan struct{})
+	o = serveOn(t, "epoll", Config{}, ln, func(o *pollOwner, ctx *fasthttp.RequestCtx) {
+		if string(ctx.Path()) == "/wait" {
+			end := o.BeginWait()
+			<-release
+			end()
+		}
+		ctx.SetBodyString("hello " + string(ctx.Path()))
+	})
+	if err := o.ServeBacklog(backlog); err != nil {
+		t.Fatal(err)
+	}
+	last.expectBody("hello /last")
+	close(release)
+	for _, c := range waiting {
+		c.expectBody("hello /wait")
+	}
+	waitUntil(t, "no active request", func() bool { return o.Stats().Active == 0 })
 }
 
 // A backlog holds no more than its maximum. The other connections are served once there is a server.

@@ -564,6 +564,13 @@ func ClientNetwork(ip netip.Addr) netip.Addr {
 	return p.Addr()
 }
 
+// BeginWait says that a handler waits for another process, until it calls end. Meanwhile its request does not count as
+// active, because it uses no processor: otherwise, ServeBacklog would wait for it. The caller limits such requests.
+func (s *Server) BeginWait() (end func()) {
+	s.active.Add(-1)
+	return func() { s.active.Add(1) }
+}
+
 // serveRequest passes the complete request to fasthttp, unless that would exceed a limit.
 func (s *Server) serveRequest(conn net.Conn, r *request) *refusal {
 	active, bodies, streams, long := int64(1), r.head.length, int64(0), int64(0)

@@ -1,0 +1,104 @@
+package replicated
+
+import (
+	"errors"
+	"fmt"
+	iofs "io/fs"
+	"sync"
+
+	"github.com/hashicorp/raft"
+
+	"parley/snapshot"
+)
+
+// damageFile is a file beside the note that says why a node must not start again. Most of the store is read by requests
+// only, so a start would find no damage there, and the node would serve until the next such request.
+const damageFile = "damaged"
+
+// minDamageVoters is how many voters a cluster needs so that one with damaged data stops: the others are a majority
+// then. A smaller cluster goes on like a single server, which refuses the requests that need the damaged data.
+const minDamageVoters = 3
+
+// damage is the first damage that a node has found in its store.
+type damage struct {
+	mu    sync.Mutex
+	found *snapshot.DamageError
+}
+
+func (d *damage) get() *snapshot.DamageError {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.found
+}
+
+// storeOptions returns the options of the node's own store. A received backup is verified without them: if it is
+// damaged, the store of the node is not.
+func (n *Node) storeOptions() snapshot.Options {
+	o := n.o.Store
+	o.Damaged = n.storeDamaged
+	return o
+}
+
+// storeFailed stops the node when its store cannot go on.
+func (n *Node) storeFailed(err error) {
+	var d *snapshot.DamageError
+	if errors.As(err, &d) && n.isStarted() && n.stopForDamage(d) {
+		return
+	}
+	n.failed.fail(err)
+}
+
+// storeDamaged stops the node if enough others have the data. It does not return then before the node is closed: no
+// client and no other node gets an answer because of the damage, and all of them turn to another node.
+func (n *Node) storeDamaged(d *snapshot.DamageError) {
+	n.damage.mu.Lock()
+	if n.damage.found == nil {
+		n.damage.found = d
+	}
+	n.damage.mu.Unlock()
+	if n.isStarted() && n.stopForDamage(d) { // before the start, Open decides
+		<-n.closing
+	}
+}
+
+// stopForDamage stops the node because of damage in its store, and reports whether it has.
+func (n *Node) stopForDamage(d *snapshot.DamageError) bool {
+	f := n.raft.GetConfiguration()
+	if f.Error() != nil {
+		return false
+	}
+	voters := 0
+	for _, x := range f.Configuration().Servers {
+		if x.Suffrage == raft.Voter {
+			voters++
+		}
+	}
+	if voters < minDamageVoters {
+		n.log.Error("data is damaged, and no majority of other cores has a copy: the requests that need it are refused",
+			"err", d)
+		return false
+	}
+	n.damage.mu.Lock()
+	defer n.damage.mu.Unlock()
+	if n.failed.get() == nil {
+		reason := fmt.Sprintf("the data of this core is damaged: %v; %s", d, joinAgain)
+		if err := replaceSealedFile(n.fs, n.raftDir(), damageFile, []byte(reason)); err != nil {
+			n.log.Error("the damage is not noted: a start of this core would not be refused", "err", err)
+		}
+		n.failed.fail(errors.New(reason))
+	}
+	return true
+}
+
+// checkNotDamaged returns the reason why the node has stopped because of damage.
+func (n *Node) checkNotDamaged() error {
+	path := n.fs.PathJoin(n.raftDir(), damageFile)
+	reason, err := readSealedFile(n.fs, path)
+	switch {
+	case errors.Is(err, iofs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return errors.New(string(reason))
+}
