@@ -74,9 +74,23 @@ func (n *Node) admitCandidate(command any) {
 	default:
 		return
 	}
-	if len(h.ID) > 0 {
-		h.ID = []byte(n.o.ID) // used for these checks only
+	if len(h.ID) == 0 || !n.isStarted() {
+		return
 	}
+	f, voter := n.raft.GetConfiguration(), raft.ServerID("")
+	if f.Error() != nil {
+		return
+	}
+	for _, x := range f.Configuration().Servers {
+		if x.Suffrage != raft.Voter {
+			continue
+		}
+		if x.ID == raft.ServerID(h.ID) {
+			return
+		}
+		voter = x.ID
+	}
+	h.ID = []byte(voter) // used for these checks only; a vote is noted by address
 }
 
 // Consumer returns the requests of other nodes.
