@@ -55,6 +55,8 @@ type Core struct {
 	// FactsSent counts the facts that were sent to edges: each one once for each edge with its organization. Served and
 	// ServeFailed count the forwarded requests that were answered, and those without an answer.
 	FactsSent, Served, ServeFailed atomic.Int64
+	// PresenceCopied counts the rows of presence that were sent to other cores.
+	PresenceCopied atomic.Int64
 	// Compared and Different count the states of organizations that Verify has compared, and those that differed.
 	Compared, Different atomic.Int64
 }
@@ -71,8 +73,10 @@ type edgeLink struct {
 	mu     sync.Mutex
 	closed bool
 	stops  map[realm.ID]func() // end following presence and ephemeral events
-	report edgeReport
-	lag    map[realm.ID]*realmLag
+	// presence is sent to another core; nil for edges
+	presence *presenceCopies
+	report   edgeReport
+	lag      map[realm.ID]*realmLag
 	// sentThrough is the last fact of each realm that was sent over this link.
 	sentThrough map[realm.ID]realm.Seq
 	totals      *peerTotals // of the node
@@ -258,6 +262,7 @@ func (c *Core) Receive(p *peer.Peer, m []byte) {
 		var x edgeReport
 		if err = decode(m[1:], &x); err == nil {
 			e.noteReport(x, c.Orgs, time.Now())
+			c.copyPresence(e, x.Applied)
 		}
 	case msgDigest:
 		var x digestMessage
