@@ -46,7 +46,7 @@ func TestClusterPresence(t *testing.T) {
 	if os.Getenv("PRESENCE") == "" {
 		return
 	}
-	time.Sleep(31 * time.Second) // what a crash of all may lose
+	time.Sleep(31 * time.Second) // a crash of all cores may lose so much
 	for _, c := range list[1:] {
 		c.program.kill()
 	}

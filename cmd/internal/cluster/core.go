@@ -32,6 +32,8 @@ type CoreOptions struct {
 	Now       func() time.Time
 	Program   string // version
 
+	Files string // bucket of the files; "": they are in the data directory
+
 	// What edges take over.
 	Settings                          map[string]string
 	Secret                            []byte
@@ -105,7 +107,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 			}
 			a := c.Directory.Admit(r, c.Now())
 			if a.Error == "" && a.Role == peer.Core {
-				a.Secret, a.Development = c.Secret, c.DevelopmentLogin
+				a.Secret, a.Development, a.Files = c.Secret, c.DevelopmentLogin, c.Files
 				c.stopped.Go(func() { c.addCore(r.Node, r.Address) })
 			}
 			c.Log.Info("node wants to join", "node", r.Node, "role", string(a.Role), "err", a.Error)
