@@ -95,6 +95,10 @@ func export[T any](
 		if err := copyRunning(running, filepath.Join(copied, "backup"), dir); err != nil {
 			return err
 		}
+	} else if note, err := server.CheckStoppedData(dir); err != nil {
+		return err
+	} else if note != "" {
+		fmt.Fprintln(os.Stderr, "warning:", note)
 	}
 	if file == "-" {
 		_, err := write(dir, subdomain, out)
@@ -123,7 +127,7 @@ func export[T any](
 
 // copyRunning makes the data directory dir from a running server's data; file is a temporary name for the backup.
 func copyRunning(data, file, dir string) error {
-	if _, err := backupTo(data, file); err != nil {
+	if _, _, err := backupTo(data, file, true); err != nil {
 		return err
 	}
 	return errors.Join(restoreFrom(file, nil, dir, restoreEnd{}), os.Remove(file))
