@@ -105,8 +105,10 @@ func newRestoreCommand() *cobra.Command {
 	upto := c.Flags().String("upto", "",
 		"drop facts after this number; N is for organization 1, REALM=N for others, comma-separated")
 	at := c.Flags().String("at", "", "drop what happened after this time, such as 2026-01-31T12:00:00Z")
+	whole := c.Flags().String("whole", "", "with --at: numbers of organizations, comma-separated, that are restored "+
+		"as they are in the backup because it does not say when their last changes were made")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		end := restoreEnd{}
+		end := restoreEnd{whole: map[uint32]bool{}}
 		var err error
 		if end.facts, err = parseEnds(*upto); err != nil {
 			return err
@@ -118,6 +120,13 @@ func newRestoreCommand() *cobra.Command {
 			}
 			end.at = t.Unix()
 		}
+		for _, text := range strings.FieldsFunc(*whole, func(c rune) bool { return c == ',' }) {
+			id, err := strconv.ParseUint(text, 10, 32)
+			if err != nil || *at == "" {
+				return fmt.Errorf("--whole must be numbers of organizations such as 2,5, with --at, not %q", *whole)
+			}
+			end.whole[uint32(id)] = true
+		}
 		return restore(args[0], c.InOrStdin(), args[1], end, c.OutOrStdout())
 	}
 	return c
@@ -127,6 +136,7 @@ func newRestoreCommand() *cobra.Command {
 type restoreEnd struct {
 	facts map[uint32]snapshot.Seq // the last fact, by organization
 	at    int64                   // Unix seconds; 0: any time
+	whole map[uint32]bool         // organizations that are restored whole, despite at
 }
 
 func restore(file string, in io.Reader, dir string, end restoreEnd, out io.Writer) error {
@@ -198,7 +208,14 @@ func parseEnds(text string) (map[uint32]snapshot.Seq, error) {
 func restoreFrom(file string, in io.Reader, dir string, end restoreEnd) error {
 	restore := func(r io.Reader) error {
 		if end.at != 0 {
-			return snapshot.RestoreAt(r, dir, end.at)
+			err := snapshot.RestoreAt(r, dir, end.at, end.whole)
+			var unknown *snapshot.TimeUnknownError
+			if errors.As(err, &unknown) {
+				list := strings.ReplaceAll(strings.Trim(fmt.Sprint(unknown.Realms), "[]"), " ", ",")
+				err = fmt.Errorf("%w: add --whole %s to restore these as they are in the backup, or take another "+
+					"backup", err, list)
+			}
+			return err
 		}
 		return snapshot.Restore(r, dir, end.facts)
 	}
