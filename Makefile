@@ -4,7 +4,7 @@ GO ?= go
 # All targets compile alike, so that each package is compiled once.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
-.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade clocks-cluster cluster-import mutants damage-cluster full-cluster
+.PHONY: licenses web web-check web-mirror help hooks build docs man run test race poison check bench conform conform-s3 browser browser-big browser-kills kill kill-cluster kill-presence kill-edges kill-core-edges cut-links upgrades sim sim-actors crash crash-cluster mirror freeze-cluster partition-cluster browser-shots linear-edges mirror-edge rolling-upgrade clocks-cluster cluster-import mutants damage-cluster full-cluster
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -82,6 +82,9 @@ kill: ## kill -9 a loaded server KILLS times (100) with CLIENTS pollers (60); SE
 
 kill-cluster: ## kill -9 a random one of three loaded cores KILLS times (100) with CLIENTS pollers (30); SEED repeats a run
 	KILLS=$${KILLS:-100} CLIENTS=$${CLIENTS:-30} $(GO) test ./cmd/parley -run '^TestClusterKill$$' -count=1 -v -timeout 24h
+
+kill-presence: ## kill -9 the leader, then all three cores; the presence of users may be 31 seconds old
+	PRESENCE=all $(GO) test ./cmd/parley -run '^TestClusterPresence$$' -count=1 -v -timeout 10m
 
 full-cluster: ## fill the disk of one core, then of all three, under load (needs root or user namespaces)
 	FULL=1 $(GO) test ./cmd/parley -run '^TestCluster(FullDisk|AllDisksFull)$$' -count=1 -v -timeout 10m

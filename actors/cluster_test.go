@@ -29,8 +29,9 @@ type core struct {
 	node          *replicated.Node
 	srv           *Server
 	dead          *atomic.Bool
-	cut           atomic.Bool // its links are cut
-	conns         []net.Conn  // under cores.mu
+	cut           atomic.Bool  // its links are cut
+	elapsed       atomic.Int64 // added to its clock that never jumps, a time.Duration
+	conns         []net.Conn   // under cores.mu
 }
 
 // cores are the core nodes of a test in one process, with links by loopback connections.
@@ -153,11 +154,14 @@ func (all *cores) start(c *core) {
 	}
 	dead := &atomic.Bool{}
 	c.dead = dead
-	c.srv = openServerWith(all.t, c.node.Journal(), Options{Cluster: c.node.Journal(), Fatal: func(err error) {
-		if !dead.Load() {
-			all.t.Errorf("fatal at %s: %v", c.name, err)
-		}
-	}})
+	began := time.Now()
+	elapsed := func() time.Duration { return time.Since(began) + time.Duration(c.elapsed.Load()) }
+	c.srv = openServerWith(all.t, c.node.Journal(), Options{Cluster: c.node.Journal(), Elapsed: elapsed,
+		Fatal: func(err error) {
+			if !dead.Load() {
+				all.t.Errorf("fatal at %s: %v", c.name, err)
+			}
+		}})
 	c.node.OnLeadership(c.srv.Lead)
 }
 

@@ -34,12 +34,14 @@ type (
 		rows  []realm.EncodedRow
 		early bool
 	}
-	// followPresence adds or removes a follower; restorePresence has the rows that a replica gets.
+	// followPresence adds or removes a follower; restorePresence has the rows that a replica or a standby gets.
 	followPresence struct {
 		follower *presenceFollower
 		stop     bool
 	}
 	restorePresence struct{ rows []presence.Row }
+	// ownPresence says that this core becomes the owner.
+	ownPresence struct{}
 )
 
 // presenceFollower is a replica that gets the changed rows.
@@ -101,12 +103,9 @@ func (p *presenceActor) Receive(c actor.Context) {
 	case followPresence:
 		p.follow(m)
 	case restorePresence:
-		for _, r := range m.rows {
-			before, _ := p.table.Get(r.User)
-			p.table.Restore(r)
-			p.edge.confirm(before, r)
-			p.seen.record(r.User, max(r.Active, r.Connected))
-		}
+		p.restore(m.rows)
+	case ownPresence:
+		p.table.Continue()
 	case *presenceSince:
 		m.reply <- p.addOwn(p.table.ChangedSince(m.update, m.oldest), m.oldest)
 	case *presenceOf:
@@ -151,9 +150,27 @@ func (srv *Server) FollowPresence(id realm.ID, pass func([]presence.Row)) (stop 
 	return func() { srv.runtime.send(r.presence, followPresence{follower: f, stop: true}) }
 }
 
-// RestorePresence puts rows of the owner into the presence of a replica.
+// restore takes over rows of the owner. A core stores them, too, so that it has them after it was killed. It drops
+// those that arrive when it is the owner itself.
+func (p *presenceActor) restore(rows []presence.Row) {
+	if p.realm.owned.Load() {
+		return
+	}
+	for _, r := range rows {
+		before, _ := p.table.Get(r.User)
+		if p.realm.owner != nil { // an edge
+			p.table.Restore(r)
+			p.edge.confirm(before, r)
+		} else {
+			p.table.Copy(r)
+		}
+		p.seen.record(r.User, max(r.Active, r.Connected))
+	}
+}
+
+// RestorePresence puts rows of the owner into the presence of a replica or a standby.
 func (srv *Server) RestorePresence(id realm.ID, rows []presence.Row) {
-	if r := srv.find(id); r != nil && r.source != nil {
+	if r := srv.find(id); r != nil {
 		srv.runtime.send(r.presence, restorePresence{rows})
 	}
 }

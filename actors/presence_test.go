@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"parley/actors/presence"
 )
 
 // A crash loses at most the presence of the last half minute, although presence is in no fact.
@@ -68,4 +70,44 @@ func TestPresenceIsStoredBeforeANewerSnapshot(t *testing.T) {
 		closeServer(t, after)
 		closeServer(t, srv)
 	})
+}
+
+// A core stores the presence that the owner sends, so it has it after all cores were killed. When it becomes the owner,
+// its update ids are above those that clients have from the owner before, and it takes no rows any more.
+func TestStandbyStoresPresence(t *testing.T) {
+	all := newCores(t, "a", "b", "c")
+	people := all.found("ann", "bo")
+	c := all.standby()
+	all.wait("open the organization", func() bool { return c.srv.find(1) != nil })
+	now := time.Now().Unix()
+	row := presence.Row{User: people[0], Active: now - 20, Connected: now - 10, Update: 700}
+	c.srv.RestorePresence(1, []presence.Row{row})
+	c.elapsed.Add(int64(presenceInterval * time.Second))
+	stored := func() presence.Row {
+		table := presence.New()
+		if err := c.node.Journal().LoadPresence(1, table); err != nil {
+			t.Fatal(err)
+		}
+		r, _ := table.Get(people[0])
+		return r
+	}
+	all.wait("store the presence", func() bool {
+		c.srv.runtime.send(c.srv.find(1).pid, clockTick{now})
+		return stored() == row
+	})
+	if err := all.leader().node.MoveLeader(c.name); err != nil {
+		t.Fatal(err)
+	}
+	all.wait("lead", func() bool { return c.srv.Owns(1) })
+	if got := c.srv.PresenceOf(1, people[0]); got == nil || *got != row {
+		t.Errorf("presence at the new owner: %v instead of %v", got, row)
+	}
+	next, _ := c.srv.ReportPresence(1, people[1], true)
+	if next.Update <= row.Update+1000 { // in 3 seconds, clients may have got so many from the owner before
+		t.Errorf("update id %d of the new owner may have been used before", next.Update)
+	}
+	c.srv.RestorePresence(1, []presence.Row{{User: people[0], Active: 1, Connected: 1, Update: 1}})
+	if got := c.srv.PresenceOf(1, people[0]); got == nil || *got != row {
+		t.Errorf("the owner has taken over a row of another core: %v", got)
+	}
 }

@@ -423,7 +423,7 @@ func (a *realmActor) handleClockTick(now int64) {
 	if a.journalBytes > 0 && a.srv.now().Sub(a.lastSnapshot) > snapshotAge {
 		a.beginSnapshot()
 	}
-	if !a.standby && a.srv.elapsed() >= a.presenceDueAt {
+	if a.srv.elapsed() >= a.presenceDueAt {
 		a.savePresence()
 	}
 }

@@ -113,6 +113,7 @@ func (a *realmActor) becomeOwner() {
 			a.srv.runtime.send(s, evictQueues{realm: a.realm.ID(), seq: seq})
 		}
 	}
+	a.srv.runtime.send(a.handle.presence, ownPresence{})
 	a.srv.setOwned(a.handle, true)
 	a.srv.log.Info("this node owns the organization", "realm", a.realm.ID(), "epoch", a.epoch,
 		"facts", uint64(a.durable), "queues", len(queues), "events", len(told))

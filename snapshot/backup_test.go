@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -323,7 +324,8 @@ func TestBackupIncludesExtraFiles(t *testing.T) {
 }
 
 // A restore to a time drops the facts that were recorded later, of every organization. It refuses times before the
-// rows of the backup, and makes a backup of a cluster's copy a store of its own.
+// rows of the backup, names organizations of which no time is known, and makes a backup of a cluster's copy a store of
+// its own.
 func TestRestoreToTime(t *testing.T) {
 	o := smallOptions(vfs.NewMem())
 	o.Kept = Kept{Bytes: 1 << 20, Age: time.Hour}
@@ -340,6 +342,11 @@ func TestRestoreToTime(t *testing.T) {
 	if err := s.Snapshot(1, 1, 2, func(func(Row) error) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
+	row := Row{Table: 1, Key: []byte("key"), Value: []byte("imported")}
+	err = s.ImportRows(3, mustClaim(t, s, 3).Epoch, 5, func(yield func(Row) error) error { return yield(row) })
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := errors.Join(s.PutMeta("cluster", []byte("members")), s.Replicate(7)); err != nil {
 		t.Fatal(err)
 	}
@@ -348,26 +355,36 @@ func TestRestoreToTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustClose(t, s)
-	restoreTo := func(at int64) (*Store, error) {
-		o := smallOptions(vfs.NewMem())
-		err := restoreAs(bytes.NewReader(file.Bytes()), "data", nil, toTime(at), o)
+	restoreTo := func(at int64, whole ...RealmID) (*Store, error) {
+		o, all := smallOptions(vfs.NewMem()), map[RealmID]bool{}
+		for _, id := range whole {
+			all[id] = true
+		}
+		err := restoreAs(bytes.NewReader(file.Bytes()), "data", nil, toTime(at, all), o)
 		if err != nil {
 			return nil, err
 		}
 		return Open("data", o)
 	}
-	r, err := restoreTo(250)
+	var unknown *TimeUnknownError
+	if _, err := restoreTo(250); !errors.As(err, &unknown) || !slices.Equal(unknown.Realms, []RealmID{3}) {
+		t.Errorf("a restore to a time with an organization that has only rows: %v", err)
+	}
+	r, err := restoreTo(250, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, "realm 2", tail(t, r, 2, 0), []string{"1 100", "2 200"})
+	if _, last, err := r.Bounds(3); err != nil || last != 5 {
+		t.Errorf("the imported organization ends at %d: %v", last, err)
+	}
 	value, err := r.Meta("cluster")
 	if err != nil || value != nil || r.Replicated() {
 		t.Errorf("the restored store belongs to a cluster with %q: %v", value, err)
 	}
 	mustAppend(t, r, Entry{Realm: 1, Epoch: mustClaim(t, r, 1).Epoch, After: 2, Now: 260, Facts: facts("goes on")})
 	mustClose(t, r)
-	if _, err := restoreTo(150); err == nil || !strings.Contains(err.Error(), "from 1970-01-01T00:03:20Z on") {
+	if _, err := restoreTo(150, 3); err == nil || !strings.Contains(err.Error(), "from 1970-01-01T00:03:20Z on") {
 		t.Errorf("a restore to a time before the rows: %v", err)
 	}
 }

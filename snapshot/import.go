@@ -231,9 +231,16 @@ func (s *Store) TextWriter(id realm.ID, epoch uint64) (add func(realm.BodyRef, *
 	return add, flush
 }
 
+// RowWriter is the part of Disk that stores the rows of an imported organization.
+type RowWriter interface {
+	EncodeRow(table uint16, key, row any) realm.EncodedRow
+	EncodeUnacked(t realm.Told) realm.EncodedRow
+	ImportRows(id uint32, epoch uint64, at Seq, rows func(yield func(Row) error) error) error
+}
+
 // Install writes the rows of an imported organization. It appears as a whole; its texts and files are written already.
-func (x *Imported) Install(d Disk, id realm.ID, epoch uint64) error {
-	return d.Store.ImportRows(uint32(id), epoch, x.Head.Seq, func(yield func(Row) error) error {
+func (x *Imported) Install(d RowWriter, id realm.ID, epoch uint64) error {
+	return d.ImportRows(uint32(id), epoch, x.Head.Seq, func(yield func(Row) error) error {
 		var err error
 		put := func(e realm.EncodedRow) {
 			if err == nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	iofs "io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -398,6 +399,12 @@ const (
 	lockFile = "LOCK"
 	subDir   = "store"
 )
+
+// Exists reports whether a data directory has a store.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, subDir))
+	return err == nil
+}
 
 func (s *Store) storeDir() string { return s.fs.PathJoin(s.dir, subDir) }
 

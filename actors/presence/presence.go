@@ -166,7 +166,17 @@ func (t *Table) Restore(r Row) {
 	t.counter = max(t.counter, r.Update)
 }
 
-// Continue is called once every stored row is restored. A crash may have lost update ids that clients have seen, and a
+// Copy takes over a row of another node, which owns the organization, to be stored here, too.
+func (t *Table) Copy(r Row) {
+	if old := t.rows[r.User]; old != nil && *old == r {
+		return
+	}
+	t.Restore(r)
+	t.dirty[r.User] = true
+}
+
+// Continue is called once every stored row is restored, and when this node becomes the owner. A crash may have lost
+// update ids that clients have seen, and a
 // client would miss rows with the same ids again. So the next ids are above them: in the time that a crash can lose,
 // clients report about once.
 func (t *Table) Continue() { t.counter += 2*int64(len(t.rows)) + lostUpdates }

@@ -27,17 +27,29 @@ func newBackupCommand() *cobra.Command {
 		Args: exactArgs(1, "- is standard output"),
 	}
 	data := dataFlag(c, anyServer)
-	c.RunE = func(c *cobra.Command, args []string) error { return backup(data(), args[0], c.OutOrStdout()) }
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return backup(data(), args[0], c.OutOrStdout(), c.ErrOrStderr())
+	}
 	return c
 }
 
-func backup(data, file string, out io.Writer) error {
+func backup(data, file string, out, warnings io.Writer) error {
+	var note string
+	var size int64
+	var err error
 	if file == "-" {
-		return server.WriteBackup(data, out)
+		note, err = server.WriteBackup(data, out, false)
+	} else {
+		size, note, err = backupTo(data, file, false)
 	}
-	size, err := backupTo(data, file)
 	if err != nil {
 		return err
+	}
+	if note != "" {
+		fmt.Fprintln(warnings, "warning:", note)
+	}
+	if file == "-" {
+		return nil
 	}
 	fmt.Fprintf(out, "%s: %d bytes\n", file, size)
 	place, err := server.ReadFilePlace(data)
@@ -48,14 +60,14 @@ func backup(data, file string, out io.Writer) error {
 	return err
 }
 
-// backupTo writes a backup to a file and returns its size. It uses a temporary name first, so that a file with the
-// final name is a complete backup that is on the disk.
-func backupTo(data, name string) (size int64, err error) {
+// backupTo writes a backup to a file and returns its size; see server.WriteBackup. It uses a temporary name first, so
+// that a file with the final name is a complete backup that is on the disk.
+func backupTo(data, name string, withFiles bool) (size int64, note string, err error) {
 	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	err = server.WriteBackup(data, f)
+	note, err = server.WriteBackup(data, f, withFiles)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -63,12 +75,12 @@ func backupTo(data, name string) (size int64, err error) {
 		size = info.Size()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return 0, errors.Join(err, os.Remove(f.Name()))
+		return 0, "", errors.Join(err, os.Remove(f.Name()))
 	}
 	if err := os.Rename(f.Name(), name); err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	return size, syncDirectory(filepath.Dir(name))
+	return size, note, syncDirectory(filepath.Dir(name))
 }
 
 // syncDirectory makes the names of new files in a directory durable.
@@ -93,8 +105,10 @@ func newRestoreCommand() *cobra.Command {
 	upto := c.Flags().String("upto", "",
 		"drop facts after this number; N is for organization 1, REALM=N for others, comma-separated")
 	at := c.Flags().String("at", "", "drop what happened after this time, such as 2026-01-31T12:00:00Z")
+	whole := c.Flags().String("whole", "", "with --at: numbers of organizations, comma-separated, that are restored "+
+		"as they are in the backup because it does not say when their last changes were made")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		end := restoreEnd{}
+		end := restoreEnd{whole: map[uint32]bool{}}
 		var err error
 		if end.facts, err = parseEnds(*upto); err != nil {
 			return err
@@ -106,6 +120,13 @@ func newRestoreCommand() *cobra.Command {
 			}
 			end.at = t.Unix()
 		}
+		for _, text := range strings.FieldsFunc(*whole, func(c rune) bool { return c == ',' }) {
+			id, err := strconv.ParseUint(text, 10, 32)
+			if err != nil || *at == "" {
+				return fmt.Errorf("--whole must be numbers of organizations such as 2,5, with --at, not %q", *whole)
+			}
+			end.whole[uint32(id)] = true
+		}
 		return restore(args[0], c.InOrStdin(), args[1], end, c.OutOrStdout())
 	}
 	return c
@@ -115,6 +136,7 @@ func newRestoreCommand() *cobra.Command {
 type restoreEnd struct {
 	facts map[uint32]snapshot.Seq // the last fact, by organization
 	at    int64                   // Unix seconds; 0: any time
+	whole map[uint32]bool         // organizations that are restored whole, despite at
 }
 
 func restore(file string, in io.Reader, dir string, end restoreEnd, out io.Writer) error {
@@ -186,7 +208,14 @@ func parseEnds(text string) (map[uint32]snapshot.Seq, error) {
 func restoreFrom(file string, in io.Reader, dir string, end restoreEnd) error {
 	restore := func(r io.Reader) error {
 		if end.at != 0 {
-			return snapshot.RestoreAt(r, dir, end.at)
+			err := snapshot.RestoreAt(r, dir, end.at, end.whole)
+			var unknown *snapshot.TimeUnknownError
+			if errors.As(err, &unknown) {
+				list := strings.ReplaceAll(strings.Trim(fmt.Sprint(unknown.Realms), "[]"), " ", ",")
+				err = fmt.Errorf("%w: add --whole %s to restore these as they are in the backup, or take another "+
+					"backup", err, list)
+			}
+			return err
 		}
 		return snapshot.Restore(r, dir, end.facts)
 	}
@@ -251,6 +280,9 @@ func verifyRealm(disk snapshot.Disk, id realm.ID, out io.Writer) error {
 	state, replayed, err := rebuild(disk, id, 0)
 	if err != nil {
 		return err
+	}
+	if !state.Founded() && state.Seq() == 0 {
+		return nil // the number of an import that was not finished
 	}
 	digest := snapshot.StateDigest(state)
 	claimed, err := disk.Claim(id, realm.AnyEpoch)

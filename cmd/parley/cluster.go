@@ -33,16 +33,26 @@ func newClusterInitCommand() *cobra.Command {
 	node := c.Flags().String("node", "", "id of the node: lower-case letters, digits and dashes")
 	listen := c.Flags().String("peer-listen", "",
 		"address at which the other nodes reach this one, such as 10.0.0.1:9992")
+	place := c.Flags().String("files", "", "bucket for uploaded files, as for parley serve; all cores use it")
+	credentials := c.Flags().String("files-credentials", "", "file with the keys of the bucket, as for parley serve")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := server.ClusterInit(data(), *node, *listen); err != nil {
+		p, err := server.ClusterInit(data(), *node, *listen, *place, *credentials)
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(c.OutOrStdout(), "%s is node %s of a new cluster; start it with parley serve --data %s\n",
+		if p.Files == "" {
+			fmt.Fprintln(c.ErrOrStderr(), localFilesWarning)
+		}
+		_, err = fmt.Fprintf(c.OutOrStdout(), "%s is node %s of a new cluster; start it with parley serve --data %s\n",
 			data(), *node, data())
 		return err
 	}
 	return c
 }
+
+// localFilesWarning is printed for a cluster without a bucket.
+const localFilesWarning = "warning: uploaded files will be only on the core that leads when they are uploaded, and " +
+	"cannot be downloaded while another one leads: keep them in a bucket, with --files or parley files move"
 
 func newClusterTokenCommand() *cobra.Command {
 	c := &cobra.Command{

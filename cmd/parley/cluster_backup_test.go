@@ -24,9 +24,6 @@ func TestClusterBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	file, restored := filepath.Join(dir, "backup"), filepath.Join(dir, "restored")
-	if out, code := runParley("import", file, "--data", follower.data); code == 0 {
-		t.Errorf("an import into a core: %s", out)
-	}
 	if out, code := runParley("backup", file, "--data", follower.data); code != 0 {
 		t.Fatal(out)
 	}
@@ -39,6 +36,17 @@ func TestClusterBackup(t *testing.T) {
 	out, code := runParley("realm", "list", "--data", follower.data)
 	if code == 0 || !strings.Contains(out, "which is a core of a cluster") {
 		t.Errorf("a command in the directory of a stopped core: %s", out)
+	}
+	export := filepath.Join(dir, "export")
+	if out, code := runParley("restore", file, restored+"-whole"); code != 0 {
+		t.Fatal(out)
+	}
+	if out, code := runParley("export", export, "--data", restored+"-whole"); code != 0 {
+		t.Fatal(out)
+	}
+	out, code = runParley("import", export, "--data", follower.data, "--realm", "x")
+	if code == 0 || !strings.Contains(out, "which is a core of a cluster") {
+		t.Errorf("an import into the directory of a stopped core: %s", out)
 	}
 	if out, code := runParley("restore", file, restored, "--at", at.Format(time.RFC3339)); code != 0 {
 		t.Fatal(out)

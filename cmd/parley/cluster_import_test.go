@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/cmd/internal/server"
 	"parley/snapshot/files/s3/s3test"
 )
 
@@ -24,8 +25,9 @@ func startImportCores(t *testing.T, names ...string) *runningCores {
 	t.Setenv("AWS_ACCESS_KEY_ID", s3test.AccessKey)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s3test.SecretKey)
 	bucket := s3test.Start(t)
-	return startCluster(t, newCores(t, t.TempDir(), names, "--url", "http://chat.test", "--files",
-		bucket.URL("files"))...)
+	list := newCores(t, t.TempDir(), names, "--url", "http://chat.test")
+	list[0].args = append(list[0].args, "--files", bucket.URL("files")) // the others get it when they join
+	return startCluster(t, list...)
 }
 
 // clientOf returns a client whose requests all go to one core.
@@ -136,6 +138,7 @@ func TestClusterImport(t *testing.T) {
 		})
 		checkImported(t, c, ann, messages, "the notes")
 	}
+	importCopy(t, all, x.at, messages)
 	leader = all.leader(x.at)
 	leader.program.kill()
 	if out, code := runParley("import", "slack", dir, "--data", leader.data, "--realm", "x"); code == 0 ||
@@ -149,6 +152,129 @@ func TestClusterImport(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(x.at.data, "imports", "*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// importCopy exports the organization "moved" at a core that does not lead and imports it there under another name.
+// Then every core has it with all messages and the file.
+func importCopy(t *testing.T, all *runningCores, at *runningCore, messages int) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "moved.jsonl")
+	if out, code := runParley("export", file, "--realm", "moved", "--data", at.data); code != 0 {
+		t.Fatal(out)
+	}
+	for what, args := range map[string][]string{"exists already": nil, "API keys": {"--realm", "copy"}} {
+		out, code := runParley(append([]string{"import", file, "--data", at.data}, args...)...)
+		if code == 0 || !strings.Contains(out, what) {
+			t.Errorf("%s: code %d: %s", what, code, out)
+		}
+	}
+	out, code := runParley("import", file, "--data", at.data, "--realm", "copy", "--new-keys")
+	if code != 0 {
+		t.Fatal(out)
+	}
+	digest := strings.TrimSpace(out)
+	out, code = runParley("cluster", "verify", "--data", at.data)
+	if code != 0 || strings.Count(out, "equal=true") != 3 || !strings.Contains(out, digest) {
+		t.Errorf("imported\n%s, but the cores have\n%s", digest, out)
+	}
+	out, _ = runParley("user", "api-key", "--email", "ann@x.example", "--realm", "copy", "--data", at.data)
+	key := regexp.MustCompile(`api_key: (\S+)`).FindStringSubmatch(out)
+	if key == nil {
+		t.Fatal(out)
+	}
+	ann := &account{url: "http://copy.chat.test", email: "ann@x.example", key: key[1]}
+	for _, c := range all.list {
+		all.retry("accept the new key at core "+c.name, func() error {
+			_, err := ann.callWith(clientOf(c), "GET", "users/me", nil)
+			return err
+		})
+		checkImported(t, c, ann, messages, "the notes")
+	}
+}
+
+// A cluster without a bucket has files only on the core that led when they were uploaded. The operator is told so by
+// cluster init and by a backup of another core. Exports and imports are refused there with the name of the leader, and
+// everything that needs a disk is refused at an edge.
+func TestClusterWithoutBucket(t *testing.T) {
+	all := startCores(t, "a", "b")
+	dir := t.TempDir()
+	leader := all.leader(all.list[1])
+	other := all.other(leader)
+	out, code := runParley("cluster", "init", "--data", filepath.Join(dir, "x"), "--node", "x", "--peer-listen",
+		"127.0.0.1:1")
+	if code != 0 || !strings.Contains(out, "warning: uploaded files will be only on the core that leads") {
+		t.Errorf("cluster init without a bucket: %s", out)
+	}
+	out, code = runParley("cluster", "init", "--data", filepath.Join(dir, "y"), "--node", "y", "--peer-listen",
+		"127.0.0.1:1", "--files", "s3://bucket/folder?endpoint=http://127.0.0.1:1")
+	place, err := server.ReadFilePlace(filepath.Join(dir, "y"))
+	if code != 0 || err != nil || strings.Contains(out, "warning") || !strings.Contains(place.Files, "bucket/folder") {
+		t.Errorf("cluster init with a bucket: %s; it is in %v: %v", out, place, err)
+	}
+	token, code := runParley("cluster", "token", "--data", leader.data, "--role", "edge")
+	if code != 0 {
+		t.Fatal(token)
+	}
+	edge := filepath.Join(dir, "edge")
+	edgeProgram := startProgram(t, parleyCommand("serve", "--data", edge, "--node", "edge", "--listen",
+		freeAddress(t), "--peer-listen", freeAddress(t), "--join", strings.TrimSpace(token)))
+	edgeProgram.serving()
+	demoAccount(t, "http://"+other.listen, "ann@example.org").uploadText(t, "notes.txt", "the notes")
+	export, slack := filepath.Join(dir, "export"), writeSlackExport(t, 10)
+	if out, code := runParley("export", export, "--data", leader.data); code != 0 {
+		t.Fatal(out)
+	}
+	notes := addSlackFile(t, slack, "the notes")
+	leads := "node " + leader.name + " at " + leader.peer
+	for _, args := range [][]string{
+		{"export", filepath.Join(dir, "none")},
+		{"export", filepath.Join(dir, "none"), "--format", "zulip"},
+		{"import", export, "--realm", "copy", "--new-keys"},
+		{"import", "slack", slack, "--files", notes, "--realm", "slack"},
+	} {
+		for _, data := range []string{other.data, edge} {
+			out, code := runParley(append(args, "--data", data)...)
+			if code == 0 || !strings.Contains(out, leads) || data == edge && !strings.Contains(out, "an edge") {
+				t.Errorf("parley %s in %s: code %d: %s", args, filepath.Base(data), code, out)
+			}
+		}
+	}
+	if out, code := runParley("backup", filepath.Join(dir, "none"), "--data", edge); code == 0 ||
+		!strings.Contains(out, leads) {
+		t.Errorf("a backup of an edge: code %d: %s", code, out)
+	}
+	if list, err := filepath.Glob(filepath.Join(dir, "none*")); err != nil || len(list) > 0 {
+		t.Errorf("refused commands left %v", list)
+	}
+	if out, code := runParley("backup", filepath.Join(dir, "backup"), "--data", other.data); code != 0 ||
+		!strings.Contains(out, "warning: this core has only the files that were uploaded while it was the leader") {
+		t.Errorf("a backup of a core that does not lead: code %d: %s", code, out)
+	}
+	if out, _ := runParley("realm", "list", "--data", leader.data); strings.Count(out, "id=") != 1 {
+		t.Errorf("refused imports left organizations: %s", out)
+	}
+	out, code = runParley("import", export, "--data", leader.data, "--realm", "copy", "--new-keys")
+	if code != 0 {
+		t.Errorf("an import at the leader: %s", out)
+	}
+	if out, code := runParley("cluster", "verify", "--data", other.data); code != 0 || strings.Count(out,
+		"equal=true") != 2 {
+		t.Errorf("the cores differ: %s", out)
+	}
+	other.program.kill()
+	edgeProgram.kill()
+	for _, c := range []struct{ what, data, says string }{
+		{"a stopped core", other.data, "warning: this core is not running, so it may lack the newest changes"},
+		{"a stopped edge", edge, "an edge stores nothing"},
+		{"a directory without data", dir, "is not the data directory of a server"},
+	} {
+		for _, command := range []string{"backup", "export"} {
+			out, code := runParley(command, filepath.Join(dir, "none"), "--data", c.data)
+			if !strings.Contains(out, c.says) || (code == 0) != (c.data == other.data) {
+				t.Errorf("%s of %s: code %d: %s", command, c.what, code, out)
+			}
+		}
 	}
 }
 

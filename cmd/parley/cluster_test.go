@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -273,11 +274,32 @@ func TestClusterEdgeFollowsNewLeader(t *testing.T) {
 		t.Logf("%s was acknowledged after %v", text, time.Since(began).Round(time.Millisecond))
 		want = append(want, text)
 	}
+	file := ann.uploadText(t, "notes.txt", "the notes")
+	expectFile := func(want int) {
+		t.Helper()
+		r, err := http.NewRequest("GET", at+file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetBasicAuth(ann.email, ann.key)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		if a.StatusCode != want {
+			t.Errorf("the file is answered %d instead of %d", a.StatusCode, want)
+		}
+	}
+	expectFile(200)
 	for i := range 3 {
 		send(fmt.Sprint("before ", i))
 		leader := all.leader(all.list[(i+1)%3])
 		leader.program.kill()
 		send(fmt.Sprint("after ", i)) // the edge sends it again to the new leader
+		if i == 0 {
+			expectFile(404) // the connection to the leader of before is not used again, and the new one has no files
+		}
 		leader.start(t)
 		leader.program.serving()
 	}

@@ -171,6 +171,9 @@ func replayJournal(r journalRange, out io.Writer) error {
 		if err != nil {
 			return err
 		}
+		if !state.Founded() && state.Seq() == 0 {
+			return nil // the number of an import that was not finished
+		}
 		digest := snapshot.StateDigest(state)
 		_, err = fmt.Fprintf(out, "%s (%d facts replayed)\n", digest, replayed)
 		return err

@@ -6,13 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"parley/actors"
 	"parley/actors/realm"
 	"parley/cmd/internal/moving"
 	"parley/cmd/internal/server"
@@ -99,6 +95,10 @@ func export[T any](
 		if err := copyRunning(running, filepath.Join(copied, "backup"), dir); err != nil {
 			return err
 		}
+	} else if note, err := server.CheckStoppedData(dir); err != nil {
+		return err
+	} else if note != "" {
+		fmt.Fprintln(os.Stderr, "warning:", note)
 	}
 	if file == "-" {
 		_, err := write(dir, subdomain, out)
@@ -127,7 +127,7 @@ func export[T any](
 
 // copyRunning makes the data directory dir from a running server's data; file is a temporary name for the backup.
 func copyRunning(data, file, dir string) error {
-	if _, err := backupTo(data, file); err != nil {
+	if _, _, err := backupTo(data, file, true); err != nil {
 		return err
 	}
 	return errors.Join(restoreFrom(file, nil, dir, restoreEnd{}), os.Remove(file))
@@ -173,11 +173,11 @@ func withOrganization[T any](
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	d := snapshot.Disk{Store: store}
-	have, err := findInUse(d)
+	have, err := server.FindOrganizations(d)
 	if err != nil {
 		return result, err
 	}
-	id, ok := have.bySubdomain[subdomain]
+	id, ok := have.BySubdomain[subdomain]
 	if !ok {
 		return result, fmt.Errorf("no organization %q; parley realm list shows them", subdomain)
 	}
@@ -222,111 +222,45 @@ func filesNamed(kind, name string) []string {
 	return []string{name}
 }
 
-// inUse has the names, keys and numbers of a data directory that no other organization may have.
-type inUse struct {
-	bySubdomain map[string]realm.ID
-	byKeyHash   map[[32]byte]realm.ID
-	unused      map[realm.ID]bool // numbers that were claimed but have no organization
-}
-
-// findInUse reads all organizations of a data directory.
-func findInUse(d snapshot.Disk) (inUse, error) {
-	k := inUse{map[string]realm.ID{}, map[[32]byte]realm.ID{}, map[realm.ID]bool{}}
-	ids, err := d.Realms()
-	if err != nil {
-		return k, err
-	}
-	for _, id := range ids {
-		x, err := snapshot.Recover(d, id)
-		if err != nil {
-			return k, err
-		}
-		if !x.Realm.Founded() {
-			k.unused[id] = x.Realm.Seq() == 0
-			continue
-		}
-		k.bySubdomain[x.Realm.Org().StringID] = id
-		x.Realm.EachUser(func(u *realm.User) {
-			for _, h := range keyHashes(u) {
-				k.byKeyHash[h] = id
-			}
-		})
-	}
-	return k, nil
-}
-
-// keyHashes returns the hashes of all API keys of a user.
-func keyHashes(u *realm.User) [][32]byte {
-	out := slices.Clone(u.Keys)
-	for _, k := range u.KeyInfo {
-		out = append(out, k.Hash)
-	}
-	return out
-}
-
 func newImportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import FILE",
-		Short: "Add an exported organization to a stopped server's data directory, or to a new one",
-		Long: "Add the organization of the export FILE to the data directory of a stopped server, or to a new " +
-			"directory; - is " +
-			"standard input.\nThe whole file is checked before anything is written. An import that is interrupted " +
-			"leaves nothing.",
+		Short: "Add an exported organization to a running or a stopped server, or to a new data directory",
+		Long: "Add the organization of the export FILE to a running or a stopped server, or to a new data directory; " +
+			"- is standard input.\nIn a cluster, give the command at a running core: all cores get the organization. " +
+			"The whole file is checked before anything is written. An import that is interrupted leaves nothing.",
 		Args: exactArgs(1, "- is standard input"),
 	}
 	for _, format := range moving.Formats() {
 		c.AddCommand(newMoveInCommand(format))
 	}
-	data := dataFlag(c, "data directory of a stopped server, or a new one")
+	data := dataFlag(c, anyServer+", or a new one")
 	subdomain := c.Flags().String("realm", "", "subdomain instead of the exported one; . is the root organization")
 	newKeys := c.Flags().Bool("new-keys", false, "revoke all API keys: their users have to log in again")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		i := importer{dir: data(), subdomain: *subdomain, newKeys: *newKeys}
-		return i.importFile(args[0], c.InOrStdin(), c.OutOrStdout())
+		o := server.OwnImport{Dir: data(), Subdomain: *subdomain, NewKeys: *newKeys}
+		o.Progress = func(p moving.Progress) { fmt.Fprintln(c.ErrOrStderr(), progressText(p)) }
+		return importFile(o, args[0], c.InOrStdin(), c.OutOrStdout())
 	}
 	return c
 }
 
-// importFile imports the organization of an export and prints its digest. The file is read and checked before anything
-// is written, not even a directory. The organization becomes visible at one moment; before, nothing shows that an
-// import ran.
-func (i *importer) importFile(file string, in io.Reader, out io.Writer) error {
-	if i.subdomain != "." {
-		if err := server.CheckSubdomain(i.subdomain); err != nil {
-			return err
-		}
-	}
+// importFile imports the organization of an export and prints its digest.
+func importFile(o server.OwnImport, file string, in io.Reader, out io.Writer) error {
 	f, done, err := seekable(file, in)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if _, err := snapshot.ReadExport(f, 1, discardFile, nil); err != nil {
-		return fmt.Errorf("import %s: %w", file, err)
-	}
-	if err := server.CheckDataVersion(i.dir); err != nil {
+	if o.File, err = filepath.Abs(f.Name()); err != nil {
 		return err
 	}
-	if err := server.CheckStoppedImport(i.dir); err != nil {
-		return fmt.Errorf("import %s: %w", file, err)
-	}
-	store, err := snapshot.Open(i.dir, snapshot.Options{})
+	digest, err := server.ImportOwn(o)
 	if err != nil {
-		return server.StartError(i.dir, err)
-	}
-	i.disk = snapshot.Disk{Store: store}
-	digest, err := i.run(f)
-	if err = errors.Join(err, store.Close()); err != nil {
 		return fmt.Errorf("import %s: %w", file, err)
 	}
 	_, err = fmt.Fprintln(out, digest)
 	return err
-}
-
-// discardFile reads a file of an export and stores nothing.
-func discardFile(_, name string, content io.Reader) (string, error) {
-	_, err := io.Copy(io.Discard, content)
-	return name, err
 }
 
 // seekable opens a file that can be read twice. Standard input is copied to a temporary file, which done removes.
@@ -349,163 +283,4 @@ func seekable(name string, in io.Reader) (f *os.File, done func(), err error) {
 		done()
 	}
 	return f, done, err
-}
-
-// importer adds an exported organization to a data directory.
-type importer struct {
-	dir       string
-	subdomain string // instead of the exported one; . is the root organization, "" keeps the exported one
-	newKeys   bool   // revoke all API keys
-
-	disk    snapshot.Disk
-	created []string // files that did not exist before
-}
-
-// run writes the organization of a checked file. On an error it removes the files it has created.
-func (i *importer) run(f *os.File) (digest snapshot.Digest, err error) {
-	have, err := findInUse(i.disk)
-	if err != nil {
-		return digest, err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return digest, err
-	}
-	x, err := snapshot.ReadExport(f, 1, discardFile, nil)
-	if err != nil {
-		return digest, err
-	}
-	id, err := i.chooseID(x, have)
-	if err != nil {
-		return digest, err
-	}
-	uploads, end, err := server.OpenFiles(i.dir, false)
-	if err != nil {
-		return digest, err
-	}
-	defer end()
-	claimed, err := i.disk.Claim(id, realm.AnyEpoch)
-	if err != nil {
-		return digest, err
-	}
-	defer func() {
-		if err != nil {
-			uploads.DiscardNew(i.created)
-			i.disk.ClearEmptyRealm(uint32(id)) // if the store fails here, the next import clears it
-		}
-	}()
-	if err := i.disk.ClearEmptyRealm(uint32(id)); err != nil {
-		return digest, err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return digest, err
-	}
-	text, flush := i.disk.TextWriter(id, claimed.Epoch)
-	x, err = snapshot.ReadExport(f, id, func(kind, name string, content io.Reader) (string, error) {
-		return i.save(uploads, id, kind, name, content)
-	}, text)
-	if err == nil {
-		err = flush()
-	}
-	if err != nil {
-		return digest, err
-	}
-	i.applyOptions(x)
-	if err := i.addLinkTokens(x, id); err != nil {
-		return digest, err
-	}
-	want := snapshot.StateDigest(x.Realm)
-	if err := x.Install(i.disk, id, claimed.Epoch); err != nil {
-		return digest, err
-	}
-	again, err := snapshot.Recover(i.disk, id)
-	if err != nil {
-		return digest, err
-	}
-	if digest = snapshot.StateDigest(again.Realm); digest != want {
-		return digest, fmt.Errorf("the stored organization is\n%s, but the imported one is\n%s", digest, want)
-	}
-	return digest, nil
-}
-
-// chooseID returns the number for the organization: its own if that is free, otherwise the next one.
-func (i *importer) chooseID(x *snapshot.Imported, have inUse) (realm.ID, error) {
-	i.applyOptions(x)
-	if id, taken := have.bySubdomain[x.Realm.Org().StringID]; taken {
-		return 0, fmt.Errorf("organization %q exists already, as number %d; choose another name with --realm",
-			x.Realm.Org().StringID, id)
-	}
-	var clash error
-	x.Realm.EachUser(func(u *realm.User) {
-		for _, h := range keyHashes(u) {
-			if id, taken := have.byKeyHash[h]; taken {
-				clash = fmt.Errorf("API keys of the export belong to organization %d of this server; revoke those "+
-					"of the export with --new-keys", id)
-			}
-		}
-	})
-	if clash != nil {
-		return 0, clash
-	}
-	used := map[realm.ID]bool{}
-	last := realm.ID(0)
-	for _, id := range have.bySubdomain {
-		used[id], last = true, max(last, id)
-	}
-	if id := x.Head.Realm; id > 0 && !used[id] {
-		return id, nil
-	}
-	return last + 1, nil
-}
-
-// applyOptions changes the rows as the options of the import say.
-func (i *importer) applyOptions(x *snapshot.Imported) {
-	x.Realm.EachRow(func(_ uint16, _, row any) {
-		switch r := row.(type) {
-		case *realm.Organization:
-			if i.subdomain != "" {
-				r.StringID = strings.TrimPrefix(i.subdomain, ".")
-			}
-		case *realm.User:
-			if i.newKeys {
-				r.Keys, r.KeyInfo = nil, nil
-				r.KeyEpoch++
-			}
-		}
-	})
-}
-
-// addLinkTokens makes the links valid that lists of invitations show on this server: the token of a link is derived
-// from the server's secret. Links that were sent stay valid.
-func (i *importer) addLinkTokens(x *snapshot.Imported, id realm.ID) error {
-	secret, err := server.LoadSecret(i.dir)
-	if err != nil {
-		return err
-	}
-	x.Realm.EachRow(func(_ uint16, _, row any) {
-		if r, ok := row.(*realm.Invite); ok && r.Multi {
-			if h := actors.HashKey(actors.LinkToken(secret, id, r.ID)); !slices.Contains(r.Tokens, h) {
-				r.Tokens = append(r.Tokens, h)
-			}
-		}
-	})
-	return nil
-}
-
-// maxImportedFile limits one file in bytes; it is larger than every upload limit.
-const maxImportedFile = 1 << 40
-
-// save writes a file and returns the name that rows use for it.
-func (i *importer) save(store *files.Store, id realm.ID, kind, name string, content io.Reader) (string, error) {
-	if kind != realm.ContentFile {
-		stored, err := store.Put(kind, name, content)
-		if stored {
-			i.created = append(i.created, files.Key(kind, name))
-		}
-		return name, err
-	}
-	saved, err := store.Save(strconv.Itoa(int(id)), content, maxImportedFile)
-	if err == nil { // the number was free, so no other organization has this file
-		i.created = append(i.created, files.ContentKey(saved.Hash))
-	}
-	return saved.Hash, err
 }

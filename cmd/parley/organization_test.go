@@ -154,4 +154,14 @@ func TestImportBesideOriginal(t *testing.T) {
 	if _, err := ann.send("the key is still the first one's"); err != nil {
 		t.Error(err)
 	}
+	for what, args := range map[string][]string{"exists already": {"--realm", "copy"}, "API keys": {"--realm", "third"},
+		"realm 3 at": {"--realm", "third", "--new-keys"}} {
+		out, code := runParley(append([]string{"import", file, "--data", data}, args...)...)
+		if !strings.Contains(out, what) || (code == 0) != (what == "realm 3 at") {
+			t.Errorf("into the running server: code %d: %s", code, out)
+		}
+	}
+	if out, code := runParley("realm", "list", "--data", data); code != 0 || !strings.Contains(out, "subdomain=third") {
+		t.Errorf("the running server has %s", out)
+	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // Requests for files, and those with large bodies, are passed to the owner over a connection of their own, and both
-// bodies are streamed. They are not sent again if the connection breaks.
+// bodies are streamed. Only reads are sent again if the connection breaks before the answer.
 const (
 	// MaxForwardedBody is how many bytes the body of a request has at most that is forwarded in one message.
 	MaxForwardedBody = 1 << 20
@@ -85,7 +85,17 @@ func (s *Server) stream(ctx *fasthttp.RequestCtx, id realm.ID) error {
 	response := &ctx.Response
 	response.Reset()
 	response.SkipBody = skipBody
-	if err := s.owner.Do(request, response); err != nil {
+	err := s.owner.Do(request, response)
+	if err != nil {
+		// The idle connections lead to the same node, which may not be the owner any more.
+		s.owner.CloseIdleConnections()
+		response.Reset()
+		response.SkipBody = skipBody
+		if ctx.IsGet() || ctx.IsHead() {
+			err = s.owner.Do(request, response)
+		}
+	}
+	if err != nil {
 		response.Reset()
 		response.SkipBody = skipBody
 		return err

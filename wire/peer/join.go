@@ -100,6 +100,7 @@ type JoinAnswer struct {
 	Secret       []byte `json:",omitempty"` // of the servers
 	Members      []byte `json:",omitempty"` // JSON
 	Development  bool   `json:",omitempty"` // the cluster has the development login
+	Files        string `json:",omitempty"` // the bucket of the files; "": they are in the leader's data directory
 }
 
 // Join exchanges a token for a certificate. An error says whether another try can succeed.

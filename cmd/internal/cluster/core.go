@@ -32,6 +32,8 @@ type CoreOptions struct {
 	Now       func() time.Time
 	Program   string // version
 
+	Files string // bucket of the files; "": they are in the data directory
+
 	// What edges take over.
 	Settings                          map[string]string
 	Secret                            []byte
@@ -55,6 +57,8 @@ type Core struct {
 	// FactsSent counts the facts that were sent to edges: each one once for each edge with its organization. Served and
 	// ServeFailed count the forwarded requests that were answered, and those without an answer.
 	FactsSent, Served, ServeFailed atomic.Int64
+	// PresenceCopied counts the rows of presence that were sent to other cores.
+	PresenceCopied atomic.Int64
 	// Compared and Different count the states of organizations that Verify has compared, and those that differed.
 	Compared, Different atomic.Int64
 }
@@ -71,8 +75,10 @@ type edgeLink struct {
 	mu     sync.Mutex
 	closed bool
 	stops  map[realm.ID]func() // end following presence and ephemeral events
-	report edgeReport
-	lag    map[realm.ID]*realmLag
+	// presence is sent to another core; nil for edges
+	presence *presenceCopies
+	report   edgeReport
+	lag      map[realm.ID]*realmLag
 	// sentThrough is the last fact of each realm that was sent over this link.
 	sentThrough map[realm.ID]realm.Seq
 	totals      *peerTotals // of the node
@@ -101,7 +107,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 			}
 			a := c.Directory.Admit(r, c.Now())
 			if a.Error == "" && a.Role == peer.Core {
-				a.Secret, a.Development = c.Secret, c.DevelopmentLogin
+				a.Secret, a.Development, a.Files = c.Secret, c.DevelopmentLogin, c.Files
 				c.stopped.Go(func() { c.addCore(r.Node, r.Address) })
 			}
 			c.Log.Info("node wants to join", "node", r.Node, "role", string(a.Role), "err", a.Error)
@@ -258,6 +264,7 @@ func (c *Core) Receive(p *peer.Peer, m []byte) {
 		var x edgeReport
 		if err = decode(m[1:], &x); err == nil {
 			e.noteReport(x, c.Orgs, time.Now())
+			c.copyPresence(e, x.Applied)
 		}
 	case msgDigest:
 		var x digestMessage

@@ -43,6 +43,8 @@ type EdgeOptions struct {
 	Log       *slog.Logger
 	// Digest returns the digest of a realm's state, and the last fact in it.
 	Digest func(realm.ID) (realm.Seq, string, error)
+	// Settings are those of a core that the leader must have, too, by name; nil at an edge.
+	Settings map[string]string
 	// MaxReplicas and MaxReplicaBytes limit the replicas of an edge; 0: DefaultMaxReplicas, and any number of bytes.
 	MaxReplicas     int
 	MaxReplicaBytes int64
@@ -219,6 +221,12 @@ func (e *Edge) use(g *Greeted) {
 	if g.program != e.Program {
 		e.Log.Warn("the core runs another release: upgrade all nodes", "core", g.node, "program", g.program,
 			"here", e.Program)
+	}
+	for name, here := range e.Settings {
+		if there, has := g.Settings[name]; has && there != here {
+			e.Log.Warn("the leader has another value of a setting, so clients will notice which core leads: give "+
+				"all cores the same one", "setting", name, "here", here, "leader", there, "core", g.node)
+		}
 	}
 	e.Log.Info("link to the core open", "core", g.node, "address", g.address)
 }
@@ -455,6 +463,16 @@ func (e *Edge) WaitForLink(ctx context.Context) error {
 // errNoLink is the answer to requests while the core cannot be reached.
 var errNoLink = realm.Refuse(realm.Busy, "SERVER_OVERLOADED",
 	"This server cannot reach the other servers; try again in a few seconds.")
+
+// Leader names the core that this node has its link to, with its address for the other nodes.
+func (e *Edge) Leader() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.link == nil {
+		return "an unknown core, because this node has no link to it"
+	}
+	return fmt.Sprintf("node %s at %s", e.core, e.address)
+}
 
 // IsReady reports whether requests need not wait.
 func (e *Edge) IsReady() bool {

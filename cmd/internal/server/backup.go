@@ -1,14 +1,17 @@
 package server
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"strings"
 
+	"parley/cmd/internal/cluster"
 	"parley/snapshot"
+	"parley/wire/peer"
 )
 
 // backupFolders are the folders and files of a data directory that a backup contains besides the store. The search
@@ -16,35 +19,97 @@ import (
 // their place, and its rows have their hashes.
 var backupFolders = []string{"uploads/content", "uploads/pictures", "uploads/exports", FilePlaceFile}
 
+// backupRequest is the body of a backup at the control socket.
+type backupRequest struct {
+	WithFiles bool // refuse the backup at a core that has only a part of the files
+}
+
+// backupNote is the header of an answer that names the missing parts of the backup.
+const backupNote = "Parley-Note"
+
 // WriteBackup writes a backup of a data directory to w. It asks the server that runs there, which serves meanwhile, or
-// reads the directory itself if no server runs.
-func WriteBackup(data string, w io.Writer) error {
-	r, err := ControlClient(data, 0).Post(controlURL("backup"), "application/json", strings.NewReader("{}"))
+// reads the directory itself if no server runs. note names missing parts of the backup; withFiles refuses a backup that
+// may lack files.
+func WriteBackup(data string, w io.Writer, withFiles bool) (note string, err error) {
+	body, err := json.Marshal(backupRequest{withFiles})
+	if err != nil {
+		return "", err
+	}
+	r, err := ControlClient(data, 0).Post(controlURL("backup"), "application/json", bytes.NewReader(body))
 	if err == nil {
 		defer r.Body.Close()
 		if r.StatusCode != http.StatusOK {
 			text, _ := io.ReadAll(io.LimitReader(r.Body, maxCommandBytes))
-			return fmt.Errorf("backup: the server answered %s", text)
+			return "", fmt.Errorf("backup: the server answered: %s", bytes.TrimSpace(text))
 		}
 		if _, err := io.Copy(w, r.Body); err != nil {
-			return fmt.Errorf("backup: %w (if the server stopped the backup, its log has the reason)", err)
+			return "", fmt.Errorf("backup: %w (if the server stopped the backup, its log has the reason)", err)
 		}
-		return nil
+		return r.Header.Get(backupNote), nil
 	}
-	if err := CheckDataVersion(data); err != nil {
-		return err
+	if note, err = CheckStoppedData(data); err != nil {
+		return "", err
 	}
 	store, err := snapshot.Open(data, snapshot.Options{})
 	if err != nil {
-		return StartError(data, err)
+		return "", StartError(data, err)
 	}
-	return errors.Join(store.Backup(w, backupFolders...), store.Close())
+	return note, errors.Join(store.Backup(w, backupFolders...), store.Close())
+}
+
+// CheckStoppedData returns an error if a data directory, in which no server runs, has no organizations that could be
+// read. note is a warning that newer changes may be missing.
+func CheckStoppedData(data string) (note string, err error) {
+	if err := CheckDataVersion(data); err != nil {
+		return "", err
+	}
+	if cluster.Exists(data) {
+		node, err := cluster.OpenDirectory(data)
+		if err != nil {
+			return "", err
+		}
+		if node.Role == peer.Edge {
+			return "", fmt.Errorf("no server is running in %s, and an edge stores nothing: give the command at a core",
+				data)
+		}
+		note = "this core is not running, so it may lack the newest changes of the cluster: give the command at a " +
+			"running core, if there is one"
+	}
+	if !snapshot.Exists(data) {
+		return "", fmt.Errorf("%s is not the data directory of a server", data)
+	}
+	return note, nil
+}
+
+// backupRefusal returns the reason why this node writes no backup, and a note about missing parts of a backup.
+func (o *operator) backupRefusal(r *http.Request) (note string, refusal error) {
+	var in backupRequest
+	if err := json.NewDecoder(io.LimitReader(r.Body, maxCommandBytes)).Decode(&in); err != nil {
+		return "", err
+	}
+	switch {
+	case o.edge != nil && o.core == nil:
+		return "", errAtEdge(o.edge)
+	case o.core == nil || o.files.IsRemote() || o.core.Leads():
+		return "", nil
+	}
+	note = "this core has only the files that were uploaded while it was the leader, because the cluster has no " +
+		"bucket for them; the leader is " + o.edge.Leader()
+	if in.WithFiles {
+		return "", errors.New(note + ": give the command there")
+	}
+	return note, nil
 }
 
 // handleBackup streams a backup. If it fails in the middle, it cuts the connection, so that the client does not mistake
 // half a backup for a whole one; the reason is only in this server's log.
 func handleBackup(o *operator, log *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		note, err := o.backupRefusal(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
 		// A backup keeps the tables that Pebble replaces meanwhile.
 		if err := o.roomFor(0); err != nil {
 			http.Error(
@@ -57,6 +122,7 @@ func handleBackup(o *operator, log *slog.Logger) http.HandlerFunc {
 		}
 		defer o.files.PauseRemoval()()
 		w.Header().Set("Content-Type", "application/x-tar")
+		w.Header().Set(backupNote, note)
 		if err := o.store.Backup(w, backupFolders...); err != nil {
 			log.Error("backup failed", "err", err)
 			panic(http.ErrAbortHandler)

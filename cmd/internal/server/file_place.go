@@ -220,6 +220,10 @@ func (s *Server) openFiles() error {
 		return err
 	}
 	s.files.LimitSpace(s.space.roomFor)
+	if s.bucket == nil && s.node != nil {
+		s.log.Warn("files: uploaded files are only on the core that leads when they are uploaded, and cannot be " +
+			"downloaded while another one leads; keep them in a bucket (parley files move)")
+	}
 	if s.bucket != nil && s.node != nil {
 		s.files.UseTerms(func() uint64 { return s.copy.Term() })
 	}

@@ -20,10 +20,12 @@ import (
 	"parley/snapshot"
 )
 
-// importLine is one line of the answer to an import at the control socket. Exactly one field is set.
+// importLine is one line of the answer to an import at the control socket. The last line has the reports, or the digest
+// of an organization that parley export has written, or the error.
 type importLine struct {
 	Progress *moving.Progress `json:"progress,omitempty"`
 	Reports  []*moving.Report `json:"reports,omitempty"`
+	Digest   string           `json:"digest,omitempty"`
 	Error    string           `json:"error,omitempty"`
 }
 
@@ -42,8 +44,10 @@ func Import(dir string, o moving.Options) (reports []*moving.Report, err error) 
 	if o.DryRun {
 		return moving.Run(context.Background(), importDefaults(o, dir, nil), moving.Target{})
 	}
-	if reports, ran, err := remoteImport(dir, o); ran {
-		return reports, err
+	in := importRequest{Format: o.Format, File: o.File, Realm: o.Realm, Team: o.Team, Threads: o.Threads,
+		Token: o.Token, Files: o.Files, Memory: o.Memory, Restart: o.Restart}
+	if l, ran, err := remoteImport(dir, in, o.Progress); ran {
+		return l.Reports, err
 	}
 	if err := CheckDataVersion(dir); err != nil {
 		return nil, err
@@ -98,8 +102,7 @@ func reserveStopped(disk snapshot.Disk, subdomain string, wanted realm.ID) (real
 			return 0, err
 		}
 		if founded && name == subdomain {
-			return 0, fmt.Errorf("organization %q exists already, as number %d; choose another name with --realm",
-				subdomain, id)
+			return 0, moving.ErrTaken(subdomain, id)
 		}
 	}
 	if wanted != 0 {
@@ -108,36 +111,40 @@ func reserveStopped(disk snapshot.Disk, subdomain string, wanted realm.ID) (real
 	return last + 1, nil
 }
 
-// remoteImport sends an import to the server that runs in a data directory; ran is false if no server runs there.
-func remoteImport(dir string, o moving.Options) (reports []*moving.Report, ran bool, err error) {
-	body, err := json.Marshal(importRequest{o.Format, o.File, o.Realm, o.Team, o.Threads, o.Token, o.Files, o.Memory,
-		o.Restart})
+// remoteImport sends an import to the server that runs in a data directory, and returns the last line of the answer.
+// ran is false if no server runs there.
+func remoteImport(dir string, in importRequest, progress func(moving.Progress)) (l importLine, ran bool, err error) {
+	body, err := json.Marshal(in)
 	if err != nil {
-		return nil, true, err
+		return l, true, err
 	}
 	r, err := ControlClient(dir, 0).Post(controlURL("import"), "application/json", bytes.NewReader(body))
 	if err != nil {
-		return nil, false, nil
+		return l, false, nil
 	}
 	defer r.Body.Close()
 	lines := bufio.NewScanner(r.Body)
 	lines.Buffer(nil, maxCommandAnswerBytes)
 	for lines.Scan() {
-		var l importLine
+		l = importLine{}
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			return nil, true, fmt.Errorf("the server answered %q", lines.Bytes())
+			return l, true, fmt.Errorf("the server answered %q", lines.Bytes())
 		}
 		switch {
-		case l.Progress != nil && o.Progress != nil:
-			o.Progress(*l.Progress)
+		case l.Progress != nil && progress != nil:
+			progress(*l.Progress)
 		case l.Error != "":
-			return l.Reports, true, errors.New(l.Error)
-		case l.Reports != nil:
-			return l.Reports, true, nil
+			return l, true, errors.New(l.Error)
+		case l.Reports != nil, l.Digest != "":
+			return l, true, nil
 		}
 	}
-	return nil, true, errors.Join(lines.Err(),
-		errors.New("the server stopped during the import; run the same command again to continue it"))
+	err = errors.New("the server stopped during the import; run the same command again to continue it")
+	if in.Format == moving.OwnFormat {
+		err = errors.New("the server stopped during the import: look with parley realm list whether it is complete, " +
+			"and otherwise run the same command again")
+	}
+	return importLine{}, true, errors.Join(lines.Err(), err)
 }
 
 // importRequest is the body of an import at the control socket.
@@ -147,29 +154,19 @@ type importRequest struct {
 	Token, Files              string
 	Memory                    int64
 	Restart                   bool
+	NewKeys                   bool // see OwnImport
 }
 
-// CheckStoppedImport returns an error if the export of an organization cannot be added to the data directory of a
-// stopped server, because it is one of a cluster: what is written there is not in the replicated log.
-func CheckStoppedImport(dir string) error {
-	if cluster.Exists(dir) {
-		return errors.New("an exported organization can be added to a single server only, but this is a node of a " +
-			"cluster: make the last core a single server with parley cluster dissolve, import, and join new cores")
-	}
-	return nil
+// errAtEdge is the answer to imports, exports and backups at an edge, which has no disk.
+func errAtEdge(e *cluster.Edge) error {
+	return fmt.Errorf("this is an edge, which stores nothing: give the command at a core; %s leads", e.Leader())
 }
-
-// errImportAtEdge is the answer to imports at an edge, which has no disk.
-var errImportAtEdge = errors.New("this is an edge, which stores nothing: give the command at a core")
 
 // importTarget returns the place of an import into this server, or into its cluster.
 func (o *operator) importTarget(ctx context.Context) moving.Target {
 	if o.core != nil {
-		var store moving.Files = o.files
-		if !o.files.IsRemote() {
-			store = leaderFiles{o.files, o.core}
-		}
-		return clusterTarget(&cluster.Importer{Ctx: ctx, Core: o.core, Edge: o.edge}, store)
+		d := newClusterDisk(&cluster.Importer{Ctx: ctx, Core: o.core, Edge: o.edge})
+		return moving.Target{Disk: d, Files: o.importFiles(), Reserve: d.reserve}
 	}
 	return moving.Target{Disk: snapshot.Disk{Store: o.store}, Files: o.files, Reserve: o.orgs.ReserveRealm,
 		Serve: o.orgs.ServeImported}
@@ -179,7 +176,7 @@ func (o *operator) importTarget(ctx context.Context) moving.Target {
 var oneImport sync.Mutex
 
 // handleImport runs an import while the server serves its other organizations. It streams the progress, then the
-// reports. If the client goes away, the import stops; it can be continued.
+// reports. If the client goes away, the import stops; that of another chat server can be continued.
 func (o *operator) handleImport(dir string, log *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in importRequest
@@ -189,7 +186,7 @@ func (o *operator) handleImport(dir string, log *slog.Logger) http.HandlerFunc {
 			return
 		}
 		if o.edge != nil && o.core == nil {
-			answer.Encode(importLine{Error: errImportAtEdge.Error()})
+			answer.Encode(importLine{Error: errAtEdge(o.edge).Error()})
 			return
 		}
 		if !oneImport.TryLock() {
@@ -203,14 +200,20 @@ func (o *operator) handleImport(dir string, log *slog.Logger) http.HandlerFunc {
 			return
 		}
 		began := time.Now()
-		options := moving.Options{Format: in.Format, File: in.File, Realm: in.Realm, Team: in.Team, Threads: in.Threads,
-			Token: in.Token, Files: in.Files, Memory: in.Memory, Restart: in.Restart, Site: o.sites.site,
-			Progress: func(p moving.Progress) {
-				answer.Encode(importLine{Progress: &p})
-				http.NewResponseController(w).Flush()
-			}}
-		reports, err := moving.Run(r.Context(), importDefaults(options, dir, secret), o.importTarget(r.Context()))
-		line := importLine{Reports: reports}
+		progress := func(p moving.Progress) {
+			answer.Encode(importLine{Progress: &p})
+			http.NewResponseController(w).Flush()
+		}
+		var line importLine
+		if in.Format == moving.OwnFormat {
+			line.Digest, err = o.importOwn(r.Context(), in, secret, progress)
+		} else {
+			options := moving.Options{Format: in.Format, File: in.File, Realm: in.Realm, Team: in.Team,
+				Threads: in.Threads, Token: in.Token, Files: in.Files, Memory: in.Memory, Restart: in.Restart,
+				Site: o.sites.site, Progress: progress}
+			line.Reports, err = moving.Run(r.Context(), importDefaults(options, dir, secret),
+				o.importTarget(r.Context()))
+		}
 		if err != nil {
 			line.Error = err.Error()
 			log.Error("import failed", "format", in.Format, "err", err)

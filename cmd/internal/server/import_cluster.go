@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -23,10 +22,8 @@ type clusterDisk struct {
 	epochs        map[realm.ID]uint64
 }
 
-// clusterTarget returns the place of an import into a cluster.
-func clusterTarget(i *cluster.Importer, store moving.Files) moving.Target {
-	d := clusterDisk{importer: i, names: map[realm.ID]string{}, epochs: map[realm.ID]uint64{}}
-	return moving.Target{Disk: d, Files: store, Reserve: d.reserve}
+func newClusterDisk(i *cluster.Importer) clusterDisk {
+	return clusterDisk{importer: i, names: map[realm.ID]string{}, epochs: map[realm.ID]uint64{}}
 }
 
 func (d clusterDisk) reserve(subdomain string, wanted realm.ID) (realm.ID, error) {
@@ -97,33 +94,62 @@ func (d clusterDisk) ImportRows(
 	return d.importer.Finish(d.names[realm.ID(id)], realm.ID(id), epoch, realm.Seq(at), n)
 }
 
+// importStore stores the files of an import.
+type importStore interface {
+	moving.Files
+	Put(kind, file string, r io.Reader) (stored bool, err error)
+	DiscardNew(keys []string)
+}
+
+// importFiles returns the files of an import into this server, or into its cluster.
+func (o *operator) importFiles() importStore {
+	if o.core == nil || o.files.IsRemote() {
+		return o.files
+	}
+	return leaderFiles{o.files, o.core, o.edge}
+}
+
 // leaderFiles are the files of an import in the data directory of this core: only the leader's files are served.
 type leaderFiles struct {
 	*files.Store
 	core *cluster.Core
+	edge *cluster.Edge // the link to the leader
 }
 
-// errFilesAtLeader is the reason why an archive with files is not imported at a core that does not lead.
-var errFilesAtLeader = errors.New("the archive has files, and this cluster keeps files in the data directory of its " +
-	"leader: give the command at the leader, which parley cluster status names, or keep the files in a bucket")
+// check returns an error if this core does not lead.
+func (f leaderFiles) check() error {
+	if f.core.Leads() {
+		return nil
+	}
+	return fmt.Errorf("the archive has files, and this cluster keeps files in the data directory of its leader: give "+
+		"the command at the leader, which is %s, or keep the files of the cluster in a bucket (parley files move)",
+		f.edge.Leader())
+}
 
-func (f leaderFiles) Save(space string, r io.Reader, limit int64) (files.Saved, error) {
-	if !f.core.Leads() {
-		return files.Saved{}, errFilesAtLeader
+func (f leaderFiles) Save(space string, r io.Reader, limit int64) (s files.Saved, err error) {
+	if err := f.check(); err != nil {
+		return s, err
 	}
 	return f.Store.Save(space, r, limit)
 }
 
 func (f leaderFiles) SaveAvatar(r io.Reader, limit int64) (string, error) {
-	if !f.core.Leads() {
-		return "", errFilesAtLeader
+	if err := f.check(); err != nil {
+		return "", err
 	}
 	return f.Store.SaveAvatar(r, limit)
 }
 
 func (f leaderFiles) SaveLogo(r io.Reader, limit int64) (string, error) {
-	if !f.core.Leads() {
-		return "", errFilesAtLeader
+	if err := f.check(); err != nil {
+		return "", err
 	}
 	return f.Store.SaveLogo(r, limit)
+}
+
+func (f leaderFiles) Put(kind, file string, r io.Reader) (stored bool, err error) {
+	if err := f.check(); err != nil {
+		return false, err
+	}
+	return f.Store.Put(kind, file, r)
 }

@@ -46,6 +46,11 @@ var clusterMetrics = []metric{
 		read:    ofCore(func(c *cluster.Core) int64 { return c.FactsSent.Load() }),
 	},
 	{
+		name: "parley_cluster_presence_rows_sent_total", kind: prometheus.CounterValue,
+		meaning: "Changes of users' presence that this core has sent to other cores.",
+		read:    ofCore(func(c *cluster.Core) int64 { return c.PresenceCopied.Load() }),
+	},
+	{
 		name: "parley_cluster_states_compared_total", kind: prometheus.CounterValue,
 		meaning: "Organizations whose state parley cluster verify has compared on all nodes, at this core.",
 		read:    ofCore(func(c *cluster.Core) int64 { return c.Compared.Load() }),

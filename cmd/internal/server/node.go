@@ -32,6 +32,9 @@ var sharedSettings = []string{
 	"request-subscriptions", "max-groups", "daily-groups", "max-bots", "registration-size", "daily-invites",
 }
 
+// filesSetting is the name of the setting for the place of files. Edges, which have none, do not take it over.
+const filesSetting = "files"
+
 // Text returns the value of the setting in s as an operator writes it.
 func (x *Setting) Text(s *Settings) string {
 	switch field := x.field(s).(type) {
@@ -135,6 +138,9 @@ func join(c *Config) (*cluster.Directory, error) {
 	d, err := cluster.Join(answer, c.Data, c.Node, c.PeerListen, key)
 	if err == nil && answer.Role == peer.Core {
 		err = os.WriteFile(filepath.Join(c.Data, SecretFile), answer.Secret, 0o600)
+		if err == nil && answer.Files != "" {
+			err = WriteFilePlace(c.Data, FilePlace{Files: answer.Files})
+		}
 	}
 	if err == nil {
 		c.Log.Info("joined the cluster", "node", c.Node, "role", string(answer.Role))
@@ -281,9 +287,14 @@ func (s *Server) startCore(o *operator) (err error) {
 	if now == nil {
 		now = time.Now
 	}
+	settings, place := s.shared(), ""
+	if s.bucket != nil {
+		place = s.bucket.Place().String()
+	}
+	settings[filesSetting] = place
 	s.core, err = cluster.StartCore(cluster.CoreOptions{
 		Directory: s.node, Node: s.copy, Orgs: s.orgs, Disk: s.copy.Disk, HTTP: s.http, Log: s.log, Now: now,
-		Program: s.config.Program, Settings: s.shared(), Secret: s.secret, Generation: s.tools.Generation,
+		Program: s.config.Program, Files: place, Settings: settings, Secret: s.secret, Generation: s.tools.Generation,
 		Pushes:  s.tools.Push != nil,
 		Bouncer: s.tools.PushBouncer, DevelopmentLogin: s.tools.Dev, Command: o.run,
 	})
@@ -292,7 +303,7 @@ func (s *Server) startCore(o *operator) (err error) {
 	}
 	o.core = s.core
 	s.link, err = cluster.StartCoreLink(cluster.EdgeOptions{Directory: s.node, Program: s.config.Program,
-		Log:    s.log,
+		Log: s.log, Settings: settings,
 		Digest: func(id realm.ID) (realm.Seq, string, error) { return stateDigest(o, id) }}, s.orgs)
 	o.edge = s.link
 	if err == nil {

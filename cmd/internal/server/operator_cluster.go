@@ -14,18 +14,25 @@ import (
 )
 
 // ClusterInit makes a data directory the one of the first core of a new cluster: a new one, or that of a server that is
-// not running.
-func ClusterInit(data, node, peerListen string) error {
+// not running. place and credentials are the settings files and files-credentials; cores that join get the place. It
+// returns where the files are.
+func ClusterInit(data, node, peerListen, place, credentials string) (p FilePlace, err error) {
 	if _, ran, _ := RemoteCommand(data, "server-info", nil); ran {
-		return fmt.Errorf("a server is running in %s: stop it first", data)
+		return p, fmt.Errorf("a server is running in %s: stop it first", data)
 	}
 	if err := os.MkdirAll(data, 0o700); err != nil {
-		return err
+		return p, err
 	}
 	if err := CheckDataVersion(data); err != nil {
-		return err
+		return p, err
 	}
-	return cluster.Init(data, node, peerListen)
+	if p, err = chooseFilePlace(data, place, credentials); err != nil {
+		return p, err
+	}
+	if err := cluster.Init(data, node, peerListen); err != nil {
+		return p, err
+	}
+	return p, WriteFilePlace(data, p)
 }
 
 // ClusterDissolve makes the data directory of a stopped core one of a single node; see cluster.Dissolve.

@@ -1,0 +1,203 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"parley/actors/realm"
+	"parley/cmd/internal/cluster"
+	"parley/cmd/internal/moving"
+	"parley/snapshot"
+)
+
+// OwnImport is the import of an organization that parley export has written.
+type OwnImport struct {
+	Dir       string // data directory
+	File      string // absolute path
+	Subdomain string // instead of the exported one; . is the root organization, "" keeps the exported one
+	NewKeys   bool   // revoke all API keys
+	Progress  func(moving.Progress)
+}
+
+// ImportOwn adds the organization: to the server that runs in the data directory, or to the directory itself if no
+// server runs there. The file is verified before anything is written, not even a directory. It returns the digest of
+// the organization as text.
+func ImportOwn(x OwnImport) (digest string, err error) {
+	if x.Subdomain != "." {
+		if err := CheckSubdomain(x.Subdomain); err != nil {
+			return "", err
+		}
+	}
+	f, err := os.Open(x.File)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	in := importRequest{Format: moving.OwnFormat, File: x.File, Realm: x.Subdomain, NewKeys: x.NewKeys}
+	if l, ran, err := remoteImport(x.Dir, in, x.Progress); ran {
+		return l.Digest, err
+	}
+	if err := moving.CheckOwn(f); err != nil {
+		return "", err
+	}
+	if err := CheckDataVersion(x.Dir); err != nil {
+		return "", err
+	}
+	if _, err := openStoppedNode(x.Dir); err != nil {
+		return "", err
+	}
+	store, err := snapshot.Open(x.Dir, snapshot.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return "", StartError(x.Dir, err)
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	secret, err := LoadSecret(x.Dir)
+	if err != nil {
+		return "", err
+	}
+	uploads, end, err := OpenFiles(x.Dir, false)
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	disk := snapshot.Disk{Store: store}
+	have, err := FindOrganizations(disk)
+	if err != nil {
+		return "", err
+	}
+	o := moving.OwnOptions{Subdomain: x.Subdomain, NewKeys: x.NewKeys, Secret: secret, Progress: x.Progress}
+	d, err := moving.ImportOwn(context.Background(), f, o, moving.OwnTarget{Disk: disk, Files: uploads,
+		Find: have.find, Reserve: have.reserve, KeyOwner: func(hash [32]byte) realm.ID { return have.byKeyHash[hash] },
+		Verify: func(id realm.ID) (snapshot.Digest, error) { return storedDigest(disk, id) }})
+	return d.String(), err
+}
+
+// storedDigest returns the digest of the stored rows of an organization.
+func storedDigest(d snapshot.Disk, id realm.ID) (snapshot.Digest, error) {
+	x, err := snapshot.Recover(d, id)
+	if err != nil {
+		return snapshot.Digest{}, err
+	}
+	return snapshot.StateDigest(x.Realm), nil
+}
+
+// Organizations has the names and keys of a stopped server's data directory that no other organization may have.
+type Organizations struct {
+	BySubdomain map[string]realm.ID
+	byKeyHash   map[[32]byte]realm.ID
+}
+
+// FindOrganizations reads all organizations of a data directory.
+func FindOrganizations(d snapshot.Disk) (Organizations, error) {
+	k := Organizations{map[string]realm.ID{}, map[[32]byte]realm.ID{}}
+	ids, err := d.Realms()
+	if err != nil {
+		return k, err
+	}
+	for _, id := range ids {
+		x, err := snapshot.Recover(d, id)
+		if err != nil {
+			return k, err
+		}
+		if !x.Realm.Founded() {
+			continue
+		}
+		k.BySubdomain[x.Realm.Org().StringID] = id
+		x.Realm.EachUser(func(u *realm.User) {
+			for _, h := range moving.KeyHashes(u) {
+				k.byKeyHash[h] = id
+			}
+		})
+	}
+	return k, nil
+}
+
+func (k *Organizations) find(subdomain string) (id realm.ID, found bool) {
+	id, found = k.BySubdomain[subdomain]
+	return id, found
+}
+
+// reserve returns the number for an organization: the wanted one if it is free, otherwise the next one.
+func (k *Organizations) reserve(_ string, wanted realm.ID) (realm.ID, error) {
+	last, free := realm.ID(0), wanted > 0
+	for _, id := range k.BySubdomain {
+		last, free = max(last, id), free && id != wanted
+	}
+	if free {
+		return wanted, nil
+	}
+	return last + 1, nil
+}
+
+// importOwn carries out an import at a running server.
+func (o *operator) importOwn(ctx context.Context, in importRequest, secret []byte,
+	progress func(moving.Progress)) (digest string, err error) {
+	f, err := os.Open(in.File)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	disk := snapshot.Disk{Store: o.store}
+	to := moving.OwnTarget{Disk: disk, Files: o.files, Serve: o.orgs.ServeImported,
+		Verify: func(id realm.ID) (snapshot.Digest, error) { return storedDigest(disk, id) },
+		Find: func(subdomain string) (id realm.ID, found bool) {
+			id, _, found = o.orgs.RealmByName(subdomain)
+			return id, found
+		},
+		KeyOwner: func(hash [32]byte) realm.ID {
+			if a, found := o.orgs.AccountByKeyHash(hash); found {
+				return a.Realm
+			}
+			return 0
+		}}
+	reserve := o.orgs.ReserveRealm
+	if o.core != nil {
+		// An import whose client has gone away still removes its texts and rows.
+		d := newClusterDisk(&cluster.Importer{Ctx: context.WithoutCancel(ctx), Core: o.core, Edge: o.edge})
+		to.Disk, to.Files, to.Verify, to.Serve = d, o.importFiles(), nil, nil
+		reserve = d.reserve
+	}
+	note := ""
+	to.Reserve = func(subdomain string, wanted realm.ID) (id realm.ID, err error) {
+		note = filepath.Join(o.data, "imports", "own-"+subdomain)
+		if wanted, err = o.numberFor(note, wanted); err != nil {
+			return 0, err
+		}
+		if id, err = reserve(subdomain, wanted); err != nil {
+			return 0, err
+		}
+		return id, errors.Join(os.MkdirAll(filepath.Dir(note), 0o700), writeAndSync(note, fmt.Append(nil, id)))
+	}
+	defer func() {
+		if note != "" {
+			os.Remove(note) // nothing is left of a failed import
+		}
+	}()
+	d, err := moving.ImportOwn(ctx, f, moving.OwnOptions{Subdomain: in.Realm, NewKeys: in.NewKeys, Secret: secret,
+		Progress: progress}, to)
+	return d.String(), err
+}
+
+// numberFor returns the number for an organization that is imported: that of the same import before, if the process was
+// killed meanwhile, so that its texts and rows are removed; or the wanted one if no other import has it; or 0.
+func (o *operator) numberFor(note string, wanted realm.ID) (realm.ID, error) {
+	disk := snapshot.Disk{Store: o.store}
+	if text, err := os.ReadFile(note); err == nil {
+		if id, err := strconv.ParseUint(string(text), 10, 32); err == nil {
+			if _, last, err := disk.Bounds(realm.ID(id)); err == nil && last == 0 {
+				return realm.ID(id), nil
+			}
+		}
+	}
+	ids, err := disk.Realms()
+	if slices.Contains(ids, wanted) {
+		wanted = 0
+	}
+	return wanted, err
+}
