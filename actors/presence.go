@@ -82,7 +82,7 @@ func (p *presenceActor) Receive(c actor.Context) {
 		before, _ := p.table.Get(m.user)
 		row, announce := presence.Row{}, true
 		switch {
-		case p.realm.owner != nil && !m.hide:
+		case p.srv.ownerOf(p.realm) != nil && !m.hide:
 			row, announce = p.collect(m.user, m.active, now), false // the owner announces it
 		case m.hide:
 			row = p.table.Hide(m.user, now)
@@ -153,7 +153,7 @@ func (srv *Server) FollowPresence(id realm.ID, pass func([]presence.Row)) (stop 
 
 // RestorePresence puts rows of the owner into the presence of a replica.
 func (srv *Server) RestorePresence(id realm.ID, rows []presence.Row) {
-	if r := srv.find(id); r != nil && r.source != nil {
+	if r := srv.find(id); r != nil && srv.ownerOf(r) != nil {
 		srv.runtime.send(r.presence, restorePresence{rows})
 	}
 }
