@@ -338,7 +338,7 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 		if err := decode(m[1:], &x); err != nil {
 			return err
 		}
-		if p.Role == peer.Edge { // other cores keep no queues
+		if p.Role == peer.Edge || x.QueueOnly && p.Node != c.Directory.Node { // the node keeps the queue
 			x.Edge = p.Link.(*edgeLink).edge.Key()
 		}
 		a, err := c.HTTP.ServeForwarded(httpd.ForwardedRequest(x))
@@ -361,6 +361,8 @@ func (c *Core) Call(ctx context.Context, p *peer.Peer, m []byte, reply func([]by
 			return err
 		}
 		return answer(c.Orgs.DurableSeq(id))
+	case callQueues:
+		return answer(true)
 	case callImport:
 		a, err := c.answerImport(p, m[1:])
 		if err != nil {
